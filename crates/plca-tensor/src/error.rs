@@ -1,0 +1,69 @@
+//! Why data or a model were refused.
+
+/// Why a tensor, a mask or a set of factors was refused.
+///
+/// Every variant names the place and the value, so that a message can be shown as it is.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TensorError {
+    /// A tensor needs at least one mode.
+    #[error("a tensor of order 0 has no cells to explain")]
+    OrderZero,
+    /// A mode of size 0.
+    #[error("mode {mode} is empty (shape {shape:?})")]
+    EmptyMode {
+        /// Which mode.
+        mode: usize,
+        /// The shape as given.
+        shape: Vec<usize>,
+    },
+    /// A mode larger than `u32::MAX`, or a dense shape whose cells cannot be counted.
+    #[error("shape {shape:?} is too large")]
+    TooLarge {
+        /// The shape as given.
+        shape: Vec<usize>,
+    },
+    /// The number of values is not the product of the shape.
+    #[error("shape {shape:?} needs {expected} values, got {got}")]
+    Length {
+        /// The shape as given.
+        shape: Vec<usize>,
+        /// Product of the shape.
+        expected: usize,
+        /// Values given.
+        got: usize,
+    },
+    /// A negative or infinite value, or a NaN that is not marked as missing.
+    #[error("entry {index:?} is {value}, not a finite number >= 0")]
+    Value {
+        /// Index of the first offending entry, one number per mode.
+        index: Vec<usize>,
+        /// Its value.
+        value: f64,
+    },
+    /// A coordinate outside the shape.
+    #[error("stored entry {position} has index {index} in mode {mode}, outside 0..{size}")]
+    OutOfRange {
+        /// Position among the stored entries, from 0.
+        position: usize,
+        /// Which mode.
+        mode: usize,
+        /// The coordinate.
+        index: usize,
+        /// Size of that mode.
+        size: usize,
+    },
+    /// Two things that must have one shape have two.
+    #[error("{what} has shape {got:?}, expected {expected:?}")]
+    Shape {
+        /// What was given.
+        what: &'static str,
+        /// Its shape.
+        got: Vec<usize>,
+        /// The shape it must have.
+        expected: Vec<usize>,
+    },
+    /// All cells are zero, or no observed cell is positive.
+    #[error("no observed entry is positive: there is nothing to explain")]
+    NoMass,
+}

@@ -1,0 +1,42 @@
+//! The one fused E-step behind every model.
+//!
+//! ```text
+//! p[x] = Σ_z Π_j F_j[x_j,z],    q[x] = rule(V[x], p[x]),    S_j[i,z] = Σ_{x: x_j=i} q[x] Π_{m≠j} F_m[x_m,z]
+//! ```
+//!
+//! Each storage implements [`Accumulate`]; what happens to a cell is a [`Rule`]. Component weights are
+//! folded into the first factor before a kernel sees it.
+
+pub(crate) mod fibres;
+pub(crate) mod lanes;
+pub(crate) mod panel;
+pub(crate) mod strata;
+
+use crate::Real;
+use panel::Panel;
+
+/// What a cell contributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// `q = V / p`, and 0 where `V = 0`: the E-step.
+    Ratio,
+    /// `q = 1` on every cell the storage visits (stored zeros included); `p` is not needed.
+    Unit,
+}
+
+/// Sums over cells. `modes[j]` is `rows x stride` like the panel of mode `j`, or empty where not wanted.
+#[derive(Clone, Debug)]
+pub(crate) struct Sums<T> {
+    pub(crate) modes: Vec<Vec<T>>,
+    /// `Σ V ln p`, in the panels' scale; 0 where not asked for.
+    pub(crate) ln_lik: f64,
+}
+
+/// One pass over stored cells.
+pub(crate) trait Accumulate<T: Real> {
+    /// Adds up what every mode in `wanted` receives, and `Σ V ln p` if `log` (rule `Ratio` only).
+    ///
+    /// `p` is floored at the smallest normal number before dividing, so 0/0 is an exact 0 and an
+    /// unsupported cell gives a huge but visible ratio; its logarithm is `-inf`.
+    fn accumulate(&self, panels: &[Panel<T>], rule: Rule, wanted: &[bool], log: bool) -> Sums<T>;
+}
