@@ -2,7 +2,9 @@
 
 use nalgebra::DMatrix;
 
-use crate::{Real, TensorError};
+use crate::kernel::dense::Grid;
+use crate::observed::{Pass, data_scale, require_mass};
+use crate::{CompensatedSum, Expected, Model, Observed, Real, TensorError, Wanted};
 
 /// Which end of the shape is contiguous in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,9 +31,10 @@ pub enum Order {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct DenseTensor<T> {
-    shape: Vec<usize>,
-    values: Vec<T>,
-    order: Order,
+    grid: Grid<T>,
+    /// Stored values are those given times this power of two.
+    scale: T,
+    total: f64,
 }
 
 /// Checks a shape; returns the number of cells, or `None` where it exceeds `usize`.
@@ -40,10 +43,15 @@ pub(crate) fn check_shape(shape: &[usize]) -> Result<Option<usize>, TensorError>
         return Err(TensorError::OrderZero);
     }
     if let Some(mode) = shape.iter().position(|&n| n == 0) {
-        return Err(TensorError::EmptyMode { mode, shape: shape.to_vec() });
+        return Err(TensorError::EmptyMode {
+            mode,
+            shape: shape.to_vec(),
+        });
     }
     if shape.iter().any(|&n| n > u32::MAX as usize) {
-        return Err(TensorError::TooLarge { shape: shape.to_vec() });
+        return Err(TensorError::TooLarge {
+            shape: shape.to_vec(),
+        });
     }
     Ok(shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m)))
 }
@@ -62,67 +70,156 @@ pub(crate) fn unravel(mut position: usize, shape: &[usize], order: Order) -> Vec
     index
 }
 
+/// Checks values; returns the largest. NaN marks a hidden cell where `nan_is_hidden`.
+fn check_values<T: Real>(
+    shape: &[usize],
+    values: &[T],
+    order: Order,
+    nan_is_hidden: bool,
+) -> Result<T, TensorError> {
+    let cells = check_shape(shape)?.ok_or_else(|| TensorError::TooLarge {
+        shape: shape.to_vec(),
+    })?;
+    if cells != values.len() {
+        return Err(TensorError::Length {
+            shape: shape.to_vec(),
+            expected: cells,
+            got: values.len(),
+        });
+    }
+    let refused = |&x: &T| !(x.is_finite() && x >= T::zero() || nan_is_hidden && x.is_nan());
+    // The first offending index in row-major order, whatever the memory order.
+    let worst = values.iter().enumerate().filter(|(_, x)| refused(x));
+    if let Some(index) = worst.map(|(i, _)| unravel(i, shape, order)).min() {
+        let value = values[position(&index, shape, order)].to_f64();
+        return Err(TensorError::Value { index, value });
+    }
+    let largest = values
+        .iter()
+        .fold(T::zero(), |a, &x| if x > a { x } else { a });
+    require_mass(largest > T::zero())?;
+    Ok(largest)
+}
+
+/// Checked values in a comfortable scale, with that scale and their sum as given.
+pub(crate) fn checked_grid<T: Real>(
+    shape: Vec<usize>,
+    mut values: Vec<T>,
+    order: Order,
+    nan_is_hidden: bool,
+) -> Result<(Grid<T>, T, f64), TensorError> {
+    let scale = data_scale(check_values(&shape, &values, order, nan_is_hidden)?);
+    if scale != T::one() {
+        values.iter_mut().for_each(|x| *x *= scale);
+    }
+    let sum: CompensatedSum = values
+        .iter()
+        .filter(|x| !x.is_nan())
+        .map(|x| x.to_f64())
+        .collect();
+    Ok((
+        Grid {
+            shape,
+            values,
+            order,
+        },
+        scale,
+        sum.value() / scale.to_f64(),
+    ))
+}
+
 impl<T: Real> DenseTensor<T> {
-    /// A tensor from its values in the given memory order. Cost: one pass over the values.
+    /// A tensor from its values in the given memory order. Cost: two passes over the values.
     ///
     /// # Errors
     ///
     /// [`TensorError`]: order 0, an empty mode, a wrong number of values, a value that is negative
     /// or not finite (the first one is named), or no positive value at all.
     pub fn new(shape: Vec<usize>, values: Vec<T>, order: Order) -> Result<Self, TensorError> {
-        let cells = check_shape(&shape)?.ok_or_else(|| TensorError::TooLarge { shape: shape.clone() })?;
-        if cells != values.len() {
-            return Err(TensorError::Length { shape, expected: cells, got: values.len() });
-        }
-        let mut positive = false;
-        for (i, &x) in values.iter().enumerate() {
-            if !(x.is_finite() && x >= T::zero()) {
-                return Err(TensorError::Value { index: unravel(i, &shape, order), value: x.to_f64() });
-            }
-            positive |= x > T::zero();
-        }
-        if !positive {
-            return Err(TensorError::NoMass);
-        }
-        Ok(Self { shape, values, order })
+        let (grid, scale, total) = checked_grid(shape, values, order, false)?;
+        Ok(Self { grid, scale, total })
     }
 
-    /// Size of each mode.
-    pub fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-
-    /// The values in memory order.
-    pub fn values(&self) -> &[T] {
-        &self.values
-    }
-
-    /// The memory order of [`values`](Self::values).
+    /// The memory order of the values.
     pub fn order(&self) -> Order {
-        self.order
+        self.grid.order
     }
 
-    /// Gives the values back: shape, values, order.
+    /// Gives the values back as they were given: shape, values, order.
     pub fn into_parts(self) -> (Vec<usize>, Vec<T>, Order) {
-        (self.shape, self.values, self.order)
+        let Grid {
+            shape,
+            mut values,
+            order,
+        } = self.grid;
+        if self.scale != T::one() {
+            values.iter_mut().for_each(|x| *x /= self.scale);
+        }
+        (shape, values, order)
     }
 
-    /// Position of a multi-index in [`values`](Self::values).
-    ///
-    /// # Panics
-    ///
-    /// If `index` has another order than the tensor or lies outside it.
-    pub fn position(&self, index: &[usize]) -> usize {
-        position(index, &self.shape, self.order)
+    pub(crate) fn into_grid(self) -> (Grid<T>, T) {
+        (self.grid, self.scale)
     }
 
     /// The value of one cell.
     ///
     /// # Panics
     ///
-    /// As [`position`](Self::position).
+    /// If `index` has another order than the tensor or lies outside it.
     pub fn get(&self, index: &[usize]) -> T {
-        self.values[self.position(index)]
+        self.grid.values[position(index, &self.grid.shape, self.grid.order)] / self.scale
+    }
+}
+
+/// Visits the positive cells of a grid, in memory order, with their values as given.
+pub(crate) fn for_each_positive<T: Real>(
+    grid: &Grid<T>,
+    scale: T,
+    visit: &mut dyn FnMut(&[usize], f64),
+) {
+    for (i, &x) in grid.values.iter().enumerate() {
+        if x > T::zero() {
+            visit(
+                &unravel(i, &grid.shape, grid.order),
+                x.to_f64() / scale.to_f64(),
+            );
+        }
+    }
+}
+
+impl<T: Real> Observed<T> for DenseTensor<T> {
+    fn shape(&self) -> &[usize] {
+        &self.grid.shape
+    }
+
+    fn total(&self) -> f64 {
+        self.total
+    }
+
+    fn is_complete(&self) -> bool {
+        true
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(&[usize], f64)) {
+        for_each_positive(&self.grid, self.scale, visit);
+    }
+
+    fn expect(&self, model: &Model<'_, T>, wanted: Wanted<'_>) -> Expected<T> {
+        Pass::new(self.shape(), model).expect(
+            &self.grid,
+            1.0 / self.scale.to_f64(),
+            self.total,
+            wanted,
+        )
+    }
+
+    fn exposure(&self, model: &Model<'_, T>, modes: &[bool]) -> Vec<Option<DMatrix<T>>> {
+        Pass::new(self.shape(), model).unit(&self.grid, modes)
+    }
+
+    fn multiplier(&self, model: &Model<'_, T>, mode: usize) -> DMatrix<T> {
+        Pass::new(self.shape(), model).multiplier(&self.grid, 1.0 / self.scale.to_f64(), mode)
     }
 }
 
@@ -130,7 +227,10 @@ impl<T: Real> DenseTensor<T> {
 pub(crate) fn position(index: &[usize], shape: &[usize], order: Order) -> usize {
     assert_eq!(index.len(), shape.len(), "one index per mode");
     let step = |acc: usize, m: usize| {
-        assert!(index[m] < shape[m], "index {index:?} outside shape {shape:?}");
+        assert!(
+            index[m] < shape[m],
+            "index {index:?} outside shape {shape:?}"
+        );
         acc * shape[m] + index[m]
     };
     match order {

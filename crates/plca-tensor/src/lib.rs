@@ -1,1 +1,45 @@
-//! plca-tensor
+//! Non-negative data for probabilistic latent-variable models, and the one E-step behind them.
+//!
+//! * [`DenseTensor`], [`SparseTensor`], [`MaskedTensor`], [`MaskedSparse`]: data of any order, `f32` or `f64`,
+//!   checked once and then known to be finite and non-negative.
+//! * [`Observed`]: what every model asks of its data, implemented by all four.
+//! * [`Model`], [`Factor`]: what the data ask of a model.
+//!
+//! ```
+//! use nalgebra::dmatrix;
+//! use plca_tensor::{DenseTensor, Factor, Model, Observed, Order, Wanted};
+//!
+//! let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 1.0, 3.0], Order::RowMajor)?;
+//! let (w, h) = (dmatrix![0.7, 0.3; 0.3, 0.7], dmatrix![0.6, 0.4; 0.4, 0.6]);
+//! let model = Model { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&w), Factor::Columns(&h)] };
+//! let e = v.expect(&model, Wanted { modes: &[true, true], ln_lik: true });
+//! // The E-step only redistributes the data's mass over the components.
+//! assert!((e.counts[0].as_ref().unwrap().sum() - v.total()).abs() < 1e-12);
+//! # Ok::<(), plca_tensor::TensorError>(())
+//! ```
+//!
+//! # When not to use this crate
+//!
+//! It holds no model: see `plca-em`. It is no general tensor algebra either.
+
+mod dense;
+mod error;
+mod factor;
+mod kernel;
+mod masked;
+mod observed;
+mod real;
+mod simplex;
+mod sparse;
+mod sum;
+
+pub use dense::{DenseTensor, Order};
+pub use error::TensorError;
+pub use factor::{Factor, Model};
+pub use masked::{MaskedSparse, MaskedTensor};
+pub use nalgebra;
+pub use observed::{Expected, Observed, Wanted};
+pub use real::Real;
+pub use simplex::{normalise_columns, simplex_error};
+pub use sparse::{Coordinates, SparseTensor};
+pub use sum::CompensatedSum;

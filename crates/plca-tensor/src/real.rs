@@ -30,6 +30,8 @@ pub trait Real: RealField + Copy + Lanes + Default + std::iter::Sum + sealed::Se
     fn lit(x: f64) -> Self;
     /// Exact widening.
     fn to_f64(self) -> f64;
+    /// Whether this is not a number.
+    fn is_nan(self) -> bool;
 }
 
 impl Real for f32 {
@@ -42,6 +44,9 @@ impl Real for f32 {
     fn to_f64(self) -> f64 {
         f64::from(self)
     }
+    fn is_nan(self) -> bool {
+        f32::is_nan(self)
+    }
 }
 
 impl Real for f64 {
@@ -53,5 +58,8 @@ impl Real for f64 {
     }
     fn to_f64(self) -> f64 {
         self
+    }
+    fn is_nan(self) -> bool {
+        f64::is_nan(self)
     }
 }

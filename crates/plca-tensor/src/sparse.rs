@@ -1,8 +1,11 @@
 //! Sparse tensors of any order.
 
+use nalgebra::DMatrix;
+
 use crate::dense::check_shape;
 use crate::kernel::{Accumulate, Rule, Sums, fibres::Fibres, panel::Panel, strata::Strata};
-use crate::{Real, TensorError};
+use crate::observed::{Pass, data_scale, require_mass};
+use crate::{CompensatedSum, Expected, Model, Observed, Real, TensorError, Wanted};
 
 /// Stored cells in coordinate form, in any order, duplicates allowed (they are summed).
 ///
@@ -42,15 +45,28 @@ impl<T: Real> Cells<T> {
                 shape: entries.shape,
             });
         }
-        for (position, (index, &value)) in entries.indices.chunks_exact(order).zip(&entries.values).enumerate() {
+        for (position, (index, &value)) in entries
+            .indices
+            .chunks_exact(order)
+            .zip(&entries.values)
+            .enumerate()
+        {
             for (mode, (&i, &size)) in index.iter().zip(&entries.shape).enumerate() {
                 if i as usize >= size {
-                    return Err(TensorError::OutOfRange { position, mode, index: i as usize, size });
+                    return Err(TensorError::OutOfRange {
+                        position,
+                        mode,
+                        index: i as usize,
+                        size,
+                    });
                 }
             }
             if !(value.is_finite() && value >= T::zero()) {
                 let index = index.iter().map(|&i| i as usize).collect();
-                return Err(TensorError::Value { index, value: value.to_f64() });
+                return Err(TensorError::Value {
+                    index,
+                    value: value.to_f64(),
+                });
             }
         }
         Ok(if order == 2 {
@@ -82,5 +98,113 @@ impl<T: Real> Accumulate<T> for Cells<T> {
             Self::Matrix(s) => s.accumulate(panels, rule, wanted, log),
             Self::Tensor(s) => s.accumulate(panels, rule, wanted, log),
         }
+    }
+}
+
+/// A non-negative sparse tensor of order at least 1; cells that are not stored are zeros.
+///
+/// Memory: about 12 bytes per entry in `f64`, whatever the product of the shape.
+///
+/// See [`Coordinates`] for an example.
+#[derive(Clone, Debug)]
+pub struct SparseTensor<T> {
+    pub(crate) shape: Vec<usize>,
+    pub(crate) cells: Cells<T>,
+    /// Stored values are those given times this power of two.
+    pub(crate) scale: T,
+    total: f64,
+}
+
+/// Brings values into a comfortable scale; returns that scale.
+pub(crate) fn rescale<T: Real>(values: &mut [T]) -> T {
+    let largest = values.iter().fold(
+        T::zero(),
+        |a, &x| if x > a && x.is_finite() { x } else { a },
+    );
+    let scale = if largest > T::zero() {
+        data_scale(largest)
+    } else {
+        T::one()
+    };
+    if scale != T::one() {
+        values.iter_mut().for_each(|x| *x *= scale);
+    }
+    scale
+}
+
+impl<T: Real> SparseTensor<T> {
+    /// Arranges entries for the kernels; duplicates are summed, explicit zeros dropped.
+    /// Cost `O(nnz + Σ I_j)` time and memory.
+    ///
+    /// # Errors
+    ///
+    /// [`TensorError`]: order 0, an empty mode, lengths that disagree, an index outside the shape, a value that
+    /// is negative or not finite, no positive value.
+    pub fn new(mut entries: Coordinates<T>) -> Result<Self, TensorError> {
+        let scale = rescale(&mut entries.values);
+        let shape = entries.shape.clone();
+        let cells = Cells::new(entries, false)?;
+        let (positive, total) = mass(&cells);
+        require_mass(positive)?;
+        Ok(Self {
+            shape,
+            cells,
+            scale,
+            total: total / scale.to_f64(),
+        })
+    }
+
+    /// Number of stored entries, duplicates merged.
+    pub fn stored(&self) -> usize {
+        self.cells.stored()
+    }
+
+    /// `v`: sum of all entries.
+    pub fn total(&self) -> f64 {
+        self.total
+    }
+}
+
+/// Whether any stored value is positive, and their sum.
+pub(crate) fn mass<T: Real>(cells: &Cells<T>) -> (bool, f64) {
+    let mut sum = CompensatedSum::default();
+    cells.for_each(&mut |_, x| sum += x.to_f64());
+    (sum.value() > 0.0, sum.value())
+}
+
+impl<T: Real> Observed<T> for SparseTensor<T> {
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn total(&self) -> f64 {
+        self.total
+    }
+
+    fn is_complete(&self) -> bool {
+        true
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(&[usize], f64)) {
+        let scale = self.scale.to_f64();
+        self.cells
+            .for_each(&mut |index, x| visit(index, x.to_f64() / scale));
+    }
+
+    fn expect(&self, model: &Model<'_, T>, wanted: Wanted<'_>) -> Expected<T> {
+        Pass::new(&self.shape, model).expect(
+            &self.cells,
+            1.0 / self.scale.to_f64(),
+            self.total,
+            wanted,
+        )
+    }
+
+    fn exposure(&self, model: &Model<'_, T>, modes: &[bool]) -> Vec<Option<DMatrix<T>>> {
+        crate::masked::full_exposure(model, modes)
+    }
+
+    fn multiplier(&self, model: &Model<'_, T>, mode: usize) -> DMatrix<T> {
+        Pass::new(&self.shape, model).multiplier(&self.cells, 1.0 / self.scale.to_f64(), mode)
     }
 }

@@ -3,43 +3,45 @@
 use pulp::{Arch, Simd, WithSimd};
 
 /// What the kernels need of a scalar's vector type; every method is a single instruction or two.
+///
+/// The methods start with `v` so that they do not collide with those of the scalar itself.
 pub trait Lanes: Copy + Send + Sync + 'static {
     /// One register of this scalar.
     type Vector<S: Simd>: Copy;
     /// Scalars in a register.
     fn lanes<S: Simd>() -> usize;
     /// All lanes equal to `x`.
-    fn splat<S: Simd>(simd: S, x: Self) -> Self::Vector<S>;
+    fn vsplat<S: Simd>(simd: S, x: Self) -> Self::Vector<S>;
     /// Whole registers of a slice, and what is left over.
     fn vectors<S: Simd>(x: &[Self]) -> (&[Self::Vector<S>], &[Self]);
     /// Whole registers of a slice, and what is left over.
     fn vectors_mut<S: Simd>(x: &mut [Self]) -> (&mut [Self::Vector<S>], &mut [Self]);
     /// The first lanes from a slice shorter than a register, zero elsewhere.
-    fn partial_load<S: Simd>(simd: S, x: &[Self]) -> Self::Vector<S>;
+    fn vpartial_load<S: Simd>(simd: S, x: &[Self]) -> Self::Vector<S>;
     /// `a b + c`; not fused where the machine has no fused instruction.
-    fn mul_add<S: Simd>(
+    fn vmul_add<S: Simd>(
         simd: S,
         a: Self::Vector<S>,
         b: Self::Vector<S>,
         c: Self::Vector<S>,
     ) -> Self::Vector<S>;
     /// `a + b`.
-    fn add<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    fn vadd<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
     /// `a b`.
-    fn mul<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    fn vmul<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
     /// `a / b`.
-    fn div<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    fn vdiv<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
     /// Lane-wise maximum.
-    fn max<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    fn vmax<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
     /// `a` where `x` is a number, `b` where `x` is NaN.
-    fn unless_nan<S: Simd>(
+    fn vunless_nan<S: Simd>(
         simd: S,
         x: Self::Vector<S>,
         a: Self::Vector<S>,
         b: Self::Vector<S>,
     ) -> Self::Vector<S>;
     /// Sum over the lanes.
-    fn sum<S: Simd>(simd: S, a: Self::Vector<S>) -> Self;
+    fn vsum<S: Simd>(simd: S, a: Self::Vector<S>) -> Self;
 }
 
 macro_rules! lanes {
@@ -52,7 +54,7 @@ macro_rules! lanes {
                 S::$n
             }
             #[inline(always)]
-            fn splat<S: Simd>(simd: S, x: Self) -> S::$vec {
+            fn vsplat<S: Simd>(simd: S, x: Self) -> S::$vec {
                 simd.$splat(x)
             }
             #[inline(always)]
@@ -64,35 +66,35 @@ macro_rules! lanes {
                 S::$as_mut(x)
             }
             #[inline(always)]
-            fn partial_load<S: Simd>(simd: S, x: &[Self]) -> S::$vec {
+            fn vpartial_load<S: Simd>(simd: S, x: &[Self]) -> S::$vec {
                 simd.$partial(x)
             }
             #[inline(always)]
-            fn mul_add<S: Simd>(simd: S, a: S::$vec, b: S::$vec, c: S::$vec) -> S::$vec {
+            fn vmul_add<S: Simd>(simd: S, a: S::$vec, b: S::$vec, c: S::$vec) -> S::$vec {
                 simd.$fma(a, b, c)
             }
             #[inline(always)]
-            fn add<S: Simd>(simd: S, a: S::$vec, b: S::$vec) -> S::$vec {
+            fn vadd<S: Simd>(simd: S, a: S::$vec, b: S::$vec) -> S::$vec {
                 simd.$add(a, b)
             }
             #[inline(always)]
-            fn mul<S: Simd>(simd: S, a: S::$vec, b: S::$vec) -> S::$vec {
+            fn vmul<S: Simd>(simd: S, a: S::$vec, b: S::$vec) -> S::$vec {
                 simd.$mul(a, b)
             }
             #[inline(always)]
-            fn div<S: Simd>(simd: S, a: S::$vec, b: S::$vec) -> S::$vec {
+            fn vdiv<S: Simd>(simd: S, a: S::$vec, b: S::$vec) -> S::$vec {
                 simd.$div(a, b)
             }
             #[inline(always)]
-            fn max<S: Simd>(simd: S, a: S::$vec, b: S::$vec) -> S::$vec {
+            fn vmax<S: Simd>(simd: S, a: S::$vec, b: S::$vec) -> S::$vec {
                 simd.$max(a, b)
             }
             #[inline(always)]
-            fn unless_nan<S: Simd>(simd: S, x: S::$vec, a: S::$vec, b: S::$vec) -> S::$vec {
+            fn vunless_nan<S: Simd>(simd: S, x: S::$vec, a: S::$vec, b: S::$vec) -> S::$vec {
                 simd.$select(simd.$eq(x, x), a, b)
             }
             #[inline(always)]
-            fn sum<S: Simd>(simd: S, a: S::$vec) -> Self {
+            fn vsum<S: Simd>(simd: S, a: S::$vec) -> Self {
                 simd.$sum(a)
             }
         }
@@ -100,12 +102,38 @@ macro_rules! lanes {
 }
 
 lanes!(
-    f64, f64s, F64_LANES, splat_f64s, as_simd_f64s, as_mut_simd_f64s, partial_load_f64s, mul_add_e_f64s,
-    add_f64s, mul_f64s, div_f64s, max_f64s, equal_f64s, select_f64s, reduce_sum_f64s
+    f64,
+    f64s,
+    F64_LANES,
+    splat_f64s,
+    as_simd_f64s,
+    as_mut_simd_f64s,
+    partial_load_f64s,
+    mul_add_e_f64s,
+    add_f64s,
+    mul_f64s,
+    div_f64s,
+    max_f64s,
+    equal_f64s,
+    select_f64s,
+    reduce_sum_f64s
 );
 lanes!(
-    f32, f32s, F32_LANES, splat_f32s, as_simd_f32s, as_mut_simd_f32s, partial_load_f32s, mul_add_e_f32s,
-    add_f32s, mul_f32s, div_f32s, max_f32s, equal_f32s, select_f32s, reduce_sum_f32s
+    f32,
+    f32s,
+    F32_LANES,
+    splat_f32s,
+    as_simd_f32s,
+    as_mut_simd_f32s,
+    partial_load_f32s,
+    mul_add_e_f32s,
+    add_f32s,
+    mul_f32s,
+    div_f32s,
+    max_f32s,
+    equal_f32s,
+    select_f32s,
+    reduce_sum_f32s
 );
 
 struct LaneCount<T>(std::marker::PhantomData<T>);
@@ -121,4 +149,9 @@ impl<T: Lanes> WithSimd for LaneCount<T> {
 /// Scalars per register on this machine.
 pub(crate) fn lane_count<T: Lanes>() -> usize {
     Arch::new().dispatch(LaneCount::<T>(std::marker::PhantomData))
+}
+
+/// Values per padded row for `k` components: whole registers.
+pub(crate) fn stride<T: Lanes>(k: usize) -> usize {
+    k.next_multiple_of(lane_count::<T>())
 }

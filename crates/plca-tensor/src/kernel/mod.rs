@@ -7,10 +7,12 @@
 //! Each storage implements [`Accumulate`]; what happens to a cell is a [`Rule`]. Component weights are
 //! folded into the first factor before a kernel sees it.
 
+pub(crate) mod dense;
 pub(crate) mod fibres;
 pub(crate) mod lanes;
 pub(crate) mod panel;
 pub(crate) mod strata;
+mod tiles;
 
 use crate::Real;
 use panel::Panel;
@@ -39,4 +41,18 @@ pub(crate) trait Accumulate<T: Real> {
     /// `p` is floored at the smallest normal number before dividing, so 0/0 is an exact 0 and an
     /// unsupported cell gives a huge but visible ratio; its logarithm is `-inf`.
     fn accumulate(&self, panels: &[Panel<T>], rule: Rule, wanted: &[bool], log: bool) -> Sums<T>;
+}
+
+/// Applies `f` to every item, on all threads of the pool where the feature `rayon` is on; results in order.
+pub(crate) fn map_in_order<I: Send, O: Send>(
+    items: Vec<I>,
+    f: impl Fn(I) -> O + Sync + Send,
+) -> Vec<O> {
+    #[cfg(feature = "rayon")]
+    {
+        use rayon::prelude::*;
+        items.into_par_iter().map(f).collect()
+    }
+    #[cfg(not(feature = "rayon"))]
+    items.into_iter().map(f).collect()
 }

@@ -27,15 +27,23 @@ pub(crate) fn pow2<T: Real>(e: i32) -> T {
 
 /// Exponent that brings `largest` into `[1, 2)`; 0 for 0 and non-finite numbers.
 pub(crate) fn balancing_exponent(largest: f64) -> i32 {
-    if largest > 0.0 && largest.is_finite() { -(largest.log2().floor() as i32) } else { 0 }
+    if largest > 0.0 && largest.is_finite() {
+        -(largest.log2().floor() as i32)
+    } else {
+        0
+    }
 }
 
 impl<T: Real> Panel<T> {
     /// Copies a factor, its columns multiplied by `weights` where they are given.
     pub(crate) fn pack(factor: Factor<'_, T>, weights: Option<&[T]>, stride: usize) -> Self {
         let (rows, k) = (factor.rows(), factor.components());
-        let largest = factor.values().iter().fold(T::zero(), |a, &x| if x > a { x } else { a });
-        let exponent = balancing_exponent(largest.to_f64()).clamp(-T::MAX_EXPONENT, T::MAX_EXPONENT);
+        let largest = factor
+            .values()
+            .iter()
+            .fold(T::zero(), |a, &x| if x > a { x } else { a });
+        let exponent =
+            balancing_exponent(largest.to_f64()).clamp(-T::MAX_EXPONENT, T::MAX_EXPONENT);
         let scale: T = pow2(exponent);
         let mut values = vec![T::zero(); rows * stride];
         match factor {
@@ -53,14 +61,23 @@ impl<T: Real> Panel<T> {
                 }
             }
             Factor::Rows(m) => {
-                for (row, source) in values.chunks_exact_mut(stride).zip(m.as_slice().chunks_exact(k)) {
+                for (row, source) in values
+                    .chunks_exact_mut(stride)
+                    .zip(m.as_slice().chunks_exact(k))
+                {
                     for z in 0..k {
                         row[z] = source[z] * weights.map_or(scale, |w| w[z] * scale);
                     }
                 }
             }
         }
-        Self { values, rows, k, stride, exponent }
+        Self {
+            values,
+            rows,
+            k,
+            stride,
+            exponent,
+        }
     }
 
     /// The padded row `i`.
@@ -69,9 +86,21 @@ impl<T: Real> Panel<T> {
     }
 
     /// `scale * self ∘ sums` (or `scale * sums` alone) in the layout of `like`.
-    pub(crate) fn unpack(&self, sums: &[T], like: Factor<'_, T>, scale: T, times_factor: bool) -> DMatrix<T> {
+    pub(crate) fn unpack(
+        &self,
+        sums: &[T],
+        like: Factor<'_, T>,
+        scale: T,
+        times_factor: bool,
+    ) -> DMatrix<T> {
         let (rows, k, stride) = (self.rows, self.k, self.stride);
-        let value = |at: usize| if times_factor { sums[at] * self.values[at] * scale } else { sums[at] * scale };
+        let value = |at: usize| {
+            if times_factor {
+                sums[at] * self.values[at] * scale
+            } else {
+                sums[at] * scale
+            }
+        };
         match like {
             Factor::Columns(_) => {
                 let mut out = DMatrix::zeros(rows, k);
@@ -79,7 +108,9 @@ impl<T: Real> Panel<T> {
                 for first in (0..rows).step_by(BLOCK) {
                     let last = (first + BLOCK).min(rows);
                     for z in 0..k {
-                        for (i, x) in (first..last).zip(&mut target[z * rows + first..z * rows + last]) {
+                        for (i, x) in
+                            (first..last).zip(&mut target[z * rows + first..z * rows + last])
+                        {
                             *x = value(i * stride + z);
                         }
                     }

@@ -1,0 +1,103 @@
+//! Factors of a latent-variable model as the kernels are given them.
+
+use nalgebra::DMatrix;
+
+use crate::Real;
+
+/// One non-negative factor of size `I x K`, in either of the two layouts that models keep.
+#[derive(Clone, Copy, Debug)]
+pub enum Factor<'a, T> {
+    /// `I x K`: column `z` belongs to component `z`, as in `P(x_j | z)`.
+    Columns(&'a DMatrix<T>),
+    /// `K x I`: row `z` belongs to component `z`, as in `P(z | x_j)`.
+    Rows(&'a DMatrix<T>),
+}
+
+impl<'a, T: Real> Factor<'a, T> {
+    /// Size `I` of the mode.
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Columns(m) => m.nrows(),
+            Self::Rows(m) => m.ncols(),
+        }
+    }
+
+    /// Number of components `K`.
+    pub fn components(&self) -> usize {
+        match self {
+            Self::Columns(m) => m.ncols(),
+            Self::Rows(m) => m.nrows(),
+        }
+    }
+
+    /// All entries, in memory order.
+    pub fn values(&self) -> &'a [T] {
+        match self {
+            Self::Columns(m) | Self::Rows(m) => m.as_slice(),
+        }
+    }
+
+    /// The entry of data index `i` and component `z`.
+    pub fn get(&self, i: usize, z: usize) -> T {
+        match self {
+            Self::Columns(m) => m[(i, z)],
+            Self::Rows(m) => m[(z, i)],
+        }
+    }
+
+    /// Sum over the data indices, per component.
+    pub fn component_sums(&self) -> Vec<T> {
+        match self {
+            Self::Columns(m) => m.column_iter().map(|c| c.sum()).collect(),
+            Self::Rows(m) => m
+                .column_iter()
+                .fold(vec![T::zero(); m.nrows()], |mut acc, c| {
+                    acc.iter_mut().zip(&c).for_each(|(a, &x)| *a += x);
+                    acc
+                }),
+        }
+    }
+}
+
+/// A sum of `K` rank-one terms, `P[x] = Σ_z w_z Π_j F_j[x_j, z]`; nothing need be normalised.
+#[derive(Clone, Copy, Debug)]
+pub struct Model<'a, T> {
+    /// `w_z`; `None` means all 1.
+    pub weights: Option<&'a [T]>,
+    /// `F_j`, one per mode.
+    pub factors: &'a [Factor<'a, T>],
+}
+
+impl<T: Real> Model<'_, T> {
+    /// Number of components `K`.
+    pub fn components(&self) -> usize {
+        self.factors[0].components()
+    }
+
+    /// `P[x]` of one cell, in `f64`. Cost `O(N K)`.
+    pub fn cell(&self, index: &[usize]) -> f64 {
+        (0..self.components()).map(|z| self.joint(index, z)).sum()
+    }
+
+    /// `w_z Π_j F_j[x_j, z]`: what component `z` gives to one cell.
+    pub fn joint(&self, index: &[usize], z: usize) -> f64 {
+        let weight = self.weights.map_or(1.0, |w| w[z].to_f64());
+        index
+            .iter()
+            .zip(self.factors)
+            .fold(weight, |p, (&i, f)| p * f.get(i, z).to_f64())
+    }
+
+    /// `Σ_x P[x]` over all cells. Cost `O(K Σ I_j)`.
+    pub fn mass(&self) -> f64 {
+        let sums: Vec<_> = self.factors.iter().map(Factor::component_sums).collect();
+        (0..self.components())
+            .map(|z| {
+                sums.iter()
+                    .fold(self.weights.map_or(1.0, |w| w[z].to_f64()), |p, s| {
+                        p * s[z].to_f64()
+                    })
+            })
+            .sum()
+    }
+}

@@ -1,0 +1,541 @@
+//! The fused pass over dense data of any order.
+//!
+//! The data are read as a matrix: the fastest modes together are its rows, the others its columns. The
+//! factor of the rows is the Khatri-Rao product of the fast modes, packed once per pass; that of the columns
+//! is formed 480 columns at a time. Column counts are spread over the slow modes at the end of each chunk.
+//! So every order costs three products, and neither the model nor the ratio ever exists as a whole.
+//!
+//! Columns are cut into at most eight groups, a function of the shape alone; each group adds up in its own
+//! accumulators, which are then added in order: the bits do not depend on the number of threads.
+
+use pulp::{Arch, Simd, WithSimd};
+
+use super::panel::Panel;
+use super::{Accumulate, Rule, Sums, tiles};
+use crate::sum::CompensatedSum;
+use crate::{Order, Real};
+
+/// Rows of a panel, whose factor stays in the first-level cache.
+const PANEL: usize = 192;
+/// Columns of a tile of ratios.
+const TILE: usize = 48;
+/// Columns of a chunk, whose factor and counts stay in the second-level cache.
+const CHUNK: usize = 480;
+/// Fewer rows than this are folded with the next mode, so that vectors are filled.
+const FEW_ROWS: usize = 64;
+/// Groups of columns, each with its own accumulators.
+const GROUPS: usize = 8;
+
+/// Dense cells as the kernels read them; a hidden cell holds NaN.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Grid<T> {
+    pub(crate) shape: Vec<usize>,
+    pub(crate) values: Vec<T>,
+    pub(crate) order: Order,
+}
+
+/// The modes in storage order, slowest first, cut into columns and rows.
+struct Layout {
+    slow: Vec<usize>,
+    fast: Vec<usize>,
+    columns: usize,
+    rows: usize,
+}
+
+impl Layout {
+    fn new(shape: &[usize], order: Order) -> Self {
+        let mut slow: Vec<usize> = match order {
+            Order::RowMajor => (0..shape.len()).collect(),
+            Order::ColumnMajor => (0..shape.len()).rev().collect(),
+        };
+        let (mut fast, mut rows) = (Vec::new(), 1);
+        while let Some(mode) = slow.pop() {
+            rows *= shape[mode];
+            fast.insert(0, mode);
+            if rows >= FEW_ROWS || slow.len() == 1 {
+                break;
+            }
+        }
+        let columns = slow.iter().map(|&m| shape[m]).product();
+        Self {
+            slow,
+            fast,
+            columns,
+            rows,
+        }
+    }
+}
+
+/// `Π_m F_m[i_m, ·]` for the linear positions `range` of `modes` (slowest first): a Khatri-Rao product.
+fn khatri_rao<T: Real>(
+    panels: &[Panel<T>],
+    modes: &[usize],
+    range: std::ops::Range<usize>,
+    out: &mut [T],
+) {
+    let stride = panels[0].stride;
+    for (position, row) in range.zip(out.chunks_exact_mut(stride)) {
+        row.fill(T::one());
+        let mut rest = position;
+        for &m in modes.iter().rev() {
+            let factor = panels[m].row(rest % panels[m].rows);
+            rest /= panels[m].rows;
+            row.iter_mut().zip(factor).for_each(|(r, &f)| *r *= f);
+        }
+    }
+}
+
+/// Adds `sums`, indexed by linear positions of `modes`, to the sums of each wanted mode:
+/// `S_m[i,z] += Σ T[position,z] Π_{l≠m} F_l`.
+fn spread<T: Real>(
+    panels: &[Panel<T>],
+    modes: &[usize],
+    first: usize,
+    sums: &[T],
+    wanted: &[bool],
+    into: &mut [Vec<T>],
+) {
+    let stride = panels[0].stride;
+    let mut index = vec![0; modes.len()];
+    let mut product = vec![T::zero(); stride];
+    for (position, sum) in (first..).zip(sums.chunks_exact(stride)) {
+        let mut rest = position;
+        for (i, &m) in index.iter_mut().zip(modes).rev() {
+            *i = rest % panels[m].rows;
+            rest /= panels[m].rows;
+        }
+        for (at, &m) in modes.iter().enumerate().filter(|&(_, &m)| wanted[m]) {
+            product.copy_from_slice(sum);
+            for (l, &other) in modes.iter().enumerate().filter(|&(l, _)| l != at) {
+                product
+                    .iter_mut()
+                    .zip(panels[other].row(index[l]))
+                    .for_each(|(p, &f)| *p *= f);
+            }
+            into[m][index[at] * stride..][..stride]
+                .iter_mut()
+                .zip(&product)
+                .for_each(|(t, &p)| *t += p);
+        }
+    }
+}
+
+/// The factor of the rows in both orders that the tiles read.
+struct Rows<T> {
+    /// `rows x stride`, components contiguous.
+    by_row: Vec<T>,
+    /// Panel after panel, `k x padded panel height`, rows contiguous.
+    by_component: Vec<T>,
+    /// Rows padded to whole registers.
+    padded: usize,
+}
+
+impl<T: Real> Rows<T> {
+    fn new(by_row: Vec<T>, rows: usize, k: usize, stride: usize, lanes: usize) -> Self {
+        let padded = rows.next_multiple_of(lanes);
+        let mut by_component = vec![T::zero(); padded * k];
+        for first in (0..padded).step_by(PANEL) {
+            let height = PANEL.min(padded - first);
+            let target = &mut by_component[first * k..][..height * k];
+            for i in 0..height.min(rows - first) {
+                for (z, &x) in by_row[(first + i) * stride..][..k].iter().enumerate() {
+                    target[z * height + i] = x;
+                }
+            }
+        }
+        Self {
+            by_row,
+            by_component,
+            padded,
+        }
+    }
+}
+
+/// What one group of columns adds up.
+struct Partial<T> {
+    /// In the layout of [`Rows::by_component`]; empty if no fast mode is wanted.
+    rows: Vec<T>,
+    /// Per mode; only slow modes are filled.
+    slow: Vec<Vec<T>>,
+    ln_lik: CompensatedSum,
+}
+
+struct GroupPass<'a, T> {
+    grid: &'a Grid<T>,
+    layout: &'a Layout,
+    panels: &'a [Panel<T>],
+    rows: &'a Rows<T>,
+    rule: Rule,
+    wanted: &'a [bool],
+    log: bool,
+    columns: std::ops::Range<usize>,
+}
+
+impl<T: Real> WithSimd for GroupPass<'_, T> {
+    type Output = Partial<T>;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> Partial<T> {
+        if S::REGISTER_COUNT >= 32 {
+            self.run::<S, 8, true>(simd)
+        } else {
+            self.run::<S, 4, false>(simd)
+        }
+    }
+}
+
+/// Calls a tile with the count `$n` as constant generic.
+macro_rules! with_const {
+    ($n:expr, [$($value:literal),*], $constant:ident => $call:expr) => {
+        match $n { $($value => { const $constant: usize = $value; $call },)* _ => unreachable!("tile size") }
+    };
+}
+
+impl<T: Real> GroupPass<'_, T> {
+    #[inline(always)]
+    fn run<S: Simd, const NR: usize, const WIDE: bool>(self, simd: S) -> Partial<T> {
+        let Self {
+            grid,
+            layout,
+            panels,
+            rows,
+            rule,
+            wanted,
+            log,
+            columns,
+        } = self;
+        let (k, stride, height) = (panels[0].k, panels[0].stride, layout.rows);
+        let rows_wanted = layout.fast.iter().any(|&m| wanted[m]);
+        let columns_wanted = layout.slow.iter().any(|&m| wanted[m]);
+        let mut partial = Partial {
+            rows: vec![
+                T::zero();
+                if rows_wanted {
+                    rows.by_component.len()
+                } else {
+                    0
+                }
+            ],
+            slow: (0..panels.len())
+                .map(|m| {
+                    let filled = wanted[m] && layout.slow.contains(&m);
+                    vec![T::zero(); if filled { panels[m].values.len() } else { 0 }]
+                })
+                .collect(),
+            ln_lik: CompensatedSum::default(),
+        };
+        let widest = CHUNK.min(columns.len());
+        let mut factor = vec![T::zero(); widest * stride];
+        let mut counts = vec![T::zero(); if columns_wanted { widest * stride } else { 0 }];
+        let mut tile = vec![T::zero(); PANEL.min(rows.padded) * TILE];
+
+        for first_column in columns.clone().step_by(CHUNK) {
+            let width = CHUNK.min(columns.end - first_column);
+            khatri_rao(
+                panels,
+                &layout.slow,
+                first_column..first_column + width,
+                &mut factor,
+            );
+            counts.fill(T::zero());
+            for first_row in (0..rows.padded).step_by(PANEL) {
+                let padded = PANEL.min(rows.padded - first_row);
+                let real = padded.min(height - first_row);
+                let left = &rows.by_component[first_row * k..][..padded * k];
+                for at in (0..width).step_by(TILE) {
+                    let tile_width = TILE.min(width - at);
+                    let right = &factor[at * stride..][..tile_width * stride];
+                    let cells = &grid.values[(first_column + at) * height + first_row..];
+                    let cells = &cells[..(tile_width - 1) * height + real];
+                    let ratios = &mut tile[..tile_width * padded];
+                    match rule {
+                        Rule::Ratio => fill_ratios::<S, T, NR>(
+                            simd, k, left, right, stride, cells, height, real, ratios,
+                        ),
+                        Rule::Unit => fill_units(cells, height, real, padded, ratios),
+                    }
+                    if log {
+                        partial.ln_lik += ln_lik(cells, height, real, padded, ratios);
+                    }
+                    if rows_wanted {
+                        let into = &mut partial.rows[first_row * k..][..padded * k];
+                        add_rows::<S, T, WIDE>(simd, k, tile_width, ratios, right, stride, into);
+                    }
+                    if columns_wanted {
+                        let by_row = &rows.by_row[first_row * stride..][..real * stride];
+                        let into = &mut counts[at * stride..][..tile_width * stride];
+                        add_columns::<S, T, WIDE>(
+                            simd, tile_width, padded, real, ratios, by_row, stride, into,
+                        );
+                    }
+                }
+            }
+            if columns_wanted {
+                let sums = &counts[..width * stride];
+                spread(
+                    panels,
+                    &layout.slow,
+                    first_column,
+                    sums,
+                    wanted,
+                    &mut partial.slow,
+                );
+            }
+        }
+        partial
+    }
+}
+
+#[inline(always)]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "three operands with their strides"
+)]
+#[allow(unsafe_code)]
+fn fill_ratios<S: Simd, T: Real, const NR: usize>(
+    simd: S,
+    k: usize,
+    left: &[T],
+    right: &[T],
+    stride: usize,
+    cells: &[T],
+    height: usize,
+    real: usize,
+    ratios: &mut [T],
+) {
+    let lanes = T::lanes::<S>();
+    let padded = left.len() / k;
+    let width = right.len() / stride;
+    assert!(
+        ratios.len() == width * padded
+            && cells.len() == (width - 1) * height + real
+            && real <= padded
+    );
+    let mut j = 0;
+    while j < width {
+        let full = width - j >= NR;
+        let mut i = 0;
+        while i < padded {
+            let vectors = ((padded - i) / lanes).min(3);
+            // Inside `left`, `right`, `cells` and `ratios` by the assertion above.
+            unsafe {
+                let a = (left.as_ptr().add(i), padded);
+                let b = (right.as_ptr().add(j * stride), stride);
+                let x = (cells.as_ptr().wrapping_add(j * height + i), height);
+                let q = (ratios.as_mut_ptr().add(j * padded + i), padded);
+                let rows = real.saturating_sub(i);
+                with_const!(vectors, [1, 2, 3], MR => if full {
+                    tiles::ratios::<S, T, MR, NR>(simd, k, a, b, x, rows, q)
+                } else {
+                    tiles::ratios::<S, T, MR, 1>(simd, k, a, b, x, rows, q)
+                });
+            }
+            i += vectors * lanes;
+        }
+        j += if full { NR } else { 1 };
+    }
+}
+
+/// `q = 1` on observed cells, 0 on hidden and padded ones.
+#[inline(always)]
+fn fill_units<T: Real>(cells: &[T], height: usize, real: usize, padded: usize, ratios: &mut [T]) {
+    for (column, q) in cells.chunks(height).zip(ratios.chunks_exact_mut(padded)) {
+        q.fill(T::zero());
+        for (q, x) in q.iter_mut().zip(&column[..real]) {
+            *q = if x.is_nan() { T::zero() } else { T::one() };
+        }
+    }
+}
+
+/// `Σ V ln P` over a tile, from `P = V / q`: no second tile is kept for the model.
+#[inline(always)]
+fn ln_lik<T: Real>(cells: &[T], height: usize, real: usize, padded: usize, ratios: &[T]) -> f64 {
+    let floor = T::TINY;
+    let mut sum = 0.0;
+    for (column, q) in cells.chunks(height).zip(ratios.chunks_exact(padded)) {
+        for (&x, &q) in column[..real].iter().zip(q) {
+            if x > T::zero() {
+                let p = x / q;
+                // The floor stands for P = 0: no support where something was observed.
+                let ln = if p > floor {
+                    p.to_f64().ln()
+                } else {
+                    f64::NEG_INFINITY
+                };
+                sum += x.to_f64() * ln;
+            }
+        }
+    }
+    sum
+}
+
+#[inline(always)]
+#[allow(unsafe_code)]
+fn add_rows<S: Simd, T: Real, const WIDE: bool>(
+    simd: S,
+    k: usize,
+    width: usize,
+    ratios: &[T],
+    right: &[T],
+    stride: usize,
+    into: &mut [T],
+) {
+    let lanes = T::lanes::<S>();
+    let padded = into.len() / k;
+    assert!(ratios.len() == width * padded && right.len() == width * stride && k <= stride);
+    // An even split: 50 components are 8 + 7 + 7 + 7 + 7 + 7 + 7, never 8 + ... + 2.
+    let blocks = k.div_ceil(if WIDE { 8 } else { 4 });
+    let mut z = 0;
+    for block in 0..blocks {
+        let components = (k - z).div_ceil(blocks - block);
+        let mut i = 0;
+        while i < padded {
+            let vectors = ((padded - i) / lanes).min(3);
+            // Inside the three slices by the assertion above.
+            unsafe {
+                let q = (ratios.as_ptr().add(i), padded);
+                let b = (right.as_ptr().add(z), stride);
+                let c = (into.as_mut_ptr().add(z * padded + i), padded);
+                with_const!(vectors, [1, 2, 3], MR => with_const!(components, [1, 2, 3, 4, 5, 6, 7, 8], KR =>
+                    tiles::row_counts::<S, T, MR, KR>(simd, width, q, b, c)));
+            }
+            i += vectors * lanes;
+        }
+        z += components;
+    }
+}
+
+#[inline(always)]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "three operands with their strides"
+)]
+#[allow(unsafe_code)]
+fn add_columns<S: Simd, T: Real, const WIDE: bool>(
+    simd: S,
+    width: usize,
+    padded: usize,
+    real: usize,
+    ratios: &[T],
+    by_row: &[T],
+    stride: usize,
+    into: &mut [T],
+) {
+    let lanes = T::lanes::<S>();
+    assert!(
+        ratios.len() == width * padded
+            && by_row.len() == real * stride
+            && into.len() == width * stride
+    );
+    let vectors = stride / lanes;
+    let blocks = vectors.div_ceil(if WIDE { 5 } else { 3 });
+    let per_block = vectors.div_ceil(blocks);
+    let mut v = 0;
+    while v < vectors {
+        let block = per_block.min(vectors - v);
+        let group = match (WIDE, block) {
+            (true, 5) => 4,
+            (true, 4) | (false, 2) => 6,
+            (true, 3) => 8,
+            (false, 3) => 4,
+            _ => 12,
+        };
+        let mut j = 0;
+        while j < width {
+            let columns = if width - j >= group { group } else { 1 };
+            // Inside the three slices by the assertion above.
+            unsafe {
+                let q = (ratios.as_ptr().add(j * padded), padded);
+                let a = (by_row.as_ptr().add(v * lanes), stride);
+                let c = (into.as_mut_ptr().add(j * stride + v * lanes), stride);
+                macro_rules! tile {
+                    ($kv:literal, $jr:literal) => {
+                        tiles::column_counts::<S, T, $kv, $jr>(simd, real, q, a, c)
+                    };
+                }
+                match (block, columns) {
+                    (5, 4) => tile!(5, 4),
+                    (4, 6) => tile!(4, 6),
+                    (3, 8) => tile!(3, 8),
+                    (3, 4) => tile!(3, 4),
+                    (2, 12) => tile!(2, 12),
+                    (2, 6) => tile!(2, 6),
+                    (1, 12) => tile!(1, 12),
+                    (5, _) => tile!(5, 1),
+                    (4, _) => tile!(4, 1),
+                    (3, _) => tile!(3, 1),
+                    (2, _) => tile!(2, 1),
+                    _ => tile!(1, 1),
+                }
+            }
+            j += columns;
+        }
+        v += block;
+    }
+}
+
+/// Bounds of the column groups: multiples of eight columns, so that tiles are full.
+fn groups(columns: usize) -> Vec<std::ops::Range<usize>> {
+    let width = columns.div_ceil(GROUPS).next_multiple_of(8);
+    (0..columns)
+        .step_by(width)
+        .map(|c| c..(c + width).min(columns))
+        .collect()
+}
+
+impl<T: Real> Accumulate<T> for Grid<T> {
+    fn accumulate(&self, panels: &[Panel<T>], rule: Rule, wanted: &[bool], log: bool) -> Sums<T> {
+        let layout = Layout::new(&self.shape, self.order);
+        let (k, stride) = (panels[0].k, panels[0].stride);
+        let mut by_row = vec![T::zero(); layout.rows * stride];
+        khatri_rao(panels, &layout.fast, 0..layout.rows, &mut by_row);
+        let rows = Rows::new(
+            by_row,
+            layout.rows,
+            k,
+            stride,
+            super::lanes::lane_count::<T>(),
+        );
+        let run = |columns| {
+            Arch::new().dispatch(GroupPass {
+                grid: self,
+                layout: &layout,
+                panels,
+                rows: &rows,
+                rule,
+                wanted,
+                log,
+                columns,
+            })
+        };
+        let partials = super::map_in_order(groups(layout.columns), run);
+
+        let mut modes: Vec<Vec<T>> = (0..panels.len())
+            .map(|m| vec![T::zero(); if wanted[m] { panels[m].values.len() } else { 0 }])
+            .collect();
+        let mut ln_lik = CompensatedSum::default();
+        let mut row_sums = vec![T::zero(); layout.rows * stride];
+        for partial in &partials {
+            ln_lik += partial.ln_lik.value();
+            for (sum, part) in modes.iter_mut().zip(&partial.slow) {
+                sum.iter_mut().zip(part).for_each(|(s, &p)| *s += p);
+            }
+            if !partial.rows.is_empty() {
+                for first in (0..rows.padded).step_by(PANEL) {
+                    let height = PANEL.min(rows.padded - first);
+                    let part = &partial.rows[first * k..][..height * k];
+                    for i in 0..height.min(layout.rows - first) {
+                        for (z, s) in row_sums[(first + i) * stride..][..k].iter_mut().enumerate() {
+                            *s += part[z * height + i];
+                        }
+                    }
+                }
+            }
+        }
+        spread(panels, &layout.fast, 0, &row_sums, wanted, &mut modes);
+        Sums {
+            modes,
+            ln_lik: ln_lik.value(),
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Data of which some cells were not observed.
+//!
+//! Hidden values are never read: a dense hidden cell is overwritten with NaN, a sparse one dropped. Zero-filling
+//! is not a treatment of missing data; the models use [`Observed::exposure`] instead (section 4 of the notes).
+
+use nalgebra::DMatrix;
+
+use crate::dense::{checked_grid, for_each_positive};
+use crate::kernel::dense::Grid;
+use crate::observed::Pass;
+use crate::observed::require_mass;
+use crate::sparse::{Cells, mass, rescale};
+use crate::{
+    Coordinates, DenseTensor, Expected, Factor, Model, Observed, Order, Real, TensorError, Wanted,
+};
+
+/// `X_j[i,z] = w_z F_j[i,z] Π_{m≠j} Σ_x F_m[x,z]`: the exposure of complete data.
+pub(crate) fn full_exposure<T: Real>(
+    model: &Model<'_, T>,
+    modes: &[bool],
+) -> Vec<Option<DMatrix<T>>> {
+    let sums: Vec<_> = model.factors.iter().map(Factor::component_sums).collect();
+    let scales = |j: usize, z: usize| {
+        let weight = model.weights.map_or(T::one(), |w| w[z]);
+        (0..sums.len())
+            .filter(|&m| m != j)
+            .fold(weight, |p, m| p * sums[m][z])
+    };
+    (0..sums.len())
+        .map(|j| {
+            modes[j].then(|| match model.factors[j] {
+                Factor::Columns(f) => {
+                    DMatrix::from_fn(f.nrows(), f.ncols(), |i, z| f[(i, z)] * scales(j, z))
+                }
+                Factor::Rows(f) => {
+                    let s: Vec<T> = (0..f.nrows()).map(|z| scales(j, z)).collect();
+                    DMatrix::from_fn(f.nrows(), f.ncols(), |z, i| f[(z, i)] * s[z])
+                }
+            })
+        })
+        .collect()
+}
+
+/// A dense tensor some of whose cells are hidden.
+///
+/// ```
+/// use plca_tensor::{MaskedTensor, Observed, Order};
+/// let v = MaskedTensor::new(vec![2, 2], vec![1.0, f64::NAN, 2.0, 0.0], Order::RowMajor)?;
+/// assert_eq!((v.total(), v.hidden()), (3.0, 1));
+/// # Ok::<(), plca_tensor::TensorError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct MaskedTensor<T> {
+    grid: Grid<T>,
+    scale: T,
+    total: f64,
+    hidden: usize,
+}
+
+impl<T: Real> MaskedTensor<T> {
+    /// From values in which NaN marks a hidden cell.
+    ///
+    /// # Errors
+    ///
+    /// As [`DenseTensor::new`]; [`TensorError::NoMass`] if no observed cell is positive.
+    pub fn new(shape: Vec<usize>, values: Vec<T>, order: Order) -> Result<Self, TensorError> {
+        let (grid, scale, total) = checked_grid(shape, values, order, true)?;
+        let hidden = grid.values.iter().filter(|x| x.is_nan()).count();
+        Ok(Self {
+            grid,
+            scale,
+            total,
+            hidden,
+        })
+    }
+
+    /// From values and a mask in the same memory order, `true` where the cell was observed. Values under the mask are not read.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new), and [`TensorError::Length`] if the mask has another size.
+    pub fn with_mask(
+        shape: Vec<usize>,
+        mut values: Vec<T>,
+        order: Order,
+        observed: &[bool],
+    ) -> Result<Self, TensorError> {
+        if observed.len() != values.len() {
+            return Err(TensorError::Length {
+                shape,
+                expected: values.len(),
+                got: observed.len(),
+            });
+        }
+        for (x, &seen) in values.iter_mut().zip(observed) {
+            if !seen {
+                *x = T::lit(f64::NAN);
+            }
+        }
+        Self::new(shape, values, order)
+    }
+
+    /// Number of hidden cells.
+    pub fn hidden(&self) -> usize {
+        self.hidden
+    }
+
+    /// Whether one cell was observed.
+    ///
+    /// # Panics
+    ///
+    /// If `index` lies outside the shape.
+    pub fn is_observed(&self, index: &[usize]) -> bool {
+        !self.grid.values[crate::dense::position(index, &self.grid.shape, self.grid.order)].is_nan()
+    }
+}
+
+impl<T: Real> From<DenseTensor<T>> for MaskedTensor<T> {
+    /// Every cell observed.
+    fn from(tensor: DenseTensor<T>) -> Self {
+        let total = tensor.total();
+        let (grid, scale) = tensor.into_grid();
+        Self {
+            grid,
+            scale,
+            total,
+            hidden: 0,
+        }
+    }
+}
+
+impl<T: Real> Observed<T> for MaskedTensor<T> {
+    fn shape(&self) -> &[usize] {
+        &self.grid.shape
+    }
+
+    fn total(&self) -> f64 {
+        self.total
+    }
+
+    fn is_complete(&self) -> bool {
+        self.hidden == 0
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(&[usize], f64)) {
+        for_each_positive(&self.grid, self.scale, visit);
+    }
+
+    fn expect(&self, model: &Model<'_, T>, wanted: Wanted<'_>) -> Expected<T> {
+        Pass::new(self.shape(), model).expect(
+            &self.grid,
+            1.0 / self.scale.to_f64(),
+            self.total,
+            wanted,
+        )
+    }
+
+    fn exposure(&self, model: &Model<'_, T>, modes: &[bool]) -> Vec<Option<DMatrix<T>>> {
+        Pass::new(self.shape(), model).unit(&self.grid, modes)
+    }
+
+    fn multiplier(&self, model: &Model<'_, T>, mode: usize) -> DMatrix<T> {
+        Pass::new(self.shape(), model).multiplier(&self.grid, 1.0 / self.scale.to_f64(), mode)
+    }
+}
+
+/// Which cells of sparse data were observed.
+#[derive(Clone, Debug)]
+enum Pattern<T> {
+    /// All but these.
+    AllBut(Cells<T>),
+    /// Those stored (zeros included), as for ratings.
+    Stored,
+}
+
+/// Sparse data some of whose cells are hidden: either a list of hidden cells, or all cells that are not stored.
+///
+/// ```
+/// use plca_tensor::{Coordinates, MaskedSparse, Observed};
+/// let ratings = Coordinates { shape: vec![3, 2], indices: vec![0, 0, 1, 1, 2, 0], values: vec![4.0, 5.0, 0.0] };
+/// let v = MaskedSparse::stored_only(ratings)?;        // the stored 0 is an observed 0
+/// assert_eq!(v.total(), 9.0);
+/// # Ok::<(), plca_tensor::TensorError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct MaskedSparse<T> {
+    shape: Vec<usize>,
+    cells: Cells<T>,
+    pattern: Pattern<T>,
+    scale: T,
+    total: f64,
+}
+
+impl<T: Real> MaskedSparse<T> {
+    /// Only the stored cells were observed; stored zeros are observations.
+    ///
+    /// # Errors
+    ///
+    /// As [`SparseTensor::new`](crate::SparseTensor::new).
+    pub fn stored_only(mut entries: Coordinates<T>) -> Result<Self, TensorError> {
+        let scale = rescale(&mut entries.values);
+        let shape = entries.shape.clone();
+        Self::checked(shape, Cells::new(entries, true)?, Pattern::Stored, scale)
+    }
+
+    /// Every cell was observed but those of `hidden` (its values do not matter). Entries at hidden cells are
+    /// dropped unread.
+    ///
+    /// # Errors
+    ///
+    /// As [`SparseTensor::new`](crate::SparseTensor::new), for either list.
+    pub fn all_but(
+        mut entries: Coordinates<T>,
+        mut hidden: Coordinates<T>,
+    ) -> Result<Self, TensorError> {
+        if hidden.shape != entries.shape {
+            return Err(TensorError::Shape {
+                what: "mask",
+                got: hidden.shape,
+                expected: entries.shape,
+            });
+        }
+        let order = entries.shape.len().max(1);
+        let listed: std::collections::HashSet<&[u32]> =
+            hidden.indices.chunks_exact(order).collect();
+        let mut kept = 0;
+        for entry in 0..entries.values.len() {
+            let index = entry * order..(entry + 1) * order;
+            if entries
+                .indices
+                .get(index.clone())
+                .is_some_and(|i| listed.contains(i))
+            {
+                continue;
+            }
+            entries.indices.copy_within(index, kept * order);
+            entries.values[kept] = entries.values[entry];
+            kept += 1;
+        }
+        entries.indices.truncate(kept * order);
+        entries.values.truncate(kept);
+        hidden.values = vec![T::one(); hidden.indices.len() / order];
+        let scale = rescale(&mut entries.values);
+        let shape = entries.shape.clone();
+        let pattern = Pattern::AllBut(Cells::new(hidden, false)?);
+        Self::checked(shape, Cells::new(entries, false)?, pattern, scale)
+    }
+
+    fn checked(
+        shape: Vec<usize>,
+        cells: Cells<T>,
+        pattern: Pattern<T>,
+        scale: T,
+    ) -> Result<Self, TensorError> {
+        let (positive, total) = mass(&cells);
+        require_mass(positive)?;
+        Ok(Self {
+            shape,
+            cells,
+            pattern,
+            scale,
+            total: total / scale.to_f64(),
+        })
+    }
+}
+
+impl<T: Real> Observed<T> for MaskedSparse<T> {
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn total(&self) -> f64 {
+        self.total
+    }
+
+    fn is_complete(&self) -> bool {
+        matches!(&self.pattern, Pattern::AllBut(hidden) if hidden.stored() == 0)
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(&[usize], f64)) {
+        let scale = self.scale.to_f64();
+        self.cells.for_each(&mut |index, x| {
+            if x > T::zero() {
+                visit(index, x.to_f64() / scale);
+            }
+        });
+    }
+
+    fn expect(&self, model: &Model<'_, T>, wanted: Wanted<'_>) -> Expected<T> {
+        Pass::new(&self.shape, model).expect(
+            &self.cells,
+            1.0 / self.scale.to_f64(),
+            self.total,
+            wanted,
+        )
+    }
+
+    fn exposure(&self, model: &Model<'_, T>, modes: &[bool]) -> Vec<Option<DMatrix<T>>> {
+        let pass = Pass::new(&self.shape, model);
+        match &self.pattern {
+            Pattern::Stored => pass.unit(&self.cells, modes),
+            Pattern::AllBut(hidden) => {
+                let mut all = full_exposure(model, modes);
+                for (all, hidden) in all.iter_mut().zip(pass.unit(hidden, modes)) {
+                    if let (Some(all), Some(hidden)) = (all, hidden) {
+                        // Rounding must not turn "nothing observed" into a negative mass.
+                        all.zip_apply(&hidden, |a, h| *a = if *a > h { *a - h } else { T::zero() });
+                    }
+                }
+                all
+            }
+        }
+    }
+
+    fn multiplier(&self, model: &Model<'_, T>, mode: usize) -> DMatrix<T> {
+        Pass::new(&self.shape, model).multiplier(&self.cells, 1.0 / self.scale.to_f64(), mode)
+    }
+}

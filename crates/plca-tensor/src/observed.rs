@@ -1,0 +1,220 @@
+//! One view of data for every model: which cells were seen, and what a model must add up over them.
+
+use nalgebra::DMatrix;
+
+use crate::kernel::{Accumulate, Rule, lanes, panel::Panel, panel::pow2};
+use crate::{Factor, Model, Real, TensorError};
+
+/// What an [`Observed::expect`] call shall return. Ask for little: each mode costs a third of a pass.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// Which modes' counts.
+    pub modes: &'a [bool],
+    /// Also `Σ V ln P`. A logarithm per cell is not free.
+    pub ln_lik: bool,
+}
+
+/// Sums over the observed cells; sums over blocks of data are sums of these.
+#[derive(Clone, Debug)]
+pub struct Expected<T> {
+    /// For every wanted mode the expected counts `C_j[i,z] = Σ_{x: x_j=i} V[x] P(z|x)`, in the layout of
+    /// the factor.
+    pub counts: Vec<Option<DMatrix<T>>>,
+    /// `Σ V ln P` over observed positive cells; `-inf` if one of them has `P = 0`; 0 if not asked for.
+    pub ln_lik: f64,
+}
+
+impl<T: Real> Expected<T> {
+    /// Adds the statistics of another block of the data.
+    ///
+    /// # Panics
+    ///
+    /// If the two do not hold the same modes in the same shapes.
+    pub fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
+            match (mine, theirs) {
+                (Some(a), Some(b)) => *a += b,
+                (None, None) => {}
+                _ => panic!("statistics of different modes"),
+            }
+        }
+        self.ln_lik += other.ln_lik;
+    }
+}
+
+/// Data that PLCA-like models can be fitted to: dense, sparse or masked, one interface.
+///
+/// Values are visited with an internal power-of-two scale ([`scale`](Self::scale)) so that subnormal and
+/// huge data neither underflow nor overflow; everything returned is in the scale of the data as given.
+pub trait Observed<T: Real>: Sync {
+    /// Size of each mode.
+    fn shape(&self) -> &[usize];
+
+    /// `v`: sum over the observed cells.
+    fn total(&self) -> f64;
+
+    /// Whether every cell was observed.
+    fn is_complete(&self) -> bool;
+
+    /// Visits every observed positive cell in a fixed order, with its value as given.
+    fn for_each(&self, visit: &mut dyn FnMut(&[usize], f64));
+
+    /// The E-step: expected counts and log-likelihood under `model`, in one pass.
+    ///
+    /// # Panics
+    ///
+    /// If the model's shape is not that of the data.
+    fn expect(&self, model: &Model<'_, T>, wanted: Wanted<'_>) -> Expected<T>;
+
+    /// `X_j[i,z] = w_z F_j[i,z] Σ_{x observed, x_j=i} Π_{m≠j} F_m[x_m,z]`: where the model's mass lies
+    /// within the observed cells. Only called on incomplete data; on complete data it is `F_j` times sums.
+    ///
+    /// # Panics
+    ///
+    /// As [`expect`](Self::expect).
+    fn exposure(&self, model: &Model<'_, T>, modes: &[bool]) -> Vec<Option<DMatrix<T>>>;
+
+    /// As `expect` for one mode, but without the factor itself: `Σ_{x: x_j=i} (V/P)[x] w_z Π_{m≠j} F_m`.
+    /// This is `v` times the gradient of the log-likelihood, from which optimality is certified.
+    ///
+    /// # Panics
+    ///
+    /// As [`expect`](Self::expect).
+    fn multiplier(&self, model: &Model<'_, T>, mode: usize) -> DMatrix<T>;
+
+    /// `Σ_{x: x_j=i} V[x]` over observed cells, for every index of mode `j`.
+    fn marginal(&self, mode: usize) -> Vec<f64> {
+        let mut sums = vec![0.0; self.shape()[mode]];
+        self.for_each(&mut |index, value| sums[index[mode]] += value);
+        sums
+    }
+}
+
+/// Refuses a model whose factors do not fit the data.
+pub(crate) fn check_model<T: Real>(shape: &[usize], model: &Model<'_, T>) {
+    assert_eq!(model.factors.len(), shape.len(), "one factor per mode");
+    let k = model.components();
+    for (factor, &size) in model.factors.iter().zip(shape) {
+        assert_eq!(
+            (factor.rows(), factor.components()),
+            (size, k),
+            "factor shape"
+        );
+    }
+    assert!(
+        model.weights.is_none_or(|w| w.len() == k),
+        "one weight per component"
+    );
+}
+
+/// The parts that all storages share: packing, the pass, unpacking.
+pub(crate) struct Pass<'a, T> {
+    model: &'a Model<'a, T>,
+    panels: Vec<Panel<T>>,
+    exponent: i32,
+}
+
+impl<'a, T: Real> Pass<'a, T> {
+    pub(crate) fn new(shape: &[usize], model: &'a Model<'a, T>) -> Self {
+        check_model(shape, model);
+        let stride = lanes::stride::<T>(model.components());
+        let panels: Vec<_> = (model.factors.iter().enumerate())
+            .map(|(j, &f)| Panel::pack(f, if j == 0 { model.weights } else { None }, stride))
+            .collect();
+        let exponent = panels.iter().map(|p| p.exponent).sum();
+        Self {
+            model,
+            panels,
+            exponent,
+        }
+    }
+
+    /// Counts and likelihood; `scale` is what the stored values must be multiplied by, `total` their sum
+    /// in the scale as given.
+    pub(crate) fn expect(
+        &self,
+        data: &impl Accumulate<T>,
+        scale: f64,
+        total: f64,
+        wanted: Wanted<'_>,
+    ) -> Expected<T> {
+        let sums = data.accumulate(&self.panels, Rule::Ratio, wanted.modes, wanted.ln_lik);
+        let counts = self.unpack(&sums.modes, wanted.modes, T::lit(scale));
+        // The pass saw P in the panels' scale.
+        let ln_lik =
+            sums.ln_lik * scale - total * f64::from(self.exponent) * std::f64::consts::LN_2;
+        Expected {
+            counts,
+            ln_lik: if wanted.ln_lik { ln_lik } else { 0.0 },
+        }
+    }
+
+    /// Masses of the model over the cells that `data` visits under the rule `Unit`.
+    pub(crate) fn unit(
+        &self,
+        data: &impl Accumulate<T>,
+        modes: &[bool],
+    ) -> Vec<Option<DMatrix<T>>> {
+        let sums = data.accumulate(&self.panels, Rule::Unit, modes, false);
+        self.unpack(&sums.modes, modes, pow2(-self.exponent))
+    }
+
+    pub(crate) fn multiplier(
+        &self,
+        data: &impl Accumulate<T>,
+        scale: f64,
+        mode: usize,
+    ) -> DMatrix<T> {
+        let modes: Vec<bool> = (0..self.panels.len()).map(|j| j == mode).collect();
+        let sums = data.accumulate(&self.panels, Rule::Ratio, &modes, false);
+        let panel = &self.panels[mode];
+        let mut out = panel.unpack(
+            &sums.modes[mode],
+            self.model.factors[mode],
+            T::lit(scale) * pow2::<T>(panel.exponent),
+            false,
+        );
+        if let (0, Some(weights)) = (mode, self.model.weights) {
+            match self.model.factors[0] {
+                Factor::Columns(_) => out
+                    .column_iter_mut()
+                    .zip(weights)
+                    .for_each(|(mut c, &w)| c *= w),
+                Factor::Rows(_) => out
+                    .row_iter_mut()
+                    .zip(weights)
+                    .for_each(|(mut r, &w)| r *= w),
+            }
+        }
+        out
+    }
+
+    fn unpack(&self, sums: &[Vec<T>], modes: &[bool], scale: T) -> Vec<Option<DMatrix<T>>> {
+        (0..self.panels.len())
+            .map(|j| {
+                modes[j]
+                    .then(|| self.panels[j].unpack(&sums[j], self.model.factors[j], scale, true))
+            })
+            .collect()
+    }
+}
+
+/// Power of two by which values are multiplied so that their largest is near 1; 1 in the usual range.
+pub(crate) fn data_scale<T: Real>(largest: T) -> T {
+    let comfortable = f64::from(T::MAX_EXPONENT) / 4.0;
+    let exponent = largest.to_f64().log2();
+    if exponent.abs() <= comfortable {
+        T::one()
+    } else {
+        pow2(-(exponent.floor() as i32).clamp(-T::MAX_EXPONENT, T::MAX_EXPONENT))
+    }
+}
+
+/// An error unless something positive was observed.
+pub(crate) fn require_mass(positive: bool) -> Result<(), TensorError> {
+    if positive {
+        Ok(())
+    } else {
+        Err(TensorError::NoMass)
+    }
+}
