@@ -1,0 +1,250 @@
+//! The E-step of every storage against plain loops over the definition.
+
+use nalgebra::DMatrix;
+use plca_tensor::{
+    Coordinates, DenseTensor, Factor, MaskedSparse, MaskedTensor, Model, Observed, Order, Real,
+    SparseTensor, Wanted,
+};
+use proptest::prelude::*;
+
+/// Small deterministic numbers in (0, 1]; no generator is needed to tell kernels apart.
+fn noise(seed: u64) -> impl FnMut() -> f64 {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    move || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 11) as f64 + 1.0) / (1u64 << 53) as f64
+    }
+}
+
+struct Problem<T> {
+    shape: Vec<usize>,
+    values: Vec<T>,
+    seen: Vec<bool>,
+    weights: Vec<T>,
+    factors: Vec<DMatrix<T>>,
+}
+
+fn problem<T: Real>(shape: &[usize], k: usize, seed: u64) -> Problem<T> {
+    let mut next = noise(seed);
+    let cells = shape.iter().product();
+    let mut values: Vec<T> = (0..cells)
+        .map(|_| T::lit(if next() < 0.4 { 0.0 } else { 5.0 * next() }))
+        .collect();
+    values[0] = T::one();
+    let mut seen: Vec<bool> = (0..cells).map(|_| next() < 0.7).collect();
+    seen[0] = true;
+    let weights = (0..k).map(|_| T::lit(next())).collect();
+    let factors = shape
+        .iter()
+        .map(|&n| DMatrix::from_fn(n, k, |_, _| T::lit(next())))
+        .collect();
+    Problem {
+        shape: shape.to_vec(),
+        values,
+        seen,
+        weights,
+        factors,
+    }
+}
+
+fn index(mut position: usize, shape: &[usize]) -> Vec<usize> {
+    let mut out = vec![0; shape.len()];
+    for m in (0..shape.len()).rev() {
+        out[m] = position % shape[m];
+        position /= shape[m];
+    }
+    out
+}
+
+/// Counts, exposures and likelihood from the definitions, in f64.
+fn by_definition<T: Real>(
+    p: &Problem<T>,
+    masked: bool,
+) -> (Vec<DMatrix<f64>>, Vec<DMatrix<f64>>, f64) {
+    let k = p.weights.len();
+    let zeros = || {
+        p.shape
+            .iter()
+            .map(|&n| DMatrix::zeros(n, k))
+            .collect::<Vec<_>>()
+    };
+    let (mut counts, mut exposures, mut ln_lik) = (zeros(), zeros(), 0.0);
+    for (position, v) in p.values.iter().enumerate() {
+        if masked && !p.seen[position] {
+            continue;
+        }
+        let index = index(position, &p.shape);
+        let joint: Vec<f64> = (0..k)
+            .map(|z| {
+                (0..index.len()).fold(p.weights[z].to_f64(), |a, m| {
+                    a * p.factors[m][(index[m], z)].to_f64()
+                })
+            })
+            .collect();
+        let total: f64 = joint.iter().sum();
+        let v = v.to_f64();
+        if v > 0.0 {
+            ln_lik += v * total.ln();
+        }
+        for m in 0..index.len() {
+            for z in 0..k {
+                counts[m][(index[m], z)] += v * joint[z] / total;
+                exposures[m][(index[m], z)] += joint[z];
+            }
+        }
+    }
+    (counts, exposures, ln_lik)
+}
+
+fn close<T: Real>(
+    got: &DMatrix<T>,
+    want: &DMatrix<f64>,
+    tolerance: f64,
+) -> Result<(), TestCaseError> {
+    let largest = want.amax();
+    for (g, w) in got.iter().zip(want) {
+        prop_assert!(
+            (g.to_f64() - w).abs() <= tolerance * largest,
+            "{} instead of {w}",
+            g.to_f64()
+        );
+    }
+    Ok(())
+}
+
+fn coordinates<T: Real>(p: &Problem<T>, keep: impl Fn(usize) -> bool) -> Coordinates<T> {
+    let kept: Vec<usize> = (0..p.values.len()).filter(|&i| keep(i)).collect();
+    Coordinates {
+        shape: p.shape.clone(),
+        indices: kept
+            .iter()
+            .flat_map(|&i| index(i, &p.shape))
+            .map(|i| i as u32)
+            .collect(),
+        values: kept.iter().map(|&i| p.values[i]).collect(),
+    }
+}
+
+fn reversed<T: Real>(p: &Problem<T>) -> Vec<T> {
+    let mut out = p.values.clone();
+    let strides: Vec<usize> = (0..p.shape.len())
+        .map(|m| p.shape[..m].iter().product())
+        .collect();
+    for (position, &v) in p.values.iter().enumerate() {
+        out[index(position, &p.shape)
+            .iter()
+            .zip(&strides)
+            .map(|(i, s)| i * s)
+            .sum::<usize>()] = v;
+    }
+    out
+}
+
+fn check<T: Real>(
+    shape: &[usize],
+    k: usize,
+    seed: u64,
+    tolerance: f64,
+) -> Result<(), TestCaseError> {
+    let p = problem::<T>(shape, k, seed);
+    let every = vec![true; shape.len()];
+    let factors: Vec<_> = p.factors.iter().map(Factor::Columns).collect();
+    let model = Model {
+        weights: Some(&p.weights),
+        factors: &factors,
+    };
+    let nan = |i: usize| {
+        if p.seen[i] {
+            p.values[i]
+        } else {
+            T::lit(f64::NAN)
+        }
+    };
+    let complete: Vec<Box<dyn Observed<T>>> = vec![
+        Box::new(DenseTensor::new(p.shape.clone(), p.values.clone(), Order::RowMajor).unwrap()),
+        Box::new(DenseTensor::new(p.shape.clone(), reversed(&p), Order::ColumnMajor).unwrap()),
+        Box::new(SparseTensor::new(coordinates(&p, |_| true)).unwrap()),
+        Box::new(MaskedTensor::new(p.shape.clone(), p.values.clone(), Order::RowMajor).unwrap()),
+    ];
+    let masked: Vec<Box<dyn Observed<T>>> = vec![
+        Box::new(
+            MaskedTensor::new(
+                p.shape.clone(),
+                (0..p.values.len()).map(nan).collect(),
+                Order::RowMajor,
+            )
+            .unwrap(),
+        ),
+        Box::new(MaskedSparse::stored_only(coordinates(&p, |i| p.seen[i])).unwrap()),
+        Box::new(
+            MaskedSparse::all_but(coordinates(&p, |_| true), coordinates(&p, |i| !p.seen[i]))
+                .unwrap(),
+        ),
+    ];
+    for (kinds, hidden) in [(complete, false), (masked, true)] {
+        let (counts, exposures, ln_lik) = by_definition(&p, hidden);
+        for data in kinds {
+            let e = data.expect(
+                &model,
+                Wanted {
+                    modes: &every,
+                    ln_lik: true,
+                },
+            );
+            let x = data.exposure(&model, &every);
+            for m in 0..shape.len() {
+                close(e.counts[m].as_ref().unwrap(), &counts[m], tolerance)?;
+                close(x[m].as_ref().unwrap(), &exposures[m], tolerance)?;
+                let mut g = data.multiplier(&model, m);
+                g.component_mul_assign(&p.factors[m]);
+                close(&g, &counts[m], tolerance)?;
+            }
+            prop_assert!(
+                (e.ln_lik - ln_lik).abs() <= tolerance * (1.0 + ln_lik.abs()),
+                "{} {ln_lik}",
+                e.ln_lik
+            );
+            let none = data.expect(
+                &model,
+                Wanted {
+                    modes: &vec![false; shape.len()],
+                    ln_lik: true,
+                },
+            );
+            prop_assert!(none.counts.iter().all(Option::is_none));
+            prop_assert_eq!(none.ln_lik, e.ln_lik);
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    /// Dense in both orders, sparse, masked dense and masked sparse all equal the definition.
+    #[test]
+    fn every_storage_equals_the_definition(
+        shape in prop::collection::vec(1..7usize, 1..5), k in 1..12usize, seed: u64,
+    ) {
+        check::<f64>(&shape, k, seed, 1e-13)?;
+        check::<f32>(&shape, k, seed, 1e-4)?;
+    }
+}
+
+/// Sizes beyond one panel, tile, chunk and component block, with every kind of remainder.
+#[test]
+fn large_shapes_equal_the_definition() {
+    for (shape, k) in [
+        (vec![531, 203], 9),
+        (vec![203, 531], 50),
+        (vec![70, 1], 3),
+        (vec![1, 70], 21),
+        (vec![5, 6, 200], 13),
+        (vec![40, 30, 3], 8),
+        (vec![700], 5),
+        (vec![9, 8, 7, 6], 33),
+    ] {
+        check::<f64>(&shape, k, 7, 1e-13).unwrap();
+        check::<f32>(&shape, k, 7, 2e-4).unwrap();
+    }
+}
