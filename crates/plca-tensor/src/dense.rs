@@ -178,13 +178,20 @@ pub(crate) fn for_each_positive<T: Real>(
     scale: T,
     visit: &mut dyn FnMut(&[usize], f64),
 ) {
-    for (i, &x) in grid.values.iter().enumerate() {
+    let mut index = vec![0; grid.shape.len()];
+    for &x in &grid.values {
         if x > T::zero() {
-            visit(
-                &unravel(i, &grid.shape, grid.order),
-                x.to_f64() / scale.to_f64(),
-            );
+            visit(&index, x.to_f64() / scale.to_f64());
         }
+        let mut advance = |m: usize| {
+            index[m] = (index[m] + 1) % grid.shape[m];
+            index[m] == 0
+        };
+        let order = grid.shape.len();
+        match grid.order {
+            Order::RowMajor => (0..order).rev().all(&mut advance),
+            Order::ColumnMajor => (0..order).all(&mut advance),
+        };
     }
 }
 

@@ -3,6 +3,7 @@
 use nalgebra::DMatrix;
 
 use crate::Real;
+use crate::simplex::sum;
 
 /// One non-negative factor of size `I x K`, in either of the two layouts that models keep.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +49,7 @@ impl<'a, T: Real> Factor<'a, T> {
     /// Sum over the data indices, per component.
     pub fn component_sums(&self) -> Vec<T> {
         match self {
-            Self::Columns(m) => m.column_iter().map(|c| c.sum()).collect(),
+            Self::Columns(m) => m.as_slice().chunks_exact(m.nrows()).map(sum).collect(),
             Self::Rows(m) => m
                 .column_iter()
                 .fold(vec![T::zero(); m.nrows()], |mut acc, c| {

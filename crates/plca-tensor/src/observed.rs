@@ -3,7 +3,7 @@
 use nalgebra::DMatrix;
 
 use crate::kernel::{Accumulate, Rule, lanes, panel::Panel, panel::pow2};
-use crate::{Factor, Model, Real, TensorError};
+use crate::{CompensatedSum, Factor, Model, Real, TensorError};
 
 /// What an [`Observed::expect`] call shall return. Ask for little: each mode costs a third of a pass.
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +87,13 @@ pub trait Observed<T: Real>: Sync {
         let mut sums = vec![0.0; self.shape()[mode]];
         self.for_each(&mut |index, value| sums[index[mode]] += value);
         sums
+    }
+
+    /// `Σ V ln V` over observed cells: the log-likelihood that no model of these data can exceed, up to scale.
+    fn self_information(&self) -> f64 {
+        let mut sum = CompensatedSum::default();
+        self.for_each(&mut |_, value| sum += value * value.ln());
+        sum.value()
     }
 }
 

@@ -4,6 +4,18 @@ use nalgebra::DMatrix;
 
 use crate::Real;
 
+/// Sum in eight interleaved parts: fast, and its rounding error grows eight times more slowly.
+pub(crate) fn sum<T: Real>(x: &[T]) -> T {
+    let (chunks, rest) = x.as_chunks::<8>();
+    let mut parts = [T::zero(); 8];
+    for chunk in chunks {
+        for (part, &x) in parts.iter_mut().zip(chunk) {
+            *part += x;
+        }
+    }
+    parts.iter().chain(rest).fold(T::zero(), |a, &x| a + x)
+}
+
 /// Divides every column by its sum; a column whose sum is 0 is left as it is. Returns the sums.
 ///
 /// ```
@@ -13,11 +25,13 @@ use crate::Real;
 /// assert_eq!(m, dmatrix![0.25, 0.0; 0.75, 0.0]);
 /// ```
 pub fn normalise_columns<T: Real>(m: &mut DMatrix<T>) -> Vec<T> {
-    m.column_iter_mut()
-        .map(|mut column| {
-            let sum = column.sum();
+    let rows = m.nrows().max(1);
+    m.as_mut_slice()
+        .chunks_exact_mut(rows)
+        .map(|column| {
+            let sum = sum(column);
             if sum > T::zero() {
-                column /= sum;
+                column.iter_mut().for_each(|x| *x /= sum);
             }
             sum
         })

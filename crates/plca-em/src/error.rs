@@ -1,0 +1,92 @@
+//! Why a model refused its settings, its start or its data.
+
+use plca_priors::PriorError;
+
+/// Why a configuration was refused; see the builders.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParamError {
+    /// A model needs at least one component.
+    #[error("the number of components is 0, it must be at least 1")]
+    NoComponents,
+    /// The tempering power is outside `(0, 1]`.
+    #[error("tempering power {0} is outside (0, 1]")]
+    Temper(f64),
+    /// Two settings that exclude each other.
+    #[error("{0}")]
+    Conflict(&'static str),
+}
+
+/// Why a start was refused or a step could not be carried out.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmError {
+    /// The data have another order than the model.
+    #[error("the model needs data of order {expected}, these have order {got}")]
+    Order {
+        /// What the model needs.
+        expected: usize,
+        /// What the data have.
+        got: usize,
+    },
+    /// A block of the start has the wrong shape.
+    #[error("initial `{block}` is {}x{}, expected {}x{}", got.0, got.1, expected.0, expected.1)]
+    Shape {
+        /// Name of the block.
+        block: String,
+        /// Rows and columns given.
+        got: (usize, usize),
+        /// Rows and columns needed.
+        expected: (usize, usize),
+    },
+    /// A negative or non-finite value in a start.
+    #[error("initial `{block}` is {value} at ({row}, {column}), not a finite number >= 0")]
+    Value {
+        /// Name of the block.
+        block: String,
+        /// Row of the first offending value.
+        row: usize,
+        /// Its column.
+        column: usize,
+        /// The value.
+        value: f64,
+    },
+    /// A column of a start that cannot be normalised.
+    #[error("column {column} of initial `{block}` is all zeros")]
+    ZeroColumn {
+        /// Name of the block.
+        block: String,
+        /// Which column.
+        column: usize,
+    },
+    /// The model gives probability 0 to something observed; EM can never repair a zero.
+    #[error("initial support: the model is 0 at {index:?} where the data are {value}")]
+    Support {
+        /// The first such cell.
+        index: Vec<usize>,
+        /// The value observed there.
+        value: f64,
+    },
+    /// A frozen block was not given.
+    #[error("`{block}` is to stay fixed but no initial value was given")]
+    FixedWithoutValue {
+        /// Name of the block.
+        block: String,
+    },
+    /// New data have something where no learned component has.
+    #[error("observation {value} at {index:?} is impossible: no component reaches that place")]
+    Impossible {
+        /// Where.
+        index: Vec<usize>,
+        /// What was observed.
+        value: f64,
+    },
+    /// A prior's own complaint.
+    #[error("prior on `{block}`: {source}")]
+    Prior {
+        /// Name of the block.
+        block: String,
+        /// The complaint.
+        source: PriorError,
+    },
+}

@@ -1,0 +1,65 @@
+//! What the loop asks of a method.
+
+use crate::StopReason;
+
+/// Whether the objective should rise or fall.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// A likelihood, a posterior, a bound.
+    Maximise,
+    /// A divergence, a squared error.
+    Minimise,
+}
+
+impl Direction {
+    /// Whether `new` is at least as good as `old`; never for NaN.
+    pub fn not_worse(self, new: f64, old: f64) -> bool {
+        match self {
+            Self::Maximise => new >= old,
+            Self::Minimise => new <= old,
+        }
+    }
+}
+
+/// One iterative method on one set of data. The state holds all that changes.
+pub trait Algorithm {
+    /// Parameters and everything else that an iteration changes.
+    type State: Clone;
+    /// Why the numbers would be unusable. Not converging is no error.
+    type Error: std::error::Error;
+
+    /// One iteration; if `measure`, also the objective of the state it was *given* (which comes free with the
+    /// iteration in EM-like methods).
+    ///
+    /// # Errors
+    ///
+    /// If the state cannot be improved into usable numbers.
+    fn step(&self, state: &mut Self::State, measure: bool) -> Result<Option<f64>, Self::Error>;
+
+    /// The objective of a state.
+    ///
+    /// # Errors
+    ///
+    /// As [`step`](Self::step).
+    fn objective(&self, state: &Self::State) -> Result<f64, Self::Error>;
+
+    /// Whether the objective rises (default) or falls.
+    fn direction(&self) -> Direction {
+        Direction::Maximise
+    }
+
+    /// How far the state is from satisfying the optimality conditions; 0 at a stationary point. `None` where
+    /// the method has no such measure.
+    ///
+    /// # Errors
+    ///
+    /// As [`step`](Self::step).
+    fn residual(&self, _state: &Self::State) -> Result<Option<f64>, Self::Error> {
+        Ok(None)
+    }
+
+    /// Whether the method itself has nothing left to do, for instance because a held-out score fell.
+    fn finished(&self, _state: &Self::State) -> Option<StopReason> {
+        None
+    }
+}

@@ -1,0 +1,110 @@
+//! The loop.
+
+use crate::{Algorithm, Iteration, Observer, Stop, StopReason};
+
+/// The objective after some number of iterations.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct TracePoint {
+    /// Iterations done.
+    pub iteration: usize,
+    /// Objective of the state after them.
+    pub objective: f64,
+}
+
+/// Where a run stands: with the state, all that is needed to go on as if it had not been interrupted.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Progress {
+    /// Iterations done.
+    pub iteration: usize,
+    /// The last check.
+    pub checked: Option<TracePoint>,
+}
+
+/// What a run gives back.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Outcome<S> {
+    /// The final state.
+    pub state: S,
+    /// The objective at every check of this run, and at its end.
+    pub trace: Vec<TracePoint>,
+    /// Why the run ended.
+    pub reason: StopReason,
+    /// Iterations done, those before a resumption included.
+    pub iterations: usize,
+    /// Objective of [`state`](Self::state).
+    pub objective: f64,
+}
+
+/// Iterates `algorithm` from `state` until `stop` says so.
+///
+/// Checks cost nothing but the logarithm: the objective of a state is measured by the iteration that leaves it.
+///
+/// # Errors
+///
+/// The algorithm's own.
+pub fn run<A: Algorithm>(
+    algorithm: &A,
+    state: A::State,
+    stop: &Stop,
+    observer: impl Observer<A::State>,
+) -> Result<Outcome<A::State>, A::Error> {
+    run_from(algorithm, state, Progress::default(), stop, observer)
+}
+
+/// Continues a run from a saved state and its [`Progress`]: the same bits and the same end as without the interruption.
+///
+/// # Errors
+///
+/// The algorithm's own.
+pub fn run_from<A: Algorithm>(
+    algorithm: &A,
+    mut state: A::State,
+    mut progress: Progress,
+    stop: &Stop,
+    mut observer: impl Observer<A::State>,
+) -> Result<Outcome<A::State>, A::Error> {
+    let mut trace = Vec::new();
+    let every = stop.check_every.max(1);
+    let mut reason = StopReason::MaxIterations;
+    while progress.iteration < stop.max_iter {
+        let measure = progress.iteration.is_multiple_of(every);
+        if measure
+            && stop.tol > 0.0
+            && let Some(tol) = stop.residual_tol
+            && algorithm.residual(&state)?.is_some_and(|r| r <= tol)
+        {
+            reason = StopReason::Stationary;
+            break;
+        }
+        let objective = algorithm.step(&mut state, measure)?;
+        let measured = objective.map(|objective| TracePoint { iteration: progress.iteration, objective });
+        let before = progress.checked;
+        progress.iteration += 1;
+        if let Some(point) = measured {
+            trace.push(point);
+            progress.checked = Some(point);
+        }
+        let iteration = Iteration { iteration: progress.iteration, measured, state: &state, progress };
+        if observer.on_iteration(&iteration).is_break() {
+            reason = StopReason::Interrupted;
+            break;
+        }
+        if let Some(why) = algorithm.finished(&state) {
+            reason = why;
+            break;
+        }
+        if let (Some(new), Some(old)) = (measured, before)
+            && stop.tol > 0.0
+            && (new.objective - old.objective).abs() <= stop.tol * new.objective.abs()
+        {
+            reason = StopReason::Converged;
+            break;
+        }
+    }
+    let objective = algorithm.objective(&state)?;
+    trace.push(TracePoint { iteration: progress.iteration, objective });
+    Ok(Outcome { state, trace, reason, iterations: progress.iteration, objective })
+}

@@ -1,0 +1,82 @@
+//! When to stop.
+
+use std::fmt;
+
+/// When [`run`](crate::run) stops.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Stop {
+    /// Iterations at most (default 1000).
+    pub max_iter: usize,
+    /// Stops when the objective changed by at most `tol` times its absolute value from one check to the next (default
+    /// 1e-6). 0 runs exactly `max_iter` iterations: then no other test may end the run either.
+    pub tol: f64,
+    /// Iterations from check to check (default 10); the objective is computed at checks alone.
+    pub check_every: usize,
+    /// Also stops when the residual of the optimality conditions is at most this, tested at checks (default: no).
+    pub residual_tol: Option<f64>,
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        Self { max_iter: 1000, tol: 1e-6, check_every: 10, residual_tol: None }
+    }
+}
+
+/// Why a stop rule was refused.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StopError {
+    /// A tolerance that is negative or not a number.
+    #[error("tolerance {0} is not a finite number >= 0")]
+    Tolerance(f64),
+    /// Checks every 0 iterations.
+    #[error("the number of iterations between checks is 0")]
+    CheckEvery,
+}
+
+impl Stop {
+    /// Refuses tolerances that mean nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`StopError`] with the offending value.
+    pub fn check(&self) -> Result<(), StopError> {
+        for tol in [Some(self.tol), self.residual_tol].into_iter().flatten() {
+            if !(tol.is_finite() && tol >= 0.0) {
+                return Err(StopError::Tolerance(tol));
+            }
+        }
+        if self.check_every == 0 { Err(StopError::CheckEvery) } else { Ok(()) }
+    }
+}
+
+/// Why a run ended. Not converging is one of these, not an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum StopReason {
+    /// The objective changed by less than the tolerance.
+    Converged,
+    /// The optimality conditions hold to the tolerance asked for.
+    Stationary,
+    /// All iterations were used.
+    MaxIterations,
+    /// A score on held-out data stopped improving.
+    HeldOut,
+    /// An observer asked for it.
+    Interrupted,
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Converged => "converged",
+            Self::Stationary => "stationary",
+            Self::MaxIterations => "max_iterations",
+            Self::HeldOut => "held_out",
+            Self::Interrupted => "interrupted",
+        })
+    }
+}
