@@ -13,7 +13,13 @@ pub(crate) fn completed<T: Real, X: Observed<T> + ?Sized>(
     modes: &[bool],
     measure: bool,
 ) -> Expected<T> {
-    let mut expected = data.expect(model, Wanted { modes, ln_lik: measure });
+    let mut expected = data.expect(
+        model,
+        Wanted {
+            modes,
+            ln_lik: measure,
+        },
+    );
     if data.is_complete() {
         return expected;
     }
@@ -22,7 +28,11 @@ pub(crate) fn completed<T: Real, X: Observed<T> + ?Sized>(
         needed[0] = true;
     }
     let seen = data.exposure(model, &needed);
-    let seen_mass: f64 = seen.iter().flatten().next().map_or(0.0, |x| x.iter().map(|x| x.to_f64()).sum());
+    let seen_mass: f64 = seen
+        .iter()
+        .flatten()
+        .next()
+        .map_or(0.0, |x| x.iter().map(|x| x.to_f64()).sum());
     if measure {
         // [SPEC 4]
         expected.ln_lik -= data.total() * seen_mass.ln();
@@ -37,7 +47,13 @@ pub(crate) fn completed<T: Real, X: Observed<T> + ?Sized>(
 }
 
 /// `counts += s (whole - seen)`, where `whole` is the mass that the model gives to all cells.
-pub(crate) fn add_hidden<T: Real>(counts: &mut DMatrix<T>, seen: &DMatrix<T>, model: &Model<'_, T>, mode: usize, s: T) {
+pub(crate) fn add_hidden<T: Real>(
+    counts: &mut DMatrix<T>,
+    seen: &DMatrix<T>,
+    model: &Model<'_, T>,
+    mode: usize,
+    s: T,
+) {
     let others: Vec<T> = (0..model.components())
         .map(|z| {
             let weight = model.weights.map_or(T::one(), |w| w[z]);
@@ -50,7 +66,11 @@ pub(crate) fn add_hidden<T: Real>(counts: &mut DMatrix<T>, seen: &DMatrix<T>, mo
     let rows_are_components = matches!(factor, Factor::Rows(_));
     let nrows = counts.nrows();
     for (at, ((c, &seen), &f)) in counts.iter_mut().zip(seen).zip(factor.values()).enumerate() {
-        let z = if rows_are_components { at % nrows } else { at / nrows };
+        let z = if rows_are_components {
+            at % nrows
+        } else {
+            at / nrows
+        };
         let whole = f * others[z];
         if whole > seen {
             *c += s * (whole - seen);

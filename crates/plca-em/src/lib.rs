@@ -1,1 +1,53 @@
-//! plca-em
+//! PLCA, PLSA and KL-NMF by expectation-maximisation.
+//!
+//! | model | type | parameters |
+//! |---|---|---|
+//! | symmetric PLCA of any order | [`Plca`] | `P(z)`, `P(x_j given z)` |
+//! | PLSA, either direction | [`Plsa`] | `P(x given z)`, `P(z given y)` |
+//! | KL-NMF, simultaneous (EM) or sequential | [`Nmf`] | `W`, `H` |
+//!
+//! All take dense, sparse and masked data in `f32` or `f64` through [`plca_tensor::Observed`]; all run in
+//! [`plca_fit`]'s loop, with the same bits for any number of threads.
+//!
+//! ```
+//! use plca_em::{Plca, PlcaInit, Stop};
+//! use plca_tensor::{DenseTensor, Order};
+//! use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+//!
+//! // Two blocks: two components explain them exactly.
+//! let v = DenseTensor::new(vec![4, 4], vec![
+//!     4.0, 4.0, 0.0, 0.0,
+//!     4.0, 4.0, 0.0, 0.0,
+//!     0.0, 0.0, 1.0, 1.0,
+//!     0.0, 0.0, 1.0, 1.0,
+//! ], Order::RowMajor)?;
+//! let fit = Plca::builder(2).build()?.fit(&v, &PlcaInit::default(), &Stop::default(), &mut ChaCha8Rng::seed_from_u64(1))?;
+//! let mut weights = fit.state.weights.as_slice().to_vec();
+//! weights.sort_by(f64::total_cmp);
+//! assert!((weights[0] - 0.2).abs() < 1e-6 && (weights[1] - 0.8).abs() < 1e-6);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # When not to use this crate
+//!
+//! For squared error or Gaussian noise; for signed data; when a point estimate of the factors is not what you want.
+
+mod error;
+mod expectation;
+mod fold_in;
+mod init;
+mod nmf;
+mod order;
+mod plca;
+mod plsa;
+mod posterior;
+mod restarts;
+
+pub use error::{EmError, ParamError};
+pub use nmf::{Nmf, NmfBuilder, NmfEm, NmfInit, NmfState, Update};
+pub use plca::{Missing, Plca, PlcaBuilder, PlcaEm, PlcaInit, PlcaState, Prior};
+pub use plca_fit::{
+    Accelerate, Algorithm, Outcome, Parabolic, Progress, Squarem, Stop, StopReason, TracePoint,
+    run, run_from,
+};
+pub use plsa::{Given, Plsa, PlsaBuilder, PlsaEm, PlsaInit, PlsaState};

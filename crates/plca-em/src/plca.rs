@@ -109,7 +109,9 @@ impl<T: Real> PlcaBuilder<T> {
             return Err(ParamError::Temper(plca.temper));
         }
         let priors = plca.weights_prior.is_some() || !plca.factor_priors.is_empty();
-        if plca.missing == Missing::Multiplicative && (priors || plca.temper != 1.0 || plca.freeze_weights) {
+        if plca.missing == Missing::Multiplicative
+            && (priors || plca.temper != 1.0 || plca.freeze_weights)
+        {
             return Err(ParamError::Conflict(
                 "multiplicative treatment of missing cells goes with neither priors, tempering nor frozen weights",
             ));
@@ -121,7 +123,13 @@ impl<T: Real> PlcaBuilder<T> {
 /// The parameters, and all that changes from iteration to iteration.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(bound(serialize = "T: serde::Serialize", deserialize = "T: serde::Deserialize<'de>")))]
+#[cfg_attr(
+    feature = "serde",
+    serde(bound(
+        serialize = "T: serde::Serialize",
+        deserialize = "T: serde::Deserialize<'de>"
+    ))
+)]
 pub struct PlcaState<T: Real> {
     /// `P(z)`: `K` numbers that sum to 1.
     pub weights: DVector<T>,
@@ -142,13 +150,19 @@ pub struct PlcaInit<T: Real> {
 
 impl<T: Real> Default for PlcaInit<T> {
     fn default() -> Self {
-        Self { weights: None, factors: Vec::new() }
+        Self {
+            weights: None,
+            factors: Vec::new(),
+        }
     }
 }
 
 impl<T: Real> PlcaState<T> {
     fn model<'a>(&'a self, factors: &'a [Factor<'a, T>]) -> Model<'a, T> {
-        Model { weights: Some(self.weights.as_slice()), factors }
+        Model {
+            weights: Some(self.weights.as_slice()),
+            factors,
+        }
     }
 
     /// Calls `f` with the state as a model for the kernels.
@@ -189,21 +203,43 @@ impl<T: Real> Plca<T> {
     /// # Errors
     ///
     /// [`EmError`]: multiplicative updates on data that are not a matrix, a prior that does not fit its block.
-    pub fn on<'a, X: Observed<T> + ?Sized>(&'a self, data: &'a X) -> Result<PlcaEm<'a, T, X>, EmError> {
+    pub fn on<'a, X: Observed<T> + ?Sized>(
+        &'a self,
+        data: &'a X,
+    ) -> Result<PlcaEm<'a, T, X>, EmError> {
         let shape = data.shape();
         if self.missing == Missing::Multiplicative && !data.is_complete() && shape.len() != 2 {
-            return Err(EmError::Order { expected: 2, got: shape.len() });
+            return Err(EmError::Order {
+                expected: 2,
+                got: shape.len(),
+            });
         }
-        if let Some(&j) = self.frozen.iter().chain(self.factor_priors.iter().map(|(j, _)| j)).find(|&&j| j >= shape.len()) {
-            return Err(EmError::Order { expected: j + 1, got: shape.len() });
+        if let Some(&j) = self
+            .frozen
+            .iter()
+            .chain(self.factor_priors.iter().map(|(j, _)| j))
+            .find(|&&j| j >= shape.len())
+        {
+            return Err(EmError::Order {
+                expected: j + 1,
+                got: shape.len(),
+            });
         }
         for (j, prior) in &self.factor_priors {
             prior
                 .check(shape[*j], self.components)
-                .map_err(|source| EmError::Prior { block: format!("factor_{j}"), source })?;
+                .map_err(|source| EmError::Prior {
+                    block: format!("factor_{j}"),
+                    source,
+                })?;
         }
         if let Some(prior) = &self.weights_prior {
-            prior.check(self.components, 1).map_err(|source| EmError::Prior { block: "weights".into(), source })?;
+            prior
+                .check(self.components, 1)
+                .map_err(|source| EmError::Prior {
+                    block: "weights".into(),
+                    source,
+                })?;
         }
         Ok(PlcaEm { config: self, data })
     }
@@ -215,18 +251,34 @@ impl<T: Real> Plca<T> {
     ///
     /// [`EmError`]: a given block of the wrong shape, with a bad value or a column of zeros; a frozen block that is not
     /// given; a model that is 0 where the data are positive.
-    pub fn init<X, R>(&self, data: &X, init: &PlcaInit<T>, rng: &mut R) -> Result<PlcaState<T>, EmError>
+    pub fn init<X, R>(
+        &self,
+        data: &X,
+        init: &PlcaInit<T>,
+        rng: &mut R,
+    ) -> Result<PlcaState<T>, EmError>
     where
         X: Observed<T> + ?Sized,
         R: Rng + ?Sized,
     {
         let (shape, k) = (data.shape(), self.components);
         if init.factors.len() > shape.len() {
-            return Err(EmError::Order { expected: init.factors.len(), got: shape.len() });
+            return Err(EmError::Order {
+                expected: init.factors.len(),
+                got: shape.len(),
+            });
         }
         let weights = match &init.weights {
-            Some(w) => stochastic_block("weights", DMatrix::from_column_slice(w.len(), 1, w.as_slice()), (k, 1))?,
-            None if self.freeze_weights => return Err(EmError::FixedWithoutValue { block: "weights".into() }),
+            Some(w) => stochastic_block(
+                "weights",
+                DMatrix::from_column_slice(w.len(), 1, w.as_slice()),
+                (k, 1),
+            )?,
+            None if self.freeze_weights => {
+                return Err(EmError::FixedWithoutValue {
+                    block: "weights".into(),
+                });
+            }
             None => DMatrix::from_element(k, 1, T::one() / T::lit(k as f64)),
         };
         let mut factors = Vec::with_capacity(shape.len());
@@ -235,13 +287,19 @@ impl<T: Real> Plca<T> {
             factors.push(match init.factors.get(j).and_then(Option::as_ref) {
                 Some(f) => stochastic_block(&format!("factor_{j}"), f.clone(), (size, k))?,
                 None if self.frozen.contains(&j) => {
-                    return Err(EmError::FixedWithoutValue { block: format!("factor_{j}") });
+                    return Err(EmError::FixedWithoutValue {
+                        block: format!("factor_{j}"),
+                    });
                 }
                 None => drawn,
             });
         }
         let weights = DVector::from_column_slice(weights.as_slice());
-        let state = PlcaState { weights, factors, power: self.temper };
+        let state = PlcaState {
+            weights,
+            factors,
+            power: self.temper,
+        };
         state.with_model(|model| check_support(data, model))?;
         Ok(state)
     }
@@ -291,12 +349,21 @@ pub struct PlcaEm<'a, T: Real, X: ?Sized> {
 
 impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
     fn factor_prior(&self, j: usize) -> Option<&Prior<T>> {
-        self.config.factor_priors.iter().rev().find(|(mode, _)| *mode == j).map(|(_, p)| p)
+        self.config
+            .factor_priors
+            .iter()
+            .rev()
+            .find(|(mode, _)| *mode == j)
+            .map(|(_, p)| p)
     }
 
     /// `Σ ln p(block)` over the blocks that have a prior.
     fn ln_prior(&self, state: &PlcaState<T>) -> f64 {
-        let weights = self.config.weights_prior.as_ref().map_or(0.0, |p| p.ln_density(&column(&state.weights)));
+        let weights = self
+            .config
+            .weights_prior
+            .as_ref()
+            .map_or(0.0, |p| p.ln_density(&column(&state.weights)));
         (state.factors.iter().enumerate())
             .filter_map(|(j, f)| Some(self.factor_prior(j)?.ln_density(f)))
             .fold(weights, |a, b| a + b)
@@ -309,7 +376,12 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
     }
 
     /// The E-step: expected counts of every wanted mode, and the objective's data term if `measure`.
-    fn e_step(&self, state: &PlcaState<T>, modes: &[bool], measure: bool) -> (Vec<Option<DMatrix<T>>>, Option<f64>) {
+    fn e_step(
+        &self,
+        state: &PlcaState<T>,
+        modes: &[bool],
+        measure: bool,
+    ) -> (Vec<Option<DMatrix<T>>>, Option<f64>) {
         if state.power == 1.0 {
             let e = state.with_model(|model| completed(self.data, model, modes, measure));
             return (e.counts, measure.then_some(e.ln_lik));
@@ -317,7 +389,11 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
         // [SPEC 1.4] the ordinary step on (P(z)^s, F^b); neither is normalised and that does not matter
         let b = T::lit(state.power);
         let tempered = PlcaState {
-            weights: if self.config.temper_prior { state.weights.map(|w| w.powf(b)) } else { state.weights.clone() },
+            weights: if self.config.temper_prior {
+                state.weights.map(|w| w.powf(b))
+            } else {
+                state.weights.clone()
+            },
             factors: state.factors.iter().map(|f| f.map(|x| x.powf(b))).collect(),
             power: 1.0,
         };
@@ -331,11 +407,19 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
         for mode in 0..2 {
             let modes = [mode == 0, mode == 1];
             let (counts, seen, value) = state.with_model(|model| {
-                let e = self.data.expect(model, plca_tensor::Wanted { modes: &modes, ln_lik: measure && mode == 0 });
+                let e = self.data.expect(
+                    model,
+                    plca_tensor::Wanted {
+                        modes: &modes,
+                        ln_lik: measure && mode == 0,
+                    },
+                );
                 let seen = self.data.exposure(model, &modes);
                 (e.counts, seen, e.ln_lik)
             });
-            let (Some(counts), Some(seen)) = (&counts[mode], &seen[mode]) else { continue };
+            let (Some(counts), Some(seen)) = (&counts[mode], &seen[mode]) else {
+                continue;
+            };
             if measure && mode == 0 {
                 let mass: f64 = seen.iter().map(|x| x.to_f64()).sum();
                 first = Some(value - self.data.total() * mass.ln());
@@ -350,7 +434,11 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
                 }
             }
             let sums = normalise_columns(&mut state.factors[mode]);
-            state.weights.iter_mut().zip(sums).for_each(|(w, s)| *w *= s);
+            state
+                .weights
+                .iter_mut()
+                .zip(sums)
+                .for_each(|(w, s)| *w *= s);
             let total = state.weights.sum();
             state.weights /= total;
         }
@@ -378,7 +466,13 @@ pub(crate) fn m_step<T: Real>(
         *theta = counts;
         return Ok(());
     };
-    prior.update(&counts, theta).map(drop).map_err(|source| EmError::Prior { block: block.into(), source })
+    prior
+        .update(&counts, theta)
+        .map(drop)
+        .map_err(|source| EmError::Prior {
+            block: block.into(),
+            source,
+        })
 }
 
 impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
@@ -389,7 +483,9 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
         if self.config.missing == Missing::Multiplicative && !self.data.is_complete() {
             return Ok(self.multiplicative_step(state, measure));
         }
-        let mut modes: Vec<bool> = (0..state.factors.len()).map(|j| !self.config.frozen.contains(&j)).collect();
+        let mut modes: Vec<bool> = (0..state.factors.len())
+            .map(|j| !self.config.frozen.contains(&j))
+            .collect();
         if !modes.contains(&true) && !self.config.freeze_weights {
             modes[0] = true;
         }
@@ -401,14 +497,24 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
             // [SPEC 1.1] P(z) <- n / Σ n
             let n = DMatrix::from_iterator(first.ncols(), 1, first.column_iter().map(|c| c.sum()));
             let mut weights = column(&state.weights);
-            m_step("weights", self.config.weights_prior.as_ref(), n, &mut weights)?;
+            m_step(
+                "weights",
+                self.config.weights_prior.as_ref(),
+                n,
+                &mut weights,
+            )?;
             state.weights.copy_from_slice(weights.as_slice());
         }
         for (j, counts) in counts.into_iter().enumerate() {
             if let Some(counts) = counts
                 && !self.config.frozen.contains(&j)
             {
-                m_step(&format!("factor_{j}"), self.factor_prior(j), counts, &mut state.factors[j])?;
+                m_step(
+                    &format!("factor_{j}"),
+                    self.factor_prior(j),
+                    counts,
+                    &mut state.factors[j],
+                )?;
             }
         }
         Ok(value.map(|v| v + ln_prior))
@@ -423,14 +529,22 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
         if !self.config.factor_priors.is_empty() || self.config.weights_prior.is_some() {
             return Ok(None);
         }
-        let modes: Vec<bool> = (0..state.factors.len()).map(|j| !self.config.frozen.contains(&j)).collect();
+        let modes: Vec<bool> = (0..state.factors.len())
+            .map(|j| !self.config.frozen.contains(&j))
+            .collect();
         let (counts, _) = self.e_step(state, &modes, false);
         let mut worst: f64 = 0.0;
         for (counts, factor) in counts.iter().zip(&state.factors) {
             let Some(counts) = counts else { continue };
             // With hidden cells the completed data have more mass than was observed.
             let total: f64 = counts.iter().map(|c| c.to_f64()).sum();
-            for (z, weight) in state.weights.iter().map(|w| w.to_f64() * total).enumerate().filter(|w| w.1 > 0.0) {
+            for (z, weight) in state
+                .weights
+                .iter()
+                .map(|w| w.to_f64() * total)
+                .enumerate()
+                .filter(|w| w.1 > 0.0)
+            {
                 for (c, f) in counts.column(z).iter().zip(&factor.column(z)) {
                     // [SPEC 1.1] F_j g_j = C_j / (v P(z))
                     worst = worst.max((c.to_f64() / weight - f.to_f64()).abs());
@@ -445,23 +559,43 @@ impl<T: Real, X: Observed<T> + ?Sized> Accelerate for PlcaEm<'_, T, X> {
     /// `(diag(P(z)) F_1, F_2, …)`, the parameters in which extrapolation is measured.
     fn pack(&self, state: &PlcaState<T>) -> Vec<f64> {
         let weights = state.weights.iter().map(|w| w.to_f64());
-        weights.chain(state.factors.iter().flat_map(|f| f.iter().map(|x| x.to_f64()))).collect()
+        weights
+            .chain(
+                state
+                    .factors
+                    .iter()
+                    .flat_map(|f| f.iter().map(|x| x.to_f64())),
+            )
+            .collect()
     }
 
     fn unpack(&self, template: &PlcaState<T>, flat: &[f64], fallback: &[f64]) -> PlcaState<T> {
         let mut state = template.clone();
         let k = state.weights.len();
         // [SPEC 10] an entry that left the orthant becomes a tenth of its last EM value
-        let value = |at: usize| T::lit(if flat[at] > 0.0 { flat[at] } else { 0.1 * fallback[at] });
+        let value = |at: usize| {
+            T::lit(if flat[at] > 0.0 {
+                flat[at]
+            } else {
+                0.1 * fallback[at]
+            })
+        };
         if !self.config.freeze_weights {
-            state.weights.iter_mut().enumerate().for_each(|(z, w)| *w = value(z));
+            state
+                .weights
+                .iter_mut()
+                .enumerate()
+                .for_each(|(z, w)| *w = value(z));
             let total = state.weights.sum();
             state.weights /= total;
         }
         let mut first = k;
         for (j, factor) in state.factors.iter_mut().enumerate() {
             if !self.config.frozen.contains(&j) {
-                factor.iter_mut().enumerate().for_each(|(i, x)| *x = value(first + i));
+                factor
+                    .iter_mut()
+                    .enumerate()
+                    .for_each(|(i, x)| *x = value(first + i));
                 normalise_columns(factor);
             }
             first += factor.len();

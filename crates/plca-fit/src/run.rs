@@ -80,14 +80,22 @@ pub fn run_from<A: Algorithm>(
             break;
         }
         let objective = algorithm.step(&mut state, measure)?;
-        let measured = objective.map(|objective| TracePoint { iteration: progress.iteration, objective });
+        let measured = objective.map(|objective| TracePoint {
+            iteration: progress.iteration,
+            objective,
+        });
         let before = progress.checked;
         progress.iteration += 1;
         if let Some(point) = measured {
             trace.push(point);
             progress.checked = Some(point);
         }
-        let iteration = Iteration { iteration: progress.iteration, measured, state: &state, progress };
+        let iteration = Iteration {
+            iteration: progress.iteration,
+            measured,
+            state: &state,
+            progress,
+        };
         if observer.on_iteration(&iteration).is_break() {
             reason = StopReason::Interrupted;
             break;
@@ -105,6 +113,15 @@ pub fn run_from<A: Algorithm>(
         }
     }
     let objective = algorithm.objective(&state)?;
-    trace.push(TracePoint { iteration: progress.iteration, objective });
-    Ok(Outcome { state, trace, reason, iterations: progress.iteration, objective })
+    trace.push(TracePoint {
+        iteration: progress.iteration,
+        objective,
+    });
+    Ok(Outcome {
+        state,
+        trace,
+        reason,
+        iterations: progress.iteration,
+        objective,
+    })
 }

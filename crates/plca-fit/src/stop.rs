@@ -19,7 +19,12 @@ pub struct Stop {
 
 impl Default for Stop {
     fn default() -> Self {
-        Self { max_iter: 1000, tol: 1e-6, check_every: 10, residual_tol: None }
+        Self {
+            max_iter: 1000,
+            tol: 1e-6,
+            check_every: 10,
+            residual_tol: None,
+        }
     }
 }
 
@@ -47,7 +52,11 @@ impl Stop {
                 return Err(StopError::Tolerance(tol));
             }
         }
-        if self.check_every == 0 { Err(StopError::CheckEvery) } else { Ok(()) }
+        if self.check_every == 0 {
+            Err(StopError::CheckEvery)
+        } else {
+            Ok(())
+        }
     }
 }
 

@@ -1,1 +1,23 @@
-//! plca-priors
+//! Priors on the blocks of a probabilistic factorization.
+//!
+//! A block is a matrix whose columns are distributions. A [`SimplexPrior`] turns the expected counts of the E-step into
+//! the block that maximises the expected log-posterior: the M-step. The trait is object-safe, so models hold
+//! `Arc<dyn SimplexPrior<T>>` and users add priors of their own.
+//!
+//! ```
+//! use nalgebra::dmatrix;
+//! use plca_priors::{Dirichlet, SimplexPrior};
+//! let prior = Dirichlet::symmetric(1.5)?;
+//! let mut theta = dmatrix![0.5; 0.5];
+//! prior.update(&dmatrix![3.0; 0.0], &mut theta)?;
+//! assert_eq!(theta, dmatrix![3.5 / 4.0; 0.5 / 4.0]);
+//! # Ok::<(), plca_priors::PriorError>(())
+//! ```
+
+mod dirichlet;
+mod flat;
+mod simplex_prior;
+
+pub use dirichlet::Dirichlet;
+pub use flat::Flat;
+pub use simplex_prior::{PriorError, SimplexPrior};

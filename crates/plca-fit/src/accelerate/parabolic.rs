@@ -35,11 +35,16 @@ impl<A: Accelerate> Algorithm for Parabolic<A> {
         for trial in 0..TRIALS {
             let t = 1.0 + FIRST * GROWTH.powi(trial);
             let flat: Vec<f64> = (x0.iter().zip(&x1).zip(&x2))
-                .map(|((&x0, &x1), &x2)| (1.0 - t) * (1.0 - t) * x0 + 2.0 * t * (1.0 - t) * x1 + t * t * x2)
+                .map(|((&x0, &x1), &x2)| {
+                    (1.0 - t) * (1.0 - t) * x0 + 2.0 * t * (1.0 - t) * x1 + t * t * x2
+                })
                 .collect();
             let candidate = self.0.unpack(&template, &flat, &x2);
             let reached = self.0.objective(&candidate)?;
-            if !(reached.is_finite() && reached != best && self.0.direction().not_worse(reached, best)) {
+            if !(reached.is_finite()
+                && reached != best
+                && self.0.direction().not_worse(reached, best))
+            {
                 break;
             }
             best = reached;

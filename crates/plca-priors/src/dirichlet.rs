@@ -1,0 +1,102 @@
+//! Dirichlet prior.
+
+use nalgebra::DMatrix;
+use plca_tensor::Real;
+
+use crate::{PriorError, SimplexPrior};
+
+/// `ln p(θ) = Σ (α - 1) ln θ` up to a constant, with one `α > 0` or one per entry.
+///
+/// The M-step is `θ ∝ max(c + α - 1, 0)`; a column in which everything is clipped keeps its value. Below 1
+/// the density is unbounded at the border: clipped entries are a convention and do not enter
+/// [`ln_density`](SimplexPrior::ln_density), and zeros never return.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dirichlet(Concentration);
+
+#[derive(Clone, Debug, PartialEq)]
+enum Concentration {
+    Symmetric(f64),
+    PerEntry(DMatrix<f64>),
+}
+
+impl Dirichlet {
+    /// The same `α` for every entry.
+    ///
+    /// # Errors
+    ///
+    /// [`PriorError::Domain`] unless `α` is positive and finite.
+    pub fn symmetric(alpha: f64) -> Result<Self, PriorError> {
+        domain(alpha)?;
+        Ok(Self(Concentration::Symmetric(alpha)))
+    }
+
+    /// One `α` per entry of the block.
+    ///
+    /// # Errors
+    ///
+    /// [`PriorError::Domain`] naming the first `α` that is not positive and finite.
+    pub fn per_entry(alpha: DMatrix<f64>) -> Result<Self, PriorError> {
+        alpha.iter().try_for_each(|&a| domain(a))?;
+        Ok(Self(Concentration::PerEntry(alpha)))
+    }
+
+    fn alpha(&self, at: (usize, usize)) -> f64 {
+        match &self.0 {
+            Concentration::Symmetric(a) => *a,
+            Concentration::PerEntry(a) => a[at],
+        }
+    }
+}
+
+fn domain(alpha: f64) -> Result<(), PriorError> {
+    if alpha.is_finite() && alpha > 0.0 {
+        Ok(())
+    } else {
+        Err(PriorError::Domain {
+            name: "alpha",
+            value: alpha,
+        })
+    }
+}
+
+impl<T: Real> SimplexPrior<T> for Dirichlet {
+    fn update(&self, counts: &DMatrix<T>, theta: &mut DMatrix<T>) -> Result<(), PriorError> {
+        SimplexPrior::<T>::check(self, counts.nrows(), counts.ncols())?;
+        for z in 0..counts.ncols() {
+            // [SPEC 7] θ ∝ max(c + α - 1, 0)
+            let numerator =
+                |i: usize| (counts[(i, z)].to_f64() + (self.alpha((i, z)) - 1.0)).max(0.0);
+            let total: f64 = (0..counts.nrows()).map(numerator).sum();
+            if total > 0.0 {
+                (0..counts.nrows()).for_each(|i| theta[(i, z)] = T::lit(numerator(i) / total));
+            }
+        }
+        Ok(())
+    }
+
+    fn ln_density(&self, theta: &DMatrix<T>) -> f64 {
+        let term = |i, z| {
+            let (excess, x) = (self.alpha((i, z)) - 1.0, theta[(i, z)].to_f64());
+            // [SPEC 7] below 1, clipped coordinates are left out
+            if excess == 0.0 || (excess < 0.0 && x == 0.0) {
+                0.0
+            } else {
+                excess * x.ln()
+            }
+        };
+        (0..theta.ncols())
+            .flat_map(|z| (0..theta.nrows()).map(move |i| (i, z)))
+            .map(|(i, z)| term(i, z))
+            .sum()
+    }
+
+    fn check(&self, rows: usize, columns: usize) -> Result<(), PriorError> {
+        match &self.0 {
+            Concentration::PerEntry(a) if a.shape() != (rows, columns) => Err(PriorError::Shape {
+                got: a.shape(),
+                expected: (rows, columns),
+            }),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! No opinion: the M-step of maximum likelihood.
+
+use nalgebra::DMatrix;
+use plca_tensor::{Real, normalise_columns};
+
+use crate::{PriorError, SimplexPrior};
+
+/// The flat prior: `θ = c / Σ c`; a column without counts keeps its value.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_priors::{Flat, SimplexPrior};
+/// let mut theta = dmatrix![0.5, 0.5; 0.5, 0.5];
+/// Flat.update(&dmatrix![1.0, 0.0; 3.0, 0.0], &mut theta)?;
+/// assert_eq!(theta, dmatrix![0.25, 0.5; 0.75, 0.5]);
+/// # Ok::<(), plca_priors::PriorError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flat;
+
+impl<T: Real> SimplexPrior<T> for Flat {
+    fn update(&self, counts: &DMatrix<T>, theta: &mut DMatrix<T>) -> Result<(), PriorError> {
+        let mut new = counts.clone();
+        let sums = normalise_columns(&mut new);
+        for (z, _) in sums.iter().enumerate().filter(|&(_, &s)| s > T::zero()) {
+            theta.set_column(z, &new.column(z));
+        }
+        Ok(())
+    }
+
+    fn ln_density(&self, _theta: &DMatrix<T>) -> f64 {
+        0.0
+    }
+}
