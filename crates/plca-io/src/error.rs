@@ -1,0 +1,93 @@
+//! Errors that name the file, the place and the value.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Why a file was refused: one line, `path: place: what`.
+#[derive(Debug, thiserror::Error)]
+pub struct IoError {
+    path: PathBuf,
+    /// Line, member or entry; empty where the whole file is meant.
+    place: String,
+    what: String,
+}
+
+impl fmt::Display for IoError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.path.display())?;
+        if !self.place.is_empty() {
+            write!(f, "{}: ", self.place)?;
+        }
+        // Library messages may have several lines; a user's line is one.
+        f.write_str(&self.what.replace('\n', " "))
+    }
+}
+
+impl IoError {
+    /// An error about the file as a whole.
+    pub fn new(path: &Path, what: impl fmt::Display) -> Self {
+        Self {
+            path: path.into(),
+            place: String::new(),
+            what: what.to_string(),
+        }
+    }
+
+    /// An error at a place in the file.
+    pub fn at(path: &Path, place: impl fmt::Display, what: impl fmt::Display) -> Self {
+        Self {
+            path: path.into(),
+            place: place.to_string(),
+            what: what.to_string(),
+        }
+    }
+}
+
+/// A failure inside a format, before the file is known.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) place: String,
+    pub(crate) what: String,
+}
+
+impl Fault {
+    pub(crate) fn new(what: impl fmt::Display) -> Self {
+        Self {
+            place: String::new(),
+            what: what.to_string(),
+        }
+    }
+
+    pub(crate) fn at(place: impl fmt::Display, what: impl fmt::Display) -> Self {
+        Self {
+            place: place.to_string(),
+            what: what.to_string(),
+        }
+    }
+
+    pub(crate) fn within(mut self, place: impl fmt::Display) -> Self {
+        self.place = if self.place.is_empty() {
+            place.to_string()
+        } else {
+            format!("{place}: {}", self.place)
+        };
+        self
+    }
+
+    pub(crate) fn of(self, path: &Path) -> IoError {
+        IoError {
+            path: path.into(),
+            place: self.place,
+            what: self.what,
+        }
+    }
+}
+
+impl From<std::io::Error> for Fault {
+    fn from(e: std::io::Error) -> Self {
+        Self::new(match e.kind() {
+            std::io::ErrorKind::UnexpectedEof => "the file ends too early".to_string(),
+            _ => e.to_string(),
+        })
+    }
+}

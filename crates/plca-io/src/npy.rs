@@ -1,0 +1,240 @@
+//! The `.npy` format, versions 1 to 3.
+
+use std::io::{Read, Write};
+
+use crate::data::{Array, Element};
+use crate::error::Fault;
+
+/// Longest header that is read.
+const MAX_HEADER: usize = 1 << 16;
+/// Values read at a time: memory grows with what is really there.
+const CHUNK: usize = 1 << 16;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Kind {
+    Float,
+    Signed,
+    Unsigned,
+    Bool,
+    Text,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Header {
+    pub(crate) kind: Kind,
+    pub(crate) size: usize,
+    pub(crate) big_endian: bool,
+    pub(crate) fortran: bool,
+    pub(crate) shape: Vec<usize>,
+}
+
+/// The text after `'key':` in the header's dictionary.
+fn field<'a>(header: &'a str, key: &str) -> Result<&'a str, Fault> {
+    for quote in ['\'', '"'] {
+        if let Some((_, rest)) = header.split_once(&format!("{quote}{key}{quote}")) {
+            let rest = rest.trim_start();
+            if let Some(rest) = rest.strip_prefix(':') {
+                return Ok(rest.trim_start());
+            }
+        }
+    }
+    Err(Fault::at("header", format!("no field `{key}`")))
+}
+
+pub(crate) fn read_header(reader: &mut impl Read) -> Result<Header, Fault> {
+    let mut start = [0; 8];
+    reader.read_exact(&mut start)?;
+    if &start[..6] != b"\x93NUMPY" {
+        return Err(Fault::new("not a .npy file (wrong magic number)"));
+    }
+    let length = match start[6] {
+        1 => {
+            let mut n = [0; 2];
+            reader.read_exact(&mut n)?;
+            usize::from(u16::from_le_bytes(n))
+        }
+        2 | 3 => {
+            let mut n = [0; 4];
+            reader.read_exact(&mut n)?;
+            u32::from_le_bytes(n) as usize
+        }
+        v => return Err(Fault::new(format!("unknown .npy version {v}"))),
+    };
+    if length > MAX_HEADER {
+        return Err(Fault::at(
+            "header",
+            format!("claims {length} bytes, more than {MAX_HEADER}"),
+        ));
+    }
+    let mut header = vec![0; length];
+    reader.read_exact(&mut header)?;
+    let header = std::str::from_utf8(&header).map_err(|_| Fault::at("header", "is no text"))?;
+
+    let descr = field(header, "descr")?;
+    let quote = descr.chars().next().filter(|&c| c == '\'' || c == '"');
+    let Some(descr) = quote.and_then(|q| descr[1..].split(q).next()) else {
+        return Err(Fault::at("header", "structured types are not numbers"));
+    };
+    let unknown = || Fault::at("header", format!("type `{descr}` is not a real number"));
+    let mut chars = descr.chars();
+    let mut code = chars.next().ok_or_else(unknown)?;
+    let mut big_endian = false;
+    if "<>|=".contains(code) {
+        big_endian = code == '>';
+        code = chars.next().ok_or_else(unknown)?;
+    }
+    let size: usize = chars.as_str().parse().map_err(|_| unknown())?;
+    let kind = match (code, size) {
+        ('f', 4 | 8) => Kind::Float,
+        ('i', 1 | 2 | 4 | 8) => Kind::Signed,
+        ('u', 1 | 2 | 4 | 8) => Kind::Unsigned,
+        ('b', 1) => Kind::Bool,
+        ('S', 1..=64) => Kind::Text,
+        ('U', 1..=64) => Kind::Text,
+        _ => return Err(unknown()),
+    };
+    let size = if code == 'U' { 4 * size } else { size };
+    let fortran = field(header, "fortran_order")?.starts_with("True");
+    let shape = field(header, "shape")?;
+    let shape = shape
+        .strip_prefix('(')
+        .and_then(|s| s.split_once(')'))
+        .map(|(s, _)| s);
+    let shape = shape.ok_or_else(|| Fault::at("header", "the shape is no tuple"))?;
+    let shape = (shape.split(',').map(str::trim).filter(|s| !s.is_empty()))
+        .map(|s| {
+            s.trim_end_matches('L')
+                .parse()
+                .map_err(|_| Fault::at("header", format!("size `{s}` in the shape")))
+        })
+        .collect::<Result<Vec<usize>, _>>()?;
+    Ok(Header {
+        kind,
+        size,
+        big_endian,
+        fortran,
+        shape,
+    })
+}
+
+impl Header {
+    pub(crate) fn cells(&self) -> Result<usize, Fault> {
+        let cells = self.shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m));
+        cells
+            .filter(|n| n.checked_mul(self.size.max(8)).is_some())
+            .ok_or_else(|| Fault::at("header", format!("shape {:?} is too large", self.shape)))
+    }
+
+    fn decode<T: Element>(&self, bytes: &[u8]) -> T {
+        let mut raw = [0u8; 8];
+        raw[..self.size].copy_from_slice(bytes);
+        if self.big_endian {
+            raw[..self.size].reverse();
+        }
+        match (self.kind, self.size) {
+            (Kind::Float, 4) => T::lit(f64::from(f32::from_le_bytes([
+                raw[0], raw[1], raw[2], raw[3],
+            ]))),
+            (Kind::Float, _) => T::lit(f64::from_le_bytes(raw)),
+            (Kind::Signed, n) => {
+                let shift = 64 - 8 * n as u32;
+                T::lit(((i64::from_le_bytes(raw) << shift) >> shift) as f64)
+            }
+            _ => T::lit(u64::from_le_bytes(raw) as f64),
+        }
+    }
+}
+
+/// Reads the values after a header.
+pub(crate) fn read_values<T: Element>(
+    header: &Header,
+    reader: &mut impl Read,
+) -> Result<Vec<T>, Fault> {
+    if header.kind == Kind::Text {
+        return Err(Fault::at("header", "text where numbers are needed"));
+    }
+    let cells = header.cells()?;
+    let mut values: Vec<T> = Vec::new();
+    let mut buffer = vec![0; CHUNK.min(cells.max(1)) * header.size];
+    while values.len() < cells {
+        let count = CHUNK.min(cells - values.len());
+        let bytes = &mut buffer[..count * header.size];
+        reader.read_exact(bytes).map_err(|e| {
+            Fault::at(
+                format!("entry {}", values.len()),
+                match e.kind() {
+                    std::io::ErrorKind::UnexpectedEof => format!(
+                        "the file ends here, shape {:?} needs {cells} values",
+                        header.shape
+                    ),
+                    _ => e.to_string(),
+                },
+            )
+        })?;
+        // Once an eighth is really there, the rest is worth reserving in one piece.
+        if values.capacity() < cells && values.len() >= cells / 8 {
+            values.reserve_exact(cells - values.len());
+        }
+        values.extend(
+            bytes
+                .chunks_exact(header.size)
+                .map(|b| header.decode::<T>(b)),
+        );
+    }
+    Ok(values)
+}
+
+pub(crate) fn read_array<T: Element>(reader: &mut impl Read) -> Result<Array<T>, Fault> {
+    let header = read_header(reader)?;
+    let values = read_values(&header, reader)?;
+    Ok(Array {
+        shape: header.shape,
+        values,
+        fortran: header.fortran,
+    })
+}
+
+/// A short text scalar, as `save_npz` stores the name of the format.
+pub(crate) fn read_text(reader: &mut impl Read) -> Result<String, Fault> {
+    let header = read_header(reader)?;
+    if header.kind != Kind::Text || header.cells()? != 1 {
+        return Err(Fault::new("not a text"));
+    }
+    let mut bytes = vec![0; header.size];
+    reader.read_exact(&mut bytes)?;
+    Ok(bytes
+        .into_iter()
+        .filter(|&b| b != 0)
+        .map(char::from)
+        .collect())
+}
+
+/// Writes an array in version 1, little endian, C or Fortran order as it is.
+pub(crate) fn write_array<T: Element>(
+    array: &Array<T>,
+    writer: &mut impl Write,
+) -> std::io::Result<()> {
+    let shape: Vec<String> = array.shape.iter().map(usize::to_string).collect();
+    let comma = if shape.len() == 1 { "," } else { "" };
+    let order = if array.fortran { "True" } else { "False" };
+    let mut header = format!(
+        "{{'descr': '{}', 'fortran_order': {order}, 'shape': ({}{comma}), }}",
+        T::DESCR,
+        shape.join(", ")
+    );
+    // Magic, version and length are 10 bytes; the values start on a multiple of 64.
+    header.push_str(&" ".repeat((64 - (11 + header.len()) % 64) % 64));
+    header.push('\n');
+    let length = u16::try_from(header.len())
+        .map_err(|_| std::io::Error::other("too many modes for a .npy header"))?;
+    writer.write_all(b"\x93NUMPY\x01\x00")?;
+    writer.write_all(&length.to_le_bytes())?;
+    writer.write_all(header.as_bytes())?;
+    let mut bytes = Vec::with_capacity(CHUNK);
+    for chunk in array.values.chunks(CHUNK / 8) {
+        bytes.clear();
+        chunk.iter().for_each(|x| x.write_le(&mut bytes));
+        writer.write_all(&bytes)?;
+    }
+    Ok(())
+}

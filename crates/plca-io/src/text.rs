@@ -1,0 +1,326 @@
+//! Matrix Market, FROSTT and csv.
+
+use std::io::BufRead;
+
+use plca_tensor::Coordinates;
+
+use crate::data::{Array, DataFile, Element};
+use crate::error::Fault;
+
+/// Longest line that is read.
+const MAX_LINE: usize = 1 << 24;
+
+/// Calls `visit` with the number (from 1) and the text of every line.
+fn for_each_line(
+    reader: &mut impl BufRead,
+    mut visit: impl FnMut(usize, &str) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        let mut limited = std::io::Read::take(&mut *reader, MAX_LINE as u64);
+        if limited.read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        let place = || format!("line {number}");
+        if line.len() == MAX_LINE {
+            return Err(Fault::at(place(), "is too long"));
+        }
+        let text = std::str::from_utf8(&line).map_err(|_| Fault::at(place(), "is no text"))?;
+        visit(number, text.trim()).map_err(|e| e.within(place()))?;
+    }
+    Ok(())
+}
+
+fn value<T: Element>(word: &str) -> Result<T, Fault> {
+    let x: f64 = word
+        .parse()
+        .map_err(|_| Fault::new(format!("`{word}` is not a number")))?;
+    Ok(T::lit(x))
+}
+
+/// A finite value that is not negative, named where it is not.
+fn checked<T: Element>(word: &str) -> Result<T, Fault> {
+    let x: T = value(word)?;
+    if x.is_finite() {
+        Ok(x)
+    } else {
+        Err(Fault::new(format!("value {word} is not a finite number")))
+    }
+}
+
+/// A 1-based index within `size`, as 0-based.
+fn index(word: &str, mode: usize, size: usize) -> Result<u32, Fault> {
+    let i: u64 = word.parse().map_err(|_| {
+        Fault::new(format!(
+            "index `{word}` in mode {mode} is not a whole number"
+        ))
+    })?;
+    if i == 0 {
+        return Err(Fault::new(format!("index 0 in mode {mode} is below 1")));
+    }
+    if i > size as u64 || i > u64::from(u32::MAX) {
+        return Err(Fault::new(format!(
+            "index {i} in mode {mode} is above {}",
+            size.min(u32::MAX as usize)
+        )));
+    }
+    Ok((i - 1) as u32)
+}
+
+/// FROSTT: 1-based indices, then a value; `#` starts a comment.
+pub(crate) fn read_frostt<T: Element>(
+    reader: &mut impl BufRead,
+    shape: Option<&[usize]>,
+) -> Result<Coordinates<T>, Fault> {
+    let mut order = shape.map_or(0, <[usize]>::len);
+    let mut c = Coordinates {
+        shape: Vec::new(),
+        indices: Vec::new(),
+        values: Vec::new(),
+    };
+    let mut largest: Vec<usize> = vec![0; order];
+    for_each_line(reader, |_, line| {
+        if line.is_empty() || line.starts_with('#') {
+            return Ok(());
+        }
+        let words = line.split_ascii_whitespace().count();
+        if order == 0 {
+            if words < 2 {
+                return Err(Fault::new("needs at least one index and a value"));
+            }
+            order = words - 1;
+            largest = vec![0; order];
+        }
+        if words != order + 1 {
+            return Err(Fault::new(format!(
+                "has {words} numbers, the tensor needs {order} indices and a value"
+            )));
+        }
+        for (mode, word) in line.split_ascii_whitespace().enumerate() {
+            if mode == order {
+                c.values.push(checked(word)?);
+            } else {
+                let i = index(word, mode, shape.map_or(usize::MAX, |s| s[mode]))?;
+                largest[mode] = largest[mode].max(i as usize + 1);
+                c.indices.push(i);
+            }
+        }
+        Ok(())
+    })?;
+    if c.values.is_empty() {
+        return Err(Fault::new("holds no entry"));
+    }
+    c.shape = shape.map_or(largest, <[usize]>::to_vec);
+    Ok(c)
+}
+
+/// Matrix Market: coordinate or array; real, integer or pattern; general or symmetric.
+pub(crate) fn read_matrix_market<T: Element>(
+    reader: &mut impl BufRead,
+) -> Result<DataFile<T>, Fault> {
+    #[derive(Default)]
+    struct Banner {
+        coordinate: bool,
+        pattern: bool,
+        symmetric: bool,
+    }
+    let mut banner: Option<Banner> = None;
+    let mut size: Option<(usize, usize, usize)> = None;
+    let mut c = Coordinates {
+        shape: Vec::new(),
+        indices: Vec::new(),
+        values: Vec::new(),
+    };
+    let mut entries = 0usize;
+    for_each_line(reader, |number, line| {
+        let Some(banner) = &banner else {
+            let lower = line.to_ascii_lowercase();
+            let words: Vec<&str> = lower.split_ascii_whitespace().collect();
+            let ["%%matrixmarket", "matrix", format, field, symmetry] = words[..] else {
+                return Err(Fault::new("not a Matrix Market banner"));
+            };
+            if !["coordinate", "array"].contains(&format) {
+                return Err(Fault::new(format!(
+                    "format `{format}` is neither coordinate nor array"
+                )));
+            }
+            if !["real", "integer", "pattern", "double"].contains(&field) {
+                return Err(Fault::new(format!("field `{field}` is not a real number")));
+            }
+            if !["general", "symmetric"].contains(&symmetry) {
+                return Err(Fault::new(format!(
+                    "symmetry `{symmetry}` cannot be non-negative"
+                )));
+            }
+            if format == "array" && field == "pattern" {
+                return Err(Fault::new("an array has no pattern form"));
+            }
+            banner = Some(Banner {
+                coordinate: format == "coordinate",
+                pattern: field == "pattern",
+                symmetric: symmetry == "symmetric",
+            });
+            debug_assert_eq!(number, 1);
+            return Ok(());
+        };
+        if line.is_empty() || line.starts_with('%') {
+            return Ok(());
+        }
+        let words = line.split_ascii_whitespace();
+        let Some((rows, columns, stored)) = size else {
+            let sizes: Vec<usize> = words
+                .map(|w| {
+                    w.parse()
+                        .map_err(|_| Fault::new(format!("size `{w}` is not a whole number")))
+                })
+                .collect::<Result<_, _>>()?;
+            let (rows, columns, stored) = match (&sizes[..], banner.coordinate) {
+                (&[r, k, n], true) => (r, k, n),
+                (&[r, k], false) => {
+                    let cells = if banner.symmetric {
+                        r.checked_mul(r + 1).map(|n| n / 2)
+                    } else {
+                        r.checked_mul(k)
+                    };
+                    (
+                        r,
+                        k,
+                        cells.ok_or_else(|| Fault::new(format!("{r} x {k} is too large")))?,
+                    )
+                }
+                _ => {
+                    return Err(Fault::new(format!(
+                        "{} sizes where {} are needed",
+                        sizes.len(),
+                        2 + usize::from(banner.coordinate)
+                    )));
+                }
+            };
+            if banner.symmetric && rows != columns {
+                return Err(Fault::new(format!(
+                    "a symmetric matrix of {rows} x {columns}"
+                )));
+            }
+            size = Some((rows, columns, stored));
+            return Ok(());
+        };
+        if entries == stored {
+            return Err(Fault::new(format!(
+                "more than the {stored} entries announced"
+            )));
+        }
+        entries += 1;
+        let words: Vec<&str> = words.collect();
+        if !banner.coordinate {
+            let [word] = words[..] else {
+                return Err(Fault::new("one value a line is needed"));
+            };
+            c.values.push(value(word)?);
+            return Ok(());
+        }
+        let (row, column, word) = match (&words[..], banner.pattern) {
+            (&[r, k], true) => (r, k, "1"),
+            (&[r, k, v], false) => (r, k, v),
+            _ => {
+                return Err(Fault::new(format!(
+                    "{} numbers where {} are needed",
+                    words.len(),
+                    3 - usize::from(banner.pattern)
+                )));
+            }
+        };
+        let (i, j, x) = (
+            index(row, 0, rows)?,
+            index(column, 1, columns)?,
+            checked(word)?,
+        );
+        c.indices.extend([i, j]);
+        c.values.push(x);
+        if banner.symmetric && i != j {
+            c.indices.extend([j, i]);
+            c.values.push(x);
+        }
+        Ok(())
+    })?;
+    let (Some(banner), Some((rows, columns, stored))) = (banner, size) else {
+        return Err(Fault::new("the file ends before the sizes"));
+    };
+    if entries != stored {
+        return Err(Fault::new(format!(
+            "{entries} entries where {stored} are announced"
+        )));
+    }
+    if banner.coordinate {
+        c.shape = vec![rows, columns];
+        return Ok(DataFile::Sparse(c));
+    }
+    if !banner.symmetric {
+        return Ok(DataFile::Dense(Array {
+            shape: vec![rows, columns],
+            values: c.values,
+            fortran: true,
+        }));
+    }
+    let mut values = vec![T::zero(); rows * rows];
+    let mut next = c.values.into_iter();
+    for column in 0..rows {
+        for row in column..rows {
+            let x = next.next().unwrap_or_default();
+            values[column * rows + row] = x;
+            values[row * rows + column] = x;
+        }
+    }
+    Ok(DataFile::Dense(Array {
+        shape: vec![rows, rows],
+        values,
+        fortran: true,
+    }))
+}
+
+/// Comma-separated numbers; a first line of which no cell is a number is a header. Empty cells are NaN.
+pub(crate) fn read_csv<T: Element>(reader: &mut impl BufRead) -> Result<Array<T>, Fault> {
+    let mut values: Vec<T> = Vec::new();
+    let (mut rows, mut columns) = (0, 0);
+    let mut header = None;
+    for_each_line(reader, |_, line| {
+        if line.is_empty() {
+            return Ok(());
+        }
+        let cells = || line.split(',').map(|c| c.trim().trim_matches('"'));
+        if rows == 0
+            && header.is_none()
+            && cells().all(|c| c.parse::<f64>().is_err() && !c.is_empty())
+        {
+            header = Some(cells().count());
+            return Ok(());
+        }
+        for (at, cell) in cells().enumerate() {
+            let x = if cell.is_empty() {
+                T::lit(f64::NAN)
+            } else {
+                value(cell).map_err(|e| e.within(format!("column {}", at + 1)))?
+            };
+            values.push(x);
+        }
+        let count = cells().count();
+        if rows == 0 {
+            columns = header.unwrap_or(count);
+        }
+        if count != columns {
+            return Err(Fault::new(format!(
+                "has {count} cells, the lines before have {columns}"
+            )));
+        }
+        rows += 1;
+        Ok(())
+    })?;
+    if rows == 0 {
+        return Err(Fault::new("holds no numbers"));
+    }
+    Ok(Array {
+        shape: vec![rows, columns],
+        values,
+        fortran: false,
+    })
+}
