@@ -81,6 +81,9 @@ pub enum EmError {
         /// What was observed.
         value: f64,
     },
+    /// A model without any mass.
+    #[error("the model has no mass to draw from")]
+    NoMass,
     /// A prior's own complaint.
     #[error("prior on `{block}`: {source}")]
     Prior {

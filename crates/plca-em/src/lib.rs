@@ -34,7 +34,6 @@
 
 mod error;
 mod expectation;
-mod fold_in;
 mod init;
 mod nmf;
 mod order;
@@ -45,9 +44,12 @@ mod restarts;
 
 pub use error::{EmError, ParamError};
 pub use nmf::{Nmf, NmfBuilder, NmfEm, NmfInit, NmfState, Update};
+pub use order::{ModelOrder, effective_parameters, nominal_parameters};
 pub use plca::{Missing, Plca, PlcaBuilder, PlcaEm, PlcaInit, PlcaState, Prior};
 pub use plca_fit::{
     Accelerate, Algorithm, Outcome, Parabolic, Progress, Squarem, Stop, StopReason, TracePoint,
     run, run_from,
 };
+pub use posterior::{posterior, sample_counts};
+pub use restarts::best_of;
 pub use plsa::{Given, Plsa, PlsaBuilder, PlsaEm, PlsaInit, PlsaState};

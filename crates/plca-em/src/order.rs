@@ -1,1 +1,76 @@
+//! How many components: information criteria.
 
+/// Free parameters of PLCA of any order: `K - 1 + K Σ_j (I_j - 1)`. PLSA of the joint distribution, in either direction, has
+/// the same number.
+///
+/// ```
+/// assert_eq!(plca_em::nominal_parameters(&[6, 5], 3), 29);
+/// ```
+pub fn nominal_parameters(shape: &[usize], components: usize) -> usize {
+    // [SPEC 9]
+    components - 1 + components * shape.iter().map(|n| n - 1).sum::<usize>()
+}
+
+/// Dimension of the set of models: for matrices `K(K-1)` parameters are not identified, `p = K (I_1 + I_2 - K) - 1`; other
+/// orders have their nominal number. Never more than the number of cells less one.
+///
+/// ```
+/// assert_eq!(plca_em::effective_parameters(&[6, 5], 3), 23);
+/// assert_eq!(plca_em::effective_parameters(&[4, 5, 6], 3), 38);
+/// ```
+pub fn effective_parameters(shape: &[usize], components: usize) -> usize {
+    match *shape {
+        [a, b] => {
+            // Beyond full rank nothing new can be expressed.
+            let k = components.min(a).min(b);
+            k * (a + b - k) - 1
+        }
+        _ => nominal_parameters(shape, components),
+    }
+}
+
+/// Scores of one fit; smaller is better.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ModelOrder {
+    /// `-2 L + 2 p`.
+    pub aic: f64,
+    /// `-2 L + p ln n`, `n = v`: meaningful only where the data are counts.
+    pub bic: f64,
+    /// Effective number of parameters `p`.
+    pub parameters: usize,
+}
+
+impl ModelOrder {
+    /// From a log-likelihood `L`, the shape of the data, the number of components and `v`, the number of counts.
+    ///
+    /// ```
+    /// let score = plca_em::ModelOrder::new(-100.0, &[6, 5], 1, 50.0);
+    /// assert_eq!((score.parameters, score.aic), (9, 218.0));
+    /// ```
+    pub fn new(ln_lik: f64, shape: &[usize], components: usize, total: f64) -> Self {
+        let parameters = effective_parameters(shape, components);
+        let p = parameters as f64;
+        Self { aic: 2.0 * p - 2.0 * ln_lik, bic: p * total.ln() - 2.0 * ln_lik, parameters }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_match_the_reference() {
+        let golden: serde_json::Value =
+            serde_json::from_str(include_str!("../../../testdata/golden/free_parameters.json")).unwrap();
+        let mut checked = 0;
+        for case in golden["cases"].as_array().unwrap().iter().filter(|c| c["model"] == "plca") {
+            let shape: Vec<usize> = case["shape"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap() as usize).collect();
+            let k = case["K"].as_u64().unwrap() as usize;
+            assert_eq!(nominal_parameters(&shape, k) as u64, case["nominal"].as_u64().unwrap());
+            let effective = case["effective"].as_u64().or(case["nominal"].as_u64()).unwrap();
+            assert_eq!(effective_parameters(&shape, k) as u64, effective);
+            checked += 1;
+        }
+        assert!(checked > 3);
+    }
+}

@@ -1,1 +1,62 @@
+//! What a fitted model says of a cell, and data drawn from it.
 
+use plca_dist::random::Categorical;
+use plca_tensor::{Coordinates, Model, Real};
+use rand::Rng;
+
+use crate::EmError;
+
+/// `P(z | x)` of one cell, without ever storing the posterior array; `None` where the model gives the cell no probability.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_tensor::{Factor, Model};
+/// let (w, h) = (dmatrix![1.0, 0.5; 0.0, 0.5], dmatrix![0.5, 0.5; 0.5, 0.5]);
+/// let model = Model { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&w), Factor::Columns(&h)] };
+/// assert_eq!(plca_em::posterior(&model, &[1, 0]), Some(vec![0.0, 1.0]));
+/// ```
+pub fn posterior<T: Real>(model: &Model<'_, T>, index: &[usize]) -> Option<Vec<f64>> {
+    let joint: Vec<f64> = (0..model.components()).map(|z| model.joint(index, z)).collect();
+    let total: f64 = joint.iter().sum();
+    // [SPEC 1.1] R[x,z] = P(z) Π_j P(x_j | z) / P[x]
+    (total > 0.0).then(|| joint.iter().map(|p| p / total).collect())
+}
+
+/// `draws` events drawn from the model: first `z`, then every `x_j` given `z`. Coordinates with value 1 each, so that
+/// duplicates add up to counts. Cost `O(K Σ I_j + N draws)`.
+///
+/// # Errors
+///
+/// [`EmError::NoMass`] if the model has no mass.
+pub fn sample_counts<T: Real, R: Rng + ?Sized>(
+    model: &Model<'_, T>,
+    draws: usize,
+    rng: &mut R,
+) -> Result<Coordinates<T>, EmError> {
+    let sums: Vec<Vec<T>> = model.factors.iter().map(|f| f.component_sums()).collect();
+    let weight = |z: usize| {
+        let w = model.weights.map_or(1.0, |w| w[z].to_f64());
+        sums.iter().fold(w, |p, s| p * s[z].to_f64())
+    };
+    let weights: Vec<f64> = (0..model.components()).map(weight).collect();
+    let components = Categorical::new(&weights).map_err(|_| EmError::NoMass)?;
+    let tables: Vec<Option<Vec<Categorical>>> = (0..model.components())
+        .map(|z| {
+            let tables = model.factors.iter().map(|f| {
+                let column: Vec<f64> = (0..f.rows()).map(|i| f.get(i, z).to_f64()).collect();
+                Categorical::new(&column).ok()
+            });
+            tables.collect()
+        })
+        .collect();
+    let mut indices = Vec::with_capacity(draws * model.factors.len());
+    for _ in 0..draws {
+        // A component without mass is never drawn.
+        if let Some(tables) = &tables[components.sample(rng)] {
+            indices.extend(tables.iter().map(|t| t.sample(rng) as u32));
+        }
+    }
+    let shape = model.factors.iter().map(|f| f.rows()).collect();
+    let values = vec![T::one(); indices.len() / model.factors.len()];
+    Ok(Coordinates { shape, indices, values })
+}
