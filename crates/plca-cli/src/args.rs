@@ -1,0 +1,299 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Probabilistic latent-variable factorization of files.
+#[derive(Debug, Parser)]
+#[command(version, about, max_term_width = 100)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Estimate parameters.
+    Fit(Box<FitArgs>),
+    /// Explain new data, learned factors fixed.
+    Transform(TransformArgs),
+    /// The model's approximation of its data.
+    Reconstruct(ReconstructArgs),
+    /// What is in a model file.
+    Inspect(InspectArgs),
+    /// Counts drawn from the fitted model.
+    Sample(SampleArgs),
+    /// Table of scores per number of components.
+    Select(SelectArgs),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModelName {
+    /// Symmetric PLCA of any order.
+    Plca,
+    /// Asymmetric PLSA of a matrix.
+    Plsa,
+    /// KL-NMF of a matrix.
+    NmfKl,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Precision {
+    F64,
+    F32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Update {
+    Simultaneous,
+    Sequential,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MissingCells {
+    /// NaN cells of a dense array are hidden.
+    Nan,
+    /// Cells of a sparse array that are not stored are hidden.
+    Unstored,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MissingMethod {
+    Multiplicative,
+    Imputation,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Acceleration {
+    None,
+    Squarem,
+    Parabolic,
+}
+
+/// A number that must be finite and not negative.
+fn tolerance(s: &str) -> Result<f64, String> {
+    let x: f64 = s.parse().map_err(|_| format!("`{s}` is not a number"))?;
+    if x.is_finite() && x >= 0.0 { Ok(x) } else { Err(format!("{s} is not a finite number >= 0")) }
+}
+
+/// Sizes like `3x8`.
+fn sizes(s: &str) -> Result<Sizes, String> {
+    let parse = |n: &str| n.parse::<usize>().map_err(|_| format!("`{n}` is not a whole number"));
+    s.split('x').map(parse).collect::<Result<_, _>>().map(Sizes)
+}
+
+/// Sizes of the modes of a tensor.
+#[derive(Clone, Debug)]
+pub(crate) struct Sizes(pub(crate) Vec<usize>);
+
+/// Data and what of them is hidden.
+#[derive(Debug, Args)]
+pub(crate) struct DataArgs {
+    /// Mask: a dense array of the data's shape (0 = hidden), or a coordinate file of the hidden cells.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mask: Option<PathBuf>,
+    /// Which cells count as missing.
+    #[arg(long)]
+    pub(crate) missing: Option<MissingCells>,
+    /// Size of each mode, for .tns files whose largest indices do not say it.
+    #[arg(long, value_name = "I0xI1x…", value_parser = sizes)]
+    pub(crate) shape: Option<Sizes>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FitArgs {
+    /// The model.
+    pub(crate) model: ModelName,
+    /// The data: .npy .npz .mtx .tns .csv (the last three also .gz).
+    pub(crate) data: PathBuf,
+    /// Model file to write: .npz or .safetensors.
+    #[arg(long, short)]
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) hidden: DataArgs,
+    /// Number of components K.
+    #[arg(long, short = 'k')]
+    pub(crate) rank: Option<usize>,
+    /// Iterations at most.
+    #[arg(long, default_value_t = 1000)]
+    pub(crate) max_iter: usize,
+    /// Stops when the objective changed by at most T times its absolute value in 10 iterations; 0 runs exactly --max-iter
+    /// iterations.
+    #[arg(long, value_name = "T", default_value = "1e-6", value_parser = tolerance, allow_negative_numbers = true)]
+    pub(crate) tol: f64,
+    /// Also stops when the residual of the optimality conditions is at most this.
+    #[arg(long, value_name = "T", value_parser = tolerance, allow_negative_numbers = true)]
+    pub(crate) kkt_tol: Option<f64>,
+    /// Iterations between checks of the objective.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) check_every: usize,
+    /// ChaCha seed of everything drawn.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Best of this many starts.
+    #[arg(long, value_name = "R", default_value_t = 1)]
+    pub(crate) restarts: u64,
+    /// Initial parameters, any blocks of the model.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) init: Option<PathBuf>,
+    /// Blocks that stay as they are in --init.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) fix: Vec<String>,
+    /// Prior on a block: dirichlet:A.
+    #[arg(long, value_name = "BLOCK=SPEC")]
+    pub(crate) prior: Vec<String>,
+    /// Priors per entry: arrays named BLOCK.dirichlet.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) priors: Option<PathBuf>,
+    /// plsa: the dimension that is given.
+    #[arg(long, value_parser = clap::value_parser!(u8).range(0..=1))]
+    pub(crate) given: Option<u8>,
+    /// nmf-kl: form of the update [default: simultaneous].
+    #[arg(long)]
+    pub(crate) update: Option<Update>,
+    /// Tempered EM: power B in (0, 1].
+    #[arg(long, value_name = "B[,ETA]")]
+    pub(crate) temper: Option<String>,
+    /// plca: raises P(z) to the tempering power too.
+    #[arg(long)]
+    pub(crate) temper_prior: bool,
+    /// How missing cells are treated [default: imputation; nmf-kl: multiplicative].
+    #[arg(long)]
+    pub(crate) missing_method: Option<MissingMethod>,
+    /// Acceleration; every accelerated run stays monotone.
+    #[arg(long, default_value = "none")]
+    pub(crate) accelerate: Acceleration,
+    /// Scalars of the fit.
+    #[arg(long, default_value = "f64")]
+    pub(crate) precision: Precision,
+    /// Threads [default: all]; results do not depend on their number.
+    #[arg(long)]
+    pub(crate) threads: Option<usize>,
+    /// Checkpoint to write during the run.
+    #[arg(long, value_name = "FILE", requires = "checkpoint_every")]
+    pub(crate) checkpoint: Option<PathBuf>,
+    /// Iterations between checkpoints.
+    #[arg(long, value_name = "N", requires = "checkpoint", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) checkpoint_every: Option<u64>,
+    /// Continue from a checkpoint: the same bits as without the interruption.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) resume: Option<PathBuf>,
+    /// A line per checked iteration.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+    /// The summary as one JSON line on standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No progress bar.
+    #[arg(long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TransformArgs {
+    /// The fitted model.
+    pub(crate) model: PathBuf,
+    /// New data, of the training data's shape but for the dimension of the observations.
+    pub(crate) data: PathBuf,
+    /// File to write: .npz or .safetensors.
+    #[arg(long, short)]
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) hidden: DataArgs,
+    /// Dimension of the observations [default: the last; plsa: the one that was given].
+    #[arg(long, value_name = "D")]
+    pub(crate) along: Option<usize>,
+    /// Iterations at most.
+    #[arg(long, default_value_t = 1000)]
+    pub(crate) max_iter: usize,
+    /// Stops when the objective changed by at most T times its absolute value in 10 iterations; 0 runs exactly --max-iter.
+    #[arg(long, value_name = "T", default_value = "1e-9", value_parser = tolerance, allow_negative_numbers = true)]
+    pub(crate) tol: f64,
+    /// Threads [default: all].
+    #[arg(long)]
+    pub(crate) threads: Option<usize>,
+    /// The summary as one JSON line on standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No progress bar.
+    #[arg(long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReconstructArgs {
+    /// The fitted model.
+    pub(crate) model: PathBuf,
+    /// Array to write: .npy.
+    #[arg(long, short)]
+    pub(crate) output: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InspectArgs {
+    /// The fitted model.
+    pub(crate) model: PathBuf,
+    /// As one JSON line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SampleArgs {
+    /// The fitted model.
+    pub(crate) model: PathBuf,
+    /// Number of events.
+    #[arg(long, value_name = "N")]
+    pub(crate) draws: u64,
+    /// ChaCha seed.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Array of counts to write: .npy.
+    #[arg(long, short)]
+    pub(crate) output: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Criterion {
+    Bic,
+    Aic,
+    HeldOut,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SelectArgs {
+    /// The model.
+    pub(crate) model: ModelName,
+    /// The data.
+    pub(crate) data: PathBuf,
+    #[command(flatten)]
+    pub(crate) hidden: DataArgs,
+    /// Numbers of components: A..B (both included) or a list A,B,C.
+    #[arg(long, value_name = "A..B")]
+    pub(crate) ranks: String,
+    /// The score; smaller is better.
+    #[arg(long, default_value = "bic")]
+    pub(crate) criterion: Criterion,
+    /// Iterations at most.
+    #[arg(long, default_value_t = 1000)]
+    pub(crate) max_iter: usize,
+    /// As for fit.
+    #[arg(long, value_name = "T", default_value = "1e-6", value_parser = tolerance, allow_negative_numbers = true)]
+    pub(crate) tol: f64,
+    /// ChaCha seed.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Best of this many starts for each number.
+    #[arg(long, value_name = "R", default_value_t = 3)]
+    pub(crate) restarts: u64,
+    /// Threads [default: all].
+    #[arg(long)]
+    pub(crate) threads: Option<usize>,
+    /// As one JSON line.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No progress bar.
+    #[arg(long)]
+    pub(crate) quiet: bool,
+}

@@ -1,0 +1,40 @@
+//! Named arrays of a model file as the matrices of a model.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use nalgebra::{DMatrix, DVector};
+use plca_io::{Array, Element};
+
+use crate::failure::Failure;
+
+/// Arrays by name, all in C order.
+pub(crate) type Arrays = BTreeMap<String, Array<f64>>;
+
+/// Takes a matrix out of a set of arrays.
+pub(crate) fn take_matrix<T: Element>(path: &Path, arrays: &mut Arrays, name: &str) -> Result<Option<DMatrix<T>>, Failure> {
+    let Some(array) = arrays.remove(name) else { return Ok(None) };
+    let &[rows, columns] = &array.shape[..] else {
+        return Err(Failure::of(path, format!("`{name}` has shape {:?}, a matrix is needed", array.shape)));
+    };
+    Ok(Some(DMatrix::from_row_iterator(rows, columns, array.values.into_iter().map(T::lit))))
+}
+
+/// Takes a vector out of a set of arrays.
+pub(crate) fn take_vector<T: Element>(path: &Path, arrays: &mut Arrays, name: &str) -> Result<Option<DVector<T>>, Failure> {
+    let Some(array) = arrays.remove(name) else { return Ok(None) };
+    if array.shape.len() != 1 {
+        return Err(Failure::of(path, format!("`{name}` has shape {:?}, one dimension is needed", array.shape)));
+    }
+    Ok(Some(DVector::from_iterator(array.values.len(), array.values.into_iter().map(T::lit))))
+}
+
+/// A matrix as an array in C order.
+pub(crate) fn matrix<T: Element>(m: &DMatrix<T>) -> Array<f64> {
+    Array::new(vec![m.nrows(), m.ncols()], m.transpose().iter().map(|x| x.to_f64()).collect())
+}
+
+/// A vector as an array.
+pub(crate) fn vector<T: Element>(v: &DVector<T>) -> Array<f64> {
+    Array::new(vec![v.len()], v.iter().map(|x| x.to_f64()).collect())
+}

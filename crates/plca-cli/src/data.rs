@@ -1,0 +1,186 @@
+//! Data files as observed tensors.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use plca_io::{Array, DataFile, Element, Mask};
+use plca_tensor::{Coordinates, DenseTensor, MaskedSparse, MaskedTensor, Observed, Order, SparseTensor};
+
+use crate::args::{DataArgs, MissingCells};
+use crate::failure::Failure;
+
+/// Any data that a model can be fitted to.
+pub(crate) type Data<T> = Box<dyn Observed<T>>;
+
+/// Calls `visit` with the multi-index and a reference to every value, in memory order.
+pub(crate) fn for_each_cell<T>(shape: &[usize], fortran: bool, values: &mut [T], mut visit: impl FnMut(&[usize], &mut T)) {
+    let mut index = vec![0; shape.len()];
+    for value in values {
+        visit(&index, value);
+        let mut advance = |m: usize| {
+            index[m] = (index[m] + 1) % shape[m];
+            index[m] == 0
+        };
+        if fortran {
+            (0..shape.len()).all(&mut advance);
+        } else {
+            (0..shape.len()).rev().all(&mut advance);
+        }
+    }
+}
+
+/// Flags in the memory order of an array of the same shape.
+fn flags(mask: Array<f32>, fortran: bool) -> Vec<bool> {
+    if mask.fortran == fortran || mask.shape.len() < 2 {
+        return mask.values.iter().map(|&m| m != 0.0).collect();
+    }
+    let mut strides = vec![1; mask.shape.len()];
+    for m in 1..mask.shape.len() {
+        if fortran {
+            strides[m] = strides[m - 1] * mask.shape[m - 1];
+        } else {
+            let back = mask.shape.len() - 1 - m;
+            strides[back] = strides[back + 1] * mask.shape[back + 1];
+        }
+    }
+    if !fortran {
+        *strides.last_mut().expect("two modes at least") = 1;
+    }
+    let mut out = vec![false; mask.values.len()];
+    let (shape, from) = (mask.shape.clone(), mask.fortran);
+    let mut values = mask.values;
+    for_each_cell(&shape, from, &mut values, |index, value| {
+        out[index.iter().zip(&strides).map(|(i, s)| i * s).sum::<usize>()] = *value != 0.0;
+    });
+    out
+}
+
+/// Reads data and hides what is missing. `keep` may drop observed values (it sees index and value and returns what to
+/// keep); it is never shown a hidden cell.
+pub(crate) fn load<T: Element>(
+    path: &Path,
+    args: &DataArgs,
+    keep: Option<&mut dyn FnMut(&[usize], T) -> T>,
+) -> Result<Data<T>, Failure> {
+    let shape = args.shape.as_ref().map(|s| &s.0[..]);
+    let fail = |e| Failure::of(path, e);
+    match plca_io::read_data::<T>(path, shape)? {
+        DataFile::Dense(mut array) => {
+            if args.missing == Some(MissingCells::Unstored) {
+                return Err(Failure::of(path, "--missing unstored needs sparse data, these are dense"));
+            }
+            let order = if array.fortran { Order::ColumnMajor } else { Order::RowMajor };
+            let nan_is_hidden = args.missing == Some(MissingCells::Nan);
+            let hidden = T::lit(f64::NAN);
+            let mut masked = nan_is_hidden;
+            if let Some(mask) = &args.mask {
+                masked = true;
+                let seen = match plca_io::read_mask(mask, &array.shape)? {
+                    Mask::Dense(mask) => flags(mask, array.fortran),
+                    Mask::Hidden(cells) => {
+                        let order = cells.shape.len();
+                        let cells: HashSet<&[u32]> = cells.indices.chunks_exact(order).collect();
+                        let mut seen = vec![true; array.values.len()];
+                        let mut key = vec![0u32; order];
+                        for_each_cell(&array.shape, array.fortran, &mut seen, |index, seen| {
+                            key.iter_mut().zip(index).for_each(|(k, &i)| *k = i as u32);
+                            *seen = !cells.contains(&key[..]);
+                        });
+                        seen
+                    }
+                };
+                // A NaN that was observed is an error unless NaN was said to mean missing.
+                let nan = array.values.iter().zip(&seen).position(|(x, &s)| s && x.is_nan());
+                if let (Some(at), false) = (nan, nan_is_hidden) {
+                    return Err(nan_failure(path, &array, at));
+                }
+                array.values.iter_mut().zip(&seen).filter(|(_, s)| !**s).for_each(|(x, _)| *x = hidden);
+            } else if !nan_is_hidden && let Some(at) = array.values.iter().position(|x| x.is_nan()) {
+                return Err(nan_failure(path, &array, at));
+            }
+            if let Some(keep) = keep {
+                for_each_cell(&array.shape.clone(), array.fortran, &mut array.values, |index, x| {
+                    if *x > T::zero() {
+                        *x = keep(index, *x);
+                    }
+                });
+            }
+            Ok(if masked {
+                Box::new(MaskedTensor::new(array.shape, array.values, order).map_err(fail)?)
+            } else {
+                Box::new(DenseTensor::new(array.shape, array.values, order).map_err(fail)?)
+            })
+        }
+        DataFile::Sparse(mut entries) => {
+            if args.missing == Some(MissingCells::Nan) {
+                return Err(Failure::of(path, "--missing nan needs a dense array, these are sparse"));
+            }
+            if let Some(keep) = keep {
+                let order = entries.shape.len();
+                let mut index = vec![0; order];
+                for (at, x) in entries.values.iter_mut().enumerate() {
+                    index.iter_mut().zip(&entries.indices[at * order..]).for_each(|(i, &e)| *i = e as usize);
+                    if *x > T::zero() {
+                        *x = keep(&index, *x);
+                    }
+                }
+            }
+            let hidden = match &args.mask {
+                None => None,
+                Some(mask) => Some(match plca_io::read_mask(mask, &entries.shape)? {
+                    Mask::Hidden(cells) => cells,
+                    Mask::Dense(mask) => hidden_cells(mask),
+                }),
+            };
+            Ok(match (hidden, args.missing) {
+                (None, None) => Box::new(SparseTensor::new(entries).map_err(fail)?),
+                (None, Some(_)) => Box::new(MaskedSparse::stored_only(entries).map_err(fail)?),
+                (Some(hidden), Some(_)) => {
+                    // Hidden by either: what is stored and not in the list was observed.
+                    Box::new(MaskedSparse::stored_only(without(entries, &hidden)).map_err(fail)?)
+                }
+                (Some(hidden), None) => {
+                    let hidden = Coordinates { shape: hidden.shape, indices: hidden.indices, values: Vec::new() };
+                    Box::new(MaskedSparse::all_but(entries, hidden).map_err(fail)?)
+                }
+            })
+        }
+    }
+}
+
+fn nan_failure<T: Element>(path: &Path, array: &Array<T>, at: usize) -> Failure {
+    let mut position = 0;
+    let mut found = Vec::new();
+    let mut cells = vec![(); array.values.len().min(at + 1)];
+    for_each_cell(&array.shape, array.fortran, &mut cells, |index, ()| {
+        if position == at {
+            found = index.to_vec();
+        }
+        position += 1;
+    });
+    Failure::of(path, format!("entry {found:?} is NaN; say --missing nan if NaN means not observed"))
+}
+
+fn hidden_cells(mut mask: Array<f32>) -> Coordinates<f32> {
+    let shape = mask.shape.clone();
+    let mut indices = Vec::new();
+    for_each_cell(&shape, mask.fortran, &mut mask.values, |index, &mut value| {
+        if value == 0.0 {
+            indices.extend(index.iter().map(|&i| i as u32));
+        }
+    });
+    Coordinates { shape, indices, values: Vec::new() }
+}
+
+fn without<T: Element>(entries: Coordinates<T>, hidden: &Coordinates<f32>) -> Coordinates<T> {
+    let order = entries.shape.len();
+    let hidden: HashSet<&[u32]> = hidden.indices.chunks_exact(order).collect();
+    let mut kept = Coordinates { shape: entries.shape, indices: Vec::new(), values: Vec::new() };
+    for (index, &x) in entries.indices.chunks_exact(order).zip(&entries.values) {
+        if !hidden.contains(index) {
+            kept.indices.extend(index);
+            kept.values.push(x);
+        }
+    }
+    kept
+}

@@ -1,0 +1,62 @@
+//! Why the command ends without an output.
+
+use std::fmt;
+use std::path::Path;
+
+/// A failure, as one line.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    line: String,
+    status: u8,
+}
+
+impl Failure {
+    /// Something about the data or the run: exit status 1.
+    pub(crate) fn new(what: impl fmt::Display) -> Self {
+        Self { line: what.to_string(), status: 1 }
+    }
+
+    /// Something about one file: exit status 1.
+    pub(crate) fn of(path: &Path, what: impl fmt::Display) -> Self {
+        Self::new(format!("{}: {what}", path.display()))
+    }
+
+    /// A command line that makes no sense: exit status 2.
+    pub(crate) fn usage(what: impl fmt::Display) -> Self {
+        Self { line: what.to_string(), status: 2 }
+    }
+
+    pub(crate) fn status(&self) -> u8 {
+        self.status
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.line.replace('\n', " "))
+    }
+}
+
+impl From<plca_io::IoError> for Failure {
+    fn from(e: plca_io::IoError) -> Self {
+        Self::new(e)
+    }
+}
+
+impl From<plca_em::EmError> for Failure {
+    fn from(e: plca_em::EmError) -> Self {
+        Self::new(e)
+    }
+}
+
+impl From<plca_em::ParamError> for Failure {
+    fn from(e: plca_em::ParamError) -> Self {
+        Self::new(e)
+    }
+}
+
+impl From<plca_priors::PriorError> for Failure {
+    fn from(e: plca_priors::PriorError) -> Self {
+        Self::new(e)
+    }
+}

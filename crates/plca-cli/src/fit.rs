@@ -1,0 +1,277 @@
+//! `plca fit`.
+
+use std::io::{IsTerminal, Write};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Instant;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use plca_fit::{Algorithm, Iteration, Outcome, Parabolic, Progress, Squarem, Stop, run_from};
+use plca_io::{Element, ModelFile};
+use plca_tensor::Observed;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use serde_json::{Value, json};
+
+use crate::args::{Acceleration, FitArgs, ModelName, Precision};
+use crate::blocks::Arrays;
+use crate::data::{Data, load};
+use crate::failure::Failure;
+use crate::models::nmf_kl::NmfCommand;
+use crate::models::plca::PlcaCommand;
+use crate::models::plsa::PlsaCommand;
+use crate::models::{CommandModel, block_names};
+
+/// Runs `work` on the asked number of threads.
+pub(crate) fn on_threads<O: Send>(threads: Option<usize>, work: impl FnOnce() -> O + Send) -> Result<O, Failure> {
+    let Some(threads) = threads else { return Ok(work()) };
+    if threads == 0 {
+        return Err(Failure::usage("--threads 0: at least one thread is needed"));
+    }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(Failure::new)?;
+    Ok(pool.install(work))
+}
+
+pub(crate) fn run<T: Element>(args: &FitArgs) -> Result<(), Failure> {
+    on_threads(args.threads, || {
+        let data: Data<T> = load(&args.data, &args.hidden, None)?;
+        match args.model {
+            ModelName::Plca => fit::<T, PlcaCommand<T>>(args, &*data),
+            ModelName::Plsa => fit::<T, PlsaCommand<T>>(args, &*data),
+            ModelName::NmfKl => fit::<T, NmfCommand>(args, &*data),
+        }
+    })?
+}
+
+/// Checks the blocks named in `--init` and `--fix`, and the rank that they imply.
+fn given_blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usize>), Failure> {
+    let names = block_names(args.model, order);
+    let mut given = match &args.init {
+        Some(path) => plca_io::read_model(path)?.arrays,
+        None => Arrays::new(),
+    };
+    let known = names.join(", ");
+    if let (Some(name), Some(path)) = (given.keys().find(|n| !names.contains(n)), &args.init) {
+        return Err(Failure::of(path, format!("`{name}` is no block of this model; there are {known}")));
+    }
+    if let Some(name) = args.fix.iter().find(|n| !names.contains(n) || *n == "marginal") {
+        return Err(Failure::usage(format!("--fix {name}: no such block; there are {known}")));
+    }
+    if let Some(name) = args.fix.iter().find(|n| !given.contains_key(*n)) {
+        return Err(Failure::usage(format!("--fix {name}: no initial value is given for it")));
+    }
+    // The marginal always comes from the data.
+    given.remove("marginal");
+    let rank = given.iter().find_map(|(name, array)| match name.as_str() {
+        "weights" | "mixture" | "h" => array.shape.first().copied(),
+        _ => array.shape.get(1).copied(),
+    });
+    Ok((given, rank))
+}
+
+fn fit<T: Element, M: CommandModel<T>>(args: &FitArgs, data: &dyn Observed<T>) -> Result<(), Failure> {
+    let started = Instant::now();
+    let order = data.shape().len();
+    let (given, implied) = given_blocks(args, order)?;
+    let rank = match (args.rank, implied) {
+        (Some(0), _) => return Err(Failure::usage("--rank 0: at least one component is needed")),
+        (Some(a), Some(b)) if a != b => {
+            return Err(Failure::usage(format!("--rank {a} disagrees with {b} components in --init")));
+        }
+        (Some(k), _) | (None, Some(k)) => k,
+        (None, None) => return Err(Failure::usage("--rank is needed where --init gives no block")),
+    };
+    let stop = Stop {
+        max_iter: args.max_iter,
+        tol: args.tol,
+        check_every: args.check_every,
+        residual_tol: args.kkt_tol,
+    };
+    stop.check().map_err(Failure::usage)?;
+    let model = M::new(args, rank, data.shape())?;
+    let settings = settings(args, rank);
+    let checksum = plca_io::sha256_file(&args.data)?;
+    let describe = |extra: Value| {
+        let mut all = json!({
+            "model": model_name(args.model),
+            "settings": settings,
+            "seed": args.seed,
+            "version": env!("CARGO_PKG_VERSION"),
+            "data": { "shape": data.shape(), "sha256": checksum, "total": data.total() },
+            "objective_name": if has_priors(args) { "log_posterior" } else { M::OBJECTIVE },
+        });
+        if let (Value::Object(all), Value::Object(extra)) = (&mut all, extra) {
+            all.extend(extra);
+        }
+        all
+    };
+
+    let mut trace = String::new();
+    let complete = block_names(args.model, order).iter().all(|n| n == "marginal" || given.contains_key(n));
+    // With every block given all starts are the same.
+    let starts = if complete { 1 } else { args.restarts.max(1) };
+    let mut best: Option<Outcome<M::State>> = None;
+    let (mut first, mut resumed) = (0, None);
+    if let Some(path) = &args.resume {
+        let file = plca_io::read_model(path)?;
+        let (progress, start) = checkpoint_progress(path, &file, &settings, &checksum)?;
+        first = start;
+        resumed = Some((model.restore(file.arrays, path)?, progress));
+    }
+    for start in first..starts {
+        let (state, progress) = match resumed.take() {
+            Some(saved) => saved,
+            None => {
+                let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
+                rng.set_stream(start);
+                let path = args.init.as_deref().unwrap_or(Path::new("--init"));
+                let state = model.start(data, given.clone(), path, &mut rng).map_err(|e| match &args.init {
+                    Some(init) if !e.to_string().starts_with(&init.display().to_string()) => Failure::of(init, e),
+                    None => Failure::of(&args.data, e),
+                    _ => e,
+                })?;
+                (state, Progress::default())
+            }
+        };
+        let bar = progress_bar(args);
+        let mut failure = None;
+        let observer = |it: &Iteration<'_, M::State>| {
+            bar.set_position(it.iteration as u64);
+            if let Some(point) = it.measured {
+                bar.set_message(format!("{:.6e}", point.objective));
+                trace.push_str(&trace_line(point.iteration, point.objective, started));
+            }
+            if let (Some(path), Some(every)) = (&args.checkpoint, args.checkpoint_every)
+                && (it.iteration as u64).is_multiple_of(every)
+            {
+                let checkpoint = json!({ "checkpoint": { "progress": it.progress, "start": start } });
+                let file = ModelFile { arrays: model.arrays(data, it.state), metadata: describe(checkpoint) };
+                if let Err(e) = plca_io::write_model(path, &file, false) {
+                    failure = Some(e);
+                    return ControlFlow::Break(());
+                }
+            }
+            ControlFlow::Continue(())
+        };
+        let algorithm = model.on(data)?;
+        let outcome = match args.accelerate {
+            Acceleration::None => run_from(&algorithm, state, progress, &stop, observer),
+            Acceleration::Squarem => run_from(&Squarem(algorithm), state, progress, &stop, observer),
+            Acceleration::Parabolic => run_from(&Parabolic(algorithm), state, progress, &stop, observer),
+        }?;
+        bar.finish_and_clear();
+        if let Some(e) = failure {
+            return Err(e.into());
+        }
+        trace.push_str(&trace_line(outcome.iterations, outcome.objective, started));
+        if !outcome.objective.is_finite() {
+            return Err(Failure::of(&args.data, format!("the objective became {} after {} iterations", outcome.objective, outcome.iterations)));
+        }
+        let direction = model.on(data)?.direction();
+        if best.as_ref().is_none_or(|b| !direction.not_worse(b.objective, outcome.objective)) {
+            best = Some(outcome);
+        }
+    }
+    let Some(outcome) = best else { return Err(Failure::usage("--restarts 0: at least one start is needed")) };
+
+    let seconds = started.elapsed().as_secs_f64();
+    let mut summary = json!({
+        "model": model_name(args.model),
+        "iterations": outcome.iterations,
+        "stop_reason": outcome.reason.to_string(),
+        "objective": outcome.objective,
+        "seconds": seconds,
+    });
+    if has_priors(args)
+        && let Some(ln_lik) = model.ln_lik(data, &outcome.state)?
+    {
+        summary["log_likelihood"] = json!(ln_lik);
+    }
+    let mut extra = summary.clone();
+    if let Value::Object(extra) = &mut extra {
+        // Wall time is no property of the model: equal runs write equal files.
+        extra.remove("seconds");
+    }
+    let file = ModelFile { arrays: model.arrays(data, &outcome.state), metadata: describe(extra) };
+    plca_io::write_model(&args.output, &file, args.precision == Precision::F32)?;
+    if let Some(path) = &args.trace {
+        plca_io::write_atomically(path, |w| w.write_all(trace.as_bytes()))?;
+    }
+    report(args.json, args.quiet, &summary)
+}
+
+/// The summary for a program or for a person.
+#[expect(clippy::print_stdout, reason = "the summary is the command's output")]
+pub(crate) fn report(as_json: bool, quiet: bool, summary: &Value) -> Result<(), Failure> {
+    if as_json {
+        println!("{summary}");
+    } else if !quiet && let Value::Object(summary) = summary {
+        for (name, value) in summary {
+            println!("{name:>16}  {}", value.as_str().map_or(value.to_string(), str::to_string));
+        }
+    }
+    Ok(())
+}
+
+fn trace_line(iteration: usize, objective: f64, started: Instant) -> String {
+    let seconds = started.elapsed().as_secs_f64();
+    format!("{}\n", json!({ "iteration": iteration, "objective": objective, "seconds": seconds }))
+}
+
+pub(crate) fn model_name(model: ModelName) -> &'static str {
+    match model {
+        ModelName::Plca => "plca",
+        ModelName::Plsa => "plsa",
+        ModelName::NmfKl => "nmf-kl",
+    }
+}
+
+fn has_priors(args: &FitArgs) -> bool {
+    !args.prior.is_empty() || args.priors.is_some()
+}
+
+/// Everything that changes the numbers of a run; a checkpoint is continued under the same settings only.
+fn settings(args: &FitArgs, rank: usize) -> Value {
+    json!({
+        "rank": rank,
+        "tol": args.tol,
+        "kkt_tol": args.kkt_tol,
+        "check_every": args.check_every,
+        "restarts": args.restarts,
+        "fix": args.fix,
+        "prior": args.prior,
+        "given": args.given.unwrap_or(1),
+        "update": args.update.map(|u| format!("{u:?}").to_lowercase()),
+        "temper": args.temper,
+        "temper_prior": args.temper_prior,
+        "missing": args.hidden.missing.map(|m| format!("{m:?}").to_lowercase()),
+        "missing_method": args.missing_method.map(|m| format!("{m:?}").to_lowercase()),
+        "accelerate": format!("{:?}", args.accelerate).to_lowercase(),
+        "precision": format!("{:?}", args.precision).to_lowercase(),
+    })
+}
+
+/// Where a checkpoint stands, once it is known to belong to this run.
+fn checkpoint_progress(path: &Path, file: &ModelFile, settings: &Value, checksum: &str) -> Result<(Progress, u64), Failure> {
+    let saved = &file.metadata["checkpoint"];
+    if saved.is_null() {
+        return Err(Failure::of(path, "is no checkpoint"));
+    }
+    if file.metadata["data"]["sha256"] != checksum {
+        return Err(Failure::of(path, "belongs to other data"));
+    }
+    if let (Value::Object(now), then) = (settings, &file.metadata["settings"])
+        && let Some((name, value)) = now.iter().find(|(name, value)| then[name.as_str()] != **value)
+    {
+        return Err(Failure::of(path, format!("was made with {name} = {}, not {value}", then[name.as_str()])));
+    }
+    let progress = serde_json::from_value(saved["progress"].clone()).map_err(|e| Failure::of(path, e))?;
+    Ok((progress, saved["start"].as_u64().unwrap_or(0)))
+}
+
+fn progress_bar(args: &FitArgs) -> ProgressBar {
+    if args.quiet || !std::io::stderr().is_terminal() {
+        return ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+    }
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} iterations, objective {msg}, {elapsed}");
+    ProgressBar::new(args.max_iter as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}

@@ -1,0 +1,36 @@
+//! The `plca` command.
+
+mod args;
+mod blocks;
+mod data;
+mod failure;
+mod fit;
+mod models;
+
+
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Arguments, Command, Precision};
+
+#[expect(clippy::print_stderr, reason = "the one place where the command reports a failure")]
+fn main() -> ExitCode {
+    // clap itself ends the process with status 2 if the command line is wrong.
+    let arguments = Arguments::parse();
+    let outcome = match &arguments.command {
+        Command::Fit(a) => match a.precision {
+            Precision::F64 => fit::run::<f64>(a),
+            Precision::F32 => fit::run::<f32>(a),
+        },
+        _ => Ok(()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::from(failure.status())
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! `plsa`: asymmetric, either direction.
+
+use std::path::Path;
+
+use plca_em::{Given, Plsa, PlsaEm, PlsaInit, PlsaState};
+use plca_io::{Array, Element};
+use plca_tensor::Observed;
+use rand_chacha::ChaCha8Rng;
+
+use super::CommandModel;
+use crate::args::FitArgs;
+use crate::blocks::{Arrays, matrix, take_matrix};
+use crate::failure::Failure;
+
+pub(crate) struct PlsaCommand<T: Element> {
+    config: Plsa<T>,
+    power: f64,
+    priors: bool,
+}
+
+/// The direction of `--given`.
+pub(crate) fn given(mode: Option<u8>) -> Given {
+    if mode == Some(0) { Given::Rows } else { Given::Columns }
+}
+
+impl<T: Element> CommandModel<T> for PlsaCommand<T> {
+    type State = PlsaState<T>;
+    type Algorithm<'a> = PlsaEm<'a, T, dyn Observed<T> + 'a>;
+    const OBJECTIVE: &'static str = "log_likelihood";
+
+    fn new(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Self, Failure> {
+        super::refuse(args.update.is_some(), "--update", "plsa")?;
+        super::refuse(args.temper_prior, "--temper-prior", "plsa")?;
+        super::need_matrix(&args.data, "plsa", shape)?;
+        if super::missing(args) == Some(plca_em::Missing::Multiplicative) {
+            return Err(Failure::usage("plsa treats missing cells by imputation only"));
+        }
+        let given = given(args.given);
+        let power = super::temper(args)?;
+        let mut builder = Plsa::builder(rank).given(given).temper(power);
+        for name in &args.fix {
+            builder = match name.as_str() {
+                "basis" => builder.freeze_basis(),
+                "mixture" => builder.freeze_mixture(),
+                _ => builder,
+            };
+        }
+        let blocks = [
+            ("basis".to_string(), (shape[given.explained()], rank)),
+            ("mixture".to_string(), (rank, shape[given.mode()])),
+        ];
+        let priors = super::priors(args, &blocks)?;
+        let any = !priors.is_empty();
+        for (name, prior) in priors {
+            builder = if name == "basis" { builder.basis_prior(prior) } else { builder.mixture_prior(prior) };
+        }
+        Ok(Self { config: builder.build()?, power, priors: any })
+    }
+
+    fn start(&self, data: &dyn Observed<T>, mut given: Arrays, path: &Path, rng: &mut ChaCha8Rng) -> Result<PlsaState<T>, Failure> {
+        let init = PlsaInit {
+            basis: take_matrix(path, &mut given, "basis")?,
+            mixture: take_matrix(path, &mut given, "mixture")?,
+        };
+        Ok(self.config.init(data, &init, rng)?)
+    }
+
+    fn restore(&self, mut arrays: Arrays, path: &Path) -> Result<PlsaState<T>, Failure> {
+        let mut block =
+            |name: &str| take_matrix(path, &mut arrays, name)?.ok_or_else(|| Failure::of(path, format!("has no `{name}`")));
+        Ok(PlsaState { basis: block("basis")?, mixture: block("mixture")?, power: self.power })
+    }
+
+    fn arrays(&self, data: &dyn Observed<T>, state: &PlsaState<T>) -> Arrays {
+        let sums = data.marginal(self.config.given().mode());
+        let total: f64 = sums.iter().sum();
+        let marginal = Array::new(vec![sums.len()], sums.iter().map(|s| s / total).collect());
+        [("basis", matrix(&state.basis)), ("mixture", matrix(&state.mixture)), ("marginal", marginal)]
+            .map(|(name, array)| (name.to_string(), array))
+            .into()
+    }
+
+    fn on<'a>(&'a self, data: &'a dyn Observed<T>) -> Result<Self::Algorithm<'a>, Failure> {
+        Ok(self.config.on(data)?)
+    }
+
+    fn ln_lik(&self, data: &dyn Observed<T>, state: &PlsaState<T>) -> Result<Option<f64>, Failure> {
+        Ok(if self.priors { Some(self.config.on(data)?.ln_lik(state)) } else { None })
+    }
+}

@@ -1,0 +1,1 @@
+//! `plca reconstruct`, `inspect`, `sample`, `select`.

@@ -1,0 +1,1 @@
+//! `plca transform`.
