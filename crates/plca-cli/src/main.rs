@@ -6,6 +6,8 @@ mod data;
 mod failure;
 mod fit;
 mod models;
+mod other;
+mod transform;
 
 
 
@@ -24,7 +26,11 @@ fn main() -> ExitCode {
             Precision::F64 => fit::run::<f64>(a),
             Precision::F32 => fit::run::<f32>(a),
         },
-        _ => Ok(()),
+        Command::Transform(a) => transform::run(a),
+        Command::Reconstruct(a) => other::reconstruct(a),
+        Command::Inspect(a) => other::inspect(a),
+        Command::Sample(a) => other::sample(a),
+        Command::Select(a) => other::select(a),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
