@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 
-use crate::kernel::{Accumulate, Rule, lanes, panel::Panel, panel::pow2};
+use crate::kernel::{Accumulate, Rule, aligned::Aligned, lanes, panel::Panel, panel::pow2};
 use crate::{CompensatedSum, Factor, Model, Real, TensorError};
 
 /// What an [`Observed::expect`] call shall return. Ask for little: each mode costs a third of a pass.
@@ -196,7 +196,7 @@ impl<'a, T: Real> Pass<'a, T> {
         out
     }
 
-    fn unpack(&self, sums: &[Vec<T>], modes: &[bool], scale: T) -> Vec<Option<DMatrix<T>>> {
+    fn unpack(&self, sums: &[Aligned<T>], modes: &[bool], scale: T) -> Vec<Option<DMatrix<T>>> {
         (0..self.panels.len())
             .map(|j| {
                 modes[j]

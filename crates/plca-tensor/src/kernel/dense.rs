@@ -10,6 +10,7 @@
 
 use pulp::{Arch, Simd, WithSimd};
 
+use super::aligned::Aligned;
 use super::panel::Panel;
 use super::{Accumulate, Rule, Sums, tiles};
 use crate::sum::CompensatedSum;
@@ -93,7 +94,7 @@ fn spread<T: Real>(
     first: usize,
     sums: &[T],
     wanted: &[bool],
-    into: &mut [Vec<T>],
+    into: &mut [Aligned<T>],
 ) {
     let stride = panels[0].stride;
     let mut index = vec![0; modes.len()];
@@ -156,7 +157,7 @@ struct Partial<T> {
     /// In the layout of [`Rows::by_component`]; empty if no fast mode is wanted.
     rows: Vec<T>,
     /// Per mode; only slow modes are filled.
-    slow: Vec<Vec<T>>,
+    slow: Vec<Aligned<T>>,
     ln_lik: CompensatedSum,
 }
 
@@ -219,7 +220,7 @@ impl<T: Real> GroupPass<'_, T> {
             slow: (0..panels.len())
                 .map(|m| {
                     let filled = wanted[m] && layout.slow.contains(&m);
-                    vec![T::zero(); if filled { panels[m].values.len() } else { 0 }]
+                    Aligned::zeros(if filled { panels[m].values.len() } else { 0 })
                 })
                 .collect(),
             ln_lik: CompensatedSum::default(),
@@ -510,15 +511,15 @@ impl<T: Real> Accumulate<T> for Grid<T> {
         };
         let partials = super::map_in_order(groups(layout.columns), run);
 
-        let mut modes: Vec<Vec<T>> = (0..panels.len())
-            .map(|m| vec![T::zero(); if wanted[m] { panels[m].values.len() } else { 0 }])
+        let mut modes: Vec<Aligned<T>> = (0..panels.len())
+            .map(|m| Aligned::zeros(if wanted[m] { panels[m].values.len() } else { 0 }))
             .collect();
         let mut ln_lik = CompensatedSum::default();
         let mut row_sums = vec![T::zero(); layout.rows * stride];
         for partial in &partials {
             ln_lik += partial.ln_lik.value();
             for (sum, part) in modes.iter_mut().zip(&partial.slow) {
-                sum.iter_mut().zip(part).for_each(|(s, &p)| *s += p);
+                sum.iter_mut().zip(part.iter()).for_each(|(s, &p)| *s += p);
             }
             if !partial.rows.is_empty() {
                 for first in (0..rows.padded).step_by(PANEL) {

@@ -1,4 +1,5 @@
 //! Plain loop over stored entries, until the arranged kernel replaces it.
+use super::aligned::Aligned;
 use super::{Accumulate, Rule, Sums, panel::Panel};
 use crate::{CompensatedSum, Coordinates, Real};
 #[derive(Clone, Debug)]
@@ -27,10 +28,10 @@ impl<T: Real> Fibres<T> {
 }
 impl<T: Real> Accumulate<T> for Fibres<T> {
     fn accumulate(&self, panels: &[Panel<T>], rule: Rule, wanted: &[bool], log: bool) -> Sums<T> {
-        let mut modes: Vec<Vec<T>> = panels
+        let mut modes: Vec<Aligned<T>> = panels
             .iter()
             .zip(wanted)
-            .map(|(p, &w)| vec![T::zero(); if w { p.values.len() } else { 0 }])
+            .map(|(p, &w)| Aligned::zeros(if w { p.values.len() } else { 0 }))
             .collect();
         let mut ln_lik = CompensatedSum::default();
         for (index, v) in &self.1 {

@@ -7,6 +7,7 @@
 //! Each storage implements [`Accumulate`]; what happens to a cell is a [`Rule`]. Component weights are
 //! folded into the first factor before a kernel sees it.
 
+pub(crate) mod aligned;
 pub(crate) mod dense;
 pub(crate) mod fibres;
 pub(crate) mod lanes;
@@ -14,8 +15,10 @@ pub(crate) mod panel;
 pub(crate) mod strata;
 mod tiles;
 
-use crate::Real;
+use aligned::Aligned;
 use panel::Panel;
+
+use crate::Real;
 
 /// What a cell contributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,9 +30,9 @@ pub(crate) enum Rule {
 }
 
 /// Sums over cells. `modes[j]` is `rows x stride` like the panel of mode `j`, or empty where not wanted.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Sums<T> {
-    pub(crate) modes: Vec<Vec<T>>,
+    pub(crate) modes: Vec<Aligned<T>>,
     /// `Σ V ln p`, in the panels' scale; 0 where not asked for.
     pub(crate) ln_lik: f64,
 }

@@ -2,15 +2,16 @@
 
 use nalgebra::DMatrix;
 
+use super::aligned::Aligned;
 use crate::{Factor, Real};
 
 /// A factor of `rows x k` with `stride >= k` values per row; the padding is zero.
 ///
 /// The values are the factor's times `2^exponent`, chosen so that the largest lies in `[1, 2)`: products
 /// over many modes then neither overflow nor underflow, and powers of two change no bit of the result.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Panel<T> {
-    pub(crate) values: Vec<T>,
+    pub(crate) values: Aligned<T>,
     pub(crate) rows: usize,
     pub(crate) k: usize,
     pub(crate) stride: usize,
@@ -45,7 +46,7 @@ impl<T: Real> Panel<T> {
         let exponent =
             balancing_exponent(largest.to_f64()).clamp(-T::MAX_EXPONENT, T::MAX_EXPONENT);
         let scale: T = pow2(exponent);
-        let mut values = vec![T::zero(); rows * stride];
+        let mut values = Aligned::zeros(rows * stride);
         match factor {
             Factor::Columns(m) => {
                 let source = m.as_slice();
