@@ -1,0 +1,21 @@
+//! The figures, one file and one line here for each.
+
+mod lv_fig1_2;
+mod lv_fig3;
+mod lv_fig6;
+mod plsa_topics;
+mod si_appendix_d;
+mod si_fig1;
+mod support;
+
+use crate::reproduce::Figure;
+
+/// Every figure, in the order of the report.
+pub(crate) const FIGURES: &[&Figure] = &[
+    &si_fig1::FIGURE,
+    &si_appendix_d::FIGURE,
+    &lv_fig1_2::FIGURE,
+    &lv_fig3::FIGURE,
+    &lv_fig6::FIGURE,
+    &plsa_topics::FIGURE,
+];

@@ -1,0 +1,144 @@
+//! What several figures need: generated data, moments, matchings.
+
+use nalgebra::{DMatrix, DVectorView};
+use plca_dist::random::uniform;
+use plca_em::TracePoint;
+use plca_tensor::Observed;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng as _;
+
+/// A generator for one purpose: streams of one seed are independent.
+pub(super) fn rng(seed: u64, stream: u64) -> ChaCha8Rng {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream(stream);
+    rng
+}
+
+/// `D / v`, the divergence between the data's distribution and a model of this log-likelihood.
+pub(super) fn divergence(data: &dyn Observed<f64>, ln_lik: f64) -> f64 {
+    let v = data.total();
+    (data.self_information() - v * v.ln() - ln_lik) / v
+}
+
+/// The divergence along a run, from iteration 1 on.
+pub(super) fn divergence_trace(data: &dyn Observed<f64>, trace: &[TracePoint]) -> Vec<(f64, f64)> {
+    trace
+        .iter()
+        .filter(|p| p.iteration > 0)
+        .map(|p| (p.iteration as f64, divergence(data, p.objective)))
+        .collect()
+}
+
+/// `N(x; mean, variance)`.
+pub(super) fn gaussian(x: f64, mean: f64, variance: f64) -> f64 {
+    (-(x - mean).powi(2) / (2.0 * variance)).exp() / (2.0 * std::f64::consts::PI * variance).sqrt()
+}
+
+/// Mean and variance of a distribution over the points of a grid.
+pub(super) fn moments(grid: &[f64], p: DVectorView<'_, f64>) -> (f64, f64) {
+    let mean: f64 = grid.iter().zip(p.iter()).map(|(x, p)| x * p).sum();
+    let variance = (grid.iter().zip(p.iter()))
+        .map(|(x, p)| (x - mean).powi(2) * p)
+        .sum();
+    (mean, variance)
+}
+
+/// Cosine of the angle between two vectors.
+pub(super) fn cosine(a: DVectorView<'_, f64>, b: DVectorView<'_, f64>) -> f64 {
+    a.dot(&b) / (a.norm() * b.norm())
+}
+
+/// All orders of `0..k`.
+pub(super) fn permutations(k: usize) -> Vec<Vec<usize>> {
+    let mut all = vec![Vec::new()];
+    for n in 0..k {
+        all = all
+            .into_iter()
+            .flat_map(|p: Vec<usize>| {
+                (0..=p.len()).map(move |at| {
+                    let mut longer = p.clone();
+                    longer.insert(at, n);
+                    longer
+                })
+            })
+            .collect();
+    }
+    all
+}
+
+/// The assignment of components to truths with the least cost.
+pub(super) fn best_matching(k: usize, cost: impl Fn(usize, usize) -> f64) -> Vec<usize> {
+    let total = |p: &Vec<usize>| -> f64 { p.iter().enumerate().map(|(t, &z)| cost(t, z)).sum() };
+    permutations(k)
+        .into_iter()
+        .min_by(|a, b| total(a).total_cmp(&total(b)))
+        .unwrap_or_default()
+}
+
+/// A draw from `Gamma(shape, 1)`, `0 < shape <= 1`, by rejection (Ahrens and Dieter's algorithm GS).
+fn gamma(shape: f64, rng: &mut ChaCha8Rng) -> f64 {
+    let b = 1.0 + shape / std::f64::consts::E;
+    loop {
+        let p = b * uniform(rng);
+        let accept = uniform(rng);
+        if p <= 1.0 {
+            let x = p.powf(1.0 / shape);
+            if accept <= (-x).exp() {
+                return x;
+            }
+        } else {
+            let x = -((b - p) / shape).ln();
+            if accept <= x.powf(shape - 1.0) {
+                return x;
+            }
+        }
+    }
+}
+
+/// Columns drawn from a symmetric Dirichlet distribution with `concentration <= 1`.
+pub(super) fn dirichlet(
+    rows: usize,
+    columns: usize,
+    concentration: f64,
+    rng: &mut ChaCha8Rng,
+) -> DMatrix<f64> {
+    let mut m = DMatrix::from_fn(rows, columns, |_, _| gamma(concentration, rng));
+    plca_tensor::normalise_columns(&mut m);
+    m
+}
+
+/// Rows of a picture from a function of (row, column).
+pub(super) fn rows(m: usize, n: usize, f: impl Fn(usize, usize) -> f64) -> Vec<Vec<f64>> {
+    (0..m).map(|i| (0..n).map(|j| f(i, j)).collect()).collect()
+}
+
+/// A matrix as a picture: row 0 at the top, as matrices are written.
+pub(super) fn matrix_rows(m: &DMatrix<f64>) -> Vec<Vec<f64>> {
+    rows(m.nrows(), m.ncols(), |i, j| m[(m.nrows() - 1 - i, j)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matching_undoes_a_permutation() {
+        let truth = [3.0, 1.0, 2.0];
+        let found = [1.0, 2.0, 3.0];
+        let m = best_matching(3, |t, z| f64::abs(truth[t] - found[z]));
+        assert_eq!(m, [2, 0, 1]);
+        assert_eq!(permutations(4).len(), 24);
+    }
+
+    #[test]
+    fn gamma_has_its_mean_and_variance() {
+        let mut rng = rng(1, 0);
+        let n = 200_000;
+        let draws: Vec<f64> = (0..n).map(|_| gamma(0.6, &mut rng)).collect();
+        let mean = draws.iter().sum::<f64>() / f64::from(n);
+        let variance = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / f64::from(n);
+        // Five standard errors: sqrt(0.6 / n) and about sqrt(4.3 / n).
+        assert!((mean - 0.6).abs() < 5.0 * 0.00173, "{mean}");
+        assert!((variance - 0.6).abs() < 5.0 * 0.0047, "{variance}");
+    }
+}

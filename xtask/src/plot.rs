@@ -1,0 +1,335 @@
+//! Pictures: panels on a grid, written as SVG and PNG, with everything that is drawn as CSV.
+
+use std::sync::Arc;
+
+use kuva::backend::raster::RasterBackend;
+use kuva::backend::svg::SvgBackend;
+use kuva::plot::legend::LegendPosition;
+use kuva::plot::{BarPlot, ColorMap, Heatmap, LinePlot, ScatterPlot};
+use kuva::render::figure::Figure;
+use kuva::render::layout::{Layout, TickFormat};
+use kuva::render::plots::Plot;
+
+use crate::Result;
+
+/// Colours that stay apart for colour-blind readers and in grey.
+const COLOURS: [&str; 6] = [
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9",
+];
+
+/// Range and label of one axis.
+#[derive(Clone, Debug)]
+pub(crate) struct Axis {
+    label: String,
+    range: (f64, f64),
+    log: bool,
+}
+
+impl Axis {
+    /// A linear axis.
+    pub(crate) fn linear(label: &str, min: f64, max: f64) -> Self {
+        Self {
+            label: label.into(),
+            range: (min, max),
+            log: false,
+        }
+    }
+
+    /// A logarithmic axis over whole decades that contain `min..max`.
+    pub(crate) fn log(label: &str, min: f64, max: f64) -> Self {
+        let low = 10f64.powf(min.log10().floor());
+        let high = 10f64.powf(max.log10().ceil());
+        Self {
+            label: label.into(),
+            range: (low, if high > low { high } else { low * 10.0 }),
+            log: true,
+        }
+    }
+
+    /// A linear axis from 0 to a little above the largest value.
+    pub(crate) fn from_zero(label: &str, values: impl Iterator<Item = f64>) -> Self {
+        let max = values.fold(0.0, f64::max);
+        Self::linear(label, 0.0, if max > 0.0 { 1.08 * max } else { 1.0 })
+    }
+}
+
+/// Named points of a line or a cloud.
+#[derive(Clone, Debug)]
+pub(crate) struct Series {
+    /// Legend text; empty for none.
+    pub(crate) name: String,
+    /// `(x, y)`.
+    pub(crate) points: Vec<(f64, f64)>,
+    /// Drawn dashed: reference values and limits.
+    pub(crate) dashed: bool,
+    /// Index into the palette.
+    pub(crate) colour: usize,
+}
+
+impl Series {
+    pub(crate) fn new(name: &str, colour: usize, points: Vec<(f64, f64)>) -> Self {
+        Self {
+            name: name.into(),
+            points,
+            dashed: false,
+            colour,
+        }
+    }
+
+    pub(crate) fn dashed(mut self) -> Self {
+        self.dashed = true;
+        self
+    }
+}
+
+/// One set of axes with its contents, and the same as a table.
+pub(crate) struct Panel {
+    plots: Vec<Plot>,
+    layout: Layout,
+    /// `series, x, y, value`.
+    table: Vec<[String; 4]>,
+}
+
+fn layout(plots: &[Plot], title: &str, x: &Axis, y: &Axis) -> Layout {
+    let mut layout = Layout::auto_from_plots(plots)
+        .with_title(title)
+        .with_x_label(x.label.as_str())
+        .with_y_label(y.label.as_str())
+        .with_title_size(18)
+        .with_label_size(16)
+        .with_tick_size(14)
+        .with_body_size(14)
+        .with_ticks(5)
+        .with_show_grid(false)
+        .with_legend_position(LegendPosition::InsideTopRight)
+        .with_x_axis_min(x.range.0)
+        .with_x_axis_max(x.range.1)
+        .with_y_axis_min(y.range.0)
+        .with_y_axis_max(y.range.1);
+    // One notation along a logarithmic axis, instead of a mixture.
+    let decades = || TickFormat::Custom(Arc::new(|v: f64| format!("1e{}", v.log10().round())));
+    if x.log {
+        layout = layout.with_log_x().with_x_tick_format(decades());
+    }
+    if y.log {
+        layout = layout.with_log_y().with_y_tick_format(decades());
+    }
+    layout
+}
+
+impl Panel {
+    /// A density in the papers' inverse grey map: 0 white, the largest value black. `rows[0]` is drawn at the bottom.
+    pub(crate) fn density(title: &str, rows: &[Vec<f64>], x: &Axis, y: &Axis) -> Self {
+        let all = || rows.iter().flatten().copied();
+        let (low, high) = (
+            all().fold(f64::INFINITY, f64::min),
+            all().fold(0.0, f64::max),
+        );
+        let scale = if high > 0.0 { high } else { 1.0 };
+        let grey = move |t: f64| {
+            let value = (low + t * (high - low)) / scale;
+            let level = (255.0 * (1.0 - value.clamp(0.0, 1.0))).round() as u8;
+            format!("#{level:02x}{level:02x}{level:02x}")
+        };
+        let map = Heatmap::new()
+            .with_data(rows.to_vec())
+            .with_color_map(ColorMap::Custom(Arc::new(grey)))
+            .with_x_range(x.range.0, x.range.1)
+            .with_y_range(y.range.0, y.range.1)
+            .with_cell_size(1.0);
+        let centre = |range: (f64, f64), i: usize, n: usize| {
+            range.0 + (i as f64 + 0.5) * (range.1 - range.0) / n as f64
+        };
+        let table = rows
+            .iter()
+            .enumerate()
+            .flat_map(|(i, row)| {
+                let at_y = centre(y.range, i, rows.len());
+                row.iter().enumerate().map(move |(j, value)| {
+                    let at_x = centre(x.range, j, row.len());
+                    [
+                        "density".into(),
+                        at_x.to_string(),
+                        at_y.to_string(),
+                        value.to_string(),
+                    ]
+                })
+            })
+            .collect();
+        let plots = vec![Plot::Heatmap(map)];
+        let mut layout = layout(&plots, title, x, y);
+        layout.show_colorbar = false;
+        Self {
+            plots,
+            layout,
+            table,
+        }
+    }
+
+    /// Curves, with a legend where they are named.
+    pub(crate) fn lines(title: &str, series: &[Series], x: &Axis, y: &Axis) -> Self {
+        let plots: Vec<Plot> = series
+            .iter()
+            .map(|s| {
+                let mut line = LinePlot::new()
+                    .with_data(s.points.clone())
+                    .with_color(COLOURS[s.colour % COLOURS.len()])
+                    .with_stroke_width(2.0);
+                if s.dashed {
+                    line = line.with_dashed();
+                }
+                if !s.name.is_empty() {
+                    line = line.with_legend(s.name.as_str());
+                }
+                Plot::Line(line)
+            })
+            .collect();
+        let layout = layout(&plots, title, x, y).with_show_grid(true);
+        Self {
+            plots,
+            layout,
+            table: points(series),
+        }
+    }
+
+    /// Clouds of points; dashed series are drawn as lines.
+    pub(crate) fn scatter(title: &str, series: &[Series], x: &Axis, y: &Axis) -> Self {
+        let mut plots = Vec::new();
+        for s in series {
+            let colour = COLOURS[s.colour % COLOURS.len()];
+            let plot = if s.dashed {
+                let line = LinePlot::new()
+                    .with_data(s.points.clone())
+                    .with_color(colour)
+                    .with_stroke_width(2.0)
+                    .with_legend(s.name.as_str());
+                Plot::Line(line)
+            } else {
+                let cloud = ScatterPlot::new()
+                    .with_data(s.points.clone())
+                    .with_color(colour)
+                    .with_size(3.5)
+                    .with_legend(s.name.as_str());
+                Plot::Scatter(cloud)
+            };
+            plots.push(plot);
+        }
+        let layout = layout(&plots, title, x, y);
+        Self {
+            plots,
+            layout,
+            table: points(series),
+        }
+    }
+
+    /// Vertical bars under their labels.
+    pub(crate) fn bars(title: &str, bars: &[(String, f64)], y_label: &str, colour: usize) -> Self {
+        let mut plot = BarPlot::new().with_width(0.7);
+        for (label, value) in bars {
+            plot = plot.with_colored_bar(label.as_str(), *value, COLOURS[colour % COLOURS.len()]);
+        }
+        let plots = vec![Plot::Bar(plot)];
+        let high = bars.iter().map(|b| b.1).fold(0.0, f64::max);
+        let mut layout = Layout::auto_from_plots(&plots)
+            .with_title(title)
+            .with_y_label(y_label)
+            .with_title_size(18)
+            .with_label_size(16)
+            .with_tick_size(14)
+            .with_ticks(5)
+            .with_show_grid(false)
+            .with_y_axis_min(0.0)
+            .with_y_axis_max(if high > 0.0 { 1.1 * high } else { 1.0 });
+        if bars.iter().any(|b| b.0.len() > 4) {
+            layout = layout.with_x_tick_rotate(-45.0);
+        }
+        let table = bars
+            .iter()
+            .map(|(label, value)| {
+                [
+                    "bar".into(),
+                    label.clone(),
+                    String::new(),
+                    value.to_string(),
+                ]
+            })
+            .collect();
+        Self {
+            plots,
+            layout,
+            table,
+        }
+    }
+
+    fn title(&self) -> &str {
+        self.layout.title.as_deref().unwrap_or_default()
+    }
+}
+
+fn points(series: &[Series]) -> Vec<[String; 4]> {
+    series
+        .iter()
+        .flat_map(|s| {
+            s.points
+                .iter()
+                .map(|(x, y)| [s.name.clone(), x.to_string(), y.to_string(), String::new()])
+        })
+        .collect()
+}
+
+/// A drawn figure, ready to be written.
+pub(crate) struct Drawing {
+    pub(crate) svg: String,
+    pub(crate) png: Vec<u8>,
+    pub(crate) csv: Vec<u8>,
+}
+
+/// Draws panels row by row on a grid of `columns` columns, each panel `size` pixels wide and high.
+pub(crate) fn draw(columns: usize, size: (f64, f64), panels: Vec<Panel>) -> Result<Drawing> {
+    let mut csv = csv::Writer::from_writer(Vec::new());
+    csv.write_record(["panel", "series", "x", "y", "value"])?;
+    for panel in &panels {
+        for [series, x, y, value] in &panel.table {
+            csv.write_record([panel.title(), series, x, y, value])?;
+        }
+    }
+    let rows = panels.len().div_ceil(columns);
+    let structure = (0..panels.len()).map(|i| vec![i]).collect();
+    let (plots, layouts): (Vec<_>, Vec<_>) =
+        panels.into_iter().map(|p| (p.plots, p.layout)).unzip();
+    let scene = Figure::new(rows, columns)
+        .with_structure(structure)
+        .with_plots(plots)
+        .with_layouts(layouts)
+        .with_cell_size(size.0, size.1)
+        .with_spacing(18.0)
+        .with_padding(14.0)
+        .render();
+    Ok(Drawing {
+        svg: SvgBackend::default().render_scene(&scene),
+        png: RasterBackend::new().with_scale(1.5).render_scene(&scene)?,
+        csv: csv.into_inner().map_err(|e| e.to_string())?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_axis_covers_whole_decades() {
+        let axis = Axis::log("D", 3e-5, 0.2);
+        assert!((axis.range.0 / 1e-5 - 1.0).abs() < 1e-12 && (axis.range.1 - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_table_holds_what_is_drawn() {
+        let axis = Axis::linear("x", 0.0, 2.0);
+        let panel = Panel::density("p", &[vec![0.0, 1.0], vec![2.0, 3.0]], &axis, &axis);
+        let drawing = draw(1, (300.0, 260.0), vec![panel]).unwrap();
+        let csv = String::from_utf8(drawing.csv).unwrap();
+        assert_eq!(csv.lines().count(), 5);
+        assert!(csv.contains("p,density,1.5,1.5,3"));
+        assert!(drawing.svg.contains("<svg") && drawing.png.starts_with(b"\x89PNG"));
+    }
+}
