@@ -45,6 +45,11 @@ impl<T: Real> Cells<T> {
                 shape: entries.shape,
             });
         }
+        if entries.values.len() > u32::MAX as usize {
+            return Err(TensorError::TooLarge {
+                shape: entries.shape,
+            });
+        }
         for (position, (index, &value)) in entries
             .indices
             .chunks_exact(order)

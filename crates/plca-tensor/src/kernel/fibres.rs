@@ -1,57 +1,462 @@
-//! Plain loop over stored entries, until the arranged kernel replaces it.
+//! Sparse tensors of any order but 2, stored as fibres.
+//!
+//! A fibre holds the entries that differ in one mode only, the *leaf*: the mode that makes fibres longest. For every fibre
+//! `u = Π_{m≠leaf} F_m` is formed once; an entry then costs `p = u·F_leaf`, `S_leaf += q u`, `g += q F_leaf`, and the other modes
+//! receive `g` times the product of the rest at the fibre's end: `6K` operations an entry instead of `2K(N+1)`.
+//!
+//! Fibres are cut into at most eight segments, a function of the data alone; each adds up in its own accumulators,
+//! which are then added in order: the bits do not depend on the number of threads.
+
+use std::ops::Range;
+
+use pulp::{Arch, Simd, WithSimd};
+
 use super::aligned::Aligned;
-use super::{Accumulate, Rule, Sums, panel::Panel};
-use crate::{CompensatedSum, Coordinates, Real};
+use super::panel::Panel;
+use super::{Accumulate, Rule, Sums};
+use crate::sum::CompensatedSum;
+use crate::{Coordinates, Real};
+
+/// Segments of fibres at most.
+const SEGMENTS: usize = 8;
+/// Private accumulators may take this many times the factors, or [`SMALL`] bytes.
+const SHARE: usize = 4;
+const SMALL: usize = 32 << 20;
+/// Bits of the sketch that counts distinct fibres.
+const SKETCH: u64 = 1 << 24;
+
+/// Entries of a sparse tensor, each stored once.
 #[derive(Clone, Debug)]
-pub(crate) struct Fibres<T>(Vec<usize>, Vec<(Vec<u32>, T)>);
-impl<T: Real> Fibres<T> {
-    pub(crate) fn new(c: Coordinates<T>, keep_zeros: bool) -> Self {
-        let mut map = std::collections::BTreeMap::new();
-        for (i, &v) in c.indices.chunks(c.shape.len()).zip(&c.values) {
-            *map.entry(i.to_vec()).or_insert(T::zero()) += v;
+pub(crate) struct Fibres<T> {
+    shape: Vec<usize>,
+    leaf: usize,
+    /// The other modes, in the order in which fibres are sorted: the largest first.
+    stem: Vec<usize>,
+    /// Coordinates of every fibre in the stem's modes.
+    coordinates: Vec<u32>,
+    /// End of every fibre's entries.
+    ends: Vec<usize>,
+    leaves: Vec<u32>,
+    values: Vec<T>,
+    /// Bounds of the segments, in fibres.
+    segments: Vec<usize>,
+}
+
+/// About how many distinct index tuples there are without mode `skip`: linear counting (Whang et al. 1990).
+fn distinct(indices: &[u32], order: usize, skip: usize) -> f64 {
+    let mut bits = vec![0u64; (SKETCH / 64) as usize];
+    for entry in indices.chunks_exact(order) {
+        let mut hash = 0u64;
+        for (_, &i) in entry.iter().enumerate().filter(|&(m, _)| m != skip) {
+            hash = (hash ^ u64::from(i)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            hash ^= hash >> 29;
         }
-        Self(
-            c.shape,
-            map.into_iter()
-                .filter(|e| keep_zeros || e.1 > T::zero())
-                .collect(),
+        let bit = hash % SKETCH;
+        bits[(bit / 64) as usize] |= 1 << (bit % 64);
+    }
+    let set: u64 = bits.iter().map(|b| u64::from(b.count_ones())).sum();
+    let free = (SKETCH - set).max(1) as f64 / SKETCH as f64;
+    -free.ln() * SKETCH as f64
+}
+
+/// Reorders `permutation` stably by the coordinate of one mode.
+fn counting_sort(
+    permutation: &mut Vec<u32>,
+    indices: &[u32],
+    order: usize,
+    mode: usize,
+    size: usize,
+) {
+    let key = |&e: &u32| indices[e as usize * order + mode] as usize;
+    let mut starts = vec![0usize; size + 1];
+    permutation.iter().for_each(|e| starts[key(e) + 1] += 1);
+    for i in 1..starts.len() {
+        starts[i] += starts[i - 1];
+    }
+    let mut sorted = vec![0u32; permutation.len()];
+    for e in permutation.iter() {
+        let at = &mut starts[key(e)];
+        sorted[*at] = *e;
+        *at += 1;
+    }
+    *permutation = sorted;
+}
+
+impl<T: Real> Fibres<T> {
+    /// Arranges checked entries by sorting a permutation of them, the leaf first and the root last.
+    pub(crate) fn new(entries: Coordinates<T>, keep_zeros: bool) -> Self {
+        let Coordinates {
+            shape,
+            indices,
+            values,
+        } = entries;
+        let order = shape.len();
+        let fibres: Vec<f64> = (0..order)
+            .map(|m| {
+                if order == 1 {
+                    0.0
+                } else {
+                    distinct(&indices, order, m)
+                }
+            })
+            .collect();
+        let leaf = (0..order)
+            .min_by(|&a, &b| fibres[a].total_cmp(&fibres[b]))
+            .unwrap_or(0);
+        let mut stem: Vec<usize> = (0..order).filter(|&m| m != leaf).collect();
+        stem.sort_by_key(|&m| std::cmp::Reverse(shape[m]));
+
+        let mut permutation: Vec<u32> = (0..values.len() as u32).collect();
+        for &mode in std::iter::once(&leaf).chain(stem.iter().rev()) {
+            counting_sort(&mut permutation, &indices, order, mode, shape[mode]);
+        }
+        let mut f = Self {
+            shape,
+            leaf,
+            stem,
+            coordinates: Vec::new(),
+            ends: Vec::new(),
+            leaves: Vec::with_capacity(values.len()),
+            values: Vec::with_capacity(values.len()),
+            segments: Vec::new(),
+        };
+        let mut fibre: Vec<u32> = Vec::new();
+        for e in permutation {
+            let index = &indices[e as usize * order..][..order];
+            let value = values[e as usize];
+            if !keep_zeros && value <= T::zero() {
+                continue;
+            }
+            let same =
+                !f.values.is_empty() && f.stem.iter().zip(&fibre).all(|(&m, &i)| index[m] == i);
+            if !same {
+                if !f.values.is_empty() {
+                    f.ends.push(f.values.len());
+                }
+                fibre.clear();
+                fibre.extend(f.stem.iter().map(|&m| index[m]));
+                f.coordinates.extend(&fibre);
+            } else if f.leaves.last() == Some(&index[leaf]) {
+                // Sorting was stable: duplicates are added in the order they came in.
+                if let Some(last) = f.values.last_mut() {
+                    *last += value;
+                }
+                continue;
+            }
+            f.leaves.push(index[leaf]);
+            f.values.push(value);
+        }
+        if !f.values.is_empty() {
+            f.ends.push(f.values.len());
+        }
+        f.segments = (0..=SEGMENTS)
+            .map(|s| {
+                f.ends
+                    .partition_point(|&end| end * SEGMENTS <= f.values.len() * s)
+            })
+            .collect();
+        f.segments[SEGMENTS] = f.ends.len();
+        f
+    }
+
+    pub(crate) fn stored(&self) -> usize {
+        self.values.len()
+    }
+
+    fn fibre(&self, at: usize) -> (&[u32], Range<usize>) {
+        let n = self.stem.len();
+        (
+            &self.coordinates[at * n..][..n],
+            if at == 0 { 0 } else { self.ends[at - 1] }..self.ends[at],
         )
     }
-    pub(crate) fn stored(&self) -> usize {
-        self.1.len()
-    }
+
+    /// Visits every entry, fibre by fibre.
     pub(crate) fn for_each(&self, visit: &mut dyn FnMut(&[usize], T)) {
-        for (i, v) in &self.1 {
-            visit(&i.iter().map(|&i| i as usize).collect::<Vec<_>>(), *v);
+        let mut index = vec![0; self.shape.len()];
+        for at in 0..self.ends.len() {
+            let (coordinates, entries) = self.fibre(at);
+            for (&m, &i) in self.stem.iter().zip(coordinates) {
+                index[m] = i as usize;
+            }
+            for e in entries {
+                index[self.leaf] = self.leaves[e] as usize;
+                visit(&index, self.values[e]);
+            }
+        }
+    }
+
+    /// Groups of fibres: as many segments as their accumulators may take memory.
+    fn groups(&self, panels: &[Panel<T>]) -> Vec<Range<usize>> {
+        let root = self.stem.first().map_or(0, |&m| panels[m].values.len());
+        let all: usize = panels.iter().map(|p| p.values.len()).sum();
+        // The root's sums are disjoint but for the borders: every group holds only the rows it touches.
+        let private = all - root;
+        let affordable = |groups: usize| {
+            groups * private <= SHARE * all || groups * private * size_of::<T>() <= SMALL
+        };
+        let groups = [8, 4, 2].into_iter().find(|&g| affordable(g)).unwrap_or(1);
+        let bounds: Vec<usize> = self
+            .segments
+            .iter()
+            .step_by(SEGMENTS / groups)
+            .copied()
+            .collect();
+        bounds
+            .windows(2)
+            .map(|w| w[0]..w[1])
+            .filter(|r| !r.is_empty())
+            .collect()
+    }
+}
+
+/// What one group of fibres adds up: all rows of a mode, or of the root a window of rows.
+struct Partial<T> {
+    modes: Vec<(usize, Aligned<T>)>,
+    ln_lik: f64,
+}
+
+struct GroupPass<'a, T> {
+    fibres: &'a Fibres<T>,
+    panels: &'a [Panel<T>],
+    range: Range<usize>,
+    rule: Rule,
+    wanted: &'a [bool],
+    log: bool,
+}
+
+impl<T: Real> WithSimd for GroupPass<'_, T> {
+    type Output = Partial<T>;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> Partial<T> {
+        macro_rules! by_vectors {
+            ($($c:literal),*) => {
+                match self.panels[0].stride / T::lanes::<S>() {
+                    $($c => self.run::<S, $c>(simd),)*
+                    _ => self.run_long(simd),
+                }
+            };
+        }
+        by_vectors!(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16)
+    }
+}
+
+impl<T: Real> GroupPass<'_, T> {
+    /// Zeros for every wanted mode, with the first row that each holds.
+    fn zeros(&self) -> Vec<(usize, Aligned<T>)> {
+        let stride = self.panels[0].stride;
+        let root = self.fibres.stem.first().copied();
+        (0..self.panels.len())
+            .map(|m| {
+                if !self.wanted[m] {
+                    (0, Aligned::zeros(0))
+                } else if Some(m) == root {
+                    let row = |at: usize| self.fibres.fibre(at).0[0] as usize;
+                    let (first, last) = (row(self.range.start), row(self.range.end - 1));
+                    (first, Aligned::zeros((last - first + 1) * stride))
+                } else {
+                    (0, Aligned::zeros(self.panels[m].values.len()))
+                }
+            })
+            .collect()
+    }
+
+    /// Rows of `C` registers.
+    #[inline(always)]
+    fn run<S: Simd, const C: usize>(self, simd: S) -> Partial<T> {
+        let mut modes = self.zeros();
+        let f = self.fibres;
+        let (leaf, stem) = (f.leaf, &f.stem[..]);
+        let mut leaf_sums = std::mem::replace(&mut modes[leaf].1, Aligned::zeros(0));
+        let leaf_factor = T::vectors::<S>(&self.panels[leaf].values)
+            .0
+            .as_chunks::<C>()
+            .0;
+        let leaf_wanted = self.wanted[leaf];
+        let stem_wanted = stem.iter().any(|&m| self.wanted[m]);
+        let rows: Vec<&[[T::Vector<S>; C]]> = stem
+            .iter()
+            .map(|&m| T::vectors::<S>(&self.panels[m].values).0.as_chunks::<C>().0)
+            .collect();
+        let mut ln_lik = CompensatedSum::default();
+        let (one, zero) = (T::vsplat(simd, T::one()), T::vsplat(simd, T::zero()));
+        {
+            let into_leaf = T::vectors_mut::<S>(&mut leaf_sums).0.as_chunks_mut::<C>().0;
+            for at in self.range.clone() {
+                let (coordinates, entries) = f.fibre(at);
+                let mut u = [one; C];
+                for (l, &i) in coordinates.iter().enumerate() {
+                    let row = &rows[l][i as usize];
+                    for c in 0..C {
+                        u[c] = if l == 0 {
+                            row[c]
+                        } else {
+                            T::vmul(simd, u[c], row[c])
+                        };
+                    }
+                }
+                let mut g = [zero; C];
+                for (&i, &value) in f.leaves[entries.clone()].iter().zip(&f.values[entries]) {
+                    let h = leaf_factor[i as usize];
+                    let q = match self.rule {
+                        Rule::Unit => T::one(),
+                        Rule::Ratio => {
+                            let mut dot = T::vmul(simd, u[0], h[0]);
+                            for c in 1..C {
+                                dot = T::vmul_add(simd, u[c], h[c], dot);
+                            }
+                            let p = T::vsum(simd, dot);
+                            if self.log && value > T::zero() {
+                                ln_lik += value.to_f64() * p.to_f64().ln();
+                            }
+                            value / if p > T::TINY { p } else { T::TINY }
+                        }
+                    };
+                    let q = T::vsplat(simd, q);
+                    for c in 0..C {
+                        g[c] = T::vmul_add(simd, q, h[c], g[c]);
+                    }
+                    if leaf_wanted {
+                        let into = &mut into_leaf[i as usize];
+                        for c in 0..C {
+                            into[c] = T::vmul_add(simd, q, u[c], into[c]);
+                        }
+                    }
+                }
+                if !stem_wanted {
+                    continue;
+                }
+                for (l, &m) in stem.iter().enumerate().filter(|&(_, &m)| self.wanted[m]) {
+                    let mut product = g;
+                    for (other, &i) in coordinates
+                        .iter()
+                        .enumerate()
+                        .filter(|&(other, _)| other != l)
+                    {
+                        let row = &rows[other][i as usize];
+                        for c in 0..C {
+                            product[c] = T::vmul(simd, product[c], row[c]);
+                        }
+                    }
+                    let (first, sums) = &mut modes[m];
+                    let into = &mut T::vectors_mut::<S>(sums).0.as_chunks_mut::<C>().0
+                        [coordinates[l] as usize - *first];
+                    for c in 0..C {
+                        into[c] = T::vadd(simd, into[c], product[c]);
+                    }
+                }
+            }
+        }
+        modes[leaf].1 = leaf_sums;
+        Partial {
+            modes,
+            ln_lik: ln_lik.value(),
+        }
+    }
+
+    /// Rows too long for the registers.
+    #[inline(always)]
+    fn run_long<S: Simd>(self, simd: S) -> Partial<T> {
+        let mut modes = self.zeros();
+        let f = self.fibres;
+        let stride = self.panels[0].stride;
+        let mut ln_lik = CompensatedSum::default();
+        let (mut u, mut g) = (Aligned::zeros(stride), Aligned::zeros(stride));
+        let mut product = Aligned::zeros(stride);
+        for at in self.range.clone() {
+            let (coordinates, entries) = f.fibre(at);
+            u.fill(T::one());
+            for (&m, &i) in f.stem.iter().zip(coordinates) {
+                u.iter_mut()
+                    .zip(self.panels[m].row(i as usize))
+                    .for_each(|(u, &x)| *u *= x);
+            }
+            g.fill(T::zero());
+            for (&i, &value) in f.leaves[entries.clone()].iter().zip(&f.values[entries]) {
+                let h = T::vectors::<S>(self.panels[f.leaf].row(i as usize)).0;
+                let q = match self.rule {
+                    Rule::Unit => T::one(),
+                    Rule::Ratio => {
+                        let mut dots = [T::vsplat(simd, T::zero()); 4];
+                        for (c, (&u, &h)) in T::vectors::<S>(&u).0.iter().zip(h).enumerate() {
+                            dots[c % 4] = T::vmul_add(simd, u, h, dots[c % 4]);
+                        }
+                        let [a, b, c, d] = dots;
+                        let p = T::vsum(
+                            simd,
+                            T::vadd(simd, T::vadd(simd, a, b), T::vadd(simd, c, d)),
+                        );
+                        if self.log && value > T::zero() {
+                            ln_lik += value.to_f64() * p.to_f64().ln();
+                        }
+                        value / if p > T::TINY { p } else { T::TINY }
+                    }
+                };
+                let q = T::vsplat(simd, q);
+                T::vectors_mut::<S>(&mut g)
+                    .0
+                    .iter_mut()
+                    .zip(h)
+                    .for_each(|(g, &h)| *g = T::vmul_add(simd, q, h, *g));
+                if self.wanted[f.leaf] {
+                    let into =
+                        T::vectors_mut::<S>(&mut modes[f.leaf].1[i as usize * stride..][..stride])
+                            .0;
+                    into.iter_mut()
+                        .zip(T::vectors::<S>(&u).0)
+                        .for_each(|(s, &u)| *s = T::vmul_add(simd, q, u, *s));
+                }
+            }
+            for (l, &m) in f.stem.iter().enumerate().filter(|&(_, &m)| self.wanted[m]) {
+                product.copy_from_slice(&g);
+                for (other, &i) in coordinates
+                    .iter()
+                    .enumerate()
+                    .filter(|&(other, _)| other != l)
+                {
+                    let row = self.panels[f.stem[other]].row(i as usize);
+                    product.iter_mut().zip(row).for_each(|(p, &x)| *p *= x);
+                }
+                let (first, sums) = &mut modes[m];
+                let into = &mut sums[(coordinates[l] as usize - *first) * stride..][..stride];
+                into.iter_mut()
+                    .zip(product.iter())
+                    .for_each(|(s, &p)| *s += p);
+            }
+        }
+        Partial {
+            modes,
+            ln_lik: ln_lik.value(),
         }
     }
 }
+
 impl<T: Real> Accumulate<T> for Fibres<T> {
     fn accumulate(&self, panels: &[Panel<T>], rule: Rule, wanted: &[bool], log: bool) -> Sums<T> {
-        let mut modes: Vec<Aligned<T>> = panels
-            .iter()
-            .zip(wanted)
-            .map(|(p, &w)| Aligned::zeros(if w { p.values.len() } else { 0 }))
+        let stride = panels[0].stride;
+        let partials = super::map_in_order(self.groups(panels), |range| {
+            Arch::new().dispatch(GroupPass {
+                fibres: self,
+                panels,
+                range,
+                rule,
+                wanted,
+                log,
+            })
+        });
+        let mut modes: Vec<Aligned<T>> = (0..panels.len())
+            .map(|m| Aligned::zeros(if wanted[m] { panels[m].values.len() } else { 0 }))
             .collect();
         let mut ln_lik = CompensatedSum::default();
-        for (index, v) in &self.1 {
-            let row = |m: usize| panels[m].row(index[m] as usize);
-            let product = |z: usize, skip: usize| {
-                (0..panels.len())
-                    .filter(|&m| m != skip)
-                    .fold(T::one(), |p, m| p * row(m)[z])
-            };
-            let p: T = (0..panels[0].k).map(|z| product(z, usize::MAX)).sum();
-            let q = match rule {
-                Rule::Unit => T::one(),
-                Rule::Ratio => *v / if p > T::TINY { p } else { T::TINY },
-            };
-            if log && *v > T::zero() {
-                ln_lik += v.to_f64() * p.to_f64().ln();
-            }
-            for m in (0..panels.len()).filter(|&m| wanted[m]) {
-                for z in 0..panels[0].k {
-                    modes[m][index[m] as usize * panels[0].stride + z] += q * product(z, m);
+        for partial in &partials {
+            ln_lik += partial.ln_lik;
+            for (sums, (first, part)) in modes.iter_mut().zip(&partial.modes) {
+                if !part.is_empty() {
+                    sums[first * stride..][..part.len()]
+                        .iter_mut()
+                        .zip(part.iter())
+                        .for_each(|(s, &p)| *s += p);
                 }
             }
         }

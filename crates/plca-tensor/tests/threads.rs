@@ -1,0 +1,114 @@
+//! The number of threads never changes a bit.
+
+use nalgebra::DMatrix;
+use plca_tensor::{
+    Coordinates, DenseTensor, Factor, MaskedTensor, Model, Observed, Order, Real, SparseTensor,
+    Wanted,
+};
+
+fn noise(seed: u64) -> impl FnMut() -> f64 {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    move || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 11) as f64 + 1.0) / (1u64 << 53) as f64
+    }
+}
+
+fn bits<T: Real>(data: &dyn Observed<T>, k: usize, threads: usize) -> Vec<u64> {
+    let mut next = noise(3);
+    let factors: Vec<DMatrix<T>> = data
+        .shape()
+        .iter()
+        .map(|&n| DMatrix::from_fn(n, k, |_, _| T::lit(next())))
+        .collect();
+    let weights: Vec<T> = (0..k).map(|_| T::lit(next())).collect();
+    let factors: Vec<_> = factors.iter().map(Factor::Columns).collect();
+    let model = Model {
+        weights: Some(&weights),
+        factors: &factors,
+    };
+    let modes = vec![true; factors.len()];
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .unwrap();
+    pool.install(|| {
+        let e = data.expect(
+            &model,
+            Wanted {
+                modes: &modes,
+                ln_lik: true,
+            },
+        );
+        let x = data.exposure(&model, &modes);
+        let values = e
+            .counts
+            .iter()
+            .chain(&x)
+            .flatten()
+            .flat_map(|m| m.iter().map(|v| v.to_f64().to_bits()));
+        std::iter::once(e.ln_lik.to_bits())
+            .chain(values.collect::<Vec<_>>())
+            .collect()
+    })
+}
+
+fn check<T: Real>() {
+    let mut next = noise(1);
+    let shape = vec![403, 317];
+    let values: Vec<T> = (0..403 * 317).map(|_| T::lit(next())).collect();
+    let holes: Vec<T> = values
+        .iter()
+        .map(|&v| if v < T::lit(0.3) { T::lit(f64::NAN) } else { v })
+        .collect();
+    let sparse = |shape: Vec<usize>, n: usize| {
+        let mut next = noise(2);
+        let indices = (0..n)
+            .flat_map(|_| {
+                shape
+                    .iter()
+                    .map(|&s| (next() * s as f64 * 0.999) as u32)
+                    .collect::<Vec<_>>()
+            })
+            .collect();
+        let values = (0..n).map(|_| T::lit(next())).collect();
+        SparseTensor::new(Coordinates {
+            shape,
+            indices,
+            values,
+        })
+        .unwrap()
+    };
+    let all: Vec<Box<dyn Observed<T>>> = vec![
+        Box::new(DenseTensor::new(shape.clone(), values.clone(), Order::RowMajor).unwrap()),
+        Box::new(DenseTensor::new(vec![13, 31, 317], values, Order::ColumnMajor).unwrap()),
+        Box::new(MaskedTensor::new(shape, holes, Order::RowMajor).unwrap()),
+        Box::new(sparse(vec![900, 1100], 60_000)),
+        Box::new(sparse(vec![90, 30, 50], 40_000)),
+        Box::new(sparse(vec![1000], 5000)),
+    ];
+    for data in all {
+        for k in [5, 40] {
+            let one = bits(&*data, k, 1);
+            for threads in [2, 5] {
+                assert!(
+                    bits(&*data, k, threads) == one,
+                    "{:?}, {k} components, {threads} threads",
+                    data.shape()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn one_thread_equals_many_f64() {
+    check::<f64>();
+}
+
+#[test]
+fn one_thread_equals_many_f32() {
+    check::<f32>();
+}
