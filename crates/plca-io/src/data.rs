@@ -9,6 +9,8 @@ use plca_tensor::Real;
 use sha2::{Digest, Sha256};
 
 use crate::error::Fault;
+use crate::npy::Supply;
+use crate::text::Accept;
 use crate::{IoError, npy, text, zipped};
 
 /// A scalar that files can be read into and written from.
@@ -101,83 +103,170 @@ fn extension(path: &Path) -> (String, bool) {
     )
 }
 
-/// Reads data by extension. `shape` overrides the size of a `.tns` tensor, which is otherwise the largest index of each mode.
+/// What [`read_data_with`] expects and accepts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// The size of every mode; without it a `.tns` tensor has the largest index of each mode as its size. Data of any
+    /// other shape are refused.
+    pub shape: Option<Vec<usize>>,
+    /// NaN, or an empty cell of a `.csv` file, passes through from text; otherwise it is an error naming the line.
+    pub allow_nan: bool,
+    /// Negative values pass through from text; otherwise they are an error naming the line.
+    pub allow_negative: bool,
+}
+
+/// Reads data by extension. `shape` overrides the size of a `.tns` tensor, which is otherwise the largest index of each
+/// mode; data of any other shape are refused.
+///
+/// Negative values and NaN pass through, except that NaN in a sparse text file is refused; see [`read_data_with`].
 ///
 /// # Errors
 ///
 /// [`IoError`] naming file, place and value.
+///
+/// # Examples
+///
+/// ```
+/// use plca_io::{DataFile, read_data};
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("v.tns");
+/// std::fs::write(&path, "1 1 3\n2 3 0.5\n")?;
+/// let DataFile::Sparse(v) = read_data::<f64>(&path, None)? else { panic!() };
+/// assert_eq!((v.shape, v.indices), (vec![2, 3], vec![0, 0, 1, 2]));
+///
+/// std::fs::write(&path, "1 1 3\n2 0 0.5\n")?;
+/// let e = read_data::<f64>(&path, None).unwrap_err();
+/// assert!(e.to_string().ends_with("v.tns: line 2: index 0 in mode 1 is below 1"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read_data<T: Element>(path: &Path, shape: Option<&[usize]>) -> Result<DataFile<T>, IoError> {
+    let accept = Accept {
+        nan_dense: true,
+        nan_sparse: false,
+        negative: true,
+    };
+    read(path, shape, accept)
+}
+
+/// Reads data by extension, refusing in text formats, by line, the values that `options` do not allow.
+///
+/// Infinities in text are always refused. Values of `.npy` and `.npz` pass through: there the index of an entry is its
+/// place, and the tensor types name it.
+///
+/// # Errors
+///
+/// [`IoError`] naming file, place and value.
+pub fn read_data_with<T: Element>(
+    path: &Path,
+    options: &ReadOptions,
+) -> Result<DataFile<T>, IoError> {
+    let accept = Accept {
+        nan_dense: options.allow_nan,
+        nan_sparse: options.allow_nan,
+        negative: options.allow_negative,
+    };
+    read(path, options.shape.as_deref(), accept)
+}
+
+/// Length of an ordinary file; what comes through a pipe is not known.
+fn supply(file: &File) -> std::io::Result<Supply> {
+    let metadata = file.metadata()?;
+    Ok(if metadata.is_file() {
+        Supply {
+            bound: metadata.len(),
+            stored: true,
+        }
+    } else {
+        Supply {
+            bound: u64::MAX,
+            stored: false,
+        }
+    })
+}
+
+fn read<T: Element>(
+    path: &Path,
+    shape: Option<&[usize]>,
+    accept: Accept,
+) -> Result<DataFile<T>, IoError> {
     let (extension, gz) = extension(path);
     let attempt = || -> Result<DataFile<T>, Fault> {
+        let text = ["mtx", "tns", "csv"].contains(&extension.as_str());
+        if !text && (gz || !["npy", "npz"].contains(&extension.as_str())) {
+            return Err(Fault::new(format!("unknown extension; known are {KNOWN}")));
+        }
         let file = File::open(path)?;
+        if extension == "npz" {
+            return zipped::read_data(file);
+        }
+        let supply = supply(&file)?;
         let reader: Box<dyn Read> = if gz {
             Box::new(MultiGzDecoder::new(BufReader::new(file)))
         } else {
             Box::new(file)
         };
         let mut reader = BufReader::with_capacity(1 << 18, reader);
-        match (extension.as_str(), gz) {
-            ("npy", false) => Ok(DataFile::Dense(npy::read_array(&mut reader)?)),
-            ("npz", false) => zipped::read_data(File::open(path)?),
-            ("mtx", _) => text::read_matrix_market(&mut reader),
-            ("tns", _) => text::read_frostt(&mut reader, shape).map(DataFile::Sparse),
-            ("csv", _) => text::read_csv(&mut reader).map(DataFile::Dense),
-            _ => Err(Fault::new(format!("unknown extension; known are {KNOWN}"))),
+        match extension.as_str() {
+            "npy" => npy::read_array(&mut reader, supply).map(DataFile::Dense),
+            "mtx" => text::read_matrix_market(&mut reader, accept),
+            "tns" => text::read_frostt(&mut reader, shape, accept).map(DataFile::Sparse),
+            _ => text::read_csv(&mut reader, accept).map(DataFile::Dense),
         }
     };
     let data = attempt().map_err(|e| e.of(path))?;
-    if let DataFile::Dense(Array { shape, .. }) = &data {
-        if shape.is_empty() {
-            return Err(IoError::new(
-                path,
-                "an array of order 0 has no cells to explain",
-            ));
-        }
-    }
-    if let (Some(want), DataFile::Dense(Array { shape: got, .. })) = (shape, &data)
-        && want != got
-    {
+    let got = match &data {
+        DataFile::Dense(array) => &array.shape,
+        DataFile::Sparse(entries) => &entries.shape,
+    };
+    if got.is_empty() {
         return Err(IoError::new(
             path,
-            format!("has shape {got:?}, not {want:?}"),
+            "an array of order 0 has no cells to explain",
         ));
     }
-    Ok(data)
+    match shape {
+        Some(want) if want != got => Err(IoError::new(
+            path,
+            format!("has shape {got:?}, not {want:?}"),
+        )),
+        _ => Ok(data),
+    }
 }
 
-/// Reads a mask: a dense `.npy` or `.npz` array (0 = hidden), or a coordinate file whose stored cells are the hidden ones.
+/// Reads a mask: a dense `.npy` or `.npz` array of flags or whole numbers (0 = hidden), or a coordinate file whose stored
+/// cells are the hidden ones, whatever their values.
 ///
 /// # Errors
 ///
-/// [`IoError`] naming file, place and value.
+/// [`IoError`] naming file, place and value; a mask of another shape than the data; a number that is not whole.
 pub fn read_mask(path: &Path, shape: &[usize]) -> Result<Mask, IoError> {
-    let sparse_shape = (extension(path).0 == "tns").then_some(shape);
-    match read_data::<f32>(path, sparse_shape)? {
-        DataFile::Dense(array) => {
-            if array.shape != shape {
-                return Err(IoError::new(
-                    path,
-                    format!("the mask has shape {:?}, the data {shape:?}", array.shape),
-                ));
-            }
-            if let Some(i) = array.values.iter().position(|x| !x.is_finite()) {
-                return Err(IoError::at(
-                    path,
-                    format!("entry {i}"),
-                    format!("{} in a mask", array.values[i]),
-                ));
-            }
-            Ok(Mask::Dense(array))
-        }
-        DataFile::Sparse(cells) => {
-            if cells.shape != shape {
-                return Err(IoError::new(
-                    path,
-                    format!("the mask has shape {:?}, the data {shape:?}", cells.shape),
-                ));
-            }
-            Ok(Mask::Hidden(cells))
-        }
+    let tns_shape = (extension(path).0 == "tns").then_some(shape);
+    let accept = Accept {
+        nan_dense: false,
+        nan_sparse: true,
+        negative: true,
+    };
+    let data = read::<f32>(path, tns_shape, accept)?;
+    let got = match &data {
+        DataFile::Dense(array) => &array.shape,
+        DataFile::Sparse(cells) => &cells.shape,
+    };
+    if got != shape {
+        return Err(IoError::new(
+            path,
+            format!("the mask has shape {got:?}, the data {shape:?}"),
+        ));
+    }
+    match data {
+        DataFile::Dense(array) => match array.values.iter().position(|x| x.fract() != 0.0) {
+            Some(i) => Err(IoError::at(
+                path,
+                format!("entry {i}"),
+                format!("{} in a mask is not a whole number", array.values[i]),
+            )),
+            None => Ok(Mask::Dense(array)),
+        },
+        DataFile::Sparse(cells) => Ok(Mask::Hidden(cells)),
     }
 }
 

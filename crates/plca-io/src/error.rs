@@ -1,10 +1,13 @@
 //! Errors that name the file, the place and the value.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::path::{Path, PathBuf};
 
+/// Longest line that is shown, in characters.
+const MAX_MESSAGE: usize = 4096;
+
 /// Why a file was refused: one line, `path: place: what`.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct IoError {
     path: PathBuf,
     /// Line, member or entry; empty where the whole file is meant.
@@ -14,12 +17,16 @@ pub struct IoError {
 
 impl fmt::Display for IoError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.path.display())?;
+        let mut line = format!("{}: ", self.path.display());
         if !self.place.is_empty() {
-            write!(f, "{}: ", self.place)?;
+            line.push_str(&format!("{}: ", self.place));
         }
-        // Library messages may have several lines; a user's line is one.
-        f.write_str(&self.what.replace('\n', " "))
+        line.push_str(&self.what);
+        // Library messages and words of hostile files may have several lines or be long; a user's line is one.
+        for c in line.chars().take(MAX_MESSAGE) {
+            f.write_char(if c.is_control() { ' ' } else { c })?;
+        }
+        Ok(())
     }
 }
 
@@ -31,6 +38,16 @@ impl IoError {
             place: String::new(),
             what: what.to_string(),
         }
+    }
+
+    /// The file that was refused.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Line, member or entry in the file; empty where the whole file is meant.
+    pub fn place(&self) -> &str {
+        &self.place
     }
 
     /// An error at a place in the file.

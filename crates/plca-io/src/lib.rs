@@ -2,12 +2,32 @@
 //!
 //! | read | by |
 //! |---|---|
-//! | `.npy`, `.npz` with one array or from `scipy.sparse.save_npz`, `.mtx`, `.tns`, `.csv` (the last three also `.gz`) | [`read_data`] |
+//! | `.npy`, `.npz` with one array or from `scipy.sparse.save_npz`, `.mtx`, `.tns`, `.csv` (the last three also `.gz`) | [`read_data`], [`read_data_with`] |
 //! | masks | [`read_mask`] |
-//! | model files, `.npz` or `.safetensors` | [`read_model`], [`write_model`] |
+//! | model files and initial values, `.npz` or `.safetensors` | [`read_model`], [`write_model`] |
+//! | one array | [`write_npy`] |
+//! | checkpoints | [`read_checkpoint`], [`write_checkpoint`] |
+//! | any other output | [`write_atomically`] |
 //!
-//! Readers trust nothing: no size that a file claims is allocated before the bytes are there, and every error names the
-//! file, the place in it and the value. Writers write beside the target and rename.
+//! Readers trust nothing: no size that a file claims is allocated before it is held against the bytes that are there,
+//! and every error is one line with the file, the place in it and the value. Writers write beside the target and rename.
+//!
+//! # Examples
+//!
+//! ```
+//! use plca_io::{Array, DataFile, ModelFile, read_data, read_model, write_model, write_npy};
+//! # let folder = tempfile::tempdir()?;
+//! # let folder = folder.path();
+//! write_npy(&folder.join("v.npy"), &Array::new(vec![2, 2], vec![1.0, 0.0, 2.0, 5.0]))?;
+//! let DataFile::Dense(v) = read_data::<f64>(&folder.join("v.npy"), None)? else { panic!("dense") };
+//! assert_eq!(v.shape, [2, 2]);
+//!
+//! let mut model = ModelFile { metadata: serde_json::json!({ "model": "nmf-kl" }), ..Default::default() };
+//! model.arrays.insert("w".into(), Array::new(vec![2, 1], vec![1.0, 7.0]));
+//! write_model(&folder.join("model.npz"), &model, false)?;
+//! assert_eq!(read_model(&folder.join("model.npz"))?, model);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod atomic;
 mod data;
@@ -18,6 +38,10 @@ mod text;
 mod zipped;
 
 pub use atomic::write_atomically;
-pub use data::{Array, DataFile, Element, Mask, read_data, read_mask, sha256_file};
+pub use data::{
+    Array, DataFile, Element, Mask, ReadOptions, read_data, read_data_with, read_mask, sha256_file,
+};
 pub use error::IoError;
-pub use model::{ModelFile, read_model, write_model, write_npy};
+pub use model::{
+    ModelFile, checksum, read_checkpoint, read_model, write_checkpoint, write_model, write_npy,
+};

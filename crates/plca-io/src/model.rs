@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Cursor, Read, Seek, Write};
+use std::io::{Read, Seek, Write};
 use std::path::Path;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
-use serde_json::Value;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use zip::write::{SimpleFileOptions, ZipWriter};
 
 use crate::atomic::write_atomically;
@@ -16,6 +17,8 @@ use crate::{IoError, npy, zipped};
 
 /// Longest metadata that are read.
 const MAX_METADATA: u64 = 1 << 23;
+const UNKNOWN: &str = "unknown extension; models are .npz or .safetensors";
+const CHECKPOINT_VERSION: u64 = 1;
 
 /// Named arrays, in double precision once read, and metadata.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -68,6 +71,107 @@ fn is_safetensors(path: &Path) -> bool {
         .is_some_and(|e| e.eq_ignore_ascii_case("safetensors"))
 }
 
+/// SHA-256, in hexadecimal, of the metadata and of the name, shape and every bit of every array.
+///
+/// # Examples
+///
+/// ```
+/// use plca_io::{Array, ModelFile, checksum};
+/// let mut model = ModelFile::default();
+/// model.arrays.insert("weights".into(), Array::new(vec![2], vec![0.0, 1.0]));
+/// let before = checksum(&model);
+/// model.arrays.insert("weights".into(), Array::new(vec![2], vec![-0.0, 1.0]));
+/// assert_ne!(checksum(&model), before);
+/// ```
+pub fn checksum(model: &ModelFile) -> String {
+    let mut hash = Sha256::new();
+    // Every part is preceded by its length: no two models run together into the same bytes.
+    let mut part = |bytes: &[u8]| {
+        hash.update((bytes.len() as u64).to_le_bytes());
+        hash.update(bytes);
+    };
+    part(model.metadata.to_string().as_bytes());
+    let mut bytes = Vec::new();
+    for (name, array) in &model.arrays {
+        part(name.as_bytes());
+        part(format!("{:?} {}", array.shape, array.fortran).as_bytes());
+        bytes.clear();
+        array.values.iter().for_each(|x| x.write_le(&mut bytes));
+        part(&bytes);
+    }
+    hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// Writes a checkpoint: a model file in `.npz` form, whatever its extension, that [`read_checkpoint`] gives back bit for
+/// bit or refuses.
+///
+/// Finite numbers in the metadata keep every bit; JSON has no others.
+///
+/// # Errors
+///
+/// [`IoError`] naming the file; nothing is left or changed by a failure.
+///
+/// # Examples
+///
+/// ```
+/// use plca_io::{Array, ModelFile, read_checkpoint, write_checkpoint};
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("run.checkpoint");
+/// let mut state = ModelFile { metadata: serde_json::json!({ "iteration": 7 }), ..Default::default() };
+/// state.arrays.insert("w".into(), Array::new(vec![1, 2], vec![0.1, 5e-324]));
+/// write_checkpoint(&path, &state)?;
+/// assert_eq!(read_checkpoint(&path)?, state);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn write_checkpoint(path: &Path, state: &ModelFile) -> Result<(), IoError> {
+    let sealed = ModelFile {
+        arrays: state.arrays.clone(),
+        metadata: json!({
+            "checkpoint": CHECKPOINT_VERSION,
+            "sha256": checksum(state),
+            // As text: nothing is lost between writing and reading.
+            "state": state.metadata.to_string(),
+        }),
+    };
+    write_atomically(path, |w| write_npz(w, &sealed, false))
+}
+
+/// Reads what [`write_checkpoint`] wrote and verifies its checksum.
+///
+/// # Errors
+///
+/// [`IoError`] for a file that is no checkpoint, is of an unknown version or was damaged.
+pub fn read_checkpoint(path: &Path) -> Result<ModelFile, IoError> {
+    let attempt = || -> Result<ModelFile, Fault> {
+        let sealed = read_npz(path)?;
+        let (version, sum, state) = (
+            sealed.metadata["checkpoint"].as_u64(),
+            sealed.metadata["sha256"].as_str(),
+            sealed.metadata["state"].as_str(),
+        );
+        let (Some(version), Some(sum), Some(state)) = (version, sum, state) else {
+            return Err(Fault::new("not a checkpoint"));
+        };
+        if version != CHECKPOINT_VERSION {
+            return Err(Fault::new(format!(
+                "checkpoint version {version}, this program reads {CHECKPOINT_VERSION}"
+            )));
+        }
+        let state = ModelFile {
+            arrays: sealed.arrays,
+            metadata: serde_json::from_str(state).map_err(|e| Fault::at("model.json", e))?,
+        };
+        let found = checksum(&state);
+        if found != sum {
+            return Err(Fault::new(format!(
+                "checksum {found} where {sum} was written"
+            )));
+        }
+        Ok(state)
+    };
+    attempt().map_err(|e| e.of(path))
+}
+
 /// Reads every array of a model file, or of any `.npz` or `.safetensors` of real numbers (then without metadata).
 ///
 /// # Errors
@@ -77,22 +181,21 @@ pub fn read_model(path: &Path) -> Result<ModelFile, IoError> {
     let attempt = || -> Result<ModelFile, Fault> {
         if is_safetensors(path) {
             read_safetensors(path)
-        } else {
+        } else if is_npz(path) {
             read_npz(path)
+        } else {
+            Err(Fault::new(UNKNOWN))
         }
     };
     attempt().map_err(|e| e.of(path))
 }
 
-fn read_npz(path: &Path) -> Result<ModelFile, Fault> {
-    if !path
-        .extension()
+fn is_npz(path: &Path) -> bool {
+    path.extension()
         .is_some_and(|e| e.eq_ignore_ascii_case("npz"))
-    {
-        return Err(Fault::new(
-            "unknown extension; models are .npz or .safetensors",
-        ));
-    }
+}
+
+fn read_npz(path: &Path) -> Result<ModelFile, Fault> {
     let mut archive = zipped::open(File::open(path)?)?;
     let mut model = ModelFile::default();
     for name in zipped::names(&archive)? {
@@ -112,6 +215,15 @@ fn read_npz(path: &Path) -> Result<ModelFile, Fault> {
 fn read_safetensors(path: &Path) -> Result<ModelFile, Fault> {
     let mut bytes = Vec::new();
     File::open(path)?.read_to_end(&mut bytes)?;
+    if let Some(&length) = bytes.first_chunk() {
+        let length = u64::from_le_bytes(length);
+        if length > MAX_METADATA {
+            return Err(Fault::at(
+                "header",
+                format!("claims {length} bytes, more than {MAX_METADATA}"),
+            ));
+        }
+    }
     let fault =
         |e: safetensors::SafeTensorError| Fault::new(format!("not a .safetensors file: {e}"));
     let (_, header) = SafeTensors::read_metadata(&bytes).map_err(fault)?;
@@ -135,6 +247,20 @@ fn read_safetensors(path: &Path) -> Result<ModelFile, Fault> {
                 .0
                 .iter()
                 .map(|b| f64::from(f32::from_le_bytes(*b)))
+                .collect(),
+            Dtype::I64 => view
+                .data()
+                .as_chunks::<8>()
+                .0
+                .iter()
+                .map(|b| i64::from_le_bytes(*b) as f64)
+                .collect(),
+            Dtype::I32 => view
+                .data()
+                .as_chunks::<4>()
+                .0
+                .iter()
+                .map(|b| f64::from(i32::from_le_bytes(*b)))
                 .collect(),
             other => {
                 return Err(Fault::at(
@@ -165,14 +291,8 @@ pub fn write_model(path: &Path, model: &ModelFile, single: bool) -> Result<(), I
         let bytes = safetensors_bytes(model, single).map_err(|e| e.of(path))?;
         return write_atomically(path, |w| w.write_all(&bytes));
     }
-    if !path
-        .extension()
-        .is_some_and(|e| e.eq_ignore_ascii_case("npz"))
-    {
-        return Err(IoError::new(
-            path,
-            "unknown extension; models are .npz or .safetensors",
-        ));
+    if !is_npz(path) {
+        return Err(IoError::new(path, UNKNOWN));
     }
     write_atomically(path, |w| write_npz(w, model, single))
 }
@@ -244,7 +364,5 @@ fn safetensors_bytes(model: &ModelFile, single: bool) -> Result<Vec<u8>, Fault> 
 ///
 /// [`IoError`] naming the file; nothing is left or changed by a failure.
 pub fn write_npy<T: Element>(path: &Path, array: &Array<T>) -> Result<(), IoError> {
-    let mut bytes = Cursor::new(Vec::new());
-    npy::write_array(array, &mut bytes).map_err(|e| IoError::new(path, e))?;
-    write_atomically(path, |w| w.write_all(bytes.get_ref()))
+    write_atomically(path, |w| npy::write_array(array, w))
 }

@@ -125,12 +125,18 @@ impl Header {
             .ok_or_else(|| Fault::at("header", format!("shape {:?} is too large", self.shape)))
     }
 
-    fn decode<T: Element>(&self, bytes: &[u8]) -> T {
+    /// Little-endian bytes of one number, filled with zeros.
+    fn raw(&self, bytes: &[u8]) -> [u8; 8] {
         let mut raw = [0u8; 8];
         raw[..self.size].copy_from_slice(bytes);
         if self.big_endian {
             raw[..self.size].reverse();
         }
+        raw
+    }
+
+    fn decode<T: Element>(&self, bytes: &[u8]) -> T {
+        let raw = self.raw(bytes);
         match (self.kind, self.size) {
             (Kind::Float, 4) => T::lit(f64::from(f32::from_le_bytes([
                 raw[0], raw[1], raw[2], raw[3],
@@ -145,16 +151,41 @@ impl Header {
     }
 }
 
-/// Reads the values after a header.
-pub(crate) fn read_values<T: Element>(
+/// How many bytes may follow: what a header claims is held against it before anything is allocated.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Supply {
+    /// No more bytes than these can come.
+    pub(crate) bound: u64,
+    /// The bound is a length of stored bytes, not a guess from a compressed length.
+    pub(crate) stored: bool,
+}
+
+/// Reads the values after a header, each by `decode` from its place and its bytes; nothing may follow them.
+pub(crate) fn read_values<U>(
     header: &Header,
     reader: &mut impl Read,
-) -> Result<Vec<T>, Fault> {
+    supply: Supply,
+    decode: impl Fn(usize, &[u8]) -> Result<U, Fault>,
+) -> Result<Vec<U>, Fault> {
     if header.kind == Kind::Text {
         return Err(Fault::at("header", "text where numbers are needed"));
     }
     let cells = header.cells()?;
-    let mut values: Vec<T> = Vec::new();
+    if (cells * header.size) as u64 > supply.bound {
+        return Err(Fault::at(
+            "header",
+            format!(
+                "shape {:?} needs {} bytes, at most {} follow",
+                header.shape,
+                cells * header.size,
+                supply.bound
+            ),
+        ));
+    }
+    let mut values: Vec<U> = Vec::new();
+    if supply.stored {
+        values.reserve_exact(cells);
+    }
     let mut buffer = vec![0; CHUNK.min(cells.max(1)) * header.size];
     while values.len() < cells {
         let count = CHUNK.min(cells - values.len());
@@ -175,22 +206,60 @@ pub(crate) fn read_values<T: Element>(
         if values.capacity() < cells && values.len() >= cells / 8 {
             values.reserve_exact(cells - values.len());
         }
-        values.extend(
-            bytes
-                .chunks_exact(header.size)
-                .map(|b| header.decode::<T>(b)),
-        );
+        for word in bytes.chunks_exact(header.size) {
+            values.push(decode(values.len(), word)?);
+        }
+    }
+    // Reading to the end also lets archives verify their checksums.
+    if reader.read(&mut [0])? != 0 {
+        return Err(Fault::new(format!(
+            "bytes after the {cells} values of shape {:?}",
+            header.shape
+        )));
     }
     Ok(values)
 }
 
-pub(crate) fn read_array<T: Element>(reader: &mut impl Read) -> Result<Array<T>, Fault> {
+pub(crate) fn read_array<T: Element>(
+    reader: &mut impl Read,
+    supply: Supply,
+) -> Result<Array<T>, Fault> {
     let header = read_header(reader)?;
-    let values = read_values(&header, reader)?;
+    let values = read_values(&header, reader, supply, |_, word| Ok(header.decode(word)))?;
     Ok(Array {
         shape: header.shape,
         values,
         fortran: header.fortran,
+    })
+}
+
+/// A vector of whole numbers of an integer type, each made by `make` from its place and value.
+pub(crate) fn read_whole<U>(
+    reader: &mut impl Read,
+    supply: Supply,
+    make: impl Fn(usize, u64) -> Result<U, Fault>,
+) -> Result<Vec<U>, Fault> {
+    let header = read_header(reader)?;
+    if header.shape.len() != 1 {
+        return Err(Fault::at(
+            "header",
+            format!("shape {:?} where one dimension is needed", header.shape),
+        ));
+    }
+    if !matches!(header.kind, Kind::Signed | Kind::Unsigned) {
+        return Err(Fault::at("header", "indices are of an integer type"));
+    }
+    read_values(&header, reader, supply, |at, word| {
+        let raw = header.raw(word);
+        let shift = 64 - 8 * header.size as u32;
+        let signed = (i64::from_le_bytes(raw) << shift) >> shift;
+        if header.kind == Kind::Signed && signed < 0 {
+            return Err(Fault::at(
+                format!("entry {at}"),
+                format!("{signed} is below 0"),
+            ));
+        }
+        make(at, u64::from_le_bytes(raw))
     })
 }
 

@@ -8,7 +8,15 @@ use crate::data::{Array, DataFile, Element};
 use crate::error::Fault;
 
 /// Longest line that is read.
-const MAX_LINE: usize = 1 << 24;
+const MAX_LINE: usize = 1 << 26;
+
+/// Which values besides finite non-negative ones pass through; infinities never do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Accept {
+    pub(crate) nan_dense: bool,
+    pub(crate) nan_sparse: bool,
+    pub(crate) negative: bool,
+}
 
 /// Calls `visit` with the number (from 1) and the text of every line.
 fn for_each_line(
@@ -18,34 +26,47 @@ fn for_each_line(
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
+        let place = || format!("line {number}");
         let mut limited = std::io::Read::take(&mut *reader, MAX_LINE as u64);
-        if limited.read_until(b'\n', &mut line)? == 0 {
+        let read = limited.read_until(b'\n', &mut line);
+        if read.map_err(|e| Fault::from(e).within(place()))? == 0 {
             break;
         }
-        let place = || format!("line {number}");
         if line.len() == MAX_LINE {
             return Err(Fault::at(place(), "is too long"));
         }
         let text = std::str::from_utf8(&line).map_err(|_| Fault::at(place(), "is no text"))?;
+        // Some spreadsheets write a byte order mark.
+        let text = if number == 1 {
+            text.trim_start_matches('\u{feff}')
+        } else {
+            text
+        };
         visit(number, text.trim()).map_err(|e| e.within(place()))?;
     }
     Ok(())
 }
 
-fn value<T: Element>(word: &str) -> Result<T, Fault> {
+/// A number that fits the precision, with the signs and gaps that are accepted.
+fn value<T: Element>(word: &str, nan: bool, negative: bool) -> Result<T, Fault> {
     let x: f64 = word
         .parse()
         .map_err(|_| Fault::new(format!("`{word}` is not a number")))?;
-    Ok(T::lit(x))
-}
-
-/// A finite value that is not negative, named where it is not.
-fn checked<T: Element>(word: &str) -> Result<T, Fault> {
-    let x: T = value(word)?;
-    if x.is_finite() {
-        Ok(x)
+    if x.is_nan() && !nan {
+        return Err(Fault::new(format!("value {word} is not a number")));
+    }
+    if x < 0.0 && !negative {
+        return Err(Fault::new(format!("value {word} is negative")));
+    }
+    let narrow = T::lit(x);
+    if x.is_nan() || narrow.is_finite() {
+        Ok(narrow)
+    } else if x.is_finite() {
+        Err(Fault::new(format!(
+            "value {word} is too large for single precision"
+        )))
     } else {
-        Err(Fault::new(format!("value {word} is not a finite number")))
+        Err(Fault::new(format!("value {word} is not finite")))
     }
 }
 
@@ -72,6 +93,7 @@ fn index(word: &str, mode: usize, size: usize) -> Result<u32, Fault> {
 pub(crate) fn read_frostt<T: Element>(
     reader: &mut impl BufRead,
     shape: Option<&[usize]>,
+    accept: Accept,
 ) -> Result<Coordinates<T>, Fault> {
     let mut order = shape.map_or(0, <[usize]>::len);
     let mut c = Coordinates {
@@ -99,7 +121,8 @@ pub(crate) fn read_frostt<T: Element>(
         }
         for (mode, word) in line.split_ascii_whitespace().enumerate() {
             if mode == order {
-                c.values.push(checked(word)?);
+                c.values
+                    .push(value(word, accept.nan_sparse, accept.negative)?);
             } else {
                 let i = index(word, mode, shape.map_or(usize::MAX, |s| s[mode]))?;
                 largest[mode] = largest[mode].max(i as usize + 1);
@@ -118,6 +141,7 @@ pub(crate) fn read_frostt<T: Element>(
 /// Matrix Market: coordinate or array; real, integer or pattern; general or symmetric.
 pub(crate) fn read_matrix_market<T: Element>(
     reader: &mut impl BufRead,
+    accept: Accept,
 ) -> Result<DataFile<T>, Fault> {
     #[derive(Default)]
     struct Banner {
@@ -167,7 +191,7 @@ pub(crate) fn read_matrix_market<T: Element>(
         if line.is_empty() || line.starts_with('%') {
             return Ok(());
         }
-        let words = line.split_ascii_whitespace();
+        let mut words = line.split_ascii_whitespace();
         let Some((rows, columns, stored)) = size else {
             let sizes: Vec<usize> = words
                 .map(|w| {
@@ -179,7 +203,9 @@ pub(crate) fn read_matrix_market<T: Element>(
                 (&[r, k, n], true) => (r, k, n),
                 (&[r, k], false) => {
                     let cells = if banner.symmetric {
-                        r.checked_mul(r + 1).map(|n| n / 2)
+                        r.checked_add(1)
+                            .and_then(|next| r.checked_mul(next))
+                            .map(|n| n / 2)
                     } else {
                         r.checked_mul(k)
                     };
@@ -202,6 +228,14 @@ pub(crate) fn read_matrix_market<T: Element>(
                     "a symmetric matrix of {rows} x {columns}"
                 )));
             }
+            for (mode, n) in [rows, columns].into_iter().enumerate() {
+                if n > u32::MAX as usize {
+                    return Err(Fault::new(format!(
+                        "size {n} in mode {mode} is above {}",
+                        u32::MAX
+                    )));
+                }
+            }
             size = Some((rows, columns, stored));
             return Ok(());
         };
@@ -211,35 +245,37 @@ pub(crate) fn read_matrix_market<T: Element>(
             )));
         }
         entries += 1;
-        let words: Vec<&str> = words.collect();
-        if !banner.coordinate {
-            let [word] = words[..] else {
-                return Err(Fault::new("one value a line is needed"));
-            };
-            c.values.push(value(word)?);
-            return Ok(());
-        }
-        let (row, column, word) = match (&words[..], banner.pattern) {
-            (&[r, k], true) => (r, k, "1"),
-            (&[r, k, v], false) => (r, k, v),
-            _ => {
-                return Err(Fault::new(format!(
-                    "{} numbers where {} are needed",
-                    words.len(),
-                    3 - usize::from(banner.pattern)
-                )));
-            }
+        let needed = match (banner.coordinate, banner.pattern) {
+            (false, _) => 1,
+            (true, true) => 2,
+            (true, false) => 3,
         };
-        let (i, j, x) = (
-            index(row, 0, rows)?,
-            index(column, 1, columns)?,
-            checked(word)?,
-        );
-        c.indices.extend([i, j]);
-        c.values.push(x);
-        if banner.symmetric && i != j {
-            c.indices.extend([j, i]);
+        let miscounted = || {
+            Fault::new(format!(
+                "{} numbers where {needed} are needed",
+                line.split_ascii_whitespace().count()
+            ))
+        };
+        let mut word = || words.next().ok_or_else(miscounted);
+        if banner.coordinate {
+            let (i, j) = (index(word()?, 0, rows)?, index(word()?, 1, columns)?);
+            let x = if banner.pattern {
+                T::one()
+            } else {
+                value(word()?, accept.nan_sparse, accept.negative)?
+            };
+            c.indices.extend([i, j]);
             c.values.push(x);
+            if banner.symmetric && i != j {
+                c.indices.extend([j, i]);
+                c.values.push(x);
+            }
+        } else {
+            c.values
+                .push(value(word()?, accept.nan_dense, accept.negative)?);
+        }
+        if words.next().is_some() {
+            return Err(miscounted());
         }
         Ok(())
     })?;
@@ -279,29 +315,38 @@ pub(crate) fn read_matrix_market<T: Element>(
 }
 
 /// Comma-separated numbers; a first line of which no cell is a number is a header. Empty cells are NaN.
-pub(crate) fn read_csv<T: Element>(reader: &mut impl BufRead) -> Result<Array<T>, Fault> {
+pub(crate) fn read_csv<T: Element>(
+    reader: &mut impl BufRead,
+    accept: Accept,
+) -> Result<Array<T>, Fault> {
     let mut values: Vec<T> = Vec::new();
     let (mut rows, mut columns) = (0, 0);
     let mut header = None;
-    for_each_line(reader, |_, line| {
+    let mut gap = None;
+    for_each_line(reader, |number, line| {
         if line.is_empty() {
+            gap = Some(number);
             return Ok(());
+        }
+        // In one column an empty line may be a missing value; nobody can tell.
+        if let (Some(gap), true, 1) = (gap, rows > 0, columns) {
+            return Err(Fault::new(format!(
+                "follows the empty line {gap} in a single column, write nan for a missing value"
+            )));
         }
         let cells = || line.split(',').map(|c| c.trim().trim_matches('"'));
         if rows == 0
             && header.is_none()
-            && cells().all(|c| c.parse::<f64>().is_err() && !c.is_empty())
+            && cells().all(|c| c.parse::<f64>().is_err())
+            && cells().any(|c| !c.is_empty())
         {
             header = Some(cells().count());
             return Ok(());
         }
         for (at, cell) in cells().enumerate() {
-            let x = if cell.is_empty() {
-                T::lit(f64::NAN)
-            } else {
-                value(cell).map_err(|e| e.within(format!("column {}", at + 1)))?
-            };
-            values.push(x);
+            let word = if cell.is_empty() { "nan" } else { cell };
+            let x = value(word, accept.nan_dense, accept.negative);
+            values.push(x.map_err(|e| e.within(format!("column {}", at + 1)))?);
         }
         let count = cells().count();
         if rows == 0 {

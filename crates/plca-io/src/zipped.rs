@@ -1,40 +1,85 @@
 //! Arrays inside `.npz` archives, plain or from `scipy.sparse.save_npz`.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Read, Seek, SeekFrom};
 
 use plca_tensor::Coordinates;
-use zip::ZipArchive;
 use zip::read::ZipFile;
+use zip::{CompressionMethod, ZipArchive};
 
 use crate::data::{Array, DataFile, Element};
 use crate::error::Fault;
-use crate::npy;
+use crate::npy::{self, Supply};
 
-type Archive = ZipArchive<BufReader<File>>;
+/// Deflate never shrinks by more than this factor.
+const MAX_DEFLATE: u64 = 1040;
 
-pub(crate) fn open(file: File) -> Result<Archive, Fault> {
-    ZipArchive::new(BufReader::new(file))
-        .map_err(|e| Fault::new(format!("not a .npz archive: {e}")))
+/// An archive and the length of its file.
+pub(crate) struct Archive {
+    zip: ZipArchive<BufReader<File>>,
+    length: u64,
 }
 
-fn member<'a>(
-    archive: &'a mut Archive,
-    name: &str,
-) -> Result<BufReader<ZipFile<'a, BufReader<File>>>, Fault> {
-    let file = archive.by_name(name).map_err(|e| Fault::at(name, e))?;
-    Ok(BufReader::new(file))
+pub(crate) fn open(mut file: File) -> Result<Archive, Fault> {
+    let length = file.metadata()?.len();
+    // The directory's end, when no comment follows it, says how many members were written.
+    let mut end = [0; 22];
+    let mut announced = None;
+    if length >= 22 {
+        file.seek(SeekFrom::End(-22))?;
+        file.read_exact(&mut end)?;
+        file.rewind()?;
+        if end.starts_with(b"PK\x05\x06") {
+            announced = Some(usize::from(u16::from_le_bytes([end[10], end[11]])));
+        }
+    }
+    let zip = ZipArchive::new(BufReader::new(file))
+        .map_err(|e| Fault::new(format!("not a .npz archive: {e}")))?;
+    match announced {
+        Some(n) if n != zip.len() && n != usize::from(u16::MAX) => Err(Fault::new(format!(
+            "{n} members with {} names: some name occurs twice",
+            zip.len()
+        ))),
+        _ => Ok(Archive { zip, length }),
+    }
+}
+
+type Member<'a> = BufReader<ZipFile<'a, BufReader<File>>>;
+
+fn member<'a>(archive: &'a mut Archive, name: &str) -> Result<(Member<'a>, Supply), Fault> {
+    let length = archive.length;
+    let file = archive.zip.by_name(name).map_err(|e| Fault::at(name, e))?;
+    let stored = file.compression() == CompressionMethod::Stored;
+    let packed = file.compressed_size().min(length);
+    let bound = if stored {
+        packed
+    } else {
+        packed.saturating_mul(MAX_DEFLATE)
+    };
+    Ok((BufReader::new(file), Supply { bound, stored }))
 }
 
 /// One array of an archive by member name.
 pub(crate) fn array<T: Element>(archive: &mut Archive, name: &str) -> Result<Array<T>, Fault> {
-    npy::read_array(&mut member(archive, name)?).map_err(|e| e.within(name))
+    let (mut reader, supply) = member(archive, name)?;
+    npy::read_array(&mut reader, supply).map_err(|e| e.within(name))
+}
+
+/// Whole numbers of a one-dimensional array, each made by `make` from its place and value.
+fn whole<U>(
+    archive: &mut Archive,
+    name: &str,
+    make: impl Fn(usize, u64) -> Result<U, Fault>,
+) -> Result<Vec<U>, Fault> {
+    let (mut reader, supply) = member(archive, name)?;
+    npy::read_whole(&mut reader, supply, make).map_err(|e| e.within(name))
 }
 
 /// A text member, at most `limit` bytes.
 pub(crate) fn text(archive: &mut Archive, name: &str, limit: u64) -> Result<String, Fault> {
     let mut out = String::new();
     let read = member(archive, name)?
+        .0
         .take(limit + 1)
         .read_to_string(&mut out)
         .map_err(|e| Fault::at(name, e))?;
@@ -48,6 +93,7 @@ pub(crate) fn text(archive: &mut Archive, name: &str, limit: u64) -> Result<Stri
 /// Names of all members, sorted.
 pub(crate) fn names(archive: &Archive) -> Result<Vec<String>, Fault> {
     let names = archive
+        .zip
         .file_names()
         .map(|name| name.map(|n| n.into_owned()));
     let mut names = names
@@ -57,38 +103,15 @@ pub(crate) fn names(archive: &Archive) -> Result<Vec<String>, Fault> {
     Ok(names)
 }
 
-/// Whole numbers from an array that must be one-dimensional.
-fn whole(archive: &mut Archive, name: &str) -> Result<Vec<u64>, Fault> {
-    let array: Array<f64> = array(archive, name)?;
-    if array.shape.len() != 1 {
-        return Err(Fault::at(
-            name,
-            format!("has shape {:?}, one dimension is needed", array.shape),
-        ));
-    }
-    (array.values.iter().enumerate())
-        .map(|(i, &x)| {
-            if x >= 0.0 && x.fract() == 0.0 && x < 9e15 {
-                Ok(x as u64)
-            } else {
-                Err(Fault::at(
-                    format!("{name}: entry {i}"),
-                    format!("{x} is no index"),
-                ))
-            }
+/// A check for indices below `size`.
+fn below(size: u64) -> impl Fn(usize, u64) -> Result<u32, Fault> {
+    move |at, i| {
+        u32::try_from(i).ok().filter(|_| i < size).ok_or_else(|| {
+            Fault::at(
+                format!("entry {at}"),
+                format!("index {i} is outside 0..{size}"),
+            )
         })
-        .collect()
-}
-
-/// An index below `size`.
-fn bounded(i: u64, size: u64, name: &str, at: usize) -> Result<u32, Fault> {
-    if i < size && i <= u64::from(u32::MAX) {
-        Ok(i as u32)
-    } else {
-        Err(Fault::at(
-            format!("{name}: entry {at}"),
-            format!("index {i} is outside 0..{size}"),
-        ))
     }
 }
 
@@ -109,14 +132,32 @@ pub(crate) fn read_data<T: Element>(file: File) -> Result<DataFile<T>, Fault> {
 }
 
 fn read_scipy<T: Element>(archive: &mut Archive) -> Result<Coordinates<T>, Fault> {
-    let format =
-        npy::read_text(&mut member(archive, "format.npy")?).map_err(|e| e.within("format.npy"))?;
-    let shape = whole(archive, "shape.npy")?;
+    let format = npy::read_text(&mut member(archive, "format.npy")?.0)
+        .map_err(|e| e.within("format.npy"))?;
+    if !["coo", "csr", "csc"].contains(&format.as_str()) {
+        return Err(Fault::at(
+            "format.npy",
+            format!("`{format}` is none of coo, csr, csc"),
+        ));
+    }
+    let shape = whole(archive, "shape.npy", |_, n| Ok(n))?;
     let &[rows, columns] = &shape[..] else {
         return Err(Fault::at("shape.npy", format!("{shape:?} is no matrix")));
     };
-    let values: Vec<T> = array(archive, "data.npy")?.values;
-    let mut indices = Vec::with_capacity(2 * values.len());
+    if let Some(size) = shape.iter().find(|&&n| n > u64::from(u32::MAX)) {
+        return Err(Fault::at(
+            "shape.npy",
+            format!("size {size} is above {}", u32::MAX),
+        ));
+    }
+    let data: Array<T> = array(archive, "data.npy")?;
+    if data.shape.len() != 1 {
+        return Err(Fault::at(
+            "data.npy",
+            format!("shape {:?} where one dimension is needed", data.shape),
+        ));
+    }
+    let values = data.values;
     let same_length = |name: &str, n: usize| {
         if n == values.len() {
             Ok(())
@@ -127,76 +168,61 @@ fn read_scipy<T: Element>(archive: &mut Archive) -> Result<Coordinates<T>, Fault
             ))
         }
     };
-    match format.as_str() {
-        "coo" => {
-            let (row, column) = (whole(archive, "row.npy")?, whole(archive, "col.npy")?);
-            same_length("row.npy", row.len())?;
-            same_length("col.npy", column.len())?;
-            for (at, (&i, &j)) in row.iter().zip(&column).enumerate() {
-                indices.extend([
-                    bounded(i, rows, "row.npy", at)?,
-                    bounded(j, columns, "col.npy", at)?,
-                ]);
-            }
+    let mut indices = Vec::new();
+    if format == "coo" {
+        let row = whole(archive, "row.npy", below(rows))?;
+        same_length("row.npy", row.len())?;
+        let column = whole(archive, "col.npy", below(columns))?;
+        same_length("col.npy", column.len())?;
+        indices.reserve_exact(2 * values.len());
+        for (&i, &j) in row.iter().zip(&column) {
+            indices.extend([i, j]);
         }
-        "csr" | "csc" => {
-            let (pointers, minor) = (
-                whole(archive, "indptr.npy")?,
-                whole(archive, "indices.npy")?,
-            );
-            same_length("indices.npy", minor.len())?;
-            let (major_size, minor_size) = if format == "csr" {
-                (rows, columns)
-            } else {
-                (columns, rows)
-            };
-            if pointers.len() as u64 != major_size + 1
-                || pointers.first() != Some(&0)
-                || pointers.last() != Some(&(values.len() as u64))
-            {
-                return Err(Fault::at(
-                    "indptr.npy",
-                    format!(
-                        "does not describe {major_size} runs of {} entries",
-                        values.len()
-                    ),
-                ));
-            }
-            for (major, ends) in pointers.windows(2).enumerate() {
-                if ends[0] > ends[1] || ends[1] > values.len() as u64 {
-                    return Err(Fault::at(
-                        format!("indptr.npy: entry {}", major + 1),
-                        format!("{} after {}", ends[1], ends[0]),
-                    ));
-                }
-                let major = bounded(major as u64, major_size, "indptr.npy", major)?;
-                for (at, &i) in minor
-                    .iter()
-                    .enumerate()
-                    .take(ends[1] as usize)
-                    .skip(ends[0] as usize)
-                {
-                    let i = bounded(i, minor_size, "indices.npy", at)?;
-                    indices.extend(if format == "csr" {
-                        [major, i]
-                    } else {
-                        [i, major]
-                    });
-                }
-            }
-        }
-        other => {
+    } else {
+        let by_rows = format == "csr";
+        let (major_size, minor_size) = if by_rows {
+            (rows, columns)
+        } else {
+            (columns, rows)
+        };
+        let minor = whole(archive, "indices.npy", below(minor_size))?;
+        same_length("indices.npy", minor.len())?;
+        let stored = values.len();
+        let pointers = whole(archive, "indptr.npy", |at, p| {
+            usize::try_from(p)
+                .ok()
+                .filter(|&p| p <= stored)
+                .ok_or_else(|| {
+                    Fault::at(
+                        format!("entry {at}"),
+                        format!("{p} is above the {stored} stored entries"),
+                    )
+                })
+        })?;
+        if pointers.len() as u64 != major_size + 1
+            || pointers.first() != Some(&0)
+            || pointers.last() != Some(&stored)
+        {
             return Err(Fault::at(
-                "format.npy",
-                format!("`{other}` is none of coo, csr, csc"),
+                "indptr.npy",
+                format!("does not describe {major_size} runs of {stored} entries"),
             ));
         }
+        indices.reserve_exact(2 * stored);
+        for (major, ends) in (0..).zip(pointers.windows(2)) {
+            let Some(run) = minor.get(ends[0]..ends[1]) else {
+                return Err(Fault::at(
+                    format!("indptr.npy: entry {}", major + 1),
+                    format!("{} after {}", ends[1], ends[0]),
+                ));
+            };
+            for &i in run {
+                indices.extend(if by_rows { [major, i] } else { [i, major] });
+            }
+        }
     }
-    let shape = [rows, columns]
-        .map(|n| usize::try_from(n).unwrap_or(usize::MAX))
-        .to_vec();
     Ok(Coordinates {
-        shape,
+        shape: vec![rows as usize, columns as usize],
         indices,
         values,
     })

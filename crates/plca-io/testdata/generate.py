@@ -1,0 +1,37 @@
+"""Files written by numpy and scipy for tests/reference.rs. Run here: python generate.py
+
+Every dense file holds the same 2 x 3 matrix 0 1 2 / 3 4 5 (bool: 0 1 1 / 1 1 1), every sparse one
+the 3 x 4 matrix with 1.5 at (0, 1), 2 at (2, 0) and 3 at (2, 3).
+"""
+import numpy as np
+import scipy.sparse as sp
+
+a = np.arange(6).reshape(2, 3)
+for dtype in "f4 f8 i1 i2 i4 i8 u1 u2 u4 u8".split():
+    for order, name in (("<", "le"), (">", "be")):
+        np.save(f"dense_{dtype}_{name}.npy", a.astype(order + dtype))
+np.save("dense_bool.npy", a.astype(bool))
+np.save("dense_fortran.npy", np.asfortranarray(a.astype("f8")))
+for version in (2, 3):
+    with open(f"dense_version{version}.npy", "wb") as f:
+        np.lib.format.write_array(f, a.astype("f8"), version=(version, 0))
+np.savez("dense_stored.npz", a.astype("f8"))
+np.savez_compressed("dense_deflated.npz", v=a.astype("f8"))
+np.savez("two_arrays.npz", v=a, w=a)
+
+np.save("bad_order0.npy", np.float64(3))
+np.save("bad_complex.npy", a.astype("c16"))
+np.save("bad_half.npy", a.astype("f2"))
+np.save("bad_text.npy", a.astype("U3"))
+np.save("bad_object.npy", a.astype(object), allow_pickle=True)
+np.save("bad_structured.npy", np.zeros(2, dtype=[("x", "f8")]))
+
+s = sp.coo_array(([1.5, 2, 3], ([0, 2, 2], [1, 0, 3])), shape=(3, 4))
+for name in "coo csr csc".split():
+    m = s.asformat(name)
+    sp.save_npz(f"sparse_{name}.npz", m, compressed=True)
+    sp.save_npz(f"sparse_{name}_stored.npz", m, compressed=False)
+m = sp.csr_array(s)
+m.indices, m.indptr = m.indices.astype("i8"), m.indptr.astype("i8")
+sp.save_npz("sparse_csr_int64.npz", m)
+sp.save_npz("bad_dia.npz", s.asformat("dia"))

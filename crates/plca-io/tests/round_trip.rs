@@ -1,0 +1,260 @@
+//! What is written is read back, to the bit.
+
+use std::io::Write;
+use std::path::Path;
+
+use plca_io::{
+    Array, DataFile, Mask, ModelFile, ReadOptions, read_checkpoint, read_data, read_data_with,
+    read_mask, read_model, write_atomically, write_checkpoint, write_model, write_npy,
+};
+use proptest::prelude::*;
+use serde_json::json;
+
+/// Any bits that are not NaN, in an array of up to three modes, empty ones included.
+fn arrays() -> impl Strategy<Value = Array<f64>> {
+    prop::collection::vec(0..5usize, 1..4).prop_flat_map(|shape| {
+        let n = shape.iter().product::<usize>();
+        let number = any::<u64>().prop_map(f64::from_bits);
+        prop::collection::vec(number.prop_filter("a number", |x| !x.is_nan()), n)
+            .prop_map(move |values| Array::new(shape.clone(), values))
+    })
+}
+
+fn bits(array: &Array<f64>) -> Vec<u64> {
+    array.values.iter().map(|x| x.to_bits()).collect()
+}
+
+fn some_model() -> ModelFile {
+    let mut model = ModelFile {
+        metadata: json!({ "model": "plca", "objective": -0.1234567890123456789 }),
+        ..Default::default()
+    };
+    for (name, shape, values) in [
+        ("weights", vec![2], vec![0.25, 0.75]),
+        ("factor_0", vec![1, 2], vec![1.0, 1.0]),
+        ("empty", vec![0, 3], vec![]),
+    ] {
+        model
+            .arrays
+            .insert(name.to_string(), Array::new(shape, values));
+    }
+    model
+}
+
+proptest! {
+    #[test]
+    fn npy(mut array in arrays(), fortran: bool) {
+        array.fortran = fortran;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.npy");
+        write_npy(&path, &array).unwrap();
+        let Ok(DataFile::Dense(back)) = read_data::<f64>(&path, None) else { panic!() };
+        prop_assert_eq!(bits(&back), bits(&array));
+        prop_assert_eq!((back.shape, back.fortran), (array.shape, fortran));
+    }
+
+    #[test]
+    fn models_and_checkpoints(a in arrays(), b in arrays(), objective in -1e300..1e300f64) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut model = ModelFile { metadata: json!({ "objective": objective }), ..Default::default() };
+        model.arrays.insert("a".into(), a);
+        model.arrays.insert("b".into(), b);
+        let (npz, tensors, checkpoint) = (
+            folder.path().join("m.npz"),
+            folder.path().join("m.safetensors"),
+            folder.path().join("state"),
+        );
+        write_model(&npz, &model, false).unwrap();
+        write_model(&tensors, &model, false).unwrap();
+        write_checkpoint(&checkpoint, &model).unwrap();
+        for back in [read_model(&npz), read_model(&tensors), read_checkpoint(&checkpoint)] {
+            let back = back.unwrap();
+            prop_assert_eq!(&back, &model);
+            for name in ["a", "b"] {
+                prop_assert_eq!(bits(&back.arrays[name]), bits(&model.arrays[name]));
+            }
+        }
+    }
+}
+
+#[test]
+fn equal_models_are_equal_files() {
+    let folder = tempfile::tempdir().unwrap();
+    for extension in ["npz", "safetensors"] {
+        let [one, two] = ["one", "two"].map(|n| folder.path().join(n).with_extension(extension));
+        write_model(&one, &some_model(), false).unwrap();
+        write_model(&two, &some_model(), false).unwrap();
+        assert_eq!(std::fs::read(one).unwrap(), std::fs::read(two).unwrap());
+    }
+}
+
+#[test]
+fn single_precision_is_widened_exactly() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut model = ModelFile::default();
+    model
+        .arrays
+        .insert("w".into(), Array::new(vec![1], vec![0.1]));
+    for name in ["m.npz", "m.safetensors"] {
+        let path = folder.path().join(name);
+        write_model(&path, &model, true).unwrap();
+        assert_eq!(
+            read_model(&path).unwrap().arrays["w"].values,
+            [f64::from(0.1f32)]
+        );
+    }
+}
+
+#[test]
+fn a_changed_checkpoint_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state.npz");
+    write_checkpoint(&path, &some_model()).unwrap();
+    let mut sealed = read_model(&path).unwrap();
+    sealed.arrays.get_mut("weights").unwrap().values[0] = 0.25f64.next_up();
+    write_model(&path, &sealed, false).unwrap();
+    let error = read_checkpoint(&path).unwrap_err().to_string();
+    assert!(error.contains("checksum"), "{error}");
+
+    write_model(&path, &some_model(), false).unwrap();
+    let error = read_checkpoint(&path).unwrap_err().to_string();
+    assert!(error.ends_with("not a checkpoint"), "{error}");
+}
+
+#[test]
+fn a_failed_write_changes_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.txt");
+    std::fs::write(&path, "before").unwrap();
+    let result = write_atomically(&path, |w| {
+        w.write_all(&[0; 1 << 20])?;
+        Err(std::io::Error::other("no space"))
+    });
+    assert!(
+        result
+            .unwrap_err()
+            .to_string()
+            .ends_with("out.txt: no space")
+    );
+    assert_eq!(std::fs::read(&path).unwrap(), b"before");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    assert!(write_atomically(folder.path(), |_| Ok(())).is_err());
+    assert!(write_atomically(&path.join("deeper"), |_| Ok(())).is_err());
+}
+
+fn sparse(path: &Path) -> (Vec<usize>, Vec<u32>, Vec<f64>) {
+    match read_data::<f64>(path, None) {
+        Ok(DataFile::Sparse(c)) => (c.shape, c.indices, c.values),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn text_formats_plain_and_zipped() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        if name.ends_with(".gz") {
+            let file = std::fs::File::create(&path).unwrap();
+            let mut gz = flate2::write::GzEncoder::new(file, Default::default());
+            gz.write_all(text.as_bytes()).unwrap();
+            gz.finish().unwrap();
+        } else {
+            std::fs::write(&path, text).unwrap();
+        }
+        path
+    };
+    for gz in ["", ".gz"] {
+        let tns = write(
+            &format!("v.tns{gz}"),
+            "# order 3\n1 2 1 2.5\n\n3 1 1 1e-3\n1 2 1 1\n",
+        );
+        let want = (
+            vec![3, 2, 1],
+            vec![0, 1, 0, 2, 0, 0, 0, 1, 0],
+            vec![2.5, 1e-3, 1.0],
+        );
+        assert_eq!(sparse(&tns), want);
+
+        let banner = "%%MatrixMarket matrix coordinate";
+        let mtx = write(
+            &format!("v.mtx{gz}"),
+            &format!("{banner} real symmetric\n% c\n3 3 2\n2 1 4\n3 3 5\n"),
+        );
+        let want = (vec![3, 3], vec![1, 0, 0, 1, 2, 2], vec![4.0, 4.0, 5.0]);
+        assert_eq!(sparse(&mtx), want);
+        let mtx = write(
+            &format!("v.mtx{gz}"),
+            &format!("{banner} pattern general\r\n2 3 1\r\n2 3\r\n"),
+        );
+        assert_eq!(sparse(&mtx), (vec![2, 3], vec![1, 2], vec![1.0]));
+
+        let csv = write(&format!("v.csv{gz}"), "\u{feff}a,b\n1,\n 2 ,\"3\"\n");
+        let Ok(DataFile::Dense(v)) = read_data::<f64>(&csv, None) else {
+            panic!()
+        };
+        assert_eq!(v.shape, [2, 2]);
+        assert!(v.values[1].is_nan());
+        assert_eq!((v.values[0], v.values[2], v.values[3]), (1.0, 2.0, 3.0));
+    }
+    let symmetric = write(
+        "s.mtx",
+        "%%MatrixMarket matrix array real symmetric\n2 2\n1\n2\n3\n",
+    );
+    let Ok(DataFile::Dense(v)) = read_data::<f64>(&symmetric, None) else {
+        panic!()
+    };
+    assert_eq!(v.values, [1.0, 2.0, 2.0, 3.0]);
+    let array = write(
+        "a.mtx",
+        "%%MatrixMarket matrix array real general\n2 1\n1\n2\n",
+    );
+    let Ok(DataFile::Dense(v)) = read_data::<f64>(&array, Some(&[2, 1])) else {
+        panic!()
+    };
+    assert_eq!((v.values, v.fortran), (vec![1.0, 2.0], true));
+}
+
+#[test]
+fn masks() {
+    let folder = tempfile::tempdir().unwrap();
+    let npy = folder.path().join("m.npy");
+    write_npy(&npy, &Array::new(vec![1, 3], vec![0.0, 1.0, -2.0])).unwrap();
+    let Ok(Mask::Dense(mask)) = read_mask(&npy, &[1, 3]) else {
+        panic!()
+    };
+    assert_eq!(mask.values, [0.0, 1.0, -2.0]);
+    let error = read_mask(&npy, &[3, 1]).unwrap_err().to_string();
+    assert!(error.ends_with("m.npy: the mask has shape [1, 3], the data [3, 1]"));
+    for bad in [0.5, f64::NAN, f64::INFINITY] {
+        write_npy(&npy, &Array::new(vec![2], vec![0.0, bad])).unwrap();
+        let error = read_mask(&npy, &[2]).unwrap_err().to_string();
+        assert!(error.contains("m.npy: entry 1: "), "{error}");
+    }
+    let tns = folder.path().join("m.tns");
+    std::fs::write(&tns, "2 1 nan\n").unwrap();
+    let Ok(Mask::Hidden(cells)) = read_mask(&tns, &[2, 5]) else {
+        panic!()
+    };
+    assert_eq!((cells.shape, cells.indices), (vec![2, 5], vec![1, 0]));
+}
+
+#[test]
+fn options_refuse_by_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("v.csv");
+    std::fs::write(&path, "1,2\n3,nan\n-1,4\n").unwrap();
+    let read = |allow_nan, allow_negative| {
+        let options = ReadOptions {
+            shape: None,
+            allow_nan,
+            allow_negative,
+        };
+        read_data_with::<f64>(&path, &options).map_err(|e| (e.place().to_string(), e.to_string()))
+    };
+    assert!(read(true, true).is_ok());
+    assert_eq!(read(false, true).unwrap_err().0, "line 2: column 2");
+    let (place, error) = read(true, false).unwrap_err();
+    assert_eq!(place, "line 3: column 1");
+    assert!(error.ends_with("v.csv: line 3: column 1: value -1 is negative"));
+}
