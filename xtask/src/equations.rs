@@ -1,5 +1,264 @@
+//! `equations`: the index from equations to the lines that compute them and the tests that check them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use crate::{Result, files, root};
+
+/// Options of the command.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
-pub(crate) fn run(_: &Args) -> crate::Result<bool> {
+pub(crate) struct Args {
+    /// Only compare; fail if the file is stale.
+    #[arg(long)]
+    check: bool,
+}
+
+const REFERENCES: &str = "docs/REFERENCES.md";
+const INDEX: &str = "docs/EQUATIONS.md";
+
+/// Where a tag stands.
+#[derive(Clone, Debug, PartialEq)]
+struct Place {
+    file: String,
+    line: usize,
+    /// The test that names it; `None` in code.
+    test: Option<String>,
+}
+
+/// `(key, what)`, for instance `("SI", "eq. 14")`.
+type Tag = (String, String);
+
+/// Keys are the headings `## [KEY]`.
+fn keys(references: &str) -> Vec<String> {
+    references
+        .lines()
+        .filter_map(|l| l.strip_prefix("## [")?.strip_suffix(']'))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The tags of one line: `[KEY eq. N]` for any key in capitals, `[SPEC n.m]` for sections.
+fn tags(line: &str) -> Vec<Tag> {
+    let mut found = Vec::new();
+    for (at, _) in line.match_indices('[') {
+        let Some((inside, _)) = line[at + 1..].split_once(']') else {
+            continue;
+        };
+        let Some((key, what)) = inside.split_once(' ') else {
+            continue;
+        };
+        let is_key = key.len() > 1 && key.chars().all(|c| c.is_ascii_uppercase());
+        let number = what
+            .strip_prefix("eq. ")
+            .or((key == "SPEC").then_some(what));
+        let is_number = number.is_some_and(|n| n.starts_with(|c: char| c.is_ascii_alphanumeric()));
+        if is_key && is_number {
+            found.push((key.to_owned(), what.to_owned()));
+        }
+    }
+    found
+}
+
+fn function_name(line: &str) -> Option<String> {
+    let line = line.trim_start();
+    let rest = line
+        .strip_prefix("pub ")
+        .unwrap_or(line)
+        .strip_prefix("fn ")?;
+    let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_')?;
+    Some(rest[..end].to_owned())
+}
+
+/// The function that line `at` belongs to: the next one if only comments and attributes lie between, else the last one.
+fn owner(lines: &[&str], at: usize) -> String {
+    let mut below = at;
+    while lines.get(below).is_some_and(|l| {
+        let l = l.trim_start();
+        l.starts_with("//") || l.starts_with("#[")
+    }) {
+        below += 1;
+    }
+    let above = || lines[..at].iter().rev().find_map(|l| function_name(l));
+    let next = lines.get(below).and_then(|l| function_name(l));
+    next.or_else(above).unwrap_or_else(|| "(file)".into())
+}
+
+fn scan(file: &str, text: &str) -> Vec<(Tag, Place)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let tests_from = lines
+        .iter()
+        .position(|l| l.trim() == "#[cfg(test)]")
+        .unwrap_or(lines.len());
+    let test_file = file.contains("/tests/");
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let in_test = test_file || at > tests_from;
+        for tag in tags(line) {
+            let place = Place {
+                file: file.into(),
+                line: at + 1,
+                test: in_test.then(|| owner(&lines, at)),
+            };
+            found.push((tag, place));
+        }
+    }
+    found
+}
+
+/// Every `.rs` file below `folder`, sorted.
+pub(crate) fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        let entries = std::fs::read_dir(&folder)
+            .map_err(|e| format!("cannot list {}: {e}", folder.display()))?;
+        for entry in entries {
+            let path = entry?.path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// `eq. 9` before `eq. 10`, and section 1.4 before 10: runs of digits compare as numbers.
+fn natural(text: &str) -> Vec<(u64, String)> {
+    let mut parts = vec![(0, String::new())];
+    for c in text.chars() {
+        if let Some(digit) = c.to_digit(10) {
+            match parts.last_mut() {
+                Some((n, s)) if s.is_empty() => *n = *n * 10 + u64::from(digit),
+                _ => parts.push((u64::from(digit), String::new())),
+            }
+        } else if let Some((_, s)) = parts.last_mut() {
+            s.push(c);
+        }
+    }
+    parts
+}
+
+fn index(found: &[(Tag, Place)]) -> String {
+    type Key = (String, Vec<(u64, String)>, String);
+    let mut table: BTreeMap<Key, Vec<&Place>> = BTreeMap::new();
+    for ((key, what), place) in found {
+        let key = (key.clone(), natural(what), what.clone());
+        table.entry(key).or_default().push(place);
+    }
+    let mut out = String::from(
+        "# Equations\n\nWritten by `cargo xtask equations`; do not edit. Keys: [REFERENCES.md](REFERENCES.md).\n\n\
+         | key | equation or section | code | tests |\n|---|---|---|---|\n",
+    );
+    for ((key, _, what), places) in &table {
+        let link = |p: &Place| format!("[{0}:{1}](../{0}#L{1})", p.file, p.line);
+        let code: Vec<_> = places
+            .iter()
+            .filter(|p| p.test.is_none())
+            .map(|p| link(p))
+            .collect();
+        let mut tests: Vec<_> = (places.iter())
+            .filter_map(|p| {
+                Some(format!(
+                    "[`{}`](../{}#L{})",
+                    p.test.as_ref()?,
+                    p.file,
+                    p.line
+                ))
+            })
+            .collect();
+        tests.dedup();
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            out,
+            "| {key} | {what} | {} | {} |",
+            code.join("<br>"),
+            tests.join("<br>")
+        );
+    }
+    out
+}
+
+/// Runs the command; `false` if `--check` finds the index stale.
+pub(crate) fn run(args: &Args) -> Result<bool> {
+    let root = root();
+    let read = |path: &Path| {
+        std::fs::read_to_string(path).map_err(|e| format!("cannot read {}: {e}", path.display()))
+    };
+    let keys = keys(&read(&root.join(REFERENCES))?);
+    let mut found = Vec::new();
+    for path in sources(&root.join("crates"))? {
+        let file = path
+            .strip_prefix(&root)
+            .unwrap_or(&path)
+            .to_string_lossy()
+            .replace('\\', "/");
+        found.extend(scan(&file, &read(&path)?));
+    }
+    if let Some(((key, what), place)) = found.iter().find(|((key, _), _)| !keys.contains(key)) {
+        let (file, line) = (&place.file, place.line);
+        return Err(
+            format!("{file}:{line}: [{key} {what}]: no key `{key}` in {REFERENCES}").into(),
+        );
+    }
+    let new = index(&found);
+    let path = root.join(INDEX);
+    if args.check {
+        let fresh = path.exists() && read(&path)? == new;
+        if !fresh {
+            eprintln!("{INDEX} is stale: run `cargo xtask equations`");
+        }
+        return Ok(fresh);
+    }
+    files::write_atomic(&path, new.as_bytes())?;
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_found_and_other_brackets_are_not() {
+        assert_eq!(tags("x; // [SI eq. 14] and [SPEC 1.4]").len(), 2);
+        for line in [
+            "a[W H]",
+            "[SI]",
+            "[Plca eq. 3]",
+            "[SI figure 1]",
+            "#[test]",
+            "[SPEC",
+        ] {
+            let found = tags(line);
+            assert!(found.is_empty(), "{line}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_tag_leads_to_its_code_and_to_its_test() {
+        let text = "fn step() {\n    // [SI eq. 2]\n}\n#[cfg(test)]\nmod tests {\n    /// [SI eq. 2]\n    #[test]\n    \
+                    fn holds() {\n        // [SI eq. 3]\n        let x = 1;\n    }\n}\n";
+        let found = scan("crates/a/src/lib.rs", text);
+        let tests: Vec<_> = found.iter().map(|(_, p)| p.test.as_deref()).collect();
+        assert_eq!(tests, [None, Some("holds"), Some("holds")]);
+        let page = index(&found);
+        assert!(page.contains(
+            "| SI | eq. 2 | [crates/a/src/lib.rs:2](../crates/a/src/lib.rs#L2) | [`holds`]"
+        ));
+    }
+
+    #[test]
+    fn numbers_sort_as_numbers() {
+        let mut all = ["eq. 10", "eq. 9", "eq. 9b"];
+        all.sort_by_key(|t| natural(t));
+        assert_eq!(all, ["eq. 9", "eq. 9b", "eq. 10"]);
+    }
+
+    #[test]
+    fn keys_are_the_headings() {
+        assert_eq!(keys("# R\n## [SI]\ntext [LV]\n## [LV]\n"), ["SI", "LV"]);
+    }
 }

@@ -37,6 +37,7 @@ pub(crate) fn text(measured: &Measured) -> String {
         Measured::Number(x) if *x != 0.0 && (x.abs() < 1e-3 || x.abs() >= 1e5) => {
             format!("{x:.2e}")
         }
+        Measured::Number(0.0) => "0".into(),
         Measured::Number(x) => format!("{x:.4}"),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kuva::backend::raster::RasterBackend;
 use kuva::backend::svg::SvgBackend;
-use kuva::plot::legend::LegendPosition;
+pub(crate) use kuva::plot::legend::LegendPosition;
 use kuva::plot::{BarPlot, ColorMap, Heatmap, LinePlot, ScatterPlot};
 use kuva::render::figure::Figure;
 use kuva::render::layout::{Layout, TickFormat};
@@ -35,15 +35,24 @@ impl Axis {
         }
     }
 
-    /// A logarithmic axis over whole decades that contain `min..max`.
+    /// A logarithmic axis over whole decades that contain `min..max`, both positive. The range is kept, and drawn, in
+    /// decades: the plotter's own logarithmic axis ends at 1e-10.
     pub(crate) fn log(label: &str, min: f64, max: f64) -> Self {
-        let low = 10f64.powf(min.log10().floor());
-        let high = 10f64.powf(max.log10().ceil());
+        let (low, high) = (min.log10().floor(), max.log10().ceil());
         Self {
             label: label.into(),
-            range: (low, if high > low { high } else { low * 10.0 }),
+            range: (low, high.max(low + 1.0)),
             log: true,
         }
+    }
+
+    /// An axis without numbers.
+    pub(crate) fn bare(label: &str, length: usize) -> Self {
+        Self::linear(label, 0.0, length as f64)
+    }
+
+    fn place(&self, value: f64) -> f64 {
+        if self.log { value.log10() } else { value }
     }
 
     /// A linear axis from 0 to a little above the largest value.
@@ -106,13 +115,17 @@ fn layout(plots: &[Plot], title: &str, x: &Axis, y: &Axis) -> Layout {
         .with_x_axis_max(x.range.1)
         .with_y_axis_min(y.range.0)
         .with_y_axis_max(y.range.1);
-    // One notation along a logarithmic axis, instead of a mixture.
-    let decades = || TickFormat::Custom(Arc::new(|v: f64| format!("1e{}", v.log10().round())));
+    let decades = || TickFormat::Custom(Arc::new(|v: f64| format!("1e{}", v.round())));
+    let step = |a: &Axis| ((a.range.1 - a.range.0) / 6.0).ceil();
     if x.log {
-        layout = layout.with_log_x().with_x_tick_format(decades());
+        layout = layout
+            .with_x_tick_step(step(x))
+            .with_x_tick_format(decades());
     }
     if y.log {
-        layout = layout.with_log_y().with_y_tick_format(decades());
+        layout = layout
+            .with_y_tick_step(step(y))
+            .with_y_tick_format(decades());
     }
     layout
 }
@@ -171,8 +184,13 @@ impl Panel {
         let plots: Vec<Plot> = series
             .iter()
             .map(|s| {
+                let points: Vec<_> = s
+                    .points
+                    .iter()
+                    .map(|p| (x.place(p.0), y.place(p.1)))
+                    .collect();
                 let mut line = LinePlot::new()
-                    .with_data(s.points.clone())
+                    .with_data(points)
                     .with_color(COLOURS[s.colour % COLOURS.len()])
                     .with_stroke_width(2.0);
                 if s.dashed {
@@ -184,7 +202,9 @@ impl Panel {
                 Plot::Line(line)
             })
             .collect();
-        let layout = layout(&plots, title, x, y).with_show_grid(true);
+        let layout = layout(&plots, title, x, y)
+            .with_show_grid(true)
+            .with_legend_width(legend_width(series));
         Self {
             plots,
             layout,
@@ -214,7 +234,7 @@ impl Panel {
             };
             plots.push(plot);
         }
-        let layout = layout(&plots, title, x, y);
+        let layout = layout(&plots, title, x, y).with_legend_width(legend_width(series));
         Self {
             plots,
             layout,
@@ -236,7 +256,8 @@ impl Panel {
             .with_title_size(18)
             .with_label_size(16)
             .with_tick_size(14)
-            .with_ticks(5)
+            .with_ticks(4)
+            .with_y_tick_format(TickFormat::Fixed(2))
             .with_show_grid(false)
             .with_y_axis_min(0.0)
             .with_y_axis_max(if high > 0.0 { 1.1 * high } else { 1.0 });
@@ -261,9 +282,32 @@ impl Panel {
         }
     }
 
+    /// The same panel with its legend elsewhere than at the top right.
+    pub(crate) fn legend(mut self, position: LegendPosition) -> Self {
+        self.layout = self.layout.with_legend_position(position);
+        self
+    }
+
+    /// The same panel without numbers along its axes: matrices, whose rows are counted from the top.
+    pub(crate) fn without_numbers(mut self) -> Self {
+        let nothing = || TickFormat::Custom(Arc::new(|_: f64| String::new()));
+        self.layout = self
+            .layout
+            .with_x_tick_format(nothing())
+            .with_y_tick_format(nothing())
+            .with_tick_length(0.0);
+        self
+    }
+
     fn title(&self) -> &str {
         self.layout.title.as_deref().unwrap_or_default()
     }
+}
+
+/// Room for the longest name; the plotter's own estimate is too small for this font.
+fn legend_width(series: &[Series]) -> f64 {
+    let longest = series.iter().map(|s| s.name.chars().count()).max();
+    48.0 + 8.6 * longest.unwrap_or(0) as f64
 }
 
 fn points(series: &[Series]) -> Vec<[String; 4]> {
@@ -319,7 +363,8 @@ mod tests {
     #[test]
     fn a_log_axis_covers_whole_decades() {
         let axis = Axis::log("D", 3e-5, 0.2);
-        assert!((axis.range.0 / 1e-5 - 1.0).abs() < 1e-12 && (axis.range.1 - 1.0).abs() < 1e-12);
+        assert_eq!(axis.range, (-5.0, 0.0));
+        assert!((axis.place(1e-3) + 3.0).abs() < 1e-12);
     }
 
     #[test]

@@ -1,3 +1,311 @@
-pub(crate) fn run() -> crate::Result<bool> {
-    Ok(true)
+//! `tidy`: the rules that the compiler does not know.
+//!
+//! Layers (internal normal and build dependencies), packages that the core must not use, the one file that may hold
+//! code the compiler cannot check, manifests, and paths of somebody's machine in tracked text.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::{Result, root};
+
+/// Internal dependencies that a crate of the core may have.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("plca-tensor", &[]),
+    ("plca-dist", &[]),
+    ("plca-fit", &[]),
+    ("plca-priors", &["plca-tensor", "plca-dist"]),
+    (
+        "plca-em",
+        &["plca-tensor", "plca-dist", "plca-fit", "plca-priors"],
+    ),
+    (
+        "skellam-snmf",
+        &["plca-tensor", "plca-dist", "plca-fit", "plca-priors"],
+    ),
+    ("pntf-l2", &["plca-tensor", "plca-fit"]),
+];
+
+/// Crates at the rim may use every crate of the core; no crate of the core knows them.
+const RIM: &[&str] = &["plca-io", "plca-cli", "plca-benches", "xtask"];
+
+/// The only rim crate that others of the rim may use.
+const RIM_LIBRARY: &str = "plca-io";
+
+/// Files, clocks, pictures, sound, terminals, networks: never in the core.
+const FORBIDDEN: &[&str] = &[
+    "chrono",
+    "clap",
+    "console",
+    "crossterm",
+    "csv",
+    "env_logger",
+    "flate2",
+    "hound",
+    "image",
+    "indicatif",
+    "kuva",
+    "memmap2",
+    "npyz",
+    "plotters",
+    "png",
+    "reqwest",
+    "rodio",
+    "safetensors",
+    "serde_json",
+    "symphonia",
+    "tempfile",
+    "time",
+    "tokio",
+    "toml",
+    "ureq",
+    "walkdir",
+    "zip",
+];
+
+/// The module of hand-written tiles.
+const UNCHECKED_ALLOWED: &str = "crates/plca-tensor/src/kernel/tiles.rs";
+
+// In two parts, so that this file passes its own checks.
+const UNCHECKED: &str = concat!("un", "safe");
+const MACHINE_PATHS: [&str; 2] = [concat!("/wo", "rk/"), concat!("/t", "mp/")];
+
+fn field<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap_or_default()
+}
+
+/// Everything wrong with the packages of `cargo metadata --no-deps`.
+fn packages(metadata: &Value) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let all: Vec<&Value> = metadata["packages"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .collect();
+    let internal: Vec<&str> = all.iter().map(|p| field(p, "name")).collect();
+    for package in &all {
+        let name = field(package, "name");
+        let allowed = LAYERS.iter().find(|l| l.0 == name).map(|l| l.1);
+        if allowed.is_none() && !RIM.contains(&name) {
+            wrong.push(format!(
+                "{name}: not in the table of layers in xtask/src/tidy.rs"
+            ));
+        }
+        if field(package, "license").is_empty() && field(package, "license_file").is_empty() {
+            wrong.push(format!("{name}: no licence"));
+        }
+        let description = field(package, "description").trim();
+        if description.is_empty() || description == "TBD" {
+            wrong.push(format!("{name}: no description"));
+        }
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            // Tests may reach across the layers.
+            if field(dependency, "kind") == "dev" {
+                continue;
+            }
+            let to = field(dependency, "name");
+            let refused = match allowed {
+                Some(edges) if internal.contains(&to) => !edges.contains(&to),
+                Some(_) => FORBIDDEN.contains(&to),
+                None => RIM.contains(&to) && to != RIM_LIBRARY,
+            };
+            if refused {
+                wrong.push(format!("{name}: must not depend on {to}"));
+            }
+        }
+    }
+    wrong
+}
+
+/// Whether a manifest takes the workspace's lints.
+fn inherits_lints(manifest: &str) -> bool {
+    let mut section = "";
+    manifest.lines().map(str::trim).any(|line| {
+        if line.starts_with('[') {
+            section = line;
+        }
+        let spaceless: String = line.split_whitespace().collect();
+        (section == "[lints]" && spaceless == "workspace=true")
+            || spaceless == "lints.workspace=true"
+    })
+}
+
+/// Lines of a source whose code, comments aside, has the keyword.
+fn unchecked_lines(source: &str) -> Vec<usize> {
+    let part_of_name = |c: char| c.is_alphanumeric() || c == '_';
+    let has = |line: &str| {
+        let code = line.split("//").next().unwrap_or_default();
+        code.match_indices(UNCHECKED).any(|(at, word)| {
+            !code[..at].ends_with(part_of_name)
+                && !code[at + word.len()..].starts_with(part_of_name)
+        })
+    };
+    (1..)
+        .zip(source.lines())
+        .filter(|(_, l)| has(l))
+        .map(|(n, _)| n)
+        .collect()
+}
+
+/// Everything wrong with one tracked text file.
+fn text(path: &str, content: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (n, line) in (1..).zip(content.lines()) {
+        for word in MACHINE_PATHS.iter().filter(|w| line.contains(*w)) {
+            wrong.push(format!("{path}:{n}: the machine path {word}"));
+        }
+    }
+    if path.ends_with(".rs") && path != UNCHECKED_ALLOWED {
+        for n in unchecked_lines(content) {
+            wrong.push(format!(
+                "{path}:{n}: {UNCHECKED} code, allowed in {UNCHECKED_ALLOWED} alone"
+            ));
+        }
+    }
+    wrong
+}
+
+fn output(root: &Path, program: &str, arguments: &[&str]) -> Result<Vec<u8>> {
+    let line = format!("{program} {}", arguments.join(" "));
+    let done = Command::new(program)
+        .args(arguments)
+        .current_dir(root)
+        .output()
+        .map_err(|e| format!("cannot run `{line}`: {e}"))?;
+    if !done.status.success() {
+        let message = String::from_utf8_lossy(&done.stderr);
+        return Err(format!("`{line}` failed: {}", message.trim()).into());
+    }
+    Ok(done.stdout)
+}
+
+/// Runs the command; `false` if a rule is broken.
+pub(crate) fn run() -> Result<bool> {
+    let root = root();
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let metadata = output(
+        &root,
+        &cargo,
+        &["metadata", "--no-deps", "--format-version", "1"],
+    )?;
+    let metadata: Value = serde_json::from_slice(&metadata)?;
+    let mut wrong = packages(&metadata);
+    for package in metadata["packages"].as_array().into_iter().flatten() {
+        let path = field(package, "manifest_path");
+        let manifest =
+            std::fs::read_to_string(path).map_err(|e| format!("cannot read {path}: {e}"))?;
+        if !inherits_lints(&manifest) {
+            wrong.push(format!(
+                "{}: no `[lints] workspace = true`",
+                field(package, "name")
+            ));
+        }
+    }
+    let tracked = String::from_utf8(output(&root, "git", &["ls-files", "-z"])?)?;
+    for path in tracked.split('\0').filter(|p| !p.is_empty()) {
+        // Pictures and archives are not text; a tracked file may be deleted in the work tree.
+        if let Ok(content) = std::fs::read_to_string(root.join(path)) {
+            wrong.extend(text(path, &content));
+        }
+    }
+    for line in &wrong {
+        eprintln!("{line}");
+    }
+    Ok(wrong.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn one(name: &str, dependencies: &[(&str, Option<&str>)]) -> Vec<String> {
+        let dependencies: Vec<_> = dependencies
+            .iter()
+            .map(|(name, kind)| json!({"name": name, "kind": kind}))
+            .collect();
+        let mut all: Vec<_> = ["plca-tensor", "plca-em", "pntf-l2", "plca-io", "plca-cli"]
+            .iter()
+            .filter(|other| **other != name)
+            .map(|n| json!({"name": n, "license": "MIT", "description": "d", "dependencies": []}))
+            .collect();
+        all.push(json!({"name": name, "license": "MIT", "description": "d", "dependencies": dependencies}));
+        packages(&json!({ "packages": all }))
+    }
+
+    #[test]
+    fn edges_of_the_table_pass() {
+        assert!(one("plca-em", &[("plca-tensor", None), ("nalgebra", None)]).is_empty());
+        assert!(
+            one(
+                "plca-cli",
+                &[("plca-io", None), ("plca-em", None), ("clap", None)]
+            )
+            .is_empty()
+        );
+    }
+
+    #[test]
+    fn other_edges_are_refused() {
+        assert_eq!(
+            one("plca-em", &[("pntf-l2", None)]),
+            ["plca-em: must not depend on pntf-l2"]
+        );
+        assert_eq!(one("plca-tensor", &[("plca-em", None)]).len(), 1);
+        assert_eq!(one("plca-em", &[("plca-io", None)]).len(), 1);
+        assert_eq!(one("plca-io", &[("plca-cli", None)]).len(), 1);
+        assert_eq!(one("plca-em", &[("csv", None)]).len(), 1);
+        assert_eq!(one("plca-em", &[("csv", Some("build"))]).len(), 1);
+        assert_eq!(one("stranger", &[]).len(), 1);
+    }
+
+    #[test]
+    fn tests_may_reach_across() {
+        assert!(
+            one(
+                "plca-em",
+                &[("pntf-l2", Some("dev")), ("serde_json", Some("dev"))]
+            )
+            .is_empty()
+        );
+    }
+
+    #[test]
+    fn licence_and_description_are_required() {
+        let package =
+            json!({"name": "xtask", "license": null, "description": "TBD", "dependencies": []});
+        assert_eq!(packages(&json!({ "packages": [package] })).len(), 2);
+    }
+
+    #[test]
+    fn lints_are_inherited_only_by_their_section() {
+        assert!(inherits_lints("[lints]\nworkspace = true\n"));
+        assert!(!inherits_lints(
+            "[lints]\n[dependencies]\nworkspace = true\n"
+        ));
+    }
+
+    #[test]
+    fn unchecked_code_is_found_outside_its_module() {
+        let code = format!("fn f() {{\n    {UNCHECKED} {{ g() }}\n}}\n");
+        assert_eq!(text("crates/a/src/lib.rs", &code).len(), 1);
+        assert!(text(UNCHECKED_ALLOWED, &code).is_empty());
+        let harmless = format!("// {UNCHECKED} in words\n#![forbid({UNCHECKED}_code)]\n");
+        assert!(text("crates/a/src/lib.rs", &harmless).is_empty());
+    }
+
+    #[test]
+    fn machine_paths_are_found() {
+        let line = format!("see {}notes", MACHINE_PATHS[0]);
+        assert_eq!(
+            text("README.md", &line),
+            [format!(
+                "README.md:1: the machine path {}",
+                MACHINE_PATHS[0]
+            )]
+        );
+        assert!(text("README.md", "see docs/NOTES.md").is_empty());
+    }
 }

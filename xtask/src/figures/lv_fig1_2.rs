@@ -76,19 +76,20 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
         Panel::density(
             title,
             &matrix_rows(m),
-            &Axis::linear(x, 0.0, m.ncols() as f64),
-            &Axis::linear(y, 0.0, m.nrows() as f64),
+            &Axis::bare(x, m.ncols()),
+            &Axis::bare(y, m.nrows()),
         )
+        .without_numbers()
     };
     let panels = vec![
-        panel("P =", &p, "x2", "x1"),
-        panel("W", w, "z", "x1"),
-        panel("S", &s, "z", "z"),
+        panel("P  =", &p, "x2", "x1"),
+        panel("W  ·", w, "z", "x1"),
+        panel("S  ·", &s, "z", "z"),
         panel("G", &g, "x2", "z"),
-        panel("V ~", &v, "x2", "x1"),
-        panel("W", basis, "z", "x1"),
-        panel("G", mixture, "x2", "z"),
-        panel("S", &scale, "x2", "x2"),
+        panel("V  ≈", &v, "x2", "x1"),
+        panel("W  ·", basis, "z", "x1"),
+        panel("G  ·", mixture, "x2", "z"),
+        panel("S  ·", &scale, "x2", "x2"),
     ];
     let files = context.picture(FIGURE.name, 4, (300.0, 290.0), panels)?;
     let data = Data::generated("24 x 30 product of smooth spectra and activities, rank 3");

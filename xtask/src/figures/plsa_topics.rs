@@ -32,6 +32,8 @@ const FILE: &str = "20news_w100/20news_w100.txt.gz";
 const HELD_OUT: u64 = 5;
 /// Tempering power from stage to stage.
 const COOLING: f64 = 0.9;
+/// Iterations without a gain that end a stage.
+const PATIENCE: usize = 10;
 
 /// Events `(word, document)`.
 struct Words {
@@ -182,9 +184,10 @@ fn follow(
         test: Vec::new(),
         chosen: f64::INFINITY,
     };
-    let (mut best, mut last) = (f64::INFINITY, f64::INFINITY);
-    // A stage may fall back a little after the power drops: it gets some iterations to show a gain.
-    let (mut best_of_stage, mut waited) = (f64::INFINITY, 0);
+    let mut best = f64::INFINITY;
+    // Tempered EM returns to the best state of a stage before it lowers the power; a stage may take some iterations
+    // to show a gain.
+    let (mut best_state, mut gained, mut idle) = (state.clone(), false, 0);
     for i in 1..=iterations {
         em.step(&mut state, false)?;
         let now = perplexity(&state, &parts.validation);
@@ -193,22 +196,20 @@ fn follow(
             .fitted
             .push((i as f64, perplexity(&state, &parts.train)));
         curve.test.push((i as f64, test));
-        if now < best {
+        if now < best * (1.0 - 1e-5) {
             (best, curve.chosen) = (now, test);
+            (best_state, gained, idle) = (state.clone(), true, 0);
+            continue;
         }
-        waited = if now < best_of_stage * (1.0 - 1e-5) {
-            0
-        } else {
-            waited + 1
-        };
-        best_of_stage = best_of_stage.min(now);
-        if tempered && waited >= 10 {
-            if best_of_stage >= last * (1.0 - 1e-5) {
+        idle += 1;
+        if tempered && idle >= PATIENCE {
+            if !gained {
                 break;
             }
             // [SPEC 1.4]
-            state.power *= COOLING;
-            (last, best_of_stage, waited) = (best_of_stage, f64::INFINITY, 0);
+            let power = state.power * COOLING;
+            state = best_state.clone();
+            (state.power, gained, idle) = (power, false, 0);
         }
     }
     Ok(curve)

@@ -7,8 +7,8 @@ use plca_tensor::{DenseTensor, Observed as _, Order};
 
 use super::support::rng;
 use crate::Result;
-use crate::plot::{Axis, Panel, Series};
-use crate::reproduce::{Context, Data, Entry, Figure};
+use crate::plot::{Axis, LegendPosition, Panel, Series};
+use crate::reproduce::{Context, Data, Entry, Figure, Measured};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "si_appendix_d",
@@ -50,7 +50,6 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     let mut curves = vec![Vec::new(), Vec::new()];
     for step in 1..=iterations {
         plca.step(&mut plca_state, false)?;
-        // [SI eq. 79]: v P, the matrix that W H is compared with
         let product = &plca_state.factors[0]
             * DMatrix::from_diagonal(&plca_state.weights)
             * plca_state.factors[1].transpose()
@@ -72,7 +71,8 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
         &series,
         &Axis::linear("iteration", 0.0, iterations as f64),
         &Axis::log("relative difference", 1e-17, 5.0),
-    );
+    )
+    .legend(LegendPosition::OutsideBottomCenter);
     let files = context.picture(FIGURE.name, 1, (820.0, 440.0), vec![panel])?;
     let data = Data::generated("30 x 40 matrix of exponential draws");
     Ok(vec![
@@ -85,7 +85,7 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
         ),
         context.entry(
             "sequential NMF (control): largest relative difference > 1e-3",
-            crate::reproduce::Measured::Number(other),
+            Measured::Number(other),
             other > 1e-3,
             &data,
             &files,

@@ -6,7 +6,7 @@ use plca_tensor::{DenseTensor, Order};
 
 use super::support::{best_matching, divergence, divergence_trace, gaussian, moments, rng, rows};
 use crate::Result;
-use crate::plot::{Axis, Panel, Series};
+use crate::plot::{Axis, LegendPosition, Panel, Series};
 use crate::reproduce::{Context, Data, Entry, Figure};
 
 pub(crate) const FIGURE: Figure = Figure {
@@ -125,7 +125,7 @@ fn draw(
     let picture = |f: &dyn Fn(usize, usize) -> f64| rows(SIDE, SIDE, |i, j| f(j, i));
     let total = density.sum();
     let model = picture(&|i, j| best.with_model(|m| m.cell(&[i, j])));
-    let marginals = |mode: usize, label: &str| {
+    let marginals = |mode: usize, label: &str, corner| {
         let series: Vec<_> = order
             .iter()
             .enumerate()
@@ -142,6 +142,7 @@ fn draw(
             &Axis::linear(label, -4.0, 4.0),
             &heights,
         )
+        .legend(corner)
     };
     let priors: Vec<_> = order
         .iter()
@@ -162,10 +163,10 @@ fn draw(
             &axis("x"),
             &axis("y"),
         ),
-        marginals(0, "x"),
+        marginals(0, "x", LegendPosition::InsideTopRight),
         Panel::bars("priors P(z)", &priors, "probability", 0),
         Panel::density("reconstruction", &model, &axis("x"), &axis("y")),
-        marginals(1, "y"),
+        marginals(1, "y", LegendPosition::InsideTopLeft),
         Panel::lines(
             "divergence, ten starts",
             &traces,
