@@ -467,3 +467,22 @@ fn every_truncation_of_a_binary_file_is_refused() {
         }
     }
 }
+
+/// One flipped bit anywhere: the same state or an error, never another state.
+#[test]
+fn a_flipped_checkpoint_is_the_same_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
+    let model = read_model(&testdata.join("two_arrays.npz")).unwrap();
+    write_checkpoint(&path, &model).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    for at in 0..bytes.len() {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 1 << (at % 8);
+        std::fs::write(&path, flipped).unwrap();
+        if let Ok(state) = read_checkpoint(&path) {
+            assert_eq!(state, model, "byte {at}");
+        }
+    }
+}

@@ -26,7 +26,7 @@ fn bits(array: &Array<f64>) -> Vec<u64> {
 
 fn some_model() -> ModelFile {
     let mut model = ModelFile {
-        metadata: json!({ "model": "plca", "objective": -0.1234567890123456789 }),
+        metadata: json!({ "model": "plca", "objective": -0.123_456_789_012_345_68 }),
         ..Default::default()
     };
     for (name, shape, values) in [
