@@ -152,6 +152,24 @@ impl<T: Real> Rows<T> {
     }
 }
 
+impl<T: Real> Rows<T> {
+    /// From the layout of `by_component` back to rows of `stride` values.
+    fn transpose(&self, sums: &[T], rows: usize, k: usize, stride: usize) -> Aligned<T> {
+        let mut out = Aligned::zeros(rows * stride);
+        for first in (0..self.padded).step_by(PANEL) {
+            let height = PANEL.min(self.padded - first);
+            let part = &sums[first * k..][..height * k];
+            let target = &mut out[first * stride..(first + height).min(rows) * stride];
+            for (z, column) in part.chunks_exact(height).enumerate() {
+                for (row, &x) in target.chunks_exact_mut(stride).zip(column) {
+                    row[z] = x;
+                }
+            }
+        }
+        out
+    }
+}
+
 /// What one group of columns adds up.
 struct Partial<T> {
     /// In the layout of [`Rows::by_component`]; empty if no fast mode is wanted.
@@ -475,9 +493,12 @@ fn add_columns<S: Simd, T: Real, const WIDE: bool>(
     }
 }
 
+/// Fewer columns than this are not worth a group's own accumulators.
+const NARROW: usize = 96;
+
 /// Bounds of the column groups: multiples of eight columns, so that tiles are full.
 fn groups(columns: usize) -> Vec<std::ops::Range<usize>> {
-    let width = columns.div_ceil(GROUPS).next_multiple_of(8);
+    let width = columns.div_ceil(GROUPS).max(NARROW).next_multiple_of(8);
     (0..columns)
         .step_by(width)
         .map(|c| c..(c + width).min(columns))
@@ -497,6 +518,7 @@ impl<T: Real> Accumulate<T> for Grid<T> {
             stride,
             super::lanes::lane_count::<T>(),
         );
+        let fast_wanted = layout.fast.iter().any(|&m| wanted[m]);
         let run = |columns| {
             Arch::new().dispatch(GroupPass {
                 grid: self,
@@ -515,25 +537,32 @@ impl<T: Real> Accumulate<T> for Grid<T> {
             .map(|m| Aligned::zeros(if wanted[m] { panels[m].values.len() } else { 0 }))
             .collect();
         let mut ln_lik = CompensatedSum::default();
-        let mut row_sums = vec![T::zero(); layout.rows * stride];
+        let mut by_component = vec![
+            T::zero();
+            if fast_wanted {
+                rows.by_component.len()
+            } else {
+                0
+            }
+        ];
         for partial in &partials {
             ln_lik += partial.ln_lik.value();
             for (sum, part) in modes.iter_mut().zip(&partial.slow) {
                 sum.iter_mut().zip(part.iter()).for_each(|(s, &p)| *s += p);
             }
-            if !partial.rows.is_empty() {
-                for first in (0..rows.padded).step_by(PANEL) {
-                    let height = PANEL.min(rows.padded - first);
-                    let part = &partial.rows[first * k..][..height * k];
-                    for i in 0..height.min(layout.rows - first) {
-                        for (z, s) in row_sums[(first + i) * stride..][..k].iter_mut().enumerate() {
-                            *s += part[z * height + i];
-                        }
-                    }
-                }
+            by_component
+                .iter_mut()
+                .zip(&partial.rows)
+                .for_each(|(s, &p)| *s += p);
+        }
+        if fast_wanted {
+            let row_sums = rows.transpose(&by_component, layout.rows, k, stride);
+            if let [mode] = layout.fast[..] {
+                modes[mode] = row_sums;
+            } else {
+                spread(panels, &layout.fast, 0, &row_sums, wanted, &mut modes);
             }
         }
-        spread(panels, &layout.fast, 0, &row_sums, wanted, &mut modes);
         Sums {
             modes,
             ln_lik: ln_lik.value(),
