@@ -89,7 +89,7 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
         panel("V  ≈", &v, "x2", "x1"),
         panel("W  ·", basis, "z", "x1"),
         panel("G  ·", mixture, "x2", "z"),
-        panel("S  ·", &scale, "x2", "x2"),
+        panel("S", &scale, "x2", "x2"),
     ];
     let files = context.picture(FIGURE.name, 4, (300.0, 290.0), panels)?;
     let data = Data::generated("24 x 30 product of smooth spectra and activities, rank 3");
