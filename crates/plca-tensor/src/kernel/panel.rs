@@ -35,11 +35,18 @@ pub(crate) fn balancing_exponent(largest: f64) -> i32 {
     }
 }
 
-/// Zero instead of a subnormal number, on which a processor is a hundred times slower. The largest entry is near 1, so
-/// nothing is lost that could be seen.
-#[inline(always)]
-fn flushed<T: Real>(x: T) -> T {
-    if x < T::TINY { T::zero() } else { x }
+/// Sets to 0 what is below `√TINY` times the largest entry of its row (1e-19 in `f32`, 1e-154 in `f64`). Entries that EM
+/// drives to zero would otherwise linger where products are subnormal, on which a processor is a hundred times slower.
+fn flush<T: Real>(values: &mut [T], stride: usize) {
+    let share = T::TINY.sqrt();
+    for row in values.chunks_exact_mut(stride) {
+        let largest = row
+            .iter()
+            .fold(T::zero(), |a, &x| if x > a { x } else { a });
+        let least = largest * share;
+        row.iter_mut()
+            .for_each(|x| *x = if *x < least { T::zero() } else { *x });
+    }
 }
 
 impl<T: Real> Panel<T> {
@@ -63,7 +70,7 @@ impl<T: Real> Panel<T> {
                         let w = weights.map_or(scale, |w| w[z] * scale);
                         let column = &source[z * rows + first..];
                         for (row, &x) in out.chunks_exact_mut(stride).zip(column) {
-                            row[z] = flushed(x * w);
+                            row[z] = x * w;
                         }
                     }
                 }
@@ -74,11 +81,12 @@ impl<T: Real> Panel<T> {
                     .zip(m.as_slice().chunks_exact(k))
                 {
                     for z in 0..k {
-                        row[z] = flushed(source[z] * weights.map_or(scale, |w| w[z] * scale));
+                        row[z] = source[z] * weights.map_or(scale, |w| w[z] * scale);
                     }
                 }
             }
         }
+        flush(&mut values, stride);
         Self {
             values,
             rows,
