@@ -250,13 +250,17 @@ impl Panel {
         }
         let plots = vec![Plot::Bar(plot)];
         let high = bars.iter().map(|b| b.1).fold(0.0, f64::max);
+        // Steps that two decimals show exactly.
+        let steps = [0.02, 0.05, 0.1, 0.2, 0.5];
+        let step = steps.into_iter().find(|s| high <= 5.0 * s);
+        let step = step.unwrap_or((high / 4.0).ceil());
         let mut layout = Layout::auto_from_plots(&plots)
             .with_title(title)
             .with_y_label(y_label)
             .with_title_size(18)
             .with_label_size(16)
             .with_tick_size(14)
-            .with_ticks(4)
+            .with_y_tick_step(step)
             .with_y_tick_format(TickFormat::Fixed(2))
             .with_show_grid(false)
             .with_y_axis_min(0.0)

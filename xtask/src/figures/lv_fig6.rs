@@ -112,7 +112,8 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
         &series,
         &Axis::linear("", -0.05, 1.05),
         &Axis::linear("", -0.05, 0.95),
-    );
+    )
+    .without_numbers();
     let files = context.picture(FIGURE.name, 1, (720.0, 640.0), vec![panel])?;
     let name =
         Data::generated("400 Dirichlet(0.6) mixtures of three distributions over three outcomes");

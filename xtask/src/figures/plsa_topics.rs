@@ -245,7 +245,13 @@ fn curves_panel(title: &str, plain: &[(f64, f64)], tempered: &[(f64, f64)], powe
         Series::new(&name, 0, tempered.to_vec()),
     ];
     let x = Axis::linear("iteration", 0.0, plain.len() as f64);
-    let y = if high > 20.0 * low {
+    let wide = high > 20.0 * low;
+    let corner = if wide {
+        LegendPosition::InsideTopLeft
+    } else {
+        LegendPosition::InsideTopRight
+    };
+    let y = if wide {
         Axis::log("perplexity", low, high)
     } else {
         Axis::linear(
@@ -254,7 +260,7 @@ fn curves_panel(title: &str, plain: &[(f64, f64)], tempered: &[(f64, f64)], powe
             high + 0.06 * (high - low),
         )
     };
-    Panel::lines(title, &series, &x, &y).legend(LegendPosition::InsideTopRight)
+    Panel::lines(title, &series, &x, &y).legend(corner)
 }
 
 fn run(context: &Context) -> Result<Vec<Entry>> {
