@@ -98,9 +98,9 @@ pub(crate) fn page(entries: &[Entry], quick: bool) -> String {
             Some(sum) => format!("{} (sha256 <code>{sum}</code>)", escape(&first.data.name)),
             None => format!("generated: {}", escape(&first.data.name)),
         };
-        let _ = write!(
+        let _ = writeln!(
             html,
-            "</tbody></table><p class=\"soft\">data: {origin} &middot; seed {} &middot; {:.1} s &middot; {}</p></section>\n",
+            "</tbody></table><p class=\"soft\">data: {origin} &middot; seed {} &middot; {:.1} s &middot; {}</p></section>",
             first.seed,
             first.seconds,
             links.join(" ")

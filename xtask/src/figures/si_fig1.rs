@@ -71,8 +71,8 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     let mut prior_error: f64 = 0.0;
     for (t, &z) in order.iter().enumerate() {
         prior_error = prior_error.max((best.weights[z] - TRUTH[t].0).abs());
-        for j in 0..2 {
-            mean_error = mean_error.max((found[z][j] - TRUTH[t].1[j]).abs());
+        for (found, truth) in found[z].iter().zip(TRUTH[t].1) {
+            mean_error = mean_error.max((found - truth).abs());
         }
     }
     let longer = fit(&v, context.seed + best_at as u64, 200)?;
