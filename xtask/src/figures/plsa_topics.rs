@@ -252,7 +252,7 @@ fn curves_panel(title: &str, plain: &[(f64, f64)], tempered: &[(f64, f64)], powe
         LegendPosition::InsideTopRight
     };
     let y = if wide {
-        Axis::log("perplexity", low, high)
+        Axis::log("perplexity", low, 10.0 * high)
     } else {
         Axis::linear(
             "perplexity",
