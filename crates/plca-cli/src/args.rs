@@ -74,12 +74,19 @@ pub(crate) enum Acceleration {
 /// A number that must be finite and not negative.
 fn tolerance(s: &str) -> Result<f64, String> {
     let x: f64 = s.parse().map_err(|_| format!("`{s}` is not a number"))?;
-    if x.is_finite() && x >= 0.0 { Ok(x) } else { Err(format!("{s} is not a finite number >= 0")) }
+    if x.is_finite() && x >= 0.0 {
+        Ok(x)
+    } else {
+        Err(format!("{s} is not a finite number >= 0"))
+    }
 }
 
 /// Sizes like `3x8`.
 fn sizes(s: &str) -> Result<Sizes, String> {
-    let parse = |n: &str| n.parse::<usize>().map_err(|_| format!("`{n}` is not a whole number"));
+    let parse = |n: &str| {
+        n.parse::<usize>()
+            .map_err(|_| format!("`{n}` is not a whole number"))
+    };
     s.split('x').map(parse).collect::<Result<_, _>>().map(Sizes)
 }
 

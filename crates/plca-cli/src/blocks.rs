@@ -12,26 +12,57 @@ use crate::failure::Failure;
 pub(crate) type Arrays = BTreeMap<String, Array<f64>>;
 
 /// Takes a matrix out of a set of arrays.
-pub(crate) fn take_matrix<T: Element>(path: &Path, arrays: &mut Arrays, name: &str) -> Result<Option<DMatrix<T>>, Failure> {
-    let Some(array) = arrays.remove(name) else { return Ok(None) };
-    let &[rows, columns] = &array.shape[..] else {
-        return Err(Failure::of(path, format!("`{name}` has shape {:?}, a matrix is needed", array.shape)));
+pub(crate) fn take_matrix<T: Element>(
+    path: &Path,
+    arrays: &mut Arrays,
+    name: &str,
+) -> Result<Option<DMatrix<T>>, Failure> {
+    let Some(array) = arrays.remove(name) else {
+        return Ok(None);
     };
-    Ok(Some(DMatrix::from_row_iterator(rows, columns, array.values.into_iter().map(T::lit))))
+    let &[rows, columns] = &array.shape[..] else {
+        return Err(Failure::of(
+            path,
+            format!("`{name}` has shape {:?}, a matrix is needed", array.shape),
+        ));
+    };
+    Ok(Some(DMatrix::from_row_iterator(
+        rows,
+        columns,
+        array.values.into_iter().map(T::lit),
+    )))
 }
 
 /// Takes a vector out of a set of arrays.
-pub(crate) fn take_vector<T: Element>(path: &Path, arrays: &mut Arrays, name: &str) -> Result<Option<DVector<T>>, Failure> {
-    let Some(array) = arrays.remove(name) else { return Ok(None) };
+pub(crate) fn take_vector<T: Element>(
+    path: &Path,
+    arrays: &mut Arrays,
+    name: &str,
+) -> Result<Option<DVector<T>>, Failure> {
+    let Some(array) = arrays.remove(name) else {
+        return Ok(None);
+    };
     if array.shape.len() != 1 {
-        return Err(Failure::of(path, format!("`{name}` has shape {:?}, one dimension is needed", array.shape)));
+        return Err(Failure::of(
+            path,
+            format!(
+                "`{name}` has shape {:?}, one dimension is needed",
+                array.shape
+            ),
+        ));
     }
-    Ok(Some(DVector::from_iterator(array.values.len(), array.values.into_iter().map(T::lit))))
+    Ok(Some(DVector::from_iterator(
+        array.values.len(),
+        array.values.into_iter().map(T::lit),
+    )))
 }
 
 /// A matrix as an array in C order.
 pub(crate) fn matrix<T: Element>(m: &DMatrix<T>) -> Array<f64> {
-    Array::new(vec![m.nrows(), m.ncols()], m.transpose().iter().map(|x| x.to_f64()).collect())
+    Array::new(
+        vec![m.nrows(), m.ncols()],
+        m.transpose().iter().map(|x| x.to_f64()).collect(),
+    )
 }
 
 /// A vector as an array.

@@ -3,8 +3,10 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use plca_io::{Array, DataFile, Element, Mask};
-use plca_tensor::{Coordinates, DenseTensor, MaskedSparse, MaskedTensor, Observed, Order, SparseTensor};
+use plca_io::{Array, DataFile, Element, Mask, ReadOptions};
+use plca_tensor::{
+    Coordinates, DenseTensor, MaskedSparse, MaskedTensor, Observed, Order, SparseTensor,
+};
 
 use crate::args::{DataArgs, MissingCells};
 use crate::failure::Failure;
@@ -12,8 +14,16 @@ use crate::failure::Failure;
 /// Any data that a model can be fitted to.
 pub(crate) type Data<T> = Box<dyn Observed<T>>;
 
+/// Sees an observed value and says how much of it to keep.
+pub(crate) type Keep<'a, T> = &'a mut dyn FnMut(&[usize], T) -> T;
+
 /// Calls `visit` with the multi-index and a reference to every value, in memory order.
-pub(crate) fn for_each_cell<T>(shape: &[usize], fortran: bool, values: &mut [T], mut visit: impl FnMut(&[usize], &mut T)) {
+pub(crate) fn for_each_cell<T>(
+    shape: &[usize],
+    fortran: bool,
+    values: &mut [T],
+    mut visit: impl FnMut(&[usize], &mut T),
+) {
     let mut index = vec![0; shape.len()];
     for value in values {
         visit(&index, value);
@@ -50,7 +60,11 @@ fn flags(mask: Array<f32>, fortran: bool) -> Vec<bool> {
     let (shape, from) = (mask.shape.clone(), mask.fortran);
     let mut values = mask.values;
     for_each_cell(&shape, from, &mut values, |index, value| {
-        out[index.iter().zip(&strides).map(|(i, s)| i * s).sum::<usize>()] = *value != 0.0;
+        out[index
+            .iter()
+            .zip(&strides)
+            .map(|(i, s)| i * s)
+            .sum::<usize>()] = *value != 0.0;
     });
     out
 }
@@ -60,16 +74,28 @@ fn flags(mask: Array<f32>, fortran: bool) -> Vec<bool> {
 pub(crate) fn load<T: Element>(
     path: &Path,
     args: &DataArgs,
-    keep: Option<&mut dyn FnMut(&[usize], T) -> T>,
+    keep: Option<Keep<'_, T>>,
 ) -> Result<Data<T>, Failure> {
-    let shape = args.shape.as_ref().map(|s| &s.0[..]);
+    let options = ReadOptions {
+        shape: args.shape.as_ref().map(|s| s.0.clone()),
+        // Under a mask a NaN may be hidden; one that is not is refused below.
+        allow_nan: args.mask.is_some() || args.missing == Some(MissingCells::Nan),
+        allow_negative: false,
+    };
     let fail = |e| Failure::of(path, e);
-    match plca_io::read_data::<T>(path, shape)? {
+    match plca_io::read_data_with::<T>(path, &options)? {
         DataFile::Dense(mut array) => {
             if args.missing == Some(MissingCells::Unstored) {
-                return Err(Failure::of(path, "--missing unstored needs sparse data, these are dense"));
+                return Err(Failure::of(
+                    path,
+                    "--missing unstored needs sparse data, these are dense",
+                ));
             }
-            let order = if array.fortran { Order::ColumnMajor } else { Order::RowMajor };
+            let order = if array.fortran {
+                Order::ColumnMajor
+            } else {
+                Order::RowMajor
+            };
             let nan_is_hidden = args.missing == Some(MissingCells::Nan);
             let hidden = T::lit(f64::NAN);
             let mut masked = nan_is_hidden;
@@ -90,20 +116,35 @@ pub(crate) fn load<T: Element>(
                     }
                 };
                 // A NaN that was observed is an error unless NaN was said to mean missing.
-                let nan = array.values.iter().zip(&seen).position(|(x, &s)| s && x.is_nan());
+                let nan = array
+                    .values
+                    .iter()
+                    .zip(&seen)
+                    .position(|(x, &s)| s && x.is_nan());
                 if let (Some(at), false) = (nan, nan_is_hidden) {
                     return Err(nan_failure(path, &array, at));
                 }
-                array.values.iter_mut().zip(&seen).filter(|(_, s)| !**s).for_each(|(x, _)| *x = hidden);
-            } else if !nan_is_hidden && let Some(at) = array.values.iter().position(|x| x.is_nan()) {
+                array
+                    .values
+                    .iter_mut()
+                    .zip(&seen)
+                    .filter(|(_, s)| !**s)
+                    .for_each(|(x, _)| *x = hidden);
+            } else if !nan_is_hidden && let Some(at) = array.values.iter().position(|x| x.is_nan())
+            {
                 return Err(nan_failure(path, &array, at));
             }
             if let Some(keep) = keep {
-                for_each_cell(&array.shape.clone(), array.fortran, &mut array.values, |index, x| {
-                    if *x > T::zero() {
-                        *x = keep(index, *x);
-                    }
-                });
+                for_each_cell(
+                    &array.shape.clone(),
+                    array.fortran,
+                    &mut array.values,
+                    |index, x| {
+                        if *x > T::zero() {
+                            *x = keep(index, *x);
+                        }
+                    },
+                );
             }
             Ok(if masked {
                 Box::new(MaskedTensor::new(array.shape, array.values, order).map_err(fail)?)
@@ -113,13 +154,19 @@ pub(crate) fn load<T: Element>(
         }
         DataFile::Sparse(mut entries) => {
             if args.missing == Some(MissingCells::Nan) {
-                return Err(Failure::of(path, "--missing nan needs a dense array, these are sparse"));
+                return Err(Failure::of(
+                    path,
+                    "--missing nan needs a dense array, these are sparse",
+                ));
             }
             if let Some(keep) = keep {
                 let order = entries.shape.len();
                 let mut index = vec![0; order];
                 for (at, x) in entries.values.iter_mut().enumerate() {
-                    index.iter_mut().zip(&entries.indices[at * order..]).for_each(|(i, &e)| *i = e as usize);
+                    index
+                        .iter_mut()
+                        .zip(&entries.indices[at * order..])
+                        .for_each(|(i, &e)| *i = e as usize);
                     if *x > T::zero() {
                         *x = keep(&index, *x);
                     }
@@ -140,7 +187,11 @@ pub(crate) fn load<T: Element>(
                     Box::new(MaskedSparse::stored_only(without(entries, &hidden)).map_err(fail)?)
                 }
                 (Some(hidden), None) => {
-                    let hidden = Coordinates { shape: hidden.shape, indices: hidden.indices, values: Vec::new() };
+                    let hidden = Coordinates {
+                        shape: hidden.shape,
+                        indices: hidden.indices,
+                        values: Vec::new(),
+                    };
                     Box::new(MaskedSparse::all_but(entries, hidden).map_err(fail)?)
                 }
             })
@@ -158,24 +209,40 @@ fn nan_failure<T: Element>(path: &Path, array: &Array<T>, at: usize) -> Failure 
         }
         position += 1;
     });
-    Failure::of(path, format!("entry {found:?} is NaN; say --missing nan if NaN means not observed"))
+    Failure::of(
+        path,
+        format!("entry {found:?} is NaN; say --missing nan if NaN means not observed"),
+    )
 }
 
 fn hidden_cells(mut mask: Array<f32>) -> Coordinates<f32> {
     let shape = mask.shape.clone();
     let mut indices = Vec::new();
-    for_each_cell(&shape, mask.fortran, &mut mask.values, |index, &mut value| {
-        if value == 0.0 {
-            indices.extend(index.iter().map(|&i| i as u32));
-        }
-    });
-    Coordinates { shape, indices, values: Vec::new() }
+    for_each_cell(
+        &shape,
+        mask.fortran,
+        &mut mask.values,
+        |index, &mut value| {
+            if value == 0.0 {
+                indices.extend(index.iter().map(|&i| i as u32));
+            }
+        },
+    );
+    Coordinates {
+        shape,
+        indices,
+        values: Vec::new(),
+    }
 }
 
 fn without<T: Element>(entries: Coordinates<T>, hidden: &Coordinates<f32>) -> Coordinates<T> {
     let order = entries.shape.len();
     let hidden: HashSet<&[u32]> = hidden.indices.chunks_exact(order).collect();
-    let mut kept = Coordinates { shape: entries.shape, indices: Vec::new(), values: Vec::new() };
+    let mut kept = Coordinates {
+        shape: entries.shape,
+        indices: Vec::new(),
+        values: Vec::new(),
+    };
     for (index, &x) in entries.indices.chunks_exact(order).zip(&entries.values) {
         if !hidden.contains(index) {
             kept.indices.extend(index);

@@ -13,7 +13,10 @@ pub(crate) struct Failure {
 impl Failure {
     /// Something about the data or the run: exit status 1.
     pub(crate) fn new(what: impl fmt::Display) -> Self {
-        Self { line: what.to_string(), status: 1 }
+        Self {
+            line: what.to_string(),
+            status: 1,
+        }
     }
 
     /// Something about one file: exit status 1.
@@ -23,7 +26,10 @@ impl Failure {
 
     /// A command line that makes no sense: exit status 2.
     pub(crate) fn usage(what: impl fmt::Display) -> Self {
-        Self { line: what.to_string(), status: 2 }
+        Self {
+            line: what.to_string(),
+            status: 2,
+        }
     }
 
     pub(crate) fn status(&self) -> u8 {

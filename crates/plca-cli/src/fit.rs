@@ -22,12 +22,20 @@ use crate::models::plsa::PlsaCommand;
 use crate::models::{CommandModel, block_names};
 
 /// Runs `work` on the asked number of threads.
-pub(crate) fn on_threads<O: Send>(threads: Option<usize>, work: impl FnOnce() -> O + Send) -> Result<O, Failure> {
-    let Some(threads) = threads else { return Ok(work()) };
+pub(crate) fn on_threads<O: Send>(
+    threads: Option<usize>,
+    work: impl FnOnce() -> O + Send,
+) -> Result<O, Failure> {
+    let Some(threads) = threads else {
+        return Ok(work());
+    };
     if threads == 0 {
         return Err(Failure::usage("--threads 0: at least one thread is needed"));
     }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(Failure::new)?;
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .map_err(Failure::new)?;
     Ok(pool.install(work))
 }
 
@@ -51,13 +59,24 @@ fn given_blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usize>),
     };
     let known = names.join(", ");
     if let (Some(name), Some(path)) = (given.keys().find(|n| !names.contains(n)), &args.init) {
-        return Err(Failure::of(path, format!("`{name}` is no block of this model; there are {known}")));
+        return Err(Failure::of(
+            path,
+            format!("`{name}` is no block of this model; there are {known}"),
+        ));
     }
-    if let Some(name) = args.fix.iter().find(|n| !names.contains(n) || *n == "marginal") {
-        return Err(Failure::usage(format!("--fix {name}: no such block; there are {known}")));
+    if let Some(name) = args
+        .fix
+        .iter()
+        .find(|n| !names.contains(n) || *n == "marginal")
+    {
+        return Err(Failure::usage(format!(
+            "--fix {name}: no such block; there are {known}"
+        )));
     }
     if let Some(name) = args.fix.iter().find(|n| !given.contains_key(*n)) {
-        return Err(Failure::usage(format!("--fix {name}: no initial value is given for it")));
+        return Err(Failure::usage(format!(
+            "--fix {name}: no initial value is given for it"
+        )));
     }
     // The marginal always comes from the data.
     given.remove("marginal");
@@ -68,17 +87,26 @@ fn given_blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usize>),
     Ok((given, rank))
 }
 
-fn fit<T: Element, M: CommandModel<T>>(args: &FitArgs, data: &dyn Observed<T>) -> Result<(), Failure> {
+fn fit<T: Element, M: CommandModel<T>>(
+    args: &FitArgs,
+    data: &dyn Observed<T>,
+) -> Result<(), Failure> {
     let started = Instant::now();
     let order = data.shape().len();
     let (given, implied) = given_blocks(args, order)?;
     let rank = match (args.rank, implied) {
         (Some(0), _) => return Err(Failure::usage("--rank 0: at least one component is needed")),
         (Some(a), Some(b)) if a != b => {
-            return Err(Failure::usage(format!("--rank {a} disagrees with {b} components in --init")));
+            return Err(Failure::usage(format!(
+                "--rank {a} disagrees with {b} components in --init"
+            )));
         }
         (Some(k), _) | (None, Some(k)) => k,
-        (None, None) => return Err(Failure::usage("--rank is needed where --init gives no block")),
+        (None, None) => {
+            return Err(Failure::usage(
+                "--rank is needed where --init gives no block",
+            ));
+        }
     };
     let stop = Stop {
         max_iter: args.max_iter,
@@ -106,13 +134,15 @@ fn fit<T: Element, M: CommandModel<T>>(args: &FitArgs, data: &dyn Observed<T>) -
     };
 
     let mut trace = String::new();
-    let complete = block_names(args.model, order).iter().all(|n| n == "marginal" || given.contains_key(n));
+    let complete = block_names(args.model, order)
+        .iter()
+        .all(|n| n == "marginal" || given.contains_key(n));
     // With every block given all starts are the same.
     let starts = if complete { 1 } else { args.restarts.max(1) };
     let mut best: Option<Outcome<M::State>> = None;
     let (mut first, mut resumed) = (0, None);
     if let Some(path) = &args.resume {
-        let file = plca_io::read_model(path)?;
+        let file = plca_io::read_checkpoint(path)?;
         let (progress, start) = checkpoint_progress(path, &file, &settings, &checksum)?;
         first = start;
         resumed = Some((model.restore(file.arrays, path)?, progress));
@@ -124,11 +154,15 @@ fn fit<T: Element, M: CommandModel<T>>(args: &FitArgs, data: &dyn Observed<T>) -
                 let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
                 rng.set_stream(start);
                 let path = args.init.as_deref().unwrap_or(Path::new("--init"));
-                let state = model.start(data, given.clone(), path, &mut rng).map_err(|e| match &args.init {
-                    Some(init) if !e.to_string().starts_with(&init.display().to_string()) => Failure::of(init, e),
-                    None => Failure::of(&args.data, e),
-                    _ => e,
-                })?;
+                let state = model
+                    .start(data, given.clone(), path, &mut rng)
+                    .map_err(|e| match &args.init {
+                        Some(init) if !e.to_string().starts_with(&init.display().to_string()) => {
+                            Failure::of(init, e)
+                        }
+                        None => Failure::of(&args.data, e),
+                        _ => e,
+                    })?;
                 (state, Progress::default())
             }
         };
@@ -143,9 +177,13 @@ fn fit<T: Element, M: CommandModel<T>>(args: &FitArgs, data: &dyn Observed<T>) -
             if let (Some(path), Some(every)) = (&args.checkpoint, args.checkpoint_every)
                 && (it.iteration as u64).is_multiple_of(every)
             {
-                let checkpoint = json!({ "checkpoint": { "progress": it.progress, "start": start } });
-                let file = ModelFile { arrays: model.arrays(data, it.state), metadata: describe(checkpoint) };
-                if let Err(e) = plca_io::write_model(path, &file, false) {
+                let checkpoint =
+                    json!({ "checkpoint": { "progress": it.progress, "start": start } });
+                let file = ModelFile {
+                    arrays: model.arrays(data, it.state),
+                    metadata: describe(checkpoint),
+                };
+                if let Err(e) = plca_io::write_checkpoint(path, &file) {
                     failure = Some(e);
                     return ControlFlow::Break(());
                 }
@@ -155,8 +193,12 @@ fn fit<T: Element, M: CommandModel<T>>(args: &FitArgs, data: &dyn Observed<T>) -
         let algorithm = model.on(data)?;
         let outcome = match args.accelerate {
             Acceleration::None => run_from(&algorithm, state, progress, &stop, observer),
-            Acceleration::Squarem => run_from(&Squarem(algorithm), state, progress, &stop, observer),
-            Acceleration::Parabolic => run_from(&Parabolic(algorithm), state, progress, &stop, observer),
+            Acceleration::Squarem => {
+                run_from(&Squarem(algorithm), state, progress, &stop, observer)
+            }
+            Acceleration::Parabolic => {
+                run_from(&Parabolic(algorithm), state, progress, &stop, observer)
+            }
         }?;
         bar.finish_and_clear();
         if let Some(e) = failure {
@@ -164,14 +206,25 @@ fn fit<T: Element, M: CommandModel<T>>(args: &FitArgs, data: &dyn Observed<T>) -
         }
         trace.push_str(&trace_line(outcome.iterations, outcome.objective, started));
         if !outcome.objective.is_finite() {
-            return Err(Failure::of(&args.data, format!("the objective became {} after {} iterations", outcome.objective, outcome.iterations)));
+            return Err(Failure::of(
+                &args.data,
+                format!(
+                    "the objective became {} after {} iterations",
+                    outcome.objective, outcome.iterations
+                ),
+            ));
         }
         let direction = model.on(data)?.direction();
-        if best.as_ref().is_none_or(|b| !direction.not_worse(b.objective, outcome.objective)) {
+        if best
+            .as_ref()
+            .is_none_or(|b| !direction.not_worse(b.objective, outcome.objective))
+        {
             best = Some(outcome);
         }
     }
-    let Some(outcome) = best else { return Err(Failure::usage("--restarts 0: at least one start is needed")) };
+    let Some(outcome) = best else {
+        return Err(Failure::usage("--restarts 0: at least one start is needed"));
+    };
 
     let seconds = started.elapsed().as_secs_f64();
     let mut summary = json!({
@@ -191,7 +244,10 @@ fn fit<T: Element, M: CommandModel<T>>(args: &FitArgs, data: &dyn Observed<T>) -
         // Wall time is no property of the model: equal runs write equal files.
         extra.remove("seconds");
     }
-    let file = ModelFile { arrays: model.arrays(data, &outcome.state), metadata: describe(extra) };
+    let file = ModelFile {
+        arrays: model.arrays(data, &outcome.state),
+        metadata: describe(extra),
+    };
     plca_io::write_model(&args.output, &file, args.precision == Precision::F32)?;
     if let Some(path) = &args.trace {
         plca_io::write_atomically(path, |w| w.write_all(trace.as_bytes()))?;
@@ -206,7 +262,10 @@ pub(crate) fn report(as_json: bool, quiet: bool, summary: &Value) -> Result<(), 
         println!("{summary}");
     } else if !quiet && let Value::Object(summary) = summary {
         for (name, value) in summary {
-            println!("{name:>16}  {}", value.as_str().map_or(value.to_string(), str::to_string));
+            println!(
+                "{name:>16}  {}",
+                value.as_str().map_or(value.to_string(), str::to_string)
+            );
         }
     }
     Ok(())
@@ -214,7 +273,10 @@ pub(crate) fn report(as_json: bool, quiet: bool, summary: &Value) -> Result<(), 
 
 fn trace_line(iteration: usize, objective: f64, started: Instant) -> String {
     let seconds = started.elapsed().as_secs_f64();
-    format!("{}\n", json!({ "iteration": iteration, "objective": objective, "seconds": seconds }))
+    format!(
+        "{}\n",
+        json!({ "iteration": iteration, "objective": objective, "seconds": seconds })
+    )
 }
 
 pub(crate) fn model_name(model: ModelName) -> &'static str {
@@ -251,7 +313,12 @@ fn settings(args: &FitArgs, rank: usize) -> Value {
 }
 
 /// Where a checkpoint stands, once it is known to belong to this run.
-fn checkpoint_progress(path: &Path, file: &ModelFile, settings: &Value, checksum: &str) -> Result<(Progress, u64), Failure> {
+fn checkpoint_progress(
+    path: &Path,
+    file: &ModelFile,
+    settings: &Value,
+    checksum: &str,
+) -> Result<(Progress, u64), Failure> {
     let saved = &file.metadata["checkpoint"];
     if saved.is_null() {
         return Err(Failure::of(path, "is no checkpoint"));
@@ -260,11 +327,20 @@ fn checkpoint_progress(path: &Path, file: &ModelFile, settings: &Value, checksum
         return Err(Failure::of(path, "belongs to other data"));
     }
     if let (Value::Object(now), then) = (settings, &file.metadata["settings"])
-        && let Some((name, value)) = now.iter().find(|(name, value)| then[name.as_str()] != **value)
+        && let Some((name, value)) = now
+            .iter()
+            .find(|(name, value)| then[name.as_str()] != **value)
     {
-        return Err(Failure::of(path, format!("was made with {name} = {}, not {value}", then[name.as_str()])));
+        return Err(Failure::of(
+            path,
+            format!(
+                "was made with {name} = {}, not {value}",
+                then[name.as_str()]
+            ),
+        ));
     }
-    let progress = serde_json::from_value(saved["progress"].clone()).map_err(|e| Failure::of(path, e))?;
+    let progress =
+        serde_json::from_value(saved["progress"].clone()).map_err(|e| Failure::of(path, e))?;
     Ok((progress, saved["start"].as_u64().unwrap_or(0)))
 }
 
@@ -272,6 +348,8 @@ fn progress_bar(args: &FitArgs) -> ProgressBar {
     if args.quiet || !std::io::stderr().is_terminal() {
         return ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
     }
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} iterations, objective {msg}, {elapsed}");
-    ProgressBar::new(args.max_iter as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    let style =
+        ProgressStyle::with_template("{bar:30} {pos}/{len} iterations, objective {msg}, {elapsed}");
+    ProgressBar::new(args.max_iter as u64)
+        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

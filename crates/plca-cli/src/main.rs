@@ -9,15 +9,16 @@ mod models;
 mod other;
 mod transform;
 
-
-
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use args::{Arguments, Command, Precision};
 
-#[expect(clippy::print_stderr, reason = "the one place where the command reports a failure")]
+#[expect(
+    clippy::print_stderr,
+    reason = "the one place where the command reports a failure"
+)]
 fn main() -> ExitCode {
     // clap itself ends the process with status 2 if the command line is wrong.
     let arguments = Arguments::parse();

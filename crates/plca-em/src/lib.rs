@@ -50,6 +50,6 @@ pub use plca_fit::{
     Accelerate, Algorithm, Outcome, Parabolic, Progress, Squarem, Stop, StopReason, TracePoint,
     run, run_from,
 };
+pub use plsa::{Given, Plsa, PlsaBuilder, PlsaEm, PlsaInit, PlsaState};
 pub use posterior::{posterior, sample_counts};
 pub use restarts::best_of;
-pub use plsa::{Given, Plsa, PlsaBuilder, PlsaEm, PlsaInit, PlsaState};

@@ -50,7 +50,11 @@ impl ModelOrder {
     pub fn new(ln_lik: f64, shape: &[usize], components: usize, total: f64) -> Self {
         let parameters = effective_parameters(shape, components);
         let p = parameters as f64;
-        Self { aic: 2.0 * p - 2.0 * ln_lik, bic: p * total.ln() - 2.0 * ln_lik, parameters }
+        Self {
+            aic: 2.0 * p - 2.0 * ln_lik,
+            bic: p * total.ln() - 2.0 * ln_lik,
+            parameters,
+        }
     }
 }
 
@@ -60,14 +64,32 @@ mod tests {
 
     #[test]
     fn counts_match_the_reference() {
-        let golden: serde_json::Value =
-            serde_json::from_str(include_str!("../../../testdata/golden/free_parameters.json")).unwrap();
+        let golden: serde_json::Value = serde_json::from_str(include_str!(
+            "../../../testdata/golden/free_parameters.json"
+        ))
+        .unwrap();
         let mut checked = 0;
-        for case in golden["cases"].as_array().unwrap().iter().filter(|c| c["model"] == "plca") {
-            let shape: Vec<usize> = case["shape"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap() as usize).collect();
+        for case in golden["cases"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|c| c["model"] == "plca")
+        {
+            let shape: Vec<usize> = case["shape"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|n| n.as_u64().unwrap() as usize)
+                .collect();
             let k = case["K"].as_u64().unwrap() as usize;
-            assert_eq!(nominal_parameters(&shape, k) as u64, case["nominal"].as_u64().unwrap());
-            let effective = case["effective"].as_u64().or(case["nominal"].as_u64()).unwrap();
+            assert_eq!(
+                nominal_parameters(&shape, k) as u64,
+                case["nominal"].as_u64().unwrap()
+            );
+            let effective = case["effective"]
+                .as_u64()
+                .or(case["nominal"].as_u64())
+                .unwrap();
             assert_eq!(effective_parameters(&shape, k) as u64, effective);
             checked += 1;
         }

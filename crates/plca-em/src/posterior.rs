@@ -16,7 +16,9 @@ use crate::EmError;
 /// assert_eq!(plca_em::posterior(&model, &[1, 0]), Some(vec![0.0, 1.0]));
 /// ```
 pub fn posterior<T: Real>(model: &Model<'_, T>, index: &[usize]) -> Option<Vec<f64>> {
-    let joint: Vec<f64> = (0..model.components()).map(|z| model.joint(index, z)).collect();
+    let joint: Vec<f64> = (0..model.components())
+        .map(|z| model.joint(index, z))
+        .collect();
     let total: f64 = joint.iter().sum();
     // [SPEC 1.1] R[x,z] = P(z) Π_j P(x_j | z) / P[x]
     (total > 0.0).then(|| joint.iter().map(|p| p / total).collect())
@@ -58,5 +60,9 @@ pub fn sample_counts<T: Real, R: Rng + ?Sized>(
     }
     let shape = model.factors.iter().map(|f| f.rows()).collect();
     let values = vec![T::one(); indices.len() / model.factors.len()];
-    Ok(Coordinates { shape, indices, values })
+    Ok(Coordinates {
+        shape,
+        indices,
+        values,
+    })
 }

@@ -32,7 +32,13 @@ pub(crate) trait CommandModel<T: Element>: Sized {
     /// From the command line, for data of this shape.
     fn new(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Self, Failure>;
     /// A start; blocks that are not given are drawn.
-    fn start(&self, data: &dyn Observed<T>, given: Arrays, path: &Path, rng: &mut ChaCha8Rng) -> Result<Self::State, Failure>;
+    fn start(
+        &self,
+        data: &dyn Observed<T>,
+        given: Arrays,
+        path: &Path,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<Self::State, Failure>;
     /// A state saved by [`arrays`](Self::arrays), bit for bit.
     fn restore(&self, arrays: Arrays, path: &Path) -> Result<Self::State, Failure>;
     /// The blocks by their names.
@@ -40,7 +46,11 @@ pub(crate) trait CommandModel<T: Element>: Sized {
     /// The algorithm.
     fn on<'a>(&'a self, data: &'a dyn Observed<T>) -> Result<Self::Algorithm<'a>, Failure>;
     /// Log-likelihood without priors, where the objective is another number.
-    fn ln_lik(&self, _data: &dyn Observed<T>, _state: &Self::State) -> Result<Option<f64>, Failure> {
+    fn ln_lik(
+        &self,
+        _data: &dyn Observed<T>,
+        _state: &Self::State,
+    ) -> Result<Option<f64>, Failure> {
         Ok(None)
     }
 }
@@ -49,7 +59,9 @@ pub(crate) trait CommandModel<T: Element>: Sized {
 pub(crate) fn block_names(model: crate::args::ModelName, order: usize) -> Vec<String> {
     use crate::args::ModelName;
     match model {
-        ModelName::Plca => std::iter::once("weights".into()).chain((0..order).map(|j| format!("factor_{j}"))).collect(),
+        ModelName::Plca => std::iter::once("weights".into())
+            .chain((0..order).map(|j| format!("factor_{j}")))
+            .collect(),
         ModelName::Plsa => ["basis", "mixture", "marginal"].map(String::from).to_vec(),
         ModelName::NmfKl => ["w", "h"].map(String::from).to_vec(),
     }
@@ -60,7 +72,10 @@ pub(crate) fn need_matrix(path: &Path, model: &str, shape: &[usize]) -> Result<(
     if shape.len() == 2 {
         return Ok(());
     }
-    Err(Failure::of(path, format!("{model} needs a matrix, these data have shape {shape:?}")))
+    Err(Failure::of(
+        path,
+        format!("{model} needs a matrix, these data have shape {shape:?}"),
+    ))
 }
 
 /// The treatment of missing cells that was asked for.
@@ -73,20 +88,39 @@ pub(crate) fn missing(args: &FitArgs) -> Option<plca_em::Missing> {
 
 /// Refuses an option that the model does not have.
 pub(crate) fn refuse(given: bool, option: &str, model: &str) -> Result<(), Failure> {
-    if given { Err(Failure::usage(format!("{model} has no option {option}"))) } else { Ok(()) }
+    if given {
+        Err(Failure::usage(format!("{model} has no option {option}")))
+    } else {
+        Ok(())
+    }
 }
 
 /// The constant power of `--temper B`.
 pub(crate) fn temper(args: &FitArgs) -> Result<f64, Failure> {
-    let Some(spec) = &args.temper else { return Ok(1.0) };
-    let (power, eta) = spec.split_once(',').map_or((spec.as_str(), None), |(p, e)| (p, Some(e)));
-    let number = |s: &str| s.parse::<f64>().map_err(|_| Failure::usage(format!("--temper: `{s}` is not a number")));
+    let Some(spec) = &args.temper else {
+        return Ok(1.0);
+    };
+    let (power, eta) = spec
+        .split_once(',')
+        .map_or((spec.as_str(), None), |(p, e)| (p, Some(e)));
+    let number = |s: &str| {
+        s.parse::<f64>()
+            .map_err(|_| Failure::usage(format!("--temper: `{s}` is not a number")))
+    };
     let power = number(power)?;
     if let Some(eta) = eta {
         let eta = number(eta)?;
-        return Err(Failure::usage(format!("--temper: the schedule with factor {eta} is not available for this model")));
+        return Err(Failure::usage(format!(
+            "--temper: the schedule with factor {eta} is not available for this model"
+        )));
     }
-    if power > 0.0 && power <= 1.0 { Ok(power) } else { Err(Failure::usage(format!("--temper: power {power} is outside (0, 1]"))) }
+    if power > 0.0 && power <= 1.0 {
+        Ok(power)
+    } else {
+        Err(Failure::usage(format!(
+            "--temper: power {power} is outside (0, 1]"
+        )))
+    }
 }
 
 /// Priors of every block, from `--prior` and `--priors`.
@@ -95,33 +129,58 @@ pub(crate) fn priors<T: Element>(
     shapes: &[(String, (usize, usize))],
 ) -> Result<Vec<(String, Prior<T>)>, Failure> {
     let mut out: Vec<(String, Prior<T>)> = Vec::new();
-    let known = || shapes.iter().map(|(n, _)| n.as_str()).collect::<Vec<_>>().join(", ");
+    let known = || {
+        shapes
+            .iter()
+            .map(|(n, _)| n.as_str())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     for spec in &args.prior {
         let bad = |what: String| Failure::usage(format!("--prior {spec}: {what}"));
-        let (block, prior) = spec.split_once('=').ok_or_else(|| bad("BLOCK=SPEC is needed".into()))?;
+        let (block, prior) = spec
+            .split_once('=')
+            .ok_or_else(|| bad("BLOCK=SPEC is needed".into()))?;
         if !shapes.iter().any(|(n, _)| n == block) {
-            return Err(bad(format!("no block `{block}` takes a prior; there are {}", known())));
+            return Err(bad(format!(
+                "no block `{block}` takes a prior; there are {}",
+                known()
+            )));
         }
-        let (kind, value) = prior.split_once(':').ok_or_else(|| bad("KIND:VALUE is needed".into()))?;
+        let (kind, value) = prior
+            .split_once(':')
+            .ok_or_else(|| bad("KIND:VALUE is needed".into()))?;
         if kind != "dirichlet" {
             return Err(bad(format!("unknown prior `{kind}`; there is dirichlet:A")));
         }
-        let alpha: f64 = value.parse().map_err(|_| bad(format!("`{value}` is not a number")))?;
+        let alpha: f64 = value
+            .parse()
+            .map_err(|_| bad(format!("`{value}` is not a number")))?;
         let prior = Dirichlet::symmetric(alpha).map_err(|e| bad(e.to_string()))?;
         out.push((block.to_string(), Arc::new(prior)));
     }
     if let Some(path) = &args.priors {
         for (name, array) in plca_io::read_model(path)?.arrays {
             let bad = |what: String| Failure::of(path, format!("`{name}`: {what}"));
-            let (block, kind) = name.rsplit_once('.').ok_or_else(|| bad("BLOCK.KIND is needed".into()))?;
+            let (block, kind) = name
+                .rsplit_once('.')
+                .ok_or_else(|| bad("BLOCK.KIND is needed".into()))?;
             if kind != "dirichlet" {
-                return Err(bad(format!("unknown prior `{kind}`; there is BLOCK.dirichlet")));
+                return Err(bad(format!(
+                    "unknown prior `{kind}`; there is BLOCK.dirichlet"
+                )));
             }
             let Some((_, (rows, columns))) = shapes.iter().find(|(n, _)| n == block) else {
-                return Err(bad(format!("no block `{block}` takes a prior; there are {}", known())));
+                return Err(bad(format!(
+                    "no block `{block}` takes a prior; there are {}",
+                    known()
+                )));
             };
             let alpha = broadcast(&array, *rows, *columns).ok_or_else(|| {
-                bad(format!("shape {:?} does not broadcast to {rows} x {columns}", array.shape))
+                bad(format!(
+                    "shape {:?} does not broadcast to {rows} x {columns}",
+                    array.shape
+                ))
             })?;
             let prior = Dirichlet::per_entry(alpha).map_err(|e| bad(e.to_string()))?;
             out.push((block.to_string(), Arc::new(prior)));
@@ -142,5 +201,7 @@ fn broadcast(array: &plca_io::Array<f64>, rows: usize, columns: usize) -> Option
     if (r != 1 && r != rows) || (c != 1 && c != columns) {
         return None;
     }
-    Some(DMatrix::from_fn(rows, columns, |i, j| array.values[(i % r) * c + j % c]))
+    Some(DMatrix::from_fn(rows, columns, |i, j| {
+        array.values[(i % r) * c + j % c]
+    }))
 }

@@ -25,8 +25,16 @@ impl<T: Element> CommandModel<T> for NmfCommand {
         super::refuse(args.given.is_some(), "--given", "nmf-kl")?;
         super::refuse(args.temper.is_some(), "--temper", "nmf-kl")?;
         super::refuse(args.temper_prior, "--temper-prior", "nmf-kl")?;
-        super::refuse(!args.prior.is_empty(), "--prior (its blocks are no distributions; use plca)", "nmf-kl")?;
-        super::refuse(args.priors.is_some(), "--priors (its blocks are no distributions; use plca)", "nmf-kl")?;
+        super::refuse(
+            !args.prior.is_empty(),
+            "--prior (its blocks are no distributions; use plca)",
+            "nmf-kl",
+        )?;
+        super::refuse(
+            args.priors.is_some(),
+            "--priors (its blocks are no distributions; use plca)",
+            "nmf-kl",
+        )?;
         super::need_matrix(&args.data, "nmf-kl", shape)?;
         let mut builder = Nmf::builder(rank);
         if let Some(update) = args.update {
@@ -39,24 +47,48 @@ impl<T: Element> CommandModel<T> for NmfCommand {
             builder = builder.missing(missing);
         }
         for name in &args.fix {
-            builder = if name == "w" { builder.freeze_w() } else { builder.freeze_h() };
+            builder = if name == "w" {
+                builder.freeze_w()
+            } else {
+                builder.freeze_h()
+            };
         }
-        Ok(Self { config: builder.build()? })
+        Ok(Self {
+            config: builder.build()?,
+        })
     }
 
-    fn start(&self, data: &dyn Observed<T>, mut given: Arrays, path: &Path, rng: &mut ChaCha8Rng) -> Result<NmfState<T>, Failure> {
-        let init = NmfInit { w: take_matrix(path, &mut given, "w")?, h: take_matrix(path, &mut given, "h")? };
+    fn start(
+        &self,
+        data: &dyn Observed<T>,
+        mut given: Arrays,
+        path: &Path,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<NmfState<T>, Failure> {
+        let init = NmfInit {
+            w: take_matrix(path, &mut given, "w")?,
+            h: take_matrix(path, &mut given, "h")?,
+        };
         Ok(self.config.init(data, &init, rng)?)
     }
 
     fn restore(&self, mut arrays: Arrays, path: &Path) -> Result<NmfState<T>, Failure> {
-        let mut block =
-            |name: &str| take_matrix(path, &mut arrays, name)?.ok_or_else(|| Failure::of(path, format!("has no `{name}`")));
-        Ok(NmfState { w: block("w")?, h: block("h")? })
+        let mut block = |name: &str| {
+            take_matrix(path, &mut arrays, name)?
+                .ok_or_else(|| Failure::of(path, format!("has no `{name}`")))
+        };
+        Ok(NmfState {
+            w: block("w")?,
+            h: block("h")?,
+        })
     }
 
     fn arrays(&self, _: &dyn Observed<T>, state: &NmfState<T>) -> Arrays {
-        [("w".to_string(), matrix(&state.w)), ("h".to_string(), matrix(&state.h))].into()
+        [
+            ("w".to_string(), matrix(&state.w)),
+            ("h".to_string(), matrix(&state.h)),
+        ]
+        .into()
     }
 
     fn on<'a>(&'a self, data: &'a dyn Observed<T>) -> Result<Self::Algorithm<'a>, Failure> {

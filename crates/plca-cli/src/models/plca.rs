@@ -29,7 +29,9 @@ impl<T: Element> CommandModel<T> for PlcaCommand<T> {
         super::refuse(args.given.is_some(), "--given", "plca")?;
         super::refuse(args.update.is_some(), "--update", "plca")?;
         let power = super::temper(args)?;
-        let mut builder = Plca::builder(rank).temper(power).temper_prior(args.temper_prior);
+        let mut builder = Plca::builder(rank)
+            .temper(power)
+            .temper_prior(args.temper_prior);
         for name in &args.fix {
             builder = match name.strip_prefix("factor_").and_then(|j| j.parse().ok()) {
                 Some(j) => builder.freeze_factor(j),
@@ -37,7 +39,12 @@ impl<T: Element> CommandModel<T> for PlcaCommand<T> {
             };
         }
         let mut blocks = vec![("weights".to_string(), (rank, 1))];
-        blocks.extend(shape.iter().enumerate().map(|(j, &n)| (format!("factor_{j}"), (n, rank))));
+        blocks.extend(
+            shape
+                .iter()
+                .enumerate()
+                .map(|(j, &n)| (format!("factor_{j}"), (n, rank))),
+        );
         let priors = super::priors(args, &blocks)?;
         let any = !priors.is_empty();
         for (name, prior) in priors {
@@ -49,31 +56,55 @@ impl<T: Element> CommandModel<T> for PlcaCommand<T> {
         if let Some(missing) = super::missing(args) {
             builder = builder.missing(missing);
         }
-        Ok(Self { config: builder.build()?, order: shape.len(), power, priors: any })
+        Ok(Self {
+            config: builder.build()?,
+            order: shape.len(),
+            power,
+            priors: any,
+        })
     }
 
-    fn start(&self, data: &dyn Observed<T>, mut given: Arrays, path: &Path, rng: &mut ChaCha8Rng) -> Result<PlcaState<T>, Failure> {
+    fn start(
+        &self,
+        data: &dyn Observed<T>,
+        mut given: Arrays,
+        path: &Path,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<PlcaState<T>, Failure> {
         let weights = take_vector(path, &mut given, "weights")?;
         let factors = (0..self.order)
             .map(|j| take_matrix(path, &mut given, &format!("factor_{j}")))
             .collect::<Result<_, _>>()?;
-        Ok(self.config.init(data, &PlcaInit { weights, factors }, rng)?)
+        Ok(self
+            .config
+            .init(data, &PlcaInit { weights, factors }, rng)?)
     }
 
     fn restore(&self, mut arrays: Arrays, path: &Path) -> Result<PlcaState<T>, Failure> {
         let lacks = |name: &str| Failure::of(path, format!("has no `{name}`"));
-        let weights: DVector<T> = take_vector(path, &mut arrays, "weights")?.ok_or_else(|| lacks("weights"))?;
+        let weights: DVector<T> =
+            take_vector(path, &mut arrays, "weights")?.ok_or_else(|| lacks("weights"))?;
         let mut factors = Vec::new();
         for j in 0..self.order {
             let name = format!("factor_{j}");
             factors.push(take_matrix(path, &mut arrays, &name)?.ok_or_else(|| lacks(&name))?);
         }
-        Ok(PlcaState { weights, factors, power: self.power })
+        Ok(PlcaState {
+            weights,
+            factors,
+            power: self.power,
+        })
     }
 
     fn arrays(&self, _: &dyn Observed<T>, state: &PlcaState<T>) -> Arrays {
-        let factors = state.factors.iter().enumerate().map(|(j, f)| (format!("factor_{j}"), matrix(f)));
-        std::iter::once(("weights".to_string(), vector(&state.weights))).chain(factors).collect()
+        let factors = state
+            .factors
+            .iter()
+            .enumerate()
+            .map(|(j, f)| (format!("factor_{j}"), matrix(f)));
+        std::iter::once(("weights".to_string(), vector(&state.weights)))
+            .chain(factors)
+            .collect()
     }
 
     fn on<'a>(&'a self, data: &'a dyn Observed<T>) -> Result<Self::Algorithm<'a>, Failure> {
@@ -81,6 +112,10 @@ impl<T: Element> CommandModel<T> for PlcaCommand<T> {
     }
 
     fn ln_lik(&self, data: &dyn Observed<T>, state: &PlcaState<T>) -> Result<Option<f64>, Failure> {
-        Ok(if self.priors { Some(self.config.on(data)?.ln_lik(state)) } else { None })
+        Ok(if self.priors {
+            Some(self.config.on(data)?.ln_lik(state))
+        } else {
+            None
+        })
     }
 }

@@ -20,7 +20,11 @@ pub(crate) struct PlsaCommand<T: Element> {
 
 /// The direction of `--given`.
 pub(crate) fn given(mode: Option<u8>) -> Given {
-    if mode == Some(0) { Given::Rows } else { Given::Columns }
+    if mode == Some(0) {
+        Given::Rows
+    } else {
+        Given::Columns
+    }
 }
 
 impl<T: Element> CommandModel<T> for PlsaCommand<T> {
@@ -33,7 +37,9 @@ impl<T: Element> CommandModel<T> for PlsaCommand<T> {
         super::refuse(args.temper_prior, "--temper-prior", "plsa")?;
         super::need_matrix(&args.data, "plsa", shape)?;
         if super::missing(args) == Some(plca_em::Missing::Multiplicative) {
-            return Err(Failure::usage("plsa treats missing cells by imputation only"));
+            return Err(Failure::usage(
+                "plsa treats missing cells by imputation only",
+            ));
         }
         let given = given(args.given);
         let power = super::temper(args)?;
@@ -52,12 +58,26 @@ impl<T: Element> CommandModel<T> for PlsaCommand<T> {
         let priors = super::priors(args, &blocks)?;
         let any = !priors.is_empty();
         for (name, prior) in priors {
-            builder = if name == "basis" { builder.basis_prior(prior) } else { builder.mixture_prior(prior) };
+            builder = if name == "basis" {
+                builder.basis_prior(prior)
+            } else {
+                builder.mixture_prior(prior)
+            };
         }
-        Ok(Self { config: builder.build()?, power, priors: any })
+        Ok(Self {
+            config: builder.build()?,
+            power,
+            priors: any,
+        })
     }
 
-    fn start(&self, data: &dyn Observed<T>, mut given: Arrays, path: &Path, rng: &mut ChaCha8Rng) -> Result<PlsaState<T>, Failure> {
+    fn start(
+        &self,
+        data: &dyn Observed<T>,
+        mut given: Arrays,
+        path: &Path,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<PlsaState<T>, Failure> {
         let init = PlsaInit {
             basis: take_matrix(path, &mut given, "basis")?,
             mixture: take_matrix(path, &mut given, "mixture")?,
@@ -66,18 +86,28 @@ impl<T: Element> CommandModel<T> for PlsaCommand<T> {
     }
 
     fn restore(&self, mut arrays: Arrays, path: &Path) -> Result<PlsaState<T>, Failure> {
-        let mut block =
-            |name: &str| take_matrix(path, &mut arrays, name)?.ok_or_else(|| Failure::of(path, format!("has no `{name}`")));
-        Ok(PlsaState { basis: block("basis")?, mixture: block("mixture")?, power: self.power })
+        let mut block = |name: &str| {
+            take_matrix(path, &mut arrays, name)?
+                .ok_or_else(|| Failure::of(path, format!("has no `{name}`")))
+        };
+        Ok(PlsaState {
+            basis: block("basis")?,
+            mixture: block("mixture")?,
+            power: self.power,
+        })
     }
 
     fn arrays(&self, data: &dyn Observed<T>, state: &PlsaState<T>) -> Arrays {
         let sums = data.marginal(self.config.given().mode());
         let total: f64 = sums.iter().sum();
         let marginal = Array::new(vec![sums.len()], sums.iter().map(|s| s / total).collect());
-        [("basis", matrix(&state.basis)), ("mixture", matrix(&state.mixture)), ("marginal", marginal)]
-            .map(|(name, array)| (name.to_string(), array))
-            .into()
+        [
+            ("basis", matrix(&state.basis)),
+            ("mixture", matrix(&state.mixture)),
+            ("marginal", marginal),
+        ]
+        .map(|(name, array)| (name.to_string(), array))
+        .into()
     }
 
     fn on<'a>(&'a self, data: &'a dyn Observed<T>) -> Result<Self::Algorithm<'a>, Failure> {
@@ -85,6 +115,10 @@ impl<T: Element> CommandModel<T> for PlsaCommand<T> {
     }
 
     fn ln_lik(&self, data: &dyn Observed<T>, state: &PlsaState<T>) -> Result<Option<f64>, Failure> {
-        Ok(if self.priors { Some(self.config.on(data)?.ln_lik(state)) } else { None })
+        Ok(if self.priors {
+            Some(self.config.on(data)?.ln_lik(state))
+        } else {
+            None
+        })
     }
 }

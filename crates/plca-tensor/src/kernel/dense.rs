@@ -12,7 +12,8 @@ use pulp::{Arch, Simd, WithSimd};
 
 use super::aligned::Aligned;
 use super::panel::Panel;
-use super::{Accumulate, Rule, Sums, tiles};
+use super::tiles::{add_columns, add_rows, fill_ratios};
+use super::{Accumulate, Rule, Sums};
 use crate::sum::CompensatedSum;
 use crate::{Order, Real};
 
@@ -203,13 +204,6 @@ impl<T: Real> WithSimd for GroupPass<'_, T> {
     }
 }
 
-/// Calls a tile with the count `$n` as constant generic.
-macro_rules! with_const {
-    ($n:expr, [$($value:literal),*], $constant:ident => $call:expr) => {
-        match $n { $($value => { const $constant: usize = $value; $call },)* _ => unreachable!("tile size") }
-    };
-}
-
 impl<T: Real> GroupPass<'_, T> {
     #[inline(always)]
     fn run<S: Simd, const NR: usize, const WIDE: bool>(self, simd: S) -> Partial<T> {
@@ -305,56 +299,6 @@ impl<T: Real> GroupPass<'_, T> {
     }
 }
 
-#[inline(always)]
-#[expect(
-    clippy::too_many_arguments,
-    reason = "three operands with their strides"
-)]
-#[allow(unsafe_code)]
-fn fill_ratios<S: Simd, T: Real, const NR: usize>(
-    simd: S,
-    k: usize,
-    left: &[T],
-    right: &[T],
-    stride: usize,
-    cells: &[T],
-    height: usize,
-    real: usize,
-    ratios: &mut [T],
-) {
-    let lanes = T::lanes::<S>();
-    let padded = left.len() / k;
-    let width = right.len() / stride;
-    assert!(
-        ratios.len() == width * padded
-            && cells.len() == (width - 1) * height + real
-            && real <= padded
-    );
-    let mut j = 0;
-    while j < width {
-        let full = width - j >= NR;
-        let mut i = 0;
-        while i < padded {
-            let vectors = ((padded - i) / lanes).min(3);
-            // Inside `left`, `right`, `cells` and `ratios` by the assertion above.
-            unsafe {
-                let a = (left.as_ptr().add(i), padded);
-                let b = (right.as_ptr().add(j * stride), stride);
-                let x = (cells.as_ptr().wrapping_add(j * height + i), height);
-                let q = (ratios.as_mut_ptr().add(j * padded + i), padded);
-                let rows = real.saturating_sub(i);
-                with_const!(vectors, [1, 2, 3], MR => if full {
-                    tiles::ratios::<S, T, MR, NR>(simd, k, a, b, x, rows, q)
-                } else {
-                    tiles::ratios::<S, T, MR, 1>(simd, k, a, b, x, rows, q)
-                });
-            }
-            i += vectors * lanes;
-        }
-        j += if full { NR } else { 1 };
-    }
-}
-
 /// `q = 1` on observed cells, 0 on hidden and padded ones.
 #[inline(always)]
 fn fill_units<T: Real>(cells: &[T], height: usize, real: usize, padded: usize, ratios: &mut [T]) {
@@ -386,111 +330,6 @@ fn ln_lik<T: Real>(cells: &[T], height: usize, real: usize, padded: usize, ratio
         }
     }
     sum
-}
-
-#[inline(always)]
-#[allow(unsafe_code)]
-fn add_rows<S: Simd, T: Real, const WIDE: bool>(
-    simd: S,
-    k: usize,
-    width: usize,
-    ratios: &[T],
-    right: &[T],
-    stride: usize,
-    into: &mut [T],
-) {
-    let lanes = T::lanes::<S>();
-    let padded = into.len() / k;
-    assert!(ratios.len() == width * padded && right.len() == width * stride && k <= stride);
-    // An even split: 50 components are 8 + 7 + 7 + 7 + 7 + 7 + 7, never 8 + ... + 2.
-    let blocks = k.div_ceil(if WIDE { 8 } else { 4 });
-    let mut z = 0;
-    for block in 0..blocks {
-        let components = (k - z).div_ceil(blocks - block);
-        let mut i = 0;
-        while i < padded {
-            let vectors = ((padded - i) / lanes).min(3);
-            // Inside the three slices by the assertion above.
-            unsafe {
-                let q = (ratios.as_ptr().add(i), padded);
-                let b = (right.as_ptr().add(z), stride);
-                let c = (into.as_mut_ptr().add(z * padded + i), padded);
-                with_const!(vectors, [1, 2, 3], MR => with_const!(components, [1, 2, 3, 4, 5, 6, 7, 8], KR =>
-                    tiles::row_counts::<S, T, MR, KR>(simd, width, q, b, c)));
-            }
-            i += vectors * lanes;
-        }
-        z += components;
-    }
-}
-
-#[inline(always)]
-#[expect(
-    clippy::too_many_arguments,
-    reason = "three operands with their strides"
-)]
-#[allow(unsafe_code)]
-fn add_columns<S: Simd, T: Real, const WIDE: bool>(
-    simd: S,
-    width: usize,
-    padded: usize,
-    real: usize,
-    ratios: &[T],
-    by_row: &[T],
-    stride: usize,
-    into: &mut [T],
-) {
-    let lanes = T::lanes::<S>();
-    assert!(
-        ratios.len() == width * padded
-            && by_row.len() == real * stride
-            && into.len() == width * stride
-    );
-    let vectors = stride / lanes;
-    let blocks = vectors.div_ceil(if WIDE { 5 } else { 3 });
-    let per_block = vectors.div_ceil(blocks);
-    let mut v = 0;
-    while v < vectors {
-        let block = per_block.min(vectors - v);
-        let group = match (WIDE, block) {
-            (true, 5) => 4,
-            (true, 4) | (false, 2) => 6,
-            (true, 3) => 8,
-            (false, 3) => 4,
-            _ => 12,
-        };
-        let mut j = 0;
-        while j < width {
-            let columns = if width - j >= group { group } else { 1 };
-            // Inside the three slices by the assertion above.
-            unsafe {
-                let q = (ratios.as_ptr().add(j * padded), padded);
-                let a = (by_row.as_ptr().add(v * lanes), stride);
-                let c = (into.as_mut_ptr().add(j * stride + v * lanes), stride);
-                macro_rules! tile {
-                    ($kv:literal, $jr:literal) => {
-                        tiles::column_counts::<S, T, $kv, $jr>(simd, real, q, a, c)
-                    };
-                }
-                match (block, columns) {
-                    (5, 4) => tile!(5, 4),
-                    (4, 6) => tile!(4, 6),
-                    (3, 8) => tile!(3, 8),
-                    (3, 4) => tile!(3, 4),
-                    (2, 12) => tile!(2, 12),
-                    (2, 6) => tile!(2, 6),
-                    (1, 12) => tile!(1, 12),
-                    (5, _) => tile!(5, 1),
-                    (4, _) => tile!(4, 1),
-                    (3, _) => tile!(3, 1),
-                    (2, _) => tile!(2, 1),
-                    _ => tile!(1, 1),
-                }
-            }
-            j += columns;
-        }
-        v += block;
-    }
 }
 
 /// Fewer columns than this are not worth a group's own accumulators.
