@@ -458,7 +458,7 @@ pub(crate) fn m_step<T: Real>(
     theta: &mut DMatrix<T>,
 ) -> Result<(), EmError> {
     let Some(prior) = prior else {
-        // [SPEC 1.1] F_j <- C_j / n
+        // [SI eq. 4] [SPEC 1.1] F_j <- C_j / n
         let sums = normalise_columns(&mut counts);
         for (z, _) in sums.iter().enumerate().filter(|&(_, &s)| s <= T::zero()) {
             counts.set_column(z, &theta.column(z));
@@ -494,7 +494,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
         if !self.config.freeze_weights
             && let Some(first) = counts.iter().flatten().next()
         {
-            // [SPEC 1.1] P(z) <- n / Σ n
+            // [SI eq. 4] [SPEC 1.1] P(z) <- n / Σ n
             let n = DMatrix::from_iterator(first.ncols(), 1, first.column_iter().map(|c| c.sum()));
             let mut weights = column(&state.weights);
             m_step(

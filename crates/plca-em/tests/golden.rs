@@ -217,6 +217,7 @@ fn plca<T: Real>() {
     }
 }
 
+/// The EM steps of symmetric PLCA [SPEC 1.1], tempered [SPEC 1.4], of orders 2 to 4.
 #[test]
 fn plca_f64() {
     plca::<f64>();
@@ -290,6 +291,7 @@ fn plsa<T: Real>() {
     }
 }
 
+/// PLSA in both directions [SPEC 2], tempered [SPEC 1.4], and fold-in [SPEC 1.5].
 #[test]
 fn plsa_f64() {
     plsa::<f64>();
@@ -376,6 +378,7 @@ fn nmf<T: Real>() {
     }
 }
 
+/// Both forms of KL-NMF [SPEC 3] and the mapping of one of them to PLCA and back [SI eq. 79] [SI eq. 80].
 #[test]
 fn nmf_f64() {
     nmf::<f64>();
@@ -465,6 +468,7 @@ fn missing<T: Real>() {
     }
 }
 
+/// Missing entries by imputation and by masked updates [SPEC 4].
 #[test]
 fn missing_f64() {
     missing::<f64>();

@@ -13,6 +13,7 @@ fn numbers(v: &Value) -> Vec<f64> {
         .collect()
 }
 
+/// The Dirichlet step [SPEC 7], clipped and kept columns included.
 #[test]
 fn dirichlet_m_step() {
     let golden: Value = serde_json::from_str(include_str!(
