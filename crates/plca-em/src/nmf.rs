@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use nalgebra::DMatrix;
 use plca_fit::{Accelerate, Algorithm, Direction, Outcome, Stop};
-use plca_tensor::{Factor, Model, Observed, Real, Wanted};
+use plca_tensor::{Factor, Model, Observed, Real, Wanted, divide_columns, divide_rows};
 use rand::Rng;
 
 use crate::expectation::add_hidden;
@@ -305,21 +305,6 @@ pub struct NmfEm<'a, T, X: ?Sized> {
     scalar: PhantomData<T>,
 }
 
-/// `f ∘ counts`-style update of one block: entries become `counts / divisor(component)`.
-fn divide<T: Real>(counts: &mut DMatrix<T>, divisor: impl Fn(usize, usize) -> T) {
-    let (rows, columns) = counts.shape();
-    for c in 0..columns {
-        for r in 0..rows {
-            let d = divisor(r, c);
-            counts[(r, c)] = if d > T::zero() {
-                counts[(r, c)] / d
-            } else {
-                T::zero()
-            };
-        }
-    }
-}
-
 impl<T: Real, X: Observed<T> + ?Sized> NmfEm<'_, T, X> {
     /// `Σ_obs V ln(V/Y) - V + Y`.
     fn divergence(&self, ln_lik: f64, mass: f64) -> f64 {
@@ -368,13 +353,13 @@ impl<T: Real, X: Observed<T> + ?Sized> NmfEm<'_, T, X> {
         if let Some(mut h) = h.take() {
             // [SI eq. 79] H' = diag(1ᵀW)⁻¹ (H ∘ Wᵀ Q)
             let d: Vec<T> = Factor::Columns(&state.w).component_sums();
-            divide(&mut h, |z, _| d[z]);
+            divide_rows(&mut h, &d);
             state.h = h;
         }
         if let Some(mut w) = w.take() {
             // [SI eq. 80] W' = (W ∘ Q Hᵀ) diag(H' 1)⁻¹, the new H'
             let d: Vec<T> = Factor::Rows(&state.h).component_sums();
-            divide(&mut w, |_, z| d[z]);
+            divide_columns(&mut w, &d);
             state.w = w;
         }
         value
@@ -430,7 +415,11 @@ impl<T: Real, X: Observed<T> + ?Sized> NmfEm<'_, T, X> {
                         Factor::Columns(&state.w)
                     };
                     let d: Vec<T> = partner.component_sums();
-                    divide(&mut counts, |r, c| if mode == 0 { d[c] } else { d[r] });
+                    if mode == 0 {
+                        divide_columns(&mut counts, &d);
+                    } else {
+                        divide_rows(&mut counts, &d);
+                    }
                 }
             }
             if mode == 0 {

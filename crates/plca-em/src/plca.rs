@@ -320,7 +320,7 @@ impl<T: Real> Plca<T> {
     /// let v = DenseTensor::new(vec![2, 3], vec![4.0, 0.0, 1.0, 0.0, 6.0, 1.0], Order::RowMajor)?;
     /// let plca = Plca::builder(2).build()?;
     /// let fit = plca.fit(&v, &PlcaInit::default(), &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
-    /// assert!((fit.state.weights.sum() - 1.0).abs() < 1e-12);
+    /// assert!((fit.state.weights.sum() - 1.0f64).abs() < 1e-12);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn fit<X, R>(
@@ -495,7 +495,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
             && let Some(first) = counts.iter().flatten().next()
         {
             // [SI eq. 4] [SPEC 1.1] P(z) <- n / Σ n
-            let n = DMatrix::from_iterator(first.ncols(), 1, first.column_iter().map(|c| c.sum()));
+            let n = DMatrix::from_vec(first.ncols(), 1, Factor::Columns(first).component_sums());
             let mut weights = column(&state.weights);
             m_step(
                 "weights",

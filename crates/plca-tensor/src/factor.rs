@@ -3,7 +3,11 @@
 use nalgebra::DMatrix;
 
 use crate::Real;
+use crate::kernel::lanes::wide;
 use crate::simplex::sum;
+
+/// Columns summed together.
+const BLOCK: usize = 128;
 
 /// One non-negative factor of size `I x K`, in either of the two layouts that models keep.
 #[derive(Clone, Copy, Debug)]
@@ -49,13 +53,21 @@ impl<'a, T: Real> Factor<'a, T> {
     /// Sum over the data indices, per component.
     pub fn component_sums(&self) -> Vec<T> {
         match self {
-            Self::Columns(m) => m.as_slice().chunks_exact(m.nrows()).map(sum).collect(),
-            Self::Rows(m) => m
-                .column_iter()
-                .fold(vec![T::zero(); m.nrows()], |mut acc, c| {
-                    acc.iter_mut().zip(&c).for_each(|(a, &x)| *a += x);
-                    acc
-                }),
+            Self::Columns(m) => wide(|| m.as_slice().chunks_exact(m.nrows()).map(sum).collect()),
+            Self::Rows(m) => wide(|| {
+                let k = m.nrows();
+                let mut total = vec![T::zero(); k];
+                let mut part = vec![T::zero(); k];
+                // In blocks, so that rounding errors do not grow with the number of columns.
+                for block in m.as_slice().chunks(BLOCK * k) {
+                    part.fill(T::zero());
+                    for column in block.chunks_exact(k) {
+                        part.iter_mut().zip(column).for_each(|(p, &x)| *p += x);
+                    }
+                    total.iter_mut().zip(&part).for_each(|(t, &p)| *t += p);
+                }
+                total
+            }),
         }
     }
 }

@@ -40,6 +40,6 @@ pub use masked::{MaskedSparse, MaskedTensor};
 pub use nalgebra;
 pub use observed::{Expected, Observed, Wanted};
 pub use real::Real;
-pub use simplex::{normalise_columns, simplex_error};
+pub use simplex::{divide_columns, divide_rows, normalise_columns, simplex_error};
 pub use sparse::{Coordinates, SparseTensor};
 pub use sum::CompensatedSum;

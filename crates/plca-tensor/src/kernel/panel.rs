@@ -3,6 +3,8 @@
 use nalgebra::DMatrix;
 
 use super::aligned::Aligned;
+use super::lanes::wide;
+use crate::simplex::largest;
 use crate::{Factor, Real};
 
 /// A factor of `rows x k` with `stride >= k` values per row; the padding is zero.
@@ -37,15 +39,14 @@ pub(crate) fn balancing_exponent(largest: f64) -> i32 {
 
 /// Sets to 0 what is below `√TINY` times the largest entry of its row (1e-19 in `f32`, 1e-154 in `f64`). Entries that EM
 /// drives to zero would otherwise linger where products are subnormal, on which a processor is a hundred times slower.
+#[inline(always)]
 fn flush<T: Real>(values: &mut [T], stride: usize) {
     let share = T::TINY.sqrt();
     for row in values.chunks_exact_mut(stride) {
-        let largest = row
-            .iter()
-            .fold(T::zero(), |a, &x| if x > a { x } else { a });
-        let least = largest * share;
-        row.iter_mut()
-            .for_each(|x| *x = if *x < least { T::zero() } else { *x });
+        let least = largest(row) * share;
+        for x in row {
+            *x = if *x < least { T::zero() } else { *x };
+        }
     }
 }
 
@@ -53,40 +54,40 @@ impl<T: Real> Panel<T> {
     /// Copies a factor, its columns multiplied by `weights` where they are given.
     pub(crate) fn pack(factor: Factor<'_, T>, weights: Option<&[T]>, stride: usize) -> Self {
         let (rows, k) = (factor.rows(), factor.components());
-        let largest = factor
-            .values()
-            .iter()
-            .fold(T::zero(), |a, &x| if x > a { x } else { a });
-        let exponent =
-            balancing_exponent(largest.to_f64()).clamp(-T::MAX_EXPONENT, T::MAX_EXPONENT);
-        let scale: T = pow2(exponent);
         let mut values = Aligned::zeros(rows * stride);
-        match factor {
-            Factor::Columns(m) => {
-                let source = m.as_slice();
-                for (block, out) in values.chunks_mut(BLOCK * stride).enumerate() {
-                    let first = block * BLOCK;
-                    for z in 0..k {
-                        let w = weights.map_or(scale, |w| w[z] * scale);
-                        let column = &source[z * rows + first..];
-                        for (row, &x) in out.chunks_exact_mut(stride).zip(column) {
-                            row[z] = x * w;
+        let exponent = wide(|| {
+            let exponent = balancing_exponent(largest(factor.values()).to_f64());
+            let exponent = exponent.clamp(-T::MAX_EXPONENT, T::MAX_EXPONENT);
+            let scale: T = pow2(exponent);
+            let scales: Vec<T> = match weights {
+                Some(weights) => weights.iter().map(|&w| w * scale).collect(),
+                None => vec![scale; k],
+            };
+            match factor {
+                Factor::Columns(m) => {
+                    let source = m.as_slice();
+                    for (block, out) in values.chunks_mut(BLOCK * stride).enumerate() {
+                        for (z, &scale) in scales.iter().enumerate() {
+                            let column = &source[z * rows + block * BLOCK..];
+                            for (row, &x) in out.chunks_exact_mut(stride).zip(column) {
+                                row[z] = x * scale;
+                            }
                         }
+                        flush(out, stride);
+                    }
+                }
+                Factor::Rows(m) => {
+                    let sources = m.as_slice().chunks_exact(k);
+                    for (row, source) in values.chunks_exact_mut(stride).zip(sources) {
+                        for ((x, &source), &scale) in row.iter_mut().zip(source).zip(&scales) {
+                            *x = source * scale;
+                        }
+                        flush(row, stride);
                     }
                 }
             }
-            Factor::Rows(m) => {
-                for (row, source) in values
-                    .chunks_exact_mut(stride)
-                    .zip(m.as_slice().chunks_exact(k))
-                {
-                    for z in 0..k {
-                        row[z] = source[z] * weights.map_or(scale, |w| w[z] * scale);
-                    }
-                }
-            }
-        }
-        flush(&mut values, stride);
+            exponent
+        });
         Self {
             values,
             rows,
@@ -110,38 +111,45 @@ impl<T: Real> Panel<T> {
         times_factor: bool,
     ) -> DMatrix<T> {
         let (rows, k, stride) = (self.rows, self.k, self.stride);
+        let (nrows, ncols) = match like {
+            Factor::Columns(_) => (rows, k),
+            Factor::Rows(_) => (k, rows),
+        };
+        let mut out = DMatrix::zeros(nrows, ncols);
+        let target = out.as_mut_slice();
+        let (sums, own) = (&sums[..rows * stride], &self.values[..rows * stride]);
         let value = |at: usize| {
             if times_factor {
-                sums[at] * self.values[at] * scale
+                sums[at] * own[at] * scale
             } else {
                 sums[at] * scale
             }
         };
-        match like {
+        wide(|| match like {
             Factor::Columns(_) => {
-                let mut out = DMatrix::zeros(rows, k);
-                let target = out.as_mut_slice();
                 for first in (0..rows).step_by(BLOCK) {
                     let last = (first + BLOCK).min(rows);
                     for z in 0..k {
-                        for (i, x) in
-                            (first..last).zip(&mut target[z * rows + first..z * rows + last])
-                        {
+                        let column = &mut target[z * rows + first..z * rows + last];
+                        for (i, x) in (first..last).zip(column) {
                             *x = value(i * stride + z);
                         }
                     }
                 }
-                out
             }
             Factor::Rows(_) => {
-                let mut out = DMatrix::zeros(k, rows);
-                for (i, column) in out.as_mut_slice().chunks_exact_mut(k).enumerate() {
-                    for (z, x) in column.iter_mut().enumerate() {
-                        *x = value(i * stride + z);
+                let rows = sums.chunks_exact(stride).zip(own.chunks_exact(stride));
+                for (column, (sums, own)) in target.chunks_exact_mut(k).zip(rows) {
+                    for ((x, &sum), &own) in column.iter_mut().zip(sums).zip(own) {
+                        *x = if times_factor {
+                            sum * own * scale
+                        } else {
+                            sum * scale
+                        };
                     }
                 }
-                out
             }
-        }
+        });
+        out
     }
 }
