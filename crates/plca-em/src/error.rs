@@ -81,6 +81,9 @@ pub enum EmError {
         /// What was observed.
         value: f64,
     },
+    /// A stop rule that means nothing.
+    #[error(transparent)]
+    Stop(#[from] plca_fit::StopError),
     /// A model without any mass.
     #[error("the model has no mass to draw from")]
     NoMass,

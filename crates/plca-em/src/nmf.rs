@@ -282,6 +282,7 @@ impl Nmf {
         X: Observed<T> + ?Sized,
         R: Rng + ?Sized,
     {
+        stop.check()?;
         let algorithm = self.on(data)?;
         let state = self.init(data, init, rng)?;
         plca_fit::run(&algorithm, state, stop, ())

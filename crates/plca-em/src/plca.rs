@@ -334,6 +334,7 @@ impl<T: Real> Plca<T> {
         X: Observed<T> + ?Sized,
         R: Rng + ?Sized,
     {
+        stop.check()?;
         let algorithm = self.on(data)?;
         let state = self.init(data, init, rng)?;
         plca_fit::run(&algorithm, state, stop, ())

@@ -20,6 +20,8 @@ pub struct Progress {
     pub iteration: usize,
     /// The last check.
     pub checked: Option<TracePoint>,
+    /// Why the run ended, if this was its last iteration: a run resumed from here ends at once, as it did.
+    pub ended: Option<StopReason>,
 }
 
 /// What a run gives back.
@@ -70,6 +72,10 @@ pub fn run_from<A: Algorithm>(
     let every = stop.check_every.max(1);
     let mut reason = StopReason::MaxIterations;
     while progress.iteration < stop.max_iter {
+        if let Some(ended) = progress.ended {
+            reason = ended;
+            break;
+        }
         let measure = progress.iteration.is_multiple_of(every);
         if measure
             && stop.tol > 0.0
@@ -84,11 +90,19 @@ pub fn run_from<A: Algorithm>(
             iteration: progress.iteration,
             objective,
         });
-        let before = progress.checked;
         progress.iteration += 1;
-        if let Some(point) = measured {
-            trace.push(point);
-            progress.checked = Some(point);
+        progress.ended = algorithm.finished(&state);
+        if let Some(new) = measured {
+            let change = progress
+                .checked
+                .map(|old| (new.objective - old.objective).abs());
+            if stop.tol > 0.0
+                && change.is_some_and(|change| change <= stop.tol * new.objective.abs())
+            {
+                progress.ended = progress.ended.or(Some(StopReason::Converged));
+            }
+            trace.push(new);
+            progress.checked = Some(new);
         }
         let iteration = Iteration {
             iteration: progress.iteration,
@@ -100,17 +114,9 @@ pub fn run_from<A: Algorithm>(
             reason = StopReason::Interrupted;
             break;
         }
-        if let Some(why) = algorithm.finished(&state) {
-            reason = why;
-            break;
-        }
-        if let (Some(new), Some(old)) = (measured, before)
-            && stop.tol > 0.0
-            && (new.objective - old.objective).abs() <= stop.tol * new.objective.abs()
-        {
-            reason = StopReason::Converged;
-            break;
-        }
+    }
+    if let (Some(ended), StopReason::MaxIterations) = (progress.ended, reason) {
+        reason = ended;
     }
     let objective = algorithm.objective(&state)?;
     trace.push(TracePoint {

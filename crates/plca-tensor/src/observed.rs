@@ -44,7 +44,7 @@ impl<T: Real> Expected<T> {
 
 /// Data that PLCA-like models can be fitted to: dense, sparse or masked, one interface.
 ///
-/// Values are visited with an internal power-of-two scale ([`scale`](Self::scale)) so that subnormal and
+/// Values are visited with an internal power-of-two scale so that subnormal and
 /// huge data neither underflow nor overflow; everything returned is in the scale of the data as given.
 pub trait Observed<T: Real>: Sync {
     /// Size of each mode.

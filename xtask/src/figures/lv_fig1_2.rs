@@ -1,4 +1,4 @@
-//! [LV] figures 1 and 2: the matrices of the symmetric and of the asymmetric model.
+//! LV, figures 1 and 2: the matrices of the symmetric and of the asymmetric model.
 
 use nalgebra::{DMatrix, DVector};
 use plca_em::{Algorithm as _, Plca, PlcaInit, Plsa, PlsaInit, Stop};

@@ -1,4 +1,4 @@
-//! [LV] figure 3: PLCA of a three-way array, two Gaussians.
+//! LV, figure 3: PLCA of a three-way array, two Gaussians.
 
 use plca_em::{Outcome, Plca, PlcaInit, PlcaState, Stop};
 use plca_tensor::{DenseTensor, Observed as _, Order};

@@ -1,4 +1,4 @@
-//! [LV] figure 6: the asymmetric model finds the corners of a triangle around the data.
+//! LV, figure 6: the asymmetric model finds the corners of a triangle around the data.
 
 use nalgebra::{DMatrix, Matrix3};
 use plca_em::{Outcome, Plsa, PlsaInit, PlsaState, Stop, best_of};

@@ -1,4 +1,4 @@
-//! [SI] appendix D: PLCA of a matrix is NMF with the Kullback-Leibler divergence.
+//! SI, appendix D: PLCA of a matrix is NMF with the Kullback-Leibler divergence.
 
 use nalgebra::DMatrix;
 use plca_dist::random::exponential;

@@ -1,4 +1,4 @@
-//! [SI] figure 1: two-dimensional PLCA of three Gaussians.
+//! SI, figure 1: two-dimensional PLCA of three Gaussians.
 
 use nalgebra::DMatrix;
 use plca_em::{Outcome, Plca, PlcaInit, PlcaState, Stop};

@@ -40,7 +40,10 @@ impl<A: Accelerate> Algorithm for Parabolic<A> {
                 })
                 .collect();
             let candidate = self.0.unpack(&template, &flat, &x2);
-            let reached = self.0.objective(&candidate)?;
+            // A point that the algorithm refuses ends the search like one that is worse.
+            let Ok(reached) = self.0.objective(&candidate) else {
+                break;
+            };
             if !(reached.is_finite()
                 && reached != best
                 && self.0.direction().not_worse(reached, best))

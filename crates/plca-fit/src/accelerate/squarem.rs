@@ -44,7 +44,8 @@ impl<A: Accelerate> Algorithm for Squarem<A> {
             })
             .collect();
         let mut candidate = self.0.unpack(state, &flat, &x2);
-        let reached = self.0.step(&mut candidate, true)?;
+        // A point that the algorithm refuses is rejected like one that is worse.
+        let reached = self.0.step(&mut candidate, true).ok().flatten();
         if let (Some(new), Some(old)) = (reached, objective1)
             && new.is_finite()
             && self.0.direction().not_worse(new, old)
