@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod compare;
 mod equations;
 mod fetch_data;
 mod figures;
@@ -37,6 +38,8 @@ enum Command {
     Tidy,
     /// Write docs/EQUATIONS.md, the index from equations to code and tests.
     Equations(equations::Args),
+    /// Time the plca command and its peers in turn on the same workloads.
+    Compare(compare::Args),
     /// Download the public data sets and verify their checksums.
     FetchData(fetch_data::Args),
 }
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         Command::ReproduceFigures(args) => reproduce::run(&args),
         Command::Tidy => tidy::run(),
         Command::Equations(args) => equations::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::FetchData(args) => fetch_data::run(&args),
     };
     match done {
