@@ -69,3 +69,14 @@ pub(crate) fn matrix<T: Element>(m: &DMatrix<T>) -> Array<f64> {
 pub(crate) fn vector<T: Element>(v: &DVector<T>) -> Array<f64> {
     Array::new(vec![v.len()], v.iter().map(|x| x.to_f64()).collect())
 }
+
+/// Puts back, bit for bit, the columns of a fixed block that summed to 1 already: normalising them again would move them by
+/// an ulp.
+pub(crate) fn keep_fixed<T: Element>(block: &mut DMatrix<T>, given: &DMatrix<T>) {
+    let rounding = T::lit(4.0 * given.nrows() as f64) * T::default_epsilon();
+    for (mut column, given) in block.column_iter_mut().zip(given.column_iter()) {
+        if (given.sum() - T::one()).abs() <= rounding {
+            column.copy_from(&given);
+        }
+    }
+}

@@ -78,8 +78,8 @@ pub(crate) fn load<T: Element>(
 ) -> Result<Data<T>, Failure> {
     let options = ReadOptions {
         shape: args.shape.as_ref().map(|s| s.0.clone()),
-        // Under a mask a NaN may be hidden; one that is not is refused below.
-        allow_nan: args.mask.is_some() || args.missing == Some(MissingCells::Nan),
+        // A NaN may be hidden; one that is not is refused below.
+        allow_nan: true,
         allow_negative: false,
     };
     let fail = |e| Failure::of(path, e);

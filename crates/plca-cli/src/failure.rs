@@ -56,8 +56,9 @@ impl From<plca_em::EmError> for Failure {
 }
 
 impl From<plca_em::ParamError> for Failure {
+    // Settings come from the command line.
     fn from(e: plca_em::ParamError) -> Self {
-        Self::new(e)
+        Self::usage(e)
     }
 }
 

@@ -39,7 +39,36 @@ pub(crate) fn on_threads<O: Send>(
     Ok(pool.install(work))
 }
 
+/// Refuses, before any work, a file that could not be written at its end.
+pub(crate) fn writable(path: &Path, extensions: &[&str]) -> Result<(), Failure> {
+    let known = extensions.is_empty()
+        || path
+            .extension()
+            .is_some_and(|e| extensions.iter().any(|k| e == *k));
+    if !known {
+        return Err(Failure::of(
+            path,
+            format!("unknown extension; known are .{}", extensions.join(", .")),
+        ));
+    }
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+    if folder.is_some_and(|p| !p.is_dir()) {
+        return Err(Failure::of(path, "there is no such folder"));
+    }
+    if path.is_dir() {
+        return Err(Failure::of(path, "is a folder"));
+    }
+    Ok(())
+}
+
+/// Extensions of model files.
+pub(crate) const MODEL_FILES: &[&str] = &["npz", "safetensors"];
+
 pub(crate) fn run<T: Element>(args: &FitArgs) -> Result<(), Failure> {
+    writable(&args.output, MODEL_FILES)?;
+    for path in [&args.trace, &args.checkpoint].into_iter().flatten() {
+        writable(path, &[])?;
+    }
     on_threads(args.threads, || {
         let data: Data<T> = load(&args.data, &args.hidden, None)?;
         match args.model {
@@ -87,6 +116,9 @@ fn given_blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usize>),
     Ok((given, rank))
 }
 
+/// Before the names of the blocks of the best finished start in a checkpoint.
+const BEST: &str = "best.";
+
 fn fit<T: Element, M: CommandModel<T>>(
     args: &FitArgs,
     data: &dyn Observed<T>,
@@ -115,6 +147,9 @@ fn fit<T: Element, M: CommandModel<T>>(
         residual_tol: args.kkt_tol,
     };
     stop.check().map_err(Failure::usage)?;
+    if args.restarts == 0 {
+        return Err(Failure::usage("--restarts 0: at least one start is needed"));
+    }
     let model = M::new(args, rank, data.shape())?;
     let settings = settings(args, rank);
     let checksum = plca_io::sha256_file(&args.data)?;
@@ -138,12 +173,34 @@ fn fit<T: Element, M: CommandModel<T>>(
         .iter()
         .all(|n| n == "marginal" || given.contains_key(n));
     // With every block given all starts are the same.
-    let starts = if complete { 1 } else { args.restarts.max(1) };
+    let starts = if complete { 1 } else { args.restarts };
     let mut best: Option<Outcome<M::State>> = None;
     let (mut first, mut resumed) = (0, None);
     if let Some(path) = &args.resume {
-        let file = plca_io::read_checkpoint(path)?;
+        let mut file = plca_io::read_checkpoint(path)?;
         let (progress, start) = checkpoint_progress(path, &file, &settings, &checksum)?;
+        let mut arrays = Arrays::new();
+        let names: Vec<_> = file.arrays.keys().cloned().collect();
+        for name in names {
+            if let (Some(block), Some(array)) =
+                (name.strip_prefix(BEST), file.arrays.get(&name).cloned())
+            {
+                file.arrays.remove(&name);
+                arrays.insert(block.to_string(), array);
+            }
+        }
+        let saved = &file.metadata["checkpoint"]["best"];
+        if !saved.is_null() {
+            let part = |name: &str| saved[name].clone();
+            let number = |e| Failure::of(path, e);
+            best = Some(Outcome {
+                state: model.restore(arrays, path)?,
+                trace: Vec::new(),
+                reason: serde_json::from_value(part("reason")).map_err(number)?,
+                iterations: serde_json::from_value(part("iterations")).map_err(number)?,
+                objective: serde_json::from_value(part("objective")).map_err(number)?,
+            });
+        }
         first = start;
         resumed = Some((model.restore(file.arrays, path)?, progress));
     }
@@ -177,11 +234,17 @@ fn fit<T: Element, M: CommandModel<T>>(
             if let (Some(path), Some(every)) = (&args.checkpoint, args.checkpoint_every)
                 && (it.iteration as u64).is_multiple_of(every)
             {
-                let checkpoint =
-                    json!({ "checkpoint": { "progress": it.progress, "start": start } });
+                let mut arrays = model.arrays(data, it.state);
+                // The best of the starts before this one.
+                let kept = best.as_ref().map(|b| {
+                    let blocks = model.arrays(data, &b.state).into_iter();
+                    arrays.extend(blocks.map(|(name, block)| (format!("{BEST}{name}"), block)));
+                    json!({ "reason": b.reason, "iterations": b.iterations, "objective": b.objective })
+                });
+                let checkpoint = json!({ "progress": it.progress, "start": start, "best": kept });
                 let file = ModelFile {
-                    arrays: model.arrays(data, it.state),
-                    metadata: describe(checkpoint),
+                    arrays,
+                    metadata: describe(json!({ "checkpoint": checkpoint })),
                 };
                 if let Err(e) = plca_io::write_checkpoint(path, &file) {
                     failure = Some(e);
@@ -248,9 +311,24 @@ fn fit<T: Element, M: CommandModel<T>>(
         arrays: model.arrays(data, &outcome.state),
         metadata: describe(extra),
     };
-    plca_io::write_model(&args.output, &file, args.precision == Precision::F32)?;
+    let single = args.precision == Precision::F32;
     if let Some(path) = &args.trace {
-        plca_io::write_atomically(path, |w| w.write_all(trace.as_bytes()))?;
+        // The model is written once the trace is on the disk under its temporary name: both appear, or none.
+        let mut failure = None;
+        let written = plca_io::write_atomically(path, |w| {
+            w.write_all(trace.as_bytes())?;
+            w.flush()?;
+            plca_io::write_model(&args.output, &file, single).map_err(|e| {
+                failure = Some(e);
+                std::io::Error::other("the model could not be written")
+            })
+        });
+        if let Some(e) = failure {
+            return Err(e.into());
+        }
+        written?;
+    } else {
+        plca_io::write_model(&args.output, &file, single)?;
     }
     report(args.json, args.quiet, &summary)
 }

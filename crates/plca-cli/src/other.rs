@@ -11,7 +11,7 @@ use crate::args::{Criterion, InspectArgs, ModelName, ReconstructArgs, SampleArgs
 use crate::blocks::{take_matrix, take_vector};
 use crate::data::{Data, load};
 use crate::failure::Failure;
-use crate::fit::{model_name, on_threads};
+use crate::fit::{model_name, on_threads, writable};
 
 /// A model file as a sum of rank-one terms.
 struct Product {
@@ -145,6 +145,7 @@ fn zeros(path: &std::path::Path, shape: &[usize]) -> Result<Vec<f64>, Failure> {
 }
 
 pub(crate) fn reconstruct(args: &ReconstructArgs) -> Result<(), Failure> {
+    writable(&args.output, &["npy"])?;
     let product = Product::read(&args.model)?;
     let shape = product.shape();
     let mut values = zeros(&args.model, &shape)?;
@@ -160,6 +161,7 @@ pub(crate) fn reconstruct(args: &ReconstructArgs) -> Result<(), Failure> {
 }
 
 pub(crate) fn sample(args: &SampleArgs) -> Result<(), Failure> {
+    writable(&args.output, &["npy"])?;
     let product = Product::read(&args.model)?;
     let shape = product.shape();
     let mut values = zeros(&args.model, &shape)?;
@@ -243,6 +245,9 @@ pub(crate) fn select(args: &SelectArgs) -> Result<(), Failure> {
 
 #[expect(clippy::print_stdout, reason = "the table is the command's output")]
 fn score(args: &SelectArgs) -> Result<(), Failure> {
+    if args.restarts == 0 {
+        return Err(Failure::usage("--restarts 0: at least one start is needed"));
+    }
     if args.criterion == Criterion::HeldOut {
         return Err(Failure::usage(
             "--criterion held-out is not available for this model",
@@ -262,15 +267,11 @@ fn score(args: &SelectArgs) -> Result<(), Failure> {
     for rank in ranks(&args.ranks)? {
         // The three models have one likelihood: PLSA and KL-NMF are other parameters of PLCA of order 2.
         let plca = plca_em::Plca::builder(rank).build()?;
-        let best = plca_em::best_of(
-            args.restarts.max(1),
-            plca_fit::Direction::Maximise,
-            |start| {
-                let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
-                rng.set_stream(start);
-                plca.fit(&*data, &plca_em::PlcaInit::default(), &stop, &mut rng)
-            },
-        )?;
+        let best = plca_em::best_of(args.restarts, plca_fit::Direction::Maximise, |start| {
+            let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
+            rng.set_stream(start);
+            plca.fit(&*data, &plca_em::PlcaInit::default(), &stop, &mut rng)
+        })?;
         let order = ModelOrder::new(best.objective, &shape, rank, data.total());
         let score = if args.criterion == Criterion::Bic {
             order.bic

@@ -1,5 +1,7 @@
 //! `plca transform`: new data under learned factors, with a certified gap.
 
+use std::time::Instant;
+
 use nalgebra::DMatrix;
 use plca_em::{Nmf, NmfInit, Outcome, Plca, PlcaInit, Plsa, PlsaInit, Stop};
 use plca_io::{Array, ModelFile};
@@ -11,7 +13,7 @@ use crate::args::TransformArgs;
 use crate::blocks::{Arrays, matrix, take_matrix, vector};
 use crate::data::{Data, load};
 use crate::failure::Failure;
-use crate::fit::{on_threads, report};
+use crate::fit::{MODEL_FILES, on_threads, report, writable};
 
 /// A fitted model as the kernels see it: a factor for every mode, and which modes may hold observations.
 struct Learned {
@@ -74,6 +76,8 @@ fn learned(args: &TransformArgs, mut file: ModelFile) -> Result<Learned, Failure
 }
 
 fn transform(args: &TransformArgs) -> Result<(), Failure> {
+    let started = Instant::now();
+    writable(&args.output, MODEL_FILES)?;
     let model = learned(args, plca_io::read_model(&args.model)?)?;
     let mut factors = model.factors;
     factors[model.along] = None;
@@ -137,7 +141,7 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
         objective,
     } = explained;
     arrays.insert("dropped".into(), Array::new(vec![], vec![dropped]));
-    let summary = json!({
+    let mut summary = json!({
         "model": model.name,
         "iterations": iterations,
         "stop_reason": reason,
@@ -153,6 +157,7 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
         )]);
     }
     plca_io::write_model(&args.output, &ModelFile { arrays, metadata }, false)?;
+    summary["seconds"] = json!(started.elapsed().as_secs_f64());
     report(args.json, args.quiet, &summary)
 }
 

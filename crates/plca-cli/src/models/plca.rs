@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use nalgebra::DVector;
+use nalgebra::{DMatrix, DVector};
 use plca_em::{Plca, PlcaEm, PlcaInit, PlcaState};
 use plca_io::Element;
 use plca_tensor::Observed;
@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::CommandModel;
 use crate::args::FitArgs;
-use crate::blocks::{Arrays, matrix, take_matrix, take_vector, vector};
+use crate::blocks::{Arrays, keep_fixed, matrix, take_matrix, take_vector, vector};
 use crate::failure::Failure;
 
 pub(crate) struct PlcaCommand<T: Element> {
@@ -18,6 +18,11 @@ pub(crate) struct PlcaCommand<T: Element> {
     order: usize,
     power: f64,
     priors: bool,
+    fix: Vec<String>,
+}
+
+fn as_column<T: Element>(v: &DVector<T>) -> DMatrix<T> {
+    DMatrix::from_column_slice(v.len(), 1, v.as_slice())
 }
 
 impl<T: Element> CommandModel<T> for PlcaCommand<T> {
@@ -61,6 +66,7 @@ impl<T: Element> CommandModel<T> for PlcaCommand<T> {
             order: shape.len(),
             power,
             priors: any,
+            fix: args.fix.clone(),
         })
     }
 
@@ -75,9 +81,26 @@ impl<T: Element> CommandModel<T> for PlcaCommand<T> {
         let factors = (0..self.order)
             .map(|j| take_matrix(path, &mut given, &format!("factor_{j}")))
             .collect::<Result<_, _>>()?;
-        Ok(self
-            .config
-            .init(data, &PlcaInit { weights, factors }, rng)?)
+        let init = PlcaInit { weights, factors };
+        let mut state = self.config.init(data, &init, rng)?;
+        for name in &self.fix {
+            match name.strip_prefix("factor_").and_then(|j| j.parse().ok()) {
+                Some(j) => {
+                    let j: usize = j;
+                    if let Some(given) = &init.factors[j] {
+                        keep_fixed(&mut state.factors[j], given);
+                    }
+                }
+                None => {
+                    if let Some(given) = &init.weights {
+                        let mut weights = as_column(&state.weights);
+                        keep_fixed(&mut weights, &as_column(given));
+                        state.weights = weights.column(0).into_owned();
+                    }
+                }
+            }
+        }
+        Ok(state)
     }
 
     fn restore(&self, mut arrays: Arrays, path: &Path) -> Result<PlcaState<T>, Failure> {

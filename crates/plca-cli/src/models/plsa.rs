@@ -9,13 +9,14 @@ use rand_chacha::ChaCha8Rng;
 
 use super::CommandModel;
 use crate::args::FitArgs;
-use crate::blocks::{Arrays, matrix, take_matrix};
+use crate::blocks::{Arrays, keep_fixed, matrix, take_matrix};
 use crate::failure::Failure;
 
 pub(crate) struct PlsaCommand<T: Element> {
     config: Plsa<T>,
     power: f64,
     priors: bool,
+    fix: Vec<String>,
 }
 
 /// The direction of `--given`.
@@ -68,6 +69,7 @@ impl<T: Element> CommandModel<T> for PlsaCommand<T> {
             config: builder.build()?,
             power,
             priors: any,
+            fix: args.fix.clone(),
         })
     }
 
@@ -82,7 +84,18 @@ impl<T: Element> CommandModel<T> for PlsaCommand<T> {
             basis: take_matrix(path, &mut given, "basis")?,
             mixture: take_matrix(path, &mut given, "mixture")?,
         };
-        Ok(self.config.init(data, &init, rng)?)
+        let mut state = self.config.init(data, &init, rng)?;
+        for name in &self.fix {
+            let (block, given) = if name == "basis" {
+                (&mut state.basis, &init.basis)
+            } else {
+                (&mut state.mixture, &init.mixture)
+            };
+            if let Some(given) = given {
+                keep_fixed(block, given);
+            }
+        }
+        Ok(state)
     }
 
     fn restore(&self, mut arrays: Arrays, path: &Path) -> Result<PlsaState<T>, Failure> {

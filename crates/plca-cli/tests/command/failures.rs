@@ -1,0 +1,190 @@
+//! Every failure: its status, its one line, and nothing written.
+
+use crate::Folder;
+
+#[test]
+fn wrong_command_lines_end_with_two() {
+    let folder = Folder::with_counts();
+    folder.text("o.npz", "must stay");
+    for line in [
+        "fit plca d.csv --rank 0",
+        "fit plca d.csv --rank -1",
+        "fit plca d.csv --rank 2.5",
+        "fit plca d.csv",
+        "fit nothing d.csv --rank 2",
+        "fit plca d.csv --rank 2 --tol nan",
+        "fit plca d.csv --rank 2 --tol -1",
+        "fit plca d.csv --rank 2 --restarts 0",
+        "fit plca d.csv --rank 2 --threads 0",
+        "fit plca d.csv --rank 2 --check-every 0",
+        "fit plca d.csv --rank 2 --fix nothing",
+        "fit plca d.csv --rank 2 --fix weights",
+        "fit plca d.csv --rank 2 --prior weights=nothing:1",
+        "fit plca d.csv --rank 2 --prior nothing=dirichlet:1",
+        "fit plca d.csv --rank 2 --prior weights=dirichlet:-1",
+        "fit plca d.csv --rank 2 --temper 0",
+        "fit plca d.csv --rank 2 --temper 1.5",
+        "fit plca d.csv --rank 2 --given 0",
+        "fit plca d.csv --rank 2 --update sequential",
+        "fit plsa d.csv --rank 2 --given 2",
+        "fit nmf-kl d.csv --rank 2 --temper .5",
+        "fit nmf-kl d.csv --rank 2 --prior w=dirichlet:2",
+        "fit nmf-kl d.csv --rank 2 --update simultaneous --missing-method multiplicative",
+        "fit plca d.csv --rank 2 --kernel 3x8",
+        "fit plca d.csv --rank 2 --checkpoint c.npz",
+    ] {
+        folder.fails(2, &format!("{line} --output o.npz"), &[]);
+    }
+    folder.fails(2, "select plca d.csv --ranks 3..2", &["3..2"]);
+    folder.fails(2, "fit plca d.csv --rank 2", &["--output"]);
+}
+
+#[test]
+fn bad_data_end_with_one_and_name_the_place() {
+    let folder = Folder::new();
+    folder.text("o.npz", "must stay");
+    folder.text("nan.csv", "1,2\n3,nan\n");
+    folder.text("negative.csv", "1,2\n3,-4\n");
+    folder.text("infinite.csv", "1,2\ninf,4\n");
+    folder.text("word.csv", "1,2\n3,four\n");
+    folder.text("ragged.csv", "1,2\n3\n");
+    folder.text("zero.csv", "0,0\n0,0\n");
+    folder.text("zero.tns", "0 1 3\n");
+    folder.text("nan.tns", "1 1 3\n2 2 nan\n");
+    folder.text("d.xyz", "1,2\n");
+    folder.text("empty.csv", "");
+    folder.npy("scalar.npy", &[], &[1.0]);
+    folder.npy("axis.npy", &[0, 3], &[]);
+    folder.npy("cube.npy", &[2, 2, 2], &[1.0; 8]);
+    for (data, parts) in [
+        ("nan.csv", &["nan.csv", "--missing nan"][..]),
+        ("negative.csv", &["negative.csv", "-4"]),
+        ("infinite.csv", &["infinite.csv", "inf"]),
+        ("word.csv", &["word.csv", "four", "line 2"]),
+        ("ragged.csv", &["ragged.csv", "line 2"]),
+        ("zero.csv", &["zero.csv"]),
+        ("zero.tns", &["zero.tns", "line 1"]),
+        ("nan.tns", &["nan.tns", "NaN"]),
+        ("d.xyz", &["d.xyz", "extension"]),
+        ("absent.csv", &["absent.csv"]),
+        ("empty.csv", &["empty.csv"]),
+        ("scalar.npy", &["scalar.npy"]),
+        ("axis.npy", &["axis.npy"]),
+    ] {
+        for model in ["plca", "plsa", "nmf-kl"] {
+            folder.fails(
+                1,
+                &format!("fit {model} {data} --rank 2 --output o.npz --quiet --json"),
+                parts,
+            );
+        }
+    }
+    for model in ["plsa", "nmf-kl"] {
+        folder.fails(
+            1,
+            &format!("fit {model} cube.npy --rank 2 --output o.npz"),
+            &["cube.npy", "[2, 2, 2]"],
+        );
+    }
+}
+
+#[test]
+fn bad_masks_and_starts_name_their_file() {
+    let folder = Folder::with_counts();
+    folder.npy("none.npy", &[3, 4], &[0.0; 12]);
+    folder.npy("shape.npy", &[4, 3], &[1.0; 12]);
+    for mask in ["none.npy", "shape.npy", "absent.npy"] {
+        folder.fails(
+            1,
+            &format!("fit plca d.csv --rank 2 --mask {mask} --output o.npz"),
+            &["error: "],
+        );
+    }
+    folder.fails(
+        1,
+        "fit plca d.csv --rank 2 --missing unstored --output o.npz",
+        &["d.csv", "sparse"],
+    );
+    let shape: &[usize] = &[3, 2];
+    for (values, part) in [
+        ([1.0, 1.0, -2.0, 1.0, 1.0, 1.0], "-2"),
+        ([1.0, 1.0, f64::NAN, 1.0, 1.0, 1.0], "NaN"),
+        ([1.0, 0.0, 1.0, 0.0, 1.0, 0.0], "column 1"),
+        ([0.0, 0.0, 1.0, 1.0, 1.0, 1.0], "initial support"),
+    ] {
+        folder.arrays("i.npz", &[("factor_0", shape, &values)]);
+        folder.fails(
+            1,
+            "fit plca d.csv --init i.npz --output o.npz",
+            &["i.npz", part],
+        );
+    }
+    folder.arrays("i.npz", &[("factor_0", &[4, 2], &[1.0; 8])]);
+    folder.fails(
+        1,
+        "fit plca d.csv --init i.npz --output o.npz",
+        &["i.npz", "factor_0", "4x2", "3x2"],
+    );
+    folder.arrays("i.npz", &[("nothing", shape, &[1.0; 6])]);
+    folder.fails(
+        1,
+        "fit plca d.csv --init i.npz --rank 2 --output o.npz",
+        &["i.npz", "nothing"],
+    );
+    folder.arrays("i.npz", &[("factor_0", shape, &[1.0; 6])]);
+    folder.fails(
+        2,
+        "fit plca d.csv --init i.npz --rank 3 --output o.npz",
+        &["3", "2"],
+    );
+    // Part of the blocks is enough.
+    folder.ok("fit plca d.csv --init i.npz --output o.npz --quiet");
+}
+
+#[test]
+fn outputs_that_cannot_be_written_leave_nothing() {
+    let folder = Folder::with_counts();
+    folder.fails(
+        1,
+        "fit plca d.csv --rank 2 --output o.txt",
+        &["o.txt", "extension"],
+    );
+    folder.fails(
+        1,
+        "fit plca d.csv --rank 2 --output absent/o.npz",
+        &["absent/o.npz"],
+    );
+    folder.fails(
+        1,
+        "fit plca d.csv --rank 2 --output o.npz --trace absent/t.jsonl",
+        &["absent/t.jsonl"],
+    );
+    folder.fails(1, "inspect d.csv", &["d.csv"]);
+    folder.ok("fit plca d.csv --rank 2 --output o.npz --quiet");
+    folder.fails(
+        1,
+        "reconstruct o.npz --output a.csv",
+        &["a.csv", "extension"],
+    );
+    folder.fails(
+        1,
+        "sample o.npz --draws 3 --output a.txt",
+        &["a.txt", "extension"],
+    );
+    folder.fails(
+        1,
+        "transform o.npz d.csv --output n.txt",
+        &["n.txt", "extension"],
+    );
+    folder.text("tall.csv", "1,2\n3,4\n5,6\n7,8\n");
+    folder.fails(
+        1,
+        "transform o.npz tall.csv --output n.npz",
+        &["tall.csv", "[4, 2]"],
+    );
+    folder.fails(2, "transform o.npz d.csv --along 7 --output n.npz", &["7"]);
+    let mut cut = folder.bytes("o.npz");
+    cut.truncate(cut.len() / 2);
+    std::fs::write(folder.path("cut.npz"), cut).unwrap();
+    folder.fails(1, "inspect cut.npz", &["cut.npz"]);
+}

@@ -1,0 +1,267 @@
+//! What every option does.
+
+use crate::Folder;
+
+const MODELS: [&str; 3] = ["plca", "plsa", "nmf-kl"];
+
+#[test]
+fn json_is_one_line_of_numbers() {
+    let folder = Folder::with_counts();
+    for model in MODELS {
+        let s = folder.json(&format!(
+            "fit {model} d.csv --rank 2 --output o.npz --max-iter 7 --tol 0"
+        ));
+        assert_eq!(s["model"], model);
+        assert_eq!(
+            (&s["iterations"], &s["stop_reason"]),
+            (&7.into(), &"max_iterations".into())
+        );
+        assert!(s["objective"].is_f64() && s["seconds"].is_f64(), "{s}");
+        let file = folder.model("o.npz");
+        assert_eq!(file.metadata["objective"], s["objective"]);
+        assert_eq!(file.metadata["seed"], 0);
+        let t = folder.json("transform o.npz d.csv --output n.npz --max-iter 30");
+        assert!(t["objective"].is_f64() && t["seconds"].is_f64(), "{t}");
+    }
+}
+
+#[test]
+fn threads_and_repetition_give_the_same_bytes() {
+    let folder = Folder::with_counts();
+    for model in MODELS {
+        for (out, threads) in [("a.npz", 1), ("b.npz", 2), ("c.npz", 2)] {
+            folder.ok(&format!("fit {model} d.csv --rank 2 --seed 5 --restarts 3 --threads {threads} --quiet --output {out}"));
+        }
+        assert_eq!(folder.bytes("a.npz"), folder.bytes("b.npz"));
+        assert_eq!(folder.bytes("b.npz"), folder.bytes("c.npz"));
+        folder.ok(&format!(
+            "fit {model} d.csv --rank 2 --seed 6 --quiet --output d.npz --max-iter 1"
+        ));
+        folder.ok(&format!(
+            "fit {model} d.csv --rank 2 --seed 7 --quiet --output e.npz --max-iter 1"
+        ));
+        assert_ne!(folder.model("d.npz").arrays, folder.model("e.npz").arrays);
+    }
+}
+
+#[test]
+fn resumed_run_writes_the_same_bytes() {
+    let folder = Folder::with_counts();
+    for model in MODELS {
+        for extra in ["", "--accelerate squarem", "--restarts 3"] {
+            let line = format!("fit {model} d.csv --rank 2 --tol 0 --max-iter 20 {extra} --quiet");
+            folder.ok(&format!("{line} --output whole.npz"));
+            // The last checkpoint of the last start, at iteration 14.
+            folder.ok(&format!(
+                "{line} --output o.npz --checkpoint c.npz --checkpoint-every 14"
+            ));
+            folder.ok(&format!("{line} --output resumed.npz --resume c.npz"));
+            assert!(folder.bytes("whole.npz") == folder.bytes("o.npz"), "{line}");
+            assert!(
+                folder.bytes("whole.npz") == folder.bytes("resumed.npz"),
+                "{line}"
+            );
+        }
+        folder.fails(
+            1,
+            &format!(
+                "fit {model} d.csv --rank 2 --restarts 3 --tol 1 --max-iter 20 --output x.npz --resume c.npz"
+            ),
+            &["c.npz", "tol"],
+        );
+    }
+}
+
+#[test]
+fn trace_has_a_line_per_check_and_the_final_objective() {
+    let folder = Folder::with_counts();
+    let s =
+        folder.json("fit plca d.csv --rank 2 --output o.npz --max-iter 25 --tol 0 --trace t.jsonl");
+    let text = String::from_utf8(folder.bytes("t.jsonl")).unwrap();
+    let lines: Vec<serde_json::Value> = text
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
+    let last = lines.last().unwrap();
+    assert_eq!(
+        (&last["iteration"], &last["objective"]),
+        (&25.into(), &s["objective"])
+    );
+    for pair in lines.windows(2) {
+        assert!(
+            pair[0]["iteration"].as_u64() < pair[1]["iteration"].as_u64(),
+            "{text}"
+        );
+        let (a, b) = (
+            pair[0]["objective"].as_f64().unwrap(),
+            pair[1]["objective"].as_f64().unwrap(),
+        );
+        assert!(b >= a - 1e-12 * (1.0 + a.abs()), "{text}");
+    }
+}
+
+#[test]
+fn restarts_are_never_worse_than_the_first_start() {
+    let folder = Folder::with_counts();
+    let line = "fit plca d.csv --rank 3 --output o.npz --max-iter 15 --tol 0";
+    let one = folder.json(line)["objective"].as_f64().unwrap();
+    let best = folder.json(&format!("{line} --restarts 8"))["objective"]
+        .as_f64()
+        .unwrap();
+    assert!(best >= one, "{best} {one}");
+}
+
+#[test]
+fn fixed_blocks_stay_bit_for_bit() {
+    let folder = Folder::with_counts();
+    for (model, block) in [
+        ("plca", "factor_0"),
+        ("plca", "weights"),
+        ("plsa", "basis"),
+        ("plsa", "mixture"),
+        ("nmf-kl", "w"),
+        ("nmf-kl", "h"),
+    ] {
+        folder.ok(&format!(
+            "fit {model} d.csv --rank 2 --output a.npz --max-iter 3 --quiet"
+        ));
+        folder.ok(&format!("fit {model} d.csv --init a.npz --fix {block} --output b.npz --max-iter 9 --tol 0 --quiet"));
+        let (a, b) = (folder.model("a.npz").arrays, folder.model("b.npz").arrays);
+        assert_eq!(a[block], b[block], "{model} {block}");
+        assert_ne!(a, b, "{model} {block}: the other blocks moved");
+    }
+}
+
+#[test]
+fn transform_keeps_what_was_learned_and_reports_gap_and_dropped_mass() {
+    let folder = Folder::with_counts();
+    folder.text("new.csv", "1,2\n3,4\n5,6\n");
+    folder.text("none.csv", "0,0,0,0\n1,5,9,2\n2,6,5,3\n");
+    for (model, block) in [("plca", "factor_1"), ("plsa", "mixture"), ("nmf-kl", "h")] {
+        folder.ok(&format!(
+            "fit {model} d.csv --rank 2 --output o.npz --quiet"
+        ));
+        let before = folder.bytes("o.npz");
+        folder.ok("transform o.npz new.csv --output n.npz --tol 0 --max-iter 4000 --quiet");
+        assert_eq!(before, folder.bytes("o.npz"));
+        let new = folder.model("n.npz").arrays;
+        assert!(new.contains_key(block), "{model}");
+        assert!(
+            new["gap"].values.iter().all(|&g| (0.0..1e-3).contains(&g)),
+            "{model} {:?}",
+            new["gap"]
+        );
+        assert_eq!(new["dropped"].values, [0.0]);
+        // Row 0 is reached by no component of a model that never saw it.
+        folder.ok(&format!(
+            "fit {model} none.csv --rank 2 --output o.npz --quiet"
+        ));
+        folder.ok("transform o.npz new.csv --output n.npz --quiet");
+        assert_eq!(
+            folder.model("n.npz").arrays["dropped"].values,
+            [3.0],
+            "{model}"
+        );
+    }
+}
+
+#[test]
+fn priors_broadcast() {
+    let folder = Folder::with_counts();
+    folder.arrays(
+        "p.npz",
+        &[
+            ("factor_0.dirichlet", &[1, 1], &[2.5]),
+            ("weights.dirichlet", &[2], &[2.5, 2.5]),
+        ],
+    );
+    folder.arrays(
+        "q.npz",
+        &[
+            ("factor_0.dirichlet", &[3, 2], &[2.5; 6]),
+            ("weights.dirichlet", &[], &[2.5]),
+        ],
+    );
+    let line = "fit plca d.csv --rank 2 --max-iter 9 --quiet";
+    folder.ok(&format!("{line} --priors p.npz --output a.npz"));
+    folder.ok(&format!("{line} --priors q.npz --output b.npz"));
+    let s = folder.json(&format!(
+        "{line} --prior factor_0=dirichlet:2.5 --prior weights=dirichlet:2.5 --output c.npz"
+    ));
+    assert!(s["log_likelihood"].is_f64());
+    let arrays = |name| folder.model(name).arrays;
+    assert_eq!(arrays("a.npz"), arrays("b.npz"));
+    assert_eq!(arrays("a.npz"), arrays("c.npz"));
+    assert_eq!(
+        folder.model("c.npz").metadata["objective_name"],
+        "log_posterior"
+    );
+    folder.ok(&format!("{line} --output d.npz"));
+    assert_ne!(arrays("a.npz"), arrays("d.npz"));
+}
+
+#[test]
+fn unstored_cells_are_hidden_and_full_masks_change_nothing() {
+    let folder = Folder::with_counts();
+    folder.text("d.tns", "1 1 3\n1 2 1\n2 2 5\n2 3 9\n3 1 2\n3 3 5\n");
+    folder.text("d.nan.csv", "3,1,nan\nnan,5,9\n2,nan,5\n");
+    folder.npy("ones.npy", &[3, 4], &[1.0; 12]);
+    for model in ["plca", "nmf-kl"] {
+        let a = folder.json(&format!(
+            "fit {model} d.tns --missing unstored --rank 2 --output a.npz --tol 0 --max-iter 20"
+        ));
+        let b = folder.json(&format!(
+            "fit {model} d.nan.csv --missing nan --rank 2 --output b.npz --tol 0 --max-iter 20"
+        ));
+        let (a, b) = (
+            a["objective"].as_f64().unwrap(),
+            b["objective"].as_f64().unwrap(),
+        );
+        assert!((a - b).abs() <= 1e-9 * (1.0 + b.abs()), "{model} {a} {b}");
+        folder.ok(&format!(
+            "fit {model} d.csv --mask ones.npy --missing nan --rank 2 --output c.npz --quiet"
+        ));
+    }
+}
+
+#[test]
+fn single_precision_agrees_with_double() {
+    let folder = Folder::with_counts();
+    for model in MODELS {
+        let line = format!("fit {model} d.csv --rank 2 --tol 0 --max-iter 10");
+        let a = folder.json(&format!("{line} --output a.npz"))["objective"]
+            .as_f64()
+            .unwrap();
+        folder.ok(&format!(
+            "fit {model} d.csv --rank 2 --max-iter 0 --output i.npz --quiet"
+        ));
+        let b = folder.json(&format!(
+            "{line} --init i.npz --precision f32 --output b.npz"
+        ))["objective"]
+            .as_f64()
+            .unwrap();
+        assert!((a - b).abs() <= 1e-4 * (1.0 + a.abs()), "{model} {a} {b}");
+    }
+}
+
+#[test]
+fn model_files_of_both_kinds_are_the_same() {
+    let folder = Folder::with_counts();
+    folder.ok("fit plca d.csv --rank 2 --output o.npz --quiet");
+    folder.ok("fit plca d.csv --rank 2 --output o.safetensors --quiet");
+    let (a, b) = (folder.model("o.npz"), folder.model("o.safetensors"));
+    assert_eq!((a.arrays, a.metadata), (b.arrays, b.metadata));
+    for name in ["o.npz", "o.safetensors"] {
+        folder.ok(&format!("reconstruct {name} --output a.npy"));
+        folder.ok(&format!("sample {name} --draws 50 --output s.npy"));
+        let plca_io::DataFile::Dense(s) =
+            plca_io::read_data::<f64>(&folder.path("s.npy"), None).unwrap()
+        else {
+            panic!("a dense array was written");
+        };
+        assert_eq!((s.shape, s.values.iter().sum::<f64>()), (vec![3, 4], 50.0));
+        assert!(folder.json(&format!("inspect {name}"))["arrays"]["weights"].is_object());
+    }
+    let table = folder.json("select plca d.csv --ranks 1..3");
+    assert_eq!(table["table"].as_array().unwrap().len(), 3);
+}
