@@ -253,7 +253,7 @@ fn rows(entry: &Value) -> String {
             text,
             "{:<18} {:>8} {:<22} {:>11} {:>11} {:>7} {:>7} {:>7} {:>7} {:>7}",
             entry["workload"].as_str().unwrap_or_default(),
-            entry["threads"],
+            entry["threads"].to_string(),
             peer["peer"].as_str().unwrap_or_default(),
             number(&entry["ours"]["s_per_iter"], 5),
             theirs,
