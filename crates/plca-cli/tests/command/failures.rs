@@ -159,6 +159,14 @@ fn outputs_that_cannot_be_written_leave_nothing() {
         "fit plca d.csv --rank 2 --output o.npz --trace absent/t.jsonl",
         &["absent/t.jsonl"],
     );
+    if cfg!(target_os = "linux") {
+        // A full disk.
+        folder.fails(
+            1,
+            "fit plca d.csv --rank 2 --output o.npz --trace /dev/full",
+            &["/dev/full"],
+        );
+    }
     folder.fails(1, "inspect d.csv", &["d.csv"]);
     folder.ok("fit plca d.csv --rank 2 --output o.npz --quiet");
     folder.fails(
