@@ -65,6 +65,14 @@ pub(crate) enum MissingMethod {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Solver {
+    /// Expectation-maximisation.
+    Em,
+    /// The fastest that is exact for the model: em, until there is another.
+    Auto,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Acceleration {
     None,
     Squarem,
@@ -168,6 +176,9 @@ pub(crate) struct FitArgs {
     /// How missing cells are treated [default: imputation; nmf-kl: multiplicative].
     #[arg(long)]
     pub(crate) missing_method: Option<MissingMethod>,
+    /// How the parameters are found.
+    #[arg(long, default_value = "em")]
+    pub(crate) solver: Solver,
     /// Acceleration; every accelerated run stays monotone.
     #[arg(long, default_value = "none")]
     pub(crate) accelerate: Acceleration,

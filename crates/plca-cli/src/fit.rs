@@ -385,6 +385,7 @@ fn settings(args: &FitArgs, rank: usize) -> Value {
         "temper_prior": args.temper_prior,
         "missing": args.hidden.missing.map(|m| format!("{m:?}").to_lowercase()),
         "missing_method": args.missing_method.map(|m| format!("{m:?}").to_lowercase()),
+        "solver": format!("{:?}", args.solver).to_lowercase(),
         "accelerate": format!("{:?}", args.accelerate).to_lowercase(),
         "precision": format!("{:?}", args.precision).to_lowercase(),
     })
