@@ -24,7 +24,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "skellam-snmf",
         &["plca-tensor", "plca-dist", "plca-fit", "plca-priors"],
     ),
-    ("pntf-l2", &["plca-tensor", "plca-fit"]),
+    ("pntf-l2", &["plca-tensor", "plca-dist", "plca-fit"]),
 ];
 
 /// Crates at the rim may use every crate of the core; no crate of the core knows them.

@@ -1,0 +1,294 @@
+//! The weight problem: a small quadratic programme over the simplex.
+//!
+//! ```text
+//! min ½ lᵀ H l - fᵀ l,   l ≥ 0,  Σ l = 1
+//! ```
+//!
+//! In a factorization `H` is the Hadamard product of all Grams and `f` the data contracted with every component, so
+//! neither the vectorised data nor the matrix of vectorised components exists.
+
+mod face;
+
+use nalgebra::DMatrix;
+
+/// Why a problem was refused.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum QpError {
+    /// No unknowns.
+    #[error("a quadratic programme without unknowns has no solution")]
+    Empty,
+    /// Sizes that do not fit together.
+    #[error("`{name}` has size {got:?}, expected {expected:?}")]
+    Shape {
+        /// Which argument.
+        name: &'static str,
+        /// Its size.
+        got: Vec<usize>,
+        /// The size it must have.
+        expected: Vec<usize>,
+    },
+    /// A value that is NaN or infinite, or a negative one in a start.
+    #[error("`{name}` is {value} at {index:?}, not a usable number")]
+    Value {
+        /// Which argument.
+        name: &'static str,
+        /// Where.
+        index: Vec<usize>,
+        /// The value.
+        value: f64,
+    },
+    /// A matrix that differs from its transpose.
+    #[error("`h` is not symmetric at ({row}, {column}): {upper} and {lower}")]
+    Asymmetric {
+        /// Row.
+        row: usize,
+        /// Column.
+        column: usize,
+        /// Entry at `(row, column)`.
+        upper: f64,
+        /// Entry at `(column, row)`.
+        lower: f64,
+    },
+}
+
+/// A minimiser of [`simplex_qp`] and how good it is.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct SimplexQp {
+    /// `l`: entries `>= 0` with sum 1.
+    pub weights: Vec<f64>,
+    /// `½ lᵀ H l - fᵀ l`.
+    pub objective: f64,
+    /// `ν = g·l` with `g = H l - f`: what `g` equals on the support.
+    pub multiplier: f64,
+    /// `max(|g_i - ν| on the support, ν - min g)`; at a minimiser 0 up to rounding.
+    pub kkt_residual: f64,
+    /// `g·l - min g`: the objective is at most this far above the least one.
+    pub gap: f64,
+    /// Faces solved.
+    pub iterations: usize,
+}
+
+/// Minimises `½ lᵀ H l - fᵀ l` over the unit simplex, for a positive semi-definite `h`.
+///
+/// Active set: on the current support the equality problem is solved by Cholesky, in an eigenbasis where it is singular;
+/// a coordinate that reaches 0 is dropped, the most promising one outside is let in. `start` (projected onto the
+/// simplex's sum) warms the search; without one it begins at the best vertex. Where the minimiser is not unique, directions in
+/// which nothing is to be gained are not moved along, so the result stays near the start.
+/// Cost `O(k³)` for each face.
+///
+/// # Errors
+///
+/// [`QpError`]: no unknowns, sizes that disagree, values that are not finite, an asymmetric matrix.
+///
+/// # Examples
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// // The nearest point to (0.9, 0.6, -1) of the simplex.
+/// let qp = pntf_l2::simplex_qp(&nalgebra::DMatrix::identity(3, 3), &[0.9, 0.6, -1.0], None)?;
+/// assert!((qp.weights[0] - 0.65).abs() < 1e-15 && qp.weights[2] == 0.0 && qp.gap < 1e-15);
+/// # Ok::<(), pntf_l2::QpError>(())
+/// ```
+pub fn simplex_qp(
+    h: &DMatrix<f64>,
+    f: &[f64],
+    start: Option<&[f64]>,
+) -> Result<SimplexQp, QpError> {
+    check(h, f, start)?;
+    let k = f.len();
+    // Powers of two, so that nothing overflows and no bit changes.
+    let largest = h.amax().max(f.iter().fold(0.0, |a: f64, x| a.max(x.abs())));
+    let exponent = if largest > 0.0 {
+        -(largest.log2().floor() as i32)
+    } else {
+        0
+    };
+    let half = 2f64.powi(exponent / 2);
+    let rest = 2f64.powi(exponent - exponent / 2);
+    let scaled = h.map(|x| x * half * rest);
+    let target: Vec<f64> = f.iter().map(|x| x * half * rest).collect();
+    let mut l = match start {
+        Some(start) if start.iter().any(|&x| x > 0.0) => {
+            let largest = start.iter().copied().fold(0.0, f64::max);
+            let mut l: Vec<f64> = start.iter().map(|x| x / largest).collect();
+            let sum: f64 = l.iter().sum();
+            l.iter_mut().for_each(|x| *x /= sum);
+            l
+        }
+        _ => best_vertex(&scaled, &target),
+    };
+    let problem = Problem {
+        h: &scaled,
+        f: &target,
+        tol: 4.0 * f64::EPSILON * (k as f64).sqrt().max(2.0),
+    };
+    let iterations = problem.solve(&mut l);
+    let g = problem.gradient(&l);
+    let nu: f64 = g.iter().zip(&l).map(|(g, l)| g * l).sum();
+    let least = g.iter().copied().fold(f64::INFINITY, f64::min);
+    let on_support = g.iter().zip(&l).filter(|(_, l)| **l > 0.0);
+    let spread = on_support.fold(0.0, |a: f64, (g, _)| a.max((g - nu).abs()));
+    let linear: f64 = target.iter().zip(&l).map(|(f, l)| f * l).sum();
+    let back = |x: f64| x / half / rest;
+    Ok(SimplexQp {
+        weights: l,
+        // ½ lᵀ H l - fᵀ l = ½ (g·l - f·l)
+        objective: back(0.5 * (nu - linear)),
+        multiplier: back(nu),
+        kkt_residual: back(spread.max(nu - least)),
+        // [PNTF 4] certified suboptimality
+        gap: back((nu - least).max(0.0)),
+        iterations,
+    })
+}
+
+fn check(h: &DMatrix<f64>, f: &[f64], start: Option<&[f64]>) -> Result<(), QpError> {
+    let k = f.len();
+    if k == 0 {
+        return Err(QpError::Empty);
+    }
+    if h.shape() != (k, k) {
+        return Err(QpError::Shape {
+            name: "h",
+            got: vec![h.nrows(), h.ncols()],
+            expected: vec![k, k],
+        });
+    }
+    let finite = |name: &'static str, values: &[f64], signed: bool| match (values.iter())
+        .position(|x| !(x.is_finite() && (signed || *x >= 0.0)))
+    {
+        Some(i) => Err(QpError::Value {
+            name,
+            index: vec![i],
+            value: values[i],
+        }),
+        None => Ok(()),
+    };
+    finite("f", f, true)?;
+    for row in 0..k {
+        for column in 0..k {
+            let (upper, lower) = (h[(row, column)], h[(column, row)]);
+            if !upper.is_finite() {
+                return Err(QpError::Value {
+                    name: "h",
+                    index: vec![row, column],
+                    value: upper,
+                });
+            }
+            if lower.is_finite() && (upper - lower).abs() > 1e-12 * h.amax() {
+                return Err(QpError::Asymmetric {
+                    row,
+                    column,
+                    upper,
+                    lower,
+                });
+            }
+        }
+    }
+    if let Some(start) = start {
+        if start.len() != k {
+            return Err(QpError::Shape {
+                name: "start",
+                got: vec![start.len()],
+                expected: vec![k],
+            });
+        }
+        finite("start", start, false)?;
+    }
+    Ok(())
+}
+
+/// [PNTF 4] the best vertex: `argmin H_jj/2 - f_j`.
+fn best_vertex(h: &DMatrix<f64>, f: &[f64]) -> Vec<f64> {
+    let value = |j: usize| 0.5 * h[(j, j)] - f[j];
+    let best = (1..f.len()).fold(0, |a, b| if value(b) < value(a) { b } else { a });
+    let mut l = vec![0.0; f.len()];
+    l[best] = 1.0;
+    l
+}
+
+/// A problem whose largest number is near 1.
+struct Problem<'a> {
+    h: &'a DMatrix<f64>,
+    f: &'a [f64],
+    tol: f64,
+}
+
+impl Problem<'_> {
+    /// `g = H l - f`.
+    fn gradient(&self, l: &[f64]) -> Vec<f64> {
+        let mut g: Vec<f64> = self.f.iter().map(|f| -f).collect();
+        for (j, &l) in l.iter().enumerate().filter(|(_, l)| **l != 0.0) {
+            for (g, h) in g.iter_mut().zip(self.h.column(j).iter()) {
+                *g += h * l;
+            }
+        }
+        g
+    }
+
+    /// Moves `l` to a minimiser; returns the number of faces solved.
+    fn solve(&self, l: &mut [f64]) -> usize {
+        let k = l.len();
+        let mut support: Vec<usize> = (0..k).filter(|&i| l[i] > 0.0).collect();
+        let mut faces = 0;
+        // Every face is solved at most once in exact arithmetic; rounding must not make this loop for ever.
+        for _ in 0..(3 * k + 50) {
+            faces += self.solve_face(l, &mut support);
+            let g = self.gradient(l);
+            let nu: f64 = g.iter().zip(l.iter()).map(|(g, l)| g * l).sum();
+            let outside = (0..k).filter(|i| !support.contains(i));
+            let Some(enters) = outside.min_by(|&a, &b| g[a].total_cmp(&g[b])) else {
+                break;
+            };
+            if g[enters] - nu >= -self.tol {
+                break;
+            }
+            let at = support.partition_point(|&i| i < enters);
+            support.insert(at, enters);
+        }
+        faces
+    }
+
+    /// Minimises over the face of `support`, dropping coordinates that reach 0; returns the number of systems solved.
+    fn solve_face(&self, l: &mut [f64], support: &mut Vec<usize>) -> usize {
+        let mut solved = 0;
+        let mut refined = 0;
+        while support.len() > 1 {
+            let g = self.gradient(l);
+            let g: Vec<f64> = support.iter().map(|&i| g[i]).collect();
+            let Some(step) = face::direction(self.h, support, &g, self.tol) else {
+                break;
+            };
+            solved += 1;
+            let (mut alpha, mut first) = (if step.unbounded { f64::INFINITY } else { 1.0 }, None);
+            for (at, (&i, &d)) in support.iter().zip(&step.direction).enumerate() {
+                if d < 0.0 && l[i] / -d < alpha {
+                    (alpha, first) = (l[i] / -d, Some(at));
+                }
+            }
+            if !alpha.is_finite() {
+                break;
+            }
+            for (&i, &d) in support.iter().zip(&step.direction) {
+                l[i] = (l[i] + alpha * d).max(0.0);
+            }
+            if let Some(at) = first {
+                l[support.remove(at)] = 0.0;
+                refined = 0;
+            }
+            let sum: f64 = l.iter().sum();
+            l.iter_mut().for_each(|x| *x /= sum);
+            if first.is_none() {
+                // A second full step removes the rounding errors of the first.
+                refined += 1;
+                if refined == 3 {
+                    break;
+                }
+            }
+        }
+        support.retain(|&i| l[i] > 0.0);
+        solved
+    }
+}
