@@ -13,3 +13,13 @@ pub enum DistError {
         value: f64,
     },
 }
+
+/// Refuses an argument that is not within the domain.
+#[inline]
+pub(crate) fn domain(name: &'static str, value: f64, within: bool) -> Result<(), DistError> {
+    if within {
+        Ok(())
+    } else {
+        Err(DistError::Domain { name, value })
+    }
+}

@@ -1,11 +1,20 @@
-//! Scalar mathematics of probabilistic factorization: reproducible draws and divergences.
+//! Scalar mathematics of probabilistic factorization: special functions, distributions, reproducible draws, divergences.
 //!
 //! Everything takes and returns `f64`. Draws are defined by this crate alone, bit for bit, from the 64-bit numbers of
 //! any generator, so that a seed means the same for every version of `rand`.
+//!
+//! Arguments outside a domain give [`DistError`]; within it nothing panics, nothing loops without a bound. Errors are
+//! stated in units of `eps = 2^-52` and tested against 60-digit references.
 
 mod divergence;
+mod elementary;
 mod error;
+mod lambert;
 pub mod random;
 
 pub use divergence::{kl_term, x_ln_x};
 pub use error::DistError;
+pub use lambert::{
+    lambert_w0, lambert_w0_exp, lambert_wm1, lambert_wm1_gap, lambert_wm1_neg_exp,
+    ln_lambert_w0_exp, ln_neg_lambert_w0_gap, ln_neg_lambert_w0_neg_exp,
+};
