@@ -31,6 +31,8 @@ mod observed;
 mod real;
 mod simplex;
 mod sparse;
+#[cfg(feature = "proptest-support")]
+pub mod strategies;
 mod sum;
 
 pub use dense::{DenseTensor, Order};

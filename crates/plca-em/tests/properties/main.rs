@@ -1,0 +1,5 @@
+//! What must hold for every model on every storage, in both precisions.
+
+mod conditions;
+mod methods;
+mod monotone;

@@ -1,0 +1,360 @@
+//! All models behind one signature, so that a property is written once and can be shown to fail.
+
+use std::sync::Arc;
+
+use nalgebra::DMatrix;
+use plca_em::{
+    Accelerate, Algorithm, Given, Missing, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState, Prior,
+    Squarem, Update,
+};
+use plca_fit::Direction;
+use plca_priors::Dirichlet;
+use plca_tensor::strategies::Start;
+use plca_tensor::{
+    Factor, Model, Observed, Order, Real, normalise_columns, simplex_error, strategies::Table,
+};
+
+/// A block as an `I x K` matrix, whatever its layout in the model.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Block<T: Real> {
+    /// The data's mode; `None` for `P(z)`.
+    pub(crate) mode: Option<usize>,
+    pub(crate) values: DMatrix<T>,
+}
+
+/// A state on the way.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Step<T: Real> {
+    /// The objective, larger is better.
+    pub(crate) value: f64,
+    pub(crate) blocks: Vec<Block<T>>,
+    /// How far the columns are from distributions; 0 where the model has none.
+    pub(crate) simplex: f64,
+    /// The smallest share of its mass that a conditional distribution has within the observed cells: where that is found by
+    /// subtraction, rounding errors of 1 matter relative to it.
+    pub(crate) seen: f64,
+}
+
+/// States after 0, 1, …, n iterations.
+pub(crate) type Method<T> = dyn Fn(&dyn Observed<T>, &Start<T>, usize) -> Vec<Step<T>>;
+
+/// A model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Plca,
+    Plsa(Given),
+    Nmf(Update),
+}
+
+impl Kind {
+    /// Those that take data of this order.
+    pub(crate) fn of_order(order: usize) -> Vec<Self> {
+        let matrices = [
+            Self::Plsa(Given::Columns),
+            Self::Plsa(Given::Rows),
+            Self::Nmf(Update::Simultaneous),
+            Self::Nmf(Update::Sequential),
+        ];
+        let more = if order == 2 { &matrices[..] } else { &[] };
+        [&[Self::Plca], more].concat()
+    }
+}
+
+/// A model with its settings.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setup {
+    pub(crate) kind: Kind,
+    /// Symmetric Dirichlet prior on every block.
+    pub(crate) alpha: Option<f64>,
+    pub(crate) squarem: bool,
+    /// Keeps the first factor.
+    pub(crate) freeze_first: bool,
+    /// Keeps `P(z)` (PLCA only).
+    pub(crate) freeze_weights: bool,
+    pub(crate) multiplicative: bool,
+}
+
+impl From<Kind> for Setup {
+    fn from(kind: Kind) -> Self {
+        Self {
+            kind,
+            alpha: None,
+            squarem: false,
+            freeze_first: false,
+            freeze_weights: false,
+            multiplicative: false,
+        }
+    }
+}
+
+fn follow<A: Algorithm, T: Real>(
+    algorithm: &A,
+    mut state: A::State,
+    n: usize,
+    show: impl Fn(&A::State) -> (Vec<Block<T>>, f64),
+) -> Vec<Step<T>> {
+    let sign = match algorithm.direction() {
+        Direction::Maximise => 1.0,
+        Direction::Minimise => -1.0,
+    };
+    (0..=n)
+        .map(|i| {
+            if i > 0 {
+                algorithm.step(&mut state, false).unwrap();
+            }
+            let (blocks, simplex) = show(&state);
+            let value = sign * algorithm.objective(&state).unwrap();
+            Step {
+                value,
+                blocks,
+                simplex,
+                seen: 1.0,
+            }
+        })
+        .collect()
+}
+
+fn maybe_squarem<A: Accelerate, T: Real>(
+    squarem: bool,
+    algorithm: A,
+    state: A::State,
+    n: usize,
+    show: impl Fn(&A::State) -> (Vec<Block<T>>, f64),
+) -> Vec<Step<T>> {
+    if squarem {
+        follow(&Squarem(algorithm), state, n, show)
+    } else {
+        follow(&algorithm, state, n, show)
+    }
+}
+
+/// `P(z | y) ∝ P(z) P(y | z)`, `K x I`.
+pub(crate) fn mixture<T: Real>(start: &Start<T>, mode: usize) -> DMatrix<T> {
+    let mut m = DMatrix::from_fn(start.weights.len(), start.factors[mode].nrows(), |z, y| {
+        start.weights[z] * start.factors[mode][(y, z)]
+    });
+    normalise_columns(&mut m);
+    m
+}
+
+/// The share of its mass that the model has within the observed cells; with a mode given, the least of its conditional
+/// distributions of which anything was observed.
+fn seen<T: Real>(data: &dyn Observed<T>, blocks: &[Block<T>], given: Option<usize>) -> f64 {
+    if data.is_complete() {
+        return 1.0;
+    }
+    let mut factors: Vec<_> = blocks.iter().filter(|b| b.mode.is_some()).collect();
+    factors.sort_by_key(|b| b.mode);
+    let factors: Vec<_> = (factors.iter())
+        .map(|b| Factor::Columns(&b.values))
+        .collect();
+    let weights = blocks.iter().find(|b| b.mode.is_none());
+    let model = Model {
+        weights: weights.map(|b| b.values.as_slice()),
+        factors: &factors,
+    };
+    let mode = given.unwrap_or(0);
+    let wanted: Vec<bool> = (0..factors.len()).map(|j| j == mode).collect();
+    let seen = data.exposure(&model, &wanted);
+    let rows = seen[mode].as_ref().unwrap().row_iter();
+    let rows = rows.map(|row| row.iter().map(|x| x.to_f64()).sum::<f64>());
+    match given {
+        None => rows.sum(),
+        Some(mode) => (data.marginal(mode).iter().zip(rows))
+            .filter(|(v, _)| **v > 0.0)
+            .fold(1.0, |least, (_, seen)| seen.min(least)),
+    }
+}
+
+pub(crate) fn show_plca<T: Real>(state: &PlcaState<T>) -> (Vec<Block<T>>, f64) {
+    let k = state.weights.len();
+    let weights = DMatrix::from_column_slice(k, 1, state.weights.as_slice());
+    let blocks = std::iter::once(Block {
+        mode: None,
+        values: weights.transpose(),
+    })
+    .chain((state.factors.iter().enumerate()).map(|(j, f)| Block {
+        mode: Some(j),
+        values: f.clone(),
+    }));
+    let errors = state.factors.iter().map(simplex_error);
+    (
+        blocks.collect(),
+        errors.fold(simplex_error(&weights), f64::max),
+    )
+}
+
+impl Setup {
+    fn prior<T: Real>(&self) -> Option<Prior<T>> {
+        let alpha = self.alpha?;
+        Some(Arc::new(Dirichlet::symmetric(alpha).unwrap()))
+    }
+
+    /// States from `start`.
+    pub(crate) fn run<T: Real>(
+        &self,
+        data: &dyn Observed<T>,
+        start: &Start<T>,
+        n: usize,
+    ) -> Vec<Step<T>> {
+        let k = start.weights.len();
+        match self.kind {
+            Kind::Plca => {
+                let mut builder = Plca::<T>::builder(k);
+                if let Some(prior) = self.prior() {
+                    builder = builder.weights_prior(prior.clone());
+                    for j in 0..start.factors.len() {
+                        builder = builder.factor_prior(j, prior.clone());
+                    }
+                }
+                if self.freeze_first {
+                    builder = builder.freeze_factor(0);
+                }
+                if self.freeze_weights {
+                    builder = builder.freeze_weights();
+                }
+                if self.multiplicative {
+                    builder = builder.missing(Missing::Multiplicative);
+                }
+                let plca = builder.build().unwrap();
+                let state = PlcaState {
+                    weights: start.weights.clone(),
+                    factors: start.factors.clone(),
+                    power: 1.0,
+                };
+                {
+                    let algorithm = plca.on(data).unwrap();
+                    let mut steps = maybe_squarem(self.squarem, algorithm, state, n, show_plca);
+                    for step in &mut steps {
+                        step.seen = seen(data, &step.blocks, None);
+                    }
+                    steps
+                }
+            }
+            Kind::Plsa(given) => {
+                let mut builder = Plsa::<T>::builder(k).given(given);
+                if let Some(prior) = self.prior() {
+                    builder = builder.basis_prior(prior.clone()).mixture_prior(prior);
+                }
+                if self.freeze_first {
+                    builder = builder.freeze_basis();
+                }
+                let plsa = builder.build().unwrap();
+                let state = PlsaState {
+                    basis: start.factors[given.explained()].clone(),
+                    mixture: mixture(start, given.mode()),
+                    power: 1.0,
+                };
+                let show = move |s: &PlsaState<T>| {
+                    let blocks = vec![
+                        Block {
+                            mode: Some(given.explained()),
+                            values: s.basis.clone(),
+                        },
+                        Block {
+                            mode: Some(given.mode()),
+                            values: s.mixture.transpose(),
+                        },
+                    ];
+                    (
+                        blocks,
+                        simplex_error(&s.basis).max(simplex_error(&s.mixture)),
+                    )
+                };
+                let algorithm = plsa.on(data).unwrap();
+                let mut steps = maybe_squarem(self.squarem, algorithm, state, n, show);
+                for step in &mut steps {
+                    step.seen = seen(data, &step.blocks, Some(given.mode()));
+                }
+                steps
+            }
+            Kind::Nmf(update) => {
+                let mut builder = Nmf::builder(k);
+                // On masked data the treatment of hidden cells decides on the form.
+                builder = if data.is_complete() {
+                    builder.update(update)
+                } else if update == Update::Simultaneous {
+                    builder.missing(Missing::Imputation)
+                } else {
+                    builder.missing(Missing::Multiplicative)
+                };
+                if self.freeze_first {
+                    builder = builder.freeze_w();
+                }
+                let nmf = builder.build().unwrap();
+                let mut h = start.factors[1].transpose();
+                for (z, mut row) in h.row_iter_mut().enumerate() {
+                    row *= start.weights[z];
+                    row *= T::lit(data.total());
+                }
+                let state = NmfState {
+                    w: start.factors[0].clone(),
+                    h,
+                };
+                let show = |s: &NmfState<T>| {
+                    let blocks = vec![
+                        Block {
+                            mode: Some(0),
+                            values: s.w.clone(),
+                        },
+                        Block {
+                            mode: Some(1),
+                            values: s.h.transpose(),
+                        },
+                    ];
+                    let lowest =
+                        s.w.iter()
+                            .chain(&s.h)
+                            .fold(0.0, |a: f64, x| a.min(x.to_f64()));
+                    (blocks, -lowest)
+                };
+                maybe_squarem(self.squarem, nmf.on(data).unwrap(), state, n, show)
+            }
+        }
+    }
+
+    /// This setup as a [`Method`].
+    pub(crate) fn method<T: Real>(
+        self,
+    ) -> impl Fn(&dyn Observed<T>, &Start<T>, usize) -> Vec<Step<T>> {
+        move |data, start, n| self.run(data, start, n)
+    }
+}
+
+/// The data in every storage that can hold them completely, with their names.
+pub(crate) fn complete<T: Real>(table: &Table<T>) -> Vec<(&'static str, Box<dyn Observed<T>>)> {
+    let whole = table.clone().unmasked();
+    vec![
+        (
+            "dense, row-major",
+            Box::new(table.dense(Order::RowMajor).unwrap()),
+        ),
+        (
+            "dense, column-major",
+            Box::new(table.dense(Order::ColumnMajor).unwrap()),
+        ),
+        ("sparse", Box::new(table.sparse().unwrap())),
+        (
+            "masked, all seen",
+            Box::new(whole.masked(Order::RowMajor).unwrap()),
+        ),
+        ("all but none", Box::new(whole.all_but().unwrap())),
+        ("all stored", Box::new(whole.stored_only().unwrap())),
+    ]
+}
+
+/// The observed part of the data in every masked storage.
+pub(crate) fn masked<T: Real>(table: &Table<T>) -> Vec<(&'static str, Box<dyn Observed<T>>)> {
+    vec![
+        (
+            "masked, row-major",
+            Box::new(table.masked(Order::RowMajor).unwrap()),
+        ),
+        (
+            "masked, column-major",
+            Box::new(table.masked(Order::ColumnMajor).unwrap()),
+        ),
+        ("all but hidden", Box::new(table.all_but().unwrap())),
+        ("stored only", Box::new(table.stored_only().unwrap())),
+    ]
+}

@@ -1,0 +1,66 @@
+//! Objectives never fall and columns stay distributions.
+
+use plca_tensor::strategies::{Start, Table, problems};
+use proptest::prelude::*;
+
+use crate::conditions::{Precision, never_falls, stays_on_the_simplex};
+use crate::methods::{Kind, Setup, complete, masked};
+
+/// Both conditions in every storage, for every model that takes the data, as `adapt` sets it up.
+fn holds<T: Precision>(
+    (table, start): &(Table<T>, Start<T>),
+    adapt: impl Fn(Setup) -> Setup,
+) -> Result<(), TestCaseError> {
+    for kind in Kind::of_order(table.shape.len()) {
+        let setup = adapt(Setup::from(kind));
+        for (storage, data) in complete(table).into_iter().chain(masked(table)) {
+            let method = setup.method();
+            never_falls(&method, &*data, start, 25)
+                .and_then(|()| stays_on_the_simplex(&setup.run(&*data, start, 10)))
+                .map_err(|e| TestCaseError::fail(format!("{setup:?}, {storage}: {e}")))?;
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// `L(θ_{n+1}) >= L(θ_n)`; `D` for NMF, with `<=`.
+    #[test]
+    fn plain_em_f64(p in problems::<f64>(1..=4, 1..=5, 1..=4)) {
+        holds(&p, |s| s)?;
+    }
+
+    /// As for `f64`.
+    #[test]
+    fn plain_em_f32(p in problems::<f32>(1..=4, 1..=5, 1..=4)) {
+        holds(&p, |s| s)?;
+    }
+
+    /// `L + Σ (α - 1) ln θ` rises, `α >= 1`.
+    #[test]
+    fn dirichlet(p in problems::<f64>(1..=3, 1..=5, 1..=4), alpha in 1.0..3.0f64) {
+        holds(&p, |s| Setup { alpha: Some(alpha), ..s })?;
+    }
+
+    /// Extrapolations are kept only if they are not worse than a plain step.
+    #[test]
+    fn squarem(p in problems::<f64>(1..=3, 1..=5, 1..=4), alpha in prop::option::of(1.0..2.0f64)) {
+        holds(&p, |s| Setup { squarem: true, alpha, ..s })?;
+    }
+
+    /// Fewer free blocks: still a maximisation.
+    #[test]
+    fn frozen_blocks(
+        p in problems::<f64>(1..=3, 1..=5, 1..=4), first: bool, weights: bool, squarem: bool,
+    ) {
+        holds(&p, |s| Setup { freeze_first: first, freeze_weights: weights, squarem, ..s })?;
+    }
+
+    /// Block by block multiplicative updates of PLCA on masked matrices.
+    #[test]
+    fn masked_multiplicative(p in problems::<f64>(2..=2, 1..=6, 1..=4)) {
+        holds(&p, |s| Setup { multiplicative: true, ..s })?;
+    }
+}

@@ -1,0 +1,485 @@
+//! Strategies for property tests of models (feature `proptest-support`).
+//!
+//! A [`Table`] holds small data cell by cell and turns them into every storage, so that a property can compare
+//! them; a [`Start`] holds factors on the simplex; both can be permuted.
+//!
+//! ```
+//! use plca_tensor::{Observed, Order, strategies};
+//! use proptest::prelude::*;
+//!
+//! proptest! {
+//!     // In a test module: `#[test]` here.
+//!     fn dense_and_sparse_have_one_mass(table in strategies::tables::<f64>(1..=3, 1..=5)) {
+//!         let (dense, sparse) = (table.dense(Order::RowMajor).unwrap(), table.sparse().unwrap());
+//!         prop_assert!((Observed::total(&dense) - sparse.total()).abs() <= 1e-12 * sparse.total());
+//!     }
+//! }
+//! dense_and_sparse_have_one_mass();
+//! ```
+
+use std::ops::RangeInclusive;
+
+use nalgebra::{DMatrix, DVector};
+use proptest::prelude::*;
+
+use crate::{
+    Coordinates, DenseTensor, MaskedSparse, MaskedTensor, Order, Real, SparseTensor, TensorError,
+    normalise_columns,
+};
+
+/// Small data, cell by cell; at least one observed cell is positive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table<T> {
+    /// Size of each mode.
+    pub shape: Vec<usize>,
+    /// All cells in row-major order, hidden ones included.
+    pub values: Vec<T>,
+    /// Which cells were observed, in the same order.
+    pub observed: Vec<bool>,
+}
+
+/// Multi-index of a row-major position.
+fn index(mut position: usize, shape: &[usize]) -> Vec<usize> {
+    let mut index = vec![0; shape.len()];
+    for (i, &n) in index.iter_mut().zip(shape).rev() {
+        *i = position % n;
+        position /= n;
+    }
+    index
+}
+
+/// Row-major position of a multi-index.
+fn position(index: &[usize], shape: &[usize]) -> usize {
+    index.iter().zip(shape).fold(0, |at, (&i, &n)| at * n + i)
+}
+
+impl<T: Real> Table<T> {
+    /// Multi-index of a position in [`values`](Self::values).
+    pub fn index(&self, at: usize) -> Vec<usize> {
+        index(at, &self.shape)
+    }
+
+    /// Coordinates of the cells for which `keep` holds, zeros included.
+    pub fn coordinates(&self, keep: impl Fn(usize) -> bool) -> Coordinates<T> {
+        let kept: Vec<usize> = (0..self.values.len()).filter(|&at| keep(at)).collect();
+        Coordinates {
+            shape: self.shape.clone(),
+            indices: (kept.iter().flat_map(|&at| self.index(at)))
+                .map(|i| i as u32)
+                .collect(),
+            values: kept.iter().map(|&at| self.values[at]).collect(),
+        }
+    }
+
+    /// All cells, dense, the mask ignored.
+    ///
+    /// # Errors
+    ///
+    /// [`TensorError`] if the fields were changed to something that a tensor refuses; so for all storages.
+    pub fn dense(&self, order: Order) -> Result<DenseTensor<T>, TensorError> {
+        DenseTensor::new(
+            self.shape.clone(),
+            self.in_order(&self.values, order),
+            order,
+        )
+    }
+
+    /// All positive cells, sparse, the mask ignored.
+    ///
+    /// # Errors
+    ///
+    /// As [`dense`](Self::dense).
+    pub fn sparse(&self) -> Result<SparseTensor<T>, TensorError> {
+        SparseTensor::new(self.coordinates(|at| self.values[at] > T::zero()))
+    }
+
+    /// Observed cells, dense.
+    ///
+    /// # Errors
+    ///
+    /// As [`dense`](Self::dense).
+    pub fn masked(&self, order: Order) -> Result<MaskedTensor<T>, TensorError> {
+        MaskedTensor::with_mask(
+            self.shape.clone(),
+            self.in_order(&self.values, order),
+            order,
+            &self.in_order(&self.observed, order),
+        )
+    }
+
+    /// Observed cells stored, zeros included; what is not stored is hidden.
+    ///
+    /// # Errors
+    ///
+    /// As [`dense`](Self::dense).
+    pub fn stored_only(&self) -> Result<MaskedSparse<T>, TensorError> {
+        MaskedSparse::stored_only(self.coordinates(|at| self.observed[at]))
+    }
+
+    /// Positive cells stored, hidden ones listed.
+    ///
+    /// # Errors
+    ///
+    /// As [`dense`](Self::dense).
+    pub fn all_but(&self) -> Result<MaskedSparse<T>, TensorError> {
+        MaskedSparse::all_but(
+            self.coordinates(|at| self.values[at] > T::zero()),
+            self.coordinates(|at| !self.observed[at]),
+        )
+    }
+
+    /// The same cells, all of them observed.
+    pub fn unmasked(mut self) -> Self {
+        self.observed.fill(true);
+        self
+    }
+
+    /// Every value times `scale`.
+    pub fn scaled(mut self, scale: T) -> Self {
+        self.values.iter_mut().for_each(|x| *x *= scale);
+        self
+    }
+
+    /// Index `i` of mode `mode` becomes what was index `order[i]`.
+    ///
+    /// # Panics
+    ///
+    /// If `order` is no permutation of the mode's indices; so for [`permute_modes`](Self::permute_modes).
+    pub fn permute_mode(&self, mode: usize, order: &[usize]) -> Self {
+        assert_eq!(order.len(), self.shape[mode], "one number per index");
+        self.rearranged(self.shape.clone(), |index| index[mode] = order[index[mode]])
+    }
+
+    /// Mode `m` becomes what was mode `order[m]`.
+    ///
+    /// # Panics
+    ///
+    /// If `order` is no permutation of the modes.
+    pub fn permute_modes(&self, order: &[usize]) -> Self {
+        assert_eq!(order.len(), self.shape.len(), "one number per mode");
+        let shape = order.iter().map(|&m| self.shape[m]).collect();
+        self.rearranged(shape, |index| {
+            let new = index.to_vec();
+            order.iter().zip(new).for_each(|(&m, i)| index[m] = i);
+        })
+    }
+
+    /// A table of another shape; `source` turns an index into the one whose cell goes there.
+    fn rearranged(&self, shape: Vec<usize>, source: impl Fn(&mut [usize])) -> Self {
+        let from: Vec<usize> = (0..self.values.len())
+            .map(|at| {
+                let mut index = index(at, &shape);
+                source(&mut index);
+                position(&index, &self.shape)
+            })
+            .collect();
+        Self {
+            values: from.iter().map(|&at| self.values[at]).collect(),
+            observed: from.iter().map(|&at| self.observed[at]).collect(),
+            shape,
+        }
+    }
+
+    fn in_order<V: Copy>(&self, row_major: &[V], order: Order) -> Vec<V> {
+        match order {
+            Order::RowMajor => row_major.to_vec(),
+            // The first index runs fastest: row-major in the reversed shape.
+            Order::ColumnMajor => {
+                let reversed: Vec<usize> = self.shape.iter().rev().copied().collect();
+                (0..row_major.len())
+                    .map(|at| {
+                        let mut index = index(at, &reversed);
+                        index.reverse();
+                        row_major[position(&index, &self.shape)]
+                    })
+                    .collect()
+            }
+        }
+    }
+}
+
+/// Shapes with a number of modes within `orders` and sizes within `sizes`.
+pub fn shapes(
+    orders: RangeInclusive<usize>,
+    sizes: RangeInclusive<usize>,
+) -> impl Strategy<Value = Vec<usize>> {
+    prop::collection::vec(sizes, orders)
+}
+
+/// One value: often 0, else a small count, a number near 1, or one of several orders of magnitude less.
+fn value() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        3 => Just(0.0),
+        2 => (1..9u8).prop_map(f64::from),
+        4 => 0.05..10.0,
+        1 => (-6.0..0.0).prop_map(|e| 10f64.powf(e)),
+    ]
+}
+
+/// Data of a given shape: zeros, perhaps one slice of zeros, about a quarter of the cells hidden.
+pub fn table_of_shape<T: Real>(shape: Vec<usize>) -> impl Strategy<Value = Table<T>> {
+    let cells = shape.iter().product();
+    let slice = (0..shape.len()).prop_flat_map({
+        let shape = shape.clone();
+        move |mode| (Just(mode), 0..shape[mode])
+    });
+    (
+        prop::collection::vec(value(), cells),
+        prop::collection::vec(prop::bool::weighted(0.75), cells),
+        prop::option::weighted(0.3, slice),
+        0..cells,
+    )
+        .prop_map(move |(values, observed, empty, positive)| {
+            let mut table = Table {
+                shape: shape.clone(),
+                values: values.into_iter().map(T::lit).collect(),
+                observed,
+            };
+            if let Some((mode, i)) = empty {
+                for at in (0..cells).filter(|&at| index(at, &shape)[mode] == i) {
+                    table.values[at] = T::zero();
+                }
+            }
+            if !(table.values.iter().zip(&table.observed)).any(|(&v, &seen)| seen && v > T::zero())
+            {
+                table.values[positive] = T::one();
+                table.observed[positive] = true;
+            }
+            table
+        })
+}
+
+/// Data of any shape; see [`shapes`] and [`table_of_shape`].
+pub fn tables<T: Real>(
+    orders: RangeInclusive<usize>,
+    sizes: RangeInclusive<usize>,
+) -> impl Strategy<Value = Table<T>> {
+    shapes(orders, sizes).prop_flat_map(table_of_shape)
+}
+
+/// Powers of two, from nearly subnormal to nearly overflowing: scaling by one changes no bit of a mantissa.
+///
+/// ```
+/// use plca_tensor::strategies;
+/// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
+/// let scale: f32 = strategies::scales().new_tree(&mut TestRunner::default()).unwrap().current();
+/// assert!(scale > 0.0 && scale.log2().fract() == 0.0);
+/// ```
+pub fn scales<T: Real>() -> impl Strategy<Value = T> {
+    let most = T::MAX_EXPONENT - 26;
+    (-most..=most).prop_map(|e| T::lit(2f64.powi(e)))
+}
+
+/// Dense tensors of any shape and memory order.
+pub fn dense<T: Real>(
+    orders: RangeInclusive<usize>,
+    sizes: RangeInclusive<usize>,
+) -> impl Strategy<Value = DenseTensor<T>> {
+    let order = prop_oneof![Just(Order::RowMajor), Just(Order::ColumnMajor)];
+    (tables::<T>(orders, sizes), order).prop_filter_map("has mass", |(t, o)| t.dense(o).ok())
+}
+
+/// Stored entries in any order, with zeros and with duplicates, which are to be summed.
+pub fn coordinates<T: Real>(
+    orders: RangeInclusive<usize>,
+    sizes: RangeInclusive<usize>,
+) -> impl Strategy<Value = Coordinates<T>> {
+    tables::<T>(orders, sizes)
+        .prop_flat_map(|table| {
+            let cells = table.values.len();
+            let twice = prop::collection::vec(0..3usize, cells);
+            (Just(table), twice)
+        })
+        .prop_flat_map(|(table, copies)| {
+            let entries: Vec<usize> = (copies.iter().enumerate())
+                .flat_map(|(at, &n)| {
+                    // A positive cell is never left out, so that there is mass.
+                    let least = usize::from(table.values[at] > T::zero());
+                    std::iter::repeat_n(at, n.max(least))
+                })
+                .collect();
+            (Just(table), Just(entries).prop_shuffle())
+        })
+        .prop_map(|(table, entries)| Coordinates {
+            shape: table.shape.clone(),
+            indices: (entries.iter().flat_map(|&at| table.index(at)))
+                .map(|i| i as u32)
+                .collect(),
+            values: entries.iter().map(|&at| table.values[at]).collect(),
+        })
+}
+
+/// Sparse tensors made from [`coordinates`].
+pub fn sparse<T: Real>(
+    orders: RangeInclusive<usize>,
+    sizes: RangeInclusive<usize>,
+) -> impl Strategy<Value = SparseTensor<T>> {
+    coordinates::<T>(orders, sizes).prop_filter_map("has mass", |c| SparseTensor::new(c).ok())
+}
+
+/// Dense tensors with hidden cells.
+pub fn masked<T: Real>(
+    orders: RangeInclusive<usize>,
+    sizes: RangeInclusive<usize>,
+) -> impl Strategy<Value = MaskedTensor<T>> {
+    tables::<T>(orders, sizes)
+        .prop_filter_map("has mass", |table| table.masked(Order::RowMajor).ok())
+}
+
+/// Sparse data with hidden cells: listed, or all that are not stored.
+pub fn masked_sparse<T: Real>(
+    orders: RangeInclusive<usize>,
+    sizes: RangeInclusive<usize>,
+) -> impl Strategy<Value = MaskedSparse<T>> {
+    (tables::<T>(orders, sizes), any::<bool>()).prop_filter_map("has mass", |(table, listed)| {
+        let data = if listed {
+            table.all_but()
+        } else {
+            table.stored_only()
+        };
+        data.ok()
+    })
+}
+
+/// A model to start from: positive, weights and columns summing to 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Start<T: Real> {
+    /// `P(z)`.
+    pub weights: DVector<T>,
+    /// `P(x_j | z)` for every mode: `I_j x K`.
+    pub factors: Vec<DMatrix<T>>,
+}
+
+impl<T: Real> Start<T> {
+    /// Component `z` becomes what was component `order[z]`.
+    ///
+    /// # Panics
+    ///
+    /// If `order` is no permutation of the components; so for the other permutations.
+    pub fn permute_components(&self, order: &[usize]) -> Self {
+        assert_eq!(order.len(), self.weights.len(), "one number per component");
+        Self {
+            weights: DVector::from_fn(order.len(), |z, _| self.weights[order[z]]),
+            factors: (self.factors.iter().map(|f| f.select_columns(order))).collect(),
+        }
+    }
+
+    /// Index `i` of mode `mode` becomes what was index `order[i]`.
+    ///
+    /// # Panics
+    ///
+    /// If `order` is no permutation of the mode's indices.
+    pub fn permute_mode(&self, mode: usize, order: &[usize]) -> Self {
+        assert_eq!(
+            order.len(),
+            self.factors[mode].nrows(),
+            "one number per index"
+        );
+        let mut new = self.clone();
+        new.factors[mode] = self.factors[mode].select_rows(order);
+        new
+    }
+
+    /// Mode `m` becomes what was mode `order[m]`.
+    ///
+    /// # Panics
+    ///
+    /// If `order` is no permutation of the modes.
+    pub fn permute_modes(&self, order: &[usize]) -> Self {
+        assert_eq!(order.len(), self.factors.len(), "one number per mode");
+        Self {
+            weights: self.weights.clone(),
+            factors: order.iter().map(|&m| self.factors[m].clone()).collect(),
+        }
+    }
+}
+
+/// Matrices whose columns are positive and sum to 1.
+pub fn stochastic<T: Real>(rows: usize, columns: usize) -> impl Strategy<Value = DMatrix<T>> {
+    prop::collection::vec(0.05..1.0f64, rows * columns).prop_map(move |values| {
+        let mut m = DMatrix::from_iterator(rows, columns, values.into_iter().map(T::lit));
+        normalise_columns(&mut m);
+        m
+    })
+}
+
+/// Starts for data of a shape and a number of components.
+///
+/// ```
+/// use plca_tensor::strategies;
+/// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
+/// let start = strategies::starts::<f64>(&[3, 4], 2).new_tree(&mut TestRunner::default()).unwrap().current();
+/// assert_eq!(start.factors[1].shape(), (4, 2));
+/// assert!((start.weights.sum() - 1.0).abs() < 1e-15);
+/// ```
+pub fn starts<T: Real>(
+    shape: &[usize],
+    components: usize,
+) -> impl Strategy<Value = Start<T>> + use<T> {
+    let factors: Vec<_> = (shape.iter())
+        .map(|&n| stochastic::<T>(n, components).boxed())
+        .collect();
+    (stochastic::<T>(components, 1), factors).prop_map(|(weights, factors)| Start {
+        weights: DVector::from_column_slice(weights.as_slice()),
+        factors,
+    })
+}
+
+/// Data with a start for them.
+pub fn problems<T: Real>(
+    orders: RangeInclusive<usize>,
+    sizes: RangeInclusive<usize>,
+    components: RangeInclusive<usize>,
+) -> impl Strategy<Value = (Table<T>, Start<T>)> {
+    (tables::<T>(orders, sizes), components).prop_flat_map(|(table, k)| {
+        let start = starts::<T>(&table.shape, k);
+        (Just(table), start)
+    })
+}
+
+/// Permutations of `0..n`.
+pub fn permutations(n: usize) -> impl Strategy<Value = Vec<usize>> {
+    Just((0..n).collect::<Vec<_>>()).prop_shuffle()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Observed;
+
+    proptest! {
+        /// Permuting with an order and then with its inverse changes nothing.
+        #[test]
+        fn permutations_have_inverses(
+            (table, order) in tables::<f64>(1..=4, 1..=4).prop_flat_map(|t| {
+                let n = t.shape.len();
+                (Just(t), permutations(n))
+            }),
+        ) {
+            let mut inverse = vec![0; order.len()];
+            order.iter().enumerate().for_each(|(m, &from)| inverse[from] = m);
+            prop_assert_eq!(&table.permute_modes(&order).permute_modes(&inverse), &table);
+            prop_assert_eq!(table.permute_modes(&order).shape[0], table.shape[order[0]]);
+        }
+
+        /// Both memory orders hold the same cells.
+        #[test]
+        fn memory_orders_agree(table in tables::<f32>(1..=4, 1..=4)) {
+            let [a, b] = [Order::RowMajor, Order::ColumnMajor].map(|o| table.dense(o).unwrap());
+            for (at, &value) in table.values.iter().enumerate() {
+                prop_assert_eq!(a.get(&table.index(at)), value);
+                prop_assert_eq!(b.get(&table.index(at)), value);
+            }
+        }
+
+        /// The strategies for storages give data with mass.
+        #[test]
+        fn storages_have_mass(
+            dense in dense::<f64>(1..=3, 1..=4), sparse in sparse::<f64>(1..=3, 1..=4),
+            masked in masked::<f64>(1..=3, 1..=4), hidden in masked_sparse::<f64>(1..=3, 1..=4),
+        ) {
+            let all: [&dyn Observed<f64>; 4] = [&dense, &sparse, &masked, &hidden];
+            prop_assert!(all.iter().all(|data| data.total() > 0.0));
+        }
+    }
+}
