@@ -1,22 +1,30 @@
 //! What a method must satisfy, as functions that say where it does not.
 
-use plca_tensor::strategies::Start;
+use plca_tensor::strategies::{Start, Table};
 use plca_tensor::{Observed, Real};
 
 use crate::methods::{Method, Step};
+use crate::storages::Storage;
+
+/// Iterations after which two trajectories are compared: few, because iterations amplify rounding errors.
+const STEPS: usize = 3;
 
 /// Per scalar type: what rounding may do.
 pub(crate) trait Precision: Real {
     /// Fall, relative to `1 + |L|`.
     const FALL: f64;
+    /// Difference, relative to the largest entry of a block.
+    const SAME: f64;
 }
 
 impl Precision for f64 {
     const FALL: f64 = 1e-12;
+    const SAME: f64 = 1e-12;
 }
 
 impl Precision for f32 {
     const FALL: f64 = 1e-6;
+    const SAME: f64 = 1e-4;
 }
 
 /// Whether `x > limit`; NaN exceeds everything.
@@ -69,4 +77,125 @@ pub(crate) fn stays_on_the_simplex<T: Real>(steps: &[Step<T>]) -> Result<(), Str
         }
     }
     Ok(())
+}
+
+/// Two trajectories agree in every block and in the objective.
+pub(crate) fn agree<T: Precision>(
+    got: &[Step<T>],
+    want: &[Step<T>],
+    mass: f64,
+) -> Result<(), String> {
+    for (i, (got, want)) in got.iter().zip(want).enumerate() {
+        for (a, b) in got.blocks.iter().zip(&want.blocks) {
+            let limit = T::SAME * b.values.amax().to_f64();
+            for (a, w) in a.values.iter().zip(&b.values) {
+                if exceeds((a.to_f64() - w.to_f64()).abs(), limit) {
+                    let mode = b.mode;
+                    return Err(format!(
+                        "{a} instead of {w} in {mode:?} after {i} iterations"
+                    ));
+                }
+            }
+        }
+        let limit = T::SAME * (mass + want.value.abs());
+        if exceeds((got.value - want.value).abs(), limit) {
+            return Err(format!("objective {} instead of {}", got.value, want.value));
+        }
+    }
+    Ok(())
+}
+
+/// Renaming components renames the result.
+pub(crate) fn components_are_alike<T: Precision>(
+    method: &Method<T>,
+    data: &dyn Observed<T>,
+    start: &Start<T>,
+    order: &[usize],
+) -> Result<(), String> {
+    let mut want = method(data, start, STEPS);
+    for block in want.iter_mut().flat_map(|s| &mut s.blocks) {
+        block.values = block.values.select_columns(order);
+    }
+    let got = method(data, &start.permute_components(order), STEPS);
+    agree(&got, &want, data.total())
+}
+
+/// Renaming the indices of a mode renames them in the result.
+pub(crate) fn rows_are_alike<T: Precision>(
+    method: &Method<T>,
+    storage: &Storage<T>,
+    (table, start): (&Table<T>, &Start<T>),
+    (mode, order): (usize, &[usize]),
+) -> Result<(), String> {
+    let data = storage(table);
+    let mut want = method(&*data, start, STEPS);
+    for block in want.iter_mut().flat_map(|s| &mut s.blocks) {
+        if block.mode == Some(mode) {
+            block.values = block.values.select_rows(order);
+        }
+    }
+    let permuted = storage(&table.permute_mode(mode, order));
+    let got = method(&*permuted, &start.permute_mode(mode, order), STEPS);
+    agree(&got, &want, data.total())
+}
+
+/// Exchanging modes exchanges factors.
+pub(crate) fn modes_are_alike<T: Precision>(
+    method: &Method<T>,
+    storage: &Storage<T>,
+    (table, start): (&Table<T>, &Start<T>),
+    order: &[usize],
+) -> Result<(), String> {
+    let data = storage(table);
+    let mut want = method(&*data, start, STEPS);
+    for step in &mut want {
+        let of_mode = |j: Option<usize>| step.blocks.iter().find(|b| b.mode == j).cloned();
+        let factors = order.iter().filter_map(|&m| of_mode(Some(m)));
+        step.blocks = of_mode(None).into_iter().chain(factors).collect();
+    }
+    let permuted = storage(&table.permute_modes(order));
+    let got = method(&*permuted, &start.permute_modes(order), STEPS);
+    agree(&got, &want, data.total())
+}
+
+/// `s V` instead of `V` changes no bit of a distribution if `s` is a power of two; `H` of NMF takes the scale.
+pub(crate) fn scale_is_carried<T: Precision>(
+    method: &Method<T>,
+    storage: &Storage<T>,
+    (table, start): (&Table<T>, &Start<T>),
+    scale: T,
+) -> Result<(), String> {
+    let mut want = method(&*storage(table), start, STEPS);
+    let data = storage(&table.clone().scaled(scale));
+    let got = method(&*data, start, STEPS);
+    for (got, want) in got.iter().zip(&mut want) {
+        for (a, b) in got.blocks.iter().zip(&mut want.blocks) {
+            if a.scales {
+                b.values *= scale;
+            }
+            if a.values != b.values {
+                return Err(format!("{} instead of {}", a.values, b.values));
+            }
+        }
+        want.value *= scale.to_f64();
+    }
+    agree(&got, &want, data.total())
+}
+
+/// One and more threads give the same bits.
+pub(crate) fn threads_do_not_matter<T: Real>(
+    method: &Method<T>,
+    data: &dyn Observed<T>,
+    start: &Start<T>,
+) -> Result<(), String> {
+    let with = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        let pool = pool.build().unwrap();
+        pool.install(|| method(data, start, STEPS))
+    };
+    let one = with(1);
+    match [2, 3].into_iter().find(|&n| with(n) != one) {
+        Some(n) => Err(format!("{n} threads differ from one")),
+        None => Ok(()),
+    }
 }

@@ -10,9 +10,7 @@ use plca_em::{
 use plca_fit::Direction;
 use plca_priors::Dirichlet;
 use plca_tensor::strategies::Start;
-use plca_tensor::{
-    Factor, Model, Observed, Order, Real, normalise_columns, simplex_error, strategies::Table,
-};
+use plca_tensor::{Factor, Model, Observed, Real, normalise_columns, simplex_error};
 
 /// A block as an `I x K` matrix, whatever its layout in the model.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +18,18 @@ pub(crate) struct Block<T: Real> {
     /// The data's mode; `None` for `P(z)`.
     pub(crate) mode: Option<usize>,
     pub(crate) values: DMatrix<T>,
+    /// Whether it takes the scale of the data.
+    pub(crate) scales: bool,
+}
+
+impl<T: Real> Block<T> {
+    pub(crate) fn new(mode: Option<usize>, values: DMatrix<T>) -> Self {
+        Self {
+            mode,
+            values,
+            scales: false,
+        }
+    }
 }
 
 /// A state on the way.
@@ -36,7 +46,7 @@ pub(crate) struct Step<T: Real> {
 }
 
 /// States after 0, 1, …, n iterations.
-pub(crate) type Method<T> = dyn Fn(&dyn Observed<T>, &Start<T>, usize) -> Vec<Step<T>>;
+pub(crate) type Method<T> = dyn Fn(&dyn Observed<T>, &Start<T>, usize) -> Vec<Step<T>> + Sync;
 
 /// A model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,14 +179,8 @@ fn seen<T: Real>(data: &dyn Observed<T>, blocks: &[Block<T>], given: Option<usiz
 pub(crate) fn show_plca<T: Real>(state: &PlcaState<T>) -> (Vec<Block<T>>, f64) {
     let k = state.weights.len();
     let weights = DMatrix::from_column_slice(k, 1, state.weights.as_slice());
-    let blocks = std::iter::once(Block {
-        mode: None,
-        values: weights.transpose(),
-    })
-    .chain((state.factors.iter().enumerate()).map(|(j, f)| Block {
-        mode: Some(j),
-        values: f.clone(),
-    }));
+    let blocks = std::iter::once(Block::new(None, weights.transpose()))
+        .chain((state.factors.iter().enumerate()).map(|(j, f)| Block::new(Some(j), f.clone())));
     let errors = state.factors.iter().map(simplex_error);
     (
         blocks.collect(),
@@ -247,14 +251,8 @@ impl Setup {
                 };
                 let show = move |s: &PlsaState<T>| {
                     let blocks = vec![
-                        Block {
-                            mode: Some(given.explained()),
-                            values: s.basis.clone(),
-                        },
-                        Block {
-                            mode: Some(given.mode()),
-                            values: s.mixture.transpose(),
-                        },
+                        Block::new(Some(given.explained()), s.basis.clone()),
+                        Block::new(Some(given.mode()), s.mixture.transpose()),
                     ];
                     (
                         blocks,
@@ -293,13 +291,10 @@ impl Setup {
                 };
                 let show = |s: &NmfState<T>| {
                     let blocks = vec![
+                        Block::new(Some(0), s.w.clone()),
                         Block {
-                            mode: Some(0),
-                            values: s.w.clone(),
-                        },
-                        Block {
-                            mode: Some(1),
-                            values: s.h.transpose(),
+                            scales: true,
+                            ..Block::new(Some(1), s.h.transpose())
                         },
                     ];
                     let lowest =
@@ -316,45 +311,7 @@ impl Setup {
     /// This setup as a [`Method`].
     pub(crate) fn method<T: Real>(
         self,
-    ) -> impl Fn(&dyn Observed<T>, &Start<T>, usize) -> Vec<Step<T>> {
+    ) -> impl Fn(&dyn Observed<T>, &Start<T>, usize) -> Vec<Step<T>> + Sync {
         move |data, start, n| self.run(data, start, n)
     }
-}
-
-/// The data in every storage that can hold them completely, with their names.
-pub(crate) fn complete<T: Real>(table: &Table<T>) -> Vec<(&'static str, Box<dyn Observed<T>>)> {
-    let whole = table.clone().unmasked();
-    vec![
-        (
-            "dense, row-major",
-            Box::new(table.dense(Order::RowMajor).unwrap()),
-        ),
-        (
-            "dense, column-major",
-            Box::new(table.dense(Order::ColumnMajor).unwrap()),
-        ),
-        ("sparse", Box::new(table.sparse().unwrap())),
-        (
-            "masked, all seen",
-            Box::new(whole.masked(Order::RowMajor).unwrap()),
-        ),
-        ("all but none", Box::new(whole.all_but().unwrap())),
-        ("all stored", Box::new(whole.stored_only().unwrap())),
-    ]
-}
-
-/// The observed part of the data in every masked storage.
-pub(crate) fn masked<T: Real>(table: &Table<T>) -> Vec<(&'static str, Box<dyn Observed<T>>)> {
-    vec![
-        (
-            "masked, row-major",
-            Box::new(table.masked(Order::RowMajor).unwrap()),
-        ),
-        (
-            "masked, column-major",
-            Box::new(table.masked(Order::ColumnMajor).unwrap()),
-        ),
-        ("all but hidden", Box::new(table.all_but().unwrap())),
-        ("stored only", Box::new(table.stored_only().unwrap())),
-    ]
 }

@@ -1,0 +1,216 @@
+//! Wrong methods, and the property that catches each: a test that cannot fail shows nothing.
+
+use nalgebra::{DMatrix, DVector};
+use plca_tensor::strategies::{Start, Table};
+use plca_tensor::{Factor, Model, Observed, Order, Wanted, normalise_columns, simplex_error};
+
+use crate::conditions::{
+    agree, components_are_alike, modes_are_alike, never_falls, rows_are_alike, scale_is_carried,
+    stays_on_the_simplex, threads_do_not_matter,
+};
+use crate::methods::{Block, Step};
+
+/// What is wrong with the M-step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    None,
+    /// `F ∝ C^1.2`.
+    Sharpened,
+    /// `F = C / v`.
+    WrongDivisor,
+    /// Counts of the first component are 1 % too large.
+    FirstComponent,
+    /// Counts of the first index of every mode are 1 % too large.
+    FirstIndex,
+    /// Modes one after the other, each seeing the new factors of those before.
+    ModesInTurn,
+    /// 1e-6 is added to every count, in no unit.
+    Floor,
+    /// The number of threads is added in.
+    Threads,
+}
+
+fn step(data: &dyn Observed<f64>, start: &mut Start<f64>, fault: Fault) -> f64 {
+    let order = start.factors.len();
+    let mut value = 0.0;
+    let mut new = start.clone();
+    let passes = if fault == Fault::ModesInTurn {
+        order
+    } else {
+        1
+    };
+    for pass in 0..passes {
+        let source = if passes == 1 {
+            start.clone()
+        } else {
+            new.clone()
+        };
+        let factors: Vec<_> = source.factors.iter().map(Factor::Columns).collect();
+        let model = Model {
+            weights: Some(source.weights.as_slice()),
+            factors: &factors,
+        };
+        let wanted: Vec<bool> = (0..order).map(|j| passes == 1 || j == pass).collect();
+        let e = data.expect(
+            &model,
+            Wanted {
+                modes: &wanted,
+                ln_lik: true,
+            },
+        );
+        if pass == 0 {
+            value = e.ln_lik;
+        }
+        for (j, counts) in e.counts.into_iter().enumerate() {
+            let Some(mut counts) = counts else { continue };
+            match fault {
+                Fault::Sharpened => counts.apply(|c| *c = c.powf(1.2)),
+                Fault::FirstComponent => counts.column_mut(0).scale_mut(1.01),
+                Fault::FirstIndex => counts.row_mut(0).scale_mut(1.01),
+                Fault::Floor => counts.add_scalar_mut(1e-6),
+                Fault::Threads => {
+                    counts[(0, 0)] *= 1.0 + 1e-15 * rayon::current_num_threads() as f64;
+                }
+                Fault::None | Fault::WrongDivisor | Fault::ModesInTurn => {}
+            }
+            if fault == Fault::WrongDivisor {
+                counts /= data.total();
+                new.factors[j] = counts;
+                continue;
+            }
+            let n = DVector::from_vec(normalise_columns(&mut counts));
+            new.factors[j] = counts;
+            new.weights = &n / n.sum();
+        }
+    }
+    *start = new;
+    value
+}
+
+fn method(
+    fault: Fault,
+) -> impl Fn(&dyn Observed<f64>, &Start<f64>, usize) -> Vec<Step<f64>> + Sync {
+    move |data, start, n| {
+        let mut state = start.clone();
+        (0..=n)
+            .map(|_| {
+                let weights =
+                    DMatrix::from_column_slice(state.weights.len(), 1, state.weights.as_slice());
+                let blocks = std::iter::once(Block::new(None, weights.transpose())).chain(
+                    (state.factors.iter().enumerate()).map(|(j, f)| Block::new(Some(j), f.clone())),
+                );
+                let blocks = blocks.collect();
+                let simplex = (state.factors.iter().map(simplex_error))
+                    .fold(simplex_error(&weights), f64::max);
+                let value = step(data, &mut state, fault);
+                Step {
+                    value,
+                    blocks,
+                    simplex,
+                    seen: 1.0,
+                }
+            })
+            .collect()
+    }
+}
+
+fn problem() -> (Table<f64>, Start<f64>) {
+    let values = vec![4.0, 0.0, 1.0, 2.0, 0.5, 3.0, 0.0, 1.5, 6.0, 1.0, 0.25, 2.0];
+    let column = |m: DMatrix<f64>| {
+        let mut m = m;
+        normalise_columns(&mut m);
+        m
+    };
+    let table = Table {
+        shape: vec![3, 4],
+        observed: vec![true; values.len()],
+        values,
+    };
+    let start = Start {
+        weights: DVector::from_vec(vec![0.3, 0.7]),
+        factors: vec![
+            column(DMatrix::from_row_slice(
+                3,
+                2,
+                &[1.0, 2.0, 3.0, 1.0, 2.0, 2.0],
+            )),
+            column(DMatrix::from_row_slice(
+                4,
+                2,
+                &[2.0, 1.0, 1.0, 3.0, 1.0, 1.0, 4.0, 2.0],
+            )),
+        ],
+    };
+    (table, start)
+}
+
+/// Every condition on one method: which of them break.
+fn broken(fault: Fault) -> Vec<&'static str> {
+    let (table, start) = problem();
+    let method = method(fault);
+    let dense =
+        |t: &Table<f64>| -> Box<dyn Observed<f64>> { Box::new(t.dense(Order::RowMajor).unwrap()) };
+    let data = dense(&table);
+    let p = (&table, &start);
+    let results = [
+        ("falls", never_falls(&method, &*data, &start, 40)),
+        ("simplex", stays_on_the_simplex(&method(&*data, &start, 5))),
+        (
+            "components",
+            components_are_alike(&method, &*data, &start, &[1, 0]),
+        ),
+        ("rows", rows_are_alike(&method, &dense, p, (0, &[1, 2, 0]))),
+        ("modes", modes_are_alike(&method, &dense, p, &[1, 0])),
+        (
+            "scale",
+            scale_is_carried(&method, &dense, p, 2f64.powi(-40)),
+        ),
+        ("threads", threads_do_not_matter(&method, &*data, &start)),
+    ];
+    results
+        .into_iter()
+        .filter(|(_, r)| r.is_err())
+        .map(|(name, _)| name)
+        .collect()
+}
+
+#[test]
+fn the_right_method_breaks_nothing() {
+    assert_eq!(broken(Fault::None), [""; 0]);
+}
+
+#[test]
+fn every_fault_is_caught() {
+    for (fault, condition) in [
+        (Fault::Sharpened, "falls"),
+        (Fault::WrongDivisor, "simplex"),
+        (Fault::FirstComponent, "components"),
+        (Fault::FirstIndex, "rows"),
+        (Fault::ModesInTurn, "modes"),
+        (Fault::Floor, "scale"),
+        (Fault::Threads, "threads"),
+    ] {
+        let broken = broken(fault);
+        assert!(
+            broken.contains(&condition),
+            "{fault:?} breaks only {broken:?}"
+        );
+    }
+}
+
+/// Hidden cells taken for zeros: another answer than that of the mask.
+#[test]
+fn zero_filling_is_not_a_mask() {
+    let (mut table, start) = problem();
+    table.observed[4] = false;
+    let method = method(Fault::None);
+    let masked = crate::methods::Setup::from(crate::methods::Kind::Plca).method();
+    let mut zeros = table.clone();
+    zeros.values[4] = 0.0;
+    let (filled, hidden) = (
+        zeros.dense(Order::RowMajor).unwrap(),
+        table.masked(Order::RowMajor).unwrap(),
+    );
+    let (a, b) = (method(&filled, &start, 3), masked(&hidden, &start, 3));
+    assert!(agree(&a, &b, hidden.total()).is_err());
+}

@@ -1,0 +1,222 @@
+//! Nothing but the data decides: not names, not order, not scale, not storage, not threads.
+
+use plca_tensor::strategies::{self, Start, Table, problems};
+use plca_tensor::{Coordinates, Observed, Order, Real, SparseTensor};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+
+use crate::conditions::{
+    Precision, agree, components_are_alike, modes_are_alike, rows_are_alike, scale_is_carried,
+    threads_do_not_matter,
+};
+use crate::methods::{Kind, Setup};
+use crate::storages::{Storage, complete, masked};
+
+/// One storage of each kind of kernel and mask.
+fn storages<T: Real>() -> [(&'static str, Box<Storage<T>>); 4] {
+    [
+        (
+            "dense",
+            Box::new(|t| Box::new(t.dense(Order::RowMajor).unwrap())),
+        ),
+        ("sparse", Box::new(|t| Box::new(t.sparse().unwrap()))),
+        (
+            "masked",
+            Box::new(|t| Box::new(t.masked(Order::ColumnMajor).unwrap())),
+        ),
+        (
+            "stored only",
+            Box::new(|t| Box::new(t.stored_only().unwrap())),
+        ),
+    ]
+}
+
+fn failed(kind: Kind, storage: &str) -> impl Fn(String) -> TestCaseError {
+    move |e| TestCaseError::fail(format!("{kind:?}, {storage}: {e}"))
+}
+
+/// Problems with a permutation of components, a mode with a permutation of its indices, and one of the modes.
+fn renamed<T: Real>() -> impl Strategy<Value = (Table<T>, Start<T>, Names)> {
+    problems::<T>(1..=4, 1..=5, 1..=4).prop_flat_map(|(table, start)| {
+        let shape = table.shape.clone();
+        let order = shape.len();
+        let rows = (0..order).prop_flat_map(move |m| (Just(m), strategies::permutations(shape[m])));
+        let components = strategies::permutations(start.weights.len());
+        let names = (components, rows, strategies::permutations(order));
+        (Just(table), Just(start), names)
+    })
+}
+
+type Names = (Vec<usize>, (usize, Vec<usize>), Vec<usize>);
+
+fn names_do_not_matter<T: Precision>(
+    table: &Table<T>,
+    start: &Start<T>,
+    (components, (mode, rows), modes): &Names,
+) -> Result<(), TestCaseError> {
+    for (name, storage) in storages::<T>() {
+        for kind in Kind::of_order(table.shape.len()) {
+            let method = Setup::from(kind).method();
+            let failed = failed(kind, name);
+            components_are_alike(&method, &*storage(table), start, components).map_err(&failed)?;
+            rows_are_alike(&method, &*storage, (table, start), (*mode, rows)).map_err(&failed)?;
+            // The other models tell their modes apart.
+            if kind == Kind::Plca {
+                modes_are_alike(&method, &*storage, (table, start), modes).map_err(&failed)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn scale_does_not_matter<T: Precision>(
+    (table, start): &(Table<T>, Start<T>),
+    scale: T,
+) -> Result<(), TestCaseError> {
+    for (name, storage) in storages::<T>() {
+        for kind in Kind::of_order(table.shape.len()) {
+            scale_is_carried(
+                &Setup::from(kind).method(),
+                &*storage,
+                (table, start),
+                scale,
+            )
+            .map_err(failed(kind, name))?;
+        }
+    }
+    Ok(())
+}
+
+fn storages_agree<T: Precision>(
+    (table, start): &(Table<T>, Start<T>),
+) -> Result<(), TestCaseError> {
+    for kind in Kind::of_order(table.shape.len()) {
+        for kinds in [complete(table), masked(table)] {
+            let run = |data: &dyn Observed<T>| Setup::from(kind).run(data, start, 3);
+            let want = run(&*kinds[0].1);
+            for (name, data) in &kinds[1..] {
+                agree(&run(&**data), &want, data.total()).map_err(failed(kind, name))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A problem that is cut into many groups; the same on every run.
+fn large<T: Real>(shape: Vec<usize>, components: usize) -> (Table<T>, Start<T>) {
+    let mut runner = TestRunner::deterministic();
+    let start = strategies::starts(&shape, components).new_tree(&mut runner);
+    let table = strategies::table_of_shape(shape).new_tree(&mut runner);
+    (table.unwrap().current(), start.unwrap().current())
+}
+
+fn threads<T: Precision>() {
+    for shape in [vec![150, 131], vec![23, 31, 29], vec![3001]] {
+        let (table, start) = large::<T>(shape, 5);
+        for kind in Kind::of_order(table.shape.len()) {
+            for (name, storage) in storages::<T>() {
+                let data = storage(&table);
+                threads_do_not_matter(&Setup::from(kind).method(), &*data, &start)
+                    .unwrap_or_else(|e| panic!("{kind:?}, {name}: {e}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn one_thread_is_many_f64() {
+    threads::<f64>();
+}
+
+#[test]
+fn one_thread_is_many_f32() {
+    threads::<f32>();
+}
+
+/// Every entry in three parts that add up exactly, in some order.
+fn in_parts<T: Real>(table: &Table<T>, order: &[usize]) -> Coordinates<T> {
+    let whole = table.coordinates(|at| table.values[at] > T::zero());
+    let modes = table.shape.len();
+    let parts = [0.5, 0.25, 0.25].map(T::lit);
+    let mut entries: Vec<(usize, T)> = (parts.iter())
+        .flat_map(|&part| whole.values.iter().map(move |&v| v * part).enumerate())
+        .collect();
+    entries.sort_by_key(|&(at, _)| order[at]);
+    Coordinates {
+        indices: (entries.iter())
+            .flat_map(|&(at, _)| whole.indices[at * modes..(at + 1) * modes].to_vec())
+            .collect(),
+        values: entries.iter().map(|e| e.1).collect(),
+        shape: whole.shape,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Permuting components, indices or modes permutes the result.
+    #[test]
+    fn names_f64((table, start, names) in renamed::<f64>()) {
+        names_do_not_matter(&table, &start, &names)?;
+    }
+
+    /// As for `f64`.
+    #[test]
+    fn names_f32((table, start, names) in renamed::<f32>()) {
+        names_do_not_matter(&table, &start, &names)?;
+    }
+
+    /// `2^e V`, nearly subnormal to nearly overflowing, changes no bit.
+    #[test]
+    fn scale_f64(p in problems::<f64>(1..=4, 1..=5, 1..=4), scale in strategies::scales()) {
+        scale_does_not_matter(&p, scale)?;
+    }
+
+    /// As for `f64`.
+    #[test]
+    fn scale_f32(p in problems::<f32>(1..=4, 1..=5, 1..=4), scale in strategies::scales()) {
+        scale_does_not_matter(&p, scale)?;
+    }
+
+    /// Other scales: to rounding.
+    #[test]
+    fn any_scale((table, start) in problems::<f64>(2..=2, 1..=5, 1..=4), scale in 1e-3..1e3f64) {
+        for kind in [Kind::Plca, Kind::Plsa(plca_em::Given::Rows)] {
+            let run = |t: &Table<f64>| Setup::from(kind).run(&t.dense(Order::RowMajor).unwrap(), &start, 3);
+            let mut want = run(&table);
+            want.iter_mut().for_each(|s| s.value *= scale);
+            let scaled = table.clone().scaled(scale);
+            let mass = scaled.values.iter().sum();
+            agree(&run(&scaled), &want, mass).map_err(failed(kind, "dense"))?;
+        }
+    }
+
+    /// Dense = sparse = fully observed mask; the three ways to hide cells are one.
+    #[test]
+    fn storages_f64(p in problems::<f64>(1..=4, 1..=6, 1..=4)) {
+        storages_agree(&p)?;
+    }
+
+    /// As for `f64`.
+    #[test]
+    fn storages_f32(p in problems::<f32>(1..=4, 1..=6, 1..=4)) {
+        storages_agree(&p)?;
+    }
+
+    /// Stored entries of one cell add up.
+    #[test]
+    fn duplicates_add_up(
+        (table, start, order) in problems::<f64>(1..=4, 1..=5, 1..=4).prop_flat_map(|(t, s)| {
+            let cells = t.values.len();
+            (Just(t), Just(s), strategies::permutations(cells))
+        }),
+    ) {
+        let (whole, parts) = (table.sparse().unwrap(), SparseTensor::new(in_parts(&table, &order)).unwrap());
+        prop_assert_eq!(whole.stored(), parts.stored());
+        for kind in Kind::of_order(table.shape.len()) {
+            let run = |data: &SparseTensor<f64>| Setup::from(kind).run(data, &start, 3);
+            prop_assert_eq!(run(&whole), run(&parts));
+        }
+    }
+}
