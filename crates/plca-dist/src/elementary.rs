@@ -26,7 +26,6 @@ pub(crate) fn x_minus_ln_1p(u: f64) -> f64 {
     }
 }
 
-#[cfg_attr(not(test), expect(dead_code, reason = "for the divergences to come"))]
 /// `(1 + u) ln(1 + u) - u`, never negative, for `u ≥ -1`; relative error below 4 eps.
 #[inline]
 pub(crate) fn entropy_excess(u: f64) -> f64 {

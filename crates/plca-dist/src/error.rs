@@ -12,6 +12,16 @@ pub enum DistError {
         /// The offending value.
         value: f64,
     },
+    /// Two slices that belong together differ in length.
+    #[error("`{name}` has {found} elements instead of {expected}")]
+    Length {
+        /// As in the signature.
+        name: &'static str,
+        /// Elements that there should be.
+        expected: usize,
+        /// Elements that there are.
+        found: usize,
+    },
 }
 
 /// Refuses an argument that is not within the domain.
@@ -21,5 +31,23 @@ pub(crate) fn domain(name: &'static str, value: f64, within: bool) -> Result<(),
         Ok(())
     } else {
         Err(DistError::Domain { name, value })
+    }
+}
+
+/// Refuses a slice of another length.
+#[inline]
+pub(crate) fn same_length(
+    name: &'static str,
+    found: usize,
+    expected: usize,
+) -> Result<(), DistError> {
+    if found == expected {
+        Ok(())
+    } else {
+        Err(DistError::Length {
+            name,
+            expected,
+            found,
+        })
     }
 }

@@ -95,6 +95,140 @@ def lambert():
     write("lambert.json", tables)
 
 
+# Uniform expansions in 1/w with 40 terms: for w > 600 the series are too slow.
+
+
+def poly_mul(a, b):
+    r = [mpf(0)] * (len(a) + len(b) - 1)
+    for i, x in enumerate(a):
+        if x:
+            for j, y in enumerate(b):
+                r[i + j] += x * y
+    return r
+
+
+def poly_add(a, b):
+    n = max(len(a), len(b))
+    return [(a[i] if i < len(a) else 0) + (b[i] if i < len(b) else 0) for i in range(n)]
+
+
+def debye(terms):
+    """u_k(t) of DLMF 10.41.10, coefficients of t."""
+    u = [[mpf(1)]]
+    for k in range(terms):
+        d = [i * u[k][i] for i in range(1, len(u[k]))] or [mpf(0)]
+        a = [x / 2 for x in poly_mul([0, 0, mpf(1), 0, mpf(-1)], d)]
+        g = poly_mul([mpf(1), 0, mpf(-5)], u[k])
+        u.append(poly_add(a, [mpf(0)] + [g[i] / (i + 1) / 8 for i in range(len(g))]))
+    return u
+
+
+with mp.workdps(120):
+    DEBYE = debye(40)
+
+
+def ln_0f1(nu, z):
+    """ln 0F1(; nu+1; z^2/4), exact nu and z."""
+    w = mp.sqrt(nu * nu + z * z)
+    x = z * z / 4
+    if w < 600 or x < nu:
+        total, term, n = mpf(1), mpf(1), 0
+        while term > total * mpf(10) ** -(mp.dps + 5) * min(1, x + mpf(10) ** -700):
+            n += 1
+            term *= x / (n * (nu + n))
+            total += term
+        rest = total - 1 if x > mpf(10) ** -20 else x / (nu + 1) + x * x / (2 * (nu + 1) * (nu + 2))
+        return mp.log(total) if x > 1 else mp.log1p(rest)
+    t = nu / w
+    # I_nu(z) = e^w / sqrt(2 pi w) ((w - nu)/z)^nu sum u_k(t)/nu^k, with u_k(t)/nu^k = [u_k(t)/t^k]/w^k.
+    s = mpf(0)
+    for k, u in enumerate(DEBYE):
+        s += mp.polyval(u[k:][::-1], t) / w**k
+    ln_i = w - mp.log(2 * mp.pi * w) / 2 - nu * mp.log((w + nu) / z) + mp.log(s)
+    return ln_i + mp.loggamma(nu + 1) - nu * mp.log(z / 2)
+
+
+def ln_sk(v, p, q):
+    nu = abs(v)
+    c, o = (p, q) if v >= 0 else (q, p)
+    return nu * mp.log(c) - p - q - mp.loggamma(nu + 1) + ln_0f1(nu, 2 * mp.sqrt(p * q))
+
+
+def bessel():
+    rng = random.Random(3)
+    tables = {}
+    nus = [0.0, 1e-9, 0.3, 0.5, 1.0, 2.0, 7.5, 15.0, 16.0, 17.25, 29.0, 29.99, 30.0, 31.0, 100.0, 1234.5, 1e5, 3e6, 1e8]
+    zs = [1e-300, 1e-160, 1e-20, 1e-5, 0.1, 1.0, 2.5, 5.0, 10.0, 20.0, 29.0, 29.9999, 30.0, 31.0, 60.0]
+    zs += [200.0, 1e3, 1e5, 1e8, 1e12, 1e100, 1e160, 1e300]
+    pairs = [(n, z) for n in nus for z in zs]
+    pairs += [(rng.uniform(0, 32), rng.uniform(0, 32)) for _ in range(150)]
+    pairs += [(a, b) for a, b in zip(logspace(-3, 8, 100, rng), rng.sample(logspace(-3, 9, 100, rng), 100))]
+    with mp.workdps(120):
+
+        def rho(nu, z):
+            nu, z = mpf(nu), mpf(z)
+            w = mp.sqrt(nu * nu + z * z)
+            if w < 600 or z < nu / 100:
+                return mp.exp(ln_0f1(nu + 1, z) - ln_0f1(nu, z)) / (nu + 1)
+            with mp.workdps(400):
+                # ln 0F1 is up to 1e300: digits for the difference.
+                return mp.exp(ln_0f1(nu + 1, z) - ln_0f1(nu, z)) / (nu + 1)
+
+        tables["rho"] = [[n, z, float(rho(n, z))] for n, z in pairs]
+        pairs = [(n, x) for n in nus for x in [1e-300, 1e-100, 1e-8, 0.1, 3.0, 29.0, 224.0, 226.0, 500.0, 1e4, 1e8, 1e16, 1e100, 1e300]]
+        pairs += [(rng.uniform(0, 40), rng.uniform(0, 300)) for _ in range(100)]
+        pairs += [(n, n * rng.uniform(0.5, 30)) for n in logspace(0, 8, 60, rng)]
+        pairs += [(a, b) for a, b in zip(logspace(-3, 8, 60, rng), rng.sample(logspace(-3, 17, 60, rng), 60))]
+        tables["ln_0f1"] = [[n, x, float(ln_0f1(mpf(n), 2 * mp.sqrt(mpf(x))))] for n, x in pairs]
+    write("bessel.json", tables)
+
+
+def skellam():
+    rng = random.Random(4)
+    points = []
+    for _ in range(250):
+        p, q = 10 ** rng.uniform(-6, 8), 10 ** rng.uniform(-6, 8)
+        sd = (p + q) ** 0.5
+        points.append((float(round(rng.gauss(p - q, 3 * sd + 2))), p, q))
+    for _ in range(150):
+        p, q = rng.uniform(0, 25), rng.uniform(0, 25)
+        points.append((float(rng.randint(-40, 40)), p, q))
+    for _ in range(60):
+        points.append((rng.uniform(-60, 60), 10 ** rng.uniform(-3, 2), 10 ** rng.uniform(-3, 2)))
+    points += [(v, p, q) for v in (0.0, 1.0, -3.0, 1e3) for p, q in ((1e-300, 1e-300), (1e-12, 1e6), (1e100, 1e100), (1e300, 1e300), (1e-200, 5.0))]
+    tables = {}
+    with mp.workdps(400):
+        tables["ln_pmf"] = [[v, p, q, float(ln_sk(mpf(v), mpf(p), mpf(q)))] for v, p, q in points]
+
+        def divergence(v, p, q):
+            v, p, q = mpf(v), mpf(p), mpf(q)
+            w = mp.sqrt(v * v + 4 * p * q)
+            x, y = (w + v) / 2, (w - v) / 2
+            return x * mp.log(x / p) - x + p + y * mp.log(y / q) - y + q
+
+    # e^t of (-3; 1e-300, 1e-300) cancels 600 digits.
+    with mp.workdps(1300):
+        near = [(p - q) * (1 + e) for p, q, e in [(5.0, 2.0, 1e-9), (1e8, 3.0, 1e-12), (2.0, 700.0, -1e-6)]]
+        extra = [(near[0], 5.0, 2.0), (near[1], 1e8, 3.0), (near[2], 2.0, 700.0)]
+        tables["divergence"] = [[v, p, q, float(divergence(v, p, q))] for v, p, q in points + extra]
+        rows = []
+        for v, p, q in points + extra:
+            a, b, c = mpf(v), mpf(p), mpf(q)
+            w = mp.sqrt(a * a + 4 * b * c)
+            e = (a + w) / (2 * b)
+            rows.append([v, p, q, float(mp.log(e)), float(1 - e), float(1 - 1 / e)])
+        tables["gradient"] = rows
+    with mp.workdps(400):
+        tables["poisson"] = [
+            [n, c, float(mpf(n) * mp.log(mpf(c)) - mpf(c) - mp.loggamma(mpf(n) + 1))]
+            for n, c in [(n, c) for n in (0.0, 1e-300, 1e-5, 0.5, 1.0, 3.0, 15.0, 15.5, 16.0, 40.0, 1e4, 1e8, 1e15)
+                         for c in (1e-300, 1e-3, 0.7, 1.0, 15.0, 41.0, 1e4 + 30, 1e8 + 1234, 1e15, 1e300)]
+        ]
+    write("skellam.json", tables)
+
+
 if __name__ == "__main__":
     elementary()
     lambert()
+    bessel()
+    skellam()

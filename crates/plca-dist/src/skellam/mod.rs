@@ -1,0 +1,38 @@
+//! The Skellam law: differences of two independent Poisson counts.
+//!
+//! ```text
+//! V = S⁺ - S⁻,  S⁺ ~ Poisson(p),  S⁻ ~ Poisson(q)
+//! Sk(v; p,q) = e^(-p-q) p^v⁺ q^v⁻ / |v|!  0F1(; |v|+1; pq) = e^(-p-q) (p/q)^(v/2) I_|v|(2√(pq))
+//! ```
+//!
+//! Scalar functions take real `v`, the factorial being continued by `Γ`; the distribution [`Skellam`] takes whole ones.
+
+mod density;
+mod divergence;
+mod ratio;
+
+pub use density::skellam_ln_pmf;
+pub use divergence::{SkellamGradient, skellam_divergence, skellam_divergence_gradient};
+pub use ratio::{skellam_limit_ratios, skellam_ratios, skellam_ratios_slice};
+
+use crate::{DistError, error::domain};
+
+/// Refuses what no Skellam function accepts.
+#[inline]
+fn check(v: f64, plus: f64, minus: f64) -> Result<(), DistError> {
+    domain("v", v, v.abs() <= 1e300)?;
+    check_rates(plus, minus)
+}
+
+#[inline]
+fn check_rates(plus: f64, minus: f64) -> Result<(), DistError> {
+    domain("plus", plus, (0.0..=1e300).contains(&plus))?;
+    domain("minus", minus, (0.0..=1e300).contains(&minus))
+}
+
+/// `√(v² + 4pq)` without overflow, and `√(pq)`.
+#[inline]
+fn width(v: f64, plus: f64, minus: f64) -> (f64, f64) {
+    let root = plus.sqrt() * minus.sqrt();
+    (v.hypot(2.0 * root), root)
+}

@@ -1,0 +1,127 @@
+//! What an E-step multiplies the rates by: expected hidden counts given their difference, over the rates.
+
+use super::{check, width};
+use crate::{
+    DistError,
+    bessel::{rho, rho_lanes},
+    error::same_length,
+    lanes::{LANES, widest},
+};
+
+/// `(v⁺/p + q ρ, v⁻/q + p ρ)`; 0 where the rate is 0.
+#[inline(always)]
+fn combine(v: f64, plus: f64, minus: f64, rho: f64) -> (f64, f64) {
+    // [SKELLAM eq. 7]
+    let side = |v: f64, main: f64, other: f64| {
+        let own = if v > 0.0 { v / main } else { 0.0 };
+        if main > 0.0 { own + other * rho } else { 0.0 }
+    };
+    (side(v, plus, minus), side(-v, minus, plus))
+}
+
+/// `E[S⁺ | v]/p` and `E[S⁻ | v]/q` for Poisson counts with `S⁺ - S⁻ = v`.
+///
+/// ```text
+/// G⁺ = v⁺/p + q ρ,   G⁻ = v⁻/q + p ρ,   ρ = ρ_|v|(2√(pq)),        p G⁺ - q G⁻ = v
+/// ```
+///
+/// `G⁺ - 1` and `G⁻ - 1` are the derivatives of `ln Sk(v; p,q)` by `p` and `q`. A side whose rate is 0 gives 0, so that
+/// rate times ratio is 0 there. Real `v`; `|v|, p, q ≤ 1e300`; relative error at most 8 eps.
+///
+/// # Errors
+///
+/// [`DistError::Domain`] for NaN and out-of-range arguments.
+///
+/// ```
+/// let (g_plus, g_minus) = plca_dist::skellam_ratios(2.0, 3.0, 1.5)?;
+/// assert!((3.0 * g_plus - 1.5 * g_minus - 2.0).abs() < 1e-15);
+/// assert_eq!(plca_dist::skellam_ratios(2.0, 4.0, 0.0)?, (0.5, 0.0));
+/// # Ok::<(), plca_dist::DistError>(())
+/// ```
+pub fn skellam_ratios(v: f64, plus: f64, minus: f64) -> Result<(f64, f64), DistError> {
+    check(v, plus, minus)?;
+    let rho = rho(v.abs(), 2.0 * plus.sqrt() * minus.sqrt());
+    Ok(combine(v, plus, minus, rho))
+}
+
+/// [`skellam_ratios`] of every cell, with the widest instructions of the machine; the bits are those of the scalar
+/// function.
+///
+/// # Errors
+///
+/// [`DistError::Length`] for slices of different lengths, [`DistError::Domain`] for the first argument outside; then
+/// the outputs are untouched.
+///
+/// ```
+/// let (mut g_plus, mut g_minus) = ([0.0; 2], [0.0; 2]);
+/// plca_dist::skellam_ratios_slice(&[1.0, -1.0], &[2.0; 2], &[2.0; 2], &mut g_plus, &mut g_minus)?;
+/// assert_eq!(g_plus[0], g_minus[1]);
+/// # Ok::<(), plca_dist::DistError>(())
+/// ```
+pub fn skellam_ratios_slice(
+    v: &[f64],
+    plus: &[f64],
+    minus: &[f64],
+    g_plus: &mut [f64],
+    g_minus: &mut [f64],
+) -> Result<(), DistError> {
+    same_length("plus", plus.len(), v.len())?;
+    same_length("minus", minus.len(), v.len())?;
+    same_length("g_plus", g_plus.len(), v.len())?;
+    same_length("g_minus", g_minus.len(), v.len())?;
+    (v.iter().zip(plus).zip(minus)).try_for_each(|((&v, &p), &q)| check(v, p, q))?;
+    widest(
+        #[inline(always)]
+        || {
+            for at in (0..v.len()).step_by(LANES) {
+                let n = LANES.min(v.len() - at);
+                let (mut x, mut p, mut q) = ([0.0; LANES], [1.0; LANES], [1.0; LANES]);
+                x[..n].copy_from_slice(&v[at..at + n]);
+                p[..n].copy_from_slice(&plus[at..at + n]);
+                q[..n].copy_from_slice(&minus[at..at + n]);
+                let (mut nu, mut z) = ([0.0; LANES], [0.0; LANES]);
+                for i in 0..LANES {
+                    nu[i] = x[i].abs();
+                    z[i] = 2.0 * p[i].sqrt() * q[i].sqrt();
+                }
+                let rho = rho_lanes(&nu, &z);
+                for i in 0..LANES {
+                    (p[i], q[i]) = combine(x[i], p[i], q[i], rho[i]);
+                }
+                g_plus[at..at + n].copy_from_slice(&p[..n]);
+                g_minus[at..at + n].copy_from_slice(&q[..n]);
+            }
+        },
+    );
+    Ok(())
+}
+
+/// [`skellam_ratios`] of `M v`, `M p`, `M q` as `M` grows without end: `G⁺ = (v + w)/(2p)`, `G⁻ = 1/G⁺`.
+///
+/// `1 - G⁺` and `1 - G⁻` are the derivatives of [`skellam_divergence`](crate::skellam_divergence). A side whose rate is
+/// 0 gives 0; a side that `v` does not need is then the limit, `|v|` over its rate or 0. Relative error at most 4 eps.
+///
+/// # Errors
+///
+/// [`DistError::Domain`] for NaN and out-of-range arguments.
+///
+/// ```
+/// assert_eq!(plca_dist::skellam_limit_ratios(0.0, 4.0, 1.0)?, (0.5, 2.0));
+/// # Ok::<(), plca_dist::DistError>(())
+/// ```
+pub fn skellam_limit_ratios(v: f64, plus: f64, minus: f64) -> Result<(f64, f64), DistError> {
+    check(v, plus, minus)?;
+    let (w, _) = width(v, plus, minus);
+    let large = 0.5 * w + 0.5 * v.abs();
+    let guard = |rate: f64, g: f64| if rate > 0.0 { g } else { 0.0 };
+    // [SKELLAM 10]
+    let (g_plus, g_minus) = if v > 0.0 {
+        (large / plus, plus / large)
+    } else if v < 0.0 {
+        (minus / large, large / minus)
+    } else {
+        let root = (minus / plus).sqrt();
+        (root, 1.0 / root)
+    };
+    Ok((guard(plus, g_plus), guard(minus, g_minus)))
+}
