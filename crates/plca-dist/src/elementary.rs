@@ -2,7 +2,7 @@
 
 /// Sum of the odd series `Σ_{n≥0} s^(2n+3) / (2n+3)`, which is `atanh s - s`, for `|s| ≤ 1/3`.
 #[inline(always)]
-fn atanh_tail(s: f64) -> f64 {
+pub(crate) fn atanh_tail(s: f64) -> f64 {
     let s2 = s * s;
     // 16 terms leave 1e-18 of the sum at |s| = 1/3.
     let mut sum = 0.0;

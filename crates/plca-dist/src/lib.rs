@@ -8,6 +8,7 @@
 
 mod bessel;
 mod debye;
+mod digamma;
 mod divergence;
 mod elementary;
 mod error;
@@ -19,6 +20,9 @@ mod skellam;
 mod stirling;
 
 pub use bessel::{bessel_ratio, bessel_rho, bessel_rho_slice};
+pub use digamma::{
+    digamma, digamma_slice, exp_digamma, exp_digamma_slice, inverse_digamma, trigamma,
+};
 pub use divergence::{kl_term, x_ln_x};
 pub use error::DistError;
 pub use hypergeometric::ln_0f1;

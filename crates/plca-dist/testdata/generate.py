@@ -227,8 +227,39 @@ def skellam():
     write("skellam.json", tables)
 
 
+def digamma():
+    rng = random.Random(5)
+    xs = logspace(-300, -3, 60, rng) + logspace(-3, 2, 200, rng) + logspace(2, 300, 60, rng)
+    xs += [1.0, 2.0, 1.5, 10.0, 9.999, 12.0, 11.999, 0.5]
+    root = mp.findroot(mp.digamma, 1.4616)
+    near = [float(root)] + [float(root) + d * 10.0**-k for k in range(1, 16) for d in (1, -1, 0.3)] + [rng.uniform(1.2, 1.8) for _ in range(60)]
+    tables = {}
+    with mp.workdps(60):
+        tables["digamma"] = [[x, float(mp.digamma(mpf(x)))] for x in xs + near]
+        tables["trigamma"] = [[x, float(mp.polygamma(1, mpf(x)))] for x in xs + near if x > 1e-150]
+        tables["exp_digamma"] = [[x, float(mp.exp(mp.digamma(mpf(x))))] for x in xs + near if x > 1e-4]
+        tables["ln_gamma"] = [[x, float(mp.loggamma(mpf(x)))] for x in xs + near]
+        tables["stirling_error"] = [
+            [x, float(mp.loggamma(mpf(x) + 1) - (mpf(x) + 0.5) * mp.log(mpf(x)) + mpf(x) - mp.log(2 * mp.pi) / 2)]
+            for x in logspace(-2, 12, 80, rng) + [16.0, 15.9999]
+        ]
+    ys = [-y for y in logspace(-3, 15, 60, rng)] + logspace(-3, 2.8, 60, rng) + [0.0, -1e300, -1e160, 20.0, 20.01, 709.0]
+    ys += [rng.uniform(-3, 3) for _ in range(60)]
+
+    def inverse(y):
+        y = mpf(y)
+        if y < -(10**14):
+            return -1 / (y + mp.euler - mp.zeta(2) / y)
+        x = mp.exp(y) + 0.5 if y > -2.22 else -1 / (y + mp.euler)
+        return solve(lambda x: mp.digamma(x) - y, lambda x: mp.polygamma(1, x), x)
+
+    tables["inverse_digamma"] = [[y, float(inverse(y))] for y in ys]
+    write("digamma.json", tables)
+
+
 if __name__ == "__main__":
     elementary()
     lambert()
     bessel()
     skellam()
+    digamma()
