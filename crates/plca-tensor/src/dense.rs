@@ -2,6 +2,7 @@
 
 use nalgebra::DMatrix;
 
+use crate::kernel::aligned::Pool;
 use crate::kernel::dense::Grid;
 use crate::observed::{Pass, data_scale, require_mass};
 use crate::{CompensatedSum, Expected, Model, Observed, Real, TensorError, Wanted};
@@ -35,6 +36,7 @@ pub struct DenseTensor<T> {
     /// Stored values are those given times this power of two.
     scale: T,
     total: f64,
+    pub(crate) pool: Pool<T>,
 }
 
 /// Checks a shape; returns the number of cells, or `None` where it exceeds `usize`.
@@ -137,7 +139,12 @@ impl<T: Real> DenseTensor<T> {
     /// or not finite (the first one is named), or no positive value at all.
     pub fn new(shape: Vec<usize>, values: Vec<T>, order: Order) -> Result<Self, TensorError> {
         let (grid, scale, total) = checked_grid(shape, values, order, false)?;
-        Ok(Self { grid, scale, total })
+        Ok(Self {
+            grid,
+            scale,
+            total,
+            pool: Pool::default(),
+        })
     }
 
     /// The memory order of the values.
@@ -213,7 +220,7 @@ impl<T: Real> Observed<T> for DenseTensor<T> {
     }
 
     fn expect(&self, model: &Model<'_, T>, wanted: Wanted<'_>) -> Expected<T> {
-        Pass::new(self.shape(), model).expect(
+        Pass::new(self.shape(), model, &self.pool).expect(
             &self.grid,
             1.0 / self.scale.to_f64(),
             self.total,
@@ -222,11 +229,15 @@ impl<T: Real> Observed<T> for DenseTensor<T> {
     }
 
     fn exposure(&self, model: &Model<'_, T>, modes: &[bool]) -> Vec<Option<DMatrix<T>>> {
-        Pass::new(self.shape(), model).unit(&self.grid, modes)
+        Pass::new(self.shape(), model, &self.pool).unit(&self.grid, modes)
     }
 
     fn multiplier(&self, model: &Model<'_, T>, mode: usize) -> DMatrix<T> {
-        Pass::new(self.shape(), model).multiplier(&self.grid, 1.0 / self.scale.to_f64(), mode)
+        Pass::new(self.shape(), model, &self.pool).multiplier(
+            &self.grid,
+            1.0 / self.scale.to_f64(),
+            mode,
+        )
     }
 }
 

@@ -4,6 +4,7 @@ use nalgebra::DMatrix;
 
 use crate::Real;
 use crate::kernel::lanes::wide;
+use crate::kernel::{map_in_order, part_rows};
 use crate::simplex::sum;
 
 /// Columns summed together.
@@ -53,23 +54,33 @@ impl<'a, T: Real> Factor<'a, T> {
     /// Sum over the data indices, per component.
     pub fn component_sums(&self) -> Vec<T> {
         match self {
-            Self::Columns(m) => wide(|| m.as_slice().chunks_exact(m.nrows()).map(sum).collect()),
-            Self::Rows(m) => wide(|| {
+            Self::Columns(m) => {
+                let columns = m.as_slice().chunks(m.nrows().max(1)).collect();
+                map_in_order(columns, |column: &[T]| wide(|| sum(column)))
+            }
+            Self::Rows(m) => {
                 let k = m.nrows();
-                let mut total = vec![T::zero(); k];
-                let mut part = vec![T::zero(); k];
-                // In blocks, so that rounding errors do not grow with the number of columns.
-                for block in m.as_slice().chunks(BLOCK * k) {
-                    part.fill(T::zero());
-                    for column in block.chunks_exact(k) {
-                        part.iter_mut().zip(column).for_each(|(p, &x)| *p += x);
-                    }
-                    total.iter_mut().zip(&part).for_each(|(t, &p)| *t += p);
-                }
-                total
-            }),
+                let parts = m.as_slice().chunks(k * part_rows(k)).collect();
+                let partial = map_in_order(parts, |part: &[T]| wide(|| row_sums(part, k)));
+                row_sums(&partial.concat(), k)
+            }
         }
     }
+}
+
+/// `Σ_i x[i k + z]`, in blocks, so that rounding errors do not grow with the number of columns.
+#[inline(always)]
+fn row_sums<T: Real>(columns: &[T], k: usize) -> Vec<T> {
+    let mut total = vec![T::zero(); k];
+    let mut part = vec![T::zero(); k];
+    for block in columns.chunks(BLOCK * k) {
+        part.fill(T::zero());
+        for column in block.chunks_exact(k) {
+            part.iter_mut().zip(column).for_each(|(p, &x)| *p += x);
+        }
+        total.iter_mut().zip(&part).for_each(|(t, &p)| *t += p);
+    }
+    total
 }
 
 /// A sum of `K` rank-one terms, `P[x] = Σ_z w_z Π_j F_j[x_j, z]`; nothing need be normalised.

@@ -6,6 +6,7 @@
 use nalgebra::DMatrix;
 
 use crate::dense::{checked_grid, for_each_positive};
+use crate::kernel::aligned::Pool;
 use crate::kernel::dense::Grid;
 use crate::observed::Pass;
 use crate::observed::require_mass;
@@ -54,6 +55,7 @@ pub struct MaskedTensor<T> {
     grid: Grid<T>,
     scale: T,
     total: f64,
+    pool: Pool<T>,
     hidden: usize,
 }
 
@@ -69,6 +71,7 @@ impl<T: Real> MaskedTensor<T> {
         Ok(Self {
             grid,
             scale,
+            pool: Pool::default(),
             total,
             hidden,
         })
@@ -123,6 +126,7 @@ impl<T: Real> From<DenseTensor<T>> for MaskedTensor<T> {
         Self {
             grid,
             scale,
+            pool: Pool::default(),
             total,
             hidden: 0,
         }
@@ -147,7 +151,7 @@ impl<T: Real> Observed<T> for MaskedTensor<T> {
     }
 
     fn expect(&self, model: &Model<'_, T>, wanted: Wanted<'_>) -> Expected<T> {
-        Pass::new(self.shape(), model).expect(
+        Pass::new(self.shape(), model, &self.pool).expect(
             &self.grid,
             1.0 / self.scale.to_f64(),
             self.total,
@@ -156,11 +160,15 @@ impl<T: Real> Observed<T> for MaskedTensor<T> {
     }
 
     fn exposure(&self, model: &Model<'_, T>, modes: &[bool]) -> Vec<Option<DMatrix<T>>> {
-        Pass::new(self.shape(), model).unit(&self.grid, modes)
+        Pass::new(self.shape(), model, &self.pool).unit(&self.grid, modes)
     }
 
     fn multiplier(&self, model: &Model<'_, T>, mode: usize) -> DMatrix<T> {
-        Pass::new(self.shape(), model).multiplier(&self.grid, 1.0 / self.scale.to_f64(), mode)
+        Pass::new(self.shape(), model, &self.pool).multiplier(
+            &self.grid,
+            1.0 / self.scale.to_f64(),
+            mode,
+        )
     }
 }
 
@@ -189,6 +197,7 @@ pub struct MaskedSparse<T> {
     pattern: Pattern<T>,
     scale: T,
     total: f64,
+    pool: Pool<T>,
 }
 
 impl<T: Real> MaskedSparse<T> {
@@ -259,6 +268,7 @@ impl<T: Real> MaskedSparse<T> {
             cells,
             pattern,
             scale,
+            pool: Pool::default(),
             total: total / scale.to_f64(),
         })
     }
@@ -287,7 +297,7 @@ impl<T: Real> Observed<T> for MaskedSparse<T> {
     }
 
     fn expect(&self, model: &Model<'_, T>, wanted: Wanted<'_>) -> Expected<T> {
-        Pass::new(&self.shape, model).expect(
+        Pass::new(&self.shape, model, &self.pool).expect(
             &self.cells,
             1.0 / self.scale.to_f64(),
             self.total,
@@ -296,7 +306,7 @@ impl<T: Real> Observed<T> for MaskedSparse<T> {
     }
 
     fn exposure(&self, model: &Model<'_, T>, modes: &[bool]) -> Vec<Option<DMatrix<T>>> {
-        let pass = Pass::new(&self.shape, model);
+        let pass = Pass::new(&self.shape, model, &self.pool);
         match &self.pattern {
             Pattern::Stored => pass.unit(&self.cells, modes),
             Pattern::AllBut(hidden) => {
@@ -313,6 +323,10 @@ impl<T: Real> Observed<T> for MaskedSparse<T> {
     }
 
     fn multiplier(&self, model: &Model<'_, T>, mode: usize) -> DMatrix<T> {
-        Pass::new(&self.shape, model).multiplier(&self.cells, 1.0 / self.scale.to_f64(), mode)
+        Pass::new(&self.shape, model, &self.pool).multiplier(
+            &self.cells,
+            1.0 / self.scale.to_f64(),
+            mode,
+        )
     }
 }

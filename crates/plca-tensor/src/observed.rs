@@ -2,7 +2,13 @@
 
 use nalgebra::DMatrix;
 
-use crate::kernel::{Accumulate, Rule, aligned::Aligned, lanes, panel::Panel, panel::pow2};
+use crate::kernel::{
+    Accumulate, Rule,
+    aligned::{Aligned, Pool},
+    lanes,
+    panel::Panel,
+    panel::pow2,
+};
 use crate::{CompensatedSum, Factor, Model, Real, TensorError};
 
 /// What an [`Observed::expect`] call shall return. Ask for little: each mode costs a third of a pass.
@@ -117,16 +123,16 @@ pub(crate) fn check_model<T: Real>(shape: &[usize], model: &Model<'_, T>) {
 /// The parts that all storages share: packing, the pass, unpacking.
 pub(crate) struct Pass<'a, T> {
     model: &'a Model<'a, T>,
-    panels: Vec<Panel<T>>,
+    panels: Vec<Panel<'a, T>>,
     exponent: i32,
 }
 
 impl<'a, T: Real> Pass<'a, T> {
-    pub(crate) fn new(shape: &[usize], model: &'a Model<'a, T>) -> Self {
+    pub(crate) fn new(shape: &[usize], model: &'a Model<'a, T>, pool: &'a Pool<T>) -> Self {
         check_model(shape, model);
         let stride = lanes::stride::<T>(model.components());
         let panels: Vec<_> = (model.factors.iter().enumerate())
-            .map(|(j, &f)| Panel::pack(f, if j == 0 { model.weights } else { None }, stride))
+            .map(|(j, &f)| Panel::pack(f, if j == 0 { model.weights } else { None }, stride, pool))
             .collect();
         let exponent = panels.iter().map(|p| p.exponent).sum();
         Self {
@@ -175,12 +181,8 @@ impl<'a, T: Real> Pass<'a, T> {
         let modes: Vec<bool> = (0..self.panels.len()).map(|j| j == mode).collect();
         let sums = data.accumulate(&self.panels, Rule::Ratio, &modes, false);
         let panel = &self.panels[mode];
-        let mut out = panel.unpack(
-            &sums.modes[mode],
-            self.model.factors[mode],
-            T::lit(scale) * pow2::<T>(panel.exponent),
-            false,
-        );
+        let scale = T::lit(scale) * pow2::<T>(panel.exponent);
+        let mut out = panel.alone(&sums.modes[mode], self.model.factors[mode], scale);
         if let (0, Some(weights)) = (mode, self.model.weights) {
             match self.model.factors[0] {
                 Factor::Columns(_) => out
@@ -198,10 +200,7 @@ impl<'a, T: Real> Pass<'a, T> {
 
     fn unpack(&self, sums: &[Aligned<T>], modes: &[bool], scale: T) -> Vec<Option<DMatrix<T>>> {
         (0..self.panels.len())
-            .map(|j| {
-                modes[j]
-                    .then(|| self.panels[j].unpack(&sums[j], self.model.factors[j], scale, true))
-            })
+            .map(|j| modes[j].then(|| self.panels[j].times(&sums[j], self.model.factors[j], scale)))
             .collect()
     }
 }

@@ -4,6 +4,7 @@ use nalgebra::DMatrix;
 
 use crate::Real;
 use crate::kernel::lanes::wide;
+use crate::kernel::{for_each_part, map_in_order, part_rows};
 
 /// Sum in sixteen interleaved parts: fast, and its rounding error grows sixteen times more slowly.
 #[inline(always)]
@@ -35,6 +36,27 @@ pub(crate) fn largest<T: Real>(x: &[T]) -> T {
         .fold(T::zero(), |a, &x| greater(a, x))
 }
 
+/// The smallest of those non-negative numbers that are not 0, infinity of none.
+#[inline(always)]
+pub(crate) fn smallest_positive<T: Real>(x: &[T]) -> T {
+    let none = T::one() / T::zero();
+    let least = |a: T, b: T| if b < a && b > T::zero() { b } else { a };
+    let (chunks, rest) = x.as_chunks::<8>();
+    let mut parts = [none; 8];
+    for chunk in chunks {
+        for (part, &x) in parts.iter_mut().zip(chunk) {
+            *part = least(*part, x);
+        }
+    }
+    parts.iter().chain(rest).fold(none, |a, &x| least(a, x))
+}
+
+/// [`largest`] on all threads.
+pub(crate) fn overall_largest<T: Real>(x: &[T]) -> T {
+    let parts = x.chunks(part_rows(1)).collect();
+    largest(&map_in_order(parts, |part: &[T]| wide(|| largest(part))))
+}
+
 /// Divides column `j` by `divisors[j]`; by 0 gives 0.
 ///
 /// # Panics
@@ -50,12 +72,16 @@ pub(crate) fn largest<T: Real>(x: &[T]) -> T {
 pub fn divide_columns<T: Real>(m: &mut DMatrix<T>, divisors: &[T]) {
     assert_eq!(m.ncols(), divisors.len(), "one divisor for every column");
     let rows = m.nrows().max(1);
-    wide(|| {
-        for (column, &d) in m.as_mut_slice().chunks_exact_mut(rows).zip(divisors) {
-            for x in column {
-                *x = if d > T::zero() { *x / d } else { T::zero() };
+    let width = part_rows(rows);
+    for_each_part(m.as_mut_slice(), rows * width, |part, columns| {
+        let divisors = &divisors[part * width..];
+        wide(|| {
+            for (column, &d) in columns.chunks_exact_mut(rows).zip(divisors) {
+                for x in column {
+                    *x = if d > T::zero() { *x / d } else { T::zero() };
+                }
             }
-        }
+        });
     });
 }
 
@@ -73,12 +99,15 @@ pub fn divide_columns<T: Real>(m: &mut DMatrix<T>, divisors: &[T]) {
 /// ```
 pub fn divide_rows<T: Real>(m: &mut DMatrix<T>, divisors: &[T]) {
     assert_eq!(m.nrows(), divisors.len(), "one divisor for every row");
-    wide(|| {
-        for column in m.as_mut_slice().chunks_exact_mut(divisors.len().max(1)) {
-            for (x, &d) in column.iter_mut().zip(divisors) {
-                *x = if d > T::zero() { *x / d } else { T::zero() };
+    let rows = divisors.len().max(1);
+    for_each_part(m.as_mut_slice(), rows * part_rows(rows), |_, columns| {
+        wide(|| {
+            for column in columns.chunks_exact_mut(rows) {
+                for (x, &d) in column.iter_mut().zip(divisors) {
+                    *x = if d > T::zero() { *x / d } else { T::zero() };
+                }
             }
-        }
+        });
     });
 }
 
@@ -92,18 +121,24 @@ pub fn divide_rows<T: Real>(m: &mut DMatrix<T>, divisors: &[T]) {
 /// ```
 pub fn normalise_columns<T: Real>(m: &mut DMatrix<T>) -> Vec<T> {
     let rows = m.nrows().max(1);
-    let columns = m.as_mut_slice().chunks_exact_mut(rows);
-    wide(|| {
-        columns
-            .map(|column| {
+    let parts = m
+        .as_mut_slice()
+        .chunks_mut(rows * part_rows(rows))
+        .collect();
+    let sums = map_in_order(parts, |part: &mut [T]| {
+        wide(|| {
+            let columns = part.chunks_exact_mut(rows);
+            let divided = columns.map(|column| {
                 let sum = sum(column);
                 if sum > T::zero() {
                     column.iter_mut().for_each(|x| *x /= sum);
                 }
                 sum
-            })
-            .collect()
-    })
+            });
+            divided.collect::<Vec<_>>()
+        })
+    });
+    sums.concat()
 }
 
 /// How far the columns of `m` are from being distributions: the largest of `|sum - 1|` and of minus the entries.

@@ -3,6 +3,7 @@
 use nalgebra::DMatrix;
 
 use crate::dense::check_shape;
+use crate::kernel::aligned::Pool;
 use crate::kernel::{Accumulate, Rule, Sums, fibres::Fibres, panel::Panel, strata::Strata};
 use crate::observed::{Pass, data_scale, require_mass};
 use crate::{CompensatedSum, Expected, Model, Observed, Real, TensorError, Wanted};
@@ -118,6 +119,7 @@ pub struct SparseTensor<T> {
     /// Stored values are those given times this power of two.
     pub(crate) scale: T,
     total: f64,
+    pool: Pool<T>,
 }
 
 /// Brings values into a comfortable scale; returns that scale.
@@ -155,6 +157,7 @@ impl<T: Real> SparseTensor<T> {
             shape,
             cells,
             scale,
+            pool: Pool::default(),
             total: total / scale.to_f64(),
         })
     }
@@ -197,7 +200,7 @@ impl<T: Real> Observed<T> for SparseTensor<T> {
     }
 
     fn expect(&self, model: &Model<'_, T>, wanted: Wanted<'_>) -> Expected<T> {
-        Pass::new(&self.shape, model).expect(
+        Pass::new(&self.shape, model, &self.pool).expect(
             &self.cells,
             1.0 / self.scale.to_f64(),
             self.total,
@@ -210,6 +213,10 @@ impl<T: Real> Observed<T> for SparseTensor<T> {
     }
 
     fn multiplier(&self, model: &Model<'_, T>, mode: usize) -> DMatrix<T> {
-        Pass::new(&self.shape, model).multiplier(&self.cells, 1.0 / self.scale.to_f64(), mode)
+        Pass::new(&self.shape, model, &self.pool).multiplier(
+            &self.cells,
+            1.0 / self.scale.to_f64(),
+            mode,
+        )
     }
 }

@@ -5,15 +5,16 @@
 //! is formed 480 columns at a time. Column counts are spread over the slow modes at the end of each chunk.
 //! So every order costs three products, and neither the model nor the ratio ever exists as a whole.
 //!
-//! Columns are cut into at most eight groups, a function of the shape alone; each group adds up in its own
-//! accumulators, which are then added in order: the bits do not depend on the number of threads.
+//! Columns are cut into at most eight groups, a function of the shape alone. The column counts of a matrix go
+//! straight to their place; all else each group adds up in its own accumulators, which are then added in order: the
+//! bits do not depend on the number of threads.
 
 use pulp::{Arch, Simd, WithSimd};
 
-use super::aligned::Aligned;
+use super::aligned::{Aligned, Pool};
 use super::panel::Panel;
 use super::tiles::{add_columns, add_rows, fill_ratios};
-use super::{Accumulate, Rule, Sums};
+use super::{Accumulate, Rule, Sums, for_each_part};
 use crate::sum::CompensatedSum;
 use crate::{Order, Real};
 
@@ -70,7 +71,7 @@ impl Layout {
 
 /// `Π_m F_m[i_m, ·]` for the linear positions `range` of `modes` (slowest first): a Khatri-Rao product.
 fn khatri_rao<T: Real>(
-    panels: &[Panel<T>],
+    panels: &[Panel<'_, T>],
     modes: &[usize],
     range: std::ops::Range<usize>,
     out: &mut [T],
@@ -90,7 +91,7 @@ fn khatri_rao<T: Real>(
 /// Adds `sums`, indexed by linear positions of `modes`, to the sums of each wanted mode:
 /// `S_m[i,z] += Σ T[position,z] Π_{l≠m} F_l`.
 fn spread<T: Real>(
-    panels: &[Panel<T>],
+    panels: &[Panel<'_, T>],
     modes: &[usize],
     first: usize,
     sums: &[T],
@@ -125,26 +126,26 @@ fn spread<T: Real>(
 /// The factor of the rows in both orders that the tiles read.
 struct Rows<T> {
     /// `rows x stride`, components contiguous.
-    by_row: Vec<T>,
+    by_row: Aligned<T>,
     /// Panel after panel, `k x padded panel height`, rows contiguous.
-    by_component: Vec<T>,
+    by_component: Aligned<T>,
     /// Rows padded to whole registers.
     padded: usize,
 }
 
 impl<T: Real> Rows<T> {
-    fn new(by_row: Vec<T>, rows: usize, k: usize, stride: usize, lanes: usize) -> Self {
+    fn new(by_row: Aligned<T>, rows: usize, k: usize, pool: &Pool<T>) -> Self {
+        let (stride, lanes) = (by_row.len() / rows, super::lanes::lane_count::<T>());
         let padded = rows.next_multiple_of(lanes);
-        let mut by_component = vec![T::zero(); padded * k];
-        for first in (0..padded).step_by(PANEL) {
-            let height = PANEL.min(padded - first);
-            let target = &mut by_component[first * k..][..height * k];
+        let mut by_component = pool.zeros(padded * k);
+        for_each_part(&mut by_component, PANEL * k, |part, target| {
+            let (first, height) = (part * PANEL, target.len() / k);
             for i in 0..height.min(rows - first) {
                 for (z, &x) in by_row[(first + i) * stride..][..k].iter().enumerate() {
                     target[z * height + i] = x;
                 }
             }
-        }
+        });
         Self {
             by_row,
             by_component,
@@ -155,18 +156,18 @@ impl<T: Real> Rows<T> {
 
 impl<T: Real> Rows<T> {
     /// From the layout of `by_component` back to rows of `stride` values.
-    fn transpose(&self, sums: &[T], rows: usize, k: usize, stride: usize) -> Aligned<T> {
-        let mut out = Aligned::zeros(rows * stride);
-        for first in (0..self.padded).step_by(PANEL) {
+    fn transpose(&self, sums: &[T], rows: usize, k: usize, mut out: Aligned<T>) -> Aligned<T> {
+        let stride = out.len() / rows;
+        for_each_part(&mut out, PANEL * stride, |part, target| {
+            let first = part * PANEL;
             let height = PANEL.min(self.padded - first);
-            let part = &sums[first * k..][..height * k];
-            let target = &mut out[first * stride..(first + height).min(rows) * stride];
-            for (z, column) in part.chunks_exact(height).enumerate() {
+            let columns = sums[first * k..][..height * k].chunks_exact(height);
+            for (z, column) in columns.enumerate() {
                 for (row, &x) in target.chunks_exact_mut(stride).zip(column) {
                     row[z] = x;
                 }
             }
-        }
+        });
         out
     }
 }
@@ -174,8 +175,8 @@ impl<T: Real> Rows<T> {
 /// What one group of columns adds up.
 struct Partial<T> {
     /// In the layout of [`Rows::by_component`]; empty if no fast mode is wanted.
-    rows: Vec<T>,
-    /// Per mode; only slow modes are filled.
+    rows: Aligned<T>,
+    /// Per mode; only slow modes are filled, and not that of a matrix.
     slow: Vec<Aligned<T>>,
     ln_lik: CompensatedSum,
 }
@@ -183,12 +184,14 @@ struct Partial<T> {
 struct GroupPass<'a, T> {
     grid: &'a Grid<T>,
     layout: &'a Layout,
-    panels: &'a [Panel<T>],
+    panels: &'a [Panel<'a, T>],
     rows: &'a Rows<T>,
     rule: Rule,
     wanted: &'a [bool],
     log: bool,
     columns: std::ops::Range<usize>,
+    /// Where the counts of a matrix' columns belong; empty if there are several slow modes or they are not wanted.
+    direct: &'a mut [T],
 }
 
 impl<T: Real> WithSimd for GroupPass<'_, T> {
@@ -216,41 +219,53 @@ impl<T: Real> GroupPass<'_, T> {
             wanted,
             log,
             columns,
+            direct,
         } = self;
         let (k, stride, height) = (panels[0].k, panels[0].stride, layout.rows);
+        let pool = panels[0].pool;
         let rows_wanted = layout.fast.iter().any(|&m| wanted[m]);
         let columns_wanted = layout.slow.iter().any(|&m| wanted[m]);
         let mut partial = Partial {
-            rows: vec![
-                T::zero();
-                if rows_wanted {
-                    rows.by_component.len()
-                } else {
-                    0
-                }
-            ],
+            rows: pool.zeros(if rows_wanted {
+                rows.by_component.len()
+            } else {
+                0
+            }),
             slow: (0..panels.len())
                 .map(|m| {
-                    let filled = wanted[m] && layout.slow.contains(&m);
-                    Aligned::zeros(if filled { panels[m].values.len() } else { 0 })
+                    let filled = wanted[m] && layout.slow.len() > 1 && layout.slow.contains(&m);
+                    panels[m]
+                        .pool
+                        .zeros(if filled { panels[m].values.len() } else { 0 })
                 })
                 .collect(),
             ln_lik: CompensatedSum::default(),
         };
         let widest = CHUNK.min(columns.len());
-        let mut factor = vec![T::zero(); widest * stride];
-        let mut counts = vec![T::zero(); if columns_wanted { widest * stride } else { 0 }];
-        let mut tile = vec![T::zero(); PANEL.min(rows.padded) * TILE];
+        let spread_out = layout.slow.len() != 1;
+        let buffer = || pool.take(if spread_out { widest * stride } else { 0 });
+        let (mut products, mut sums) = (buffer(), buffer());
+        let mut tile = pool.take(PANEL.min(rows.padded) * TILE);
 
         for first_column in columns.clone().step_by(CHUNK) {
             let width = CHUNK.min(columns.end - first_column);
-            khatri_rao(
-                panels,
-                &layout.slow,
-                first_column..first_column + width,
-                &mut factor,
-            );
-            counts.fill(T::zero());
+            let (factor, counts): (&[T], &mut [T]) = match layout.slow[..] {
+                [mode] => (
+                    &panels[mode].values[first_column * stride..][..width * stride],
+                    match direct {
+                        [] => &mut [],
+                        _ => {
+                            &mut direct[(first_column - columns.start) * stride..][..width * stride]
+                        }
+                    },
+                ),
+                _ => {
+                    let range = first_column..first_column + width;
+                    khatri_rao(panels, &layout.slow, range, &mut products);
+                    sums.fill(T::zero());
+                    (&products, &mut sums)
+                }
+            };
             for first_row in (0..rows.padded).step_by(PANEL) {
                 let padded = PANEL.min(rows.padded - first_row);
                 let real = padded.min(height - first_row);
@@ -283,8 +298,8 @@ impl<T: Real> GroupPass<'_, T> {
                     }
                 }
             }
-            if columns_wanted {
-                let sums = &counts[..width * stride];
+            if columns_wanted && spread_out {
+                let sums = &sums[..width * stride];
                 spread(
                     panels,
                     &layout.slow,
@@ -345,21 +360,36 @@ fn groups(columns: usize) -> Vec<std::ops::Range<usize>> {
 }
 
 impl<T: Real> Accumulate<T> for Grid<T> {
-    fn accumulate(&self, panels: &[Panel<T>], rule: Rule, wanted: &[bool], log: bool) -> Sums<T> {
+    fn accumulate(
+        &self,
+        panels: &[Panel<'_, T>],
+        rule: Rule,
+        wanted: &[bool],
+        log: bool,
+    ) -> Sums<T> {
         let layout = Layout::new(&self.shape, self.order);
         let (k, stride) = (panels[0].k, panels[0].stride);
-        let mut by_row = vec![T::zero(); layout.rows * stride];
+        let pool = panels[0].pool;
+        let mut by_row = pool.take(layout.rows * stride);
         khatri_rao(panels, &layout.fast, 0..layout.rows, &mut by_row);
-        let rows = Rows::new(
-            by_row,
-            layout.rows,
-            k,
-            stride,
-            super::lanes::lane_count::<T>(),
-        );
+        let rows = Rows::new(by_row, layout.rows, k, pool);
         let fast_wanted = layout.fast.iter().any(|&m| wanted[m]);
-        let run = |columns| {
-            Arch::new().dispatch(GroupPass {
+        let mut modes: Vec<Aligned<T>> = (0..panels.len())
+            .map(|m| {
+                panels[m]
+                    .pool
+                    .zeros(if wanted[m] { panels[m].values.len() } else { 0 })
+            })
+            .collect();
+        let mut direct: &mut [T] = match layout.slow[..] {
+            [mode] => &mut modes[mode],
+            _ => &mut [],
+        };
+        let passes = groups(layout.columns).into_iter().map(|columns| {
+            let own = (columns.len() * stride).min(direct.len());
+            let (direct_part, rest) = std::mem::take(&mut direct).split_at_mut(own);
+            direct = rest;
+            GroupPass {
                 grid: self,
                 layout: &layout,
                 panels,
@@ -368,34 +398,37 @@ impl<T: Real> Accumulate<T> for Grid<T> {
                 wanted,
                 log,
                 columns,
-            })
-        };
-        let partials = super::map_in_order(groups(layout.columns), run);
-
-        let mut modes: Vec<Aligned<T>> = (0..panels.len())
-            .map(|m| Aligned::zeros(if wanted[m] { panels[m].values.len() } else { 0 }))
-            .collect();
-        let mut ln_lik = CompensatedSum::default();
-        let mut by_component = vec![
-            T::zero();
-            if fast_wanted {
-                rows.by_component.len()
-            } else {
-                0
+                direct: direct_part,
             }
-        ];
+        });
+        let passes = passes.collect();
+        let partials = super::map_in_order(passes, |pass| Arch::new().dispatch(pass));
+
+        let mut ln_lik = CompensatedSum::default();
+        let mut by_component = pool.zeros(if fast_wanted {
+            rows.by_component.len()
+        } else {
+            0
+        });
         for partial in &partials {
             ln_lik += partial.ln_lik.value();
             for (sum, part) in modes.iter_mut().zip(&partial.slow) {
                 sum.iter_mut().zip(part.iter()).for_each(|(s, &p)| *s += p);
             }
-            by_component
-                .iter_mut()
-                .zip(&partial.rows)
-                .for_each(|(s, &p)| *s += p);
         }
+        for_each_part(&mut by_component, PANEL * k, |part, sums| {
+            for partial in &partials {
+                let own = &partial.rows[part * PANEL * k..][..sums.len()];
+                sums.iter_mut().zip(own).for_each(|(s, &p)| *s += p);
+            }
+        });
         if fast_wanted {
-            let row_sums = rows.transpose(&by_component, layout.rows, k, stride);
+            let row_sums = rows.transpose(
+                &by_component,
+                layout.rows,
+                k,
+                pool.zeros(layout.rows * stride),
+            );
             if let [mode] = layout.fast[..] {
                 modes[mode] = row_sums;
             } else {

@@ -187,7 +187,7 @@ impl<T: Real> Fibres<T> {
     }
 
     /// Groups of fibres: as many segments as their accumulators may take memory.
-    fn groups(&self, panels: &[Panel<T>]) -> Vec<Range<usize>> {
+    fn groups(&self, panels: &[Panel<'_, T>]) -> Vec<Range<usize>> {
         let root = self.stem.first().map_or(0, |&m| panels[m].values.len());
         let all: usize = panels.iter().map(|p| p.values.len()).sum();
         // The root's sums are disjoint but for the borders: every group holds only the rows it touches.
@@ -218,7 +218,7 @@ struct Partial<T> {
 
 struct GroupPass<'a, T> {
     fibres: &'a Fibres<T>,
-    panels: &'a [Panel<T>],
+    panels: &'a [Panel<'a, T>],
     range: Range<usize>,
     rule: Rule,
     wanted: &'a [bool],
@@ -250,13 +250,16 @@ impl<T: Real> GroupPass<'_, T> {
         (0..self.panels.len())
             .map(|m| {
                 if !self.wanted[m] {
-                    (0, Aligned::zeros(0))
+                    (0, Aligned::none())
                 } else if Some(m) == root {
                     let row = |at: usize| self.fibres.fibre(at).0[0] as usize;
                     let (first, last) = (row(self.range.start), row(self.range.end - 1));
-                    (first, Aligned::zeros((last - first + 1) * stride))
+                    (
+                        first,
+                        self.panels[0].pool.zeros((last - first + 1) * stride),
+                    )
                 } else {
-                    (0, Aligned::zeros(self.panels[m].values.len()))
+                    (0, self.panels[0].pool.zeros(self.panels[m].values.len()))
                 }
             })
             .collect()
@@ -268,7 +271,7 @@ impl<T: Real> GroupPass<'_, T> {
         let mut modes = self.zeros();
         let f = self.fibres;
         let (leaf, stem) = (f.leaf, &f.stem[..]);
-        let mut leaf_sums = std::mem::replace(&mut modes[leaf].1, Aligned::zeros(0));
+        let mut leaf_sums = std::mem::replace(&mut modes[leaf].1, Aligned::none());
         let leaf_factor = T::vectors::<S>(&self.panels[leaf].values)
             .0
             .as_chunks::<C>()
@@ -362,8 +365,8 @@ impl<T: Real> GroupPass<'_, T> {
         let f = self.fibres;
         let stride = self.panels[0].stride;
         let mut ln_lik = CompensatedSum::default();
-        let (mut u, mut g) = (Aligned::zeros(stride), Aligned::zeros(stride));
-        let mut product = Aligned::zeros(stride);
+        let zeros = || self.panels[0].pool.zeros(stride);
+        let (mut u, mut g, mut product) = (zeros(), zeros(), zeros());
         for at in self.range.clone() {
             let (coordinates, entries) = f.fibre(at);
             u.fill(T::one());
@@ -433,7 +436,13 @@ impl<T: Real> GroupPass<'_, T> {
 }
 
 impl<T: Real> Accumulate<T> for Fibres<T> {
-    fn accumulate(&self, panels: &[Panel<T>], rule: Rule, wanted: &[bool], log: bool) -> Sums<T> {
+    fn accumulate(
+        &self,
+        panels: &[Panel<'_, T>],
+        rule: Rule,
+        wanted: &[bool],
+        log: bool,
+    ) -> Sums<T> {
         let stride = panels[0].stride;
         let partials = super::map_in_order(self.groups(panels), |range| {
             Arch::new().dispatch(GroupPass {
@@ -446,7 +455,11 @@ impl<T: Real> Accumulate<T> for Fibres<T> {
             })
         });
         let mut modes: Vec<Aligned<T>> = (0..panels.len())
-            .map(|m| Aligned::zeros(if wanted[m] { panels[m].values.len() } else { 0 }))
+            .map(|m| {
+                panels[m]
+                    .pool
+                    .zeros(if wanted[m] { panels[m].values.len() } else { 0 })
+            })
             .collect();
         let mut ln_lik = CompensatedSum::default();
         for partial in &partials {

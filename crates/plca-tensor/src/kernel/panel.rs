@@ -2,9 +2,10 @@
 
 use nalgebra::DMatrix;
 
-use super::aligned::Aligned;
+use super::aligned::{Aligned, Pool};
 use super::lanes::wide;
-use crate::simplex::largest;
+use super::{for_each_part, map_in_order, part_rows};
+use crate::simplex::{largest, overall_largest, smallest_positive};
 use crate::{Factor, Real};
 
 /// A factor of `rows x k` with `stride >= k` values per row; the padding is zero.
@@ -12,12 +13,14 @@ use crate::{Factor, Real};
 /// The values are the factor's times `2^exponent`, chosen so that the largest lies in `[1, 2)`: products
 /// over many modes then neither overflow nor underflow, and powers of two change no bit of the result.
 #[derive(Debug)]
-pub(crate) struct Panel<T> {
+pub(crate) struct Panel<'a, T> {
     pub(crate) values: Aligned<T>,
     pub(crate) rows: usize,
     pub(crate) k: usize,
     pub(crate) stride: usize,
     pub(crate) exponent: i32,
+    /// Buffers for what is added up beside the panels.
+    pub(crate) pool: &'a Pool<T>,
 }
 
 /// Rows transposed together, so that both sides stay in cache.
@@ -42,6 +45,9 @@ pub(crate) fn balancing_exponent(largest: f64) -> i32 {
 #[inline(always)]
 fn flush<T: Real>(values: &mut [T], stride: usize) {
     let share = T::TINY.sqrt();
+    if smallest_positive(values) >= largest(values) * share {
+        return;
+    }
     for row in values.chunks_exact_mut(stride) {
         let least = largest(row) * share;
         for x in row {
@@ -50,43 +56,53 @@ fn flush<T: Real>(values: &mut [T], stride: usize) {
     }
 }
 
-impl<T: Real> Panel<T> {
+impl<'a, T: Real> Panel<'a, T> {
     /// Copies a factor, its columns multiplied by `weights` where they are given.
-    pub(crate) fn pack(factor: Factor<'_, T>, weights: Option<&[T]>, stride: usize) -> Self {
+    pub(crate) fn pack(
+        factor: Factor<'_, T>,
+        weights: Option<&[T]>,
+        stride: usize,
+        pool: &'a Pool<T>,
+    ) -> Self {
         let (rows, k) = (factor.rows(), factor.components());
-        let mut values = Aligned::zeros(rows * stride);
-        let exponent = wide(|| {
-            let exponent = balancing_exponent(largest(factor.values()).to_f64());
-            let exponent = exponent.clamp(-T::MAX_EXPONENT, T::MAX_EXPONENT);
-            let scale: T = pow2(exponent);
-            let scales: Vec<T> = match weights {
-                Some(weights) => weights.iter().map(|&w| w * scale).collect(),
-                None => vec![scale; k],
-            };
-            match factor {
-                Factor::Columns(m) => {
-                    let source = m.as_slice();
-                    for (block, out) in values.chunks_mut(BLOCK * stride).enumerate() {
-                        for (z, &scale) in scales.iter().enumerate() {
-                            let column = &source[z * rows + block * BLOCK..];
-                            for (row, &x) in out.chunks_exact_mut(stride).zip(column) {
-                                row[z] = x * scale;
+        let exponent = balancing_exponent(overall_largest(factor.values()).to_f64());
+        let exponent = exponent.clamp(-T::MAX_EXPONENT, T::MAX_EXPONENT);
+        let scale: T = pow2(exponent);
+        let scales: Vec<T> = match weights {
+            Some(weights) => weights.iter().map(|&w| w * scale).collect(),
+            None => vec![scale; k],
+        };
+        let mut values = pool.take(rows * stride);
+        let height = part_rows(stride).next_multiple_of(BLOCK);
+        for_each_part(&mut values, height * stride, |part, values| {
+            let first = part * height;
+            wide(|| {
+                for (block, out) in values.chunks_mut(BLOCK * stride).enumerate() {
+                    let first = first + block * BLOCK;
+                    out.fill(T::zero());
+                    match factor {
+                        Factor::Columns(m) => {
+                            for (z, &scale) in scales.iter().enumerate() {
+                                let column = &m.as_slice()[z * rows + first..];
+                                for (row, &x) in out.chunks_exact_mut(stride).zip(column) {
+                                    row[z] = x * scale;
+                                }
                             }
                         }
-                        flush(out, stride);
-                    }
-                }
-                Factor::Rows(m) => {
-                    let sources = m.as_slice().chunks_exact(k);
-                    for (row, source) in values.chunks_exact_mut(stride).zip(sources) {
-                        for ((x, &source), &scale) in row.iter_mut().zip(source).zip(&scales) {
-                            *x = source * scale;
+                        Factor::Rows(m) => {
+                            let sources = m.as_slice()[first * k..].chunks_exact(k);
+                            for (row, source) in out.chunks_exact_mut(stride).zip(sources) {
+                                for ((x, &source), &scale) in
+                                    row.iter_mut().zip(source).zip(&scales)
+                                {
+                                    *x = source * scale;
+                                }
+                            }
                         }
-                        flush(row, stride);
                     }
+                    flush(out, stride);
                 }
-            }
-            exponent
+            });
         });
         Self {
             values,
@@ -94,6 +110,7 @@ impl<T: Real> Panel<T> {
             k,
             stride,
             exponent,
+            pool,
         }
     }
 
@@ -102,13 +119,21 @@ impl<T: Real> Panel<T> {
         &self.values[i * self.stride..][..self.stride]
     }
 
-    /// `scale * self ∘ sums` (or `scale * sums` alone) in the layout of `like`.
-    pub(crate) fn unpack(
+    /// `scale * self ∘ sums` in the layout of `like`.
+    pub(crate) fn times(&self, sums: &[T], like: Factor<'_, T>, scale: T) -> DMatrix<T> {
+        self.unpack(sums, like, |sum, own| sum * own * scale)
+    }
+
+    /// `scale * sums` in the layout of `like`.
+    pub(crate) fn alone(&self, sums: &[T], like: Factor<'_, T>, scale: T) -> DMatrix<T> {
+        self.unpack(sums, like, |sum, _| sum * scale)
+    }
+
+    fn unpack(
         &self,
         sums: &[T],
         like: Factor<'_, T>,
-        scale: T,
-        times_factor: bool,
+        value: impl Fn(T, T) -> T + Sync,
     ) -> DMatrix<T> {
         let (rows, k, stride) = (self.rows, self.k, self.stride);
         let (nrows, ncols) = match like {
@@ -118,38 +143,50 @@ impl<T: Real> Panel<T> {
         let mut out = DMatrix::zeros(nrows, ncols);
         let target = out.as_mut_slice();
         let (sums, own) = (&sums[..rows * stride], &self.values[..rows * stride]);
-        let value = |at: usize| {
-            if times_factor {
-                sums[at] * own[at] * scale
-            } else {
-                sums[at] * scale
-            }
-        };
-        wide(|| match like {
+        match like {
             Factor::Columns(_) => {
-                for first in (0..rows).step_by(BLOCK) {
-                    let last = (first + BLOCK).min(rows);
-                    for z in 0..k {
-                        let column = &mut target[z * rows + first..z * rows + last];
-                        for (i, x) in (first..last).zip(column) {
-                            *x = value(i * stride + z);
-                        }
-                    }
+                let height = part_rows(stride).next_multiple_of(BLOCK);
+                let mut parts: Vec<Vec<&mut [T]>> = vec![];
+                parts.resize_with(rows.div_ceil(height), || Vec::with_capacity(k));
+                for column in target.chunks_exact_mut(rows) {
+                    let segments = parts.iter_mut().zip(column.chunks_mut(height));
+                    segments.for_each(|(part, segment)| part.push(segment));
                 }
+                let parts = parts.into_iter().enumerate().collect();
+                map_in_order(parts, |(part, mut columns): (usize, Vec<&mut [T]>)| {
+                    let at = part * height * stride;
+                    let blocks = sums[at..].chunks(BLOCK * stride);
+                    let blocks = blocks.zip(own[at..].chunks(BLOCK * stride));
+                    wide(|| {
+                        let height = columns[0].len();
+                        for (first, (sums, own)) in (0..height).step_by(BLOCK).zip(blocks) {
+                            let last = (first + BLOCK).min(height);
+                            for (z, column) in columns.iter_mut().enumerate() {
+                                for (i, x) in column[first..last].iter_mut().enumerate() {
+                                    *x = value(sums[i * stride + z], own[i * stride + z]);
+                                }
+                            }
+                        }
+                    });
+                });
             }
             Factor::Rows(_) => {
-                let rows = sums.chunks_exact(stride).zip(own.chunks_exact(stride));
-                for (column, (sums, own)) in target.chunks_exact_mut(k).zip(rows) {
-                    for ((x, &sum), &own) in column.iter_mut().zip(sums).zip(own) {
-                        *x = if times_factor {
-                            sum * own * scale
-                        } else {
-                            sum * scale
-                        };
-                    }
-                }
+                let height = part_rows(stride).next_multiple_of(BLOCK);
+                for_each_part(target, height * k, |part, target| {
+                    let at = part * height * stride;
+                    let rows = sums[at..]
+                        .chunks_exact(stride)
+                        .zip(own[at..].chunks_exact(stride));
+                    wide(|| {
+                        for (column, (sums, own)) in target.chunks_exact_mut(k).zip(rows) {
+                            for ((x, &sum), &own) in column.iter_mut().zip(sums).zip(own) {
+                                *x = value(sum, own);
+                            }
+                        }
+                    });
+                });
             }
-        });
+        }
         out
     }
 }

@@ -9,7 +9,6 @@ use std::ops::Range;
 
 use pulp::{Arch, Simd, WithSimd};
 
-use super::aligned::Aligned;
 use super::panel::Panel;
 use super::{Accumulate, Rule, Sums};
 use crate::sum::CompensatedSum;
@@ -230,6 +229,8 @@ struct TilePass<'a, T> {
     stride: usize,
     rule: Rule,
     log: bool,
+    /// Whether this is the first tile that adds to these sums: then they hold anything.
+    first: bool,
 }
 
 impl<T: Real> WithSimd for TilePass<'_, T> {
@@ -237,10 +238,18 @@ impl<T: Real> WithSimd for TilePass<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> f64 {
+        if self.first {
+            // Here, not before the pass: the zeros stay in the second-level cache.
+            self.row_sums.fill(T::zero());
+            self.column_sums.fill(T::zero());
+        }
+        let full = !self.row_sums.is_empty() && !self.column_sums.is_empty();
+        let usual = full && self.rule == Rule::Ratio && !self.log;
         macro_rules! by_vectors {
             ($($c:literal),*) => {
                 match self.stride / T::lanes::<S>() {
-                    $($c => self.run::<S, $c>(simd),)*
+                    $($c if usual => self.run::<S, $c, true>(simd),
+                    $c => self.run::<S, $c, false>(simd),)*
                     _ => self.run_long(simd),
                 }
             };
@@ -250,9 +259,9 @@ impl<T: Real> WithSimd for TilePass<'_, T> {
 }
 
 impl<T: Real> TilePass<'_, T> {
-    /// Rows of `C` registers: the row's factor and its sums stay in registers.
+    /// Rows of `C` registers: the row's factor and its sums stay in registers. `USUAL`: ratios, both sums, no logarithms.
     #[inline(always)]
-    fn run<S: Simd, const C: usize>(self, simd: S) -> f64 {
+    fn run<S: Simd, const C: usize, const USUAL: bool>(self, simd: S) -> f64 {
         let row_factor = T::vectors::<S>(self.row_factor).0.as_chunks::<C>().0;
         let column_factor = T::vectors::<S>(self.column_factor).0.as_chunks::<C>().0;
         let row_sums = T::vectors_mut::<S>(self.row_sums).0.as_chunks_mut::<C>().0;
@@ -260,7 +269,8 @@ impl<T: Real> TilePass<'_, T> {
             .0
             .as_chunks_mut::<C>()
             .0;
-        let (rows_wanted, columns_wanted) = (!row_sums.is_empty(), !column_sums.is_empty());
+        let rows_wanted = USUAL || !row_sums.is_empty();
+        let columns_wanted = USUAL || !column_sums.is_empty();
         let mut ln_lik = CompensatedSum::default();
         let mut first = 0;
         for run in self.runs {
@@ -273,14 +283,14 @@ impl<T: Real> TilePass<'_, T> {
             {
                 let h = column_factor[column as usize];
                 let q = match self.rule {
-                    Rule::Unit => T::one(),
-                    Rule::Ratio => {
+                    Rule::Unit if !USUAL => T::one(),
+                    _ => {
                         let mut dot = T::vmul(simd, w[0], h[0]);
                         for c in 1..C {
                             dot = T::vmul_add(simd, w[c], h[c], dot);
                         }
                         let p = T::vsum(simd, dot);
-                        if self.log && value > T::zero() {
+                        if !USUAL && self.log && value > T::zero() {
                             // The logarithm of 0 is -inf: no support where something was observed.
                             ln_lik += value.to_f64() * p.to_f64().ln();
                         }
@@ -385,11 +395,20 @@ fn split<'a, T>(mut sums: &'a mut [T], bounds: &[usize], stride: usize) -> Vec<&
 }
 
 impl<T: Real> Accumulate<T> for Strata<T> {
-    fn accumulate(&self, panels: &[Panel<T>], rule: Rule, wanted: &[bool], log: bool) -> Sums<T> {
+    fn accumulate(
+        &self,
+        panels: &[Panel<'_, T>],
+        rule: Rule,
+        wanted: &[bool],
+        log: bool,
+    ) -> Sums<T> {
         let (groups, stride) = (self.groups(), panels[0].stride);
         let modes = [self.outer, 1 - self.outer];
-        let mut sums =
-            modes.map(|m| Aligned::zeros(if wanted[m] { panels[m].values.len() } else { 0 }));
+        let mut sums = modes.map(|m| {
+            panels[m]
+                .pool
+                .zeros(if wanted[m] { panels[m].values.len() } else { 0 })
+        });
         let [row_sums, column_sums] = &mut sums;
         let mut rows = split(row_sums, &self.bounds[0], stride);
         let mut columns = split(column_sums, &self.bounds[1], stride);
@@ -414,6 +433,7 @@ impl<T: Real> Accumulate<T> for Strata<T> {
                         stride,
                         rule,
                         log,
+                        first: stage == 0,
                     }
                 },
             );
