@@ -84,6 +84,32 @@ pub(crate) fn rho(nu: f64, z: f64) -> f64 {
     rho_lanes(&[nu], &[z])[0]
 }
 
+/// Variance of the Bessel law `P(m) ∝ (z/2)^2m / (m! Γ(m+ν+1))`: `(z/2)² r_ν (r_{ν+1} - r_ν) + (z/2) r_ν`.
+///
+/// Far out it is `(z/2) d/dz` of the mean's expansion, term by term: the formula would lose the digits of `w`.
+pub(crate) fn spread(nu: f64, z: f64) -> f64 {
+    let quarter = 0.25 * z * z;
+    let w = nu.hypot(z);
+    if w < FAR {
+        let (at, above) = (rho(nu, z), rho(nu + 1.0, z));
+        // [SKELLAM 2]
+        return quarter * at * (1.0 - quarter * (at - above));
+    }
+    let y = (nu / w) * (nu / w);
+    // Σ h_n w^-n, and the same with every term c y^j w^-n times 2j + n + 1.
+    let (mut sum, mut slope) = (0.0, 0.0);
+    for (n, row) in RATIO.iter().enumerate().rev() {
+        let (mut poly, mut weighted) = (0.0, 0.0);
+        for (j, &c) in row.iter().enumerate().rev() {
+            poly = c + y * poly;
+            weighted = (2 * j + n + 2) as f64 * c + y * weighted;
+        }
+        sum = (sum + poly) / w;
+        slope = (slope + weighted) / w;
+    }
+    quarter / w * (1.0 + 2.0 * sum - (z / w) * (z / w) * slope)
+}
+
 fn check(nu: f64, z: f64) -> Result<(), DistError> {
     domain("nu", nu, (0.0..=1e300).contains(&nu))?;
     domain("z", z, (0.0..=1e300).contains(&z))

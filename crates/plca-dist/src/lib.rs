@@ -7,7 +7,9 @@
 //! stated in units of `eps = 2^-52` and tested against 60-digit references.
 
 mod bessel;
+mod counts;
 mod debye;
+mod diffnomial;
 mod digamma;
 mod divergence;
 mod elementary;
@@ -20,6 +22,8 @@ mod skellam;
 mod stirling;
 
 pub use bessel::{bessel_ratio, bessel_rho, bessel_rho_slice};
+pub use counts::{draw_poisson, thin, thin_slice};
+pub use diffnomial::Diffnomial;
 pub use digamma::{
     digamma, digamma_slice, exp_digamma, exp_digamma_slice, inverse_digamma, trigamma,
 };
@@ -31,7 +35,7 @@ pub use lambert::{
     ln_lambert_w0_exp, ln_neg_lambert_w0_gap, ln_neg_lambert_w0_neg_exp,
 };
 pub use skellam::{
-    SkellamGradient, skellam_divergence, skellam_divergence_gradient, skellam_limit_ratios,
-    skellam_ln_pmf, skellam_ratios, skellam_ratios_slice,
+    Skellam, SkellamGradient, skellam_divergence, skellam_divergence_gradient,
+    skellam_limit_ratios, skellam_ln_pmf, skellam_ratios, skellam_ratios_slice,
 };
 pub use stirling::{ln_gamma, poisson_ln_pmf, stirling_error};

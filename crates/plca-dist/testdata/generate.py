@@ -227,6 +227,56 @@ def skellam():
     write("skellam.json", tables)
 
 
+def tails():
+    """P(V <= v) and P(V > v): the smaller by summation away from the mean, the other its complement."""
+    rng = random.Random(6)
+    points = [(0, 0.5, 0.5), (1000, 0.5, 0.5), (-5, 3.0, 0.0), (7, 3.0, 0.0), (-4, 0.0, 9.0), (-200, 0.0, 250.0), (300, 250.0, 0.0)]
+    for s in (1, 10, 60, 110, 400, 3000):
+        for d in (-9, -4, -1, 0, 0.5, 2, 6, 12):
+            p = s * rng.random()
+            q = s - p
+            points.append((round(p - q + d * s**0.5), p, q))
+
+    def upper(k, p, q):  # P(V >= k), k above the mean
+        if p == 0:
+            return sum((mp.exp(-q) * q**-j / mp.factorial(-j) for j in range(k, 1)), mpf(0))
+        total = mpf(0)
+        while True:
+            term = mp.exp(ln_sk(mpf(k), p, q)) if q else mp.exp(-p) * p**k / mp.factorial(k)
+            total += term
+            if term < total * mpf(10) ** -25:
+                return total
+            k += 1
+
+    rows = []
+    with mp.workdps(40):
+        for v, p, q in points:
+            a, b = mpf(p), mpf(q)
+            if v < p - q:
+                low = upper(-v, b, a) if v >= 0 or q else mpf(0)
+                rows.append([v, p, q, float(low), float(1 - low)])
+            else:
+                high = upper(v + 1, a, b)
+                rows.append([v, p, q, float(1 - high), float(high)])
+    write("tails.json", {"cdf": [r[:4] for r in rows], "sf": [r[:3] + r[4:] for r in rows]})
+
+
+def diffnomial():
+    """Variance of the lesser total of counts with totals P, Q that differ by v."""
+    rng = random.Random(7)
+    points = [(v, 2.0**a, 2.0**b) for v in (0, 3, 40, 1000, 10**9) for a in (-60, -4, 2, 4, 9, 30, 50) for b in (-20, 1, 3, 40)]
+    points += [(rng.randrange(60), rng.uniform(0, 20), rng.uniform(0, 20)) for _ in range(60)]
+    rows = []
+    with mp.workdps(120):
+        for v, p, q in points:
+            x = mpf(p) * mpf(q)
+            z = 2 * mp.sqrt(x)
+            l0, l1, l2 = (ln_0f1(mpf(v + i), z) for i in range(3))
+            rho0, rho1 = mp.exp(l1 - l0) / (v + 1), mp.exp(l2 - l1) / (v + 2)
+            rows.append([v, p, q, float(x * rho0 * (1 + x * (rho1 - rho0)))])
+    write("diffnomial.json", {"variance": rows})
+
+
 def digamma():
     rng = random.Random(5)
     xs = logspace(-300, -3, 60, rng) + logspace(-3, 2, 200, rng) + logspace(2, 300, 60, rng)
@@ -263,3 +313,5 @@ if __name__ == "__main__":
     bessel()
     skellam()
     digamma()
+    tails()
+    diffnomial()

@@ -115,13 +115,14 @@ proptest! {
         prop_assert!((back - x).abs() <= 8.0 * f64::EPSILON * x * (1.0 + y.abs()), "{x:e} {back:e}");
     }
 
-    /// `e^ψ` of its own formula is the exponential of `ψ`, and lies between `x - 1/2` and `x`.
+    /// `e^ψ` of its own formula is the exponential of `ψ`, and lies between `x - 1/2` and `x`, up to rounding.
     #[test]
     fn exponential(e in -2.0..200.0f64) {
         let x = 10f64.powf(e);
         let (got, want) = (exp_digamma(x).unwrap(), digamma(x).unwrap().exp());
         prop_assert!((got - want).abs() <= 8.0 * f64::EPSILON * want * (2.0 + 1.0 / x + x.ln().abs()));
-        prop_assert!(got <= x && got >= x - 0.5);
+        let slack = 4.0 * f64::EPSILON;
+        prop_assert!(got <= x * (1.0 + slack) && got >= (x - 0.5) * (1.0 - slack));
     }
 
     /// `ψ` increases, `ψ'` falls.

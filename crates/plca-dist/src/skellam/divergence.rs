@@ -15,7 +15,7 @@ pub struct SkellamGradient {
 }
 
 /// What `v` exceeds the mean by, `v - p + q`, rounded about once.
-fn excess(v: f64, plus: f64, minus: f64) -> f64 {
+pub(crate) fn excess(v: f64, plus: f64, minus: f64) -> f64 {
     let (a, a_rest) = two_sum(v, -plus);
     let (b, b_rest) = two_sum(a, minus);
     b + (a_rest + b_rest)
@@ -97,10 +97,15 @@ pub fn skellam_divergence_gradient(
     minus: f64,
 ) -> Result<SkellamGradient, DistError> {
     check(v, plus, minus)?;
+    crate::error::domain("v", v, v != 0.0 || plus > 0.0 || minus > 0.0)?;
+    Ok(gradient_of(v, plus, minus))
+}
+
+/// [`skellam_divergence_gradient`] within the domain.
+pub(crate) fn gradient_of(v: f64, plus: f64, minus: f64) -> SkellamGradient {
     let (w, _) = width(v, plus, minus);
     let large = 0.5 * w + 0.5 * v.abs();
     let total = w + plus + minus;
-    crate::error::domain("v", v, total > 0.0)?;
     // e^t and e^-t, each from the side without cancellation; neither is 0/0.
     let (e, inv) = if v > 0.0 {
         (large / plus, plus / large)
@@ -116,7 +121,7 @@ pub fn skellam_divergence_gradient(
     } else {
         (1.0 - e, 1.0 - inv)
     };
-    Ok(SkellamGradient {
+    SkellamGradient {
         v: if (0.5..=2.0).contains(&e) {
             (-by_plus).ln_1p()
         } else if e.is_finite() && e > 0.0 {
@@ -126,5 +131,5 @@ pub fn skellam_divergence_gradient(
         },
         plus: by_plus,
         minus: by_minus,
-    })
+    }
 }

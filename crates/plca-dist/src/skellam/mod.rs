@@ -8,12 +8,19 @@
 //! Scalar functions take real `v`, the factorial being continued by `Γ`; the distribution [`Skellam`] takes whole ones.
 
 mod density;
+mod distribution;
 mod divergence;
+mod fit;
 mod ratio;
+mod tail;
 
 pub use density::skellam_ln_pmf;
+pub use distribution::Skellam;
 pub use divergence::{SkellamGradient, skellam_divergence, skellam_divergence_gradient};
 pub use ratio::{skellam_limit_ratios, skellam_ratios, skellam_ratios_slice};
+
+pub(crate) use density::ln_pmf_of;
+pub(crate) use ratio::ratios_of;
 
 use crate::{DistError, error::domain};
 

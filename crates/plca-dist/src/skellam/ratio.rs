@@ -40,8 +40,13 @@ fn combine(v: f64, plus: f64, minus: f64, rho: f64) -> (f64, f64) {
 /// ```
 pub fn skellam_ratios(v: f64, plus: f64, minus: f64) -> Result<(f64, f64), DistError> {
     check(v, plus, minus)?;
+    Ok(ratios_of(v, plus, minus))
+}
+
+/// [`skellam_ratios`] within the domain.
+pub(crate) fn ratios_of(v: f64, plus: f64, minus: f64) -> (f64, f64) {
     let rho = rho(v.abs(), 2.0 * plus.sqrt() * minus.sqrt());
-    Ok(combine(v, plus, minus, rho))
+    combine(v, plus, minus, rho)
 }
 
 /// [`skellam_ratios`] of every cell, with the widest instructions of the machine; the bits are those of the scalar

@@ -1,0 +1,262 @@
+//! The diffnomial law: hidden Poisson counts of either sign, given their total.
+//!
+//! ```text
+//! s_k⁺ ~ Poisson(λ_k⁺), s_k⁻ ~ Poisson(λ_k⁻)   given   Σ_k (s_k⁺ - s_k⁻) = v,        P = Σ λ_k⁺, Q = Σ λ_k⁻
+//! p(s | v) = Π λ_k±^s_k± / s_k±!  /  Z,        Z = e^(P+Q) Sk(v; P,Q)
+//! ```
+//!
+//! Without negative rates it is the multinomial law. The lesser of `S⁺ = Σ s_k⁺` and `S⁻ = Σ s_k⁻` has a Bessel law; given
+//! both, the counts of either side are multinomial. `[SKELLAM 2]`.
+
+use rand::Rng;
+
+use crate::{
+    DistError,
+    bessel::spread,
+    counts::{LARGEST, log_concave, multinomial_of},
+    error::{domain, same_length},
+    hypergeometric::ln_0f1,
+    skellam::{ln_pmf_of, ratios_of},
+    stirling::{ln_gamma_of, poisson_ln_pmf_of},
+};
+
+/// The law of `2 M K` counts given that they differ by `v`: `M` replicates of `K` components with the same rates.
+///
+/// Count `m K + k` of either side belongs to component `k` of replicate `m`. Borrows its rates; no method allocates.
+///
+/// ```
+/// use plca_dist::Diffnomial;
+/// let law = Diffnomial::new(3, &[1.0, 2.0], &[0.0, 0.0])?;              // multinomial
+/// assert_eq!(law.mean(1)?, (2.0, 0.0));
+/// assert!((law.ln_pmf(&[1, 2], &[0, 0])?.exp() - 4.0 / 9.0).abs() < 1e-15);
+/// # Ok::<(), plca_dist::DistError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Diffnomial<'a> {
+    v: f64,
+    replicates: usize,
+    plus: &'a [f64],
+    minus: &'a [f64],
+    /// `P` and `Q` over all replicates.
+    totals: (f64, f64),
+}
+
+impl<'a> Diffnomial<'a> {
+    /// The law of one replicate.
+    ///
+    /// # Errors
+    ///
+    /// As [`replicated`](Self::replicated).
+    pub fn new(v: i64, plus: &'a [f64], minus: &'a [f64]) -> Result<Self, DistError> {
+        Self::replicated(v, 1, plus, minus)
+    }
+
+    /// The law of `replicates` copies of every component, whose counts differ by `v` in all.
+    ///
+    /// # Errors
+    ///
+    /// [`DistError::Length`] if the sides differ in length; [`DistError::Domain`] without replicates or components, for a
+    /// rate that is negative, NaN or infinite, for `|v|` or rates that add up to more than 2^51, and for a `v` of a side
+    /// whose rates are all 0: then no counts have this difference.
+    pub fn replicated(
+        v: i64,
+        replicates: usize,
+        plus: &'a [f64],
+        minus: &'a [f64],
+    ) -> Result<Self, DistError> {
+        same_length("minus", minus.len(), plus.len())?;
+        domain("replicates", replicates as f64, replicates > 0)?;
+        domain("number of components", plus.len() as f64, !plus.is_empty())?;
+        let total = |name, rates: &[f64]| {
+            for &rate in rates {
+                domain(name, rate, (0.0..=0.25 * LARGEST).contains(&rate))?;
+            }
+            let total = replicates as f64 * rates.iter().sum::<f64>();
+            domain(name, total, total <= 0.25 * LARGEST).map(|()| total)
+        };
+        let totals = (total("plus", plus)?, total("minus", minus)?);
+        let v = v as f64;
+        let possible = (v <= 0.0 || totals.0 > 0.0) && (v >= 0.0 || totals.1 > 0.0);
+        domain("v", v, possible && v.abs() <= 0.25 * LARGEST)?;
+        Ok(Self {
+            v,
+            replicates,
+            plus,
+            minus,
+            totals,
+        })
+    }
+
+    /// Counts of either side, `M K`.
+    pub fn counts(&self) -> usize {
+        self.replicates * self.plus.len()
+    }
+
+    /// `ln Z`; error of some eps times the largest of `|v| ln P`, `ln |v|!` and `2√(PQ)`.
+    pub fn ln_normaliser(&self) -> f64 {
+        let (p, q) = self.totals;
+        let power = |n: f64, rate: f64| if n > 0.0 { n * rate.ln() } else { 0.0 };
+        let nu = self.v.abs();
+        // [SKELLAM 2] Totals are below 2^51 each: their product is in the domain.
+        let series = ln_0f1(nu, p * q).unwrap_or(f64::NAN);
+        power(self.v, p) + power(-self.v, q) - ln_gamma_of(nu + 1.0) + series
+    }
+
+    /// `ln p(s | v)`; `-inf` for counts that do not differ by `v`.
+    ///
+    /// # Errors
+    ///
+    /// [`DistError::Length`] unless both slices hold [`counts`](Self::counts) elements.
+    pub fn ln_pmf(&self, plus: &[u64], minus: &[u64]) -> Result<f64, DistError> {
+        same_length("plus", plus.len(), self.counts())?;
+        same_length("minus", minus.len(), self.counts())?;
+        let sum = |s: &[u64]| s.iter().map(|&s| i128::from(s)).sum::<i128>();
+        if sum(plus) - sum(minus) != self.v as i128 {
+            return Ok(f64::NEG_INFINITY);
+        }
+        let side = |s: &[u64], rates: &[f64]| {
+            (s.iter().zip(rates.iter().cycle()))
+                .map(|(&s, &rate)| poisson_ln_pmf_of(s as f64, rate))
+                .sum::<f64>()
+        };
+        // [SKELLAM eq. 9]
+        Ok(side(plus, self.plus) + side(minus, self.minus)
+            - ln_pmf_of(self.v, self.totals.0, self.totals.1))
+    }
+
+    /// `E[s_k⁺ | v]` and `E[s_k⁻ | v]`, the same for all replicates.
+    ///
+    /// # Errors
+    ///
+    /// [`DistError::Domain`] if there is no component `k`.
+    pub fn mean(&self, k: usize) -> Result<(f64, f64), DistError> {
+        self.component(k)?;
+        let (a, b) = ratios_of(self.v, self.totals.0, self.totals.1);
+        // [SKELLAM eq. 7]
+        Ok((self.plus[k] * a, self.minus[k] * b))
+    }
+
+    /// `Var[s_k⁺ | v]` and `Var[s_k⁻ | v]`.
+    ///
+    /// # Errors
+    ///
+    /// [`DistError::Domain`] if there is no component `k`.
+    pub fn variance(&self, k: usize) -> Result<(f64, f64), DistError> {
+        self.component(k)?;
+        let (p, q) = self.totals;
+        let (a, b) = ratios_of(self.v, p, q);
+        let lesser = spread(self.v.abs(), 2.0 * p.sqrt() * q.sqrt());
+        // [SKELLAM 2] π² Var m + π (1 - π) E[S]
+        let side = |rate: f64, total: f64, others: f64, g: f64| {
+            if rate > 0.0 {
+                let share = rate / total;
+                share * share * lesser + others / total * (rate * g)
+            } else {
+                0.0
+            }
+        };
+        Ok((
+            side(self.plus[k], p, self.others(self.plus, k), a),
+            side(self.minus[k], q, self.others(self.minus, k), b),
+        ))
+    }
+
+    /// `ln P(s_k⁺ = j | v)`.
+    ///
+    /// # Errors
+    ///
+    /// [`DistError::Domain`] if there is no component `k`, and for `j` above 2^51.
+    pub fn ln_marginal_plus(&self, k: usize, j: u64) -> Result<f64, DistError> {
+        self.component(k)?;
+        self.ln_marginal(self.v, (self.plus, self.totals.0), self.totals.1, k, j)
+    }
+
+    /// `ln P(s_k⁻ = j | v)`.
+    ///
+    /// # Errors
+    ///
+    /// As [`ln_marginal_plus`](Self::ln_marginal_plus).
+    pub fn ln_marginal_minus(&self, k: usize, j: u64) -> Result<f64, DistError> {
+        self.component(k)?;
+        self.ln_marginal(-self.v, (self.minus, self.totals.1), self.totals.0, k, j)
+    }
+
+    /// The marginal of a count of the side of `rates`, for the difference `v` in favour of that side.
+    fn ln_marginal(
+        &self,
+        v: f64,
+        (rates, total): (&[f64], f64),
+        opposite: f64,
+        k: usize,
+        j: u64,
+    ) -> Result<f64, DistError> {
+        let j = j as f64;
+        domain("j", j, j <= 0.25 * LARGEST)?;
+        let own = poisson_ln_pmf_of(j, rates[k]);
+        // [SKELLAM 2]
+        let rest = ln_pmf_of(v - j, self.others(rates, k), opposite);
+        Ok(own + rest - ln_pmf_of(v, total, opposite))
+    }
+
+    /// One exact draw of all counts.
+    ///
+    /// # Errors
+    ///
+    /// [`DistError::Length`] unless both slices hold [`counts`](Self::counts) elements; then nothing was drawn.
+    ///
+    /// ```
+    /// # use plca_dist::Diffnomial;
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let law = Diffnomial::replicated(-4, 2, &[1.0, 2.0], &[3.0, 0.5])?;
+    /// let (mut plus, mut minus) = ([0; 4], [0; 4]);
+    /// law.sample_into(&mut plus, &mut minus, &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// assert_eq!(plus.iter().sum::<u64>() + 4, minus.iter().sum());
+    /// # Ok::<(), plca_dist::DistError>(())
+    /// ```
+    pub fn sample_into<R: Rng + ?Sized>(
+        &self,
+        plus: &mut [u64],
+        minus: &mut [u64],
+        rng: &mut R,
+    ) -> Result<(), DistError> {
+        same_length("plus", plus.len(), self.counts())?;
+        same_length("minus", minus.len(), self.counts())?;
+        let lesser = self.draw_lesser(rng);
+        let side = |total: f64, rates: &[f64], out: &mut [u64], rng: &mut R| {
+            let weight = |i: usize| rates[i % rates.len()];
+            multinomial_of(total, out.len(), weight, |i, n| out[i] = n as u64, rng);
+        };
+        side(lesser + self.v.max(0.0), self.plus, plus, rng);
+        side(lesser + (-self.v).max(0.0), self.minus, minus, rng);
+        Ok(())
+    }
+
+    /// A draw of the lesser total, whose law is Bessel's: `P(m) ∝ (PQ)^m / (m! Γ(m+|v|+1))`, log-concave.
+    fn draw_lesser<R: Rng + ?Sized>(&self, rng: &mut R) -> f64 {
+        let (p, q) = self.totals;
+        if p == 0.0 || q == 0.0 {
+            return 0.0;
+        }
+        let nu = self.v.abs();
+        let z = 2.0 * p.sqrt() * q.sqrt();
+        let mode = (0.5 * z * (z / (nu.hypot(z) + nu))).floor();
+        let ln_p = |m: f64| {
+            poisson_ln_pmf_of(m + self.v.max(0.0), p) + poisson_ln_pmf_of(m + (-self.v).max(0.0), q)
+        };
+        let constant = ln_pmf_of(self.v, p, q);
+        log_concave(mode, (0.0, 0.25 * LARGEST), |m| ln_p(m) - constant, rng)
+    }
+
+    /// Sum of the rates of a side but that of one count of component `k`.
+    fn others(&self, rates: &[f64], k: usize) -> f64 {
+        let rest = (rates.iter().enumerate())
+            .filter(|&(i, _)| i != k)
+            .map(|(_, rate)| rate)
+            .sum::<f64>();
+        self.replicates as f64 * rest + (self.replicates - 1) as f64 * rates[k]
+    }
+
+    fn component(&self, k: usize) -> Result<(), DistError> {
+        domain("k", k as f64, k < self.plus.len())
+    }
+}
