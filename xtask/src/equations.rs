@@ -38,7 +38,7 @@ fn keys(references: &str) -> Vec<String> {
         .collect()
 }
 
-/// The tags of one line: `[KEY eq. N]` for any key in capitals, `[SPEC n.m]` for sections.
+/// The tags of one line: `[KEY eq. N]` for any key in capitals, `[SPEC n.m]` and `[PNTF n]` for sections.
 fn tags(line: &str) -> Vec<Tag> {
     let mut found = Vec::new();
     for (at, _) in line.match_indices('[') {
@@ -51,7 +51,7 @@ fn tags(line: &str) -> Vec<Tag> {
         let is_key = key.len() > 1 && key.chars().all(|c| c.is_ascii_uppercase());
         let number = what
             .strip_prefix("eq. ")
-            .or((key == "SPEC").then_some(what));
+            .or(matches!(key, "SPEC" | "PNTF").then_some(what));
         let is_number = number.is_some_and(|n| n.starts_with(|c: char| c.is_ascii_alphanumeric()));
         if is_key && is_number {
             found.push((key.to_owned(), what.to_owned()));

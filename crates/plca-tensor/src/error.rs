@@ -41,6 +41,14 @@ pub enum TensorError {
         /// Its value.
         value: f64,
     },
+    /// A NaN or an infinite value where any finite number would do.
+    #[error("entry {index:?} is {value}, not a finite number")]
+    NotFinite {
+        /// Index of the first offending entry, one number per mode.
+        index: Vec<usize>,
+        /// Its value.
+        value: f64,
+    },
     /// A coordinate outside the shape.
     #[error("stored entry {position} has index {index} in mode {mode}, outside 0..{size}")]
     OutOfRange {

@@ -3,6 +3,7 @@
 //! * [`DenseTensor`], [`SparseTensor`], [`MaskedTensor`], [`MaskedSparse`]: data of any order, `f32` or `f64`,
 //!   checked once and then known to be finite and non-negative.
 //! * [`Observed`]: what every model asks of its data, implemented by all four.
+//! * [`RealTensor`]: data of any sign for squared-error models, and their product with a Khatri-Rao product.
 //! * [`Model`], [`Factor`]: what the data ask of a model.
 //!
 //! ```
@@ -29,6 +30,7 @@ mod kernel;
 mod masked;
 mod observed;
 mod real;
+mod real_tensor;
 mod simplex;
 mod sparse;
 #[cfg(feature = "proptest-support")]
@@ -42,6 +44,7 @@ pub use masked::{MaskedSparse, MaskedTensor};
 pub use nalgebra;
 pub use observed::{Expected, Observed, Wanted};
 pub use real::Real;
+pub use real_tensor::{Memo, RealTensor};
 pub use simplex::{divide_columns, divide_rows, normalise_columns, simplex_error};
 pub use sparse::{Coordinates, SparseTensor};
 pub use sum::CompensatedSum;

@@ -103,6 +103,10 @@ impl<T: Real> MaskedTensor<T> {
         Self::new(shape, values, order)
     }
 
+    pub(crate) fn into_grid(self) -> (Grid<T>, T) {
+        (self.grid, self.scale)
+    }
+
     /// Number of hidden cells.
     pub fn hidden(&self) -> usize {
         self.hidden
@@ -253,6 +257,15 @@ impl<T: Real> MaskedSparse<T> {
         let shape = entries.shape.clone();
         let pattern = Pattern::AllBut(Cells::new(hidden, false)?);
         Self::checked(shape, Cells::new(entries, false)?, pattern, scale)
+    }
+
+    /// Stored cells, the hidden ones if they are listed, and the scale.
+    pub(crate) fn parts(&self) -> (&Cells<T>, Option<&Cells<T>>, T) {
+        let hidden = match &self.pattern {
+            Pattern::AllBut(hidden) => Some(hidden),
+            Pattern::Stored => None,
+        };
+        (&self.cells, hidden, self.scale)
     }
 
     fn checked(

@@ -1,7 +1,11 @@
 //! Probabilistic non-negative factorization under squared error.
 //!
-//! * [`project_onto_simplex`]: the nearest point of a simplex of any radius, by three methods.
+//! * [`Pntf`]: weights and factors of any order on the simplex, dense, sparse and masked data.
+//! * [`ColumnNmf`]: matrices whose columns are distributions of their own.
+//! * [`PntfState::explain`]: new data as mixtures of learned components.
+//! * [`Ntf`]: unconstrained baselines, multiplicative or column by column.
 //! * [`simplex_qp`]: the small quadratic programme over the simplex, with a certified gap.
+//! * [`project_onto_simplex`]: the nearest point of a simplex of any radius, by three methods.
 //!
 //! ```
 //! use pntf_l2::project_onto_simplex;
@@ -15,11 +19,29 @@
 //!
 //! For counts: their noise is not the same in every cell, see `plca-em`.
 
+mod columns;
+mod error;
+mod init;
+mod ntf;
+mod parallel;
+mod pntf;
 mod projection;
 mod qp;
+mod sweep;
+mod transform;
 
+pub use columns::{ColumnNmf, ColumnNmfBuilder, ColumnNmfInit, ColumnNmfState, ColumnNmfSweep};
+pub use error::{ParamError, PntfError};
+pub use init::Start;
+pub use ntf::{Ntf, NtfBuilder, NtfState, NtfSweep, NtfUpdate};
+pub use plca_fit::{
+    Accelerate, Algorithm, Outcome, Parabolic, Progress, Squarem, Stop, StopReason, TracePoint,
+    run, run_from,
+};
+pub use pntf::{Pntf, PntfBuilder, PntfInit, PntfState, PntfSweep};
 pub use projection::{
     Projection, ProjectionError, project_by_active_set, project_by_sorting, project_by_threshold,
     project_onto_simplex, project_with,
 };
 pub use qp::{QpError, SimplexQp, simplex_qp};
+pub use transform::Mixture;

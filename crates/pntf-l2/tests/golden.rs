@@ -1,7 +1,11 @@
 //! Every case of the reference vectors of the L2 family.
 
-use nalgebra::DMatrix;
-use pntf_l2::{Projection, project_with, simplex_qp};
+use nalgebra::{DMatrix, DVector};
+use plca_tensor::{Coordinates, Order, Real, RealTensor};
+use pntf_l2::{
+    Algorithm, Ntf, NtfState, Pntf, PntfInit, PntfState, Projection, project_with, simplex_qp,
+};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
 
 fn golden(name: &str) -> Vec<Value> {
@@ -81,6 +85,168 @@ fn simplex_quadratic_programmes() {
             if case["unique"] == true {
                 for (x, want) in qp.weights.iter().zip(list(&case["x"])) {
                     assert!((x - want).abs() <= 1e-13, "{name}: {x} {want}");
+                }
+            }
+        }
+    }
+}
+
+fn shape(v: &Value) -> Vec<usize> {
+    let sizes = v["shape"].as_array().unwrap();
+    sizes.iter().map(|x| x.as_u64().unwrap() as usize).collect()
+}
+
+fn matrix<T: Real>(v: &Value) -> DMatrix<T> {
+    let data: Vec<T> = list(&v["data"]).into_iter().map(T::lit).collect();
+    let s = shape(v);
+    DMatrix::from_row_slice(s[0], s[1], &data)
+}
+
+fn factors<T: Real>(v: &Value) -> Vec<DMatrix<T>> {
+    v["factors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(matrix)
+        .collect()
+}
+
+/// The same array in both memory orders and as entries.
+fn storages<T: Real>(v: &Value) -> Vec<RealTensor<T>> {
+    let (shape, values) = (shape(v), list(&v["data"]));
+    let typed: Vec<T> = values.iter().map(|&x| T::lit(x)).collect();
+    let mut entries = Coordinates {
+        shape: shape.clone(),
+        indices: Vec::new(),
+        values: typed.clone(),
+    };
+    let mut columns = vec![T::zero(); typed.len()];
+    for (position, &x) in typed.iter().enumerate() {
+        let (mut rest, mut index) = (position, vec![0; shape.len()]);
+        for m in (0..shape.len()).rev() {
+            index[m] = rest % shape[m];
+            rest /= shape[m];
+        }
+        let column_major = (0..shape.len())
+            .rev()
+            .fold(0, |at, m| at * shape[m] + index[m]);
+        columns[column_major] = x;
+        entries.indices.extend(index.iter().map(|&i| i as u32));
+    }
+    vec![
+        RealTensor::dense(shape.clone(), typed, Order::RowMajor).unwrap(),
+        RealTensor::dense(shape, columns, Order::ColumnMajor).unwrap(),
+        RealTensor::sparse(entries).unwrap(),
+    ]
+}
+
+fn close<T: Real>(what: &str, got: &[T], want: &[f64], tol: f64) {
+    assert_eq!(got.len(), want.len(), "{what}");
+    for (got, want) in got.iter().zip(want) {
+        let got = got.to_f64();
+        assert!(
+            (got - want).abs() <= tol * want.abs().max(1.0),
+            "{what}: {got} {want}"
+        );
+    }
+}
+
+/// Trajectories of [`Pntf`]; in `f32` only the objective is compared, and loosely: another path to the same place.
+fn pntf<T: Real>() {
+    let cases = golden("pntf");
+    assert!(cases.len() >= 5);
+    let single = size_of::<T>() == 4;
+    for case in cases {
+        let name = case["name"].as_str().unwrap();
+        let tol = if single {
+            1e-5
+        } else {
+            case["tolerance"].as_f64().unwrap()
+        };
+        let k = case["K"].as_u64().unwrap() as usize;
+        let weights: Vec<T> = list(&case["init"]["lambda"]["data"])
+            .into_iter()
+            .map(T::lit)
+            .collect();
+        let init = PntfInit {
+            weights: Some(DVector::from_vec(weights)),
+            factors: factors(&case["init"]).into_iter().map(Some).collect(),
+        };
+        for data in storages::<T>(&case["G"]) {
+            let pntf = Pntf::builder(k).build().unwrap();
+            let mut state: PntfState<T> = pntf
+                .init(&data, &init, &mut ChaCha8Rng::seed_from_u64(0))
+                .unwrap();
+            let sweep = pntf.on(&data).unwrap();
+            let mut done = 0;
+            for point in case["trajectory"].as_array().unwrap() {
+                while done < point["iter"].as_u64().unwrap() {
+                    sweep.step(&mut state, false).unwrap();
+                    done += 1;
+                }
+                let objective = sweep.objective(&state).unwrap();
+                let want = point["objective"].as_f64().unwrap();
+                assert!(
+                    (objective - want).abs() <= tol,
+                    "{name} {done}: {objective} {want}"
+                );
+                if single {
+                    continue;
+                }
+                close(
+                    name,
+                    state.weights.as_slice(),
+                    &list(&point["lambda"]["data"]),
+                    tol,
+                );
+                for (got, want) in state.factors.iter().zip(factors::<f64>(point)) {
+                    close(name, got.as_slice(), want.as_slice(), tol);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn pntf_f64() {
+    pntf::<f64>();
+}
+
+#[test]
+fn pntf_f32() {
+    pntf::<f32>();
+}
+
+/// Multiplicative updates, from given factors.
+#[test]
+fn lee_seung() {
+    let cases = golden("lee_seung_l2");
+    assert!(cases.len() >= 2);
+    for case in cases {
+        let name = case["name"].as_str().unwrap();
+        let k = case["K"].as_u64().unwrap() as usize;
+        let init: Vec<_> = factors(&case["init"]).into_iter().map(Some).collect();
+        for data in storages::<f64>(&case["G"]) {
+            let ntf = Ntf::builder(k).build().unwrap();
+            let mut state: NtfState<f64> = ntf
+                .init(&data, &init, &mut ChaCha8Rng::seed_from_u64(0))
+                .unwrap();
+            let sweep = ntf.on(&data).unwrap();
+            let mut done = 0;
+            for point in case["trajectory"].as_array().unwrap() {
+                while done < point["iter"].as_u64().unwrap() {
+                    sweep.step(&mut state, false).unwrap();
+                    done += 1;
+                }
+                for (got, want) in state.factors.iter().zip(factors::<f64>(point)) {
+                    close(name, got.as_slice(), want.as_slice(), 1e-11);
+                }
+                if let Some(want) = point["objective"].as_f64() {
+                    let objective = sweep.objective(&state).unwrap();
+                    assert!(
+                        (objective - want).abs() <= 1e-11,
+                        "{name}: {objective} {want}"
+                    );
                 }
             }
         }

@@ -11,6 +11,8 @@ pub(crate) mod aligned;
 pub(crate) mod dense;
 pub(crate) mod fibres;
 pub(crate) mod lanes;
+pub(crate) mod mttkrp;
+pub(crate) mod mttkrp_sparse;
 pub(crate) mod panel;
 pub(crate) mod strata;
 mod tiles;

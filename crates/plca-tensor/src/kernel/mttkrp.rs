@@ -1,0 +1,346 @@
+//! Matricised dense data times a Khatri-Rao product, by halves.
+//!
+//! The modes are cut in two where memory is contiguous: the data are a matrix, the fast modes its rows and the slow ones its
+//! columns. One product with the Khatri-Rao product of one half contracts all its modes at once; what is left is as small as the
+//! other half and serves every mode of it. So a sweep over all modes costs two products whatever the order:
+//!
+//! ```text
+//! slow half:  S[c,z] = Σ_r X[r,c] Π_{m fast} F_m[r_m,z]          fast half:  R[r,z] = Σ_c X[r,c] Π_{m slow} F_m[c_m,z]
+//! ```
+//!
+//! Tasks are a function of the shape alone and every output is added up in one order: threads change no bit.
+
+use std::ops::Range;
+
+use pulp::{Arch, Simd, WithSimd};
+
+use super::aligned::Aligned;
+use super::dense::Grid;
+use super::panel::{Panel, pow2};
+use super::tiles::{add_columns, add_rows};
+use crate::sum::CompensatedSum;
+use crate::{Order, Real};
+
+/// Rows of a panel, whose factor stays in the second-level cache.
+const PANEL: usize = 192;
+/// Columns of a tile.
+const TILE: usize = 48;
+/// Tasks at least, where the shape allows.
+const TASKS: usize = 8;
+/// Fewer columns than this are not worth a task.
+const NARROW: usize = 96;
+
+/// The two halves of a shape.
+#[derive(Clone, Debug)]
+pub(crate) struct Halves {
+    /// Modes of the columns, slowest first.
+    pub(crate) slow: Vec<usize>,
+    /// Modes of the rows, slowest first.
+    pub(crate) fast: Vec<usize>,
+    pub(crate) columns: usize,
+    pub(crate) rows: usize,
+}
+
+impl Halves {
+    /// The cut that leaves the least to contract afterwards.
+    pub(crate) fn new(shape: &[usize], order: Order) -> Self {
+        let mut modes: Vec<usize> = (0..shape.len()).collect();
+        if order == Order::ColumnMajor {
+            modes.reverse();
+        }
+        let size = |modes: &[usize]| modes.iter().map(|&m| shape[m]).product::<usize>();
+        let cut = (1..modes.len())
+            .min_by_key(|&c| size(&modes[..c]).saturating_add(size(&modes[c..])))
+            .unwrap_or(0);
+        let (slow, fast) = modes.split_at(cut);
+        Self {
+            columns: size(slow),
+            rows: size(fast),
+            slow: slow.to_vec(),
+            fast: fast.to_vec(),
+        }
+    }
+}
+
+/// `Π_m F_m[i_m, ·]` for all positions of `modes` (slowest first); the exponent is the sum of the panels'.
+pub(crate) fn khatri_rao<T: Real>(panels: &[Panel<T>], modes: &[usize]) -> Aligned<T> {
+    let stride = panels[0].stride;
+    let rows: usize = modes.iter().map(|&m| panels[m].rows).product();
+    let mut out = Aligned::zeros(rows * stride);
+    let Some((&first, rest)) = modes.split_first() else {
+        out[..panels[0].k].fill(T::one());
+        return out;
+    };
+    if rest.is_empty() {
+        out.copy_from_slice(&panels[first].values);
+        return out;
+    }
+    let inner = khatri_rao(panels, rest);
+    for (i, block) in out.chunks_exact_mut(inner.len()).enumerate() {
+        let factor = panels[first].row(i);
+        for (row, inner) in block
+            .chunks_exact_mut(stride)
+            .zip(inner.chunks_exact(stride))
+        {
+            for ((x, &f), &inner) in row.iter_mut().zip(factor).zip(inner) {
+                *x = f * inner;
+            }
+        }
+    }
+    out
+}
+
+/// What a tile holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fill<'a, T> {
+    /// The cells.
+    Values,
+    /// `scale x - Σ_z w_z P_z` on observed cells, 0 on hidden ones.
+    Residual {
+        /// Multiplies the cells.
+        scale: T,
+        /// One weight per component, on top of the panels.
+        weights: &'a [T],
+    },
+}
+
+/// One product: everything that its tasks share.
+pub(crate) struct Product<'a, T> {
+    pub(crate) grid: &'a Grid<T>,
+    pub(crate) halves: &'a Halves,
+    pub(crate) k: usize,
+    pub(crate) stride: usize,
+    /// `rows x stride`.
+    pub(crate) left: &'a [T],
+    /// `columns x stride`.
+    pub(crate) right: &'a [T],
+    pub(crate) fill: Fill<'a, T>,
+}
+
+/// The part of a product that one task computes.
+struct Task<'a, T> {
+    product: &'a Product<'a, T>,
+    rows: Range<usize>,
+    columns: Range<usize>,
+    /// Whether the columns' sums are wanted, else the rows'.
+    slow: bool,
+}
+
+/// Sums of a task, and the sum of squares of what its tiles held.
+struct Part<T> {
+    sums: Vec<T>,
+    squares: CompensatedSum,
+}
+
+impl<T: Real> Product<'_, T> {
+    /// `columns x stride`: the rows contracted; and the sum of squares of the filled cells.
+    pub(crate) fn slow_half(&self) -> (Aligned<T>, f64) {
+        let width = (self.halves.columns.div_ceil(TASKS))
+            .max(NARROW)
+            .next_multiple_of(8);
+        let tasks = (0..self.halves.columns)
+            .step_by(width)
+            .map(|c| Task {
+                product: self,
+                rows: 0..self.halves.rows,
+                columns: c..(c + width).min(self.halves.columns),
+                slow: true,
+            })
+            .collect();
+        let parts = super::map_in_order(tasks, |task: Task<'_, T>| Arch::new().dispatch(task));
+        let mut out = Aligned::zeros(self.halves.columns * self.stride);
+        let mut squares = CompensatedSum::default();
+        for (part, target) in parts.iter().zip(out.chunks_mut(width * self.stride)) {
+            target.copy_from_slice(&part.sums);
+            squares += part.squares.value();
+        }
+        (out, squares.value())
+    }
+
+    /// `rows x stride`: the columns contracted; and the sum of squares of the filled cells.
+    pub(crate) fn fast_half(&self) -> (Aligned<T>, f64) {
+        let panels = self.halves.rows.div_ceil(PANEL);
+        let groups = TASKS.div_ceil(panels);
+        let width = (self.halves.columns.div_ceil(groups))
+            .max(NARROW)
+            .next_multiple_of(8);
+        let starts: Vec<usize> = (0..self.halves.columns).step_by(width).collect();
+        let tasks = (0..self.halves.rows)
+            .step_by(PANEL)
+            .flat_map(|r| starts.iter().map(move |&c| (r, c)))
+            .map(|(r, c)| Task {
+                product: self,
+                rows: r..(r + PANEL).min(self.halves.rows),
+                columns: c..(c + width).min(self.halves.columns),
+                slow: false,
+            })
+            .collect();
+        let parts = super::map_in_order(tasks, |task: Task<'_, T>| Arch::new().dispatch(task));
+        let mut out = Aligned::zeros(self.halves.rows * self.stride);
+        let mut squares = CompensatedSum::default();
+        let targets = out.chunks_mut(PANEL * self.stride);
+        for (target, parts) in targets.zip(parts.chunks(starts.len())) {
+            for part in parts {
+                squares += part.squares.value();
+                // A task's sums are component by component.
+                let padded = part.sums.len() / self.k;
+                for (z, column) in part.sums.chunks_exact(padded).enumerate() {
+                    for (row, &x) in target.chunks_exact_mut(self.stride).zip(column) {
+                        row[z] += x;
+                    }
+                }
+            }
+        }
+        (out, squares.value())
+    }
+}
+
+impl<T: Real> WithSimd for Task<'_, T> {
+    type Output = Part<T>;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> Part<T> {
+        if S::REGISTER_COUNT >= 32 {
+            self.run::<S, true>(simd)
+        } else {
+            self.run::<S, false>(simd)
+        }
+    }
+}
+
+impl<T: Real> Task<'_, T> {
+    #[inline(always)]
+    fn run<S: Simd, const WIDE: bool>(self, simd: S) -> Part<T> {
+        let Product {
+            grid,
+            halves,
+            k,
+            stride,
+            left,
+            right,
+            fill,
+        } = *self.product;
+        let lanes = T::lanes::<S>();
+        let height = halves.rows;
+        let longest = PANEL.min(self.rows.len()).next_multiple_of(lanes);
+        let mut part = Part {
+            sums: vec![
+                T::zero();
+                if self.slow {
+                    self.columns.len() * stride
+                } else {
+                    longest * k
+                }
+            ],
+            squares: CompensatedSum::default(),
+        };
+        let mut tile = vec![T::zero(); longest * TILE];
+        let mut model = Vec::new();
+        for first_row in self.rows.clone().step_by(PANEL) {
+            let real = PANEL.min(self.rows.end - first_row);
+            let padded = real.next_multiple_of(lanes);
+            let by_row = &left[first_row * stride..][..real * stride];
+            if let Fill::Residual { weights, .. } = fill {
+                by_component(by_row, stride, weights, padded, &mut model);
+            }
+            for first in self.columns.clone().step_by(TILE) {
+                let width = TILE.min(self.columns.end - first);
+                let cells = &grid.values[first * height + first_row..];
+                let cells = cells.chunks(height).take(width).map(|c| &c[..real]);
+                let factor = &right[first * stride..][..width * stride];
+                let tile = &mut tile[..width * padded];
+                match fill {
+                    Fill::Values => copy(cells, padded, tile),
+                    Fill::Residual { scale, .. } => {
+                        evaluate(&model, factor, stride, padded, tile);
+                        part.squares += residual(cells, scale, padded, tile);
+                    }
+                }
+                if self.slow {
+                    let into = &mut part.sums[(first - self.columns.start) * stride..];
+                    let into = &mut into[..width * stride];
+                    add_columns::<S, T, WIDE>(
+                        simd, width, padded, real, tile, by_row, stride, into,
+                    );
+                } else {
+                    add_rows::<S, T, WIDE>(simd, k, width, tile, factor, stride, &mut part.sums);
+                }
+            }
+        }
+        part
+    }
+}
+
+/// Copies cells into a padded tile.
+#[inline(always)]
+fn copy<'a, T: Real>(cells: impl Iterator<Item = &'a [T]>, padded: usize, tile: &mut [T]) {
+    for (column, out) in cells.zip(tile.chunks_exact_mut(padded)) {
+        out[..column.len()].copy_from_slice(column);
+        out[column.len()..].fill(T::zero());
+    }
+}
+
+/// `k x padded` from `real x stride`, component `z` times `weights[z]`.
+#[inline(always)]
+fn by_component<T: Real>(
+    by_row: &[T],
+    stride: usize,
+    weights: &[T],
+    padded: usize,
+    out: &mut Vec<T>,
+) {
+    out.clear();
+    out.resize(weights.len() * padded, T::zero());
+    for ((z, column), &w) in out.chunks_exact_mut(padded).enumerate().zip(weights) {
+        for (x, row) in column.iter_mut().zip(by_row.chunks_exact(stride)) {
+            *x = row[z] * w;
+        }
+    }
+}
+
+/// The model on a tile.
+#[inline(always)]
+fn evaluate<T: Real>(model: &[T], factor: &[T], stride: usize, padded: usize, tile: &mut [T]) {
+    tile.fill(T::zero());
+    for (out, row) in tile
+        .chunks_exact_mut(padded)
+        .zip(factor.chunks_exact(stride))
+    {
+        for (component, &h) in model.chunks_exact(padded).zip(row) {
+            for (p, &w) in out.iter_mut().zip(component) {
+                *p += w * h;
+            }
+        }
+    }
+}
+
+/// Turns the model on a tile into the residual; returns its sum of squares.
+#[inline(always)]
+fn residual<'a, T: Real>(
+    cells: impl Iterator<Item = &'a [T]>,
+    scale: T,
+    padded: usize,
+    tile: &mut [T],
+) -> f64 {
+    let mut squares = 0.0;
+    for (column, out) in cells.zip(tile.chunks_exact_mut(padded)) {
+        let mut sum = 0.0;
+        for (p, &x) in out.iter_mut().zip(column) {
+            *p = if x.is_nan() {
+                T::zero()
+            } else {
+                x * scale - *p
+            };
+            sum += p.to_f64() * p.to_f64();
+        }
+        out[column.len()..].fill(T::zero());
+        squares += sum;
+    }
+    squares
+}
+
+/// `w_z 2^-e`: weights that undo the panels' exponents.
+pub(crate) fn unscaled_weights<T: Real>(panels: &[Panel<T>], weights: &[T]) -> Vec<T> {
+    let exponent: i32 = panels.iter().map(|p| p.exponent).sum();
+    weights.iter().map(|&w| w * pow2(-exponent)).collect()
+}

@@ -1,0 +1,291 @@
+//! The data times a Khatri-Rao product.
+
+use nalgebra::{DMatrix, DVector};
+
+use super::{Hidden, RealTensor, Storage};
+use crate::kernel::aligned::Aligned;
+use crate::kernel::dense::Grid;
+use crate::kernel::lanes;
+use crate::kernel::mttkrp::{Fill, Halves, Product, khatri_rao, unscaled_weights};
+use crate::kernel::mttkrp_sparse::Entry;
+use crate::kernel::panel::Panel;
+use crate::{Factor, Real};
+
+/// What [`RealTensor::mttkrp`] keeps from one mode for the next: the data contracted with half of the modes.
+#[derive(Debug)]
+pub struct Memo<T> {
+    kept: Option<Kept<T>>,
+}
+
+#[derive(Debug)]
+struct Kept<T> {
+    slow: bool,
+    sums: Aligned<T>,
+    exponent: i32,
+    /// The modes that were not contracted.
+    modes: Vec<usize>,
+}
+
+impl<T> Default for Memo<T> {
+    fn default() -> Self {
+        Self { kept: None }
+    }
+}
+
+impl<T> Memo<T> {
+    /// Must be called when the factor of `mode` has changed.
+    pub fn changed(&mut self, mode: usize) {
+        if self.kept.as_ref().is_some_and(|k| !k.modes.contains(&mode)) {
+            self.kept = None;
+        }
+    }
+
+    /// Must be called when any factor may have changed.
+    pub fn forget(&mut self) {
+        self.kept = None;
+    }
+}
+
+impl<T: Real> RealTensor<T> {
+    /// `M[i,z] = Σ_{x: x_mode=i} X[x] Π_{m≠mode} F_m[x_m,z]` with non-negative factors, hidden cells counting as 0; accumulated in `T`.
+    ///
+    /// With a `memo` a sweep over the modes in order costs two products on dense data whatever the order; its owner calls
+    /// [`Memo::changed`] after changing a factor. Cost: dense `2 K Π I` flops or, from the memo, `2 K √(Π I)` or so; sparse `2 K`
+    /// flops an entry and more for each fibre.
+    ///
+    /// # Panics
+    ///
+    /// If the factors do not have the shape of the data and equal numbers of columns.
+    pub fn mttkrp(
+        &self,
+        factors: &[DMatrix<T>],
+        mode: usize,
+        memo: Option<&mut Memo<T>>,
+    ) -> DMatrix<f64> {
+        let panels = self.pack(factors);
+        let mut own = Memo::default();
+        let memo = memo.unwrap_or(&mut own);
+        match &self.storage {
+            Storage::Dense(grid, halves) => {
+                self.half(grid, halves, &panels, mode, Fill::Values, memo);
+                spread(&panels, factors, mode, memo)
+            }
+            Storage::Sparse { cells, .. } => {
+                let (sums, _) = cells.contract(&panels, mode, Entry::Value);
+                unpack(&sums, &panels, mode, others_exponent(&panels, mode))
+            }
+        }
+    }
+
+    /// As [`mttkrp`](Self::mttkrp) of `scale` times the data, the hidden cells filled with the model `Σ_z w_z Π_m F_m`; and
+    /// `Σ (scale X - model)²` over the observed cells, summed cell by cell where cells can be enumerated: on dense data and where
+    /// only stored cells were observed.
+    ///
+    /// # Panics
+    ///
+    /// As there.
+    pub fn completed_mttkrp(
+        &self,
+        scale: f64,
+        weights: &[T],
+        factors: &[DMatrix<T>],
+        mode: usize,
+    ) -> (DMatrix<f64>, f64) {
+        let panels = self.pack(factors);
+        let inner = unscaled_weights(&panels, weights);
+        let exponent = others_exponent(&panels, mode);
+        let gram = gram_of_others(factors, mode);
+        let whole = || {
+            let w = DVector::from_iterator(weights.len(), weights.iter().map(|w| w.to_f64()));
+            let own = factors[mode].map(|x| x.to_f64()) * DMatrix::from_diagonal(&w);
+            own * &gram
+        };
+        match &self.storage {
+            Storage::Dense(grid, halves) => {
+                let mut memo = Memo::default();
+                let fill = Fill::Residual {
+                    scale: T::lit(scale),
+                    weights: &inner,
+                };
+                let squares = self.half(grid, halves, &panels, mode, fill, &mut memo);
+                (spread(&panels, factors, mode, &memo) + whole(), squares)
+            }
+            Storage::Sparse {
+                cells,
+                hidden: Hidden::NotStored,
+            } => {
+                let entry = Entry::Residual {
+                    scale: T::lit(scale),
+                    weights: &inner,
+                };
+                let (sums, squares) = cells.contract(&panels, mode, entry);
+                (unpack(&sums, &panels, mode, exponent) + whole(), squares)
+            }
+            Storage::Sparse { cells, hidden } => {
+                let (sums, _) = cells.contract(&panels, mode, Entry::Value);
+                let data = unpack(&sums, &panels, mode, exponent) * scale;
+                // Σ (sX - P)² over all observed cells, from the stored ones, the whole model and the hidden part of it.
+                let entry = Entry::Residual {
+                    scale: T::lit(scale),
+                    weights: &inner,
+                };
+                let (_, residual) = cells.contract(&panels, mode, entry);
+                let (_, at_stored) =
+                    cells.contract(&panels, mode, Entry::Model { weights: &inner });
+                let own = factors[mode].map(|x| x.to_f64());
+                let whole = whole();
+                let mut norm = 0.0;
+                for (z, w) in weights.iter().enumerate() {
+                    norm += w.to_f64() * own.column(z).dot(&whole.column(z));
+                }
+                let (imputed, at_hidden) = match hidden {
+                    Hidden::Listed(hidden) => {
+                        let (sums, squares) =
+                            hidden.contract(&panels, mode, Entry::Model { weights: &inner });
+                        (Some(unpack(&sums, &panels, mode, exponent)), squares)
+                    }
+                    _ => (None, 0.0),
+                };
+                let outside = (norm - at_stored - at_hidden).max(0.0);
+                (
+                    imputed.map_or(data.clone(), |i| data + i),
+                    residual + outside,
+                )
+            }
+        }
+    }
+
+    fn pack(&self, factors: &[DMatrix<T>]) -> Vec<Panel<T>> {
+        assert_eq!(factors.len(), self.shape.len(), "one factor per mode");
+        let k = factors[0].ncols();
+        for (factor, &size) in factors.iter().zip(&self.shape) {
+            assert_eq!(factor.shape(), (size, k), "factor shape");
+        }
+        let stride = lanes::stride::<T>(k);
+        factors
+            .iter()
+            .map(|f| Panel::pack(Factor::Columns(f), None, stride))
+            .collect()
+    }
+
+    /// Contracts the half that `mode` is not in, unless the memo already holds it; returns the tiles' sum of squares.
+    fn half(
+        &self,
+        grid: &Grid<T>,
+        halves: &Halves,
+        panels: &[Panel<T>],
+        mode: usize,
+        fill: Fill<'_, T>,
+        memo: &mut Memo<T>,
+    ) -> f64 {
+        let slow = halves.slow.contains(&mode);
+        if memo.kept.as_ref().is_some_and(|k| k.slow == slow) {
+            return 0.0;
+        }
+        let (left, right) = (
+            khatri_rao(panels, &halves.fast),
+            khatri_rao(panels, &halves.slow),
+        );
+        let product = Product {
+            grid,
+            halves,
+            k: panels[0].k,
+            stride: panels[0].stride,
+            left: &left,
+            right: &right,
+            fill,
+        };
+        let (sums, squares) = if slow {
+            product.slow_half()
+        } else {
+            product.fast_half()
+        };
+        let (modes, contracted) = if slow {
+            (&halves.slow, &halves.fast)
+        } else {
+            (&halves.fast, &halves.slow)
+        };
+        memo.kept = Some(Kept {
+            slow,
+            sums,
+            exponent: contracted.iter().map(|&m| panels[m].exponent).sum(),
+            modes: modes.clone(),
+        });
+        squares
+    }
+}
+
+/// Sum of the exponents of all panels but one.
+fn others_exponent<T>(panels: &[Panel<T>], mode: usize) -> i32 {
+    let others = panels.iter().enumerate().filter(|&(m, _)| m != mode);
+    others.map(|(_, p)| p.exponent).sum()
+}
+
+/// `rows x stride` in the panels' scale as a matrix.
+fn unpack<T: Real>(sums: &[T], panels: &[Panel<T>], mode: usize, exponent: i32) -> DMatrix<f64> {
+    let (rows, stride) = (panels[mode].rows, panels[mode].stride);
+    let scale = 2f64.powi(-exponent);
+    DMatrix::from_fn(rows, panels[mode].k, |i, z| {
+        sums[i * stride + z].to_f64() * scale
+    })
+}
+
+/// Contracts what the memo holds with the factors of its other modes.
+fn spread<T: Real>(
+    panels: &[Panel<T>],
+    factors: &[DMatrix<T>],
+    mode: usize,
+    memo: &Memo<T>,
+) -> DMatrix<f64> {
+    let (k, stride) = (panels[mode].k, panels[mode].stride);
+    let Some(kept) = &memo.kept else {
+        return DMatrix::zeros(panels[mode].rows, k);
+    };
+    if kept.modes == [mode] {
+        return unpack(&kept.sums, panels, mode, kept.exponent);
+    }
+    let scale = 2f64.powi(-kept.exponent);
+    // Component by component, so that rows of the other factors are read in order.
+    let rows: Vec<DMatrix<f64>> = kept
+        .modes
+        .iter()
+        .map(|&m| factors[m].map(|x| x.to_f64()).transpose())
+        .collect();
+    let mut out = DMatrix::zeros(k, panels[mode].rows);
+    let mut index = vec![0; kept.modes.len()];
+    let mut product = vec![0.0; k];
+    for (position, sums) in kept.sums.chunks_exact(stride).enumerate() {
+        let mut rest = position;
+        for (i, &m) in index.iter_mut().zip(&kept.modes).rev() {
+            *i = rest % panels[m].rows;
+            rest /= panels[m].rows;
+        }
+        product
+            .iter_mut()
+            .zip(sums)
+            .for_each(|(p, s)| *p = s.to_f64() * scale);
+        let mut target = 0;
+        for ((&m, &i), rows) in kept.modes.iter().zip(&index).zip(&rows) {
+            if m == mode {
+                target = i;
+            } else {
+                let row = &rows.as_slice()[i * k..][..k];
+                product.iter_mut().zip(row).for_each(|(p, &f)| *p *= f);
+            }
+        }
+        let into = &mut out.as_mut_slice()[target * k..][..k];
+        into.iter_mut().zip(&product).for_each(|(o, &p)| *o += p);
+    }
+    out.transpose()
+}
+
+/// Hadamard product of the Grams of all factors but one.
+fn gram_of_others<T: Real>(factors: &[DMatrix<T>], mode: usize) -> DMatrix<f64> {
+    let k = factors[0].ncols();
+    let mut gram = DMatrix::from_element(k, k, 1.0);
+    for (_, factor) in factors.iter().enumerate().filter(|&(m, _)| m != mode) {
+        let wide = factor.map(|x| x.to_f64());
+        gram.component_mul_assign(&(wide.transpose() * &wide));
+    }
+    gram
+}

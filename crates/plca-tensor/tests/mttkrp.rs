@@ -1,0 +1,382 @@
+//! The matricised product against its definition, for every storage, order and mode.
+
+use nalgebra::DMatrix;
+use plca_tensor::{
+    Coordinates, DenseTensor, MaskedSparse, MaskedTensor, Memo, Order, Real, RealTensor,
+    SparseTensor, TensorError,
+};
+
+/// A fixed sequence of numbers on (0, 1).
+fn noise(seed: u64) -> impl FnMut() -> f64 {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    move || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 11) as f64 + 1.0) / (1u64 << 53) as f64
+    }
+}
+
+fn indices(shape: &[usize]) -> Vec<Vec<usize>> {
+    let cells: usize = shape.iter().product();
+    let index = |mut at: usize| {
+        let mut index = vec![0; shape.len()];
+        for m in (0..shape.len()).rev() {
+            index[m] = at % shape[m];
+            at /= shape[m];
+        }
+        index
+    };
+    (0..cells).map(index).collect()
+}
+
+/// Cells in row-major order; NaN is hidden. Some are 0, some negative.
+fn cells(shape: &[usize], hidden: bool) -> Vec<f64> {
+    let mut next = noise(5);
+    (0..shape.iter().product::<usize>())
+        .map(|_| {
+            let (u, x) = (next(), next());
+            match u {
+                u if hidden && u < 0.2 => f64::NAN,
+                u if u < 0.4 => 0.0,
+                _ => 2.0 * x - 0.7,
+            }
+        })
+        .collect()
+}
+
+fn entries<T: Real>(shape: &[usize], values: &[f64], keep: impl Fn(f64) -> bool) -> Coordinates<T> {
+    let mut out = Coordinates {
+        shape: shape.to_vec(),
+        indices: Vec::new(),
+        values: Vec::new(),
+    };
+    for (index, &x) in indices(shape).iter().zip(values).filter(|(_, x)| keep(**x)) {
+        out.indices.extend(index.iter().map(|&i| i as u32));
+        out.values.push(T::lit(x));
+    }
+    out
+}
+
+fn column_major(shape: &[usize], values: &[f64]) -> Vec<f64> {
+    let mut out = vec![0.0; values.len()];
+    for (index, &x) in indices(shape).iter().zip(values) {
+        out[(0..shape.len())
+            .rev()
+            .fold(0, |at, m| at * shape[m] + index[m])] = x;
+    }
+    out
+}
+
+fn typed<T: Real>(values: &[f64]) -> Vec<T> {
+    values.iter().map(|&x| T::lit(x)).collect()
+}
+
+fn factors<T: Real>(shape: &[usize], k: usize) -> Vec<DMatrix<T>> {
+    let mut next = noise(7);
+    shape
+        .iter()
+        .map(|&n| DMatrix::from_fn(n, k, |_, _| T::lit(next())))
+        .collect()
+}
+
+/// `Σ_{x: x_mode=i} value(x) Π_{m≠mode} F_m[x_m,z]`, and `Σ w_z Π F` of a cell.
+fn definition<T: Real>(
+    shape: &[usize],
+    f: &[DMatrix<T>],
+    mode: usize,
+    value: impl Fn(usize, f64) -> f64,
+    w: &[f64],
+) -> DMatrix<f64> {
+    let mut out = DMatrix::zeros(shape[mode], f[0].ncols());
+    for (at, index) in indices(shape).iter().enumerate() {
+        let product = |z: usize, skip: usize| -> f64 {
+            (0..shape.len())
+                .filter(|&m| m != skip)
+                .map(|m| f[m][(index[m], z)].to_f64())
+                .product()
+        };
+        let model: f64 = w
+            .iter()
+            .enumerate()
+            .map(|(z, w)| w * product(z, usize::MAX))
+            .sum();
+        let x = value(at, model);
+        for z in 0..f[0].ncols() {
+            out[(index[mode], z)] += x * product(z, mode);
+        }
+    }
+    out
+}
+
+fn close(what: &str, got: &DMatrix<f64>, want: &DMatrix<f64>, tol: f64) {
+    assert_eq!(got.shape(), want.shape());
+    let worst = (got - want).amax();
+    assert!(
+        worst <= tol * want.amax().max(1.0),
+        "{what}: off by {worst}"
+    );
+}
+
+const SHAPES: [&[usize]; 8] = [
+    &[17],
+    &[1, 5],
+    &[210, 101],
+    &[3, 400],
+    &[7, 19, 6],
+    &[201, 2, 9],
+    &[2, 3, 4, 5],
+    &[3, 2, 4, 2, 3],
+];
+
+fn complete<T: Real>() {
+    let tol = if size_of::<T>() == 4 { 2e-4 } else { 1e-11 };
+    for shape in SHAPES {
+        let x = cells(shape, false);
+        for k in [1, 3, 11] {
+            let f = factors::<T>(shape, k);
+            let rounded: Vec<f64> = x.iter().map(|&x| T::lit(x).to_f64()).collect();
+            let storages = [
+                RealTensor::dense(shape.to_vec(), typed::<T>(&x), Order::RowMajor).unwrap(),
+                RealTensor::dense(
+                    shape.to_vec(),
+                    typed::<T>(&column_major(shape, &x)),
+                    Order::ColumnMajor,
+                )
+                .unwrap(),
+                RealTensor::sparse(entries(shape, &x, |x| x != 0.0)).unwrap(),
+            ];
+            for data in &storages {
+                assert!(data.is_complete() && data.has_negative());
+                let (mut memo, mut changing) = (Memo::default(), f.clone());
+                for mode in 0..shape.len() {
+                    let want = definition(shape, &f, mode, |at, _| rounded[at], &[]);
+                    close("alone", &data.mttkrp(&f, mode, None), &want, tol);
+                    // In a sweep, where every factor changes after its turn.
+                    let want = definition(shape, &changing, mode, |at, _| rounded[at], &[]);
+                    close(
+                        "memo",
+                        &data.mttkrp(&changing, mode, Some(&mut memo)),
+                        &want,
+                        tol,
+                    );
+                    changing[mode] *= T::lit(0.5);
+                    memo.changed(mode);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn complete_data_f64() {
+    complete::<f64>();
+}
+
+#[test]
+fn complete_data_f32() {
+    complete::<f32>();
+}
+
+fn squared_error(shape: &[usize], f: &[DMatrix<f64>], x: &[f64], scale: f64, w: &[f64]) -> f64 {
+    let model = |index: &[usize]| -> f64 {
+        let term = |z: usize| {
+            w[z] * (0..shape.len())
+                .map(|m| f[m][(index[m], z)])
+                .product::<f64>()
+        };
+        (0..w.len()).map(term).sum()
+    };
+    let pairs = indices(shape);
+    let seen = pairs.iter().zip(x).filter(|(_, x)| !x.is_nan());
+    seen.map(|(index, x)| (scale * x - model(index)).powi(2))
+        .sum()
+}
+
+#[test]
+fn hidden_cells_are_filled_with_the_model() {
+    let (scale, w) = (0.5, [0.3, 0.0, 1.5]);
+    for shape in SHAPES.into_iter().filter(|s| s.len() > 1) {
+        let f = factors::<f64>(shape, 3);
+        let x = cells(shape, true);
+        let hidden = entries::<f64>(shape, &x, f64::is_nan);
+        let positive: Vec<f64> = x.iter().map(|x| x.abs()).collect();
+        let none_hidden: Vec<f64> = x
+            .iter()
+            .map(|x| if x.is_nan() { 1.0 } else { *x })
+            .collect();
+        let cases: Vec<(RealTensor<f64>, &[f64])> = vec![
+            (
+                RealTensor::masked(shape.to_vec(), x.clone(), Order::RowMajor).unwrap(),
+                &x,
+            ),
+            (
+                RealTensor::masked(shape.to_vec(), column_major(shape, &x), Order::ColumnMajor)
+                    .unwrap(),
+                &x,
+            ),
+            (
+                RealTensor::stored_only(entries(shape, &x, |x| !x.is_nan())).unwrap(),
+                &x,
+            ),
+            (
+                RealTensor::from(
+                    &MaskedSparse::all_but(entries(shape, &positive, |x| x > 0.0), hidden).unwrap(),
+                ),
+                &positive,
+            ),
+            (
+                RealTensor::from(
+                    &MaskedSparse::stored_only(entries(shape, &positive, |x| !x.is_nan())).unwrap(),
+                ),
+                &positive,
+            ),
+            (
+                RealTensor::from(
+                    MaskedTensor::new(shape.to_vec(), positive.clone(), Order::RowMajor).unwrap(),
+                ),
+                &positive,
+            ),
+            (
+                RealTensor::dense(shape.to_vec(), none_hidden.clone(), Order::RowMajor).unwrap(),
+                &none_hidden,
+            ),
+            (
+                RealTensor::sparse(entries(shape, &none_hidden, |_| true)).unwrap(),
+                &none_hidden,
+            ),
+        ];
+        for (case, (data, x)) in cases.iter().enumerate() {
+            for mode in 0..shape.len() {
+                let fill =
+                    |at: usize, model: f64| if x[at].is_nan() { model } else { scale * x[at] };
+                let want = definition(shape, &f, mode, fill, &w);
+                let (got, error) = data.completed_mttkrp(scale, &w, &f, mode);
+                close(&format!("{shape:?} {case}"), &got, &want, 1e-11);
+                let want = squared_error(shape, &f, x, scale, &w);
+                assert!(
+                    (error - want).abs() <= 1e-11 * want,
+                    "{shape:?} {case}: {error} {want}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn totals_and_conversions() {
+    let x = cells(&[4, 6], false);
+    let positive: Vec<f64> = x.iter().map(|x| x.abs()).collect();
+    let dense = DenseTensor::new(vec![4, 6], positive.clone(), Order::RowMajor).unwrap();
+    let sparse = SparseTensor::new(entries::<f64>(&[4, 6], &positive, |x| x > 0.0)).unwrap();
+    for data in [RealTensor::from(dense), RealTensor::from(&sparse)] {
+        assert!(!data.has_negative() && data.is_complete());
+        assert!((data.total() - positive.iter().sum::<f64>()).abs() < 1e-14);
+        let mut sum = 0.0;
+        data.for_each(&mut |index, x| {
+            assert_eq!(x, positive[index[0] * 6 + index[1]]);
+            sum += x * x;
+        });
+        assert!((data.squared_norm() - sum).abs() < 1e-14);
+    }
+}
+
+/// Values near the ends of the range are held in a scale where their squares are numbers.
+#[test]
+fn extreme_values_are_rescaled() {
+    for x in [1e308, 1e-310] {
+        let data =
+            RealTensor::dense(vec![2, 2], vec![x, 0.0, -x / 4.0, x], Order::RowMajor).unwrap();
+        assert!(data.squared_norm().is_normal() && data.scale() != 1.0);
+        let ratio = data.total() / data.scale() / x;
+        assert!(
+            ratio == f64::INFINITY || (ratio - 1.75).abs() < 1e-9,
+            "{ratio}"
+        );
+    }
+}
+
+#[test]
+fn bad_values_are_named() {
+    let dense = |x: Vec<f64>| RealTensor::dense(vec![2, 2], x, Order::RowMajor).unwrap_err();
+    assert_eq!(
+        dense(vec![0.0, 1.0, f64::INFINITY, 0.0]),
+        TensorError::NotFinite {
+            index: vec![1, 0],
+            value: f64::INFINITY
+        }
+    );
+    assert!(matches!(dense(vec![0.0; 3]), TensorError::Length { .. }));
+    assert!(matches!(
+        dense(vec![f64::NAN; 4]),
+        TensorError::NotFinite { .. }
+    ));
+    let masked = RealTensor::masked(vec![2], vec![f64::NAN; 2], Order::RowMajor);
+    assert_eq!(masked.unwrap_err(), TensorError::NoMass);
+    let sparse = |indices, values| {
+        RealTensor::sparse(Coordinates::<f64> {
+            shape: vec![2, 3],
+            indices,
+            values,
+        })
+        .unwrap_err()
+    };
+    assert!(matches!(
+        sparse(vec![0, 3], vec![1.0]),
+        TensorError::OutOfRange {
+            mode: 1,
+            index: 3,
+            ..
+        }
+    ));
+    assert!(matches!(
+        sparse(vec![0, 2], vec![f64::NAN]),
+        TensorError::NotFinite { .. }
+    ));
+    let empty = RealTensor::<f64>::dense(vec![], vec![], Order::RowMajor);
+    assert_eq!(empty.unwrap_err(), TensorError::OrderZero);
+}
+
+/// Two stored values of one cell are summed.
+#[test]
+fn duplicates_are_summed() {
+    let c = Coordinates {
+        shape: vec![2, 2],
+        indices: vec![0, 1, 1, 1, 0, 1],
+        values: vec![1.0, 5.0, 2.0],
+    };
+    let data = RealTensor::sparse(c).unwrap();
+    assert_eq!((data.total(), data.squared_norm()), (8.0, 34.0));
+}
+
+/// The number of threads never changes a bit.
+#[test]
+fn threads_change_no_bit() {
+    let shape = [61, 40, 23];
+    let x = cells(&shape, false);
+    let f = factors::<f64>(&shape, 9);
+    let storages = [
+        RealTensor::dense(shape.to_vec(), x.clone(), Order::RowMajor).unwrap(),
+        RealTensor::sparse(entries(&shape, &x, |x| x != 0.0)).unwrap(),
+        RealTensor::masked(shape.to_vec(), cells(&shape, true), Order::ColumnMajor).unwrap(),
+    ];
+    for data in &storages {
+        let run = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .unwrap();
+            pool.install(|| {
+                (0..3)
+                    .flat_map(|mode| {
+                        let (completed, error) = data.completed_mttkrp(1.0, &[0.1; 9], &f, mode);
+                        let plain = data.mttkrp(&f, mode, None);
+                        let all = plain.iter().chain(&completed).map(|x| x.to_bits());
+                        all.chain([error.to_bits()]).collect::<Vec<_>>()
+                    })
+                    .collect::<Vec<u64>>()
+            })
+        };
+        assert_eq!(run(1), run(3));
+    }
+}

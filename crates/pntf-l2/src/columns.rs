@@ -1,0 +1,284 @@
+//! Matrices whose columns are distributions of their own.
+//!
+//! ```text
+//! min ‖Ḡ - U V‖²,     columns of Ḡ, U and V on simplices
+//! ```
+//!
+//! where `Ḡ` is the data with every column divided by its sum: each column counts alike, whatever its mass.
+
+use nalgebra::DMatrix;
+use plca_fit::{Algorithm, Direction, Outcome, Stop};
+use plca_tensor::{Real, RealTensor};
+use rand::Rng;
+
+use crate::init::{given_factor, random_columns};
+use crate::parallel::map_in_order;
+use crate::projection::Projector;
+use crate::sweep::{contracted, descend_on_simplex, gram, widen};
+use crate::{ParamError, PntfError, simplex_qp};
+
+/// A checked configuration; see [`ColumnNmf::builder`].
+#[derive(Clone, Debug)]
+pub struct ColumnNmf {
+    components: usize,
+    freeze_u: bool,
+    freeze_v: bool,
+}
+
+/// Settings of [`ColumnNmf`], not yet checked.
+#[derive(Clone, Debug)]
+#[must_use = "call `.build()`"]
+pub struct ColumnNmfBuilder(ColumnNmf);
+
+impl ColumnNmfBuilder {
+    /// Keeps `U` as it was given.
+    pub fn freeze_u(mut self) -> Self {
+        self.0.freeze_u = true;
+        self
+    }
+
+    /// Keeps `V` as it was given.
+    pub fn freeze_v(mut self) -> Self {
+        self.0.freeze_v = true;
+        self
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamError::NoComponents`].
+    pub fn build(self) -> Result<ColumnNmf, ParamError> {
+        if self.0.components == 0 {
+            return Err(ParamError::NoComponents);
+        }
+        Ok(self.0)
+    }
+}
+
+/// The parameters.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(bound(
+        serialize = "T: serde::Serialize",
+        deserialize = "T: serde::Deserialize<'de>"
+    ))
+)]
+pub struct ColumnNmfState<T: Real> {
+    /// `U`, `I_0 x K`, every column on the simplex.
+    pub u: DMatrix<T>,
+    /// `V`, `K x I_1`, every column on the simplex.
+    pub v: DMatrix<T>,
+}
+
+/// Blocks that a start gives; the others are drawn uniformly from the simplex.
+#[derive(Clone, Debug)]
+pub struct ColumnNmfInit<T: Real> {
+    /// `U`; columns that are no distributions are projected.
+    pub u: Option<DMatrix<T>>,
+    /// `V`, likewise.
+    pub v: Option<DMatrix<T>>,
+}
+
+impl<T: Real> Default for ColumnNmfInit<T> {
+    fn default() -> Self {
+        Self { u: None, v: None }
+    }
+}
+
+impl ColumnNmf {
+    /// Starts a configuration with `components` components (`K`).
+    ///
+    /// ```
+    /// let nmf = pntf_l2::ColumnNmf::builder(3).build()?;
+    /// # Ok::<(), pntf_l2::ParamError>(())
+    /// ```
+    pub fn builder(components: usize) -> ColumnNmfBuilder {
+        ColumnNmfBuilder(Self {
+            components,
+            freeze_u: false,
+            freeze_v: false,
+        })
+    }
+
+    /// Binds the configuration to a matrix. Cost: one pass over the data.
+    ///
+    /// # Errors
+    ///
+    /// [`PntfError`]: not a matrix, hidden cells, a column that does not sum to a positive number.
+    pub fn on<'a, T: Real>(
+        &'a self,
+        data: &'a RealTensor<T>,
+    ) -> Result<ColumnNmfSweep<'a, T>, PntfError> {
+        let shape = data.shape();
+        if shape.len() != 2 {
+            return Err(PntfError::Order {
+                expected: 2,
+                got: shape.len(),
+            });
+        }
+        if !data.is_complete() {
+            return Err(PntfError::Incomplete("the column-normalised factorization"));
+        }
+        let (mut totals, mut squares) = (vec![0.0; shape[1]], vec![0.0; shape[1]]);
+        data.for_each(&mut |index, x| {
+            totals[index[1]] += x;
+            squares[index[1]] += x * x;
+        });
+        if let Some(column) = totals.iter().position(|&t| t <= 0.0) {
+            let total = totals[column] / data.scale();
+            return Err(PntfError::ColumnTotal { column, total });
+        }
+        let norm = squares.iter().zip(&totals).map(|(s, t)| s / (t * t)).sum();
+        Ok(ColumnNmfSweep {
+            config: self,
+            data,
+            totals,
+            norm,
+        })
+    }
+
+    /// A start; see [`Pntf::init`](crate::Pntf::init).
+    ///
+    /// # Errors
+    ///
+    /// [`PntfError`] as there.
+    pub fn init<T: Real, R: Rng + ?Sized>(
+        &self,
+        data: &RealTensor<T>,
+        init: &ColumnNmfInit<T>,
+        rng: &mut R,
+    ) -> Result<ColumnNmfState<T>, PntfError> {
+        self.on(data)?;
+        let (shape, k) = (data.shape(), self.components);
+        let mut block =
+            |name: &str, given: &Option<DMatrix<T>>, frozen: bool, size: (usize, usize)| {
+                let drawn = random_columns(size.0, size.1, rng);
+                match given {
+                    Some(m) => given_factor(name, m, size),
+                    None if frozen => Err(PntfError::FixedWithoutValue { block: name.into() }),
+                    None => Ok(drawn),
+                }
+            };
+        let u = block("u", &init.u, self.freeze_u, (shape[0], k))?;
+        let v = block("v", &init.v, self.freeze_v, (k, shape[1]))?;
+        Ok(ColumnNmfState { u, v })
+    }
+
+    /// Draws a start and sweeps until `stop` says so: the columns of `U` in order, then every column of `V` to its optimum.
+    ///
+    /// # Errors
+    ///
+    /// As [`init`](Self::init) and [`on`](Self::on).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::{Order, RealTensor};
+    /// use pntf_l2::{ColumnNmf, ColumnNmfInit, Stop};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let g = RealTensor::dense(vec![2, 3], vec![4.0, 0.0, 1.0, 0.0, 6.0, 1.0], Order::RowMajor)?;
+    /// let fit = ColumnNmf::builder(2).build()?.fit(&g, &ColumnNmfInit::default(), &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// assert!(fit.objective < 1e-12 && (fit.state.v.column(2).sum() - 1.0f64).abs() < 1e-15);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn fit<T: Real, R: Rng + ?Sized>(
+        &self,
+        data: &RealTensor<T>,
+        init: &ColumnNmfInit<T>,
+        stop: &Stop,
+        rng: &mut R,
+    ) -> Result<Outcome<ColumnNmfState<T>>, PntfError> {
+        stop.check()?;
+        let algorithm = self.on(data)?;
+        let state = self.init(data, init, rng)?;
+        plca_fit::run(&algorithm, state, stop, ())
+    }
+}
+
+/// [`ColumnNmf`] bound to data.
+#[derive(Debug)]
+pub struct ColumnNmfSweep<'a, T: Real> {
+    config: &'a ColumnNmf,
+    data: &'a RealTensor<T>,
+    totals: Vec<f64>,
+    /// `‖Ḡ‖²`.
+    norm: f64,
+}
+
+impl<T: Real> ColumnNmfSweep<'_, T> {
+    /// `Ḡ Vᵀ` and `V Vᵀ`.
+    fn by_rows(&self, state: &ColumnNmfState<T>) -> (DMatrix<f64>, DMatrix<f64>) {
+        let vt = widen(&state.v).transpose();
+        let mut divided = vt.clone();
+        for (mut row, t) in divided.row_iter_mut().zip(&self.totals) {
+            row /= *t;
+        }
+        let factors = [
+            DMatrix::zeros(state.u.nrows(), state.u.ncols()),
+            divided.map(T::lit),
+        ];
+        (self.data.mttkrp(&factors, 0, None), gram(&vt))
+    }
+
+    /// `‖Ḡ - U V‖²` from what [`by_rows`](Self::by_rows) returned.
+    fn squared_error(&self, u: &DMatrix<f64>, m: &DMatrix<f64>, gamma: &DMatrix<f64>) -> f64 {
+        let linear: f64 = contracted(m, u).iter().sum();
+        (self.norm - 2.0 * linear + gram(u).component_mul(gamma).sum()).max(0.0)
+    }
+}
+
+impl<T: Real> Algorithm for ColumnNmfSweep<'_, T> {
+    type State = ColumnNmfState<T>;
+    type Error = PntfError;
+
+    fn step(&self, state: &mut ColumnNmfState<T>, measure: bool) -> Result<Option<f64>, PntfError> {
+        let mut value = None;
+        if measure || !self.config.freeze_u {
+            let (m, gamma) = self.by_rows(state);
+            let mut u = widen(&state.u);
+            value = measure.then(|| self.squared_error(&u, &m, &gamma));
+            if !self.config.freeze_u {
+                // A component that no column uses has no curvature: it is left alone.
+                let used: Vec<f64> = (0..gamma.ncols())
+                    .map(|t| f64::from(gamma[(t, t)] > 0.0))
+                    .collect();
+                descend_on_simplex(&mut u, &m, &gamma, &used, false, &mut Projector::default());
+                state.u = u.map(T::lit);
+            }
+        }
+        if self.config.freeze_v {
+            return Ok(value);
+        }
+        let u = widen(&state.u);
+        let h = gram(&u);
+        let factors = [
+            state.u.clone(),
+            DMatrix::zeros(self.totals.len(), u.ncols()),
+        ];
+        let f = self.data.mttkrp(&factors, 1, None);
+        let v = widen(&state.v);
+        // [HS eq. 4] [PNTF 1] every column of V is a weight problem with H = Uᵀ U, f = Uᵀ g
+        let solved = map_in_order((0..self.totals.len()).collect(), |i| {
+            let f: Vec<f64> = f.row(i).iter().map(|f| f / self.totals[i]).collect();
+            simplex_qp(&h, &f, Some(v.column(i).as_slice()))
+        });
+        for (i, qp) in solved.into_iter().enumerate() {
+            for (v, new) in state.v.column_mut(i).iter_mut().zip(qp?.weights) {
+                *v = T::lit(new);
+            }
+        }
+        Ok(value)
+    }
+
+    fn objective(&self, state: &ColumnNmfState<T>) -> Result<f64, PntfError> {
+        let (m, gamma) = self.by_rows(state);
+        Ok(self.squared_error(&widen(&state.u), &m, &gamma))
+    }
+
+    fn direction(&self) -> Direction {
+        Direction::Minimise
+    }
+}

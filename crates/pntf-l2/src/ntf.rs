@@ -1,0 +1,323 @@
+//! Unconstrained baselines: non-negative factorization under squared error, nothing but non-negativity asked for.
+
+use nalgebra::DMatrix;
+use plca_dist::random;
+use plca_fit::{Algorithm, Direction, Outcome, Stop};
+use plca_tensor::{Factor, Memo, Model, Real, RealTensor};
+use rand::Rng;
+
+use crate::init::check_block;
+use crate::sweep::{contracted, descend, gram, hadamard, widen};
+use crate::{ParamError, PntfError, PntfState};
+
+/// How a factor is updated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub enum NtfUpdate {
+    /// Multiplicative updates of Lee and Seung; entries that are 0 stay 0.
+    #[default]
+    Multiplicative,
+    /// Column after column to its optimum (hierarchical alternating least squares): fewer iterations.
+    Hals,
+}
+
+/// A checked configuration of `G ~ Σ_z Π_j U_j[x_j, z]`; see [`Ntf::builder`].
+#[derive(Clone, Debug)]
+pub struct Ntf {
+    components: usize,
+    update: NtfUpdate,
+    frozen: Vec<usize>,
+}
+
+/// Settings of [`Ntf`], not yet checked.
+#[derive(Clone, Debug)]
+#[must_use = "call `.build()`"]
+pub struct NtfBuilder(Ntf);
+
+impl NtfBuilder {
+    /// Form of the update (default: multiplicative).
+    pub fn update(mut self, update: NtfUpdate) -> Self {
+        self.0.update = update;
+        self
+    }
+
+    /// Keeps the factor of mode `j` as it was given.
+    pub fn freeze_factor(mut self, j: usize) -> Self {
+        self.0.frozen.push(j);
+        self
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamError::NoComponents`].
+    pub fn build(self) -> Result<Ntf, ParamError> {
+        if self.0.components == 0 {
+            return Err(ParamError::NoComponents);
+        }
+        Ok(self.0)
+    }
+}
+
+/// The factors, in the units of the data together; never renormalised.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(bound(
+        serialize = "T: serde::Serialize",
+        deserialize = "T: serde::Deserialize<'de>"
+    ))
+)]
+pub struct NtfState<T: Real> {
+    /// `U_j`, `I_j x K`.
+    pub factors: Vec<DMatrix<T>>,
+}
+
+impl<T: Real> NtfState<T> {
+    /// Lends the factors as a model.
+    pub fn with_model<O>(&self, f: impl FnOnce(&Model<'_, T>) -> O) -> O {
+        let factors: Vec<_> = self.factors.iter().map(Factor::Columns).collect();
+        f(&Model {
+            weights: None,
+            factors: &factors,
+        })
+    }
+
+    /// For reports: columns divided by their sums, weights the products of these, and the weights' sum taken out.
+    /// A component without mass gets weight 0 and uniform columns.
+    pub fn to_pntf(&self) -> PntfState<T> {
+        let mut factors: Vec<DMatrix<f64>> = self.factors.iter().map(widen).collect();
+        let k = factors[0].ncols();
+        let mut weights = vec![1.0; k];
+        for factor in &mut factors {
+            let uniform = 1.0 / factor.nrows() as f64;
+            for (z, mut column) in factor.column_iter_mut().enumerate() {
+                let sum = column.sum();
+                weights[z] *= sum;
+                if sum > 0.0 {
+                    column /= sum;
+                } else {
+                    column.fill(uniform);
+                }
+            }
+        }
+        let mass: f64 = weights.iter().sum();
+        let share = |w: f64| if mass > 0.0 { w / mass } else { 1.0 / k as f64 };
+        PntfState {
+            weights: weights
+                .into_iter()
+                .map(|w| T::lit(share(w)))
+                .collect::<Vec<_>>()
+                .into(),
+            factors: factors.iter().map(|f| f.map(T::lit)).collect(),
+            mass,
+        }
+    }
+}
+
+impl Ntf {
+    /// Starts a configuration with `components` components (`K`).
+    ///
+    /// ```
+    /// use pntf_l2::{Ntf, NtfUpdate};
+    /// let ntf = Ntf::builder(4).update(NtfUpdate::Hals).build()?;
+    /// # Ok::<(), pntf_l2::ParamError>(())
+    /// ```
+    pub fn builder(components: usize) -> NtfBuilder {
+        NtfBuilder(Self {
+            components,
+            update: NtfUpdate::default(),
+            frozen: Vec::new(),
+        })
+    }
+
+    /// Binds the configuration to data.
+    ///
+    /// # Errors
+    ///
+    /// [`PntfError`]: negative data with multiplicative updates, hidden cells, data whose squares overflow, a frozen mode that does not exist.
+    pub fn on<'a, T: Real>(
+        &'a self,
+        data: &'a RealTensor<T>,
+    ) -> Result<NtfSweep<'a, T>, PntfError> {
+        if self.update == NtfUpdate::Multiplicative && data.has_negative() {
+            return Err(PntfError::Negative);
+        }
+        if !data.is_complete() {
+            return Err(PntfError::Incomplete("the unconstrained factorization"));
+        }
+        let scale = 1.0 / data.scale();
+        let norm = data.squared_norm() * scale * scale;
+        if !norm.is_finite() {
+            return Err(PntfError::Overflow);
+        }
+        let order = data.shape().len();
+        if let Some(&mode) = self.frozen.iter().find(|&&m| m >= order) {
+            return Err(PntfError::Mode { mode, order });
+        }
+        Ok(NtfSweep {
+            config: self,
+            data,
+            scale,
+            norm,
+        })
+    }
+
+    /// A start: the given factors (`init[j]`), the others uniform on (0.5, 1.5), scaled so that the model has the mass of the data.
+    ///
+    /// # Errors
+    ///
+    /// [`PntfError`]: a given factor of the wrong shape or with values that are not finite and `>= 0`, a frozen one not given; as
+    /// [`on`](Self::on).
+    pub fn init<T: Real, R: Rng + ?Sized>(
+        &self,
+        data: &RealTensor<T>,
+        init: &[Option<DMatrix<T>>],
+        rng: &mut R,
+    ) -> Result<NtfState<T>, PntfError> {
+        self.on(data)?;
+        let (shape, k) = (data.shape(), self.components);
+        if init.len() > shape.len() {
+            return Err(PntfError::Factors {
+                expected: shape.len(),
+                got: init.len(),
+            });
+        }
+        let cells: f64 = shape.iter().map(|&n| n as f64).product();
+        let mean = (data.total() / data.scale() / cells).abs();
+        let level = (mean / k as f64).powf(1.0 / shape.len() as f64);
+        let mut factors = Vec::with_capacity(shape.len());
+        for (j, &rows) in shape.iter().enumerate() {
+            let drawn =
+                DMatrix::from_fn(rows, k, |_, _| T::lit(level * (0.5 + random::uniform(rng))));
+            let block = format!("factor_{j}");
+            factors.push(match init.get(j).and_then(Option::as_ref) {
+                Some(f) => {
+                    check_block(&block, f, (rows, k), false)?;
+                    f.clone()
+                }
+                None if self.frozen.contains(&j) => {
+                    return Err(PntfError::FixedWithoutValue { block });
+                }
+                None => drawn,
+            });
+        }
+        Ok(NtfState { factors })
+    }
+
+    /// Draws a start and sweeps until `stop` says so. One iteration updates the modes in order, each from the newest others.
+    ///
+    /// # Errors
+    ///
+    /// As [`init`](Self::init).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::{Order, RealTensor};
+    /// use pntf_l2::{Ntf, NtfUpdate, Stop};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let g = RealTensor::dense(vec![2, 2], vec![2.0, 4.0, 1.0, 2.0], Order::RowMajor)?;
+    /// let ntf = Ntf::builder(1).update(NtfUpdate::Hals).build()?;
+    /// let fit = ntf.fit(&g, &[], &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// assert!(fit.objective < 1e-12);                                     // rank 1: an exact fit
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn fit<T: Real, R: Rng + ?Sized>(
+        &self,
+        data: &RealTensor<T>,
+        init: &[Option<DMatrix<T>>],
+        stop: &Stop,
+        rng: &mut R,
+    ) -> Result<Outcome<NtfState<T>>, PntfError> {
+        stop.check()?;
+        let algorithm = self.on(data)?;
+        let state = self.init(data, init, rng)?;
+        plca_fit::run(&algorithm, state, stop, ())
+    }
+}
+
+/// [`Ntf`] bound to data.
+#[derive(Debug)]
+pub struct NtfSweep<'a, T: Real> {
+    config: &'a Ntf,
+    data: &'a RealTensor<T>,
+    /// Undoes the scale in which the data are held.
+    scale: f64,
+    norm: f64,
+}
+
+impl<T: Real> NtfSweep<'_, T> {
+    /// `‖G - P‖²` from the product of all Grams and the contracted data, or cell by cell where too much cancels.
+    fn squared_error(&self, state: &NtfState<T>, h: &DMatrix<f64>, f: &[f64]) -> f64 {
+        let value = self.norm - 2.0 * f.iter().sum::<f64>() + h.sum();
+        if value > 4.5e5 * T::EPSILON.to_f64() * self.norm {
+            return value;
+        }
+        let ones = vec![T::one(); self.config.components];
+        self.data
+            .completed_mttkrp(self.scale, &ones, &state.factors, 0)
+            .1
+    }
+}
+
+impl<T: Real> Algorithm for NtfSweep<'_, T> {
+    type State = NtfState<T>;
+    type Error = PntfError;
+
+    fn step(&self, state: &mut NtfState<T>, measure: bool) -> Result<Option<f64>, PntfError> {
+        let mut memo = Memo::default();
+        let mut grams: Vec<DMatrix<f64>> = state.factors.iter().map(|f| gram(&widen(f))).collect();
+        let ones = vec![1.0; self.config.components];
+        let mut value = None;
+        for mode in 0..state.factors.len() {
+            let frozen = self.config.frozen.contains(&mode);
+            if frozen && !(measure && mode == 0) {
+                continue;
+            }
+            let m = self.data.mttkrp(&state.factors, mode, Some(&mut memo)) * self.scale;
+            let gamma = hadamard(&grams, Some(mode));
+            let mut u = widen(&state.factors[mode]);
+            if measure && mode == 0 {
+                let h = gamma.component_mul(&grams[mode]);
+                value = Some(self.squared_error(state, &h, &contracted(&m, &u)));
+            }
+            if frozen {
+                continue;
+            }
+            match self.config.update {
+                NtfUpdate::Multiplicative => {
+                    let below = &u * &gamma;
+                    // [PNTF 5] U <- U ∘ M / (U Γ), 0/0 = 0
+                    u.zip_zip_apply(&m, &below, |u, m, b| {
+                        *u = if b > 0.0 { *u * m / b } else { 0.0 }
+                    });
+                }
+                NtfUpdate::Hals => descend(&mut u, &m, &gamma, &ones, |_, b, rho| {
+                    if rho > 0.0 {
+                        b.iter_mut().for_each(|b| *b = (*b / rho).max(0.0));
+                    }
+                    rho > 0.0
+                }),
+            }
+            state.factors[mode] = u.map(T::lit);
+            memo.changed(mode);
+            grams[mode] = gram(&widen(&state.factors[mode]));
+        }
+        Ok(value)
+    }
+
+    fn objective(&self, state: &NtfState<T>) -> Result<f64, PntfError> {
+        let grams: Vec<DMatrix<f64>> = state.factors.iter().map(|f| gram(&widen(f))).collect();
+        let m = self.data.mttkrp(&state.factors, 0, None) * self.scale;
+        let f = contracted(&m, &widen(&state.factors[0]));
+        Ok(self.squared_error(state, &hadamard(&grams, None), &f))
+    }
+
+    fn direction(&self) -> Direction {
+        Direction::Minimise
+    }
+}
