@@ -34,11 +34,13 @@
 mod accelerate;
 mod algorithm;
 mod observer;
+mod restarts;
 mod run;
 mod stop;
 
 pub use accelerate::{Accelerate, Parabolic, Squarem};
 pub use algorithm::{Algorithm, Direction};
 pub use observer::{Iteration, Observer};
+pub use restarts::best_of;
 pub use run::{Outcome, Progress, TracePoint, run, run_from};
 pub use stop::{Stop, StopError, StopReason};

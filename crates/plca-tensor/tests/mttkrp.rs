@@ -76,7 +76,7 @@ fn factors<T: Real>(shape: &[usize], k: usize) -> Vec<DMatrix<T>> {
     let mut next = noise(7);
     shape
         .iter()
-        .map(|&n| DMatrix::from_fn(n, k, |_, _| T::lit(next())))
+        .map(|&n| DMatrix::from_fn(n, k, |_, _| T::lit(next() - 0.2)))
         .collect()
 }
 

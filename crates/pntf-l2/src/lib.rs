@@ -26,6 +26,7 @@ mod ntf;
 mod parallel;
 mod pntf;
 mod projection;
+pub mod propositions;
 mod qp;
 mod sweep;
 mod transform;
@@ -35,8 +36,8 @@ pub use error::{ParamError, PntfError};
 pub use init::Start;
 pub use ntf::{Ntf, NtfBuilder, NtfState, NtfSweep, NtfUpdate};
 pub use plca_fit::{
-    Accelerate, Algorithm, Outcome, Parabolic, Progress, Squarem, Stop, StopReason, TracePoint,
-    run, run_from,
+    Accelerate, Algorithm, Direction, Outcome, Parabolic, Progress, Squarem, Stop, StopReason,
+    TracePoint, best_of, run, run_from,
 };
 pub use pntf::{Pntf, PntfBuilder, PntfInit, PntfState, PntfSweep};
 pub use projection::{

@@ -12,11 +12,12 @@
 
 use std::ops::Range;
 
+use nalgebra::DMatrix;
 use pulp::{Arch, Simd, WithSimd};
 
-use super::aligned::Aligned;
 use super::dense::Grid;
-use super::panel::{Panel, pow2};
+use super::lanes::wide;
+use super::panel::{balancing_exponent, pow2};
 use super::tiles::{add_columns, add_rows};
 use crate::sum::CompensatedSum;
 use crate::{Order, Real};
@@ -29,6 +30,59 @@ const TILE: usize = 48;
 const TASKS: usize = 8;
 /// Fewer columns than this are not worth a task.
 const NARROW: usize = 96;
+
+/// Rows transposed together, so that both sides stay in cache.
+const BLOCK: usize = 32;
+
+/// A factor of `rows x k`, row after row, padded with zeros to `stride` values.
+///
+/// The values are the factor's times `2^exponent`, chosen so that the largest is near 1: products over many modes then
+/// neither overflow nor underflow, and powers of two change no bit of the result.
+#[derive(Debug)]
+pub(crate) struct Packed<T> {
+    pub(crate) values: Vec<T>,
+    pub(crate) rows: usize,
+    pub(crate) k: usize,
+    pub(crate) stride: usize,
+    pub(crate) exponent: i32,
+}
+
+impl<T: Real> Packed<T> {
+    pub(crate) fn new(factor: &DMatrix<T>, stride: usize) -> Self {
+        let (rows, k) = factor.shape();
+        let mut values = vec![T::zero(); rows * stride];
+        let exponent = wide(|| {
+            let largest = factor.iter().fold(T::zero(), |a, x| {
+                let x = x.abs();
+                if x > a { x } else { a }
+            });
+            let exponent = balancing_exponent(largest.to_f64());
+            let exponent = exponent.clamp(-T::MAX_EXPONENT, T::MAX_EXPONENT);
+            let scale: T = pow2(exponent);
+            for (block, out) in values.chunks_mut(BLOCK * stride).enumerate() {
+                for z in 0..k {
+                    let column = &factor.as_slice()[z * rows + block * BLOCK..];
+                    for (row, &x) in out.chunks_exact_mut(stride).zip(column) {
+                        row[z] = x * scale;
+                    }
+                }
+            }
+            exponent
+        });
+        Self {
+            values,
+            rows,
+            k,
+            stride,
+            exponent,
+        }
+    }
+
+    /// The padded row `i`.
+    pub(crate) fn row(&self, i: usize) -> &[T] {
+        &self.values[i * self.stride..][..self.stride]
+    }
+}
 
 /// The two halves of a shape.
 #[derive(Clone, Debug)]
@@ -63,10 +117,10 @@ impl Halves {
 }
 
 /// `Π_m F_m[i_m, ·]` for all positions of `modes` (slowest first); the exponent is the sum of the panels'.
-pub(crate) fn khatri_rao<T: Real>(panels: &[Panel<T>], modes: &[usize]) -> Aligned<T> {
+pub(crate) fn khatri_rao<T: Real>(panels: &[Packed<T>], modes: &[usize]) -> Vec<T> {
     let stride = panels[0].stride;
     let rows: usize = modes.iter().map(|&m| panels[m].rows).product();
-    let mut out = Aligned::zeros(rows * stride);
+    let mut out = vec![T::zero(); rows * stride];
     let Some((&first, rest)) = modes.split_first() else {
         out[..panels[0].k].fill(T::one());
         return out;
@@ -134,7 +188,7 @@ struct Part<T> {
 
 impl<T: Real> Product<'_, T> {
     /// `columns x stride`: the rows contracted; and the sum of squares of the filled cells.
-    pub(crate) fn slow_half(&self) -> (Aligned<T>, f64) {
+    pub(crate) fn slow_half(&self) -> (Vec<T>, f64) {
         let width = (self.halves.columns.div_ceil(TASKS))
             .max(NARROW)
             .next_multiple_of(8);
@@ -148,7 +202,7 @@ impl<T: Real> Product<'_, T> {
             })
             .collect();
         let parts = super::map_in_order(tasks, |task: Task<'_, T>| Arch::new().dispatch(task));
-        let mut out = Aligned::zeros(self.halves.columns * self.stride);
+        let mut out = vec![T::zero(); self.halves.columns * self.stride];
         let mut squares = CompensatedSum::default();
         for (part, target) in parts.iter().zip(out.chunks_mut(width * self.stride)) {
             target.copy_from_slice(&part.sums);
@@ -158,7 +212,7 @@ impl<T: Real> Product<'_, T> {
     }
 
     /// `rows x stride`: the columns contracted; and the sum of squares of the filled cells.
-    pub(crate) fn fast_half(&self) -> (Aligned<T>, f64) {
+    pub(crate) fn fast_half(&self) -> (Vec<T>, f64) {
         let panels = self.halves.rows.div_ceil(PANEL);
         let groups = TASKS.div_ceil(panels);
         let width = (self.halves.columns.div_ceil(groups))
@@ -176,7 +230,7 @@ impl<T: Real> Product<'_, T> {
             })
             .collect();
         let parts = super::map_in_order(tasks, |task: Task<'_, T>| Arch::new().dispatch(task));
-        let mut out = Aligned::zeros(self.halves.rows * self.stride);
+        let mut out = vec![T::zero(); self.halves.rows * self.stride];
         let mut squares = CompensatedSum::default();
         let targets = out.chunks_mut(PANEL * self.stride);
         for (target, parts) in targets.zip(parts.chunks(starts.len())) {
@@ -340,7 +394,7 @@ fn residual<'a, T: Real>(
 }
 
 /// `w_z 2^-e`: weights that undo the panels' exponents.
-pub(crate) fn unscaled_weights<T: Real>(panels: &[Panel<T>], weights: &[T]) -> Vec<T> {
+pub(crate) fn unscaled_weights<T: Real>(panels: &[Packed<T>], weights: &[T]) -> Vec<T> {
     let exponent: i32 = panels.iter().map(|p| p.exponent).sum();
     weights.iter().map(|&w| w * pow2(-exponent)).collect()
 }

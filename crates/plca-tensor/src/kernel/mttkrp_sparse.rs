@@ -6,9 +6,8 @@
 
 use std::ops::Range;
 
-use super::aligned::Aligned;
 use super::lanes::wide;
-use super::panel::Panel;
+use super::mttkrp::Packed;
 use crate::sum::CompensatedSum;
 use crate::{Coordinates, Real};
 
@@ -88,17 +87,17 @@ impl<T: Real> Sorted<T> {
     /// `rows x stride` of one mode, and the sum of squares of what the entries contributed.
     pub(crate) fn contract(
         &self,
-        panels: &[Panel<T>],
+        panels: &[Packed<T>],
         mode: usize,
         entry: Entry<'_, T>,
-    ) -> (Aligned<T>, f64) {
+    ) -> (Vec<T>, f64) {
         let by = &self.modes[mode];
         let stride = panels[0].stride;
         let tasks: Vec<Range<usize>> = by.tasks.windows(2).map(|w| w[0]..w[1]).collect();
         let parts = super::map_in_order(tasks, |rows| {
             wide(|| by.rows(panels, mode, entry, rows.clone()))
         });
-        let mut out = Aligned::zeros(by.ends.len() * stride);
+        let mut out = vec![T::zero(); by.ends.len() * stride];
         let mut squares = CompensatedSum::default();
         let mut at = 0;
         for (sums, part) in &parts {
@@ -171,7 +170,7 @@ impl<T: Real> ByMode<T> {
     #[inline(always)]
     fn rows(
         &self,
-        panels: &[Panel<T>],
+        panels: &[Packed<T>],
         mode: usize,
         entry: Entry<'_, T>,
         rows: Range<usize>,

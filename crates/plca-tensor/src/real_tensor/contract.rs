@@ -3,13 +3,11 @@
 use nalgebra::{DMatrix, DVector};
 
 use super::{Hidden, RealTensor, Storage};
-use crate::kernel::aligned::Aligned;
+use crate::Real;
 use crate::kernel::dense::Grid;
 use crate::kernel::lanes;
-use crate::kernel::mttkrp::{Fill, Halves, Product, khatri_rao, unscaled_weights};
+use crate::kernel::mttkrp::{Fill, Halves, Packed, Product, khatri_rao, unscaled_weights};
 use crate::kernel::mttkrp_sparse::Entry;
-use crate::kernel::panel::Panel;
-use crate::{Factor, Real};
 
 /// What [`RealTensor::mttkrp`] keeps from one mode for the next: the data contracted with half of the modes.
 #[derive(Debug)]
@@ -20,7 +18,7 @@ pub struct Memo<T> {
 #[derive(Debug)]
 struct Kept<T> {
     slow: bool,
-    sums: Aligned<T>,
+    sums: Vec<T>,
     exponent: i32,
     /// The modes that were not contracted.
     modes: Vec<usize>,
@@ -47,7 +45,7 @@ impl<T> Memo<T> {
 }
 
 impl<T: Real> RealTensor<T> {
-    /// `M[i,z] = Σ_{x: x_mode=i} X[x] Π_{m≠mode} F_m[x_m,z]` with non-negative factors, hidden cells counting as 0; accumulated in `T`.
+    /// `M[i,z] = Σ_{x: x_mode=i} X[x] Π_{m≠mode} F_m[x_m,z]`, hidden cells counting as 0; accumulated in `T`.
     ///
     /// With a `memo` a sweep over the modes in order costs two products on dense data whatever the order; its owner calls
     /// [`Memo::changed`] after changing a factor. Cost: dense `2 K Π I` flops or, from the memo, `2 K √(Π I)` or so; sparse `2 K`
@@ -155,17 +153,14 @@ impl<T: Real> RealTensor<T> {
         }
     }
 
-    fn pack(&self, factors: &[DMatrix<T>]) -> Vec<Panel<T>> {
+    fn pack(&self, factors: &[DMatrix<T>]) -> Vec<Packed<T>> {
         assert_eq!(factors.len(), self.shape.len(), "one factor per mode");
         let k = factors[0].ncols();
         for (factor, &size) in factors.iter().zip(&self.shape) {
             assert_eq!(factor.shape(), (size, k), "factor shape");
         }
         let stride = lanes::stride::<T>(k);
-        factors
-            .iter()
-            .map(|f| Panel::pack(Factor::Columns(f), None, stride))
-            .collect()
+        factors.iter().map(|f| Packed::new(f, stride)).collect()
     }
 
     /// Contracts the half that `mode` is not in, unless the memo already holds it; returns the tiles' sum of squares.
@@ -173,7 +168,7 @@ impl<T: Real> RealTensor<T> {
         &self,
         grid: &Grid<T>,
         halves: &Halves,
-        panels: &[Panel<T>],
+        panels: &[Packed<T>],
         mode: usize,
         fill: Fill<'_, T>,
         memo: &mut Memo<T>,
@@ -216,13 +211,13 @@ impl<T: Real> RealTensor<T> {
 }
 
 /// Sum of the exponents of all panels but one.
-fn others_exponent<T>(panels: &[Panel<T>], mode: usize) -> i32 {
+fn others_exponent<T>(panels: &[Packed<T>], mode: usize) -> i32 {
     let others = panels.iter().enumerate().filter(|&(m, _)| m != mode);
     others.map(|(_, p)| p.exponent).sum()
 }
 
 /// `rows x stride` in the panels' scale as a matrix.
-fn unpack<T: Real>(sums: &[T], panels: &[Panel<T>], mode: usize, exponent: i32) -> DMatrix<f64> {
+fn unpack<T: Real>(sums: &[T], panels: &[Packed<T>], mode: usize, exponent: i32) -> DMatrix<f64> {
     let (rows, stride) = (panels[mode].rows, panels[mode].stride);
     let scale = 2f64.powi(-exponent);
     DMatrix::from_fn(rows, panels[mode].k, |i, z| {
@@ -232,7 +227,7 @@ fn unpack<T: Real>(sums: &[T], panels: &[Panel<T>], mode: usize, exponent: i32) 
 
 /// Contracts what the memo holds with the factors of its other modes.
 fn spread<T: Real>(
-    panels: &[Panel<T>],
+    panels: &[Packed<T>],
     factors: &[DMatrix<T>],
     mode: usize,
     memo: &Memo<T>,

@@ -210,10 +210,13 @@ impl<T: Real> RealTensor<T> {
         let squares: CompensatedSum = seen().map(|x| x.to_f64() * x.to_f64()).collect();
         let complete = match &storage {
             Storage::Dense(grid, _) => seen().count() == grid.values.len(),
-            Storage::Sparse { hidden, .. } => match hidden {
+            Storage::Sparse { cells, hidden } => match hidden {
                 Hidden::None => true,
-                Hidden::Listed(cells) => cells.stored() == 0,
-                Hidden::NotStored => false,
+                Hidden::Listed(hidden) => hidden.stored() == 0,
+                Hidden::NotStored => {
+                    let cells_of = |n: usize, &m: &usize| n.checked_mul(m);
+                    shape.iter().try_fold(1usize, cells_of) == Some(cells.stored())
+                }
             },
         };
         Self {

@@ -167,6 +167,7 @@ fn check(h: &DMatrix<f64>, f: &[f64], start: Option<&[f64]>) -> Result<(), QpErr
         None => Ok(()),
     };
     finite("f", f, true)?;
+    let tol = 1e-12 * h.amax();
     for row in 0..k {
         for column in 0..k {
             let (upper, lower) = (h[(row, column)], h[(column, row)]);
@@ -177,7 +178,7 @@ fn check(h: &DMatrix<f64>, f: &[f64], start: Option<&[f64]>) -> Result<(), QpErr
                     value: upper,
                 });
             }
-            if lower.is_finite() && (upper - lower).abs() > 1e-12 * h.amax() {
+            if lower.is_finite() && (upper - lower).abs() > tol {
                 return Err(QpError::Asymmetric {
                     row,
                     column,

@@ -1,0 +1,575 @@
+//! Properties of the models: descent, simplices, equivariance, storages, threads.
+
+use nalgebra::{DMatrix, DVector};
+use plca_dist::random;
+use plca_tensor::{Coordinates, Order, Real, RealTensor};
+use pntf_l2::*;
+use proptest::prelude::*;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+fn rng(seed: u64) -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(seed)
+}
+
+fn shapes() -> impl Strategy<Value = Vec<usize>> {
+    prop::collection::vec(1..6usize, 1..5)
+}
+
+/// Row-major cells, a third of them 0.
+fn cells(shape: &[usize], seed: u64) -> Vec<f64> {
+    let mut rng = rng(seed);
+    let mut values: Vec<f64> = (0..shape.iter().product::<usize>())
+        .map(|_| {
+            let (u, x) = (random::uniform(&mut rng), random::exponential(&mut rng));
+            if u < 0.33 { 0.0 } else { x }
+        })
+        .collect();
+    values[0] += 0.5;
+    values
+}
+
+fn dense<T: Real>(shape: &[usize], values: &[f64]) -> RealTensor<T> {
+    let values = values.iter().map(|&x| T::lit(x)).collect();
+    RealTensor::dense(shape.to_vec(), values, Order::RowMajor).unwrap()
+}
+
+fn index(shape: &[usize], mut at: usize) -> Vec<usize> {
+    let mut index = vec![0; shape.len()];
+    for m in (0..shape.len()).rev() {
+        index[m] = at % shape[m];
+        at /= shape[m];
+    }
+    index
+}
+
+fn coordinates(shape: &[usize], values: &[f64], keep: impl Fn(usize) -> bool) -> Coordinates<f64> {
+    let kept: Vec<usize> = (0..values.len()).filter(|&at| keep(at)).collect();
+    Coordinates {
+        shape: shape.to_vec(),
+        indices: kept
+            .iter()
+            .flat_map(|&at| index(shape, at))
+            .map(|i| i as u32)
+            .collect(),
+        values: kept.iter().map(|&at| values[at]).collect(),
+    }
+}
+
+fn start<T: Real>(pntf: &Pntf, data: &RealTensor<T>, seed: u64) -> PntfState<T> {
+    pntf.init(data, &PntfInit::default(), &mut rng(seed))
+        .unwrap()
+}
+
+fn on_simplices<T: Real>(state: &PntfState<T>) -> Result<(), TestCaseError> {
+    let eps = T::EPSILON.to_f64() * 5.0;
+    let check = |column: &[T]| {
+        let sum: f64 = column.iter().map(|x| x.to_f64()).sum();
+        (sum - 1.0).abs() <= eps * column.len() as f64 && column.iter().all(|&x| x >= T::zero())
+    };
+    prop_assert!(check(state.weights.as_slice()));
+    for factor in &state.factors {
+        prop_assert!(factor.as_slice().chunks(factor.nrows()).all(check));
+    }
+    Ok(())
+}
+
+/// Sweeps and checks after each that the objective did not rise by more than rounding and that all is on its simplex.
+fn descends<T: Real>(
+    pntf: &Pntf,
+    data: &RealTensor<T>,
+    mut state: PntfState<T>,
+    sweeps: usize,
+) -> Result<(), TestCaseError> {
+    let sweep = pntf.on(data).unwrap();
+    let scale = sweep.data_scale() / data.scale();
+    let rounding = 20.0 * T::EPSILON.to_f64() * data.squared_norm() * scale * scale;
+    let mut before = sweep.objective(&state).unwrap();
+    for _ in 0..sweeps {
+        let measured = sweep.step(&mut state, true).unwrap().unwrap();
+        prop_assert!(
+            (measured - before).abs() <= rounding,
+            "measured {measured}, was {before}"
+        );
+        let after = sweep.objective(&state).unwrap();
+        prop_assert!(after <= before + rounding, "rose from {before} to {after}");
+        on_simplices(&state)?;
+        before = after;
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// The objective never rises over a sweep, in any order and either precision.
+    #[test]
+    fn sweeps_descend(shape in shapes(), k in 1..5usize, seed: u64, revive: bool) {
+        let values = cells(&shape, seed);
+        let pntf = Pntf::builder(k).revive(revive).build().unwrap();
+        let data = dense::<f64>(&shape, &values);
+        descends(&pntf, &data, start(&pntf, &data, seed), 12)?;
+        let data = dense::<f32>(&shape, &values);
+        descends(&pntf, &data, start(&pntf, &data, seed), 12)?;
+    }
+
+    /// Nor over any single block: one factor free, or the weights alone.
+    #[test]
+    fn every_block_descends(shape in shapes(), k in 1..5usize, seed: u64) {
+        let data = dense::<f64>(&shape, &cells(&shape, seed));
+        let drawn = start(&Pntf::builder(k).build().unwrap(), &data, seed);
+        for free in 0..=shape.len() {
+            let mut builder = Pntf::builder(k);
+            for mode in (0..shape.len()).filter(|&m| m != free) {
+                builder = builder.freeze_factor(mode);
+            }
+            if free < shape.len() {
+                builder = builder.freeze_weights();
+            }
+            let pntf = builder.build().unwrap();
+            let init = PntfInit::from(drawn.clone());
+            let state = pntf.init(&data, &init, &mut rng(0)).unwrap();
+            descends(&pntf, &data, state, 2)?;
+        }
+    }
+
+    /// With hidden cells too, in every storage; the hidden values play no part.
+    #[test]
+    fn masked_sweeps_descend(shape in prop::collection::vec(2..6usize, 2..4), k in 1..4usize, seed: u64) {
+        let values = cells(&shape, seed);
+        let mut draws = rng(seed ^ 1);
+        let seen: Vec<bool> = (0..values.len()).map(|at| at == 0 || random::uniform(&mut draws) < 0.7).collect();
+        let holes: Vec<f64> = values.iter().zip(&seen).map(|(&x, &s)| if s { x } else { f64::NAN }).collect();
+        let pntf = Pntf::builder(k).build().unwrap();
+        let masked = RealTensor::masked(shape.clone(), holes, Order::RowMajor).unwrap();
+        let stored = RealTensor::stored_only(coordinates(&shape, &values, |at| seen[at])).unwrap();
+        let first = start(&pntf, &masked, seed);
+        descends(&pntf, &masked, first.clone(), 8)?;
+        descends(&pntf, &stored, first.clone(), 8)?;
+        let (mut a, mut b) = (first.clone(), first);
+        for _ in 0..3 {
+            pntf.on(&masked).unwrap().step(&mut a, false).unwrap();
+            pntf.on(&stored).unwrap().step(&mut b, false).unwrap();
+        }
+        prop_assert!((a.mass - b.mass).abs() <= 1e-9 * a.mass, "{a:?} {b:?}");
+        prop_assert!(a.factors.iter().zip(&b.factors).all(|(a, b)| (a - b).amax() <= 1e-7));
+    }
+
+    /// Dense, sparse and fully seen data give the same sweeps up to rounding.
+    #[test]
+    fn storages_agree(shape in shapes(), k in 1..4usize, seed: u64) {
+        let values = cells(&shape, seed);
+        let pntf = Pntf::builder(k).build().unwrap();
+        let data = dense::<f64>(&shape, &values);
+        let sparse = RealTensor::sparse(coordinates(&shape, &values, |at| values[at] > 0.0)).unwrap();
+        let first = start(&pntf, &data, seed);
+        let (mut a, mut b) = (first.clone(), first);
+        for _ in 0..3 {
+            pntf.on(&data).unwrap().step(&mut a, false).unwrap();
+            pntf.on(&sparse).unwrap().step(&mut b, false).unwrap();
+        }
+        let (x, y) = (pntf.on(&data).unwrap().objective(&a).unwrap(), pntf.on(&sparse).unwrap().objective(&b).unwrap());
+        prop_assert!((x - y).abs() <= 1e-11);
+        prop_assert!(a.factors.iter().zip(&b.factors).all(|(a, b)| (a - b).amax() <= 1e-7));
+    }
+
+    /// A power of two times the data: the same bits.
+    #[test]
+    fn scale_of_the_data_does_not_matter(shape in shapes(), exponent in -200..200i32, seed: u64) {
+        let values = cells(&shape, seed);
+        let scaled: Vec<f64> = values.iter().map(|x| x * 2f64.powi(exponent)).collect();
+        let pntf = Pntf::builder(2).build().unwrap();
+        let run = |values: &[f64]| {
+            let data = dense::<f64>(&shape, values);
+            let stop = Stop { max_iter: 5, tol: 0.0, ..Stop::default() };
+            pntf.fit(&data, &PntfInit::default(), &stop, &mut rng(seed)).unwrap()
+        };
+        let (a, b) = (run(&values), run(&scaled));
+        prop_assert_eq!(a.state, b.state);
+        prop_assert_eq!(a.objective, b.objective);
+    }
+
+    /// Reversing the indices of every mode reverses the rows of the factors.
+    #[test]
+    fn permutation_of_indices(shape in shapes(), k in 1..4usize, seed: u64) {
+        let values = cells(&shape, seed);
+        let reversed: Vec<f64> = values.iter().rev().copied().collect();
+        let pntf = Pntf::builder(k).build().unwrap();
+        let (data, other) = (dense::<f64>(&shape, &values), dense::<f64>(&shape, &reversed));
+        let mut a = start(&pntf, &data, seed);
+        let mut b = a.clone();
+        let flip = |f: &DMatrix<f64>| DMatrix::from_fn(f.nrows(), f.ncols(), |i, z| f[(f.nrows() - 1 - i, z)]);
+        b.factors.iter_mut().for_each(|f| *f = flip(f));
+        pntf.on(&data).unwrap().step(&mut a, false).unwrap();
+        pntf.on(&other).unwrap().step(&mut b, false).unwrap();
+        prop_assert!(a.factors.iter().zip(&b.factors).all(|(a, b)| (a - flip(b)).amax() <= 1e-9));
+    }
+
+    /// Permuting modes, or components where one component moves at a time, permutes the model: same objective, same step.
+    #[test]
+    fn permutation_of_modes_and_components(shape in prop::collection::vec(1..6usize, 2..5), seed: u64) {
+        let values = cells(&shape, seed);
+        let n = shape.len();
+        let turned: Vec<usize> = shape.iter().rev().copied().collect();
+        let mut transposed = vec![0.0; values.len()];
+        for (at, &x) in values.iter().enumerate() {
+            let mut place = 0;
+            for (&i, &size) in index(&shape, at).iter().rev().zip(&turned) {
+                place = place * size + i;
+            }
+            transposed[place] = x;
+        }
+        let (data, other) = (dense::<f64>(&shape, &values), dense::<f64>(&turned, &transposed));
+        // Only mode 0 of the one and the last of the other move.
+        let frozen = |free: usize| {
+            let builder = (0..n).filter(|&m| m != free).fold(Pntf::builder(3), PntfBuilder::freeze_factor);
+            builder.build().unwrap()
+        };
+        let mut a = start(&Pntf::builder(3).build().unwrap(), &data, seed);
+        let mut b = a.clone();
+        b.factors.reverse();
+        frozen(0).on(&data).unwrap().step(&mut a, false).unwrap();
+        frozen(n - 1).on(&other).unwrap().step(&mut b, false).unwrap();
+        prop_assert!((&a.factors[0] - &b.factors[n - 1]).amax() <= 1e-8);
+        // Components: the objective and the weight problem do not depend on their order.
+        let mut c = a.clone();
+        c.factors.iter_mut().for_each(|f| f.swap_columns(0, 2));
+        c.weights.swap_rows(0, 2);
+        let all = (0..n).fold(Pntf::builder(3), PntfBuilder::freeze_factor).build().unwrap();
+        let weigh = all.on(&data).unwrap();
+        prop_assert!((weigh.objective(&a).unwrap() - weigh.objective(&c).unwrap()).abs() <= 1e-13);
+        weigh.step(&mut a, false).unwrap();
+        weigh.step(&mut c, false).unwrap();
+        prop_assert!((weigh.objective(&a).unwrap() - weigh.objective(&c).unwrap()).abs() <= 1e-13);
+    }
+
+    /// The column-normalised model and the baselines descend as well.
+    #[test]
+    fn other_models_descend(rows in 1..7usize, columns in 1..7usize, k in 1..4usize, seed: u64) {
+        let mut values = cells(&[rows, columns], seed);
+        values.iter_mut().take(columns).for_each(|x| *x += 0.1);
+        let data = dense::<f64>(&[rows, columns], &values);
+        let nmf = ColumnNmf::builder(k).build().unwrap();
+        let mut state = nmf.init(&data, &ColumnNmfInit::default(), &mut rng(seed)).unwrap();
+        let sweep = nmf.on(&data).unwrap();
+        let mut before = sweep.objective(&state).unwrap();
+        for _ in 0..8 {
+            let measured = sweep.step(&mut state, true).unwrap().unwrap();
+            prop_assert!((measured - before).abs() <= 1e-13 * columns as f64);
+            let after = sweep.objective(&state).unwrap();
+            prop_assert!(after <= before + 1e-13 * columns as f64, "{before} {after}");
+            for m in [&state.u, &state.v] {
+                prop_assert!(m.column_iter().all(|c| (c.sum() - 1.0).abs() <= 1e-14 && c.min() >= 0.0));
+            }
+            before = after;
+        }
+        for update in [NtfUpdate::Multiplicative, NtfUpdate::Hals] {
+            let ntf = Ntf::builder(k).update(update).build().unwrap();
+            let mut state = ntf.init(&data, &[], &mut rng(seed)).unwrap();
+            let sweep = ntf.on(&data).unwrap();
+            let rounding = 1e-14 * data.squared_norm();
+            let mut before = sweep.objective(&state).unwrap();
+            for _ in 0..8 {
+                let measured = sweep.step(&mut state, true).unwrap().unwrap();
+                prop_assert!((measured - before).abs() <= rounding);
+                before = sweep.objective(&state).unwrap();
+                prop_assert!(before <= measured + rounding, "{update:?} {measured} {before}");
+            }
+        }
+    }
+}
+
+/// Data of an exact model with hidden cells: the hidden cells are recovered.
+#[test]
+fn hidden_cells_are_recovered() {
+    let (u, v) = (
+        DMatrix::from_fn(8, 2, |i, z| if i / 4 == z { 1.0 + i as f64 } else { 0.0 }),
+        DMatrix::from_fn(9, 2, |i, z| if i % 2 == z { 2.0 } else { 0.5 }),
+    );
+    let p = &u * v.transpose();
+    let values: Vec<f64> = p
+        .iter()
+        .enumerate()
+        .map(|(at, &x)| if at % 5 == 2 { f64::NAN } else { x })
+        .collect();
+    let data = RealTensor::masked(vec![8, 9], values, Order::ColumnMajor).unwrap();
+    let pntf = Pntf::builder(2).build().unwrap();
+    let stop = Stop {
+        max_iter: 3000,
+        tol: 1e-15,
+        ..Stop::default()
+    };
+    let best = best_of(4, Direction::Minimise, |seed| {
+        pntf.fit(&data, &PntfInit::default(), &stop, &mut rng(seed))
+    })
+    .unwrap();
+    let scale = best.state.mass * data.total();
+    let got = &best.state.factors[0]
+        * DMatrix::from_diagonal(&best.state.weights)
+        * best.state.factors[1].transpose()
+        * scale;
+    assert!((got - p).amax() < 1e-3, "{}", best.objective);
+}
+
+/// A dead component stays dead, unless it is revived; then the fit gets better.
+#[test]
+fn revival_of_a_dead_component() {
+    let data = dense::<f64>(&[2, 2], &[1.0, 0.0, 0.0, 1.0]);
+    let half = DMatrix::from_element(2, 2, 0.5);
+    let init = PntfInit {
+        weights: Some(DVector::from_vec(vec![1.0, 0.0])),
+        factors: vec![Some(half.clone()), Some(half)],
+    };
+    let stop = Stop {
+        max_iter: 30,
+        tol: 0.0,
+        ..Stop::default()
+    };
+    let fit = |revive| {
+        Pntf::builder(2)
+            .revive(revive)
+            .build()
+            .unwrap()
+            .fit(&data, &init, &stop, &mut rng(0))
+            .unwrap()
+    };
+    assert!(fit(false).state.weights[1] >= 0.0);
+    assert!(fit(true).objective <= fit(false).objective);
+}
+
+/// Continuing from a saved state, through JSON, is the same run to the bit; and the saved text holds every digit.
+#[test]
+fn a_run_can_be_interrupted() {
+    let data = dense::<f64>(&[5, 4, 3], &cells(&[5, 4, 3], 4));
+    let pntf = Pntf::builder(3).build().unwrap();
+    let sweep = pntf.on(&data).unwrap();
+    let stop = |max_iter| Stop {
+        max_iter,
+        tol: 0.0,
+        ..Stop::default()
+    };
+    let whole = run(&sweep, start(&pntf, &data, 1), &stop(9), ()).unwrap();
+    let half = run(&sweep, start(&pntf, &data, 1), &stop(4), ()).unwrap();
+    let text = serde_json::to_string(&half.state).unwrap();
+    let state: PntfState<f64> = serde_json::from_str(&text).unwrap();
+    assert_eq!(state, half.state);
+    let progress = Progress {
+        iteration: 4,
+        ..Progress::default()
+    };
+    let rest = run_from(&sweep, state, progress, &stop(9), ()).unwrap();
+    assert_eq!(rest.state, whole.state);
+}
+
+#[test]
+fn threads_change_no_bit() {
+    let shape = [31, 24, 13];
+    let values = cells(&shape, 8);
+    let storages = [
+        dense::<f64>(&shape, &values),
+        RealTensor::sparse(coordinates(&shape, &values, |at| values[at] > 0.0)).unwrap(),
+    ];
+    for data in &storages {
+        let run = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .unwrap();
+            pool.install(|| {
+                let stop = Stop {
+                    max_iter: 4,
+                    tol: 0.0,
+                    ..Stop::default()
+                };
+                let fit = Pntf::builder(6)
+                    .build()
+                    .unwrap()
+                    .fit(data, &PntfInit::default(), &stop, &mut rng(2))
+                    .unwrap();
+                let mixture = fit.state.explain(data, 0).unwrap();
+                (fit.state, fit.objective.to_bits(), mixture)
+            })
+        };
+        assert_eq!(run(1), run(3));
+    }
+}
+
+/// The weights of new data are the global optimum: slices of the model itself are explained exactly.
+#[test]
+fn explaining_the_model_itself() {
+    let mut next = rng(3);
+    let mut random = |rows, k| {
+        let mut m = DMatrix::from_fn(rows, k, |_, _| random::exponential(&mut next));
+        m.column_iter_mut().for_each(|mut c| {
+            let s = c.sum();
+            c /= s;
+        });
+        m
+    };
+    let (topics, mix) = (random(12, 3), random(3, 7));
+    let state = PntfState {
+        weights: DVector::from_element(3, 1.0 / 3.0),
+        factors: vec![topics.clone(), random(4, 3)],
+        mass: 1.0,
+    };
+    let product = &topics * &mix;
+    let mut values: Vec<f64> = product.iter().map(|x| x * 5.0).collect();
+    values.extend([0.0; 12]);
+    let data = RealTensor::dense(vec![12, 8], values, Order::ColumnMajor).unwrap();
+    let mixture = state.explain(&data, 1).unwrap();
+    assert_eq!(mixture.empty, [7]);
+    assert!((mixture.weights.columns(0, 7) - mix).amax() < 1e-12);
+    assert!(
+        mixture.gaps.iter().all(|&g| g < 1e-14)
+            && mixture.squared_errors[..7].iter().all(|&e| e < 1e-14)
+    );
+}
+
+/// Deflation starts near the data: better than the random start, and it draws nothing.
+#[test]
+fn deflation_starts_better_than_chance() {
+    let data = dense::<f64>(&[9, 8, 7], &cells(&[9, 8, 7], 5));
+    let at = |kind, seed| {
+        let pntf = Pntf::builder(4).start(kind).build().unwrap();
+        let state = start(&pntf, &data, seed);
+        (pntf.on(&data).unwrap().objective(&state).unwrap(), state)
+    };
+    let (deflated, state) = at(Start::Deflation, 1);
+    assert_eq!(state, at(Start::Deflation, 2).1);
+    for seed in 0..10 {
+        assert!(deflated < at(Start::Random, seed).0);
+    }
+}
+
+/// Extrapolated sweeps never end worse than plain ones of which they consist began.
+#[test]
+fn acceleration_is_monotone() {
+    let data = dense::<f64>(&[12, 11], &cells(&[12, 11], 6));
+    let pntf = Pntf::builder(4).build().unwrap();
+    let sweep = Squarem(pntf.on(&data).unwrap());
+    let mut state = start(&pntf, &data, 1);
+    let mut before = sweep.objective(&state).unwrap();
+    for _ in 0..30 {
+        sweep.step(&mut state, false).unwrap();
+        let after = sweep.objective(&state).unwrap();
+        assert!(after <= before + 1e-16, "{before} {after}");
+        on_simplices(&state).unwrap();
+        before = after;
+    }
+}
+
+/// At the end of a long run the residual of the optimality conditions is small; at the start it is not.
+#[test]
+fn residual_vanishes_at_a_stationary_point() {
+    let data = dense::<f64>(&[6, 5], &cells(&[6, 5], 9));
+    let pntf = Pntf::builder(2).build().unwrap();
+    let sweep = pntf.on(&data).unwrap();
+    let first = start(&pntf, &data, 1);
+    assert!(sweep.residual(&first).unwrap().unwrap() > 1e-3);
+    let stop = Stop {
+        max_iter: 5000,
+        tol: 0.0,
+        ..Stop::default()
+    };
+    let fit = run(&sweep, first, &stop, ()).unwrap();
+    let end = sweep.residual(&fit.state).unwrap().unwrap();
+    assert!(end < 1e-6, "{end}");
+}
+
+#[test]
+fn bad_input_is_named() {
+    let pntf = Pntf::builder(2).build().unwrap();
+    let refuse = |data: &RealTensor<f64>, init: &PntfInit<f64>| {
+        pntf.init(data, init, &mut rng(0)).unwrap_err()
+    };
+    let none = PntfInit::default();
+    assert_eq!(
+        Pntf::builder(0).build().unwrap_err(),
+        ParamError::NoComponents
+    );
+    assert_eq!(
+        refuse(&dense(&[2, 1], &[1.0, -1.0]), &none),
+        PntfError::Total(0.0)
+    );
+    assert_eq!(
+        refuse(&dense(&[2, 1], &[0.0, 0.0]), &none),
+        PntfError::Total(0.0)
+    );
+    let data = dense::<f64>(&[2, 2], &[1.0, 2.0, 3.0, -0.5]);
+    assert!(data.has_negative());
+    let given = |m: DMatrix<f64>| PntfInit {
+        weights: None,
+        factors: vec![Some(m)],
+    };
+    assert!(matches!(
+        refuse(&data, &given(DMatrix::zeros(3, 2))),
+        PntfError::Shape { .. }
+    ));
+    assert!(matches!(
+        refuse(&data, &given(DMatrix::from_element(2, 2, f64::NAN))),
+        PntfError::Value { .. }
+    ));
+    let many = PntfInit {
+        weights: None,
+        factors: vec![None, None, None],
+    };
+    assert!(matches!(
+        refuse(&data, &many),
+        PntfError::Factors { got: 3, .. }
+    ));
+    let weights = PntfInit {
+        weights: Some(DVector::from_vec(vec![1.0, -1.0])),
+        factors: vec![],
+    };
+    assert!(matches!(refuse(&data, &weights), PntfError::Value { .. }));
+    let frozen = Pntf::builder(2).freeze_factor(5).build().unwrap();
+    assert!(matches!(
+        frozen.on(&data),
+        Err(PntfError::Mode { mode: 5, order: 2 })
+    ));
+    let frozen = Pntf::builder(2).freeze_factor(1).build().unwrap();
+    assert!(matches!(
+        frozen.init(&data, &none, &mut rng(0)),
+        Err(PntfError::FixedWithoutValue { .. })
+    ));
+    // Columns that are no distributions are projected, zeros become uniform.
+    let state = pntf
+        .init(
+            &data,
+            &given(DMatrix::from_row_slice(2, 2, &[0.0, 3.0, 0.0, -1.0])),
+            &mut rng(0),
+        )
+        .unwrap();
+    assert_eq!(
+        state.factors[0],
+        DMatrix::from_row_slice(2, 2, &[0.5, 1.0, 0.5, 0.0])
+    );
+    assert_eq!(
+        Ntf::builder(1).build().unwrap().on(&data).unwrap_err(),
+        PntfError::Negative
+    );
+    let empty_column = dense::<f64>(&[2, 2], &[1.0, 0.0, 3.0, 0.0]);
+    let nmf = ColumnNmf::builder(1).build().unwrap();
+    assert!(matches!(
+        nmf.on(&empty_column),
+        Err(PntfError::ColumnTotal { column: 1, .. })
+    ));
+    let huge = dense::<f64>(&[2, 2], &[1e308, 1e308, 1e308, 0.0]);
+    assert!(
+        pntf.fit(&huge, &none, &Stop::default(), &mut rng(1))
+            .unwrap()
+            .objective
+            .is_finite()
+    );
+    assert_eq!(
+        Ntf::builder(1).build().unwrap().on(&huge).unwrap_err(),
+        PntfError::Overflow
+    );
+    let stop = Stop {
+        tol: f64::NAN,
+        ..Stop::default()
+    };
+    assert!(matches!(
+        pntf.fit(&data, &none, &stop, &mut rng(0)),
+        Err(PntfError::Stop(_))
+    ));
+}
