@@ -14,10 +14,13 @@
 //! # Ok::<(), plca_priors::PriorError>(())
 //! ```
 
+mod columns;
 mod dirichlet;
+mod entropic;
 mod flat;
 mod simplex_prior;
 
 pub use dirichlet::Dirichlet;
+pub use entropic::Entropic;
 pub use flat::Flat;
 pub use simplex_prior::{PriorError, SimplexPrior};
