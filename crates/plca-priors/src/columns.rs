@@ -37,3 +37,8 @@ pub(crate) fn for_each_column<T: Real>(
         .zip(theta.as_mut_slice().chunks_mut(rows))
         .for_each(column);
 }
+
+/// A copy in double precision.
+pub(crate) fn double<T: Real>(block: &DMatrix<T>) -> DMatrix<f64> {
+    block.map(|x| x.to_f64())
+}

@@ -3,7 +3,7 @@
 use nalgebra::DMatrix;
 use plca_tensor::Real;
 
-use crate::{PriorError, SimplexPrior};
+use crate::{PriorError, SimplexPrior, Weighted};
 
 /// `ln p(θ) = Σ (α - 1) ln θ` up to a constant, with one `α > 0` or one per entry.
 ///
@@ -90,6 +90,13 @@ impl<T: Real> SimplexPrior<T> for Dirichlet {
             .sum()
     }
 
+    fn may_empty(&self) -> bool {
+        match &self.0 {
+            Concentration::Symmetric(a) => *a < 1.0,
+            Concentration::PerEntry(a) => a.iter().any(|&a| a < 1.0),
+        }
+    }
+
     fn check(&self, rows: usize, columns: usize) -> Result<(), PriorError> {
         match &self.0 {
             Concentration::PerEntry(a) if a.shape() != (rows, columns) => Err(PriorError::Shape {
@@ -98,5 +105,15 @@ impl<T: Real> SimplexPrior<T> for Dirichlet {
             }),
             _ => Ok(()),
         }
+    }
+}
+
+impl Weighted for Dirichlet {
+    fn weighted(&self, f: f64) -> Self {
+        let weighted = |alpha: f64| 1.0 + f * (alpha - 1.0);
+        Self(match &self.0 {
+            Concentration::Symmetric(alpha) => Concentration::Symmetric(weighted(*alpha)),
+            Concentration::PerEntry(alpha) => Concentration::PerEntry(alpha.map(weighted)),
+        })
     }
 }

@@ -15,12 +15,16 @@
 //! ```
 
 mod columns;
+mod cross_entropy;
 mod dirichlet;
 mod entropic;
 mod flat;
+mod schedule;
 mod simplex_prior;
 
+pub use cross_entropy::{CrossEntropy, CrossEntropyOrder, CrossEntropyStep, pair_divergences};
 pub use dirichlet::Dirichlet;
 pub use entropic::Entropic;
 pub use flat::Flat;
+pub use schedule::{Schedule, Scheduled, Weighted};
 pub use simplex_prior::{PriorError, SimplexPrior};

@@ -1,6 +1,7 @@
 //! The trait of all priors on column-stochastic blocks.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use nalgebra::DMatrix;
 use plca_tensor::Real;
@@ -58,5 +59,16 @@ pub trait SimplexPrior<T: Real>: Debug + Send + Sync {
     /// [`PriorError::Shape`] if not.
     fn check(&self, _rows: usize, _columns: usize) -> Result<(), PriorError> {
         Ok(())
+    }
+
+    /// The prior in force at an iteration, counted from 1, where it changes; `None` if it never does.
+    fn at(&self, _iteration: usize) -> Option<Arc<dyn SimplexPrior<T>>> {
+        None
+    }
+
+    /// Whether the update may set an entry to 0 whose count is positive, so that a model can lose a cell that
+    /// the data have. Models then check their support after the step.
+    fn may_empty(&self) -> bool {
+        false
     }
 }

@@ -5,7 +5,7 @@ mod column;
 use nalgebra::DMatrix;
 use plca_tensor::Real;
 
-use crate::{PriorError, SimplexPrior, columns::for_each_column};
+use crate::{PriorError, SimplexPrior, Weighted, columns::for_each_column};
 
 /// `ln p(θ) = -β H(θ) = β Σ θ ln θ` for every column, up to a constant.
 ///
@@ -105,5 +105,14 @@ impl<T: Real> SimplexPrior<T> for Entropic {
             }
             Strength::Relative(_) => 0.0,
         }
+    }
+}
+
+impl Weighted for Entropic {
+    fn weighted(&self, f: f64) -> Self {
+        Self(match self.0 {
+            Strength::Counts(beta) => Strength::Counts(f * beta),
+            Strength::Relative(rho) => Strength::Relative(f * rho),
+        })
     }
 }

@@ -1,0 +1,391 @@
+//! Cross-entropy priors: components of a block that are alike, or that exclude each other.
+
+use std::sync::Arc;
+
+use nalgebra::DMatrix;
+use plca_tensor::Real;
+
+use crate::{PriorError, SimplexPrior, Weighted, columns};
+
+/// `ln p = Σ_{i<k} A_ik (H(q_i, q_k) + H(q_k, q_i))` over the columns of a block, `H(a, b) = -Σ a ln b`.
+///
+/// `A_ik > 0` makes the columns `i` and `k` exclude each other, `A_ik < 0` makes them alike. Weights are in counts, or relative
+/// to the data's mass per component. The step is one sweep over the columns, each with the newest values of its partners,
+///
+/// ```text
+/// q_i <- max(n_i - Σ_k A_ik q_k, 0) / sum
+/// ```
+///
+/// which is the maximiser of `n_i·ln q_i - Σ_k A_ik q_k·ln q_i` wherever no numerator is negative. A column in which everything is
+/// clipped keeps its value. Clipped entries stay 0 unless there is a [`floor`](Self::floor). With `A_ik > 0` the density is
+/// unbounded once an entry is clipped: the step is then a projection, no objective is monotone, and
+/// [`ln_density`](SimplexPrior::ln_density) leaves those entries out.
+///
+/// Time: `O(I K^2)`. `[SPEC 8]`, `[CE]`
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_priors::{CrossEntropy, SimplexPrior};
+/// let counts = dmatrix![5.0, 2.0; 3.0, 4.0];
+/// let mut theta = dmatrix![0.6, 0.4; 0.4, 0.6];
+/// CrossEntropy::groups(&[0, 1], 2.0, 0.0)?.update(&counts, &mut theta)?;
+/// assert!(theta[(0, 0)] > 0.66 && theta[(1, 1)] > 0.7);       // further apart than the counts
+/// # Ok::<(), plca_priors::PriorError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct CrossEntropy {
+    weights: DMatrix<f64>,
+    groups: Vec<usize>,
+    relative: bool,
+    floor: f64,
+    step: CrossEntropyStep,
+    order: CrossEntropyOrder,
+    iteration: usize,
+}
+
+/// What is done to one column, given its partners.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CrossEntropyStep {
+    /// Negative numerators become 0.
+    #[default]
+    Clipped,
+    /// `q_i = (n_i + Σ a_k q_k) / (λ - Σ a_k ln q_k)`, the maximiser of the symmetric objective. Similar columns only.
+    ExactSimilarity,
+    /// Numerators `n_i - Σ_k A_ik q_k + D q_i` with the least `D` that leaves none negative, at most a thousand times the
+    /// counts of the block: slower than clipping, and not equivalent. For comparison.
+    AdditiveCorrection,
+}
+
+/// Which columns are penalised, and with which values of their partners.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CrossEntropyOrder {
+    /// All, one after the other, with the newest values.
+    #[default]
+    Sequential,
+    /// All, with the values before the step.
+    Simultaneous,
+    /// Groups of even number at odd iterations, the others at even ones: about half as strong.
+    Parity,
+}
+
+impl CrossEntropy {
+    /// `A_ik = between` for columns of different groups, `-within` for columns of one group; `groups[z]` is the group of
+    /// component `z`. `[SPEC 8]` group-wise
+    ///
+    /// # Errors
+    ///
+    /// [`PriorError::Domain`] unless both weights are finite and not negative.
+    pub fn groups(groups: &[usize], between: f64, within: f64) -> Result<Self, PriorError> {
+        not_negative("between", between)?;
+        not_negative("within", within)?;
+        let k = groups.len();
+        let weights = DMatrix::from_fn(k, k, |i, j| match (i == j, groups[i] == groups[j]) {
+            (true, _) => 0.0,
+            (_, true) => -within,
+            _ => between,
+        });
+        Ok(Self {
+            groups: groups.to_vec(),
+            ..Self::of(weights)
+        })
+    }
+
+    /// Any symmetric `A` with zeros on the diagonal; every component is a group of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`PriorError::Shape`] unless `A` is square; [`PriorError::Domain`] naming the first entry that is not finite, not symmetric or
+    /// not 0 on the diagonal.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// let first_two_differ = dmatrix![0.0, 5.0, 0.0; 5.0, 0.0, 0.0; 0.0, 0.0, 0.0];
+    /// assert!(plca_priors::CrossEntropy::pairs(first_two_differ).is_ok());
+    /// assert!(plca_priors::CrossEntropy::pairs(dmatrix![0.0, 5.0; 4.0, 0.0]).is_err());
+    /// ```
+    pub fn pairs(weights: DMatrix<f64>) -> Result<Self, PriorError> {
+        let k = weights.ncols();
+        if weights.nrows() != k {
+            return Err(PriorError::Shape {
+                got: weights.shape(),
+                expected: (k, k),
+            });
+        }
+        for (i, j) in (0..k).flat_map(|i| (0..k).map(move |j| (i, j))) {
+            let a = weights[(i, j)];
+            if !a.is_finite() || a != weights[(j, i)] || (i == j && a != 0.0) {
+                return Err(PriorError::Domain {
+                    name: "weights",
+                    value: a,
+                });
+            }
+        }
+        Ok(Self::of(weights))
+    }
+
+    fn of(weights: DMatrix<f64>) -> Self {
+        Self {
+            groups: (0..weights.ncols()).collect(),
+            weights,
+            relative: false,
+            floor: 0.0,
+            step: CrossEntropyStep::default(),
+            order: CrossEntropyOrder::default(),
+            iteration: 1,
+        }
+    }
+
+    /// Weights as multiples of `v/K`, the data's mass per component.
+    ///
+    /// [`ln_density`](SimplexPrior::ln_density), which does not know the mass, is then 0.
+    #[must_use]
+    pub fn relative(mut self) -> Self {
+        self.relative = true;
+        self
+    }
+
+    /// After every step `q <- (q + e) / (1 + e I)`, so that entries can come back; `1e-9` is recommended with a
+    /// decreasing [`Schedule`](crate::Schedule).
+    ///
+    /// # Errors
+    ///
+    /// [`PriorError::Domain`] unless `e` is finite and not negative.
+    pub fn floor(mut self, e: f64) -> Result<Self, PriorError> {
+        not_negative("floor", e)?;
+        self.floor = e;
+        Ok(self)
+    }
+
+    /// What is done to one column (default: clipping).
+    ///
+    /// # Errors
+    ///
+    /// [`PriorError::Domain`] if the exact step for similar columns is asked for and a weight is positive.
+    pub fn step(mut self, step: CrossEntropyStep) -> Result<Self, PriorError> {
+        let positive = self.weights.iter().find(|&&a| a > 0.0);
+        if let (CrossEntropyStep::ExactSimilarity, Some(&value)) = (step, positive) {
+            return Err(PriorError::Domain {
+                name: "between",
+                value,
+            });
+        }
+        self.step = step;
+        Ok(self)
+    }
+
+    /// Which columns are penalised when (default: all, one after the other).
+    #[must_use]
+    pub fn order(mut self, order: CrossEntropyOrder) -> Self {
+        self.order = order;
+        self
+    }
+
+    fn column(
+        &self,
+        n: &[f64],
+        q: &DMatrix<f64>,
+        i: usize,
+        unit: f64,
+        mass: f64,
+    ) -> Option<Vec<f64>> {
+        let partners = || (0..q.ncols()).filter(move |&k| self.weights[(i, k)] != 0.0);
+        let weight = |k: usize| unit * self.weights[(i, k)];
+        let mut new = n.to_vec();
+        for k in partners() {
+            // [SPEC 8] n_i - Σ_k A_ik q_k
+            new.iter_mut()
+                .zip(&q.column(k))
+                .for_each(|(x, q)| *x -= weight(k) * q);
+        }
+        match self.step {
+            CrossEntropyStep::Clipped => {}
+            CrossEntropyStep::ExactSimilarity => {
+                let slope: Vec<f64> = (0..n.len())
+                    .map(|x| partners().map(|k| weight(k) * q[(x, k)].ln()).sum())
+                    .collect();
+                return exact_similarity(&new, &slope);
+            }
+            CrossEntropyStep::AdditiveCorrection => {
+                let own = q.column(i);
+                let needed = new.iter().zip(&own).filter(|&(&x, &q)| x < 0.0 && q > 0.0);
+                let d = needed
+                    .fold(0.0f64, |d, (x, q)| d.max(-x / q))
+                    .min(1e3 * mass);
+                new.iter_mut().zip(&own).for_each(|(x, q)| *x += d * q);
+            }
+        }
+        new.iter_mut().for_each(|x| *x = x.max(0.0));
+        normalised(new)
+    }
+}
+
+/// `None` if there is nothing to normalise.
+fn normalised(mut q: Vec<f64>) -> Option<Vec<f64>> {
+    let sum: f64 = q.iter().sum();
+    (sum > 0.0).then(|| {
+        q.iter_mut().for_each(|x| *x /= sum);
+        q
+    })
+}
+
+/// `q = m / (λ + s)` with `Σ q = 1`. [SPEC 8]
+fn exact_similarity(m: &[f64], s: &[f64]) -> Option<Vec<f64>> {
+    let live = || m.iter().zip(s).filter(|&(&m, &s)| m > 0.0 && s.is_finite());
+    let total: f64 = live().map(|(m, _)| m).sum();
+    if total <= 0.0 {
+        return None;
+    }
+    // Between the largest pole, where one entry alone is infinite, and where all together are at most 1.
+    let pole = live().fold(f64::NEG_INFINITY, |a, (_, s)| a.max(-s));
+    let (mut lo, mut hi) = (pole, pole + total);
+    let sum = |lambda: f64| live().map(|(m, s)| m / (lambda + s)).sum::<f64>();
+    while hi - lo > 2.0 * f64::EPSILON * hi.abs() {
+        let middle = 0.5 * (lo + hi);
+        if middle <= lo || middle >= hi {
+            break;
+        }
+        if sum(middle) > 1.0 {
+            lo = middle;
+        } else {
+            hi = middle;
+        }
+    }
+    let entry = |(&m, &s): (&f64, &f64)| {
+        if m > 0.0 && s.is_finite() {
+            m / (hi + s)
+        } else {
+            0.0
+        }
+    };
+    normalised(m.iter().zip(s).map(entry).collect())
+}
+
+fn not_negative(name: &'static str, value: f64) -> Result<(), PriorError> {
+    if value.is_finite() && value >= 0.0 {
+        Ok(())
+    } else {
+        Err(PriorError::Domain { name, value })
+    }
+}
+
+impl<T: Real> SimplexPrior<T> for CrossEntropy {
+    fn update(&self, counts: &DMatrix<T>, theta: &mut DMatrix<T>) -> Result<(), PriorError> {
+        SimplexPrior::<T>::check(self, counts.nrows(), counts.ncols())?;
+        let n = columns::double(counts);
+        let mut q = columns::double(theta);
+        let old = (self.order == CrossEntropyOrder::Simultaneous).then(|| q.clone());
+        let mass = n.sum();
+        let unit = if self.relative {
+            mass / n.ncols() as f64
+        } else {
+            1.0
+        };
+        for i in 0..n.ncols() {
+            let counts: Vec<f64> = n.column(i).iter().copied().collect();
+            let resting = self.order == CrossEntropyOrder::Parity
+                && (self.groups[i] + self.iteration).is_multiple_of(2);
+            let new = if resting {
+                normalised(counts)
+            } else {
+                self.column(&counts, old.as_ref().unwrap_or(&q), i, unit, mass)
+            };
+            if let Some(new) = new {
+                q.column_mut(i).copy_from_slice(&new);
+            }
+        }
+        if self.floor > 0.0 {
+            let size = q.nrows() as f64;
+            q.iter_mut()
+                .for_each(|x| *x = (*x + self.floor) / (1.0 + self.floor * size));
+        }
+        theta.iter_mut().zip(&q).for_each(|(t, &q)| *t = T::lit(q));
+        Ok(())
+    }
+
+    fn ln_density(&self, theta: &DMatrix<T>) -> f64 {
+        if self.relative {
+            return 0.0;
+        }
+        let cross = |i: usize, k: usize| -> f64 {
+            let pairs = theta.column(i).into_iter().zip(theta.column(k));
+            let pairs = pairs.map(|(a, b)| (a.to_f64(), b.to_f64()));
+            pairs
+                .filter(|p| p.0 > 0.0 && p.1 > 0.0)
+                .map(|(a, b)| -a * b.ln())
+                .sum()
+        };
+        let columns = 0..theta.ncols();
+        let pairs = columns.flat_map(|k| (0..k).map(move |i| (i, k)));
+        pairs
+            .filter(|&at| self.weights[at] != 0.0)
+            .map(|(i, k)| self.weights[(i, k)] * (cross(i, k) + cross(k, i)))
+            .sum()
+    }
+
+    fn check(&self, rows: usize, columns: usize) -> Result<(), PriorError> {
+        if self.weights.ncols() == columns {
+            Ok(())
+        } else {
+            Err(PriorError::Shape {
+                got: self.weights.shape(),
+                expected: (rows, columns),
+            })
+        }
+    }
+
+    fn at(&self, iteration: usize) -> Option<Arc<dyn SimplexPrior<T>>> {
+        (self.order == CrossEntropyOrder::Parity).then(|| {
+            Arc::new(Self {
+                iteration,
+                ..self.clone()
+            }) as _
+        })
+    }
+
+    fn may_empty(&self) -> bool {
+        self.floor == 0.0
+    }
+}
+
+impl Weighted for CrossEntropy {
+    fn weighted(&self, f: f64) -> Self {
+        Self {
+            weights: &self.weights * f,
+            ..self.clone()
+        }
+    }
+}
+
+/// Mean symmetrised Kullback-Leibler divergence of the pairs of columns within and between groups, in nats; `NaN` where there
+/// is no such pair. Entries are floored at `1e-6` first. `[SPEC 8]`
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// let q = dmatrix![0.5, 0.5, 0.9; 0.5, 0.5, 0.1];
+/// let (within, between) = plca_priors::pair_divergences(&q, &[0, 0, 1]);
+/// assert!(within == 0.0 && between > 0.5);
+/// ```
+///
+/// # Panics
+///
+/// If there are fewer groups than columns.
+pub fn pair_divergences<T: Real>(block: &DMatrix<T>, groups: &[usize]) -> (f64, f64) {
+    assert!(groups.len() >= block.ncols(), "a group for every column");
+    let mut q = columns::double(block);
+    for mut column in q.column_iter_mut() {
+        column.iter_mut().for_each(|x| *x = x.max(1e-6));
+        let sum = column.sum();
+        column /= sum;
+    }
+    let mut sums = [(0.0, 0.0); 2];
+    for (i, k) in (0..q.ncols()).flat_map(|k| (0..k).map(move |i| (i, k))) {
+        let pairs = q.column(i).into_iter().zip(q.column(k));
+        let divergence: f64 = pairs.map(|(a, b)| (a - b) * (a / b).ln()).sum();
+        let (sum, number) = &mut sums[usize::from(groups[i] != groups[k])];
+        *sum += divergence;
+        *number += 1.0;
+    }
+    (sums[0].0 / sums[0].1, sums[1].0 / sums[1].1)
+}

@@ -1,0 +1,129 @@
+//! Priors whose weight changes from iteration to iteration.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use nalgebra::DMatrix;
+use plca_tensor::Real;
+
+use crate::{PriorError, SimplexPrior};
+
+/// A factor on the weight of a prior at iteration 1, 2, ….
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Schedule {
+    /// 1 throughout.
+    Constant,
+    /// `max(0, 1 - (it - 1)/T)`: none from iteration `T + 1` on. `[SPEC 8]`
+    Decreasing {
+        /// Iterations until the weight is 0, `T`.
+        over: f64,
+    },
+    /// `min(1, (it - 1)/T)`: all from iteration `T + 1` on.
+    Increasing {
+        /// Iterations until the weight is full, `T`.
+        over: f64,
+    },
+}
+
+impl Schedule {
+    /// The factor at an iteration, counted from 1; within `[0, 1]`.
+    ///
+    /// ```
+    /// use plca_priors::Schedule;
+    /// let schedule = Schedule::Decreasing { over: 4.0 };
+    /// assert_eq!([1, 2, 5, 9].map(|it| schedule.factor(it)), [1.0, 0.75, 0.0, 0.0]);
+    /// ```
+    pub fn factor(self, iteration: usize) -> f64 {
+        let done = |over: f64| iteration.saturating_sub(1) as f64 / over;
+        match self {
+            Self::Constant => 1.0,
+            // [SPEC 8] w(it) = max(0, 1 - (it - 1)/T)
+            Self::Decreasing { over } => (1.0 - done(over)).clamp(0.0, 1.0),
+            Self::Increasing { over } => done(over).clamp(0.0, 1.0),
+        }
+    }
+
+    fn check(self) -> Result<(), PriorError> {
+        match self {
+            Self::Decreasing { over } | Self::Increasing { over }
+                if !(over.is_finite() && over > 0.0) =>
+            {
+                Err(PriorError::Domain {
+                    name: "over",
+                    value: over,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A prior `p` that can also be had as `p^f`: everything it asks for, `f` times as strongly.
+pub trait Weighted: Sized {
+    /// `p^f`, `f >= 0`; `f = 0` is the flat prior.
+    #[must_use]
+    fn weighted(&self, f: f64) -> Self;
+}
+
+/// A prior under a [`Schedule`]: at iteration `it` it is `p^f(it)`.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_priors::{Entropic, Schedule, Scheduled, SimplexPrior};
+/// let prior = Scheduled::new(Entropic::new(5.0)?, Schedule::Decreasing { over: 10.0 })?;
+/// let (counts, mut theta) = (dmatrix![3.0; 1.0], dmatrix![0.5; 0.5]);
+/// let late = SimplexPrior::<f64>::at(&prior, 11).expect("it depends on the iteration");
+/// late.update(&counts, &mut theta)?;
+/// assert_eq!(theta, dmatrix![0.75; 0.25]);                    // by then nothing is left of it
+/// # Ok::<(), plca_priors::PriorError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scheduled<P> {
+    prior: P,
+    schedule: Schedule,
+}
+
+impl<P> Scheduled<P> {
+    /// `prior` under `schedule`.
+    ///
+    /// # Errors
+    ///
+    /// [`PriorError::Domain`] unless the schedule lasts a positive, finite number of iterations.
+    pub fn new(prior: P, schedule: Schedule) -> Result<Self, PriorError> {
+        schedule.check()?;
+        Ok(Self { prior, schedule })
+    }
+}
+
+impl<T, P> SimplexPrior<T> for Scheduled<P>
+where
+    T: Real,
+    P: SimplexPrior<T> + Weighted + 'static,
+{
+    /// As at the first iteration.
+    fn update(&self, counts: &DMatrix<T>, theta: &mut DMatrix<T>) -> Result<(), PriorError> {
+        self.prior
+            .weighted(self.schedule.factor(1))
+            .update(counts, theta)
+    }
+
+    fn ln_density(&self, theta: &DMatrix<T>) -> f64 {
+        self.prior
+            .weighted(self.schedule.factor(1))
+            .ln_density(theta)
+    }
+
+    fn check(&self, rows: usize, columns: usize) -> Result<(), PriorError> {
+        self.prior.check(rows, columns)
+    }
+
+    fn at(&self, iteration: usize) -> Option<Arc<dyn SimplexPrior<T>>> {
+        let now = self.prior.weighted(self.schedule.factor(iteration));
+        Some(now.at(iteration).unwrap_or_else(|| Arc::new(now)))
+    }
+
+    fn may_empty(&self) -> bool {
+        self.prior.may_empty()
+    }
+}

@@ -1,0 +1,214 @@
+//! The cross-entropy step against reference vectors, and its properties.
+
+use nalgebra::DMatrix;
+use plca_priors::{
+    CrossEntropy, CrossEntropyOrder, CrossEntropyStep, Flat, Schedule, Scheduled, SimplexPrior,
+    pair_divergences,
+};
+use proptest::prelude::*;
+use serde_json::Value;
+
+fn numbers(v: &Value) -> Vec<f64> {
+    let list = v
+        .as_array()
+        .unwrap_or_else(|| v["data"].as_array().unwrap());
+    list.iter().map(|x| x.as_f64().unwrap()).collect()
+}
+
+fn matrix(v: &Value) -> DMatrix<f64> {
+    let size = |i: usize| v["shape"][i].as_u64().unwrap() as usize;
+    DMatrix::from_row_slice(size(0), size(1), &numbers(v))
+}
+
+fn cases(kind: &str) -> Vec<Value> {
+    let golden: Value =
+        serde_json::from_str(include_str!("../../../testdata/golden/cross_entropy.json")).unwrap();
+    let all = golden["cases"].as_array().unwrap().clone();
+    all.into_iter()
+        .filter(|c| c["name"].as_str().unwrap().starts_with(kind))
+        .collect()
+}
+
+fn close(got: &DMatrix<f64>, want: &DMatrix<f64>) {
+    for (got, want) in got.iter().zip(want) {
+        assert!((got - want).abs() <= 1e-13, "{got} instead of {want}");
+    }
+}
+
+/// The clipped Gauss-Seidel sweep [SPEC 8], groups that exclude each other and groups that are alike, and what is kept.
+#[test]
+fn sweeps() {
+    let cases = cases("step_");
+    assert!(cases.len() >= 4);
+    for case in cases {
+        let groups: Vec<usize> = numbers(&case["groups"])
+            .iter()
+            .map(|&g| g as usize)
+            .collect();
+        let weight = |name: &str| case[name].as_f64().unwrap();
+        let prior =
+            CrossEntropy::groups(&groups, weight("alpha_between"), weight("beta_within")).unwrap();
+        let (counts, mut q) = (matrix(&case["counts"]), matrix(&case["q"]));
+        let old = q.clone();
+        prior.update(&counts, &mut q).unwrap();
+        close(&q, &matrix(&case["q_new"]));
+        for kept in numbers(&case["kept_unchanged"]) {
+            assert_eq!(q.column(kept as usize), old.column(kept as usize));
+        }
+    }
+}
+
+/// The exact step for similar columns [SPEC 8].
+#[test]
+fn exact_similarity() {
+    let cases = cases("exact_symmetric");
+    assert!(cases.len() >= 2);
+    for case in cases {
+        let others = matrix(&case["q_others"]);
+        let counts = numbers(&case["counts"]);
+        let (rows, k) = (counts.len(), others.ncols() + 1);
+        let a = case["weight"].as_f64().unwrap();
+        // The first column is alike to the others; the others have no counts of their own and no partners but it.
+        let weights = DMatrix::from_fn(k, k, |i, j| if (i == 0) != (j == 0) { -a } else { 0.0 });
+        let prior = CrossEntropy::pairs(weights)
+            .unwrap()
+            .step(CrossEntropyStep::ExactSimilarity)
+            .unwrap();
+        let mut theta = DMatrix::from_element(rows, k, 1.0 / rows as f64);
+        let mut n = DMatrix::zeros(rows, k);
+        n.column_mut(0).copy_from_slice(&counts);
+        for z in 1..k {
+            theta.column_mut(z).copy_from(&others.column(z - 1));
+        }
+        prior.update(&n, &mut theta).unwrap();
+        for (got, want) in theta.column(0).iter().zip(numbers(&case["theta"])) {
+            assert!((got - want).abs() <= 1e-12, "{got} instead of {want}");
+        }
+    }
+}
+
+fn block() -> impl Strategy<Value = (DMatrix<f64>, DMatrix<f64>)> {
+    (2..8usize, 2..6usize).prop_flat_map(|(rows, k)| {
+        let entry = || prop::collection::vec(0.01..10.0f64, rows * k);
+        (entry(), entry()).prop_map(move |(n, q)| {
+            let mut q = DMatrix::from_vec(rows, k, q);
+            for mut column in q.column_iter_mut() {
+                let sum = column.sum();
+                column /= sum;
+            }
+            (DMatrix::from_vec(rows, k, n), q)
+        })
+    })
+}
+
+proptest! {
+    /// Columns stay distributions under every step and order; without weight all are the flat prior.
+    #[test]
+    fn stays_on_the_simplex((n, q) in block(), between in 0.0..20.0f64, within in 0.0..20.0f64, seed in 0..6usize) {
+        let groups: Vec<usize> = (0..n.ncols()).map(|z| z / 2).collect();
+        let order = [CrossEntropyOrder::Sequential, CrossEntropyOrder::Simultaneous, CrossEntropyOrder::Parity][seed % 3];
+        let step = [CrossEntropyStep::Clipped, CrossEntropyStep::AdditiveCorrection][seed / 3];
+        for f in [1.0, 0.0] {
+            let prior = CrossEntropy::groups(&groups, f * between, f * within).unwrap().order(order).step(step).unwrap();
+            let mut theta = q.clone();
+            prior.update(&n, &mut theta).unwrap();
+            for column in theta.column_iter() {
+                prop_assert!((column.sum() - 1.0).abs() < 1e-12 && column.iter().all(|&x| x >= 0.0));
+            }
+            if f == 0.0 {
+                let mut flat = q.clone();
+                Flat.update(&n, &mut flat).unwrap();
+                prop_assert!((flat - theta).amax() < 1e-14);
+            }
+        }
+    }
+
+    /// The exact step for similar columns never lowers the symmetric objective [SPEC 8]; the additive correction has no negative numerator to clip.
+    #[test]
+    fn similarity_is_monotone((n, q) in block(), a in 0.0..20.0f64) {
+        let groups = vec![0; n.ncols()];
+        let prior = CrossEntropy::groups(&groups, 0.0, a).unwrap().step(CrossEntropyStep::ExactSimilarity).unwrap();
+        let objective = |q: &DMatrix<f64>| {
+            n.iter().zip(q.iter()).map(|(n, q)| n * q.ln()).sum::<f64>() + prior.ln_density(q)
+        };
+        let mut theta = q.clone();
+        prior.update(&n, &mut theta).unwrap();
+        let (before, after) = (objective(&q), objective(&theta));
+        prop_assert!(after >= before - 1e-10 * before.abs(), "{before} -> {after}");
+    }
+
+    /// Weights relative to the mass per component are those weights.
+    #[test]
+    fn relative_weights((n, q) in block(), between in 0.0..2.0f64) {
+        let groups: Vec<usize> = (0..n.ncols()).collect();
+        let unit = n.sum() / n.ncols() as f64;
+        let (mut a, mut b) = (q.clone(), q);
+        CrossEntropy::groups(&groups, between, 0.0).unwrap().relative().update(&n, &mut a).unwrap();
+        CrossEntropy::groups(&groups, between * unit, 0.0).unwrap().update(&n, &mut b).unwrap();
+        prop_assert!((a - b).amax() < 1e-13);
+    }
+}
+
+/// Excluding pulls columns apart, similarity together, and both more than their half; a decreasing weight ends as none.
+#[test]
+fn pulls_apart_and_together() {
+    let n = DMatrix::from_row_slice(
+        4,
+        3,
+        &[9.0, 6.0, 3.0, 5.0, 5.0, 5.0, 3.0, 4.0, 8.0, 2.0, 6.0, 4.0],
+    );
+    let mut q = n.clone();
+    for mut column in q.column_iter_mut() {
+        let sum = column.sum();
+        column /= sum;
+    }
+    let apart = |between: f64, within: f64| {
+        let groups = if within > 0.0 { [0, 0, 0] } else { [0, 1, 2] };
+        let mut theta = q.clone();
+        CrossEntropy::groups(&groups, between, within)
+            .unwrap()
+            .update(&n, &mut theta)
+            .unwrap();
+        pair_divergences(&theta, &[0, 1, 2]).1
+    };
+    let order = [
+        apart(4.0, 0.0),
+        apart(2.0, 0.0),
+        apart(0.0, 0.0),
+        apart(0.0, 2.0),
+        apart(0.0, 8.0),
+    ];
+    assert!(order.windows(2).all(|w| w[0] > w[1]), "{order:?}");
+
+    let prior = CrossEntropy::groups(&[0, 1, 2], 4.0, 0.0).unwrap();
+    let scheduled = Scheduled::new(prior.clone(), Schedule::Decreasing { over: 4.0 }).unwrap();
+    for (iteration, weight) in [(1, 4.0), (3, 2.0), (5, 0.0), (50, 0.0)] {
+        let (mut a, mut b) = (q.clone(), q.clone());
+        SimplexPrior::<f64>::at(&scheduled, iteration)
+            .unwrap()
+            .update(&n, &mut a)
+            .unwrap();
+        CrossEntropy::groups(&[0, 1, 2], weight, 0.0)
+            .unwrap()
+            .update(&n, &mut b)
+            .unwrap();
+        assert!((a - b).amax() < 1e-14, "iteration {iteration}");
+    }
+}
+
+/// What cannot be meant is refused by name.
+#[test]
+fn refuses() {
+    assert!(CrossEntropy::groups(&[0, 1], -1.0, 0.0).is_err());
+    assert!(CrossEntropy::groups(&[0, 1], 0.0, f64::NAN).is_err());
+    let prior = CrossEntropy::groups(&[0, 1], 1.0, 0.0).unwrap();
+    assert!(
+        prior
+            .clone()
+            .step(CrossEntropyStep::ExactSimilarity)
+            .is_err()
+    );
+    assert!(prior.clone().floor(-1e-9).is_err());
+    assert!(SimplexPrior::<f64>::check(&prior, 5, 3).is_err());
+    assert!(Scheduled::new(prior, Schedule::Decreasing { over: 0.0 }).is_err());
+}
