@@ -19,6 +19,7 @@ mod cross_entropy;
 mod dirichlet;
 mod entropic;
 mod flat;
+mod logistic_normal;
 mod schedule;
 mod simplex_prior;
 
@@ -26,5 +27,6 @@ pub use cross_entropy::{CrossEntropy, CrossEntropyOrder, CrossEntropyStep, pair_
 pub use dirichlet::Dirichlet;
 pub use entropic::Entropic;
 pub use flat::Flat;
+pub use logistic_normal::LogisticNormal;
 pub use schedule::{Schedule, Scheduled, Weighted};
 pub use simplex_prior::{PriorError, SimplexPrior};

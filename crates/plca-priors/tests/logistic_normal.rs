@@ -1,0 +1,106 @@
+//! The logistic-normal M-step: optimality, limits, and equality of its two forms.
+
+use nalgebra::{DMatrix, DVector};
+use plca_priors::{LogisticNormal, SimplexPrior, Weighted};
+use proptest::prelude::*;
+
+fn problem() -> impl Strategy<Value = (Vec<f64>, Vec<f64>, Vec<f64>, f64)> {
+    (2..8usize).prop_flat_map(|n| {
+        let count = prop_oneof![3 => 0.0..20.0f64, 1 => Just(0.0), 1 => 1e3..1e7f64];
+        (
+            prop::collection::vec(count, n),
+            prop::collection::vec(-3.0..3.0f64, n),
+            prop::collection::vec((-5.0..3.0f64).prop_map(f64::exp), n),
+            -0.9..0.9f64,
+        )
+    })
+}
+
+fn correlated(mean: &[f64], variance: &[f64], r: f64) -> LogisticNormal {
+    let n = mean.len();
+    let s = DMatrix::from_fn(n, n, |i, j| {
+        let scale = (variance[i] * variance[j]).sqrt();
+        // r^|i-j| is positive definite
+        scale * r.powi(i.abs_diff(j) as i32)
+    });
+    LogisticNormal::new(DVector::from_column_slice(mean), s).unwrap()
+}
+
+fn step(prior: &LogisticNormal, counts: &[f64]) -> DMatrix<f64> {
+    let n = counts.len();
+    let mut theta = DMatrix::from_element(n, 1, 1.0 / n as f64);
+    prior
+        .update(&DMatrix::from_column_slice(n, 1, counts), &mut theta)
+        .unwrap();
+    theta
+}
+
+proptest! {
+    /// No neighbour is better [SPEC 7], under the density that the prior itself gives.
+    #[test]
+    fn maximises((counts, mean, variance, r) in problem(), seed in 0..1000u32) {
+        let prior = correlated(&mean, &variance, r);
+        let theta = step(&prior, &counts);
+        prop_assert!((theta.sum() - 1.0).abs() < 1e-12 && theta.iter().all(|&t| t >= 0.0));
+        prop_assume!(theta.min() > 1e-200);
+        let objective = |t: &DMatrix<f64>| {
+            counts.iter().zip(t.iter()).map(|(c, t)| c * t.ln()).sum::<f64>() + prior.ln_density(t)
+        };
+        let best = objective(&theta);
+        for k in 0..200u32 {
+            let size = [1e-4, 1e-2, 0.3, 2.0][k as usize % 4];
+            let mut other = DMatrix::from_fn(counts.len(), 1, |i, _| {
+                let wave = f64::from((k + 1) * (seed + 1)) * (i as f64 + 1.0);
+                theta[i] * (size * (wave * 0.7).sin()).exp()
+            });
+            let sum = other.sum();
+            other /= sum;
+            prop_assert!(objective(&other) <= best + 1e-11 * best.abs().max(1.0));
+        }
+    }
+
+    /// Independent entries are a covariance without correlation.
+    #[test]
+    fn forms_agree((counts, mean, variance, _) in problem()) {
+        let full = step(&correlated(&mean, &variance, 0.0), &counts);
+        let mean = DVector::from_vec(mean);
+        let diagonal = LogisticNormal::independent(mean, &DVector::from_vec(variance)).unwrap();
+        let diagonal = step(&diagonal, &counts);
+        prop_assert!((full - diagonal).amax() < 1e-7);
+    }
+
+    /// Very wide: the counts alone. Very narrow: the mean alone. No counts: the mean.
+    #[test]
+    fn limits((counts, mean, _, _) in problem()) {
+        prop_assume!(counts.iter().sum::<f64>() > 1.0);
+        let n = mean.len();
+        let m = DVector::from_column_slice(&mean);
+        let with = |variance: f64| LogisticNormal::independent(m.clone(), &DVector::repeat(n, variance)).unwrap();
+        let softmax = m.map(f64::exp) / m.map(f64::exp).sum();
+        for theta in [step(&with(1e-14), &counts), step(&with(1.0), &vec![0.0; n])] {
+            prop_assert!((&theta - &softmax).amax() < 1e-6);
+        }
+        let total: f64 = counts.iter().sum();
+        let flat = step(&with(1.0).weighted(0.0), &counts);
+        prop_assert!(flat.iter().zip(&counts).all(|(t, c)| (t - c / total).abs() < 1e-12));
+        let wide = step(&with(1e9), &counts);
+        prop_assert!(wide.iter().zip(&counts).all(|(t, c)| (t - c / total).abs() < 1e-4));
+    }
+}
+
+#[test]
+fn refuses() {
+    let mean = DVector::from_column_slice(&[0.0, 0.0]);
+    assert!(
+        LogisticNormal::independent(mean.clone(), &DVector::from_column_slice(&[1.0, 0.0]))
+            .is_err()
+    );
+    assert!(
+        LogisticNormal::independent(mean.clone(), &DVector::from_column_slice(&[1.0])).is_err()
+    );
+    let singular = DMatrix::from_row_slice(2, 2, &[1.0, 1.0, 1.0, 1.0]);
+    assert!(LogisticNormal::new(mean.clone(), singular).is_err());
+    assert!(
+        LogisticNormal::new(mean, DMatrix::from_row_slice(2, 2, &[1.0, 0.5, 0.4, 1.0])).is_err()
+    );
+}
