@@ -26,6 +26,7 @@
 mod dense;
 mod error;
 mod factor;
+mod interop;
 mod kernel;
 mod masked;
 mod observed;

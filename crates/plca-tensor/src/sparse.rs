@@ -18,6 +18,8 @@ use crate::{CompensatedSum, Expected, Model, Observed, Real, TensorError, Wanted
 /// # Ok::<(), plca_tensor::TensorError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Coordinates<T> {
     /// Size of each mode; the product may exceed `u64::MAX`.
     pub shape: Vec<usize>,
@@ -170,6 +172,20 @@ impl<T: Real> SparseTensor<T> {
     /// `v`: sum of all entries.
     pub fn total(&self) -> f64 {
         self.total
+    }
+
+    /// The stored entries, duplicates merged, in the order of [`Observed::for_each`].
+    pub fn to_coordinates(&self) -> Coordinates<T> {
+        let (mut indices, mut values) = (Vec::new(), Vec::with_capacity(self.stored()));
+        self.for_each(&mut |index, value| {
+            indices.extend(index.iter().map(|&i| i as u32));
+            values.push(T::lit(value));
+        });
+        Coordinates {
+            shape: self.shape.clone(),
+            indices,
+            values,
+        }
     }
 }
 

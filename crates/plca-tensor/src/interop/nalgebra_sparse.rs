@@ -1,0 +1,91 @@
+//! `nalgebra_sparse` matrices.
+
+use nalgebra_sparse::{CooMatrix, CscMatrix, CsrMatrix};
+
+use crate::{Coordinates, Real, SparseTensor, TensorError};
+
+fn coordinates<'a, T: Real>(
+    (rows, columns): (usize, usize),
+    entries: impl Iterator<Item = (usize, usize, &'a T)>,
+) -> Result<Coordinates<T>, TensorError> {
+    let shape = vec![rows, columns];
+    if shape.iter().any(|&n| n > u32::MAX as usize) {
+        return Err(TensorError::TooLarge { shape });
+    }
+    let (mut indices, mut values) = (Vec::new(), Vec::new());
+    for (i, j, &x) in entries {
+        indices.extend([i as u32, j as u32]);
+        values.push(x);
+    }
+    Ok(Coordinates {
+        shape,
+        indices,
+        values,
+    })
+}
+
+macro_rules! convert {
+    ($matrix:ident, $name:literal) => {
+        impl<T: Real> TryFrom<&$matrix<T>> for Coordinates<T> {
+            type Error = TensorError;
+
+            #[doc = concat!("The stored entries of a ", $name, " matrix, explicit zeros included.")]
+            fn try_from(m: &$matrix<T>) -> Result<Self, TensorError> {
+                coordinates((m.nrows(), m.ncols()), m.triplet_iter())
+            }
+        }
+
+        impl<T: Real> TryFrom<&$matrix<T>> for SparseTensor<T> {
+            type Error = TensorError;
+
+            #[doc = concat!("A ", $name, " matrix arranged for the kernels; duplicates are summed.")]
+            ///
+            /// ```
+            #[doc = concat!("use nalgebra_sparse::{CooMatrix, ", stringify!($matrix), "};")]
+            /// use plca_tensor::{Observed, SparseTensor};
+            /// let mut entries = CooMatrix::new(3, 2);
+            /// entries.push(2, 1, 4.0);
+            #[doc = concat!("let v = SparseTensor::try_from(&", stringify!($matrix), "::from(&entries))?;")]
+            /// assert_eq!((v.shape(), v.total()), (&[3, 2][..], 4.0));
+            /// # Ok::<(), plca_tensor::TensorError>(())
+            /// ```
+            fn try_from(m: &$matrix<T>) -> Result<Self, TensorError> {
+                Self::new(m.try_into()?)
+            }
+        }
+    };
+}
+
+convert!(CsrMatrix, "compressed-row");
+convert!(CscMatrix, "compressed-column");
+convert!(CooMatrix, "coordinate");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Observed;
+
+    #[test]
+    fn all_three_forms_are_one_tensor() {
+        let mut coo = CooMatrix::new(3, 4);
+        for (i, j, x) in [(2, 3, 1.0), (0, 1, 2.0), (2, 3, 0.5), (1, 0, 4.0)] {
+            coo.push(i, j, x);
+        }
+        let list = |v: SparseTensor<f64>| {
+            let mut cells = Vec::new();
+            v.for_each(&mut |index, x| cells.push((index.to_vec(), x)));
+            cells.sort_by(|a, b| a.0.cmp(&b.0));
+            (v.shape().to_vec(), cells)
+        };
+        let want = vec![(vec![0, 1], 2.0), (vec![1, 0], 4.0), (vec![2, 3], 1.5)];
+        let want = (vec![3, 4], want);
+        assert_eq!(list((&coo).try_into().unwrap()), want);
+        assert_eq!(list((&CsrMatrix::from(&coo)).try_into().unwrap()), want);
+        assert_eq!(list((&CscMatrix::from(&coo)).try_into().unwrap()), want);
+        coo.push(0, 0, -1.0);
+        assert!(matches!(
+            SparseTensor::try_from(&coo),
+            Err(TensorError::Value { .. })
+        ));
+    }
+}

@@ -1,0 +1,154 @@
+//! `ndarray` arrays.
+
+use ndarray::{Array, ArrayD, ArrayView, Dimension, IxDyn, ShapeBuilder};
+
+use crate::{DenseTensor, MaskedTensor, Order, Real, TensorError};
+
+/// Shape, values and memory order; without a copy where the array owns a contiguous block.
+fn parts<T: Real, D: Dimension>(array: Array<T, D>) -> (Vec<usize>, Vec<T>, Order) {
+    let shape = array.shape().to_vec();
+    let cells = array.len();
+    let order = if array.is_standard_layout() {
+        Order::RowMajor
+    } else if array.t().is_standard_layout() {
+        Order::ColumnMajor
+    } else {
+        return (shape, array.iter().copied().collect(), Order::RowMajor);
+    };
+    let (mut values, offset) = array.into_raw_vec_and_offset();
+    // A slice of a larger array owns all of it.
+    values.drain(..offset.unwrap_or(0));
+    values.truncate(cells);
+    (shape, values, order)
+}
+
+impl<T: Real, D: Dimension> TryFrom<Array<T, D>> for DenseTensor<T> {
+    type Error = TensorError;
+
+    /// Takes the array, of any order, without copying it if it is contiguous in C or Fortran order.
+    ///
+    /// ```
+    /// use ndarray::array;
+    /// use plca_tensor::{DenseTensor, Order};
+    /// let v = DenseTensor::try_from(array![[1.0, 2.0], [3.0, 4.0]].reversed_axes())?;
+    /// assert_eq!((v.get(&[1, 0]), v.order()), (2.0, Order::ColumnMajor));
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
+    fn try_from(array: Array<T, D>) -> Result<Self, TensorError> {
+        let (shape, values, order) = parts(array);
+        Self::new(shape, values, order)
+    }
+}
+
+impl<T: Real, D: Dimension> TryFrom<ArrayView<'_, T, D>> for DenseTensor<T> {
+    type Error = TensorError;
+
+    /// Copies the view once, in its own memory order where that is contiguous.
+    ///
+    /// ```
+    /// use ndarray::{array, s};
+    /// use plca_tensor::DenseTensor;
+    /// let a = array![[1.0, -2.0, 3.0], [4.0, -5.0, 6.0]];
+    /// let v = DenseTensor::try_from(a.slice(s![.., ..;2]))?;
+    /// assert_eq!(v.get(&[1, 1]), 6.0);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
+    fn try_from(view: ArrayView<'_, T, D>) -> Result<Self, TensorError> {
+        Self::try_from(view.to_owned())
+    }
+}
+
+impl<T: Real, D: Dimension> TryFrom<Array<T, D>> for MaskedTensor<T> {
+    type Error = TensorError;
+
+    /// NaN marks a hidden cell.
+    ///
+    /// ```
+    /// use ndarray::array;
+    /// use plca_tensor::MaskedTensor;
+    /// let v = MaskedTensor::try_from(array![[1.0, f64::NAN], [3.0, 4.0]])?;
+    /// assert_eq!((v.hidden(), v.is_observed(&[0, 1])), (1, false));
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
+    fn try_from(array: Array<T, D>) -> Result<Self, TensorError> {
+        let (shape, values, order) = parts(array);
+        Self::new(shape, values, order)
+    }
+}
+
+impl<T: Real> From<DenseTensor<T>> for ArrayD<T> {
+    /// Gives the values back in their memory order, without a copy.
+    ///
+    /// ```
+    /// use ndarray::{ArrayD, array};
+    /// use plca_tensor::DenseTensor;
+    /// let a = array![[1.0, 2.0], [3.0, 4.0]];
+    /// assert_eq!(ArrayD::from(DenseTensor::try_from(a.view())?), a.into_dyn());
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
+    fn from(tensor: DenseTensor<T>) -> Self {
+        let (shape, values, order) = tensor.into_parts();
+        let shape = IxDyn(&shape).set_f(order == Order::ColumnMajor);
+        Self::from_shape_vec(shape, values).expect("a tensor has a value for every cell")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{Array3, s};
+
+    use super::*;
+
+    /// Every memory layout gives the same tensor; contiguous ones keep their block.
+    #[test]
+    fn layouts_are_one_tensor() {
+        let a = Array3::from_shape_fn((2, 3, 4), |(i, j, k)| (1 + 12 * i + 4 * j + k) as f64);
+        let fortran = Array3::from_shape_fn((2, 3, 4).f(), |at| a[at]);
+        let offset = Array3::from_shape_fn((4, 3, 4), |(i, j, k)| a[[i % 2, j, k]]).slice_move(s![
+            1..3,
+            ..,
+            ..
+        ]);
+        let permuted = a.clone().permuted_axes([1, 0, 2]);
+        let (block, fortran_block) = (a.as_ptr(), fortran.as_ptr());
+        let check = |v: &DenseTensor<f64>, want: &dyn Fn(usize, usize, usize) -> f64| {
+            for ((i, j, k), _) in a.indexed_iter() {
+                assert_eq!(v.get(&[i, j, k]), want(i, j, k));
+            }
+        };
+        let at = |i, j, k| a[[i, j, k]];
+        check(&DenseTensor::try_from(a.view()).unwrap(), &at);
+        check(&DenseTensor::try_from(offset).unwrap(), &|i, j, k| {
+            a[[(i + 1) % 2, j, k]]
+        });
+        let v = DenseTensor::try_from(permuted).unwrap();
+        assert_eq!(
+            (v.get(&[2, 1, 3]), v.order()),
+            (a[[1, 2, 3]], Order::RowMajor)
+        );
+        let v = DenseTensor::try_from(fortran).unwrap();
+        check(&v, &at);
+        assert_eq!(
+            (v.order(), v.into_parts().1.as_ptr()),
+            (Order::ColumnMajor, fortran_block)
+        );
+        let v = DenseTensor::try_from(a.clone()).unwrap();
+        assert_ne!(v.into_parts().1.as_ptr(), block);
+        let v = DenseTensor::try_from(a).unwrap();
+        assert_eq!(
+            (v.order(), v.into_parts().1.as_ptr()),
+            (Order::RowMajor, block)
+        );
+    }
+
+    #[test]
+    fn bad_values_are_named() {
+        let error = DenseTensor::try_from(ndarray::array![[1.0, -1.0]]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "entry [0, 1] is -1, not a finite number >= 0"
+        );
+        let scalar = ndarray::arr0(1.0);
+        assert_eq!(DenseTensor::try_from(scalar), Err(TensorError::OrderZero));
+    }
+}
