@@ -12,6 +12,15 @@ pub enum ParamError {
     /// The tempering power is outside `(0, 1]`.
     #[error("tempering power {0} is outside (0, 1]")]
     Temper(f64),
+    /// The factor of a tempering schedule is outside `(0, 1)`.
+    #[error("tempering factor {0} is outside (0, 1)")]
+    Eta(f64),
+    /// A share to be held out that is outside `(0, 1)`.
+    #[error("share {0} to be held out is outside (0, 1)")]
+    Share(f64),
+    /// A tolerance that is negative or not a number.
+    #[error("tolerance {0} is not a finite number >= 0")]
+    Tolerance(f64),
     /// Two settings that exclude each other.
     #[error("{0}")]
     Conflict(&'static str),
@@ -81,6 +90,31 @@ pub enum EmError {
         /// What was observed.
         value: f64,
     },
+    /// New data have another shape than the learned factors explain.
+    #[error("the data have shape {got:?}, the model explains {expected}")]
+    Data {
+        /// Shape of the data.
+        got: Vec<usize>,
+        /// Sizes of the modes, `any` where observations lie.
+        expected: String,
+    },
+    /// A value that is no count where counts are to be held out.
+    #[error("entry {index:?} is {value}: only whole counts can be held out")]
+    NotCounts {
+        /// The first such cell.
+        index: Vec<usize>,
+        /// Its value.
+        value: f64,
+    },
+    /// Too few counts to hold any of them out.
+    #[error("there are too few counts to hold any of them out")]
+    NothingHeldOut,
+    /// A part of the data was refused.
+    #[error(transparent)]
+    Tensor(#[from] plca_tensor::TensorError),
+    /// Settings that mean nothing.
+    #[error(transparent)]
+    Param(#[from] ParamError),
     /// A stop rule that means nothing.
     #[error(transparent)]
     Stop(#[from] plca_fit::StopError),

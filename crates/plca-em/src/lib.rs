@@ -34,17 +34,24 @@
 
 mod error;
 mod expectation;
+mod fold_in;
+mod held_out;
 mod init;
 mod nmf;
 mod order;
+mod part;
 mod plca;
 mod plsa;
 mod posterior;
 mod restarts;
+mod tempering;
 
 pub use error::{EmError, ParamError};
+pub use fold_in::{Explained, FoldIn, Impossible};
+pub use held_out::{HeldOut, hold_out, perplexity};
 pub use nmf::{Nmf, NmfBuilder, NmfEm, NmfInit, NmfState, Update};
 pub use order::{ModelOrder, effective_parameters, nominal_parameters};
+pub use part::{Part, unobserved};
 pub use plca::{Missing, Plca, PlcaBuilder, PlcaEm, PlcaInit, PlcaState, Prior};
 pub use plca_fit::{
     Accelerate, Algorithm, Outcome, Parabolic, Progress, Squarem, Stop, StopReason, TracePoint,
@@ -53,3 +60,8 @@ pub use plca_fit::{
 pub use plsa::{Given, Plsa, PlsaBuilder, PlsaEm, PlsaInit, PlsaState};
 pub use posterior::{posterior, sample_counts};
 pub use restarts::best_of;
+pub use tempering::{Schedule, ScheduleState, ScheduledEm, Tempered};
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -43,7 +43,7 @@ pub struct Plca<T: Real> {
     factor_priors: Vec<(usize, Prior<T>)>,
     temper: f64,
     temper_prior: bool,
-    missing: Missing,
+    pub(crate) missing: Missing,
 }
 
 /// Settings of [`Plca`], not yet checked.
@@ -345,7 +345,7 @@ impl<T: Real> Plca<T> {
 #[derive(Debug)]
 pub struct PlcaEm<'a, T: Real, X: ?Sized> {
     config: &'a Plca<T>,
-    data: &'a X,
+    pub(crate) data: &'a X,
 }
 
 impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {

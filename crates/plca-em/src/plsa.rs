@@ -307,7 +307,7 @@ impl<T: Real> Plsa<T> {
 #[derive(Debug)]
 pub struct PlsaEm<'a, T: Real, X: ?Sized> {
     config: &'a Plsa<T>,
-    data: &'a X,
+    pub(crate) data: &'a X,
     /// `Σ V` over the observed cells of every given index.
     marginal: Vec<f64>,
 }

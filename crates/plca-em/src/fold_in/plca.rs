@@ -1,0 +1,123 @@
+//! PLCA with all factors but one fixed.
+
+use nalgebra::{DMatrix, DVector};
+use plca_tensor::{Factor, Model, Observed, Real};
+
+use super::{Explained, FoldIn, certify, empty, gap, possible, share};
+use crate::init::stochastic_block;
+use crate::{EmError, Plca, PlcaState};
+
+impl<T: Real> PlcaState<T> {
+    /// `P(z)` and `P(x_D | z)` of new data along mode `D = along`, all other factors fixed. The start is uniform; the
+    /// problem is concave, so that the start does not matter.
+    ///
+    /// # Errors
+    ///
+    /// [`EmError`]: a mode that the model does not have, data of another shape, a factor that cannot be normalised, an
+    /// impossible observation.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::{dmatrix, dvector};
+    /// use plca_em::{FoldIn, PlcaState};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// let learned = PlcaState {
+    ///     weights: dvector![0.5, 0.5],
+    ///     factors: vec![dmatrix![0.9, 0.2; 0.1, 0.8], dmatrix![1.0, 1.0]],
+    ///     power: 1.0,
+    /// };
+    /// let new = DenseTensor::new(vec![2, 3], vec![9.0, 1.0, 2.0, 1.0, 4.0, 8.0], Order::RowMajor)?;
+    /// let explained = learned.fold_in(&new, 1, &FoldIn::default())?;
+    /// assert!(explained.gap[0] <= 1e-6);
+    /// assert_eq!(explained.outcome.state.factors[0], learned.factors[0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn fold_in<X: Observed<T> + ?Sized>(
+        &self,
+        data: &X,
+        along: usize,
+        how: &FoldIn,
+    ) -> Result<Explained<Self>, EmError> {
+        if along >= self.factors.len() {
+            return Err(EmError::Order {
+                expected: along + 1,
+                got: self.factors.len(),
+            });
+        }
+        let learned: Vec<_> = (self.factors.iter().enumerate())
+            .map(|(j, f)| (j != along).then_some(Factor::Columns(f)))
+            .collect();
+        let (part, dropped) = possible(data, &learned, how.impossible)?;
+        match &part {
+            Some(part) => self.explain(part, along, how, dropped),
+            None => self.explain(data, along, how, dropped),
+        }
+    }
+
+    fn explain<X: Observed<T> + ?Sized>(
+        &self,
+        data: &X,
+        along: usize,
+        how: &FoldIn,
+        dropped: f64,
+    ) -> Result<Explained<Self>, EmError> {
+        let (k, n) = (self.weights.len(), data.shape()[along]);
+        let mut config = Plca::builder(k);
+        for j in (0..self.factors.len()).filter(|&j| j != along) {
+            config = config.freeze_factor(j);
+        }
+        let config = config.build()?;
+        let block = |(j, f): (usize, &DMatrix<T>)| {
+            if j == along {
+                return Ok(DMatrix::from_element(n, k, T::one() / T::lit(n as f64)));
+            }
+            stochastic_block(&format!("factor_{j}"), f.clone(), (f.nrows(), k))
+        };
+        let factors = self.factors.iter().enumerate().map(block);
+        let state = Self {
+            weights: DVector::from_element(k, T::one() / T::lit(k as f64)),
+            factors: factors.collect::<Result<_, _>>()?,
+            power: 1.0,
+        };
+        let (mut outcome, gap) = certify(config.on(data)?, state, &how.stop, |s| {
+            gap_of(data, s, along)
+        })?;
+        for (j, factor) in outcome.state.factors.iter_mut().enumerate() {
+            if j != along {
+                factor.clone_from(&self.factors[j]);
+            }
+        }
+        Ok(Explained {
+            outcome,
+            gap,
+            dropped,
+            empty: empty(data, along),
+        })
+    }
+}
+
+/// One gap over components and indices of the free mode: the problem is linear in `P(z) P(x_D | z)`.
+fn gap_of<T: Real, X: Observed<T> + ?Sized>(
+    data: &X,
+    state: &PlcaState<T>,
+    along: usize,
+) -> Vec<f64> {
+    let mut free = state.factors[along].clone();
+    for (mut column, &weight) in free.column_iter_mut().zip(&state.weights) {
+        column *= weight;
+    }
+    let mut factors: Vec<_> = state.factors.iter().map(Factor::Columns).collect();
+    factors[along] = Factor::Columns(&free);
+    let model = Model {
+        weights: None,
+        factors: &factors,
+    };
+    let multiplier = data.multiplier(&model, along);
+    let share = share(data, &factors, along);
+    let parameters = multiplier.iter().zip(&share).zip(&free);
+    vec![gap(
+        parameters.map(|((&m, &s), &x)| (m, s, x)),
+        data.total(),
+    )]
+}

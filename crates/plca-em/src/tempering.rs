@@ -1,0 +1,290 @@
+//! Tempered EM on a schedule, stopped and cooled by what held-out counts say.
+
+use plca_fit::{Algorithm, Direction, Outcome, Stop, StopReason};
+use plca_tensor::{Observed, Real};
+use rand::Rng;
+
+use crate::plca::Missing;
+use crate::{
+    EmError, ParamError, Plca, PlcaEm, PlcaInit, PlcaState, Plsa, PlsaEm, PlsaInit, PlsaState,
+    hold_out, perplexity,
+};
+
+/// When the power of tempered EM falls, and when the run is given up.
+///
+/// Iterations run at one power as long as each lowers the perplexity of the held-out counts. Then the power is multiplied by
+/// `eta` and the run goes on from the best state so far. It ends when a lower power does not lower the perplexity at all.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Schedule {
+    /// First power, in `(0, 1]` (default 1, plain EM).
+    pub start: f64,
+    /// What the power is multiplied by, in `(0, 1)` (default 0.9).
+    pub eta: f64,
+    /// An iteration counts as an improvement if it lowers the perplexity by more than `tol` times its value (default 1e-6).
+    /// With 0 the power falls for ever: the run ends with its iterations alone.
+    pub tol: f64,
+    /// Every count is held out with this probability (default 0.1).
+    pub share: f64,
+}
+
+impl Default for Schedule {
+    fn default() -> Self {
+        Self {
+            start: 1.0,
+            eta: 0.9,
+            tol: 1e-6,
+            share: 0.1,
+        }
+    }
+}
+
+impl Schedule {
+    /// Refuses schedules that mean nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamError`] with the offending value.
+    pub fn check(&self) -> Result<(), ParamError> {
+        if !(self.start > 0.0 && self.start <= 1.0) {
+            Err(ParamError::Temper(self.start))
+        } else if !(self.eta > 0.0 && self.eta < 1.0) {
+            Err(ParamError::Eta(self.eta))
+        } else if !(self.share > 0.0 && self.share < 1.0) {
+            Err(ParamError::Share(self.share))
+        } else if !(self.tol.is_finite() && self.tol >= 0.0) {
+            Err(ParamError::Tolerance(self.tol))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// An algorithm whose next step has a tempering power.
+pub trait Tempered: Algorithm<Error = EmError> {
+    /// The power of the next step.
+    fn power(state: &mut Self::State) -> &mut f64;
+    /// Log-likelihood of the data, untempered and without priors.
+    fn ln_lik(&self, state: &Self::State) -> f64;
+    /// Sum of the data.
+    fn total(&self) -> f64;
+}
+
+impl<T: Real, X: Observed<T> + ?Sized> Tempered for PlcaEm<'_, T, X> {
+    fn power(state: &mut PlcaState<T>) -> &mut f64 {
+        &mut state.power
+    }
+
+    fn ln_lik(&self, state: &PlcaState<T>) -> f64 {
+        PlcaEm::ln_lik(self, state)
+    }
+
+    fn total(&self) -> f64 {
+        self.data.total()
+    }
+}
+
+impl<T: Real, X: Observed<T> + ?Sized> Tempered for PlsaEm<'_, T, X> {
+    fn power(state: &mut PlsaState<T>) -> &mut f64 {
+        &mut state.power
+    }
+
+    fn ln_lik(&self, state: &PlsaState<T>) -> f64 {
+        PlsaEm::ln_lik(self, state)
+    }
+
+    fn total(&self) -> f64 {
+        self.data.total()
+    }
+}
+
+/// Where a scheduled run stands.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct ScheduleState<S> {
+    /// The state of the lowest held-out perplexity so far: what the run is for.
+    pub best: S,
+    /// Held-out perplexity of [`best`](Self::best).
+    pub perplexity: f64,
+    /// The state that the next iteration starts from.
+    pub current: S,
+    /// Whether the present power has lowered the perplexity, or is the first.
+    pub improved: bool,
+    /// Whether the run was given up.
+    pub ended: bool,
+}
+
+/// Tempered EM of the training part under a [`Schedule`] that the held-out part drives.
+///
+/// The objective is that of the best state on the whole data, untempered; it is what the run reports, not what it maximises.
+#[derive(Debug)]
+pub struct ScheduledEm<W, P> {
+    whole: W,
+    train: P,
+    held: P,
+    schedule: Schedule,
+}
+
+impl<W: Tempered, P: Tempered<State = W::State>> ScheduledEm<W, P>
+where
+    W::State: Clone,
+{
+    /// From one configuration bound to the whole data, to the training part and to the held-out part.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamError`]: see [`Schedule::check`].
+    pub fn new(whole: W, train: P, held: P, schedule: Schedule) -> Result<Self, ParamError> {
+        schedule.check()?;
+        Ok(Self {
+            whole,
+            train,
+            held,
+            schedule,
+        })
+    }
+
+    /// A run that begins at `state`, with the schedule's first power.
+    pub fn start(&self, mut state: W::State) -> ScheduleState<W::State> {
+        *W::power(&mut state) = self.schedule.start;
+        ScheduleState {
+            perplexity: self.perplexity(&state),
+            best: state.clone(),
+            current: state,
+            // The first power is no decrease that could fail to help.
+            improved: true,
+            ended: false,
+        }
+    }
+
+    /// Held-out perplexity of a state.
+    pub fn perplexity(&self, state: &W::State) -> f64 {
+        perplexity(self.held.ln_lik(state), self.held.total())
+    }
+}
+
+impl<W: Tempered, P: Tempered<State = W::State>> Algorithm for ScheduledEm<W, P>
+where
+    W::State: Clone,
+{
+    type State = ScheduleState<W::State>;
+    type Error = EmError;
+
+    fn step(&self, state: &mut Self::State, measure: bool) -> Result<Option<f64>, EmError> {
+        let value = if measure {
+            Some(self.whole.objective(&state.current)?)
+        } else {
+            None
+        };
+        self.train.step(&mut state.current, false)?;
+        let perplexity = self.perplexity(&state.current);
+        // [SPEC 1.4] stop early, cool while it helps, give up when it no longer does
+        if perplexity < state.perplexity * (1.0 - self.schedule.tol) {
+            state.best = state.current.clone();
+            state.perplexity = perplexity;
+            state.improved = true;
+        } else if state.improved || self.schedule.tol == 0.0 {
+            let power = *W::power(&mut state.current) * self.schedule.eta;
+            state.current = state.best.clone();
+            // A power of 0 would forget the data.
+            *W::power(&mut state.current) = power.max(f64::EPSILON);
+            state.improved = false;
+        } else {
+            state.ended = true;
+        }
+        Ok(value)
+    }
+
+    fn objective(&self, state: &Self::State) -> Result<f64, EmError> {
+        self.whole.objective(&state.best)
+    }
+
+    fn direction(&self) -> Direction {
+        self.whole.direction()
+    }
+
+    fn finished(&self, state: &Self::State) -> Option<StopReason> {
+        state.ended.then_some(StopReason::HeldOut)
+    }
+}
+
+/// The schedule's own tests end a run, or its iterations.
+fn only_iterations(stop: &Stop) -> Stop {
+    Stop {
+        tol: 0.0,
+        residual_tol: None,
+        ..*stop
+    }
+}
+
+impl<T: Real> Plca<T> {
+    /// Draws a start and runs tempered EM on a schedule. Of `stop` only the number of iterations and the distance of
+    /// checks count; the configuration's own power is not used.
+    ///
+    /// # Errors
+    ///
+    /// As [`fit`](Self::fit) and [`hold_out`]; [`ParamError`] for a bad schedule or multiplicative updates of masked data.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_em::{Plca, PlcaInit, Schedule, Stop};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::new(vec![3, 3], vec![8.0, 1.0, 0.0, 7.0, 2.0, 1.0, 0.0, 1.0, 9.0], Order::RowMajor)?;
+    /// let mut rng = ChaCha8Rng::seed_from_u64(1);
+    /// let fit = Plca::builder(2).build()?.fit_tempered(&v, &Schedule::default(), &PlcaInit::default(), &Stop::default(), &mut rng)?;
+    /// assert!(fit.state.best.power <= 1.0 && fit.state.perplexity < 9.0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn fit_tempered<X, R>(
+        &self,
+        data: &X,
+        schedule: &Schedule,
+        init: &PlcaInit<T>,
+        stop: &Stop,
+        rng: &mut R,
+    ) -> Result<Outcome<ScheduleState<PlcaState<T>>>, EmError>
+    where
+        X: Observed<T> + ?Sized,
+        R: Rng + ?Sized,
+    {
+        stop.check()?;
+        if self.missing == Missing::Multiplicative && !data.is_complete() {
+            let conflict = "multiplicative treatment of missing cells does not go with tempering";
+            return Err(ParamError::Conflict(conflict).into());
+        }
+        let parts = hold_out(data, schedule.share, rng)?;
+        let (train, held) = (self.on(&parts.train)?, self.on(&parts.held)?);
+        let algorithm = ScheduledEm::new(self.on(data)?, train, held, *schedule)?;
+        let state = algorithm.start(self.init(data, init, rng)?);
+        plca_fit::run(&algorithm, state, &only_iterations(stop), ())
+    }
+}
+
+impl<T: Real> Plsa<T> {
+    /// As [`Plca::fit_tempered`]; the perplexity is that of the conditional distributions.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn fit_tempered<X, R>(
+        &self,
+        data: &X,
+        schedule: &Schedule,
+        init: &PlsaInit<T>,
+        stop: &Stop,
+        rng: &mut R,
+    ) -> Result<Outcome<ScheduleState<PlsaState<T>>>, EmError>
+    where
+        X: Observed<T> + ?Sized,
+        R: Rng + ?Sized,
+    {
+        stop.check()?;
+        let parts = hold_out(data, schedule.share, rng)?;
+        let (train, held) = (self.on(&parts.train)?, self.on(&parts.held)?);
+        let algorithm = ScheduledEm::new(self.on(data)?, train, held, *schedule)?;
+        let state = algorithm.start(self.init(data, init, rng)?);
+        plca_fit::run(&algorithm, state, &only_iterations(stop), ())
+    }
+}

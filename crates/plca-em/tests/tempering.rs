@@ -1,0 +1,183 @@
+//! Tempered EM on a schedule.
+
+use plca_em::{Plca, PlcaInit, Plsa, PlsaInit, Schedule, ScheduledEm, Stop, StopReason, hold_out};
+use plca_fit::Algorithm;
+use plca_tensor::{DenseTensor, MaskedTensor, Observed, Order};
+use proptest::prelude::*;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+const SHAPE: [usize; 2] = [12, 15];
+
+/// Three blocks under noise, few counts for many parameters: EM learns the blocks and then the noise.
+fn sparse_counts() -> DenseTensor<f64> {
+    let noise = |i: u32| (i * i * 7 + i * 13) % 11 % 4;
+    let block = |i: u32| if i / 15 % 3 == i % 3 { 3 } else { 0 };
+    let values = (0..180u32).map(|i| f64::from(noise(i) + block(i)));
+    DenseTensor::new(SHAPE.to_vec(), values.collect(), Order::RowMajor).unwrap()
+}
+
+fn rng() -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(3)
+}
+
+proptest! {
+    /// Both parts are whole counts that add up to the data, cell by cell, and no index loses all its counts.
+    #[test]
+    fn thinning_splits_every_cell(
+        values in prop::collection::vec(0..6u32, 20),
+        hidden in prop::collection::vec(prop::bool::weighted(0.2), 20),
+        share in 0.05..0.95f64,
+        seed in 0..1000u64,
+    ) {
+        let values: Vec<f64> = values.into_iter().map(f64::from).collect();
+        let seen: Vec<bool> = hidden.iter().map(|h| !h).collect();
+        let Ok(data) = MaskedTensor::with_mask(vec![4, 5], values, Order::RowMajor, &seen) else {
+            return Ok(());
+        };
+        let Ok(parts) = hold_out(&data, share, &mut ChaCha8Rng::seed_from_u64(seed)) else {
+            return Ok(());
+        };
+        let mut cells = [[0.0; 5]; 4];
+        for part in [&parts.train, &parts.held] {
+            prop_assert_eq!(part.is_complete(), data.is_complete());
+            part.for_each(&mut |index, x| {
+                assert!(x > 0.0 && x.fract() == 0.0);
+                cells[index[0]][index[1]] += x;
+            });
+        }
+        let mut whole = [[0.0; 5]; 4];
+        data.for_each(&mut |index, x| whole[index[0]][index[1]] = x);
+        prop_assert_eq!(cells, whole);
+        for mode in 0..2 {
+            for (all, train) in data.marginal(mode).iter().zip(parts.train.marginal(mode)) {
+                prop_assert!(train > 0.0 || *all == 0.0);
+            }
+        }
+    }
+}
+
+/// At power 1 a scheduled run is plain EM of the training part, bit for bit, until it is first cooled.
+#[test]
+fn power_one_is_plain_em() {
+    let data = sparse_counts();
+    let parts = hold_out(&data, 0.1, &mut rng()).unwrap();
+    let plca = Plca::<f64>::builder(3).build().unwrap();
+    let on = |part| plca.on(part).unwrap();
+    let schedule = Schedule::default();
+    let algorithm = ScheduledEm::new(
+        plca.on(&data).unwrap(),
+        on(&parts.train),
+        on(&parts.held),
+        schedule,
+    )
+    .unwrap();
+    let mut plain = plca.init(&data, &PlcaInit::default(), &mut rng()).unwrap();
+    let mut state = algorithm.start(plain.clone());
+    let mut steps = 0;
+    loop {
+        algorithm.step(&mut state, false).unwrap();
+        plca.on(&parts.train)
+            .unwrap()
+            .step(&mut plain, false)
+            .unwrap();
+        if state.current.power != 1.0 || state.ended {
+            break;
+        }
+        assert_eq!(state.current, plain);
+        steps += 1;
+    }
+    assert!(steps > 3, "the held-out counts said nothing");
+}
+
+/// The run ends by itself with the lowest perplexity it met; that is lower than where plain EM ends on the same counts.
+#[test]
+fn held_out_counts_stop_and_cool_the_run() {
+    let data = sparse_counts();
+    let schedule = Schedule::default();
+    let stop = Stop {
+        max_iter: 3000,
+        ..Stop::default()
+    };
+    let plsa = Plsa::<f64>::builder(6).build().unwrap();
+    let fit = plsa
+        .fit_tempered(&data, &schedule, &PlsaInit::default(), &stop, &mut rng())
+        .unwrap();
+    assert_eq!(fit.reason, StopReason::HeldOut);
+    assert!(fit.state.best.power < 1.0, "cooling never helped");
+    assert_eq!(
+        fit.objective,
+        plsa.on(&data).unwrap().ln_lik(&fit.state.best)
+    );
+
+    // The same draws again, for the parts and the start of the run above.
+    let mut draws = rng();
+    let parts = hold_out(&data, schedule.share, &mut draws).unwrap();
+    let on = |part| plsa.on(part).unwrap();
+    let algorithm = ScheduledEm::new(
+        plsa.on(&data).unwrap(),
+        on(&parts.train),
+        on(&parts.held),
+        schedule,
+    )
+    .unwrap();
+    let start = plsa.init(&data, &PlsaInit::default(), &mut draws).unwrap();
+    assert_eq!(fit.state.perplexity, algorithm.perplexity(&fit.state.best));
+    let plain = plca_fit::run(
+        &on(&parts.train),
+        start,
+        &Stop {
+            max_iter: 300,
+            tol: 0.0,
+            ..stop
+        },
+        (),
+    )
+    .unwrap();
+    assert!(fit.state.perplexity < algorithm.perplexity(&plain.state));
+}
+
+/// With tolerance 0 nothing but the iterations ends the run.
+#[test]
+fn without_tolerance_all_iterations_are_used() {
+    let schedule = Schedule {
+        tol: 0.0,
+        ..Schedule::default()
+    };
+    let stop = Stop {
+        max_iter: 400,
+        ..Stop::default()
+    };
+    let plca = Plca::<f64>::builder(6).build().unwrap();
+    let fit = plca
+        .fit_tempered(
+            &sparse_counts(),
+            &schedule,
+            &PlcaInit::default(),
+            &stop,
+            &mut rng(),
+        )
+        .unwrap();
+    assert_eq!(
+        (fit.iterations, fit.reason),
+        (400, StopReason::MaxIterations)
+    );
+}
+
+#[test]
+fn schedules_that_mean_nothing_are_refused() {
+    let good = Schedule::default();
+    assert!(good.check().is_ok());
+    for bad in [
+        Schedule { start: 0.0, ..good },
+        Schedule { start: 1.1, ..good },
+        Schedule { eta: 1.0, ..good },
+        Schedule {
+            eta: f64::NAN,
+            ..good
+        },
+        Schedule { share: 0.0, ..good },
+        Schedule { tol: -1.0, ..good },
+    ] {
+        assert!(bad.check().is_err(), "{bad:?}");
+    }
+}
