@@ -32,6 +32,7 @@
 mod atomic;
 mod data;
 mod error;
+mod latch;
 mod model;
 mod npy;
 mod text;

@@ -13,6 +13,7 @@ use zip::write::{SimpleFileOptions, ZipWriter};
 use crate::atomic::write_atomically;
 use crate::data::{Array, Element};
 use crate::error::Fault;
+use crate::latch::Latch;
 use crate::{IoError, npy, zipped};
 
 /// Longest metadata that are read.
@@ -297,7 +298,17 @@ pub fn write_model(path: &Path, model: &ModelFile, single: bool) -> Result<(), I
     write_atomically(path, |w| write_npz(w, model, single))
 }
 
-fn write_npz<W: Write + Seek>(writer: W, model: &ModelFile, single: bool) -> std::io::Result<()> {
+pub(crate) fn write_npz<W: Write + Seek>(
+    writer: W,
+    model: &ModelFile,
+    single: bool,
+) -> std::io::Result<()> {
+    let mut latch = Latch::new(writer);
+    fill(&mut latch, model, single)?;
+    latch.finish()
+}
+
+fn fill<W: Write + Seek>(writer: W, model: &ModelFile, single: bool) -> std::io::Result<()> {
     let mut archive = ZipWriter::new(writer);
     // Stored, and with the format's earliest date: equal models are equal files.
     let options = SimpleFileOptions::default()
@@ -320,7 +331,7 @@ fn write_npz<W: Write + Seek>(writer: W, model: &ModelFile, single: bool) -> std
             .map_err(std::io::Error::other)?;
         archive.write_all(model.metadata.to_string().as_bytes())?;
     }
-    archive.finish().map_err(std::io::Error::other)?.flush()
+    archive.finish().map(drop).map_err(std::io::Error::other)
 }
 
 fn narrow(array: &Array<f64>) -> Array<f32> {
