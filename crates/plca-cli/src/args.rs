@@ -68,6 +68,8 @@ pub(crate) enum MissingMethod {
 pub(crate) enum Solver {
     /// Expectation-maximisation.
     Em,
+    /// Coordinate descent; not available in this version.
+    Fast,
     /// The fastest that is exact for the model: em, until there is another.
     Auto,
 }
@@ -167,7 +169,9 @@ pub(crate) struct FitArgs {
     /// nmf-kl: form of the update [default: simultaneous].
     #[arg(long)]
     pub(crate) update: Option<Update>,
-    /// Tempered EM: power B in (0, 1].
+    /// Tempered EM with power B in (0, 1]. With ETA in (0, 1) a tenth of the counts is held out: a power is kept as long as
+    /// every iteration lowers their perplexity by more than --tol times its value, then it is multiplied by ETA, until
+    /// that no longer helps (--tol 0: until the end).
     #[arg(long, value_name = "B[,ETA]")]
     pub(crate) temper: Option<String>,
     /// plca: raises P(z) to the tempering power too.
@@ -274,8 +278,13 @@ pub(crate) struct SampleArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Criterion {
+    /// Bayesian information criterion; needs counts.
     Bic,
+    /// Akaike's information criterion.
     Aic,
+    /// Evidence lower bound, of Bayesian models only.
+    Elbo,
+    /// Perplexity of a tenth of the counts, which are held out.
     HeldOut,
 }
 

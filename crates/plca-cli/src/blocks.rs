@@ -33,6 +33,55 @@ pub(crate) fn take_matrix<T: Element>(
     )))
 }
 
+/// Takes a matrix that must be there, of finite numbers that are not negative.
+pub(crate) fn need_matrix(
+    path: &Path,
+    arrays: &mut Arrays,
+    name: &str,
+) -> Result<DMatrix<f64>, Failure> {
+    let block = take_matrix::<f64>(path, arrays, name)?
+        .ok_or_else(|| Failure::of(path, format!("has no `{name}`")))?;
+    let (rows, columns) = block.shape();
+    if rows == 0 || columns == 0 {
+        return Err(Failure::of(
+            path,
+            format!("`{name}` is empty, {rows} x {columns}"),
+        ));
+    }
+    for row in 0..rows {
+        for column in 0..columns {
+            let value = block[(row, column)];
+            if !(value.is_finite() && value >= 0.0) {
+                return Err(Failure::of(
+                    path,
+                    format!("`{name}` is {value} at [{row}, {column}], not a finite number >= 0"),
+                ));
+            }
+        }
+    }
+    Ok(block)
+}
+
+/// Takes a vector that must be there, as [`need_matrix`].
+pub(crate) fn need_vector(
+    path: &Path,
+    arrays: &mut Arrays,
+    name: &str,
+) -> Result<DVector<f64>, Failure> {
+    let block = take_vector::<f64>(path, arrays, name)?
+        .ok_or_else(|| Failure::of(path, format!("has no `{name}`")))?;
+    match block.iter().position(|x| !(x.is_finite() && *x >= 0.0)) {
+        Some(at) => Err(Failure::of(
+            path,
+            format!(
+                "`{name}` is {} at [{at}], not a finite number >= 0",
+                block[at]
+            ),
+        )),
+        None => Ok(block),
+    }
+}
+
 /// Takes a vector out of a set of arrays.
 pub(crate) fn take_vector<T: Element>(
     path: &Path,

@@ -14,9 +14,6 @@ use crate::failure::Failure;
 /// Any data that a model can be fitted to.
 pub(crate) type Data<T> = Box<dyn Observed<T>>;
 
-/// Sees an observed value and says how much of it to keep.
-pub(crate) type Keep<'a, T> = &'a mut dyn FnMut(&[usize], T) -> T;
-
 /// Calls `visit` with the multi-index and a reference to every value, in memory order.
 pub(crate) fn for_each_cell<T>(
     shape: &[usize],
@@ -69,13 +66,8 @@ fn flags(mask: Array<f32>, fortran: bool) -> Vec<bool> {
     out
 }
 
-/// Reads data and hides what is missing. `keep` may drop observed values (it sees index and value and returns what to
-/// keep); it is never shown a hidden cell.
-pub(crate) fn load<T: Element>(
-    path: &Path,
-    args: &DataArgs,
-    keep: Option<Keep<'_, T>>,
-) -> Result<Data<T>, Failure> {
+/// Reads data and hides what is missing.
+pub(crate) fn load<T: Element>(path: &Path, args: &DataArgs) -> Result<Data<T>, Failure> {
     let options = ReadOptions {
         shape: args.shape.as_ref().map(|s| s.0.clone()),
         // A NaN may be hidden; one that is not is refused below.
@@ -134,43 +126,18 @@ pub(crate) fn load<T: Element>(
             {
                 return Err(nan_failure(path, &array, at));
             }
-            if let Some(keep) = keep {
-                for_each_cell(
-                    &array.shape.clone(),
-                    array.fortran,
-                    &mut array.values,
-                    |index, x| {
-                        if *x > T::zero() {
-                            *x = keep(index, *x);
-                        }
-                    },
-                );
-            }
             Ok(if masked {
                 Box::new(MaskedTensor::new(array.shape, array.values, order).map_err(fail)?)
             } else {
                 Box::new(DenseTensor::new(array.shape, array.values, order).map_err(fail)?)
             })
         }
-        DataFile::Sparse(mut entries) => {
+        DataFile::Sparse(entries) => {
             if args.missing == Some(MissingCells::Nan) {
                 return Err(Failure::of(
                     path,
                     "--missing nan needs a dense array, these are sparse",
                 ));
-            }
-            if let Some(keep) = keep {
-                let order = entries.shape.len();
-                let mut index = vec![0; order];
-                for (at, x) in entries.values.iter_mut().enumerate() {
-                    index
-                        .iter_mut()
-                        .zip(&entries.indices[at * order..])
-                        .for_each(|(i, &e)| *i = e as usize);
-                    if *x > T::zero() {
-                        *x = keep(&index, *x);
-                    }
-                }
             }
             let hidden = match &args.mask {
                 None => None,
@@ -197,6 +164,17 @@ pub(crate) fn load<T: Element>(
             })
         }
     }
+}
+
+/// A warning for every dimension with indices of which nothing was observed.
+pub(crate) fn unobserved_warnings<T: Element>(data: &dyn Observed<T>) -> Vec<String> {
+    let hidden = plca_em::unobserved(data).into_iter().enumerate();
+    hidden
+        .filter(|(_, indices)| !indices.is_empty())
+        .map(|(j, indices)| {
+            format!("nothing was observed of dimension {j} at {indices:?}: what is written there is not identified")
+        })
+        .collect()
 }
 
 fn nan_failure<T: Element>(path: &Path, array: &Array<T>, at: usize) -> Failure {

@@ -6,20 +6,26 @@ use std::path::Path;
 use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use plca_fit::{Algorithm, Iteration, Outcome, Parabolic, Progress, Squarem, Stop, run_from};
+use plca_em::hold_out;
+use plca_fit::{Iteration, Outcome, Progress, Stop};
 use plca_io::{Element, ModelFile};
 use plca_tensor::Observed;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
 
-use crate::args::{Acceleration, FitArgs, ModelName, Precision};
+use crate::args::{FitArgs, ModelName, Precision, Solver};
 use crate::blocks::Arrays;
-use crate::data::{Data, load};
+use crate::data::{Data, load, unobserved_warnings};
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::models::nmf_kl::NmfCommand;
 use crate::models::plca::PlcaCommand;
 use crate::models::plsa::PlsaCommand;
+use crate::models::tempered::TemperedCommand;
 use crate::models::{CommandModel, block_names};
+
+/// More threads than any kernel has work for.
+const MOST_THREADS: usize = 256;
 
 /// Runs `work` on the asked number of threads.
 pub(crate) fn on_threads<O: Send>(
@@ -33,10 +39,25 @@ pub(crate) fn on_threads<O: Send>(
         return Err(Failure::usage("--threads 0: at least one thread is needed"));
     }
     let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
+        // Results do not depend on it.
+        .num_threads(threads.min(MOST_THREADS))
         .build()
         .map_err(Failure::new)?;
     Ok(pool.install(work))
+}
+
+/// Largest number of parameters that anyone can mean.
+const MOST_PARAMETERS: usize = 1 << 33;
+
+/// Refuses a rank whose parameters could not be held.
+pub(crate) fn reasonable(option: &str, rank: usize, shape: &[usize]) -> Result<(), Failure> {
+    let parameters = rank.checked_mul(shape.iter().sum());
+    match parameters.filter(|&n| n <= MOST_PARAMETERS) {
+        Some(_) => Ok(()),
+        None => Err(Failure::usage(format!(
+            "{option}: {rank} components are too many for data of shape {shape:?}"
+        ))),
+    }
 }
 
 /// Refuses, before any work, a file that could not be written at its end.
@@ -64,17 +85,95 @@ pub(crate) fn writable(path: &Path, extensions: &[&str]) -> Result<(), Failure> 
 /// Extensions of model files.
 pub(crate) const MODEL_FILES: &[&str] = &["npz", "safetensors"];
 
+/// Random numbers of what is held out, apart from those of any start.
+pub(crate) const HELD_OUT_STREAM: u64 = u64::MAX;
+
+/// Whether two paths name one file, there or yet to be written.
+fn same_file(a: &Path, b: &Path) -> bool {
+    let place = |path: &Path| {
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let written = folder.canonicalize().ok().zip(path.file_name());
+        path.canonicalize()
+            .ok()
+            .or(written.map(|(folder, name)| folder.join(name)))
+    };
+    place(a).is_some_and(|a| place(b) == Some(a))
+}
+
+/// Refuses outputs that would overwrite each other or the data.
+fn distinct(args: &FitArgs) -> Result<(), Failure> {
+    let outputs = [
+        ("--output", Some(&args.output)),
+        ("--trace", args.trace.as_ref()),
+        ("--checkpoint", args.checkpoint.as_ref()),
+    ];
+    let mut seen = vec![("the data", &args.data)];
+    for (name, path) in outputs {
+        let Some(path) = path else { continue };
+        if let Some((other, _)) = seen.iter().find(|(_, p)| same_file(p, path)) {
+            let path = path.display();
+            return Err(Failure::usage(format!(
+                "{name} {path}: the same file as {other}"
+            )));
+        }
+        seen.push((name, path));
+    }
+    Ok(())
+}
+
 pub(crate) fn run<T: Element>(args: &FitArgs) -> Result<(), Failure> {
     writable(&args.output, MODEL_FILES)?;
     for path in [&args.trace, &args.checkpoint].into_iter().flatten() {
         writable(path, &[])?;
     }
+    distinct(args)?;
+    if args.solver == Solver::Fast {
+        return Err(Failure::usage(
+            "--solver fast is not available in this version; --solver em reaches the same optima",
+        ));
+    }
+    interrupt::note()?;
     on_threads(args.threads, || {
-        let data: Data<T> = load(&args.data, &args.hidden, None)?;
+        let schedule = crate::models::schedule(args)?;
+        if schedule.is_some() && args.model == ModelName::NmfKl {
+            return Err(Failure::usage("nmf-kl has no option --temper"));
+        }
+        let data: Data<T> = load(&args.data, &args.hidden)?;
+        let (data, shape) = (&*data, data.shape());
+        let Some(schedule) = schedule else {
+            return match args.model {
+                ModelName::Plca => fit(args, data, |k| PlcaCommand::new(args, k, shape)),
+                ModelName::Plsa => fit(args, data, |k| PlsaCommand::new(args, k, shape)),
+                ModelName::NmfKl => fit(args, data, |k| NmfCommand::new(args, k, shape)),
+            };
+        };
+        let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
+        rng.set_stream(HELD_OUT_STREAM);
+        let parts =
+            hold_out(data, schedule.share, &mut rng).map_err(|e| Failure::of(&args.data, e))?;
+        let (train, held) = (&parts.train, &parts.held);
         match args.model {
-            ModelName::Plca => fit::<T, PlcaCommand<T>>(args, &*data),
-            ModelName::Plsa => fit::<T, PlsaCommand<T>>(args, &*data),
-            ModelName::NmfKl => fit::<T, NmfCommand>(args, &*data),
+            ModelName::Plsa => fit(args, data, |k| {
+                let model = PlsaCommand::new(args, k, shape)?;
+                Ok(TemperedCommand {
+                    model,
+                    schedule,
+                    train,
+                    held,
+                })
+            }),
+            _ => fit(args, data, |k| {
+                let model = PlcaCommand::new(args, k, shape)?;
+                Ok(TemperedCommand {
+                    model,
+                    schedule,
+                    train,
+                    held,
+                })
+            }),
         }
     })?
 }
@@ -122,6 +221,7 @@ const BEST: &str = "best.";
 fn fit<T: Element, M: CommandModel<T>>(
     args: &FitArgs,
     data: &dyn Observed<T>,
+    make: impl FnOnce(usize) -> Result<M, Failure>,
 ) -> Result<(), Failure> {
     let started = Instant::now();
     let order = data.shape().len();
@@ -150,7 +250,8 @@ fn fit<T: Element, M: CommandModel<T>>(
     if args.restarts == 0 {
         return Err(Failure::usage("--restarts 0: at least one start is needed"));
     }
-    let model = M::new(args, rank, data.shape())?;
+    reasonable("--rank", rank, data.shape())?;
+    let model = make(rank)?;
     let settings = settings(args, rank);
     let checksum = plca_io::sha256_file(&args.data)?;
     let describe = |extra: Value| {
@@ -224,20 +325,21 @@ fn fit<T: Element, M: CommandModel<T>>(
             }
         };
         let bar = progress_bar(args);
-        let mut failure = None;
+        let (mut failure, mut interrupted) = (None, false);
         let observer = |it: &Iteration<'_, M::State>| {
             bar.set_position(it.iteration as u64);
             if let Some(point) = it.measured {
                 bar.set_message(format!("{:.6e}", point.objective));
                 trace.push_str(&trace_line(point.iteration, point.objective, started));
             }
+            interrupted = interrupt::requested();
             if let (Some(path), Some(every)) = (&args.checkpoint, args.checkpoint_every)
-                && (it.iteration as u64).is_multiple_of(every)
+                && (interrupted || (it.iteration as u64).is_multiple_of(every))
             {
-                let mut arrays = model.arrays(data, it.state);
+                let mut arrays = model.saved(data, it.state);
                 // The best of the starts before this one.
                 let kept = best.as_ref().map(|b| {
-                    let blocks = model.arrays(data, &b.state).into_iter();
+                    let blocks = model.saved(data, &b.state).into_iter();
                     arrays.extend(blocks.map(|(name, block)| (format!("{BEST}{name}"), block)));
                     json!({ "reason": b.reason, "iterations": b.iterations, "objective": b.objective })
                 });
@@ -251,21 +353,27 @@ fn fit<T: Element, M: CommandModel<T>>(
                     return ControlFlow::Break(());
                 }
             }
-            ControlFlow::Continue(())
+            if interrupted {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
         };
-        let algorithm = model.on(data)?;
-        let outcome = match args.accelerate {
-            Acceleration::None => run_from(&algorithm, state, progress, &stop, observer),
-            Acceleration::Squarem => {
-                run_from(&Squarem(algorithm), state, progress, &stop, observer)
-            }
-            Acceleration::Parabolic => {
-                run_from(&Parabolic(algorithm), state, progress, &stop, observer)
-            }
-        }?;
+        let from = (state, progress);
+        let outcome = model.iterate(data, args.accelerate, from, &stop, observer)?;
         bar.finish_and_clear();
         if let Some(e) = failure {
             return Err(e.into());
+        }
+        if interrupted {
+            let kept = match &args.checkpoint {
+                Some(path) => format!("{} continues it", path.display()),
+                None => "nothing was written".to_string(),
+            };
+            return Err(Failure::new(format!(
+                "interrupted after {} iterations of start {start}; {kept}",
+                outcome.iterations
+            )));
         }
         trace.push_str(&trace_line(outcome.iterations, outcome.objective, started));
         if !outcome.objective.is_finite() {
@@ -277,11 +385,11 @@ fn fit<T: Element, M: CommandModel<T>>(
                 ),
             ));
         }
-        let direction = model.on(data)?.direction();
-        if best
-            .as_ref()
-            .is_none_or(|b| !direction.not_worse(b.objective, outcome.objective))
-        {
+        if best.as_ref().is_none_or(|b| {
+            !model
+                .direction()
+                .not_worse(model.score(b), model.score(&outcome))
+        }) {
             best = Some(outcome);
         }
     }
@@ -302,7 +410,16 @@ fn fit<T: Element, M: CommandModel<T>>(
     {
         summary["log_likelihood"] = json!(ln_lik);
     }
+    if let (Value::Object(summary), Value::Object(remarks)) =
+        (&mut summary, model.remarks(&outcome.state))
+    {
+        summary.extend(remarks);
+    }
+    let warnings = unobserved_warnings(data);
     let mut extra = summary.clone();
+    if !warnings.is_empty() {
+        extra["warnings"] = json!(warnings);
+    }
     if let Value::Object(extra) = &mut extra {
         // Wall time is no property of the model: equal runs write equal files.
         extra.remove("seconds");
@@ -330,7 +447,16 @@ fn fit<T: Element, M: CommandModel<T>>(
     } else {
         plca_io::write_model(&args.output, &file, single)?;
     }
+    warn(args.quiet, &warnings);
     report(args.json, args.quiet, &summary)
+}
+
+/// Warnings for a person; with `--quiet` they are in the metadata alone.
+#[expect(clippy::print_stderr, reason = "warnings go to standard error")]
+pub(crate) fn warn(quiet: bool, warnings: &[String]) {
+    for warning in warnings.iter().filter(|_| !quiet) {
+        eprintln!("warning: {warning}");
+    }
 }
 
 /// The summary for a program or for a person.

@@ -5,8 +5,10 @@ mod blocks;
 mod data;
 mod failure;
 mod fit;
+mod interrupt;
 mod models;
 mod other;
+mod select;
 mod transform;
 
 use std::process::ExitCode;
@@ -31,7 +33,7 @@ fn main() -> ExitCode {
         Command::Reconstruct(a) => other::reconstruct(a),
         Command::Inspect(a) => other::inspect(a),
         Command::Sample(a) => other::sample(a),
-        Command::Select(a) => other::select(a),
+        Command::Select(a) => select::select(a),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,17 +1,15 @@
-//! `plca reconstruct`, `inspect`, `sample`, `select`.
+//! `plca reconstruct`, `inspect`, `sample`.
 
 use nalgebra::{DMatrix, DVector};
-use plca_em::ModelOrder;
 use plca_io::{Array, ModelFile};
 use plca_tensor::{Factor, Model};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
 
-use crate::args::{Criterion, InspectArgs, ModelName, ReconstructArgs, SampleArgs, SelectArgs};
-use crate::blocks::{take_matrix, take_vector};
-use crate::data::{Data, load};
+use crate::args::{InspectArgs, ReconstructArgs, SampleArgs};
+use crate::blocks::{need_matrix, need_vector};
 use crate::failure::Failure;
-use crate::fit::{model_name, on_threads, writable};
+use crate::fit::writable;
 
 /// A model file as a sum of rank-one terms.
 struct Product {
@@ -28,19 +26,17 @@ impl Product {
             metadata,
         } = plca_io::read_model(path)?;
         let total = metadata["data"]["total"].as_f64().unwrap_or(1.0);
-        let lacks = |name: &str| Failure::of(path, format!("has no `{name}`"));
         let ones = |k| DVector::from_element(k, 1.0);
         match metadata["model"].as_str().unwrap_or_default() {
             "plca" => {
                 let order = metadata["data"]["shape"].as_array().map_or(0, Vec::len);
-                let weights =
-                    take_vector(path, &mut arrays, "weights")?.ok_or_else(|| lacks("weights"))?;
-                let mut factors = Vec::new();
-                for j in 0..order {
-                    let name = format!("factor_{j}");
-                    factors
-                        .push(take_matrix(path, &mut arrays, &name)?.ok_or_else(|| lacks(&name))?);
+                if order == 0 {
+                    return Err(Failure::of(path, "does not say the shape of its data"));
                 }
+                let weights = need_vector(path, &mut arrays, "weights")?;
+                let factors = (0..order)
+                    .map(|j| need_matrix(path, &mut arrays, &format!("factor_{j}")))
+                    .collect::<Result<_, _>>()?;
                 Ok(Self {
                     weights,
                     factors,
@@ -48,12 +44,9 @@ impl Product {
                 })
             }
             "plsa" => {
-                let basis: DMatrix<f64> =
-                    take_matrix(path, &mut arrays, "basis")?.ok_or_else(|| lacks("basis"))?;
-                let mixture: DMatrix<f64> =
-                    take_matrix(path, &mut arrays, "mixture")?.ok_or_else(|| lacks("mixture"))?;
-                let marginal = take_vector::<f64>(path, &mut arrays, "marginal")?
-                    .ok_or_else(|| lacks("marginal"))?;
+                let basis = need_matrix(path, &mut arrays, "basis")?;
+                let mixture = need_matrix(path, &mut arrays, "mixture")?;
+                let marginal = need_vector(path, &mut arrays, "marginal")?;
                 if marginal.len() != mixture.ncols() {
                     return Err(Failure::of(
                         path,
@@ -80,10 +73,8 @@ impl Product {
                 })
             }
             "nmf-kl" => {
-                let w: DMatrix<f64> =
-                    take_matrix(path, &mut arrays, "w")?.ok_or_else(|| lacks("w"))?;
-                let h: DMatrix<f64> =
-                    take_matrix(path, &mut arrays, "h")?.ok_or_else(|| lacks("h"))?;
+                let w = need_matrix(path, &mut arrays, "w")?;
+                let h = need_matrix(path, &mut arrays, "h")?;
                 Ok(Self {
                     weights: ones(w.ncols()),
                     factors: vec![w, h.transpose()],
@@ -141,7 +132,12 @@ fn zeros(path: &std::path::Path, shape: &[usize]) -> Result<Vec<f64>, Failure> {
             format!("an array of shape {shape:?} is too large to write"),
         )
     })?;
-    Ok(vec![0.0; cells])
+    let mut values = Vec::new();
+    values
+        .try_reserve_exact(cells)
+        .map_err(|e| Failure::of(path, e))?;
+    values.resize(cells, 0.0);
+    Ok(values)
 }
 
 pub(crate) fn reconstruct(args: &ReconstructArgs) -> Result<(), Failure> {
@@ -160,21 +156,28 @@ pub(crate) fn reconstruct(args: &ReconstructArgs) -> Result<(), Failure> {
     )?)
 }
 
+/// Events held in memory together.
+const BATCH: u64 = 1 << 20;
+
 pub(crate) fn sample(args: &SampleArgs) -> Result<(), Failure> {
     writable(&args.output, &["npy"])?;
     let product = Product::read(&args.model)?;
     let shape = product.shape();
     let mut values = zeros(&args.model, &shape)?;
     let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
-    let draws = usize::try_from(args.draws).map_err(Failure::usage)?;
-    let events = product
-        .with_model(|model| plca_em::sample_counts(model, draws, &mut rng))
-        .map_err(|e| Failure::of(&args.model, e))?;
-    for index in events.indices.chunks_exact(shape.len()) {
-        values[index
-            .iter()
-            .zip(&shape)
-            .fold(0, |at, (&i, &n)| at * n + i as usize)] += 1.0;
+    let mut left = args.draws;
+    while left > 0 {
+        let draws = left.min(BATCH);
+        left -= draws;
+        let events = product
+            .with_model(|model| plca_em::sample_counts(model, draws as usize, &mut rng))
+            .map_err(|e| Failure::of(&args.model, e))?;
+        for index in events.indices.chunks_exact(shape.len()) {
+            values[index
+                .iter()
+                .zip(&shape)
+                .fold(0, |at, (&i, &n)| at * n + i as usize)] += 1.0;
+        }
     }
     Ok(plca_io::write_npy(
         &args.output,
@@ -210,119 +213,6 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<(), Failure> {
         for (name, value) in metadata {
             println!("{name:<16} {value}");
         }
-    }
-    Ok(())
-}
-
-/// `2..12`, both ends included, or `2,4,8`.
-fn ranks(spec: &str) -> Result<Vec<usize>, Failure> {
-    let bad = || {
-        Failure::usage(format!(
-            "--ranks {spec}: A..B or A,B,C is needed, with A >= 1 and A <= B"
-        ))
-    };
-    let number = |s: &str| {
-        s.trim()
-            .parse::<usize>()
-            .ok()
-            .filter(|&n| n > 0)
-            .ok_or_else(bad)
-    };
-    let ranks: Vec<usize> = match spec.split_once("..") {
-        Some((a, b)) => (number(a)?..=number(b.trim_start_matches('='))?).collect(),
-        None => spec.split(',').map(number).collect::<Result<_, _>>()?,
-    };
-    if ranks.is_empty() {
-        Err(bad())
-    } else {
-        Ok(ranks)
-    }
-}
-
-pub(crate) fn select(args: &SelectArgs) -> Result<(), Failure> {
-    on_threads(args.threads, || score(args))?
-}
-
-#[expect(clippy::print_stdout, reason = "the table is the command's output")]
-fn score(args: &SelectArgs) -> Result<(), Failure> {
-    if args.restarts == 0 {
-        return Err(Failure::usage("--restarts 0: at least one start is needed"));
-    }
-    if args.criterion == Criterion::HeldOut {
-        return Err(Failure::usage(
-            "--criterion held-out is not available for this model",
-        ));
-    }
-    let data: Data<f64> = load(&args.data, &args.hidden, None)?;
-    let shape = data.shape().to_vec();
-    if args.model != ModelName::Plca {
-        crate::models::need_matrix(&args.data, model_name(args.model), &shape)?;
-    }
-    let stop = plca_em::Stop {
-        max_iter: args.max_iter,
-        tol: args.tol,
-        ..Default::default()
-    };
-    let mut rows = Vec::new();
-    for rank in ranks(&args.ranks)? {
-        // The three models have one likelihood: PLSA and KL-NMF are other parameters of PLCA of order 2.
-        let plca = plca_em::Plca::builder(rank).build()?;
-        let best = plca_em::best_of(args.restarts, plca_fit::Direction::Maximise, |start| {
-            let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
-            rng.set_stream(start);
-            plca.fit(&*data, &plca_em::PlcaInit::default(), &stop, &mut rng)
-        })?;
-        let order = ModelOrder::new(best.objective, &shape, rank, data.total());
-        let score = if args.criterion == Criterion::Bic {
-            order.bic
-        } else {
-            order.aic
-        };
-        rows.push(json!({
-            "rank": rank, "score": score, "log_likelihood": best.objective, "parameters": order.parameters,
-        }));
-    }
-    let best = rows.iter().min_by(|a, b| {
-        a["score"]
-            .as_f64()
-            .unwrap_or(f64::NAN)
-            .total_cmp(&b["score"].as_f64().unwrap_or(f64::NAN))
-    });
-    let best = best.map_or(Value::Null, |row| row["rank"].clone());
-    let mut counts = true;
-    data.for_each(&mut |_, x| counts &= x.fract() == 0.0);
-    let criterion = if args.criterion == Criterion::Bic {
-        "bic"
-    } else {
-        "aic"
-    };
-    let mut out = json!({ "model": model_name(args.model), "criterion": criterion, "best": best, "table": rows });
-    if !counts && args.criterion == Criterion::Bic {
-        out["warnings"] = json!([
-            "the data are no counts: their sum, which BIC takes for a sample size, is arbitrary"
-        ]);
-    }
-    if args.json {
-        println!("{out}");
-        return Ok(());
-    }
-    println!(
-        "{:>5} {:>16} {:>18} {:>11}",
-        "rank", criterion, "log_likelihood", "parameters"
-    );
-    for row in out["table"].as_array().into_iter().flatten() {
-        let mark = if row["rank"] == out["best"] {
-            " <- best"
-        } else {
-            ""
-        };
-        println!(
-            "{:>5} {:>16.4} {:>18.4} {:>11}{mark}",
-            row["rank"],
-            row["score"].as_f64().unwrap_or(f64::NAN),
-            row["log_likelihood"].as_f64().unwrap_or(f64::NAN),
-            row["parameters"]
-        );
     }
     Ok(())
 }

@@ -2,378 +2,223 @@
 
 use std::time::Instant;
 
-use nalgebra::DMatrix;
-use plca_em::{Nmf, NmfInit, Outcome, Plca, PlcaInit, Plsa, PlsaInit, Stop};
+use nalgebra::{DMatrix, DVector};
+use plca_em::{
+    EmError, Explained, FoldIn, Given, Impossible, NmfState, PlcaState, PlsaState, Stop,
+};
 use plca_io::{Array, ModelFile};
-use plca_tensor::{Factor, Model, Observed};
-use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-use serde_json::json;
+use plca_tensor::Observed;
+use serde_json::{Value, json};
 
 use crate::args::TransformArgs;
-use crate::blocks::{Arrays, matrix, take_matrix, vector};
-use crate::data::{Data, load};
+use crate::blocks::{Arrays, matrix, need_matrix, vector};
+use crate::data::{Data, load, unobserved_warnings};
 use crate::failure::Failure;
-use crate::fit::{MODEL_FILES, on_threads, report, writable};
+use crate::fit::{MODEL_FILES, on_threads, report, warn, writable};
 
-/// A fitted model as the kernels see it: a factor for every mode, and which modes may hold observations.
-struct Learned {
-    name: String,
-    /// `I_j x K` of every mode of the training data; the one of the observations is only looked at for its absence.
-    factors: Vec<Option<DMatrix<f64>>>,
-    along: usize,
+/// The learned factors of a model file. Blocks that describe the old observations are not needed, nor read.
+enum Learned {
+    Plca(PlcaState<f64>),
+    Plsa(PlsaState<f64>, Given),
+    Nmf(NmfState<f64>),
 }
 
 pub(crate) fn run(args: &TransformArgs) -> Result<(), Failure> {
     on_threads(args.threads, || transform(args))?
 }
 
-fn learned(args: &TransformArgs, mut file: ModelFile) -> Result<Learned, Failure> {
+/// The factors of a model file, and the dimension of the observations.
+fn learned(args: &TransformArgs, mut file: ModelFile) -> Result<(Learned, usize), Failure> {
     let path = &args.model;
-    let name = file.metadata["model"]
-        .as_str()
-        .unwrap_or_default()
-        .to_string();
-    let mut block = |name: &str| {
-        take_matrix::<f64>(path, &mut file.arrays, name)?
-            .ok_or_else(|| Failure::of(path, format!("has no `{name}`")))
+    let mut block = |name: &str| need_matrix(path, &mut file.arrays, name);
+    let wrong = |along, default| {
+        Failure::usage(format!(
+            "--along {along}: this model explains observations along dimension {default}"
+        ))
     };
-    let (factors, default) = match name.as_str() {
+    let metadata = &file.metadata;
+    match metadata["model"].as_str().unwrap_or_default() {
         "plca" => {
-            let order = file.metadata["data"]["shape"]
-                .as_array()
-                .map_or(0, Vec::len);
-            let factors: Vec<_> = (0..order)
-                .map(|j| block(&format!("factor_{j}")).map(Some))
+            let order = metadata["data"]["shape"].as_array().map_or(0, Vec::len);
+            if order == 0 {
+                return Err(Failure::of(path, "does not say the shape of its data"));
+            }
+            let along = args.along.unwrap_or(order - 1);
+            if along >= order {
+                return Err(wrong(along, order - 1));
+            }
+            let factors: Vec<DMatrix<f64>> = (0..order)
+                .map(|j| block(&format!("factor_{j}")))
                 .collect::<Result<_, _>>()?;
-            (factors, order.saturating_sub(1))
+            let k = factors[0].ncols();
+            if let Some(other) = factors.iter().find(|f| f.ncols() != k) {
+                let what = format!("blocks of {k} and {} components", other.ncols());
+                return Err(Failure::of(path, what));
+            }
+            let weights = DVector::from_element(k, 1.0);
+            let power = 1.0;
+            let state = PlcaState {
+                weights,
+                factors,
+                power,
+            };
+            Ok((Learned::Plca(state), along))
         }
         "plsa" => {
             // The observations are what was given.
-            let given = usize::from(file.metadata["settings"]["given"] != 0);
-            let mut factors = vec![None, None];
-            factors[1 - given] = Some(block("basis")?);
-            (factors, given)
+            let given = if metadata["settings"]["given"] == 0 {
+                Given::Rows
+            } else {
+                Given::Columns
+            };
+            let along = args.along.unwrap_or(given.mode());
+            if along != given.mode() {
+                return Err(wrong(along, given.mode()));
+            }
+            let basis = block("basis")?;
+            let mixture = DMatrix::zeros(basis.ncols(), 0);
+            let power = 1.0;
+            let state = PlsaState {
+                basis,
+                mixture,
+                power,
+            };
+            Ok((Learned::Plsa(state, given), along))
         }
-        "nmf-kl" => (vec![Some(block("w")?), Some(block("h")?.transpose())], 1),
-        other => {
-            return Err(Failure::of(
-                path,
-                format!("holds the model `{other}`, which has no transform"),
-            ));
+        "nmf-kl" => {
+            let along = args.along.unwrap_or(1);
+            if along > 1 {
+                return Err(wrong(along, 1));
+            }
+            let state = NmfState {
+                w: block("w")?,
+                h: block("h")?,
+            };
+            if state.w.ncols() != state.h.nrows() {
+                let what = format!(
+                    "blocks of {} and {} components",
+                    state.w.ncols(),
+                    state.h.nrows()
+                );
+                return Err(Failure::of(path, what));
+            }
+            Ok((Learned::Nmf(state), along))
         }
-    };
-    let along = args.along.unwrap_or(default);
-    if along >= factors.len() || (name == "plsa" && along != default) {
-        return Err(Failure::usage(format!(
-            "--along {along}: this model explains observations along dimension {default}"
-        )));
+        other => Err(Failure::of(
+            path,
+            format!("holds the model `{other}`, which has no transform"),
+        )),
     }
-    Ok(Learned {
-        name,
-        factors,
-        along,
+}
+
+/// What was found, as the command writes it.
+struct Found {
+    arrays: Arrays,
+    summary: Value,
+    dropped: f64,
+    empty: Vec<usize>,
+}
+
+fn found<S>(explained: Explained<S>, name: &str, blocks: impl FnOnce(&S) -> Arrays) -> Found {
+    let Explained {
+        outcome,
+        gap,
+        dropped,
+        empty,
+        ..
+    } = explained;
+    let mut arrays = blocks(&outcome.state);
+    // PLCA has one gap for all observations.
+    let shape = if name == "plca" {
+        vec![]
+    } else {
+        vec![gap.len()]
+    };
+    arrays.insert("gap".into(), Array::new(shape, gap));
+    arrays.insert("dropped".into(), Array::new(vec![], vec![dropped]));
+    Found {
+        arrays,
+        summary: json!({
+            "model": name,
+            "iterations": outcome.iterations,
+            "stop_reason": outcome.reason.to_string(),
+            "objective": outcome.objective,
+            "dropped": dropped,
+        }),
+        dropped,
+        empty,
+    }
+}
+
+fn explain(
+    learned: &Learned,
+    data: &dyn Observed<f64>,
+    along: usize,
+    how: &FoldIn,
+) -> Result<Found, EmError> {
+    Ok(match learned {
+        Learned::Plca(model) => found(model.fold_in(data, along, how)?, "plca", |state| {
+            [
+                ("weights".to_string(), vector(&state.weights)),
+                (format!("factor_{along}"), matrix(&state.factors[along])),
+            ]
+            .into()
+        }),
+        Learned::Plsa(model, given) => found(model.fold_in(data, *given, how)?, "plsa", |state| {
+            [("mixture".to_string(), matrix(&state.mixture))].into()
+        }),
+        Learned::Nmf(model) => found(model.fold_in(data, along, how)?, "nmf-kl", |state| {
+            let (name, block) = if along == 1 {
+                ("h", &state.h)
+            } else {
+                ("w", &state.w)
+            };
+            [(name.to_string(), matrix(block))].into()
+        }),
     })
 }
 
 fn transform(args: &TransformArgs) -> Result<(), Failure> {
     let started = Instant::now();
     writable(&args.output, MODEL_FILES)?;
-    let model = learned(args, plca_io::read_model(&args.model)?)?;
-    let mut factors = model.factors;
-    factors[model.along] = None;
-
-    // An observation that no component reaches is dropped, and its mass reported.
-    let mut dropped = 0.0;
-    let mut keep = |index: &[usize], x: f64| {
-        let reached = factors
-            .iter()
-            .zip(index)
-            .fold(None::<Vec<f64>>, |acc, (f, &i)| match f {
-                Some(f) if i < f.nrows() => Some(match acc {
-                    None => f.row(i).iter().copied().collect(),
-                    Some(a) => a.iter().zip(&f.row(i)).map(|(a, b)| a * b).collect(),
-                }),
-                _ => acc,
-            });
-        if reached.is_none_or(|r| r.iter().any(|&p| p > 0.0)) {
-            x
-        } else {
-            dropped += x;
-            0.0
-        }
+    let (learned, along) = learned(args, plca_io::read_model(&args.model)?)?;
+    let data: Data<f64> = load(&args.data, &args.hidden)?;
+    let how = FoldIn {
+        stop: Stop {
+            max_iter: args.max_iter,
+            tol: args.tol,
+            ..Stop::default()
+        },
+        impossible: Impossible::Drop,
     };
-    let data: Data<f64> = load(&args.data, &args.hidden, Some(&mut keep))?;
-    let shape = data.shape();
-    let fits = shape.len() == factors.len()
-        && factors
-            .iter()
-            .zip(shape)
-            .all(|(f, &n)| f.as_ref().is_none_or(|f| f.nrows() == n));
-    if !fits {
-        let want: Vec<String> = factors
-            .iter()
-            .map(|f| f.as_ref().map_or("any".into(), |f| f.nrows().to_string()))
-            .collect();
-        return Err(Failure::of(
-            &args.data,
-            format!(
-                "has shape {shape:?}, the model explains {}",
-                want.join(" x ")
-            ),
+    let found = explain(&learned, &*data, along, &how).map_err(|e| match e {
+        EmError::Value { .. } | EmError::ZeroColumn { .. } => Failure::of(&args.model, e),
+        e => Failure::of(&args.data, e),
+    })?;
+    let mut warnings = unobserved_warnings(&*data);
+    if found.dropped > 0.0 {
+        warnings.push(format!(
+            "observations of mass {} were dropped: no component reaches them",
+            found.dropped
         ));
     }
-
-    let stop = Stop {
-        max_iter: args.max_iter,
-        tol: args.tol,
-        ..Stop::default()
-    };
-    let mut rng = ChaCha8Rng::seed_from_u64(0);
-    let explained = match model.name.as_str() {
-        "plsa" => mixtures(&*data, factors, model.along, &stop, &mut rng)?,
-        "nmf-kl" => activations(&*data, factors, model.along, &stop, &mut rng)?,
-        _ => joint(&*data, factors, model.along, &stop, &mut rng)?,
-    };
-    let Explained {
-        mut arrays,
-        iterations,
-        reason,
-        objective,
-    } = explained;
-    arrays.insert("dropped".into(), Array::new(vec![], vec![dropped]));
-    let mut summary = json!({
-        "model": model.name,
-        "iterations": iterations,
-        "stop_reason": reason,
-        "objective": objective,
-        "dropped": dropped,
-    });
+    if !found.empty.is_empty() {
+        warnings.push(format!(
+            "observations {:?} along dimension {along} hold nothing: what is written for them means nothing",
+            found.empty
+        ));
+    }
+    let mut summary = found.summary;
     let mut metadata = summary.clone();
     metadata["transform_of"] = json!(plca_io::sha256_file(&args.model)?);
-    metadata["data"] = json!({ "shape": shape, "sha256": plca_io::sha256_file(&args.data)? });
-    if dropped > 0.0 {
-        metadata["warnings"] = json!([format!(
-            "observations of mass {dropped} were dropped: no component reaches them"
-        )]);
+    metadata["data"] =
+        json!({ "shape": data.shape(), "sha256": plca_io::sha256_file(&args.data)? });
+    if !warnings.is_empty() {
+        metadata["warnings"] = json!(warnings);
     }
+    let arrays = found.arrays;
     plca_io::write_model(&args.output, &ModelFile { arrays, metadata }, false)?;
     summary["seconds"] = json!(started.elapsed().as_secs_f64());
+    warn(args.quiet, &warnings);
     report(args.json, args.quiet, &summary)
-}
-
-struct Explained {
-    arrays: Arrays,
-    iterations: usize,
-    reason: String,
-    objective: f64,
-}
-
-impl Explained {
-    fn new<S>(outcome: &Outcome<S>, arrays: Arrays) -> Self {
-        let reason = outcome.reason.to_string();
-        Self {
-            arrays,
-            iterations: outcome.iterations,
-            reason,
-            objective: outcome.objective,
-        }
-    }
-}
-
-fn take(factors: &mut [Option<DMatrix<f64>>], j: usize) -> Result<DMatrix<f64>, Failure> {
-    factors[j]
-        .take()
-        .ok_or_else(|| Failure::new("the model has no such factor"))
-}
-
-/// `max_z g_z - 1` for every observation: how far each mixture is from its optimum, certified.
-///
-/// `multiplier` and `reach` are laid out component by observation: `g = multiplier / reach`.
-fn gaps(multiplier: &DMatrix<f64>, reach: &DMatrix<f64>) -> Array<f64> {
-    let gap = |j: usize| {
-        (multiplier.column(j).iter().zip(&reach.column(j)))
-            .filter(|&(&m, &r)| m > 0.0 && r > 0.0)
-            .fold(0.0, |worst: f64, (m, r)| worst.max(m / r - 1.0))
-    };
-    Array::new(
-        vec![multiplier.ncols()],
-        (0..multiplier.ncols()).map(gap).collect(),
-    )
-}
-
-/// PLSA fold-in: `P(z | y)` of new observations.
-fn mixtures(
-    data: &dyn Observed<f64>,
-    mut factors: Vec<Option<DMatrix<f64>>>,
-    along: usize,
-    stop: &Stop,
-    rng: &mut ChaCha8Rng,
-) -> Result<Explained, Failure> {
-    let basis = take(&mut factors, 1 - along)?;
-    let (k, n) = (basis.ncols(), data.shape()[along]);
-    let given = if along == 0 {
-        plca_em::Given::Rows
-    } else {
-        plca_em::Given::Columns
-    };
-    let plsa = Plsa::builder(k).given(given).freeze_basis().build()?;
-    let init = PlsaInit {
-        basis: Some(basis.clone()),
-        mixture: Some(DMatrix::from_element(k, n, 1.0)),
-    };
-    let outcome = plsa.fit(data, &init, stop, rng)?;
-    let mixture = &outcome.state.mixture;
-    let (w, g) = (Factor::Columns(&outcome.state.basis), Factor::Rows(mixture));
-    let in_order = if along == 0 { [g, w] } else { [w, g] };
-    let model = Model {
-        weights: None,
-        factors: &in_order,
-    };
-    let multiplier = data.multiplier(&model, along);
-    // At the optimum the multiplier of y is v_y times the mass of a component within what was observed of y.
-    let seen = data.exposure(&model, &[along == 0, along == 1])[along]
-        .take()
-        .unwrap_or_else(|| mixture.clone());
-    let marginal = data.marginal(along);
-    let reach = DMatrix::from_fn(k, n, |z, y| {
-        let mass = seen.column(y).sum();
-        let share = if mixture[(z, y)] > 0.0 {
-            seen[(z, y)] / mixture[(z, y)]
-        } else {
-            1.0
-        };
-        if mass > 0.0 {
-            marginal[y] * share / mass
-        } else {
-            0.0
-        }
-    });
-    let arrays = [
-        ("mixture".to_string(), matrix(mixture)),
-        ("gap".to_string(), gaps(&multiplier, &reach)),
-    ]
-    .into();
-    Ok(Explained::new(&outcome, arrays))
-}
-
-/// NMF with one factor fixed: the activations of new observations.
-fn activations(
-    data: &dyn Observed<f64>,
-    mut factors: Vec<Option<DMatrix<f64>>>,
-    along: usize,
-    stop: &Stop,
-    rng: &mut ChaCha8Rng,
-) -> Result<Explained, Failure> {
-    let fixed = take(&mut factors, 1 - along)?;
-    let (k, n) = (fixed.ncols(), data.shape()[along]);
-    let uniform = data.total() / (fixed.sum() * n as f64);
-    let (nmf, init) = if along == 1 {
-        let h = Some(DMatrix::from_element(k, n, uniform));
-        (
-            Nmf::builder(k).freeze_w().build()?,
-            NmfInit { w: Some(fixed), h },
-        )
-    } else {
-        let w = Some(DMatrix::from_element(n, k, uniform));
-        (
-            Nmf::builder(k).freeze_h().build()?,
-            NmfInit {
-                w,
-                h: Some(fixed.transpose()),
-            },
-        )
-    };
-    let outcome = nmf.fit(data, &init, stop, rng)?;
-    let state = &outcome.state;
-    let (w, h) = (Factor::Columns(&state.w), Factor::Rows(&state.h));
-    let in_order = [w, h];
-    let model = Model {
-        weights: None,
-        factors: &in_order,
-    };
-    let by_component = |m: DMatrix<f64>| if along == 1 { m } else { m.transpose() };
-    let multiplier = by_component(data.multiplier(&model, along));
-    let (free, name) = if along == 1 {
-        (state.h.clone(), "h")
-    } else {
-        (state.w.clone(), "w")
-    };
-    let seen = data.exposure(&model, &[along == 0, along == 1])[along]
-        .take()
-        .unwrap_or_else(|| free.clone());
-    let sums = model.factors[1 - along].component_sums();
-    let (seen, value) = (by_component(seen), by_component(free.clone()));
-    let reach = DMatrix::from_fn(k, n, |z, y| {
-        if value[(z, y)] > 0.0 {
-            seen[(z, y)] / value[(z, y)]
-        } else {
-            sums[z]
-        }
-    });
-    let arrays = [
-        (name.to_string(), matrix(&free)),
-        ("gap".to_string(), gaps(&multiplier, &reach)),
-    ]
-    .into();
-    Ok(Explained::new(&outcome, arrays))
-}
-
-/// PLCA with all factors but one fixed: `P(z)` and `P(x_D | z)` of the new data.
-fn joint(
-    data: &dyn Observed<f64>,
-    factors: Vec<Option<DMatrix<f64>>>,
-    along: usize,
-    stop: &Stop,
-    rng: &mut ChaCha8Rng,
-) -> Result<Explained, Failure> {
-    let k = factors.iter().flatten().next().map_or(1, DMatrix::ncols);
-    let n = data.shape()[along];
-    let mut builder = Plca::builder(k);
-    for j in (0..factors.len()).filter(|&j| j != along) {
-        builder = builder.freeze_factor(j);
-    }
-    let start = |f: Option<DMatrix<f64>>| f.or_else(|| Some(DMatrix::from_element(n, k, 1.0)));
-    let init = PlcaInit {
-        weights: None,
-        factors: factors.into_iter().map(start).collect(),
-    };
-    let outcome = builder.build()?.fit(data, &init, stop, rng)?;
-    let state = &outcome.state;
-    let gap = state.with_model(|model| {
-        let multiplier = data.multiplier(
-            &Model {
-                weights: None,
-                factors: model.factors,
-            },
-            along,
-        );
-        let mut modes = vec![false; model.factors.len()];
-        modes[along] = true;
-        let seen = data.exposure(
-            &Model {
-                weights: None,
-                factors: model.factors,
-            },
-            &modes,
-        )[along]
-            .take();
-        let seen = seen.unwrap_or_else(|| state.factors[along].clone());
-        let mass: f64 = (0..k)
-            .map(|z| state.weights[z] * seen.column(z).sum())
-            .sum();
-        let mut worst: f64 = 0.0;
-        for ((&g, &x), &f) in multiplier.iter().zip(&seen).zip(&state.factors[along]) {
-            let share = if f > 0.0 { x / f } else { 1.0 };
-            if share > 0.0 {
-                worst = worst.max(g * mass / (data.total() * share) - 1.0);
-            }
-        }
-        worst
-    });
-    let arrays = [
-        ("weights".to_string(), vector(&state.weights)),
-        (format!("factor_{along}"), matrix(&state.factors[along])),
-        ("gap".to_string(), Array::new(vec![], vec![gap])),
-    ];
-    Ok(Explained::new(&outcome, arrays.into()))
 }

@@ -3,18 +3,21 @@
 pub(crate) mod nmf_kl;
 pub(crate) mod plca;
 pub(crate) mod plsa;
+pub(crate) mod tempered;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use nalgebra::DMatrix;
-use plca_em::{Accelerate, EmError, Prior};
+use plca_em::{Outcome, Prior, Progress, Schedule, Stop};
+use plca_fit::{Direction, Observer};
 use plca_io::Element;
 use plca_priors::Dirichlet;
 use plca_tensor::Observed;
 use rand_chacha::ChaCha8Rng;
+use serde_json::{Value, json};
 
-use crate::args::{FitArgs, MissingMethod};
+use crate::args::{Acceleration, FitArgs, MissingMethod};
 use crate::blocks::Arrays;
 use crate::failure::Failure;
 
@@ -24,13 +27,6 @@ pub(crate) trait CommandModel<T: Element>: Sized {
     type State: Clone;
     /// Name of the objective in the summary.
     const OBJECTIVE: &'static str;
-    /// The model bound to data.
-    type Algorithm<'a>: Accelerate<State = Self::State, Error = EmError>
-    where
-        Self: 'a;
-
-    /// From the command line, for data of this shape.
-    fn new(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Self, Failure>;
     /// A start; blocks that are not given are drawn.
     fn start(
         &self,
@@ -43,8 +39,29 @@ pub(crate) trait CommandModel<T: Element>: Sized {
     fn restore(&self, arrays: Arrays, path: &Path) -> Result<Self::State, Failure>;
     /// The blocks by their names.
     fn arrays(&self, data: &dyn Observed<T>, state: &Self::State) -> Arrays;
-    /// The algorithm.
-    fn on<'a>(&'a self, data: &'a dyn Observed<T>) -> Result<Self::Algorithm<'a>, Failure>;
+    /// What a checkpoint holds: more than the blocks where the state is more.
+    fn saved(&self, data: &dyn Observed<T>, state: &Self::State) -> Arrays {
+        self.arrays(data, state)
+    }
+    /// Runs the algorithm on from a state and where it stands.
+    fn iterate(
+        &self,
+        data: &dyn Observed<T>,
+        acceleration: Acceleration,
+        from: (Self::State, Progress),
+        stop: &Stop,
+        observer: impl Observer<Self::State>,
+    ) -> Result<Outcome<Self::State>, Failure>;
+    /// Whether the score of the best start is the largest or the smallest.
+    fn direction(&self) -> Direction;
+    /// What starts are compared by.
+    fn score(&self, outcome: &Outcome<Self::State>) -> f64 {
+        outcome.objective
+    }
+    /// What else the summary says.
+    fn remarks(&self, _state: &Self::State) -> Value {
+        json!({})
+    }
     /// Log-likelihood without priors, where the objective is another number.
     fn ln_lik(
         &self,
@@ -95,32 +112,51 @@ pub(crate) fn refuse(given: bool, option: &str, model: &str) -> Result<(), Failu
     }
 }
 
-/// The constant power of `--temper B`.
-pub(crate) fn temper(args: &FitArgs) -> Result<f64, Failure> {
+/// First power and factor of `--temper B[,ETA]`.
+pub(crate) fn temper(args: &FitArgs) -> Result<(f64, Option<f64>), Failure> {
     let Some(spec) = &args.temper else {
-        return Ok(1.0);
+        return Ok((1.0, None));
     };
-    let (power, eta) = spec
-        .split_once(',')
-        .map_or((spec.as_str(), None), |(p, e)| (p, Some(e)));
     let number = |s: &str| {
         s.parse::<f64>()
             .map_err(|_| Failure::usage(format!("--temper: `{s}` is not a number")))
     };
-    let power = number(power)?;
-    if let Some(eta) = eta {
-        let eta = number(eta)?;
-        return Err(Failure::usage(format!(
-            "--temper: the schedule with factor {eta} is not available for this model"
-        )));
+    let (power, eta) = match spec.split_once(',') {
+        Some((power, eta)) => (number(power)?, Some(number(eta)?)),
+        None => (number(spec)?, None),
+    };
+    let schedule = Schedule {
+        start: power,
+        eta: eta.unwrap_or(Schedule::default().eta),
+        ..Schedule::default()
+    };
+    schedule
+        .check()
+        .map_err(|e| Failure::usage(format!("--temper: {e}")))?;
+    Ok((power, eta))
+}
+
+/// The schedule of `--temper B,ETA`.
+pub(crate) fn schedule(args: &FitArgs) -> Result<Option<Schedule>, Failure> {
+    let (start, Some(eta)) = temper(args)? else {
+        return Ok(None);
+    };
+    if args.accelerate != Acceleration::None {
+        return Err(Failure::usage(
+            "--accelerate does not go with the schedule of --temper",
+        ));
     }
-    if power > 0.0 && power <= 1.0 {
-        Ok(power)
-    } else {
-        Err(Failure::usage(format!(
-            "--temper: power {power} is outside (0, 1]"
-        )))
+    if args.missing_method == Some(MissingMethod::Multiplicative) {
+        return Err(Failure::usage(
+            "--missing-method multiplicative does not go with --temper",
+        ));
     }
+    Ok(Some(Schedule {
+        start,
+        eta,
+        tol: args.tol,
+        ..Schedule::default()
+    }))
 }
 
 /// Priors of every block, from `--prior` and `--priors`.

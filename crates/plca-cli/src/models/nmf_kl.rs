@@ -2,13 +2,15 @@
 
 use std::path::Path;
 
-use plca_em::{Nmf, NmfEm, NmfInit, NmfState, Update};
+use plca_em::{Nmf, NmfInit, NmfState, Outcome, Progress, Update};
+use plca_fit::{Direction, Observer, Stop};
 use plca_io::Element;
 use plca_tensor::Observed;
 use rand_chacha::ChaCha8Rng;
 
 use super::CommandModel;
-use crate::args::{self, FitArgs};
+use super::tempered::accelerated;
+use crate::args::{self, Acceleration, FitArgs};
 use crate::blocks::{Arrays, matrix, take_matrix};
 use crate::failure::Failure;
 
@@ -16,12 +18,9 @@ pub(crate) struct NmfCommand {
     config: Nmf,
 }
 
-impl<T: Element> CommandModel<T> for NmfCommand {
-    type State = NmfState<T>;
-    type Algorithm<'a> = NmfEm<'a, T, dyn Observed<T> + 'a>;
-    const OBJECTIVE: &'static str = "kl_divergence";
-
-    fn new(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Self, Failure> {
+impl NmfCommand {
+    /// From the command line, for data of this shape.
+    pub(crate) fn new(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Self, Failure> {
         super::refuse(args.given.is_some(), "--given", "nmf-kl")?;
         super::refuse(args.temper.is_some(), "--temper", "nmf-kl")?;
         super::refuse(args.temper_prior, "--temper-prior", "nmf-kl")?;
@@ -57,6 +56,11 @@ impl<T: Element> CommandModel<T> for NmfCommand {
             config: builder.build()?,
         })
     }
+}
+
+impl<T: Element> CommandModel<T> for NmfCommand {
+    type State = NmfState<T>;
+    const OBJECTIVE: &'static str = "kl_divergence";
 
     fn start(
         &self,
@@ -91,7 +95,18 @@ impl<T: Element> CommandModel<T> for NmfCommand {
         .into()
     }
 
-    fn on<'a>(&'a self, data: &'a dyn Observed<T>) -> Result<Self::Algorithm<'a>, Failure> {
-        Ok(self.config.on(data)?)
+    fn iterate(
+        &self,
+        data: &dyn Observed<T>,
+        acceleration: Acceleration,
+        from: (Self::State, Progress),
+        stop: &Stop,
+        observer: impl Observer<Self::State>,
+    ) -> Result<Outcome<Self::State>, Failure> {
+        accelerated(self.config.on(data)?, acceleration, from, stop, observer)
+    }
+
+    fn direction(&self) -> Direction {
+        Direction::Minimise
     }
 }

@@ -3,13 +3,15 @@
 use std::path::Path;
 
 use nalgebra::{DMatrix, DVector};
-use plca_em::{Plca, PlcaEm, PlcaInit, PlcaState};
+use plca_em::{Outcome, Plca, PlcaEm, PlcaInit, PlcaState, Progress};
+use plca_fit::{Direction, Observer, Stop};
 use plca_io::Element;
 use plca_tensor::Observed;
 use rand_chacha::ChaCha8Rng;
 
 use super::CommandModel;
-use crate::args::FitArgs;
+use super::tempered::{Bind, accelerated};
+use crate::args::{Acceleration, FitArgs};
 use crate::blocks::{Arrays, keep_fixed, matrix, take_matrix, take_vector, vector};
 use crate::failure::Failure;
 
@@ -25,15 +27,12 @@ fn as_column<T: Element>(v: &DVector<T>) -> DMatrix<T> {
     DMatrix::from_column_slice(v.len(), 1, v.as_slice())
 }
 
-impl<T: Element> CommandModel<T> for PlcaCommand<T> {
-    type State = PlcaState<T>;
-    type Algorithm<'a> = PlcaEm<'a, T, dyn Observed<T> + 'a>;
-    const OBJECTIVE: &'static str = "log_likelihood";
-
-    fn new(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Self, Failure> {
+impl<T: Element> PlcaCommand<T> {
+    /// From the command line, for data of this shape.
+    pub(crate) fn new(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Self, Failure> {
         super::refuse(args.given.is_some(), "--given", "plca")?;
         super::refuse(args.update.is_some(), "--update", "plca")?;
-        let power = super::temper(args)?;
+        let (power, _) = super::temper(args)?;
         let mut builder = Plca::builder(rank)
             .temper(power)
             .temper_prior(args.temper_prior);
@@ -69,6 +68,11 @@ impl<T: Element> CommandModel<T> for PlcaCommand<T> {
             fix: args.fix.clone(),
         })
     }
+}
+
+impl<T: Element> CommandModel<T> for PlcaCommand<T> {
+    type State = PlcaState<T>;
+    const OBJECTIVE: &'static str = "log_likelihood";
 
     fn start(
         &self,
@@ -130,8 +134,19 @@ impl<T: Element> CommandModel<T> for PlcaCommand<T> {
             .collect()
     }
 
-    fn on<'a>(&'a self, data: &'a dyn Observed<T>) -> Result<Self::Algorithm<'a>, Failure> {
-        Ok(self.config.on(data)?)
+    fn iterate(
+        &self,
+        data: &dyn Observed<T>,
+        acceleration: Acceleration,
+        from: (Self::State, Progress),
+        stop: &Stop,
+        observer: impl Observer<Self::State>,
+    ) -> Result<Outcome<Self::State>, Failure> {
+        accelerated(self.config.on(data)?, acceleration, from, stop, observer)
+    }
+
+    fn direction(&self) -> Direction {
+        Direction::Maximise
     }
 
     fn ln_lik(&self, data: &dyn Observed<T>, state: &PlcaState<T>) -> Result<Option<f64>, Failure> {
@@ -140,5 +155,17 @@ impl<T: Element> CommandModel<T> for PlcaCommand<T> {
         } else {
             None
         })
+    }
+}
+
+impl<T: Element> Bind<T> for PlcaCommand<T> {
+    type Em<'a> = PlcaEm<'a, T, dyn Observed<T> + 'a>;
+
+    fn on<'a>(&'a self, data: &'a dyn Observed<T>) -> Result<Self::Em<'a>, Failure> {
+        Ok(self.config.on(data)?)
+    }
+
+    fn power(state: &mut Self::State) -> &mut f64 {
+        &mut state.power
     }
 }

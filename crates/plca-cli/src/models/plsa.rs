@@ -2,13 +2,15 @@
 
 use std::path::Path;
 
-use plca_em::{Given, Plsa, PlsaEm, PlsaInit, PlsaState};
+use plca_em::{Given, Outcome, Plsa, PlsaEm, PlsaInit, PlsaState, Progress};
+use plca_fit::{Direction, Observer, Stop};
 use plca_io::{Array, Element};
 use plca_tensor::Observed;
 use rand_chacha::ChaCha8Rng;
 
 use super::CommandModel;
-use crate::args::FitArgs;
+use super::tempered::{Bind, accelerated};
+use crate::args::{Acceleration, FitArgs};
 use crate::blocks::{Arrays, keep_fixed, matrix, take_matrix};
 use crate::failure::Failure;
 
@@ -28,12 +30,9 @@ pub(crate) fn given(mode: Option<u8>) -> Given {
     }
 }
 
-impl<T: Element> CommandModel<T> for PlsaCommand<T> {
-    type State = PlsaState<T>;
-    type Algorithm<'a> = PlsaEm<'a, T, dyn Observed<T> + 'a>;
-    const OBJECTIVE: &'static str = "log_likelihood";
-
-    fn new(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Self, Failure> {
+impl<T: Element> PlsaCommand<T> {
+    /// From the command line, for data of this shape.
+    pub(crate) fn new(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Self, Failure> {
         super::refuse(args.update.is_some(), "--update", "plsa")?;
         super::refuse(args.temper_prior, "--temper-prior", "plsa")?;
         super::need_matrix(&args.data, "plsa", shape)?;
@@ -43,7 +42,7 @@ impl<T: Element> CommandModel<T> for PlsaCommand<T> {
             ));
         }
         let given = given(args.given);
-        let power = super::temper(args)?;
+        let (power, _) = super::temper(args)?;
         let mut builder = Plsa::builder(rank).given(given).temper(power);
         for name in &args.fix {
             builder = match name.as_str() {
@@ -72,6 +71,11 @@ impl<T: Element> CommandModel<T> for PlsaCommand<T> {
             fix: args.fix.clone(),
         })
     }
+}
+
+impl<T: Element> CommandModel<T> for PlsaCommand<T> {
+    type State = PlsaState<T>;
+    const OBJECTIVE: &'static str = "log_likelihood";
 
     fn start(
         &self,
@@ -123,8 +127,19 @@ impl<T: Element> CommandModel<T> for PlsaCommand<T> {
         .into()
     }
 
-    fn on<'a>(&'a self, data: &'a dyn Observed<T>) -> Result<Self::Algorithm<'a>, Failure> {
-        Ok(self.config.on(data)?)
+    fn iterate(
+        &self,
+        data: &dyn Observed<T>,
+        acceleration: Acceleration,
+        from: (Self::State, Progress),
+        stop: &Stop,
+        observer: impl Observer<Self::State>,
+    ) -> Result<Outcome<Self::State>, Failure> {
+        accelerated(self.config.on(data)?, acceleration, from, stop, observer)
+    }
+
+    fn direction(&self) -> Direction {
+        Direction::Maximise
     }
 
     fn ln_lik(&self, data: &dyn Observed<T>, state: &PlsaState<T>) -> Result<Option<f64>, Failure> {
@@ -133,5 +148,17 @@ impl<T: Element> CommandModel<T> for PlsaCommand<T> {
         } else {
             None
         })
+    }
+}
+
+impl<T: Element> Bind<T> for PlsaCommand<T> {
+    type Em<'a> = PlsaEm<'a, T, dyn Observed<T> + 'a>;
+
+    fn on<'a>(&'a self, data: &'a dyn Observed<T>) -> Result<Self::Em<'a>, Failure> {
+        Ok(self.config.on(data)?)
+    }
+
+    fn power(state: &mut Self::State) -> &mut f64 {
+        &mut state.power
     }
 }

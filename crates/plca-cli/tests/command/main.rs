@@ -1,8 +1,12 @@
 //! The built command against its contract.
 
+mod endings;
 mod failures;
+mod formats;
 mod golden;
 mod options;
+mod readme;
+mod tempering;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,0 +1,191 @@
+//! Any model with a tempering power, on the schedule of `--temper B,ETA`.
+
+use std::path::Path;
+
+use plca_em::{Outcome, Progress, Schedule, ScheduleState, ScheduledEm, Tempered};
+use plca_fit::{Accelerate, Algorithm, Direction, Observer, Stop};
+use plca_io::{Array, Element};
+use plca_tensor::Observed;
+use rand_chacha::ChaCha8Rng;
+use serde_json::{Value, json};
+
+use super::CommandModel;
+use crate::args::Acceleration;
+use crate::blocks::Arrays;
+use crate::failure::Failure;
+
+/// A model whose algorithm can be bound to parts of the data.
+pub(crate) trait Bind<T: Element>: CommandModel<T> {
+    /// The model bound to data.
+    type Em<'a>: Tempered<State = Self::State> + Accelerate<State = Self::State>
+    where
+        Self: 'a;
+    /// Binds it.
+    fn on<'a>(&'a self, data: &'a dyn Observed<T>) -> Result<Self::Em<'a>, Failure>;
+    /// The power of the next step.
+    fn power(state: &mut Self::State) -> &mut f64;
+}
+
+/// Before the names of the blocks of the best state in a checkpoint.
+const BEST: &str = "held_out.";
+/// Where a checkpoint keeps the schedule: perplexity, improved, ended, present power, best power.
+const PLACE: &str = "schedule";
+
+pub(crate) struct TemperedCommand<'d, T, M> {
+    pub(crate) model: M,
+    pub(crate) schedule: Schedule,
+    pub(crate) train: &'d dyn Observed<T>,
+    pub(crate) held: &'d dyn Observed<T>,
+}
+
+impl<T: Element, M: Bind<T>> TemperedCommand<'_, T, M> {
+    fn bind<'a>(
+        &'a self,
+        data: &'a dyn Observed<T>,
+    ) -> Result<ScheduledEm<M::Em<'a>, M::Em<'a>>, Failure> {
+        let on = |part: &'a dyn Observed<T>| self.model.on(part);
+        Ok(ScheduledEm::new(
+            on(data)?,
+            on(self.train)?,
+            on(self.held)?,
+            self.schedule,
+        )?)
+    }
+}
+
+impl<T: Element, M: Bind<T>> CommandModel<T> for TemperedCommand<'_, T, M> {
+    type State = ScheduleState<M::State>;
+    const OBJECTIVE: &'static str = M::OBJECTIVE;
+
+    fn start(
+        &self,
+        data: &dyn Observed<T>,
+        given: Arrays,
+        path: &Path,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<Self::State, Failure> {
+        let state = self.model.start(data, given, path, rng)?;
+        Ok(self.bind(data)?.start(state))
+    }
+
+    fn restore(&self, arrays: Arrays, path: &Path) -> Result<Self::State, Failure> {
+        let (mut current, mut best) = (Arrays::new(), Arrays::new());
+        let mut place = Vec::new();
+        for (name, array) in arrays {
+            if name == PLACE {
+                place = array.values;
+            } else if let Some(name) = name.strip_prefix(BEST) {
+                best.insert(name.into(), array);
+            } else {
+                current.insert(name, array);
+            }
+        }
+        let &[perplexity, improved, ended, power, best_power] = &place[..] else {
+            return Err(Failure::of(
+                path,
+                format!("has no `{PLACE}` of five numbers"),
+            ));
+        };
+        let mut state = ScheduleState {
+            best: self.model.restore(best, path)?,
+            current: self.model.restore(current, path)?,
+            perplexity,
+            improved: improved != 0.0,
+            ended: ended != 0.0,
+        };
+        *M::power(&mut state.current) = power;
+        *M::power(&mut state.best) = best_power;
+        Ok(state)
+    }
+
+    fn arrays(&self, data: &dyn Observed<T>, state: &Self::State) -> Arrays {
+        self.model.arrays(data, &state.best)
+    }
+
+    fn saved(&self, data: &dyn Observed<T>, state: &Self::State) -> Arrays {
+        let mut arrays = self.model.arrays(data, &state.current);
+        let best = self.model.arrays(data, &state.best).into_iter();
+        arrays.extend(best.map(|(name, block)| (format!("{BEST}{name}"), block)));
+        let flag = |yes: bool| f64::from(u8::from(yes));
+        let power = |state: &M::State| *M::power(&mut state.clone());
+        let place = vec![
+            state.perplexity,
+            flag(state.improved),
+            flag(state.ended),
+            power(&state.current),
+            power(&state.best),
+        ];
+        arrays.insert(PLACE.into(), Array::new(vec![place.len()], place));
+        arrays
+    }
+
+    fn iterate(
+        &self,
+        data: &dyn Observed<T>,
+        _: Acceleration,
+        (state, progress): (Self::State, Progress),
+        stop: &Stop,
+        observer: impl Observer<Self::State>,
+    ) -> Result<Outcome<Self::State>, Failure> {
+        // The schedule has the tolerance.
+        let stop = Stop {
+            tol: 0.0,
+            residual_tol: None,
+            ..*stop
+        };
+        let algorithm = self.bind(data)?;
+        Ok(plca_fit::run_from(
+            &algorithm, state, progress, &stop, observer,
+        )?)
+    }
+
+    fn direction(&self) -> Direction {
+        Direction::Maximise
+    }
+
+    fn score(&self, outcome: &Outcome<Self::State>) -> f64 {
+        -outcome.state.perplexity
+    }
+
+    fn remarks(&self, state: &Self::State) -> Value {
+        json!({
+            "held_out_perplexity": state.perplexity,
+            "power": *M::power(&mut state.best.clone()),
+        })
+    }
+
+    fn ln_lik(&self, data: &dyn Observed<T>, state: &Self::State) -> Result<Option<f64>, Failure> {
+        self.model.ln_lik(data, &state.best)
+    }
+}
+
+/// Runs an algorithm, accelerated as asked for.
+pub(crate) fn accelerated<A: Accelerate>(
+    algorithm: A,
+    acceleration: Acceleration,
+    (state, progress): (A::State, Progress),
+    stop: &Stop,
+    observer: impl Observer<A::State>,
+) -> Result<Outcome<A::State>, Failure>
+where
+    A::State: Clone,
+    Failure: From<<A as Algorithm>::Error>,
+{
+    Ok(match acceleration {
+        Acceleration::None => plca_fit::run_from(&algorithm, state, progress, stop, observer),
+        Acceleration::Squarem => plca_fit::run_from(
+            &plca_fit::Squarem(algorithm),
+            state,
+            progress,
+            stop,
+            observer,
+        ),
+        Acceleration::Parabolic => plca_fit::run_from(
+            &plca_fit::Parabolic(algorithm),
+            state,
+            progress,
+            stop,
+            observer,
+        ),
+    }?)
+}

@@ -1,0 +1,187 @@
+//! One data set in every format, complete and with hidden cells.
+
+use crate::Folder;
+
+const SPARSE: [(&str, &[u8]); 6] = [
+    (
+        "csr.npz",
+        include_bytes!("../../../plca-io/testdata/sparse_csr.npz"),
+    ),
+    (
+        "csr64.npz",
+        include_bytes!("../../../plca-io/testdata/sparse_csr_int64.npz"),
+    ),
+    (
+        "csc.npz",
+        include_bytes!("../../../plca-io/testdata/sparse_csc.npz"),
+    ),
+    (
+        "csc_stored.npz",
+        include_bytes!("../../../plca-io/testdata/sparse_csc_stored.npz"),
+    ),
+    (
+        "coo.npz",
+        include_bytes!("../../../plca-io/testdata/sparse_coo.npz"),
+    ),
+    (
+        "coo_stored.npz",
+        include_bytes!("../../../plca-io/testdata/sparse_coo_stored.npz"),
+    ),
+];
+const MTX: &str =
+    "%%MatrixMarket matrix coordinate real general\n% a comment\n3 4 3\n1 2 1.5\n3 1 2\n3 4 3\n";
+
+/// The matrix of the reference files of `plca-io`, in every format.
+fn folder() -> (Folder, Vec<String>) {
+    let folder = Folder::new();
+    folder.text("d.csv", "0,1.5,0,0\n0,0,0,0\n2,0,0,3\n");
+    folder.text("d.mtx", MTX);
+    folder.text("d.tns", "1 2 1.5\n3 1 2\n3 4 3\n");
+    let mut lines = vec!["d.mtx".to_string(), "d.tns --shape 3x4".to_string()];
+    for (name, bytes) in SPARSE {
+        std::fs::write(folder.path(name), bytes).unwrap();
+        lines.push(name.to_string());
+    }
+    (folder, lines)
+}
+
+fn objective(folder: &Folder, line: &str) -> f64 {
+    let s = folder.json(&format!(
+        "fit {line} --rank 2 --tol 0 --max-iter 12 --output o.npz --quiet"
+    ));
+    s["objective"].as_f64().unwrap()
+}
+
+fn close(a: f64, b: f64, what: &str) {
+    assert!((a - b).abs() <= 1e-10 * (1.0 + b.abs()), "{what}: {a} {b}");
+}
+
+#[test]
+fn every_format_is_one_data_set() {
+    let (folder, lines) = folder();
+    for model in ["plca", "plsa", "nmf-kl"] {
+        let want = objective(&folder, &format!("{model} d.csv"));
+        for data in &lines {
+            close(objective(&folder, &format!("{model} {data}")), want, data);
+        }
+    }
+    let want =
+        folder.json("select plca d.csv --ranks 1,2 --criterion aic")["table"][0]["score"].clone();
+    for data in &lines {
+        let got = folder.json(&format!("select plca {data} --ranks 1,2 --criterion aic"));
+        let (got, want) = (got["table"][0]["score"].as_f64(), want.as_f64());
+        close(got.unwrap(), want.unwrap(), data);
+    }
+}
+
+/// A dense mask on sparse data, a list of hidden cells, and NaN say the same.
+#[test]
+fn masks_of_every_kind_hide_the_same_cells() {
+    let (folder, lines) = folder();
+    folder.text("nan.csv", "nan,1.5,0,0\n0,0,nan,0\n2,0,0,3\n");
+    let mut seen = [1.0; 12];
+    (seen[0], seen[6]) = (0.0, 0.0);
+    folder.npy("mask.npy", &[3, 4], &seen);
+    folder.text("hidden.tns", "1 1 1\n2 3 1\n");
+    folder.text(
+        "hidden.mtx",
+        "%%MatrixMarket matrix coordinate pattern general\n3 4 2\n1 1\n2 3\n",
+    );
+    for model in ["plca", "plsa", "nmf-kl"] {
+        let want = objective(&folder, &format!("{model} nan.csv --missing nan"));
+        let plain = objective(&folder, &format!("{model} d.csv"));
+        assert!(
+            (plain - want).abs() > 1e-6,
+            "{model}: the mask does nothing"
+        );
+        for data in lines.iter().map(String::as_str).chain(["d.csv"]) {
+            for mask in ["mask.npy", "hidden.tns", "hidden.mtx"] {
+                let line = format!("{model} {data} --mask {mask}");
+                close(objective(&folder, &line), want, &line);
+            }
+        }
+    }
+}
+
+/// Unstored cells and masked ones are hidden together.
+#[test]
+fn a_mask_adds_to_unstored_cells() {
+    let (folder, lines) = folder();
+    folder.text(
+        "nan.csv",
+        "nan,1.5,nan,nan\nnan,nan,nan,nan\nnan,nan,nan,3\n",
+    );
+    let mut seen = [1.0; 12];
+    seen[8] = 0.0;
+    folder.npy("mask.npy", &[3, 4], &seen);
+    folder.text("hidden.tns", "3 1 1\n");
+    for model in ["plca", "nmf-kl"] {
+        let want = objective(&folder, &format!("{model} nan.csv --missing nan"));
+        for data in &lines {
+            for mask in ["mask.npy", "hidden.tns"] {
+                let line = format!("{model} {data} --missing unstored --mask {mask}");
+                close(objective(&folder, &line), want, &line);
+            }
+        }
+    }
+}
+
+#[test]
+fn wholly_hidden_slices_are_flagged() {
+    let folder = Folder::new();
+    folder.text("d.csv", "1,nan,3\n4,nan,6\nnan,nan,nan\n");
+    for model in ["plca", "plsa", "nmf-kl"] {
+        let line = format!("fit {model} d.csv --missing nan --rank 2 --output o.npz");
+        let err = String::from_utf8(folder.run(&line).stderr).unwrap();
+        let lines: Vec<&str> = err.lines().collect();
+        assert_eq!(lines.len(), 2, "{err}");
+        assert!(
+            lines[0].starts_with("warning: ") && lines[0].contains("dimension 0 at [2]"),
+            "{err}"
+        );
+        assert!(lines[1].contains("dimension 1 at [1]"), "{err}");
+        folder.ok(&format!("{line} --quiet"));
+        let warnings = folder.model("o.npz").metadata["warnings"].clone();
+        assert_eq!(warnings.as_array().unwrap().len(), 2);
+        folder.ok(&format!(
+            "fit {model} d.csv --missing nan --rank 2 --output o.npz --quiet --max-iter 0"
+        ));
+    }
+}
+
+/// Acceleration never ends below where it began, and reaches at least what plain EM reaches.
+#[test]
+fn accelerated_runs_are_monotone() {
+    let folder = Folder::with_counts();
+    for model in ["plca", "plsa", "nmf-kl"] {
+        let sign = if model == "nmf-kl" { -1.0 } else { 1.0 };
+        for kind in ["squarem", "parabolic"] {
+            folder.ok(&format!(
+                "fit {model} d.csv --rank 2 --tol 0 --max-iter 60 --check-every 1 --accelerate {kind} --trace t.jsonl --output o.npz --quiet"
+            ));
+            let text = String::from_utf8(folder.bytes("t.jsonl")).unwrap();
+            let values: Vec<f64> = text
+                .lines()
+                .map(|l| {
+                    serde_json::from_str::<serde_json::Value>(l).unwrap()["objective"]
+                        .as_f64()
+                        .unwrap()
+                })
+                .map(|x| sign * x)
+                .collect();
+            assert_eq!(values.len(), 61);
+            for pair in values.windows(2) {
+                assert!(
+                    pair[1] >= pair[0] - 1e-12 * (1.0 + pair[0].abs()),
+                    "{model} {kind} {pair:?}"
+                );
+            }
+            let line = format!("fit {model} d.csv --rank 2 --tol 0 --max-iter 60 --output p.npz");
+            let plain = sign * folder.json(&line)["objective"].as_f64().unwrap();
+            assert!(
+                *values.last().unwrap() >= plain - 1e-3 * plain.abs(),
+                "{model} {kind}"
+            );
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The README's commands run as they stand.
+
+use std::io::Write;
+
+use crate::Folder;
+
+#[test]
+fn the_readme_commands_run() {
+    let folder = Folder::new();
+    let values: Vec<f64> = (0..60).map(|i| f64::from(i * i % 7)).collect();
+    folder.npy("V.npy", &[3, 4, 5], &values);
+    let cells = |n: usize| (0..n).map(|i| format!("{} {} {}\n", i % 9 + 1, i % 8 + 1, i % 5 + 1));
+    let matrix = |n: usize| {
+        let head = format!("%%MatrixMarket matrix coordinate integer general\n9 8 {n}\n");
+        cells(n).fold(head, |text, cell| text + &cell)
+    };
+    let counts = std::fs::File::create(folder.path("counts.mtx.gz")).unwrap();
+    let mut packed = flate2::write::GzEncoder::new(counts, flate2::Compression::fast());
+    packed.write_all(matrix(72).as_bytes()).unwrap();
+    packed.finish().unwrap();
+    folder.text("new.mtx", &matrix(30));
+    folder.text("ratings.tns", &cells(40).collect::<String>());
+
+    let readme = include_str!("../../../../README.md");
+    let commands = readme.lines().filter_map(|line| line.strip_prefix("plca "));
+    let mut run = 0;
+    for command in commands {
+        folder.ok(command.split('#').next().unwrap());
+        run += 1;
+    }
+    assert!(run >= 5, "{run} commands");
+    for output in ["model.npz", "topics.npz", "m.npz", "mixtures.npz"] {
+        assert!(!folder.model(output).arrays.is_empty());
+    }
+}
+
+/// Draws are whole counts of the asked number, equal for equal seeds, and near the model.
+#[test]
+fn samples_are_counts_of_the_model() {
+    let folder = Folder::with_counts();
+    for model in ["plca", "plsa", "nmf-kl"] {
+        folder.ok(&format!(
+            "fit {model} d.csv --rank 2 --output o.npz --quiet"
+        ));
+        folder.ok("reconstruct o.npz --output r.npy");
+        for (name, seed) in [("a.npy", 1), ("b.npy", 1), ("c.npy", 2)] {
+            folder.ok(&format!(
+                "sample o.npz --draws 20000 --seed {seed} --output {name}"
+            ));
+        }
+        assert!(folder.bytes("a.npy") == folder.bytes("b.npy"));
+        assert!(folder.bytes("a.npy") != folder.bytes("c.npy"));
+        let read = |name| match plca_io::read_data::<f64>(&folder.path(name), None).unwrap() {
+            plca_io::DataFile::Dense(array) => array.values,
+            _ => panic!("a dense array was written"),
+        };
+        let (sample, model) = (read("a.npy"), read("r.npy"));
+        assert_eq!(sample.iter().sum::<f64>(), 20000.0);
+        let total: f64 = model.iter().sum();
+        for (&n, p) in sample.iter().zip(model.iter().map(|x| x / total)) {
+            assert!(n.fract() == 0.0);
+            // Six standard errors.
+            assert!(
+                (n - 20000.0 * p).abs() <= 6.0 * (20000.0 * p).sqrt().max(1.0),
+                "{n} {p}"
+            );
+        }
+    }
+    folder.ok("sample o.npz --draws 0 --output z.npy");
+}
+
+/// Models whose numbers are no model, each with its file, block, place and value.
+#[test]
+fn hostile_models_are_refused() {
+    let folder = Folder::with_counts();
+    let write = |blocks: &[(&str, &[usize], &[f64])], metadata: serde_json::Value| {
+        folder.arrays("m.npz", blocks);
+        let mut file = folder.model("m.npz");
+        file.metadata = metadata;
+        plca_io::write_model(&folder.path("m.npz"), &file, false).unwrap();
+    };
+    let plca = serde_json::json!({ "model": "plca", "data": { "shape": [3, 4], "total": 1.0 } });
+    let nmf = serde_json::json!({ "model": "nmf-kl", "data": { "shape": [3, 4] } });
+    let all = |parts: &[&str]| {
+        for command in ["reconstruct m.npz", "sample m.npz --draws 5"] {
+            folder.fails(
+                1,
+                &format!("{command} --output a.npy"),
+                &[&["m.npz"], parts].concat(),
+            );
+        }
+        folder.fails(
+            1,
+            "transform m.npz d.csv --output n.npz",
+            &[&["m.npz"], parts].concat(),
+        );
+    };
+    write(
+        &[("w", &[3, 1], &[1.0, -2.0, 1.0]), ("h", &[1, 4], &[1.0; 4])],
+        nmf.clone(),
+    );
+    all(&["`w`", "-2", "[1, 0]"]);
+    write(
+        &[
+            ("w", &[3, 1], &[1.0; 3]),
+            ("h", &[1, 4], &[1.0, f64::NAN, 1.0, 1.0]),
+        ],
+        nmf.clone(),
+    );
+    all(&["`h`", "NaN", "[0, 1]"]);
+    write(
+        &[("w", &[3, 1], &[1.0; 3]), ("h", &[2, 4], &[1.0; 8])],
+        nmf.clone(),
+    );
+    all(&["1 and 2 components"]);
+    write(&[("w", &[3, 1], &[1.0; 3])], nmf);
+    all(&["`h`"]);
+    write(
+        &[("weights", &[1], &[1.0])],
+        serde_json::json!({ "model": "plca" }),
+    );
+    all(&["shape"]);
+    write(
+        &[("weights", &[1], &[1.0]), ("factor_0", &[3, 1], &[1.0; 3])],
+        plca.clone(),
+    );
+    all(&["`factor_1`"]);
+    write(
+        &[("weights", &[1], &[1.0])],
+        serde_json::json!({ "model": "nothing" }),
+    );
+    all(&["nothing"]);
+    write(&[("weights", &[1], &[1.0])], serde_json::Value::Null);
+    all(&[]);
+    folder.text("m.npz", "PK");
+    all(&[]);
+    let empty: (&[usize], &[f64]) = (&[3, 0], &[]);
+    write(
+        &[
+            ("weights", &[0], &[]),
+            ("factor_0", empty.0, empty.1),
+            ("factor_1", &[4, 0], &[]),
+        ],
+        plca,
+    );
+    all(&["empty"]);
+}

@@ -1,0 +1,175 @@
+//! Counts held out: the schedule of `--temper` and the criterion of `select`.
+
+use crate::Folder;
+
+/// Three blocks under noise, few counts for many parameters.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    let cell = |i: u32, j: u32| {
+        let at = 15 * i + j;
+        let noise = (at * at * 7 + at * 13) % 11 % 4;
+        noise + if i % 3 == j % 3 { 3 } else { 0 }
+    };
+    let row = |i| {
+        (0..15)
+            .map(|j| cell(i, j).to_string())
+            .collect::<Vec<_>>()
+            .join(",")
+    };
+    let text: String = (0..12).map(|i| row(i) + "\n").collect();
+    folder.text("d.csv", &text);
+    folder
+}
+
+#[test]
+fn schedules_stop_by_held_out_counts() {
+    let folder = folder();
+    for model in ["plca", "plsa"] {
+        let s = folder.json(&format!(
+            "fit {model} d.csv --rank 6 --temper 1,0.9 --max-iter 3000 --output o.npz"
+        ));
+        assert_eq!(s["stop_reason"], "held_out", "{s}");
+        let (power, perplexity) = (s["power"].as_f64(), s["held_out_perplexity"].as_f64());
+        assert!(power.unwrap() < 1.0 && perplexity.unwrap() > 1.0, "{s}");
+        let file = folder.model("o.npz");
+        assert_eq!(file.metadata["power"], s["power"]);
+        let names: Vec<_> = file.arrays.keys().map(String::as_str).collect();
+        if model == "plca" {
+            assert_eq!(names, ["factor_0", "factor_1", "weights"]);
+        } else {
+            assert_eq!(names, ["basis", "marginal", "mixture"]);
+        }
+        // What is reported is the untempered likelihood of the data as given, at the parameters written.
+        folder.ok(&format!(
+            "fit {model} d.csv --init o.npz --max-iter 0 --output p.npz --quiet"
+        ));
+        let (a, b) = (
+            &s["objective"],
+            &folder.model("p.npz").metadata["objective"],
+        );
+        let (a, b) = (a.as_f64().unwrap(), b.as_f64().unwrap());
+        assert!((a - b).abs() <= 1e-9 * b.abs(), "{a} {b}");
+        let s = folder.json(&format!(
+            "fit {model} d.csv --rank 6 --temper 1,0.9 --max-iter 250 --tol 0 --output o.npz"
+        ));
+        assert_eq!(
+            (&s["iterations"], &s["stop_reason"]),
+            (&250.into(), &"max_iterations".into())
+        );
+    }
+}
+
+#[test]
+fn resumed_schedules_write_the_same_bytes() {
+    let folder = folder();
+    for extra in ["", "--restarts 3"] {
+        let line = format!("fit plsa d.csv --rank 4 --temper 1,0.9 {extra} --quiet");
+        folder.ok(&format!("{line} --output whole.npz"));
+        folder.ok(&format!(
+            "{line} --output o.npz --checkpoint c.npz --checkpoint-every 7"
+        ));
+        folder.ok(&format!("{line} --output resumed.npz --resume c.npz"));
+        assert!(folder.bytes("whole.npz") == folder.bytes("o.npz"));
+        assert!(folder.bytes("whole.npz") == folder.bytes("resumed.npz"));
+    }
+}
+
+#[test]
+fn schedules_that_mean_nothing_are_refused() {
+    let folder = folder();
+    folder.text("real.csv", "1,2\n3,0.5\n");
+    for spec in ["1,0", "1,1", "1,nan", "0,0.9", "1,0.9,3", "1,", "2,0.9"] {
+        folder.fails(
+            2,
+            &format!("fit plca d.csv --rank 2 --temper {spec} --output o.npz"),
+            &["--temper"],
+        );
+    }
+    folder.fails(
+        2,
+        "fit nmf-kl d.csv --rank 2 --temper 1,0.9 --output o.npz",
+        &["nmf-kl", "--temper"],
+    );
+    folder.fails(
+        2,
+        "fit plca d.csv --rank 2 --temper 1,0.9 --accelerate squarem --output o.npz",
+        &["--accelerate"],
+    );
+    folder.fails(
+        1,
+        "fit plca real.csv --rank 2 --temper 1,0.9 --output o.npz",
+        &["real.csv", "[1, 1]", "0.5"],
+    );
+}
+
+#[test]
+fn held_out_counts_choose_the_number_of_blocks() {
+    let folder = folder();
+    // Counts drawn from three blocks over a floor.
+    let block = |i: usize, z: usize| if i % 3 == z { 3.0 } else { 0.3 };
+    let w: Vec<f64> = (0..36).map(|at| block(at / 3, at % 3)).collect();
+    let h: Vec<f64> = (0..45).map(|at| block(at % 15, at / 15)).collect();
+    folder.arrays("m.npz", &[("w", &[12, 3], &w), ("h", &[3, 15], &h)]);
+    let mut truth = folder.model("m.npz");
+    truth.metadata = serde_json::json!({ "model": "nmf-kl" });
+    plca_io::write_model(&folder.path("m.npz"), &truth, false).unwrap();
+    folder.ok("sample m.npz --draws 4000 --output s.npy");
+    for model in ["plca", "plsa", "nmf-kl"] {
+        let s = folder.json(&format!(
+            "select {model} s.npy --ranks 1,3,10 --criterion held-out"
+        ));
+        let found = (&s["criterion"], &s["best"]);
+        assert_eq!(found, (&"held-out".into(), &3.into()), "{s}");
+    }
+    // Eight blocks of many counts need eight components.
+    let row = |i: usize| {
+        (0..8)
+            .map(|j| if i == j { "900" } else { "0" })
+            .collect::<Vec<_>>()
+            .join(",")
+    };
+    folder.text(
+        "blocks.csv",
+        &(0..8).map(|i| row(i) + "\n").collect::<String>(),
+    );
+    let s = folder.json("select plca blocks.csv --ranks 1,4,8 --criterion held-out");
+    assert_eq!(s["best"], 8, "{s}");
+    folder.text("real.csv", "1,2\n3,0.5\n");
+    folder.fails(
+        1,
+        "select plca real.csv --ranks 1..2 --criterion held-out",
+        &["real.csv", "0.5"],
+    );
+    folder.fails(
+        2,
+        "select plca d.csv --ranks 1..2 --criterion elbo",
+        &["elbo", "held-out"],
+    );
+    folder.fails(
+        2,
+        "select plca d.csv --ranks 1..99999999999 --criterion bic",
+        &["99999999999"],
+    );
+}
+
+#[test]
+fn bic_of_no_counts_is_warned_about() {
+    let folder = folder();
+    folder.text("real.csv", "1,2\n3,0.5\n");
+    let out = folder.run("select plca real.csv --ranks 1..2");
+    let err = String::from_utf8(out.stderr).unwrap();
+    assert!(
+        out.status.success() && err.starts_with("warning: ") && err.contains("BIC"),
+        "{err}"
+    );
+    assert_eq!(err.lines().count(), 1, "{err}");
+    let table = String::from_utf8(out.stdout).unwrap();
+    assert!(
+        table.contains("<- best") && table.lines().count() == 3,
+        "{table}"
+    );
+    folder.ok("select plca real.csv --ranks 1..2 --quiet");
+    folder.ok("select plca real.csv --ranks 1..2 --criterion aic");
+    folder.ok("select plca d.csv --ranks 1..2");
+    assert!(folder.json("select plca real.csv --ranks 1..2")["warnings"][0].is_string());
+}
