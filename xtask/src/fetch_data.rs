@@ -1,5 +1,7 @@
 //! `fetch-data`: public data sets from their publishers, verified and written whole or not at all.
 
+mod newsgroups;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -142,6 +144,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         let path = args.out.join(source.set).join(source.file);
         if std::fs::read(&path).is_ok_and(|b| files::sha256(&b) == source.sha256) {
             println!("present  {}", path.display());
+            complete &= derived(source, &args.out);
             continue;
         }
         let url = match &args.base_url {
@@ -154,7 +157,10 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
             None => source.url.to_owned(),
         };
         match fetch(&url, source.sha256, &path) {
-            Ok(()) => println!("fetched  {}", path.display()),
+            Ok(()) => {
+                println!("fetched  {}", path.display());
+                complete &= derived(source, &args.out);
+            }
             Err(error) => {
                 eprintln!("error: {error}");
                 complete = false;
@@ -162,6 +168,27 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         }
     }
     Ok(complete)
+}
+
+/// Makes what the figures read of a file that they cannot read; `false` if that failed.
+fn derived(source: &Source, out: &Path) -> bool {
+    let folder = out.join(source.set);
+    if source.file != newsgroups::MAT || newsgroups::present(&folder) {
+        return true;
+    }
+    match newsgroups::derive(&folder) {
+        Ok(()) => {
+            println!(
+                "derived  the text of {}",
+                folder.join(source.file).display()
+            );
+            true
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            false
+        }
+    }
 }
 
 #[cfg(test)]

@@ -40,6 +40,7 @@ const FORBIDDEN: &[&str] = &[
     "console",
     "crossterm",
     "csv",
+    "ctrlc",
     "env_logger",
     "flate2",
     "hound",
