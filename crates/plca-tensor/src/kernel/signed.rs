@@ -1,0 +1,498 @@
+//! The fused pass over signed data under two rates.
+//!
+//! ```text
+//! p = A⁺ H,  q = A⁻ H,  (G⁺, G⁻) = rule(V, p, q),      S± = G± Hᵀ,   R = A⁺ᵀ G⁺ + A⁻ᵀ G⁻
+//! ```
+//!
+//! Columns of the data lie along the lanes of the registers, in blocks of 32; the multipliers of sixteen rows of a block
+//! stay in the first-level cache, and neither rates nor multipliers ever exist as a whole.
+//!
+//! Blocks are cut into at most eight groups, a function of the shape alone. Their column sums go straight to their place;
+//! row sums are added up by group, and groups in order: the bits do not depend on the number of threads.
+
+use std::ops::Range;
+
+use pulp::{Arch, Simd, WithSimd};
+
+use super::aligned::{Aligned, Pool};
+use super::lanes::{Lanes, wide};
+use crate::signed::SplitRule;
+use crate::sum::CompensatedSum;
+use crate::{Real, SignedModel, SignedWanted};
+
+/// Columns of a block.
+pub(crate) const WIDTH: usize = 32;
+/// Rows of a tile of multipliers.
+const HEIGHT: usize = 16;
+/// Groups of blocks, each with its own row sums.
+const GROUPS: usize = 8;
+/// Fewer multiplications than this are not worth a group of their own.
+const LEAST: usize = 1 << 16;
+
+/// Cells in the order in which the pass reads them: block after block of columns, row after row. Hidden cells and the
+/// padding of the last block hold NaN.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Blocks<T> {
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+    pub(crate) values: Vec<T>,
+}
+
+impl<T: Real> Blocks<T> {
+    /// Where a cell is kept.
+    pub(crate) fn position(&self, row: usize, column: usize) -> usize {
+        (column / WIDTH * self.rows + row) * WIDTH + column % WIDTH
+    }
+
+    /// Runs of blocks of about equal size.
+    fn groups(&self, k: usize) -> Vec<Range<usize>> {
+        let blocks = self.columns.div_ceil(WIDTH);
+        let work = self.rows.saturating_mul(self.columns).saturating_mul(k);
+        let groups = (work / LEAST).clamp(1, GROUPS).min(blocks);
+        let each = blocks.div_ceil(groups);
+        (0..blocks)
+            .step_by(each)
+            .map(|b| b..(b + each).min(blocks))
+            .collect()
+    }
+}
+
+/// What one pass adds up.
+pub(crate) struct Pass<T> {
+    /// `S⁺` and `S⁻` of each row, `2K` values; empty if not wanted.
+    pub(crate) left: Vec<T>,
+    /// `R`, column after column of `K` values; empty if not wanted.
+    pub(crate) right: Vec<T>,
+    pub(crate) value: f64,
+}
+
+/// `A⁺` and `A⁻` with the values of a row together, `2K` of them.
+fn pack_left<T: Real>(model: &SignedModel<'_, T>, pool: &Pool<T>) -> Aligned<T> {
+    let (rows, k) = model.plus.shape();
+    let mut packed = pool.take(rows * 2 * k);
+    for (z, column) in model
+        .plus
+        .column_iter()
+        .chain(model.minus.column_iter())
+        .enumerate()
+    {
+        for (row, &x) in packed.chunks_exact_mut(2 * k).zip(column.iter()) {
+            row[z] = x;
+        }
+    }
+    packed
+}
+
+/// The whole pass.
+pub(crate) fn pass<T: Real, R: SplitRule<T> + ?Sized>(
+    data: &Blocks<T>,
+    model: &SignedModel<'_, T>,
+    rule: &R,
+    wanted: SignedWanted,
+    pool: &Pool<T>,
+) -> Pass<T> {
+    let k = model.right.nrows();
+    let left = pack_left(model, pool);
+    let mut right = vec![T::zero(); if wanted.right { model.right.len() } else { 0 }];
+    let mut rest: &mut [T] = &mut right;
+    let groups = data.groups(k).into_iter().map(|blocks| {
+        let columns = blocks.start * WIDTH..data.columns.min(blocks.end * WIDTH);
+        let own = if wanted.right { columns.len() * k } else { 0 };
+        let (sums, after) = std::mem::take(&mut rest).split_at_mut(own);
+        rest = after;
+        Group {
+            data,
+            k,
+            left: &left,
+            right: &model.right.as_slice()[columns.start * k..columns.end * k],
+            rule,
+            wanted,
+            pool,
+            blocks,
+            sums,
+        }
+    });
+    let groups = groups.collect();
+    let parts = super::map_in_order(groups, |group: Group<'_, T, R>| Arch::new().dispatch(group));
+    let mut value = CompensatedSum::default();
+    let mut left = Vec::new();
+    for (part, v) in &parts {
+        value += *v;
+        if left.is_empty() {
+            left.extend_from_slice(part);
+        } else {
+            wide(|| left.iter_mut().zip(part.iter()).for_each(|(s, &p)| *s += p));
+        }
+    }
+    Pass {
+        left,
+        right,
+        value: value.value(),
+    }
+}
+
+/// One run of blocks.
+struct Group<'a, T, R: ?Sized> {
+    data: &'a Blocks<T>,
+    k: usize,
+    left: &'a [T],
+    /// The columns of `H` that belong to these blocks.
+    right: &'a [T],
+    rule: &'a R,
+    wanted: SignedWanted,
+    pool: &'a Pool<T>,
+    blocks: Range<usize>,
+    /// Where their column sums belong.
+    sums: &'a mut [T],
+}
+
+impl<T: Real, R: SplitRule<T> + ?Sized> WithSimd for Group<'_, T, R> {
+    /// Row sums and the value.
+    type Output = (Aligned<T>, f64);
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> Self::Output {
+        match (WIDTH / T::lanes::<S>(), S::REGISTER_COUNT >= 32) {
+            (2, true) => self.run::<S, 2, 2, 4>(simd),
+            (2, false) => self.run::<S, 2, 1, 2>(simd),
+            (_, true) => self.run::<S, 4, 2, 4>(simd),
+            (_, false) => self.run::<S, 4, 1, 2>(simd),
+        }
+    }
+}
+
+/// One register of the scalar.
+type Vector<S, T> = <T as Lanes>::Vector<S>;
+
+/// Calls a function with the number of components of a group as constant generic.
+macro_rules! components {
+    ($n:expr, $most:ident, $constant:ident => $call:expr) => {
+        match $n.min($most) {
+            1 => {
+                const $constant: usize = 1;
+                $call
+            }
+            2 => {
+                const $constant: usize = 2;
+                $call
+            }
+            3 => {
+                const $constant: usize = 3;
+                $call
+            }
+            _ => {
+                const $constant: usize = 4;
+                $call
+            }
+        }
+    };
+}
+
+/// Sizes of even groups of at most `most` components.
+#[inline(always)]
+fn shares(k: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
+    let groups = k.div_ceil(most);
+    (0..groups).map(move |g| {
+        let first = g * k / groups;
+        (first, (g + 1) * k / groups - first)
+    })
+}
+
+impl<T: Real, R: SplitRule<T> + ?Sized> Group<'_, T, R> {
+    /// `MR` registers of columns, `FR` rows and `KR` components at a time.
+    #[inline(always)]
+    fn run<S: Simd, const MR: usize, const FR: usize, const KR: usize>(
+        self,
+        simd: S,
+    ) -> (Aligned<T>, f64) {
+        let Self {
+            data,
+            k,
+            left,
+            right,
+            rule,
+            wanted,
+            pool,
+            blocks,
+            sums,
+        } = self;
+        let lanes = T::lanes::<S>();
+        let step = MR * lanes;
+        let rows = data.rows;
+        let mut packed = pool.zeros(blocks.len() * k * WIDTH);
+        pack_right(right, k, step, &mut packed);
+        let mut column_sums = pool.zeros(if wanted.right { packed.len() } else { 0 });
+        let mut row_sums = pool.take(if wanted.left { rows * 2 * k } else { 0 });
+        let mut across = pool.take(HEIGHT * 2 * k * lanes);
+        let (mut plus, mut minus) = (pool.take(HEIGHT * WIDTH), pool.take(HEIGHT * WIDTH));
+        let mut value = CompensatedSum::default();
+        for first in (0..rows).step_by(HEIGHT) {
+            let height = HEIGHT.min(rows - first);
+            let tile = &left[first * 2 * k..][..height * 2 * k];
+            let (plus, minus) = (&mut plus[..height * WIDTH], &mut minus[..height * WIDTH]);
+            across.fill(T::zero());
+            for (at, block) in blocks.clone().enumerate() {
+                let cells = &data.values[(block * rows + first) * WIDTH..][..height * WIDTH];
+                let own = &packed[at * k * WIDTH..][..k * WIDTH];
+                rates::<S, T, MR, FR>(simd, k, tile, own, plus, minus);
+                if wanted.value {
+                    value += rule.value(cells, plus, minus);
+                }
+                if !(wanted.left || wanted.right) {
+                    continue;
+                }
+                rule.multipliers(cells, plus, minus);
+                if wanted.right {
+                    let into = &mut column_sums[at * k * WIDTH..][..k * WIDTH];
+                    add_columns::<S, T, MR, KR>(simd, k, tile, plus, minus, into);
+                }
+                if wanted.left {
+                    add_rows::<S, T, MR, FR, KR>(simd, k, own, plus, minus, &mut across);
+                }
+            }
+            if wanted.left {
+                let into = row_sums[first * 2 * k..][..height * 2 * k].chunks_exact_mut(2 * k);
+                let vectors = T::vectors::<S>(&across).0;
+                for (row, vectors) in into.zip(vectors.chunks_exact(2 * k)) {
+                    for (z, pair) in vectors.as_chunks::<2>().0.iter().enumerate() {
+                        row[z] = T::vsum(simd, pair[0]);
+                        row[k + z] = T::vsum(simd, pair[1]);
+                    }
+                }
+            }
+        }
+        unpack_right(&column_sums, k, step, sums);
+        (row_sums, value.value())
+    }
+}
+
+/// Columns of `K` values into runs of `step` columns, component after component.
+#[inline(always)]
+fn pack_right<T: Real>(columns: &[T], k: usize, step: usize, packed: &mut [T]) {
+    let runs = packed.chunks_exact_mut(k * step);
+    for (run, columns) in runs.zip(columns.chunks(k * step)) {
+        for (z, row) in run.chunks_exact_mut(step).enumerate() {
+            let source = columns.chunks_exact(k);
+            row.iter_mut().zip(source).for_each(|(x, c)| *x = c[z]);
+        }
+    }
+}
+
+/// The inverse of [`pack_right`].
+#[inline(always)]
+fn unpack_right<T: Real>(packed: &[T], k: usize, step: usize, columns: &mut [T]) {
+    let runs = packed.chunks_exact(k * step);
+    for (run, columns) in runs.zip(columns.chunks_mut(k * step)) {
+        for (z, row) in run.chunks_exact(step).enumerate() {
+            let target = columns.chunks_exact_mut(k);
+            row.iter().zip(target).for_each(|(&x, c)| c[z] = x);
+        }
+    }
+}
+
+/// Both rates of a tile.
+#[inline(always)]
+fn rates<S: Simd, T: Real, const MR: usize, const FR: usize>(
+    simd: S,
+    k: usize,
+    tile: &[T],
+    right: &[T],
+    plus: &mut [T],
+    minus: &mut [T],
+) {
+    let right = T::vectors::<S>(right).0.as_chunks::<MR>().0;
+    let plus = T::vectors_mut::<S>(plus).0.as_chunks_mut::<MR>().0;
+    let minus = T::vectors_mut::<S>(minus).0.as_chunks_mut::<MR>().0;
+    let runs = right.len() / k;
+    let height = tile.len() / (2 * k);
+    for (run, right) in right.chunks_exact(k).enumerate() {
+        let mut row = 0;
+        while row + FR <= height {
+            rate_rows::<S, T, MR, FR>(
+                simd,
+                k,
+                &tile[row * 2 * k..],
+                right,
+                row * runs + run,
+                runs,
+                plus,
+                minus,
+            );
+            row += FR;
+        }
+        while row < height {
+            rate_rows::<S, T, MR, 1>(
+                simd,
+                k,
+                &tile[row * 2 * k..],
+                right,
+                row * runs + run,
+                runs,
+                plus,
+                minus,
+            );
+            row += 1;
+        }
+    }
+}
+
+#[inline(always)]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "two factors, two results and where they lie"
+)]
+fn rate_rows<S: Simd, T: Real, const MR: usize, const FR: usize>(
+    simd: S,
+    k: usize,
+    tile: &[T],
+    right: &[[Vector<S, T>; MR]],
+    at: usize,
+    runs: usize,
+    plus: &mut [[Vector<S, T>; MR]],
+    minus: &mut [[Vector<S, T>; MR]],
+) {
+    let zero = T::vsplat(simd, T::zero());
+    let (mut p, mut q) = ([[zero; MR]; FR], [[zero; MR]; FR]);
+    let mut sides = [(&tile[..k], &tile[..k]); FR];
+    for (r, side) in sides.iter_mut().enumerate() {
+        let row = &tile[r * 2 * k..][..2 * k];
+        *side = row.split_at(k);
+    }
+    for (z, right) in right.iter().enumerate() {
+        for r in 0..FR {
+            let a = T::vsplat(simd, sides[r].0[z]);
+            let b = T::vsplat(simd, sides[r].1[z]);
+            for m in 0..MR {
+                p[r][m] = T::vmul_add(simd, right[m], a, p[r][m]);
+                q[r][m] = T::vmul_add(simd, right[m], b, q[r][m]);
+            }
+        }
+    }
+    for r in 0..FR {
+        plus[at + r * runs] = p[r];
+        minus[at + r * runs] = q[r];
+    }
+}
+
+/// `R += A⁺ᵀ G⁺ + A⁻ᵀ G⁻` of a tile.
+#[inline(always)]
+fn add_columns<S: Simd, T: Real, const MR: usize, const MOST: usize>(
+    simd: S,
+    k: usize,
+    tile: &[T],
+    plus: &[T],
+    minus: &[T],
+    into: &mut [T],
+) {
+    let plus = T::vectors::<S>(plus).0.as_chunks::<MR>().0;
+    let minus = T::vectors::<S>(minus).0.as_chunks::<MR>().0;
+    let into = T::vectors_mut::<S>(into).0.as_chunks_mut::<MR>().0;
+    let runs = into.len() / k;
+    for (run, into) in into.chunks_exact_mut(k).enumerate() {
+        for (z, n) in shares(k, MOST) {
+            components!(n, MOST, KR => column_group::<S, T, MR, KR>(simd, k, z, runs, tile, &plus[run..], &minus[run..], &mut into[z..]));
+        }
+    }
+}
+
+#[inline(always)]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "a factor, two multipliers and where they lie"
+)]
+fn column_group<S: Simd, T: Real, const MR: usize, const KR: usize>(
+    simd: S,
+    k: usize,
+    z: usize,
+    runs: usize,
+    tile: &[T],
+    plus: &[[Vector<S, T>; MR]],
+    minus: &[[Vector<S, T>; MR]],
+    into: &mut [[Vector<S, T>; MR]],
+) {
+    let Some(into) = into.first_chunk_mut::<KR>() else {
+        return;
+    };
+    let mut acc = *into;
+    let cells = plus.iter().step_by(runs).zip(minus.iter().step_by(runs));
+    for (row, (plus, minus)) in tile.chunks_exact(2 * k).zip(cells) {
+        let (Some(a), Some(b)) = (
+            row[z..].first_chunk::<KR>(),
+            row[k + z..].first_chunk::<KR>(),
+        ) else {
+            return;
+        };
+        for c in 0..KR {
+            let (a, b) = (T::vsplat(simd, a[c]), T::vsplat(simd, b[c]));
+            for m in 0..MR {
+                acc[c][m] = T::vmul_add(simd, plus[m], a, acc[c][m]);
+                acc[c][m] = T::vmul_add(simd, minus[m], b, acc[c][m]);
+            }
+        }
+    }
+    *into = acc;
+}
+
+/// `S± += G± Hᵀ` of a tile, before the sum over lanes.
+#[inline(always)]
+fn add_rows<S: Simd, T: Real, const MR: usize, const FR: usize, const MOST: usize>(
+    simd: S,
+    k: usize,
+    right: &[T],
+    plus: &[T],
+    minus: &[T],
+    into: &mut [T],
+) {
+    let right = T::vectors::<S>(right).0.as_chunks::<MR>().0;
+    let plus = T::vectors::<S>(plus).0.as_chunks::<MR>().0;
+    let minus = T::vectors::<S>(minus).0.as_chunks::<MR>().0;
+    let into = T::vectors_mut::<S>(into).0.as_chunks_mut::<2>().0;
+    let runs = right.len() / k;
+    let height = plus.len() / runs;
+    for (z, n) in shares(k, MOST) {
+        let mut row = 0;
+        while row + FR <= height {
+            components!(n, MOST, KR => row_group::<S, T, MR, FR, KR>(simd, k, z, right, &plus[row * runs..], &minus[row * runs..], &mut into[row * k + z..]));
+            row += FR;
+        }
+        while row < height {
+            components!(n, MOST, KR => row_group::<S, T, MR, 1, KR>(simd, k, z, right, &plus[row * runs..], &minus[row * runs..], &mut into[row * k + z..]));
+            row += 1;
+        }
+    }
+}
+
+#[inline(always)]
+fn row_group<S: Simd, T: Real, const MR: usize, const FR: usize, const KR: usize>(
+    simd: S,
+    k: usize,
+    z: usize,
+    right: &[[Vector<S, T>; MR]],
+    plus: &[[Vector<S, T>; MR]],
+    minus: &[[Vector<S, T>; MR]],
+    into: &mut [[Vector<S, T>; 2]],
+) {
+    let runs = right.len() / k;
+    let zero = T::vsplat(simd, T::zero());
+    let mut acc = [[[zero; 2]; KR]; FR];
+    for (run, right) in right.chunks_exact(k).enumerate() {
+        let Some(right) = right[z..].first_chunk::<KR>() else {
+            return;
+        };
+        for r in 0..FR {
+            let (plus, minus) = (&plus[r * runs + run], &minus[r * runs + run]);
+            for c in 0..KR {
+                for m in 0..MR {
+                    acc[r][c][0] = T::vmul_add(simd, plus[m], right[c][m], acc[r][c][0]);
+                    acc[r][c][1] = T::vmul_add(simd, minus[m], right[c][m], acc[r][c][1]);
+                }
+            }
+        }
+    }
+    for r in 0..FR {
+        for (sum, add) in into[r * k..].iter_mut().zip(&acc[r]) {
+            sum[0] = T::vadd(simd, sum[0], add[0]);
+            sum[1] = T::vadd(simd, sum[1], add[1]);
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The pass over signed data against its definition.
+
+use nalgebra::DMatrix;
+use plca_tensor::{
+    Real, Signed, SignedMatrix, SignedModel, SignedSums, SignedWanted, SplitRule, TensorError,
+};
+
+/// `G⁺ = (v² + q)/p`, `G⁻ = (p + 1)/(q + v²)`, value `v p - q`: no symmetry that could hide an exchange.
+#[derive(Debug)]
+struct Lopsided;
+
+fn multipliers(v: f64, p: f64, q: f64) -> (f64, f64) {
+    if v.is_nan() {
+        return (1.0, 1.0);
+    }
+    ((v * v + q) / p, (p + 1.0) / (q + v * v))
+}
+
+impl<T: Real> SplitRule<T> for Lopsided {
+    fn multipliers(&self, cells: &[T], plus: &mut [T], minus: &mut [T]) {
+        for ((v, p), q) in cells.iter().zip(plus).zip(minus) {
+            let (a, b) = multipliers(v.to_f64(), p.to_f64(), q.to_f64());
+            (*p, *q) = (T::lit(a), T::lit(b));
+        }
+    }
+
+    fn value(&self, cells: &[T], plus: &[T], minus: &[T]) -> f64 {
+        let cells = cells.iter().zip(plus).zip(minus);
+        cells
+            .filter(|((v, _), _)| !v.to_f64().is_nan())
+            .map(|((v, p), q)| v.to_f64() * p.to_f64() - q.to_f64())
+            .sum()
+    }
+}
+
+fn noise(seed: u64) -> impl FnMut() -> f64 {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    move || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 11) as f64 + 1.0) / (1u64 << 53) as f64
+    }
+}
+
+struct Problem<T: Real> {
+    values: DMatrix<T>,
+    seen: DMatrix<bool>,
+    plus: DMatrix<T>,
+    minus: DMatrix<T>,
+    right: DMatrix<T>,
+}
+
+impl<T: Real> Problem<T> {
+    fn new(f: usize, n: usize, k: usize) -> Self {
+        let mut next = noise((f * 1000 + n * 10 + k) as u64);
+        let mut factor = |r, c| DMatrix::from_fn(r, c, |_, _| T::lit(0.1 + next()));
+        let (plus, minus, right) = (factor(f, k), factor(f, k), factor(k, n));
+        Self {
+            values: factor(f, n).map(|x| x - T::lit(0.6)),
+            seen: DMatrix::from_fn(f, n, |_, _| next() > 0.2),
+            plus,
+            minus,
+            right,
+        }
+    }
+
+    fn model(&self) -> SignedModel<'_, T> {
+        SignedModel {
+            plus: &self.plus,
+            minus: &self.minus,
+            right: &self.right,
+        }
+    }
+
+    fn data(&self) -> SignedMatrix<T> {
+        SignedMatrix::with_mask(&self.values, &self.seen).unwrap()
+    }
+
+    /// Every sum in `f64`, cell by cell.
+    fn definition(&self) -> SignedSums<f64> {
+        let wide = |m: &DMatrix<T>| m.map(|x| x.to_f64());
+        let (plus, minus, right) = (wide(&self.plus), wide(&self.minus), wide(&self.right));
+        let (mut p, mut q) = (&plus * &right, &minus * &right);
+        let mut value = 0.0;
+        for f in 0..p.nrows() {
+            for n in 0..p.ncols() {
+                let v = if self.seen[(f, n)] {
+                    self.values[(f, n)].to_f64()
+                } else {
+                    f64::NAN
+                };
+                if self.seen[(f, n)] {
+                    value += v * p[(f, n)] - q[(f, n)];
+                }
+                (p[(f, n)], q[(f, n)]) = multipliers(v, p[(f, n)], q[(f, n)]);
+            }
+        }
+        SignedSums {
+            plus: &p * right.transpose(),
+            minus: &q * right.transpose(),
+            right: plus.transpose() * &p + minus.transpose() * &q,
+            value,
+        }
+    }
+}
+
+const ALL: SignedWanted = SignedWanted {
+    left: true,
+    right: true,
+    value: true,
+};
+
+fn check<T: Real>(tolerance: f64) {
+    for (f, n) in [
+        (1, 1),
+        (3, 5),
+        (16, 32),
+        (17, 33),
+        (2, 70),
+        (35, 31),
+        (50, 100),
+    ] {
+        for k in [1, 2, 3, 4, 5, 7, 8, 9, 20] {
+            let problem = Problem::<T>::new(f, n, k);
+            let (got, want) = (
+                problem.data().pass(&problem.model(), &Lopsided, ALL),
+                problem.definition(),
+            );
+            for (got, want) in [
+                (&got.plus, &want.plus),
+                (&got.minus, &want.minus),
+                (&got.right, &want.right),
+            ] {
+                assert_eq!(got.shape(), want.shape());
+                for (got, want) in got.iter().zip(want) {
+                    let error = (got.to_f64() - want).abs() / want.abs();
+                    assert!(error <= tolerance, "{f}x{n}, K = {k}: {got} {want}");
+                }
+            }
+            let size = (f * n * k) as f64;
+            assert!((got.value - want.value).abs() <= tolerance * size);
+        }
+    }
+}
+
+#[test]
+fn meets_its_definition() {
+    check::<f64>(1e-13);
+    check::<f32>(1e-4);
+}
+
+/// What is not wanted is empty, and the rest has the same bits.
+#[test]
+fn parts_are_the_whole() {
+    let problem = Problem::<f64>::new(20, 50, 3);
+    let data = problem.data();
+    let all = data.pass(&problem.model(), &Lopsided, ALL);
+    for bits in 0..8 {
+        let wanted = SignedWanted {
+            left: bits & 1 > 0,
+            right: bits & 2 > 0,
+            value: bits & 4 > 0,
+        };
+        let got = data.pass(&problem.model(), &Lopsided, wanted);
+        let none = DMatrix::zeros(0, 0);
+        assert_eq!(&got.plus, if wanted.left { &all.plus } else { &none });
+        assert_eq!(&got.minus, if wanted.left { &all.minus } else { &none });
+        assert_eq!(&got.right, if wanted.right { &all.right } else { &none });
+        assert_eq!(got.value, if wanted.value { all.value } else { 0.0 });
+    }
+}
+
+/// One thread and three give the same bits, on data large enough for several groups.
+#[test]
+fn threads_change_no_bit() {
+    let problem = Problem::<f64>::new(60, 700, 5);
+    let data = problem.data();
+    let on = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        pool.unwrap()
+            .install(|| data.pass(&problem.model(), &Lopsided, ALL))
+    };
+    assert_eq!(on(1), on(3));
+}
+
+#[test]
+fn hidden_values_are_not_read() {
+    let mut problem = Problem::<f64>::new(10, 40, 2);
+    let before = problem.data();
+    for (x, seen) in problem.values.iter_mut().zip(problem.seen.iter()) {
+        *x = if *seen { *x } else { f64::INFINITY };
+    }
+    let after = problem.data();
+    let pass = |data: &SignedMatrix<f64>| data.pass(&problem.model(), &Lopsided, ALL);
+    assert_eq!(pass(&before), pass(&after));
+    let hidden = problem.seen.iter().filter(|x| !**x).count();
+    assert_eq!(after.observed() + hidden, 400);
+    let mut visited = 0;
+    after.for_each(&mut |f, n, v| {
+        assert_eq!(v, problem.values[(f, n)]);
+        visited += 1;
+    });
+    assert_eq!(visited, after.observed());
+}
+
+#[test]
+fn refusals() {
+    let bad = DMatrix::from_row_slice(2, 2, &[0.0, 1.0, f64::NEG_INFINITY, f64::INFINITY]);
+    let refused = SignedMatrix::new(&bad).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "entry [1, 0] is -inf, not a finite number"
+    );
+    let nan = DMatrix::from_element(2, 2, f64::NAN);
+    let all = DMatrix::from_element(2, 2, true);
+    let refused = SignedMatrix::with_mask(&nan, &all);
+    assert!(matches!(refused, Err(TensorError::NotFinite { index, .. }) if index == [0, 0]));
+    assert_eq!(SignedMatrix::new(&nan).unwrap().observed(), 0);
+    let other = DMatrix::from_element(1, 2, true);
+    assert!(matches!(
+        SignedMatrix::with_mask(&nan, &other),
+        Err(TensorError::Shape { .. })
+    ));
+    assert!(SignedMatrix::<f64>::new(&DMatrix::zeros(0, 3)).is_err());
+}

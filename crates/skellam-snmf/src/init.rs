@@ -1,0 +1,152 @@
+//! Starts: given, drawn, checked.
+
+use nalgebra::DMatrix;
+use plca_dist::random;
+use plca_tensor::{Real, Signed};
+use rand::Rng;
+
+use crate::{SnmfError, SnmfState, state::normalise_atoms};
+
+/// Blocks that a start gives; the others are drawn.
+#[derive(Clone, Debug)]
+pub struct SnmfInit<T: Real> {
+    /// `T⁺` and `T⁻`, normalised together; default: uniform on the simplex.
+    pub atoms: Option<(DMatrix<T>, DMatrix<T>)>,
+    /// `H`; default: uniform on (0.5, 1.5) times what explains the mean absolute value of the data.
+    pub activations: Option<DMatrix<T>>,
+}
+
+impl<T: Real> Default for SnmfInit<T> {
+    fn default() -> Self {
+        Self {
+            atoms: None,
+            activations: None,
+        }
+    }
+}
+
+/// Refuses a block of the wrong shape, or with a value for which `ok` does not hold.
+pub(crate) fn check_block<T: Real>(
+    block: &'static str,
+    m: &DMatrix<T>,
+    expected: (usize, usize),
+    range: &'static str,
+    ok: impl Fn(T) -> bool,
+) -> Result<(), SnmfError> {
+    if m.shape() != expected {
+        return Err(SnmfError::Shape {
+            block,
+            got: m.shape(),
+            expected,
+        });
+    }
+    for row in 0..m.nrows() {
+        for column in 0..m.ncols() {
+            let value = m[(row, column)];
+            if !ok(value) {
+                return Err(SnmfError::Value {
+                    block,
+                    row,
+                    column,
+                    value: value.to_f64(),
+                    range,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The same for factors.
+pub(crate) fn check_factor<T: Real>(
+    block: &'static str,
+    m: &DMatrix<T>,
+    expected: (usize, usize),
+) -> Result<(), SnmfError> {
+    let ok = |x: T| x.is_finite() && x >= T::zero();
+    check_block(block, m, expected, "a finite number >= 0", ok)
+}
+
+impl<T: Real> SnmfInit<T> {
+    /// The state for data with `k` components.
+    pub(crate) fn state<X: Signed<T>, R: Rng + ?Sized>(
+        &self,
+        data: &X,
+        k: usize,
+        rng: &mut R,
+    ) -> Result<SnmfState<T>, SnmfError> {
+        let (f, n) = data.shape();
+        let mut draw = |rows, columns| {
+            DMatrix::from_fn(rows, columns, |_, _| T::lit(random::exponential(rng)))
+        };
+        let (mut plus, mut minus) = match &self.atoms {
+            Some((plus, minus)) => {
+                check_factor("T+", plus, (f, k))?;
+                check_factor("T-", minus, (f, k))?;
+                (plus.clone(), minus.clone())
+            }
+            None => (draw(f, k), draw(f, k)),
+        };
+        if let Some(component) = normalise_atoms(&mut plus, &mut minus) {
+            return Err(SnmfError::ZeroAtom { component });
+        }
+        let activations = match &self.activations {
+            Some(h) => {
+                check_factor("H", h, (k, n))?;
+                h.clone()
+            }
+            None => {
+                let mut size = 0.0;
+                data.for_each(&mut |_, _, v| size += v.abs());
+                let mean = if size > 0.0 {
+                    size / data.observed() as f64
+                } else {
+                    1.0
+                };
+                let scale = mean * f as f64 / k as f64;
+                DMatrix::from_fn(k, n, |_, _| T::lit(scale * (0.5 + random::uniform(rng))))
+            }
+        };
+        let state = SnmfState {
+            plus,
+            minus,
+            activations,
+        };
+        check_support(data, &state)?;
+        Ok(state)
+    }
+}
+
+/// Refuses a start that gives probability 0 to something observed.
+fn check_support<T: Real, X: Signed<T>>(data: &X, state: &SnmfState<T>) -> Result<(), SnmfError> {
+    let positive = |m: &DMatrix<T>| m.iter().all(|&x| x > T::zero());
+    if [&state.plus, &state.minus, &state.activations]
+        .into_iter()
+        .all(positive)
+    {
+        return Ok(());
+    }
+    let mut error: Option<((usize, usize), SnmfError)> = None;
+    data.for_each(&mut |row, column, value| {
+        if value == 0.0 || error.as_ref().is_some_and(|(at, _)| *at < (row, column)) {
+            return;
+        }
+        let (side, atoms) = if value > 0.0 {
+            ("plus", &state.plus)
+        } else {
+            ("minus", &state.minus)
+        };
+        let reached = (0..atoms.ncols())
+            .any(|z| atoms[(row, z)] > T::zero() && state.activations[(z, column)] > T::zero());
+        if !reached {
+            let refused = SnmfError::Support {
+                side,
+                row,
+                column,
+                value,
+            };
+            error = Some(((row, column), refused));
+        }
+    });
+    error.map_or(Ok(()), |(_, refused)| Err(refused))
+}

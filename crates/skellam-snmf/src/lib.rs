@@ -1,0 +1,49 @@
+//! Factorization of data of either sign as `V ~ (T⁺ - T⁻) H`, all factors non-negative, under the Skellam law.
+//!
+//! ```text
+//! V[f,n] ~ Sk(L⁺[f,n], L⁻[f,n]),      L± = T± H,      Σ_f T⁺[f,k] + T⁻[f,k] = 1
+//! ```
+//!
+//! Data of whole numbers are differences of counts ([`Replicates::One`]). As counts are replicated without end the
+//! likelihood tends to a divergence that is defined for real data ([`Replicates::Limit`]); on non-negative data without a
+//! negative side that is the Kullback-Leibler divergence of NMF.
+//!
+//! | method | type | parameters |
+//! |---|---|---|
+//! | EM: maximum a posteriori | [`Snmf`] | `T⁺`, `T⁻`, `H` |
+//!
+//! ```
+//! use nalgebra::dmatrix;
+//! use skellam_snmf::{SignedMatrix, Snmf, SnmfInit, Stop};
+//! use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+//!
+//! let v = SignedMatrix::new(&dmatrix![2.0, 4.0; -1.0, -2.0])?;          // rank one
+//! let snmf = Snmf::builder(1).build()?;
+//! let fit = snmf.fit(&v, &SnmfInit::default(), &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
+//! assert!((fit.state.reconstruct() - dmatrix![2.0, 4.0; -1.0, -2.0]).amax() < 1e-3);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # When not to use this crate
+//!
+//! For non-negative data: `plca-em` is the same model with half the work. For factors that may be negative on both sides.
+
+mod em;
+mod error;
+mod init;
+mod prior;
+mod replicates;
+mod rule;
+mod state;
+
+pub use em::{Snmf, SnmfBuilder, SnmfEm};
+pub use error::{ParamError, SnmfError};
+pub use init::SnmfInit;
+pub use plca_fit::{
+    Accelerate, Algorithm, Outcome, Parabolic, Progress, Squarem, Stop, StopReason, TracePoint,
+    run, run_from,
+};
+pub use plca_tensor::{Signed, SignedMatrix, TensorError};
+pub use prior::{Entries, Prior};
+pub use replicates::Replicates;
+pub use state::SnmfState;

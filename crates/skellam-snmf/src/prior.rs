@@ -1,0 +1,160 @@
+//! Dirichlet priors on the atoms, gamma priors on the activations.
+
+use nalgebra::DMatrix;
+use plca_dist::ln_gamma;
+use plca_tensor::{CompensatedSum, Real};
+
+use crate::{ParamError, SnmfError, SnmfState};
+
+/// Hyperparameters of a block: one for all entries, or one each.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Entries {
+    /// The same everywhere.
+    All(f64),
+    /// One for every entry of the block.
+    Each(DMatrix<f64>),
+}
+
+impl Entries {
+    /// That of the entry with this position in column-major order.
+    #[inline]
+    pub(crate) fn get(&self, position: usize) -> f64 {
+        match self {
+            Self::All(x) => *x,
+            Self::Each(m) => m[position],
+        }
+    }
+
+    fn check(
+        &self,
+        name: &'static str,
+        range: &'static str,
+        ok: impl Fn(f64) -> bool,
+    ) -> Result<(), ParamError> {
+        let refuse = |row, column, value| ParamError::Prior {
+            name,
+            row,
+            column,
+            value,
+            range,
+        };
+        match self {
+            Self::All(x) if ok(*x) => Ok(()),
+            Self::All(x) => Err(refuse(0, 0, *x)),
+            Self::Each(m) => {
+                for row in 0..m.nrows() {
+                    for column in 0..m.ncols() {
+                        if !ok(m[(row, column)]) {
+                            return Err(refuse(row, column, m[(row, column)]));
+                        }
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn check_shape(&self, block: &'static str, expected: (usize, usize)) -> Result<(), SnmfError> {
+        match self {
+            Self::Each(m) if m.shape() != expected => Err(SnmfError::Shape {
+                block,
+                got: m.shape(),
+                expected,
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// `T[·,k,±] ~ Dirichlet(α)`, `H[k,n] ~ Gamma(a, rate b)`.
+///
+/// ```
+/// use skellam_snmf::{Entries, Prior};
+/// let sparse = Prior { shape: Entries::All(0.5), rate: Entries::All(0.01), ..Prior::flat() };
+/// assert!(sparse.check().is_ok());
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Prior {
+    /// `α` of the positive side, `F x K`.
+    pub plus: Entries,
+    /// `α` of the negative side, `F x K`.
+    pub minus: Entries,
+    /// `a`, `K x N`.
+    pub shape: Entries,
+    /// `b`, `K x N`; 0 is improper and for EM alone.
+    pub rate: Entries,
+}
+
+impl Default for Prior {
+    fn default() -> Self {
+        Self::flat()
+    }
+}
+
+impl Prior {
+    /// `α = 1`, `a = 1`, `b = 0`: maximum likelihood.
+    pub fn flat() -> Self {
+        Self {
+            plus: Entries::All(1.0),
+            minus: Entries::All(1.0),
+            shape: Entries::All(1.0),
+            rate: Entries::All(0.0),
+        }
+    }
+
+    /// Refuses values that no prior has.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamError::Prior`]: a shape that is not positive, a rate that is negative, either not finite.
+    pub fn check(&self) -> Result<(), ParamError> {
+        const POSITIVE: &str = "a finite number > 0";
+        let positive = |x: f64| x.is_finite() && x > 0.0;
+        self.plus.check("alpha+", POSITIVE, positive)?;
+        self.minus.check("alpha-", POSITIVE, positive)?;
+        self.shape.check("a", POSITIVE, positive)?;
+        let rate = |x: f64| x.is_finite() && x >= 0.0;
+        self.rate.check("b", "a finite number >= 0", rate)
+    }
+
+    /// Refuses blocks of another shape than the data and `k` components need.
+    pub(crate) fn check_shape(&self, (f, n): (usize, usize), k: usize) -> Result<(), SnmfError> {
+        self.plus.check_shape("alpha+", (f, k))?;
+        self.minus.check_shape("alpha-", (f, k))?;
+        self.shape.check_shape("a", (k, n))?;
+        self.rate.check_shape("b", (k, n))
+    }
+
+    /// `ln p(T, H)`; the gamma normaliser's `a ln b` is left out where `b = 0`.
+    pub(crate) fn ln_density<T: Real>(&self, state: &SnmfState<T>) -> f64 {
+        let mut sum = CompensatedSum::default();
+        let gamma = |x: f64| ln_gamma(x).unwrap_or(f64::NAN);
+        // 0 ln 0 = 0.
+        let power = |x: T, y: f64| if y == 0.0 { 0.0 } else { y * x.to_f64().ln() };
+        let flat = (&self.shape, &self.rate) == (&Entries::All(1.0), &Entries::All(0.0));
+        if !flat {
+            for (at, &x) in state.activations.iter().enumerate() {
+                let (a, b) = (self.shape.get(at), self.rate.get(at));
+                // [SKELLAM eq. 26]
+                sum += power(x, a - 1.0) - b * x.to_f64() - gamma(a);
+                sum += if b > 0.0 { a * b.ln() } else { 0.0 };
+            }
+        }
+        let rows = state.plus.nrows();
+        for k in 0..state.plus.ncols() {
+            let mut total = 0.0;
+            for (side, alpha) in [(&state.plus, &self.plus), (&state.minus, &self.minus)] {
+                for f in 0..rows {
+                    let alpha = alpha.get(k * rows + f);
+                    total += alpha;
+                    // [SKELLAM eq. 26]
+                    sum += power(side[(f, k)], alpha - 1.0) - gamma(alpha);
+                }
+            }
+            sum += gamma(total);
+        }
+        sum.value()
+    }
+}

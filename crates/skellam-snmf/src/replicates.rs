@@ -1,0 +1,76 @@
+//! How many draws a datum averages.
+
+use plca_tensor::{Real, Signed};
+
+use crate::{ParamError, SnmfError};
+
+/// The number `M` of replicated draws of which a datum is the mean: `M V ~ Sk(M L⁺, M L⁻)`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Replicates {
+    /// `M = 1`: differences of counts.
+    One,
+    /// Finite `M`: means of `M` differences of counts.
+    Finite(u32),
+    /// `M` without end: real data, judged by the divergence `D(V | L⁺, L⁻)`.
+    #[default]
+    Limit,
+}
+
+impl Replicates {
+    /// `M`, infinite in the limit.
+    pub fn number(self) -> f64 {
+        match self {
+            Self::One => 1.0,
+            Self::Finite(m) => f64::from(m),
+            Self::Limit => f64::INFINITY,
+        }
+    }
+
+    pub(crate) fn check(self) -> Result<(), ParamError> {
+        if self == Self::Finite(0) {
+            return Err(ParamError::NoReplicates);
+        }
+        Ok(())
+    }
+
+    /// Refuses data beyond the domain, and, for counts, unless `real` is allowed, those of which `M V` is not whole.
+    pub(crate) fn check_data<T: Real, X: Signed<T>>(
+        self,
+        data: &X,
+        real: bool,
+    ) -> Result<(), SnmfError> {
+        /// Far below the ends of the exponent, so that no product of a rate and a multiplier leaves it.
+        const LARGEST: f64 = 1e150;
+        let largest = LARGEST.min(2f64.powi(T::MAX_EXPONENT / 2));
+        let m = if self == Self::Limit {
+            1.0
+        } else {
+            self.number()
+        };
+        let (mut first, mut error) = ((usize::MAX, usize::MAX), None);
+        data.for_each(&mut |row, column, value| {
+            if (row, column) >= first {
+                return;
+            }
+            let counts = m * value;
+            // M V is rounded once where V was rounded before.
+            let whole = (counts - counts.round()).abs() <= 4.0 * T::EPSILON.to_f64() * counts.abs();
+            let found = if value.abs() > largest {
+                SnmfError::TooLarge {
+                    row,
+                    column,
+                    value,
+                    largest,
+                }
+            } else if self != Self::Limit && !real && !whole {
+                SnmfError::NotWhole { row, column, value }
+            } else {
+                return;
+            };
+            first = (row, column);
+            error = Some(found);
+        });
+        error.map_or(Ok(()), Err)
+    }
+}

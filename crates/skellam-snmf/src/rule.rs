@@ -1,0 +1,128 @@
+//! What a datum makes of its two rates: the E-step.
+
+use plca_dist::{skellam_divergence, skellam_limit_ratios, skellam_ln_pmf, skellam_ratios_slice};
+use plca_tensor::{CompensatedSum, Real, SplitRule};
+
+use crate::Replicates;
+
+/// The E-step of a number of replicates.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Split {
+    replicates: Replicates,
+    /// A power of two that brings the data to about 1, so that no square leaves the exponent. [SKELLAM eq. 32]
+    scale: f64,
+}
+
+impl Split {
+    /// For data whose largest absolute value is `largest`.
+    pub(crate) fn new(replicates: Replicates, largest: f64) -> Self {
+        let scale = if largest > 0.0 {
+            2f64.powi(-(largest.log2().floor() as i32))
+        } else {
+            1.0
+        };
+        Self { replicates, scale }
+    }
+}
+
+/// `G± = (w ± V)/(2 L±)`, `w = √(V² + 4 L⁺ L⁻)`.
+///
+/// Cells whose product of rates was lost below the smallest number are left with their rates, negative; tells whether there
+/// are any.
+#[inline(always)]
+fn limit<T: Real>(scale: T, cells: &[T], plus: &mut [T], minus: &mut [T]) -> bool {
+    let (zero, one, half, four) = (T::zero(), T::one(), T::lit(0.5), T::lit(4.0));
+    let mut lost = false;
+    for ((&v, plus), minus) in cells.iter().zip(plus).zip(minus) {
+        let (x, p, q) = (v * scale, *plus * scale, *minus * scale);
+        let positive = x >= zero;
+        let (main, other) = if positive { (p, q) } else { (q, p) };
+        let root = (x * x + four * (p * q)).sqrt();
+        let size = if positive { x } else { -x };
+        let large = half * (root + size);
+        // [SKELLAM 5] the larger side, and the other as its inverse
+        let own = if main > zero { large / main } else { zero };
+        let rest = if other > zero { main / large } else { zero };
+        let (a, b) = if positive { (own, rest) } else { (rest, own) };
+        let seen = x >= zero || x < zero;
+        let gone = large <= zero;
+        lost |= gone;
+        let (a, b) = if seen { (a, b) } else { (one, one) };
+        *plus = if gone { -*plus } else { a };
+        *minus = if gone { -*minus } else { b };
+    }
+    lost
+}
+
+/// The cells that [`limit`] left.
+#[cold]
+fn recover<T: Real>(plus: &mut [T], minus: &mut [T]) {
+    for (plus, minus) in plus.iter_mut().zip(minus) {
+        let (p, q) = (-plus.to_f64(), -minus.to_f64());
+        // Multipliers are never negative, and -0 is a rate of 0.
+        if p.is_sign_positive() && q.is_sign_positive() {
+            let (a, b) = skellam_limit_ratios(0.0, p, q).unwrap_or((f64::NAN, f64::NAN));
+            (*plus, *minus) = (T::lit(a), T::lit(b));
+        }
+    }
+}
+
+/// Cells whose ratios are computed together.
+const BATCH: usize = 128;
+
+/// `M = 1` ratios of `(M V, M L⁺, M L⁻)`.
+fn counts<T: Real>(m: f64, cells: &[T], plus: &mut [T], minus: &mut [T]) {
+    let mut at = [[0.0; BATCH]; 5];
+    let parts = cells
+        .chunks(BATCH)
+        .zip(plus.chunks_mut(BATCH).zip(minus.chunks_mut(BATCH)));
+    for (cells, (plus, minus)) in parts {
+        let n = cells.len();
+        let [v, p, q, a, b] = at.each_mut().map(|x| &mut x[..n]);
+        for i in 0..n {
+            let x = cells[i].to_f64();
+            v[i] = if x.is_nan() { 0.0 } else { m * x };
+            p[i] = m * plus[i].to_f64();
+            q[i] = m * minus[i].to_f64();
+        }
+        // [SKELLAM 5]
+        if skellam_ratios_slice(v, p, q, a, b).is_err() {
+            // Rates beyond the domain show as NaN in what is summed.
+            a.fill(f64::NAN);
+        }
+        for i in 0..n {
+            let hidden = cells[i].is_nan();
+            plus[i] = if hidden { T::one() } else { T::lit(a[i]) };
+            minus[i] = if hidden { T::one() } else { T::lit(b[i]) };
+        }
+    }
+}
+
+impl<T: Real> SplitRule<T> for Split {
+    #[inline(always)]
+    fn multipliers(&self, cells: &[T], plus: &mut [T], minus: &mut [T]) {
+        if self.replicates != Replicates::Limit {
+            return counts(self.replicates.number(), cells, plus, minus);
+        }
+        if limit(T::lit(self.scale), cells, plus, minus) {
+            recover(plus, minus);
+        }
+    }
+
+    fn value(&self, cells: &[T], plus: &[T], minus: &[T]) -> f64 {
+        let m = self.replicates.number();
+        let cells = cells.iter().zip(plus.iter().zip(minus));
+        let seen = cells.filter(|(v, _)| !v.is_nan());
+        let terms = seen.map(|(v, (p, q))| {
+            let (v, p, q) = (v.to_f64(), p.to_f64(), q.to_f64());
+            if self.replicates == Replicates::Limit {
+                // [SKELLAM eq. 30]
+                skellam_divergence(v, p, q).map_or(f64::NAN, |d| -d)
+            } else {
+                // [SKELLAM eq. 27]
+                skellam_ln_pmf(m * v, m * p, m * q).map_or(f64::NAN, |ln| ln / m)
+            }
+        });
+        terms.collect::<CompensatedSum>().value()
+    }
+}
