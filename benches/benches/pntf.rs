@@ -1,0 +1,136 @@
+//! Squared error on the simplex: sweeps, projections, the weight programme.
+#![allow(missing_docs, reason = "criterion's macros make undocumented items")]
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use criterion::measurement::WallTime;
+use criterion::{
+    BatchSize, BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main,
+};
+use nalgebra::DMatrix;
+use plca_benches::{dense, factors, source, sparse, uniform};
+use plca_tensor::{Real, RealTensor};
+use pntf_l2::{Algorithm, Ntf, NtfUpdate, Pntf, PntfInit, Projection, project_with, simplex_qp};
+use rayon::ThreadPoolBuilder;
+
+fn group<'a>(c: &'a mut Criterion, name: &str) -> BenchmarkGroup<'a, WallTime> {
+    let mut group = c.benchmark_group(name);
+    group
+        .sample_size(10)
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_secs(2));
+    group
+}
+
+/// Sweeps of the constrained model and of the baselines, from the same start, on one thread.
+fn sweeps<T: Real>(c: &mut Criterion, name: &str, data: &RealTensor<T>, k: usize) {
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(1)
+        .build()
+        .expect("a thread");
+    let start: Vec<_> = factors::<T>(data.shape(), k)
+        .into_iter()
+        .map(Some)
+        .collect();
+    let mut rng = source(4);
+    let mut group = group(c, &format!("pntf/sweep/{name}"));
+    let init = PntfInit {
+        weights: None,
+        factors: start.clone(),
+    };
+    let pntf = Pntf::builder(k).build().expect("components");
+    let state = pntf.init(data, &init, &mut rng).expect("a start");
+    let sweep = pntf.on(data).expect("mass");
+    group.bench_function("pntf", |b| {
+        let mut state = state.clone();
+        pool.install(|| b.iter(|| sweep.step(&mut state, true)));
+    });
+    for (name, update) in [
+        ("hals", NtfUpdate::Hals),
+        ("multiplicative", NtfUpdate::Multiplicative),
+    ] {
+        let ntf = Ntf::builder(k).update(update).build().expect("components");
+        let mut state = ntf.init(data, &start, &mut rng).expect("a start");
+        let sweep = ntf.on(data).expect("non-negative data");
+        group.bench_function(name, |b| {
+            pool.install(|| b.iter(|| sweep.step(&mut state, true)))
+        });
+    }
+    group.finish();
+}
+
+fn faces(c: &mut Criterion) {
+    let shape = [19, 19, 2429];
+    sweeps(
+        c,
+        "19x19x2429-k50/f64",
+        &RealTensor::from(dense::<f64>(&shape)),
+        50,
+    );
+    sweeps(
+        c,
+        "19x19x2429-k50/f32",
+        &RealTensor::from(dense::<f32>(&shape)),
+        50,
+    );
+}
+
+fn words(c: &mut Criterion) {
+    let data = RealTensor::from(&sparse::<f64>(&[16_242, 100], 65_451));
+    sweeps(c, "16242x100-sparse-k4/f64", &data, 4);
+}
+
+fn projections(c: &mut Criterion) {
+    for size in [100, 10_000, 10_000_000] {
+        let mut rng = source(5);
+        let b: Vec<f64> = (0..size).map(|_| 2.0 * uniform(&mut rng) - 1.0).collect();
+        let mut group = group(c, &format!("pntf/projection/{size}"));
+        group.throughput(Throughput::Elements(size as u64));
+        for method in [
+            Projection::Threshold,
+            Projection::ActiveSet,
+            Projection::Sort,
+        ] {
+            group.bench_function(
+                BenchmarkId::from_parameter(format!("{method:?}")),
+                |bench| {
+                    bench.iter_batched_ref(
+                        || b.clone(),
+                        |x| project_with(x, 1.0, method),
+                        BatchSize::PerIteration,
+                    );
+                },
+            );
+        }
+        group.finish();
+    }
+}
+
+/// The weight programme as sweeps pose it: the start is the solution of a problem a little off.
+fn programme(c: &mut Criterion) {
+    let mut group = group(c, "pntf/simplex_qp");
+    for k in [10, 50] {
+        let mut rng = source(6);
+        let a = DMatrix::from_fn(2 * k, k, |_, _| uniform(&mut rng));
+        let h = a.transpose() * &a;
+        let h = (&h + h.transpose()) * 0.5;
+        let truth = DMatrix::from_fn(k, 1, |_, _| uniform(&mut rng) / k as f64);
+        let f = (&h * truth).as_slice().to_vec();
+        let near: Vec<f64> = f
+            .iter()
+            .map(|f| f * (1.0 + 1e-3 * uniform(&mut rng)))
+            .collect();
+        let warm = simplex_qp(&h, &near, None).expect("a problem").weights;
+        group.bench_function(BenchmarkId::new("warm", k), |b| {
+            b.iter(|| simplex_qp(black_box(&h), black_box(&f), Some(&warm)));
+        });
+        group.bench_function(BenchmarkId::new("cold", k), |b| {
+            b.iter(|| simplex_qp(black_box(&h), black_box(&f), None));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, faces, words, projections, programme);
+criterion_main!(benches);
