@@ -9,10 +9,13 @@
 //! where entries below `-1` are dropped unread: they can never be in the support.
 
 mod active_set;
+mod projector;
 mod sort;
 mod threshold;
 
 use plca_tensor::Real;
+
+pub(crate) use projector::Projector;
 
 /// How the threshold is found. All three give the same point up to rounding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -124,82 +127,12 @@ pub fn project_with<T: Real>(
     if !(r.is_finite() && r >= 0.0) {
         return Err(ProjectionError::Radius(r));
     }
-    if let Some(index) = b.iter().position(|x| !x.is_finite()) {
-        let value = b[index].to_f64();
+    let mut projector = Projector::new(method);
+    if !projector.look(b) {
+        let bad = (0..).zip(b.iter()).find(|(_, x)| !x.is_finite());
+        let (index, value) = bad.map_or((0, f64::NAN), |(i, x)| (i, x.to_f64()));
         return Err(ProjectionError::Value { index, value });
     }
-    if r == 0.0 {
-        b.fill(T::zero());
-        return Ok(());
-    }
-    let mut x: Vec<f64> = b.iter().map(|x| x.to_f64()).collect();
-    Projector::new(method).project(&mut x, r);
-    // The largest entries first lose nothing: x <= 1.
-    b.iter_mut().zip(&x).for_each(|(b, &x)| *b = T::lit(x * r));
+    projector.place(b, r, r);
     Ok(())
-}
-
-/// A projection method with its memory, for many vectors.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Projector {
-    method: Projection,
-    candidates: Vec<f64>,
-    delayed: Vec<f64>,
-}
-
-impl Projector {
-    pub(crate) fn new(method: Projection) -> Self {
-        Self {
-            method,
-            ..Self::default()
-        }
-    }
-
-    /// Replaces `b` by its projection onto the simplex of `radius`, divided by `radius`: the result sums to 1.
-    ///
-    /// As the radius tends to 0 this tends to the vertex at the largest entry, equal shares where several are largest;
-    /// below 1e-300, and for 0, it is that limit. Entries must be finite.
-    pub(crate) fn project(&mut self, b: &mut [f64], radius: f64) {
-        let largest = b.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        // [PNTF 2] the limit: only exact ties share
-        if radius < 1e-300 {
-            let ties = b.iter().filter(|&&x| x == largest).count() as f64;
-            b.iter_mut()
-                .for_each(|x| *x = if *x == largest { 1.0 / ties } else { 0.0 });
-            return;
-        }
-        b.iter_mut().for_each(|x| *x = (*x - largest) / radius);
-        let reachable = b.iter().copied().filter(|&y| y > -1.0);
-        let candidates = &mut self.candidates;
-        candidates.clear();
-        let found = match self.method {
-            Projection::Sort => {
-                candidates.extend(reachable);
-                sort::threshold(candidates)
-            }
-            Projection::ActiveSet => {
-                candidates.extend(reachable);
-                active_set::threshold(candidates)
-            }
-            Projection::Threshold => threshold::threshold(reachable, candidates, &mut self.delayed),
-        };
-        // One more look at the support: all methods end in the same sum over the same entries.
-        let (mut sum, mut count) = (0.0, 0.0);
-        for &y in b.iter().filter(|&&y| y > found) {
-            sum += y;
-            count += 1.0;
-        }
-        let tau = if count > 0.0 {
-            (sum - 1.0) / count
-        } else {
-            found
-        };
-        let mut total = 0.0;
-        for x in b.iter_mut() {
-            // [PNTF 3] x = max(b - τ, 0)
-            *x = (*x - tau).max(0.0);
-            total += *x;
-        }
-        b.iter_mut().for_each(|x| *x /= total);
-    }
 }

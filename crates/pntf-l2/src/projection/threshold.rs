@@ -9,7 +9,7 @@ pub(super) fn threshold(
     v.clear();
     delayed.clear();
     let mut rho = f64::NEG_INFINITY;
-    for y in y {
+    y.for_each(|y| {
         if v.is_empty() {
             v.push(y);
             rho = y - 1.0;
@@ -22,7 +22,7 @@ pub(super) fn threshold(
             }
             v.push(y);
         }
-    }
+    });
     for &y in delayed.iter() {
         if y > rho {
             v.push(y);

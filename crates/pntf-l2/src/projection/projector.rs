@@ -1,0 +1,176 @@
+//! One projection, in passes that read as little as they can.
+//!
+//! The largest entry of every block is found first. Any subset of the entries has a threshold that is at most the whole vector's, so the
+//! blocks' maxima give a bound below which nothing can be in the support, and blocks without an entry above it are not read again.
+
+use plca_tensor::Real;
+
+use super::{Projection, active_set, sort, threshold};
+
+/// Entries that share a maximum.
+const BLOCK: usize = 256;
+/// The bound from the maxima is lowered by this, more than rounding can have raised it.
+const MARGIN: f64 = 1e-12;
+
+/// A projection method with its memory, for many vectors.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Projector {
+    method: Projection,
+    maxima: Vec<f64>,
+    candidates: Vec<f64>,
+    delayed: Vec<f64>,
+}
+
+/// The largest of some numbers, and whether all are finite. Interleaved, so that it runs at the speed of memory.
+fn block_maximum<T: Real>(block: &[T]) -> (T, bool) {
+    let (chunks, rest) = block.as_chunks::<8>();
+    let (mut tops, mut odd) = ([block[0]; 8], [T::zero(); 8]);
+    for chunk in chunks {
+        for ((top, odd), &x) in tops.iter_mut().zip(&mut odd).zip(chunk) {
+            *top = if x > *top { x } else { *top };
+            // NaN from the first infinity or NaN on.
+            *odd += x * T::zero();
+        }
+    }
+    let larger = |a: T, &x: &T| if x > a { x } else { a };
+    let top = tops.iter().chain(rest).fold(tops[0], larger);
+    let finite = rest.iter().all(|x| x.is_finite()) && !odd.iter().any(|x| x.is_nan());
+    (top, finite)
+}
+
+/// The unit simplex as seen from the largest entry.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    largest: f64,
+    radius: f64,
+}
+
+impl Frame {
+    fn moved(self, x: f64) -> f64 {
+        (x - self.largest) / self.radius
+    }
+
+    /// No entry up to here is above the bound once it is moved, whatever the rounding: most need no division.
+    fn floor(self, bound: f64) -> f64 {
+        let shift = self.radius * bound;
+        self.largest + shift - 4.0 * f64::EPSILON * (self.largest.abs() + shift.abs())
+    }
+
+    /// Entries, moved, that are above a bound.
+    fn above<T: Real>(self, b: &[T], maxima: &[f64], bound: f64) -> impl Iterator<Item = f64> {
+        let floor = self.floor(bound);
+        let blocks = b.chunks(BLOCK).zip(maxima);
+        let blocks = blocks.filter(move |(_, top)| **top > floor);
+        let entries = blocks.flat_map(|(block, _)| block).map(|x| x.to_f64());
+        let entries = entries.filter(move |&x| x > floor);
+        entries
+            .map(move |x| self.moved(x))
+            .filter(move |&y| y > bound)
+    }
+}
+
+impl Projector {
+    pub(crate) fn new(method: Projection) -> Self {
+        Self {
+            method,
+            ..Self::default()
+        }
+    }
+
+    /// Replaces `b`, finite numbers and at least one, by its projection onto the simplex of `radius`, divided by `radius`:
+    /// the result sums to 1.
+    ///
+    /// As the radius tends to 0 this tends to the vertex at the largest entry, equal shares where several are largest;
+    /// below 1e-300, and for 0, it is that limit.
+    pub(crate) fn project<T: Real>(&mut self, b: &mut [T], radius: f64) {
+        self.look(b);
+        self.place(b, radius, 1.0);
+    }
+
+    /// Finds the blocks' maxima; whether all entries are finite.
+    pub(super) fn look<T: Real>(&mut self, b: &[T]) -> bool {
+        self.maxima.clear();
+        let mut finite = true;
+        for block in b.chunks(BLOCK) {
+            let (top, good) = block_maximum(block);
+            self.maxima.push(top.to_f64());
+            finite &= good;
+        }
+        finite
+    }
+
+    /// After [`look`](Self::look): `unit / radius` times the projection onto the simplex of `radius`.
+    pub(super) fn place<T: Real>(&mut self, b: &mut [T], radius: f64, unit: f64) {
+        let Self {
+            method,
+            maxima,
+            candidates,
+            delayed,
+        } = self;
+        let largest = maxima.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        // [PNTF 2] the limit: only exact ties share
+        if radius < 1e-300 {
+            let ties = b.iter().filter(|x| x.to_f64() == largest).count() as f64;
+            b.iter_mut().for_each(|x| {
+                *x = T::lit(if x.to_f64() == largest {
+                    unit / ties
+                } else {
+                    0.0
+                })
+            });
+            return;
+        }
+        let frame = Frame { largest, radius };
+        let bound = match method {
+            Projection::Threshold if maxima.len() > 1 => {
+                let tops = maxima.iter().map(|&x| frame.moved(x)).filter(|&y| y > -1.0);
+                threshold::threshold(tops, candidates, delayed) - MARGIN
+            }
+            _ => -1.0,
+        }
+        .max(-1.0);
+        let found = match method {
+            Projection::Sort => {
+                candidates.clear();
+                candidates.extend(frame.above(b, maxima, bound));
+                sort::threshold(candidates)
+            }
+            Projection::ActiveSet => {
+                candidates.clear();
+                candidates.extend(frame.above(b, maxima, bound));
+                active_set::threshold(candidates)
+            }
+            Projection::Threshold => {
+                threshold::threshold(frame.above(b, maxima, bound), candidates, delayed)
+            }
+        };
+        // One more look at the support: all methods end in the same sum over the same entries.
+        let (mut sum, mut count) = (0.0, 0.0);
+        frame.above(b, maxima, found).for_each(|y| {
+            sum += y;
+            count += 1.0;
+        });
+        let tau = if count > 0.0 {
+            (sum - 1.0) / count
+        } else {
+            found
+        };
+        let total: f64 = frame.above(b, maxima, tau).map(|y| y - tau).sum();
+        let floor = frame.floor(tau);
+        for (block, &top) in b.chunks_mut(BLOCK).zip(&*maxima) {
+            if top <= floor {
+                block.fill(T::zero());
+                continue;
+            }
+            for x in block {
+                let wide = x.to_f64();
+                // [PNTF 3] x = max(b - τ, 0)
+                *x = if wide > floor {
+                    T::lit((frame.moved(wide) - tau).max(0.0) / total * unit)
+                } else {
+                    T::zero()
+                };
+            }
+        }
+    }
+}
