@@ -116,12 +116,10 @@ impl Snmf {
     ) -> Result<SnmfEm<'a, T, X>, SnmfError> {
         self.prior.check_shape(data.shape(), self.components)?;
         self.replicates.check_data(data, self.real_data)?;
-        let mut largest = 0.0f64;
-        data.for_each(&mut |_, _, v| largest = largest.max(v.abs()));
         Ok(SnmfEm {
             config: self,
             data,
-            split: Split::new(self.replicates, largest),
+            split: Split::of(self.replicates, data),
             scalar: PhantomData,
         })
     }

@@ -118,7 +118,10 @@ impl<T: Real> SnmfInit<T> {
 }
 
 /// Refuses a start that gives probability 0 to something observed.
-fn check_support<T: Real, X: Signed<T>>(data: &X, state: &SnmfState<T>) -> Result<(), SnmfError> {
+pub(crate) fn check_support<T: Real, X: Signed<T>>(
+    data: &X,
+    state: &SnmfState<T>,
+) -> Result<(), SnmfError> {
     let positive = |m: &DMatrix<T>| m.iter().all(|&x| x > T::zero());
     if [&state.plus, &state.minus, &state.activations]
         .into_iter()

@@ -11,6 +11,8 @@
 //! | method | type | parameters |
 //! |---|---|---|
 //! | EM: maximum a posteriori | [`Snmf`] | `T⁺`, `T⁻`, `H` |
+//! | variational Bayes | [`SnmfVb`] | Dirichlet and gamma posteriors of them |
+//! | learning the prior, in batch or online | [`Hyperparameters`], [`Learner`] | shapes and rates of the prior |
 //!
 //! ```
 //! use nalgebra::dmatrix;
@@ -30,20 +32,30 @@
 
 mod em;
 mod error;
+mod hyper;
 mod init;
+mod learner;
+mod posterior;
 mod prior;
 mod replicates;
 mod rule;
 mod state;
+mod vb_init;
+mod vbem;
 
 pub use em::{Snmf, SnmfBuilder, SnmfEm};
 pub use error::{ParamError, SnmfError};
+pub use hyper::{Hyperparameters, Sharing, Statistics};
 pub use init::SnmfInit;
+pub use learner::{Learner, Rate};
 pub use plca_fit::{
     Accelerate, Algorithm, Outcome, Parabolic, Progress, Squarem, Stop, StopReason, TracePoint,
     run, run_from,
 };
 pub use plca_tensor::{Signed, SignedMatrix, TensorError};
+pub use posterior::Posterior;
 pub use prior::{Entries, Prior};
 pub use replicates::Replicates;
 pub use state::SnmfState;
+pub use vb_init::VbInit;
+pub use vbem::{SnmfVb, SnmfVbBuilder, SnmfVbEm};

@@ -119,6 +119,12 @@ impl Prior {
         self.rate.check("b", "a finite number >= 0", rate)
     }
 
+    /// Refuses rates of 0, under which no bound exists.
+    pub(crate) fn check_proper(&self) -> Result<(), ParamError> {
+        let positive = |x: f64| x > 0.0;
+        self.rate.check("b", "a finite number > 0", positive)
+    }
+
     /// Refuses blocks of another shape than the data and `k` components need.
     pub(crate) fn check_shape(&self, (f, n): (usize, usize), k: usize) -> Result<(), SnmfError> {
         self.plus.check_shape("alpha+", (f, k))?;

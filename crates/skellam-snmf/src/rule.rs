@@ -1,7 +1,7 @@
 //! What a datum makes of its two rates: the E-step.
 
 use plca_dist::{skellam_divergence, skellam_limit_ratios, skellam_ln_pmf, skellam_ratios_slice};
-use plca_tensor::{CompensatedSum, Real, SplitRule};
+use plca_tensor::{CompensatedSum, Real, Signed, SplitRule};
 
 use crate::Replicates;
 
@@ -14,8 +14,10 @@ pub(crate) struct Split {
 }
 
 impl Split {
-    /// For data whose largest absolute value is `largest`.
-    pub(crate) fn new(replicates: Replicates, largest: f64) -> Self {
+    /// For these data. Cost: one pass over them.
+    pub(crate) fn of<T: Real, X: Signed<T>>(replicates: Replicates, data: &X) -> Self {
+        let mut largest = 0.0f64;
+        data.for_each(&mut |_, _, v| largest = largest.max(v.abs()));
         let scale = if largest > 0.0 {
             2f64.powi(-(largest.log2().floor() as i32))
         } else {

@@ -5,7 +5,10 @@ mod support;
 use nalgebra::DMatrix;
 use plca_fit::Algorithm;
 use serde_json::Value;
-use skellam_snmf::{Entries, Prior, Replicates, SignedMatrix, Snmf, SnmfInit};
+use skellam_snmf::{
+    Entries, Hyperparameters, Learner, Posterior, Prior, Rate, Replicates, Sharing, SignedMatrix,
+    Snmf, SnmfInit, SnmfVb, Statistics, VbInit,
+};
 use support::{assert_near, matrix, number, rng, side};
 
 /// Data of a case, in which hidden cells hold whatever the file has there.
@@ -74,6 +77,181 @@ fn em_trajectories() {
                 }
             }
             em.step(&mut state, false).unwrap();
+        }
+    }
+}
+
+fn posterior(v: &Value, zero: &str) -> Posterior<f64> {
+    Posterior {
+        plus: side(&v[format!("alpha_hat{zero}")], 0),
+        minus: side(&v[format!("alpha_hat{zero}")], 1),
+        shape: matrix(&v[format!("a_hat{zero}")]),
+        rate: matrix(&v[format!("b_hat{zero}")]),
+    }
+}
+
+fn assert_posterior(got: &Posterior<f64>, want: &Posterior<f64>, rtol: f64, what: &str) {
+    assert_near(&got.plus, &want.plus, rtol, what);
+    assert_near(&got.minus, &want.minus, rtol, what);
+    assert_near(&got.shape, &want.shape, rtol, what);
+    assert_near(&got.rate, &want.rate, rtol, what);
+}
+
+/// [SKELLAM 6] [SKELLAM 7]
+#[test]
+fn vbem_trajectories() {
+    let file = include_str!("../../../testdata/golden/trajectories_vbem.json");
+    let golden: Value = serde_json::from_str(file).unwrap();
+    let rtol = number(&golden["rtol"]);
+    for case in golden["cases"].as_array().unwrap() {
+        let data = data(case);
+        let k = case["K"].as_u64().unwrap() as usize;
+        let config = SnmfVb::builder(k)
+            .replicates(replicates(case))
+            .prior(prior(case))
+            .build()
+            .unwrap();
+        let vb = config.on(&data).unwrap();
+        let start = VbInit::Posterior(posterior(case, "0"));
+        let mut state = start.state(&vb, &mut rng(0)).unwrap();
+        for iteration in 0..=50 {
+            if let Some(want) = case["iterations"].get(iteration.to_string()) {
+                let what = format!("{} after {iteration}", case["id"]);
+                assert_posterior(&state, &posterior(want, ""), rtol, &what);
+                let (got, want) = (vb.objective(&state).unwrap(), number(&want["elbo"]));
+                assert!(
+                    (got - want).abs() <= rtol * want.abs(),
+                    "{what}: {got} {want}"
+                );
+                let mut next = state.clone();
+                let measured = vb.step(&mut next, true).unwrap();
+                assert!(
+                    (measured.unwrap() - got).abs() <= 1e-13 * got.abs(),
+                    "{what}"
+                );
+            }
+            vb.step(&mut state, false).unwrap();
+        }
+    }
+}
+
+fn sharing(case: &Value) -> Sharing {
+    let whole = |m: DMatrix<f64>| m.map(|x| x as usize);
+    Sharing {
+        plus: whole(side(&case["map_alpha"], 0)),
+        minus: whole(side(&case["map_alpha"], 1)),
+        shape: whole(matrix(&case["map_a"])),
+        rate: whole(matrix(&case["map_b"])),
+    }
+}
+
+fn vector(v: &Value) -> Vec<f64> {
+    v.as_array().unwrap().iter().map(number).collect()
+}
+
+fn hyperparameters(v: &Value, zero: &str) -> Hyperparameters {
+    let values = |name: &str| vector(&v[format!("{name}{zero}")]);
+    Hyperparameters {
+        alpha: values("alpha"),
+        shape: values("a"),
+        rate: values("b"),
+    }
+}
+
+fn assert_slices(got: &[f64], want: &[f64], rtol: f64, what: &str) {
+    let row = |x: &[f64]| DMatrix::from_row_slice(1, x.len(), x);
+    assert_near(&row(got), &row(want), rtol, what);
+}
+
+fn assert_hyperparameters(got: &Hyperparameters, want: &Hyperparameters, rtol: f64, what: &str) {
+    assert_slices(&got.alpha, &want.alpha, rtol, what);
+    assert_slices(&got.shape, &want.shape, rtol, what);
+    assert_slices(&got.rate, &want.rate, rtol, what);
+}
+
+fn assert_statistics(got: &Statistics, want: &Value, rtol: f64, what: &str) {
+    assert_slices(&got.ln_activations, &vector(&want["e"]), rtol, what);
+    assert_slices(&got.activations, &vector(&want["m"]), rtol, what);
+    assert_slices(&got.ln_atoms, &vector(&want["c"]), rtol, what);
+}
+
+/// [SKELLAM 8]
+#[test]
+fn batch_hyperparameters() {
+    let file = include_str!("../../../testdata/golden/hyper_batch.json");
+    let golden: Value = serde_json::from_str(file).unwrap();
+    let rtol = number(&golden["rtol"]);
+    for case in golden["cases"].as_array().unwrap() {
+        let id = case["id"].as_str().unwrap();
+        let sharing = sharing(case);
+        let mut hyper = hyperparameters(case, "0");
+        let posteriors = case["posteriors"].as_array().unwrap();
+        let posteriors: Vec<_> = posteriors.iter().map(|p| posterior(p, "")).collect();
+        let mut statistics = Statistics::of_prior(&sharing, &hyper).unwrap();
+        for (t, p) in (1..).zip(&posteriors) {
+            let new = Statistics::of(p, &sharing, &hyper).unwrap();
+            statistics.blend(&new, 1.0 / f64::from(t));
+        }
+        assert_statistics(&statistics, case, rtol, id);
+        for iteration in 0..=50 {
+            if let Some(want) = case["iterations"].get(iteration.to_string()) {
+                let what = format!("{id} after {iteration}");
+                assert_hyperparameters(&hyper, &hyperparameters(want, ""), rtol, &what);
+                let prior = hyper.prior(&sharing).unwrap();
+                let divergences = posteriors.iter().map(|p| p.divergence(&prior).unwrap());
+                let got = -divergences.sum::<f64>() / posteriors.len() as f64;
+                let want = number(&want["mean_neg_kl"]);
+                assert!(
+                    (got - want).abs() <= rtol * want.abs(),
+                    "{what}: {got} {want}"
+                );
+            }
+            hyper.improve(&sharing, &statistics).unwrap();
+        }
+    }
+}
+
+/// [SKELLAM 6] [SKELLAM 8]
+#[test]
+fn online_hyperparameters() {
+    let file = include_str!("../../../testdata/golden/hyper_online.json");
+    let golden: Value = serde_json::from_str(file).unwrap();
+    let rtol = number(&golden["rtol"]);
+    for case in golden["cases"].as_array().unwrap() {
+        let k = case["K"].as_u64().unwrap() as usize;
+        let rate = match case["rate"].as_f64() {
+            Some(r) => Rate::Constant(r),
+            None => Rate::Average,
+        };
+        let mut learner = Learner::new(sharing(case), hyperparameters(case, "0"), rate)
+            .unwrap()
+            .iterations(case["hyper_iterations"].as_u64().unwrap() as usize);
+        let sets = case["V"].as_array().unwrap();
+        for (t, (set, want)) in sets
+            .iter()
+            .zip(case["steps"].as_array().unwrap())
+            .enumerate()
+        {
+            let what = format!("{} data set {t}", case["id"]);
+            let data = SignedMatrix::new(&matrix(set)).unwrap();
+            let vb = SnmfVb::builder(k)
+                .replicates(replicates(case))
+                .prior(learner.prior().unwrap())
+                .build()
+                .unwrap();
+            let vb = vb.on(&data).unwrap();
+            let start = VbInit::Prior { jitter: 0.0 };
+            let mut state = start.state(&vb, &mut rng(0)).unwrap();
+            for _ in 0..case["vbem_iterations"].as_u64().unwrap() {
+                vb.step(&mut state, false).unwrap();
+            }
+            assert_near(&state.plus, &side(&want["alpha_hat"], 0), rtol, &what);
+            assert_near(&state.minus, &side(&want["alpha_hat"], 1), rtol, &what);
+            assert_near(&state.shape, &matrix(&want["a_hat"]), rtol, &what);
+            learner.learn(&state).unwrap();
+            assert_statistics(learner.statistics(), want, rtol, &what);
+            let want = hyperparameters(want, "");
+            assert_hyperparameters(learner.hyperparameters(), &want, rtol, &what);
         }
     }
 }

@@ -1,0 +1,188 @@
+//! The variational posterior and its expectations.
+
+use nalgebra::DMatrix;
+use plca_dist::{digamma, exp_digamma_slice, ln_gamma};
+use plca_tensor::{CompensatedSum, Real};
+
+use crate::{Entries, Prior, SnmfError, SnmfState};
+
+/// Least shape of a posterior. `e^ψ(x)` underflows below about 1/745; smaller shapes of a prior are taken as this one.
+pub(crate) const LEAST_SHAPE: f64 = 1.0 / 700.0;
+
+/// `q(T[·,k,±]) = Dirichlet(α̂)`, `q(H[k,n]) = Gamma(ŝ, rate b̂)`.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(bound(
+        serialize = "T: serde::Serialize",
+        deserialize = "T: serde::Deserialize<'de>"
+    ))
+)]
+pub struct Posterior<T: Real> {
+    /// `α̂` of the positive side, `F x K`.
+    pub plus: DMatrix<T>,
+    /// `α̂` of the negative side, `F x K`.
+    pub minus: DMatrix<T>,
+    /// `ŝ`, `K x N`.
+    pub shape: DMatrix<T>,
+    /// `b̂`, `K x N`.
+    pub rate: DMatrix<T>,
+}
+
+impl<T: Real> Posterior<T> {
+    /// Posterior means: `α̂ / Σ α̂` and `ŝ / b̂`.
+    pub fn means(&self) -> SnmfState<T> {
+        let (mut plus, mut minus) = (self.plus.clone(), self.minus.clone());
+        let totals = self.totals();
+        for side in [&mut plus, &mut minus] {
+            for (mut column, &total) in side.column_iter_mut().zip(&totals) {
+                column /= T::lit(total);
+            }
+        }
+        SnmfState {
+            plus,
+            minus,
+            activations: self.shape.component_div(&self.rate),
+        }
+    }
+
+    /// `Â_k`: sum of the shapes of an atom.
+    pub(crate) fn totals(&self) -> Vec<f64> {
+        let columns = self.plus.column_iter().zip(self.minus.column_iter());
+        let total = |x: &T| x.to_f64();
+        columns
+            .map(|(p, m)| p.iter().chain(m.iter()).map(total).sum())
+            .collect()
+    }
+
+    /// Geometric means `e^E[ln T]` and `e^E[ln H]`: the factors that the E-step sees.
+    pub(crate) fn geometric(&self) -> Result<SnmfState<T>, SnmfError> {
+        let mut totals = self.totals();
+        exp_psi(&mut totals, "alpha")?;
+        let side = |shapes: &DMatrix<T>| {
+            let mut out = exp_psi_of(shapes, "alpha")?;
+            // [SKELLAM 6] e^(ψ(α̂) - ψ(Σ α̂))
+            for (mut column, &total) in out.column_iter_mut().zip(&totals) {
+                column
+                    .iter_mut()
+                    .for_each(|x| *x = T::lit(x.to_f64() / total));
+            }
+            Ok::<_, SnmfError>(out)
+        };
+        let (plus, minus) = (side(&self.plus)?, side(&self.minus)?);
+        // [SKELLAM 6] e^ψ(ŝ) / b̂
+        let activations = exp_psi_of(&self.shape, "a")?.component_div(&self.rate);
+        Ok(SnmfState {
+            plus,
+            minus,
+            activations,
+        })
+    }
+
+    /// `Σ_kn KL(q(H) ‖ p(H)) + Σ_k KL(q(T) ‖ p(T))`.
+    ///
+    /// # Errors
+    ///
+    /// [`SnmfError::NotFinite`] for shapes or rates that no posterior has; a prior of another shape.
+    pub fn divergence(&self, prior: &Prior) -> Result<f64, SnmfError> {
+        let (k, n) = self.shape.shape();
+        prior.check_shape((self.plus.nrows(), n), k)?;
+        let gamma = self.gamma_terms(prior, |s, b, rate| s * (b - rate) / rate)?;
+        let dirichlet = self.dirichlet_terms(prior)?;
+        Ok(gamma + dirichlet)
+    }
+
+    /// The part of the bound that is not the likelihood: `-Σ ŝ/b̂ - KL`. The mean and the last term of the divergence are
+    /// taken together: where `b̂ = b + 1` they cancel.
+    pub(crate) fn bound_terms(&self, prior: &Prior) -> Result<f64, SnmfError> {
+        let gamma = self.gamma_terms(prior, |s, b, rate| s * ((b - rate) + 1.0) / rate)?;
+        Ok(-gamma - self.dirichlet_terms(prior)?)
+    }
+
+    /// Divergence of the activations with `last(ŝ, b, b̂)` for its last term.
+    fn gamma_terms(
+        &self,
+        prior: &Prior,
+        last: impl Fn(f64, f64, f64) -> f64,
+    ) -> Result<f64, SnmfError> {
+        let mut sum = CompensatedSum::default();
+        // One prior for all is the common case.
+        let constant = match prior.shape {
+            Entries::All(a) => Some(special(ln_gamma, least(a), "a")?),
+            Entries::Each(_) => None,
+        };
+        for (at, (s, rate)) in self.shape.iter().zip(&self.rate).enumerate() {
+            let (s, rate) = (s.to_f64(), rate.to_f64());
+            let (a, b) = (least(prior.shape.get(at)), prior.rate.get(at));
+            let ln_gamma_a = match constant {
+                Some(x) => x,
+                None => special(ln_gamma, a, "a")?,
+            };
+            // [SKELLAM 7] KLG
+            sum += (s - a) * special(digamma, s, "a")? - special(ln_gamma, s, "a")?
+                + ln_gamma_a
+                + a * (rate / b).ln()
+                + last(s, b, rate);
+        }
+        Ok(sum.value())
+    }
+
+    /// Divergence of the atoms.
+    fn dirichlet_terms(&self, prior: &Prior) -> Result<f64, SnmfError> {
+        let mut sum = CompensatedSum::default();
+        let rows = self.plus.nrows();
+        for (k, total) in self.totals().into_iter().enumerate() {
+            let psi_total = special(digamma, total, "alpha")?;
+            let mut prior_total = 0.0;
+            for (shapes, alphas) in [(&self.plus, &prior.plus), (&self.minus, &prior.minus)] {
+                for (f, shape) in shapes.column(k).iter().enumerate() {
+                    let (shape, alpha) = (shape.to_f64(), least(alphas.get(k * rows + f)));
+                    prior_total += alpha;
+                    // [SKELLAM 7] KLD
+                    sum += special(ln_gamma, alpha, "alpha")? - special(ln_gamma, shape, "alpha")?
+                        + (shape - alpha) * (special(digamma, shape, "alpha")? - psi_total);
+                }
+            }
+            sum += special(ln_gamma, total, "alpha")? - special(ln_gamma, prior_total, "alpha")?;
+        }
+        Ok(sum.value())
+    }
+}
+
+/// A shape of a prior as it is used.
+#[inline]
+pub(crate) fn least(shape: f64) -> f64 {
+    shape.max(LEAST_SHAPE)
+}
+
+/// A special function of a shape.
+pub(crate) fn special<E>(
+    f: impl Fn(f64) -> Result<f64, E>,
+    x: f64,
+    block: &'static str,
+) -> Result<f64, SnmfError> {
+    f(x).map_err(|_| SnmfError::NotFinite { block })
+}
+
+/// `e^ψ` in place.
+fn exp_psi(x: &mut [f64], block: &'static str) -> Result<(), SnmfError> {
+    let shapes = x.to_vec();
+    exp_digamma_slice(&shapes, x).map_err(|_| SnmfError::NotFinite { block })
+}
+
+/// `e^ψ` of every entry.
+fn exp_psi_of<T: Real>(shapes: &DMatrix<T>, block: &'static str) -> Result<DMatrix<T>, SnmfError> {
+    const BATCH: usize = 256;
+    let mut out = shapes.clone();
+    let (mut from, mut to) = ([0.0; BATCH], [0.0; BATCH]);
+    for part in out.as_mut_slice().chunks_mut(BATCH) {
+        let (from, to) = (&mut from[..part.len()], &mut to[..part.len()]);
+        from.iter_mut()
+            .zip(&*part)
+            .for_each(|(f, x)| *f = x.to_f64());
+        exp_digamma_slice(from, to).map_err(|_| SnmfError::NotFinite { block })?;
+        part.iter_mut().zip(&*to).for_each(|(x, t)| *x = T::lit(*t));
+    }
+    Ok(out)
+}

@@ -1,0 +1,144 @@
+//! Starts of variational Bayes.
+
+use nalgebra::DMatrix;
+use plca_dist::random;
+use plca_tensor::{Real, Signed};
+use rand::Rng;
+
+use crate::init::{check_block, check_factor, check_support};
+use crate::posterior::{LEAST_SHAPE, least};
+use crate::{Entries, Posterior, SnmfError, SnmfInit, SnmfState, vbem::SnmfVbEm};
+
+/// Where a fit starts.
+#[derive(Clone, Debug, Default)]
+pub enum VbInit<T: Real> {
+    /// The update from random factors, those that [`SnmfInit`] draws.
+    #[default]
+    Random,
+    /// The update from these factors, taken for the geometric means; they need not be normalised.
+    Means(SnmfState<T>),
+    /// The prior itself, `α̂ = α`, `ŝ = a`, `b̂ = b + 1`, every shape raised by up to `jitter`: components that start alike
+    /// under like priors stay alike for ever.
+    Prior {
+        /// Largest amount added.
+        jitter: f64,
+    },
+    /// A posterior of the atoms, such as an earlier fit's, and the prior of the activations.
+    Atoms {
+        /// `α̂` of the positive side.
+        plus: DMatrix<T>,
+        /// `α̂` of the negative side.
+        minus: DMatrix<T>,
+    },
+    /// A whole posterior.
+    Posterior(Posterior<T>),
+}
+
+/// A block of the prior.
+fn expand<T: Real>(entries: &Entries, (rows, columns): (usize, usize), add: f64) -> DMatrix<T> {
+    DMatrix::from_fn(rows, columns, |i, j| {
+        T::lit(entries.get(j * rows + i) + add)
+    })
+}
+
+impl<T: Real> VbInit<T> {
+    /// The state that this start gives.
+    ///
+    /// # Errors
+    ///
+    /// [`SnmfError`]: a block of the wrong shape or with values outside its range; frozen atoms that are not given; a datum
+    /// that factors given as means make impossible.
+    pub fn state<X: Signed<T>, R: Rng + ?Sized>(
+        &self,
+        bound: &SnmfVbEm<'_, T, X>,
+        rng: &mut R,
+    ) -> Result<Posterior<T>, SnmfError> {
+        let (data, k) = (bound.data, bound.config.components);
+        let prior = &bound.config.prior;
+        let (f, n) = data.shape();
+        let given = matches!(self, Self::Atoms { .. } | Self::Posterior(_));
+        if bound.config.freeze_atoms && !given {
+            return Err(SnmfError::FixedWithoutValue { block: "alpha" });
+        }
+        let mut jitter = |entries: &Entries, shape: (usize, usize), most: f64| {
+            let mut block: DMatrix<T> = expand(entries, shape, 0.0);
+            for x in block.iter_mut() {
+                let raised = least(x.to_f64()) + most * random::uniform(rng);
+                *x = T::lit(raised);
+            }
+            block
+        };
+        Ok(match self {
+            Self::Random => {
+                let start = SnmfInit::default().state(data, k, rng)?;
+                bound.update(&start, false)?.0
+            }
+            Self::Means(means) => {
+                check_factor("T+", &means.plus, (f, k))?;
+                check_factor("T-", &means.minus, (f, k))?;
+                check_factor("H", &means.activations, (k, n))?;
+                check_support(data, means)?;
+                bound.update(means, false)?.0
+            }
+            &Self::Prior { jitter: most } => {
+                if !(most.is_finite() && most >= 0.0) {
+                    return Err(SnmfError::Value {
+                        block: "jitter",
+                        row: 0,
+                        column: 0,
+                        value: most,
+                        range: "a finite number >= 0",
+                    });
+                }
+                Posterior {
+                    plus: jitter(&prior.plus, (f, k), most),
+                    minus: jitter(&prior.minus, (f, k), most),
+                    shape: jitter(&prior.shape, (k, n), most),
+                    rate: expand(&prior.rate, (k, n), 1.0),
+                }
+            }
+            Self::Atoms { plus, minus } => {
+                let shape = jitter(&prior.shape, (k, n), 0.0);
+                let rate = expand(&prior.rate, (k, n), 1.0);
+                checked(plus, minus, shape, rate, (f, k, n))?
+            }
+            Self::Posterior(p) => {
+                let (shape, rate) = (p.shape.clone(), p.rate.clone());
+                checked(&p.plus, &p.minus, shape, rate, (f, k, n))?
+            }
+        })
+    }
+}
+
+/// A posterior whose shapes and rates are positive.
+fn checked<T: Real>(
+    plus: &DMatrix<T>,
+    minus: &DMatrix<T>,
+    shape: DMatrix<T>,
+    rate: DMatrix<T>,
+    (f, k, n): (usize, usize, usize),
+) -> Result<Posterior<T>, SnmfError> {
+    let positive = |block, m: &DMatrix<T>, expected| {
+        let ok = |x: T| x.is_finite() && x > T::zero();
+        check_block(block, m, expected, "a finite number > 0", ok)
+    };
+    positive("alpha+", plus, (f, k))?;
+    positive("alpha-", minus, (f, k))?;
+    positive("a", &shape, (k, n))?;
+    positive("b", &rate, (k, n))?;
+    let raised = |m: DMatrix<T>| {
+        m.map(|x| {
+            if x.to_f64() < LEAST_SHAPE {
+                T::lit(LEAST_SHAPE)
+            } else {
+                x
+            }
+        })
+    };
+    Ok(Posterior {
+        plus: raised(plus.clone()),
+        minus: raised(minus.clone()),
+        shape: raised(shape),
+        rate,
+    })
+}

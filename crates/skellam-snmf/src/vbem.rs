@@ -1,0 +1,277 @@
+//! Variational Bayes.
+
+use std::marker::PhantomData;
+
+use nalgebra::DMatrix;
+use plca_fit::{Accelerate, Algorithm, Outcome, Stop};
+use plca_tensor::{CompensatedSum, Real, Signed, SignedWanted};
+use rand::Rng;
+
+use crate::posterior::{LEAST_SHAPE, least};
+use crate::rule::Split;
+use crate::{Entries, ParamError, Posterior, Prior, Replicates, SnmfError, SnmfState, VbInit};
+
+/// A checked configuration; see [`SnmfVb::builder`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct SnmfVb {
+    pub(crate) components: usize,
+    replicates: Replicates,
+    real_data: bool,
+    pub(crate) prior: Prior,
+    pub(crate) freeze_atoms: bool,
+}
+
+/// Settings of [`SnmfVb`], not yet checked.
+#[derive(Clone, Debug)]
+#[must_use = "call `.build()`"]
+pub struct SnmfVbBuilder(SnmfVb);
+
+impl SnmfVbBuilder {
+    /// Number `M` of replicated draws (default: the limit, for real data).
+    pub fn replicates(mut self, replicates: Replicates) -> Self {
+        self.0.replicates = replicates;
+        self
+    }
+
+    /// Accepts data of which `M V` is not whole with finite `M` too.
+    pub fn real_data(mut self) -> Self {
+        self.0.real_data = true;
+        self
+    }
+
+    /// Prior (default: shapes 1, rates 0.001). Every rate must be positive; shapes below 1/700 are taken as 1/700.
+    pub fn prior(mut self, prior: Prior) -> Self {
+        self.0.prior = prior;
+        self
+    }
+
+    /// Keeps the posterior of the atoms as it was given: what remains are the activations of new data.
+    pub fn freeze_atoms(mut self) -> Self {
+        self.0.freeze_atoms = true;
+        self
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamError`]: no components, no replicates, a prior outside its range or with a rate of 0, which has no bound.
+    pub fn build(self) -> Result<SnmfVb, ParamError> {
+        let vb = self.0;
+        if vb.components == 0 {
+            return Err(ParamError::NoComponents);
+        }
+        vb.replicates.check()?;
+        vb.prior.check()?;
+        vb.prior.check_proper()?;
+        Ok(vb)
+    }
+}
+
+impl SnmfVb {
+    /// Starts a configuration with `components` components (`K`).
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{SignedMatrix, SnmfVb, Stop, VbInit};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = SignedMatrix::new(&dmatrix![2.0, 4.0; -1.0, -2.0])?;
+    /// let vb = SnmfVb::builder(1).build()?;
+    /// let fit = vb.fit(&v, &VbInit::Random, &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// assert!(fit.state.means().reconstruct()[(0, 1)] > 1.0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn builder(components: usize) -> SnmfVbBuilder {
+        SnmfVbBuilder(Self {
+            components,
+            replicates: Replicates::default(),
+            real_data: false,
+            prior: Prior {
+                rate: Entries::All(1e-3),
+                ..Prior::flat()
+            },
+            freeze_atoms: false,
+        })
+    }
+
+    /// Binds the configuration to data. Cost: one pass over them.
+    ///
+    /// # Errors
+    ///
+    /// [`SnmfError`]: data that are not whole or too large, a prior of another shape.
+    pub fn on<'a, T: Real, X: Signed<T>>(
+        &'a self,
+        data: &'a X,
+    ) -> Result<SnmfVbEm<'a, T, X>, SnmfError> {
+        self.prior.check_shape(data.shape(), self.components)?;
+        self.replicates.check_data(data, self.real_data)?;
+        Ok(SnmfVbEm {
+            config: self,
+            data,
+            split: Split::of(self.replicates, data),
+            scalar: PhantomData,
+        })
+    }
+
+    /// Fits the model: a start, then iterations until `stop` says so.
+    ///
+    /// # Errors
+    ///
+    /// As [`on`](Self::on) and [`VbInit::state`]; a stop rule that means nothing; shapes that leave the numbers.
+    pub fn fit<T: Real, X: Signed<T>, R: Rng + ?Sized>(
+        &self,
+        data: &X,
+        init: &VbInit<T>,
+        stop: &Stop,
+        rng: &mut R,
+    ) -> Result<Outcome<Posterior<T>>, SnmfError> {
+        stop.check()?;
+        let algorithm = self.on(data)?;
+        let state = init.state(&algorithm, rng)?;
+        plca_fit::run(&algorithm, state, stop, ())
+    }
+}
+
+/// [`SnmfVb`] bound to data.
+#[derive(Debug)]
+pub struct SnmfVbEm<'a, T, X> {
+    pub(crate) config: &'a SnmfVb,
+    pub(crate) data: &'a X,
+    split: Split,
+    scalar: PhantomData<T>,
+}
+
+/// `c + x ∘ s`; shapes of the prior from the least one up.
+fn add_counts<T: Real>(prior: &Entries, x: &DMatrix<T>, s: &DMatrix<T>) -> DMatrix<T> {
+    let mut out = x.component_mul(s);
+    for (at, x) in out.iter_mut().enumerate() {
+        *x += T::lit(least(prior.get(at)));
+    }
+    out
+}
+
+/// Sum of the entries.
+fn total<'a, T: Real>(x: impl IntoIterator<Item = &'a T>) -> f64 {
+    let terms = x.into_iter().map(|x| x.to_f64());
+    terms.collect::<CompensatedSum>().value()
+}
+
+impl<T: Real, X: Signed<T>> SnmfVbEm<'_, T, X> {
+    /// One update from geometric means: the posterior of atoms and activations, and the likelihood term if measured.
+    pub(crate) fn update(
+        &self,
+        means: &SnmfState<T>,
+        measure: bool,
+    ) -> Result<(Posterior<T>, f64), SnmfError> {
+        let prior = &self.config.prior;
+        let wanted = SignedWanted {
+            left: !self.config.freeze_atoms,
+            right: true,
+            value: measure,
+        };
+        let sums = self.data.pass(&means.model(), &self.split, wanted);
+        // [SKELLAM 6] α̂ <- α + T̃ ∘ G̃ H̃ᵀ
+        let side = |prior, x, s| match wanted.left {
+            true => add_counts(prior, x, s),
+            false => DMatrix::zeros(0, 0),
+        };
+        let plus = side(&prior.plus, &means.plus, &sums.plus);
+        let minus = side(&prior.minus, &means.minus, &sums.minus);
+        // [SKELLAM 6] ŝ <- a + H̃ ∘ (T̃⁺ᵀ G̃⁺ + T̃⁻ᵀ G̃⁻), b̂ <- b + 1
+        let shape = add_counts(&prior.shape, &means.activations, &sums.right);
+        let mut rate = shape.clone();
+        (rate.iter_mut().enumerate()).for_each(|(at, x)| *x = T::lit(prior.rate.get(at) + 1.0));
+        let finite = |m: &DMatrix<T>| m.iter().all(|x| x.is_finite());
+        if !(finite(&plus) && finite(&minus)) {
+            return Err(SnmfError::NotFinite { block: "alpha" });
+        }
+        if !finite(&shape) {
+            return Err(SnmfError::NotFinite { block: "a" });
+        }
+        let posterior = Posterior {
+            plus,
+            minus,
+            shape,
+            rate,
+        };
+        Ok((posterior, sums.value))
+    }
+
+    /// The bound from its likelihood term: `Lfit(L̃) + Σ (L̃⁺ + L̃⁻) - Σ ŝ/b̂ - KL`, the second sum over all cells.
+    fn bound(
+        &self,
+        state: &Posterior<T>,
+        means: &SnmfState<T>,
+        fit: f64,
+    ) -> Result<f64, SnmfError> {
+        let columns = means.plus.column_iter().zip(means.minus.column_iter());
+        let mass = columns
+            .zip(means.activations.row_iter())
+            .map(|((p, m), h)| {
+                // [SKELLAM 7] hidden cells included
+                (total(p.iter()) + total(m.iter())) * total(h.iter())
+            });
+        let mass = mass.collect::<CompensatedSum>().value();
+        Ok(fit + mass + state.bound_terms(&self.config.prior)?)
+    }
+}
+
+impl<T: Real, X: Signed<T>> Algorithm for SnmfVbEm<'_, T, X> {
+    type State = Posterior<T>;
+    type Error = SnmfError;
+
+    fn step(&self, state: &mut Posterior<T>, measure: bool) -> Result<Option<f64>, SnmfError> {
+        let means = state.geometric()?;
+        let (mut next, fit) = self.update(&means, measure)?;
+        let before = match measure {
+            true => Some(self.bound(state, &means, fit)?),
+            false => None,
+        };
+        if self.config.freeze_atoms {
+            std::mem::swap(&mut next.plus, &mut state.plus);
+            std::mem::swap(&mut next.minus, &mut state.minus);
+        }
+        *state = next;
+        Ok(before)
+    }
+
+    /// The normalised evidence lower bound, `ELBO / M`.
+    fn objective(&self, state: &Posterior<T>) -> Result<f64, SnmfError> {
+        let means = state.geometric()?;
+        let wanted = SignedWanted {
+            left: false,
+            right: false,
+            value: true,
+        };
+        let fit = self.data.pass(&means.model(), &self.split, wanted).value;
+        self.bound(state, &means, fit)
+    }
+}
+
+impl<T: Real, X: Signed<T>> Accelerate for SnmfVbEm<'_, T, X> {
+    fn pack(&self, state: &Posterior<T>) -> Vec<f64> {
+        let blocks = state.plus.iter().chain(&state.minus).chain(&state.shape);
+        blocks.map(|x| x.to_f64()).collect()
+    }
+
+    fn unpack(&self, template: &Posterior<T>, flat: &[f64], fallback: &[f64]) -> Posterior<T> {
+        /// Extrapolated shapes go no lower, unless the last one was lower already. [SKELLAM 9]
+        const CLIP: f64 = 0.02;
+        let mut state = template.clone();
+        let mut values = flat
+            .iter()
+            .zip(fallback)
+            .map(|(&new, &old)| T::lit(new.max(CLIP.min(old)).max(LEAST_SHAPE)));
+        let frozen = self.config.freeze_atoms;
+        for (block, frozen) in [
+            (&mut state.plus, frozen),
+            (&mut state.minus, frozen),
+            (&mut state.shape, false),
+        ] {
+            for (x, new) in block.iter_mut().zip(&mut values) {
+                *x = if frozen { *x } else { new };
+            }
+        }
+        state
+    }
+}
