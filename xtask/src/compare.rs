@@ -45,17 +45,20 @@ const fn workload(
 }
 
 const WORKLOADS: &[Workload] = &[
-    workload("dense-spectrogram", MATRIX, 120, 10.0, Some(4.5)),
-    workload("dense-faces", MATRIX, 200, 10.0, None),
-    workload("sparse-text-k20", MATRIX, 200, 10.0, Some(40.0)),
-    workload("sparse-text-k100", MATRIX, 80, 20.0, Some(40.0)),
-    workload("sparse-large", MATRIX, 40, 120.0, Some(60.0)),
-    workload("tensor-3d", TENSOR, 80, 10.0, Some(11.0)),
-    workload("tensor-sparse-3d", TENSOR, 40, 40.0, Some(60.0)),
+    workload("dense-spectrogram", MATRIX, 60, 3.0, Some(4.5)),
+    workload("dense-faces", MATRIX, 100, 3.0, None),
+    workload("sparse-text-k20", MATRIX, 80, 3.0, Some(40.0)),
+    workload("sparse-text-k100", MATRIX, 40, 8.0, Some(40.0)),
+    workload("sparse-large", MATRIX, 40, 60.0, Some(60.0)),
+    workload("tensor-3d", TENSOR, 40, 4.0, Some(11.0)),
+    workload("tensor-sparse-3d", TENSOR, 40, 12.0, Some(60.0)),
 ];
 
 /// Iterations between two marks of time. A mark computes the objective, which is part of our time, not of the peers'.
 const CHECK_EVERY: usize = 20;
+
+/// Rounds of every workload: ours, each peer, then one thread, two threads and single precision.
+const ROUNDS: usize = 5;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -71,7 +74,7 @@ pub(crate) struct Args {
     /// Only these workloads.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// A quarter of the iterations and of the peers' time.
+    /// Three rounds.
     #[arg(long)]
     quick: bool,
 }
@@ -149,7 +152,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         })?;
     }
     println!(
-        "ratio: the peer's time over ours, each the least of its runs; MB: our peak resident memory, and what we allow ourselves"
+        "times are the least of the rounds; ratios the median of those within a round; MB: our peak resident memory, and what we allow ourselves"
     );
     Ok(report.iter().all(|r| r["error"].is_null()))
 }
@@ -172,28 +175,21 @@ fn build() -> Result<PathBuf> {
     Ok(target().join("release").join(name))
 }
 
-/// Ours and the peers by turns: A B A B, so that a change of the machine's pace meets both.
+/// Ours and the peers by turns, so that a change of the machine's pace meets both; a ratio is that of neighbours in time.
 fn compare(w: &Workload, args: &Args, program: &Path, folder: &Path, out: &Path) -> Result<Value> {
     let raw = folder.join(w.name);
     if !raw.join("meta.json").exists() {
         make(w.name, &args.python, folder)?;
     }
     let files = convert(&raw, &out.join(w.name))?;
-    let (iterations, budget) = if args.quick {
-        (
-            (w.iterations / 4)
-                .next_multiple_of(CHECK_EVERY)
-                .max(2 * CHECK_EVERY),
-            w.budget / 4.0,
-        )
-    } else {
-        (w.iterations, w.budget)
-    };
+    let rounds = if args.quick { 3 } else { ROUNDS };
+    let (iterations, budget) = (w.iterations, w.budget);
     let threads = usize::from(args.threads);
     let mut ours: Vec<Ours> = Vec::new();
     let mut peers: Vec<(&str, Vec<Result<Theirs>>)> =
         w.peers.iter().map(|&p| (p, Vec::new())).collect();
-    for _ in 0..2 {
+    let (mut one_over_two, mut double_over_single) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
         ours.push(fit(program, &files, iterations, threads, "f64", out)?);
         for (peer, runs) in &mut peers {
             // What is not installed the first time is not asked for again.
@@ -201,30 +197,26 @@ fn compare(w: &Workload, args: &Args, program: &Path, folder: &Path, out: &Path)
                 runs.push(run_peer(w.name, peer, args, folder, budget));
             }
         }
+        let [one, two] = [1, 2].map(|t| fit(program, &files, iterations, t, "f64", out));
+        let one = one?.per_iteration;
+        one_over_two.push(one / two?.per_iteration);
+        let single = fit(program, &files, iterations, 1, "f32", out)?;
+        double_over_single.push(one / single.per_iteration);
     }
-    let one = fit(program, &files, iterations, 1, "f64", out)?;
-    let two = fit(program, &files, iterations, 2, "f64", out)?;
-    let single = fit(program, &files, iterations, 1, "f32", out)?;
-
-    let least =
-        |runs: &[Ours]| (runs.iter().map(|r| r.per_iteration)).fold(f64::INFINITY, f64::min);
-    let mine = least(&ours);
-    let one_thread = if threads == 1 {
-        mine.min(one.per_iteration)
-    } else {
-        one.per_iteration
-    };
+    let mine = (ours.iter().map(|r| r.per_iteration)).fold(f64::INFINITY, f64::min);
     let peers: Vec<Value> = peers
         .iter()
         .map(|(name, runs)| {
-            let good = || runs.iter().filter_map(|r| r.as_ref().ok());
-            match good().min_by(|a, b| a.per_iteration.total_cmp(&b.per_iteration)) {
-                Some(best) => json!({
+            let good = || ours.iter().zip(runs).filter_map(|(o, r)| Some((o, r.as_ref().ok()?)));
+            let ratios = good().map(|(o, r)| r.per_iteration / o.per_iteration).collect();
+            let best = good().min_by(|a, b| a.1.per_iteration.total_cmp(&b.1.per_iteration));
+            match best {
+                Some((_, best)) => json!({
                     "peer": name,
                     "s_per_iter": best.per_iteration,
-                    "runs": good().map(|r| r.per_iteration).collect::<Vec<_>>(),
+                    "runs": good().map(|(_, r)| r.per_iteration).collect::<Vec<_>>(),
                     "objective": best.objective,
-                    "ratio": best.per_iteration / mine,
+                    "ratio": median(ratios),
                 }),
                 None => {
                     let why = runs.iter().find_map(|r| r.as_ref().err());
@@ -246,9 +238,14 @@ fn compare(w: &Workload, args: &Args, program: &Path, folder: &Path, out: &Path)
             "allowed_mb": files.allowed_mb,
         },
         "peers": peers,
-        "one_thread_over_two": one_thread / two.per_iteration,
-        "f64_over_f32": one_thread / single.per_iteration,
+        "one_thread_over_two": median(one_over_two),
+        "f64_over_f32": median(double_over_single),
     }))
+}
+
+fn median(mut of: Vec<f64>) -> Option<f64> {
+    of.sort_by(f64::total_cmp);
+    of.get(of.len() / 2).copied()
 }
 
 /// One line of the table for each peer.

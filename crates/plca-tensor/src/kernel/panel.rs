@@ -79,7 +79,10 @@ impl<'a, T: Real> Panel<'a, T> {
             wide(|| {
                 for (block, out) in values.chunks_mut(BLOCK * stride).enumerate() {
                     let first = first + block * BLOCK;
-                    out.fill(T::zero());
+                    if k < stride {
+                        let rows = out.chunks_exact_mut(stride);
+                        rows.for_each(|row| row[k..].fill(T::zero()));
+                    }
                     match factor {
                         Factor::Columns(m) => {
                             for (z, &scale) in scales.iter().enumerate() {

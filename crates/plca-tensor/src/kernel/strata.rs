@@ -404,10 +404,10 @@ impl<T: Real> Accumulate<T> for Strata<T> {
     ) -> Sums<T> {
         let (groups, stride) = (self.groups(), panels[0].stride);
         let modes = [self.outer, 1 - self.outer];
+        // Any content: the first tile of a group zeroes its sums.
         let mut sums = modes.map(|m| {
-            panels[m]
-                .pool
-                .zeros(if wanted[m] { panels[m].values.len() } else { 0 })
+            let len = if wanted[m] { panels[m].values.len() } else { 0 };
+            panels[m].pool.take(len)
         });
         let [row_sums, column_sums] = &mut sums;
         let mut rows = split(row_sums, &self.bounds[0], stride);
