@@ -1,0 +1,72 @@
+//! The evidence bound never falls: not by its own steps, not by those of the hyperparameters.
+
+use nalgebra::DMatrix;
+use plca_fit::{Algorithm, Parabolic, Squarem};
+use proptest::prelude::*;
+use skellam_snmf::{Hyperparameters, Sharing, SnmfVb, Statistics, VbInit};
+
+use crate::problem::{problem, replicates};
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// `ELBO` never falls, for shapes below 1 too. [SKELLAM 6] [SKELLAM 7]
+    #[test]
+    fn bound_never_falls(problem in problem(), m in replicates(), low in prop_oneof![Just(1e-3), Just(0.1), Just(1.0)]) {
+        let config = SnmfVb::builder(problem.k).replicates(m).prior(problem.prior(low)).build().unwrap();
+        let data = problem.data();
+        let vb = config.on(&data).unwrap();
+        let start = VbInit::Random.state(&vb, &mut problem.rng()).unwrap();
+        let size = problem.values.abs().sum() + (problem.values.len() * problem.k) as f64;
+        for accelerated in 0..3 {
+            let mut state = start.clone();
+            let mut before = vb.objective(&state).unwrap();
+            for _ in 0..20 {
+                match accelerated {
+                    0 => vb.step(&mut state, false).unwrap(),
+                    1 => Squarem(config.on(&data).unwrap()).step(&mut state, false).unwrap(),
+                    _ => Parabolic(config.on(&data).unwrap()).step(&mut state, false).unwrap(),
+                };
+                let after = vb.objective(&state).unwrap();
+                prop_assert!(after.is_finite());
+                prop_assert!(after >= before - 1e-13 * (size + before.abs()), "{before} {after}");
+                before = after;
+            }
+        }
+    }
+
+    /// With the posterior held fixed, learning the hyperparameters raises the bound: its divergence falls. [SKELLAM 8]
+    #[test]
+    fn learning_raises_the_bound(problem in problem(), groups in 1..4usize) {
+        let (f, n) = problem.values.shape();
+        let mut seed = problem.seed;
+        let mut group = || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as usize % groups
+        };
+        let mut map = |r, c| DMatrix::from_fn(r, c, |_, _| group());
+        let sharing = Sharing { plus: map(f, problem.k), minus: map(f, problem.k), shape: map(problem.k, n), rate: map(problem.k, n) };
+        let mut hyper = Hyperparameters { alpha: vec![0.7; groups], shape: vec![1.3; groups], rate: vec![0.2; groups] };
+        let config = SnmfVb::builder(problem.k).prior(hyper.prior(&sharing).unwrap()).build().unwrap();
+        let data = problem.data();
+        let vb = config.on(&data).unwrap();
+        let mut state = VbInit::Random.state(&vb, &mut problem.rng()).unwrap();
+        for _ in 0..5 {
+            vb.step(&mut state, false).unwrap();
+        }
+        let statistics = Statistics::of(&state, &sharing, &hyper).unwrap();
+        let mut before = state.divergence(&hyper.prior(&sharing).unwrap()).unwrap();
+        let first = before;
+        for _ in 0..20 {
+            hyper.improve(&sharing, &statistics).unwrap();
+            let after = state.divergence(&hyper.prior(&sharing).unwrap()).unwrap();
+            prop_assert!(after <= before + 1e-12 * (1.0 + first.abs()), "{before} {after}");
+            before = after;
+        }
+        prop_assert!(before < first);
+        // The bound itself moves by as much.
+        let learnt = SnmfVb::builder(problem.k).prior(hyper.prior(&sharing).unwrap()).build().unwrap();
+        let gain = learnt.on(&data).unwrap().objective(&state).unwrap() - vb.objective(&state).unwrap();
+        prop_assert!((gain - (first - before)).abs() <= 1e-11 * (first.abs() + problem.values.abs().sum()));
+    }
+}

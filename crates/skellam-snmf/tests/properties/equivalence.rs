@@ -1,0 +1,130 @@
+//! What must not matter: names, order, sign, scale, hidden values, threads.
+
+use nalgebra::DMatrix;
+use plca_fit::Algorithm;
+use proptest::prelude::*;
+use skellam_snmf::{Replicates, SignedMatrix, Snmf, SnmfState, SnmfVb, VbInit};
+
+use crate::problem::{Problem, apart, distance, problem, replicates};
+
+/// The state after some iterations from the given factors.
+fn after(problem: &Problem, m: Replicates, start: SnmfState<f64>, steps: usize) -> SnmfState<f64> {
+    let config = Snmf::builder(problem.k)
+        .replicates(m)
+        .real_data()
+        .build()
+        .unwrap();
+    let data = problem.data();
+    let em = config.on(&data).unwrap();
+    let mut state = start;
+    for _ in 0..steps {
+        em.step(&mut state, false).unwrap();
+    }
+    state
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// `-V` swaps the sides, to the bit. [SKELLAM 1]
+    #[test]
+    fn sign_swaps_the_sides(problem in problem(), m in replicates()) {
+        let start = problem.factors();
+        let swapped = SnmfState { plus: start.minus.clone(), minus: start.plus.clone(), activations: start.activations.clone() };
+        let flipped = Problem { values: -&problem.values, ..problem.clone() };
+        let (a, b) = (after(&problem, m, start, 15), after(&flipped, m, swapped, 15));
+        prop_assert!(distance(&a.plus, &b.minus) <= 1e-12 && distance(&a.minus, &b.plus) <= 1e-12);
+        prop_assert!(distance(&a.activations, &b.activations) <= 1e-12);
+    }
+
+    /// In the limit and without a prior, `(c V, c H)` is a trajectory whenever `(V, H)` is; to the bit for powers of two.
+    /// [SKELLAM eq. 32]
+    #[test]
+    fn scale_of_the_limit(problem in problem(), c in prop_oneof![Just(1e-90), 0.01..100.0f64, Just(1e90)]) {
+        let start = problem.factors();
+        let plain = after(&problem, Replicates::Limit, start.clone(), 15);
+        for (c, tolerance) in [(c, 1e-11), (2f64.powi(200), 0.0), (2f64.powi(-200), 0.0)] {
+            let scaled = Problem { values: &problem.values * c, ..problem.clone() };
+            let first = SnmfState { activations: &start.activations * c, ..start.clone() };
+            let got = after(&scaled, Replicates::Limit, first, 15);
+            let want = SnmfState { activations: &plain.activations * c, ..plain.clone() };
+            prop_assert!(apart(&got, &want) <= tolerance, "{c}: {}", apart(&got, &want));
+        }
+    }
+
+    /// What lies under the mask decides nothing.
+    #[test]
+    fn hidden_values_are_never_read(problem in problem(), m in replicates()) {
+        let mut other = problem.clone();
+        for (x, &seen) in other.values.iter_mut().zip(problem.seen.iter()) {
+            *x = if seen { *x } else { f64::NAN };
+        }
+        let start = problem.factors();
+        prop_assert_eq!(after(&problem, m, start.clone(), 5), after(&other, m, start, 5));
+    }
+
+    /// Renamed components and reordered rows and columns give the same fit.
+    #[test]
+    fn order_does_not_matter(problem in problem(), m in replicates(), turn in 0..40usize) {
+        let (f, n) = problem.values.shape();
+        let k = problem.k;
+        let turned = |m: &DMatrix<f64>, by: (usize, usize)| {
+            DMatrix::from_fn(m.nrows(), m.ncols(), |i, j| m[((i + by.0) % m.nrows(), (j + by.1) % m.ncols())])
+        };
+        let start = problem.factors();
+        let state = |s: &SnmfState<f64>| SnmfState {
+            plus: turned(&s.plus, (turn % f, turn % k)),
+            minus: turned(&s.minus, (turn % f, turn % k)),
+            activations: turned(&s.activations, (turn % k, turn % n)),
+        };
+        let other = Problem {
+            values: turned(&problem.values, (turn % f, turn % n)),
+            seen: DMatrix::from_fn(f, n, |i, j| problem.seen[((i + turn) % f, (j + turn) % n)]),
+            ..problem.clone()
+        };
+        let (a, b) = (after(&problem, m, start.clone(), 10), after(&other, m, state(&start), 10));
+        prop_assert!(apart(&state(&a), &b) <= 1e-11, "{}", apart(&state(&a), &b));
+    }
+
+    /// Single precision follows double precision for some steps.
+    #[test]
+    fn single_precision(problem in problem(), m in replicates()) {
+        let values = problem.values.map(|x| x as f32);
+        let data = SignedMatrix::with_mask(&values, &problem.seen).unwrap();
+        let config = Snmf::builder(problem.k).replicates(m).build().unwrap();
+        let em = config.on(&data).unwrap();
+        let start = problem.factors();
+        let mut state = SnmfState { plus: start.plus.map(|x| x as f32), minus: start.minus.map(|x| x as f32), activations: start.activations.map(|x| x as f32) };
+        for _ in 0..3 {
+            em.step(&mut state, false).unwrap();
+        }
+        let wide = |m: &DMatrix<f32>| m.map(f64::from);
+        let state = SnmfState { plus: wide(&state.plus), minus: wide(&state.minus), activations: wide(&state.activations) };
+        prop_assert!(apart(&state, &after(&problem, m, start, 3)) <= 1e-4);
+    }
+}
+
+/// One thread and three give the same bits, for both methods, on data cut into several groups.
+#[test]
+fn threads_change_no_bit() {
+    let problem = Problem {
+        values: DMatrix::from_fn(40, 900, |i, j| ((i * 31 + j * 17) % 23) as f64 - 9.0),
+        seen: DMatrix::from_fn(40, 900, |i, j| (i + j) % 7 > 0),
+        k: 4,
+        seed: 5,
+    };
+    let data = problem.data();
+    let vb = SnmfVb::builder(4).build().unwrap();
+    let run = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        pool.unwrap().install(|| {
+            let states = [Replicates::Limit, Replicates::One]
+                .map(|m| after(&problem, m, problem.factors(), 3));
+            let bound = vb.on(&data).unwrap();
+            let mut posterior = VbInit::Random.state(&bound, &mut problem.rng()).unwrap();
+            let objective = bound.step(&mut posterior, true).unwrap();
+            (states, posterior, objective)
+        })
+    };
+    assert_eq!(run(1), run(3));
+}
