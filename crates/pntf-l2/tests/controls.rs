@@ -1,0 +1,193 @@
+//! What the methods must not be confused with: slips of the paper and plausible mistakes, each caught by a property that the real
+//! method has; and the definitions written out, cell by cell, against which the shortcuts are held.
+
+use nalgebra::{DMatrix, DVector};
+use plca_dist::random;
+use plca_tensor::{Order, RealTensor};
+use pntf_l2::{
+    Algorithm, Pntf, PntfBuilder, PntfInit, PntfState, project_by_active_set, project_onto_simplex,
+};
+use proptest::prelude::*;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+/// Algorithm 1 as printed: `per_round` is what the shift is divided by, and a coordinate that leaves is never set to 0.
+fn as_printed(b: &[f64], divide_by_all: bool) -> Vec<f64> {
+    let mut x = b.to_vec();
+    let mut inside: Vec<usize> = (0..b.len()).collect();
+    loop {
+        let n = if divide_by_all { b.len() } else { inside.len() };
+        let shift = (1.0 - inside.iter().map(|&i| x[i]).sum::<f64>()) / n as f64;
+        inside.iter().for_each(|&i| x[i] += shift);
+        let left: Vec<usize> = inside.iter().copied().filter(|&i| x[i] > 0.0).collect();
+        if left == inside {
+            return x;
+        }
+        inside = left;
+    }
+}
+
+#[test]
+fn the_printed_algorithm_leaves_the_simplex() {
+    let b = [0.9, 0.6, -1.0];
+    let close = |x: &[f64], want: [f64; 3]| x.iter().zip(want).all(|(x, w)| (x - w).abs() < 5e-4);
+    assert!(close(&as_printed(&b, true), [0.789, 0.489, -0.833]));
+    assert!(close(&as_printed(&b, false), [0.65, 0.35, -0.833]));
+    let mut mended = b;
+    project_by_active_set(&mut mended, 1.0).unwrap();
+    assert!(close(&mended, [0.65, 0.35, 0.0]));
+}
+
+/// Alternating projections onto the plane and the orthant end at the nearest point here, though in general they need not.
+#[test]
+fn alternating_projections_end_at_the_same_point() {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    for _ in 0..50 {
+        let b: Vec<f64> = (0..12)
+            .map(|_| 3.0 * random::uniform(&mut rng) - 1.0)
+            .collect();
+        let mut x = b.clone();
+        for _ in 0..5000 {
+            let shift = (1.0 - x.iter().sum::<f64>()) / x.len() as f64;
+            x.iter_mut().for_each(|x| *x = (*x + shift).max(0.0));
+        }
+        let mut nearest = b;
+        project_onto_simplex(&mut nearest, 1.0).unwrap();
+        for (a, b) in x.iter().zip(&nearest) {
+            assert!((a - b).abs() <= 1e-14, "{a} {b}");
+        }
+    }
+}
+
+fn index(shape: &[usize], mut at: usize) -> Vec<usize> {
+    let mut index = vec![0; shape.len()];
+    for m in (0..shape.len()).rev() {
+        index[m] = at % shape[m];
+        at /= shape[m];
+    }
+    index
+}
+
+/// `G - Σ_{j≠t} λ_j u_1^j ∘ … ∘ u_n^j`, row-major; with `t` none, the whole residual.
+fn residual(g: &[f64], shape: &[usize], state: &PntfState<f64>, but: Option<usize>) -> Vec<f64> {
+    let term = |index: &[usize], j: usize| -> f64 {
+        let factors = state.factors.iter().zip(index);
+        state.weights[j] * factors.map(|(f, &i)| f[(i, j)]).product::<f64>()
+    };
+    let components = 0..state.weights.len();
+    (g.iter().enumerate())
+        .map(|(at, g)| {
+            let index = index(shape, at);
+            let others = components.clone().filter(|&j| Some(j) != but);
+            g - others.map(|j| term(&index, j)).sum::<f64>()
+        })
+        .collect()
+}
+
+/// The best `u_mode^t` when all else stays, from the residual tensor.
+fn best_column(
+    g: &[f64],
+    shape: &[usize],
+    state: &PntfState<f64>,
+    mode: usize,
+    t: usize,
+) -> Vec<f64> {
+    let mut b = vec![0.0; shape[mode]];
+    for (at, r) in residual(g, shape, state, Some(t)).iter().enumerate() {
+        let index = index(shape, at);
+        let others = (0..shape.len()).filter(|&m| m != mode);
+        b[index[mode]] += r * others
+            .map(|m| state.factors[m][(index[m], t)])
+            .product::<f64>();
+    }
+    let others = (0..shape.len()).filter(|&m| m != mode);
+    let squares: f64 = others
+        .map(|m| state.factors[m].column(t).norm_squared())
+        .product();
+    b.iter_mut().for_each(|b| *b /= state.weights[t] * squares);
+    project_onto_simplex(&mut b, 1.0).unwrap();
+    b
+}
+
+fn objective(g: &[f64], shape: &[usize], state: &PntfState<f64>) -> f64 {
+    residual(g, shape, state, None).iter().map(|r| r * r).sum()
+}
+
+/// Only the factor of `mode` moves.
+fn only(mode: usize, order: usize, k: usize) -> Pntf {
+    let builder = (0..order)
+        .filter(|&m| m != mode)
+        .fold(Pntf::builder(k), PntfBuilder::freeze_factor);
+    builder.freeze_weights().build().unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// A sweep over one mode is the residual form, component after component, without the residual tensor; and the objective is the
+    /// sum of its squares.
+    #[test]
+    fn a_sweep_is_the_residual_form(shape in prop::collection::vec(1..5usize, 2..5), k in 1..4usize, seed: u64) {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut g: Vec<f64> = (0..shape.iter().product()).map(|_| random::exponential(&mut rng)).collect();
+        let sum: f64 = g.iter().sum();
+        g.iter_mut().for_each(|g| *g /= sum);
+        let data = RealTensor::dense(shape.clone(), g.clone(), Order::RowMajor).unwrap();
+        let mut state = Pntf::builder(k).build().unwrap().init(&data, &PntfInit::default(), &mut rng).unwrap();
+        for mode in 0..shape.len() {
+            let mut by_hand = state.clone();
+            for t in 0..k {
+                let column = best_column(&g, &shape, &by_hand, mode, t);
+                by_hand.factors[mode].column_mut(t).copy_from_slice(&column);
+            }
+            let pntf = only(mode, shape.len(), k);
+            let sweep = pntf.on(&data).unwrap();
+            sweep.step(&mut state, false).unwrap();
+            // `num / ρ` is formed by hand and not here: its rounding is relative to the size of that quotient, at most K / Π min u.
+            prop_assert!((&state.factors[mode] - &by_hand.factors[mode]).amax() <= 1e-11);
+            let (found, want) = (sweep.objective(&state).unwrap(), objective(&g, &shape, &state));
+            prop_assert!((found - want).abs() <= 1e-15, "{} {}", found, want);
+        }
+    }
+}
+
+/// All components of a mode at once, each as if the others stayed, overshoot: the objective rises where it falls by one after the other.
+#[test]
+fn simultaneous_updates_would_not_descend() {
+    let column = |x: [f64; 4]| DMatrix::from_column_slice(4, 1, &x);
+    let (u, v) = (column([0.3, 0.25, 0.25, 0.2]), column([0.4, 0.3, 0.2, 0.1]));
+    let near = column([0.28, 0.27, 0.24, 0.21]);
+    let thrice = |m: &DMatrix<f64>| DMatrix::from_fn(4, 3, |i, _| m[(i, 0)]);
+    let shape = [4, 4];
+    let g: Vec<f64> = (0..16).map(|at| u[(at / 4, 0)] * v[(at % 4, 0)]).collect();
+    let data = RealTensor::dense(shape.to_vec(), g.clone(), Order::RowMajor).unwrap();
+    let start = PntfState {
+        weights: DVector::from_element(3, 1.0 / 3.0),
+        factors: vec![thrice(&near), thrice(&v)],
+        mass: 1.0,
+    };
+    let before = objective(&g, &shape, &start);
+    let mut at_once = start.clone();
+    for t in 0..3 {
+        let column = best_column(&g, &shape, &start, 0, t);
+        at_once.factors[0].column_mut(t).copy_from_slice(&column);
+    }
+    assert!(objective(&g, &shape, &at_once) > 2.0 * before);
+    let mut in_turn = start;
+    only(0, 2, 3)
+        .on(&data)
+        .unwrap()
+        .step(&mut in_turn, false)
+        .unwrap();
+    assert!(objective(&g, &shape, &in_turn) < 1e-6 * before);
+}
+
+/// Weights that are clipped and rescaled instead of projected are no minimiser.
+#[test]
+fn clipping_is_not_projecting() {
+    let b = [0.9, 0.6, -1.0];
+    let clipped: Vec<f64> = b.iter().map(|b: &f64| b.max(0.0) / 1.5).collect();
+    let mut nearest = b;
+    project_onto_simplex(&mut nearest, 1.0).unwrap();
+    let distance = |x: &[f64]| x.iter().zip(b).map(|(x, b)| (x - b).powi(2)).sum::<f64>();
+    assert!(distance(&nearest) < distance(&clipped) - 1e-3);
+}
