@@ -4,7 +4,7 @@
 //! is on a real branch, because the difference of rounded numbers would lose half the digits where the branches meet. The
 //! unknown is `x = √(2g)`, in which both branches are smooth there.
 
-use plca_dist::{lambert_wm1_gap, ln_lambert_w0_exp, ln_neg_lambert_w0_gap};
+use plca_dist::{lambert_w0_exp, lambert_wm1_gap, ln_neg_lambert_w0_gap};
 
 /// More entries than this are grouped by size for all that need not be exact.
 const GROUPS: usize = 64;
@@ -46,31 +46,43 @@ pub(super) fn maximise(counts: &[f64], total: f64, beta: f64, theta: &mut [f64])
     theta.iter_mut().for_each(|t| *t /= sum);
 }
 
-/// The positive counts as groups, exact if they are few.
-fn groups(counts: &[f64], beta: f64, largest: f64) -> Vec<Group> {
-    let positive = || counts.iter().filter(|&&c| c > 0.0);
-    let gap = |c: f64| (largest / c).ln();
-    let smallest = positive().fold(largest, |a, &b| a.min(b));
-    if positive().count() <= GROUPS {
-        let one = |&c: &f64| Group {
-            w: c / beta,
-            gap: gap(c),
-            size: 1.0,
-        };
-        return positive().map(one).collect();
+/// The counted entries as groups in the order of their gaps where they are many, one by one where they are few.
+fn groups(counts: &[f64], beta: f64, largest: f64, counted: impl Fn(f64) -> bool) -> Vec<Group> {
+    let used = || counts.iter().copied().filter(|&c| counted(c));
+    let (number, smallest) = used().fold((0, largest), |(n, a), c| (n + 1, a.min(c)));
+    if number <= GROUPS {
+        return each_alone(counts, beta, largest, counted);
     }
+    let gap = |c: f64| (largest / c).ln();
     let per_gap = (GROUPS - 1) as f64 / gap(smallest).max(f64::MIN_POSITIVE);
     let mut sums = [(0.0, 0.0); GROUPS];
-    for &c in positive() {
+    for c in used() {
         let (sum, size) = &mut sums[((gap(c) * per_gap) as usize).min(GROUPS - 1)];
         *sum += c;
         *size += 1.0;
     }
-    let used = sums.iter().filter(|(_, size)| *size > 0.0);
-    used.map(|&(sum, size)| Group {
-        w: sum / size / beta,
-        gap: gap(sum / size),
-        size,
+    let filled = sums.iter().filter(|(_, size)| *size > 0.0);
+    filled
+        .map(|&(sum, size)| Group {
+            w: sum / size / beta,
+            gap: gap(sum / size),
+            size,
+        })
+        .collect()
+}
+
+/// Every counted entry as a group of its own, in the order of the entries.
+fn each_alone(
+    counts: &[f64],
+    beta: f64,
+    largest: f64,
+    counted: impl Fn(f64) -> bool,
+) -> Vec<Group> {
+    let used = counts.iter().copied().filter(|&c| counted(c));
+    used.map(|c| Group {
+        w: c / beta,
+        gap: (largest / c).ln(),
+        size: 1.0,
     })
     .collect()
 }
@@ -108,10 +120,119 @@ fn root(
     x
 }
 
-/// `θ` on the branch `W_-1` and `dθ/dx`. [SPEC 6] θ = -w / W_-1(-w e^s)
+/// Which branch the largest count lies on.
+#[derive(Clone, Copy, PartialEq)]
+enum Largest {
+    Lower,
+    Upper,
+}
+
+/// Groups on the branch `W_-1`. Where `x` moves a little, so does `p = -1 - W_-1`: it is followed instead of found anew.
+struct Lower<'a> {
+    groups: &'a [Group],
+    p: Vec<f64>,
+    /// The gap that `p` belongs to.
+    g: f64,
+}
+
+/// Below this `p` the branch bends too fast to be followed.
+const FOLLOWED: f64 = 0.05;
+
+impl<'a> Lower<'a> {
+    fn new(groups: &'a [Group], x: f64) -> Self {
+        let g = 0.5 * x * x;
+        let p = groups.iter().map(|group| gap_to_p(g + group.gap)).collect();
+        Self { groups, p, g }
+    }
+
+    /// From what is known of others at `x`: for each group, a gap near its own and the `p` there.
+    fn near(groups: &'a [Group], x: f64, known: impl Fn(&Group) -> (f64, f64)) -> Self {
+        let g = 0.5 * x * x;
+        let p = |group: &Group| {
+            let (gap, p) = known(group);
+            follow(p, group.gap - gap, g + group.gap)
+        };
+        let p = groups.iter().map(p).collect();
+        Self { groups, p, g }
+    }
+
+    fn go_to(&mut self, x: f64) {
+        let g = 0.5 * x * x;
+        let moved = g - self.g;
+        for (p, group) in self.p.iter_mut().zip(self.groups) {
+            *p = follow(*p, moved, g + group.gap);
+        }
+        self.g = g;
+    }
+
+    /// `Σ θ - 1` and its slope. [SPEC 6] θ = -w / W_-1(-w e^s)
+    fn excess(&mut self, w_max: f64, largest: Largest, x: f64) -> (f64, f64) {
+        self.go_to(x);
+        let mut total = (-1.0, 0.0);
+        for (group, &p) in self.groups.iter().zip(&self.p) {
+            let (theta, slope) = lower(group.w, p, x);
+            total = (total.0 + group.size * theta, total.1 + group.size * slope);
+        }
+        if largest == Largest::Upper {
+            // It stands among the groups as if it were on the lower branch.
+            let (low, high) = (lower(w_max, gap_to_p(self.g), x), upper(w_max, x));
+            total = (total.0 - low.0 + high.0, total.1 - low.1 + high.1);
+        }
+        total
+    }
+
+    /// `J/β = Σ (w + θ) ln θ`.
+    fn value(&mut self, w_max: f64, largest: Largest, x: f64) -> f64 {
+        self.go_to(x);
+        let term = |w: f64, theta: f64| {
+            if theta > 0.0 {
+                (w + theta) * theta.ln()
+            } else {
+                0.0
+            }
+        };
+        let each = self.groups.iter().zip(&self.p);
+        let all: f64 = each.map(|(g, p)| g.size * term(g.w, g.w / (1.0 + p))).sum();
+        match largest {
+            Largest::Lower => all,
+            Largest::Upper => {
+                let low = w_max / (1.0 + gap_to_p(self.g));
+                all - term(w_max, low) + term(w_max, upper(w_max, x).0)
+            }
+        }
+    }
+}
+
+fn gap_to_p(gap: f64) -> f64 {
+    -1.0 - lambert_wm1_gap(gap).unwrap_or(-1.0)
+}
+
+/// `p - ln(1 + p) = gap` from the `p` of a gap that was less by `moved`: Halley's method, cubic, to rounding.
 #[inline]
-fn lower(w: f64, gap: f64, x: f64) -> (f64, f64) {
-    let p = -1.0 - lambert_wm1_gap(0.5 * x * x + gap).unwrap_or(-1.0);
+fn follow(p: f64, moved: f64, gap: f64) -> f64 {
+    if moved == 0.0 {
+        return p;
+    }
+    let step = moved * (1.0 + p) / p;
+    let mut next = p + step;
+    if !(p > FOLLOWED && next > FOLLOWED && step.abs() < 0.5 * p) {
+        return gap_to_p(gap);
+    }
+    for _ in 0..6 {
+        let (u, f) = (1.0 + next, next - next.ln_1p() - gap);
+        // Halley's step with f' = p/u and f'' = 1/u², cleared of its fractions.
+        let step = f * u * next / (next * next - 0.5 * f);
+        next -= step;
+        if step.abs() <= 1e-5 * next {
+            return next;
+        }
+    }
+    gap_to_p(gap)
+}
+
+/// `θ` and `dθ/dx` on the branch `W_-1`.
+#[inline]
+fn lower(w: f64, p: f64, x: f64) -> (f64, f64) {
     let theta = w / (1.0 + p);
     (theta, if p > 0.0 { -theta * x / p } else { -theta })
 }
@@ -130,48 +251,6 @@ fn upper(w: f64, x: f64) -> (f64, f64) {
     )
 }
 
-/// Which branch the largest count lies on.
-#[derive(Clone, Copy, PartialEq)]
-enum Largest {
-    Lower,
-    Upper,
-}
-
-/// `Σ θ - 1` and its slope.
-fn excess(groups: impl Iterator<Item = Group>, w_max: f64, largest: Largest, x: f64) -> (f64, f64) {
-    let mut total = (-1.0, 0.0);
-    for Group { w, gap, size } in groups {
-        let (theta, slope) = lower(w, gap, x);
-        total = (total.0 + size * theta, total.1 + size * slope);
-    }
-    if largest == Largest::Upper {
-        // It stands among the groups as if it were on the lower branch.
-        let (low, high) = (lower(w_max, 0.0, x), upper(w_max, x));
-        total = (total.0 - low.0 + high.0, total.1 - low.1 + high.1);
-    }
-    total
-}
-
-/// `J/β = Σ (w + θ) ln θ`.
-fn value(groups: impl Iterator<Item = Group>, w_max: f64, largest: Largest, x: f64) -> f64 {
-    let term = |w: f64, theta: f64| {
-        if theta > 0.0 {
-            (w + theta) * theta.ln()
-        } else {
-            0.0
-        }
-    };
-    let all: f64 = groups
-        .map(|g| g.size * term(g.w, lower(g.w, g.gap, x).0))
-        .sum();
-    match largest {
-        Largest::Lower => all,
-        Largest::Upper => {
-            all - term(w_max, lower(w_max, 0.0, x).0) + term(w_max, upper(w_max, x).0)
-        }
-    }
-}
-
 fn sparse(counts: &[f64], beta: f64, theta: &mut [f64]) {
     let (mut top, mut largest) = (0, 0.0);
     for (i, &c) in counts.iter().enumerate() {
@@ -181,82 +260,87 @@ fn sparse(counts: &[f64], beta: f64, theta: &mut [f64]) {
     }
     let w_max = largest / beta;
     let total: f64 = counts.iter().sum::<f64>() / beta;
-    let rough = groups(counts, beta, largest);
-    let few = rough.iter().all(|g| g.size == 1.0);
-    // Every entry as a group of its own; the logarithms once.
-    let each: Vec<Group> = if few {
-        rough.clone()
-    } else {
-        let positive = counts.iter().filter(|&&c| c > 0.0);
-        positive
-            .map(|&c| Group {
-                w: c / beta,
-                gap: (largest / c).ln(),
-                size: 1.0,
-            })
-            .collect()
-    };
-    let roughly = |branch, x| excess(rough.iter().copied(), w_max, branch, x);
-    let exactly = |branch, x| excess(each.iter().copied(), w_max, branch, x);
+    let positive = |c: f64| c > 0.0;
+    let rough = groups(counts, beta, largest, positive);
+    let each = each_alone(counts, beta, largest, positive);
+    let mut roughly = Lower::new(&rough, 0.0);
 
     // [SPEC 6] candidate A: all on W_-1. W_-1 <= -1 - g bounds g by Σw - 1.
-    let mut best = None;
-    if exactly(Largest::Lower, 0.0).0 >= 0.0 {
+    let mut best: Option<(Largest, f64, Lower<'_>)> = None;
+    // The grouped sum is far better than a part in ten: only near 1 must every entry be asked.
+    let rough_excess = roughly.excess(w_max, Largest::Lower, 0.0).0;
+    let whole = if rough_excess.abs() > 0.1 {
+        rough_excess
+    } else {
+        Lower::new(&each, 0.0).excess(w_max, Largest::Lower, 0.0).0
+    };
+    if whole >= 0.0 {
         let end = (2.0 * (total - 1.0).max(0.0)).sqrt();
-        let near = root(0.0, end, end, false, |x| roughly(Largest::Lower, x));
-        let x = if few {
-            near
-        } else {
-            root(0.0, end, near, false, |x| exactly(Largest::Lower, x))
-        };
-        best = Some((Largest::Lower, x));
+        let near = root(0.0, end, end, false, |x| {
+            roughly.excess(w_max, Largest::Lower, x)
+        });
+        let mut exactly = each_near(&each, &roughly, near);
+        let x = root(0.0, end, near, false, |x| {
+            exactly.excess(w_max, Largest::Lower, x)
+        });
+        best = Some((Largest::Lower, x, exactly));
     }
     // [SPEC 6] candidates B: the largest on W_0, up to θ = 1
     let g_end = w_max - 1.0 - w_max.ln();
     if w_max < 1.0 && g_end > 0.0 {
         let end = (2.0 * g_end).sqrt();
         let at = |k: i32| end * 10f64.powf(6.0 * f64::from(k - GRID) / f64::from(GRID));
-        let mut left = (0.0, roughly(Largest::Upper, 0.0).0);
+        let mut scan = Lower::new(&rough, 0.0);
+        let mut left = (0.0, scan.excess(w_max, Largest::Upper, 0.0).0);
         for k in 0..=GRID {
-            let right = (at(k), roughly(Largest::Upper, at(k)).0);
+            let right = (at(k), scan.excess(w_max, Largest::Upper, at(k)).0);
             if (left.1 < 0.0) != (right.1 < 0.0) {
                 let rising = right.1 >= 0.0;
-                let near = root(left.0, right.0, 0.5 * (left.0 + right.0), rising, |x| {
-                    roughly(Largest::Upper, x)
+                let middle = 0.5 * (left.0 + right.0);
+                let near = root(left.0, right.0, middle, rising, |x| {
+                    roughly.excess(w_max, Largest::Upper, x)
                 });
-                let candidate = if few {
-                    Some(near)
+                // Grouping changes J far less than the margin.
+                let hopeless = best.as_ref().is_some_and(|&(branch, x, _)| {
+                    let old = Lower::new(&rough, x).value(w_max, branch, x);
+                    roughly.value(w_max, Largest::Upper, near) < old - 0.01 * (1.0 + total)
+                });
+                let mut exactly = each_near(&each, &roughly, near);
+                let found = if hopeless {
+                    None
                 } else {
-                    promising(&rough, w_max, best, near, total)
-                        .then(|| {
-                            refine(left.0, right.0, near, rising, end, |x| {
-                                exactly(Largest::Upper, x)
-                            })
-                        })
-                        .flatten()
+                    refine(left.0, right.0, near, rising, end, |x| {
+                        exactly.excess(w_max, Largest::Upper, x)
+                    })
                 };
-                if let Some(x) = candidate {
-                    let of = |(branch, x)| value(each.iter().copied(), w_max, branch, x);
-                    if best.is_none_or(|old| of((Largest::Upper, x)) > of(old)) {
-                        best = Some((Largest::Upper, x));
+                if let Some(x) = found {
+                    let new = exactly.value(w_max, Largest::Upper, x);
+                    if best
+                        .as_mut()
+                        .is_none_or(|(branch, x, old)| new > old.value(w_max, *branch, *x))
+                    {
+                        best = Some((Largest::Upper, x, exactly));
                     }
                 }
             }
             left = right;
         }
-        // The sum is below 1 at one end and above it at the other: without candidate A there is a root.
-        best = best.or_else(|| {
-            Some((
-                Largest::Upper,
-                root(0.0, end, 0.5 * end, true, |x| exactly(Largest::Upper, x)),
-            ))
-        });
+        if best.is_none() {
+            // The sum is below 1 at one end and above it at the other.
+            let mut exactly = Lower::new(&each, 0.0);
+            let x = root(0.0, end, 0.5 * end, true, |x| {
+                exactly.excess(w_max, Largest::Upper, x)
+            });
+            best = Some((Largest::Upper, x, exactly));
+        }
     }
-    let (branch, x) = best.unwrap_or((Largest::Lower, 0.0));
-    let mut entries = each.iter();
+    let (branch, x, mut found) =
+        best.unwrap_or_else(|| (Largest::Lower, 0.0, Lower::new(&each, 0.0)));
+    found.go_to(x);
+    let mut entries = each.iter().zip(&found.p);
     for (t, &c) in theta.iter_mut().zip(counts) {
         *t = if c > 0.0 {
-            entries.next().map_or(0.0, |g| lower(g.w, g.gap, x).0)
+            entries.next().map_or(0.0, |(g, p)| g.w / (1.0 + p))
         } else {
             0.0
         };
@@ -266,16 +350,27 @@ fn sparse(counts: &[f64], beta: f64, theta: &mut [f64]) {
     }
 }
 
-/// Whether a root of the grouped sum may be better than the best so far; grouping changes `J` far less than the margin.
-fn promising(
-    rough: &[Group],
-    w_max: f64,
-    best: Option<(Largest, f64)>,
-    x: f64,
-    total: f64,
-) -> bool {
-    let of = |branch, x| value(rough.iter().copied(), w_max, branch, x);
-    best.is_none_or(|(branch, old)| of(Largest::Upper, x) > of(branch, old) - 0.01 * (1.0 + total))
+/// The entries at `x`, from the groups there.
+fn each_near<'a>(each: &'a [Group], rough: &Lower<'_>, x: f64) -> Lower<'a> {
+    let mut at = Lower {
+        groups: rough.groups,
+        p: rough.p.clone(),
+        g: rough.g,
+    };
+    at.go_to(x);
+    if each.len() == rough.groups.len() {
+        return Lower {
+            groups: each,
+            p: at.p,
+            g: at.g,
+        };
+    }
+    // Groups are in the order of their gaps.
+    Lower::near(each, x, |entry| {
+        let k = rough.groups.partition_point(|g| g.gap < entry.gap);
+        let k = k.min(rough.groups.len() - 1);
+        (rough.groups[k].gap, at.p[k])
+    })
 }
 
 /// The exact root near that of the grouped sum, from a bracket that is widened until it holds one.
@@ -296,45 +391,89 @@ fn refine(
     None
 }
 
+/// Groups on the branch `W_0` of a positive argument, `W` followed as `s` moves.
+struct Flat<'a> {
+    groups: &'a [Group],
+    ln_w: Vec<f64>,
+    big_w: Vec<f64>,
+    s: f64,
+    /// How many entries have no count.
+    zeros: f64,
+}
+
+impl<'a> Flat<'a> {
+    fn new(groups: &'a [Group], ln_w_max: f64, zeros: f64, s: f64) -> Self {
+        let ln_w: Vec<f64> = groups.iter().map(|g| ln_w_max - g.gap).collect();
+        let big_w = ln_w
+            .iter()
+            .map(|l| lambert_w0_exp(l + s).unwrap_or(1.0))
+            .collect();
+        Self {
+            groups,
+            ln_w,
+            big_w,
+            s,
+            zeros,
+        }
+    }
+
+    /// `ln Σ θ` and its slope. [SPEC 6] θ = w / W_0(w e^s), e^-s without counts; dθ/ds = -θ / (1 + W_0)
+    fn ln_sum(&mut self, s: f64) -> (f64, f64) {
+        let moved = s - self.s;
+        let none = self.zeros * (-s).exp();
+        let (mut sum, mut slope) = (none, -none);
+        for ((w, l), group) in self.big_w.iter_mut().zip(&self.ln_w).zip(self.groups) {
+            *w = follow_up(*w, moved, l + s);
+            let theta = group.size * group.w / *w;
+            sum += theta;
+            slope -= theta / (1.0 + *w);
+        }
+        self.s = s;
+        (sum.ln(), slope / sum)
+    }
+}
+
+/// `W + ln W = l` from the `W` of an `l` that was less by `moved`.
+#[inline]
+fn follow_up(w: f64, moved: f64, l: f64) -> f64 {
+    if moved == 0.0 {
+        return w;
+    }
+    let step = moved * w / (1.0 + w);
+    let mut next = w + step;
+    if next > 0.0 && step.abs() < 0.5 * w {
+        for _ in 0..6 {
+            let (u, f) = (1.0 + next, next + next.ln() - l);
+            // Halley's step with f' = u/W and f'' = -1/W², cleared of its fractions.
+            let step = f * next * u / (u * u + 0.5 * f);
+            next -= step;
+            if step.abs() <= 1e-5 * next {
+                return next;
+            }
+        }
+    }
+    lambert_w0_exp(l).unwrap_or(1.0)
+}
+
 fn flat(counts: &[f64], beta: f64, theta: &mut [f64]) {
     let n = counts.len() as f64;
     let largest = counts.iter().fold(0.0, |a: f64, &b| a.max(b));
-    let rough = groups(counts, beta, largest);
-    let zeros = n - rough.iter().map(|g| g.size).sum::<f64>();
-    // [SPEC 6] θ = w / W_0(w e^s), e^-s without counts; dθ/ds = -θ / (1 + W_0)
-    let entry = |ln_w: f64, s: f64| {
-        let q = ln_lambert_w0_exp(ln_w + s).unwrap_or(0.0);
-        let theta = (ln_w - q).exp();
-        (theta, -theta / (1.0 + q.exp()))
-    };
-    let ln_sum = |sum: (f64, f64)| (sum.0.ln(), sum.1 / sum.0);
-    let roughly = |s: f64| {
-        let none = zeros * (-s).exp();
-        ln_sum(rough.iter().fold((none, -none), |sum, g| {
-            let (theta, slope) = entry(g.w.ln(), s);
-            (sum.0 + g.size * theta, sum.1 + g.size * slope)
-        }))
-    };
-    let ln_w: Vec<f64> = counts.iter().map(|&c| (c / beta).ln()).collect();
-    let one = |l: f64, s: f64| {
-        if l == f64::NEG_INFINITY {
-            ((-s).exp(), -(-s).exp())
-        } else {
-            entry(l, s)
-        }
-    };
-    let exactly = |s: f64| {
-        ln_sum(ln_w.iter().fold((0.0, 0.0), |sum, &l| {
-            let (theta, slope) = one(l, s);
-            (sum.0 + theta, sum.1 + slope)
-        }))
-    };
+    let ln_w_max = (largest / beta).ln();
+    // Where c/|β| or its W_0 underflows, the entry is e^-s as without a count.
+    let counted = |c: f64| c / beta > f64::MIN_POSITIVE;
+    let rough = groups(counts, beta, largest, counted);
+    let each = each_alone(counts, beta, largest, counted);
+    let zeros = n - each.len() as f64;
     // Every θ is at least e^-s, and the largest at least 1/n. ln Σθ is convex and falls: from the left Newton's method cannot overshoot.
     let (lo, hi) = (n.ln(), n.ln() + n * largest / beta);
-    let near = root(lo, hi, lo, false, roughly);
-    let s = root(lo, hi, near, false, exactly);
-    theta
-        .iter_mut()
-        .zip(&ln_w)
-        .for_each(|(t, &l)| *t = one(l, s).0);
+    let mut roughly = Flat::new(&rough, ln_w_max, zeros, lo);
+    let near = root(lo, hi, lo, false, |s| roughly.ln_sum(s));
+    let mut exactly = Flat::new(&each, ln_w_max, zeros, near);
+    let s = root(lo, hi, near, false, |s| exactly.ln_sum(s));
+    exactly.ln_sum(s);
+    let mut entries = each.iter().zip(&exactly.big_w);
+    for (t, &c) in theta.iter_mut().zip(counts) {
+        let w = if counted(c) { entries.next() } else { None };
+        *t = w.map_or_else(|| (-s).exp(), |(g, w)| g.w / w);
+    }
 }
