@@ -71,6 +71,12 @@ pub enum TensorError {
         /// The shape it must have.
         expected: Vec<usize>,
     },
+    /// A tensor of another order where a matrix is needed.
+    #[error("a tensor of shape {shape:?} is no matrix")]
+    NotAMatrix {
+        /// Its shape.
+        shape: Vec<usize>,
+    },
     /// All cells are zero, or no observed cell is positive.
     #[error("no observed entry is positive: there is nothing to explain")]
     NoMass,

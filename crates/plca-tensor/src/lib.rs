@@ -20,6 +20,12 @@
 //! # Ok::<(), plca_tensor::TensorError>(())
 //! ```
 //!
+//! # Other crates' containers
+//!
+//! `nalgebra` matrices and views become a [`DenseTensor`], and matrices come back. With the feature `ndarray` so do arrays and
+//! views of any order (a [`MaskedTensor`] takes NaN for hidden), with `nalgebra-sparse` its three kinds of matrix
+//! become a [`SparseTensor`] and come back; `serde` saves tensors and checks what it reads.
+//!
 //! # When not to use this crate
 //!
 //! It holds no model: see `plca-em`. It is no general tensor algebra either.

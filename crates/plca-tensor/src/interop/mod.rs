@@ -1,5 +1,6 @@
-//! Data from and to other crates' containers, each behind the feature of its name.
+//! Data from and to other crates' containers; all but `nalgebra` behind the feature of their name.
 
+mod nalgebra;
 #[cfg(feature = "nalgebra-sparse")]
 mod nalgebra_sparse;
 #[cfg(feature = "ndarray")]

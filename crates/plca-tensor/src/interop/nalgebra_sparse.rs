@@ -2,7 +2,7 @@
 
 use nalgebra_sparse::{CooMatrix, CscMatrix, CsrMatrix};
 
-use crate::{Coordinates, Real, SparseTensor, TensorError};
+use crate::{Coordinates, Observed, Real, SparseTensor, TensorError};
 
 fn coordinates<'a, T: Real>(
     (rows, columns): (usize, usize),
@@ -60,10 +60,34 @@ convert!(CsrMatrix, "compressed-row");
 convert!(CscMatrix, "compressed-column");
 convert!(CooMatrix, "coordinate");
 
+impl<T: Real> TryFrom<&SparseTensor<T>> for CooMatrix<T> {
+    type Error = TensorError;
+
+    /// The stored entries of a tensor of order 2, duplicates merged; the compressed forms are made from these.
+    ///
+    /// ```
+    /// use nalgebra_sparse::{CooMatrix, CsrMatrix};
+    /// use plca_tensor::{Coordinates, SparseTensor};
+    /// let entries = Coordinates { shape: vec![3, 2], indices: vec![2, 1, 0, 0], values: vec![4.0, 1.0] };
+    /// let v = SparseTensor::new(entries)?;
+    /// let m = CsrMatrix::from(&CooMatrix::try_from(&v)?);
+    /// assert_eq!((m.nrows(), m.ncols(), m.nnz()), (3, 2, 2));
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
+    fn try_from(tensor: &SparseTensor<T>) -> Result<Self, TensorError> {
+        let &[rows, columns] = tensor.shape() else {
+            let shape = tensor.shape().to_vec();
+            return Err(TensorError::NotAMatrix { shape });
+        };
+        let mut matrix = Self::new(rows, columns);
+        tensor.for_each(&mut |index, value| matrix.push(index[0], index[1], T::lit(value)));
+        Ok(matrix)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Observed;
 
     #[test]
     fn all_three_forms_are_one_tensor() {
@@ -82,6 +106,21 @@ mod tests {
         assert_eq!(list((&coo).try_into().unwrap()), want);
         assert_eq!(list((&CsrMatrix::from(&coo)).try_into().unwrap()), want);
         assert_eq!(list((&CscMatrix::from(&coo)).try_into().unwrap()), want);
+        let v = SparseTensor::try_from(&coo).unwrap();
+        assert_eq!(
+            list((&CooMatrix::try_from(&v).unwrap()).try_into().unwrap()),
+            want
+        );
+        let cube = Coordinates {
+            shape: vec![2, 2, 2],
+            indices: vec![0, 1, 1],
+            values: vec![1.0],
+        };
+        let shape = vec![2, 2, 2];
+        assert_eq!(
+            CooMatrix::try_from(&SparseTensor::<f64>::new(cube).unwrap()).unwrap_err(),
+            TensorError::NotAMatrix { shape }
+        );
         coo.push(0, 0, -1.0);
         assert!(matches!(
             SparseTensor::try_from(&coo),

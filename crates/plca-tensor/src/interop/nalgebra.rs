@@ -1,0 +1,71 @@
+//! `nalgebra` views and matrices; a whole matrix becomes a tensor without a copy beside [`DenseTensor`] itself.
+
+use nalgebra::{DMatrix, DMatrixView};
+
+use crate::{DenseTensor, Order, Real, TensorError};
+
+impl<T: Real> TryFrom<DMatrixView<'_, T>> for DenseTensor<T> {
+    type Error = TensorError;
+
+    /// Copies the view once.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::DenseTensor;
+    /// let m = dmatrix![1.0, 2.0, 3.0; 4.0, 5.0, 6.0];
+    /// let v = DenseTensor::try_from(m.view((0, 1), (2, 2)))?;
+    /// assert_eq!(v.get(&[1, 0]), 5.0);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
+    fn try_from(view: DMatrixView<'_, T>) -> Result<Self, TensorError> {
+        Self::try_from(view.into_owned())
+    }
+}
+
+impl<T: Real> TryFrom<DenseTensor<T>> for DMatrix<T> {
+    type Error = TensorError;
+
+    /// A tensor of order 2 as a matrix, without a copy if it is in column order.
+    ///
+    /// ```
+    /// use nalgebra::{DMatrix, dmatrix};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// let v = DenseTensor::new(vec![2, 2], vec![1.0, 2.0, 3.0, 4.0], Order::RowMajor)?;
+    /// assert_eq!(DMatrix::try_from(v)?, dmatrix![1.0, 2.0; 3.0, 4.0]);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
+    fn try_from(tensor: DenseTensor<T>) -> Result<Self, TensorError> {
+        let (shape, values, order) = tensor.into_parts();
+        let [rows, columns] = shape[..] else {
+            return Err(TensorError::NotAMatrix { shape });
+        };
+        Ok(match order {
+            Order::ColumnMajor => Self::from_vec(rows, columns, values),
+            Order::RowMajor => Self::from_row_iterator(rows, columns, values),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matrices_come_back_in_either_order_and_views_may_skip() {
+        let m = DMatrix::from_fn(3, 4, |i, j| (1 + 4 * i + j) as f64);
+        let copy = m.clone();
+        let block = copy.as_ptr();
+        let back = DMatrix::try_from(DenseTensor::try_from(copy).unwrap()).unwrap();
+        assert_eq!((&back, back.as_ptr()), (&m, block));
+        let values = m.transpose().as_slice().to_vec();
+        let rows = DenseTensor::new(vec![3, 4], values, Order::RowMajor).unwrap();
+        assert_eq!(DMatrix::try_from(rows).unwrap(), m);
+        let part = DenseTensor::try_from(m.view((1, 1), (2, 3))).unwrap();
+        assert_eq!(DMatrix::try_from(part).unwrap(), m.view((1, 1), (2, 3)));
+        let line = DenseTensor::new(vec![2], vec![1.0, 2.0], Order::RowMajor).unwrap();
+        assert_eq!(
+            DMatrix::try_from(line),
+            Err(TensorError::NotAMatrix { shape: vec![2] })
+        );
+    }
+}
