@@ -60,7 +60,7 @@ pub use plca_fit::{
 pub use plsa::{Given, Plsa, PlsaBuilder, PlsaEm, PlsaInit, PlsaState};
 pub use posterior::{posterior, sample_counts};
 pub use restarts::best_of;
-pub use tempering::{Schedule, ScheduleState, ScheduledEm, Tempered};
+pub use tempering::{CooledEm, CooledState, Cooling, Tempered};
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

@@ -16,7 +16,7 @@ use crate::{
 /// `eta` and the run goes on from the best state so far. It ends when a lower power does not lower the perplexity at all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Schedule {
+pub struct Cooling {
     /// First power, in `(0, 1]` (default 1, plain EM).
     pub start: f64,
     /// What the power is multiplied by, in `(0, 1)` (default 0.9).
@@ -28,7 +28,7 @@ pub struct Schedule {
     pub share: f64,
 }
 
-impl Default for Schedule {
+impl Default for Cooling {
     fn default() -> Self {
         Self {
             start: 1.0,
@@ -39,7 +39,7 @@ impl Default for Schedule {
     }
 }
 
-impl Schedule {
+impl Cooling {
     /// Refuses schedules that mean nothing.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Tempered for PlsaEm<'_, T, X> {
 /// Where a scheduled run stands.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct ScheduleState<S> {
+pub struct CooledState<S> {
     /// The state of the lowest held-out perplexity so far: what the run is for.
     pub best: S,
     /// Held-out perplexity of [`best`](Self::best).
@@ -114,18 +114,18 @@ pub struct ScheduleState<S> {
     pub ended: bool,
 }
 
-/// Tempered EM of the training part under a [`Schedule`] that the held-out part drives.
+/// Tempered EM of the training part under a [`Cooling`] that the held-out part drives.
 ///
 /// The objective is that of the best state on the whole data, untempered; it is what the run reports, not what it maximises.
 #[derive(Debug)]
-pub struct ScheduledEm<W, P> {
+pub struct CooledEm<W, P> {
     whole: W,
     train: P,
     held: P,
-    schedule: Schedule,
+    schedule: Cooling,
 }
 
-impl<W: Tempered, P: Tempered<State = W::State>> ScheduledEm<W, P>
+impl<W: Tempered, P: Tempered<State = W::State>> CooledEm<W, P>
 where
     W::State: Clone,
 {
@@ -133,8 +133,8 @@ where
     ///
     /// # Errors
     ///
-    /// [`ParamError`]: see [`Schedule::check`].
-    pub fn new(whole: W, train: P, held: P, schedule: Schedule) -> Result<Self, ParamError> {
+    /// [`ParamError`]: see [`Cooling::check`].
+    pub fn new(whole: W, train: P, held: P, schedule: Cooling) -> Result<Self, ParamError> {
         schedule.check()?;
         Ok(Self {
             whole,
@@ -145,9 +145,9 @@ where
     }
 
     /// A run that begins at `state`, with the schedule's first power.
-    pub fn start(&self, mut state: W::State) -> ScheduleState<W::State> {
+    pub fn start(&self, mut state: W::State) -> CooledState<W::State> {
         *W::power(&mut state) = self.schedule.start;
-        ScheduleState {
+        CooledState {
             perplexity: self.perplexity(&state),
             best: state.clone(),
             current: state,
@@ -163,11 +163,11 @@ where
     }
 }
 
-impl<W: Tempered, P: Tempered<State = W::State>> Algorithm for ScheduledEm<W, P>
+impl<W: Tempered, P: Tempered<State = W::State>> Algorithm for CooledEm<W, P>
 where
     W::State: Clone,
 {
-    type State = ScheduleState<W::State>;
+    type State = CooledState<W::State>;
     type Error = EmError;
 
     fn step(&self, state: &mut Self::State, measure: bool) -> Result<Option<f64>, EmError> {
@@ -228,23 +228,23 @@ impl<T: Real> Plca<T> {
     /// # Examples
     ///
     /// ```
-    /// use plca_em::{Plca, PlcaInit, Schedule, Stop};
+    /// use plca_em::{Plca, PlcaInit, Cooling, Stop};
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let v = DenseTensor::new(vec![3, 3], vec![8.0, 1.0, 0.0, 7.0, 2.0, 1.0, 0.0, 1.0, 9.0], Order::RowMajor)?;
     /// let mut rng = ChaCha8Rng::seed_from_u64(1);
-    /// let fit = Plca::builder(2).build()?.fit_tempered(&v, &Schedule::default(), &PlcaInit::default(), &Stop::default(), &mut rng)?;
+    /// let fit = Plca::builder(2).build()?.fit_tempered(&v, &Cooling::default(), &PlcaInit::default(), &Stop::default(), &mut rng)?;
     /// assert!(fit.state.best.power <= 1.0 && fit.state.perplexity < 9.0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn fit_tempered<X, R>(
         &self,
         data: &X,
-        schedule: &Schedule,
+        schedule: &Cooling,
         init: &PlcaInit<T>,
         stop: &Stop,
         rng: &mut R,
-    ) -> Result<Outcome<ScheduleState<PlcaState<T>>>, EmError>
+    ) -> Result<Outcome<CooledState<PlcaState<T>>>, EmError>
     where
         X: Observed<T> + ?Sized,
         R: Rng + ?Sized,
@@ -256,7 +256,7 @@ impl<T: Real> Plca<T> {
         }
         let parts = hold_out(data, schedule.share, rng)?;
         let (train, held) = (self.on(&parts.train)?, self.on(&parts.held)?);
-        let algorithm = ScheduledEm::new(self.on(data)?, train, held, *schedule)?;
+        let algorithm = CooledEm::new(self.on(data)?, train, held, *schedule)?;
         let state = algorithm.start(self.init(data, init, rng)?);
         plca_fit::run(&algorithm, state, &only_iterations(stop), ())
     }
@@ -271,11 +271,11 @@ impl<T: Real> Plsa<T> {
     pub fn fit_tempered<X, R>(
         &self,
         data: &X,
-        schedule: &Schedule,
+        schedule: &Cooling,
         init: &PlsaInit<T>,
         stop: &Stop,
         rng: &mut R,
-    ) -> Result<Outcome<ScheduleState<PlsaState<T>>>, EmError>
+    ) -> Result<Outcome<CooledState<PlsaState<T>>>, EmError>
     where
         X: Observed<T> + ?Sized,
         R: Rng + ?Sized,
@@ -283,7 +283,7 @@ impl<T: Real> Plsa<T> {
         stop.check()?;
         let parts = hold_out(data, schedule.share, rng)?;
         let (train, held) = (self.on(&parts.train)?, self.on(&parts.held)?);
-        let algorithm = ScheduledEm::new(self.on(data)?, train, held, *schedule)?;
+        let algorithm = CooledEm::new(self.on(data)?, train, held, *schedule)?;
         let state = algorithm.start(self.init(data, init, rng)?);
         plca_fit::run(&algorithm, state, &only_iterations(stop), ())
     }

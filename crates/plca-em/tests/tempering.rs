@@ -1,6 +1,6 @@
 //! Tempered EM on a schedule.
 
-use plca_em::{Plca, PlcaInit, Plsa, PlsaInit, Schedule, ScheduledEm, Stop, StopReason, hold_out};
+use plca_em::{CooledEm, Cooling, Plca, PlcaInit, Plsa, PlsaInit, Stop, StopReason, hold_out};
 use plca_fit::Algorithm;
 use plca_tensor::{DenseTensor, MaskedTensor, Observed, Order};
 use proptest::prelude::*;
@@ -63,8 +63,8 @@ fn power_one_is_plain_em() {
     let parts = hold_out(&data, 0.1, &mut rng()).unwrap();
     let plca = Plca::<f64>::builder(3).build().unwrap();
     let on = |part| plca.on(part).unwrap();
-    let schedule = Schedule::default();
-    let algorithm = ScheduledEm::new(
+    let schedule = Cooling::default();
+    let algorithm = CooledEm::new(
         plca.on(&data).unwrap(),
         on(&parts.train),
         on(&parts.held),
@@ -93,7 +93,7 @@ fn power_one_is_plain_em() {
 #[test]
 fn held_out_counts_stop_and_cool_the_run() {
     let data = sparse_counts();
-    let schedule = Schedule::default();
+    let schedule = Cooling::default();
     let stop = Stop {
         max_iter: 3000,
         ..Stop::default()
@@ -113,7 +113,7 @@ fn held_out_counts_stop_and_cool_the_run() {
     let mut draws = rng();
     let parts = hold_out(&data, schedule.share, &mut draws).unwrap();
     let on = |part| plsa.on(part).unwrap();
-    let algorithm = ScheduledEm::new(
+    let algorithm = CooledEm::new(
         plsa.on(&data).unwrap(),
         on(&parts.train),
         on(&parts.held),
@@ -139,9 +139,9 @@ fn held_out_counts_stop_and_cool_the_run() {
 /// With tolerance 0 nothing but the iterations ends the run.
 #[test]
 fn without_tolerance_all_iterations_are_used() {
-    let schedule = Schedule {
+    let schedule = Cooling {
         tol: 0.0,
-        ..Schedule::default()
+        ..Cooling::default()
     };
     let stop = Stop {
         max_iter: 400,
@@ -165,18 +165,18 @@ fn without_tolerance_all_iterations_are_used() {
 
 #[test]
 fn schedules_that_mean_nothing_are_refused() {
-    let good = Schedule::default();
+    let good = Cooling::default();
     assert!(good.check().is_ok());
     for bad in [
-        Schedule { start: 0.0, ..good },
-        Schedule { start: 1.1, ..good },
-        Schedule { eta: 1.0, ..good },
-        Schedule {
+        Cooling { start: 0.0, ..good },
+        Cooling { start: 1.1, ..good },
+        Cooling { eta: 1.0, ..good },
+        Cooling {
             eta: f64::NAN,
             ..good
         },
-        Schedule { share: 0.0, ..good },
-        Schedule { tol: -1.0, ..good },
+        Cooling { share: 0.0, ..good },
+        Cooling { tol: -1.0, ..good },
     ] {
         assert!(bad.check().is_err(), "{bad:?}");
     }
