@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `.npy`, `.npz` with one array or from `scipy.sparse.save_npz`, `.mtx`, `.tns`, `.csv` (the last three also `.gz`) | [`read_data`], [`read_data_with`] |
 //! | masks | [`read_mask`] |
-//! | model files and initial values, `.npz` or `.safetensors` | [`read_model`], [`write_model`] |
+//! | model files and initial values, `.npz` or `.safetensors` | [`read_model`], [`write_model`], [`write_model_then`] |
 //! | one array | [`write_npy`] |
 //! | checkpoints | [`read_checkpoint`], [`write_checkpoint`] |
 //! | any other output | [`write_atomically`] |
@@ -44,5 +44,6 @@ pub use data::{
 };
 pub use error::IoError;
 pub use model::{
-    ModelFile, checksum, read_checkpoint, read_model, write_checkpoint, write_model, write_npy,
+    ModelFile, checksum, read_checkpoint, read_model, write_checkpoint, write_model,
+    write_model_then, write_npy,
 };

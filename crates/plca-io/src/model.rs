@@ -288,14 +288,48 @@ fn read_safetensors(path: &Path) -> Result<ModelFile, Fault> {
 ///
 /// [`IoError`] naming the file; nothing is left or changed by a failure.
 pub fn write_model(path: &Path, model: &ModelFile, single: bool) -> Result<(), IoError> {
+    write_model_then(path, model, single, || Ok(()))
+}
+
+/// As [`write_model`], with work to do once the contents are written and before the file has its name: if that fails,
+/// there is no file.
+///
+/// # Errors
+///
+/// As [`write_model`]; what `then` fails with, as an error of this file.
+///
+/// # Examples
+///
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("model.npz");
+/// let refuse = || Err(std::io::Error::other("nobody listens"));
+/// assert!(plca_io::write_model_then(&path, &plca_io::ModelFile::default(), false, refuse).is_err());
+/// assert!(!path.exists());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn write_model_then(
+    path: &Path,
+    model: &ModelFile,
+    single: bool,
+    then: impl FnOnce() -> std::io::Result<()>,
+) -> Result<(), IoError> {
     if is_safetensors(path) {
         let bytes = safetensors_bytes(model, single).map_err(|e| e.of(path))?;
-        return write_atomically(path, |w| w.write_all(&bytes));
+        return write_atomically(path, |w| {
+            w.write_all(&bytes)?;
+            w.flush()?;
+            then()
+        });
     }
     if !is_npz(path) {
         return Err(IoError::new(path, UNKNOWN));
     }
-    write_atomically(path, |w| write_npz(w, model, single))
+    write_atomically(path, |w| {
+        write_npz(&mut *w, model, single)?;
+        w.flush()?;
+        then()
+    })
 }
 
 pub(crate) fn write_npz<W: Write + Seek>(
