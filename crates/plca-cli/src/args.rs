@@ -157,7 +157,8 @@ pub(crate) struct FitArgs {
     /// Blocks that stay as they are in --init.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) fix: Vec<String>,
-    /// Prior on a block: dirichlet:A.
+    /// Prior on every column of a block: dirichlet:A, or entropic:BETA with BETA in counts (negative: flatter columns), or with
+    /// an r behind it in multiples of the count of the component.
     #[arg(long, value_name = "BLOCK=SPEC")]
     pub(crate) prior: Vec<String>,
     /// Priors per entry: arrays named BLOCK.dirichlet.
@@ -229,8 +230,9 @@ pub(crate) struct TransformArgs {
     /// Iterations at most.
     #[arg(long, default_value_t = 1000)]
     pub(crate) max_iter: usize,
-    /// Stops when the objective changed by at most T times its absolute value in 10 iterations; 0 runs exactly --max-iter.
-    #[arg(long, value_name = "T", default_value = "1e-9", value_parser = tolerance, allow_negative_numbers = true)]
+    /// Stops when the certified gap of every observation is at most T, or the objective changes no more; 0 runs exactly
+    /// --max-iter iterations.
+    #[arg(long, value_name = "T", default_value = "1e-6", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) tol: f64,
     /// Threads [default: all].
     #[arg(long)]

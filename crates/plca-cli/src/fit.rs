@@ -1,6 +1,6 @@
 //! `plca fit`.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
@@ -15,114 +15,20 @@ use serde_json::{Value, json};
 
 use crate::args::{FitArgs, ModelName, Precision, Solver};
 use crate::blocks::Arrays;
+use crate::checkpoint::{Place, checkpoint, settings};
 use crate::data::{Data, load, unobserved_warnings};
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::limits::{on_threads, reasonable};
 use crate::models::nmf_kl::NmfCommand;
 use crate::models::plca::PlcaCommand;
 use crate::models::plsa::PlsaCommand;
 use crate::models::tempered::TemperedCommand;
 use crate::models::{CommandModel, block_names};
-
-/// More threads than any kernel has work for.
-const MOST_THREADS: usize = 256;
-
-/// Runs `work` on the asked number of threads.
-pub(crate) fn on_threads<O: Send>(
-    threads: Option<usize>,
-    work: impl FnOnce() -> O + Send,
-) -> Result<O, Failure> {
-    let Some(threads) = threads else {
-        return Ok(work());
-    };
-    if threads == 0 {
-        return Err(Failure::usage("--threads 0: at least one thread is needed"));
-    }
-    let pool = rayon::ThreadPoolBuilder::new()
-        // Results do not depend on it.
-        .num_threads(threads.min(MOST_THREADS))
-        .build()
-        .map_err(Failure::new)?;
-    Ok(pool.install(work))
-}
-
-/// Largest number of parameters that anyone can mean.
-const MOST_PARAMETERS: usize = 1 << 33;
-
-/// Refuses a rank whose parameters could not be held.
-pub(crate) fn reasonable(option: &str, rank: usize, shape: &[usize]) -> Result<(), Failure> {
-    let parameters = rank.checked_mul(shape.iter().sum());
-    match parameters.filter(|&n| n <= MOST_PARAMETERS) {
-        Some(_) => Ok(()),
-        None => Err(Failure::usage(format!(
-            "{option}: {rank} components are too many for data of shape {shape:?}"
-        ))),
-    }
-}
-
-/// Refuses, before any work, a file that could not be written at its end.
-pub(crate) fn writable(path: &Path, extensions: &[&str]) -> Result<(), Failure> {
-    let known = extensions.is_empty()
-        || path
-            .extension()
-            .is_some_and(|e| extensions.iter().any(|k| e == *k));
-    if !known {
-        return Err(Failure::of(
-            path,
-            format!("unknown extension; known are .{}", extensions.join(", .")),
-        ));
-    }
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
-    if folder.is_some_and(|p| !p.is_dir()) {
-        return Err(Failure::of(path, "there is no such folder"));
-    }
-    if path.is_dir() {
-        return Err(Failure::of(path, "is a folder"));
-    }
-    Ok(())
-}
-
-/// Extensions of model files.
-pub(crate) const MODEL_FILES: &[&str] = &["npz", "safetensors"];
+use crate::outputs::{Leaving, MODEL_FILES, distinct, warn, writable};
 
 /// Random numbers of what is held out, apart from those of any start.
 pub(crate) const HELD_OUT_STREAM: u64 = u64::MAX;
-
-/// Whether two paths name one file, there or yet to be written.
-fn same_file(a: &Path, b: &Path) -> bool {
-    let place = |path: &Path| {
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        let written = folder.canonicalize().ok().zip(path.file_name());
-        path.canonicalize()
-            .ok()
-            .or(written.map(|(folder, name)| folder.join(name)))
-    };
-    place(a).is_some_and(|a| place(b) == Some(a))
-}
-
-/// Refuses outputs that would overwrite each other or the data.
-fn distinct(args: &FitArgs) -> Result<(), Failure> {
-    let outputs = [
-        ("--output", Some(&args.output)),
-        ("--trace", args.trace.as_ref()),
-        ("--checkpoint", args.checkpoint.as_ref()),
-    ];
-    let mut seen = vec![("the data", &args.data)];
-    for (name, path) in outputs {
-        let Some(path) = path else { continue };
-        if let Some((other, _)) = seen.iter().find(|(_, p)| same_file(p, path)) {
-            let path = path.display();
-            return Err(Failure::usage(format!(
-                "{name} {path}: the same file as {other}"
-            )));
-        }
-        seen.push((name, path));
-    }
-    Ok(())
-}
 
 pub(crate) fn run<T: Element>(args: &FitArgs) -> Result<(), Failure> {
     writable(&args.output, MODEL_FILES)?;
@@ -135,7 +41,6 @@ pub(crate) fn run<T: Element>(args: &FitArgs) -> Result<(), Failure> {
             "--solver fast is not available in this version; --solver em reaches the same optima",
         ));
     }
-    interrupt::note()?;
     on_threads(args.threads, || {
         let schedule = crate::models::schedule(args)?;
         if schedule.is_some() && args.model == ModelName::NmfKl {
@@ -215,17 +120,8 @@ fn given_blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usize>),
     Ok((given, rank))
 }
 
-/// Before the names of the blocks of the best finished start in a checkpoint.
-const BEST: &str = "best.";
-
-fn fit<T: Element, M: CommandModel<T>>(
-    args: &FitArgs,
-    data: &dyn Observed<T>,
-    make: impl FnOnce(usize) -> Result<M, Failure>,
-) -> Result<(), Failure> {
-    let started = Instant::now();
-    let order = data.shape().len();
-    let (given, implied) = given_blocks(args, order)?;
+/// The number of components, from `--rank` and `--init`.
+fn rank(args: &FitArgs, implied: Option<usize>, shape: &[usize]) -> Result<usize, Failure> {
     let rank = match (args.rank, implied) {
         (Some(0), _) => return Err(Failure::usage("--rank 0: at least one component is needed")),
         (Some(a), Some(b)) if a != b => {
@@ -240,6 +136,19 @@ fn fit<T: Element, M: CommandModel<T>>(
             ));
         }
     };
+    reasonable("--rank", rank, shape)?;
+    Ok(rank)
+}
+
+fn fit<T: Element, M: CommandModel<T>>(
+    args: &FitArgs,
+    data: &dyn Observed<T>,
+    make: impl FnOnce(usize) -> Result<M, Failure>,
+) -> Result<(), Failure> {
+    let started = Instant::now();
+    let order = data.shape().len();
+    let (given, implied) = given_blocks(args, order)?;
+    let rank = rank(args, implied, data.shape())?;
     let stop = Stop {
         max_iter: args.max_iter,
         tol: args.tol,
@@ -250,9 +159,8 @@ fn fit<T: Element, M: CommandModel<T>>(
     if args.restarts == 0 {
         return Err(Failure::usage("--restarts 0: at least one start is needed"));
     }
-    reasonable("--rank", rank, data.shape())?;
     let model = make(rank)?;
-    let settings = settings(args, rank);
+    let settings = settings(args, rank)?;
     let checksum = plca_io::sha256_file(&args.data)?;
     let describe = |extra: Value| {
         let mut all = json!({
@@ -268,61 +176,24 @@ fn fit<T: Element, M: CommandModel<T>>(
         }
         all
     };
-
-    let mut trace = String::new();
     let complete = block_names(args.model, order)
         .iter()
         .all(|n| n == "marginal" || given.contains_key(n));
     // With every block given all starts are the same.
     let starts = if complete { 1 } else { args.restarts };
-    let mut best: Option<Outcome<M::State>> = None;
-    let (mut first, mut resumed) = (0, None);
-    if let Some(path) = &args.resume {
-        let mut file = plca_io::read_checkpoint(path)?;
-        let (progress, start) = checkpoint_progress(path, &file, &settings, &checksum)?;
-        let mut arrays = Arrays::new();
-        let names: Vec<_> = file.arrays.keys().cloned().collect();
-        for name in names {
-            if let (Some(block), Some(array)) =
-                (name.strip_prefix(BEST), file.arrays.get(&name).cloned())
-            {
-                file.arrays.remove(&name);
-                arrays.insert(block.to_string(), array);
-            }
-        }
-        let saved = &file.metadata["checkpoint"]["best"];
-        if !saved.is_null() {
-            let part = |name: &str| saved[name].clone();
-            let number = |e| Failure::of(path, e);
-            best = Some(Outcome {
-                state: model.restore(arrays, path)?,
-                trace: Vec::new(),
-                reason: serde_json::from_value(part("reason")).map_err(number)?,
-                iterations: serde_json::from_value(part("iterations")).map_err(number)?,
-                objective: serde_json::from_value(part("objective")).map_err(number)?,
-            });
-        }
-        first = start;
-        resumed = Some((model.restore(file.arrays, path)?, progress));
-    }
-    for start in first..starts {
-        let (state, progress) = match resumed.take() {
+    let mut place = match &args.resume {
+        Some(path) => Place::read(path, &model, &settings, &checksum)?,
+        None => Place::beginning(),
+    };
+    let mut trace = String::new();
+    interrupt::iterating();
+    for start in place.start..starts {
+        let from = match place.running.take() {
             Some(saved) => saved,
-            None => {
-                let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
-                rng.set_stream(start);
-                let path = args.init.as_deref().unwrap_or(Path::new("--init"));
-                let state = model
-                    .start(data, given.clone(), path, &mut rng)
-                    .map_err(|e| match &args.init {
-                        Some(init) if !e.to_string().starts_with(&init.display().to_string()) => {
-                            Failure::of(init, e)
-                        }
-                        None => Failure::of(&args.data, e),
-                        _ => e,
-                    })?;
-                (state, Progress::default())
-            }
+            None => (
+                begin(args, &model, data, given.clone(), start)?,
+                Progress::default(),
+            ),
         };
         let bar = progress_bar(args);
         let (mut failure, mut interrupted) = (None, false);
@@ -336,30 +207,18 @@ fn fit<T: Element, M: CommandModel<T>>(
             if let (Some(path), Some(every)) = (&args.checkpoint, args.checkpoint_every)
                 && (interrupted || (it.iteration as u64).is_multiple_of(every))
             {
-                let mut arrays = model.saved(data, it.state);
-                // The best of the starts before this one.
-                let kept = best.as_ref().map(|b| {
-                    let blocks = model.saved(data, &b.state).into_iter();
-                    arrays.extend(blocks.map(|(name, block)| (format!("{BEST}{name}"), block)));
-                    json!({ "reason": b.reason, "iterations": b.iterations, "objective": b.objective })
-                });
-                let checkpoint = json!({ "progress": it.progress, "start": start, "best": kept });
-                let file = ModelFile {
-                    arrays,
-                    metadata: describe(json!({ "checkpoint": checkpoint })),
-                };
-                if let Err(e) = plca_io::write_checkpoint(path, &file) {
-                    failure = Some(e);
-                    return ControlFlow::Break(());
-                }
+                let (arrays, extra) = checkpoint(&model, data, it, start, place.best.as_ref());
+                let metadata = describe(extra);
+                let file = ModelFile { arrays, metadata };
+                let written = interrupt::writing(|| plca_io::write_checkpoint(path, &file));
+                failure = written.err();
             }
-            if interrupted {
+            if interrupted || failure.is_some() {
                 ControlFlow::Break(())
             } else {
                 ControlFlow::Continue(())
             }
         };
-        let from = (state, progress);
         let outcome = model.iterate(data, args.accelerate, from, &stop, observer)?;
         bar.finish_and_clear();
         if let Some(e) = failure {
@@ -385,25 +244,23 @@ fn fit<T: Element, M: CommandModel<T>>(
                 ),
             ));
         }
-        if best.as_ref().is_none_or(|b| {
-            !model
-                .direction()
-                .not_worse(model.score(b), model.score(&outcome))
-        }) {
-            best = Some(outcome);
+        let better = |best: &Outcome<M::State>| {
+            let (old, new) = (model.score(best), model.score(&outcome));
+            !model.direction().not_worse(old, new)
+        };
+        if place.best.as_ref().is_none_or(better) {
+            place.best = Some(outcome);
         }
     }
-    let Some(outcome) = best else {
+    let Some(outcome) = place.best else {
         return Err(Failure::usage("--restarts 0: at least one start is needed"));
     };
 
-    let seconds = started.elapsed().as_secs_f64();
     let mut summary = json!({
         "model": model_name(args.model),
         "iterations": outcome.iterations,
         "stop_reason": outcome.reason.to_string(),
         "objective": outcome.objective,
-        "seconds": seconds,
     });
     if has_priors(args)
         && let Some(ln_lik) = model.ln_lik(data, &outcome.state)?
@@ -420,59 +277,45 @@ fn fit<T: Element, M: CommandModel<T>>(
     if !warnings.is_empty() {
         extra["warnings"] = json!(warnings);
     }
-    if let Value::Object(extra) = &mut extra {
-        // Wall time is no property of the model: equal runs write equal files.
-        extra.remove("seconds");
-    }
-    let file = ModelFile {
+    // Wall time is no property of the model: equal runs write equal files.
+    summary["seconds"] = json!(started.elapsed().as_secs_f64());
+    let model = ModelFile {
         arrays: model.arrays(data, &outcome.state),
         metadata: describe(extra),
     };
-    let single = args.precision == Precision::F32;
-    if let Some(path) = &args.trace {
-        // The model is written once the trace is on the disk under its temporary name: both appear, or none.
-        let mut failure = None;
-        let written = plca_io::write_atomically(path, |w| {
-            w.write_all(trace.as_bytes())?;
-            w.flush()?;
-            plca_io::write_model(&args.output, &file, single).map_err(|e| {
-                failure = Some(e);
-                std::io::Error::other("the model could not be written")
-            })
-        });
-        if let Some(e) = failure {
-            return Err(e.into());
-        }
-        written?;
-    } else {
-        plca_io::write_model(&args.output, &file, single)?;
-    }
+    let trace = args.trace.as_deref().map(|path| (path, trace.as_str()));
+    let leaving = Leaving {
+        output: &args.output,
+        model: &model,
+        single: args.precision == Precision::F32,
+        trace,
+        summary: &summary,
+        json: args.json,
+        quiet: args.quiet,
+    };
+    leaving.leave()?;
     warn(args.quiet, &warnings);
-    report(args.json, args.quiet, &summary)
-}
-
-/// Warnings for a person; with `--quiet` they are in the metadata alone.
-#[expect(clippy::print_stderr, reason = "warnings go to standard error")]
-pub(crate) fn warn(quiet: bool, warnings: &[String]) {
-    for warning in warnings.iter().filter(|_| !quiet) {
-        eprintln!("warning: {warning}");
-    }
-}
-
-/// The summary for a program or for a person.
-#[expect(clippy::print_stdout, reason = "the summary is the command's output")]
-pub(crate) fn report(as_json: bool, quiet: bool, summary: &Value) -> Result<(), Failure> {
-    if as_json {
-        println!("{summary}");
-    } else if !quiet && let Value::Object(summary) = summary {
-        for (name, value) in summary {
-            println!(
-                "{name:>16}  {}",
-                value.as_str().map_or(value.to_string(), str::to_string)
-            );
-        }
-    }
     Ok(())
+}
+
+/// A start: the blocks given, and the others drawn from the seed.
+fn begin<T: Element, M: CommandModel<T>>(
+    args: &FitArgs,
+    model: &M,
+    data: &dyn Observed<T>,
+    given: Arrays,
+    start: u64,
+) -> Result<M::State, Failure> {
+    let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
+    rng.set_stream(start);
+    let path = args.init.as_deref().unwrap_or(Path::new("--init"));
+    (model.start(data, given, path, &mut rng)).map_err(|e| match &args.init {
+        Some(init) if !e.to_string().starts_with(&init.display().to_string()) => {
+            Failure::of(init, e)
+        }
+        None => Failure::of(&args.data, e),
+        _ => e,
+    })
 }
 
 fn trace_line(iteration: usize, objective: f64, started: Instant) -> String {
@@ -493,60 +336,6 @@ pub(crate) fn model_name(model: ModelName) -> &'static str {
 
 fn has_priors(args: &FitArgs) -> bool {
     !args.prior.is_empty() || args.priors.is_some()
-}
-
-/// Everything that changes the numbers of a run; a checkpoint is continued under the same settings only.
-fn settings(args: &FitArgs, rank: usize) -> Value {
-    json!({
-        "rank": rank,
-        "tol": args.tol,
-        "kkt_tol": args.kkt_tol,
-        "check_every": args.check_every,
-        "restarts": args.restarts,
-        "fix": args.fix,
-        "prior": args.prior,
-        "given": args.given.unwrap_or(1),
-        "update": args.update.map(|u| format!("{u:?}").to_lowercase()),
-        "temper": args.temper,
-        "temper_prior": args.temper_prior,
-        "missing": args.hidden.missing.map(|m| format!("{m:?}").to_lowercase()),
-        "missing_method": args.missing_method.map(|m| format!("{m:?}").to_lowercase()),
-        "solver": format!("{:?}", args.solver).to_lowercase(),
-        "accelerate": format!("{:?}", args.accelerate).to_lowercase(),
-        "precision": format!("{:?}", args.precision).to_lowercase(),
-    })
-}
-
-/// Where a checkpoint stands, once it is known to belong to this run.
-fn checkpoint_progress(
-    path: &Path,
-    file: &ModelFile,
-    settings: &Value,
-    checksum: &str,
-) -> Result<(Progress, u64), Failure> {
-    let saved = &file.metadata["checkpoint"];
-    if saved.is_null() {
-        return Err(Failure::of(path, "is no checkpoint"));
-    }
-    if file.metadata["data"]["sha256"] != checksum {
-        return Err(Failure::of(path, "belongs to other data"));
-    }
-    if let (Value::Object(now), then) = (settings, &file.metadata["settings"])
-        && let Some((name, value)) = now
-            .iter()
-            .find(|(name, value)| then[name.as_str()] != **value)
-    {
-        return Err(Failure::of(
-            path,
-            format!(
-                "was made with {name} = {}, not {value}",
-                then[name.as_str()]
-            ),
-        ));
-    }
-    let progress =
-        serde_json::from_value(saved["progress"].clone()).map_err(|e| Failure::of(path, e))?;
-    Ok((progress, saved["start"].as_u64().unwrap_or(0)))
 }
 
 fn progress_bar(args: &FitArgs) -> ProgressBar {

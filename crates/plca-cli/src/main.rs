@@ -2,12 +2,15 @@
 
 mod args;
 mod blocks;
+mod checkpoint;
 mod data;
 mod failure;
 mod fit;
 mod interrupt;
+mod limits;
 mod models;
 mod other;
+mod outputs;
 mod select;
 mod transform;
 
@@ -24,7 +27,7 @@ use args::{Arguments, Command, Precision};
 fn main() -> ExitCode {
     // clap itself ends the process with status 2 if the command line is wrong.
     let arguments = Arguments::parse();
-    let outcome = match &arguments.command {
+    let outcome = interrupt::handle().and_then(|()| match &arguments.command {
         Command::Fit(a) => match a.precision {
             Precision::F64 => fit::run::<f64>(a),
             Precision::F32 => fit::run::<f32>(a),
@@ -34,7 +37,7 @@ fn main() -> ExitCode {
         Command::Inspect(a) => other::inspect(a),
         Command::Sample(a) => other::sample(a),
         Command::Select(a) => select::select(a),
-    };
+    });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

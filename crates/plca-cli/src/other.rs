@@ -1,5 +1,7 @@
 //! `plca reconstruct`, `inspect`, `sample`.
 
+use std::path::Path;
+
 use nalgebra::{DMatrix, DVector};
 use plca_io::{Array, ModelFile};
 use plca_tensor::{Factor, Model};
@@ -9,7 +11,8 @@ use serde_json::{Value, json};
 use crate::args::{InspectArgs, ReconstructArgs, SampleArgs};
 use crate::blocks::{need_matrix, need_vector};
 use crate::failure::Failure;
-use crate::fit::writable;
+use crate::interrupt;
+use crate::outputs::{print, writable};
 
 /// A model file as a sum of rank-one terms.
 struct Product {
@@ -20,7 +23,7 @@ struct Product {
 }
 
 impl Product {
-    fn read(path: &std::path::Path) -> Result<Self, Failure> {
+    fn read(path: &Path) -> Result<Self, Failure> {
         let ModelFile {
             mut arrays,
             metadata,
@@ -89,7 +92,7 @@ impl Product {
         .and_then(|p| p.consistent(path))
     }
 
-    fn consistent(self, path: &std::path::Path) -> Result<Self, Failure> {
+    fn consistent(self, path: &Path) -> Result<Self, Failure> {
         match self
             .factors
             .iter()
@@ -121,7 +124,7 @@ impl Product {
 }
 
 /// An array of zeros of the model's shape, refused where it could not be held.
-fn zeros(path: &std::path::Path, shape: &[usize]) -> Result<Vec<f64>, Failure> {
+fn zeros(path: &Path, shape: &[usize]) -> Result<Vec<f64>, Failure> {
     let cells = shape
         .iter()
         .try_fold(1usize, |n, &m| n.checked_mul(m))
@@ -140,6 +143,10 @@ fn zeros(path: &std::path::Path, shape: &[usize]) -> Result<Vec<f64>, Failure> {
     Ok(values)
 }
 
+fn write(path: &Path, array: &Array<f64>) -> Result<(), Failure> {
+    Ok(interrupt::writing(|| plca_io::write_npy(path, array))?)
+}
+
 pub(crate) fn reconstruct(args: &ReconstructArgs) -> Result<(), Failure> {
     writable(&args.output, &["npy"])?;
     let product = Product::read(&args.model)?;
@@ -150,10 +157,7 @@ pub(crate) fn reconstruct(args: &ReconstructArgs) -> Result<(), Failure> {
             *x = product.scale * model.cell(index)
         });
     });
-    Ok(plca_io::write_npy(
-        &args.output,
-        &Array::new(shape, values),
-    )?)
+    write(&args.output, &Array::new(shape, values))
 }
 
 /// Events held in memory together.
@@ -179,13 +183,9 @@ pub(crate) fn sample(args: &SampleArgs) -> Result<(), Failure> {
                 .fold(0, |at, (&i, &n)| at * n + i as usize)] += 1.0;
         }
     }
-    Ok(plca_io::write_npy(
-        &args.output,
-        &Array::new(shape, values),
-    )?)
+    write(&args.output, &Array::new(shape, values))
 }
 
-#[expect(clippy::print_stdout, reason = "the listing is the command's output")]
 pub(crate) fn inspect(args: &InspectArgs) -> Result<(), Failure> {
     let file = plca_io::read_model(&args.model)?;
     if args.json {
@@ -194,9 +194,10 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<(), Failure> {
             .iter()
             .map(|(name, a)| (name.clone(), json!({ "shape": a.shape })))
             .collect();
-        println!("{}", json!({ "arrays": arrays, "metadata": file.metadata }));
-        return Ok(());
+        let all = json!({ "arrays": arrays, "metadata": file.metadata });
+        return print(&format!("{all}\n"));
     }
+    let mut text = String::new();
     for (name, array) in &file.arrays {
         let (low, high) = array
             .values
@@ -204,15 +205,11 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<(), Failure> {
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), &x| {
                 (a.min(x), b.max(x))
             });
-        println!(
-            "{name:<12} {:<16} {low:.6} .. {high:.6}",
-            format!("{:?}", array.shape)
-        );
+        let shape = format!("{:?}", array.shape);
+        text.push_str(&format!("{name:<12} {shape:<16} {low:.6} .. {high:.6}\n"));
     }
-    if let Value::Object(metadata) = &file.metadata {
-        for (name, value) in metadata {
-            println!("{name:<16} {value}");
-        }
+    for (name, value) in file.metadata.as_object().into_iter().flatten() {
+        text.push_str(&format!("{name:<16} {value}\n"));
     }
-    Ok(())
+    print(&text)
 }

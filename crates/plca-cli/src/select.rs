@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use crate::args::{Criterion, ModelName, SelectArgs};
 use crate::data::{Data, load, unobserved_warnings};
 use crate::failure::Failure;
-use crate::fit::{HELD_OUT_STREAM, model_name, on_threads, reasonable, warn};
+use crate::fit::{HELD_OUT_STREAM, model_name};
+use crate::limits::{on_threads, reasonable};
+use crate::outputs::{print, warn};
 
 /// A count is held out with this probability.
 const SHARE: f64 = 0.1;
@@ -91,7 +93,6 @@ fn row(
     }))
 }
 
-#[expect(clippy::print_stdout, reason = "the table is the command's output")]
 fn score(args: &SelectArgs) -> Result<(), Failure> {
     if args.restarts == 0 {
         return Err(Failure::usage("--restarts 0: at least one start is needed"));
@@ -154,12 +155,11 @@ fn score(args: &SelectArgs) -> Result<(), Failure> {
     }
     warn(args.quiet || args.json, &warnings);
     if args.json {
-        println!("{out}");
-        return Ok(());
+        return print(&format!("{out}\n"));
     }
-    println!(
-        "{:>5} {:>16} {:>18} {:>11}",
-        "rank", criterion, "log_likelihood", "parameters"
+    let mut text = format!(
+        "{:>5} {criterion:>16} {:>18} {:>11}\n",
+        "rank", "log_likelihood", "parameters"
     );
     for row in out["table"].as_array().into_iter().flatten() {
         let mark = if row["rank"] == out["best"] {
@@ -167,13 +167,13 @@ fn score(args: &SelectArgs) -> Result<(), Failure> {
         } else {
             ""
         };
-        println!(
-            "{:>5} {:>16.4} {:>18.4} {:>11}{mark}",
+        text.push_str(&format!(
+            "{:>5} {:>16.4} {:>18.4} {:>11}{mark}\n",
             row["rank"],
             row["score"].as_f64().unwrap_or(f64::INFINITY),
             row["log_likelihood"].as_f64().unwrap_or(f64::NEG_INFINITY),
             row["parameters"]
-        );
+        ));
     }
-    Ok(())
+    print(&text)
 }

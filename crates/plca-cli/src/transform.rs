@@ -3,9 +3,7 @@
 use std::time::Instant;
 
 use nalgebra::{DMatrix, DVector};
-use plca_em::{
-    EmError, Explained, FoldIn, Given, Impossible, NmfState, PlcaState, PlsaState, Stop,
-};
+use plca_em::{EmError, Explained, FoldIn, Given, Impossible, NmfState, PlcaState, PlsaState};
 use plca_io::{Array, ModelFile};
 use plca_tensor::Observed;
 use serde_json::{Value, json};
@@ -14,7 +12,8 @@ use crate::args::TransformArgs;
 use crate::blocks::{Arrays, matrix, need_matrix, vector};
 use crate::data::{Data, load, unobserved_warnings};
 use crate::failure::Failure;
-use crate::fit::{MODEL_FILES, on_threads, report, warn, writable};
+use crate::limits::on_threads;
+use crate::outputs::{Leaving, MODEL_FILES, warn, writable};
 
 /// The learned factors of a model file. Blocks that describe the old observations are not needed, nor read.
 enum Learned {
@@ -183,14 +182,16 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
     writable(&args.output, MODEL_FILES)?;
     let (learned, along) = learned(args, plca_io::read_model(&args.model)?)?;
     let data: Data<f64> = load(&args.data, &args.hidden)?;
-    let how = FoldIn {
-        stop: Stop {
-            max_iter: args.max_iter,
-            tol: args.tol,
-            ..Stop::default()
-        },
+    let mut how = FoldIn {
         impossible: Impossible::Drop,
+        ..FoldIn::default()
     };
+    how.stop.max_iter = args.max_iter;
+    // [SPEC 1.5] stop by the gap
+    how.stop.residual_tol = Some(args.tol).filter(|&gap| gap > 0.0);
+    if args.tol == 0.0 {
+        how.stop.tol = 0.0;
+    }
     let found = explain(&learned, &*data, along, &how).map_err(|e| match e {
         EmError::Value { .. } | EmError::ZeroColumn { .. } => Failure::of(&args.model, e),
         e => Failure::of(&args.data, e),
@@ -216,9 +217,18 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
     if !warnings.is_empty() {
         metadata["warnings"] = json!(warnings);
     }
-    let arrays = found.arrays;
-    plca_io::write_model(&args.output, &ModelFile { arrays, metadata }, false)?;
     summary["seconds"] = json!(started.elapsed().as_secs_f64());
+    let arrays = found.arrays;
+    let leaving = Leaving {
+        output: &args.output,
+        model: &ModelFile { arrays, metadata },
+        single: false,
+        trace: None,
+        summary: &summary,
+        json: args.json,
+        quiet: args.quiet,
+    };
+    leaving.leave()?;
     warn(args.quiet, &warnings);
-    report(args.json, args.quiet, &summary)
+    Ok(())
 }

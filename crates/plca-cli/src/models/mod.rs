@@ -3,16 +3,14 @@
 pub(crate) mod nmf_kl;
 pub(crate) mod plca;
 pub(crate) mod plsa;
+mod priors;
 pub(crate) mod tempered;
 
 use std::path::Path;
-use std::sync::Arc;
 
-use nalgebra::DMatrix;
-use plca_em::{Outcome, Prior, Progress, Schedule, Stop};
+use plca_em::{Cooling, Outcome, Progress, Stop};
 use plca_fit::{Direction, Observer};
 use plca_io::Element;
-use plca_priors::Dirichlet;
 use plca_tensor::Observed;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
@@ -125,10 +123,10 @@ pub(crate) fn temper(args: &FitArgs) -> Result<(f64, Option<f64>), Failure> {
         Some((power, eta)) => (number(power)?, Some(number(eta)?)),
         None => (number(spec)?, None),
     };
-    let schedule = Schedule {
+    let schedule = Cooling {
         start: power,
-        eta: eta.unwrap_or(Schedule::default().eta),
-        ..Schedule::default()
+        eta: eta.unwrap_or(Cooling::default().eta),
+        ..Cooling::default()
     };
     schedule
         .check()
@@ -137,7 +135,7 @@ pub(crate) fn temper(args: &FitArgs) -> Result<(f64, Option<f64>), Failure> {
 }
 
 /// The schedule of `--temper B,ETA`.
-pub(crate) fn schedule(args: &FitArgs) -> Result<Option<Schedule>, Failure> {
+pub(crate) fn schedule(args: &FitArgs) -> Result<Option<Cooling>, Failure> {
     let (start, Some(eta)) = temper(args)? else {
         return Ok(None);
     };
@@ -151,93 +149,10 @@ pub(crate) fn schedule(args: &FitArgs) -> Result<Option<Schedule>, Failure> {
             "--missing-method multiplicative does not go with --temper",
         ));
     }
-    Ok(Some(Schedule {
+    Ok(Some(Cooling {
         start,
         eta,
         tol: args.tol,
-        ..Schedule::default()
-    }))
-}
-
-/// Priors of every block, from `--prior` and `--priors`.
-pub(crate) fn priors<T: Element>(
-    args: &FitArgs,
-    shapes: &[(String, (usize, usize))],
-) -> Result<Vec<(String, Prior<T>)>, Failure> {
-    let mut out: Vec<(String, Prior<T>)> = Vec::new();
-    let known = || {
-        shapes
-            .iter()
-            .map(|(n, _)| n.as_str())
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    for spec in &args.prior {
-        let bad = |what: String| Failure::usage(format!("--prior {spec}: {what}"));
-        let (block, prior) = spec
-            .split_once('=')
-            .ok_or_else(|| bad("BLOCK=SPEC is needed".into()))?;
-        if !shapes.iter().any(|(n, _)| n == block) {
-            return Err(bad(format!(
-                "no block `{block}` takes a prior; there are {}",
-                known()
-            )));
-        }
-        let (kind, value) = prior
-            .split_once(':')
-            .ok_or_else(|| bad("KIND:VALUE is needed".into()))?;
-        if kind != "dirichlet" {
-            return Err(bad(format!("unknown prior `{kind}`; there is dirichlet:A")));
-        }
-        let alpha: f64 = value
-            .parse()
-            .map_err(|_| bad(format!("`{value}` is not a number")))?;
-        let prior = Dirichlet::symmetric(alpha).map_err(|e| bad(e.to_string()))?;
-        out.push((block.to_string(), Arc::new(prior)));
-    }
-    if let Some(path) = &args.priors {
-        for (name, array) in plca_io::read_model(path)?.arrays {
-            let bad = |what: String| Failure::of(path, format!("`{name}`: {what}"));
-            let (block, kind) = name
-                .rsplit_once('.')
-                .ok_or_else(|| bad("BLOCK.KIND is needed".into()))?;
-            if kind != "dirichlet" {
-                return Err(bad(format!(
-                    "unknown prior `{kind}`; there is BLOCK.dirichlet"
-                )));
-            }
-            let Some((_, (rows, columns))) = shapes.iter().find(|(n, _)| n == block) else {
-                return Err(bad(format!(
-                    "no block `{block}` takes a prior; there are {}",
-                    known()
-                )));
-            };
-            let alpha = broadcast(&array, *rows, *columns).ok_or_else(|| {
-                bad(format!(
-                    "shape {:?} does not broadcast to {rows} x {columns}",
-                    array.shape
-                ))
-            })?;
-            let prior = Dirichlet::per_entry(alpha).map_err(|e| bad(e.to_string()))?;
-            out.push((block.to_string(), Arc::new(prior)));
-        }
-    }
-    Ok(out)
-}
-
-/// An array of a shape that broadcasts to `rows x columns` (a block with one column may be a vector).
-fn broadcast(array: &plca_io::Array<f64>, rows: usize, columns: usize) -> Option<DMatrix<f64>> {
-    let (r, c) = match array.shape[..] {
-        [] => (1, 1),
-        [n] if columns == 1 => (n, 1),
-        [n] => (1, n),
-        [r, c] => (r, c),
-        _ => return None,
-    };
-    if (r != 1 && r != rows) || (c != 1 && c != columns) {
-        return None;
-    }
-    Some(DMatrix::from_fn(rows, columns, |i, j| {
-        array.values[(i % r) * c + j % c]
+        ..Cooling::default()
     }))
 }

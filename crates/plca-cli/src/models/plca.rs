@@ -49,7 +49,7 @@ impl<T: Element> PlcaCommand<T> {
                 .enumerate()
                 .map(|(j, &n)| (format!("factor_{j}"), (n, rank))),
         );
-        let priors = super::priors(args, &blocks)?;
+        let priors = super::priors::priors(args, &blocks)?;
         let any = !priors.is_empty();
         for (name, prior) in priors {
             builder = match name.strip_prefix("factor_").and_then(|j| j.parse().ok()) {

@@ -55,7 +55,7 @@ impl<T: Element> PlsaCommand<T> {
             ("basis".to_string(), (shape[given.explained()], rank)),
             ("mixture".to_string(), (rank, shape[given.mode()])),
         ];
-        let priors = super::priors(args, &blocks)?;
+        let priors = super::priors::priors(args, &blocks)?;
         let any = !priors.is_empty();
         for (name, prior) in priors {
             builder = if name == "basis" {

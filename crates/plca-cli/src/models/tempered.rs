@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use plca_em::{Outcome, Progress, Schedule, ScheduleState, ScheduledEm, Tempered};
+use plca_em::{CooledEm, CooledState, Cooling, Outcome, Progress, Tempered};
 use plca_fit::{Accelerate, Algorithm, Direction, Observer, Stop};
 use plca_io::{Array, Element};
 use plca_tensor::Observed;
@@ -33,7 +33,7 @@ const PLACE: &str = "schedule";
 
 pub(crate) struct TemperedCommand<'d, T, M> {
     pub(crate) model: M,
-    pub(crate) schedule: Schedule,
+    pub(crate) schedule: Cooling,
     pub(crate) train: &'d dyn Observed<T>,
     pub(crate) held: &'d dyn Observed<T>,
 }
@@ -42,9 +42,9 @@ impl<T: Element, M: Bind<T>> TemperedCommand<'_, T, M> {
     fn bind<'a>(
         &'a self,
         data: &'a dyn Observed<T>,
-    ) -> Result<ScheduledEm<M::Em<'a>, M::Em<'a>>, Failure> {
+    ) -> Result<CooledEm<M::Em<'a>, M::Em<'a>>, Failure> {
         let on = |part: &'a dyn Observed<T>| self.model.on(part);
-        Ok(ScheduledEm::new(
+        Ok(CooledEm::new(
             on(data)?,
             on(self.train)?,
             on(self.held)?,
@@ -54,7 +54,7 @@ impl<T: Element, M: Bind<T>> TemperedCommand<'_, T, M> {
 }
 
 impl<T: Element, M: Bind<T>> CommandModel<T> for TemperedCommand<'_, T, M> {
-    type State = ScheduleState<M::State>;
+    type State = CooledState<M::State>;
     const OBJECTIVE: &'static str = M::OBJECTIVE;
 
     fn start(
@@ -86,7 +86,7 @@ impl<T: Element, M: Bind<T>> CommandModel<T> for TemperedCommand<'_, T, M> {
                 format!("has no `{PLACE}` of five numbers"),
             ));
         };
-        let mut state = ScheduleState {
+        let mut state = CooledState {
             best: self.model.restore(best, path)?,
             current: self.model.restore(current, path)?,
             perplexity,

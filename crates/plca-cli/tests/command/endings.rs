@@ -126,3 +126,129 @@ fn ranks_that_cannot_be_held_are_refused() {
     }
     folder.ok("fit plca d.csv --rank 1 --threads 100000 --output o.npz --quiet");
 }
+
+/// A summary that cannot be written is a failure like any other; one that nobody reads is none.
+#[cfg(target_os = "linux")]
+#[test]
+fn standard_output_may_be_full_or_closed() {
+    let folder = Folder::with_counts();
+    folder.ok("fit plca d.csv --rank 2 --output o.npz --quiet");
+    let before = folder.names();
+    let lines = [
+        "fit plca d.csv --rank 2 --output p.npz",
+        "fit nmf-kl d.csv --rank 2 --output p.safetensors --json --trace t.jsonl",
+        "transform o.npz d.csv --output p.npz --json",
+        "inspect o.npz",
+        "inspect o.npz --json",
+        "select plca d.csv --ranks 1..2",
+    ];
+    let run = |line: &str, stdout: Stdio| {
+        let out = Command::new(env!("CARGO_BIN_EXE_plca"))
+            .current_dir(folder.path("."))
+            .args(line.split_whitespace())
+            .stdout(stdout)
+            .output()
+            .unwrap();
+        (out.status.code(), String::from_utf8(out.stderr).unwrap())
+    };
+    for line in lines {
+        let full = std::fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let (status, err) = run(line, full.into());
+        assert_eq!((status, err.lines().count()), (Some(1), 1), "{line}: {err}");
+        assert!(err.starts_with("error: standard output: "), "{line}: {err}");
+        assert_eq!(folder.names(), before, "{line}");
+    }
+    for line in lines {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        assert_eq!(run(line, writer.into()), (Some(0), String::new()), "{line}");
+    }
+    for name in ["p.npz", "p.safetensors", "t.jsonl"] {
+        assert!(folder.path(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn checkpoints_of_other_settings_are_refused() {
+    let folder = Folder::with_counts();
+    let mut seen = [1.0; 12];
+    seen[5] = 0.0;
+    folder.npy("m.npy", &[3, 4], &seen);
+    folder.arrays("p.npz", &[("weights.dirichlet", &[2], &[2.0, 3.0])]);
+    let line = "fit plca d.csv --rank 2 --tol 0 --max-iter 9 --quiet --output o.npz";
+    folder.ok(&format!("{line} --checkpoint c.npz --checkpoint-every 4"));
+    for (change, part) in [
+        ("--seed 1", "seed"),
+        ("--mask m.npy", "mask"),
+        ("--init o.npz", "init"),
+        ("--priors p.npz", "priors"),
+        ("--prior weights=dirichlet:2", "prior"),
+        ("--accelerate squarem", "accelerate"),
+        ("--precision f32", "precision"),
+    ] {
+        folder.fails(
+            1,
+            &format!("{line} {change} --resume c.npz"),
+            &["c.npz", &format!("{part} = ")],
+        );
+    }
+    folder.fails(
+        1,
+        &format!("{line} --resume o.npz"),
+        &["o.npz", "checkpoint"],
+    );
+    folder.text("e.csv", "3,1,4,1\n1,5,9,2\n2,6,5,4\n");
+    let other = line.replace("d.csv", "e.csv");
+    folder.fails(
+        1,
+        &format!("{other} --resume c.npz"),
+        &["c.npz", "other data"],
+    );
+}
+
+/// Commands that have nothing to save end at once, as a failure of one line.
+#[cfg(target_os = "linux")]
+#[test]
+fn interruptions_end_other_commands_at_once() {
+    let folder = Folder::with_counts();
+    folder.ok("fit plca d.csv --rank 2 --output o.npz --quiet");
+    let endless = "--tol 0 --max-iter 1000000000000";
+    for line in [
+        format!("select plca d.csv --ranks 2,3 {endless}"),
+        format!("transform o.npz d.csv --output n.npz {endless}"),
+    ] {
+        let run = Command::new(env!("CARGO_BIN_EXE_plca"))
+            .current_dir(folder.path("."))
+            .args(line.split_whitespace())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // The mask of signals that the process handles; 2 is the bit of an interruption.
+        let handled = || {
+            let status = std::fs::read_to_string(format!("/proc/{}/status", run.id())).unwrap();
+            let mask = status.lines().find_map(|l| l.strip_prefix("SigCgt:"));
+            u64::from_str_radix(mask.unwrap().trim(), 16).unwrap() & 2 != 0
+        };
+        while !handled() {
+            std::thread::yield_now();
+        }
+        let told = Command::new("kill")
+            .args(["-INT", &run.id().to_string()])
+            .status()
+            .unwrap();
+        assert!(told.success());
+        let out = run.wait_with_output().unwrap();
+        let err = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(
+            (out.status.code(), err.as_str()),
+            (Some(1), "error: interrupted\n"),
+            "{line}"
+        );
+        assert!(out.stdout.is_empty());
+        assert_eq!(folder.names(), ["d.csv", "o.npz"]);
+    }
+}

@@ -185,3 +185,69 @@ fn accelerated_runs_are_monotone() {
         }
     }
 }
+
+/// Every kind of Matrix Market file, with packed ones, duplicates and a header line.
+#[test]
+fn text_formats_of_every_kind() {
+    let folder = Folder::new();
+    let market = |kind: &str, body: &str| format!("%%MatrixMarket matrix {kind}\n%\n{body}");
+    folder.text("d.csv", "1,2,0\n2,0,3\n0,3,4\n");
+    folder.text("ones.csv", "1,1,0\n1,0,1\n0,1,1\n");
+    let symmetric = market(
+        "coordinate real symmetric",
+        "3 3 4\n1 1 1\n2 1 2\n3 2 3\n3 3 4\n",
+    );
+    let pattern = market(
+        "coordinate pattern symmetric",
+        "3 3 4\n1 1\n2 1\n3 2\n3 3\n",
+    );
+    let files = [
+        ("symmetric.mtx", symmetric.clone()),
+        (
+            "general.mtx",
+            market(
+                "coordinate integer general",
+                "3 3 6\n3 3 4\n1 1 1\n2 1 2\n1 2 2\n3 2 3\n2 3 3\n",
+            ),
+        ),
+        (
+            "array.mtx",
+            market("array real general", "3 3\n1\n2\n0\n2\n0\n3\n0\n3\n4\n"),
+        ),
+        (
+            "half.mtx",
+            market("array integer symmetric", "3 3\n1\n2\n0\n0\n3\n4\n"),
+        ),
+        (
+            "twice.tns",
+            "1 1 .5\n1 2 2\n2 1 2\n2 3 3\n3 2 3\n3 3 4\n1 1 .5\n".into(),
+        ),
+        ("header.csv", "a,b,c\n1,2,0\n2,0,3\n0,3,4\n".into()),
+    ];
+    for (name, text) in &files {
+        folder.text(name, text);
+    }
+    folder.text("pattern.mtx", &pattern);
+    for (name, text) in [
+        ("packed.mtx.gz", &symmetric),
+        ("packed.tns.gz", &files[4].1),
+    ] {
+        let file = std::fs::File::create(folder.path(name)).unwrap();
+        let mut packed = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+        std::io::Write::write_all(&mut packed, text.as_bytes()).unwrap();
+        packed.finish().unwrap();
+    }
+    for model in ["plca", "plsa", "nmf-kl"] {
+        let want = objective(&folder, &format!("{model} d.csv"));
+        let packed = ["packed.mtx.gz", "packed.tns.gz"];
+        for data in files.iter().map(|(name, _)| *name).chain(packed) {
+            close(objective(&folder, &format!("{model} {data}")), want, data);
+        }
+        let want = objective(&folder, &format!("{model} ones.csv"));
+        close(
+            objective(&folder, &format!("{model} pattern.mtx")),
+            want,
+            "pattern",
+        );
+    }
+}

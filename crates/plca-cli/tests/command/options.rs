@@ -152,6 +152,13 @@ fn transform_keeps_what_was_learned_and_reports_gap_and_dropped_mass() {
             new["gap"]
         );
         assert_eq!(new["dropped"].values, [0.0]);
+        let s = folder.json("transform o.npz new.csv --output n.npz --tol 1e-3 --max-iter 100000");
+        let gap = folder.model("n.npz").arrays["gap"].values.clone();
+        assert!(
+            gap.iter().all(|g| (0.0..=1e-3).contains(g)),
+            "{model} {gap:?}"
+        );
+        assert!(s["iterations"].as_u64() < Some(100_000), "{s}");
         // Row 0 is reached by no component of a model that never saw it.
         folder.ok(&format!(
             "fit {model} none.csv --rank 2 --output o.npz --quiet"
@@ -264,4 +271,42 @@ fn model_files_of_both_kinds_are_the_same() {
     }
     let table = folder.json("select plca d.csv --ranks 1..3");
     assert_eq!(table["table"].as_array().unwrap().len(), 3);
+}
+
+/// `ln p = β Σ θ ln θ` stands in the objective; columns are sparser under a positive weight, flatter under a negative one.
+#[test]
+fn entropic_priors_change_the_entropy_and_stand_in_the_objective() {
+    let folder = Folder::with_counts();
+    let negative_entropy = |name: &str, block: &str| -> f64 {
+        let values = folder.model(name).arrays[block].values.clone();
+        let positive = values.into_iter().filter(|&x| x > 0.0);
+        positive.map(|x| x * x.ln()).sum()
+    };
+    for (model, block) in [("plca", "factor_0"), ("plsa", "basis")] {
+        let line = format!("fit {model} d.csv --rank 2 --tol 0 --max-iter 200");
+        let mut found = Vec::new();
+        for beta in ["-8", "0", "8"] {
+            let s = folder.json(&format!(
+                "{line} --prior {block}=entropic:{beta} --output o.npz"
+            ));
+            let x = negative_entropy("o.npz", block);
+            let number = |name: &str| s[name].as_f64().unwrap();
+            let want = number("log_likelihood") + beta.parse::<f64>().unwrap() * x;
+            assert!((number("objective") - want).abs() <= 1e-9 * want.abs());
+            found.push(x);
+        }
+        assert!(found[0] < found[1] && found[1] < found[2], "{found:?}");
+        let name = "--prior nothing=entropic:1";
+        folder.fails(2, &format!("{line} {name} --output p.npz"), &["nothing"]);
+        // A weight relative to the counts is that weight where the counts are known: one component has all of them.
+        let one = format!("fit {model} d.csv --rank 1 --max-iter 1 --tol 0 --quiet");
+        folder.ok(&format!(
+            "{one} --prior {block}=entropic:.5r --output a.npz"
+        ));
+        folder.ok(&format!("{one} --prior {block}=entropic:21 --output b.npz"));
+        let (a, b) = (folder.model("a.npz").arrays, folder.model("b.npz").arrays);
+        for (a, b) in a[block].values.iter().zip(&b[block].values) {
+            assert!((a - b).abs() <= 1e-12, "{a} {b}");
+        }
+    }
 }

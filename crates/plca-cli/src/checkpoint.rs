@@ -1,0 +1,142 @@
+//! A run's place on disk, from which it goes on bit for bit.
+
+use std::path::{Path, PathBuf};
+
+use plca_fit::{Iteration, Outcome, Progress};
+use plca_io::{Element, ModelFile};
+use plca_tensor::Observed;
+use serde_json::{Value, json};
+
+use crate::args::FitArgs;
+use crate::blocks::Arrays;
+use crate::failure::Failure;
+use crate::models::CommandModel;
+
+/// Before the names of the blocks of the best finished start in a checkpoint.
+const BEST: &str = "best.";
+
+/// Where a run over several starts stands.
+pub(crate) struct Place<S> {
+    /// The best of the starts before the present one.
+    pub(crate) best: Option<Outcome<S>>,
+    /// The present start, from 0.
+    pub(crate) start: u64,
+    /// Where it stands; drawn anew if nothing is known.
+    pub(crate) running: Option<(S, Progress)>,
+}
+
+impl<S> Place<S> {
+    /// A run that has not begun.
+    pub(crate) fn beginning() -> Self {
+        Self {
+            best: None,
+            start: 0,
+            running: None,
+        }
+    }
+
+    /// Reads a checkpoint made under these settings from data of this checksum.
+    pub(crate) fn read<T: Element>(
+        path: &Path,
+        model: &impl CommandModel<T, State = S>,
+        settings: &Value,
+        checksum: &str,
+    ) -> Result<Self, Failure> {
+        let file = plca_io::read_checkpoint(path)?;
+        belongs(path, &file, settings, checksum)?;
+        let saved = &file.metadata["checkpoint"];
+        let bad = |e| Failure::of(path, e);
+        let (mut running, mut finished) = (Arrays::new(), Arrays::new());
+        for (name, array) in file.arrays {
+            match name.strip_prefix(BEST) {
+                Some(block) => finished.insert(block.into(), array),
+                None => running.insert(name, array),
+            };
+        }
+        let part = |name: &str| saved["best"][name].clone();
+        let best = if saved["best"].is_null() {
+            None
+        } else {
+            Some(Outcome {
+                state: model.restore(finished, path)?,
+                trace: Vec::new(),
+                reason: serde_json::from_value(part("reason")).map_err(bad)?,
+                iterations: serde_json::from_value(part("iterations")).map_err(bad)?,
+                objective: serde_json::from_value(part("objective")).map_err(bad)?,
+            })
+        };
+        let progress = serde_json::from_value(saved["progress"].clone()).map_err(bad)?;
+        Ok(Self {
+            best,
+            start: saved["start"].as_u64().unwrap_or(0),
+            running: Some((model.restore(running, path)?, progress)),
+        })
+    }
+}
+
+/// Blocks of a checkpoint after an iteration, and its own part of the metadata.
+pub(crate) fn checkpoint<T: Element, M: CommandModel<T>>(
+    model: &M,
+    data: &dyn Observed<T>,
+    it: &Iteration<'_, M::State>,
+    start: u64,
+    best: Option<&Outcome<M::State>>,
+) -> (Arrays, Value) {
+    let mut arrays = model.saved(data, it.state);
+    let kept = best.map(|best| {
+        let blocks = model.saved(data, &best.state).into_iter();
+        arrays.extend(blocks.map(|(name, block)| (format!("{BEST}{name}"), block)));
+        json!({ "reason": best.reason, "iterations": best.iterations, "objective": best.objective })
+    });
+    let place = json!({ "progress": it.progress, "start": start, "best": kept });
+    (arrays, json!({ "checkpoint": place }))
+}
+
+/// Everything that changes the numbers of a run; a checkpoint is continued under the same settings only.
+pub(crate) fn settings(args: &FitArgs, rank: usize) -> Result<Value, Failure> {
+    let content = |path: &Option<PathBuf>| path.as_deref().map(plca_io::sha256_file).transpose();
+    Ok(json!({
+        "rank": rank,
+        "seed": args.seed,
+        "init": content(&args.init)?,
+        "mask": content(&args.hidden.mask)?,
+        "priors": content(&args.priors)?,
+        "shape": args.hidden.shape.as_ref().map(|s| &s.0),
+        "tol": args.tol,
+        "kkt_tol": args.kkt_tol,
+        "check_every": args.check_every,
+        "restarts": args.restarts,
+        "fix": args.fix,
+        "prior": args.prior,
+        "given": args.given.unwrap_or(1),
+        "update": args.update.map(|u| format!("{u:?}").to_lowercase()),
+        "temper": args.temper,
+        "temper_prior": args.temper_prior,
+        "missing": args.hidden.missing.map(|m| format!("{m:?}").to_lowercase()),
+        "missing_method": args.missing_method.map(|m| format!("{m:?}").to_lowercase()),
+        "solver": format!("{:?}", args.solver).to_lowercase(),
+        "accelerate": format!("{:?}", args.accelerate).to_lowercase(),
+        "precision": format!("{:?}", args.precision).to_lowercase(),
+    }))
+}
+
+fn belongs(path: &Path, file: &ModelFile, settings: &Value, checksum: &str) -> Result<(), Failure> {
+    if file.metadata["checkpoint"].is_null() {
+        return Err(Failure::of(path, "is no checkpoint"));
+    }
+    if file.metadata["data"]["sha256"] != checksum {
+        return Err(Failure::of(path, "belongs to other data"));
+    }
+    let then = &file.metadata["settings"];
+    let mut now = settings.as_object().into_iter().flatten();
+    match now.find(|(name, value)| then[name.as_str()] != **value) {
+        None => Ok(()),
+        Some((name, value)) => Err(Failure::of(
+            path,
+            format!(
+                "was made with {name} = {}, not {value}",
+                then[name.as_str()]
+            ),
+        )),
+    }
+}

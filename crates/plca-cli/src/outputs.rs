@@ -1,0 +1,165 @@
+//! Where the command writes, and what it says.
+
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+use plca_io::ModelFile;
+use serde_json::Value;
+
+use crate::args::FitArgs;
+use crate::failure::Failure;
+use crate::interrupt;
+
+/// Extensions of model files.
+pub(crate) const MODEL_FILES: &[&str] = &["npz", "safetensors"];
+
+/// Refuses, before any work, a file that could not be written at its end.
+pub(crate) fn writable(path: &Path, extensions: &[&str]) -> Result<(), Failure> {
+    let known = extensions.is_empty()
+        || path
+            .extension()
+            .is_some_and(|e| extensions.iter().any(|x| e.eq_ignore_ascii_case(x)));
+    if !known {
+        return Err(Failure::of(
+            path,
+            format!(
+                "unknown extension; this command writes .{}",
+                extensions.join(" or .")
+            ),
+        ));
+    }
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+    match folder {
+        Some(folder) if !folder.is_dir() => Err(Failure::of(path, "its folder does not exist")),
+        _ => Ok(()),
+    }
+}
+
+/// Whether two paths name one file, there or yet to be written.
+fn same_file(a: &Path, b: &Path) -> bool {
+    let place = |path: &Path| {
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let written = folder.canonicalize().ok().zip(path.file_name());
+        path.canonicalize()
+            .ok()
+            .or(written.map(|(folder, name)| folder.join(name)))
+    };
+    place(a).is_some_and(|a| place(b) == Some(a))
+}
+
+/// Refuses outputs that would overwrite each other or what the run reads.
+pub(crate) fn distinct(args: &FitArgs) -> Result<(), Failure> {
+    let inputs = [
+        ("the data", Some(&args.data)),
+        ("--mask", args.hidden.mask.as_ref()),
+        ("--priors", args.priors.as_ref()),
+    ];
+    let outputs = [
+        ("--output", Some(&args.output)),
+        ("--trace", args.trace.as_ref()),
+        ("--checkpoint", args.checkpoint.as_ref()),
+    ];
+    let mut seen: Vec<_> = inputs
+        .iter()
+        .filter_map(|(n, p)| p.map(|p| (*n, p)))
+        .collect();
+    for (name, path) in outputs.iter().filter_map(|(n, p)| p.map(|p| (*n, p))) {
+        if let Some((other, _)) = seen.iter().find(|(_, p)| same_file(p, path)) {
+            let path = path.display();
+            return Err(Failure::usage(format!(
+                "{name} {path}: the same file as {other}"
+            )));
+        }
+        seen.push((name, path));
+    }
+    Ok(())
+}
+
+/// Warnings for a person; with `--quiet` they are in the metadata alone.
+#[expect(clippy::print_stderr, reason = "warnings go to standard error")]
+pub(crate) fn warn(quiet: bool, warnings: &[String]) {
+    for warning in warnings.iter().filter(|_| !quiet) {
+        eprintln!("warning: {warning}");
+    }
+}
+
+/// Writes to standard output. That nobody reads on is no failure; a full disk is.
+pub(crate) fn say(text: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
+        said => said,
+    }
+}
+
+/// As [`say`], where the text is the command's only output.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    say(text).map_err(|e| Failure::of(Path::new("standard output"), e))
+}
+
+/// The summary for a program or for a person.
+fn report(as_json: bool, quiet: bool, summary: &Value) -> std::io::Result<()> {
+    let mut text = String::new();
+    if as_json {
+        text = format!("{summary}\n");
+    } else if !quiet && let Value::Object(summary) = summary {
+        for (name, value) in summary {
+            let value = value.as_str().map_or(value.to_string(), str::to_string);
+            text.push_str(&format!("{name:>16}  {value}\n"));
+        }
+    }
+    say(&text)
+}
+
+/// What a run leaves: a model file, perhaps a trace, and a summary.
+pub(crate) struct Leaving<'a> {
+    pub(crate) output: &'a Path,
+    pub(crate) model: &'a ModelFile,
+    /// Scalars of the model file are `f32`.
+    pub(crate) single: bool,
+    pub(crate) trace: Option<(&'a Path, &'a str)>,
+    pub(crate) summary: &'a Value,
+    pub(crate) json: bool,
+    pub(crate) quiet: bool,
+}
+
+impl Leaving<'_> {
+    /// Leaves everything, or nothing where any of it cannot be written.
+    pub(crate) fn leave(&self) -> Result<(), Failure> {
+        interrupt::writing(|| self.write())
+    }
+
+    fn write(&self) -> Result<(), Failure> {
+        // Files have their names once everything is on the disk.
+        let model = || {
+            let mut unsaid = None;
+            let written = plca_io::write_model_then(self.output, self.model, self.single, || {
+                report(self.json, self.quiet, self.summary)
+                    .inspect_err(|e| unsaid = Some(e.to_string()))
+            });
+            match unsaid {
+                Some(e) => Err(Failure::of(Path::new("standard output"), e)),
+                None => Ok(written?),
+            }
+        };
+        let Some((path, trace)) = self.trace else {
+            return model();
+        };
+        let mut failure = None;
+        let written = plca_io::write_atomically(path, |w| {
+            w.write_all(trace.as_bytes())?;
+            w.flush()?;
+            model().map_err(|e| {
+                failure = Some(e);
+                std::io::Error::other("the model could not be written")
+            })
+        });
+        match failure {
+            Some(e) => Err(e),
+            None => Ok(written?),
+        }
+    }
+}
