@@ -4,7 +4,7 @@ use nalgebra::DMatrix;
 
 use crate::kernel::aligned::Pool;
 use crate::kernel::dense::Grid;
-use crate::observed::{Pass, data_scale, require_mass};
+use crate::observed::{Pass, data_scale, finite_total, require_mass};
 use crate::{CompensatedSum, Expected, Model, Observed, Real, TensorError, Wanted};
 
 /// Which end of the shape is contiguous in memory.
@@ -119,15 +119,13 @@ pub(crate) fn checked_grid<T: Real>(
         .filter(|x| !x.is_nan())
         .map(|x| x.to_f64())
         .collect();
-    Ok((
-        Grid {
-            shape,
-            values,
-            order,
-        },
-        scale,
-        sum.value() / scale.to_f64(),
-    ))
+    let total = finite_total::<T>(sum.value() / scale.to_f64())?;
+    let grid = Grid {
+        shape,
+        values,
+        order,
+    };
+    Ok((grid, scale, total))
 }
 
 impl<T: Real> DenseTensor<T> {
@@ -136,7 +134,7 @@ impl<T: Real> DenseTensor<T> {
     /// # Errors
     ///
     /// [`TensorError`]: order 0, an empty mode, a wrong number of values, a value that is negative
-    /// or not finite (the first one is named), or no positive value at all.
+    /// or not finite (the first one is named), no positive value at all, a sum that overflows.
     pub fn new(shape: Vec<usize>, values: Vec<T>, order: Order) -> Result<Self, TensorError> {
         let (grid, scale, total) = checked_grid(shape, values, order, false)?;
         Ok(Self {

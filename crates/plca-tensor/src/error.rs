@@ -77,6 +77,12 @@ pub enum TensorError {
         /// Its shape.
         shape: Vec<usize>,
     },
+    /// Entries so large that their sum, and with it expected counts or likelihoods, has no finite value.
+    #[error("the entries sum to {total:e}, beyond what the scalar type can hold")]
+    Overflow {
+        /// Their sum.
+        total: f64,
+    },
     /// All cells are zero, or no observed cell is positive.
     #[error("no observed entry is positive: there is nothing to explain")]
     NoMass,

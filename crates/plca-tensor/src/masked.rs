@@ -8,9 +8,8 @@ use nalgebra::DMatrix;
 use crate::dense::{checked_grid, for_each_positive};
 use crate::kernel::aligned::Pool;
 use crate::kernel::dense::Grid;
-use crate::observed::Pass;
-use crate::observed::require_mass;
-use crate::sparse::{Cells, mass, rescale};
+use crate::observed::{Pass, finite_total, require_mass};
+use crate::sparse::{Cells, check_indices, mass};
 use crate::{
     Coordinates, DenseTensor, Expected, Factor, Model, Observed, Order, Real, TensorError, Wanted,
 };
@@ -210,10 +209,9 @@ impl<T: Real> MaskedSparse<T> {
     /// # Errors
     ///
     /// As [`SparseTensor::new`](crate::SparseTensor::new).
-    pub fn stored_only(mut entries: Coordinates<T>) -> Result<Self, TensorError> {
-        let scale = rescale(&mut entries.values);
+    pub fn stored_only(entries: Coordinates<T>) -> Result<Self, TensorError> {
         let shape = entries.shape.clone();
-        Self::checked(shape, Cells::new(entries, true)?, Pattern::Stored, scale)
+        Self::checked(shape, Cells::new(entries, true)?, Pattern::Stored)
     }
 
     /// Every cell was observed but those of `hidden` (its values do not matter). Entries at hidden cells are
@@ -233,17 +231,14 @@ impl<T: Real> MaskedSparse<T> {
                 expected: entries.shape,
             });
         }
-        let order = entries.shape.len().max(1);
+        check_indices(&entries)?;
+        let order = entries.shape.len();
         let listed: std::collections::HashSet<&[u32]> =
             hidden.indices.chunks_exact(order).collect();
         let mut kept = 0;
         for entry in 0..entries.values.len() {
             let index = entry * order..(entry + 1) * order;
-            if entries
-                .indices
-                .get(index.clone())
-                .is_some_and(|i| listed.contains(i))
-            {
+            if listed.contains(&entries.indices[index.clone()]) {
                 continue;
             }
             entries.indices.copy_within(index, kept * order);
@@ -253,10 +248,9 @@ impl<T: Real> MaskedSparse<T> {
         entries.indices.truncate(kept * order);
         entries.values.truncate(kept);
         hidden.values = vec![T::one(); hidden.indices.len() / order];
-        let scale = rescale(&mut entries.values);
         let shape = entries.shape.clone();
-        let pattern = Pattern::AllBut(Cells::new(hidden, false)?);
-        Self::checked(shape, Cells::new(entries, false)?, pattern, scale)
+        let pattern = Pattern::AllBut(Cells::new(hidden, false)?.0);
+        Self::checked(shape, Cells::new(entries, false)?, pattern)
     }
 
     /// Stored cells, the hidden ones if they are listed, and the scale.
@@ -270,9 +264,8 @@ impl<T: Real> MaskedSparse<T> {
 
     fn checked(
         shape: Vec<usize>,
-        cells: Cells<T>,
+        (cells, scale): (Cells<T>, T),
         pattern: Pattern<T>,
-        scale: T,
     ) -> Result<Self, TensorError> {
         let (positive, total) = mass(&cells);
         require_mass(positive)?;
@@ -282,7 +275,7 @@ impl<T: Real> MaskedSparse<T> {
             pattern,
             scale,
             pool: Pool::default(),
-            total: total / scale.to_f64(),
+            total: finite_total::<T>(total / scale.to_f64())?,
         })
     }
 }

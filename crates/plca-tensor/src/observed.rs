@@ -216,6 +216,16 @@ pub(crate) fn data_scale<T: Real>(largest: T) -> T {
     }
 }
 
+/// The sum of the data, refused where counts in `T` or `Σ V ln V` in `f64` would overflow.
+pub(crate) fn finite_total<T: Real>(total: f64) -> Result<f64, TensorError> {
+    // |ln V| < 1024 for every double.
+    if T::lit(total).is_finite() && (1024.0 * total).is_finite() {
+        Ok(total)
+    } else {
+        Err(TensorError::Overflow { total })
+    }
+}
+
 /// An error unless something positive was observed.
 pub(crate) fn require_mass(positive: bool) -> Result<(), TensorError> {
     if positive {

@@ -141,18 +141,22 @@ pub fn normalise_columns<T: Real>(m: &mut DMatrix<T>) -> Vec<T> {
     sums.concat()
 }
 
-/// How far the columns of `m` are from being distributions: the largest of `|sum - 1|` and of minus the entries.
+/// How far the columns of `m` are from being distributions: the largest of `|sum - 1|` and of minus the entries;
+/// infinite if an entry is not finite.
 ///
 /// ```
 /// use nalgebra::dmatrix;
 /// assert_eq!(plca_tensor::simplex_error(&dmatrix![0.5; 0.25]), 0.25);
+/// assert_eq!(plca_tensor::simplex_error(&dmatrix![0.5; f64::NAN]), f64::INFINITY);
 /// ```
 pub fn simplex_error<T: Real>(m: &DMatrix<T>) -> f64 {
     m.column_iter()
         .flat_map(|c| {
             let sum: f64 = c.iter().map(|x| x.to_f64()).sum();
             let lowest = c.iter().fold(0.0, |a: f64, x| a.min(x.to_f64()));
-            [(sum - 1.0).abs(), -lowest]
+            // `max` would pass over NaN.
+            let off = (sum - 1.0).abs();
+            [if off.is_nan() { f64::INFINITY } else { off }, -lowest]
         })
         .fold(0.0, f64::max)
 }

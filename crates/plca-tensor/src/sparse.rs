@@ -5,7 +5,7 @@ use nalgebra::DMatrix;
 use crate::dense::check_shape;
 use crate::kernel::aligned::Pool;
 use crate::kernel::{Accumulate, Rule, Sums, fibres::Fibres, panel::Panel, strata::Strata};
-use crate::observed::{Pass, data_scale, require_mass};
+use crate::observed::{Pass, data_scale, finite_total, require_mass};
 use crate::{CompensatedSum, Expected, Model, Observed, Real, TensorError, Wanted};
 
 /// Stored cells in coordinate form, in any order, duplicates allowed (they are summed).
@@ -37,51 +37,30 @@ pub(crate) enum Cells<T> {
 }
 
 impl<T: Real> Cells<T> {
-    /// Checks and arranges the entries; duplicates are summed, zeros dropped unless `keep_zeros`.
-    pub(crate) fn new(entries: Coordinates<T>, keep_zeros: bool) -> Result<Self, TensorError> {
-        check_shape(&entries.shape)?;
+    /// Checks and arranges the entries; duplicates are summed, zeros dropped unless `keep_zeros`. Also returns the power of two
+    /// by which the values were multiplied.
+    pub(crate) fn new(
+        mut entries: Coordinates<T>,
+        keep_zeros: bool,
+    ) -> Result<(Self, T), TensorError> {
+        check_indices(&entries)?;
         let order = entries.shape.len();
-        if entries.indices.len() != order * entries.values.len() {
-            return Err(TensorError::Length {
-                expected: order * entries.values.len(),
-                got: entries.indices.len(),
-                shape: entries.shape,
+        let refused = |value: &T| !(value.is_finite() && *value >= T::zero());
+        if let Some(at) = entries.values.iter().position(refused) {
+            let index = &entries.indices[at * order..(at + 1) * order];
+            return Err(TensorError::Value {
+                index: index.iter().map(|&i| i as usize).collect(),
+                value: entries.values[at].to_f64(),
             });
         }
-        if entries.values.len() > u32::MAX as usize {
-            return Err(TensorError::TooLarge {
-                shape: entries.shape,
-            });
-        }
-        for (position, (index, &value)) in entries
-            .indices
-            .chunks_exact(order)
-            .zip(&entries.values)
-            .enumerate()
-        {
-            for (mode, (&i, &size)) in index.iter().zip(&entries.shape).enumerate() {
-                if i as usize >= size {
-                    return Err(TensorError::OutOfRange {
-                        position,
-                        mode,
-                        index: i as usize,
-                        size,
-                    });
-                }
-            }
-            if !(value.is_finite() && value >= T::zero()) {
-                let index = index.iter().map(|&i| i as usize).collect();
-                return Err(TensorError::Value {
-                    index,
-                    value: value.to_f64(),
-                });
-            }
-        }
-        Ok(if order == 2 {
+        // Only after the check: a message shows the value as given.
+        let scale = rescale(&mut entries.values);
+        let cells = if order == 2 {
             Self::Matrix(Strata::new(entries, keep_zeros))
         } else {
             Self::Tensor(Fibres::new(entries, keep_zeros))
-        })
+        };
+        Ok((cells, scale))
     }
 
     pub(crate) fn stored(&self) -> usize {
@@ -109,6 +88,42 @@ impl<T: Real> Accumulate<T> for Cells<T> {
     }
 }
 
+/// Refuses lengths that disagree and indices outside the shape.
+pub(crate) fn check_indices<T>(entries: &Coordinates<T>) -> Result<(), TensorError> {
+    let Coordinates {
+        shape,
+        indices,
+        values,
+    } = entries;
+    check_shape(shape)?;
+    let order = shape.len();
+    if indices.len() != order * values.len() {
+        return Err(TensorError::Length {
+            expected: order * values.len(),
+            got: indices.len(),
+            shape: shape.clone(),
+        });
+    }
+    if values.len() > u32::MAX as usize {
+        return Err(TensorError::TooLarge {
+            shape: shape.clone(),
+        });
+    }
+    for (position, index) in indices.chunks_exact(order).enumerate() {
+        for (mode, (&i, &size)) in index.iter().zip(shape).enumerate() {
+            if i as usize >= size {
+                return Err(TensorError::OutOfRange {
+                    position,
+                    mode,
+                    index: i as usize,
+                    size,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
 /// A non-negative sparse tensor of order at least 1; cells that are not stored are zeros.
 ///
 /// Memory: about 12 bytes per entry in `f64`, whatever the product of the shape.
@@ -125,11 +140,8 @@ pub struct SparseTensor<T> {
 }
 
 /// Brings values into a comfortable scale; returns that scale.
-pub(crate) fn rescale<T: Real>(values: &mut [T]) -> T {
-    let largest = values.iter().fold(
-        T::zero(),
-        |a, &x| if x > a && x.is_finite() { x } else { a },
-    );
+fn rescale<T: Real>(values: &mut [T]) -> T {
+    let largest = (values.iter()).fold(T::zero(), |a, &x| if x > a { x } else { a });
     let scale = if largest > T::zero() {
         data_scale(largest)
     } else {
@@ -148,11 +160,10 @@ impl<T: Real> SparseTensor<T> {
     /// # Errors
     ///
     /// [`TensorError`]: order 0, an empty mode, lengths that disagree, an index outside the shape, a value that
-    /// is negative or not finite, no positive value.
-    pub fn new(mut entries: Coordinates<T>) -> Result<Self, TensorError> {
-        let scale = rescale(&mut entries.values);
+    /// is negative or not finite (the first one stored is named), no positive value, a sum that overflows.
+    pub fn new(entries: Coordinates<T>) -> Result<Self, TensorError> {
         let shape = entries.shape.clone();
-        let cells = Cells::new(entries, false)?;
+        let (cells, scale) = Cells::new(entries, false)?;
         let (positive, total) = mass(&cells);
         require_mass(positive)?;
         Ok(Self {
@@ -160,7 +171,7 @@ impl<T: Real> SparseTensor<T> {
             cells,
             scale,
             pool: Pool::default(),
-            total: total / scale.to_f64(),
+            total: finite_total::<T>(total / scale.to_f64())?,
         })
     }
 

@@ -28,7 +28,8 @@ const BLOCK: usize = 32;
 
 /// `2^e`, exact, also where it is subnormal or `e` is out of range (then 0 or infinity).
 pub(crate) fn pow2<T: Real>(e: i32) -> T {
-    T::lit(2f64.powi(e))
+    // In two factors: a negative power is the reciprocal of a positive one, which would overflow below 2^-1023.
+    T::lit(2f64.powi(e / 2) * 2f64.powi(e - e / 2))
 }
 
 /// Exponent that brings `largest` into `[1, 2)`; 0 for 0 and non-finite numbers.
