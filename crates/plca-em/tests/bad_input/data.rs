@@ -1,0 +1,272 @@
+//! Data that no model may take.
+
+use nalgebra::DMatrix;
+use plca_em::{EmError, Nmf, ParamError, Plca, Plsa};
+use plca_tensor::{
+    Coordinates, DenseTensor, MaskedSparse, MaskedTensor, Observed, Order, SparseTensor,
+    TensorError,
+};
+
+use crate::models::{MODELS, Model, storages};
+
+fn refused(result: Result<Box<dyn Observed<f64>>, TensorError>) -> TensorError {
+    match result {
+        Err(e) => e,
+        Ok(data) => panic!("{:?} accepted", data.shape()),
+    }
+}
+
+/// The first offending entry is named with the value as given, whatever the largest entry is.
+#[test]
+fn negative_nan_and_infinite_entries() {
+    for bad in [-2.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.5e-300] {
+        for largest in [1.0, 1e300, 1e-300] {
+            // Row-major first is (0, 2), column-major first is (1, 0).
+            let values = [largest, 0.0, bad, -7.0, largest, 0.0];
+            for (name, result) in storages(&[2, 3], &values) {
+                if name == "masked" && bad.is_nan() {
+                    continue;
+                }
+                let TensorError::Value { index, value } = refused(result) else {
+                    panic!("{name}: another error");
+                };
+                assert_eq!(index, [0, 2], "{name}");
+                assert_eq!(value.to_bits(), bad.to_bits(), "{name}");
+            }
+        }
+    }
+}
+
+/// In a dense masked tensor NaN marks a hidden cell; no other value does.
+#[test]
+fn nan_is_hidden_only_where_it_is_the_mark() {
+    let values = vec![1.0, f64::NAN, 2.0, f64::INFINITY];
+    let error = MaskedTensor::new(vec![2, 2], values, Order::RowMajor).unwrap_err();
+    let expected = TensorError::Value {
+        index: vec![1, 1],
+        value: f64::INFINITY,
+    };
+    assert_eq!(error, expected);
+}
+
+/// `v = 0`.
+#[test]
+fn nothing_to_explain() {
+    for (name, result) in storages(&[2, 3], &[0.0; 6]) {
+        assert_eq!(refused(result), TensorError::NoMass, "{name}");
+    }
+}
+
+/// A mask with no observed positive entry, for all three masks.
+#[test]
+fn nothing_positive_observed() {
+    let (shape, values) = (vec![2, 2], vec![5.0, 0.0, 0.0, 0.0]);
+    let seen = [false, true, true, true];
+    let error = MaskedTensor::with_mask(shape.clone(), values, Order::RowMajor, &seen).unwrap_err();
+    assert_eq!(error, TensorError::NoMass);
+    let entry = |value: f64| Coordinates {
+        shape: shape.clone(),
+        indices: vec![0, 0],
+        values: vec![value],
+    };
+    assert_eq!(
+        MaskedSparse::all_but(entry(5.0), entry(1.0)).unwrap_err(),
+        TensorError::NoMass
+    );
+    assert_eq!(
+        MaskedSparse::stored_only(entry(0.0)).unwrap_err(),
+        TensorError::NoMass
+    );
+}
+
+#[test]
+fn empty_axes_and_order_zero() {
+    for (name, result) in storages(&[2, 0], &[]) {
+        let expected = TensorError::EmptyMode {
+            mode: 1,
+            shape: vec![2, 0],
+        };
+        assert_eq!(refused(result), expected, "{name}");
+    }
+    let dense = DenseTensor::new(vec![], vec![1.0], Order::RowMajor).unwrap_err();
+    assert_eq!(dense, TensorError::OrderZero);
+    let none = || Coordinates::<f64> {
+        shape: vec![],
+        indices: vec![],
+        values: vec![1.0],
+    };
+    assert_eq!(
+        SparseTensor::new(none()).unwrap_err(),
+        TensorError::OrderZero
+    );
+    assert_eq!(
+        MaskedSparse::stored_only(none()).unwrap_err(),
+        TensorError::OrderZero
+    );
+    assert_eq!(
+        MaskedSparse::all_but(none(), none()).unwrap_err(),
+        TensorError::OrderZero
+    );
+}
+
+#[test]
+fn wrong_number_of_values() {
+    let shape = vec![2, 2];
+    let expected = TensorError::Length {
+        shape: shape.clone(),
+        expected: 4,
+        got: 3,
+    };
+    let three = vec![1.0; 3];
+    let dense = DenseTensor::new(shape.clone(), three.clone(), Order::RowMajor);
+    assert_eq!(dense.unwrap_err(), expected);
+    let seen = [true; 3];
+    let mask = MaskedTensor::with_mask(shape.clone(), vec![1.0; 4], Order::RowMajor, &seen);
+    assert_eq!(mask.unwrap_err(), expected);
+    let short = Coordinates {
+        shape: shape.clone(),
+        indices: vec![0, 0, 1],
+        values: vec![1.0; 2],
+    };
+    assert_eq!(SparseTensor::new(short).unwrap_err(), expected);
+}
+
+/// The position is that among the entries as given, those at hidden cells included.
+#[test]
+fn indices_outside_the_shape() {
+    let entries = || Coordinates {
+        shape: vec![2, 3],
+        indices: vec![0, 0, 1, 1, 1, 3],
+        values: vec![1.0; 3],
+    };
+    let expected = TensorError::OutOfRange {
+        position: 2,
+        mode: 1,
+        index: 3,
+        size: 3,
+    };
+    let hidden = Coordinates {
+        shape: vec![2, 3],
+        indices: vec![0, 0],
+        values: vec![1.0],
+    };
+    assert_eq!(SparseTensor::new(entries()).unwrap_err(), expected);
+    assert_eq!(MaskedSparse::stored_only(entries()).unwrap_err(), expected);
+    assert_eq!(
+        MaskedSparse::all_but(entries(), hidden.clone()).unwrap_err(),
+        expected
+    );
+    let good = Coordinates {
+        shape: vec![2, 3],
+        indices: vec![0, 1],
+        values: vec![1.0],
+    };
+    let expected = TensorError::OutOfRange {
+        position: 2,
+        mode: 1,
+        index: 3,
+        size: 3,
+    };
+    assert_eq!(
+        MaskedSparse::all_but(good.clone(), entries()).unwrap_err(),
+        expected
+    );
+    let other = Coordinates {
+        shape: vec![3, 2],
+        ..hidden
+    };
+    let expected = TensorError::Shape {
+        what: "mask",
+        got: vec![3, 2],
+        expected: vec![2, 3],
+    };
+    assert_eq!(MaskedSparse::all_but(good, other).unwrap_err(), expected);
+}
+
+/// Values at hidden cells are not read, bad ones included.
+#[test]
+fn hidden_values_are_not_read() {
+    let at = |indices: Vec<u32>, values: Vec<f64>| Coordinates {
+        shape: vec![2, 2],
+        indices,
+        values,
+    };
+    for bad in [f64::NAN, -1.0, f64::INFINITY, 1e300] {
+        let data = MaskedSparse::all_but(
+            at(vec![0, 0, 1, 1], vec![bad, 2.0]),
+            at(vec![0, 0], vec![bad]),
+        );
+        assert_eq!(data.unwrap().total(), 2.0);
+        let seen = [false, true, true, true];
+        let values = vec![bad, 0.0, 0.0, 2.0];
+        let data = MaskedTensor::with_mask(vec![2, 2], values, Order::RowMajor, &seen);
+        assert_eq!(data.unwrap().total(), 2.0);
+    }
+}
+
+#[test]
+fn no_components() {
+    assert_eq!(
+        Plca::<f64>::builder(0).build().unwrap_err(),
+        ParamError::NoComponents
+    );
+    assert_eq!(
+        Plsa::<f64>::builder(0).build().unwrap_err(),
+        ParamError::NoComponents
+    );
+    assert_eq!(
+        Nmf::builder(0).build().unwrap_err(),
+        ParamError::NoComponents
+    );
+}
+
+/// Models of matrices refuse other orders, in `on` and in `init`.
+#[test]
+fn wrong_order() {
+    let data = DenseTensor::new(vec![2, 1, 2], vec![1.0; 4], Order::RowMajor).unwrap();
+    for model in MODELS.into_iter().filter(|m| *m != Model::Plca) {
+        let error = model.run(&data, 1, [None, None], 1).unwrap_err();
+        assert_eq!(
+            error,
+            EmError::Order {
+                expected: 2,
+                got: 3
+            },
+            "{model:?}"
+        );
+    }
+    let plsa = Plsa::<f64>::builder(1).build().unwrap();
+    assert_eq!(
+        plsa.on(&data).unwrap_err(),
+        EmError::Order {
+            expected: 2,
+            got: 3
+        }
+    );
+    let nmf = Nmf::builder(1).build().unwrap();
+    assert_eq!(
+        nmf.on(&data).unwrap_err(),
+        EmError::Order {
+            expected: 2,
+            got: 3
+        }
+    );
+    let frozen = Plca::<f64>::builder(1).freeze_factor(3).build().unwrap();
+    assert_eq!(
+        frozen.on(&data).unwrap_err(),
+        EmError::Order {
+            expected: 4,
+            got: 3
+        }
+    );
+    let many = [Some(DMatrix::from_element(2, 1, 0.5)), None];
+    let vector = DenseTensor::new(vec![2], vec![1.0, 2.0], Order::RowMajor).unwrap();
+    let error = Model::Plca.run(&vector, 1, many, 1).unwrap_err();
+    assert_eq!(
+        error,
+        EmError::Order {
+            expected: 2,
+            got: 1
+        }
+    );
+}

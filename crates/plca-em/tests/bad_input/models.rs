@@ -1,0 +1,195 @@
+//! All models behind one signature.
+
+use nalgebra::{DMatrix, DVector};
+use plca_em::{
+    Algorithm, EmError, Given, Nmf, NmfInit, NmfState, Plca, PlcaInit, Plsa, PlsaInit, Update,
+};
+use plca_tensor::{
+    Coordinates, DenseTensor, MaskedSparse, MaskedTensor, Observed, Order, Real, SparseTensor,
+    TensorError,
+};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+/// A model of matrices.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Model {
+    Plca,
+    Plsa(Given),
+    Nmf(Update),
+}
+
+pub(crate) const MODELS: [Model; 5] = [
+    Model::Plca,
+    Model::Plsa(Given::Columns),
+    Model::Plsa(Given::Rows),
+    Model::Nmf(Update::Simultaneous),
+    Model::Nmf(Update::Sequential),
+];
+
+/// Two blocks by the data's modes, each `I x K`, and `P(z)` where the model has it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Fit<T: Real> {
+    pub(crate) weights: Option<DVector<T>>,
+    pub(crate) blocks: [DMatrix<T>; 2],
+    pub(crate) objective: f64,
+}
+
+pub(crate) fn rng() -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(3)
+}
+
+fn steps<A: Algorithm<Error = EmError>>(
+    algorithm: &A,
+    mut state: A::State,
+    n: usize,
+) -> Result<(A::State, f64), EmError> {
+    for _ in 0..n {
+        algorithm.step(&mut state, false)?;
+    }
+    let objective = algorithm.objective(&state)?;
+    Ok((state, objective))
+}
+
+impl Model {
+    /// Names of the blocks of mode 0 and 1, in the model's words.
+    pub(crate) fn blocks(self) -> [&'static str; 2] {
+        match self {
+            Self::Plca => ["factor_0", "factor_1"],
+            Self::Plsa(Given::Columns) => ["basis", "mixture"],
+            Self::Plsa(Given::Rows) => ["mixture", "basis"],
+            Self::Nmf(_) => ["w", "h"],
+        }
+    }
+
+    /// Whether the block of this mode is stored `K x I`.
+    pub(crate) fn lies(self, mode: usize) -> bool {
+        self.blocks()[mode] == "mixture" || self.blocks()[mode] == "h"
+    }
+
+    /// `n` iterations with `K` components from the given blocks (`I x K`, by mode); others are drawn.
+    pub(crate) fn run<T: Real>(
+        self,
+        data: &dyn Observed<T>,
+        k: usize,
+        start: [Option<DMatrix<T>>; 2],
+        n: usize,
+    ) -> Result<Fit<T>, EmError> {
+        let [a, b] = start;
+        match self {
+            Self::Plca => {
+                let plca = Plca::<T>::builder(k).build().unwrap();
+                let init = PlcaInit {
+                    weights: None,
+                    factors: vec![a, b],
+                };
+                let state = plca.init(data, &init, &mut rng())?;
+                let (state, objective) = steps(&plca.on(data)?, state, n)?;
+                let blocks = state.factors.try_into().expect("two modes");
+                Ok(Fit {
+                    weights: Some(state.weights),
+                    blocks,
+                    objective,
+                })
+            }
+            Self::Plsa(given) => {
+                let plsa = Plsa::<T>::builder(k).given(given).build().unwrap();
+                let (basis, mixture) = if given == Given::Columns {
+                    (a, b)
+                } else {
+                    (b, a)
+                };
+                let mixture = mixture.map(|m| m.transpose());
+                let state = plsa.init(data, &PlsaInit { basis, mixture }, &mut rng())?;
+                let (state, objective) = steps(&plsa.on(data)?, state, n)?;
+                let (basis, mixture) = (state.basis, state.mixture.transpose());
+                let blocks = if given == Given::Columns {
+                    [basis, mixture]
+                } else {
+                    [mixture, basis]
+                };
+                Ok(Fit {
+                    weights: None,
+                    blocks,
+                    objective,
+                })
+            }
+            Self::Nmf(update) => {
+                let nmf = Nmf::builder(k).update(update).build().unwrap();
+                let init = NmfInit {
+                    w: a,
+                    h: b.map(|m| m.transpose()),
+                };
+                let state = nmf.init(data, &init, &mut rng())?;
+                let (NmfState { w, h }, objective) = steps(&nmf.on(data)?, state, n)?;
+                Ok(Fit {
+                    weights: None,
+                    blocks: [w, h.transpose()],
+                    objective,
+                })
+            }
+        }
+    }
+}
+
+/// A storage's name, and what it made of the values.
+type Stored<T> = (&'static str, Result<Box<dyn Observed<T>>, TensorError>);
+
+/// Every storage's name, and what it makes of row-major values (all of them observed and, where sparse, stored).
+pub(crate) fn storages<T: Real>(shape: &[usize], values: &[T]) -> Vec<Stored<T>> {
+    fn boxed<T: Real>(
+        data: Result<impl Observed<T> + 'static, TensorError>,
+    ) -> Result<Box<dyn Observed<T>>, TensorError> {
+        data.map(|d| Box::new(d) as Box<dyn Observed<T>>)
+    }
+    let s = || shape.to_vec();
+    let by_column = || match *shape {
+        [rows, columns] => (0..values.len())
+            .map(|at| values[at % rows * columns + at / rows])
+            .collect(),
+        _ => values.to_vec(),
+    };
+    let seen = vec![true; values.len()];
+    let last = *shape.last().unwrap_or(&1);
+    let indices: Vec<u32> = (0..values.len())
+        .flat_map(|at| [at / last, at % last])
+        .map(|i| i as u32)
+        .collect();
+    let coordinates = || Coordinates {
+        shape: s(),
+        indices: indices.clone(),
+        values: values.to_vec(),
+    };
+    let none = Coordinates {
+        shape: s(),
+        indices: vec![],
+        values: vec![],
+    };
+    vec![
+        (
+            "dense by row",
+            boxed(DenseTensor::new(s(), values.to_vec(), Order::RowMajor)),
+        ),
+        (
+            "dense by column",
+            boxed(DenseTensor::new(s(), by_column(), Order::ColumnMajor)),
+        ),
+        (
+            "masked",
+            boxed(MaskedTensor::with_mask(
+                s(),
+                values.to_vec(),
+                Order::RowMajor,
+                &seen,
+            )),
+        ),
+        ("sparse", boxed(SparseTensor::new(coordinates()))),
+        (
+            "stored only",
+            boxed(MaskedSparse::stored_only(coordinates())),
+        ),
+        (
+            "all but none",
+            boxed(MaskedSparse::all_but(coordinates(), none)),
+        ),
+    ]
+}
