@@ -43,7 +43,6 @@ mod part;
 mod plca;
 mod plsa;
 mod posterior;
-mod restarts;
 mod tempering;
 
 pub use error::{EmError, ParamError};
@@ -54,12 +53,11 @@ pub use order::{ModelOrder, effective_parameters, nominal_parameters};
 pub use part::{Part, unobserved};
 pub use plca::{Missing, Plca, PlcaBuilder, PlcaEm, PlcaInit, PlcaState, Prior};
 pub use plca_fit::{
-    Accelerate, Algorithm, Outcome, Parabolic, Progress, Squarem, Stop, StopReason, TracePoint,
-    run, run_from,
+    Accelerate, Algorithm, Direction, Outcome, Parabolic, Progress, Squarem, Stop, StopReason,
+    TracePoint, best_of, run, run_from,
 };
 pub use plsa::{Given, Plsa, PlsaBuilder, PlsaEm, PlsaInit, PlsaState};
 pub use posterior::{posterior, sample_counts};
-pub use restarts::best_of;
 pub use tempering::{CooledEm, CooledState, Cooling, Tempered};
 
 #[cfg(doctest)]

@@ -2,8 +2,8 @@
 
 use crate::{Direction, Outcome};
 
-/// Runs `fit(0), fit(1), …, fit(n - 1)` and keeps the outcome with the best objective; of equal ones the first. Only the best
-/// is kept in memory.
+/// Runs `fit(0), fit(1), …, fit(n - 1)` and keeps the outcome with the best objective; of equal ones the first, and one
+/// that is not a number only if all are. Only the best is kept in memory.
 ///
 /// # Errors
 ///
@@ -33,9 +33,53 @@ pub fn best_of<S, E>(
     let mut best = fit(0)?;
     for start in 1..n {
         let outcome = fit(start)?;
-        if !direction.not_worse(best.objective, outcome.objective) {
+        // NaN compares with nothing: it never displaces a number.
+        let better = !direction.not_worse(best.objective, outcome.objective);
+        if better && !outcome.objective.is_nan() {
             best = outcome;
         }
     }
     Ok(best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::StopReason;
+
+    /// The outcomes in turn, their objectives as given.
+    fn best(objectives: &[f64], direction: Direction) -> Result<usize, u64> {
+        let fit = |start: u64| match objectives[start as usize] {
+            f64::INFINITY => Err(start),
+            objective => Ok(Outcome {
+                state: start as usize,
+                trace: vec![],
+                reason: StopReason::Converged,
+                iterations: 0,
+                objective,
+            }),
+        };
+        best_of(objectives.len() as u64, direction, fit).map(|outcome| outcome.state)
+    }
+
+    #[test]
+    fn the_best_of_the_starts_in_either_direction() {
+        let objectives = [-3.0, -1.0, -2.0, -1.0, -3.0];
+        assert_eq!(best(&objectives, Direction::Maximise), Ok(1));
+        assert_eq!(best(&objectives, Direction::Minimise), Ok(0));
+    }
+
+    #[test]
+    fn nan_is_never_better() {
+        for direction in [Direction::Maximise, Direction::Minimise] {
+            assert_eq!(best(&[f64::NAN, 1.0, f64::NAN], direction), Ok(1));
+            assert_eq!(best(&[f64::NAN, f64::NAN], direction), Ok(0));
+        }
+    }
+
+    #[test]
+    fn the_first_error_ends_the_search() {
+        let objectives = [-3.0, f64::INFINITY, f64::INFINITY];
+        assert_eq!(best(&objectives, Direction::Maximise), Err(1));
+    }
 }
