@@ -154,6 +154,7 @@ fn fit<T: Element, M: CommandModel<T>>(
         tol: args.tol,
         check_every: args.check_every,
         residual_tol: args.kkt_tol,
+        ..Stop::default()
     };
     stop.check().map_err(Failure::usage)?;
     if args.restarts == 0 {

@@ -20,6 +20,9 @@ pub struct Progress {
     pub iteration: usize,
     /// The last check.
     pub checked: Option<TracePoint>,
+    /// How many checks in a row, up to the last, found a change within the tolerance.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub small_changes: usize,
     /// Why the run ended, if this was its last iteration: a run resumed from here ends at once, as it did.
     pub ended: Option<StopReason>,
 }
@@ -93,12 +96,11 @@ pub fn run_from<A: Algorithm>(
         progress.iteration += 1;
         progress.ended = algorithm.finished(&state);
         if let Some(new) = measured {
-            let change = progress
-                .checked
-                .map(|old| (new.objective - old.objective).abs());
-            if stop.tol > 0.0
-                && change.is_some_and(|change| change <= stop.tol * new.objective.abs())
-            {
+            let small = progress.checked.is_some_and(|old| {
+                (new.objective - old.objective).abs() <= stop.tol * new.objective.abs()
+            });
+            progress.small_changes = if small { progress.small_changes + 1 } else { 0 };
+            if stop.tol > 0.0 && progress.small_changes >= stop.patience.max(1) {
                 progress.ended = progress.ended.or(Some(StopReason::Converged));
             }
             trace.push(new);

@@ -5,12 +5,15 @@ use std::fmt;
 /// When [`run`](crate::run) stops.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct Stop {
     /// Iterations at most (default 1000).
     pub max_iter: usize,
     /// Stops when the objective changed by at most `tol` times its absolute value from one check to the next (default
     /// 1e-6). 0 runs exactly `max_iter` iterations: then no other test may end the run either.
     pub tol: f64,
+    /// Checks in a row that must find so small a change (default 1). More of them pass over short plateaus.
+    pub patience: usize,
     /// Iterations from check to check (default 10); the objective is computed at checks alone.
     pub check_every: usize,
     /// Also stops when the residual of the optimality conditions is at most this, tested at checks (default: no).
@@ -22,6 +25,7 @@ impl Default for Stop {
         Self {
             max_iter: 1000,
             tol: 1e-6,
+            patience: 1,
             check_every: 10,
             residual_tol: None,
         }
@@ -38,6 +42,9 @@ pub enum StopError {
     /// Checks every 0 iterations.
     #[error("the number of iterations between checks is 0")]
     CheckEvery,
+    /// A change that no check need find.
+    #[error("the patience is 0 checks")]
+    Patience,
 }
 
 impl Stop {
@@ -53,10 +60,12 @@ impl Stop {
             }
         }
         if self.check_every == 0 {
-            Err(StopError::CheckEvery)
-        } else {
-            Ok(())
+            return Err(StopError::CheckEvery);
         }
+        if self.patience == 0 {
+            return Err(StopError::Patience);
+        }
+        Ok(())
     }
 }
 
@@ -66,7 +75,7 @@ impl Stop {
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum StopReason {
-    /// The objective changed by less than the tolerance.
+    /// The objective changed by at most the tolerance, as often as the patience asks.
     Converged,
     /// The optimality conditions hold to the tolerance asked for.
     Stationary,

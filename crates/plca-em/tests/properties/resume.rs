@@ -92,12 +92,12 @@ proptest! {
         table in tables::<f64>(2..=2, 2..=5), check_every in 1..5usize, cut in 1..20usize,
         tol in prop_oneof![Just(0.0), Just(1e-3)],
     ) {
-        every_model(&table, &Stop { max_iter: 20, tol, check_every, residual_tol: None }, cut)?;
+        every_model(&table, &Stop { max_iter: 20, tol, check_every, ..Stop::default() }, cut)?;
     }
 
     /// As for `f64`.
     #[test]
     fn resumed_is_uninterrupted_f32(table in tables::<f32>(2..=2, 2..=5), cut in 1..20usize) {
-        every_model(&table, &Stop { max_iter: 20, tol: 0.0, check_every: 3, residual_tol: None }, cut)?;
+        every_model(&table, &Stop { max_iter: 20, tol: 0.0, check_every: 3, ..Stop::default() }, cut)?;
     }
 }

@@ -30,6 +30,7 @@ fn stop() -> Stop {
         tol: f64::MIN_POSITIVE,
         check_every: 10,
         residual_tol: Some(1e-9),
+        ..Stop::default()
     }
 }
 

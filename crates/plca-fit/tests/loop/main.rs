@@ -1,0 +1,7 @@
+//! The loop on a toy: stop rules, trace, observers, resumption, monotone guards.
+
+mod accelerate;
+mod observe;
+mod resume;
+mod stop;
+mod toy;
