@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nalgebra::DMatrix;
 use plca_tensor::Real;
 
-use crate::{PriorError, SimplexPrior, Weighted, columns};
+use crate::{PriorError, SimplexPrior, Weighted, check_counts, columns};
 
 /// `ln p = Σ_{i<k} A_ik (H(q_i, q_k) + H(q_k, q_i))` over the columns of a block, `H(a, b) = -Σ a ln b`.
 ///
@@ -272,7 +272,8 @@ fn not_negative(name: &'static str, value: f64) -> Result<(), PriorError> {
 
 impl<T: Real> SimplexPrior<T> for CrossEntropy {
     fn update(&self, counts: &DMatrix<T>, theta: &mut DMatrix<T>) -> Result<(), PriorError> {
-        SimplexPrior::<T>::check(self, counts.nrows(), counts.ncols())?;
+        SimplexPrior::<T>::check(self, theta.nrows(), theta.ncols())?;
+        check_counts(counts, theta)?;
         let n = columns::double(counts);
         let mut q = columns::double(theta);
         let old = (self.order == CrossEntropyOrder::Simultaneous).then(|| q.clone());

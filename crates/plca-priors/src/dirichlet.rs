@@ -3,13 +3,22 @@
 use nalgebra::DMatrix;
 use plca_tensor::Real;
 
-use crate::{PriorError, SimplexPrior, Weighted};
+use crate::{PriorError, SimplexPrior, Weighted, check_counts};
 
 /// `ln p(θ) = Σ (α - 1) ln θ` up to a constant, with one `α > 0` or one per entry.
 ///
 /// The M-step is `θ ∝ max(c + α - 1, 0)`; a column in which everything is clipped keeps its value. Below 1
 /// the density is unbounded at the border: clipped entries are a convention and do not enter
 /// [`ln_density`](SimplexPrior::ln_density), and zeros never return.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_priors::{Dirichlet, SimplexPrior};
+/// let mut theta = dmatrix![0.5; 0.5];
+/// Dirichlet::symmetric(2.0)?.update(&dmatrix![3.0; 0.0], &mut theta)?;
+/// assert_eq!(theta, dmatrix![0.8; 0.2]);                          // (3 + 1) : (0 + 1)
+/// # Ok::<(), plca_priors::PriorError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dirichlet(Concentration);
 
@@ -25,6 +34,14 @@ impl Dirichlet {
     /// # Errors
     ///
     /// [`PriorError::Domain`] unless `α` is positive and finite.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_priors::{Dirichlet, PriorError};
+    /// assert!(Dirichlet::symmetric(0.5).is_ok());
+    /// assert_eq!(Dirichlet::symmetric(0.0), Err(PriorError::Domain { name: "alpha", value: 0.0 }));
+    /// ```
     pub fn symmetric(alpha: f64) -> Result<Self, PriorError> {
         domain(alpha)?;
         Ok(Self(Concentration::Symmetric(alpha)))
@@ -35,6 +52,17 @@ impl Dirichlet {
     /// # Errors
     ///
     /// [`PriorError::Domain`] naming the first `α` that is not positive and finite.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_priors::{Dirichlet, SimplexPrior};
+    /// let mut theta = dmatrix![0.5; 0.5];
+    /// Dirichlet::per_entry(dmatrix![1.0; 3.0])?.update(&dmatrix![1.0; 1.0], &mut theta)?;
+    /// assert_eq!(theta, dmatrix![0.25; 0.75]);
+    /// # Ok::<(), plca_priors::PriorError>(())
+    /// ```
     pub fn per_entry(alpha: DMatrix<f64>) -> Result<Self, PriorError> {
         alpha.iter().try_for_each(|&a| domain(a))?;
         Ok(Self(Concentration::PerEntry(alpha)))
@@ -61,7 +89,8 @@ fn domain(alpha: f64) -> Result<(), PriorError> {
 
 impl<T: Real> SimplexPrior<T> for Dirichlet {
     fn update(&self, counts: &DMatrix<T>, theta: &mut DMatrix<T>) -> Result<(), PriorError> {
-        SimplexPrior::<T>::check(self, counts.nrows(), counts.ncols())?;
+        SimplexPrior::<T>::check(self, theta.nrows(), theta.ncols())?;
+        check_counts(counts, theta)?;
         for z in 0..counts.ncols() {
             // [SPEC 7] θ ∝ max(c + α - 1, 0)
             let numerator =

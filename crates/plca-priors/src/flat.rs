@@ -3,7 +3,7 @@
 use nalgebra::DMatrix;
 use plca_tensor::{Real, normalise_columns};
 
-use crate::{PriorError, SimplexPrior};
+use crate::{PriorError, SimplexPrior, check_counts};
 
 /// The flat prior: `θ = c / Σ c`; a column without counts keeps its value.
 ///
@@ -20,6 +20,7 @@ pub struct Flat;
 
 impl<T: Real> SimplexPrior<T> for Flat {
     fn update(&self, counts: &DMatrix<T>, theta: &mut DMatrix<T>) -> Result<(), PriorError> {
+        check_counts(counts, theta)?;
         let mut new = counts.clone();
         let sums = normalise_columns(&mut new);
         for (z, _) in sums.iter().enumerate().filter(|&(_, &s)| s > T::zero()) {

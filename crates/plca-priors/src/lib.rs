@@ -19,6 +19,8 @@ mod cross_entropy;
 mod dirichlet;
 mod entropic;
 mod flat;
+#[cfg(feature = "laws")]
+pub mod laws;
 mod logistic_normal;
 mod schedule;
 mod simplex_prior;
@@ -29,4 +31,4 @@ pub use entropic::Entropic;
 pub use flat::Flat;
 pub use logistic_normal::LogisticNormal;
 pub use schedule::{Schedule, Scheduled, Weighted};
-pub use simplex_prior::{PriorError, SimplexPrior};
+pub use simplex_prior::{PriorError, SimplexPrior, check_counts};

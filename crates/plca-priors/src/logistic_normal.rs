@@ -3,7 +3,7 @@
 use nalgebra::{DMatrix, DVector};
 use plca_tensor::Real;
 
-use crate::{PriorError, SimplexPrior, Weighted, columns::for_each_column};
+use crate::{PriorError, SimplexPrior, Weighted, check_counts, columns::for_each_column};
 
 /// `θ = softmax(η)` with `η ~ N(μ, S)`, for every column.
 ///
@@ -125,7 +125,8 @@ impl LogisticNormal {
                 let (a, b) = (g.component_div(&d), theta.component_div(&d));
                 // 1 - N Σ θ²/d = Σ θ p/d, without the cancellation
                 let rest = theta.component_mul(p).component_div(&d).sum();
-                Some(&a + &b * (total * theta.dot(&a) / rest))
+                // In this order huge counts do not overflow: b is as small as the rest.
+                Some(&a + b / rest * (total * theta.dot(&a)))
             }
             Precision::Full(p) => {
                 let mut h = p - theta * theta.transpose() * total;
@@ -203,7 +204,8 @@ fn softmax(eta: &DVector<f64>) -> DVector<f64> {
 
 impl<T: Real> SimplexPrior<T> for LogisticNormal {
     fn update(&self, counts: &DMatrix<T>, theta: &mut DMatrix<T>) -> Result<(), PriorError> {
-        SimplexPrior::<T>::check(self, counts.nrows(), counts.ncols())?;
+        SimplexPrior::<T>::check(self, theta.nrows(), theta.ncols())?;
+        check_counts(counts, theta)?;
         if self.is_flat() {
             return crate::Flat.update(counts, theta);
         }

@@ -9,6 +9,12 @@ use plca_tensor::Real;
 use crate::{PriorError, SimplexPrior};
 
 /// A factor on the weight of a prior at iteration 1, 2, ….
+///
+/// ```
+/// use plca_priors::Schedule;
+/// let schedule = Schedule::Increasing { over: 4.0 };
+/// assert_eq!([1, 3, 9].map(|iteration| schedule.factor(iteration)), [0.0, 0.5, 1.0]);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Schedule {
@@ -60,6 +66,12 @@ impl Schedule {
 }
 
 /// A prior `p` that can also be had as `p^f`: everything it asks for, `f` times as strongly.
+///
+/// ```
+/// use plca_priors::{Dirichlet, Weighted};
+/// assert_eq!(Dirichlet::symmetric(3.0)?.weighted(0.5), Dirichlet::symmetric(2.0)?);
+/// # Ok::<(), plca_priors::PriorError>(())
+/// ```
 pub trait Weighted: Sized {
     /// `p^f`, `f >= 0`; `f = 0` is the flat prior.
     #[must_use]
@@ -90,6 +102,16 @@ impl<P> Scheduled<P> {
     /// # Errors
     ///
     /// [`PriorError::Domain`] unless the schedule lasts a positive, finite number of iterations.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_priors::{Dirichlet, Schedule, Scheduled};
+    /// let prior = Dirichlet::symmetric(3.0)?;
+    /// assert!(Scheduled::new(prior.clone(), Schedule::Constant).is_ok());
+    /// assert!(Scheduled::new(prior, Schedule::Decreasing { over: 0.0 }).is_err());
+    /// # Ok::<(), plca_priors::PriorError>(())
+    /// ```
     pub fn new(prior: P, schedule: Schedule) -> Result<Self, PriorError> {
         schedule.check()?;
         Ok(Self { prior, schedule })

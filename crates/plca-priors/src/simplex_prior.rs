@@ -7,6 +7,12 @@ use nalgebra::DMatrix;
 use plca_tensor::Real;
 
 /// Why a prior was refused or could not be applied.
+///
+/// ```
+/// use plca_priors::Dirichlet;
+/// let error = Dirichlet::symmetric(-1.0).unwrap_err();
+/// assert_eq!(error.to_string(), "`alpha` = -1 is outside the domain");
+/// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PriorError {
@@ -26,6 +32,76 @@ pub enum PriorError {
         /// Rows and columns of the block.
         expected: (usize, usize),
     },
+    /// Counts of another shape than the block that they are to update.
+    #[error("counts are {}x{}, the block is {}x{}", got.0, got.1, expected.0, expected.1)]
+    CountsShape {
+        /// Rows and columns of the counts.
+        got: (usize, usize),
+        /// Rows and columns of the block.
+        expected: (usize, usize),
+    },
+    /// A count that is negative or not finite.
+    #[error("the count of row {row}, column {column} is {value}")]
+    Count {
+        /// Row of the first such count.
+        row: usize,
+        /// Column of the first such count, columns before rows.
+        column: usize,
+        /// The count.
+        value: f64,
+    },
+    /// Counts of one column so large that their sum is not finite.
+    #[error("the counts of column {column} sum to infinity")]
+    Overflow {
+        /// The column.
+        column: usize,
+    },
+}
+
+/// Refuses counts that no E-step yields, before they become parameters: for use in [`SimplexPrior::update`].
+///
+/// # Errors
+///
+/// [`PriorError::CountsShape`]; then, column by column, [`PriorError::Count`] and [`PriorError::Overflow`].
+///
+/// # Examples
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_priors::{PriorError, check_counts};
+/// let theta = dmatrix![0.5; 0.5];
+/// assert!(check_counts(&dmatrix![0.0; 2.5], &theta).is_ok());
+/// let error = check_counts(&dmatrix![0.0; -2.5], &theta).unwrap_err();
+/// assert_eq!(error, PriorError::Count { row: 1, column: 0, value: -2.5 });
+/// ```
+pub fn check_counts<T: Real>(counts: &DMatrix<T>, theta: &DMatrix<T>) -> Result<(), PriorError> {
+    if counts.shape() != theta.shape() {
+        return Err(PriorError::CountsShape {
+            got: counts.shape(),
+            expected: theta.shape(),
+        });
+    }
+    for (z, column) in counts.column_iter().enumerate() {
+        let allowed = |x: &T| *x >= T::zero() && x.is_finite();
+        // NaN and infinity make the sum so, and no sign can hide.
+        let (mut sum, mut signs) = (T::zero(), true);
+        for &x in column.iter() {
+            sum += x;
+            signs &= x >= T::zero();
+        }
+        if signs && sum.is_finite() {
+            continue;
+        }
+        return Err(match column.iter().position(|x| !allowed(x)) {
+            Some(row) => PriorError::Count {
+                row,
+                column: z,
+                value: column[row].to_f64(),
+            },
+            None => PriorError::Overflow { column: z },
+        });
+    }
+    Ok(())
 }
 
 /// A prior on the columns of a column-stochastic block.
@@ -40,13 +116,41 @@ pub enum PriorError {
 ///
 /// which is not worse than the `theta` it was given; where the maximiser is not unique or does not exist (no
 /// counts and no opinion), `theta` keeps its value. Permuting the entries of a column, where the prior treats them alike,
-/// permutes the result.
+/// permutes the result. The feature `laws` has a test kit for this and more.
+///
+/// # Examples
+///
+/// ```
+/// use nalgebra::{DMatrix, dmatrix};
+/// use plca_priors::{PriorError, SimplexPrior, check_counts};
+///
+/// /// `ln p(θ) = ln θ_0` for every column: one more count for row 0.
+/// #[derive(Debug)]
+/// struct First;
+/// impl SimplexPrior<f64> for First {
+///     fn update(&self, counts: &DMatrix<f64>, theta: &mut DMatrix<f64>) -> Result<(), PriorError> {
+///         check_counts(counts, theta)?;
+///         for (mut theta, counts) in theta.column_iter_mut().zip(counts.column_iter()) {
+///             theta.copy_from(&counts);
+///             theta[0] += 1.0;
+///             theta /= counts.sum() + 1.0;
+///         }
+///         Ok(())
+///     }
+///     fn ln_density(&self, theta: &DMatrix<f64>) -> f64 { theta.row(0).iter().map(|x| x.ln()).sum() }
+/// }
+///
+/// let mut theta = dmatrix![0.5; 0.5];
+/// First.update(&dmatrix![1.0; 2.0], &mut theta)?;
+/// assert_eq!(theta, dmatrix![0.5; 0.5]);
+/// # Ok::<(), PriorError>(())
+/// ```
 pub trait SimplexPrior<T: Real>: Debug + Send + Sync {
     /// The M-step, column by column. `counts` and `theta` have one shape, `theta`'s columns sum to 1 before and after.
     ///
     /// # Errors
     ///
-    /// [`PriorError::Shape`] if the prior was made for another shape.
+    /// [`PriorError::Shape`] if the prior was made for another shape; what [`check_counts`] refuses. `theta` then keeps its value.
     fn update(&self, counts: &DMatrix<T>, theta: &mut DMatrix<T>) -> Result<(), PriorError>;
 
     /// `ln p(θ)` summed over the columns, up to a constant.

@@ -55,7 +55,9 @@ proptest! {
             });
             let sum = other.sum();
             other /= sum;
-            prop_assert!(objective(&other) <= best + 1e-11 * best.abs().max(1.0));
+            // `c ln θ` near θ = 1 has an error of `c` epsilons, however small it is.
+            let rounding = 1e-11 * best.abs().max(1.0) + 1e-15 * counts.iter().sum::<f64>();
+            prop_assert!(objective(&other) <= best + rounding);
         }
     }
 

@@ -12,6 +12,9 @@ const GROUPS: usize = 64;
 /// Points at which a change of sign is looked for. [SPEC 6]
 const GRID: i32 = 160;
 
+/// Counts of less than this share of the strength could become subnormal on the way.
+const LEAST: f64 = 1e-250;
+
 /// Counts of about one size.
 #[derive(Clone, Copy)]
 struct Group {
@@ -31,6 +34,15 @@ pub(super) fn maximise(counts: &[f64], total: f64, beta: f64, theta: &mut [f64])
         }
         return;
     }
+    // Beside the prior these counts are as good as none: what they decide is decided by larger ones in their proportions.
+    let lifted: Vec<f64>;
+    let mut counts = counts;
+    if total / beta.abs() < LEAST {
+        let lift = LEAST * beta.abs() / total;
+        lifted = counts.iter().map(|c| c * lift).collect();
+        counts = &lifted;
+    }
+    let total: f64 = counts.iter().sum();
     // A prior that weighs nothing beside the counts, and no prior.
     if !(total / beta.abs()).is_finite() {
         theta

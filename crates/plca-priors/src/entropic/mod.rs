@@ -5,7 +5,7 @@ mod column;
 use nalgebra::DMatrix;
 use plca_tensor::Real;
 
-use crate::{PriorError, SimplexPrior, Weighted, columns::for_each_column};
+use crate::{PriorError, SimplexPrior, Weighted, check_counts, columns::for_each_column};
 
 /// `ln p(θ) = -β H(θ) = β Σ θ ln θ` for every column, up to a constant.
 ///
@@ -86,6 +86,7 @@ fn finite(name: &'static str, value: f64) -> Result<(), PriorError> {
 
 impl<T: Real> SimplexPrior<T> for Entropic {
     fn update(&self, counts: &DMatrix<T>, theta: &mut DMatrix<T>) -> Result<(), PriorError> {
+        check_counts(counts, theta)?;
         for_each_column(counts, theta, |counts, theta| {
             let total: f64 = counts.iter().sum();
             let beta = match self.0 {

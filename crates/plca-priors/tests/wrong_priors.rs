@@ -1,0 +1,243 @@
+//! Priors that break a law, each caught by that law.
+
+use std::collections::HashSet;
+
+use nalgebra::DMatrix;
+use plca_priors::laws::{Case, Claims, Law, Optimum, cases, check, check_strength};
+use plca_priors::{Dirichlet, Flat, PriorError, SimplexPrior};
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::TestRunner;
+
+type Block = DMatrix<f64>;
+
+/// The flat prior but for what its two functions add.
+struct Wrong<U, D> {
+    /// Told counts and the block before; changes what the flat update made of them.
+    update: U,
+    density: D,
+}
+
+impl<U, D> std::fmt::Debug for Wrong<U, D> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Wrong")
+    }
+}
+
+impl<U, D> SimplexPrior<f64> for Wrong<U, D>
+where
+    U: Fn(&Block, &Block, &mut Block) + Send + Sync,
+    D: Fn(&Block) -> f64 + Send + Sync,
+{
+    fn update(&self, counts: &Block, theta: &mut Block) -> Result<(), PriorError> {
+        let before = theta.clone();
+        Flat.update(counts, theta)?;
+        (self.update)(counts, &before, theta);
+        Ok(())
+    }
+
+    fn ln_density(&self, theta: &Block) -> f64 {
+        (self.density)(theta)
+    }
+}
+
+fn many_cases() -> impl Iterator<Item = Case<f64>> {
+    let mut runner = TestRunner::deterministic();
+    let strategy = cases::<f64>(1..=5, 1..=3);
+    (0..200).map(move |_| strategy.new_tree(&mut runner).unwrap().current())
+}
+
+/// The laws that a prior breaks, the first of each case.
+fn broken(prior: &dyn SimplexPrior<f64>, claims: Claims) -> HashSet<Law> {
+    many_cases()
+        .filter_map(|case| check(prior, &claims, &case).err())
+        .map(|violation| violation.law)
+        .collect()
+}
+
+fn broken_by(
+    update: impl Fn(&Block, &Block, &mut Block) + Send + Sync,
+    claims: Claims,
+) -> HashSet<Law> {
+    let density = |_: &Block| 0.0;
+    broken(&Wrong { update, density }, claims)
+}
+
+fn only(law: Law) -> HashSet<Law> {
+    HashSet::from([law])
+}
+
+/// The harness itself breaks nothing.
+#[test]
+fn nothing_added_is_lawful() {
+    assert_eq!(broken_by(|_, _, _| (), Claims::default()), HashSet::new());
+}
+
+#[test]
+fn off_the_simplex() {
+    let scaled = |_: &Block, _: &Block, theta: &mut Block| *theta *= 1.0 + 1e-9;
+    assert_eq!(
+        broken_by(scaled, Claims::default()),
+        only(Law::Distribution)
+    );
+    let nan = |_: &Block, _: &Block, theta: &mut Block| theta[0] = f64::NAN;
+    assert_eq!(broken_by(nan, Claims::default()), only(Law::Distribution));
+}
+
+/// An M-step for one density, the value of another, however near.
+#[test]
+fn another_maximiser() {
+    #[derive(Debug)]
+    struct Off(Dirichlet, Dirichlet);
+    impl SimplexPrior<f64> for Off {
+        fn update(&self, counts: &Block, theta: &mut Block) -> Result<(), PriorError> {
+            self.0.update(counts, theta)
+        }
+        fn ln_density(&self, theta: &Block) -> f64 {
+            SimplexPrior::<f64>::ln_density(&self.1, theta)
+        }
+    }
+    let dirichlet = |alpha| Dirichlet::symmetric(alpha).unwrap();
+    assert_eq!(
+        broken(&Off(dirichlet(2.0), dirichlet(2.0)), Claims::default()),
+        HashSet::new()
+    );
+    for other in [3.0, 2.001, 1.999] {
+        let laws = broken(&Off(dirichlet(2.0), dirichlet(other)), Claims::default());
+        assert!(laws.contains(&Law::Maximum), "{other}: {laws:?}");
+    }
+}
+
+/// Half of the way is not worse, but not the best.
+#[test]
+fn half_steps() {
+    let half = |_: &Block, before: &Block, theta: &mut Block| *theta = (&*theta + before) * 0.5;
+    let laws = broken_by(half, Claims::default());
+    assert!(laws.contains(&Law::Maximum), "{laws:?}");
+    let claims = Claims {
+        optimum: Optimum::NotWorse,
+        unique: false,
+        ..Claims::default()
+    };
+    let laws = broken_by(half, claims);
+    assert_eq!(laws, HashSet::new());
+    // But the result depends on the start.
+    let claims = Claims {
+        unique: true,
+        ..claims
+    };
+    assert_eq!(broken_by(half, claims), only(Law::StartForgotten));
+}
+
+#[test]
+fn backwards() {
+    let back = |_: &Block, before: &Block, theta: &mut Block| {
+        let far = before * 1.5 - &*theta * 0.5;
+        *theta = far.map(|x| x.max(0.0));
+        plca_tensor::normalise_columns(theta);
+    };
+    let claims = Claims {
+        optimum: Optimum::NotWorse,
+        unique: false,
+        ..Claims::default()
+    };
+    assert_eq!(broken_by(back, claims), only(Law::NotWorse));
+}
+
+/// Where nothing was seen and nothing preferred, uniform is an opinion.
+#[test]
+fn uniform_where_nothing_was_seen() {
+    let uniform = |counts: &Block, _: &Block, theta: &mut Block| {
+        for z in (0..counts.ncols()).filter(|&z| counts.column(z).sum() == 0.0) {
+            theta.column_mut(z).fill(1.0 / counts.nrows() as f64);
+        }
+    };
+    assert_eq!(
+        broken_by(uniform, Claims::default()),
+        only(Law::NothingSeen)
+    );
+}
+
+/// `0 · ln 0` that was not thought of.
+#[test]
+fn density_that_is_no_number() {
+    let (update, density) = (
+        |_: &Block, _: &Block, _: &mut Block| (),
+        |theta: &Block| theta.iter().map(|x| 0.0 * x.ln()).sum(),
+    );
+    assert_eq!(
+        broken(&Wrong { update, density }, Claims::default()),
+        only(Law::Density)
+    );
+}
+
+/// A proper prior, which favours row 0 and yet claims to treat rows alike.
+#[test]
+fn rows_that_are_not_alike() {
+    #[derive(Debug)]
+    struct First;
+    fn dirichlet(theta: &Block) -> Dirichlet {
+        let alpha = |i, _| if i == 0 { 2.0 } else { 1.0 };
+        Dirichlet::per_entry(Block::from_fn(theta.nrows(), theta.ncols(), alpha)).unwrap()
+    }
+    impl SimplexPrior<f64> for First {
+        fn update(&self, counts: &Block, theta: &mut Block) -> Result<(), PriorError> {
+            dirichlet(theta).update(counts, theta)
+        }
+        fn ln_density(&self, theta: &Block) -> f64 {
+            dirichlet(theta).ln_density(theta)
+        }
+    }
+    assert_eq!(broken(&First, Claims::default()), only(Law::Permutation));
+    let claims = Claims {
+        rows_alike: false,
+        ..Claims::default()
+    };
+    assert_eq!(broken(&First, claims), HashSet::new());
+}
+
+/// A column that waits for the other columns.
+#[test]
+fn columns_that_know_each_other() {
+    let wait = |counts: &Block, before: &Block, theta: &mut Block| {
+        if counts.ncols() > 1 {
+            let share = 0.5 / (1.0 + counts.sum());
+            *theta = &*theta * (1.0 - share) + before * share;
+        }
+    };
+    let claims = Claims {
+        optimum: Optimum::NotWorse,
+        unique: false,
+        ..Claims::default()
+    };
+    assert_eq!(broken_by(wait, claims), only(Law::ColumnsApart));
+}
+
+/// Bad counts that become zeros.
+#[test]
+fn bad_counts_taken() {
+    #[derive(Debug)]
+    struct Lenient;
+    impl SimplexPrior<f64> for Lenient {
+        fn update(&self, counts: &Block, theta: &mut Block) -> Result<(), PriorError> {
+            Flat.update(
+                &counts.map(|c| if c > 0.0 { c.min(1e300) } else { 0.0 }),
+                theta,
+            )
+        }
+        fn ln_density(&self, _: &Block) -> f64 {
+            0.0
+        }
+    }
+    assert_eq!(broken(&Lenient, Claims::default()), only(Law::BadCount));
+}
+
+/// A prior that measures itself against the sum of the counts has no strength of its own.
+#[test]
+fn strength_in_another_unit() {
+    let prior = Dirichlet::symmetric(3.0).unwrap();
+    let laws: HashSet<Law> = many_cases()
+        .filter_map(|case| check_strength(&prior, &prior, 2.0, &Claims::default(), &case).err())
+        .map(|violation| violation.law)
+        .collect();
+    assert_eq!(laws, only(Law::Strength));
+}
