@@ -12,6 +12,12 @@ use crate::init::{check_block, check_support};
 use crate::{EmError, Missing, ParamError, PlcaState};
 
 /// The order in which `W` and `H` are updated.
+///
+/// ```
+/// use plca_em::{Nmf, Update};
+/// let nmf = Nmf::builder(4).update(Update::Sequential).build()?;
+/// # Ok::<(), plca_em::ParamError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Update {
@@ -33,30 +39,69 @@ pub struct Nmf {
 }
 
 /// Settings of [`Nmf`], not yet checked.
+///
+/// ```
+/// let nmf = plca_em::Nmf::builder(4).freeze_w().build()?;
+/// # Ok::<(), plca_em::ParamError>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
 pub struct NmfBuilder(Nmf);
 
 impl NmfBuilder {
     /// Form of the update (default: simultaneous on complete data; with hidden cells it follows the treatment of these).
+    ///
+    /// ```
+    /// use plca_em::{Nmf, Update};
+    /// let as_most_packages_do = Nmf::builder(4).update(Update::Sequential).build()?;
+    /// # Ok::<(), plca_em::ParamError>(())
+    /// ```
     pub fn update(mut self, update: Update) -> Self {
         self.0.update = Some(update);
         self
     }
 
     /// Treatment of hidden cells (default: multiplicative, or imputation where the simultaneous form was asked for).
+    ///
+    /// ```
+    /// use plca_em::{Missing, Nmf, Update};
+    /// assert!(Nmf::builder(4).missing(Missing::Imputation).build().is_ok());
+    /// assert!(Nmf::builder(4).update(Update::Simultaneous).missing(Missing::Multiplicative).build().is_err());
+    /// ```
     pub fn missing(mut self, missing: Missing) -> Self {
         self.0.missing = Some(missing);
         self
     }
 
     /// Keeps `W` as it was given.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_em::{Algorithm, Nmf, NmfInit};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+    /// let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let nmf = Nmf::builder(1).freeze_w().build()?;
+    /// let init = NmfInit { w: Some(dmatrix![1.0; 2.0]), h: None };
+    /// let mut state = nmf.init(&v, &init, &mut rng)?;
+    /// nmf.on(&v)?.step(&mut state, false)?;
+    /// assert_eq!(state.w, dmatrix![1.0; 2.0]);
+    /// // Dividing by the column sum of W: H holds the masses of the columns.
+    /// assert!((state.h[(0, 0)] * 3.0 - 3.0f64).abs() < 1e-12);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn freeze_w(mut self) -> Self {
         self.0.freeze_w = true;
         self
     }
 
     /// Keeps `H` as it was given.
+    ///
+    /// ```
+    /// let nmf = plca_em::Nmf::builder(4).freeze_h().build()?;
+    /// # Ok::<(), plca_em::ParamError>(())
+    /// ```
     pub fn freeze_h(mut self) -> Self {
         self.0.freeze_h = true;
         self
@@ -68,6 +113,13 @@ impl NmfBuilder {
     ///
     /// [`ParamError`]: no components; simultaneous updates with the multiplicative treatment of hidden cells, which is
     /// sequential by nature.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_em::{Nmf, ParamError};
+    /// assert_eq!(Nmf::builder(0).build().unwrap_err(), ParamError::NoComponents);
+    /// ```
     pub fn build(self) -> Result<Nmf, ParamError> {
         if self.0.components == 0 {
             return Err(ParamError::NoComponents);
@@ -84,6 +136,12 @@ impl NmfBuilder {
 }
 
 /// The parameters.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// let state = plca_em::NmfState { w: dmatrix![1.0; 2.0], h: dmatrix![3.0, 4.0] };
+/// assert_eq!(&state.w * &state.h, dmatrix![3.0, 4.0; 6.0, 8.0]);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(
@@ -101,6 +159,18 @@ pub struct NmfState<T: Real> {
 }
 
 /// Blocks that a start gives; the others are drawn.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_em::{Nmf, NmfInit};
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+/// let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// let init = NmfInit { w: Some(dmatrix![1.0; 2.0]), h: None };
+/// assert_eq!(Nmf::builder(1).build()?.init(&v, &init, &mut rng)?.w, dmatrix![1.0; 2.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct NmfInit<T: Real> {
     /// `W`; default: uniform on (0.5, 1.5), scaled so that `W H` has the mass of the data.
@@ -125,6 +195,13 @@ impl<T: Real> NmfState<T> {
 
     /// The PLCA model of the same product: `F_1 = W D⁻¹`, `P(z) ∝ D H 1`, `F_2 = (diag(H 1)⁻¹ H)ᵀ`.
     /// A component of mass 0 gets weight 0 and uniform factors.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// let plca = plca_em::NmfState { w: dmatrix![1.0; 3.0], h: dmatrix![2.0, 2.0] }.to_plca();
+    /// assert_eq!((&plca.factors[0], &plca.factors[1]), (&dmatrix![0.25; 0.75], &dmatrix![0.5; 0.5]));
+    /// assert_eq!(plca.weights.as_slice(), [1.0]);
+    /// ```
     pub fn to_plca(&self) -> PlcaState<T> {
         let k = self.w.ncols();
         let mut factors = vec![self.w.clone(), self.h.transpose()];
@@ -155,6 +232,16 @@ impl<T: Real> NmfState<T> {
     /// # Panics
     ///
     /// If the model's order is not 2.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_em::NmfState;
+    /// let nmf = NmfState { w: dmatrix![1.0; 3.0], h: dmatrix![2.0, 2.0] };
+    /// // d: column sums of W; v: the mass of the product.
+    /// assert_eq!(NmfState::from_plca(&nmf.to_plca(), &[4.0], 16.0), nmf);
+    /// ```
     pub fn from_plca(plca: &PlcaState<T>, d: &[T], v: T) -> Self {
         assert_eq!(plca.factors.len(), 2, "a matrix model");
         let mut w = plca.factors[0].clone();
@@ -191,6 +278,23 @@ impl Nmf {
     /// # Errors
     ///
     /// [`EmError::Order`] if the data are not a matrix.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_em::{Algorithm, Nmf, NmfInit};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+    /// let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let nmf = Nmf::builder(1).build()?;
+    /// let mut state = nmf.init(&v, &NmfInit::default(), &mut rng)?;
+    /// let em = nmf.on(&v)?;
+    /// let before: f64 = em.objective(&state)?;
+    /// em.step(&mut state, false)?;
+    /// assert!(em.objective(&state)? <= before);                       // a divergence falls
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn on<'a, T: Real, X: Observed<T> + ?Sized>(
         &'a self,
         data: &'a X,
@@ -215,6 +319,19 @@ impl Nmf {
     /// # Errors
     ///
     /// [`EmError`] as there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_em::{Nmf, NmfInit};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+    /// let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let state = Nmf::builder(3).build()?.init::<f64, _, _>(&v, &NmfInit::default(), &mut rng)?;
+    /// assert_eq!((state.w.shape(), state.h.shape()), ((2, 3), (3, 2)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn init<T, X, R>(
         &self,
         data: &X,
@@ -298,6 +415,22 @@ impl Nmf {
 }
 
 /// [`Nmf`] bound to data.
+///
+/// ```
+/// use plca_em::{Algorithm, Direction, Nmf, NmfInit};
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+/// let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// let nmf = Nmf::builder(1).build()?;
+/// let mut state = nmf.init(&v, &NmfInit::default(), &mut rng)?;
+/// let em = nmf.on(&v)?;
+/// assert_eq!(em.direction(), Direction::Minimise);
+/// em.step(&mut state, false)?;
+/// // The product has the mass of the data after every step.
+/// assert!(((&state.w * &state.h).sum() - 6.0f64).abs() < 1e-12);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct NmfEm<'a, T, X: ?Sized> {
     config: &'a Nmf,

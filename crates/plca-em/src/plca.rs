@@ -19,9 +19,24 @@ use crate::init::{check_support, random_columns, stochastic_block};
 use crate::{EmError, ParamError};
 
 /// A prior shared by a configuration and its copies.
+///
+/// ```
+/// use std::sync::Arc;
+/// use plca_em::{Plca, Prior};
+/// use plca_priors::Dirichlet;
+/// let smooth: Prior<f64> = Arc::new(Dirichlet::symmetric(1.1)?);
+/// let plca = Plca::builder(3).factor_prior(0, smooth.clone()).factor_prior(1, smooth).build()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub type Prior<T> = Arc<dyn SimplexPrior<T>>;
 
 /// How hidden cells are treated; of no effect on complete data.
+///
+/// ```
+/// use plca_em::{Missing, Plca};
+/// let plca = Plca::<f64>::builder(3).missing(Missing::Multiplicative);
+/// assert!(plca.temper(0.9).build().is_err());                     // these updates know no tempering
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -47,48 +62,118 @@ pub struct Plca<T: Real> {
 }
 
 /// Settings of [`Plca`], not yet checked.
+///
+/// ```
+/// let plca = plca_em::Plca::<f64>::builder(3).temper(0.9).freeze_factor(0).build()?;
+/// assert_eq!(plca.components(), 3);
+/// # Ok::<(), plca_em::ParamError>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
 pub struct PlcaBuilder<T: Real>(Plca<T>);
 
 impl<T: Real> PlcaBuilder<T> {
     /// Keeps `P(z)` as it was given.
+    ///
+    /// ```
+    /// use nalgebra::{DVector};
+    /// use plca_em::{Algorithm, Plca, PlcaInit};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+    /// let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let plca = Plca::builder(2).freeze_weights().build()?;
+    /// let init = PlcaInit { weights: Some(DVector::from_vec(vec![0.25, 0.75])), ..PlcaInit::default() };
+    /// let mut state = plca.init(&v, &init, &mut rng)?;
+    /// plca.on(&v)?.step(&mut state, false)?;
+    /// assert_eq!(state.weights.as_slice(), [0.25, 0.75]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn freeze_weights(mut self) -> Self {
         self.0.freeze_weights = true;
         self
     }
 
     /// Keeps the factor of mode `j` as it was given.
+    ///
+    /// ```
+    /// use nalgebra::{dmatrix};
+    /// use plca_em::{Algorithm, Plca, PlcaInit};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+    /// let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let known = dmatrix![0.75, 0.25; 0.25, 0.75];
+    /// let plca = Plca::builder(2).freeze_factor(0).build()?;
+    /// let init = PlcaInit { factors: vec![Some(known.clone())], ..PlcaInit::default() };
+    /// let mut state = plca.init(&v, &init, &mut rng)?;
+    /// plca.on(&v)?.step(&mut state, false)?;
+    /// assert_eq!(state.factors[0], known);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn freeze_factor(mut self, j: usize) -> Self {
         self.0.frozen.push(j);
         self
     }
 
     /// A prior on `P(z)` (a single column).
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use plca_em::Plca;
+    /// use plca_priors::Dirichlet;
+    /// let plca = Plca::<f64>::builder(3).weights_prior(Arc::new(Dirichlet::symmetric(0.5)?)).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn weights_prior(mut self, prior: Prior<T>) -> Self {
         self.0.weights_prior = Some(prior);
         self
     }
 
     /// A prior on every column of the factor of mode `j`.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use plca_em::Plca;
+    /// use plca_priors::Dirichlet;
+    /// let plca = Plca::<f64>::builder(3).factor_prior(1, Arc::new(Dirichlet::symmetric(1.1)?)).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn factor_prior(mut self, j: usize, prior: Prior<T>) -> Self {
         self.0.factor_priors.push((j, prior));
         self
     }
 
     /// Tempered EM: factors raised to `power` in the E-step (default 1, plain EM).
+    ///
+    /// ```
+    /// use plca_em::{ParamError, Plca};
+    /// assert!(Plca::<f64>::builder(3).temper(0.9).build().is_ok());
+    /// assert_eq!(Plca::<f64>::builder(3).temper(1.1).build().unwrap_err(), ParamError::Temper(1.1));
+    /// ```
     pub fn temper(mut self, power: f64) -> Self {
         self.0.temper = power;
         self
     }
 
     /// Raises `P(z)` to the tempering power too (default: no, as in the original tempered EM).
+    ///
+    /// ```
+    /// let plca = plca_em::Plca::<f64>::builder(3).temper(0.9).temper_prior(true).build()?;
+    /// # Ok::<(), plca_em::ParamError>(())
+    /// ```
     pub fn temper_prior(mut self, yes: bool) -> Self {
         self.0.temper_prior = yes;
         self
     }
 
     /// Treatment of hidden cells (default: imputation).
+    ///
+    /// ```
+    /// use plca_em::{Missing, Plca};
+    /// let plca = Plca::<f64>::builder(3).missing(Missing::Multiplicative).build()?;
+    /// # Ok::<(), plca_em::ParamError>(())
+    /// ```
     pub fn missing(mut self, missing: Missing) -> Self {
         self.0.missing = missing;
         self
@@ -100,6 +185,13 @@ impl<T: Real> PlcaBuilder<T> {
     ///
     /// [`ParamError`]: no components, a tempering power outside `(0, 1]`, multiplicative updates together with
     /// priors, tempering or a frozen block of weights.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_em::{ParamError, Plca};
+    /// assert_eq!(Plca::<f64>::builder(0).build().unwrap_err(), ParamError::NoComponents);
+    /// ```
     pub fn build(self) -> Result<Plca<T>, ParamError> {
         let plca = self.0;
         if plca.components == 0 {
@@ -121,6 +213,17 @@ impl<T: Real> PlcaBuilder<T> {
 }
 
 /// The parameters, and all that changes from iteration to iteration.
+///
+/// ```
+/// use plca_em::{Plca, PlcaInit};
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+/// let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// let state = Plca::builder(3).build()?.init(&v, &PlcaInit::default(), &mut rng)?;
+/// assert_eq!((state.weights.len(), state.factors[1].shape()), (3, (2, 3)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(
@@ -140,6 +243,20 @@ pub struct PlcaState<T: Real> {
 }
 
 /// Blocks that a start gives; the others are drawn.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_em::{Plca, PlcaInit};
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+/// let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// // Mode 0 is given, mode 1 is drawn.
+/// let init = PlcaInit { factors: vec![Some(dmatrix![3.0, 1.0; 1.0, 1.0])], ..PlcaInit::default() };
+/// let state = Plca::builder(2).build()?.init(&v, &init, &mut rng)?;
+/// assert_eq!(state.factors[0], dmatrix![0.75, 0.5; 0.25, 0.5]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct PlcaInit<T: Real> {
     /// `P(z)`, any non-negative numbers (they are normalised); default: uniform.
@@ -166,6 +283,18 @@ impl<T: Real> PlcaState<T> {
     }
 
     /// Calls `f` with the state as a model for the kernels.
+    ///
+    /// ```
+    /// use plca_em::{Plca, PlcaInit};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+    /// let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let state = Plca::builder(3).build()?.init(&v, &PlcaInit::default(), &mut rng)?;
+    /// let mass: f64 = state.with_model(|model| model.mass());
+    /// assert!((mass - 1.0).abs() < 1e-12);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn with_model<O>(&self, f: impl FnOnce(&Model<'_, T>) -> O) -> O {
         let factors: Vec<_> = self.factors.iter().map(Factor::Columns).collect();
         f(&self.model(&factors))
@@ -194,6 +323,11 @@ impl<T: Real> Plca<T> {
     }
 
     /// Number of components `K`.
+    ///
+    /// ```
+    /// assert_eq!(plca_em::Plca::<f64>::builder(3).build()?.components(), 3);
+    /// # Ok::<(), plca_em::ParamError>(())
+    /// ```
     pub fn components(&self) -> usize {
         self.components
     }
@@ -203,6 +337,23 @@ impl<T: Real> Plca<T> {
     /// # Errors
     ///
     /// [`EmError`]: multiplicative updates on data that are not a matrix, a prior that does not fit its block.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_em::{Algorithm, Plca, PlcaInit};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+    /// let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let plca = Plca::builder(2).build()?;
+    /// let mut state = plca.init(&v, &PlcaInit::default(), &mut rng)?;
+    /// let em = plca.on(&v)?;
+    /// let before = em.objective(&state)?;
+    /// em.step(&mut state, false)?;                                    // one EM iteration
+    /// assert!(em.objective(&state)? >= before);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn on<'a, X: Observed<T> + ?Sized>(
         &'a self,
         data: &'a X,
@@ -251,6 +402,20 @@ impl<T: Real> Plca<T> {
     ///
     /// [`EmError`]: a given block of the wrong shape, with a bad value or a column of zeros; a frozen block that is not
     /// given; a model that is 0 where the data are positive.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_em::{Plca, PlcaInit};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+    /// let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let plca = Plca::builder(2).build()?;
+    /// let [a, b] = [0, 0].map(|seed| plca.init(&v, &PlcaInit::default(), &mut ChaCha8Rng::seed_from_u64(seed)));
+    /// assert_eq!(a?, b?);                                             // a seed is a start
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn init<X, R>(
         &self,
         data: &X,
@@ -342,6 +507,20 @@ impl<T: Real> Plca<T> {
 }
 
 /// [`Plca`] bound to data: one EM iteration, its objective and its KKT residual.
+///
+/// ```
+/// use plca_em::{Algorithm, Plca, PlcaInit};
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+/// let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// let plca = Plca::builder(2).build()?;
+/// let mut state = plca.init(&v, &PlcaInit::default(), &mut rng)?;
+/// let em = plca.on(&v)?;
+/// for _ in 0..200 { em.step(&mut state, false)?; }
+/// assert!(em.residual(&state)?.expect("PLCA has conditions") < 1e-6);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct PlcaEm<'a, T: Real, X: ?Sized> {
     config: &'a Plca<T>,
@@ -371,6 +550,19 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
     }
 
     /// Log-likelihood of the observed data, without priors and untempered. One pass without counts.
+    ///
+    /// ```
+    /// use plca_em::{Algorithm, Plca, PlcaInit};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+    /// let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let plca = Plca::builder(2).build()?;
+    /// let mut state = plca.init(&v, &PlcaInit::default(), &mut rng)?;
+    /// let em = plca.on(&v)?;
+    /// assert_eq!(em.ln_lik(&state), em.objective(&state)?);           // there is no prior
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn ln_lik(&self, state: &PlcaState<T>) -> f64 {
         let none = vec![false; state.factors.len()];
         state.with_model(|model| completed(self.data, model, &none, true).ln_lik)

@@ -11,6 +11,11 @@ use crate::plca::{Prior, m_step};
 use crate::{EmError, ParamError};
 
 /// Which mode of the matrix is given.
+///
+/// ```
+/// use plca_em::Given;
+/// assert_eq!((Given::Columns.explained(), Given::Columns.mode()), (0, 1));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Given {
@@ -23,6 +28,10 @@ pub enum Given {
 
 impl Given {
     /// The mode that is given, 0 or 1; the other one is explained.
+    ///
+    /// ```
+    /// assert_eq!(plca_em::Given::Rows.mode(), 0);
+    /// ```
     pub fn mode(self) -> usize {
         match self {
             Self::Rows => 0,
@@ -31,6 +40,10 @@ impl Given {
     }
 
     /// The mode that is explained.
+    ///
+    /// ```
+    /// assert_eq!(plca_em::Given::Rows.explained(), 1);
+    /// ```
     pub fn explained(self) -> usize {
         1 - self.mode()
     }
@@ -49,42 +62,87 @@ pub struct Plsa<T: Real> {
 }
 
 /// Settings of [`Plsa`], not yet checked.
+///
+/// ```
+/// use plca_em::{Given, Plsa};
+/// let plsa = Plsa::<f64>::builder(5).given(Given::Rows).temper(0.8).build()?;
+/// assert_eq!(plsa.given(), Given::Rows);
+/// # Ok::<(), plca_em::ParamError>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
 pub struct PlsaBuilder<T: Real>(Plsa<T>);
 
 impl<T: Real> PlsaBuilder<T> {
     /// Which mode is given (default: the columns).
+    ///
+    /// ```
+    /// use plca_em::{Given, Plsa};
+    /// let words_per_row = Plsa::<f64>::builder(5).given(Given::Rows).build()?;
+    /// # Ok::<(), plca_em::ParamError>(())
+    /// ```
     pub fn given(mut self, given: Given) -> Self {
         self.0.given = given;
         self
     }
 
     /// Keeps `P(x | z)` as it was given.
+    ///
+    /// ```
+    /// // New documents under known topics: only the mixtures are learned.
+    /// let plsa = plca_em::Plsa::<f64>::builder(5).freeze_basis().build()?;
+    /// # Ok::<(), plca_em::ParamError>(())
+    /// ```
     pub fn freeze_basis(mut self) -> Self {
         self.0.freeze_basis = true;
         self
     }
 
     /// Keeps `P(z | y)` as it was given.
+    ///
+    /// ```
+    /// let plsa = plca_em::Plsa::<f64>::builder(5).freeze_mixture().build()?;
+    /// # Ok::<(), plca_em::ParamError>(())
+    /// ```
     pub fn freeze_mixture(mut self) -> Self {
         self.0.freeze_mixture = true;
         self
     }
 
     /// A prior on every column of `P(x | z)`.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use plca_em::Plsa;
+    /// use plca_priors::Dirichlet;
+    /// let plsa = Plsa::<f64>::builder(5).basis_prior(Arc::new(Dirichlet::symmetric(1.01)?)).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn basis_prior(mut self, prior: Prior<T>) -> Self {
         self.0.basis_prior = Some(prior);
         self
     }
 
     /// A prior on every column of `P(z | y)`.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use plca_em::Plsa;
+    /// use plca_priors::Dirichlet;
+    /// let plsa = Plsa::<f64>::builder(5).mixture_prior(Arc::new(Dirichlet::symmetric(0.5)?)).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn mixture_prior(mut self, prior: Prior<T>) -> Self {
         self.0.mixture_prior = Some(prior);
         self
     }
 
     /// Tempered EM: both factors raised to `power` in the E-step (default 1, plain EM).
+    ///
+    /// ```
+    /// use plca_em::{ParamError, Plsa};
+    /// assert_eq!(Plsa::<f64>::builder(5).temper(0.0).build().unwrap_err(), ParamError::Temper(0.0));
+    /// ```
     pub fn temper(mut self, power: f64) -> Self {
         self.0.temper = power;
         self
@@ -95,6 +153,13 @@ impl<T: Real> PlsaBuilder<T> {
     /// # Errors
     ///
     /// [`ParamError`]: no components, a tempering power outside `(0, 1]`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_em::{ParamError, Plsa};
+    /// assert_eq!(Plsa::<f64>::builder(0).build().unwrap_err(), ParamError::NoComponents);
+    /// ```
     pub fn build(self) -> Result<Plsa<T>, ParamError> {
         if self.0.components == 0 {
             return Err(ParamError::NoComponents);
@@ -107,6 +172,17 @@ impl<T: Real> PlsaBuilder<T> {
 }
 
 /// The parameters, and all that changes from iteration to iteration.
+///
+/// ```
+/// use plca_em::{Plsa, PlsaInit};
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+/// let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// let state = Plsa::builder(3).build()?.init(&v, &PlsaInit::default(), &mut rng)?;
+/// assert_eq!((state.basis.shape(), state.mixture.shape()), ((2, 3), (3, 2)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(
@@ -126,6 +202,19 @@ pub struct PlsaState<T: Real> {
 }
 
 /// Blocks that a start gives; the others are drawn.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_em::{Plsa, PlsaInit};
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+/// let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// let init = PlsaInit { basis: Some(dmatrix![3.0, 1.0; 1.0, 1.0]), mixture: None };
+/// let state = Plsa::builder(2).build()?.init(&v, &init, &mut rng)?;
+/// assert_eq!(state.basis, dmatrix![0.75, 0.5; 0.25, 0.5]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct PlsaInit<T: Real> {
     /// `P(x | z)`, columns normalised; default: uniform draws from the simplex.
@@ -182,6 +271,12 @@ impl<T: Real> Plsa<T> {
     }
 
     /// Which mode is given.
+    ///
+    /// ```
+    /// use plca_em::{Given, Plsa};
+    /// assert_eq!(Plsa::<f64>::builder(5).build()?.given(), Given::Columns);
+    /// # Ok::<(), plca_em::ParamError>(())
+    /// ```
     pub fn given(&self) -> Given {
         self.given
     }
@@ -191,6 +286,23 @@ impl<T: Real> Plsa<T> {
     /// # Errors
     ///
     /// [`EmError`]: data that are not a matrix, a prior that does not fit its block.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_em::{Algorithm, Plsa, PlsaInit};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+    /// let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let plsa = Plsa::builder(2).build()?;
+    /// let mut state = plsa.init(&v, &PlsaInit::default(), &mut rng)?;
+    /// let em = plsa.on(&v)?;
+    /// let before = em.objective(&state)?;
+    /// em.step(&mut state, false)?;
+    /// assert!(em.objective(&state)? >= before);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn on<'a, X: Observed<T> + ?Sized>(
         &'a self,
         data: &'a X,
@@ -228,6 +340,19 @@ impl<T: Real> Plsa<T> {
     /// # Errors
     ///
     /// [`EmError`] as there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_em::{Plsa, PlsaInit};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+    /// let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let state = Plsa::builder(2).build()?.init(&v, &PlsaInit::default(), &mut rng)?;
+    /// assert!((state.mixture.column(0).sum() - 1.0f64).abs() < 1e-12);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn init<X, R>(
         &self,
         data: &X,
@@ -304,6 +429,20 @@ impl<T: Real> Plsa<T> {
 }
 
 /// [`Plsa`] bound to data.
+///
+/// ```
+/// use plca_em::{Algorithm, Plsa, PlsaInit};
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+/// let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// let plsa = Plsa::builder(2).build()?;
+/// let mut state = plsa.init(&v, &PlsaInit::default(), &mut rng)?;
+/// let em = plsa.on(&v)?;
+/// let measured = em.step(&mut state, true)?;                      // of the state before the step
+/// assert!(em.objective(&state)? >= measured.expect("asked for"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct PlsaEm<'a, T: Real, X: ?Sized> {
     config: &'a Plsa<T>,
@@ -314,6 +453,16 @@ pub struct PlsaEm<'a, T: Real, X: ?Sized> {
 
 impl<T: Real, X: Observed<T> + ?Sized> PlsaEm<'_, T, X> {
     /// `P(y)`: the share of every given index in the data.
+    ///
+    /// ```
+    /// use plca_em::{Plsa};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+    /// let plsa = Plsa::<f64>::builder(2).build()?;
+    /// let em = plsa.on(&v)?;
+    /// assert_eq!(em.marginal(), [0.5, 0.5]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn marginal(&self) -> Vec<f64> {
         let total: f64 = self.marginal.iter().sum();
         self.marginal.iter().map(|m| m / total).collect()
@@ -332,6 +481,19 @@ impl<T: Real, X: Observed<T> + ?Sized> PlsaEm<'_, T, X> {
     }
 
     /// Conditional log-likelihood `Σ V ln P(x | y)`, given what was observed of every `y` where cells are hidden.
+    ///
+    /// ```
+    /// use plca_em::{Algorithm, Plsa, PlsaInit};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+    /// let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let plsa = Plsa::builder(2).build()?;
+    /// let state = plsa.init(&v, &PlsaInit::default(), &mut rng)?;
+    /// let em = plsa.on(&v)?;
+    /// assert_eq!(em.ln_lik(&state), em.objective(&state)?);           // there is no prior
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn ln_lik(&self, state: &PlsaState<T>) -> f64 {
         self.expect(&state.basis, &state.mixture, [false, false], true)
             .ln_lik

@@ -30,6 +30,19 @@ pub fn posterior<T: Real>(model: &Model<'_, T>, index: &[usize]) -> Option<Vec<f
 /// # Errors
 ///
 /// [`EmError::NoMass`] if the model has no mass.
+///
+/// # Examples
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_tensor::{Factor, Model, SparseTensor};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let (w, h) = (dmatrix![1.0, 0.0; 0.0, 1.0], dmatrix![0.5, 0.0; 0.5, 1.0]);
+/// let model = Model { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&w), Factor::Columns(&h)] };
+/// let events = plca_em::sample_counts(&model, 1000, &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert_eq!(SparseTensor::new(events)?.total(), 1000.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn sample_counts<T: Real, R: Rng + ?Sized>(
     model: &Model<'_, T>,
     draws: usize,

@@ -3,6 +3,12 @@
 use crate::StopReason;
 
 /// Whether the objective should rise or fall.
+///
+/// ```
+/// use plca_fit::Direction;
+/// assert!(Direction::Maximise.not_worse(-1.0, -2.0));
+/// assert!(!Direction::Minimise.not_worse(-1.0, -2.0));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// A likelihood, a posterior, a bound.
@@ -13,6 +19,12 @@ pub enum Direction {
 
 impl Direction {
     /// Whether `new` is at least as good as `old`; never for NaN.
+    ///
+    /// ```
+    /// use plca_fit::Direction;
+    /// assert!(Direction::Minimise.not_worse(1.0, 1.0));
+    /// assert!(!Direction::Minimise.not_worse(f64::NAN, 1.0));
+    /// ```
     pub fn not_worse(self, new: f64, old: f64) -> bool {
         match self {
             Self::Maximise => new >= old,
@@ -22,6 +34,32 @@ impl Direction {
 }
 
 /// One iterative method on one set of data. The state holds all that changes.
+///
+/// ```
+/// use std::convert::Infallible;
+/// use plca_fit::{Algorithm, Direction, Stop, StopReason, run};
+///
+/// /// Newton's method for the square root of 2; the objective to minimise is `|x² - 2|`.
+/// struct Heron;
+/// impl Algorithm for Heron {
+///     type State = f64;
+///     type Error = Infallible;
+///     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, Infallible> {
+///         let before = measure.then(|| (*x * *x - 2.0).abs());
+///         *x = (*x + 2.0 / *x) / 2.0;
+///         Ok(before)
+///     }
+///     fn objective(&self, x: &f64) -> Result<f64, Infallible> { Ok((x * x - 2.0).abs()) }
+///     fn direction(&self) -> Direction { Direction::Minimise }
+///     fn residual(&self, x: &f64) -> Result<Option<f64>, Infallible> { self.objective(x).map(Some) }
+/// }
+///
+/// let stop = Stop { check_every: 1, residual_tol: Some(1e-12), ..Stop::default() };
+/// let outcome = run(&Heron, 2.0, &stop, ())?;
+/// assert_eq!(outcome.reason, StopReason::Stationary);
+/// assert!((outcome.state - 2f64.sqrt()).abs() < 1e-12);
+/// # Ok::<(), Infallible>(())
+/// ```
 pub trait Algorithm {
     /// Parameters and everything else that an iteration changes.
     type State: Clone;

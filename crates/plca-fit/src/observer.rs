@@ -5,6 +5,32 @@ use std::ops::ControlFlow;
 use crate::{Progress, TracePoint};
 
 /// What an observer sees after an iteration.
+///
+/// ```
+/// # use std::convert::Infallible;
+/// # use plca_fit::Algorithm;
+/// # struct Halving;
+/// # impl Algorithm for Halving {
+/// #     type State = f64;
+/// #     type Error = Infallible;
+/// #     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, Infallible> {
+/// #         let before = measure.then(|| -x.powi(2));
+/// #         *x /= 2.0;
+/// #         Ok(before)
+/// #     }
+/// #     fn objective(&self, x: &f64) -> Result<f64, Infallible> { Ok(-x.powi(2)) }
+/// # }
+/// use std::ops::ControlFlow;
+/// use plca_fit::{Iteration, Stop, run};
+/// let mut seen = Vec::new();
+/// let keep = |i: &Iteration<'_, f64>| {
+///     seen.push((i.iteration, *i.state));
+///     ControlFlow::Continue(())
+/// };
+/// let outcome = run(&Halving, 8.0, &Stop { max_iter: 2, ..Stop::default() }, keep)?;
+/// assert_eq!(seen, [(1, 4.0), (2, 2.0)]);
+/// # Ok::<(), Infallible>(())
+/// ```
 #[derive(Debug)]
 pub struct Iteration<'a, S> {
     /// Iterations done so far, this one included.
@@ -18,6 +44,28 @@ pub struct Iteration<'a, S> {
 }
 
 /// Told about every iteration. `()`, closures and pairs of observers are observers.
+///
+/// ```
+/// # use std::convert::Infallible;
+/// # use plca_fit::Algorithm;
+/// # struct Halving;
+/// # impl Algorithm for Halving {
+/// #     type State = f64;
+/// #     type Error = Infallible;
+/// #     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, Infallible> {
+/// #         let before = measure.then(|| -x.powi(2));
+/// #         *x /= 2.0;
+/// #         Ok(before)
+/// #     }
+/// #     fn objective(&self, x: &f64) -> Result<f64, Infallible> { Ok(-x.powi(2)) }
+/// # }
+/// use std::ops::ControlFlow;
+/// use plca_fit::{Iteration, Stop, StopReason, run};
+/// let small = |i: &Iteration<'_, f64>| if *i.state < 0.1 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+/// let outcome = run(&Halving, 8.0, &Stop::default(), small)?;
+/// assert_eq!((outcome.state, outcome.reason), (0.0625, StopReason::Interrupted));
+/// # Ok::<(), Infallible>(())
+/// ```
 pub trait Observer<S> {
     /// Called after every iteration; `Break` ends the run.
     fn on_iteration(&mut self, iteration: &Iteration<'_, S>) -> ControlFlow<()>;

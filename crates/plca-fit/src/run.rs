@@ -3,6 +3,26 @@
 use crate::{Algorithm, Iteration, Observer, Stop, StopReason};
 
 /// The objective after some number of iterations.
+///
+/// ```
+/// # use std::convert::Infallible;
+/// # use plca_fit::Algorithm;
+/// # struct Halving;
+/// # impl Algorithm for Halving {
+/// #     type State = f64;
+/// #     type Error = Infallible;
+/// #     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, Infallible> {
+/// #         let before = measure.then(|| -x.powi(2));
+/// #         *x /= 2.0;
+/// #         Ok(before)
+/// #     }
+/// #     fn objective(&self, x: &f64) -> Result<f64, Infallible> { Ok(-x.powi(2)) }
+/// # }
+/// use plca_fit::{Stop, TracePoint, run};
+/// let outcome = run(&Halving, 8.0, &Stop { max_iter: 2, ..Stop::default() }, ())?;
+/// assert_eq!(outcome.trace, [TracePoint { iteration: 0, objective: -64.0 }, TracePoint { iteration: 2, objective: -4.0 }]);
+/// # Ok::<(), Infallible>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TracePoint {
@@ -13,6 +33,11 @@ pub struct TracePoint {
 }
 
 /// Where a run stands: with the state, all that is needed to go on as if it had not been interrupted.
+///
+/// ```
+/// use plca_fit::Progress;
+/// assert_eq!(Progress::default().iteration, 0);                   // a run that has not begun
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Progress {
@@ -28,6 +53,27 @@ pub struct Progress {
 }
 
 /// What a run gives back.
+///
+/// ```
+/// # use std::convert::Infallible;
+/// # use plca_fit::Algorithm;
+/// # struct Halving;
+/// # impl Algorithm for Halving {
+/// #     type State = f64;
+/// #     type Error = Infallible;
+/// #     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, Infallible> {
+/// #         let before = measure.then(|| -x.powi(2));
+/// #         *x /= 2.0;
+/// #         Ok(before)
+/// #     }
+/// #     fn objective(&self, x: &f64) -> Result<f64, Infallible> { Ok(-x.powi(2)) }
+/// # }
+/// use plca_fit::{Stop, StopReason, run};
+/// let outcome = run(&Halving, 8.0, &Stop { max_iter: 3, ..Stop::default() }, ())?;
+/// assert_eq!((outcome.state, outcome.objective), (1.0, -1.0));
+/// assert_eq!((outcome.iterations, outcome.reason), (3, StopReason::MaxIterations));
+/// # Ok::<(), Infallible>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Outcome<S> {
@@ -50,6 +96,28 @@ pub struct Outcome<S> {
 /// # Errors
 ///
 /// The algorithm's own.
+///
+/// # Examples
+///
+/// ```
+/// # use std::convert::Infallible;
+/// # use plca_fit::Algorithm;
+/// # struct Halving;
+/// # impl Algorithm for Halving {
+/// #     type State = f64;
+/// #     type Error = Infallible;
+/// #     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, Infallible> {
+/// #         let before = measure.then(|| -x.powi(2));
+/// #         *x /= 2.0;
+/// #         Ok(before)
+/// #     }
+/// #     fn objective(&self, x: &f64) -> Result<f64, Infallible> { Ok(-x.powi(2)) }
+/// # }
+/// use plca_fit::{Stop, StopReason, run};
+/// let outcome = run(&Halving, 8.0, &Stop { tol: 10.0, check_every: 1, ..Stop::default() }, ())?;
+/// assert_eq!(outcome.reason, StopReason::Converged);              // a change of 48 on 16 is within 10 times 16
+/// # Ok::<(), Infallible>(())
+/// ```
 pub fn run<A: Algorithm>(
     algorithm: &A,
     state: A::State,
@@ -64,6 +132,36 @@ pub fn run<A: Algorithm>(
 /// # Errors
 ///
 /// The algorithm's own.
+///
+/// # Examples
+///
+/// ```
+/// # use std::convert::Infallible;
+/// # use plca_fit::Algorithm;
+/// # struct Halving;
+/// # impl Algorithm for Halving {
+/// #     type State = f64;
+/// #     type Error = Infallible;
+/// #     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, Infallible> {
+/// #         let before = measure.then(|| -x.powi(2));
+/// #         *x /= 2.0;
+/// #         Ok(before)
+/// #     }
+/// #     fn objective(&self, x: &f64) -> Result<f64, Infallible> { Ok(-x.powi(2)) }
+/// # }
+/// use std::ops::ControlFlow;
+/// use plca_fit::{Iteration, Progress, Stop, run, run_from};
+/// let stop = Stop { max_iter: 9, tol: 0.0, ..Stop::default() };
+/// let mut saved = (8.0, Progress::default());
+/// let checkpoint = |i: &Iteration<'_, f64>| {
+///     saved = (*i.state, i.progress);
+///     if i.iteration == 4 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+/// };
+/// let cancelled = run(&Halving, 8.0, &stop, checkpoint)?;
+/// let (resumed, whole) = (run_from(&Halving, saved.0, saved.1, &stop, ())?, run(&Halving, 8.0, &stop, ())?);
+/// assert_eq!((resumed.state, resumed.iterations), (whole.state, whole.iterations));
+/// # Ok::<(), Infallible>(())
+/// ```
 pub fn run_from<A: Algorithm>(
     algorithm: &A,
     mut state: A::State,

@@ -3,6 +3,12 @@
 use std::fmt;
 
 /// When [`run`](crate::run) stops.
+///
+/// ```
+/// use plca_fit::Stop;
+/// let patient = Stop { max_iter: 10_000, tol: 1e-9, patience: 3, ..Stop::default() };
+/// assert!(patient.check().is_ok());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
@@ -33,6 +39,11 @@ impl Default for Stop {
 }
 
 /// Why a stop rule was refused.
+///
+/// ```
+/// use plca_fit::{Stop, StopError};
+/// assert_eq!(Stop { tol: -1.0, ..Stop::default() }.check(), Err(StopError::Tolerance(-1.0)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StopError {
@@ -53,6 +64,13 @@ impl Stop {
     /// # Errors
     ///
     /// [`StopError`] with the offending value.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_fit::{Stop, StopError};
+    /// assert_eq!(Stop { check_every: 0, ..Stop::default() }.check(), Err(StopError::CheckEvery));
+    /// ```
     pub fn check(&self) -> Result<(), StopError> {
         for tol in [Some(self.tol), self.residual_tol].into_iter().flatten() {
             if !(tol.is_finite() && tol >= 0.0) {
@@ -70,6 +88,11 @@ impl Stop {
 }
 
 /// Why a run ended. Not converging is one of these, not an error.
+///
+/// ```
+/// use plca_fit::StopReason;
+/// assert_eq!(StopReason::MaxIterations.to_string(), "max_iterations");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]

@@ -8,6 +8,15 @@ use crate::observed::{Pass, data_scale, finite_total, require_mass};
 use crate::{CompensatedSum, Expected, Model, Observed, Real, TensorError, Wanted};
 
 /// Which end of the shape is contiguous in memory.
+///
+/// ```
+/// use plca_tensor::{DenseTensor, Order};
+/// let values = vec![1.0, 2.0, 3.0, 4.0];
+/// let c = DenseTensor::new(vec![2, 2], values.clone(), Order::RowMajor)?;
+/// let fortran = DenseTensor::new(vec![2, 2], values, Order::ColumnMajor)?;
+/// assert_eq!((c.get(&[0, 1]), fortran.get(&[0, 1])), (2.0, 3.0));
+/// # Ok::<(), plca_tensor::TensorError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Order {
@@ -135,6 +144,17 @@ impl<T: Real> DenseTensor<T> {
     ///
     /// [`TensorError`]: order 0, an empty mode, a wrong number of values, a value that is negative
     /// or not finite (the first one is named), no positive value at all, a sum that overflows.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::{DenseTensor, Observed, Order, TensorError};
+    /// let v = DenseTensor::new(vec![2, 2], vec![1.0f32, 0.0, 2.0, 0.5], Order::RowMajor)?;
+    /// assert_eq!((v.shape(), v.total()), (&[2, 2][..], 3.5));
+    /// let zeros = DenseTensor::new(vec![2], vec![0.0, 0.0], Order::RowMajor);
+    /// assert_eq!(zeros.unwrap_err(), TensorError::NoMass);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn new(shape: Vec<usize>, values: Vec<T>, order: Order) -> Result<Self, TensorError> {
         let (grid, scale, total) = checked_grid(shape, values, order, false)?;
         Ok(Self {
@@ -146,11 +166,25 @@ impl<T: Real> DenseTensor<T> {
     }
 
     /// The memory order of the values.
+    ///
+    /// ```
+    /// use plca_tensor::{DenseTensor, Order};
+    /// let v = DenseTensor::try_from(nalgebra::dmatrix![1.0, 2.0])?;
+    /// assert_eq!(v.order(), Order::ColumnMajor);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn order(&self) -> Order {
         self.grid.order
     }
 
     /// Gives the values back as they were given: shape, values, order.
+    ///
+    /// ```
+    /// use plca_tensor::{DenseTensor, Order};
+    /// let v = DenseTensor::new(vec![2], vec![1e-310, 2e-310], Order::RowMajor)?;
+    /// assert_eq!(v.into_parts(), (vec![2], vec![1e-310, 2e-310], Order::RowMajor));
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn into_parts(self) -> (Vec<usize>, Vec<T>, Order) {
         let Grid {
             shape,
@@ -172,6 +206,15 @@ impl<T: Real> DenseTensor<T> {
     /// # Panics
     ///
     /// If `index` has another order than the tensor or lies outside it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::{DenseTensor, Order};
+    /// let v = DenseTensor::new(vec![2, 1, 2], vec![1.0, 2.0, 3.0, 4.0], Order::RowMajor)?;
+    /// assert_eq!(v.get(&[1, 0, 0]), 3.0);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn get(&self, index: &[usize]) -> T {
         self.grid.values[position(index, &self.grid.shape, self.grid.order)] / self.scale
     }

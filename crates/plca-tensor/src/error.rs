@@ -3,6 +3,12 @@
 /// Why a tensor, a mask or a set of factors was refused.
 ///
 /// Every variant names the place and the value, so that a message can be shown as it is.
+///
+/// ```
+/// use plca_tensor::{DenseTensor, Order, TensorError};
+/// let error = DenseTensor::new(vec![2, 2], vec![1.0, f64::NAN, -1.0, 0.0], Order::RowMajor).unwrap_err();
+/// assert!(matches!(error, TensorError::Value { index, .. } if index == [0, 1]));
+/// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TensorError {

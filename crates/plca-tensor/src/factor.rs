@@ -11,6 +11,15 @@ use crate::simplex::sum;
 const BLOCK: usize = 128;
 
 /// One non-negative factor of size `I x K`, in either of the two layouts that models keep.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_tensor::Factor;
+/// let basis = dmatrix![0.5, 0.0; 0.25, 1.0; 0.25, 0.0];           // 3 x 2: P(x | z)
+/// let mixture = dmatrix![0.9, 0.4, 0.5; 0.1, 0.6, 0.5];           // 2 x 3: P(z | y)
+/// let (a, b) = (Factor::Columns(&basis), Factor::Rows(&mixture));
+/// assert_eq!((a.rows(), a.components()), (b.rows(), b.components()));
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Factor<'a, T> {
     /// `I x K`: column `z` belongs to component `z`, as in `P(x_j | z)`.
@@ -21,6 +30,14 @@ pub enum Factor<'a, T> {
 
 impl<'a, T: Real> Factor<'a, T> {
     /// Size `I` of the mode.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::Factor;
+    /// let m = dmatrix![0.5, 0.25; 0.25, 0.75; 0.25, 0.0];            // P(x | z): three indices, two components
+    /// let factor = Factor::Columns(&m);
+    /// assert_eq!(factor.rows(), 3);
+    /// ```
     pub fn rows(&self) -> usize {
         match self {
             Self::Columns(m) => m.nrows(),
@@ -29,6 +46,14 @@ impl<'a, T: Real> Factor<'a, T> {
     }
 
     /// Number of components `K`.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::Factor;
+    /// let m = dmatrix![0.5, 0.25; 0.25, 0.75; 0.25, 0.0];            // P(x | z): three indices, two components
+    /// let factor = Factor::Columns(&m);
+    /// assert_eq!(factor.components(), 2);
+    /// ```
     pub fn components(&self) -> usize {
         match self {
             Self::Columns(m) => m.ncols(),
@@ -37,6 +62,14 @@ impl<'a, T: Real> Factor<'a, T> {
     }
 
     /// All entries, in memory order.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::Factor;
+    /// let m = dmatrix![0.5, 0.25; 0.25, 0.75; 0.25, 0.0];            // P(x | z): three indices, two components
+    /// let factor = Factor::Columns(&m);
+    /// assert_eq!(factor.values()[..3], [0.5, 0.25, 0.25]);
+    /// ```
     pub fn values(&self) -> &'a [T] {
         match self {
             Self::Columns(m) | Self::Rows(m) => m.as_slice(),
@@ -44,6 +77,15 @@ impl<'a, T: Real> Factor<'a, T> {
     }
 
     /// The entry of data index `i` and component `z`.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::Factor;
+    /// let m = dmatrix![0.5, 0.25; 0.25, 0.75; 0.25, 0.0];            // P(x | z): three indices, two components
+    /// let factor = Factor::Columns(&m);
+    /// assert_eq!(factor.get(1, 0), 0.25);
+    /// assert_eq!(Factor::Rows(&m.transpose()).get(1, 0), 0.25);
+    /// ```
     pub fn get(&self, i: usize, z: usize) -> T {
         match self {
             Self::Columns(m) => m[(i, z)],
@@ -52,6 +94,14 @@ impl<'a, T: Real> Factor<'a, T> {
     }
 
     /// Sum over the data indices, per component.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::Factor;
+    /// let m = dmatrix![0.5, 0.25; 0.25, 0.75; 0.25, 0.0];            // P(x | z): three indices, two components
+    /// let factor = Factor::Columns(&m);
+    /// assert_eq!(factor.component_sums(), [1.0, 1.0]);
+    /// ```
     pub fn component_sums(&self) -> Vec<T> {
         match self {
             Self::Columns(m) => {
@@ -84,6 +134,14 @@ fn row_sums<T: Real>(columns: &[T], k: usize) -> Vec<T> {
 }
 
 /// A sum of `K` rank-one terms, `P[x] = Σ_z w_z Π_j F_j[x_j, z]`; nothing need be normalised.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_tensor::{Factor, Model};
+/// let (a, b) = (dmatrix![0.5, 1.0; 0.5, 0.0], dmatrix![0.25, 0.5; 0.75, 0.5]);
+/// let model = Model { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&a), Factor::Columns(&b)] };
+/// assert_eq!(model.cell(&[0, 0]), 0.5 * 0.5 * 0.25 + 0.5 * 1.0 * 0.5);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Model<'a, T> {
     /// `w_z`; `None` means all 1.
@@ -94,16 +152,40 @@ pub struct Model<'a, T> {
 
 impl<T: Real> Model<'_, T> {
     /// Number of components `K`.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::{Factor, Model};
+    /// let (a, b) = (dmatrix![0.5, 1.0; 0.5, 0.0], dmatrix![0.25, 0.5; 0.75, 0.5]);
+    /// let model = Model { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&a), Factor::Columns(&b)] };
+    /// assert_eq!(model.components(), 2);
+    /// ```
     pub fn components(&self) -> usize {
         self.factors[0].components()
     }
 
     /// `P[x]` of one cell, in `f64`. Cost `O(N K)`.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::{Factor, Model};
+    /// let (a, b) = (dmatrix![0.5, 1.0; 0.5, 0.0], dmatrix![0.25, 0.5; 0.75, 0.5]);
+    /// let model = Model { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&a), Factor::Columns(&b)] };
+    /// assert_eq!(model.cell(&[1, 1]), 0.1875);                        // component 1 gives row 1 nothing
+    /// ```
     pub fn cell(&self, index: &[usize]) -> f64 {
         (0..self.components()).map(|z| self.joint(index, z)).sum()
     }
 
     /// `w_z Π_j F_j[x_j, z]`: what component `z` gives to one cell.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::{Factor, Model};
+    /// let (a, b) = (dmatrix![0.5, 1.0; 0.5, 0.0], dmatrix![0.25, 0.5; 0.75, 0.5]);
+    /// let model = Model { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&a), Factor::Columns(&b)] };
+    /// assert_eq!([model.joint(&[0, 0], 0), model.joint(&[0, 0], 1)], [0.0625, 0.25]);
+    /// ```
     pub fn joint(&self, index: &[usize], z: usize) -> f64 {
         let weight = self.weights.map_or(1.0, |w| w[z].to_f64());
         index
@@ -113,6 +195,14 @@ impl<T: Real> Model<'_, T> {
     }
 
     /// `Σ_x P[x]` over all cells. Cost `O(K Σ I_j)`.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::{Factor, Model};
+    /// let (a, b) = (dmatrix![0.5, 1.0; 0.5, 0.0], dmatrix![0.25, 0.5; 0.75, 0.5]);
+    /// let model = Model { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&a), Factor::Columns(&b)] };
+    /// assert_eq!(model.mass(), 1.0);
+    /// ```
     pub fn mass(&self) -> f64 {
         let sums: Vec<_> = self.factors.iter().map(Factor::component_sums).collect();
         (0..self.components())

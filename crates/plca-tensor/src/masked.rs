@@ -64,6 +64,15 @@ impl<T: Real> MaskedTensor<T> {
     /// # Errors
     ///
     /// As [`DenseTensor::new`]; [`TensorError::NoMass`] if no observed cell is positive.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::{MaskedTensor, Observed, Order};
+    /// let v = MaskedTensor::new(vec![3], vec![1.0, f64::NAN, 2.0], Order::RowMajor)?;
+    /// assert_eq!((v.total(), v.is_complete()), (3.0, false));
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn new(shape: Vec<usize>, values: Vec<T>, order: Order) -> Result<Self, TensorError> {
         let (grid, scale, total) = checked_grid(shape, values, order, true)?;
         let hidden = grid.values.iter().filter(|x| x.is_nan()).count();
@@ -81,6 +90,15 @@ impl<T: Real> MaskedTensor<T> {
     /// # Errors
     ///
     /// As [`new`](Self::new), and [`TensorError::Length`] if the mask has another size.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::{MaskedTensor, Observed, Order};
+    /// let v = MaskedTensor::with_mask(vec![3], vec![1.0, -99.0, 2.0], Order::RowMajor, &[true, false, true])?;
+    /// assert_eq!(v.total(), 3.0);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn with_mask(
         shape: Vec<usize>,
         mut values: Vec<T>,
@@ -107,6 +125,13 @@ impl<T: Real> MaskedTensor<T> {
     }
 
     /// Number of hidden cells.
+    ///
+    /// ```
+    /// use plca_tensor::{MaskedTensor, Order};
+    /// let v = MaskedTensor::new(vec![2, 2], vec![1.0, f64::NAN, 2.0, 0.0], Order::RowMajor)?;
+    /// assert_eq!(v.hidden(), 1);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn hidden(&self) -> usize {
         self.hidden
     }
@@ -116,6 +141,15 @@ impl<T: Real> MaskedTensor<T> {
     /// # Panics
     ///
     /// If `index` lies outside the shape.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::{MaskedTensor, Order};
+    /// let v = MaskedTensor::new(vec![2, 2], vec![1.0, f64::NAN, 2.0, 0.0], Order::RowMajor)?;
+    /// assert!(v.is_observed(&[1, 1]) && !v.is_observed(&[0, 1]));
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn is_observed(&self, index: &[usize]) -> bool {
         !self.grid.values[crate::dense::position(index, &self.grid.shape, self.grid.order)].is_nan()
     }
@@ -209,6 +243,15 @@ impl<T: Real> MaskedSparse<T> {
     /// # Errors
     ///
     /// As [`SparseTensor::new`](crate::SparseTensor::new).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::{Coordinates, MaskedSparse, Observed};
+    /// let ratings = Coordinates { shape: vec![2, 3], indices: vec![0, 0, 1, 1], values: vec![5.0, 0.0] };
+    /// assert!(!MaskedSparse::stored_only(ratings)?.is_complete());     // two of six cells, one of them a 0
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn stored_only(entries: Coordinates<T>) -> Result<Self, TensorError> {
         let shape = entries.shape.clone();
         Self::checked(shape, Cells::new(entries, true)?, Pattern::Stored)
@@ -220,6 +263,16 @@ impl<T: Real> MaskedSparse<T> {
     /// # Errors
     ///
     /// As [`SparseTensor::new`](crate::SparseTensor::new), for either list.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::{Coordinates, MaskedSparse, Observed};
+    /// let counts = Coordinates { shape: vec![2, 3], indices: vec![0, 0, 1, 1], values: vec![5.0, 3.0] };
+    /// let hidden = Coordinates { shape: vec![2, 3], indices: vec![1, 1, 1, 2], values: vec![0.0, 0.0] };
+    /// assert_eq!(MaskedSparse::all_but(counts, hidden)?.total(), 5.0);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn all_but(
         mut entries: Coordinates<T>,
         mut hidden: Coordinates<T>,

@@ -12,6 +12,11 @@ use crate::kernel::{
 use crate::{CompensatedSum, Factor, Model, Real, TensorError};
 
 /// What an [`Observed::expect`] call shall return. Ask for little: each mode costs a third of a pass.
+///
+/// ```
+/// use plca_tensor::Wanted;
+/// let rows_only = Wanted { modes: &[true, false], ln_lik: false };
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     /// Which modes' counts.
@@ -21,6 +26,19 @@ pub struct Wanted<'a> {
 }
 
 /// Sums over the observed cells; sums over blocks of data are sums of these.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_tensor::{DenseTensor, Factor, Model, Observed, Order, Wanted};
+/// let (a, b) = (dmatrix![0.5, 1.0; 0.5, 0.0], dmatrix![0.25, 0.5; 0.75, 0.5]);
+/// let model = Model { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&a), Factor::Columns(&b)] };
+/// let v = DenseTensor::new(vec![2, 2], vec![5.0, 1.0, 1.0, 3.0], Order::RowMajor)?;
+/// let e = v.expect(&model, Wanted { modes: &[true, false], ln_lik: true });
+/// let counts = e.counts[0].as_ref().expect("asked for");
+/// // Row 0 of the data has mass 6, shared between the components.
+/// assert!((counts.row(0).sum() - 6.0f64).abs() < 1e-12 && e.counts[1].is_none());
+/// # Ok::<(), plca_tensor::TensorError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Expected<T> {
     /// For every wanted mode the expected counts `C_j[i,z] = Σ_{x: x_j=i} V[x] P(z|x)`, in the layout of
@@ -36,6 +54,21 @@ impl<T: Real> Expected<T> {
     /// # Panics
     ///
     /// If the two do not hold the same modes in the same shapes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::{DenseTensor, Factor, Model, Observed, Order, Wanted};
+    /// let (a, b) = (dmatrix![0.5, 1.0; 0.5, 0.0], dmatrix![0.25, 0.5; 0.75, 0.5]);
+    /// let model = Model { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&a), Factor::Columns(&b)] };
+    /// let v = DenseTensor::new(vec![2, 2], vec![5.0, 1.0, 1.0, 3.0], Order::RowMajor)?;
+    /// let wanted = Wanted { modes: &[true, true], ln_lik: true };
+    /// let mut sum = v.expect(&model, wanted);
+    /// sum.merge(&v.expect(&model, wanted));                           // as if everything had been seen twice
+    /// assert!((sum.ln_lik - 2.0 * v.expect(&model, wanted).ln_lik).abs() < 1e-12);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
             match (mine, theirs) {
@@ -52,6 +85,17 @@ impl<T: Real> Expected<T> {
 ///
 /// Values are visited with an internal power-of-two scale so that subnormal and
 /// huge data neither underflow nor overflow; everything returned is in the scale of the data as given.
+///
+/// ```
+/// use plca_tensor::{Coordinates, DenseTensor, Observed, Order, SparseTensor};
+/// fn mean(data: &dyn Observed<f64>) -> f64 {
+///     data.total() / data.shape().iter().product::<usize>() as f64
+/// }
+/// let dense = DenseTensor::new(vec![2, 2], vec![3.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
+/// let sparse = SparseTensor::new(Coordinates { shape: vec![2, 2], indices: vec![0, 0, 1, 1], values: vec![3.0, 1.0] })?;
+/// assert_eq!((mean(&dense), mean(&sparse)), (1.0, 1.0));
+/// # Ok::<(), plca_tensor::TensorError>(())
+/// ```
 pub trait Observed<T: Real>: Sync {
     /// Size of each mode.
     fn shape(&self) -> &[usize];
@@ -63,6 +107,15 @@ pub trait Observed<T: Real>: Sync {
     fn is_complete(&self) -> bool;
 
     /// Visits every observed positive cell in a fixed order, with its value as given.
+    ///
+    /// ```
+    /// use plca_tensor::{DenseTensor, Observed, Order};
+    /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
+    /// let mut trace = 0.0;
+    /// v.for_each(&mut |index, value| if index[0] == index[1] { trace += value });
+    /// assert_eq!(trace, 4.0);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     fn for_each(&self, visit: &mut dyn FnMut(&[usize], f64));
 
     /// The E-step: expected counts and log-likelihood under `model`, in one pass.
@@ -70,6 +123,21 @@ pub trait Observed<T: Real>: Sync {
     /// # Panics
     ///
     /// If the model's shape is not that of the data.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::{DenseTensor, Factor, Model, Observed, Order, Wanted};
+    /// let (a, b) = (dmatrix![0.5, 1.0; 0.5, 0.0], dmatrix![0.25, 0.5; 0.75, 0.5]);
+    /// let model = Model { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&a), Factor::Columns(&b)] };
+    /// let v = DenseTensor::new(vec![2, 2], vec![5.0, 1.0, 1.0, 3.0], Order::RowMajor)?;
+    /// let e = v.expect(&model, Wanted { modes: &[true, true], ln_lik: true });
+    /// assert!((e.counts[1].as_ref().expect("asked for").sum() - v.total()).abs() < 1e-12);
+    /// assert!((e.ln_lik - [(5.0, [0, 0]), (1.0, [0, 1]), (1.0, [1, 0]), (3.0, [1, 1])].iter()
+    ///     .map(|(value, index)| value * model.cell(index).ln()).sum::<f64>()).abs() < 1e-12);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     fn expect(&self, model: &Model<'_, T>, wanted: Wanted<'_>) -> Expected<T>;
 
     /// `X_j[i,z] = w_z F_j[i,z] Σ_{x observed, x_j=i} Π_{m≠j} F_m[x_m,z]`: where the model's mass lies
@@ -78,6 +146,19 @@ pub trait Observed<T: Real>: Sync {
     /// # Panics
     ///
     /// As [`expect`](Self::expect).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::{Factor, MaskedTensor, Model, Observed, Order};
+    /// let (a, b) = (dmatrix![0.5; 0.5], dmatrix![0.25; 0.75]);
+    /// let model = Model { weights: None, factors: &[Factor::Columns(&a), Factor::Columns(&b)] };
+    /// let v = MaskedTensor::new(vec![2, 2], vec![1.0, 2.0, 3.0, f64::NAN], Order::RowMajor)?;
+    /// // In row 1 only the cell of probability 1/2 · 1/4 can be seen.
+    /// assert_eq!(v.exposure(&model, &[true, false])[0], Some(dmatrix![0.5; 0.125]));
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     fn exposure(&self, model: &Model<'_, T>, modes: &[bool]) -> Vec<Option<DMatrix<T>>>;
 
     /// As `expect` for one mode, but without the factor itself: `Σ_{x: x_j=i} (V/P)[x] w_z Π_{m≠j} F_m`.
@@ -86,9 +167,30 @@ pub trait Observed<T: Real>: Sync {
     /// # Panics
     ///
     /// As [`expect`](Self::expect).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::{DenseTensor, Factor, Model, Observed, Order, Wanted};
+    /// let (a, b) = (dmatrix![0.5, 1.0; 0.5, 0.0], dmatrix![0.25, 0.5; 0.75, 0.5]);
+    /// let model = Model { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&a), Factor::Columns(&b)] };
+    /// let v = DenseTensor::new(vec![2, 2], vec![5.0, 1.0, 1.0, 3.0], Order::RowMajor)?;
+    /// let counts = v.expect(&model, Wanted { modes: &[false, true], ln_lik: false }).counts[1].clone();
+    /// let product = v.multiplier(&model, 1).component_mul(&b);
+    /// assert!((product - counts.expect("asked for")).amax() < 1e-12);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     fn multiplier(&self, model: &Model<'_, T>, mode: usize) -> DMatrix<T>;
 
     /// `Σ_{x: x_j=i} V[x]` over observed cells, for every index of mode `j`.
+    ///
+    /// ```
+    /// use plca_tensor::{DenseTensor, Observed, Order};
+    /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 0.0, 2.0, 1.0], Order::RowMajor)?;
+    /// assert_eq!((v.marginal(0), v.marginal(1)), (vec![3.0, 3.0], vec![5.0, 1.0]));
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     fn marginal(&self, mode: usize) -> Vec<f64> {
         let mut sums = vec![0.0; self.shape()[mode]];
         self.for_each(&mut |index, value| sums[index[mode]] += value);
@@ -96,6 +198,13 @@ pub trait Observed<T: Real>: Sync {
     }
 
     /// `Σ V ln V` over observed cells: the log-likelihood that no model of these data can exceed, up to scale.
+    ///
+    /// ```
+    /// use plca_tensor::{DenseTensor, Observed, Order};
+    /// let v = DenseTensor::new(vec![3], vec![2.0, 0.0, 1.0], Order::RowMajor)?;
+    /// assert_eq!(v.self_information(), 2.0 * 2f64.ln());
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     fn self_information(&self) -> f64 {
         let mut sum = CompensatedSum::default();
         self.for_each(&mut |_, value| sum += value * value.ln());

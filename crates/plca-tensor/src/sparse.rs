@@ -161,6 +161,15 @@ impl<T: Real> SparseTensor<T> {
     ///
     /// [`TensorError`]: order 0, an empty mode, lengths that disagree, an index outside the shape, a value that
     /// is negative or not finite (the first one stored is named), no positive value, a sum that overflows.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::{Coordinates, SparseTensor};
+    /// let v = SparseTensor::new(Coordinates { shape: vec![9, 9], indices: vec![0, 8, 4, 4, 0, 8], values: vec![1.0, 2.0, 1.5] })?;
+    /// assert_eq!(v.stored(), 2);                                      // (0, 8) twice is one entry
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn new(entries: Coordinates<T>) -> Result<Self, TensorError> {
         let shape = entries.shape.clone();
         let (cells, scale) = Cells::new(entries, false)?;
@@ -176,11 +185,25 @@ impl<T: Real> SparseTensor<T> {
     }
 
     /// Number of stored entries, duplicates merged.
+    ///
+    /// ```
+    /// use plca_tensor::{Coordinates, SparseTensor};
+    /// let v = SparseTensor::new(Coordinates { shape: vec![9, 9], indices: vec![0, 8, 4, 4, 0, 8], values: vec![1.0, 2.0, 1.5] })?;
+    /// assert_eq!(v.stored(), 2);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn stored(&self) -> usize {
         self.cells.stored()
     }
 
     /// `v`: sum of all entries.
+    ///
+    /// ```
+    /// use plca_tensor::{Coordinates, SparseTensor};
+    /// let v = SparseTensor::new(Coordinates { shape: vec![9, 9], indices: vec![0, 8, 4, 4, 0, 8], values: vec![1.0, 2.0, 1.5] })?;
+    /// assert_eq!(v.total(), 4.5);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn total(&self) -> f64 {
         self.total
     }

@@ -28,6 +28,14 @@ use crate::{
 };
 
 /// Small data, cell by cell; at least one observed cell is positive.
+///
+/// ```
+/// use plca_tensor::{Observed, Order, strategies::Table};
+/// let table = Table { shape: vec![2, 2], values: vec![1.0, 2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
+/// assert_eq!(Observed::<f64>::total(&table.masked(Order::RowMajor)?), 3.0);
+/// assert_eq!(table.all_but()?.total(), table.stored_only()?.total());
+/// # Ok::<(), plca_tensor::TensorError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table<T> {
     /// Size of each mode.
@@ -342,6 +350,13 @@ pub fn masked_sparse<T: Real>(
 }
 
 /// A model to start from: positive, weights and columns summing to 1.
+///
+/// ```
+/// use nalgebra::{DVector, dmatrix};
+/// use plca_tensor::strategies::Start;
+/// let start = Start { weights: DVector::from_vec(vec![0.25, 0.75]), factors: vec![dmatrix![0.5, 1.0; 0.5, 0.0]] };
+/// assert_eq!(start.permute_components(&[1, 0]).weights.as_slice(), [0.75, 0.25]);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Start<T: Real> {
     /// `P(z)`.

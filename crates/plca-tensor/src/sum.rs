@@ -18,6 +18,12 @@ pub struct CompensatedSum {
 
 impl CompensatedSum {
     /// The sum so far; infinite terms give an infinite sum.
+    ///
+    /// ```
+    /// use plca_tensor::CompensatedSum;
+    /// let sum: CompensatedSum = std::iter::repeat_n(0.1, 10).collect();
+    /// assert_eq!(sum.value(), 1.0);                                   // adding up plainly gives 0.9999999999999999
+    /// ```
     pub fn value(self) -> f64 {
         if self.compensation.is_nan() {
             self.sum

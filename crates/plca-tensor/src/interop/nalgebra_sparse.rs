@@ -41,11 +41,11 @@ macro_rules! convert {
             #[doc = concat!("A ", $name, " matrix arranged for the kernels; duplicates are summed.")]
             ///
             /// ```
-            #[doc = concat!("use nalgebra_sparse::{CooMatrix, ", stringify!($matrix), "};")]
+            /// use nalgebra::dmatrix;
+            #[doc = concat!("use nalgebra_sparse::", stringify!($matrix), ";")]
             /// use plca_tensor::{Observed, SparseTensor};
-            /// let mut entries = CooMatrix::new(3, 2);
-            /// entries.push(2, 1, 4.0);
-            #[doc = concat!("let v = SparseTensor::try_from(&", stringify!($matrix), "::from(&entries))?;")]
+            /// let dense = dmatrix![0.0, 0.0; 0.0, 0.0; 0.0, 4.0];
+            #[doc = concat!("let v = SparseTensor::try_from(&", stringify!($matrix), "::from(&dense))?;")]
             /// assert_eq!((v.shape(), v.total()), (&[3, 2][..], 4.0));
             /// # Ok::<(), plca_tensor::TensorError>(())
             /// ```
