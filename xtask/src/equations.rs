@@ -38,7 +38,7 @@ fn keys(references: &str) -> Vec<String> {
         .collect()
 }
 
-/// The tags of one line: `[KEY eq. N]` for any key in capitals, `[SPEC n.m]` and `[PNTF n]` for sections.
+/// The tags of one line: a key in capitals, then `eq. N`, `alg. N`, `prop. N` or the number of a section.
 fn tags(line: &str) -> Vec<Tag> {
     let mut found = Vec::new();
     for (at, _) in line.match_indices('[') {
@@ -49,10 +49,11 @@ fn tags(line: &str) -> Vec<Tag> {
             continue;
         };
         let is_key = key.len() > 1 && key.chars().all(|c| c.is_ascii_uppercase());
-        let number = what
-            .strip_prefix("eq. ")
-            .or(matches!(key, "SPEC" | "PNTF").then_some(what));
-        let is_number = number.is_some_and(|n| n.starts_with(|c: char| c.is_ascii_alphanumeric()));
+        let number = ["eq. ", "alg. ", "prop. "]
+            .iter()
+            .find_map(|kind| what.strip_prefix(kind));
+        let is_number = number.is_some_and(|n| n.starts_with(|c: char| c.is_ascii_alphanumeric()))
+            || what.starts_with(|c: char| c.is_ascii_digit());
         if is_key && is_number {
             found.push((key.to_owned(), what.to_owned()));
         }
@@ -223,7 +224,10 @@ mod tests {
 
     #[test]
     fn tags_are_found_and_other_brackets_are_not() {
-        assert_eq!(tags("x; // [SI eq. 14] and [SPEC 1.4]").len(), 2);
+        assert_eq!(
+            tags("x; // [SI eq. 14], [SPEC 1.4] and [HS alg. 1]").len(),
+            3
+        );
         for line in [
             "a[W H]",
             "[SI]",
