@@ -55,6 +55,12 @@ pub enum TensorError {
         /// Its value.
         value: f64,
     },
+    /// A cell that was given twice where one value is wanted.
+    #[error("entry {index:?} is given twice")]
+    Duplicate {
+        /// Index of the first such entry.
+        index: Vec<usize>,
+    },
     /// A coordinate outside the shape.
     #[error("stored entry {position} has index {index} in mode {mode}, outside 0..{size}")]
     OutOfRange {

@@ -5,7 +5,7 @@
 //! * [`Observed`]: what every model asks of its data, implemented by all four.
 //! * [`RealTensor`]: data of any sign for squared-error models, and their product with a Khatri-Rao product.
 //! * [`Model`], [`Factor`]: what the data ask of a model.
-//! * [`SignedMatrix`], [`Signed`], [`SplitRule`]: the same for data of either sign and two rates a cell.
+//! * [`SignedMatrix`], [`SignedCells`], [`Signed`], [`SplitRule`]: the same for data of either sign and two rates a cell.
 //!
 //! ```
 //! use nalgebra::dmatrix;
@@ -40,6 +40,7 @@ mod observed;
 mod real;
 mod real_tensor;
 mod signed;
+mod signed_cells;
 mod simplex;
 mod sparse;
 #[cfg(feature = "proptest-support")]
@@ -55,6 +56,7 @@ pub use observed::{Expected, Observed, Wanted};
 pub use real::Real;
 pub use real_tensor::{Memo, RealTensor};
 pub use signed::{Signed, SignedMatrix, SignedModel, SignedSums, SignedWanted, SplitRule};
+pub use signed_cells::SignedCells;
 pub use simplex::{divide_columns, divide_rows, normalise_columns, simplex_error};
 pub use sparse::{Coordinates, SparseTensor};
 pub use sum::CompensatedSum;

@@ -2,7 +2,8 @@
 
 use nalgebra::DMatrix;
 use plca_tensor::{
-    Real, Signed, SignedMatrix, SignedModel, SignedSums, SignedWanted, SplitRule, TensorError,
+    Real, Signed, SignedCells, SignedMatrix, SignedModel, SignedSums, SignedWanted, SplitRule,
+    TensorError,
 };
 
 /// `G⁺ = (v² + q)/p`, `G⁻ = (p + 1)/(q + v²)`, value `v p - q`: no symmetry that could hide an exchange.
@@ -73,6 +74,14 @@ impl<T: Real> Problem<T> {
         }
     }
 
+    fn cells(&self) -> SignedCells<T> {
+        let all =
+            (0..self.values.nrows()).flat_map(|f| (0..self.values.ncols()).map(move |n| (f, n)));
+        let seen = all.filter(|&at| self.seen[at]);
+        let cells = seen.map(|(f, n)| (f, n, self.values[(f, n)]));
+        SignedCells::new(self.values.shape(), cells).unwrap()
+    }
+
     fn data(&self) -> SignedMatrix<T> {
         SignedMatrix::with_mask(&self.values, &self.seen).unwrap()
     }
@@ -123,23 +132,24 @@ fn check<T: Real>(tolerance: f64) {
     ] {
         for k in [1, 2, 3, 4, 5, 7, 8, 9, 20] {
             let problem = Problem::<T>::new(f, n, k);
-            let (got, want) = (
-                problem.data().pass(&problem.model(), &Lopsided, ALL),
-                problem.definition(),
-            );
-            for (got, want) in [
-                (&got.plus, &want.plus),
-                (&got.minus, &want.minus),
-                (&got.right, &want.right),
-            ] {
-                assert_eq!(got.shape(), want.shape());
-                for (got, want) in got.iter().zip(want) {
-                    let error = (got.to_f64() - want).abs() / want.abs();
-                    assert!(error <= tolerance, "{f}x{n}, K = {k}: {got} {want}");
+            let dense = problem.data().pass(&problem.model(), &Lopsided, ALL);
+            let cells = problem.cells().pass(&problem.model(), &Lopsided, ALL);
+            let want = problem.definition();
+            for got in [dense, cells] {
+                for (got, want) in [
+                    (&got.plus, &want.plus),
+                    (&got.minus, &want.minus),
+                    (&got.right, &want.right),
+                ] {
+                    assert_eq!(got.shape(), want.shape());
+                    for (got, want) in got.iter().zip(want) {
+                        let error = (got.to_f64() - want).abs() / want.abs();
+                        assert!(error <= tolerance, "{f}x{n}, K = {k}: {got} {want}");
+                    }
                 }
+                let size = (f * n * k) as f64;
+                assert!((got.value - want.value).abs() <= tolerance * size);
             }
-            let size = (f * n * k) as f64;
-            assert!((got.value - want.value).abs() <= tolerance * size);
         }
     }
 }
@@ -154,7 +164,11 @@ fn meets_its_definition() {
 #[test]
 fn parts_are_the_whole() {
     let problem = Problem::<f64>::new(20, 50, 3);
-    let data = problem.data();
+    check_parts(&problem, &problem.data());
+    check_parts(&problem, &problem.cells());
+}
+
+fn check_parts(problem: &Problem<f64>, data: &impl Signed<f64>) {
     let all = data.pass(&problem.model(), &Lopsided, ALL);
     for bits in 0..8 {
         let wanted = SignedWanted {
@@ -223,4 +237,11 @@ fn refusals() {
         Err(TensorError::Shape { .. })
     ));
     assert!(SignedMatrix::<f64>::new(&DMatrix::zeros(0, 3)).is_err());
+    let refused = SignedCells::new((2, 2), [(0, 1, 1.0), (1, 1, 2.0), (0, 1, 3.0)]).unwrap_err();
+    assert_eq!(refused.to_string(), "entry [0, 1] is given twice");
+    assert!(matches!(
+        SignedCells::new((2, 2), [(0, 2, 1.0)]),
+        Err(TensorError::OutOfRange { mode: 1, .. })
+    ));
+    assert!(SignedCells::new((2, 2), [(0, 0, f64::NAN)]).is_err());
 }

@@ -9,7 +9,7 @@ use rand::Rng;
 
 use crate::rule::Split;
 use crate::state::normalise_atoms;
-use crate::{ParamError, Prior, Replicates, SnmfError, SnmfInit, SnmfState};
+use crate::{Entries, ParamError, Prior, Replicates, SnmfError, SnmfInit, SnmfState};
 
 /// A checked configuration; see [`Snmf::builder`].
 #[derive(Clone, Debug, PartialEq)]
@@ -186,13 +186,14 @@ impl<T: Real, X: Signed<T>> SnmfEm<'_, T, X> {
 }
 
 /// `x <- max(floor, x s + c - 1)`; whether all are finite.
-fn multiply<T: Real>(x: &mut DMatrix<T>, s: &DMatrix<T>, floor: T, c: &crate::Entries) -> bool {
+fn multiply<T: Real>(x: &mut DMatrix<T>, s: &DMatrix<T>, floor: T, c: &Entries) -> bool {
+    x.component_mul_assign(s);
     let mut finite = true;
-    for (at, (x, &s)) in x.iter_mut().zip(s).enumerate() {
-        let new = *x * s + T::lit(c.get(at) - 1.0);
+    c.for_each(x.as_mut_slice(), |x, c| {
+        let new = *x + T::lit(c - 1.0);
         finite &= new.is_finite();
         *x = if new > floor { new } else { floor };
-    }
+    });
     finite
 }
 
@@ -241,10 +242,8 @@ impl<T: Real, X: Signed<T>> Algorithm for SnmfEm<'_, T, X> {
                 return Err(SnmfError::NotFinite { block: "H" });
             }
             match &config.prior.rate {
-                crate::Entries::All(0.0) => {}
-                rate => {
-                    (h.iter_mut().enumerate()).for_each(|(at, x)| *x /= T::lit(1.0 + rate.get(at)))
-                }
+                Entries::All(0.0) => {}
+                rate => rate.for_each(h.as_mut_slice(), |x, b| *x /= T::lit(1.0 + b)),
             }
         }
         Ok(before)

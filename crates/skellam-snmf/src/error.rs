@@ -107,6 +107,9 @@ pub enum SnmfError {
         /// Name of the block.
         block: &'static str,
     },
+    /// The best of no starts.
+    #[error("the number of starts is 0, it must be at least 1")]
+    NoStarts,
     /// A step left the numbers.
     #[error("`{block}` is no longer finite: the data are too large for these factors")]
     NotFinite {

@@ -12,6 +12,7 @@
 //! |---|---|---|
 //! | EM: maximum a posteriori | [`Snmf`] | `T⁺`, `T⁻`, `H` |
 //! | variational Bayes | [`SnmfVb`] | Dirichlet and gamma posteriors of them |
+//! | tensors with a signed first mode, EM | [`SignedCp`] | `T⁺`, `T⁻`, weights, factors of the other modes |
 //! | learning the prior, in batch or online | [`Hyperparameters`], [`Learner`] | shapes and rates of the prior |
 //!
 //! ```
@@ -30,6 +31,7 @@
 //!
 //! For non-negative data: `plca-em` is the same model with half the work. For factors that may be negative on both sides.
 
+mod cp;
 mod em;
 mod error;
 mod hyper;
@@ -39,23 +41,26 @@ mod posterior;
 mod prior;
 mod replicates;
 mod rule;
+mod select;
 mod state;
 mod vb_init;
 mod vbem;
 
+pub use cp::{CpEm, CpState, SignedCp};
 pub use em::{Snmf, SnmfBuilder, SnmfEm};
 pub use error::{ParamError, SnmfError};
 pub use hyper::{Hyperparameters, Sharing, Statistics};
 pub use init::SnmfInit;
 pub use learner::{Learner, Rate};
 pub use plca_fit::{
-    Accelerate, Algorithm, Outcome, Parabolic, Progress, Squarem, Stop, StopReason, TracePoint,
-    run, run_from,
+    Accelerate, Algorithm, Outcome, Parabolic, Progress, Squarem, Stop, StopError, StopReason,
+    TracePoint, best_of, run, run_from,
 };
-pub use plca_tensor::{Signed, SignedMatrix, TensorError};
+pub use plca_tensor::{Signed, SignedCells, SignedMatrix, TensorError};
 pub use posterior::Posterior;
 pub use prior::{Entries, Prior};
 pub use replicates::Replicates;
+pub use select::{Candidate, select_components};
 pub use state::SnmfState;
 pub use vb_init::VbInit;
 pub use vbem::{SnmfVb, SnmfVbBuilder, SnmfVbEm};

@@ -6,8 +6,11 @@ use plca_tensor::{CompensatedSum, Real};
 
 use crate::{Entries, Prior, SnmfError, SnmfState};
 
-/// Least shape of a posterior. `e^ψ(x)` underflows below about 1/745; smaller shapes of a prior are taken as this one.
-pub(crate) const LEAST_SHAPE: f64 = 1.0 / 700.0;
+/// Least shape that is used: 1/340 in `f64`, 1/42 in `f32`. `e^ψ(x)` falls as `e^(-1/x)`, and a product of two must not
+/// underflow; smaller shapes of a prior are taken as this one.
+pub(crate) fn least_shape<T: Real>() -> f64 {
+    3.0 / f64::from(T::MAX_EXPONENT)
+}
 
 /// `q(T[·,k,±]) = Dirichlet(α̂)`, `q(H[k,n]) = Gamma(ŝ, rate b̂)`.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,12 +112,12 @@ impl<T: Real> Posterior<T> {
         let mut sum = CompensatedSum::default();
         // One prior for all is the common case.
         let constant = match prior.shape {
-            Entries::All(a) => Some(special(ln_gamma, least(a), "a")?),
+            Entries::All(a) => Some(special(ln_gamma, least::<T>(a), "a")?),
             Entries::Each(_) => None,
         };
         for (at, (s, rate)) in self.shape.iter().zip(&self.rate).enumerate() {
             let (s, rate) = (s.to_f64(), rate.to_f64());
-            let (a, b) = (least(prior.shape.get(at)), prior.rate.get(at));
+            let (a, b) = (least::<T>(prior.shape.get(at)), prior.rate.get(at));
             let ln_gamma_a = match constant {
                 Some(x) => x,
                 None => special(ln_gamma, a, "a")?,
@@ -137,7 +140,7 @@ impl<T: Real> Posterior<T> {
             let mut prior_total = 0.0;
             for (shapes, alphas) in [(&self.plus, &prior.plus), (&self.minus, &prior.minus)] {
                 for (f, shape) in shapes.column(k).iter().enumerate() {
-                    let (shape, alpha) = (shape.to_f64(), least(alphas.get(k * rows + f)));
+                    let (shape, alpha) = (shape.to_f64(), least::<T>(alphas.get(k * rows + f)));
                     prior_total += alpha;
                     // [SKELLAM 7] KLD
                     sum += special(ln_gamma, alpha, "alpha")? - special(ln_gamma, shape, "alpha")?
@@ -152,8 +155,8 @@ impl<T: Real> Posterior<T> {
 
 /// A shape of a prior as it is used.
 #[inline]
-pub(crate) fn least(shape: f64) -> f64 {
-    shape.max(LEAST_SHAPE)
+pub(crate) fn least<T: Real>(shape: f64) -> f64 {
+    shape.max(least_shape::<T>())
 }
 
 /// A special function of a shape.

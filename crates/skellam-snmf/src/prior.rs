@@ -26,6 +26,15 @@ impl Entries {
         }
     }
 
+    /// Calls `f` with every value and its hyperparameter.
+    #[inline(always)]
+    pub(crate) fn for_each<T>(&self, values: &mut [T], mut f: impl FnMut(&mut T, f64)) {
+        match self {
+            &Self::All(c) => values.iter_mut().for_each(|x| f(x, c)),
+            Self::Each(m) => values.iter_mut().zip(m).for_each(|(x, &c)| f(x, c)),
+        }
+    }
+
     fn check(
         &self,
         name: &'static str,

@@ -36,22 +36,30 @@ fn limit<T: Real>(scale: T, cells: &[T], plus: &mut [T], minus: &mut [T]) -> boo
     let (zero, one, half, four) = (T::zero(), T::one(), T::lit(0.5), T::lit(4.0));
     let mut lost = false;
     for ((&v, plus), minus) in cells.iter().zip(plus).zip(minus) {
+        // Nothing but arithmetic and choices between finished numbers: the loop is compiled for whole registers.
         let (x, p, q) = (v * scale, *plus * scale, *minus * scale);
         let positive = x >= zero;
-        let (main, other) = if positive { (p, q) } else { (q, p) };
-        let root = (x * x + four * (p * q)).sqrt();
+        let main = if positive { p } else { q };
+        let other = if positive { q } else { p };
         let size = if positive { x } else { -x };
-        let large = half * (root + size);
+        let large = half * ((x * x + four * (p * q)).sqrt() + size);
         // [SKELLAM 5] the larger side, and the other as its inverse
-        let own = if main > zero { large / main } else { zero };
-        let rest = if other > zero { main / large } else { zero };
-        let (a, b) = if positive { (own, rest) } else { (rest, own) };
-        let seen = x >= zero || x < zero;
+        let (own, rest) = (large / main, main / large);
+        let own = if main > zero { own } else { zero };
+        let rest = if other > zero { rest } else { zero };
+        let (a, b) = (
+            if positive { own } else { rest },
+            if positive { rest } else { own },
+        );
         let gone = large <= zero;
         lost |= gone;
-        let (a, b) = if seen { (a, b) } else { (one, one) };
-        *plus = if gone { -*plus } else { a };
-        *minus = if gone { -*minus } else { b };
+        let (a, b) = (
+            if gone { -*plus } else { a },
+            if gone { -*minus } else { b },
+        );
+        let hidden = v.is_nan();
+        *plus = if hidden { one } else { a };
+        *minus = if hidden { one } else { b };
     }
     lost
 }

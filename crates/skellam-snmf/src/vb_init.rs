@@ -6,7 +6,7 @@ use plca_tensor::{Real, Signed};
 use rand::Rng;
 
 use crate::init::{check_block, check_factor, check_support};
-use crate::posterior::{LEAST_SHAPE, least};
+use crate::posterior::{least, least_shape};
 use crate::{Entries, Posterior, SnmfError, SnmfInit, SnmfState, vbem::SnmfVbEm};
 
 /// Where a fit starts.
@@ -63,7 +63,7 @@ impl<T: Real> VbInit<T> {
         let mut jitter = |entries: &Entries, shape: (usize, usize), most: f64| {
             let mut block: DMatrix<T> = expand(entries, shape, 0.0);
             for x in block.iter_mut() {
-                let raised = least(x.to_f64()) + most * random::uniform(rng);
+                let raised = least::<T>(x.to_f64()) + most * random::uniform(rng);
                 *x = T::lit(raised);
             }
             block
@@ -126,15 +126,8 @@ fn checked<T: Real>(
     positive("alpha-", minus, (f, k))?;
     positive("a", &shape, (k, n))?;
     positive("b", &rate, (k, n))?;
-    let raised = |m: DMatrix<T>| {
-        m.map(|x| {
-            if x.to_f64() < LEAST_SHAPE {
-                T::lit(LEAST_SHAPE)
-            } else {
-                x
-            }
-        })
-    };
+    let least = T::lit(least_shape::<T>());
+    let raised = |m: DMatrix<T>| m.map(|x| if x < least { least } else { x });
     Ok(Posterior {
         plus: raised(plus.clone()),
         minus: raised(minus.clone()),

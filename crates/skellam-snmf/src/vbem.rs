@@ -7,7 +7,7 @@ use plca_fit::{Accelerate, Algorithm, Outcome, Stop};
 use plca_tensor::{CompensatedSum, Real, Signed, SignedWanted};
 use rand::Rng;
 
-use crate::posterior::{LEAST_SHAPE, least};
+use crate::posterior::{least, least_shape};
 use crate::rule::Split;
 use crate::{Entries, ParamError, Posterior, Prior, Replicates, SnmfError, SnmfState, VbInit};
 
@@ -15,7 +15,7 @@ use crate::{Entries, ParamError, Posterior, Prior, Replicates, SnmfError, SnmfSt
 #[derive(Clone, Debug, PartialEq)]
 pub struct SnmfVb {
     pub(crate) components: usize,
-    replicates: Replicates,
+    pub(crate) replicates: Replicates,
     real_data: bool,
     pub(crate) prior: Prior,
     pub(crate) freeze_atoms: bool,
@@ -39,7 +39,8 @@ impl SnmfVbBuilder {
         self
     }
 
-    /// Prior (default: shapes 1, rates 0.001). Every rate must be positive; shapes below 1/700 are taken as 1/700.
+    /// Prior (default: shapes 1, rates 0.001). Every rate must be positive; shapes below 1/340 (1/42 in `f32`)
+    /// are taken as that.
     pub fn prior(mut self, prior: Prior) -> Self {
         self.0.prior = prior;
         self
@@ -144,9 +145,7 @@ pub struct SnmfVbEm<'a, T, X> {
 /// `c + x ∘ s`; shapes of the prior from the least one up.
 fn add_counts<T: Real>(prior: &Entries, x: &DMatrix<T>, s: &DMatrix<T>) -> DMatrix<T> {
     let mut out = x.component_mul(s);
-    for (at, x) in out.iter_mut().enumerate() {
-        *x += T::lit(least(prior.get(at)));
-    }
+    prior.for_each(out.as_mut_slice(), |x, c| *x += T::lit(least::<T>(c)));
     out
 }
 
@@ -180,7 +179,8 @@ impl<T: Real, X: Signed<T>> SnmfVbEm<'_, T, X> {
         // [SKELLAM 6] ŝ <- a + H̃ ∘ (T̃⁺ᵀ G̃⁺ + T̃⁻ᵀ G̃⁻), b̂ <- b + 1
         let shape = add_counts(&prior.shape, &means.activations, &sums.right);
         let mut rate = shape.clone();
-        (rate.iter_mut().enumerate()).for_each(|(at, x)| *x = T::lit(prior.rate.get(at) + 1.0));
+        let slice = rate.as_mut_slice();
+        prior.rate.for_each(slice, |x, b| *x = T::lit(b + 1.0));
         let finite = |m: &DMatrix<T>| m.iter().all(|x| x.is_finite());
         if !(finite(&plus) && finite(&minus)) {
             return Err(SnmfError::NotFinite { block: "alpha" });
@@ -261,7 +261,7 @@ impl<T: Real, X: Signed<T>> Accelerate for SnmfVbEm<'_, T, X> {
         let mut values = flat
             .iter()
             .zip(fallback)
-            .map(|(&new, &old)| T::lit(new.max(CLIP.min(old)).max(LEAST_SHAPE)));
+            .map(|(&new, &old)| T::lit(new.max(CLIP.min(old)).max(least_shape::<T>())));
         let frozen = self.config.freeze_atoms;
         for (block, frozen) in [
             (&mut state.plus, frozen),

@@ -4,12 +4,17 @@ mod support;
 
 use nalgebra::DMatrix;
 use plca_fit::Algorithm;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
 use skellam_snmf::{
     Entries, Hyperparameters, Learner, Posterior, Prior, Rate, Replicates, Sharing, SignedMatrix,
     Snmf, SnmfInit, SnmfVb, Statistics, VbInit,
 };
-use support::{assert_near, matrix, number, rng, side};
+use support::{assert_near, matrix, number, side};
+
+fn rng(seed: u64) -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(seed)
+}
 
 /// Data of a case, in which hidden cells hold whatever the file has there.
 fn data(case: &Value) -> SignedMatrix<f64> {

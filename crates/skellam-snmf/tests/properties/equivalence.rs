@@ -3,7 +3,9 @@
 use nalgebra::DMatrix;
 use plca_fit::Algorithm;
 use proptest::prelude::*;
-use skellam_snmf::{Replicates, SignedMatrix, Snmf, SnmfState, SnmfVb, VbInit};
+use skellam_snmf::{
+    Replicates, Signed, SignedCells, SignedMatrix, Snmf, SnmfState, SnmfVb, VbInit,
+};
 
 use crate::problem::{Problem, apart, distance, problem, replicates};
 
@@ -50,6 +52,31 @@ proptest! {
             let want = SnmfState { activations: &plain.activations * c, ..plain.clone() };
             prop_assert!(apart(&got, &want) <= tolerance, "{c}: {}", apart(&got, &want));
         }
+    }
+
+    /// A list of the observed cells is the masked matrix, for both methods. [SKELLAM 5] [SKELLAM 6]
+    #[test]
+    fn a_list_of_cells_is_the_masked_matrix(problem in problem(), m in replicates()) {
+        let data = problem.data();
+        let mut cells = Vec::new();
+        data.for_each(&mut |f, n, v| cells.push((f, n, v)));
+        let list = SignedCells::new(problem.values.shape(), cells).unwrap();
+        let config = Snmf::builder(problem.k).replicates(m).prior(problem.prior(1.0)).build().unwrap();
+        let (a, b) = (config.on(&data).unwrap(), config.on(&list).unwrap());
+        let (mut x, mut y) = (problem.factors(), problem.factors());
+        let vb = SnmfVb::builder(problem.k).replicates(m).prior(problem.prior(0.1)).build().unwrap();
+        let (c, d) = (vb.on(&data).unwrap(), vb.on(&list).unwrap());
+        let start = VbInit::Means(problem.factors());
+        let mut p = start.state(&c, &mut problem.rng()).unwrap();
+        let mut q = start.state(&d, &mut problem.rng()).unwrap();
+        let size = 1.0 + problem.values.abs().sum();
+        for _ in 0..10 {
+            let (u, v) = (a.step(&mut x, true).unwrap().unwrap(), b.step(&mut y, true).unwrap().unwrap());
+            prop_assert!((u - v).abs() <= 1e-11 * (size + u.abs()));
+            let (u, v) = (c.step(&mut p, true).unwrap().unwrap(), d.step(&mut q, true).unwrap().unwrap());
+            prop_assert!((u - v).abs() <= 1e-11 * (size + u.abs()));
+        }
+        prop_assert!(apart(&x, &y) <= 1e-10 && apart(&p.means(), &q.means()) <= 1e-10);
     }
 
     /// What lies under the mask decides nothing.

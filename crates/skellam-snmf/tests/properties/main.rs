@@ -5,3 +5,4 @@ mod equivalence;
 mod limits;
 mod objective;
 mod problem;
+mod tensors;

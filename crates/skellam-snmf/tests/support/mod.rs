@@ -1,12 +1,7 @@
 //! Reading reference values.
 
 use nalgebra::DMatrix;
-use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
-
-pub(crate) fn rng(seed: u64) -> ChaCha8Rng {
-    ChaCha8Rng::seed_from_u64(seed)
-}
 
 pub(crate) fn number(v: &Value) -> f64 {
     v.as_f64()

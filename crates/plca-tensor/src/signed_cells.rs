@@ -1,0 +1,233 @@
+//! Data of either sign of which few cells were observed, as a list.
+
+use nalgebra::DMatrix;
+
+use crate::dense::check_shape;
+use crate::kernel::lanes::wide;
+use crate::kernel::map_in_order;
+use crate::signed::{check_model, split_left};
+use crate::{
+    CompensatedSum, Real, Signed, SignedModel, SignedSums, SignedWanted, SplitRule, TensorError,
+};
+
+/// Cells whose rates are judged together.
+const BATCH: usize = 64;
+/// Groups of columns, each with its own row sums.
+const GROUPS: usize = 8;
+/// Fewer multiplications than this are not worth a group of their own.
+const LEAST: usize = 1 << 16;
+
+/// The observed cells of a matrix of either sign, zeros included; all others are hidden.
+///
+/// A pass costs `O(nnz K + (F + N) K)`: hidden cells multiply by 1, so that what they add is known without visiting them.
+///
+/// ```
+/// use plca_tensor::{Signed, SignedCells};
+/// let v = SignedCells::new((1000, 1000), [(3, 7, -1.5), (0, 9, 0.0)])?;
+/// assert_eq!(v.observed(), 2);
+/// # Ok::<(), plca_tensor::TensorError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct SignedCells<T> {
+    shape: (usize, usize),
+    /// Where the cells of each column start, and the number of all.
+    starts: Vec<usize>,
+    rows: Vec<u32>,
+    values: Vec<T>,
+}
+
+impl<T: Real> SignedCells<T> {
+    /// From row, column and value of every observed cell, in any order.
+    ///
+    /// # Errors
+    ///
+    /// [`TensorError`]: an empty mode, an index outside the shape, a value that is no finite number, a cell given twice.
+    pub fn new(
+        shape: (usize, usize),
+        cells: impl IntoIterator<Item = (usize, usize, T)>,
+    ) -> Result<Self, TensorError> {
+        check_shape(&[shape.0, shape.1])?;
+        let mut cells: Vec<_> = cells.into_iter().collect();
+        for (position, &(row, column, value)) in cells.iter().enumerate() {
+            for (mode, index, size) in [(0, row, shape.0), (1, column, shape.1)] {
+                if index >= size {
+                    return Err(TensorError::OutOfRange {
+                        position,
+                        mode,
+                        index,
+                        size,
+                    });
+                }
+            }
+            if !value.is_finite() {
+                return Err(TensorError::NotFinite {
+                    index: vec![row, column],
+                    value: value.to_f64(),
+                });
+            }
+        }
+        cells.sort_unstable_by_key(|&(row, column, _)| (column, row));
+        if let Some(pair) = cells
+            .windows(2)
+            .find(|w| (w[0].0, w[0].1) == (w[1].0, w[1].1))
+        {
+            return Err(TensorError::Duplicate {
+                index: vec![pair[0].0, pair[0].1],
+            });
+        }
+        let mut starts = vec![0; shape.1 + 1];
+        for &(_, column, _) in &cells {
+            starts[column + 1] += 1;
+        }
+        for column in 0..shape.1 {
+            starts[column + 1] += starts[column];
+        }
+        Ok(Self {
+            shape,
+            starts,
+            rows: cells.iter().map(|&(row, _, _)| row as u32).collect(),
+            values: cells.into_iter().map(|(_, _, value)| value).collect(),
+        })
+    }
+
+    /// Bounds of column groups of about equal numbers of cells.
+    fn groups(&self, k: usize) -> Vec<std::ops::Range<usize>> {
+        let groups = (self.values.len().saturating_mul(k) / LEAST).clamp(1, GROUPS);
+        let bound = |g: usize| match g {
+            0 => 0,
+            g if g == groups => self.shape.1,
+            g => self
+                .starts
+                .partition_point(|&s| s < g * self.values.len() / groups),
+        };
+        let bounds: Vec<usize> = (0..=groups).map(bound).collect();
+        bounds.windows(2).map(|w| w[0]..w[1].max(w[0])).collect()
+    }
+
+    /// What the cells of some columns add to what hidden cells would: `G - 1` in place of `G`.
+    fn add<R: SplitRule<T> + ?Sized>(
+        &self,
+        columns: std::ops::Range<usize>,
+        left: &[T],
+        right: &[T],
+        rule: &R,
+        wanted: SignedWanted,
+        sums: &mut [T],
+    ) -> (Vec<T>, f64) {
+        let k = left.len() / (2 * self.shape.0);
+        let mut rows = vec![T::zero(); if wanted.left { left.len() } else { 0 }];
+        let mut value = CompensatedSum::default();
+        let (mut plus, mut minus) = ([T::zero(); BATCH], [T::zero(); BATCH]);
+        let update = wanted.left || wanted.right;
+        for (at, column) in columns.enumerate() {
+            let cells = self.starts[column]..self.starts[column + 1];
+            let h = &right[column * k..][..k];
+            for first in cells.clone().step_by(BATCH) {
+                let cells = first..cells.end.min(first + BATCH);
+                let (values, indices) = (&self.values[cells.clone()], &self.rows[cells]);
+                let (plus, minus) = (&mut plus[..values.len()], &mut minus[..values.len()]);
+                for (i, &row) in indices.iter().enumerate() {
+                    let row = &left[row as usize * 2 * k..][..2 * k];
+                    let dot = |side: &[T]| {
+                        let terms = side.iter().zip(h).map(|(&a, &h)| a * h);
+                        terms.fold(T::zero(), |sum, x| sum + x)
+                    };
+                    (plus[i], minus[i]) = (dot(&row[..k]), dot(&row[k..]));
+                }
+                if wanted.value {
+                    value += rule.value(values, plus, minus);
+                }
+                if !update {
+                    continue;
+                }
+                rule.multipliers(values, plus, minus);
+                for (i, &row) in indices.iter().enumerate() {
+                    let place = row as usize * 2 * k;
+                    let (a, b) = (plus[i] - T::one(), minus[i] - T::one());
+                    if wanted.right {
+                        let (p, m) = left[place..][..2 * k].split_at(k);
+                        let into = sums[at * k..][..k].iter_mut();
+                        into.zip(p)
+                            .zip(m)
+                            .for_each(|((s, &p), &m)| *s += p * a + m * b);
+                    }
+                    if wanted.left {
+                        let (p, m) = rows[place..][..2 * k].split_at_mut(k);
+                        p.iter_mut().zip(h).for_each(|(s, &h)| *s += a * h);
+                        m.iter_mut().zip(h).for_each(|(s, &h)| *s += b * h);
+                    }
+                }
+            }
+        }
+        (rows, value.value())
+    }
+}
+
+impl<T: Real> Signed<T> for SignedCells<T> {
+    fn shape(&self) -> (usize, usize) {
+        self.shape
+    }
+
+    fn observed(&self) -> usize {
+        self.values.len()
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(usize, usize, f64)) {
+        for column in 0..self.shape.1 {
+            for at in self.starts[column]..self.starts[column + 1] {
+                visit(self.rows[at] as usize, column, self.values[at].to_f64());
+            }
+        }
+    }
+
+    fn pass<R: SplitRule<T> + ?Sized>(
+        &self,
+        model: &SignedModel<'_, T>,
+        rule: &R,
+        wanted: SignedWanted,
+    ) -> SignedSums<T> {
+        check_model(model, self.shape);
+        let (f, n) = self.shape;
+        let k = model.right.nrows();
+        let mut left = vec![T::zero(); f * 2 * k];
+        let sides = model.plus.column_iter().chain(model.minus.column_iter());
+        for (z, column) in sides.enumerate() {
+            let rows = left.chunks_exact_mut(2 * k);
+            rows.zip(column.iter()).for_each(|(row, &x)| row[z] = x);
+        }
+        // What every cell would add were it hidden: G = 1.
+        let mut right = DMatrix::zeros(0, 0);
+        if wanted.right {
+            let base = model.plus.row_sum() + model.minus.row_sum();
+            right = DMatrix::from_fn(k, n, |z, _| base[z]);
+        }
+        let mut rest: &mut [T] = right.as_mut_slice();
+        let groups = self.groups(k).into_iter().map(|columns| {
+            let own = (columns.len() * k).min(rest.len());
+            let (sums, after) = std::mem::take(&mut rest).split_at_mut(own);
+            rest = after;
+            (columns, sums)
+        });
+        let groups: Vec<(_, &mut [T])> = groups.collect();
+        let parts = map_in_order(groups, |(columns, sums)| {
+            wide(|| self.add(columns, &left, model.right.as_slice(), rule, wanted, sums))
+        });
+        let mut value = CompensatedSum::default();
+        let mut rows = Vec::new();
+        if wanted.left {
+            let base = model.right.column_sum();
+            rows = (0..f * 2 * k).map(|at| base[at % k]).collect();
+        }
+        for (part, v) in parts {
+            value += v;
+            rows.iter_mut().zip(part).for_each(|(s, p)| *s += p);
+        }
+        let [plus, minus] = split_left(&rows, f, k);
+        SignedSums {
+            plus,
+            minus,
+            right,
+            value: value.value(),
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! Tensors of either sign: a sum of rank-one terms whose first factor has two sides.
+
+use std::marker::PhantomData;
+
+use nalgebra::{DMatrix, DVector};
+use plca_dist::random;
+use plca_fit::{Accelerate, Algorithm, Outcome, Stop};
+use plca_tensor::{Real, Signed, SignedModel, SignedWanted, divide_columns};
+use rand::Rng;
+
+use crate::init::{check_factor, check_support};
+use crate::rule::Split;
+use crate::state::normalise_atoms;
+use crate::{ParamError, Replicates, SnmfError, SnmfInit, SnmfState};
+
+/// `V[f,i,j,…] ~ Σ_k w_k (T⁺[f,k] - T⁻[f,k]) B[i,k] C[j,k] …` by maximum likelihood.
+///
+/// The data are the tensor unfolded along its signed mode: row `f`, and a column for every index of the other modes, the
+/// last of these running fastest. With one other mode this is [`Snmf`](crate::Snmf) with a flat prior.
+///
+/// ```
+/// use nalgebra::DMatrix;
+/// use skellam_snmf::{Replicates, SignedCp, SignedMatrix, Stop};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DMatrix::from_fn(2, 3 * 2, |f, at| (at / 2 + 1) as f64 * (at % 2 + 1) as f64 * [1.0, -2.0][f]);
+/// let cp = SignedCp::new(1, Replicates::Limit)?;
+/// let fit = cp.fit(&SignedMatrix::new(&v)?, &[3, 2], &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert!((fit.state.reconstruct() - v).amax() < 1e-2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct SignedCp {
+    components: usize,
+    replicates: Replicates,
+}
+
+/// The factors.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(bound(
+        serialize = "T: serde::Serialize",
+        deserialize = "T: serde::Deserialize<'de>"
+    ))
+)]
+pub struct CpState<T: Real> {
+    /// `T⁺`, `F x K`.
+    pub plus: DMatrix<T>,
+    /// `T⁻`, `F x K`; column `k` of both sides together sums to 1.
+    pub minus: DMatrix<T>,
+    /// `w`, in the units of the data.
+    pub weights: DVector<T>,
+    /// `B`, `C`, …: one factor for every other mode, columns sum to 1.
+    pub factors: Vec<DMatrix<T>>,
+}
+
+impl<T: Real> CpState<T> {
+    /// `w_k B[i,k] C[j,k] …` as activations, `K` x (product of the other modes).
+    pub fn activations(&self) -> DMatrix<T> {
+        let k = self.weights.len();
+        let mut out = DMatrix::from_column_slice(k, 1, self.weights.as_slice());
+        for factor in &self.factors {
+            let n = factor.nrows();
+            out = DMatrix::from_fn(k, out.ncols() * n, |z, at| {
+                out[(z, at / n)] * factor[(at % n, z)]
+            });
+        }
+        out
+    }
+
+    /// The expected data, unfolded like these.
+    pub fn reconstruct(&self) -> DMatrix<T> {
+        (&self.plus - &self.minus) * self.activations()
+    }
+
+    /// The same as a matrix model.
+    fn unfolded(&self) -> SnmfState<T> {
+        SnmfState {
+            plus: self.plus.clone(),
+            minus: self.minus.clone(),
+            activations: self.activations(),
+        }
+    }
+}
+
+impl SignedCp {
+    /// With `components` components.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamError`] for none, or for no replicates.
+    pub fn new(components: usize, replicates: Replicates) -> Result<Self, ParamError> {
+        if components == 0 {
+            return Err(ParamError::NoComponents);
+        }
+        replicates.check()?;
+        Ok(Self {
+            components,
+            replicates,
+        })
+    }
+
+    /// Binds the model to data unfolded along their signed mode; `shape` holds the sizes of the other modes.
+    ///
+    /// # Errors
+    ///
+    /// [`SnmfError`]: data that are not whole or too large, a shape that has not one index for every column.
+    pub fn on<'a, T: Real, X: Signed<T>>(
+        &'a self,
+        data: &'a X,
+        shape: &'a [usize],
+    ) -> Result<CpEm<'a, T, X>, SnmfError> {
+        let (f, n) = data.shape();
+        let product = shape.iter().try_fold(1usize, |p, &n| p.checked_mul(n));
+        if product != Some(n) || shape.is_empty() {
+            return Err(SnmfError::Shape {
+                block: "unfolded data",
+                got: (f, n),
+                expected: (f, product.unwrap_or(usize::MAX)),
+            });
+        }
+        self.replicates.check_data(data, false)?;
+        Ok(CpEm {
+            config: self,
+            data,
+            shape,
+            split: Split::of(self.replicates, data),
+            scalar: PhantomData,
+        })
+    }
+
+    /// Fits from a random start.
+    ///
+    /// # Errors
+    ///
+    /// As [`on`](Self::on); a stop rule that means nothing; factors that leave the numbers.
+    pub fn fit<T: Real, X: Signed<T>, R: Rng + ?Sized>(
+        &self,
+        data: &X,
+        shape: &[usize],
+        stop: &Stop,
+        rng: &mut R,
+    ) -> Result<Outcome<CpState<T>>, SnmfError> {
+        stop.check()?;
+        let algorithm = self.on(data, shape)?;
+        let state = algorithm.random(rng)?;
+        plca_fit::run(&algorithm, state, stop, ())
+    }
+}
+
+/// [`SignedCp`] bound to data.
+#[derive(Debug)]
+pub struct CpEm<'a, T, X> {
+    config: &'a SignedCp,
+    data: &'a X,
+    shape: &'a [usize],
+    split: Split,
+    scalar: PhantomData<T>,
+}
+
+impl<T: Real, X: Signed<T>> CpEm<'_, T, X> {
+    /// A random start: factors uniform on the simplex, weights that explain the mean absolute value of the data.
+    ///
+    /// # Errors
+    ///
+    /// None that data of this model give.
+    pub fn random<R: Rng + ?Sized>(&self, rng: &mut R) -> Result<CpState<T>, SnmfError> {
+        let k = self.config.components;
+        let start = SnmfInit::default().state(self.data, k, rng)?;
+        let mut factors = Vec::new();
+        for &n in self.shape {
+            let mut factor = DMatrix::from_fn(n, k, |_, _| T::lit(random::exponential(rng)));
+            plca_tensor::normalise_columns(&mut factor);
+            factors.push(factor);
+        }
+        Ok(CpState {
+            weights: start.activations.column_sum(),
+            plus: start.plus,
+            minus: start.minus,
+            factors,
+        })
+    }
+
+    /// Checks a start and normalises it.
+    ///
+    /// # Errors
+    ///
+    /// [`SnmfError`]: a block of the wrong shape or with negative or non-finite values, an empty atom, a datum that the
+    /// start gives probability 0.
+    pub fn start(&self, mut state: CpState<T>) -> Result<CpState<T>, SnmfError> {
+        let k = self.config.components;
+        check_factor("T+", &state.plus, (self.data.shape().0, k))?;
+        check_factor("T-", &state.minus, (self.data.shape().0, k))?;
+        let weights = DMatrix::from_column_slice(state.weights.len(), 1, state.weights.as_slice());
+        check_factor("w", &weights, (k, 1))?;
+        if state.factors.len() != self.shape.len() {
+            return Err(SnmfError::Shape {
+                block: "list of factors",
+                got: (state.factors.len(), 1),
+                expected: (self.shape.len(), 1),
+            });
+        }
+        for (factor, &n) in state.factors.iter_mut().zip(self.shape) {
+            check_factor("factor", factor, (n, k))?;
+            let sums = plca_tensor::normalise_columns(factor);
+            if let Some(component) = sums.iter().position(|&s| s <= T::zero()) {
+                return Err(SnmfError::ZeroAtom { component });
+            }
+        }
+        if let Some(component) = normalise_atoms(&mut state.plus, &mut state.minus) {
+            return Err(SnmfError::ZeroAtom { component });
+        }
+        check_support(self.data, &state.unfolded())?;
+        Ok(state)
+    }
+}
+
+impl<T: Real, X: Signed<T>> Algorithm for CpEm<'_, T, X> {
+    type State = CpState<T>;
+    type Error = SnmfError;
+
+    fn step(&self, state: &mut CpState<T>, measure: bool) -> Result<Option<f64>, SnmfError> {
+        let mut counts = state.activations();
+        let wanted = SignedWanted {
+            left: true,
+            right: true,
+            value: measure,
+        };
+        let model = SignedModel {
+            plus: &state.plus,
+            minus: &state.minus,
+            right: &counts,
+        };
+        let sums = self.data.pass(&model, &self.split, wanted);
+        counts.component_mul_assign(&sums.right);
+        let finite = |m: &DMatrix<T>| m.iter().all(|x| x.is_finite());
+        if !(finite(&counts) && finite(&sums.plus) && finite(&sums.minus)) {
+            return Err(SnmfError::NotFinite { block: "w" });
+        }
+        // [SKELLAM 5] with the activations' counts shared out over their factors
+        let weights: DVector<T> = counts.column_sum();
+        let alive: Vec<bool> = weights.iter().map(|&w| w > T::zero()).collect();
+        let mut inner = 1;
+        for factor in state.factors.iter_mut().rev() {
+            let n = factor.nrows();
+            let mut new = DMatrix::zeros(n, factor.ncols());
+            for (at, column) in counts.column_iter().enumerate() {
+                let mut row = new.row_mut(at / inner % n);
+                row.iter_mut()
+                    .zip(column.iter())
+                    .for_each(|(x, &c)| *x += c);
+            }
+            divide_columns(&mut new, weights.as_slice());
+            inner *= n;
+            // A component that is gone keeps its factors.
+            for z in (0..alive.len()).filter(|&z| alive[z]) {
+                factor.set_column(z, &new.column(z));
+            }
+        }
+        let (mut plus, mut minus) = (
+            state.plus.component_mul(&sums.plus),
+            state.minus.component_mul(&sums.minus),
+        );
+        normalise_atoms(&mut plus, &mut minus);
+        for z in (0..alive.len()).filter(|&z| alive[z]) {
+            state.plus.set_column(z, &plus.column(z));
+            state.minus.set_column(z, &minus.column(z));
+        }
+        state.weights = weights;
+        Ok(measure.then_some(sums.value))
+    }
+
+    /// The log-likelihood over `M`, or minus the divergence in the limit.
+    fn objective(&self, state: &CpState<T>) -> Result<f64, SnmfError> {
+        let wanted = SignedWanted {
+            left: false,
+            right: false,
+            value: true,
+        };
+        let unfolded = state.unfolded();
+        Ok(self.data.pass(&unfolded.model(), &self.split, wanted).value)
+    }
+}
+
+impl<T: Real, X: Signed<T>> Accelerate for CpEm<'_, T, X> {
+    fn pack(&self, state: &CpState<T>) -> Vec<f64> {
+        let sides = state.plus.iter().chain(&state.minus).chain(&state.weights);
+        let factors = state.factors.iter().flat_map(|f| f.iter());
+        sides.chain(factors).map(|x| x.to_f64()).collect()
+    }
+
+    fn unpack(&self, template: &CpState<T>, flat: &[f64], fallback: &[f64]) -> CpState<T> {
+        let mut state = template.clone();
+        let values = flat.iter().zip(fallback);
+        let values = values.map(|(&new, &old)| T::lit(if new > 0.0 { new } else { 0.1 * old }));
+        let blocks = state.plus.iter_mut().chain(state.minus.iter_mut());
+        let blocks = blocks.chain(state.weights.iter_mut());
+        let blocks = blocks.chain(state.factors.iter_mut().flat_map(|f| f.iter_mut()));
+        blocks.zip(values).for_each(|(x, new)| *x = new);
+        normalise_atoms(&mut state.plus, &mut state.minus);
+        for factor in &mut state.factors {
+            plca_tensor::normalise_columns(factor);
+        }
+        state
+    }
+}
