@@ -36,6 +36,7 @@ pub use lambert::{
 };
 pub use skellam::{
     Skellam, SkellamGradient, skellam_divergence, skellam_divergence_gradient,
-    skellam_limit_ratios, skellam_ln_pmf, skellam_ratios, skellam_ratios_slice,
+    skellam_divergence_slice, skellam_limit_ratios, skellam_ln_pmf, skellam_ratios,
+    skellam_ratios_slice,
 };
 pub use stirling::{ln_gamma, poisson_ln_pmf, stirling_error};

@@ -3,8 +3,8 @@
 mod support;
 
 use plca_dist::{
-    poisson_ln_pmf, skellam_divergence, skellam_divergence_gradient, skellam_limit_ratios,
-    skellam_ln_pmf, skellam_ratios, skellam_ratios_slice,
+    poisson_ln_pmf, skellam_divergence, skellam_divergence_gradient, skellam_divergence_slice,
+    skellam_limit_ratios, skellam_ln_pmf, skellam_ratios, skellam_ratios_slice,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -104,13 +104,18 @@ fn slices_are_the_scalars() {
         let q: Vec<f64> = (0..n).map(|i| f64::from(i * i % 11)).collect();
         let (mut a, mut b) = (vec![f64::NAN; n as usize], vec![f64::NAN; n as usize]);
         skellam_ratios_slice(&v, &p, &q, &mut a, &mut b).unwrap();
+        let mut d = vec![f64::NAN; n as usize];
+        skellam_divergence_slice(&v, &p, &q, &mut d).unwrap();
         for i in 0..n as usize {
+            assert_eq!(d[i], skellam_divergence(v[i], p[i], q[i]).unwrap());
             assert_eq!((a[i], b[i]), skellam_ratios(v[i], p[i], q[i]).unwrap());
         }
     }
     let (mut a, mut b) = ([7.0], [7.0]);
     assert!(skellam_ratios_slice(&[f64::NAN], &[1.0], &[1.0], &mut a, &mut b).is_err());
     assert!(skellam_ratios_slice(&[1.0], &[1.0], &[1.0, 2.0], &mut a, &mut b).is_err());
+    assert!(skellam_divergence_slice(&[1.0], &[-1.0], &[1.0], &mut a).is_err());
+    assert!(skellam_divergence_slice(&[1.0], &[1.0], &[1.0, 2.0], &mut a).is_err());
     assert_eq!((a, b), ([7.0], [7.0]));
 }
 

@@ -13,6 +13,7 @@
 //! | EM: maximum a posteriori | [`Snmf`] | `T⁺`, `T⁻`, `H` |
 //! | variational Bayes | [`SnmfVb`] | Dirichlet and gamma posteriors of them |
 //! | tensors with a signed first mode, EM | [`SignedCp`] | `T⁺`, `T⁻`, weights, factors of the other modes |
+//! | baselines: squared error, k-means | [`Ding`], [`kmeans`] | `W` of any sign and `H`; centres |
 //! | learning the prior, in batch or online | [`Hyperparameters`], [`Learner`] | shapes and rates of the prior |
 //!
 //! ```
@@ -32,10 +33,12 @@
 //! For non-negative data: `plca-em` is the same model with half the work. For factors that may be negative on both sides.
 
 mod cp;
+mod ding;
 mod em;
 mod error;
 mod hyper;
 mod init;
+mod kmeans;
 mod learner;
 mod posterior;
 mod prior;
@@ -47,10 +50,12 @@ mod vb_init;
 mod vbem;
 
 pub use cp::{CpEm, CpState, SignedCp};
+pub use ding::{Ding, DingState, DingSteps};
 pub use em::{Snmf, SnmfBuilder, SnmfEm};
 pub use error::{ParamError, SnmfError};
 pub use hyper::{Hyperparameters, Sharing, Statistics};
 pub use init::SnmfInit;
+pub use kmeans::{Clusters, Seeding, kmeans};
 pub use learner::{Learner, Rate};
 pub use plca_fit::{
     Accelerate, Algorithm, Outcome, Parabolic, Progress, Squarem, Stop, StopError, StopReason,

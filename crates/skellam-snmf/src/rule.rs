@@ -1,6 +1,8 @@
 //! What a datum makes of its two rates: the E-step.
 
-use plca_dist::{skellam_divergence, skellam_limit_ratios, skellam_ln_pmf, skellam_ratios_slice};
+use plca_dist::{
+    skellam_divergence_slice, skellam_limit_ratios, skellam_ln_pmf, skellam_ratios_slice,
+};
 use plca_tensor::{CompensatedSum, Real, Signed, SplitRule};
 
 use crate::Replicates;
@@ -119,20 +121,38 @@ impl<T: Real> SplitRule<T> for Split {
         }
     }
 
+    #[inline(always)]
     fn value(&self, cells: &[T], plus: &[T], minus: &[T]) -> f64 {
-        let m = self.replicates.number();
-        let cells = cells.iter().zip(plus.iter().zip(minus));
-        let seen = cells.filter(|(v, _)| !v.is_nan());
-        let terms = seen.map(|(v, (p, q))| {
-            let (v, p, q) = (v.to_f64(), p.to_f64(), q.to_f64());
+        let mut at = [[0.0; BATCH]; 4];
+        let mut sum = CompensatedSum::default();
+        let parts = cells
+            .chunks(BATCH)
+            .zip(plus.chunks(BATCH).zip(minus.chunks(BATCH)));
+        for (cells, (plus, minus)) in parts {
+            let n = cells.len();
+            let [v, p, q, d] = at.each_mut().map(|x| &mut x[..n]);
+            for i in 0..n {
+                let (x, a, b) = (cells[i].to_f64(), plus[i].to_f64(), minus[i].to_f64());
+                // A cell without divergence stands for a hidden one.
+                let hidden = x.is_nan();
+                v[i] = if hidden { 0.0 } else { x };
+                p[i] = if hidden { 1.0 } else { a };
+                q[i] = if hidden { 1.0 } else { b };
+            }
             if self.replicates == Replicates::Limit {
                 // [SKELLAM eq. 30]
-                skellam_divergence(v, p, q).map_or(f64::NAN, |d| -d)
-            } else {
-                // [SKELLAM eq. 27]
-                skellam_ln_pmf(m * v, m * p, m * q).map_or(f64::NAN, |ln| ln / m)
+                if skellam_divergence_slice(v, p, q, d).is_err() {
+                    return f64::NAN;
+                }
+                d.iter().for_each(|&d| sum += -d);
+                continue;
             }
-        });
-        terms.collect::<CompensatedSum>().value()
+            let m = self.replicates.number();
+            for i in (0..n).filter(|&i| !cells[i].is_nan()) {
+                // [SKELLAM eq. 27]
+                sum += skellam_ln_pmf(m * v[i], m * p[i], m * q[i]).map_or(f64::NAN, |ln| ln / m);
+            }
+        }
+        sum.value()
     }
 }

@@ -1,7 +1,13 @@
 //! The divergence that the Skellam likelihood tends to as counts are replicated without end.
 
 use super::{check, width};
-use crate::{DistError, stirling::deviance, stirling::deviance_at};
+use crate::{
+    DistError,
+    elementary::atanh_tail,
+    error::same_length,
+    lanes::widest,
+    stirling::{deviance, deviance_at},
+};
 
 /// Derivatives of [`skellam_divergence`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,6 +21,7 @@ pub struct SkellamGradient {
 }
 
 /// What `v` exceeds the mean by, `v - p + q`, rounded about once.
+#[inline(always)]
 pub(crate) fn excess(v: f64, plus: f64, minus: f64) -> f64 {
     let (a, a_rest) = two_sum(v, -plus);
     let (b, b_rest) = two_sum(a, minus);
@@ -22,14 +29,16 @@ pub(crate) fn excess(v: f64, plus: f64, minus: f64) -> f64 {
 }
 
 /// Sum and what its rounding lost (Knuth).
+#[inline(always)]
 fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let s = a + b;
     let seen = s - a;
     (s, (a - (s - seen)) + (b - seen))
 }
 
-/// [`skellam_divergence`] within the domain.
-pub(crate) fn divergence_of(v: f64, plus: f64, minus: f64) -> f64 {
+/// [`skellam_divergence`] where a rate is 0 or a product leaves the exponent.
+#[cold]
+fn divergence_at_the_border(v: f64, plus: f64, minus: f64) -> f64 {
     // At v = 0 too, so that mirrored arguments give the same bits.
     let (v, plus, minus) = if v < 0.0 || (v == 0.0 && plus < minus) {
         (-v, minus, plus)
@@ -54,6 +63,116 @@ pub(crate) fn divergence_of(v: f64, plus: f64, minus: f64) -> f64 {
     }
     deviance_at(x, plus, delta * ((x + plus) / total))
         + deviance_at(y, minus, -delta * ((y + minus) / total))
+}
+
+/// `x ln(x/c) - d` for `d = x - c`, known better than by rounding. [`deviance_at`] without a branch, for quotients in range.
+#[inline(always)]
+fn part(x: f64, c: f64, d: f64) -> f64 {
+    let u = d / c;
+    let s = u / (2.0 + u);
+    let near = c * (u * s + 2.0 * (1.0 + u) * atanh_tail(s));
+    let far = x * ln(x / c) - d;
+    if (-0.5..=1.0).contains(&u) { near } else { far }
+}
+
+/// `ln r` of a positive normal number, to 2 ulp or so, by arithmetic alone.
+#[inline(always)]
+fn ln(r: f64) -> f64 {
+    const LN_2: (f64, f64) = (6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10);
+    /// `2^52`: its last bits hold a whole number.
+    const WHOLE: u64 = 0x4330_0000_0000_0000;
+    const MANTISSA: u64 = 0x000f_ffff_ffff_ffff;
+    let bits = r.to_bits();
+    let exponent = f64::from_bits((bits >> 52) | WHOLE) - (4_503_599_627_370_496.0 + 1023.0);
+    let m = f64::from_bits((bits & MANTISSA) | 1.0f64.to_bits());
+    let upper = m > std::f64::consts::SQRT_2;
+    let m = if upper { 0.5 * m } else { m };
+    let e = if upper { exponent + 1.0 } else { exponent };
+    let s = (m - 1.0) / (m + 1.0);
+    e * LN_2.0 + (e * LN_2.1 + 2.0 * (s + atanh_tail(s)))
+}
+
+/// [`skellam_divergence`] of several cells at once, within the domain. Lane by lane the same operations whatever the width.
+#[inline(always)]
+fn divergence_lanes<const L: usize>(v: &[f64; L], plus: &[f64; L], minus: &[f64; L]) -> [f64; L] {
+    // No product of two numbers between these leaves the exponent.
+    const LEAST: f64 = 1e-140;
+    const MOST: f64 = 1e140;
+    let mut out = [0.0; L];
+    let mut all = true;
+    for i in 0..L {
+        // At v = 0 too, so that mirrored arguments give the same bits.
+        let flip = v[i] < 0.0 || (v[i] == 0.0 && plus[i] < minus[i]);
+        let p = if flip { minus[i] } else { plus[i] };
+        let q = if flip { plus[i] } else { minus[i] };
+        let n = v[i].abs();
+        // [SKELLAM eq. 31]
+        let w = (n * n + 4.0 * (p * q)).sqrt();
+        let x = 0.5 * w + 0.5 * n;
+        let y = p * q / x;
+        let delta = excess(n, p, q);
+        let total = w + p + q;
+        out[i] = part(x, p, delta * ((x + p) / total)) + part(y, q, -delta * ((y + q) / total));
+        let inside = (p.min(q) >= LEAST) & (p.max(q).max(n) <= MOST);
+        let inside = inside & (y >= f64::MIN_POSITIVE / f64::EPSILON);
+        out[i] = if inside { out[i] } else { f64::NAN };
+        all &= inside;
+    }
+    if !all {
+        for i in 0..L {
+            if out[i].is_nan() {
+                out[i] = divergence_at_the_border(v[i], plus[i], minus[i]);
+            }
+        }
+    }
+    out
+}
+
+/// [`skellam_divergence`] within the domain.
+pub(crate) fn divergence_of(v: f64, plus: f64, minus: f64) -> f64 {
+    divergence_lanes(&[v], &[plus], &[minus])[0]
+}
+
+/// [`skellam_divergence`] of every cell, with the widest instructions of the machine; the bits are those of the scalar
+/// function.
+///
+/// # Errors
+///
+/// [`DistError::Length`] for slices of different lengths, [`DistError::Domain`] for the first argument outside; then
+/// `out` is untouched.
+///
+/// ```
+/// let mut d = [0.0; 2];
+/// plca_dist::skellam_divergence_slice(&[3.0, 0.0], &[5.0, 4.0], &[2.0, 1.0], &mut d)?;
+/// assert_eq!(d, [0.0, plca_dist::skellam_divergence(0.0, 4.0, 1.0)?]);
+/// # Ok::<(), plca_dist::DistError>(())
+/// ```
+pub fn skellam_divergence_slice(
+    v: &[f64],
+    plus: &[f64],
+    minus: &[f64],
+    out: &mut [f64],
+) -> Result<(), DistError> {
+    /// Cells whose arithmetic is in flight at once.
+    const WIDTH: usize = 16;
+    same_length("plus", plus.len(), v.len())?;
+    same_length("minus", minus.len(), v.len())?;
+    same_length("out", out.len(), v.len())?;
+    (v.iter().zip(plus).zip(minus)).try_for_each(|((&v, &p), &q)| check(v, p, q))?;
+    widest(
+        #[inline(always)]
+        || {
+            for at in (0..v.len()).step_by(WIDTH) {
+                let n = WIDTH.min(v.len() - at);
+                let (mut x, mut p, mut q) = ([0.0; WIDTH], [1.0; WIDTH], [1.0; WIDTH]);
+                x[..n].copy_from_slice(&v[at..at + n]);
+                p[..n].copy_from_slice(&plus[at..at + n]);
+                q[..n].copy_from_slice(&minus[at..at + n]);
+                out[at..at + n].copy_from_slice(&divergence_lanes(&x, &p, &q)[..n]);
+            }
+        },
+    );
+    Ok(())
 }
 
 /// `D(v | p,q) = sup_t [t v - p (e^t - 1) - q (e^-t - 1)]`, the rate function of the Skellam law.

@@ -16,7 +16,9 @@ mod tail;
 
 pub use density::skellam_ln_pmf;
 pub use distribution::Skellam;
-pub use divergence::{SkellamGradient, skellam_divergence, skellam_divergence_gradient};
+pub use divergence::{
+    SkellamGradient, skellam_divergence, skellam_divergence_gradient, skellam_divergence_slice,
+};
 pub use ratio::{skellam_limit_ratios, skellam_ratios, skellam_ratios_slice};
 
 pub(crate) use density::ln_pmf_of;

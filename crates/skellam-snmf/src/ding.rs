@@ -1,0 +1,170 @@
+//! Semi-non-negative factorization in squared error: the baseline.
+
+use nalgebra::DMatrix;
+use plca_dist::random;
+use plca_fit::{Algorithm, Direction, Outcome, Stop};
+use plca_tensor::{CompensatedSum, Real};
+use rand::Rng;
+
+use crate::init::{check_block, check_factor};
+use crate::{ParamError, SnmfError};
+
+/// `min ‖V - W H‖²` with `H ≥ 0` and `W` of any sign, by the multiplicative updates of Ding, Li, Jordan (2010).
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use skellam_snmf::{Ding, Stop};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = dmatrix![2.0, 4.0; -1.0, -2.0];
+/// let fit = Ding::new(1)?.fit(&v, &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert!((fit.state.w * fit.state.h - v).amax() < 1e-6);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ding {
+    components: usize,
+}
+
+/// The factors.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(bound(
+        serialize = "T: serde::Serialize",
+        deserialize = "T: serde::Deserialize<'de>"
+    ))
+)]
+pub struct DingState<T: Real> {
+    /// `W`, `F x K`, of any sign; a function of `H`.
+    pub w: DMatrix<T>,
+    /// `H`, `K x N`.
+    pub h: DMatrix<T>,
+}
+
+impl Ding {
+    /// With `components` components.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamError::NoComponents`].
+    pub fn new(components: usize) -> Result<Self, ParamError> {
+        if components == 0 {
+            return Err(ParamError::NoComponents);
+        }
+        Ok(Self { components })
+    }
+
+    /// Binds the method to a complete matrix.
+    ///
+    /// # Errors
+    ///
+    /// [`SnmfError::Value`] for the first value that is no finite number, [`SnmfError::Shape`] for an empty matrix.
+    pub fn on<'a, T: Real>(&self, data: &'a DMatrix<T>) -> Result<DingSteps<'a, T>, SnmfError> {
+        if data.is_empty() {
+            return Err(SnmfError::Shape {
+                block: "data",
+                got: data.shape(),
+                expected: (1, 1),
+            });
+        }
+        let ok = |x: T| x.is_finite();
+        check_block("data", data, data.shape(), "a finite number", ok)?;
+        Ok(DingSteps {
+            data,
+            components: self.components,
+        })
+    }
+
+    /// Fits from `H` uniform on (0, 1).
+    ///
+    /// # Errors
+    ///
+    /// As [`on`](Self::on); a stop rule that means nothing; factors that leave the numbers.
+    pub fn fit<T: Real, R: Rng + ?Sized>(
+        &self,
+        data: &DMatrix<T>,
+        stop: &Stop,
+        rng: &mut R,
+    ) -> Result<Outcome<DingState<T>>, SnmfError> {
+        stop.check()?;
+        let steps = self.on(data)?;
+        let h = DMatrix::from_fn(self.components, data.ncols(), |_, _| {
+            T::lit(random::uniform(rng))
+        });
+        let state = steps.start(h)?;
+        plca_fit::run(&steps, state, stop, ())
+    }
+}
+
+/// [`Ding`] bound to data.
+#[derive(Debug)]
+pub struct DingSteps<'a, T> {
+    data: &'a DMatrix<T>,
+    components: usize,
+}
+
+impl<T: Real> DingSteps<'_, T> {
+    /// The state of given activations.
+    ///
+    /// # Errors
+    ///
+    /// [`SnmfError`]: a wrong shape, negative or non-finite values.
+    pub fn start(&self, h: DMatrix<T>) -> Result<DingState<T>, SnmfError> {
+        check_factor("H", &h, (self.components, self.data.ncols()))?;
+        let w = self.left(&h)?;
+        Ok(DingState { w, h })
+    }
+
+    /// `V Hᵀ (H Hᵀ)⁻¹`, the pseudo-inverse where components depend on each other.
+    fn left(&self, h: &DMatrix<T>) -> Result<DMatrix<T>, SnmfError> {
+        let gram = h * h.transpose();
+        let cutoff = gram.amax() * T::lit(h.nrows() as f64) * T::EPSILON;
+        let inverse = gram.pseudo_inverse(cutoff);
+        let w = inverse.map(|inverse| self.data * h.transpose() * inverse);
+        match w {
+            Ok(w) if w.iter().all(|x| x.is_finite()) => Ok(w),
+            _ => Err(SnmfError::NotFinite { block: "W" }),
+        }
+    }
+}
+
+impl<T: Real> Algorithm for DingSteps<'_, T> {
+    type State = DingState<T>;
+    type Error = SnmfError;
+
+    fn step(&self, state: &mut DingState<T>, measure: bool) -> Result<Option<f64>, SnmfError> {
+        let before = match measure {
+            true => Some(self.objective(state)?),
+            false => None,
+        };
+        let positive = |m: &DMatrix<T>| m.map(|x| if x > T::zero() { x } else { T::zero() });
+        let data = state.w.transpose() * self.data;
+        let gram = state.w.transpose() * &state.w;
+        // [SKELLAM 12] H <- H √(((WᵀV)⁺ + (WᵀW)⁻ H) / ((WᵀV)⁻ + (WᵀW)⁺ H))
+        let up = positive(&data) + positive(&-&gram) * &state.h;
+        let down = positive(&-&data) + positive(&gram) * &state.h;
+        for ((h, &up), &down) in state.h.iter_mut().zip(&up).zip(&down) {
+            *h = if down > T::zero() {
+                *h * (up / down).sqrt()
+            } else {
+                T::zero()
+            };
+        }
+        state.w = self.left(&state.h)?;
+        Ok(before)
+    }
+
+    /// `‖V - W H‖²`.
+    fn objective(&self, state: &DingState<T>) -> Result<f64, SnmfError> {
+        let mut sum = CompensatedSum::default();
+        for (v, h) in self.data.column_iter().zip(state.h.column_iter()) {
+            sum += (v - &state.w * h).norm_squared().to_f64();
+        }
+        Ok(sum.value())
+    }
+
+    fn direction(&self) -> Direction {
+        Direction::Minimise
+    }
+}

@@ -1,0 +1,83 @@
+//! Ding's semi-NMF and k-means.
+
+use nalgebra::DMatrix;
+use plca_fit::Algorithm;
+use proptest::prelude::*;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use skellam_snmf::{Ding, Seeding, SnmfError, kmeans};
+
+fn matrix() -> impl Strategy<Value = DMatrix<f64>> {
+    (1..6usize, 1..20usize).prop_flat_map(|(f, n)| {
+        let values = prop::collection::vec(-9.0..12.0f64, f * n);
+        values.prop_map(move |v| DMatrix::from_vec(f, n, v))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// The squared error never grows, and `W` is optimal for its `H`: `(V - W H) Hᵀ = 0`.
+    #[test]
+    fn ding_never_loses(v in matrix(), k in 1..4usize, seed in any::<u64>()) {
+        let ding = Ding::new(k).unwrap();
+        let steps = ding.on(&v).unwrap();
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let h = DMatrix::from_fn(k, v.ncols(), |_, _| plca_dist::random::uniform(&mut rng));
+        let mut state = steps.start(h).unwrap();
+        let mut before = steps.objective(&state).unwrap();
+        for _ in 0..30 {
+            steps.step(&mut state, false).unwrap();
+            let after = steps.objective(&state).unwrap();
+            prop_assert!(after <= before + 1e-9 * v.norm_squared(), "{before} {after}");
+            before = after;
+        }
+        prop_assert!(state.h.iter().all(|&x| x >= 0.0));
+    }
+
+    /// Every sample is with its nearest centre, and centres are means; inertia is no more than that of one cluster.
+    #[test]
+    fn kmeans_is_a_fixed_point(v in matrix(), k in 1..5usize, seed in any::<u64>(), plus in any::<bool>()) {
+        prop_assume!(k <= v.ncols());
+        let seeding = if plus { Seeding::PlusPlus } else { Seeding::Random };
+        let c = kmeans(&v, k, seeding, 1000, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap();
+        let distance = |n: usize, z: usize| (v.column(n) - c.centres.column(z)).norm_squared();
+        let mut inertia = 0.0;
+        for (n, &label) in c.labels.iter().enumerate() {
+            prop_assert!((0..k).all(|z| distance(n, label) <= distance(n, z)));
+            inertia += distance(n, label);
+        }
+        prop_assert!((inertia - c.inertia).abs() <= 1e-12 * (1.0 + inertia));
+        let mean = v.column_mean();
+        let one: f64 = v.column_iter().map(|x| (x - &mean).norm_squared()).sum();
+        prop_assert!(c.inertia <= one * (1.0 + 1e-12) + 1e-12);
+    }
+}
+
+#[test]
+fn refusals() {
+    let mut rng = ChaCha8Rng::seed_from_u64(0);
+    let v = DMatrix::from_row_slice(1, 2, &[1.0, f64::NAN]);
+    assert!(Ding::new(0).is_err());
+    assert!(matches!(
+        Ding::new(1).unwrap().on(&v),
+        Err(SnmfError::Value { column: 1, .. })
+    ));
+    assert!(kmeans(&v, 1, Seeding::Random, 9, &mut rng).is_err());
+    let v = DMatrix::from_row_slice(1, 2, &[1.0, 1.0]);
+    assert!(kmeans(&v, 0, Seeding::Random, 9, &mut rng).is_err());
+    assert!(kmeans(&v, 3, Seeding::Random, 9, &mut rng).is_err());
+    // All samples alike: no distance to seed by.
+    assert_eq!(
+        kmeans(&v, 2, Seeding::PlusPlus, 9, &mut rng)
+            .unwrap()
+            .inertia,
+        0.0
+    );
+    let ding = Ding::new(1).unwrap();
+    assert!(
+        ding.on(&v)
+            .unwrap()
+            .start(DMatrix::from_element(1, 2, -1.0))
+            .is_err()
+    );
+}
