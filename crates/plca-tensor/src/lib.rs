@@ -52,7 +52,7 @@ pub use error::TensorError;
 pub use factor::{Factor, Model};
 pub use masked::{MaskedSparse, MaskedTensor};
 pub use nalgebra;
-pub use observed::{Expected, Observed, Wanted};
+pub use observed::{Expected, Mask, Observed, Wanted};
 pub use real::Real;
 pub use real_tensor::{Memo, RealTensor};
 pub use signed::{Signed, SignedMatrix, SignedModel, SignedSums, SignedWanted, SplitRule};

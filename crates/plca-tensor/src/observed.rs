@@ -48,6 +48,15 @@ pub struct Expected<T> {
     pub ln_lik: f64,
 }
 
+/// Which cells [`Observed::visit_mask`] went through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mask {
+    /// Every hidden cell.
+    Hidden,
+    /// Every observed cell.
+    Observed,
+}
+
 impl<T: Real> Expected<T> {
     /// Adds the statistics of another block of the data.
     ///
@@ -117,6 +126,16 @@ pub trait Observed<T: Real>: Sync {
     /// # Ok::<(), plca_tensor::TensorError>(())
     /// ```
     fn for_each(&self, visit: &mut dyn FnMut(&[usize], f64));
+
+    /// Visits every hidden cell or every observed one, in a fixed order, and says which: the list that the data keep.
+    ///
+    /// Unless a storage knows better this asks [`exposure`](Self::exposure) once for every 64 fibres of the first mode.
+    fn visit_mask(&self, visit: &mut dyn FnMut(&[usize])) -> Mask {
+        if !self.is_complete() {
+            mask_from_exposure(self, visit);
+        }
+        Mask::Hidden
+    }
 
     /// The E-step: expected counts and log-likelihood under `model`, in one pass.
     ///
@@ -209,6 +228,42 @@ pub trait Observed<T: Real>: Sync {
         let mut sum = CompensatedSum::default();
         self.for_each(&mut |_, value| sum += value * value.ln());
         sum.value()
+    }
+}
+
+/// Hidden cells by exposure: under indicator factors it is 1 at an observed cell and 0 at a hidden one.
+fn mask_from_exposure<T: Real, X: Observed<T> + ?Sized>(data: &X, visit: &mut dyn FnMut(&[usize])) {
+    const FIBRES: usize = 64;
+    let shape = data.shape();
+    let fibres: usize = shape[1..].iter().product();
+    let modes: Vec<bool> = (0..shape.len()).map(|j| j == 0).collect();
+    for first in (0..fibres).step_by(FIBRES) {
+        let k = FIBRES.min(fibres - first);
+        let at: Vec<_> = (first..first + k)
+            .map(|fibre| crate::dense::unravel(fibre, &shape[1..], crate::Order::RowMajor))
+            .collect();
+        let indicator = |j: usize, i: usize, z: usize| match j {
+            0 => T::one(),
+            _ if at[z][j - 1] == i => T::one(),
+            _ => T::zero(),
+        };
+        let blocks: Vec<_> = (shape.iter().enumerate())
+            .map(|(j, &n)| DMatrix::from_fn(n, k, |i, z| indicator(j, i, z)))
+            .collect();
+        let factors: Vec<_> = blocks.iter().map(Factor::Columns).collect();
+        let model = Model {
+            weights: None,
+            factors: &factors,
+        };
+        let Some(seen) = data.exposure(&model, &modes).swap_remove(0) else {
+            continue;
+        };
+        for (z, rest) in at.iter().enumerate() {
+            for i in (0..shape[0]).filter(|&i| seen[(i, z)] < T::lit(0.5)) {
+                let index: Vec<usize> = std::iter::once(i).chain(rest.iter().copied()).collect();
+                visit(&index);
+            }
+        }
     }
 }
 
