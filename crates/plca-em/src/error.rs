@@ -26,6 +26,34 @@ pub enum ParamError {
     /// A tolerance that is negative or not a number.
     #[error("tolerance {0} is not a finite number >= 0")]
     Tolerance(f64),
+    /// A kernel needs at least one cell along every dimension.
+    #[error("the kernel's extent along dimension {dimension} is 0, it must be at least 1")]
+    Extent {
+        /// Which dimension of the data.
+        dimension: usize,
+    },
+    /// Neither one support for all dimensions nor one for each.
+    #[error("{got} supports for {expected} dimensions")]
+    Supports {
+        /// Dimensions of the kernel.
+        expected: usize,
+        /// Supports given.
+        got: usize,
+    },
+    /// A power that does not anneal.
+    #[error("annealing power {value} is outside {domain}")]
+    AnnealPower {
+        /// The power.
+        value: f64,
+        /// Where it must lie.
+        domain: &'static str,
+    },
+    /// Index maps that mean nothing.
+    #[error("index maps: {0}")]
+    Maps(&'static str),
+    /// An annealing schedule that takes no time.
+    #[error("annealing over {0} iterations: their number must be positive")]
+    AnnealDuration(f64),
     /// Two settings that exclude each other.
     #[error("{0}")]
     Conflict(&'static str),
@@ -56,6 +84,29 @@ pub enum EmError {
         /// What the data have.
         got: usize,
     },
+    /// A kernel that does not fit into the data.
+    #[error(
+        "the kernel's extent along dimension {dimension} is {extent}, it must be between 1 and the data's {size}"
+    )]
+    Kernel {
+        /// Which dimension of the data.
+        dimension: usize,
+        /// The kernel's extent there.
+        extent: usize,
+        /// The data's.
+        size: usize,
+    },
+    /// Index maps were made for another number of cells.
+    #[error("data of shape {shape:?} do not have the {expected} cells of the index maps")]
+    Cells {
+        /// Shape of the data.
+        shape: Vec<usize>,
+        /// Cells that the maps know.
+        expected: usize,
+    },
+    /// Hidden cells have no literal likelihood where mass can lie outside the window.
+    #[error("hidden cells need the conditional likelihood where kernels may leave the data")]
+    LiteralWithHidden,
     /// A block of the start has the wrong shape.
     #[error("initial `{block}` is {}x{}, expected {}x{}", got.0, got.1, expected.0, expected.1)]
     Shape {

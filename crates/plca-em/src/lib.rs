@@ -4,6 +4,8 @@
 //! |---|---|---|
 //! | symmetric PLCA of any order | [`Plca`] | `P(z)`, `P(x_j given z)` |
 //! | PLSA, either direction | [`Plsa`] | `P(x given z)`, `P(z given y)` |
+//! | shift-invariant PLCA of any order | [`Shifted`] | `P(z)`, kernels, impulses |
+//! | PLCA invariant to a set of transformations | [`Transformed`] | `P(z)`, kernels, weights of the maps |
 //! | KL-NMF, simultaneous (EM) or sequential | [`Nmf`] | `W`, `H` |
 //!
 //! All take dense, sparse and masked data in `f32` or `f64` through [`plca_tensor::Observed`]; all run in
@@ -43,7 +45,9 @@ mod part;
 mod plca;
 mod plsa;
 mod posterior;
+mod shifted;
 mod tempering;
+mod transformed;
 
 pub use error::{EmError, ParamError};
 pub use fold_in::{Explained, FoldIn, Impossible};
@@ -58,7 +62,12 @@ pub use plca_fit::{
 };
 pub use plsa::{Given, Plsa, PlsaBuilder, PlsaEm, PlsaInit, PlsaState};
 pub use posterior::{posterior, sample_counts};
+pub use shifted::{
+    Anneal, Evaluation, Geometry, Likelihood, Shifted, ShiftedBuilder, ShiftedEm, ShiftedInit,
+    ShiftedState, Support,
+};
 pub use tempering::{CooledEm, CooledState, Cooling, Tempered};
+pub use transformed::{IndexMaps, MapEntry, Transformed, TransformedBuilder, TransformedEm};
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

@@ -2,8 +2,8 @@
 
 use nalgebra::DMatrix;
 use plca_tensor::{
-    Coordinates, DenseTensor, Expected, Model, Observed, Order, Real, SparseTensor, TensorError,
-    Wanted,
+    Coordinates, DenseTensor, Expected, Mask, Model, Observed, Order, Real, SparseTensor,
+    TensorError, Wanted,
 };
 
 /// Values that are kept of other data: the same cells are observed, with values that may be smaller.
@@ -97,6 +97,10 @@ impl<T: Real, X: Observed<T> + ?Sized> Observed<T> for Part<'_, T, X> {
 
     fn for_each(&self, visit: &mut dyn FnMut(&[usize], f64)) {
         self.kept().for_each(visit);
+    }
+
+    fn visit_mask(&self, visit: &mut dyn FnMut(&[usize])) -> Mask {
+        self.observed.visit_mask(visit)
     }
 
     fn expect(&self, model: &Model<'_, T>, wanted: Wanted<'_>) -> Expected<T> {

@@ -48,7 +48,7 @@ pub struct Expected<T> {
     pub ln_lik: f64,
 }
 
-/// Which cells [`Observed::visit_mask`] went through.
+/// Which cells [`Observed::visit_mask`] went through; see there for an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mask {
     /// Every hidden cell.
@@ -128,6 +128,15 @@ pub trait Observed<T: Real>: Sync {
     fn for_each(&self, visit: &mut dyn FnMut(&[usize], f64));
 
     /// Visits every hidden cell or every observed one, in a fixed order, and says which: the list that the data keep.
+    ///
+    /// ```
+    /// use plca_tensor::{Mask, MaskedTensor, Observed, Order};
+    /// let v = MaskedTensor::new(vec![2, 2], vec![1.0, f64::NAN, 2.0, 0.0], Order::RowMajor)?;
+    /// let mut cells = Vec::new();
+    /// assert_eq!(v.visit_mask(&mut |index| cells.push(index.to_vec())), Mask::Hidden);
+    /// assert_eq!(cells, [[0, 1]]);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     ///
     /// Unless a storage knows better this asks [`exposure`](Self::exposure) once for every 64 fibres of the first mode.
     fn visit_mask(&self, visit: &mut dyn FnMut(&[usize])) -> Mask {

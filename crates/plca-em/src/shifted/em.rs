@@ -1,0 +1,266 @@
+//! EM for shifted models.
+
+use plca_fit::{Accelerate, Algorithm};
+use plca_tensor::{Observed, Real};
+use rand::Rng;
+
+use super::engine::{self, Counts, Direct, Engine, Parts, Wanted};
+use super::geometry::{Folded, Geometry, advance};
+use super::settings::{pack, restore};
+use super::window::Window;
+use super::{Likelihood, Shifted, ShiftedInit, ShiftedState};
+use crate::EmError;
+
+/// [`Shifted`] bound to data: one EM iteration, its objective and its KKT residual.
+#[derive(Debug)]
+pub struct ShiftedEm<'a, T: Real, X: ?Sized> {
+    config: &'a Shifted<T>,
+    data: &'a X,
+    geometry: Geometry,
+    folded: Folded,
+    engine: Box<dyn Engine<T>>,
+}
+
+impl<'a, T: Real, X: Observed<T> + ?Sized> ShiftedEm<'a, T, X> {
+    pub(super) fn new(config: &'a Shifted<T>, data: &'a X) -> Result<Self, EmError> {
+        let geometry = config.geometry(data.shape())?;
+        if config.likelihood == Likelihood::Literal && !geometry.is_valid() && !data.is_complete() {
+            return Err(EmError::LiteralWithHidden);
+        }
+        let cells = [geometry.kernel_cells(), geometry.impulse_cells()];
+        config.settings.check_priors(cells)?;
+        let folded = Folded::new(&geometry);
+        let engine = engine::choose(&folded, config.components(), config.evaluation, data);
+        Ok(Self {
+            config,
+            data,
+            geometry,
+            folded,
+            engine,
+        })
+    }
+
+    /// Shapes of kernels and impulses.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// A start. Blocks that `init` does not give are drawn from `rng`, each consuming the same numbers whether or not the
+    /// others are given.
+    ///
+    /// # Errors
+    ///
+    /// [`EmError`]: a given block of the wrong shape, with a bad value or a column of zeros; a frozen block that is not
+    /// given; a model that is 0 where the data are positive.
+    pub fn init<R: Rng + ?Sized>(
+        &self,
+        init: &ShiftedInit<T>,
+        rng: &mut R,
+    ) -> Result<ShiftedState<T>, EmError> {
+        let g = &self.geometry;
+        let cells = [g.kernel_cells(), g.impulse_cells()];
+        let state = self.config.settings.init(cells, init, rng)?;
+        let positive = |values: &[T]| values.iter().all(|&x| x > T::zero());
+        if !(positive(state.kernels.as_slice()) && positive(state.impulses.as_slice())) {
+            self.first_unsupported(&state).map_or(Ok(()), Err)?;
+        }
+        Ok(state)
+    }
+
+    /// `Σ_t K H` of every component at one cell of the data, as the model is written.
+    fn cell(&self, state: &ShiftedState<T>, index: &[usize]) -> f64 {
+        let g = &self.geometry;
+        let mut t = vec![0; index.len()];
+        let mut p = 0.0;
+        for tap in 0..g.kernel_cells() {
+            // [SI eq. 10] [SPEC 5.1] h = x - t + o
+            let place = (0..t.len()).try_fold(0, |place, d| {
+                let h = (index[d] + g.offset()[d]).checked_sub(t[d])?;
+                (h < g.impulse_shape()[d]).then(|| place * g.impulse_shape()[d] + h)
+            });
+            if let Some(place) = place {
+                for (z, w) in state.weights.iter().enumerate() {
+                    let product =
+                        state.kernels[(tap, z)].to_f64() * state.impulses[(place, z)].to_f64();
+                    p += w.to_f64() * product;
+                }
+            }
+            advance(&mut t, g.kernel_shape());
+        }
+        p
+    }
+
+    /// The first cell, in row-major order, where something was observed that the model excludes.
+    fn first_unsupported(&self, state: &ShiftedState<T>) -> Option<EmError> {
+        let mut first: Option<(Vec<usize>, f64)> = None;
+        self.data.for_each(&mut |index, value| {
+            let earlier = first.as_ref().is_none_or(|(i, _)| index < i.as_slice());
+            if earlier && self.cell(state, index) <= 0.0 {
+                first = Some((index.to_vec(), value));
+            }
+        });
+        first.map(|(index, value)| EmError::Support { index, value })
+    }
+
+    /// `v P(x)` over the window of the data, in row-major order; under the conditional likelihood scaled so that the observed
+    /// cells have the mass of the data.
+    pub fn reconstruct(&self, state: &ShiftedState<T>) -> Vec<T> {
+        let f = &self.folded;
+        let blocks = self.fold(state);
+        let window = self.window(&blocks);
+        let parts = blocks.parts(window.as_ref());
+        let p = Direct::model(f, &parts);
+        let mut scale = self.data.total();
+        if self.conditional() {
+            scale /= self.expect(&blocks, [false, false], false).seen;
+        }
+        let shape = self.geometry.data_shape();
+        let mut index = vec![0; shape.len()];
+        let mut out = Vec::with_capacity(p.len());
+        loop {
+            let [c, d, x] = f.cell(&index);
+            out.push(p[(c * f.lanes + d) * f.positions() + x] * T::lit(scale));
+            if !advance(&mut index, shape) {
+                return out;
+            }
+        }
+    }
+
+    /// `Σ_x P(x)` over the window of the data: 1 if all supports are valid.
+    pub fn window_mass(&self, state: &ShiftedState<T>) -> f64 {
+        let blocks = self.fold(state);
+        self.window(&blocks).map_or(1.0, |w| w.mass)
+    }
+
+    /// Log-likelihood of the observed data, without priors.
+    pub fn ln_lik(&self, state: &ShiftedState<T>) -> f64 {
+        self.ln_lik_of(&self.expect(&self.fold(state), [false, false], true))
+    }
+
+    fn conditional(&self) -> bool {
+        let outside =
+            !self.geometry.is_valid() && self.config.likelihood == Likelihood::Conditional;
+        outside || !self.data.is_complete()
+    }
+
+    fn ln_lik_of(&self, counts: &Counts<T>) -> f64 {
+        if self.conditional() {
+            // [SPEC 4] [SPEC 5.2] Σ V ln P - v ln Σ_obs P
+            counts.ln_lik - self.data.total() * counts.seen.ln()
+        } else {
+            counts.ln_lik
+        }
+    }
+
+    fn fold(&self, state: &ShiftedState<T>) -> Blocks<T> {
+        Blocks {
+            weights: state.weights.as_slice().to_vec(),
+            kernels: self.folded.fold_kernels(state.kernels.as_slice()),
+            impulses: self.folded.fold_impulses(state.impulses.as_slice()),
+        }
+    }
+
+    fn window(&self, b: &Blocks<T>) -> Option<Window> {
+        let outside = !self.geometry.is_valid();
+        outside.then(|| Window::new(&self.folded, &b.weights, &b.kernels, &b.impulses))
+    }
+
+    /// The E-step, with what lies outside the window imputed where the likelihood asks for it.
+    fn expect(
+        &self,
+        blocks: &Blocks<T>,
+        [kernels, impulses]: [bool; 2],
+        ln_lik: bool,
+    ) -> Counts<T> {
+        let window = self.window(blocks);
+        let wanted = Wanted {
+            kernels,
+            impulses,
+            ln_lik,
+        };
+        let mut counts = self.engine.expect(&blocks.parts(window.as_ref()), wanted);
+        if let (Some(window), Likelihood::Conditional) = (&window, self.config.likelihood) {
+            let s = self.data.total() / counts.seen;
+            let w = &blocks.weights;
+            let Counts {
+                kernels, impulses, ..
+            } = &mut counts;
+            if wanted.kernels {
+                Window::impute_outside(kernels, &blocks.kernels, w, &window.taps, s);
+            }
+            if wanted.impulses {
+                Window::impute_outside(impulses, &blocks.impulses, w, &window.places, s);
+            }
+        }
+        counts
+    }
+}
+
+/// Folded copies of a state's blocks.
+struct Blocks<T> {
+    weights: Vec<T>,
+    kernels: Vec<T>,
+    impulses: Vec<T>,
+}
+
+impl<T> Blocks<T> {
+    fn parts<'a>(&'a self, window: Option<&'a Window>) -> Parts<'a, T> {
+        Parts {
+            weights: &self.weights,
+            kernels: &self.kernels,
+            impulses: &self.impulses,
+            window,
+        }
+    }
+}
+
+impl<T: Real, X: Observed<T> + ?Sized> Algorithm for ShiftedEm<'_, T, X> {
+    type State = ShiftedState<T>;
+    type Error = EmError;
+
+    /// The objective is not measured while a power moves towards 1: such iterations are no EM, and must not end a run.
+    fn step(&self, state: &mut ShiftedState<T>, measure: bool) -> Result<Option<f64>, EmError> {
+        let settings = &self.config.settings;
+        let measure = measure && !settings.annealing(state.iteration + 1);
+        let counts = self.expect(&self.fold(state), settings.wanted(), measure);
+        if counts.lost {
+            return Err(self.first_unsupported(state).unwrap_or(EmError::NoMass));
+        }
+        let value = measure.then(|| self.ln_lik_of(&counts) + settings.ln_prior(state));
+        let kernels = self.folded.unfold_kernels(counts.kernels);
+        let impulses = self.folded.unfold_impulses(counts.impulses);
+        let emptied = settings.maximise(state, kernels, impulses)?;
+        if emptied.contains(&true) && self.expect(&self.fold(state), [false; 2], true).lost {
+            restore(state, emptied);
+        }
+        Ok(value)
+    }
+
+    fn objective(&self, state: &ShiftedState<T>) -> Result<f64, EmError> {
+        Ok(self.ln_lik(state) + self.config.settings.ln_prior(state))
+    }
+
+    /// `max |θ (g - 1)|` over the free blocks and live components; 0 exactly at a stationary point of the likelihood.
+    fn residual(&self, state: &ShiftedState<T>) -> Result<Option<f64>, EmError> {
+        Ok(self.config.settings.residual(state, |wanted| {
+            let counts = self.expect(&self.fold(state), wanted, false);
+            let kernels = self.folded.unfold_kernels(counts.kernels);
+            [kernels, self.folded.unfold_impulses(counts.impulses)]
+        }))
+    }
+}
+
+impl<T: Real, X: Observed<T> + ?Sized> Accelerate for ShiftedEm<'_, T, X> {
+    fn pack(&self, state: &ShiftedState<T>) -> Vec<f64> {
+        pack(state)
+    }
+
+    fn unpack(
+        &self,
+        template: &ShiftedState<T>,
+        flat: &[f64],
+        fallback: &[f64],
+    ) -> ShiftedState<T> {
+        self.config.settings.unpack(template, flat, fallback)
+    }
+}

@@ -1,0 +1,76 @@
+//! Which arithmetic should be fastest: operation counts over measured rates.
+
+use plca_tensor::Real;
+
+use super::fft::lengths;
+use super::matrix::Stack;
+use crate::shifted::geometry::Folded;
+
+/// Operations per second of plain loops with a long inner axis.
+const DIRECT: f64 = 6e9;
+/// What a row of a plain loop costs besides, in operations.
+const ROW: f64 = 60.0;
+/// Operations per second of the tiles of matrices.
+const MATRIX: f64 = 38e9;
+/// Rows and columns that fill the tiles.
+const TILE: [f64; 2] = [24.0, 8.0];
+/// Seconds for a number that is stacked, packed and added back.
+const STACKED: f64 = 4e-9;
+/// Operations per second of transforms, counted as `2.5 L log2 L`.
+const TRANSFORM: f64 = 5e9;
+/// Seconds for a product of two numbers of a spectrum.
+const PRODUCT: f64 = 1.2e-9;
+/// Seconds for a cell's ratio, wherever it is computed by itself.
+const RATIO: f64 = 2e-9;
+
+/// Single precision does twice as much at once, except in transforms.
+fn speed<T: Real>() -> f64 {
+    8.0 / size_of::<T>() as f64
+}
+
+/// Multiplications and additions of the sums as they are written.
+fn operations(f: &Folded, components: usize) -> f64 {
+    let cells = (f.channels * f.lanes * components) as f64;
+    6.0 * cells * f.taps() as f64 * f.places() as f64
+}
+
+fn cells(f: &Folded) -> f64 {
+    (f.channels * f.lanes * f.positions()) as f64
+}
+
+/// Seconds of plain loops.
+pub(super) fn direct<T: Real>(f: &Folded, components: usize) -> f64 {
+    let [_, k, m, _] = f.inner();
+    let longest = k.max(m) as f64;
+    let rows = operations(f, components) / longest;
+    (operations(f, components) + ROW * rows) / (DIRECT * speed::<T>()) + RATIO * cells(f)
+}
+
+/// Seconds of a product of matrices with one of the stacks.
+pub(super) fn matrix<T: Real>(f: &Folded, components: usize, stack: Stack) -> f64 {
+    let (x, k) = (f.positions(), components);
+    let (rows, columns, inner, stacked) = match stack {
+        Stack::Impulses => (f.channels, f.lanes * x, k * f.taps(), f.lanes * x),
+        Stack::Kernels => (f.channels * x, f.lanes, k * f.places(), f.channels * x),
+    };
+    let (rows, columns) = (rows as f64, columns as f64);
+    let full = |n: f64, tile: f64| (n / tile).ceil() * tile;
+    let tiles = full(rows, TILE[0] * speed::<T>()) * full(columns, TILE[1]);
+    let stacked = (inner * stacked) as f64;
+    6.0 * tiles * inner as f64 / (MATRIX * speed::<T>()) + STACKED * stacked
+}
+
+/// Seconds of transforms along the last `transformed` shifted dimensions.
+pub(super) fn fft(f: &Folded, components: usize, transformed: usize) -> f64 {
+    let ([rows, columns], outer) = lengths(f, transformed);
+    let length = (rows * columns) as f64;
+    let [t, h, x] = [&f.kernel, &f.impulse, &f.size].map(|s| s[..outer].iter().product::<usize>());
+    let kernels = components * f.channels * t;
+    let impulses = components * f.lanes * h;
+    let models = f.channels * f.lanes * x;
+    let transforms = 2 * (kernels + impulses + models);
+    // Places that a tap can have within the window, summed over the taps.
+    let products = 3 * components * f.channels * f.lanes * t * h.min(x);
+    let one = 2.5 * length * length.log2() / TRANSFORM;
+    transforms as f64 * one + products as f64 * length / 2.0 * PRODUCT + RATIO * cells(f)
+}

@@ -1,0 +1,103 @@
+//! The E-step of shifted models, by different arithmetic.
+
+mod cost;
+mod direct;
+mod fft;
+mod matrix;
+mod spectrum;
+
+use plca_tensor::{Observed, Real};
+
+use super::Evaluation;
+use super::geometry::Folded;
+use super::window::Window;
+
+pub(crate) use direct::{Cells, Direct, to_counts};
+pub(crate) use fft::Fft;
+pub(crate) use matrix::{Matrix, Stack};
+
+/// A shifted model with folded blocks.
+pub(crate) struct Parts<'a, T> {
+    /// `P(z)`.
+    pub(crate) weights: &'a [T],
+    /// `[z][c][t]`.
+    pub(crate) kernels: &'a [T],
+    /// `[z][d][h]`.
+    pub(crate) impulses: &'a [T],
+    /// What of the model lies in the data's window; `None` if all of it does.
+    pub(crate) window: Option<&'a Window>,
+}
+
+/// What an E-step shall return.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) kernels: bool,
+    pub(crate) impulses: bool,
+    pub(crate) ln_lik: bool,
+}
+
+/// Expected counts over the window, hidden cells imputed, in the layout of [`Parts`].
+pub(crate) struct Counts<T> {
+    /// Empty if not wanted.
+    pub(crate) kernels: Vec<T>,
+    /// Empty if not wanted.
+    pub(crate) impulses: Vec<T>,
+    /// `Σ V ln P` over observed positive cells; `-inf` if one of them has `P = 0`; 0 if not asked for.
+    pub(crate) ln_lik: f64,
+    /// `Σ P` over the observed cells.
+    pub(crate) seen: f64,
+    /// An observed positive cell has `P = 0`, so that the counts mean nothing.
+    pub(crate) lost: bool,
+}
+
+/// One way to compute the E-step
+///
+/// ```text
+/// CK[z,c,t] = P(z) K[z,c,t] Σ_{d,x} Q[c,d,x] H[z,d,x-t+o]
+/// CH[z,d,h] = P(z) H[z,d,h] Σ_{c,t} K[z,c,t] Q[c,d,h+t-o]
+/// ```
+///
+/// with `Q = V/P` where `V > 0`, 0 where `V = 0`, and `v_obs / Σ_obs P` where hidden.
+pub(crate) trait Engine<T: Real>: std::fmt::Debug + Send + Sync {
+    fn expect(&self, model: &Parts<'_, T>, wanted: Wanted) -> Counts<T>;
+}
+
+/// The engine asked for, or the one that should be fastest.
+pub(crate) fn choose<T: Real, X: Observed<T> + ?Sized>(
+    folded: &Folded,
+    components: usize,
+    evaluation: Evaluation,
+    data: &X,
+) -> Box<dyn Engine<T>> {
+    let f = folded;
+    let less = |a: &(f64, _), b: &(f64, _)| a.0.total_cmp(&b.0);
+    let stacks = [Stack::Impulses, Stack::Kernels];
+    let timed = stacks.map(|stack| (cost::matrix::<T>(f, components, stack), stack));
+    let (by_matrix, stack) = if timed[0].0 <= timed[1].0 {
+        timed[0]
+    } else {
+        timed[1]
+    };
+    let dimensions = [1, 2].map(|n| n.min(f.size.len()));
+    let timed = dimensions.map(|n| (cost::fft(f, components, n), n));
+    let (by_fft, transformed) = if timed[0].0 < timed[1].0 {
+        timed[0]
+    } else {
+        timed[1]
+    };
+    let fastest = [
+        (cost::direct::<T>(f, components), Evaluation::Direct),
+        (by_matrix, Evaluation::Matrix),
+        (by_fft, Evaluation::Fft),
+    ];
+    let evaluation = match evaluation {
+        Evaluation::Auto => (fastest.into_iter().min_by(less)).map_or(Evaluation::Direct, |f| f.1),
+        given => given,
+    };
+    let engine: Option<Box<dyn Engine<T>>> = match evaluation {
+        Evaluation::Matrix => Matrix::new(f, stack, data).map(|m| Box::new(m) as _),
+        Evaluation::Fft => Some(Box::new(Fft::new(f, transformed, data))),
+        _ => None,
+    };
+    engine.unwrap_or_else(|| Box::new(Direct::new(f, data)))
+}

@@ -1,0 +1,260 @@
+//! Shift-invariant PLCA of any order.
+//!
+//! ```text
+//! P(x) = Σ_z P(z) Σ_t K(t | z) H(x - t + o | z)
+//! ```
+//!
+//! Every component is a kernel, placed wherever its impulse is positive. Each dimension may be shifted or not: a kernel as
+//! long as the data does not move along that dimension, a kernel of extent 1 is an ordinary factor's index. `[SI eq. 10-15]`
+
+mod anneal;
+mod em;
+pub(crate) mod engine;
+pub(crate) mod geometry;
+pub(crate) mod parallel;
+pub(crate) mod settings;
+mod state;
+mod window;
+
+use plca_fit::{Outcome, Stop};
+use plca_tensor::{Observed, Real};
+use rand::Rng;
+
+use self::settings::Settings;
+use crate::plca::Prior;
+use crate::{EmError, ParamError};
+
+pub use anneal::Anneal;
+pub use em::ShiftedEm;
+pub use geometry::{Geometry, Support};
+pub use state::{ShiftedInit, ShiftedState};
+
+/// What is maximised where mass of the model can lie outside the data; of no effect if all supports are valid. `[SPEC 5.2]`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+pub enum Likelihood {
+    /// `Σ V ln P - v ln Σ_window P`: the data are a window cut from a longer record.
+    #[default]
+    Conditional,
+    /// `Σ V ln P`: there is nothing outside, mass there is lost.
+    Literal,
+}
+
+/// How the E-step is computed. All ways give the same counts but for rounding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum Evaluation {
+    /// The one that should be fastest.
+    #[default]
+    Auto,
+    /// The sums as they are written.
+    Direct,
+    /// Copies stacked side by side and matrix products: good with many unshifted cells.
+    Matrix,
+    /// Fourier transforms along one or two shifted dimensions: good with large kernels.
+    Fft,
+}
+
+/// A checked configuration; see [`Shifted::builder`].
+#[derive(Clone, Debug)]
+pub struct Shifted<T: Real> {
+    kernel: Vec<usize>,
+    supports: Vec<Support>,
+    likelihood: Likelihood,
+    evaluation: Evaluation,
+    settings: Settings<T>,
+}
+
+/// Settings of [`Shifted`], not yet checked.
+#[derive(Clone, Debug)]
+#[must_use = "call `.build()`"]
+pub struct ShiftedBuilder<T: Real>(Shifted<T>);
+
+impl<T: Real> ShiftedBuilder<T> {
+    /// Where kernels may lie, the same along every dimension (default: inside the data).
+    pub fn support(self, support: Support) -> Self {
+        self.supports(vec![support])
+    }
+
+    /// Where kernels may lie, dimension by dimension.
+    pub fn supports(mut self, supports: Vec<Support>) -> Self {
+        self.0.supports = supports;
+        self
+    }
+
+    /// What is maximised where mass can lie outside the data (default: the likelihood given the window).
+    pub fn likelihood(mut self, likelihood: Likelihood) -> Self {
+        self.0.likelihood = likelihood;
+        self
+    }
+
+    /// How the E-step is computed (default: whichever should be fastest).
+    pub fn evaluation(mut self, evaluation: Evaluation) -> Self {
+        self.0.evaluation = evaluation;
+        self
+    }
+
+    /// Raises the kernels to a power that grows to 1 (default: no).
+    pub fn anneal(mut self, anneal: Anneal) -> Self {
+        self.0.settings.anneal = Some(anneal);
+        self
+    }
+
+    /// Raises the impulses to a power above 1 (default: no).
+    pub fn impulse_power(mut self, power: Anneal) -> Self {
+        self.0.settings.impulse_power = Some(power);
+        self
+    }
+
+    /// Keeps `P(z)` as it was given.
+    pub fn freeze_weights(mut self) -> Self {
+        self.0.settings.frozen[0] = true;
+        self
+    }
+
+    /// Keeps the kernels as they were given: positive deconvolution. `[SPEC 5.4]`
+    pub fn freeze_kernels(mut self) -> Self {
+        self.0.settings.frozen[1] = true;
+        self
+    }
+
+    /// Keeps the impulses as they were given.
+    pub fn freeze_impulses(mut self) -> Self {
+        self.0.settings.frozen[2] = true;
+        self
+    }
+
+    /// A prior on `P(z)` (a single column).
+    pub fn weights_prior(mut self, prior: Prior<T>) -> Self {
+        self.0.settings.priors[0] = Some(prior);
+        self
+    }
+
+    /// A prior on the kernels, a column for each component.
+    pub fn kernels_prior(mut self, prior: Prior<T>) -> Self {
+        self.0.settings.priors[1] = Some(prior);
+        self
+    }
+
+    /// A prior on the impulses, a column for each component.
+    pub fn impulses_prior(mut self, prior: Prior<T>) -> Self {
+        self.0.settings.priors[2] = Some(prior);
+        self
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamError`]: no components, a kernel without extent, a power out of range or that lasts no time.
+    pub fn build(self) -> Result<Shifted<T>, ParamError> {
+        let shifted = self.0;
+        shifted.settings.check()?;
+        if let Some(dimension) = shifted.kernel.iter().position(|&k| k == 0) {
+            return Err(ParamError::Extent { dimension });
+        }
+        if shifted.supports.len() != 1 && shifted.supports.len() != shifted.kernel.len() {
+            return Err(ParamError::Supports {
+                expected: shifted.kernel.len(),
+                got: shifted.supports.len(),
+            });
+        }
+        Ok(shifted)
+    }
+}
+
+impl<T: Real> Shifted<T> {
+    /// Starts a configuration with `components` kernels, of one extent for every dimension of the data.
+    ///
+    /// ```
+    /// use plca_em::{Shifted, ShiftedInit, Stop};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// // The pattern 1 3, twice.
+    /// let v = DenseTensor::new(vec![6], vec![0.0, 1.0, 3.0, 2.0, 6.0, 0.0], Order::RowMajor)?;
+    /// let fit = Shifted::builder(1, vec![2]).build()?
+    ///     .fit(&v, &ShiftedInit::default(), &Stop::default(), &mut ChaCha8Rng::seed_from_u64(2))?;
+    /// assert!((fit.state.kernels[0] - 0.25).abs() < 1e-3);
+    /// assert!((fit.state.impulses[3] - 2.0 / 3.0).abs() < 1e-3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn builder(components: usize, kernel: Vec<usize>) -> ShiftedBuilder<T> {
+        ShiftedBuilder(Self {
+            kernel,
+            supports: vec![Support::default()],
+            likelihood: Likelihood::default(),
+            evaluation: Evaluation::default(),
+            settings: Settings::new(components),
+        })
+    }
+
+    /// Number of components `K`.
+    pub fn components(&self) -> usize {
+        self.settings.components
+    }
+
+    /// Shapes of kernels and impulses on data of this shape.
+    ///
+    /// # Errors
+    ///
+    /// As [`Geometry::new`].
+    pub fn geometry(&self, data: &[usize]) -> Result<Geometry, EmError> {
+        Geometry::new(data, &self.kernel, &self.supports)
+    }
+
+    /// Binds the configuration to data, as an algorithm for [`plca_fit::run`]. Copies the data.
+    ///
+    /// # Errors
+    ///
+    /// [`EmError`]: data of another order or smaller than a kernel, hidden cells together with a literal likelihood, a
+    /// prior that does not fit its block.
+    pub fn on<'a, X: Observed<T> + ?Sized>(
+        &'a self,
+        data: &'a X,
+    ) -> Result<ShiftedEm<'a, T, X>, EmError> {
+        ShiftedEm::new(self, data)
+    }
+
+    /// A start for these data; see [`ShiftedEm::init`], which does not need to arrange the data anew.
+    ///
+    /// # Errors
+    ///
+    /// As [`on`](Self::on) and [`ShiftedEm::init`].
+    pub fn init<X, R>(
+        &self,
+        data: &X,
+        init: &ShiftedInit<T>,
+        rng: &mut R,
+    ) -> Result<ShiftedState<T>, EmError>
+    where
+        X: Observed<T> + ?Sized,
+        R: Rng + ?Sized,
+    {
+        self.on(data)?.init(init, rng)
+    }
+
+    /// Runs EM on `data` from `init` until `stop`.
+    ///
+    /// # Errors
+    ///
+    /// As [`on`](Self::on) and [`ShiftedEm::init`].
+    pub fn fit<X, R>(
+        &self,
+        data: &X,
+        init: &ShiftedInit<T>,
+        stop: &Stop,
+        rng: &mut R,
+    ) -> Result<Outcome<ShiftedState<T>>, EmError>
+    where
+        X: Observed<T> + ?Sized,
+        R: Rng + ?Sized,
+    {
+        stop.check()?;
+        let algorithm = self.on(data)?;
+        let state = algorithm.init(init, rng)?;
+        plca_fit::run(&algorithm, state, stop, ())
+    }
+}

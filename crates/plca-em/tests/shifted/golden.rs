@@ -1,0 +1,215 @@
+//! Every trajectory of the reference vectors, by every arithmetic and from every storage.
+
+use nalgebra::{DMatrix, DVector};
+use plca_em::{
+    Algorithm, Anneal, Evaluation, IndexMaps, Likelihood, Shifted, ShiftedInit, ShiftedState,
+    Support, Transformed,
+};
+use plca_tensor::{Observed, Real};
+use serde_json::Value;
+
+use crate::support::{EVALUATIONS, complete, rng};
+
+fn cases(name: &str) -> Vec<Value> {
+    let path = format!(
+        "{}/../../testdata/golden/{name}.json",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let file: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    file["cases"].as_array().unwrap().clone()
+}
+
+fn sizes(v: &Value) -> Vec<usize> {
+    let all = v.as_array().unwrap().iter();
+    all.map(|n| n.as_u64().unwrap() as usize).collect()
+}
+
+fn numbers(v: &Value) -> Vec<f64> {
+    let all = v["data"].as_array().unwrap().iter();
+    all.map(|x| x.as_f64().unwrap()).collect()
+}
+
+/// `(K, cells…)` as one column of cells for every component.
+fn block<T: Real>(v: &Value) -> DMatrix<T> {
+    let k = sizes(&v["shape"])[0];
+    let values: Vec<T> = numbers(v).into_iter().map(T::lit).collect();
+    DMatrix::from_vec(values.len() / k, k, values)
+}
+
+fn supports(mode: &Value) -> Vec<Support> {
+    let named = |v: &Value| match v.as_str().unwrap() {
+        "valid" => Support::Valid,
+        "same" => Support::Same,
+        "full" => Support::Full,
+        other => panic!("support {other}"),
+    };
+    match mode.as_array() {
+        Some(all) => all.iter().map(named).collect(),
+        None => vec![named(mode)],
+    }
+}
+
+fn configuration<T: Real>(case: &Value, evaluation: Evaluation) -> Shifted<T> {
+    let k = case["K"].as_u64().unwrap() as usize;
+    let mut builder = Shifted::builder(k, sizes(&case["kernel_shape"]))
+        .supports(supports(&case["mode"]))
+        .likelihood(Likelihood::Literal)
+        .evaluation(evaluation);
+    if case["kernels_fixed"] == true {
+        builder = builder.freeze_kernels();
+    }
+    if let Some(alpha0) = case["anneal"]["alpha0"].as_f64() {
+        let over = case["anneal"]["T"].as_f64().unwrap();
+        builder = builder.anneal(Anneal { alpha0, over });
+    }
+    builder.build().unwrap()
+}
+
+fn start<T: Real>(init: &Value) -> ShiftedInit<T> {
+    let weights = numbers(&init["pz"]).into_iter().map(T::lit).collect();
+    ShiftedInit {
+        weights: Some(DVector::from_vec(weights)),
+        kernels: Some(block(&init["kernels"])),
+        impulses: Some(block(&init["impulses"])),
+    }
+}
+
+/// 1e-11 up to 50 iterations, 1e-9 beyond; 1e-4 in f32.
+fn tolerance<T: Real>(iteration: u64) -> f64 {
+    match (size_of::<T>(), iteration) {
+        (4, _) => 1e-4,
+        (_, 0..=50) => 1e-11,
+        _ => 1e-9,
+    }
+}
+
+fn same<T: Real>(what: &str, got: &[T], want: &Value, tolerance: f64) {
+    let want = numbers(want);
+    assert_eq!(got.len(), want.len(), "{what}");
+    for (g, w) in got.iter().zip(want) {
+        let g = g.to_f64();
+        assert!(
+            (g - w).abs() <= tolerance * w.abs().max(1.0),
+            "{what}: {g} instead of {w}"
+        );
+    }
+}
+
+fn follow<T: Real>(case: &Value, evaluation: Evaluation, storage: &str, data: &dyn Observed<T>) {
+    let config = configuration::<T>(case, evaluation);
+    let em = config.on(data).unwrap();
+    let name = format!("{}, {evaluation:?}, {storage}", case["name"]);
+    assert_eq!(
+        em.geometry().impulse_shape(),
+        sizes(&case["impulse_shape"]),
+        "{name}"
+    );
+    assert_eq!(em.geometry().offset(), sizes(&case["offset"]), "{name}");
+    let mut state: ShiftedState<T> = em.init(&start(&case["init"]), &mut rng(0)).unwrap();
+    let mut points = 0;
+    for point in case["trajectory"].as_array().unwrap() {
+        let iteration = point["iter"].as_u64().unwrap();
+        while state.iteration < iteration as usize {
+            em.step(&mut state, false).unwrap();
+        }
+        let t = tolerance::<T>(iteration);
+        same(
+            &format!("{name}, weights"),
+            state.weights.as_slice(),
+            &point["pz"],
+            t,
+        );
+        same(
+            &format!("{name}, kernels"),
+            state.kernels.as_slice(),
+            &point["kernels"],
+            t,
+        );
+        same(
+            &format!("{name}, impulses"),
+            state.impulses.as_slice(),
+            &point["impulses"],
+            t,
+        );
+        let (got, want) = (em.ln_lik(&state), point["loglik"].as_f64().unwrap());
+        assert!(
+            (got - want).abs() <= t * want.abs(),
+            "{name}: {got} instead of {want}"
+        );
+        let (got, want) = (
+            em.window_mass(&state),
+            point["mass_in_domain"].as_f64().unwrap(),
+        );
+        assert!(
+            (got - want).abs() <= t,
+            "{name}: mass {got} instead of {want}"
+        );
+        points += 1;
+    }
+    assert!(points > 0);
+}
+
+fn every_trajectory<T: Real>() {
+    let cases = cases("siplca");
+    assert_eq!(cases.len(), 11);
+    for case in &cases {
+        let (shape, values) = (sizes(&case["V"]["shape"]), numbers(&case["V"]));
+        for (storage, data) in complete::<T>(&shape, &values) {
+            for evaluation in EVALUATIONS {
+                follow(case, evaluation, storage, &*data);
+            }
+        }
+    }
+}
+
+#[test]
+fn shifted_trajectories_match_the_reference() {
+    every_trajectory::<f64>();
+}
+
+#[test]
+fn single_precision_follows_the_reference() {
+    every_trajectory::<f32>();
+}
+
+#[test]
+fn transformed_trajectories_match_the_reference() {
+    let cases = cases("transform_invariant");
+    assert_eq!(cases.len(), 2);
+    for case in &cases {
+        let table = case["index_map"]["data"].as_array().unwrap();
+        let table: Vec<i64> = table.iter().map(|x| x.as_f64().unwrap() as i64).collect();
+        let kernel = sizes(&case["index_map"]["shape"])[1];
+        let values = numbers(&case["V_flat"]);
+        let maps = IndexMaps::new(values.len(), kernel, &table).unwrap();
+        let k = case["K"].as_u64().unwrap() as usize;
+        let builder = Transformed::<f64>::builder(k, maps).likelihood(Likelihood::Literal);
+        let config = builder.build().unwrap();
+        // A square of five: the maps know nothing of the shape.
+        for (storage, data) in complete::<f64>(&[5, 5], &values) {
+            let name = format!("{}, {storage}", case["name"]);
+            let em = config.on(&*data).unwrap();
+            let init = ShiftedInit {
+                weights: Some(DVector::from_vec(numbers(&case["init"]["pz"]))),
+                kernels: Some(block(&case["init"]["kernels"])),
+                impulses: Some(block(&case["init"]["weights"])),
+            };
+            let mut state = em.init(&init, &mut rng(0)).unwrap();
+            for point in case["trajectory"].as_array().unwrap() {
+                let iteration = point["iter"].as_u64().unwrap();
+                while state.iteration < iteration as usize {
+                    em.step(&mut state, false).unwrap();
+                }
+                let t = tolerance::<f64>(iteration);
+                same(&name, state.weights.as_slice(), &point["pz"], t);
+                same(&name, state.kernels.as_slice(), &point["kernels"], t);
+                same(&name, state.impulses.as_slice(), &point["weights"], t);
+                let (got, want) = (em.ln_lik(&state), point["loglik"].as_f64().unwrap());
+                assert!(
+                    (got - want).abs() <= t * want.abs(),
+                    "{name}: {got} instead of {want}"
+                );
+            }
+        }
+    }
+}
