@@ -1,5 +1,12 @@
 //! The figures, one file and one line here for each.
 
+mod hs_faces;
+mod hs_fig1;
+mod hs_fig2;
+mod hs_fig4_5;
+mod hs_methods;
+mod hs_propositions;
+mod hs_words;
 mod lv_fig1_2;
 mod lv_fig3;
 mod lv_fig6;
@@ -18,4 +25,8 @@ pub(crate) const FIGURES: &[&Figure] = &[
     &lv_fig3::FIGURE,
     &lv_fig6::FIGURE,
     &plsa_topics::FIGURE,
+    &hs_fig1::FIGURE,
+    &hs_fig2::FIGURE,
+    &hs_fig4_5::FIGURE,
+    &hs_propositions::FIGURE,
 ];

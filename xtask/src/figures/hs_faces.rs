@@ -1,0 +1,102 @@
+//! Images of parts, generated or of faces, for figure 2 of HS.
+
+use std::io::Read as _;
+
+use plca_dist::random::{below, uniform};
+use plca_tensor::{DenseTensor, Order, RealTensor};
+use rand_chacha::ChaCha8Rng;
+
+use crate::Result;
+use crate::reproduce::{Context, Data};
+
+/// Images of equal size, each column after column.
+pub(super) struct Images {
+    pub(super) side: usize,
+    pub(super) pixels: Vec<Vec<f64>>,
+}
+
+/// Rows and columns of the seven parts, half open: brow, eyes, cheeks, nose, mouth.
+const PARTS: [[usize; 4]; 7] = [
+    [1, 4, 4, 15],
+    [5, 8, 3, 8],
+    [5, 8, 11, 16],
+    [9, 13, 2, 6],
+    [9, 13, 13, 17],
+    [8, 13, 8, 11],
+    [14, 16, 5, 14],
+];
+const SIDE: usize = 19;
+const NOISE: f64 = 0.25;
+
+/// A part lies at home, or with probability 0.2 a pixel beside.
+fn displacement(rng: &mut ChaCha8Rng) -> [isize; 2] {
+    if uniform(rng) < 0.2 {
+        [[0, 1], [1, 0], [0, -1], [-1, 0]][below(4, rng) as usize]
+    } else {
+        [0, 0]
+    }
+}
+
+/// `n` images of the parts, each of its own strength in `[0.2, 1.4]`, on noise.
+pub(super) fn generate(n: usize, rng: &mut ChaCha8Rng) -> Images {
+    let image = |rng: &mut ChaCha8Rng| {
+        let mut pixels: Vec<f64> = (0..SIDE * SIDE).map(|_| NOISE * uniform(rng)).collect();
+        for [top, bottom, left, right] in PARTS {
+            let strength = 0.2 + 1.2 * uniform(rng);
+            let [down, across] = displacement(rng);
+            for i in top..bottom {
+                for j in left..right {
+                    let inside = |x: usize, by| x.checked_add_signed(by).filter(|&x| x < SIDE);
+                    if let (Some(i), Some(j)) = (inside(i, down), inside(j, across)) {
+                        pixels[i + SIDE * j] += strength;
+                    }
+                }
+            }
+        }
+        pixels
+    };
+    Images {
+        side: SIDE,
+        pixels: (0..n).map(|_| image(rng)).collect(),
+    }
+}
+
+impl Images {
+    /// Height x width x images.
+    pub(super) fn tensors(&self) -> Result<(DenseTensor<f64>, RealTensor<f64>)> {
+        let shape = vec![self.side, self.side, self.pixels.len()];
+        let values = self.pixels.concat();
+        let dense = DenseTensor::new(shape, values, Order::ColumnMajor)?;
+        Ok((dense.clone(), RealTensor::from(dense)))
+    }
+}
+
+const FILE: &str = "lfw_subset/lfw_subset.npy.gz";
+
+/// 100 faces, 25 x 25; `None` without the data. The file has as many pieces of background after them.
+pub(super) fn read(context: &Context) -> Result<Option<(Images, Data)>> {
+    let Some((bytes, data)) = context.file(FILE)? else {
+        return Ok(None);
+    };
+    let mut npy = Vec::new();
+    flate2::read::GzDecoder::new(bytes.as_slice())
+        .read_to_end(&mut npy)
+        .map_err(|e| format!("{FILE}: {e}"))?;
+    let (n, side) = (200, 25);
+    let header = npy
+        .get(8..10)
+        .map_or(0, |b| 10 + usize::from(u16::from_le_bytes([b[0], b[1]])));
+    let body = npy.get(header..).unwrap_or_default();
+    if body.len() != 8 * n * side * side {
+        return Err(format!("{FILE}: not {n} images of {side} x {side} doubles").into());
+    }
+    let (values, _) = body.as_chunks::<8>();
+    let image = |at: usize| -> Vec<f64> {
+        let rows = &values[at * side * side..][..side * side];
+        // Stored row after row.
+        let pixel = |p: usize| f64::from_le_bytes(rows[(p % side) * side + p / side]);
+        (0..side * side).map(pixel).collect()
+    };
+    let pixels = (0..n / 2).map(image).collect();
+    Ok(Some((Images { side, pixels }, data)))
+}
