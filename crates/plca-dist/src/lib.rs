@@ -7,6 +7,7 @@
 //! stated in units of `eps = 2^-52` and tested against 60-digit references.
 
 mod bessel;
+mod conjugate;
 mod counts;
 mod debye;
 mod diffnomial;
@@ -22,6 +23,7 @@ mod skellam;
 mod stirling;
 
 pub use bessel::{bessel_ratio, bessel_rho, bessel_rho_slice};
+pub use conjugate::{dirichlet_kl, dirichlet_mean_ln, gamma_kl, gamma_mean_ln};
 pub use counts::{draw_poisson, thin, thin_slice};
 pub use diffnomial::Diffnomial;
 pub use digamma::{

@@ -1,0 +1,77 @@
+//! Gamma and Dirichlet posteriors against integrals and identities.
+
+use plca_dist::{
+    DistError, digamma, dirichlet_kl, dirichlet_mean_ln, gamma_kl, gamma_mean_ln, ln_gamma,
+};
+use proptest::prelude::*;
+
+/// `∫ f(ln x) p(x) dx` of a gamma law, by the trapezoidal rule in `ln x`: exact to rounding for such integrands.
+fn gamma_mean(shape: f64, rate: f64, f: impl Fn(f64) -> f64) -> f64 {
+    let norm = shape * rate.ln() - ln_gamma(shape).unwrap();
+    let step = 1.0 / 64.0;
+    (-8000..1000)
+        .map(|i| {
+            let u = f64::from(i) * step;
+            (shape * u - rate * u.exp() + norm).exp() * f(u) * step
+        })
+        .sum()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// Both are means under the law.
+    #[test]
+    fn gamma_is_its_integral(s in 0.5..40.0f64, r in 0.1..10.0f64, a in 0.5..40.0f64, b in 0.1..10.0f64) {
+        let want = gamma_mean(s, r, |ln| ln);
+        prop_assert!((gamma_mean_ln(s, r).unwrap() - want).abs() <= 1e-11 * (1.0 + want.abs()));
+        let ln_p = |s: f64, r: f64, ln: f64| s * r.ln() - ln_gamma(s).unwrap() + (s - 1.0) * ln - r * ln.exp();
+        let want = gamma_mean(s, r, |ln| ln_p(s, r, ln) - ln_p(a, b, ln));
+        prop_assert!((gamma_kl((s, r), (a, b)).unwrap() - want).abs() <= 1e-10 * (1.0 + want.abs()));
+    }
+
+    /// A Dirichlet law is made of gamma laws: `Σ KL(Gamma(α̂_i)‖Gamma(α_i)) = KL(Dirichlet) + KL(Gamma(Σ α̂)‖Gamma(Σ α))`.
+    #[test]
+    fn dirichlet_is_made_of_gammas(pairs in prop::collection::vec((0.01..30.0f64, 0.01..30.0f64), 1..8)) {
+        let (alpha, prior): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+        let parts: f64 = alpha.iter().zip(&prior).map(|(&a, &p)| gamma_kl((a, 1.0), (p, 1.0)).unwrap()).sum();
+        let whole = gamma_kl((alpha.iter().sum(), 1.0), (prior.iter().sum(), 1.0)).unwrap();
+        let got = dirichlet_kl(&alpha, &prior).unwrap();
+        prop_assert!((got - (parts - whole)).abs() <= 1e-11 * (1.0 + parts.abs() + whole.abs()));
+        prop_assert!(got >= -1e-11 * (1.0 + parts));
+        let mut ln = vec![0.0; alpha.len()];
+        dirichlet_mean_ln(&alpha, &mut ln).unwrap();
+        let total = digamma(alpha.iter().sum()).unwrap();
+        for (ln, &a) in ln.iter().zip(&alpha) {
+            prop_assert_eq!(*ln, digamma(a).unwrap() - total);
+        }
+    }
+}
+
+#[test]
+fn refusals() {
+    let mut out = [7.0; 2];
+    for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(gamma_mean_ln(bad, 1.0).is_err() && gamma_mean_ln(1.0, bad).is_err());
+        for (q, p) in [
+            ((bad, 1.0), (1.0, 1.0)),
+            ((1.0, bad), (1.0, 1.0)),
+            ((1.0, 1.0), (bad, 1.0)),
+            ((1.0, 1.0), (1.0, bad)),
+        ] {
+            assert!(matches!(gamma_kl(q, p), Err(DistError::Domain { .. })));
+        }
+        assert!(dirichlet_mean_ln(&[1.0, bad], &mut out).is_err());
+        assert!(
+            dirichlet_kl(&[1.0, bad], &[1.0, 1.0]).is_err()
+                && dirichlet_kl(&[1.0], &[bad]).is_err()
+        );
+    }
+    assert!(dirichlet_mean_ln(&[1e308, 1e308], &mut out).is_err());
+    assert!(matches!(
+        dirichlet_kl(&[1.0], &[1.0, 1.0]),
+        Err(DistError::Length { .. })
+    ));
+    assert!(dirichlet_mean_ln(&[1.0], &mut out).is_err());
+    assert_eq!(out, [7.0; 2]);
+}
