@@ -3,7 +3,6 @@
 use super::{check, width};
 use crate::{
     DistError,
-    elementary::atanh_tail,
     error::same_length,
     lanes::widest,
     stirling::{deviance, deviance_at},
@@ -65,31 +64,80 @@ fn divergence_at_the_border(v: f64, plus: f64, minus: f64) -> f64 {
         + deviance_at(y, minus, -delta * ((y + minus) / total))
 }
 
-/// `x ln(x/c) - d` for `d = x - c`, known better than by rounding. [`deviance_at`] without a branch, for quotients in range.
+/// `atanh s - s` of every lane, as [`atanh_tail`](crate::elementary::atanh_tail): one coefficient at a time, so that the
+/// loop over lanes is the inner one.
 #[inline(always)]
-fn part(x: f64, c: f64, d: f64) -> f64 {
-    let u = d / c;
-    let s = u / (2.0 + u);
-    let near = c * (u * s + 2.0 * (1.0 + u) * atanh_tail(s));
-    let far = x * ln(x / c) - d;
-    if (-0.5..=1.0).contains(&u) { near } else { far }
+fn atanh_tails<const L: usize>(s: &[f64; L]) -> [f64; L] {
+    const TERMS: [f64; 16] = {
+        let mut terms = [0.0; 16];
+        let mut n = 0;
+        while n < 16 {
+            terms[n] = 1.0 / (2 * n + 3) as f64;
+            n += 1;
+        }
+        terms
+    };
+    let (mut square, mut sum) = ([0.0; L], [0.0; L]);
+    for i in 0..L {
+        square[i] = s[i] * s[i];
+    }
+    for c in TERMS.iter().rev() {
+        for i in 0..L {
+            sum[i] = c + square[i] * sum[i];
+        }
+    }
+    for i in 0..L {
+        sum[i] *= s[i] * square[i];
+    }
+    sum
 }
 
-/// `ln r` of a positive normal number, to 2 ulp or so, by arithmetic alone.
+/// `x ln(x/c) - d` for `d = x - c`, known better than by rounding. [`deviance_at`] without a branch, for quotients in range.
 #[inline(always)]
-fn ln(r: f64) -> f64 {
+fn parts<const L: usize>(x: &[f64; L], c: &[f64; L], d: &[f64; L]) -> [f64; L] {
+    let (mut u, mut s) = ([0.0; L], [0.0; L]);
+    for i in 0..L {
+        u[i] = d[i] / c[i];
+        s[i] = u[i] / (2.0 + u[i]);
+    }
+    let (tail, mut quotient) = (atanh_tails(&s), [0.0; L]);
+    for i in 0..L {
+        quotient[i] = x[i] / c[i];
+    }
+    let ln = ln_lanes(&quotient);
+    let mut out = [0.0; L];
+    for i in 0..L {
+        let near = c[i] * (u[i] * s[i] + 2.0 * (1.0 + u[i]) * tail[i]);
+        let far = x[i] * ln[i] - d[i];
+        let close = (u[i] >= -0.5) & (u[i] <= 1.0);
+        out[i] = if close { near } else { far };
+    }
+    out
+}
+
+/// `ln r` of positive normal numbers, to 2 ulp or so, by arithmetic alone.
+#[inline(always)]
+fn ln_lanes<const L: usize>(r: &[f64; L]) -> [f64; L] {
     const LN_2: (f64, f64) = (6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10);
     /// `2^52`: its last bits hold a whole number.
     const WHOLE: u64 = 0x4330_0000_0000_0000;
     const MANTISSA: u64 = 0x000f_ffff_ffff_ffff;
-    let bits = r.to_bits();
-    let exponent = f64::from_bits((bits >> 52) | WHOLE) - (4_503_599_627_370_496.0 + 1023.0);
-    let m = f64::from_bits((bits & MANTISSA) | 1.0f64.to_bits());
-    let upper = m > std::f64::consts::SQRT_2;
-    let m = if upper { 0.5 * m } else { m };
-    let e = if upper { exponent + 1.0 } else { exponent };
-    let s = (m - 1.0) / (m + 1.0);
-    e * LN_2.0 + (e * LN_2.1 + 2.0 * (s + atanh_tail(s)))
+    let (mut s, mut exponent) = ([0.0; L], [0.0; L]);
+    for i in 0..L {
+        let bits = r[i].to_bits();
+        let e = f64::from_bits((bits >> 52) | WHOLE) - (4_503_599_627_370_496.0 + 1023.0);
+        let m = f64::from_bits((bits & MANTISSA) | 1.0f64.to_bits());
+        let upper = m > std::f64::consts::SQRT_2;
+        let m = if upper { 0.5 * m } else { m };
+        exponent[i] = if upper { e + 1.0 } else { e };
+        s[i] = (m - 1.0) / (m + 1.0);
+    }
+    let tail = atanh_tails(&s);
+    let mut out = [0.0; L];
+    for i in 0..L {
+        out[i] = exponent[i] * LN_2.0 + (exponent[i] * LN_2.1 + 2.0 * (s[i] + tail[i]));
+    }
+    out
 }
 
 /// [`skellam_divergence`] of several cells at once, within the domain. Lane by lane the same operations whatever the width.
@@ -98,32 +146,32 @@ fn divergence_lanes<const L: usize>(v: &[f64; L], plus: &[f64; L], minus: &[f64;
     // No product of two numbers between these leaves the exponent.
     const LEAST: f64 = 1e-140;
     const MOST: f64 = 1e140;
-    let mut out = [0.0; L];
-    let mut all = true;
+    let mut inside = [false; L];
+    let [mut p, mut q, mut x, mut y, mut above, mut below] = [[0.0; L]; 6];
     for i in 0..L {
         // At v = 0 too, so that mirrored arguments give the same bits.
-        let flip = v[i] < 0.0 || (v[i] == 0.0 && plus[i] < minus[i]);
-        let p = if flip { minus[i] } else { plus[i] };
-        let q = if flip { plus[i] } else { minus[i] };
+        let flip = (v[i] < 0.0) | ((v[i] == 0.0) & (plus[i] < minus[i]));
+        p[i] = if flip { minus[i] } else { plus[i] };
+        q[i] = if flip { plus[i] } else { minus[i] };
         let n = v[i].abs();
         // [SKELLAM eq. 31]
-        let w = (n * n + 4.0 * (p * q)).sqrt();
-        let x = 0.5 * w + 0.5 * n;
-        let y = p * q / x;
-        let delta = excess(n, p, q);
-        let total = w + p + q;
-        out[i] = part(x, p, delta * ((x + p) / total)) + part(y, q, -delta * ((y + q) / total));
-        let inside = (p.min(q) >= LEAST) & (p.max(q).max(n) <= MOST);
-        let inside = inside & (y >= f64::MIN_POSITIVE / f64::EPSILON);
-        out[i] = if inside { out[i] } else { f64::NAN };
-        all &= inside;
+        let w = (n * n + 4.0 * (p[i] * q[i])).sqrt();
+        x[i] = 0.5 * w + 0.5 * n;
+        y[i] = p[i] * q[i] / x[i];
+        let slope = excess(n, p[i], q[i]) / (w + p[i] + q[i]);
+        above[i] = slope * (x[i] + p[i]);
+        below[i] = -slope * (y[i] + q[i]);
+        let range = (p[i].min(q[i]) >= LEAST) & (p[i].max(q[i]).max(n) <= MOST);
+        inside[i] = range & (y[i] >= f64::MIN_POSITIVE / f64::EPSILON);
     }
-    if !all {
-        for i in 0..L {
-            if out[i].is_nan() {
-                out[i] = divergence_at_the_border(v[i], plus[i], minus[i]);
-            }
-        }
+    let (a, b) = (parts(&x, &p, &above), parts(&y, &q, &below));
+    let mut out = [0.0; L];
+    for i in 0..L {
+        out[i] = if inside[i] {
+            a[i] + b[i]
+        } else {
+            divergence_at_the_border(v[i], plus[i], minus[i])
+        };
     }
     out
 }
