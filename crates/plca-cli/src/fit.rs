@@ -278,6 +278,9 @@ fn fit<T: Element, M: CommandModel<T>>(
     if !warnings.is_empty() {
         extra["warnings"] = json!(warnings);
     }
+    if let Some(scale) = model.scale(data, &outcome.state) {
+        extra["scale"] = scale;
+    }
     // Wall time is no property of the model: equal runs write equal files.
     summary["seconds"] = json!(started.elapsed().as_secs_f64());
     let model = ModelFile {

@@ -29,6 +29,8 @@ impl Product {
             metadata,
         } = plca_io::read_model(path)?;
         let total = metadata["data"]["total"].as_f64().unwrap_or(1.0);
+        // There is a scale in the file where cells were hidden.
+        let scale = &metadata["scale"];
         let ones = |k| DVector::from_element(k, 1.0);
         match metadata["model"].as_str().unwrap_or_default() {
             "plca" => {
@@ -43,7 +45,7 @@ impl Product {
                 Ok(Self {
                     weights,
                     factors,
-                    scale: total,
+                    scale: scale.as_f64().unwrap_or(total),
                 })
             }
             "plsa" => {
@@ -60,8 +62,12 @@ impl Product {
                         ),
                     ));
                 }
+                let (shares, total) = match scales(path, scale, marginal.len())? {
+                    Some(scales) => (scales, 1.0),
+                    None => (marginal, total),
+                };
                 let given = DMatrix::from_fn(mixture.ncols(), mixture.nrows(), |y, z| {
-                    mixture[(z, y)] * marginal[y]
+                    mixture[(z, y)] * shares[y]
                 });
                 let weights = ones(basis.ncols());
                 let factors = if metadata["settings"]["given"] == 0 {
@@ -121,6 +127,19 @@ impl Product {
     fn shape(&self) -> Vec<usize> {
         self.factors.iter().map(DMatrix::nrows).collect()
     }
+}
+
+/// One scale for each of `count` given indices, where the file has them.
+fn scales(path: &Path, saved: &Value, count: usize) -> Result<Option<DVector<f64>>, Failure> {
+    let Some(saved) = saved.as_array() else {
+        return Ok(None);
+    };
+    let scales: Vec<f64> = saved.iter().filter_map(Value::as_f64).collect();
+    if scales.len() != count || scales.iter().any(|&s| s < 0.0) {
+        let what = format!("`scale` is no list of {count} numbers >= 0");
+        return Err(Failure::of(path, what));
+    }
+    Ok(Some(DVector::from_vec(scales)))
 }
 
 /// An array of zeros of the model's shape, refused where it could not be held.
@@ -209,6 +228,12 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<(), Failure> {
         text.push_str(&format!("{name:<12} {shape:<16} {low:.6} .. {high:.6}\n"));
     }
     for (name, value) in file.metadata.as_object().into_iter().flatten() {
+        let value = match value {
+            Value::Array(values) if values.iter().all(Value::is_number) => {
+                format!("{} numbers", values.len())
+            }
+            value => value.to_string(),
+        };
         text.push_str(&format!("{name:<16} {value}\n"));
     }
     print(&text)

@@ -11,7 +11,7 @@ use std::path::Path;
 use plca_em::{Cooling, Outcome, Progress, Stop};
 use plca_fit::{Direction, Observer};
 use plca_io::Element;
-use plca_tensor::Observed;
+use plca_tensor::{Factor, Model, Observed};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
@@ -60,6 +60,10 @@ pub(crate) trait CommandModel<T: Element>: Sized {
     fn remarks(&self, _state: &Self::State) -> Value {
         json!({})
     }
+    /// What the model must be multiplied by to approximate data with hidden cells: one number, or one for each given index.
+    fn scale(&self, _data: &dyn Observed<T>, _state: &Self::State) -> Option<Value> {
+        None
+    }
     /// Log-likelihood without priors, where the objective is another number.
     fn ln_lik(
         &self,
@@ -68,6 +72,23 @@ pub(crate) trait CommandModel<T: Element>: Sized {
     ) -> Result<Option<f64>, Failure> {
         Ok(None)
     }
+}
+
+/// Mass of a model over the observed cells, for every index of one mode.
+fn seen_mass<T: Element>(data: &dyn Observed<T>, model: &Model<'_, T>, mode: usize) -> Vec<f64> {
+    let wanted: Vec<bool> = (0..model.factors.len()).map(|j| j == mode).collect();
+    let seen = data.exposure(model, &wanted)[mode].take();
+    let mut masses = vec![0.0; model.factors[mode].rows()];
+    if let Some(seen) = seen {
+        for (z, i) in (0..model.components()).flat_map(|z| (0..masses.len()).map(move |i| (z, i))) {
+            masses[i] += match model.factors[mode] {
+                Factor::Columns(_) => seen[(i, z)],
+                Factor::Rows(_) => seen[(z, i)],
+            }
+            .to_f64();
+        }
+    }
+    masses
 }
 
 /// Names of the blocks of a model of this order.

@@ -8,6 +8,7 @@ use plca_fit::{Direction, Observer, Stop};
 use plca_io::Element;
 use plca_tensor::Observed;
 use rand_chacha::ChaCha8Rng;
+use serde_json::{Value, json};
 
 use super::CommandModel;
 use super::tempered::{Bind, accelerated};
@@ -147,6 +148,15 @@ impl<T: Element> CommandModel<T> for PlcaCommand<T> {
 
     fn direction(&self) -> Direction {
         Direction::Maximise
+    }
+
+    fn scale(&self, data: &dyn Observed<T>, state: &PlcaState<T>) -> Option<Value> {
+        if data.is_complete() {
+            return None;
+        }
+        // [SPEC 4] s = v_obs / Σ_obs P
+        let seen = state.with_model(|model| super::seen_mass(data, model, 0));
+        Some(json!(data.total() / seen.iter().sum::<f64>()))
     }
 
     fn ln_lik(&self, data: &dyn Observed<T>, state: &PlcaState<T>) -> Result<Option<f64>, Failure> {

@@ -5,8 +5,9 @@ use std::path::Path;
 use plca_em::{Given, Outcome, Plsa, PlsaEm, PlsaInit, PlsaState, Progress};
 use plca_fit::{Direction, Observer, Stop};
 use plca_io::{Array, Element};
-use plca_tensor::Observed;
+use plca_tensor::{Factor, Model, Observed};
 use rand_chacha::ChaCha8Rng;
+use serde_json::{Value, json};
 
 use super::CommandModel;
 use super::tempered::{Bind, accelerated};
@@ -140,6 +141,27 @@ impl<T: Element> CommandModel<T> for PlsaCommand<T> {
 
     fn direction(&self) -> Direction {
         Direction::Maximise
+    }
+
+    fn scale(&self, data: &dyn Observed<T>, state: &PlsaState<T>) -> Option<Value> {
+        if data.is_complete() {
+            return None;
+        }
+        let given = self.config.given();
+        let (basis, mixture) = (Factor::Columns(&state.basis), Factor::Rows(&state.mixture));
+        let mut factors = [basis, mixture];
+        if given == Given::Rows {
+            factors.reverse();
+        }
+        let model = Model {
+            weights: None,
+            factors: &factors,
+        };
+        let seen = super::seen_mass(data, &model, given.mode());
+        // [SPEC 4] s = v_obs / Σ_obs P, for every given index; 0 where nothing of it was observed
+        let scales = data.marginal(given.mode()).into_iter().zip(seen);
+        let scales = scales.map(|(v, mass)| if v > 0.0 { v / mass } else { 0.0 });
+        Some(json!(scales.collect::<Vec<_>>()))
     }
 
     fn ln_lik(&self, data: &dyn Observed<T>, state: &PlsaState<T>) -> Result<Option<f64>, Failure> {

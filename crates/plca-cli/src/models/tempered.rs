@@ -154,6 +154,10 @@ impl<T: Element, M: Bind<T>> CommandModel<T> for TemperedCommand<'_, T, M> {
         })
     }
 
+    fn scale(&self, data: &dyn Observed<T>, state: &Self::State) -> Option<Value> {
+        self.model.scale(data, &state.best)
+    }
+
     fn ln_lik(&self, data: &dyn Observed<T>, state: &Self::State) -> Result<Option<f64>, Failure> {
         self.model.ln_lik(data, &state.best)
     }

@@ -6,6 +6,7 @@ mod formats;
 mod golden;
 mod options;
 mod readme;
+mod reconstruction;
 mod tempering;
 
 use std::path::{Path, PathBuf};
@@ -60,6 +61,13 @@ impl Folder {
 
     fn model(&self, name: &str) -> ModelFile {
         plca_io::read_model(&self.path(name)).unwrap()
+    }
+
+    fn dense(&self, name: &str) -> Array<f64> {
+        match plca_io::read_data(&self.path(name), None).unwrap() {
+            plca_io::DataFile::Dense(array) => array,
+            sparse => panic!("{sparse:?}"),
+        }
     }
 
     fn names(&self) -> Vec<String> {
