@@ -70,9 +70,10 @@ fn flags(mask: Array<f32>, fortran: bool) -> Vec<bool> {
 pub(crate) fn load<T: Element>(path: &Path, args: &DataArgs) -> Result<Data<T>, Failure> {
     let options = ReadOptions {
         shape: args.shape.as_ref().map(|s| s.0.clone()),
-        // A NaN may be hidden; one that is not is refused below.
+        // What a mask may hide is refused below where it does not.
         allow_nan: true,
-        allow_negative: false,
+        allow_negative: args.mask.is_some(),
+        allow_infinite: args.mask.is_some(),
     };
     let fail = |e| Failure::of(path, e);
     match plca_io::read_data_with::<T>(path, &options)? {

@@ -8,6 +8,8 @@ use std::path::Path;
 pub(crate) struct Failure {
     line: String,
     status: u8,
+    /// The line says where: a file, or the command line.
+    placed: bool,
 }
 
 impl Failure {
@@ -16,12 +18,26 @@ impl Failure {
         Self {
             line: what.to_string(),
             status: 1,
+            placed: false,
         }
     }
 
     /// Something about one file: exit status 1.
     pub(crate) fn of(path: &Path, what: impl fmt::Display) -> Self {
-        Self::new(format!("{}: {what}", path.display()))
+        Self {
+            line: format!("{}: {what}", path.display()),
+            status: 1,
+            placed: true,
+        }
+    }
+
+    /// The same, about this file unless it says another place.
+    pub(crate) fn about(self, path: &Path) -> Self {
+        if self.placed {
+            self
+        } else {
+            Self::of(path, self.line)
+        }
     }
 
     /// A command line that makes no sense: exit status 2.
@@ -29,6 +45,7 @@ impl Failure {
         Self {
             line: what.to_string(),
             status: 2,
+            placed: true,
         }
     }
 
@@ -45,7 +62,11 @@ impl fmt::Display for Failure {
 
 impl From<plca_io::IoError> for Failure {
     fn from(e: plca_io::IoError) -> Self {
-        Self::new(e)
+        // It names its file.
+        Self {
+            placed: true,
+            ..Self::new(e)
+        }
     }
 }
 

@@ -41,6 +41,11 @@ pub(crate) fn run<T: Element>(args: &FitArgs) -> Result<(), Failure> {
             "--solver fast is not available in this version; --solver em reaches the same optima",
         ));
     }
+    if args.kkt_tol.is_some() && has_priors(args) {
+        return Err(Failure::usage(
+            "--kkt-tol does not go with priors: its conditions are those of the likelihood",
+        ));
+    }
     on_threads(args.threads, || {
         let schedule = crate::models::schedule(args)?;
         if schedule.is_some() && args.model == ModelName::NmfKl {
@@ -220,7 +225,8 @@ fn fit<T: Element, M: CommandModel<T>>(
                 ControlFlow::Continue(())
             }
         };
-        let outcome = model.iterate(data, args.accelerate, from, &stop, observer)?;
+        let outcome = (model.iterate(data, args.accelerate, from, &stop, observer))
+            .map_err(|e| e.about(&args.data))?;
         bar.finish_and_clear();
         if let Some(e) = failure {
             return Err(e.into());
@@ -264,7 +270,8 @@ fn fit<T: Element, M: CommandModel<T>>(
         "objective": outcome.objective,
     });
     if has_priors(args)
-        && let Some(ln_lik) = model.ln_lik(data, &outcome.state)?
+        && let Some(ln_lik) =
+            (model.ln_lik(data, &outcome.state)).map_err(|e| e.about(&args.data))?
     {
         summary["log_likelihood"] = json!(ln_lik);
     }
@@ -313,13 +320,8 @@ fn begin<T: Element, M: CommandModel<T>>(
     let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
     rng.set_stream(start);
     let path = args.init.as_deref().unwrap_or(Path::new("--init"));
-    (model.start(data, given, path, &mut rng)).map_err(|e| match &args.init {
-        Some(init) if !e.to_string().starts_with(&init.display().to_string()) => {
-            Failure::of(init, e)
-        }
-        None => Failure::of(&args.data, e),
-        _ => e,
-    })
+    let file = args.init.as_deref().unwrap_or(&args.data);
+    (model.start(data, given, path, &mut rng)).map_err(|e| e.about(file))
 }
 
 fn trace_line(iteration: usize, objective: f64, started: Instant) -> String {

@@ -125,7 +125,8 @@ fn score(args: &SelectArgs) -> Result<(), Failure> {
     }
     let rows = (ranks.into_iter())
         .map(|rank| row(args, rank, data, parts.as_ref()))
-        .collect::<Result<Vec<_>, _>>()?;
+        .collect::<Result<Vec<_>, Failure>>()
+        .map_err(|e| e.about(&args.data))?;
     // A score that is no number is null, and never the best.
     let scored = rows.iter().filter(|row| row["score"].is_number());
     let best = scored.min_by(|a, b| {

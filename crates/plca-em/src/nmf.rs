@@ -67,6 +67,7 @@ impl NmfBuilder {
     /// use plca_em::{Missing, Nmf, Update};
     /// assert!(Nmf::builder(4).missing(Missing::Imputation).build().is_ok());
     /// assert!(Nmf::builder(4).update(Update::Simultaneous).missing(Missing::Multiplicative).build().is_err());
+    /// assert!(Nmf::builder(4).update(Update::Sequential).missing(Missing::Imputation).build().is_err());
     /// ```
     pub fn missing(mut self, missing: Missing) -> Self {
         self.0.missing = Some(missing);
@@ -112,7 +113,7 @@ impl NmfBuilder {
     /// # Errors
     ///
     /// [`ParamError`]: no components; simultaneous updates with the multiplicative treatment of hidden cells, which is
-    /// sequential by nature.
+    /// sequential by nature; sequential updates with imputation, which is simultaneous.
     ///
     /// # Examples
     ///
@@ -129,6 +130,12 @@ impl NmfBuilder {
         {
             return Err(ParamError::Conflict(
                 "masked multiplicative updates have the sequential form only",
+            ));
+        }
+        if self.0.update == Some(Update::Sequential) && self.0.missing == Some(Missing::Imputation)
+        {
+            return Err(ParamError::Conflict(
+                "imputation of hidden cells has the simultaneous form only",
             ));
         }
         Ok(self.0)

@@ -113,12 +113,15 @@ pub struct ReadOptions {
     pub allow_nan: bool,
     /// Negative values pass through from text; otherwise they are an error naming the line.
     pub allow_negative: bool,
+    /// Infinities, and what is one in this precision, pass through from text; otherwise they are an error naming the line.
+    pub allow_infinite: bool,
 }
 
 /// Reads data by extension. `shape` overrides the size of a `.tns` tensor, which is otherwise the largest index of each
 /// mode; data of any other shape are refused.
 ///
-/// Negative values and NaN pass through, except that NaN in a sparse text file is refused; see [`read_data_with`].
+/// From text, negative values and NaN pass through, except that NaN in a sparse file is refused; so are infinities. See
+/// [`read_data_with`].
 ///
 /// # Errors
 ///
@@ -144,13 +147,14 @@ pub fn read_data<T: Element>(path: &Path, shape: Option<&[usize]>) -> Result<Dat
         nan_dense: true,
         nan_sparse: false,
         negative: true,
+        infinite: false,
     };
     read(path, shape, accept)
 }
 
 /// Reads data by extension, refusing in text formats, by line, the values that `options` do not allow.
 ///
-/// Infinities in text are always refused. Values of `.npy` and `.npz` pass through: there the index of an entry is its
+/// Values of `.npy` and `.npz` pass through: there the index of an entry is its
 /// place, and the tensor types name it.
 ///
 /// # Errors
@@ -164,6 +168,7 @@ pub fn read_data_with<T: Element>(
         nan_dense: options.allow_nan,
         nan_sparse: options.allow_nan,
         negative: options.allow_negative,
+        infinite: options.allow_infinite,
     };
     read(path, options.shape.as_deref(), accept)
 }
@@ -245,6 +250,7 @@ pub fn read_mask(path: &Path, shape: &[usize]) -> Result<Mask, IoError> {
         nan_dense: false,
         nan_sparse: true,
         negative: true,
+        infinite: true,
     };
     let data = read::<f32>(path, tns_shape, accept)?;
     let got = match &data {

@@ -10,12 +10,13 @@ use crate::error::Fault;
 /// Longest line that is read.
 const MAX_LINE: usize = 1 << 26;
 
-/// Which values besides finite non-negative ones pass through; infinities never do.
+/// Which values besides finite non-negative ones pass through.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Accept {
     pub(crate) nan_dense: bool,
     pub(crate) nan_sparse: bool,
     pub(crate) negative: bool,
+    pub(crate) infinite: bool,
 }
 
 /// Calls `visit` with the number (from 1) and the text of every line.
@@ -47,19 +48,19 @@ fn for_each_line(
     Ok(())
 }
 
-/// A number that fits the precision, with the signs and gaps that are accepted.
-fn value<T: Element>(word: &str, nan: bool, negative: bool) -> Result<T, Fault> {
+/// A number of the kinds that are accepted.
+fn value<T: Element>(word: &str, nan: bool, accept: Accept) -> Result<T, Fault> {
     let x: f64 = word
         .parse()
         .map_err(|_| Fault::new(format!("`{word}` is not a number")))?;
     if x.is_nan() && !nan {
         return Err(Fault::new(format!("value {word} is not a number")));
     }
-    if x < 0.0 && !negative {
+    if x < 0.0 && !accept.negative {
         return Err(Fault::new(format!("value {word} is negative")));
     }
     let narrow = T::lit(x);
-    if x.is_nan() || narrow.is_finite() {
+    if x.is_nan() || narrow.is_finite() || accept.infinite {
         Ok(narrow)
     } else if x.is_finite() {
         Err(Fault::new(format!(
@@ -121,8 +122,7 @@ pub(crate) fn read_frostt<T: Element>(
         }
         for (mode, word) in line.split_ascii_whitespace().enumerate() {
             if mode == order {
-                c.values
-                    .push(value(word, accept.nan_sparse, accept.negative)?);
+                c.values.push(value(word, accept.nan_sparse, accept)?);
             } else {
                 let i = index(word, mode, shape.map_or(usize::MAX, |s| s[mode]))?;
                 largest[mode] = largest[mode].max(i as usize + 1);
@@ -262,7 +262,7 @@ pub(crate) fn read_matrix_market<T: Element>(
             let x = if banner.pattern {
                 T::one()
             } else {
-                value(word()?, accept.nan_sparse, accept.negative)?
+                value(word()?, accept.nan_sparse, accept)?
             };
             c.indices.extend([i, j]);
             c.values.push(x);
@@ -271,8 +271,7 @@ pub(crate) fn read_matrix_market<T: Element>(
                 c.values.push(x);
             }
         } else {
-            c.values
-                .push(value(word()?, accept.nan_dense, accept.negative)?);
+            c.values.push(value(word()?, accept.nan_dense, accept)?);
         }
         if words.next().is_some() {
             return Err(miscounted());
@@ -345,7 +344,7 @@ pub(crate) fn read_csv<T: Element>(
         }
         for (at, cell) in cells().enumerate() {
             let word = if cell.is_empty() { "nan" } else { cell };
-            let x = value(word, accept.nan_dense, accept.negative);
+            let x = value(word, accept.nan_dense, accept);
             values.push(x.map_err(|e| e.within(format!("column {}", at + 1)))?);
         }
         let count = cells().count();

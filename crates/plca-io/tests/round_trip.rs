@@ -249,6 +249,7 @@ fn options_refuse_by_line() {
             shape: None,
             allow_nan,
             allow_negative,
+            allow_infinite: false,
         };
         read_data_with::<f64>(&path, &options).map_err(|e| (e.place().to_string(), e.to_string()))
     };
@@ -257,4 +258,15 @@ fn options_refuse_by_line() {
     let (place, error) = read(true, false).unwrap_err();
     assert_eq!(place, "line 3: column 1");
     assert!(error.ends_with("v.csv: line 3: column 1: value -1 is negative"));
+    std::fs::write(&path, "1,inf\n").unwrap();
+    let error = read(true, true).unwrap_err().1;
+    assert!(error.ends_with("v.csv: line 1: column 2: value inf is not finite"));
+    let all = ReadOptions {
+        allow_infinite: true,
+        ..ReadOptions::default()
+    };
+    let Ok(DataFile::Dense(array)) = read_data_with::<f64>(&path, &all) else {
+        panic!()
+    };
+    assert_eq!(array.values, [1.0, f64::INFINITY]);
 }

@@ -78,17 +78,17 @@ pub(crate) trait CommandModel<T: Element>: Sized {
 fn seen_mass<T: Element>(data: &dyn Observed<T>, model: &Model<'_, T>, mode: usize) -> Vec<f64> {
     let wanted: Vec<bool> = (0..model.factors.len()).map(|j| j == mode).collect();
     let seen = data.exposure(model, &wanted)[mode].take();
-    let mut masses = vec![0.0; model.factors[mode].rows()];
-    if let Some(seen) = seen {
-        for (z, i) in (0..model.components()).flat_map(|z| (0..masses.len()).map(move |i| (z, i))) {
-            masses[i] += match model.factors[mode] {
-                Factor::Columns(_) => seen[(i, z)],
-                Factor::Rows(_) => seen[(z, i)],
-            }
-            .to_f64();
-        }
-    }
-    masses
+    let rows = model.factors[mode].rows();
+    let Some(seen) = seen else {
+        return vec![0.0; rows];
+    };
+    let cell = |i, z| match model.factors[mode] {
+        Factor::Columns(_) => seen[(i, z)].to_f64(),
+        Factor::Rows(_) => seen[(z, i)].to_f64(),
+    };
+    (0..rows)
+        .map(|i| (0..model.components()).map(|z| cell(i, z)).sum())
+        .collect()
 }
 
 /// Names of the blocks of a model of this order.
@@ -134,6 +134,11 @@ pub(crate) fn refuse(given: bool, option: &str, model: &str) -> Result<(), Failu
 /// First power and factor of `--temper B[,ETA]`.
 pub(crate) fn temper(args: &FitArgs) -> Result<(f64, Option<f64>), Failure> {
     let Some(spec) = &args.temper else {
+        if args.temper_prior {
+            return Err(Failure::usage(
+                "--temper-prior means nothing without --temper",
+            ));
+        }
         return Ok((1.0, None));
     };
     let number = |s: &str| {
@@ -160,6 +165,11 @@ pub(crate) fn schedule(args: &FitArgs) -> Result<Option<Cooling>, Failure> {
     let (start, Some(eta)) = temper(args)? else {
         return Ok(None);
     };
+    if args.kkt_tol.is_some() {
+        return Err(Failure::usage(
+            "--kkt-tol does not go with the schedule of --temper, which has its own stop rule",
+        ));
+    }
     if args.accelerate != Acceleration::None {
         return Err(Failure::usage(
             "--accelerate does not go with the schedule of --temper",

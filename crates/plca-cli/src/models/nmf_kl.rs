@@ -34,6 +34,7 @@ impl NmfCommand {
             "--priors (its blocks are no distributions; use plca)",
             "nmf-kl",
         )?;
+        super::refuse(args.kkt_tol.is_some(), "--kkt-tol", "nmf-kl")?;
         super::need_matrix(&args.data, "nmf-kl", shape)?;
         let mut builder = Nmf::builder(rank);
         if let Some(update) = args.update {

@@ -30,6 +30,13 @@ fn wrong_command_lines_end_with_two() {
         "fit nmf-kl d.csv --rank 2 --temper .5",
         "fit nmf-kl d.csv --rank 2 --prior w=dirichlet:2",
         "fit nmf-kl d.csv --rank 2 --update simultaneous --missing-method multiplicative",
+        "fit nmf-kl d.csv --rank 2 --update sequential --missing-method imputation",
+        "fit nmf-kl d.csv --rank 2 --kkt-tol 1e-3",
+        "fit plca d.csv --rank 2 --kkt-tol 1e-3 --prior weights=dirichlet:2",
+        "fit plsa d.csv --rank 2 --kkt-tol 1e-3 --priors p.npz",
+        "fit plca d.csv --rank 2 --kkt-tol 1e-3 --temper 1,.9",
+        "fit plsa d.csv --rank 2 --kkt-tol 1e-3 --temper 1,.9",
+        "fit plca d.csv --rank 2 --temper-prior",
         "fit plca d.csv --rank 2 --kernel 3x8",
         "fit plca d.csv --rank 2 --checkpoint c.npz",
     ] {
@@ -139,6 +146,18 @@ fn bad_masks_and_starts_name_their_file() {
     );
     // Part of the blocks is enough.
     folder.ok("fit plca d.csv --init i.npz --output o.npz --quiet");
+}
+
+/// What only the algorithm finds out is said of the data.
+#[test]
+fn refusals_of_the_algorithm_name_the_data() {
+    let folder = Folder::new();
+    folder.text("d.tns", "1 1 1 3\n2 1 2 5\n2 2 2 1\n");
+    folder.fails(
+        1,
+        "fit plca d.tns --rank 2 --missing unstored --missing-method multiplicative --output o.npz",
+        &["error: d.tns: ", "order 2", "order 3"],
+    );
 }
 
 #[test]

@@ -251,3 +251,34 @@ fn text_formats_of_every_kind() {
         );
     }
 }
+
+/// Hidden values are never read, whatever they are and in whatever format; observed ones are refused as ever.
+#[test]
+fn hidden_values_may_be_anything() {
+    let folder = Folder::new();
+    folder.text("d.csv", "0,1.5,0,0\n0,0,0,0\n2,0,0,3\n");
+    folder.text("hidden.tns", "1 1 1\n2 3 1\n");
+    let mtx = "%%MatrixMarket matrix coordinate real general\n3 4 5\n1 2 1.5\n3 1 2\n3 4 3\n";
+    for (x, y) in [("-4", "inf"), ("nan", "-inf"), ("1e300", "-1e300")] {
+        folder.text("x.csv", &format!("{x},1.5,0,0\n0,0,{y},0\n2,0,0,3\n"));
+        folder.text("x.mtx", &format!("{mtx}1 1 {x}\n2 3 {y}\n"));
+        folder.text(
+            "x.tns",
+            &format!("1 1 {x}\n1 2 1.5\n2 3 {y}\n3 1 2\n3 4 3\n"),
+        );
+        for model in ["plca --precision f32", "plsa", "nmf-kl"] {
+            let want = objective(&folder, &format!("{model} d.csv --mask hidden.tns"));
+            for data in ["x.csv", "x.mtx", "x.tns"] {
+                let line = format!("{model} {data} --mask hidden.tns");
+                close(objective(&folder, &line), want, &line);
+            }
+        }
+    }
+    folder.text("first.tns", "1 1 1\n");
+    folder.text("x.csv", "-4,1.5,0,0\n0,0,-7,0\n2,0,0,3\n");
+    folder.fails(
+        1,
+        "fit plca x.csv --mask first.tns --rank 2 --output p.npz",
+        &["x.csv", "[1, 2]", "-7"],
+    );
+}
