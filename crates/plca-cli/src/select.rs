@@ -56,7 +56,8 @@ fn best<X: Observed<f64> + ?Sized>(
         tol: args.tol,
         ..Stop::default()
     };
-    // The three models have one likelihood: PLSA and KL-NMF are other parameters of PLCA of order 2.
+    // PLSA and KL-NMF are other parameters of PLCA of order 2. With hidden cells too: s P(x, y), s(y) P(x | y) and W H are
+    // all non-negative matrices of rank K, and the likelihoods the best over the scales, so their maxima are one number.
     let plca = Plca::builder(rank).build()?;
     let best = plca_em::best_of(args.restarts, plca_fit::Direction::Maximise, |start| {
         let mut rng = ChaCha8Rng::seed_from_u64(args.seed);

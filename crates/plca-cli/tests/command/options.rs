@@ -310,3 +310,106 @@ fn entropic_priors_change_the_entropy_and_stand_in_the_objective() {
         }
     }
 }
+
+/// The likelihoods of the three models differ on the way, and agree at the optimum, which is one for one component.
+#[test]
+fn one_table_scores_the_three_models_with_hidden_cells() {
+    let folder = Folder::new();
+    let rows = [
+        [3., f64::NAN, 4., 1.],
+        [1., 5., 9., 2.],
+        [f64::NAN, 6., f64::NAN, 3.],
+    ];
+    let text = rows
+        .map(|row| row.map(|x| x.to_string()).join(","))
+        .join("\n");
+    folder.text("d.csv", &text);
+    let how = "d.csv --missing nan --max-iter 3000 --tol 0";
+    let number = |s: &serde_json::Value, name: &str| s[name].as_f64().unwrap();
+    let fit = |model: &str| {
+        let line = format!("fit {model} {how} --rank 1 --output o.npz");
+        number(&folder.json(&line), "objective")
+    };
+    let seen = || rows.as_flattened().iter().filter(|x| !x.is_nan());
+    let total: f64 = seen().sum();
+    let columns = (0..4).map(|j| {
+        rows.iter()
+            .map(|r| r[j])
+            .filter(|x| !x.is_nan())
+            .sum::<f64>()
+    });
+    let of_columns: f64 = columns.map(|v| v * (v / total).ln()).sum();
+    let of_data: f64 = seen().map(|x| x * x.ln()).sum();
+    let found = [
+        ("plca", fit("plca")),
+        ("plsa", fit("plsa") + of_columns),
+        ("nmf-kl", of_data - total * total.ln() - fit("nmf-kl")),
+    ];
+    for (model, want) in found {
+        let table = folder.json(&format!("select {model} {how} --ranks 1"));
+        let got = number(&table["table"][0], "log_likelihood");
+        assert!(
+            (got - want).abs() <= 1e-9 * want.abs(),
+            "{model}: {got} {want}"
+        );
+    }
+}
+
+#[test]
+fn cross_entropy_priors_keep_groups_apart() {
+    let folder = Folder::with_counts();
+    // How much the two components of a block have in common.
+    let common = |block: &str| -> f64 {
+        let values = folder.model("o.npz").arrays[block].values.clone();
+        values
+            .chunks_exact(2)
+            .map(|pair| pair[0].min(pair[1]))
+            .sum()
+    };
+    for (model, block) in [("plca", "factor_1"), ("plsa", "basis")] {
+        let line = format!("fit {model} d.csv --rank 2 --tol 0 --max-iter 30 --quiet");
+        let under = |spec: &str| {
+            folder.ok(&format!(
+                "{line} --prior {block}=cross-entropy:{spec} --output o.npz"
+            ));
+            common(block)
+        };
+        folder.ok(&format!("{line} --output o.npz"));
+        let plain = common(block);
+        assert_eq!(under("groups=0/1,between=0,within=3"), plain);
+        let apart = under("groups=0/1,between=4.2,within=0");
+        let alike = under("groups=7/7,between=0,within=4.2");
+        assert!(apart < plain && plain < alike, "{apart} {plain} {alike}");
+        // 42 counts, 2 components.
+        let relative = under("groups=0/1,between=.2r,within=0");
+        assert!((relative - apart).abs() < 1e-12, "{relative} {apart}");
+        under("groups=0/1,between=1r,within=0r,floor=1e-3");
+        let block = folder.model("o.npz").arrays[block].values.clone();
+        assert!(block.iter().all(|&x| x > 9e-4), "{block:?}");
+        under("groups=0/1,between=.2r,within=0,decrease=10,floor=1e-9");
+    }
+}
+
+#[test]
+fn bad_cross_entropy_priors_are_refused() {
+    let folder = Folder::with_counts();
+    let weights = "between=1,within=1";
+    for (spec, part) in [
+        ("groups=0/1", "between"),
+        ("groups=0/1,between=1", "within"),
+        (weights, "groups"),
+        ("groups=0/1/1,between=1,within=1", "3 groups"),
+        ("groups=0/x,between=1,within=1", "`x`"),
+        ("groups=0/1,between=-1,within=1", "-1"),
+        ("groups=0/1,between=1,within=nan", "NaN"),
+        ("groups=0/1,between=1r,within=1", "units"),
+        ("groups=0/1,between=1,between=1,within=1", "twice"),
+        ("groups=0/1,between=1,within=1,decrease=0", "0"),
+        ("groups=0/1,between=1,within=1,floor=-1", "-1"),
+        ("groups=0/1,between=1,within=1,beyond=1", "beyond"),
+        ("0/1", "NAME=VALUE"),
+    ] {
+        let line = format!("fit plca d.csv --rank 2 --prior factor_0=cross-entropy:{spec}");
+        folder.fails(2, &format!("{line} --output o.npz"), &["--prior", part]);
+    }
+}
