@@ -13,7 +13,6 @@ fn hidden_cells_are_reconstructed_in_the_scale_of_the_data() {
         for model in [
             "plca",
             "plca --missing-method multiplicative",
-            "plca --temper 1,0.9",
             "plsa",
             "plsa --given 0",
             "nmf-kl",
