@@ -2,7 +2,7 @@
 
 use nalgebra::RealField;
 
-use crate::kernel::lanes::Lanes;
+use crate::kernel::passes::Passes;
 
 mod sealed {
     pub trait Sealed {}
@@ -19,7 +19,7 @@ mod sealed {
 /// use plca_tensor::Real;
 /// assert_eq!(f32::lit(0.5).to_f64(), 0.5);
 /// ```
-pub trait Real: RealField + Copy + Lanes + Default + std::iter::Sum + sealed::Sealed {
+pub trait Real: RealField + Copy + Passes + Default + std::iter::Sum + sealed::Sealed {
     /// Smallest positive normal number.
     const TINY: Self;
     /// Largest power of two that a factor may be scaled by.

@@ -9,7 +9,7 @@
 //! straight to their place; all else each group adds up in its own accumulators, which are then added in order: the
 //! bits do not depend on the number of threads.
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 use super::aligned::{Aligned, Pool};
 use super::panel::Panel;
@@ -38,6 +38,7 @@ pub(crate) struct Grid<T> {
 }
 
 /// The modes in storage order, slowest first, cut into columns and rows.
+#[derive(Debug)]
 struct Layout {
     slow: Vec<usize>,
     fast: Vec<usize>,
@@ -124,6 +125,7 @@ fn spread<T: Real>(
 }
 
 /// The factor of the rows in both orders that the tiles read.
+#[derive(Debug)]
 struct Rows<T> {
     /// `rows x stride`, components contiguous.
     by_row: Aligned<T>,
@@ -173,7 +175,8 @@ impl<T: Real> Rows<T> {
 }
 
 /// What one group of columns adds up.
-struct Partial<T> {
+#[derive(Debug)]
+pub struct Partial<T> {
     /// In the layout of [`Rows::by_component`]; empty if no fast mode is wanted.
     rows: Aligned<T>,
     /// Per mode; only slow modes are filled, and not that of a matrix.
@@ -181,7 +184,9 @@ struct Partial<T> {
     ln_lik: CompensatedSum,
 }
 
-struct GroupPass<'a, T> {
+/// One group of columns and what it is to add up.
+#[derive(Debug)]
+pub struct GroupPass<'a, T> {
     grid: &'a Grid<T>,
     layout: &'a Layout,
     panels: &'a [Panel<'a, T>],
@@ -402,7 +407,7 @@ impl<T: Real> Accumulate<T> for Grid<T> {
             }
         });
         let passes = passes.collect();
-        let partials = super::map_in_order(passes, |pass| Arch::new().dispatch(pass));
+        let partials = super::map_in_order(passes, T::dense_group);
 
         let mut ln_lik = CompensatedSum::default();
         let mut by_component = pool.zeros(if fast_wanted {

@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 use super::aligned::Aligned;
 use super::panel::Panel;
@@ -211,12 +211,15 @@ impl<T: Real> Fibres<T> {
 }
 
 /// What one group of fibres adds up: all rows of a mode, or of the root a window of rows.
-struct Partial<T> {
+#[derive(Debug)]
+pub struct Partial<T> {
     modes: Vec<(usize, Aligned<T>)>,
     ln_lik: f64,
 }
 
-struct GroupPass<'a, T> {
+/// One group of fibres and what it is to add up.
+#[derive(Debug)]
+pub struct GroupPass<'a, T> {
     fibres: &'a Fibres<T>,
     panels: &'a [Panel<'a, T>],
     range: Range<usize>,
@@ -445,7 +448,7 @@ impl<T: Real> Accumulate<T> for Fibres<T> {
     ) -> Sums<T> {
         let stride = panels[0].stride;
         let partials = super::map_in_order(self.groups(panels), |range| {
-            Arch::new().dispatch(GroupPass {
+            T::fibre_group(GroupPass {
                 fibres: self,
                 panels,
                 range,

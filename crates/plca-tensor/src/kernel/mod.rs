@@ -14,6 +14,7 @@ pub(crate) mod lanes;
 pub(crate) mod mttkrp;
 pub(crate) mod mttkrp_sparse;
 pub(crate) mod panel;
+pub(crate) mod passes;
 pub(crate) mod signed;
 pub(crate) mod strata;
 mod tiles;

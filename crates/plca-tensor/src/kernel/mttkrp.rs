@@ -13,7 +13,7 @@
 use std::ops::Range;
 
 use nalgebra::DMatrix;
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 use super::dense::Grid;
 use super::lanes::wide;
@@ -159,6 +159,7 @@ pub(crate) enum Fill<'a, T> {
 }
 
 /// One product: everything that its tasks share.
+#[derive(Debug)]
 pub(crate) struct Product<'a, T> {
     pub(crate) grid: &'a Grid<T>,
     pub(crate) halves: &'a Halves,
@@ -172,7 +173,8 @@ pub(crate) struct Product<'a, T> {
 }
 
 /// The part of a product that one task computes.
-struct Task<'a, T> {
+#[derive(Debug)]
+pub struct Task<'a, T> {
     product: &'a Product<'a, T>,
     rows: Range<usize>,
     columns: Range<usize>,
@@ -181,7 +183,8 @@ struct Task<'a, T> {
 }
 
 /// Sums of a task, and the sum of squares of what its tiles held.
-struct Part<T> {
+#[derive(Debug)]
+pub struct Part<T> {
     sums: Vec<T>,
     squares: CompensatedSum,
 }
@@ -201,7 +204,7 @@ impl<T: Real> Product<'_, T> {
                 slow: true,
             })
             .collect();
-        let parts = super::map_in_order(tasks, |task: Task<'_, T>| Arch::new().dispatch(task));
+        let parts = super::map_in_order(tasks, T::product_task);
         let mut out = vec![T::zero(); self.halves.columns * self.stride];
         let mut squares = CompensatedSum::default();
         for (part, target) in parts.iter().zip(out.chunks_mut(width * self.stride)) {
@@ -229,7 +232,7 @@ impl<T: Real> Product<'_, T> {
                 slow: false,
             })
             .collect();
-        let parts = super::map_in_order(tasks, |task: Task<'_, T>| Arch::new().dispatch(task));
+        let parts = super::map_in_order(tasks, T::product_task);
         let mut out = vec![T::zero(); self.halves.rows * self.stride];
         let mut squares = CompensatedSum::default();
         let targets = out.chunks_mut(PANEL * self.stride);

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 use super::panel::Panel;
 use super::{Accumulate, Rule, Sums};
@@ -216,7 +216,8 @@ impl<T: Real> Strata<T> {
 }
 
 /// The pass over one tile.
-struct TilePass<'a, T> {
+#[derive(Debug)]
+pub struct TilePass<'a, T> {
     runs: &'a [Run],
     columns: &'a [u32],
     values: &'a [T],
@@ -437,7 +438,7 @@ impl<T: Real> Accumulate<T> for Strata<T> {
                     }
                 },
             );
-            let logs = super::map_in_order(work.collect(), |pass| Arch::new().dispatch(pass));
+            let logs = super::map_in_order(work.collect(), T::strata_tile);
             ln_lik.extend(logs);
             columns.rotate_left(1);
         }

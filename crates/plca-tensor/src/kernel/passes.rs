@@ -1,0 +1,38 @@
+//! The passes for either scalar, compiled in this crate once and not again in every crate that calls them.
+
+use pulp::Arch;
+
+use super::{dense, fibres, lanes::Lanes, mttkrp, strata};
+
+/// What is compiled for the instruction sets that are chosen from at run time.
+pub trait Passes: Lanes {
+    /// A group of columns of a dense tensor.
+    fn dense_group(pass: dense::GroupPass<'_, Self>) -> dense::Partial<Self>;
+    /// A group of fibres of a sparse tensor.
+    fn fibre_group(pass: fibres::GroupPass<'_, Self>) -> fibres::Partial<Self>;
+    /// A tile of a sparse matrix.
+    fn strata_tile(pass: strata::TilePass<'_, Self>) -> f64;
+    /// A part of a product with a Khatri-Rao product.
+    fn product_task(task: mttkrp::Task<'_, Self>) -> mttkrp::Part<Self>;
+}
+
+macro_rules! passes {
+    ($($t:ty),*) => {$(
+        impl Passes for $t {
+            fn dense_group(pass: dense::GroupPass<'_, $t>) -> dense::Partial<$t> {
+                Arch::new().dispatch(pass)
+            }
+            fn fibre_group(pass: fibres::GroupPass<'_, $t>) -> fibres::Partial<$t> {
+                Arch::new().dispatch(pass)
+            }
+            fn strata_tile(pass: strata::TilePass<'_, $t>) -> f64 {
+                Arch::new().dispatch(pass)
+            }
+            fn product_task(task: mttkrp::Task<'_, $t>) -> mttkrp::Part<$t> {
+                Arch::new().dispatch(task)
+            }
+        }
+    )*};
+}
+
+passes!(f32, f64);
