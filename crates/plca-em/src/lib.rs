@@ -53,7 +53,7 @@ pub use error::{EmError, ParamError};
 pub use fold_in::{Explained, FoldIn, Impossible};
 pub use held_out::{HeldOut, hold_out, perplexity};
 pub use nmf::{Nmf, NmfBuilder, NmfEm, NmfInit, NmfState, Update};
-pub use order::{ModelOrder, effective_parameters, nominal_parameters};
+pub use order::{ModelOrder, effective_parameters, nominal_parameters, shifted_parameters};
 pub use part::{Part, unobserved};
 pub use plca::{Missing, Plca, PlcaBuilder, PlcaEm, PlcaInit, PlcaState, Prior};
 pub use plca_fit::{
