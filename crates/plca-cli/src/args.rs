@@ -159,8 +159,8 @@ pub(crate) struct FitArgs {
     pub(crate) fix: Vec<String>,
     /// Prior on every column of a block: dirichlet:A, or entropic:BETA with BETA in counts (negative: flatter columns), or with
     /// an r behind it in multiples of the count of the component; or
-    /// cross-entropy:groups=0/0/1/1,between=A,within=B[,decrease=T][,floor=E], which keeps columns of different groups apart
-    /// (A) and those of one group alike (B), with weights in counts, or with an r behind them in multiples of the counts per
+    /// cross-entropy:groups=0/0/1/1,between=A,within=B (and ,decrease=T and ,floor=E), which keeps columns of different groups
+    /// apart (A) and those of one group alike (B), with weights in counts, or with an r behind them in multiples of the counts per
     /// component, that fall to 0 within T iterations.
     #[arg(long, value_name = "BLOCK=SPEC")]
     pub(crate) prior: Vec<String>,

@@ -174,7 +174,7 @@ impl<T: Real> Shifted<T> {
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// // The pattern 1 3, twice.
-    /// let v = DenseTensor::new(vec![6], vec![0.0, 1.0, 3.0, 2.0, 6.0, 0.0], Order::RowMajor)?;
+    /// let v = DenseTensor::<f64>::new(vec![6], vec![0.0, 1.0, 3.0, 2.0, 6.0, 0.0], Order::RowMajor)?;
     /// let fit = Shifted::builder(1, vec![2]).build()?
     ///     .fit(&v, &ShiftedInit::default(), &Stop::default(), &mut ChaCha8Rng::seed_from_u64(2))?;
     /// assert!((fit.state.kernels[0] - 0.25).abs() < 1e-3);
