@@ -82,6 +82,22 @@ pub(crate) fn need_vector(
     }
 }
 
+/// Where a checkpoint keeps how many steps led to a state, which schedules of priors go by.
+pub(crate) const ITERATION: &str = "iteration";
+
+/// A count as an array.
+pub(crate) fn count(n: usize) -> Array<f64> {
+    Array::new(vec![1], vec![n as f64])
+}
+
+/// Takes a count that must be there.
+pub(crate) fn take_count(path: &Path, arrays: &mut Arrays, name: &str) -> Result<usize, Failure> {
+    match arrays.remove(name).as_ref().map(|a| a.values.as_slice()) {
+        Some(&[n]) if n >= 0.0 && n.fract() == 0.0 => Ok(n as usize),
+        _ => Err(Failure::of(path, format!("has no whole number `{name}`"))),
+    }
+}
+
 /// Takes a vector out of a set of arrays.
 pub(crate) fn take_vector<T: Element>(
     path: &Path,

@@ -60,6 +60,7 @@ fn learned(args: &TransformArgs, mut file: ModelFile) -> Result<(Learned, usize)
                 weights,
                 factors,
                 power,
+                iteration: 0,
             };
             Ok((Learned::Plca(state), along))
         }
@@ -81,6 +82,7 @@ fn learned(args: &TransformArgs, mut file: ModelFile) -> Result<(Learned, usize)
                 basis,
                 mixture,
                 power,
+                iteration: 0,
             };
             Ok((Learned::Plsa(state, given), along))
         }

@@ -46,6 +46,7 @@ mod plca;
 mod plsa;
 mod posterior;
 mod shifted;
+mod support;
 mod tempering;
 mod transformed;
 

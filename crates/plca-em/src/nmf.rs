@@ -231,6 +231,7 @@ impl<T: Real> NmfState<T> {
             weights,
             factors,
             power: 1.0,
+            iteration: 0,
         }
     }
 

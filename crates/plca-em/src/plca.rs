@@ -16,6 +16,7 @@ use rand::Rng;
 
 use crate::expectation::completed;
 use crate::init::{check_support, random_columns, stochastic_block};
+use crate::support::{emptying_step, in_force, restore};
 use crate::{EmError, ParamError};
 
 /// A prior shared by a configuration and its copies.
@@ -240,6 +241,8 @@ pub struct PlcaState<T: Real> {
     pub factors: Vec<DMatrix<T>>,
     /// Tempering power of the next step.
     pub power: f64,
+    /// EM steps done, which schedules of priors go by.
+    pub iteration: usize,
 }
 
 /// Blocks that a start gives; the others are drawn.
@@ -464,6 +467,7 @@ impl<T: Real> Plca<T> {
             weights,
             factors,
             power: self.temper,
+            iteration: 0,
         };
         state.with_model(|model| check_support(data, model))?;
         Ok(state)
@@ -528,24 +532,24 @@ pub struct PlcaEm<'a, T: Real, X: ?Sized> {
 }
 
 impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
-    fn factor_prior(&self, j: usize) -> Option<&Prior<T>> {
-        self.config
-            .factor_priors
-            .iter()
-            .rev()
-            .find(|(mode, _)| *mode == j)
-            .map(|(_, p)| p)
+    fn weights_prior(&self, iteration: usize) -> Option<Prior<T>> {
+        in_force(self.config.weights_prior.as_ref(), iteration)
     }
 
-    /// `Σ ln p(block)` over the blocks that have a prior.
+    fn factor_prior(&self, j: usize, iteration: usize) -> Option<Prior<T>> {
+        let mut priors = self.config.factor_priors.iter().rev();
+        let (_, prior) = priors.find(|(mode, _)| *mode == j)?;
+        in_force(Some(prior), iteration)
+    }
+
+    /// `Σ ln p(block)` over the blocks that have a prior, under those in force at the next iteration.
     fn ln_prior(&self, state: &PlcaState<T>) -> f64 {
+        let iteration = state.iteration + 1;
         let weights = self
-            .config
-            .weights_prior
-            .as_ref()
+            .weights_prior(iteration)
             .map_or(0.0, |p| p.ln_density(&column(&state.weights)));
         (state.factors.iter().enumerate())
-            .filter_map(|(j, f)| Some(self.factor_prior(j)?.ln_density(f)))
+            .filter_map(|(j, f)| Some(self.factor_prior(j, iteration)?.ln_density(f)))
             .fold(weights, |a, b| a + b)
     }
 
@@ -589,6 +593,7 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
             },
             factors: state.factors.iter().map(|f| f.map(|x| x.powf(b))).collect(),
             power: 1.0,
+            iteration: state.iteration,
         };
         let e = tempered.with_model(|model| completed(self.data, model, modes, false));
         (e.counts, measure.then(|| self.ln_lik(state)))
@@ -674,8 +679,11 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
 
     fn step(&self, state: &mut PlcaState<T>, measure: bool) -> Result<Option<f64>, EmError> {
         if self.config.missing == Missing::Multiplicative && !self.data.is_complete() {
-            return Ok(self.multiplicative_step(state, measure));
+            let value = self.multiplicative_step(state, measure);
+            state.iteration += 1;
+            return Ok(value);
         }
+        let iteration = state.iteration + 1;
         let mut modes: Vec<bool> = (0..state.factors.len())
             .map(|j| !self.config.frozen.contains(&j))
             .collect();
@@ -684,32 +692,41 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
         }
         let ln_prior = if measure { self.ln_prior(state) } else { 0.0 };
         let (counts, value) = self.e_step(state, &modes, measure);
+        let (mut emptied_weights, mut emptied) = (false, Vec::new());
         if !self.config.freeze_weights
             && let Some(first) = counts.iter().flatten().next()
         {
             // [SI eq. 4] [SPEC 1.1] P(z) <- n / Σ n
             let n = DMatrix::from_vec(first.ncols(), 1, Factor::Columns(first).component_sums());
             let mut weights = column(&state.weights);
-            m_step(
-                "weights",
-                self.config.weights_prior.as_ref(),
-                n,
-                &mut weights,
-            )?;
+            let prior = self.weights_prior(iteration);
+            emptied_weights = emptying_step("weights", prior.as_ref(), n, &mut weights)?;
             state.weights.copy_from_slice(weights.as_slice());
         }
         for (j, counts) in counts.into_iter().enumerate() {
             if let Some(counts) = counts
                 && !self.config.frozen.contains(&j)
             {
-                m_step(
-                    &format!("factor_{j}"),
-                    self.factor_prior(j),
-                    counts,
-                    &mut state.factors[j],
-                )?;
+                let (block, prior) = (format!("factor_{j}"), self.factor_prior(j, iteration));
+                if emptying_step(&block, prior.as_ref(), counts, &mut state.factors[j])? {
+                    emptied.push(j);
+                }
             }
         }
+        if (emptied_weights || !emptied.is_empty())
+            && state
+                .with_model(|model| check_support(self.data, model))
+                .is_err()
+        {
+            if emptied_weights {
+                restore(state.weights.as_mut_slice(), self.config.components);
+            }
+            for j in emptied {
+                let rows = state.factors[j].nrows();
+                restore(state.factors[j].as_mut_slice(), rows);
+            }
+        }
+        state.iteration = iteration;
         Ok(value.map(|v| v + ln_prior))
     }
 

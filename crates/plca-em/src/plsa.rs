@@ -7,7 +7,8 @@ use rand::Rng;
 
 use crate::expectation::add_hidden;
 use crate::init::{check_support, random_columns, stochastic_block};
-use crate::plca::{Prior, m_step};
+use crate::plca::Prior;
+use crate::support::{emptying_step, in_force, restore};
 use crate::{EmError, ParamError};
 
 /// Which mode of the matrix is given.
@@ -199,6 +200,8 @@ pub struct PlsaState<T: Real> {
     pub mixture: DMatrix<T>,
     /// Tempering power of the next step.
     pub power: f64,
+    /// EM steps done, which schedules of priors go by.
+    pub iteration: usize,
 }
 
 /// Blocks that a start gives; the others are drawn.
@@ -388,6 +391,7 @@ impl<T: Real> Plsa<T> {
             basis,
             mixture,
             power: self.temper,
+            iteration: 0,
         })
     }
 
@@ -468,16 +472,17 @@ impl<T: Real, X: Observed<T> + ?Sized> PlsaEm<'_, T, X> {
         self.marginal.iter().map(|m| m / total).collect()
     }
 
+    /// The priors in force at an iteration, counted from 1.
+    fn priors(&self, iteration: usize) -> [Option<Prior<T>>; 2] {
+        [&self.config.basis_prior, &self.config.mixture_prior]
+            .map(|prior| in_force(prior.as_ref(), iteration))
+    }
+
+    /// `Σ ln p(block)` under the priors in force at the next iteration.
     fn ln_prior(&self, state: &PlsaState<T>) -> f64 {
-        self.config
-            .basis_prior
-            .as_ref()
-            .map_or(0.0, |p| p.ln_density(&state.basis))
-            + self
-                .config
-                .mixture_prior
-                .as_ref()
-                .map_or(0.0, |p| p.ln_density(&state.mixture))
+        let [basis, mixture] = self.priors(state.iteration + 1);
+        basis.map_or(0.0, |p| p.ln_density(&state.basis))
+            + mixture.map_or(0.0, |p| p.ln_density(&state.mixture))
     }
 
     /// Conditional log-likelihood `Σ V ln P(x | y)`, given what was observed of every `y` where cells are hidden.
@@ -587,22 +592,30 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlsaEm<'_, T, X> {
             )
         };
         let value = value.map(|v| v + self.ln_prior(state));
+        let iteration = state.iteration + 1;
+        let [basis_prior, mixture_prior] = self.priors(iteration);
+        let mut emptied = [false; 2];
         if let Some(counts) = e.counts[given.explained()].take() {
-            m_step(
-                "basis",
-                self.config.basis_prior.as_ref(),
-                counts,
-                &mut state.basis,
-            )?;
+            emptied[0] = emptying_step("basis", basis_prior.as_ref(), counts, &mut state.basis)?;
         }
         if let Some(counts) = e.counts[given.mode()].take() {
-            m_step(
-                "mixture",
-                self.config.mixture_prior.as_ref(),
-                counts,
-                &mut state.mixture,
-            )?;
+            let block = &mut state.mixture;
+            emptied[1] = emptying_step("mixture", mixture_prior.as_ref(), counts, block)?;
         }
+        let support = |model: &Model<'_, T>| check_support(self.data, model);
+        if emptied != [false; 2]
+            && with_model(given, &state.basis, &state.mixture, support).is_err()
+        {
+            for (block, _) in [&mut state.basis, &mut state.mixture]
+                .into_iter()
+                .zip(emptied)
+                .filter(|(_, emptied)| *emptied)
+            {
+                let rows = block.nrows();
+                restore(block.as_mut_slice(), rows);
+            }
+        }
+        state.iteration = iteration;
         Ok(value)
     }
 

@@ -71,6 +71,7 @@ impl Problem {
             weights: DVector::from_element(self.a.ncols(), 1.0),
             factors: vec![self.a.clone(), self.b.clone()],
             power: 1.0,
+            iteration: 0,
         }
     }
 
@@ -80,6 +81,7 @@ impl Problem {
             basis: self.a.clone(),
             mixture,
             power: 1.0,
+            iteration: 0,
         }
     }
 
@@ -174,6 +176,7 @@ fn the_gap_of_a_start_is_not_small() {
         basis: nalgebra::dmatrix![0.5, 1.0; 0.5, 0.0],
         mixture: nalgebra::dmatrix![1.0; 1.0],
         power: 1.0,
+        iteration: 0,
     };
     let start = model.fold_in(&data, Given::Columns, &after(0)).unwrap();
     // At g = (1/2, 1/2): P = (3/4, 1/4), multipliers 8 and 12 of 10.
@@ -199,6 +202,7 @@ fn learned_factors_stay_to_the_bit() {
         weights: DVector::from_element(2, 0.5),
         factors: vec![thirds.clone(), DMatrix::from_element(2, 2, 0.5)],
         power: 1.0,
+        iteration: 0,
     };
     let explained = plca.fold_in(&data, 1, &after(5)).unwrap();
     assert_eq!(explained.outcome.state.factors[0], thirds);
@@ -206,6 +210,7 @@ fn learned_factors_stay_to_the_bit() {
         basis: thirds.clone(),
         mixture: DMatrix::zeros(2, 0),
         power: 1.0,
+        iteration: 0,
     };
     let explained = plsa.fold_in(&data, Given::Columns, &after(5)).unwrap();
     assert_eq!(explained.outcome.state.basis, thirds);
@@ -223,6 +228,7 @@ fn impossible_observations_are_refused_or_dropped_and_empty_ones_flagged() {
         basis: nalgebra::dmatrix![0.0, 0.0; 1.0, 1.0],
         mixture: DMatrix::zeros(2, 0),
         power: 1.0,
+        iteration: 0,
     };
     let refused = model.fold_in(&data, Given::Columns, &after(5)).unwrap_err();
     let impossible = EmError::Impossible {

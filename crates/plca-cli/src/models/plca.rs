@@ -13,7 +13,9 @@ use serde_json::{Value, json};
 use super::CommandModel;
 use super::tempered::{Bind, accelerated};
 use crate::args::{Acceleration, FitArgs};
-use crate::blocks::{Arrays, keep_fixed, matrix, take_matrix, take_vector, vector};
+use crate::blocks::{
+    Arrays, ITERATION, count, keep_fixed, matrix, take_count, take_matrix, take_vector, vector,
+};
 use crate::failure::Failure;
 
 pub(crate) struct PlcaCommand<T: Element> {
@@ -110,6 +112,7 @@ impl<T: Element> CommandModel<T> for PlcaCommand<T> {
 
     fn restore(&self, mut arrays: Arrays, path: &Path) -> Result<PlcaState<T>, Failure> {
         let lacks = |name: &str| Failure::of(path, format!("has no `{name}`"));
+        let iteration = take_count(path, &mut arrays, ITERATION)?;
         let weights: DVector<T> =
             take_vector(path, &mut arrays, "weights")?.ok_or_else(|| lacks("weights"))?;
         let mut factors = Vec::new();
@@ -121,6 +124,7 @@ impl<T: Element> CommandModel<T> for PlcaCommand<T> {
             weights,
             factors,
             power: self.power,
+            iteration,
         })
     }
 
@@ -133,6 +137,12 @@ impl<T: Element> CommandModel<T> for PlcaCommand<T> {
         std::iter::once(("weights".to_string(), vector(&state.weights)))
             .chain(factors)
             .collect()
+    }
+
+    fn saved(&self, data: &dyn Observed<T>, state: &Self::State) -> Arrays {
+        let mut arrays = self.arrays(data, state);
+        arrays.insert(ITERATION.into(), count(state.iteration));
+        arrays
     }
 
     fn iterate(

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::CommandModel;
 use super::tempered::{Bind, accelerated};
 use crate::args::{Acceleration, FitArgs};
-use crate::blocks::{Arrays, keep_fixed, matrix, take_matrix};
+use crate::blocks::{Arrays, ITERATION, count, keep_fixed, matrix, take_count, take_matrix};
 use crate::failure::Failure;
 
 pub(crate) struct PlsaCommand<T: Element> {
@@ -104,6 +104,7 @@ impl<T: Element> CommandModel<T> for PlsaCommand<T> {
     }
 
     fn restore(&self, mut arrays: Arrays, path: &Path) -> Result<PlsaState<T>, Failure> {
+        let iteration = take_count(path, &mut arrays, ITERATION)?;
         let mut block = |name: &str| {
             take_matrix(path, &mut arrays, name)?
                 .ok_or_else(|| Failure::of(path, format!("has no `{name}`")))
@@ -112,6 +113,7 @@ impl<T: Element> CommandModel<T> for PlsaCommand<T> {
             basis: block("basis")?,
             mixture: block("mixture")?,
             power: self.power,
+            iteration,
         })
     }
 
@@ -126,6 +128,12 @@ impl<T: Element> CommandModel<T> for PlsaCommand<T> {
         ]
         .map(|(name, array)| (name.to_string(), array))
         .into()
+    }
+
+    fn saved(&self, data: &dyn Observed<T>, state: &Self::State) -> Arrays {
+        let mut arrays = self.arrays(data, state);
+        arrays.insert(ITERATION.into(), count(state.iteration));
+        arrays
     }
 
     fn iterate(

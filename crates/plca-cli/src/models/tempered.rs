@@ -103,8 +103,8 @@ impl<T: Element, M: Bind<T>> CommandModel<T> for TemperedCommand<'_, T, M> {
     }
 
     fn saved(&self, data: &dyn Observed<T>, state: &Self::State) -> Arrays {
-        let mut arrays = self.model.arrays(data, &state.current);
-        let best = self.model.arrays(data, &state.best).into_iter();
+        let mut arrays = self.model.saved(data, &state.current);
+        let best = self.model.saved(data, &state.best).into_iter();
         arrays.extend(best.map(|(name, block)| (format!("{BEST}{name}"), block)));
         let flag = |yes: bool| f64::from(u8::from(yes));
         let power = |state: &M::State| *M::power(&mut state.clone());

@@ -26,6 +26,7 @@ impl<T: Real> PlcaState<T> {
     ///     weights: dvector![0.5, 0.5],
     ///     factors: vec![dmatrix![0.9, 0.2; 0.1, 0.8], dmatrix![1.0, 1.0]],
     ///     power: 1.0,
+    ///     iteration: 0,
     /// };
     /// let new = DenseTensor::new(vec![2, 3], vec![9.0, 1.0, 2.0, 1.0, 4.0, 8.0], Order::RowMajor)?;
     /// let explained = learned.fold_in(&new, 1, &FoldIn::default())?;
@@ -79,6 +80,7 @@ impl<T: Real> PlcaState<T> {
             weights: DVector::from_element(k, T::one() / T::lit(k as f64)),
             factors: factors.collect::<Result<_, _>>()?,
             power: 1.0,
+            iteration: 0,
         };
         let (mut outcome, gap) = certify(config.on(data)?, state, &how.stop, |s| {
             gap_of(data, s, along)

@@ -21,7 +21,7 @@ impl<T: Real> PlsaState<T> {
     /// use nalgebra::dmatrix;
     /// use plca_em::{FoldIn, Given, PlsaState};
     /// use plca_tensor::{DenseTensor, Order};
-    /// let learned = PlsaState { basis: dmatrix![1.0, 0.0; 0.0, 1.0], mixture: dmatrix![1.0; 0.0], power: 1.0 };
+    /// let learned = PlsaState { basis: dmatrix![1.0, 0.0; 0.0, 1.0], mixture: dmatrix![1.0; 0.0], power: 1.0, iteration: 0 };
     /// let new = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
     /// let explained = learned.fold_in(&new, Given::Columns, &FoldIn::default())?;
     /// assert!((explained.outcome.state.mixture[(0, 0)] - 0.75f64).abs() < 1e-6);
@@ -56,6 +56,7 @@ impl<T: Real> PlsaState<T> {
             basis: stochastic_block("basis", self.basis.clone(), self.basis.shape())?,
             mixture: DMatrix::from_element(k, data.shape()[along], uniform),
             power: 1.0,
+            iteration: 0,
         };
         let totals = data.marginal(along);
         let (mut outcome, gap) = certify(config.on(data)?, state, &how.stop, |s| {

@@ -73,6 +73,7 @@ fn dead_components() {
         weights: DVector::from_vec(vec![1.0, 0.0]),
         factors: factors.clone(),
         power: 1.0,
+        iteration: 0,
     };
     let em = plca.on(&data).unwrap();
     for _ in 0..5 {

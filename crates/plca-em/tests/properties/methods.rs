@@ -225,6 +225,7 @@ impl Setup {
                     weights: start.weights.clone(),
                     factors: start.factors.clone(),
                     power: 1.0,
+                    iteration: 0,
                 };
                 {
                     let algorithm = plca.on(data).unwrap();
@@ -248,6 +249,7 @@ impl Setup {
                     basis: start.factors[given.explained()].clone(),
                     mixture: mixture(start, given.mode()),
                     power: 1.0,
+                    iteration: 0,
                 };
                 let show = move |s: &PlsaState<T>| {
                     let blocks = vec![

@@ -83,7 +83,7 @@ proptest! {
         let data = table.sparse().unwrap();
         let plca = Plca::<f64>::builder(1).build().unwrap();
         let em = plca.on(&data).unwrap();
-        let mut state = PlcaState { weights: start.weights, factors: start.factors, power: 1.0 };
+        let mut state = PlcaState { weights: start.weights, factors: start.factors, power: 1.0, iteration: 0 };
         em.step(&mut state, false).unwrap();
         prop_assert!(em.residual(&state).unwrap().unwrap() <= 1e-14);
         for (j, f) in state.factors.iter().enumerate() {
@@ -100,10 +100,10 @@ proptest! {
         let Start { weights, factors } = start;
         let builder = (0..factors.len()).fold(Plca::<f64>::builder(weights.len()).freeze_weights(), |b, j| b.freeze_factor(j));
         let frozen = builder.build().unwrap();
-        let mut state = PlcaState { weights, factors, power: 1.0 };
+        let mut state = PlcaState { weights, factors, power: 1.0, iteration: 0 };
         let before = state.clone();
         frozen.on(&data).unwrap().step(&mut state, false).unwrap();
-        prop_assert_eq!(&state, &before);
+        prop_assert_eq!((&state.weights, &state.factors), (&before.weights, &before.factors));
 
         let builder = (0..state.factors.len()).fold(Plca::<f64>::builder(state.weights.len()), |b, j| b.freeze_factor(j));
         let plca = builder.build().unwrap();

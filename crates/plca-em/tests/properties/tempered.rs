@@ -53,6 +53,7 @@ fn plca(data: &dyn Observed<f64>, start: &Start<f64>, b: f64, prior_too: bool) -
         weights: start.weights.clone(),
         factors: start.factors.clone(),
         power: b,
+        iteration: 0,
     };
     let step = |_| {
         let weights = state.weights.map(|w| if prior_too { w.powf(b) } else { w });
@@ -75,6 +76,7 @@ fn plsa(data: &dyn Observed<f64>, start: &Start<f64>, b: f64) -> Vec<(f64, f64)>
         basis: start.factors[0].clone(),
         mixture: mixture(start, 1),
         power: b,
+        iteration: 0,
     };
     let step = |_| {
         let of_b = tempered(
@@ -128,6 +130,7 @@ proptest! {
                 weights: start.weights.clone(),
                 factors: start.factors.clone(),
                 power: 1.0,
+                iteration: 0,
             };
             config.on(&data).unwrap().step(&mut state, true).unwrap();
             state
