@@ -113,7 +113,7 @@ impl NmfBuilder {
     /// # Errors
     ///
     /// [`ParamError`]: no components; simultaneous updates with the multiplicative treatment of hidden cells, which is
-    /// sequential by nature; sequential updates with imputation, which is simultaneous.
+    /// sequential by nature; sequential updates with imputation, which is simultaneous by nature.
     ///
     /// # Examples
     ///

@@ -1,31 +1,40 @@
 //! How many components: information criteria.
 
 /// Free parameters of PLCA of any order: `K - 1 + K Σ_j (I_j - 1)`. PLSA of the joint distribution, in either direction, has
-/// the same number.
+/// the same number. 0 where there is no model: no components, an empty mode.
 ///
 /// ```
 /// assert_eq!(plca_em::nominal_parameters(&[6, 5], 3), 29);
 /// ```
 pub fn nominal_parameters(shape: &[usize], components: usize) -> usize {
+    if components == 0 || shape.contains(&0) {
+        return 0;
+    }
     // [SPEC 9]
     components - 1 + components * shape.iter().map(|n| n - 1).sum::<usize>()
 }
 
 /// Dimension of the set of models: for matrices `K(K-1)` parameters are not identified, `p = K (I_1 + I_2 - K) - 1`; other
-/// orders have their nominal number. Never more than the number of cells less one.
+/// orders have their nominal number. Never more than the number of cells less one; 0 where there is no model.
 ///
 /// ```
 /// assert_eq!(plca_em::effective_parameters(&[6, 5], 3), 23);
 /// assert_eq!(plca_em::effective_parameters(&[4, 5, 6], 3), 38);
+/// assert_eq!(plca_em::effective_parameters(&[2, 2, 2], 9), 7);
 /// ```
 pub fn effective_parameters(shape: &[usize], components: usize) -> usize {
+    let nominal = nominal_parameters(shape, components);
     match *shape {
+        _ if nominal == 0 => 0,
         [a, b] => {
             // Beyond full rank nothing new can be expressed.
             let k = components.min(a).min(b);
             k * (a + b - k) - 1
         }
-        _ => nominal_parameters(shape, components),
+        _ => {
+            let cells = shape.iter().fold(1usize, |n, &size| n.saturating_mul(size));
+            nominal.min(cells - 1)
+        }
     }
 }
 
@@ -90,6 +99,32 @@ impl ModelOrder {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// No more dimensions than distributions over the cells have, and none where there is no model.
+    #[test]
+    fn counts_are_bounded() {
+        for (shape, most) in [
+            (&[2, 2, 2][..], 7),
+            (&[3], 2),
+            (&[6, 5], 29),
+            (&[2, 3, 4], 23),
+        ] {
+            for k in 1..50 {
+                assert!(effective_parameters(shape, k) <= most, "{shape:?} {k}");
+            }
+            assert_eq!(effective_parameters(shape, 49), most, "{shape:?}");
+            assert_eq!(
+                (nominal_parameters(shape, 0), effective_parameters(shape, 0)),
+                (0, 0)
+            );
+        }
+        for shape in [&[0][..], &[0, 4], &[3, 0, 2]] {
+            assert_eq!(
+                (nominal_parameters(shape, 3), effective_parameters(shape, 3)),
+                (0, 0)
+            );
+        }
+    }
 
     #[test]
     fn counts_match_the_reference() {

@@ -572,6 +572,17 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
         state.with_model(|model| completed(self.data, model, &none, true).ln_lik)
     }
 
+    /// The modes whose counts a step needs: those of free factors, or any for the weights.
+    fn wanted(&self, state: &PlcaState<T>) -> Vec<bool> {
+        let mut modes: Vec<bool> = (0..state.factors.len())
+            .map(|j| !self.config.frozen.contains(&j))
+            .collect();
+        if !modes.contains(&true) && !self.config.freeze_weights {
+            modes[0] = true;
+        }
+        modes
+    }
+
     /// The E-step: expected counts of every wanted mode, and the objective's data term if `measure`.
     fn e_step(
         &self,
@@ -625,10 +636,12 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
             if self.config.frozen.contains(&mode) {
                 continue;
             }
-            // [SPEC 4] F <- F ∘ C / X
+            // [SPEC 4] F <- F ∘ C / (s X), s = v_obs / Σ_obs P: the model keeps its scale, and so do rows that were not seen
+            let mass: f64 = seen.iter().map(|x| x.to_f64()).sum();
+            let s = T::lit(self.data.total() / mass);
             for ((f, &c), &x) in state.factors[mode].iter_mut().zip(counts).zip(seen) {
                 if x > T::zero() {
-                    *f *= c / x;
+                    *f *= c / s / x;
                 }
             }
             let sums = normalise_columns(&mut state.factors[mode]);
@@ -641,6 +654,16 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
             state.weights /= total;
         }
         first
+    }
+}
+
+/// Refuses to guard tempered steps by the likelihood, which they may lower.
+pub(crate) fn untempered(power: f64) -> Result<(), EmError> {
+    // [SPEC 1.4] at fixed b < 1 the monotone quantity is L_b, not L
+    if power == 1.0 {
+        Ok(())
+    } else {
+        Err(ParamError::Conflict("acceleration does not go with tempering").into())
     }
 }
 
@@ -684,12 +707,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
             return Ok(value);
         }
         let iteration = state.iteration + 1;
-        let mut modes: Vec<bool> = (0..state.factors.len())
-            .map(|j| !self.config.frozen.contains(&j))
-            .collect();
-        if !modes.contains(&true) && !self.config.freeze_weights {
-            modes[0] = true;
-        }
+        let modes = self.wanted(state);
         let ln_prior = if measure { self.ln_prior(state) } else { 0.0 };
         let (counts, value) = self.e_step(state, &modes, measure);
         let (mut emptied_weights, mut emptied) = (false, Vec::new());
@@ -734,30 +752,35 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
         Ok(self.ln_lik(state) + self.ln_prior(state))
     }
 
-    /// `max |F_j (g_j - 1)|` over the free factors and live components; 0 exactly at a stationary point of the likelihood.
+    /// The largest of these over the free blocks and live components; 0 exactly at a stationary point of the likelihood:
+    ///
+    /// ```text
+    /// |n / v - P(z)|,   |F_j (g_j - 1)| = |C_j / (v P(z)) - F_j|,   |C_j / n - F_j| where the weights are frozen
+    /// ```
     fn residual(&self, state: &PlcaState<T>) -> Result<Option<f64>, EmError> {
         if !self.config.factor_priors.is_empty() || self.config.weights_prior.is_some() {
             return Ok(None);
         }
-        let modes: Vec<bool> = (0..state.factors.len())
-            .map(|j| !self.config.frozen.contains(&j))
-            .collect();
-        let (counts, _) = self.e_step(state, &modes, false);
+        let free_weights = !self.config.freeze_weights;
+        let (counts, _) = self.e_step(state, &self.wanted(state), false);
         let mut worst: f64 = 0.0;
-        for (counts, factor) in counts.iter().zip(&state.factors) {
+        for (j, (counts, factor)) in counts.iter().zip(&state.factors).enumerate() {
             let Some(counts) = counts else { continue };
             // With hidden cells the completed data have more mass than was observed.
             let total: f64 = counts.iter().map(|c| c.to_f64()).sum();
-            for (z, weight) in state
-                .weights
-                .iter()
-                .map(|w| w.to_f64() * total)
-                .enumerate()
-                .filter(|w| w.1 > 0.0)
-            {
-                for (c, f) in counts.column(z).iter().zip(&factor.column(z)) {
+            for (z, weight) in state.weights.iter().map(|w| w.to_f64()).enumerate() {
+                let column = counts.column(z);
+                let n: f64 = column.iter().map(|c| c.to_f64()).sum();
+                if free_weights {
+                    worst = worst.max((n / total - weight).abs());
+                }
+                let n = if free_weights { weight * total } else { n };
+                if self.config.frozen.contains(&j) || n <= 0.0 {
+                    continue;
+                }
+                for (c, f) in column.iter().zip(&factor.column(z)) {
                     // [SPEC 1.1] F_j g_j = C_j / (v P(z))
-                    worst = worst.max((c.to_f64() / weight - f.to_f64()).abs());
+                    worst = worst.max((c.to_f64() / n - f.to_f64()).abs());
                 }
             }
         }
@@ -766,7 +789,12 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
 }
 
 impl<T: Real, X: Observed<T> + ?Sized> Accelerate for PlcaEm<'_, T, X> {
-    /// `(diag(P(z)) F_1, F_2, …)`, the parameters in which extrapolation is measured.
+    /// Refuses powers other than 1.
+    fn accelerable(&self, state: &PlcaState<T>) -> Result<(), EmError> {
+        untempered(state.power)
+    }
+
+    /// `(P(z), F_1, F_2, …)`, the parameters in which extrapolation is measured.
     fn pack(&self, state: &PlcaState<T>) -> Vec<f64> {
         let weights = state.weights.iter().map(|w| w.to_f64());
         weights

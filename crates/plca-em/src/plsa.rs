@@ -7,7 +7,7 @@ use rand::Rng;
 
 use crate::expectation::add_hidden;
 use crate::init::{check_support, random_columns, stochastic_block};
-use crate::plca::Prior;
+use crate::plca::{Prior, untempered};
 use crate::support::{emptying_step, in_force, restore};
 use crate::{EmError, ParamError};
 
@@ -642,6 +642,11 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlsaEm<'_, T, X> {
 }
 
 impl<T: Real, X: Observed<T> + ?Sized> Accelerate for PlsaEm<'_, T, X> {
+    /// Refuses powers other than 1.
+    fn accelerable(&self, state: &PlsaState<T>) -> Result<(), EmError> {
+        untempered(state.power)
+    }
+
     fn pack(&self, state: &PlsaState<T>) -> Vec<f64> {
         state
             .basis

@@ -172,7 +172,7 @@ where
 
     fn step(&self, state: &mut Self::State, measure: bool) -> Result<Option<f64>, EmError> {
         let value = if measure {
-            Some(self.whole.objective(&state.current)?)
+            Some(self.whole.objective(&state.best)?)
         } else {
             None
         };

@@ -17,6 +17,10 @@ pub struct Stop {
     pub max_iter: usize,
     /// Stops when the objective changed by at most `tol` times its absolute value from one check to the next (default
     /// 1e-6). 0 runs exactly `max_iter` iterations: then no other test may end the run either.
+    ///
+    /// A small change is not a small distance: on a plateau the default ends a run far from the optimum. To ask for more,
+    /// lower `tol` to 1e-9 or less, raise `patience`, or set `residual_tol`, which does not depend on the length of steps.
+    /// `[SPEC 1.1]`
     pub tol: f64,
     /// Checks in a row that must find so small a change (default 1). More of them pass over short plateaus.
     pub patience: usize,

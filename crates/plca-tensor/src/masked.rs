@@ -242,6 +242,8 @@ pub struct MaskedSparse<T> {
     shape: Vec<usize>,
     cells: Cells<T>,
     pattern: Pattern<T>,
+    /// Of every mode, the indices without an observed cell, where the hidden cells are listed.
+    unseen: Vec<Vec<usize>>,
     scale: T,
     total: f64,
     pool: Pool<T>,
@@ -312,8 +314,11 @@ impl<T: Real> MaskedSparse<T> {
         entries.values.truncate(kept);
         hidden.values = vec![T::one(); hidden.indices.len() / order];
         let shape = entries.shape.clone();
-        let pattern = Pattern::AllBut(Cells::new(hidden, false)?.0);
-        Self::checked(shape, Cells::new(entries, false)?, pattern)
+        let hidden = Cells::new(hidden, false)?.0;
+        let unseen = wholly_listed(&shape, &hidden);
+        let pattern = Pattern::AllBut(hidden);
+        let checked = Self::checked(shape, Cells::new(entries, false)?, pattern)?;
+        Ok(Self { unseen, ..checked })
     }
 
     /// Stored cells, the hidden ones if they are listed, and the scale.
@@ -336,11 +341,26 @@ impl<T: Real> MaskedSparse<T> {
             shape,
             cells,
             pattern,
+            unseen: Vec::new(),
             scale,
             pool: Pool::default(),
             total: finite_total::<T>(total / scale.to_f64())?,
         })
     }
+}
+
+/// Of every mode, the indices all of whose cells are listed.
+fn wholly_listed<T: Real>(shape: &[usize], cells: &Cells<T>) -> Vec<Vec<usize>> {
+    let mut listed: Vec<Vec<usize>> = shape.iter().map(|&size| vec![0; size]).collect();
+    cells.for_each(&mut |index, _| {
+        for (listed, &i) in listed.iter_mut().zip(index) {
+            listed[i] += 1;
+        }
+    });
+    let cells = shape.iter().fold(1usize, |n, &size| n.saturating_mul(size));
+    (listed.into_iter().zip(shape))
+        .map(|(listed, &size)| (0..size).filter(|&i| listed[i] == cells / size).collect())
+        .collect()
 }
 
 impl<T: Real> Observed<T> for MaskedSparse<T> {
@@ -389,10 +409,19 @@ impl<T: Real> Observed<T> for MaskedSparse<T> {
             Pattern::Stored => pass.unit(&self.cells, modes),
             Pattern::AllBut(hidden) => {
                 let mut all = full_exposure(model, modes);
-                for (all, hidden) in all.iter_mut().zip(pass.unit(hidden, modes)) {
+                for (mode, (all, hidden)) in
+                    all.iter_mut().zip(pass.unit(hidden, modes)).enumerate()
+                {
                     if let (Some(all), Some(hidden)) = (all, hidden) {
                         // Rounding must not turn "nothing observed" into a negative mass.
                         all.zip_apply(&hidden, |a, h| *a = if *a > h { *a - h } else { T::zero() });
+                        // Nor into a positive one.
+                        for &i in &self.unseen[mode] {
+                            match model.factors[mode] {
+                                Factor::Columns(_) => all.row_mut(i).fill(T::zero()),
+                                Factor::Rows(_) => all.column_mut(i).fill(T::zero()),
+                            }
+                        }
                     }
                 }
                 all

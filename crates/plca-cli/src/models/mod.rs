@@ -162,17 +162,16 @@ pub(crate) fn temper(args: &FitArgs) -> Result<(f64, Option<f64>), Failure> {
 
 /// The schedule of `--temper B,ETA`.
 pub(crate) fn schedule(args: &FitArgs) -> Result<Option<Cooling>, Failure> {
-    let (start, Some(eta)) = temper(args)? else {
+    let (start, eta) = temper(args)?;
+    if (start != 1.0 || eta.is_some()) && args.accelerate != Acceleration::None {
+        return Err(Failure::usage("--accelerate does not go with --temper"));
+    }
+    let Some(eta) = eta else {
         return Ok(None);
     };
     if args.kkt_tol.is_some() {
         return Err(Failure::usage(
             "--kkt-tol does not go with the schedule of --temper, which has its own stop rule",
-        ));
-    }
-    if args.accelerate != Acceleration::None {
-        return Err(Failure::usage(
-            "--accelerate does not go with the schedule of --temper",
         ));
     }
     if args.missing_method == Some(MissingMethod::Multiplicative) {

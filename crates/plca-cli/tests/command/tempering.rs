@@ -95,6 +95,13 @@ fn schedules_that_mean_nothing_are_refused() {
         "fit plca d.csv --rank 2 --temper 1,0.9 --accelerate squarem --output o.npz",
         &["--accelerate"],
     );
+    for model in ["plca", "plsa"] {
+        folder.fails(
+            2,
+            &format!("fit {model} d.csv --rank 2 --temper 0.9 --accelerate squarem --output o.npz"),
+            &["--accelerate", "--temper"],
+        );
+    }
     folder.fails(
         1,
         "fit plca real.csv --rank 2 --temper 1,0.9 --output o.npz",

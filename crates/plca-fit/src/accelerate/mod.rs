@@ -43,4 +43,13 @@ pub trait Accelerate: Algorithm {
     /// A valid state from extrapolated parameters: everything else from `template`, entries that left their domain
     /// replaced by a tenth of `fallback`'s (the last EM values), constrained blocks renormalised.
     fn unpack(&self, template: &Self::State, flat: &[f64], fallback: &[f64]) -> Self::State;
+
+    /// Whether steps from this state may be accelerated: the guard needs an objective that plain steps never make worse.
+    ///
+    /// # Errors
+    ///
+    /// The algorithm's own, if not; the accelerated step then fails with it.
+    fn accelerable(&self, _state: &Self::State) -> Result<(), Self::Error> {
+        Ok(())
+    }
 }

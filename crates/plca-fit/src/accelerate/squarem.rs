@@ -19,6 +19,7 @@ impl<A: Accelerate> Algorithm for Squarem<A> {
     type Error = A::Error;
 
     fn step(&self, state: &mut A::State, measure: bool) -> Result<Option<f64>, A::Error> {
+        self.0.accelerable(state)?;
         let x0 = self.0.pack(state);
         let before = self.0.step(state, measure)?;
         let x1 = self.0.pack(state);

@@ -45,8 +45,8 @@ pub(crate) struct Sums<T> {
 pub(crate) trait Accumulate<T: Real> {
     /// Adds up what every mode in `wanted` receives, and `Σ V ln p` if `log` (rule `Ratio` only).
     ///
-    /// `p` is floored at the smallest normal number before dividing, so 0/0 is an exact 0 and an
-    /// unsupported cell gives a huge but visible ratio; its logarithm is `-inf`.
+    /// `p` is floored at the smallest normal number before dividing, so 0/0 is an exact 0. A cell with
+    /// `V > 0` and `p = 0` has no meaningful ratio; it shows in the logarithm alone, which is `-inf`.
     fn accumulate(
         &self,
         panels: &[Panel<'_, T>],
