@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::models::{Kind, MODELS};
 
 /// Probabilistic latent-variable factorization of files.
 #[derive(Debug, Parser)]
@@ -28,14 +31,14 @@ pub(crate) enum Command {
     Select(SelectArgs),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ModelName {
-    /// Symmetric PLCA of any order.
-    Plca,
-    /// Asymmetric PLSA of a matrix.
-    Plsa,
-    /// KL-NMF of a matrix.
-    NmfKl,
+/// One of [`MODELS`] by its name.
+fn models() -> impl TypedValueParser<Value = Kind> {
+    let names = MODELS.iter();
+    let names = names.map(|m| PossibleValue::new(m.name()).help(m.about()));
+    PossibleValuesParser::new(names).try_map(|name| {
+        let mut known = MODELS.iter().copied();
+        known.find(|m| m.name() == name).ok_or("unknown model")
+    })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -121,7 +124,8 @@ pub(crate) struct DataArgs {
 #[derive(Debug, Args)]
 pub(crate) struct FitArgs {
     /// The model.
-    pub(crate) model: ModelName,
+    #[arg(value_parser = models())]
+    pub(crate) model: Kind,
     /// The data: .npy .npz .mtx .tns .csv (the last three also .gz).
     pub(crate) data: PathBuf,
     /// Model file to write: .npz or .safetensors.
@@ -296,7 +300,8 @@ pub(crate) enum Criterion {
 #[derive(Debug, Args)]
 pub(crate) struct SelectArgs {
     /// The model.
-    pub(crate) model: ModelName,
+    #[arg(value_parser = models())]
+    pub(crate) model: Kind,
     /// The data.
     pub(crate) data: PathBuf,
     #[command(flatten)]

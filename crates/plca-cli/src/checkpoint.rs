@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use plca_fit::{Iteration, Outcome, Progress};
-use plca_io::{Element, ModelFile};
-use plca_tensor::Observed;
+use plca_io::ModelFile;
 use serde_json::{Value, json};
 
 use crate::args::FitArgs;
@@ -36,9 +35,9 @@ impl<S> Place<S> {
     }
 
     /// Reads a checkpoint made under these settings from data of this checksum.
-    pub(crate) fn read<T: Element>(
+    pub(crate) fn read(
         path: &Path,
-        model: &impl CommandModel<T, State = S>,
+        model: &impl CommandModel<State = S>,
         settings: &Value,
         checksum: &str,
     ) -> Result<Self, Failure> {
@@ -75,9 +74,9 @@ impl<S> Place<S> {
 }
 
 /// Blocks of a checkpoint after an iteration, and its own part of the metadata.
-pub(crate) fn checkpoint<T: Element, M: CommandModel<T>>(
+pub(crate) fn checkpoint<M: CommandModel>(
     model: &M,
-    data: &dyn Observed<T>,
+    data: &M::Data,
     it: &Iteration<'_, M::State>,
     start: u64,
     best: Option<&Outcome<M::State>>,

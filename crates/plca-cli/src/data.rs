@@ -11,8 +11,32 @@ use plca_tensor::{
 use crate::args::{DataArgs, MissingCells};
 use crate::failure::Failure;
 
-/// Any data that a model can be fitted to.
+/// Non-negative data of any storage.
 pub(crate) type Data<T> = Box<dyn Observed<T>>;
+
+/// What the command says of data of any kind.
+pub(crate) trait Dataset {
+    /// Size of each mode.
+    fn sizes(&self) -> &[usize];
+    /// Sum of what was observed.
+    fn sum(&self) -> f64;
+    /// What a person should know of them.
+    fn warnings(&self) -> Vec<String>;
+}
+
+impl<T: Element> Dataset for dyn Observed<T> {
+    fn sizes(&self) -> &[usize] {
+        self.shape()
+    }
+
+    fn sum(&self) -> f64 {
+        self.total()
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        unobserved_warnings(self)
+    }
+}
 
 /// Calls `visit` with the multi-index and a reference to every value, in memory order.
 pub(crate) fn for_each_cell<T>(

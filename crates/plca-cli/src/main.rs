@@ -1,16 +1,19 @@
 //! The `plca` command.
 
+mod approximation;
 mod args;
 mod blocks;
 mod checkpoint;
 mod data;
 mod failure;
 mod fit;
+mod given;
+mod inspect;
 mod interrupt;
 mod limits;
 mod models;
-mod other;
 mod outputs;
+mod saved;
 mod select;
 mod transform;
 
@@ -18,7 +21,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Arguments, Command, Precision};
+use args::{Arguments, Command};
 
 #[expect(
     clippy::print_stderr,
@@ -28,14 +31,11 @@ fn main() -> ExitCode {
     // clap itself ends the process with status 2 if the command line is wrong.
     let arguments = Arguments::parse();
     let outcome = interrupt::handle().and_then(|()| match &arguments.command {
-        Command::Fit(a) => match a.precision {
-            Precision::F64 => fit::run::<f64>(a),
-            Precision::F32 => fit::run::<f32>(a),
-        },
+        Command::Fit(a) => fit::run(a),
         Command::Transform(a) => transform::run(a),
-        Command::Reconstruct(a) => other::reconstruct(a),
-        Command::Inspect(a) => other::inspect(a),
-        Command::Sample(a) => other::sample(a),
+        Command::Reconstruct(a) => approximation::reconstruct(a),
+        Command::Inspect(a) => inspect::inspect(a),
+        Command::Sample(a) => approximation::sample(a),
         Command::Select(a) => select::select(a),
     });
     match outcome {

@@ -7,11 +7,12 @@ use plca_tensor::Observed;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
 
-use crate::args::{Criterion, ModelName, SelectArgs};
-use crate::data::{Data, load, unobserved_warnings};
+use crate::args::{Criterion, SelectArgs};
+use crate::data::{Data, Dataset, load};
 use crate::failure::Failure;
-use crate::fit::{HELD_OUT_STREAM, model_name};
+use crate::fit::HELD_OUT_STREAM;
 use crate::limits::{on_threads, reasonable};
+use crate::models::options::need_matrix;
 use crate::outputs::{print, warn};
 
 /// A count is held out with this probability.
@@ -41,8 +42,22 @@ fn ranks(spec: &str) -> Result<Vec<usize>, Failure> {
     }
 }
 
+/// Scores of a model for several numbers of components.
+pub(crate) struct Table {
+    pub(crate) criterion: &'static str,
+    /// What the criterion takes for the number of observations.
+    pub(crate) sample_size: f64,
+    /// Objects with `rank`, `score` (smaller is better), `log_likelihood` and `parameters`.
+    pub(crate) rows: Vec<Value>,
+    pub(crate) warnings: Vec<String>,
+}
+
 pub(crate) fn select(args: &SelectArgs) -> Result<(), Failure> {
-    on_threads(args.threads, || score(args))?
+    if args.restarts == 0 {
+        return Err(Failure::usage("--restarts 0: at least one start is needed"));
+    }
+    let table = on_threads(args.threads, || args.model.select(args))??;
+    report(args, table)
 }
 
 /// The best of the starts with `rank` components.
@@ -94,11 +109,9 @@ fn row(
     }))
 }
 
-fn score(args: &SelectArgs) -> Result<(), Failure> {
-    if args.restarts == 0 {
-        return Err(Failure::usage("--restarts 0: at least one start is needed"));
-    }
-    let name = model_name(args.model);
+/// Scores from the likelihood of PLCA, of which PLSA and KL-NMF are other parameters.
+pub(crate) fn likelihood(args: &SelectArgs) -> Result<Table, Failure> {
+    let name = args.model.name();
     let criterion = match args.criterion {
         Criterion::Bic => "bic",
         Criterion::Aic => "aic",
@@ -112,8 +125,8 @@ fn score(args: &SelectArgs) -> Result<(), Failure> {
     let ranks = ranks(&args.ranks)?;
     let data: Data<f64> = load(&args.data, &args.hidden)?;
     let data = &*data;
-    if args.model != ModelName::Plca {
-        crate::models::need_matrix(&args.data, name, data.shape())?;
+    if name != "plca" {
+        need_matrix(&args.data, name, data.shape())?;
     }
     for &rank in &ranks {
         reasonable("--ranks", rank, data.shape())?;
@@ -128,16 +141,9 @@ fn score(args: &SelectArgs) -> Result<(), Failure> {
         .map(|rank| row(args, rank, data, parts.as_ref()))
         .collect::<Result<Vec<_>, Failure>>()
         .map_err(|e| e.about(&args.data))?;
-    // A score that is no number is null, and never the best.
-    let scored = rows.iter().filter(|row| row["score"].is_number());
-    let best = scored.min_by(|a, b| {
-        let value = |row: &Value| row["score"].as_f64().unwrap_or(f64::NAN);
-        value(a).total_cmp(&value(b))
-    });
-    let best = best.map_or(Value::Null, |row| row["rank"].clone());
     let mut counts = true;
     data.for_each(&mut |_, x| counts &= x.fract() == 0.0);
-    let mut warnings = unobserved_warnings(data);
+    let mut warnings = data.warnings();
     if !counts && args.criterion == Criterion::Bic {
         // [SPEC 9]
         warnings.push(
@@ -145,10 +151,33 @@ fn score(args: &SelectArgs) -> Result<(), Failure> {
                 .into(),
         );
     }
+    Ok(Table {
+        criterion,
+        sample_size: data.total(),
+        rows,
+        warnings,
+    })
+}
+
+/// Prints a table, as JSON or for a person.
+fn report(args: &SelectArgs, table: Table) -> Result<(), Failure> {
+    let Table {
+        criterion,
+        sample_size,
+        rows,
+        warnings,
+    } = table;
+    // A score that is no number is null, and never the best.
+    let scored = rows.iter().filter(|row| row["score"].is_number());
+    let best = scored.min_by(|a, b| {
+        let value = |row: &Value| row["score"].as_f64().unwrap_or(f64::NAN);
+        value(a).total_cmp(&value(b))
+    });
+    let best = best.map_or(Value::Null, |row| row["rank"].clone());
     let mut out = json!({
-        "model": name,
+        "model": args.model.name(),
         "criterion": criterion,
-        "sample_size": data.total(),
+        "sample_size": sample_size,
         "best": best,
         "table": rows,
     });

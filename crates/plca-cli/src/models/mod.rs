@@ -1,34 +1,87 @@
-//! What the command needs of a model; one file per model.
+//! What the command does with a model: one file per model, and its line in [`MODELS`].
 
 pub(crate) mod nmf_kl;
+pub(crate) mod options;
 pub(crate) mod plca;
 pub(crate) mod plsa;
 mod priors;
 pub(crate) mod tempered;
 
+use std::fmt;
 use std::path::Path;
 
-use plca_em::{Cooling, Outcome, Progress, Stop};
+use plca_em::{Outcome, Progress, Stop};
 use plca_fit::{Direction, Observer};
-use plca_io::Element;
-use plca_tensor::{Factor, Model, Observed};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
-use crate::args::{Acceleration, FitArgs, MissingMethod};
+use crate::approximation::Approximation;
+use crate::args::{Acceleration, FitArgs, SelectArgs, TransformArgs};
 use crate::blocks::Arrays;
+use crate::data::Dataset;
 use crate::failure::Failure;
+use crate::saved::Saved;
+use crate::select::Table;
+use crate::transform::Found;
+
+/// Every model that the command knows.
+pub(crate) static MODELS: &[Kind] = &[&plca::Symmetric, &plsa::Asymmetric, &nmf_kl::Unnormalised];
+
+/// A model by its name.
+pub(crate) type Kind = &'static dyn ModelKind;
+
+/// What the command does with a model.
+pub(crate) trait ModelKind: Send + Sync {
+    /// Its name on the command line and in files.
+    fn name(&self) -> &'static str;
+    /// One line for the help.
+    fn about(&self) -> &'static str;
+    /// Names of its blocks for data of this order.
+    fn blocks(&self, order: usize) -> Vec<String>;
+    /// The blocks that `--init` and `--fix` may name.
+    fn free_blocks(&self, order: usize) -> Vec<String> {
+        self.blocks(order)
+    }
+    /// The axis of a block that counts the components.
+    fn component_axis(&self, block: &str) -> usize;
+    /// `plca fit`, the outputs being writable.
+    fn fit(&self, args: &FitArgs) -> Result<(), Failure>;
+    /// `plca select`.
+    fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {
+        let _ = args;
+        let name = self.name();
+        Err(Failure::usage(format!("{name} has no table of scores")))
+    }
+    /// `plca transform`.
+    fn transform(&self, file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
+        let _ = args;
+        let name = self.name();
+        Err(file.failure(format!("holds the model `{name}`, which has no transform")))
+    }
+    /// The model, for `plca reconstruct` and `sample`.
+    fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure>;
+}
+
+impl fmt::Debug for dyn ModelKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
 
 /// A model that the command can fit, save and continue.
-pub(crate) trait CommandModel<T: Element>: Sized {
+pub(crate) trait CommandModel: Sized {
+    /// What it is fitted to.
+    type Data: Dataset + ?Sized;
     /// Its parameters.
     type State: Clone;
-    /// Name of the objective in the summary.
+    /// Name of the objective in the metadata.
     const OBJECTIVE: &'static str;
+    /// Its name where there are priors.
+    const WITH_PRIORS: &'static str = "log_posterior";
     /// A start; blocks that are not given are drawn.
     fn start(
         &self,
-        data: &dyn Observed<T>,
+        data: &Self::Data,
         given: Arrays,
         path: &Path,
         rng: &mut ChaCha8Rng,
@@ -36,15 +89,15 @@ pub(crate) trait CommandModel<T: Element>: Sized {
     /// A state saved by [`arrays`](Self::arrays), bit for bit.
     fn restore(&self, arrays: Arrays, path: &Path) -> Result<Self::State, Failure>;
     /// The blocks by their names.
-    fn arrays(&self, data: &dyn Observed<T>, state: &Self::State) -> Arrays;
+    fn arrays(&self, data: &Self::Data, state: &Self::State) -> Arrays;
     /// What a checkpoint holds: more than the blocks where the state is more.
-    fn saved(&self, data: &dyn Observed<T>, state: &Self::State) -> Arrays {
+    fn saved(&self, data: &Self::Data, state: &Self::State) -> Arrays {
         self.arrays(data, state)
     }
     /// Runs the algorithm on from a state and where it stands.
     fn iterate(
         &self,
-        data: &dyn Observed<T>,
+        data: &Self::Data,
         acceleration: Acceleration,
         from: (Self::State, Progress),
         stop: &Stop,
@@ -61,128 +114,11 @@ pub(crate) trait CommandModel<T: Element>: Sized {
         json!({})
     }
     /// What the model must be multiplied by to approximate data with hidden cells: one number, or one for each given index.
-    fn scale(&self, _data: &dyn Observed<T>, _state: &Self::State) -> Option<Value> {
+    fn scale(&self, _data: &Self::Data, _state: &Self::State) -> Option<Value> {
         None
     }
     /// Log-likelihood without priors, where the objective is another number.
-    fn ln_lik(
-        &self,
-        _data: &dyn Observed<T>,
-        _state: &Self::State,
-    ) -> Result<Option<f64>, Failure> {
+    fn ln_lik(&self, _data: &Self::Data, _state: &Self::State) -> Result<Option<f64>, Failure> {
         Ok(None)
     }
-}
-
-/// Mass of a model over the observed cells, for every index of one mode.
-fn seen_mass<T: Element>(data: &dyn Observed<T>, model: &Model<'_, T>, mode: usize) -> Vec<f64> {
-    let wanted: Vec<bool> = (0..model.factors.len()).map(|j| j == mode).collect();
-    let seen = data.exposure(model, &wanted)[mode].take();
-    let rows = model.factors[mode].rows();
-    let Some(seen) = seen else {
-        return vec![0.0; rows];
-    };
-    let cell = |i, z| match model.factors[mode] {
-        Factor::Columns(_) => seen[(i, z)].to_f64(),
-        Factor::Rows(_) => seen[(z, i)].to_f64(),
-    };
-    (0..rows)
-        .map(|i| (0..model.components()).map(|z| cell(i, z)).sum())
-        .collect()
-}
-
-/// Names of the blocks of a model of this order.
-pub(crate) fn block_names(model: crate::args::ModelName, order: usize) -> Vec<String> {
-    use crate::args::ModelName;
-    match model {
-        ModelName::Plca => std::iter::once("weights".into())
-            .chain((0..order).map(|j| format!("factor_{j}")))
-            .collect(),
-        ModelName::Plsa => ["basis", "mixture", "marginal"].map(String::from).to_vec(),
-        ModelName::NmfKl => ["w", "h"].map(String::from).to_vec(),
-    }
-}
-
-/// Refuses data that are not a matrix.
-pub(crate) fn need_matrix(path: &Path, model: &str, shape: &[usize]) -> Result<(), Failure> {
-    if shape.len() == 2 {
-        return Ok(());
-    }
-    Err(Failure::of(
-        path,
-        format!("{model} needs a matrix, these data have shape {shape:?}"),
-    ))
-}
-
-/// The treatment of missing cells that was asked for.
-pub(crate) fn missing(args: &FitArgs) -> Option<plca_em::Missing> {
-    args.missing_method.map(|m| match m {
-        MissingMethod::Multiplicative => plca_em::Missing::Multiplicative,
-        MissingMethod::Imputation => plca_em::Missing::Imputation,
-    })
-}
-
-/// Refuses an option that the model does not have.
-pub(crate) fn refuse(given: bool, option: &str, model: &str) -> Result<(), Failure> {
-    if given {
-        Err(Failure::usage(format!("{model} has no option {option}")))
-    } else {
-        Ok(())
-    }
-}
-
-/// First power and factor of `--temper B[,ETA]`.
-pub(crate) fn temper(args: &FitArgs) -> Result<(f64, Option<f64>), Failure> {
-    let Some(spec) = &args.temper else {
-        if args.temper_prior {
-            return Err(Failure::usage(
-                "--temper-prior means nothing without --temper",
-            ));
-        }
-        return Ok((1.0, None));
-    };
-    let number = |s: &str| {
-        s.parse::<f64>()
-            .map_err(|_| Failure::usage(format!("--temper: `{s}` is not a number")))
-    };
-    let (power, eta) = match spec.split_once(',') {
-        Some((power, eta)) => (number(power)?, Some(number(eta)?)),
-        None => (number(spec)?, None),
-    };
-    let schedule = Cooling {
-        start: power,
-        eta: eta.unwrap_or(Cooling::default().eta),
-        ..Cooling::default()
-    };
-    schedule
-        .check()
-        .map_err(|e| Failure::usage(format!("--temper: {e}")))?;
-    Ok((power, eta))
-}
-
-/// The schedule of `--temper B,ETA`.
-pub(crate) fn schedule(args: &FitArgs) -> Result<Option<Cooling>, Failure> {
-    let (start, eta) = temper(args)?;
-    if (start != 1.0 || eta.is_some()) && args.accelerate != Acceleration::None {
-        return Err(Failure::usage("--accelerate does not go with --temper"));
-    }
-    let Some(eta) = eta else {
-        return Ok(None);
-    };
-    if args.kkt_tol.is_some() {
-        return Err(Failure::usage(
-            "--kkt-tol does not go with the schedule of --temper, which has its own stop rule",
-        ));
-    }
-    if args.missing_method == Some(MissingMethod::Multiplicative) {
-        return Err(Failure::usage(
-            "--missing-method multiplicative does not go with --temper",
-        ));
-    }
-    Ok(Some(Cooling {
-        start,
-        eta,
-        tol: args.tol,
-        ..Cooling::default()
-    }))
 }

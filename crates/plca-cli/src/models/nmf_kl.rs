@@ -1,41 +1,118 @@
 //! `nmf-kl`: KL-NMF, never renormalised.
 
+use std::marker::PhantomData;
 use std::path::Path;
 
+use nalgebra::DVector;
 use plca_em::{Nmf, NmfInit, NmfState, Outcome, Progress, Update};
 use plca_fit::{Direction, Observer, Stop};
 use plca_io::Element;
 use plca_tensor::Observed;
 use rand_chacha::ChaCha8Rng;
 
-use super::CommandModel;
+use super::options::{missing, need_matrix, refuse};
 use super::tempered::accelerated;
-use crate::args::{self, Acceleration, FitArgs};
+use super::{CommandModel, ModelKind};
+use crate::approximation::{Approximation, Product};
+use crate::args::{self, Acceleration, FitArgs, Precision, SelectArgs, TransformArgs};
 use crate::blocks::{Arrays, matrix, take_matrix};
+use crate::data::{Data, load};
 use crate::failure::Failure;
+use crate::fit;
+use crate::saved::Saved;
+use crate::select::{self, Table};
+use crate::transform::{Found, along, fold_in};
 
-pub(crate) struct NmfCommand {
-    config: Nmf,
+/// The model `nmf-kl`.
+pub(crate) struct Unnormalised;
+
+impl ModelKind for Unnormalised {
+    fn name(&self) -> &'static str {
+        "nmf-kl"
+    }
+
+    fn about(&self) -> &'static str {
+        "KL-NMF of a matrix"
+    }
+
+    fn blocks(&self, _: usize) -> Vec<String> {
+        ["w", "h"].map(String::from).to_vec()
+    }
+
+    fn component_axis(&self, block: &str) -> usize {
+        usize::from(block == "w")
+    }
+
+    fn fit(&self, args: &FitArgs) -> Result<(), Failure> {
+        match args.precision {
+            Precision::F64 => fit::<f64>(args),
+            Precision::F32 => fit::<f32>(args),
+        }
+    }
+
+    fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {
+        select::likelihood(args)
+    }
+
+    fn transform(&self, mut file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
+        let along = along(args, 1, |d| d < 2)?;
+        let model = state(&mut file)?;
+        fold_in(
+            args,
+            along,
+            |data, how| model.fold_in(data, along, how),
+            |state| {
+                let (name, block) = [("w", &state.w), ("h", &state.h)][along];
+                [(name.to_string(), matrix(block))].into()
+            },
+        )
+    }
+
+    fn approximation(&self, mut file: Saved) -> Result<Box<dyn Approximation>, Failure> {
+        let NmfState { w, h } = state(&mut file)?;
+        Ok(Box::new(Product {
+            weights: DVector::from_element(w.ncols(), 1.0),
+            factors: vec![w, h.transpose()],
+            scale: 1.0,
+        }))
+    }
 }
 
-impl NmfCommand {
+fn state(file: &mut Saved) -> Result<NmfState<f64>, Failure> {
+    let (w, h) = (file.matrix("w")?, file.matrix("h")?);
+    file.agree([w.ncols(), h.nrows()])?;
+    Ok(NmfState { w, h })
+}
+
+fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
+    refuse(args.temper.is_some(), "--temper", "nmf-kl")?;
+    let data: Data<T> = load(&args.data, &args.hidden)?;
+    let shape = data.shape();
+    fit::fit(args, &*data, |rank| NmfCommand::<T>::new(args, rank, shape))
+}
+
+struct NmfCommand<T> {
+    config: Nmf,
+    scalar: PhantomData<T>,
+}
+
+impl<T> NmfCommand<T> {
     /// From the command line, for data of this shape.
-    pub(crate) fn new(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Self, Failure> {
-        super::refuse(args.given.is_some(), "--given", "nmf-kl")?;
-        super::refuse(args.temper.is_some(), "--temper", "nmf-kl")?;
-        super::refuse(args.temper_prior, "--temper-prior", "nmf-kl")?;
-        super::refuse(
+    fn new(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Self, Failure> {
+        refuse(args.given.is_some(), "--given", "nmf-kl")?;
+        refuse(args.temper_prior, "--temper-prior", "nmf-kl")?;
+        refuse(
             !args.prior.is_empty(),
             "--prior (its blocks are no distributions; use plca)",
             "nmf-kl",
         )?;
-        super::refuse(
+        refuse(
             args.priors.is_some(),
             "--priors (its blocks are no distributions; use plca)",
             "nmf-kl",
         )?;
-        super::refuse(args.kkt_tol.is_some(), "--kkt-tol", "nmf-kl")?;
-        super::need_matrix(&args.data, "nmf-kl", shape)?;
+        refuse(args.kkt_tol.is_some(), "--kkt-tol", "nmf-kl")?;
+        need_matrix(&args.data, "nmf-kl", shape)?;
         let mut builder = Nmf::builder(rank);
         if let Some(update) = args.update {
             builder = builder.update(match update {
@@ -43,7 +120,7 @@ impl NmfCommand {
                 args::Update::Sequential => Update::Sequential,
             });
         }
-        if let Some(missing) = super::missing(args) {
+        if let Some(missing) = missing(args) {
             builder = builder.missing(missing);
         }
         for name in &args.fix {
@@ -55,17 +132,19 @@ impl NmfCommand {
         }
         Ok(Self {
             config: builder.build()?,
+            scalar: PhantomData,
         })
     }
 }
 
-impl<T: Element> CommandModel<T> for NmfCommand {
+impl<T: Element> CommandModel for NmfCommand<T> {
+    type Data = dyn Observed<T>;
     type State = NmfState<T>;
     const OBJECTIVE: &'static str = "kl_divergence";
 
     fn start(
         &self,
-        data: &dyn Observed<T>,
+        data: &Self::Data,
         mut given: Arrays,
         path: &Path,
         rng: &mut ChaCha8Rng,
@@ -88,7 +167,7 @@ impl<T: Element> CommandModel<T> for NmfCommand {
         })
     }
 
-    fn arrays(&self, _: &dyn Observed<T>, state: &NmfState<T>) -> Arrays {
+    fn arrays(&self, _: &Self::Data, state: &NmfState<T>) -> Arrays {
         [
             ("w".to_string(), matrix(&state.w)),
             ("h".to_string(), matrix(&state.h)),
@@ -98,7 +177,7 @@ impl<T: Element> CommandModel<T> for NmfCommand {
 
     fn iterate(
         &self,
-        data: &dyn Observed<T>,
+        data: &Self::Data,
         acceleration: Acceleration,
         from: (Self::State, Progress),
         stop: &Stop,

@@ -10,15 +10,112 @@ use plca_tensor::Observed;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
-use super::CommandModel;
-use super::tempered::{Bind, accelerated};
-use crate::args::{Acceleration, FitArgs};
+use super::options::{missing, refuse, seen_mass, temper};
+use super::tempered::{self, Bind, accelerated};
+use super::{CommandModel, ModelKind};
+use crate::approximation::{Approximation, Product};
+use crate::args::{Acceleration, FitArgs, Precision, SelectArgs, TransformArgs};
 use crate::blocks::{
     Arrays, ITERATION, count, keep_fixed, matrix, take_count, take_matrix, take_vector, vector,
 };
+use crate::data::{Data, load};
 use crate::failure::Failure;
+use crate::saved::Saved;
+use crate::select::{self, Table};
+use crate::transform::{Found, along, fold_in};
 
-pub(crate) struct PlcaCommand<T: Element> {
+/// The model `plca`.
+pub(crate) struct Symmetric;
+
+impl ModelKind for Symmetric {
+    fn name(&self) -> &'static str {
+        "plca"
+    }
+
+    fn about(&self) -> &'static str {
+        "Symmetric PLCA of any order"
+    }
+
+    fn blocks(&self, order: usize) -> Vec<String> {
+        std::iter::once("weights".into())
+            .chain((0..order).map(|j| format!("factor_{j}")))
+            .collect()
+    }
+
+    fn component_axis(&self, block: &str) -> usize {
+        usize::from(block != "weights")
+    }
+
+    fn fit(&self, args: &FitArgs) -> Result<(), Failure> {
+        match args.precision {
+            Precision::F64 => fit::<f64>(args),
+            Precision::F32 => fit::<f32>(args),
+        }
+    }
+
+    fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {
+        select::likelihood(args)
+    }
+
+    fn transform(&self, mut file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
+        let order = file.order()?;
+        let along = along(args, order - 1, |d| d < order)?;
+        let factors = factors(&mut file, order)?;
+        let model = PlcaState {
+            weights: DVector::from_element(factors[0].ncols(), 1.0),
+            factors,
+            power: 1.0,
+            iteration: 0,
+        };
+        let mut found = fold_in(
+            args,
+            along,
+            |data, how| model.fold_in(data, along, how),
+            |state| {
+                [
+                    ("weights".to_string(), vector(&state.weights)),
+                    (format!("factor_{along}"), matrix(&state.factors[along])),
+                ]
+                .into()
+            },
+        )?;
+        // There is one gap for all observations.
+        if let Some(gap) = found.arrays.get_mut("gap") {
+            gap.shape.clear();
+        }
+        Ok(found)
+    }
+
+    fn approximation(&self, mut file: Saved) -> Result<Box<dyn Approximation>, Failure> {
+        let order = file.order()?;
+        let weights = file.vector("weights")?;
+        let factors = factors(&mut file, order)?;
+        file.agree([weights.len(), factors[0].ncols()])?;
+        // There is a scale in the file where cells were hidden.
+        let scale = file.metadata["scale"].as_f64().unwrap_or(file.total());
+        Ok(Box::new(Product {
+            weights,
+            factors,
+            scale,
+        }))
+    }
+}
+
+/// `P(x_j | z)` of every dimension, of one number of components.
+fn factors(file: &mut Saved, order: usize) -> Result<Vec<DMatrix<f64>>, Failure> {
+    let factors = (0..order).map(|j| file.matrix(&format!("factor_{j}")));
+    let factors = factors.collect::<Result<Vec<_>, _>>()?;
+    file.agree(factors.iter().map(DMatrix::ncols))?;
+    Ok(factors)
+}
+
+fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
+    let data: Data<T> = load(&args.data, &args.hidden)?;
+    let shape = data.shape();
+    tempered::fit(args, &*data, |rank| PlcaCommand::new(args, rank, shape))
+}
+
+struct PlcaCommand<T: Element> {
     config: Plca<T>,
     order: usize,
     power: f64,
@@ -32,10 +129,10 @@ fn as_column<T: Element>(v: &DVector<T>) -> DMatrix<T> {
 
 impl<T: Element> PlcaCommand<T> {
     /// From the command line, for data of this shape.
-    pub(crate) fn new(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Self, Failure> {
-        super::refuse(args.given.is_some(), "--given", "plca")?;
-        super::refuse(args.update.is_some(), "--update", "plca")?;
-        let (power, _) = super::temper(args)?;
+    fn new(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Self, Failure> {
+        refuse(args.given.is_some(), "--given", "plca")?;
+        refuse(args.update.is_some(), "--update", "plca")?;
+        let (power, _) = temper(args)?;
         let mut builder = Plca::builder(rank)
             .temper(power)
             .temper_prior(args.temper_prior);
@@ -60,7 +157,7 @@ impl<T: Element> PlcaCommand<T> {
                 None => builder.weights_prior(prior),
             };
         }
-        if let Some(missing) = super::missing(args) {
+        if let Some(missing) = missing(args) {
             builder = builder.missing(missing);
         }
         Ok(Self {
@@ -73,13 +170,14 @@ impl<T: Element> PlcaCommand<T> {
     }
 }
 
-impl<T: Element> CommandModel<T> for PlcaCommand<T> {
+impl<T: Element> CommandModel for PlcaCommand<T> {
+    type Data = dyn Observed<T>;
     type State = PlcaState<T>;
     const OBJECTIVE: &'static str = "log_likelihood";
 
     fn start(
         &self,
-        data: &dyn Observed<T>,
+        data: &Self::Data,
         mut given: Arrays,
         path: &Path,
         rng: &mut ChaCha8Rng,
@@ -128,7 +226,7 @@ impl<T: Element> CommandModel<T> for PlcaCommand<T> {
         })
     }
 
-    fn arrays(&self, _: &dyn Observed<T>, state: &PlcaState<T>) -> Arrays {
+    fn arrays(&self, _: &Self::Data, state: &PlcaState<T>) -> Arrays {
         let factors = state
             .factors
             .iter()
@@ -139,7 +237,7 @@ impl<T: Element> CommandModel<T> for PlcaCommand<T> {
             .collect()
     }
 
-    fn saved(&self, data: &dyn Observed<T>, state: &Self::State) -> Arrays {
+    fn saved(&self, data: &Self::Data, state: &Self::State) -> Arrays {
         let mut arrays = self.arrays(data, state);
         arrays.insert(ITERATION.into(), count(state.iteration));
         arrays
@@ -147,7 +245,7 @@ impl<T: Element> CommandModel<T> for PlcaCommand<T> {
 
     fn iterate(
         &self,
-        data: &dyn Observed<T>,
+        data: &Self::Data,
         acceleration: Acceleration,
         from: (Self::State, Progress),
         stop: &Stop,
@@ -160,16 +258,16 @@ impl<T: Element> CommandModel<T> for PlcaCommand<T> {
         Direction::Maximise
     }
 
-    fn scale(&self, data: &dyn Observed<T>, state: &PlcaState<T>) -> Option<Value> {
+    fn scale(&self, data: &Self::Data, state: &PlcaState<T>) -> Option<Value> {
         if data.is_complete() {
             return None;
         }
         // [SPEC 4] s = v_obs / Σ_obs P
-        let seen = state.with_model(|model| super::seen_mass(data, model, 0));
+        let seen = state.with_model(|model| seen_mass(data, model, 0));
         Some(json!(data.total() / seen.iter().sum::<f64>()))
     }
 
-    fn ln_lik(&self, data: &dyn Observed<T>, state: &PlcaState<T>) -> Result<Option<f64>, Failure> {
+    fn ln_lik(&self, data: &Self::Data, state: &PlcaState<T>) -> Result<Option<f64>, Failure> {
         Ok(if self.priors {
             Some(self.config.on(data)?.ln_lik(state))
         } else {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use nalgebra::{DMatrix, DVector};
 use plca_em::{Given, Outcome, Plsa, PlsaEm, PlsaInit, PlsaState, Progress};
 use plca_fit::{Direction, Observer, Stop};
 use plca_io::{Array, Element};
@@ -9,13 +10,121 @@ use plca_tensor::{Factor, Model, Observed};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
-use super::CommandModel;
-use super::tempered::{Bind, accelerated};
-use crate::args::{Acceleration, FitArgs};
+use super::options::{missing, need_matrix, refuse, seen_mass, temper};
+use super::tempered::{self, Bind, accelerated};
+use super::{CommandModel, ModelKind};
+use crate::approximation::{Approximation, Product};
+use crate::args::{Acceleration, FitArgs, Precision, SelectArgs, TransformArgs};
 use crate::blocks::{Arrays, ITERATION, count, keep_fixed, matrix, take_count, take_matrix};
+use crate::data::{Data, load};
 use crate::failure::Failure;
+use crate::saved::Saved;
+use crate::select::{self, Table};
+use crate::transform::{Found, along, fold_in};
 
-pub(crate) struct PlsaCommand<T: Element> {
+/// The model `plsa`.
+pub(crate) struct Asymmetric;
+
+impl ModelKind for Asymmetric {
+    fn name(&self) -> &'static str {
+        "plsa"
+    }
+
+    fn about(&self) -> &'static str {
+        "Asymmetric PLSA of a matrix"
+    }
+
+    fn blocks(&self, _: usize) -> Vec<String> {
+        ["basis", "mixture", "marginal"].map(String::from).to_vec()
+    }
+
+    fn free_blocks(&self, _: usize) -> Vec<String> {
+        // The marginal always comes from the data.
+        ["basis", "mixture"].map(String::from).to_vec()
+    }
+
+    fn component_axis(&self, block: &str) -> usize {
+        usize::from(block == "basis")
+    }
+
+    fn fit(&self, args: &FitArgs) -> Result<(), Failure> {
+        match args.precision {
+            Precision::F64 => fit::<f64>(args),
+            Precision::F32 => fit::<f32>(args),
+        }
+    }
+
+    fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {
+        select::likelihood(args)
+    }
+
+    fn transform(&self, mut file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
+        // The observations are what was given.
+        let given = saved_direction(&file);
+        let along = along(args, given.mode(), |d| d == given.mode())?;
+        let basis = file.matrix("basis")?;
+        let model = PlsaState {
+            mixture: DMatrix::zeros(basis.ncols(), 0),
+            basis,
+            power: 1.0,
+            iteration: 0,
+        };
+        fold_in(
+            args,
+            along,
+            |data, how| model.fold_in(data, given, how),
+            |state| [("mixture".to_string(), matrix(&state.mixture))].into(),
+        )
+    }
+
+    fn approximation(&self, mut file: Saved) -> Result<Box<dyn Approximation>, Failure> {
+        let basis = file.matrix("basis")?;
+        let mixture = file.matrix("mixture")?;
+        let marginal = file.vector("marginal")?;
+        file.agree([basis.ncols(), mixture.nrows()])?;
+        let count = mixture.ncols();
+        if marginal.len() != count {
+            let what = format!(
+                "`marginal` has {} entries, `mixture` {count}",
+                marginal.len()
+            );
+            return Err(file.failure(what));
+        }
+        let (shares, scale) = match file.scales(count)? {
+            Some(scales) => (scales, 1.0),
+            None => (marginal, file.total()),
+        };
+        let explained =
+            DMatrix::from_fn(count, mixture.nrows(), |y, z| mixture[(z, y)] * shares[y]);
+        let weights = DVector::from_element(basis.ncols(), 1.0);
+        let factors = match saved_direction(&file) {
+            Given::Rows => vec![explained, basis],
+            Given::Columns => vec![basis, explained],
+        };
+        Ok(Box::new(Product {
+            weights,
+            factors,
+            scale,
+        }))
+    }
+}
+
+fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
+    let data: Data<T> = load(&args.data, &args.hidden)?;
+    let shape = data.shape();
+    tempered::fit(args, &*data, |rank| PlsaCommand::new(args, rank, shape))
+}
+
+/// The direction that a model file was fitted in.
+fn saved_direction(file: &Saved) -> Given {
+    if file.metadata["settings"]["given"] == 0 {
+        Given::Rows
+    } else {
+        Given::Columns
+    }
+}
+
+struct PlsaCommand<T: Element> {
     config: Plsa<T>,
     power: f64,
     priors: bool,
@@ -23,7 +132,7 @@ pub(crate) struct PlsaCommand<T: Element> {
 }
 
 /// The direction of `--given`.
-pub(crate) fn given(mode: Option<u8>) -> Given {
+fn given(mode: Option<u8>) -> Given {
     if mode == Some(0) {
         Given::Rows
     } else {
@@ -33,17 +142,17 @@ pub(crate) fn given(mode: Option<u8>) -> Given {
 
 impl<T: Element> PlsaCommand<T> {
     /// From the command line, for data of this shape.
-    pub(crate) fn new(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Self, Failure> {
-        super::refuse(args.update.is_some(), "--update", "plsa")?;
-        super::refuse(args.temper_prior, "--temper-prior", "plsa")?;
-        super::need_matrix(&args.data, "plsa", shape)?;
-        if super::missing(args) == Some(plca_em::Missing::Multiplicative) {
+    fn new(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Self, Failure> {
+        refuse(args.update.is_some(), "--update", "plsa")?;
+        refuse(args.temper_prior, "--temper-prior", "plsa")?;
+        need_matrix(&args.data, "plsa", shape)?;
+        if missing(args) == Some(plca_em::Missing::Multiplicative) {
             return Err(Failure::usage(
                 "plsa treats missing cells by imputation only",
             ));
         }
         let given = given(args.given);
-        let (power, _) = super::temper(args)?;
+        let (power, _) = temper(args)?;
         let mut builder = Plsa::builder(rank).given(given).temper(power);
         for name in &args.fix {
             builder = match name.as_str() {
@@ -74,13 +183,14 @@ impl<T: Element> PlsaCommand<T> {
     }
 }
 
-impl<T: Element> CommandModel<T> for PlsaCommand<T> {
+impl<T: Element> CommandModel for PlsaCommand<T> {
+    type Data = dyn Observed<T>;
     type State = PlsaState<T>;
     const OBJECTIVE: &'static str = "log_likelihood";
 
     fn start(
         &self,
-        data: &dyn Observed<T>,
+        data: &Self::Data,
         mut given: Arrays,
         path: &Path,
         rng: &mut ChaCha8Rng,
@@ -117,7 +227,7 @@ impl<T: Element> CommandModel<T> for PlsaCommand<T> {
         })
     }
 
-    fn arrays(&self, data: &dyn Observed<T>, state: &PlsaState<T>) -> Arrays {
+    fn arrays(&self, data: &Self::Data, state: &PlsaState<T>) -> Arrays {
         let sums = data.marginal(self.config.given().mode());
         let total: f64 = sums.iter().sum();
         let marginal = Array::new(vec![sums.len()], sums.iter().map(|s| s / total).collect());
@@ -130,7 +240,7 @@ impl<T: Element> CommandModel<T> for PlsaCommand<T> {
         .into()
     }
 
-    fn saved(&self, data: &dyn Observed<T>, state: &Self::State) -> Arrays {
+    fn saved(&self, data: &Self::Data, state: &Self::State) -> Arrays {
         let mut arrays = self.arrays(data, state);
         arrays.insert(ITERATION.into(), count(state.iteration));
         arrays
@@ -138,7 +248,7 @@ impl<T: Element> CommandModel<T> for PlsaCommand<T> {
 
     fn iterate(
         &self,
-        data: &dyn Observed<T>,
+        data: &Self::Data,
         acceleration: Acceleration,
         from: (Self::State, Progress),
         stop: &Stop,
@@ -151,7 +261,7 @@ impl<T: Element> CommandModel<T> for PlsaCommand<T> {
         Direction::Maximise
     }
 
-    fn scale(&self, data: &dyn Observed<T>, state: &PlsaState<T>) -> Option<Value> {
+    fn scale(&self, data: &Self::Data, state: &PlsaState<T>) -> Option<Value> {
         if data.is_complete() {
             return None;
         }
@@ -165,14 +275,14 @@ impl<T: Element> CommandModel<T> for PlsaCommand<T> {
             weights: None,
             factors: &factors,
         };
-        let seen = super::seen_mass(data, &model, given.mode());
+        let seen = seen_mass(data, &model, given.mode());
         // [SPEC 4] s = v_obs / Σ_obs P, for every given index; 0 where nothing of it was observed
         let scales = data.marginal(given.mode()).into_iter().zip(seen);
         let scales = scales.map(|(v, mass)| if v > 0.0 { v / mass } else { 0.0 });
         Some(json!(scales.collect::<Vec<_>>()))
     }
 
-    fn ln_lik(&self, data: &dyn Observed<T>, state: &PlsaState<T>) -> Result<Option<f64>, Failure> {
+    fn ln_lik(&self, data: &Self::Data, state: &PlsaState<T>) -> Result<Option<f64>, Failure> {
         Ok(if self.priors {
             Some(self.config.on(data)?.ln_lik(state))
         } else {

@@ -2,20 +2,22 @@
 
 use std::path::Path;
 
-use plca_em::{CooledEm, CooledState, Cooling, Outcome, Progress, Tempered};
+use plca_em::{CooledEm, CooledState, Cooling, Outcome, Progress, Tempered, hold_out};
 use plca_fit::{Accelerate, Algorithm, Direction, Observer, Stop};
 use plca_io::{Array, Element};
 use plca_tensor::Observed;
-use rand_chacha::ChaCha8Rng;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
 
 use super::CommandModel;
-use crate::args::Acceleration;
+use super::options::schedule;
+use crate::args::{Acceleration, FitArgs};
 use crate::blocks::Arrays;
 use crate::failure::Failure;
+use crate::fit::{self, HELD_OUT_STREAM};
 
 /// A model whose algorithm can be bound to parts of the data.
-pub(crate) trait Bind<T: Element>: CommandModel<T> {
+pub(crate) trait Bind<T: Element>: CommandModel<Data = dyn Observed<T>> {
     /// The model bound to data.
     type Em<'a>: Tempered<State = Self::State> + Accelerate<State = Self::State>
     where
@@ -31,11 +33,34 @@ const BEST: &str = "held_out.";
 /// Where a checkpoint keeps the schedule: perplexity, improved, ended, present power, best power.
 const PLACE: &str = "schedule";
 
-pub(crate) struct TemperedCommand<'d, T, M> {
-    pub(crate) model: M,
-    pub(crate) schedule: Cooling,
-    pub(crate) train: &'d dyn Observed<T>,
-    pub(crate) held: &'d dyn Observed<T>,
+struct TemperedCommand<'d, T, M> {
+    model: M,
+    schedule: Cooling,
+    train: &'d dyn Observed<T>,
+    held: &'d dyn Observed<T>,
+}
+
+/// Fits a model that can be tempered as the command line says.
+pub(crate) fn fit<T: Element, M: Bind<T>>(
+    args: &FitArgs,
+    data: &(dyn Observed<T> + 'static),
+    make: impl FnOnce(usize) -> Result<M, Failure>,
+) -> Result<(), Failure> {
+    let Some(schedule) = schedule(args)? else {
+        return fit::fit(args, data, make);
+    };
+    let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
+    rng.set_stream(HELD_OUT_STREAM);
+    let parts = hold_out(data, schedule.share, &mut rng);
+    let parts = parts.map_err(|e| Failure::of(&args.data, e))?;
+    fit::fit(args, data, |rank| {
+        Ok(TemperedCommand {
+            model: make(rank)?,
+            schedule,
+            train: &parts.train,
+            held: &parts.held,
+        })
+    })
 }
 
 impl<T: Element, M: Bind<T>> TemperedCommand<'_, T, M> {
@@ -53,13 +78,14 @@ impl<T: Element, M: Bind<T>> TemperedCommand<'_, T, M> {
     }
 }
 
-impl<T: Element, M: Bind<T>> CommandModel<T> for TemperedCommand<'_, T, M> {
+impl<T: Element, M: Bind<T>> CommandModel for TemperedCommand<'_, T, M> {
+    type Data = dyn Observed<T>;
     type State = CooledState<M::State>;
     const OBJECTIVE: &'static str = M::OBJECTIVE;
 
     fn start(
         &self,
-        data: &dyn Observed<T>,
+        data: &Self::Data,
         given: Arrays,
         path: &Path,
         rng: &mut ChaCha8Rng,
@@ -98,11 +124,11 @@ impl<T: Element, M: Bind<T>> CommandModel<T> for TemperedCommand<'_, T, M> {
         Ok(state)
     }
 
-    fn arrays(&self, data: &dyn Observed<T>, state: &Self::State) -> Arrays {
+    fn arrays(&self, data: &Self::Data, state: &Self::State) -> Arrays {
         self.model.arrays(data, &state.best)
     }
 
-    fn saved(&self, data: &dyn Observed<T>, state: &Self::State) -> Arrays {
+    fn saved(&self, data: &Self::Data, state: &Self::State) -> Arrays {
         let mut arrays = self.model.saved(data, &state.current);
         let best = self.model.saved(data, &state.best).into_iter();
         arrays.extend(best.map(|(name, block)| (format!("{BEST}{name}"), block)));
@@ -121,7 +147,7 @@ impl<T: Element, M: Bind<T>> CommandModel<T> for TemperedCommand<'_, T, M> {
 
     fn iterate(
         &self,
-        data: &dyn Observed<T>,
+        data: &Self::Data,
         _: Acceleration,
         (state, progress): (Self::State, Progress),
         stop: &Stop,
@@ -154,11 +180,11 @@ impl<T: Element, M: Bind<T>> CommandModel<T> for TemperedCommand<'_, T, M> {
         })
     }
 
-    fn scale(&self, data: &dyn Observed<T>, state: &Self::State) -> Option<Value> {
+    fn scale(&self, data: &Self::Data, state: &Self::State) -> Option<Value> {
         self.model.scale(data, &state.best)
     }
 
-    fn ln_lik(&self, data: &dyn Observed<T>, state: &Self::State) -> Result<Option<f64>, Failure> {
+    fn ln_lik(&self, data: &Self::Data, state: &Self::State) -> Result<Option<f64>, Failure> {
         self.model.ln_lik(data, &state.best)
     }
 }

@@ -1,0 +1,123 @@
+//! What a fitted model says of its data: `plca reconstruct` and `sample`.
+
+use std::path::Path;
+
+use nalgebra::{DMatrix, DVector};
+use plca_io::Array;
+use plca_tensor::{Factor, Model};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+use crate::args::{ReconstructArgs, SampleArgs};
+use crate::data::for_each_cell;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::outputs::writable;
+use crate::saved::Saved;
+
+/// A model's approximation of its data.
+pub(crate) trait Approximation {
+    /// Its shape.
+    fn shape(&self) -> Vec<usize>;
+    /// Every cell, into an array of that shape.
+    fn evaluate(&self, into: &mut Array<f64>) -> Result<(), Failure>;
+    /// Adds the counts of so many events to an array of zeros of that shape.
+    fn sample(
+        &self,
+        draws: u64,
+        rng: &mut ChaCha8Rng,
+        into: &mut Array<f64>,
+    ) -> Result<(), Failure>;
+}
+
+/// `scale Σ_z w_z Π_j f_j(x_j, z)`
+pub(crate) struct Product {
+    pub(crate) weights: DVector<f64>,
+    pub(crate) factors: Vec<DMatrix<f64>>,
+    /// What the sum must be multiplied by to approximate the data.
+    pub(crate) scale: f64,
+}
+
+/// Events held in memory together.
+const BATCH: u64 = 1 << 20;
+
+impl Product {
+    fn with_model<O>(&self, f: impl FnOnce(&Model<'_, f64>) -> O) -> O {
+        let factors: Vec<_> = self.factors.iter().map(Factor::Columns).collect();
+        f(&Model {
+            weights: Some(self.weights.as_slice()),
+            factors: &factors,
+        })
+    }
+}
+
+impl Approximation for Product {
+    fn shape(&self) -> Vec<usize> {
+        self.factors.iter().map(DMatrix::nrows).collect()
+    }
+
+    fn evaluate(&self, into: &mut Array<f64>) -> Result<(), Failure> {
+        self.with_model(|model| {
+            for_each_cell(&into.shape, false, &mut into.values, |index, x| {
+                *x = self.scale * model.cell(index)
+            });
+        });
+        Ok(())
+    }
+
+    fn sample(
+        &self,
+        draws: u64,
+        rng: &mut ChaCha8Rng,
+        into: &mut Array<f64>,
+    ) -> Result<(), Failure> {
+        let mut left = draws;
+        while left > 0 {
+            let draws = left.min(BATCH);
+            left -= draws;
+            let events =
+                self.with_model(|model| plca_em::sample_counts(model, draws as usize, rng))?;
+            for index in events.indices.chunks_exact(into.shape.len()) {
+                let place = index.iter().zip(&into.shape);
+                into.values[place.fold(0, |at, (&i, &n)| at * n + i as usize)] += 1.0;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The model of a file, and an array of zeros of its shape, refused where it could not be held.
+fn read(path: &Path) -> Result<(Box<dyn Approximation>, Array<f64>), Failure> {
+    let (kind, file) = Saved::read(path)?;
+    let model = kind.approximation(file)?;
+    let shape = model.shape();
+    let cells = (shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m))).filter(|&n| n <= 1 << 34);
+    let cells = cells.ok_or_else(|| {
+        let what = format!("an array of shape {shape:?} is too large to write");
+        Failure::of(path, what)
+    })?;
+    let mut values = Vec::new();
+    let room = values.try_reserve_exact(cells);
+    room.map_err(|e| Failure::of(path, e))?;
+    values.resize(cells, 0.0);
+    Ok((model, Array::new(shape, values)))
+}
+
+fn write(path: &Path, array: &Array<f64>) -> Result<(), Failure> {
+    Ok(interrupt::writing(|| plca_io::write_npy(path, array))?)
+}
+
+pub(crate) fn reconstruct(args: &ReconstructArgs) -> Result<(), Failure> {
+    writable(&args.output, &["npy"])?;
+    let (model, mut array) = read(&args.model)?;
+    model.evaluate(&mut array)?;
+    write(&args.output, &array)
+}
+
+pub(crate) fn sample(args: &SampleArgs) -> Result<(), Failure> {
+    writable(&args.output, &["npy"])?;
+    let (model, mut array) = read(&args.model)?;
+    let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
+    let drawn = model.sample(args.draws, &mut rng, &mut array);
+    drawn.map_err(|e| e.about(&args.model))?;
+    write(&args.output, &array)
+}

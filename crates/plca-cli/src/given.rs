@@ -1,0 +1,65 @@
+//! What `--init`, `--fix` and `--rank` say together.
+
+use crate::args::FitArgs;
+use crate::blocks::Arrays;
+use crate::failure::Failure;
+use crate::limits::reasonable;
+
+/// Checks the blocks named in `--init` and `--fix`; the initial values, and the rank that they imply.
+pub(crate) fn blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usize>), Failure> {
+    let names = args.model.blocks(order);
+    let mut given = match &args.init {
+        Some(path) => plca_io::read_model(path)?.arrays,
+        None => Arrays::new(),
+    };
+    let known = names.join(", ");
+    if let (Some(name), Some(path)) = (given.keys().find(|n| !names.contains(n)), &args.init) {
+        return Err(Failure::of(
+            path,
+            format!("`{name}` is no block of this model; there are {known}"),
+        ));
+    }
+    let free = args.model.free_blocks(order);
+    if let Some(name) = args.fix.iter().find(|n| !free.contains(n)) {
+        return Err(Failure::usage(format!(
+            "--fix {name}: no such block; there are {known}"
+        )));
+    }
+    if let Some(name) = args.fix.iter().find(|n| !given.contains_key(*n)) {
+        return Err(Failure::usage(format!(
+            "--fix {name}: no initial value is given for it"
+        )));
+    }
+    // The others always come from the data or the fit.
+    given.retain(|name, _| free.contains(name));
+    let count = |(name, array): (&String, &plca_io::Array<f64>)| {
+        let axis = args.model.component_axis(name);
+        array.shape.get(axis).copied()
+    };
+    let rank = given.iter().find_map(count);
+    Ok((given, rank))
+}
+
+/// The number of components, from `--rank` and `--init`.
+pub(crate) fn rank(
+    args: &FitArgs,
+    implied: Option<usize>,
+    shape: &[usize],
+) -> Result<usize, Failure> {
+    let rank = match (args.rank, implied) {
+        (Some(0), _) => return Err(Failure::usage("--rank 0: at least one component is needed")),
+        (Some(a), Some(b)) if a != b => {
+            return Err(Failure::usage(format!(
+                "--rank {a} disagrees with {b} components in --init"
+            )));
+        }
+        (Some(k), _) | (None, Some(k)) => k,
+        (None, None) => {
+            return Err(Failure::usage(
+                "--rank is needed where --init gives no block",
+            ));
+        }
+    };
+    reasonable("--rank", rank, shape)?;
+    Ok(rank)
+}

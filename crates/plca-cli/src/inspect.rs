@@ -1,0 +1,41 @@
+//! `plca inspect`: what is in a model file.
+
+use serde_json::{Value, json};
+
+use crate::args::InspectArgs;
+use crate::failure::Failure;
+use crate::outputs::print;
+
+pub(crate) fn inspect(args: &InspectArgs) -> Result<(), Failure> {
+    let file = plca_io::read_model(&args.model)?;
+    if args.json {
+        let arrays: serde_json::Map<String, Value> = file
+            .arrays
+            .iter()
+            .map(|(name, a)| (name.clone(), json!({ "shape": a.shape })))
+            .collect();
+        let all = json!({ "arrays": arrays, "metadata": file.metadata });
+        return print(&format!("{all}\n"));
+    }
+    let mut text = String::new();
+    for (name, array) in &file.arrays {
+        let (low, high) = array
+            .values
+            .iter()
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), &x| {
+                (a.min(x), b.max(x))
+            });
+        let shape = format!("{:?}", array.shape);
+        text.push_str(&format!("{name:<12} {shape:<16} {low:.6} .. {high:.6}\n"));
+    }
+    for (name, value) in file.metadata.as_object().into_iter().flatten() {
+        let value = match value {
+            Value::Array(values) if values.iter().all(Value::is_number) => {
+                format!("{} numbers", values.len())
+            }
+            value => value.to_string(),
+        };
+        text.push_str(&format!("{name:<16} {value}\n"));
+    }
+    print(&text)
+}

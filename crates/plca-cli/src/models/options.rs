@@ -1,0 +1,115 @@
+//! Options that several models share.
+
+use std::path::Path;
+
+use plca_em::Cooling;
+use plca_io::Element;
+use plca_tensor::{Factor, Model, Observed};
+
+use crate::args::{Acceleration, FitArgs, MissingMethod};
+use crate::failure::Failure;
+
+/// Mass of a model over the observed cells, for every index of one mode.
+pub(super) fn seen_mass<T: Element>(
+    data: &dyn Observed<T>,
+    model: &Model<'_, T>,
+    mode: usize,
+) -> Vec<f64> {
+    let wanted: Vec<bool> = (0..model.factors.len()).map(|j| j == mode).collect();
+    let seen = data.exposure(model, &wanted)[mode].take();
+    let rows = model.factors[mode].rows();
+    let Some(seen) = seen else {
+        return vec![0.0; rows];
+    };
+    let cell = |i, z| match model.factors[mode] {
+        Factor::Columns(_) => seen[(i, z)].to_f64(),
+        Factor::Rows(_) => seen[(z, i)].to_f64(),
+    };
+    (0..rows)
+        .map(|i| (0..model.components()).map(|z| cell(i, z)).sum())
+        .collect()
+}
+
+/// Refuses data that are not a matrix.
+pub(crate) fn need_matrix(path: &Path, model: &str, shape: &[usize]) -> Result<(), Failure> {
+    if shape.len() == 2 {
+        return Ok(());
+    }
+    Err(Failure::of(
+        path,
+        format!("{model} needs a matrix, these data have shape {shape:?}"),
+    ))
+}
+
+/// The treatment of missing cells that was asked for.
+pub(crate) fn missing(args: &FitArgs) -> Option<plca_em::Missing> {
+    args.missing_method.map(|m| match m {
+        MissingMethod::Multiplicative => plca_em::Missing::Multiplicative,
+        MissingMethod::Imputation => plca_em::Missing::Imputation,
+    })
+}
+
+/// Refuses an option that the model does not have.
+pub(crate) fn refuse(given: bool, option: &str, model: &str) -> Result<(), Failure> {
+    if given {
+        Err(Failure::usage(format!("{model} has no option {option}")))
+    } else {
+        Ok(())
+    }
+}
+
+/// First power and factor of `--temper B[,ETA]`.
+pub(crate) fn temper(args: &FitArgs) -> Result<(f64, Option<f64>), Failure> {
+    let Some(spec) = &args.temper else {
+        if args.temper_prior {
+            return Err(Failure::usage(
+                "--temper-prior means nothing without --temper",
+            ));
+        }
+        return Ok((1.0, None));
+    };
+    let number = |s: &str| {
+        s.parse::<f64>()
+            .map_err(|_| Failure::usage(format!("--temper: `{s}` is not a number")))
+    };
+    let (power, eta) = match spec.split_once(',') {
+        Some((power, eta)) => (number(power)?, Some(number(eta)?)),
+        None => (number(spec)?, None),
+    };
+    let schedule = Cooling {
+        start: power,
+        eta: eta.unwrap_or(Cooling::default().eta),
+        ..Cooling::default()
+    };
+    schedule
+        .check()
+        .map_err(|e| Failure::usage(format!("--temper: {e}")))?;
+    Ok((power, eta))
+}
+
+/// The schedule of `--temper B,ETA`.
+pub(crate) fn schedule(args: &FitArgs) -> Result<Option<Cooling>, Failure> {
+    let (start, eta) = temper(args)?;
+    if (start != 1.0 || eta.is_some()) && args.accelerate != Acceleration::None {
+        return Err(Failure::usage("--accelerate does not go with --temper"));
+    }
+    let Some(eta) = eta else {
+        return Ok(None);
+    };
+    if args.kkt_tol.is_some() {
+        return Err(Failure::usage(
+            "--kkt-tol does not go with the schedule of --temper, which has its own stop rule",
+        ));
+    }
+    if args.missing_method == Some(MissingMethod::Multiplicative) {
+        return Err(Failure::usage(
+            "--missing-method multiplicative does not go with --temper",
+        ));
+    }
+    Ok(Some(Cooling {
+        start,
+        eta,
+        tol: args.tol,
+        ..Cooling::default()
+    }))
+}

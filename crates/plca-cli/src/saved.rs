@@ -1,0 +1,88 @@
+//! A fitted model as read from its file.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use nalgebra::{DMatrix, DVector};
+use serde_json::Value;
+
+use crate::blocks::{Arrays, need_matrix, need_vector};
+use crate::failure::Failure;
+use crate::models::{Kind, MODELS};
+
+/// A model file whose blocks are taken out one by one: what is not asked for is not checked.
+pub(crate) struct Saved {
+    path: PathBuf,
+    arrays: Arrays,
+    pub(crate) metadata: Value,
+}
+
+impl Saved {
+    /// Reads a model file, and which model it holds.
+    pub(crate) fn read(path: &Path) -> Result<(Kind, Self), Failure> {
+        let plca_io::ModelFile { arrays, metadata } = plca_io::read_model(path)?;
+        let file = Self {
+            path: path.to_path_buf(),
+            arrays,
+            metadata,
+        };
+        let name = file.metadata["model"].as_str().unwrap_or_default();
+        match MODELS.iter().find(|m| m.name() == name) {
+            Some(&kind) => Ok((kind, file)),
+            None => {
+                let what = format!("holds no model that this command knows (`{name}`)");
+                Err(file.failure(what))
+            }
+        }
+    }
+
+    /// Something about this file.
+    pub(crate) fn failure(&self, what: impl fmt::Display) -> Failure {
+        Failure::of(&self.path, what)
+    }
+
+    /// Takes a matrix of finite numbers that are not negative.
+    pub(crate) fn matrix(&mut self, name: &str) -> Result<DMatrix<f64>, Failure> {
+        need_matrix(&self.path, &mut self.arrays, name)
+    }
+
+    /// Takes a vector of finite numbers that are not negative.
+    pub(crate) fn vector(&mut self, name: &str) -> Result<DVector<f64>, Failure> {
+        need_vector(&self.path, &mut self.arrays, name)
+    }
+
+    /// Order of the data that the model was fitted to.
+    pub(crate) fn order(&self) -> Result<usize, Failure> {
+        match self.metadata["data"]["shape"].as_array().map(Vec::len) {
+            Some(order) if order > 0 => Ok(order),
+            _ => Err(self.failure("does not say the shape of its data")),
+        }
+    }
+
+    /// Sum of the data that the model was fitted to; 1 where the file does not say it.
+    pub(crate) fn total(&self) -> f64 {
+        self.metadata["data"]["total"].as_f64().unwrap_or(1.0)
+    }
+
+    /// One scale for each of `count` given indices, where cells were hidden.
+    pub(crate) fn scales(&self, count: usize) -> Result<Option<DVector<f64>>, Failure> {
+        let Some(saved) = self.metadata["scale"].as_array() else {
+            return Ok(None);
+        };
+        let scales: Vec<f64> = saved.iter().filter_map(Value::as_f64).collect();
+        if scales.len() != count || scales.iter().any(|&s| s < 0.0) {
+            return Err(self.failure(format!("`scale` is no list of {count} numbers >= 0")));
+        }
+        Ok(Some(DVector::from_vec(scales)))
+    }
+
+    /// Refuses blocks of different numbers of components.
+    pub(crate) fn agree(&self, counts: impl IntoIterator<Item = usize>) -> Result<(), Failure> {
+        let mut counts = counts.into_iter();
+        let first = counts.next().unwrap_or(0);
+        match counts.find(|&n| n != first) {
+            Some(other) => Err(self.failure(format!("blocks of {first} and {other} components"))),
+            None => Ok(()),
+        }
+    }
+}
