@@ -90,7 +90,7 @@ fn flags(mask: Array<f32>, fortran: bool) -> Vec<bool> {
     out
 }
 
-/// Reads data and hides what is missing.
+/// Reads non-negative data and hides what is missing.
 pub(crate) fn load<T: Element>(path: &Path, args: &DataArgs) -> Result<Data<T>, Failure> {
     let options = ReadOptions {
         shape: args.shape.as_ref().map(|s| s.0.clone()),
@@ -99,96 +99,107 @@ pub(crate) fn load<T: Element>(path: &Path, args: &DataArgs) -> Result<Data<T>, 
         allow_negative: args.mask.is_some(),
         allow_infinite: args.mask.is_some(),
     };
-    let fail = |e| Failure::of(path, e);
     match plca_io::read_data_with::<T>(path, &options)? {
-        DataFile::Dense(mut array) => {
-            if args.missing == Some(MissingCells::Unstored) {
-                return Err(Failure::of(
-                    path,
-                    "--missing unstored needs sparse data, these are dense",
-                ));
-            }
-            let order = if array.fortran {
-                Order::ColumnMajor
-            } else {
-                Order::RowMajor
-            };
-            let nan_is_hidden = args.missing == Some(MissingCells::Nan);
-            let hidden = T::lit(f64::NAN);
-            let mut masked = nan_is_hidden;
-            if let Some(mask) = &args.mask {
-                masked = true;
-                let seen = match plca_io::read_mask(mask, &array.shape)? {
-                    Mask::Dense(mask) => flags(mask, array.fortran),
-                    Mask::Hidden(cells) => {
-                        let order = cells.shape.len();
-                        let cells: HashSet<&[u32]> = cells.indices.chunks_exact(order).collect();
-                        let mut seen = vec![true; array.values.len()];
-                        let mut key = vec![0u32; order];
-                        for_each_cell(&array.shape, array.fortran, &mut seen, |index, seen| {
-                            key.iter_mut().zip(index).for_each(|(k, &i)| *k = i as u32);
-                            *seen = !cells.contains(&key[..]);
-                        });
-                        seen
-                    }
-                };
-                // A NaN that was observed is an error unless NaN was said to mean missing.
-                let nan = array
-                    .values
-                    .iter()
-                    .zip(&seen)
-                    .position(|(x, &s)| s && x.is_nan());
-                if let (Some(at), false) = (nan, nan_is_hidden) {
-                    return Err(nan_failure(path, &array, at));
-                }
-                array
-                    .values
-                    .iter_mut()
-                    .zip(&seen)
-                    .filter(|(_, s)| !**s)
-                    .for_each(|(x, _)| *x = hidden);
-            } else if !nan_is_hidden && let Some(at) = array.values.iter().position(|x| x.is_nan())
-            {
-                return Err(nan_failure(path, &array, at));
-            }
-            Ok(if masked {
-                Box::new(MaskedTensor::new(array.shape, array.values, order).map_err(fail)?)
-            } else {
-                Box::new(DenseTensor::new(array.shape, array.values, order).map_err(fail)?)
-            })
-        }
-        DataFile::Sparse(entries) => {
-            if args.missing == Some(MissingCells::Nan) {
-                return Err(Failure::of(
-                    path,
-                    "--missing nan needs a dense array, these are sparse",
-                ));
-            }
-            let hidden = match &args.mask {
-                None => None,
-                Some(mask) => Some(match plca_io::read_mask(mask, &entries.shape)? {
-                    Mask::Hidden(cells) => cells,
-                    Mask::Dense(mask) => hidden_cells(mask),
-                }),
-            };
-            Ok(match (hidden, args.missing) {
-                (None, None) => Box::new(SparseTensor::new(entries).map_err(fail)?),
-                (None, Some(_)) => Box::new(MaskedSparse::stored_only(entries).map_err(fail)?),
-                (Some(hidden), Some(_)) => {
-                    // Hidden by either: what is stored and not in the list was observed.
-                    Box::new(MaskedSparse::stored_only(without(entries, &hidden)).map_err(fail)?)
-                }
-                (Some(hidden), None) => {
-                    let hidden = Coordinates {
-                        shape: hidden.shape,
-                        indices: hidden.indices,
-                        values: Vec::new(),
-                    };
-                    Box::new(MaskedSparse::all_but(entries, hidden).map_err(fail)?)
-                }
-            })
-        }
+        DataFile::Dense(array) => dense(path, args, array),
+        DataFile::Sparse(entries) => sparse(path, args, entries),
     }
+}
+
+fn dense<T: Element>(
+    path: &Path,
+    args: &DataArgs,
+    mut array: Array<T>,
+) -> Result<Data<T>, Failure> {
+    let masked = hide(path, args, &mut array)?;
+    let order = if array.fortran {
+        Order::ColumnMajor
+    } else {
+        Order::RowMajor
+    };
+    let fail = |e| Failure::of(path, e);
+    Ok(if masked {
+        Box::new(MaskedTensor::new(array.shape, array.values, order).map_err(fail)?)
+    } else {
+        Box::new(DenseTensor::new(array.shape, array.values, order).map_err(fail)?)
+    })
+}
+
+/// Turns the hidden cells of an array into NaN; whether any cell could be hidden.
+pub(crate) fn hide<T: Element>(
+    path: &Path,
+    args: &DataArgs,
+    array: &mut Array<T>,
+) -> Result<bool, Failure> {
+    if args.missing == Some(MissingCells::Unstored) {
+        let what = "--missing unstored needs sparse data, these are dense";
+        return Err(Failure::of(path, what));
+    }
+    let seen = match &args.mask {
+        None => None,
+        Some(mask) => Some(match plca_io::read_mask(mask, &array.shape)? {
+            Mask::Dense(mask) => flags(mask, array.fortran),
+            Mask::Hidden(cells) => not_listed(&cells, array),
+        }),
+    };
+    let is_seen = |at: usize| seen.as_ref().is_none_or(|seen| seen[at]);
+    let nan_is_hidden = args.missing == Some(MissingCells::Nan);
+    // A NaN that was observed is an error unless NaN was said to mean missing.
+    let mut values = array.values.iter().enumerate();
+    if !nan_is_hidden && let Some((at, _)) = values.find(|&(at, x)| x.is_nan() && is_seen(at)) {
+        return Err(nan_failure(path, array, at));
+    }
+    for (_, value) in (array.values.iter_mut().enumerate()).filter(|(at, _)| !is_seen(*at)) {
+        *value = T::lit(f64::NAN);
+    }
+    Ok(seen.is_some() || nan_is_hidden)
+}
+
+/// False where a cell is listed, in the memory order of the array.
+fn not_listed<T>(cells: &Coordinates<f32>, array: &Array<T>) -> Vec<bool> {
+    let order = cells.shape.len();
+    let cells: HashSet<&[u32]> = cells.indices.chunks_exact(order).collect();
+    let mut seen = vec![true; array.values.len()];
+    let mut key = vec![0u32; order];
+    for_each_cell(&array.shape, array.fortran, &mut seen, |index, seen| {
+        key.iter_mut().zip(index).for_each(|(k, &i)| *k = i as u32);
+        *seen = !cells.contains(&key[..]);
+    });
+    seen
+}
+
+fn sparse<T: Element>(
+    path: &Path,
+    args: &DataArgs,
+    entries: Coordinates<T>,
+) -> Result<Data<T>, Failure> {
+    if args.missing == Some(MissingCells::Nan) {
+        let what = "--missing nan needs a dense array, these are sparse";
+        return Err(Failure::of(path, what));
+    }
+    let hidden = match &args.mask {
+        None => None,
+        Some(mask) => Some(match plca_io::read_mask(mask, &entries.shape)? {
+            Mask::Hidden(cells) => cells,
+            Mask::Dense(mask) => hidden_cells(mask),
+        }),
+    };
+    let fail = |e| Failure::of(path, e);
+    Ok(match (hidden, args.missing) {
+        (None, None) => Box::new(SparseTensor::new(entries).map_err(fail)?),
+        (None, Some(_)) => Box::new(MaskedSparse::stored_only(entries).map_err(fail)?),
+        (Some(hidden), Some(_)) => {
+            // Hidden by either: what is stored and not in the list was observed.
+            Box::new(MaskedSparse::stored_only(without(entries, &hidden)).map_err(fail)?)
+        }
+        (Some(hidden), None) => {
+            let hidden = Coordinates {
+                shape: hidden.shape,
+                indices: hidden.indices,
+                values: Vec::new(),
+            };
+            Box::new(MaskedSparse::all_but(entries, hidden).map_err(fail)?)
+        }
+    })
 }
 
 /// A warning for every dimension with indices of which nothing was observed.
