@@ -348,6 +348,14 @@ impl<T: Real> SimplexPrior<T> for CrossEntropy {
     fn may_empty(&self) -> bool {
         self.floor == 0.0
     }
+
+    /// With weights of 0, or where similarity is maximised exactly: no other step raises the objective.
+    fn steady(&self, _iteration: usize) -> bool {
+        let exact = self.step == CrossEntropyStep::ExactSimilarity
+            && self.order == CrossEntropyOrder::Sequential;
+        let objective = self.floor == 0.0 && !self.relative;
+        self.weights.iter().all(|&a| a == 0.0) && self.floor == 0.0 || exact && objective
+    }
 }
 
 impl Weighted for CrossEntropy {

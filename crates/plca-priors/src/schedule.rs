@@ -50,6 +50,21 @@ impl Schedule {
         }
     }
 
+    /// Whether the factor changes no more from an iteration on, counted from 1.
+    ///
+    /// ```
+    /// use plca_priors::Schedule;
+    /// let schedule = Schedule::Decreasing { over: 4.0 };
+    /// assert_eq!([1, 4, 5].map(|it| schedule.settled(it)), [false, false, true]);
+    /// ```
+    pub fn settled(self, iteration: usize) -> bool {
+        match self {
+            Self::Constant => true,
+            Self::Decreasing { .. } => self.factor(iteration) == 0.0,
+            Self::Increasing { .. } => self.factor(iteration) == 1.0,
+        }
+    }
+
     fn check(self) -> Result<(), PriorError> {
         match self {
             Self::Decreasing { over } | Self::Increasing { over }
@@ -147,5 +162,10 @@ where
 
     fn may_empty(&self) -> bool {
         self.prior.may_empty()
+    }
+
+    fn steady(&self, iteration: usize) -> bool {
+        let now = self.prior.weighted(self.schedule.factor(iteration));
+        self.schedule.settled(iteration) && now.steady(iteration)
     }
 }

@@ -175,4 +175,22 @@ pub trait SimplexPrior<T: Real>: Debug + Send + Sync {
     fn may_empty(&self) -> bool {
         false
     }
+
+    /// Whether from this iteration on, counted from 1, every update raises one and the same objective: the prior changes no
+    /// more, and its update obeys the first law. Accelerated runs need that, as they compare objectives.
+    ///
+    /// Unless a prior knows better: if it never changes and empties nothing.
+    ///
+    /// ```
+    /// use plca_priors::{Entropic, Schedule, Scheduled, SimplexPrior};
+    /// let steady = |prior: &dyn SimplexPrior<f64>, iteration| prior.steady(iteration);
+    /// let entropic = Entropic::new(5.0)?;
+    /// let fading = Scheduled::new(entropic, Schedule::Decreasing { over: 10.0 })?;
+    /// assert!(steady(&entropic, 1));
+    /// assert!(!steady(&fading, 10) && steady(&fading, 11));
+    /// # Ok::<(), plca_priors::PriorError>(())
+    /// ```
+    fn steady(&self, iteration: usize) -> bool {
+        !self.may_empty() && self.at(iteration).is_none()
+    }
 }
