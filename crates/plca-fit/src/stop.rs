@@ -15,11 +15,22 @@ use std::fmt;
 pub struct Stop {
     /// Iterations at most (default 1000).
     pub max_iter: usize,
-    /// Stops when the objective changed by at most `tol` times its absolute value from one check to the next (default
-    /// 1e-6). 0 runs exactly `max_iter` iterations: then no other test may end the run either.
+    /// Stops when the objective `J` changed little from one check to the next, over [`check_every`](Self::check_every)
+    /// iterations (default 1e-6):
     ///
-    /// A small change is not a small distance: on a plateau the default ends a run far from the optimum. To ask for more,
-    /// lower `tol` to 1e-9 or less, raise `patience`, or set `residual_tol`, which does not depend on the length of steps.
+    /// ```text
+    /// |J_new - J_old| <= tol |J_new|
+    /// ```
+    ///
+    /// `J` is what [`Algorithm::objective`](crate::Algorithm::objective) returns: in `plca-em` a log-likelihood in nats plus the
+    /// logarithms of the priors, or the divergence itself for NMF. So the test is not per iteration, not of the parameters and
+    /// not of the distance to the optimum; a scale of the data does not matter, but `|J|` of a likelihood hardly falls while the
+    /// divergence, a small difference of large numbers, may still change by much. The absolute change allowed is `tol |J|`: for
+    /// a fit to within `d` nats of the data's own entropy, take `tol` well below `d / |J|`.
+    ///
+    /// On a plateau the default ends a run far from the optimum. To ask for more, lower `tol` to 1e-9 or less, raise
+    /// `patience`, or set `residual_tol`, which does not depend on the length of steps. 0 runs exactly `max_iter` iterations:
+    /// then no other test may end the run either. Where an algorithm measures no objective at a check, nothing is compared.
     /// `[SPEC 1.1]`
     pub tol: f64,
     /// Checks in a row that must find so small a change (default 1). More of them pass over short plateaus.

@@ -29,7 +29,10 @@ impl<A: Accelerate> Algorithm for Parabolic<A> {
         let x0 = self.0.pack(state);
         let before = self.0.step(state, measure)?;
         let x1 = self.0.pack(state);
-        self.0.step(state, false)?;
+        if self.0.step(state, true)?.is_none() {
+            // Without an objective for now there is nothing to search by.
+            return Ok(before);
+        }
         let x2 = self.0.pack(state);
         let template = state.clone();
         let mut best = self.0.objective(state)?;
