@@ -190,6 +190,17 @@ pub enum EmError {
     /// A model without any mass.
     #[error("the model has no mass to draw from")]
     NoMass,
+    /// An accelerated step without one objective to guard it: the prior changes from iteration to iteration, or its step does
+    /// not raise an objective.
+    #[error(
+        "acceleration needs a steady objective: the prior on `{block}` has none at iteration {iteration}"
+    )]
+    Unsteady {
+        /// Name of the block.
+        block: String,
+        /// Counted from 1.
+        iteration: usize,
+    },
     /// A prior's own complaint.
     #[error("prior on `{block}`: {source}")]
     Prior {

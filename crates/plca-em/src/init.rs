@@ -1,11 +1,12 @@
 //! Starting values: given, drawn, checked.
 
-use nalgebra::DMatrix;
+use nalgebra::{DMatrix, DVector};
 use plca_dist::random;
 use plca_tensor::{Model, Observed, Real, normalise_columns};
 use rand::Rng;
 
 use crate::EmError;
+use crate::shifted::parallel::wide;
 
 /// A matrix whose columns are independent uniform draws from the simplex.
 pub(crate) fn random_columns<T: Real, R: Rng + ?Sized>(
@@ -24,28 +25,45 @@ pub(crate) fn check_block<T: Real>(
     m: &DMatrix<T>,
     expected: (usize, usize),
 ) -> Result<(), EmError> {
-    if m.shape() != expected {
+    check_values(block, m.as_slice(), m.shape(), expected)
+}
+
+/// As [`check_block`] for `P(z)` of `k` components.
+pub(crate) fn check_weights<T: Real>(weights: &DVector<T>, k: usize) -> Result<(), EmError> {
+    check_values("weights", weights.as_slice(), (weights.len(), 1), (k, 1))
+}
+
+fn check_values<T: Real>(
+    block: &str,
+    values: &[T],
+    got: (usize, usize),
+    expected: (usize, usize),
+) -> Result<(), EmError> {
+    if got != expected {
         return Err(EmError::Shape {
             block: block.into(),
-            got: m.shape(),
+            got,
             expected,
         });
     }
-    // The first offending value in row-major order, as a reader of the file would meet it.
-    for row in 0..m.nrows() {
-        for column in 0..m.ncols() {
-            let value = m[(row, column)];
-            if !(value.is_finite() && value >= T::zero()) {
-                return Err(EmError::Value {
-                    block: block.into(),
-                    row,
-                    column,
-                    value: value.to_f64(),
-                });
-            }
-        }
+    // Without a branch for every value: this is looked at in every iteration.
+    let good = |x: T| (x >= T::zero()) & x.is_finite();
+    let all = |part: &[T]| part.iter().fold(true, |all, &x| all & good(x));
+    if wide(|| values.chunks(4096).all(all)) {
+        return Ok(());
     }
-    Ok(())
+    // The first offending value in row-major order, as a reader of the file would meet it.
+    let (rows, columns) = got;
+    let mut places = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
+    let first = places.find(|&(row, column)| !good(values[column * rows + row]));
+    first.map_or(Ok(()), |(row, column)| {
+        Err(EmError::Value {
+            block: block.into(),
+            row,
+            column,
+            value: values[column * rows + row].to_f64(),
+        })
+    })
 }
 
 /// Checks a column-stochastic block and normalises its columns.

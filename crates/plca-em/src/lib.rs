@@ -34,6 +34,7 @@
 //!
 //! For squared error or Gaussian noise; for signed data; when a point estimate of the factors is not what you want.
 
+mod blocks;
 mod error;
 mod expectation;
 mod fold_in;
@@ -46,7 +47,6 @@ mod plca;
 mod plsa;
 mod posterior;
 mod shifted;
-mod support;
 mod tempering;
 mod transformed;
 

@@ -1,10 +1,13 @@
 //! What settings make of a step and of its measures: hidden cells, frozen blocks, tempering with acceleration.
 
+use std::sync::Arc;
+
 use nalgebra::{DMatrix, DVector, dmatrix};
 use plca_em::{
     Algorithm, EmError, Missing, Nmf, Parabolic, ParamError, Plca, PlcaInit, PlcaState, Plsa,
-    PlsaInit, Squarem, Update,
+    PlsaInit, PlsaState, Prior, Shifted, ShiftedState, Squarem, Update,
 };
+use plca_priors::{CrossEntropy, CrossEntropyOrder, Dirichlet, Schedule, Scheduled};
 use plca_tensor::{Coordinates, DenseTensor, MaskedSparse, MaskedTensor, Observed, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -171,4 +174,75 @@ fn forms_of_masked_updates() {
         let built = Nmf::builder(2).update(update).missing(missing).build();
         assert_eq!(built.is_ok(), good, "{update:?}, {missing:?}");
     }
+}
+
+/// A prior that still changes, or whose step no objective guards, is refused acceleration by name; a settled one is not.
+#[test]
+fn unsteady_priors_are_not_accelerated() -> Result<(), EmError> {
+    let data = counts();
+    let fading = Schedule::Decreasing { over: 5.0 };
+    let fading: Prior<f64> =
+        Arc::new(Scheduled::new(Dirichlet::symmetric(3.0).unwrap(), fading).unwrap());
+    let clipped: Prior<f64> = Arc::new(CrossEntropy::groups(&[0, 1], 1.0, 0.0).unwrap());
+    let alternating: Prior<f64> = Arc::new(
+        CrossEntropy::groups(&[0, 0], 0.0, 1.0)
+            .unwrap()
+            .order(CrossEntropyOrder::Parity),
+    );
+    let steady: Prior<f64> = Arc::new(Dirichlet::symmetric(3.0).unwrap());
+    for (prior, settles) in [
+        (&steady, Some(0)),
+        (&fading, Some(5)),
+        (&clipped, None),
+        (&alternating, None),
+    ] {
+        let plca = Plca::builder(2).factor_prior(1, prior.clone()).build()?;
+        let plsa = Plsa::builder(2).basis_prior(prior.clone()).build()?;
+        let shifted = Shifted::builder(2, vec![4, 1]).impulses_prior(prior.clone());
+        let shifted = shifted.build()?;
+        for iteration in 0..8 {
+            let mut of_plca = state();
+            of_plca.iteration = iteration;
+            let mut of_plsa = PlsaState {
+                basis: of_plca.factors[0].clone(),
+                mixture: of_plca.factors[1].transpose(),
+                power: 1.0,
+                iteration,
+            };
+            plca_tensor::normalise_columns(&mut of_plsa.mixture);
+            let mut of_shifted = ShiftedState {
+                weights: of_plca.weights.clone(),
+                kernels: of_plca.factors[0].clone(),
+                impulses: of_plca.factors[1].clone(),
+                iteration,
+            };
+            let steps = [
+                (
+                    Squarem(plca.on(&data)?).step(&mut of_plca.clone(), true),
+                    "factor_1",
+                ),
+                (
+                    Parabolic(plca.on(&data)?).step(&mut of_plca, true),
+                    "factor_1",
+                ),
+                (Squarem(plsa.on(&data)?).step(&mut of_plsa, true), "basis"),
+                (
+                    Squarem(shifted.on(&data)?).step(&mut of_shifted, true),
+                    "impulses",
+                ),
+            ];
+            for (step, block) in steps {
+                let steady = settles.is_some_and(|settles| iteration >= settles);
+                match step {
+                    Ok(_) => assert!(steady, "{block} at {iteration}"),
+                    Err(e) => {
+                        assert!(!steady, "{block} at {iteration}");
+                        let (block, iteration) = (block.into(), iteration + 1);
+                        assert_eq!(e, EmError::Unsteady { block, iteration });
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
 }

@@ -34,9 +34,9 @@ impl<T: Real> NmfState<T> {
         along: usize,
         how: &FoldIn,
     ) -> Result<Explained<Self>, EmError> {
-        let learned = match along {
-            0 => [None, Some(Factor::Rows(&self.h))],
-            1 => [Some(Factor::Columns(&self.w)), None],
+        let (learned, name, fixed) = match along {
+            0 => ([None, Some(Factor::Rows(&self.h))], "h", &self.h),
+            1 => ([Some(Factor::Columns(&self.w)), None], "w", &self.w),
             _ => {
                 return Err(EmError::Order {
                     expected: along + 1,
@@ -44,6 +44,7 @@ impl<T: Real> NmfState<T> {
                 });
             }
         };
+        check_block(name, fixed, fixed.shape())?;
         let (part, dropped) = possible(data, &learned, how.impossible)?;
         match &part {
             Some(part) => self.explain(part, along, how, dropped),
@@ -58,13 +59,12 @@ impl<T: Real> NmfState<T> {
         how: &FoldIn,
         dropped: f64,
     ) -> Result<Explained<Self>, EmError> {
-        let (k, n) = (self.w.ncols(), data.shape()[along]);
-        let (fixed, name) = if along == 1 {
-            (&self.w, "w")
+        let n = data.shape()[along];
+        let (fixed, k) = if along == 1 {
+            (&self.w, self.w.ncols())
         } else {
-            (&self.h, "h")
+            (&self.h, self.h.nrows())
         };
-        check_block(name, fixed, fixed.shape())?;
         let ones = DMatrix::from_element(k, n, T::one());
         let mut factors = [Factor::Columns(&self.w), Factor::Rows(&self.h)];
         factors[along] = Factor::Rows(&ones);

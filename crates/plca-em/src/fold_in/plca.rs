@@ -4,7 +4,7 @@ use nalgebra::{DMatrix, DVector};
 use plca_tensor::{Factor, Model, Observed, Real};
 
 use super::{Explained, FoldIn, certify, empty, gap, possible, share};
-use crate::init::stochastic_block;
+use crate::init::{check_block, stochastic_block};
 use crate::{EmError, Plca, PlcaState};
 
 impl<T: Real> PlcaState<T> {
@@ -45,6 +45,9 @@ impl<T: Real> PlcaState<T> {
                 expected: along + 1,
                 got: self.factors.len(),
             });
+        }
+        for (j, f) in self.factors.iter().enumerate().filter(|&(j, _)| j != along) {
+            check_block(&format!("factor_{j}"), f, (f.nrows(), self.weights.len()))?;
         }
         let learned: Vec<_> = (self.factors.iter().enumerate())
             .map(|(j, f)| (j != along).then_some(Factor::Columns(f)))

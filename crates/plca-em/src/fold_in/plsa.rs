@@ -4,7 +4,7 @@ use nalgebra::DMatrix;
 use plca_tensor::{Factor, Model, Observed, Real};
 
 use super::{Explained, FoldIn, certify, empty, gap, possible, share};
-use crate::init::stochastic_block;
+use crate::init::{check_block, stochastic_block};
 use crate::{EmError, Given, Plsa, PlsaState};
 
 impl<T: Real> PlsaState<T> {
@@ -33,6 +33,7 @@ impl<T: Real> PlsaState<T> {
         given: Given,
         how: &FoldIn,
     ) -> Result<Explained<Self>, EmError> {
+        check_block("basis", &self.basis, self.basis.shape())?;
         let mut learned = [None, None];
         learned[given.explained()] = Some(Factor::Columns(&self.basis));
         let (part, dropped) = possible(data, &learned, how.impossible)?;

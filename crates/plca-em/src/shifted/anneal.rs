@@ -22,6 +22,10 @@ pub struct Anneal {
 
 impl Anneal {
     /// A power that stays.
+    ///
+    /// ```
+    /// assert_eq!([1, 1000].map(|it| plca_em::Anneal::constant(1.3).power(it)), [1.3, 1.3]);
+    /// ```
     pub fn constant(power: f64) -> Self {
         Self {
             alpha0: power,
@@ -30,6 +34,10 @@ impl Anneal {
     }
 
     /// The power at an iteration, counted from 1.
+    ///
+    /// ```
+    /// assert_eq!(plca_em::Anneal { alpha0: 0.5, over: 10.0 }.power(6), 0.75);
+    /// ```
     pub fn power(self, iteration: usize) -> f64 {
         let done = iteration.saturating_sub(1) as f64 / self.over;
         if done >= 1.0 {

@@ -1,23 +1,35 @@
 //! EM for shifted models.
 
-use plca_fit::{Accelerate, Algorithm};
 use plca_tensor::{Observed, Real};
 use rand::Rng;
 
-use super::engine::{self, Counts, Direct, Engine, Parts, Wanted};
-use super::geometry::{Folded, Geometry, advance};
-use super::settings::{pack, restore};
+use super::engine::{self, Counts, Direct, Engine, Measured, Parts, Wanted};
+use super::folded::Folded;
+use super::geometry::{Geometry, advance};
 use super::window::Window;
 use super::{Likelihood, Shifted, ShiftedInit, ShiftedState};
 use crate::EmError;
 
 /// [`Shifted`] bound to data: one EM iteration, its objective and its KKT residual.
+///
+/// ```
+/// use plca_em::{Algorithm, Shifted, ShiftedInit};
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DenseTensor::<f64>::new(vec![6], vec![0.0, 1.0, 3.0, 2.0, 6.0, 0.0], Order::RowMajor)?;
+/// let shifted = Shifted::builder(1, vec![2]).build()?;
+/// let em = shifted.on(&v)?;
+/// let mut state = em.init(&ShiftedInit::default(), &mut ChaCha8Rng::seed_from_u64(2))?;
+/// for _ in 0..500 { em.step(&mut state, false)?; }
+/// assert!(em.residual(&state)?.expect("no priors") < 1e-6);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct ShiftedEm<'a, T: Real, X: ?Sized> {
-    config: &'a Shifted<T>,
+    pub(super) config: &'a Shifted<T>,
     data: &'a X,
     geometry: Geometry,
-    folded: Folded,
+    pub(super) folded: Folded,
     engine: Box<dyn Engine<T>>,
 }
 
@@ -27,8 +39,7 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> ShiftedEm<'a, T, X> {
         if config.likelihood == Likelihood::Literal && !geometry.is_valid() && !data.is_complete() {
             return Err(EmError::LiteralWithHidden);
         }
-        let cells = [geometry.kernel_cells(), geometry.impulse_cells()];
-        config.settings.check_priors(cells)?;
+        config.settings.check_priors(geometry.cells())?;
         let folded = Folded::new(&geometry);
         let engine = engine::choose(&folded, config.components(), config.evaluation, data);
         Ok(Self {
@@ -41,6 +52,18 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> ShiftedEm<'a, T, X> {
     }
 
     /// Shapes of kernels and impulses.
+    ///
+    /// ```
+    /// use plca_em::{Algorithm, Shifted, ShiftedInit};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::<f64>::new(vec![6], vec![0.0, 1.0, 3.0, 2.0, 6.0, 0.0], Order::RowMajor)?;
+    /// let shifted = Shifted::builder(1, vec![2]).build()?;
+    /// let em = shifted.on(&v)?;
+    /// let mut state = em.init(&ShiftedInit::default(), &mut ChaCha8Rng::seed_from_u64(2))?;
+    /// assert_eq!((em.geometry().kernel_shape(), em.geometry().impulse_shape()), (&[2][..], &[5][..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
@@ -52,14 +75,29 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> ShiftedEm<'a, T, X> {
     ///
     /// [`EmError`]: a given block of the wrong shape, with a bad value or a column of zeros; a frozen block that is not
     /// given; a model that is 0 where the data are positive.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_em::{Algorithm, Shifted, ShiftedInit};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::<f64>::new(vec![6], vec![0.0, 1.0, 3.0, 2.0, 6.0, 0.0], Order::RowMajor)?;
+    /// let shifted = Shifted::builder(1, vec![2]).build()?;
+    /// let em = shifted.on(&v)?;
+    /// let mut state = em.init(&ShiftedInit::default(), &mut ChaCha8Rng::seed_from_u64(2))?;
+    /// // The kernel is known, the impulses are drawn.
+    /// let known = ShiftedInit { kernels: Some(nalgebra::dmatrix![0.25; 0.75]), ..ShiftedInit::default() };
+    /// state = em.init(&known, &mut ChaCha8Rng::seed_from_u64(2))?;
+    /// assert_eq!(state.kernels, nalgebra::dmatrix![0.25; 0.75]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn init<R: Rng + ?Sized>(
         &self,
         init: &ShiftedInit<T>,
         rng: &mut R,
     ) -> Result<ShiftedState<T>, EmError> {
-        let g = &self.geometry;
-        let cells = [g.kernel_cells(), g.impulse_cells()];
-        let state = self.config.settings.init(cells, init, rng)?;
+        let state = (self.config.settings).init(self.geometry.cells(), init, rng)?;
         let positive = |values: &[T]| values.iter().all(|&x| x > T::zero());
         if !(positive(state.kernels.as_slice()) && positive(state.impulses.as_slice())) {
             self.first_unsupported(&state).map_or(Ok(()), Err)?;
@@ -91,7 +129,7 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> ShiftedEm<'a, T, X> {
     }
 
     /// The first cell, in row-major order, where something was observed that the model excludes.
-    fn first_unsupported(&self, state: &ShiftedState<T>) -> Option<EmError> {
+    pub(super) fn first_unsupported(&self, state: &ShiftedState<T>) -> Option<EmError> {
         let mut first: Option<(Vec<usize>, f64)> = None;
         self.data.for_each(&mut |index, value| {
             let earlier = first.as_ref().is_none_or(|(i, _)| index < i.as_slice());
@@ -104,7 +142,28 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> ShiftedEm<'a, T, X> {
 
     /// `v P(x)` over the window of the data, in row-major order; under the conditional likelihood scaled so that the observed
     /// cells have the mass of the data.
-    pub fn reconstruct(&self, state: &ShiftedState<T>) -> Vec<T> {
+    ///
+    /// # Errors
+    ///
+    /// As [`ShiftedState::check`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_em::{Algorithm, Shifted, ShiftedInit};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::<f64>::new(vec![6], vec![0.0, 1.0, 3.0, 2.0, 6.0, 0.0], Order::RowMajor)?;
+    /// let shifted = Shifted::builder(1, vec![2]).build()?;
+    /// let em = shifted.on(&v)?;
+    /// let mut state = em.init(&ShiftedInit::default(), &mut ChaCha8Rng::seed_from_u64(2))?;
+    /// for _ in 0..500 { em.step(&mut state, false)?; }
+    /// let model = em.reconstruct(&state)?;
+    /// assert!((model[4] - 6.0).abs() < 1e-3 && model[5].abs() < 1e-3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reconstruct(&self, state: &ShiftedState<T>) -> Result<Vec<T>, EmError> {
+        self.check(state)?;
         let f = &self.folded;
         let blocks = self.fold(state);
         let window = self.window(&blocks);
@@ -112,7 +171,7 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> ShiftedEm<'a, T, X> {
         let p = Direct::model(f, &parts);
         let mut scale = self.data.total();
         if self.conditional() {
-            scale /= self.expect(&blocks, [false, false], false).seen;
+            scale /= self.expect(&blocks, [false, false], false).measured.seen;
         }
         let shape = self.geometry.data_shape();
         let mut index = vec![0; shape.len()];
@@ -121,20 +180,55 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> ShiftedEm<'a, T, X> {
             let [c, d, x] = f.cell(&index);
             out.push(p[(c * f.lanes + d) * f.positions() + x] * T::lit(scale));
             if !advance(&mut index, shape) {
-                return out;
+                return Ok(out);
             }
         }
     }
 
-    /// `Σ_x P(x)` over the window of the data: 1 if all supports are valid.
+    /// `Σ_x P(x)` over the window of the data: 1 if all supports are valid; NaN for a state that
+    /// [`check`](ShiftedState::check) refuses.
+    ///
+    /// ```
+    /// use plca_em::{Algorithm, Shifted, ShiftedInit};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::<f64>::new(vec![6], vec![0.0, 1.0, 3.0, 2.0, 6.0, 0.0], Order::RowMajor)?;
+    /// let shifted = Shifted::builder(1, vec![2]).build()?;
+    /// let em = shifted.on(&v)?;
+    /// let mut state = em.init(&ShiftedInit::default(), &mut ChaCha8Rng::seed_from_u64(2))?;
+    /// assert_eq!(em.window_mass(&state), 1.0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn window_mass(&self, state: &ShiftedState<T>) -> f64 {
+        if self.check(state).is_err() {
+            return f64::NAN;
+        }
         let blocks = self.fold(state);
         self.window(&blocks).map_or(1.0, |w| w.mass)
     }
 
-    /// Log-likelihood of the observed data, without priors.
+    /// Log-likelihood of the observed data, without priors; NaN for a state that [`check`](ShiftedState::check) refuses.
+    ///
+    /// ```
+    /// use plca_em::{Algorithm, Shifted, ShiftedInit};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::<f64>::new(vec![6], vec![0.0, 1.0, 3.0, 2.0, 6.0, 0.0], Order::RowMajor)?;
+    /// let shifted = Shifted::builder(1, vec![2]).build()?;
+    /// let em = shifted.on(&v)?;
+    /// let mut state = em.init(&ShiftedInit::default(), &mut ChaCha8Rng::seed_from_u64(2))?;
+    /// assert_eq!(em.ln_lik(&state), em.objective(&state)?);           // there is no prior
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn ln_lik(&self, state: &ShiftedState<T>) -> f64 {
+        if self.check(state).is_err() {
+            return f64::NAN;
+        }
         self.ln_lik_of(&self.expect(&self.fold(state), [false, false], true))
+    }
+
+    pub(super) fn check(&self, state: &ShiftedState<T>) -> Result<(), EmError> {
+        state.check_blocks(self.geometry.cells(), self.config.components())
     }
 
     fn conditional(&self) -> bool {
@@ -143,16 +237,17 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> ShiftedEm<'a, T, X> {
         outside || !self.data.is_complete()
     }
 
-    fn ln_lik_of(&self, counts: &Counts<T>) -> f64 {
+    pub(super) fn ln_lik_of(&self, counts: &Counts<T>) -> f64 {
+        let Measured { ln_lik, seen, .. } = counts.measured;
         if self.conditional() {
             // [SPEC 4] [SPEC 5.2] Σ V ln P - v ln Σ_obs P
-            counts.ln_lik - self.data.total() * counts.seen.ln()
+            ln_lik - self.data.total() * seen.ln()
         } else {
-            counts.ln_lik
+            ln_lik
         }
     }
 
-    fn fold(&self, state: &ShiftedState<T>) -> Blocks<T> {
+    pub(super) fn fold(&self, state: &ShiftedState<T>) -> Blocks<T> {
         Blocks {
             weights: state.weights.as_slice().to_vec(),
             kernels: self.folded.fold_kernels(state.kernels.as_slice()),
@@ -166,7 +261,7 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> ShiftedEm<'a, T, X> {
     }
 
     /// The E-step, with what lies outside the window imputed where the likelihood asks for it.
-    fn expect(
+    pub(super) fn expect(
         &self,
         blocks: &Blocks<T>,
         [kernels, impulses]: [bool; 2],
@@ -180,7 +275,7 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> ShiftedEm<'a, T, X> {
         };
         let mut counts = self.engine.expect(&blocks.parts(window.as_ref()), wanted);
         if let (Some(window), Likelihood::Conditional) = (&window, self.config.likelihood) {
-            let s = self.data.total() / counts.seen;
+            let s = self.data.total() / counts.measured.seen;
             let w = &blocks.weights;
             let Counts {
                 kernels, impulses, ..
@@ -197,7 +292,7 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> ShiftedEm<'a, T, X> {
 }
 
 /// Folded copies of a state's blocks.
-struct Blocks<T> {
+pub(super) struct Blocks<T> {
     weights: Vec<T>,
     kernels: Vec<T>,
     impulses: Vec<T>,
@@ -211,56 +306,5 @@ impl<T> Blocks<T> {
             impulses: &self.impulses,
             window,
         }
-    }
-}
-
-impl<T: Real, X: Observed<T> + ?Sized> Algorithm for ShiftedEm<'_, T, X> {
-    type State = ShiftedState<T>;
-    type Error = EmError;
-
-    /// The objective is not measured while a power moves towards 1: such iterations are no EM, and must not end a run.
-    fn step(&self, state: &mut ShiftedState<T>, measure: bool) -> Result<Option<f64>, EmError> {
-        let settings = &self.config.settings;
-        let measure = measure && !settings.annealing(state.iteration + 1);
-        let counts = self.expect(&self.fold(state), settings.wanted(), measure);
-        if counts.lost {
-            return Err(self.first_unsupported(state).unwrap_or(EmError::NoMass));
-        }
-        let value = measure.then(|| self.ln_lik_of(&counts) + settings.ln_prior(state));
-        let kernels = self.folded.unfold_kernels(counts.kernels);
-        let impulses = self.folded.unfold_impulses(counts.impulses);
-        let emptied = settings.maximise(state, kernels, impulses)?;
-        if emptied.contains(&true) && self.expect(&self.fold(state), [false; 2], true).lost {
-            restore(state, emptied);
-        }
-        Ok(value)
-    }
-
-    fn objective(&self, state: &ShiftedState<T>) -> Result<f64, EmError> {
-        Ok(self.ln_lik(state) + self.config.settings.ln_prior(state))
-    }
-
-    /// `max |θ (g - 1)|` over the free blocks and live components; 0 exactly at a stationary point of the likelihood.
-    fn residual(&self, state: &ShiftedState<T>) -> Result<Option<f64>, EmError> {
-        Ok(self.config.settings.residual(state, |wanted| {
-            let counts = self.expect(&self.fold(state), wanted, false);
-            let kernels = self.folded.unfold_kernels(counts.kernels);
-            [kernels, self.folded.unfold_impulses(counts.impulses)]
-        }))
-    }
-}
-
-impl<T: Real, X: Observed<T> + ?Sized> Accelerate for ShiftedEm<'_, T, X> {
-    fn pack(&self, state: &ShiftedState<T>) -> Vec<f64> {
-        pack(state)
-    }
-
-    fn unpack(
-        &self,
-        template: &ShiftedState<T>,
-        flat: &[f64],
-        fallback: &[f64],
-    ) -> ShiftedState<T> {
-        self.config.settings.unpack(template, flat, fallback)
     }
 }

@@ -10,19 +10,22 @@
 mod anneal;
 mod em;
 pub(crate) mod engine;
+pub(crate) mod folded;
 pub(crate) mod geometry;
 pub(crate) mod parallel;
+pub(crate) mod setters;
 pub(crate) mod settings;
 mod state;
+mod step;
 mod window;
 
 use plca_fit::{Outcome, Stop};
 use plca_tensor::{Observed, Real};
 use rand::Rng;
 
+use self::setters::block_setters;
 use self::settings::Settings;
-use crate::plca::Prior;
-use crate::{EmError, ParamError};
+use crate::{EmError, ParamError, Prior};
 
 pub use anneal::Anneal;
 pub use em::ShiftedEm;
@@ -30,6 +33,13 @@ pub use geometry::{Geometry, Support};
 pub use state::{ShiftedInit, ShiftedState};
 
 /// What is maximised where mass of the model can lie outside the data; of no effect if all supports are valid. `[SPEC 5.2]`
+///
+/// ```
+/// use plca_em::{Likelihood, Shifted, Support};
+/// let as_in_the_paper = Shifted::<f64>::builder(3, vec![20])
+///     .support(Support::Full).likelihood(Likelihood::Literal).build()?;
+/// # Ok::<(), plca_em::ParamError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -42,6 +52,12 @@ pub enum Likelihood {
 }
 
 /// How the E-step is computed. All ways give the same counts but for rounding.
+///
+/// ```
+/// use plca_em::{Evaluation, Shifted};
+/// let by_transforms = Shifted::<f64>::builder(3, vec![64, 64]).evaluation(Evaluation::Fft).build()?;
+/// # Ok::<(), plca_em::ParamError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -52,6 +68,9 @@ pub enum Evaluation {
     Auto,
     /// The sums as they are written.
     Direct,
+    /// The same sums over the cells that are not 0 or hidden alone: time and memory do not depend on the other cells. Good with few
+    /// of them.
+    Sparse,
     /// Copies stacked side by side and matrix products: good with many unshifted cells.
     Matrix,
     /// Fourier transforms along one or two shifted dimensions: good with large kernels.
@@ -59,6 +78,14 @@ pub enum Evaluation {
 }
 
 /// A checked configuration; see [`Shifted::builder`].
+///
+/// ```
+/// use plca_em::Shifted;
+/// // Three spectra of 513 bands and 8 frames that start at any frame.
+/// let shifted = Shifted::<f64>::builder(3, vec![513, 8]).build()?;
+/// assert_eq!(shifted.geometry(&[513, 938])?.impulse_shape(), [1, 931]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Shifted<T: Real> {
     kernel: Vec<usize>,
@@ -69,79 +96,58 @@ pub struct Shifted<T: Real> {
 }
 
 /// Settings of [`Shifted`], not yet checked.
+///
+/// ```
+/// use plca_em::{Anneal, Shifted, Support};
+/// let builder = Shifted::<f64>::builder(2, vec![9, 9]).support(Support::Full);
+/// let shifted = builder.anneal(Anneal { alpha0: 0.7, over: 75.0 }).build()?;
+/// # Ok::<(), plca_em::ParamError>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
 pub struct ShiftedBuilder<T: Real>(Shifted<T>);
 
+block_setters!(
+    ShiftedBuilder,
+    "Shifted",
+    "Shifted::<f64>::builder(2, vec![9, 9])"
+);
+
 impl<T: Real> ShiftedBuilder<T> {
     /// Where kernels may lie, the same along every dimension (default: inside the data).
+    ///
+    /// ```
+    /// use plca_em::{Shifted, Support};
+    /// let shifted = Shifted::<f64>::builder(2, vec![9, 9]).support(Support::Full).build()?;
+    /// assert_eq!(shifted.geometry(&[60, 60])?.impulse_shape(), [68, 68]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn support(self, support: Support) -> Self {
         self.supports(vec![support])
     }
 
     /// Where kernels may lie, dimension by dimension.
+    ///
+    /// ```
+    /// use plca_em::{Shifted, Support};
+    /// let shifted = Shifted::<f64>::builder(2, vec![9, 9]).supports(vec![Support::Valid, Support::Same]).build()?;
+    /// assert_eq!(shifted.geometry(&[60, 60])?.impulse_shape(), [52, 60]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn supports(mut self, supports: Vec<Support>) -> Self {
         self.0.supports = supports;
         self
     }
 
-    /// What is maximised where mass can lie outside the data (default: the likelihood given the window).
-    pub fn likelihood(mut self, likelihood: Likelihood) -> Self {
-        self.0.likelihood = likelihood;
-        self
-    }
-
     /// How the E-step is computed (default: whichever should be fastest).
+    ///
+    /// ```
+    /// use plca_em::{Evaluation, Shifted};
+    /// let shifted = Shifted::<f64>::builder(2, vec![9, 9]).evaluation(Evaluation::Direct).build()?;
+    /// # Ok::<(), plca_em::ParamError>(())
+    /// ```
     pub fn evaluation(mut self, evaluation: Evaluation) -> Self {
         self.0.evaluation = evaluation;
-        self
-    }
-
-    /// Raises the kernels to a power that grows to 1 (default: no).
-    pub fn anneal(mut self, anneal: Anneal) -> Self {
-        self.0.settings.anneal = Some(anneal);
-        self
-    }
-
-    /// Raises the impulses to a power above 1 (default: no).
-    pub fn impulse_power(mut self, power: Anneal) -> Self {
-        self.0.settings.impulse_power = Some(power);
-        self
-    }
-
-    /// Keeps `P(z)` as it was given.
-    pub fn freeze_weights(mut self) -> Self {
-        self.0.settings.frozen[0] = true;
-        self
-    }
-
-    /// Keeps the kernels as they were given: positive deconvolution. `[SPEC 5.4]`
-    pub fn freeze_kernels(mut self) -> Self {
-        self.0.settings.frozen[1] = true;
-        self
-    }
-
-    /// Keeps the impulses as they were given.
-    pub fn freeze_impulses(mut self) -> Self {
-        self.0.settings.frozen[2] = true;
-        self
-    }
-
-    /// A prior on `P(z)` (a single column).
-    pub fn weights_prior(mut self, prior: Prior<T>) -> Self {
-        self.0.settings.priors[0] = Some(prior);
-        self
-    }
-
-    /// A prior on the kernels, a column for each component.
-    pub fn kernels_prior(mut self, prior: Prior<T>) -> Self {
-        self.0.settings.priors[1] = Some(prior);
-        self
-    }
-
-    /// A prior on the impulses, a column for each component.
-    pub fn impulses_prior(mut self, prior: Prior<T>) -> Self {
-        self.0.settings.priors[2] = Some(prior);
         self
     }
 
@@ -150,6 +156,14 @@ impl<T: Real> ShiftedBuilder<T> {
     /// # Errors
     ///
     /// [`ParamError`]: no components, a kernel without extent, a power out of range or that lasts no time.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_em::{ParamError, Shifted};
+    /// let refused = Shifted::<f64>::builder(2, vec![9, 0]).build();
+    /// assert_eq!(refused.unwrap_err(), ParamError::Extent { dimension: 1 });
+    /// ```
     pub fn build(self) -> Result<Shifted<T>, ParamError> {
         let shifted = self.0;
         shifted.settings.check()?;
@@ -193,6 +207,11 @@ impl<T: Real> Shifted<T> {
     }
 
     /// Number of components `K`.
+    ///
+    /// ```
+    /// assert_eq!(plca_em::Shifted::<f64>::builder(2, vec![9, 9]).build()?.components(), 2);
+    /// # Ok::<(), plca_em::ParamError>(())
+    /// ```
     pub fn components(&self) -> usize {
         self.settings.components
     }
@@ -202,6 +221,15 @@ impl<T: Real> Shifted<T> {
     /// # Errors
     ///
     /// As [`Geometry::new`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let shifted = plca_em::Shifted::<f64>::builder(2, vec![9, 9]).build()?;
+    /// assert_eq!(shifted.geometry(&[60, 60])?.impulse_cells(), 52 * 52);
+    /// assert!(shifted.geometry(&[60, 8]).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn geometry(&self, data: &[usize]) -> Result<Geometry, EmError> {
         Geometry::new(data, &self.kernel, &self.supports)
     }
@@ -212,6 +240,22 @@ impl<T: Real> Shifted<T> {
     ///
     /// [`EmError`]: data of another order or smaller than a kernel, hidden cells together with a literal likelihood, a
     /// prior that does not fit its block.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_em::{Algorithm, Shifted, ShiftedInit};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::<f64>::new(vec![6], vec![0.0, 1.0, 3.0, 2.0, 6.0, 0.0], Order::RowMajor)?;
+    /// let shifted = Shifted::builder(1, vec![2]).build()?;
+    /// let em = shifted.on(&v)?;
+    /// let mut state = em.init(&ShiftedInit::default(), &mut ChaCha8Rng::seed_from_u64(2))?;
+    /// let before = em.objective(&state)?;
+    /// em.step(&mut state, false)?;                                    // one EM iteration
+    /// assert!(em.objective(&state)? >= before);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn on<'a, X: Observed<T> + ?Sized>(
         &'a self,
         data: &'a X,
@@ -224,6 +268,10 @@ impl<T: Real> Shifted<T> {
     /// # Errors
     ///
     /// As [`on`](Self::on) and [`ShiftedEm::init`].
+    ///
+    /// # Examples
+    ///
+    /// See [`ShiftedInit`].
     pub fn init<X, R>(
         &self,
         data: &X,
@@ -242,6 +290,10 @@ impl<T: Real> Shifted<T> {
     /// # Errors
     ///
     /// As [`on`](Self::on) and [`ShiftedEm::init`].
+    ///
+    /// # Examples
+    ///
+    /// See [`builder`](Self::builder).
     pub fn fit<X, R>(
         &self,
         data: &X,

@@ -5,12 +5,14 @@ use plca_tensor::{Real, normalise_columns};
 use rand::Rng;
 
 use super::{Anneal, ShiftedInit, ShiftedState};
+use crate::blocks::{
+    Extrapolated, Free, check_prior, check_steady, column, in_force, m_step, residual, restore,
+};
 use crate::init::{random_columns, stochastic_block};
-use crate::plca::Prior;
-use crate::{EmError, ParamError};
+use crate::{EmError, ParamError, Prior};
 
 /// Names of the blocks, as in errors. Arrays over blocks have this order.
-const BLOCKS: [&str; 3] = ["weights", "kernels", "impulses"];
+pub(super) const BLOCKS: [&str; 3] = ["weights", "kernels", "impulses"];
 
 /// Checked settings of the M-step.
 #[derive(Clone, Debug)]
@@ -45,15 +47,8 @@ impl<T: Real> Settings<T> {
     pub(crate) fn check_priors(&self, cells: [usize; 2]) -> Result<(), EmError> {
         let k = self.components;
         let shapes = [(k, 1), (cells[0], k), (cells[1], k)];
-        for ((block, prior), (rows, columns)) in BLOCKS.iter().zip(&self.priors).zip(shapes) {
-            if let Some(prior) = prior {
-                prior
-                    .check(rows, columns)
-                    .map_err(|source| EmError::Prior {
-                        block: (*block).into(),
-                        source,
-                    })?;
-            }
+        for ((block, prior), shape) in BLOCKS.iter().zip(&self.priors).zip(shapes) {
+            check_prior(block, prior.as_ref(), shape)?;
         }
         Ok(())
     }
@@ -102,10 +97,8 @@ impl<T: Real> Settings<T> {
 
     /// The priors in force at an iteration.
     fn priors(&self, iteration: usize) -> [Option<Prior<T>>; 3] {
-        self.priors.each_ref().map(|prior| {
-            let prior = prior.as_ref()?;
-            Some(prior.at(iteration).unwrap_or_else(|| prior.clone()))
-        })
+        let now = |prior: &Option<Prior<T>>| in_force(prior.as_ref(), iteration);
+        self.priors.each_ref().map(now)
     }
 
     /// `Σ ln p(block)` under the priors in force at the next iteration.
@@ -125,8 +118,23 @@ impl<T: Real> Settings<T> {
         moves(self.anneal) || moves(self.impulse_power)
     }
 
+    /// Refuses accelerated steps that no objective guards: with priors that still change or have none, or with a power that
+    /// stays. While a power moves there is no objective, and no extrapolation is kept.
+    pub(crate) fn check_accelerable(&self, iteration: usize) -> Result<(), EmError> {
+        for (block, prior) in BLOCKS.iter().zip(&self.priors) {
+            check_steady(block, prior.as_ref(), iteration)?;
+        }
+        let stays = |a: &Anneal| a.power(iteration) != 1.0 && !a.moves(iteration);
+        let mut powers = [self.anneal, self.impulse_power].into_iter().flatten();
+        if powers.any(|a| stays(&a)) {
+            let conflict = "acceleration does not go with a power that stays";
+            return Err(ParamError::Conflict(conflict).into());
+        }
+        Ok(())
+    }
+
     /// The M-step from the counts of kernels and impulses, column after column; empty where they were not wanted. Tells
-    /// which blocks may have been emptied by their priors.
+    /// which blocks were emptied of something by their priors.
     pub(crate) fn maximise(
         &self,
         state: &mut ShiftedState<T>,
@@ -135,6 +143,7 @@ impl<T: Real> Settings<T> {
     ) -> Result<[bool; 3], EmError> {
         let (k, iteration) = (self.components, state.iteration + 1);
         let priors = self.priors(iteration);
+        let mut emptied = [false; 3];
         if !self.frozen[0] {
             let counts = if kernels.is_empty() {
                 &impulses
@@ -146,7 +155,7 @@ impl<T: Real> Settings<T> {
             let mut weights = column(&state.weights);
             // [SPEC 5.1] P(z) <- n / v
             let n = DMatrix::from_iterator(k, 1, n);
-            m_step(BLOCKS[0], priors[0].as_ref(), n, &mut weights)?;
+            emptied[0] = m_step(BLOCKS[0], priors[0].as_ref(), n, &mut weights)?;
             state.weights.copy_from_slice(weights.as_slice());
         }
         let powers = [self.anneal, self.impulse_power];
@@ -157,16 +166,15 @@ impl<T: Real> Settings<T> {
         for ((at, counts, block), power) in blocks.into_iter().zip(powers) {
             if !self.frozen[at] {
                 let counts = DMatrix::from_vec(block.nrows(), k, counts);
-                m_step(BLOCKS[at], priors[at].as_ref(), counts, block)?;
+                emptied[at] = m_step(BLOCKS[at], priors[at].as_ref(), counts, block)?;
                 raise(block, power.map_or(1.0, |a| a.power(iteration)));
             }
         }
         state.iteration = iteration;
-        let may_empty = |at: usize| priors[at].as_ref().is_some_and(|prior| prior.may_empty());
-        Ok(std::array::from_fn(|at| !self.frozen[at] && may_empty(at)))
+        Ok(emptied)
     }
 
-    /// `max |θ (g - 1)|` over the free blocks and live components, from their counts; `None` if that is no measure of optimality.
+    /// The residual over the free blocks, from the counts of kernels and impulses; `None` if that is no measure of optimality.
     pub(crate) fn residual(
         &self,
         state: &ShiftedState<T>,
@@ -177,22 +185,20 @@ impl<T: Real> Settings<T> {
         if raised || self.priors.iter().any(Option::is_some) {
             return None;
         }
-        let blocks = [&state.kernels, &state.impulses];
-        let mut worst: f64 = 0.0;
-        let counts = counts([!self.frozen[1], !self.frozen[2]]);
-        for (counts, block) in counts.iter().zip(blocks).filter(|(c, _)| !c.is_empty()) {
-            // With unseen cells the completed data have more mass than was observed.
-            let total: f64 = counts.iter().map(|c| c.to_f64()).sum();
-            let columns = counts.chunks_exact(block.nrows()).zip(block.column_iter());
-            for ((counts, block), weight) in columns.zip(&state.weights) {
-                let n = weight.to_f64() * total;
-                for (c, x) in counts.iter().zip(&block).filter(|_| n > 0.0) {
-                    // [SPEC 1.1] F g = C / (v P(z))
-                    worst = worst.max((c.to_f64() / n - x.to_f64()).abs());
-                }
+        let counts = counts(self.wanted()).into_iter();
+        let blocks = [(1, &state.kernels), (2, &state.impulses)];
+        let of_block = |(counts, (at, block)): (Vec<T>, (usize, &DMatrix<T>))| {
+            if counts.is_empty() {
+                return 0.0;
             }
-        }
-        Some(worst)
+            let counts = DMatrix::from_vec(block.nrows(), block.ncols(), counts);
+            let free = Free {
+                weights: !self.frozen[0],
+                block: !self.frozen[at],
+            };
+            residual(&counts, block, &state.weights, free)
+        };
+        Some(counts.zip(blocks).map(of_block).fold(0.0, f64::max))
     }
 
     pub(crate) fn unpack(
@@ -202,97 +208,34 @@ impl<T: Real> Settings<T> {
         fallback: &[f64],
     ) -> ShiftedState<T> {
         let mut state = template.clone();
-        // [SPEC 10] an entry that left the orthant becomes a tenth of its last EM value
-        let value = |at: usize| {
-            T::lit(if flat[at] > 0.0 {
-                flat[at]
-            } else {
-                0.1 * fallback[at]
-            })
-        };
-        let mut first = 0;
-        let mut fill = |at: usize, block: &mut [T]| {
-            if !self.frozen[at] {
-                (first..)
-                    .zip(block.iter_mut())
-                    .for_each(|(i, x)| *x = value(i));
-            }
-            first += block.len();
-        };
-        fill(0, state.weights.as_mut_slice());
-        fill(1, state.kernels.as_mut_slice());
-        fill(2, state.impulses.as_mut_slice());
-        if !self.frozen[0] {
-            let total = state.weights.sum();
-            state.weights /= total;
-        }
-        if !self.frozen[1] {
-            normalise_columns(&mut state.kernels);
-        }
-        if !self.frozen[2] {
-            normalise_columns(&mut state.impulses);
-        }
+        let mut values = Extrapolated::new(flat, fallback);
+        values.take_weights(&mut state.weights, self.frozen[0]);
+        values.take_columns(&mut state.kernels, self.frozen[1]);
+        values.take_columns(&mut state.impulses, self.frozen[2]);
         state
     }
 }
 
 /// All parameters, block after block.
 pub(crate) fn pack<T: Real>(state: &ShiftedState<T>) -> Vec<f64> {
-    let blocks = [
-        state.weights.as_slice(),
-        state.kernels.as_slice(),
-        state.impulses.as_slice(),
+    let [kernels, impulses] = [&state.kernels, &state.impulses].map(DMatrix::as_slice);
+    crate::blocks::pack([state.weights.as_slice(), kernels, impulses])
+}
+
+/// [`restore`] for the blocks that were emptied.
+pub(crate) fn restore_blocks<T: Real>(state: &mut ShiftedState<T>, emptied: [bool; 3]) {
+    let rows = [
+        state.weights.len(),
+        state.kernels.nrows(),
+        state.impulses.nrows(),
     ];
-    blocks.into_iter().flatten().map(|x| x.to_f64()).collect()
-}
-
-/// Gives every column of the emptied blocks a trace of everything back: `q <- (q + 1e-12) / (1 + 1e-12 I)`. `[SPEC 8]`
-pub(crate) fn restore<T: Real>(state: &mut ShiftedState<T>, emptied: [bool; 3]) {
-    let mix = |block: &mut [T], rows: usize| {
-        let whole = 1.0 + 1e-12 * rows as f64;
-        for q in block {
-            *q = T::lit((q.to_f64() + 1e-12) / whole);
-        }
-    };
-    if emptied[0] {
-        let rows = state.weights.len();
-        mix(state.weights.as_mut_slice(), rows);
-    }
-    if emptied[1] {
-        let rows = state.kernels.nrows();
-        mix(state.kernels.as_mut_slice(), rows);
-    }
-    if emptied[2] {
-        let rows = state.impulses.nrows();
-        mix(state.impulses.as_mut_slice(), rows);
-    }
-}
-
-fn column<T: Real>(v: &DVector<T>) -> DMatrix<T> {
-    DMatrix::from_column_slice(v.len(), 1, v.as_slice())
-}
-
-/// The M-step of one block; a column without counts keeps its values.
-fn m_step<T: Real>(
-    block: &str,
-    prior: Option<&Prior<T>>,
-    mut counts: DMatrix<T>,
-    theta: &mut DMatrix<T>,
-) -> Result<(), EmError> {
-    if let Some(prior) = prior {
-        let updated = prior.update(&counts, theta);
-        return updated.map_err(|source| EmError::Prior {
-            block: block.into(),
-            source,
-        });
-    }
-    // [SI eq. 15] [SPEC 5.1] K <- CK / n, H <- CH / n
-    let sums = normalise_columns(&mut counts);
-    for (z, _) in sums.iter().enumerate().filter(|&(_, &s)| s <= T::zero()) {
-        counts.set_column(z, &theta.column(z));
-    }
-    *theta = counts;
-    Ok(())
+    let blocks = [
+        state.weights.as_mut_slice(),
+        state.kernels.as_mut_slice(),
+        state.impulses.as_mut_slice(),
+    ];
+    let emptied = blocks.into_iter().zip(rows).zip(emptied).filter(|b| b.1);
+    emptied.for_each(|((block, rows), _)| restore(block, rows));
 }
 
 /// Raises every column to a power and normalises it.

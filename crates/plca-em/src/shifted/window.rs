@@ -2,7 +2,7 @@
 
 use plca_tensor::Real;
 
-use super::geometry::Folded;
+use super::folded::Folded;
 
 /// Shares of kernels and impulses that fall into the window.
 #[derive(Clone, Debug)]

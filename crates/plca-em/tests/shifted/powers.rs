@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use nalgebra::DMatrix;
 use plca_em::{
-    Algorithm, Anneal, Progress, Shifted, ShiftedInit, ShiftedState, Squarem, Stop, run, run_from,
+    Algorithm, Anneal, EmError, Parabolic, ParamError, Progress, Shifted, ShiftedInit,
+    ShiftedState, Squarem, Stop, run, run_from,
 };
 use plca_fit::Iteration;
 use plca_priors::{CrossEntropy, Entropic, Schedule, Scheduled};
@@ -86,14 +87,48 @@ fn convergence_is_not_tested_while_a_power_moves() {
         ..Stop::default()
     };
     let start = em.init(&ShiftedInit::default(), &mut rng(3)).unwrap();
-    assert!(run(&em, start.clone(), &patient, ()).unwrap().iterations > 8);
-    // Extrapolations are left alone by then, too.
-    assert!(
-        run(&Squarem(em), start, &patient, ())
-            .unwrap()
-            .objective
-            .is_finite()
+    assert!(run(&em, start, &patient, ()).unwrap().iterations > 8);
+}
+
+/// Extrapolations are left alone while a power moves: the same states as without them, and rising ones afterwards. They are
+/// refused with a power that stays.
+#[test]
+fn nothing_is_extrapolated_while_a_power_moves() {
+    let data = data();
+    let of = |power: Anneal| {
+        let builder = Shifted::<f64>::builder(2, vec![3, 3]);
+        builder.impulse_power(power).build().unwrap()
+    };
+    let moving = of(Anneal {
+        alpha0: 1.3,
+        over: 8.0,
+    });
+    let em = moving.on(&data).unwrap();
+    let start = em.init(&ShiftedInit::default(), &mut rng(3)).unwrap();
+    let plain = run(&em, start.clone(), &stop(8), ()).unwrap().state;
+    let (squarem, parabolic) = (
+        Squarem(moving.on(&data).unwrap()),
+        Parabolic(moving.on(&data).unwrap()),
     );
+    let ends = [
+        run(&squarem, start.clone(), &stop(4), ()).unwrap().state,
+        run(&parabolic, start.clone(), &stop(4), ()).unwrap().state,
+    ];
+    assert_eq!(ends, [plain.clone(), plain]);
+    for mut state in ends {
+        let mut last = f64::NEG_INFINITY;
+        for _ in 0..20 {
+            let now = squarem.step(&mut state, true).unwrap().unwrap();
+            assert!(now >= last - 1e-12 * (1.0 + now.abs()), "{last} {now}");
+            last = now;
+        }
+    }
+    let constant = of(Anneal::constant(1.3));
+    let refused = Squarem(constant.on(&data).unwrap()).step(&mut start.clone(), true);
+    assert!(matches!(
+        refused,
+        Err(EmError::Param(ParamError::Conflict(_)))
+    ));
 }
 
 /// A power of 1 is plain EM to the bit, powers keep zeros, and powers above 1 make impulses sparser.
@@ -143,5 +178,36 @@ fn support_that_a_prior_takes_is_given_back() {
     for _ in 0..20 {
         em.step(&mut state, true).unwrap();
         assert!(em.ln_lik(&state).is_finite());
+    }
+}
+
+/// Frozen weights leave the other blocks' conditions: the residual is far from 0 before EM and goes to 0 under it.
+#[test]
+fn residuals_of_frozen_blocks() {
+    let data = data();
+    for frozen in 0..8 {
+        let mut builder = Shifted::<f64>::builder(2, vec![3, 9]);
+        if frozen & 1 != 0 {
+            builder = builder.freeze_weights();
+        }
+        if frozen & 2 != 0 {
+            builder = builder.freeze_kernels();
+        }
+        if frozen & 4 != 0 {
+            builder = builder.freeze_impulses();
+        }
+        let drawn = Shifted::<f64>::builder(2, vec![3, 9]).build().unwrap();
+        let mut state = drawn
+            .init(&data, &ShiftedInit::default(), &mut rng(3))
+            .unwrap();
+        let config = builder.build().unwrap();
+        let em = config.on(&data).unwrap();
+        let before = em.residual(&state).unwrap().unwrap();
+        assert_eq!(before > 1e-3, frozen != 7, "frozen {frozen:b}: {before}");
+        for _ in 0..20_000 {
+            em.step(&mut state, false).unwrap();
+        }
+        let after = em.residual(&state).unwrap().unwrap();
+        assert!(after <= 1e-6, "frozen {frozen:b}: {after}");
     }
 }

@@ -231,7 +231,7 @@ proptest! {
         );
         let mass: f64 = want.iter().sum();
         prop_assert!((em.window_mass(&state) - mass).abs() <= 1e-12);
-        let got = em.reconstruct(&state);
+        let got = em.reconstruct(&state).unwrap();
         let largest = want.iter().fold(0.0, |a: f64, &x| a.max(x)) * data.total() / mass;
         for (got, want) in got.iter().zip(&want) {
             let want = want * data.total() / mass;

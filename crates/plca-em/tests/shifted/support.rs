@@ -7,9 +7,10 @@ use plca_tensor::{
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 /// Every way to compute the E-step.
-pub(crate) const EVALUATIONS: [Evaluation; 4] = [
+pub(crate) const EVALUATIONS: [Evaluation; 5] = [
     Evaluation::Auto,
     Evaluation::Direct,
+    Evaluation::Sparse,
     Evaluation::Matrix,
     Evaluation::Fft,
 ];

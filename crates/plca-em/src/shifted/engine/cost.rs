@@ -4,12 +4,14 @@ use plca_tensor::Real;
 
 use super::fft::lengths;
 use super::matrix::Stack;
-use crate::shifted::geometry::Folded;
+use crate::shifted::folded::Folded;
 
 /// Operations per second of plain loops with a long inner axis.
 const DIRECT: f64 = 6e9;
 /// What a row of a plain loop costs besides, in operations.
 const ROW: f64 = 60.0;
+/// Operations per second of loops over a list, whose rows are no longer than a kernel's.
+const LISTED: f64 = 2e9;
 /// Operations per second of the tiles of matrices.
 const MATRIX: f64 = 38e9;
 /// Rows and columns that fill the tiles.
@@ -44,6 +46,14 @@ pub(super) fn direct<T: Real>(f: &Folded, components: usize) -> f64 {
     let longest = k.max(m) as f64;
     let rows = operations(f, components) / longest;
     (operations(f, components) + ROW * rows) / (DIRECT * speed::<T>()) + RATIO * cells(f)
+}
+
+/// Seconds of loops over a list of cells.
+pub(super) fn sparse<T: Real>(f: &Folded, components: usize, listed: usize) -> f64 {
+    let [_, kernel, _, _] = f.inner();
+    let row = 6.0 * (kernel as f64) + ROW;
+    let rows = (f.taps() / kernel * components) as f64;
+    listed as f64 * (rows * row / (LISTED * speed::<T>()) + RATIO)
 }
 
 /// Seconds of a product of matrices with one of the stacks.

@@ -1,209 +1,18 @@
 //! The sums as they are written, over dense cells.
 
-use plca_tensor::{CompensatedSum, Mask, Observed, Real};
+use plca_tensor::{Observed, Real};
 
+use super::cells::Cells;
+use super::rows::{convolve, correlate, meet, outer_index};
 use super::{Counts, Engine, Parts, Wanted};
-use crate::shifted::geometry::{Folded, advance};
+use crate::shifted::folded::Folded;
 use crate::shifted::parallel::for_each_part;
-
-/// Dense cells `[c][d][x]`; a hidden cell holds NaN.
-#[derive(Debug)]
-pub(crate) struct Cells<T> {
-    pub(crate) values: Vec<T>,
-    pub(crate) any_hidden: bool,
-    /// Sum of the observed values as given.
-    pub(crate) total: f64,
-    /// Values are those given times this power of two.
-    pub(crate) scale: f64,
-}
-
-impl<T: Real> Cells<T> {
-    pub(crate) fn new<X: Observed<U> + ?Sized, U: Real>(folded: &Folded, data: &X) -> Self {
-        let mut largest: f64 = 0.0;
-        data.for_each(&mut |_, value| largest = largest.max(value));
-        // [SPEC 0] subnormal or huge data must neither underflow nor overflow
-        let limit = f64::from(T::MAX_EXPONENT);
-        let scale = 2f64.powf(-largest.log2().floor().clamp(-limit, limit));
-        let values = Self::arrange(folded, data, scale, |at| at);
-        Self {
-            any_hidden: values.iter().any(|v: &T| v.is_nan()),
-            values,
-            total: data.total(),
-            scale,
-        }
-    }
-
-    /// Values times `scale`, with NaN where hidden; `place` turns a position in `[c][d][x]` into one in the result.
-    pub(crate) fn arrange<X: Observed<U> + ?Sized, U: Real>(
-        folded: &Folded,
-        data: &X,
-        scale: f64,
-        place: impl Fn(usize) -> usize,
-    ) -> Vec<T> {
-        let positions = folded.positions();
-        let at = |index: &[usize]| {
-            let [c, d, x] = folded.cell(index);
-            place((c * folded.lanes + d) * positions + x)
-        };
-        let mut values = vec![T::zero(); folded.channels * folded.lanes * positions];
-        if !data.is_complete() {
-            let mut listed = vec![false; values.len()];
-            let which = data.visit_mask(&mut |index| listed[at(index)] = true);
-            for (value, listed) in values.iter_mut().zip(listed) {
-                if listed == (which == Mask::Hidden) {
-                    *value = T::lit(f64::NAN);
-                }
-            }
-        }
-        data.for_each(&mut |index, value| values[at(index)] = T::lit(value * scale));
-        values
-    }
-
-    /// Turns `P` into `Q` in the scale of the stored values; returns `Σ V ln P`, `Σ_obs P` and whether a positive cell
-    /// has `P = 0`.
-    pub(crate) fn ratios(&self, p: &mut [T], ln_lik: bool, window_mass: f64) -> (f64, f64, bool) {
-        let (mut sum, mut lost) = (CompensatedSum::default(), false);
-        let mut seen = window_mass;
-        if self.any_hidden {
-            let observed = self
-                .values
-                .iter()
-                .zip(p.iter())
-                .filter(|(v, _)| !v.is_nan());
-            seen = observed
-                .map(|(_, p)| p.to_f64())
-                .collect::<CompensatedSum>()
-                .value();
-        }
-        // [SPEC 4] s = v_obs / Σ_obs P
-        let s = T::lit(self.total * self.scale / seen);
-        for (&v, p) in self.values.iter().zip(p) {
-            *p = if v > T::zero() {
-                lost |= *p < T::TINY;
-                if ln_lik {
-                    sum += v.to_f64() * p.to_f64().ln();
-                }
-                v / *p
-            } else if v.is_nan() {
-                s
-            } else {
-                T::zero()
-            };
-        }
-        let value = if lost {
-            f64::NEG_INFINITY
-        } else {
-            sum.value() / self.scale
-        };
-        (if ln_lik { value } else { 0.0 }, seen, lost)
-    }
-}
 
 /// Plain loops with a contiguous inner axis.
 #[derive(Debug)]
 pub(crate) struct Direct<T> {
     folded: Folded,
     cells: Cells<T>,
-}
-
-/// Calls `f(row_a, row_b)` for all rows of a box `shape_a` whose partner is a row of the box `shape_b`, a row being the cells
-/// along the last dimension. `partner(d, fixed_d, a_d)` is the partner's index along dimension `d`, if there is one.
-pub(crate) fn meet(
-    fixed: &[usize],
-    shape_a: &[usize],
-    shape_b: &[usize],
-    partner: impl Fn(usize, usize, usize) -> Option<usize>,
-    mut f: impl FnMut(usize, usize),
-) {
-    let outer = fixed.len();
-    let mut a = vec![0; outer];
-    let mut row_a = 0;
-    loop {
-        let row_b = (0..outer).try_fold(0, |row, d| {
-            let b = partner(d, fixed[d], a[d]).filter(|&b| b < shape_b[d])?;
-            Some(row * shape_b[d] + b)
-        });
-        if let Some(row_b) = row_b {
-            f(row_a, row_b);
-        }
-        row_a += 1;
-        if !advance(&mut a, &shape_a[..outer]) {
-            return;
-        }
-    }
-}
-
-/// `out[x] += w Σ_t a[t] b[x - t + o]`, terms with an index outside `b` being 0.
-#[inline(always)]
-fn convolve<T: Real>(out: &mut [T], a: &[T], b: &[T], o: usize, w: T) {
-    for (t, &a) in a.iter().enumerate().filter(|(_, a)| **a != T::zero()) {
-        // 0 <= x - t + o < b.len()
-        let (low, high) = (
-            t.saturating_sub(o),
-            out.len().min((b.len() + t).saturating_sub(o)),
-        );
-        if low < high {
-            let b = &b[low + o - t..high + o - t];
-            let a = w * a;
-            out[low..high]
-                .iter_mut()
-                .zip(b)
-                .for_each(|(out, &b)| *out += a * b);
-        }
-    }
-}
-
-/// `out[i] += Σ_j a[j] q[i + j - o]`, terms with an index outside `q` being 0.
-#[inline(always)]
-fn correlate<T: Real>(out: &mut [T], a: &[T], q: &[T], o: usize) {
-    if out.len() >= a.len() {
-        for (j, &a) in a.iter().enumerate().filter(|(_, a)| **a != T::zero()) {
-            let (low, high) = (
-                o.saturating_sub(j),
-                out.len().min((q.len() + o).saturating_sub(j)),
-            );
-            if low < high {
-                let q = &q[low + j - o..high + j - o];
-                out[low..high]
-                    .iter_mut()
-                    .zip(q)
-                    .for_each(|(out, &q)| *out += a * q);
-            }
-        }
-    } else {
-        for (i, out) in out.iter_mut().enumerate() {
-            let (low, high) = (
-                o.saturating_sub(i),
-                a.len().min((q.len() + o).saturating_sub(i)),
-            );
-            if low < high {
-                *out += dot(&a[low..high], &q[low + i - o..high + i - o]);
-            }
-        }
-    }
-}
-
-#[inline(always)]
-fn dot<T: Real>(a: &[T], b: &[T]) -> T {
-    let mut parts = [T::zero(); 16];
-    let ((a, rest_a), (b, rest_b)) = (a.as_chunks::<16>(), b.as_chunks::<16>());
-    for (a, b) in a.iter().zip(b) {
-        for ((part, &a), &b) in parts.iter_mut().zip(a).zip(b) {
-            *part += a * b;
-        }
-    }
-    let rest = rest_a.iter().zip(rest_b).map(|(&a, &b)| a * b);
-    parts.into_iter().chain(rest).sum()
-}
-
-/// The multi-index of row `row` of a box without its last dimension.
-pub(crate) fn outer_index(mut row: usize, shape: &[usize]) -> Vec<usize> {
-    let mut index = vec![0; shape.len() - 1];
-    for (i, &n) in index.iter_mut().zip(shape).rev() {
-        *i = row % n;
-        row /= n;
-    }
-    index
 }
 
 impl<T: Real> Direct<T> {
@@ -319,42 +128,14 @@ pub(crate) fn cell<T: Real>(f: &Folded, model: &Parts<'_, T>, [c, d, x]: [usize;
     p
 }
 
-/// `sums <- P(z) θ sums / scale`: from multipliers to counts.
-pub(crate) fn to_counts<T: Real>(sums: &mut [T], block: &[T], weights: &[T], scale: f64) {
-    let cells = block.len() / weights.len();
-    let blocks = block.chunks_exact(cells).zip(weights);
-    for (sums, (block, &w)) in sums.chunks_exact_mut(cells).zip(blocks) {
-        let w = w / T::lit(scale);
-        // [SPEC 5.1]
-        sums.iter_mut().zip(block).for_each(|(s, &b)| *s *= w * b);
-    }
-}
-
 impl<T: Real> Engine<T> for Direct<T> {
     fn expect(&self, model: &Parts<'_, T>, wanted: Wanted) -> Counts<T> {
         let mut q = Self::model(&self.folded, model);
-        let window_mass = model.window.map_or(1.0, |w| w.mass);
-        let (ln_lik, seen, lost) = self.cells.ratios(&mut q, wanted.ln_lik, window_mass);
-        let (mut kernels, mut impulses) = (Vec::new(), Vec::new());
-        if wanted.kernels {
-            kernels = self.kernel_sums(model, &q);
-            to_counts(&mut kernels, model.kernels, model.weights, self.cells.scale);
-        }
-        if wanted.impulses {
-            impulses = self.impulse_sums(model, &q);
-            to_counts(
-                &mut impulses,
-                model.impulses,
-                model.weights,
-                self.cells.scale,
-            );
-        }
-        Counts {
-            kernels,
-            impulses,
-            ln_lik,
-            seen,
-            lost,
-        }
+        let measured = self
+            .cells
+            .ratios(&mut q, wanted.ln_lik, model.window_mass());
+        let kernels = || self.kernel_sums(model, &q);
+        let impulses = || self.impulse_sums(model, &q);
+        Counts::assemble(model, wanted, self.cells.scale, measured, kernels, impulses)
     }
 }

@@ -10,26 +10,23 @@ use std::sync::{Mutex, PoisonError};
 
 use plca_tensor::{Observed, Real};
 
-use super::direct::{Cells, Direct, cell, to_counts};
+use super::cells::Cells;
 use super::spectrum::{C64, Place, Plan, fast_length};
 use super::{Counts, Engine, Parts, Wanted};
-use crate::shifted::geometry::{Folded, advance};
+use crate::shifted::folded::Folded;
+use crate::shifted::geometry::advance;
 use crate::shifted::parallel::{for_each_part, wide};
-
-/// `P` below this many times its error bound is recomputed: relative errors stay below 1e-10.
-const GUARD: f64 = 1e9;
-/// If more positive cells than one in this many are to be recomputed, all are.
-const MANY: usize = 20;
 
 /// Where along the untransformed dimensions a tap and a place meet a position, `[t, h, x]`.
 type Meetings = Vec<[usize; 3]>;
 
 /// Shifted models by transforms.
 pub(crate) struct Fft {
-    folded: Folded,
-    cells: Cells<f64>,
-    positive: usize,
-    plan: Plan,
+    pub(super) folded: Folded,
+    pub(super) cells: Cells<f64>,
+    /// Number of positive cells.
+    pub(super) positive: usize,
+    pub(super) plan: Plan,
     /// Boxes of kernels, impulses and data within the transformed area, and their numbers of values.
     boxes: [(Place, usize); 3],
     meetings: Meetings,
@@ -145,59 +142,6 @@ impl Fft {
         });
     }
 
-    /// Recomputes what rounding may have spoilt, and clears the rest of negative values.
-    fn guard(&self, model: &Parts<'_, f64>, p: &mut Vec<f64>) {
-        let f = &self.folded;
-        let cells = f.positions();
-        let bounds = self.error_bounds(model);
-        let small = |at: usize, p: f64| self.cells.values[at] > 0.0 && p < bounds[at / cells];
-        let few = p
-            .iter()
-            .enumerate()
-            .filter(|&(at, &p)| small(at, p))
-            .count();
-        if few * MANY > self.positive {
-            *p = Direct::model(f, model);
-            return;
-        }
-        const PART: usize = 1024;
-        for_each_part(p, PART, |part, p| {
-            for (at, p) in (part * PART..).zip(p) {
-                if small(at, *p) {
-                    *p = cell(
-                        f,
-                        model,
-                        [at / cells / f.lanes, at / cells % f.lanes, at % cells],
-                    );
-                } else if *p < 0.0 {
-                    *p = 0.0;
-                }
-            }
-        });
-    }
-
-    /// [`GUARD`] times the error to be expected of `P`, for every channel and lane.
-    fn error_bounds(&self, model: &Parts<'_, f64>) -> Vec<f64> {
-        let f = &self.folded;
-        let norms = |block: &[f64], cells: usize| -> Vec<f64> {
-            let squares = block
-                .chunks_exact(cells)
-                .map(|b| b.iter().map(|x| x * x).sum::<f64>());
-            squares.map(f64::sqrt).collect()
-        };
-        let kernels = norms(model.kernels, f.taps());
-        let impulses = norms(model.impulses, f.places());
-        // [SPEC 5.6] ε (1 + log2 L) Σ_z P(z) |K|_2 |H|_2
-        let unit = GUARD * f64::EPSILON * (1.0 + (self.plan.cells() as f64).log2());
-        let bound = |at: usize| {
-            let (c, d) = (at / f.lanes, at % f.lanes);
-            let of =
-                |(z, w): (usize, &f64)| w * kernels[z * f.channels + c] * impulses[z * f.lanes + d];
-            unit * model.weights.iter().enumerate().map(of).sum::<f64>()
-        };
-        (0..f.channels * f.lanes).map(bound).collect()
-    }
-
     /// Correlations of the ratios with the impulses, clamped at 0: `[z][c][t]`.
     fn kernel_sums(&self, components: usize, b: &Buffers) -> Vec<f64> {
         let f = &self.folded;
@@ -259,35 +203,18 @@ impl Fft {
         self.convolve(model, &mut b);
         let mut p = std::mem::take(&mut b.p);
         self.guard(model, &mut p);
-        let window_mass = model.window.map_or(1.0, |w| w.mass);
-        let (ln_lik, seen, lost) = self.cells.ratios(&mut p, wanted.ln_lik, window_mass);
+        let measured = (self.cells).ratios(&mut p, wanted.ln_lik, model.window_mass());
         if wanted.kernels || wanted.impulses {
             self.spectra(&p, 2, &mut b.ratios);
         }
         b.p = p;
         let components = model.weights.len();
-        let (mut kernels, mut impulses) = (Vec::new(), Vec::new());
-        if wanted.kernels {
-            kernels = self.kernel_sums(components, &b);
-            to_counts(&mut kernels, model.kernels, model.weights, self.cells.scale);
-        }
-        if wanted.impulses {
-            impulses = self.impulse_sums(components, &b);
-            to_counts(
-                &mut impulses,
-                model.impulses,
-                model.weights,
-                self.cells.scale,
-            );
-        }
+        let kernels = || self.kernel_sums(components, &b);
+        let impulses = || self.impulse_sums(components, &b);
+        let scale = self.cells.scale;
+        let counts = Counts::assemble(model, wanted, scale, measured, kernels, impulses);
         *lock() = Some(b);
-        Counts {
-            kernels,
-            impulses,
-            ln_lik,
-            seen,
-            lost,
-        }
+        counts
     }
 }
 
@@ -361,9 +288,7 @@ impl<T: Real> Engine<T> for Fft {
         Counts {
             kernels: single(counts.kernels),
             impulses: single(counts.impulses),
-            ln_lik: counts.ln_lik,
-            seen: counts.seen,
-            lost: counts.lost,
+            measured: counts.measured,
         }
     }
 }

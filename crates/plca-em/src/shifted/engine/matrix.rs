@@ -11,10 +11,11 @@
 use nalgebra::DMatrix;
 use plca_tensor::{Factor, MaskedTensor, Model, Observed, Order, Real};
 
-use super::direct::{Cells, meet, outer_index};
-use super::{Counts, Engine, Parts, Wanted};
+use super::cells::Cells;
+use super::rows::{meet, outer_index};
+use super::{Counts, Engine, Measured, Parts, Wanted};
 use crate::expectation::add_hidden;
-use crate::shifted::geometry::Folded;
+use crate::shifted::folded::Folded;
 use crate::shifted::parallel::for_each_part;
 
 /// Whose copies stand side by side.
@@ -264,7 +265,7 @@ impl<T: Real> Engine<T> for Matrix<T> {
                 ln_lik: wanted.ln_lik,
             },
         );
-        let mut seen = parts.window.map_or(1.0, |w| w.mass);
+        let mut seen = parts.window_mass();
         if !self.data.is_complete() {
             let needed = [wanted.kernels || !wanted.impulses, wanted.impulses];
             let exposure = self.data.exposure(&model, &needed);
@@ -285,9 +286,11 @@ impl<T: Real> Engine<T> for Matrix<T> {
         Counts {
             kernels,
             impulses,
-            ln_lik: e.ln_lik,
-            seen,
-            lost,
+            measured: Measured {
+                ln_lik: e.ln_lik,
+                seen,
+                lost,
+            },
         }
     }
 }

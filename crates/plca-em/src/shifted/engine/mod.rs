@@ -1,20 +1,26 @@
 //! The E-step of shifted models, by different arithmetic.
 
+mod cells;
 mod cost;
 mod direct;
 mod fft;
+mod guard;
 mod matrix;
+mod rows;
+mod sparse;
 mod spectrum;
 
 use plca_tensor::{Observed, Real};
 
 use super::Evaluation;
-use super::geometry::Folded;
+use super::folded::Folded;
 use super::window::Window;
 
-pub(crate) use direct::{Cells, Direct, to_counts};
+pub(crate) use cells::Cells;
+pub(crate) use direct::Direct;
 pub(crate) use fft::Fft;
 pub(crate) use matrix::{Matrix, Stack};
+pub(crate) use sparse::Sparse;
 
 /// A shifted model with folded blocks.
 pub(crate) struct Parts<'a, T> {
@@ -28,6 +34,13 @@ pub(crate) struct Parts<'a, T> {
     pub(crate) window: Option<&'a Window>,
 }
 
+impl<T> Parts<'_, T> {
+    /// `Σ P` over the window.
+    pub(crate) fn window_mass(&self) -> f64 {
+        self.window.map_or(1.0, |w| w.mass)
+    }
+}
+
 /// What an E-step shall return.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
@@ -36,18 +49,62 @@ pub(crate) struct Wanted {
     pub(crate) ln_lik: bool,
 }
 
-/// Expected counts over the window, hidden cells imputed, in the layout of [`Parts`].
-pub(crate) struct Counts<T> {
-    /// Empty if not wanted.
-    pub(crate) kernels: Vec<T>,
-    /// Empty if not wanted.
-    pub(crate) impulses: Vec<T>,
+/// What a model makes of the observed cells.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Measured {
     /// `Σ V ln P` over observed positive cells; `-inf` if one of them has `P = 0`; 0 if not asked for.
     pub(crate) ln_lik: f64,
     /// `Σ P` over the observed cells.
     pub(crate) seen: f64,
     /// An observed positive cell has `P = 0`, so that the counts mean nothing.
     pub(crate) lost: bool,
+}
+
+/// Expected counts over the window, hidden cells imputed, in the layout of [`Parts`].
+pub(crate) struct Counts<T> {
+    /// Empty if not wanted.
+    pub(crate) kernels: Vec<T>,
+    /// Empty if not wanted.
+    pub(crate) impulses: Vec<T>,
+    pub(crate) measured: Measured,
+}
+
+impl<T: Real> Counts<T> {
+    /// Counts from the sums over the ratios, each computed where it is wanted; `scale` is that of the ratios.
+    pub(crate) fn assemble(
+        model: &Parts<'_, T>,
+        wanted: Wanted,
+        scale: f64,
+        measured: Measured,
+        kernel_sums: impl FnOnce() -> Vec<T>,
+        impulse_sums: impl FnOnce() -> Vec<T>,
+    ) -> Self {
+        let (mut kernels, mut impulses) = (Vec::new(), Vec::new());
+        if wanted.kernels {
+            kernels = kernel_sums();
+            to_counts(&mut kernels, model.kernels, model.weights, scale);
+        }
+        if wanted.impulses {
+            impulses = impulse_sums();
+            to_counts(&mut impulses, model.impulses, model.weights, scale);
+        }
+        Self {
+            kernels,
+            impulses,
+            measured,
+        }
+    }
+}
+
+/// `sums <- P(z) θ sums / scale`: from multipliers to counts.
+fn to_counts<T: Real>(sums: &mut [T], block: &[T], weights: &[T], scale: f64) {
+    let cells = block.len() / weights.len();
+    let blocks = block.chunks_exact(cells).zip(weights);
+    for (sums, (block, &w)) in sums.chunks_exact_mut(cells).zip(blocks) {
+        let w = w / T::lit(scale);
+        // [SPEC 5.1]
+        sums.iter_mut().zip(block).for_each(|(s, &b)| *s *= w * b);
+    }
 }
 
 /// One way to compute the E-step
@@ -85,7 +142,9 @@ pub(crate) fn choose<T: Real, X: Observed<T> + ?Sized>(
     } else {
         timed[1]
     };
+    let listed = sparse::listed(data);
     let fastest = [
+        (cost::sparse::<T>(f, components, listed), Evaluation::Sparse),
         (cost::direct::<T>(f, components), Evaluation::Direct),
         (by_matrix, Evaluation::Matrix),
         (by_fft, Evaluation::Fft),
@@ -97,6 +156,7 @@ pub(crate) fn choose<T: Real, X: Observed<T> + ?Sized>(
     let engine: Option<Box<dyn Engine<T>>> = match evaluation {
         Evaluation::Matrix => Matrix::new(f, stack, data).map(|m| Box::new(m) as _),
         Evaluation::Fft => Some(Box::new(Fft::new(f, transformed, data))),
+        Evaluation::Sparse => Some(Box::new(Sparse::new(f, data))),
         _ => None,
     };
     engine.unwrap_or_else(|| Box::new(Direct::new(f, data)))

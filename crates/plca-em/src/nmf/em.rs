@@ -1,0 +1,122 @@
+//! EM and multiplicative updates for KL-NMF, bound to data.
+
+use std::marker::PhantomData;
+
+use nalgebra::DMatrix;
+use plca_fit::{Accelerate, Algorithm, Direction};
+use plca_tensor::{Observed, Real, Wanted};
+
+use super::{Nmf, NmfState, Update};
+use crate::blocks::{Extrapolated, pack};
+use crate::{EmError, Missing};
+
+/// [`Nmf`] bound to data.
+///
+/// ```
+/// use plca_em::{Algorithm, Direction, Nmf, NmfInit};
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+/// let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// let nmf = Nmf::builder(1).build()?;
+/// let mut state = nmf.init(&v, &NmfInit::default(), &mut rng)?;
+/// let em = nmf.on(&v)?;
+/// assert_eq!(em.direction(), Direction::Minimise);
+/// em.step(&mut state, false)?;
+/// // The product has the mass of the data after every step.
+/// assert!(((&state.w * &state.h).sum() - 6.0f64).abs() < 1e-12);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct NmfEm<'a, T, X: ?Sized> {
+    pub(super) config: &'a Nmf,
+    pub(super) data: &'a X,
+    self_information: f64,
+    scalar: PhantomData<T>,
+}
+
+impl<'a, T: Real, X: Observed<T> + ?Sized> NmfEm<'a, T, X> {
+    pub(super) fn new(config: &'a Nmf, data: &'a X) -> Self {
+        Self {
+            config,
+            data,
+            self_information: data.self_information(),
+            scalar: PhantomData,
+        }
+    }
+
+    /// `Σ_obs V ln(V/Y) - V + Y`.
+    pub(super) fn divergence(&self, ln_lik: f64, mass: f64) -> f64 {
+        self.self_information - ln_lik - self.data.total() + mass
+    }
+
+    /// Mass of `W H` over the observed cells.
+    fn seen_mass(&self, state: &NmfState<T>) -> f64 {
+        if self.data.is_complete() {
+            return state.with_model(|m| m.mass());
+        }
+        let seen = state.with_model(|m| self.data.exposure(m, &[true, false]));
+        seen[0].as_ref().map_or(0.0, mass)
+    }
+
+    fn check(&self, state: &NmfState<T>) -> Result<(), EmError> {
+        state.check_blocks(self.data.shape(), self.config.components)
+    }
+}
+
+/// Sum of all entries.
+pub(super) fn mass<T: Real>(seen: &DMatrix<T>) -> f64 {
+    seen.iter().map(|x| x.to_f64()).sum()
+}
+
+impl<T: Real, X: Observed<T> + ?Sized> Algorithm for NmfEm<'_, T, X> {
+    type State = NmfState<T>;
+    type Error = EmError;
+
+    fn step(&self, state: &mut NmfState<T>, measure: bool) -> Result<Option<f64>, EmError> {
+        self.check(state)?;
+        let simultaneous = if self.data.is_complete() {
+            self.config.update.unwrap_or_default() == Update::Simultaneous
+        } else {
+            self.config.missing() == Missing::Imputation
+        };
+        Ok(if simultaneous {
+            self.simultaneous(state, measure)
+        } else {
+            self.sequential(state, measure)
+        })
+    }
+
+    fn direction(&self) -> Direction {
+        Direction::Minimise
+    }
+
+    fn objective(&self, state: &NmfState<T>) -> Result<f64, EmError> {
+        self.check(state)?;
+        let wanted = Wanted {
+            modes: &[false, false],
+            ln_lik: true,
+        };
+        let e = state.with_model(|m| self.data.expect(m, wanted));
+        Ok(self.divergence(e.ln_lik, self.seen_mass(state)))
+    }
+
+    /// None: the conditions of `W H` are those of [`to_plca`](NmfState::to_plca).
+    fn residual(&self, state: &NmfState<T>) -> Result<Option<f64>, EmError> {
+        self.check(state).map(|()| None)
+    }
+}
+
+impl<T: Real, X: Observed<T> + ?Sized> Accelerate for NmfEm<'_, T, X> {
+    fn pack(&self, state: &NmfState<T>) -> Vec<f64> {
+        pack([state.w.as_slice(), state.h.as_slice()])
+    }
+
+    fn unpack(&self, template: &NmfState<T>, flat: &[f64], fallback: &[f64]) -> NmfState<T> {
+        let mut state = template.clone();
+        let mut values = Extrapolated::new(flat, fallback);
+        values.take(state.w.as_mut_slice(), self.config.freeze_w);
+        values.take(state.h.as_mut_slice(), self.config.freeze_h);
+        state
+    }
+}

@@ -1,0 +1,53 @@
+//! The simultaneous form: both factors from one ratio.
+
+use plca_tensor::{Expected, Factor, Observed, Real, Wanted, divide_columns, divide_rows};
+
+use super::em::mass;
+use super::{NmfEm, NmfState};
+use crate::expectation::add_hidden;
+
+impl<T: Real, X: Observed<T> + ?Sized> NmfEm<'_, T, X> {
+    pub(super) fn simultaneous(&self, state: &mut NmfState<T>, measure: bool) -> Option<f64> {
+        let modes = [!self.config.freeze_w, !self.config.freeze_h];
+        let wanted = Wanted {
+            modes: &modes,
+            ln_lik: measure,
+        };
+        let mut e = state.with_model(|m| self.data.expect(m, wanted));
+        let seen = (!self.data.is_complete()).then(|| self.impute(state, &mut e, modes));
+        let value = measure.then(|| {
+            let mass = seen.unwrap_or_else(|| state.with_model(|m| m.mass()));
+            self.divergence(e.ln_lik, mass)
+        });
+        let [w, h] = &mut e.counts[..] else {
+            return value;
+        };
+        if let Some(mut h) = h.take() {
+            // [SI eq. 79] H' = diag(1ᵀW)⁻¹ (H ∘ Wᵀ Q)
+            let d: Vec<T> = Factor::Columns(&state.w).component_sums();
+            divide_rows(&mut h, &d);
+            state.h = h;
+        }
+        if let Some(mut w) = w.take() {
+            // [SI eq. 80] W' = (W ∘ Q Hᵀ) diag(H' 1)⁻¹, the new H'
+            let d: Vec<T> = Factor::Rows(&state.h).component_sums();
+            divide_columns(&mut w, &d);
+            state.w = w;
+        }
+        value
+    }
+
+    /// Adds the counts of hidden cells; returns the mass of `W H` over the observed ones.
+    fn impute(&self, state: &NmfState<T>, e: &mut Expected<T>, modes: [bool; 2]) -> f64 {
+        let seen = state.with_model(|m| self.data.exposure(m, &[true, modes[1]]));
+        let mass = seen[0].as_ref().map_or(0.0, mass);
+        // [SPEC 4] s = v_obs / Σ_obs P
+        let s = T::lit(self.data.total() / mass);
+        for (mode, counts) in e.counts.iter_mut().enumerate() {
+            if let (Some(counts), Some(seen)) = (counts, &seen[mode]) {
+                state.with_model(|m| add_hidden(counts, seen, m, mode, s));
+            }
+        }
+        mass
+    }
+}

@@ -1,0 +1,213 @@
+//! EM for PLCA.
+
+use nalgebra::DMatrix;
+use plca_fit::Algorithm;
+use plca_tensor::{Factor, Observed, Real};
+
+use super::{Missing, Plca, PlcaState};
+use crate::EmError;
+use crate::blocks::{Free, column, in_force, m_step, residual, restore};
+use crate::expectation::completed;
+use crate::init::check_support;
+
+/// [`Plca`] bound to data: one EM iteration, its objective and its KKT residual.
+///
+/// ```
+/// use plca_em::{Algorithm, Plca, PlcaInit};
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+/// let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// let plca = Plca::builder(2).build()?;
+/// let mut state = plca.init(&v, &PlcaInit::default(), &mut rng)?;
+/// let em = plca.on(&v)?;
+/// for _ in 0..200 { em.step(&mut state, false)?; }
+/// assert!(em.residual(&state)?.expect("PLCA has conditions") < 1e-6);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct PlcaEm<'a, T: Real, X: ?Sized> {
+    pub(super) config: &'a Plca<T>,
+    pub(crate) data: &'a X,
+}
+
+impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
+    /// `Σ ln p(block)` over the blocks that have a prior, under those in force at the next iteration.
+    fn ln_prior(&self, state: &PlcaState<T>) -> f64 {
+        let now = |prior| in_force(prior, state.iteration + 1);
+        let weights = now(self.config.weights_prior.as_ref())
+            .map_or(0.0, |p| p.ln_density(&column(&state.weights)));
+        (state.factors.iter().enumerate())
+            .filter_map(|(j, f)| Some(now(self.config.factor_prior(j))?.ln_density(f)))
+            .fold(weights, |a, b| a + b)
+    }
+
+    fn check(&self, state: &PlcaState<T>) -> Result<(), EmError> {
+        state.check_blocks(self.data.shape(), self.config.components)
+    }
+
+    /// Log-likelihood of the observed data, without priors and untempered; NaN for a state that
+    /// [`check`](PlcaState::check) refuses. One pass without counts.
+    ///
+    /// ```
+    /// use plca_em::{Algorithm, Plca, PlcaInit};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+    /// let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let plca = Plca::builder(2).build()?;
+    /// let mut state = plca.init(&v, &PlcaInit::default(), &mut rng)?;
+    /// let em = plca.on(&v)?;
+    /// assert_eq!(em.ln_lik(&state), em.objective(&state)?);           // there is no prior
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn ln_lik(&self, state: &PlcaState<T>) -> f64 {
+        if self.check(state).is_err() {
+            return f64::NAN;
+        }
+        let none = vec![false; state.factors.len()];
+        state.with_model(|model| completed(self.data, model, &none, true).ln_lik)
+    }
+
+    /// The modes whose counts a step needs: those of free factors, or any for the weights.
+    fn wanted(&self, state: &PlcaState<T>) -> Vec<bool> {
+        let mut modes: Vec<bool> = (0..state.factors.len())
+            .map(|j| !self.config.frozen.contains(&j))
+            .collect();
+        if !modes.contains(&true) && !self.config.freeze_weights {
+            modes[0] = true;
+        }
+        modes
+    }
+
+    /// The E-step: expected counts of every wanted mode, and the objective's data term if `measure`.
+    fn e_step(
+        &self,
+        state: &PlcaState<T>,
+        modes: &[bool],
+        measure: bool,
+    ) -> (Vec<Option<DMatrix<T>>>, Option<f64>) {
+        if state.power == 1.0 {
+            let e = state.with_model(|model| completed(self.data, model, modes, measure));
+            return (e.counts, measure.then_some(e.ln_lik));
+        }
+        // [SPEC 1.4] the ordinary step on (P(z)^s, F^b); neither is normalised and that does not matter
+        let b = T::lit(state.power);
+        let tempered = PlcaState {
+            weights: if self.config.temper_prior {
+                state.weights.map(|w| w.powf(b))
+            } else {
+                state.weights.clone()
+            },
+            factors: state.factors.iter().map(|f| f.map(|x| x.powf(b))).collect(),
+            power: 1.0,
+            iteration: state.iteration,
+        };
+        let e = tempered.with_model(|model| completed(self.data, model, modes, false));
+        (e.counts, measure.then(|| self.ln_lik(state)))
+    }
+
+    /// The M-step of the weights; whether their prior emptied one.
+    fn weights_step(
+        &self,
+        state: &mut PlcaState<T>,
+        counts: &[Option<DMatrix<T>>],
+        iteration: usize,
+    ) -> Result<bool, EmError> {
+        let (false, Some(first)) = (self.config.freeze_weights, counts.iter().flatten().next())
+        else {
+            return Ok(false);
+        };
+        // [SI eq. 4] [SPEC 1.1] P(z) <- n / Σ n
+        let n = DMatrix::from_vec(first.ncols(), 1, Factor::Columns(first).component_sums());
+        let mut weights = column(&state.weights);
+        let prior = in_force(self.config.weights_prior.as_ref(), iteration);
+        let emptied = m_step("weights", prior.as_ref(), n, &mut weights)?;
+        state.weights.copy_from_slice(weights.as_slice());
+        Ok(emptied)
+    }
+
+    /// The M-steps of the factors; those that their priors emptied of something.
+    fn factor_steps(
+        &self,
+        state: &mut PlcaState<T>,
+        counts: Vec<Option<DMatrix<T>>>,
+        iteration: usize,
+    ) -> Result<Vec<usize>, EmError> {
+        let mut emptied = Vec::new();
+        for (j, counts) in counts.into_iter().enumerate() {
+            let Some(counts) = counts.filter(|_| !self.config.frozen.contains(&j)) else {
+                continue;
+            };
+            let prior = in_force(self.config.factor_prior(j), iteration);
+            let block = format!("factor_{j}");
+            if m_step(&block, prior.as_ref(), counts, &mut state.factors[j])? {
+                emptied.push(j);
+            }
+        }
+        Ok(emptied)
+    }
+}
+
+impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
+    type State = PlcaState<T>;
+    type Error = EmError;
+
+    fn step(&self, state: &mut PlcaState<T>, measure: bool) -> Result<Option<f64>, EmError> {
+        self.check(state)?;
+        let iteration = state.iteration + 1;
+        if self.config.missing == Missing::Multiplicative && !self.data.is_complete() {
+            let value = self.multiplicative_step(state, measure);
+            state.iteration = iteration;
+            return Ok(value);
+        }
+        let ln_prior = if measure { self.ln_prior(state) } else { 0.0 };
+        let (counts, value) = self.e_step(state, &self.wanted(state), measure);
+        let emptied_weights = self.weights_step(state, &counts, iteration)?;
+        let emptied = self.factor_steps(state, counts, iteration)?;
+        let lost = || {
+            state
+                .with_model(|model| check_support(self.data, model))
+                .is_err()
+        };
+        if (emptied_weights || !emptied.is_empty()) && lost() {
+            if emptied_weights {
+                restore(state.weights.as_mut_slice(), self.config.components);
+            }
+            for j in emptied {
+                let rows = state.factors[j].nrows();
+                restore(state.factors[j].as_mut_slice(), rows);
+            }
+        }
+        state.iteration = iteration;
+        Ok(value.map(|v| v + ln_prior))
+    }
+
+    fn objective(&self, state: &PlcaState<T>) -> Result<f64, EmError> {
+        self.check(state)?;
+        Ok(self.ln_lik(state) + self.ln_prior(state))
+    }
+
+    /// The largest of these over the free blocks and live components; 0 exactly at a stationary point of the likelihood:
+    ///
+    /// ```text
+    /// |n / v - P(z)|,   |F_j (g_j - 1)| = |C_j / (v P(z)) - F_j|,   |C_j / n - F_j| where the weights are frozen
+    /// ```
+    fn residual(&self, state: &PlcaState<T>) -> Result<Option<f64>, EmError> {
+        self.check(state)?;
+        if !self.config.factor_priors.is_empty() || self.config.weights_prior.is_some() {
+            return Ok(None);
+        }
+        let (counts, _) = self.e_step(state, &self.wanted(state), false);
+        let blocks = counts.iter().zip(&state.factors).enumerate();
+        let of_block = |(j, (counts, factor)): (usize, (&Option<_>, _))| {
+            let free = Free {
+                weights: !self.config.freeze_weights,
+                block: !self.config.frozen.contains(&j),
+            };
+            let counts = counts.as_ref()?;
+            Some(residual(counts, factor, &state.weights, free))
+        };
+        Ok(Some(blocks.filter_map(of_block).fold(0.0, f64::max)))
+    }
+}

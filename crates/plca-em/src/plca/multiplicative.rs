@@ -1,0 +1,56 @@
+//! Masked multiplicative updates of PLCA.
+
+use plca_tensor::{Observed, Real, Wanted, normalise_columns};
+
+use super::{PlcaEm, PlcaState};
+
+impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
+    /// Masked multiplicative updates on `W = F_1`, `H = diag(P(z)) F_2^T`, mapped back.
+    pub(super) fn multiplicative_step(
+        &self,
+        state: &mut PlcaState<T>,
+        measure: bool,
+    ) -> Option<f64> {
+        let mut first = None;
+        for mode in 0..2 {
+            let modes = [mode == 0, mode == 1];
+            let (counts, seen, value) = state.with_model(|model| {
+                let e = self.data.expect(
+                    model,
+                    Wanted {
+                        modes: &modes,
+                        ln_lik: measure && mode == 0,
+                    },
+                );
+                let seen = self.data.exposure(model, &modes);
+                (e.counts, seen, e.ln_lik)
+            });
+            let (Some(counts), Some(seen)) = (&counts[mode], &seen[mode]) else {
+                continue;
+            };
+            let mass: f64 = seen.iter().map(|x| x.to_f64()).sum();
+            if measure && mode == 0 {
+                first = Some(value - self.data.total() * mass.ln());
+            }
+            if self.config.frozen.contains(&mode) {
+                continue;
+            }
+            // [SPEC 4] F <- F ∘ C / (s X), s = v_obs / Σ_obs P: the model keeps its scale, and so do rows that were not seen
+            let s = T::lit(self.data.total() / mass);
+            for ((f, &c), &x) in state.factors[mode].iter_mut().zip(counts).zip(seen) {
+                if x > T::zero() {
+                    *f *= c / s / x;
+                }
+            }
+            let sums = normalise_columns(&mut state.factors[mode]);
+            state
+                .weights
+                .iter_mut()
+                .zip(sums)
+                .for_each(|(w, s)| *w *= s);
+            let total = state.weights.sum();
+            state.weights /= total;
+        }
+        first
+    }
+}

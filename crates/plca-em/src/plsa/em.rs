@@ -1,0 +1,204 @@
+//! EM for PLSA.
+
+use nalgebra::DMatrix;
+use plca_fit::{Accelerate, Algorithm};
+use plca_tensor::{Observed, Real};
+
+use super::{Plsa, PlsaState};
+use crate::blocks::{
+    Extrapolated, check_steady, check_untempered, in_force, m_step, pack, restore,
+};
+use crate::init::check_support;
+use crate::{EmError, Prior};
+
+/// [`Plsa`] bound to data.
+///
+/// ```
+/// use plca_em::{Algorithm, Plsa, PlsaInit};
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+/// let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// let plsa = Plsa::builder(2).build()?;
+/// let mut state = plsa.init(&v, &PlsaInit::default(), &mut rng)?;
+/// let em = plsa.on(&v)?;
+/// let measured = em.step(&mut state, true)?;                      // of the state before the step
+/// assert!(em.objective(&state)? >= measured.expect("asked for"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct PlsaEm<'a, T: Real, X: ?Sized> {
+    pub(super) config: &'a Plsa<T>,
+    pub(crate) data: &'a X,
+    /// `Σ V` over the observed cells of every given index.
+    pub(super) marginal: Vec<f64>,
+}
+
+impl<T: Real, X: Observed<T> + ?Sized> PlsaEm<'_, T, X> {
+    /// `P(y)`: the share of every given index in the data.
+    ///
+    /// ```
+    /// use plca_em::{Plsa};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+    /// let plsa = Plsa::<f64>::builder(2).build()?;
+    /// let em = plsa.on(&v)?;
+    /// assert_eq!(em.marginal(), [0.5, 0.5]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn marginal(&self) -> Vec<f64> {
+        let total: f64 = self.marginal.iter().sum();
+        self.marginal.iter().map(|m| m / total).collect()
+    }
+
+    /// The priors in force at an iteration, counted from 1.
+    fn priors(&self, iteration: usize) -> [Option<Prior<T>>; 2] {
+        [&self.config.basis_prior, &self.config.mixture_prior]
+            .map(|prior| in_force(prior.as_ref(), iteration))
+    }
+
+    /// `Σ ln p(block)` under the priors in force at the next iteration.
+    fn ln_prior(&self, state: &PlsaState<T>) -> f64 {
+        let [basis, mixture] = self.priors(state.iteration + 1);
+        basis.map_or(0.0, |p| p.ln_density(&state.basis))
+            + mixture.map_or(0.0, |p| p.ln_density(&state.mixture))
+    }
+
+    /// Conditional log-likelihood `Σ V ln P(x | y)`, given what was observed of every `y` where cells are hidden; NaN
+    /// for a state that [`check`](PlsaState::check) refuses.
+    ///
+    /// ```
+    /// use plca_em::{Algorithm, Plsa, PlsaInit};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+    /// let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let plsa = Plsa::builder(2).build()?;
+    /// let state = plsa.init(&v, &PlsaInit::default(), &mut rng)?;
+    /// let em = plsa.on(&v)?;
+    /// assert_eq!(em.ln_lik(&state), em.objective(&state)?);           // there is no prior
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn ln_lik(&self, state: &PlsaState<T>) -> f64 {
+        if self.check(state).is_err() {
+            return f64::NAN;
+        }
+        self.expect(&state.basis, &state.mixture, [false, false], true)
+            .ln_lik
+    }
+
+    fn check(&self, state: &PlsaState<T>) -> Result<(), EmError> {
+        let (shape, k) = (self.data.shape(), self.config.components);
+        state.check_blocks(shape, self.config.given, k)
+    }
+
+    /// Counts of basis and mixture where they are free, and the likelihood if `measure`.
+    fn e_step(
+        &self,
+        state: &PlsaState<T>,
+        measure: bool,
+    ) -> ([Option<DMatrix<T>>; 2], Option<f64>) {
+        let given = self.config.given;
+        let mut modes = [false; 2];
+        modes[given.explained()] = !self.config.freeze_basis;
+        modes[given.mode()] = !self.config.freeze_mixture;
+        let (mut e, value) = if state.power == 1.0 {
+            let e = self.expect(&state.basis, &state.mixture, modes, measure);
+            let value = measure.then_some(e.ln_lik);
+            (e, value)
+        } else {
+            // [SPEC 1.4]
+            let b = T::lit(state.power);
+            let [basis, mixture] = [&state.basis, &state.mixture].map(|m| m.map(|x| x.powf(b)));
+            let e = self.expect(&basis, &mixture, modes, false);
+            (e, measure.then(|| self.ln_lik(state)))
+        };
+        let counts = [given.explained(), given.mode()].map(|mode| e.counts[mode].take());
+        (counts, value)
+    }
+
+    /// Whether a cell of the data has probability 0.
+    fn lost(&self, state: &PlsaState<T>) -> bool {
+        let support = state.with_model(self.config.given, |m| check_support(self.data, m));
+        support.is_err()
+    }
+}
+
+impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlsaEm<'_, T, X> {
+    type State = PlsaState<T>;
+    type Error = EmError;
+
+    fn step(&self, state: &mut PlsaState<T>, measure: bool) -> Result<Option<f64>, EmError> {
+        self.check(state)?;
+        let ([basis, mixture], value) = self.e_step(state, measure);
+        let value = value.map(|v| v + self.ln_prior(state));
+        let iteration = state.iteration + 1;
+        let [basis_prior, mixture_prior] = self.priors(iteration);
+        let mut emptied = [false; 2];
+        if let Some(counts) = basis {
+            emptied[0] = m_step("basis", basis_prior.as_ref(), counts, &mut state.basis)?;
+        }
+        if let Some(counts) = mixture {
+            emptied[1] = m_step(
+                "mixture",
+                mixture_prior.as_ref(),
+                counts,
+                &mut state.mixture,
+            )?;
+        }
+        if emptied.contains(&true) && self.lost(state) {
+            let blocks = [&mut state.basis, &mut state.mixture];
+            for (block, _) in blocks.into_iter().zip(emptied).filter(|(_, e)| *e) {
+                let rows = block.nrows();
+                restore(block.as_mut_slice(), rows);
+            }
+        }
+        state.iteration = iteration;
+        Ok(value)
+    }
+
+    fn objective(&self, state: &PlsaState<T>) -> Result<f64, EmError> {
+        self.check(state)?;
+        Ok(self.ln_lik(state) + self.ln_prior(state))
+    }
+
+    /// `max |θ_new - θ|` over one plain EM step; 0 exactly at a stationary point of the likelihood.
+    fn residual(&self, state: &PlsaState<T>) -> Result<Option<f64>, EmError> {
+        self.check(state)?;
+        if self.config.basis_prior.is_some() || self.config.mixture_prior.is_some() {
+            return Ok(None);
+        }
+        let mut next = state.clone();
+        self.step(&mut next, false)?;
+        let moved = |a: &DMatrix<T>, b: &DMatrix<T>| {
+            a.iter()
+                .zip(b)
+                .fold(0.0, |m: f64, (a, b)| m.max((a.to_f64() - b.to_f64()).abs()))
+        };
+        Ok(Some(
+            moved(&next.basis, &state.basis).max(moved(&next.mixture, &state.mixture)),
+        ))
+    }
+}
+
+impl<T: Real, X: Observed<T> + ?Sized> Accelerate for PlsaEm<'_, T, X> {
+    /// Refuses powers other than 1, and priors that still change or whose step no objective guards.
+    fn accelerable(&self, state: &PlsaState<T>) -> Result<(), EmError> {
+        check_untempered(state.power)?;
+        let iteration = state.iteration + 1;
+        check_steady("basis", self.config.basis_prior.as_ref(), iteration)?;
+        check_steady("mixture", self.config.mixture_prior.as_ref(), iteration)
+    }
+
+    fn pack(&self, state: &PlsaState<T>) -> Vec<f64> {
+        pack([state.basis.as_slice(), state.mixture.as_slice()])
+    }
+
+    fn unpack(&self, template: &PlsaState<T>, flat: &[f64], fallback: &[f64]) -> PlsaState<T> {
+        let mut state = template.clone();
+        let mut values = Extrapolated::new(flat, fallback);
+        values.take_columns(&mut state.basis, self.config.freeze_basis);
+        values.take_columns(&mut state.mixture, self.config.freeze_mixture);
+        state
+    }
+}

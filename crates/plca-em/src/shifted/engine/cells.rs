@@ -1,0 +1,103 @@
+//! The data as an engine sees them: all cells, or those of a list.
+
+use plca_tensor::{CompensatedSum, Mask, Observed, Real};
+
+use super::Measured;
+use crate::shifted::folded::Folded;
+
+/// The power of two that brings the largest value near 1.
+pub(super) fn scale_of<T: Real, U: Real, X: Observed<U> + ?Sized>(data: &X) -> f64 {
+    let mut largest: f64 = 0.0;
+    data.for_each(&mut |_, value| largest = largest.max(value));
+    // [SPEC 0] subnormal or huge data must neither underflow nor overflow
+    let limit = f64::from(T::MAX_EXPONENT);
+    2f64.powf(-largest.log2().floor().clamp(-limit, limit))
+}
+
+/// Dense cells `[c][d][x]`; a hidden cell holds NaN.
+#[derive(Debug)]
+pub(crate) struct Cells<T> {
+    pub(crate) values: Vec<T>,
+    pub(crate) any_hidden: bool,
+    /// Sum of the observed values as given.
+    pub(crate) total: f64,
+    /// Values are those given times this power of two.
+    pub(crate) scale: f64,
+}
+
+impl<T: Real> Cells<T> {
+    pub(crate) fn new<X: Observed<U> + ?Sized, U: Real>(folded: &Folded, data: &X) -> Self {
+        let scale = scale_of::<T, _, _>(data);
+        let values = Self::arrange(folded, data, scale, |at| at);
+        Self {
+            any_hidden: values.iter().any(|v: &T| v.is_nan()),
+            values,
+            total: data.total(),
+            scale,
+        }
+    }
+
+    /// Values times `scale`, with NaN where hidden; `place` turns a position in `[c][d][x]` into one in the result.
+    pub(crate) fn arrange<X: Observed<U> + ?Sized, U: Real>(
+        folded: &Folded,
+        data: &X,
+        scale: f64,
+        place: impl Fn(usize) -> usize,
+    ) -> Vec<T> {
+        let positions = folded.positions();
+        let at = |index: &[usize]| {
+            let [c, d, x] = folded.cell(index);
+            place((c * folded.lanes + d) * positions + x)
+        };
+        let mut values = vec![T::zero(); folded.channels * folded.lanes * positions];
+        if !data.is_complete() {
+            let mut listed = vec![false; values.len()];
+            let which = data.visit_mask(&mut |index| listed[at(index)] = true);
+            for (value, listed) in values.iter_mut().zip(listed) {
+                if listed == (which == Mask::Hidden) {
+                    *value = T::lit(f64::NAN);
+                }
+            }
+        }
+        data.for_each(&mut |index, value| values[at(index)] = T::lit(value * scale));
+        values
+    }
+
+    /// Turns `P` into `Q` in the scale of the stored values.
+    pub(crate) fn ratios(&self, p: &mut [T], ln_lik: bool, window_mass: f64) -> Measured {
+        let (mut sum, mut lost) = (CompensatedSum::default(), false);
+        let mut seen = window_mass;
+        if self.any_hidden {
+            let observed = self
+                .values
+                .iter()
+                .zip(p.iter())
+                .filter(|(v, _)| !v.is_nan());
+            seen = observed
+                .map(|(_, p)| p.to_f64())
+                .collect::<CompensatedSum>()
+                .value();
+        }
+        // [SPEC 4] s = v_obs / Σ_obs P
+        let s = T::lit(self.total * self.scale / seen);
+        for (&v, p) in self.values.iter().zip(p) {
+            *p = if v > T::zero() {
+                lost |= *p < T::TINY;
+                if ln_lik {
+                    sum += v.to_f64() * p.to_f64().ln();
+                }
+                v / *p
+            } else if v.is_nan() {
+                s
+            } else {
+                T::zero()
+            };
+        }
+        let ln_lik = match (ln_lik, lost) {
+            (false, _) => 0.0,
+            (true, true) => f64::NEG_INFINITY,
+            (true, false) => sum.value() / self.scale,
+        };
+        Measured { ln_lik, seen, lost }
+    }
+}

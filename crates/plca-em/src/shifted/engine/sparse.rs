@@ -1,0 +1,347 @@
+//! The sums as they are written, over a list of cells: time and memory go with the cells that are not 0, not with the shape.
+//!
+//! A cell takes part if it is positive or hidden. Where it is the observed cells that are listed, all others are hidden: then
+//! the sums are those over the whole window, which are known in closed form, and what the listed cells differ by.
+
+use plca_tensor::{CompensatedSum, Mask, Observed, Real};
+
+use super::cells::scale_of;
+use super::{Counts, Engine, Measured, Parts, Wanted};
+use crate::shifted::folded::Folded;
+use crate::shifted::geometry::advance;
+use crate::shifted::parallel::for_each_part;
+use crate::shifted::window::Window;
+
+/// Parts that sums are cut into, at least.
+const PARTS: usize = 8;
+
+/// A listed cell: channel, lane, position and value; NaN where hidden.
+#[derive(Clone, Copy, Debug)]
+struct Entry<T> {
+    channel: u32,
+    lane: u32,
+    position: usize,
+    value: T,
+}
+
+/// Entries by channel or by lane.
+#[derive(Debug)]
+struct Lines {
+    entries: Vec<u32>,
+    bounds: Vec<usize>,
+}
+
+impl Lines {
+    fn new<T>(entries: &[Entry<T>], lines: usize, line: impl Fn(&Entry<T>) -> u32) -> Self {
+        let mut all: Vec<u32> = (0..entries.len() as u32).collect();
+        let of = |at: &u32| line(&entries[*at as usize]);
+        all.sort_by_key(of);
+        let bounds = (0..=lines).map(|n| all.partition_point(|at| (of(at) as usize) < n));
+        Self {
+            bounds: bounds.collect(),
+            entries: all,
+        }
+    }
+}
+
+/// Plain loops over listed cells.
+#[derive(Debug)]
+pub(crate) struct Sparse<T> {
+    folded: Folded,
+    entries: Vec<Entry<T>>,
+    /// Index of every entry along the shifted dimensions but the last.
+    outer: Vec<usize>,
+    /// The same of every row of a kernel.
+    rows: Vec<usize>,
+    by_channel: Lines,
+    by_lane: Lines,
+    /// All cells that are not listed are hidden.
+    others_hidden: bool,
+    total: f64,
+    scale: f64,
+}
+
+/// Number of cells that a list of these data has.
+pub(super) fn listed<U: Real, X: Observed<U> + ?Sized>(data: &X) -> usize {
+    let (mut positive, mut mask) = (0, 0);
+    data.for_each(&mut |_, _| positive += 1);
+    if data.is_complete() {
+        return positive;
+    }
+    match data.visit_mask(&mut |_| mask += 1) {
+        Mask::Hidden => positive + mask,
+        Mask::Observed => mask,
+    }
+}
+
+impl<T: Real> Sparse<T> {
+    pub(crate) fn new<X: Observed<T> + ?Sized>(folded: &Folded, data: &X) -> Self {
+        let f = folded;
+        let scale = scale_of::<T, _, _>(data);
+        let entry = |index: &[usize], value| {
+            let [channel, lane, position] = f.cell(index);
+            Entry {
+                channel: channel as u32,
+                lane: lane as u32,
+                position,
+                value,
+            }
+        };
+        let mut entries = Vec::new();
+        data.for_each(&mut |index, value| entries.push(entry(index, T::lit(value * scale))));
+        let mut others_hidden = false;
+        if !data.is_complete() {
+            let mut mask = Vec::new();
+            let which = data.visit_mask(&mut |index| mask.push(entry(index, T::zero())));
+            others_hidden = which == Mask::Observed;
+            if !others_hidden {
+                mask.iter_mut().for_each(|e| e.value = T::lit(f64::NAN));
+            }
+            entries.extend(mask);
+        }
+        // An observed cell that is positive comes twice, with its value first.
+        let key = |e: &Entry<T>| (e.channel, e.lane, e.position);
+        entries.sort_by_key(key);
+        entries.dedup_by_key(|e| key(e));
+        Self {
+            outer: outer_indices(f, entries.iter().map(|e| e.position)),
+            rows: rows_of(&f.kernel),
+            by_channel: Lines::new(&entries, f.channels, |e| e.channel),
+            by_lane: Lines::new(&entries, f.lanes, |e| e.lane),
+            folded: folded.clone(),
+            entries,
+            others_hidden,
+            total: data.total(),
+            scale,
+        }
+    }
+
+    /// Calls `f` with every row of a kernel that reaches an entry: the first of its taps, their number, and the place that meets
+    /// the first tap; those of the others go down one by one.
+    #[inline(always)]
+    fn meet(&self, at: usize, mut f: impl FnMut(usize, usize, usize)) {
+        let folded = &self.folded;
+        let [size, kernel, impulse, o] = folded.inner();
+        let dims = folded.size.len() - 1;
+        let x = self.entries[at].position % size;
+        let outer = &self.outer[at * dims..][..dims];
+        // 0 <= x - t + o < m
+        let (low, high) = ((x + o + 1).saturating_sub(impulse), (x + o + 1).min(kernel));
+        for row in 0..folded.taps() / kernel {
+            let t = &self.rows[row * dims..][..dims];
+            // [SPEC 5.1] h = x - t + o
+            let place = (0..dims).try_fold(0, |place, d| {
+                let h = (outer[d] + folded.offset[d]).checked_sub(t[d])?;
+                (h < folded.impulse[d]).then(|| place * folded.impulse[d] + h)
+            });
+            if let Some(place) = place {
+                f(
+                    row * kernel + low,
+                    high - low,
+                    place * impulse + x + o - low,
+                );
+            }
+        }
+    }
+
+    /// `P` of every entry.
+    fn model(&self, model: &Parts<'_, T>) -> Vec<T> {
+        let f = &self.folded;
+        let (nt, nh) = (f.taps(), f.places());
+        let mut p = vec![T::zero(); self.entries.len()];
+        const PART: usize = 256;
+        for_each_part(&mut p, PART, |part, p| {
+            for (at, p) in (part * PART..).zip(p) {
+                let Entry { channel, lane, .. } = self.entries[at];
+                self.meet(at, |tap, n, place| {
+                    for (z, &w) in model.weights.iter().enumerate() {
+                        let k =
+                            &model.kernels[(z * f.channels + channel as usize) * nt + tap..][..n];
+                        let h = &model.impulses[(z * f.lanes + lane as usize) * nh..];
+                        let h = &h[place + 1 - n..=place];
+                        let terms = k.iter().zip(h.iter().rev()).map(|(&k, &h)| k * h);
+                        *p += w * terms.sum::<T>();
+                    }
+                });
+            }
+        });
+        p
+    }
+
+    /// Turns `P` of the entries into what their ratios are more than those of the cells that are not listed.
+    fn ratios(&self, p: &mut [T], model: &Parts<'_, T>, ln_lik: bool) -> (Measured, T) {
+        let sum = |hidden: bool, p: &[T]| {
+            let cells = self.entries.iter().zip(p);
+            let of_kind = cells.filter(|(e, _)| e.value.is_nan() == hidden);
+            of_kind
+                .map(|(_, p)| p.to_f64())
+                .collect::<CompensatedSum>()
+                .value()
+        };
+        let seen = if self.others_hidden {
+            sum(false, p)
+        } else {
+            model.window_mass() - sum(true, p)
+        };
+        // [SPEC 4] s = v_obs / Σ_obs P
+        let s = T::lit(self.total * self.scale / seen);
+        let rest = if self.others_hidden { s } else { T::zero() };
+        let (mut value, mut lost) = (CompensatedSum::default(), false);
+        for (e, p) in self.entries.iter().zip(p) {
+            let q = if e.value > T::zero() {
+                lost |= *p < T::TINY;
+                if ln_lik {
+                    value += e.value.to_f64() * p.to_f64().ln();
+                }
+                e.value / *p
+            } else if e.value.is_nan() {
+                s
+            } else {
+                T::zero()
+            };
+            *p = q - rest;
+        }
+        let ln_lik = match (ln_lik, lost) {
+            (false, _) => 0.0,
+            (true, true) => f64::NEG_INFINITY,
+            (true, false) => value.value() / self.scale,
+        };
+        (Measured { ln_lik, seen, lost }, rest)
+    }
+
+    /// Sums of `len` numbers for every component and line, to which `add(z, entry, sums)` adds an entry of the line.
+    fn sums(
+        &self,
+        components: usize,
+        lines: &Lines,
+        len: usize,
+        add: impl Fn(usize, usize, &mut [T]) + Send + Sync,
+    ) -> Vec<T> {
+        let n = lines.bounds.len() - 1;
+        let groups = PARTS.div_ceil(components * n);
+        let whole = components * n * len;
+        let mut all = vec![T::zero(); groups * whole];
+        for_each_part(&mut all, len, |part, sums| {
+            let (group, z, line) = (part / (components * n), part / n % components, part % n);
+            let list = &lines.entries[lines.bounds[line]..lines.bounds[line + 1]];
+            let cut = |group: usize| list.len() * group / groups;
+            for &at in &list[cut(group)..cut(group + 1)] {
+                add(z, at as usize, sums);
+            }
+        });
+        let (first, rest) = all.split_at_mut(whole);
+        for group in rest.chunks_exact(whole) {
+            first.iter_mut().zip(group).for_each(|(a, &b)| *a += b);
+        }
+        all.truncate(whole);
+        all
+    }
+
+    /// `Σ_{d,x} Q[c,d,x] H[z,d,x-t+o]`, `[z][c][t]`.
+    fn kernel_sums(&self, model: &Parts<'_, T>, q: &[T]) -> Vec<T> {
+        let f = &self.folded;
+        let nh = f.places();
+        self.sums(
+            model.weights.len(),
+            &self.by_channel,
+            f.taps(),
+            |z, at, sums| {
+                let lane = self.entries[at].lane as usize;
+                let (h, q) = (&model.impulses[(z * f.lanes + lane) * nh..], q[at]);
+                self.meet(at, |tap, n, place| {
+                    let h = h[place + 1 - n..=place].iter().rev();
+                    sums[tap..tap + n]
+                        .iter_mut()
+                        .zip(h)
+                        .for_each(|(s, &h)| *s += q * h);
+                });
+            },
+        )
+    }
+
+    /// `Σ_{c,t} K[z,c,t] Q[c,d,h+t-o]`, `[z][d][h]`.
+    fn impulse_sums(&self, model: &Parts<'_, T>, q: &[T]) -> Vec<T> {
+        let f = &self.folded;
+        let nt = f.taps();
+        self.sums(
+            model.weights.len(),
+            &self.by_lane,
+            f.places(),
+            |z, at, sums| {
+                let channel = self.entries[at].channel as usize;
+                let (k, q) = (&model.kernels[(z * f.channels + channel) * nt..], q[at]);
+                self.meet(at, |tap, n, place| {
+                    let k = k[tap..tap + n].iter();
+                    let sums = sums[place + 1 - n..=place].iter_mut().rev();
+                    sums.zip(k).for_each(|(s, &k)| *s += q * k);
+                });
+            },
+        )
+    }
+}
+
+/// Indices of positions along the shifted dimensions but the last, one after the other.
+fn outer_indices(f: &Folded, positions: impl Iterator<Item = usize>) -> Vec<usize> {
+    let last = f.size.len() - 1;
+    let mut all = Vec::new();
+    for position in positions {
+        let mut stride = f.positions();
+        for &n in &f.size[..last] {
+            stride /= n;
+            all.push(position / stride % n);
+        }
+    }
+    all
+}
+
+/// Indices of the rows of a box along its dimensions but the last, one after the other.
+fn rows_of(shape: &[usize]) -> Vec<usize> {
+    let outer = &shape[..shape.len() - 1];
+    let (mut all, mut index) = (Vec::new(), vec![0; outer.len()]);
+    loop {
+        all.extend(&index);
+        if !advance(&mut index, outer) {
+            return all;
+        }
+    }
+}
+
+/// Adds `s` times what a cell has that every channel or lane shares; sums that rounding made negative become 0.
+fn add_whole<T: Real>(sums: &mut [T], shares: &[f64], components: usize, s: T) {
+    let (per_sum, per_share) = (sums.len() / components, shares.len() / components);
+    let blocks = sums.chunks_exact_mut(per_sum);
+    for (sums, shares) in blocks.zip(shares.chunks_exact(per_share)) {
+        for line in sums.chunks_exact_mut(per_share) {
+            for (sum, &share) in line.iter_mut().zip(shares) {
+                let all = *sum + s * T::lit(share);
+                *sum = if all > T::zero() { all } else { T::zero() };
+            }
+        }
+    }
+}
+
+impl<T: Real> Engine<T> for Sparse<T> {
+    fn expect(&self, model: &Parts<'_, T>, wanted: Wanted) -> Counts<T> {
+        let mut q = self.model(model);
+        let (measured, rest) = self.ratios(&mut q, model, wanted.ln_lik);
+        let k = model.weights.len();
+        let own = (self.others_hidden && model.window.is_none())
+            .then(|| Window::new(&self.folded, model.weights, model.kernels, model.impulses));
+        let window = model.window.or(own.as_ref()).filter(|_| self.others_hidden);
+        let kernels = || {
+            let mut sums = self.kernel_sums(model, &q);
+            if let Some(window) = window {
+                add_whole(&mut sums, &window.taps, k, rest);
+            }
+            sums
+        };
+        let impulses = || {
+            let mut sums = self.impulse_sums(model, &q);
+            if let Some(window) = window {
+                add_whole(&mut sums, &window.places, k, rest);
+            }
+            sums
+        };
+        Counts::assemble(model, wanted, self.scale, measured, kernels, impulses)
+    }
+}

@@ -1,0 +1,193 @@
+//! A shifted model of any order as channels, lanes and shifted positions.
+
+use plca_tensor::Real;
+
+use super::geometry::{Geometry, advance};
+
+/// The three kinds of dimensions, each kind folded.
+///
+/// A kernel-only dimension (impulse extent 1) indexes the kernels alone, an impulse-only one (kernel extent 1) the impulses
+/// alone; so every model is one of channels `c`, lanes `d` and shifted positions `x`:
+///
+/// ```text
+/// P[c,d,x] = Σ_z P(z) Σ_t K[z,c,t] H[z,d,x-t+o]
+/// ```
+#[derive(Clone, Debug)]
+pub(crate) struct Folded {
+    /// Number of kernel-only cells `c`.
+    pub(crate) channels: usize,
+    /// Number of impulse-only cells `d`.
+    pub(crate) lanes: usize,
+    /// Extents of the data along the shifted dimensions; never empty (without shifts: a single 1).
+    pub(crate) size: Vec<usize>,
+    pub(crate) kernel: Vec<usize>,
+    pub(crate) impulse: Vec<usize>,
+    pub(crate) offset: Vec<usize>,
+    /// For every dimension of the data what one step along it adds to `c`, `d` and `x`.
+    strides: Vec<[usize; 3]>,
+    /// Row of a folded block for every row of the kernels; `None` if they agree.
+    kernel_order: Option<Vec<u32>>,
+    impulse_order: Option<Vec<u32>>,
+}
+
+impl Folded {
+    pub(crate) fn new(g: &Geometry) -> Self {
+        let order = g.data.len();
+        let shifted: Vec<usize> = (0..order)
+            .filter(|&d| g.kernel[d] > 1 && g.impulse[d] > 1)
+            .collect();
+        let of = |shape: &[usize], none: usize| -> Vec<usize> {
+            let extents: Vec<usize> = shifted.iter().map(|&d| shape[d]).collect();
+            if extents.is_empty() {
+                vec![none]
+            } else {
+                extents
+            }
+        };
+        let mut strides = vec![[0; 3]; order];
+        let [mut channels, mut lanes, mut positions] = [1; 3];
+        for d in (0..order).rev() {
+            let (kind, cells) = if shifted.contains(&d) {
+                (2, &mut positions)
+            } else if g.kernel[d] > 1 {
+                (0, &mut channels)
+            } else {
+                (1, &mut lanes)
+            };
+            strides[d][kind] = *cells;
+            *cells *= g.data[d];
+        }
+        Self {
+            channels,
+            lanes,
+            size: of(&g.data, 1),
+            kernel: of(&g.kernel, 1),
+            impulse: of(&g.impulse, 1),
+            offset: of(&g.offset, 0),
+            kernel_order: order_of(&g.kernel, &strides, 0),
+            impulse_order: order_of(&g.impulse, &strides, 1),
+            strides,
+        }
+    }
+
+    /// `|x|`: shifted positions.
+    pub(crate) fn positions(&self) -> usize {
+        self.size.iter().product()
+    }
+
+    /// `|t|`: shifted cells of a kernel.
+    pub(crate) fn taps(&self) -> usize {
+        self.kernel.iter().product()
+    }
+
+    /// `|h|`: shifted cells of an impulse.
+    pub(crate) fn places(&self) -> usize {
+        self.impulse.iter().product()
+    }
+
+    /// Extents along the last shifted dimension: data, kernel, impulse, offset.
+    pub(crate) fn inner(&self) -> [usize; 4] {
+        let last = self.size.len() - 1;
+        let of = |extents: &[usize]| extents[last];
+        [
+            of(&self.size),
+            of(&self.kernel),
+            of(&self.impulse),
+            of(&self.offset),
+        ]
+    }
+
+    /// `c`, `d` and `x` of a cell of the data.
+    pub(crate) fn cell(&self, index: &[usize]) -> [usize; 3] {
+        let mut at = [0; 3];
+        for (&i, strides) in index.iter().zip(&self.strides) {
+            at.iter_mut().zip(strides).for_each(|(a, s)| *a += i * s);
+        }
+        at
+    }
+
+    /// Kernels as `[z][c][t]`.
+    pub(crate) fn fold_kernels<T: Real>(&self, kernels: &[T]) -> Vec<T> {
+        fold(
+            kernels,
+            self.kernel_order.as_deref(),
+            self.channels * self.taps(),
+        )
+    }
+
+    /// Impulses as `[z][d][h]`.
+    pub(crate) fn fold_impulses<T: Real>(&self, impulses: &[T]) -> Vec<T> {
+        fold(
+            impulses,
+            self.impulse_order.as_deref(),
+            self.lanes * self.places(),
+        )
+    }
+
+    /// Back from `[z][c][t]`.
+    pub(crate) fn unfold_kernels<T: Real>(&self, folded: Vec<T>) -> Vec<T> {
+        unfold(
+            folded,
+            self.kernel_order.as_deref(),
+            self.channels * self.taps(),
+        )
+    }
+
+    /// Back from `[z][d][h]`.
+    pub(crate) fn unfold_impulses<T: Real>(&self, folded: Vec<T>) -> Vec<T> {
+        unfold(
+            folded,
+            self.impulse_order.as_deref(),
+            self.lanes * self.places(),
+        )
+    }
+}
+
+/// Row of a folded block for every row of a block of this shape: the kind's own dimensions first, then the shifted ones.
+/// `None` if they agree.
+fn order_of(shape: &[usize], strides: &[[usize; 3]], kind: usize) -> Option<Vec<u32>> {
+    let order = shape.len();
+    let (mut steps, mut cells) = (vec![0; order], 1);
+    for wanted in [2, kind] {
+        for d in (0..order).rev().filter(|&d| strides[d][wanted] > 0) {
+            steps[d] = cells;
+            cells *= shape[d];
+        }
+    }
+    let mut index = vec![0; order];
+    let table: Vec<u32> = (0..shape.iter().product())
+        .map(|_| {
+            let at: usize = index.iter().zip(&steps).map(|(i, s)| i * s).sum();
+            advance(&mut index, shape);
+            at as u32
+        })
+        .collect();
+    let agrees = (0..).zip(&table).all(|(i, &at)| i == at);
+    (!agrees).then_some(table)
+}
+
+fn fold<T: Real>(block: &[T], order: Option<&[u32]>, cells: usize) -> Vec<T> {
+    let Some(order) = order else {
+        return block.to_vec();
+    };
+    let mut out = vec![T::zero(); block.len()];
+    for (from, to) in block.chunks_exact(cells).zip(out.chunks_exact_mut(cells)) {
+        for (&x, &at) in from.iter().zip(order) {
+            to[at as usize] = x;
+        }
+    }
+    out
+}
+
+fn unfold<T: Real>(folded: Vec<T>, order: Option<&[u32]>, cells: usize) -> Vec<T> {
+    let Some(order) = order else {
+        return folded;
+    };
+    let mut out = vec![T::zero(); folded.len()];
+    for (from, to) in folded.chunks_exact(cells).zip(out.chunks_exact_mut(cells)) {
+        for (x, &at) in to.iter_mut().zip(order) {
+            *x = from[at as usize];
+        }
+    }
+    out
+}

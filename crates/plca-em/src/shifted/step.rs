@@ -1,0 +1,72 @@
+//! Iterations of shifted models, plain and accelerated.
+
+use plca_fit::{Accelerate, Algorithm};
+use plca_tensor::{Observed, Real};
+
+use super::settings::{pack, restore_blocks};
+use super::{ShiftedEm, ShiftedState};
+use crate::EmError;
+
+impl<T: Real, X: Observed<T> + ?Sized> Algorithm for ShiftedEm<'_, T, X> {
+    type State = ShiftedState<T>;
+    type Error = EmError;
+
+    /// The objective is not measured while a power moves towards 1: such iterations are no EM, and must not end a run.
+    fn step(&self, state: &mut ShiftedState<T>, measure: bool) -> Result<Option<f64>, EmError> {
+        self.check(state)?;
+        let settings = &self.config.settings;
+        let measure = measure && !settings.annealing(state.iteration + 1);
+        let counts = self.expect(&self.fold(state), settings.wanted(), measure);
+        if counts.measured.lost {
+            return Err(self.first_unsupported(state).unwrap_or(EmError::NoMass));
+        }
+        let value = measure.then(|| self.ln_lik_of(&counts) + settings.ln_prior(state));
+        let kernels = self.folded.unfold_kernels(counts.kernels);
+        let impulses = self.folded.unfold_impulses(counts.impulses);
+        let emptied = settings.maximise(state, kernels, impulses)?;
+        if emptied.contains(&true)
+            && self
+                .expect(&self.fold(state), [false; 2], true)
+                .measured
+                .lost
+        {
+            restore_blocks(state, emptied);
+        }
+        Ok(value)
+    }
+
+    fn objective(&self, state: &ShiftedState<T>) -> Result<f64, EmError> {
+        self.check(state)?;
+        Ok(self.ln_lik(state) + self.config.settings.ln_prior(state))
+    }
+
+    /// `max |θ (g - 1)|` over the free blocks and live components; 0 exactly at a stationary point of the likelihood.
+    fn residual(&self, state: &ShiftedState<T>) -> Result<Option<f64>, EmError> {
+        self.check(state)?;
+        Ok(self.config.settings.residual(state, |wanted| {
+            let counts = self.expect(&self.fold(state), wanted, false);
+            let kernels = self.folded.unfold_kernels(counts.kernels);
+            [kernels, self.folded.unfold_impulses(counts.impulses)]
+        }))
+    }
+}
+
+impl<T: Real, X: Observed<T> + ?Sized> Accelerate for ShiftedEm<'_, T, X> {
+    /// Refuses priors that still change or whose step no objective guards, and powers that stay.
+    fn accelerable(&self, state: &ShiftedState<T>) -> Result<(), EmError> {
+        self.config.settings.check_accelerable(state.iteration + 1)
+    }
+
+    fn pack(&self, state: &ShiftedState<T>) -> Vec<f64> {
+        pack(state)
+    }
+
+    fn unpack(
+        &self,
+        template: &ShiftedState<T>,
+        flat: &[f64],
+        fallback: &[f64],
+    ) -> ShiftedState<T> {
+        self.config.settings.unpack(template, flat, fallback)
+    }
+}

@@ -1,0 +1,208 @@
+//! Maps from the cells of a kernel to those of the data.
+
+use crate::ParamError;
+
+/// One cell of a kernel under one map.
+///
+/// ```
+/// use plca_em::{IndexMaps, MapEntry};
+/// // A kernel's only cell, spread over two cells of the data.
+/// let half = |to| MapEntry { map: 0, from: 0, to: Some(to), weight: 0.5 };
+/// let maps = IndexMaps::from_entries(3, 1, vec![half(1), half(2)])?;
+/// assert_eq!((maps.maps(), maps.kernel_cells()), (1, 1));
+/// # Ok::<(), plca_em::ParamError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MapEntry {
+    /// Which map, `s`.
+    pub map: usize,
+    /// Which cell of the kernel, `u`.
+    pub from: usize,
+    /// Which cell of the data in row-major order; `None` outside of them.
+    pub to: Option<usize>,
+    /// How much of the kernel's cell goes there, `a`.
+    pub weight: f64,
+}
+
+/// A set of maps from the cells of a kernel to those of the data. `[SPEC 5.7]`
+///
+/// Maps that interpolate have several entries for one cell of the kernel.
+///
+/// ```
+/// use plca_em::IndexMaps;
+/// // Two cells, as they are and turned round, on data of three cells; one of the four maps leaves them.
+/// let maps = IndexMaps::new(3, 2, &[0, 1,  1, 0,  1, 2,  2, -1])?;
+/// assert_eq!((maps.maps(), maps.kernel_cells()), (4, 2));
+/// # Ok::<(), plca_em::ParamError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct IndexMaps {
+    pub(super) cells: usize,
+    pub(super) kernel: usize,
+    pub(super) maps: usize,
+    /// By map, then by cell of the kernel; a cell of `cells` is outside.
+    by_map: Vec<Entry>,
+    map_bounds: Vec<usize>,
+    /// By cell of the data; those outside are not listed.
+    by_cell: Vec<Entry>,
+    cell_bounds: Vec<usize>,
+    pub(super) any_outside: bool,
+}
+
+/// [`MapEntry`] in little room; `to` is the number of cells where it is outside.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) map: u32,
+    pub(super) from: u32,
+    pub(super) to: u32,
+    pub(super) weight: f64,
+}
+
+impl IndexMaps {
+    /// From a table with `kernel` numbers for every map: the cell of the data, or -1 outside. `cells` is the number of cells of the
+    /// data.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamError::Maps`]: a table that is empty or no multiple of `kernel`, a cell that the data do not have.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_em::IndexMaps;
+    /// // Two cells shifted to three places, the last of which is partly outside.
+    /// let shifts = IndexMaps::new(3, 2, &[0, 1,  1, 2,  2, -1])?;
+    /// assert_eq!(shifts.maps(), 3);
+    /// assert!(IndexMaps::new(3, 2, &[0, 1,  1, 3]).is_err());
+    /// # Ok::<(), plca_em::ParamError>(())
+    /// ```
+    pub fn new(cells: usize, kernel: usize, table: &[i64]) -> Result<Self, ParamError> {
+        if kernel == 0 || !table.len().is_multiple_of(kernel) {
+            return Err(ParamError::Maps(
+                "the table is no multiple of the kernel's cells",
+            ));
+        }
+        let entries = table.iter().enumerate().map(|(at, &to)| MapEntry {
+            map: at / kernel,
+            from: at % kernel,
+            // Too large a number is refused below.
+            to: (to >= 0).then_some(to as usize),
+            weight: 1.0,
+        });
+        if table.iter().any(|&to| to < -1) {
+            return Err(ParamError::Maps("a cell below -1"));
+        }
+        Self::from_entries(cells, kernel, entries.collect())
+    }
+
+    /// From entries in any order, for maps that interpolate.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamError::Maps`]: no entries, a cell that kernel or data do not have, a weight that is negative or not finite.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_em::{IndexMaps, MapEntry};
+    /// // Half a cell to the right: what leaves the data has no cell.
+    /// let halves = [(0, Some(0)), (0, Some(1)), (1, Some(1)), (1, None)];
+    /// let entry = |(from, to)| MapEntry { map: 0, from, to, weight: 0.5 };
+    /// let maps = IndexMaps::from_entries(2, 2, halves.map(entry).to_vec())?;
+    /// assert_eq!((maps.maps(), maps.cells()), (1, 2));
+    /// # Ok::<(), plca_em::ParamError>(())
+    /// ```
+    pub fn from_entries(
+        cells: usize,
+        kernel: usize,
+        mut entries: Vec<MapEntry>,
+    ) -> Result<Self, ParamError> {
+        let maps = entries.iter().map(|e| e.map + 1).max().unwrap_or(0);
+        if maps == 0 {
+            return Err(ParamError::Maps("no maps"));
+        }
+        if [cells, kernel, maps]
+            .iter()
+            .any(|&n| n >= u32::MAX as usize)
+        {
+            return Err(ParamError::Maps(
+                "more cells or maps than 32 bits can number",
+            ));
+        }
+        for entry in &entries {
+            if entry.from >= kernel || entry.to.is_some_and(|to| to >= cells) {
+                return Err(ParamError::Maps("a cell outside the kernel or the data"));
+            }
+            if !(entry.weight.is_finite() && entry.weight >= 0.0) {
+                return Err(ParamError::Maps("a weight that is no finite number >= 0"));
+            }
+        }
+        entries.sort_by_key(|e| (e.map, e.from, e.to));
+        let number = |e: &MapEntry| Entry {
+            map: e.map as u32,
+            from: e.from as u32,
+            to: e.to.unwrap_or(cells) as u32,
+            weight: e.weight,
+        };
+        let by_map: Vec<Entry> = entries.iter().map(number).collect();
+        let inside = by_map.iter().filter(|e| (e.to as usize) < cells);
+        let mut by_cell: Vec<Entry> = inside.copied().collect();
+        by_cell.sort_by_key(|e| e.to);
+        let bounds = |all: &[Entry], n: usize, key: fn(&Entry) -> u32| -> Vec<usize> {
+            (0..=n)
+                .map(|i| all.partition_point(|e| (key(e) as usize) < i))
+                .collect()
+        };
+        Ok(Self {
+            map_bounds: bounds(&by_map, maps, |e| e.map),
+            cell_bounds: bounds(&by_cell, cells, |e| e.to),
+            any_outside: by_cell.len() < by_map.len(),
+            by_map,
+            by_cell,
+            cells,
+            kernel,
+            maps,
+        })
+    }
+
+    /// Number of maps, the rows of a block of impulses.
+    ///
+    /// ```
+    /// let maps = plca_em::IndexMaps::new(4, 2, &[0, 1,  1, 2,  2, 3])?;
+    /// assert_eq!(maps.maps(), 3);
+    /// # Ok::<(), plca_em::ParamError>(())
+    /// ```
+    pub fn maps(&self) -> usize {
+        self.maps
+    }
+
+    /// Number of cells of a kernel.
+    ///
+    /// ```
+    /// let maps = plca_em::IndexMaps::new(4, 2, &[0, 1,  1, 2,  2, 3])?;
+    /// assert_eq!(maps.kernel_cells(), 2);
+    /// # Ok::<(), plca_em::ParamError>(())
+    /// ```
+    pub fn kernel_cells(&self) -> usize {
+        self.kernel
+    }
+
+    /// Number of cells of the data.
+    ///
+    /// ```
+    /// let maps = plca_em::IndexMaps::new(4, 2, &[0, 1,  1, 2,  2, 3])?;
+    /// assert_eq!(maps.cells(), 4);
+    /// # Ok::<(), plca_em::ParamError>(())
+    /// ```
+    pub fn cells(&self) -> usize {
+        self.cells
+    }
+
+    pub(super) fn of_map(&self, s: usize) -> &[Entry] {
+        &self.by_map[self.map_bounds[s]..self.map_bounds[s + 1]]
+    }
+
+    pub(super) fn of_cell(&self, x: usize) -> &[Entry] {
+        &self.by_cell[self.cell_bounds[x]..self.cell_bounds[x + 1]]
+    }
+}

@@ -1,0 +1,242 @@
+//! States made by hand: what does not fit the data or is no number is a typed error everywhere, never a panic.
+
+use nalgebra::{DMatrix, DVector};
+use plca_em::{
+    Algorithm, EmError, FoldIn, Given, IndexMaps, Nmf, NmfState, ParamError, Plca, PlcaState, Plsa,
+    PlsaState, Shifted, ShiftedState, Squarem, Stop, Transformed, run,
+};
+use plca_tensor::{DenseTensor, Order};
+
+const SHAPE: [usize; 2] = [3, 4];
+
+fn data() -> DenseTensor<f64> {
+    let values = (0..12).map(|i| 1.0 + f64::from(i % 5)).collect();
+    DenseTensor::new(SHAPE.to_vec(), values, Order::RowMajor).unwrap()
+}
+
+fn even(rows: usize, columns: usize) -> DMatrix<f64> {
+    DMatrix::from_element(rows, columns, 1.0 / rows as f64)
+}
+
+/// Every way to spoil a block: too many rows, too few columns, none at all, and values that are no probabilities.
+fn spoilt(block: &DMatrix<f64>) -> Vec<DMatrix<f64>> {
+    let (rows, columns) = block.shape();
+    let mut all = vec![
+        even(rows + 1, columns),
+        even(rows, columns + 1),
+        even(rows, columns - 1),
+        DMatrix::zeros(0, 0),
+    ];
+    for value in [f64::NAN, f64::INFINITY, -0.5] {
+        let mut block = block.clone();
+        block[(rows - 1, columns - 1)] = value;
+        all.push(block);
+    }
+    all
+}
+
+fn spoilt_weights(weights: &DVector<f64>) -> Vec<DVector<f64>> {
+    let as_block = DMatrix::from_column_slice(weights.len(), 1, weights.as_slice());
+    let columns = spoilt(&as_block).into_iter();
+    columns
+        .map(|m| DVector::from_column_slice(m.as_slice()))
+        .filter(|w| w.iter().sum::<f64>() != 1.0 || w.len() != weights.len())
+        .collect()
+}
+
+fn plca() -> PlcaState<f64> {
+    PlcaState {
+        weights: DVector::from_element(2, 0.5),
+        factors: vec![even(3, 2), even(4, 2)],
+        power: 1.0,
+        iteration: 0,
+    }
+}
+
+fn plsa() -> PlsaState<f64> {
+    PlsaState {
+        basis: even(3, 2),
+        mixture: even(2, 4),
+        power: 1.0,
+        iteration: 0,
+    }
+}
+
+fn shifted() -> ShiftedState<f64> {
+    ShiftedState {
+        weights: DVector::from_element(2, 0.5),
+        kernels: even(4, 2),
+        impulses: even(6, 2),
+        iteration: 0,
+    }
+}
+
+/// What a bad state must be: refused by every entry of the algorithm, and by the loop over it.
+fn refused<A: Algorithm<Error = EmError>>(em: &A, state: &A::State) {
+    let expected = |e: EmError| match e {
+        EmError::Shape { .. } | EmError::Value { .. } | EmError::Order { .. } => {}
+        EmError::Param(ParamError::Temper(_)) => {}
+        e => panic!("{e}"),
+    };
+    for measure in [false, true] {
+        expected(em.step(&mut state.clone(), measure).unwrap_err());
+    }
+    expected(em.objective(state).unwrap_err());
+    expected(em.residual(state).unwrap_err());
+    expected(
+        run(em, state.clone(), &Stop::default(), ())
+            .map(drop)
+            .unwrap_err(),
+    );
+}
+
+/// Whether the loop and the entries accept a state.
+fn accepted<A: Algorithm<Error = EmError>>(em: &A, state: &A::State) {
+    em.step(&mut state.clone(), true).unwrap();
+    assert!(em.objective(state).unwrap().is_finite());
+    em.residual(state).unwrap();
+}
+
+#[test]
+fn of_plca() {
+    let (data, plca_config) = (data(), Plca::builder(2).build().unwrap());
+    let em = plca_config.on(&data).unwrap();
+    accepted(&em, &plca());
+    let mut bad: Vec<PlcaState<f64>> = Vec::new();
+    for weights in spoilt_weights(&plca().weights) {
+        bad.push(PlcaState { weights, ..plca() });
+    }
+    for j in 0..2 {
+        for factor in spoilt(&plca().factors[j]) {
+            let mut state = plca();
+            state.factors[j] = factor;
+            bad.push(state);
+        }
+    }
+    for factors in [vec![], vec![even(3, 2)], vec![even(3, 2); 3]] {
+        bad.push(PlcaState { factors, ..plca() });
+    }
+    for power in [0.0, -1.0, 1.5, f64::NAN] {
+        bad.push(PlcaState { power, ..plca() });
+    }
+    // Another number of components than the configuration has.
+    bad.push(PlcaState {
+        weights: DVector::from_element(3, 1.0 / 3.0),
+        factors: vec![even(3, 3), even(4, 3)],
+        ..plca()
+    });
+    for state in &bad {
+        refused(&em, state);
+        assert!(em.ln_lik(state).is_nan());
+        assert!(
+            Squarem(plca_config.on(&data).unwrap())
+                .step(&mut state.clone(), true)
+                .is_err()
+        );
+        // Weights and the folded mode are not looked at: whatever comes back, it is no panic.
+        let _ = state.fold_in(&data, 1, &FoldIn::default()).map(drop);
+    }
+}
+
+#[test]
+fn of_plsa() {
+    let data = data();
+    let config = Plsa::builder(2).build().unwrap();
+    let em = config.on(&data).unwrap();
+    accepted(&em, &plsa());
+    let mut bad: Vec<PlsaState<f64>> = Vec::new();
+    for basis in spoilt(&plsa().basis) {
+        bad.push(PlsaState { basis, ..plsa() });
+    }
+    for mixture in spoilt(&plsa().mixture) {
+        bad.push(PlsaState { mixture, ..plsa() });
+    }
+    bad.push(PlsaState {
+        power: f64::NAN,
+        ..plsa()
+    });
+    for state in &bad {
+        refused(&em, state);
+        assert!(em.ln_lik(state).is_nan());
+        let _ = state
+            .fold_in(&data, Given::Columns, &FoldIn::default())
+            .map(drop);
+    }
+}
+
+#[test]
+fn of_nmf() {
+    let data = data();
+    let good = NmfState {
+        w: even(3, 2),
+        h: even(2, 4),
+    };
+    for update in [plca_em::Update::Simultaneous, plca_em::Update::Sequential] {
+        let config = Nmf::builder(2).update(update).build().unwrap();
+        let em = config.on(&data).unwrap();
+        accepted(&em, &good);
+        let ws = spoilt(&good.w)
+            .into_iter()
+            .map(|w| NmfState { w, ..good.clone() });
+        let hs = spoilt(&good.h)
+            .into_iter()
+            .map(|h| NmfState { h, ..good.clone() });
+        for state in ws.chain(hs) {
+            refused(&em, &state);
+            for along in 0..3 {
+                let _ = state.fold_in(&data, along, &FoldIn::default()).map(drop);
+            }
+        }
+    }
+}
+
+#[test]
+fn of_shifted_and_transformed() {
+    let data = data();
+    let shifted_config = Shifted::builder(2, vec![2, 2]).build().unwrap();
+    let of_shifted = shifted_config.on(&data).unwrap();
+    let cell = |i: i64, j: i64| 4 * i + j;
+    let places = (0..2).flat_map(|i| (0..3).map(move |j| (i, j)));
+    let table: Vec<i64> = places
+        .flat_map(|(i, j)| {
+            [
+                cell(i, j),
+                cell(i, j + 1),
+                cell(i + 1, j),
+                cell(i + 1, j + 1),
+            ]
+        })
+        .collect();
+    let maps = IndexMaps::new(12, 4, &table).unwrap();
+    let transformed_config = Transformed::builder(2, maps).build().unwrap();
+    let of_transformed = transformed_config.on(&data).unwrap();
+    accepted(&of_shifted, &shifted());
+    accepted(&of_transformed, &shifted());
+    let mut bad: Vec<ShiftedState<f64>> = Vec::new();
+    for weights in spoilt_weights(&shifted().weights) {
+        bad.push(ShiftedState {
+            weights,
+            ..shifted()
+        });
+    }
+    for kernels in spoilt(&shifted().kernels) {
+        bad.push(ShiftedState {
+            kernels,
+            ..shifted()
+        });
+    }
+    for impulses in spoilt(&shifted().impulses) {
+        bad.push(ShiftedState {
+            impulses,
+            ..shifted()
+        });
+    }
+    for state in &bad {
+        refused(&of_shifted, state);
+        refused(&of_transformed, state);
+        assert!(of_shifted.reconstruct(state).is_err());
+        assert!(of_transformed.reconstruct(state).is_err());
+        assert!(of_shifted.ln_lik(state).is_nan() && of_transformed.ln_lik(state).is_nan());
+        assert!(of_shifted.window_mass(state).is_nan());
+    }
+}
