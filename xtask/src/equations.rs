@@ -55,10 +55,20 @@ fn tags(line: &str) -> Vec<Tag> {
         let is_number = number.is_some_and(|n| n.starts_with(|c: char| c.is_ascii_alphanumeric()))
             || what.starts_with(|c: char| c.is_ascii_digit());
         if is_key && is_number {
-            found.push((key.to_owned(), what.to_owned()));
+            found.extend(singles(what).into_iter().map(|what| (key.to_owned(), what)));
         }
     }
     found
+}
+
+/// `eq. 10-12` as `eq. 10`, `eq. 11`, `eq. 12`: a reader looks for one number.
+fn singles(what: &str) -> Vec<String> {
+    let range = what.split_once(". ").and_then(|(kind, numbers)| {
+        let (first, last) = numbers.split_once('-')?;
+        let numbers = first.parse::<u32>().ok()?..=last.parse().ok()?;
+        Some(numbers.map(|n| format!("{kind}. {n}")).collect())
+    });
+    range.unwrap_or_else(|| vec![what.to_owned()])
 }
 
 fn function_name(line: &str) -> Option<String> {
@@ -239,6 +249,13 @@ mod tests {
             let found = tags(line);
             assert!(found.is_empty(), "{line}: {found:?}");
         }
+    }
+
+    #[test]
+    fn a_range_is_its_numbers() {
+        let found = tags("// [SI eq. 9-11], [SPEC 5-8]");
+        let whats: Vec<_> = found.iter().map(|(_, what)| what.as_str()).collect();
+        assert_eq!(whats, ["eq. 9", "eq. 10", "eq. 11", "5-8"]);
     }
 
     #[test]

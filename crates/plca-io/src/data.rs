@@ -5,7 +5,7 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
-use plca_tensor::Real;
+use plca_tensor::{Coordinates, Real};
 use sha2::{Digest, Sha256};
 
 use crate::error::Fault;
@@ -72,7 +72,7 @@ pub enum DataFile<T> {
     /// A dense array.
     Dense(Array<T>),
     /// Stored entries.
-    Sparse(plca_tensor::Coordinates<T>),
+    Sparse(Coordinates<T>),
 }
 
 /// Which cells were observed.
@@ -81,7 +81,7 @@ pub enum Mask {
     /// One flag per cell, non-zero where observed.
     Dense(Array<f32>),
     /// The stored cells are the hidden ones; values do not matter.
-    Hidden(plca_tensor::Coordinates<f32>),
+    Hidden(Coordinates<f32>),
 }
 
 const KNOWN: &str = ".npy, .npz, .mtx, .mtx.gz, .tns, .tns.gz, .csv, .csv.gz";
@@ -107,7 +107,8 @@ fn extension(path: &Path) -> (String, bool) {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadOptions {
     /// The size of every mode; without it a `.tns` tensor has the largest index of each mode as its size. Data of any
-    /// other shape are refused.
+    /// other shape are refused. Without it, so are sparse data whose modes together have more than 2^24 indices and 64 for
+    /// every entry.
     pub shape: Option<Vec<usize>>,
     /// NaN, or an empty cell of a `.csv` file, passes through from text; otherwise it is an error naming the line.
     pub allow_nan: bool,
@@ -229,13 +230,31 @@ fn read<T: Element>(
             "an array of order 0 has no cells to explain",
         ));
     }
-    match shape {
-        Some(want) if want != got => Err(IoError::new(
-            path,
-            format!("has shape {got:?}, not {want:?}"),
-        )),
+    match (shape, &data) {
+        (Some(want), _) if want != got => {
+            let what = format!("has shape {got:?}, not {want:?}");
+            Err(IoError::new(path, what))
+        }
+        (None, DataFile::Sparse(entries)) if !plausible(entries) => {
+            let what = format!(
+                "has shape {got:?} with {} entries; say the shape if that is meant",
+                entries.values.len()
+            );
+            Err(IoError::new(path, what))
+        }
         _ => Ok(data),
     }
+}
+
+/// Indices that any file may have, and more of them for every entry: memory goes with the sizes of the modes, and one wrong
+/// index could ask for all there is.
+const FREE_INDICES: usize = 1 << 24;
+const INDICES_PER_ENTRY: usize = 64;
+
+/// Whether the modes are as long as that many entries can mean.
+fn plausible<T>(entries: &Coordinates<T>) -> bool {
+    let indices = (entries.shape.iter()).fold(0usize, |sum, &n| sum.saturating_add(n));
+    indices <= FREE_INDICES.saturating_add(INDICES_PER_ENTRY.saturating_mul(entries.values.len()))
 }
 
 /// Reads a mask: a dense `.npy` or `.npz` array of flags or whole numbers (0 = hidden), or a coordinate file whose stored

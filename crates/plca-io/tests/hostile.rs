@@ -105,7 +105,17 @@ fn text_errors_name_line_and_value() {
             "99999999999 1 1\n".into(),
             "line 1: index 99999999999 in mode 0 is above 4294967295",
         ),
+        (
+            "v.tns",
+            "4294967295 1 1\n".into(),
+            "has shape [4294967295, 1] with 1 entries; say the shape if that is meant",
+        ),
         ("v.tns", "# nothing\n".into(), "holds no entry"),
+        (
+            "v.mtx",
+            mtx("4294967295 4294967295 1\n1 1 1\n"),
+            "has shape [4294967295, 4294967295] with 1 entries; say the shape if that is meant",
+        ),
         (
             "v.mtx",
             "1 1 1\n".into(),

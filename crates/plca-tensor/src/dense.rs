@@ -177,7 +177,8 @@ impl<T: Real> DenseTensor<T> {
         self.grid.order
     }
 
-    /// Gives the values back as they were given: shape, values, order.
+    /// Gives the values back as they were given: shape, values, order. Where the largest lies outside the middle half of the
+    /// scalar's exponents all are kept multiplied by a power of two, and those that underflow then come back as 0.
     ///
     /// ```
     /// use plca_tensor::{DenseTensor, Order};

@@ -1,7 +1,7 @@
 //! Data of which some cells were not observed.
 //!
 //! Hidden values are never read: a dense hidden cell is overwritten with NaN, a sparse one dropped. Zero-filling
-//! is not a treatment of missing data; the models use [`Observed::exposure`] instead (section 4 of the notes).
+//! is not a treatment of missing data; the models use [`Observed::exposure`] instead ([SPEC 4]).
 
 use nalgebra::DMatrix;
 

@@ -8,7 +8,7 @@ use pntf_l2::{Ntf, NtfUpdate, PntfState, Stop};
 
 use super::hs_methods::{Components, METHODS, Sample, factorize, roc, svm_scores};
 use super::hs_words::{Corpus, TOPICS, WORDS, generate, read, topics};
-use super::support::{best_matching, cosine, rng};
+use super::support::{best_matching, cosine, rng, smallest};
 use crate::Result;
 use crate::plot::{Axis, Panel, Series};
 use crate::reproduce::{Context, Data, Entry, Figure, Measured};
@@ -159,7 +159,7 @@ fn on_generated(context: &Context) -> Result<Vec<Entry>> {
         let close = |t: usize, z: usize| cosine(topics.column(t), learned.column(z));
         let order = best_matching(TOPICS, |t, z| -close(t, z));
         let each = order.iter().enumerate().map(|(t, &z)| close(t, z));
-        cosines.push(each.fold(1.0, f64::min));
+        cosines.push(smallest(each));
         for (t, &z) in order.iter().enumerate() {
             let leading = top(topics.column(t), 8);
             misplaced += top(learned.column(z), 4)

@@ -9,7 +9,7 @@ use pntf_l2::propositions::{
 };
 use pntf_l2::{Pntf, PntfInit, PntfState, Stop};
 
-use super::support::{dirichlet, rng};
+use super::support::{dirichlet, largest, rng};
 use crate::Result;
 use crate::plot::{Axis, LegendPosition, Panel, Series};
 use crate::reproduce::{Context, Data, Entry, Figure, Measured};
@@ -80,7 +80,7 @@ fn row_ratio(seed: u64, n: usize, epsilon: f64) -> Result<f64> {
     let beta = p0.iter().filter(|&&p| p < epsilon).count() as f64;
     let noise = one_sided_noise(&p0, epsilon, &mut rng(seed, 300 + n as u64));
     let d = rank_one_relative_entropy(&p0, &noise)?;
-    let worst = d.alpha.iter().fold(0.0, |a: f64, x| a.max(x.abs()));
+    let worst = largest(d.alpha.iter().map(|x| x.abs()));
     Ok(worst / row_noise_bound(epsilon, beta, n))
 }
 
@@ -182,14 +182,14 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     let files = context.picture(FIGURE.name, 2, (560.0, 420.0), vec![one, two, three, four])?;
 
     let ratios = first.iter().map(|&(e, d)| d / l2_deviation_bound(e));
-    let ratio = ratios.fold(0.0, f64::max);
+    let ratio = largest(ratios);
     let models = Data::generated("models of rank 3, 20 x 20, uniform noise");
     let what = "proposition 1: largest ratio to the bound, 40 descents, < 1";
     let mut entries = vec![context.below(what, ratio, 1.0, &models, &files)];
     let beyond = second.iter().map(|b| (b[0] - b[1]).max(b[1] - b[2]));
     let rank_one = Data::generated("2000 rank-one models with noise");
     let what = "proposition 2: largest violation of the bounds < 1e-15";
-    entries.push(context.below(what, beyond.fold(0.0, f64::max), 1e-15, &rank_one, &files));
+    entries.push(context.below(what, largest(beyond), 1e-15, &rank_one, &files));
     for &(n, ratio) in &third {
         let what = format!(
             "proposition 3: largest row over the bound <= {:.2}",

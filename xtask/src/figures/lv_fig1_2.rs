@@ -4,7 +4,7 @@ use nalgebra::{DMatrix, DVector};
 use plca_em::{Algorithm as _, Plca, PlcaInit, Plsa, PlsaInit, Stop};
 use plca_tensor::{DenseTensor, Observed as _, Order};
 
-use super::support::{divergence, gaussian, matrix_rows, rng};
+use super::support::{divergence, gaussian, largest, matrix_rows, rng};
 use crate::Result;
 use crate::plot::{Axis, Panel};
 use crate::reproduce::{Context, Data, Entry, Figure};
@@ -65,9 +65,8 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     let scale = DMatrix::from_diagonal(&DVector::from_vec(bound.marginal()));
     let product = basis * mixture * &scale;
     let sums = data.marginal(1);
-    let columns = (0..N)
-        .map(|j| (product.column(j).sum() * data.total() / sums[j] - 1.0).abs())
-        .fold(0.0, f64::max);
+    let off = |j: usize| (product.column(j).sum() * data.total() / sums[j] - 1.0).abs();
+    let columns = largest((0..N).map(off));
     // The joint log-likelihood of W G S, cell by cell.
     let ln_lik: f64 = v.iter().zip(&product).map(|(v, p)| v * p.ln()).sum();
     let fit = divergence(&data, ln_lik);

@@ -3,7 +3,9 @@
 use plca_em::{Outcome, Plca, PlcaInit, PlcaState, Stop};
 use plca_tensor::{DenseTensor, Observed as _, Order};
 
-use super::support::{best_matching, divergence, divergence_trace, gaussian, moments, rng, rows};
+use super::support::{
+    best_matching, divergence, divergence_trace, gaussian, largest, moments, rng, rows, smallest,
+};
 use crate::Result;
 use crate::plot::{Axis, Panel, Series};
 use crate::reproduce::{Context, Data, Entry, Figure};
@@ -50,7 +52,7 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
         runs.push(plca.fit(&v, &PlcaInit::default(), &stop, &mut rng)?);
     }
     let reached: Vec<f64> = runs.iter().map(|r| divergence(&v, r.objective)).collect();
-    let worst = reached.iter().copied().fold(0.0, f64::max);
+    let worst = largest(reached.iter().copied());
     let best_at = (0..runs.len())
         .min_by(|&a, &b| reached[a].total_cmp(&reached[b]))
         .unwrap_or(0);
@@ -59,15 +61,9 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     let order = best_matching(2, |t, z| {
         (0..3).map(|j| (of(j, z).0 - TRUTH[t].0[j]).powi(2)).sum()
     });
-    let mut mean_error: f64 = 0.0;
-    let mut variance_error: f64 = 0.0;
-    for (t, &z) in order.iter().enumerate() {
-        for j in 0..3 {
-            let (mean, variance) = of(j, z);
-            mean_error = mean_error.max((mean - TRUTH[t].0[j]).abs());
-            variance_error = variance_error.max((variance / TRUTH[t].1 - 1.0).abs());
-        }
-    }
+    let matched = || (order.iter().zip(TRUTH)).flat_map(|(&z, t)| (0..3).map(move |j| (z, t, j)));
+    let mean_error = largest(matched().map(|(z, truth, j)| (of(j, z).0 - truth.0[j]).abs()));
+    let variance_error = largest(matched().map(|(z, truth, j)| (of(j, z).1 / truth.1 - 1.0).abs()));
     let files = draw(context, &grid, &v, best, &order, &runs)?;
     let data = Data::generated("25 x 25 x 25 grid of two Gaussians");
     Ok(vec![
@@ -124,7 +120,7 @@ fn draw(
         })
         .collect();
     let lowest = traces.iter().flat_map(|s| &s.points).map(|p| p.1);
-    let lowest = lowest.fold(f64::INFINITY, f64::min);
+    let lowest = smallest(lowest);
     let mut panels = vec![
         Panel::density("input, summed over x2", &input, &axis("x1"), &axis("x3")),
         Panel::density(

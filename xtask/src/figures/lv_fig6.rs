@@ -5,7 +5,7 @@ use plca_em::{Outcome, Plsa, PlsaInit, PlsaState, Stop, best_of};
 use plca_fit::Direction;
 use plca_tensor::{DenseTensor, Observed as _, Order};
 
-use super::support::{best_matching, cosine, dirichlet, rng};
+use super::support::{best_matching, cosine, dirichlet, rng, smallest};
 use crate::Result;
 use crate::plot::{Axis, Panel, Series};
 use crate::reproduce::{Context, Data, Entry, Figure, Measured};
@@ -75,18 +75,14 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
 
     let learned = &three.state.basis;
     let order = best_matching(3, |t, z| -cosine(corners.column(t), learned.column(z)));
-    let worst_cosine = order
-        .iter()
-        .enumerate()
-        .map(|(t, &z)| cosine(corners.column(t), learned.column(z)))
-        .fold(1.0, f64::min);
+    let matched = order.iter().enumerate();
+    let worst_cosine =
+        smallest(matched.map(|(t, &z)| cosine(corners.column(t), learned.column(z))));
     let inverse = Matrix3::from_iterator(learned.iter().copied())
         .try_inverse()
         .ok_or("the learned corners lie on a line")?;
-    let lowest = data
-        .column_iter()
-        .flat_map(|c| (inverse * c).iter().copied().collect::<Vec<_>>())
-        .fold(f64::INFINITY, f64::min);
+    let weights = data.column_iter();
+    let lowest = smallest(weights.flat_map(|c| (inverse * c).iter().copied().collect::<Vec<_>>()));
 
     let closed = |columns: &DMatrix<f64>, order: &[usize]| -> Vec<(f64, f64)> {
         let around = order.iter().chain(order.first());

@@ -11,7 +11,7 @@ use plca_fit::Direction;
 use plca_tensor::{Coordinates, SparseTensor};
 use rand_chacha::ChaCha8Rng;
 
-use super::support::{best_matching, cosine, dirichlet, divergence, rng};
+use super::support::{best_matching, cosine, dirichlet, divergence, rng, smallest};
 use crate::Result;
 use crate::plot::{Axis, LegendPosition, Panel, Series};
 use crate::reproduce::{Context, Data, Entry, Figure, Measured};
@@ -319,9 +319,8 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
         Some(truth) => {
             let found = &best.state.factors[0];
             let order = best_matching(TOPICS, |t, z| -cosine(truth.column(t), found.column(z)));
-            let worst = (order.iter().enumerate())
-                .map(|(t, &z)| cosine(truth.column(t), found.column(z)))
-                .fold(1.0, f64::min);
+            let matched = order.iter().enumerate();
+            let worst = smallest(matched.map(|(t, &z)| cosine(truth.column(t), found.column(z))));
             let what = "best of ten starts: smallest cosine with a generating topic > 0.9";
             context.entry(what, Measured::Number(worst), worst > 0.9, &data, &files)
         }

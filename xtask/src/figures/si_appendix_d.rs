@@ -5,7 +5,7 @@ use plca_dist::random::exponential;
 use plca_em::{Algorithm as _, Nmf, NmfInit, NmfState, Plca, Update};
 use plca_tensor::{DenseTensor, Observed as _, Order};
 
-use super::support::rng;
+use super::support::{largest, rng};
 use crate::Result;
 use crate::plot::{Axis, LegendPosition, Panel, Series};
 use crate::reproduce::{Context, Data, Entry, Figure, Measured};
@@ -59,8 +59,7 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
             curve.push((step as f64, difference(&product, &(&state.w * &state.h))));
         }
     }
-    let largest = |c: &[(f64, f64)]| c.iter().map(|p| p.1).fold(0.0, f64::max);
-    let (same, other) = (largest(&curves[0]), largest(&curves[1]));
+    let [same, other] = [0, 1].map(|c: usize| largest(curves[c].iter().map(|p| p.1)));
     let shown = |c: &[(f64, f64)]| c.iter().map(|p| (p.0, p.1.max(1e-17))).collect();
     let series = [
         Series::new("sequential updates (control)", 1, shown(&curves[1])),

@@ -4,7 +4,9 @@ use nalgebra::DMatrix;
 use plca_em::{Outcome, Plca, PlcaInit, PlcaState, Stop};
 use plca_tensor::{DenseTensor, Order};
 
-use super::support::{best_matching, divergence, divergence_trace, gaussian, moments, rng, rows};
+use super::support::{
+    best_matching, divergence, divergence_trace, gaussian, largest, moments, rng, rows,
+};
 use crate::Result;
 use crate::plot::{Axis, LegendPosition, Panel, Series};
 use crate::reproduce::{Context, Data, Entry, Figure};
@@ -56,7 +58,7 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
         .map(|s| fit(&v, context.seed + s, 40))
         .collect::<Result<Vec<_>>>()?;
     let reached: Vec<f64> = runs.iter().map(|r| divergence(&v, r.objective)).collect();
-    let worst = reached.iter().copied().fold(0.0, f64::max);
+    let worst = largest(reached.iter().copied());
     let best_at = (0..runs.len())
         .min_by(|&a, &b| reached[a].total_cmp(&reached[b]))
         .unwrap_or(0);
@@ -67,14 +69,12 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     let order = best_matching(3, |t, z| {
         (0..2).map(|j| (found[z][j] - TRUTH[t].1[j]).powi(2)).sum()
     });
-    let mut mean_error: f64 = 0.0;
-    let mut prior_error: f64 = 0.0;
-    for (t, &z) in order.iter().enumerate() {
-        prior_error = prior_error.max((best.weights[z] - TRUTH[t].0).abs());
-        for (found, truth) in found[z].iter().zip(TRUTH[t].1) {
-            mean_error = mean_error.max((found - truth).abs());
-        }
-    }
+    let matched = || order.iter().zip(TRUTH);
+    let prior_error = largest(matched().map(|(&z, truth)| (best.weights[z] - truth.0).abs()));
+    let mean_error = largest(matched().flat_map(|(&z, truth)| {
+        let errors = found[z].iter().zip(truth.1).map(|(f, t)| (f - t).abs());
+        errors.collect::<Vec<_>>()
+    }));
     let longer = fit(&v, context.seed + best_at as u64, 200)?;
     let after_200 = divergence(&v, longer.objective);
 

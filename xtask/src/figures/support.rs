@@ -43,6 +43,23 @@ pub(super) fn moments(grid: &[f64], p: DVectorView<'_, f64>) -> (f64, f64) {
     (mean, variance)
 }
 
+/// The largest of numbers that are not negative, 0 of none; NaN if there is one: it must not pass for a good value.
+pub(super) fn largest(of: impl IntoIterator<Item = f64>) -> f64 {
+    let greater = |a: f64, b: f64| if b <= a { a } else { b };
+    of.into_iter()
+        .fold(0.0, |a, b| if a.is_nan() { a } else { greater(a, b) })
+}
+
+/// The smallest of numbers, infinity of none; NaN if there is one.
+pub(super) fn smallest(of: impl IntoIterator<Item = f64>) -> f64 {
+    let less = |a: f64, b: f64| if b >= a { a } else { b };
+    let of = of.into_iter();
+    of.fold(
+        f64::INFINITY,
+        |a, b| if a.is_nan() { a } else { less(a, b) },
+    )
+}
+
 /// Cosine of the angle between two vectors.
 pub(super) fn cosine(a: DVectorView<'_, f64>, b: DVectorView<'_, f64>) -> f64 {
     a.dot(&b) / (a.norm() * b.norm())

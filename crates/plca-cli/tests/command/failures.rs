@@ -58,6 +58,8 @@ fn bad_data_end_with_one_and_name_the_place() {
     folder.text("zero.csv", "0,0\n0,0\n");
     folder.text("zero.tns", "0 1 3\n");
     folder.text("nan.tns", "1 1 3\n2 2 nan\n");
+    folder.text("vast.tns", "4294967295 1 3\n");
+    folder.npy("overflow.npy", &[2, 2], &[1e308; 4]);
     folder.text("d.xyz", "1,2\n");
     folder.text("empty.csv", "");
     folder.npy("scalar.npy", &[], &[1.0]);
@@ -72,6 +74,8 @@ fn bad_data_end_with_one_and_name_the_place() {
         ("zero.csv", &["zero.csv"]),
         ("zero.tns", &["zero.tns", "line 1"]),
         ("nan.tns", &["nan.tns", "NaN"]),
+        ("vast.tns", &["vast.tns", "4294967295"]),
+        ("overflow.npy", &["overflow.npy", "inf"]),
         ("d.xyz", &["d.xyz", "extension"]),
         ("absent.csv", &["absent.csv"]),
         ("empty.csv", &["empty.csv"]),

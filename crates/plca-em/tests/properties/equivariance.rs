@@ -112,7 +112,7 @@ fn large<T: Real>(shape: Vec<usize>, components: usize) -> (Table<T>, Start<T>) 
 }
 
 fn threads<T: Precision>() {
-    for shape in [vec![150, 131], vec![23, 31, 29], vec![3001]] {
+    for shape in [vec![320, 301], vec![23, 31, 29], vec![9001]] {
         let (table, start) = large::<T>(shape, 5);
         for kind in Kind::of_order(table.shape.len()) {
             for (name, storage) in storages::<T>() {

@@ -4,7 +4,7 @@
 //! `u = Π_{m≠leaf} F_m` is formed once; an entry then costs `p = u·F_leaf`, `S_leaf += q u`, `g += q F_leaf`, and the other modes
 //! receive `g` times the product of the rest at the fibre's end: `6K` operations an entry instead of `2K(N+1)`.
 //!
-//! Fibres are cut into at most eight segments, a function of the data alone; each adds up in its own accumulators,
+//! Fibres are cut into at most sixteen segments, a function of the data alone; each adds up in its own accumulators,
 //! which are then added in order: the bits do not depend on the number of threads.
 
 use std::ops::Range;
@@ -12,13 +12,14 @@ use std::ops::Range;
 use pulp::{Simd, WithSimd};
 
 use super::aligned::Aligned;
+use super::lanes::wide;
 use super::panel::Panel;
-use super::{Accumulate, Rule, Sums};
+use super::{Accumulate, Rule, Sums, for_each_part, part_rows};
 use crate::sum::CompensatedSum;
 use crate::{Coordinates, Real};
 
 /// Segments of fibres at most.
-const SEGMENTS: usize = 8;
+const SEGMENTS: usize = 16;
 /// Private accumulators may take this many times the factors, or [`SMALL`] bytes.
 const SHARE: usize = 4;
 const SMALL: usize = 32 << 20;
@@ -195,7 +196,10 @@ impl<T: Real> Fibres<T> {
         let affordable = |groups: usize| {
             groups * private <= SHARE * all || groups * private * size_of::<T>() <= SMALL
         };
-        let groups = [8, 4, 2].into_iter().find(|&g| affordable(g)).unwrap_or(1);
+        let groups = [SEGMENTS, 8, 4, 2]
+            .into_iter()
+            .find(|&g| affordable(g))
+            .unwrap_or(1);
         let bounds: Vec<usize> = self
             .segments
             .iter()
@@ -438,6 +442,17 @@ impl<T: Real> GroupPass<'_, T> {
     }
 }
 
+/// Adds `values`, which begin at place `first`, to `out`, which begins at place `at`, where they overlap.
+fn add_overlap<T: Real>(out: &mut [T], at: usize, values: &[T], first: usize) {
+    let begin = at.max(first);
+    let end = (at + out.len()).min(first + values.len());
+    if begin < end {
+        let values = &values[begin - first..end - first];
+        let out = &mut out[begin - at..end - at];
+        wide(|| out.iter_mut().zip(values).for_each(|(s, &x)| *s += x));
+    }
+}
+
 impl<T: Real> Accumulate<T> for Fibres<T> {
     fn accumulate(
         &self,
@@ -457,25 +472,22 @@ impl<T: Real> Accumulate<T> for Fibres<T> {
                 log,
             })
         });
-        let mut modes: Vec<Aligned<T>> = (0..panels.len())
-            .map(|m| {
-                panels[m]
-                    .pool
-                    .zeros(if wanted[m] { panels[m].values.len() } else { 0 })
-            })
-            .collect();
-        let mut ln_lik = CompensatedSum::default();
-        for partial in &partials {
-            ln_lik += partial.ln_lik;
-            for (sums, (first, part)) in modes.iter_mut().zip(&partial.modes) {
-                if !part.is_empty() {
-                    sums[first * stride..][..part.len()]
-                        .iter_mut()
-                        .zip(part.iter())
-                        .for_each(|(s, &p)| *s += p);
+        let modes = (0..panels.len()).map(|m| {
+            let len = if wanted[m] { panels[m].values.len() } else { 0 };
+            let mut sums = panels[m].pool.take(len);
+            let size = part_rows(1);
+            for_each_part(&mut sums, size, |part, out| {
+                out.fill(T::zero());
+                // In order: the bits do not depend on the number of threads.
+                for (first, values) in partials.iter().map(|p| &p.modes[m]) {
+                    add_overlap(out, part * size, values, first * stride);
                 }
-            }
-        }
+            });
+            sums
+        });
+        let modes = modes.collect();
+        let mut ln_lik = CompensatedSum::default();
+        ln_lik.extend(partials.iter().map(|p| p.ln_lik));
         Sums {
             modes,
             ln_lik: ln_lik.value(),
