@@ -32,6 +32,7 @@
 
 mod dense;
 mod error;
+mod exposure;
 mod factor;
 mod interop;
 mod kernel;

@@ -6,6 +6,7 @@
 use nalgebra::DMatrix;
 
 use crate::dense::{checked_grid, for_each_positive, unravel};
+use crate::exposure::{full_exposure, remaining};
 use crate::kernel::aligned::Pool;
 use crate::kernel::dense::Grid;
 use crate::observed::{Pass, finite_total, require_mass};
@@ -14,33 +15,6 @@ use crate::{
     Coordinates, DenseTensor, Expected, Factor, Mask, Model, Observed, Order, Real, TensorError,
     Wanted,
 };
-
-/// `X_j[i,z] = w_z F_j[i,z] Π_{m≠j} Σ_x F_m[x,z]`: the exposure of complete data.
-pub(crate) fn full_exposure<T: Real>(
-    model: &Model<'_, T>,
-    modes: &[bool],
-) -> Vec<Option<DMatrix<T>>> {
-    let sums: Vec<_> = model.factors.iter().map(Factor::component_sums).collect();
-    let scales = |j: usize, z: usize| {
-        let weight = model.weights.map_or(T::one(), |w| w[z]);
-        (0..sums.len())
-            .filter(|&m| m != j)
-            .fold(weight, |p, m| p * sums[m][z])
-    };
-    (0..sums.len())
-        .map(|j| {
-            modes[j].then(|| match model.factors[j] {
-                Factor::Columns(f) => {
-                    DMatrix::from_fn(f.nrows(), f.ncols(), |i, z| f[(i, z)] * scales(j, z))
-                }
-                Factor::Rows(f) => {
-                    let s: Vec<T> = (0..f.nrows()).map(|z| scales(j, z)).collect();
-                    DMatrix::from_fn(f.nrows(), f.ncols(), |z, i| f[(z, i)] * s[z])
-                }
-            })
-        })
-        .collect()
-}
 
 /// A dense tensor some of whose cells are hidden.
 ///
@@ -408,19 +382,15 @@ impl<T: Real> Observed<T> for MaskedSparse<T> {
         match &self.pattern {
             Pattern::Stored => pass.unit(&self.cells, modes),
             Pattern::AllBut(hidden) => {
-                let mut all = full_exposure(model, modes);
-                for (mode, (all, hidden)) in
-                    all.iter_mut().zip(pass.unit(hidden, modes)).enumerate()
-                {
-                    if let (Some(all), Some(hidden)) = (all, hidden) {
-                        // Rounding must not turn "nothing observed" into a negative mass.
-                        all.zip_apply(&hidden, |a, h| *a = if *a > h { *a - h } else { T::zero() });
-                        // Nor into a positive one.
-                        for &i in &self.unseen[mode] {
-                            match model.factors[mode] {
-                                Factor::Columns(_) => all.row_mut(i).fill(T::zero()),
-                                Factor::Rows(_) => all.column_mut(i).fill(T::zero()),
-                            }
+                let (whole, listed) = (full_exposure(model, modes), pass.unit(hidden, modes));
+                let mut all = remaining(model, hidden, whole, listed);
+                for (mode, all) in all.iter_mut().enumerate() {
+                    let Some(all) = all else { continue };
+                    // Rounding must not turn "nothing observed" into a mass.
+                    for &i in &self.unseen[mode] {
+                        match model.factors[mode] {
+                            Factor::Columns(_) => all.row_mut(i).fill(T::zero()),
+                            Factor::Rows(_) => all.column_mut(i).fill(T::zero()),
                         }
                     }
                 }
@@ -435,68 +405,5 @@ impl<T: Real> Observed<T> for MaskedSparse<T> {
             1.0 / self.scale.to_f64(),
             mode,
         )
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The same cells with another way to find the hidden ones.
-    struct Plain(MaskedTensor<f64>);
-
-    impl Observed<f64> for Plain {
-        fn shape(&self) -> &[usize] {
-            self.0.shape()
-        }
-        fn total(&self) -> f64 {
-            self.0.total()
-        }
-        fn is_complete(&self) -> bool {
-            self.0.is_complete()
-        }
-        fn for_each(&self, visit: &mut dyn FnMut(&[usize], f64)) {
-            self.0.for_each(visit);
-        }
-        fn expect(&self, model: &Model<'_, f64>, wanted: Wanted<'_>) -> Expected<f64> {
-            self.0.expect(model, wanted)
-        }
-        fn exposure(&self, model: &Model<'_, f64>, modes: &[bool]) -> Vec<Option<DMatrix<f64>>> {
-            self.0.exposure(model, modes)
-        }
-        fn multiplier(&self, model: &Model<'_, f64>, mode: usize) -> DMatrix<f64> {
-            self.0.multiplier(model, mode)
-        }
-    }
-
-    #[test]
-    fn every_storage_tells_which_cells_are_hidden() {
-        let (shape, hidden) = (vec![3, 9, 10], |i: usize| i % 7 == 2);
-        let values: Vec<f64> = (0..270).map(|i| (i % 5) as f64).collect();
-        let seen: Vec<bool> = (0..270).map(|i| !hidden(i)).collect();
-        let dense =
-            MaskedTensor::with_mask(shape.clone(), values.clone(), Order::RowMajor, &seen).unwrap();
-        let list = |keep: &dyn Fn(usize) -> bool| Coordinates {
-            shape: shape.clone(),
-            indices: (0..270)
-                .filter(|&i| keep(i))
-                .flat_map(|i| unravel(i, &shape, Order::RowMajor))
-                .map(|i| i as u32)
-                .collect(),
-            values: (0..270).filter(|&i| keep(i)).map(|i| values[i]).collect(),
-        };
-        let all_but =
-            MaskedSparse::all_but(list(&|i| values[i] > 0.0 && !hidden(i)), list(&hidden)).unwrap();
-        let stored = MaskedSparse::stored_only(list(&|i| !hidden(i))).unwrap();
-        let plain = Plain(dense.clone());
-        let storages: [&dyn Observed<f64>; 4] = [&dense, &all_but, &stored, &plain];
-        for data in storages {
-            let mut cells = std::collections::BTreeSet::new();
-            let which = data.visit_mask(&mut |index| {
-                cells.insert(index.iter().zip(&shape).fold(0, |p, (i, n)| p * n + i));
-            });
-            let want = (0..270).filter(|&i| hidden(i) == (which == Mask::Hidden));
-            assert_eq!(cells, want.collect());
-        }
     }
 }

@@ -259,7 +259,7 @@ impl<T: Real> Observed<T> for SparseTensor<T> {
     }
 
     fn exposure(&self, model: &Model<'_, T>, modes: &[bool]) -> Vec<Option<DMatrix<T>>> {
-        crate::masked::full_exposure(model, modes)
+        crate::exposure::full_exposure(model, modes)
     }
 
     fn multiplier(&self, model: &Model<'_, T>, mode: usize) -> DMatrix<T> {

@@ -1,0 +1,181 @@
+//! Where a model's mass lies: over all cells, and over all but a list of them.
+
+use nalgebra::DMatrix;
+
+use crate::sparse::Cells;
+use crate::{Factor, Model, Real};
+
+/// `X_j[i,z] = w_z F_j[i,z] Π_{m≠j} Σ_x F_m[x,z]`: the exposure of complete data.
+pub(crate) fn full_exposure<T: Real>(
+    model: &Model<'_, T>,
+    modes: &[bool],
+) -> Vec<Option<DMatrix<T>>> {
+    let sums: Vec<_> = model.factors.iter().map(Factor::component_sums).collect();
+    let scales = |j: usize, z: usize| {
+        let weight = model.weights.map_or(T::one(), |w| w[z]);
+        (0..sums.len())
+            .filter(|&m| m != j)
+            .fold(weight, |p, m| p * sums[m][z])
+    };
+    (0..sums.len())
+        .map(|j| {
+            modes[j].then(|| match model.factors[j] {
+                Factor::Columns(f) => {
+                    DMatrix::from_fn(f.nrows(), f.ncols(), |i, z| f[(i, z)] * scales(j, z))
+                }
+                Factor::Rows(f) => {
+                    let s: Vec<T> = (0..f.nrows()).map(|z| scales(j, z)).collect();
+                    DMatrix::from_fn(f.nrows(), f.ncols(), |z, i| f[(z, i)] * s[z])
+                }
+            })
+        })
+        .collect()
+}
+
+/// The exposure of what is not hidden, where `whole` is that of all cells and `hidden` that of the hidden ones.
+///
+/// A difference that is small beside both loses its digits. Where it is below [`SMALL`] of the whole it is therefore
+/// computed again in twice the precision: a pass over the list, nothing more.
+pub(crate) fn remaining<T: Real>(
+    model: &Model<'_, T>,
+    cells: &Cells<T>,
+    whole: Vec<Option<DMatrix<T>>>,
+    hidden: Vec<Option<DMatrix<T>>>,
+) -> Vec<Option<DMatrix<T>>> {
+    let mut doubtful = Vec::new();
+    let mut left = Vec::new();
+    for (mode, (whole, hidden)) in whole.into_iter().zip(hidden).enumerate() {
+        let (Some(mut whole), Some(hidden)) = (whole, hidden) else {
+            left.push(None);
+            continue;
+        };
+        let by_rows = matches!(model.factors[mode], Factor::Columns(_));
+        let mut rows = vec![false; model.factors[mode].rows()];
+        for (column, (mut whole, hidden)) in
+            (whole.column_iter_mut().zip(hidden.column_iter())).enumerate()
+        {
+            for (row, (whole, &hidden)) in whole.iter_mut().zip(&hidden).enumerate() {
+                let rest = *whole - hidden;
+                rows[if by_rows { row } else { column }] |= rest < *whole * T::lit(SMALL);
+                // Rounding must not turn "nothing observed" into a negative mass.
+                *whole = if rest > T::zero() { rest } else { T::zero() };
+            }
+        }
+        if rows.contains(&true) {
+            doubtful.push((mode, rows));
+        }
+        left.push(Some(whole));
+    }
+    for (mode, rows) in doubtful {
+        if let Some(left) = &mut left[mode] {
+            mend(model, cells, mode, &rows, left);
+        }
+    }
+    left
+}
+
+/// Share of the whole below which a difference is computed again: it costs four bits.
+const SMALL: f64 = 1.0 / 16.0;
+
+/// Computes rows of one mode again: `w_z F_j[i,z] (Π_{m≠j} Σ_x F_m[x,z] - Σ_hidden Π_{m≠j} F_m[x_m,z])`.
+fn mend<T: Real>(
+    model: &Model<'_, T>,
+    cells: &Cells<T>,
+    mode: usize,
+    rows: &[bool],
+    into: &mut DMatrix<T>,
+) {
+    let k = model.components();
+    let others = || (model.factors.iter().enumerate()).filter(|&(m, _)| m != mode);
+    let mut whole = vec![Twofold::from(1.0); k];
+    for (_, factor) in others() {
+        for (z, whole) in whole.iter_mut().enumerate() {
+            let values = (0..factor.rows()).map(|i| Twofold::from(factor.get(i, z).to_f64()));
+            *whole = whole.times(values.fold(Twofold::from(0.0), Twofold::plus));
+        }
+    }
+    let mut slots = vec![usize::MAX; rows.len()];
+    let chosen: Vec<usize> = (0..rows.len()).filter(|&i| rows[i]).collect();
+    for (slot, &i) in chosen.iter().enumerate() {
+        slots[i] = slot;
+    }
+    let mut rest: Vec<Twofold> = whole
+        .iter()
+        .copied()
+        .cycle()
+        .take(chosen.len() * k)
+        .collect();
+    cells.for_each(&mut |index, _| {
+        let slot = slots[index[mode]];
+        if slot == usize::MAX {
+            return;
+        }
+        for (z, rest) in rest[slot * k..][..k].iter_mut().enumerate() {
+            let values = others().map(|(m, f)| Twofold::from(f.get(index[m], z).to_f64()));
+            let product = values.fold(Twofold::from(1.0), Twofold::times);
+            *rest = rest.plus(product.negative());
+        }
+    });
+    for (&i, rest) in chosen.iter().zip(rest.chunks_exact(k)) {
+        for (z, rest) in rest.iter().enumerate() {
+            let weight = model.weights.map_or(1.0, |w| w[z].to_f64());
+            let own = model.factors[mode].get(i, z).to_f64();
+            let at = match model.factors[mode] {
+                Factor::Columns(_) => (i, z),
+                Factor::Rows(_) => (z, i),
+            };
+            into[at] = T::lit((weight * own * rest.value()).max(0.0));
+        }
+    }
+}
+
+/// The unevaluated sum of two numbers: about 106 bits (Dekker 1971).
+#[derive(Clone, Copy, Debug)]
+struct Twofold {
+    high: f64,
+    low: f64,
+}
+
+impl From<f64> for Twofold {
+    fn from(high: f64) -> Self {
+        Self { high, low: 0.0 }
+    }
+}
+
+impl Twofold {
+    fn value(self) -> f64 {
+        self.high + self.low
+    }
+
+    fn negative(self) -> Self {
+        Self {
+            high: -self.high,
+            low: -self.low,
+        }
+    }
+
+    /// `high + low` with `|low|` at most half a unit of the last place of `high`.
+    fn normal(high: f64, low: f64) -> Self {
+        let sum = high + low;
+        Self {
+            high: sum,
+            low: low - (sum - high),
+        }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        let sum = self.high + other.high;
+        let part = sum - self.high;
+        let error = (self.high - (sum - part)) + (other.high - part);
+        Self::normal(sum, error + self.low + other.low)
+    }
+
+    fn times(self, other: Self) -> Self {
+        let product = self.high * other.high;
+        let error = self.high.mul_add(other.high, -product);
+        Self::normal(
+            product,
+            error + self.high * other.low + self.low * other.high,
+        )
+    }
+}

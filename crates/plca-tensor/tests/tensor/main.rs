@@ -1,0 +1,13 @@
+//! One program for all tests: kernels are compiled into it once.
+#![allow(missing_docs, unreachable_pub, reason = "modules of one program")]
+
+mod e_step;
+mod exposure;
+mod masks;
+mod mttkrp;
+mod nalgebra;
+mod nalgebra_sparse;
+mod ndarray;
+mod serde;
+mod signed;
+mod threads;
