@@ -3,4 +3,5 @@
 mod golden;
 mod powers;
 mod properties;
+mod rounding;
 mod support;

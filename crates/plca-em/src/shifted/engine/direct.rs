@@ -24,8 +24,7 @@ impl<T: Real> Direct<T> {
     }
 
     /// `P` over the window, `[c][d][x]`.
-    pub(crate) fn model(folded: &Folded, model: &Parts<'_, T>) -> Vec<T> {
-        let f = folded;
+    pub(crate) fn model(f: &Folded, model: &Parts<'_, T>) -> Vec<T> {
         let [size, kernel, impulse, o] = f.inner();
         let (nt, nh) = (f.taps(), f.places());
         let mut p = vec![T::zero(); f.channels * f.lanes * f.positions()];
@@ -53,8 +52,7 @@ impl<T: Real> Direct<T> {
     }
 
     /// `Σ_{d,x} Q[c,d,x] H[z,d,x-t+o]`, `[z][c][t]`.
-    fn kernel_sums(&self, model: &Parts<'_, T>, q: &[T]) -> Vec<T> {
-        let f = &self.folded;
+    pub(super) fn kernel_sums(f: &Folded, model: &Parts<'_, T>, q: &[T]) -> Vec<T> {
         let [size, kernel, impulse, o] = f.inner();
         let (nt, nh, nx) = (f.taps(), f.places(), f.positions());
         let mut sums = vec![T::zero(); model.kernels.len()];
@@ -80,8 +78,7 @@ impl<T: Real> Direct<T> {
     }
 
     /// `Σ_{c,t} K[z,c,t] Q[c,d,h+t-o]`, `[z][d][h]`.
-    fn impulse_sums(&self, model: &Parts<'_, T>, q: &[T]) -> Vec<T> {
-        let f = &self.folded;
+    pub(super) fn impulse_sums(f: &Folded, model: &Parts<'_, T>, q: &[T]) -> Vec<T> {
         let [size, kernel, impulse, o] = f.inner();
         let (nt, nh, nx) = (f.taps(), f.places(), f.positions());
         let mut sums = vec![T::zero(); model.impulses.len()];
@@ -130,12 +127,13 @@ pub(crate) fn cell<T: Real>(f: &Folded, model: &Parts<'_, T>, [c, d, x]: [usize;
 
 impl<T: Real> Engine<T> for Direct<T> {
     fn expect(&self, model: &Parts<'_, T>, wanted: Wanted) -> Counts<T> {
-        let mut q = Self::model(&self.folded, model);
+        let f = &self.folded;
+        let mut q = Self::model(f, model);
         let measured = self
             .cells
             .ratios(&mut q, wanted.ln_lik, model.window_mass());
-        let kernels = || self.kernel_sums(model, &q);
-        let impulses = || self.impulse_sums(model, &q);
+        let kernels = || Self::kernel_sums(f, model, &q);
+        let impulses = || Self::impulse_sums(f, model, &q);
         Counts::assemble(model, wanted, self.cells.scale, measured, kernels, impulses)
     }
 }

@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use plca_tensor::{Observed, Real};
 
 use super::cells::Cells;
+use super::direct::Direct;
 use super::spectrum::{C64, Place, Plan, fast_length};
 use super::{Counts, Engine, Parts, Wanted};
 use crate::shifted::folded::Folded;
@@ -34,11 +35,11 @@ pub(crate) struct Fft {
 }
 
 #[derive(Default)]
-struct Buffers {
-    kernels: Vec<C64>,
-    impulses: Vec<C64>,
-    ratios: Vec<C64>,
-    p: Vec<f64>,
+pub(super) struct Buffers {
+    pub(super) kernels: Vec<C64>,
+    pub(super) impulses: Vec<C64>,
+    pub(super) ratios: Vec<C64>,
+    pub(super) p: Vec<f64>,
 }
 
 impl fmt::Debug for Fft {
@@ -108,7 +109,7 @@ impl Fft {
     }
 
     /// Spectra of all boxes of `values`.
-    fn spectra(&self, values: &[f64], which: usize, out: &mut Vec<C64>) {
+    pub(super) fn spectra(&self, values: &[f64], which: usize, out: &mut Vec<C64>) {
         let (place, cells) = self.boxes[which];
         let len = self.plan.len();
         out.resize(values.len() / cells * len, C64::default());
@@ -119,7 +120,7 @@ impl Fft {
     }
 
     /// `P` over the window from the spectra of kernels and impulses.
-    fn convolve(&self, model: &Parts<'_, f64>, b: &mut Buffers) {
+    pub(super) fn convolve(&self, model: &Parts<'_, f64>, b: &mut Buffers) {
         let f = &self.folded;
         let [nt, nh, nx] = self.outer();
         let ((place, cells), len) = (self.boxes[2], self.plan.len());
@@ -143,7 +144,7 @@ impl Fft {
     }
 
     /// Correlations of the ratios with the impulses, clamped at 0: `[z][c][t]`.
-    fn kernel_sums(&self, components: usize, b: &Buffers) -> Vec<f64> {
+    pub(super) fn kernel_sums(&self, components: usize, b: &Buffers) -> Vec<f64> {
         let f = &self.folded;
         let [nt, nh, nx] = self.outer();
         let ((place, cells), len) = (self.boxes[0], self.plan.len());
@@ -167,7 +168,7 @@ impl Fft {
     }
 
     /// Correlations of the ratios with the kernels, clamped at 0: `[z][d][h]`.
-    fn impulse_sums(&self, components: usize, b: &Buffers) -> Vec<f64> {
+    pub(super) fn impulse_sums(&self, components: usize, b: &Buffers) -> Vec<f64> {
         let f = &self.folded;
         let [nt, nh, nx] = self.outer();
         let ((place, cells), len) = (self.boxes[1], self.plan.len());
@@ -204,13 +205,20 @@ impl Fft {
         let mut p = std::mem::take(&mut b.p);
         self.guard(model, &mut p);
         let measured = (self.cells).ratios(&mut p, wanted.ln_lik, model.window_mass());
-        if wanted.kernels || wanted.impulses {
+        let sound = self.sums_are_sound(model, &p);
+        if sound && (wanted.kernels || wanted.impulses) {
             self.spectra(&p, 2, &mut b.ratios);
         }
         b.p = p;
-        let components = model.weights.len();
-        let kernels = || self.kernel_sums(components, &b);
-        let impulses = || self.impulse_sums(components, &b);
+        let (f, components) = (&self.folded, model.weights.len());
+        let kernels = || match sound {
+            true => self.kernel_sums(components, &b),
+            false => Direct::kernel_sums(f, model, &b.p),
+        };
+        let impulses = || match sound {
+            true => self.impulse_sums(components, &b),
+            false => Direct::impulse_sums(f, model, &b.p),
+        };
         let scale = self.cells.scale;
         let counts = Counts::assemble(model, wanted, scale, measured, kernels, impulses);
         *lock() = Some(b);

@@ -6,6 +6,8 @@ use crate::shifted::parallel::for_each_part;
 
 /// `P` below this many times its error bound is recomputed: relative errors stay below 1e-10.
 const GUARD: f64 = 1e9;
+/// Error of a count that is allowed, relative to the mass of the data.
+const COUNT: f64 = 1e-10;
 /// If more positive cells than one in this many are to be recomputed, all are.
 const MANY: usize = 20;
 
@@ -41,19 +43,18 @@ impl Fft {
         });
     }
 
+    /// `ε (1 + log2 L)`: what a transform of length `L` leaves of a result, relative to the norms of what went in.
+    fn unit(&self) -> f64 {
+        f64::EPSILON * (1.0 + (self.plan.cells() as f64).log2())
+    }
+
     /// [`GUARD`] times the error to be expected of `P`, for every channel and lane.
     fn error_bounds(&self, model: &Parts<'_, f64>) -> Vec<f64> {
         let f = &self.folded;
-        let norms = |block: &[f64], cells: usize| -> Vec<f64> {
-            let squares = block
-                .chunks_exact(cells)
-                .map(|b| b.iter().map(|x| x * x).sum::<f64>());
-            squares.map(f64::sqrt).collect()
-        };
         let kernels = norms(model.kernels, f.taps());
         let impulses = norms(model.impulses, f.places());
         // [SPEC 5.6] ε (1 + log2 L) Σ_z P(z) |K|_2 |H|_2
-        let unit = GUARD * f64::EPSILON * (1.0 + (self.plan.cells() as f64).log2());
+        let unit = GUARD * self.unit();
         let bound = |at: usize| {
             let (c, d) = (at / f.lanes, at % f.lanes);
             let of =
@@ -61,5 +62,205 @@ impl Fft {
             unit * model.weights.iter().enumerate().map(of).sum::<f64>()
         };
         (0..f.channels * f.lanes).map(bound).collect()
+    }
+
+    /// Whether counts from transforms of the ratios `q` are within [`COUNT`]. They are not where the data have much and the
+    /// model next to nothing: one such ratio drowns all others.
+    pub(super) fn sums_are_sound(&self, model: &Parts<'_, f64>, q: &[f64]) -> bool {
+        let components = model.weights.len();
+        let blocks = [model.kernels, model.impulses].map(|block| {
+            let cells = block.len() / components;
+            let largest = block
+                .chunks_exact(cells)
+                .map(|b| b.iter().fold(0.0, |a: f64, &x| a.max(x)));
+            (largest.collect::<Vec<f64>>(), norms(block, cells))
+        });
+        let [(k_max, k), (h_max, h)] = blocks;
+        // CK = P(z) K Σ Q H is off by P(z) K ε (1 + log2 L) |Q|_2 |H|_2, and CH likewise.
+        let of = |(z, w): (usize, &f64)| w * (k_max[z] * h[z]).max(h_max[z] * k[z]);
+        let largest = model.weights.iter().enumerate().map(of).fold(0.0, f64::max);
+        let error = self.unit() * norms(q, q.len())[0] * largest;
+        error <= COUNT * self.cells.total * self.cells.scale
+    }
+}
+
+/// `|·|_2` of every part of `cells` numbers.
+fn norms(block: &[f64], cells: usize) -> Vec<f64> {
+    let parts = block.chunks_exact(cells);
+    let squares = parts.map(|b| b.iter().map(|x| x * x).sum::<f64>());
+    squares.map(f64::sqrt).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use plca_tensor::{DenseTensor, Observed, Order};
+
+    use super::super::fft::Buffers;
+    use super::*;
+    use crate::shifted::engine::{Counts, Engine, Wanted};
+    use crate::shifted::folded::Folded;
+    use crate::{Geometry, Support};
+
+    /// Numbers over some orders of magnitude, normalised; the last of `tail` parts is `1e-20` of that.
+    fn wild(n: usize, magnitudes: usize, tail: usize) -> Vec<f64> {
+        let raw = |i: usize| {
+            let x = 10f64.powi(-((i * 7919 % magnitudes) as i32));
+            if i >= n - n / tail { 1e-20 * x } else { x }
+        };
+        let total: f64 = (0..n).map(raw).sum();
+        (0..n).map(|i| raw(i) / total).collect()
+    }
+
+    struct Case {
+        folded: Folded,
+        data: DenseTensor<f64>,
+        kernels: Vec<f64>,
+        impulses: Vec<f64>,
+    }
+
+    impl Case {
+        /// One cell in six is observed, the others are 0; a part in `tail` of the impulses is far below rounding.
+        fn new(shape: &[usize], kernel: &[usize], supports: &[Support], tail: usize) -> Self {
+            let cells = shape.iter().product();
+            let values = (0..cells).map(|i| if i % 6 == 0 { 1.0 } else { 0.0 });
+            let values = values.collect();
+            let geometry = Geometry::new(shape, kernel, supports).unwrap();
+            let folded = Folded::new(&geometry);
+            let [k, m] = geometry.cells();
+            Self {
+                data: DenseTensor::new(shape.to_vec(), values, Order::RowMajor).unwrap(),
+                kernels: folded.fold_kernels(&wild(k, 3, k + 1)),
+                impulses: folded.fold_impulses(&wild(m, 4, tail)),
+                folded,
+            }
+        }
+
+        fn model(&self) -> Parts<'_, f64> {
+            Parts {
+                weights: &[1.0],
+                kernels: &self.kernels,
+                impulses: &self.impulses,
+                window: None,
+            }
+        }
+    }
+
+    impl Fft {
+        /// Counts of kernels and impulses from ratios, whatever rounding does to them.
+        fn counts_by_transforms(&self, model: &Parts<'_, f64>, q: &[f64]) -> [Vec<f64>; 2] {
+            let mut b = Buffers::default();
+            self.spectra(model.kernels, 0, &mut b.kernels);
+            self.spectra(model.impulses, 1, &mut b.impulses);
+            self.spectra(q, 2, &mut b.ratios);
+            let sums = [self.kernel_sums(1, &b), self.impulse_sums(1, &b)];
+            let blocks = [model.kernels, model.impulses];
+            let product = |at: usize| {
+                sums[at]
+                    .iter()
+                    .zip(blocks[at])
+                    .map(|(s, b)| s * b)
+                    .collect()
+            };
+            [product(0), product(1)]
+        }
+    }
+
+    /// A few hard cells, which are recomputed one by one, and more than are worth that.
+    fn cases() -> Vec<Case> {
+        let mut all = Vec::new();
+        for few in [true, false] {
+            let tail = |of_few, of_many| if few { of_few } else { of_many };
+            all.push(Case::new(&[4096], &[60], &[Support::Valid], tail(50, 2)));
+            all.push(Case::new(&[40, 50], &[9, 12], &[Support::Full], tail(5, 2)));
+            // A lane for each of the first dimension, a channel for each of the last.
+            let (shape, kernel) = ([6, 20, 30, 2], [1, 7, 9, 2]);
+            let same_but_last = [Support::Same, Support::Same, Support::Same, Support::Valid];
+            all.push(Case::new(&shape, &kernel, &same_but_last, tail(15, 7)));
+        }
+        all
+    }
+
+    /// The largest relative error over cells with data where `P > 0`.
+    fn worst(case: &Case, fft: &Fft, p: &[f64]) -> f64 {
+        let exact = Direct::model(&case.folded, &case.model());
+        let cells = fft.cells.values.iter().zip(p.iter().zip(&exact));
+        let positive = cells.filter(|(v, (_, exact))| **v > 0.0 && **exact > 0.0);
+        let errors = positive.map(|(_, (p, exact))| ((p - exact) / exact).abs());
+        errors.fold(
+            0.0,
+            |worst: f64, e| if e > worst || e.is_nan() { e } else { worst },
+        )
+    }
+
+    /// `|P - P_direct| <= 1e-10 P_direct` where there are data, `P >= 0` everywhere; not so without the guard.
+    #[test]
+    fn small_probabilities_are_recomputed() {
+        let mut negative = 0;
+        for case in cases() {
+            let model = case.model();
+            let fft = Fft::new(&case.folded, 2, &case.data);
+            let mut b = Buffers::default();
+            fft.spectra(model.kernels, 0, &mut b.kernels);
+            fft.spectra(model.impulses, 1, &mut b.impulses);
+            fft.convolve(&model, &mut b);
+            let without = worst(&case, &fft, &b.p);
+            assert!(without > 1e-10, "nothing to guard: {without}");
+            negative += b.p.iter().filter(|p| **p < 0.0).count();
+            let mut p = b.p.clone();
+            fft.guard(&model, &mut p);
+            let with = worst(&case, &fft, &p);
+            assert!(with <= 1e-10, "{:?}: {with}", case.folded.size);
+            assert!(p.iter().all(|&p| p >= 0.0));
+        }
+        assert!(
+            negative > 100,
+            "{negative} negative values without the guard"
+        );
+    }
+
+    /// Counts of transforms are finite, not negative, and those of direct sums to `1e-10` of the mass of the data: by
+    /// transforms of tame ratios and, where the tail of the impulses makes ratios of 1e20, by direct sums, without
+    /// which they are not.
+    #[test]
+    fn counts_survive_rounding() {
+        let wanted = Wanted {
+            kernels: true,
+            impulses: true,
+            ln_lik: true,
+        };
+        let off = |a: &[f64], b: &[f64]| {
+            let pairs = a.iter().zip(b);
+            pairs.fold(0.0, |off: f64, (a, b)| off.max((a - b).abs()))
+        };
+        let (mut sound, mut unsound) = (0, 0);
+        let tame = Case::new(&[40, 50], &[9, 12], &[Support::Full], 5000);
+        for case in cases().into_iter().chain([tame]) {
+            let (f, model) = (&case.folded, case.model());
+            let direct = Direct::new(f, &case.data);
+            let want: Counts<f64> = direct.expect(&model, wanted);
+            let fft = Fft::new(f, 2, &case.data);
+            let got: Counts<f64> = fft.expect(&model, wanted);
+            assert!(!got.measured.lost);
+            let (a, b) = (got.measured.ln_lik, want.measured.ln_lik);
+            assert!((a - b).abs() <= 1e-10 * b.abs(), "{a} {b}");
+            let allowed = 1e-10 * case.data.total();
+            for (got, want) in [
+                (&got.kernels, &want.kernels),
+                (&got.impulses, &want.impulses),
+            ] {
+                assert!(got.iter().all(|&c| c >= 0.0 && c.is_finite()));
+                assert!(off(got, want) <= allowed, "{:?}", f.size);
+            }
+            let mut q = Direct::model(f, &model);
+            fft.cells.ratios(&mut q, false, 1.0);
+            if fft.sums_are_sound(&model, &q) {
+                sound += 1;
+                continue;
+            }
+            unsound += 1;
+            let trusting = fft.counts_by_transforms(&model, &q);
+            assert!(off(&trusting[1], &want.impulses) > allowed, "{:?}", f.size);
+        }
+        assert!(sound > 0 && unsound > 0, "{sound} {unsound}");
     }
 }
