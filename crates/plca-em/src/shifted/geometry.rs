@@ -1,5 +1,7 @@
 //! Where copies of a kernel may lie, and how data, kernels and impulses are indexed.
 
+use plca_tensor::TensorError;
+
 use crate::EmError;
 
 /// Which places a kernel may take along one dimension of size `I`, with kernel extent `k`. `[SPEC 5.2]`
@@ -50,7 +52,8 @@ impl Geometry {
     ///
     /// # Errors
     ///
-    /// [`EmError`]: another number of extents or supports than dimensions, an extent of 0 or larger than the data.
+    /// [`EmError`]: another number of extents or supports than dimensions, an extent of 0 or larger than the data, kernels or
+    /// impulses of more cells than 32 bits can number.
     ///
     /// # Examples
     ///
@@ -87,6 +90,15 @@ impl Geometry {
             };
             impulse.push(m);
             offset.push(o);
+        }
+        for shape in [kernel, &impulse] {
+            let cells = shape
+                .iter()
+                .try_fold(1u32, |cells, &n| cells.checked_mul(u32::try_from(n).ok()?));
+            if cells.is_none() {
+                let shape = shape.to_vec();
+                return Err(TensorError::TooLarge { shape }.into());
+            }
         }
         Ok(Self {
             data: data.to_vec(),

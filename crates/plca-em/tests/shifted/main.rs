@@ -4,4 +4,5 @@ mod golden;
 mod powers;
 mod properties;
 mod rounding;
+mod structure;
 mod support;

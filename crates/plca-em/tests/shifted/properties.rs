@@ -165,6 +165,32 @@ fn monotone<T: Real>(
     Ok(())
 }
 
+fn literal<T: Real>(p: &Problem) -> Result<(), TestCaseError> {
+    for (storage, data) in complete::<T>(&p.shape, &p.values) {
+        for evaluation in EVALUATIONS {
+            let builder = p.builder().evaluation(evaluation);
+            let shifted = builder.likelihood(Likelihood::Literal).build().unwrap();
+            let what = format!("literal, {storage}, {evaluation:?}");
+            never_falls(
+                &shifted.on(&*data).unwrap(),
+                p.start(&shifted, &*data),
+                &what,
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn posterior<T: Real>(p: &Problem, beta: f64, alpha: f64) -> Result<(), TestCaseError> {
+    let entropic = Arc::new(Entropic::new(beta).unwrap());
+    let dirichlet = Arc::new(Dirichlet::symmetric(alpha).unwrap());
+    monotone::<T>(p, |b| {
+        let b = b.weights_prior(dirichlet.clone());
+        b.kernels_prior(entropic.clone())
+            .impulses_prior(entropic.clone())
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
@@ -183,23 +209,20 @@ proptest! {
     /// `Σ V ln P` of complete data.
     #[test]
     fn the_literal_likelihood_never_falls(p in problems()) {
-        let data = dense::<f64>(&p.shape, &p.values);
-        for evaluation in EVALUATIONS {
-            let builder = p.builder().evaluation(evaluation).likelihood(Likelihood::Literal);
-            let shifted = builder.build().unwrap();
-            never_falls(&shifted.on(&data).unwrap(), p.start(&shifted, &data), "literal")?;
-        }
+        literal::<f64>(&p)?;
+        literal::<f32>(&p)?;
     }
 
     /// `L + Σ ln p(block)` with a prior on every block.
     #[test]
     fn the_posterior_never_falls(p in problems(), beta in -3.0..3.0f64, alpha in 1.0..2.0f64) {
-        let entropic = Arc::new(Entropic::new(beta).unwrap());
-        let dirichlet = Arc::new(Dirichlet::symmetric(alpha).unwrap());
-        monotone::<f64>(&p, |b| {
-            let b = b.weights_prior(dirichlet.clone());
-            b.kernels_prior(entropic.clone()).impulses_prior(entropic.clone())
-        })?;
+        posterior::<f64>(&p, beta, alpha)?;
+    }
+
+    /// As for `f64`.
+    #[test]
+    fn the_posterior_never_falls_f32(p in problems(), beta in -3.0..3.0f64, alpha in 1.0..2.0f64) {
+        posterior::<f32>(&p, beta, alpha)?;
     }
 
     /// What is frozen keeps its bits, the rest still rises.

@@ -32,12 +32,12 @@ fn speed<T: Real>() -> f64 {
 
 /// Multiplications and additions of the sums as they are written.
 fn operations(f: &Folded, components: usize) -> f64 {
-    let cells = (f.channels * f.lanes * components) as f64;
+    let cells = f.channels as f64 * f.lanes as f64 * components as f64;
     6.0 * cells * f.taps() as f64 * f.places() as f64
 }
 
 fn cells(f: &Folded) -> f64 {
-    (f.channels * f.lanes * f.positions()) as f64
+    f.channels as f64 * f.lanes as f64 * f.positions() as f64
 }
 
 /// Seconds of plain loops.
@@ -58,29 +58,27 @@ pub(super) fn sparse<T: Real>(f: &Folded, components: usize, listed: usize) -> f
 
 /// Seconds of a product of matrices with one of the stacks.
 pub(super) fn matrix<T: Real>(f: &Folded, components: usize, stack: Stack) -> f64 {
-    let (x, k) = (f.positions(), components);
+    let [c, d, x, k] = [f.channels, f.lanes, f.positions(), components].map(|n| n as f64);
+    let [t, h] = [f.taps(), f.places()].map(|n| n as f64);
     let (rows, columns, inner, stacked) = match stack {
-        Stack::Impulses => (f.channels, f.lanes * x, k * f.taps(), f.lanes * x),
-        Stack::Kernels => (f.channels * x, f.lanes, k * f.places(), f.channels * x),
+        Stack::Impulses => (c, d * x, k * t, d * x),
+        Stack::Kernels => (c * x, d, k * h, c * x),
     };
-    let (rows, columns) = (rows as f64, columns as f64);
     let full = |n: f64, tile: f64| (n / tile).ceil() * tile;
     let tiles = full(rows, TILE[0] * speed::<T>()) * full(columns, TILE[1]);
-    let stacked = (inner * stacked) as f64;
-    6.0 * tiles * inner as f64 / (MATRIX * speed::<T>()) + STACKED * stacked
+    6.0 * tiles * inner / (MATRIX * speed::<T>()) + STACKED * inner * stacked
 }
 
 /// Seconds of transforms along the last `transformed` shifted dimensions.
 pub(super) fn fft(f: &Folded, components: usize, transformed: usize) -> f64 {
     let ([rows, columns], outer) = lengths(f, transformed);
-    let length = (rows * columns) as f64;
-    let [t, h, x] = [&f.kernel, &f.impulse, &f.size].map(|s| s[..outer].iter().product::<usize>());
-    let kernels = components * f.channels * t;
-    let impulses = components * f.lanes * h;
-    let models = f.channels * f.lanes * x;
-    let transforms = 2 * (kernels + impulses + models);
+    let length = rows as f64 * columns as f64;
+    let product = |s: &Vec<usize>| s[..outer].iter().map(|&n| n as f64).product::<f64>();
+    let [t, h, x] = [&f.kernel, &f.impulse, &f.size].map(product);
+    let [c, d, k] = [f.channels, f.lanes, components].map(|n| n as f64);
+    let transforms = 2.0 * (k * c * t + k * d * h + c * d * x);
     // Places that a tap can have within the window, summed over the taps.
-    let products = 3 * components * f.channels * f.lanes * t * h.min(x);
+    let products = 3.0 * k * c * d * t * h.min(x);
     let one = 2.5 * length * length.log2() / TRANSFORM;
-    transforms as f64 * one + products as f64 * length / 2.0 * PRODUCT + RATIO * cells(f)
+    transforms * one + products * length / 2.0 * PRODUCT + RATIO * cells(f)
 }

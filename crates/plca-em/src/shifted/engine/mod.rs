@@ -5,6 +5,7 @@ mod cost;
 mod direct;
 mod fft;
 mod guard;
+mod list;
 mod matrix;
 mod rows;
 mod sparse;
@@ -142,7 +143,7 @@ pub(crate) fn choose<T: Real, X: Observed<T> + ?Sized>(
     } else {
         timed[1]
     };
-    let listed = sparse::listed(data);
+    let listed = list::listed(data);
     let fastest = [
         (cost::sparse::<T>(f, components, listed), Evaluation::Sparse),
         (cost::direct::<T>(f, components), Evaluation::Direct),

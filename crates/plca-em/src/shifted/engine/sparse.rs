@@ -3,46 +3,17 @@
 //! A cell takes part if it is positive or hidden. Where it is the observed cells that are listed, all others are hidden: then
 //! the sums are those over the whole window, which are known in closed form, and what the listed cells differ by.
 
-use plca_tensor::{CompensatedSum, Mask, Observed, Real};
+use plca_tensor::{CompensatedSum, Observed, Real};
 
 use super::cells::scale_of;
+use super::list::{Entry, Lines, entries, outer_indices, rows_of};
 use super::{Counts, Engine, Measured, Parts, Wanted};
 use crate::shifted::folded::Folded;
-use crate::shifted::geometry::advance;
 use crate::shifted::parallel::for_each_part;
 use crate::shifted::window::Window;
 
 /// Parts that sums are cut into, at least.
 const PARTS: usize = 8;
-
-/// A listed cell: channel, lane, position and value; NaN where hidden.
-#[derive(Clone, Copy, Debug)]
-struct Entry<T> {
-    channel: u32,
-    lane: u32,
-    position: usize,
-    value: T,
-}
-
-/// Entries by channel or by lane.
-#[derive(Debug)]
-struct Lines {
-    entries: Vec<u32>,
-    bounds: Vec<usize>,
-}
-
-impl Lines {
-    fn new<T>(entries: &[Entry<T>], lines: usize, line: impl Fn(&Entry<T>) -> u32) -> Self {
-        let mut all: Vec<u32> = (0..entries.len() as u32).collect();
-        let of = |at: &u32| line(&entries[*at as usize]);
-        all.sort_by_key(of);
-        let bounds = (0..=lines).map(|n| all.partition_point(|at| (of(at) as usize) < n));
-        Self {
-            bounds: bounds.collect(),
-            entries: all,
-        }
-    }
-}
 
 /// Plain loops over listed cells.
 #[derive(Debug)]
@@ -61,48 +32,11 @@ pub(crate) struct Sparse<T> {
     scale: f64,
 }
 
-/// Number of cells that a list of these data has.
-pub(super) fn listed<U: Real, X: Observed<U> + ?Sized>(data: &X) -> usize {
-    let (mut positive, mut mask) = (0, 0);
-    data.for_each(&mut |_, _| positive += 1);
-    if data.is_complete() {
-        return positive;
-    }
-    match data.visit_mask(&mut |_| mask += 1) {
-        Mask::Hidden => positive + mask,
-        Mask::Observed => mask,
-    }
-}
-
 impl<T: Real> Sparse<T> {
     pub(crate) fn new<X: Observed<T> + ?Sized>(folded: &Folded, data: &X) -> Self {
         let f = folded;
         let scale = scale_of::<T, _, _>(data);
-        let entry = |index: &[usize], value| {
-            let [channel, lane, position] = f.cell(index);
-            Entry {
-                channel: channel as u32,
-                lane: lane as u32,
-                position,
-                value,
-            }
-        };
-        let mut entries = Vec::new();
-        data.for_each(&mut |index, value| entries.push(entry(index, T::lit(value * scale))));
-        let mut others_hidden = false;
-        if !data.is_complete() {
-            let mut mask = Vec::new();
-            let which = data.visit_mask(&mut |index| mask.push(entry(index, T::zero())));
-            others_hidden = which == Mask::Observed;
-            if !others_hidden {
-                mask.iter_mut().for_each(|e| e.value = T::lit(f64::NAN));
-            }
-            entries.extend(mask);
-        }
-        // An observed cell that is positive comes twice, with its value first.
-        let key = |e: &Entry<T>| (e.channel, e.lane, e.position);
-        entries.sort_by_key(key);
-        entries.dedup_by_key(|e| key(e));
+        let (entries, others_hidden) = entries(f, data, scale);
         Self {
             outer: outer_indices(f, entries.iter().map(|e| e.position)),
             rows: rows_of(&f.kernel),
@@ -277,32 +211,6 @@ impl<T: Real> Sparse<T> {
                 });
             },
         )
-    }
-}
-
-/// Indices of positions along the shifted dimensions but the last, one after the other.
-fn outer_indices(f: &Folded, positions: impl Iterator<Item = usize>) -> Vec<usize> {
-    let last = f.size.len() - 1;
-    let mut all = Vec::new();
-    for position in positions {
-        let mut stride = f.positions();
-        for &n in &f.size[..last] {
-            stride /= n;
-            all.push(position / stride % n);
-        }
-    }
-    all
-}
-
-/// Indices of the rows of a box along its dimensions but the last, one after the other.
-fn rows_of(shape: &[usize]) -> Vec<usize> {
-    let outer = &shape[..shape.len() - 1];
-    let (mut all, mut index) = (Vec::new(), vec![0; outer.len()]);
-    loop {
-        all.extend(&index);
-        if !advance(&mut index, outer) {
-            return all;
-        }
     }
 }
 

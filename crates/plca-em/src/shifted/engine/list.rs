@@ -1,0 +1,113 @@
+//! The cells of data that take part in sums over a list.
+
+use plca_tensor::{Mask, Observed, Real};
+
+use crate::shifted::folded::Folded;
+use crate::shifted::geometry::advance;
+
+/// A listed cell: channel, lane, position and value; NaN where hidden.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry<T> {
+    pub(super) channel: u32,
+    pub(super) lane: u32,
+    pub(super) position: usize,
+    pub(super) value: T,
+}
+
+/// Entries by channel or by lane.
+#[derive(Debug)]
+pub(super) struct Lines {
+    pub(super) entries: Vec<u32>,
+    pub(super) bounds: Vec<usize>,
+}
+
+impl Lines {
+    pub(super) fn new<T>(
+        entries: &[Entry<T>],
+        lines: usize,
+        line: impl Fn(&Entry<T>) -> u32,
+    ) -> Self {
+        let mut all: Vec<u32> = (0..entries.len() as u32).collect();
+        let of = |at: &u32| line(&entries[*at as usize]);
+        all.sort_by_key(of);
+        let bounds = (0..=lines).map(|n| all.partition_point(|at| (of(at) as usize) < n));
+        Self {
+            bounds: bounds.collect(),
+            entries: all,
+        }
+    }
+}
+
+/// Number of cells that a list of these data has.
+pub(super) fn listed<U: Real, X: Observed<U> + ?Sized>(data: &X) -> usize {
+    let (mut positive, mut mask) = (0, 0);
+    data.for_each(&mut |_, _| positive += 1);
+    if data.is_complete() {
+        return positive;
+    }
+    match data.visit_mask(&mut |_| mask += 1) {
+        Mask::Hidden => positive + mask,
+        Mask::Observed => mask,
+    }
+}
+
+/// The list of the data, values times `scale`, in the order of channels, lanes and positions; and whether all other cells are
+/// hidden.
+pub(super) fn entries<T: Real, X: Observed<T> + ?Sized>(
+    folded: &Folded,
+    data: &X,
+    scale: f64,
+) -> (Vec<Entry<T>>, bool) {
+    let entry = |index: &[usize], value| {
+        let [channel, lane, position] = folded.cell(index);
+        Entry {
+            channel: channel as u32,
+            lane: lane as u32,
+            position,
+            value,
+        }
+    };
+    let mut entries = Vec::new();
+    data.for_each(&mut |index, value| entries.push(entry(index, T::lit(value * scale))));
+    let mut others_hidden = false;
+    if !data.is_complete() {
+        let mut mask = Vec::new();
+        let which = data.visit_mask(&mut |index| mask.push(entry(index, T::zero())));
+        others_hidden = which == Mask::Observed;
+        if !others_hidden {
+            mask.iter_mut().for_each(|e| e.value = T::lit(f64::NAN));
+        }
+        entries.extend(mask);
+    }
+    // An observed cell that is positive comes twice, with its value first.
+    let key = |e: &Entry<T>| (e.channel, e.lane, e.position);
+    entries.sort_by_key(key);
+    entries.dedup_by_key(|e| key(e));
+    (entries, others_hidden)
+}
+
+/// Indices of positions along the shifted dimensions but the last, one after the other.
+pub(super) fn outer_indices(f: &Folded, positions: impl Iterator<Item = usize>) -> Vec<usize> {
+    let last = f.size.len() - 1;
+    let mut all = Vec::new();
+    for position in positions {
+        let mut stride = f.positions();
+        for &n in &f.size[..last] {
+            stride /= n;
+            all.push(position / stride % n);
+        }
+    }
+    all
+}
+
+/// Indices of the rows of a box along its dimensions but the last, one after the other.
+pub(super) fn rows_of(shape: &[usize]) -> Vec<usize> {
+    let outer = &shape[..shape.len() - 1];
+    let (mut all, mut index) = (Vec::new(), vec![0; outer.len()]);
+    loop {
+        all.extend(&index);
+        if !advance(&mut index, outer) {
+            return all;
+        }
+    }
+}
