@@ -10,6 +10,7 @@ use plca_tensor::{
 
 use crate::args::{DataArgs, MissingCells};
 use crate::failure::Failure;
+use crate::limits::available;
 
 /// Non-negative data of any storage.
 pub(crate) type Data<T> = Box<dyn Observed<T>>;
@@ -89,6 +90,9 @@ fn flags(mask: Array<f32>, fortran: bool) -> Vec<bool> {
     });
     out
 }
+
+/// Numbers that the arrangement of sparse data needs for every index of a mode.
+const WORDS_PER_INDEX: usize = 16;
 
 /// Reads non-negative data and hides what is missing.
 pub(crate) fn load<T: Element>(path: &Path, args: &DataArgs) -> Result<Data<T>, Failure> {
@@ -174,6 +178,11 @@ fn sparse<T: Element>(
 ) -> Result<Data<T>, Failure> {
     if args.missing == Some(MissingCells::Nan) {
         let what = "--missing nan needs a dense array, these are sparse";
+        return Err(Failure::of(path, what));
+    }
+    let indices = (entries.shape.iter()).fold(0usize, |sum, &n| sum.saturating_add(n));
+    if !available(indices.saturating_mul(WORDS_PER_INDEX)) {
+        let what = format!("there is no memory for data of shape {:?}", entries.shape);
         return Err(Failure::of(path, what));
     }
     let hidden = match &args.mask {

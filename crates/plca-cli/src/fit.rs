@@ -30,7 +30,27 @@ pub(crate) fn run(args: &FitArgs) -> Result<(), Failure> {
     for path in [&args.trace, &args.checkpoint].into_iter().flatten() {
         writable(path, &[])?;
     }
-    distinct(args)?;
+    distinct(
+        &[
+            ("the data", Some(&args.data)),
+            ("--mask", args.hidden.mask.as_ref()),
+            ("--priors", args.priors.as_ref()),
+            ("--init", args.init.as_ref()),
+        ],
+        &[
+            ("--output", Some(&args.output)),
+            ("--trace", args.trace.as_ref()),
+            ("--checkpoint", args.checkpoint.as_ref()),
+        ],
+    )?;
+    // A run may go on writing to the checkpoint that it resumes.
+    distinct(
+        &[("--resume", args.resume.as_ref())],
+        &[
+            ("--output", Some(&args.output)),
+            ("--trace", args.trace.as_ref()),
+        ],
+    )?;
     if args.solver == Solver::Fast {
         return Err(Failure::usage(
             "--solver fast is not available in this version; --solver em reaches the same optima",
@@ -60,6 +80,9 @@ pub(crate) fn fit<M: CommandModel>(
         residual_tol: args.kkt_tol,
         ..Stop::default()
     };
+    if args.check_every == 0 {
+        return Err(Failure::usage("--check-every 0: at least 1 is needed"));
+    }
     stop.check().map_err(Failure::usage)?;
     if args.restarts == 0 {
         return Err(Failure::usage("--restarts 0: at least one start is needed"));
@@ -102,6 +125,13 @@ impl<M: CommandModel> Run<'_, M> {
             Some(path) => Place::read(path, &self.model, &self.settings, &self.checksum)?,
             None => Place::beginning(),
         };
+        if let (Some((_, progress)), Some(path)) = (&place.running, &self.args.resume)
+            && progress.iteration > self.stop.max_iter
+        {
+            let (there, most) = (progress.iteration, self.stop.max_iter);
+            let what = format!("stands at iteration {there}, beyond --max-iter {most}");
+            return Err(Failure::of(path, what));
+        }
         interrupt::iterating();
         for start in place.start..starts {
             let from = match place.running.take() {

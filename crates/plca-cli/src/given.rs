@@ -21,8 +21,9 @@ pub(crate) fn blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usi
     }
     let free = args.model.free_blocks(order);
     if let Some(name) = args.fix.iter().find(|n| !free.contains(n)) {
+        let free = free.join(", ");
         return Err(Failure::usage(format!(
-            "--fix {name}: no such block; there are {known}"
+            "--fix {name}: no block that can be fixed; there are {free}"
         )));
     }
     if let Some(name) = args.fix.iter().find(|n| !given.contains_key(*n)) {

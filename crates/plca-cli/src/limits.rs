@@ -26,14 +26,22 @@ pub(crate) fn on_threads<O: Send>(
 
 /// Largest number of parameters that anyone can mean.
 const MOST_PARAMETERS: usize = 1 << 33;
+/// Copies of the parameters that a run holds at least: the state, its counts, and both as the kernels read them.
+const COPIES: usize = 4;
 
 /// Refuses a rank whose parameters could not be held.
 pub(crate) fn reasonable(option: &str, rank: usize, shape: &[usize]) -> Result<(), Failure> {
-    let parameters = rank.checked_mul(shape.iter().sum());
-    match parameters.filter(|&n| n <= MOST_PARAMETERS) {
+    let indices = shape.iter().try_fold(0usize, |sum, &n| sum.checked_add(n));
+    let parameters = indices.and_then(|n| rank.checked_mul(n));
+    match parameters.filter(|&n| n <= MOST_PARAMETERS && available(n * COPIES)) {
         Some(_) => Ok(()),
         None => Err(Failure::usage(format!(
             "{option}: {rank} components are too many for data of shape {shape:?}"
         ))),
     }
+}
+
+/// Whether the system would give memory for so many numbers: running out of it later ends the process without a word.
+pub(crate) fn available(numbers: usize) -> bool {
+    Vec::<f64>::new().try_reserve_exact(numbers).is_ok()
 }

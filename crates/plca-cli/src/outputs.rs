@@ -1,12 +1,11 @@
 //! Where the command writes, and what it says.
 
 use std::io::{ErrorKind, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use plca_io::ModelFile;
 use serde_json::Value;
 
-use crate::args::FitArgs;
 use crate::failure::Failure;
 use crate::interrupt;
 
@@ -50,24 +49,20 @@ fn same_file(a: &Path, b: &Path) -> bool {
     place(a).is_some_and(|a| place(b) == Some(a))
 }
 
+/// A file by the part that it plays.
+pub(crate) type Role<'a> = (&'static str, Option<&'a PathBuf>);
+
 /// Refuses outputs that would overwrite each other or what the run reads.
-pub(crate) fn distinct(args: &FitArgs) -> Result<(), Failure> {
-    let inputs = [
-        ("the data", Some(&args.data)),
-        ("--mask", args.hidden.mask.as_ref()),
-        ("--priors", args.priors.as_ref()),
-    ];
-    let outputs = [
-        ("--output", Some(&args.output)),
-        ("--trace", args.trace.as_ref()),
-        ("--checkpoint", args.checkpoint.as_ref()),
-    ];
-    let mut seen: Vec<_> = inputs
-        .iter()
-        .filter_map(|(n, p)| p.map(|p| (*n, p)))
-        .collect();
-    for (name, path) in outputs.iter().filter_map(|(n, p)| p.map(|p| (*n, p))) {
-        if let Some((other, _)) = seen.iter().find(|(_, p)| same_file(p, path)) {
+pub(crate) fn distinct(inputs: &[Role<'_>], outputs: &[Role<'_>]) -> Result<(), Failure> {
+    let given = |files: &[Role<'_>]| -> Vec<_> {
+        let files = files.iter();
+        files
+            .filter_map(|(n, p)| p.map(|p| (*n, p.clone())))
+            .collect()
+    };
+    let mut seen = given(inputs);
+    for (name, path) in given(outputs) {
+        if let Some((other, _)) = seen.iter().find(|(_, p)| same_file(p, &path)) {
             let path = path.display();
             return Err(Failure::usage(format!(
                 "{name} {path}: the same file as {other}"

@@ -12,7 +12,7 @@ use crate::blocks::Arrays;
 use crate::data::{Data, Dataset, load};
 use crate::failure::Failure;
 use crate::limits::on_threads;
-use crate::outputs::{Leaving, MODEL_FILES, warn, writable};
+use crate::outputs::{Leaving, MODEL_FILES, distinct, warn, writable};
 use crate::saved::Saved;
 
 /// What was found, as the command writes it.
@@ -33,6 +33,12 @@ pub(crate) fn run(args: &TransformArgs) -> Result<(), Failure> {
 fn transform(args: &TransformArgs) -> Result<(), Failure> {
     let started = Instant::now();
     writable(&args.output, MODEL_FILES)?;
+    let inputs = [
+        ("the model", Some(&args.model)),
+        ("the data", Some(&args.data)),
+        ("--mask", args.hidden.mask.as_ref()),
+    ];
+    distinct(&inputs, &[("--output", Some(&args.output))])?;
     let (kind, file) = Saved::read(&args.model)?;
     let found = kind.transform(file, args)?;
     let mut summary = found.summary;

@@ -148,7 +148,7 @@ impl<T: Element> PlsaCommand<T> {
         need_matrix(&args.data, "plsa", shape)?;
         if missing(args) == Some(plca_em::Missing::Multiplicative) {
             return Err(Failure::usage(
-                "plsa treats missing cells by imputation only",
+                "--missing-method multiplicative: plsa treats missing cells by imputation only",
             ));
         }
         let given = given(args.given);

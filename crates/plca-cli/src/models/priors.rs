@@ -41,6 +41,9 @@ pub(super) fn priors<T: Element>(
             "cross-entropy" => cross_entropy(value, *columns),
             _ => column_prior(kind, value),
         };
+        if out.iter().any(|(n, _)| n == block) {
+            return Err(bad(format!("`{block}` has a prior already")));
+        }
         out.push((block.to_string(), prior.map_err(bad)?));
     }
     if let Some(path) = &args.priors {
@@ -66,6 +69,9 @@ pub(super) fn priors<T: Element>(
                     array.shape
                 ))
             })?;
+            if out.iter().any(|(n, _)| n == block) {
+                return Err(bad(format!("`{block}` has a prior already")));
+            }
             let prior = Dirichlet::per_entry(alpha).map_err(|e| bad(e.to_string()))?;
             out.push((block.to_string(), Arc::new(prior)));
         }

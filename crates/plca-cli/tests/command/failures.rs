@@ -219,3 +219,52 @@ fn outputs_that_cannot_be_written_leave_nothing() {
     std::fs::write(folder.path("cut.npz"), cut).unwrap();
     folder.fails(1, "inspect cut.npz", &["cut.npz"]);
 }
+
+#[test]
+fn inputs_are_never_overwritten() {
+    let folder = Folder::with_counts();
+    folder.ok("fit plca d.csv --rank 2 --output m.npz --quiet --checkpoint c.npz --checkpoint-every 1 --max-iter 3");
+    folder.ok("fit plca d.csv --rank 2 --output i.npz --quiet");
+    let before = ["m.npz", "i.npz", "c.npz"].map(|name| folder.bytes(name));
+    for line in [
+        "transform m.npz d.csv --output m.npz",
+        "fit plca d.csv --init i.npz --output i.npz",
+        "fit plca d.csv --init i.npz --output o.npz --trace i.npz",
+        "fit plca d.csv --rank 2 --max-iter 3 --resume c.npz --output c.npz",
+    ] {
+        folder.fails(2, line, &["the same file"]);
+    }
+    let after = ["m.npz", "i.npz", "c.npz"].map(|name| folder.bytes(name));
+    assert!(before == after);
+}
+
+#[test]
+fn a_block_has_one_prior() {
+    let folder = Folder::with_counts();
+    folder.arrays("p.npz", &[("weights.dirichlet", &[2], &[2.0, 3.0])]);
+    let line = "fit plca d.csv --rank 2 --output o.npz --prior weights=dirichlet:2";
+    folder.fails(
+        2,
+        &format!("{line} --prior weights=dirichlet:3"),
+        &["weights", "already"],
+    );
+    folder.fails(
+        1,
+        &format!("{line} --priors p.npz"),
+        &["p.npz", "weights", "already"],
+    );
+}
+
+#[test]
+fn a_checkpoint_beyond_the_last_iteration_is_refused() {
+    let folder = Folder::with_counts();
+    let line = "fit plca d.csv --rank 2 --tol 0 --quiet --output o.npz";
+    folder.ok(&format!(
+        "{line} --max-iter 6 --checkpoint c.npz --checkpoint-every 6"
+    ));
+    folder.fails(
+        1,
+        &format!("{line} --max-iter 2 --resume c.npz"),
+        &["c.npz", "6", "2"],
+    );
+}

@@ -413,3 +413,42 @@ fn bad_cross_entropy_priors_are_refused() {
         folder.fails(2, &format!("{line} --output o.npz"), &["--prior", part]);
     }
 }
+
+/// What is asked for holds whether or not a cell happens to be hidden; what is not asked for goes by the model.
+#[test]
+fn treatment_of_missing_cells_has_the_documented_default() {
+    let folder = Folder::with_counts();
+    folder.npy("ones.npy", &[3, 4], &[1.0; 12]);
+    let mut mask = [1.0; 12];
+    mask[5] = 0.0;
+    folder.npy("mask.npy", &[3, 4], &mask);
+    let fit = |model: &str, extra: &str| {
+        folder.ok(&format!(
+            "fit {model} d.csv --rank 2 --tol 0 --max-iter 5 --quiet --output o.npz {extra}"
+        ));
+        folder.model("o.npz").arrays
+    };
+    let multiplicative = "--missing-method multiplicative";
+    for model in ["plca", "nmf-kl"] {
+        let (default, masked) = (fit(model, "--mask mask.npy"), "--mask mask.npy");
+        assert_eq!(
+            default,
+            fit(model, &format!("{masked} {multiplicative}")),
+            "{model}"
+        );
+        assert_ne!(
+            default,
+            fit(model, &format!("{masked} --missing-method imputation"))
+        );
+    }
+    let prior = "--prior weights=dirichlet:1.5 --mask mask.npy";
+    assert_eq!(
+        fit("plca", prior),
+        fit("plca", &format!("{prior} --missing-method imputation"))
+    );
+    assert_eq!(fit("nmf-kl", ""), fit("nmf-kl", "--mask ones.npy"));
+    assert_eq!(
+        fit("nmf-kl", "--update sequential"),
+        fit("nmf-kl", &format!("--mask ones.npy {multiplicative}"))
+    );
+}

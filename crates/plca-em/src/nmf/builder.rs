@@ -103,6 +103,11 @@ impl NmfBuilder {
                 "imputation of hidden cells has the simultaneous form only",
             ));
         }
-        Ok(self.0)
+        let mut nmf = self.0;
+        // On complete data too: whether a cell is hidden should not change the form of the updates.
+        if nmf.missing == Some(Missing::Multiplicative) {
+            nmf.update = Some(Update::Sequential);
+        }
+        Ok(nmf)
     }
 }

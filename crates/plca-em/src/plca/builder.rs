@@ -112,7 +112,7 @@ impl<T: Real> PlcaBuilder<T> {
         self
     }
 
-    /// Treatment of hidden cells (default: imputation).
+    /// Treatment of hidden cells (default: multiplicative where that is possible, as [`Missing`] says; else imputation).
     ///
     /// ```
     /// use plca_em::{Missing, Plca};
@@ -120,7 +120,7 @@ impl<T: Real> PlcaBuilder<T> {
     /// # Ok::<(), plca_em::ParamError>(())
     /// ```
     pub fn missing(mut self, missing: Missing) -> Self {
-        self.0.missing = missing;
+        self.0.missing = Some(missing);
         self
     }
 
@@ -129,7 +129,7 @@ impl<T: Real> PlcaBuilder<T> {
     /// # Errors
     ///
     /// [`ParamError`]: no components, a tempering power outside `(0, 1]`, multiplicative updates together with
-    /// priors, tempering or a frozen block of weights.
+    /// priors, tempering, a frozen block of weights, or both factors frozen.
     ///
     /// # Examples
     ///
@@ -143,12 +143,9 @@ impl<T: Real> PlcaBuilder<T> {
             return Err(ParamError::NoComponents);
         }
         check_power(plca.temper)?;
-        let priors = plca.weights_prior.is_some() || !plca.factor_priors.is_empty();
-        if plca.missing == Missing::Multiplicative
-            && (priors || plca.temper != 1.0 || plca.freeze_weights)
-        {
+        if plca.missing == Some(Missing::Multiplicative) && !plca.separates() {
             return Err(ParamError::Conflict(
-                "multiplicative treatment of missing cells goes with neither priors, tempering nor frozen weights",
+                "multiplicative treatment of missing cells goes with neither priors, tempering, frozen weights nor both factors frozen",
             ));
         }
         Ok(plca)

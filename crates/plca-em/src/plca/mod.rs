@@ -42,6 +42,9 @@ pub type Prior<T> = Arc<dyn SimplexPrior<T>>;
 
 /// How hidden cells are treated; of no effect on complete data.
 ///
+/// Both reach the same optima. PLCA and KL-NMF take the multiplicative updates on matrices unless settings rule them out [SPEC 4],
+/// PLSA and tensors of other orders imputation.
+///
 /// ```
 /// use plca_em::{Missing, Plca};
 /// let plca = Plca::<f64>::builder(3).missing(Missing::Multiplicative);
@@ -68,7 +71,7 @@ pub struct Plca<T: Real> {
     factor_priors: Vec<(usize, Prior<T>)>,
     temper: f64,
     temper_prior: bool,
-    pub(crate) missing: Missing,
+    pub(crate) missing: Option<Missing>,
 }
 
 impl<T: Real> Plca<T> {
@@ -88,7 +91,24 @@ impl<T: Real> Plca<T> {
             factor_priors: Vec::new(),
             temper: 1.0,
             temper_prior: false,
-            missing: Missing::default(),
+            missing: None,
+        })
+    }
+
+    /// Whether blocks can be updated one after the other, each at its optimum with the others fixed.
+    fn separates(&self) -> bool {
+        let priors = self.weights_prior.is_some() || !self.factor_priors.is_empty();
+        let weights_alone = [0, 1].iter().all(|j| self.frozen.contains(j));
+        !priors && self.temper == 1.0 && !self.freeze_weights && !weights_alone
+    }
+
+    /// The treatment of hidden cells, for data of this order.
+    pub(crate) fn missing(&self, order: usize) -> Missing {
+        // [SPEC 4]
+        self.missing.unwrap_or(if order == 2 && self.separates() {
+            Missing::Multiplicative
+        } else {
+            Missing::Imputation
         })
     }
 
@@ -135,7 +155,8 @@ impl<T: Real> Plca<T> {
         data: &'a X,
     ) -> Result<PlcaEm<'a, T, X>, EmError> {
         let shape = data.shape();
-        if self.missing == Missing::Multiplicative && !data.is_complete() && shape.len() != 2 {
+        let multiplicative = self.missing(shape.len()) == Missing::Multiplicative;
+        if multiplicative && !data.is_complete() && shape.len() != 2 {
             return Err(EmError::Order {
                 expected: 2,
                 got: shape.len(),

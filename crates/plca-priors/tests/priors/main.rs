@@ -1,0 +1,9 @@
+//! One program for all tests of the priors.
+#![allow(missing_docs, unreachable_pub, reason = "modules of one program")]
+
+mod cross_entropy;
+mod entropic;
+mod golden;
+mod laws;
+mod logistic_normal;
+mod wrong_priors;

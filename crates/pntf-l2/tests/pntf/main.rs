@@ -1,0 +1,9 @@
+//! One program for all tests.
+#![allow(missing_docs, unreachable_pub, reason = "modules of one program")]
+
+mod controls;
+mod golden;
+mod models;
+mod projection;
+mod propositions;
+mod qp;
