@@ -1,5 +1,7 @@
 //! Shift-invariant PLCA: reference trajectories and what must hold for any data.
 
+mod bad_input;
+mod borders;
 mod golden;
 mod powers;
 mod properties;
