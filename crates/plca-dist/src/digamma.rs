@@ -29,7 +29,7 @@ const NEAR_ROOT: [f64; 25] = [
 ];
 
 /// `B_2k / (2k)`.
-const PSI_TERMS: [f64; 10] = [
+pub(crate) const PSI_TERMS: [f64; 10] = [
     1.0 / 12.0,
     -1.0 / 120.0,
     1.0 / 252.0,

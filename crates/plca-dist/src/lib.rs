@@ -15,6 +15,7 @@ mod digamma;
 mod divergence;
 mod elementary;
 mod error;
+mod gamma_shapes;
 mod hypergeometric;
 mod lambert;
 mod lanes;
@@ -31,6 +32,7 @@ pub use digamma::{
 };
 pub use divergence::{kl_term, x_ln_x};
 pub use error::DistError;
+pub use gamma_shapes::gamma_shape_kl_slice;
 pub use hypergeometric::ln_0f1;
 pub use lambert::{
     lambert_w0, lambert_w0_exp, lambert_wm1, lambert_wm1_gap, lambert_wm1_neg_exp,

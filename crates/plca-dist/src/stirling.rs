@@ -10,7 +10,7 @@ use crate::{
 pub(crate) const HALF_LN_TAU: f64 = 0.918_938_533_204_672_8;
 
 /// `B_2k / (2k (2k-1))`.
-const TERMS: [f64; 10] = [
+pub(crate) const TERMS: [f64; 10] = [
     1.0 / 12.0,
     -1.0 / 360.0,
     1.0 / 1260.0,

@@ -1,7 +1,8 @@
 //! Gamma and Dirichlet posteriors against integrals and identities.
 
 use plca_dist::{
-    DistError, digamma, dirichlet_kl, dirichlet_mean_ln, gamma_kl, gamma_mean_ln, ln_gamma,
+    DistError, digamma, dirichlet_kl, dirichlet_mean_ln, gamma_kl, gamma_mean_ln,
+    gamma_shape_kl_slice, ln_gamma,
 };
 use proptest::prelude::*;
 
@@ -30,6 +31,23 @@ proptest! {
         prop_assert!((gamma_kl((s, r), (a, b)).unwrap() - want).abs() <= 1e-10 * (1.0 + want.abs()));
     }
 
+    /// The form for slices is the scalar one, to the error that it states and that of the scalar form.
+    #[test]
+    fn slices_of_gamma_divergences(pairs in prop::collection::vec((-2.5..7.0f64, -2.5..4.0f64), 1..40)) {
+        let (s, a): (Vec<f64>, Vec<f64>) = pairs.into_iter().map(|(s, a)| (10f64.powf(s), 10f64.powf(a))).unzip();
+        let mut kl = vec![0.0; s.len()];
+        gamma_shape_kl_slice(&s, &a, &mut kl).unwrap();
+        for ((&got, &s), &a) in kl.iter().zip(&s).zip(&a) {
+            let want = gamma_kl((s, 1.0), (a, 1.0)).unwrap();
+            let stated = 12.0 + s + a * (1.0 + s.ln().abs()) + a * a.ln().abs() + 1.0 / s;
+            let scalar = (s - a).abs() * (1.0 + s.ln().abs() + 1.0 / s) + s * s.ln().abs();
+            prop_assert!((got - want).abs() <= 16.0 * f64::EPSILON * (stated + scalar), "{} {}: {} {}", s, a, got, want);
+        }
+        let mut none = vec![7.0; s.len()];
+        gamma_shape_kl_slice(&s, &s, &mut none).unwrap();
+        prop_assert!(none.iter().all(|&x| x == 0.0));
+    }
+
     /// A Dirichlet law is made of gamma laws: `Σ KL(Gamma(α̂_i)‖Gamma(α_i)) = KL(Dirichlet) + KL(Gamma(Σ α̂)‖Gamma(Σ α))`.
     #[test]
     fn dirichlet_is_made_of_gammas(pairs in prop::collection::vec((0.01..30.0f64, 0.01..30.0f64), 1..8)) {
@@ -45,6 +63,29 @@ proptest! {
         for (ln, &a) in ln.iter().zip(&alpha) {
             prop_assert_eq!(*ln, digamma(a).unwrap() - total);
         }
+    }
+}
+
+/// Against 40 digits, to the error that is stated.
+#[test]
+fn slices_of_gamma_divergences_keep_their_digits() {
+    let cases = [
+        (1e15, 1.0, 999_999_999_999_981.4),
+        (1e21, 1.0, 1e21),
+        (1e-3, 2.0, 1_993.243_389_406_305),
+        (1.0, 1e-2, 4.028_036_369_789_504),
+        (340.0, 341.0, 0.001_471_309_111_256_453),
+    ];
+    let s = cases.map(|c| c.0);
+    let a = cases.map(|c| c.1);
+    let mut kl = [0.0; 5];
+    gamma_shape_kl_slice(&s, &a, &mut kl).unwrap();
+    for (got, (s, a, want)) in kl.into_iter().zip(cases) {
+        let stated = 12.0 + s + a * (1.0 + s.ln().abs()) + 1.0 / s;
+        assert!(
+            (got - want).abs() <= 16.0 * f64::EPSILON * stated,
+            "{got} {want}"
+        );
     }
 }
 

@@ -117,7 +117,7 @@ fn parts<const L: usize>(x: &[f64; L], c: &[f64; L], d: &[f64; L]) -> [f64; L] {
 
 /// `ln r` of positive normal numbers, to 2 ulp or so, by arithmetic alone.
 #[inline(always)]
-fn ln_lanes<const L: usize>(r: &[f64; L]) -> [f64; L] {
+pub(crate) fn ln_lanes<const L: usize>(r: &[f64; L]) -> [f64; L] {
     const LN_2: (f64, f64) = (6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10);
     /// `2^52`: its last bits hold a whole number.
     const WHOLE: u64 = 0x4330_0000_0000_0000;

@@ -22,6 +22,7 @@ pub use divergence::{
 pub use ratio::{skellam_limit_ratios, skellam_ratios, skellam_ratios_slice};
 
 pub(crate) use density::ln_pmf_of;
+pub(crate) use divergence::ln_lanes;
 pub(crate) use ratio::ratios_of;
 
 use crate::{DistError, error::domain};
