@@ -89,10 +89,7 @@ impl Ding {
     ) -> Result<Outcome<DingState<T>>, SnmfError> {
         stop.check()?;
         let steps = self.on(data)?;
-        let h = DMatrix::from_fn(self.components, data.ncols(), |_, _| {
-            T::lit(random::uniform(rng))
-        });
-        let state = steps.start(h)?;
+        let state = steps.random(rng)?;
         plca_fit::run(&steps, state, stop, ())
     }
 }
@@ -105,6 +102,17 @@ pub struct DingSteps<'a, T> {
 }
 
 impl<T: Real> DingSteps<'_, T> {
+    /// A start from `H` uniform on (0, 1).
+    ///
+    /// # Errors
+    ///
+    /// None that data of this method give.
+    pub fn random<R: Rng + ?Sized>(&self, rng: &mut R) -> Result<DingState<T>, SnmfError> {
+        let shape = (self.components, self.data.ncols());
+        let draw = |_, _| T::lit(random::uniform(rng));
+        self.start(DMatrix::from_fn(shape.0, shape.1, draw))
+    }
+
     /// The state of given activations.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_dist::random;
+use plca_fit::{Algorithm, Direction, StopReason};
 use plca_tensor::{CompensatedSum, Real};
 use rand::Rng;
 
@@ -61,53 +62,169 @@ pub fn kmeans<T: Real, R: Rng + ?Sized>(
     max_iter: usize,
     rng: &mut R,
 ) -> Result<Clusters<T>, SnmfError> {
-    let n = data.ncols();
-    if k == 0 {
-        return Err(ParamError::NoComponents.into());
-    }
-    if k > n {
-        return Err(SnmfError::Shape {
-            block: "samples",
-            got: data.shape(),
-            expected: (data.nrows(), k),
-        });
-    }
-    let ok = |x: T| x.is_finite();
-    check_block("data", data, data.shape(), "a finite number", ok)?;
-    let mut centres = data.select_columns(&seeds(data, k, seeding, rng));
-    let mut labels = vec![usize::MAX; n];
+    let steps = KMeans::new(k)?.on(data)?;
+    let mut state = steps.seed(seeding, rng);
     let mut iterations = 0;
-    loop {
-        let mut changed = false;
-        let mut inertia = CompensatedSum::default();
-        for (at, label) in labels.iter_mut().enumerate() {
-            let all = (0..k).map(|z| (z, distance(data, at, &centres, z)));
-            // Of equal ones the first.
-            let nearest = all.min_by(|a, b| a.1.total_cmp(&b.1));
-            let (z, d) = nearest.unwrap_or((0, 0.0));
-            changed |= *label != z;
-            *label = z;
-            inertia += d;
+    while !state.settled && iterations < max_iter {
+        steps.step(&mut state, false)?;
+        iterations += 1;
+    }
+    let inertia = steps.objective(&state)?;
+    Ok(Clusters {
+        centres: state.centres,
+        labels: state.labels,
+        inertia,
+        iterations,
+    })
+}
+
+/// k-means as an algorithm whose iterations can be watched, saved and continued; [`kmeans`] is all of it in one call.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use skellam_snmf::{KMeans, Seeding, Stop, StopReason, run};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = dmatrix![0.0, 0.1, 9.0, 9.1];
+/// let steps = KMeans::new(2)?.on(&v)?;
+/// let start = steps.seed(Seeding::PlusPlus, &mut ChaCha8Rng::seed_from_u64(0));
+/// let outcome = run(&steps, start, &Stop::default(), ())?;
+/// assert_eq!(outcome.reason, StopReason::Converged);
+/// # Ok::<(), skellam_snmf::SnmfError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KMeans {
+    clusters: usize,
+}
+
+/// Centres and the nearest of them to every sample.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KMeansState<T: Real> {
+    /// `F x K`.
+    pub centres: DMatrix<T>,
+    /// The cluster of each sample.
+    pub labels: Vec<usize>,
+    /// Whether the last round changed no label.
+    pub settled: bool,
+}
+
+impl KMeans {
+    /// With `k` clusters.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamError::NoComponents`].
+    pub fn new(k: usize) -> Result<Self, ParamError> {
+        if k == 0 {
+            return Err(ParamError::NoComponents);
         }
-        if !changed || iterations >= max_iter {
-            return Ok(Clusters {
-                centres,
-                labels,
-                inertia: inertia.value(),
-                iterations,
+        Ok(Self { clusters: k })
+    }
+
+    /// Binds the method to the columns of a complete matrix.
+    ///
+    /// # Errors
+    ///
+    /// [`SnmfError`]: more clusters than samples, a value that is no finite number.
+    pub fn on<'a, T: Real>(&self, data: &'a DMatrix<T>) -> Result<KMeansSteps<'a, T>, SnmfError> {
+        if self.clusters > data.ncols() {
+            return Err(SnmfError::Shape {
+                block: "samples",
+                got: data.shape(),
+                expected: (data.nrows(), self.clusters),
             });
         }
-        let mut sums = DMatrix::zeros(data.nrows(), k);
-        let mut counts = vec![0usize; k];
-        for (sample, &z) in data.column_iter().zip(&labels) {
-            let mut column = sums.column_mut(z);
+        let ok = |x: T| x.is_finite();
+        check_block("data", data, data.shape(), "a finite number", ok)?;
+        Ok(KMeansSteps {
+            data,
+            clusters: self.clusters,
+        })
+    }
+}
+
+/// [`KMeans`] bound to data.
+#[derive(Debug)]
+pub struct KMeansSteps<'a, T> {
+    data: &'a DMatrix<T>,
+    clusters: usize,
+}
+
+impl<T: Real> KMeansSteps<'_, T> {
+    /// A start from samples.
+    pub fn seed<R: Rng + ?Sized>(&self, seeding: Seeding, rng: &mut R) -> KMeansState<T> {
+        let seeds = seeds(self.data, self.clusters, seeding, rng);
+        self.around(self.data.select_columns(&seeds))
+    }
+
+    /// A start from given centres.
+    ///
+    /// # Errors
+    ///
+    /// [`SnmfError`]: a wrong shape, a value that is no finite number.
+    pub fn start(&self, centres: DMatrix<T>) -> Result<KMeansState<T>, SnmfError> {
+        let shape = (self.data.nrows(), self.clusters);
+        let ok = |x: T| x.is_finite();
+        check_block("centres", &centres, shape, "a finite number", ok)?;
+        Ok(self.around(centres))
+    }
+
+    fn around(&self, centres: DMatrix<T>) -> KMeansState<T> {
+        KMeansState {
+            labels: self.nearest(&centres),
+            centres,
+            settled: false,
+        }
+    }
+
+    /// The nearest centre of every sample, of equal ones the first.
+    fn nearest(&self, centres: &DMatrix<T>) -> Vec<usize> {
+        let nearest = |n: usize| {
+            let all = (0..self.clusters).map(|k| (k, distance(self.data, n, centres, k)));
+            all.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(k, _)| k)
+        };
+        (0..self.data.ncols()).map(nearest).collect()
+    }
+}
+
+impl<T: Real> Algorithm for KMeansSteps<'_, T> {
+    type State = KMeansState<T>;
+    type Error = SnmfError;
+
+    fn step(&self, state: &mut KMeansState<T>, measure: bool) -> Result<Option<f64>, SnmfError> {
+        let before = match measure {
+            true => Some(self.objective(state)?),
+            false => None,
+        };
+        let mut sums = DMatrix::zeros(self.data.nrows(), self.clusters);
+        let mut counts = vec![0usize; self.clusters];
+        for (sample, &k) in self.data.column_iter().zip(&state.labels) {
+            let mut column = sums.column_mut(k);
             column += sample;
-            counts[z] += 1;
+            counts[k] += 1;
         }
-        for (z, &count) in counts.iter().enumerate().filter(|&(_, &c)| c > 0) {
-            centres.set_column(z, &(sums.column(z) / T::lit(count as f64)));
+        for (k, &count) in counts.iter().enumerate().filter(|&(_, &c)| c > 0) {
+            let mean = sums.column(k) / T::lit(count as f64);
+            state.centres.set_column(k, &mean);
         }
-        iterations += 1;
+        let labels = self.nearest(&state.centres);
+        state.settled = labels == state.labels;
+        state.labels = labels;
+        Ok(before)
+    }
+
+    /// Sum of squared distances to the centres.
+    fn objective(&self, state: &KMeansState<T>) -> Result<f64, SnmfError> {
+        let each = state.labels.iter().enumerate();
+        let each = each.map(|(n, &k)| distance(self.data, n, &state.centres, k));
+        Ok(each.collect::<CompensatedSum>().value())
+    }
+
+    fn direction(&self) -> Direction {
+        Direction::Minimise
+    }
+
+    fn finished(&self, state: &KMeansState<T>) -> Option<StopReason> {
+        state.settled.then_some(StopReason::Converged)
     }
 }
 

@@ -12,6 +12,9 @@ pub enum Rate {
     Average,
     /// The same for all, in `(0, 1]`: earlier ones are forgotten.
     Constant(f64),
+    /// `1/t` until that falls to this number in `(0, 1]`, which is kept: the start is forgotten at the first data set, early
+    /// ones later.
+    AtLeast(f64),
 }
 
 /// Learns hyperparameters online; serialised, it goes on as if it had not been interrupted.
@@ -55,7 +58,7 @@ impl Learner {
         hyperparameters: Hyperparameters,
         rate: Rate,
     ) -> Result<Self, SnmfError> {
-        if let Rate::Constant(r) = rate
+        if let Rate::Constant(r) | Rate::AtLeast(r) = rate
             && !(r > 0.0 && r <= 1.0)
         {
             return Err(SnmfError::Value {
@@ -127,9 +130,11 @@ impl Learner {
     }
 
     fn take(&mut self, new: Statistics) -> Result<(), SnmfError> {
+        let average = 1.0 / (self.seen + 1) as f64;
         let r = match self.rate {
-            Rate::Average => 1.0 / (self.seen + 1) as f64,
+            Rate::Average => average,
             Rate::Constant(r) => r,
+            Rate::AtLeast(r) => average.max(r),
         };
         let (mut statistics, mut hyperparameters) =
             (self.statistics.clone(), self.hyperparameters.clone());

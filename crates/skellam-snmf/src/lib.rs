@@ -55,7 +55,7 @@ pub use em::{Snmf, SnmfBuilder, SnmfEm};
 pub use error::{ParamError, SnmfError};
 pub use hyper::{Hyperparameters, Sharing, Statistics};
 pub use init::SnmfInit;
-pub use kmeans::{Clusters, Seeding, kmeans};
+pub use kmeans::{Clusters, KMeans, KMeansState, KMeansSteps, Seeding, kmeans};
 pub use learner::{Learner, Rate};
 pub use plca_fit::{
     Accelerate, Algorithm, Outcome, Parabolic, Progress, Squarem, Stop, StopError, StopReason,

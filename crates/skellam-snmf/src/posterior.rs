@@ -1,10 +1,10 @@
 //! The variational posterior and its expectations.
 
 use nalgebra::DMatrix;
-use plca_dist::{digamma, exp_digamma_slice, ln_gamma};
+use plca_dist::{digamma, exp_digamma_slice, gamma_shape_kl_slice, ln_gamma};
 use plca_tensor::{CompensatedSum, Real};
 
-use crate::{Entries, Prior, SnmfError, SnmfState};
+use crate::{Prior, SnmfError, SnmfState};
 
 /// Least shape that is used: 1/340 in `f64`, 1/42 in `f32`. `e^ψ(x)` falls as `e^(-1/x)`, and a product of two must not
 /// underflow; smaller shapes of a prior are taken as this one.
@@ -109,24 +109,29 @@ impl<T: Real> Posterior<T> {
         prior: &Prior,
         last: impl Fn(f64, f64, f64) -> f64,
     ) -> Result<f64, SnmfError> {
+        const BATCH: usize = 256;
         let mut sum = CompensatedSum::default();
-        // One prior for all is the common case.
-        let constant = match prior.shape {
-            Entries::All(a) => Some(special(ln_gamma, least::<T>(a), "a")?),
-            Entries::Each(_) => None,
-        };
-        for (at, (s, rate)) in self.shape.iter().zip(&self.rate).enumerate() {
-            let (s, rate) = (s.to_f64(), rate.to_f64());
-            let (a, b) = (least::<T>(prior.shape.get(at)), prior.rate.get(at));
-            let ln_gamma_a = match constant {
-                Some(x) => x,
-                None => special(ln_gamma, a, "a")?,
-            };
-            // [SKELLAM 7] KLG
-            sum += (s - a) * special(digamma, s, "a")? - special(ln_gamma, s, "a")?
-                + ln_gamma_a
-                + a * (rate / b).ln()
-                + last(s, b, rate);
+        let (mut shapes, mut priors, mut kl) = ([0.0; BATCH], [0.0; BATCH], [0.0; BATCH]);
+        // One rate for all is the common case.
+        let (mut rates, mut ln) = ((f64::NAN, f64::NAN), 0.0);
+        let chunks = (self.shape.as_slice().chunks(BATCH)).zip(self.rate.as_slice().chunks(BATCH));
+        for (chunk, (s, r)) in chunks.enumerate() {
+            let n = s.len();
+            for i in 0..n {
+                shapes[i] = s[i].to_f64();
+                priors[i] = least::<T>(prior.shape.get(chunk * BATCH + i));
+            }
+            let kl = &mut kl[..n];
+            gamma_shape_kl_slice(&shapes[..n], &priors[..n], kl)
+                .map_err(|_| SnmfError::NotFinite { block: "a" })?;
+            for i in 0..n {
+                let (rate, b) = (r[i].to_f64(), prior.rate.get(chunk * BATCH + i));
+                if (rate, b) != rates {
+                    (rates, ln) = ((rate, b), (rate / b).ln());
+                }
+                // [SKELLAM 7] KLG
+                sum += kl[i] + priors[i] * ln + last(shapes[i], b, rate);
+            }
         }
         Ok(sum.value())
     }

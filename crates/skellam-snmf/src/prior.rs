@@ -26,6 +26,13 @@ impl Entries {
         }
     }
 
+    fn map(&self, f: impl Fn(f64) -> f64) -> Self {
+        match self {
+            Self::All(x) => Self::All(f(*x)),
+            Self::Each(m) => Self::Each(m.map(f)),
+        }
+    }
+
     /// Calls `f` with every value and its hyperparameter.
     #[inline(always)]
     pub(crate) fn for_each<T>(&self, values: &mut [T], mut f: impl FnMut(&mut T, f64)) {
@@ -113,6 +120,25 @@ impl Prior {
         }
     }
 
+    /// This prior to a power in `(0, 1]`, up to its constant: shapes `1 + p (α - 1)` and `1 + p (a - 1)`, rates `p b`. Some last
+    /// iterations under it let the data speak before hyperparameters are learnt from the posterior.
+    ///
+    /// ```
+    /// use skellam_snmf::{Entries, Prior};
+    /// let prior = Prior { shape: Entries::All(5.0), rate: Entries::All(0.5), ..Prior::flat() };
+    /// let weak = prior.weakened(0.25);
+    /// assert_eq!((weak.shape, weak.rate), (Entries::All(2.0), Entries::All(0.125)));
+    /// ```
+    pub fn weakened(&self, power: f64) -> Self {
+        let shape = |e: &Entries| e.map(|x| 1.0 + power * (x - 1.0));
+        Self {
+            plus: shape(&self.plus),
+            minus: shape(&self.minus),
+            shape: shape(&self.shape),
+            rate: self.rate.map(|b| power * b),
+        }
+    }
+
     /// Refuses values that no prior has.
     ///
     /// # Errors
@@ -150,11 +176,17 @@ impl Prior {
         let power = |x: T, y: f64| if y == 0.0 { 0.0 } else { y * x.to_f64().ln() };
         let flat = (&self.shape, &self.rate) == (&Entries::All(1.0), &Entries::All(0.0));
         if !flat {
+            let normaliser = |a: f64, b: f64| gamma(a) - if b > 0.0 { a * b.ln() } else { 0.0 };
+            // One prior for all is the common case.
+            let constant = match (&self.shape, &self.rate) {
+                (&Entries::All(a), &Entries::All(b)) => Some(normaliser(a, b)),
+                _ => None,
+            };
             for (at, &x) in state.activations.iter().enumerate() {
                 let (a, b) = (self.shape.get(at), self.rate.get(at));
                 // [SKELLAM eq. 26]
-                sum += power(x, a - 1.0) - b * x.to_f64() - gamma(a);
-                sum += if b > 0.0 { a * b.ln() } else { 0.0 };
+                sum += power(x, a - 1.0) - b * x.to_f64();
+                sum += -constant.unwrap_or_else(|| normaliser(a, b));
             }
         }
         let rows = state.plus.nrows();

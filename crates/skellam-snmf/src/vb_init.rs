@@ -46,7 +46,7 @@ impl<T: Real> VbInit<T> {
     ///
     /// # Errors
     ///
-    /// [`SnmfError`]: a block of the wrong shape or with values outside its range; frozen atoms that are not given; a datum
+    /// [`SnmfError`]: a block of the wrong shape or with values outside its range; a frozen block that is not given; a datum
     /// that factors given as means make impossible.
     pub fn state<X: Signed<T>, R: Rng + ?Sized>(
         &self,
@@ -59,6 +59,9 @@ impl<T: Real> VbInit<T> {
         let given = matches!(self, Self::Atoms { .. } | Self::Posterior(_));
         if bound.config.freeze_atoms && !given {
             return Err(SnmfError::FixedWithoutValue { block: "alpha" });
+        }
+        if bound.config.freeze_activations && !matches!(self, Self::Posterior(_)) {
+            return Err(SnmfError::FixedWithoutValue { block: "a" });
         }
         let mut jitter = |entries: &Entries, shape: (usize, usize), most: f64| {
             let mut block: DMatrix<T> = expand(entries, shape, 0.0);

@@ -19,6 +19,7 @@ pub struct SnmfVb {
     real_data: bool,
     pub(crate) prior: Prior,
     pub(crate) freeze_atoms: bool,
+    pub(crate) freeze_activations: bool,
 }
 
 /// Settings of [`SnmfVb`], not yet checked.
@@ -49,6 +50,12 @@ impl SnmfVbBuilder {
     /// Keeps the posterior of the atoms as it was given: what remains are the activations of new data.
     pub fn freeze_atoms(mut self) -> Self {
         self.0.freeze_atoms = true;
+        self
+    }
+
+    /// Keeps the posterior of the activations as it was given.
+    pub fn freeze_activations(mut self) -> Self {
+        self.0.freeze_activations = true;
         self
     }
 
@@ -92,6 +99,7 @@ impl SnmfVb {
                 ..Prior::flat()
             },
             freeze_atoms: false,
+            freeze_activations: false,
         })
     }
 
@@ -156,6 +164,16 @@ fn total<'a, T: Real>(x: impl IntoIterator<Item = &'a T>) -> f64 {
 }
 
 impl<T: Real, X: Signed<T>> SnmfVbEm<'_, T, X> {
+    /// `Lfit` of factors, such as the posterior means: the log-likelihood over `M`, or minus the divergence in the limit.
+    pub fn log_fit(&self, factors: &SnmfState<T>) -> f64 {
+        let wanted = SignedWanted {
+            left: false,
+            right: false,
+            value: true,
+        };
+        self.data.pass(&factors.model(), &self.split, wanted).value
+    }
+
     /// One update from geometric means: the posterior of atoms and activations, and the likelihood term if measured.
     pub(crate) fn update(
         &self,
@@ -165,22 +183,24 @@ impl<T: Real, X: Signed<T>> SnmfVbEm<'_, T, X> {
         let prior = &self.config.prior;
         let wanted = SignedWanted {
             left: !self.config.freeze_atoms,
-            right: true,
+            right: !self.config.freeze_activations,
             value: measure,
         };
         let sums = self.data.pass(&means.model(), &self.split, wanted);
-        // [SKELLAM 6] α̂ <- α + T̃ ∘ G̃ H̃ᵀ
-        let side = |prior, x, s| match wanted.left {
+        let update = |wanted: bool, prior, x, s| match wanted {
             true => add_counts(prior, x, s),
             false => DMatrix::zeros(0, 0),
         };
-        let plus = side(&prior.plus, &means.plus, &sums.plus);
-        let minus = side(&prior.minus, &means.minus, &sums.minus);
+        // [SKELLAM 6] α̂ <- α + T̃ ∘ G̃ H̃ᵀ
+        let plus = update(wanted.left, &prior.plus, &means.plus, &sums.plus);
+        let minus = update(wanted.left, &prior.minus, &means.minus, &sums.minus);
         // [SKELLAM 6] ŝ <- a + H̃ ∘ (T̃⁺ᵀ G̃⁺ + T̃⁻ᵀ G̃⁻), b̂ <- b + 1
-        let shape = add_counts(&prior.shape, &means.activations, &sums.right);
+        let shape = update(wanted.right, &prior.shape, &means.activations, &sums.right);
         let mut rate = shape.clone();
-        let slice = rate.as_mut_slice();
-        prior.rate.for_each(slice, |x, b| *x = T::lit(b + 1.0));
+        if wanted.right {
+            let slice = rate.as_mut_slice();
+            prior.rate.for_each(slice, |x, b| *x = T::lit(b + 1.0));
+        }
         let finite = |m: &DMatrix<T>| m.iter().all(|x| x.is_finite());
         if !(finite(&plus) && finite(&minus)) {
             return Err(SnmfError::NotFinite { block: "alpha" });
@@ -231,6 +251,10 @@ impl<T: Real, X: Signed<T>> Algorithm for SnmfVbEm<'_, T, X> {
             std::mem::swap(&mut next.plus, &mut state.plus);
             std::mem::swap(&mut next.minus, &mut state.minus);
         }
+        if self.config.freeze_activations {
+            std::mem::swap(&mut next.shape, &mut state.shape);
+            std::mem::swap(&mut next.rate, &mut state.rate);
+        }
         *state = next;
         Ok(before)
     }
@@ -238,12 +262,7 @@ impl<T: Real, X: Signed<T>> Algorithm for SnmfVbEm<'_, T, X> {
     /// The normalised evidence lower bound, `ELBO / M`.
     fn objective(&self, state: &Posterior<T>) -> Result<f64, SnmfError> {
         let means = state.geometric()?;
-        let wanted = SignedWanted {
-            left: false,
-            right: false,
-            value: true,
-        };
-        let fit = self.data.pass(&means.model(), &self.split, wanted).value;
+        let fit = self.log_fit(&means);
         self.bound(state, &means, fit)
     }
 }
@@ -266,7 +285,7 @@ impl<T: Real, X: Signed<T>> Accelerate for SnmfVbEm<'_, T, X> {
         for (block, frozen) in [
             (&mut state.plus, frozen),
             (&mut state.minus, frozen),
-            (&mut state.shape, false),
+            (&mut state.shape, self.config.freeze_activations),
         ] {
             for (x, new) in block.iter_mut().zip(&mut values) {
                 *x = if frozen { *x } else { new };

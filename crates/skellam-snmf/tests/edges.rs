@@ -485,9 +485,23 @@ fn fixed_blocks_stay() {
     let fit = vb.fit(&new, &init, &stop, &mut rng(0)).unwrap();
     assert_eq!(
         (fit.state.plus, fit.state.minus),
-        (learnt.plus, learnt.minus)
+        (learnt.plus.clone(), learnt.minus.clone())
     );
     assert_eq!(fit.state.shape.shape(), (2, 1));
+    let vb = SnmfVb::builder(2).freeze_activations().build().unwrap();
+    assert!(vb.fit(&v, &VbInit::Random, &stop, &mut rng(0)).is_err());
+    let flat = DMatrix::from_element(2, 2, 1.0);
+    let init = VbInit::Posterior(Posterior {
+        plus: flat.clone(),
+        minus: flat.clone(),
+        ..learnt.clone()
+    });
+    let fit = vb.fit(&v, &init, &stop, &mut rng(0)).unwrap();
+    assert_eq!(
+        (fit.state.shape, fit.state.rate),
+        (learnt.shape, learnt.rate)
+    );
+    assert_ne!(fit.state.plus, flat);
 }
 
 /// Groups without entries keep their value; statistics without spread stop at the cap; bad ones change nothing.
