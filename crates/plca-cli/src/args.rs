@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use skellam_snmf::Replicates;
+
 use crate::models::{Kind, MODELS};
 
 /// Probabilistic latent-variable factorization of files.
@@ -84,6 +86,40 @@ pub(crate) enum Acceleration {
     Parabolic,
 }
 
+/// How k-means chooses its first centres.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Seeding {
+    /// Samples far from the centres so far (k-means++).
+    PlusPlus,
+    /// Samples, all equally likely.
+    Random,
+}
+
+/// `1`, `inf` or another whole number.
+pub(crate) fn replicates(s: &str) -> Result<Replicates, String> {
+    let bad = || format!("`{s}` is not a whole number >= 1, nor inf");
+    match s {
+        "inf" => Ok(Replicates::Limit),
+        "1" => Ok(Replicates::One),
+        _ => match s.parse::<u32>() {
+            Ok(m) if m > 1 => Ok(Replicates::Finite(m)),
+            _ => Err(bad()),
+        },
+    }
+}
+
+/// How the models of signed data take them.
+#[derive(Debug, Args)]
+pub(crate) struct SignedArgs {
+    /// skellam, skellam-vb: draws of which a datum is the mean: 1 for differences of counts, inf for real data, or any number
+    /// between [default: inf].
+    #[arg(long, value_name = "1|M|inf", value_parser = replicates)]
+    pub(crate) m: Option<Replicates>,
+    /// skellam, skellam-vb: takes data that are no whole numbers for --m 1 or --m M too.
+    #[arg(long)]
+    pub(crate) real_data: bool,
+}
+
 /// A number that must be finite and not negative.
 fn tolerance(s: &str) -> Result<f64, String> {
     let x: f64 = s.parse().map_err(|_| format!("`{s}` is not a number"))?;
@@ -161,14 +197,14 @@ pub(crate) struct FitArgs {
     /// Blocks that stay as they are in --init.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) fix: Vec<String>,
-    /// Prior on every column of a block: dirichlet:A, or entropic:BETA with BETA in counts (negative: flatter columns), or with
+    /// Prior on every column of a block: dirichlet:A, or gamma:SHAPE,RATE (activations of skellam), or entropic:BETA with BETA in counts (negative: flatter columns), or with
     /// an r behind it in multiples of the count of the component; or
     /// cross-entropy:groups=0/0/1/1,between=A,within=B (and ,decrease=T and ,floor=E), which keeps columns of different groups
     /// apart (A) and those of one group alike (B), with weights in counts, or with an r behind them in multiples of the counts per
     /// component, that fall to 0 within T iterations.
     #[arg(long, value_name = "BLOCK=SPEC")]
     pub(crate) prior: Vec<String>,
-    /// Priors per entry: arrays named BLOCK.dirichlet.
+    /// Priors per entry: arrays named BLOCK.dirichlet; skellam: also BLOCK.gamma_shape and BLOCK.gamma_rate.
     #[arg(long, value_name = "FILE")]
     pub(crate) priors: Option<PathBuf>,
     /// plsa: the dimension that is given.
@@ -177,6 +213,14 @@ pub(crate) struct FitArgs {
     /// nmf-kl: form of the update [default: simultaneous].
     #[arg(long)]
     pub(crate) update: Option<Update>,
+    #[command(flatten)]
+    pub(crate) signed: SignedArgs,
+    /// skellam: least value of every factor, for priors with shapes below 1 [default: 0].
+    #[arg(long, value_name = "X", value_parser = tolerance, allow_negative_numbers = true)]
+    pub(crate) floor: Option<f64>,
+    /// kmeans: the first centres [default: plus-plus].
+    #[arg(long)]
+    pub(crate) seeding: Option<Seeding>,
     /// Tempered EM with power B in (0, 1]. With ETA in (0, 1) a tenth of the counts is held out: a power is kept as long as
     /// every iteration lowers their perplexity by more than --tol times its value, then it is multiplied by ETA, until
     /// that no longer helps (--tol 0: until the end).
@@ -306,6 +350,11 @@ pub(crate) struct SelectArgs {
     pub(crate) data: PathBuf,
     #[command(flatten)]
     pub(crate) hidden: DataArgs,
+    #[command(flatten)]
+    pub(crate) signed: SignedArgs,
+    /// skellam-vb: as for fit.
+    #[arg(long, value_name = "BLOCK=SPEC")]
+    pub(crate) prior: Vec<String>,
     /// Numbers of components: A..B (both included) or a list A,B,C.
     #[arg(long, value_name = "A..B")]
     pub(crate) ranks: String,

@@ -238,7 +238,7 @@ fn nan_failure<T: Element>(path: &Path, array: &Array<T>, at: usize) -> Failure 
     )
 }
 
-fn hidden_cells(mut mask: Array<f32>) -> Coordinates<f32> {
+pub(crate) fn hidden_cells(mut mask: Array<f32>) -> Coordinates<f32> {
     let shape = mask.shape.clone();
     let mut indices = Vec::new();
     for_each_cell(
@@ -258,7 +258,10 @@ fn hidden_cells(mut mask: Array<f32>) -> Coordinates<f32> {
     }
 }
 
-fn without<T: Element>(entries: Coordinates<T>, hidden: &Coordinates<f32>) -> Coordinates<T> {
+pub(crate) fn without<T: Element>(
+    entries: Coordinates<T>,
+    hidden: &Coordinates<f32>,
+) -> Coordinates<T> {
     let order = entries.shape.len();
     let hidden: HashSet<&[u32]> = hidden.indices.chunks_exact(order).collect();
     let mut kept = Coordinates {

@@ -83,6 +83,19 @@ impl From<plca_em::ParamError> for Failure {
     }
 }
 
+impl From<skellam_snmf::SnmfError> for Failure {
+    fn from(e: skellam_snmf::SnmfError) -> Self {
+        Self::new(e)
+    }
+}
+
+impl From<skellam_snmf::ParamError> for Failure {
+    // Settings come from the command line.
+    fn from(e: skellam_snmf::ParamError) -> Self {
+        Self::usage(e)
+    }
+}
+
 impl From<plca_priors::PriorError> for Failure {
     fn from(e: plca_priors::PriorError) -> Self {
         Self::new(e)

@@ -15,6 +15,7 @@ mod models;
 mod outputs;
 mod saved;
 mod select;
+mod signed;
 mod transform;
 
 use std::process::ExitCode;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use nalgebra::{DMatrix, DVector};
 use serde_json::Value;
 
-use crate::blocks::{Arrays, need_matrix, need_vector};
+use crate::blocks::{Arrays, need_matrix, need_vector, take_matrix};
 use crate::failure::Failure;
 use crate::models::{Kind, MODELS};
 
@@ -44,6 +44,39 @@ impl Saved {
     /// Takes a matrix of finite numbers that are not negative.
     pub(crate) fn matrix(&mut self, name: &str) -> Result<DMatrix<f64>, Failure> {
         need_matrix(&self.path, &mut self.arrays, name)
+    }
+
+    /// Takes a matrix of finite numbers of either sign.
+    pub(crate) fn real_matrix(&mut self, name: &str) -> Result<DMatrix<f64>, Failure> {
+        let block = take_matrix::<f64>(&self.path, &mut self.arrays, name)?;
+        let block = block.ok_or_else(|| self.failure(format!("has no `{name}`")))?;
+        match block.iter().position(|x| !x.is_finite()) {
+            Some(at) => {
+                let (row, column) = (at % block.nrows(), at / block.nrows());
+                let value = block[(row, column)];
+                Err(self.failure(format!(
+                    "`{name}` is {value} at [{row}, {column}], not a finite number"
+                )))
+            }
+            None => Ok(block),
+        }
+    }
+
+    /// Takes both sides of a block of `F x K x 2` of finite numbers that are not negative.
+    pub(crate) fn sides(&mut self, name: &str) -> Result<(DMatrix<f64>, DMatrix<f64>), Failure> {
+        let array = self.arrays.remove(name);
+        let array = array.ok_or_else(|| self.failure(format!("has no `{name}`")))?;
+        if let Some(at) = array
+            .values
+            .iter()
+            .position(|x| !(x.is_finite() && *x >= 0.0))
+        {
+            let value = array.values[at];
+            return Err(self.failure(format!(
+                "`{name}` is {value} at entry {at}, not a finite number >= 0"
+            )));
+        }
+        crate::signed::sides(&self.path, name, array)
     }
 
     /// Takes a vector of finite numbers that are not negative.

@@ -12,7 +12,7 @@ use crate::data::{Data, Dataset, load};
 use crate::failure::Failure;
 use crate::fit::HELD_OUT_STREAM;
 use crate::limits::{on_threads, reasonable};
-use crate::models::options::need_matrix;
+use crate::models::options::{need_matrix, refuse};
 use crate::outputs::{print, warn};
 
 /// A count is held out with this probability.
@@ -21,7 +21,7 @@ const SHARE: f64 = 0.1;
 const MOST_RANKS: usize = 100_000;
 
 /// `2..12`, both ends included, or `2,4,8`.
-fn ranks(spec: &str) -> Result<Vec<usize>, Failure> {
+pub(crate) fn ranks(spec: &str) -> Result<Vec<usize>, Failure> {
     let bad = || {
         Failure::usage(format!(
             "--ranks {spec}: A..B or A,B,C is needed, with 1 <= A <= B <= {MOST_RANKS}"
@@ -112,6 +112,9 @@ fn row(
 /// Scores from the likelihood of PLCA, of which PLSA and KL-NMF are other parameters.
 pub(crate) fn likelihood(args: &SelectArgs) -> Result<Table, Failure> {
     let name = args.model.name();
+    refuse(args.signed.m.is_some(), "--m", name)?;
+    refuse(args.signed.real_data, "--real-data", name)?;
+    refuse(!args.prior.is_empty(), "--prior for select", name)?;
     let criterion = match args.criterion {
         Criterion::Bic => "bic",
         Criterion::Aic => "aic",

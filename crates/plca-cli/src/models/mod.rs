@@ -1,10 +1,15 @@
 //! What the command does with a model: one file per model, and its line in [`MODELS`].
 
+pub(crate) mod kmeans;
 pub(crate) mod nmf_kl;
 pub(crate) mod options;
 pub(crate) mod plca;
 pub(crate) mod plsa;
 mod priors;
+pub(crate) mod skellam;
+mod skellam_priors;
+pub(crate) mod skellam_vb;
+pub(crate) mod snmf_ding;
 pub(crate) mod tempered;
 
 use std::fmt;
@@ -25,7 +30,15 @@ use crate::select::Table;
 use crate::transform::Found;
 
 /// Every model that the command knows.
-pub(crate) static MODELS: &[Kind] = &[&plca::Symmetric, &plsa::Asymmetric, &nmf_kl::Unnormalised];
+pub(crate) static MODELS: &[Kind] = &[
+    &plca::Symmetric,
+    &plsa::Asymmetric,
+    &nmf_kl::Unnormalised,
+    &skellam::SkellamEm,
+    &skellam_vb::SkellamVb,
+    &snmf_ding::DingSemiNmf,
+    &kmeans::Clustering,
+];
 
 /// A model by its name.
 pub(crate) type Kind = &'static dyn ModelKind;

@@ -10,7 +10,7 @@ use plca_io::Element;
 use plca_tensor::Observed;
 use rand_chacha::ChaCha8Rng;
 
-use super::options::{missing, need_matrix, refuse};
+use super::options::{missing, need_matrix, refuse, refuse_signed};
 use super::tempered::accelerated;
 use super::{CommandModel, ModelKind};
 use crate::approximation::{Approximation, Product};
@@ -100,6 +100,7 @@ impl<T> NmfCommand<T> {
     /// From the command line, for data of this shape.
     fn new(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Self, Failure> {
         refuse(args.given.is_some(), "--given", "nmf-kl")?;
+        refuse_signed(args, "nmf-kl")?;
         refuse(args.temper_prior, "--temper-prior", "nmf-kl")?;
         refuse(
             !args.prior.is_empty(),

@@ -58,6 +58,24 @@ pub(crate) fn refuse(given: bool, option: &str, model: &str) -> Result<(), Failu
     }
 }
 
+/// Refuses the options of models of signed data.
+pub(super) fn refuse_signed(args: &FitArgs, model: &str) -> Result<(), Failure> {
+    refuse(args.signed.m.is_some(), "--m", model)?;
+    refuse(args.signed.real_data, "--real-data", model)?;
+    refuse(args.floor.is_some(), "--floor", model)?;
+    refuse(args.seeding.is_some(), "--seeding", model)
+}
+
+/// Refuses the options of models of non-negative data.
+pub(super) fn refuse_unsigned(args: &FitArgs, model: &str) -> Result<(), Failure> {
+    refuse(args.given.is_some(), "--given", model)?;
+    refuse(args.update.is_some(), "--update", model)?;
+    refuse(args.temper.is_some(), "--temper", model)?;
+    refuse(args.temper_prior, "--temper-prior", model)?;
+    refuse(args.missing_method.is_some(), "--missing-method", model)?;
+    refuse(args.kkt_tol.is_some(), "--kkt-tol", model)
+}
+
 /// First power and factor of `--temper B[,ETA]`.
 pub(crate) fn temper(args: &FitArgs) -> Result<(f64, Option<f64>), Failure> {
     let Some(spec) = &args.temper else {

@@ -10,7 +10,7 @@ use plca_tensor::Observed;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
-use super::options::{missing, refuse, seen_mass, temper};
+use super::options::{missing, refuse, refuse_signed, seen_mass, temper};
 use super::tempered::{self, Bind, accelerated};
 use super::{CommandModel, ModelKind};
 use crate::approximation::{Approximation, Product};
@@ -131,6 +131,7 @@ impl<T: Element> PlcaCommand<T> {
     /// From the command line, for data of this shape.
     fn new(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Self, Failure> {
         refuse(args.given.is_some(), "--given", "plca")?;
+        refuse_signed(args, "plca")?;
         refuse(args.update.is_some(), "--update", "plca")?;
         let (power, _) = temper(args)?;
         let mut builder = Plca::builder(rank)

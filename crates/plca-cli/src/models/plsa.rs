@@ -10,7 +10,7 @@ use plca_tensor::{Factor, Model, Observed};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
-use super::options::{missing, need_matrix, refuse, seen_mass, temper};
+use super::options::{missing, need_matrix, refuse, refuse_signed, seen_mass, temper};
 use super::tempered::{self, Bind, accelerated};
 use super::{CommandModel, ModelKind};
 use crate::approximation::{Approximation, Product};
@@ -144,6 +144,7 @@ impl<T: Element> PlsaCommand<T> {
     /// From the command line, for data of this shape.
     fn new(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Self, Failure> {
         refuse(args.update.is_some(), "--update", "plsa")?;
+        refuse_signed(args, "plsa")?;
         refuse(args.temper_prior, "--temper-prior", "plsa")?;
         need_matrix(&args.data, "plsa", shape)?;
         if missing(args) == Some(plca_em::Missing::Multiplicative) {

@@ -7,6 +7,8 @@ mod golden;
 mod options;
 mod readme;
 mod reconstruction;
+mod skellam;
+mod skellam_golden;
 mod tempering;
 
 use std::path::{Path, PathBuf};

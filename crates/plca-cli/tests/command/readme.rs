@@ -21,6 +21,8 @@ fn the_readme_commands_run() {
     folder.text("new.mtx", &matrix(30));
     folder.text("ratings.tns", &cells(40).collect::<String>());
 
+    folder.text("signed.csv", "1,-2,3,5\n-4,6,0,-1\n2,2,-7,1\n");
+
     let readme = include_str!("../../../../README.md");
     let commands = readme.lines().filter_map(|line| line.strip_prefix("plca "));
     let mut run = 0;
@@ -29,7 +31,13 @@ fn the_readme_commands_run() {
         run += 1;
     }
     assert!(run >= 5, "{run} commands");
-    for output in ["model.npz", "topics.npz", "m.npz", "mixtures.npz"] {
+    for output in [
+        "model.npz",
+        "topics.npz",
+        "m.npz",
+        "signed.npz",
+        "mixtures.npz",
+    ] {
         assert!(!folder.model(output).arrays.is_empty());
     }
 }

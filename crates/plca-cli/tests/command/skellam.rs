@@ -1,0 +1,423 @@
+//! The models of signed data: what they take, what they refuse, and that runs are alike.
+
+use crate::Folder;
+
+const MODELS: [&str; 4] = ["skellam", "skellam-vb", "snmf-ding", "kmeans"];
+
+/// A folder with whole numbers of either sign in `d.csv`.
+fn signed() -> Folder {
+    let folder = Folder::new();
+    folder.text("d.csv", "3,-1,4,1,-5\n-9,2,-6,5,3\n5,-8,9,-7,9\n");
+    folder
+}
+
+fn blocks(folder: &Folder, file: &str, name: &str) -> Vec<f64> {
+    folder.model(file).arrays[name].values.clone()
+}
+
+#[test]
+fn every_model_is_fitted_written_and_reconstructed() {
+    let folder = signed();
+    for (model, names, objective) in [
+        ("skellam --m 1", "activations atoms", "log_posterior"),
+        ("skellam --m inf", "activations atoms", "log_posterior"),
+        ("skellam --m 4", "activations atoms", "log_posterior"),
+        (
+            "skellam-vb --m 1",
+            "activations activations_rate activations_shape atoms atoms_shape",
+            "elbo",
+        ),
+        ("snmf-ding", "activations basis", "squared_error"),
+        ("kmeans", "centres labels", "squared_error"),
+    ] {
+        for precision in ["f64", "f32"] {
+            folder.json(&format!(
+                "fit {model} d.csv --rank 2 --precision {precision} --output o.npz --quiet"
+            ));
+            let file = folder.model("o.npz");
+            let found: Vec<&str> = file.arrays.keys().map(String::as_str).collect();
+            assert_eq!(found.join(" "), names, "{model}");
+            assert_eq!(file.metadata["objective_name"], objective, "{model}");
+            folder.ok("reconstruct o.npz --output v.npy");
+            assert_eq!(folder.dense("v.npy").shape, [3, 5], "{model}");
+            folder.ok("inspect o.npz");
+        }
+    }
+}
+
+/// `Σ_fs atoms = 1`, and the approximation is `(T⁺ - T⁻) H`.
+#[test]
+fn the_approximation_is_the_product_of_signed_atoms_and_activations() {
+    let folder = signed();
+    folder.ok("fit skellam d.csv --rank 2 --output o.npz --quiet");
+    let (atoms, h) = (
+        blocks(&folder, "o.npz", "atoms"),
+        blocks(&folder, "o.npz", "activations"),
+    );
+    for k in 0..2 {
+        let sum: f64 = (0..3)
+            .map(|f| atoms[4 * f + 2 * k] + atoms[4 * f + 2 * k + 1])
+            .sum();
+        assert!((sum - 1.0).abs() < 1e-14, "{sum}");
+    }
+    folder.ok("reconstruct o.npz --output v.npy");
+    let v = folder.dense("v.npy").values;
+    for f in 0..3 {
+        for n in 0..5 {
+            let cell = |k: usize| (atoms[4 * f + 2 * k] - atoms[4 * f + 2 * k + 1]) * h[5 * k + n];
+            assert!((v[5 * f + n] - cell(0) - cell(1)).abs() < 1e-12);
+        }
+    }
+}
+
+#[test]
+fn resumed_runs_give_the_same_bits_and_so_does_any_number_of_threads() {
+    let folder = signed();
+    for model in MODELS {
+        let starts = "--rank 2 --seed 3 --tol 0 --quiet";
+        let line = format!("fit {model} d.csv {starts}");
+        folder.ok(&format!(
+            "{line} --max-iter 9 --output whole.npz --threads 1"
+        ));
+        folder.ok(&format!(
+            "{line} --max-iter 4 --output part.npz --checkpoint c.npz --checkpoint-every 1"
+        ));
+        folder.ok(&format!(
+            "{line} --max-iter 9 --output resumed.npz --resume c.npz --threads 2"
+        ));
+        let (whole, resumed) = (folder.model("whole.npz"), folder.model("resumed.npz"));
+        assert_eq!(whole.arrays, resumed.arrays, "{model}");
+        assert_eq!(
+            whole.metadata["objective"], resumed.metadata["objective"],
+            "{model}"
+        );
+    }
+    folder.fails(
+        1,
+        "fit kmeans d.csv --rank 2 --seed 4 --tol 0 --resume c.npz --output o.npz --quiet",
+        &["c.npz", "seed = 3"],
+    );
+}
+
+#[test]
+fn hidden_cells_are_never_read_however_they_are_hidden() {
+    let folder = Folder::new();
+    folder.npy("a.npy", &[2, 3], &[1.0, f64::NAN, -3.0, 4.0, 5.0, -6.0]);
+    folder.npy("b.npy", &[2, 3], &[1.0, 1e300, -3.0, 4.0, 5.0, -6.0]);
+    folder.npy("seen.npy", &[2, 3], &[1.0, 0.0, 1.0, 1.0, 1.0, 1.0]);
+    folder.text("c.tns", "1 1 1\n1 3 -3\n2 1 4\n2 2 5\n2 3 -6\n");
+    folder.text("twice.tns", "1 1 3\n1 1 -2\n1 3 -3\n2 1 4\n2 2 5\n2 3 -6\n");
+    for model in ["skellam --m 1", "skellam", "skellam-vb --m 1", "skellam-vb"] {
+        let mut found = Vec::new();
+        for data in [
+            "a.npy --missing nan",
+            "b.npy --mask seen.npy",
+            "c.tns --missing unstored",
+            "twice.tns --missing unstored",
+        ] {
+            folder.ok(&format!(
+                "fit {model} {data} --rank 1 --tol 0 --max-iter 20 --output o.npz --quiet"
+            ));
+            found.push(blocks(&folder, "o.npz", "atoms"));
+        }
+        assert_eq!(found[0], found[1], "{model}");
+        // Lists of cells are added up in another order.
+        for other in &found[2..] {
+            let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-12;
+            assert!(found[0].iter().zip(other).all(near), "{model}");
+        }
+    }
+    // Without a word unstored cells are zeros.
+    folder.npy("z.npy", &[2, 3], &[1.0, 0.0, -3.0, 4.0, 5.0, -6.0]);
+    for data in ["z.npy", "c.tns"] {
+        folder.ok(&format!(
+            "fit skellam {data} --rank 1 --tol 0 --max-iter 5 --output {data}.npz --quiet"
+        ));
+    }
+    assert_eq!(
+        blocks(&folder, "z.npy.npz", "atoms"),
+        blocks(&folder, "c.tns.npz", "atoms")
+    );
+    for model in ["snmf-ding", "kmeans"] {
+        folder.fails(
+            1,
+            &format!("fit {model} a.npy --missing nan --rank 1 --output o.npz --quiet"),
+            &["a.npy", "every cell"],
+        );
+    }
+}
+
+#[test]
+fn bad_data_and_starts_are_refused_by_place_and_value() {
+    let folder = signed();
+    folder.npy("nan.npy", &[1, 2], &[1.0, f64::NAN]);
+    folder.npy("inf.npy", &[1, 2], &[1.0, f64::INFINITY]);
+    folder.npy("half.npy", &[1, 2], &[1.0, -0.5]);
+    folder.npy("huge.npy", &[1, 2], &[1.0, -1e200]);
+    folder.npy("cube.npy", &[1, 1, 2], &[1.0, -1.0]);
+    for model in ["skellam", "skellam-vb"] {
+        let fails = |data: &str, parts: &[&str]| {
+            let line = format!("fit {model} {data} --rank 1 --output o.npz --quiet");
+            folder.fails(1, &line, parts);
+        };
+        fails("nan.npy", &["nan.npy", "[0, 1]", "--missing nan"]);
+        fails("inf.npy", &["inf.npy", "inf"]);
+        fails("huge.npy", &["huge.npy", "[0, 1]", "largest"]);
+        fails("cube.npy", &["cube.npy", "matrix", "[1, 1, 2]"]);
+        fails("half.npy --m 1", &["half.npy", "[0, 1]", "-0.5", "whole"]);
+        folder.ok(&format!(
+            "fit {model} half.npy --m 2 --rank 1 --output o.npz --quiet"
+        ));
+        folder.ok(&format!(
+            "fit {model} half.npy --m 1 --real-data --rank 1 --output o.npz --quiet"
+        ));
+        std::fs::remove_file(folder.path("o.npz")).unwrap();
+    }
+    let start = |atoms: &[f64], h: &[f64]| {
+        let atoms: (&str, &[usize], &[f64]) = ("atoms", &[3, 1, 2], atoms);
+        folder.arrays("init.npz", &[atoms, ("activations", &[1, 5], h)]);
+    };
+    let line = "fit skellam d.csv --init init.npz --output o.npz --quiet";
+    start(&[1.0, 1.0, 1.0, 1.0, 1.0, 0.0], &[1.0; 5]);
+    folder.fails(1, line, &["init.npz", "minus", "[2, 1]", "-8"]);
+    start(&[1.0, 1.0, 1.0, -1.0, 1.0, 1.0], &[1.0; 5]);
+    folder.fails(1, line, &["init.npz", "`T-`", "-1"]);
+    start(&[0.0; 6], &[1.0; 5]);
+    folder.fails(1, line, &["init.npz", "all zeros"]);
+    start(&[1.0; 6], &[1.0, 1.0, f64::NAN, 1.0, 1.0]);
+    folder.fails(1, line, &["init.npz", "`H`", "NaN"]);
+    folder.arrays("init.npz", &[("activations", &[1, 4], &[1.0; 4])]);
+    folder.fails(1, line, &["init.npz", "`H`", "1x4", "1x5"]);
+    folder.arrays("init.npz", &[("atoms", &[3, 2], &[1.0; 6])]);
+    folder.fails(1, line, &["init.npz", "`atoms`", "F x K x 2"]);
+    folder.arrays("init.npz", &[("weights", &[2], &[1.0; 2])]);
+    folder.fails(1, line, &["init.npz", "`weights`", "atoms, activations"]);
+    folder.arrays("init.npz", &[("activations_shape", &[2, 5], &[0.0; 10])]);
+    let vb = "fit skellam-vb d.csv --init init.npz --output o.npz --quiet";
+    folder.fails(1, vb, &["init.npz", "`a`", "0"]);
+}
+
+#[test]
+fn bad_settings_are_refused() {
+    let folder = signed();
+    let line = |options: &str| format!("fit {options} --output o.npz --quiet");
+    for (options, parts) in [
+        ("skellam d.csv --rank 2 --m 0", ["--m", "`0`"]),
+        ("skellam d.csv --rank 2 --m 1.5", ["--m", "1.5"]),
+        ("skellam d.csv --rank 2 --m many", ["--m", "many"]),
+        ("skellam d.csv --rank 0", ["--rank 0", "one component"]),
+        ("skellam d.csv", ["--rank", "--init"]),
+        ("skellam d.csv --rank 2 --floor nan", ["--floor", "nan"]),
+        ("skellam d.csv --rank 2 --given 0", ["skellam", "--given"]),
+        (
+            "skellam d.csv --rank 2 --temper 0.5",
+            ["skellam", "--temper"],
+        ),
+        (
+            "skellam d.csv --rank 2 --kkt-tol 1e-3",
+            ["skellam", "--kkt-tol"],
+        ),
+        (
+            "skellam d.csv --rank 2 --seeding random",
+            ["skellam", "--seeding"],
+        ),
+        (
+            "skellam d.csv --rank 2 --fix atoms",
+            ["--fix atoms", "initial"],
+        ),
+        (
+            "skellam d.csv --rank 2 --prior atoms=dirichlet:0",
+            ["prior", "0"],
+        ),
+        (
+            "skellam d.csv --rank 2 --prior atoms=dirichlet:-1",
+            ["prior", "-1"],
+        ),
+        (
+            "skellam d.csv --rank 2 --prior activations=gamma:1,-1",
+            ["prior", "-1"],
+        ),
+        (
+            "skellam d.csv --rank 2 --prior activations=gamma:0,1",
+            ["prior", "0"],
+        ),
+        (
+            "skellam d.csv --rank 2 --prior activations=gamma:1",
+            ["--prior", "SHAPE,RATE"],
+        ),
+        (
+            "skellam d.csv --rank 2 --prior atoms=entropic:1",
+            ["--prior", "entropic"],
+        ),
+        (
+            "skellam d.csv --rank 2 --prior w=dirichlet:1",
+            ["--prior", "`w`"],
+        ),
+        (
+            "skellam-vb d.csv --rank 2 --prior activations=gamma:1,0",
+            ["prior", "0"],
+        ),
+        (
+            "skellam-vb d.csv --rank 2 --floor 0.1",
+            ["skellam-vb", "--floor"],
+        ),
+        ("snmf-ding d.csv --rank 2 --m 1", ["snmf-ding", "--m"]),
+        (
+            "snmf-ding d.csv --rank 2 --accelerate squarem",
+            ["snmf-ding", "--accelerate"],
+        ),
+        (
+            "kmeans d.csv --rank 2 --prior atoms=dirichlet:1",
+            ["kmeans", "--prior"],
+        ),
+        (
+            "kmeans d.csv --rank 2 --real-data",
+            ["kmeans", "--real-data"],
+        ),
+        ("plca d.csv --rank 2 --m 1", ["plca", "--m"]),
+        ("nmf-kl d.csv --rank 2 --floor 1", ["nmf-kl", "--floor"]),
+    ] {
+        // Models of non-negative data refuse these data first.
+        let status = if options.starts_with("plca") || options.starts_with("nmf-kl") {
+            folder.text("p.csv", "1,2\n3,4\n");
+            folder.fails(2, &line(&options.replace("d.csv", "p.csv")), &parts);
+            continue;
+        } else {
+            2
+        };
+        folder.fails(status, &line(options), &parts);
+    }
+    folder.fails(1, &line("kmeans d.csv --rank 6"), &["d.csv", "samples"]);
+    folder.ok("fit skellam d.csv --rank 2 --prior activations=gamma:1,0 --output o.npz --quiet");
+}
+
+#[test]
+fn fixed_atoms_stay_bit_for_bit_and_transform_explains_by_them() {
+    let folder = signed();
+    folder.text("new.csv", "1,-2\n-3,4\n5,-6\n");
+    for (model, atoms, found) in [
+        ("skellam --m 1", "atoms", "activations"),
+        ("skellam", "atoms", "activations"),
+        ("skellam-vb --m 1", "atoms_shape", "activations_shape"),
+        ("skellam-vb", "atoms_shape", "activations_shape"),
+    ] {
+        folder.ok(&format!(
+            "fit {model} d.csv --rank 2 --output o.npz --quiet"
+        ));
+        let old = folder.model("o.npz").arrays[atoms].clone();
+        folder.arrays("init.npz", &[(atoms, &old.shape, &old.values)]);
+        let exact = "--tol 1e-13 --max-iter 100000 --quiet";
+        folder.ok(&format!(
+            "fit {model} new.csv --init init.npz --fix {atoms} --accelerate squarem --output fixed.npz {exact}"
+        ));
+        let fixed = folder.model("fixed.npz");
+        assert_eq!(fixed.arrays[atoms], old, "{model}");
+        let summary = folder.json(&format!("transform o.npz new.csv --output n.npz {exact}"));
+        let new = folder.model("n.npz");
+        assert!(!new.arrays.contains_key(atoms), "{model}");
+        // The objective is concave in the activations.
+        let (a, b) = (&summary["objective"], &fixed.metadata["objective"]);
+        let (a, b) = (a.as_f64().unwrap(), b.as_f64().unwrap());
+        assert!((a - b).abs() <= 1e-6 * b.abs(), "{model}: {a} {b}");
+        assert_eq!(new.arrays[found].shape, [2, 2], "{model}");
+    }
+    folder.text("wide.csv", "1,-2\n-3,4\n");
+    folder.fails(
+        1,
+        "transform o.npz wide.csv --output n.npz --quiet",
+        &["wide.csv", "2 rows", "3"],
+    );
+    folder.fails(
+        2,
+        "transform o.npz new.csv --along 0 --output n.npz --quiet",
+        &["--along 0"],
+    );
+    folder.ok("fit kmeans d.csv --rank 2 --output k.npz --quiet");
+    folder.fails(
+        1,
+        "transform k.npz new.csv --output n.npz --quiet",
+        &["k.npz", "no transform"],
+    );
+}
+
+/// Columns that two atoms made: the bound does not ask for a third.
+#[test]
+fn the_bound_selects_the_number_of_components() {
+    let folder = Folder::new();
+    let rows: Vec<String> = (0..6)
+        .map(|f| {
+            let cell = |n: usize| {
+                let size = if n % 2 == f / 3 { 40 * (n + 1) } else { 0 };
+                if f % 2 == 0 {
+                    size as i64
+                } else {
+                    -(size as i64)
+                }
+            };
+            let cells: Vec<String> = (0..12).map(|n| cell(n).to_string()).collect();
+            cells.join(",")
+        })
+        .collect();
+    folder.text("d.csv", &rows.join("\n"));
+    let line = "select skellam-vb d.csv --m 1 --prior activations=gamma:1,0.001 --prior atoms=dirichlet:0.3 --ranks 1..4";
+    let table = folder.json(&format!("{line} --criterion elbo --restarts 4 --quiet"));
+    assert_eq!(
+        (table["best"].as_u64(), table["criterion"].as_str()),
+        (Some(2), Some("elbo"))
+    );
+    assert_eq!(table["table"].as_array().unwrap().len(), 4);
+    folder.fails(2, &format!("{line} --criterion bic"), &["--criterion elbo"]);
+    folder.fails(
+        2,
+        "select skellam d.csv --ranks 1..2",
+        &["skellam", "scores"],
+    );
+    folder.fails(2, "select plca d.csv --ranks 1..2 --m 1", &["plca", "--m"]);
+}
+
+/// Means of draws tend to the approximation; real data have no law.
+#[test]
+fn draws_have_the_mean_of_the_model() {
+    let folder = signed();
+    folder.ok("fit skellam d.csv --m 1 --rank 2 --output o.npz --quiet");
+    folder.ok("reconstruct o.npz --output v.npy");
+    folder.ok("sample o.npz --draws 1000000 --output s.npy");
+    let (mean, drawn) = (folder.dense("v.npy"), folder.dense("s.npy"));
+    for (m, s) in mean.values.iter().zip(&drawn.values) {
+        assert_eq!(s.fract(), 0.0);
+        // Rates are below 1000: six standard errors.
+        assert!(
+            (s / 1e6 - m).abs() < 6.0 * (1000f64 / 1e6).sqrt(),
+            "{s} {m}"
+        );
+    }
+    folder.ok("fit skellam d.csv --rank 2 --output o.npz --quiet");
+    folder.fails(2, "sample o.npz --draws 1 --output s2.npy", &["law"]);
+    folder.ok("fit snmf-ding d.csv --rank 2 --output o.npz --quiet");
+    folder.fails(
+        1,
+        "sample o.npz --draws 1 --output s2.npy",
+        &["o.npz", "law"],
+    );
+}
+
+#[test]
+fn accelerated_runs_reach_at_least_as_far() {
+    let folder = signed();
+    for model in ["skellam --m 1", "skellam-vb"] {
+        let objective = |options: &str| {
+            let line =
+                format!("fit {model} d.csv --rank 2 --tol 0 --max-iter 40 --output o.npz --quiet");
+            let summary = folder.json(&format!("{line} {options}"));
+            summary["objective"].as_f64().unwrap()
+        };
+        let plain = objective("");
+        for fast in ["squarem", "parabolic"] {
+            let reached = objective(&format!("--accelerate {fast}"));
+            assert!(
+                reached > plain - 1e-9 * plain.abs(),
+                "{model} {fast}: {reached} {plain}"
+            );
+        }
+    }
+}
