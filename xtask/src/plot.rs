@@ -12,6 +12,10 @@ use kuva::render::plots::Plot;
 
 use crate::Result;
 
+mod ranges;
+
+pub(crate) use ranges::Ranges;
+
 /// Colours that stay apart for colour-blind readers and in grey.
 const COLOURS: [&str; 6] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9",

@@ -13,6 +13,19 @@ mod lv_fig6;
 mod plsa_topics;
 mod si_appendix_d;
 mod si_fig1;
+mod sk_acceleration;
+mod sk_clustering;
+mod sk_elbo;
+mod sk_fig1;
+mod sk_fig2;
+mod sk_fig3;
+mod sk_fit;
+mod sk_inpainting;
+mod sk_known;
+mod sk_online;
+mod sk_table_3;
+mod sk_tables_4_5;
+mod sk_uci;
 mod support;
 
 use crate::reproduce::Figure;
@@ -29,4 +42,12 @@ pub(crate) const FIGURES: &[&Figure] = &[
     &hs_fig2::FIGURE,
     &hs_fig4_5::FIGURE,
     &hs_propositions::FIGURE,
+    &sk_fig1::FIGURE,
+    &sk_fig2::FIGURE,
+    &sk_fig3::FIGURE,
+    &sk_table_3::FIGURE,
+    &sk_tables_4_5::FIGURE,
+    &sk_inpainting::FIGURE,
+    &sk_elbo::FIGURE,
+    &sk_acceleration::FIGURE,
 ];

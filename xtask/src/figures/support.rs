@@ -1,7 +1,7 @@
 //! What several figures need: generated data, moments, matchings.
 
 use nalgebra::{DMatrix, DVectorView};
-use plca_dist::random::uniform;
+use plca_dist::random::{exponential, uniform};
 use plca_em::TracePoint;
 use plca_tensor::Observed;
 use rand_chacha::ChaCha8Rng;
@@ -93,7 +93,7 @@ pub(super) fn best_matching(k: usize, cost: impl Fn(usize, usize) -> f64) -> Vec
 }
 
 /// A draw from `Gamma(shape, 1)`, `0 < shape <= 1`, by rejection (Ahrens and Dieter's algorithm GS).
-fn gamma(shape: f64, rng: &mut ChaCha8Rng) -> f64 {
+fn gamma_of_fraction(shape: f64, rng: &mut ChaCha8Rng) -> f64 {
     let b = 1.0 + shape / std::f64::consts::E;
     loop {
         let p = b * uniform(rng);
@@ -112,7 +112,28 @@ fn gamma(shape: f64, rng: &mut ChaCha8Rng) -> f64 {
     }
 }
 
-/// Columns drawn from a symmetric Dirichlet distribution with `concentration <= 1`.
+/// A draw from `Gamma(shape, 1)`, `shape > 0`: exponential draws, and one of the fraction that is left.
+pub(super) fn gamma(shape: f64, rng: &mut ChaCha8Rng) -> f64 {
+    let whole = shape.ceil() - 1.0;
+    let sum: f64 = (0..whole as u64).map(|_| exponential(rng)).sum();
+    sum + gamma_of_fraction(shape - whole, rng)
+}
+
+/// A draw from the normal distribution of mean 0 and variance 1 (Box and Muller).
+pub(super) fn normal(rng: &mut ChaCha8Rng) -> f64 {
+    let radius = (2.0 * exponential(rng)).sqrt();
+    radius * (2.0 * std::f64::consts::PI * uniform(rng)).cos()
+}
+
+/// Mean and standard deviation (divided by the number).
+pub(super) fn mean_sd(x: &[f64]) -> (f64, f64) {
+    let n = x.len() as f64;
+    let mean = x.iter().sum::<f64>() / n;
+    let variance = x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
+    (mean, variance.sqrt())
+}
+
+/// Columns drawn from a symmetric Dirichlet distribution of this `concentration`.
 pub(super) fn dirichlet(
     rows: usize,
     columns: usize,
@@ -148,14 +169,27 @@ mod tests {
     }
 
     #[test]
-    fn gamma_has_its_mean_and_variance() {
+    fn gamma_and_normal_draws_have_their_means_and_variances() {
         let mut rng = rng(1, 0);
         let n = 200_000;
-        let draws: Vec<f64> = (0..n).map(|_| gamma(0.6, &mut rng)).collect();
-        let mean = draws.iter().sum::<f64>() / f64::from(n);
-        let variance = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / f64::from(n);
-        // Five standard errors: sqrt(0.6 / n) and about sqrt(4.3 / n).
-        assert!((mean - 0.6).abs() < 5.0 * 0.00173, "{mean}");
-        assert!((variance - 0.6).abs() < 5.0 * 0.0047, "{variance}");
+        let mut check =
+            |draw: &dyn Fn(&mut ChaCha8Rng) -> f64, mean: f64, variance: f64, fourth: f64| {
+                let draws: Vec<f64> = (0..n).map(|_| draw(&mut rng)).collect();
+                let (m, sd) = mean_sd(&draws);
+                // Five standard errors, of the variance from the fourth central moment.
+                let error = (variance / f64::from(n)).sqrt();
+                assert!((m - mean).abs() < 5.0 * error, "{m}");
+                let error = ((fourth - variance * variance) / f64::from(n)).sqrt();
+                assert!((sd * sd - variance).abs() < 5.0 * error, "{sd}");
+            };
+        for shape in [0.6, 1.0, 5.0, 7.3] {
+            check(
+                &|rng| gamma(shape, rng),
+                shape,
+                shape,
+                3.0 * shape * (shape + 2.0),
+            );
+        }
+        check(&|rng| normal(rng), 0.0, 1.0, 3.0);
     }
 }

@@ -1,0 +1,234 @@
+//! Skellam paper, tables IV and V: clusters of four public sets.
+
+use rayon::prelude::*;
+
+use super::sk_clustering::{METHODS, Method, Problem, accuracy};
+use super::sk_uci::{Samples, samples};
+use super::support::{mean_sd, rng};
+use crate::Result;
+use crate::plot::{Axis, LegendPosition, Panel, Ranges};
+use crate::reproduce::{Context, Entry, Figure, Measured};
+
+pub(crate) const FIGURE: Figure = Figure {
+    name: "sk_tables_4_5",
+    source: "[SKELLAM] tables IV and V",
+    title: "Clustering by the largest activation: accuracy in per cent, mean and standard deviation over random starts",
+    criterion: "The paper's protocol: unscaled attributes, as many components as classes, atoms uniform on (0, 1), parabolic EM. Mean \
+                accuracies of Sk-inf and Sk-inf-VB within two of the paper's standard deviations of its means (1.5 points where that \
+                is more), and not significantly below those of Ding 2010. The other rows, and which spread is smaller, as measured.",
+    run,
+};
+
+/// A set as the paper gives it: table IV, then table V as mean and standard deviation of dummy, k-means, Ding 2010, Sk-inf and
+/// Sk-inf-VB.
+struct Paper {
+    name: &'static str,
+    /// Samples, attributes, classes.
+    shape: [usize; 3],
+    dummy: f64,
+    rows: [(f64, f64); 4],
+}
+
+const PAPER: [Paper; 4] = [
+    Paper {
+        name: "Ionosphere",
+        shape: [351, 34, 2],
+        dummy: 64.1,
+        rows: [(70.8, 1.6), (58.7, 4.8), (70.6, 0.6), (70.7, 0.0)],
+    },
+    Paper {
+        name: "Wave",
+        shape: [5000, 21, 3],
+        dummy: 33.9,
+        rows: [(50.2, 0.0), (61.9, 10.1), (64.5, 10.8), (64.1, 10.2)],
+    },
+    Paper {
+        name: "Image",
+        shape: [2310, 19, 7],
+        dummy: 14.3,
+        rows: [(52.2, 5.0), (46.9, 5.0), (48.2, 5.6), (50.7, 3.0)],
+    },
+    Paper {
+        name: "Shuttle",
+        shape: [14500, 9, 7],
+        dummy: 79.2,
+        rows: [(60.8, 9.9), (30.0, 5.1), (53.1, 12.4), (36.8, 7.4)],
+    },
+];
+
+/// Accuracies in per cent of every start of a method, in the order of the starts.
+fn accuracies(
+    set: &Samples,
+    problem: &Problem<'_>,
+    method: Method,
+    seeds: &[u64],
+) -> Result<Vec<f64>> {
+    let one = |&seed: &u64| -> Result<f64> {
+        let mut draws = rng(seed, 60 + method as u64);
+        let labels = problem.labels(method, &mut draws)?;
+        Ok(100.0 * accuracy(&set.classes, &labels, set.k())?)
+    };
+    seeds.par_iter().map(one).collect()
+}
+
+fn share_of_largest(set: &Samples) -> f64 {
+    let count = |k| set.classes.iter().filter(|&&c| c == k).count();
+    let most = (0..set.k()).map(count).max().unwrap_or(0);
+    100.0 * most as f64 / set.classes.len() as f64
+}
+
+/// Mean difference and half of its 95 % interval.
+fn difference(a: &[f64], b: &[f64]) -> (f64, f64) {
+    let ((ma, sa), (mb, sb)) = (mean_sd(a), mean_sd(b));
+    let variance = sa * sa / a.len() as f64 + sb * sb / b.len() as f64;
+    (ma - mb, 1.96 * variance.sqrt())
+}
+
+/// What is known of one set after all starts.
+struct Found<'a> {
+    set: &'a Samples,
+    paper: &'a Paper,
+    by_method: Vec<Vec<f64>>,
+}
+
+impl Found<'_> {
+    fn panel(&self) -> Panel {
+        let all = self.by_method.iter().map(|x| Some(mean_sd(x)));
+        let ours: Vec<_> = [Some((share_of_largest(self.set), 0.0))]
+            .into_iter()
+            .chain(all)
+            .collect();
+        let theirs = self.paper.rows.iter().map(|&r| Some(r));
+        let theirs: Vec<_> = [Some((self.paper.dummy, 0.0))]
+            .into_iter()
+            .chain(theirs)
+            .collect();
+        let names: Vec<&str> = ["dummy"]
+            .into_iter()
+            .chain(METHODS.map(Method::name))
+            .collect();
+        let series = [
+            Ranges {
+                name: "paper".into(),
+                colour: 1,
+                values: theirs,
+            },
+            Ranges {
+                name: "here".into(),
+                colour: 0,
+                values: ours,
+            },
+        ];
+        let title = format!("{}: {} samples", self.paper.name, self.set.classes.len());
+        let y = Axis::linear("accuracy, per cent", 0.0, 100.0);
+        Panel::ranges(&title, &names, &series, &y).legend(LegendPosition::InsideBottomRight)
+    }
+
+    fn entries(&self, context: &Context, files: &[String]) -> Vec<Entry> {
+        let Self {
+            set,
+            paper,
+            by_method,
+        } = self;
+        let name = paper.name;
+        let mut entries = Vec::new();
+        let mut add = |what: &str, measured: String, pass: bool| {
+            let what = format!("{name}: {what}");
+            entries.push(context.entry(&what, Measured::Text(measured), pass, &set.data, files));
+        };
+        let shape = [set.classes.len(), set.values.nrows(), set.k()];
+        let [n, f, k] = shape;
+        if set.data.real {
+            let what = format!(
+                "table IV: {:?} samples, attributes, classes; largest class {:.1} %",
+                paper.shape, paper.dummy
+            );
+            let largest = share_of_largest(set);
+            let same = shape == paper.shape && (largest - paper.dummy).abs() < 0.06;
+            add(&what, format!("[{n}, {f}, {k}]; {largest:.1} %"), same);
+        }
+        for ((method, found), (mean, sd)) in METHODS.iter().zip(by_method).zip(paper.rows) {
+            let (ours, spread) = mean_sd(found);
+            let measured = format!("{ours:.1} ({spread:.1}) over {} starts", found.len());
+            let judged = matches!(method, Method::Em | Method::Vb);
+            let room = (2.0 * sd).max(1.5);
+            let (what, pass) = if judged {
+                let what = format!(
+                    "{}, paper {mean} ({sd}): within {room:.1} of it",
+                    method.name()
+                );
+                (what, (ours - mean).abs() <= room)
+            } else {
+                let what = format!("{}, paper {mean} ({sd}): as measured", method.name());
+                (what, ours.is_finite())
+            };
+            add(&what, measured, pass);
+        }
+        for method in [Method::Em, Method::Vb] {
+            let (d, half) = difference(
+                &by_method[method as usize],
+                &by_method[Method::Ding as usize],
+            );
+            let what = format!(
+                "{} less Ding 2010, 95 % interval not wholly below 0",
+                method.name()
+            );
+            add(&what, format!("{d:.1} +- {half:.1}"), d + half >= 0.0);
+        }
+        let spread = |m: Method| mean_sd(&by_method[m as usize]).1;
+        let (em, vb) = (spread(Method::Em), spread(Method::Vb));
+        let verdict = if vb < em { "smaller" } else { "not smaller" };
+        add(
+            "spread of Sk-inf-VB against Sk-inf, as measured",
+            format!("{vb:.2} against {em:.2}: {verdict}"),
+            true,
+        );
+        entries
+    }
+}
+
+fn run(context: &Context) -> Result<Vec<Entry>> {
+    let seeds: Vec<u64> = (0..context.size(100, 4) as u64)
+        .map(|s| context.seed + s)
+        .collect();
+    let max_iter = context.size(15_000, 60);
+    let mut sets = samples(context)?;
+    // The two large sets take minutes.
+    sets.truncate(context.size(sets.len(), 2));
+    let mut found = Vec::new();
+    for set in &sets {
+        let Some(paper) = PAPER.iter().find(|p| p.name == set.name) else {
+            continue;
+        };
+        let problem = Problem::new(&set.values, set.k(), max_iter)?;
+        let by_method = METHODS
+            .iter()
+            .map(|&m| accuracies(set, &problem, m, &seeds));
+        let by_method = by_method.collect::<Result<_>>()?;
+        found.push(Found {
+            set,
+            paper,
+            by_method,
+        });
+    }
+    let columns = found.len().min(2);
+    let panels = found.iter().map(Found::panel).collect();
+    let files = context.picture(FIGURE.name, columns, (620.0, 380.0), panels)?;
+    Ok(found
+        .iter()
+        .flat_map(|f| f.entries(context, &files))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_of_a_difference_shrinks_with_the_starts() {
+        let few = difference(&[1.0, 3.0], &[0.0, 0.0]);
+        let many = difference(&[1.0, 3.0].repeat(50), &[0.0; 100]);
+        assert_eq!((few.0, many.0), (2.0, 2.0));
+        assert!(many.1 > 0.0 && many.1 < few.1 / 5.0);
+    }
+}
