@@ -1,6 +1,6 @@
 //! The diffnomial law against reference values, its special cases and its own draws.
 
-mod support;
+use crate::support;
 
 use plca_dist::{Diffnomial, DistError, skellam_ln_pmf};
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ fn near(got: f64, want: f64, rel: f64) -> bool {
 /// The variance keeps its digits for all totals: 100 eps.
 #[test]
 fn variances_meet_references() {
-    let rows = rows(include_str!("../testdata/diffnomial.json"), "variance");
+    let rows = rows(include_str!("../../testdata/diffnomial.json"), "variance");
     let variance = |x: &[f64]| Diffnomial::new(x[0] as i64, &x[1..2], &x[2..3])?.variance(0);
     let (error, row) = worst(&rows, |x| variance(x).unwrap().0, |_, want| want);
     assert!(error <= 100.0, "{error} eps at {row:?}");
@@ -34,7 +34,7 @@ fn side(pairs: &Value, s: usize) -> Vec<f64> {
 /// The golden table. [SKELLAM 2]
 #[test]
 fn golden_table() {
-    let file = include_str!("../../../testdata/golden/diffnomial.json");
+    let file = include_str!("../../../../testdata/golden/diffnomial.json");
     let golden: Value = serde_json::from_str(file).unwrap();
     let rtol = number(&golden["rtol"]);
     for case in golden["cases"].as_array().unwrap() {

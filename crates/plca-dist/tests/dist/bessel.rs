@@ -1,13 +1,13 @@
 //! Bessel ratios and `ln 0F1` against reference values, recurrences and bounds.
 
-mod support;
+use crate::support;
 
 use plca_dist::{DistError, bessel_ratio, bessel_rho, bessel_rho_slice, ln_0f1};
 use proptest::prelude::*;
 use serde_json::Value;
 use support::{error_in_eps, number, rows, worst};
 
-const TABLES: &str = include_str!("../testdata/bessel.json");
+const TABLES: &str = include_str!("../../testdata/bessel.json");
 
 /// The stated errors: 1e-15 for `ρ`, 4e-15 for `ln 0F1`, orders to 1e8, arguments from 1e-300 to 1e300.
 #[test]
@@ -29,8 +29,10 @@ fn stated_errors_hold() {
 /// The golden tables. [SKELLAM 10]
 #[test]
 fn golden_tables() {
-    let golden: Value =
-        serde_json::from_str(include_str!("../../../testdata/golden/bessel_ratio.json")).unwrap();
+    let golden: Value = serde_json::from_str(include_str!(
+        "../../../../testdata/golden/bessel_ratio.json"
+    ))
+    .unwrap();
     for case in golden["cases"].as_array().unwrap() {
         let (nu, z) = (number(&case["nu"]), number(&case["z"]));
         let error = error_in_eps(
@@ -49,7 +51,7 @@ fn golden_tables() {
         }
     }
     let golden: Value =
-        serde_json::from_str(include_str!("../../../testdata/golden/log0f1.json")).unwrap();
+        serde_json::from_str(include_str!("../../../../testdata/golden/log0f1.json")).unwrap();
     for case in golden["cases"].as_array().unwrap() {
         let want = number(&case["log0f1"]);
         let got = ln_0f1(number(&case["nu"]), number(&case["x"])).unwrap();

@@ -5,7 +5,7 @@ use plca_fit::{Algorithm, Parabolic, Squarem};
 use proptest::prelude::*;
 use skellam_snmf::{Hyperparameters, Sharing, SnmfVb, Statistics, VbInit};
 
-use crate::problem::{problem, replicates};
+use super::problem::{problem, replicates};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]

@@ -7,7 +7,7 @@ use plca_tensor::{DenseTensor, Order};
 use proptest::prelude::*;
 use skellam_snmf::{Replicates, Snmf};
 
-use crate::problem::{Problem, apart, distance, problem};
+use super::problem::{Problem, apart, distance, problem};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]

@@ -5,7 +5,7 @@ use plca_fit::{Algorithm, Squarem};
 use proptest::prelude::*;
 use skellam_snmf::{CpState, Replicates, SignedCp, SignedMatrix, Snmf};
 
-use crate::problem::{distance, problem, replicates};
+use super::problem::{distance, problem, replicates};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]

@@ -1,6 +1,6 @@
 //! The Skellam law as a distribution, and exact draws of counts.
 
-mod support;
+use crate::support;
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ use support::{rows, worst};
 /// Relative error 1e-12 on either tail, from single counts to thousands, out to twelve deviations.
 #[test]
 fn tails_meet_references() {
-    let file = include_str!("../testdata/tails.json");
+    let file = include_str!("../../testdata/tails.json");
     let law = |x: &[f64]| Skellam::new(x[1], x[2]).unwrap();
     for (table, of) in [
         ("cdf", (|x, law| law.cdf(x)) as fn(i64, Skellam) -> f64),

@@ -1,6 +1,6 @@
 //! Reference trajectories.
 
-mod support;
+use crate::support;
 
 use nalgebra::DMatrix;
 use plca_fit::Algorithm;
@@ -48,7 +48,7 @@ fn replicates(case: &Value) -> Replicates {
 /// [SKELLAM 4] [SKELLAM 5]
 #[test]
 fn em_trajectories() {
-    let file = include_str!("../../../testdata/golden/trajectories_em.json");
+    let file = include_str!("../../../../testdata/golden/trajectories_em.json");
     let golden: Value = serde_json::from_str(file).unwrap();
     let rtol = number(&golden["rtol"]);
     for case in golden["cases"].as_array().unwrap() {
@@ -105,7 +105,7 @@ fn assert_posterior(got: &Posterior<f64>, want: &Posterior<f64>, rtol: f64, what
 /// [SKELLAM 6] [SKELLAM 7]
 #[test]
 fn vbem_trajectories() {
-    let file = include_str!("../../../testdata/golden/trajectories_vbem.json");
+    let file = include_str!("../../../../testdata/golden/trajectories_vbem.json");
     let golden: Value = serde_json::from_str(file).unwrap();
     let rtol = number(&golden["rtol"]);
     for case in golden["cases"].as_array().unwrap() {
@@ -183,7 +183,7 @@ fn assert_statistics(got: &Statistics, want: &Value, rtol: f64, what: &str) {
 /// [SKELLAM 8]
 #[test]
 fn batch_hyperparameters() {
-    let file = include_str!("../../../testdata/golden/hyper_batch.json");
+    let file = include_str!("../../../../testdata/golden/hyper_batch.json");
     let golden: Value = serde_json::from_str(file).unwrap();
     let rtol = number(&golden["rtol"]);
     for case in golden["cases"].as_array().unwrap() {
@@ -219,7 +219,7 @@ fn batch_hyperparameters() {
 /// [SKELLAM 6] [SKELLAM 8]
 #[test]
 fn online_hyperparameters() {
-    let file = include_str!("../../../testdata/golden/hyper_online.json");
+    let file = include_str!("../../../../testdata/golden/hyper_online.json");
     let golden: Value = serde_json::from_str(file).unwrap();
     let rtol = number(&golden["rtol"]);
     for case in golden["cases"].as_array().unwrap() {

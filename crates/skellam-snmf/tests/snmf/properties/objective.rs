@@ -4,7 +4,7 @@ use plca_fit::{Algorithm, Parabolic, Squarem};
 use proptest::prelude::*;
 use skellam_snmf::{Prior, Replicates, Snmf, SnmfState};
 
-use crate::problem::{problem, replicates};
+use super::problem::{problem, replicates};
 
 /// Largest loss of `steps` iterations, relative to the size of what is added up.
 fn worst_loss<A: Algorithm>(algorithm: &A, mut state: A::State, steps: usize, size: f64) -> f64
@@ -72,7 +72,7 @@ impl<A: Algorithm<State = SnmfState<f64>>, B: Algorithm<State = A::State, Error 
 /// The test above can fail: at a fit it catches the ratios of another number of replicates, and those of other data.
 #[test]
 fn wrong_ratios_are_caught() {
-    let problem = crate::problem::Problem {
+    let problem = super::problem::Problem {
         values: nalgebra::DMatrix::from_fn(6, 20, |i, j| ((i * 7 + j * 5) % 11) as f64 - 4.0),
         seen: nalgebra::DMatrix::from_element(6, 20, true),
         k: 3,

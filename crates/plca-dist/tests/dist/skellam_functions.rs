@@ -1,6 +1,6 @@
 //! Skellam density, divergence and E-step ratios against reference values and their identities.
 
-mod support;
+use crate::support;
 
 use plca_dist::{
     poisson_ln_pmf, skellam_divergence, skellam_divergence_gradient, skellam_divergence_slice,
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use support::{error_in_eps, number, rows, worst};
 
-const TABLES: &str = include_str!("../testdata/skellam.json");
+const TABLES: &str = include_str!("../../testdata/skellam.json");
 
 fn condition(v: f64, p: f64, q: f64) -> f64 {
     // The difference once rounded; exact in all tables but for near ties, which it describes well enough.
@@ -58,7 +58,7 @@ fn gradient_is_exact() {
 /// The golden tables. [SKELLAM 1] [SKELLAM 4] [SKELLAM 5]
 #[test]
 fn golden_tables() {
-    let file = include_str!("../../../testdata/golden/skellam_logpmf.json");
+    let file = include_str!("../../../../testdata/golden/skellam_logpmf.json");
     let golden: Value = serde_json::from_str(file).unwrap();
     for case in golden["cases"].as_array().unwrap() {
         let [v, p, q, want] = ["v", "lp", "lm", "logpmf"].map(|k| number(&case[k]));
@@ -69,7 +69,7 @@ fn golden_tables() {
         );
         assert!(error <= 45.0, "{error} eps: {case}");
     }
-    let file = include_str!("../../../testdata/golden/divergence.json");
+    let file = include_str!("../../../../testdata/golden/divergence.json");
     let golden: Value = serde_json::from_str(file).unwrap();
     for case in golden["cases"].as_array().unwrap() {
         let [v, p, q, want] = ["v", "lp", "lm", "D"].map(|k| number(&case[k]));
@@ -81,7 +81,7 @@ fn golden_tables() {
             assert!(error <= 9.0, "{error} eps: {got} {case}");
         }
     }
-    let file = include_str!("../../../testdata/golden/ratio_G.json");
+    let file = include_str!("../../../../testdata/golden/ratio_G.json");
     let golden: Value = serde_json::from_str(file).unwrap();
     for case in golden["cases"].as_array().unwrap() {
         let [p, q, v1, v_inf] = ["lp", "lm", "v1", "vinf"].map(|k| number(&case[k]));

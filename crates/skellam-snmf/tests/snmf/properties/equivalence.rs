@@ -7,7 +7,7 @@ use skellam_snmf::{
     Replicates, Signed, SignedCells, SignedMatrix, Snmf, SnmfState, SnmfVb, VbInit,
 };
 
-use crate::problem::{Problem, apart, distance, problem, replicates};
+use super::problem::{Problem, apart, distance, problem, replicates};
 
 /// The state after some iterations from the given factors.
 fn after(problem: &Problem, m: Replicates, start: SnmfState<f64>, steps: usize) -> SnmfState<f64> {

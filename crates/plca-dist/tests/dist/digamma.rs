@@ -1,6 +1,6 @@
 //! The digamma family against reference values, recurrences and each other.
 
-mod support;
+use crate::support;
 
 use plca_dist::{
     digamma, digamma_slice, exp_digamma, exp_digamma_slice, inverse_digamma, ln_gamma,
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use support::{error_in_eps, number, rows, worst};
 
-const TABLES: &str = include_str!("../testdata/digamma.json");
+const TABLES: &str = include_str!("../../testdata/digamma.json");
 
 fn check(table: &str, limit: f64, f: impl Fn(f64) -> f64, scale: impl Fn(f64, f64) -> f64) {
     let (error, row) = worst(&rows(TABLES, table), |x| f(x[0]), |x, w| scale(x[0], w));
@@ -51,7 +51,7 @@ fn stated_errors_hold() {
 /// The golden table of the inverse. [SKELLAM 10]
 #[test]
 fn golden_table() {
-    let file = include_str!("../../../testdata/golden/inv_digamma.json");
+    let file = include_str!("../../../../testdata/golden/inv_digamma.json");
     let golden: Value = serde_json::from_str(file).unwrap();
     for case in golden["cases"].as_array().unwrap() {
         let (y, want) = (number(&case["y"]), number(&case["x"]));

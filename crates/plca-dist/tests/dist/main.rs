@@ -1,0 +1,11 @@
+//! One program for all tests.
+#![allow(missing_docs, unreachable_pub, reason = "modules of one program")]
+
+mod bessel;
+mod conjugate;
+mod diffnomial;
+mod digamma;
+mod lambert;
+mod skellam_distribution;
+mod skellam_functions;
+mod support;

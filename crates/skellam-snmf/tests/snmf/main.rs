@@ -1,0 +1,9 @@
+//! One program for all tests.
+#![allow(missing_docs, unreachable_pub, reason = "modules of one program")]
+
+mod baselines;
+mod edges;
+mod golden;
+mod properties;
+mod selection;
+mod support;
