@@ -349,12 +349,10 @@ impl<T: Real> SimplexPrior<T> for CrossEntropy {
         self.floor == 0.0
     }
 
-    /// With weights of 0, or where similarity is maximised exactly: no other step raises the objective.
+    /// With weights of 0 only: clipping is no maximisation, and the exact step for similar columns gives up an entry where a partner
+    /// has none.
     fn steady(&self, _iteration: usize) -> bool {
-        let exact = self.step == CrossEntropyStep::ExactSimilarity
-            && self.order == CrossEntropyOrder::Sequential;
-        let objective = self.floor == 0.0 && !self.relative;
-        self.weights.iter().all(|&a| a == 0.0) && self.floor == 0.0 || exact && objective
+        self.weights.iter().all(|&a| a == 0.0) && self.floor == 0.0
     }
 }
 

@@ -6,4 +6,5 @@ mod entropic;
 mod golden;
 mod laws;
 mod logistic_normal;
+mod steady;
 mod wrong_priors;
