@@ -1,13 +1,10 @@
 //! Counts held out, to judge what was learned from the others.
 
-use plca_dist::random;
+use plca_dist::thin;
 use plca_tensor::{Observed, Real};
 use rand::Rng;
 
 use crate::{EmError, ParamError, Part};
-
-/// Counts above this are thinned by the normal approximation, whose error is far below the spread of the draw there.
-const MANY: f64 = (1u64 << 20) as f64;
 
 /// A data set of counts in two parts that add up to it.
 #[derive(Debug)]
@@ -22,11 +19,11 @@ pub struct HeldOut<'a, T, X: ?Sized> {
 ///
 /// A model of the counts is a model of either part. The cells of both parts are those of `data`; hidden cells stay hidden.
 /// Of every index that has counts one at least stays in the training part, where a model can learn that it exists.
-/// Cost: one draw per count that is held out.
+/// Cost: one draw per cell.
 ///
 /// # Errors
 ///
-/// [`EmError`]: a share outside `(0, 1)`, a value that is no whole number, data of which nothing can be held out.
+/// [`EmError`]: a share outside `(0, 1)`, a value that is no whole number or above 2^53, data of which nothing can be held out.
 ///
 /// # Examples
 ///
@@ -55,14 +52,14 @@ where
     let mut left: Vec<Vec<f64>> = data.shape().iter().map(|&n| vec![0.0; n]).collect();
     let (mut drawn, mut fraction) = (Vec::new(), None);
     data.for_each(&mut |index, value| {
-        if value.fract() != 0.0 {
+        let thinned = match value.fract() == 0.0 && fraction.is_none() {
+            true => thin(value as u64, share, rng).ok(),
+            false => None,
+        };
+        let out = thinned.map_or(0.0, |n| n as f64);
+        if thinned.is_none() {
             fraction.get_or_insert_with(|| (index.to_vec(), value));
         }
-        let out = if fraction.is_some() {
-            0.0
-        } else {
-            binomial(value, share, rng)
-        };
         drawn.push(out);
         for (left, &i) in left.iter_mut().zip(index) {
             left[i] += value - out;
@@ -100,62 +97,12 @@ pub fn perplexity(ln_lik: f64, total: f64) -> f64 {
     (-ln_lik / total).exp()
 }
 
-/// A binomial draw: successes in `n` trials of probability `p`.
-fn binomial<R: Rng + ?Sized>(n: f64, p: f64, rng: &mut R) -> f64 {
-    if n > MANY {
-        // Box and Muller.
-        let radius = (2.0 * random::exponential(rng)).sqrt();
-        let normal = radius * (std::f64::consts::TAU * random::uniform(rng)).cos();
-        return (n * p + (n * p * (1.0 - p)).sqrt() * normal)
-            .round()
-            .clamp(0.0, n);
-    }
-    // Failures before the next success are geometric.
-    let rate = -(-p).ln_1p();
-    let (mut trials, mut successes) = (0.0, 0.0);
-    loop {
-        trials += (random::exponential(rng) / rate).floor() + 1.0;
-        if trials > n {
-            return successes;
-        }
-        successes += 1.0;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use plca_tensor::{DenseTensor, Order};
     use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
     use super::*;
-
-    /// Mean and variance of 20000 draws within five standard errors, on both sides of the switch.
-    #[test]
-    fn draws_have_the_binomial_moments() {
-        let mut rng = ChaCha8Rng::seed_from_u64(0);
-        for (n, p) in [(1.0, 0.3), (7.0, 0.5), (100.0, 0.1), (2e7, 0.1)] {
-            let draws: Vec<f64> = (0..20_000).map(|_| binomial(n, p, &mut rng)).collect();
-            assert!(
-                draws
-                    .iter()
-                    .all(|&x| x.fract() == 0.0 && (0.0..=n).contains(&x))
-            );
-            let count = draws.len() as f64;
-            let mean = draws.iter().sum::<f64>() / count;
-            let variance = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
-            let want = n * p * (1.0 - p);
-            assert!(
-                (mean - n * p).abs() < 5.0 * (want / count).sqrt(),
-                "{n} {mean}"
-            );
-            // Var of a sample variance is (kurtosis - 1 + …) σ⁴ / count.
-            let spread = want * ((2.0 + (1.0 - 6.0 * p * (1.0 - p)).abs() / want) / count).sqrt();
-            assert!(
-                (variance - want).abs() < 5.0 * spread,
-                "{n} {variance} {want}"
-            );
-        }
-    }
 
     #[test]
     fn what_cannot_be_held_out_is_refused_with_its_place() {

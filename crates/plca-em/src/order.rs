@@ -39,13 +39,16 @@ pub fn effective_parameters(shape: &[usize], components: usize) -> usize {
 }
 
 /// Free parameters of a shift-invariant model: `K - 1 + K (|k| - 1) + K (|m| - 1)`, without the kernels' term if they are
-/// fixed. `cells` are those of one kernel and of one impulse.
+/// fixed. `cells` are those of one kernel and of one impulse; 0 where there is no component or no cell.
 ///
 /// ```
 /// assert_eq!(plca_em::shifted_parameters([24, 6], 2, false), 1 + 2 * 23 + 2 * 5);
 /// assert_eq!(plca_em::shifted_parameters([24, 6], 2, true), 1 + 2 * 5);
 /// ```
 pub fn shifted_parameters(cells: [usize; 2], components: usize, fixed_kernels: bool) -> usize {
+    if components == 0 || cells.contains(&0) {
+        return 0;
+    }
     let [kernel, impulse] = cells.map(|n| components * (n - 1));
     // [SPEC 9]
     components - 1 + impulse + if fixed_kernels { 0 } else { kernel }
@@ -117,6 +120,9 @@ mod tests {
                 (nominal_parameters(shape, 0), effective_parameters(shape, 0)),
                 (0, 0)
             );
+        }
+        for (cells, k) in [([0, 4], 2), ([4, 0], 2), ([4, 3], 0)] {
+            assert_eq!(shifted_parameters(cells, k, false), 0);
         }
         for shape in [&[0][..], &[0, 4], &[3, 0, 2]] {
             assert_eq!(

@@ -5,8 +5,8 @@ use plca_tensor::strategies::{Start, problems};
 use plca_tensor::{Factor, Model, Observed, Wanted};
 use proptest::prelude::*;
 
-use crate::methods::mixture;
-use crate::storages::complete;
+use super::methods::mixture;
+use super::storages::complete;
 
 type Matrix = nalgebra::DMatrix<f64>;
 

@@ -5,7 +5,7 @@ use plca_em::{
     EmError, Evaluation, Likelihood, ParamError, Shifted, ShiftedBuilder, ShiftedInit, Support,
 };
 
-use crate::support::{dense, masked, rng};
+use super::support::{dense, masked, rng};
 
 #[test]
 fn bad_input_is_refused_with_its_place() {

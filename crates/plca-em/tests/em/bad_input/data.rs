@@ -7,7 +7,7 @@ use plca_tensor::{
     TensorError,
 };
 
-use crate::models::{MODELS, Model, storages};
+use super::models::{MODELS, Model, storages};
 
 fn refused(result: Result<Box<dyn Observed<f64>>, TensorError>) -> TensorError {
     match result {

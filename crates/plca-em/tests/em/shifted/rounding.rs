@@ -3,7 +3,7 @@
 use nalgebra::DMatrix;
 use plca_em::{Algorithm, Evaluation, Shifted, ShiftedInit, ShiftedState};
 
-use crate::support::{dense, rng};
+use super::support::{dense, rng};
 
 /// A record of few events, long compared to its kernel: what impulses are to be 0 go down to 1e-300 and below.
 fn record() -> Vec<f64> {

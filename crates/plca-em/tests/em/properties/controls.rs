@@ -4,11 +4,11 @@ use nalgebra::{DMatrix, DVector};
 use plca_tensor::strategies::{Start, Table};
 use plca_tensor::{Factor, Model, Observed, Order, Wanted, normalise_columns, simplex_error};
 
-use crate::conditions::{
+use super::conditions::{
     agree, components_are_alike, modes_are_alike, never_falls, rows_are_alike, scale_is_carried,
     stays_on_the_simplex, threads_do_not_matter,
 };
-use crate::methods::{Block, Step};
+use super::methods::{Block, Step};
 
 /// What is wrong with the M-step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -204,7 +204,7 @@ fn zero_filling_is_not_a_mask() {
     let (mut table, start) = problem();
     table.observed[4] = false;
     let method = method(Fault::None);
-    let masked = crate::methods::Setup::from(crate::methods::Kind::Plca).method();
+    let masked = super::methods::Setup::from(super::methods::Kind::Plca).method();
     let mut zeros = table.clone();
     zeros.values[4] = 0.0;
     let (filled, hidden) = (

@@ -3,9 +3,9 @@
 use plca_tensor::strategies::{Start, Table, problems};
 use proptest::prelude::*;
 
-use crate::conditions::{Precision, never_falls, stays_on_the_simplex};
-use crate::methods::{Kind, Setup};
-use crate::storages::{complete, masked};
+use super::conditions::{Precision, never_falls, stays_on_the_simplex};
+use super::methods::{Kind, Setup};
+use super::storages::{complete, masked};
 
 /// Both conditions in every storage, for every model that takes the data, as `adapt` sets it up.
 fn holds<T: Precision>(

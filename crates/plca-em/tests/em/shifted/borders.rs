@@ -3,7 +3,7 @@
 use nalgebra::DMatrix;
 use plca_em::{Likelihood, Shifted, ShiftedInit, Stop, Support, run};
 
-use crate::support::{dense, rng};
+use super::support::{dense, rng};
 
 fn exactly(iterations: usize) -> Stop {
     Stop {

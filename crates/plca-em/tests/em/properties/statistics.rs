@@ -4,7 +4,7 @@ use plca_tensor::strategies::{Start, Table, problems};
 use plca_tensor::{Expected, Factor, Model, Observed, Order, SparseTensor, Wanted};
 use proptest::prelude::*;
 
-use crate::storages::{complete, masked};
+use super::storages::{complete, masked};
 
 fn expect(data: &dyn Observed<f64>, start: &Start<f64>) -> Expected<f64> {
     let factors: Vec<_> = start.factors.iter().map(Factor::Columns).collect();

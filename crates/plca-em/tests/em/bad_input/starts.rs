@@ -4,7 +4,7 @@ use nalgebra::{DMatrix, DVector, dmatrix};
 use plca_em::{EmError, Nmf, NmfInit, ParamError, Plca, PlcaInit, Plsa, PlsaInit};
 use plca_tensor::{DenseTensor, Order};
 
-use crate::models::{MODELS, Model, rng, storages};
+use super::models::{MODELS, Model, rng, storages};
 
 fn data() -> DenseTensor<f64> {
     DenseTensor::new(

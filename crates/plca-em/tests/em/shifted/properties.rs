@@ -10,7 +10,7 @@ use plca_tensor::{Observed, Real};
 use proptest::prelude::*;
 use std::sync::Arc;
 
-use crate::support::{EVALUATIONS, Storages, complete, dense, masked, rng};
+use super::support::{EVALUATIONS, Storages, complete, dense, masked, rng};
 
 /// A small problem of any order.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use plca_em::{
 use plca_tensor::{Observed, Real};
 use serde_json::Value;
 
-use crate::support::{EVALUATIONS, complete, rng};
+use super::support::{EVALUATIONS, complete, rng};
 
 fn cases(name: &str) -> Vec<Value> {
     let path = format!(

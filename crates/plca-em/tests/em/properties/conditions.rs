@@ -3,8 +3,8 @@
 use plca_tensor::strategies::{Start, Table};
 use plca_tensor::{Observed, Real};
 
-use crate::methods::{Method, Step};
-use crate::storages::Storage;
+use super::methods::{Method, Step};
+use super::storages::Storage;
 
 /// Iterations after which two trajectories are compared: few, because iterations amplify rounding errors.
 const STEPS: usize = 3;

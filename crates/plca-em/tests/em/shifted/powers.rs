@@ -12,7 +12,7 @@ use plca_fit::Iteration;
 use plca_priors::{CrossEntropy, Entropic, Schedule, Scheduled};
 use plca_tensor::Observed;
 
-use crate::support::{dense, rng};
+use super::support::{dense, rng};
 
 fn data() -> impl Observed<f64> {
     let values: Vec<f64> = (0..8 * 9).map(|i| ((i * 31) % 11) as f64).collect();

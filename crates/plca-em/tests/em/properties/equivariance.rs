@@ -6,12 +6,12 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use crate::conditions::{
+use super::conditions::{
     Precision, agree, components_are_alike, modes_are_alike, rows_are_alike, scale_is_carried,
     threads_do_not_matter,
 };
-use crate::methods::{Kind, Setup};
-use crate::storages::{Storage, complete, masked};
+use super::methods::{Kind, Setup};
+use super::storages::{Storage, complete, masked};
 
 /// One storage of each kind of kernel and mask.
 fn storages<T: Real>() -> [(&'static str, Box<Storage<T>>); 4] {

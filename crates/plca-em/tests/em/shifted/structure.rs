@@ -8,7 +8,7 @@ use plca_em::{
 use plca_tensor::{Coordinates, Real, SparseTensor};
 use proptest::prelude::*;
 
-use crate::support::{EVALUATIONS, complete, dense, rng};
+use super::support::{EVALUATIONS, complete, dense, rng};
 
 fn tolerance<T: Real>() -> f64 {
     if size_of::<T>() == 4 { 1e-4 } else { 1e-10 }

@@ -4,7 +4,7 @@ use nalgebra::{DMatrix, DVector, dmatrix};
 use plca_em::{Algorithm, Missing, Nmf, NmfInit, Plca, PlcaInit, PlcaState, unobserved};
 use plca_tensor::{Coordinates, DenseTensor, MaskedSparse, MaskedTensor, Observed, Order};
 
-use crate::models::{MODELS, Model, rng, storages};
+use super::models::{MODELS, Model, rng, storages};
 
 /// An all-zero row or column: its row of the factor is exactly 0 after one M-step; a mixture is kept as it was.
 #[test]

@@ -2,7 +2,7 @@
 
 use plca_tensor::{DenseTensor, Order, TensorError};
 
-use crate::models::{Fit, MODELS, Model, storages};
+use super::models::{Fit, MODELS, Model, storages};
 
 const COUNTS: [f64; 6] = [3.0, 0.0, 1.0, 4.0, 2.0, 7.0];
 

@@ -1,0 +1,12 @@
+//! One program for all tests: models are compiled into it once.
+#![allow(missing_docs, unreachable_pub, reason = "modules of one program")]
+
+mod bad_input;
+mod fold_in;
+mod golden;
+mod priors;
+mod properties;
+mod settings;
+mod shifted;
+mod states;
+mod tempering;
