@@ -1,0 +1,178 @@
+//! Picture files.
+
+use std::io::{Cursor, Write};
+use std::path::Path;
+
+use image::{DynamicImage, GrayImage, ImageFormat, ImageReader, Limits, RgbImage};
+use plca_io::write_atomically;
+
+use crate::MediaError;
+
+/// A picture: rows from top to bottom, in each the pixels from left to right, in each grey or red, green and blue in `[0, 1]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Image {
+    /// Rows.
+    pub height: usize,
+    /// Columns.
+    pub width: usize,
+    /// Numbers per pixel: 1 for grey, 3 for red, green and blue.
+    pub channels: usize,
+    /// `height x width x channels` numbers, row-major.
+    pub values: Vec<f64>,
+}
+
+impl Image {
+    /// A part of the picture.
+    ///
+    /// # Panics
+    ///
+    /// If it is not all within the picture.
+    pub fn cropped(&self, top: usize, left: usize, height: usize, width: usize) -> Self {
+        assert!(
+            top + height <= self.height && left + width <= self.width,
+            "within the picture"
+        );
+        let row = |y: usize| {
+            let first = (y * self.width + left) * self.channels;
+            &self.values[first..first + width * self.channels]
+        };
+        Self {
+            height,
+            width,
+            channels: self.channels,
+            values: (top..top + height).flat_map(row).copied().collect(),
+        }
+    }
+
+    /// The picture in another size: every new pixel is the mean over the area it covers.
+    ///
+    /// ```
+    /// let image = plca_media::Image { height: 1, width: 3, channels: 1, values: vec![0.0, 0.6, 0.9] };
+    /// let half = image.resized(1, 2);
+    /// assert!((half.values[0] - 0.2).abs() < 1e-12 && (half.values[1] - 0.8).abs() < 1e-12);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the new height or width is 0.
+    pub fn resized(&self, height: usize, width: usize) -> Self {
+        assert!(height > 0 && width > 0, "a size");
+        let (rows, columns) = (shares(self.height, height), shares(self.width, width));
+        let mut values = Vec::with_capacity(height * width * self.channels);
+        for row in &rows {
+            for column in &columns {
+                for channel in 0..self.channels {
+                    let mut sum = 0.0;
+                    for &(y, a) in row {
+                        for &(x, b) in column {
+                            sum +=
+                                a * b * self.values[(y * self.width + x) * self.channels + channel];
+                        }
+                    }
+                    values.push(sum);
+                }
+            }
+        }
+        Self {
+            height,
+            width,
+            channels: self.channels,
+            values,
+        }
+    }
+}
+
+/// For each of `to` equal parts of `from` cells, the cells and their shares of it.
+fn shares(from: usize, to: usize) -> Vec<Vec<(usize, f64)>> {
+    let step = from as f64 / to as f64;
+    let part = |i: usize| {
+        let (low, high) = (i as f64 * step, (i + 1) as f64 * step);
+        let cells = low as usize..(high.ceil() as usize).min(from);
+        let share = |c: usize| (high.min(c as f64 + 1.0) - low.max(c as f64)).max(0.0) / step;
+        cells.map(|c| (c, share(c))).collect()
+    };
+    (0..to).map(part).collect()
+}
+
+/// Bytes that decoding may take.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// Reads a `.png`, `.jpg` or `.jpeg`: grey, or red, green and blue; anything transparent as it is without transparency.
+///
+/// # Errors
+///
+/// [`MediaError::File`]: another ending, a file that cannot be opened or decoded or that needs more than 1 GiB.
+pub fn read_image(path: &Path) -> Result<Image, MediaError> {
+    let format = format(path)?;
+    let mut reader = ImageReader::open(path).map_err(|e| MediaError::file(path, e))?;
+    reader.set_format(format);
+    let mut limits = Limits::default();
+    limits.max_alloc = Some(MAX_BYTES);
+    limits.max_image_width = Some(1 << 15);
+    limits.max_image_height = Some(1 << 15);
+    reader.limits(limits);
+    let image = reader.decode().map_err(|e| MediaError::file(path, e))?;
+    let (height, width) = (image.height() as usize, image.width() as usize);
+    let (channels, values) = if image.color().has_color() {
+        (3, image.into_rgb16().into_raw())
+    } else {
+        (1, image.into_luma16().into_raw())
+    };
+    Ok(Image {
+        height,
+        width,
+        channels,
+        values: values.iter().map(|&x| f64::from(x) / 65535.0).collect(),
+    })
+}
+
+fn format(path: &Path) -> Result<ImageFormat, MediaError> {
+    let ending = path
+        .extension()
+        .and_then(|e| e.to_str())
+        .unwrap_or_default();
+    match ending.to_ascii_lowercase().as_str() {
+        "png" => Ok(ImageFormat::Png),
+        "jpg" | "jpeg" => Ok(ImageFormat::Jpeg),
+        other => {
+            let what = format!("`.{other}` is not one of .png, .jpg, .jpeg");
+            Err(MediaError::file(path, what))
+        }
+    }
+}
+
+/// Writes a picture with 8 bits per number, by its ending `.png`, `.jpg` or `.jpeg`. Numbers are rounded into `[0, 1]`.
+///
+/// # Errors
+///
+/// [`MediaError::File`]: another ending, another number of values or channels than the sizes say, a size that the format cannot
+/// hold; [`MediaError::Io`] on a full disk. Nothing is left behind then.
+pub fn write_image(path: &Path, image: &Image) -> Result<(), MediaError> {
+    let format = format(path)?;
+    let bytes: Vec<u8> = (image.values.iter())
+        .map(|x| (255.0 * x.clamp(0.0, 1.0)).round() as u8)
+        .collect();
+    let fault = |what: &str| MediaError::file(path, what);
+    let size = |n: usize| u32::try_from(n).map_err(|e| MediaError::file(path, e));
+    let (width, height) = (size(image.width)?, size(image.height)?);
+    let wrong = "other sizes than values";
+    let picture: DynamicImage = match image.channels {
+        1 => GrayImage::from_raw(width, height, bytes)
+            .ok_or_else(|| fault(wrong))?
+            .into(),
+        3 => RgbImage::from_raw(width, height, bytes)
+            .ok_or_else(|| fault(wrong))?
+            .into(),
+        n => return Err(fault(&format!("{n} numbers per pixel are not 1 or 3"))),
+    };
+    if width == 0 || height == 0 {
+        return Err(fault("no pixels"));
+    }
+    let mut encoded = Cursor::new(Vec::new());
+    picture
+        .write_to(&mut encoded, format)
+        .map_err(|e| MediaError::file(path, e))?;
+    Ok(write_atomically(path, |file| {
+        file.write_all(encoded.get_ref())
+    })?)
+}

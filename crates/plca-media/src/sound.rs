@@ -1,0 +1,172 @@
+//! Sound files.
+
+use std::fs::File;
+use std::io::{BufReader, Cursor, Write};
+use std::path::Path;
+
+use plca_io::write_atomically;
+
+use crate::MediaError;
+
+/// Samples per second and, for every channel, its samples; full scale is 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sound {
+    /// Samples per second.
+    pub rate: u32,
+    /// All of one length.
+    pub channels: Vec<Vec<f64>>,
+}
+
+impl Sound {
+    /// A sound of one channel.
+    pub fn mono(rate: u32, samples: Vec<f64>) -> Self {
+        Self {
+            rate,
+            channels: vec![samples],
+        }
+    }
+
+    /// Mean of the channels.
+    ///
+    /// ```
+    /// let sound = plca_media::Sound { rate: 8000, channels: vec![vec![1.0, 0.0], vec![0.0, 0.0]] };
+    /// assert_eq!(sound.mixed(), [0.5, 0.0]);
+    /// ```
+    pub fn mixed(&self) -> Vec<f64> {
+        let mut sum = vec![0.0; self.channels.first().map_or(0, Vec::len)];
+        for channel in &self.channels {
+            sum.iter_mut().zip(channel).for_each(|(s, x)| *s += x);
+        }
+        let n = self.channels.len() as f64;
+        sum.iter_mut().for_each(|s| *s /= n);
+        sum
+    }
+}
+
+/// Samples of all channels together that are read at most: 2 GiB in memory.
+const MAX_SAMPLES: usize = 1 << 28;
+
+/// Reads a sound, by its ending `.wav` (integers of 8 to 32 bits, floats of 32 bits) or `.flac`.
+///
+/// # Errors
+///
+/// [`MediaError::File`]: another ending, a file that cannot be opened or decoded, no samples, more than 2^28 of them, channels of
+/// different length, a sample that is not finite.
+pub fn read_sound(path: &Path) -> Result<Sound, MediaError> {
+    let fault = |what: String| MediaError::file(path, what);
+    let open = || File::open(path).map_err(|e| MediaError::file(path, e));
+    let ending = path
+        .extension()
+        .and_then(|e| e.to_str())
+        .unwrap_or_default();
+    let (rate, channels, samples) = match ending.to_ascii_lowercase().as_str() {
+        "wav" => wav(BufReader::new(open()?)).map_err(fault)?,
+        "flac" => flac(BufReader::new(open()?)).map_err(fault)?,
+        other => return Err(fault(format!("`.{other}` is not one of .wav, .flac"))),
+    };
+    if rate == 0 || channels == 0 || samples.is_empty() {
+        return Err(fault(format!(
+            "{} samples in {channels} channels at {rate} Hz: no sound",
+            samples.len()
+        )));
+    }
+    if !samples.len().is_multiple_of(channels) {
+        let what = format!("ends within sample {}", samples.len() / channels);
+        return Err(fault(what));
+    }
+    if let Some(at) = samples.iter().position(|x| !x.is_finite()) {
+        let what = format!(
+            "sample {} of channel {} is {}",
+            at / channels,
+            at % channels,
+            samples[at]
+        );
+        return Err(fault(what));
+    }
+    let channel = |c: usize| samples[c..].iter().step_by(channels).copied().collect();
+    Ok(Sound {
+        rate,
+        channels: (0..channels).map(channel).collect(),
+    })
+}
+
+/// Rate, number of channels, interleaved samples.
+type Decoded = (u32, usize, Vec<f64>);
+
+/// Collects samples until the first error or the limit.
+fn collect<E: ToString>(samples: impl Iterator<Item = Result<f64, E>>) -> Result<Vec<f64>, String> {
+    let mut all = Vec::new();
+    for sample in samples {
+        let sample = sample.map_err(|e| format!("sample {}: {}", all.len(), e.to_string()))?;
+        if all.len() == MAX_SAMPLES {
+            return Err(format!("more than {MAX_SAMPLES} samples"));
+        }
+        all.push(sample);
+    }
+    Ok(all)
+}
+
+fn wav(file: BufReader<File>) -> Result<Decoded, String> {
+    let mut reader = hound::WavReader::new(file).map_err(|e| e.to_string())?;
+    let spec = reader.spec();
+    let samples = match (spec.sample_format, spec.bits_per_sample) {
+        (hound::SampleFormat::Float, 32) => {
+            collect(reader.samples::<f32>().map(|s| s.map(f64::from)))?
+        }
+        (hound::SampleFormat::Int, bits @ 1..=32) => {
+            let full = f64::from(bits - 1).exp2();
+            collect(
+                reader
+                    .samples::<i32>()
+                    .map(|s| s.map(|x| f64::from(x) / full)),
+            )?
+        }
+        (format, bits) => return Err(format!("{format:?} samples of {bits} bits are not read")),
+    };
+    Ok((spec.sample_rate, spec.channels.into(), samples))
+}
+
+fn flac(file: BufReader<File>) -> Result<Decoded, String> {
+    let mut reader = claxon::FlacReader::new(file).map_err(|e| e.to_string())?;
+    let info = reader.streaminfo();
+    let full = f64::from(info.bits_per_sample.max(1) - 1).exp2();
+    let samples = collect(reader.samples().map(|s| s.map(|x| f64::from(x) / full)))?;
+    Ok((info.sample_rate, info.channels as usize, samples))
+}
+
+/// Writes a sound as `.wav` with 32-bit floats, which hold any loudness and lose less than 1e-7 of it.
+///
+/// # Errors
+///
+/// [`MediaError::File`]: no samples, channels of different length, a rate or size that the format cannot hold, a
+/// full disk ([`MediaError::Io`]). Nothing is left behind then.
+pub fn write_wav(path: &Path, sound: &Sound) -> Result<(), MediaError> {
+    let samples = sound.channels.first().map_or(0, Vec::len);
+    if samples == 0 || sound.channels.iter().any(|c| c.len() != samples) {
+        return Err(MediaError::file(
+            path,
+            "channels without samples or of different length",
+        ));
+    }
+    let spec = hound::WavSpec {
+        channels: u16::try_from(sound.channels.len()).map_err(|e| MediaError::file(path, e))?,
+        sample_rate: sound.rate,
+        bits_per_sample: 32,
+        sample_format: hound::SampleFormat::Float,
+    };
+    if samples.saturating_mul(4 * sound.channels.len()) > u32::MAX as usize - 1024 {
+        return Err(MediaError::file(path, "more than 4 GiB of samples"));
+    }
+    let encode = |bytes: &mut Vec<u8>| -> Result<(), hound::Error> {
+        let mut writer = hound::WavWriter::new(Cursor::new(bytes), spec)?;
+        for n in 0..samples {
+            for channel in &sound.channels {
+                writer.write_sample(channel[n] as f32)?;
+            }
+        }
+        writer.finalize()
+    };
+    let mut bytes = Vec::new();
+    encode(&mut bytes).map_err(|e| MediaError::file(path, e))?;
+    Ok(write_atomically(path, |file| file.write_all(&bytes))?)
+}

@@ -1,0 +1,219 @@
+//! Short-time Fourier transform and its inverse.
+
+use std::f64::consts::TAU;
+use std::sync::Arc;
+
+use realfft::num_complex::Complex;
+use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
+
+use crate::MediaError;
+
+/// Short-time Fourier transform with a periodic Hann window `w(n) = (1 - cos(2πn/N))/2`.
+///
+/// ```text
+/// X[f, t] = Σ_{n=0}^{N-1} w(n) x(tR + n - (N - R)) e^{-2πi fn/N},      f = 0..=N/2
+/// ```
+///
+/// `N` is the length of a frame, `R` the hop. Samples outside the sound are 0; frames begin and end so that every sample lies in
+/// `ceil(N/R)` of them. The inverse adds the frames up, each under the window once more, and divides by the sum of squared
+/// windows: it undoes the transform to rounding, and it is linear.
+///
+/// ```
+/// use plca_media::Stft;
+/// let stft = Stft::new(1024, 256)?;
+/// let sound: Vec<f64> = (0..5000).map(|n| (0.3 * n as f64).sin()).collect();
+/// let spectrum = stft.forward(&sound);
+/// assert_eq!((spectrum.bins(), spectrum.frames()), (513, 23));
+/// let back = stft.inverse(&spectrum, sound.len())?;
+/// assert!(sound.iter().zip(&back).all(|(a, b)| (a - b).abs() < 1e-12));
+/// # Ok::<(), plca_media::MediaError>(())
+/// ```
+pub struct Stft {
+    frame: usize,
+    hop: usize,
+    window: Vec<f64>,
+    forward: Arc<dyn RealToComplex<f64>>,
+    inverse: Arc<dyn ComplexToReal<f64>>,
+}
+
+impl std::fmt::Debug for Stft {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stft")
+            .field("frame", &self.frame)
+            .field("hop", &self.hop)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Complex amplitudes, `bins` frequencies by `frames` frames.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spectrum {
+    bins: usize,
+    /// Frame after frame.
+    values: Vec<Complex<f64>>,
+}
+
+impl Spectrum {
+    /// Number of frequencies, `N/2 + 1`.
+    pub fn bins(&self) -> usize {
+        self.bins
+    }
+
+    /// Number of frames.
+    pub fn frames(&self) -> usize {
+        self.values.len() / self.bins
+    }
+
+    /// Magnitudes, frequency by frequency: row-major `bins x frames`, as models take them.
+    ///
+    /// ```
+    /// let spectrum = plca_media::Stft::new(4, 2)?.forward(&[1.0, -1.0, 1.0]);
+    /// assert_eq!(spectrum.magnitudes().len(), spectrum.bins() * spectrum.frames());
+    /// # Ok::<(), plca_media::MediaError>(())
+    /// ```
+    pub fn magnitudes(&self) -> Vec<f64> {
+        let (bins, frames) = (self.bins, self.frames());
+        let cells = (0..bins).flat_map(|f| (0..frames).map(move |t| t * bins + f));
+        cells.map(|at| self.values[at].norm()).collect()
+    }
+
+    /// `(frequency, frame)` of the cells in the order of [`magnitudes`](Self::magnitudes).
+    pub fn cells(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let (bins, frames) = (self.bins, self.frames());
+        (0..bins).flat_map(move |f| (0..frames).map(move |t| (f, t)))
+    }
+
+    /// The same spectrum with every cell multiplied by a factor, in the order of [`magnitudes`](Self::magnitudes).
+    pub(crate) fn scaled(&self, factor: impl Fn(usize) -> f64) -> Self {
+        let (bins, frames) = (self.bins, self.frames());
+        let value = |(at, x): (usize, &Complex<f64>)| {
+            let (t, f) = (at / bins, at % bins);
+            x * factor(f * frames + t)
+        };
+        Self {
+            bins,
+            values: self.values.iter().enumerate().map(value).collect(),
+        }
+    }
+}
+
+impl Stft {
+    /// A transform with frames of `frame` samples, even and from 2 to 2^20, every `hop` samples, at most half a frame.
+    ///
+    /// # Errors
+    ///
+    /// [`MediaError::Setting`] outside these ranges.
+    pub fn new(frame: usize, hop: usize) -> Result<Self, MediaError> {
+        if !(frame.is_multiple_of(2) && (2..=1 << 20).contains(&frame)) {
+            let domain = "an even number in 2..=1048576";
+            return Err(MediaError::setting("frame", frame as f64, domain));
+        }
+        if !(1..=frame / 2).contains(&hop) {
+            let domain = format!("in 1..={}", frame / 2);
+            return Err(MediaError::setting("hop", hop as f64, domain));
+        }
+        let mut planner = RealFftPlanner::new();
+        Ok(Self {
+            frame,
+            hop,
+            window: hann(frame),
+            forward: planner.plan_fft_forward(frame),
+            inverse: planner.plan_fft_inverse(frame),
+        })
+    }
+
+    /// Samples per frame.
+    pub fn frame(&self) -> usize {
+        self.frame
+    }
+
+    /// Samples from frame to frame.
+    pub fn hop(&self) -> usize {
+        self.hop
+    }
+
+    /// Zeros before the first sample.
+    fn lead(&self) -> usize {
+        self.frame - self.hop
+    }
+
+    fn frames(&self, samples: usize) -> usize {
+        (samples + self.lead()).div_ceil(self.hop)
+    }
+
+    /// The transform of a sound.
+    pub fn forward(&self, sound: &[f64]) -> Spectrum {
+        let bins = self.frame / 2 + 1;
+        let frames = self.frames(sound.len());
+        let mut values = vec![Complex::default(); bins * frames];
+        let mut buffer = vec![0.0; self.frame];
+        let mut scratch = self.forward.make_scratch_vec();
+        for (t, out) in values.chunks_exact_mut(bins).enumerate() {
+            for (n, (x, w)) in buffer.iter_mut().zip(&self.window).enumerate() {
+                let sample = (t * self.hop + n).checked_sub(self.lead());
+                *x = w * sample.and_then(|at| sound.get(at)).copied().unwrap_or(0.0);
+            }
+            // The lengths are the plan's own.
+            let done = self
+                .forward
+                .process_with_scratch(&mut buffer, out, &mut scratch);
+            debug_assert!(done.is_ok());
+        }
+        Spectrum { bins, values }
+    }
+
+    /// The first `samples` samples of the sound with this spectrum.
+    ///
+    /// # Errors
+    ///
+    /// [`MediaError::Setting`] if the spectrum has other frequencies or fewer frames than a sound of this length has.
+    pub fn inverse(&self, spectrum: &Spectrum, samples: usize) -> Result<Vec<f64>, MediaError> {
+        let bins = self.frame / 2 + 1;
+        if spectrum.bins != bins {
+            let domain = format!("the {bins} of frames of {} samples", self.frame);
+            return Err(MediaError::setting("bins", spectrum.bins as f64, domain));
+        }
+        let frames = self.frames(samples);
+        if spectrum.frames() < frames {
+            let domain = format!("at least {frames}, for {samples} samples");
+            return Err(MediaError::setting(
+                "frames",
+                spectrum.frames() as f64,
+                domain,
+            ));
+        }
+        let mut sum = vec![0.0; samples];
+        let mut weight = vec![0.0; samples];
+        let mut buffer = vec![0.0; self.frame];
+        let mut scratch = self.inverse.make_scratch_vec();
+        for (t, frame) in spectrum.values.chunks_exact(bins).take(frames).enumerate() {
+            let mut frame = frame.to_vec();
+            // A real signal has no phase there.
+            frame[0].im = 0.0;
+            frame[bins - 1].im = 0.0;
+            let done = self
+                .inverse
+                .process_with_scratch(&mut frame, &mut buffer, &mut scratch);
+            debug_assert!(done.is_ok());
+            for (n, (x, w)) in buffer.iter().zip(&self.window).enumerate() {
+                if let Some(at) = (t * self.hop + n).checked_sub(self.lead())
+                    && at < samples
+                {
+                    sum[at] += w * x / self.frame as f64;
+                    weight[at] += w * w;
+                }
+            }
+        }
+        for (x, w) in sum.iter_mut().zip(&weight) {
+            *x /= w;
+        }
+        Ok(sum)
+    }
+}
+
+/// `(1 - cos(2πn/N))/2`.
+pub(crate) fn hann(n: usize) -> Vec<f64> {
+    (0..n)
+        .map(|i| 0.5 - 0.5 * (TAU * i as f64 / n as f64).cos())
+        .collect()
+}

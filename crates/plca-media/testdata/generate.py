@@ -1,0 +1,25 @@
+"""Writes tone.flac: 2 channels, 8 kHz, 16 bits, 192 samples round(8000 sin(0.2 n)) and their negatives; verbatim subframes."""
+import hashlib, math, pathlib, struct
+
+def crc(data, width, poly):
+    value, top, mask = 0, 1 << (width - 1), (1 << width) - 1
+    for byte in data:
+        value ^= byte << (width - 8)
+        for _ in range(8):
+            value = ((value << 1) ^ poly if value & top else value << 1) & mask
+    return value
+
+n, rate = 192, 8000
+left = [round(8000 * math.sin(0.2 * i)) for i in range(n)]
+right = [-x for x in left]
+md5 = hashlib.md5(b"".join(struct.pack("<hh", a, b) for a, b in zip(left, right))).digest()
+info = struct.pack(">HH", n, n) + bytes(6)
+info += ((rate << 44) | (1 << 41) | (15 << 36) | n).to_bytes(8, "big") + md5
+# Sync and fixed block size; 192 samples, 8 kHz; left and right, 16 bits; frame 0.
+header = bytes([0xFF, 0xF8, 0x14, 0x18, 0x00])
+frame = header + bytes([crc(header, 8, 0x07)])
+for channel in (left, right):
+    frame += bytes([0x02]) + b"".join(struct.pack(">h", x) for x in channel)
+frame += struct.pack(">H", crc(frame, 16, 0x8005))
+out = b"fLaC" + bytes([0x80]) + len(info).to_bytes(3, "big") + info + frame
+pathlib.Path(__file__).with_name("tone.flac").write_bytes(out)

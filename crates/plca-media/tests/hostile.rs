@@ -1,0 +1,182 @@
+//! Files that lie, are cut short or are noise: an error of one line with the file's name, never a panic or a large allocation.
+
+use std::path::PathBuf;
+
+use plca_media::{MediaError, Sound, read_image, read_sound, write_image, write_wav};
+use proptest::prelude::*;
+
+/// A folder that is removed at the end, and a file in it.
+fn file(name: &str, bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    std::fs::write(&path, bytes).unwrap();
+    (folder, path)
+}
+
+fn message(error: &MediaError, name: &str) -> String {
+    let line = error.to_string();
+    assert!(!line.contains('\n'), "{line}");
+    let (_, after) = line.split_once(name).unwrap();
+    after[2..].to_string()
+}
+
+fn sound_error(name: &str, bytes: &[u8]) -> String {
+    let (_folder, path) = file(name, bytes);
+    message(&read_sound(&path).unwrap_err(), name)
+}
+
+/// A canonical header of 44 bytes and the samples.
+fn wav(format: u16, channels: u16, rate: u32, bits: u16, claimed: u32, data: &[u8]) -> Vec<u8> {
+    let mut bytes = b"RIFF".to_vec();
+    bytes.extend((36u32.wrapping_add(claimed)).to_le_bytes());
+    bytes.extend(b"WAVEfmt ");
+    bytes.extend(16u32.to_le_bytes());
+    bytes.extend(format.to_le_bytes());
+    bytes.extend(channels.to_le_bytes());
+    bytes.extend(rate.to_le_bytes());
+    let block = channels.wrapping_mul(bits / 8);
+    bytes.extend(rate.wrapping_mul(block.into()).to_le_bytes());
+    bytes.extend(block.to_le_bytes());
+    bytes.extend(bits.to_le_bytes());
+    bytes.extend(b"data");
+    bytes.extend(claimed.to_le_bytes());
+    bytes.extend(data);
+    bytes
+}
+
+#[test]
+fn a_good_header_is_read() {
+    let data: Vec<u8> = [16384i16, -32768, 0, 8192]
+        .iter()
+        .flat_map(|x| x.to_le_bytes())
+        .collect();
+    let (_folder, path) = file("a.wav", &wav(1, 2, 8000, 16, 8, &data));
+    let sound = read_sound(&path).unwrap();
+    assert_eq!(
+        (sound.rate, sound.channels),
+        (8000, vec![vec![0.5, 0.0], vec![-1.0, 0.25]])
+    );
+}
+
+#[test]
+fn sounds_that_lie() {
+    let cut = sound_error("a.wav", &wav(1, 1, 8000, 16, 4_000_000_000, &[0; 8]));
+    assert!(cut.starts_with("sample 4: "), "{cut}");
+    let empty = sound_error("a.wav", &wav(1, 1, 8000, 16, 0, &[]));
+    assert_eq!(empty, "0 samples in 1 channels at 8000 Hz: no sound");
+    let still = sound_error("a.wav", &wav(1, 1, 0, 16, 4, &[0; 4]));
+    assert_eq!(still, "2 samples in 1 channels at 0 Hz: no sound");
+    let nan = sound_error(
+        "a.wav",
+        &wav(3, 1, 8000, 32, 8, &[0, 0, 0, 0, 0, 0, 0xc0, 0x7f]),
+    );
+    assert_eq!(nan, "sample 1 of channel 0 is NaN");
+    for bytes in [
+        wav(1, 0, 8000, 16, 4, &[0; 4]),
+        wav(1, 1, 8000, 0, 4, &[0; 4]),
+        wav(3, 1, 8000, 64, 8, &[0; 8]),
+        wav(2, 1, 8000, 4, 8, &[0; 8]),
+        b"RIFF".to_vec(),
+        Vec::new(),
+    ] {
+        assert!(!sound_error("a.wav", &bytes).is_empty());
+        assert!(!sound_error("a.flac", &bytes).is_empty());
+    }
+    assert_eq!(
+        sound_error("a.mp3", &[]),
+        "`.mp3` is not one of .wav, .flac"
+    );
+    assert!(read_sound(&PathBuf::from("no/such.wav")).is_err());
+}
+
+#[test]
+fn a_flac_that_claims_much_is_refused_for_what_it_holds() {
+    // A stream header with 2^36 - 1 samples and no frame.
+    let mut bytes = b"fLaC".to_vec();
+    bytes.extend([0x80, 0, 0, 34]);
+    bytes.extend([16, 0, 16, 0, 0, 0, 0, 0, 0, 0]);
+    // 44100 Hz, one channel, 16 bits.
+    bytes.extend([0x0a, 0xc4, 0x40, 0xff, 0xff, 0xff, 0xff, 0xff]);
+    bytes.extend([0; 16]);
+    assert!(sound_error("a.flac", &bytes).contains("no sound"));
+}
+
+/// A chunk of a PNG, without its checksum being right.
+fn chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
+    let mut bytes = (data.len() as u32).to_be_bytes().to_vec();
+    bytes.extend(name);
+    bytes.extend(data);
+    bytes.extend([0; 4]);
+    bytes
+}
+
+#[test]
+fn pictures_that_lie() {
+    let mut vast = b"\x89PNG\r\n\x1a\n".to_vec();
+    let mut header = 2_000_000_000u32.to_be_bytes().to_vec();
+    header.extend(2_000_000_000u32.to_be_bytes());
+    header.extend([8, 2, 0, 0, 0]);
+    vast.extend(chunk(b"IHDR", &header));
+    for (name, bytes) in [
+        ("a.png", &vast[..]),
+        ("a.png", b"\x89PNG\r\n\x1a\n"),
+        ("a.png", b""),
+        ("a.jpg", b"\xff\xd8\xff"),
+        ("a.jpeg", &vast[..]),
+        ("a.gif", b"GIF89a"),
+    ] {
+        let (_folder, path) = file(name, bytes);
+        assert!(!message(&read_image(&path).unwrap_err(), name).is_empty());
+    }
+}
+
+#[test]
+fn nothing_is_left_by_what_cannot_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.wav");
+    let uneven = Sound {
+        rate: 8000,
+        channels: vec![vec![0.0], vec![]],
+    };
+    assert!(write_wav(&path, &uneven).is_err());
+    let image = plca_media::Image {
+        height: 2,
+        width: 2,
+        channels: 1,
+        values: vec![0.0; 3],
+    };
+    assert!(write_image(&folder.path().join("a.png"), &image).is_err());
+    assert!(write_image(&folder.path().join("a.tiff"), &image).is_err());
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+    assert!(
+        write_wav(
+            &folder.path().join("no/a.wav"),
+            &Sound::mono(8000, vec![0.0])
+        )
+        .is_err()
+    );
+}
+
+proptest! {
+    /// A good file with some bytes overwritten and its end cut off is read or refused.
+    #[test]
+    fn damaged_files_do_no_harm(changes in prop::collection::vec((0usize..400, any::<u8>()), 1..8),
+                                keep in 0usize..400, which in 0usize..4) {
+        let names = ["a.wav", "a.flac", "a.png", "a.jpg"];
+        let (folder, path) = file(names[which], &[]);
+        let image = plca_media::Image { height: 4, width: 5, channels: 3, values: (0..60).map(|i| f64::from(i) / 60.0).collect() };
+        let mut bytes = match which {
+            0 => { write_wav(&path, &Sound::mono(8000, vec![0.25; 60])).unwrap(); std::fs::read(&path).unwrap() }
+            1 => include_bytes!("../testdata/tone.flac").to_vec(),
+            _ => { write_image(&path, &image).unwrap(); std::fs::read(&path).unwrap() }
+        };
+        for (at, byte) in changes {
+            if let Some(b) = bytes.get_mut(at) { *b = byte; }
+        }
+        bytes.truncate(bytes.len().min(keep + bytes.len() / 2));
+        std::fs::write(&path, &bytes).unwrap();
+        let failure = if which < 2 { read_sound(&path).err() } else { read_image(&path).err() };
+        if let Some(failure) = failure { message(&failure, names[which]); }
+        drop(folder);
+    }
+}
