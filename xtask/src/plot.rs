@@ -183,6 +183,63 @@ impl Panel {
         }
     }
 
+    /// A colour picture of red, green and blue relative to the largest of all. Light on black, or, `inverse`, ink on white: then
+    /// the values are what paper lacks. `rows[0]` is drawn at the bottom.
+    pub(crate) fn colours(title: &str, rows: &[Vec<[f64; 3]>], inverse: bool) -> Self {
+        let all = || rows.iter().flatten();
+        let high = all().flatten().copied().fold(0.0, f64::max);
+        let scale = if high > 0.0 { high } else { 1.0 };
+        let level = move |x: f64| {
+            let share = (x / scale).clamp(0.0, 1.0);
+            (255.0 * if inverse { 1.0 - share } else { share }).round() as u8
+        };
+        let palette: Vec<String> = all()
+            .map(|&[r, g, b]| format!("#{:02x}{:02x}{:02x}", level(r), level(g), level(b)))
+            .collect();
+        // The plotter maps numbers to colours: every pixel gets a number of its own.
+        let last = (palette.len() - 1).max(1) as f64;
+        let width = rows.first().map_or(0, Vec::len);
+        let number = |i: usize, j: usize| (i * width + j) as f64;
+        let numbers: Vec<Vec<f64>> = (0..rows.len())
+            .map(|i| (0..width).map(|j| number(i, j)).collect())
+            .collect();
+        let table = (rows.iter().enumerate())
+            .flat_map(|(i, row)| {
+                row.iter().enumerate().flat_map(move |(j, pixel)| {
+                    ["red", "green", "blue"]
+                        .into_iter()
+                        .zip(pixel)
+                        .map(move |(name, value)| {
+                            [
+                                name.into(),
+                                (j as f64 + 0.5).to_string(),
+                                (i as f64 + 0.5).to_string(),
+                                value.to_string(),
+                            ]
+                        })
+                })
+            })
+            .collect();
+        let (x, y) = (Axis::bare("", width), Axis::bare("", rows.len()));
+        let colour =
+            move |t: f64| palette[((t * last).round() as usize).min(palette.len() - 1)].clone();
+        let map = Heatmap::new()
+            .with_data(numbers)
+            .with_color_map(ColorMap::Custom(Arc::new(colour)))
+            .with_x_range(x.range.0, x.range.1)
+            .with_y_range(y.range.0, y.range.1)
+            .with_cell_size(1.0);
+        let plots = vec![Plot::Heatmap(map)];
+        let mut layout = layout(&plots, title, &x, &y);
+        layout.show_colorbar = false;
+        Self {
+            plots,
+            layout,
+            table,
+        }
+        .without_numbers()
+    }
+
     /// Curves, with a legend where they are named.
     pub(crate) fn lines(title: &str, series: &[Series], x: &Axis, y: &Axis) -> Self {
         let plots: Vec<Plot> = series
@@ -373,6 +430,22 @@ mod tests {
         let axis = Axis::log("D", 3e-5, 0.2);
         assert_eq!(axis.range, (-5.0, 0.0));
         assert!((axis.place(1e-3) + 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_colour_picture_holds_its_colours() {
+        let rows = [vec![[1.0, 0.0, 0.0], [0.0, 0.5, 1.0]]];
+        for (inverse, expected) in [
+            (false, ["#ff0000", "#0080ff"]),
+            (true, ["#00ffff", "#ff8000"]),
+        ] {
+            let panel = Panel::colours("p", &rows, inverse);
+            let svg = draw(1, (300.0, 260.0), vec![panel]).unwrap().svg;
+            assert!(
+                expected.iter().all(|colour| svg.contains(colour)),
+                "{expected:?}"
+            );
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `reproduce-figures`: runs the figures, writes pictures, tables, `report.json` and a gallery.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde::Serialize;
@@ -116,6 +116,11 @@ impl Context {
             real: true,
         };
         Ok(Some((bytes, data)))
+    }
+
+    /// Where a data file is.
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.data.as_deref().unwrap_or(Path::new("")).join(path)
     }
 
     /// Draws panels and writes `name.svg`, `name.png` and `name.csv`; returns these names.
