@@ -1,0 +1,162 @@
+//! CE, figure 4.3: components in groups, alike within them and apart between them.
+
+use std::sync::Arc;
+
+use plca_em::{PlcaState, Prior};
+use plca_priors::{CrossEntropy, Schedule, Scheduled, pair_divergences};
+
+use super::ce_drums::{Spectrogram, density, fit, generate, read};
+use crate::Result;
+use crate::reproduce::{Context, Entry, Figure, Measured};
+
+pub(crate) const FIGURE: Figure = Figure {
+    name: "ce_fig4_3",
+    source: "[CE] figure 4.3",
+    title: "Twelve components in six pairs: no prior, alike within pairs, apart between pairs, both",
+    criterion: "Within pairs the prior brings the time courses together (divergence < 0.2 of that without), between pairs apart (> 3 times); \
+                both at once give a ratio above 5 (without: below 1.3) at D/v < 0.03 (without: < 0.003).",
+    run,
+};
+
+const COMPONENTS: usize = 12;
+const ITERATIONS: usize = 200;
+const SEEDS: u64 = 5;
+/// Name, weight between pairs, weight within, in units of `v / K`.
+const RUNS: [(&str, f64, f64); 4] = [
+    ("none", 0.0, 0.0),
+    ("within", 0.0, 0.3),
+    ("between", 0.02, 0.0),
+    ("both", 0.02, 0.3),
+];
+
+/// Means over the seeds, and the first state.
+struct Fitted {
+    within: f64,
+    between: f64,
+    d: f64,
+    state: PlcaState<f64>,
+}
+
+fn groups() -> Vec<usize> {
+    (0..COMPONENTS).map(|z| z / 2).collect()
+}
+
+fn prior(between: f64, within: f64) -> Result<Prior<f64>> {
+    let prior = CrossEntropy::groups(&groups(), between, within)?
+        .relative()
+        .floor(1e-9)?;
+    // [SPEC 8] weights fall to zero within three quarters of the run
+    let schedule = Schedule::Decreasing { over: 150.0 };
+    Ok(Arc::new(Scheduled::new(prior, schedule)?))
+}
+
+fn measure(context: &Context, drums: &Spectrogram, seeds: u64) -> Result<Vec<Fitted>> {
+    let v = drums.tensor()?;
+    let one = |&(_, between, within): &(&str, f64, f64)| -> Result<Fitted> {
+        let (mut means, mut first) = ([0.0; 3], None);
+        for seed in context.seed..context.seed + seeds {
+            let prior = Some(prior(between, within)?);
+            let (state, d) = fit(&v, COMPONENTS, prior, ITERATIONS, seed)?;
+            let (inside, outside) = pair_divergences(&state.factors[1], &groups());
+            for (mean, x) in means.iter_mut().zip([inside, outside, d]) {
+                *mean += x / seeds as f64;
+            }
+            first.get_or_insert(state);
+        }
+        let [within, between, d] = means;
+        let state = first.ok_or("no seeds")?;
+        Ok(Fitted {
+            within,
+            between,
+            d,
+            state,
+        })
+    };
+    RUNS.iter().map(one).collect()
+}
+
+fn draw(context: &Context, name: &str, fitted: &[Fitted]) -> Result<Vec<String>> {
+    let mut panels = Vec::new();
+    for ((how, ..), fit) in RUNS.iter().zip(fitted) {
+        panels.push(density(
+            &format!("{how}: P(f | z)"),
+            &fit.state.factors[0],
+            "component",
+            "frequency",
+        ));
+    }
+    for fit in fitted {
+        let title = format!(
+            "P(t | z): within {:.2}, between {:.2}",
+            fit.within, fit.between
+        );
+        let times = fit.state.factors[1].transpose();
+        panels.push(density(&title, &times, "frame", "component"));
+    }
+    context.picture(name, 4, (380.0, 320.0), panels)
+}
+
+fn run(context: &Context) -> Result<Vec<Entry>> {
+    let drums = generate(context);
+    let fitted = measure(context, &drums, SEEDS)?;
+    let mut files = draw(context, FIGURE.name, &fitted)?;
+    let real = drum_loop(context)?;
+    if let Some(real) = &real {
+        files.extend(real.files.iter().cloned());
+    }
+    let [none, within, between, both] = &fitted[..] else {
+        return Err("four runs".into());
+    };
+    let mut entries = Vec::new();
+    let mut add = |what: &str, measured: f64, pass: bool| {
+        entries.push(context.entry(what, Measured::Number(measured), pass, &drums.data, &files));
+    };
+    let share = within.within / none.within;
+    add(
+        "divergence within pairs, prior within against none, < 0.2",
+        share,
+        share < 0.2,
+    );
+    let times = between.between / none.between;
+    add(
+        "divergence between pairs, prior between against none, > 3",
+        times,
+        times > 3.0,
+    );
+    let ratio = |f: &Fitted| f.between / f.within;
+    add(
+        "both: divergence between over within > 5",
+        ratio(both),
+        ratio(both) > 5.0,
+    );
+    add(
+        "none: divergence between over within < 1.3",
+        ratio(none),
+        ratio(none) < 1.3,
+    );
+    add("both: D/v < 0.03", both.d, both.d < 0.03);
+    add("none: D/v < 0.003", none.d, none.d < 0.003);
+    entries.extend(real);
+    Ok(entries)
+}
+
+/// The same four runs on a real drum loop, from one start.
+fn drum_loop(context: &Context) -> Result<Option<Entry>> {
+    let Some(drums) = read(context)? else {
+        return Ok(None);
+    };
+    let fitted = measure(context, &drums, 1)?;
+    let files = draw(context, "ce_fig4_3_loop", &fitted)?;
+    let each: Vec<_> = (RUNS.iter().zip(&fitted))
+        .map(|((name, ..), f)| format!("{name} {:.2}, {:.2}, {:.3}", f.within, f.between, f.d))
+        .collect();
+    let what = "drum loop: divergence within and between pairs and D/v of each run, as measured";
+    let finite = fitted.iter().all(|f| f.d.is_finite());
+    Ok(Some(context.entry(
+        what,
+        Measured::Text(each.join("; ")),
+        finite,
+        &drums.data,
+        &files,
+    )))
+}
