@@ -12,6 +12,7 @@
 mod nmf;
 mod plca;
 mod plsa;
+mod shifted;
 
 use nalgebra::DMatrix;
 use plca_fit::{Algorithm, Direction, Outcome, Stop, StopReason};
