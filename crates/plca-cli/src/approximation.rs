@@ -27,6 +27,14 @@ pub(crate) trait Approximation {
         rng: &mut ChaCha8Rng,
         into: &mut Array<f64>,
     ) -> Result<(), Failure>;
+    /// Number of components that can be told apart; 0 if they are no sums of non-negative arrays.
+    fn components(&self) -> usize {
+        0
+    }
+    /// What one component adds, in any unit that is the same for all.
+    fn component(&self, z: usize) -> Result<Vec<f64>, Failure> {
+        Err(Failure::new(format!("component {z} is no part of a sum")))
+    }
 }
 
 /// `scale Σ_z w_z Π_j f_j(x_j, z)`
@@ -62,6 +70,19 @@ impl Approximation for Product {
             });
         });
         Ok(())
+    }
+
+    fn components(&self) -> usize {
+        self.weights.len()
+    }
+
+    fn component(&self, z: usize) -> Result<Vec<f64>, Failure> {
+        let mut values = vec![0.0; self.factors.iter().map(DMatrix::nrows).product()];
+        for_each_cell(&self.shape(), false, &mut values, |index, x| {
+            let factors = self.factors.iter().zip(index);
+            *x = factors.fold(self.weights[z], |p, (f, &i)| p * f[(i, z)]);
+        });
+        Ok(values)
     }
 
     fn sample(

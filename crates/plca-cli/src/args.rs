@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use skellam_snmf::Replicates;
 
 use crate::models::{Kind, MODELS};
+use plca_em::Anneal;
 
 /// Probabilistic latent-variable factorization of files.
 #[derive(Debug, Parser)]
@@ -31,6 +32,10 @@ pub(crate) enum Command {
     Sample(SampleArgs),
     /// Table of scores per number of components.
     Select(SelectArgs),
+    /// Magnitudes of a sound, frequencies x frames.
+    Spectrogram(SpectrogramArgs),
+    /// One sound per component of a model of a spectrogram.
+    Separate(SeparateArgs),
 }
 
 /// One of [`MODELS`] by its name.
@@ -67,6 +72,24 @@ pub(crate) enum MissingCells {
 pub(crate) enum MissingMethod {
     Multiplicative,
     Imputation,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Domain {
+    /// Kernels lie inside the data.
+    Valid,
+    /// Kernels may run off the far border.
+    Same,
+    /// Kernels may run off both borders.
+    Full,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Likelihood {
+    /// The data are a window of a longer record.
+    Conditional,
+    /// There is nothing outside the data.
+    Literal,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -139,6 +162,28 @@ fn sizes(s: &str) -> Result<Sizes, String> {
     s.split('x').map(parse).collect::<Result<_, _>>().map(Sizes)
 }
 
+/// A power and how long it lasts: `ALPHA0,T`.
+fn anneal(s: &str) -> Result<Anneal, String> {
+    let (alpha0, over) = s.split_once(',').ok_or("ALPHA0,T is needed")?;
+    Ok(Anneal {
+        alpha0: number(alpha0)?,
+        over: number(over)?,
+    })
+}
+
+/// A power that stays, or one that lasts: `A` or `A,T`.
+fn power(s: &str) -> Result<Anneal, String> {
+    if s.contains(',') {
+        anneal(s)
+    } else {
+        number(s).map(Anneal::constant)
+    }
+}
+
+fn number(s: &str) -> Result<f64, String> {
+    s.parse().map_err(|_| format!("`{s}` is not a number"))
+}
+
 /// Sizes of the modes of a tensor.
 #[derive(Clone, Debug)]
 pub(crate) struct Sizes(pub(crate) Vec<usize>);
@@ -155,6 +200,47 @@ pub(crate) struct DataArgs {
     /// Size of each mode, for .tns files whose largest indices do not say it.
     #[arg(long, value_name = "I0xI1x…", value_parser = sizes)]
     pub(crate) shape: Option<Sizes>,
+}
+
+/// Kernels, and where and how they are shifted.
+#[derive(Debug, Args)]
+pub(crate) struct ShiftArgs {
+    /// siplca: extent of the kernels along each dimension; that of the data, for no shift along it [default: as in --init].
+    #[arg(long, value_name = "k0xk1x…", value_parser = sizes)]
+    pub(crate) kernel: Option<Sizes>,
+    /// siplca: where kernels may lie, for all dimensions or for each [default: valid].
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) domain: Vec<Domain>,
+    /// siplca: what is maximised where kernels may run off the data [default: conditional].
+    #[arg(long)]
+    pub(crate) likelihood: Option<Likelihood>,
+    /// siplca: raises the kernels to a power that grows from ALPHA0 in (0, 1] to 1 within T iterations.
+    #[arg(long, value_name = "ALPHA0,T", value_parser = anneal, allow_hyphen_values = true)]
+    pub(crate) anneal: Option<Anneal>,
+    /// siplca: raises the impulses to a power A >= 1, which falls to 1 within T iterations if T is given.
+    #[arg(long, value_name = "A[,T]", value_parser = power, allow_hyphen_values = true)]
+    pub(crate) impulse_power: Option<Anneal>,
+}
+
+impl ShiftArgs {
+    /// An option that was given.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let Self {
+            kernel,
+            domain,
+            likelihood,
+            anneal,
+            impulse_power,
+        } = self;
+        let options = [
+            (kernel.is_some(), "--kernel"),
+            (!domain.is_empty(), "--domain"),
+            (likelihood.is_some(), "--likelihood"),
+            (anneal.is_some(), "--anneal"),
+            (impulse_power.is_some(), "--impulse-power"),
+        ];
+        options.into_iter().find(|o| o.0).map(|o| o.1)
+    }
 }
 
 #[derive(Debug, Args)]
@@ -207,6 +293,8 @@ pub(crate) struct FitArgs {
     /// Priors per entry: arrays named BLOCK.dirichlet; skellam: also BLOCK.gamma_shape and BLOCK.gamma_rate.
     #[arg(long, value_name = "FILE")]
     pub(crate) priors: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) shifts: ShiftArgs,
     /// plsa: the dimension that is given.
     #[arg(long, value_parser = clap::value_parser!(u8).range(0..=1))]
     pub(crate) given: Option<u8>,
@@ -382,4 +470,33 @@ pub(crate) struct SelectArgs {
     /// No progress bar.
     #[arg(long)]
     pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SpectrogramArgs {
+    /// The sound: .wav or .flac. Several channels are averaged.
+    pub(crate) sound: PathBuf,
+    /// Array to write: .npy, frame/2 + 1 frequencies x frames.
+    #[arg(long, short)]
+    pub(crate) output: PathBuf,
+    /// Samples per frame, an even number.
+    #[arg(long, value_name = "N", default_value_t = 1024)]
+    pub(crate) frame: usize,
+    /// Samples from frame to frame, at most half a frame [default: a quarter of a frame].
+    #[arg(long, value_name = "R")]
+    pub(crate) hop: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SeparateArgs {
+    /// The fitted model of the sound's spectrogram.
+    pub(crate) model: PathBuf,
+    /// The sound whose spectrogram it is a model of.
+    pub(crate) sound: PathBuf,
+    /// Folder for component_0.wav, component_1.wav, …; they add up to the sound.
+    #[arg(long, short)]
+    pub(crate) output: PathBuf,
+    /// As for the spectrogram.
+    #[arg(long, value_name = "R")]
+    pub(crate) hop: Option<usize>,
 }

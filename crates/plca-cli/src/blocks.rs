@@ -82,6 +82,29 @@ pub(crate) fn need_vector(
     }
 }
 
+/// Takes an array of any order but 0 that must be there, as [`need_matrix`].
+pub(crate) fn need_array(
+    path: &Path,
+    arrays: &mut Arrays,
+    name: &str,
+) -> Result<Array<f64>, Failure> {
+    let array = arrays.remove(name);
+    let array = array.ok_or_else(|| Failure::of(path, format!("has no `{name}`")))?;
+    if array.shape.is_empty() || array.values.is_empty() {
+        let what = format!("`{name}` is empty, of shape {:?}", array.shape);
+        return Err(Failure::of(path, what));
+    }
+    let bad = |x: &f64| !(x.is_finite() && *x >= 0.0);
+    match array.values.iter().position(bad) {
+        Some(at) => {
+            let value = array.values[at];
+            let what = format!("`{name}` is {value} at entry {at}, not a finite number >= 0");
+            Err(Failure::of(path, what))
+        }
+        None => Ok(array),
+    }
+}
+
 /// Where a checkpoint keeps how many steps led to a state, which schedules of priors go by.
 pub(crate) const ITERATION: &str = "iteration";
 

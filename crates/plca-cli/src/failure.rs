@@ -70,6 +70,21 @@ impl From<plca_io::IoError> for Failure {
     }
 }
 
+impl From<plca_media::MediaError> for Failure {
+    fn from(e: plca_media::MediaError) -> Self {
+        use plca_media::MediaError as E;
+        match e {
+            // They name their files.
+            E::File { .. } | E::Io(_) => Self {
+                placed: true,
+                ..Self::new(e)
+            },
+            E::Setting { .. } => Self::usage(e),
+            _ => Self::new(e),
+        }
+    }
+}
+
 impl From<plca_em::EmError> for Failure {
     fn from(e: plca_em::EmError) -> Self {
         Self::new(e)

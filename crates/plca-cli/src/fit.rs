@@ -61,6 +61,10 @@ pub(crate) fn run(args: &FitArgs) -> Result<(), Failure> {
             "--kkt-tol does not go with priors: its conditions are those of the likelihood",
         ));
     }
+    if let Some(option) = args.shifts.given().filter(|_| !args.model.shifts()) {
+        let name = args.model.name();
+        return Err(Failure::usage(format!("{name} has no option {option}")));
+    }
     on_threads(args.threads, || args.model.fit(args))?
 }
 

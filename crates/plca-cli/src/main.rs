@@ -15,7 +15,9 @@ mod models;
 mod outputs;
 mod saved;
 mod select;
+mod separate;
 mod signed;
+mod spectrogram;
 mod transform;
 
 use std::process::ExitCode;
@@ -38,6 +40,8 @@ fn main() -> ExitCode {
         Command::Inspect(a) => inspect::inspect(a),
         Command::Sample(a) => approximation::sample(a),
         Command::Select(a) => select::select(a),
+        Command::Spectrogram(a) => spectrogram::run(a),
+        Command::Separate(a) => separate::run(a),
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

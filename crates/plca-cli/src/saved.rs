@@ -4,9 +4,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use nalgebra::{DMatrix, DVector};
+use plca_io::Array;
 use serde_json::Value;
 
-use crate::blocks::{Arrays, need_matrix, need_vector, take_matrix};
+use crate::blocks::{Arrays, need_array, need_matrix, need_vector, take_matrix};
 use crate::failure::Failure;
 use crate::models::{Kind, MODELS};
 
@@ -82,6 +83,22 @@ impl Saved {
     /// Takes a vector of finite numbers that are not negative.
     pub(crate) fn vector(&mut self, name: &str) -> Result<DVector<f64>, Failure> {
         need_vector(&self.path, &mut self.arrays, name)
+    }
+
+    /// Takes an array of finite numbers that are not negative, of any order but 0.
+    pub(crate) fn array(&mut self, name: &str) -> Result<Array<f64>, Failure> {
+        need_array(&self.path, &mut self.arrays, name)
+    }
+
+    /// Shape of the data that the model was fitted to.
+    pub(crate) fn shape(&self) -> Result<Vec<usize>, Failure> {
+        let sizes = self.metadata["data"]["shape"].as_array();
+        let sizes = sizes.into_iter().flatten().map(Value::as_u64);
+        let sizes: Option<Vec<usize>> = sizes.map(|n| usize::try_from(n?).ok()).collect();
+        match sizes {
+            Some(sizes) if !sizes.is_empty() => Ok(sizes),
+            _ => Err(self.failure("does not say the shape of its data")),
+        }
     }
 
     /// Order of the data that the model was fitted to.

@@ -6,6 +6,7 @@ pub(crate) mod options;
 pub(crate) mod plca;
 pub(crate) mod plsa;
 mod priors;
+pub(crate) mod siplca;
 pub(crate) mod skellam;
 mod skellam_priors;
 pub(crate) mod skellam_vb;
@@ -38,6 +39,7 @@ pub(crate) static MODELS: &[Kind] = &[
     &skellam_vb::SkellamVb,
     &snmf_ding::DingSemiNmf,
     &kmeans::Clustering,
+    &siplca::ShiftInvariant,
 ];
 
 /// A model by its name.
@@ -57,6 +59,10 @@ pub(crate) trait ModelKind: Send + Sync {
     }
     /// The axis of a block that counts the components.
     fn component_axis(&self, block: &str) -> usize;
+    /// Whether its components are kernels that are shifted.
+    fn shifts(&self) -> bool {
+        false
+    }
     /// `plca fit`, the outputs being writable.
     fn fit(&self, args: &FitArgs) -> Result<(), Failure>;
     /// `plca select`.

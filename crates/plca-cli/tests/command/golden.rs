@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::Folder;
 
-fn cases(text: &str) -> Vec<Value> {
+pub(crate) fn cases(text: &str) -> Vec<Value> {
     let file: Value = serde_json::from_str(text).unwrap();
     file["cases"].as_array().unwrap().clone()
 }
@@ -20,12 +20,12 @@ fn array(v: &Value) -> (Vec<usize>, Vec<f64>) {
     )
 }
 
-fn put(folder: &Folder, name: &str, v: &Value) {
+pub(crate) fn put(folder: &Folder, name: &str, v: &Value) {
     let (shape, data) = array(v);
     folder.npy(name, &shape, &data);
 }
 
-fn init(folder: &Folder, blocks: &[(String, &Value)]) {
+pub(crate) fn init(folder: &Folder, blocks: &[(String, &Value)]) {
     let blocks: Vec<_> = blocks.iter().map(|(n, v)| (n.as_str(), array(v))).collect();
     let blocks: Vec<_> = blocks
         .iter()
@@ -35,7 +35,7 @@ fn init(folder: &Folder, blocks: &[(String, &Value)]) {
 }
 
 /// The non-zero entries with 1-based indices.
-fn sparse(folder: &Folder, v: &Value) {
+pub(crate) fn sparse(folder: &Folder, v: &Value) {
     let (shape, data) = array(v);
     let mut text = String::new();
     for (at, x) in data.iter().enumerate().filter(|(_, x)| **x != 0.0) {
@@ -58,7 +58,7 @@ fn sparse(folder: &Folder, v: &Value) {
     folder.text("v.tns", &text);
 }
 
-fn shape_option(v: &Value) -> String {
+pub(crate) fn shape_option(v: &Value) -> String {
     let sizes: Vec<String> = array(v).0.iter().map(usize::to_string).collect();
     format!("--shape {}", sizes.join("x"))
 }
@@ -106,7 +106,7 @@ fn nmf_blocks(v: &Value) -> Vec<(String, &Value)> {
 }
 
 /// One fit of exactly `iter` iterations, compared with a point of a trajectory.
-fn check(
+pub(crate) fn check(
     folder: &Folder,
     line: &str,
     point: &Value,

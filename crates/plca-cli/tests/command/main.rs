@@ -7,8 +7,10 @@ mod golden;
 mod options;
 mod readme;
 mod reconstruction;
+mod siplca;
 mod skellam;
 mod skellam_golden;
+mod sounds;
 mod tempering;
 
 use std::path::{Path, PathBuf};

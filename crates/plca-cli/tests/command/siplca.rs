@@ -1,0 +1,361 @@
+//! Shift-invariant models: reference trajectories, and what the other commands make of them.
+
+use serde_json::Value;
+
+use crate::Folder;
+use crate::golden::{cases, check, init, put, shape_option, sparse};
+
+fn blocks(v: &Value) -> Vec<(String, &Value)> {
+    vec![
+        ("weights".into(), &v["pz"]),
+        ("kernels".into(), &v["kernels"]),
+        ("impulses".into(), &v["impulses"]),
+    ]
+}
+
+fn extents(v: &Value) -> Vec<usize> {
+    let all = v.as_array().unwrap().iter();
+    all.map(|n| n.as_u64().unwrap() as usize).collect()
+}
+
+fn joined(sizes: &[usize]) -> String {
+    let sizes: Vec<String> = sizes.iter().map(usize::to_string).collect();
+    sizes.join("x")
+}
+
+/// The options of a reference case.
+fn options(case: &Value) -> String {
+    let domain = match &case["mode"] {
+        Value::String(mode) => mode.clone(),
+        modes => {
+            let modes = modes.as_array().unwrap().iter();
+            let modes: Vec<&str> = modes.map(|m| m.as_str().unwrap()).collect();
+            modes.join(",")
+        }
+    };
+    let kernel = joined(&extents(&case["kernel_shape"]));
+    let mut line = format!("--kernel {kernel} --domain {domain} --likelihood literal");
+    if let Some(alpha0) = case["anneal"]["alpha0"].as_f64() {
+        line += &format!(" --anneal {alpha0},{}", case["anneal"]["T"]);
+    }
+    if case["kernels_fixed"] == true {
+        line += " --fix kernels";
+    }
+    line
+}
+
+#[test]
+fn trajectories_match_the_reference() {
+    let all = cases(include_str!("../../../../testdata/golden/siplca.json"));
+    assert_eq!(all.len(), 11);
+    for case in &all {
+        let folder = Folder::new();
+        put(&folder, "v.npy", &case["V"]);
+        sparse(&folder, &case["V"]);
+        init(&folder, &blocks(&case["init"]));
+        let options = options(case);
+        for data in [
+            "v.npy".to_string(),
+            format!("v.tns {}", shape_option(&case["V"])),
+        ] {
+            for point in case["trajectory"].as_array().unwrap() {
+                let what = format!("{} {data}", case["name"]);
+                let line = format!("siplca {data} {options}");
+                check(&folder, &line, point, &blocks(point), "loglik", &what);
+            }
+        }
+    }
+}
+
+/// `Σ_z P(z) Σ_t K(t|z) H(x - t + o|z)` of every cell.
+fn convolution(folder: &Folder, name: &str, shape: &[usize], offset: &[usize]) -> Vec<f64> {
+    let arrays = folder.model(name).arrays;
+    let (weights, kernels, impulses) =
+        (&arrays["weights"], &arrays["kernels"], &arrays["impulses"]);
+    let index = |mut at: usize, shape: &[usize]| {
+        let mut index = vec![0; shape.len()];
+        for d in (0..shape.len()).rev() {
+            index[d] = at % shape[d];
+            at /= shape[d];
+        }
+        index
+    };
+    let mut out = vec![0.0; shape.iter().product()];
+    let (k, m) = (&kernels.shape[1..], &impulses.shape[1..]);
+    let (taps, places): (usize, usize) = (k.iter().product(), m.iter().product());
+    for (z, weight) in weights.values.iter().enumerate() {
+        for t in 0..taps {
+            for h in 0..places {
+                let (ti, hi) = (index(t, k), index(h, m));
+                let x: Option<Vec<usize>> = (0..shape.len())
+                    .map(|d| {
+                        (hi[d] + ti[d])
+                            .checked_sub(offset[d])
+                            .filter(|&x| x < shape[d])
+                    })
+                    .collect();
+                if let Some(x) = x {
+                    let at = x.iter().zip(shape).fold(0, |at, (i, n)| at * n + i);
+                    out[at] +=
+                        weight * kernels.values[z * taps + t] * impulses.values[z * places + h];
+                }
+            }
+        }
+    }
+    out
+}
+
+/// A picture with two patterns in it.
+fn picture() -> (Folder, Vec<f64>) {
+    let folder = Folder::new();
+    let (rows, columns) = (6, 9);
+    let mut values = vec![0.0; rows * columns];
+    for (n, (y, x)) in [(0, 0), (3, 5), (2, 2), (1, 7), (4, 1)]
+        .into_iter()
+        .enumerate()
+    {
+        values[y * columns + x] += 3.0 + n as f64;
+        values[(y + 1) * columns + x + 1] += 2.0;
+        values[(y + n % 2) * columns + x + 1 - n % 2] += 1.0;
+    }
+    folder.npy("v.npy", &[rows, columns], &values);
+    (folder, values)
+}
+
+#[test]
+fn reconstruction_is_the_convolution_with_the_mass_of_the_data() {
+    let (folder, values) = picture();
+    let total: f64 = values.iter().sum();
+    for (domain, offset) in [
+        ("valid", [0, 0]),
+        ("same", [0, 0]),
+        ("full", [1, 2]),
+        ("valid,full", [0, 2]),
+    ] {
+        for (likelihood, conditional) in [("conditional", true), ("literal", false)] {
+            folder.ok(&format!(
+                "fit siplca v.npy --rank 2 --kernel 2x3 --domain {domain} --likelihood {likelihood} --max-iter 30 --output m.npz --quiet"
+            ));
+            folder.ok("reconstruct m.npz --output a.npy");
+            let got = folder.dense("a.npy");
+            assert_eq!(got.shape, [6, 9]);
+            let p = convolution(&folder, "m.npz", &[6, 9], &offset);
+            let scale = if conditional {
+                total / p.iter().sum::<f64>()
+            } else {
+                total
+            };
+            for (got, p) in got.values.iter().zip(&p) {
+                assert!(
+                    (got - scale * p).abs() <= 1e-10 * total,
+                    "{domain} {likelihood}: {got}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn hidden_cells_do_not_count_and_are_filled_in() {
+    let (folder, mut values) = picture();
+    let mut mask = vec![1.0; values.len()];
+    for at in [4, 13, 30] {
+        mask[at] = 0.0;
+        values[at] = 1e9;
+    }
+    folder.npy("h.npy", &[6, 9], &values);
+    folder.npy("m.npy", &[6, 9], &mask);
+    folder.ok(
+        "fit siplca h.npy --mask m.npy --rank 2 --kernel 2x3 --max-iter 40 --output o.npz --quiet",
+    );
+    folder.ok("reconstruct o.npz --output a.npy");
+    let a = folder.dense("a.npy").values;
+    let seen = |x: &[f64]| -> f64 { x.iter().zip(&mask).map(|(x, m)| x * m).sum() };
+    assert!((seen(&a) - seen(&values)).abs() < 1e-9);
+    assert!(a.iter().all(|x| *x < 100.0));
+}
+
+#[test]
+fn transform_explains_new_data_with_the_same_kernels() {
+    let (folder, values) = picture();
+    folder.ok("fit siplca v.npy --rank 2 --kernel 2x3 --max-iter 60 --output m.npz --quiet");
+    // Longer along the observations.
+    let wide: Vec<f64> = values
+        .chunks(9)
+        .flat_map(|row| row.iter().chain(row).copied())
+        .collect();
+    folder.npy("w.npy", &[6, 18], &wide);
+    let summary = folder.json("transform m.npz w.npy --output t.npz --max-iter 5000");
+    let found = folder.model("t.npz").arrays;
+    assert_eq!(found["impulses"].shape, [2, 5, 16]);
+    assert_eq!(found["gap"].shape, [0usize; 0]);
+    assert!(found["gap"].values[0] < 1e-3, "{summary}");
+    assert_eq!(found["dropped"].values, [0.0]);
+    let other = "fit siplca w.npy --init";
+    let mut model = folder.model("m.npz").arrays;
+    model.remove("impulses");
+    let parts: Vec<_> = model
+        .iter()
+        .map(|(n, a)| (n.as_str(), &a.shape[..], &a.values[..]))
+        .collect();
+    folder.arrays("init.npz", &parts);
+    let line = format!("{other} init.npz --fix kernels --max-iter 5000 --output f.npz --seed 3");
+    let fitted = folder.json(&line)["objective"].as_f64().unwrap();
+    let found = summary["objective"].as_f64().unwrap();
+    assert!(
+        (fitted - found).abs() <= 1e-4 * found.abs(),
+        "{fitted} {found}"
+    );
+    folder.npy("tall.npy", &[7, 9], &[1.0; 63]);
+    folder.fails(
+        1,
+        "transform m.npz tall.npy --output x.npz",
+        &["tall.npy", "6 x any"],
+    );
+}
+
+#[test]
+fn draws_follow_the_model() {
+    let (folder, _) = picture();
+    folder.ok(
+        "fit siplca v.npy --rank 2 --kernel 2x3 --domain full --max-iter 30 --output m.npz --quiet",
+    );
+    folder.ok("sample m.npz --draws 200000 --output s.npy");
+    let drawn = folder.dense("s.npy").values;
+    assert_eq!(drawn.iter().sum::<f64>(), 200_000.0);
+    let p = convolution(&folder, "m.npz", &[6, 9], &[1, 2]);
+    let mass: f64 = p.iter().sum();
+    for (n, p) in drawn.iter().zip(&p) {
+        let expected = 200_000.0 * p / mass;
+        // Six standard deviations of a count.
+        assert!(
+            (n - expected).abs() <= 6.0 * expected.sqrt() + 1.0,
+            "{n} {expected}"
+        );
+    }
+}
+
+#[test]
+fn runs_repeat_resume_and_keep_what_is_fixed() {
+    let (folder, _) = picture();
+    let fit = "fit siplca v.npy --rank 2 --kernel 2x3 --domain same --tol 0 --max-iter 20 --quiet";
+    for extra in [
+        "",
+        "--anneal 0.7,9",
+        "--impulse-power 1.1",
+        "--accelerate squarem",
+        "--restarts 3",
+        "--precision f32",
+    ] {
+        let line = format!("{fit} {extra}");
+        folder.ok(&format!("{line} --output whole.npz --threads 1"));
+        folder.ok(&format!(
+            "{line} --output o.npz --checkpoint c.npz --checkpoint-every 14"
+        ));
+        folder.ok(&format!("{line} --output resumed.npz --resume c.npz"));
+        assert!(folder.bytes("whole.npz") == folder.bytes("o.npz"), "{line}");
+        assert!(
+            folder.bytes("whole.npz") == folder.bytes("resumed.npz"),
+            "{line}"
+        );
+    }
+    folder.fails(
+        1,
+        &format!("{fit} --anneal 0.8,9 --precision f32 --output x.npz --resume c.npz"),
+        &["c.npz"],
+    );
+    for block in ["weights", "kernels", "impulses"] {
+        folder.ok("fit siplca v.npy --rank 2 --kernel 2x3 --max-iter 3 --output a.npz --quiet");
+        folder.ok(&format!("fit siplca v.npy --init a.npz --fix {block} --max-iter 9 --tol 0 --output b.npz --quiet"));
+        let (a, b) = (folder.model("a.npz").arrays, folder.model("b.npz").arrays);
+        assert_eq!(a[block], b[block], "{block}");
+        assert_ne!(a, b, "{block}: the other blocks moved");
+    }
+}
+
+#[test]
+fn priors_of_every_block_stand_in_the_objective() {
+    let (folder, _) = picture();
+    let fit = "fit siplca v.npy --rank 2 --kernel 2x3 --max-iter 50 --tol 0 --output o.npz";
+    let entropy = |block: &str| -> f64 {
+        let array = &folder.model("o.npz").arrays[block];
+        let terms = array.values.iter().filter(|p| **p > 0.0);
+        -terms.map(|p| p * p.ln()).sum::<f64>()
+    };
+    folder.ok(&format!("{fit} --quiet"));
+    for block in ["weights", "kernels", "impulses"] {
+        folder.ok(&format!("{fit} --quiet --seed 1"));
+        let plain = entropy(block);
+        let summary = folder.json(&format!("{fit} --seed 1 --prior {block}=entropic:30"));
+        assert!(entropy(block) < plain, "{block}");
+        assert_eq!(
+            folder.model("o.npz").metadata["objective_name"],
+            "log_posterior"
+        );
+        // ln p = -30 H
+        let prior =
+            summary["objective"].as_f64().unwrap() - summary["log_likelihood"].as_f64().unwrap();
+        assert!(
+            (prior + 30.0 * entropy(block)).abs() < 1e-6,
+            "{block}: {prior}"
+        );
+    }
+    folder.ok(&format!(
+        "{fit} --quiet --prior kernels=cross-entropy:groups=0/1,between=.1r,within=0 --prior impulses=dirichlet:0.9"
+    ));
+}
+
+#[test]
+fn bad_shifts_are_refused() {
+    let (folder, _) = picture();
+    let fit = "fit siplca v.npy --output x.npz --rank 2";
+    for (options, parts) in [
+        ("", &["--kernel"][..]),
+        ("--kernel 2", &["[6, 9]"]),
+        ("--kernel 2x3x1", &["[6, 9]"]),
+        ("--kernel 0x3", &["dimension 0"]),
+        ("--kernel 2xa", &["`a`"]),
+        ("--kernel 2x3 --domain same,valid,full", &["3", "2"]),
+        ("--kernel 2x3 --domain around", &["around"]),
+        ("--kernel 2x3 --anneal 0,5", &["annealing power 0"]),
+        ("--kernel 2x3 --anneal -1,5", &["annealing power -1"]),
+        ("--kernel 2x3 --anneal NaN,5", &["NaN"]),
+        ("--kernel 2x3 --anneal 0.5,0", &["0 iterations"]),
+        ("--kernel 2x3 --anneal 0.5", &["ALPHA0,T"]),
+        ("--kernel 2x3 --impulse-power 0.5", &["annealing power 0.5"]),
+        (
+            "--kernel 2x3 --anneal 0.5,5 --accelerate squarem",
+            &["--accelerate"],
+        ),
+        ("--kernel 2x3 --temper 0.9", &["--temper"]),
+        ("--kernel 2x3 --given 0", &["--given"]),
+        ("--kernel 2x3 --prior kernel=dirichlet:2", &["kernels"]),
+        ("--kernel 2x3 --prior kernels=entropic:NaN", &["NaN"]),
+    ] {
+        folder.fails(2, &format!("{fit} {options}"), parts);
+    }
+    folder.fails(
+        1,
+        &format!("{fit} --kernel 7x3"),
+        &["v.npy", "dimension 0", "7"],
+    );
+    folder.arrays("i.npz", &[("kernels", &[2, 2, 2], &[1.0; 8])]);
+    folder.fails(
+        1,
+        &format!("{fit} --kernel 2x3 --init i.npz"),
+        &["i.npz", "[2, 2, 2]"],
+    );
+    for model in ["plca", "plsa", "nmf-kl"] {
+        folder.fails(
+            2,
+            &format!("fit {model} v.npy --output x.npz --rank 2 --anneal 0.5,5"),
+            &["--anneal"],
+        );
+    }
+    // A model file that contradicts itself.
+    folder.ok("fit siplca v.npy --rank 2 --kernel 2x3 --max-iter 2 --output m.npz --quiet");
+    let mut file = folder.model("m.npz");
+    file.arrays.get_mut("impulses").unwrap().shape = vec![2, 7, 5];
+    plca_io::write_model(&folder.path("m.npz"), &file, false).unwrap();
+    folder.fails(1, "reconstruct m.npz --output a.npy", &["m.npz", "[7, 5]"]);
+}

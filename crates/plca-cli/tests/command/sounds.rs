@@ -1,0 +1,111 @@
+//! From a sound to a spectrogram, a model, and one sound per component.
+
+use plca_media::{Sound, read_sound, write_wav};
+
+use crate::Folder;
+
+/// Two tones in turn, in two channels.
+fn tones(folder: &Folder) -> Sound {
+    let tone = |n: usize| {
+        let (low, high) = ((0.06 * n as f64).sin(), (0.7 * n as f64).sin());
+        if (n / 1500).is_multiple_of(2) {
+            0.4 * low
+        } else {
+            0.3 * high
+        }
+    };
+    let left: Vec<f64> = (0..9000).map(tone).collect();
+    let right = left.iter().map(|x| 0.5 * x).collect();
+    let sound = Sound {
+        rate: 8000,
+        channels: vec![left, right],
+    };
+    write_wav(&folder.path("s.wav"), &sound).unwrap();
+    read_sound(&folder.path("s.wav")).unwrap()
+}
+
+#[test]
+fn components_add_up_to_the_sound() {
+    let folder = Folder::new();
+    let sound = tones(&folder);
+    folder.ok("spectrogram s.wav --frame 256 --output v.npy");
+    assert_eq!(
+        folder.dense("v.npy").shape,
+        [129, (9000usize + 192).div_ceil(64)]
+    );
+    for (n, options) in ["plca", "plsa", "nmf-kl", "siplca --kernel 129x3"]
+        .iter()
+        .enumerate()
+    {
+        let (model, extra) = options.split_once(' ').unwrap_or((options, ""));
+        folder.ok(&format!(
+            "fit {model} v.npy --rank 2 {extra} --max-iter 60 --output m.npz --quiet"
+        ));
+        folder.ok(&format!("separate m.npz s.wav --output parts_{n}"));
+        let parts: Vec<Sound> = (0..2)
+            .map(|z| read_sound(&folder.path(&format!("parts_{n}/component_{z}.wav"))).unwrap())
+            .collect();
+        for c in 0..2 {
+            let sum = parts[0].channels[c].iter().zip(&parts[1].channels[c]);
+            for ((a, b), x) in sum.zip(&sound.channels[c]) {
+                assert!(
+                    (a + b - x).abs() < 1e-6,
+                    "{model}: {a} + {b} instead of {x}"
+                );
+            }
+        }
+        if n == 0 {
+            // Each component has one of the tones: in its half of the sound it is nearly all there is.
+            let energy = |s: &Sound, at: usize| -> f64 {
+                s.channels[0][at + 300..at + 1200]
+                    .iter()
+                    .map(|x| x * x)
+                    .sum()
+            };
+            let share =
+                |at: usize| energy(&parts[0], at) / (energy(&parts[0], at) + energy(&parts[1], at));
+            let (first, second) = (share(0), share(1500));
+            assert!((first - second).abs() > 0.98, "{first} {second}");
+        }
+    }
+    // Again, over what is there.
+    folder.ok("separate m.npz s.wav --output parts_0");
+}
+
+#[test]
+fn what_does_not_belong_together_is_refused() {
+    let folder = Folder::new();
+    tones(&folder);
+    folder.ok("spectrogram s.wav --frame 256 --hop 100 --output v.npy");
+    folder.ok("fit plca v.npy --rank 2 --max-iter 3 --output m.npz --quiet");
+    folder.fails(
+        1,
+        "separate m.npz s.wav --output parts",
+        &["s.wav", "--hop"],
+    );
+    folder.ok("separate m.npz s.wav --hop 100 --output parts");
+    std::fs::remove_dir_all(folder.path("parts")).unwrap();
+    folder.fails(2, "separate m.npz s.wav --hop 0 --output parts", &["hop"]);
+    folder.fails(
+        2,
+        "spectrogram s.wav --frame 255 --output w.npy",
+        &["frame"],
+    );
+    folder.fails(1, "spectrogram s.mp3 --output w.npy", &["s.mp3"]);
+    folder.fails(1, "spectrogram no.wav --output w.npy", &["no.wav"]);
+    folder.fails(1, "spectrogram s.wav --output w.npz", &["w.npz"]);
+    folder.text("t.wav", "no sound");
+    folder.fails(1, "separate m.npz t.wav --output parts", &["t.wav"]);
+    folder.fails(
+        1,
+        "separate m.npz s.wav --hop 100 --output s.wav",
+        &["s.wav"],
+    );
+    folder.npy("c.npy", &[3, 3, 3], &[1.0; 27]);
+    folder.ok("fit plca c.npy --rank 2 --max-iter 3 --output c.npz --quiet");
+    folder.fails(
+        1,
+        "separate c.npz s.wav --output parts",
+        &["c.npz", "[3, 3, 3]"],
+    );
+}
