@@ -152,7 +152,9 @@ impl<T: Real> Sparse<T> {
         add: impl Fn(usize, usize, &mut [T]) + Send + Sync,
     ) -> Vec<T> {
         let n = lines.bounds.len() - 1;
-        let groups = PARTS.div_ceil(components * n);
+        // More sums than terms are not worth adding up.
+        let terms = self.entries.len().saturating_mul(self.folded.taps());
+        let groups = PARTS.div_ceil(components * n).min(1 + terms / (n * len));
         let whole = components * n * len;
         let mut all = vec![T::zero(); groups * whole];
         for_each_part(&mut all, len, |part, sums| {
