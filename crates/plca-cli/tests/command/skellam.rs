@@ -421,3 +421,39 @@ fn accelerated_runs_reach_at_least_as_far() {
         }
     }
 }
+
+#[test]
+fn priors_broadcast_from_their_end_and_set_their_block_alone() {
+    let folder = Folder::with_counts();
+    let row = [1.0, 2.0, 3.0, 1.5];
+    folder.arrays("row.npz", &[("activations.gamma_shape", &[4], &row)]);
+    folder.arrays(
+        "column.npz",
+        &[("activations.gamma_shape", &[2, 1], &[2.0, 3.0])],
+    );
+    let all = [row, row].concat();
+    folder.arrays("all.npz", &[("activations.gamma_shape", &[2, 4], &all)]);
+    folder.arrays("long.npz", &[("activations.gamma_shape", &[5], &[1.0; 5])]);
+    let line = "fit skellam d.csv --rank 2 --max-iter 3 --tol 0 --quiet --output o.npz";
+    let fit = |priors: &str| {
+        folder.ok(&format!("{line} --priors {priors}"));
+        folder.model("o.npz").arrays
+    };
+    assert_eq!(fit("row.npz"), fit("all.npz"));
+    assert_ne!(fit("column.npz"), fit("all.npz"));
+    folder.fails(
+        1,
+        &format!("{line} --priors long.npz"),
+        &["long.npz", "gamma_shape"],
+    );
+    for wrong in [
+        "x",
+        "w=gamma:1,1",
+        "atoms=gamma:1,1",
+        "atoms=dirichlet",
+        "activations=gamma:1",
+        "atoms=dirichlet:x",
+    ] {
+        folder.fails(2, &format!("{line} --prior {wrong}"), &[wrong]);
+    }
+}
