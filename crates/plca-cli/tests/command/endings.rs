@@ -180,10 +180,11 @@ fn checkpoints_of_other_settings_are_refused() {
     folder.arrays("p.npz", &[("weights.dirichlet", &[2], &[2.0, 3.0])]);
     let line = "fit plca d.csv --rank 2 --tol 0 --max-iter 9 --quiet --output o.npz";
     folder.ok(&format!("{line} --checkpoint c.npz --checkpoint-every 4"));
+    std::fs::copy(folder.path("o.npz"), folder.path("i.npz")).unwrap();
     for (change, part) in [
         ("--seed 1", "seed"),
         ("--mask m.npy", "mask"),
-        ("--init o.npz", "init"),
+        ("--init i.npz", "init"),
         ("--priors p.npz", "priors"),
         ("--prior weights=dirichlet:2", "prior"),
         ("--accelerate squarem", "accelerate"),
