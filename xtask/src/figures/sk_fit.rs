@@ -1,6 +1,7 @@
-//! Fits as the Skellam paper runs them: plain iterations first, then parabolic extrapolation.
+//! Fits as the Skellam paper runs them, plain iterations first, then accelerated ones; by SQUAREM, which needs a fraction of the
+//! passes of the paper's parabolic extrapolation (figure `sk_acceleration`).
 
-use plca_fit::{Outcome, Parabolic, Stop, run};
+use plca_fit::{Outcome, Squarem, Stop, run};
 use rand_chacha::ChaCha8Rng;
 use skellam_snmf::{Posterior, SignedMatrix, Snmf, SnmfInit, SnmfState, SnmfVb, VbInit};
 
@@ -36,7 +37,7 @@ pub(super) fn em(
 ) -> Result<Outcome<SnmfState<f64>>> {
     let (plain, accelerated) = stops(max_iter);
     let warm = snmf.fit(data, init, &plain, rng)?;
-    let fast = Parabolic(snmf.on(data)?);
+    let fast = Squarem(snmf.on(data)?);
     Ok(run(&fast, warm.state, &accelerated, ())?)
 }
 
@@ -50,6 +51,6 @@ pub(super) fn vb(
 ) -> Result<Outcome<Posterior<f64>>> {
     let (plain, accelerated) = stops(max_iter);
     let warm = vb.fit(data, init, &plain, rng)?;
-    let fast = Parabolic(vb.on(data)?);
+    let fast = Squarem(vb.on(data)?);
     Ok(run(&fast, warm.state, &accelerated, ())?)
 }

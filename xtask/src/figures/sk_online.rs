@@ -8,7 +8,7 @@ use skellam_snmf::{
 };
 
 use super::sk_known::{F, K, counts, errors, factors};
-use super::support::{permutations, rng};
+use super::support::{mean_sd, permutations, rng};
 use crate::Result;
 
 /// How learning is kept from going astray: the paper's two leads.
@@ -165,21 +165,26 @@ pub(super) fn average(points: &[Point], quantity: usize, end: usize, width: usiz
 }
 
 /// Whether every error ends below its start, that of `plain` learning, and has settled: the last two windows differ by at most a
-/// fifth, or by a hundredth of the start.
+/// fifth or by a hundredth of the start; errors of sources, which fluctuate, also by two standard errors of the difference.
 pub(super) fn succeeded(points: &[Point], plain: &[Point], width: usize) -> bool {
     let n = points.len();
+    let window = |points: &[Point], q: usize, end: usize| {
+        let part = points[end - width..end].iter();
+        mean_sd(&part.map(|p| p.get(q)).collect::<Vec<_>>())
+    };
     (0..QUANTITIES.len()).all(|q| {
-        // Hyperparameters start at one point; sources, which fluctuate, with the first window.
-        let start = match q {
-            0..3 => plain[0].get(q),
-            _ => average(plain, q, width, width),
+        let noisy = q >= 3;
+        // Hyperparameters start at one point, sources with the first window.
+        let start = if noisy {
+            window(plain, q, width).0
+        } else {
+            plain[0].get(q)
         };
-        let (before, last) = (
-            average(points, q, n - width, width),
-            average(points, q, n, width),
-        );
-        let room = (0.2 * before.max(last)).max(0.01 * start);
-        last < start && (last - before).abs() <= room
+        let (before, last) = (window(points, q, n - width), window(points, q, n));
+        let spread = (before.1 * before.1 + last.1 * last.1) / width as f64;
+        let noise = if noisy { 2.0 * spread.sqrt() } else { 0.0 };
+        let room = (0.2 * before.0.max(last.0)).max(0.01 * start).max(noise);
+        last.0 < start && (last.0 - before.0).abs() <= room
     })
 }
 

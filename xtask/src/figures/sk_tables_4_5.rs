@@ -13,7 +13,7 @@ pub(crate) const FIGURE: Figure = Figure {
     name: "sk_tables_4_5",
     source: "[SKELLAM] tables IV and V",
     title: "Clustering by the largest activation: accuracy in per cent, mean and standard deviation over random starts",
-    criterion: "The paper's protocol: unscaled attributes, as many components as classes, atoms uniform on (0, 1), parabolic EM. Mean \
+    criterion: "The paper's protocol: unscaled attributes, as many components as classes, atoms uniform on (0, 1), accelerated EM. Mean \
                 accuracies of Sk-inf and Sk-inf-VB within two of the paper's standard deviations of its means (1.5 points where that \
                 is more), and not significantly below those of Ding 2010. The other rows, and which spread is smaller, as measured.",
     run,
