@@ -166,7 +166,8 @@ pub(super) fn average(points: &[Point], quantity: usize, end: usize, width: usiz
 
 /// Whether every error ends below its start, that of `plain` learning, and has settled: the last two windows differ by at most a
 /// fifth or by a hundredth of the start; errors of sources, which fluctuate, also by two standard errors of the difference.
-pub(super) fn succeeded(points: &[Point], plain: &[Point], width: usize) -> bool {
+/// Without `settle` the fall alone counts.
+pub(super) fn succeeded(points: &[Point], plain: &[Point], width: usize, settle: bool) -> bool {
     let n = points.len();
     let window = |points: &[Point], q: usize, end: usize| {
         let part = points[end - width..end].iter();
@@ -184,7 +185,7 @@ pub(super) fn succeeded(points: &[Point], plain: &[Point], width: usize) -> bool
         let spread = (before.1 * before.1 + last.1 * last.1) / width as f64;
         let noise = if noisy { 2.0 * spread.sqrt() } else { 0.0 };
         let room = (0.2 * before.0.max(last.0)).max(0.01 * start).max(noise);
-        last.0 < start && (last.0 - before.0).abs() <= room
+        last.0 < start && (!settle || (last.0 - before.0).abs() <= room)
     })
 }
 
@@ -204,7 +205,7 @@ mod tests {
     fn success_is_a_fall_that_has_settled() {
         let success = |f: &dyn Fn(f64) -> f64| {
             let points = course(|t| f(t as f64));
-            succeeded(&points, &points, 20)
+            succeeded(&points, &points, 20, true)
         };
         assert!(success(&|t| 1.0 + (-t / 10.0).exp()));
         assert!(!success(&|t| 1.0 + t / 100.0));
