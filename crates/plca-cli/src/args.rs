@@ -317,7 +317,7 @@ pub(crate) struct FitArgs {
     /// plca: raises P(z) to the tempering power too.
     #[arg(long)]
     pub(crate) temper_prior: bool,
-    /// How missing cells are treated [default: multiplicative for plca of matrices without priors and for nmf-kl, else imputation].
+    /// How missing cells are treated [default: imputation; nmf-kl: multiplicative].
     #[arg(long)]
     pub(crate) missing_method: Option<MissingMethod>,
     /// How the parameters are found.

@@ -250,16 +250,14 @@ impl<T: Real> Plca<T> {
         R: Rng + ?Sized,
     {
         stop.check()?;
-        if self.missing == Some(Missing::Multiplicative) && !data.is_complete() {
+        if self.missing == Missing::Multiplicative && !data.is_complete() {
             let conflict = "multiplicative treatment of missing cells does not go with tempering";
             return Err(ParamError::Conflict(conflict).into());
         }
-        let mut plca = self.clone();
-        plca.missing = Some(Missing::Imputation);
         let parts = hold_out(data, schedule.share, rng)?;
-        let (train, held) = (plca.on(&parts.train)?, plca.on(&parts.held)?);
-        let algorithm = CooledEm::new(plca.on(data)?, train, held, *schedule)?;
-        let state = algorithm.start(plca.init(data, init, rng)?);
+        let (train, held) = (self.on(&parts.train)?, self.on(&parts.held)?);
+        let algorithm = CooledEm::new(self.on(data)?, train, held, *schedule)?;
+        let state = algorithm.start(self.init(data, init, rng)?);
         plca_fit::run(&algorithm, state, &only_iterations(stop), ())
     }
 }

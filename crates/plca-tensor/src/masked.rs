@@ -347,7 +347,13 @@ impl<T: Real> Observed<T> for MaskedSparse<T> {
     }
 
     fn is_complete(&self) -> bool {
-        matches!(&self.pattern, Pattern::AllBut(hidden) if hidden.stored() == 0)
+        match &self.pattern {
+            Pattern::AllBut(hidden) => hidden.stored() == 0,
+            Pattern::Stored => {
+                let cells = self.shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m));
+                cells == Some(self.cells.stored())
+            }
+        }
     }
 
     fn for_each(&self, visit: &mut dyn FnMut(&[usize], f64)) {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use nalgebra::{DMatrix, DVector};
-use plca_em::{Missing, Outcome, Plca, PlcaEm, PlcaInit, PlcaState, Progress};
+use plca_em::{Outcome, Plca, PlcaEm, PlcaInit, PlcaState, Progress};
 use plca_fit::{Direction, Observer, Stop};
 use plca_io::Element;
 use plca_tensor::Observed;
@@ -158,9 +158,7 @@ impl<T: Element> PlcaCommand<T> {
                 None => builder.weights_prior(prior),
             };
         }
-        // A schedule of tempering works by imputation throughout.
-        let tempered = args.temper.as_ref().map(|_| Missing::Imputation);
-        if let Some(missing) = missing(args).or(tempered) {
+        if let Some(missing) = missing(args) {
             builder = builder.missing(missing);
         }
         Ok(Self {

@@ -112,7 +112,7 @@ impl<T: Real> PlcaBuilder<T> {
         self
     }
 
-    /// Treatment of hidden cells (default: multiplicative where that is possible, as [`Missing`] says; else imputation).
+    /// Treatment of hidden cells (default: imputation).
     ///
     /// ```
     /// use plca_em::{Missing, Plca};
@@ -120,7 +120,7 @@ impl<T: Real> PlcaBuilder<T> {
     /// # Ok::<(), plca_em::ParamError>(())
     /// ```
     pub fn missing(mut self, missing: Missing) -> Self {
-        self.0.missing = Some(missing);
+        self.0.missing = missing;
         self
     }
 
@@ -143,7 +143,7 @@ impl<T: Real> PlcaBuilder<T> {
             return Err(ParamError::NoComponents);
         }
         check_power(plca.temper)?;
-        if plca.missing == Some(Missing::Multiplicative) && !plca.separates() {
+        if plca.missing == Missing::Multiplicative && !plca.separates() {
             return Err(ParamError::Conflict(
                 "multiplicative treatment of missing cells goes with neither priors, tempering, frozen weights nor both factors frozen",
             ));

@@ -156,9 +156,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
     fn step(&self, state: &mut PlcaState<T>, measure: bool) -> Result<Option<f64>, EmError> {
         self.check(state)?;
         let iteration = state.iteration + 1;
-        let missing = self.config.missing(self.data.shape().len());
-        // A schedule may temper the state of a configuration that does not.
-        if missing == Missing::Multiplicative && state.power == 1.0 && !self.data.is_complete() {
+        if self.config.missing == Missing::Multiplicative && !self.data.is_complete() {
             let value = self.multiplicative_step(state, measure);
             state.iteration = iteration;
             return Ok(value);

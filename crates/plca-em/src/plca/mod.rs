@@ -42,8 +42,8 @@ pub type Prior<T> = Arc<dyn SimplexPrior<T>>;
 
 /// How hidden cells are treated; of no effect on complete data.
 ///
-/// Both reach the same optima. PLCA and KL-NMF take the multiplicative updates on matrices unless settings rule them out [SPEC 4],
-/// PLSA and tensors of other orders imputation.
+/// Both reach the same optima. The simultaneous form goes with imputation [SPEC 4]: that is the default of PLCA, whose updates
+/// treat all modes alike. KL-NMF takes the multiplicative updates, which are sequential, unless it is told otherwise.
 ///
 /// ```
 /// use plca_em::{Missing, Plca};
@@ -71,7 +71,7 @@ pub struct Plca<T: Real> {
     factor_priors: Vec<(usize, Prior<T>)>,
     temper: f64,
     temper_prior: bool,
-    pub(crate) missing: Option<Missing>,
+    pub(crate) missing: Missing,
 }
 
 impl<T: Real> Plca<T> {
@@ -91,7 +91,7 @@ impl<T: Real> Plca<T> {
             factor_priors: Vec::new(),
             temper: 1.0,
             temper_prior: false,
-            missing: None,
+            missing: Missing::default(),
         })
     }
 
@@ -100,16 +100,6 @@ impl<T: Real> Plca<T> {
         let priors = self.weights_prior.is_some() || !self.factor_priors.is_empty();
         let weights_alone = [0, 1].iter().all(|j| self.frozen.contains(j));
         !priors && self.temper == 1.0 && !self.freeze_weights && !weights_alone
-    }
-
-    /// The treatment of hidden cells, for data of this order.
-    pub(crate) fn missing(&self, order: usize) -> Missing {
-        // [SPEC 4]
-        self.missing.unwrap_or(if order == 2 && self.separates() {
-            Missing::Multiplicative
-        } else {
-            Missing::Imputation
-        })
     }
 
     /// The prior on the factor of mode `j`: the last one set.
@@ -155,8 +145,7 @@ impl<T: Real> Plca<T> {
         data: &'a X,
     ) -> Result<PlcaEm<'a, T, X>, EmError> {
         let shape = data.shape();
-        let multiplicative = self.missing(shape.len()) == Missing::Multiplicative;
-        if multiplicative && !data.is_complete() && shape.len() != 2 {
+        if self.missing == Missing::Multiplicative && !data.is_complete() && shape.len() != 2 {
             return Err(EmError::Order {
                 expected: 2,
                 got: shape.len(),
