@@ -48,7 +48,16 @@ pub struct Expected<T> {
     pub ln_lik: f64,
 }
 
-/// Which cells [`Observed::visit_mask`] went through; see there for an example.
+/// Which cells [`Observed::visit_mask`] went through.
+///
+/// ```
+/// use plca_tensor::{Coordinates, Mask, MaskedSparse, Observed};
+/// let ratings = Coordinates { shape: vec![3, 2], indices: vec![0, 0, 1, 1], values: vec![4.0, 5.0] };
+/// let mut cells = Vec::new();
+/// let which = MaskedSparse::stored_only(ratings)?.visit_mask(&mut |index| cells.push(index.to_vec()));
+/// assert_eq!((which, cells.len()), (Mask::Observed, 2));
+/// # Ok::<(), plca_tensor::TensorError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mask {
     /// Every hidden cell.

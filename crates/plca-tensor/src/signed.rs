@@ -16,6 +16,29 @@ use crate::kernel::signed::{Blocks, WIDTH, pass};
 use crate::{Real, TensorError};
 
 /// How a datum and its two rates are judged, cell by cell. A hidden cell is NaN: it multiplies by 1 and adds nothing.
+///
+/// ```
+/// use plca_tensor::SplitRule;
+/// /// Squared distance of the datum and the difference of its rates.
+/// #[derive(Debug)]
+/// struct Squares;
+/// impl SplitRule<f64> for Squares {
+///     fn multipliers(&self, cells: &[f64], plus: &mut [f64], minus: &mut [f64]) {
+///         for ((v, p), q) in cells.iter().zip(plus).zip(minus) {
+///             let up = (*q + f64::max(*v, 0.0)) / (*p + f64::max(-*v, 0.0));
+///             (*p, *q) = if v.is_nan() { (1.0, 1.0) } else { (up, 1.0 / up) };
+///         }
+///     }
+///     fn value(&self, cells: &[f64], plus: &[f64], minus: &[f64]) -> f64 {
+///         let squares = (0..cells.len()).map(|i| (cells[i] - plus[i] + minus[i]).powi(2));
+///         squares.filter(|x| !x.is_nan()).sum()
+///     }
+/// }
+/// let (cells, mut plus, mut minus) = ([4.0, -1.0, f64::NAN], [2.0, 1.0, 3.0], [4.0, 1.0, 5.0]);
+/// assert_eq!(Squares.value(&cells, &plus, &minus), 37.0);             // (4 - 2 + 4)² + (-1 - 1 + 1)²
+/// Squares.multipliers(&cells, &mut plus, &mut minus);
+/// assert_eq!((plus, minus), ([4.0, 0.5, 1.0], [0.25, 2.0, 1.0]));
+/// ```
 pub trait SplitRule<T>: Debug + Sync {
     /// Replaces the rates `p` and `q` of every cell by what an update multiplies them with. Slices of equal length.
     fn multipliers(&self, cells: &[T], plus: &mut [T], minus: &mut [T]);
@@ -25,6 +48,14 @@ pub trait SplitRule<T>: Debug + Sync {
 }
 
 /// Two factors of the rows and one of the columns.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_tensor::SignedModel;
+/// let (plus, minus, right) = (dmatrix![2.0f64; 0.0], dmatrix![0.0; 1.0], dmatrix![1.0, 3.0]);
+/// let model = SignedModel { plus: &plus, minus: &minus, right: &right };
+/// assert_eq!((model.plus - model.minus) * model.right, dmatrix![2.0, 6.0; -1.0, -3.0]);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct SignedModel<'a, T> {
     /// `A⁺`, `F x K`.
@@ -36,6 +67,29 @@ pub struct SignedModel<'a, T> {
 }
 
 /// What a pass is to compute.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_tensor::{Signed, SignedMatrix, SignedModel, SignedWanted, SplitRule};
+/// # #[derive(Debug)]
+/// # struct Ones;
+/// # impl SplitRule<f64> for Ones {
+/// #     fn multipliers(&self, _: &[f64], plus: &mut [f64], minus: &mut [f64]) {
+/// #         plus.fill(1.0);
+/// #         minus.fill(1.0);
+/// #     }
+/// #     fn value(&self, cells: &[f64], _: &[f64], _: &[f64]) -> f64 {
+/// #         cells.iter().filter(|v| !v.is_nan()).sum()
+/// #     }
+/// # }
+/// let v = SignedMatrix::new(&dmatrix![1.0, -2.0; f64::NAN, 4.0])?;
+/// let (plus, minus, right) = (dmatrix![2.0; 0.0], dmatrix![0.0; 1.0], dmatrix![1.0, 3.0]);
+/// let model = SignedModel { plus: &plus, minus: &minus, right: &right };
+/// let value_only = SignedWanted { left: false, right: false, value: true };
+/// let sums = v.pass(&model, &Ones, value_only);                       // a rule whose value is the datum
+/// assert_eq!((sums.value, sums.plus.len(), sums.right.len()), (3.0, 0, 0));
+/// # Ok::<(), plca_tensor::TensorError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignedWanted {
     /// `S⁺` and `S⁻`.
@@ -48,6 +102,30 @@ pub struct SignedWanted {
 
 /// What a pass gives: `S± = G± Hᵀ` (`F x K`), `R = A⁺ᵀ G⁺ + A⁻ᵀ G⁻` (`K x N`), hidden cells with `G± = 1`. Empty where not
 /// wanted.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_tensor::{Signed, SignedMatrix, SignedModel, SignedWanted, SplitRule};
+/// # #[derive(Debug)]
+/// # struct Ones;
+/// # impl SplitRule<f64> for Ones {
+/// #     fn multipliers(&self, _: &[f64], plus: &mut [f64], minus: &mut [f64]) {
+/// #         plus.fill(1.0);
+/// #         minus.fill(1.0);
+/// #     }
+/// #     fn value(&self, cells: &[f64], _: &[f64], _: &[f64]) -> f64 {
+/// #         cells.iter().filter(|v| !v.is_nan()).sum()
+/// #     }
+/// # }
+/// let v = SignedMatrix::new(&dmatrix![1.0, -2.0; f64::NAN, 4.0])?;
+/// let (plus, minus, right) = (dmatrix![2.0; 0.0], dmatrix![0.0; 1.0], dmatrix![1.0, 3.0]);
+/// let model = SignedModel { plus: &plus, minus: &minus, right: &right };
+/// let sums = v.pass(&model, &Ones, SignedWanted { left: true, right: true, value: true });
+/// // A rule that multiplies by 1, and whose value is the datum.
+/// assert_eq!((sums.plus, sums.minus), (dmatrix![4.0; 4.0], dmatrix![4.0; 4.0]));
+/// assert_eq!((sums.right, sums.value), (dmatrix![3.0, 3.0], 3.0));
+/// # Ok::<(), plca_tensor::TensorError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct SignedSums<T> {
     /// `S⁺`.
@@ -61,6 +139,20 @@ pub struct SignedSums<T> {
 }
 
 /// What a model of signed data asks of its data.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_tensor::{Signed, SignedCells, SignedMatrix};
+/// fn mean(data: &impl Signed<f64>) -> f64 {
+///     let mut sum = 0.0;
+///     data.for_each(&mut |_, _, value| sum += value);
+///     sum / data.observed() as f64
+/// }
+/// let dense = SignedMatrix::new(&dmatrix![1.0, f64::NAN; f64::NAN, -3.0])?;
+/// let cells = SignedCells::new((2, 2), [(0, 0, 1.0), (1, 1, -3.0)])?;
+/// assert_eq!((mean(&dense), mean(&cells)), (-1.0, -1.0));
+/// # Ok::<(), plca_tensor::TensorError>(())
+/// ```
 pub trait Signed<T: Real>: Debug + Sync {
     /// Rows and columns.
     fn shape(&self) -> (usize, usize);
@@ -139,6 +231,17 @@ impl<T: Real> SignedMatrix<T> {
     /// # Errors
     ///
     /// [`TensorError`] for an empty mode, and for the first value, in row-major order, that is infinite.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::{Signed, SignedMatrix};
+    /// assert_eq!(SignedMatrix::new(&dmatrix![0.5, f64::NAN, -1.0])?.observed(), 2);
+    /// let error = SignedMatrix::new(&dmatrix![0.5, f64::INFINITY]).unwrap_err();
+    /// assert_eq!(error.to_string(), "entry [0, 1] is inf, not a finite number");
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn new(values: &DMatrix<T>) -> Result<Self, TensorError> {
         Self::from_cells(values, |_, _| true)
     }
@@ -148,6 +251,17 @@ impl<T: Real> SignedMatrix<T> {
     /// # Errors
     ///
     /// As [`new`](Self::new), where an observed NaN is refused too, and [`TensorError::Shape`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::{Signed, SignedMatrix};
+    /// let v = SignedMatrix::with_mask(&dmatrix![1.0f64, -9.0], &dmatrix![true, false])?;
+    /// assert_eq!((v.observed(), v.get(0, 0)), (1, 1.0));
+    /// assert!(v.get(0, 1).is_nan());
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn with_mask(values: &DMatrix<T>, observed: &DMatrix<bool>) -> Result<Self, TensorError> {
         if observed.shape() != values.shape() {
             return Err(TensorError::Shape {
@@ -215,6 +329,17 @@ impl<T: Real> SignedMatrix<T> {
     /// # Panics
     ///
     /// If the cell lies outside.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::SignedMatrix;
+    /// let v = SignedMatrix::new(&dmatrix![1.0, -2.0; f64::NAN, 0.5])?;
+    /// assert_eq!(v.get(1, 1), 0.5);
+    /// assert!(v.get(1, 0).is_nan());
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn get(&self, row: usize, column: usize) -> T {
         assert!(
             row < self.blocks.rows && column < self.blocks.columns,

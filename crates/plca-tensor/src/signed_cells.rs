@@ -42,6 +42,17 @@ impl<T: Real> SignedCells<T> {
     /// # Errors
     ///
     /// [`TensorError`]: an empty mode, an index outside the shape, a value that is no finite number, a cell given twice.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::{Signed, SignedCells};
+    /// let v = SignedCells::new((2, 3), [(1, 2, -1.5), (0, 1, 4.0)])?;
+    /// assert_eq!((v.shape(), v.observed()), ((2, 3), 2));
+    /// let error = SignedCells::new((2, 3), [(1, 2, -1.5), (1, 2, 4.0)]).unwrap_err();
+    /// assert_eq!(error.to_string(), "entry [1, 2] is given twice");
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn new(
         shape: (usize, usize),
         cells: impl IntoIterator<Item = (usize, usize, T)>,

@@ -129,6 +129,13 @@ pub(crate) fn check_indices<T>(entries: &Coordinates<T>) -> Result<(), TensorErr
 /// Memory: about 12 bytes per entry in `f64`, whatever the product of the shape.
 ///
 /// See [`Coordinates`] for an example.
+///
+/// ```
+/// use plca_tensor::{Coordinates, Observed, SparseTensor};
+/// let v = SparseTensor::new(Coordinates { shape: vec![1000, 1000, 1000], indices: vec![7, 0, 999], values: vec![2.0] })?;
+/// assert_eq!((v.stored(), v.total(), v.is_complete()), (1, 2.0, true));
+/// # Ok::<(), plca_tensor::TensorError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct SparseTensor<T> {
     pub(crate) shape: Vec<usize>,
@@ -209,6 +216,14 @@ impl<T: Real> SparseTensor<T> {
     }
 
     /// The stored entries, duplicates merged, in the order of [`Observed::for_each`].
+    ///
+    /// ```
+    /// use plca_tensor::{Coordinates, SparseTensor};
+    /// let v = SparseTensor::new(Coordinates { shape: vec![4, 3], indices: vec![3, 2, 0, 1, 3, 2], values: vec![1.0, 2.0, 0.5] })?;
+    /// let merged = Coordinates { shape: vec![4, 3], indices: vec![0, 1, 3, 2], values: vec![2.0, 1.5] };
+    /// assert_eq!(v.to_coordinates(), merged);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn to_coordinates(&self) -> Coordinates<T> {
         let (mut indices, mut values) = (Vec::new(), Vec::with_capacity(self.stored()));
         self.for_each(&mut |index, value| {

@@ -63,11 +63,24 @@ fn position(index: &[usize], shape: &[usize]) -> usize {
 
 impl<T: Real> Table<T> {
     /// Multi-index of a position in [`values`](Self::values).
+    ///
+    /// ```
+    /// use plca_tensor::strategies::Table;
+    /// let table = Table { shape: vec![2, 2], values: vec![1.0, 2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
+    /// assert_eq!(table.index(2), [1, 0]);
+    /// ```
     pub fn index(&self, at: usize) -> Vec<usize> {
         index(at, &self.shape)
     }
 
     /// Coordinates of the cells for which `keep` holds, zeros included.
+    ///
+    /// ```
+    /// use plca_tensor::strategies::Table;
+    /// let table = Table { shape: vec![2, 2], values: vec![1.0, 2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
+    /// let entries = table.coordinates(|at| at != 1);
+    /// assert_eq!((entries.indices, entries.values), (vec![0, 0, 1, 0, 1, 1], vec![1.0, 0.0, 5.0]));
+    /// ```
     pub fn coordinates(&self, keep: impl Fn(usize) -> bool) -> Coordinates<T> {
         let kept: Vec<usize> = (0..self.values.len()).filter(|&at| keep(at)).collect();
         Coordinates {
@@ -84,6 +97,15 @@ impl<T: Real> Table<T> {
     /// # Errors
     ///
     /// [`TensorError`] if the fields were changed to something that a tensor refuses; so for all storages.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::{Order, strategies::Table};
+    /// let table = Table { shape: vec![2, 2], values: vec![1.0, 2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
+    /// assert_eq!(table.dense(Order::ColumnMajor)?.get(&[0, 1]), 2.0);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn dense(&self, order: Order) -> Result<DenseTensor<T>, TensorError> {
         DenseTensor::new(
             self.shape.clone(),
@@ -97,6 +119,15 @@ impl<T: Real> Table<T> {
     /// # Errors
     ///
     /// As [`dense`](Self::dense).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::strategies::Table;
+    /// let table = Table { shape: vec![2, 2], values: vec![1.0, 2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
+    /// assert_eq!(table.sparse()?.stored(), 3);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn sparse(&self) -> Result<SparseTensor<T>, TensorError> {
         SparseTensor::new(self.coordinates(|at| self.values[at] > T::zero()))
     }
@@ -106,6 +137,15 @@ impl<T: Real> Table<T> {
     /// # Errors
     ///
     /// As [`dense`](Self::dense).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::{Order, strategies::Table};
+    /// let table = Table { shape: vec![2, 2], values: vec![1.0, 2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
+    /// assert_eq!(table.masked(Order::RowMajor)?.hidden(), 1);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn masked(&self, order: Order) -> Result<MaskedTensor<T>, TensorError> {
         MaskedTensor::with_mask(
             self.shape.clone(),
@@ -120,6 +160,16 @@ impl<T: Real> Table<T> {
     /// # Errors
     ///
     /// As [`dense`](Self::dense).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::{Observed, strategies::Table};
+    /// let table = Table { shape: vec![2, 2], values: vec![1.0, 2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
+    /// let v = table.stored_only()?;
+    /// assert_eq!((v.total(), v.is_complete()), (3.0, false));
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn stored_only(&self) -> Result<MaskedSparse<T>, TensorError> {
         MaskedSparse::stored_only(self.coordinates(|at| self.observed[at]))
     }
@@ -129,6 +179,16 @@ impl<T: Real> Table<T> {
     /// # Errors
     ///
     /// As [`dense`](Self::dense).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::{Observed, strategies::Table};
+    /// let table = Table { shape: vec![2, 2], values: vec![1.0, 2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
+    /// let v = table.all_but()?;
+    /// assert_eq!((v.total(), v.is_complete()), (3.0, false));
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn all_but(&self) -> Result<MaskedSparse<T>, TensorError> {
         MaskedSparse::all_but(
             self.coordinates(|at| self.values[at] > T::zero()),
@@ -137,12 +197,24 @@ impl<T: Real> Table<T> {
     }
 
     /// The same cells, all of them observed.
+    ///
+    /// ```
+    /// use plca_tensor::strategies::Table;
+    /// let table = Table { shape: vec![2, 2], values: vec![1.0, 2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
+    /// assert_eq!(table.unmasked().observed, [true; 4]);
+    /// ```
     pub fn unmasked(mut self) -> Self {
         self.observed.fill(true);
         self
     }
 
     /// Every value times `scale`.
+    ///
+    /// ```
+    /// use plca_tensor::strategies::Table;
+    /// let table = Table { shape: vec![2, 2], values: vec![1.0, 2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
+    /// assert_eq!(table.scaled(0.5).values, [0.5, 1.0, 0.0, 2.5]);
+    /// ```
     pub fn scaled(mut self, scale: T) -> Self {
         self.values.iter_mut().for_each(|x| *x *= scale);
         self
@@ -153,6 +225,14 @@ impl<T: Real> Table<T> {
     /// # Panics
     ///
     /// If `order` is no permutation of the mode's indices; so for [`permute_modes`](Self::permute_modes).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::strategies::Table;
+    /// let table = Table { shape: vec![2, 2], values: vec![1.0, 2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
+    /// assert_eq!(table.permute_mode(1, &[1, 0]).values, [2.0, 1.0, 5.0, 0.0]);
+    /// ```
     pub fn permute_mode(&self, mode: usize, order: &[usize]) -> Self {
         assert_eq!(order.len(), self.shape[mode], "one number per index");
         self.rearranged(self.shape.clone(), |index| index[mode] = order[index[mode]])
@@ -163,6 +243,14 @@ impl<T: Real> Table<T> {
     /// # Panics
     ///
     /// If `order` is no permutation of the modes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::strategies::Table;
+    /// let table = Table { shape: vec![2, 2], values: vec![1.0, 2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
+    /// assert_eq!(table.permute_modes(&[1, 0]).values, [1.0, 0.0, 2.0, 5.0]);          // transposed
+    /// ```
     pub fn permute_modes(&self, order: &[usize]) -> Self {
         assert_eq!(order.len(), self.shape.len(), "one number per mode");
         let shape = order.iter().map(|&m| self.shape[m]).collect();
@@ -207,6 +295,13 @@ impl<T: Real> Table<T> {
 }
 
 /// Shapes with a number of modes within `orders` and sizes within `sizes`.
+///
+/// ```
+/// use plca_tensor::strategies;
+/// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
+/// let shape = strategies::shapes(2..=3, 4..=4).new_tree(&mut TestRunner::default()).unwrap().current();
+/// assert!(shape == [4, 4] || shape == [4, 4, 4]);
+/// ```
 pub fn shapes(
     orders: RangeInclusive<usize>,
     sizes: RangeInclusive<usize>,
@@ -225,6 +320,13 @@ fn value() -> impl Strategy<Value = f64> {
 }
 
 /// Data of a given shape: zeros, perhaps one slice of zeros, about a quarter of the cells hidden.
+///
+/// ```
+/// use plca_tensor::strategies;
+/// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
+/// let table = strategies::table_of_shape::<f64>(vec![2, 3]).new_tree(&mut TestRunner::default()).unwrap().current();
+/// assert_eq!((table.values.len(), table.observed.len()), (6, 6));
+/// ```
 pub fn table_of_shape<T: Real>(shape: Vec<usize>) -> impl Strategy<Value = Table<T>> {
     let cells = shape.iter().product();
     let slice = (0..shape.len()).prop_flat_map({
@@ -258,6 +360,13 @@ pub fn table_of_shape<T: Real>(shape: Vec<usize>) -> impl Strategy<Value = Table
 }
 
 /// Data of any shape; see [`shapes`] and [`table_of_shape`].
+///
+/// ```
+/// use plca_tensor::strategies;
+/// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
+/// let table = strategies::tables::<f32>(2..=2, 3..=3).new_tree(&mut TestRunner::default()).unwrap().current();
+/// assert_eq!(table.shape, [3, 3]);
+/// ```
 pub fn tables<T: Real>(
     orders: RangeInclusive<usize>,
     sizes: RangeInclusive<usize>,
@@ -279,6 +388,13 @@ pub fn scales<T: Real>() -> impl Strategy<Value = T> {
 }
 
 /// Dense tensors of any shape and memory order.
+///
+/// ```
+/// use plca_tensor::{Observed, strategies};
+/// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
+/// let tensor = strategies::dense::<f64>(3..=3, 2..=2).new_tree(&mut TestRunner::default()).unwrap().current();
+/// assert_eq!(tensor.shape(), [2, 2, 2]);
+/// ```
 pub fn dense<T: Real>(
     orders: RangeInclusive<usize>,
     sizes: RangeInclusive<usize>,
@@ -288,6 +404,13 @@ pub fn dense<T: Real>(
 }
 
 /// Stored entries in any order, with zeros and with duplicates, which are to be summed.
+///
+/// ```
+/// use plca_tensor::strategies;
+/// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
+/// let entries = strategies::coordinates::<f64>(3..=3, 1..=4).new_tree(&mut TestRunner::default()).unwrap().current();
+/// assert_eq!(entries.indices.len(), 3 * entries.values.len());
+/// ```
 pub fn coordinates<T: Real>(
     orders: RangeInclusive<usize>,
     sizes: RangeInclusive<usize>,
@@ -318,6 +441,13 @@ pub fn coordinates<T: Real>(
 }
 
 /// Sparse tensors made from [`coordinates`].
+///
+/// ```
+/// use plca_tensor::strategies;
+/// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
+/// let tensor = strategies::sparse::<f64>(2..=2, 1..=4).new_tree(&mut TestRunner::default()).unwrap().current();
+/// assert!(tensor.stored() > 0 && tensor.total() > 0.0);
+/// ```
 pub fn sparse<T: Real>(
     orders: RangeInclusive<usize>,
     sizes: RangeInclusive<usize>,
@@ -326,6 +456,13 @@ pub fn sparse<T: Real>(
 }
 
 /// Dense tensors with hidden cells.
+///
+/// ```
+/// use plca_tensor::strategies;
+/// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
+/// let tensor = strategies::masked::<f64>(2..=2, 3..=3).new_tree(&mut TestRunner::default()).unwrap().current();
+/// assert!(tensor.hidden() < 9);                                       // something was seen
+/// ```
 pub fn masked<T: Real>(
     orders: RangeInclusive<usize>,
     sizes: RangeInclusive<usize>,
@@ -335,6 +472,13 @@ pub fn masked<T: Real>(
 }
 
 /// Sparse data with hidden cells: listed, or all that are not stored.
+///
+/// ```
+/// use plca_tensor::{Observed, strategies};
+/// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
+/// let data = strategies::masked_sparse::<f64>(2..=2, 3..=3).new_tree(&mut TestRunner::default()).unwrap().current();
+/// assert_eq!(data.shape(), [3, 3]);
+/// ```
 pub fn masked_sparse<T: Real>(
     orders: RangeInclusive<usize>,
     sizes: RangeInclusive<usize>,
@@ -371,6 +515,15 @@ impl<T: Real> Start<T> {
     /// # Panics
     ///
     /// If `order` is no permutation of the components; so for the other permutations.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::{DVector, dmatrix};
+    /// use plca_tensor::strategies::Start;
+    /// let start = Start { weights: DVector::from_vec(vec![0.25, 0.75]), factors: vec![dmatrix![0.5, 1.0; 0.5, 0.0]] };
+    /// assert_eq!(start.permute_components(&[1, 0]).factors[0], dmatrix![1.0, 0.5; 0.0, 0.5]);
+    /// ```
     pub fn permute_components(&self, order: &[usize]) -> Self {
         assert_eq!(order.len(), self.weights.len(), "one number per component");
         Self {
@@ -384,6 +537,15 @@ impl<T: Real> Start<T> {
     /// # Panics
     ///
     /// If `order` is no permutation of the mode's indices.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::{DVector, dmatrix};
+    /// use plca_tensor::strategies::Start;
+    /// let start = Start { weights: DVector::from_vec(vec![0.25, 0.75]), factors: vec![dmatrix![0.5, 1.0; 0.5, 0.0]] };
+    /// assert_eq!(start.permute_mode(0, &[1, 0]).factors[0], dmatrix![0.5, 0.0; 0.5, 1.0]);
+    /// ```
     pub fn permute_mode(&self, mode: usize, order: &[usize]) -> Self {
         assert_eq!(
             order.len(),
@@ -400,6 +562,15 @@ impl<T: Real> Start<T> {
     /// # Panics
     ///
     /// If `order` is no permutation of the modes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::{DVector, dmatrix};
+    /// use plca_tensor::strategies::Start;
+    /// let start = Start { weights: DVector::from_vec(vec![1.0]), factors: vec![dmatrix![0.5; 0.5], dmatrix![0.25; 0.75]] };
+    /// assert_eq!(start.permute_modes(&[1, 0]).factors[0], dmatrix![0.25; 0.75]);
+    /// ```
     pub fn permute_modes(&self, order: &[usize]) -> Self {
         assert_eq!(order.len(), self.factors.len(), "one number per mode");
         Self {
@@ -410,6 +581,13 @@ impl<T: Real> Start<T> {
 }
 
 /// Matrices whose columns are positive and sum to 1.
+///
+/// ```
+/// use plca_tensor::strategies;
+/// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
+/// let m = strategies::stochastic::<f64>(3, 2).new_tree(&mut TestRunner::default()).unwrap().current();
+/// assert!(m.column_iter().all(|column| (column.sum() - 1.0).abs() < 1e-12));
+/// ```
 pub fn stochastic<T: Real>(rows: usize, columns: usize) -> impl Strategy<Value = DMatrix<T>> {
     prop::collection::vec(0.05..1.0f64, rows * columns).prop_map(move |values| {
         let mut m = DMatrix::from_iterator(rows, columns, values.into_iter().map(T::lit));
@@ -441,6 +619,13 @@ pub fn starts<T: Real>(
 }
 
 /// Data with a start for them.
+///
+/// ```
+/// use plca_tensor::strategies;
+/// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
+/// let (table, start) = strategies::problems::<f64>(2..=2, 1..=4, 3..=3).new_tree(&mut TestRunner::default()).unwrap().current();
+/// assert_eq!(start.factors[1].shape(), (table.shape[1], 3));
+/// ```
 pub fn problems<T: Real>(
     orders: RangeInclusive<usize>,
     sizes: RangeInclusive<usize>,
@@ -453,6 +638,14 @@ pub fn problems<T: Real>(
 }
 
 /// Permutations of `0..n`.
+///
+/// ```
+/// use plca_tensor::strategies;
+/// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
+/// let mut order = strategies::permutations(4).new_tree(&mut TestRunner::default()).unwrap().current();
+/// order.sort();
+/// assert_eq!(order, [0, 1, 2, 3]);
+/// ```
 pub fn permutations(n: usize) -> impl Strategy<Value = Vec<usize>> {
     Just((0..n).collect::<Vec<_>>()).prop_shuffle()
 }

@@ -10,6 +10,19 @@ use crate::kernel::mttkrp::{Fill, Halves, Packed, Product, khatri_rao, unscaled_
 use crate::kernel::mttkrp_sparse::Entry;
 
 /// What [`RealTensor::mttkrp`] keeps from one mode for the next: the data contracted with half of the modes.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_tensor::{Memo, Order, RealTensor};
+/// let x = RealTensor::dense(vec![2, 2, 2], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], Order::RowMajor)?;
+/// let mut factors = [dmatrix![1.0; 0.0], dmatrix![1.0; 1.0], dmatrix![1.0; 2.0]];
+/// let mut memo = Memo::default();
+/// factors[1] = x.mttkrp(&factors, 1, Some(&mut memo));
+/// assert_eq!(factors[1], dmatrix![5.0; 11.0]);                        // 1 + 2·2 and 3 + 2·4
+/// memo.changed(1);
+/// assert_eq!(x.mttkrp(&factors, 2, Some(&mut memo)), dmatrix![38.0; 54.0]);
+/// # Ok::<(), plca_tensor::TensorError>(())
+/// ```
 #[derive(Debug)]
 pub struct Memo<T> {
     kept: Option<Kept<T>>,
@@ -32,6 +45,18 @@ impl<T> Default for Memo<T> {
 
 impl<T> Memo<T> {
     /// Must be called when the factor of `mode` has changed.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::{Memo, Order, RealTensor};
+    /// let x = RealTensor::dense(vec![2, 2], vec![1.0, 2.0, 3.0, 4.0], Order::RowMajor)?;
+    /// let (mut factors, mut memo) = ([dmatrix![1.0; 1.0], dmatrix![1.0; 0.0]], Memo::default());
+    /// assert_eq!(x.mttkrp(&factors, 0, Some(&mut memo)), dmatrix![1.0; 3.0]);
+    /// factors[1] = dmatrix![0.0; 1.0];
+    /// memo.changed(1);
+    /// assert_eq!(x.mttkrp(&factors, 0, Some(&mut memo)), dmatrix![2.0; 4.0]);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn changed(&mut self, mode: usize) {
         if self.kept.as_ref().is_some_and(|k| !k.modes.contains(&mode)) {
             self.kept = None;
@@ -39,6 +64,17 @@ impl<T> Memo<T> {
     }
 
     /// Must be called when any factor may have changed.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::{Memo, Order, RealTensor};
+    /// let x = RealTensor::dense(vec![2, 2], vec![1.0, 2.0, 3.0, 4.0], Order::RowMajor)?;
+    /// let mut memo = Memo::default();
+    /// assert_eq!(x.mttkrp(&[dmatrix![1.0; 1.0], dmatrix![1.0; 0.0]], 0, Some(&mut memo)), dmatrix![1.0; 3.0]);
+    /// memo.forget();
+    /// assert_eq!(x.mttkrp(&[dmatrix![0.0; 1.0], dmatrix![1.0; 1.0]], 0, Some(&mut memo)), dmatrix![3.0; 7.0]);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn forget(&mut self) {
         self.kept = None;
     }
@@ -54,6 +90,17 @@ impl<T: Real> RealTensor<T> {
     /// # Panics
     ///
     /// If the factors do not have the shape of the data and equal numbers of columns.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::{Order, RealTensor};
+    /// let x = RealTensor::dense(vec![2, 2], vec![1.0, -2.0, 3.0, 4.0], Order::RowMajor)?;
+    /// let factors = [dmatrix![1.0; 2.0], dmatrix![0.5; 0.5]];
+    /// assert_eq!(x.mttkrp(&factors, 1, None), dmatrix![7.0; 6.0]);         // Xᵀ F_0
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn mttkrp(
         &self,
         factors: &[DMatrix<T>],
@@ -82,6 +129,18 @@ impl<T: Real> RealTensor<T> {
     /// # Panics
     ///
     /// As there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::{Order, RealTensor};
+    /// let x = RealTensor::masked(vec![2, 2], vec![1.0, f64::NAN, 3.0, 4.0], Order::RowMajor)?;
+    /// let factors = [dmatrix![1.0; 1.0], dmatrix![1.0; 2.0]];
+    /// // The model says 2 in the hidden cell, and is wrong by 0, 2 and 2 in the others.
+    /// assert_eq!(x.completed_mttkrp(1.0, &[1.0], &factors, 0), (dmatrix![5.0; 11.0], 8.0));
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn completed_mttkrp(
         &self,
         scale: f64,

@@ -96,6 +96,17 @@ impl<T: Real> RealTensor<T> {
     /// # Errors
     ///
     /// [`TensorError`]: order 0, an empty mode, a wrong number of values, a value that is not finite.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::{Order, RealTensor};
+    /// let x = RealTensor::dense(vec![2, 2], vec![1.0, -2.0, 3.0, 4.0], Order::ColumnMajor)?;
+    /// assert_eq!((x.total(), x.is_complete()), (6.0, true));
+    /// let error = RealTensor::dense(vec![2], vec![1.0, f64::NAN], Order::RowMajor).unwrap_err();
+    /// assert_eq!(error.to_string(), "entry [1] is NaN, not a finite number");
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn dense(shape: Vec<usize>, values: Vec<T>, order: Order) -> Result<Self, TensorError> {
         Self::from_values(shape, values, order, false)
     }
@@ -105,6 +116,15 @@ impl<T: Real> RealTensor<T> {
     /// # Errors
     ///
     /// As [`dense`](Self::dense); [`TensorError::NoMass`] if every cell is hidden.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::{Order, RealTensor};
+    /// let x = RealTensor::masked(vec![2, 2], vec![1.0, f64::NAN, 3.0, -8.0], Order::RowMajor)?;
+    /// assert_eq!((x.total(), x.is_complete()), (-4.0, false));
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn masked(shape: Vec<usize>, values: Vec<T>, order: Order) -> Result<Self, TensorError> {
         Self::from_values(shape, values, order, true)
     }
@@ -144,6 +164,15 @@ impl<T: Real> RealTensor<T> {
     /// # Errors
     ///
     /// [`TensorError`]: order 0, an empty mode, lengths that disagree, an index outside the shape, a value that is not finite.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::{Coordinates, RealTensor};
+    /// let x = RealTensor::sparse(Coordinates { shape: vec![9, 9], indices: vec![0, 8, 4, 4, 0, 8], values: vec![1.0, -2.0, 1.5] })?;
+    /// assert_eq!((x.total(), x.squared_norm(), x.is_complete()), (0.5, 10.25, true));
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn sparse(entries: Coordinates<T>) -> Result<Self, TensorError> {
         Self::from_entries(entries, Hidden::None)
     }
@@ -153,6 +182,15 @@ impl<T: Real> RealTensor<T> {
     /// # Errors
     ///
     /// As [`sparse`](Self::sparse); [`TensorError::NoMass`] if nothing is stored.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::{Coordinates, RealTensor};
+    /// let x = RealTensor::stored_only(Coordinates { shape: vec![2, 3], indices: vec![0, 0, 1, 1], values: vec![-5.0, 0.0] })?;
+    /// assert_eq!((x.total(), x.is_complete()), (-5.0, false));             // two of six cells, one of them a 0
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn stored_only(entries: Coordinates<T>) -> Result<Self, TensorError> {
         if entries.values.is_empty() {
             check_shape(&entries.shape)?;
@@ -231,36 +269,87 @@ impl<T: Real> RealTensor<T> {
     }
 
     /// Size of each mode.
+    ///
+    /// ```
+    /// use plca_tensor::{Order, RealTensor};
+    /// let x = RealTensor::masked(vec![1, 3], vec![1.0, f64::NAN, -2.0], Order::RowMajor)?;
+    /// assert_eq!(x.shape(), [1, 3]);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
     /// The power of two by which the values as given were multiplied.
+    ///
+    /// ```
+    /// use plca_tensor::{Order, RealTensor};
+    /// let x = RealTensor::dense(vec![1, 2], vec![1.5 * 2f64.powi(-600), 0.0], Order::RowMajor)?;
+    /// assert_eq!((x.scale(), x.total()), (2f64.powi(600), 1.5));
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn scale(&self) -> f64 {
         self.scale.to_f64()
     }
 
     /// Sum of the observed values as held.
+    ///
+    /// ```
+    /// use plca_tensor::{Order, RealTensor};
+    /// let x = RealTensor::masked(vec![1, 3], vec![1.0, f64::NAN, -2.0], Order::RowMajor)?;
+    /// assert_eq!(x.total(), -1.0);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn total(&self) -> f64 {
         self.total
     }
 
     /// Sum of the squares of the observed values as held.
+    ///
+    /// ```
+    /// use plca_tensor::{Order, RealTensor};
+    /// let x = RealTensor::masked(vec![1, 3], vec![1.0, f64::NAN, -2.0], Order::RowMajor)?;
+    /// assert_eq!(x.squared_norm(), 5.0);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn squared_norm(&self) -> f64 {
         self.squares
     }
 
     /// Whether every cell was observed.
+    ///
+    /// ```
+    /// use plca_tensor::{Order, RealTensor};
+    /// let x = RealTensor::masked(vec![1, 3], vec![1.0, f64::NAN, -2.0], Order::RowMajor)?;
+    /// assert!(!x.is_complete());
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn is_complete(&self) -> bool {
         self.complete
     }
 
     /// Whether some observed value is negative.
+    ///
+    /// ```
+    /// use plca_tensor::{Order, RealTensor};
+    /// let x = RealTensor::masked(vec![1, 3], vec![1.0, f64::NAN, -2.0], Order::RowMajor)?;
+    /// assert!(x.has_negative());
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn has_negative(&self) -> bool {
         self.negative
     }
 
     /// Visits the observed values as held that are not 0, in a fixed order.
+    ///
+    /// ```
+    /// use plca_tensor::{Order, RealTensor};
+    /// let x = RealTensor::masked(vec![1, 3], vec![1.0, f64::NAN, -2.0], Order::RowMajor)?;
+    /// let mut cells = Vec::new();
+    /// x.for_each(&mut |index, value| cells.push((index[1], value)));
+    /// assert_eq!(cells, [(0, 1.0), (2, -2.0)]);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn for_each(&self, visit: &mut dyn FnMut(&[usize], f64)) {
         match &self.storage {
             Storage::Dense(grid, _) => {
