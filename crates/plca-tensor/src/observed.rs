@@ -116,12 +116,33 @@ impl<T: Real> Expected<T> {
 /// ```
 pub trait Observed<T: Real>: Sync {
     /// Size of each mode.
+    ///
+    /// ```
+    /// use plca_tensor::{MaskedTensor, Observed, Order};
+    /// let v = MaskedTensor::new(vec![2, 2], vec![1.0, f64::NAN, 2.0, 0.0], Order::RowMajor)?;
+    /// assert_eq!(v.shape(), [2, 2]);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     fn shape(&self) -> &[usize];
 
     /// `v`: sum over the observed cells.
+    ///
+    /// ```
+    /// use plca_tensor::{MaskedTensor, Observed, Order};
+    /// let v = MaskedTensor::new(vec![2, 2], vec![1.0, f64::NAN, 2.0, 0.0], Order::RowMajor)?;
+    /// assert_eq!(v.total(), 3.0);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     fn total(&self) -> f64;
 
     /// Whether every cell was observed.
+    ///
+    /// ```
+    /// use plca_tensor::{MaskedTensor, Observed, Order};
+    /// let v = MaskedTensor::new(vec![2, 2], vec![1.0, f64::NAN, 2.0, 0.0], Order::RowMajor)?;
+    /// assert!(!v.is_complete());
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     fn is_complete(&self) -> bool;
 
     /// Visits every observed positive cell in a fixed order, with its value as given.

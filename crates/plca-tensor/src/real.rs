@@ -27,10 +27,25 @@ pub trait Real: RealField + Copy + Passes + Default + std::iter::Sum + sealed::S
     /// Distance from 1 to the next number.
     const EPSILON: Self;
     /// The nearest number to `x`.
+    ///
+    /// ```
+    /// use plca_tensor::Real;
+    /// assert_eq!(f32::lit(0.25), 0.25);
+    /// ```
     fn lit(x: f64) -> Self;
     /// Exact widening.
+    ///
+    /// ```
+    /// use plca_tensor::Real;
+    /// assert_eq!(0.1f32.to_f64(), f64::from(0.1f32));
+    /// ```
     fn to_f64(self) -> f64;
     /// Whether this is not a number.
+    ///
+    /// ```
+    /// use plca_tensor::Real;
+    /// assert!(Real::is_nan(f32::NAN) && !Real::is_nan(0.0f64));
+    /// ```
     fn is_nan(self) -> bool;
 }
 

@@ -155,12 +155,35 @@ pub struct SignedSums<T> {
 /// ```
 pub trait Signed<T: Real>: Debug + Sync {
     /// Rows and columns.
+    ///
+    /// ```
+    /// use plca_tensor::{Signed, SignedCells};
+    /// let v = SignedCells::new((2, 3), [(1, 2, -1.5), (0, 1, 4.0)])?;
+    /// assert_eq!(v.shape(), (2, 3));
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     fn shape(&self) -> (usize, usize);
 
     /// Number of observed cells.
+    ///
+    /// ```
+    /// use plca_tensor::{Signed, SignedCells};
+    /// let v = SignedCells::new((2, 3), [(1, 2, -1.5), (0, 1, 4.0)])?;
+    /// assert_eq!(v.observed(), 2);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     fn observed(&self) -> usize;
 
     /// Visits the observed cells.
+    ///
+    /// ```
+    /// use plca_tensor::{Signed, SignedCells};
+    /// let v = SignedCells::new((2, 3), [(1, 2, -1.5), (0, 1, 4.0)])?;
+    /// let mut sum = 0.0;
+    /// v.for_each(&mut |_, _, value| sum += value);
+    /// assert_eq!(sum, 2.5);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     fn for_each(&self, visit: &mut dyn FnMut(usize, usize, f64));
 
     /// One pass over the cells.
@@ -168,6 +191,31 @@ pub trait Signed<T: Real>: Debug + Sync {
     /// # Panics
     ///
     /// If the model has another shape.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::{Signed, SignedCells, SignedModel, SignedWanted, SplitRule};
+    /// # #[derive(Debug)]
+    /// # struct Ones;
+    /// # impl SplitRule<f64> for Ones {
+    /// #     fn multipliers(&self, _: &[f64], plus: &mut [f64], minus: &mut [f64]) {
+    /// #         plus.fill(1.0);
+    /// #         minus.fill(1.0);
+    /// #     }
+    /// #     fn value(&self, cells: &[f64], _: &[f64], _: &[f64]) -> f64 {
+    /// #         cells.iter().filter(|v| !v.is_nan()).sum()
+    /// #     }
+    /// # }
+    /// let v = SignedCells::new((2, 2), [(0, 0, 1.0), (1, 1, 4.0)])?;
+    /// let (plus, minus, right) = (dmatrix![2.0; 0.0], dmatrix![0.0; 1.0], dmatrix![1.0, 3.0]);
+    /// let model = SignedModel { plus: &plus, minus: &minus, right: &right };
+    /// let sums = v.pass(&model, &Ones, SignedWanted { left: true, right: false, value: true });
+    /// // A rule that multiplies by 1, and whose value is the datum.
+    /// assert_eq!((sums.plus, sums.value), (dmatrix![4.0; 4.0], 5.0));
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     fn pass<R: SplitRule<T> + ?Sized>(
         &self,
         model: &SignedModel<'_, T>,
