@@ -42,7 +42,7 @@ pub(crate) fn m_step<T: Real>(
     theta: &mut DMatrix<T>,
 ) -> Result<bool, EmError> {
     let Some(prior) = prior else {
-        // [SI eq. 4] [SI eq. 15] [SPEC 1.1] [SPEC 5.1] F <- C / n
+        // [SI eq. 4] [SI eq. 15] [SI eq. 40] [LV eq. 14] [SPEC 1.1] [SPEC 2] [SPEC 5.1] F <- C / n
         let sums = normalise_columns(&mut counts);
         for (z, _) in sums.iter().enumerate().filter(|&(_, &s)| s <= T::zero()) {
             counts.set_column(z, &theta.column(z));

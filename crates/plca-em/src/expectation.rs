@@ -34,9 +34,10 @@ pub(crate) fn completed<T: Real, X: Observed<T> + ?Sized>(
         .next()
         .map_or(0.0, |x| x.iter().map(|x| x.to_f64()).sum());
     if measure {
-        // [SPEC 4]
+        // [SPEC 4] L_M = Σ_obs V ln P - v_obs ln Σ_obs P
         expected.ln_lik -= data.total() * seen_mass.ln();
     }
+    // [SPEC 4] s = v_obs / Σ_obs P
     let s = T::lit(data.total() / seen_mass);
     for (j, (counts, seen)) in expected.counts.iter_mut().zip(&seen).enumerate() {
         if let (Some(counts), Some(seen)) = (counts, seen) {

@@ -29,6 +29,7 @@ pub fn effective_parameters(shape: &[usize], components: usize) -> usize {
         [a, b] => {
             // Beyond full rank nothing new can be expressed.
             let k = components.min(a).min(b);
+            // [SPEC 9] K (I_1 + I_2 - K) - 1
             k * (a + b - k) - 1
         }
         _ => {
@@ -92,6 +93,7 @@ impl ModelOrder {
     pub fn with_parameters(ln_lik: f64, parameters: usize, total: f64) -> Self {
         let p = parameters as f64;
         Self {
+            // [SPEC 9] AIC = -2L + 2p, BIC = -2L + p ln n
             aic: 2.0 * p - 2.0 * ln_lik,
             bic: p * total.ln() - 2.0 * ln_lik,
             parameters,
@@ -104,6 +106,7 @@ mod tests {
     use super::*;
 
     /// No more dimensions than distributions over the cells have, and none where there is no model.
+    // [SPEC 9]
     #[test]
     fn counts_are_bounded() {
         for (shape, most) in [
@@ -132,6 +135,7 @@ mod tests {
         }
     }
 
+    // [SPEC 9]
     #[test]
     fn counts_match_the_reference() {
         let golden: serde_json::Value = serde_json::from_str(include_str!(

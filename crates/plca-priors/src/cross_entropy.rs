@@ -194,7 +194,7 @@ impl CrossEntropy {
         let weight = |k: usize| unit * self.weights[(i, k)];
         let mut new = n.to_vec();
         for k in partners() {
-            // [SPEC 8] n_i - Σ_k A_ik q_k
+            // [CE eq. 7] [SPEC 8] n_i - Σ_k A_ik q_k
             new.iter_mut()
                 .zip(&q.column(k))
                 .for_each(|(x, q)| *x -= weight(k) * q);
@@ -210,12 +210,14 @@ impl CrossEntropy {
             CrossEntropyStep::AdditiveCorrection => {
                 let own = q.column(i);
                 let needed = new.iter().zip(&own).filter(|&(&x, &q)| x < 0.0 && q > 0.0);
+                // [SPEC 8] n_i - α Σ q_k + D q_i, D at most 1e3 v
                 let d = needed
                     .fold(0.0f64, |d, (x, q)| d.max(-x / q))
                     .min(1e3 * mass);
                 new.iter_mut().zip(&own).for_each(|(x, q)| *x += d * q);
             }
         }
+        // [CE eq. 7] [SPEC 8] divided by the sum of the clipped numerators
         new.iter_mut().for_each(|x| *x = x.max(0.0));
         normalised(new)
     }
@@ -309,6 +311,7 @@ impl<T: Real> SimplexPrior<T> for CrossEntropy {
         if self.relative {
             return 0.0;
         }
+        // [SPEC 8] H(a,b) = -Σ a ln b, both ways for every pair
         let cross = |i: usize, k: usize| -> f64 {
             let pairs = theta.column(i).into_iter().zip(theta.column(k));
             let pairs = pairs.map(|(a, b)| (a.to_f64(), b.to_f64()));

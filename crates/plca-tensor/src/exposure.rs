@@ -10,6 +10,7 @@ pub(crate) fn full_exposure<T: Real>(
     model: &Model<'_, T>,
     modes: &[bool],
 ) -> Vec<Option<DMatrix<T>>> {
+    // [SPEC 4] W ∘ (M Hᵀ) and H ∘ (Wᵀ M) where nothing is hidden
     let sums: Vec<_> = model.factors.iter().map(Factor::component_sums).collect();
     let scales = |j: usize, z: usize| {
         let weight = model.weights.map_or(T::one(), |w| w[z]);

@@ -174,6 +174,7 @@ impl<T: Real> Model<'_, T> {
     /// assert_eq!(model.cell(&[1, 1]), 0.1875);                        // component 1 gives row 1 nothing
     /// ```
     pub fn cell(&self, index: &[usize]) -> f64 {
+        // [LV eq. 11] [SPEC 0] P[x] = Σ_z P(z) Π_j P(x_j | z)
         (0..self.components()).map(|z| self.joint(index, z)).sum()
     }
 

@@ -264,6 +264,7 @@ pub trait Observed<T: Real>: Sync {
     /// # Ok::<(), plca_tensor::TensorError>(())
     /// ```
     fn self_information(&self) -> f64 {
+        // [SPEC 0] Σ V ln V
         let mut sum = CompensatedSum::default();
         self.for_each(&mut |_, value| sum += value * value.ln());
         sum.value()
@@ -354,6 +355,7 @@ impl<'a, T: Real> Pass<'a, T> {
         total: f64,
         wanted: Wanted<'_>,
     ) -> Expected<T> {
+        // [SPEC 1.1] C_j = P(z) F_j ∘ Σ Q Π_{m≠j} F_m: all modes from one ratio and the old factors
         let sums = data.accumulate(&self.panels, Rule::Ratio, wanted.modes, wanted.ln_lik);
         let counts = self.unpack(&sums.modes, wanted.modes, T::lit(scale));
         // The pass saw P in the panels' scale.

@@ -47,6 +47,7 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> NmfEm<'a, T, X> {
 
     /// `Σ_obs V ln(V/Y) - V + Y`.
     pub(super) fn divergence(&self, ln_lik: f64, mass: f64) -> f64 {
+        // [SPEC 0] [SPEC 4] D = Σ_obs V ln(V/Y) - V + Y
         self.self_information - ln_lik - self.data.total() + mass
     }
 

@@ -23,13 +23,13 @@ impl<T: Real, X: Observed<T> + ?Sized> NmfEm<'_, T, X> {
             return value;
         };
         if let Some(mut h) = h.take() {
-            // [SI eq. 79] H' = diag(1ᵀW)⁻¹ (H ∘ Wᵀ Q)
+            // [SI eq. 79] [SPEC 3] H' = diag(1ᵀW)⁻¹ (H ∘ Wᵀ Q)
             let d: Vec<T> = Factor::Columns(&state.w).component_sums();
             divide_rows(&mut h, &d);
             state.h = h;
         }
         if let Some(mut w) = w.take() {
-            // [SI eq. 80] W' = (W ∘ Q Hᵀ) diag(H' 1)⁻¹, the new H'
+            // [SI eq. 80] [SPEC 3] W' = (W ∘ Q Hᵀ) diag(H' 1)⁻¹, the new H'
             let d: Vec<T> = Factor::Rows(&state.h).component_sums();
             divide_columns(&mut w, &d);
             state.w = w;

@@ -117,6 +117,7 @@ impl<T: Real> NmfState<T> {
         let k = self.w.ncols();
         assert_eq!(k, self.h.nrows(), "columns of w and rows of h");
         let mut factors = vec![self.w.clone(), self.h.transpose()];
+        // [SPEC 3] F_1 = W D⁻¹, P(z) = D H 1 / c, F_2 = (diag(H 1)⁻¹ H)ᵀ
         let sums: Vec<Vec<T>> = factors.iter_mut().map(normalise_columns).collect();
         let mut weights = DVector::from_fn(k, |z, _| sums[0][z] * sums[1][z]);
         for (factor, sums) in factors.iter_mut().zip(&sums) {
@@ -163,6 +164,7 @@ impl<T: Real> NmfState<T> {
         let mut h = plca.factors[1].transpose();
         for (z, &d) in d.iter().enumerate() {
             w.column_mut(z).iter_mut().for_each(|x| *x *= d);
+            // [SI eq. 97] [SPEC 3] H = v D⁻¹ diag(P(z)) F_2ᵀ
             let scale = v * plca.weights[z] / d;
             h.row_mut(z).iter_mut().for_each(|x| *x *= scale);
         }

@@ -48,6 +48,7 @@ impl<T: Real, X: Observed<T> + ?Sized> PlsaEm<'_, T, X> {
     /// ```
     pub fn marginal(&self) -> Vec<f64> {
         let total: f64 = self.marginal.iter().sum();
+        // [SPEC 2] P(x2) = colsum(V) / v
         self.marginal.iter().map(|m| m / total).collect()
     }
 
@@ -83,6 +84,7 @@ impl<T: Real, X: Observed<T> + ?Sized> PlsaEm<'_, T, X> {
         if self.check(state).is_err() {
             return f64::NAN;
         }
+        // [SPEC 2] L_c = Σ V ln (W G)
         self.expect(&state.basis, &state.mixture, [false, false], true)
             .ln_lik
     }
@@ -107,7 +109,7 @@ impl<T: Real, X: Observed<T> + ?Sized> PlsaEm<'_, T, X> {
             let value = measure.then_some(e.ln_lik);
             (e, value)
         } else {
-            // [SPEC 1.4]
+            // [SPEC 1.4] both factors of the asymmetric model
             let b = T::lit(state.power);
             let [basis, mixture] = [&state.basis, &state.mixture].map(|m| m.map(|x| x.powf(b)));
             let e = self.expect(&basis, &mixture, modes, false);
@@ -136,9 +138,11 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlsaEm<'_, T, X> {
         let [basis_prior, mixture_prior] = self.priors(iteration);
         let mut emptied = [false; 2];
         if let Some(counts) = basis {
+            // [SPEC 2] W <- W ∘ (Q Gᵀ), columns normalised
             emptied[0] = m_step("basis", basis_prior.as_ref(), counts, &mut state.basis)?;
         }
         if let Some(counts) = mixture {
+            // [SPEC 2] G <- G ∘ (Wᵀ Q) / colsum(V), the normalised counts of every column
             emptied[1] = m_step(
                 "mixture",
                 mixture_prior.as_ref(),

@@ -43,7 +43,7 @@ impl Anneal {
         if done >= 1.0 {
             return 1.0;
         }
-        // [SPEC 5.3] a(it) = min(1, a0 + (1-a0)(it-1)/T)
+        // [SI eq. 16] [SPEC 5.3] a(it) = min(1, a0 + (1-a0)(it-1)/T)
         self.alpha0 + (1.0 - self.alpha0) * done
     }
 

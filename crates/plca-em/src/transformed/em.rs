@@ -146,7 +146,7 @@ impl<T: Real, X: Observed<T> + ?Sized> TransformedEm<'_, T, X> {
             for (x, p) in (part * PART..).zip(p) {
                 for (z, &w) in state.weights.iter().enumerate() {
                     let (kernel, impulse) = (state.kernels.column(z), state.impulses.column(z));
-                    // [SPEC 5.7]
+                    // [SPEC 5.7] P[x] = Σ_z P(z) Σ_s H[z,s] Σ_{u: T_s(u) = x} a[s,u] K[z,u]
                     let terms = maps.of_cell(x).iter().map(|e| {
                         T::lit(e.weight) * kernel[e.from as usize] * impulse[e.map as usize]
                     });
@@ -192,6 +192,7 @@ impl<T: Real, X: Observed<T> + ?Sized> TransformedEm<'_, T, X> {
     /// `Σ_s H[z,s] q[s,u]`, `[z][u]`.
     fn kernel_sums(&self, state: &ShiftedState<T>, q: &[T]) -> Vec<T> {
         let maps = &self.config.maps;
+        // [SPEC 5.7] H q, of CK = P(z) K ∘ (H q)
         let mut sums = vec![T::zero(); state.kernels.len()];
         for_each_part(&mut sums, maps.kernel, |z, sums| {
             for (s, &h) in state.impulses.column(z).iter().enumerate() {
@@ -206,6 +207,7 @@ impl<T: Real, X: Observed<T> + ?Sized> TransformedEm<'_, T, X> {
     /// `Σ_u K[z,u] q[s,u]`, `[z][s]`.
     fn impulse_sums(&self, state: &ShiftedState<T>, q: &[T]) -> Vec<T> {
         let maps = &self.config.maps;
+        // [SPEC 5.7] K qᵀ, of CH = P(z) H ∘ (K qᵀ)
         let mut sums = vec![T::zero(); state.impulses.len()];
         const PART: usize = 64;
         for_each_part(&mut sums, PART, |part, sums| {

@@ -136,6 +136,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     /// `L* - L <= Σ_y v_y gap_y` after 0, 1 and 3 iterations, for all models, complete and masked.
+    // [SPEC 1.5]
     #[test]
     fn certified_gap_bounds_the_true_gap(p in problem()) {
         check(&p, &p.complete())?;
@@ -143,6 +144,7 @@ proptest! {
     }
 
     /// A drawn start ends at the likelihood of the uniform one, to within what both certify.
+    // [SPEC 1.5]
     #[test]
     fn the_start_does_not_matter(p in problem(), seed in 0..1000u64) {
         let data = p.complete();
@@ -216,6 +218,7 @@ fn learned_factors_stay_to_the_bit() {
     assert_eq!(explained.outcome.state.basis, thirds);
 }
 
+// [SPEC 1.5]
 #[test]
 fn impossible_observations_are_refused_or_dropped_and_empty_ones_flagged() {
     let data = DenseTensor::new(

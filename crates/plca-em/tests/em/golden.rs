@@ -217,12 +217,13 @@ fn plca<T: Real>() {
     }
 }
 
-/// The EM steps of symmetric PLCA [SPEC 1.1], tempered [SPEC 1.4], of orders 2 to 4.
+/// The EM steps of symmetric PLCA [SPEC 1.1] [SI eq. 3-4] [SI eq. 39-40] [LV eq. 11-14], tempered [SPEC 1.4], of orders 2 to 4.
 #[test]
 fn plca_f64() {
     plca::<f64>();
 }
 
+// [SPEC 1.1] [SPEC 1.4] [SI eq. 3-4] [LV eq. 11-14]
 #[test]
 fn plca_f32() {
     plca::<f32>();
@@ -297,6 +298,7 @@ fn plsa_f64() {
     plsa::<f64>();
 }
 
+// [SPEC 2] [SPEC 1.4] [SPEC 1.5]
 #[test]
 fn plsa_f32() {
     plsa::<f32>();
@@ -379,11 +381,13 @@ fn nmf<T: Real>() {
 }
 
 /// Both forms of KL-NMF [SPEC 3] and the mapping of one of them to PLCA and back [SI eq. 79] [SI eq. 80].
+// [SI eq. 97] [LV eq. 1]
 #[test]
 fn nmf_f64() {
     nmf::<f64>();
 }
 
+// [SPEC 3] [SI eq. 79-80] [SI eq. 97] [LV eq. 1]
 #[test]
 fn nmf_f32() {
     nmf::<f32>();
@@ -474,6 +478,7 @@ fn missing_f64() {
     missing::<f64>();
 }
 
+// [SPEC 4]
 #[test]
 fn missing_f32() {
     missing::<f32>();

@@ -69,6 +69,7 @@ fn follow<A: Algorithm>(
 }
 
 /// EM with the clipped step for groups on one factor [SPEC 8], its weight constant and decreasing.
+// [CE eq. 7]
 #[test]
 fn cross_entropy_runs() {
     let cases = cases("cross_entropy", "run_");
@@ -127,6 +128,7 @@ fn cross_entropy_runs() {
 }
 
 /// PLSA with an entropic prior on the mixtures, sparse and smooth, and its objective.
+// [SPEC 6]
 #[test]
 fn entropic_runs() {
     let cases = cases("entropic_em", "plsa");
@@ -172,6 +174,7 @@ fn counts() -> DenseTensor<f64> {
 
 /// A scheduled prior counts the steps in the state: a run and its continuation from a copy are one, and after the schedule
 /// the objective is the likelihood.
+// [SPEC 8]
 #[test]
 fn schedules_advance() -> Result<(), EmError> {
     let schedule = Schedule::Decreasing { over: 4.0 };

@@ -141,6 +141,7 @@ fn residual_without_freedom() -> Result<(), EmError> {
 }
 
 /// The likelihood is no guard for tempered steps, which may lower it.
+// [SPEC 1.4]
 #[test]
 fn tempered_steps_are_not_accelerated() -> Result<(), EmError> {
     let (data, mut rng) = (counts(), ChaCha8Rng::seed_from_u64(0));

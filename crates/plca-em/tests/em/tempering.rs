@@ -59,6 +59,7 @@ proptest! {
 }
 
 /// At power 1 a scheduled run is plain EM of the training part, bit for bit, until it is first cooled.
+// [SPEC 1.4]
 #[test]
 fn power_one_is_plain_em() {
     let data = sparse_counts();
@@ -93,6 +94,7 @@ fn power_one_is_plain_em() {
 
 /// The run ends by itself with the lowest perplexity it met; that is lower, on average over starts and parts, than where
 /// plain EM ends on the same counts.
+// [SPEC 1.4]
 #[test]
 fn held_out_counts_stop_and_cool_the_run() {
     let runs = 12;

@@ -33,6 +33,7 @@ impl<A: Accelerate> Algorithm for Squarem<A> {
             r2 += r * r;
             u2 += u * u;
         }
+        // [SPEC 10] a = -|r| / |u|, capped at -1
         let a = -(r2.sqrt() / u2.sqrt());
         if !(a.is_finite() && a < -1.0) {
             // A step of -1 is x2 itself; no curvature means nothing to extrapolate.
@@ -41,12 +42,14 @@ impl<A: Accelerate> Algorithm for Squarem<A> {
         let flat: Vec<f64> = (x0.iter().zip(&x1).zip(&x2))
             .map(|((&x0, &x1), &x2)| {
                 let r = x1 - x0;
+                // [SPEC 10] x0 - 2 a r + a² u
                 x0 - 2.0 * a * r + a * a * ((x2 - x1) - r)
             })
             .collect();
         let mut candidate = self.0.unpack(state, &flat, &x2);
         // A point that the algorithm refuses is rejected like one that is worse.
         let reached = self.0.step(&mut candidate, true).ok().flatten();
+        // [SPEC 10] accepted only if the objective is not worse
         if let (Some(new), Some(old)) = (reached, objective1)
             && new.is_finite()
             && self.0.direction().not_worse(new, old)

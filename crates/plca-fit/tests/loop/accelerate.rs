@@ -17,6 +17,7 @@ fn values<A: Algorithm<State = State, Error = Infallible>>(algorithm: &A, n: usi
 }
 
 /// Accelerated iterations are never worse than one plain step, in either direction.
+// [SPEC 10]
 #[test]
 fn accelerations_are_monotone() {
     for direction in [Direction::Maximise, Direction::Minimise] {
@@ -49,6 +50,7 @@ fn accelerations_are_monotone() {
 }
 
 /// Where extrapolation is always worse, an iteration is exactly two plain steps.
+// [SPEC 10]
 #[test]
 fn rejected_extrapolations_leave_two_steps() {
     for nan in [false, true] {
@@ -92,6 +94,7 @@ fn close(a: &State, b: &State) -> bool {
 
 /// A squared step is that of the formula, followed by one plain step, where the objective there is not worse; where it is
 /// worse the step is given up. The control shows that it would have been taken without the guard.
+// [SPEC 10]
 #[test]
 fn squared_steps_that_lower_the_objective_are_rejected() {
     let helpful = Toy {
@@ -125,6 +128,7 @@ fn squared_steps_that_lower_the_objective_are_rejected() {
 }
 
 /// Where it helps it is taken: with one slow rate a squared step lands on the answer.
+// [SPEC 10]
 #[test]
 fn accelerations_accelerate() {
     let slow = Toy {

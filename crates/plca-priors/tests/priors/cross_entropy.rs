@@ -38,6 +38,7 @@ fn close(got: &DMatrix<f64>, want: &DMatrix<f64>) {
 }
 
 /// The clipped Gauss-Seidel sweep [SPEC 8], groups that exclude each other and groups that are alike, and what is kept.
+// [CE eq. 7]
 #[test]
 fn sweeps() {
     let cases = cases("step_");
@@ -152,6 +153,7 @@ proptest! {
 }
 
 /// Excluding pulls columns apart, similarity together, and both more than their half; a decreasing weight ends as none.
+// [SPEC 8]
 #[test]
 fn pulls_apart_and_together() {
     let n = DMatrix::from_row_slice(

@@ -41,6 +41,7 @@ fn objective(counts: &[f64], theta: &[f64], beta: f64) -> f64 {
 }
 
 /// The global maximiser [SPEC 6] to 32 digits, for both signs of the strength and all configurations.
+// [LV eq. 18-21]
 #[test]
 fn reference_vectors() {
     let golden: Value = serde_json::from_str(include_str!(
@@ -79,6 +80,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     /// Stationary [SPEC 6]: `c/θ + β ln θ` is the same for all positive entries.
+    // [LV eq. 18-21]
     #[test]
     fn stationary(counts in counts(100), relative in strength()) {
         let beta = relative * counts.iter().sum::<f64>();
@@ -94,6 +96,7 @@ proptest! {
     }
 
     /// No random point of the simplex is better, nor any that gives one entry nearly everything.
+    // [SPEC 6]
     #[test]
     fn beats_random_points(counts in counts(12), relative in strength(), seed: u64) {
         let beta = relative * counts.iter().sum::<f64>();
@@ -112,6 +115,7 @@ proptest! {
     }
 
     /// Larger counts have larger values, and permuted counts permuted values.
+    // [SPEC 6]
     #[test]
     fn ordered_and_equivariant(counts in counts(80), relative in strength()) {
         let beta = relative * counts.iter().sum::<f64>();
@@ -203,6 +207,7 @@ fn long_columns_find_the_large_entry() {
 }
 
 /// Without counts: unchanged where the prior has no unique opinion, uniform where it has.
+// [SPEC 6]
 #[test]
 fn no_counts() {
     let start = DMatrix::from_column_slice(3, 1, &[0.7, 0.2, 0.1]);

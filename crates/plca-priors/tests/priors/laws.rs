@@ -27,6 +27,7 @@ proptest! {
     }
 
     /// Below 1 the density is unbounded at the border, and entries are clipped.
+    // [SPEC 7]
     #[test]
     fn dirichlet_below_one(
         case in cases::<f64>(1..=6, 1..=3), single in cases::<f32>(1..=6, 1..=3), alpha in 0.01..1.0, s in 0.1..1.0,

@@ -282,6 +282,7 @@ impl<T: Real> GroupPass<'_, T> {
                     let cells = &cells[..(tile_width - 1) * height + real];
                     let ratios = &mut tile[..tile_width * padded];
                     match rule {
+                        // [SPEC 0] Q = V / P
                         Rule::Ratio => fill_ratios::<S, T, NR>(
                             simd, k, left, right, stride, cells, height, real, ratios,
                         ),
@@ -345,6 +346,7 @@ fn ln_lik<T: Real>(cells: &[T], height: usize, real: usize, padded: usize, ratio
                 } else {
                     f64::NEG_INFINITY
                 };
+                // [SPEC 0] L = Σ V ln P where V > 0
                 sum += x.to_f64() * ln;
             }
         }

@@ -320,6 +320,7 @@ impl<T: Real> GroupPass<'_, T> {
                             if self.log && value > T::zero() {
                                 ln_lik += value.to_f64() * p.to_f64().ln();
                             }
+                            // [SPEC 1.3] q = V / p, added to every mode entry by entry
                             value / if p > T::TINY { p } else { T::TINY }
                         }
                     };

@@ -295,6 +295,7 @@ impl<T: Real> TilePass<'_, T> {
                             // The logarithm of 0 is -inf: no support where something was observed.
                             ln_lik += value.to_f64() * p.to_f64().ln();
                         }
+                        // [SPEC 1.3] q = V / p, added to every mode entry by entry
                         value / if p > T::TINY { p } else { T::TINY }
                     }
                 };

@@ -222,6 +222,7 @@ fn check<T: Real>(
 
 proptest! {
     /// Dense in both orders, sparse, masked dense and masked sparse all equal the definition.
+    // [SPEC 0] [SPEC 1.1] [SPEC 1.3]
     #[test]
     fn every_storage_equals_the_definition(
         shape in prop::collection::vec(1..7usize, 1..5), k in 1..12usize, seed: u64,
@@ -232,6 +233,7 @@ proptest! {
 }
 
 /// Sizes beyond one panel, tile, chunk and component block, with every kind of remainder.
+// [SPEC 0] [SPEC 1.1] [SPEC 1.3]
 #[test]
 fn large_shapes_equal_the_definition() {
     for (shape, k) in [

@@ -199,6 +199,7 @@ fn every_fault_is_caught() {
 }
 
 /// Hidden cells taken for zeros: another answer than that of the mask.
+// [SPEC 4]
 #[test]
 fn zero_filling_is_not_a_mask() {
     let (mut table, start) = problem();

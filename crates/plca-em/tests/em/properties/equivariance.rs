@@ -168,18 +168,21 @@ proptest! {
     }
 
     /// `2^e V`, nearly subnormal to nearly overflowing, changes no bit.
+    // [SPEC 1.2]
     #[test]
     fn scale_f64(p in problems::<f64>(1..=4, 1..=5, 1..=4), scale in strategies::scales()) {
         scale_does_not_matter(&p, scale)?;
     }
 
     /// As for `f64`.
+    // [SPEC 1.2]
     #[test]
     fn scale_f32(p in problems::<f32>(1..=4, 1..=5, 1..=4), scale in strategies::scales()) {
         scale_does_not_matter(&p, scale)?;
     }
 
     /// Other scales: to rounding.
+    // [SPEC 1.2]
     #[test]
     fn any_scale((table, start) in problems::<f64>(2..=2, 1..=5, 1..=4), scale in 1e-3..1e3f64) {
         for kind in [Kind::Plca, Kind::Plsa(plca_em::Given::Rows)] {
@@ -193,6 +196,7 @@ proptest! {
     }
 
     /// Dense = sparse = fully observed mask; the three ways to hide cells are one.
+    // [SPEC 1.3]
     #[test]
     fn storages_f64(p in problems::<f64>(1..=4, 1..=6, 1..=4)) {
         storages_agree(&p)?;
@@ -205,6 +209,7 @@ proptest! {
     }
 
     /// Stored entries of one cell add up.
+    // [SPEC 1.3]
     #[test]
     fn duplicates_add_up(
         (table, start, order) in problems::<f64>(1..=4, 1..=5, 1..=4).prop_flat_map(|(t, s)| {

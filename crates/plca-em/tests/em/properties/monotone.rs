@@ -28,24 +28,28 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     /// `L(θ_{n+1}) >= L(θ_n)`; `D` for NMF, with `<=`.
+    // [SPEC 1.1] [SPEC 2] [SPEC 3]
     #[test]
     fn plain_em_f64(p in problems::<f64>(1..=4, 1..=5, 1..=4)) {
         holds(&p, |s| s)?;
     }
 
     /// As for `f64`.
+    // [SPEC 1.1] [SPEC 2] [SPEC 3]
     #[test]
     fn plain_em_f32(p in problems::<f32>(1..=4, 1..=5, 1..=4)) {
         holds(&p, |s| s)?;
     }
 
     /// `L + Σ (α - 1) ln θ` rises, `α >= 1`.
+    // [SPEC 7]
     #[test]
     fn dirichlet(p in problems::<f64>(1..=3, 1..=5, 1..=4), alpha in 1.0..3.0f64) {
         holds(&p, |s| Setup { alpha: Some(alpha), ..s })?;
     }
 
     /// Extrapolations are kept only if they are not worse than a plain step.
+    // [SPEC 10]
     #[test]
     fn squarem(p in problems::<f64>(1..=3, 1..=5, 1..=4), alpha in prop::option::of(1.0..2.0f64)) {
         holds(&p, |s| Setup { squarem: true, alpha, ..s })?;
@@ -60,6 +64,7 @@ proptest! {
     }
 
     /// Block by block multiplicative updates of PLCA on masked matrices.
+    // [SPEC 4]
     #[test]
     fn masked_multiplicative(p in problems::<f64>(2..=2, 1..=6, 1..=4)) {
         holds(&p, |s| Setup { multiplicative: true, ..s })?;

@@ -34,6 +34,7 @@ fn stop() -> Stop {
     }
 }
 
+// [SPEC 1.1]
 #[test]
 fn residual_vanishes_at_convergence_only() {
     let table = table();
@@ -78,6 +79,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     /// One component: the first step is the answer, `F_j = marginal / v`, and the residual is 0.
+    // [SPEC 1.1]
     #[test]
     fn one_component_converges_at_once((table, start) in problems::<f64>(1..=4, 1..=5, 1..=1)) {
         let data = table.sparse().unwrap();

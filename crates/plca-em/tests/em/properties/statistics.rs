@@ -45,6 +45,7 @@ fn split(table: &Table<f64>, first: &[bool]) -> [Table<f64>; 2] {
 
 proptest! {
     /// `Σ_i C_j[i,z]` is the same for every mode, and `Σ_z` of it is `v`.
+    // [SPEC 1.1]
     #[test]
     fn counts_conserve_mass((table, start) in problems::<f64>(1..=4, 1..=5, 1..=4)) {
         for (name, data) in complete(&table).into_iter().chain(masked(&table)) {

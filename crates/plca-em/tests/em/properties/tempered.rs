@@ -101,6 +101,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     /// `L_b(θ_{n+1}) >= L_b(θ_n)` on complete data.
+    // [SPEC 1.4]
     #[test]
     fn tempered_likelihood_never_falls(
         (table, start) in problems::<f64>(1..=4, 1..=5, 1..=4), b in 0.2..1.0f64, prior_too: bool,
@@ -119,6 +120,7 @@ proptest! {
     }
 
     /// `b = 1` is plain EM bit for bit.
+    // [SPEC 1.4]
     #[test]
     fn power_one_is_plain((table, start) in problems::<f64>(2..=2, 1..=5, 1..=4)) {
         let data = table.sparse().unwrap();
@@ -141,6 +143,7 @@ proptest! {
 }
 
 /// The control: from the optimum of `L`, tempering lowers `L` while `L_b` rises.
+// [SPEC 1.4]
 #[test]
 fn plain_likelihood_falls() {
     let data = plca_tensor::DenseTensor::new(

@@ -15,6 +15,7 @@ fn exactly(iterations: usize) -> Stop {
 
 /// An event on the last sample of a record cut short: given the window its mass is found, the literal likelihood explains
 /// it away (its optimum is known: 17.5 of 82.5 instead of 35 of 100).
+// [SPEC 5.2]
 #[test]
 fn events_at_the_border_need_the_conditional_likelihood() {
     let (kernel, events) = ([0.5, 0.3, 0.2], [(2, 40.0), (9, 25.0), (19, 35.0)]);

@@ -71,6 +71,7 @@ fn resumed_is_uninterrupted() {
 }
 
 /// No objective while a power moves, so that nothing converges meanwhile; afterwards the objective rises.
+// [SPEC 5.3] [SI eq. 16]
 #[test]
 fn convergence_is_not_tested_while_a_power_moves() {
     let (data, config) = (data(), scheduled());
@@ -132,6 +133,7 @@ fn nothing_is_extrapolated_while_a_power_moves() {
 }
 
 /// A power of 1 is plain EM to the bit, powers keep zeros, and powers above 1 make impulses sparser.
+// [SPEC 5.3] [SI eq. 16]
 #[test]
 fn powers_do_what_they_say() {
     let data = data();
@@ -165,6 +167,7 @@ fn powers_do_what_they_say() {
 }
 
 /// A prior that pulls two kernels apart until they exclude a cell of the data gives every cell a trace back.
+// [SPEC 8]
 #[test]
 fn support_that_a_prior_takes_is_given_back() {
     let data = dense::<f64>(&[6], &[1.0; 6]);

@@ -236,18 +236,21 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     /// `L(θ_{n+1}) >= L(θ_n)` given the window, from every storage, with hidden cells and without.
+    // [SPEC 5.2]
     #[test]
     fn the_conditional_likelihood_never_falls_f64(p in problems()) {
         monotone::<f64>(&p, |b| b)?;
     }
 
     /// As for `f64`.
+    // [SPEC 5.2]
     #[test]
     fn the_conditional_likelihood_never_falls_f32(p in problems()) {
         monotone::<f32>(&p, |b| b)?;
     }
 
     /// `Σ V ln P` of complete data.
+    // [SPEC 5.2]
     #[test]
     fn the_literal_likelihood_never_falls(p in problems()) {
         literal::<f64>(&p)?;
@@ -255,6 +258,7 @@ proptest! {
     }
 
     /// `L + Σ ln p(block)` with a prior on every block.
+    // [SPEC 5.5]
     #[test]
     fn the_posterior_never_falls(p in problems(), beta in -3.0..3.0f64, alpha in 1.0..2.0f64) {
         posterior::<f64>(&p, beta, alpha)?;
@@ -283,6 +287,7 @@ proptest! {
     }
 
     /// The reconstruction is the convolution as it is written, in the mass of the data.
+    // [SPEC 5.1] [SI eq. 10]
     #[test]
     fn reconstruction_is_the_convolution(p in problems()) {
         reconstructed::<f64>(&p)?;
@@ -290,6 +295,7 @@ proptest! {
     }
 
     /// All arithmetics and storages give the same state after a few iterations.
+    // [SPEC 5.1] [SPEC 5.6]
     #[test]
     fn arithmetics_and_storages_agree(p in problems(), hidden: bool) {
         let storages = if hidden {

@@ -17,6 +17,7 @@ fn record() -> Vec<f64> {
 }
 
 /// 200 iterations by transforms and by direct sums end at the same parameters: never negative, never NaN, zeros kept.
+// [SPEC 5.6]
 #[test]
 fn transforms_follow_direct_sums() {
     let data = dense::<f64>(&[4096], &record());

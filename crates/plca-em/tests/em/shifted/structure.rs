@@ -235,6 +235,7 @@ proptest! {
     }
 
     /// Where every dimension belongs to the kernels or to the impulses alone, it is PLCA of the two groups of dimensions.
+    // [SPEC 5.1]
     #[test]
     fn extents_of_one_make_plca(
         dimensions in prop::collection::vec((1..=4usize, any::<bool>()), 1..=4),
