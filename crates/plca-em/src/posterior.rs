@@ -20,7 +20,7 @@ pub fn posterior<T: Real>(model: &Model<'_, T>, index: &[usize]) -> Option<Vec<f
         .map(|z| model.joint(index, z))
         .collect();
     let total: f64 = joint.iter().sum();
-    // [SI eq. 3] [LV eq. 12] [SPEC 1.1] R[x,z] = P(z) Π_j P(x_j | z) / P[x]
+    // [SI eq. 2] [LV eq. 12] [SPEC 1.1] R[x,z] = P(z) Π_j P(x_j | z) / P[x]
     (total > 0.0).then(|| joint.iter().map(|p| p / total).collect())
 }
 

@@ -118,7 +118,7 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
         else {
             return Ok(false);
         };
-        // [SI eq. 4] [SI eq. 39] [LV eq. 13] [SPEC 1.1] [SPEC 1.2] P(z) <- n / Σ n
+        // [SI eq. 3] [SI eq. 39] [LV eq. 13] [SPEC 1.1] [SPEC 1.2] P(z) <- n / Σ n
         let n = DMatrix::from_vec(first.ncols(), 1, Factor::Columns(first).component_sums());
         let mut weights = column(&state.weights);
         let prior = in_force(self.config.weights_prior.as_ref(), iteration);

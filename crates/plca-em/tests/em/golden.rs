@@ -217,13 +217,13 @@ fn plca<T: Real>() {
     }
 }
 
-/// The EM steps of symmetric PLCA [SPEC 1.1] [SI eq. 3-4] [SI eq. 39-40] [LV eq. 11-14], tempered [SPEC 1.4], of orders 2 to 4.
+/// The EM steps of symmetric PLCA [SPEC 1.1] [SI eq. 2-4] [SI eq. 39-40] [LV eq. 11-14], tempered [SPEC 1.4], of orders 2 to 4.
 #[test]
 fn plca_f64() {
     plca::<f64>();
 }
 
-// [SPEC 1.1] [SPEC 1.4] [SI eq. 3-4] [LV eq. 11-14]
+// [SPEC 1.1] [SPEC 1.4] [SI eq. 2-4] [LV eq. 11-14]
 #[test]
 fn plca_f32() {
     plca::<f32>();
