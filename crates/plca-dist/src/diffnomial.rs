@@ -47,6 +47,15 @@ impl<'a> Diffnomial<'a> {
     /// # Errors
     ///
     /// As [`replicated`](Self::replicated).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_dist::Diffnomial;
+    /// assert_eq!(Diffnomial::new(3, &[1.0, 2.0], &[0.5, 0.5])?.counts(), 2);
+    /// assert!(Diffnomial::new(1, &[0.0], &[1.0]).is_err());               // the side of v is empty
+    /// # Ok::<(), plca_dist::DistError>(())
+    /// ```
     pub fn new(v: i64, plus: &'a [f64], minus: &'a [f64]) -> Result<Self, DistError> {
         Self::replicated(v, 1, plus, minus)
     }
@@ -58,6 +67,14 @@ impl<'a> Diffnomial<'a> {
     /// [`DistError::Length`] if the sides differ in length; [`DistError::Domain`] without replicates or components, for a
     /// rate that is negative, NaN or infinite, for `|v|` or rates that add up to more than 2^51, and for a `v` of a side
     /// whose rates are all 0: then no counts have this difference.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let law = plca_dist::Diffnomial::replicated(2, 2, &[1.0], &[0.0])?;
+    /// assert!((law.mean(0)?.0 - 1.0).abs() < 1e-15);                      // 2 counts shared by 2 replicates
+    /// # Ok::<(), plca_dist::DistError>(())
+    /// ```
     pub fn replicated(
         v: i64,
         replicates: usize,
@@ -88,11 +105,23 @@ impl<'a> Diffnomial<'a> {
     }
 
     /// Counts of either side, `M K`.
+    ///
+    /// ```
+    /// let law = plca_dist::Diffnomial::replicated(-4, 3, &[1.0, 2.0], &[3.0, 0.5])?;
+    /// assert_eq!(law.counts(), 6);
+    /// # Ok::<(), plca_dist::DistError>(())
+    /// ```
     pub fn counts(&self) -> usize {
         self.replicates * self.plus.len()
     }
 
     /// `ln Z`; error of some eps times the largest of `|v| ln P`, `ln |v|!` and `2√(PQ)`.
+    ///
+    /// ```
+    /// let law = plca_dist::Diffnomial::new(3, &[1.0, 2.0], &[0.0, 0.0])?;              // multinomial
+    /// assert!((law.ln_normaliser().exp() - 4.5).abs() < 1e-13);           // P^v / v! = 27 / 6
+    /// # Ok::<(), plca_dist::DistError>(())
+    /// ```
     pub fn ln_normaliser(&self) -> f64 {
         let (p, q) = self.totals;
         let power = |n: f64, rate: f64| if n > 0.0 { n * rate.ln() } else { 0.0 };
@@ -107,6 +136,15 @@ impl<'a> Diffnomial<'a> {
     /// # Errors
     ///
     /// [`DistError::Length`] unless both slices hold [`counts`](Self::counts) elements.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let law = plca_dist::Diffnomial::new(3, &[1.0, 2.0], &[0.0, 0.0])?;              // multinomial
+    /// assert!((law.ln_pmf(&[0, 3], &[0, 0])?.exp() - 8.0 / 27.0).abs() < 1e-14);
+    /// assert_eq!(law.ln_pmf(&[0, 2], &[0, 0])?, f64::NEG_INFINITY);
+    /// # Ok::<(), plca_dist::DistError>(())
+    /// ```
     pub fn ln_pmf(&self, plus: &[u64], minus: &[u64]) -> Result<f64, DistError> {
         same_length("plus", plus.len(), self.counts())?;
         same_length("minus", minus.len(), self.counts())?;
@@ -129,6 +167,15 @@ impl<'a> Diffnomial<'a> {
     /// # Errors
     ///
     /// [`DistError::Domain`] if there is no component `k`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let law = plca_dist::Diffnomial::new(2, &[1.0, 2.0], &[0.5, 0.5])?;
+    /// let (a, b) = (law.mean(0)?, law.mean(1)?);
+    /// assert!((a.0 + b.0 - a.1 - b.1 - 2.0).abs() < 1e-13);               // means differ by v
+    /// # Ok::<(), plca_dist::DistError>(())
+    /// ```
     pub fn mean(&self, k: usize) -> Result<(f64, f64), DistError> {
         self.component(k)?;
         let (a, b) = ratios_of(self.v, self.totals.0, self.totals.1);
@@ -141,6 +188,14 @@ impl<'a> Diffnomial<'a> {
     /// # Errors
     ///
     /// [`DistError::Domain`] if there is no component `k`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let law = plca_dist::Diffnomial::new(3, &[1.0, 2.0], &[0.0, 0.0])?;              // multinomial
+    /// assert!((law.variance(0)?.0 - 3.0 * (1.0 / 3.0) * (2.0 / 3.0)).abs() < 1e-14);
+    /// # Ok::<(), plca_dist::DistError>(())
+    /// ```
     pub fn variance(&self, k: usize) -> Result<(f64, f64), DistError> {
         self.component(k)?;
         let (p, q) = self.totals;
@@ -166,6 +221,14 @@ impl<'a> Diffnomial<'a> {
     /// # Errors
     ///
     /// [`DistError::Domain`] if there is no component `k`, and for `j` above 2^51.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let law = plca_dist::Diffnomial::new(3, &[1.0, 2.0], &[0.0, 0.0])?;              // multinomial
+    /// assert!((law.ln_marginal_plus(0, 1)?.exp() - 4.0 / 9.0).abs() < 1e-14);         // 3 (1/3) (2/3)²
+    /// # Ok::<(), plca_dist::DistError>(())
+    /// ```
     pub fn ln_marginal_plus(&self, k: usize, j: u64) -> Result<f64, DistError> {
         self.component(k)?;
         self.ln_marginal(self.v, (self.plus, self.totals.0), self.totals.1, k, j)
@@ -176,6 +239,14 @@ impl<'a> Diffnomial<'a> {
     /// # Errors
     ///
     /// As [`ln_marginal_plus`](Self::ln_marginal_plus).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let law = plca_dist::Diffnomial::new(-3, &[0.0, 0.0], &[1.0, 2.0])?;
+    /// assert!((law.ln_marginal_minus(0, 1)?.exp() - 4.0 / 9.0).abs() < 1e-14);        // 3 (1/3) (2/3)²
+    /// # Ok::<(), plca_dist::DistError>(())
+    /// ```
     pub fn ln_marginal_minus(&self, k: usize, j: u64) -> Result<f64, DistError> {
         self.component(k)?;
         self.ln_marginal(-self.v, (self.minus, self.totals.1), self.totals.0, k, j)

@@ -1,6 +1,13 @@
 //! Errors of distributions and special functions.
 
 /// Why a distribution or a special function refused its arguments.
+///
+/// ```
+/// use plca_dist::{DistError, Skellam};
+/// let refused = Skellam::new(-1.0, 1.0).unwrap_err();
+/// assert_eq!(refused, DistError::Domain { name: "plus", value: -1.0 });
+/// assert_eq!(refused.to_string(), "`plus` = -1 is outside the domain");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DistError {

@@ -13,11 +13,25 @@ use rand::Rng;
 use crate::DistError;
 
 /// Uniform on the open interval `(0, 1)`: the odd multiples of `2^-53`.
+///
+/// ```
+/// use plca_dist::random;
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let u = random::uniform(&mut ChaCha8Rng::seed_from_u64(0));
+/// assert_eq!(u * 2f64.powi(53) % 2.0, 1.0);
+/// ```
 pub fn uniform<R: Rng + ?Sized>(rng: &mut R) -> f64 {
     ((rng.next_u64() >> 12) as f64 + 0.5) / (1u64 << 52) as f64
 }
 
 /// Exponential with mean 1, by inversion. Normalised, such draws are uniform on the simplex.
+///
+/// ```
+/// use plca_dist::random;
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let u = random::uniform(&mut ChaCha8Rng::seed_from_u64(0));
+/// assert_eq!(random::exponential(&mut ChaCha8Rng::seed_from_u64(0)), -u.ln());
+/// ```
 pub fn exponential<R: Rng + ?Sized>(rng: &mut R) -> f64 {
     -uniform(rng).ln()
 }
@@ -27,6 +41,16 @@ pub fn exponential<R: Rng + ?Sized>(rng: &mut R) -> f64 {
 /// # Panics
 ///
 /// If `n` is 0.
+///
+/// # Examples
+///
+/// ```
+/// use plca_dist::random;
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// assert!((0..100).all(|_| random::below(6, &mut rng) < 6));
+/// assert_eq!(random::below(1, &mut rng), 0);
+/// ```
 pub fn below<R: Rng + ?Sized>(n: u64, rng: &mut R) -> u64 {
     assert!(n > 0, "no number is below 0");
     let threshold = n.wrapping_neg() % n;
@@ -59,6 +83,14 @@ impl Categorical {
     /// # Errors
     ///
     /// [`DistError::Domain`] naming the first bad weight, or the sum if it is 0 or infinite.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_dist::{DistError, random::Categorical};
+    /// let refused = Categorical::new(&[1.0, -2.0]).unwrap_err();
+    /// assert_eq!(refused, DistError::Domain { name: "weights", value: -2.0 });
+    /// ```
     pub fn new(weights: &[f64]) -> Result<Self, DistError> {
         if let Some(&value) = weights.iter().find(|w| !(w.is_finite() && **w >= 0.0)) {
             return Err(DistError::Domain {
@@ -105,6 +137,14 @@ impl Categorical {
     }
 
     /// One index.
+    ///
+    /// ```
+    /// use plca_dist::random::Categorical;
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let (c, mut rng) = (Categorical::new(&[1.0, 0.0, 3.0])?, ChaCha8Rng::seed_from_u64(0));
+    /// assert!((0..100).all(|_| c.sample(&mut rng) != 1));                 // an index of weight 0
+    /// # Ok::<(), plca_dist::DistError>(())
+    /// ```
     pub fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> usize {
         let cell = below(self.cells.len() as u64, rng) as usize;
         let (keep, alias) = self.cells[cell];

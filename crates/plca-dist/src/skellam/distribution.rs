@@ -39,6 +39,14 @@ impl Skellam {
     /// # Errors
     ///
     /// [`DistError::Domain`] for a rate outside `[0, 2^52]`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_dist::Skellam;
+    /// assert!(Skellam::new(3.0, 0.0).is_ok());                            // a Poisson law
+    /// assert!(Skellam::new(3.0, -1.0).is_err() && Skellam::new(1e16, 0.0).is_err());
+    /// ```
     pub fn new(plus: f64, minus: f64) -> Result<Self, DistError> {
         domain("plus", plus, (0.0..=0.5 * LARGEST).contains(&plus))?;
         domain("minus", minus, (0.0..=0.5 * LARGEST).contains(&minus))?;
@@ -66,34 +74,65 @@ impl Skellam {
     }
 
     /// Rate of the positive counts.
+    ///
+    /// ```
+    /// assert_eq!(plca_dist::Skellam::new(3.0, 1.0)?.plus(), 3.0);
+    /// # Ok::<(), plca_dist::DistError>(())
+    /// ```
     pub fn plus(&self) -> f64 {
         self.plus
     }
 
     /// Rate of the negative counts.
+    ///
+    /// ```
+    /// assert_eq!(plca_dist::Skellam::new(3.0, 1.0)?.minus(), 1.0);
+    /// # Ok::<(), plca_dist::DistError>(())
+    /// ```
     pub fn minus(&self) -> f64 {
         self.minus
     }
 
     /// `p - q`.
+    ///
+    /// ```
+    /// assert_eq!(plca_dist::Skellam::new(3.0, 1.0)?.mean(), 2.0);
+    /// # Ok::<(), plca_dist::DistError>(())
+    /// ```
     pub fn mean(&self) -> f64 {
         // [SKELLAM eq. 3]
         self.plus - self.minus
     }
 
     /// `p + q`.
+    ///
+    /// ```
+    /// assert_eq!(plca_dist::Skellam::new(3.0, 1.0)?.variance(), 4.0);
+    /// # Ok::<(), plca_dist::DistError>(())
+    /// ```
     pub fn variance(&self) -> f64 {
         // [SKELLAM eq. 4]
         self.plus + self.minus
     }
 
     /// `(p - q) / (p + q)^(3/2)`; NaN if both rates are 0.
+    ///
+    /// ```
+    /// let law = plca_dist::Skellam::new(3.0, 1.0)?;
+    /// assert!((law.skewness() - 0.25).abs() < 1e-15);                     // 2 / 8
+    /// # Ok::<(), plca_dist::DistError>(())
+    /// ```
     pub fn skewness(&self) -> f64 {
         // Every cumulant is p + q or p - q.
         self.mean() / self.variance().powf(1.5)
     }
 
     /// `1 / (p + q)`; infinite if both rates are 0.
+    ///
+    /// ```
+    /// assert_eq!(plca_dist::Skellam::new(3.0, 1.0)?.excess_kurtosis(), 0.25);
+    /// # Ok::<(), plca_dist::DistError>(())
+    /// ```
     pub fn excess_kurtosis(&self) -> f64 {
         1.0 / self.variance()
     }

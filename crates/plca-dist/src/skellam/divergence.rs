@@ -9,6 +9,13 @@ use crate::{
 };
 
 /// Derivatives of [`skellam_divergence`].
+///
+/// ```
+/// let g = plca_dist::skellam_divergence_gradient(0.0, 4.0, 1.0)?;    // e^t = 1/2
+/// assert!((g.v + 2f64.ln()).abs() < 1e-14);
+/// assert!((g.plus - 0.5).abs() < 1e-14 && (g.minus + 1.0).abs() < 1e-14);
+/// # Ok::<(), plca_dist::DistError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SkellamGradient {
     /// By `v`: the maximising `t`.
