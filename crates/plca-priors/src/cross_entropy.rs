@@ -44,6 +44,17 @@ pub struct CrossEntropy {
 }
 
 /// What is done to one column, given its partners.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_priors::{CrossEntropy, CrossEntropyStep, SimplexPrior};
+/// let counts = dmatrix![1.0, 8.0; 3.0, 0.0; 4.0, 0.0];
+/// let mut theta = dmatrix![0.25, 1.0; 0.25, 0.0; 0.5, 0.0];
+/// let prior = CrossEntropy::groups(&[0, 1], 2.0, 0.0)?.step(CrossEntropyStep::AdditiveCorrection)?;
+/// prior.update(&counts, &mut theta)?;
+/// assert_eq!((theta[(1, 0)], theta[(2, 0)]), (0.4, 0.6));             // numerators -1 + 1, 3 + 1, 4 + 2
+/// # Ok::<(), plca_priors::PriorError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CrossEntropyStep {
@@ -58,6 +69,16 @@ pub enum CrossEntropyStep {
 }
 
 /// Which columns are penalised, and with which values of their partners.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_priors::{CrossEntropy, CrossEntropyOrder, SimplexPrior};
+/// let mut theta = dmatrix![0.5, 0.5; 0.5, 0.5];
+/// let prior = CrossEntropy::groups(&[0, 1], 2.0, 0.0)?.order(CrossEntropyOrder::Parity);
+/// prior.update(&dmatrix![2.0, 3.0; 4.0, 1.0], &mut theta)?;
+/// assert_eq!(theta, dmatrix![0.25, 0.75; 0.75, 0.25]);                // the second column is only normalised
+/// # Ok::<(), plca_priors::PriorError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CrossEntropyOrder {
@@ -77,6 +98,18 @@ impl CrossEntropy {
     /// # Errors
     ///
     /// [`PriorError::Domain`] unless both weights are finite and not negative.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_priors::{CrossEntropy, SimplexPrior};
+    /// let mut theta = dmatrix![0.5, 0.5; 0.5, 0.5];
+    /// let alike = CrossEntropy::groups(&[0, 0], 0.0, 2.0)?;
+    /// alike.update(&dmatrix![2.0, 0.5; 0.0, 1.5], &mut theta)?;
+    /// assert_eq!(theta, dmatrix![0.75, 0.5; 0.25, 0.5]);
+    /// # Ok::<(), plca_priors::PriorError>(())
+    /// ```
     pub fn groups(groups: &[usize], between: f64, within: f64) -> Result<Self, PriorError> {
         not_negative("between", between)?;
         not_negative("within", within)?;
@@ -140,6 +173,16 @@ impl CrossEntropy {
     /// Weights as multiples of `v/K`, the data's mass per component.
     ///
     /// [`ln_density`](SimplexPrior::ln_density), which does not know the mass, is then 0.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_priors::{CrossEntropy, SimplexPrior};
+    /// let mut theta = dmatrix![0.5, 0.5; 0.5, 0.5];
+    /// let prior = CrossEntropy::groups(&[0, 1], 0.25, 0.0)?.relative();
+    /// prior.update(&dmatrix![2.0, 4.0; 4.0, 6.0], &mut theta)?;           // v/K = 8: a weight of 2
+    /// assert_eq!((theta[(0, 0)], theta[(1, 0)]), (0.25, 0.75));
+    /// # Ok::<(), plca_priors::PriorError>(())
+    /// ```
     #[must_use]
     pub fn relative(mut self) -> Self {
         self.relative = true;
@@ -152,6 +195,17 @@ impl CrossEntropy {
     /// # Errors
     ///
     /// [`PriorError::Domain`] unless `e` is finite and not negative.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_priors::{CrossEntropy, SimplexPrior};
+    /// let mut theta = dmatrix![0.5; 0.5];
+    /// CrossEntropy::groups(&[0], 0.0, 0.0)?.floor(0.5)?.update(&dmatrix![4.0; 0.0], &mut theta)?;
+    /// assert_eq!(theta, dmatrix![0.75; 0.25]);                            // (1 + e) / (1 + 2 e)
+    /// # Ok::<(), plca_priors::PriorError>(())
+    /// ```
     pub fn floor(mut self, e: f64) -> Result<Self, PriorError> {
         not_negative("floor", e)?;
         self.floor = e;
@@ -163,6 +217,16 @@ impl CrossEntropy {
     /// # Errors
     ///
     /// [`PriorError::Domain`] if the exact step for similar columns is asked for and a weight is positive.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_priors::{CrossEntropy, CrossEntropyStep};
+    /// let exact = CrossEntropyStep::ExactSimilarity;
+    /// assert!(CrossEntropy::groups(&[0, 0], 0.0, 2.0)?.step(exact).is_ok());
+    /// assert!(CrossEntropy::groups(&[0, 1], 2.0, 0.0)?.step(exact).is_err());
+    /// # Ok::<(), plca_priors::PriorError>(())
+    /// ```
     pub fn step(mut self, step: CrossEntropyStep) -> Result<Self, PriorError> {
         let positive = self.weights.iter().find(|&&a| a > 0.0);
         if let (CrossEntropyStep::ExactSimilarity, Some(&value)) = (step, positive) {
@@ -176,6 +240,16 @@ impl CrossEntropy {
     }
 
     /// Which columns are penalised when (default: all, one after the other).
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_priors::{CrossEntropy, CrossEntropyOrder, SimplexPrior};
+    /// let mut theta = dmatrix![0.5, 0.5; 0.5, 0.5];
+    /// let prior = CrossEntropy::groups(&[0, 1], 2.0, 0.0)?.order(CrossEntropyOrder::Simultaneous);
+    /// prior.update(&dmatrix![2.0, 4.0; 4.0, 2.0], &mut theta)?;
+    /// assert_eq!(theta, dmatrix![0.25, 0.75; 0.75, 0.25]);
+    /// # Ok::<(), plca_priors::PriorError>(())
+    /// ```
     #[must_use]
     pub fn order(mut self, order: CrossEntropyOrder) -> Self {
         self.order = order;

@@ -46,6 +46,18 @@ impl LogisticNormal {
     ///
     /// [`PriorError::Shape`] if there are not as many variances as means; [`PriorError::Domain`] naming a mean that is not finite or a variance that is
     /// not positive.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::{dmatrix, dvector};
+    /// use plca_priors::{LogisticNormal, SimplexPrior};
+    /// let prior = LogisticNormal::independent(dvector![0.0, 3f64.ln()], &dvector![1.0, 1.0])?;
+    /// let mut theta = dmatrix![0.5f64; 0.5];
+    /// prior.update(&dmatrix![0.0; 0.0], &mut theta)?;
+    /// assert!((theta[1] - 0.75).abs() < 1e-12);                           // softmax(μ)
+    /// # Ok::<(), plca_priors::PriorError>(())
+    /// ```
     pub fn independent(mean: DVector<f64>, variance: &DVector<f64>) -> Result<Self, PriorError> {
         if mean.len() != variance.len() {
             return Err(PriorError::Shape {
@@ -70,6 +82,18 @@ impl LogisticNormal {
     ///
     /// [`PriorError::Shape`] unless `S` is square and as long as `μ`; [`PriorError::Domain`] naming a mean that is not finite, an entry that is not
     /// that of its transpose, or the determinant of a matrix that is not positive definite.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::{dmatrix, dvector};
+    /// use plca_priors::{LogisticNormal, SimplexPrior};
+    /// let prior = LogisticNormal::new(dvector![0.0, 3f64.ln()], dmatrix![1.0, 0.5; 0.5, 1.0])?;
+    /// let mut theta = dmatrix![0.5f64; 0.5];
+    /// prior.update(&dmatrix![0.0; 0.0], &mut theta)?;
+    /// assert!((theta[1] - 0.75).abs() < 1e-12);                           // softmax(μ)
+    /// # Ok::<(), plca_priors::PriorError>(())
+    /// ```
     pub fn new(mean: DVector<f64>, covariance: DMatrix<f64>) -> Result<Self, PriorError> {
         check_mean(&mean)?;
         let n = mean.len();

@@ -49,6 +49,17 @@ impl Entropic {
     /// # Errors
     ///
     /// [`PriorError::Domain`] unless `β` is finite.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_priors::{Entropic, SimplexPrior};
+    /// let ln_density = Entropic::new(2.0)?.ln_density(&dmatrix![0.5f64; 0.5]);
+    /// assert!((ln_density + 2.0 * 2f64.ln()).abs() < 1e-15);              // -β H
+    /// assert!(Entropic::new(f64::INFINITY).is_err());
+    /// # Ok::<(), plca_priors::PriorError>(())
+    /// ```
     pub fn new(beta: f64) -> Result<Self, PriorError> {
         finite("beta", beta).map(|()| Self(Strength::Counts(beta)))
     }

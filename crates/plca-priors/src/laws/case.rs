@@ -7,6 +7,14 @@ use plca_tensor::{Real, normalise_columns, strategies::permutations};
 use proptest::prelude::*;
 
 /// Counts, a block that they are to update, and what the laws compare with.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_priors::laws::Case;
+/// let case = Case::new(dmatrix![3.0; 1.0], dmatrix![0.5; 0.5]);
+/// assert_eq!((case.rows, case.columns), (vec![1, 0], vec![0]));
+/// assert_eq!(case.others[1], dmatrix![1.0; 0.0]);                     // a corner, after the uniform block
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case<T: Real> {
     /// Expected counts.

@@ -37,6 +37,11 @@ use crate::SimplexPrior;
 use evaluate::Trial;
 
 /// How good the M-step of a prior is.
+///
+/// ```
+/// use plca_priors::laws::{Claims, Optimum};
+/// assert_eq!(Claims::default().optimum, Optimum::Global);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Optimum {
     /// It maximises `J` over the simplex, wherever a maximiser exists.
@@ -89,6 +94,16 @@ impl Default for Claims {
 }
 
 /// A law of [`check`] or [`check_strength`].
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_priors::{Dirichlet, laws};
+/// let case = laws::Case::new(dmatrix![3.0; 1.0], dmatrix![0.5; 0.5]);
+/// let prior = Dirichlet::symmetric(1.5)?;                             // weaker beside twice the counts
+/// let violation = laws::check_strength(&prior, &prior, 2.0, &laws::Claims::default(), &case).unwrap_err();
+/// assert_eq!(violation.law, laws::Law::Strength);
+/// # Ok::<(), plca_priors::PriorError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Law {
@@ -121,6 +136,16 @@ pub enum Law {
 }
 
 /// Which law was broken, and how.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_priors::{Dirichlet, laws};
+/// let case = laws::Case::new(dmatrix![3.0; 1.0], dmatrix![0.5; 0.5]);
+/// let prior = Dirichlet::symmetric(1.5)?;                             // weaker beside twice the counts
+/// let violation = laws::check_strength(&prior, &prior, 2.0, &laws::Claims::default(), &case).unwrap_err();
+/// assert!(violation.to_string().starts_with("law `Strength` is broken"));
+/// # Ok::<(), plca_priors::PriorError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("law `{law:?}` is broken: {details}")]
 pub struct Violation {
