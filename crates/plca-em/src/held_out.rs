@@ -7,6 +7,16 @@ use rand::Rng;
 use crate::{EmError, ParamError, Part};
 
 /// A data set of counts in two parts that add up to it.
+///
+/// ```
+/// use plca_em::{HeldOut, hold_out};
+/// use plca_tensor::{DenseTensor, Observed, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DenseTensor::<f64>::new(vec![2, 2], vec![30.0, 10.0, 0.0, 60.0], Order::RowMajor)?;
+/// let HeldOut { train, held } = hold_out(&v, 0.2, &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert_eq!((train.shape(), train.total() + held.total()), (&[2, 2][..], 100.0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct HeldOut<'a, T, X: ?Sized> {
     /// What a model is fitted to.

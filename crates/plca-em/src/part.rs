@@ -39,6 +39,17 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> Part<'a, T, X> {
     /// # Errors
     ///
     /// [`TensorError`]: a negative or non-finite value, nothing kept.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_em::Part;
+    /// use plca_tensor::{DenseTensor, Observed, Order};
+    /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+    /// assert_eq!(Part::of(&v, |_, x| x / 2.0)?.total(), 3.0);
+    /// assert!(Part::of(&v, |_, x| -x).is_err());
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
     pub fn of(
         data: &'a X,
         mut keep: impl FnMut(&[usize], f64) -> f64,

@@ -14,6 +14,12 @@ use crate::{
 ///
 /// Iterations run at one power as long as each lowers the perplexity of the held-out counts. Then the power is multiplied by
 /// `eta` and the run goes on from the best state so far. It ends when a lower power does not lower the perplexity at all.
+///
+/// ```
+/// use plca_em::Cooling;
+/// let cooling = Cooling { start: 0.95, share: 0.2, ..Cooling::default() };
+/// assert_eq!(cooling.eta, 0.9);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Cooling {
@@ -45,6 +51,14 @@ impl Cooling {
     /// # Errors
     ///
     /// [`ParamError`] with the offending value.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_em::{Cooling, ParamError};
+    /// assert!(Cooling::default().check().is_ok());
+    /// assert_eq!(Cooling { eta: 1.0, ..Cooling::default() }.check(), Err(ParamError::Eta(1.0)));
+    /// ```
     pub fn check(&self) -> Result<(), ParamError> {
         if !(self.start > 0.0 && self.start <= 1.0) {
             Err(ParamError::Temper(self.start))
@@ -61,6 +75,20 @@ impl Cooling {
 }
 
 /// An algorithm whose next step has a tempering power.
+///
+/// ```
+/// use plca_em::{Plca, PlcaInit, Tempered};
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// fn halve<A: Tempered>(_: &A, state: &mut A::State) { *A::power(state) *= 0.5; }
+/// let v = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+/// let plca = Plca::builder(2).build()?;
+/// let mut state = plca.init(&v, &PlcaInit::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
+/// let em = plca.on(&v)?;
+/// halve(&em, &mut state);
+/// assert_eq!((state.power, Tempered::total(&em)), (0.5, 6.0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Tempered: Algorithm<Error = EmError> {
     /// The power of the next step.
     fn power(state: &mut Self::State) -> &mut f64;
@@ -99,6 +127,20 @@ impl<T: Real, X: Observed<T> + ?Sized> Tempered for PlsaEm<'_, T, X> {
 }
 
 /// Where a scheduled run stands.
+///
+/// ```
+/// use plca_em::{CooledEm, Cooling, Plca, PlcaState, hold_out};
+/// use nalgebra::{dmatrix, dvector};
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DenseTensor::<f64>::new(vec![2, 2], vec![30.0, 10.0, 0.0, 60.0], Order::RowMajor)?;
+/// let (plca, parts) = (Plca::builder(1).build()?, hold_out(&v, 0.2, &mut ChaCha8Rng::seed_from_u64(0))?);
+/// let cooled = CooledEm::new(plca.on(&v)?, plca.on(&parts.train)?, plca.on(&parts.held)?, Cooling::default())?;
+/// let even = PlcaState { weights: dvector![1.0], factors: vec![dmatrix![0.5; 0.5]; 2], power: 1.0, iteration: 0 };
+/// let state = cooled.start(even);
+/// assert_eq!((state.improved, state.ended, state.best.power), (true, false, 1.0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct CooledState<S> {
@@ -117,6 +159,22 @@ pub struct CooledState<S> {
 /// Tempered EM of the training part under a [`Cooling`] that the held-out part drives.
 ///
 /// The objective is that of the best state on the whole data, untempered; it is what the run reports, not what it maximises.
+///
+/// ```
+/// use plca_em::{CooledEm, Cooling, Plca, PlcaState, Stop, hold_out, run};
+/// use nalgebra::{dmatrix, dvector};
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DenseTensor::<f64>::new(vec![2, 2], vec![30.0, 10.0, 0.0, 60.0], Order::RowMajor)?;
+/// let (plca, parts) = (Plca::builder(1).build()?, hold_out(&v, 0.2, &mut ChaCha8Rng::seed_from_u64(0))?);
+/// let cooled = CooledEm::new(plca.on(&v)?, plca.on(&parts.train)?, plca.on(&parts.held)?, Cooling::default())?;
+/// let even = PlcaState { weights: dvector![1.0], factors: vec![dmatrix![0.5; 0.5]; 2], power: 1.0, iteration: 0 };
+/// let start = cooled.start(even);
+/// let before = start.perplexity;
+/// let fit = run(&cooled, start, &Stop { max_iter: 5, ..Stop::default() }, ())?;
+/// assert!(fit.state.perplexity <= before);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct CooledEm<W, P> {
     whole: W,
@@ -134,6 +192,19 @@ where
     /// # Errors
     ///
     /// [`ParamError`]: see [`Cooling::check`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_em::{CooledEm, Cooling, Plca, hold_out};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![30.0, 10.0, 0.0, 60.0], Order::RowMajor)?;
+    /// let (plca, parts) = (Plca::builder(1).build()?, hold_out(&v, 0.2, &mut ChaCha8Rng::seed_from_u64(0))?);
+    /// let (whole, train, held) = (plca.on(&v)?, plca.on(&parts.train)?, plca.on(&parts.held)?);
+    /// assert!(CooledEm::new(whole, train, held, Cooling { eta: 1.0, ..Cooling::default() }).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn new(whole: W, train: P, held: P, schedule: Cooling) -> Result<Self, ParamError> {
         schedule.check()?;
         Ok(Self {
@@ -145,6 +216,19 @@ where
     }
 
     /// A run that begins at `state`, with the schedule's first power.
+    ///
+    /// ```
+    /// use plca_em::{CooledEm, Cooling, Plca, PlcaState, hold_out};
+    /// use nalgebra::{dmatrix, dvector};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![30.0, 10.0, 0.0, 60.0], Order::RowMajor)?;
+    /// let (plca, parts) = (Plca::builder(1).build()?, hold_out(&v, 0.2, &mut ChaCha8Rng::seed_from_u64(0))?);
+    /// let cooled = CooledEm::new(plca.on(&v)?, plca.on(&parts.train)?, plca.on(&parts.held)?, Cooling { start: 0.5, ..Cooling::default() })?;
+    /// let even = PlcaState { weights: dvector![1.0], factors: vec![dmatrix![0.5; 0.5]; 2], power: 1.0, iteration: 0 };
+    /// assert_eq!(cooled.start(even).current.power, 0.5);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn start(&self, mut state: W::State) -> CooledState<W::State> {
         *W::power(&mut state) = self.schedule.start;
         CooledState {
@@ -158,6 +242,19 @@ where
     }
 
     /// Held-out perplexity of a state.
+    ///
+    /// ```
+    /// use plca_em::{CooledEm, Cooling, Plca, PlcaState, hold_out};
+    /// use nalgebra::{dmatrix, dvector};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![30.0, 10.0, 0.0, 60.0], Order::RowMajor)?;
+    /// let (plca, parts) = (Plca::builder(1).build()?, hold_out(&v, 0.2, &mut ChaCha8Rng::seed_from_u64(0))?);
+    /// let cooled = CooledEm::new(plca.on(&v)?, plca.on(&parts.train)?, plca.on(&parts.held)?, Cooling::default())?;
+    /// let even = PlcaState { weights: dvector![1.0], factors: vec![dmatrix![0.5; 0.5]; 2], power: 1.0, iteration: 0 };
+    /// assert!((cooled.perplexity(&even) - 4.0).abs() < 1e-12);            // four cells alike
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn perplexity(&self, state: &W::State) -> f64 {
         perplexity(self.held.ln_lik(state), self.held.total())
     }
@@ -268,6 +365,20 @@ impl<T: Real> Plsa<T> {
     /// # Errors
     ///
     /// As there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_em::{Cooling, Plsa, PlsaInit, Stop};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// // Of one row, nothing in a column is uncertain.
+    /// let v = DenseTensor::<f64>::new(vec![1, 2], vec![800.0, 500.0], Order::RowMajor)?;
+    /// let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let fit = Plsa::builder(1).build()?.fit_tempered(&v, &Cooling::default(), &PlsaInit::default(), &Stop::default(), &mut rng)?;
+    /// assert!((fit.state.perplexity - 1.0).abs() < 1e-12);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn fit_tempered<X, R>(
         &self,
         data: &X,

@@ -21,6 +21,18 @@ use plca_tensor::{Factor, Model, Observed, Real};
 use crate::{EmError, Part};
 
 /// What becomes of an observation where no learned component reaches.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_em::{FoldIn, Given, Impossible, PlsaState};
+/// use plca_tensor::{DenseTensor, Order};
+/// let learned = PlsaState { basis: dmatrix![1.0f64; 0.0], mixture: dmatrix![1.0], power: 1.0, iteration: 0 };
+/// let new = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
+/// assert!(learned.fold_in(&new, Given::Columns, &FoldIn::default()).is_err());
+/// let how = FoldIn { impossible: Impossible::Drop, ..FoldIn::default() };
+/// assert_eq!(learned.fold_in(&new, Given::Columns, &how)?.dropped, 1.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Impossible {
@@ -32,6 +44,12 @@ pub enum Impossible {
 }
 
 /// How new data are explained.
+///
+/// ```
+/// use plca_em::{FoldIn, Impossible};
+/// let how = FoldIn { impossible: Impossible::Drop, ..FoldIn::default() };
+/// assert_eq!(how.stop.residual_tol, Some(1e-6));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct FoldIn {
@@ -56,6 +74,17 @@ impl Default for FoldIn {
 }
 
 /// New data explained; the learned factors in the state are those given, bit for bit.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_em::{FoldIn, Given, PlsaState};
+/// use plca_tensor::{DenseTensor, Order};
+/// let learned = PlsaState { basis: dmatrix![1.0f64, 0.0; 0.0, 1.0], mixture: dmatrix![1.0; 0.0], power: 1.0, iteration: 0 };
+/// let new = DenseTensor::new(vec![2, 2], vec![3.0, 0.0, 1.0, 0.0], Order::RowMajor)?;
+/// let explained = learned.fold_in(&new, Given::Columns, &FoldIn::default())?;
+/// assert_eq!((explained.gap.len(), explained.dropped, explained.empty), (2, 0.0, vec![1]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Explained<S> {
     /// The run; its state holds the learned factors and what was found.

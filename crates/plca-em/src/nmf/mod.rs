@@ -35,6 +35,17 @@ pub enum Update {
 }
 
 /// A checked configuration; see [`Nmf::builder`].
+///
+/// ```
+/// use plca_em::{Nmf, NmfInit, Stop};
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DenseTensor::<f64>::new(vec![2, 2], vec![1.0, 2.0, 2.0, 4.0], Order::RowMajor)?;
+/// let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// let fit = Nmf::builder(1).build()?.fit(&v, &NmfInit::default(), &Stop::default(), &mut rng)?;
+/// assert!(fit.objective.abs() < 1e-9);                                // a matrix of rank 1
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Nmf {
     components: usize,

@@ -62,6 +62,17 @@ pub enum Missing {
 }
 
 /// A checked configuration; see [`Plca::builder`].
+///
+/// ```
+/// use plca_em::{Plca, PlcaInit, Stop};
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+/// let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// let fit = Plca::builder(1).build()?.fit(&v, &PlcaInit::default(), &Stop::default(), &mut rng)?;
+/// assert!((fit.state.factors[1][(0, 0)] - 0.5).abs() < 1e-12);        // one component: the marginals
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Plca<T: Real> {
     components: usize,

@@ -70,6 +70,17 @@ impl Given {
 }
 
 /// A checked configuration; see [`Plsa::builder`].
+///
+/// ```
+/// use plca_em::{Plsa, PlsaInit, Stop};
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+/// let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// let fit = Plsa::builder(1).build()?.fit(&v, &PlsaInit::default(), &Stop::default(), &mut rng)?;
+/// assert!((fit.state.basis[(0, 0)] - 4.0 / 6.0).abs() < 1e-12);       // one component: the marginal of the rows
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Plsa<T: Real> {
     components: usize,

@@ -281,7 +281,16 @@ impl<T: Real> Shifted<T> {
     ///
     /// # Examples
     ///
-    /// See [`ShiftedInit`].
+    /// ```
+    /// use plca_em::{Shifted, ShiftedInit};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::<f64>::new(vec![6], vec![0.0, 1.0, 3.0, 2.0, 6.0, 0.0], Order::RowMajor)?;
+    /// let shifted = Shifted::builder(1, vec![2]).build()?;
+    /// let state = shifted.init(&v, &ShiftedInit::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// assert_eq!((state.kernels.shape(), state.impulses.shape()), ((2, 1), (5, 1)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn init<X, R>(
         &self,
         data: &X,
@@ -303,7 +312,17 @@ impl<T: Real> Shifted<T> {
     ///
     /// # Examples
     ///
-    /// See [`builder`](Self::builder).
+    /// ```
+    /// use plca_em::{Shifted, ShiftedInit, Stop};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// // A kernel of one cell: the impulses are the data.
+    /// let v = DenseTensor::<f64>::new(vec![2], vec![1.0, 3.0], Order::RowMajor)?;
+    /// let fit = Shifted::builder(1, vec![1]).build()?
+    ///     .fit(&v, &ShiftedInit::default(), &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// assert!((fit.state.impulses[(1, 0)] - 0.75).abs() < 1e-6);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn fit<X, R>(
         &self,
         data: &X,

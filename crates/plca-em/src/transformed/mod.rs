@@ -168,7 +168,17 @@ impl<T: Real> Transformed<T> {
     ///
     /// # Examples
     ///
-    /// See [`builder`](Self::builder).
+    /// ```
+    /// use plca_em::{IndexMaps, ShiftedInit, Stop, Transformed};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// // One map that changes nothing: the kernel is the data.
+    /// let v = DenseTensor::<f64>::new(vec![2], vec![1.0, 3.0], Order::RowMajor)?;
+    /// let fit = Transformed::builder(1, IndexMaps::new(2, 2, &[0, 1])?).build()?
+    ///     .fit(&v, &ShiftedInit::default(), &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// assert!((fit.state.kernels[(1, 0)] - 0.75).abs() < 1e-6);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn fit<X, R>(
         &self,
         data: &X,
