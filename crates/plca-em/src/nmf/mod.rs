@@ -18,6 +18,7 @@ pub use builder::NmfBuilder;
 pub use em::NmfEm;
 pub use state::{NmfInit, NmfState};
 
+/// The order in which `W` and `H` are updated.
 ///
 /// ```
 /// use plca_em::{Nmf, Update};
