@@ -198,8 +198,8 @@ fn checkpoints_of_other_settings_are_refused() {
     }
     folder.fails(
         1,
-        &format!("{line} --resume o.npz"),
-        &["o.npz", "checkpoint"],
+        &format!("{line} --resume i.npz"),
+        &["i.npz", "checkpoint"],
     );
     folder.text("e.csv", "3,1,4,1\n1,5,9,2\n2,6,5,4\n");
     let other = line.replace("d.csv", "e.csv");
