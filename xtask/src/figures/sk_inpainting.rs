@@ -268,7 +268,7 @@ fn curve_panel(
 
 fn run(context: &Context) -> Result<Vec<Entry>> {
     let stop = Stop {
-        max_iter: context.size(1000, 150),
+        max_iter: context.size(1000, 60),
         tol: 1e-6,
         ..Stop::default()
     };

@@ -3,7 +3,7 @@
 //! The largest entry of every block is found first. Any subset of the entries has a threshold that is at most the whole vector's, so the
 //! blocks' maxima give a bound below which nothing can be in the support, and blocks without an entry above it are not read again.
 
-use plca_tensor::Real;
+use plca_tensor::{CompensatedSum, Real};
 
 use super::{Projection, active_set, sort, threshold};
 
@@ -145,13 +145,14 @@ impl Projector {
             }
         };
         // One more look at the support: all methods end in the same sum over the same entries.
-        let (mut sum, mut count) = (0.0, 0.0);
+        // Compensated: many entries at the threshold would each keep a share of its rounding error.
+        let (mut sum, mut count) = (CompensatedSum::default(), 0.0);
         frame.above(b, maxima, found).for_each(|y| {
             sum += y;
             count += 1.0;
         });
         let tau = if count > 0.0 {
-            (sum - 1.0) / count
+            (sum.value() - 1.0) / count
         } else {
             found
         };

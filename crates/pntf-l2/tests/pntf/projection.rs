@@ -143,3 +143,16 @@ fn bad_input_is_named() {
         ));
     }
 }
+
+/// Entries that lie exactly at the threshold share no rounding error.
+#[test]
+fn ties_with_the_threshold_stay_where_they_are() {
+    let mut b = vec![0.0; 50];
+    (b[11], b[16]) = (2.826767660710884, 3.805178955363906);
+    for method in METHODS {
+        let once = projected(&b, 1.0, method);
+        for (twice, once) in projected(&once, 1.0, method).iter().zip(&once) {
+            assert!((twice - once).abs() <= 2e-15, "{method:?} {twice} {once}");
+        }
+    }
+}
