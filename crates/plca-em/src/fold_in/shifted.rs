@@ -24,7 +24,7 @@ impl<T: Real> Shifted<T> {
     /// use nalgebra::dmatrix;
     /// use plca_em::{FoldIn, Shifted};
     /// use plca_tensor::{DenseTensor, Order};
-    /// let kernel = dmatrix![0.25; 0.75];
+    /// let kernel = dmatrix![0.25f64; 0.75];
     /// let new = DenseTensor::new(vec![4], vec![1.0, 3.0, 2.0, 6.0], Order::RowMajor)?;
     /// let explained = Shifted::builder(1, vec![2]).build()?.fold_in(&new, &kernel, &FoldIn::default())?;
     /// let impulse = &explained.outcome.state.impulses;
