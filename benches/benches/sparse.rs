@@ -58,10 +58,16 @@ fn text(c: &mut Criterion) {
     e_step(c, "f32", "text-18000x10000", &data, 20);
 }
 
+/// Documents of a large collection: 2e7 words, less those of a pair that comes more than once.
+fn large(c: &mut Criterion) {
+    let data = sparse::<f64>(&[200_000, 30_000], 20_000_000);
+    e_step(c, "f64", "large-200000x30000", &data, 32);
+}
+
 fn tensor(c: &mut Criterion) {
     let data = sparse::<f64>(&[5000, 4000, 500], 5_000_000);
     e_step(c, "f64", "tensor-5000x4000x500", &data, 16);
 }
 
-criterion_group!(benches, text, tensor);
+criterion_group!(benches, text, large, tensor);
 criterion_main!(benches);

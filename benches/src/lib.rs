@@ -93,3 +93,14 @@ pub fn with_model<T: Real, O>(factors: &[DMatrix<T>], work: impl FnOnce(&Model<'
         factors: &factors,
     })
 }
+
+/// Flops of an E-step on dense data: `2 K` per cell for `P`, and as many for each mode's counts.
+pub fn flops(shape: &[usize], k: usize) -> usize {
+    2 * (1 + shape.len()) * k * shape.iter().product::<usize>()
+}
+
+/// The shape and the number of components in the name of a bench: `1025x3000-k40`.
+pub fn name(shape: &[usize], k: usize) -> String {
+    let sizes: Vec<_> = shape.iter().map(usize::to_string).collect();
+    format!("{}-k{k}", sizes.join("x"))
+}

@@ -268,7 +268,7 @@ fn curve_panel(
 
 fn run(context: &Context) -> Result<Vec<Entry>> {
     let stop = Stop {
-        max_iter: context.size(1000, 60),
+        max_iter: 1000,
         tol: 1e-6,
         ..Stop::default()
     };
@@ -319,6 +319,10 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     if let Some((shape, cells, data)) = ratings(context)? {
         let mut split = Split::new(shape, cells, 0.2, context.seed);
         let films = centre(&mut split);
+        let stop = Stop {
+            max_iter: context.size(stop.max_iter, 60),
+            ..stop
+        };
         let found = curves(&split, numbers, &stop, context.seed)?;
         let user = rmse(&split.judging, |_, _| 0.0);
         let film = rmse(&split.judging, |_, j| films[j]);
