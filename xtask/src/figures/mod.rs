@@ -24,6 +24,7 @@ mod si_fig1;
 mod si_fig2;
 mod si_fig3;
 mod si_fig4;
+mod si_fig5;
 mod si_fig6;
 mod si_fig7;
 mod si_sizes;
@@ -50,6 +51,7 @@ pub(crate) const FIGURES: &[&Figure] = &[
     &si_fig2::FIGURE,
     &si_fig3::FIGURE,
     &si_fig4::FIGURE,
+    &si_fig5::FIGURE,
     &si_fig6::FIGURE,
     &si_fig7::FIGURE,
     &si_deconvolution::FIGURE,
