@@ -1,4 +1,4 @@
-"""Deterministic workloads for comparing PLCA / KL-NMF / KL tensor codes.
+"""Deterministic workloads for comparing PLCA / KL-NMF / KL tensor / shift-invariant codes.
 
 usage: python make_workloads.py DIR [name ...]        (no name: all of them)
 
@@ -13,6 +13,8 @@ Each workload NAME becomes DIR/NAME/:
 kinds (model, and the shapes of the initial factors)
   nmf      X[m,n]   ~ sum_k F0[m,k] F1[k,n]                       generalised KL
   cp       X[i,j,l] ~ sum_k F0[i,k] F1[j,k] F2[l,k]               generalised KL
+  siplca   X[c,s..] ~ sum_k sum_t F0[c,k,t..] F1[k,s-t..]         generalised KL
+           (full convolution: the size of F1 is size(X) - kernel + 1)
 """
 import json
 import os
@@ -151,6 +153,42 @@ def tensor_sparse_3d(d, seed=7, shape=(5000, 4000, 500), K=16, events=5_005_000)
          nnz=len(vals), X_coords=coords, X_vals=vals)
 
 
+# ------------------------------------------------------------------ convolutive
+def conv_full(W, H):
+    """sum_k sum_t W[c,k,t..] H[k,s-t..], exact (no FFT rounding)."""
+    ker = W.shape[2:]
+    out = np.zeros((W.shape[0],) + tuple(h + k - 1 for h, k in zip(H.shape[1:], ker)), W.dtype)
+    for t in np.ndindex(*ker):
+        sl = (slice(None),) + tuple(slice(a, a + h) for a, h in zip(t, H.shape[1:]))
+        out[sl] += np.tensordot(W[(slice(None), slice(None)) + t], H, 1)
+    return out
+
+
+def siplca(d, seed, C, size, ker, K, wgen, density, noise=8.0):
+    rng = np.random.default_rng(seed)
+    act = tuple(s - k + 1 for s, k in zip(size, ker))
+    W = wgen(rng, (C, K) + ker)
+    H = (rng.random((K,) + act) < density) * rng.gamma(1.0, 1.0, (K,) + act) + 1e-4
+    X = conv_full(W, H) * rng.gamma(noise, 1 / noise, (C,) + size) + 1e-6
+    W0, H0 = rng.uniform(0.5, 1.5, W.shape), rng.uniform(0.5, 1.5, H.shape)
+    ax = tuple(range(2, W.ndim))
+    s = np.sqrt(X.sum() / (W0.sum((0,) + ax) @ H0.reshape(K, -1).sum(1)))
+    save(d, "siplca", K, (W0 * s, H0 * s), seed, X=X)
+
+
+def blobs(rng, shape):
+    W = rng.gamma(0.15, 1.0, shape)
+    for ax in range(2, W.ndim):                       # light smoothing along the kernel axes
+        W = (W + np.roll(W, 1, ax) + np.roll(W, -1, ax)) / 3
+    return W + 1e-5
+
+
+def comb(rng, shape):
+    f = np.arange(shape[2], dtype=float)
+    w = sum(np.exp(-0.5 * ((f - 36 * np.log2(h)) / 1.0) ** 2) / h for h in range(1, 24))
+    return np.broadcast_to((w + 1e-4)[None, None, :, None], shape).copy()
+
+
 WORKLOADS = {
     "dense-spectrogram": dense_spectrogram,
     "dense-faces": dense_faces,
@@ -159,6 +197,10 @@ WORKLOADS = {
     "sparse-large": lambda d, mtx=False: sparse_large(d, mtx=mtx),
     "tensor-3d": tensor_3d,
     "tensor-sparse-3d": tensor_sparse_3d,
+    "siplca-speech": lambda d: siplca(d, 11, 513, (938,), (8,), 20, blobs, 0.02),
+    "siplca-cqt": lambda d: siplca(d, 12, 1, (234, 317), (180, 1), 1, comb, 0.05),
+    "siplca-image": lambda d: siplca(d, 13, 3, (136, 511), (35, 25), 1, blobs, 0.002),
+    "siplca-handwriting": lambda d: siplca(d, 14, 1, (81, 113), (15, 15), 3, blobs, 0.01),
 }
 
 if __name__ == "__main__":

@@ -60,9 +60,20 @@ def gkl(x, y):
     return float(np.sum(y) - np.sum(x) + np.sum(x * np.log(np.where(x > 0, x / y, 1.0))))
 
 
+def conv_full(W, H):
+    ker = W.shape[2:]
+    out = np.zeros((W.shape[0],) + tuple(h + k - 1 for h, k in zip(H.shape[1:], ker)))
+    for t in np.ndindex(*ker):
+        sl = (slice(None),) + tuple(slice(a, a + h) for a, h in zip(t, H.shape[1:]))
+        out[sl] += np.tensordot(W[(slice(None), slice(None)) + t], H, 1)
+    return out
+
+
 def objective(w, F):
     """The one objective all peers are judged by."""
     F = [np.asarray(f, np.float64) for f in F]
+    if w.kind == "siplca":
+        return gkl(w.X, conv_full(*F))
     if w.kind == "nmf":
         W, H = F
         if not w.sparse:
@@ -158,6 +169,38 @@ class TorchNMF(Torch):
 
     def factors(self):
         return self.pull(self.m.H), self.pull(self.m.W).T
+
+
+class TorchConv(Torch):
+    def __init__(self, w, threads):
+        torch, (W, H) = self.setup(w, threads)
+        import torchnmf.nmf as N
+        import torchnmf.plca as P
+        one = w.X.ndim == 2
+        self.V = torch.from_numpy(w.X)[None]
+        self.total = float(w.X.sum(dtype=np.float64))
+        if self.plca:
+            z = W.sum([0] + list(range(2, W.ndim))) * H.reshape(H.shape[0], -1).sum(1)
+            self.m = (P.SIPLCA if one else P.SIPLCA2)(W=W, H=H[None], Z=z)
+        else:
+            self.m = (N.NMFD if one else N.NMF2D)(W=W, H=H[None])
+
+    def factors(self):
+        W, H = self.pull(self.m.W), self.pull(self.m.H)[0]
+        if self.plca:
+            z = self.pull(self.m.Z) * self.total
+            W = W * z.reshape((1, -1) + (1,) * (W.ndim - 2))
+        return W, H
+
+
+@peer("torchnmf-siplca", "siplca")
+class TorchSIPLCA(TorchConv):
+    plca = True
+
+
+@peer("torchnmf-nmfd", "siplca")
+class TorchNMFD(TorchConv):
+    plca, opts = False, dict(beta=1)
 
 
 class Pyttb:

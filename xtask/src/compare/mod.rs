@@ -2,16 +2,19 @@
 //!
 //! Nothing recorded enters the table: what cannot be run here is shown as missing.
 
+mod files;
+mod measure;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
+use std::process::Command;
 
-use plca_io::{Array, DataFile, ModelFile, read_data, write_atomically, write_model};
+use plca_io::write_atomically;
 use serde_json::{Value, json};
 
+use self::files::convert;
+use self::measure::{Ours, Theirs, fit, make, run_peer};
 use crate::{Result, root};
 
 /// A workload, the peers that can do it, and how long ours runs.
@@ -27,6 +30,7 @@ struct Workload {
 
 const MATRIX: &[&str] = &["sklearn-mu-kl", "torchnmf-nmf-kl"];
 const TENSOR: &[&str] = &["pyttb-cp_apr-mu-1inner"];
+const SHIFTED: &[&str] = &["torchnmf-siplca", "torchnmf-nmfd"];
 
 const fn workload(
     name: &'static str,
@@ -52,10 +56,11 @@ const WORKLOADS: &[Workload] = &[
     workload("sparse-large", MATRIX, 40, 60.0, Some(60.0)),
     workload("tensor-3d", TENSOR, 40, 4.0, Some(11.0)),
     workload("tensor-sparse-3d", TENSOR, 40, 12.0, Some(60.0)),
+    workload("siplca-image", SHIFTED, 60, 8.0, Some(150.0)),
+    workload("siplca-cqt", SHIFTED, 200, 4.0, Some(200.0)),
+    workload("siplca-handwriting", SHIFTED, 200, 4.0, Some(100.0)),
+    workload("siplca-speech", SHIFTED, 80, 4.0, Some(1.5)),
 ];
-
-/// Iterations between two marks of time. A mark computes the objective, which is part of our time, not of the peers'.
-const CHECK_EVERY: usize = 20;
 
 /// Rounds of every workload: ours, each peer, then one thread, two threads and single precision.
 const ROUNDS: usize = 5;
@@ -77,31 +82,6 @@ pub(crate) struct Args {
     /// Three rounds.
     #[arg(long)]
     quick: bool,
-}
-
-/// What one run of our command took.
-#[derive(Clone, Copy, Debug)]
-struct Ours {
-    per_iteration: f64,
-    objective: f64,
-    peak_mb: Option<f64>,
-}
-
-/// What one run of a peer took.
-#[derive(Clone, Copy, Debug)]
-struct Theirs {
-    per_iteration: f64,
-    objective: Option<f64>,
-}
-
-/// Files of a workload as the command reads them.
-struct Files {
-    model: &'static str,
-    data: PathBuf,
-    init: PathBuf,
-    shape: Option<String>,
-    /// 1.25 times dense cells or 2.5 times the coordinates, plus 8 times the factors and 64 MiB.
-    allowed_mb: f64,
 }
 
 pub(crate) fn run(args: &Args) -> Result<bool> {
@@ -205,7 +185,14 @@ fn compare(w: &Workload, args: &Args, program: &Path, folder: &Path, out: &Path)
         for (peer, runs) in &mut peers {
             // What is not installed the first time is not asked for again.
             if !matches!(runs.first(), Some(Err(_))) {
-                runs.push(run_peer(w.name, peer, args, folder, budget));
+                runs.push(run_peer(
+                    w.name,
+                    peer,
+                    &args.python,
+                    args.threads,
+                    folder,
+                    budget,
+                ));
             }
         }
         let one = fit(program, &files, iterations, 1, "f64", out)?;
@@ -300,246 +287,4 @@ fn rows(entry: &Value) -> String {
         }
     }
     text
-}
-
-fn scripts() -> PathBuf {
-    root().join("benches").join("peers")
-}
-
-fn make(name: &str, python: &Path, folder: &Path) -> Result<()> {
-    let done = Command::new(python)
-        .arg(scripts().join("make_workloads.py"))
-        .args([folder.as_os_str(), name.as_ref()])
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .output()
-        .map_err(|e| format!("{}: {e}", python.display()))?;
-    if !done.status.success() {
-        return Err(format!(
-            "the workload is not there and cannot be made: {}",
-            last_line(&done.stderr)
-        )
-        .into());
-    }
-    Ok(())
-}
-
-fn last_line(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(text);
-    text.trim()
-        .lines()
-        .last()
-        .unwrap_or("no output")
-        .to_string()
-}
-
-fn run_peer(workload: &str, peer: &str, args: &Args, folder: &Path, budget: f64) -> Result<Theirs> {
-    let done = Command::new(&args.python)
-        .arg(scripts().join("run_peers.py"))
-        .arg(folder)
-        .args(["--workloads", workload, "--peers", peer])
-        .args(["--threads", &args.threads.to_string()])
-        .args(["--budget", &budget.to_string()])
-        .output()
-        .map_err(|e| format!("{}: {e}", args.python.display()))?;
-    let text = String::from_utf8_lossy(&done.stdout);
-    let Some(line) = text.lines().rfind(|l| l.starts_with('{')) else {
-        return Err(last_line(&done.stderr).into());
-    };
-    let result: Value = serde_json::from_str(line)?;
-    match (result["s_per_iter_min"].as_f64(), result["error"].as_str()) {
-        (Some(per_iteration), None) => Ok(Theirs {
-            per_iteration,
-            objective: result["objective"].as_f64(),
-        }),
-        (_, Some(error)) => Err(error.into()),
-        _ => Err("the peer reported no time".into()),
-    }
-}
-
-fn dense(path: &Path) -> Result<Array<f64>> {
-    match read_data::<f64>(path, None)? {
-        DataFile::Dense(array) => Ok(array),
-        DataFile::Sparse(_) => Err(format!("{}: is not dense", path.display()).into()),
-    }
-}
-
-/// A workload's arrays as data and initial values for the command. A converted list of entries stays until the workload changes.
-fn convert(raw: &Path, to: &Path) -> Result<Files> {
-    let meta: Value = serde_json::from_slice(&fs::read(raw.join("meta.json"))?)?;
-    let matrix = meta["kind"] == "nmf";
-    let sparse = meta["sparse"] == true;
-    let shape: Option<Vec<u64>> = meta["shape"]
-        .as_array()
-        .map(|s| s.iter().filter_map(Value::as_u64).collect());
-    fs::create_dir_all(to)?;
-    let bytes = |name: &str| fs::metadata(raw.join(name)).map_or(0.0, |m| m.len() as f64);
-    let factors = meta["shapes"].as_array().map_or(0, Vec::len);
-    let factor_bytes: f64 = (0..factors).map(|i| bytes(&format!("F{i}.npy"))).sum();
-    let data_bytes = if sparse {
-        // An index of four bytes per mode and a value of eight.
-        let entries = bytes(if matrix { "X_data.npy" } else { "X_vals.npy" }) / 8.0;
-        2.5 * entries * (4.0 * factors as f64 + 8.0)
-    } else {
-        1.25 * bytes("X.npy")
-    };
-    let files = Files {
-        allowed_mb: (data_bytes + 8.0 * factor_bytes) / 1e6 + 67.1,
-        model: if matrix { "nmf-kl" } else { "plca" },
-        data: if sparse {
-            to.join("X.tns")
-        } else {
-            raw.join("X.npy")
-        },
-        init: to.join("init.npz"),
-        shape: shape.map(|s| {
-            let s: Vec<_> = s.iter().map(u64::to_string).collect();
-            s.join("x")
-        }),
-    };
-    if sparse && !newer(&files.data, &raw.join("meta.json")) {
-        let entries = if matrix { rows_of(raw)? } else { list_of(raw)? };
-        write_atomically(&files.data, |f| {
-            std::io::Write::write_all(f, entries.as_bytes())
-        })?;
-    }
-    let mut given = (0..factors)
-        .map(|i| dense(&raw.join(format!("F{i}.npy"))))
-        .collect::<Result<Vec<_>>>()?;
-    let mut init = ModelFile::default();
-    if matrix {
-        for (name, factor) in ["w", "h"].into_iter().zip(given) {
-            init.arrays.insert(name.into(), factor);
-        }
-    } else {
-        // The command's factors are distributions: their sums are the weights.
-        let k = given.first().map_or(0, |f| f.shape[1]);
-        let mut weights = vec![1.0; k];
-        for factor in &mut given {
-            for (z, weight) in weights.iter_mut().enumerate() {
-                let sum: f64 = factor.values.iter().skip(z).step_by(k).sum();
-                *weight *= sum;
-                (factor.values.iter_mut().skip(z).step_by(k)).for_each(|x| *x /= sum);
-            }
-        }
-        let mass: f64 = weights.iter().sum();
-        weights.iter_mut().for_each(|w| *w /= mass);
-        init.arrays
-            .insert("weights".into(), Array::new(vec![k], weights));
-        for (j, factor) in given.into_iter().enumerate() {
-            init.arrays.insert(format!("factor_{j}"), factor);
-        }
-    }
-    write_model(&files.init, &init, false)?;
-    Ok(files)
-}
-
-/// Whether `made` is there and no older than what it was made from.
-fn newer(made: &Path, from: &Path) -> bool {
-    let time = |p: &Path| fs::metadata(p).and_then(|m| m.modified());
-    matches!((time(made), time(from)), (Ok(made), Ok(from)) if made >= from)
-}
-
-/// Compressed rows as a list of entries counted from 1.
-fn rows_of(raw: &Path) -> Result<String> {
-    let pointers = dense(&raw.join("X_indptr.npy"))?.values;
-    let columns = dense(&raw.join("X_indices.npy"))?.values;
-    let values = dense(&raw.join("X_data.npy"))?.values;
-    let mut text = String::new();
-    for (row, range) in pointers.windows(2).enumerate() {
-        for at in range[0] as usize..range[1] as usize {
-            writeln!(text, "{} {} {}", row + 1, columns[at] + 1.0, values[at])?;
-        }
-    }
-    Ok(text)
-}
-
-/// Coordinates as a list of entries counted from 1.
-fn list_of(raw: &Path) -> Result<String> {
-    let coordinates = dense(&raw.join("X_coords.npy"))?;
-    let values = dense(&raw.join("X_vals.npy"))?.values;
-    let mut text = String::new();
-    for (index, value) in (coordinates.values.chunks_exact(coordinates.shape[1])).zip(values) {
-        for i in index {
-            write!(text, "{} ", i + 1.0)?;
-        }
-        writeln!(text, "{value}")?;
-    }
-    Ok(text)
-}
-
-/// One run of the command.
-fn fit(
-    program: &Path,
-    files: &Files,
-    iterations: usize,
-    threads: usize,
-    precision: &str,
-    out: &Path,
-) -> Result<Ours> {
-    let trace = out.join("trace.jsonl");
-    let mut command = Command::new(program);
-    command
-        .args(["fit", files.model])
-        .arg(&files.data)
-        .arg("--output")
-        .arg(out.join("model.npz"))
-        .arg("--init")
-        .arg(&files.init)
-        .arg("--trace")
-        .arg(&trace)
-        .args(["--tol", "0", "--quiet", "--precision", precision])
-        .args(["--max-iter", &iterations.to_string()])
-        .args(["--check-every", &CHECK_EVERY.to_string()])
-        .args(["--threads", &threads.to_string()])
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
-    if let Some(shape) = files
-        .shape
-        .as_ref()
-        .filter(|_| files.data.ends_with("X.tns"))
-    {
-        command.args(["--shape", shape]);
-    }
-    let mut child = command.spawn()?;
-    let status = PathBuf::from(format!("/proc/{}/status", child.id()));
-    let mut peak_mb = None;
-    while child.try_wait()?.is_none() {
-        // The high-water mark never falls: the last one that was seen is the peak.
-        peak_mb = high_water(&status).or(peak_mb);
-        sleep(Duration::from_millis(20));
-    }
-    let done = child.wait_with_output()?;
-    if !done.status.success() {
-        return Err(format!("plca fit: {}", last_line(&done.stderr)).into());
-    }
-    let points: Vec<Value> = fs::read_to_string(&trace)?
-        .lines()
-        .map(serde_json::from_str)
-        .collect::<std::result::Result<_, _>>()?;
-    let per_iteration = points
-        .windows(2)
-        .filter_map(|p| {
-            let step = |name: &str| Some(p[1][name].as_f64()? - p[0][name].as_f64()?);
-            let iterations = step("iteration").filter(|&n| n > 0.0)?;
-            Some(step("seconds")? / iterations)
-        })
-        .fold(f64::INFINITY, f64::min);
-    let objective = points.last().and_then(|p| p["objective"].as_f64());
-    match objective {
-        Some(objective) if per_iteration.is_finite() => Ok(Ours {
-            per_iteration,
-            objective,
-            peak_mb,
-        }),
-        _ => Err("the trace has fewer than two marks".into()),
-    }
-}
-
-/// `VmHWM` in megabytes, where the system tells.
-fn high_water(status: &Path) -> Option<f64> {
-    let text = fs::read_to_string(status).ok()?;
-    let line = text.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
-    let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024.0 / 1e6)
 }

@@ -1,0 +1,162 @@
+//! One run of the command or of a peer, and what it took.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::files::Files;
+use crate::{Result, root};
+
+/// Iterations between two marks of time. A mark computes the objective, which is part of our time, not of the peers'.
+const CHECK_EVERY: usize = 20;
+
+/// What one run of our command took.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ours {
+    pub(super) per_iteration: f64,
+    pub(super) objective: f64,
+    pub(super) peak_mb: Option<f64>,
+}
+
+/// What one run of a peer took.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Theirs {
+    pub(super) per_iteration: f64,
+    pub(super) objective: Option<f64>,
+}
+
+/// One run of the command.
+pub(super) fn fit(
+    program: &Path,
+    files: &Files,
+    iterations: usize,
+    threads: usize,
+    precision: &str,
+    out: &Path,
+) -> Result<Ours> {
+    let trace = out.join("trace.jsonl");
+    let mut command = Command::new(program);
+    command
+        .args(["fit", files.model])
+        .arg(&files.data)
+        .arg("--output")
+        .arg(out.join("model.npz"))
+        .arg("--init")
+        .arg(&files.init)
+        .arg("--trace")
+        .arg(&trace)
+        .args(["--tol", "0", "--quiet", "--precision", precision])
+        .args(["--max-iter", &iterations.to_string()])
+        .args(["--check-every", &CHECK_EVERY.to_string()])
+        .args(["--threads", &threads.to_string()])
+        .args(&files.options)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn()?;
+    let status = PathBuf::from(format!("/proc/{}/status", child.id()));
+    let mut peak_mb = None;
+    while child.try_wait()?.is_none() {
+        // The high-water mark never falls: the last one that was seen is the peak.
+        peak_mb = high_water(&status).or(peak_mb);
+        sleep(Duration::from_millis(20));
+    }
+    let done = child.wait_with_output()?;
+    if !done.status.success() {
+        return Err(format!("plca fit: {}", last_line(&done.stderr)).into());
+    }
+    let points: Vec<Value> = fs::read_to_string(&trace)?
+        .lines()
+        .map(serde_json::from_str)
+        .collect::<std::result::Result<_, _>>()?;
+    let per_iteration = points
+        .windows(2)
+        .filter_map(|p| {
+            let step = |name: &str| Some(p[1][name].as_f64()? - p[0][name].as_f64()?);
+            let iterations = step("iteration").filter(|&n| n > 0.0)?;
+            Some(step("seconds")? / iterations)
+        })
+        .fold(f64::INFINITY, f64::min);
+    let objective = points.last().and_then(|p| p["objective"].as_f64());
+    match objective {
+        Some(objective) if per_iteration.is_finite() => Ok(Ours {
+            per_iteration,
+            objective,
+            peak_mb,
+        }),
+        _ => Err("the trace has fewer than two marks".into()),
+    }
+}
+
+/// `VmHWM` in megabytes, where the system tells.
+fn high_water(status: &Path) -> Option<f64> {
+    let text = fs::read_to_string(status).ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
+    let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024.0 / 1e6)
+}
+fn scripts() -> PathBuf {
+    root().join("benches").join("peers")
+}
+
+pub(super) fn make(name: &str, python: &Path, folder: &Path) -> Result<()> {
+    let done = Command::new(python)
+        .arg(scripts().join("make_workloads.py"))
+        .args([folder.as_os_str(), name.as_ref()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .output()
+        .map_err(|e| format!("{}: {e}", python.display()))?;
+    if !done.status.success() {
+        return Err(format!(
+            "the workload is not there and cannot be made: {}",
+            last_line(&done.stderr)
+        )
+        .into());
+    }
+    Ok(())
+}
+
+fn last_line(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    text.trim()
+        .lines()
+        .last()
+        .unwrap_or("no output")
+        .to_string()
+}
+
+/// One run of a peer, in its own process.
+pub(super) fn run_peer(
+    workload: &str,
+    peer: &str,
+    python: &Path,
+    threads: u16,
+    folder: &Path,
+    budget: f64,
+) -> Result<Theirs> {
+    let done = Command::new(python)
+        .arg(scripts().join("run_peers.py"))
+        .arg(folder)
+        .args(["--workloads", workload, "--peers", peer])
+        .args(["--threads", &threads.to_string()])
+        .args(["--budget", &budget.to_string()])
+        .output()
+        .map_err(|e| format!("{}: {e}", python.display()))?;
+    let text = String::from_utf8_lossy(&done.stdout);
+    let Some(line) = text.lines().rfind(|l| l.starts_with('{')) else {
+        return Err(last_line(&done.stderr).into());
+    };
+    let result: Value = serde_json::from_str(line)?;
+    match (result["s_per_iter_min"].as_f64(), result["error"].as_str()) {
+        (Some(per_iteration), None) => Ok(Theirs {
+            per_iteration,
+            objective: result["objective"].as_f64(),
+        }),
+        (_, Some(error)) => Err(error.into()),
+        _ => Err("the peer reported no time".into()),
+    }
+}
