@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use super::conditions::{Precision, never_falls, stays_on_the_simplex};
 use super::methods::{Kind, Setup};
 use super::storages::{complete, masked};
+use super::wide::wide_problems;
 
 /// Both conditions in every storage, for every model that takes the data, as `adapt` sets it up.
 fn holds<T: Precision>(
@@ -41,24 +42,60 @@ proptest! {
         holds(&p, |s| s)?;
     }
 
+    /// From starts whose entries differ by many orders of magnitude.
+    // [SPEC 1.1] [SPEC 2] [SPEC 3]
+    #[test]
+    fn wide_starts_f64(p in wide_problems::<f64>(1..=4, 1..=5, 1..=4), squarem: bool) {
+        holds(&p, |s| Setup { squarem, ..s })?;
+    }
+
+    /// As for `f64`.
+    // [SPEC 1.1] [SPEC 2] [SPEC 3]
+    #[test]
+    fn wide_starts_f32(p in wide_problems::<f32>(1..=4, 1..=5, 1..=4), squarem: bool) {
+        holds(&p, |s| Setup { squarem, ..s })?;
+    }
+
     /// `L + Σ (α - 1) ln θ` rises, `α >= 1`.
     // [SPEC 7]
     #[test]
-    fn dirichlet(p in problems::<f64>(1..=3, 1..=5, 1..=4), alpha in 1.0..3.0f64) {
+    fn dirichlet_f64(p in problems::<f64>(1..=4, 1..=5, 1..=4), alpha in 1.0..3.0f64) {
+        holds(&p, |s| Setup { alpha: Some(alpha), ..s })?;
+    }
+
+    /// As for `f64`.
+    // [SPEC 7]
+    #[test]
+    fn dirichlet_f32(p in problems::<f32>(1..=4, 1..=5, 1..=4), alpha in 1.0..3.0f64) {
         holds(&p, |s| Setup { alpha: Some(alpha), ..s })?;
     }
 
     /// Extrapolations are kept only if they are not worse than a plain step.
     // [SPEC 10]
     #[test]
-    fn squarem(p in problems::<f64>(1..=3, 1..=5, 1..=4), alpha in prop::option::of(1.0..2.0f64)) {
+    fn squarem_f64(p in problems::<f64>(1..=4, 1..=5, 1..=4), alpha in prop::option::of(1.0..2.0f64)) {
+        holds(&p, |s| Setup { squarem: true, alpha, ..s })?;
+    }
+
+    /// As for `f64`.
+    // [SPEC 10]
+    #[test]
+    fn squarem_f32(p in problems::<f32>(1..=4, 1..=5, 1..=4), alpha in prop::option::of(1.0..2.0f64)) {
         holds(&p, |s| Setup { squarem: true, alpha, ..s })?;
     }
 
     /// Fewer free blocks: still a maximisation.
     #[test]
-    fn frozen_blocks(
-        p in problems::<f64>(1..=3, 1..=5, 1..=4), first: bool, weights: bool, squarem: bool,
+    fn frozen_blocks_f64(
+        p in problems::<f64>(1..=4, 1..=5, 1..=4), first: bool, weights: bool, squarem: bool,
+    ) {
+        holds(&p, |s| Setup { freeze_first: first, freeze_weights: weights, squarem, ..s })?;
+    }
+
+    /// As for `f64`.
+    #[test]
+    fn frozen_blocks_f32(
+        p in problems::<f32>(1..=4, 1..=5, 1..=4), first: bool, weights: bool, squarem: bool,
     ) {
         holds(&p, |s| Setup { freeze_first: first, freeze_weights: weights, squarem, ..s })?;
     }
@@ -66,7 +103,14 @@ proptest! {
     /// Block by block multiplicative updates of PLCA on masked matrices.
     // [SPEC 4]
     #[test]
-    fn masked_multiplicative(p in problems::<f64>(2..=2, 1..=6, 1..=4)) {
-        holds(&p, |s| Setup { multiplicative: true, ..s })?;
+    fn masked_multiplicative_f64(p in problems::<f64>(2..=2, 1..=6, 1..=4), first: bool, squarem: bool) {
+        holds(&p, |s| Setup { multiplicative: true, freeze_first: first, squarem, ..s })?;
+    }
+
+    /// As for `f64`.
+    // [SPEC 4]
+    #[test]
+    fn masked_multiplicative_f32(p in problems::<f32>(2..=2, 1..=6, 1..=4), first: bool, squarem: bool) {
+        holds(&p, |s| Setup { multiplicative: true, freeze_first: first, squarem, ..s })?;
     }
 }

@@ -1,5 +1,6 @@
 //! Shift-invariant PLCA: reference trajectories and what must hold for any data.
 
+mod agreement;
 mod bad_input;
 mod borders;
 mod golden;

@@ -1,0 +1,166 @@
+//! What does not matter: arithmetic, storage, threads, the unit of the data, the names of components.
+
+use nalgebra::DVector;
+use plca_em::{Algorithm, ShiftedState};
+use plca_tensor::{Observed, Real, strategies};
+use proptest::prelude::*;
+
+use super::properties::{Problem, problems};
+use super::support::{EVALUATIONS, complete, dense, masked};
+
+/// The largest difference of two states.
+fn difference<T: Real>(a: &ShiftedState<T>, b: &ShiftedState<T>) -> f64 {
+    (&a.kernels - &b.kernels)
+        .amax()
+        .max((&a.impulses - &b.impulses).amax())
+        .max((&a.weights - &b.weights).amax())
+        .to_f64()
+}
+
+fn agreement<T: Real>(p: &Problem, hidden: bool, tolerance: f64) -> Result<(), TestCaseError> {
+    let storages = if hidden {
+        masked::<T>(&p.shape, &p.values, p.hidden())
+    } else {
+        complete::<T>(&p.shape, &p.values)
+    };
+    let mut first: Option<(f64, ShiftedState<T>)> = None;
+    for (storage, data) in storages {
+        for evaluation in EVALUATIONS {
+            let shifted = p.builder().evaluation(evaluation).build().unwrap();
+            let em = shifted.on(&*data).unwrap();
+            let mut state = p.start(&shifted, &*data);
+            for _ in 0..5 {
+                em.step(&mut state, false).unwrap();
+            }
+            let ln_lik = em.ln_lik(&state);
+            let (want_ln_lik, want) = first.get_or_insert_with(|| (ln_lik, state.clone()));
+            let difference = difference(&state, want);
+            prop_assert!(
+                difference <= tolerance,
+                "{storage}, {evaluation:?}: {difference}"
+            );
+            let off = (ln_lik - *want_ln_lik).abs();
+            prop_assert!(off <= tolerance * want_ln_lik.abs().max(1.0));
+        }
+    }
+    Ok(())
+}
+
+fn threads<T: Real>(p: &Problem) -> Result<(), TestCaseError> {
+    for (storage, data) in p.storages::<T>() {
+        for evaluation in EVALUATIONS {
+            let shifted = p.builder().evaluation(evaluation).build().unwrap();
+            let end = |threads| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+                pool.build().unwrap().install(|| {
+                    let mut state = p.start(&shifted, &*data);
+                    let em = shifted.on(&*data).unwrap();
+                    for _ in 0..3 {
+                        em.step(&mut state, true).unwrap();
+                    }
+                    state
+                })
+            };
+            prop_assert_eq!(end(1), end(3), "{}, {:?}", storage, evaluation);
+        }
+    }
+    Ok(())
+}
+
+/// `2^e V` gives the bits of `V`.
+fn scale<T: Real>(p: &Problem, exponent: i32) -> Result<(), TestCaseError> {
+    let by = 2f64.powi(exponent);
+    let mut plain = p.clone();
+    // Values that the scalar holds exactly.
+    (plain.values.iter_mut()).for_each(|x| *x = T::lit(*x).to_f64());
+    let mut scaled = plain.clone();
+    scaled.values.iter_mut().for_each(|x| *x *= by);
+    for ((storage, a), (_, b)) in plain
+        .storages::<T>()
+        .into_iter()
+        .zip(scaled.storages::<T>())
+    {
+        for evaluation in EVALUATIONS {
+            let shifted = p.builder().evaluation(evaluation).build().unwrap();
+            let end = |data: &dyn Observed<T>| {
+                let mut state = p.start(&shifted, data);
+                let em = shifted.on(data).unwrap();
+                for _ in 0..3 {
+                    em.step(&mut state, false).unwrap();
+                }
+                (em.ln_lik(&state), state)
+            };
+            let (want, got) = (end(&*a), end(&*b));
+            prop_assert_eq!(got.1, want.1, "{}, {:?}", storage, evaluation);
+            let off = (got.0 / by - want.0).abs();
+            prop_assert!(off <= 1e-12 * (want.0.abs() + a.total()));
+        }
+    }
+    Ok(())
+}
+
+/// Components under other names are the same components.
+fn components<T: Real>(p: &Problem, order: &[usize], tolerance: f64) -> Result<(), TestCaseError> {
+    let data = dense::<T>(&p.shape, &p.values);
+    let rename = |s: &ShiftedState<T>| ShiftedState {
+        weights: DVector::from_fn(order.len(), |z, _| s.weights[order[z]]),
+        kernels: s.kernels.select_columns(order),
+        impulses: s.impulses.select_columns(order),
+        iteration: s.iteration,
+    };
+    for evaluation in EVALUATIONS {
+        let shifted = p.builder().evaluation(evaluation).build().unwrap();
+        let em = shifted.on(&data).unwrap();
+        let mut state = p.start(&shifted, &data);
+        let mut renamed = rename(&state);
+        for _ in 0..3 {
+            em.step(&mut state, false).unwrap();
+            em.step(&mut renamed, false).unwrap();
+        }
+        let difference = difference(&rename(&state), &renamed);
+        prop_assert!(difference <= tolerance, "{evaluation:?}: {difference}");
+    }
+    Ok(())
+}
+
+/// Problems with an order of their components.
+fn renamed() -> impl Strategy<Value = (Problem, Vec<usize>)> {
+    problems().prop_flat_map(|p| {
+        let k = p.components;
+        (Just(p), strategies::permutations(k))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// All arithmetics and storages give the same state after a few iterations.
+    // [SPEC 5.1] [SPEC 5.6]
+    #[test]
+    fn arithmetics_and_storages_agree(p in problems(), hidden: bool) {
+        agreement::<f64>(&p, hidden, 1e-10)?;
+        agreement::<f32>(&p, hidden, 1e-4)?;
+    }
+
+    /// One thread and three leave the same bits.
+    #[test]
+    fn threads_decide_nothing(p in problems()) {
+        threads::<f64>(&p)?;
+        threads::<f32>(&p)?;
+    }
+
+    /// The unit of the data is no part of the model.
+    // [SPEC 1.2]
+    #[test]
+    fn powers_of_two_change_no_bit(p in problems(), exponent in -60..60i32) {
+        scale::<f64>(&p, exponent)?;
+        scale::<f32>(&p, exponent)?;
+    }
+
+    /// Permuted components permute the result.
+    #[test]
+    fn names_of_components_do_not_matter((p, order) in renamed()) {
+        components::<f64>(&p, &order, 1e-10)?;
+        components::<f32>(&p, &order, 1e-4)?;
+    }
+}
