@@ -86,8 +86,11 @@ pub trait Algorithm {
         Direction::Maximise
     }
 
-    /// How far the state is from satisfying the optimality conditions; 0 at a stationary point. `None` where
-    /// the method has no such measure.
+    /// How far the state is from satisfying the optimality conditions (of Karush, Kuhn and Tucker), `>= 0`; 0 at a stationary
+    /// point, whatever the length of the steps that lead there. `None` (default) where the method has no such measure.
+    ///
+    /// For a distribution `θ` whose log-likelihood has the gradient `v g`, `v` the mass of the data, the conditions are `g = 1`
+    /// where `θ > 0` and `g <= 1` where `θ = 0`; the models of `plca-em` return `max |θ (g - 1)|`, a probability. `[SPEC 1.1]`
     ///
     /// # Errors
     ///
@@ -96,7 +99,8 @@ pub trait Algorithm {
         Ok(None)
     }
 
-    /// Whether the method itself has nothing left to do, for instance because a held-out score fell.
+    /// Why the method itself has nothing left to do, for instance because a held-out score fell; `None` (default) while it has.
+    /// Asked after every iteration.
     fn finished(&self, _state: &Self::State) -> Option<StopReason> {
         None
     }

@@ -2,7 +2,7 @@
 
 use crate::{Algorithm, Iteration, Observer, Stop, StopReason};
 
-/// The objective after some number of iterations.
+/// The objective after some number of iterations, in the unit of [`Algorithm::objective`].
 ///
 /// ```
 /// # use std::convert::Infallible;
@@ -26,7 +26,7 @@ use crate::{Algorithm, Iteration, Observer, Stop, StopReason};
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TracePoint {
-    /// Iterations done.
+    /// Iterations done, 0 for the start; those before a resumption included.
     pub iteration: usize,
     /// Objective of the state after them.
     pub objective: f64,
@@ -41,14 +41,14 @@ pub struct TracePoint {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Progress {
-    /// Iterations done.
+    /// Iterations done (default 0).
     pub iteration: usize,
-    /// The last check.
+    /// The last check, which the next is compared with (default none).
     pub checked: Option<TracePoint>,
-    /// How many checks in a row, up to the last, found a change within the tolerance.
+    /// How many checks in a row, up to the last, found a change within [`Stop::tol`] (default 0).
     #[cfg_attr(feature = "serde", serde(default))]
     pub small_changes: usize,
-    /// Why the run ended, if this was its last iteration: a run resumed from here ends at once, as it did.
+    /// Why the run ended, if this was its last iteration (default none): a run resumed from here ends at once, as it did.
     pub ended: Option<StopReason>,
 }
 
@@ -91,7 +91,8 @@ pub struct Outcome<S> {
 
 /// Iterates `algorithm` from `state` until `stop` says so.
 ///
-/// Checks cost nothing but the logarithm: the objective of a state is measured by the iteration that leaves it.
+/// Checks cost nothing but the logarithm: the objective of a state is measured by the iteration that leaves it. The rule is not
+/// checked here ([`Stop::check`] does): 0 for `check_every` or `patience` counts as 1, a tolerance that is not a number is never met.
 ///
 /// # Errors
 ///

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-/// When [`run`](crate::run) stops.
+/// When [`run`](crate::run) stops: whichever test is met first.
+///
+/// The iterations `0, n, 2n, …` with `n =` [`check_every`](Self::check_every) are checks: the state that such an iteration is
+/// given is measured, and compared with what the last check measured.
 ///
 /// ```
 /// use plca_fit::Stop;
@@ -13,10 +16,11 @@ use std::fmt;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct Stop {
-    /// Iterations at most (default 1000).
+    /// Iterations at most (default 1000), those before a resumption included; 0 returns the start. Of an accelerated algorithm
+    /// an iteration is one of its own, which takes several of the algorithm inside. Met: [`StopReason::MaxIterations`].
     pub max_iter: usize,
     /// Stops when the objective `J` changed little from one check to the next, over [`check_every`](Self::check_every)
-    /// iterations (default 1e-6):
+    /// iterations; relative, without a unit (default 1e-6). Met: [`StopReason::Converged`].
     ///
     /// ```text
     /// |J_new - J_old| <= tol |J_new|
@@ -33,11 +37,18 @@ pub struct Stop {
     /// then no other test may end the run either. Where an algorithm measures no objective at a check, nothing is compared.
     /// `[SPEC 1.1]`
     pub tol: f64,
-    /// Checks in a row that must find so small a change (default 1). More of them pass over short plateaus.
+    /// Checks in a row that must find so small a change (default 1). More of them pass over short plateaus. Of no effect if
+    /// [`tol`](Self::tol) is 0.
     pub patience: usize,
     /// Iterations from check to check (default 10); the objective is computed at checks alone.
     pub check_every: usize,
-    /// Also stops when the residual of the optimality conditions is at most this, tested at checks (default: no).
+    /// Also stops when [`Algorithm::residual`](crate::Algorithm::residual), how far the state is from the optimality conditions, is
+    /// at most this at a check, before its iteration (default `None`: no such test, which costs a pass over the data each).
+    /// Met: [`StopReason::Stationary`].
+    ///
+    /// The unit is the algorithm's: in `plca-em` a probability, `max |θ (g - 1)|` over the parameters `θ` with `g` the gradient of
+    /// the log-likelihood per unit of mass: take it small beside `1/I`, the mean of a column of `I` entries. Of no effect if
+    /// [`tol`](Self::tol) is 0 or the algorithm has no such measure. `[SPEC 1.1]`
     pub residual_tol: Option<f64>,
 }
 
@@ -113,15 +124,15 @@ impl Stop {
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum StopReason {
-    /// The objective changed by at most the tolerance, as often as the patience asks.
+    /// The objective changed by at most [`Stop::tol`], relatively, at [`Stop::patience`] checks in a row.
     Converged,
-    /// The optimality conditions hold to the tolerance asked for.
+    /// The residual of the optimality conditions was at most [`Stop::residual_tol`] at a check.
     Stationary,
-    /// All iterations were used.
+    /// All [`Stop::max_iter`] iterations were used, and nothing else ended the run.
     MaxIterations,
-    /// A score on held-out data stopped improving.
+    /// A score on held-out data stopped improving: [`Algorithm::finished`](crate::Algorithm::finished) said so.
     HeldOut,
-    /// An observer asked for it.
+    /// An [`Observer`](crate::Observer) asked for it.
     Interrupted,
 }
 

@@ -34,7 +34,7 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     let total = v.total();
 
     let start = NmfState { w, h };
-    let mut plca_state = start.to_plca();
+    let mut plca_state = start.to_plca()?;
     let plca = Plca::builder(k).build()?;
     let plca = plca.on(&v)?;
     let mut others = Vec::new();

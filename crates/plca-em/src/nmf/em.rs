@@ -102,7 +102,8 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for NmfEm<'_, T, X> {
         Ok(self.divergence(e.ln_lik, self.seen_mass(state)))
     }
 
-    /// None: the conditions of `W H` are those of [`to_plca`](NmfState::to_plca).
+    /// `None`: the scale of `W` and of `H` is free. The conditions of `W H` are those of PLCA's image of it, see
+    /// [`to_plca`](NmfState::to_plca).
     fn residual(&self, state: &NmfState<T>) -> Result<Option<f64>, EmError> {
         self.check(state).map(|()| None)
     }

@@ -98,24 +98,25 @@ impl<T: Real> NmfState<T> {
         check_block("h", &self.h, (k, columns))
     }
 
-    /// The PLCA model of the same product: `F_1 = W D⁻¹`, `P(z) ∝ D H 1`, `F_2 = (diag(H 1)⁻¹ H)ᵀ`.
-    /// A component of mass 0 gets weight 0 and uniform factors.
+    /// The PLCA model of the same product: `F_1 = W D⁻¹`, `P(z) ∝ D H 1`, `F_2 = (diag(H 1)⁻¹ H)ᵀ`, where `D` holds the column
+    /// sums of `W`. A component of mass 0 gets weight 0 and uniform factors.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// If `w` has not as many columns as `h` has rows, which [`check`](Self::check) refuses.
+    /// [`EmError`]: not as many rows of `h` as columns of `w`, a negative or non-finite value.
     ///
     /// # Examples
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// let plca = plca_em::NmfState { w: dmatrix![1.0; 3.0], h: dmatrix![2.0, 2.0] }.to_plca();
+    /// let plca = plca_em::NmfState { w: dmatrix![1.0; 3.0], h: dmatrix![2.0, 2.0] }.to_plca()?;
     /// assert_eq!((&plca.factors[0], &plca.factors[1]), (&dmatrix![0.25; 0.75], &dmatrix![0.5; 0.5]));
     /// assert_eq!(plca.weights.as_slice(), [1.0]);
+    /// # Ok::<(), plca_em::EmError>(())
     /// ```
-    pub fn to_plca(&self) -> PlcaState<T> {
+    pub fn to_plca(&self) -> Result<PlcaState<T>, EmError> {
         let k = self.w.ncols();
-        assert_eq!(k, self.h.nrows(), "columns of w and rows of h");
+        self.check(&[self.w.nrows(), self.h.ncols()])?;
         let mut factors = vec![self.w.clone(), self.h.transpose()];
         // [SPEC 3] F_1 = W D⁻¹, P(z) = D H 1 / c, F_2 = (diag(H 1)⁻¹ H)ᵀ
         let sums: Vec<Vec<T>> = factors.iter_mut().map(normalise_columns).collect();
@@ -130,44 +131,54 @@ impl<T: Real> NmfState<T> {
         if total > T::zero() {
             weights /= total;
         }
-        PlcaState {
+        Ok(PlcaState {
             weights,
             factors,
             power: 1.0,
             iteration: 0,
-        }
+        })
     }
 
-    /// The product form of a PLCA model: `W = F_1 D`, `H = v D⁻¹ diag(P(z)) F_2ᵀ`, so that `W H = v P`.
+    /// The product form of a PLCA model: `W = F_1 D`, `H = v D⁻¹ diag(P(z)) F_2ᵀ`, so that `W H = v P`. `d` holds the diagonal of
+    /// `D`, the column sums that `W` shall have; `v` is the mass of the product. A component of weight 0 gets a row of zeros in `H`.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// If the model's order is not 2, or if there are not as many weights, columns of factors and numbers in `d`.
+    /// [`EmError`]: a model of another order than 2 or with blocks that [`check`](PlcaState::check) refuses, not one number of `d`
+    /// for every component, one that is negative or not finite, or 0 where the weight is not.
     ///
     /// # Examples
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_em::NmfState;
+    /// use plca_em::{EmError, NmfState};
     /// let nmf = NmfState { w: dmatrix![1.0; 3.0], h: dmatrix![2.0, 2.0] };
-    /// // d: column sums of W; v: the mass of the product.
-    /// assert_eq!(NmfState::from_plca(&nmf.to_plca(), &[4.0], 16.0), nmf);
+    /// assert_eq!(NmfState::from_plca(&nmf.to_plca()?, &[4.0], 16.0)?, nmf);
+    /// assert!(matches!(NmfState::from_plca(&nmf.to_plca()?, &[0.0], 16.0), Err(EmError::ZeroColumn { column: 0, .. })));
+    /// # Ok::<(), EmError>(())
     /// ```
-    pub fn from_plca(plca: &PlcaState<T>, d: &[T], v: T) -> Self {
-        assert_eq!(plca.factors.len(), 2, "a matrix model");
-        assert_eq!(
-            plca.weights.len(),
-            d.len(),
-            "one number for every component"
-        );
-        let mut w = plca.factors[0].clone();
-        let mut h = plca.factors[1].transpose();
+    pub fn from_plca(plca: &PlcaState<T>, d: &[T], v: T) -> Result<Self, EmError> {
+        let shape: Vec<usize> = plca.factors.iter().map(|f| f.nrows()).collect();
+        sizes(&shape)?;
+        plca.check(&shape)?;
+        let sums = DMatrix::from_column_slice(d.len(), 1, d);
+        check_block("d", &sums, (plca.weights.len(), 1))?;
+        let (mut w, mut h) = (plca.factors[0].clone(), plca.factors[1].transpose());
         for (z, &d) in d.iter().enumerate() {
+            let weight = plca.weights[z];
+            if d <= T::zero() && weight > T::zero() {
+                let block = "w".into();
+                return Err(EmError::ZeroColumn { block, column: z });
+            }
             w.column_mut(z).iter_mut().for_each(|x| *x *= d);
             // [SI eq. 97] [SPEC 3] H = v D⁻¹ diag(P(z)) F_2ᵀ
-            let scale = v * plca.weights[z] / d;
+            let scale = if weight > T::zero() {
+                v * weight / d
+            } else {
+                T::zero()
+            };
             h.row_mut(z).iter_mut().for_each(|x| *x *= scale);
         }
-        Self { w, h }
+        Ok(Self { w, h })
     }
 }

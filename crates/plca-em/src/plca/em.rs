@@ -188,11 +188,16 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
         Ok(self.ln_lik(state) + self.ln_prior(state))
     }
 
-    /// The largest of these over the free blocks and live components; 0 exactly at a stationary point of the likelihood:
+    /// The largest of these over the free blocks and live components; 0 exactly at a stationary point of the likelihood, or of
+    /// `L_b` where steps are tempered. A probability. `None` with a prior.
     ///
     /// ```text
     /// |n / v - P(z)|,   |F_j (g_j - 1)| = |C_j / (v P(z)) - F_j|,   |C_j / n - F_j| where the weights are frozen
+    /// g_j[i,z] = (1/v) Σ_{x: x_j = i} Q[x] Π_{m≠j} F_m[x_m,z],   Q = V / P,   C_j = v P(z) F_j g_j,   n = Σ_i C_j
     /// ```
+    ///
+    /// `g_j = 1` where `F_j > 0` is what they measure; that `g_j <= 1` where `F_j = 0` they do not see: EM keeps zeros. Hidden
+    /// cells are imputed, with `v` the mass of the completed data. `[SPEC 1.1]`
     fn residual(&self, state: &PlcaState<T>) -> Result<Option<f64>, EmError> {
         self.check(state)?;
         if !self.config.factor_priors.is_empty() || self.config.weights_prior.is_some() {

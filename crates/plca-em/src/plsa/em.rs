@@ -166,7 +166,15 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlsaEm<'_, T, X> {
         Ok(self.ln_lik(state) + self.ln_prior(state))
     }
 
-    /// `max |θ_new - θ|` over one plain EM step; 0 exactly at a stationary point of the likelihood.
+    /// `max |θ_new - θ|` over one plain EM step, a probability; 0 exactly at a stationary point of the likelihood, or of `L_b`
+    /// where steps are tempered. `None` with a prior.
+    ///
+    /// ```text
+    /// W_new = W ∘ (Q Gᵀ) / n,   G_new = G ∘ (Wᵀ Q) / colsum(V),   Q = V / (W G)
+    /// ```
+    ///
+    /// So it is `|G (g - 1)|` with the gradient `g = Wᵀ Q / colsum(V)`, and for `W` the change that its own normalisation leaves.
+    /// `[SPEC 1.1]` `[SPEC 2]`
     fn residual(&self, state: &PlsaState<T>) -> Result<Option<f64>, EmError> {
         self.check(state)?;
         if self.config.basis_prior.is_some() || self.config.mixture_prior.is_some() {

@@ -40,7 +40,9 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for ShiftedEm<'_, T, X> {
         Ok(self.ln_lik(state) + self.config.settings.ln_prior(state))
     }
 
-    /// `max |θ (g - 1)|` over the free blocks and live components; 0 exactly at a stationary point of the likelihood.
+    /// `max |θ (g - 1)|` over the free blocks and live components, a probability; 0 exactly at a stationary point of the likelihood.
+    /// From the counts `C` of a block `θ` under weights `P(z)`: `θ g = C / (v P(z))`, or `C / n` where the weights are frozen, and
+    /// `|n / v - P(z)|` for the weights. `None` with a prior or a power. `[SPEC 1.1]`
     fn residual(&self, state: &ShiftedState<T>) -> Result<Option<f64>, EmError> {
         self.check(state)?;
         Ok(self.config.settings.residual(state, |wanted| {

@@ -344,7 +344,7 @@ fn nmf<T: Real>() {
                         let want = point["kl"].as_f64().unwrap();
                         same("divergence", &[kl], &[want], tolerance);
                         if point["plca_pz"].is_object() {
-                            let image = state.to_plca();
+                            let image = state.to_plca().unwrap();
                             same(
                                 "pz",
                                 image.weights.as_slice(),
@@ -364,7 +364,7 @@ fn nmf<T: Real>() {
                                 tolerance,
                             );
                             let d: Vec<T> = matrix::<T>(&case["D"]).as_slice().to_vec();
-                            let back = NmfState::from_plca(&image, &d, T::lit(data.total()));
+                            let back = NmfState::from_plca(&image, &d, T::lit(data.total())).unwrap();
                             same("W back", back.w.as_slice(), state.w.as_slice(), tolerance);
                             same("H back", back.h.as_slice(), state.h.as_slice(), tolerance);
                         }
@@ -412,7 +412,7 @@ fn missing<T: Real>() {
                 .build()
                 .unwrap();
             let plca_algorithm = plca.on(&*data).unwrap();
-            let mut image = state.to_plca();
+            let mut image = state.to_plca().unwrap();
             let mut steps = 0;
             follow(
                 &algorithm,
@@ -435,7 +435,7 @@ fn missing<T: Real>() {
                     let kl = algorithm.objective(state).unwrap();
                     let want = point["kl_observed"].as_f64().unwrap();
                     same("divergence", &[kl], &[want], tolerance);
-                    let ln_lik = plca_algorithm.ln_lik(&state.to_plca());
+                    let ln_lik = plca_algorithm.ln_lik(&state.to_plca().unwrap());
                     same(
                         "likelihood",
                         &[ln_lik],

@@ -98,7 +98,7 @@ fn masked_updates_have_no_scale() -> Result<(), EmError> {
     for _ in 0..20 {
         em.step(&mut product, false)?;
     }
-    let (image, got) = (product.to_plca(), after(&**data, 20)?);
+    let (image, got) = (product.to_plca()?, after(&**data, 20)?);
     for (image, got) in image.factors.iter().zip(&got.factors) {
         assert!((image - got).amax() <= 1e-12, "{image} {got}");
     }

@@ -190,6 +190,50 @@ fn of_nmf() {
     }
 }
 
+/// The mapping between the two forms refuses what does not fit together, and a component without mass survives it.
+#[test]
+fn of_the_mapping_between_nmf_and_plca() -> Result<(), EmError> {
+    let good = NmfState {
+        w: nalgebra::dmatrix![0.5, 0.0; 1.5, 0.0],
+        h: nalgebra::dmatrix![1.0, 3.0; 0.0, 0.0],
+    };
+    let image = good.to_plca()?;
+    assert_eq!(image.weights.as_slice(), [1.0, 0.0]);
+    assert_eq!(NmfState::from_plca(&image, &[2.0, 0.0], 8.0)?, good);
+    let unequal = NmfState {
+        h: even(3, 2),
+        ..good.clone()
+    };
+    assert!(matches!(unequal.to_plca(), Err(EmError::Shape { .. })));
+
+    let from = |image: &PlcaState<f64>, d: &[f64]| NmfState::from_plca(image, d, 8.0).unwrap_err();
+    assert!(matches!(from(&image, &[2.0]), EmError::Shape { .. }));
+    for d in [-1.0, f64::NAN, f64::INFINITY] {
+        let error = from(&image, &[2.0, d]);
+        assert!(matches!(error, EmError::Value { row: 1, column: 0, .. }), "{error}");
+    }
+    let dead = EmError::ZeroColumn {
+        block: "w".into(),
+        column: 0,
+    };
+    assert_eq!(from(&image, &[0.0, 0.0]), dead);
+    for factors in [vec![], vec![even(2, 2); 3]] {
+        let image = PlcaState {
+            factors,
+            ..image.clone()
+        };
+        assert!(matches!(from(&image, &[2.0, 0.0]), EmError::Order { expected: 2, .. }));
+    }
+    for factors in [vec![even(2, 3), even(2, 2)], vec![even(2, 2), even(2, 1)]] {
+        let image = PlcaState {
+            factors,
+            ..image.clone()
+        };
+        assert!(matches!(from(&image, &[2.0, 0.0]), EmError::Shape { .. }));
+    }
+    Ok(())
+}
+
 #[test]
 fn of_shifted_and_transformed() {
     let data = data();
