@@ -2,6 +2,7 @@
 
 use nalgebra::DMatrix;
 
+use crate::kernel::panel::{balancing_exponent, pow2, pow2_halves};
 use crate::sparse::Cells;
 use crate::{Factor, Model, Real};
 
@@ -12,25 +13,41 @@ pub(crate) fn full_exposure<T: Real>(
 ) -> Vec<Option<DMatrix<T>>> {
     // [SPEC 4] W ∘ (M Hᵀ) and H ∘ (Wᵀ M) where nothing is hidden
     let sums: Vec<_> = model.factors.iter().map(Factor::component_sums).collect();
-    let scales = |j: usize, z: usize| {
+    let others = |j: usize, z: usize| {
         let weight = model.weights.map_or(T::one(), |w| w[z]);
-        (0..sums.len())
-            .filter(|&m| m != j)
-            .fold(weight, |p, m| p * sums[m][z])
+        let sums = (sums.iter().enumerate()).filter(|&(m, _)| m != j);
+        product(std::iter::once(weight).chain(sums.map(|(_, sums)| sums[z])))
     };
     (0..sums.len())
         .map(|j| {
             modes[j].then(|| match model.factors[j] {
                 Factor::Columns(f) => {
-                    DMatrix::from_fn(f.nrows(), f.ncols(), |i, z| f[(i, z)] * scales(j, z))
+                    let s: Vec<_> = (0..f.ncols()).map(|z| others(j, z)).collect();
+                    DMatrix::from_fn(f.nrows(), f.ncols(), |i, z| f[(i, z)] * s[z][0] * s[z][1])
                 }
                 Factor::Rows(f) => {
-                    let s: Vec<T> = (0..f.nrows()).map(|z| scales(j, z)).collect();
-                    DMatrix::from_fn(f.nrows(), f.ncols(), |z, i| f[(z, i)] * s[z])
+                    let s: Vec<_> = (0..f.nrows()).map(|z| others(j, z)).collect();
+                    DMatrix::from_fn(f.nrows(), f.ncols(), |z, i| f[(z, i)] * s[z][0] * s[z][1])
                 }
             })
         })
         .collect()
+}
+
+/// A product in two factors that neither underflow nor overflow if the product does not, whatever the order of its terms.
+fn product<T: Real>(terms: impl Iterator<Item = T>) -> [T; 2] {
+    let (mut mantissa, mut exponent) = (T::one(), 0);
+    for term in terms {
+        // In halves: 2^149, which brings the smallest number of f32 to 1, does not exist.
+        let e = balancing_exponent(term.to_f64());
+        let [a, b] = pow2_halves::<T>(e);
+        mantissa *= term * a * b;
+        let f = balancing_exponent(mantissa.to_f64());
+        mantissa *= pow2(f);
+        exponent -= e + f;
+    }
+    let [a, b] = pow2_halves::<T>(exponent);
+    [mantissa * a, b]
 }
 
 /// The exposure of what is not hidden, where `whole` is that of all cells and `hidden` that of the hidden ones.

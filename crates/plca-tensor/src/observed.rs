@@ -7,7 +7,7 @@ use crate::kernel::{
     aligned::{Aligned, Pool},
     lanes,
     panel::Panel,
-    panel::pow2,
+    panel::{pow2, pow2_halves},
 };
 use crate::{CompensatedSum, Factor, Model, Real, TensorError};
 
@@ -357,7 +357,7 @@ impl<'a, T: Real> Pass<'a, T> {
     ) -> Expected<T> {
         // [SPEC 1.1] C_j = P(z) F_j ∘ Σ Q Π_{m≠j} F_m: all modes from one ratio and the old factors
         let sums = data.accumulate(&self.panels, Rule::Ratio, wanted.modes, wanted.ln_lik);
-        let counts = self.unpack(&sums.modes, wanted.modes, T::lit(scale));
+        let counts = self.unpack(&sums.modes, wanted.modes, [T::one(), T::lit(scale)]);
         // The pass saw P in the panels' scale.
         let ln_lik =
             sums.ln_lik * scale - total * f64::from(self.exponent) * std::f64::consts::LN_2;
@@ -374,7 +374,7 @@ impl<'a, T: Real> Pass<'a, T> {
         modes: &[bool],
     ) -> Vec<Option<DMatrix<T>>> {
         let sums = data.accumulate(&self.panels, Rule::Unit, modes, false);
-        self.unpack(&sums.modes, modes, pow2(-self.exponent))
+        self.unpack(&sums.modes, modes, pow2_halves(-self.exponent))
     }
 
     pub(crate) fn multiplier(
@@ -403,9 +403,15 @@ impl<'a, T: Real> Pass<'a, T> {
         out
     }
 
-    fn unpack(&self, sums: &[Aligned<T>], modes: &[bool], scale: T) -> Vec<Option<DMatrix<T>>> {
+    fn unpack(
+        &self,
+        sums: &[Aligned<T>],
+        modes: &[bool],
+        scales: [T; 2],
+    ) -> Vec<Option<DMatrix<T>>> {
+        let of_mode = |j: usize| self.panels[j].times(&sums[j], self.model.factors[j], scales);
         (0..self.panels.len())
-            .map(|j| modes[j].then(|| self.panels[j].times(&sums[j], self.model.factors[j], scale)))
+            .map(|j| modes[j].then(|| of_mode(j)))
             .collect()
     }
 }

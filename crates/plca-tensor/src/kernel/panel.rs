@@ -32,6 +32,12 @@ pub(crate) fn pow2<T: Real>(e: i32) -> T {
     T::lit(2f64.powi(e / 2) * 2f64.powi(e - e / 2))
 }
 
+/// `2^e` in two factors of about the same size: a number times both meets neither 0 nor infinity on the way to a product that is
+/// neither.
+pub(crate) fn pow2_halves<T: Real>(e: i32) -> [T; 2] {
+    [pow2(e / 2), pow2(e - e / 2)]
+}
+
 /// Exponent that brings `largest` into `[1, 2)`; 0 for 0 and non-finite numbers.
 pub(crate) fn balancing_exponent(largest: f64) -> i32 {
     if largest > 0.0 && largest.is_finite() {
@@ -123,9 +129,9 @@ impl<'a, T: Real> Panel<'a, T> {
         &self.values[i * self.stride..][..self.stride]
     }
 
-    /// `scale * self ∘ sums` in the layout of `like`.
-    pub(crate) fn times(&self, sums: &[T], like: Factor<'_, T>, scale: T) -> DMatrix<T> {
-        self.unpack(sums, like, |sum, own| sum * own * scale)
+    /// `self ∘ sums` times both scales, in the layout of `like`.
+    pub(crate) fn times(&self, sums: &[T], like: Factor<'_, T>, scales: [T; 2]) -> DMatrix<T> {
+        self.unpack(sums, like, |sum, own| sum * scales[0] * own * scales[1])
     }
 
     /// `scale * sums` in the layout of `like`.

@@ -60,3 +60,71 @@ fn what_is_left_of_a_hidden_mass_keeps_its_digits() {
         agree(shares::<f32>(heavy), 1e-5);
     }
 }
+
+/// Masses within the observed cells by every storage: order by order, for factors of these magnitudes and a weight.
+fn of_many_modes<T: Real>(magnitudes: &[f64], weight: f64) -> Vec<(&'static str, Vec<Vec<f64>>)> {
+    let order = magnitudes.len();
+    let shape = vec![2; order];
+    let cells = 1 << order;
+    let index = |at: usize| (0..order).map(move |m| ((at >> (order - 1 - m)) & 1) as u32);
+    let seen: Vec<bool> = (0..cells).map(|at| at % 7 != 3).collect();
+    let list = |keep: &dyn Fn(usize) -> bool| Coordinates {
+        shape: shape.clone(),
+        indices: (0..cells).filter(|&at| keep(at)).flat_map(index).collect(),
+        values: vec![T::one(); (0..cells).filter(|&at| keep(at)).count()],
+    };
+    let ones = vec![T::one(); cells];
+    let dense = MaskedTensor::with_mask(shape.clone(), ones, Order::RowMajor, &seen).unwrap();
+    let all_but = MaskedSparse::all_but(list(&|_| true), list(&|at| !seen[at])).unwrap();
+    let stored = MaskedSparse::stored_only(list(&|at| seen[at])).unwrap();
+    let entry = |m: usize, i: usize, z: usize| 1.0 + ((m * 3 + i * 5 + z * 2) % 7) as f64;
+    let factors: Vec<_> = (magnitudes.iter().enumerate())
+        .map(|(m, by)| nalgebra::DMatrix::from_fn(2, 3, |i, z| T::lit(entry(m, i, z) * by)))
+        .collect();
+    let factors: Vec<_> = factors.iter().map(Factor::Columns).collect();
+    let weights = [0.5, 1.0, 2.0].map(|w| T::lit(w * weight));
+    let model = Model {
+        weights: Some(&weights),
+        factors: &factors,
+    };
+    let modes = vec![true; order];
+    let storages: [(_, &dyn Observed<T>); 3] = [
+        ("dense", &dense),
+        ("all but hidden", &all_but),
+        ("stored only", &stored),
+    ];
+    storages
+        .map(|(name, data)| {
+            let found = data.exposure(&model, &modes).into_iter().flatten();
+            let widened = found.map(|x| x.iter().map(|x| x.to_f64()).collect());
+            (name, widened.collect())
+        })
+        .to_vec()
+}
+
+/// With many modes the products of single precision leave its range, on the way or for good; their scale is kept apart.
+#[test]
+fn many_modes_neither_underflow_nor_overflow() {
+    for order in 6..=9 {
+        let half = order / 2;
+        let mixed = |a: f64, b: f64| (0..order).map(move |m| if m < half { a } else { b });
+        for (magnitudes, weight) in [
+            (vec![1e-4; order], 1.0),
+            (vec![1e3; order], 1.0),
+            (vec![1e5; order], 1e-20),
+            (vec![1e-5; order], 1e20),
+            (mixed(1e-13, 1e13).collect(), 1.0),
+            (mixed(1e13, 1e-13).collect(), 1.0),
+        ] {
+            let single = of_many_modes::<f32>(&magnitudes, weight);
+            let double = of_many_modes::<f64>(&magnitudes, weight);
+            for ((name, got), (_, want)) in single.into_iter().zip(double) {
+                for (g, w) in got.concat().into_iter().zip(want.concat()) {
+                    // An odd number of modes leaves one magnitude over.
+                    assert!((1e-36..1e36).contains(&w), "the case is wrong: {w}");
+                    assert!((g - w).abs() <= 1e-5 * w, "{name}, {magnitudes:?}: {g} not {w}");
+                }
+            }
+        }
+    }
+}

@@ -3,6 +3,7 @@
 mod agreement;
 mod bad_input;
 mod borders;
+mod explicit;
 mod golden;
 mod powers;
 mod properties;

@@ -1,0 +1,168 @@
+//! EM with the posterior written out: `R(z, t | x)` of every component and tap at every cell, as the equations are.
+
+use nalgebra::{DMatrix, DVector};
+use plca_em::{
+    Algorithm, Geometry, IndexMaps, Likelihood, ShiftedInit, ShiftedState, Transformed,
+};
+use plca_tensor::Observed;
+use proptest::prelude::*;
+
+use super::properties::problems;
+use super::support::{EVALUATIONS, complete, rng};
+
+type State = ShiftedState<f64>;
+
+/// One way to explain a cell: kernel cell and impulse cell, and what the map between them weighs.
+struct Way {
+    tap: usize,
+    place: usize,
+    weight: f64,
+}
+
+/// One step of EM. `mass` turns the value of a cell into what its posterior is weighed with: the value itself.
+fn explicit(
+    data: &dyn Observed<f64>,
+    old: &State,
+    ways: impl Fn(&[usize]) -> Vec<Way>,
+    mass: impl Fn(f64) -> f64,
+) -> State {
+    let k = old.weights.len();
+    let mut n = DVector::zeros(k);
+    let mut kernels = DMatrix::zeros(old.kernels.nrows(), k);
+    let mut impulses = DMatrix::zeros(old.impulses.nrows(), k);
+    data.for_each(&mut |index, value| {
+        let ways = ways(index);
+        let joint = |w: &Way, z: usize| {
+            w.weight * old.weights[z] * old.kernels[(w.tap, z)] * old.impulses[(w.place, z)]
+        };
+        // P(x) = Σ_z P(z) Σ_t K(t | z) H(x - t | z)
+        let p: f64 = (0..k)
+            .flat_map(|z| ways.iter().map(move |w| (w, z)))
+            .map(|(w, z)| joint(w, z))
+            .sum();
+        for z in 0..k {
+            for w in &ways {
+                let r = joint(w, z) / p;
+                // Σ_x V(x) R(x, t, z), kept for its component, its tap and its place
+                n[z] += mass(value) * r;
+                kernels[(w.tap, z)] += mass(value) * r;
+                impulses[(w.place, z)] += mass(value) * r;
+            }
+        }
+    });
+    for z in 0..k {
+        kernels.column_mut(z).scale_mut(1.0 / n[z]);
+        impulses.column_mut(z).scale_mut(1.0 / n[z]);
+    }
+    State {
+        weights: &n / n.sum(),
+        kernels,
+        impulses,
+        iteration: old.iteration + 1,
+    }
+}
+
+fn difference(a: &State, b: &State) -> f64 {
+    (&a.kernels - &b.kernels)
+        .amax()
+        .max((&a.impulses - &b.impulses).amax())
+        .max((&a.weights - &b.weights).amax())
+}
+
+/// The impulse cells `x - t + o` that every tap meets.
+fn shifts(g: &Geometry, index: &[usize]) -> Vec<Way> {
+    let unravel = |mut cell: usize| {
+        let mut tap = vec![0; index.len()];
+        for (t, n) in tap.iter_mut().zip(g.kernel_shape()).rev() {
+            *t = cell % n;
+            cell /= n;
+        }
+        tap
+    };
+    let way = |tap: usize| {
+        let place = unravel(tap).iter().enumerate().try_fold(0, |at, (d, t)| {
+            let h = (index[d] + g.offset()[d]).checked_sub(*t)?;
+            (h < g.impulse_shape()[d]).then(|| at * g.impulse_shape()[d] + h)
+        })?;
+        let weight = 1.0;
+        Some(Way { tap, place, weight })
+    };
+    (0..g.kernel_cells()).filter_map(way).collect()
+}
+
+/// Maps of a kernel onto a line of cells, the first cell of one map on every cell.
+fn maps() -> impl Strategy<Value = (Vec<f64>, usize, Vec<i64>)> {
+    (2..=6usize, 1..=3usize).prop_flat_map(|(cells, kernel)| {
+        let others = prop::collection::vec(-1..cells as i64, (cells + 2) * kernel);
+        let values = prop::collection::vec(0.05..20.0f64, cells);
+        (values, Just(kernel), others).prop_map(move |(values, kernel, mut table)| {
+            for map in 0..cells {
+                table[map * kernel] = map as i64;
+            }
+            (values, kernel, table)
+        })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Posterior, priors, kernels and impulses of one step, by every arithmetic and from every storage.
+    // [SI eq. 11-15] [LV eq. 17] [SPEC 5.1]
+    #[test]
+    fn a_step_is_that_of_the_posterior(p in problems()) {
+        for (storage, data) in complete::<f64>(&p.shape, &p.values) {
+            for evaluation in EVALUATIONS {
+                let builder = p.builder().evaluation(evaluation);
+                let shifted = builder.likelihood(Likelihood::Literal).build().unwrap();
+                let em = shifted.on(&*data).unwrap();
+                let mut state = p.start(&shifted, &*data);
+                let want = explicit(&*data, &state, |x| shifts(em.geometry(), x), |v| v);
+                em.step(&mut state, false).unwrap();
+                let off = difference(&state, &want);
+                prop_assert!(off <= 1e-12, "{storage}, {evaluation:?}: {off}");
+            }
+        }
+    }
+
+    /// The same for maps in the place of shifts.
+    // [LV eq. 17] [SPEC 5.7]
+    #[test]
+    fn a_step_of_maps_is_that_of_the_posterior((values, kernel, table) in maps(), k in 1..=3usize, seed: u64) {
+        let maps = IndexMaps::new(values.len(), kernel, &table).unwrap();
+        let builder = Transformed::<f64>::builder(k, maps).likelihood(Likelihood::Literal);
+        let transformed = builder.build().unwrap();
+        let ways = |index: &[usize]| -> Vec<Way> {
+            let meets = table.iter().enumerate().filter(|(_, to)| **to == index[0] as i64);
+            let way = |(at, _): (usize, &i64)| Way { tap: at % kernel, place: at / kernel, weight: 1.0 };
+            meets.map(way).collect()
+        };
+        for (storage, data) in complete::<f64>(&[values.len()], &values) {
+            let em = transformed.on(&*data).unwrap();
+            let mut state = em.init(&ShiftedInit::default(), &mut rng(seed)).unwrap();
+            let want = explicit(&*data, &state, ways, |v| v);
+            em.step(&mut state, false).unwrap();
+            let off = difference(&state, &want);
+            prop_assert!(off <= 1e-12, "{storage}: {off}");
+        }
+    }
+}
+
+/// The control: integrals of the posterior alone, as one of the papers prints them, are another step.
+// [LV eq. 17]
+#[test]
+fn the_posterior_is_weighed_with_the_data() {
+    let values = [1.0, 7.0, 2.0, 0.5, 4.0, 9.0];
+    for (storage, data) in complete::<f64>(&[6], &values) {
+        let shifted = plca_em::Shifted::<f64>::builder(2, vec![2]).build().unwrap();
+        let em = shifted.on(&*data).unwrap();
+        let mut state = em.init(&ShiftedInit::default(), &mut rng(3)).unwrap();
+        let step = |mass: fn(f64) -> f64| {
+            explicit(&*data, &state, |x| shifts(em.geometry(), x), mass)
+        };
+        let (right, wrong) = (step(|v| v), step(|_| 1.0));
+        em.step(&mut state, false).unwrap();
+        assert!(difference(&state, &right) <= 1e-12, "{storage}");
+        assert!(difference(&state, &wrong) > 1e-2, "{storage}");
+    }
+}
