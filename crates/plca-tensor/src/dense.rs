@@ -267,6 +267,7 @@ impl<T: Real> Observed<T> for DenseTensor<T> {
             1.0 / self.scale.to_f64(),
             self.total,
             wanted,
+            |mode| self.marginal(mode),
         )
     }
 

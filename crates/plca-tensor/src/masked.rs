@@ -177,6 +177,7 @@ impl<T: Real> Observed<T> for MaskedTensor<T> {
             1.0 / self.scale.to_f64(),
             self.total,
             wanted,
+            |mode| self.marginal(mode),
         )
     }
 
@@ -380,6 +381,7 @@ impl<T: Real> Observed<T> for MaskedSparse<T> {
             1.0 / self.scale.to_f64(),
             self.total,
             wanted,
+            |mode| self.marginal(mode),
         )
     }
 

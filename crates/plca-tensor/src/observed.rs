@@ -346,21 +346,40 @@ impl<'a, T: Real> Pass<'a, T> {
         }
     }
 
-    /// Counts and likelihood; `scale` is what the stored values must be multiplied by, `total` their sum
-    /// in the scale as given.
+    /// Exponents of all rows of all factors where, with one for each factor, products of small rows would leave the range of `T`.
+    ///
+    /// A ratio `Q` takes back what the rows of its cell were multiplied by: counts need not know of it. The second half of the
+    /// range is left to entries that are small beside the largest of their row.
+    fn balance_rows(&mut self) -> Option<Vec<Vec<i32>>> {
+        let room = -f64::from(T::MAX_EXPONENT) / 2.0;
+        let enough = room / self.panels.len() as f64;
+        let smallest: f64 = self.panels.iter().map(|p| p.smallest_row(enough)).sum();
+        (smallest < room).then(|| self.panels.iter_mut().map(Panel::balance_rows).collect())
+    }
+
+    /// Counts and likelihood; `scale` is what the stored values must be multiplied by, `total` their sum and `marginal` their sums
+    /// by the indices of a mode, in the scale as given.
     pub(crate) fn expect(
-        &self,
+        mut self,
         data: &impl Accumulate<T>,
         scale: f64,
         total: f64,
         wanted: Wanted<'_>,
+        marginal: impl Fn(usize) -> Vec<f64>,
     ) -> Expected<T> {
+        let rows = self.balance_rows();
         // [SPEC 1.1] C_j = P(z) F_j ∘ Σ Q Π_{m≠j} F_m: all modes from one ratio and the old factors
         let sums = data.accumulate(&self.panels, Rule::Ratio, wanted.modes, wanted.ln_lik);
         let counts = self.unpack(&sums.modes, wanted.modes, [T::one(), T::lit(scale)]);
-        // The pass saw P in the panels' scale.
-        let ln_lik =
-            sums.ln_lik * scale - total * f64::from(self.exponent) * std::f64::consts::LN_2;
+        // The pass saw P in the panels' scale, and in that of their rows.
+        let mut exponents = total * f64::from(self.exponent);
+        if let Some(rows) = rows.filter(|_| wanted.ln_lik) {
+            for (mode, rows) in rows.iter().enumerate() {
+                let terms = rows.iter().zip(marginal(mode));
+                exponents += terms.map(|(&e, v)| f64::from(e) * v).sum::<f64>();
+            }
+        }
+        let ln_lik = sums.ln_lik * scale - exponents * std::f64::consts::LN_2;
         Expected {
             counts,
             ln_lik: if wanted.ln_lik { ln_lik } else { 0.0 },
@@ -378,16 +397,24 @@ impl<'a, T: Real> Pass<'a, T> {
     }
 
     pub(crate) fn multiplier(
-        &self,
+        mut self,
         data: &impl Accumulate<T>,
         scale: f64,
         mode: usize,
     ) -> DMatrix<T> {
         let modes: Vec<bool> = (0..self.panels.len()).map(|j| j == mode).collect();
+        let rows = self.balance_rows();
         let sums = data.accumulate(&self.panels, Rule::Ratio, &modes, false);
         let panel = &self.panels[mode];
         let scale = T::lit(scale) * pow2::<T>(panel.exponent);
         let mut out = panel.alone(&sums.modes[mode], self.model.factors[mode], scale);
+        for (i, &e) in rows.iter().flat_map(|rows| rows[mode].iter().enumerate()) {
+            let [a, b] = pow2_halves::<T>(e);
+            match self.model.factors[mode] {
+                Factor::Columns(_) => out.row_mut(i).iter_mut().for_each(|x| *x = *x * a * b),
+                Factor::Rows(_) => out.column_mut(i).iter_mut().for_each(|x| *x = *x * a * b),
+            }
+        }
         if let (0, Some(weights)) = (mode, self.model.weights) {
             match self.model.factors[0] {
                 Factor::Columns(_) => out

@@ -270,6 +270,7 @@ impl<T: Real> Observed<T> for SparseTensor<T> {
             1.0 / self.scale.to_f64(),
             self.total,
             wanted,
+            |mode| self.marginal(mode),
         )
     }
 

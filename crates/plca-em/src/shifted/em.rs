@@ -111,7 +111,7 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> ShiftedEm<'a, T, X> {
         let mut t = vec![0; index.len()];
         let mut p = 0.0;
         for tap in 0..g.kernel_cells() {
-            // [SI eq. 10] [SPEC 5.1] h = x - t + o
+            // [SI eq. 6] [SI eq. 11] [SPEC 5.1] h = x - t + o
             let place = (0..t.len()).try_fold(0, |place, d| {
                 let h = (index[d] + g.offset()[d]).checked_sub(t[d])?;
                 (h < g.impulse_shape()[d]).then(|| place * g.impulse_shape()[d] + h)

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Every component is a kernel, placed wherever its impulse is positive. Each dimension may be shifted or not: a kernel as
-//! long as the data does not move along that dimension, a kernel of extent 1 is an ordinary factor's index. `[SI eq. 10-15]`
+//! long as the data does not move along that dimension, a kernel of extent 1 is an ordinary factor's index. `[SI eq. 6-15]`
 
 mod anneal;
 mod em;

@@ -11,7 +11,8 @@ use crate::{Factor, Real};
 /// A factor of `rows x k` with `stride >= k` values per row; the padding is zero.
 ///
 /// The values are the factor's times `2^exponent`, chosen so that the largest lies in `[1, 2)`: products
-/// over many modes then neither overflow nor underflow, and powers of two change no bit of the result.
+/// over many modes then do not overflow, and powers of two change no bit of the result. Where rows are so small that products of
+/// them underflow, [`balance_rows`](Self::balance_rows) gives each an exponent of its own.
 #[derive(Debug)]
 pub(crate) struct Panel<'a, T> {
     pub(crate) values: Aligned<T>,
@@ -19,6 +20,8 @@ pub(crate) struct Panel<'a, T> {
     pub(crate) k: usize,
     pub(crate) stride: usize,
     pub(crate) exponent: i32,
+    /// No positive value is smaller.
+    least: T,
     /// Buffers for what is added up beside the panels.
     pub(crate) pool: &'a Pool<T>,
 }
@@ -49,11 +52,13 @@ pub(crate) fn balancing_exponent(largest: f64) -> i32 {
 
 /// Sets to 0 what is below `√TINY` times the largest entry of its row (1e-19 in `f32`, 1e-154 in `f64`). Entries that EM
 /// drives to zero would otherwise linger where products are subnormal, on which a processor is a hundred times slower.
+/// Returns the smallest positive entry that there was.
 #[inline(always)]
-fn flush<T: Real>(values: &mut [T], stride: usize) {
+fn flush<T: Real>(values: &mut [T], stride: usize) -> T {
     let share = T::TINY.sqrt();
-    if smallest_positive(values) >= largest(values) * share {
-        return;
+    let smallest = smallest_positive(values);
+    if smallest >= largest(values) * share {
+        return smallest;
     }
     for row in values.chunks_exact_mut(stride) {
         let least = largest(row) * share;
@@ -61,6 +66,7 @@ fn flush<T: Real>(values: &mut [T], stride: usize) {
             *x = if *x < least { T::zero() } else { *x };
         }
     }
+    smallest
 }
 
 impl<'a, T: Real> Panel<'a, T> {
@@ -81,9 +87,11 @@ impl<'a, T: Real> Panel<'a, T> {
         };
         let mut values = pool.take(rows * stride);
         let height = part_rows(stride).next_multiple_of(BLOCK);
-        for_each_part(&mut values, height * stride, |part, values| {
+        let parts = values.chunks_mut(height * stride).enumerate().collect();
+        let least = map_in_order(parts, |(part, values): (usize, &mut [T])| {
             let first = part * height;
             wide(|| {
+                let mut least = T::one();
                 for (block, out) in values.chunks_mut(BLOCK * stride).enumerate() {
                     let first = first + block * BLOCK;
                     if k < stride {
@@ -110,9 +118,10 @@ impl<'a, T: Real> Panel<'a, T> {
                             }
                         }
                     }
-                    flush(out, stride);
+                    least = least.min(flush(out, stride));
                 }
-            });
+                least
+            })
         });
         Self {
             values,
@@ -120,8 +129,35 @@ impl<'a, T: Real> Panel<'a, T> {
             k,
             stride,
             exponent,
+            least: least.into_iter().fold(T::one(), |a, b| a.min(b)),
             pool,
         }
+    }
+
+    /// The exponent of the smallest row, by its largest entry: not above 0. Quick where all entries are above `2^enough`.
+    pub(crate) fn smallest_row(&self, enough: f64) -> f64 {
+        let bound = self.least.to_f64().log2();
+        if bound >= enough {
+            return bound;
+        }
+        let rows = self.values.chunks_exact(self.stride);
+        let least = wide(|| {
+            let rows = rows.map(largest).filter(|x| *x > T::zero());
+            rows.fold(T::one(), |least, x| if x < least { x } else { least })
+        });
+        least.to_f64().log2()
+    }
+
+    /// Multiplies every row by the power of two that brings its largest entry into `[1, 2)`; returns the exponents.
+    pub(crate) fn balance_rows(&mut self) -> Vec<i32> {
+        let rows = self.values.chunks_exact_mut(self.stride);
+        rows.map(|row| {
+            let exponent = balancing_exponent(largest(row).to_f64());
+            let [a, b] = pow2_halves::<T>(exponent);
+            row.iter_mut().for_each(|x| *x = *x * a * b);
+            exponent
+        })
+        .collect()
     }
 
     /// The padded row `i`.

@@ -27,7 +27,7 @@ impl<T: Real> Direct<T> {
     pub(crate) fn model(f: &Folded, model: &Parts<'_, T>) -> Vec<T> {
         let [size, kernel, impulse, o] = f.inner();
         let (nt, nh) = (f.taps(), f.places());
-        // [SI eq. 10] [SPEC 5.1] P[x] = Σ_z P(z) Σ_t K[z,t] H[z, x - t + o]
+        // [SI eq. 6] [SI eq. 11] [SPEC 5.1] P[x] = Σ_z P(z) Σ_t K[z,t] H[z, x - t + o]
         let mut p = vec![T::zero(); f.channels * f.lanes * f.positions()];
         for_each_part(&mut p, size, |row, out| {
             let rows = f.positions() / size;
@@ -56,7 +56,7 @@ impl<T: Real> Direct<T> {
     pub(super) fn kernel_sums(f: &Folded, model: &Parts<'_, T>, q: &[T]) -> Vec<T> {
         let [size, kernel, impulse, o] = f.inner();
         let (nt, nh, nx) = (f.taps(), f.places(), f.positions());
-        // [SPEC 5.1] Σ_x Q[x] H[z, x - t + o]
+        // [SI eq. 9] [SI eq. 14] [SPEC 5.1] Σ_x Q[x] H[z, x - t + o]
         let mut sums = vec![T::zero(); model.kernels.len()];
         for_each_part(&mut sums, kernel, |row, out| {
             let rows = nt / kernel;
@@ -83,7 +83,7 @@ impl<T: Real> Direct<T> {
     pub(super) fn impulse_sums(f: &Folded, model: &Parts<'_, T>, q: &[T]) -> Vec<T> {
         let [size, kernel, impulse, o] = f.inner();
         let (nt, nh, nx) = (f.taps(), f.places(), f.positions());
-        // [SI eq. 15] [SPEC 5.1] Σ_t K[z,t] Q[h + t - o]
+        // [SI eq. 10] [SI eq. 15] [SPEC 5.1] Σ_t K[z,t] Q[h + t - o]
         let mut sums = vec![T::zero(); model.impulses.len()];
         for_each_part(&mut sums, impulse, |row, out| {
             let rows = nh / impulse;

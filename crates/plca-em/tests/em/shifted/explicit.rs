@@ -12,11 +12,10 @@ use super::support::{EVALUATIONS, complete, rng};
 
 type State = ShiftedState<f64>;
 
-/// One way to explain a cell: kernel cell and impulse cell, and what the map between them weighs.
+/// One way to explain a cell: a kernel cell and the impulse cell that puts it there.
 struct Way {
     tap: usize,
     place: usize,
-    weight: f64,
 }
 
 /// One step of EM. `mass` turns the value of a cell into what its posterior is weighed with: the value itself.
@@ -33,7 +32,7 @@ fn explicit(
     data.for_each(&mut |index, value| {
         let ways = ways(index);
         let joint = |w: &Way, z: usize| {
-            w.weight * old.weights[z] * old.kernels[(w.tap, z)] * old.impulses[(w.place, z)]
+            old.weights[z] * old.kernels[(w.tap, z)] * old.impulses[(w.place, z)]
         };
         // P(x) = Σ_z P(z) Σ_t K(t | z) H(x - t | z)
         let p: f64 = (0..k)
@@ -84,8 +83,7 @@ fn shifts(g: &Geometry, index: &[usize]) -> Vec<Way> {
             let h = (index[d] + g.offset()[d]).checked_sub(*t)?;
             (h < g.impulse_shape()[d]).then(|| at * g.impulse_shape()[d] + h)
         })?;
-        let weight = 1.0;
-        Some(Way { tap, place, weight })
+        Some(Way { tap, place })
     };
     (0..g.kernel_cells()).filter_map(way).collect()
 }
@@ -108,7 +106,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     /// Posterior, priors, kernels and impulses of one step, by every arithmetic and from every storage.
-    // [SI eq. 11-15] [LV eq. 17] [SPEC 5.1]
+    // [SI eq. 6-15] [LV eq. 17] [SPEC 5.1]
     #[test]
     fn a_step_is_that_of_the_posterior(p in problems()) {
         for (storage, data) in complete::<f64>(&p.shape, &p.values) {
@@ -134,7 +132,7 @@ proptest! {
         let transformed = builder.build().unwrap();
         let ways = |index: &[usize]| -> Vec<Way> {
             let meets = table.iter().enumerate().filter(|(_, to)| **to == index[0] as i64);
-            let way = |(at, _): (usize, &i64)| Way { tap: at % kernel, place: at / kernel, weight: 1.0 };
+            let way = |(at, _): (usize, &i64)| Way { tap: at % kernel, place: at / kernel };
             meets.map(way).collect()
         };
         for (storage, data) in complete::<f64>(&[values.len()], &values) {

@@ -302,7 +302,7 @@ proptest! {
     }
 
     /// The reconstruction is the convolution as it is written, in the mass of the data.
-    // [SPEC 5.1] [SI eq. 10]
+    // [SPEC 5.1] [SI eq. 6] [SI eq. 11]
     #[test]
     fn reconstruction_is_the_convolution(p in problems()) {
         reconstructed::<f64>(&p)?;
