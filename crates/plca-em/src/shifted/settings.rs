@@ -153,7 +153,7 @@ impl<T: Real> Settings<T> {
             let columns = counts.chunks_exact(counts.len() / k);
             let n = columns.map(|column| column.iter().copied().sum::<T>());
             let mut weights = column(&state.weights);
-            // [SPEC 5.1] P(z) <- n / v
+            // [SI eq. 8] [SI eq. 13] [SPEC 5.1] P(z) <- n / v
             let n = DMatrix::from_iterator(k, 1, n);
             emptied[0] = m_step(BLOCKS[0], priors[0].as_ref(), n, &mut weights)?;
             state.weights.copy_from_slice(weights.as_slice());

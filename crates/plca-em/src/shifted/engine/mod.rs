@@ -103,7 +103,7 @@ fn to_counts<T: Real>(sums: &mut [T], block: &[T], weights: &[T], scale: f64) {
     let blocks = block.chunks_exact(cells).zip(weights);
     for (sums, (block, &w)) in sums.chunks_exact_mut(cells).zip(blocks) {
         let w = w / T::lit(scale);
-        // [SPEC 5.1] C = P(z) K ∘ sums, P(z) H ∘ sums
+        // [SI eq. 7] [SI eq. 12] [SPEC 5.1] C = P(z) K ∘ sums, P(z) H ∘ sums
         sums.iter_mut().zip(block).for_each(|(s, &b)| *s *= w * b);
     }
 }
