@@ -40,7 +40,11 @@ impl Truth {
     fn new() -> Self {
         let bump = |i: usize, at: f64, width: f64| {
             let near = (i as f64 - at).abs() < 3.0 * width;
-            if near { gaussian(i as f64, at, width * width) } else { 0.0 }
+            if near {
+                gaussian(i as f64, at, width * width)
+            } else {
+                0.0
+            }
         };
         let mut spectra = DMatrix::from_fn(M, K, |i, z| {
             let shared = [[7.5, 7.5], [7.5, 16.5], [16.5, 16.5]][z];

@@ -294,12 +294,6 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     let text = format!("{chosen:.3} (power {power:.2}) against {oracle:.3}");
     let what =
         "held-out perplexity: tempered EM, stopped by other words, against the lowest of plain EM";
-    let held_out = context.entry(
-        what,
-        Measured::Text(text),
-        chosen <= oracle,
-        &data,
-        &files,
-    );
+    let held_out = context.entry(what, Measured::Text(text), chosen <= oracle, &data, &files);
     Ok(vec![quality, held_out])
 }

@@ -364,7 +364,8 @@ fn nmf<T: Real>() {
                                 tolerance,
                             );
                             let d: Vec<T> = matrix::<T>(&case["D"]).as_slice().to_vec();
-                            let back = NmfState::from_plca(&image, &d, T::lit(data.total())).unwrap();
+                            let back =
+                                NmfState::from_plca(&image, &d, T::lit(data.total())).unwrap();
                             same("W back", back.w.as_slice(), state.w.as_slice(), tolerance);
                             same("H back", back.h.as_slice(), state.h.as_slice(), tolerance);
                         }

@@ -210,7 +210,17 @@ fn of_the_mapping_between_nmf_and_plca() -> Result<(), EmError> {
     assert!(matches!(from(&image, &[2.0]), EmError::Shape { .. }));
     for d in [-1.0, f64::NAN, f64::INFINITY] {
         let error = from(&image, &[2.0, d]);
-        assert!(matches!(error, EmError::Value { row: 1, column: 0, .. }), "{error}");
+        assert!(
+            matches!(
+                error,
+                EmError::Value {
+                    row: 1,
+                    column: 0,
+                    ..
+                }
+            ),
+            "{error}"
+        );
     }
     let dead = EmError::ZeroColumn {
         block: "w".into(),
@@ -222,7 +232,10 @@ fn of_the_mapping_between_nmf_and_plca() -> Result<(), EmError> {
             factors,
             ..image.clone()
         };
-        assert!(matches!(from(&image, &[2.0, 0.0]), EmError::Order { expected: 2, .. }));
+        assert!(matches!(
+            from(&image, &[2.0, 0.0]),
+            EmError::Order { expected: 2, .. }
+        ));
     }
     for factors in [vec![even(2, 3), even(2, 2)], vec![even(2, 2), even(2, 1)]] {
         let image = PlcaState {

@@ -122,7 +122,10 @@ fn many_modes_neither_underflow_nor_overflow() {
                 for (g, w) in got.concat().into_iter().zip(want.concat()) {
                     // An odd number of modes leaves one magnitude over.
                     assert!((1e-36..1e36).contains(&w), "the case is wrong: {w}");
-                    assert!((g - w).abs() <= 1e-5 * w, "{name}, {magnitudes:?}: {g} not {w}");
+                    assert!(
+                        (g - w).abs() <= 1e-5 * w,
+                        "{name}, {magnitudes:?}: {g} not {w}"
+                    );
                 }
             }
         }

@@ -119,7 +119,12 @@ fn large<T: Real>(shape: Vec<usize>, components: usize) -> (Table<T>, Start<T>) 
 }
 
 fn threads<T: Precision>() {
-    for shape in [vec![320, 301], vec![23, 31, 29], vec![9001], vec![9, 11, 13, 15]] {
+    for shape in [
+        vec![320, 301],
+        vec![23, 31, 29],
+        vec![9001],
+        vec![9, 11, 13, 15],
+    ] {
         let (table, start) = large::<T>(shape, 5);
         for (name, storage) in storages::<T>() {
             let data = storage(&table);

@@ -199,11 +199,14 @@ impl Setup {
     }
 
     fn variants(self, order: usize) -> Vec<Self> {
-        let (plca, nmf) = (
-            self.kind == Kind::Plca,
-            matches!(self.kind, Kind::Nmf(_)),
-        );
-        let [mut prior, mut first, mut weights, mut multiplicative, mut squarem] = [self; 5];
+        let (plca, nmf) = (self.kind == Kind::Plca, matches!(self.kind, Kind::Nmf(_)));
+        let [
+            mut prior,
+            mut first,
+            mut weights,
+            mut multiplicative,
+            mut squarem,
+        ] = [self; 5];
         prior.alpha = Some(1.5);
         first.freeze_first = true;
         weights.freeze_weights = true;

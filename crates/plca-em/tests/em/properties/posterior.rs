@@ -28,7 +28,11 @@ fn joint<T: Real>(start: &Start<T>, weighted: bool, index: &[usize]) -> Vec<f64>
     let of = |z: usize| {
         let factors = start.factors.iter().zip(index);
         let product: f64 = factors.map(|(f, &i)| f[(i, z)].to_f64()).product();
-        let weight = if weighted { start.weights[z].to_f64() } else { 1.0 };
+        let weight = if weighted {
+            start.weights[z].to_f64()
+        } else {
+            1.0
+        };
         weight * product
     };
     (0..start.weights.len()).map(of).collect()
@@ -68,7 +72,10 @@ fn is_the_formula<T: Real>(
         };
         prop_assert!((got.iter().sum::<f64>() - 1.0).abs() <= 1e-15 * got.len() as f64);
         for (g, w) in got.iter().zip(&want) {
-            prop_assert!((g - w / total).abs() <= 1e-14, "{index:?}: {got:?} {want:?}");
+            prop_assert!(
+                (g - w / total).abs() <= 1e-14,
+                "{index:?}: {got:?} {want:?}"
+            );
         }
     }
     Ok(())
@@ -78,9 +85,7 @@ fn is_the_formula<T: Real>(
 fn counts_are_its_sums<T: Precision>(
     (table, start): &(Table<T>, Start<T>),
 ) -> Result<(), TestCaseError> {
-    let hidden = |all: bool| {
-        move |at: &usize| all || table.observed[*at]
-    };
+    let hidden = |all: bool| move |at: &usize| all || table.observed[*at];
     for (storages, all) in [(complete(table), true), (masked(table), false)] {
         let mut want: Vec<_> = start.factors.iter().map(|f| f.map(|_| 0.0)).collect();
         for at in (0..table.values.len()).filter(hidden(all)) {
@@ -203,7 +208,8 @@ fn excess(drawn: &Start<f64>, judged: &Start<f64>) -> f64 {
 #[test]
 fn frequencies_are_probabilities() {
     let factor = |rows: usize, salt: usize| {
-        let mut f = nalgebra::DMatrix::from_fn(rows, 2, |i, z| 1.0 + ((i * 5 + z * salt) % 4) as f64);
+        let mut f =
+            nalgebra::DMatrix::from_fn(rows, 2, |i, z| 1.0 + ((i * 5 + z * salt) % 4) as f64);
         normalise_columns(&mut f);
         f
     };

@@ -58,9 +58,7 @@ fn sums<T: Real>(e: &Expected<T>) -> Vec<Vec<f64>> {
         .collect()
 }
 
-fn mass_is_kept<T: Precision>(
-    (table, start): &(Table<T>, Start<T>),
-) -> Result<(), TestCaseError> {
+fn mass_is_kept<T: Precision>((table, start): &(Table<T>, Start<T>)) -> Result<(), TestCaseError> {
     for (name, data) in complete(table).into_iter().chain(masked(table)) {
         let allowed = T::SAME * data.total();
         let n = sums(&expect(&*data, start));
@@ -78,7 +76,11 @@ fn parts_merge<T: Precision>(
     first: &[bool],
 ) -> Result<(), TestCaseError> {
     let parts = split(table, first);
-    prop_assume!(parts.iter().all(|p| p.values.iter().any(|&v| v > T::zero())));
+    prop_assume!(
+        parts
+            .iter()
+            .all(|p| p.values.iter().any(|&v| v > T::zero()))
+    );
     let dense = |t: &Table<T>| expect(&t.dense(Order::RowMajor).unwrap(), start);
     let sparse = |t: &Table<T>| -> SparseTensor<T> { t.sparse().unwrap() };
     let total = sparse(table).total();

@@ -118,10 +118,16 @@ fn of_plca<T: Real>(
 /// As [`of_plca`].
 fn of_plsa<T: Real>(data: &dyn Observed<T>, start: &Start<T>, b: f64) -> Vec<(f64, f64)> {
     let mut run = Vec::new();
-    plsa(data, start, |c| c.temper(b), 25, |state, plain| {
-        let factors = [(&state.basis, false), (&state.mixture, true)];
-        run.push((plain, tempered(data, None, &factors, b)));
-    })
+    plsa(
+        data,
+        start,
+        |c| c.temper(b),
+        25,
+        |state, plain| {
+            let factors = [(&state.basis, false), (&state.mixture, true)];
+            run.push((plain, tempered(data, None, &factors, b)));
+        },
+    )
     .unwrap();
     run
 }
@@ -260,7 +266,11 @@ fn power_below_one_is_not_plain() {
     let plain = after(|c| c);
     let factors_only = after(|c| c.temper(0.9));
     let both = after(|c| c.temper(0.9).temper_prior(true));
-    for (a, b) in [(&plain, &factors_only), (&plain, &both), (&factors_only, &both)] {
+    for (a, b) in [
+        (&plain, &factors_only),
+        (&plain, &both),
+        (&factors_only, &both),
+    ] {
         assert!((&a.0 - &b.0).amax() > 1e-3 && (&a.1 - &b.1).amax() > 1e-3);
     }
     let of_plsa = |settings: fn(PlsaBuilder<f64>) -> PlsaBuilder<f64>| {

@@ -26,7 +26,10 @@ pub(crate) fn wide_problems<T: Real>(
             let decades = decades::<T>(table.shape.len());
             let mut factors = exponents.iter().map(|e| T::lit(10f64.powf(decades * e)));
             for block in &mut start.factors {
-                block.iter_mut().zip(&mut factors).for_each(|(x, f)| *x *= f);
+                block
+                    .iter_mut()
+                    .zip(&mut factors)
+                    .for_each(|(x, f)| *x *= f);
                 normalise_columns(block);
             }
             let weights = start.weights.iter().zip(factors).map(|(&w, f)| w * f);

@@ -1,9 +1,7 @@
 //! EM with the posterior written out: `R(z, t | x)` of every component and tap at every cell, as the equations are.
 
 use nalgebra::{DMatrix, DVector};
-use plca_em::{
-    Algorithm, Geometry, IndexMaps, Likelihood, ShiftedInit, ShiftedState, Transformed,
-};
+use plca_em::{Algorithm, Geometry, IndexMaps, Likelihood, ShiftedInit, ShiftedState, Transformed};
 use plca_tensor::Observed;
 use proptest::prelude::*;
 
@@ -152,12 +150,13 @@ proptest! {
 fn the_posterior_is_weighed_with_the_data() {
     let values = [1.0, 7.0, 2.0, 0.5, 4.0, 9.0];
     for (storage, data) in complete::<f64>(&[6], &values) {
-        let shifted = plca_em::Shifted::<f64>::builder(2, vec![2]).build().unwrap();
+        let shifted = plca_em::Shifted::<f64>::builder(2, vec![2])
+            .build()
+            .unwrap();
         let em = shifted.on(&*data).unwrap();
         let mut state = em.init(&ShiftedInit::default(), &mut rng(3)).unwrap();
-        let step = |mass: fn(f64) -> f64| {
-            explicit(&*data, &state, |x| shifts(em.geometry(), x), mass)
-        };
+        let step =
+            |mass: fn(f64) -> f64| explicit(&*data, &state, |x| shifts(em.geometry(), x), mass);
         let (right, wrong) = (step(|v| v), step(|_| 1.0));
         em.step(&mut state, false).unwrap();
         assert!(difference(&state, &right) <= 1e-12, "{storage}");
