@@ -205,7 +205,7 @@ fn zero_filling_is_not_a_mask() {
     let (mut table, start) = problem();
     table.observed[4] = false;
     let method = method(Fault::None);
-    let masked = super::methods::Setup::from(super::methods::Kind::Plca).method();
+    let masked = super::setups::Setup::from(super::setups::Kind::Plca).method();
     let mut zeros = table.clone();
     zeros.values[4] = 0.0;
     let (filled, hidden) = (

@@ -10,7 +10,7 @@ use super::conditions::{
     Precision, agree, any_scale_is_carried, components_are_alike, modes_are_alike, rows_are_alike,
     scale_is_carried, threads_do_not_matter,
 };
-use super::methods::Setup;
+use super::setups::Setup;
 use super::storages::{Storage, complete, masked};
 
 /// One storage of each kind of kernel and mask.

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use nalgebra::DMatrix;
 use plca_em::{
-    Accelerate, Algorithm, Given, Missing, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState, Prior,
+    Accelerate, Algorithm, Missing, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState, Prior,
     Squarem, Update,
 };
 use plca_fit::Direction;
 use plca_priors::Dirichlet;
 use plca_tensor::strategies::Start;
 use plca_tensor::{Factor, Model, Observed, Real, normalise_columns, simplex_error};
+
+use super::setups::{Kind, Setup};
 
 /// A block as an `I x K` matrix, whatever its layout in the model.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,56 +49,6 @@ pub(crate) struct Step<T: Real> {
 
 /// States after 0, 1, …, n iterations.
 pub(crate) type Method<T> = dyn Fn(&dyn Observed<T>, &Start<T>, usize) -> Vec<Step<T>> + Sync;
-
-/// A model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Plca,
-    Plsa(Given),
-    Nmf(Update),
-}
-
-impl Kind {
-    /// Those that take data of this order.
-    pub(crate) fn of_order(order: usize) -> Vec<Self> {
-        let matrices = [
-            Self::Plsa(Given::Columns),
-            Self::Plsa(Given::Rows),
-            Self::Nmf(Update::Simultaneous),
-            Self::Nmf(Update::Sequential),
-        ];
-        let more = if order == 2 { &matrices[..] } else { &[] };
-        [&[Self::Plca], more].concat()
-    }
-}
-
-/// A model with its settings.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Setup {
-    pub(crate) kind: Kind,
-    /// Symmetric Dirichlet prior on every block.
-    pub(crate) alpha: Option<f64>,
-    pub(crate) squarem: bool,
-    /// Keeps the first factor.
-    pub(crate) freeze_first: bool,
-    /// Keeps `P(z)` (PLCA only).
-    pub(crate) freeze_weights: bool,
-    /// Masked multiplicative updates of PLCA; NMF has them as its sequential form.
-    pub(crate) multiplicative: bool,
-}
-
-impl From<Kind> for Setup {
-    fn from(kind: Kind) -> Self {
-        Self {
-            kind,
-            alpha: None,
-            squarem: false,
-            freeze_first: false,
-            freeze_weights: false,
-            multiplicative: false,
-        }
-    }
-}
 
 fn follow<A: Algorithm, T: Real>(
     algorithm: &A,
@@ -190,56 +142,6 @@ pub(crate) fn show_plca<T: Real>(state: &PlcaState<T>) -> (Vec<Block<T>>, f64) {
 }
 
 impl Setup {
-    /// Every model that takes data of this order, plain and with each of its settings.
-    pub(crate) fn all(order: usize) -> Vec<Self> {
-        Kind::of_order(order)
-            .into_iter()
-            .flat_map(|kind| Self::from(kind).variants(order))
-            .collect()
-    }
-
-    fn variants(self, order: usize) -> Vec<Self> {
-        let (plca, nmf) = (self.kind == Kind::Plca, matches!(self.kind, Kind::Nmf(_)));
-        let [
-            mut prior,
-            mut first,
-            mut weights,
-            mut multiplicative,
-            mut squarem,
-        ] = [self; 5];
-        prior.alpha = Some(1.5);
-        first.freeze_first = true;
-        weights.freeze_weights = true;
-        multiplicative.multiplicative = true;
-        squarem.squarem = true;
-        let all = [
-            (self, true),
-            (prior, !nmf),
-            (first, true),
-            (weights, plca),
-            (multiplicative, plca && order == 2),
-            (squarem, true),
-        ];
-        let known = all.into_iter().filter(|&(_, known)| known);
-        known.map(|(setup, _)| setup).collect()
-    }
-
-    /// Whether rounding errors stay rounding errors. The length of an extrapolation is a ratio of small differences, and which
-    /// of two steps is kept may hang on the last bit.
-    pub(crate) fn is_smooth(&self) -> bool {
-        !self.squarem
-    }
-
-    /// Whether no setting has a unit: a prior counts in the data's, and lengths of extrapolations measure `H` in it.
-    pub(crate) fn has_no_unit(&self) -> bool {
-        self.alpha.is_none() && !(self.squarem && matches!(self.kind, Kind::Nmf(_)))
-    }
-
-    /// Whether modes are treated alike: the other models tell them apart, and multiplicative updates take them in turn.
-    pub(crate) fn has_no_first_mode(&self) -> bool {
-        self.kind == Kind::Plca && !self.freeze_first && !self.multiplicative
-    }
-
     fn prior<T: Real>(&self) -> Option<Prior<T>> {
         let alpha = self.alpha?;
         Some(Arc::new(Dirichlet::symmetric(alpha).unwrap()))

@@ -7,6 +7,7 @@ mod methods;
 mod monotone;
 mod posterior;
 mod resume;
+mod setups;
 mod stationary;
 mod statistics;
 mod storages;

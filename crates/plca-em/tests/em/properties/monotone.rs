@@ -4,7 +4,7 @@ use plca_tensor::strategies::{Start, Table, problems};
 use proptest::prelude::*;
 
 use super::conditions::{Precision, never_falls, stays_on_the_simplex};
-use super::methods::{Kind, Setup};
+use super::setups::{Kind, Setup};
 use super::storages::{complete, masked};
 use super::wide::wide_problems;
 
