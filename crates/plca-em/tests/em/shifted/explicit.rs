@@ -24,7 +24,7 @@ fn explicit(
     mass: impl Fn(f64) -> f64,
 ) -> State {
     let k = old.weights.len();
-    let mut n = DVector::zeros(k);
+    let mut n = DVector::<f64>::zeros(k);
     let mut kernels = DMatrix::zeros(old.kernels.nrows(), k);
     let mut impulses = DMatrix::zeros(old.impulses.nrows(), k);
     data.for_each(&mut |index, value| {
