@@ -37,12 +37,17 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
             }
             // [SPEC 4] F <- F ∘ C / (s X), s = v_obs / Σ_obs P: the model keeps its scale, and so do rows that were not seen
             let s = T::lit(self.data.total() / mass);
+            let old = state.factors[mode].clone();
             for ((f, &c), &x) in state.factors[mode].iter_mut().zip(counts).zip(seen) {
                 if x > T::zero() {
                     *f *= c / s / x;
                 }
             }
             let sums = normalise_columns(&mut state.factors[mode]);
+            // A component that is left no counts keeps its factors; its weight is 0.
+            for (z, _) in sums.iter().enumerate().filter(|&(_, &s)| s <= T::zero()) {
+                state.factors[mode].set_column(z, &old.column(z));
+            }
             state
                 .weights
                 .iter_mut()

@@ -271,10 +271,10 @@ fn power_below_one_is_not_plain() {
         (&plain, &both),
         (&factors_only, &both),
     ] {
-        assert!((&a.0 - &b.0).amax() > 1e-3 && (&a.1 - &b.1).amax() > 1e-3);
+        assert!((&a.0 - &b.0).amax() > 1e-6 && (&a.1 - &b.1).amax() > 1e-6);
     }
     let of_plsa = |settings: fn(PlsaBuilder<f64>) -> PlsaBuilder<f64>| {
         states_of_plsa(&data, &start, settings).swap_remove(1).basis
     };
-    assert!((of_plsa(|c| c) - of_plsa(|c| c.temper(0.9))).amax() > 1e-3);
+    assert!((of_plsa(|c| c) - of_plsa(|c| c.temper(0.9))).amax() > 1e-6);
 }
