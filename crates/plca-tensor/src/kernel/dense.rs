@@ -139,10 +139,13 @@ impl<T: Real> Rows<T> {
     fn new(by_row: Aligned<T>, rows: usize, k: usize, pool: &Pool<T>) -> Self {
         let (stride, lanes) = (by_row.len() / rows, super::lanes::lane_count::<T>());
         let padded = rows.next_multiple_of(lanes);
-        let mut by_component = pool.zeros(padded * k);
+        let mut by_component = pool.take(padded * k);
         for_each_part(&mut by_component, PANEL * k, |part, target| {
             let (first, height) = (part * PANEL, target.len() / k);
-            for i in 0..height.min(rows - first) {
+            let real = height.min(rows - first);
+            let columns = target.chunks_exact_mut(height);
+            columns.for_each(|column| column[real..].fill(T::zero()));
+            for i in 0..real {
                 for (z, &x) in by_row[(first + i) * stride..][..k].iter().enumerate() {
                     target[z * height + i] = x;
                 }
@@ -164,6 +167,8 @@ impl<T: Real> Rows<T> {
             let first = part * PANEL;
             let height = PANEL.min(self.padded - first);
             let columns = sums[first * k..][..height * k].chunks_exact(height);
+            let rows = target.chunks_exact_mut(stride);
+            rows.for_each(|row| row[k..].fill(T::zero()));
             for (z, column) in columns.enumerate() {
                 for (row, &x) in target.chunks_exact_mut(stride).zip(column) {
                     row[z] = x;
@@ -231,7 +236,7 @@ impl<T: Real> GroupPass<'_, T> {
         let rows_wanted = layout.fast.iter().any(|&m| wanted[m]);
         let columns_wanted = layout.slow.iter().any(|&m| wanted[m]);
         let mut partial = Partial {
-            rows: pool.zeros(if rows_wanted {
+            rows: pool.take(if rows_wanted {
                 rows.by_component.len()
             } else {
                 0
@@ -267,7 +272,6 @@ impl<T: Real> GroupPass<'_, T> {
                 _ => {
                     let range = first_column..first_column + width;
                     khatri_rao(panels, &layout.slow, range, &mut products);
-                    sums.fill(T::zero());
                     (&products, &mut sums)
                 }
             };
@@ -293,13 +297,17 @@ impl<T: Real> GroupPass<'_, T> {
                     }
                     if rows_wanted {
                         let into = &mut partial.rows[first_row * k..][..padded * k];
-                        add_rows::<S, T, WIDE>(simd, k, tile_width, ratios, right, stride, into);
+                        let fresh = first_column + at == columns.start;
+                        add_rows::<S, T, WIDE>(
+                            simd, k, tile_width, ratios, right, stride, into, fresh,
+                        );
                     }
                     if columns_wanted {
                         let by_row = &rows.by_row[first_row * stride..][..real * stride];
                         let into = &mut counts[at * stride..][..tile_width * stride];
+                        let fresh = first_row == 0;
                         add_columns::<S, T, WIDE>(
-                            simd, tile_width, padded, real, ratios, by_row, stride, into,
+                            simd, tile_width, padded, real, ratios, by_row, stride, into, fresh,
                         );
                     }
                 }
@@ -381,11 +389,12 @@ impl<T: Real> Accumulate<T> for Grid<T> {
         khatri_rao(panels, &layout.fast, 0..layout.rows, &mut by_row);
         let rows = Rows::new(by_row, layout.rows, k, pool);
         let fast_wanted = layout.fast.iter().any(|&m| wanted[m]);
+        // The passes write the sums of a single slow mode, and those of a single fast mode are put in its place.
         let mut modes: Vec<Aligned<T>> = (0..panels.len())
-            .map(|m| {
-                panels[m]
-                    .pool
-                    .zeros(if wanted[m] { panels[m].values.len() } else { 0 })
+            .map(|m| match panels[m].values.len() {
+                _ if !wanted[m] || layout.fast == [m] => Aligned::none(),
+                len if layout.slow == [m] => pool.take(len),
+                len => pool.zeros(len),
             })
             .collect();
         let mut direct: &mut [T] = match layout.slow[..] {
@@ -409,33 +418,27 @@ impl<T: Real> Accumulate<T> for Grid<T> {
             }
         });
         let passes = passes.collect();
-        let partials = super::map_in_order(passes, T::dense_group);
+        let mut partials = super::map_in_order(passes, T::dense_group);
 
         let mut ln_lik = CompensatedSum::default();
-        let mut by_component = pool.zeros(if fast_wanted {
-            rows.by_component.len()
-        } else {
-            0
-        });
         for partial in &partials {
             ln_lik += partial.ln_lik.value();
             for (sum, part) in modes.iter_mut().zip(&partial.slow) {
                 sum.iter_mut().zip(part.iter()).for_each(|(s, &p)| *s += p);
             }
         }
-        for_each_part(&mut by_component, PANEL * k, |part, sums| {
-            for partial in &partials {
-                let own = &partial.rows[part * PANEL * k..][..sums.len()];
-                sums.iter_mut().zip(own).for_each(|(s, &p)| *s += p);
-            }
-        });
-        if fast_wanted {
-            let row_sums = rows.transpose(
-                &by_component,
-                layout.rows,
-                k,
-                pool.zeros(layout.rows * stride),
-            );
+        let mut by_component = partials
+            .iter_mut()
+            .map(|p| std::mem::replace(&mut p.rows, Aligned::none()));
+        if let Some(mut first) = by_component.next().filter(|_| fast_wanted) {
+            let others: Vec<_> = by_component.collect();
+            for_each_part(&mut first, PANEL * k, |part, sums| {
+                for other in &others {
+                    let own = &other[part * PANEL * k..][..sums.len()];
+                    sums.iter_mut().zip(own).for_each(|(s, &p)| *s += p);
+                }
+            });
+            let row_sums = rows.transpose(&first, layout.rows, k, pool.take(layout.rows * stride));
             if let [mode] = layout.fast[..] {
                 modes[mode] = row_sums;
             } else {

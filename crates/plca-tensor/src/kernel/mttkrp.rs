@@ -317,10 +317,11 @@ impl<T: Real> Task<'_, T> {
                     let into = &mut part.sums[(first - self.columns.start) * stride..];
                     let into = &mut into[..width * stride];
                     add_columns::<S, T, WIDE>(
-                        simd, width, padded, real, tile, by_row, stride, into,
+                        simd, width, padded, real, tile, by_row, stride, into, false,
                     );
                 } else {
-                    add_rows::<S, T, WIDE>(simd, k, width, tile, factor, stride, &mut part.sums);
+                    let into = &mut part.sums;
+                    add_rows::<S, T, WIDE>(simd, k, width, tile, factor, stride, into, false);
                 }
             }
         }

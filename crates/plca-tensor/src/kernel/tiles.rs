@@ -89,7 +89,8 @@ unsafe fn ratio_tile<S: Simd, T: Real, const MR: usize, const NR: usize>(
     }
 }
 
-/// `c[k][m] += Σ_j q[j][m] b[j][k]` for `MR` row vectors and `KR` components: counts of the rows.
+/// `c[k][m] += Σ_j q[j][m] b[j][k]` for `MR` row vectors and `KR` components: counts of the rows. `fresh`: `c` holds anything
+/// and is overwritten.
 ///
 /// # Safety
 ///
@@ -102,6 +103,7 @@ unsafe fn row_tile<S: Simd, T: Real, const MR: usize, const KR: usize>(
     (q, ldq): (*const T, usize),
     (b, ldb): (*const T, usize),
     (c, ldc): (*mut T, usize),
+    fresh: bool,
 ) {
     let lanes = T::lanes::<S>();
     let zero = T::vsplat(simd, T::zero());
@@ -122,13 +124,14 @@ unsafe fn row_tile<S: Simd, T: Real, const MR: usize, const KR: usize>(
         for m in 0..MR {
             unsafe {
                 let at = c.add(z * ldc + m * lanes);
-                store::<S, T>(T::vadd(simd, acc[z][m], load::<S, T>(at)), at);
+                let before = if fresh { zero } else { load::<S, T>(at) };
+                store::<S, T>(T::vadd(simd, acc[z][m], before), at);
             }
         }
     }
 }
 
-/// `c[j][kv] += Σ_i a[i][kv] q[j][i]` for `KV` component vectors and `JR` columns: counts of the columns.
+/// `c[j][kv] += Σ_i a[i][kv] q[j][i]` for `KV` component vectors and `JR` columns: counts of the columns. `fresh` as there.
 ///
 /// # Safety
 ///
@@ -141,6 +144,7 @@ unsafe fn column_tile<S: Simd, T: Real, const KV: usize, const JR: usize>(
     (q, ldq): (*const T, usize),
     (a, lda): (*const T, usize),
     (c, ldc): (*mut T, usize),
+    fresh: bool,
 ) {
     let lanes = T::lanes::<S>();
     let zero = T::vsplat(simd, T::zero());
@@ -161,7 +165,8 @@ unsafe fn column_tile<S: Simd, T: Real, const KV: usize, const JR: usize>(
         for v in 0..KV {
             unsafe {
                 let at = c.add(j * ldc + v * lanes);
-                store::<S, T>(T::vadd(simd, acc[j][v], load::<S, T>(at)), at);
+                let before = if fresh { zero } else { load::<S, T>(at) };
+                store::<S, T>(T::vadd(simd, acc[j][v], before), at);
             }
         }
     }
@@ -224,6 +229,10 @@ pub(crate) fn fill_ratios<S: Simd, T: Real, const NR: usize>(
 }
 
 #[inline(always)]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "three operands with their strides"
+)]
 pub(crate) fn add_rows<S: Simd, T: Real, const WIDE: bool>(
     simd: S,
     k: usize,
@@ -232,6 +241,7 @@ pub(crate) fn add_rows<S: Simd, T: Real, const WIDE: bool>(
     right: &[T],
     stride: usize,
     into: &mut [T],
+    fresh: bool,
 ) {
     let lanes = T::lanes::<S>();
     let padded = into.len() / k;
@@ -250,7 +260,7 @@ pub(crate) fn add_rows<S: Simd, T: Real, const WIDE: bool>(
                 let b = (right.as_ptr().add(z), stride);
                 let c = (into.as_mut_ptr().add(z * padded + i), padded);
                 with_const!(vectors, [1, 2, 3], MR => with_const!(components, [1, 2, 3, 4, 5, 6, 7, 8], KR =>
-                    row_tile::<S, T, MR, KR>(simd, width, q, b, c)));
+                    row_tile::<S, T, MR, KR>(simd, width, q, b, c, fresh)));
             }
             i += vectors * lanes;
         }
@@ -272,6 +282,7 @@ pub(crate) fn add_columns<S: Simd, T: Real, const WIDE: bool>(
     by_row: &[T],
     stride: usize,
     into: &mut [T],
+    fresh: bool,
 ) {
     let lanes = T::lanes::<S>();
     assert!(
@@ -302,7 +313,7 @@ pub(crate) fn add_columns<S: Simd, T: Real, const WIDE: bool>(
                 let c = (into.as_mut_ptr().add(j * stride + v * lanes), stride);
                 macro_rules! tile {
                     ($kv:literal, $jr:literal) => {
-                        column_tile::<S, T, $kv, $jr>(simd, real, q, a, c)
+                        column_tile::<S, T, $kv, $jr>(simd, real, q, a, c, fresh)
                     };
                 }
                 match (block, columns) {
