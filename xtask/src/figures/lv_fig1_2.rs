@@ -1,75 +1,154 @@
 //! LV, figures 1 and 2: the matrices of the symmetric and of the asymmetric model.
 
 use nalgebra::{DMatrix, DVector};
-use plca_em::{Algorithm as _, Plca, PlcaInit, Plsa, PlsaInit, Stop};
-use plca_tensor::{DenseTensor, Observed as _, Order};
+use plca_em::{Outcome, Plca, PlcaInit, PlcaState, Plsa, PlsaInit, PlsaState, Stop, best_of};
+use plca_fit::Direction;
+use plca_tensor::{DenseTensor, Observed as _, Order, normalise_columns};
 
-use super::support::{divergence, gaussian, largest, matrix_rows, rng};
+use super::support::{
+    best_matching, cosine, divergence, gaussian, largest, matrix_rows, rng, smallest,
+};
 use crate::Result;
 use crate::plot::{Axis, Panel};
-use crate::reproduce::{Context, Data, Entry, Figure};
+use crate::reproduce::{Context, Data, Entry, Figure, Measured};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "lv_fig1_2",
     source: "[LV] figures 1 and 2",
     title: "Latent variable models as matrix products",
-    criterion: "The symmetric model is the product P = W S G with S = diag P(z); the asymmetric one gives V ~ W G S with \
-                S = diag P(x2), which keeps the column sums of V.",
+    criterion: "The matrices of both products are those that the data were made of: V = v W S G with S = diag P(z), and \
+                V ~ W G S with S = diag P(x2). The best of five starts has D/v < 1e-3, all cosines are above 0.98 and priors \
+                within 0.05; with a component less D/v stays above 0.02.",
     run,
 };
 
 const M: usize = 24;
 const N: usize = 30;
 const K: usize = 3;
+const STARTS: u64 = 5;
+
+/// What the data are made of: three spectra and their activities, which overlap, but each with a row and a column of its own, so
+/// that no other product is the same.
+struct Truth {
+    /// `P(x1 | z)`.
+    spectra: DMatrix<f64>,
+    /// `v P(z, x2)`.
+    activity: DMatrix<f64>,
+}
+
+impl Truth {
+    fn new() -> Self {
+        let bump = |i: usize, at: f64, width: f64| {
+            let near = (i as f64 - at).abs() < 3.0 * width;
+            if near {
+                gaussian(i as f64, at, width * width)
+            } else {
+                0.0
+            }
+        };
+        let mut spectra = DMatrix::from_fn(M, K, |i, z| {
+            let shared = [[7.5, 7.5], [7.5, 16.5], [16.5, 16.5]][z];
+            let overtones = bump(i, shared[0], 1.2) + bump(i, shared[1], 1.2);
+            bump(i, 3.0 + 9.0 * z as f64, 1.2) + 0.2 * overtones
+        });
+        normalise_columns(&mut spectra);
+        let activity = DMatrix::from_fn(K, N, |z, j| match z {
+            0 => 3.0 * bump(j, 5.0, 2.0) + bump(j, 17.0, 1.0),
+            1 => 2.4 * bump(j, 14.0, 2.0),
+            _ => 1.8 * bump(j, 24.0, 2.0) + 0.5 * bump(j, 9.5, 0.8),
+        });
+        Self { spectra, activity }
+    }
+
+    /// `P(z)`.
+    fn weights(&self) -> DVector<f64> {
+        self.activity.column_sum() / self.activity.sum()
+    }
+
+    /// `P(z | x2)`.
+    fn mixture(&self) -> DMatrix<f64> {
+        let mut mixture = self.activity.clone();
+        normalise_columns(&mut mixture);
+        mixture
+    }
+
+    /// Which component of a fit is which.
+    fn matching(&self, basis: &DMatrix<f64>) -> Vec<usize> {
+        best_matching(K, |t, z| -cosine(self.spectra.column(t), basis.column(z)))
+    }
+}
+
+fn symmetric(
+    context: &Context,
+    data: &DenseTensor<f64>,
+    k: usize,
+    stop: &Stop,
+) -> Result<Outcome<PlcaState<f64>>> {
+    let plca = Plca::builder(k).build()?;
+    Ok(best_of(STARTS, Direction::Maximise, |s| {
+        let mut rng = rng(context.seed + s, 0);
+        plca.fit(data, &PlcaInit::default(), stop, &mut rng)
+    })?)
+}
+
+fn asymmetric(
+    context: &Context,
+    data: &DenseTensor<f64>,
+    stop: &Stop,
+) -> Result<Outcome<PlsaState<f64>>> {
+    let plsa = Plsa::builder(K).build()?;
+    Ok(best_of(STARTS, Direction::Maximise, |s| {
+        let mut rng = rng(context.seed + s, 1);
+        plsa.fit(data, &PlsaInit::default(), stop, &mut rng)
+    })?)
+}
+
+/// `D/v` of data against a product of mass 1, cell by cell.
+fn product_divergence(data: &DenseTensor<f64>, product: &DMatrix<f64>) -> f64 {
+    let mut ln_lik = 0.0;
+    data.for_each(&mut |index, v| ln_lik += v * product[(index[0], index[1])].ln());
+    divergence(data, ln_lik)
+}
 
 fn run(context: &Context) -> Result<Vec<Entry>> {
-    let bump = |i: usize, at: f64, width: f64| gaussian(i as f64, at, width * width);
-    let spectra = DMatrix::from_fn(M, K, |i, z| {
-        bump(i, 4.0 + 7.0 * z as f64, 1.2) + 0.4 * bump(i, 10.0 + 5.0 * z as f64, 1.5)
-    });
-    let activity = DMatrix::from_fn(K, N, |z, j| {
-        let z = z as f64;
-        (3.0 - 0.6 * z) * (bump(j, 5.0 + 6.0 * z, 2.5) + bump(j, 22.0 - 4.0 * z, 2.0))
-    });
-    let v = &spectra * &activity;
+    let truth = Truth::new();
+    let v = &truth.spectra * &truth.activity;
     let data = DenseTensor::new(vec![M, N], v.as_slice().to_vec(), Order::ColumnMajor)?;
     let stop = Stop {
         max_iter: context.size(2000, 500),
         tol: 0.0,
+        check_every: 100,
         ..Stop::default()
     };
 
-    let plca = Plca::builder(K).build()?;
-    let joint = plca.fit(
-        &data,
-        &PlcaInit::default(),
-        &stop,
-        &mut rng(context.seed, 0),
-    )?;
-    let (w, g) = (&joint.state.factors[0], joint.state.factors[1].transpose());
-    let s = DMatrix::from_diagonal(&joint.state.weights);
+    let joint = symmetric(context, &data, K, &stop)?.state;
+    let (w, g) = (&joint.factors[0], joint.factors[1].transpose());
+    let s = DMatrix::from_diagonal(&joint.weights);
     let p = w * &s * &g;
-    let by_cell = DMatrix::from_fn(M, N, |i, j| joint.state.with_model(|m| m.cell(&[i, j])));
-    let symmetric = (&p - by_cell).amax() / p.amax();
+    let order = truth.matching(w);
+    let weights = truth.weights();
+    let priors = largest((0..K).map(|t| (joint.weights[order[t]] - weights[t]).abs()));
+    let rows = truth.activity.transpose();
+    let cosines = order.iter().enumerate().flat_map(|(t, &z)| {
+        let of_row = cosine(rows.column(t), joint.factors[1].column(z));
+        [cosine(truth.spectra.column(t), w.column(z)), of_row]
+    });
+    let alike = smallest(cosines);
 
-    let plsa = Plsa::builder(K).build()?;
-    let mut conditional = plsa.fit(
-        &data,
-        &PlsaInit::default(),
-        &stop,
-        &mut rng(context.seed, 1),
-    )?;
-    let bound = plsa.on(&data)?;
-    bound.step(&mut conditional.state, false)?;
-    let (basis, mixture) = (&conditional.state.basis, &conditional.state.mixture);
-    let scale = DMatrix::from_diagonal(&DVector::from_vec(bound.marginal()));
+    let conditional = asymmetric(context, &data, &stop)?.state;
+    let (basis, mixture) = (&conditional.basis, &conditional.mixture);
+    let shares = DVector::from_vec(data.marginal(1)) / data.total();
+    let scale = DMatrix::from_diagonal(&shares);
     let product = basis * mixture * &scale;
-    let sums = data.marginal(1);
-    let off = |j: usize| (product.column(j).sum() * data.total() / sums[j] - 1.0).abs();
-    let columns = largest((0..N).map(off));
-    // The joint log-likelihood of W G S, cell by cell.
-    let ln_lik: f64 = v.iter().zip(&product).map(|(v, p)| v * p.ln()).sum();
-    let fit = divergence(&data, ln_lik);
+    let order = truth.matching(basis);
+    let known = truth.mixture();
+    let spectra = order.iter().enumerate();
+    let spectra = smallest(spectra.map(|(t, &z)| cosine(truth.spectra.column(t), basis.column(z))));
+    let of_row = |(t, &z): (usize, &usize)| (mixture.row(z) - known.row(t)).amax();
+    let mixtures = largest(order.iter().enumerate().map(of_row));
+
+    let too_few = symmetric(context, &data, K - 1, &stop)?;
+    let too_few = divergence(&data, too_few.objective);
 
     let panel = |title: &str, m: &DMatrix<f64>, x: &str, y: &str| {
         Panel::density(
@@ -91,22 +170,34 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
         panel("S", &scale, "x2", "x2"),
     ];
     let files = context.picture(FIGURE.name, 4, (300.0, 290.0), panels)?;
-    let data = Data::generated("24 x 30 product of smooth spectra and activities, rank 3");
+    let made_of = Data::generated("24 x 30 product of known spectra and activities, rank 3");
+    let below = |what: &str, x: f64, limit: f64| context.below(what, x, limit, &made_of, &files);
+    let above = |what: &str, x: f64, limit: f64| {
+        context.entry(what, Measured::Number(x), x > limit, &made_of, &files)
+    };
     Ok(vec![
-        context.below(
-            "max |P - W S G| / max P < 1e-14",
-            symmetric,
-            1e-14,
-            &data,
-            &files,
+        below(
+            "W S G: D/v of V < 1e-3",
+            product_divergence(&data, &p),
+            1e-3,
         ),
-        context.below(
-            "W G S: largest relative error of a column sum < 1e-12",
-            columns,
-            1e-12,
-            &data,
-            &files,
+        above(
+            "W S G: smallest cosine with a known column of W or row of G > 0.98",
+            alike,
+            0.98,
         ),
-        context.below("D/v of V against W G S < 1e-3", fit, 1e-3, &data, &files),
+        below("W S G: largest error of P(z) < 0.05", priors, 0.05),
+        below(
+            "W G S: D/v of V < 1e-3",
+            product_divergence(&data, &product),
+            1e-3,
+        ),
+        above(
+            "W G S: smallest cosine with a known column of W > 0.98",
+            spectra,
+            0.98,
+        ),
+        below("W G S: largest error of P(z | x2) < 0.05", mixtures, 0.05),
+        above("two components (control): D/v > 0.02", too_few, 0.02),
     ])
 }
