@@ -58,13 +58,46 @@ pub(crate) fn m_step<T: Real>(
     Ok(before.is_some_and(|before| before.iter().zip(&*theta).any(new_zero)))
 }
 
+/// What [`restore`] adds to every entry.
+const TRACE: f64 = 1e-12;
+
+/// `(q + 1e-12) / (1 + 1e-12 I)`
+fn with_trace(q: f64, rows: usize) -> f64 {
+    // [SPEC 8] q <- (q + 1e-12) / (1 + 1e-12 I)
+    (q + TRACE) / (1.0 + TRACE * rows as f64)
+}
+
 /// Gives every column of a block of `rows` rows a trace of everything back.
 pub(crate) fn restore<T: Real>(block: &mut [T], rows: usize) {
-    // [SPEC 8] q <- (q + 1e-12) / (1 + 1e-12 I)
-    let whole = 1.0 + 1e-12 * rows as f64;
     for q in block {
-        *q = T::lit((q.to_f64() + 1e-12) / whole);
+        *q = T::lit(with_trace(q.to_f64(), rows));
     }
+}
+
+/// Whether the last iteration gave a block everything back: its prior had set entries to 0 so that the model lost cells that the
+/// data have, and then `q <- (q + 1e-12) / (1 + 1e-12 I)`. Such an iteration may lower the objective. `[SPEC 8]`
+///
+/// Ask it of blocks whose prior may empty them ([`SimplexPrior::may_empty`](plca_priors::SimplexPrior::may_empty)) only: a
+/// prior's own floor of 1e-12 looks the same.
+///
+/// ```
+/// use std::sync::Arc;
+/// use plca_em::{Algorithm, Plca, PlcaInit, restored};
+/// use plca_priors::Dirichlet;
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// // Row 1 has half a count, and the prior takes nine tenths of a count from every row.
+/// let v = DenseTensor::new(vec![2, 1], vec![4.0, 0.5], Order::RowMajor)?;
+/// let plca = Plca::builder(1).factor_prior(0, Arc::new(Dirichlet::symmetric(0.1)?)).build()?;
+/// let mut state = plca.init(&v, &PlcaInit::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert!(!restored::<f64>(&state.factors[0]));
+/// plca.on(&v)?.step(&mut state, false)?;
+/// assert!(restored(&state.factors[0]) && !restored(&state.factors[1]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn restored<T: Real>(block: &DMatrix<T>) -> bool {
+    let trace = T::lit(with_trace(0.0, block.nrows()));
+    block.iter().any(|&q| q == trace)
 }
 
 /// What of a model an iteration may change.

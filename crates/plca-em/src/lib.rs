@@ -50,6 +50,7 @@ mod shifted;
 mod tempering;
 mod transformed;
 
+pub use blocks::restored;
 pub use error::{EmError, ParamError};
 pub use fold_in::{Explained, FoldIn, Impossible};
 pub use held_out::{HeldOut, hold_out, perplexity};
