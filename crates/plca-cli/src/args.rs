@@ -208,6 +208,13 @@ pub(crate) struct ShiftArgs {
     /// siplca: extent of the kernels along each dimension; that of the data, for no shift along it [default: as in --init].
     #[arg(long, value_name = "k0xk1x…", value_parser = sizes)]
     pub(crate) kernel: Option<Sizes>,
+    #[command(flatten)]
+    pub(crate) places: PlaceArgs,
+}
+
+/// Where and how kernels are shifted.
+#[derive(Debug, Args)]
+pub(crate) struct PlaceArgs {
     /// siplca: where kernels may lie, for all dimensions or for each [default: valid].
     #[arg(long, value_delimiter = ',')]
     pub(crate) domain: Vec<Domain>,
@@ -225,15 +232,21 @@ pub(crate) struct ShiftArgs {
 impl ShiftArgs {
     /// An option that was given.
     pub(crate) fn given(&self) -> Option<&'static str> {
+        let kernel = self.kernel.as_ref().map(|_| "--kernel");
+        kernel.or_else(|| self.places.given())
+    }
+}
+
+impl PlaceArgs {
+    /// An option that was given.
+    pub(crate) fn given(&self) -> Option<&'static str> {
         let Self {
-            kernel,
             domain,
             likelihood,
             anneal,
             impulse_power,
         } = self;
         let options = [
-            (kernel.is_some(), "--kernel"),
             (!domain.is_empty(), "--domain"),
             (likelihood.is_some(), "--likelihood"),
             (anneal.is_some(), "--anneal"),
@@ -261,8 +274,8 @@ pub(crate) struct FitArgs {
     /// Iterations at most.
     #[arg(long, default_value_t = 1000)]
     pub(crate) max_iter: usize,
-    /// Stops when the objective changed by at most T times its absolute value in 10 iterations; 0 runs exactly --max-iter
-    /// iterations.
+    /// Stops when the objective changed by at most T times its absolute value from one check to the next; 0 runs exactly
+    /// --max-iter iterations.
     #[arg(long, value_name = "T", default_value = "1e-6", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) tol: f64,
     /// Also stops when the residual of the optimality conditions is at most this.
@@ -283,11 +296,10 @@ pub(crate) struct FitArgs {
     /// Blocks that stay as they are in --init.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) fix: Vec<String>,
-    /// Prior on every column of a block: dirichlet:A, or gamma:SHAPE,RATE (activations of skellam), or entropic:BETA with BETA in counts (negative: flatter columns), or with
-    /// an r behind it in multiples of the count of the component; or
-    /// cross-entropy:groups=0/0/1/1,between=A,within=B (and ,decrease=T and ,floor=E), which keeps columns of different groups
-    /// apart (A) and those of one group alike (B), with weights in counts, or with an r behind them in multiples of the counts per
-    /// component, that fall to 0 within T iterations.
+    /// Prior on every column of a block: dirichlet:A; entropic:BETA, in counts, negative for flat columns; gamma:SHAPE,RATE for the
+    /// activations of skellam and skellam-vb; or cross-entropy:groups=0/0/1/1,between=A,within=B[,decrease=T][,floor=E], which drives
+    /// columns of different groups apart and makes those of one group alike, and fades within T iterations. An r behind BETA, A or
+    /// B: multiples of the counts of a component.
     #[arg(long, value_name = "BLOCK=SPEC")]
     pub(crate) prior: Vec<String>,
     /// Priors per entry: arrays named BLOCK.dirichlet; skellam: also BLOCK.gamma_shape and BLOCK.gamma_rate.
@@ -306,10 +318,13 @@ pub(crate) struct FitArgs {
     /// skellam: least value of every factor, for priors with shapes below 1 [default: 0].
     #[arg(long, value_name = "X", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) floor: Option<f64>,
+    /// pntf: takes the data as they are, not divided by their sum.
+    #[arg(long)]
+    pub(crate) no_normalise: bool,
     /// kmeans: the first centres [default: plus-plus].
     #[arg(long)]
     pub(crate) seeding: Option<Seeding>,
-    /// Tempered EM with power B in (0, 1]. With ETA in (0, 1) a tenth of the counts is held out: a power is kept as long as
+    /// plca, plsa: tempered EM with power B in (0, 1], throughout if there is no ETA. With ETA in (0, 1) a tenth of the counts is held out: a power is kept as long as
     /// every iteration lowers their perplexity by more than --tol times its value, then it is multiplied by ETA, until
     /// that no longer helps (--tol 0: until the end).
     #[arg(long, value_name = "B[,ETA]")]
@@ -341,7 +356,7 @@ pub(crate) struct FitArgs {
     /// Continue from a checkpoint: the same bits as without the interruption.
     #[arg(long, value_name = "FILE")]
     pub(crate) resume: Option<PathBuf>,
-    /// A line per checked iteration.
+    /// File of a JSON line per checked iteration: iteration, objective, seconds.
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
     /// The summary as one JSON line on standard output.
@@ -406,7 +421,7 @@ pub(crate) struct InspectArgs {
 pub(crate) struct SampleArgs {
     /// The fitted model.
     pub(crate) model: PathBuf,
-    /// Number of events.
+    /// Number of events; skellam, skellam-vb: of whole matrices, which are summed.
     #[arg(long, value_name = "N")]
     pub(crate) draws: u64,
     /// ChaCha seed.
@@ -446,9 +461,14 @@ pub(crate) struct SelectArgs {
     /// Numbers of components: A..B (both included) or a list A,B,C.
     #[arg(long, value_name = "A..B")]
     pub(crate) ranks: String,
-    /// The score; smaller is better.
-    #[arg(long, default_value = "bic")]
-    pub(crate) criterion: Criterion,
+    /// siplca: extents of the kernels along each dimension; several are tried with every number of components.
+    #[arg(long, value_name = "k0xk1x…,…", value_delimiter = ',', value_parser = sizes)]
+    pub(crate) kernel: Vec<Sizes>,
+    #[command(flatten)]
+    pub(crate) places: PlaceArgs,
+    /// The score; smaller is better [default: bic; skellam-vb: elbo].
+    #[arg(long)]
+    pub(crate) criterion: Option<Criterion>,
     /// Iterations at most.
     #[arg(long, default_value_t = 1000)]
     pub(crate) max_iter: usize,

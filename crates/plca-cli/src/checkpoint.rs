@@ -10,6 +10,7 @@ use crate::args::FitArgs;
 use crate::blocks::Arrays;
 use crate::failure::Failure;
 use crate::models::CommandModel;
+use crate::restored::Restored;
 
 /// Before the names of the blocks of the best finished start in a checkpoint.
 const BEST: &str = "best.";
@@ -17,11 +18,11 @@ const BEST: &str = "best.";
 /// Where a run over several starts stands.
 pub(crate) struct Place<S> {
     /// The best of the starts before the present one.
-    pub(crate) best: Option<Outcome<S>>,
+    pub(crate) best: Option<(Outcome<S>, Restored)>,
     /// The present start, from 0.
     pub(crate) start: u64,
     /// Where it stands; drawn anew if nothing is known.
-    pub(crate) running: Option<(S, Progress)>,
+    pub(crate) running: Option<(S, Progress, Restored)>,
 }
 
 impl<S> Place<S> {
@@ -56,19 +57,24 @@ impl<S> Place<S> {
         let best = if saved["best"].is_null() {
             None
         } else {
-            Some(Outcome {
+            let outcome = Outcome {
                 state: model.restore(finished, path)?,
                 trace: Vec::new(),
                 reason: serde_json::from_value(part("reason")).map_err(bad)?,
                 iterations: serde_json::from_value(part("iterations")).map_err(bad)?,
                 objective: serde_json::from_value(part("objective")).map_err(bad)?,
-            })
+            };
+            Some((outcome, Restored::load(&saved["best"]["restored"])))
         };
         let progress = serde_json::from_value(saved["progress"].clone()).map_err(bad)?;
         Ok(Self {
             best,
             start: saved["start"].as_u64().unwrap_or(0),
-            running: Some((model.restore(running, path)?, progress)),
+            running: Some((
+                model.restore(running, path)?,
+                progress,
+                Restored::load(&saved["restored"]),
+            )),
         })
     }
 }
@@ -78,16 +84,21 @@ pub(crate) fn checkpoint<M: CommandModel>(
     model: &M,
     data: &M::Data,
     it: &Iteration<'_, M::State>,
-    start: u64,
-    best: Option<&Outcome<M::State>>,
+    (start, restored): (u64, &Restored),
+    best: Option<&(Outcome<M::State>, Restored)>,
 ) -> (Arrays, Value) {
     let mut arrays = model.saved(data, it.state);
-    let kept = best.map(|best| {
+    let kept = best.map(|(best, restored)| {
         let blocks = model.saved(data, &best.state).into_iter();
         arrays.extend(blocks.map(|(name, block)| (format!("{BEST}{name}"), block)));
-        json!({ "reason": best.reason, "iterations": best.iterations, "objective": best.objective })
+        json!({
+            "reason": best.reason, "iterations": best.iterations, "objective": best.objective,
+            "restored": restored.save(),
+        })
     });
-    let place = json!({ "progress": it.progress, "start": start, "best": kept });
+    let place = json!({
+        "progress": it.progress, "start": start, "restored": restored.save(), "best": kept,
+    });
     (arrays, json!({ "checkpoint": place }))
 }
 
@@ -108,15 +119,16 @@ pub(crate) fn settings(args: &FitArgs, rank: usize) -> Result<Value, Failure> {
         "fix": args.fix,
         "prior": args.prior,
         "kernel": args.shifts.kernel.as_ref().map(|k| &k.0),
-        "domain": args.shifts.domain.iter().map(|d| format!("{d:?}").to_lowercase()).collect::<Vec<_>>(),
-        "likelihood": args.shifts.likelihood.map(|l| format!("{l:?}").to_lowercase()),
-        "anneal": args.shifts.anneal.map(|a| [a.alpha0, a.over]),
-        "impulse_power": args.shifts.impulse_power.map(|a| [a.alpha0, a.over]),
+        "domain": args.shifts.places.domain.iter().map(|d| format!("{d:?}").to_lowercase()).collect::<Vec<_>>(),
+        "likelihood": args.shifts.places.likelihood.map(|l| format!("{l:?}").to_lowercase()),
+        "anneal": args.shifts.places.anneal.map(|a| [a.alpha0, a.over]),
+        "impulse_power": args.shifts.places.impulse_power.map(|a| [a.alpha0, a.over]),
         "given": args.given.unwrap_or(1),
         "update": args.update.map(|u| format!("{u:?}").to_lowercase()),
         "m": args.signed.m.unwrap_or_default().number().to_string(),
         "real_data": args.signed.real_data,
         "floor": args.floor,
+        "no_normalise": args.no_normalise,
         "seeding": args.seeding.map(|s| format!("{s:?}").to_lowercase()),
         "temper": args.temper,
         "temper_prior": args.temper_prior,

@@ -11,6 +11,7 @@ use plca_tensor::{
 use crate::args::{DataArgs, MissingCells};
 use crate::failure::Failure;
 use crate::limits::available;
+use crate::precision;
 
 /// Non-negative data of any storage.
 pub(crate) type Data<T> = Box<dyn Observed<T>>;
@@ -35,7 +36,7 @@ impl<T: Element> Dataset for dyn Observed<T> {
     }
 
     fn warnings(&self) -> Vec<String> {
-        unobserved_warnings(self)
+        unobserved_warnings(plca_em::unobserved(self))
     }
 }
 
@@ -120,7 +121,7 @@ fn dense<T: Element>(
     } else {
         Order::RowMajor
     };
-    let fail = |e| Failure::of(path, e);
+    let fail = |e| precision::refused::<T>(path, args, e);
     Ok(if masked {
         Box::new(MaskedTensor::new(array.shape, array.values, order).map_err(fail)?)
     } else {
@@ -171,11 +172,22 @@ fn not_listed<T>(cells: &Coordinates<f32>, array: &Array<T>) -> Vec<bool> {
     seen
 }
 
-fn sparse<T: Element>(
+/// Entries of sparse data by what the cells are that are not among them.
+pub(crate) enum Entries<T> {
+    /// Zeros.
+    All(Coordinates<T>),
+    /// Hidden.
+    Stored(Coordinates<T>),
+    /// Zeros, but for the listed ones, which are hidden.
+    AllBut(Coordinates<T>, Coordinates<T>),
+}
+
+/// Sparse data with what is hidden of them.
+pub(crate) fn hide_sparse<T: Element>(
     path: &Path,
     args: &DataArgs,
     entries: Coordinates<T>,
-) -> Result<Data<T>, Failure> {
+) -> Result<Entries<T>, Failure> {
     if args.missing == Some(MissingCells::Nan) {
         let what = "--missing nan needs a dense array, these are sparse";
         return Err(Failure::of(path, what));
@@ -192,28 +204,40 @@ fn sparse<T: Element>(
             Mask::Dense(mask) => hidden_cells(mask),
         }),
     };
-    let fail = |e| Failure::of(path, e);
     Ok(match (hidden, args.missing) {
-        (None, None) => Box::new(SparseTensor::new(entries).map_err(fail)?),
-        (None, Some(_)) => Box::new(MaskedSparse::stored_only(entries).map_err(fail)?),
-        (Some(hidden), Some(_)) => {
-            // Hidden by either: what is stored and not in the list was observed.
-            Box::new(MaskedSparse::stored_only(without(entries, &hidden)).map_err(fail)?)
-        }
+        (None, None) => Entries::All(entries),
+        (None, Some(_)) => Entries::Stored(entries),
+        // Hidden by either: what is stored and not in the list was observed.
+        (Some(hidden), Some(_)) => Entries::Stored(without(entries, &hidden)),
         (Some(hidden), None) => {
             let hidden = Coordinates {
                 shape: hidden.shape,
                 indices: hidden.indices,
                 values: Vec::new(),
             };
+            Entries::AllBut(entries, hidden)
+        }
+    })
+}
+
+fn sparse<T: Element>(
+    path: &Path,
+    args: &DataArgs,
+    entries: Coordinates<T>,
+) -> Result<Data<T>, Failure> {
+    let fail = |e| precision::refused::<T>(path, args, e);
+    Ok(match hide_sparse(path, args, entries)? {
+        Entries::All(entries) => Box::new(SparseTensor::new(entries).map_err(fail)?),
+        Entries::Stored(entries) => Box::new(MaskedSparse::stored_only(entries).map_err(fail)?),
+        Entries::AllBut(entries, hidden) => {
             Box::new(MaskedSparse::all_but(entries, hidden).map_err(fail)?)
         }
     })
 }
 
-/// A warning for every dimension with indices of which nothing was observed.
-pub(crate) fn unobserved_warnings<T: Element>(data: &dyn Observed<T>) -> Vec<String> {
-    let hidden = plca_em::unobserved(data).into_iter().enumerate();
+/// Warnings of indices of which nothing was observed, dimension by dimension.
+pub(crate) fn unobserved_warnings(hidden: Vec<Vec<usize>>) -> Vec<String> {
+    let hidden = hidden.into_iter().enumerate();
     hidden
         .filter(|(_, indices)| !indices.is_empty())
         .map(|(j, indices)| {

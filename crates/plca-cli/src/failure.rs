@@ -111,6 +111,19 @@ impl From<skellam_snmf::ParamError> for Failure {
     }
 }
 
+impl From<pntf_l2::PntfError> for Failure {
+    fn from(e: pntf_l2::PntfError) -> Self {
+        Self::new(e)
+    }
+}
+
+impl From<pntf_l2::ParamError> for Failure {
+    // Settings come from the command line.
+    fn from(e: pntf_l2::ParamError) -> Self {
+        Self::usage(e)
+    }
+}
+
 impl From<plca_priors::PriorError> for Failure {
     fn from(e: plca_priors::PriorError) -> Self {
         Self::new(e)

@@ -20,7 +20,9 @@ use crate::given;
 use crate::interrupt;
 use crate::limits::on_threads;
 use crate::models::CommandModel;
+use crate::models::options::refuse;
 use crate::outputs::{Leaving, MODEL_FILES, distinct, warn, writable};
+use crate::restored::Restored;
 
 /// Random numbers of what is held out, apart from those of any start.
 pub(crate) const HELD_OUT_STREAM: u64 = u64::MAX;
@@ -61,10 +63,15 @@ pub(crate) fn run(args: &FitArgs) -> Result<(), Failure> {
             "--kkt-tol does not go with priors: its conditions are those of the likelihood",
         ));
     }
-    if let Some(option) = args.shifts.given().filter(|_| !args.model.shifts()) {
-        let name = args.model.name();
-        return Err(Failure::usage(format!("{name} has no option {option}")));
+    let (model, name) = (args.model, args.model.name());
+    if let Some(option) = args.shifts.given() {
+        refuse(!model.shifts(), option, name)?;
     }
+    refuse(
+        args.no_normalise && !model.normalises(),
+        "--no-normalise",
+        name,
+    )?;
     on_threads(args.threads, || args.model.fit(args))?
 }
 
@@ -102,8 +109,8 @@ pub(crate) fn fit<M: CommandModel>(
         started,
     };
     let mut trace = String::new();
-    let outcome = run.starts(&mut trace)?;
-    run.leave(&outcome, &trace)
+    let (outcome, restored) = run.starts(&mut trace)?;
+    run.leave(&outcome, &restored, &trace)
 }
 
 /// One call of `plca fit`.
@@ -120,7 +127,7 @@ struct Run<'a, M: CommandModel> {
 
 impl<M: CommandModel> Run<'_, M> {
     /// The best outcome of all starts.
-    fn starts(&self, trace: &mut String) -> Result<Outcome<M::State>, Failure> {
+    fn starts(&self, trace: &mut String) -> Result<(Outcome<M::State>, Restored), Failure> {
         let free = self.args.model.free_blocks(self.data.sizes().len());
         let complete = free.iter().all(|n| self.given.contains_key(n));
         // With every block given all starts are the same.
@@ -129,7 +136,7 @@ impl<M: CommandModel> Run<'_, M> {
             Some(path) => Place::read(path, &self.model, &self.settings, &self.checksum)?,
             None => Place::beginning(),
         };
-        if let (Some((_, progress)), Some(path)) = (&place.running, &self.args.resume)
+        if let (Some((_, progress, _)), Some(path)) = (&place.running, &self.args.resume)
             && progress.iteration > self.stop.max_iter
         {
             let (there, most) = (progress.iteration, self.stop.max_iter);
@@ -140,11 +147,11 @@ impl<M: CommandModel> Run<'_, M> {
         for start in place.start..starts {
             let from = match place.running.take() {
                 Some(saved) => saved,
-                None => (self.begin(start)?, Progress::default()),
+                None => (self.begin(start)?, Progress::default(), Restored::default()),
             };
             let outcome = self.start(start, from, place.best.as_ref(), trace)?;
-            let better = |best: &Outcome<M::State>| {
-                let (old, new) = (self.model.score(best), self.model.score(&outcome));
+            let better = |best: &(Outcome<M::State>, Restored)| {
+                let (old, new) = (self.model.score(&best.0), self.model.score(&outcome.0));
                 !self.model.direction().not_worse(old, new)
             };
             if place.best.as_ref().is_none_or(better) {
@@ -169,10 +176,10 @@ impl<M: CommandModel> Run<'_, M> {
     fn start(
         &self,
         start: u64,
-        from: (M::State, Progress),
-        best: Option<&Outcome<M::State>>,
+        (state, progress, mut restored): (M::State, Progress, Restored),
+        best: Option<&(Outcome<M::State>, Restored)>,
         trace: &mut String,
-    ) -> Result<Outcome<M::State>, Failure> {
+    ) -> Result<(Outcome<M::State>, Restored), Failure> {
         let args = self.args;
         let bar = progress_bar(args);
         let (mut failure, mut interrupted) = (None, false);
@@ -182,11 +189,13 @@ impl<M: CommandModel> Run<'_, M> {
                 bar.set_message(format!("{:.6e}", point.objective));
                 trace.push_str(&self.trace_line(point.iteration, point.objective));
             }
+            restored.note(self.model.restored(it.state));
             interrupted = interrupt::requested();
             if let (Some(path), Some(every)) = (&args.checkpoint, args.checkpoint_every)
                 && (interrupted || (it.iteration as u64).is_multiple_of(every))
             {
-                let (arrays, extra) = checkpoint(&self.model, self.data, it, start, best);
+                let (arrays, extra) =
+                    checkpoint(&self.model, self.data, it, (start, &restored), best);
                 let metadata = self.describe(extra);
                 let file = ModelFile { arrays, metadata };
                 let written = interrupt::writing(|| plca_io::write_checkpoint(path, &file));
@@ -198,9 +207,13 @@ impl<M: CommandModel> Run<'_, M> {
                 ControlFlow::Continue(())
             }
         };
-        let outcome = self
-            .model
-            .iterate(self.data, args.accelerate, from, &self.stop, observer);
+        let outcome = self.model.iterate(
+            self.data,
+            args.accelerate,
+            (state, progress),
+            &self.stop,
+            observer,
+        );
         let outcome = outcome.map_err(|e| e.about(&args.data))?;
         bar.finish_and_clear();
         let (iterations, objective) = (outcome.iterations, outcome.objective);
@@ -221,7 +234,7 @@ impl<M: CommandModel> Run<'_, M> {
             let what = format!("the objective became {objective} after {iterations} iterations");
             return Err(Failure::of(&args.data, what));
         }
-        Ok(outcome)
+        Ok((outcome, restored))
     }
 
     fn trace_line(&self, iteration: usize, objective: f64) -> String {
@@ -233,9 +246,12 @@ impl<M: CommandModel> Run<'_, M> {
     /// The metadata of a file, with `extra` of its own.
     fn describe(&self, extra: Value) -> Value {
         let (args, data) = (self.args, self.data);
+        // A run may be continued to another number of iterations: only what is written says how many.
+        let mut settings = self.settings.clone();
+        settings["max_iter"] = json!(args.max_iter);
         let mut all = json!({
             "model": args.model.name(),
-            "settings": self.settings,
+            "settings": settings,
             "seed": args.seed,
             "version": env!("CARGO_PKG_VERSION"),
             "data": { "shape": data.sizes(), "sha256": self.checksum, "total": data.sum() },
@@ -246,7 +262,12 @@ impl<M: CommandModel> Run<'_, M> {
     }
 
     /// Writes the model and says what it is.
-    fn leave(&self, outcome: &Outcome<M::State>, trace: &str) -> Result<(), Failure> {
+    fn leave(
+        &self,
+        outcome: &Outcome<M::State>,
+        restored: &Restored,
+        trace: &str,
+    ) -> Result<(), Failure> {
         let (args, data, model) = (self.args, self.data, &self.model);
         let mut summary = json!({
             "model": args.model.name(),
@@ -261,7 +282,8 @@ impl<M: CommandModel> Run<'_, M> {
             }
         }
         merge(&mut summary, model.remarks(&outcome.state));
-        let warnings = data.warnings();
+        let mut warnings = data.warnings();
+        warnings.extend(restored.warnings());
         let mut extra = summary.clone();
         if !warnings.is_empty() {
             extra["warnings"] = json!(warnings);

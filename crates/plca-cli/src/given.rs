@@ -1,9 +1,10 @@
 //! What `--init`, `--fix` and `--rank` say together.
 
-use crate::args::FitArgs;
+use crate::args::{FitArgs, Precision};
 use crate::blocks::Arrays;
 use crate::failure::Failure;
 use crate::limits::reasonable;
+use crate::precision::check_single;
 
 /// Checks the blocks named in `--init` and `--fix`; the initial values, and the rank that they imply.
 pub(crate) fn blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usize>), Failure> {
@@ -33,6 +34,9 @@ pub(crate) fn blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usi
     }
     // The others always come from the data or the fit.
     given.retain(|name, _| free.contains(name));
+    if let (Precision::F32, Some(path)) = (args.precision, &args.init) {
+        check_single(path, &mut given)?;
+    }
     let count = |(name, array): (&String, &plca_io::Array<f64>)| {
         let axis = args.model.component_axis(name);
         array.shape.get(axis).copied()

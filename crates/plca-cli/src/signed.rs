@@ -7,13 +7,14 @@ use nalgebra::DMatrix;
 use plca_io::{Array, DataFile, Element, Mask, ReadOptions};
 use plca_tensor::{
     CompensatedSum, Coordinates, Signed, SignedCells, SignedMatrix, SignedModel, SignedSums,
-    SignedWanted, SplitRule,
+    SignedWanted, SplitRule, TensorError,
 };
 
 use crate::args::{DataArgs, MissingCells};
-use crate::data::{Dataset, hidden_cells, hide, without};
+use crate::data::{Dataset, hidden_cells, hide, unobserved_warnings, without};
 use crate::failure::Failure;
 use crate::models::options::need_matrix;
+use crate::precision;
 
 /// A matrix of either sign of any storage.
 #[derive(Debug)]
@@ -55,6 +56,12 @@ impl<T: Element> Signed<T> for Cells<T> {
             Self::Listed(c) => c.pass(model, rule, wanted),
         }
     }
+}
+
+/// Indices that were not seen.
+pub(crate) fn unseen(seen: &[bool]) -> Vec<usize> {
+    let indices = seen.iter().enumerate().filter(|(_, seen)| !**seen);
+    indices.map(|(at, _)| at).collect()
 }
 
 /// A matrix of either sign, and what the command says of it.
@@ -104,16 +111,7 @@ impl<T: Element> Dataset for SignedData<T> {
             seen[0][row] = true;
             seen[1][column] = true;
         });
-        let hidden = seen.map(|seen| -> Vec<usize> {
-            let indices = seen.iter().enumerate().filter(|(_, s)| !**s);
-            indices.map(|(at, _)| at).collect()
-        });
-        let hidden = hidden.iter().enumerate().filter(|(_, at)| !at.is_empty());
-        hidden
-            .map(|(d, at)| {
-                format!("nothing was observed of dimension {d} at {at:?}: what is written there is not identified")
-            })
-            .collect()
+        unobserved_warnings(seen.iter().map(|seen| unseen(seen)).collect())
     }
 }
 
@@ -131,7 +129,7 @@ pub(crate) fn load_but<T: Element>(
         allow_negative: true,
         allow_infinite: args.mask.is_some(),
     };
-    let fail = |e| Failure::of(path, e);
+    let fail = |e| precision::refused::<T>(path, args, e);
     Ok(SignedData::new(
         match plca_io::read_data_with::<T>(path, &options)? {
             DataFile::Dense(mut array) => {
@@ -229,7 +227,7 @@ fn sparse<T: Element>(
     mut entries: Coordinates<T>,
     mut refused: impl FnMut(usize, usize, T) -> bool,
 ) -> Result<Cells<T>, Failure> {
-    let fail = |e| Failure::of(path, e);
+    let fail = |e| precision::refused::<T>(path, args, e);
     if args.missing == Some(MissingCells::Nan) {
         let what = "--missing nan needs a dense array, these are sparse";
         return Err(Failure::of(path, what));
@@ -249,8 +247,8 @@ fn sparse<T: Element>(
         .map(|(index, x)| (index[0] as usize, index[1] as usize, x))
         .collect();
     if let Some(&(row, column, x)) = cells.iter().find(|c| !c.2.is_finite()) {
-        let what = format!("entry [{row}, {column}] is {}", x.to_f64());
-        return Err(Failure::of(path, what));
+        let (index, value) = (vec![row, column], x.to_f64());
+        return Err(fail(TensorError::NotFinite { index, value }));
     }
     // Entries of one cell are summed.
     cells.sort_by_key(|&(row, column, _)| (row, column));

@@ -284,15 +284,30 @@ pub fn read_mask(path: &Path, shape: &[usize]) -> Result<Mask, IoError> {
     }
     match data {
         DataFile::Dense(array) => match array.values.iter().position(|x| x.fract() != 0.0) {
-            Some(i) => Err(IoError::at(
+            Some(at) => Err(IoError::at(
                 path,
-                format!("entry {i}"),
-                format!("{} in a mask is not a whole number", array.values[i]),
+                format!("entry {:?}", index(&array, at)),
+                format!("{} in a mask is not a whole number", array.values[at]),
             )),
             None => Ok(Mask::Dense(array)),
         },
         DataFile::Sparse(cells) => Ok(Mask::Hidden(cells)),
     }
+}
+
+/// The index of a value by its place in memory order.
+fn index<T>(array: &Array<T>, mut at: usize) -> Vec<usize> {
+    let mut index = vec![0; array.shape.len()];
+    let mut take = |m: usize| {
+        index[m] = at % array.shape[m];
+        at /= array.shape[m];
+    };
+    if array.fortran {
+        (0..array.shape.len()).for_each(&mut take);
+    } else {
+        (0..array.shape.len()).rev().for_each(&mut take);
+    }
+    index
 }
 
 /// Hexadecimal SHA-256 of a file's bytes.

@@ -64,7 +64,8 @@ fn value<T: Element>(word: &str, nan: bool, accept: Accept) -> Result<T, Fault> 
         Ok(narrow)
     } else if x.is_finite() {
         Err(Fault::new(format!(
-            "value {word} is too large for single precision"
+            "value {word} is beyond f32, whose largest number is {:?}",
+            f32::MAX
         )))
     } else {
         Err(Fault::new(format!("value {word} is not finite")))

@@ -1,12 +1,16 @@
 //! What the command does with a model: one file per model, and its line in [`MODELS`].
 
+mod broadcast;
 pub(crate) mod kmeans;
 pub(crate) mod nmf_kl;
+pub(crate) mod ntf;
 pub(crate) mod options;
 pub(crate) mod plca;
 pub(crate) mod plsa;
+pub(crate) mod pntf;
 mod priors;
 pub(crate) mod siplca;
+mod siplca_select;
 pub(crate) mod skellam;
 mod skellam_priors;
 pub(crate) mod skellam_vb;
@@ -40,6 +44,8 @@ pub(crate) static MODELS: &[Kind] = &[
     &snmf_ding::DingSemiNmf,
     &kmeans::Clustering,
     &siplca::ShiftInvariant,
+    &pntf::OnSimplex,
+    &ntf::LeeSeung,
 ];
 
 /// A model by its name.
@@ -61,6 +67,10 @@ pub(crate) trait ModelKind: Send + Sync {
     fn component_axis(&self, block: &str) -> usize;
     /// Whether its components are kernels that are shifted.
     fn shifts(&self) -> bool {
+        false
+    }
+    /// Whether it divides the data by their sum.
+    fn normalises(&self) -> bool {
         false
     }
     /// `plca fit`, the outputs being writable.
@@ -112,6 +122,10 @@ pub(crate) trait CommandModel: Sized {
     /// What a checkpoint holds: more than the blocks where the state is more.
     fn saved(&self, data: &Self::Data, state: &Self::State) -> Arrays {
         self.arrays(data, state)
+    }
+    /// Blocks that the last iteration gave everything back, as their priors had emptied them where the data are positive.
+    fn restored(&self, _state: &Self::State) -> Vec<String> {
+        Vec::new()
     }
     /// Runs the algorithm on from a state and where it stands.
     fn iterate(

@@ -11,6 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
 use super::options::{missing, refuse, refuse_signed, seen_mass, temper};
+use super::priors::{Block, emptying, priors};
 use super::tempered::{self, Bind, accelerated};
 use super::{CommandModel, ModelKind};
 use crate::approximation::{Approximation, Product};
@@ -38,7 +39,7 @@ impl ModelKind for Symmetric {
 
     fn blocks(&self, order: usize) -> Vec<String> {
         std::iter::once("weights".into())
-            .chain((0..order).map(|j| format!("factor_{j}")))
+            .chain((0..order).map(factor))
             .collect()
     }
 
@@ -74,7 +75,7 @@ impl ModelKind for Symmetric {
             |state| {
                 [
                     ("weights".to_string(), vector(&state.weights)),
-                    (format!("factor_{along}"), matrix(&state.factors[along])),
+                    (factor(along), matrix(&state.factors[along])),
                 ]
                 .into()
             },
@@ -101,9 +102,38 @@ impl ModelKind for Symmetric {
     }
 }
 
+/// Name of the block of dimension `j`.
+pub(super) fn factor(j: usize) -> String {
+    format!("factor_{j}")
+}
+
+/// The dimension whose block has this name.
+pub(super) fn mode(name: &str) -> Option<usize> {
+    name.strip_prefix("factor_")?.parse().ok()
+}
+
+/// The factors that are given.
+pub(super) fn take_factors<T: Element>(
+    path: &Path,
+    arrays: &mut Arrays,
+    order: usize,
+) -> Result<Vec<Option<DMatrix<T>>>, Failure> {
+    let take = |j| take_matrix(path, arrays, &factor(j));
+    (0..order).map(take).collect()
+}
+
+/// The blocks by their names.
+pub(super) fn written<T: Element>(weights: &DVector<T>, factors: &[DMatrix<T>]) -> Arrays {
+    let factors = factors.iter().enumerate();
+    let factors = factors.map(|(j, f)| (factor(j), matrix(f)));
+    factors
+        .chain([("weights".to_string(), vector(weights))])
+        .collect()
+}
+
 /// `P(x_j | z)` of every dimension, of one number of components.
-fn factors(file: &mut Saved, order: usize) -> Result<Vec<DMatrix<f64>>, Failure> {
-    let factors = (0..order).map(|j| file.matrix(&format!("factor_{j}")));
+pub(super) fn factors(file: &mut Saved, order: usize) -> Result<Vec<DMatrix<f64>>, Failure> {
+    let factors = (0..order).map(|j| file.matrix(&factor(j)));
     let factors = factors.collect::<Result<Vec<_>, _>>()?;
     file.agree(factors.iter().map(DMatrix::ncols))?;
     Ok(factors)
@@ -120,10 +150,12 @@ struct PlcaCommand<T: Element> {
     order: usize,
     power: f64,
     priors: bool,
+    /// Blocks whose priors may empty them.
+    emptying: Vec<String>,
     fix: Vec<String>,
 }
 
-fn as_column<T: Element>(v: &DVector<T>) -> DMatrix<T> {
+pub(super) fn as_column<T: Element>(v: &DVector<T>) -> DMatrix<T> {
     DMatrix::from_column_slice(v.len(), 1, v.as_slice())
 }
 
@@ -138,22 +170,18 @@ impl<T: Element> PlcaCommand<T> {
             .temper(power)
             .temper_prior(args.temper_prior);
         for name in &args.fix {
-            builder = match name.strip_prefix("factor_").and_then(|j| j.parse().ok()) {
+            builder = match mode(name) {
                 Some(j) => builder.freeze_factor(j),
                 None => builder.freeze_weights(),
             };
         }
-        let mut blocks = vec![("weights".to_string(), (rank, 1))];
-        blocks.extend(
-            shape
-                .iter()
-                .enumerate()
-                .map(|(j, &n)| (format!("factor_{j}"), (n, rank))),
-        );
-        let priors = super::priors::priors(args, &blocks)?;
-        let any = !priors.is_empty();
+        let factors = shape.iter().enumerate();
+        let factors = factors.map(|(j, &n)| Block::matrix(factor(j), n, rank));
+        let blocks: Vec<_> = factors.chain([Block::vector("weights", rank)]).collect();
+        let priors = priors(args, &blocks)?;
+        let (any, emptying) = (!priors.is_empty(), emptying(&priors));
         for (name, prior) in priors {
-            builder = match name.strip_prefix("factor_").and_then(|j| j.parse().ok()) {
+            builder = match mode(&name) {
                 Some(j) => builder.factor_prior(j, prior),
                 None => builder.weights_prior(prior),
             };
@@ -166,6 +194,7 @@ impl<T: Element> PlcaCommand<T> {
             order: shape.len(),
             power,
             priors: any,
+            emptying,
             fix: args.fix.clone(),
         })
     }
@@ -184,15 +213,12 @@ impl<T: Element> CommandModel for PlcaCommand<T> {
         rng: &mut ChaCha8Rng,
     ) -> Result<PlcaState<T>, Failure> {
         let weights = take_vector(path, &mut given, "weights")?;
-        let factors = (0..self.order)
-            .map(|j| take_matrix(path, &mut given, &format!("factor_{j}")))
-            .collect::<Result<_, _>>()?;
+        let factors = take_factors(path, &mut given, self.order)?;
         let init = PlcaInit { weights, factors };
         let mut state = self.config.init(data, &init, rng)?;
         for name in &self.fix {
-            match name.strip_prefix("factor_").and_then(|j| j.parse().ok()) {
+            match mode(name) {
                 Some(j) => {
-                    let j: usize = j;
                     if let Some(given) = &init.factors[j] {
                         keep_fixed(&mut state.factors[j], given);
                     }
@@ -214,11 +240,11 @@ impl<T: Element> CommandModel for PlcaCommand<T> {
         let iteration = take_count(path, &mut arrays, ITERATION)?;
         let weights: DVector<T> =
             take_vector(path, &mut arrays, "weights")?.ok_or_else(|| lacks("weights"))?;
-        let mut factors = Vec::new();
-        for j in 0..self.order {
-            let name = format!("factor_{j}");
-            factors.push(take_matrix(path, &mut arrays, &name)?.ok_or_else(|| lacks(&name))?);
-        }
+        let factors = take_factors(path, &mut arrays, self.order)?.into_iter();
+        let factors = factors
+            .enumerate()
+            .map(|(j, f)| f.ok_or_else(|| lacks(&factor(j))));
+        let factors = factors.collect::<Result<_, _>>()?;
         Ok(PlcaState {
             weights,
             factors,
@@ -228,14 +254,15 @@ impl<T: Element> CommandModel for PlcaCommand<T> {
     }
 
     fn arrays(&self, _: &Self::Data, state: &PlcaState<T>) -> Arrays {
-        let factors = state
-            .factors
-            .iter()
-            .enumerate()
-            .map(|(j, f)| (format!("factor_{j}"), matrix(f)));
-        std::iter::once(("weights".to_string(), vector(&state.weights)))
-            .chain(factors)
-            .collect()
+        written(&state.weights, &state.factors)
+    }
+
+    fn restored(&self, state: &PlcaState<T>) -> Vec<String> {
+        let restored = |name: &&String| match mode(name) {
+            Some(j) => plca_em::restored(&state.factors[j]),
+            None => plca_em::restored(&as_column(&state.weights)),
+        };
+        self.emptying.iter().filter(restored).cloned().collect()
     }
 
     fn saved(&self, data: &Self::Data, state: &Self::State) -> Arrays {

@@ -11,6 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
 use super::options::{missing, need_matrix, refuse, refuse_signed, seen_mass, temper};
+use super::priors::{Block, emptying, priors};
 use super::tempered::{self, Bind, accelerated};
 use super::{CommandModel, ModelKind};
 use crate::approximation::{Approximation, Product};
@@ -128,6 +129,8 @@ struct PlsaCommand<T: Element> {
     config: Plsa<T>,
     power: f64,
     priors: bool,
+    /// Blocks whose priors may empty them.
+    emptying: Vec<String>,
     fix: Vec<String>,
 }
 
@@ -163,11 +166,11 @@ impl<T: Element> PlsaCommand<T> {
             };
         }
         let blocks = [
-            ("basis".to_string(), (shape[given.explained()], rank)),
-            ("mixture".to_string(), (rank, shape[given.mode()])),
+            Block::matrix("basis", shape[given.explained()], rank),
+            Block::matrix("mixture", rank, shape[given.mode()]),
         ];
-        let priors = super::priors::priors(args, &blocks)?;
-        let any = !priors.is_empty();
+        let priors = priors(args, &blocks)?;
+        let (any, emptying) = (!priors.is_empty(), emptying(&priors));
         for (name, prior) in priors {
             builder = if name == "basis" {
                 builder.basis_prior(prior)
@@ -179,6 +182,7 @@ impl<T: Element> PlsaCommand<T> {
             config: builder.build()?,
             power,
             priors: any,
+            emptying,
             fix: args.fix.clone(),
         })
     }
@@ -239,6 +243,16 @@ impl<T: Element> CommandModel for PlsaCommand<T> {
         ]
         .map(|(name, array)| (name.to_string(), array))
         .into()
+    }
+
+    fn restored(&self, state: &PlsaState<T>) -> Vec<String> {
+        let restored = |name: &&String| {
+            plca_em::restored(match name.as_str() {
+                "basis" => &state.basis,
+                _ => &state.mixture,
+            })
+        };
+        self.emptying.iter().filter(restored).cloned().collect()
     }
 
     fn saved(&self, data: &Self::Data, state: &Self::State) -> Arrays {

@@ -7,38 +7,94 @@ use plca_em::Prior;
 use plca_io::Element;
 use plca_priors::{CrossEntropy, Dirichlet, Entropic, PriorError, Schedule, Scheduled};
 
+use super::broadcast::broadcast;
 use crate::args::FitArgs;
 use crate::failure::Failure;
+
+/// A block that may have a prior.
+pub(super) struct Block {
+    name: String,
+    /// Rows and columns; every column is a distribution.
+    size: (usize, usize),
+    /// Shape of its array in files.
+    shape: Vec<usize>,
+    /// The array holds the columns one after the other.
+    stacked: bool,
+}
+
+impl Block {
+    /// A block whose array is the matrix itself.
+    pub(super) fn matrix(name: impl Into<String>, rows: usize, columns: usize) -> Self {
+        Self {
+            name: name.into(),
+            size: (rows, columns),
+            shape: vec![rows, columns],
+            stacked: false,
+        }
+    }
+
+    /// A block of one column.
+    pub(super) fn vector(name: impl Into<String>, rows: usize) -> Self {
+        Self {
+            name: name.into(),
+            size: (rows, 1),
+            shape: vec![rows],
+            stacked: true,
+        }
+    }
+
+    /// A block of so many columns, each of them an array of these extents.
+    pub(super) fn stack(name: impl Into<String>, extents: &[usize], columns: usize) -> Self {
+        Self {
+            name: name.into(),
+            size: (extents.iter().product(), columns),
+            shape: [&[columns], extents].concat(),
+            stacked: true,
+        }
+    }
+
+    /// A matrix of the block's size from an array that broadcasts to its shape.
+    fn spread(&self, array: &plca_io::Array<f64>) -> Option<DMatrix<f64>> {
+        let (rows, columns) = self.size;
+        let values = broadcast(array, &self.shape)?.into_iter();
+        Some(if self.stacked {
+            DMatrix::from_iterator(rows, columns, values)
+        } else {
+            DMatrix::from_row_iterator(rows, columns, values)
+        })
+    }
+}
+
+/// Names of the blocks whose priors may empty them.
+pub(super) fn emptying<T: Element>(priors: &[(String, Prior<T>)]) -> Vec<String> {
+    let priors = priors.iter().filter(|(_, prior)| prior.may_empty());
+    priors.map(|(name, _)| name.clone()).collect()
+}
 
 /// Priors of every block, from `--prior` and `--priors`.
 pub(super) fn priors<T: Element>(
     args: &FitArgs,
-    shapes: &[(String, (usize, usize))],
+    blocks: &[Block],
 ) -> Result<Vec<(String, Prior<T>)>, Failure> {
     let mut out: Vec<(String, Prior<T>)> = Vec::new();
-    let known = || {
-        shapes
-            .iter()
-            .map(|(n, _)| n.as_str())
-            .collect::<Vec<_>>()
-            .join(", ")
+    let find = |name: &str| {
+        blocks.iter().find(|b| b.name == name).ok_or_else(|| {
+            let known: Vec<&str> = blocks.iter().map(|b| b.name.as_str()).collect();
+            let known = known.join(", ");
+            format!("no block `{name}` takes a prior; there are {known}")
+        })
     };
     for spec in &args.prior {
         let bad = |what: String| Failure::usage(format!("--prior {spec}: {what}"));
         let (block, prior) = spec
             .split_once('=')
             .ok_or_else(|| bad("BLOCK=SPEC is needed".into()))?;
-        let Some((_, (_, columns))) = shapes.iter().find(|(n, _)| n == block) else {
-            return Err(bad(format!(
-                "no block `{block}` takes a prior; there are {}",
-                known()
-            )));
-        };
+        let columns = find(block).map_err(bad)?.size.1;
         let (kind, value) = prior
             .split_once(':')
             .ok_or_else(|| bad("KIND:VALUE is needed".into()))?;
         let prior = match kind {
-            "cross-entropy" => cross_entropy(value, *columns),
+            "cross-entropy" => cross_entropy(value, columns),
             _ => column_prior(kind, value),
         };
         if out.iter().any(|(n, _)| n == block) {
@@ -57,23 +113,16 @@ pub(super) fn priors<T: Element>(
                     "unknown prior `{kind}`; there is BLOCK.dirichlet"
                 )));
             }
-            let Some((_, (rows, columns))) = shapes.iter().find(|(n, _)| n == block) else {
-                return Err(bad(format!(
-                    "no block `{block}` takes a prior; there are {}",
-                    known()
-                )));
-            };
-            let alpha = broadcast(&array, *rows, *columns).ok_or_else(|| {
-                bad(format!(
-                    "shape {:?} does not broadcast to {rows} x {columns}",
-                    array.shape
-                ))
+            let block = find(block).map_err(bad)?;
+            let alpha = block.spread(&array).ok_or_else(|| {
+                let (got, want) = (&array.shape, &block.shape);
+                bad(format!("shape {got:?} does not broadcast to {want:?}"))
             })?;
-            if out.iter().any(|(n, _)| n == block) {
-                return Err(bad(format!("`{block}` has a prior already")));
+            if out.iter().any(|(n, _)| *n == block.name) {
+                return Err(bad(format!("`{}` has a prior already", block.name)));
             }
             let prior = Dirichlet::per_entry(alpha).map_err(|e| bad(e.to_string()))?;
-            out.push((block.to_string(), Arc::new(prior)));
+            out.push((block.name.clone(), Arc::new(prior)));
         }
     }
     Ok(out)
@@ -197,21 +246,4 @@ fn cross_entropy<T: Element>(spec: &str, columns: usize) -> Result<Prior<T>, Str
             Arc::new(Scheduled::new(prior, Schedule::Decreasing { over }).map_err(text)?)
         }
     })
-}
-
-/// An array of a shape that broadcasts to `rows x columns` (a block with one column may be a vector).
-fn broadcast(array: &plca_io::Array<f64>, rows: usize, columns: usize) -> Option<DMatrix<f64>> {
-    let (r, c) = match array.shape[..] {
-        [] => (1, 1),
-        [n] if columns == 1 => (n, 1),
-        [n] => (1, n),
-        [r, c] => (r, c),
-        _ => return None,
-    };
-    if (r != 1 && r != rows) || (c != 1 && c != columns) {
-        return None;
-    }
-    Some(DMatrix::from_fn(rows, columns, |i, j| {
-        array.values[(i % r) * c + j % c]
-    }))
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use nalgebra::{DMatrix, DVector};
+use nalgebra::DMatrix;
 use plca_dist::random::Categorical;
 use plca_em::{
     EmError, Geometry, Likelihood, Outcome, Progress, Shifted, ShiftedBuilder, ShiftedInit,
@@ -15,16 +15,21 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
 use super::options::refuse;
+use super::plca::as_column;
+use super::priors::{Block, emptying, priors};
 use super::tempered::accelerated;
-use super::{CommandModel, ModelKind};
+use super::{CommandModel, ModelKind, siplca_select};
 use crate::approximation::Approximation;
-use crate::args::{self, Acceleration, FitArgs, MissingMethod, Precision, TransformArgs};
+use crate::args::{
+    self, Acceleration, FitArgs, MissingMethod, PlaceArgs, Precision, SelectArgs, TransformArgs,
+};
 use crate::blocks::{Arrays, ITERATION, count, keep_fixed, take_count, take_vector, vector};
 use crate::data::{Data, load};
 use crate::failure::Failure;
 use crate::fit;
 use crate::given;
 use crate::saved::Saved;
+use crate::select::Table;
 use crate::transform::{Found, along, fold_in};
 
 /// The model `siplca`.
@@ -58,6 +63,10 @@ impl ModelKind for ShiftInvariant {
             Precision::F64 => fit::<f64>(args),
             Precision::F32 => fit::<f32>(args),
         }
+    }
+
+    fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {
+        siplca_select::scores(args)
     }
 
     fn transform(&self, mut file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
@@ -165,11 +174,59 @@ struct ShiftedCommand<T: Element> {
     /// Hidden cells, or places outside the data, are part of the model.
     literal: bool,
     priors: bool,
+    /// Blocks whose priors may empty them.
+    emptying: Vec<String>,
     fix: Vec<String>,
 }
 
 /// More parameters than anyone can mean.
 const MOST_PARAMETERS: usize = 1 << 33;
+
+/// Refuses kernels that could not be held.
+pub(super) fn reasonable(rank: usize, kernel: &[usize], shape: &[usize]) -> Result<(), Failure> {
+    let cells = (shape.iter().zip(kernel)).fold(rank, |n, (i, k)| n.saturating_mul(i + k));
+    if cells > MOST_PARAMETERS {
+        return Err(Failure::usage(format!(
+            "{rank} kernels of {kernel:?} are too many for data of shape {shape:?}"
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses a kernel of another order than the data.
+pub(super) fn check_order(kernel: &[usize], shape: &[usize]) -> Result<(), Failure> {
+    if kernel.len() == shape.len() {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "a kernel of {} extents {kernel:?} does not fit data of shape {shape:?}",
+        kernel.len()
+    )))
+}
+
+/// Where and how the kernels are shifted.
+pub(super) fn placed<T: Element>(
+    mut builder: ShiftedBuilder<T>,
+    places: &PlaceArgs,
+) -> ShiftedBuilder<T> {
+    if is_literal(places) {
+        builder = builder.likelihood(Likelihood::Literal);
+    }
+    if !places.domain.is_empty() {
+        builder = builder.supports(places.domain.iter().copied().map(support).collect());
+    }
+    if let Some(anneal) = places.anneal {
+        builder = builder.anneal(anneal);
+    }
+    if let Some(power) = places.impulse_power {
+        builder = builder.impulse_power(power);
+    }
+    builder
+}
+
+fn is_literal(places: &PlaceArgs) -> bool {
+    places.likelihood == Some(args::Likelihood::Literal)
+}
 
 impl<T: Element> ShiftedCommand<T> {
     /// From the command line, for data of this shape.
@@ -181,34 +238,15 @@ impl<T: Element> ShiftedCommand<T> {
         let multiplicative = args.missing_method == Some(MissingMethod::Multiplicative);
         refuse(multiplicative, "--missing-method multiplicative", "siplca")?;
         let shifts = &args.shifts;
-        if args.accelerate != Acceleration::None
-            && (shifts.anneal.is_some() || shifts.impulse_power.is_some())
-        {
+        let powers = shifts.places.anneal.is_some() || shifts.places.impulse_power.is_some();
+        if args.accelerate != Acceleration::None && powers {
             return Err(Failure::usage(
                 "--accelerate goes with neither --anneal nor --impulse-power",
             ));
         }
         let kernel = kernel(args, shape)?;
-        let cells = (shape.iter().zip(&kernel)).fold(rank, |n, (i, k)| n.saturating_mul(i + k));
-        if cells > MOST_PARAMETERS {
-            return Err(Failure::usage(format!(
-                "{rank} kernels of {kernel:?} are too many for data of shape {shape:?}"
-            )));
-        }
-        let literal = shifts.likelihood == Some(args::Likelihood::Literal);
-        let mut builder = Shifted::builder(rank, kernel);
-        if literal {
-            builder = builder.likelihood(Likelihood::Literal);
-        }
-        if !shifts.domain.is_empty() {
-            builder = builder.supports(shifts.domain.iter().copied().map(support).collect());
-        }
-        if let Some(anneal) = shifts.anneal {
-            builder = builder.anneal(anneal);
-        }
-        if let Some(power) = shifts.impulse_power {
-            builder = builder.impulse_power(power);
-        }
+        reasonable(rank, &kernel, shape)?;
+        let mut builder = placed(Shifted::builder(rank, kernel), &shifts.places);
         for name in &args.fix {
             builder = match name.as_str() {
                 "weights" => builder.freeze_weights(),
@@ -219,20 +257,21 @@ impl<T: Element> ShiftedCommand<T> {
         let geometry = builder.clone().build()?.geometry(shape);
         let geometry = geometry.map_err(|e| Failure::of(&args.data, e))?;
         let blocks = [
-            ("weights", (rank, 1)),
-            ("kernels", (geometry.kernel_cells(), rank)),
-            ("impulses", (geometry.impulse_cells(), rank)),
+            Block::vector("weights", rank),
+            Block::stack("kernels", geometry.kernel_shape(), rank),
+            Block::stack("impulses", geometry.impulse_shape(), rank),
         ];
-        let priors = super::priors::priors(args, &blocks.map(|(n, s)| (n.to_string(), s)))?;
-        let any = !priors.is_empty();
+        let priors = priors(args, &blocks)?;
+        let (any, emptying) = (!priors.is_empty(), emptying(&priors));
         for (name, prior) in priors {
             builder = with_prior(builder, &name, prior);
         }
         Ok(Self {
             config: builder.build()?,
             geometry,
-            literal,
+            literal: is_literal(&shifts.places),
             priors: any,
+            emptying,
             fix: args.fix.clone(),
         })
     }
@@ -283,13 +322,8 @@ fn kernel(args: &FitArgs, shape: &[usize]) -> Result<Vec<usize>, Failure> {
                 .collect()
         }
     };
-    if kernel.len() == shape.len() {
-        return Ok(kernel);
-    }
-    Err(Failure::usage(format!(
-        "a kernel of {} extents {kernel:?} does not fit data of shape {shape:?}",
-        kernel.len()
-    )))
+    check_order(&kernel, shape)?;
+    Ok(kernel)
 }
 
 impl<T: Element> CommandModel for ShiftedCommand<T> {
@@ -313,10 +347,8 @@ impl<T: Element> CommandModel for ShiftedCommand<T> {
         for name in &self.fix {
             match (name.as_str(), &init.weights, &init.kernels, &init.impulses) {
                 ("weights", Some(given), ..) => {
-                    let column =
-                        |v: &DVector<T>| DMatrix::from_column_slice(v.len(), 1, v.as_slice());
-                    let mut weights = column(&state.weights);
-                    keep_fixed(&mut weights, &column(given));
+                    let mut weights = as_column(&state.weights);
+                    keep_fixed(&mut weights, &as_column(given));
                     state.weights = weights.column(0).into_owned();
                 }
                 ("kernels", _, Some(given), _) => keep_fixed(&mut state.kernels, given),
@@ -353,6 +385,15 @@ impl<T: Element> CommandModel for ShiftedCommand<T> {
             ),
         ]
         .into()
+    }
+
+    fn restored(&self, state: &ShiftedState<T>) -> Vec<String> {
+        let restored = |name: &&String| match name.as_str() {
+            "weights" => plca_em::restored(&as_column(&state.weights)),
+            "kernels" => plca_em::restored(&state.kernels),
+            _ => plca_em::restored(&state.impulses),
+        };
+        self.emptying.iter().filter(restored).cloned().collect()
     }
 
     fn saved(&self, data: &Self::Data, state: &Self::State) -> Arrays {

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use nalgebra::DMatrix;
-use plca_io::Array;
 use skellam_snmf::{Entries, Prior};
 
+use super::broadcast::broadcast;
 use crate::failure::Failure;
 
 /// The prior that `--prior` and `--priors` make of `prior`, for `F x N` data and `K` components.
@@ -15,36 +15,38 @@ pub(super) fn prior(
     file: Option<&Path>,
     (f, k, n): (usize, usize, usize),
 ) -> Result<Prior, Failure> {
+    let mut given = Vec::new();
     for spec in specs {
-        set(&mut prior, spec).map_err(|what| Failure::usage(format!("--prior {spec}: {what}")))?;
+        let bad = |what: String| Failure::usage(format!("--prior {spec}: {what}"));
+        let block = set(&mut prior, spec).map_err(bad)?;
+        if given.contains(&block) {
+            return Err(bad(format!("`{}` has a prior already", block.name())));
+        }
+        given.push(block);
     }
     let Some(path) = file else {
         return Ok(prior);
     };
     for (name, array) in plca_io::read_model(path)?.arrays {
         let bad = |what: String| Failure::of(path, format!("`{name}`: {what}"));
-        let wide = |shape: [usize; 3]| {
+        let wide = |shape: &[usize]| {
             broadcast(&array, shape).ok_or_else(|| {
-                let shape = if shape[0] == 1 {
-                    &shape[1..]
-                } else {
-                    &shape[..]
-                };
-                bad(format!(
-                    "shape {:?} does not broadcast to {shape:?}",
-                    array.shape
-                ))
+                let got = &array.shape;
+                bad(format!("shape {got:?} does not broadcast to {shape:?}"))
             })
         };
         let (block, kind) = name.rsplit_once('.').unwrap_or((&name, ""));
+        if let Some(block) = block_of(block).filter(|b| given.contains(b)) {
+            return Err(bad(format!("`{}` has a prior already", block.name())));
+        }
         match (block_of(block), kind) {
             (Some(Block::Atoms), "dirichlet") => {
-                let values = wide([f, k, 2])?;
+                let values = wide(&[f, k, 2])?;
                 let side = |s| DMatrix::from_fn(f, k, |i, z| values[2 * (i * k + z) + s]);
                 (prior.plus, prior.minus) = (Entries::Each(side(0)), Entries::Each(side(1)));
             }
             (Some(Block::Activations), "gamma_shape" | "gamma_rate") => {
-                let entries = Entries::Each(DMatrix::from_row_slice(k, n, &wide([1, k, n])?));
+                let entries = Entries::Each(DMatrix::from_row_slice(k, n, &wide(&[k, n])?));
                 if kind == "gamma_shape" {
                     prior.shape = entries;
                 } else {
@@ -67,6 +69,15 @@ enum Block {
     Activations,
 }
 
+impl Block {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Atoms => "atoms",
+            Self::Activations => "activations",
+        }
+    }
+}
+
 fn block_of(name: &str) -> Option<Block> {
     match name {
         "atoms" | "atoms_shape" => Some(Block::Atoms),
@@ -75,8 +86,8 @@ fn block_of(name: &str) -> Option<Block> {
     }
 }
 
-/// One `BLOCK=SPEC`.
-fn set(prior: &mut Prior, spec: &str) -> Result<(), String> {
+/// One `BLOCK=SPEC`; which block it is for.
+fn set(prior: &mut Prior, spec: &str) -> Result<Block, String> {
     let (name, law) = spec.split_once('=').ok_or("BLOCK=SPEC is needed")?;
     let block = block_of(name)
         .ok_or_else(|| format!("no block `{name}` takes a prior; there are atoms, activations"))?;
@@ -102,28 +113,5 @@ fn set(prior: &mut Prior, spec: &str) -> Result<(), String> {
             ));
         }
     }
-    Ok(())
-}
-
-/// The values of an array broadcast to a shape, in C order: dimensions are aligned at their end, those of size 1 repeated.
-fn broadcast(array: &Array<f64>, shape: [usize; 3]) -> Option<Vec<f64>> {
-    let missing = shape.len().checked_sub(array.shape.len())?;
-    let mut strides = [0; 3];
-    let mut stride = 1;
-    for d in (missing..3).rev() {
-        let size = array.shape[d - missing];
-        if size != shape[d] && size != 1 {
-            return None;
-        }
-        strides[d] = if size == 1 { 0 } else { stride };
-        stride *= size;
-    }
-    let mut values = Vec::with_capacity(shape.iter().product());
-    for i in 0..shape[0] {
-        for j in 0..shape[1] {
-            let at = i * strides[0] + j * strides[1];
-            values.extend((0..shape[2]).map(|l| array.values[at + l * strides[2]]));
-        }
-    }
-    Some(values)
+    Ok(block)
 }

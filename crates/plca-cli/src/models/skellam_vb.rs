@@ -24,7 +24,7 @@ use crate::failure::Failure;
 use crate::fit;
 use crate::limits::reasonable;
 use crate::saved::Saved;
-use crate::select::{Table, ranks};
+use crate::select::{self, Table, ranks};
 use crate::signed::{SignedData, join, load, sides};
 use crate::transform::{Found, along};
 
@@ -72,7 +72,7 @@ impl ModelKind for SkellamVb {
     }
 
     fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {
-        if args.criterion != Criterion::Elbo {
+        if args.criterion.is_some_and(|c| c != Criterion::Elbo) {
             return Err(Failure::usage(
                 "skellam-vb has no such criterion; there is --criterion elbo",
             ));
@@ -159,12 +159,6 @@ fn scores(args: &SelectArgs, data: &SignedData<f64>, ranks: &[usize]) -> Result<
     let prior = prior(vague(), &args.prior, None, (f, 1, n))?;
     // Refused here, where it is the command line's fault.
     config(&args.signed, prior.clone(), 1)?;
-    let stop = Stop {
-        max_iter: args.max_iter,
-        tol: args.tol,
-        ..Stop::default()
-    };
-    stop.check().map_err(Failure::usage)?;
     let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
     let configure = |k| config(&args.signed, prior.clone(), k);
     let found = select_components(
@@ -172,7 +166,7 @@ fn scores(args: &SelectArgs, data: &SignedData<f64>, ranks: &[usize]) -> Result<
         ranks.iter().copied(),
         configure,
         args.restarts,
-        &stop,
+        &select::stop(args),
         &mut rng,
     );
     let mut found = found.map_err(|e| Failure::of(&args.data, e))?;

@@ -145,6 +145,10 @@ impl<T: Element, M: Bind<T>> CommandModel for TemperedCommand<'_, T, M> {
         arrays
     }
 
+    fn restored(&self, state: &Self::State) -> Vec<String> {
+        self.model.restored(&state.current)
+    }
+
     fn iterate(
         &self,
         data: &Self::Data,

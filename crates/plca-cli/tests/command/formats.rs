@@ -149,6 +149,72 @@ fn wholly_hidden_slices_are_flagged() {
     }
 }
 
+/// A row without an observed cell, in every model and however it was hidden: flagged, and its entries are numbers.
+#[test]
+fn a_wholly_masked_row_is_flagged_by_every_model() {
+    let folder = Folder::new();
+    folder.text("d.csv", "1,2,3\n1e9,1e9,1e9\n4,2,6\n");
+    folder.text(
+        "d.tns",
+        "1 1 1\n1 2 2\n1 3 3\n2 2 1e9\n3 1 4\n3 2 2\n3 3 6\n",
+    );
+    folder.text("stored.tns", "1 1 1\n1 2 2\n1 3 3\n3 1 4\n3 2 2\n3 3 6\n");
+    let mut seen = [1.0; 9];
+    seen[3..6].fill(0.0);
+    folder.npy("mask.npy", &[3, 3], &seen);
+    folder.text("hidden.tns", "2 1 1\n2 2 1\n2 3 1\n");
+    for model in [
+        "plca",
+        "plca --missing-method multiplicative",
+        "plsa",
+        "plsa --given 0",
+        "nmf-kl",
+        "nmf-kl --missing-method imputation",
+        "siplca --kernel 3x2",
+        "siplca --kernel 3x2 --domain valid,full",
+        "skellam --m 1",
+        "skellam",
+        "skellam-vb",
+        "pntf",
+    ] {
+        for data in [
+            "d.csv --mask mask.npy",
+            "d.csv --mask hidden.tns",
+            "d.tns --mask mask.npy",
+            "d.tns --mask hidden.tns",
+            "stored.tns --missing unstored",
+        ] {
+            let line = format!("fit {model} {data} --rank 2 --max-iter 20 --output o.npz");
+            let out = folder.run(&line);
+            let err = String::from_utf8(out.stderr).unwrap();
+            assert_eq!(out.status.code(), Some(0), "{line}: {err}");
+            let flagged = err.starts_with("warning: ") && err.contains("dimension 0 at [1]");
+            assert!(flagged && err.lines().count() == 1, "{line}: {err}");
+            folder.ok(&format!("{line} --quiet"));
+            let file = folder.model("o.npz");
+            let kept = file.metadata["warnings"][0].as_str().unwrap();
+            assert_eq!(format!("warning: {kept}\n"), err, "{line}");
+            for (name, block) in &file.arrays {
+                // Hidden values are never read.
+                let usable = |x: &f64| x.is_finite() && *x < 1e6;
+                assert!(block.values.iter().all(usable), "{line}: {name}");
+            }
+        }
+    }
+    // Of a tensor, one slice.
+    let mut cube = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0];
+    cube[4..].fill(f64::NAN);
+    folder.npy("cube.npy", &[2, 2, 2], &cube);
+    for model in ["plca", "pntf"] {
+        folder.ok(&format!(
+            "fit {model} cube.npy --missing nan --rank 2 --output o.npz --quiet"
+        ));
+        let warnings = folder.model("o.npz").metadata["warnings"].clone();
+        let all = warnings.as_array().unwrap();
+        assert!(all.len() == 1 && all[0].as_str().unwrap().contains("dimension 0 at [1]"));
+    }
+}
+
 /// Acceleration never ends below where it began, and reaches at least what plain EM reaches.
 #[test]
 fn accelerated_runs_are_monotone() {

@@ -1,5 +1,6 @@
 //! The built command against its contract.
 
+mod emptied;
 mod endings;
 mod failures;
 mod formats;
@@ -7,10 +8,12 @@ mod golden;
 mod options;
 mod readme;
 mod reconstruction;
+mod scales;
 mod siplca;
 mod skellam;
 mod skellam_golden;
 mod sounds;
+mod squared_error;
 mod tempering;
 
 use std::path::{Path, PathBuf};

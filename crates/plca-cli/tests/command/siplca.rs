@@ -305,6 +305,114 @@ fn priors_of_every_block_stand_in_the_objective() {
     ));
 }
 
+/// Arrays of priors have the shape of their block, `(K, extents…)`, or broadcast to it.
+#[test]
+fn priors_from_files_have_the_shape_of_their_block() {
+    let (folder, _) = picture();
+    let fit = "fit siplca v.npy --rank 2 --kernel 2x3 --max-iter 20 --tol 0 --output o.npz";
+    let under = |option: &str| {
+        folder.ok(&format!("{fit} --quiet {option}"));
+        folder.model("o.npz").arrays
+    };
+    let same = under(
+        "--prior weights=dirichlet:1.5 --prior kernels=dirichlet:1.5 --prior impulses=dirichlet:1.5",
+    );
+    for shapes in [
+        [&[2][..], &[2, 2, 3], &[2, 5, 7]],
+        [&[], &[1, 2, 1], &[7]],
+        [&[1], &[2, 1, 3], &[5, 1]],
+    ] {
+        let blocks = ["weights", "kernels", "impulses"].map(|b| format!("{b}.dirichlet"));
+        let values = shapes.map(|shape| vec![1.5; shape.iter().product()]);
+        let arrays = [0, 1, 2].map(|b| (blocks[b].as_str(), shapes[b], &values[b][..]));
+        folder.arrays("p.npz", &arrays);
+        assert_eq!(under("--priors p.npz"), same, "{shapes:?}");
+    }
+    // Nearly all of one entry: the last of the first row of the second kernel.
+    let mut alpha = [1.0; 12];
+    alpha[8] = 1e9;
+    folder.arrays("p.npz", &[("kernels.dirichlet", &[2, 2, 3], &alpha)]);
+    assert!(under("--priors p.npz")["kernels"].values[8] > 0.999);
+    folder.arrays("p.npz", &[("kernels.dirichlet", &[2, 3, 2], &alpha)]);
+    folder.fails(
+        1,
+        &format!("{fit} --priors p.npz"),
+        &["p.npz", "kernels.dirichlet", "[2, 3, 2]", "[2, 2, 3]"],
+    );
+}
+
+/// `AIC = -2 L + 2 p` of the best of the starts, for every kernel with every number of components.
+#[test]
+fn select_scores_components_and_kernels() {
+    let (folder, values) = picture();
+    let how = "--max-iter 30 --tol 0 --restarts 2 --seed 4";
+    let line = format!("select siplca v.npy --ranks 1,2 --kernel 2x3,6x1 {how}");
+    let table = folder.json(&format!("{line} --criterion aic"));
+    let rows = table["table"].as_array().unwrap();
+    assert_eq!(rows.len(), 4);
+    let number = |v: &Value| v.as_f64().unwrap();
+    for (row, (kernel, places)) in rows
+        .iter()
+        .zip([([2, 3], 35); 2].into_iter().chain([([6, 1], 9); 2]))
+    {
+        let k = row["rank"].as_u64().unwrap();
+        assert_eq!(row["kernel"], serde_json::json!(kernel));
+        let parameters = (k - 1 + k * (6 - 1) + k * (places - 1)).min(53);
+        assert_eq!(row["parameters"], parameters);
+        let kernel = joined(&kernel);
+        let fit = format!("fit siplca v.npy --rank {k} --kernel {kernel} {how} --output o.npz");
+        let ln_lik = number(&folder.json(&fit)["objective"]);
+        assert_eq!(number(&row["log_likelihood"]), ln_lik);
+        let aic = 2.0 * parameters as f64 - 2.0 * ln_lik;
+        assert!((number(&row["score"]) - aic).abs() <= 1e-9 * aic.abs());
+    }
+    let least = rows
+        .iter()
+        .map(|r| number(&r["score"]))
+        .fold(f64::INFINITY, f64::min);
+    let best = rows.iter().find(|r| number(&r["score"]) == least).unwrap();
+    assert_eq!(
+        (&table["best"], &table["best_kernel"]),
+        (&best["rank"], &best["kernel"])
+    );
+    let bic = folder.json(&line);
+    assert_eq!(bic["criterion"], "bic");
+    let total: f64 = values.iter().sum();
+    let p = number(&bic["table"][0]["parameters"]);
+    let want = p * total.ln() - 2.0 * number(&bic["table"][0]["log_likelihood"]);
+    assert!((number(&bic["table"][0]["score"]) - want).abs() <= 1e-9 * want.abs());
+    for domain in ["valid", "same,full"] {
+        let held = folder.json(&format!("{line} --criterion held-out --domain {domain}"));
+        for row in held["table"].as_array().unwrap() {
+            assert!(number(&row["score"]) > 1.0, "{row}");
+        }
+    }
+    assert_eq!(folder.ok(&line).lines().count(), 5);
+    for (line, parts) in [
+        ("select siplca v.npy --ranks 1,2", ["--kernel", "needed"]),
+        (
+            "select siplca v.npy --ranks 1 --kernel 2",
+            ["[2]", "[6, 9]"],
+        ),
+        (
+            "select siplca v.npy --ranks 1 --kernel 2x3 --criterion elbo",
+            ["siplca", "elbo"],
+        ),
+        (
+            "select plca v.npy --ranks 1 --kernel 2x3",
+            ["plca", "--kernel"],
+        ),
+        (
+            "select nmf-kl v.npy --ranks 1 --domain full",
+            ["nmf-kl", "--domain"],
+        ),
+    ] {
+        folder.fails(2, line, &parts);
+    }
+    let large = "select siplca v.npy --ranks 1 --kernel 7x3";
+    folder.fails(1, large, &["v.npy", "dimension 0", "7"]);
+}
+
 #[test]
 fn bad_shifts_are_refused() {
     let (folder, _) = picture();

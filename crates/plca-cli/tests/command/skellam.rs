@@ -250,6 +250,10 @@ fn bad_settings_are_refused() {
             ["--prior", "entropic"],
         ),
         (
+            "skellam d.csv --rank 2 --prior atoms=dirichlet:1 --prior atoms=dirichlet:2",
+            ["atoms", "already"],
+        ),
+        (
             "skellam d.csv --rank 2 --prior w=dirichlet:1",
             ["--prior", "`w`"],
         ),

@@ -1,0 +1,138 @@
+//! `ntf-l2`: non-negative factors of any order under squared error, the baseline.
+
+use std::marker::PhantomData;
+use std::path::Path;
+
+use nalgebra::DVector;
+use plca_fit::{Direction, Observer, Outcome, Progress, Stop};
+use plca_io::Element;
+use pntf_l2::{Ntf, NtfState};
+use rand_chacha::ChaCha8Rng;
+
+use super::options::refuse;
+use super::pntf::refuse_likelihoods;
+use super::{CommandModel, ModelKind, plca};
+use crate::approximation::{Approximation, Product};
+use crate::args::{Acceleration, FitArgs, Precision};
+use crate::blocks::{Arrays, matrix};
+use crate::data::Dataset;
+use crate::failure::Failure;
+use crate::fit;
+use crate::real::{RealData, load_real};
+use crate::saved::Saved;
+
+/// The model `ntf-l2`.
+pub(crate) struct LeeSeung;
+
+impl ModelKind for LeeSeung {
+    fn name(&self) -> &'static str {
+        "ntf-l2"
+    }
+
+    fn about(&self) -> &'static str {
+        "Non-negative factors of any order under squared error (Lee and Seung)"
+    }
+
+    fn blocks(&self, order: usize) -> Vec<String> {
+        (0..order).map(plca::factor).collect()
+    }
+
+    fn component_axis(&self, _: &str) -> usize {
+        1
+    }
+
+    fn fit(&self, args: &FitArgs) -> Result<(), Failure> {
+        match args.precision {
+            Precision::F64 => fit::<f64>(args),
+            Precision::F32 => fit::<f32>(args),
+        }
+    }
+
+    fn approximation(&self, mut file: Saved) -> Result<Box<dyn Approximation>, Failure> {
+        let order = file.order()?;
+        let factors = plca::factors(&mut file, order)?;
+        Ok(Box::new(Product {
+            weights: DVector::from_element(factors[0].ncols(), 1.0),
+            factors,
+            scale: 1.0,
+        }))
+    }
+}
+
+fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
+    let data = load_real::<T>(&args.data, &args.hidden)?;
+    fit::fit(args, &data, |rank| NtfCommand::new(args, rank, &data))
+}
+
+struct NtfCommand<T> {
+    config: Ntf,
+    order: usize,
+    scalar: PhantomData<T>,
+}
+
+impl<T: Element> NtfCommand<T> {
+    fn new(args: &FitArgs, rank: usize, data: &RealData<T>) -> Result<Self, Failure> {
+        refuse_likelihoods(args, "ntf-l2")?;
+        refuse(
+            args.accelerate != Acceleration::None,
+            "--accelerate",
+            "ntf-l2",
+        )?;
+        let fixed = args.fix.iter().filter_map(|name| plca::mode(name));
+        let builder = fixed.fold(Ntf::builder(rank), |builder, j| builder.freeze_factor(j));
+        let config = builder.build()?;
+        // What is wrong with the data is said of them, whatever the start.
+        let bound = config.on(&data.tensor).map(drop);
+        bound.map_err(|e| Failure::of(&args.data, e))?;
+        Ok(Self {
+            config,
+            order: data.sizes().len(),
+            scalar: PhantomData,
+        })
+    }
+}
+
+impl<T: Element> CommandModel for NtfCommand<T> {
+    type Data = RealData<T>;
+    type State = NtfState<T>;
+    const OBJECTIVE: &'static str = "squared_error";
+
+    fn start(
+        &self,
+        data: &Self::Data,
+        mut given: Arrays,
+        path: &Path,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<NtfState<T>, Failure> {
+        let init = plca::take_factors(path, &mut given, self.order)?;
+        Ok(self.config.init(&data.tensor, &init, rng)?)
+    }
+
+    fn restore(&self, mut arrays: Arrays, path: &Path) -> Result<NtfState<T>, Failure> {
+        let factors = plca::take_factors(path, &mut arrays, self.order)?;
+        let factors: Option<Vec<_>> = factors.into_iter().collect();
+        let factors = factors.ok_or_else(|| Failure::of(path, "lacks a factor"))?;
+        Ok(NtfState { factors })
+    }
+
+    fn arrays(&self, _: &Self::Data, state: &NtfState<T>) -> Arrays {
+        let factors = state.factors.iter().enumerate();
+        factors.map(|(j, f)| (plca::factor(j), matrix(f))).collect()
+    }
+
+    fn iterate(
+        &self,
+        data: &Self::Data,
+        _: Acceleration,
+        (state, progress): (Self::State, Progress),
+        stop: &Stop,
+        observer: impl Observer<Self::State>,
+    ) -> Result<Outcome<Self::State>, Failure> {
+        let sweep = self.config.on(&data.tensor)?;
+        Ok(plca_fit::run_from(&sweep, state, progress, stop, observer)?)
+    }
+
+    fn direction(&self) -> Direction {
+        Direction::Minimise
+    }
+}

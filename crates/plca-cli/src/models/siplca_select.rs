@@ -1,0 +1,56 @@
+//! `plca select siplca`: numbers of components, and extents of kernels.
+
+use plca_em::{EmError, Shifted, ShiftedInit, shifted_parameters};
+use plca_tensor::Observed;
+use serde_json::json;
+
+use super::siplca::{check_order, placed, reasonable};
+use crate::args::SelectArgs;
+use crate::failure::Failure;
+use crate::select::{self, Candidate, Table, ranks};
+
+/// Scores of every kernel with every number of components.
+pub(super) fn scores<'a>(args: &'a SelectArgs) -> Result<Table, Failure> {
+    let ranks = ranks(&args.ranks)?;
+    if args.kernel.is_empty() {
+        return Err(Failure::usage("--kernel is needed"));
+    }
+    select::table(args, |data| {
+        let shape = data.shape();
+        let candidate = |(kernel, rank): (&[usize], usize)| -> Result<Candidate<'a>, Failure> {
+            check_order(kernel, shape)?;
+            reasonable(rank, kernel, shape)?;
+            let shifted = placed(Shifted::builder(rank, kernel.to_vec()), &args.places).build()?;
+            let geometry = shifted.geometry(shape);
+            let geometry = geometry.map_err(|e| Failure::of(&args.data, e))?;
+            let cells = [geometry.kernel_cells(), geometry.impulse_cells()];
+            let all = shape.iter().fold(1usize, |all, &n| all.saturating_mul(n));
+            Ok(Candidate {
+                size: json!({ "rank": rank, "kernel": kernel }),
+                // [SPEC 9] never more than the cells less one
+                parameters: shifted_parameters(cells, rank, false).min(all - 1),
+                fit: Box::new(move |train, judged| fit(args, &shifted, train, judged)),
+            })
+        };
+        let kernels = args.kernel.iter().map(|k| k.0.as_slice());
+        let sizes = kernels.flat_map(|kernel| ranks.iter().map(move |&rank| (kernel, rank)));
+        sizes.map(candidate).collect()
+    })
+}
+
+/// The log-likelihoods of `judged` under the best fit to `train`.
+fn fit(
+    args: &SelectArgs,
+    shifted: &Shifted<f64>,
+    train: &dyn Observed<f64>,
+    judged: &[&dyn Observed<f64>],
+) -> Result<Vec<f64>, EmError> {
+    let em = shifted.on(train)?;
+    let stop = select::stop(args);
+    let best = select::best(args, |rng| {
+        let start = em.init(&ShiftedInit::default(), rng)?;
+        plca_em::run(&em, start, &stop, ())
+    })?;
+    let ln_lik = |&data: &&dyn Observed<f64>| Ok(shifted.on(data)?.ln_lik(&best));
+    judged.iter().map(ln_lik).collect()
+}

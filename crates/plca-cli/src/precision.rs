@@ -1,0 +1,114 @@
+//! Numbers of files that single precision cannot hold.
+
+use std::path::Path;
+
+use plca_io::{Array, DataFile, Element, ReadOptions};
+use plca_tensor::TensorError;
+
+use crate::args::DataArgs;
+use crate::blocks::Arrays;
+use crate::data::for_each_cell;
+use crate::failure::Failure;
+
+/// Why data were refused, with the value as it stands in the file where that is finite and only single precision is too small.
+pub(crate) fn refused<T: Element>(path: &Path, args: &DataArgs, e: TensorError) -> Failure {
+    match in_the_file::<T>(path, args, &e) {
+        Some(what) => Failure::of(path, what),
+        None => Failure::of(path, e),
+    }
+}
+
+fn in_the_file<T: Element>(path: &Path, args: &DataArgs, e: &TensorError) -> Option<String> {
+    if T::DESCR != f32::DESCR {
+        return None;
+    }
+    let read = || {
+        let options = ReadOptions {
+            shape: args.shape.as_ref().map(|s| s.0.clone()),
+            allow_nan: true,
+            allow_negative: true,
+            allow_infinite: true,
+        };
+        plca_io::read_data_with::<f64>(path, &options).ok()
+    };
+    match e {
+        TensorError::Value { index, value } | TensorError::NotFinite { index, value }
+            if value.is_infinite() =>
+        {
+            let x = value_at(read()?, index);
+            x.is_finite()
+                .then(|| beyond(&format!("entry {index:?}"), x))
+        }
+        TensorError::NoMass => {
+            let (index, x) = first_positive(read()?)?;
+            // Whatever is larger was hidden.
+            (x < f64::from(f32::MIN_POSITIVE)).then(|| {
+                let least = f32::MIN_POSITIVE;
+                format!(
+                    "entry {index:?} is {x:?}, below f32, whose least normal number is {least:?}"
+                )
+            })
+        }
+        _ => None,
+    }
+}
+
+fn beyond(place: &str, x: f64) -> String {
+    let largest = f32::MAX;
+    format!("{place} is {x:?}, beyond f32, whose largest number is {largest:?}")
+}
+
+/// The value of a cell; entries of sparse data are summed.
+fn value_at(file: DataFile<f64>, index: &[usize]) -> f64 {
+    let mut sum = 0.0;
+    visit(file, |at, x| sum += if at == index { x } else { 0.0 });
+    sum
+}
+
+fn first_positive(file: DataFile<f64>) -> Option<(Vec<usize>, f64)> {
+    let mut first = None;
+    visit(file, |at, x| {
+        if x > 0.0 && first.is_none() {
+            first = Some((at.to_vec(), x));
+        }
+    });
+    first
+}
+
+fn visit(file: DataFile<f64>, mut visit: impl FnMut(&[usize], f64)) {
+    match file {
+        DataFile::Dense(Array {
+            shape,
+            mut values,
+            fortran,
+        }) => for_each_cell(&shape, fortran, &mut values, |at, x| visit(at, *x)),
+        DataFile::Sparse(entries) => {
+            let indices = entries.indices.chunks_exact(entries.shape.len());
+            for (index, x) in indices.zip(entries.values) {
+                let index: Vec<usize> = index.iter().map(|&i| i as usize).collect();
+                visit(&index, x);
+            }
+        }
+    }
+}
+
+/// Refuses initial values that single precision cannot hold.
+pub(crate) fn check_single(path: &Path, arrays: &mut Arrays) -> Result<(), Failure> {
+    for (name, array) in arrays {
+        let mut found = None;
+        for_each_cell(
+            &array.shape,
+            array.fortran,
+            &mut array.values,
+            |index, x| {
+                if found.is_none() && x.is_finite() && (*x as f32).is_infinite() {
+                    found = Some((index.to_vec(), *x));
+                }
+            },
+        );
+        if let Some((index, x)) = found {
+            return Err(Failure::of(path, beyond(&format!("`{name}` {index:?}"), x)));
+        }
+    }
+    Ok(())
+}

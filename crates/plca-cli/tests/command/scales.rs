@@ -1,0 +1,142 @@
+//! Data of any scale, and what single precision cannot hold.
+
+use std::fmt::Write;
+
+use crate::Folder;
+
+const COUNTS: [f64; 12] = [3., 1., 4., 1., 1., 5., 9., 2., 2., 6., 5., 3.];
+
+/// The counts times `scale`, as `NAME.npy`, `NAME.csv` and `NAME.tns`.
+fn write(folder: &Folder, name: &str, scale: f64) {
+    let values = COUNTS.map(|x| x * scale);
+    folder.npy(&format!("{name}.npy"), &[3, 4], &values);
+    let (mut csv, mut tns) = (String::new(), String::new());
+    for (i, row) in values.chunks(4).enumerate() {
+        let words: Vec<String> = row.iter().map(|x| format!("{x:e}")).collect();
+        writeln!(csv, "{}", words.join(",")).unwrap();
+        for (j, x) in words.iter().enumerate() {
+            writeln!(tns, "{} {} {x}", i + 1, j + 1).unwrap();
+        }
+    }
+    folder.text(&format!("{name}.csv"), &csv);
+    folder.text(&format!("{name}.tns"), &tns);
+}
+
+fn close(got: f64, want: f64, what: &str) {
+    assert!(
+        (got - want).abs() <= 1e-9 * (1e-3 + want.abs()),
+        "{what}: {got:e} {want:e}"
+    );
+}
+
+/// Times the scale of the data: objectives and reconstructions. Half of it in each of `w` and `h`. Nothing of it elsewhere.
+#[test]
+fn factors_do_not_depend_on_the_scale_of_the_data() {
+    let folder = Folder::new();
+    let mut mask = [1.0; 12];
+    mask[6] = 0.0;
+    folder.npy("mask.npy", &[3, 4], &mask);
+    write(&folder, "one", 1.0);
+    write(&folder, "tiny", 1e-310);
+    write(&folder, "huge", 1e300);
+    for model in ["plca", "plsa", "nmf-kl", "siplca --kernel 3x2"] {
+        for kind in ["npy", "csv", "tns", "npy --mask mask.npy"] {
+            let fit = |data: &str| {
+                let line = format!("fit {model} {data}.{kind} --rank 2 --tol 0 --max-iter 40");
+                let summary = folder.json(&format!("{line} --output o.npz"));
+                folder.ok("reconstruct o.npz --output r.npy");
+                let objective = summary["objective"].as_f64().unwrap();
+                let arrays = folder.model("o.npz").arrays;
+                (arrays, objective, folder.dense("r.npy").values)
+            };
+            let want = fit("one");
+            for (data, scale) in [("tiny", 1e-310f64), ("huge", 1e300)] {
+                let what = format!("{model} {data}.{kind}");
+                let got = fit(data);
+                let unit = if model == "nmf-kl" { scale.sqrt() } else { 1.0 };
+                for (name, block) in &want.0 {
+                    for (got, want) in got.0[name].values.iter().zip(&block.values) {
+                        close(got / unit, *want, &format!("{what} {name}"));
+                    }
+                }
+                close(got.1 / scale, want.1, &what);
+                for (got, want) in got.2.iter().zip(&want.2) {
+                    close(got / scale, *want, &format!("{what}, reconstructed"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn values_beyond_single_precision_are_named_as_they_stand_in_the_file() {
+    let folder = Folder::new();
+    let values = [1.0, 2.0, 3.0, 4.0, 1e300, 6.0];
+    folder.npy("d.npy", &[2, 3], &values);
+    folder.text("d.csv", "1,2,3\n4,1e300,6\n");
+    folder.text("d.tns", "1 1 1\n2 2 1e300\n");
+    folder.text(
+        "d.mtx",
+        "%%MatrixMarket matrix coordinate real general\n2 3 2\n1 1 1\n2 2 1e300\n",
+    );
+    // Either fits, their sum does not.
+    folder.text("twice.tns", "1 1 1\n2 2 3e38\n2 2 3e38\n");
+    folder.npy("seen.npy", &[2, 3], &[0.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
+    let single = "--precision f32 --rank 1 --output o.npz --quiet";
+    let models = [
+        "plca",
+        "plsa",
+        "nmf-kl",
+        "siplca --kernel 2x1",
+        "skellam",
+        "skellam-vb",
+        "pntf",
+        "ntf-l2",
+    ];
+    for model in models {
+        for (data, place, value) in [
+            ("d.npy", "[1, 1]", "1e300"),
+            ("d.csv", "line 2: column 2", "1e300"),
+            ("d.tns", "line 2", "1e300"),
+            ("d.mtx", "line 4", "1e300"),
+            ("d.npy --mask seen.npy", "[1, 1]", "1e300"),
+            ("d.csv --mask seen.npy", "[1, 1]", "1e300"),
+        ] {
+            if data.contains("mask") && model == "ntf-l2" {
+                continue;
+            }
+            let line = format!("fit {model} {data} {single}");
+            let file = data.split(' ').next().unwrap();
+            folder.fails(1, &line, &[file, place, value, "beyond f32"]);
+            let err = String::from_utf8(folder.run(&line).stderr).unwrap();
+            assert!(!err.contains("inf"), "{err}");
+        }
+    }
+    folder.fails(
+        1,
+        &format!("fit skellam twice.tns {single}"),
+        &["[1, 1] is 6e38"],
+    );
+    folder.fails(
+        1,
+        &format!("fit plca twice.tns {single}"),
+        &["twice.tns", "e38"],
+    );
+    // What was infinite in the file stays so.
+    folder.npy("inf.npy", &[1, 2], &[1.0, f64::INFINITY]);
+    folder.fails(1, &format!("fit plca inf.npy {single}"), &["[0, 1]", "inf"]);
+    folder.npy("tiny.npy", &[1, 2], &[0.0, 1e-310]);
+    folder.fails(
+        1,
+        &format!("fit plca tiny.npy {single}"),
+        &["tiny.npy", "[0, 1]", "1e-310", "below f32"],
+    );
+    folder.text("p.csv", "1,2\n3,4\n");
+    folder.arrays("i.npz", &[("w", &[2, 1], &[1.0, 1e300])]);
+    folder.fails(
+        1,
+        &format!("fit nmf-kl p.csv --init i.npz {single}"),
+        &["i.npz", "`w`", "[1, 0]", "1e300", "beyond f32"],
+    );
+    folder.ok("fit nmf-kl p.csv --init i.npz --rank 1 --output o.npz --quiet");
+}

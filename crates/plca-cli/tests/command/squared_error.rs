@@ -1,0 +1,244 @@
+//! Models under squared error: reference trajectories, and what the other commands make of them.
+
+use serde_json::Value;
+
+use crate::Folder;
+use crate::golden::{cases, init, put, shape_option, sparse};
+
+fn blocks(v: &Value) -> Vec<(String, &Value)> {
+    let factors = v["factors"].as_array().unwrap().iter().enumerate();
+    let factors = factors.map(|(j, f)| (format!("factor_{j}"), f));
+    let weights = (!v["lambda"].is_null()).then(|| ("weights".to_string(), &v["lambda"]));
+    factors.chain(weights).collect()
+}
+
+/// Every point of every trajectory, from dense and from sparse data.
+fn trajectories(model: &str, text: &str, least: usize) {
+    let all = cases(text);
+    assert!(all.len() >= least);
+    for case in &all {
+        let folder = Folder::new();
+        put(&folder, "v.npy", &case["G"]);
+        sparse(&folder, &case["G"]);
+        init(&folder, &blocks(&case["init"]));
+        let tol = case["tolerance"].as_f64().unwrap_or(1e-11);
+        let shape = shape_option(&case["G"]);
+        for data in ["v.npy".to_string(), format!("v.tns {shape}")] {
+            for point in case["trajectory"].as_array().unwrap() {
+                let n = &point["iter"];
+                let line = format!("fit {model} {data} --init init.npz --tol 0 --max-iter {n}");
+                let summary = folder.json(&format!("{line} --output out.npz --quiet"));
+                let what = format!("{} {data}, {n} iterations", case["name"]);
+                let close = |got: f64, want: f64| {
+                    let bound = tol * want.abs().max(1.0);
+                    assert!((got - want).abs() <= bound, "{what}: {got} {want}");
+                };
+                assert_eq!(&summary["iterations"], n);
+                if let Some(want) = point["objective"].as_f64() {
+                    close(summary["objective"].as_f64().unwrap(), want);
+                }
+                let file = folder.model("out.npz");
+                assert_eq!(file.metadata["objective_name"], "squared_error");
+                let want = blocks(point);
+                assert_eq!(file.arrays.len(), want.len(), "{what}");
+                for (name, block) in want {
+                    let values = block["data"].as_array().unwrap();
+                    let got = &file.arrays[&name].values;
+                    assert_eq!(got.len(), values.len(), "{what} {name}");
+                    for (got, want) in got.iter().zip(values) {
+                        close(*got, want.as_f64().unwrap());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn pntf_trajectories_match_the_reference() {
+    let text = include_str!("../../../../testdata/golden/pntf.json");
+    trajectories("pntf", text, 5);
+}
+
+#[test]
+fn multiplicative_trajectories_match_the_reference() {
+    let text = include_str!("../../../../testdata/golden/lee_seung_l2.json");
+    trajectories("ntf-l2", text, 2);
+}
+
+/// `‖V / Σ V - P‖²`, or that of the data as they are.
+#[test]
+fn the_objective_is_that_of_the_data_as_fitted() {
+    let folder = Folder::with_counts();
+    let shares = [3., 1., 4., 1., 1., 5., 9., 2., 2., 6., 5., 3.].map(|x: f64| x / 42.0);
+    folder.npy("shares.npy", &[3, 4], &shares);
+    let fit = |line: &str| {
+        let line = format!("fit pntf {line} --rank 2 --tol 0 --max-iter 30 --output o.npz");
+        let objective = folder.json(&line)["objective"].as_f64().unwrap();
+        folder.ok("reconstruct o.npz --output r.npy");
+        (objective, folder.dense("r.npy").values)
+    };
+    let close = |a: f64, b: f64| assert!((a - b).abs() <= 1e-12, "{a} {b}");
+    let (objective, found) = fit("d.csv");
+    let squares = found
+        .iter()
+        .zip(shares)
+        .map(|(y, x)| (y / 42.0 - x).powi(2));
+    close(objective, squares.sum());
+    let (as_they_are, same) = fit("shares.npy --no-normalise");
+    close(as_they_are, objective);
+    for (a, b) in found.iter().zip(same) {
+        close(a / 42.0, b);
+    }
+    // Without division the model, of mass 1, is far from data of mass 42.
+    assert!(fit("d.csv --no-normalise").0 > 100.0);
+    for model in ["plca", "nmf-kl", "ntf-l2"] {
+        let line = format!("fit {model} d.csv --rank 2 --no-normalise --output p.npz");
+        folder.fails(2, &line, &[model, "--no-normalise"]);
+    }
+}
+
+/// `mixture` is `(K, columns)`, every column on the simplex, and finds the weights of an exact mixture.
+#[test]
+fn transform_mixes_the_learned_components() {
+    let folder = Folder::with_counts();
+    folder.ok("fit pntf d.csv --rank 2 --output m.npz --quiet");
+    let learned = folder.model("m.npz").arrays["factor_0"].values.clone();
+    let shares = [0.25, 0.75];
+    let column = |weights: [f64; 2]| -> Vec<f64> {
+        let rows = learned.chunks(2);
+        rows.map(|u| 8.0 * (u[0] * weights[0] + u[1] * weights[1]))
+            .collect()
+    };
+    let (a, b) = (column(shares), column([1.0, 0.0]));
+    let rows: Vec<f64> = (0..3).flat_map(|i| [a[i], b[i], 0.0]).collect();
+    folder.npy("new.npy", &[3, 3], &rows);
+    let before = folder.bytes("m.npz");
+    folder.json("transform m.npz new.npy --output n.npz --quiet");
+    assert!(before == folder.bytes("m.npz"));
+    let file = folder.model("n.npz");
+    let (mixture, gap) = (&file.arrays["mixture"], &file.arrays["gap"]);
+    assert_eq!(
+        (&mixture.shape[..], &gap.shape[..]),
+        (&[2, 3][..], &[3][..])
+    );
+    let want = [shares[0], 1.0, 0.5, shares[1], 0.0, 0.5];
+    for (got, want) in mixture.values.iter().zip(want) {
+        assert!((got - want).abs() <= 1e-9, "{:?}", mixture.values);
+    }
+    assert!(gap.values.iter().all(|g| (0.0..1e-12).contains(g)));
+    assert_eq!(file.arrays["dropped"].values, [0.0]);
+    let warning = file.metadata["warnings"][0].as_str().unwrap();
+    assert!(warning.contains("[2]"), "{warning}");
+    folder.npy("tall.npy", &[4, 2], &[1.0; 8]);
+    folder.fails(
+        1,
+        "transform m.npz tall.npy --output x.npz",
+        &["tall.npy", "3 x any"],
+    );
+    folder.npy("hidden.npy", &[3, 1], &[1.0, f64::NAN, 2.0]);
+    folder.fails(
+        1,
+        "transform m.npz hidden.npy --missing nan --output x.npz",
+        &["hidden.npy", "complete"],
+    );
+    folder.ok("sample m.npz --draws 50 --output s.npy");
+    assert_eq!(folder.dense("s.npy").values.iter().sum::<f64>(), 50.0);
+}
+
+#[test]
+fn runs_repeat_resume_and_keep_what_is_fixed() {
+    let folder = Folder::with_counts();
+    let mut mask = [1.0; 12];
+    mask[5] = 0.0;
+    folder.npy("mask.npy", &[3, 4], &mask);
+    for options in [
+        "pntf d.csv",
+        "pntf d.csv --mask mask.npy",
+        "pntf d.csv --accelerate squarem",
+        "pntf d.csv --restarts 3 --precision f32",
+        "ntf-l2 d.csv",
+    ] {
+        let line = format!("fit {options} --rank 2 --tol 0 --max-iter 20 --quiet");
+        folder.ok(&format!("{line} --output whole.npz --threads 1"));
+        folder.ok(&format!(
+            "{line} --output o.npz --checkpoint c.npz --checkpoint-every 14"
+        ));
+        folder.ok(&format!("{line} --output resumed.npz --resume c.npz"));
+        assert!(folder.bytes("whole.npz") == folder.bytes("o.npz"), "{line}");
+        assert!(
+            folder.bytes("whole.npz") == folder.bytes("resumed.npz"),
+            "{line}"
+        );
+    }
+    for (model, block) in [
+        ("pntf", "weights"),
+        ("pntf", "factor_1"),
+        ("ntf-l2", "factor_0"),
+    ] {
+        folder.ok(&format!(
+            "fit {model} d.csv --rank 2 --max-iter 3 --output a.npz --quiet"
+        ));
+        folder.ok(&format!(
+            "fit {model} d.csv --init a.npz --fix {block} --max-iter 9 --tol 0 --output b.npz --quiet"
+        ));
+        let (a, b) = (folder.model("a.npz").arrays, folder.model("b.npz").arrays);
+        assert_eq!(a[block], b[block], "{model} {block}");
+        assert_ne!(a, b, "{model} {block}: the other blocks moved");
+    }
+}
+
+#[test]
+fn what_they_do_not_take_is_refused() {
+    let folder = Folder::with_counts();
+    for model in ["pntf", "ntf-l2"] {
+        for option in [
+            "--prior factor_0=dirichlet:2",
+            "--temper .9",
+            "--given 0",
+            "--missing-method imputation",
+            "--m 1",
+            "--kernel 2x2",
+        ] {
+            let line = format!("fit {model} d.csv --rank 2 {option} --output o.npz");
+            let name = option.split(' ').next().unwrap();
+            folder.fails(2, &line, &[model, name]);
+        }
+        folder.npy("nan.npy", &[1, 2], &[1.0, f64::NAN]);
+        folder.fails(
+            1,
+            &format!("fit {model} nan.npy --rank 1 --output o.npz"),
+            &["nan.npy", "[0, 1]", "--missing nan"],
+        );
+    }
+    let fit = "--rank 1 --output o.npz";
+    folder.fails(
+        2,
+        &format!("fit ntf-l2 d.csv --accelerate squarem {fit}"),
+        &["--accelerate"],
+    );
+    folder.npy("hole.npy", &[2, 2], &[1.0, f64::NAN, 2.0, 3.0]);
+    folder.fails(
+        1,
+        &format!("fit ntf-l2 hole.npy --missing nan {fit}"),
+        &["hole.npy", "complete"],
+    );
+    folder.text("signed.csv", "3,-1\n2,5\n");
+    folder.fails(
+        1,
+        &format!("fit ntf-l2 signed.csv {fit}"),
+        &["signed.csv", "negative"],
+    );
+    let out = folder.run(&format!("fit pntf signed.csv {fit}"));
+    let err = String::from_utf8(out.stderr).unwrap();
+    assert!(
+        err.starts_with("warning: ") && err.contains("negative"),
+        "{err}"
+    );
+    folder.text("zero.csv", "1,-1\n2,-2\n");
+    folder.fails(
+        1,
+        &format!("fit pntf zero.csv {fit} --quiet"),
+        &["zero.csv", "0"],
+    );
+}
