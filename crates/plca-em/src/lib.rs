@@ -74,3 +74,7 @@ pub use transformed::{IndexMaps, MapEntry, Transformed, TransformedBuilder, Tran
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/CHOOSING.md")]
+struct Choosing;

@@ -1,4 +1,4 @@
-//! The README's commands run as they stand.
+//! The commands of the README and of the guide run as they stand.
 
 use std::io::Write;
 
@@ -39,6 +39,39 @@ fn the_readme_commands_run() {
         "mixtures.npz",
     ] {
         assert!(!folder.model(output).arrays.is_empty());
+    }
+}
+
+/// Signs of a few cells, now and then, on a floor.
+fn scattered(rows: usize, columns: usize, sign: &[(usize, usize)]) -> Vec<f64> {
+    let mut values = vec![0.0; rows * columns];
+    for n in 0..9 {
+        let (y, x) = (n * 17 % (rows - 9), n * 23 % (columns - 9));
+        for (at, (dy, dx)) in sign.iter().enumerate() {
+            values[(y + dy) * columns + x + dx] += (5 + (at + n) % 3) as f64;
+        }
+    }
+    values
+}
+
+#[test]
+fn the_commands_of_the_guide_run() {
+    let folder = Folder::new();
+    let chord = [(0, 0), (0, 1), (3, 0), (3, 1), (7, 0), (7, 2)];
+    folder.npy("S.npy", &[64, 100], &scattered(64, 100, &chord));
+    let plus: Vec<_> = (0..7).flat_map(|i| [(i, 3), (3, i)]).collect();
+    folder.npy("P.npy", &[40, 40], &scattered(40, 40, &plus));
+    let cells = (0..400).map(|n| format!("{} {} {}\n", n * n % 37 + 1, n % 20 + 1, n % 3 + 1));
+    let head = "%%MatrixMarket matrix coordinate integer general\n37 20 400\n";
+    folder.text(
+        "counts.mtx",
+        &cells.fold(head.into(), |text: String, cell| text + &cell),
+    );
+    let guide = include_str!("../../../../docs/CHOOSING.md");
+    let commands: Vec<&str> = guide.lines().filter(|l| l.starts_with("plca ")).collect();
+    assert!(commands.len() >= 10, "{commands:?}");
+    for command in commands {
+        folder.ok(command.strip_prefix("plca ").unwrap());
     }
 }
 
