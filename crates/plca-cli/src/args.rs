@@ -297,9 +297,9 @@ pub(crate) struct FitArgs {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) fix: Vec<String>,
     /// Prior on every column of a block: dirichlet:A; entropic:BETA, in counts, negative for flat columns; gamma:SHAPE,RATE for the
-    /// activations of skellam and skellam-vb; or cross-entropy:groups=0/0/1/1,between=A,within=B[,decrease=T][,floor=E], which drives
-    /// columns of different groups apart and makes those of one group alike, and fades within T iterations. An r behind BETA, A or
-    /// B: multiples of the counts of a component.
+    /// activations of skellam and skellam-vb; or cross-entropy:groups=0/0/1/1,between=A,within=B, which drives
+    /// columns of different groups apart and makes those of one group alike; ,decrease=T behind it: it fades within T iterations,
+    /// ,floor=E: no entry falls below E. An r behind BETA, A or B: multiples of the counts of a component.
     #[arg(long, value_name = "BLOCK=SPEC")]
     pub(crate) prior: Vec<String>,
     /// Priors per entry: arrays named BLOCK.dirichlet; skellam: also BLOCK.gamma_shape and BLOCK.gamma_rate.
