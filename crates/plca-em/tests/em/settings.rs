@@ -7,7 +7,7 @@ use plca_em::{
     Algorithm, EmError, Missing, Nmf, Parabolic, ParamError, Plca, PlcaInit, PlcaState, Plsa,
     PlsaInit, PlsaState, Prior, Shifted, ShiftedState, Squarem, Update,
 };
-use plca_priors::{CrossEntropy, CrossEntropyOrder, Dirichlet, Schedule, Scheduled};
+use plca_priors::{CrossEntropy, CrossEntropyOrder, Dirichlet, Entropic, Schedule, Scheduled};
 use plca_tensor::{Coordinates, DenseTensor, MaskedSparse, MaskedTensor, Observed, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -190,9 +190,15 @@ fn unsteady_priors_are_not_accelerated() -> Result<(), EmError> {
             .unwrap()
             .order(CrossEntropyOrder::Parity),
     );
+    let relative: Prior<f64> = Arc::new(Entropic::relative(0.5).unwrap());
+    let alike: Prior<f64> = Arc::new(CrossEntropy::groups(&[0, 0], 0.0, 1.0).unwrap().relative());
     let steady: Prior<f64> = Arc::new(Dirichlet::symmetric(3.0).unwrap());
+    let counted: Prior<f64> = Arc::new(Entropic::new(0.5).unwrap());
     for (prior, settles) in [
         (&steady, Some(0)),
+        (&counted, Some(0)),
+        (&relative, None),
+        (&alike, None),
         (&fading, Some(5)),
         (&clipped, None),
         (&alternating, None),

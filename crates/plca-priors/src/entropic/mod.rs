@@ -67,7 +67,8 @@ impl Entropic {
     /// Strength `β = ρ n` relative to the expected count `n` of the column, so that it does not change while components trade
     /// mass. `[SPEC 5.5]`
     ///
-    /// No density has this M-step: [`ln_density`](SimplexPrior::ln_density) is 0 and the log-likelihood may fall.
+    /// No density has this M-step: [`ln_density`](SimplexPrior::ln_density) is 0, the log-likelihood may fall, and accelerated
+    /// runs refuse it.
     ///
     /// # Errors
     ///
@@ -116,6 +117,14 @@ impl<T: Real> SimplexPrior<T> for Entropic {
                 beta * positive.map(|x| x * x.ln()).sum::<f64>()
             }
             Strength::Relative(_) => 0.0,
+        }
+    }
+
+    /// Not relative to the counts: there is no objective then, unless the strength is 0.
+    fn steady(&self, _iteration: usize) -> bool {
+        match self.0 {
+            Strength::Counts(_) => true,
+            Strength::Relative(rho) => rho == 0.0,
         }
     }
 }

@@ -25,6 +25,7 @@ fn priors() -> Vec<(&'static str, bool, Box<dyn SimplexPrior<f64>>)> {
     let fading = |over| Schedule::Decreasing { over };
     let growing = Schedule::Increasing { over: 2.0 };
     let entropic = Entropic::new(1.5).unwrap();
+    let relative = |rho| Entropic::relative(rho).unwrap();
     vec![
         ("flat", true, Box::new(Flat)),
         (
@@ -52,6 +53,18 @@ fn priors() -> Vec<(&'static str, bool, Box<dyn SimplexPrior<f64>>)> {
             "entropic, fading",
             false,
             Box::new(Scheduled::new(entropic, fading(5.0)).unwrap()),
+        ),
+        ("entropic, relative", false, Box::new(relative(0.5))),
+        ("entropic, relative 0", true, Box::new(relative(0.0))),
+        (
+            "entropic, relative, grown",
+            false,
+            Box::new(Scheduled::new(relative(0.5), growing).unwrap()),
+        ),
+        (
+            "entropic, relative, gone",
+            true,
+            Box::new(Scheduled::new(relative(0.5), fading(2.0)).unwrap()),
         ),
         ("clipped", false, Box::new(apart())),
         (
@@ -113,6 +126,17 @@ fn similar_steps_fall_at_zeros() {
     let before = objective(&alike(), &counts, &theta);
     alike().update(&counts, &mut theta).unwrap();
     assert!(objective(&alike(), &counts, &theta) < before);
+}
+
+/// A strength that grows with the counts costs likelihood, and there is no density to make up for it.
+#[test]
+fn relative_entropic_steps_fall() {
+    let prior = Entropic::relative(0.5).unwrap();
+    let counts = nalgebra::dmatrix![6.0; 4.0];
+    let mut theta = nalgebra::dmatrix![0.6; 0.4];
+    let before = objective(&prior, &counts, &theta);
+    prior.update(&counts, &mut theta).unwrap();
+    assert!(objective(&prior, &counts, &theta) < before);
 }
 
 /// Clipping lowers what it is said to raise: that is why it is not steady.
