@@ -202,6 +202,7 @@ pub(crate) fn fill_ratios<S: Simd, T: Real, const NR: usize>(
         ratios.len() == width * padded
             && cells.len() == (width - 1) * height + real
             && real <= padded
+            && k <= stride
     );
     let mut j = 0;
     while j < width {
@@ -289,6 +290,7 @@ pub(crate) fn add_columns<S: Simd, T: Real, const WIDE: bool>(
         ratios.len() == width * padded
             && by_row.len() == real * stride
             && into.len() == width * stride
+            && real <= padded
     );
     let vectors = stride / lanes;
     let blocks = vectors.div_ceil(if WIDE { 5 } else { 3 });
