@@ -8,6 +8,12 @@ use crate::EmError;
 
 /// `P(z | x)` of one cell, without ever storing the posterior array; `None` where the model gives the cell no probability.
 ///
+/// # Panics
+///
+/// If `index` has not one entry for every mode, or one that is not below the size of its mode.
+///
+/// # Examples
+///
 /// ```
 /// use nalgebra::dmatrix;
 /// use plca_tensor::{Factor, Model};

@@ -78,6 +78,12 @@ impl<'a, T: Real> Factor<'a, T> {
 
     /// The entry of data index `i` and component `z`.
     ///
+    /// # Panics
+    ///
+    /// If `i` is not below [`rows`](Self::rows), or `z` not below [`components`](Self::components).
+    ///
+    /// # Examples
+    ///
     /// ```
     /// use nalgebra::dmatrix;
     /// use plca_tensor::Factor;
@@ -110,7 +116,8 @@ impl<'a, T: Real> Factor<'a, T> {
             }
             Self::Rows(m) => {
                 let k = m.nrows();
-                let parts = m.as_slice().chunks(k * part_rows(k)).collect();
+                // Without components there is nothing to cut, and pieces of size 0 are none.
+                let parts = m.as_slice().chunks((k * part_rows(k)).max(1)).collect();
                 let partial = map_in_order(parts, |part: &[T]| wide(|| row_sums(part, k)));
                 row_sums(&partial.concat(), k)
             }
@@ -123,7 +130,7 @@ impl<'a, T: Real> Factor<'a, T> {
 fn row_sums<T: Real>(columns: &[T], k: usize) -> Vec<T> {
     let mut total = vec![T::zero(); k];
     let mut part = vec![T::zero(); k];
-    for block in columns.chunks(BLOCK * k) {
+    for block in columns.chunks((BLOCK * k).max(1)) {
         part.fill(T::zero());
         for column in block.chunks_exact(k) {
             part.iter_mut().zip(column).for_each(|(p, &x)| *p += x);
@@ -166,6 +173,12 @@ impl<T: Real> Model<'_, T> {
 
     /// `P[x]` of one cell, in `f64`. Cost `O(N K)`.
     ///
+    /// # Panics
+    ///
+    /// If `index` has not one entry for every factor, or one that is not below the size of its mode.
+    ///
+    /// # Examples
+    ///
     /// ```
     /// use nalgebra::dmatrix;
     /// use plca_tensor::{Factor, Model};
@@ -180,6 +193,12 @@ impl<T: Real> Model<'_, T> {
 
     /// `w_z Π_j F_j[x_j, z]`: what component `z` gives to one cell.
     ///
+    /// # Panics
+    ///
+    /// As [`cell`](Self::cell); and if there is no component `z`.
+    ///
+    /// # Examples
+    ///
     /// ```
     /// use nalgebra::dmatrix;
     /// use plca_tensor::{Factor, Model};
@@ -188,6 +207,7 @@ impl<T: Real> Model<'_, T> {
     /// assert_eq!([model.joint(&[0, 0], 0), model.joint(&[0, 0], 1)], [0.0625, 0.25]);
     /// ```
     pub fn joint(&self, index: &[usize], z: usize) -> f64 {
+        assert_eq!(index.len(), self.factors.len(), "one index for every mode");
         let weight = self.weights.map_or(1.0, |w| w[z].to_f64());
         index
             .iter()

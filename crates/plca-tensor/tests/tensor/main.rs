@@ -3,6 +3,7 @@
 
 mod e_step;
 mod exposure;
+mod factor;
 mod masks;
 mod mttkrp;
 mod nalgebra;
