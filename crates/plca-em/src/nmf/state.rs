@@ -145,7 +145,8 @@ impl<T: Real> NmfState<T> {
     /// # Errors
     ///
     /// [`EmError`]: a model of another order than 2 or with blocks that [`check`](PlcaState::check) refuses, not one number of `d`
-    /// for every component, one that is negative or not finite, or 0 where the weight is not.
+    /// for every component, one that is negative or not finite, or 0 where the weight is not, the same of `v`; a product form with
+    /// values beyond the range of `T`, as a very small `d` gives.
     ///
     /// # Examples
     ///
@@ -163,6 +164,7 @@ impl<T: Real> NmfState<T> {
         plca.check(&shape)?;
         let sums = DMatrix::from_column_slice(d.len(), 1, d);
         check_block("d", &sums, (plca.weights.len(), 1))?;
+        check_block("v", &DMatrix::from_element(1, 1, v), (1, 1))?;
         let (mut w, mut h) = (plca.factors[0].clone(), plca.factors[1].transpose());
         for (z, &d) in d.iter().enumerate() {
             let weight = plca.weights[z];
@@ -179,6 +181,8 @@ impl<T: Real> NmfState<T> {
             };
             h.row_mut(z).iter_mut().for_each(|x| *x *= scale);
         }
+        check_block("w", &w, w.shape())?;
+        check_block("h", &h, h.shape())?;
         Ok(Self { w, h })
     }
 }

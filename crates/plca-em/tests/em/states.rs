@@ -1,6 +1,6 @@
 //! States made by hand: what does not fit the data or is no number is a typed error everywhere, never a panic.
 
-use nalgebra::{DMatrix, DVector};
+use nalgebra::{DMatrix, DVector, dmatrix};
 use plca_em::{
     Algorithm, EmError, FoldIn, Given, IndexMaps, Nmf, NmfState, ParamError, Plca, PlcaState, Plsa,
     PlsaState, Shifted, ShiftedState, Squarem, Stop, Transformed, run,
@@ -194,8 +194,8 @@ fn of_nmf() {
 #[test]
 fn of_the_mapping_between_nmf_and_plca() -> Result<(), EmError> {
     let good = NmfState {
-        w: nalgebra::dmatrix![0.5, 0.0; 1.5, 0.0],
-        h: nalgebra::dmatrix![1.0, 3.0; 0.0, 0.0],
+        w: dmatrix![0.5, 0.0; 1.5, 0.0],
+        h: dmatrix![1.0, 3.0; 0.0, 0.0],
     };
     let image = good.to_plca()?;
     assert_eq!(image.weights.as_slice(), [1.0, 0.0]);
@@ -221,6 +221,22 @@ fn of_the_mapping_between_nmf_and_plca() -> Result<(), EmError> {
             ),
             "{error}"
         );
+    }
+    for v in [-1.0, f64::NAN, f64::INFINITY] {
+        let error = NmfState::from_plca(&image, &[2.0, 0.0], v).unwrap_err();
+        let of_v = matches!(&error, EmError::Value { block, .. } if block == "v");
+        assert!(of_v, "{error}");
+    }
+    // Beyond the range of the scalar: W D under the largest numbers, H D^-1 under the smallest.
+    for (d, name) in [(f64::MAX, "w"), (5e-324, "h")] {
+        let image = PlcaState {
+            factors: vec![dmatrix![1.0, 0.0; 1.0, 0.0] * 1.5, image.factors[1].clone()],
+            ..image.clone()
+        };
+        let error = from(&image, &[d, 0.0]);
+        let beyond =
+            matches!(&error, EmError::Value { block, value, .. } if block == name && *value > 1.0);
+        assert!(beyond, "{error}");
     }
     let dead = EmError::ZeroColumn {
         block: "w".into(),
