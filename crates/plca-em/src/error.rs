@@ -84,6 +84,14 @@ pub enum EmError {
         /// What the data have.
         got: usize,
     },
+    /// The model has no such mode.
+    #[error("there is no mode {mode}, the model has {modes}, counted from 0")]
+    Mode {
+        /// The mode asked for, counted from 0.
+        mode: usize,
+        /// How many the model has.
+        modes: usize,
+    },
     /// A kernel that does not fit into the data.
     #[error(
         "the kernel's extent along dimension {dimension} is {extent}, it must be between 1 and the data's {size}"
@@ -107,8 +115,8 @@ pub enum EmError {
     /// Hidden cells have no literal likelihood where mass can lie outside the window.
     #[error("hidden cells need the conditional likelihood where kernels may leave the data")]
     LiteralWithHidden,
-    /// A block of the start has the wrong shape.
-    #[error("initial `{block}` is {}x{}, expected {}x{}", got.0, got.1, expected.0, expected.1)]
+    /// A block has the wrong shape.
+    #[error("`{block}` is {}x{}, expected {}x{}", got.0, got.1, expected.0, expected.1)]
     Shape {
         /// Name of the block.
         block: String,
@@ -117,8 +125,8 @@ pub enum EmError {
         /// Rows and columns needed.
         expected: (usize, usize),
     },
-    /// A negative or non-finite value in a start.
-    #[error("initial `{block}` is {value} at ({row}, {column}), not a finite number >= 0")]
+    /// A negative or non-finite value in a block.
+    #[error("`{block}` is {value} at ({row}, {column}), not a finite number >= 0")]
     Value {
         /// Name of the block.
         block: String,
@@ -129,8 +137,8 @@ pub enum EmError {
         /// The value.
         value: f64,
     },
-    /// A column of a start that cannot be normalised.
-    #[error("column {column} of initial `{block}` is all zeros")]
+    /// A column that cannot be normalised.
+    #[error("column {column} of `{block}` is all zeros")]
     ZeroColumn {
         /// Name of the block.
         block: String,

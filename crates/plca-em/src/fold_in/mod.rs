@@ -18,7 +18,7 @@ use nalgebra::DMatrix;
 use plca_fit::{Algorithm, Direction, Outcome, Stop, StopReason};
 use plca_tensor::{Factor, Model, Observed, Real};
 
-use crate::{EmError, Part};
+use crate::{EmError, ParamError, Part};
 
 /// What becomes of an observation where no learned component reaches.
 ///
@@ -164,6 +164,9 @@ fn possible<'a, T: Real, X: Observed<T> + ?Sized>(
     impossible: Impossible,
 ) -> Result<(Option<Part<'a, T, X>>, f64), EmError> {
     check_shape(data.shape(), learned)?;
+    if learned.iter().flatten().any(|f| f.components() == 0) {
+        return Err(ParamError::NoComponents.into());
+    }
     let factors = || {
         learned
             .iter()

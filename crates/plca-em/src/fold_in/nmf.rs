@@ -38,9 +38,9 @@ impl<T: Real> NmfState<T> {
             0 => ([None, Some(Factor::Rows(&self.h))], "h", &self.h),
             1 => ([Some(Factor::Columns(&self.w)), None], "w", &self.w),
             _ => {
-                return Err(EmError::Order {
-                    expected: along + 1,
-                    got: 2,
+                return Err(EmError::Mode {
+                    mode: along,
+                    modes: 2,
                 });
             }
         };

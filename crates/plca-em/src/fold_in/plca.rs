@@ -13,7 +13,7 @@ impl<T: Real> PlcaState<T> {
     ///
     /// # Errors
     ///
-    /// [`EmError`]: a mode that the model does not have, data of another shape, a factor that cannot be normalised, an
+    /// [`EmError`]: a mode that the model does not have, no components, data of another shape, a factor that cannot be normalised, an
     /// impossible observation.
     ///
     /// # Examples
@@ -41,9 +41,9 @@ impl<T: Real> PlcaState<T> {
         how: &FoldIn,
     ) -> Result<Explained<Self>, EmError> {
         if along >= self.factors.len() {
-            return Err(EmError::Order {
-                expected: along + 1,
-                got: self.factors.len(),
+            return Err(EmError::Mode {
+                mode: along,
+                modes: self.factors.len(),
             });
         }
         for (j, f) in self.factors.iter().enumerate().filter(|&(j, _)| j != along) {

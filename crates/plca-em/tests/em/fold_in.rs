@@ -2,8 +2,8 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_em::{
-    EmError, Explained, FoldIn, Given, Impossible, Nmf, NmfInit, NmfState, Plca, PlcaInit,
-    PlcaState, Plsa, PlsaInit, PlsaState, Stop,
+    EmError, Explained, FoldIn, Given, Impossible, Nmf, NmfInit, NmfState, ParamError, Plca,
+    PlcaInit, PlcaState, Plsa, PlsaInit, PlsaState, Stop,
 };
 use plca_tensor::{DenseTensor, MaskedTensor, Observed, Order, normalise_columns};
 use proptest::prelude::*;
@@ -257,4 +257,46 @@ fn impossible_observations_are_refused_or_dropped_and_empty_ones_flagged() {
         error.to_string(),
         "the data have shape [3, 1], the model explains 2 x any"
     );
+}
+
+/// A mode that is not there, and a model without components, are refused by name.
+#[test]
+fn of_nothing() {
+    let data = DenseTensor::new(vec![2, 3], vec![1.0f64; 6], Order::RowMajor).unwrap();
+    let how = FoldIn::default();
+    let refused = |k: usize, along: usize| {
+        let plca = PlcaState {
+            weights: DVector::from_element(k, 1.0),
+            factors: vec![DMatrix::from_element(2, k, 0.5), DMatrix::zeros(3, k)],
+            power: 1.0,
+            iteration: 0,
+        };
+        let nmf = NmfState {
+            w: DMatrix::from_element(2, k, 1.0),
+            h: DMatrix::from_element(k, 3, 1.0),
+        };
+        [
+            plca.fold_in(&data, along, &how).map(drop).unwrap_err(),
+            nmf.fold_in(&data, along, &how).map(drop).unwrap_err(),
+        ]
+    };
+    for mode in [2, 3] {
+        for error in refused(1, mode) {
+            assert_eq!(error, EmError::Mode { mode, modes: 2 });
+        }
+    }
+    let none = EmError::from(ParamError::NoComponents);
+    for along in 0..2 {
+        for error in refused(0, along) {
+            assert_eq!(error, none, "{along}");
+        }
+    }
+    let plsa = PlsaState {
+        basis: DMatrix::zeros(2, 0),
+        mixture: DMatrix::zeros(0, 3),
+        power: 1.0,
+        iteration: 0,
+    };
+    let error = plsa.fold_in(&data, Given::Columns, &how).map(drop);
+    assert_eq!(error.unwrap_err(), none);
 }
