@@ -9,7 +9,7 @@
 //! lanes, which every element of a stack is used for.
 
 use nalgebra::DMatrix;
-use plca_tensor::{Factor, MaskedTensor, Model, Observed, Order, Real};
+use plca_tensor::{Expected, Factor, MaskedTensor, Model, Observed, Order, Real};
 
 use super::cells::Cells;
 use super::rows::{meet, outer_index};
@@ -17,6 +17,9 @@ use super::{Counts, Engine, Measured, Parts, Wanted};
 use crate::expectation::add_hidden;
 use crate::shifted::folded::Folded;
 use crate::shifted::parallel::for_each_part;
+
+/// A relative difference of totals that rounding does not make.
+const SHORT: f64 = 1e-6;
 
 /// Whose copies stand side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,6 +196,25 @@ impl<T: Real> Matrix<T> {
         out
     }
 
+    /// Whether an observed positive cell has `P = 0`. Its counts are 0 or overflow then: where no logarithm was asked for, only a
+    /// total that is not the data's is worth the pass over the cells that tells for certain.
+    fn lost(&self, model: &Model<'_, T>, e: &Expected<T>, measured: bool) -> bool {
+        let total = |m: &DMatrix<T>| m.iter().map(|c| c.to_f64()).sum::<f64>();
+        let totals: Vec<f64> = e.counts.iter().flatten().map(total).collect();
+        if e.ln_lik == f64::NEG_INFINITY || !totals.iter().all(|t| t.is_finite()) {
+            return true;
+        }
+        let v = self.data.total();
+        if measured || totals.iter().all(|t| (t - v).abs() <= SHORT * v) {
+            return false;
+        }
+        let wanted = plca_tensor::Wanted {
+            modes: &[false; 2],
+            ln_lik: true,
+        };
+        self.data.expect(model, wanted).ln_lik == f64::NEG_INFINITY
+    }
+
     /// Back from the factors' layout.
     fn unfold(&self, counts: [Option<DMatrix<T>>; 2], k: usize) -> [Vec<T>; 2] {
         let f = &self.folded;
@@ -265,6 +287,7 @@ impl<T: Real> Engine<T> for Matrix<T> {
                 ln_lik: wanted.ln_lik,
             },
         );
+        let lost = self.lost(&model, &e, wanted.ln_lik);
         let mut seen = parts.window_mass();
         if !self.data.is_complete() {
             let needed = [wanted.kernels || !wanted.impulses, wanted.impulses];
@@ -279,8 +302,6 @@ impl<T: Real> Engine<T> for Matrix<T> {
                 }
             }
         }
-        let usable = |m: &DMatrix<T>| m.sum().is_finite();
-        let lost = e.ln_lik == f64::NEG_INFINITY || !e.counts.iter().flatten().all(usable);
         let right = e.counts.pop().flatten();
         let [kernels, impulses] = self.unfold([e.counts.pop().flatten(), right], k);
         Counts {

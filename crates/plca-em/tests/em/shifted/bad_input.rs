@@ -1,11 +1,14 @@
 //! What is refused, and where it says the fault lies.
 
-use nalgebra::DMatrix;
+use nalgebra::{DMatrix, DVector};
 use plca_em::{
-    EmError, Evaluation, Likelihood, ParamError, Shifted, ShiftedBuilder, ShiftedInit, Support,
+    Algorithm, EmError, Evaluation, Likelihood, ParamError, Shifted, ShiftedBuilder, ShiftedInit,
+    ShiftedState, Support,
 };
 
-use super::support::{dense, masked, rng};
+use plca_tensor::Real;
+
+use super::support::{EVALUATIONS, complete, dense, masked, rng};
 
 #[test]
 fn bad_input_is_refused_with_its_place() {
@@ -90,4 +93,40 @@ fn bad_input_is_refused_with_its_place() {
             value: 1.0
         }
     );
+}
+
+/// A cell that a state cannot explain is found by every way to compute the E-step, whether the likelihood is asked for or not;
+/// a state that explains all is not refused, whatever else it has at 0.
+fn lost_cells<T: Real>() {
+    let small = |cell: f64| vec![0.5, 0.5, cell, 0.5, 0.0, 0.5];
+    // Nothing is placed at 2 or 4.
+    let state = ShiftedState {
+        weights: DVector::from_element(1, T::one()),
+        kernels: DMatrix::from_element(1, 1, T::one()),
+        impulses: DMatrix::from_fn(6, 1, |h, _| T::lit([0.25, 0.25, 0.0, 0.25, 0.0, 0.25][h])),
+        iteration: 0,
+    };
+    for (cell, lost) in [(0.0, false), (0.5, true), (1e-3, true)] {
+        for (name, data) in complete::<T>(&[6], &small(cell)) {
+            for evaluation in EVALUATIONS {
+                let config = Shifted::builder(1, vec![1]).evaluation(evaluation);
+                let config = config.build().unwrap();
+                let em = config.on(&*data).unwrap();
+                for measure in [false, true] {
+                    let step = em.step(&mut state.clone(), measure).map(drop);
+                    let context = format!("{name}, {evaluation:?}, {cell}, {measure}");
+                    let is_support =
+                        matches!(&step, Err(EmError::Support { index, .. }) if *index == [2]);
+                    assert_eq!(is_support, lost, "{context}");
+                    assert_eq!(step.is_err(), lost, "{context}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn lost_cells_are_found_by_all() {
+    lost_cells::<f64>();
+    lost_cells::<f32>();
 }
