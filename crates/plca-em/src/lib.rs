@@ -30,6 +30,26 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Acceleration
+//!
+//! [`Squarem`] and [`Parabolic`] wrap what `on` returns, and [`run`] iterates the result as it does plain EM:
+//!
+//! ```
+//! use plca_em::{Plca, PlcaInit, Squarem, Stop, run};
+//! use plca_tensor::{DenseTensor, Order};
+//! use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+//!
+//! let v = DenseTensor::new(vec![3, 3], vec![5.0, 1.0, 2.0, 1.0, 4.0, 3.0, 2.0, 2.0, 9.0], Order::RowMajor)?;
+//! let plca = Plca::builder(2).build()?;
+//! let em = plca.on(&v)?;
+//! let start = plca.init(&v, &PlcaInit::default(), &mut ChaCha8Rng::seed_from_u64(1))?;
+//! let stop = Stop { tol: 1e-10, ..Stop::default() };
+//! let plain = run(&em, start.clone(), &stop, ())?;
+//! let accelerated = run(&Squarem(em), start, &stop, ())?;
+//! assert!(accelerated.iterations < plain.iterations);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # When not to use this crate
 //!
 //! For squared error or Gaussian noise; for signed data; when a point estimate of the factors is not what you want.
@@ -59,9 +79,10 @@ pub use order::{ModelOrder, effective_parameters, nominal_parameters, shifted_pa
 pub use part::{Part, unobserved};
 pub use plca::{Missing, Plca, PlcaBuilder, PlcaEm, PlcaInit, PlcaState, Prior};
 pub use plca_fit::{
-    Accelerate, Algorithm, Direction, Outcome, Parabolic, Progress, Squarem, Stop, StopReason,
-    TracePoint, best_of, run, run_from,
+    Accelerate, Algorithm, Direction, Iteration, Observer, Outcome, Parabolic, Progress, Squarem,
+    Stop, StopError, StopReason, TracePoint, best_of, run, run_from,
 };
+pub use plca_priors::{PriorError, SimplexPrior};
 pub use plsa::{Given, Plsa, PlsaBuilder, PlsaEm, PlsaInit, PlsaState};
 pub use posterior::{posterior, sample_counts};
 pub use shifted::{

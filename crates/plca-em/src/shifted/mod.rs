@@ -86,6 +86,7 @@ pub enum Evaluation {
 /// assert_eq!(shifted.geometry(&[513, 938])?.impulse_shape(), [1, 931]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[doc(alias = "SI-PLCA")]
 #[derive(Clone, Debug)]
 pub struct Shifted<T: Real> {
     kernel: Vec<usize>,
