@@ -21,6 +21,9 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Estimate parameters.
+    ///
+    /// The output holds one array per block of the model, and metadata. docs/FILES.md of the source has the names, shapes and
+    /// orientation of every model's arrays, the definition of every objective, and the formats of data.
     Fit(Box<FitArgs>),
     /// Explain new data, learned factors fixed.
     Transform(TransformArgs),
@@ -31,6 +34,9 @@ pub(crate) enum Command {
     /// Counts drawn from the fitted model.
     Sample(SampleArgs),
     /// Table of scores per number of components.
+    ///
+    /// For plsa and nmf-kl the log_likelihood is the joint one of the equivalent plca, not what fit reports: there plsa has the
+    /// conditional likelihood, and nmf-kl the divergence.
     Select(SelectArgs),
     /// Magnitudes of a sound, frequencies x frames.
     Spectrogram(SpectrogramArgs),
@@ -335,7 +341,7 @@ pub(crate) struct FitArgs {
     /// How missing cells are treated [default: imputation; nmf-kl: multiplicative].
     #[arg(long)]
     pub(crate) missing_method: Option<MissingMethod>,
-    /// How the parameters are found.
+    /// How the parameters are found; fast is not available in this version.
     #[arg(long, default_value = "em")]
     pub(crate) solver: Solver,
     /// Acceleration; every accelerated run stays monotone.

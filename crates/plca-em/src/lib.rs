@@ -1,4 +1,4 @@
-//! PLCA, PLSA and KL-NMF by expectation-maximisation.
+//! PLCA, PLSA, KL-NMF, shift- and transformation-invariant PLCA by expectation-maximisation.
 //!
 //! | model | type | parameters |
 //! |---|---|---|
