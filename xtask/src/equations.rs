@@ -24,6 +24,8 @@ struct Place {
     line: usize,
     /// The test that names it; `None` in code.
     test: Option<String>,
+    /// It stands in documentation, not at a line that computes.
+    doc: bool,
 }
 
 /// `(key, what)`, for instance `("SI", "eq. 14")`.
@@ -110,6 +112,9 @@ fn scan(file: &str, text: &str) -> Vec<(Tag, Place)> {
                 file: file.into(),
                 line: at + 1,
                 test: in_test.then(|| owner(&lines, at)),
+                doc: ["///", "//!"]
+                    .iter()
+                    .any(|mark| line.trim_start().starts_with(mark)),
             };
             found.push((tag, place));
         }
@@ -161,16 +166,17 @@ fn index(found: &[(Tag, Place)]) -> String {
         table.entry(key).or_default().push(place);
     }
     let mut out = String::from(
-        "# Equations\n\nWritten by `cargo xtask equations`; do not edit. Keys: [REFERENCES.md](REFERENCES.md).\n\n\
+        "# Equations\n\nWritten by `cargo xtask equations`; do not edit. Keys: [REFERENCES.md](REFERENCES.md).\n\
+         `doc:` marks what no line of code is tagged with, only documentation.\n\n\
          | key | equation or section | code | tests |\n|---|---|---|---|\n",
     );
     for ((key, _, what), places) in &table {
         let link = |p: &Place| format!("[{0}:{1}](../{0}#L{1})", p.file, p.line);
-        let code: Vec<_> = places
-            .iter()
-            .filter(|p| p.test.is_none())
-            .map(|p| link(p))
-            .collect();
+        let code = || places.iter().filter(|p| p.test.is_none());
+        let mut lines: Vec<_> = code().filter(|p| !p.doc).map(|p| link(p)).collect();
+        if lines.is_empty() {
+            lines.extend(code().map(|p| format!("doc: {}", link(p))));
+        }
         let mut tests: Vec<_> = (places.iter())
             .filter_map(|p| {
                 Some(format!(
@@ -186,7 +192,7 @@ fn index(found: &[(Tag, Place)]) -> String {
         let _ = writeln!(
             out,
             "| {key} | {what} | {} | {} |",
-            code.join("<br>"),
+            lines.join("<br>"),
             tests.join("<br>")
         );
     }
@@ -269,6 +275,20 @@ mod tests {
         assert!(page.contains(
             "| SI | eq. 2 | [crates/a/src/lib.rs:2](../crates/a/src/lib.rs#L2) | [`holds`]"
         ));
+    }
+
+    #[test]
+    fn documentation_is_no_code() {
+        let text = "/// [SI eq. 2] [SI eq. 3]\nfn f() {\n    // [SI eq. 2]\n    g();\n}\n";
+        let page = index(&scan("a.rs", text));
+        assert!(
+            page.contains("| SI | eq. 2 | [a.rs:3](../a.rs#L3) |"),
+            "{page}"
+        );
+        assert!(
+            page.contains("| SI | eq. 3 | doc: [a.rs:1](../a.rs#L1) |"),
+            "{page}"
+        );
     }
 
     #[test]

@@ -41,6 +41,7 @@ pub(crate) fn rho_lanes<const L: usize>(nu: &[f64; L], z: &[f64; L]) -> [f64; L]
         let t = top[i] * inv_w[i];
         y[i] = t * t;
     }
+    // [DLMF 10.41] the uniform expansion
     let mut sum = [0.0; L];
     for row in RATIO.iter().rev() {
         let mut poly = [0.0; L];

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Written here because the library in use loses four digits near the zero of `ψ` and recurses once per unit below 8.
-//! `[DLMF 5.5, 5.11]`.
+//! `[DLMF 5.5.2]`, `[DLMF 5.11.2]`.
 
 use crate::{
     DistError,

@@ -43,7 +43,7 @@ pub(crate) fn ln_0f1_of(nu: f64, z: f64) -> f64 {
         return sum.ln_1p();
     }
     let debye = ln_debye(w, nu / w);
-    // [SKELLAM 10]
+    // [DLMF 10.39.9] [SKELLAM 10]
     if nu < 16.0 {
         let power = if nu > 0.0 {
             nu * (0.5 * nu + 0.5 * w).ln()

@@ -41,6 +41,7 @@ fn above(g: f64) -> f64 {
     } else {
         g + (1.0 + g + (1.0 + g).ln()).ln()
     };
+    // [DLMF 4.13] [SPEC 6] -W_-1 = 1 + p
     for _ in 0..3 {
         let u = 1.0 + p;
         p = halley(p, x_minus_ln_1p(p) - g, p / u, 1.0 / (u * u));
@@ -63,6 +64,7 @@ fn below(g: f64) -> f64 {
     } else {
         (-1.0 - g).exp() - 1.0 - g
     };
+    // [DLMF 4.13] [SPEC 6] -W_0 = e^q
     for _ in 0..3 {
         q = halley(q, exp_m1_minus_x(q) - g, q.exp_m1(), q.exp());
     }

@@ -275,7 +275,7 @@ where
         };
         self.train.step(&mut state.current, false)?;
         let perplexity = self.perplexity(&state.current);
-        // [SPEC 1.4] stop early, cool while it helps, give up when it no longer does
+        // [HOFMANN alg. TEM] [SPEC 1.4] stop early, cool while it helps, give up when it no longer does
         if perplexity < state.perplexity * (1.0 - self.schedule.tol) {
             state.best = state.current.clone();
             state.perplexity = perplexity;

@@ -354,6 +354,7 @@ impl<T: Real> SimplexPrior<T> for CrossEntropy {
         let mut q = columns::double(theta);
         let old = (self.order == CrossEntropyOrder::Simultaneous).then(|| q.clone());
         let mass = n.sum();
+        // [SPEC 5.5] [SPEC 8] v / K
         let unit = if self.relative {
             mass / n.ncols() as f64
         } else {

@@ -104,6 +104,7 @@ impl<T: Real> Shifted<T> {
             impulses: DMatrix::from_element(places, k, share(places)),
             iteration: 0,
         };
+        // [SPEC 5.4] only P(z) and the impulses move
         let shares = shares(em.geometry(), data, &state.kernels);
         let measured = self.on(data)?;
         let gap = |state: &ShiftedState<T>| vec![gap(&measured, state, &shares)];

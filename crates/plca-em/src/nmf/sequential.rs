@@ -48,7 +48,7 @@ impl<T: Real, X: Observed<T> + ?Sized> NmfEm<'_, T, X> {
             Some(seen) => counts.zip_zip_apply(factor, &seen, |c, f, x| {
                 *c = if x > T::zero() { f * (*c / x) } else { f }
             }),
-            // [LV eq. 1] [SPEC 3] from a fresh ratio, divided by the current sums of the partner
+            // [LS eq. 5] [LV eq. 1] [SPEC 3] from a fresh ratio, divided by the current sums of the partner
             None if mode == 0 => {
                 divide_columns(&mut counts, &Factor::Rows(&state.h).component_sums());
             }

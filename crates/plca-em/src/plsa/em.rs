@@ -109,7 +109,7 @@ impl<T: Real, X: Observed<T> + ?Sized> PlsaEm<'_, T, X> {
             let value = measure.then_some(e.ln_lik);
             (e, value)
         } else {
-            // [SPEC 1.4] both factors of the asymmetric model
+            // [HOFMANN alg. TEM] [SPEC 1.4] both factors of the asymmetric model
             let b = T::lit(state.power);
             let [basis, mixture] = [&state.basis, &state.mixture].map(|m| m.map(|x| x.powf(b)));
             let e = self.expect(&basis, &mixture, modes, false);
@@ -138,11 +138,11 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlsaEm<'_, T, X> {
         let [basis_prior, mixture_prior] = self.priors(iteration);
         let mut emptied = [false; 2];
         if let Some(counts) = basis {
-            // [SPEC 2] W <- W ∘ (Q Gᵀ), columns normalised
+            // [LV eq. 10] [SPEC 2] W <- W ∘ (Q Gᵀ), columns normalised
             emptied[0] = m_step("basis", basis_prior.as_ref(), counts, &mut state.basis)?;
         }
         if let Some(counts) = mixture {
-            // [SPEC 2] G <- G ∘ (Wᵀ Q) / colsum(V), the normalised counts of every column
+            // [LV eq. 10] [SPEC 2] G <- G ∘ (Wᵀ Q) / colsum(V), the normalised counts of every column
             emptied[1] = m_step(
                 "mixture",
                 mixture_prior.as_ref(),

@@ -192,7 +192,7 @@ impl<T: Real, X: Observed<T> + ?Sized> TransformedEm<'_, T, X> {
     /// `Σ_s H[z,s] q[s,u]`, `[z][u]`.
     fn kernel_sums(&self, state: &ShiftedState<T>, q: &[T]) -> Vec<T> {
         let maps = &self.config.maps;
-        // [SPEC 5.7] H q, of CK = P(z) K ∘ (H q)
+        // [LV eq. 17] [SPEC 5.7] H q, of CK = P(z) K ∘ (H q)
         let mut sums = vec![T::zero(); state.kernels.len()];
         for_each_part(&mut sums, maps.kernel, |z, sums| {
             for (s, &h) in state.impulses.column(z).iter().enumerate() {
@@ -207,7 +207,7 @@ impl<T: Real, X: Observed<T> + ?Sized> TransformedEm<'_, T, X> {
     /// `Σ_u K[z,u] q[s,u]`, `[z][s]`.
     fn impulse_sums(&self, state: &ShiftedState<T>, q: &[T]) -> Vec<T> {
         let maps = &self.config.maps;
-        // [SPEC 5.7] K qᵀ, of CH = P(z) H ∘ (K qᵀ)
+        // [LV eq. 17] [SPEC 5.7] K qᵀ, of CH = P(z) H ∘ (K qᵀ)
         let mut sums = vec![T::zero(); state.impulses.len()];
         const PART: usize = 64;
         for_each_part(&mut sums, PART, |part, sums| {

@@ -40,7 +40,7 @@ impl<A: Accelerate> Algorithm for Parabolic<A> {
             let t = 1.0 + FIRST * GROWTH.powi(trial);
             let flat: Vec<f64> = (x0.iter().zip(&x1).zip(&x2))
                 .map(|((&x0, &x1), &x2)| {
-                    // [SPEC 10] (1-t)² x0 + 2 t (1-t) x1 + t² x2
+                    // [PARABOLIC alg. P-EM] [SPEC 10] (1-t)² x0 + 2 t (1-t) x1 + t² x2
                     (1.0 - t) * (1.0 - t) * x0 + 2.0 * t * (1.0 - t) * x1 + t * t * x2
                 })
                 .collect();

@@ -33,7 +33,7 @@ impl<A: Accelerate> Algorithm for Squarem<A> {
             r2 += r * r;
             u2 += u * u;
         }
-        // [SPEC 10] a = -|r| / |u|, capped at -1
+        // [SQUAREM alg. SqS3] [SPEC 10] a = -|r| / |u|, capped at -1
         let a = -(r2.sqrt() / u2.sqrt());
         if !(a.is_finite() && a < -1.0) {
             // A step of -1 is x2 itself; no curvature means nothing to extrapolate.
@@ -42,7 +42,7 @@ impl<A: Accelerate> Algorithm for Squarem<A> {
         let flat: Vec<f64> = (x0.iter().zip(&x1).zip(&x2))
             .map(|((&x0, &x1), &x2)| {
                 let r = x1 - x0;
-                // [SPEC 10] x0 - 2 a r + a² u
+                // [SQUAREM alg. SqS3] [SPEC 10] x0 - 2 a r + a² u
                 x0 - 2.0 * a * r + a * a * ((x2 - x1) - r)
             })
             .collect();

@@ -103,8 +103,10 @@ impl<T: Real> SimplexPrior<T> for Entropic {
             let total: f64 = counts.iter().sum();
             let beta = match self.0 {
                 Strength::Counts(beta) => beta,
+                // [SPEC 5.5] β = ρ n
                 Strength::Relative(rho) => rho * total,
             };
+            // [LV eq. 18-21] [SPEC 6] the largest of Σ c ln θ + β Σ θ ln θ
             column::maximise(counts, total, beta, theta);
         });
         Ok(())
