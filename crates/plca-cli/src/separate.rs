@@ -73,15 +73,16 @@ fn leave(
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let folder = tempfile::tempdir_in(beside).map_err(failure)?;
     let name = |z: usize| format!("component_{z}.wav");
-    for z in 0..components {
-        write_wav(&folder.path().join(name(z)), &part(z)?)?;
-    }
+    // Also while the folder is filled: an interruption would leave it behind.
     interrupt::writing(|| {
-        std::fs::create_dir_all(output)?;
+        let folder = tempfile::tempdir_in(beside).map_err(failure)?;
+        for z in 0..components {
+            write_wav(&folder.path().join(name(z)), &part(z)?)?;
+        }
+        std::fs::create_dir_all(output).map_err(failure)?;
         (0..components)
             .try_for_each(|z| std::fs::rename(folder.path().join(name(z)), output.join(name(z))))
+            .map_err(failure)
     })
-    .map_err(failure)
 }
