@@ -76,9 +76,6 @@ fn flags(mask: Array<f32>, fortran: bool) -> Vec<bool> {
             strides[back] = strides[back + 1] * mask.shape[back + 1];
         }
     }
-    if !fortran {
-        *strides.last_mut().expect("two modes at least") = 1;
-    }
     let mut out = vec![false; mask.values.len()];
     let (shape, from) = (mask.shape.clone(), mask.fortran);
     let mut values = mask.values;

@@ -25,7 +25,7 @@ pub(crate) fn on_threads<O: Send>(
 }
 
 /// Largest number of parameters that anyone can mean.
-const MOST_PARAMETERS: usize = 1 << 33;
+pub(crate) const MOST_PARAMETERS: usize = 1 << 33;
 /// Copies of the parameters that a run holds at least: the state, its counts, and both as the kernels read them.
 const COPIES: usize = 4;
 

@@ -28,6 +28,7 @@ use crate::data::{Data, load};
 use crate::failure::Failure;
 use crate::fit;
 use crate::given;
+use crate::limits::MOST_PARAMETERS;
 use crate::saved::Saved;
 use crate::select::Table;
 use crate::transform::{Found, along, fold_in};
@@ -178,9 +179,6 @@ struct ShiftedCommand<T: Element> {
     emptying: Vec<String>,
     fix: Vec<String>,
 }
-
-/// More parameters than anyone can mean.
-const MOST_PARAMETERS: usize = 1 << 33;
 
 /// Refuses kernels that could not be held.
 pub(super) fn reasonable(rank: usize, kernel: &[usize], shape: &[usize]) -> Result<(), Failure> {
