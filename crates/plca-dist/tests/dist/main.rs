@@ -5,6 +5,7 @@ mod bessel;
 mod conjugate;
 mod diffnomial;
 mod digamma;
+mod frozen;
 mod lambert;
 mod skellam_distribution;
 mod skellam_functions;

@@ -1,0 +1,78 @@
+//! Draws written down: the same words of a generator give them in every version.
+
+use plca_dist::random::{Categorical, below, exponential, uniform};
+use plca_dist::{Diffnomial, draw_poisson, thin, thin_slice};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+fn rng() -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(7)
+}
+
+/// Four draws, and the word that comes next: no draw takes another number of words than it did.
+fn four<O>(draw: impl Fn(&mut ChaCha8Rng) -> O) -> ([O; 4], u64) {
+    let mut rng = rng();
+    let draws = std::array::from_fn(|_| draw(&mut rng));
+    (draws, rng.next_u64())
+}
+
+/// The fifth word.
+const FIFTH: u64 = 11_091_271_176_959_810_440;
+
+#[test]
+fn exact_draws_are_frozen() {
+    let bits = [
+        4_594_853_223_840_476_068,
+        4_595_220_474_943_196_564,
+        4_604_518_774_960_858_259,
+        4_604_721_123_211_421_639,
+    ];
+    assert_eq!(four(|r| uniform(r).to_bits()), (bits, FIFTH));
+    assert_eq!(four(|r| below(1000, r)), ([157, 167, 704, 726], FIFTH));
+    let law = Categorical::new(&[1.0, 0.0, 3.0, 0.5, 2.0, 3.5]).unwrap();
+    let (draws, next) = ([0, 2, 5, 2], 6_723_176_373_152_622_797);
+    assert_eq!(four(|r| law.sample(r)), (draws, next));
+}
+
+/// To 1e-15, as the last bit of a logarithm is the platform's.
+#[test]
+fn exponential_draws_are_frozen() {
+    let want = [
+        1.846_451_604_585_882,
+        1.783_854_618_416_203_6,
+        0.350_584_772_400_611_75,
+        0.319_184_715_241_602_4,
+    ];
+    let (got, next) = four(exponential);
+    assert_eq!(next, FIFTH);
+    for (got, want) in got.iter().zip(want) {
+        assert!((got - want).abs() <= 1e-15 * want, "{got} {want}");
+    }
+}
+
+/// By inversion, four words for four draws, and by rejection.
+#[test]
+fn counts_are_frozen() {
+    let poisson = |rate| four(|r| draw_poisson(rate, r).unwrap());
+    assert_eq!(poisson(3.5), ([2, 2, 4, 5], FIFTH));
+    let after = 2_680_340_668_918_215_741;
+    assert_eq!(
+        poisson(1e6),
+        ([999_579, 1_000_190, 1_002_055, 998_792], after)
+    );
+    let thinned = |n, keep| four(|r| thin(n, keep, r).unwrap());
+    assert_eq!(thinned(20, 0.3), ([4, 4, 7, 7], FIFTH));
+    let kept = [700_193, 699_913, 699_058, 700_554];
+    assert_eq!(thinned(1_000_000, 0.7), (kept, after));
+
+    let (mut kept, mut r) = ([0.0; 4], rng());
+    thin_slice(&[5.0, 40.0, 0.0, 1e5], 0.5, &mut kept, &mut r).unwrap();
+    assert_eq!(kept, [1.0, 19.0, 0.0, 49_831.0]);
+    assert_eq!(r.next_u64(), 1_397_692_197_528_535_196);
+
+    let law = Diffnomial::replicated(-4, 2, &[1.0, 20.0], &[3.0, 0.5]).unwrap();
+    let (mut plus, mut minus, mut r) = ([0; 4], [0; 4], rng());
+    law.sample_into(&mut plus, &mut minus, &mut r).unwrap();
+    assert_eq!((plus, minus), ([0, 6, 0, 8], [10, 1, 3, 4]));
+    assert_eq!(r.next_u64(), 3_693_732_001_767_012_456);
+}
