@@ -21,6 +21,7 @@ use crate::interrupt;
 use crate::limits::on_threads;
 use crate::models::CommandModel;
 use crate::models::options::refuse;
+use crate::models::priors::any_density;
 use crate::outputs::{Leaving, MODEL_FILES, distinct, warn, writable};
 use crate::restored::Restored;
 
@@ -255,7 +256,7 @@ impl<M: CommandModel> Run<'_, M> {
             "seed": args.seed,
             "version": env!("CARGO_PKG_VERSION"),
             "data": { "shape": data.sizes(), "sha256": self.checksum, "total": data.sum() },
-            "objective_name": if has_priors(args) { M::WITH_PRIORS } else { M::OBJECTIVE },
+            "objective_name": if any_density(args) { M::WITH_PRIORS } else { M::OBJECTIVE },
         });
         merge(&mut all, extra);
         all

@@ -8,7 +8,7 @@ pub(crate) mod options;
 pub(crate) mod plca;
 pub(crate) mod plsa;
 pub(crate) mod pntf;
-mod priors;
+pub(crate) mod priors;
 pub(crate) mod siplca;
 mod siplca_select;
 pub(crate) mod skellam;
@@ -105,7 +105,7 @@ pub(crate) trait CommandModel: Sized {
     type State: Clone;
     /// Name of the objective in the metadata.
     const OBJECTIVE: &'static str;
-    /// Its name where there are priors.
+    /// Its name where priors have a density.
     const WITH_PRIORS: &'static str = "log_posterior";
     /// A start; blocks that are not given are drawn.
     fn start(

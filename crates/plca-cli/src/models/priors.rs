@@ -204,6 +204,23 @@ fn number(name: &str, value: &str) -> Result<f64, String> {
     number.map_err(|_| format!("{name}: `{value}` is not a number"))
 }
 
+/// Whether any prior has a density, which then stands in the objective: those relative to counts have none. `[SPEC 5.5]`
+pub(crate) fn any_density(args: &FitArgs) -> bool {
+    let relative = |spec: &String| {
+        let prior = spec.split_once('=').and_then(|(_, p)| p.split_once(':'));
+        match prior {
+            Some(("entropic", beta)) => beta.ends_with('r'),
+            Some(("cross-entropy", spec)) => Settings::parse(spec).is_ok_and(|s| {
+                let weights = [("between", s.between), ("within", s.within)];
+                let weights = weights.map(|(name, value)| weight(name, value));
+                weights.iter().flatten().any(|&(w, r)| r && w != 0.0)
+            }),
+            _ => false,
+        }
+    };
+    args.priors.is_some() || !args.prior.iter().all(relative)
+}
+
 /// `groups=0/0/1/1,between=A,within=B[,decrease=T][,floor=E]` for a block of this many columns.
 fn cross_entropy<T: Element>(spec: &str, columns: usize) -> Result<Prior<T>, String> {
     let settings = Settings::parse(spec)?;

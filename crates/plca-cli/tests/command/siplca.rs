@@ -273,6 +273,30 @@ fn runs_repeat_resume_and_keep_what_is_fixed() {
     }
 }
 
+/// Relative priors have no density: alone they leave the likelihood, beside another one its posterior.
+#[test]
+fn relative_priors_leave_the_likelihood() {
+    let (folder, _) = picture();
+    let fit = "fit siplca v.npy --rank 2 --kernel 2x3 --max-iter 9 --tol 0 --output o.npz";
+    let groups = "cross-entropy:groups=0/1,within=0";
+    let cases = [
+        ("--prior kernels=entropic:.1r".to_string(), false),
+        (format!("--prior kernels={groups},between=.01r"), false),
+        (format!("--prior kernels={groups},between=.01"), true),
+        (
+            "--prior kernels=entropic:.1r --prior impulses=entropic:3".into(),
+            true,
+        ),
+    ];
+    for (priors, density) in cases {
+        let summary = folder.json(&format!("{fit} {priors}"));
+        let likelihood = summary["objective"] == summary["log_likelihood"];
+        let name = folder.model("o.npz").metadata["objective_name"].clone();
+        assert_eq!(likelihood, !density, "{priors}");
+        assert_eq!(name == "log_likelihood", !density, "{priors}");
+    }
+}
+
 #[test]
 fn priors_of_every_block_stand_in_the_objective() {
     let (folder, _) = picture();
