@@ -229,7 +229,7 @@ fn masks() {
     for bad in [0.5, f64::NAN, f64::INFINITY] {
         write_npy(&npy, &Array::new(vec![2], vec![0.0, bad])).unwrap();
         let error = read_mask(&npy, &[2]).unwrap_err().to_string();
-        assert!(error.contains("m.npy: entry 1: "), "{error}");
+        assert!(error.contains("m.npy: entry [1]: "), "{error}");
     }
     let tns = folder.path().join("m.tns");
     std::fs::write(&tns, "2 1 nan\n").unwrap();
