@@ -117,7 +117,7 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
         .find(|s| s.name == "Wave")
         .ok_or("no waveform data")?;
     let data = SignedMatrix::new(&set.values)?;
-    let most = context.size(3000, 200);
+    let most = context.size(3000, 600);
     let prior = Prior {
         rate: Entries::All(1e-3),
         ..Prior::flat()
