@@ -11,6 +11,11 @@ use crate::failure::Failure;
 /// Arrays by name, all in C order.
 pub(crate) type Arrays = BTreeMap<String, Array<f64>>;
 
+/// What a file lacks.
+pub(crate) fn lacking(path: &Path, name: &str) -> Failure {
+    Failure::of(path, format!("has no `{name}`"))
+}
+
 /// Takes a matrix out of a set of arrays.
 pub(crate) fn take_matrix<T: Element>(
     path: &Path,
@@ -39,8 +44,7 @@ pub(crate) fn need_matrix(
     arrays: &mut Arrays,
     name: &str,
 ) -> Result<DMatrix<f64>, Failure> {
-    let block = take_matrix::<f64>(path, arrays, name)?
-        .ok_or_else(|| Failure::of(path, format!("has no `{name}`")))?;
+    let block = take_matrix::<f64>(path, arrays, name)?.ok_or_else(|| lacking(path, name))?;
     let (rows, columns) = block.shape();
     if rows == 0 || columns == 0 {
         return Err(Failure::of(
@@ -68,8 +72,7 @@ pub(crate) fn need_vector(
     arrays: &mut Arrays,
     name: &str,
 ) -> Result<DVector<f64>, Failure> {
-    let block = take_vector::<f64>(path, arrays, name)?
-        .ok_or_else(|| Failure::of(path, format!("has no `{name}`")))?;
+    let block = take_vector::<f64>(path, arrays, name)?.ok_or_else(|| lacking(path, name))?;
     match block.iter().position(|x| !(x.is_finite() && *x >= 0.0)) {
         Some(at) => Err(Failure::of(
             path,
@@ -89,7 +92,7 @@ pub(crate) fn need_array(
     name: &str,
 ) -> Result<Array<f64>, Failure> {
     let array = arrays.remove(name);
-    let array = array.ok_or_else(|| Failure::of(path, format!("has no `{name}`")))?;
+    let array = array.ok_or_else(|| lacking(path, name))?;
     if array.shape.is_empty() || array.values.is_empty() {
         let what = format!("`{name}` is empty, of shape {:?}", array.shape);
         return Err(Failure::of(path, what));

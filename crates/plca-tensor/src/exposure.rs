@@ -53,7 +53,8 @@ fn product<T: Real>(terms: impl Iterator<Item = T>) -> [T; 2] {
 /// The exposure of what is not hidden, where `whole` is that of all cells and `hidden` that of the hidden ones.
 ///
 /// A difference that is small beside both loses its digits. Where it is below [`SMALL`] of the whole it is therefore
-/// computed again in twice the precision: a pass over the list, nothing more.
+/// computed again in twice the precision: a pass over the list, nothing more. Where that leaves too few digits as well,
+/// below [`TINY`], what remains is added up cell by cell.
 pub(crate) fn remaining<T: Real>(
     model: &Model<'_, T>,
     cells: &Cells<T>,
@@ -95,6 +96,9 @@ pub(crate) fn remaining<T: Real>(
 /// Share of the whole below which a difference is computed again: it costs four bits.
 const SMALL: f64 = 1.0 / 16.0;
 
+/// Share of the whole below which twice the precision leaves less than the precision: 106 bits less 45.
+const TINY: f64 = 1.0 / (1u64 << 45) as f64;
+
 /// Computes rows of one mode again: `w_z F_j[i,z] (Π_{m≠j} Σ_x F_m[x,z] - Σ_hidden Π_{m≠j} F_m[x_m,z])`.
 fn mend<T: Real>(
     model: &Model<'_, T>,
@@ -134,17 +138,68 @@ fn mend<T: Real>(
             *rest = rest.plus(product.negative());
         }
     });
+    let is_tiny = |rest: &[Twofold], z: usize| rest[z].value() < TINY * whole[z].value();
+    let lists = hidden_lists(cells, mode, rows.len(), |i| {
+        rows[i] && (0..k).any(|z| is_tiny(&rest[slots[i] * k..], z))
+    });
+    let others: Vec<_> = others().map(|(_, factor)| factor).collect();
     for (&i, rest) in chosen.iter().zip(rest.chunks_exact(k)) {
-        for (z, rest) in rest.iter().enumerate() {
+        for z in 0..k {
             let weight = model.weights.map_or(1.0, |w| w[z].to_f64());
             let own = model.factors[mode].get(i, z).to_f64();
             let at = match model.factors[mode] {
                 Factor::Columns(_) => (i, z),
                 Factor::Rows(_) => (z, i),
             };
-            into[at] = T::lit((weight * own * rest.value()).max(0.0));
+            let rest = if is_tiny(rest, z) {
+                unlisted(&others, z, &lists[i])
+            } else {
+                rest[z].value()
+            };
+            into[at] = T::lit(weight * own * rest);
         }
     }
+}
+
+/// Of the wanted rows of one mode, the listed cells without that mode's index, in lexicographic order.
+fn hidden_lists<T: Real>(
+    cells: &Cells<T>,
+    mode: usize,
+    rows: usize,
+    wanted: impl Fn(usize) -> bool,
+) -> Vec<Vec<Vec<usize>>> {
+    let wanted: Vec<bool> = (0..rows).map(wanted).collect();
+    let mut lists = vec![Vec::new(); rows];
+    cells.for_each(&mut |index, _| {
+        if wanted[index[mode]] {
+            lists[index[mode]].push([&index[..mode], &index[mode + 1..]].concat());
+        }
+    });
+    lists.iter_mut().for_each(|list| list.sort_unstable());
+    lists
+}
+
+/// `Σ Π_m F_m[x_m,z]` over the cells that a lexicographic list does not hold, without a subtraction.
+fn unlisted<T: Real>(factors: &[&Factor<'_, T>], z: usize, mut listed: &[Vec<usize>]) -> f64 {
+    let depth = listed.first().map_or(0, |cell| cell.len() - factors.len());
+    let sum = |f: &&Factor<'_, T>| (0..f.rows()).map(|i| f.get(i, z).to_f64()).sum::<f64>();
+    let Some((first, inner)) = factors.split_first() else {
+        return if listed.is_empty() { 1.0 } else { 0.0 };
+    };
+    let inner_whole: f64 = inner.iter().map(sum).product();
+    let mut rest = 0.0;
+    for x in 0..first.rows() {
+        let here = listed.partition_point(|cell| cell[depth] == x);
+        let (inside, after) = listed.split_at(here);
+        listed = after;
+        rest += first.get(x, z).to_f64()
+            * if inside.is_empty() {
+                inner_whole
+            } else {
+                unlisted(inner, z, inside)
+            };
+    }
+    rest
 }
 
 /// The unevaluated sum of two numbers: about 106 bits (Dekker 1971).

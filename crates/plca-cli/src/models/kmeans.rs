@@ -13,7 +13,7 @@ use super::snmf_ding::{Cells, refuse_all};
 use super::{CommandModel, ModelKind};
 use crate::approximation::Approximation;
 use crate::args::{self, Acceleration, FitArgs, Precision};
-use crate::blocks::{Arrays, matrix, take_matrix};
+use crate::blocks::{Arrays, lacking, matrix, take_matrix};
 use crate::failure::Failure;
 use crate::fit;
 use crate::saved::Saved;
@@ -117,7 +117,7 @@ impl<T: Element> CommandModel for KMeansCommand<T> {
     }
 
     fn restore(&self, mut arrays: Arrays, path: &Path) -> Result<KMeansState<T>, Failure> {
-        let none = |name: &str| Failure::of(path, format!("has no `{name}`"));
+        let none = |name: &str| lacking(path, name);
         let centres = take_matrix(path, &mut arrays, "centres")?.ok_or_else(|| none("centres"))?;
         let labels = arrays.remove("labels").ok_or_else(|| none("labels"))?;
         let labels: Vec<usize> = labels.values.iter().map(|&x| x as usize).collect();

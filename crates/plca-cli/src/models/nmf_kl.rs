@@ -15,7 +15,7 @@ use super::tempered::accelerated;
 use super::{CommandModel, ModelKind};
 use crate::approximation::{Approximation, Product};
 use crate::args::{self, Acceleration, FitArgs, Precision, SelectArgs, TransformArgs};
-use crate::blocks::{Arrays, matrix, take_matrix};
+use crate::blocks::{Arrays, lacking, matrix, take_matrix};
 use crate::data::{Data, load};
 use crate::failure::Failure;
 use crate::fit;
@@ -158,10 +158,8 @@ impl<T: Element> CommandModel for NmfCommand<T> {
     }
 
     fn restore(&self, mut arrays: Arrays, path: &Path) -> Result<NmfState<T>, Failure> {
-        let mut block = |name: &str| {
-            take_matrix(path, &mut arrays, name)?
-                .ok_or_else(|| Failure::of(path, format!("has no `{name}`")))
-        };
+        let mut block =
+            |name: &str| take_matrix(path, &mut arrays, name)?.ok_or_else(|| lacking(path, name));
         Ok(NmfState {
             w: block("w")?,
             h: block("h")?,

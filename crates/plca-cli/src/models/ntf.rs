@@ -109,9 +109,7 @@ impl<T: Element> CommandModel for NtfCommand<T> {
     }
 
     fn restore(&self, mut arrays: Arrays, path: &Path) -> Result<NtfState<T>, Failure> {
-        let factors = plca::take_factors(path, &mut arrays, self.order)?;
-        let factors: Option<Vec<_>> = factors.into_iter().collect();
-        let factors = factors.ok_or_else(|| Failure::of(path, "lacks a factor"))?;
+        let factors = plca::all_factors(path, &mut arrays, self.order)?;
         Ok(NtfState { factors })
     }
 

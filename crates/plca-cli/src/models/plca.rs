@@ -17,7 +17,8 @@ use super::{CommandModel, ModelKind};
 use crate::approximation::{Approximation, Product};
 use crate::args::{Acceleration, FitArgs, Precision, SelectArgs, TransformArgs};
 use crate::blocks::{
-    Arrays, ITERATION, count, keep_fixed, matrix, take_count, take_matrix, take_vector, vector,
+    Arrays, ITERATION, count, keep_fixed, lacking, matrix, take_count, take_matrix, take_vector,
+    vector,
 };
 use crate::data::{Data, load};
 use crate::failure::Failure;
@@ -120,6 +121,18 @@ pub(super) fn take_factors<T: Element>(
 ) -> Result<Vec<Option<DMatrix<T>>>, Failure> {
     let take = |j| take_matrix(path, arrays, &factor(j));
     (0..order).map(take).collect()
+}
+
+/// As [`take_factors`] from a file that must have them all.
+pub(super) fn all_factors<T: Element>(
+    path: &Path,
+    arrays: &mut Arrays,
+    order: usize,
+) -> Result<Vec<DMatrix<T>>, Failure> {
+    let factors = take_factors(path, arrays, order)?.into_iter().enumerate();
+    factors
+        .map(|(j, f)| f.ok_or_else(|| lacking(path, &factor(j))))
+        .collect()
 }
 
 /// The blocks by their names.
@@ -236,18 +249,13 @@ impl<T: Element> CommandModel for PlcaCommand<T> {
     }
 
     fn restore(&self, mut arrays: Arrays, path: &Path) -> Result<PlcaState<T>, Failure> {
-        let lacks = |name: &str| Failure::of(path, format!("has no `{name}`"));
+        let lacks = |name: &str| lacking(path, name);
         let iteration = take_count(path, &mut arrays, ITERATION)?;
         let weights: DVector<T> =
             take_vector(path, &mut arrays, "weights")?.ok_or_else(|| lacks("weights"))?;
-        let factors = take_factors(path, &mut arrays, self.order)?.into_iter();
-        let factors = factors
-            .enumerate()
-            .map(|(j, f)| f.ok_or_else(|| lacks(&factor(j))));
-        let factors = factors.collect::<Result<_, _>>()?;
         Ok(PlcaState {
             weights,
-            factors,
+            factors: all_factors(path, &mut arrays, self.order)?,
             power: self.power,
             iteration,
         })

@@ -16,7 +16,9 @@ use super::tempered::{self, Bind, accelerated};
 use super::{CommandModel, ModelKind};
 use crate::approximation::{Approximation, Product};
 use crate::args::{Acceleration, FitArgs, Precision, SelectArgs, TransformArgs};
-use crate::blocks::{Arrays, ITERATION, count, keep_fixed, matrix, take_count, take_matrix};
+use crate::blocks::{
+    Arrays, ITERATION, count, keep_fixed, lacking, matrix, take_count, take_matrix,
+};
 use crate::data::{Data, load};
 use crate::failure::Failure;
 use crate::saved::Saved;
@@ -220,10 +222,8 @@ impl<T: Element> CommandModel for PlsaCommand<T> {
 
     fn restore(&self, mut arrays: Arrays, path: &Path) -> Result<PlsaState<T>, Failure> {
         let iteration = take_count(path, &mut arrays, ITERATION)?;
-        let mut block = |name: &str| {
-            take_matrix(path, &mut arrays, name)?
-                .ok_or_else(|| Failure::of(path, format!("has no `{name}`")))
-        };
+        let mut block =
+            |name: &str| take_matrix(path, &mut arrays, name)?.ok_or_else(|| lacking(path, name));
         Ok(PlsaState {
             basis: block("basis")?,
             mixture: block("mixture")?,

@@ -16,7 +16,7 @@ use super::tempered::accelerated;
 use super::{CommandModel, ModelKind, plca};
 use crate::approximation::{Approximation, Product};
 use crate::args::{Acceleration, FitArgs, Precision, TransformArgs};
-use crate::blocks::{Arrays, matrix, take_vector};
+use crate::blocks::{Arrays, lacking, matrix, take_vector};
 use crate::data::Dataset;
 use crate::failure::Failure;
 use crate::fit;
@@ -186,14 +186,13 @@ impl<T: Element> CommandModel for PntfCommand<T> {
     }
 
     fn restore(&self, mut arrays: Arrays, path: &Path) -> Result<PntfState<T>, Failure> {
-        let lacks = |name: &str| Failure::of(path, format!("has no `{name}`"));
+        let lacks = |name: &str| lacking(path, name);
         let weights = take_vector(path, &mut arrays, "weights")?;
-        let factors = plca::take_factors(path, &mut arrays, self.order)?;
-        let factors: Option<Vec<_>> = factors.into_iter().collect();
+        let factors = plca::all_factors(path, &mut arrays, self.order)?;
         let mass = arrays.remove(MASS).map(|a| a.values);
         Ok(PntfState {
             weights: weights.ok_or_else(|| lacks("weights"))?,
-            factors: factors.ok_or_else(|| lacks("factor_j"))?,
+            factors,
             mass: match mass.as_deref() {
                 Some(&[mass]) => mass,
                 _ => return Err(lacks(MASS)),

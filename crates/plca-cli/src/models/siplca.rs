@@ -23,7 +23,9 @@ use crate::approximation::Approximation;
 use crate::args::{
     self, Acceleration, FitArgs, MissingMethod, PlaceArgs, Precision, SelectArgs, TransformArgs,
 };
-use crate::blocks::{Arrays, ITERATION, count, keep_fixed, take_count, take_vector, vector};
+use crate::blocks::{
+    Arrays, ITERATION, count, keep_fixed, lacking, take_count, take_vector, vector,
+};
 use crate::data::{Data, load};
 use crate::failure::Failure;
 use crate::fit;
@@ -358,7 +360,7 @@ impl<T: Element> CommandModel for ShiftedCommand<T> {
     }
 
     fn restore(&self, mut arrays: Arrays, path: &Path) -> Result<ShiftedState<T>, Failure> {
-        let lacks = |name: &str| Failure::of(path, format!("has no `{name}`"));
+        let lacks = |name: &str| lacking(path, name);
         let weights = take_vector(path, &mut arrays, "weights")?;
         let kernels = self.take(path, &mut arrays, "kernels")?;
         let impulses = self.take(path, &mut arrays, "impulses")?;

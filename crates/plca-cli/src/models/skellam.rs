@@ -16,7 +16,7 @@ use super::tempered::accelerated;
 use super::{CommandModel, ModelKind};
 use crate::approximation::Approximation;
 use crate::args::{Acceleration, FitArgs, Precision, TransformArgs};
-use crate::blocks::{Arrays, keep_fixed, matrix, take_matrix};
+use crate::blocks::{Arrays, keep_fixed, lacking, matrix, take_matrix};
 use crate::data::Dataset;
 use crate::failure::Failure;
 use crate::fit;
@@ -156,7 +156,7 @@ impl<T: Element> CommandModel for SkellamCommand<T> {
     }
 
     fn restore(&self, mut arrays: Arrays, path: &Path) -> Result<SnmfState<T>, Failure> {
-        let none = |name| Failure::of(path, format!("has no `{name}`"));
+        let none = |name: &str| lacking(path, name);
         let atoms = arrays.remove("atoms").ok_or_else(|| none("atoms"))?;
         let (plus, minus) = sides(path, "atoms", atoms)?;
         let activations = take_matrix(path, &mut arrays, "activations")?;

@@ -18,7 +18,7 @@ use crate::approximation::Approximation;
 use crate::args::{
     Acceleration, Criterion, FitArgs, Precision, SelectArgs, SignedArgs, TransformArgs,
 };
-use crate::blocks::{Arrays, matrix, take_matrix};
+use crate::blocks::{Arrays, lacking, matrix, take_matrix};
 use crate::data::Dataset;
 use crate::failure::Failure;
 use crate::fit;
@@ -287,7 +287,7 @@ impl<T: Element> CommandModel for VbCommand<T> {
     }
 
     fn restore(&self, mut arrays: Arrays, path: &Path) -> Result<Posterior<T>, Failure> {
-        let none = |name: &str| Failure::of(path, format!("has no `{name}`"));
+        let none = |name: &str| lacking(path, name);
         let atoms = arrays.remove(FREE[0]).ok_or_else(|| none(FREE[0]))?;
         let (plus, minus) = sides(path, FREE[0], atoms)?;
         let mut block =

@@ -13,7 +13,7 @@ use super::options::{refuse, refuse_signed, refuse_unsigned};
 use super::{CommandModel, ModelKind};
 use crate::approximation::Approximation;
 use crate::args::{Acceleration, FitArgs, Precision};
-use crate::blocks::{Arrays, matrix, take_matrix};
+use crate::blocks::{Arrays, lacking, matrix, take_matrix};
 use crate::failure::Failure;
 use crate::fit;
 use crate::saved::Saved;
@@ -108,10 +108,8 @@ impl<T: Element> CommandModel for DingCommand<T> {
     }
 
     fn restore(&self, mut arrays: Arrays, path: &Path) -> Result<DingState<T>, Failure> {
-        let mut block = |name: &str| {
-            take_matrix(path, &mut arrays, name)?
-                .ok_or_else(|| Failure::of(path, format!("has no `{name}`")))
-        };
+        let mut block =
+            |name: &str| take_matrix(path, &mut arrays, name)?.ok_or_else(|| lacking(path, name));
         Ok(DingState {
             w: block("basis")?,
             h: block("activations")?,

@@ -103,6 +103,22 @@ impl Folder {
         String::from_utf8(out.stdout).unwrap()
     }
 
+    /// Runs a fit whole, whole with a checkpoint every so many iterations, and resumed from the last of them: three times the
+    /// same bytes. The checkpoint is left as `c.npz`.
+    fn resumes(&self, fit: &str, every: usize) {
+        self.ok(&format!("{fit} --output whole.npz --threads 1"));
+        self.ok(&format!(
+            "{fit} --output o.npz --checkpoint c.npz --checkpoint-every {every}"
+        ));
+        self.ok(&format!("{fit} --output resumed.npz --resume c.npz"));
+        for other in ["o.npz", "resumed.npz"] {
+            assert!(
+                self.bytes("whole.npz") == self.bytes(other),
+                "{fit}: {other}"
+            );
+        }
+    }
+
     /// Runs a line with `--json` and checks that the answer is one line.
     fn json(&self, line: &str) -> Value {
         let out = self.ok(&format!("{line} --json"));

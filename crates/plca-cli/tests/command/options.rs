@@ -50,17 +50,7 @@ fn resumed_run_writes_the_same_bytes() {
     for model in MODELS {
         for extra in ["", "--accelerate squarem", "--restarts 3"] {
             let line = format!("fit {model} d.csv --rank 2 --tol 0 --max-iter 20 {extra} --quiet");
-            folder.ok(&format!("{line} --output whole.npz"));
-            // The last checkpoint of the last start, at iteration 14.
-            folder.ok(&format!(
-                "{line} --output o.npz --checkpoint c.npz --checkpoint-every 14"
-            ));
-            folder.ok(&format!("{line} --output resumed.npz --resume c.npz"));
-            assert!(folder.bytes("whole.npz") == folder.bytes("o.npz"), "{line}");
-            assert!(
-                folder.bytes("whole.npz") == folder.bytes("resumed.npz"),
-                "{line}"
-            );
+            folder.resumes(&line, 14);
         }
         folder.fails(
             1,

@@ -248,16 +248,7 @@ fn runs_repeat_resume_and_keep_what_is_fixed() {
         "--precision f32",
     ] {
         let line = format!("{fit} {extra}");
-        folder.ok(&format!("{line} --output whole.npz --threads 1"));
-        folder.ok(&format!(
-            "{line} --output o.npz --checkpoint c.npz --checkpoint-every 14"
-        ));
-        folder.ok(&format!("{line} --output resumed.npz --resume c.npz"));
-        assert!(folder.bytes("whole.npz") == folder.bytes("o.npz"), "{line}");
-        assert!(
-            folder.bytes("whole.npz") == folder.bytes("resumed.npz"),
-            "{line}"
-        );
+        folder.resumes(&line, 14);
     }
     folder.fails(
         1,

@@ -160,16 +160,7 @@ fn runs_repeat_resume_and_keep_what_is_fixed() {
         "ntf-l2 d.csv",
     ] {
         let line = format!("fit {options} --rank 2 --tol 0 --max-iter 20 --quiet");
-        folder.ok(&format!("{line} --output whole.npz --threads 1"));
-        folder.ok(&format!(
-            "{line} --output o.npz --checkpoint c.npz --checkpoint-every 14"
-        ));
-        folder.ok(&format!("{line} --output resumed.npz --resume c.npz"));
-        assert!(folder.bytes("whole.npz") == folder.bytes("o.npz"), "{line}");
-        assert!(
-            folder.bytes("whole.npz") == folder.bytes("resumed.npz"),
-            "{line}"
-        );
+        folder.resumes(&line, 14);
     }
     for (model, block) in [
         ("pntf", "weights"),

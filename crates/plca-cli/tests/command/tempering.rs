@@ -64,13 +64,7 @@ fn resumed_schedules_write_the_same_bytes() {
     let folder = folder();
     for extra in ["", "--restarts 3"] {
         let line = format!("fit plsa d.csv --rank 4 --temper 1,0.9 {extra} --quiet");
-        folder.ok(&format!("{line} --output whole.npz"));
-        folder.ok(&format!(
-            "{line} --output o.npz --checkpoint c.npz --checkpoint-every 7"
-        ));
-        folder.ok(&format!("{line} --output resumed.npz --resume c.npz"));
-        assert!(folder.bytes("whole.npz") == folder.bytes("o.npz"));
-        assert!(folder.bytes("whole.npz") == folder.bytes("resumed.npz"));
+        folder.resumes(&line, 7);
     }
 }
 

@@ -176,7 +176,25 @@ fn scaled<T: Precision>(
     (method(&*data, start, STEPS), want, data.total())
 }
 
-/// `s V` instead of `V` changes no bit of a distribution if `s` is a power of two; `H` of NMF takes the scale.
+/// Whether the counts on the way were normal numbers: each is a value of the data times a product of one entry of every
+/// block.
+fn counts_are_normal<T: Real>(steps: &[Step<T>], table: &Table<T>, scale: f64) -> bool {
+    let least = |values: &[T]| {
+        let positive = values.iter().map(|x| x.to_f64()).filter(|&x| x > 0.0);
+        positive.fold(f64::INFINITY, f64::min)
+    };
+    let value = least(&table.values) * scale;
+    steps.iter().all(|step| {
+        let entries = step.blocks.iter().map(|b| {
+            let entry = least(b.values.as_slice());
+            if b.scales { entry / scale } else { entry }
+        });
+        entries.product::<f64>() * value >= T::TINY.to_f64()
+    })
+}
+
+/// `s V` instead of `V` changes no bit of a distribution if `s` is a power of two; `H` of NMF takes the scale. Counts that
+/// are not normal numbers have lost bits of their own.
 pub(crate) fn scale_is_carried<T: Precision>(
     method: &Method<T>,
     storage: &Storage<T>,
@@ -184,6 +202,10 @@ pub(crate) fn scale_is_carried<T: Precision>(
     scale: T,
 ) -> Result<(), String> {
     let (got, want, mass) = scaled(method, storage, problem, scale);
+    let runs = [(&got, scale.to_f64()), (&want, 1.0)];
+    if !(runs.iter()).all(|(run, scale)| counts_are_normal(run, problem.0, *scale)) {
+        return stays_on_the_simplex(&got);
+    }
     for (got, want) in got.iter().zip(&want) {
         for (a, b) in got.blocks.iter().zip(&want.blocks) {
             if a.values != b.values {
