@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::figures::FIGURES;
-use crate::reproduce::{Entry, Measured};
+use crate::reproduce::{Entry, Measured, Size};
 
 const STYLE: &str = "
 :root{color-scheme:light dark;--line:#d0d7de;--soft:#59636e;--card:#fff;--page:#f6f8fa;--ink:#1f2328}
@@ -43,7 +43,7 @@ pub(crate) fn text(measured: &Measured) -> String {
 }
 
 /// The whole page.
-pub(crate) fn page(entries: &[Entry], quick: bool) -> String {
+pub(crate) fn page(entries: &[Entry], size: Size) -> String {
     let passed = entries.iter().filter(|e| e.pass).count();
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -51,7 +51,11 @@ pub(crate) fn page(entries: &[Entry], quick: bool) -> String {
          <title>Reproduced figures</title><style>{STYLE}</style></head><body><main>\
          <h1>Reproduced figures</h1><p class=\"soft\">{passed} of {} criteria hold{}.</p>\n",
         entries.len(),
-        if quick { " (quick run)" } else { "" }
+        match size {
+            Size::Quick => " (quick run)",
+            Size::Usual => "",
+            Size::Full => " (full run)",
+        }
     );
     for figure in FIGURES {
         let mine: Vec<_> = entries.iter().filter(|e| e.figure == figure.name).collect();

@@ -18,15 +18,28 @@ pub(crate) struct Args {
     /// Seed of every random draw; the report records it.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Fewer iterations and smaller generated data; the criteria stay.
-    #[arg(long)]
+    /// Fewer iterations and smaller generated data; the criteria stay. Minutes instead of an hour.
+    #[arg(long, conflicts_with = "full")]
     quick: bool,
+    /// As many runs of as many iterations as the papers have: a day.
+    #[arg(long)]
+    full: bool,
     /// Folder with the public data sets; without it, generated data.
     #[arg(long)]
     data: Option<PathBuf>,
     /// Where pictures and report go.
     #[arg(long, default_value = "target/figures")]
     out: PathBuf,
+}
+
+impl Args {
+    fn size(&self) -> Size {
+        match (self.quick, self.full) {
+            (true, _) => Size::Quick,
+            (_, true) => Size::Full,
+            _ => Size::Usual,
+        }
+    }
 }
 
 /// One figure of a paper, and how to recompute it.
@@ -43,11 +56,22 @@ pub(crate) struct Figure {
     pub(crate) run: fn(&Context) -> Result<Vec<Entry>>,
 }
 
+/// How much a figure computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Size {
+    /// For continuous integration.
+    Quick,
+    /// What ends within an hour for all figures together.
+    Usual,
+    /// The papers' own numbers of runs and iterations.
+    Full,
+}
+
 /// What a figure is given.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) seed: u64,
-    pub(crate) quick: bool,
+    pub(crate) size: Size,
     pub(crate) data: Option<PathBuf>,
     out: PathBuf,
 }
@@ -96,7 +120,12 @@ pub(crate) struct Entry {
 impl Context {
     /// The smaller of two sizes under `--quick`.
     pub(crate) fn size(&self, full: usize, quick: usize) -> usize {
-        if self.quick { quick } else { full }
+        self.sizes([quick, full, full])
+    }
+
+    /// One of the sizes under `--quick`, without an option and under `--full`.
+    pub(crate) fn sizes(&self, sizes: [usize; 3]) -> usize {
+        sizes[self.size as usize]
     }
 
     /// A data file, its text as bytes and which file it was; `None` without `--data` or where it is not there.
@@ -206,7 +235,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     }
     let context = Context {
         seed: args.seed,
-        quick: args.quick,
+        size: args.size(),
         data: args.data.clone(),
         out: args.out.clone(),
     };
@@ -230,7 +259,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     }
     let report = serde_json::to_string_pretty(&Report { figures: &entries })?;
     files::write_atomic(&args.out.join("report.json"), (report + "\n").as_bytes())?;
-    let page = gallery::page(&entries, args.quick);
+    let page = gallery::page(&entries, args.size());
     files::write_atomic(&args.out.join("index.html"), page.as_bytes())?;
     println!("gallery: {}", args.out.join("index.html").display());
     Ok(entries.iter().all(|e| e.pass))
@@ -254,7 +283,7 @@ mod tests {
     fn not_a_number_fails_its_criterion() {
         let context = Context {
             seed: 0,
-            quick: true,
+            size: Size::Quick,
             data: None,
             out: PathBuf::new(),
         };

@@ -6,7 +6,7 @@ use plca_tensor::{Model, Observed, Real, normalise_columns};
 use rand::Rng;
 
 use crate::EmError;
-use crate::shifted::parallel::wide;
+use plca_tensor::parallel::wide;
 
 /// A matrix whose columns are independent uniform draws from the simplex.
 pub(crate) fn random_columns<T: Real, R: Rng + ?Sized>(

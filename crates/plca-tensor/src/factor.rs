@@ -3,8 +3,8 @@
 use nalgebra::DMatrix;
 
 use crate::Real;
-use crate::kernel::lanes::wide;
-use crate::kernel::{map_in_order, part_rows};
+use crate::kernel::part_rows;
+use crate::parallel::{map_in_order, wide};
 use crate::simplex::sum;
 
 /// Columns summed together.

@@ -38,6 +38,7 @@ mod interop;
 mod kernel;
 mod masked;
 mod observed;
+pub mod parallel;
 mod real;
 mod real_tensor;
 mod signed;

@@ -3,8 +3,7 @@
 use nalgebra::DMatrix;
 
 use crate::dense::check_shape;
-use crate::kernel::lanes::wide;
-use crate::kernel::map_in_order;
+use crate::parallel::{map_in_order, wide};
 use crate::signed::{check_model, split_left};
 use crate::{
     CompensatedSum, Real, Signed, SignedModel, SignedSums, SignedWanted, SplitRule, TensorError,

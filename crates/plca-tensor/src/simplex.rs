@@ -3,8 +3,8 @@
 use nalgebra::DMatrix;
 
 use crate::Real;
-use crate::kernel::lanes::wide;
-use crate::kernel::{for_each_part, map_in_order, part_rows};
+use crate::kernel::part_rows;
+use crate::parallel::{for_each_part, map_in_order, wide};
 
 /// Sum in sixteen interleaved parts: fast, and its rounding error grows sixteen times more slowly.
 #[inline(always)]

@@ -12,10 +12,10 @@ use plca_tensor::{Real, RealTensor};
 use rand::Rng;
 
 use crate::init::{given_factor, random_columns};
-use crate::parallel::map_in_order;
 use crate::projection::Projector;
 use crate::sweep::{contracted, descend_on_simplex, gram, widen};
 use crate::{ParamError, PntfError, simplex_qp};
+use plca_tensor::parallel::map_in_order;
 
 /// A checked configuration; see [`ColumnNmf::builder`].
 #[derive(Clone, Debug)]

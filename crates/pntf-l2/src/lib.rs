@@ -23,7 +23,6 @@ mod columns;
 mod error;
 mod init;
 mod ntf;
-mod parallel;
 mod pntf;
 mod projection;
 pub mod propositions;

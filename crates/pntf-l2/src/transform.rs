@@ -3,9 +3,9 @@
 use nalgebra::DMatrix;
 use plca_tensor::{Real, RealTensor};
 
-use crate::parallel::map_in_order;
 use crate::sweep::{gram, hadamard, widen};
 use crate::{PntfError, PntfState, SimplexQp, simplex_qp};
+use plca_tensor::parallel::map_in_order;
 
 /// How new observations mix the learned components.
 #[derive(Clone, Debug, PartialEq)]

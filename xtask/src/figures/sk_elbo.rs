@@ -9,7 +9,7 @@ use skellam_snmf::{Entries, Prior, Replicates, SignedMatrix, SnmfVb, select_comp
 use super::support::{dirichlet, gamma, rng};
 use crate::Result;
 use crate::plot::{Axis, LegendPosition, Panel, Series};
-use crate::reproduce::{Context, Data, Entry, Figure, Measured};
+use crate::reproduce::{Context, Data, Entry, Figure, Measured, Size};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "sk_elbo",
@@ -63,11 +63,11 @@ fn scores(
             .build()
     };
     let stop = Stop {
-        max_iter: context.size(2000, 300),
+        max_iter: context.sizes([300, 600, 2000]),
         tol: 1e-7,
         ..Stop::default()
     };
-    let starts = context.size(8, 2) as u64;
+    let starts = context.sizes([2, 4, 8]) as u64;
     let mut draws = rng(context.seed, 3000 + set);
     let mut ranked = select_components(data, 1..=most, configure, starts, &stop, &mut draws)?;
     ranked.sort_by_key(|c| c.components);
@@ -80,9 +80,13 @@ fn best(scores: &[f64]) -> usize {
 }
 
 fn run(context: &Context) -> Result<Vec<Entry>> {
-    let sets = context.size(10, 2) as u64;
+    let sets = context.sizes([2, 4, 10]) as u64;
     let most = context.size(8, 6);
-    let truths: &[usize] = if context.quick { &TRUE[1..2] } else { &TRUE };
+    let truths: &[usize] = if context.size == Size::Quick {
+        &TRUE[1..2]
+    } else {
+        &TRUE
+    };
     let jobs: Vec<(usize, usize, u64)> = (0..FORMS.len())
         .flat_map(|form| truths.iter().map(move |&k| (form, k)))
         .flat_map(|(form, k)| (0..sets).map(move |set| (form, k, set)))

@@ -8,7 +8,7 @@ use super::sk_online::{Guard, Point, QUANTITIES, RATE, Sizes, average, learn, su
 use super::support::rng;
 use crate::Result;
 use crate::plot::{Axis, Panel, Series};
-use crate::reproduce::{Context, Data, Entry, Figure, Measured};
+use crate::reproduce::{Context, Data, Entry, Figure, Measured, Size};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "sk_fig1",
@@ -94,7 +94,7 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     let sizes = Sizes {
         n: context.size(500, 100),
         sets: context.size(450, 60),
-        max_iter: context.size(1000, 20),
+        max_iter: context.sizes([20, 100, 1000]),
     };
     let width = sizes.sets / 15;
     let truths = truths(context, context.size(10, 2))?;
@@ -120,7 +120,9 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for (f, (name, _)) in FORMS.iter().enumerate() {
         let good: Vec<&str> = (by_seed.iter().zip(&truths))
-            .filter(|(runs, _)| succeeded(&runs[f], &runs[0], 2 * width, !context.quick))
+            .filter(|(runs, _)| {
+                succeeded(&runs[f], &runs[0], 2 * width, context.size != Size::Quick)
+            })
             .map(|(_, (name, _))| name.as_str())
             .collect();
         let text = format!("{} of {}: {}", good.len(), truths.len(), good.join(", "));

@@ -7,7 +7,7 @@ use super::sk_uci::{Samples, samples};
 use super::support::{mean_sd, rng};
 use crate::Result;
 use crate::plot::{Axis, LegendPosition, Panel, Ranges};
-use crate::reproduce::{Context, Entry, Figure, Measured};
+use crate::reproduce::{Context, Entry, Figure, Measured, Size};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "sk_tables_4_5",
@@ -151,11 +151,10 @@ impl Found<'_> {
             let (ours, spread) = mean_sd(found);
             let measured = format!("{ours:.1} ({spread:.1}) over {} starts", found.len());
             let judged = matches!(method, Method::Em | Method::Vb);
-            // A short form has few starts: their mean is known to two standard errors.
-            let unsure = if context.quick {
-                2.0 * spread / (found.len() as f64).sqrt()
-            } else {
-                0.0
+            // The mean of few starts is known to two standard errors.
+            let unsure = match context.size {
+                Size::Full => 0.0,
+                _ => 2.0 * spread / (found.len() as f64).sqrt(),
             };
             let room = (2.0 * sd).max(1.5) + unsure;
             let (what, pass) = if judged {
@@ -194,10 +193,10 @@ impl Found<'_> {
 }
 
 fn run(context: &Context) -> Result<Vec<Entry>> {
-    let seeds: Vec<u64> = (0..context.size(100, 4) as u64)
+    let seeds: Vec<u64> = (0..context.sizes([4, 10, 100]) as u64)
         .map(|s| context.seed + s)
         .collect();
-    let max_iter = context.size(15_000, 60);
+    let max_iter = context.sizes([60, 600, 15_000]);
     let mut sets = samples(context)?;
     // The two large sets take minutes.
     sets.truncate(context.size(sets.len(), 2));

@@ -12,7 +12,6 @@ mod em;
 pub(crate) mod engine;
 pub(crate) mod folded;
 pub(crate) mod geometry;
-pub(crate) mod parallel;
 pub(crate) mod setters;
 pub(crate) mod settings;
 mod state;

@@ -7,9 +7,9 @@ use rand::Rng;
 use super::Transformed;
 use super::maps::Entry;
 use crate::shifted::engine::{Cells, Counts, Measured, Parts, Wanted};
-use crate::shifted::parallel::for_each_part;
 use crate::shifted::settings::{pack, restore_blocks};
 use crate::{EmError, Likelihood, ShiftedInit, ShiftedState};
+use plca_tensor::parallel::for_each_part;
 
 /// [`Transformed`] bound to data: one EM iteration, its objective and its KKT residual.
 ///

@@ -3,7 +3,8 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex};
 
-use super::{for_each_part, part_rows};
+use super::part_rows;
+use crate::parallel::for_each_part;
 
 /// Bytes of a cache line, and of the widest register.
 const LINE: usize = 64;

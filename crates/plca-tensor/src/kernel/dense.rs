@@ -14,7 +14,8 @@ use pulp::{Simd, WithSimd};
 use super::aligned::{Aligned, Pool};
 use super::panel::Panel;
 use super::tiles::{add_columns, add_rows, fill_ratios};
-use super::{Accumulate, Rule, Sums, for_each_part};
+use super::{Accumulate, Rule, Sums};
+use crate::parallel::{for_each_part, map_in_order};
 use crate::sum::CompensatedSum;
 use crate::{Order, Real};
 
@@ -418,7 +419,7 @@ impl<T: Real> Accumulate<T> for Grid<T> {
             }
         });
         let passes = passes.collect();
-        let mut partials = super::map_in_order(passes, T::dense_group);
+        let mut partials = map_in_order(passes, T::dense_group);
 
         let mut ln_lik = CompensatedSum::default();
         for partial in &partials {

@@ -12,9 +12,9 @@ use std::ops::Range;
 use pulp::{Simd, WithSimd};
 
 use super::aligned::Aligned;
-use super::lanes::wide;
 use super::panel::Panel;
-use super::{Accumulate, Rule, Sums, for_each_part, part_rows};
+use super::{Accumulate, Rule, Sums, part_rows};
+use crate::parallel::{for_each_part, map_in_order, wide};
 use crate::sum::CompensatedSum;
 use crate::{Coordinates, Real};
 
@@ -463,7 +463,7 @@ impl<T: Real> Accumulate<T> for Fibres<T> {
         log: bool,
     ) -> Sums<T> {
         let stride = panels[0].stride;
-        let partials = super::map_in_order(self.groups(panels), |range| {
+        let partials = map_in_order(self.groups(panels), |range| {
             T::fibre_group(GroupPass {
                 fibres: self,
                 panels,

@@ -155,17 +155,3 @@ pub(crate) fn lane_count<T: Lanes>() -> usize {
 pub(crate) fn stride<T: Lanes>(k: usize) -> usize {
     k.next_multiple_of(lane_count::<T>())
 }
-
-/// Compiles plain loops for the widest instructions of this machine and runs them.
-#[inline]
-pub(crate) fn wide<O>(loops: impl FnOnce() -> O) -> O {
-    struct Loops<F>(F);
-    impl<O, F: FnOnce() -> O> WithSimd for Loops<F> {
-        type Output = O;
-        #[inline(always)]
-        fn with_simd<S: Simd>(self, _: S) -> O {
-            (self.0)()
-        }
-    }
-    Arch::new().dispatch(Loops(loops))
-}

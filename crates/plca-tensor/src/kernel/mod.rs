@@ -56,33 +56,10 @@ pub(crate) trait Accumulate<T: Real> {
     ) -> Sums<T>;
 }
 
-/// Applies `f` to every item, on all threads of the pool where the feature `rayon` is on; results in order.
-pub(crate) fn map_in_order<I: Send, O: Send>(
-    items: Vec<I>,
-    f: impl Fn(I) -> O + Sync + Send,
-) -> Vec<O> {
-    #[cfg(feature = "rayon")]
-    if items.len() > 1 {
-        use rayon::prelude::*;
-        return items.into_par_iter().map(f).collect();
-    }
-    items.into_iter().map(f).collect()
-}
-
 /// Values that one thread takes at a time outside the kernels: enough to outweigh handing them over.
 const PART: usize = 1 << 13;
 
 /// Rows of `stride` values that make up about one part.
 pub(crate) fn part_rows(stride: usize) -> usize {
     (PART / stride.max(1)).max(1)
-}
-
-/// Cuts `values` into consecutive parts of `size` (the last may be shorter) and applies `f` to each with its number.
-pub(crate) fn for_each_part<T: Send>(
-    values: &mut [T],
-    size: usize,
-    f: impl Fn(usize, &mut [T]) + Sync + Send,
-) {
-    let parts = values.chunks_mut(size.max(1)).enumerate().collect();
-    map_in_order(parts, |(i, part)| f(i, part));
 }

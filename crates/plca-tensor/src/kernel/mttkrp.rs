@@ -16,9 +16,9 @@ use nalgebra::DMatrix;
 use pulp::{Simd, WithSimd};
 
 use super::dense::Grid;
-use super::lanes::wide;
 use super::panel::{balancing_exponent, pow2};
 use super::tiles::{add_columns, add_rows};
+use crate::parallel::{map_in_order, wide};
 use crate::sum::CompensatedSum;
 use crate::{Order, Real};
 
@@ -204,7 +204,7 @@ impl<T: Real> Product<'_, T> {
                 slow: true,
             })
             .collect();
-        let parts = super::map_in_order(tasks, T::product_task);
+        let parts = map_in_order(tasks, T::product_task);
         let mut out = vec![T::zero(); self.halves.columns * self.stride];
         let mut squares = CompensatedSum::default();
         for (part, target) in parts.iter().zip(out.chunks_mut(width * self.stride)) {
@@ -232,7 +232,7 @@ impl<T: Real> Product<'_, T> {
                 slow: false,
             })
             .collect();
-        let parts = super::map_in_order(tasks, T::product_task);
+        let parts = map_in_order(tasks, T::product_task);
         let mut out = vec![T::zero(); self.halves.rows * self.stride];
         let mut squares = CompensatedSum::default();
         let targets = out.chunks_mut(PANEL * self.stride);

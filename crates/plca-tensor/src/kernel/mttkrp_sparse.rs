@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-use super::lanes::wide;
 use super::mttkrp::Packed;
+use crate::parallel::{map_in_order, wide};
 use crate::sum::CompensatedSum;
 use crate::{Coordinates, Real};
 
@@ -94,7 +94,7 @@ impl<T: Real> Sorted<T> {
         let by = &self.modes[mode];
         let stride = panels[0].stride;
         let tasks: Vec<Range<usize>> = by.tasks.windows(2).map(|w| w[0]..w[1]).collect();
-        let parts = super::map_in_order(tasks, |rows| {
+        let parts = map_in_order(tasks, |rows| {
             wide(|| by.rows(panels, mode, entry, rows.clone()))
         });
         let mut out = vec![T::zero(); by.ends.len() * stride];

@@ -3,8 +3,8 @@
 use nalgebra::DMatrix;
 
 use super::aligned::{Aligned, Pool};
-use super::lanes::wide;
-use super::{for_each_part, map_in_order, part_rows};
+use super::part_rows;
+use crate::parallel::{for_each_part, map_in_order, wide};
 use crate::simplex::{largest, overall_largest, smallest_positive};
 use crate::{Factor, Real};
 

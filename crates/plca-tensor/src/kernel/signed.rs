@@ -15,7 +15,8 @@ use std::ops::Range;
 use pulp::{Arch, Simd, WithSimd};
 
 use super::aligned::{Aligned, Pool};
-use super::lanes::{Lanes, wide};
+use super::lanes::Lanes;
+use crate::parallel::{map_in_order, wide};
 use crate::signed::SplitRule;
 use crate::sum::CompensatedSum;
 use crate::{Real, SignedModel, SignedWanted};
@@ -113,7 +114,7 @@ pub(crate) fn pass<T: Real, R: SplitRule<T> + ?Sized>(
         }
     });
     let groups = groups.collect();
-    let parts = super::map_in_order(groups, |group: Group<'_, T, R>| Arch::new().dispatch(group));
+    let parts = map_in_order(groups, |group: Group<'_, T, R>| Arch::new().dispatch(group));
     let mut value = CompensatedSum::default();
     let mut left = Vec::new();
     for (part, v) in &parts {

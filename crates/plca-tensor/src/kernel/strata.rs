@@ -11,6 +11,7 @@ use pulp::{Simd, WithSimd};
 
 use super::panel::Panel;
 use super::{Accumulate, Rule, Sums};
+use crate::parallel::map_in_order;
 use crate::sum::CompensatedSum;
 use crate::{Coordinates, Real};
 
@@ -439,7 +440,7 @@ impl<T: Real> Accumulate<T> for Strata<T> {
                     }
                 },
             );
-            let logs = super::map_in_order(work.collect(), T::strata_tile);
+            let logs = map_in_order(work.collect(), T::strata_tile);
             ln_lik.extend(logs);
             columns.rotate_left(1);
         }

@@ -6,7 +6,7 @@ use super::cells::Cells;
 use super::rows::{convolve, correlate, meet, outer_index};
 use super::{Counts, Engine, Parts, Wanted};
 use crate::shifted::folded::Folded;
-use crate::shifted::parallel::for_each_part;
+use plca_tensor::parallel::for_each_part;
 
 /// Plain loops with a contiguous inner axis.
 #[derive(Debug)]

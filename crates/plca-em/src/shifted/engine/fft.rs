@@ -16,7 +16,7 @@ use super::spectrum::{C64, Place, Plan, fast_length};
 use super::{Counts, Engine, Parts, Wanted};
 use crate::shifted::folded::Folded;
 use crate::shifted::geometry::advance;
-use crate::shifted::parallel::{for_each_part, wide};
+use plca_tensor::parallel::{for_each_part, wide};
 
 /// Where along the untransformed dimensions a tap and a place meet a position, `[t, h, x]`.
 type Meetings = Vec<[usize; 3]>;

@@ -2,7 +2,7 @@
 
 use super::direct::{Direct, cell};
 use super::{Fft, Parts};
-use crate::shifted::parallel::for_each_part;
+use plca_tensor::parallel::for_each_part;
 
 /// `P` below this many times its error bound is recomputed: relative errors stay below 1e-10.
 const GUARD: f64 = 1e9;

@@ -16,7 +16,7 @@ use super::rows::{meet, outer_index};
 use super::{Counts, Engine, Measured, Parts, Wanted};
 use crate::expectation::add_hidden;
 use crate::shifted::folded::Folded;
-use crate::shifted::parallel::for_each_part;
+use plca_tensor::parallel::for_each_part;
 
 /// A relative difference of totals that rounding does not make.
 const SHORT: f64 = 1e-6;

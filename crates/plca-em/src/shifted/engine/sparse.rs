@@ -9,8 +9,8 @@ use super::cells::scale_of;
 use super::list::{Entry, Lines, entries, outer_indices, rows_of};
 use super::{Counts, Engine, Measured, Parts, Wanted};
 use crate::shifted::folded::Folded;
-use crate::shifted::parallel::for_each_part;
 use crate::shifted::window::Window;
+use plca_tensor::parallel::for_each_part;
 
 /// Parts that sums are cut into, at least.
 const PARTS: usize = 8;

@@ -2,11 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use plca_tensor::parallel::for_each_part;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 use rustfft::num_complex::Complex;
 use rustfft::{Fft, FftPlanner};
-
-use crate::shifted::parallel::for_each_part;
 
 pub(crate) type C64 = Complex<f64>;
 

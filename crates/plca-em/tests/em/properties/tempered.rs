@@ -47,21 +47,13 @@ fn tempered<T: Real>(
     .ln_lik
 }
 
-/// Runs `n` iterations of a configuration from a start; `see` is shown every state and its likelihood.
-fn plca<T: Real>(
-    data: &dyn Observed<T>,
-    start: &Start<T>,
-    settings: impl FnOnce(PlcaBuilder<T>) -> PlcaBuilder<T>,
+/// Runs `n` iterations; `see` is shown every state and its likelihood.
+fn watch<A: Algorithm<Error = EmError>>(
+    em: &A,
+    mut state: A::State,
     n: usize,
-    mut see: impl FnMut(&plca_em::PlcaState<T>, f64),
+    mut see: impl FnMut(&A::State, f64),
 ) -> Result<(), EmError> {
-    let plca = settings(Plca::builder(start.weights.len())).build()?;
-    let em = plca.on(data)?;
-    let init = PlcaInit {
-        weights: Some(start.weights.clone()),
-        factors: start.factors.iter().cloned().map(Some).collect(),
-    };
-    let mut state = plca.init(data, &init, &mut ChaCha8Rng::seed_from_u64(0))?;
     for left in (0..=n).rev() {
         see(&state, em.objective(&state)?);
         if left > 0 {
@@ -71,13 +63,31 @@ fn plca<T: Real>(
     Ok(())
 }
 
+/// [`watch`] over a configuration from a start.
+fn plca<T: Real>(
+    data: &dyn Observed<T>,
+    start: &Start<T>,
+    settings: impl FnOnce(PlcaBuilder<T>) -> PlcaBuilder<T>,
+    n: usize,
+    see: impl FnMut(&plca_em::PlcaState<T>, f64),
+) -> Result<(), EmError> {
+    let plca = settings(Plca::builder(start.weights.len())).build()?;
+    let em = plca.on(data)?;
+    let init = PlcaInit {
+        weights: Some(start.weights.clone()),
+        factors: start.factors.iter().cloned().map(Some).collect(),
+    };
+    let state = plca.init(data, &init, &mut ChaCha8Rng::seed_from_u64(0))?;
+    watch(&em, state, n, see)
+}
+
 /// As [`plca`].
 fn plsa<T: Real>(
     data: &dyn Observed<T>,
     start: &Start<T>,
     settings: impl FnOnce(PlsaBuilder<T>) -> PlsaBuilder<T>,
     n: usize,
-    mut see: impl FnMut(&plca_em::PlsaState<T>, f64),
+    see: impl FnMut(&plca_em::PlsaState<T>, f64),
 ) -> Result<(), EmError> {
     let builder = Plsa::builder(start.weights.len()).given(Given::Columns);
     let plsa = settings(builder).build()?;
@@ -86,14 +96,8 @@ fn plsa<T: Real>(
         basis: Some(start.factors[0].clone()),
         mixture: Some(mixture(start, 1)),
     };
-    let mut state = plsa.init(data, &init, &mut ChaCha8Rng::seed_from_u64(0))?;
-    for left in (0..=n).rev() {
-        see(&state, em.objective(&state)?);
-        if left > 0 {
-            em.step(&mut state, false)?;
-        }
-    }
-    Ok(())
+    let state = plsa.init(data, &init, &mut ChaCha8Rng::seed_from_u64(0))?;
+    watch(&em, state, n, see)
 }
 
 /// `L` and `L_b` of the states after 0, …, 25 iterations.

@@ -1,0 +1,62 @@
+//! Loops over fixed parts, on all threads of the current rayon pool and on the widest registers of the machine. What a part
+//! computes, and the order of the results, do not depend on the number of threads: neither do the bits.
+
+use pulp::{Arch, Simd, WithSimd};
+
+/// Applies `f` to every item, on all threads if there is more than one item; the results stay in order.
+///
+/// ```
+/// assert_eq!(plca_tensor::parallel::map_in_order(vec![1, 2, 3], |x| x * x), [1, 4, 9]);
+/// ```
+pub fn map_in_order<I: Send, O: Send>(items: Vec<I>, f: impl Fn(I) -> O + Sync + Send) -> Vec<O> {
+    #[cfg(feature = "rayon")]
+    if items.len() > 1 {
+        use rayon::prelude::*;
+        return items.into_par_iter().map(f).collect();
+    }
+    items.into_iter().map(f).collect()
+}
+
+/// Cuts `values` into consecutive parts of `size`, at least 1 (the last may be shorter), and applies `f` to each with its
+/// number.
+///
+/// ```
+/// let mut values = [0; 5];
+/// plca_tensor::parallel::for_each_part(&mut values, 2, |part, values| values.fill(part));
+/// assert_eq!(values, [0, 0, 1, 1, 2]);
+/// ```
+pub fn for_each_part<T: Send>(
+    values: &mut [T],
+    size: usize,
+    f: impl Fn(usize, &mut [T]) + Sync + Send,
+) {
+    let size = size.max(1);
+    #[cfg(feature = "rayon")]
+    if values.len() > size {
+        use rayon::prelude::*;
+        let parts = values.par_chunks_mut(size).enumerate();
+        return parts.for_each(|(part, values)| f(part, values));
+    }
+    for (part, values) in values.chunks_mut(size).enumerate() {
+        f(part, values);
+    }
+}
+
+/// Compiles plain loops, as far as they are inlined, for the widest registers of this machine and runs them.
+///
+/// ```
+/// let x = [1.0; 100];
+/// assert_eq!(plca_tensor::parallel::wide(|| x.iter().sum::<f64>()), 100.0);
+/// ```
+#[inline]
+pub fn wide<O>(loops: impl FnOnce() -> O) -> O {
+    struct Loops<F>(F);
+    impl<O, F: FnOnce() -> O> WithSimd for Loops<F> {
+        type Output = O;
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) -> O {
+            (self.0)()
+        }
+    }
+    Arch::new().dispatch(Loops(loops))
+}
