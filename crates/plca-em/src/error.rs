@@ -145,6 +145,16 @@ pub enum EmError {
         /// Which column.
         column: usize,
     },
+    /// A column that is no distribution in a state that is to be measured.
+    #[error("column {column} of `{block}` sums to {sum}, not to 1")]
+    NotNormalised {
+        /// Name of the block.
+        block: String,
+        /// Which column.
+        column: usize,
+        /// What it sums to.
+        sum: f64,
+    },
     /// The model gives probability 0 to something observed; EM can never repair a zero.
     #[error("initial support: the model is 0 at {index:?} where the data are {value}")]
     Support {
@@ -176,7 +186,7 @@ pub enum EmError {
         expected: String,
     },
     /// A value that is no count where counts are to be held out.
-    #[error("entry {index:?} is {value}: only whole counts can be held out")]
+    #[error("entry {index:?} is {value}: only whole counts up to 2^53 can be held out")]
     NotCounts {
         /// The first such cell.
         index: Vec<usize>,

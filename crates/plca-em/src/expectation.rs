@@ -1,7 +1,7 @@
 //! The E-step that the models share: expected counts, with hidden cells imputed where there are any.
 
 use nalgebra::DMatrix;
-use plca_tensor::{Expected, Factor, Model, Observed, Real, Wanted};
+use plca_tensor::{Expected, Model, Observed, Real, Wanted};
 
 /// Expected counts and the observed-data objective of the multinomial models.
 ///
@@ -55,33 +55,11 @@ pub(crate) fn add_hidden<T: Real>(
     mode: usize,
     s: T,
 ) {
-    let others: Vec<T> = (0..model.components())
-        .map(|z| {
-            let weight = model.weights.map_or(T::one(), |w| w[z]);
-            (model.factors.iter().enumerate())
-                .filter(|&(m, _)| m != mode)
-                .fold(weight, |p, (_, f)| p * component_sum(f, z))
-        })
-        .collect();
-    let factor = model.factors[mode];
-    let rows_are_components = matches!(factor, Factor::Rows(_));
-    let nrows = counts.nrows();
-    for (at, ((c, &seen), &f)) in counts.iter_mut().zip(seen).zip(factor.values()).enumerate() {
-        let z = if rows_are_components {
-            at % nrows
-        } else {
-            at / nrows
-        };
-        let whole = f * others[z];
+    let whole = model.exposure(mode);
+    counts.zip_zip_apply(seen, &whole, |c, seen, whole| {
+        // Rounding must not take counts away.
         if whole > seen {
             *c += s * (whole - seen);
         }
-    }
-}
-
-fn component_sum<T: Real>(factor: &Factor<'_, T>, z: usize) -> T {
-    match factor {
-        Factor::Columns(m) => m.column(z).sum(),
-        Factor::Rows(m) => m.row(z).sum(),
-    }
+    });
 }

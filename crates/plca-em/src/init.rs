@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random;
-use plca_tensor::{Model, Observed, Real, normalise_columns};
+use plca_tensor::{Factor, Model, Observed, Real, normalise_columns};
 use rand::Rng;
 
 use crate::EmError;
@@ -26,6 +26,21 @@ pub(crate) fn check_block<T: Real>(
     expected: (usize, usize),
 ) -> Result<(), EmError> {
     check_values(block, m.as_slice(), m.shape(), expected)
+}
+
+/// Refuses columns that are no distributions: rounding moves their sums by far less than the root of its unit.
+pub(crate) fn check_sums<T: Real>(block: &str, columns: Factor<'_, T>) -> Result<(), EmError> {
+    let sums = columns.component_sums();
+    // Sums of checked entries are numbers.
+    let off = |sum: &T| (sum.to_f64() - 1.0).abs() > T::EPSILON.to_f64().sqrt();
+    match sums.iter().position(off) {
+        Some(column) => Err(EmError::NotNormalised {
+            block: block.into(),
+            column,
+            sum: sums[column].to_f64(),
+        }),
+        None => Ok(()),
+    }
 }
 
 /// As [`check_block`] for `P(z)` of `k` components.
@@ -87,6 +102,18 @@ pub(crate) fn stochastic_block<T: Real>(
             column,
         }),
         None => Ok(m),
+    }
+}
+
+/// Names what a model excludes although it was observed, where the log-likelihood was found to be `-inf`.
+pub(crate) fn check_measured<T: Real, X: Observed<T> + ?Sized>(
+    ln_lik: Option<f64>,
+    data: &X,
+    model: &Model<'_, T>,
+) -> Result<(), EmError> {
+    match ln_lik {
+        Some(f64::NEG_INFINITY) => check_support(data, model),
+        _ => Ok(()),
     }
 }
 

@@ -95,9 +95,12 @@ impl<T: Real> SimplexPrior<T> for Dirichlet {
             // [SPEC 7] θ ∝ max(c + α - 1, 0)
             let numerator =
                 |i: usize| (counts[(i, z)].to_f64() + (self.alpha((i, z)) - 1.0)).max(0.0);
-            let total: f64 = (0..counts.nrows()).map(numerator).sum();
-            if total > 0.0 {
-                (0..counts.nrows()).for_each(|i| theta[(i, z)] = T::lit(numerator(i) / total));
+            // In units of the largest: numbers near the end of the range must not sum to infinity.
+            let largest = (0..counts.nrows()).map(numerator).fold(0.0, f64::max);
+            if largest > 0.0 {
+                let relative = |i: usize| numerator(i) / largest;
+                let total: f64 = (0..counts.nrows()).map(relative).sum();
+                (0..counts.nrows()).for_each(|i| theta[(i, z)] = T::lit(relative(i) / total));
             }
         }
         Ok(())

@@ -6,32 +6,51 @@ use crate::kernel::panel::{balancing_exponent, pow2, pow2_halves};
 use crate::sparse::Cells;
 use crate::{Factor, Model, Real};
 
-/// `X_j[i,z] = w_z F_j[i,z] Π_{m≠j} Σ_x F_m[x,z]`: the exposure of complete data.
-pub(crate) fn full_exposure<T: Real>(
-    model: &Model<'_, T>,
-    modes: &[bool],
-) -> Vec<Option<DMatrix<T>>> {
-    // [SPEC 4] W ∘ (M Hᵀ) and H ∘ (Wᵀ M) where nothing is hidden
-    let sums: Vec<_> = model.factors.iter().map(Factor::component_sums).collect();
-    let others = |j: usize, z: usize| {
-        let weight = model.weights.map_or(T::one(), |w| w[z]);
-        let sums = (sums.iter().enumerate()).filter(|&(m, _)| m != j);
-        product(std::iter::once(weight).chain(sums.map(|(_, sums)| sums[z])))
-    };
-    (0..sums.len())
-        .map(|j| {
-            modes[j].then(|| match model.factors[j] {
-                Factor::Columns(f) => {
-                    let s: Vec<_> = (0..f.ncols()).map(|z| others(j, z)).collect();
-                    DMatrix::from_fn(f.nrows(), f.ncols(), |i, z| f[(i, z)] * s[z][0] * s[z][1])
-                }
-                Factor::Rows(f) => {
-                    let s: Vec<_> = (0..f.nrows()).map(|z| others(j, z)).collect();
-                    DMatrix::from_fn(f.nrows(), f.ncols(), |z, i| f[(z, i)] * s[z][0] * s[z][1])
-                }
-            })
-        })
-        .collect()
+impl<T: Real> Model<'_, T> {
+    /// `X_j[i,z] = w_z F_j[i,z] Π_{m≠j} Σ_x F_m[x,z]`: where the model's mass lies along one mode, laid out as its factor. Cost
+    /// `O(K Σ I_j)`.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such mode.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::{Factor, Model};
+    /// let (a, b) = (dmatrix![0.5; 0.5], dmatrix![0.25; 0.5]);
+    /// let model = Model { weights: Some(&[2.0]), factors: &[Factor::Columns(&a), Factor::Columns(&b)] };
+    /// assert_eq!(model.exposure(0), dmatrix![0.75; 0.75]);            // 2 · 1/2 · 3/4
+    /// ```
+    pub fn exposure(&self, mode: usize) -> DMatrix<T> {
+        let factors = self.factors.iter().enumerate();
+        let others = factors.filter(|&(m, _)| m != mode);
+        let sums: Vec<_> = others.map(|(_, f)| f.component_sums()).collect();
+        let scale = |z: usize| {
+            let weight = self.weights.map_or(T::one(), |w| w[z]);
+            product(std::iter::once(weight).chain(sums.iter().map(|sums| sums[z])))
+        };
+        let scales: Vec<_> = (0..self.components()).map(scale).collect();
+        // [SPEC 4] W ∘ (M Hᵀ) and H ∘ (Wᵀ M) where nothing is hidden
+        let entry = |f: T, [a, b]: [T; 2]| f * a * b;
+        match self.factors[mode] {
+            Factor::Columns(f) => {
+                DMatrix::from_fn(f.nrows(), f.ncols(), |i, z| entry(f[(i, z)], scales[z]))
+            }
+            Factor::Rows(f) => {
+                DMatrix::from_fn(f.nrows(), f.ncols(), |z, i| entry(f[(z, i)], scales[z]))
+            }
+        }
+    }
+
+    /// [`exposure`](Self::exposure) of the wanted modes.
+    pub(crate) fn exposures(&self, modes: &[bool]) -> Vec<Option<DMatrix<T>>> {
+        let wanted = modes.iter().enumerate();
+        wanted
+            .map(|(mode, &wanted)| wanted.then(|| self.exposure(mode)))
+            .collect()
+    }
 }
 
 /// A product in two factors that neither underflow nor overflow if the product does not, whatever the order of its terms.

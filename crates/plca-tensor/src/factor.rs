@@ -168,7 +168,7 @@ impl<T: Real> Model<'_, T> {
     /// assert_eq!(model.components(), 2);
     /// ```
     pub fn components(&self) -> usize {
-        self.factors[0].components()
+        self.factors.first().map_or(0, Factor::components)
     }
 
     /// `P[x]` of one cell, in `f64`. Cost `O(N K)`.

@@ -6,7 +6,7 @@
 use nalgebra::DMatrix;
 
 use crate::dense::{checked_grid, for_each_positive, unravel};
-use crate::exposure::{full_exposure, remaining};
+use crate::exposure::remaining;
 use crate::kernel::aligned::Pool;
 use crate::kernel::dense::Grid;
 use crate::observed::{Pass, finite_total, require_mass};
@@ -390,7 +390,7 @@ impl<T: Real> Observed<T> for MaskedSparse<T> {
         match &self.pattern {
             Pattern::Stored => pass.unit(&self.cells, modes),
             Pattern::AllBut(hidden) => {
-                let (whole, listed) = (full_exposure(model, modes), pass.unit(hidden, modes));
+                let (whole, listed) = (model.exposures(modes), pass.unit(hidden, modes));
                 let mut all = remaining(model, hidden, whole, listed);
                 for (mode, all) in all.iter_mut().enumerate() {
                     let Some(all) = all else { continue };

@@ -275,7 +275,7 @@ impl<T: Real> Observed<T> for SparseTensor<T> {
     }
 
     fn exposure(&self, model: &Model<'_, T>, modes: &[bool]) -> Vec<Option<DMatrix<T>>> {
-        crate::exposure::full_exposure(model, modes)
+        model.exposures(modes)
     }
 
     fn multiplier(&self, model: &Model<'_, T>, mode: usize) -> DMatrix<T> {

@@ -215,20 +215,14 @@ fn share<T: Real, X: Observed<T> + ?Sized>(
     let ones = DMatrix::from_element(n, k, T::one());
     let mut factors = factors.to_vec();
     factors[free] = Factor::Columns(&ones);
-    if data.is_complete() {
-        let sums: Vec<_> = factors.iter().map(Factor::component_sums).collect();
-        let others = |z: usize| {
-            let others = sums.iter().enumerate().filter(|&(m, _)| m != free);
-            others.fold(T::one(), |p, (_, s)| p * s[z])
-        };
-        let row: Vec<T> = (0..k).map(others).collect();
-        return DMatrix::from_fn(n, k, |_, z| row[z]);
-    }
-    let modes: Vec<bool> = (0..factors.len()).map(|j| j == free).collect();
     let model = Model {
         weights: None,
         factors: &factors,
     };
+    if data.is_complete() {
+        return model.exposure(free);
+    }
+    let modes: Vec<bool> = (0..factors.len()).map(|j| j == free).collect();
     data.exposure(&model, &modes)[free].take().unwrap_or(ones)
 }
 

@@ -81,11 +81,11 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for NmfEm<'_, T, X> {
         } else {
             self.config.missing() == Missing::Imputation
         };
-        Ok(if simultaneous {
+        if simultaneous {
             self.simultaneous(state, measure)
         } else {
             self.sequential(state, measure)
-        })
+        }
     }
 
     fn direction(&self) -> Direction {

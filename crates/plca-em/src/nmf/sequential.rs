@@ -4,12 +4,18 @@ use plca_tensor::{Factor, Observed, Real, Wanted, divide_columns, divide_rows};
 
 use super::em::mass;
 use super::{NmfEm, NmfState};
+use crate::EmError;
+use crate::init::check_measured;
 
 impl<T: Real, X: Observed<T> + ?Sized> NmfEm<'_, T, X> {
-    pub(super) fn sequential(&self, state: &mut NmfState<T>, measure: bool) -> Option<f64> {
-        let value = self.sweep(state, 0, self.config.freeze_w, measure);
-        self.sweep(state, 1, self.config.freeze_h, false);
-        value
+    pub(super) fn sequential(
+        &self,
+        state: &mut NmfState<T>,
+        measure: bool,
+    ) -> Result<Option<f64>, EmError> {
+        let value = self.sweep(state, 0, self.config.freeze_w, measure)?;
+        self.sweep(state, 1, self.config.freeze_h, false)?;
+        Ok(value)
     }
 
     /// The update of one factor; the divergence before it if `measure`.
@@ -19,9 +25,9 @@ impl<T: Real, X: Observed<T> + ?Sized> NmfEm<'_, T, X> {
         mode: usize,
         frozen: bool,
         measure: bool,
-    ) -> Option<f64> {
+    ) -> Result<Option<f64>, EmError> {
         if frozen && !measure {
-            return None;
+            return Ok(None);
         }
         let modes = [mode == 0, mode == 1];
         let wanted = Wanted {
@@ -29,6 +35,7 @@ impl<T: Real, X: Observed<T> + ?Sized> NmfEm<'_, T, X> {
             ln_lik: measure,
         };
         let mut e = state.with_model(|m| self.data.expect(m, wanted));
+        state.with_model(|m| check_measured(Some(e.ln_lik), self.data, m))?;
         let seen = if self.data.is_complete() {
             None
         } else {
@@ -40,7 +47,7 @@ impl<T: Real, X: Observed<T> + ?Sized> NmfEm<'_, T, X> {
             self.divergence(e.ln_lik, mass)
         });
         let Some(mut counts) = e.counts[mode].take().filter(|_| !frozen) else {
-            return value;
+            return Ok(value);
         };
         let factor = if mode == 0 { &state.w } else { &state.h };
         match seen {
@@ -50,15 +57,26 @@ impl<T: Real, X: Observed<T> + ?Sized> NmfEm<'_, T, X> {
             }),
             // [LS eq. 5] [LV eq. 1] [SPEC 3] from a fresh ratio, divided by the current sums of the partner
             None if mode == 0 => {
-                divide_columns(&mut counts, &Factor::Rows(&state.h).component_sums());
+                let sums = Factor::Rows(&state.h).component_sums();
+                divide_columns(&mut counts, &sums);
+                // A dead component keeps its factor.
+                for z in (0..sums.len()).filter(|&z| sums[z] <= T::zero()) {
+                    counts.set_column(z, &state.w.column(z));
+                }
             }
-            None => divide_rows(&mut counts, &Factor::Columns(&state.w).component_sums()),
+            None => {
+                let sums = Factor::Columns(&state.w).component_sums();
+                divide_rows(&mut counts, &sums);
+                for z in (0..sums.len()).filter(|&z| sums[z] <= T::zero()) {
+                    counts.set_row(z, &state.h.row(z));
+                }
+            }
         }
         if mode == 0 {
             state.w = counts;
         } else {
             state.h = counts;
         }
-        value
+        Ok(value)
     }
 }

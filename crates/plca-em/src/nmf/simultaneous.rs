@@ -4,23 +4,30 @@ use plca_tensor::{Expected, Factor, Observed, Real, Wanted, divide_columns, divi
 
 use super::em::mass;
 use super::{NmfEm, NmfState};
+use crate::EmError;
 use crate::expectation::add_hidden;
+use crate::init::check_measured;
 
 impl<T: Real, X: Observed<T> + ?Sized> NmfEm<'_, T, X> {
-    pub(super) fn simultaneous(&self, state: &mut NmfState<T>, measure: bool) -> Option<f64> {
+    pub(super) fn simultaneous(
+        &self,
+        state: &mut NmfState<T>,
+        measure: bool,
+    ) -> Result<Option<f64>, EmError> {
         let modes = [!self.config.freeze_w, !self.config.freeze_h];
         let wanted = Wanted {
             modes: &modes,
             ln_lik: measure,
         };
         let mut e = state.with_model(|m| self.data.expect(m, wanted));
+        state.with_model(|m| check_measured(Some(e.ln_lik), self.data, m))?;
         let seen = (!self.data.is_complete()).then(|| self.impute(state, &mut e, modes));
         let value = measure.then(|| {
             let mass = seen.unwrap_or_else(|| state.with_model(|m| m.mass()));
             self.divergence(e.ln_lik, mass)
         });
         let [w, h] = &mut e.counts[..] else {
-            return value;
+            return Ok(value);
         };
         if let Some(mut h) = h.take() {
             // [SI eq. 79] [SPEC 3] H' = diag(1ᵀW)⁻¹ (H ∘ Wᵀ Q)
@@ -34,7 +41,7 @@ impl<T: Real, X: Observed<T> + ?Sized> NmfEm<'_, T, X> {
             divide_columns(&mut w, &d);
             state.w = w;
         }
-        value
+        Ok(value)
     }
 
     /// Adds the counts of hidden cells; returns the mass of `W H` over the observed ones.

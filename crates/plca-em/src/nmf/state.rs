@@ -144,7 +144,7 @@ impl<T: Real> NmfState<T> {
     ///
     /// # Errors
     ///
-    /// [`EmError`]: a model of another order than 2 or with blocks that [`check`](PlcaState::check) refuses, not one number of `d`
+    /// [`EmError`]: a model of another order than 2 or with negative or non-finite values, not one number of `d`
     /// for every component, one that is negative or not finite, or 0 where the weight is not, the same of `v`; a product form with
     /// values beyond the range of `T`, as a very small `d` gives.
     ///
@@ -161,7 +161,7 @@ impl<T: Real> NmfState<T> {
     pub fn from_plca(plca: &PlcaState<T>, d: &[T], v: T) -> Result<Self, EmError> {
         let shape: Vec<usize> = plca.factors.iter().map(|f| f.nrows()).collect();
         sizes(&shape)?;
-        plca.check(&shape)?;
+        plca.check_blocks(&shape, plca.weights.len())?;
         let sums = DMatrix::from_column_slice(d.len(), 1, d);
         check_block("d", &sums, (plca.weights.len(), 1))?;
         check_block("v", &DMatrix::from_element(1, 1, v), (1, 1))?;

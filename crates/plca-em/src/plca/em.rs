@@ -5,10 +5,10 @@ use plca_fit::Algorithm;
 use plca_tensor::{Factor, Observed, Real};
 
 use super::{Missing, Plca, PlcaState};
-use crate::EmError;
 use crate::blocks::{Free, column, in_force, m_step, residual, restore};
 use crate::expectation::completed;
-use crate::init::check_support;
+use crate::init::{check_measured, check_support};
+use crate::{EmError, ParamError};
 
 /// [`Plca`] bound to data: one EM iteration, its objective and its KKT residual.
 ///
@@ -62,7 +62,7 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn ln_lik(&self, state: &PlcaState<T>) -> f64 {
-        if self.check(state).is_err() {
+        if self.check(state).and(state.check_sums()).is_err() {
             return f64::NAN;
         }
         let none = vec![false; state.factors.len()];
@@ -157,12 +157,17 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
         self.check(state)?;
         let iteration = state.iteration + 1;
         if self.config.missing == Missing::Multiplicative && !self.data.is_complete() {
-            let value = self.multiplicative_step(state, measure);
+            if state.power != 1.0 {
+                let what = "multiplicative updates do not go with tempering";
+                return Err(ParamError::Conflict(what).into());
+            }
+            let value = self.multiplicative_step(state, measure)?;
             state.iteration = iteration;
             return Ok(value);
         }
         let ln_prior = if measure { self.ln_prior(state) } else { 0.0 };
         let (counts, value) = self.e_step(state, &self.wanted(state), measure);
+        state.with_model(|model| check_measured(value, self.data, model))?;
         let emptied_weights = self.weights_step(state, &counts, iteration)?;
         let emptied = self.factor_steps(state, counts, iteration)?;
         let lost = || {
@@ -185,6 +190,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
 
     fn objective(&self, state: &PlcaState<T>) -> Result<f64, EmError> {
         self.check(state)?;
+        state.check_sums()?;
         Ok(self.ln_lik(state) + self.ln_prior(state))
     }
 

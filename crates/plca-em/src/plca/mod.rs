@@ -168,9 +168,9 @@ impl<T: Real> Plca<T> {
             .chain(self.factor_priors.iter().map(|(j, _)| j))
             .find(|&&j| j >= shape.len())
         {
-            return Err(EmError::Order {
-                expected: j + 1,
-                got: shape.len(),
+            return Err(EmError::Mode {
+                mode: j,
+                modes: shape.len(),
             });
         }
         for (j, prior) in &self.factor_priors {

@@ -3,6 +3,8 @@
 use plca_tensor::{Observed, Real, Wanted, normalise_columns};
 
 use super::{PlcaEm, PlcaState};
+use crate::EmError;
+use crate::init::check_measured;
 
 impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
     /// Masked multiplicative updates on `W = F_1`, `H = diag(P(z)) F_2^T`, mapped back.
@@ -10,7 +12,7 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
         &self,
         state: &mut PlcaState<T>,
         measure: bool,
-    ) -> Option<f64> {
+    ) -> Result<Option<f64>, EmError> {
         let mut first = None;
         for mode in 0..2 {
             let modes = [mode == 0, mode == 1];
@@ -25,6 +27,8 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
                 let seen = self.data.exposure(model, &modes);
                 (e.counts, seen, e.ln_lik)
             });
+            let measured = (measure && mode == 0).then_some(value);
+            state.with_model(|model| check_measured(measured, self.data, model))?;
             let (Some(counts), Some(seen)) = (&counts[mode], &seen[mode]) else {
                 continue;
             };
@@ -56,6 +60,6 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
             let total = state.weights.sum();
             state.weights /= total;
         }
-        first
+        Ok(first)
     }
 }

@@ -4,8 +4,8 @@ use nalgebra::{DMatrix, DVector};
 use plca_tensor::{Factor, Model, Real};
 
 use crate::EmError;
-use crate::blocks::check_power;
-use crate::init::{check_block, check_weights};
+use crate::blocks::{check_power, column};
+use crate::init::{check_block, check_sums, check_weights};
 
 /// The parameters, and all that changes from iteration to iteration.
 ///
@@ -97,7 +97,7 @@ impl<T: Real> PlcaState<T> {
     ///
     /// # Errors
     ///
-    /// [`EmError`]: another order, a block of another shape or with a negative or non-finite value, a power outside `(0, 1]`.
+    /// [`EmError`]: another order, a block of another shape or with a negative or non-finite value, a column that does not sum to 1, a power outside `(0, 1]`.
     ///
     /// # Examples
     ///
@@ -116,10 +116,19 @@ impl<T: Real> PlcaState<T> {
     /// assert!(matches!(state.check(&[2, 1]), Err(EmError::Value { row: 1, .. })));
     /// ```
     pub fn check(&self, shape: &[usize]) -> Result<(), EmError> {
-        self.check_blocks(shape, self.weights.len())
+        self.check_blocks(shape, self.weights.len())?;
+        self.check_sums()
     }
 
-    /// [`check`](Self::check), and whether there are `k` components.
+    /// Whether weights and columns are distributions.
+    pub(super) fn check_sums(&self) -> Result<(), EmError> {
+        check_sums("weights", Factor::Columns(&column(&self.weights)))?;
+        let factors = self.factors.iter().enumerate();
+        let mut factors = factors.map(|(j, f)| (format!("factor_{j}"), Factor::Columns(f)));
+        factors.try_for_each(|(name, f)| check_sums(&name, f))
+    }
+
+    /// [`check`](Self::check) but for sums, and whether there are `k` components: what every iteration asks.
     pub(crate) fn check_blocks(&self, shape: &[usize], k: usize) -> Result<(), EmError> {
         if self.factors.len() != shape.len() {
             return Err(EmError::Order {

@@ -8,7 +8,7 @@ use super::{Plsa, PlsaState};
 use crate::blocks::{
     Extrapolated, check_steady, check_untempered, in_force, m_step, pack, restore,
 };
-use crate::init::check_support;
+use crate::init::{check_measured, check_support};
 use crate::{EmError, Prior};
 
 /// [`Plsa`] bound to data.
@@ -81,7 +81,7 @@ impl<T: Real, X: Observed<T> + ?Sized> PlsaEm<'_, T, X> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn ln_lik(&self, state: &PlsaState<T>) -> f64 {
-        if self.check(state).is_err() {
+        if self.check(state).and(state.check_sums()).is_err() {
             return f64::NAN;
         }
         // [SPEC 2] L_c = Σ V ln (W G)
@@ -133,6 +133,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlsaEm<'_, T, X> {
     fn step(&self, state: &mut PlsaState<T>, measure: bool) -> Result<Option<f64>, EmError> {
         self.check(state)?;
         let ([basis, mixture], value) = self.e_step(state, measure);
+        state.with_model(self.config.given, |m| check_measured(value, self.data, m))?;
         let value = value.map(|v| v + self.ln_prior(state));
         let iteration = state.iteration + 1;
         let [basis_prior, mixture_prior] = self.priors(iteration);
@@ -163,6 +164,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlsaEm<'_, T, X> {
 
     fn objective(&self, state: &PlsaState<T>) -> Result<f64, EmError> {
         self.check(state)?;
+        state.check_sums()?;
         Ok(self.ln_lik(state) + self.ln_prior(state))
     }
 

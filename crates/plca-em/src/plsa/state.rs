@@ -6,7 +6,7 @@ use plca_tensor::{Factor, Model, Real};
 use super::Given;
 use crate::EmError;
 use crate::blocks::check_power;
-use crate::init::check_block;
+use crate::init::{check_block, check_sums};
 
 /// The parameters, and all that changes from iteration to iteration.
 ///
@@ -122,10 +122,17 @@ impl<T: Real> PlsaState<T> {
     /// assert!(matches!(state.check(&[2, 3], Given::Columns), Err(EmError::Value { column: 2, .. })));
     /// ```
     pub fn check(&self, shape: &[usize], given: Given) -> Result<(), EmError> {
-        self.check_blocks(shape, given, self.basis.ncols())
+        self.check_blocks(shape, given, self.basis.ncols())?;
+        self.check_sums()
     }
 
-    /// [`check`](Self::check), and whether there are `k` components.
+    /// Whether columns are distributions.
+    pub(super) fn check_sums(&self) -> Result<(), EmError> {
+        check_sums("basis", Factor::Columns(&self.basis))?;
+        check_sums("mixture", Factor::Columns(&self.mixture))
+    }
+
+    /// [`check`](Self::check) but for sums, and whether there are `k` components: what every iteration asks.
     pub(super) fn check_blocks(
         &self,
         shape: &[usize],

@@ -221,7 +221,7 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> ShiftedEm<'a, T, X> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn ln_lik(&self, state: &ShiftedState<T>) -> f64 {
-        if self.check(state).is_err() {
+        if self.check(state).and(state.check_sums()).is_err() {
             return f64::NAN;
         }
         self.ln_lik_of(&self.expect(&self.fold(state), [false, false], true))

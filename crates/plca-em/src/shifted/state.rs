@@ -1,11 +1,12 @@
 //! Parameters of shifted models, and their starts.
 
 use nalgebra::{DMatrix, DVector};
-use plca_tensor::Real;
+use plca_tensor::{Factor, Real};
 
 use super::settings::BLOCKS;
 use crate::EmError;
-use crate::init::{check_block, check_weights};
+use crate::blocks::column;
+use crate::init::{check_block, check_sums, check_weights};
 
 /// The parameters, and all that changes from iteration to iteration.
 ///
@@ -60,10 +61,18 @@ impl<T: Real> ShiftedState<T> {
     /// assert!(matches!(state.check([2, 1]), Err(EmError::Value { value: -1.0, .. })));
     /// ```
     pub fn check(&self, cells: [usize; 2]) -> Result<(), EmError> {
-        self.check_blocks(cells, self.weights.len())
+        self.check_blocks(cells, self.weights.len())?;
+        self.check_sums()
     }
 
-    /// [`check`](Self::check), and whether there are `k` components.
+    /// Whether weights and columns are distributions.
+    pub(crate) fn check_sums(&self) -> Result<(), EmError> {
+        check_sums(BLOCKS[0], Factor::Columns(&column(&self.weights)))?;
+        check_sums(BLOCKS[1], Factor::Columns(&self.kernels))?;
+        check_sums(BLOCKS[2], Factor::Columns(&self.impulses))
+    }
+
+    /// [`check`](Self::check) but for sums, and whether there are `k` components: what every iteration asks.
     pub(crate) fn check_blocks(&self, cells: [usize; 2], k: usize) -> Result<(), EmError> {
         check_weights(&self.weights, k)?;
         check_block(BLOCKS[1], &self.kernels, (cells[0], k))?;

@@ -37,6 +37,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for ShiftedEm<'_, T, X> {
 
     fn objective(&self, state: &ShiftedState<T>) -> Result<f64, EmError> {
         self.check(state)?;
+        state.check_sums()?;
         Ok(self.ln_lik(state) + self.config.settings.ln_prior(state))
     }
 

@@ -111,7 +111,7 @@ impl<T: Real, X: Observed<T> + ?Sized> TransformedEm<'_, T, X> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn ln_lik(&self, state: &ShiftedState<T>) -> f64 {
-        if self.check(state).is_err() {
+        if self.check(state).and(state.check_sums()).is_err() {
             return f64::NAN;
         }
         self.ln_lik_of(&self.expect(state, [false; 2], true))
@@ -264,6 +264,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for TransformedEm<'_, T, X> {
 
     fn objective(&self, state: &ShiftedState<T>) -> Result<f64, EmError> {
         self.check(state)?;
+        state.check_sums()?;
         Ok(self.ln_lik(state) + self.config.settings.ln_prior(state))
     }
 

@@ -117,7 +117,11 @@ impl IndexMaps {
         kernel: usize,
         mut entries: Vec<MapEntry>,
     ) -> Result<Self, ParamError> {
-        let maps = entries.iter().map(|e| e.map + 1).max().unwrap_or(0);
+        let maps = entries
+            .iter()
+            .map(|e| e.map.saturating_add(1))
+            .max()
+            .unwrap_or(0);
         if maps == 0 {
             return Err(ParamError::Maps("no maps"));
         }

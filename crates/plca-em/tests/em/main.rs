@@ -4,6 +4,7 @@
 mod bad_input;
 mod fold_in;
 mod golden;
+mod measured;
 mod priors;
 mod properties;
 mod settings;

@@ -9,12 +9,12 @@ use plca_tensor::{DenseTensor, Order};
 
 const SHAPE: [usize; 2] = [3, 4];
 
-fn data() -> DenseTensor<f64> {
+pub(super) fn data() -> DenseTensor<f64> {
     let values = (0..12).map(|i| 1.0 + f64::from(i % 5)).collect();
     DenseTensor::new(SHAPE.to_vec(), values, Order::RowMajor).unwrap()
 }
 
-fn even(rows: usize, columns: usize) -> DMatrix<f64> {
+pub(super) fn even(rows: usize, columns: usize) -> DMatrix<f64> {
     DMatrix::from_element(rows, columns, 1.0 / rows as f64)
 }
 
@@ -44,7 +44,7 @@ fn spoilt_weights(weights: &DVector<f64>) -> Vec<DVector<f64>> {
         .collect()
 }
 
-fn plca() -> PlcaState<f64> {
+pub(super) fn plca() -> PlcaState<f64> {
     PlcaState {
         weights: DVector::from_element(2, 0.5),
         factors: vec![even(3, 2), even(4, 2)],
@@ -53,7 +53,7 @@ fn plca() -> PlcaState<f64> {
     }
 }
 
-fn plsa() -> PlsaState<f64> {
+pub(super) fn plsa() -> PlsaState<f64> {
     PlsaState {
         basis: even(3, 2),
         mixture: even(2, 4),
@@ -62,7 +62,7 @@ fn plsa() -> PlsaState<f64> {
     }
 }
 
-fn shifted() -> ShiftedState<f64> {
+pub(super) fn shifted() -> ShiftedState<f64> {
     ShiftedState {
         weights: DVector::from_element(2, 0.5),
         kernels: even(4, 2),

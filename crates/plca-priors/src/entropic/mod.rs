@@ -103,8 +103,8 @@ impl<T: Real> SimplexPrior<T> for Entropic {
             let total: f64 = counts.iter().sum();
             let beta = match self.0 {
                 Strength::Counts(beta) => beta,
-                // [SPEC 5.5] β = ρ n
-                Strength::Relative(rho) => rho * total,
+                // [SPEC 5.5] β = ρ n, at most what a number can hold
+                Strength::Relative(rho) => (rho * total).clamp(-f64::MAX, f64::MAX),
             };
             // [LV eq. 18-21] [SPEC 6] the largest of Σ c ln θ + β Σ θ ln θ
             column::maximise(counts, total, beta, theta);

@@ -1,7 +1,7 @@
 //! The entropic M-step: reference vectors, optimality, symmetries, limits, and what is known to be wrong.
 
 use nalgebra::DMatrix;
-use plca_priors::{Entropic, SimplexPrior};
+use plca_priors::{Dirichlet, Entropic, SimplexPrior};
 use proptest::prelude::*;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -250,4 +250,24 @@ fn the_fixed_point_iteration_fails() {
         objective(&counts, &exact, beta) > objective(&counts, &theta, beta) + 0.1,
         "{theta:?} {exact:?}"
     );
+}
+
+/// Strengths and counts at the ends of the range still give distributions.
+#[test]
+fn extremes() {
+    let sums_to_one = |prior: &dyn SimplexPrior<f64>, counts: &[f64]| {
+        let counts = DMatrix::from_column_slice(counts.len(), 1, counts);
+        let mut theta = DMatrix::from_element(counts.len(), 1, 1.0 / counts.len() as f64);
+        prior.update(&counts, &mut theta).unwrap();
+        let sum = theta.sum();
+        assert!((sum - 1.0).abs() < 1e-12, "{prior:?}: {theta}");
+    };
+    for rho in [1e300, -1e300, f64::MAX, f64::MIN] {
+        for counts in [[1e10, 3e10], [1e300, 2e300], [1.0, 0.0]] {
+            sums_to_one(&Entropic::relative(rho).unwrap(), &counts);
+        }
+    }
+    for alpha in [1e308, f64::MAX] {
+        sums_to_one(&Dirichlet::symmetric(alpha).unwrap(), &[1.0, 2.0, 3.0]);
+    }
 }

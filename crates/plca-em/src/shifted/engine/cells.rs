@@ -1,5 +1,6 @@
 //! The data as an engine sees them: all cells, or those of a list.
 
+use plca_tensor::parallel::{map_in_order, wide};
 use plca_tensor::{CompensatedSum, Mask, Observed, Real};
 
 use super::Measured;
@@ -65,39 +66,53 @@ impl<T: Real> Cells<T> {
 
     /// Turns `P` into `Q` in the scale of the stored values.
     pub(crate) fn ratios(&self, p: &mut [T], ln_lik: bool, window_mass: f64) -> Measured {
-        let (mut sum, mut lost) = (CompensatedSum::default(), false);
         let mut seen = window_mass;
         if self.any_hidden {
-            let observed = self
-                .values
-                .iter()
-                .zip(p.iter())
-                .filter(|(v, _)| !v.is_nan());
-            seen = observed
-                .map(|(_, p)| p.to_f64())
-                .collect::<CompensatedSum>()
-                .value();
+            let parts = self.values.chunks(PART).zip(p.chunks(PART)).collect();
+            seen = total(map_in_order(parts, |(values, p): (&[T], &[T])| {
+                let observed = values.iter().zip(p).filter(|(v, _)| !v.is_nan());
+                observed.map(|(_, p)| p.to_f64()).collect()
+            }));
         }
         // [SPEC 4] s = v_obs / Σ_obs P
         let s = T::lit(self.total * self.scale / seen);
-        for (&v, p) in self.values.iter().zip(p) {
-            *p = if v > T::zero() {
-                lost |= *p < T::TINY;
-                if ln_lik {
-                    sum += v.to_f64() * p.to_f64().ln();
-                }
-                v / *p
-            } else if v.is_nan() {
-                s
-            } else {
-                T::zero()
-            };
-        }
+        let parts = self.values.chunks(PART).zip(p.chunks_mut(PART)).collect();
+        let parts = map_in_order(parts, |(values, p): (&[T], &mut [T])| {
+            let mut sum = CompensatedSum::default();
+            if ln_lik {
+                let positive = values.iter().zip(&*p).filter(|(v, _)| **v > T::zero());
+                sum.extend(positive.map(|(v, p)| v.to_f64() * p.to_f64().ln()));
+            }
+            (wide(|| to_ratios(values, p, s)), sum)
+        });
+        let lost = parts.iter().any(|part| part.0);
         let ln_lik = match (ln_lik, lost) {
             (false, _) => 0.0,
             (true, true) => f64::NEG_INFINITY,
-            (true, false) => sum.value() / self.scale,
+            (true, false) => total(parts.iter().map(|part| part.1)) / self.scale,
         };
         Measured { ln_lik, seen, lost }
     }
+}
+
+/// Cells of one part.
+const PART: usize = 4096;
+
+fn total(parts: impl IntoIterator<Item = CompensatedSum>) -> f64 {
+    let sums = parts.into_iter().map(CompensatedSum::value);
+    sums.collect::<CompensatedSum>().value()
+}
+
+/// `P` becomes `V/P` where `V > 0`, `s` where `V` is hidden, else 0; whether a `P` was 0 where `V > 0`.
+#[inline(always)]
+fn to_ratios<T: Real>(values: &[T], p: &mut [T], s: T) -> bool {
+    let mut lost = false;
+    for (&v, p) in values.iter().zip(p) {
+        let positive = v > T::zero();
+        lost |= positive & (*p < T::TINY);
+        let ratio = v / *p;
+        let rest = if v.is_nan() { s } else { T::zero() };
+        *p = if positive { ratio } else { rest };
+    }
+    lost
 }

@@ -1,13 +1,15 @@
 //! What rounding does to results of transforms, and its repair.
 
 use super::direct::{Direct, cell};
-use super::{Fft, Parts};
-use plca_tensor::parallel::for_each_part;
+use super::{Fft, Parts, sum_of};
+use plca_tensor::parallel::{for_each_part, map_in_order, wide};
 
 /// `P` below this many times its error bound is recomputed: relative errors stay below 1e-10.
 const GUARD: f64 = 1e9;
 /// Error of a count that is allowed, relative to the mass of the data.
 const COUNT: f64 = 1e-10;
+/// Cells of one part.
+const PART: usize = 4096;
 /// If more positive cells than one in this many are to be recomputed, all are.
 const MANY: usize = 20;
 
@@ -17,27 +19,32 @@ impl Fft {
         let f = &self.folded;
         let cells = f.positions();
         let bounds = self.error_bounds(model);
-        let small = |at: usize, p: f64| self.cells.values[at] > 0.0 && p < bounds[at / cells];
-        let few = p
-            .iter()
-            .enumerate()
-            .filter(|&(at, &p)| small(at, p))
-            .count();
+        let planes = p.chunks_mut(cells).zip(self.cells.values.chunks(cells));
+        let parts = planes.zip(&bounds).flat_map(|((p, values), &bound)| {
+            let parts = p.chunks_mut(PART).zip(values.chunks(PART));
+            parts.map(move |part| (part, bound))
+        });
+        let few = map_in_order(parts.collect(), |((p, values), bound)| {
+            wide(|| clear(p, values, bound))
+        });
+        let few: usize = few.into_iter().sum();
+        if few == 0 {
+            return;
+        }
         if few * MANY > self.positive {
             *p = Direct::model(f, model);
             return;
         }
-        const PART: usize = 1024;
         for_each_part(p, PART, |part, p| {
-            for (at, p) in (part * PART..).zip(p) {
-                if small(at, *p) {
+            let first = part * PART;
+            let values = &self.cells.values[first..first + p.len()];
+            for (at, (p, &value)) in (first..).zip(p.iter_mut().zip(values)) {
+                if value > 0.0 && *p < bounds[at / cells] {
                     *p = cell(
                         f,
                         model,
                         [at / cells / f.lanes, at / cells % f.lanes, at % cells],
                     );
-                } else if *p < 0.0 {
-                    *p = 0.0;
                 }
             }
         });
@@ -84,10 +91,21 @@ impl Fft {
     }
 }
 
+/// How many values are below the bound where there are data; negative ones become 0 where there are none.
+#[inline(always)]
+fn clear(p: &mut [f64], values: &[f64], bound: f64) -> usize {
+    let mut small = 0;
+    for (p, &value) in p.iter_mut().zip(values) {
+        let guarded = value > 0.0;
+        small += usize::from(guarded & (*p < bound));
+        *p = if guarded { *p } else { p.max(0.0) };
+    }
+    small
+}
+
 /// `|·|_2` of every part of `cells` numbers.
 fn norms(block: &[f64], cells: usize) -> Vec<f64> {
-    let parts = block.chunks_exact(cells);
-    let squares = parts.map(|b| b.iter().map(|x| x * x).sum::<f64>());
+    let squares = block.chunks_exact(cells).map(|b| sum_of(b, |x| x * x));
     squares.map(f64::sqrt).collect()
 }
 

@@ -13,7 +13,7 @@ use plca_tensor::{Expected, Factor, MaskedTensor, Model, Observed, Order, Real};
 
 use super::cells::Cells;
 use super::rows::{meet, outer_index};
-use super::{Counts, Engine, Measured, Parts, Wanted};
+use super::{Counts, Engine, Measured, Parts, Wanted, sum_of};
 use crate::expectation::add_hidden;
 use crate::shifted::folded::Folded;
 use plca_tensor::parallel::for_each_part;
@@ -199,7 +199,7 @@ impl<T: Real> Matrix<T> {
     /// Whether an observed positive cell has `P = 0`. Its counts are 0 or overflow then: where no logarithm was asked for, only a
     /// total that is not the data's is worth the pass over the cells that tells for certain.
     fn lost(&self, model: &Model<'_, T>, e: &Expected<T>, measured: bool) -> bool {
-        let total = |m: &DMatrix<T>| m.iter().map(|c| c.to_f64()).sum::<f64>();
+        let total = |m: &DMatrix<T>| sum_of(m.as_slice(), T::to_f64);
         let totals: Vec<f64> = e.counts.iter().flatten().map(total).collect();
         if e.ln_lik == f64::NEG_INFINITY || !totals.iter().all(|t| t.is_finite()) {
             return true;

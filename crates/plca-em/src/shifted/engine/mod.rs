@@ -11,6 +11,7 @@ mod rows;
 mod sparse;
 mod spectrum;
 
+use plca_tensor::parallel::wide;
 use plca_tensor::{Observed, Real};
 
 use super::Evaluation;
@@ -106,6 +107,21 @@ fn to_counts<T: Real>(sums: &mut [T], block: &[T], weights: &[T], scale: f64) {
         // [SI eq. 7] [SI eq. 12] [SPEC 5.1] C = P(z) K ∘ sums, P(z) H ∘ sums
         sums.iter_mut().zip(block).for_each(|(s, &b)| *s *= w * b);
     }
+}
+
+/// `Σ term(x)`, in lanes.
+fn sum_of<T: Copy>(values: &[T], term: impl Fn(T) -> f64) -> f64 {
+    const LANES: usize = 32;
+    wide(|| {
+        let mut sums = [0.0; LANES];
+        let (lines, rest) = values.as_chunks::<LANES>();
+        for line in lines {
+            for (sum, &x) in sums.iter_mut().zip(line) {
+                *sum += term(x);
+            }
+        }
+        sums.iter().sum::<f64>() + rest.iter().map(|&x| term(x)).sum::<f64>()
+    })
 }
 
 /// One way to compute the E-step

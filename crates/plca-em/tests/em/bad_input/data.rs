@@ -254,10 +254,7 @@ fn wrong_order() {
     let frozen = Plca::<f64>::builder(1).freeze_factor(3).build().unwrap();
     assert_eq!(
         frozen.on(&data).unwrap_err(),
-        EmError::Order {
-            expected: 4,
-            got: 3
-        }
+        EmError::Mode { mode: 3, modes: 3 }
     );
     let many = [Some(DMatrix::from_element(2, 1, 0.5)), None];
     let vector = DenseTensor::new(vec![2], vec![1.0, 2.0], Order::RowMajor).unwrap();
