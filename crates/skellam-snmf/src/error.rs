@@ -1,6 +1,13 @@
 //! Why settings, data or a start were refused.
 
 /// Why a configuration was refused.
+///
+/// ```
+/// use skellam_snmf::{ParamError, Snmf};
+/// let error = Snmf::builder(2).floor(-1.0).build().unwrap_err();
+/// assert_eq!(error, ParamError::Floor(-1.0));
+/// assert_eq!(error.to_string(), "floor -1 is not a finite number >= 0");
+/// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParamError {
@@ -30,6 +37,18 @@ pub enum ParamError {
 }
 
 /// Why data or a start were refused, or a step could not be carried out.
+///
+/// Rows and columns count from 0.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use skellam_snmf::{Replicates, SignedMatrix, Snmf, SnmfError};
+/// let v = SignedMatrix::new(&dmatrix![2.0, -0.5])?;
+/// let counts = Snmf::builder(1).replicates(Replicates::One).build()?;
+/// let error = counts.on(&v).unwrap_err();
+/// assert_eq!(error, SnmfError::NotWhole { row: 0, column: 1, value: -0.5 });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnmfError {

@@ -7,12 +7,25 @@ use rand::Rng;
 
 use crate::{SnmfError, SnmfState, state::normalise_atoms};
 
-/// Blocks that a start gives; the others are drawn.
+/// Blocks that a start gives; the others are drawn. The default draws all.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use skellam_snmf::{SignedMatrix, Snmf, SnmfInit};
+/// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// let v = SignedMatrix::new(&dmatrix![2.0, 4.0; -1.0, -2.0])?;
+/// let init = SnmfInit { atoms: Some((dmatrix![2.0; 0.0], dmatrix![0.0; 2.0])), activations: None };
+/// let state = Snmf::builder(1).build()?.init(&v, &init, &mut rng)?;
+/// assert_eq!((state.plus, state.minus), (dmatrix![0.5; 0.0], dmatrix![0.0; 0.5]));
+/// assert!(state.activations.iter().all(|&h| 2.25 < h && h < 6.75));    // mean |V| = 2.25, 2 rows
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct SnmfInit<T: Real> {
-    /// `T⁺` and `T⁻`, normalised together; default: uniform on the simplex.
+    /// `T⁺` and `T⁻`, both `F x K`, of any positive sum, normalised together; default: uniform on the simplex.
     pub atoms: Option<(DMatrix<T>, DMatrix<T>)>,
-    /// `H`; default: uniform on (0.5, 1.5) times what explains the mean absolute value of the data.
+    /// `H`, `K x N`, in the units of the data; default: uniform on (0.5, 1.5) times `F/K` mean absolute values of the data.
     pub activations: Option<DMatrix<T>>,
 }
 

@@ -7,12 +7,19 @@ use plca_tensor::{CompensatedSum, Real};
 use crate::{ParamError, SnmfError, SnmfState};
 
 /// Hyperparameters of a block: one for all entries, or one each.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use skellam_snmf::{Entries, ParamError, Prior};
+/// let prior = Prior { shape: Entries::Each(dmatrix![2.0, -1.0]), ..Prior::flat() };
+/// assert!(matches!(prior.check(), Err(ParamError::Prior { name: "a", row: 0, column: 1, value: -1.0, .. })));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Entries {
     /// The same everywhere.
     All(f64),
-    /// One for every entry of the block.
+    /// One for every entry of the block, which it must have the shape of.
     Each(DMatrix<f64>),
 }
 
@@ -83,7 +90,9 @@ impl Entries {
     }
 }
 
-/// `T[·,k,±] ~ Dirichlet(α)`, `H[k,n] ~ Gamma(a, rate b)`.
+/// `T[·,k,±] ~ Dirichlet(α)`, `H[k,n] ~ Gamma(shape a, rate b)`. `[SKELLAM eq. 15]`, `[SKELLAM eq. 16]`
+///
+/// `a / b` is the mean of an activation, in the units of the data; shapes have no unit.
 ///
 /// ```
 /// use skellam_snmf::{Entries, Prior};
@@ -97,9 +106,9 @@ pub struct Prior {
     pub plus: Entries,
     /// `α` of the negative side, `F x K`.
     pub minus: Entries,
-    /// `a`, `K x N`.
+    /// Shape `a`, `K x N`.
     pub shape: Entries,
-    /// `b`, `K x N`; 0 is improper and for EM alone.
+    /// Rate `b`, `K x N`, in 1 over the units of the data; 0 is improper and for EM alone.
     pub rate: Entries,
 }
 
@@ -110,7 +119,18 @@ impl Default for Prior {
 }
 
 impl Prior {
-    /// `α = 1`, `a = 1`, `b = 0`: maximum likelihood.
+    /// `α = 1`, `a = 1`, `b = 0`: maximum likelihood. Its density is constant, `Γ(2F)` for every atom.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Algorithm, Prior, SignedMatrix, Snmf, SnmfState};
+    /// let v = SignedMatrix::new(&dmatrix![4.0; -1.0])?;
+    /// let state = SnmfState { plus: dmatrix![0.5; 0.1], minus: dmatrix![0.1; 0.3], activations: dmatrix![6.0] };
+    /// let snmf = Snmf::builder(1).prior(Prior::flat()).build()?;
+    /// let em = snmf.on(&v)?;
+    /// assert!((em.objective(&state)? - em.log_fit(&state) - 6f64.ln()).abs() < 1e-12);       // Γ(4) = 6
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn flat() -> Self {
         Self {
             plus: Entries::All(1.0),
@@ -144,6 +164,14 @@ impl Prior {
     /// # Errors
     ///
     /// [`ParamError::Prior`]: a shape that is not positive, a rate that is negative, either not finite.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use skellam_snmf::{Entries, Prior};
+    /// let prior = |b| Prior { rate: Entries::All(b), ..Prior::flat() };
+    /// assert!(prior(0.0).check().is_ok() && prior(-1.0).check().is_err() && prior(f64::NAN).check().is_err());
+    /// ```
     pub fn check(&self) -> Result<(), ParamError> {
         const POSITIVE: &str = "a finite number > 0";
         let positive = |x: f64| x.is_finite() && x > 0.0;

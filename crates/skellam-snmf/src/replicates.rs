@@ -4,7 +4,27 @@ use plca_tensor::{Real, Signed};
 
 use crate::{ParamError, SnmfError};
 
-/// The number `M` of replicated draws of which a datum is the mean: `M V ~ Sk(M L⁺, M L⁻)`.
+/// The number `M` of replicated draws of which a datum is the mean: `M V ~ Sk(M L⁺, M L⁻)` `[SKELLAM eq. 22]`.
+///
+/// It decides what is maximised, and which data are taken:
+///
+/// ```text
+/// M finite:  Lfit = 1/M Σ ln Sk(M V; M L⁺, M L⁻)      M V whole
+/// M = ∞:     Lfit = - Σ D(V | L⁺, L⁻)                 V real
+/// ```
+///
+/// `[SKELLAM eq. 27]`, `[SKELLAM eq. 30]`
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use skellam_snmf::{Replicates, SignedMatrix, Snmf, SnmfState};
+/// let v = SignedMatrix::new(&dmatrix![4.0, -2.0])?;
+/// let state = SnmfState { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![6.0, 3.0] };
+/// let fit = |m| Ok::<_, Box<dyn std::error::Error>>(Snmf::builder(1).replicates(m).build()?.on(&v)?.log_fit(&state));
+/// let (many, limit) = (fit(Replicates::Finite(10_000))?, fit(Replicates::Limit)?);
+/// assert!(many < limit && limit - many < 2e-3);                       // ln(2πMw) / 2M for each cell
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Replicates {
@@ -19,6 +39,12 @@ pub enum Replicates {
 
 impl Replicates {
     /// `M`, infinite in the limit.
+    ///
+    /// ```
+    /// use skellam_snmf::Replicates;
+    /// assert_eq!((Replicates::One.number(), Replicates::Finite(3).number()), (1.0, 3.0));
+    /// assert_eq!(1.0 / Replicates::Limit.number(), 0.0);
+    /// ```
     pub fn number(self) -> f64 {
         match self {
             Self::One => 1.0,

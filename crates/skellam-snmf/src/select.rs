@@ -7,13 +7,25 @@ use rand::Rng;
 use crate::{Posterior, SnmfError, SnmfVb, VbInit};
 
 /// The best fit with some number of components.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use skellam_snmf::{Replicates, SignedMatrix, SnmfVb, Stop, select_components};
+/// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// let v = SignedMatrix::new(&dmatrix![2.0, 4.0, 0.0; -1.0, -2.0, 3.0])?;
+/// let counts = |k| SnmfVb::builder(k).replicates(Replicates::One).build();
+/// let best = select_components(&v, [2], counts, 1, &Stop::default(), &mut rng)?.remove(0);
+/// assert!((best.score - best.outcome.objective - 2f64.ln()).abs() < 1e-9);                // two modes
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Candidate<T: Real> {
     /// `K`.
     pub components: usize,
     /// `(ELBO + ln K!) / M`: with exchangeable components the posterior has `K!` equal modes, of which a fit sees one.
     pub score: f64,
-    /// The fit.
+    /// The fit; its objective is `ELBO / M`.
     pub outcome: Outcome<Posterior<T>>,
 }
 

@@ -4,6 +4,17 @@ use nalgebra::DMatrix;
 use plca_tensor::{Real, SignedModel};
 
 /// The factors: atoms with a positive and a negative side, and activations.
+///
+/// Each atom sums to 1 over its rows and both sides `[SKELLAM eq. 13]`, so that `H` carries the size of the data: `Σ_f L⁺ + L⁻`
+/// of a column is the sum of its activations. `F` rows, `N` columns, `K` components.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use skellam_snmf::SnmfState;
+/// let state = SnmfState { plus: dmatrix![0.5; 0.0], minus: dmatrix![0.0; 0.5], activations: dmatrix![4.0, 8.0] };
+/// assert_eq!(state.plus.sum() + state.minus.sum(), 1.0);
+/// assert_eq!(&state.plus * &state.activations, dmatrix![2.0, 4.0; 0.0, 0.0]);            // L⁺
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(
@@ -23,12 +34,38 @@ pub struct SnmfState<T: Real> {
 }
 
 impl<T: Real> SnmfState<T> {
-    /// Signed atoms `W = T⁺ - T⁻`.
+    /// Signed atoms `W = T⁺ - T⁻`, `F x K`.
+    ///
+    /// # Panics
+    ///
+    /// If the sides have different shapes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::SnmfState;
+    /// let state = SnmfState { plus: dmatrix![0.5; 0.0], minus: dmatrix![0.0; 0.5], activations: dmatrix![4.0, 8.0] };
+    /// assert_eq!(state.atoms(), dmatrix![0.5; -0.5]);
+    /// ```
     pub fn atoms(&self) -> DMatrix<T> {
         &self.plus - &self.minus
     }
 
-    /// `(T⁺ - T⁻) H`, the expected data.
+    /// `(T⁺ - T⁻) H`, `F x N`: the expected data `L⁺ - L⁻`, in their units. `[SKELLAM eq. 3]`
+    ///
+    /// # Panics
+    ///
+    /// If the factors do not fit together.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::SnmfState;
+    /// let state = SnmfState { plus: dmatrix![0.5; 0.0], minus: dmatrix![0.0; 0.5], activations: dmatrix![4.0, 8.0] };
+    /// assert_eq!(state.reconstruct(), dmatrix![2.0, 4.0; -2.0, -4.0]);
+    /// ```
     pub fn reconstruct(&self) -> DMatrix<T> {
         self.atoms() * &self.activations
     }
