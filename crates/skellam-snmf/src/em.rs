@@ -11,7 +11,25 @@ use crate::rule::Split;
 use crate::state::normalise_atoms;
 use crate::{Entries, ParamError, Prior, Replicates, SnmfError, SnmfInit, SnmfState};
 
-/// A checked configuration; see [`Snmf::builder`].
+/// Maximum a posteriori by EM, a checked configuration; see [`Snmf::builder`].
+///
+/// ```text
+/// maximise  Lfit(V; T, H) + ln p(T, H)
+/// ```
+///
+/// with the likelihood of [`Replicates`] and the density of [`Prior`] `[SKELLAM eq. 26]`. Each iteration updates both factors
+/// from the same ratios; while no shape of the prior is below 1 the objective never falls.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use skellam_snmf::{SignedMatrix, Snmf, SnmfInit, Stop};
+/// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// let v = SignedMatrix::new(&dmatrix![2.0, 4.0, -3.0; -1.0, -2.0, 5.0])?;
+/// let fit = Snmf::builder(2).build()?.fit(&v, &SnmfInit::default(), &Stop::default(), &mut rng)?;
+/// assert!(fit.trace.windows(2).all(|w| w[1].objective >= w[0].objective - 1e-9));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snmf {
     pub(crate) components: usize,
@@ -24,24 +42,64 @@ pub struct Snmf {
 }
 
 /// Settings of [`Snmf`], not yet checked.
+///
+/// ```
+/// use skellam_snmf::{ParamError, Snmf};
+/// let builder = Snmf::builder(0).floor(-1.0);                         // nothing is checked yet
+/// assert_eq!(builder.build(), Err(ParamError::NoComponents));
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
 pub struct SnmfBuilder(Snmf);
 
 impl SnmfBuilder {
     /// Number `M` of replicated draws (default: the limit, for real data).
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Replicates, SignedMatrix, Snmf};
+    /// let v = SignedMatrix::new(&dmatrix![0.5])?;
+    /// let taken = |m| Ok::<_, Box<dyn std::error::Error>>(Snmf::builder(1).replicates(m).build()?.on(&v).is_ok());
+    /// assert!(taken(Replicates::Limit)? && taken(Replicates::Finite(2))?);                    // M V = 1 is whole
+    /// assert!(!taken(Replicates::One)?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn replicates(mut self, replicates: Replicates) -> Self {
         self.0.replicates = replicates;
         self
     }
 
-    /// Accepts data of which `M V` is not whole with finite `M` too: factorials become gamma functions.
+    /// Accepts data of which `M V` is not whole with finite `M` too: factorials become gamma functions. No effect in
+    /// the limit.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Replicates, SignedMatrix, Snmf};
+    /// let v = SignedMatrix::new(&dmatrix![0.5])?;
+    /// let counts = Snmf::builder(1).replicates(Replicates::One);
+    /// assert!(counts.clone().build()?.on(&v).is_err());
+    /// assert!(counts.real_data().build()?.on(&v).is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn real_data(mut self) -> Self {
         self.0.real_data = true;
         self
     }
 
-    /// Prior (default: flat).
+    /// Prior (default: flat). Blocks of one hyperparameter each must have the shapes of the factors.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Entries, Prior, SignedMatrix, Snmf, SnmfInit, Stop};
+    /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let v = SignedMatrix::new(&dmatrix![4.0])?;
+    /// let prior = Prior { shape: Entries::All(3.0), rate: Entries::All(1.0), ..Prior::flat() };
+    /// let init = SnmfInit { atoms: Some((dmatrix![1.0], dmatrix![0.0])), activations: None };
+    /// let fit = Snmf::builder(1).prior(prior).build()?.fit(&v, &init, &Stop::default(), &mut rng)?;
+    /// assert!(f64::abs(fit.state.activations[0] - 3.0) < 1e-12);          // (4 + 3 - 1) / (1 + 1)
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn prior(mut self, prior: Prior) -> Self {
         self.0.prior = prior;
         self
@@ -49,18 +107,57 @@ impl SnmfBuilder {
 
     /// Least value of every factor before atoms are normalised (default 0). Matters where a shape of the prior is below 1:
     /// there the objective has no maximum, and may fall.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Entries, Prior, SignedMatrix, Snmf, SnmfInit, Stop};
+    /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let v = SignedMatrix::new(&dmatrix![0.25])?;
+    /// let prior = Prior { shape: Entries::All(0.5), ..Prior::flat() };
+    /// let init = SnmfInit { atoms: Some((dmatrix![1.0], dmatrix![0.0])), activations: None };
+    /// let snmf = Snmf::builder(1).prior(prior).floor(1e-20).freeze_atoms().build()?;
+    /// let fit = snmf.fit(&v, &init, &Stop::default(), &mut rng)?;
+    /// assert_eq!(fit.state.activations, dmatrix![1e-20]);                 // 0.25 + 0.5 - 1 < 0
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn floor(mut self, floor: f64) -> Self {
         self.0.floor = floor;
         self
     }
 
     /// Keeps the atoms as they were given: what remains are the activations of new data.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{SignedMatrix, Snmf, SnmfInit, Stop};
+    /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let v = SignedMatrix::new(&dmatrix![3.0, 6.0; -3.0, -6.0])?;
+    /// let init = SnmfInit { atoms: Some((dmatrix![0.5; 0.0], dmatrix![0.0; 0.5])), activations: None };
+    /// let fit = Snmf::builder(1).freeze_atoms().build()?.fit(&v, &init, &Stop::default(), &mut rng)?;
+    /// assert_eq!(fit.state.atoms(), dmatrix![0.5; -0.5]);
+    /// assert!((fit.state.activations - dmatrix![6.0, 12.0]).amax() < 1e-9);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn freeze_atoms(mut self) -> Self {
         self.0.freeze_atoms = true;
         self
     }
 
     /// Keeps the activations as they were given.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{SignedMatrix, Snmf, SnmfInit, Stop};
+    /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let v = SignedMatrix::new(&dmatrix![3.0, 6.0; -3.0, -6.0])?;
+    /// let init = SnmfInit { atoms: None, activations: Some(dmatrix![6.0, 12.0]) };
+    /// let fit = Snmf::builder(1).freeze_activations().build()?.fit(&v, &init, &Stop::default(), &mut rng)?;
+    /// assert_eq!(fit.state.activations, dmatrix![6.0, 12.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn freeze_activations(mut self) -> Self {
         self.0.freeze_activations = true;
         self
@@ -71,6 +168,14 @@ impl SnmfBuilder {
     /// # Errors
     ///
     /// [`ParamError`]: no components, no replicates, a floor or a prior outside its range.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use skellam_snmf::{ParamError, Replicates, Snmf};
+    /// let none = Snmf::builder(1).replicates(Replicates::Finite(0));
+    /// assert_eq!(none.build(), Err(ParamError::NoReplicates));
+    /// ```
     pub fn build(self) -> Result<Snmf, ParamError> {
         let snmf = self.0;
         if snmf.components == 0 {
@@ -91,6 +196,7 @@ impl Snmf {
     /// ```
     /// use skellam_snmf::{Replicates, Snmf};
     /// let counts = Snmf::builder(3).replicates(Replicates::One).build()?;
+    /// assert_ne!(counts, Snmf::builder(3).build()?);                 // the default is for real data
     /// # Ok::<(), skellam_snmf::ParamError>(())
     /// ```
     pub fn builder(components: usize) -> SnmfBuilder {
@@ -105,11 +211,23 @@ impl Snmf {
         })
     }
 
-    /// Binds the configuration to data. Cost: one pass over them.
+    /// Binds the configuration to data, `F x N`, for [`run`](crate::run) and the accelerations. Cost: one pass over them.
     ///
     /// # Errors
     ///
     /// [`SnmfError`]: data that are not whole or too large, a prior of another shape.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Entries, Prior, SignedMatrix, Snmf, SnmfError};
+    /// let v = SignedMatrix::new(&dmatrix![2.0, 4.0; -1.0, -2.0])?;
+    /// let prior = Prior { shape: Entries::Each(dmatrix![1.0, 1.0, 2.0]), ..Prior::flat() };
+    /// let error = Snmf::builder(1).prior(prior).build()?.on(&v).unwrap_err();
+    /// assert_eq!(error, SnmfError::Shape { block: "a", got: (1, 3), expected: (1, 2) });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn on<'a, T: Real, X: Signed<T>>(
         &'a self,
         data: &'a X,
@@ -130,6 +248,22 @@ impl Snmf {
     ///
     /// [`SnmfError`]: a block of the wrong shape or with negative or non-finite values, an empty atom, a frozen block that
     /// is not given, or a datum that the start gives probability 0.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{SignedMatrix, Snmf, SnmfError, SnmfInit};
+    /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let v = SignedMatrix::new(&dmatrix![2.0, 4.0; -1.0, -2.0])?;
+    /// let snmf = Snmf::builder(1).build()?;
+    /// let state = snmf.init(&v, &SnmfInit::default(), &mut rng)?;
+    /// assert!(f64::abs(state.plus.sum() + state.minus.sum() - 1.0) < 1e-12);
+    /// let no_minus = SnmfInit { atoms: Some((dmatrix![0.5; 0.5], dmatrix![0.0; 0.0])), activations: None };
+    /// assert!(matches!(snmf.init(&v, &no_minus, &mut rng), Err(SnmfError::Support { side: "minus", row: 1, .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn init<T: Real, X: Signed<T>, R: Rng + ?Sized>(
         &self,
         data: &X,
@@ -150,6 +284,20 @@ impl Snmf {
     /// # Errors
     ///
     /// As [`on`](Self::on) and [`init`](Self::init); a stop rule that means nothing; factors that leave the numbers.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{SignedMatrix, Snmf, SnmfInit, Stop};
+    /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let v = SignedMatrix::new(&dmatrix![2.0, 4.0; -1.0, f64::NAN])?;    // one cell is hidden
+    /// let stop = Stop { tol: 1e-9, ..Stop::default() };
+    /// let fit = Snmf::builder(1).build()?.fit(&v, &SnmfInit::default(), &stop, &mut rng)?;
+    /// assert!((fit.state.reconstruct()[(1, 1)] + 2.0).abs() < 1e-2);      // rank one: -1 · 4 / 2
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn fit<T: Real, X: Signed<T>, R: Rng + ?Sized>(
         &self,
         data: &X,
@@ -164,7 +312,22 @@ impl Snmf {
     }
 }
 
-/// [`Snmf`] bound to data.
+/// [`Snmf`] bound to data: one step is one pass over them, `O(F N K)`.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use skellam_snmf::{Parabolic, SignedMatrix, Snmf, SnmfInit, Stop, run};
+/// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// let v = SignedMatrix::new(&dmatrix![2.0, 4.0, -3.0; -1.0, -2.0, 5.0])?;
+/// let snmf = Snmf::builder(2).build()?;
+/// let start = snmf.init(&v, &SnmfInit::default(), &mut rng)?;
+/// let stop = Stop { max_iter: 20, tol: 0.0, ..Stop::default() };
+/// let plain = run(&snmf.on(&v)?, start.clone(), &stop, ())?;
+/// let fast = run(&Parabolic(snmf.on(&v)?), start, &stop, ())?;
+/// assert!(fast.objective > plain.objective);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct SnmfEm<'a, T, X> {
     config: &'a Snmf,
@@ -174,7 +337,26 @@ pub struct SnmfEm<'a, T, X> {
 }
 
 impl<T: Real, X: Signed<T>> SnmfEm<'_, T, X> {
-    /// `Lfit`: the log-likelihood over `M`, or minus the divergence in the limit, without the prior.
+    /// `Lfit` in nats, without the prior: the log-likelihood over `M` `[SKELLAM eq. 27]`, or minus the divergence in the limit
+    /// `[SKELLAM eq. 30]`. Hidden cells add nothing. One pass over the data.
+    ///
+    /// # Panics
+    ///
+    /// If the factors have another shape than the data need.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Replicates, SignedMatrix, Snmf, SnmfState};
+    /// let v = SignedMatrix::new(&dmatrix![4.0])?;
+    /// let state = SnmfState { plus: dmatrix![1.0], minus: dmatrix![0.0], activations: dmatrix![1.0] };
+    /// let (limit, counts) = (Snmf::builder(1), Snmf::builder(1).replicates(Replicates::One));
+    /// let divergence = 4.0 * 4f64.ln() - 3.0;                             // D(4 | 1, 0) = 4 ln 4 + 1 - 4
+    /// assert!((limit.build()?.on(&v)?.log_fit(&state) + divergence).abs() < 1e-12);
+    /// assert!((counts.build()?.on(&v)?.log_fit(&state) + 1.0 + 24f64.ln()).abs() < 1e-12);    // e⁻¹ / 4!
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn log_fit(&self, state: &SnmfState<T>) -> f64 {
         let wanted = SignedWanted {
             left: false,

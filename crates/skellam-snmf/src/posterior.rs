@@ -12,7 +12,17 @@ pub(crate) fn least_shape<T: Real>() -> f64 {
     3.0 / f64::from(T::MAX_EXPONENT)
 }
 
-/// `q(T[·,k,±]) = Dirichlet(α̂)`, `q(H[k,n]) = Gamma(ŝ, rate b̂)`.
+/// `q(T[·,k,±]) = Dirichlet(α̂)`, `q(H[k,n]) = Gamma(ŝ, rate b̂)`. `[SKELLAM eq. 41]`, `[SKELLAM eq. 42]`
+///
+/// All entries are positive; `1 / b̂` has the units of the data, shapes have none.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use skellam_snmf::Posterior;
+/// let q = Posterior { plus: dmatrix![2.0; 1.0], minus: dmatrix![0.5; 0.5], shape: dmatrix![6.0], rate: dmatrix![2.0] };
+/// let (mean, variance) = (q.shape[0] / q.rate[0], q.shape[0] / f64::powi(q.rate[0], 2));
+/// assert_eq!((mean, variance), (q.means().activations[0], 1.5));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(
@@ -34,7 +44,22 @@ pub struct Posterior<T: Real> {
 }
 
 impl<T: Real> Posterior<T> {
-    /// Posterior means: `α̂ / Σ α̂` and `ŝ / b̂`.
+    /// Posterior means: `α̂ / Σ α̂`, the sum over an atom's rows and both sides, and `ŝ / b̂`. `[SKELLAM 6]`
+    ///
+    /// # Panics
+    ///
+    /// If `ŝ` and `b̂` have different shapes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::Posterior;
+    /// let q = Posterior { plus: dmatrix![2.0; 1.0], minus: dmatrix![0.5; 0.5], shape: dmatrix![6.0], rate: dmatrix![2.0] };
+    /// let means = q.means();
+    /// assert_eq!((means.plus, means.minus), (dmatrix![0.5; 0.25], dmatrix![0.125; 0.125]));
+    /// assert_eq!(means.activations, dmatrix![3.0]);
+    /// ```
     pub fn means(&self) -> SnmfState<T> {
         let (mut plus, mut minus) = (self.plus.clone(), self.minus.clone());
         let totals = self.totals();
@@ -83,11 +108,23 @@ impl<T: Real> Posterior<T> {
         })
     }
 
-    /// `Σ_kn KL(q(H) ‖ p(H)) + Σ_k KL(q(T) ‖ p(T))`.
+    /// `Σ_kn KL(q(H) ‖ p(H)) + Σ_k KL(q(T) ‖ p(T))`, in nats: what the bound pays for leaving the prior. `[SKELLAM 7]`
     ///
     /// # Errors
     ///
     /// [`SnmfError::NotFinite`] for shapes or rates that no posterior has; a prior of another shape.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Entries, Posterior, Prior};
+    /// let q = Posterior { plus: dmatrix![1.0], minus: dmatrix![1.0], shape: dmatrix![1.0], rate: dmatrix![2.0] };
+    /// let prior = |b| Prior { rate: Entries::All(b), ..Prior::flat() };
+    /// assert!(q.divergence(&prior(2.0))?.abs() < 1e-12);
+    /// assert!((q.divergence(&prior(1.0))? - (2f64.ln() - 0.5)).abs() < 1e-12);               // of two exponentials
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn divergence(&self, prior: &Prior) -> Result<f64, SnmfError> {
         let (k, n) = self.shape.shape();
         prior.check_shape((self.plus.nrows(), n), k)?;

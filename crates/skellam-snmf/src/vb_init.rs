@@ -9,7 +9,21 @@ use crate::init::{check_block, check_factor, check_support};
 use crate::posterior::{least, least_shape};
 use crate::{Entries, Posterior, SnmfError, SnmfInit, SnmfState, vbem::SnmfVbEm};
 
-/// Where a fit starts.
+/// Where a fit of variational Bayes starts.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use skellam_snmf::{SignedMatrix, SnmfVb, Stop, VbInit};
+/// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// let (old, new) = (dmatrix![3.0, 6.0; -1.0, -2.0], dmatrix![9.0; -3.0]);
+/// let vb = SnmfVb::builder(1).build()?;
+/// let fit = vb.fit(&SignedMatrix::new(&old)?, &VbInit::Random, &Stop::default(), &mut rng)?;
+/// let warm = VbInit::Atoms { plus: fit.state.plus.clone(), minus: fit.state.minus.clone() };
+/// let start = warm.state(&vb.on(&SignedMatrix::new(&new)?)?, &mut rng)?;
+/// assert_eq!((start.plus, start.shape), (fit.state.plus, dmatrix![1.0]));                 // the prior's a
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub enum VbInit<T: Real> {
     /// The update from random factors, those that [`SnmfInit`] draws.
@@ -25,12 +39,12 @@ pub enum VbInit<T: Real> {
     },
     /// A posterior of the atoms, such as an earlier fit's, and the prior of the activations.
     Atoms {
-        /// `α̂` of the positive side.
+        /// `α̂` of the positive side, `F x K`.
         plus: DMatrix<T>,
-        /// `α̂` of the negative side.
+        /// `α̂` of the negative side, `F x K`.
         minus: DMatrix<T>,
     },
-    /// A whole posterior.
+    /// A whole posterior, such as a checkpoint's.
     Posterior(Posterior<T>),
 }
 
@@ -48,6 +62,21 @@ impl<T: Real> VbInit<T> {
     ///
     /// [`SnmfError`]: a block of the wrong shape or with values outside its range; a frozen block that is not given; a datum
     /// that factors given as means make impossible.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Entries, Prior, SignedMatrix, SnmfVb, VbInit};
+    /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let v = SignedMatrix::new(&dmatrix![2.0, -4.0])?;
+    /// let prior = Prior { shape: Entries::All(3.0), rate: Entries::All(0.5), ..Prior::flat() };
+    /// let vb = SnmfVb::builder(1).prior(prior).build()?;
+    /// let start = VbInit::Prior { jitter: 0.0 }.state(&vb.on(&v)?, &mut rng)?;
+    /// assert_eq!((start.shape, start.rate), (dmatrix![3.0, 3.0], dmatrix![1.5, 1.5]));        // a and b + 1
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn state<X: Signed<T>, R: Rng + ?Sized>(
         &self,
         bound: &SnmfVbEm<'_, T, X>,

@@ -11,7 +11,24 @@ use crate::posterior::{least, least_shape};
 use crate::rule::Split;
 use crate::{Entries, ParamError, Posterior, Prior, Replicates, SnmfError, SnmfState, VbInit};
 
-/// A checked configuration; see [`SnmfVb::builder`].
+/// Variational Bayes, a checked configuration; see [`SnmfVb::builder`].
+///
+/// ```text
+/// maximise  ELBO / M      over  q(T) = Π Dirichlet(α̂),  q(H) = Π Gamma(ŝ, rate b̂)
+/// ```
+///
+/// `[SKELLAM 6]`, `[SKELLAM 7]`. No iteration lowers the bound.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use skellam_snmf::{SignedMatrix, SnmfVb, Stop, VbInit};
+/// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// let v = SignedMatrix::new(&dmatrix![2.0, 4.0, -3.0; -1.0, -2.0, 5.0])?;
+/// let fit = SnmfVb::builder(2).build()?.fit(&v, &VbInit::Random, &Stop::default(), &mut rng)?;
+/// assert!(fit.trace.windows(2).all(|w| w[1].objective >= w[0].objective - 1e-9));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct SnmfVb {
     pub(crate) components: usize,
@@ -23,18 +40,45 @@ pub struct SnmfVb {
 }
 
 /// Settings of [`SnmfVb`], not yet checked.
+///
+/// ```
+/// use skellam_snmf::{ParamError, Prior, SnmfVb};
+/// let builder = SnmfVb::builder(0).prior(Prior::flat());              // nothing is checked yet
+/// assert_eq!(builder.build(), Err(ParamError::NoComponents));
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
 pub struct SnmfVbBuilder(SnmfVb);
 
 impl SnmfVbBuilder {
     /// Number `M` of replicated draws (default: the limit, for real data).
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Replicates, SignedMatrix, SnmfVb};
+    /// let v = SignedMatrix::new(&dmatrix![0.5])?;
+    /// let taken = |m| Ok::<_, Box<dyn std::error::Error>>(SnmfVb::builder(1).replicates(m).build()?.on(&v).is_ok());
+    /// assert!(taken(Replicates::Limit)? && taken(Replicates::Finite(2))?);                    // M V = 1 is whole
+    /// assert!(!taken(Replicates::One)?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn replicates(mut self, replicates: Replicates) -> Self {
         self.0.replicates = replicates;
         self
     }
 
-    /// Accepts data of which `M V` is not whole with finite `M` too.
+    /// Accepts data of which `M V` is not whole with finite `M` too: factorials become gamma functions. No effect in
+    /// the limit.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Replicates, SignedMatrix, SnmfVb};
+    /// let v = SignedMatrix::new(&dmatrix![0.5])?;
+    /// let counts = SnmfVb::builder(1).replicates(Replicates::One);
+    /// assert!(counts.clone().build()?.on(&v).is_err());
+    /// assert!(counts.real_data().build()?.on(&v).is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn real_data(mut self) -> Self {
         self.0.real_data = true;
         self
@@ -42,18 +86,61 @@ impl SnmfVbBuilder {
 
     /// Prior (default: shapes 1, rates 0.001). Every rate must be positive; shapes below 1/340 (1/42 in `f32`)
     /// are taken as that.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Entries, Prior, SignedMatrix, SnmfVb, Stop, VbInit};
+    /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let v = SignedMatrix::new(&dmatrix![2.0, -4.0])?;
+    /// let prior = Prior { rate: Entries::All(0.5), ..Prior::flat() };
+    /// let fit = SnmfVb::builder(1).prior(prior).build()?.fit(&v, &VbInit::Random, &Stop::default(), &mut rng)?;
+    /// assert_eq!(fit.state.rate, dmatrix![1.5, 1.5]);                     // b + 1
+    /// assert!(fit.state.shape.iter().all(|&s| s > 1.0));                  // a + counts
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn prior(mut self, prior: Prior) -> Self {
         self.0.prior = prior;
         self
     }
 
     /// Keeps the posterior of the atoms as it was given: what remains are the activations of new data.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{SignedMatrix, SnmfVb, Stop, VbInit};
+    /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let v = SignedMatrix::new(&dmatrix![3.0, 6.0; -3.0, -6.0])?;
+    /// let (plus, minus) = (dmatrix![40.0; 1.0], dmatrix![1.0; 40.0]);     // learnt from other data
+    /// let start = VbInit::Atoms { plus: plus.clone(), minus: minus.clone() };
+    /// let fit = SnmfVb::builder(1).freeze_atoms().build()?.fit(&v, &start, &Stop::default(), &mut rng)?;
+    /// assert_eq!((fit.state.plus, fit.state.minus), (plus, minus));
+    /// assert!(fit.state.shape[1] > fit.state.shape[0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn freeze_atoms(mut self) -> Self {
         self.0.freeze_atoms = true;
         self
     }
 
     /// Keeps the posterior of the activations as it was given.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Posterior, SignedMatrix, SnmfVb, Stop, VbInit};
+    /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let v = SignedMatrix::new(&dmatrix![3.0, 6.0; -3.0, -6.0])?;
+    /// let (shape, rate) = (dmatrix![60.0, 120.0], dmatrix![10.0, 10.0]);
+    /// let ones = dmatrix![1.0; 1.0];
+    /// let start = Posterior { plus: ones.clone(), minus: ones, shape: shape.clone(), rate };
+    /// let vb = SnmfVb::builder(1).freeze_activations().build()?;
+    /// let fit = vb.fit(&v, &VbInit::Posterior(start), &Stop::default(), &mut rng)?;
+    /// assert_eq!(fit.state.shape, shape);
+    /// assert!(fit.state.plus[0] > fit.state.minus[0] && fit.state.plus[1] < fit.state.minus[1]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn freeze_activations(mut self) -> Self {
         self.0.freeze_activations = true;
         self
@@ -64,6 +151,14 @@ impl SnmfVbBuilder {
     /// # Errors
     ///
     /// [`ParamError`]: no components, no replicates, a prior outside its range or with a rate of 0, which has no bound.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use skellam_snmf::{ParamError, Prior, SnmfVb};
+    /// let improper = SnmfVb::builder(1).prior(Prior::flat());
+    /// assert!(matches!(improper.build(), Err(ParamError::Prior { name: "b", value: 0.0, .. })));
+    /// ```
     pub fn build(self) -> Result<SnmfVb, ParamError> {
         let vb = self.0;
         if vb.components == 0 {
@@ -103,11 +198,23 @@ impl SnmfVb {
         })
     }
 
-    /// Binds the configuration to data. Cost: one pass over them.
+    /// Binds the configuration to data, `F x N`, for [`run`](crate::run) and the accelerations. Cost: one pass over them.
     ///
     /// # Errors
     ///
     /// [`SnmfError`]: data that are not whole or too large, a prior of another shape.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{SignedMatrix, SnmfError, SnmfVb};
+    /// let vb = SnmfVb::builder(1).build()?;
+    /// assert!(vb.on(&SignedMatrix::new(&dmatrix![1e100, -1e-100])?).is_ok());
+    /// let error = vb.on(&SignedMatrix::new(&dmatrix![1.0, -1e200])?).unwrap_err();
+    /// assert!(matches!(error, SnmfError::TooLarge { row: 0, column: 1, value: -1e200, .. }));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn on<'a, T: Real, X: Signed<T>>(
         &'a self,
         data: &'a X,
@@ -127,6 +234,21 @@ impl SnmfVb {
     /// # Errors
     ///
     /// As [`on`](Self::on) and [`VbInit::state`]; a stop rule that means nothing; shapes that leave the numbers.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Algorithm, SignedMatrix, SnmfVb, Stop, VbInit};
+    /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let v = SignedMatrix::new(&dmatrix![2.0, 4.0, -3.0; -1.0, -2.0, 5.0])?;
+    /// let vb = SnmfVb::builder(1).build()?;
+    /// let fit = vb.fit(&v, &VbInit::Random, &Stop::default(), &mut rng)?;
+    /// assert_eq!(fit.objective, vb.on(&v)?.objective(&fit.state)?);       // ELBO / M
+    /// assert_eq!(fit.state.means().activations.shape(), (1, 3));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn fit<T: Real, X: Signed<T>, R: Rng + ?Sized>(
         &self,
         data: &X,
@@ -141,7 +263,21 @@ impl SnmfVb {
     }
 }
 
-/// [`SnmfVb`] bound to data.
+/// [`SnmfVb`] bound to data: one step is one pass over them, `O(F N K)`, and `O((F + N) K)` special functions.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use skellam_snmf::{Algorithm, SignedMatrix, SnmfVb, VbInit};
+/// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// let v = SignedMatrix::new(&dmatrix![2.0, 4.0, -3.0; -1.0, -2.0, 5.0])?;
+/// let vb = SnmfVb::builder(2).build()?;
+/// let bound = vb.on(&v)?;
+/// let mut state = VbInit::Random.state(&bound, &mut rng)?;
+/// let before = bound.step(&mut state, true)?;                         // of the state it was given
+/// assert!(Some(bound.objective(&state)?) > before);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct SnmfVbEm<'a, T, X> {
     pub(crate) config: &'a SnmfVb,
@@ -164,7 +300,23 @@ fn total<'a, T: Real>(x: impl IntoIterator<Item = &'a T>) -> f64 {
 }
 
 impl<T: Real, X: Signed<T>> SnmfVbEm<'_, T, X> {
-    /// `Lfit` of factors, such as the posterior means: the log-likelihood over `M`, or minus the divergence in the limit.
+    /// `Lfit` of factors, such as the posterior means, in nats: the log-likelihood over `M` `[SKELLAM eq. 27]`, or minus the
+    /// divergence in the limit `[SKELLAM eq. 30]`. Hidden cells add nothing. One pass over the data.
+    ///
+    /// # Panics
+    ///
+    /// If the factors have another shape than the data need.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{SignedMatrix, SnmfState, SnmfVb};
+    /// let v = SignedMatrix::new(&dmatrix![3.0, f64::NAN])?;
+    /// let means = SnmfState { plus: dmatrix![0.75], minus: dmatrix![0.25], activations: dmatrix![6.0, 1.0] };
+    /// assert!(SnmfVb::builder(1).build()?.on(&v)?.log_fit(&means).abs() < 1e-12);            // D(3 | 4.5, 1.5) = 0
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn log_fit(&self, factors: &SnmfState<T>) -> f64 {
         let wanted = SignedWanted {
             left: false,
