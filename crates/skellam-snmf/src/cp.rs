@@ -16,7 +16,8 @@ use crate::{ParamError, Replicates, SnmfError, SnmfInit, SnmfState};
 /// `V[f,i,j,…] ~ Σ_k w_k (T⁺[f,k] - T⁻[f,k]) B[i,k] C[j,k] …` by maximum likelihood.
 ///
 /// The data are the tensor unfolded along its signed mode: row `f`, and a column for every index of the other modes, the
-/// last of these running fastest. With one other mode this is [`Snmf`](crate::Snmf) with a flat prior.
+/// last of these running fastest. With one other mode this is [`Snmf`](crate::Snmf) with a flat prior. The EM of `[SKELLAM 5]`,
+/// in which the counts of the activations are shared out over their factors.
 ///
 /// ```
 /// use nalgebra::DMatrix;
@@ -34,7 +35,19 @@ pub struct SignedCp {
     replicates: Replicates,
 }
 
-/// The factors.
+/// The factors: two sides of the signed mode, weights, and one factor for every other mode.
+///
+/// ```
+/// use nalgebra::{dmatrix, dvector};
+/// use skellam_snmf::CpState;
+/// let state = CpState {
+///     plus: dmatrix![0.5; 0.0],
+///     minus: dmatrix![0.0; 0.5],
+///     weights: dvector![8.0],
+///     factors: vec![dmatrix![0.25; 0.75], dmatrix![0.5; 0.5]],
+/// };
+/// assert_eq!(state.reconstruct().abs().sum(), state.weights.sum());   // all that is normalised
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(
@@ -49,14 +62,32 @@ pub struct CpState<T: Real> {
     pub plus: DMatrix<T>,
     /// `T⁻`, `F x K`; column `k` of both sides together sums to 1.
     pub minus: DMatrix<T>,
-    /// `w`, in the units of the data.
+    /// `w`, `K`, in the units of the data.
     pub weights: DVector<T>,
-    /// `B`, `C`, …: one factor for every other mode, columns sum to 1.
+    /// `B`, `C`, …: one factor for every other mode, its size x `K`, columns sum to 1.
     pub factors: Vec<DMatrix<T>>,
 }
 
 impl<T: Real> CpState<T> {
-    /// `w_k B[i,k] C[j,k] …` as activations, `K` x (product of the other modes).
+    /// `w_k B[i,k] C[j,k] …` as activations, `K` x (product of the other modes), the last mode running fastest.
+    ///
+    /// # Panics
+    ///
+    /// If a factor has fewer columns than there are weights.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::{dmatrix, dvector};
+    /// use skellam_snmf::CpState;
+    /// # let state = CpState {
+    /// #     plus: dmatrix![0.5; 0.0],
+    /// #     minus: dmatrix![0.0; 0.5],
+    /// #     weights: dvector![8.0],
+    /// #     factors: vec![dmatrix![0.25; 0.75], dmatrix![0.5; 0.5]],
+    /// # };
+    /// assert_eq!(state.activations(), dmatrix![1.0, 1.0, 3.0, 3.0]);      // 8 · (0.25, 0.75) ⊗ (0.5, 0.5)
+    /// ```
     pub fn activations(&self) -> DMatrix<T> {
         let k = self.weights.len();
         let mut out = DMatrix::from_column_slice(k, 1, self.weights.as_slice());
@@ -69,7 +100,25 @@ impl<T: Real> CpState<T> {
         out
     }
 
-    /// The expected data, unfolded like these.
+    /// `(T⁺ - T⁻)` times the [`activations`](Self::activations): the expected data, unfolded like these.
+    ///
+    /// # Panics
+    ///
+    /// If the factors do not fit together.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::{dmatrix, dvector};
+    /// use skellam_snmf::CpState;
+    /// # let state = CpState {
+    /// #     plus: dmatrix![0.5; 0.0],
+    /// #     minus: dmatrix![0.0; 0.5],
+    /// #     weights: dvector![8.0],
+    /// #     factors: vec![dmatrix![0.25; 0.75], dmatrix![0.5; 0.5]],
+    /// # };
+    /// assert_eq!(state.reconstruct(), dmatrix![0.5, 0.5, 1.5, 1.5; -0.5, -0.5, -1.5, -1.5]);
+    /// ```
     pub fn reconstruct(&self) -> DMatrix<T> {
         (&self.plus - &self.minus) * self.activations()
     }
@@ -90,6 +139,14 @@ impl SignedCp {
     /// # Errors
     ///
     /// [`ParamError`] for none, or for no replicates.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use skellam_snmf::{ParamError, Replicates, SignedCp};
+    /// assert_eq!(SignedCp::new(0, Replicates::One), Err(ParamError::NoComponents));
+    /// assert_eq!(SignedCp::new(1, Replicates::Finite(0)), Err(ParamError::NoReplicates));
+    /// ```
     pub fn new(components: usize, replicates: Replicates) -> Result<Self, ParamError> {
         if components == 0 {
             return Err(ParamError::NoComponents);
@@ -106,6 +163,19 @@ impl SignedCp {
     /// # Errors
     ///
     /// [`SnmfError`]: data that are not whole or too large, a shape that has not one index for every column.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::DMatrix;
+    /// use skellam_snmf::{Replicates, SignedCp, SignedMatrix, SnmfError};
+    /// let v = SignedMatrix::new(&DMatrix::from_element(2, 3 * 2, -1.0))?;
+    /// let cp = SignedCp::new(1, Replicates::One)?;
+    /// assert!(cp.on(&v, &[3, 2]).is_ok() && cp.on(&v, &[6]).is_ok());
+    /// let error = cp.on(&v, &[4, 2]).unwrap_err();
+    /// assert_eq!(error, SnmfError::Shape { block: "unfolded data", got: (2, 6), expected: (2, 8) });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn on<'a, T: Real, X: Signed<T>>(
         &'a self,
         data: &'a X,
@@ -135,6 +205,20 @@ impl SignedCp {
     /// # Errors
     ///
     /// As [`on`](Self::on); a stop rule that means nothing; factors that leave the numbers.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Replicates, SignedCp, SignedMatrix, Stop};
+    /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let v = dmatrix![2.0, 4.0, 1.0, 2.0; -4.0, -8.0, -2.0, -4.0];       // rank one in every mode
+    /// let stop = Stop { tol: 1e-9, ..Stop::default() };
+    /// let fit = SignedCp::new(1, Replicates::Limit)?.fit(&SignedMatrix::new(&v)?, &[2, 2], &stop, &mut rng)?;
+    /// assert!((&fit.state.factors[1] - dmatrix![1.0 / 3.0; 2.0 / 3.0]).amax() < 1e-2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn fit<T: Real, X: Signed<T>, R: Rng + ?Sized>(
         &self,
         data: &X,
@@ -149,7 +233,22 @@ impl SignedCp {
     }
 }
 
-/// [`SignedCp`] bound to data.
+/// [`SignedCp`] bound to data: one step is one pass over them. Its objective is the log-likelihood over `M` `[SKELLAM eq. 27]`,
+/// or minus the divergence `[SKELLAM eq. 30]`.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use skellam_snmf::{Algorithm, Replicates, SignedCp, SignedMatrix};
+/// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// let v = SignedMatrix::new(&dmatrix![2.0, 4.0, 1.0, 2.0; -4.0, -8.0, -2.0, 3.0])?;
+/// let cp = SignedCp::new(1, Replicates::Limit)?;
+/// let em = cp.on(&v, &[2, 2])?;
+/// let mut state = em.random(&mut rng)?;
+/// let before = em.step(&mut state, true)?;                            // of the state it was given
+/// assert!(Some(em.objective(&state)?) > before);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct CpEm<'a, T, X> {
     config: &'a SignedCp,
@@ -165,6 +264,20 @@ impl<T: Real, X: Signed<T>> CpEm<'_, T, X> {
     /// # Errors
     ///
     /// None that data of this model give.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Replicates, SignedCp, SignedMatrix};
+    /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let v = SignedMatrix::new(&dmatrix![2.0, 4.0, 1.0, 2.0; -4.0, -8.0, -2.0, 3.0])?;
+    /// let cp = SignedCp::new(1, Replicates::Limit)?;
+    /// let start = cp.on(&v, &[2, 2])?.random(&mut rng)?;
+    /// assert!(start.factors.iter().all(|f| f.shape() == (2, 1) && f64::abs(f.sum() - 1.0) < 1e-12));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn random<R: Rng + ?Sized>(&self, rng: &mut R) -> Result<CpState<T>, SnmfError> {
         let k = self.config.components;
         let start = SnmfInit::default().state(self.data, k, rng)?;
@@ -182,12 +295,28 @@ impl<T: Real, X: Signed<T>> CpEm<'_, T, X> {
         })
     }
 
-    /// Checks a start and normalises it.
+    /// Checks a start and normalises its factors; the weights stay as they are.
     ///
     /// # Errors
     ///
     /// [`SnmfError`]: a block of the wrong shape or with negative or non-finite values, an empty atom, a datum that the
     /// start gives probability 0.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::{dmatrix, dvector};
+    /// use skellam_snmf::{CpState, Replicates, SignedCp, SignedMatrix};
+    /// let v = SignedMatrix::new(&dmatrix![2.0, 4.0, 1.0, 2.0; -4.0, -8.0, -2.0, 3.0])?;
+    /// let cp = SignedCp::new(1, Replicates::Limit)?;
+    /// let factors = vec![dmatrix![1.0; 3.0], dmatrix![2.0; 2.0]];
+    /// let ones = dmatrix![1.0; 1.0];
+    /// let given = CpState { plus: ones.clone(), minus: ones, weights: dvector![20.0], factors };
+    /// let start = cp.on(&v, &[2, 2])?.start(given)?;
+    /// assert_eq!((start.plus, start.weights), (dmatrix![0.25; 0.25], dvector![20.0]));
+    /// assert_eq!(start.factors, [dmatrix![0.25; 0.75], dmatrix![0.5; 0.5]]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn start(&self, mut state: CpState<T>) -> Result<CpState<T>, SnmfError> {
         let k = self.config.components;
         check_factor("T+", &state.plus, (self.data.shape().0, k))?;

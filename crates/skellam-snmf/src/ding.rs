@@ -11,6 +11,12 @@ use crate::{ParamError, SnmfError};
 
 /// `min ‖V - W H‖²` with `H ≥ 0` and `W` of any sign, by the multiplicative updates of Ding, Li, Jordan (2010).
 ///
+/// ```text
+/// H <- H √(((WᵀV)⁺ + (WᵀW)⁻ H) / ((WᵀV)⁻ + (WᵀW)⁺ H)),      W = V Hᵀ (H Hᵀ)⁻¹
+/// ```
+///
+/// `[SKELLAM 12]`. The error never grows; where it gets stuck depends on the start.
+///
 /// ```
 /// use nalgebra::dmatrix;
 /// use skellam_snmf::{Ding, Stop};
@@ -25,7 +31,15 @@ pub struct Ding {
     components: usize,
 }
 
-/// The factors.
+/// The factors; `W H` is the expected data.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use skellam_snmf::Ding;
+/// let state = Ding::new(1)?.on(&dmatrix![2.0, 4.0; -1.0, -2.0])?.start(dmatrix![1.0, 2.0])?;
+/// assert!((&state.w * &state.h - dmatrix![2.0, 4.0; -1.0, -2.0]).amax() < 1e-12);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(
@@ -36,7 +50,7 @@ pub struct Ding {
     ))
 )]
 pub struct DingState<T: Real> {
-    /// `W`, `F x K`, of any sign; a function of `H`.
+    /// `W`, `F x K`, of any sign; a function of `H`: `V Hᵀ (H Hᵀ)⁻¹`.
     pub w: DMatrix<T>,
     /// `H`, `K x N`.
     pub h: DMatrix<T>,
@@ -48,6 +62,13 @@ impl Ding {
     /// # Errors
     ///
     /// [`ParamError::NoComponents`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use skellam_snmf::{Ding, ParamError};
+    /// assert_eq!(Ding::new(0), Err(ParamError::NoComponents));
+    /// ```
     pub fn new(components: usize) -> Result<Self, ParamError> {
         if components == 0 {
             return Err(ParamError::NoComponents);
@@ -55,11 +76,21 @@ impl Ding {
         Ok(Self { components })
     }
 
-    /// Binds the method to a complete matrix.
+    /// Binds the method to a complete matrix, `F x N`.
     ///
     /// # Errors
     ///
     /// [`SnmfError::Value`] for the first value that is no finite number, [`SnmfError::Shape`] for an empty matrix.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Ding, SnmfError};
+    /// let hidden = dmatrix![1.0, f64::NAN];
+    /// assert!(matches!(Ding::new(1)?.on(&hidden), Err(SnmfError::Value { row: 0, column: 1, .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn on<'a, T: Real>(&self, data: &'a DMatrix<T>) -> Result<DingSteps<'a, T>, SnmfError> {
         if data.is_empty() {
             return Err(SnmfError::Shape {
@@ -81,6 +112,21 @@ impl Ding {
     /// # Errors
     ///
     /// As [`on`](Self::on); a stop rule that means nothing; factors that leave the numbers.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Ding, Stop};
+    /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let v = dmatrix![2.0, 4.0, -3.0; -1.0, -2.0, 5.0];
+    /// let fit = Ding::new(1)?.fit(&v, &Stop::default(), &mut rng)?;
+    /// let error: f64 = (&v - &fit.state.w * &fit.state.h).norm_squared();
+    /// assert!((fit.objective - error).abs() < 1e-9);
+    /// assert!(fit.objective <= v.norm_squared());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn fit<T: Real, R: Rng + ?Sized>(
         &self,
         data: &DMatrix<T>,
@@ -94,7 +140,19 @@ impl Ding {
     }
 }
 
-/// [`Ding`] bound to data.
+/// [`Ding`] bound to data; its objective `‖V - W H‖²` falls.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use skellam_snmf::{Algorithm, Ding};
+/// let v = dmatrix![2.0, 4.0, -3.0; -1.0, -2.0, 5.0];
+/// let steps = Ding::new(1)?.on(&v)?;
+/// let mut state = steps.start(dmatrix![1.0, 1.0, 1.0])?;
+/// let before = steps.objective(&state)?;
+/// steps.step(&mut state, false)?;
+/// assert!(steps.objective(&state)? < before && state.h.iter().all(|&h| h >= 0.0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct DingSteps<'a, T> {
     data: &'a DMatrix<T>,
@@ -107,17 +165,41 @@ impl<T: Real> DingSteps<'_, T> {
     /// # Errors
     ///
     /// None that data of this method give.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::Ding;
+    /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let v = dmatrix![2.0, 4.0, -3.0; -1.0, -2.0, 5.0];
+    /// let start = Ding::new(2)?.on(&v)?.random(&mut rng)?;
+    /// assert!(start.h.iter().all(|&h| 0.0 < h && h < 1.0));
+    /// assert!(((&v - &start.w * &start.h) * start.h.transpose()).amax() < 1e-9);             // W is optimal
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn random<R: Rng + ?Sized>(&self, rng: &mut R) -> Result<DingState<T>, SnmfError> {
         let shape = (self.components, self.data.ncols());
         let draw = |_, _| T::lit(random::uniform(rng));
         self.start(DMatrix::from_fn(shape.0, shape.1, draw))
     }
 
-    /// The state of given activations.
+    /// The state of given activations, `K x N`, with the best `W` for them.
     ///
     /// # Errors
     ///
     /// [`SnmfError`]: a wrong shape, negative or non-finite values.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::Ding;
+    /// let start = Ding::new(1)?.on(&dmatrix![2.0, 4.0; -1.0, -2.0])?.start(dmatrix![1.0, 2.0])?;
+    /// assert!((start.w - dmatrix![2.0; -1.0]).amax() < 1e-12);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn start(&self, h: DMatrix<T>) -> Result<DingState<T>, SnmfError> {
         check_factor("H", &h, (self.components, self.data.ncols()))?;
         let w = self.left(&h)?;

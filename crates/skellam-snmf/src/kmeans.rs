@@ -9,7 +9,19 @@ use rand::Rng;
 use crate::init::check_block;
 use crate::{ParamError, SnmfError};
 
-/// How the first centres are chosen.
+/// How the first centres are chosen: always different samples.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use skellam_snmf::{Seeding, kmeans};
+/// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// let v = dmatrix![0.0, 2.0, 10.0];
+/// for seeding in [Seeding::PlusPlus, Seeding::Random] {
+///     assert_eq!(kmeans(&v, 3, seeding, 0, &mut rng)?.inertia, 0.0);  // every sample is a centre
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Seeding {
     /// Samples, each with probability proportional to its squared distance from the centres so far (k-means++).
@@ -19,14 +31,25 @@ pub enum Seeding {
     Random,
 }
 
-/// Clusters of samples.
+/// Clusters of samples: what [`kmeans`] gives.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use skellam_snmf::{Seeding, kmeans};
+/// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// let c = kmeans(&dmatrix![0.0, 2.0, 10.0, 12.0], 2, Seeding::PlusPlus, 100, &mut rng)?;
+/// assert_eq!((c.centres[c.labels[0]], c.centres[c.labels[3]]), (1.0, 11.0));
+/// assert_eq!(c.inertia, 4.0);                                         // four times 1²
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Clusters<T: Real> {
-    /// `F x K`.
+    /// Centres, `F x K`: means of their samples once no label changes.
     pub centres: DMatrix<T>,
-    /// The cluster of each sample.
+    /// The cluster of each of the `N` samples, from 0.
     pub labels: Vec<usize>,
-    /// Sum of squared distances to the centres.
+    /// Sum of squared distances to the centres, in squared units of the data.
     pub inertia: f64,
     /// Rounds of assignment and averaging.
     pub iterations: usize,
@@ -45,6 +68,8 @@ fn distance<T: Real>(data: &DMatrix<T>, n: usize, centres: &DMatrix<T>, k: usize
 /// # Errors
 ///
 /// [`SnmfError`]: no clusters, more than there are samples, a value that is no finite number.
+///
+/// # Examples
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -97,11 +122,23 @@ pub struct KMeans {
 }
 
 /// Centres and the nearest of them to every sample.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use skellam_snmf::{Algorithm, KMeans};
+/// let v = dmatrix![0.0, 2.0, 10.0, 12.0];
+/// let steps = KMeans::new(2)?.on(&v)?;
+/// let mut state = steps.start(dmatrix![0.0, 3.0])?;
+/// assert_eq!((&state.labels[..], state.settled), (&[0, 1, 1, 1][..], false));
+/// steps.step(&mut state, false)?;                                     // the second centre moves to 8
+/// assert_eq!((&state.labels[..], state.settled), (&[0, 0, 1, 1][..], false));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct KMeansState<T: Real> {
-    /// `F x K`.
+    /// Centres, `F x K`.
     pub centres: DMatrix<T>,
-    /// The cluster of each sample.
+    /// The cluster of each of the `N` samples, from 0.
     pub labels: Vec<usize>,
     /// Whether the last round changed no label.
     pub settled: bool,
@@ -113,6 +150,13 @@ impl KMeans {
     /// # Errors
     ///
     /// [`ParamError::NoComponents`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use skellam_snmf::{KMeans, ParamError};
+    /// assert_eq!(KMeans::new(0), Err(ParamError::NoComponents));
+    /// ```
     pub fn new(k: usize) -> Result<Self, ParamError> {
         if k == 0 {
             return Err(ParamError::NoComponents);
@@ -120,11 +164,22 @@ impl KMeans {
         Ok(Self { clusters: k })
     }
 
-    /// Binds the method to the columns of a complete matrix.
+    /// Binds the method to the columns of a complete matrix, `F x N`: `N` samples.
     ///
     /// # Errors
     ///
     /// [`SnmfError`]: more clusters than samples, a value that is no finite number.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{KMeans, SnmfError};
+    /// let v = dmatrix![0.0, 2.0];
+    /// let error = KMeans::new(3)?.on(&v).unwrap_err();
+    /// assert_eq!(error, SnmfError::Shape { block: "samples", got: (1, 2), expected: (1, 3) });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn on<'a, T: Real>(&self, data: &'a DMatrix<T>) -> Result<KMeansSteps<'a, T>, SnmfError> {
         if self.clusters > data.ncols() {
             return Err(SnmfError::Shape {
@@ -142,7 +197,19 @@ impl KMeans {
     }
 }
 
-/// [`KMeans`] bound to data.
+/// [`KMeans`] bound to data: a step averages and assigns, and its objective, the sum of squared distances, never grows.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use skellam_snmf::{Algorithm, KMeans};
+/// let v = dmatrix![0.0, 2.0, 10.0, 12.0];
+/// let steps = KMeans::new(2)?.on(&v)?;
+/// let mut state = steps.start(dmatrix![0.0, 10.0])?;
+/// assert_eq!(steps.objective(&state)?, 8.0);                          // 2² + 2²
+/// steps.step(&mut state, false)?;
+/// assert_eq!((&state.centres, steps.objective(&state)?), (&dmatrix![1.0, 11.0], 4.0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct KMeansSteps<'a, T> {
     data: &'a DMatrix<T>,
@@ -151,16 +218,40 @@ pub struct KMeansSteps<'a, T> {
 
 impl<T: Real> KMeansSteps<'_, T> {
     /// A start from samples.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{KMeans, Seeding};
+    /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let v = dmatrix![0.0, 2.0, 10.0, 12.0];
+    /// let start = KMeans::new(2)?.on(&v)?.seed(Seeding::Random, &mut rng);
+    /// assert!(start.centres.iter().all(|c| v.iter().any(|x| x == c)));
+    /// assert_ne!(start.centres[0], start.centres[1]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn seed<R: Rng + ?Sized>(&self, seeding: Seeding, rng: &mut R) -> KMeansState<T> {
         let seeds = seeds(self.data, self.clusters, seeding, rng);
         self.around(self.data.select_columns(&seeds))
     }
 
-    /// A start from given centres.
+    /// A start from given centres, `F x K`. Of equally near ones a sample takes the first.
     ///
     /// # Errors
     ///
     /// [`SnmfError`]: a wrong shape, a value that is no finite number.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::KMeans;
+    /// let v = dmatrix![0.0, 2.0, 10.0, 12.0];
+    /// let steps = KMeans::new(2)?.on(&v)?;
+    /// assert_eq!(steps.start(dmatrix![0.0, 10.0])?.labels, [0, 0, 1, 1]);
+    /// assert!(steps.start(dmatrix![f64::NAN, 10.0]).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn start(&self, centres: DMatrix<T>) -> Result<KMeansState<T>, SnmfError> {
         let shape = (self.data.nrows(), self.clusters);
         let ok = |x: T| x.is_finite();
