@@ -16,7 +16,18 @@ use crate::{Entries, Posterior, Prior, SnmfError, SnmfState};
 /// Shapes and rates that would grow without end stop here: all that is shared has become constant.
 const LARGEST: f64 = 1e12;
 
-/// Which hyperparameter every entry uses: indices from 0; several entries may share one.
+/// Which hyperparameter every entry uses: indices from 0; several entries may share one. The maps `φ`, `d`, `e` of
+/// `[SKELLAM eq. 15]` and `[SKELLAM eq. 16]`.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use skellam_snmf::{Entries, Hyperparameters, Sharing};
+/// let rows = dmatrix![0; 1];                                          // an α for each row, both sides alike
+/// let sharing = Sharing { plus: rows.clone(), minus: rows, ..Sharing::all(2, 1, 3) };
+/// let hyper = Hyperparameters { alpha: vec![2.0, 0.5], shape: vec![1.0], rate: vec![0.1] };
+/// assert_eq!(hyper.prior(&sharing)?.minus, Entries::Each(dmatrix![2.0; 0.5]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Sharing {
@@ -32,6 +43,15 @@ pub struct Sharing {
 
 impl Sharing {
     /// An `α` for every entry of the atoms (row by row of `F x K x 2`), a shape and a rate for every component.
+    /// `f` rows, `k` components, `n` columns.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::Sharing;
+    /// let sharing = Sharing::by_component(2, 2, 3);
+    /// assert_eq!((sharing.plus, sharing.minus), (dmatrix![0, 2; 4, 6], dmatrix![1, 3; 5, 7]));
+    /// assert_eq!(sharing.rate, dmatrix![0, 0, 0; 1, 1, 1]);
+    /// ```
     pub fn by_component(f: usize, k: usize, n: usize) -> Self {
         let alpha = |s| DMatrix::from_fn(f, k, |f, z| 2 * (f * k + z) + s);
         Self {
@@ -42,7 +62,14 @@ impl Sharing {
         }
     }
 
-    /// One `α`, one shape and one rate for all.
+    /// One `α`, one shape and one rate for all. `f` rows, `k` components, `n` columns.
+    ///
+    /// ```
+    /// use skellam_snmf::Sharing;
+    /// let sharing = Sharing::all(2, 1, 3);
+    /// assert_eq!((sharing.plus.shape(), sharing.shape.shape()), ((2, 1), (1, 3)));
+    /// assert!(sharing.plus.iter().chain(&sharing.rate).all(|&d| d == 0));
+    /// ```
     pub fn all(f: usize, k: usize, n: usize) -> Self {
         Self {
             plus: DMatrix::zeros(f, k),
@@ -78,6 +105,15 @@ impl Sharing {
 }
 
 /// Values of the hyperparameters that a [`Sharing`] refers to.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use skellam_snmf::{Entries, Hyperparameters, Sharing};
+/// let hyper = Hyperparameters { alpha: vec![1.0], shape: vec![2.0, 3.0], rate: vec![0.5] };
+/// let sharing = Sharing { shape: dmatrix![0, 0; 1, 1], ..Sharing::all(4, 2, 2) };
+/// assert_eq!(hyper.prior(&sharing)?.shape, Entries::Each(dmatrix![2.0, 2.0; 3.0, 3.0]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Hyperparameters {
@@ -85,19 +121,30 @@ pub struct Hyperparameters {
     pub alpha: Vec<f64>,
     /// Gamma shapes `a`.
     pub shape: Vec<f64>,
-    /// Gamma rates `b`.
+    /// Gamma rates `b`, in 1 over the units of the data.
     pub rate: Vec<f64>,
 }
 
-/// What hyperparameters are learnt from.
+/// What hyperparameters are learnt from: sums over each group of entries, of means or logarithms, averaged over data sets.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use skellam_snmf::{Hyperparameters, Sharing, SnmfState, Statistics};
+/// let hyper = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
+/// let factors = SnmfState { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![2.0, 4.0] };
+/// let s = Statistics::of_known(&factors, &Sharing::all(1, 1, 2), &hyper)?;
+/// assert_eq!(s.activations, [6.0]);                                   // a sum over the group, not a mean
+/// assert!((s.ln_activations[0] - 8f64.ln()).abs() < 1e-12);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Statistics {
-    /// `e`, one for every shape.
+    /// `e = Σ E[ln H]`, one for every shape. `[SKELLAM eq. 47]`
     pub ln_activations: Vec<f64>,
-    /// `m`, one for every rate.
+    /// `m = Σ E[H]`, one for every rate, in the units of the data. `[SKELLAM eq. 48]`
     pub activations: Vec<f64>,
-    /// `c`, one for every `α`.
+    /// `c = Σ E[ln T]`, one for every `α`. `[SKELLAM eq. 50]`
     pub ln_atoms: Vec<f64>,
 }
 
@@ -121,6 +168,16 @@ impl Hyperparameters {
     /// # Errors
     ///
     /// [`SnmfError::Value`] naming the first: a value that is not positive and finite, or an index that has none.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use skellam_snmf::{Hyperparameters, Sharing, SnmfError};
+    /// let sharing = Sharing::by_component(1, 2, 3);
+    /// let hyper = Hyperparameters { alpha: vec![1.0; 4], shape: vec![1.0], rate: vec![0.1; 2] };
+    /// let error = hyper.check(&sharing).unwrap_err();                     // one shape for two components
+    /// assert!(matches!(error, SnmfError::Value { block: "map of a", row: 1, column: 0, value: 1.0, .. }));
+    /// ```
     pub fn check(&self, sharing: &Sharing) -> Result<(), SnmfError> {
         for (block, values) in [
             ("alpha", &self.alpha),
@@ -162,6 +219,17 @@ impl Hyperparameters {
     /// # Errors
     ///
     /// As [`check`](Self::check).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Entries, Hyperparameters, Sharing};
+    /// let hyper = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
+    /// let prior = hyper.prior(&Sharing::all(1, 1, 2))?;
+    /// assert_eq!((prior.shape, prior.rate), (Entries::Each(dmatrix![2.0, 2.0]), Entries::Each(dmatrix![0.5, 0.5])));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn prior(&self, sharing: &Sharing) -> Result<Prior, SnmfError> {
         self.check(sharing)?;
         let block = |map: &DMatrix<usize>, values: &[f64]| Entries::Each(map.map(|d| values[d]));
@@ -176,9 +244,30 @@ impl Hyperparameters {
     /// One iteration: all shapes, then all rates. With the posteriors of the statistics held fixed, the bound does not fall.
     /// Groups without entries keep their value; values that would grow without end stop at 1e12.
     ///
+    /// ```text
+    /// α_d <- ψ⁻¹((c_d + Σ_(f,k,s)∈d ψ(Σ α)) / |d|)
+    /// a_d <- ψ⁻¹((e_d + Σ_(k,n)∈d ln b) / |d|),        b_e <- Σ_(k,n)∈e a / m_e
+    /// ```
+    ///
+    /// `[SKELLAM eq. 49]`, `[SKELLAM eq. 45]`, `[SKELLAM eq. 46]`
+    ///
     /// # Errors
     ///
-    /// As [`check`](Self::check); [`SnmfError::NotFinite`] for statistics that are no numbers.
+    /// As [`check`](Self::check); [`SnmfError::Shape`] for statistics of other sizes, [`SnmfError::NotFinite`] for those that
+    /// are no numbers.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Hyperparameters, Sharing, SnmfState, Statistics};
+    /// let mut hyper = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
+    /// let factors = SnmfState { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![2.0, 4.0] };
+    /// let sharing = Sharing::all(1, 1, 2);
+    /// hyper.improve(&sharing, &Statistics::of_known(&factors, &sharing, &hyper)?)?;
+    /// assert!((hyper.shape[0] / hyper.rate[0] - 3.0).abs() < 1e-12);      // a / b is the mean activation
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn improve(&mut self, sharing: &Sharing, s: &Statistics) -> Result<(), SnmfError> {
         self.check(sharing)?;
         s.check(self)?;
@@ -241,11 +330,34 @@ fn shape_of(y: f64) -> Result<f64, SnmfError> {
 }
 
 impl Statistics {
-    /// Those of one posterior.
+    /// Those of one posterior; of `sizes` only the number of the values counts.
+    ///
+    /// ```text
+    /// E[ln H] = ψ(ŝ) - ln b̂,      E[H] = ŝ / b̂,      E[ln T] = ψ(α̂) - ψ(Σ α̂)
+    /// ```
+    ///
+    /// `[SKELLAM eq. 47]`, `[SKELLAM eq. 48]`, `[SKELLAM eq. 50]`
     ///
     /// # Errors
     ///
     /// [`SnmfError`] for maps of another shape, or shapes that no posterior has.
+    ///
+    /// # Panics
+    ///
+    /// If `ŝ` and `b̂` have different shapes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Hyperparameters, Posterior, Sharing, Statistics};
+    /// let hyper = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
+    /// let q = Posterior { plus: dmatrix![1.0], minus: dmatrix![1.0], shape: dmatrix![3.0], rate: dmatrix![2.0] };
+    /// let s = Statistics::of(&q, &Sharing::all(1, 1, 1), &hyper)?;
+    /// assert_eq!(s.activations, [1.5]);
+    /// assert!((s.ln_atoms[0] + 2.0).abs() < 1e-12);                       // twice ψ(1) - ψ(2) = -1
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn of<T: Real>(
         posterior: &Posterior<T>,
         sharing: &Sharing,
@@ -286,6 +398,21 @@ impl Statistics {
     /// # Errors
     ///
     /// [`SnmfError`] for maps of another shape; [`SnmfError::NotFinite`] for factors with zeros.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Hyperparameters, Sharing, SnmfError, SnmfState, Statistics};
+    /// let hyper = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
+    /// let sharing = Sharing::all(1, 1, 1);
+    /// let known = |plus, minus| SnmfState { plus: dmatrix![plus], minus: dmatrix![minus], activations: dmatrix![1.0] };
+    /// let s = Statistics::of_known(&known(0.5, 0.5), &sharing, &hyper)?;
+    /// assert!((s.ln_atoms[0] + 4f64.ln()).abs() < 1e-12 && s.ln_activations[0] == 0.0);
+    /// let zero = Statistics::of_known(&known(1.0, 0.0), &sharing, &hyper);
+    /// assert_eq!(zero, Err(SnmfError::NotFinite { block: "statistics" }));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn of_known<T: Real>(
         factors: &SnmfState<T>,
         sharing: &Sharing,
@@ -309,6 +436,16 @@ impl Statistics {
     /// # Errors
     ///
     /// As [`Hyperparameters::check`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use skellam_snmf::{Hyperparameters, Sharing, Statistics};
+    /// let hyper = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
+    /// let s = Statistics::of_prior(&Sharing::all(1, 1, 3), &hyper)?;
+    /// assert_eq!(s.activations, [12.0]);                                  // three times a / b
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn of_prior(sharing: &Sharing, hyper: &Hyperparameters) -> Result<Self, SnmfError> {
         hyper.check(sharing)?;
         let block = |map: &DMatrix<usize>, values: &[f64]| map.map(|d| values[d]);
@@ -348,7 +485,19 @@ impl Statistics {
         })
     }
 
-    /// `self <- (1 - r) self + r new`; with `r = 1/t` for the `t`-th data set, the mean of all.
+    /// `self <- (1 - r) self + r new`; with `r = 1/t` for the `t`-th data set, the mean of all. `[SKELLAM eq. 51]`
+    ///
+    /// ```
+    /// use skellam_snmf::{Hyperparameters, Sharing, Statistics};
+    /// let of = |a| {
+    ///     let hyper = Hyperparameters { alpha: vec![1.0], shape: vec![a], rate: vec![0.5] };
+    ///     Statistics::of_prior(&Sharing::all(1, 1, 1), &hyper)
+    /// };
+    /// let mut mean = of(1.0)?;                                            // a / b = 2
+    /// mean.blend(&of(3.0)?, 0.25);                                        // a / b = 6
+    /// assert_eq!(mean.activations, [3.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn blend(&mut self, new: &Self, r: f64) {
         for (old, new) in [
             (&mut self.ln_activations, &new.ln_activations),

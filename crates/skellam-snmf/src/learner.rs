@@ -4,7 +4,20 @@ use plca_tensor::Real;
 
 use crate::{Hyperparameters, Posterior, Prior, Sharing, SnmfError, SnmfState, Statistics};
 
-/// Weight of a new data set against all before.
+/// Weight `r` of the `t`-th data set against all before. `[SKELLAM eq. 51]`
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, SnmfState};
+/// # let factors = |h| SnmfState { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
+/// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
+/// let mut learner = Learner::new(Sharing::all(1, 1, 1), start, Rate::AtLeast(0.5))?.iterations(0);
+/// for h in [2.0, 4.0, 8.0] {
+///     learner.learn_known(&factors(h))?;                              // weights 1, 1/2, 1/2
+/// }
+/// assert_eq!(learner.statistics().activations, [5.5]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Rate {
@@ -48,11 +61,20 @@ pub struct Learner {
 }
 
 impl Learner {
-    /// From starting values; 100 iterations for each data set.
+    /// From starting values, whose own expectations are the first statistics; 100 iterations for each data set.
     ///
     /// # Errors
     ///
     /// As [`Hyperparameters::check`]; [`SnmfError::Value`] for a rate outside `(0, 1]`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, SnmfError};
+    /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
+    /// let refused = Learner::new(Sharing::all(1, 1, 1), start, Rate::Constant(0.0));
+    /// assert!(matches!(refused, Err(SnmfError::Value { block: "learning rate", value: 0.0, .. })));
+    /// ```
     pub fn new(
         sharing: Sharing,
         hyperparameters: Hyperparameters,
@@ -80,31 +102,90 @@ impl Learner {
     }
 
     /// Another number of iterations for each data set. Their convergence is linear and can be slow.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, SnmfState};
+    /// # let factors = |h| SnmfState { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
+    /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
+    /// let mut idle = Learner::new(Sharing::all(1, 1, 1), start.clone(), Rate::Average)?.iterations(0);
+    /// idle.learn_known(&factors(9.0))?;
+    /// assert_eq!(idle.hyperparameters(), &start);                         // only the statistics changed
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn iterations(mut self, iterations: usize) -> Self {
         self.iterations = iterations;
         self
     }
 
-    /// The prior as learnt so far.
+    /// The prior as learnt so far: for the fit of the next data set.
     ///
     /// # Errors
     ///
     /// As [`Hyperparameters::prior`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Entries, Hyperparameters, Learner, Rate, Sharing};
+    /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
+    /// let learner = Learner::new(Sharing::all(1, 1, 2), start, Rate::Average)?;
+    /// assert_eq!(learner.prior()?.rate, Entries::Each(dmatrix![0.5, 0.5]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn prior(&self) -> Result<Prior, SnmfError> {
         self.hyperparameters.prior(&self.sharing)
     }
 
     /// The hyperparameters as learnt so far.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, SnmfState};
+    /// # let factors = |h| SnmfState { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
+    /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
+    /// let mut learner = Learner::new(Sharing::all(1, 1, 1), start, Rate::Average)?;
+    /// learner.learn_known(&factors(2.0))?;
+    /// learner.learn_known(&factors(4.0))?;
+    /// let learnt = learner.hyperparameters();
+    /// assert!((learnt.shape[0] / learnt.rate[0] - 3.0).abs() < 1e-9);     // a / b is the mean activation
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn hyperparameters(&self) -> &Hyperparameters {
         &self.hyperparameters
     }
 
     /// The statistics gathered so far.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, SnmfState};
+    /// # let factors = |h| SnmfState { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
+    /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
+    /// let mut learner = Learner::new(Sharing::all(1, 1, 1), start, Rate::Average)?;
+    /// assert_eq!(learner.statistics().activations, [4.0]);                // a / b of the start
+    /// learner.learn_known(&factors(2.0))?;
+    /// assert_eq!(learner.statistics().activations, [2.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
     }
 
     /// Data sets seen.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, SnmfState};
+    /// # let factors = |h| SnmfState { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
+    /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
+    /// let mut learner = Learner::new(Sharing::all(1, 1, 1), start, Rate::Average)?;
+    /// assert_eq!(learner.seen(), 0);
+    /// learner.learn_known(&factors(2.0))?;
+    /// assert_eq!(learner.seen(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn seen(&self) -> u64 {
         self.seen
     }
@@ -114,6 +195,22 @@ impl Learner {
     /// # Errors
     ///
     /// [`SnmfError`] for a posterior of another shape or with shapes that are no numbers; then nothing has changed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Hyperparameters, Learner, Posterior, Rate, Sharing};
+    /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
+    /// let mut learner = Learner::new(Sharing::all(1, 1, 1), start, Rate::Average)?;
+    /// let mut q = Posterior { plus: dmatrix![3.0], minus: dmatrix![1.0], shape: dmatrix![5.0], rate: dmatrix![2.0] };
+    /// learner.learn(&q)?;
+    /// let learnt = learner.hyperparameters().clone();
+    /// assert!((learnt.shape[0] / learnt.rate[0] - 2.5).abs() < 1e-9);     // ŝ / b̂
+    /// (q.shape, q.rate) = (dmatrix![5.0, 5.0], dmatrix![2.0, 2.0]);       // of two columns
+    /// assert!(learner.learn(&q).is_err() && learner.hyperparameters() == &learnt);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn learn<T: Real>(&mut self, posterior: &Posterior<T>) -> Result<(), SnmfError> {
         let new = Statistics::of(posterior, &self.sharing, &self.hyperparameters)?;
         self.take(new)
@@ -124,6 +221,20 @@ impl Learner {
     /// # Errors
     ///
     /// As [`learn`](Self::learn), and for factors with zeros.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, SnmfState};
+    /// # let factors = |h| SnmfState { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
+    /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
+    /// let mut learner = Learner::new(Sharing::all(1, 1, 1), start, Rate::Average)?;
+    /// assert!(learner.learn_known(&factors(0.0)).is_err());
+    /// learner.learn_known(&factors(6.0))?;
+    /// assert_eq!((learner.seen(), learner.statistics().activations[0]), (1, 6.0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn learn_known<T: Real>(&mut self, factors: &SnmfState<T>) -> Result<(), SnmfError> {
         let new = Statistics::of_known(factors, &self.sharing, &self.hyperparameters)?;
         self.take(new)
