@@ -17,7 +17,18 @@ use crate::sweep::{contracted, descend_on_simplex, gram, widen};
 use crate::{ParamError, PntfError, simplex_qp};
 use plca_tensor::parallel::map_in_order;
 
-/// A checked configuration; see [`ColumnNmf::builder`].
+/// A checked configuration of `min ‖Ḡ - U V‖²`, `Ḡ` the data with every column divided by its sum `[PNTF 1]`; see
+/// [`ColumnNmf::builder`].
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_tensor::{Order, RealTensor};
+/// use pntf_l2::{Algorithm, ColumnNmf, ColumnNmfState};
+/// let g = RealTensor::dense(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;      // Ḡ = 1
+/// let state = ColumnNmfState { u: dmatrix![1.0, 0.0; 0.0, 1.0], v: dmatrix![0.5, 0.0; 0.5, 1.0] };
+/// assert_eq!(ColumnNmf::builder(2).build()?.on(&g)?.objective(&state)?, 0.5);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct ColumnNmf {
     components: usize,
@@ -26,18 +37,55 @@ pub struct ColumnNmf {
 }
 
 /// Settings of [`ColumnNmf`], not yet checked.
+///
+/// ```
+/// use plca_tensor::{Order, RealTensor};
+/// use pntf_l2::{ColumnNmf, ColumnNmfInit};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let g = RealTensor::dense(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
+/// let nmf = ColumnNmf::builder(2).freeze_v().build()?;
+/// let error = nmf.init(&g, &ColumnNmfInit::default(), &mut ChaCha8Rng::seed_from_u64(0)).unwrap_err();
+/// assert_eq!(error.to_string(), "`v` is to stay fixed but no initial value was given");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
 pub struct ColumnNmfBuilder(ColumnNmf);
 
 impl ColumnNmfBuilder {
     /// Keeps `U` as it was given.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::{Order, RealTensor};
+    /// use pntf_l2::{Algorithm, ColumnNmf, ColumnNmfState};
+    /// let g = RealTensor::dense(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
+    /// let nmf = ColumnNmf::builder(2).freeze_u().build()?;
+    /// let mut state = ColumnNmfState { u: dmatrix![1.0, 0.0; 0.0, 1.0], v: dmatrix![0.5; 0.5] };
+    /// nmf.on(&g)?.step(&mut state, false)?;
+    /// assert_eq!(state.u, dmatrix![1.0, 0.0; 0.0, 1.0]);
+    /// assert!((state.v[0] - 0.75f64).abs() < 1e-12);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn freeze_u(mut self) -> Self {
         self.0.freeze_u = true;
         self
     }
 
     /// Keeps `V` as it was given.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::{Order, RealTensor};
+    /// use pntf_l2::{Algorithm, ColumnNmf, ColumnNmfState};
+    /// let g = RealTensor::dense(vec![2, 2], vec![3.0, 1.0, 1.0, 1.0], Order::RowMajor)?;
+    /// let nmf = ColumnNmf::builder(2).freeze_v().build()?;
+    /// let mut state = ColumnNmfState { u: dmatrix![0.5, 0.5; 0.5, 0.5], v: dmatrix![1.0, 0.0; 0.0, 1.0] };
+    /// nmf.on(&g)?.step(&mut state, false)?;
+    /// assert_eq!(state.v, dmatrix![1.0, 0.0; 0.0, 1.0]);
+    /// assert!((state.u[0] - 0.75f64).abs() < 1e-12);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn freeze_v(mut self) -> Self {
         self.0.freeze_v = true;
         self
@@ -47,7 +95,14 @@ impl ColumnNmfBuilder {
     ///
     /// # Errors
     ///
-    /// [`ParamError::NoComponents`].
+    /// [`ParamError::NoComponents`] if `K` is 0.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use pntf_l2::{ColumnNmf, ParamError};
+    /// assert_eq!(ColumnNmf::builder(0).build().unwrap_err(), ParamError::NoComponents);
+    /// ```
     pub fn build(self) -> Result<ColumnNmf, ParamError> {
         if self.0.components == 0 {
             return Err(ParamError::NoComponents);
@@ -56,7 +111,18 @@ impl ColumnNmfBuilder {
     }
 }
 
-/// The parameters.
+/// The parameters: column `i` of `Ḡ` is modelled as `U V[:,i]`.
+///
+/// ```
+/// use plca_tensor::{Order, RealTensor};
+/// use pntf_l2::{ColumnNmf, ColumnNmfInit};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let g = RealTensor::dense(vec![3, 4], vec![1.0; 12], Order::RowMajor)?;
+/// let nmf = ColumnNmf::builder(2).build()?;
+/// let state = nmf.init(&g, &ColumnNmfInit::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert_eq!((state.u.shape(), state.v.shape()), ((3, 2), (2, 4)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(
@@ -74,6 +140,18 @@ pub struct ColumnNmfState<T: Real> {
 }
 
 /// Blocks that a start gives; the others are drawn uniformly from the simplex.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_tensor::{Order, RealTensor};
+/// use pntf_l2::{ColumnNmf, ColumnNmfInit};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let g = RealTensor::dense(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
+/// let given = ColumnNmfInit { u: Some(dmatrix![3.0; 1.0]), v: None };
+/// let state = ColumnNmf::builder(1).build()?.init(&g, &given, &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert_eq!(state.u, dmatrix![1.0; 0.0]);                            // the nearest point, not (3, 1)/4
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct ColumnNmfInit<T: Real> {
     /// `U`; columns that are no distributions are projected.
@@ -92,8 +170,8 @@ impl ColumnNmf {
     /// Starts a configuration with `components` components (`K`).
     ///
     /// ```
-    /// let nmf = pntf_l2::ColumnNmf::builder(3).build()?;
-    /// # Ok::<(), pntf_l2::ParamError>(())
+    /// use pntf_l2::ColumnNmf;
+    /// assert!(ColumnNmf::builder(3).build().is_ok() && ColumnNmf::builder(0).build().is_err());
     /// ```
     pub fn builder(components: usize) -> ColumnNmfBuilder {
         ColumnNmfBuilder(Self {
@@ -108,6 +186,17 @@ impl ColumnNmf {
     /// # Errors
     ///
     /// [`PntfError`]: not a matrix, hidden cells, a column that does not sum to a positive number.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::{Order, RealTensor};
+    /// use pntf_l2::ColumnNmf;
+    /// let g = RealTensor::dense(vec![2, 2], vec![1.0, 0.0, 2.0, 0.0], Order::RowMajor)?;
+    /// let nmf = ColumnNmf::builder(1).build()?;
+    /// assert_eq!(nmf.on(&g).unwrap_err().to_string(), "column 1 sums to 0, not to a positive number");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn on<'a, T: Real>(
         &'a self,
         data: &'a RealTensor<T>,
@@ -140,11 +229,25 @@ impl ColumnNmf {
         })
     }
 
-    /// A start; see [`Pntf::init`](crate::Pntf::init).
+    /// A start: what `init` gives, checked and every column projected onto the simplex; the rest drawn.
     ///
     /// # Errors
     ///
-    /// [`PntfError`] as there.
+    /// [`PntfError`]: a given block of the wrong shape or with values that are not finite, a frozen block that was not given; as
+    /// [`on`](Self::on).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::{Order, RealTensor};
+    /// use pntf_l2::{ColumnNmf, ColumnNmfInit};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let g = RealTensor::dense(vec![3, 4], vec![1.0; 12], Order::RowMajor)?;
+    /// let nmf = ColumnNmf::builder(2).build()?;
+    /// let state = nmf.init(&g, &ColumnNmfInit::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// assert!(state.u.column_iter().chain(state.v.column_iter()).all(|c| (c.sum() - 1.0f64).abs() < 1e-14));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn init<T: Real, R: Rng + ?Sized>(
         &self,
         data: &RealTensor<T>,
@@ -198,7 +301,21 @@ impl ColumnNmf {
     }
 }
 
-/// [`ColumnNmf`] bound to data.
+/// [`ColumnNmf`] bound to data: one sweep and its objective `‖Ḡ - U V‖²`. A sweep improves the columns of `U` in order, then puts
+/// every column of `V` at its optimum `[HS eq. 4]`.
+///
+/// ```
+/// use plca_tensor::{Order, RealTensor};
+/// use pntf_l2::{Algorithm, ColumnNmf, ColumnNmfInit};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let g = RealTensor::dense(vec![2, 3], vec![4.0, 0.0, 1.0, 0.0, 6.0, 1.0], Order::RowMajor)?;
+/// let nmf = ColumnNmf::builder(2).build()?;
+/// let mut state = nmf.init(&g, &ColumnNmfInit::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
+/// let sweep = nmf.on(&g)?;
+/// let before = sweep.step(&mut state, true)?.expect("asked for");
+/// assert!(sweep.objective(&state)? <= before);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct ColumnNmfSweep<'a, T: Real> {
     config: &'a ColumnNmf,

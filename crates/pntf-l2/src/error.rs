@@ -5,6 +5,11 @@ use plca_tensor::TensorError;
 use crate::QpError;
 
 /// Why a configuration was refused; see the builders.
+///
+/// ```
+/// let error = pntf_l2::Ntf::builder(0).build().unwrap_err();
+/// assert_eq!(error.to_string(), "the number of components is 0, it must be at least 1");
+/// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParamError {
@@ -14,6 +19,14 @@ pub enum ParamError {
 }
 
 /// Why data or a start were refused or a step could not be carried out.
+///
+/// ```
+/// use plca_tensor::{Order, RealTensor};
+/// use pntf_l2::{Pntf, PntfError};
+/// let g = RealTensor::dense(vec![2, 2], vec![1.0, -2.0, 0.0, 0.0], Order::RowMajor)?;
+/// assert_eq!(Pntf::builder(1).build()?.on(&g).unwrap_err(), PntfError::Total(-1.0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PntfError {

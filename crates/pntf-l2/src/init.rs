@@ -10,6 +10,17 @@ use crate::sweep::{gram, hadamard, widen};
 use crate::{Pntf, PntfError, PntfInit, PntfState, Projection, simplex_qp};
 
 /// Where blocks come from that the caller does not give.
+///
+/// ```
+/// use plca_tensor::{Order, RealTensor};
+/// use pntf_l2::{Pntf, PntfInit, Start};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let g = RealTensor::dense(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
+/// let pntf = Pntf::builder(2).start(Start::Deflation).build()?;
+/// let from_seed = |seed| pntf.init(&g, &PntfInit::default(), &mut ChaCha8Rng::seed_from_u64(seed));
+/// assert_eq!(from_seed(1)?, from_seed(2)?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]

@@ -8,9 +8,21 @@ use rand::Rng;
 
 use crate::init::check_block;
 use crate::sweep::{contracted, descend, gram, hadamard, widen};
-use crate::{ParamError, PntfError, PntfState};
+use crate::{ParamError, PntfError};
 
-/// How a factor is updated.
+/// How a factor is updated `[PNTF 5]`.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_tensor::{Order, RealTensor};
+/// use pntf_l2::{Algorithm, Ntf, NtfState, NtfUpdate};
+/// let g = RealTensor::dense(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
+/// let ntf = Ntf::builder(1).update(NtfUpdate::Multiplicative).build()?;
+/// let mut state = NtfState { factors: vec![dmatrix![0.0; 1.0], dmatrix![1.0]] };
+/// ntf.on(&g)?.step(&mut state, false)?;
+/// assert_eq!(state.factors[0], dmatrix![0.0; 1.0]);                   // the 0 stays
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -22,7 +34,17 @@ pub enum NtfUpdate {
     Hals,
 }
 
-/// A checked configuration of `G ~ Σ_z Π_j U_j[x_j, z]`; see [`Ntf::builder`].
+/// A checked configuration of `min ‖G - P‖²` with `P[x] = Σ_z Π_j U_j[x_j, z]` and `U_j >= 0`; see [`Ntf::builder`].
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_tensor::{Order, RealTensor};
+/// use pntf_l2::{Algorithm, Ntf, NtfState};
+/// let g = RealTensor::dense(vec![2, 2], vec![2.0, 4.0, 1.0, 2.0], Order::RowMajor)?;
+/// let state = NtfState { factors: vec![dmatrix![2.0; 1.0], dmatrix![1.0; 1.0]] };
+/// assert_eq!(Ntf::builder(1).build()?.on(&g)?.objective(&state)?, 5.0);       // (4 - 2)² + (2 - 1)²
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Ntf {
     components: usize,
@@ -31,18 +53,51 @@ pub struct Ntf {
 }
 
 /// Settings of [`Ntf`], not yet checked.
+///
+/// ```
+/// use plca_tensor::{Order, RealTensor};
+/// use pntf_l2::Ntf;
+/// let g = RealTensor::dense(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
+/// let ntf = Ntf::builder(1).freeze_factor(5).build()?;                // known to be wrong once there are data
+/// assert_eq!(ntf.on(&g).unwrap_err().to_string(), "mode 5 does not exist, the data have order 2");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
 pub struct NtfBuilder(Ntf);
 
 impl NtfBuilder {
     /// Form of the update (default: multiplicative).
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::{Order, RealTensor};
+    /// use pntf_l2::{Algorithm, Ntf, NtfState, NtfUpdate};
+    /// let g = RealTensor::dense(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
+    /// let ntf = Ntf::builder(1).update(NtfUpdate::Hals).build()?;
+    /// let mut state = NtfState { factors: vec![dmatrix![0.0; 1.0], dmatrix![1.0]] };
+    /// ntf.on(&g)?.step(&mut state, false)?;
+    /// assert_eq!(state.factors[0], dmatrix![3.0; 1.0]);                   // a multiplicative step keeps the 0
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn update(mut self, update: NtfUpdate) -> Self {
         self.0.update = update;
         self
     }
 
     /// Keeps the factor of mode `j` as it was given.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::{Order, RealTensor};
+    /// use pntf_l2::{Algorithm, Ntf, NtfState, NtfUpdate};
+    /// let g = RealTensor::dense(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
+    /// let ntf = Ntf::builder(1).update(NtfUpdate::Hals).freeze_factor(0).build()?;
+    /// let mut state = NtfState { factors: vec![dmatrix![2.0; 0.0], dmatrix![1.0]] };
+    /// ntf.on(&g)?.step(&mut state, false)?;
+    /// assert_eq!(state.factors, [dmatrix![2.0; 0.0], dmatrix![1.5]]);     // least squares in the other mode
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn freeze_factor(mut self, j: usize) -> Self {
         self.0.frozen.push(j);
         self
@@ -52,7 +107,14 @@ impl NtfBuilder {
     ///
     /// # Errors
     ///
-    /// [`ParamError::NoComponents`].
+    /// [`ParamError::NoComponents`] if `K` is 0.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use pntf_l2::{Ntf, ParamError};
+    /// assert_eq!(Ntf::builder(0).build().unwrap_err(), ParamError::NoComponents);
+    /// ```
     pub fn build(self) -> Result<Ntf, ParamError> {
         if self.0.components == 0 {
             return Err(ParamError::NoComponents);
@@ -62,6 +124,12 @@ impl NtfBuilder {
 }
 
 /// The factors, in the units of the data together; never renormalised.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// let state = pntf_l2::NtfState { factors: vec![dmatrix![2.0; 1.0], dmatrix![3.0; 0.5]] };
+/// assert_eq!(state.with_model(|p| p.cell(&[0, 1])), 1.0);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(
@@ -77,44 +145,19 @@ pub struct NtfState<T: Real> {
 }
 
 impl<T: Real> NtfState<T> {
-    /// Lends the factors as a model.
+    /// Lends the factors as a model, `P[x] = Σ_z Π_j U_j[x_j, z]`, and returns what `f` makes of it.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// let state = pntf_l2::NtfState { factors: vec![dmatrix![2.0, 1.0], dmatrix![3.0, 4.0]] };
+    /// assert_eq!(state.with_model(|p| p.cell(&[0, 0])), 10.0);            // 2·3 + 1·4
+    /// ```
     pub fn with_model<O>(&self, f: impl FnOnce(&Model<'_, T>) -> O) -> O {
         let factors: Vec<_> = self.factors.iter().map(Factor::Columns).collect();
         f(&Model {
             weights: None,
             factors: &factors,
         })
-    }
-
-    /// For reports: columns divided by their sums, weights the products of these, and the weights' sum taken out.
-    /// A component without mass gets weight 0 and uniform columns.
-    pub fn to_pntf(&self) -> PntfState<T> {
-        let mut factors: Vec<DMatrix<f64>> = self.factors.iter().map(widen).collect();
-        let k = factors[0].ncols();
-        let mut weights = vec![1.0; k];
-        for factor in &mut factors {
-            let uniform = 1.0 / factor.nrows() as f64;
-            for (z, mut column) in factor.column_iter_mut().enumerate() {
-                let sum = column.sum();
-                weights[z] *= sum;
-                if sum > 0.0 {
-                    column /= sum;
-                } else {
-                    column.fill(uniform);
-                }
-            }
-        }
-        let mass: f64 = weights.iter().sum();
-        let share = |w: f64| if mass > 0.0 { w / mass } else { 1.0 / k as f64 };
-        PntfState {
-            weights: weights
-                .into_iter()
-                .map(|w| T::lit(share(w)))
-                .collect::<Vec<_>>()
-                .into(),
-            factors: factors.iter().map(|f| f.map(T::lit)).collect(),
-            mass,
-        }
     }
 }
 
@@ -123,8 +166,7 @@ impl Ntf {
     ///
     /// ```
     /// use pntf_l2::{Ntf, NtfUpdate};
-    /// let ntf = Ntf::builder(4).update(NtfUpdate::Hals).build()?;
-    /// # Ok::<(), pntf_l2::ParamError>(())
+    /// assert!(Ntf::builder(4).update(NtfUpdate::Hals).build().is_ok() && Ntf::builder(0).build().is_err());
     /// ```
     pub fn builder(components: usize) -> NtfBuilder {
         NtfBuilder(Self {
@@ -139,6 +181,17 @@ impl Ntf {
     /// # Errors
     ///
     /// [`PntfError`]: negative data with multiplicative updates, hidden cells, data whose squares overflow, a frozen mode that does not exist.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::{Order, RealTensor};
+    /// use pntf_l2::{Ntf, NtfUpdate, PntfError};
+    /// let g = RealTensor::dense(vec![2, 1], vec![3.0, -1.0], Order::RowMajor)?;
+    /// assert_eq!(Ntf::builder(1).build()?.on(&g).unwrap_err(), PntfError::Negative);
+    /// assert!(Ntf::builder(1).update(NtfUpdate::Hals).build()?.on(&g).is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn on<'a, T: Real>(
         &'a self,
         data: &'a RealTensor<T>,
@@ -172,6 +225,20 @@ impl Ntf {
     ///
     /// [`PntfError`]: a given factor of the wrong shape or with values that are not finite and `>= 0`, a frozen one not given; as
     /// [`on`](Self::on).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::{Order, RealTensor};
+    /// use pntf_l2::Ntf;
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let g = RealTensor::dense(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
+    /// let state = Ntf::builder(1).build()?.init(&g, &[Some(dmatrix![2.0; 0.0])], &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// assert_eq!(state.factors[0], dmatrix![2.0; 0.0]);
+    /// assert!(state.factors[1].min() > 0.0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn init<T: Real, R: Rng + ?Sized>(
         &self,
         data: &RealTensor<T>,
@@ -240,7 +307,20 @@ impl Ntf {
     }
 }
 
-/// [`Ntf`] bound to data.
+/// [`Ntf`] bound to data: one sweep over the modes and its objective `‖G - P‖²`, in the units of the data squared.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_tensor::{Order, RealTensor};
+/// use pntf_l2::{Algorithm, Ntf, NtfState};
+/// let g = RealTensor::dense(vec![2, 2], vec![2.0, 4.0, 1.0, 2.0], Order::RowMajor)?;
+/// let ntf = Ntf::builder(1).build()?;
+/// let mut state = NtfState { factors: vec![dmatrix![2.0; 1.0], dmatrix![1.0; 1.0]] };
+/// let sweep = ntf.on(&g)?;
+/// assert_eq!(sweep.step(&mut state, true)?, Some(5.0));               // the objective before the step
+/// assert!(sweep.objective(&state)? < 1e-12);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct NtfSweep<'a, T: Real> {
     config: &'a Ntf,

@@ -8,6 +8,13 @@ use plca_dist::random;
 use rand::Rng;
 
 /// Why a proposition does not apply.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// let p0 = dmatrix![0.25, 0.25; 0.25, 0.25];
+/// let error = pntf_l2::propositions::rank_one_relative_entropy(&p0, &(-2.0 * &p0)).unwrap_err();
+/// assert_eq!(error.to_string(), "model plus noise is -0.25 at (0, 0), not a finite number >= 0");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PropositionError {
@@ -48,6 +55,15 @@ pub fn l2_deviation_bound(epsilon: f64) -> f64 {
 }
 
 /// The rank-one fit by relative entropy and its distance from the truth; see [`rank_one_relative_entropy`].
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use pntf_l2::propositions::rank_one_relative_entropy;
+/// let d = rank_one_relative_entropy(&dmatrix![0.25, 0.25; 0.25, 0.25], &dmatrix![0.25, 0.25; 0.0, 0.0])?;
+/// let drawn = d.alpha[0] - d.gamma / (1.0 + d.gamma) * d.truth[0];
+/// assert!((d.fit[0] - d.truth[0] - drawn).abs() < 1e-15);             // 2/3 - 1/2 = 1/3 - 1/3 · 1/2
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct RankOneDeviation {
     /// `γ = 1ᵀ E 1 > -1`: mass that the noise added.
@@ -62,17 +78,42 @@ pub struct RankOneDeviation {
 
 impl RankOneDeviation {
     /// `‖p0 - p*‖∞`.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use pntf_l2::propositions::rank_one_relative_entropy;
+    /// let d = rank_one_relative_entropy(&dmatrix![0.25, 0.25; 0.25, 0.25], &dmatrix![0.25, 0.25; 0.0, 0.0])?;
+    /// assert!((d.deviation() - 1.0 / 6.0).abs() < 1e-15);                 // (1/2, 1/2) was fitted as (2/3, 1/3)
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn deviation(&self) -> f64 {
         largest(self.truth.iter().zip(&self.fit).map(|(p, q)| p - q))
     }
 
     /// `‖p0 - p*‖∞ / ‖p0‖∞`.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use pntf_l2::propositions::rank_one_relative_entropy;
+    /// let d = rank_one_relative_entropy(&dmatrix![0.25, 0.25; 0.25, 0.25], &dmatrix![0.25, 0.25; 0.0, 0.0])?;
+    /// assert!((d.relative_deviation() - 1.0 / 3.0).abs() < 1e-15);        // 1/6 of 1/2
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn relative_deviation(&self) -> f64 {
         self.deviation() / largest(self.truth.iter().copied())
     }
 
-    /// Proposition 2: lower and upper bound of [`deviation`](Self::deviation), `| |γ|/(1+γ) ‖p0‖∞ ∓ ‖α‖∞ |` from
+    /// Proposition 2: lower and upper bound of [`deviation`](Self::deviation), `|γ|/(1+γ) ‖p0‖∞ ∓ ‖α‖∞`, the lower one at least 0, from
     /// `p*_i - p0_i = α_i - γ/(1+γ) p0_i`.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use pntf_l2::propositions::rank_one_relative_entropy;
+    /// let d = rank_one_relative_entropy(&dmatrix![0.25, 0.25; 0.25, 0.25], &dmatrix![0.25, 0.25; 0.0, 0.0])?;
+    /// let (low, high) = d.bounds();
+    /// assert!(low <= d.deviation() && d.deviation() <= high);             // 0 <= 1/6 <= 1/2
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn bounds(&self) -> (f64, f64) {
         let shrunk = self.gamma.abs() / (1.0 + self.gamma) * largest(self.truth.iter().copied());
         let own = largest(self.alpha.iter().copied());
@@ -171,6 +212,14 @@ pub fn limiting_relative_deviation(fraction: f64) -> f64 {
 
 /// Noise of proposition 3: entry by entry uniform on `[-min(P0, ε), ε]`, so that `P0 + E ≥ 0`; its mean is positive where
 /// `P0 < ε`.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let p0 = dmatrix![0.5, 0.0; 0.001, 0.499];
+/// let noise = pntf_l2::propositions::one_sided_noise(&p0, 0.01, &mut ChaCha8Rng::seed_from_u64(0));
+/// assert!((&p0 + &noise).min() >= 0.0 && noise.amax() <= 0.01);
+/// ```
 pub fn one_sided_noise<R: Rng + ?Sized>(
     p0: &DMatrix<f64>,
     epsilon: f64,

@@ -8,6 +8,19 @@ use crate::{PntfError, PntfState, SimplexQp, simplex_qp};
 use plca_tensor::parallel::map_in_order;
 
 /// How new observations mix the learned components.
+///
+/// ```
+/// use nalgebra::{dmatrix, dvector};
+/// use plca_tensor::{Order, RealTensor};
+/// use pntf_l2::PntfState;
+/// let topics = dmatrix![1.0, 0.0; 0.0, 1.0];
+/// let learned = PntfState { weights: dvector![0.5, 0.5], factors: vec![topics, dmatrix![1.0, 1.0]], mass: 1.0 };
+/// let new = RealTensor::dense(vec![2, 2], vec![3.0, 0.0, 1.0, 0.0], Order::RowMajor)?;
+/// let mixture = learned.explain(&new, 1)?;
+/// assert!((mixture.weights[(0, 0)] - 0.75).abs() < 1e-12 && mixture.squared_errors[0] < 1e-12);
+/// assert_eq!((mixture.empty, mixture.weights[(0, 1)]), (vec![1], 0.5));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Mixture {

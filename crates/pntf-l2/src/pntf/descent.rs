@@ -9,7 +9,21 @@ use crate::projection::Projector;
 use crate::sweep::{contracted, descend_on_simplex, gram, hadamard, residual_products, widen};
 use crate::{PntfError, simplex_qp};
 
-/// [`Pntf`] bound to data: one sweep of block coordinate descent, its objective and its residual.
+/// [`Pntf`] bound to data: one sweep of block coordinate descent, its objective `‖G - s P‖²` over the observed cells, with `G` the
+/// data times [`data_scale`](Self::data_scale), and its residual `[PNTF 5]`.
+///
+/// ```
+/// use nalgebra::{dmatrix, dvector};
+/// use plca_tensor::{Order, RealTensor};
+/// use pntf_l2::{Algorithm, Pntf, PntfState};
+/// let g = RealTensor::dense(vec![2, 2], vec![1.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
+/// let flat = PntfState { weights: dvector![1.0], factors: vec![dmatrix![0.5; 0.5]; 2], mass: 1.0 };
+/// let pntf = Pntf::builder(1).build()?;
+/// let sweep = pntf.on(&g)?;
+/// assert_eq!(sweep.objective(&flat)?, 0.25);                          // four cells, each wrong by 1/4
+/// assert!(sweep.residual(&flat)?.is_some_and(|r| r < 1e-15));         // by symmetry nothing moves
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct PntfSweep<'a, T: Real> {
     pub(super) config: &'a Pntf,
@@ -20,6 +34,13 @@ pub struct PntfSweep<'a, T: Real> {
 
 impl<T: Real> PntfSweep<'_, T> {
     /// What the data as given were multiplied by: `1 / Σ G` unless normalisation was switched off.
+    ///
+    /// ```
+    /// use plca_tensor::{Order, RealTensor};
+    /// let g = RealTensor::dense(vec![2, 2], vec![4.0, 0.0, 0.0, 4.0], Order::RowMajor)?;
+    /// assert_eq!(pntf_l2::Pntf::builder(1).build()?.on(&g)?.data_scale(), 0.125);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn data_scale(&self) -> f64 {
         self.scale * self.data.scale()
     }

@@ -13,7 +13,20 @@ use crate::init::{Start, start};
 use crate::sweep::{gram, widen};
 use crate::{ParamError, PntfError, Projection};
 
-/// A checked configuration; see [`Pntf::builder`].
+/// A checked configuration of `min ‖G - P‖²` with `P` as in [`PntfState`] and `G` the data divided by their sum `[PNTF 1]`; see
+/// [`Pntf::builder`].
+///
+/// ```
+/// use plca_tensor::{Order, RealTensor};
+/// use pntf_l2::{Algorithm, Pntf, PntfInit};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let g = RealTensor::dense(vec![2, 2], vec![4.0, 1.0, 2.0, 1.0], Order::RowMajor)?;
+/// let pntf = Pntf::builder(2).build()?;
+/// let mut state = pntf.init(&g, &PntfInit::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
+/// pntf.on(&g)?.step(&mut state, false)?;
+/// assert!((state.weights.sum() - 1.0f64).abs() < 1e-14 && state.factors[0].min() >= 0.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Pntf {
     pub(crate) components: usize,
@@ -26,42 +39,127 @@ pub struct Pntf {
 }
 
 /// Settings of [`Pntf`], not yet checked.
+///
+/// ```
+/// use plca_tensor::{Order, RealTensor};
+/// use pntf_l2::{Pntf, PntfInit};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let g = RealTensor::dense(vec![2, 2], vec![4.0, 1.0, 2.0, 1.0], Order::RowMajor)?;
+/// let pntf = Pntf::builder(2).freeze_weights().build()?;
+/// let error = pntf.init(&g, &PntfInit::default(), &mut ChaCha8Rng::seed_from_u64(0)).unwrap_err();
+/// assert_eq!(error.to_string(), "`weights` is to stay fixed but no initial value was given");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
 pub struct PntfBuilder(Pntf);
 
 impl PntfBuilder {
     /// Where blocks that are not given come from (default: random).
+    ///
+    /// ```
+    /// use plca_tensor::{Order, RealTensor};
+    /// use pntf_l2::{Pntf, PntfInit, Start};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let g = RealTensor::dense(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
+    /// let pntf = Pntf::builder(2).start(Start::Deflation).build()?;
+    /// let state = pntf.init(&g, &PntfInit::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
+    /// assert!(state.factors[0][(0, 0)] > 0.97);                           // the larger block comes first
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn start(mut self, start: Start) -> Self {
         self.0.start = start;
         self
     }
 
     /// How vectors are projected onto the simplex (default: by online threshold).
+    ///
+    /// ```
+    /// use plca_tensor::{Order, RealTensor};
+    /// use pntf_l2::{Pntf, PntfInit, Projection, Stop};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let g = RealTensor::dense(vec![2, 2], vec![4.0, 1.0, 2.0, 1.0], Order::RowMajor)?;
+    /// let weights = |method| -> Result<_, Box<dyn std::error::Error>> {
+    ///     let pntf = Pntf::builder(2).projection(method).build()?;
+    ///     Ok(pntf.fit(&g, &PntfInit::default(), &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?.state.weights)
+    /// };
+    /// assert!((weights(Projection::Sort)? - weights(Projection::ActiveSet)?).amax() < 1e-9);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn projection(mut self, projection: Projection) -> Self {
         self.0.projection = projection;
         self
     }
 
     /// Puts components of weight 0 where the residual is largest and lets the weights decide (default: they stay as they are).
+    ///
+    /// ```
+    /// use nalgebra::{dmatrix, dvector};
+    /// use plca_tensor::{Order, RealTensor};
+    /// use pntf_l2::{Pntf, PntfInit, Stop};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let g = RealTensor::dense(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
+    /// // The second component lies where the data are 0, and has no weight.
+    /// let factors = vec![Some(dmatrix![1.0, 1.0; 0.0, 0.0]), Some(dmatrix![1.0, 0.0; 0.0, 1.0])];
+    /// let init = PntfInit { weights: Some(dvector![1.0, 0.0]), factors };
+    /// let objective = |revive| -> Result<f64, Box<dyn std::error::Error>> {
+    ///     let pntf = Pntf::builder(2).revive(revive).build()?;
+    ///     Ok(pntf.fit(&g, &init, &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?.objective)
+    /// };
+    /// assert!(objective(true)? < 0.5 * objective(false)?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn revive(mut self, yes: bool) -> Self {
         self.0.revive = yes;
         self
     }
 
     /// Divides the data by their sum (default: yes). Without, the model still sums to 1.
+    ///
+    /// ```
+    /// use plca_tensor::{Order, RealTensor};
+    /// let g = RealTensor::dense(vec![2, 2], vec![4.0, 0.0, 0.0, 4.0], Order::RowMajor)?;
+    /// assert_eq!(pntf_l2::Pntf::builder(1).normalise(false).build()?.on(&g)?.data_scale(), 1.0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn normalise(mut self, yes: bool) -> Self {
         self.0.normalise = yes;
         self
     }
 
     /// Keeps the weights as they were given.
+    ///
+    /// ```
+    /// use nalgebra::{dmatrix, dvector};
+    /// use plca_tensor::{Order, RealTensor};
+    /// use pntf_l2::{Algorithm, Pntf, PntfState};
+    /// let g = RealTensor::dense(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
+    /// let apart = dmatrix![1.0, 0.0; 0.0, 1.0];
+    /// let mut state = PntfState { weights: dvector![0.5, 0.5], factors: vec![apart.clone(), apart.clone()], mass: 1.0 };
+    /// Pntf::builder(2).freeze_weights().build()?.on(&g)?.step(&mut state, false)?;
+    /// assert_eq!(state.weights, dvector![0.5, 0.5]);
+    /// assert_ne!(state.factors[0], apart);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn freeze_weights(mut self) -> Self {
         self.0.freeze_weights = true;
         self
     }
 
     /// Keeps the factor of mode `j` as it was given.
+    ///
+    /// ```
+    /// use nalgebra::{dmatrix, dvector};
+    /// use plca_tensor::{Order, RealTensor};
+    /// use pntf_l2::{Algorithm, Pntf, PntfState};
+    /// let g = RealTensor::dense(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
+    /// let apart = dmatrix![1.0, 0.0; 0.0, 1.0];
+    /// let mut state = PntfState { weights: dvector![0.5, 0.5], factors: vec![apart.clone(), apart.clone()], mass: 1.0 };
+    /// Pntf::builder(2).freeze_factor(0).freeze_factor(1).build()?.on(&g)?.step(&mut state, false)?;
+    /// assert_eq!(state.factors, [apart.clone(), apart]);
+    /// assert!((state.weights[0] - 0.8f64).abs() < 1e-12);                 // the weights are left, a convex problem
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn freeze_factor(mut self, j: usize) -> Self {
         self.0.frozen.push(j);
         self
@@ -71,7 +169,14 @@ impl PntfBuilder {
     ///
     /// # Errors
     ///
-    /// [`ParamError::NoComponents`].
+    /// [`ParamError::NoComponents`] if `K` is 0.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use pntf_l2::{ParamError, Pntf};
+    /// assert_eq!(Pntf::builder(0).build().unwrap_err(), ParamError::NoComponents);
+    /// ```
     pub fn build(self) -> Result<Pntf, ParamError> {
         if self.0.components == 0 {
             return Err(ParamError::NoComponents);
@@ -81,6 +186,16 @@ impl PntfBuilder {
 }
 
 /// The parameters: `P[x] = Σ_z λ_z Π_j U_j[x_j, z]`.
+///
+/// ```
+/// use nalgebra::{dmatrix, dvector};
+/// let state = pntf_l2::PntfState {
+///     weights: dvector![0.75, 0.25],
+///     factors: vec![dmatrix![1.0, 0.5; 0.0, 0.5], dmatrix![0.5, 0.0; 0.5, 1.0]],
+///     mass: 1.0,
+/// };
+/// assert_eq!(state.with_model(|p| p.cell(&[0, 1])), 0.5);             // 3/4 · 1 · 1/2 + 1/4 · 1/2 · 1
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(
@@ -101,7 +216,13 @@ pub struct PntfState<T: Real> {
 }
 
 impl<T: Real> PntfState<T> {
-    /// Lends the parameters as a model (without the mass).
+    /// Lends the parameters as a model (without the mass) and returns what `f` makes of it.
+    ///
+    /// ```
+    /// use nalgebra::{dmatrix, dvector};
+    /// let state = pntf_l2::PntfState { weights: dvector![1.0], factors: vec![dmatrix![0.25; 0.75]; 3], mass: 2.0 };
+    /// assert_eq!(state.with_model(|p| p.cell(&[0, 0, 1])), 0.75 / 16.0);
+    /// ```
     pub fn with_model<O>(&self, f: impl FnOnce(&Model<'_, T>) -> O) -> O {
         let factors: Vec<_> = self.factors.iter().map(Factor::Columns).collect();
         f(&Model {
@@ -124,6 +245,18 @@ impl<T: Real> PntfState<T> {
 }
 
 /// Blocks that a start gives; the others come from [`PntfBuilder::start`].
+///
+/// ```
+/// use nalgebra::{dmatrix, dvector};
+/// use plca_tensor::{Order, RealTensor};
+/// use pntf_l2::{Pntf, PntfInit, PntfState};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let g = RealTensor::dense(vec![2, 2], vec![4.0, 1.0, 2.0, 1.0], Order::RowMajor)?;
+/// let learned = PntfState { weights: dvector![1.0], factors: vec![dmatrix![0.25; 0.75]; 2], mass: 1.0 };
+/// let init = PntfInit::from(learned.clone());
+/// assert_eq!(Pntf::builder(1).build()?.init(&g, &init, &mut ChaCha8Rng::seed_from_u64(0))?, learned);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct PntfInit<T: Real> {
     /// `λ` (default: `1/K` each). Projected onto the simplex; zeros stay.
@@ -155,8 +288,7 @@ impl Pntf {
     ///
     /// ```
     /// use pntf_l2::Pntf;
-    /// let pntf = Pntf::builder(4).revive(true).build()?;
-    /// # Ok::<(), pntf_l2::ParamError>(())
+    /// assert!(Pntf::builder(4).revive(true).build().is_ok() && Pntf::builder(0).build().is_err());
     /// ```
     pub fn builder(components: usize) -> PntfBuilder {
         PntfBuilder(Self {
@@ -175,6 +307,18 @@ impl Pntf {
     /// # Errors
     ///
     /// [`PntfError::Total`] if the data do not sum to a positive number; [`PntfError::Mode`] if a frozen mode does not exist.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::{Order, RealTensor};
+    /// use pntf_l2::{Pntf, PntfError};
+    /// let g = RealTensor::dense(vec![2, 2], vec![1.0, -0.5, 0.0, 1.5], Order::RowMajor)?;
+    /// assert_eq!(Pntf::builder(1).build()?.on(&g)?.data_scale(), 0.5);
+    /// let error = Pntf::builder(1).freeze_factor(2).build()?.on(&g).unwrap_err();
+    /// assert_eq!(error, PntfError::Mode { mode: 2, order: 2 });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn on<'a, T: Real>(
         &'a self,
         data: &'a RealTensor<T>,
@@ -204,6 +348,20 @@ impl Pntf {
     ///
     /// [`PntfError`]: a given block of the wrong shape or with values that are not finite, negative weights, a frozen block that
     /// was not given; as [`on`](Self::on).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dvector;
+    /// use plca_tensor::{Order, RealTensor};
+    /// use pntf_l2::{Pntf, PntfInit};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let g = RealTensor::dense(vec![2, 2], vec![4.0, 1.0, 2.0, 1.0], Order::RowMajor)?;
+    /// let init = PntfInit { weights: Some(dvector![0.5, 0.5, 0.0]), factors: vec![] };
+    /// let error = Pntf::builder(2).build()?.init(&g, &init, &mut ChaCha8Rng::seed_from_u64(0)).unwrap_err();
+    /// assert_eq!(error.to_string(), "initial `weights` is 3x1, expected 2x1");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn init<T: Real, R: Rng + ?Sized>(
         &self,
         data: &RealTensor<T>,

@@ -17,7 +17,17 @@ use plca_tensor::Real;
 
 pub(crate) use projector::Projector;
 
-/// How the threshold is found. All three give the same point up to rounding.
+/// How the threshold is found `[PNTF 3]`. All three give the same point up to rounding.
+///
+/// ```
+/// use pntf_l2::{Projection, project_with};
+/// for method in [Projection::Sort, Projection::ActiveSet, Projection::Threshold] {
+///     let mut b = [0.9, 0.6, -1.0];
+///     project_with(&mut b, 1.0, method)?;
+///     assert!((b[0] - 0.65f64).abs() < 1e-15 && b[2] == 0.0);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Projection {
@@ -31,6 +41,11 @@ pub enum Projection {
 }
 
 /// Why a vector could not be projected.
+///
+/// ```
+/// let error = pntf_l2::project_onto_simplex(&mut [1.0, f64::NAN], 1.0).unwrap_err();
+/// assert_eq!(error.to_string(), "entry 1 is NaN, not a finite number");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProjectionError {
@@ -75,6 +90,15 @@ pub fn project_onto_simplex<T: Real>(b: &mut [T], radius: T) -> Result<(), Proje
 /// # Errors
 ///
 /// As there.
+///
+/// # Examples
+///
+/// ```
+/// let mut b = [2.0, 2.0, 0.0];
+/// pntf_l2::project_by_sorting(&mut b, 2.0)?;
+/// assert_eq!(b, [1.0, 1.0, 0.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn project_by_sorting<T: Real>(b: &mut [T], radius: T) -> Result<(), ProjectionError> {
     project_with(b, radius, Projection::Sort)
 }
@@ -106,6 +130,15 @@ pub fn project_by_active_set<T: Real>(b: &mut [T], radius: T) -> Result<(), Proj
 /// # Errors
 ///
 /// As there.
+///
+/// # Examples
+///
+/// ```
+/// let mut b = [1.0, 2.0, 3.0];
+/// pntf_l2::project_by_threshold(&mut b, 3.0)?;                        // everything moves down by 1
+/// assert!(b.iter().zip([0.0, 1.0, 2.0f64]).all(|(x, y)| (x - y).abs() < 1e-14));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn project_by_threshold<T: Real>(b: &mut [T], radius: T) -> Result<(), ProjectionError> {
     project_with(b, radius, Projection::Threshold)
 }
@@ -115,6 +148,16 @@ pub fn project_by_threshold<T: Real>(b: &mut [T], radius: T) -> Result<(), Proje
 /// # Errors
 ///
 /// As there.
+///
+/// # Examples
+///
+/// ```
+/// use pntf_l2::{Projection, project_with};
+/// let mut b = [5.0f32, 1.0];
+/// project_with(&mut b, 2.0, Projection::Sort)?;
+/// assert_eq!(b, [2.0, 0.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn project_with<T: Real>(
     b: &mut [T],
     radius: T,

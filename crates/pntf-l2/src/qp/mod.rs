@@ -12,6 +12,12 @@ mod face;
 use nalgebra::DMatrix;
 
 /// Why a problem was refused.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// let error = pntf_l2::simplex_qp(&dmatrix![1.0, 2.0; 0.0, 1.0], &[1.0, 1.0], None).unwrap_err();
+/// assert_eq!(error.to_string(), "`h` is not symmetric at (0, 1): 2 and 0");
+/// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QpError {
@@ -52,7 +58,15 @@ pub enum QpError {
     },
 }
 
-/// A minimiser of [`simplex_qp`] and how good it is.
+/// A minimiser of [`simplex_qp`] and how good it is `[PNTF 4]`.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// let qp = pntf_l2::simplex_qp(&dmatrix![1.0, 0.0; 0.0, 1.0], &[2.0, 0.0], None)?;
+/// assert_eq!((&qp.weights[..], qp.objective), (&[1.0, 0.0][..], -1.5));
+/// assert_eq!((qp.multiplier, qp.gap), (-1.0, 0.0));                   // g = (-1, 0)
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SimplexQp {
