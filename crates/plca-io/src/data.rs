@@ -13,11 +13,23 @@ use crate::npy::Supply;
 use crate::text::Accept;
 use crate::{IoError, npy, text, zipped};
 
-/// A scalar that files can be read into and written from.
+/// A scalar that files can be read into and written from: `f32` or `f64`, little endian.
+///
+/// ```
+/// use plca_io::Element;
+/// assert_eq!((f32::DESCR, f64::DESCR), ("<f4", "<f8"));
+/// ```
 pub trait Element: Real {
     /// Type code in `.npy` headers.
     const DESCR: &'static str;
     /// Appends the little-endian bytes.
+    ///
+    /// ```
+    /// use plca_io::Element;
+    /// let mut bytes = vec![7];
+    /// 1.0f32.write_le(&mut bytes);
+    /// assert_eq!(bytes, [7, 0, 0, 0x80, 0x3f]);
+    /// ```
     fn write_le(self, out: &mut Vec<u8>);
 }
 
@@ -36,6 +48,17 @@ impl Element for f64 {
 }
 
 /// A dense array as a file holds it, unchecked.
+///
+/// ```
+/// use plca_io::{Array, DataFile, read_data, write_npy};
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("x.npy");
+/// let x = Array { shape: vec![2, 2], values: vec![1.0, 3.0, 2.0, 4.0], fortran: true };        // rows (1, 2) and (3, 4)
+/// write_npy(&path, &x)?;
+/// let DataFile::Dense(back) = read_data::<f64>(&path, None)? else { panic!("dense") };
+/// assert_eq!(back, x);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Array<T> {
     /// Size of each dimension; empty for a scalar.
@@ -52,6 +75,13 @@ impl<T: Element> Array<T> {
     /// # Panics
     ///
     /// If the number of values is not the product of the shape.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let x = plca_io::Array::new(vec![2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    /// assert_eq!((x.values[3 * 1 + 2], x.fortran), (6.0, false));         // entry [1, 2]: the last index runs fastest
+    /// ```
     pub fn new(shape: Vec<usize>, values: Vec<T>) -> Self {
         assert_eq!(
             shape.iter().product::<usize>(),
@@ -67,6 +97,18 @@ impl<T: Element> Array<T> {
 }
 
 /// What a data file holds. Values are as stored: the tensor crate decides what it accepts.
+///
+/// ```
+/// use plca_io::{DataFile, read_data};
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("v.mtx");
+/// std::fs::write(&path, "%%MatrixMarket matrix coordinate real general\n2 3 1\n1 2 5\n")?;
+/// match read_data::<f64>(&path, None)? {
+///     DataFile::Sparse(v) => assert_eq!((v.shape, v.indices, v.values), (vec![2, 3], vec![0, 1], vec![5.0])),
+///     DataFile::Dense(_) => panic!("sparse"),
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub enum DataFile<T> {
     /// A dense array.
@@ -76,6 +118,16 @@ pub enum DataFile<T> {
 }
 
 /// Which cells were observed.
+///
+/// ```
+/// use plca_io::{Array, Mask, read_mask, write_npy};
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("seen.npy");
+/// write_npy(&path, &Array::new(vec![2, 2], vec![1.0, 0.0, 1.0, 1.0]))?;
+/// let Mask::Dense(seen) = read_mask(&path, &[2, 2])? else { panic!("dense") };
+/// assert_eq!(seen.values, [1.0, 0.0, 1.0, 1.0]);                      // [0, 1] is hidden
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub enum Mask {
     /// One flag per cell, non-zero where observed.
@@ -104,6 +156,17 @@ fn extension(path: &Path) -> (String, bool) {
 }
 
 /// What [`read_data_with`] expects and accepts.
+///
+/// ```
+/// use plca_io::{DataFile, ReadOptions, read_data_with};
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("v.csv");
+/// std::fs::write(&path, "a,b\n1,\n3,4\n")?;
+/// let options = ReadOptions { allow_nan: true, ..ReadOptions::default() };
+/// let DataFile::Dense(v) = read_data_with::<f64>(&path, &options)? else { panic!("dense") };
+/// assert!(v.values[1].is_nan() && v.values[3] == 4.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadOptions {
     /// The size of every mode; without it a `.tns` tensor has the largest index of each mode as its size. Data of any
@@ -161,6 +224,18 @@ pub fn read_data<T: Element>(path: &Path, shape: Option<&[usize]>) -> Result<Dat
 /// # Errors
 ///
 /// [`IoError`] naming file, place and value.
+///
+/// # Examples
+///
+/// ```
+/// use plca_io::{ReadOptions, read_data_with};
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("v.csv");
+/// std::fs::write(&path, "1,2\n-3,4\n")?;
+/// let e = read_data_with::<f64>(&path, &ReadOptions::default()).unwrap_err();
+/// assert!(e.to_string().ends_with("v.csv: line 2: column 1: value -3 is negative"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read_data_with<T: Element>(
     path: &Path,
     options: &ReadOptions,
@@ -263,6 +338,18 @@ fn plausible<T>(entries: &Coordinates<T>) -> bool {
 /// # Errors
 ///
 /// [`IoError`] naming file, place and value; a mask of another shape than the data; a number that is not whole.
+///
+/// # Examples
+///
+/// ```
+/// use plca_io::{Mask, read_mask};
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("hidden.tns");
+/// std::fs::write(&path, "1 2 1\n")?;
+/// let Mask::Hidden(cells) = read_mask(&path, &[2, 3])? else { panic!("a list of cells") };
+/// assert_eq!((cells.shape, cells.indices), (vec![2, 3], vec![0, 1]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read_mask(path: &Path, shape: &[usize]) -> Result<Mask, IoError> {
     let tns_shape = (extension(path).0 == "tns").then_some(shape);
     let accept = Accept {
@@ -315,6 +402,17 @@ fn index<T>(array: &Array<T>, mut at: usize) -> Vec<usize> {
 /// # Errors
 ///
 /// [`IoError`] if the file cannot be read.
+///
+/// # Examples
+///
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("abc.txt");
+/// std::fs::write(&path, "abc")?;
+/// let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+/// assert_eq!(plca_io::sha256_file(&path)?, expected);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn sha256_file(path: &Path) -> Result<String, IoError> {
     let attempt = || -> std::io::Result<String> {
         let mut reader = File::open(path)?;

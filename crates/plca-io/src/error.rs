@@ -7,6 +7,12 @@ use std::path::{Path, PathBuf};
 const MAX_MESSAGE: usize = 4096;
 
 /// Why a file was refused: one line, `path: place: what`.
+///
+/// ```
+/// # use std::path::Path;
+/// let error = plca_io::IoError::at(Path::new("v.tns"), "line 2", "`two\nlines` is not a number");
+/// assert_eq!(error.to_string(), "v.tns: line 2: `two lines` is not a number");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct IoError {
     path: PathBuf,
@@ -32,6 +38,12 @@ impl fmt::Display for IoError {
 
 impl IoError {
     /// An error about the file as a whole.
+    ///
+    /// ```
+    /// # use std::path::Path;
+    /// let error = plca_io::IoError::new(Path::new("v.npy"), "is empty");
+    /// assert_eq!((error.to_string().as_str(), error.place()), ("v.npy: is empty", ""));
+    /// ```
     pub fn new(path: &Path, what: impl fmt::Display) -> Self {
         Self {
             path: path.into(),
@@ -41,16 +53,36 @@ impl IoError {
     }
 
     /// The file that was refused.
+    ///
+    /// ```
+    /// # use std::path::Path;
+    /// let error = plca_io::read_data::<f64>(Path::new("v.xyz"), None).unwrap_err();
+    /// assert_eq!(error.path(), Path::new("v.xyz"));
+    /// ```
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Line, member or entry in the file; empty where the whole file is meant.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// let path = folder.path().join("v.tns");
+    /// std::fs::write(&path, "1 1 3\n2 0 0.5\n")?;
+    /// assert_eq!(plca_io::read_data::<f64>(&path, None).unwrap_err().place(), "line 2");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn place(&self) -> &str {
         &self.place
     }
 
     /// An error at a place in the file.
+    ///
+    /// ```
+    /// # use std::path::Path;
+    /// let error = plca_io::IoError::at(Path::new("v.npy"), "entry [0, 1]", "-1 is negative");
+    /// assert_eq!(error.to_string(), "v.npy: entry [0, 1]: -1 is negative");
+    /// ```
     pub fn at(path: &Path, place: impl fmt::Display, what: impl fmt::Display) -> Self {
         Self {
             path: path.into(),

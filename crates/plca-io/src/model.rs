@@ -21,7 +21,20 @@ const MAX_METADATA: u64 = 1 << 23;
 const UNKNOWN: &str = "unknown extension; models are .npz or .safetensors";
 const CHECKPOINT_VERSION: u64 = 1;
 
-/// Named arrays, in double precision once read, and metadata.
+/// Named arrays, in double precision and in C order once read, and metadata.
+///
+/// ```
+/// use plca_io::{Array, ModelFile, read_model, write_model};
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("model.npz");
+/// let mut model = ModelFile::default();
+/// model.arrays.insert("w".into(), Array { shape: vec![2, 2], values: vec![1.0, 3.0, 2.0, 4.0], fortran: true });
+/// write_model(&path, &model, false)?;
+/// let back = read_model(&path)?;
+/// assert_eq!(back.arrays["w"], Array::new(vec![2, 2], vec![1.0, 2.0, 3.0, 4.0]));
+/// assert!(back.metadata.is_null());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelFile {
     /// The arrays by name, in C order.
@@ -142,6 +155,19 @@ pub fn write_checkpoint(path: &Path, state: &ModelFile) -> Result<(), IoError> {
 /// # Errors
 ///
 /// [`IoError`] for a file that is no checkpoint, is of an unknown version or was damaged.
+///
+/// # Examples
+///
+/// ```
+/// use plca_io::{ModelFile, read_checkpoint, write_checkpoint, write_model};
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("state.npz");
+/// write_model(&path, &ModelFile::default(), false)?;
+/// assert!(read_checkpoint(&path).unwrap_err().to_string().ends_with("state.npz: not a checkpoint"));
+/// write_checkpoint(&path, &ModelFile::default())?;
+/// assert_eq!(read_checkpoint(&path)?, ModelFile::default());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read_checkpoint(path: &Path) -> Result<ModelFile, IoError> {
     let attempt = || -> Result<ModelFile, Fault> {
         let sealed = read_npz(path)?;
@@ -178,6 +204,19 @@ pub fn read_checkpoint(path: &Path) -> Result<ModelFile, IoError> {
 /// # Errors
 ///
 /// [`IoError`] naming file, member and value.
+///
+/// # Examples
+///
+/// ```
+/// use plca_io::{Array, ModelFile, read_model, write_model};
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("model.safetensors");
+/// let mut model = ModelFile { metadata: serde_json::json!({ "rank": 1 }), ..Default::default() };
+/// model.arrays.insert("w".into(), Array::new(vec![1, 2], vec![0.1, 0.9]));
+/// write_model(&path, &model, false)?;
+/// assert_eq!(read_model(&path)?, model);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read_model(path: &Path) -> Result<ModelFile, IoError> {
     let attempt = || -> Result<ModelFile, Fault> {
         if is_safetensors(path) {
@@ -282,11 +321,24 @@ fn read_safetensors(path: &Path) -> Result<ModelFile, Fault> {
     Ok(model)
 }
 
-/// Writes a model file by extension, arrays in `f32` if `single`. The same contents give the same bytes.
+/// Writes a model file by extension, `.npz` or `.safetensors`, arrays in `f32` if `single`. The same contents give the same bytes.
 ///
 /// # Errors
 ///
 /// [`IoError`] naming the file; nothing is left or changed by a failure.
+///
+/// # Examples
+///
+/// ```
+/// use plca_io::{Array, ModelFile, read_model, write_model};
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("model.npz");
+/// let mut model = ModelFile::default();
+/// model.arrays.insert("w".into(), Array::new(vec![1], vec![0.1]));
+/// write_model(&path, &model, true)?;
+/// assert_eq!(read_model(&path)?.arrays["w"].values, [f64::from(0.1f32)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write_model(path: &Path, model: &ModelFile, single: bool) -> Result<(), IoError> {
     write_model_then(path, model, single, || Ok(()))
 }
@@ -403,11 +455,22 @@ fn safetensors_bytes(model: &ModelFile, single: bool) -> Result<Vec<u8>, Fault> 
     safetensors::serialize(views, metadata).map_err(Fault::new)
 }
 
-/// Writes one array as `.npy`.
+/// Writes one array as `.npy`, format version 1, in the precision and the order that it has.
 ///
 /// # Errors
 ///
 /// [`IoError`] naming the file; nothing is left or changed by a failure.
+///
+/// # Examples
+///
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("x.npy");
+/// plca_io::write_npy(&path, &plca_io::Array::new(vec![2], vec![1.0f32, 2.0]))?;
+/// let bytes = std::fs::read(&path)?;
+/// assert!(bytes.starts_with(b"\x93NUMPY") && bytes.ends_with(&2f32.to_le_bytes()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write_npy<T: Element>(path: &Path, array: &Array<T>) -> Result<(), IoError> {
     write_atomically(path, |w| npy::write_array(array, w))
 }
