@@ -9,6 +9,12 @@ use crate::MediaError;
 use crate::stft::hann;
 
 /// Frequencies `f_k = lowest · 2^(k/B)`, `k = 0..bins`, with `B` bins per octave.
+///
+/// ```
+/// let piano = plca_media::Pitches { lowest: 27.5, per_octave: 12, bins: 88 };
+/// assert_eq!(piano.frequency(48), 440.0);
+/// assert!((piano.frequency(piano.bins - 1) - 4186.009).abs() < 1e-3);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pitches {
     /// Frequency of the first bin in Hz.
@@ -71,6 +77,15 @@ impl ConstantQ {
     ///
     /// [`MediaError::Setting`]: no rate, no hop, no bins, none per octave, a lowest frequency that is not positive or that needs windows
     /// of more than 2^22 samples, a highest one that is not below half the rate.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_media::{ConstantQ, Pitches};
+    /// let pitches = Pitches { lowest: 110.0, per_octave: 12, bins: 72 };
+    /// let error = ConstantQ::new(8000, pitches, 400).unwrap_err();
+    /// assert_eq!(error.to_string(), "`lowest` = 110 is not positive and, 72 bins up, below 4000 Hz");
+    /// ```
     pub fn new(rate: u32, pitches: Pitches, hop: usize) -> Result<Self, MediaError> {
         let Pitches {
             lowest,
@@ -136,6 +151,17 @@ impl ConstantQ {
     }
 
     /// Number of frames, one every hop, the first centred at the first sample; and the magnitudes, row-major `bins x frames`.
+    ///
+    /// ```
+    /// use plca_media::{ConstantQ, Pitches};
+    /// let transform = ConstantQ::new(8000, Pitches { lowest: 220.0, per_octave: 12, bins: 12 }, 400)?;
+    /// let sound: Vec<f64> = (0..1000).map(|n| (0.2 * n as f64).sin()).collect();
+    /// let softer: Vec<f64> = sound.iter().map(|x| 0.5 * x).collect();
+    /// let ((frames, loud), (_, soft)) = (transform.magnitudes(&sound), transform.magnitudes(&softer));
+    /// assert_eq!((frames, loud.len()), (3, 12 * 3));                      // one for every 400 samples begun
+    /// assert!(loud.iter().zip(&soft).all(|(a, b)| (0.5 * a - b).abs() < 1e-15));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn magnitudes(&self, sound: &[f64]) -> (usize, Vec<f64>) {
         let frames = sound.len().div_ceil(self.hop);
         let mut values = vec![0.0; self.kernels.len() * frames];

@@ -9,6 +9,13 @@ use plca_io::write_atomically;
 use crate::MediaError;
 
 /// A picture: rows from top to bottom, in each the pixels from left to right, in each grey or red, green and blue in `[0, 1]`.
+///
+/// ```
+/// let (height, width) = (1, 2);
+/// let image = plca_media::Image { height, width, channels: 3, values: vec![1.0, 0.0, 0.0, 0.0, 0.0, 1.0] };
+/// let (y, x) = (0, 1);
+/// assert_eq!(image.values[(y * width + x) * 3..][..3], [0.0, 0.0, 1.0]);      // red, then blue
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Image {
     /// Rows.
@@ -22,11 +29,18 @@ pub struct Image {
 }
 
 impl Image {
-    /// A part of the picture.
+    /// A part of the picture: `height x width` pixels, the first of them in row `top` and column `left`.
     ///
     /// # Panics
     ///
     /// If it is not all within the picture.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let image = plca_media::Image { height: 2, width: 3, channels: 1, values: vec![0.0, 0.1, 0.2, 0.3, 0.4, 0.5] };
+    /// assert_eq!(image.cropped(0, 1, 2, 2).values, [0.1, 0.2, 0.4, 0.5]);
+    /// ```
     pub fn cropped(&self, top: usize, left: usize, height: usize, width: usize) -> Self {
         assert!(
             top + height <= self.height && left + width <= self.width,
@@ -97,11 +111,24 @@ fn shares(from: usize, to: usize) -> Vec<Vec<(usize, f64)>> {
 /// Bytes that decoding may take.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// Reads a `.png`, `.jpg` or `.jpeg`: grey, or red, green and blue; anything transparent as it is without transparency.
+/// Reads a `.png`, `.jpg` or `.jpeg`: grey, or red, green and blue, full intensity as 1; anything transparent as it is without
+/// transparency.
 ///
 /// # Errors
 ///
 /// [`MediaError::File`]: another ending, a file that cannot be opened or decoded or that needs more than 1 GiB.
+///
+/// # Examples
+///
+/// ```
+/// use plca_media::{Image, read_image, write_image};
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("black-and-white.png");
+/// let image = Image { height: 1, width: 2, channels: 1, values: vec![0.0, 1.0] };
+/// write_image(&path, &image)?;
+/// assert_eq!(read_image(&path)?, image);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read_image(path: &Path) -> Result<Image, MediaError> {
     let format = format(path)?;
     let mut reader = ImageReader::open(path).map_err(|e| MediaError::file(path, e))?;
@@ -147,6 +174,17 @@ fn format(path: &Path) -> Result<ImageFormat, MediaError> {
 ///
 /// [`MediaError::File`]: another ending, another number of values or channels than the sizes say, a size that the format cannot
 /// hold; [`MediaError::Io`] on a full disk. Nothing is left behind then.
+///
+/// # Examples
+///
+/// ```
+/// use plca_media::{Image, read_image, write_image};
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("grey.png");
+/// write_image(&path, &Image { height: 1, width: 2, channels: 1, values: vec![0.5, 1.7] })?;
+/// assert_eq!(read_image(&path)?.values, [128.0 / 255.0, 1.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write_image(path: &Path, image: &Image) -> Result<(), MediaError> {
     let format = format(path)?;
     let bytes: Vec<u8> = (image.values.iter())

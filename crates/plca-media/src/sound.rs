@@ -9,6 +9,12 @@ use plca_io::write_atomically;
 use crate::MediaError;
 
 /// Samples per second and, for every channel, its samples; full scale is 1.
+///
+/// ```
+/// let sound = plca_media::Sound { rate: 8000, channels: vec![vec![0.0; 2000], vec![0.0; 2000]] };
+/// let seconds = sound.channels[0].len() as f64 / f64::from(sound.rate);
+/// assert_eq!(seconds, 0.25);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sound {
     /// Samples per second.
@@ -18,7 +24,12 @@ pub struct Sound {
 }
 
 impl Sound {
-    /// A sound of one channel.
+    /// A sound of one channel, at `rate` samples per second.
+    ///
+    /// ```
+    /// let sound = plca_media::Sound::mono(8000, vec![0.5, -0.5]);
+    /// assert_eq!((sound.channels.len(), sound.mixed()), (1, vec![0.5, -0.5]));
+    /// ```
     pub fn mono(rate: u32, samples: Vec<f64>) -> Self {
         Self {
             rate,
@@ -52,6 +63,20 @@ const MAX_SAMPLES: usize = 1 << 28;
 ///
 /// [`MediaError::File`]: another ending, a file that cannot be opened or decoded, no samples, more than 2^28 of them, channels of
 /// different length, a sample that is not finite.
+///
+/// # Examples
+///
+/// ```
+/// use plca_media::{Sound, read_sound};
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("half.wav");
+/// let spec = hound::WavSpec { channels: 1, sample_rate: 8000, bits_per_sample: 16, sample_format: hound::SampleFormat::Int };
+/// let mut file = hound::WavWriter::create(&path, spec)?;
+/// file.write_sample(16384i16)?;
+/// file.finalize()?;
+/// assert_eq!(read_sound(&path)?, Sound::mono(8000, vec![0.5]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn read_sound(path: &Path) -> Result<Sound, MediaError> {
     let fault = |what: String| MediaError::file(path, what);
     let open = || File::open(path).map_err(|e| MediaError::file(path, e));
@@ -140,6 +165,18 @@ fn flac(file: BufReader<File>) -> Result<Decoded, String> {
 ///
 /// [`MediaError::File`]: no samples, channels of different length, a rate or size that the format cannot hold, a
 /// full disk ([`MediaError::Io`]). Nothing is left behind then.
+///
+/// # Examples
+///
+/// ```
+/// use plca_media::{Sound, read_sound, write_wav};
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("stereo.wav");
+/// let sound = Sound { rate: 8000, channels: vec![vec![0.5, -0.25], vec![3.0, 0.0]] };
+/// write_wav(&path, &sound)?;
+/// assert_eq!(read_sound(&path)?, sound);                              // nothing is cut off at 1
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write_wav(path: &Path, sound: &Sound) -> Result<(), MediaError> {
     let samples = sound.channels.first().map_or(0, Vec::len);
     if samples == 0 || sound.channels.iter().any(|c| c.len() != samples) {

@@ -45,7 +45,14 @@ impl std::fmt::Debug for Stft {
     }
 }
 
-/// Complex amplitudes, `bins` frequencies by `frames` frames.
+/// Complex amplitudes, `bins` frequencies by `frames` frames; made by [`Stft::forward`].
+///
+/// ```
+/// let stft = plca_media::Stft::new(4, 2)?;
+/// let (a, b) = (stft.forward(&[1.0, 2.0, 3.0]), stft.forward(&[-1.0, -2.0, -3.0]));
+/// assert!(a != b && a.magnitudes() == b.magnitudes());                // the phases are kept
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spectrum {
     bins: usize,
@@ -55,11 +62,23 @@ pub struct Spectrum {
 
 impl Spectrum {
     /// Number of frequencies, `N/2 + 1`.
+    ///
+    /// ```
+    /// let spectrum = plca_media::Stft::new(1024, 256)?.forward(&[0.0; 10]);
+    /// assert_eq!(spectrum.bins(), 513);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn bins(&self) -> usize {
         self.bins
     }
 
-    /// Number of frames.
+    /// Number of frames: `ceil((n + N - R)/R)` for a sound of `n` samples.
+    ///
+    /// ```
+    /// let spectrum = plca_media::Stft::new(1024, 256)?.forward(&[0.0; 10]);
+    /// assert_eq!(spectrum.frames(), 4);                                   // each sample in four of them
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn frames(&self) -> usize {
         self.values.len() / self.bins
     }
@@ -78,6 +97,13 @@ impl Spectrum {
     }
 
     /// `(frequency, frame)` of the cells in the order of [`magnitudes`](Self::magnitudes).
+    ///
+    /// ```
+    /// let spectrum = plca_media::Stft::new(4, 2)?.forward(&[1.0, -1.0, 1.0]);
+    /// let cells: Vec<_> = spectrum.cells().collect();
+    /// assert_eq!((cells[1], cells[spectrum.frames()]), ((0, 1), (1, 0)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn cells(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let (bins, frames) = (self.bins, self.frames());
         (0..bins).flat_map(move |f| (0..frames).map(move |t| (f, t)))
@@ -103,6 +129,13 @@ impl Stft {
     /// # Errors
     ///
     /// [`MediaError::Setting`] outside these ranges.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let error = plca_media::Stft::new(5, 2).unwrap_err();
+    /// assert_eq!(error.to_string(), "`frame` = 5 is not an even number in 2..=1048576");
+    /// ```
     pub fn new(frame: usize, hop: usize) -> Result<Self, MediaError> {
         if !(frame.is_multiple_of(2) && (2..=1 << 20).contains(&frame)) {
             let domain = "an even number in 2..=1048576";
@@ -122,12 +155,24 @@ impl Stft {
         })
     }
 
-    /// Samples per frame.
+    /// Samples per frame, `N`.
+    ///
+    /// ```
+    /// let stft = plca_media::Stft::new(1024, 256)?;
+    /// assert_eq!(stft.frame(), 2 * (stft.forward(&[]).bins() - 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn frame(&self) -> usize {
         self.frame
     }
 
-    /// Samples from frame to frame.
+    /// Samples from frame to frame, `R`.
+    ///
+    /// ```
+    /// let stft = plca_media::Stft::new(1024, 256)?;
+    /// assert_eq!(stft.frame() / stft.hop(), 4);                           // frames over every sample
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn hop(&self) -> usize {
         self.hop
     }
@@ -141,7 +186,13 @@ impl Stft {
         (samples + self.lead()).div_ceil(self.hop)
     }
 
-    /// The transform of a sound.
+    /// The transform of a sound; the formula is in the type's documentation.
+    ///
+    /// ```
+    /// let spectrum = plca_media::Stft::new(4, 2)?.forward(&[1.0; 8]);
+    /// assert!((spectrum.magnitudes()[1] - 2.0).abs() < 1e-15);            // frequency 0, frame 1: the window's sum, N/2
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn forward(&self, sound: &[f64]) -> Spectrum {
         let bins = self.frame / 2 + 1;
         let frames = self.frames(sound.len());
@@ -167,6 +218,17 @@ impl Stft {
     /// # Errors
     ///
     /// [`MediaError::Setting`] if the spectrum has other frequencies or fewer frames than a sound of this length has.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let stft = plca_media::Stft::new(4, 2)?;
+    /// let spectrum = stft.forward(&[1.0, 2.0, 3.0]);
+    /// let first = stft.inverse(&spectrum, 2)?;
+    /// assert!((first[0] - 1.0).abs() < 1e-15 && (first[1] - 2.0).abs() < 1e-15);
+    /// assert!(stft.inverse(&spectrum, 9).is_err());                       // not that long
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn inverse(&self, spectrum: &Spectrum, samples: usize) -> Result<Vec<f64>, MediaError> {
         let bins = self.frame / 2 + 1;
         if spectrum.bins != bins {
