@@ -1,15 +1,15 @@
 //! `equations`: the index from equations to the lines that compute them and the tests that check them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::{Result, files, root};
+use crate::{Result, files, root, tidy};
 
 /// Options of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only compare; fail if the file is stale.
+    /// Only compare; fail if the file is stale or an equation has no test.
     #[arg(long)]
     check: bool,
 }
@@ -158,6 +158,21 @@ fn natural(text: &str) -> Vec<(u64, String)> {
     parts
 }
 
+/// Whether a file belongs to what is built from the libraries.
+fn at_the_rim(file: &str) -> bool {
+    file.split('/').any(|part| tidy::RIM.contains(&part))
+}
+
+/// The equations that code computes and no test names, each with its first place. Documentation computes nothing.
+fn untested(found: &[(Tag, Place)]) -> Vec<String> {
+    let tests = found.iter().filter(|(_, place)| place.test.is_some());
+    let mut seen: BTreeSet<&Tag> = tests.map(|(tag, _)| tag).collect();
+    let code = (found.iter()).filter(|(_, place)| place.test.is_none() && !place.doc);
+    code.filter(|(tag, _)| seen.insert(tag))
+        .map(|((key, what), p)| format!("{}:{}: [{key} {what}]: no test names it", p.file, p.line))
+        .collect()
+}
+
 fn index(found: &[(Tag, Place)]) -> String {
     type Key = (String, Vec<(u64, String)>, String);
     let mut table: BTreeMap<Key, Vec<&Place>> = BTreeMap::new();
@@ -170,7 +185,8 @@ fn index(found: &[(Tag, Place)]) -> String {
          `doc:` marks what no line of code is tagged with, only documentation.\n\n\
          | key | equation or section | code | tests |\n|---|---|---|---|\n",
     );
-    for ((key, _, what), places) in &table {
+    for ((key, _, what), places) in &mut table {
+        places.sort_by_key(|p| at_the_rim(&p.file));
         let link = |p: &Place| format!("[{0}:{1}](../{0}#L{1})", p.file, p.line);
         let code = || places.iter().filter(|p| p.test.is_none());
         let mut lines: Vec<_> = code().filter(|p| !p.doc).map(|p| link(p)).collect();
@@ -199,7 +215,7 @@ fn index(found: &[(Tag, Place)]) -> String {
     out
 }
 
-/// Runs the command; `false` if `--check` finds the index stale.
+/// Runs the command; `false` if `--check` finds the index stale or an equation without a test.
 pub(crate) fn run(args: &Args) -> Result<bool> {
     let root = root();
     let read = |path: &Path| {
@@ -228,7 +244,9 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         if !fresh {
             eprintln!("{INDEX} is stale: run `cargo xtask equations`");
         }
-        return Ok(fresh);
+        let untested = untested(&found);
+        untested.iter().for_each(|line| eprintln!("{line}"));
+        return Ok(fresh && untested.is_empty());
     }
     files::write_atomic(&path, new.as_bytes())?;
     Ok(true)
@@ -289,6 +307,34 @@ mod tests {
             page.contains("| SI | eq. 3 | doc: [a.rs:1](../a.rs#L1) |"),
             "{page}"
         );
+    }
+
+    #[test]
+    fn an_equation_without_a_test_is_named() {
+        let code =
+            "/// [SI eq. 5]\nfn f() {\n    // [SI eq. 2-3] [HS alg. 1]\n    // [SI eq. 3]\n}\n";
+        let test = "// [SI eq. 2] [SI eq. 4]\n#[test]\nfn holds() {}\n";
+        let mut found = scan("crates/a/src/lib.rs", code);
+        found.extend(scan("crates/a/tests/a.rs", test));
+        let place = "crates/a/src/lib.rs:3:";
+        let named = ["SI eq. 3", "HS alg. 1"].map(|w| format!("{place} [{w}]: no test names it"));
+        assert_eq!(untested(&found), named);
+        found.extend(scan("crates/a/tests/b.rs", "// [SI eq. 3] [HS alg. 1]\n"));
+        assert!(untested(&found).is_empty());
+    }
+
+    #[test]
+    fn libraries_come_before_what_is_built_from_them() {
+        let line = "// [SI eq. 2]\n";
+        let files = [
+            "crates/plca-cli/src/a.rs",
+            "crates/plca-em/src/z.rs",
+            "crates/plca-fit/src/a.rs",
+        ];
+        let found: Vec<_> = files.iter().flat_map(|file| scan(file, line)).collect();
+        let page = index(&found);
+        let at = files.map(|file| page.find(file).unwrap());
+        assert!(at[1] < at[2] && at[2] < at[0], "{page}");
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub(crate) fn rho_lanes<const L: usize>(nu: &[f64; L], z: &[f64; L]) -> [f64; L]
             sum[i] = (sum[i] + poly[i]) * inv_w[i];
         }
     }
-    // [SKELLAM 10] ρ = a/b, so that the recurrence needs no division until its end.
+    // [DLMF 10.29.1] [SKELLAM 10] ρ = a/b, so that the recurrence needs no division until its end.
     let (mut a, mut b, mut quarter) = ([0.0; L], [1.0; L], [0.0; L]);
     for i in 0..L {
         a[i] = 2.0 / (w[i] + top[i]) + 2.0 * sum[i] * inv_w[i];

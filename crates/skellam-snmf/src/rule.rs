@@ -140,7 +140,7 @@ impl<T: Real> SplitRule<T> for Split {
                 q[i] = if hidden { 1.0 } else { b };
             }
             if self.replicates == Replicates::Limit {
-                // [SKELLAM eq. 30]
+                // [SKELLAM 4] [SKELLAM eq. 30]
                 if skellam_divergence_slice(v, p, q, d).is_err() {
                     return f64::NAN;
                 }
@@ -149,7 +149,7 @@ impl<T: Real> SplitRule<T> for Split {
             }
             let m = self.replicates.number();
             for i in (0..n).filter(|&i| !cells[i].is_nan()) {
-                // [SKELLAM eq. 27]
+                // [SKELLAM 4] [SKELLAM eq. 27]
                 sum += skellam_ln_pmf(m * v[i], m * p[i], m * q[i]).map_or(f64::NAN, |ln| ln / m);
             }
         }

@@ -426,12 +426,13 @@ impl<T: Real, X: Signed<T>> Accelerate for SnmfVbEm<'_, T, X> {
     }
 
     fn unpack(&self, template: &Posterior<T>, flat: &[f64], fallback: &[f64]) -> Posterior<T> {
-        /// Extrapolated shapes go no lower, unless the last one was lower already. [SKELLAM 9]
+        /// Extrapolated shapes go no lower, unless the last one was lower already.
         const CLIP: f64 = 0.02;
         let mut state = template.clone();
         let mut values = flat
             .iter()
             .zip(fallback)
+            // [SKELLAM 9]
             .map(|(&new, &old)| T::lit(new.max(CLIP.min(old)).max(least_shape::<T>())));
         let frozen = self.config.freeze_atoms;
         for (block, frozen) in [

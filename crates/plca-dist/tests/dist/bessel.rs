@@ -9,7 +9,8 @@ use support::{error_in_eps, number, rows, worst};
 
 const TABLES: &str = include_str!("../../testdata/bessel.json");
 
-/// The stated errors: 1e-15 for `ρ`, 4e-15 for `ln 0F1`, orders to 1e8, arguments from 1e-300 to 1e300.
+/// The stated errors: 1e-15 for `ρ`, 4e-15 for `ln 0F1`, orders to 1e8, arguments from 1e-300 to 1e300. [DLMF 10.39.9]
+/// [DLMF 10.41]
 #[test]
 fn stated_errors_hold() {
     let (error, row) = worst(
@@ -26,7 +27,7 @@ fn stated_errors_hold() {
     assert!(error <= 18.0, "ln 0F1: {error} eps at {row:?}");
 }
 
-/// The golden tables. [SKELLAM 10]
+/// The golden tables. [SKELLAM 10] [DLMF 10.39.9] [DLMF 10.41]
 #[test]
 fn golden_tables() {
     let golden: Value = serde_json::from_str(include_str!(

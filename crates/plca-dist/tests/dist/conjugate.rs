@@ -32,6 +32,7 @@ proptest! {
     }
 
     /// The form for slices is the scalar one, to the error that it states and that of the scalar form.
+    /// [DLMF 5.11.1] [DLMF 5.11.2]
     #[test]
     fn slices_of_gamma_divergences(pairs in prop::collection::vec((-2.5..7.0f64, -2.5..4.0f64), 1..40)) {
         let (s, a): (Vec<f64>, Vec<f64>) = pairs.into_iter().map(|(s, a)| (10f64.powf(s), 10f64.powf(a))).unzip();
@@ -66,7 +67,7 @@ proptest! {
     }
 }
 
-/// Against 40 digits, to the error that is stated.
+/// Against 40 digits, to the error that is stated. [DLMF 5.11.1] [DLMF 5.11.2]
 #[test]
 fn slices_of_gamma_divergences_keep_their_digits() {
     let cases = [

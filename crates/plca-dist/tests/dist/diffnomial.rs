@@ -31,7 +31,7 @@ fn side(pairs: &Value, s: usize) -> Vec<f64> {
         .collect()
 }
 
-/// The golden table. [SKELLAM 2]
+/// The golden table. [SKELLAM 2] [SKELLAM eq. 7] [SKELLAM eq. 9]
 #[test]
 fn golden_table() {
     let file = include_str!("../../../../testdata/golden/diffnomial.json");
@@ -169,7 +169,8 @@ fn rates() -> impl Strategy<Value = Vec<f64>> {
 }
 
 proptest! {
-    /// `Σ_s p(s | v) = 1`, with the stated means and variances, by enumeration. [SKELLAM 2]
+    /// `Σ_s p(s | v) = 1`, with the stated means and variances, by enumeration. [SKELLAM 2] [SKELLAM eq. 7]
+    /// [SKELLAM eq. 9]
     #[test]
     fn enumeration(v in -3i64..4, a in rates(), b in rates()) {
         let Ok(law) = Diffnomial::new(v, &a, &b) else {

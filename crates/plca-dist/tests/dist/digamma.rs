@@ -17,6 +17,8 @@ fn check(table: &str, limit: f64, f: impl Fn(f64) -> f64, scale: impl Fn(f64, f6
     assert!(error <= limit, "{table}: {error} eps at {row:?}");
 }
 
+/// Of `ψ`, `ψ'`, `ln Γ` and what Stirling's formula leaves of it, on every branch. [DLMF 5.11.1] [DLMF 5.11.2]
+/// [DLMF 5.15.8]
 #[test]
 fn stated_errors_hold() {
     let relative = |_: f64, want: f64| want.abs();
@@ -106,7 +108,7 @@ proptest! {
         prop_assert!((a - b - 1.0 / (x * x)).abs() <= 8.0 * f64::EPSILON * a);
     }
 
-    /// There and back again, from 1e-15 to 1e250.
+    /// There and back again, from 1e-15 to 1e250. [DLMF 5.11.2]
     #[test]
     fn inverse_of_digamma(e in -15.0..250.0f64) {
         let x = 10f64.powf(e);

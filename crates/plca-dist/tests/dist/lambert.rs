@@ -16,7 +16,7 @@ fn relative(_: &[f64], want: f64) -> f64 {
     want.abs()
 }
 
-/// The stated 4 eps, over the whole range of doubles and up to the branch point. [SPEC 6]
+/// The stated 4 eps, over the whole range of doubles and up to the branch point. [SPEC 6] [DLMF 4.13]
 #[test]
 fn stated_errors_hold() {
     type Form = fn(&[f64]) -> f64;
@@ -101,7 +101,7 @@ proptest! {
         prop_assert!((w + q - l).abs() <= bound, "{w} {q}");
     }
 
-    /// `u - ln u = y` on both branches, and the branches lie on their side of 1.
+    /// `u - ln u = y` on both branches, and the branches lie on their side of 1. [DLMF 4.13]
     #[test]
     fn both_branches(y in prop_oneof![1.0..1.1f64, 1.0..700.0f64]) {
         let u = -lambert_wm1_neg_exp(-y).unwrap();

@@ -37,6 +37,7 @@ fn tails_meet_references() {
     }
 }
 
+// [SKELLAM eq. 3] [SKELLAM eq. 4]
 #[test]
 fn moments_and_ends() {
     let law = Skellam::new(9.0, 7.0).unwrap();
@@ -185,6 +186,7 @@ proptest! {
     }
 
     /// No rates near the fitted ones, off the line of equal means or on it, are more likely; the score is 0 inside.
+    /// [SKELLAM eq. 7]
     #[test]
     fn fit_is_the_maximum(samples in prop::collection::vec(-40i64..60, 2..40)) {
         let law = Skellam::fit(&samples).unwrap();

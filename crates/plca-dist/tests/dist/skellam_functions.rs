@@ -18,6 +18,7 @@ fn condition(v: f64, p: f64, q: f64) -> f64 {
 }
 
 /// The stated errors: 1e-14 max(1, |value|) of the densities, 2e-15 (1 + condition) of the divergence.
+/// [SKELLAM eq. 31]
 #[test]
 fn stated_errors_hold() {
     let (error, row) = worst(
@@ -55,7 +56,7 @@ fn gradient_is_exact() {
     }
 }
 
-/// The golden tables. [SKELLAM 1] [SKELLAM 4] [SKELLAM 5]
+/// The golden tables. [SKELLAM 1] [SKELLAM 4] [SKELLAM 5] [SKELLAM eq. 7] [SKELLAM eq. 31]
 #[test]
 fn golden_tables() {
     let file = include_str!("../../../../testdata/golden/skellam_logpmf.json");

@@ -206,6 +206,7 @@ mod tests {
     }
 
     /// `L* - L <= v gap` at every point of a run, `L*` from a much longer one: inside the data, beyond them and with hidden cells.
+    // [SPEC 1.5]
     #[test]
     fn the_gap_bounds_what_is_left() {
         let kernels = DMatrix::from_column_slice(3, 2, &[0.5, 0.3, 0.2, 0.1, 0.1, 0.8]);

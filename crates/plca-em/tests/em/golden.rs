@@ -292,13 +292,13 @@ fn plsa<T: Real>() {
     }
 }
 
-/// PLSA in both directions [SPEC 2], tempered [SPEC 1.4], and fold-in [SPEC 1.5].
+/// PLSA in both directions [SPEC 2] [LV eq. 10], tempered [SPEC 1.4] [HOFMANN alg. TEM], and fold-in [SPEC 1.5].
 #[test]
 fn plsa_f64() {
     plsa::<f64>();
 }
 
-// [SPEC 2] [SPEC 1.4] [SPEC 1.5]
+// [SPEC 2] [SPEC 1.4] [SPEC 1.5] [LV eq. 10] [HOFMANN alg. TEM]
 #[test]
 fn plsa_f32() {
     plsa::<f32>();
@@ -377,13 +377,13 @@ fn nmf<T: Real>() {
 }
 
 /// Both forms of KL-NMF [SPEC 3] and the mapping of one of them to PLCA and back [SI eq. 79] [SI eq. 80].
-// [SI eq. 97] [LV eq. 1]
+// [SI eq. 97] [LV eq. 1] [LS eq. 5]
 #[test]
 fn nmf_f64() {
     nmf::<f64>();
 }
 
-// [SPEC 3] [SI eq. 79-80] [SI eq. 97] [LV eq. 1]
+// [SPEC 3] [SI eq. 79-80] [SI eq. 97] [LV eq. 1] [LS eq. 5]
 #[test]
 fn nmf_f32() {
     nmf::<f32>();

@@ -94,7 +94,7 @@ fn close(a: &State, b: &State) -> bool {
 
 /// A squared step is that of the formula, followed by one plain step, where the objective there is not worse; where it is
 /// worse the step is given up. The control shows that it would have been taken without the guard.
-// [SPEC 10]
+// [SQUAREM alg. SqS3] [SPEC 10]
 #[test]
 fn squared_steps_that_lower_the_objective_are_rejected() {
     let helpful = Toy {
@@ -124,6 +124,46 @@ fn squared_steps_that_lower_the_objective_are_rejected() {
         let expected = if taken { &there } else { &plain };
         assert!(close(&squared, expected), "{squared:?}, not {expected:?}");
         assert!(!close(&there, &plain));
+    }
+}
+
+/// A search ends at `x(t) = (1 - t (1 - ρ))² x` with the last `t = 1 + 0.1 · 1.5^i` before the objective falls, and at `x(1)` if it
+/// falls at once.
+// [PARABOLIC alg. P-EM] [SPEC 10]
+#[test]
+fn a_search_ends_before_the_parabola_falls() {
+    let helpful = Toy {
+        rates: [0.9, 0.8],
+        ..TOY
+    };
+    // The fast coordinate is past its aim at once.
+    let harmful = Toy {
+        rates: [-0.5, 0.9],
+        ..TOY
+    };
+    for (toy, trials) in [(helpful, 11), (harmful, 0)] {
+        let at = |t: f64| {
+            let mut there = START;
+            for (x, rho) in there.x.iter_mut().zip(toy.rates) {
+                *x *= (1.0 - t * (1.0 - rho)).powi(2);
+            }
+            there
+        };
+        let value = |t: f64| toy.objective(&at(t)).unwrap();
+        let (mut best, mut taken) = (1.0, 0);
+        let mut next = 1.1;
+        while value(next) > value(best) {
+            (best, next) = (next, 1.0 + 1.5 * (next - 1.0));
+            taken += 1;
+        }
+        assert_eq!(taken, trials);
+        let mut searched = START;
+        Parabolic(toy).step(&mut searched, false).unwrap();
+        assert!(
+            close(&searched, &at(best)),
+            "{searched:?}, not {:?}",
+            at(best)
+        );
     }
 }
 

@@ -5,7 +5,8 @@ use nalgebra::{DMatrix, DVector};
 use plca_dist::random;
 use plca_tensor::{Order, RealTensor};
 use pntf_l2::{
-    Algorithm, Pntf, PntfBuilder, PntfInit, PntfState, project_by_active_set, project_onto_simplex,
+    Algorithm, ColumnNmf, ColumnNmfInit, Pntf, PntfBuilder, PntfInit, PntfState,
+    project_by_active_set, project_onto_simplex,
 };
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -26,6 +27,7 @@ fn as_printed(b: &[f64], divide_by_all: bool) -> Vec<f64> {
     }
 }
 
+// [HS alg. 1] [PNTF 3]
 #[test]
 fn the_printed_algorithm_leaves_the_simplex() {
     let b = [0.9, 0.6, -1.0];
@@ -38,6 +40,7 @@ fn the_printed_algorithm_leaves_the_simplex() {
 }
 
 /// Alternating projections onto the plane and the orthant end at the nearest point here, though in general they need not.
+// [PNTF 3]
 #[test]
 fn alternating_projections_end_at_the_same_point() {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
@@ -125,6 +128,7 @@ proptest! {
 
     /// A sweep over one mode is the residual form, component after component, without the residual tensor; and the objective is the
     /// sum of its squares.
+    // [HS alg. 1] [PNTF 1] [PNTF 2] [PNTF 5]
     #[test]
     fn a_sweep_is_the_residual_form(shape in prop::collection::vec(1..5usize, 2..5), k in 1..4usize, seed: u64) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -148,9 +152,38 @@ proptest! {
             prop_assert!((found - want).abs() <= 1e-15, "{} {}", found, want);
         }
     }
+
+    /// With `U` fixed, every column `v` of `V` ends at the least `‖ḡ - U v‖²` on the simplex: of the slopes `Uᵀ (U v - ḡ)` none is
+    /// below their mean under `v`, and those of the support equal it. The objective is the sum of squares.
+    // [HS eq. 4] [PNTF 1]
+    #[test]
+    fn columns_of_v_are_optimal(rows in 1..7usize, columns in 1..6usize, k in 1..5usize, seed: u64) {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut g = DMatrix::from_fn(rows, columns, |_, _| random::exponential(&mut rng));
+        let data = RealTensor::dense(vec![rows, columns], g.as_slice().to_vec(), Order::ColumnMajor).unwrap();
+        g.column_iter_mut().for_each(|mut g| g /= g.sum());
+        let drawn = ColumnNmf::builder(k).build().unwrap().init(&data, &ColumnNmfInit::default(), &mut rng).unwrap();
+        let nmf = ColumnNmf::builder(k).freeze_u().build().unwrap();
+        let init = ColumnNmfInit { u: Some(drawn.u), v: None };
+        let mut state = nmf.init(&data, &init, &mut rng).unwrap();
+        let sweep = nmf.on(&data).unwrap();
+        sweep.step(&mut state, false).unwrap();
+        let error = &state.u * &state.v - &g;
+        let slopes = state.u.transpose() * &error;
+        for (v, slopes) in state.v.column_iter().zip(slopes.column_iter()) {
+            let mean = slopes.dot(&v);
+            for (&v, &slope) in v.iter().zip(slopes.iter()) {
+                prop_assert!(slope >= mean - 1e-12, "{slope} {mean}");
+                prop_assert!(v == 0.0 || slope <= mean + 1e-12, "{slope} {mean}");
+            }
+        }
+        let found = sweep.objective(&state).unwrap();
+        prop_assert!((found - error.norm_squared()).abs() <= 1e-14 * columns as f64, "{found}");
+    }
 }
 
 /// All components of a mode at once, each as if the others stayed, overshoot: the objective rises where it falls by one after the other.
+// [PNTF 2]
 #[test]
 fn simultaneous_updates_would_not_descend() {
     let column = |x: [f64; 4]| DMatrix::from_column_slice(4, 1, &x);

@@ -32,6 +32,7 @@ const METHODS: [Projection; 3] = [
 ];
 
 /// `|x - x*| <= 1e-14 (1 + |b|)` with `|b|` the size of the entries on the support; the exact support where entries are moderate.
+// [HS alg. 1] [PNTF 3]
 #[test]
 fn simplex_projection() {
     let cases = golden("simplex_projection");
@@ -55,6 +56,7 @@ fn simplex_projection() {
     }
 }
 
+// [PNTF 4]
 #[test]
 fn simplex_quadratic_programmes() {
     let cases = golden("simplex_qp");
@@ -207,17 +209,20 @@ fn pntf<T: Real>() {
     }
 }
 
+// [PNTF 1] [PNTF 2] [PNTF 5]
 #[test]
 fn pntf_f64() {
     pntf::<f64>();
 }
 
+// [PNTF 5]
 #[test]
 fn pntf_f32() {
     pntf::<f32>();
 }
 
 /// Multiplicative updates, from given factors.
+// [PNTF 5]
 #[test]
 fn lee_seung() {
     let cases = golden("lee_seung_l2");

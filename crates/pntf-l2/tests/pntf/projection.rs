@@ -31,6 +31,7 @@ fn norm(x: &[f64]) -> f64 {
 
 proptest! {
     /// `x ≥ 0`, `Σ x = r`, and the three methods agree to `1e-14 (1 + |b|)`.
+    // [PNTF 3]
     #[test]
     fn methods_agree_on_the_simplex(b in vectors(), radius in prop_oneof![Just(1.0), 1e-3..1e3f64]) {
         let reference = projected(&b, radius, Projection::Sort);
@@ -46,6 +47,7 @@ proptest! {
     }
 
     /// The optimality conditions: `b - x` is `τ` on the support and at most `τ` elsewhere.
+    // [HS alg. 1] [PNTF 3]
     #[test]
     fn optimality_conditions_hold(b in prop::collection::vec(-2.0..2.0f64, 1..60)) {
         for method in METHODS {
@@ -106,6 +108,7 @@ proptest! {
     }
 }
 
+// [PNTF 2] [PNTF 3]
 #[test]
 fn extreme_entries_neither_overflow_nor_lose_the_sum() {
     for method in METHODS {

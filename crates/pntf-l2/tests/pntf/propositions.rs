@@ -20,8 +20,10 @@ fn product(state: &PntfState<f64>) -> DMatrix<f64> {
 }
 
 /// Descent from `P0` ends within `2 √ε` of it, at every size of the noise. Nothing is rescaled: `P0 + E` is fitted as it is.
+// [HS prop. 1] [PNTF 6]
 #[test]
 fn proposition_1() {
+    assert_eq!(l2_deviation_bound(0.0625), 0.5);
     for trial in 0..40 {
         let mut rng = ChaCha8Rng::seed_from_u64(trial);
         let truth = PntfState {
@@ -56,6 +58,7 @@ fn proposition_1() {
 }
 
 /// The closed form is a distribution and the best one, and its deviation lies between the bounds.
+// [HS prop. 2] [PNTF 6]
 #[test]
 fn proposition_2() {
     for trial in 0..500 {
@@ -93,8 +96,12 @@ fn block(n: usize, block: usize) -> DMatrix<f64> {
     )
 }
 
+// [HS prop. 3] [PNTF 6]
 #[test]
 fn proposition_3() {
+    // More entries below the noise level than rows, and fewer.
+    assert_eq!(row_noise_bound(1.0, 3.0, 2), 0.5);
+    assert_eq!(row_noise_bound(1.0, 3.0, 8), 0.75);
     for (n, epsilon) in [(50, 1e-2), (200, 1e-3), (600, 1e-4)] {
         let p0 = block(n, n / 5);
         let beta = p0.iter().filter(|&&p| p < epsilon).count() as f64;
@@ -117,6 +124,7 @@ fn proposition_3() {
 }
 
 /// The relative deviation is near `1 - fraction`, not near 1.
+// [HS cor. 1] [PNTF 6]
 #[test]
 fn corollary() {
     for (fraction, low, high) in [(0.1, 0.87, 0.93), (0.3, 0.65, 0.74)] {

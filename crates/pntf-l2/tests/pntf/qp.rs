@@ -38,6 +38,14 @@ fn check(h: &DMatrix<f64>, f: &[f64], qp: &SimplexQp) -> Result<(), TestCaseErro
         "residual {}",
         qp.kkt_residual
     );
+    let l = DVector::from_column_slice(&qp.weights);
+    let slopes = h * &l - DVector::from_column_slice(f);
+    let mean = slopes.dot(&l);
+    for (&l, &slope) in qp.weights.iter().zip(&slopes) {
+        prop_assert!(slope >= mean - 1e-12 * scale, "{slope} {mean}");
+        prop_assert!(l == 0.0 || slope <= mean + 1e-12 * scale, "{slope} {mean}");
+    }
+    prop_assert!((0.0..=1e-12 * scale).contains(&qp.gap), "gap {}", qp.gap);
     prop_assert!((qp.objective - value(h, f, &qp.weights)).abs() <= 1e-13 * scale * f.len() as f64);
     Ok(())
 }
@@ -46,6 +54,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     /// The KKT conditions hold for every rank, from a vertex and from a warm start, to the same objective.
+    // [PNTF 4]
     #[test]
     fn optimality_conditions_hold(k in 1..26usize, rank in 1..30usize, in_range: bool, seed: u64) {
         let (h, f) = problem(k, rank, in_range, seed);
@@ -92,6 +101,7 @@ proptest! {
 }
 
 /// No feasible point among ten thousand is better, and the gap is a bound.
+// [PNTF 4]
 #[test]
 fn random_feasible_points_are_no_better() {
     for (k, rank) in [(3, 3), (8, 5), (8, 12), (20, 9)] {

@@ -16,7 +16,7 @@ fn matrix() -> impl Strategy<Value = DMatrix<f64>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// The squared error never grows, and `W` is optimal for its `H`: `(V - W H) Hᵀ = 0`.
+    /// The squared error never grows. [SKELLAM 12]
     #[test]
     fn ding_never_loses(v in matrix(), k in 1..4usize, seed in any::<u64>()) {
         let ding = Ding::new(k).unwrap();
@@ -32,6 +32,39 @@ proptest! {
             before = after;
         }
         prop_assert!(state.h.iter().all(|&x| x >= 0.0));
+    }
+
+    /// `H` entry by entry as the update is written, and then the `W` that is optimal for it: `(V - W H) Hᵀ = 0`. [SKELLAM 12]
+    #[test]
+    fn a_step_of_ding_is_its_formula(v in matrix(), k in 1..4usize, seed in any::<u64>()) {
+        let ding = Ding::new(k).unwrap();
+        let steps = ding.on(&v).unwrap();
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let h = DMatrix::from_fn(k, v.ncols(), |_, _| plca_dist::random::uniform(&mut rng));
+        let mut state = steps.start(h).unwrap();
+        let before = state.clone();
+        steps.step(&mut state, false).unwrap();
+        let parts = |x: f64| (0.5 * (x.abs() + x), 0.5 * (x.abs() - x));
+        for z in 0..k {
+            let w = before.w.column(z);
+            for n in 0..v.ncols() {
+                let (mut up, mut down) = parts(w.dot(&v.column(n)));
+                // Of the terms before they cancel.
+                let mut size = w.abs().dot(&v.column(n).abs());
+                for l in 0..k {
+                    let (other, h) = (before.w.column(l), before.h[(l, n)]);
+                    let (plus, minus) = parts(w.dot(&other));
+                    up += minus * h;
+                    down += plus * h;
+                    size += w.abs().dot(&other.abs()) * h;
+                }
+                let [old, new] = [before.h[(z, n)], state.h[(z, n)]].map(|h| h * h);
+                prop_assert!((new * down - old * up).abs() <= 1e-13 * size * (old + new));
+            }
+        }
+        let slope = (&v - &state.w * &state.h) * state.h.transpose();
+        // Half of the digits where components nearly depend on each other.
+        prop_assert!(slope.norm() <= 1e-7 * v.norm() * state.h.norm(), "{slope}");
     }
 
     /// Every sample is with its nearest centre, and centres are means; inertia is no more than that of one cluster.

@@ -45,7 +45,7 @@ fn replicates(case: &Value) -> Replicates {
     }
 }
 
-/// [SKELLAM 4] [SKELLAM 5]
+/// [SKELLAM 4] [SKELLAM 5] [SKELLAM eq. 13] [SKELLAM eq. 15-16] [SKELLAM eq. 26] [SKELLAM eq. 27] [SKELLAM eq. 30]
 #[test]
 fn em_trajectories() {
     let file = include_str!("../../../../testdata/golden/trajectories_em.json");
@@ -102,7 +102,7 @@ fn assert_posterior(got: &Posterior<f64>, want: &Posterior<f64>, rtol: f64, what
     assert_near(&got.rate, &want.rate, rtol, what);
 }
 
-/// [SKELLAM 6] [SKELLAM 7]
+/// [SKELLAM 6] [SKELLAM 7] [SKELLAM eq. 41-42]
 #[test]
 fn vbem_trajectories() {
     let file = include_str!("../../../../testdata/golden/trajectories_vbem.json");
@@ -180,7 +180,7 @@ fn assert_statistics(got: &Statistics, want: &Value, rtol: f64, what: &str) {
     assert_slices(&got.ln_atoms, &vector(&want["c"]), rtol, what);
 }
 
-/// [SKELLAM 8]
+/// [SKELLAM 8] [SKELLAM eq. 45-51]
 #[test]
 fn batch_hyperparameters() {
     let file = include_str!("../../../../testdata/golden/hyper_batch.json");
@@ -216,7 +216,7 @@ fn batch_hyperparameters() {
     }
 }
 
-/// [SKELLAM 6] [SKELLAM 8]
+/// [SKELLAM 6] [SKELLAM 8] [SKELLAM eq. 45-51]
 #[test]
 fn online_hyperparameters() {
     let file = include_str!("../../../../testdata/golden/hyper_online.json");

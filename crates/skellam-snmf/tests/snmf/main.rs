@@ -1,6 +1,7 @@
 //! One program for all tests.
 #![allow(missing_docs, unreachable_pub, reason = "modules of one program")]
 
+mod acceleration;
 mod baselines;
 mod edges;
 mod golden;

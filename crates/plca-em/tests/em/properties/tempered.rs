@@ -202,7 +202,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     /// `L_b(θ_{n+1}) >= L_b(θ_n)` on complete data.
-    // [SPEC 1.4]
+    // [HOFMANN alg. TEM] [SPEC 1.4]
     #[test]
     fn tempered_likelihood_never_falls_f64(
         p in problems::<f64>(1..=4, 1..=5, 1..=4), b in 0.2..1.0f64, prior_too: bool,

@@ -1,7 +1,10 @@
 //! EM with the posterior written out: `R(z, t | x)` of every component and tap at every cell, as the equations are.
 
 use nalgebra::{DMatrix, DVector};
-use plca_em::{Algorithm, Geometry, IndexMaps, Likelihood, ShiftedInit, ShiftedState, Transformed};
+use plca_em::{
+    Algorithm, FoldIn, Geometry, IndexMaps, Likelihood, Shifted, ShiftedInit, ShiftedState, Stop,
+    Transformed,
+};
 use plca_tensor::Observed;
 use proptest::prelude::*;
 
@@ -144,15 +147,52 @@ proptest! {
     }
 }
 
+/// Known kernels: `a <- a ∘ Kᵀ (V / K a) / v` for `a = P(z) H(h | z)`, from `a` the same everywhere; the kernels stay.
+// [SPEC 5.4]
+#[test]
+fn known_kernels_are_deconvolved() {
+    let (cells, taps, places) = (7, 3, 5);
+    let values = [1.0, 4.0, 2.0, 6.0, 3.0, 9.0, 2.0];
+    let kernels = DMatrix::from_column_slice(taps, 2, &[0.5, 0.25, 0.25, 0.125, 0.125, 0.75]);
+    let how = FoldIn {
+        stop: Stop {
+            max_iter: 6,
+            tol: 0.0,
+            ..Stop::default()
+        },
+        ..FoldIn::default()
+    };
+    let ways =
+        || (0..2).flat_map(|z| (0..places).flat_map(move |h| (0..taps).map(move |t| (z, h, t))));
+    let mut a = DMatrix::from_element(places, 2, 0.1);
+    for _ in 0..how.stop.max_iter {
+        let mut p = vec![0.0; cells];
+        for (z, h, t) in ways() {
+            p[h + t] += kernels[(t, z)] * a[(h, z)];
+        }
+        let mut next = DMatrix::zeros(places, 2);
+        for (z, h, t) in ways() {
+            next[(h, z)] += a[(h, z)] * kernels[(t, z)] * values[h + t] / p[h + t];
+        }
+        a = next / values.iter().sum::<f64>();
+    }
+    for (storage, data) in complete::<f64>(&[cells], &values) {
+        let shifted = Shifted::<f64>::builder(2, vec![taps]).build().unwrap();
+        let found = shifted.fold_in(&*data, &kernels, &how).unwrap();
+        let state = found.outcome.state;
+        assert_eq!(state.kernels, kernels, "{storage}");
+        let joint = &state.impulses * DMatrix::from_diagonal(&state.weights);
+        assert!((&joint - &a).amax() <= 1e-12, "{storage}: {joint} {a}");
+    }
+}
+
 /// The control: integrals of the posterior alone, as one of the papers prints them, are another step.
 // [LV eq. 17]
 #[test]
 fn the_posterior_is_weighed_with_the_data() {
     let values = [1.0, 7.0, 2.0, 0.5, 4.0, 9.0];
     for (storage, data) in complete::<f64>(&[6], &values) {
-        let shifted = plca_em::Shifted::<f64>::builder(2, vec![2])
-            .build()
-            .unwrap();
+        let shifted = Shifted::<f64>::builder(2, vec![2]).build().unwrap();
         let em = shifted.on(&*data).unwrap();
         let mut state = em.init(&ShiftedInit::default(), &mut rng(3)).unwrap();
         let step =

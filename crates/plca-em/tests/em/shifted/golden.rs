@@ -162,13 +162,13 @@ fn every_trajectory<T: Real>() {
     }
 }
 
-// [SPEC 5.1] [SPEC 5.2] [SI eq. 6-15]
+// [SPEC 5.1] [SPEC 5.2] [SPEC 5.4] [SI eq. 6-15]
 #[test]
 fn shifted_trajectories_match_the_reference() {
     every_trajectory::<f64>();
 }
 
-// [SPEC 5.1] [SPEC 5.2] [SI eq. 6-15]
+// [SPEC 5.1] [SPEC 5.2] [SPEC 5.4] [SI eq. 6-15]
 #[test]
 fn single_precision_follows_the_reference() {
     every_trajectory::<f32>();

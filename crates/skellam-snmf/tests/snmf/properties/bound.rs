@@ -36,6 +36,7 @@ proptest! {
     }
 
     /// With the posterior held fixed, learning the hyperparameters raises the bound: its divergence falls. [SKELLAM 8]
+    /// [SKELLAM eq. 45] [SKELLAM eq. 46] [SKELLAM eq. 49]
     #[test]
     fn learning_raises_the_bound(problem in problem(), groups in 1..4usize) {
         let (f, n) = problem.values.shape();

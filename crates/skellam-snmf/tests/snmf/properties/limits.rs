@@ -45,6 +45,7 @@ proptest! {
     }
 
     /// `M → ∞`: updates differ by `O(1/M)`, and `Lfit_M = Lfit - Σ ln(2π M w)/(2M) + O(1/M²)`. [SKELLAM 4]
+    /// [SKELLAM eq. 22] [SKELLAM eq. 27] [SKELLAM eq. 30]
     #[test]
     fn many_replicates_tend_to_the_limit(problem in problem()) {
         let data = problem.data();
