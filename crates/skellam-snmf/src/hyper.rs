@@ -340,11 +340,7 @@ impl Statistics {
     ///
     /// # Errors
     ///
-    /// [`SnmfError`] for maps of another shape, or shapes that no posterior has.
-    ///
-    /// # Panics
-    ///
-    /// If `ŝ` and `b̂` have different shapes.
+    /// [`SnmfError`] for maps of another shape, blocks that do not belong together, or shapes that no posterior has.
     ///
     /// # Examples
     ///
@@ -363,6 +359,7 @@ impl Statistics {
         sharing: &Sharing,
         sizes: &Hyperparameters,
     ) -> Result<Self, SnmfError> {
+        posterior.check_pairs()?;
         let psi = |x: f64| special(digamma, x, "statistics");
         let totals = posterior.totals();
         let totals = totals
@@ -418,6 +415,13 @@ impl Statistics {
         sharing: &Sharing,
         sizes: &Hyperparameters,
     ) -> Result<Self, SnmfError> {
+        if factors.minus.shape() != factors.plus.shape() {
+            return Err(SnmfError::Shape {
+                block: "minus",
+                got: factors.minus.shape(),
+                expected: factors.plus.shape(),
+            });
+        }
         let ln = |m: &DMatrix<T>| m.map(|x| x.to_f64().ln());
         let h = factors.activations.map(|x| x.to_f64());
         let (plus, minus) = (ln(&factors.plus), ln(&factors.minus));

@@ -126,11 +126,30 @@ impl<T: Real> Posterior<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn divergence(&self, prior: &Prior) -> Result<f64, SnmfError> {
+        self.check_pairs()?;
         let (k, n) = self.shape.shape();
         prior.check_shape((self.plus.nrows(), n), k)?;
         let gamma = self.gamma_terms(prior, |s, b, rate| s * (b - rate) / rate)?;
         let dirichlet = self.dirichlet_terms(prior)?;
         Ok(gamma + dirichlet)
+    }
+
+    /// Whether the blocks that belong together have one shape, and one number of components.
+    pub(crate) fn check_pairs(&self) -> Result<(), SnmfError> {
+        let components = (self.plus.ncols(), self.shape.ncols());
+        let pairs = [
+            ("minus", self.minus.shape(), self.plus.shape()),
+            ("rate", self.rate.shape(), self.shape.shape()),
+            ("shape", self.shape.shape(), components),
+        ];
+        match pairs.into_iter().find(|(_, got, expected)| got != expected) {
+            Some((block, got, expected)) => Err(SnmfError::Shape {
+                block,
+                got,
+                expected,
+            }),
+            None => Ok(()),
+        }
     }
 
     /// The part of the bound that is not the likelihood: `-Σ ŝ/b̂ - KL`. The mean and the last term of the divergence are

@@ -601,3 +601,55 @@ fn resumption_and_serialisation() {
     again.learn(&posterior).unwrap();
     assert_eq!(again, learner);
 }
+
+/// Blocks that do not belong together are refused, not cut.
+#[test]
+fn blocks_of_a_posterior_belong_together() {
+    let hyper = Hyperparameters {
+        alpha: vec![1.0],
+        shape: vec![2.0],
+        rate: vec![0.5],
+    };
+    let sharing = Sharing::all(2, 1, 3);
+    let good = Posterior {
+        plus: DMatrix::from_element(2, 1, 1.0),
+        minus: DMatrix::from_element(2, 1, 2.0),
+        shape: DMatrix::from_element(1, 3, 3.0),
+        rate: DMatrix::from_element(1, 3, 4.0),
+    };
+    let prior = hyper.prior(&sharing).unwrap();
+    Statistics::of(&good, &sharing, &hyper).unwrap();
+    good.divergence(&prior).unwrap();
+    let other = |rows, columns| DMatrix::from_element(rows, columns, 1.0);
+    for bad in [
+        Posterior {
+            minus: other(1, 1),
+            ..good.clone()
+        },
+        Posterior {
+            rate: other(1, 2),
+            ..good.clone()
+        },
+        Posterior {
+            plus: other(2, 2),
+            minus: other(2, 2),
+            ..good.clone()
+        },
+    ] {
+        let refused = Statistics::of(&bad, &sharing, &hyper);
+        assert!(matches!(refused, Err(SnmfError::Shape { .. })), "{bad:?}");
+        assert!(matches!(
+            bad.divergence(&prior),
+            Err(SnmfError::Shape { .. })
+        ));
+    }
+    let known = SnmfState {
+        plus: other(2, 1),
+        minus: other(1, 1),
+        activations: other(1, 3),
+    };
+    assert!(matches!(
+        Statistics::of_known(&known, &sharing, &hyper),
+        Err(SnmfError::Shape { block: "minus", .. })
+    ));
+}
