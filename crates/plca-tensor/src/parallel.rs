@@ -42,6 +42,21 @@ pub fn for_each_part<T: Send>(
     }
 }
 
+/// Both results, computed at the same time where there are two threads.
+///
+/// ```
+/// assert_eq!(plca_tensor::parallel::both(|| 1 + 1, || "two"), (2, "two"));
+/// ```
+pub fn both<A: Send, B: Send>(
+    a: impl FnOnce() -> A + Send,
+    b: impl FnOnce() -> B + Send,
+) -> (A, B) {
+    #[cfg(feature = "rayon")]
+    return rayon::join(a, b);
+    #[cfg(not(feature = "rayon"))]
+    (a(), b())
+}
+
 /// Compiles plain loops, as far as they are inlined, for the widest registers of this machine and runs them.
 ///
 /// ```

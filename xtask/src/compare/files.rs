@@ -14,6 +14,8 @@ pub(super) struct Files {
     pub(super) model: &'static str,
     pub(super) data: PathBuf,
     pub(super) init: PathBuf,
+    /// `Σ v ln (v / Σ v)` where the objective is a log-likelihood, which it differs from by the divergence.
+    pub(super) entropy: Option<f64>,
     /// What the command must be told besides.
     pub(super) options: Vec<String>,
     /// What we allow ourselves: the data with room to work, 8 times the factors and 64 MiB.
@@ -180,15 +182,37 @@ pub(super) fn convert(raw: &Path, to: &Path) -> Result<Files> {
         Kind::Shifted => 4.0 * bytes("X.npy"),
     };
     let factor_bytes: f64 = given.iter().map(|f| 8.0 * f.values.len() as f64).sum();
+    let values = ["X.npy", "X_vals.npy"].map(|name| raw.join(name));
+    let values = values.iter().find(|path| path.exists());
+    let entropy = match (kind, values) {
+        (Kind::Matrix, _) | (_, None) => None,
+        (_, Some(path)) => Some(entropy(&dense(path)?.values)),
+    };
     let init = to.join("init.npz");
     write_model(&init, &kind.init(given), false)?;
     Ok(Files {
         model: kind.model(),
         data,
         init,
+        entropy,
         options,
         allowed_mb: (data_bytes + 8.0 * factor_bytes) / 1e6 + 67.1,
     })
+}
+
+/// `Σ v ln (v / Σ v)`.
+fn entropy(values: &[f64]) -> f64 {
+    let total: f64 = values.iter().sum();
+    let positive = values.iter().filter(|v| **v > 0.0);
+    positive.map(|v| v * (v / total).ln()).sum()
+}
+
+impl Files {
+    /// The divergence that an objective of the command stands for.
+    pub(super) fn divergence(&self, objective: f64) -> f64 {
+        self.entropy
+            .map_or(objective, |entropy| entropy - objective)
+    }
 }
 
 /// Whether `made` is there and no older than what it was made from.

@@ -26,6 +26,8 @@ pub(super) struct Ours {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Theirs {
     pub(super) per_iteration: f64,
+    pub(super) seconds: f64,
+    /// Generalised Kullback-Leibler divergence after those seconds.
     pub(super) objective: Option<f64>,
 }
 
@@ -154,6 +156,7 @@ pub(super) fn run_peer(
     match (result["s_per_iter_min"].as_f64(), result["error"].as_str()) {
         (Some(per_iteration), None) => Ok(Theirs {
             per_iteration,
+            seconds: result["seconds"].as_f64().unwrap_or(f64::NAN),
             objective: result["objective"].as_f64(),
         }),
         (_, Some(error)) => Err(error.into()),

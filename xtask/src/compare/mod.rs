@@ -95,7 +95,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     let folder = (args.workloads.clone()).unwrap_or_else(|| out.join("workloads"));
 
     println!(
-        "{:<18} {:>8} {:<22} {:>11} {:>11} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}",
+        "{:<18} {:>8} {:<22} {:>11} {:>11} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}",
         "workload",
         "threads",
         "peer",
@@ -103,6 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         "peer s/it",
         "ratio",
         "target",
+        "KL",
         "1t:2t",
         "f64:f32",
         "MB",
@@ -132,7 +133,8 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         })?;
     }
     println!(
-        "times and ratios are medians of the rounds, a ratio that of neighbours in time; MB: our largest peak of resident memory, and what we allow ourselves"
+        "times and ratios are medians of the rounds, a ratio that of neighbours in time; KL: our divergence over the peer's, from the same start in the same time;\n\
+         MB: our largest peak of resident memory, and what we allow ourselves"
     );
     Ok(report
         .iter()
@@ -204,6 +206,11 @@ fn compare(w: &Workload, args: &Args, program: &Path, folder: &Path, out: &Path)
     }
     peaks.extend(ours.iter().filter_map(|run| run.peak_mb));
     let mine = median(ours.iter().map(|r| r.per_iteration).collect());
+    let at_equal_time = |theirs: &Theirs| -> Option<f64> {
+        let iterations = (theirs.seconds / mine?) as usize;
+        let same_time = fit(program, &files, iterations.max(1), threads, "f64", out).ok()?;
+        Some(files.divergence(same_time.objective) / theirs.objective?)
+    };
     let peers: Vec<Value> = peers
         .iter()
         .map(|(name, runs)| {
@@ -212,6 +219,7 @@ fn compare(w: &Workload, args: &Args, program: &Path, folder: &Path, out: &Path)
             let times: Vec<_> = good().map(|(_, r)| r.per_iteration).collect();
             match good().next() {
                 Some((_, first)) => json!({
+                    "divergence_at_equal_time": at_equal_time(first),
                     "peer": name,
                     "s_per_iter": median(times.clone()),
                     "runs": times,
@@ -262,7 +270,7 @@ fn rows(entry: &Value) -> String {
         };
         let _ = writeln!(
             text,
-            "{:<18} {:>8} {:<22} {:>11} {:>11} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}",
+            "{:<18} {:>8} {:<22} {:>11} {:>11} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}",
             entry["workload"].as_str().unwrap_or_default(),
             entry["threads"].to_string(),
             peer["peer"].as_str().unwrap_or_default(),
@@ -277,6 +285,7 @@ fn rows(entry: &Value) -> String {
                 },
                 1
             ),
+            number(&peer["divergence_at_equal_time"], 4),
             number(&entry["one_thread_over_two"], 2),
             number(&entry["f64_over_f32"], 2),
             number(&entry["ours"]["peak_mb"], 0),

@@ -4,6 +4,7 @@ use nalgebra::{DMatrix, DVector};
 use plca_tensor::{Real, normalise_columns};
 use rand::Rng;
 
+use super::engine::sum_of;
 use super::{Anneal, ShiftedInit, ShiftedState};
 use crate::blocks::{
     Extrapolated, Free, check_prior, check_steady, column, in_force, m_step, residual, restore,
@@ -151,7 +152,7 @@ impl<T: Real> Settings<T> {
                 &kernels
             };
             let columns = counts.chunks_exact(counts.len() / k);
-            let n = columns.map(|column| column.iter().copied().sum::<T>());
+            let n = columns.map(|column| T::lit(sum_of(column, T::to_f64)));
             let mut weights = column(&state.weights);
             // [SI eq. 8] [SI eq. 13] [SPEC 5.1] P(z) <- n / v
             let n = DMatrix::from_iterator(k, 1, n);

@@ -8,18 +8,28 @@
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
+use plca_tensor::parallel::{both, for_each_part};
 use plca_tensor::{Observed, Real};
 
 use super::cells::Cells;
 use super::direct::Direct;
-use super::spectrum::{C64, Place, Plan, fast_length};
+use super::products::{Products, Spectra};
+use super::spectrum::{Place, Plan, fast_length};
 use super::{Counts, Engine, Parts, Wanted};
 use crate::shifted::folded::Folded;
 use crate::shifted::geometry::advance;
-use plca_tensor::parallel::{for_each_part, wide};
 
-/// Where along the untransformed dimensions a tap and a place meet a position, `[t, h, x]`.
-type Meetings = Vec<[usize; 3]>;
+/// Sums worth a part of their own.
+const PART: usize = 4096;
+
+/// Where taps and places meet positions along the untransformed dimensions: `[t, h]` of every position, `[x, h]` of every tap and
+/// `[x, t]` of every place.
+#[derive(Debug)]
+struct Meetings {
+    of_position: Vec<Vec<[usize; 2]>>,
+    of_tap: Vec<Vec<[usize; 2]>>,
+    of_place: Vec<Vec<[usize; 2]>>,
+}
 
 /// Shifted models by transforms.
 pub(crate) struct Fft {
@@ -36,9 +46,9 @@ pub(crate) struct Fft {
 
 #[derive(Default)]
 pub(super) struct Buffers {
-    pub(super) kernels: Vec<C64>,
-    pub(super) impulses: Vec<C64>,
-    pub(super) ratios: Vec<C64>,
+    pub(super) kernels: Vec<f64>,
+    pub(super) impulses: Vec<f64>,
+    pub(super) ratios: Vec<f64>,
     pub(super) p: Vec<f64>,
 }
 
@@ -109,61 +119,58 @@ impl Fft {
     }
 
     /// Spectra of all boxes of `values`.
-    pub(super) fn spectra(&self, values: &[f64], which: usize, out: &mut Vec<C64>) {
+    pub(super) fn spectra(&self, values: &[f64], which: usize, out: &mut Vec<f64>) {
         let (place, cells) = self.boxes[which];
+        out.resize(values.len() / cells * 2 * self.plan.len(), 0.0);
+        self.plan.forward(values, cells, place, out);
+    }
+
+    fn of<'a>(&self, numbers: &'a [f64]) -> Spectra<'a> {
         let len = self.plan.len();
-        out.resize(values.len() / cells * len, C64::default());
-        for_each_part(out, len, |at, spectrum| {
-            self.plan
-                .forward(&values[at * cells..][..cells], place, spectrum);
-        });
+        Spectra { numbers, len }
     }
 
     /// `P` over the window from the spectra of kernels and impulses.
     pub(super) fn convolve(&self, model: &Parts<'_, f64>, b: &mut Buffers) {
         let f = &self.folded;
         let [nt, nh, nx] = self.outer();
-        let ((place, cells), len) = (self.boxes[2], self.plan.len());
-        let (kernels, impulses) = (&b.kernels, &b.impulses);
+        let scale = 1.0 / self.plan.cells() as f64;
+        let (place, cells) = self.boxes[2];
         b.p.resize(f.channels * f.lanes * f.positions(), 0.0);
-        for_each_part(&mut b.p, cells, |at, out| {
-            let (c, d, x) = (at / nx / f.lanes, at / nx % f.lanes, at % nx);
-            let sum = |first: usize, sum: &mut [C64]| {
-                sum.fill(C64::default());
-                for (z, w) in model.weights.iter().enumerate() {
-                    let w = w / self.plan.cells() as f64;
-                    for &[t, h, _] in self.meetings.iter().filter(|m| m[2] == x) {
-                        let k = &kernels[((z * f.channels + c) * nt + t) * len + first..];
-                        let h = &impulses[((z * f.lanes + d) * nh + h) * len + first..];
-                        add_products(sum, k, h, w);
-                    }
-                }
+        let sum = |at: usize, first: usize, re: &mut [f64], im: &mut [f64]| {
+            let (c, d) = (at / nx / f.lanes, at / nx % f.lanes);
+            let firsts = |z: usize| [(z * f.channels + c) * nt, (z * f.lanes + d) * nh];
+            let weights = model.weights.iter().enumerate();
+            let products = Products {
+                a: self.of(&b.kernels),
+                b: self.of(&b.impulses),
+                groups: weights.map(|(z, w)| (w * scale, firsts(z))),
+                terms: &self.meetings.of_position[at % nx],
             };
-            self.plan.inverse(sum, place, out);
-        });
+            products.sum::<false>(first, re, im);
+        };
+        self.plan.inverse(sum, cells, place, &mut b.p);
     }
 
     /// Correlations of the ratios with the impulses, clamped at 0: `[z][c][t]`.
     pub(super) fn kernel_sums(&self, components: usize, b: &Buffers) -> Vec<f64> {
         let f = &self.folded;
         let [nt, nh, nx] = self.outer();
-        let ((place, cells), len) = (self.boxes[0], self.plan.len());
+        let (place, cells) = self.boxes[0];
         let mut out = vec![0.0; components * f.channels * f.taps()];
-        for_each_part(&mut out, cells, |at, out| {
-            let (z, c, t) = (at / nt / f.channels, at / nt % f.channels, at % nt);
-            let sum = |first: usize, sum: &mut [C64]| {
-                sum.fill(C64::default());
-                for d in 0..f.lanes {
-                    for &[_, h, x] in self.meetings.iter().filter(|m| m[0] == t) {
-                        let q = &b.ratios[((c * f.lanes + d) * nx + x) * len + first..];
-                        let h = &b.impulses[((z * f.lanes + d) * nh + h) * len + first..];
-                        add_conjugate_products(sum, q, h);
-                    }
-                }
+        let sum = |at: usize, first: usize, re: &mut [f64], im: &mut [f64]| {
+            let (z, c) = (at / nt / f.channels, at / nt % f.channels);
+            let firsts = |d: usize| [(c * f.lanes + d) * nx, (z * f.lanes + d) * nh];
+            let products = Products {
+                a: self.of(&b.ratios),
+                b: self.of(&b.impulses),
+                groups: (0..f.lanes).map(|d| (1.0, firsts(d))),
+                terms: &self.meetings.of_tap[at % nt],
             };
-            self.plan.inverse(sum, place, out);
-            self.clamp(out);
-        });
+            products.sum::<true>(first, re, im);
+        };
+        self.plan.inverse(sum, cells, place, &mut out);
+        self.clamp(&mut out);
         out
     }
 
@@ -171,36 +178,38 @@ impl Fft {
     pub(super) fn impulse_sums(&self, components: usize, b: &Buffers) -> Vec<f64> {
         let f = &self.folded;
         let [nt, nh, nx] = self.outer();
-        let ((place, cells), len) = (self.boxes[1], self.plan.len());
+        let (place, cells) = self.boxes[1];
         let mut out = vec![0.0; components * f.lanes * f.places()];
-        for_each_part(&mut out, cells, |at, out| {
-            let (z, d, h) = (at / nh / f.lanes, at / nh % f.lanes, at % nh);
-            let sum = |first: usize, sum: &mut [C64]| {
-                sum.fill(C64::default());
-                for c in 0..f.channels {
-                    for &[t, _, x] in self.meetings.iter().filter(|m| m[1] == h) {
-                        let q = &b.ratios[((c * f.lanes + d) * nx + x) * len + first..];
-                        let k = &b.kernels[((z * f.channels + c) * nt + t) * len + first..];
-                        add_conjugate_products(sum, q, k);
-                    }
-                }
+        let sum = |at: usize, first: usize, re: &mut [f64], im: &mut [f64]| {
+            let (z, d) = (at / nh / f.lanes, at / nh % f.lanes);
+            let firsts = |c: usize| [(c * f.lanes + d) * nx, (z * f.channels + c) * nt];
+            let products = Products {
+                a: self.of(&b.ratios),
+                b: self.of(&b.kernels),
+                groups: (0..f.channels).map(|c| (1.0, firsts(c))),
+                terms: &self.meetings.of_place[at % nh],
             };
-            self.plan.inverse(sum, place, out);
-            self.clamp(out);
-        });
+            products.sum::<true>(first, re, im);
+        };
+        self.plan.inverse(sum, cells, place, &mut out);
+        self.clamp(&mut out);
         out
     }
 
     fn clamp(&self, sums: &mut [f64]) {
         let scale = 1.0 / self.plan.cells() as f64;
-        sums.iter_mut().for_each(|s| *s = (*s * scale).max(0.0));
+        for_each_part(sums, PART, |_, sums| {
+            sums.iter_mut().for_each(|s| *s = (*s * scale).max(0.0));
+        });
     }
 
     fn expect_f64(&self, model: &Parts<'_, f64>, wanted: Wanted) -> Counts<f64> {
         let lock = || self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut b = lock().take().unwrap_or_default();
-        self.spectra(model.kernels, 0, &mut b.kernels);
-        self.spectra(model.impulses, 1, &mut b.impulses);
+        both(
+            || self.spectra(model.kernels, 0, &mut b.kernels),
+            || self.spectra(model.impulses, 1, &mut b.impulses),
+        );
         self.convolve(model, &mut b);
         let mut p = std::mem::take(&mut b.p);
         self.guard(model, &mut p);
@@ -226,10 +235,16 @@ impl Fft {
     }
 }
 
-/// All `(t, h, x)` of the untransformed dimensions with `x = h + t - o`.
+/// All taps `t`, places `h` and positions `x` of the untransformed dimensions with `x = h + t - o`.
 fn meetings(f: &Folded, outer: usize) -> Meetings {
     let [kernel, impulse, size] = [&f.kernel, &f.impulse, &f.size].map(|s| &s[..outer]);
-    let (mut all, mut x, mut row) = (Vec::new(), vec![0; outer], 0);
+    let none = |extents: &[usize]| vec![Vec::new(); extents.iter().product()];
+    let mut all = Meetings {
+        of_position: none(size),
+        of_tap: none(kernel),
+        of_place: none(impulse),
+    };
+    let (mut x, mut row) = (vec![0; outer], 0);
     loop {
         let (mut t, mut tap) = (vec![0; outer], 0);
         loop {
@@ -238,7 +253,9 @@ fn meetings(f: &Folded, outer: usize) -> Meetings {
                 (h < impulse[d]).then(|| place * impulse[d] + h)
             });
             if let Some(place) = place {
-                all.push([tap, place, row]);
+                all.of_position[row].push([tap, place]);
+                all.of_tap[tap].push([row, place]);
+                all.of_place[place].push([row, tap]);
             }
             tap += 1;
             if !advance(&mut t, kernel) {
@@ -250,32 +267,6 @@ fn meetings(f: &Folded, outer: usize) -> Meetings {
             return all;
         }
     }
-}
-
-/// `sum += w a b`.
-fn add_products(sum: &mut [C64], a: &[C64], b: &[C64], w: f64) {
-    wide(
-        #[inline(always)]
-        || {
-            for ((s, a), b) in sum.iter_mut().zip(a).zip(b) {
-                s.re += w * (a.re * b.re - a.im * b.im);
-                s.im += w * (a.re * b.im + a.im * b.re);
-            }
-        },
-    );
-}
-
-/// `sum += a b*`.
-fn add_conjugate_products(sum: &mut [C64], a: &[C64], b: &[C64]) {
-    wide(
-        #[inline(always)]
-        || {
-            for ((s, a), b) in sum.iter_mut().zip(a).zip(b) {
-                s.re += a.re * b.re + a.im * b.im;
-                s.im += a.im * b.re - a.re * b.im;
-            }
-        },
-    );
 }
 
 impl<T: Real> Engine<T> for Fft {

@@ -2,7 +2,7 @@
 
 use super::direct::{Direct, cell};
 use super::{Fft, Parts, sum_of};
-use plca_tensor::parallel::{for_each_part, map_in_order, wide};
+use plca_tensor::parallel::{map_in_order, wide};
 
 /// `P` below this many times its error bound is recomputed: relative errors stay below 1e-10.
 const GUARD: f64 = 1e9;
@@ -13,41 +13,57 @@ const PART: usize = 4096;
 /// If more positive cells than one in this many are to be recomputed, all are.
 const MANY: usize = 20;
 
+/// Some cells of one channel and lane.
+struct Part<'a> {
+    plane: usize,
+    first: usize,
+    p: &'a mut [f64],
+    values: &'a [f64],
+    bound: f64,
+}
+
 impl Fft {
     /// Recomputes what rounding may have spoilt, and clears the rest of negative values.
     pub(super) fn guard(&self, model: &Parts<'_, f64>, p: &mut Vec<f64>) {
         let f = &self.folded;
-        let cells = f.positions();
         let bounds = self.error_bounds(model);
-        let planes = p.chunks_mut(cells).zip(self.cells.values.chunks(cells));
-        let parts = planes.zip(&bounds).flat_map(|((p, values), &bound)| {
-            let parts = p.chunks_mut(PART).zip(values.chunks(PART));
-            parts.map(move |part| (part, bound))
+        let small = map_in_order(self.parts(p, &bounds), |part| {
+            wide(|| clear(part.p, part.values, part.bound))
         });
-        let few = map_in_order(parts.collect(), |((p, values), bound)| {
-            wide(|| clear(p, values, bound))
-        });
-        let few: usize = few.into_iter().sum();
-        if few == 0 {
-            return;
-        }
+        let few: usize = small.iter().sum();
         if few * MANY > self.positive {
             *p = Direct::model(f, model);
             return;
         }
-        for_each_part(p, PART, |part, p| {
-            let first = part * PART;
-            let values = &self.cells.values[first..first + p.len()];
-            for (at, (p, &value)) in (first..).zip(p.iter_mut().zip(values)) {
-                if value > 0.0 && *p < bounds[at / cells] {
-                    *p = cell(
-                        f,
-                        model,
-                        [at / cells / f.lanes, at / cells % f.lanes, at % cells],
-                    );
+        let parts = self.parts(p, &bounds).into_iter().zip(small);
+        let spoilt = parts.filter(|(_, small)| *small > 0).map(|(part, _)| part);
+        map_in_order(spoilt.collect(), |part: Part<'_>| {
+            let cells = (part.first..).zip(part.p.iter_mut().zip(part.values));
+            for (x, (p, &value)) in cells {
+                if value > 0.0 && *p < part.bound {
+                    let plane = [part.plane / f.lanes, part.plane % f.lanes];
+                    *p = cell(f, model, [plane[0], plane[1], x]);
                 }
             }
         });
+    }
+
+    /// Cells with the bound of their channel and lane.
+    fn parts<'a>(&'a self, p: &'a mut [f64], bounds: &[f64]) -> Vec<Part<'a>> {
+        let cells = self.folded.positions();
+        let planes = p.chunks_mut(cells).zip(self.cells.values.chunks(cells));
+        let planes = planes.zip(bounds).enumerate();
+        let parts = planes.flat_map(|(plane, ((p, values), &bound))| {
+            let parts = p.chunks_mut(PART).zip(values.chunks(PART)).enumerate();
+            parts.map(move |(part, (p, values))| Part {
+                plane,
+                first: part * PART,
+                p,
+                values,
+                bound,
+            })
+        });
+        parts.collect()
     }
 
     /// `ε (1 + log2 L)`: what a transform of length `L` leaves of a result, relative to the norms of what went in.

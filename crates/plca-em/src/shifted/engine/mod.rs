@@ -7,11 +7,12 @@ mod fft;
 mod guard;
 mod list;
 mod matrix;
+mod products;
 mod rows;
 mod sparse;
 mod spectrum;
 
-use plca_tensor::parallel::wide;
+use plca_tensor::parallel::{both, wide};
 use plca_tensor::{Observed, Real};
 
 use super::Evaluation;
@@ -78,18 +79,18 @@ impl<T: Real> Counts<T> {
         wanted: Wanted,
         scale: f64,
         measured: Measured,
-        kernel_sums: impl FnOnce() -> Vec<T>,
-        impulse_sums: impl FnOnce() -> Vec<T>,
+        kernel_sums: impl FnOnce() -> Vec<T> + Send,
+        impulse_sums: impl FnOnce() -> Vec<T> + Send,
     ) -> Self {
-        let (mut kernels, mut impulses) = (Vec::new(), Vec::new());
-        if wanted.kernels {
-            kernels = kernel_sums();
-            to_counts(&mut kernels, model.kernels, model.weights, scale);
-        }
-        if wanted.impulses {
-            impulses = impulse_sums();
-            to_counts(&mut impulses, model.impulses, model.weights, scale);
-        }
+        let counts = |mut sums: Vec<T>, block| {
+            to_counts(&mut sums, block, model.weights, scale);
+            sums
+        };
+        let (kernels, impulses) = both(
+            || (wanted.kernels).then(|| counts(kernel_sums(), model.kernels)),
+            || (wanted.impulses).then(|| counts(impulse_sums(), model.impulses)),
+        );
+        let (kernels, impulses) = (kernels.unwrap_or_default(), impulses.unwrap_or_default());
         Self {
             kernels,
             impulses,
@@ -110,7 +111,7 @@ fn to_counts<T: Real>(sums: &mut [T], block: &[T], weights: &[T], scale: f64) {
 }
 
 /// `Σ term(x)`, in lanes.
-fn sum_of<T: Copy>(values: &[T], term: impl Fn(T) -> f64) -> f64 {
+pub(crate) fn sum_of<T: Copy>(values: &[T], term: impl Fn(T) -> f64) -> f64 {
     const LANES: usize = 32;
     wide(|| {
         let mut sums = [0.0; LANES];

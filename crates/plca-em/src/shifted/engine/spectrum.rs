@@ -2,18 +2,22 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use plca_tensor::parallel::for_each_part;
+use plca_tensor::parallel::{for_each_part, map_in_order, wide};
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 use rustfft::num_complex::Complex;
 use rustfft::{Fft, FftPlanner};
 
-pub(crate) type C64 = Complex<f64>;
+use super::products::LANES;
+
+type C64 = Complex<f64>;
 
 const ZERO: C64 = Complex::new(0.0, 0.0);
 /// Columns of a spectrum, or rows of a box, that are transposed together.
 const BLOCK: usize = 8;
-/// Values worth a part of their own.
+/// Numbers of a plane worth a part of their own.
 const PART: usize = 4096;
+/// Numbers of lines worth a part of their own: each is a sum of many products.
+const LINES: usize = 1024;
 
 /// A box within the transformed area.
 #[derive(Clone, Copy, Debug)]
@@ -23,8 +27,10 @@ pub(crate) struct Place {
     pub(crate) width: usize,
 }
 
-/// Transforms of `rows x columns` real numbers that are 0 outside a box. A spectrum has `columns/2 + 1` columns, stored one
-/// after the other.
+/// Transforms of `rows x columns` real numbers that are 0 outside a box.
+///
+/// A spectrum is [`len`](Plan::len) real parts, then as many imaginary parts: of `columns/2 + 1` columns, one after the other,
+/// and zeros.
 pub(crate) struct Plan {
     rows: usize,
     columns: usize,
@@ -73,9 +79,9 @@ impl Plan {
         }
     }
 
-    /// Numbers of one spectrum.
+    /// Real, and imaginary, parts of one spectrum, with zeros.
     pub(crate) fn len(&self) -> usize {
-        self.rows * self.width()
+        (self.rows * self.width()).next_multiple_of(LANES)
     }
 
     /// Real numbers of one transform.
@@ -105,66 +111,115 @@ impl Plan {
             .push(buffer);
     }
 
-    /// Columns of a spectrum in one part.
+    /// Numbers of the columns of one part of a plane.
     fn part(&self) -> usize {
         (PART / self.rows).next_multiple_of(BLOCK).max(BLOCK) * self.rows
     }
 
-    /// The spectrum of a box of rows of `place.width` values.
-    pub(crate) fn forward(&self, values: &[f64], place: Place, spectrum: &mut [C64]) {
+    /// Lines of one part.
+    fn lines(&self) -> usize {
+        (LINES / self.width()).max(1)
+    }
+
+    /// The spectra of boxes of `cells` values in rows of `place.width`.
+    pub(crate) fn forward(&self, boxes: &[f64], cells: usize, place: Place, spectra: &mut [f64]) {
+        let len = self.len();
+        if self.rows > 1 {
+            return for_each_part(spectra, 2 * len, |at, spectrum| {
+                let (re, im) = spectrum.split_at_mut(len);
+                self.forward_plane(&boxes[at * cells..][..cells], place, re, im);
+            });
+        }
+        for_each_part(spectra, self.lines() * 2 * len, |part, spectra| {
+            let mut row = Row::new(self, self.real.get_scratch_len());
+            let mut line = vec![ZERO; self.width()];
+            let boxes = boxes[part * self.lines() * cells..].chunks_exact(cells);
+            for (spectrum, values) in spectra.chunks_exact_mut(2 * len).zip(boxes) {
+                let (re, im) = spectrum.split_at_mut(len);
+                row.forward(values, place, &mut line);
+                split(&line, re, im);
+            }
+        });
+    }
+
+    fn forward_plane(&self, values: &[f64], place: Place, re: &mut [f64], im: &mut [f64]) {
         let width = self.width();
         let mut rows = self.take(values.len() / place.width * width);
         let per_part = (PART / width).max(1);
         for_each_part(&mut rows, per_part * width, |part, out| {
-            let mut line = vec![0.0; self.columns];
-            let mut scratch = self.real.make_scratch_vec();
+            let mut row = Row::new(self, self.real.get_scratch_len());
             let values = values[part * per_part * place.width..].chunks_exact(place.width);
             for (out, values) in out.chunks_exact_mut(width).zip(values) {
-                line.fill(0.0);
-                line[place.first_column..][..place.width].copy_from_slice(values);
-                let done = self.real.process_with_scratch(&mut line, out, &mut scratch);
-                debug_assert!(done.is_ok(), "lengths of the plan");
+                row.forward(values, place, out);
             }
         });
-        let per_part = self.part();
-        for_each_part(spectrum, per_part, |part, columns| {
-            let first = part * per_part / self.rows;
-            columns.fill(ZERO);
-            for (block, columns) in columns.chunks_mut(BLOCK * self.rows).enumerate() {
-                let at = first + block * BLOCK;
-                let n = columns.len() / self.rows;
+        let numbers = self.rows * width;
+        let parts =
+            (re[..numbers].chunks_mut(self.part())).zip(im[..numbers].chunks_mut(self.part()));
+        map_in_order(parts.enumerate().collect(), |(part, (re, im))| {
+            let mut columns = vec![ZERO; BLOCK * self.rows];
+            let mut scratch = vec![ZERO; self.column.get_inplace_scratch_len()];
+            let first = part * self.part() / self.rows;
+            let blocks = re
+                .chunks_mut(columns.len())
+                .zip(im.chunks_mut(columns.len()));
+            for (block, (re, im)) in blocks.enumerate() {
+                let (at, n) = (first + block * BLOCK, re.len() / self.rows);
+                let columns = &mut columns[..re.len()];
+                columns.fill(ZERO);
                 for (y, row) in rows.chunks_exact(width).enumerate() {
                     for (j, &x) in row[at..at + n].iter().enumerate() {
                         columns[j * self.rows + place.first_row + y] = x;
                     }
                 }
+                self.column.process_with_scratch(columns, &mut scratch);
+                split(columns, re, im);
             }
-            self.along_columns(&*self.column, columns);
         });
         self.give_back(rows);
     }
 
-    fn along_columns(&self, fft: &dyn Fft<f64>, columns: &mut [C64]) {
-        if self.rows > 1 {
-            let mut scratch = vec![ZERO; fft.get_inplace_scratch_len()];
-            fft.process_with_scratch(columns, &mut scratch);
-        }
-    }
-
-    /// The box at `place` of the inverse transform, times [`cells`](Self::cells). `fill` sets a part of the spectrum that starts
-    /// at a given number.
+    /// Inverse transforms, each cut to its box of `cells` values at `place`. `fill` sets real and imaginary parts of a spectrum:
+    /// that of the box with the given number, from the number given next.
     pub(crate) fn inverse(
         &self,
-        fill: impl Fn(usize, &mut [C64]) + Send + Sync,
+        fill: impl Fn(usize, usize, &mut [f64], &mut [f64]) + Send + Sync,
+        cells: usize,
+        place: Place,
+        boxes: &mut [f64],
+    ) {
+        if self.rows > 1 {
+            return for_each_part(boxes, cells, |at, out| {
+                self.inverse_plane(|first, re, im| fill(at, first, re, im), place, out);
+            });
+        }
+        for_each_part(boxes, self.lines() * cells, |part, boxes| {
+            let mut row = Row::new(self, self.back.get_scratch_len());
+            let mut line = vec![ZERO; self.width()];
+            let (mut re, mut im) = (vec![0.0; self.len()], vec![0.0; self.len()]);
+            for (at, out) in (part * self.lines()..).zip(boxes.chunks_exact_mut(cells)) {
+                fill(at, 0, &mut re, &mut im);
+                join(&re, &im, &mut line);
+                row.inverse(&mut line, place, out);
+            }
+        });
+    }
+
+    fn inverse_plane(
+        &self,
+        fill: impl Fn(usize, &mut [f64], &mut [f64]) + Send + Sync,
         place: Place,
         out: &mut [f64],
     ) {
         let width = self.width();
-        let mut spectrum = self.take(self.len());
-        let per_part = self.part();
-        for_each_part(&mut spectrum, per_part, |part, columns| {
-            fill(part * per_part, columns);
-            self.along_columns(&*self.column_back, columns);
+        let mut spectrum = self.take(self.rows * width);
+        for_each_part(&mut spectrum, self.part(), |part, columns| {
+            let len = columns.len().next_multiple_of(LANES);
+            let (mut re, mut im) = (vec![0.0; len], vec![0.0; len]);
+            fill(part * self.part(), &mut re, &mut im);
+            join(&re, &im, columns);
+            let mut scratch = vec![ZERO; self.column_back.get_inplace_scratch_len()];
+            self.column_back.process_with_scratch(columns, &mut scratch);
         });
         for_each_part(out, BLOCK * place.width, |part, out| {
             let first = place.first_row + part * BLOCK;
@@ -175,24 +230,74 @@ impl Plan {
                     lines[j * width + k] = x;
                 }
             }
-            let mut line = vec![0.0; self.columns];
-            let mut scratch = self.back.make_scratch_vec();
-            let rows = lines
-                .chunks_exact_mut(width)
-                .zip(out.chunks_exact_mut(place.width));
-            for (spectrum, out) in rows {
-                // Zero but for rounding, as the result is real.
-                spectrum[0].im = 0.0;
-                spectrum[width - 1].im = 0.0;
-                let done = self
-                    .back
-                    .process_with_scratch(spectrum, &mut line, &mut scratch);
-                debug_assert!(done.is_ok(), "lengths of the plan");
-                out.copy_from_slice(&line[place.first_column..][..place.width]);
+            let mut row = Row::new(self, self.back.get_scratch_len());
+            let rows = lines.chunks_exact_mut(width);
+            for (line, out) in rows.zip(out.chunks_exact_mut(place.width)) {
+                row.inverse(line, place, out);
             }
         });
         self.give_back(spectrum);
     }
+}
+
+/// What transforms of rows need.
+struct Row<'a> {
+    plan: &'a Plan,
+    line: Vec<f64>,
+    scratch: Vec<C64>,
+}
+
+impl<'a> Row<'a> {
+    fn new(plan: &'a Plan, scratch: usize) -> Self {
+        Self {
+            plan,
+            line: vec![0.0; plan.columns],
+            scratch: vec![ZERO; scratch],
+        }
+    }
+
+    /// The spectrum of a row that is 0 outside a box.
+    fn forward(&mut self, values: &[f64], place: Place, spectrum: &mut [C64]) {
+        let (line, plan) = (&mut self.line, &self.plan.real);
+        line.fill(0.0);
+        line[place.first_column..][..place.width].copy_from_slice(values);
+        let done = plan.process_with_scratch(line, spectrum, &mut self.scratch);
+        debug_assert!(done.is_ok(), "lengths of the plan");
+    }
+
+    /// The part of a row that lies in a box; its spectrum is lost.
+    fn inverse(&mut self, spectrum: &mut [C64], place: Place, out: &mut [f64]) {
+        let (line, plan) = (&mut self.line, &self.plan.back);
+        // Zero but for rounding, as the result is real.
+        let last = spectrum.len() - 1;
+        spectrum[0].im = 0.0;
+        spectrum[last].im = 0.0;
+        let done = plan.process_with_scratch(spectrum, line, &mut self.scratch);
+        debug_assert!(done.is_ok(), "lengths of the plan");
+        out.copy_from_slice(&line[place.first_column..][..place.width]);
+    }
+}
+
+fn split(numbers: &[C64], re: &mut [f64], im: &mut [f64]) {
+    wide(
+        #[inline(always)]
+        || {
+            for ((x, re), im) in numbers.iter().zip(re).zip(im) {
+                (*re, *im) = (x.re, x.im);
+            }
+        },
+    );
+}
+
+fn join(re: &[f64], im: &[f64], numbers: &mut [C64]) {
+    wide(
+        #[inline(always)]
+        || {
+            for ((x, &re), &im) in numbers.iter_mut().zip(re).zip(im) {
+                *x = Complex::new(re, im);
+            }
+        },
+    );
 }
 
 #[cfg(test)]
@@ -231,17 +336,20 @@ mod tests {
                 first_column,
                 width,
             };
-            let (mut fa, mut fb) = (vec![ZERO; plan.len()], vec![ZERO; plan.len()]);
+            let len = plan.len();
+            let (mut fa, mut fb) = (vec![0.0; 2 * len], vec![0.0; 2 * len]);
             let (r0, c0) = (rows - n, columns - m);
-            plan.forward(&a, place(m, r0, c0), &mut fa);
-            plan.forward(&b, place(columns, 0, 0), &mut fb);
-            let product = |first: usize, out: &mut [C64]| {
-                for (i, out) in out.iter_mut().enumerate() {
-                    *out = fa[first + i] * fb[first + i];
+            plan.forward(&a, n * m, place(m, r0, c0), &mut fa);
+            plan.forward(&b, rows * columns, place(columns, 0, 0), &mut fb);
+            let product = |_: usize, first: usize, re: &mut [f64], im: &mut [f64]| {
+                let number = |f: &[f64], i: usize| Complex::new(f[first + i], f[len + first + i]);
+                for (i, (re, im)) in re.iter_mut().zip(im).enumerate() {
+                    let product = number(&fa, i) * number(&fb, i);
+                    (*re, *im) = (product.re, product.im);
                 }
             };
             let mut got = vec![0.0; n * m];
-            plan.inverse(product, place(m, r0, c0), &mut got);
+            plan.inverse(product, n * m, place(m, r0, c0), &mut got);
             for i in 0..n {
                 for j in 0..m {
                     let mut want = 0.0;
