@@ -621,35 +621,47 @@ fn blocks_of_a_posterior_belong_together() {
     Statistics::of(&good, &sharing, &hyper).unwrap();
     good.divergence(&prior).unwrap();
     let other = |rows, columns| DMatrix::from_element(rows, columns, 1.0);
-    for bad in [
-        Posterior {
-            minus: other(1, 1),
-            ..good.clone()
-        },
-        Posterior {
-            rate: other(1, 2),
-            ..good.clone()
-        },
-        Posterior {
-            plus: other(2, 2),
-            minus: other(2, 2),
-            ..good.clone()
-        },
-    ] {
+    let shape = |block, got, expected| SnmfError::Shape {
+        block,
+        got,
+        expected,
+    };
+    let cases = [
+        (
+            Posterior {
+                minus: other(1, 1),
+                ..good.clone()
+            },
+            shape("minus", (1, 1), (2, 1)),
+        ),
+        (
+            Posterior {
+                rate: other(1, 2),
+                ..good.clone()
+            },
+            shape("rate", (1, 2), (1, 3)),
+        ),
+        (
+            Posterior {
+                plus: other(2, 2),
+                minus: other(2, 2),
+                ..good.clone()
+            },
+            shape("shape", (1, 3), (2, 3)),
+        ),
+    ];
+    for (bad, refusal) in cases {
         let refused = Statistics::of(&bad, &sharing, &hyper);
-        assert!(matches!(refused, Err(SnmfError::Shape { .. })), "{bad:?}");
-        assert!(matches!(
-            bad.divergence(&prior),
-            Err(SnmfError::Shape { .. })
-        ));
+        assert_eq!(refused, Err(refusal.clone()));
+        assert_eq!(bad.divergence(&prior), Err(refusal));
     }
     let known = SnmfState {
         plus: other(2, 1),
         minus: other(1, 1),
         activations: other(1, 3),
     };
-    assert!(matches!(
+    assert_eq!(
         Statistics::of_known(&known, &sharing, &hyper),
-        Err(SnmfError::Shape { block: "minus", .. })
-    ));
+        Err(shape("minus", (1, 1), (2, 1)))
+    );
 }
