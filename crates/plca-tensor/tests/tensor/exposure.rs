@@ -4,12 +4,13 @@ use nalgebra::dmatrix;
 
 use plca_tensor::{Coordinates, Factor, MaskedSparse, MaskedTensor, Model, Observed, Order, Real};
 
-/// Nearly all of the mass of row 0 and of column 0 is hidden.
+/// Nearly all of the mass of row 0 and of column 0 is hidden; of what is left of column 0, much beside one more hidden cell.
 fn shares<T: Real>(heavy: f64) -> [Vec<Vec<f64>>; 2] {
     let (shape, cells) = (vec![2, 2, 3], 12);
     let mut seen = vec![true; cells];
-    seen[0] = false;
-    seen[7] = false;
+    for hidden in [0, 1, 7] {
+        seen[hidden] = false;
+    }
     let values: Vec<T> = (1..=cells).map(|x| T::lit(x as f64)).collect();
     let index = |at: usize| [at / 6, at / 3 % 2, at % 3].map(|i| i as u32);
     let list = |keep: bool| Coordinates {
@@ -29,7 +30,7 @@ fn shares<T: Real>(heavy: f64) -> [Vec<Vec<f64>>; 2] {
     let factors = [
         dmatrix![of(heavy), of(0.3); of(0.7), of(0.1)],
         dmatrix![of(heavy), of(0.1); of(0.3), of(0.9)],
-        dmatrix![of(heavy), of(0.1); of(0.2), of(0.6); of(0.9), of(0.7)],
+        dmatrix![of(heavy), of(0.1); of(0.5 * heavy), of(0.6); of(0.9), of(0.7)],
     ];
     let factors: Vec<_> = factors.iter().map(Factor::Columns).collect();
     let model = Model {
