@@ -297,16 +297,17 @@ mod tests {
 
     #[test]
     fn documentation_is_no_code() {
-        let text = "/// [SI eq. 2] [SI eq. 3]\nfn f() {\n    // [SI eq. 2]\n    g();\n}\n";
+        let text =
+            "//! [SI eq. 4]\n/// [SI eq. 2] [SI eq. 3]\nfn f() {\n    // [SI eq. 2]\n    g();\n}\n";
         let page = index(&scan("a.rs", text));
         assert!(
-            page.contains("| SI | eq. 2 | [a.rs:3](../a.rs#L3) |"),
+            page.contains("| SI | eq. 2 | [a.rs:4](../a.rs#L4) |"),
             "{page}"
         );
-        assert!(
-            page.contains("| SI | eq. 3 | doc: [a.rs:1](../a.rs#L1) |"),
-            "{page}"
-        );
+        for (what, line) in [("eq. 3", 2), ("eq. 4", 1)] {
+            let row = format!("| SI | {what} | doc: [a.rs:{line}](../a.rs#L{line}) |");
+            assert!(page.contains(&row), "{page}");
+        }
     }
 
     #[test]
