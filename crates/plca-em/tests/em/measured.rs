@@ -2,49 +2,117 @@
 
 use nalgebra::DMatrix;
 use plca_em::{
-    Algorithm, EmError, IndexMaps, MapEntry, Missing, Nmf, NmfState, ParamError, Plca, PlcaState,
-    Plsa, Update,
+    Algorithm, EmError, Given, IndexMaps, MapEntry, Missing, Nmf, NmfState, ParamError, Plca,
+    PlcaState, Plsa, PlsaState, Shifted, ShiftedState, Transformed, Update,
 };
 use plca_tensor::{MaskedTensor, Order};
 
 use super::states::{data, even, plca, plsa, shifted};
 
-/// Columns that are no distributions have no likelihood.
+/// A state scaled in one column of one of its blocks, and that block's name.
+type Scaled<S> = fn(usize, f64) -> (S, &'static str);
+
+/// Columns that are no distributions have no likelihood; by rounding they may be off.
+fn measured_if_distributions<A: Algorithm<Error = EmError>>(
+    em: &A,
+    blocks: usize,
+    scaled: Scaled<A::State>,
+    check: impl Fn(&A::State) -> Result<(), EmError>,
+    ln_lik: impl Fn(&A::State) -> f64,
+) where
+    A::State: Clone,
+{
+    for block in 0..blocks {
+        for scale in [2.0, 0.0, 1.0 + 1e-7, 1.0 - 1e-7] {
+            let (mut state, name) = scaled(block, scale);
+            let refused = |result: Result<(), EmError>| match result {
+                Err(EmError::NotNormalised { block, column, sum }) => {
+                    let last = usize::from(name != "weights");
+                    assert_eq!((block.as_str(), column), (name, last));
+                    assert!((sum - scale).abs() < 1e-12, "{name}: {sum}");
+                }
+                other => panic!("{name}, {scale}: {other:?}"),
+            };
+            refused(check(&state));
+            refused(em.objective(&state).map(drop));
+            assert!(ln_lik(&state).is_nan(), "{name}, {scale}");
+            // An iteration makes distributions of what has mass.
+            if scale > 0.0 {
+                em.step(&mut state, false).unwrap();
+                assert!(em.objective(&state).unwrap().is_finite());
+            }
+        }
+        let (state, name) = scaled(block, 1.0 + 1e-9);
+        assert_eq!(check(&state), Ok(()), "{name}");
+        assert!(em.objective(&state).unwrap().is_finite(), "{name}");
+        assert!(ln_lik(&state).is_finite(), "{name}");
+    }
+}
+
+fn scaled_plca(block: usize, scale: f64) -> (PlcaState<f64>, &'static str) {
+    let mut state = plca();
+    match block {
+        0 => state.weights *= scale,
+        _ => state.factors[block - 1].column_mut(1).scale_mut(scale),
+    }
+    (state, ["weights", "factor_0", "factor_1"][block])
+}
+
+fn scaled_plsa(block: usize, scale: f64) -> (PlsaState<f64>, &'static str) {
+    let mut state = plsa();
+    let blocks = [&mut state.basis, &mut state.mixture];
+    blocks.map(|b| b.column_mut(1))[block].scale_mut(scale);
+    (state, ["basis", "mixture"][block])
+}
+
+fn scaled_shifted(block: usize, scale: f64) -> (ShiftedState<f64>, &'static str) {
+    let mut state = shifted();
+    match block {
+        0 => state.weights *= scale,
+        1 => state.kernels.column_mut(1).scale_mut(scale),
+        _ => state.impulses.column_mut(1).scale_mut(scale),
+    }
+    (state, ["weights", "kernels", "impulses"][block])
+}
+
+/// The shifts of a kernel of 2 x 2 cells within data of 3 x 4, as maps.
+fn shifts() -> Transformed<f64> {
+    let corners = (0..6).map(|at| at / 3 * 4 + at % 3);
+    let table: Vec<i64> = corners.flat_map(|c| [c, c + 1, c + 4, c + 5]).collect();
+    let maps = IndexMaps::new(12, 4, &table).unwrap();
+    Transformed::builder(2, maps).build().unwrap()
+}
+
 #[test]
 fn sums() {
     let data = data();
-    let plca_config = Plca::builder(2).build().unwrap();
-    let em = plca_config.on(&data).unwrap();
-    let expected = |block: &str, sum: f64| EmError::NotNormalised {
-        block: block.into(),
-        column: 1,
-        sum,
-    };
-    let mut state = plca();
-    state.factors[1].column_mut(1).scale_mut(2.0);
-    assert_eq!(state.check(&[3, 4]), Err(expected("factor_1", 2.0)));
-    assert_eq!(em.objective(&state), Err(expected("factor_1", 2.0)));
-    assert!(em.ln_lik(&state).is_nan());
-    // An iteration makes distributions of anything.
-    em.step(&mut state, false).unwrap();
-    assert!(em.ln_lik(&state).is_finite());
+    let config = Plca::builder(2).build().unwrap();
+    let em = config.on(&data).unwrap();
+    let check = |s: &PlcaState<f64>| s.check(&[3, 4]);
+    measured_if_distributions(&em, 3, scaled_plca, check, |s| em.ln_lik(s));
 
-    let plsa_config = Plsa::builder(2).build().unwrap();
-    let mut state = plsa();
-    state.mixture.column_mut(1).fill(0.0);
-    let em = plsa_config.on(&data).unwrap();
-    assert_eq!(em.objective(&state), Err(expected("mixture", 0.0)));
-    let mut state = shifted();
-    state.kernels.column_mut(1).scale_mut(0.5);
-    assert_eq!(state.check([4, 6]), Err(expected("kernels", 0.5)));
+    let config = Plsa::builder(2).build().unwrap();
+    let em = config.on(&data).unwrap();
+    let check = |s: &PlsaState<f64>| s.check(&[3, 4], Given::default());
+    measured_if_distributions(&em, 2, scaled_plsa, check, |s| em.ln_lik(s));
+
+    let check = |s: &ShiftedState<f64>| s.check([4, 6]);
+    let config = Shifted::builder(2, vec![2, 2]).build().unwrap();
+    let em = config.on(&data).unwrap();
+    measured_if_distributions(&em, 3, scaled_shifted, check, |s| em.ln_lik(s));
+    let config = shifts();
+    let em = config.on(&data).unwrap();
+    measured_if_distributions(&em, 3, scaled_shifted, check, |s| em.ln_lik(s));
 }
 
 /// A state that excludes something observed is refused where that is measured.
 #[test]
 fn support() {
+    let (shape, values, order) = data().into_parts();
     let data = data();
     let excluded = |result: Result<Option<f64>, EmError>| {
-        assert!(matches!(result, Err(EmError::Support { .. })), "{result:?}");
+        let (index, value) = (vec![0, 0], 1.0);
+        assert_eq!(result, Err(EmError::Support { index, value }));
     };
     let zeroed = |mut m: DMatrix<f64>| {
         m.row_mut(0).fill(0.0);
@@ -52,12 +120,18 @@ fn support() {
     };
     let mut state = plca();
     state.factors[0] = zeroed(even(3, 2));
-    let plca_config = Plca::builder(2).build().unwrap();
-    excluded(plca_config.on(&data).unwrap().step(&mut state, true));
+    let config = Plca::builder(2).build().unwrap();
+    excluded(config.on(&data).unwrap().step(&mut state.clone(), true));
+    let mut seen = [true; 12];
+    seen[5] = false;
+    let masked = MaskedTensor::with_mask(shape, values, order, &seen).unwrap();
+    let config = Plca::builder(2).missing(Missing::Multiplicative);
+    let config = config.build().unwrap();
+    excluded(config.on(&masked).unwrap().step(&mut state, true));
     let mut state = plsa();
     state.basis = zeroed(even(3, 2));
-    let plsa_config = Plsa::builder(2).build().unwrap();
-    excluded(plsa_config.on(&data).unwrap().step(&mut state, true));
+    let config = Plsa::builder(2).build().unwrap();
+    excluded(config.on(&data).unwrap().step(&mut state, true));
     for update in [Update::Simultaneous, Update::Sequential] {
         let nmf = Nmf::builder(2).update(update).build().unwrap();
         let mut state = NmfState {
@@ -66,21 +140,33 @@ fn support() {
         };
         excluded(nmf.on(&data).unwrap().step(&mut state, true));
     }
+    let mut state = shifted();
+    state.kernels = zeroed(even(4, 2));
+    let config = Shifted::builder(2, vec![2, 2]).build().unwrap();
+    excluded(config.on(&data).unwrap().step(&mut state.clone(), true));
+    excluded(shifts().on(&data).unwrap().step(&mut state, true));
 }
 
-/// A component that nothing is left of keeps its part of a factor.
+/// A component that nothing is left of keeps its part of the other factor.
 #[test]
 fn dead_components_of_nmf() {
     let data = data();
-    let mut state = NmfState {
+    let nmf = Nmf::builder(2).update(Update::Sequential).build().unwrap();
+    let em = nmf.on(&data).unwrap();
+    let start = NmfState {
         w: even(3, 2),
         h: even(2, 4),
     };
+    let mut state = start.clone();
     state.h.row_mut(1).fill(0.0);
-    let nmf = Nmf::builder(2).update(Update::Sequential).build().unwrap();
-    nmf.on(&data).unwrap().step(&mut state, false).unwrap();
-    assert_eq!(state.w.column(1), even(3, 2).column(1));
+    em.step(&mut state, false).unwrap();
+    assert_eq!(state.w.column(1), start.w.column(1));
     assert!(state.h.row(1).iter().all(|&x| x == 0.0));
+    let mut state = start.clone();
+    state.w.column_mut(1).fill(0.0);
+    em.step(&mut state, false).unwrap();
+    assert_eq!(state.h.row(1), start.h.row(1));
+    assert!(state.w.column(1).iter().all(|&x| x == 0.0));
 }
 
 /// Multiplicative updates have no power.
@@ -104,14 +190,17 @@ fn tempered_states_are_refused_by_multiplicative_updates() {
 
 #[test]
 fn maps_are_numbered_with_32_bits() {
-    for map in [u32::MAX as usize, usize::MAX] {
+    let many = u32::MAX as usize;
+    let sizes = [(many - 1, 1, 1), (many, 1, 1), (usize::MAX, 1, 1)];
+    for (map, cells, kernel) in [&sizes[..], &[(0, many, 1), (0, 1, many)]].concat() {
         let entry = MapEntry {
             map,
             from: 0,
             to: None,
             weight: 1.0,
         };
-        let refused = IndexMaps::from_entries(1, 1, vec![entry]);
-        assert!(matches!(refused, Err(ParamError::Maps(_))));
+        let refused = IndexMaps::from_entries(cells, kernel, vec![entry]);
+        let why = "more cells or maps than 32 bits can number";
+        assert_eq!(refused.unwrap_err(), ParamError::Maps(why));
     }
 }
