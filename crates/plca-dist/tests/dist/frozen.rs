@@ -29,9 +29,17 @@ fn exact_draws_are_frozen() {
     ];
     assert_eq!(four(|r| uniform(r).to_bits()), (bits, FIFTH));
     assert_eq!(four(|r| below(1000, r)), ([157, 167, 704, 726], FIFTH));
+    // Half of the words belong to no number and are passed over.
+    let draws = [
+        1_455_412_108_784_804_317,
+        5_545_635_588_479_905_220,
+        766_088_916_913_282_125,
+        7_833_316_323_856_188_735,
+    ];
+    let next = 6_723_176_373_152_622_797;
+    assert_eq!(four(|r| below((1 << 63) + 1, r)), (draws, next));
     let law = Categorical::new(&[1.0, 0.0, 3.0, 0.5, 2.0, 3.5]).unwrap();
-    let (draws, next) = ([0, 2, 5, 2], 6_723_176_373_152_622_797);
-    assert_eq!(four(|r| law.sample(r)), (draws, next));
+    assert_eq!(four(|r| law.sample(r)), ([0, 2, 5, 2], next));
 }
 
 /// To 1e-15, as the last bit of a logarithm is the platform's.
@@ -65,9 +73,16 @@ fn counts_are_frozen() {
     let kept = [700_193, 699_913, 699_058, 700_554];
     assert_eq!(thinned(1_000_000, 0.7), (kept, after));
 
+    // The sum of many draws by rejection, and the word after them: no decision on the way is another.
+    let mut r = rng();
+    let total: u64 = (0..10_000)
+        .map(|_| draw_poisson(40.0, &mut r).unwrap())
+        .sum();
+    assert_eq!((total, r.next_u64()), (400_594, 4_931_328_994_328_681_294));
+
     let (mut kept, mut r) = ([0.0; 4], rng());
-    thin_slice(&[5.0, 40.0, 0.0, 1e5], 0.5, &mut kept, &mut r).unwrap();
-    assert_eq!(kept, [1.0, 19.0, 0.0, 49_831.0]);
+    thin_slice(&[5.0, 40.0, 0.0, 1e5], 0.3, &mut kept, &mut r).unwrap();
+    assert_eq!(kept, [0.0, 11.0, 0.0, 29_845.0]);
     assert_eq!(r.next_u64(), 1_397_692_197_528_535_196);
 
     let law = Diffnomial::replicated(-4, 2, &[1.0, 20.0], &[3.0, 0.5]).unwrap();
