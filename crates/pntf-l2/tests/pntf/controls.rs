@@ -167,7 +167,8 @@ proptest! {
         let init = ColumnNmfInit { u: Some(drawn.u), v: None };
         let mut state = nmf.init(&data, &init, &mut rng).unwrap();
         let sweep = nmf.on(&data).unwrap();
-        sweep.step(&mut state, false).unwrap();
+        sweep.step(&mut state, true).unwrap();
+        prop_assert_eq!(&state.u, init.u.as_ref().unwrap());
         let error = &state.u * &state.v - &g;
         let slopes = state.u.transpose() * &error;
         for (v, slopes) in state.v.column_iter().zip(slopes.column_iter()) {
