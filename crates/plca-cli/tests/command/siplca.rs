@@ -273,6 +273,11 @@ fn relative_priors_leave_the_likelihood() {
     let cases = [
         ("--prior kernels=entropic:.1r".to_string(), false),
         (format!("--prior kernels={groups},between=.01r"), false),
+        // A weight of 0 is 0 in any unit.
+        (
+            "--prior kernels=cross-entropy:groups=0/1,within=0r,between=.01".into(),
+            true,
+        ),
         (format!("--prior kernels={groups},between=.01"), true),
         (
             "--prior kernels=entropic:.1r --prior impulses=entropic:3".into(),
