@@ -149,6 +149,10 @@ struct Lower<'a> {
 
 /// Below this `p` the branch bends too fast to be followed.
 const FOLLOWED: f64 = 0.05;
+/// A relative step whose third power is below rounding.
+const SERIES: f64 = 1e-6;
+/// A distance from the end of a bracket that rounding does not make.
+const HAIR: f64 = 1e-9;
 
 impl<'a> Lower<'a> {
     fn new(groups: &'a [Group], x: f64) -> Self {
@@ -219,16 +223,20 @@ fn gap_to_p(gap: f64) -> f64 {
     -1.0 - lambert_wm1_gap(gap).unwrap_or(-1.0)
 }
 
-/// `p - ln(1 + p) = gap` from the `p` of a gap that was less by `moved`: Halley's method, cubic, to rounding.
+/// `p - ln(1 + p) = gap` from the `p` of a gap that was less by `moved`: by the series, or Halley's method, cubic, to rounding.
 #[inline]
 fn follow(p: f64, moved: f64, gap: f64) -> f64 {
     if moved == 0.0 {
         return p;
     }
-    let step = moved * (1.0 + p) / p;
+    // The series up to p' = (1 + p)/p and p'' = -(1 + p)/p³.
+    let step = moved * (1.0 + p) / p * (1.0 - 0.5 * moved / (p * p));
     let mut next = p + step;
     if !(p > FOLLOWED && next > FOLLOWED && step.abs() < 0.5 * p) {
         return gap_to_p(gap);
+    }
+    if step.abs() <= SERIES * p {
+        return next;
     }
     for _ in 0..6 {
         let (u, f) = (1.0 + next, next - next.ln_1p() - gap);
@@ -394,6 +402,11 @@ fn refine(
     end: f64,
     mut f: impl FnMut(f64) -> (f64, f64),
 ) -> Option<f64> {
+    let x = root(lo, hi, near, rising, &mut f);
+    // Where there is no root in between, an end is what is found; the ends themselves cost as much as the root.
+    if x - lo > HAIR * x && hi - x > HAIR * x {
+        return Some(x);
+    }
     for _ in 0..8 {
         if (f(lo).0 < 0.0) == rising && (f(hi).0 >= 0.0) == rising {
             return Some(root(lo, hi, near, rising, f));
@@ -451,8 +464,12 @@ fn follow_up(w: f64, moved: f64, l: f64) -> f64 {
     if moved == 0.0 {
         return w;
     }
-    let step = moved * w / (1.0 + w);
+    // The series up to W' = W/(1 + W) and W'' = W/(1 + W)³.
+    let step = moved * w / (1.0 + w) * (1.0 + 0.5 * moved / ((1.0 + w) * (1.0 + w)));
     let mut next = w + step;
+    if step.abs() <= SERIES * w {
+        return next;
+    }
     if next > 0.0 && step.abs() < 0.5 * w {
         for _ in 0..6 {
             let (u, f) = (1.0 + next, next + next.ln() - l);
