@@ -96,13 +96,13 @@ impl Spectrogram {
 
     /// Low frequencies at the bottom; square roots, so that quiet parts show.
     pub(super) fn panel(&self, title: &str) -> Panel {
-        density(title, &self.magnitudes.map(f64::sqrt), "frame", "frequency")
+        density(title, &self.magnitudes, "frame", "frequency")
     }
 }
 
-/// A matrix with row 0 at the bottom.
+/// A matrix with row 0 at the bottom, its square roots, so that quiet frequencies show.
 pub(super) fn density(title: &str, m: &DMatrix<f64>, x: &str, y: &str) -> Panel {
-    let whole = Grid::from_fn(&[m.nrows(), m.ncols()], |i| m[(i[0], i[1])]);
+    let whole = Grid::from_fn(&[m.nrows(), m.ncols()], |i| m[(i[0], i[1])].sqrt());
     let rows = whole.thinned(130, 240).rows_up();
     let (x, y) = (Axis::bare(x, m.ncols()), Axis::bare(y, m.nrows()));
     Panel::density(title, &rows, &x, &y)
