@@ -219,6 +219,12 @@ pub enum EmError {
         /// Counted from 1.
         iteration: usize,
     },
+    /// Something that does not fall apart into the problems of single rows.
+    #[error("{what} does not go with coordinate descent, the solver `fast`: use `em`")]
+    NotSeparable {
+        /// What it is.
+        what: String,
+    },
     /// A prior's own complaint.
     #[error("prior on `{block}`: {source}")]
     Prior {

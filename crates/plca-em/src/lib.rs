@@ -57,6 +57,7 @@
 mod blocks;
 mod error;
 mod expectation;
+mod fast;
 mod fold_in;
 mod held_out;
 mod init;
@@ -72,6 +73,7 @@ mod transformed;
 
 pub use blocks::restored;
 pub use error::{EmError, ParamError};
+pub use fast::{Fast, FastState, Pace, Separable};
 pub use fold_in::{Explained, FoldIn, Impossible};
 pub use held_out::{HeldOut, hold_out, perplexity};
 pub use nmf::{Nmf, NmfBuilder, NmfEm, NmfInit, NmfState, Update};

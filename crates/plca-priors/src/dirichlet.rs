@@ -122,6 +122,13 @@ impl<T: Real> SimplexPrior<T> for Dirichlet {
             .sum()
     }
 
+    fn pseudo_counts(&self, rows: usize, columns: usize) -> Option<DMatrix<f64>> {
+        let fits = SimplexPrior::<T>::check(self, rows, columns).is_ok();
+        let raises = !SimplexPrior::<T>::may_empty(self);
+        // [SPEC 7] c + α - 1
+        (fits && raises).then(|| DMatrix::from_fn(rows, columns, |i, z| self.alpha((i, z)) - 1.0))
+    }
+
     fn may_empty(&self) -> bool {
         match &self.0 {
             Concentration::Symmetric(a) => *a < 1.0,

@@ -32,4 +32,8 @@ impl<T: Real> SimplexPrior<T> for Flat {
     fn ln_density(&self, _theta: &DMatrix<T>) -> f64 {
         0.0
     }
+
+    fn pseudo_counts(&self, rows: usize, columns: usize) -> Option<DMatrix<f64>> {
+        Some(DMatrix::zeros(rows, columns))
+    }
 }

@@ -170,6 +170,19 @@ pub trait SimplexPrior<T: Real>: Debug + Send + Sync {
         None
     }
 
+    /// `α - 1` of every entry of a block of this shape, where the log-density is `Σ (α - 1) ln θ` with `α >= 1` and never changes: the
+    /// counts that the prior adds to those of the data. `None` (default) where it is anything else.
+    ///
+    /// ```
+    /// use plca_priors::{Dirichlet, SimplexPrior};
+    /// let counts = |alpha: f64| SimplexPrior::<f64>::pseudo_counts(&Dirichlet::symmetric(alpha).unwrap(), 2, 1);
+    /// assert_eq!(counts(1.5).unwrap().as_slice(), [0.5, 0.5]);
+    /// assert!(counts(0.5).is_none());
+    /// ```
+    fn pseudo_counts(&self, _rows: usize, _columns: usize) -> Option<DMatrix<f64>> {
+        None
+    }
+
     /// Whether the update may set an entry to 0 whose count is positive, so that a model can lose a cell that
     /// the data have. Models then check their support after the step.
     fn may_empty(&self) -> bool {

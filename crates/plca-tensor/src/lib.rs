@@ -5,6 +5,7 @@
 //! * [`Observed`]: what every model asks of its data, implemented by all four.
 //! * [`RealTensor`]: data of any sign for squared-error models, and their product with a Khatri-Rao product.
 //! * [`Model`], [`Factor`]: what the data ask of a model.
+//! * [`RowProblems`]: the data row by row, for coordinate descent.
 //! * [`SignedMatrix`], [`SignedCells`], [`Signed`], [`SplitRule`]: the same for data of either sign and two rates a cell.
 //!
 //! ```
@@ -41,6 +42,7 @@ mod observed;
 pub mod parallel;
 mod real;
 mod real_tensor;
+mod row_problems;
 mod signed;
 mod signed_cells;
 mod simplex;
@@ -57,6 +59,7 @@ pub use nalgebra;
 pub use observed::{Expected, Mask, Observed, Wanted};
 pub use real::Real;
 pub use real_tensor::{Memo, RealTensor};
+pub use row_problems::{RowProblems, RowTerms};
 pub use signed::{Signed, SignedMatrix, SignedModel, SignedSums, SignedWanted, SplitRule};
 pub use signed_cells::SignedCells;
 pub use simplex::{divide_columns, divide_rows, normalise_columns, simplex_error};

@@ -29,8 +29,8 @@ use crate::{EmError, Missing};
 /// ```
 #[derive(Debug)]
 pub struct NmfEm<'a, T, X: ?Sized> {
-    pub(super) config: &'a Nmf,
-    pub(super) data: &'a X,
+    pub(crate) config: &'a Nmf,
+    pub(crate) data: &'a X,
     self_information: f64,
     scalar: PhantomData<T>,
 }
@@ -46,7 +46,7 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> NmfEm<'a, T, X> {
     }
 
     /// `Σ_obs V ln(V/Y) - V + Y`.
-    pub(super) fn divergence(&self, ln_lik: f64, mass: f64) -> f64 {
+    pub(crate) fn divergence(&self, ln_lik: f64, mass: f64) -> f64 {
         // [SPEC 0] [SPEC 4] D = Σ_obs V ln(V/Y) - V + Y
         self.self_information - ln_lik - self.data.total() + mass
     }
@@ -60,7 +60,7 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> NmfEm<'a, T, X> {
         seen[0].as_ref().map_or(0.0, mass)
     }
 
-    fn check(&self, state: &NmfState<T>) -> Result<(), EmError> {
+    pub(crate) fn check(&self, state: &NmfState<T>) -> Result<(), EmError> {
         state.check_blocks(self.data.shape(), self.config.components)
     }
 }

@@ -52,8 +52,8 @@ pub struct Nmf {
     components: usize,
     update: Option<Update>,
     missing: Option<Missing>,
-    freeze_w: bool,
-    freeze_h: bool,
+    pub(crate) freeze_w: bool,
+    pub(crate) freeze_h: bool,
 }
 
 impl Nmf {

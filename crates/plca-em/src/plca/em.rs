@@ -27,13 +27,13 @@ use crate::{EmError, ParamError};
 /// ```
 #[derive(Debug)]
 pub struct PlcaEm<'a, T: Real, X: ?Sized> {
-    pub(super) config: &'a Plca<T>,
+    pub(crate) config: &'a Plca<T>,
     pub(crate) data: &'a X,
 }
 
 impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
     /// `Σ ln p(block)` over the blocks that have a prior, under those in force at the next iteration.
-    fn ln_prior(&self, state: &PlcaState<T>) -> f64 {
+    pub(crate) fn ln_prior(&self, state: &PlcaState<T>) -> f64 {
         let now = |prior| in_force(prior, state.iteration + 1);
         let weights = now(self.config.weights_prior.as_ref())
             .map_or(0.0, |p| p.ln_density(&column(&state.weights)));
@@ -42,7 +42,7 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
             .fold(weights, |a, b| a + b)
     }
 
-    fn check(&self, state: &PlcaState<T>) -> Result<(), EmError> {
+    pub(crate) fn check(&self, state: &PlcaState<T>) -> Result<(), EmError> {
         state.check_blocks(self.data.shape(), self.config.components)
     }
 

@@ -76,11 +76,11 @@ pub enum Missing {
 #[derive(Clone, Debug)]
 pub struct Plca<T: Real> {
     components: usize,
-    freeze_weights: bool,
-    frozen: Vec<usize>,
-    weights_prior: Option<Prior<T>>,
+    pub(crate) freeze_weights: bool,
+    pub(crate) frozen: Vec<usize>,
+    pub(crate) weights_prior: Option<Prior<T>>,
     factor_priors: Vec<(usize, Prior<T>)>,
-    temper: f64,
+    pub(crate) temper: f64,
     temper_prior: bool,
     pub(crate) missing: Missing,
 }
@@ -114,7 +114,7 @@ impl<T: Real> Plca<T> {
     }
 
     /// The prior on the factor of mode `j`: the last one set.
-    fn factor_prior(&self, j: usize) -> Option<&Prior<T>> {
+    pub(crate) fn factor_prior(&self, j: usize) -> Option<&Prior<T>> {
         let mut priors = self.factor_priors.iter().rev();
         priors.find(|(mode, _)| *mode == j).map(|(_, prior)| prior)
     }

@@ -28,7 +28,7 @@ use crate::{EmError, Prior};
 /// ```
 #[derive(Debug)]
 pub struct PlsaEm<'a, T: Real, X: ?Sized> {
-    pub(super) config: &'a Plsa<T>,
+    pub(crate) config: &'a Plsa<T>,
     pub(crate) data: &'a X,
     /// `Σ V` over the observed cells of every given index.
     pub(super) marginal: Vec<f64>,
@@ -59,7 +59,7 @@ impl<T: Real, X: Observed<T> + ?Sized> PlsaEm<'_, T, X> {
     }
 
     /// `Σ ln p(block)` under the priors in force at the next iteration.
-    fn ln_prior(&self, state: &PlsaState<T>) -> f64 {
+    pub(crate) fn ln_prior(&self, state: &PlsaState<T>) -> f64 {
         let [basis, mixture] = self.priors(state.iteration + 1);
         basis.map_or(0.0, |p| p.ln_density(&state.basis))
             + mixture.map_or(0.0, |p| p.ln_density(&state.mixture))
@@ -89,7 +89,7 @@ impl<T: Real, X: Observed<T> + ?Sized> PlsaEm<'_, T, X> {
             .ln_lik
     }
 
-    fn check(&self, state: &PlsaState<T>) -> Result<(), EmError> {
+    pub(crate) fn check(&self, state: &PlsaState<T>) -> Result<(), EmError> {
         let (shape, k) = (self.data.shape(), self.config.components);
         state.check_blocks(shape, self.config.given, k)
     }

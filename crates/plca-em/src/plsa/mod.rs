@@ -83,13 +83,13 @@ impl Given {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Plsa<T: Real> {
-    components: usize,
-    given: Given,
-    freeze_basis: bool,
-    freeze_mixture: bool,
-    basis_prior: Option<Prior<T>>,
-    mixture_prior: Option<Prior<T>>,
-    temper: f64,
+    pub(crate) components: usize,
+    pub(crate) given: Given,
+    pub(crate) freeze_basis: bool,
+    pub(crate) freeze_mixture: bool,
+    pub(crate) basis_prior: Option<Prior<T>>,
+    pub(crate) mixture_prior: Option<Prior<T>>,
+    pub(crate) temper: f64,
 }
 
 impl<T: Real> Plsa<T> {

@@ -2,6 +2,7 @@
 #![allow(missing_docs, unreachable_pub, reason = "modules of one program")]
 
 mod bad_input;
+mod fast;
 mod fold_in;
 mod golden;
 mod measured;

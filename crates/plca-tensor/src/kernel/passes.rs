@@ -2,7 +2,7 @@
 
 use pulp::Arch;
 
-use super::{dense, fibres, lanes::Lanes, mttkrp, strata};
+use super::{coordinate, dense, fibres, lanes::Lanes, mttkrp, strata};
 
 /// What is compiled for the instruction sets that are chosen from at run time.
 pub trait Passes: Lanes {
@@ -12,6 +12,8 @@ pub trait Passes: Lanes {
     fn fibre_group(pass: fibres::GroupPass<'_, Self>) -> fibres::Partial<Self>;
     /// A tile of a sparse matrix.
     fn strata_tile(pass: strata::TilePass<'_, Self>) -> f64;
+    /// The row problems of a group of rows.
+    fn row_group(group: coordinate::RowGroup<'_, Self>) -> f64;
     /// A part of a product with a Khatri-Rao product.
     fn product_task(task: mttkrp::Task<'_, Self>) -> mttkrp::Part<Self>;
 }
@@ -27,6 +29,9 @@ macro_rules! passes {
             }
             fn strata_tile(pass: strata::TilePass<'_, $t>) -> f64 {
                 Arch::new().dispatch(pass)
+            }
+            fn row_group(group: coordinate::RowGroup<'_, $t>) -> f64 {
+                Arch::new().dispatch(group)
             }
             fn product_task(task: mttkrp::Task<'_, $t>) -> mttkrp::Part<$t> {
                 Arch::new().dispatch(task)

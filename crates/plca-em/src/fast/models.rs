@@ -1,0 +1,217 @@
+//! The models that separate.
+
+use nalgebra::DMatrix;
+use plca_tensor::{Factor, Observed, Real};
+
+use super::separable::{pseudo_counts, refuse};
+use super::{Plan, Product, Separable};
+use crate::{EmError, NmfEm, NmfState, PlcaEm, PlcaState, PlsaEm, PlsaState};
+
+impl<T: Real, X: Observed<T> + ?Sized> Separable<T> for PlcaEm<'_, T, X> {
+    type Data = X;
+
+    fn data(&self) -> &X {
+        self.data
+    }
+
+    fn plan(&self) -> Result<Plan, EmError> {
+        let config = self.config;
+        let (shape, k) = (self.data.shape(), config.components());
+        refuse(config.temper != 1.0, "tempering")?;
+        refuse(config.freeze_weights, "a frozen block of weights")?;
+        let free: Vec<usize> = (0..shape.len())
+            .filter(|j| !config.frozen.contains(j))
+            .collect();
+        refuse(free.is_empty(), "a model of free weights alone")?;
+        let weights = pseudo_counts("weights", config.weights_prior.as_ref(), (k, 1))?;
+        let mut pseudo = vec![None; shape.len()];
+        for &j in &free {
+            let block = (shape[j], k);
+            let counts = pseudo_counts(&format!("factor_{j}"), config.factor_prior(j), block)?;
+            pseudo[j] = counts.map(|c| c.transpose());
+        }
+        Ok(Plan {
+            free,
+            pseudo,
+            weights: weights.map(|w| w.as_slice().to_vec()),
+            given: None,
+        })
+    }
+
+    fn check_state(&self, state: &PlcaState<T>) -> Result<(), EmError> {
+        self.check(state)?;
+        refuse(state.power != 1.0, "tempering")
+    }
+
+    fn product(&self, state: &PlcaState<T>) -> Product<T> {
+        let weights = state.weights.iter().map(|w| w.to_f64()).collect();
+        Product::new(state.factors.iter().map(|f| f.transpose()), weights)
+    }
+
+    fn write(&self, _: &Plan, product: &Product<T>, state: &mut PlcaState<T>) {
+        // [SPEC 3] P(z) <- n / Σ n
+        let total: f64 = product.scale.iter().sum();
+        let weights = state.weights.iter_mut().zip(&product.scale);
+        weights.for_each(|(w, n)| *w = T::lit(n / total));
+        for (j, factor) in state.factors.iter_mut().enumerate() {
+            if !self.config.frozen.contains(&j) {
+                product.factors[j].transpose_to(factor);
+            }
+        }
+        state.iteration += 1;
+    }
+
+    fn reached(&self, ln_lik: f64, state: &PlcaState<T>) -> f64 {
+        ln_lik + self.ln_prior(state)
+    }
+}
+
+impl<T: Real, X: Observed<T> + ?Sized> Separable<T> for PlsaEm<'_, T, X> {
+    type Data = X;
+
+    fn data(&self) -> &X {
+        self.data
+    }
+
+    fn plan(&self) -> Result<Plan, EmError> {
+        let config = self.config;
+        let (shape, k) = (self.data.shape(), config.components);
+        let (given, explained) = (config.given.mode(), config.given.explained());
+        refuse(config.temper != 1.0, "tempering")?;
+        refuse(config.freeze_mixture, "a frozen block `mixture`")?;
+        let free = if config.freeze_basis {
+            vec![given]
+        } else {
+            vec![explained, given]
+        };
+        let mut pseudo = vec![None, None];
+        let basis = pseudo_counts("basis", config.basis_prior.as_ref(), (shape[explained], k))?;
+        if !config.freeze_basis {
+            pseudo[explained] = basis.map(|c| c.transpose());
+        }
+        pseudo[given] = pseudo_counts("mixture", config.mixture_prior.as_ref(), (k, shape[given]))?;
+        Ok(Plan {
+            free,
+            pseudo,
+            weights: None,
+            given: Some(given),
+        })
+    }
+
+    fn check_state(&self, state: &PlsaState<T>) -> Result<(), EmError> {
+        self.check(state)?;
+        refuse(state.power != 1.0, "tempering")
+    }
+
+    fn product(&self, state: &PlsaState<T>) -> Product<T> {
+        let mut blocks = vec![state.basis.transpose(), state.mixture.clone()];
+        if self.config.given.mode() == 0 {
+            blocks.reverse();
+        }
+        Product::new(blocks, vec![1.0; self.config.components])
+    }
+
+    fn write(&self, plan: &Plan, product: &Product<T>, state: &mut PlsaState<T>) {
+        let given = self.config.given;
+        if !self.config.freeze_basis {
+            product.factors[given.explained()].transpose_to(&mut state.basis);
+        }
+        let columns = product.factors[given.mode()].column_iter();
+        let columns = state.mixture.column_iter_mut().zip(columns).enumerate();
+        let pseudo = plan.pseudo[given.mode()].as_ref();
+        for (y, (mut mixture, column)) in columns {
+            let share = |(f, n): (&T, &f64)| f.to_f64() * n;
+            let total: f64 = column.iter().zip(&product.scale).map(share).sum();
+            // [SPEC 2] a column without data keeps its mixture, or has its prior's
+            if total > 0.0 {
+                let shares = column.iter().zip(&product.scale).map(share);
+                mixture
+                    .iter_mut()
+                    .zip(shares)
+                    .for_each(|(m, x)| *m = T::lit(x / total));
+            } else if let Some(counts) = pseudo.map(|c| c.column(y)) {
+                let all = counts.sum();
+                if all > 0.0 {
+                    let shares = mixture.iter_mut().zip(counts.iter());
+                    shares.for_each(|(m, c)| *m = T::lit(c / all));
+                }
+            }
+        }
+        state.iteration += 1;
+    }
+
+    fn reached(&self, ln_lik: f64, state: &PlsaState<T>) -> f64 {
+        ln_lik + self.ln_prior(state)
+    }
+}
+
+impl<T: Real, X: Observed<T> + ?Sized> Separable<T> for NmfEm<'_, T, X> {
+    type Data = X;
+
+    fn data(&self) -> &X {
+        self.data
+    }
+
+    fn plan(&self) -> Result<Plan, EmError> {
+        let frozen = [self.config.freeze_w, self.config.freeze_h];
+        let free: Vec<usize> = (0..2).filter(|&j| !frozen[j]).collect();
+        refuse(free.is_empty(), "a model without a free block")?;
+        Ok(Plan {
+            free,
+            pseudo: vec![None, None],
+            weights: None,
+            given: None,
+        })
+    }
+
+    fn check_state(&self, state: &NmfState<T>) -> Result<(), EmError> {
+        self.check(state)
+    }
+
+    fn product(&self, state: &NmfState<T>) -> Product<T> {
+        let k = state.w.ncols();
+        Product::new([state.w.transpose(), state.h.clone()], vec![1.0; k])
+    }
+
+    fn write(&self, _: &Plan, product: &Product<T>, state: &mut NmfState<T>) {
+        let total = self.data.total();
+        if self.config.freeze_h {
+            // What the rows of H sum to stays with them.
+            let sums: Vec<T> = Factor::Rows(&state.h).component_sums();
+            let (w, n) = (&product.factors[0], scaled(product, total, &sums));
+            let entry = |i, z| T::lit(w[(z, i)].to_f64() * n[z]);
+            state.w = DMatrix::from_fn(w.ncols(), w.nrows(), entry);
+            return;
+        }
+        // [SI eq. 97] [SPEC 3] W = F_1 D, H = v D⁻¹ diag(P(z)) F_2ᵀ
+        let sums: Vec<T> = Factor::Columns(&state.w).component_sums();
+        if !self.config.freeze_w {
+            let w = &product.factors[0];
+            state.w = DMatrix::from_fn(w.ncols(), w.nrows(), |i, z| w[(z, i)] * sums[z]);
+        }
+        let n = scaled(product, total, &sums);
+        let h = &product.factors[1];
+        state.h = DMatrix::from_fn(h.nrows(), h.ncols(), |z, j| {
+            T::lit(h[(z, j)].to_f64() * n[z])
+        });
+    }
+
+    fn reached(&self, ln_lik: f64, _: &NmfState<T>) -> f64 {
+        let total = self.data.total();
+        self.divergence(ln_lik + total * total.ln(), total)
+    }
+}
+
+/// `v n / d`, 0 where a component has no mass.
+fn scaled<T: Real>(product: &Product<T>, total: f64, sums: &[T]) -> Vec<f64> {
+    let pairs = product.scale.iter().zip(sums);
+    pairs
+        .map(|(n, d)| {
+            if *d > T::zero() {
+                total * n / d.to_f64()
+            } else {
+                0.0
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,145 @@
+//! Where a run of the solver stands.
+
+use nalgebra::DMatrix;
+use plca_tensor::Real;
+
+use super::Product;
+
+/// A model, and what the next iteration needs besides: the factors in the solver's scale, those that extrapolation leads to, and how
+/// far it goes.
+///
+/// ```
+/// use plca_em::{Algorithm, Fast, FastState, Nmf, NmfInit, NmfState};
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+/// let nmf = Nmf::builder(2).build()?;
+/// let fast = Fast::new(nmf.on(&v)?)?;
+/// let start = nmf.init(&v, &NmfInit::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
+/// let mut state = FastState::new(start);
+/// fast.step(&mut state, false)?;
+/// // Saved and read again, it goes on with the same bits.
+/// let saved = serde_json::to_string(&state)?;
+/// let mut read: FastState<f64, NmfState<f64>> = serde_json::from_str(&saved)?;
+/// fast.step(&mut state, false)?;
+/// fast.step(&mut read, false)?;
+/// assert_eq!(read.model(), state.model());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(bound(
+        serialize = "T: serde::Serialize, S: serde::Serialize",
+        deserialize = "T: serde::Deserialize<'de>, S: serde::Deserialize<'de>"
+    ))
+)]
+pub struct FastState<T: Real, S> {
+    pub(super) model: S,
+    /// `None` before the first iteration.
+    pub(super) place: Option<Place<T>>,
+}
+
+/// All but the model.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(bound(
+        serialize = "T: serde::Serialize",
+        deserialize = "T: serde::Deserialize<'de>"
+    ))
+)]
+pub(super) struct Place<T: Real> {
+    /// The model as a product.
+    pub(super) kept: Product<T>,
+    /// Where the next iteration begins.
+    pub(super) ahead: Product<T>,
+    /// The objective of the model, and the best so far.
+    pub(super) value: f64,
+    pub(super) best: f64,
+    /// How far factors are carried on, 0 until that begins, and its bound.
+    pub(super) beta: f64,
+    pub(super) beta_max: f64,
+    /// Iterations done.
+    pub(super) steps: usize,
+}
+
+impl<T: Real, S> FastState<T, S> {
+    /// The start of a run.
+    pub fn new(model: S) -> Self {
+        Self { model, place: None }
+    }
+
+    /// The parameters, an exact model.
+    pub fn model(&self) -> &S {
+        &self.model
+    }
+
+    /// The parameters alone.
+    pub fn into_model(self) -> S {
+        self.model
+    }
+
+    /// What a checkpoint keeps besides the model: matrices and numbers, none before the first iteration.
+    ///
+    /// ```
+    /// use plca_em::{Algorithm, Fast, FastState, Nmf, NmfInit};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+    /// let nmf = Nmf::builder(2).build()?;
+    /// let mut state = FastState::new(nmf.init(&v, &NmfInit::default(), &mut ChaCha8Rng::seed_from_u64(0))?);
+    /// Fast::new(nmf.on(&v)?)?.step(&mut state, false)?;
+    /// let (blocks, numbers) = state.to_parts();
+    /// assert_eq!(FastState::from_parts(state.model().clone(), blocks, &numbers), Some(state));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn to_parts(&self) -> (Vec<DMatrix<T>>, Vec<f64>) {
+        let Some(place) = &self.place else {
+            return (Vec::new(), Vec::new());
+        };
+        let blocks = [&place.kept, &place.ahead].map(|p| p.factors.iter().cloned());
+        let numbers = [
+            place.value,
+            place.best,
+            place.beta,
+            place.beta_max,
+            place.steps as f64,
+        ];
+        let scales = [&place.kept, &place.ahead].map(|p| p.scale.iter().copied());
+        let numbers = numbers.into_iter().chain(scales.into_iter().flatten());
+        (blocks.into_iter().flatten().collect(), numbers.collect())
+    }
+
+    /// The state that [`to_parts`](Self::to_parts) took apart; `None` if these are not its parts.
+    pub fn from_parts(model: S, mut blocks: Vec<DMatrix<T>>, numbers: &[f64]) -> Option<Self> {
+        if blocks.is_empty() && numbers.is_empty() {
+            return Some(Self::new(model));
+        }
+        let (&[value, best, beta, beta_max, steps], scales) = numbers.split_first_chunk()?;
+        let (kept, ahead) = scales.split_at(scales.len() / 2);
+        let later = blocks.split_off(blocks.len() / 2);
+        let shapes = |blocks: &[DMatrix<T>]| blocks.iter().map(|b| b.shape()).collect::<Vec<_>>();
+        let fits = shapes(&blocks) == shapes(&later)
+            && blocks.iter().all(|b| b.nrows() == kept.len())
+            && kept.len() == ahead.len();
+        let product = |factors: Vec<DMatrix<T>>, scale: &[f64]| Product {
+            factors,
+            scale: scale.to_vec(),
+        };
+        fits.then(|| Self {
+            model,
+            place: Some(Place {
+                kept: product(blocks, kept),
+                ahead: product(later, ahead),
+                value,
+                best,
+                beta,
+                beta_max,
+                steps: steps as usize,
+            }),
+        })
+    }
+}

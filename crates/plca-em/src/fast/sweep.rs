@@ -1,0 +1,219 @@
+//! One round over the free modes.
+
+use nalgebra::DMatrix;
+use plca_tensor::{Factor, Model, Observed, Real, RowTerms};
+
+use super::product::{extrapolate, sums};
+use super::{Fast, Product, Separable};
+
+/// Where a sweep ended.
+#[derive(Debug)]
+pub(super) struct Swept<T: Real> {
+    pub(super) product: Product<T>,
+    /// The product with its last factor extrapolated too.
+    pub(super) ahead: Product<T>,
+    /// `Σ V ln P - v ln Σ P` over the observed cells, of every given index on its own where there is one.
+    pub(super) ln_lik: f64,
+}
+
+impl<T: Real, A: Separable<T>> Fast<T, A> {
+    /// Improves the free factors in turn from `ahead`, each carried on by `beta` times its way from `from`.
+    pub(super) fn sweep(&self, from: &Product<T>, ahead: Product<T>, beta: f64) -> Swept<T> {
+        let mut at = ahead;
+        let mut ln_lik = 0.0;
+        let last = self.plan.free.len() - 1;
+        let mut product = None;
+        for (turn, &mode) in self.plan.free.iter().enumerate() {
+            let linear = self.linear(&at, mode);
+            let mut block = at.weighted(mode);
+            let (with_priors, pseudo) = self.terms(&at, mode, &linear, &block);
+            let terms = RowTerms {
+                linear: with_priors.as_ref().unwrap_or(&linear),
+                pseudo: pseudo.as_ref(),
+            };
+            let (passes, log) = (self.pace.passes, turn == last);
+            let logs = self
+                .rows
+                .improve(mode, &at.rows(), terms, &mut block, passes, log);
+            if turn == last {
+                ln_lik = logs - self.stretch(mode, &linear, &mut block);
+                let mut kept = at.clone();
+                kept.set(mode, &block);
+                product = Some(kept);
+            }
+            if beta > 0.0 {
+                block = extrapolate(&from.weighted(mode), &block, beta);
+            }
+            at.set(mode, &block);
+        }
+        Swept {
+            product: product.unwrap_or_else(|| at.clone()),
+            ahead: at,
+            ln_lik,
+        }
+    }
+
+    /// Gives a product the scale at which its likelihood is best.
+    pub(super) fn settle(&self, product: &mut Product<T>) {
+        let mode = self.plan.given.unwrap_or(self.plan.free[0]);
+        let linear = self.linear(product, mode);
+        let mut block = product.weighted(mode);
+        self.stretch(mode, &linear, &mut block);
+        product.set(mode, &block);
+    }
+
+    /// Brings a block to its best scale, every row on its own where they are given; `Σ v ln m` of the masses `m` before it.
+    fn stretch(&self, mode: usize, linear: &DMatrix<T>, block: &mut DMatrix<T>) -> f64 {
+        let total = self.model.data().total();
+        let shared = linear.ncols() == 1;
+        let mass = |i: usize, column: &[T]| -> f64 {
+            let s = linear.column(if shared { 0 } else { i });
+            column
+                .iter()
+                .zip(s.iter())
+                .map(|(w, s)| w.to_f64() * s.to_f64())
+                .sum()
+        };
+        let k = block.nrows();
+        let masses: Vec<f64> = (block.as_slice().chunks(k).enumerate())
+            .map(|(i, c)| mass(i, c))
+            .collect();
+        let scale =
+            |block: &mut [T], by: f64| block.iter_mut().for_each(|w| *w = T::lit(w.to_f64() * by));
+        if self.plan.given != Some(mode) {
+            let mass: f64 = masses.iter().sum();
+            if mass > 0.0 && mass != 1.0 {
+                scale(block.as_mut_slice(), 1.0 / mass);
+            }
+            return total * mass.ln();
+        }
+        let mut logs = 0.0;
+        let rows = block.as_mut_slice().chunks_mut(k).zip(&masses);
+        for ((row, &mass), &v) in rows.zip(self.rows.totals(mode)) {
+            // An index without data has no weight in the others' problems.
+            let by = if mass > 0.0 { v / total / mass } else { 0.0 };
+            if v > 0.0 {
+                logs += v * mass.ln();
+            }
+            scale(row, by);
+        }
+        logs
+    }
+
+    /// `Σ Π_{m≠j} F_m` over the observed cells of every row: `K x 1` where all are.
+    fn linear(&self, at: &Product<T>, mode: usize) -> DMatrix<T> {
+        let k = at.scale.len();
+        let mut factors = at.rows();
+        let data = self.model.data();
+        if data.is_complete() {
+            let mut product = DMatrix::from_element(k, 1, 1.0f64);
+            for (_, factor) in at.factors.iter().enumerate().filter(|&(m, _)| m != mode) {
+                product
+                    .iter_mut()
+                    .zip(sums(factor))
+                    .for_each(|(p, s)| *p *= s);
+            }
+            return product.map(T::lit);
+        }
+        let ones = DMatrix::from_element(k, at.factors[mode].ncols(), T::one());
+        factors[mode] = Factor::Rows(&ones);
+        let modes: Vec<bool> = (0..factors.len()).map(|m| m == mode).collect();
+        let model = Model {
+            weights: None,
+            factors: &factors,
+        };
+        data.exposure(&model, &modes)[mode].take().unwrap_or(ones)
+    }
+
+    /// What the priors make of a mode's problems: the logarithms that do not separate are replaced by bounds that touch them at the
+    /// present block, tangents from above and Jensen's inequality from below.
+    fn terms(
+        &self,
+        at: &Product<T>,
+        mode: usize,
+        linear: &DMatrix<T>,
+        block: &DMatrix<T>,
+    ) -> (Option<DMatrix<T>>, Option<DMatrix<f64>>) {
+        let plan = &self.plan;
+        let own = plan.pseudo[mode].as_ref();
+        let total = self.model.data().total();
+        let size = block.ncols();
+        if plan.given == Some(mode) {
+            let Some(own) = own else { return (None, None) };
+            // [SPEC 10.1] s <- s + (Σ_z c) / h_y for the tangent of -(Σ_z c) ln h_y
+            let slope = |i: usize| {
+                let mass: f64 = block.column(i).iter().map(|w| w.to_f64()).sum();
+                if mass > 0.0 {
+                    own.column(i).sum() / total / mass
+                } else {
+                    0.0
+                }
+            };
+            let slopes: Vec<f64> = (0..size).map(slope).collect();
+            let linear = spread(linear, size);
+            let with = DMatrix::from_fn(linear.nrows(), size, |z, i| {
+                T::lit(linear[(z, i)].to_f64() + slopes[i])
+            });
+            return (Some(with), Some(own.clone()));
+        }
+        let mixtures = plan
+            .given
+            .and_then(|given| Some((given, plan.pseudo[given].as_ref()?)));
+        if own.is_none() && plan.weights.is_none() && mixtures.is_none() {
+            return (None, None);
+        }
+        let k = at.scale.len();
+        let mut slopes = vec![0.0; k];
+        // Of ln n_z there are those of its weight less those of its column.
+        let mut logs = vec![0.0; k];
+        if let Some(weights) = &plan.weights {
+            let mass: f64 = at.scale.iter().sum();
+            let all: f64 = weights.iter().sum();
+            slopes.iter_mut().for_each(|s| *s += all / total / mass);
+            logs.iter_mut().zip(weights).for_each(|(l, w)| *l += w);
+        }
+        if let Some((given, counts)) = mixtures {
+            for (f, c) in at.factors[given].column_iter().zip(counts.column_iter()) {
+                let mass: f64 = f.iter().zip(&at.scale).map(|(f, n)| f.to_f64() * n).sum();
+                if mass > 0.0 {
+                    let by = c.sum() / total / mass;
+                    slopes
+                        .iter_mut()
+                        .zip(f.iter())
+                        .for_each(|(s, f)| *s += by * f.to_f64());
+                }
+            }
+            logs.iter_mut().zip(sums(counts)).for_each(|(l, c)| *l += c);
+        }
+        if let Some(own) = own {
+            logs.iter_mut().zip(sums(own)).for_each(|(l, c)| *l -= c);
+        }
+        // [SPEC 10.1] s <- s + c / n for the tangent of -c ln n
+        for ((slope, &log), &n) in slopes.iter_mut().zip(&logs).zip(&at.scale) {
+            if log < 0.0 && n > 0.0 {
+                *slope -= log / total / n;
+            }
+        }
+        // [SPEC 10.1] c ln n >= Σ_i c (w_i / n) ln w_i + a constant
+        let pseudo = DMatrix::from_fn(k, size, |z, i| {
+            let shared = if logs[z] > 0.0 && at.scale[z] > 0.0 {
+                logs[z] * block[(z, i)].to_f64() / at.scale[z]
+            } else {
+                0.0
+            };
+            own.map_or(0.0, |own| own[(z, i)]) + shared
+        });
+        let columns = linear.ncols();
+        let with = DMatrix::from_fn(k, columns, |z, i| {
+            T::lit(linear[(z, i)].to_f64() + slopes[z])
+        });
+        (Some(with), Some(pseudo))
+    }
+}
+
+/// One column for every row of the mode.
+fn spread<T: Real>(linear: &DMatrix<T>, size: usize) -> DMatrix<T> {
+    DMatrix::from_fn(linear.nrows(), size, |z, i| {
+        linear[(z, if linear.ncols() == 1 { 0 } else { i })]
+    })
+}

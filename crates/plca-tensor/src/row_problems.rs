@@ -1,0 +1,374 @@
+//! Data as independent problems, one for every index of a mode.
+
+use nalgebra::DMatrix;
+
+use crate::kernel::aligned::Pool;
+use crate::kernel::coordinate::{Entries, RowGroup, Table, Terms, gather};
+use crate::kernel::lanes;
+use crate::kernel::panel::Panel;
+use crate::parallel::map_in_order;
+use crate::{CompensatedSum, Factor, Observed, Real};
+
+/// Groups of rows at most; the sum over the data adds up group by group.
+const GROUPS: usize = 64;
+/// Entries that are worth a group of their own.
+const GROUP: usize = 1 << 12;
+
+/// Data arranged row by row for every mode, so that one factor can be improved while the others stay: the rows of that factor are
+/// then problems of `K` numbers each that know nothing of each other.
+///
+/// ```text
+/// minimise over w >= 0:   Σ_k s_k w_k - Σ_j v_j ln Σ_k w_k U[j,k] - Σ_k c_k ln w_k
+/// ```
+///
+/// `v` are the row's data, `U` the products of the other factors' rows, `s` their sums over the row's observed cells and `c >= 0`
+/// pseudo-counts. Memory: the positive cells once per arranged mode, as a matrix where most cells are positive; while it works, for
+/// every thread `K` numbers for every entry of the longest row.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_tensor::{DenseTensor, Factor, Order, RowProblems, RowTerms};
+/// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 4.0], Order::RowMajor)?;
+/// let rows = RowProblems::new(&v, &[true, false]);
+/// let (w, h) = (dmatrix![0.3; 0.2], dmatrix![0.25; 0.75]);
+/// // One component: the row of a factor is the row's share of the data, whatever it was.
+/// let mut block = w.transpose();
+/// let terms = RowTerms { linear: &dmatrix![1.0], pseudo: None };
+/// rows.improve(0, &[Factor::Columns(&w), Factor::Columns(&h)], terms, &mut block, 1, false);
+/// assert_eq!(block, dmatrix![0.5, 0.5]);
+/// # Ok::<(), plca_tensor::TensorError>(())
+/// ```
+#[derive(Debug)]
+pub struct RowProblems<T> {
+    shape: Vec<usize>,
+    total: f64,
+    /// Sums over the rows of every mode.
+    totals: Vec<Vec<f64>>,
+    modes: Vec<Option<Rows<T>>>,
+    pool: Pool<T>,
+}
+
+/// What is given to every row besides its data.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_tensor::RowTerms;
+/// // Two components, both factors with columns that sum to 1, no prior.
+/// let terms = RowTerms { linear: &dmatrix![1.0; 1.0], pseudo: None };
+/// # let _: RowTerms<'_, f64> = terms;
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct RowTerms<'a, T> {
+    /// `s`: `K x 1` for all rows, or `K x I`.
+    pub linear: &'a DMatrix<T>,
+    /// `c`, in the unit of the data: `K x I`.
+    pub pseudo: Option<&'a DMatrix<f64>>,
+}
+
+/// The rows of one mode.
+#[derive(Debug)]
+struct Rows<T> {
+    cells: Cells<T>,
+    /// Every row is stored times the power of two that brings its sum into `[1, 2)`.
+    exponents: Vec<i32>,
+    bounds: Vec<usize>,
+    longest: usize,
+}
+
+#[derive(Debug)]
+enum Cells<T> {
+    /// All cells of every row, padded.
+    Full { values: Vec<T>, stride: usize },
+    /// The positive cells, with their indices in the other modes.
+    Listed {
+        starts: Vec<usize>,
+        indices: Vec<u32>,
+        values: Vec<T>,
+    },
+}
+
+/// Cuts rows into consecutive groups of about equal numbers of entries; returns the bounds.
+fn cut(lengths: impl Iterator<Item = usize> + Clone) -> Vec<usize> {
+    let entries: usize = lengths.clone().sum();
+    let groups = (entries / GROUP).clamp(1, GROUPS);
+    let (mut bounds, mut seen, mut rows) = (vec![0], 0, 0);
+    for length in lengths {
+        seen += length;
+        rows += 1;
+        if seen * groups >= entries * bounds.len() && bounds.len() < groups {
+            bounds.push(rows);
+        }
+    }
+    bounds.push(rows);
+    bounds
+}
+
+/// `2^e`, 0 or infinity beyond the range.
+fn pow2(e: i32) -> f64 {
+    2f64.powi(e / 2) * 2f64.powi(e - e / 2)
+}
+
+impl<T: Real> Rows<T> {
+    fn new<X: Observed<T> + ?Sized>(
+        data: &X,
+        mode: usize,
+        counts: &[usize],
+        totals: &[f64],
+    ) -> Self {
+        let shape = data.shape();
+        let positive: usize = counts.iter().sum();
+        let rest = (shape.iter().enumerate()).filter(|&(m, _)| m != mode);
+        let row = rest
+            .clone()
+            .try_fold(1usize, |n, (_, &size)| n.checked_mul(size));
+        let exponent = |&v: &f64| {
+            if v > 0.0 {
+                -(v.log2().floor() as i32)
+            } else {
+                0
+            }
+        };
+        let exponents: Vec<i32> = totals.iter().map(exponent).collect();
+        let scaled = |i: usize, x: f64| T::lit(x * pow2(exponents[i]));
+        let (cells, bounds, longest);
+        match row {
+            // Zeros cost less than a list where most cells are positive.
+            Some(row) if 2 * positive > row.saturating_mul(shape[mode]) => {
+                let stride = lanes::stride::<T>(row);
+                let mut values = vec![T::zero(); stride * shape[mode]];
+                data.for_each(&mut |index, x| {
+                    let at = rest.clone().fold(0, |at, (m, &size)| at * size + index[m]);
+                    values[index[mode] * stride + at] = scaled(index[mode], x);
+                });
+                bounds = cut(counts.iter().map(|_| row));
+                longest = stride;
+                cells = Cells::Full { values, stride };
+            }
+            _ => {
+                let others = shape.len() - 1;
+                let mut starts = vec![0; counts.len() + 1];
+                for (i, &n) in counts.iter().enumerate() {
+                    starts[i + 1] = starts[i] + n;
+                }
+                let mut next = starts.clone();
+                let mut indices = vec![0u32; positive * others];
+                let mut values = vec![T::zero(); positive];
+                data.for_each(&mut |index, x| {
+                    let i = index[mode];
+                    let at = next[i];
+                    next[i] += 1;
+                    values[at] = scaled(i, x);
+                    let own = indices[at * others..].iter_mut();
+                    own.zip(rest.clone())
+                        .for_each(|(j, (m, _))| *j = index[m] as u32);
+                });
+                bounds = cut(counts.iter().copied());
+                longest = counts.iter().copied().max().unwrap_or(0);
+                cells = Cells::Listed {
+                    starts,
+                    indices,
+                    values,
+                };
+            }
+        }
+        Self {
+            cells,
+            exponents,
+            bounds,
+            longest,
+        }
+    }
+}
+
+impl<T: Real> RowProblems<T> {
+    /// Arranges data for the wanted modes, one flag per mode. Hidden cells are never read: what they are belongs to `linear` of
+    /// [`RowTerms`].
+    ///
+    /// # Panics
+    ///
+    /// If `modes` has not one flag per mode.
+    pub fn new<X: Observed<T> + ?Sized>(data: &X, modes: &[bool]) -> Self {
+        let shape = data.shape().to_vec();
+        assert_eq!(modes.len(), shape.len(), "one flag per mode");
+        let mut counts: Vec<Vec<usize>> = shape.iter().map(|&n| vec![0; n]).collect();
+        let mut totals: Vec<Vec<CompensatedSum>> = shape
+            .iter()
+            .map(|&n| vec![CompensatedSum::default(); n])
+            .collect();
+        data.for_each(&mut |index, x| {
+            for (m, &i) in index.iter().enumerate() {
+                counts[m][i] += 1;
+                totals[m][i] += x;
+            }
+        });
+        let value = |sums: Vec<CompensatedSum>| sums.into_iter().map(|s| s.value()).collect();
+        let totals: Vec<Vec<f64>> = totals.into_iter().map(value).collect();
+        let modes = modes.iter().enumerate();
+        let modes =
+            modes.map(|(m, &wanted)| wanted.then(|| Rows::new(data, m, &counts[m], &totals[m])));
+        Self {
+            modes: modes.collect(),
+            shape,
+            total: data.total(),
+            totals,
+            pool: Pool::default(),
+        }
+    }
+
+    /// Sums of the data over the rows of a mode.
+    ///
+    /// ```
+    /// use plca_tensor::{DenseTensor, Order, RowProblems};
+    /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 4.0], Order::RowMajor)?;
+    /// assert_eq!(RowProblems::<f64>::new(&v, &[true, false]).totals(1), [3.0, 5.0]);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
+    pub fn totals(&self, mode: usize) -> &[f64] {
+        &self.totals[mode]
+    }
+
+    /// Improves every row of `block`, the factor of `mode` as `K x I`, by `passes` over its coordinates; that of `factors` is not
+    /// looked at. The result is in units of the data's total: without pseudo-counts `Σ_k s_k w_k` is the row's share of the data.
+    /// Returns `Σ v ln p` if `log`, with `p = Σ_k w_k U[j,k]` of the result, and 0 otherwise.
+    ///
+    /// Coordinates that are 0 stay 0; others do not become 0 where the row has data, but may fall to half a rounding error of its sum. A row
+    /// of which nothing was observed, `s = 0`, keeps its values. The same bits for any number of threads. Cost: `K` divisions per
+    /// entry and pass. `[SPEC 10.1]`
+    ///
+    /// # Panics
+    ///
+    /// If the mode was not arranged, or if shapes do not fit the data.
+    pub fn improve(
+        &self,
+        mode: usize,
+        factors: &[Factor<'_, T>],
+        terms: RowTerms<'_, T>,
+        block: &mut DMatrix<T>,
+        passes: usize,
+        log: bool,
+    ) -> f64 {
+        let Some(rows) = &self.modes[mode] else {
+            panic!("mode {mode} was not arranged");
+        };
+        let (k, size) = block.shape();
+        assert_eq!(size, self.shape[mode], "rows of the block");
+        let linear = terms.linear.shape();
+        assert!(linear == (k, 1) || linear == (k, size), "linear terms");
+        assert!(
+            terms.pseudo.is_none_or(|c| c.shape() == (k, size)),
+            "pseudo-counts"
+        );
+        let (panels, shift) = self.panels(mode, factors, k, log);
+        let shared = match &rows.cells {
+            Cells::Full { stride, .. } => {
+                let mut table = self.pool.take(stride * k);
+                let sizes: Vec<usize> = panels.iter().map(|p| p.rows).collect();
+                let n = sizes.iter().product::<usize>();
+                gather(&panels, &every_index(&sizes), &mut table, (n, *stride, k));
+                Some(table)
+            }
+            Cells::Listed { .. } => None,
+        };
+        let table = shared
+            .as_deref()
+            .map_or(Table::Gathered(&panels), Table::Shared);
+        let entries = match &rows.cells {
+            Cells::Full { values, stride } => Entries::Full {
+                values,
+                stride: *stride,
+            },
+            Cells::Listed {
+                starts,
+                indices,
+                values,
+            } => Entries::Listed {
+                starts,
+                indices,
+                values,
+            },
+        };
+        let room = lanes::stride::<T>(rows.longest);
+        let room = if shared.is_some() {
+            room
+        } else {
+            room * (k + 2)
+        };
+        let mut groups = Vec::with_capacity(rows.bounds.len());
+        let mut rest = block.as_mut_slice();
+        for ends in rows.bounds.windows(2) {
+            let (own, after) = rest.split_at_mut((ends[1] - ends[0]) * k);
+            groups.push((ends[0]..ends[1], own));
+            rest = after;
+        }
+        let logs = map_in_order(groups, |(group, block)| {
+            let mut scratch = self.pool.take(room);
+            T::row_group(RowGroup {
+                rows: group,
+                k,
+                entries,
+                table,
+                terms: Terms {
+                    linear: terms.linear.as_slice(),
+                    pseudo: terms.pseudo.map_or(&[], |c| c.as_slice()),
+                },
+                exponents: &rows.exponents,
+                totals: &self.totals[mode],
+                unit: self.total,
+                block,
+                scratch: &mut scratch,
+                passes,
+                log,
+            })
+        });
+        let ln_lik: CompensatedSum = logs.into_iter().collect();
+        if log { ln_lik.value() - shift } else { 0.0 }
+    }
+
+    /// The other factors, their rows in `[1, 2)`, and what that adds to `Σ v ln p`.
+    fn panels(
+        &self,
+        mode: usize,
+        factors: &[Factor<'_, T>],
+        k: usize,
+        log: bool,
+    ) -> (Vec<Panel<'_, T>>, f64) {
+        assert_eq!(factors.len(), self.shape.len(), "one factor per mode");
+        let (mut panels, mut exponents) = (Vec::new(), CompensatedSum::default());
+        for (m, &factor) in factors.iter().enumerate().filter(|&(m, _)| m != mode) {
+            assert_eq!(
+                (factor.rows(), factor.components()),
+                (self.shape[m], k),
+                "factor shape"
+            );
+            let mut panel = Panel::pack(factor, None, lanes::stride::<T>(k), &self.pool);
+            let rows = panel.balance_rows();
+            if log {
+                exponents += f64::from(panel.exponent) * self.total;
+                exponents.extend(
+                    rows.iter()
+                        .zip(&self.totals[m])
+                        .map(|(&e, v)| f64::from(e) * v),
+                );
+            }
+            panels.push(panel);
+        }
+        (panels, exponents.value() * std::f64::consts::LN_2)
+    }
+}
+
+/// Every index of these modes, the last one fastest.
+fn every_index(sizes: &[usize]) -> Vec<u32> {
+    let cells: usize = sizes.iter().product();
+    let mut out = Vec::with_capacity(cells * sizes.len());
+    let mut index = vec![0u32; sizes.len()];
+    for _ in 0..cells {
+        out.extend_from_slice(&index);
+        for (i, &size) in index.iter_mut().zip(sizes).rev() {
+            *i = (*i + 1) % size as u32;
+            if *i != 0 {
+                break;
+            }
+        }
+    }
+    out
+}
