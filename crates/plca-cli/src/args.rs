@@ -102,9 +102,9 @@ pub(crate) enum Likelihood {
 pub(crate) enum Solver {
     /// Expectation-maximisation.
     Em,
-    /// Coordinate descent; not available in this version.
+    /// Coordinate descent with guarded extrapolation: plca, plsa, nmf-kl.
     Fast,
-    /// The fastest that is exact for the model: em, until there is another.
+    /// fast where it is exact for the model, em otherwise.
     Auto,
 }
 
@@ -341,7 +341,7 @@ pub(crate) struct FitArgs {
     /// How missing cells are treated [default: imputation; nmf-kl: multiplicative].
     #[arg(long)]
     pub(crate) missing_method: Option<MissingMethod>,
-    /// How the parameters are found; fast is not available in this version.
+    /// How the parameters are found; an iteration of fast takes longer, and far fewer are needed.
     #[arg(long, default_value = "em")]
     pub(crate) solver: Solver,
     /// Acceleration; every accelerated run stays monotone.

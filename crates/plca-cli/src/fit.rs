@@ -54,17 +54,17 @@ pub(crate) fn run(args: &FitArgs) -> Result<(), Failure> {
             ("--trace", args.trace.as_ref()),
         ],
     )?;
-    if args.solver == Solver::Fast {
-        return Err(Failure::usage(
-            "--solver fast is not available in this version; --solver em reaches the same optima",
-        ));
-    }
     if args.kkt_tol.is_some() && has_priors(args) {
         return Err(Failure::usage(
             "--kkt-tol does not go with priors: its conditions are those of the likelihood",
         ));
     }
     let (model, name) = (args.model, args.model.name());
+    if args.solver == Solver::Fast && !model.separates() {
+        return Err(Failure::usage(format!(
+            "{name} has no --solver fast: use --solver em"
+        )));
+    }
     if let Some(option) = args.shifts.given() {
         refuse(!model.shifts(), option, name)?;
     }

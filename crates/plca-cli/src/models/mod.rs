@@ -1,6 +1,7 @@
 //! What the command does with a model: one file per model, and its line in [`MODELS`].
 
 mod broadcast;
+pub(crate) mod fast;
 pub(crate) mod kmeans;
 pub(crate) mod nmf_kl;
 pub(crate) mod ntf;
@@ -67,6 +68,10 @@ pub(crate) trait ModelKind: Send + Sync {
     fn component_axis(&self, block: &str) -> usize;
     /// Whether its components are kernels that are shifted.
     fn shifts(&self) -> bool {
+        false
+    }
+    /// Whether `--solver fast` may fit it.
+    fn separates(&self) -> bool {
         false
     }
     /// Whether it divides the data by their sum.

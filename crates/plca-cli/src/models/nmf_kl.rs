@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::path::Path;
 
 use nalgebra::DVector;
-use plca_em::{Nmf, NmfInit, NmfState, Outcome, Progress, Update};
+use plca_em::{Nmf, NmfEm, NmfInit, NmfState, Outcome, Progress, Update};
 use plca_fit::{Direction, Observer, Stop};
 use plca_io::Element;
 use plca_tensor::Observed;
@@ -12,7 +12,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::options::{missing, need_matrix, refuse, refuse_signed};
 use super::tempered::accelerated;
-use super::{CommandModel, ModelKind};
+use super::{CommandModel, ModelKind, fast};
 use crate::approximation::{Approximation, Product};
 use crate::args::{self, Acceleration, FitArgs, Precision, SelectArgs, TransformArgs};
 use crate::blocks::{Arrays, lacking, matrix, take_matrix};
@@ -41,6 +41,10 @@ impl ModelKind for Unnormalised {
 
     fn component_axis(&self, block: &str) -> usize {
         usize::from(block == "w")
+    }
+
+    fn separates(&self) -> bool {
+        true
     }
 
     fn fit(&self, args: &FitArgs) -> Result<(), Failure> {
@@ -88,7 +92,8 @@ fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
     refuse(args.temper.is_some(), "--temper", "nmf-kl")?;
     let data: Data<T> = load(&args.data, &args.hidden)?;
     let shape = data.shape();
-    fit::fit(args, &*data, |rank| NmfCommand::<T>::new(args, rank, shape))
+    let make = |rank| NmfCommand::<T>::new(args, rank, shape);
+    fast::fit(args, &*data, make, || fit::fit(args, &*data, make))
 }
 
 struct NmfCommand<T> {
@@ -187,5 +192,13 @@ impl<T: Element> CommandModel for NmfCommand<T> {
 
     fn direction(&self) -> Direction {
         Direction::Minimise
+    }
+}
+
+impl<T: Element> fast::Separates<T> for NmfCommand<T> {
+    type Algorithm<'a> = NmfEm<'a, T, dyn Observed<T> + 'a>;
+
+    fn bind<'a>(&'a self, data: &'a dyn Observed<T>) -> Result<Self::Algorithm<'a>, Failure> {
+        Ok(self.config.on(data)?)
     }
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::options::{missing, refuse, refuse_signed, seen_mass, temper};
 use super::priors::{Block, emptying, priors};
 use super::tempered::{self, Bind, accelerated};
-use super::{CommandModel, ModelKind};
+use super::{CommandModel, ModelKind, fast};
 use crate::approximation::{Approximation, Product};
 use crate::args::{Acceleration, FitArgs, Precision, SelectArgs, TransformArgs};
 use crate::blocks::{
@@ -46,6 +46,10 @@ impl ModelKind for Symmetric {
 
     fn component_axis(&self, block: &str) -> usize {
         usize::from(block != "weights")
+    }
+
+    fn separates(&self) -> bool {
+        true
     }
 
     fn fit(&self, args: &FitArgs) -> Result<(), Failure> {
@@ -155,7 +159,8 @@ pub(super) fn factors(file: &mut Saved, order: usize) -> Result<Vec<DMatrix<f64>
 fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
     let data: Data<T> = load(&args.data, &args.hidden)?;
     let shape = data.shape();
-    tempered::fit(args, &*data, |rank| PlcaCommand::new(args, rank, shape))
+    let make = |rank| PlcaCommand::new(args, rank, shape);
+    fast::fit(args, &*data, make, || tempered::fit(args, &*data, make))
 }
 
 struct PlcaCommand<T: Element> {
@@ -321,5 +326,13 @@ impl<T: Element> Bind<T> for PlcaCommand<T> {
 
     fn power(state: &mut Self::State) -> &mut f64 {
         &mut state.power
+    }
+}
+
+impl<T: Element> fast::Separates<T> for PlcaCommand<T> {
+    type Algorithm<'a> = PlcaEm<'a, T, dyn Observed<T> + 'a>;
+
+    fn bind<'a>(&'a self, data: &'a dyn Observed<T>) -> Result<Self::Algorithm<'a>, Failure> {
+        Ok(self.config.on(data)?)
     }
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::options::{missing, need_matrix, refuse, refuse_signed, seen_mass, temper};
 use super::priors::{Block, emptying, priors};
 use super::tempered::{self, Bind, accelerated};
-use super::{CommandModel, ModelKind};
+use super::{CommandModel, ModelKind, fast};
 use crate::approximation::{Approximation, Product};
 use crate::args::{Acceleration, FitArgs, Precision, SelectArgs, TransformArgs};
 use crate::blocks::{
@@ -48,6 +48,10 @@ impl ModelKind for Asymmetric {
 
     fn component_axis(&self, block: &str) -> usize {
         usize::from(block == "basis")
+    }
+
+    fn separates(&self) -> bool {
+        true
     }
 
     fn fit(&self, args: &FitArgs) -> Result<(), Failure> {
@@ -115,7 +119,8 @@ impl ModelKind for Asymmetric {
 fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
     let data: Data<T> = load(&args.data, &args.hidden)?;
     let shape = data.shape();
-    tempered::fit(args, &*data, |rank| PlsaCommand::new(args, rank, shape))
+    let make = |rank| PlsaCommand::new(args, rank, shape);
+    fast::fit(args, &*data, make, || tempered::fit(args, &*data, make))
 }
 
 /// The direction that a model file was fitted in.
@@ -315,5 +320,13 @@ impl<T: Element> Bind<T> for PlsaCommand<T> {
 
     fn power(state: &mut Self::State) -> &mut f64 {
         &mut state.power
+    }
+}
+
+impl<T: Element> fast::Separates<T> for PlsaCommand<T> {
+    type Algorithm<'a> = PlsaEm<'a, T, dyn Observed<T> + 'a>;
+
+    fn bind<'a>(&'a self, data: &'a dyn Observed<T>) -> Result<Self::Algorithm<'a>, Failure> {
+        Ok(self.config.on(data)?)
     }
 }

@@ -75,17 +75,6 @@ fn outputs_over_each_other_or_the_data_are_refused() {
     }
 }
 
-#[test]
-fn the_fast_solver_is_refused_with_a_way_out() {
-    let folder = Folder::with_counts();
-    folder.fails(
-        2,
-        "fit plca d.csv --rank 2 --solver fast --output o.npz",
-        &["fast", "--solver em"],
-    );
-    folder.ok("fit plca d.csv --rank 2 --solver auto --output o.npz --quiet");
-}
-
 /// The archive writer must not add a line of its own.
 #[cfg(target_os = "linux")]
 #[test]

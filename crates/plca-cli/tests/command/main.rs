@@ -3,6 +3,7 @@
 mod emptied;
 mod endings;
 mod failures;
+mod fast;
 mod formats;
 mod golden;
 mod options;

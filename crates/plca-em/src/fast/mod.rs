@@ -144,6 +144,10 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
     /// Where a run begins.
     fn begin(&self, model: &A::State) -> Result<Place<T>, EmError> {
         let value = self.model.objective(model)?;
+        if !value.is_finite() {
+            // Its step names the cell that the model excludes.
+            self.model.step(&mut model.clone(), true)?;
+        }
         let mut kept = self.model.product(model);
         self.settle(&mut kept);
         Ok(Place {

@@ -1,40 +1,306 @@
 //! Coordinate descent with guarded extrapolation.
 
-use plca_em::*;
-use plca_tensor::strategies::*;
-use plca_tensor::*;
+use std::sync::Arc;
+
+use plca_em::{
+    Algorithm, EmError, Fast, FastState, Given, Nmf, NmfInit, Pace, Plca, PlcaInit, PlcaState,
+    Plsa, PlsaInit, Prior, Stop, run,
+};
+use plca_priors::{Dirichlet, Entropic};
+use plca_tensor::{Coordinates, DenseTensor, MaskedTensor, Observed, Order, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-#[test]
-fn thin() {
-    let mut rng = ChaCha8Rng::seed_from_u64(3);
-    let (m, n, k) = (40, 30, 4);
-    let plca0 = Plca::<f64>::builder(6).build().unwrap();
-    let dummy = DenseTensor::new(vec![m, n], vec![1.0; m * n], Order::RowMajor).unwrap();
-    let truth = plca0.init(&dummy, &PlcaInit::default(), &mut rng).unwrap();
-    let c = truth
-        .with_model(|x| sample_counts(x, 3000, &mut rng))
+fn rng(seed: u64) -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(seed)
+}
+
+/// Counts drawn from a model of `k` components.
+fn counts(shape: &[usize], k: usize, draws: usize, seed: u64) -> Coordinates<f64> {
+    let cells = shape.iter().product();
+    let ones = DenseTensor::new(shape.to_vec(), vec![1.0; cells], Order::RowMajor).unwrap();
+    let plca = Plca::builder(k).build().unwrap();
+    let truth = plca
+        .init(&ones, &PlcaInit::default(), &mut rng(seed))
         .unwrap();
-    let sparse = SparseTensor::<f64>::new(c).unwrap();
-    let plca = Plca::<f64>::builder(k).build().unwrap();
-    let start = plca.init(&sparse, &PlcaInit::default(), &mut rng).unwrap();
-    let stop = Stop {
-        max_iter: 200,
+    truth.with_model(|m| plca_em::sample_counts(m, draws, &mut rng(seed + 1)).unwrap())
+}
+
+fn exactly(max_iter: usize) -> Stop {
+    Stop {
+        max_iter,
         tol: 0.0,
-        check_every: 1,
         ..Stop::default()
-    };
-    let em = run(&plca.on(&sparse).unwrap(), start.clone(), &stop, ()).unwrap();
-    let fast = Fast::new(plca.on(&sparse).unwrap()).unwrap();
-    let f = run(&fast, FastState::new(start), &stop, ()).unwrap();
-    for i in [0, 1, 2, 3, 4, 5, 10, 20, 50, 100, 200] {
-        println!("{i} {} {}", em.trace[i].objective, f.trace[i].objective);
     }
-    println!(
-        "{:?} {:?}",
-        fast.residual(&f.state),
-        plca.on(&sparse).unwrap().residual(&em.state)
+}
+
+/// From one start, an iteration reaches in `n` what EM does not in `4 n`; both end stationary.
+// [SPEC 10.1]
+#[test]
+fn fewer_iterations_to_the_conditions() {
+    let data = SparseTensor::new(counts(&[40, 30], 4, 4000, 3)).unwrap();
+    let plca = Plca::builder(4).build().unwrap();
+    let em = plca.on(&data).unwrap();
+    let fast = Fast::new(plca.on(&data).unwrap()).unwrap();
+    let start = plca.init(&data, &PlcaInit::default(), &mut rng(0)).unwrap();
+    for n in [5, 20] {
+        let slow = run(&em, start.clone(), &exactly(4 * n), ()).unwrap();
+        let quick = run(&fast, FastState::new(start.clone()), &exactly(n), ()).unwrap();
+        assert!(
+            quick.objective > slow.objective,
+            "{n}: {} {}",
+            quick.objective,
+            slow.objective
+        );
+    }
+    let end = run(&fast, FastState::new(start), &exactly(3000), ()).unwrap();
+    let residual = fast.residual(&end.state).unwrap().unwrap();
+    assert!(residual < 1e-7, "{residual}");
+}
+
+fn refused(error: EmError) -> String {
+    assert!(matches!(error, EmError::NotSeparable { .. }), "{error}");
+    error.to_string()
+}
+
+#[test]
+fn what_does_not_separate_is_refused() {
+    let data = SparseTensor::new(counts(&[6, 5], 2, 100, 1)).unwrap();
+    let sparse: Prior<f64> = Arc::new(Entropic::new(1.0).unwrap());
+    let clipping: Prior<f64> = Arc::new(Dirichlet::symmetric(0.5).unwrap());
+    for (plca, what) in [
+        (Plca::builder(2).temper(0.9), "tempering"),
+        (Plca::builder(2).freeze_weights(), "weights"),
+        (Plca::builder(2).factor_prior(1, sparse.clone()), "factor_1"),
+        (Plca::builder(2).weights_prior(clipping.clone()), "weights"),
+        (
+            Plca::builder(2).freeze_factor(0).freeze_factor(1),
+            "weights",
+        ),
+    ] {
+        let plca = plca.build().unwrap();
+        let message = refused(Fast::new(plca.on(&data).unwrap()).unwrap_err());
+        assert!(
+            message.contains(what) && message.contains("`em`"),
+            "{message}"
+        );
+    }
+    for (plsa, what) in [
+        (Plsa::builder(2).temper(0.9), "tempering"),
+        (Plsa::builder(2).freeze_mixture(), "mixture"),
+        (Plsa::builder(2).basis_prior(clipping), "basis"),
+        (Plsa::builder(2).mixture_prior(sparse), "mixture"),
+    ] {
+        let plsa = plsa.build().unwrap();
+        let message = refused(Fast::new(plsa.on(&data).unwrap()).unwrap_err());
+        assert!(
+            message.contains(what) && message.contains("`em`"),
+            "{message}"
+        );
+    }
+    let nmf = Nmf::builder(2).freeze_w().freeze_h().build().unwrap();
+    refused(Fast::<f64, _>::new(nmf.on(&data).unwrap()).unwrap_err());
+}
+
+/// Frozen blocks keep every bit.
+#[test]
+fn frozen_blocks_stay() {
+    let data = SparseTensor::new(counts(&[6, 5, 4], 2, 300, 1)).unwrap();
+    let free = Plca::builder(2).build().unwrap();
+    let start = free.init(&data, &PlcaInit::default(), &mut rng(4)).unwrap();
+    let plca = Plca::builder(2)
+        .freeze_factor(0)
+        .freeze_factor(2)
+        .build()
+        .unwrap();
+    let fast = Fast::new(plca.on(&data).unwrap()).unwrap();
+    let end = run(&fast, FastState::new(start.clone()), &exactly(30), ()).unwrap();
+    let model = end.state.model();
+    assert_eq!(
+        (&model.factors[0], &model.factors[2]),
+        (&start.factors[0], &start.factors[2])
     );
-    println!("{:?}", f.state.model().weights);
-    panic!();
+    assert_ne!(model.factors[1], start.factors[1]);
+
+    let data = SparseTensor::new(counts(&[6, 5], 2, 300, 1)).unwrap();
+    let start = Nmf::builder(2)
+        .build()
+        .unwrap()
+        .init(&data, &NmfInit::default(), &mut rng(4))
+        .unwrap();
+    for frozen in 0..2 {
+        let nmf = Nmf::builder(2);
+        let nmf = if frozen == 0 {
+            nmf.freeze_w()
+        } else {
+            nmf.freeze_h()
+        };
+        let nmf = nmf.build().unwrap();
+        let (em, fast) = (
+            nmf.on(&data).unwrap(),
+            Fast::new(nmf.on(&data).unwrap()).unwrap(),
+        );
+        let end = run(&fast, FastState::new(start.clone()), &exactly(200), ()).unwrap();
+        let model = end.state.model();
+        assert_eq!(
+            if frozen == 0 { &model.w } else { &model.h },
+            if frozen == 0 { &start.w } else { &start.h }
+        );
+        // The problem is convex: there is one optimum.
+        let slow = run(&em, start.clone(), &exactly(20_000), ()).unwrap();
+        assert!((end.objective - slow.objective).abs() < 1e-9 * slow.objective);
+    }
+}
+
+/// The same problem as PLCA, PLSA in both directions and NMF has the same path.
+// [SPEC 2] [SPEC 3] [SPEC 10.1]
+#[test]
+fn models_that_are_equal_stay_so() {
+    let data = SparseTensor::new(counts(&[12, 9], 3, 500, 6)).unwrap();
+    let plca = Plca::builder(3).build().unwrap();
+    let start = plca.init(&data, &PlcaInit::default(), &mut rng(2)).unwrap();
+    let nmf = Nmf::builder(3).build().unwrap();
+    let matched = plca_em::NmfState::from_plca(&start, &[1.0, 2.0, 0.5], data.total()).unwrap();
+    let (a, b) = (
+        Fast::new(plca.on(&data).unwrap()).unwrap(),
+        Fast::new(nmf.on(&data).unwrap()).unwrap(),
+    );
+    let a = run(&a, FastState::new(start), &exactly(15), ()).unwrap();
+    let b = run(&b, FastState::new(matched), &exactly(15), ()).unwrap();
+    let product = b.state.model().to_plca().unwrap();
+    for (x, y) in a.state.model().factors.iter().zip(&product.factors) {
+        assert!((x - y).amax() < 1e-9, "{x} {y}");
+    }
+}
+
+/// With priors of shape at least 1 on every block the posterior ends where EM's does.
+// [SPEC 7] [SPEC 10.1]
+#[test]
+fn the_posterior_of_em() {
+    let data = SparseTensor::new(counts(&[10, 8], 3, 400, 5)).unwrap();
+    let prior = |alpha| -> Prior<f64> { Arc::new(Dirichlet::symmetric(alpha).unwrap()) };
+    let plca = Plca::builder(3)
+        .weights_prior(prior(3.0))
+        .factor_prior(0, prior(1.2))
+        .factor_prior(1, prior(1.5));
+    let plca = plca.build().unwrap();
+    let em = plca.on(&data).unwrap();
+    let fast = Fast::new(plca.on(&data).unwrap()).unwrap();
+    let start = plca.init(&data, &PlcaInit::default(), &mut rng(2)).unwrap();
+    let slow = run(&em, start.clone(), &exactly(20_000), ()).unwrap();
+    let stays = run(&fast, FastState::new(slow.state.clone()), &exactly(20), ()).unwrap();
+    assert!((stays.objective - slow.objective).abs() < 1e-12 * slow.objective.abs());
+    for (x, y) in stays.state.model().factors.iter().zip(&slow.state.factors) {
+        assert!((x - y).amax() < 1e-8);
+    }
+    for given in [Given::Rows, Given::Columns] {
+        let plsa = Plsa::builder(3)
+            .given(given)
+            .basis_prior(prior(1.3))
+            .mixture_prior(prior(2.0))
+            .build()
+            .unwrap();
+        let em = plsa.on(&data).unwrap();
+        let fast = Fast::new(plsa.on(&data).unwrap()).unwrap();
+        let start = plsa.init(&data, &PlsaInit::default(), &mut rng(2)).unwrap();
+        let slow = run(&em, start.clone(), &exactly(20_000), ()).unwrap();
+        let stays = run(&fast, FastState::new(slow.state.clone()), &exactly(20), ()).unwrap();
+        assert!((stays.objective - slow.objective).abs() < 1e-12 * slow.objective.abs());
+        let quick = run(&fast, FastState::new(start), &exactly(500), ()).unwrap();
+        let again = run(&em, quick.state.into_model(), &exactly(2000), ()).unwrap();
+        // EM finds nothing left to gain.
+        assert!((again.objective - quick.objective).abs() < 1e-9 * again.objective.abs());
+    }
+}
+
+/// Zeros that a start gives are structure: they stay.
+#[test]
+fn zeros_of_the_start_stay() {
+    let data = DenseTensor::new(
+        vec![3, 3],
+        vec![5.0, 1.0, 2.0, 1.0, 4.0, 3.0, 2.0, 2.0, 9.0],
+        Order::RowMajor,
+    )
+    .unwrap();
+    let plca = Plca::builder(2).build().unwrap();
+    let mut start = plca.init(&data, &PlcaInit::default(), &mut rng(1)).unwrap();
+    start.factors[0][(1, 0)] = 0.0;
+    let sum = start.factors[0].column(0).sum();
+    start.factors[0].column_mut(0).unscale_mut(sum);
+    let fast = Fast::new(plca.on(&data).unwrap()).unwrap();
+    let end = run(&fast, FastState::new(start), &exactly(20), ()).unwrap();
+    assert_eq!(end.state.model().factors[0][(1, 0)], 0.0);
+}
+
+/// A run cut in two, by way of a file, and on other threads, has the bits of the whole.
+#[test]
+fn resumed_runs_and_threads() {
+    let sparse = SparseTensor::new(counts(&[400, 300], 4, 40_000, 5)).unwrap();
+    let mut values: Vec<f64> = (0..60 * 50).map(|i| ((i * 7919) % 23) as f64).collect();
+    (0..values.len())
+        .step_by(7)
+        .for_each(|i| values[i] = f64::NAN);
+    let masked = MaskedTensor::new(vec![60, 50], values, Order::RowMajor).unwrap();
+    let plsa = Plsa::builder(3).build().unwrap();
+    for data in [&sparse as &dyn Observed<f64>, &masked] {
+        let start = plsa.init(data, &PlsaInit::default(), &mut rng(3)).unwrap();
+        let whole = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .unwrap();
+            let fast = Fast::new(plsa.on(data).unwrap()).unwrap();
+            pool.install(|| run(&fast, FastState::new(start.clone()), &exactly(12), ()).unwrap())
+        };
+        let one = whole(1);
+        assert_eq!(one.state, whole(3).state);
+        let fast = Fast::new(plsa.on(data).unwrap()).unwrap();
+        let half = run(&fast, FastState::new(start.clone()), &exactly(5), ()).unwrap();
+        let saved = serde_json::to_string(&half.state).unwrap();
+        let half = serde_json::from_str(&saved).unwrap();
+        let end = run(&fast, half, &exactly(7), ()).unwrap();
+        assert_eq!(end.state, one.state);
+        let (blocks, numbers) = one.state.to_parts();
+        let other = plsa.on(data).unwrap().marginal();
+        assert!(
+            FastState::from_parts(one.state.model().clone(), blocks[1..].to_vec(), &numbers)
+                .is_none()
+        );
+        assert!(FastState::from_parts(one.state.model().clone(), blocks, &other[..3]).is_none());
+    }
+}
+
+/// A state of other data is an error, no panic.
+#[test]
+fn a_state_of_other_data() {
+    let data = SparseTensor::new(counts(&[6, 5], 2, 100, 1)).unwrap();
+    let other = SparseTensor::new(counts(&[6, 4], 2, 100, 1)).unwrap();
+    let plca = Plca::builder(2).build().unwrap();
+    let fast = Fast::new(plca.on(&data).unwrap()).unwrap().pace(Pace {
+        passes: 2,
+        ..Pace::default()
+    });
+    let fits = plca.init(&data, &PlcaInit::default(), &mut rng(1)).unwrap();
+    let wrong = plca
+        .init(&other, &PlcaInit::default(), &mut rng(1))
+        .unwrap();
+    assert!(matches!(
+        fast.step(&mut FastState::new(wrong.clone()), true),
+        Err(EmError::Shape { .. })
+    ));
+    let mut state = FastState::new(wrong);
+    Fast::new(plca.on(&other).unwrap())
+        .unwrap()
+        .step(&mut state, false)
+        .unwrap();
+    let (blocks, numbers) = state.to_parts();
+    let mut mixed = FastState::from_parts(fits.clone(), blocks, &numbers).unwrap();
+    assert!(matches!(
+        fast.step(&mut mixed, true),
+        Err(EmError::Shape { .. })
+    ));
+    let tempered = PlcaState { power: 0.5, ..fits };
+    assert!(matches!(
+        fast.step(&mut FastState::new(tempered), true),
+        Err(EmError::NotSeparable { .. })
+    ));
 }

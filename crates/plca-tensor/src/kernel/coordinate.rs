@@ -290,7 +290,7 @@ impl<T: Real> Problem<'_, T> {
         let terms = w.iter().zip(self.linear);
         let mass: f64 = terms.map(|(w, s)| w.to_f64() * s.to_f64()).sum();
         let scale = goal / mass;
-        let possible = mass > 0.0 && scale.is_finite();
+        let possible = mass > 0.0 && scale > 0.0 && scale.is_finite();
         if possible {
             // [SPEC 10.1] Σ s w = Σ v + Σ c
             w.iter_mut().for_each(|w| *w = T::lit(w.to_f64() * scale));

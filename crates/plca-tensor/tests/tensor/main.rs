@@ -9,6 +9,7 @@ mod mttkrp;
 mod nalgebra;
 mod nalgebra_sparse;
 mod ndarray;
+mod row_problems;
 mod serde;
 mod signed;
 mod threads;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use nalgebra::DMatrix;
 use plca_em::{
-    Accelerate, Algorithm, Missing, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState, Prior,
-    Squarem, Update,
+    Accelerate, Algorithm, Fast, FastState, Missing, Nmf, NmfState, Plca, PlcaState, Plsa,
+    PlsaState, Prior, Separable, Squarem, Update,
 };
 use plca_fit::Direction;
 use plca_priors::Dirichlet;
@@ -77,20 +77,6 @@ fn follow<A: Algorithm, T: Real>(
         .collect()
 }
 
-fn maybe_squarem<A: Accelerate, T: Real>(
-    squarem: bool,
-    algorithm: A,
-    state: A::State,
-    n: usize,
-    show: impl Fn(&A::State) -> (Vec<Block<T>>, f64),
-) -> Vec<Step<T>> {
-    if squarem {
-        follow(&Squarem(algorithm), state, n, show)
-    } else {
-        follow(&algorithm, state, n, show)
-    }
-}
-
 /// `P(z | y) ∝ P(z) P(y | z)`, `K x I`.
 pub(crate) fn mixture<T: Real>(start: &Start<T>, mode: usize) -> DMatrix<T> {
     let mut m = DMatrix::from_fn(start.weights.len(), start.factors[mode].nrows(), |z, y| {
@@ -142,6 +128,24 @@ pub(crate) fn show_plca<T: Real>(state: &PlcaState<T>) -> (Vec<Block<T>>, f64) {
 }
 
 impl Setup {
+    /// States under the solver of these settings.
+    fn solve<A: Accelerate + Separable<T>, T: Real>(
+        &self,
+        algorithm: A,
+        state: A::State,
+        n: usize,
+        show: impl Fn(&A::State) -> (Vec<Block<T>>, f64),
+    ) -> Vec<Step<T>> {
+        if self.fast {
+            let fast = Fast::new(algorithm).unwrap();
+            follow(&fast, FastState::new(state), n, |s| show(s.model()))
+        } else if self.squarem {
+            follow(&Squarem(algorithm), state, n, show)
+        } else {
+            follow(&algorithm, state, n, show)
+        }
+    }
+
     fn prior<T: Real>(&self) -> Option<Prior<T>> {
         let alpha = self.alpha?;
         Some(Arc::new(Dirichlet::symmetric(alpha).unwrap()))
@@ -182,7 +186,7 @@ impl Setup {
                 };
                 {
                     let algorithm = plca.on(data).unwrap();
-                    let mut steps = maybe_squarem(self.squarem, algorithm, state, n, show_plca);
+                    let mut steps = self.solve(algorithm, state, n, show_plca);
                     for step in &mut steps {
                         step.seen = seen(data, &step.blocks, None);
                     }
@@ -215,7 +219,7 @@ impl Setup {
                     )
                 };
                 let algorithm = plsa.on(data).unwrap();
-                let mut steps = maybe_squarem(self.squarem, algorithm, state, n, show);
+                let mut steps = self.solve(algorithm, state, n, show);
                 for step in &mut steps {
                     step.seen = seen(data, &step.blocks, Some(given.mode()));
                 }
@@ -258,7 +262,7 @@ impl Setup {
                             .fold(0.0, |a: f64, x| a.min(x.to_f64()));
                     (blocks, -lowest)
                 };
-                maybe_squarem(self.squarem, nmf.on(data).unwrap(), state, n, show)
+                self.solve(nmf.on(data).unwrap(), state, n, show)
             }
         }
     }

@@ -113,4 +113,39 @@ proptest! {
     fn masked_multiplicative_f32(p in problems::<f32>(2..=2, 1..=6, 1..=4), first: bool, squarem: bool) {
         holds(&p, |s| Setup { multiplicative: true, freeze_first: first, squarem, ..s })?;
     }
+
+    /// Coordinate descent: what is worse is not kept.
+    // [SPEC 10.1]
+    #[test]
+    fn fast_f64(p in problems::<f64>(1..=4, 1..=5, 1..=4), alpha in prop::option::of(1.0..3.0f64)) {
+        holds(&p, |s| Setup { fast: true, alpha, ..s })?;
+    }
+
+    /// As for `f64`.
+    // [SPEC 10.1]
+    #[test]
+    fn fast_f32(p in problems::<f32>(1..=4, 1..=5, 1..=4), alpha in prop::option::of(1.0..3.0f64)) {
+        holds(&p, |s| Setup { fast: true, alpha, ..s })?;
+    }
+
+    /// From starts whose entries differ by many orders of magnitude.
+    // [SPEC 10.1]
+    #[test]
+    fn fast_from_wide_starts_f64(p in wide_problems::<f64>(1..=4, 1..=5, 1..=4)) {
+        holds(&p, |s| Setup { fast: true, ..s })?;
+    }
+
+    /// As for `f64`.
+    // [SPEC 10.1]
+    #[test]
+    fn fast_from_wide_starts_f32(p in wide_problems::<f32>(1..=4, 1..=5, 1..=4)) {
+        holds(&p, |s| Setup { fast: true, ..s })?;
+    }
+
+    /// With the first factor fixed.
+    // [SPEC 10.1]
+    #[test]
+    fn fast_with_a_frozen_factor(p in problems::<f64>(2..=4, 1..=5, 1..=4)) {
+        holds(&p, |s| Setup { fast: true, freeze_first: true, ..s })?;
+    }
 }

@@ -31,6 +31,8 @@ pub(crate) struct Setup {
     /// Symmetric Dirichlet prior on every block.
     pub(crate) alpha: Option<f64>,
     pub(crate) squarem: bool,
+    /// Coordinate descent instead of EM.
+    pub(crate) fast: bool,
     /// Keeps the first factor.
     pub(crate) freeze_first: bool,
     /// Keeps `P(z)` (PLCA only).
@@ -45,6 +47,7 @@ impl From<Kind> for Setup {
             kind,
             alpha: None,
             squarem: false,
+            fast: false,
             freeze_first: false,
             freeze_weights: false,
             multiplicative: false,

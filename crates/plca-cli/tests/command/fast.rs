@@ -1,0 +1,129 @@
+//! `--solver`.
+
+use crate::Folder;
+
+/// Counts with a hidden cell, and a tensor of order 3.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.text("d.csv", "3,1,4,1,7\n1,5,9,2,1\n2,6,5,3,2\n8,1,0,0,3\n");
+    folder.text("s.mtx", "%%MatrixMarket matrix coordinate real general\n4 3 6\n1 1 3\n2 2 5\n3 3 1\n4 1 2\n1 2 1\n4 3 2\n");
+    let mask: Vec<f64> = (0..20).map(|i| f64::from(u8::from(i != 7))).collect();
+    folder.npy("mask.npy", &[4, 5], &mask);
+    let cells: Vec<f64> = (0..24).map(|i| f64::from((i * 7) % 5)).collect();
+    folder.npy("t.npy", &[2, 3, 4], &cells);
+    folder
+}
+
+const FITS: [&str; 9] = [
+    "plca d.csv --rank 2",
+    "plca s.mtx --rank 2",
+    "plca t.npy --rank 2",
+    "plca d.csv --rank 3 --mask mask.npy",
+    "plca d.csv --rank 2 --prior factor_0=dirichlet:1.5 --prior weights=dirichlet:2",
+    "plsa d.csv --rank 2",
+    "plsa d.csv --rank 2 --given 0 --mask mask.npy",
+    "plsa d.csv --rank 2 --prior basis=dirichlet:1.1 --prior mixture=dirichlet:1.2",
+    "nmf-kl s.mtx --rank 2",
+];
+
+/// No worse than EM after as many iterations, in both precisions; the model goes through the other commands.
+#[test]
+fn fast_fits_what_em_fits() {
+    let folder = folder();
+    for fit in FITS {
+        for precision in ["f64", "f32"] {
+            let run = |solver: &str| {
+                let line = format!(
+                    "fit {fit} --solver {solver} --precision {precision} --max-iter 30 --tol 0 --output {solver}.npz"
+                );
+                folder.json(&line)["objective"].as_f64().unwrap()
+            };
+            let (fast, em) = (run("fast"), run("em"));
+            let better = if fit.starts_with("nmf") {
+                em - fast
+            } else {
+                fast - em
+            };
+            assert!(better > -1e-4 * em.abs(), "{fit} {precision}: {fast} {em}");
+            assert_eq!(run("auto"), fast, "{fit}");
+        }
+        folder.ok("reconstruct fast.npz --output p.npy --quiet");
+    }
+    folder.ok("fit plca d.csv --rank 2 --solver fast --output fast.npz --quiet");
+    folder.ok("transform fast.npz d.csv --output new.npz --quiet");
+}
+
+#[test]
+fn resumed_runs_restarts_and_threads_write_the_same_bytes() {
+    let folder = folder();
+    for fit in FITS {
+        for precision in ["f64", "f32"] {
+            let line = format!(
+                "fit {fit} --solver fast --precision {precision} --restarts 2 --max-iter 12 --tol 0 --quiet"
+            );
+            folder.resumes(&line, 7);
+        }
+    }
+    folder.fails(
+        1,
+        "fit nmf-kl s.mtx --rank 2 --solver em --restarts 2 --max-iter 12 --tol 0 --precision f32 --output x.npz --resume c.npz",
+        &["c.npz", "solver"],
+    );
+}
+
+#[test]
+fn what_is_given_and_fixed_stays() {
+    let folder = folder();
+    folder.arrays(
+        "init.npz",
+        &[("w", &[4, 2], &[1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 2.0, 1.0])],
+    );
+    folder.ok("fit nmf-kl d.csv --init init.npz --fix w --solver fast --output o.npz --quiet");
+    let w = &folder.model("o.npz").arrays["w"].values;
+    assert_eq!(w, &[1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 2.0, 1.0]);
+}
+
+/// What does not separate names the way out; `auto` takes it.
+#[test]
+fn what_only_em_can_do() {
+    let folder = folder();
+    folder.arrays("init.npz", &[("weights", &[2], &[0.25, 0.75])]);
+    for (fit, part) in [
+        ("plca d.csv --rank 2 --temper 0.9", "--temper"),
+        ("plca d.csv --rank 2 --temper 1,0.9", "--temper"),
+        ("plca d.csv --rank 2 --accelerate squarem", "--accelerate"),
+        (
+            "plca d.csv --rank 2 --missing-method imputation",
+            "--missing-method",
+        ),
+        ("nmf-kl d.csv --rank 2 --update sequential", "--update"),
+        (
+            "plca d.csv --rank 2 --prior factor_0=entropic:2",
+            "factor_0",
+        ),
+        (
+            "plca d.csv --rank 2 --prior factor_1=dirichlet:0.5",
+            "factor_1",
+        ),
+        (
+            "plca d.csv --rank 2 --prior factor_0=cross-entropy:groups=0/1,between=.1,within=0",
+            "factor_0",
+        ),
+        ("plca d.csv --init init.npz --fix weights", "weights"),
+        ("siplca d.csv --rank 2 --kernel 4x2", "siplca"),
+    ] {
+        folder.fails(
+            2,
+            &format!("fit {fit} --solver fast --output o.npz"),
+            &[part, "em"],
+        );
+        folder.ok(&format!(
+            "fit {fit} --solver auto --max-iter 5 --output auto.npz --quiet"
+        ));
+        folder.ok(&format!(
+            "fit {fit} --solver em --max-iter 5 --output em.npz --quiet"
+        ));
+        let arrays = |name: &str| folder.model(name).arrays;
+        assert_eq!(arrays("auto.npz"), arrays("em.npz"), "{fit}");
+    }
+}

@@ -1,0 +1,217 @@
+//! Row problems against their definition.
+
+use nalgebra::DMatrix;
+use plca_tensor::strategies::{Start, Table, problems};
+use plca_tensor::{DenseTensor, Factor, Observed, Order, Real, RowProblems, RowTerms};
+use proptest::prelude::*;
+
+/// The weighted factor of a mode, `K x I`, and the sums of the other factors' products.
+fn problem(start: &Start<f64>, mode: usize) -> (DMatrix<f64>, DMatrix<f64>) {
+    let k = start.weights.len();
+    let block = DMatrix::from_fn(k, start.factors[mode].nrows(), |z, i| {
+        start.weights[z] * start.factors[mode][(i, z)]
+    });
+    let others = start.factors.iter().enumerate().filter(|&(m, _)| m != mode);
+    let sums = others.fold(DMatrix::from_element(k, 1, 1.0), |s, (_, f)| {
+        DMatrix::from_fn(k, 1, |z, _| s[z] * f.column(z).sum())
+    });
+    (block, sums)
+}
+
+/// `Σ_k s w - Σ (V/v) ln p - Σ (c/v) ln w` of every row, cell by cell.
+fn objectives(
+    table: &Table<f64>,
+    start: &Start<f64>,
+    mode: usize,
+    block: &DMatrix<f64>,
+    linear: &DMatrix<f64>,
+    pseudo: Option<&DMatrix<f64>>,
+) -> Vec<f64> {
+    let total: f64 = table.values.iter().sum();
+    let mut out: Vec<f64> = (block.column_iter())
+        .map(|w| w.dot(&linear.column(0)))
+        .collect();
+    for (at, &v) in table.values.iter().enumerate().filter(|(_, v)| **v > 0.0) {
+        let index = table.index(at);
+        let p: f64 = (0..block.nrows())
+            .map(|z| {
+                let others = index.iter().enumerate().filter(|&(m, _)| m != mode);
+                others.fold(block[(z, index[mode])], |p, (m, &i)| {
+                    p * start.factors[m][(i, z)]
+                })
+            })
+            .sum();
+        out[index[mode]] -= v / total * p.ln();
+    }
+    for (i, out) in out.iter_mut().enumerate() {
+        for (w, c) in block.column(i).iter().zip(
+            pseudo
+                .iter()
+                .flat_map(|c| c.column(i).iter().copied().collect::<Vec<_>>()),
+        ) {
+            *out -= c / total * w.ln();
+        }
+    }
+    out
+}
+
+fn improve(
+    data: &dyn Observed<f64>,
+    start: &Start<f64>,
+    mode: usize,
+    pseudo: Option<&DMatrix<f64>>,
+    passes: usize,
+) -> (DMatrix<f64>, f64) {
+    let (mut block, linear) = problem(start, mode);
+    let modes: Vec<bool> = (0..start.factors.len()).map(|m| m == mode).collect();
+    let rows = RowProblems::new(data, &modes);
+    let factors: Vec<_> = start.factors.iter().map(Factor::Columns).collect();
+    let terms = RowTerms {
+        linear: &linear,
+        pseudo,
+    };
+    let ln_lik = rows.improve(mode, &factors, terms, &mut block, passes, true);
+    (block, ln_lik)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// The logarithm returned is that of the result; without pseudo-counts every row has its share of the data.
+    // [SPEC 10.1]
+    #[test]
+    fn the_likelihood_is_that_of_the_result((table, start) in problems::<f64>(1..=4, 1..=5, 1..=4), dense: bool) {
+        let table = table.unmasked();
+        let data: Box<dyn Observed<f64>> = if dense {
+            Box::new(table.dense(Order::ColumnMajor).unwrap())
+        } else {
+            Box::new(table.sparse().unwrap())
+        };
+        for mode in 0..table.shape.len() {
+            let (block, ln_lik) = improve(&*data, &start, mode, None, 1);
+            let (_, linear) = problem(&start, mode);
+            let value: f64 = objectives(&table, &start, mode, &block, &linear, None).iter().sum();
+            let total = data.total();
+            prop_assert!(((1.0 - value) * total - ln_lik).abs() <= 1e-11 * (1.0 + ln_lik.abs()));
+            for (w, v) in block.column_iter().zip(data.marginal(mode)) {
+                prop_assert!((w.dot(&linear.column(0)) - v / total).abs() <= 1e-12);
+            }
+        }
+    }
+
+    /// Passes end where every coordinate is optimal: `G = s` where `w` is not at its floor, `G <= s` where it is.
+    // [SPEC 10.1]
+    #[test]
+    fn many_passes_reach_the_conditions(
+        (table, start) in problems::<f64>(2..=3, 1..=5, 1..=4), alpha in prop::option::of(0.1..2.0f64),
+    ) {
+        let table = table.unmasked();
+        let data = table.sparse().unwrap();
+        for mode in 0..table.shape.len() {
+            let k = start.weights.len();
+            let pseudo = alpha.map(|c| DMatrix::from_element(k, table.shape[mode], c));
+            let (block, _) = improve(&data, &start, mode, pseudo.as_ref(), 3000);
+            let (_, linear) = problem(&start, mode);
+            let before = objectives(&table, &start, mode, &block, &linear, pseudo.as_ref());
+            for (i, before) in before.iter().enumerate().filter(|&(i, _)| data.marginal(mode)[i] > 0.0 || alpha.is_some()) {
+                for z in 0..k {
+                    // A convex function: no point along a coordinate is lower.
+                    for by in [0.5, 0.9, 0.999, 1.001, 1.1, 2.0] {
+                        let mut moved = block.clone();
+                        moved[(z, i)] *= by;
+                        let after = objectives(&table, &start, mode, &moved, &linear, pseudo.as_ref())[i];
+                        prop_assert!(after >= before - 1e-11 * (1.0 + before.abs()), "{mode} {i} {z} {by}: {before} {after}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Where one component alone explains a row, one step is exact from either side, however far.
+// [SPEC 10.1]
+#[test]
+fn one_term_is_solved_at_once() {
+    for start in [1e-200, 1e-3, 1.0, 1e3, 1e200] {
+        let v = DenseTensor::new(vec![1, 2], vec![3.0, 5.0], Order::RowMajor).unwrap();
+        let h = DMatrix::from_column_slice(2, 2, &[1.0, 0.0, 0.0, 1.0]);
+        let mut block = DMatrix::from_column_slice(2, 1, &[start, 1.0]);
+        let linear = DMatrix::from_element(2, 1, 1.0);
+        let rows = RowProblems::new(&v, &[true, false]);
+        let terms = RowTerms {
+            linear: &linear,
+            pseudo: None,
+        };
+        let own = block.transpose();
+        let factors = [Factor::Columns(&own), Factor::Columns(&h)];
+        rows.improve(0, &factors, terms, &mut block, 2, false);
+        assert!(
+            (block[0] - 0.375).abs() < 1e-14 && (block[1] - 0.625).abs() < 1e-14,
+            "{start}: {block}"
+        );
+    }
+}
+
+/// What nothing was seen of keeps its values, what was seen to be empty becomes 0, and zeros stay.
+#[test]
+fn rows_without_data() {
+    let v = DenseTensor::new(vec![2, 2], vec![0.0, 0.0, 1.0, 3.0], Order::RowMajor).unwrap();
+    let h = DMatrix::from_element(2, 2, 0.5);
+    let linear = DMatrix::from_column_slice(2, 2, &[1.0, 0.0, 1.0, 1.0]);
+    let mut block = DMatrix::from_column_slice(2, 2, &[0.1, 0.2, 0.0, 0.3]);
+    let rows = RowProblems::new(&v, &[true, false]);
+    let own = block.transpose();
+    let terms = RowTerms {
+        linear: &linear,
+        pseudo: None,
+    };
+    let factors = [Factor::Columns(&own), Factor::Columns(&h)];
+    rows.improve(0, &factors, terms, &mut block, 1, false);
+    assert_eq!(block.as_slice(), [0.0, 0.2, 0.0, 1.0]);
+}
+
+fn threads<T: Real>(data: &dyn Observed<T>) {
+    let k = 5;
+    let value = |i: usize, z: usize| T::lit(0.1 + ((7 * i + 3 * z) % 11) as f64);
+    let factors: Vec<_> = data
+        .shape()
+        .iter()
+        .map(|&n| DMatrix::from_fn(n, k, value))
+        .collect();
+    let factors: Vec<_> = factors.iter().map(Factor::Columns).collect();
+    let linear = DMatrix::from_element(k, 1, T::one());
+    let run = |threads: usize, mode: usize| {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap();
+        let modes = vec![true; factors.len()];
+        let rows = RowProblems::new(data, &modes);
+        let mut block = DMatrix::from_fn(k, data.shape()[mode], |z, i| value(i, z));
+        let terms = RowTerms {
+            linear: &linear,
+            pseudo: None,
+        };
+        let ln_lik = pool.install(|| rows.improve(mode, &factors, terms, &mut block, 2, true));
+        (block, ln_lik)
+    };
+    for mode in 0..data.shape().len() {
+        assert_eq!(run(1, mode), run(3, mode));
+    }
+}
+
+#[test]
+fn threads_change_no_bit() {
+    let value = |at: usize| {
+        if at.is_multiple_of(3) {
+            (at % 17) as f64
+        } else {
+            0.0
+        }
+    };
+    let shape = vec![211, 190];
+    let single: Vec<f32> = (0..211 * 190).map(|at| value(at) as f32).collect();
+    threads(&DenseTensor::new(shape.clone(), single, Order::RowMajor).unwrap());
+    let all = (0..211 * 190).map(|at| 1.0 + value(at)).collect();
+    threads::<f64>(&DenseTensor::new(shape, all, Order::RowMajor).unwrap());
+}
