@@ -4,6 +4,7 @@
 //! have to be positive and irregular, as no kernel's speed depends on more than the zero pattern.
 
 use nalgebra::DMatrix;
+use plca_dist::random::{self, Categorical};
 use plca_tensor::{Coordinates, DenseTensor, Factor, Model, Order, Real, SparseTensor};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -71,6 +72,98 @@ pub fn sparse<T: Real>(shape: &[usize], draws: usize) -> SparseTensor<T> {
         values,
     };
     SparseTensor::new(entries).expect("positive counts")
+}
+
+/// Counts of words in documents: Zipf frequencies that differ by topic, a few topics a document, log-normal lengths around `length`.
+///
+/// # Panics
+///
+/// If there are no documents, words or topics.
+///
+/// ```
+/// let v = plca_benches::topics([20, 30], 3, 10.0, 1);
+/// assert_eq!(plca_tensor::Observed::<f64>::shape(&v), [20, 30]);
+/// ```
+pub fn topics(
+    [documents, words]: [usize; 2],
+    topics: usize,
+    length: f64,
+    seed: u64,
+) -> SparseTensor<f64> {
+    let mut rng = source(seed);
+    // The words in an order that is not that of their frequencies.
+    let stride = (words as f64 * 0.618) as usize | 1;
+    let zipf = |word: usize| 1.0 / ((word * stride % words) as f64 + 10.0).powf(1.02);
+    let table = |weights: Vec<f64>| Categorical::new(&weights).expect("positive weights");
+    let tables: Vec<_> = (0..topics)
+        .map(|_| {
+            table(
+                (0..words)
+                    .map(|word| zipf(word) * gamma(0.25, &mut rng) + 1e-9)
+                    .collect(),
+            )
+        })
+        .collect();
+    let mut indices = Vec::new();
+    for document in 0..documents {
+        let mixture = table((0..topics).map(|_| gamma(0.1, &mut rng) + 1e-12).collect());
+        let drawn = length * (0.6 * normal(&mut rng) - 0.18).exp();
+        for _ in 0..(drawn as usize).max(1) {
+            let word = tables[mixture.sample(&mut rng)].sample(&mut rng);
+            indices.extend([document as u32, word as u32]);
+        }
+    }
+    let values = vec![1.0; indices.len() / 2];
+    let shape = vec![documents, words];
+    SparseTensor::new(Coordinates {
+        shape,
+        indices,
+        values,
+    })
+    .expect("positive counts")
+}
+
+/// A standard normal number (Box and Muller).
+fn normal(rng: &mut impl Rng) -> f64 {
+    let angle = std::f64::consts::TAU * random::uniform(rng);
+    (2.0 * random::exponential(rng)).sqrt() * angle.cos()
+}
+
+/// A gamma distributed number of mean `shape` (Marsaglia and Tsang).
+fn gamma(shape: f64, rng: &mut impl Rng) -> f64 {
+    if shape < 1.0 {
+        return gamma(shape + 1.0, rng) * random::uniform(rng).powf(1.0 / shape);
+    }
+    let d = shape - 1.0 / 3.0;
+    loop {
+        let x = normal(rng);
+        let v = (1.0 + x / (9.0 * d).sqrt()).powi(3);
+        if v > 0.0 && -random::exponential(rng) < 0.5 * x * x + d * (1.0 - v + v.ln()) {
+            return d * v;
+        }
+    }
+}
+
+/// A product of `k` spectra and activations with gamma distributed entries, noisy; the smaller `shape`, the sparser they are.
+///
+/// # Panics
+///
+/// If there are no cells or `shape` is not positive.
+///
+/// ```
+/// assert!(plca_benches::spectrogram([3, 4], 2, 0.2, 1).get(&[2, 3]) > 0.0);
+/// ```
+pub fn spectrogram(
+    [rows, columns]: [usize; 2],
+    k: usize,
+    shape: f64,
+    seed: u64,
+) -> DenseTensor<f64> {
+    let mut rng = source(seed);
+    let w = DMatrix::from_fn(rows, k, |_, _| gamma(shape, &mut rng));
+    let h = DMatrix::from_fn(k, columns, |_, _| gamma(shape, &mut rng));
+    let noisy = (w * h).map(|x| (x + 1e-6) * gamma(4.0, &mut rng) / 4.0);
+    noisy.try_into().expect("positive cells")
 }
 
 /// Factors of `k` components, every column a distribution.

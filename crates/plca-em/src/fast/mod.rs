@@ -193,17 +193,28 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
 
     /// Takes a sweep if it is not worse; whether it did.
     fn take(&self, model: &mut A::State, place: &mut Place<T>, swept: Swept<T>) -> bool {
-        let mut new = model.clone();
-        self.model.write(&self.plan, &swept.product, &mut new);
-        let value = self.model.reached(swept.ln_lik, &new);
-        if !self.accepts(value, place.best) {
-            return false;
-        }
+        let value = if self.plan.has_priors() {
+            let mut new = model.clone();
+            self.model.write(&self.plan, &swept.product, &mut new);
+            let value = self.model.reached(swept.ln_lik, &new);
+            if !self.accepts(value, place.best) {
+                return false;
+            }
+            *model = new;
+            value
+        } else {
+            // No other state than this one is looked at.
+            let value = self.model.reached(swept.ln_lik, model);
+            if !self.accepts(value, place.best) {
+                return false;
+            }
+            self.model.write(&self.plan, &swept.product, model);
+            value
+        };
         let divergence = self.entropy - swept.ln_lik;
         if place.beta <= 0.0 && (value - place.value).abs() < self.pace.below * divergence {
             place.beta = FIRST;
         }
-        *model = new;
         place.kept = swept.product;
         place.ahead = swept.ahead;
         self.measured(place, value);
@@ -239,7 +250,8 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
             return self.em_step(model, place);
         }
         if place.beta > 0.0 {
-            let swept = self.sweep(&place.kept, place.ahead.clone(), place.beta);
+            let ahead = std::mem::replace(&mut place.ahead, Product::none());
+            let swept = self.sweep(&place.kept, ahead, place.beta);
             let beta = place.beta;
             if self.take(model, place, swept) {
                 // [AG alg. 1] [SPEC 10.1] β <- min(1.05 β, β_max), β_max <- min(1.01 β_max, 1)

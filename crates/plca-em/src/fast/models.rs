@@ -45,7 +45,10 @@ impl<T: Real, X: Observed<T> + ?Sized> Separable<T> for PlcaEm<'_, T, X> {
 
     fn product(&self, state: &PlcaState<T>) -> Product<T> {
         let weights = state.weights.iter().map(|w| w.to_f64()).collect();
-        Product::new(state.factors.iter().map(|f| f.transpose()), weights)
+        Product::new(
+            state.factors.iter().map(|f| f.transpose()).collect(),
+            weights,
+        )
     }
 
     fn write(&self, _: &Plan, product: &Product<T>, state: &mut PlcaState<T>) {
@@ -170,7 +173,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Separable<T> for NmfEm<'_, T, X> {
 
     fn product(&self, state: &NmfState<T>) -> Product<T> {
         let k = state.w.ncols();
-        Product::new([state.w.transpose(), state.h.clone()], vec![1.0; k])
+        Product::new(vec![state.w.transpose(), state.h.clone()], vec![1.0; k])
     }
 
     fn write(&self, _: &Plan, product: &Product<T>, state: &mut NmfState<T>) {

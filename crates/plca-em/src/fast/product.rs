@@ -1,6 +1,7 @@
 //! The parameters that every separable model shares.
 
 use nalgebra::DMatrix;
+use plca_tensor::parallel::{for_each_part, wide};
 use plca_tensor::{Factor, Real};
 
 /// `Y[x] = Σ_z n_z Π_j F_j[x_j, z]`, the columns of `F_j` summing to 1; `Σ_z n_z` is the mass in units of the data's.
@@ -20,16 +21,29 @@ pub struct Product<T: Real> {
     pub(crate) scale: Vec<f64>,
 }
 
+/// Rows that one thread takes at a time.
+const PART: usize = 512;
+
 impl<T: Real> Product<T> {
-    /// Any non-negative blocks `K x I_j`; the product has the scale of theirs.
-    pub(super) fn new(blocks: impl IntoIterator<Item = DMatrix<T>>, scale: Vec<f64>) -> Self {
-        let factors = blocks.into_iter().collect();
-        let mut product = Self { factors, scale };
+    /// The product of any non-negative blocks `K x I_j`, times `scale`.
+    pub(super) fn new(blocks: Vec<DMatrix<T>>, scale: Vec<f64>) -> Self {
+        let mut product = Self {
+            factors: blocks,
+            scale,
+        };
         for mode in 0..product.factors.len() {
             let block = product.weighted(mode);
-            product.set(mode, &block);
+            product.set(mode, block);
         }
         product
+    }
+
+    /// Nothing, in place of a product that was taken.
+    pub(super) fn none() -> Self {
+        Self {
+            factors: Vec::new(),
+            scale: Vec::new(),
+        }
     }
 
     pub(super) fn rows(&self) -> Vec<Factor<'_, T>> {
@@ -39,47 +53,54 @@ impl<T: Real> Product<T> {
     /// `n_z F_j[i, z]`: what the row problems of a mode are about.
     pub(super) fn weighted(&self, mode: usize) -> DMatrix<T> {
         let mut block = self.factors[mode].clone();
-        for mut column in block.column_iter_mut() {
-            for (x, &n) in column.iter_mut().zip(&self.scale) {
-                *x = T::lit(x.to_f64() * n);
-            }
-        }
+        each(&mut block, &self.factors[mode], &self.scale, |f, _, n| {
+            f * n
+        });
         block
     }
 
     /// Takes a factor and the scale from a weighted block. A component without mass keeps its factor.
-    pub(super) fn set(&mut self, mode: usize, block: &DMatrix<T>) {
-        self.scale = sums(block);
-        let pairs = self.factors[mode]
-            .column_iter_mut()
-            .zip(block.column_iter());
-        for (mut factor, block) in pairs {
-            for ((f, &x), &n) in factor.iter_mut().zip(block.iter()).zip(&self.scale) {
-                if n > 0.0 {
-                    *f = T::lit(x.to_f64() / n);
+    pub(super) fn set(&mut self, mode: usize, mut block: DMatrix<T>) {
+        self.scale = sums(&block);
+        let share = |x: f64, f: f64, n: f64| if n > 0.0 { x / n } else { f };
+        each(&mut block, &self.factors[mode], &self.scale, share);
+        self.factors[mode] = block;
+    }
+
+    /// Carries a block on by `β` times its way from this product: `new + β (new - old)`; what left the orthant becomes a tenth of
+    /// `new`.
+    pub(super) fn carry_on(&self, mode: usize, block: &mut DMatrix<T>, beta: f64) {
+        each(block, &self.factors[mode], &self.scale, |new, f, n| {
+            // [AG alg. 1] [SPEC 10.1] Y = N + β (N - N_old)
+            let ahead = new + beta * (new - f * n);
+            if ahead > 0.0 { ahead } else { 0.1 * new }
+        });
+    }
+}
+
+/// Sets every entry of a `K x I` block from itself, the same entry of another, and a number for its component.
+fn each<T: Real>(
+    block: &mut DMatrix<T>,
+    other: &DMatrix<T>,
+    numbers: &[f64],
+    value: impl Fn(f64, f64, f64) -> f64 + Sync + Send,
+) {
+    let k = numbers.len();
+    let other = other.as_slice();
+    for_each_part(block.as_mut_slice(), PART * k, |part, block| {
+        let other = other[part * PART * k..].chunks_exact(k);
+        wide(|| {
+            for (column, other) in block.chunks_exact_mut(k).zip(other) {
+                for ((x, y), &n) in column.iter_mut().zip(other).zip(numbers) {
+                    *x = T::lit(value(x.to_f64(), y.to_f64(), n));
                 }
             }
-        }
-    }
+        });
+    });
 }
 
 /// Sums over the columns of a `K x I` block.
 pub(super) fn sums<T: Real>(block: &DMatrix<T>) -> Vec<f64> {
-    let mut sums = vec![0.0; block.nrows()];
-    for column in block.column_iter() {
-        sums.iter_mut()
-            .zip(column.iter())
-            .for_each(|(s, x)| *s += x.to_f64());
-    }
-    sums
-}
-
-/// `new + β (new - old)`; what left the orthant becomes a tenth of `new`.
-pub(super) fn extrapolate<T: Real>(old: &DMatrix<T>, new: &DMatrix<T>, beta: f64) -> DMatrix<T> {
-    new.zip_map(old, |new, old| {
-        let (new, old) = (new.to_f64(), old.to_f64());
-        // [AG alg. 1] [SPEC 10.1] Y = N + β (N - N_old)
-        let ahead = new + beta * (new - old);
-        T::lit(if ahead > 0.0 { ahead } else { 0.1 * new })
-    })
+    let sums: Vec<T> = Factor::Rows(block).component_sums();
+    sums.into_iter().map(|s| s.to_f64()).collect()
 }

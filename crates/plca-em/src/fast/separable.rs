@@ -71,3 +71,10 @@ pub(crate) fn refuse(unfit: bool, what: &str) -> Result<(), EmError> {
         Ok(())
     }
 }
+
+impl Plan {
+    /// Whether the objective has more than the likelihood.
+    pub(super) fn has_priors(&self) -> bool {
+        self.weights.is_some() || self.pseudo.iter().any(Option::is_some)
+    }
+}

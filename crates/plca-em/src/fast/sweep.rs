@@ -3,7 +3,7 @@
 use nalgebra::DMatrix;
 use plca_tensor::{Factor, Model, Observed, Real, RowTerms};
 
-use super::product::{extrapolate, sums};
+use super::product::sums;
 use super::{Fast, Product, Separable};
 
 /// Where a sweep ended.
@@ -37,14 +37,16 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
                 .improve(mode, &at.rows(), terms, &mut block, passes, log);
             if turn == last {
                 ln_lik = logs - self.stretch(mode, &linear, &mut block);
-                let mut kept = at.clone();
-                kept.set(mode, &block);
-                product = Some(kept);
+                if beta > 0.0 {
+                    let mut kept = at.clone();
+                    kept.set(mode, block.clone());
+                    product = Some(kept);
+                }
             }
             if beta > 0.0 {
-                block = extrapolate(&from.weighted(mode), &block, beta);
+                from.carry_on(mode, &mut block, beta);
             }
-            at.set(mode, &block);
+            at.set(mode, block);
         }
         Swept {
             product: product.unwrap_or_else(|| at.clone()),
@@ -59,7 +61,7 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
         let linear = self.linear(product, mode);
         let mut block = product.weighted(mode);
         self.stretch(mode, &linear, &mut block);
-        product.set(mode, &block);
+        product.set(mode, block);
     }
 
     /// Brings a block to its best scale, every row on its own where they are given; `Σ v ln m` of the masses `m` before it.
