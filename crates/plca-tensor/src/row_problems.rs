@@ -3,7 +3,7 @@
 use nalgebra::DMatrix;
 
 use crate::kernel::aligned::Pool;
-use crate::kernel::coordinate::{Entries, RowGroup, Table, Terms, gather};
+use crate::kernel::coordinate::{Entries, RowGroup, Table, Terms, gather, pow2, unit_exponent};
 use crate::kernel::lanes;
 use crate::kernel::panel::Panel;
 use crate::parallel::map_in_order;
@@ -103,11 +103,6 @@ fn cut(lengths: impl Iterator<Item = usize> + Clone) -> Vec<usize> {
     bounds
 }
 
-/// `2^e`, 0 or infinity beyond the range.
-fn pow2(e: i32) -> f64 {
-    2f64.powi(e / 2) * 2f64.powi(e - e / 2)
-}
-
 impl<T: Real> Rows<T> {
     fn new<X: Observed<T> + ?Sized>(
         data: &X,
@@ -121,13 +116,7 @@ impl<T: Real> Rows<T> {
         let row = rest
             .clone()
             .try_fold(1usize, |n, (_, &size)| n.checked_mul(size));
-        let exponent = |&v: &f64| {
-            if v > 0.0 {
-                -(v.log2().floor() as i32)
-            } else {
-                0
-            }
-        };
+        let exponent = |&v: &f64| if v > 0.0 { unit_exponent(v) } else { 0 };
         let exponents: Vec<i32> = totals.iter().map(exponent).collect();
         let scaled = |i: usize, x: f64| T::lit(x * pow2(exponents[i]));
         let (cells, bounds, longest);

@@ -10,6 +10,7 @@ mod separable;
 mod state;
 mod sweep;
 
+use nalgebra::DMatrix;
 use plca_fit::{Algorithm, Direction, StopReason};
 use plca_tensor::{Observed, Real, RowProblems};
 
@@ -22,7 +23,7 @@ pub use product::Product;
 pub use separable::{Plan, Separable};
 pub use state::FastState;
 
-/// How far an iteration goes and when extrapolation begins. The defaults are the best of those measured (`benches/fast.rs`).
+/// How far an iteration goes and when extrapolation begins; the bench `fast` compares paces on several kinds of data.
 ///
 /// ```
 /// use plca_em::Pace;
@@ -164,8 +165,10 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
     /// Refuses a place that is none of this model on these data.
     fn check_place(&self, place: &Place<T>) -> Result<(), EmError> {
         let shape = self.model.data().shape();
-        let k = place.kept.scale.len();
+        let k = self.plan.components;
         for product in [&place.kept, &place.ahead] {
+            let scale = DMatrix::from_column_slice(product.scale.len(), 1, &product.scale);
+            check_block("scale", &scale, (k, 1))?;
             if product.factors.len() != shape.len() {
                 let (expected, got) = (product.factors.len(), shape.len());
                 return Err(EmError::Order { expected, got });

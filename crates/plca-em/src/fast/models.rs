@@ -31,6 +31,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Separable<T> for PlcaEm<'_, T, X> {
             pseudo[j] = counts.map(|c| c.transpose());
         }
         Ok(Plan {
+            components: k,
             free,
             pseudo,
             weights: weights.map(|w| w.as_slice().to_vec()),
@@ -94,6 +95,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Separable<T> for PlsaEm<'_, T, X> {
         }
         pseudo[given] = pseudo_counts("mixture", config.mixture_prior.as_ref(), (k, shape[given]))?;
         Ok(Plan {
+            components: k,
             free,
             pseudo,
             weights: None,
@@ -159,7 +161,9 @@ impl<T: Real, X: Observed<T> + ?Sized> Separable<T> for NmfEm<'_, T, X> {
         let frozen = [self.config.freeze_w, self.config.freeze_h];
         let free: Vec<usize> = (0..2).filter(|&j| !frozen[j]).collect();
         refuse(free.is_empty(), "a model without a free block")?;
+        let k = self.config.components;
         Ok(Plan {
+            components: k,
             free,
             pseudo: vec![None, None],
             weights: None,

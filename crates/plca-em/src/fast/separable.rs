@@ -36,6 +36,8 @@ pub trait Separable<T: Real>: Algorithm<Error = EmError> {
 /// How a model separates.
 #[derive(Clone, Debug)]
 pub struct Plan {
+    /// `K`.
+    pub(crate) components: usize,
     /// The free modes, in the order of their updates.
     pub(crate) free: Vec<usize>,
     /// Pseudo-counts of every mode, `K x I`, where there is a prior.

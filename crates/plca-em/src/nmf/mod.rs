@@ -49,7 +49,7 @@ pub enum Update {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Nmf {
-    components: usize,
+    pub(crate) components: usize,
     update: Option<Update>,
     missing: Option<Missing>,
     pub(crate) freeze_w: bool,

@@ -73,8 +73,16 @@ pub struct RowGroup<'a, T> {
 }
 
 /// `2^e` of a double, 0 or infinity beyond the range.
-fn pow2(e: i32) -> f64 {
+pub(crate) fn pow2(e: i32) -> f64 {
+    if (-1022..=1023).contains(&e) {
+        return f64::from_bits(((e + 1023) as u64) << 52);
+    }
     2f64.powi(e / 2) * 2f64.powi(e - e / 2)
+}
+
+/// The power of two that brings a positive number into `[1, 2)`, or below 1 if it is subnormal.
+pub(crate) fn unit_exponent(x: f64) -> i32 {
+    1023 - (x.to_bits() >> 52) as i32
 }
 
 impl<T: Real> WithSimd for RowGroup<'_, T> {
@@ -237,8 +245,9 @@ impl<T: Real> Problem<'_, T> {
             return 0.0;
         }
         // Powers of two bring the row's weight, its total and all the pseudo-counts, into [1, 2).
-        let own = -(counted.log2().floor() as i32);
-        let (goal, lift) = (counted * pow2(own), pow2(own - self.exponent));
+        let own = unit_exponent(counted);
+        let (up, lift) = (pow2(own), pow2(own - self.exponent));
+        let goal = counted * up;
         if !self.stretch(w, goal) {
             return if log && self.total > 0.0 {
                 f64::NEG_INFINITY
@@ -253,16 +262,16 @@ impl<T: Real> Problem<'_, T> {
         let least = goal * T::EPSILON.to_f64() / 2.0;
         let mut moved = None;
         for _ in 0..passes {
-            for z in 0..w.len() {
-                let (old, s) = (w[z].to_f64(), self.linear[z].to_f64());
+            for (z, s) in self.linear.iter().enumerate() {
+                let (old, s) = (w[z].to_f64(), s.to_f64());
                 if old <= 0.0 || s <= 0.0 {
                     continue;
                 }
                 let [g, h] = self.slopes(simd, z, p, moved.take());
-                let c = self.pseudo.get(z).map_or(0.0, |c| c * pow2(own));
+                let c = self.pseudo.get(z).map_or(0.0, |c| c * up);
                 let (g, h) = (g * lift + c / old, h * lift + c / old / old);
                 // [SPEC 10.1] w <- w + (G / h) (G - s) / s
-                let new = old + (g / h) * (g - s) / s;
+                let new = old + (g / h) * ((g - s) / s);
                 let new = if new > least { new } else { least };
                 let new = T::lit(new);
                 moved = Some((z, T::lit(new.to_f64() - old), new));

@@ -132,7 +132,7 @@ proptest! {
 // [SPEC 10.1]
 #[test]
 fn one_term_is_solved_at_once() {
-    for start in [1e-200, 1e-3, 1.0, 1e3, 1e200] {
+    for start in [1e-200f64, 1e-3, 1.0, 1e3, 1e200] {
         let v = DenseTensor::new(vec![1, 2], vec![3.0, 5.0], Order::RowMajor).unwrap();
         let h = DMatrix::from_column_slice(2, 2, &[1.0, 0.0, 0.0, 1.0]);
         let mut block = DMatrix::from_column_slice(2, 1, &[start, 1.0]);
