@@ -25,7 +25,7 @@ pub trait Separable<T: Real>: Algorithm<Error = EmError> {
     ///
     /// Those of a step.
     fn check_state(&self, state: &Self::State) -> Result<(), EmError>;
-    /// The state as a product; of its scale only what lies within a row of [`Plan::given`] counts.
+    /// The state as a product; of its scale only what lies within a row of the given mode counts.
     fn product(&self, state: &Self::State) -> Product<T>;
     /// Writes the free blocks.
     fn write(&self, plan: &Plan, product: &Product<T>, state: &mut Self::State);
