@@ -55,6 +55,19 @@ fn fewer_iterations_to_the_optimum() {
     }
 }
 
+/// Runs end where the conditions hold.
+// [SPEC 1.1] [SPEC 10.1]
+#[test]
+fn runs_end_stationary() {
+    let data = SparseTensor::new(counts(&[12, 9], 3, 500, 6)).unwrap();
+    let plca = Plca::builder(3).build().unwrap();
+    let fast = Fast::new(plca.on(&data).unwrap()).unwrap();
+    let start = plca.init(&data, &PlcaInit::default(), &mut rng(0)).unwrap();
+    let end = run(&fast, FastState::new(start), &exactly(2000), ()).unwrap();
+    let residual = fast.residual(&end.state).unwrap().unwrap();
+    assert!(residual < 1e-6, "{residual}");
+}
+
 fn refused(error: EmError) -> String {
     assert!(matches!(error, EmError::NotSeparable { .. }), "{error}");
     error.to_string()
