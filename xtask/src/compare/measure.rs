@@ -15,10 +15,12 @@ use crate::{Result, root};
 const CHECK_EVERY: usize = 20;
 
 /// What one run of our command took.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Ours {
     pub(super) per_iteration: f64,
     pub(super) objective: f64,
+    /// Seconds and objectives at the marks.
+    marks: Vec<(f64, f64)>,
     pub(super) peak_mb: Option<f64>,
 }
 
@@ -82,14 +84,25 @@ pub(super) fn fit(
             Some(step("seconds")? / iterations)
         })
         .fold(f64::INFINITY, f64::min);
+    let mark = |p: &Value| Some((p["seconds"].as_f64()?, p["objective"].as_f64()?));
+    let marks = points.iter().filter_map(mark).collect();
     let objective = points.last().and_then(|p| p["objective"].as_f64());
     match objective {
         Some(objective) if per_iteration.is_finite() => Ok(Ours {
             per_iteration,
             objective,
+            marks,
             peak_mb,
         }),
         _ => Err("the trace has fewer than two marks".into()),
+    }
+}
+
+impl Ours {
+    /// The objective at the last mark within a time.
+    pub(super) fn objective_within(&self, seconds: f64) -> Option<f64> {
+        let within = self.marks.iter().rfind(|(at, _)| *at <= seconds);
+        within.map(|(_, objective)| *objective)
     }
 }
 

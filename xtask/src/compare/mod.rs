@@ -207,9 +207,10 @@ fn compare(w: &Workload, args: &Args, program: &Path, folder: &Path, out: &Path)
     peaks.extend(ours.iter().filter_map(|run| run.peak_mb));
     let mine = median(ours.iter().map(|r| r.per_iteration).collect());
     let at_equal_time = |theirs: &Theirs| -> Option<f64> {
-        let iterations = (theirs.seconds / mine?) as usize;
-        let same_time = fit(program, &files, iterations.max(1), threads, "f64", out).ok()?;
-        Some(files.divergence(same_time.objective) / theirs.objective?)
+        let iterations = theirs.seconds / mine?;
+        let long_enough = fit(program, &files, iterations as usize, threads, "f64", out).ok()?;
+        let objective = long_enough.objective_within(theirs.seconds)?;
+        Some(files.divergence(objective) / theirs.objective?)
     };
     let peers: Vec<Value> = peers
         .iter()

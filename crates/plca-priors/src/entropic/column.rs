@@ -8,6 +8,8 @@ use plca_dist::{lambert_w0_exp, lambert_wm1_gap, ln_neg_lambert_w0_gap};
 
 /// More entries than this are grouped by size for all that need not be exact.
 const GROUPS: usize = 64;
+/// Counts below `e^-40` of the largest are one group: together they decide nothing.
+const RANGE: f64 = 40.0;
 
 /// Points at which a change of sign is looked for. [SPEC 6]
 const GRID: i32 = 160;
@@ -66,10 +68,11 @@ fn groups(counts: &[f64], beta: f64, largest: f64, counted: impl Fn(f64) -> bool
         return each_alone(counts, beta, largest, counted);
     }
     let gap = |c: f64| (largest / c).ln();
-    let per_gap = (GROUPS - 1) as f64 / gap(smallest).max(f64::MIN_POSITIVE);
+    let per_gap = (GROUPS - 1) as f64 / gap(smallest).clamp(f64::MIN_POSITIVE, RANGE);
     let mut sums = [(0.0, 0.0); GROUPS];
     for c in used() {
-        let (sum, size) = &mut sums[((gap(c) * per_gap) as usize).min(GROUPS - 1)];
+        let group = (gap(c).min(RANGE) * per_gap) as usize;
+        let (sum, size) = &mut sums[group.min(GROUPS - 1)];
         *sum += c;
         *size += 1.0;
     }
@@ -151,7 +154,9 @@ struct Lower<'a> {
 const FOLLOWED: f64 = 0.05;
 /// A relative step whose third power is below rounding.
 const SERIES: f64 = 1e-6;
-/// A distance from the end of a bracket that rounding does not make.
+/// What a sum over groups is within of the sum over their entries, which a group is too narrow to change by as much.
+const SURE: f64 = 3.0;
+/// A distance from the end of a bracket, relative to its size, that rounding does not make.
 const HAIR: f64 = 1e-9;
 
 impl<'a> Lower<'a> {
@@ -253,13 +258,15 @@ fn follow(p: f64, moved: f64, gap: f64) -> f64 {
 /// `θ` and `dθ/dx` on the branch `W_-1`.
 #[inline]
 fn lower(w: f64, p: f64, x: f64) -> (f64, f64) {
+    // [LV eq. 18-21] [SPEC 6] θ = -w / W_-1(-w e^s) with 1 + p = -W_-1
     let theta = w / (1.0 + p);
     (theta, if p > 0.0 { -theta * x / p } else { -theta })
 }
 
-/// `θ` on the branch `W_0` and `dθ/dx`, for the largest count. [SPEC 6] θ = -w / W_0(-w e^s)
+/// `θ` on the branch `W_0` and `dθ/dx`, for the largest count.
 fn upper(w: f64, x: f64) -> (f64, f64) {
     let q = ln_neg_lambert_w0_gap(0.5 * x * x).unwrap_or(0.0);
+    // [LV eq. 18-21] [SPEC 6] θ = -w / W_0(-w e^s) with q = ln -W_0
     let theta = w * (-q).exp();
     (
         theta,
@@ -287,9 +294,10 @@ fn sparse(counts: &[f64], beta: f64, theta: &mut [f64]) {
 
     // [SPEC 6] candidate A: all on W_-1. W_-1 <= -1 - g bounds g by Σw - 1.
     let mut best: Option<(Largest, f64, Lower<'_>)> = None;
-    // The grouped sum is far better than a part in ten: only near 1 must every entry be asked.
+    // Far from 1 the grouped sum tells on which side the sum of all is; nearer every entry must be asked.
     let rough_excess = roughly.excess(w_max, Largest::Lower, 0.0).0;
-    let whole = if rough_excess.abs() > 0.1 {
+    let grouped = 1.0 + rough_excess;
+    let whole = if !(1.0 / SURE..=SURE).contains(&grouped) {
         rough_excess
     } else {
         Lower::new(&each, 0.0).excess(w_max, Largest::Lower, 0.0).0
@@ -404,7 +412,7 @@ fn refine(
 ) -> Option<f64> {
     let x = root(lo, hi, near, rising, &mut f);
     // Where there is no root in between, an end is what is found; the ends themselves cost as much as the root.
-    if x - lo > HAIR * x && hi - x > HAIR * x {
+    if (x - lo).min(hi - x) > HAIR * hi {
         return Some(x);
     }
     for _ in 0..8 {

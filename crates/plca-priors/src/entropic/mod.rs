@@ -22,7 +22,7 @@ use crate::{PriorError, SimplexPrior, Weighted, check_counts, columns::for_each_
 /// `W_-1`; of all such points the best is taken. Of equal largest counts the first may become the large entry. A column without
 /// counts keeps its value if `β >= 0` and becomes uniform if `β < 0`. A zero count gives a zero if `β > 0`, and never if `β < 0`.
 ///
-/// Time: about `10 I` evaluations of `W` for a column of `I` entries. `[SPEC 6]`, `[LV eq. 18-21]`
+/// Time: one or two evaluations of `W` for each of the `I` entries of a column, and some ten steps of Newton's method over them. `[SPEC 6]`, `[LV eq. 18-21]`
 ///
 /// ```
 /// use nalgebra::dmatrix;

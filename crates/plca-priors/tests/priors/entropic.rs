@@ -158,6 +158,35 @@ fn the_optimum_jumps() {
     assert!(objective(&[1.0; 10], &theta, 8.0) > objective(&[1.0; 10], &[0.1; 10], 8.0));
 }
 
+/// Counts over hundreds of orders of magnitude, as they arise where a loser is halved by every iteration: what is far below the rest
+/// changes nothing.
+#[test]
+fn negligible_counts_change_nothing() {
+    let mut wide = vec![1.0; 71];
+    (wide[0], wide[70]) = (100.0, 1e-298);
+    let mut cases: Vec<(Vec<f64>, f64)> = [30.0, 40.0, 50.0, 80.0]
+        .map(|beta| (wide.clone(), beta))
+        .into();
+    let mut rng = ChaCha8Rng::seed_from_u64(11);
+    for span in [40.0, 80.0, 200.0, 600.0] {
+        for _ in 0..40 {
+            let draw = || (-span * rng.random::<f64>().powi(2)).exp();
+            let counts: Vec<f64> = std::iter::repeat_with(draw).take(100).collect();
+            let total: f64 = counts.iter().sum();
+            let beta = total * 10f64.powf(1.5 * rng.random::<f64>() - 1.0);
+            cases.push((counts, beta));
+        }
+    }
+    for (counts, beta) in cases {
+        let largest = counts.iter().copied().fold(0.0, f64::max);
+        let kept = |c: &f64| if *c > 1e-20 * largest { *c } else { 0.0 };
+        let few: Vec<f64> = counts.iter().map(kept).collect();
+        let (all, alone) = (step(&counts, beta), step(&few, beta));
+        let (a, b) = (objective(&few, &all, beta), objective(&few, &alone, beta));
+        assert!((a - b).abs() <= 1e-9 * b.abs(), "beta {beta}: {a} {b}");
+    }
+}
+
 /// Long columns, in which entries are grouped for the search, against the same columns with ties: three thousand equal counts, of
 /// which one takes more than half although the strength is a quarter of the counts.
 #[test]

@@ -19,9 +19,9 @@ const TILE: [f64; 2] = [24.0, 8.0];
 /// Seconds for a number that is stacked, packed and added back.
 const STACKED: f64 = 4e-9;
 /// Operations per second of transforms, counted as `2.5 L log2 L`.
-const TRANSFORM: f64 = 5e9;
-/// Seconds for a product of two numbers of a spectrum.
-const PRODUCT: f64 = 1.2e-9;
+const TRANSFORM: f64 = 8e9;
+/// Seconds for a product of two numbers of a spectrum, summed in registers.
+const PRODUCT: f64 = 0.5e-9;
 /// Seconds for a cell's ratio, wherever it is computed by itself.
 const RATIO: f64 = 2e-9;
 

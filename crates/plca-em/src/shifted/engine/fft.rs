@@ -141,6 +141,7 @@ impl Fft {
             let (c, d) = (at / nx / f.lanes, at / nx % f.lanes);
             let firsts = |z: usize| [(z * f.channels + c) * nt, (z * f.lanes + d) * nh];
             let weights = model.weights.iter().enumerate();
+            // [SI eq. 6] [SI eq. 11] [SPEC 5.1] [SPEC 5.6] P = Σ_z P(z) K * H
             let products = Products {
                 a: self.of(&b.kernels),
                 b: self.of(&b.impulses),
@@ -161,6 +162,7 @@ impl Fft {
         let sum = |at: usize, first: usize, re: &mut [f64], im: &mut [f64]| {
             let (z, c) = (at / nt / f.channels, at / nt % f.channels);
             let firsts = |d: usize| [(c * f.lanes + d) * nx, (z * f.lanes + d) * nh];
+            // [SI eq. 9] [SI eq. 14] [SPEC 5.1] [SPEC 5.6] Σ_x Q[x] H[z, x - t + o]
             let products = Products {
                 a: self.of(&b.ratios),
                 b: self.of(&b.impulses),
@@ -183,6 +185,7 @@ impl Fft {
         let sum = |at: usize, first: usize, re: &mut [f64], im: &mut [f64]| {
             let (z, d) = (at / nh / f.lanes, at / nh % f.lanes);
             let firsts = |c: usize| [(c * f.lanes + d) * nx, (z * f.channels + c) * nt];
+            // [SI eq. 10] [SI eq. 15] [SPEC 5.1] [SPEC 5.6] Σ_t K[z,t] Q[h + t - o]
             let products = Products {
                 a: self.of(&b.ratios),
                 b: self.of(&b.kernels),

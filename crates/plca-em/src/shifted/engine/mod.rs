@@ -86,11 +86,14 @@ impl<T: Real> Counts<T> {
             to_counts(&mut sums, block, model.weights, scale);
             sums
         };
-        let (kernels, impulses) = both(
-            || (wanted.kernels).then(|| counts(kernel_sums(), model.kernels)),
-            || (wanted.impulses).then(|| counts(impulse_sums(), model.impulses)),
-        );
-        let (kernels, impulses) = (kernels.unwrap_or_default(), impulses.unwrap_or_default());
+        let kernels = || counts(kernel_sums(), model.kernels);
+        let impulses = || counts(impulse_sums(), model.impulses);
+        let (kernels, impulses) = match (wanted.kernels, wanted.impulses) {
+            (true, true) => both(kernels, impulses),
+            (true, false) => (kernels(), Vec::new()),
+            (false, true) => (Vec::new(), impulses()),
+            (false, false) => (Vec::new(), Vec::new()),
+        };
         Self {
             kernels,
             impulses,

@@ -66,6 +66,7 @@ impl<G: Iterator<Item = (f64, [usize; 2])> + Clone> Products<'_, G> {
                 let a = self.a.get::<N>(a0 + term[0] * steps[0]);
                 let b = self.b.get::<N>(b0 + term[1] * steps[1]);
                 let Some(([a_re, a_im], [b_re, b_im])) = a.zip(b) else {
+                    debug_assert!(false, "a term beyond the spectra");
                     continue;
                 };
                 for i in 0..N {

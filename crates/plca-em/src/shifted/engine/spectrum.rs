@@ -16,7 +16,7 @@ const ZERO: C64 = Complex::new(0.0, 0.0);
 const BLOCK: usize = 8;
 /// Numbers of a plane worth a part of their own.
 const PART: usize = 4096;
-/// Numbers of lines worth a part of their own: each is a sum of many products.
+/// Numbers of lines worth a part of their own: most are sums of many products.
 const LINES: usize = 1024;
 
 /// A box within the transformed area.
