@@ -47,7 +47,7 @@ fn fast_fits_what_em_fits() {
             assert!(better > -1e-4 * em.abs(), "{fit} {precision}: {fast} {em}");
             assert_eq!(run("auto"), fast, "{fit}");
         }
-        folder.ok("reconstruct fast.npz --output p.npy --quiet");
+        folder.ok("reconstruct fast.npz --output p.npy");
     }
     folder.ok("fit plca d.csv --rank 2 --solver fast --output fast.npz --quiet");
     folder.ok("transform fast.npz d.csv --output new.npz --quiet");

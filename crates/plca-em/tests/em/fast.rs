@@ -34,7 +34,7 @@ fn exactly(max_iter: usize) -> Stop {
 }
 
 /// With one factor fixed there is one optimum, and coordinate descent is nearer to it after as many iterations.
-// [SPEC 10.1]
+// [AG alg. 1] [SPEC 10.1]
 #[test]
 fn fewer_iterations_to_the_optimum() {
     let data = SparseTensor::new(counts(&[40, 30], 4, 4000, 3)).unwrap();
