@@ -300,7 +300,9 @@ fn sparse(counts: &[f64], beta: f64, theta: &mut [f64]) {
     let whole = if !(1.0 / SURE..=SURE).contains(&grouped) {
         rough_excess
     } else {
-        Lower::new(&each, 0.0).excess(w_max, Largest::Lower, 0.0).0
+        each_near(&each, &roughly, 0.0)
+            .excess(w_max, Largest::Lower, 0.0)
+            .0
     };
     if whole >= 0.0 {
         let end = (2.0 * (total - 1.0).max(0.0)).sqrt();
