@@ -10,7 +10,7 @@
 use crate::{
     DistError,
     error::{domain, same_length},
-    lanes::{LANES, widest},
+    lanes::widest,
 };
 
 /// The zero of `ψ` in two parts.
@@ -220,15 +220,15 @@ fn exp_digamma_lanes<const L: usize>(x: &[f64; L]) -> [f64; L] {
     // Beyond it the recurrence changes nothing, and its polynomials overflow.
     const FAR: f64 = 1e20;
     let mut out = [0.0; L];
-    let (mut q, mut dq, mut s) = ([1.0; L], [0.0; L], [0.0; L]);
+    let (mut q, mut dq, mut s) = ([1.0f64; L], [0.0f64; L], [0.0; L]);
     let mut near = [0.0; L];
     for i in 0..L {
         near[i] = x[i].min(FAR);
     }
     for pair in PAIRS {
         for i in 0..L {
-            let factor = near[i] * (near[i] + 11.0) + pair;
-            dq[i] = dq[i] * factor + q[i];
+            let factor = near[i].mul_add(near[i] + 11.0, pair);
+            dq[i] = dq[i].mul_add(factor, q[i]);
             q[i] *= factor;
         }
     }
@@ -240,9 +240,9 @@ fn exp_digamma_lanes<const L: usize>(x: &[f64; L]) -> [f64; L] {
         let y = if x[i] > FAR { x[i] } else { shifted };
         let inv = 1.0 / y;
         let inv2 = inv * inv;
-        let mut series = 0.0;
+        let mut series = 0.0f64;
         for c in CENTRED.iter().rev() {
-            series = c + inv2 * series;
+            series = inv2.mul_add(series, *c);
         }
         out[i] = y * series;
     }
@@ -282,10 +282,10 @@ fn exp_lanes<const L: usize>(s: &[f64; L]) -> [f64; L] {
     for i in 0..L {
         let s = s[i].max(-760.0);
         let k = (s * std::f64::consts::LOG2_E + WHOLE) - WHOLE;
-        let r = (s - k * LN_2.0) - k * LN_2.1;
-        let mut sum = 0.0;
+        let r = (-k).mul_add(LN_2.1, (-k).mul_add(LN_2.0, s));
+        let mut sum = 0.0f64;
         for c in FACTORIALS.iter().rev() {
-            sum = c + r * sum;
+            sum = r.mul_add(sum, *c);
         }
         // Two factors, so that results below the normal numbers are rounded once.
         let first = k.max(-1000.0);
@@ -307,8 +307,9 @@ fn exp_lanes<const L: usize>(s: &[f64; L]) -> [f64; L] {
 /// # Ok::<(), plca_dist::DistError>(())
 /// ```
 pub fn exp_digamma(x: f64) -> Result<f64, DistError> {
-    positive(x)?;
-    Ok(exp_digamma_lanes(&[x])[0])
+    let mut out = [0.0];
+    exp_digamma_slice(&[x], &mut out)?;
+    Ok(out[0])
 }
 
 /// [`exp_digamma`] of every element, with the widest instructions of the machine; the bits are those of the scalar
@@ -326,11 +327,24 @@ pub fn exp_digamma(x: f64) -> Result<f64, DistError> {
 /// # Ok::<(), plca_dist::DistError>(())
 /// ```
 pub fn exp_digamma_slice(x: &[f64], out: &mut [f64]) -> Result<(), DistError> {
+    /// More lanes at once do not fit into the registers.
+    const LANES: usize = 16;
     same_length("out", out.len(), x.len())?;
-    x.iter().try_for_each(|&x| positive(x))?;
+    let mut good = true;
     widest(
         #[inline(always)]
         || {
+            // Without a way out of the loop it is compiled for vectors.
+            good = x
+                .iter()
+                .fold(true, |good, &x| good & (x > 0.0) & (x < f64::INFINITY));
+            if !good {
+                return;
+            }
+            if let ([x], [out]) = (x, &mut *out) {
+                *out = exp_digamma_lanes(&[*x])[0];
+                return;
+            }
             for (x, out) in x.chunks(LANES).zip(out.chunks_mut(LANES)) {
                 let mut lanes = [1.0; LANES];
                 lanes[..x.len()].copy_from_slice(x);
@@ -338,5 +352,9 @@ pub fn exp_digamma_slice(x: &[f64], out: &mut [f64]) -> Result<(), DistError> {
             }
         },
     );
-    Ok(())
+    if good {
+        Ok(())
+    } else {
+        x.iter().try_for_each(|&x| positive(x))
+    }
 }

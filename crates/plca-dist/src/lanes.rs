@@ -1,6 +1,7 @@
 //! Loops over arrays of a fixed length, compiled for the widest instructions of the machine.
 //!
-//! Nothing in them contracts `a * b + c` into one rounding, so the bits do not depend on the machine.
+//! Nothing in them is left to the compiler to contract: `a * b + c` is one rounding where `mul_add` says so and nowhere else, so the
+//! bits do not depend on the machine.
 
 use pulp::{Arch, Simd, WithSimd};
 

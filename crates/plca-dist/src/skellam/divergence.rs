@@ -84,13 +84,13 @@ fn atanh_tails<const L: usize>(s: &[f64; L]) -> [f64; L] {
         }
         terms
     };
-    let (mut square, mut sum) = ([0.0; L], [0.0; L]);
+    let (mut square, mut sum) = ([0.0f64; L], [0.0f64; L]);
     for i in 0..L {
         square[i] = s[i] * s[i];
     }
     for c in TERMS.iter().rev() {
         for i in 0..L {
-            sum[i] = c + square[i] * sum[i];
+            sum[i] = square[i].mul_add(sum[i], *c);
         }
     }
     for i in 0..L {
@@ -99,85 +99,91 @@ fn atanh_tails<const L: usize>(s: &[f64; L]) -> [f64; L] {
     sum
 }
 
-/// `x ln(x/c) - d` for `d = x - c`, known better than by rounding. [`deviance_at`] without a branch, for quotients in range.
+/// `ln r = e ln 2 + 2 atanh s` of a positive normal number, `|s| < 0.18`: `(e, s)`.
 #[inline(always)]
-fn parts<const L: usize>(x: &[f64; L], c: &[f64; L], d: &[f64; L]) -> [f64; L] {
-    let (mut u, mut s) = ([0.0; L], [0.0; L]);
-    for i in 0..L {
-        u[i] = d[i] / c[i];
-        s[i] = u[i] / (2.0 + u[i]);
-    }
-    let (tail, mut quotient) = (atanh_tails(&s), [0.0; L]);
-    for i in 0..L {
-        quotient[i] = x[i] / c[i];
-    }
-    let ln = ln_lanes(&quotient);
-    let mut out = [0.0; L];
-    for i in 0..L {
-        let near = c[i] * (u[i] * s[i] + 2.0 * (1.0 + u[i]) * tail[i]);
-        let far = x[i] * ln[i] - d[i];
-        let close = (u[i] >= -0.5) & (u[i] <= 1.0);
-        out[i] = if close { near } else { far };
-    }
-    out
+fn reduced(r: f64) -> (f64, f64) {
+    /// `2^52`: its last bits hold a whole number.
+    const WHOLE: u64 = 0x4330_0000_0000_0000;
+    const MANTISSA: u64 = 0x000f_ffff_ffff_ffff;
+    let bits = r.to_bits();
+    let e = f64::from_bits((bits >> 52) | WHOLE) - (4_503_599_627_370_496.0 + 1023.0);
+    let m = f64::from_bits((bits & MANTISSA) | 1.0f64.to_bits());
+    let upper = m > std::f64::consts::SQRT_2;
+    let m = if upper { 0.5 * m } else { m };
+    (if upper { e + 1.0 } else { e }, (m - 1.0) / (m + 1.0))
+}
+
+/// `e ln 2 + 2 (s + tail)`.
+#[inline(always)]
+fn ln_of(e: f64, s: f64, tail: f64) -> f64 {
+    /// The first part is short enough to be multiplied by an exponent exactly.
+    const LN_2: (f64, f64) = (6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10);
+    e.mul_add(LN_2.0, e.mul_add(LN_2.1, 2.0 * (s + tail)))
 }
 
 /// `ln r` of positive normal numbers, to 2 ulp or so, by arithmetic alone.
 #[inline(always)]
 pub(crate) fn ln_lanes<const L: usize>(r: &[f64; L]) -> [f64; L] {
-    const LN_2: (f64, f64) = (6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10);
-    /// `2^52`: its last bits hold a whole number.
-    const WHOLE: u64 = 0x4330_0000_0000_0000;
-    const MANTISSA: u64 = 0x000f_ffff_ffff_ffff;
     let (mut s, mut exponent) = ([0.0; L], [0.0; L]);
     for i in 0..L {
-        let bits = r[i].to_bits();
-        let e = f64::from_bits((bits >> 52) | WHOLE) - (4_503_599_627_370_496.0 + 1023.0);
-        let m = f64::from_bits((bits & MANTISSA) | 1.0f64.to_bits());
-        let upper = m > std::f64::consts::SQRT_2;
-        let m = if upper { 0.5 * m } else { m };
-        exponent[i] = if upper { e + 1.0 } else { e };
-        s[i] = (m - 1.0) / (m + 1.0);
+        (exponent[i], s[i]) = reduced(r[i]);
     }
     let tail = atanh_tails(&s);
     let mut out = [0.0; L];
     for i in 0..L {
-        out[i] = exponent[i] * LN_2.0 + (exponent[i] * LN_2.1 + 2.0 * (s[i] + tail[i]));
+        out[i] = ln_of(exponent[i], s[i], tail[i]);
     }
     out
 }
 
 /// [`skellam_divergence`] of several cells at once, within the domain. Lane by lane the same operations whatever the width.
+///
+/// With `v >= 0`, `x - y = v` and `xy = pq` the maximising `t = ln(x/p) = -ln(y/q)` is `2 atanh s`, where both `x - p = s (x + p)` and
+/// `y - q = -s (y + q)`:
+///
+/// ```text
+/// s = (v - p + q) / (w + p + q),     D = v t - s (v + p - q) = s (v - p + q) + 2 v (atanh s - s)
+/// ```
+///
+/// the second form where `|s|` is small and the first cancels.
 #[inline(always)]
 fn divergence_lanes<const L: usize>(v: &[f64; L], plus: &[f64; L], minus: &[f64; L]) -> [f64; L] {
     // No product of two numbers between these leaves the exponent.
     const LEAST: f64 = 1e-140;
     const MOST: f64 = 1e140;
-    let mut inside = [false; L];
-    let [mut p, mut q, mut x, mut y, mut above, mut below] = [[0.0; L]; 6];
+    let (mut inside, mut close) = ([false; L], [false; L]);
+    let [mut n, mut delta, mut slope, mut opposite, mut e, mut s] = [[0.0; L]; 6];
     for i in 0..L {
         // At v = 0 too, so that mirrored arguments give the same bits.
         let flip = (v[i] < 0.0) | ((v[i] == 0.0) & (plus[i] < minus[i]));
-        p[i] = if flip { minus[i] } else { plus[i] };
-        q[i] = if flip { plus[i] } else { minus[i] };
-        let n = v[i].abs();
+        let p = if flip { minus[i] } else { plus[i] };
+        let q = if flip { plus[i] } else { minus[i] };
+        n[i] = v[i].abs();
         // [SKELLAM eq. 31]
-        let w = (n * n + 4.0 * (p[i] * q[i])).sqrt();
-        x[i] = 0.5 * w + 0.5 * n;
-        y[i] = p[i] * q[i] / x[i];
-        let slope = excess(n, p[i], q[i]) / (w + p[i] + q[i]);
-        above[i] = slope * (x[i] + p[i]);
-        below[i] = -slope * (y[i] + q[i]);
-        let range = (p[i].min(q[i]) >= LEAST) & (p[i].max(q[i]).max(n) <= MOST);
-        inside[i] = range & (y[i] >= f64::MIN_POSITIVE / f64::EPSILON);
+        let w = (n[i] * n[i] + 4.0 * (p * q)).sqrt();
+        let x = 0.5 * w + 0.5 * n[i];
+        delta[i] = excess(n[i], p, q);
+        opposite[i] = n[i] + (p - q);
+        slope[i] = delta[i] / (w + p + q);
+        close[i] = slope[i].abs() <= 1.0 / 3.0;
+        let far = reduced(x / p);
+        e[i] = far.0;
+        s[i] = if close[i] { slope[i] } else { far.1 };
+        let range = (p.min(q) >= LEAST) & (p.max(q).max(n[i]) <= MOST);
+        // The smaller side, pq/x, must not lose digits.
+        inside[i] = range & (p * q >= x * (f64::MIN_POSITIVE / f64::EPSILON));
     }
-    let (a, b) = (parts(&x, &p, &above), parts(&y, &q, &below));
+    let tail = atanh_tails(&s);
     let mut out = [0.0; L];
     for i in 0..L {
-        out[i] = if inside[i] {
-            a[i] + b[i]
-        } else {
+        let near = slope[i] * delta[i] + 2.0 * n[i] * tail[i];
+        let far = n[i] * ln_of(e[i], s[i], tail[i]) - slope[i] * opposite[i];
+        out[i] = if !inside[i] {
             divergence_at_the_border(v[i], plus[i], minus[i])
+        } else if close[i] {
+            near
+        } else {
+            far
         };
     }
     out
@@ -185,7 +191,12 @@ fn divergence_lanes<const L: usize>(v: &[f64; L], plus: &[f64; L], minus: &[f64;
 
 /// [`skellam_divergence`] within the domain.
 pub(crate) fn divergence_of(v: f64, plus: f64, minus: f64) -> f64 {
-    divergence_lanes(&[v], &[plus], &[minus])[0]
+    let mut out = 0.0;
+    widest(
+        #[inline(always)]
+        || out = divergence_lanes(&[v], &[plus], &[minus])[0],
+    );
+    out
 }
 
 /// [`skellam_divergence`] of every cell, with the widest instructions of the machine; the bits are those of the scalar
@@ -213,10 +224,18 @@ pub fn skellam_divergence_slice(
     same_length("plus", plus.len(), v.len())?;
     same_length("minus", minus.len(), v.len())?;
     same_length("out", out.len(), v.len())?;
-    (v.iter().zip(plus).zip(minus)).try_for_each(|((&v, &p), &q)| check(v, p, q))?;
+    let mut good = true;
     widest(
         #[inline(always)]
         || {
+            // Without a way out of the loop it is compiled for vectors.
+            let most = 1e300;
+            good = (v.iter().zip(plus).zip(minus)).fold(true, |good, ((v, p), q)| {
+                good & (v.abs() <= most) & (*p >= 0.0) & (*p <= most) & (*q >= 0.0) & (*q <= most)
+            });
+            if !good {
+                return;
+            }
             for at in (0..v.len()).step_by(WIDTH) {
                 let n = WIDTH.min(v.len() - at);
                 let (mut x, mut p, mut q) = ([0.0; WIDTH], [1.0; WIDTH], [1.0; WIDTH]);
@@ -227,7 +246,10 @@ pub fn skellam_divergence_slice(
             }
         },
     );
-    Ok(())
+    if good {
+        return Ok(());
+    }
+    (v.iter().zip(plus).zip(minus)).try_for_each(|((&v, &p), &q)| check(v, p, q))
 }
 
 /// `D(v | p,q) = sup_t [t v - p (e^t - 1) - q (e^-t - 1)]`, the rate function of the Skellam law.

@@ -345,14 +345,14 @@ impl<T: Real> Problem<'_, T> {
                 // What the coordinate gives alone is a bound that rounding must not cross.
                 let alone = T::vmul(simd, to, last);
                 *p = T::vmax(simd, T::vmul_add(simd, by, last, *p), alone);
-                let q = T::vdiv(simd, u, *p);
+                let q = T::vmul(simd, u, T::vreciprocal(simd, *p));
                 let vq = T::vmul(simd, v, q);
                 g = T::vadd(simd, g, vq);
                 h = T::vmul_add(simd, vq, q, h);
             }
         } else {
             for ((p, &v), &u) in p.iter().zip(v).zip(u) {
-                let q = T::vdiv(simd, u, *p);
+                let q = T::vmul(simd, u, T::vreciprocal(simd, *p));
                 let vq = T::vmul(simd, v, q);
                 g = T::vadd(simd, g, vq);
                 h = T::vmul_add(simd, vq, q, h);
