@@ -113,6 +113,7 @@ pub(crate) enum Acceleration {
     None,
     Squarem,
     Parabolic,
+    Momentum,
 }
 
 /// How k-means chooses its first centres.

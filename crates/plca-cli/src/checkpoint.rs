@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use plca_fit::{Iteration, Outcome, Progress};
+use plca_fit::{Carried, Iteration, Outcome, Progress};
 use plca_io::ModelFile;
 use serde_json::{Value, json};
 
@@ -10,6 +10,7 @@ use crate::args::FitArgs;
 use crate::blocks::Arrays;
 use crate::failure::Failure;
 use crate::models::CommandModel;
+use crate::models::accelerated::{recall, remember};
 use crate::restored::Restored;
 
 /// Before the names of the blocks of the best finished start in a checkpoint.
@@ -22,7 +23,7 @@ pub(crate) struct Place<S> {
     /// The present start, from 0.
     pub(crate) start: u64,
     /// Where it stands; drawn anew if nothing is known.
-    pub(crate) running: Option<(S, Progress, Restored)>,
+    pub(crate) running: Option<(Carried<S>, Progress, Restored)>,
 }
 
 impl<S> Place<S> {
@@ -66,12 +67,14 @@ impl<S> Place<S> {
             };
             Some((outcome, Restored::load(&saved["best"]["restored"])))
         };
+        let (points, numbers) = recall(&mut running);
+        let state = model.restore(running, path)?;
         let progress = serde_json::from_value(saved["progress"].clone()).map_err(bad)?;
         Ok(Self {
             best,
             start: saved["start"].as_u64().unwrap_or(0),
             running: Some((
-                model.restore(running, path)?,
+                Carried::from_parts(state, points, numbers),
                 progress,
                 Restored::load(&saved["restored"]),
             )),
@@ -83,11 +86,12 @@ impl<S> Place<S> {
 pub(crate) fn checkpoint<M: CommandModel>(
     model: &M,
     data: &M::Data,
-    it: &Iteration<'_, M::State>,
+    it: &Iteration<'_, Carried<M::State>>,
     (start, restored): (u64, &Restored),
     best: Option<&(Outcome<M::State>, Restored)>,
 ) -> (Arrays, Value) {
-    let mut arrays = model.saved(data, it.state);
+    let mut arrays = model.saved(data, it.state.inner());
+    remember(it.state, &mut arrays);
     let kept = best.map(|(best, restored)| {
         let blocks = model.saved(data, &best.state).into_iter();
         arrays.extend(blocks.map(|(name, block)| (format!("{BEST}{name}"), block)));

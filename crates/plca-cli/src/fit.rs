@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use plca_fit::{Iteration, Outcome, Progress, Stop};
+use plca_fit::{Carried, Iteration, Outcome, Progress, Stop};
 use plca_io::ModelFile;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
@@ -148,7 +148,11 @@ impl<M: CommandModel> Run<'_, M> {
         for start in place.start..starts {
             let from = match place.running.take() {
                 Some(saved) => saved,
-                None => (self.begin(start)?, Progress::default(), Restored::default()),
+                None => (
+                    Carried::new(self.begin(start)?),
+                    Progress::default(),
+                    Restored::default(),
+                ),
             };
             let outcome = self.start(start, from, place.best.as_ref(), trace)?;
             let better = |best: &(Outcome<M::State>, Restored)| {
@@ -177,20 +181,20 @@ impl<M: CommandModel> Run<'_, M> {
     fn start(
         &self,
         start: u64,
-        (state, progress, mut restored): (M::State, Progress, Restored),
+        (state, progress, mut restored): (Carried<M::State>, Progress, Restored),
         best: Option<&(Outcome<M::State>, Restored)>,
         trace: &mut String,
     ) -> Result<(Outcome<M::State>, Restored), Failure> {
         let args = self.args;
         let bar = progress_bar(args);
         let (mut failure, mut interrupted) = (None, false);
-        let observer = |it: &Iteration<'_, M::State>| {
+        let observer = |it: &Iteration<'_, Carried<M::State>>| {
             bar.set_position(it.iteration as u64);
             if let Some(point) = it.measured {
                 bar.set_message(format!("{:.6e}", point.objective));
                 trace.push_str(&self.trace_line(point.iteration, point.objective));
             }
-            restored.note(self.model.restored(it.state));
+            restored.note(self.model.restored(it.state.inner()));
             interrupted = interrupt::requested();
             if let (Some(path), Some(every)) = (&args.checkpoint, args.checkpoint_every)
                 && (interrupted || (it.iteration as u64).is_multiple_of(every))
@@ -216,6 +220,7 @@ impl<M: CommandModel> Run<'_, M> {
             observer,
         );
         let outcome = outcome.map_err(|e| e.about(&args.data))?;
+        let outcome = outcome.map(Carried::into_inner);
         bar.finish_and_clear();
         let (iterations, objective) = (outcome.iterations, outcome.objective);
         if let Some(e) = failure {

@@ -38,7 +38,7 @@ mod restarts;
 mod run;
 mod stop;
 
-pub use accelerate::{Accelerate, Parabolic, Squarem};
+pub use accelerate::{Accelerate, Carried, Momentum, Parabolic, Plain, Squarem};
 pub use algorithm::{Algorithm, Direction};
 pub use observer::{Iteration, Observer};
 pub use restarts::best_of;

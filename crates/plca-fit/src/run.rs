@@ -89,6 +89,26 @@ pub struct Outcome<S> {
     pub objective: f64,
 }
 
+impl<S> Outcome<S> {
+    /// The same with another state.
+    ///
+    /// ```
+    /// # use plca_fit::{Outcome, StopReason};
+    /// # let reason = StopReason::MaxIterations;
+    /// let outcome = Outcome { state: 2, trace: Vec::new(), reason, iterations: 1, objective: 0.5 };
+    /// assert_eq!(outcome.map(|n| n.to_string()).state, "2");
+    /// ```
+    pub fn map<R>(self, state: impl FnOnce(S) -> R) -> Outcome<R> {
+        Outcome {
+            state: state(self.state),
+            trace: self.trace,
+            reason: self.reason,
+            iterations: self.iterations,
+            objective: self.objective,
+        }
+    }
+}
+
 /// Iterates `algorithm` from `state` until `stop` says so.
 ///
 /// Checks cost nothing but the logarithm: the objective of a state is measured by the iteration that leaves it. The rule is not

@@ -316,7 +316,7 @@ impl Snmf {
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use skellam_snmf::{Parabolic, SignedMatrix, Snmf, SnmfInit, Stop, run};
+/// use skellam_snmf::{Carried, Momentum, SignedMatrix, Snmf, SnmfInit, Stop, run};
 /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
 /// let v = SignedMatrix::new(&dmatrix![2.0, 4.0, -3.0; -1.0, -2.0, 5.0])?;
@@ -324,7 +324,7 @@ impl Snmf {
 /// let start = snmf.init(&v, &SnmfInit::default(), &mut rng)?;
 /// let stop = Stop { max_iter: 20, tol: 0.0, ..Stop::default() };
 /// let plain = run(&snmf.on(&v)?, start.clone(), &stop, ())?;
-/// let fast = run(&Parabolic(snmf.on(&v)?), start, &stop, ())?;
+/// let fast = run(&Momentum(snmf.on(&v)?), Carried::new(start), &stop, ())?;
 /// assert!(fast.objective > plain.objective);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -438,31 +438,49 @@ impl<T: Real, X: Signed<T>> Algorithm for SnmfEm<'_, T, X> {
     }
 }
 
+/// Blocks as one list of numbers.
+pub(crate) fn pack<T: Real>(blocks: [&DMatrix<T>; 3]) -> Vec<f64> {
+    let mut flat = Vec::with_capacity(blocks.iter().map(|b| b.len()).sum());
+    for block in blocks {
+        flat.extend(block.as_slice().iter().map(|x| x.to_f64()));
+    }
+    flat
+}
+
+/// Fills blocks from a list of numbers and the one to fall back on; those that are frozen stay.
+pub(crate) fn unpack<T: Real>(
+    blocks: [(&mut DMatrix<T>, bool); 3],
+    mut flat: &[f64],
+    mut fallback: &[f64],
+    choose: impl Fn(f64, f64) -> f64,
+) {
+    for (block, frozen) in blocks {
+        let n = block.len();
+        let pairs = flat[..n].iter().zip(&fallback[..n]);
+        if !frozen {
+            let cells = block.as_mut_slice().iter_mut().zip(pairs);
+            cells.for_each(|(x, (&new, &old))| *x = T::lit(choose(new, old)));
+        }
+        (flat, fallback) = (&flat[n..], &fallback[n..]);
+    }
+}
+
 impl<T: Real, X: Signed<T>> Accelerate for SnmfEm<'_, T, X> {
     fn pack(&self, state: &SnmfState<T>) -> Vec<f64> {
-        let blocks = state
-            .plus
-            .iter()
-            .chain(&state.minus)
-            .chain(&state.activations);
-        blocks.map(|x| x.to_f64()).collect()
+        pack([&state.plus, &state.minus, &state.activations])
     }
 
     fn unpack(&self, template: &SnmfState<T>, flat: &[f64], fallback: &[f64]) -> SnmfState<T> {
         let mut state = template.clone();
-        let mut values = flat
-            .iter()
-            .zip(fallback)
-            .map(|(&new, &old)| T::lit(if new > 0.0 { new } else { 0.1 * old }));
-        for (block, frozen) in [
-            (&mut state.plus, self.config.freeze_atoms),
-            (&mut state.minus, self.config.freeze_atoms),
-            (&mut state.activations, self.config.freeze_activations),
-        ] {
-            for (x, new) in block.iter_mut().zip(&mut values) {
-                *x = if frozen { *x } else { new };
-            }
-        }
+        let (atoms, activations) = (self.config.freeze_atoms, self.config.freeze_activations);
+        let blocks = [
+            (&mut state.plus, atoms),
+            (&mut state.minus, atoms),
+            (&mut state.activations, activations),
+        ];
+        unpack(blocks, flat, fallback, |new, old| {
+            if new > 0.0 { new } else { 0.1 * old }
+        });
         if !self.config.freeze_atoms {
             normalise_atoms(&mut state.plus, &mut state.minus);
         }

@@ -100,7 +100,8 @@ impl<T: Real> Posterior<T> {
         };
         let (plus, minus) = (side(&self.plus)?, side(&self.minus)?);
         // [SKELLAM 6] e^ψ(ŝ) / b̂
-        let activations = exp_psi_of(&self.shape, "a")?.component_div(&self.rate);
+        let mut activations = exp_psi_of(&self.shape, "a")?;
+        activations.component_div_assign(&self.rate);
         Ok(SnmfState {
             plus,
             minus,

@@ -7,6 +7,7 @@ use plca_fit::{Accelerate, Algorithm, Outcome, Stop};
 use plca_tensor::{CompensatedSum, Real, Signed, SignedWanted};
 use rand::Rng;
 
+use crate::em::{pack, unpack};
 use crate::posterior::{least, least_shape};
 use crate::rule::Split;
 use crate::{Entries, ParamError, Posterior, Prior, Replicates, SnmfError, SnmfState, VbInit};
@@ -353,7 +354,8 @@ impl<T: Real, X: Signed<T>> SnmfVbEm<'_, T, X> {
             let slice = rate.as_mut_slice();
             prior.rate.for_each(slice, |x, b| *x = T::lit(b + 1.0));
         }
-        let finite = |m: &DMatrix<T>| m.iter().all(|x| x.is_finite());
+        // Without a way out of the loop it is compiled for vectors.
+        let finite = |m: &DMatrix<T>| m.as_slice().iter().fold(true, |all, x| all & x.is_finite());
         if !(finite(&plus) && finite(&minus)) {
             return Err(SnmfError::NotFinite { block: "alpha" });
         }
@@ -421,29 +423,24 @@ impl<T: Real, X: Signed<T>> Algorithm for SnmfVbEm<'_, T, X> {
 
 impl<T: Real, X: Signed<T>> Accelerate for SnmfVbEm<'_, T, X> {
     fn pack(&self, state: &Posterior<T>) -> Vec<f64> {
-        let blocks = state.plus.iter().chain(&state.minus).chain(&state.shape);
-        blocks.map(|x| x.to_f64()).collect()
+        pack([&state.plus, &state.minus, &state.shape])
     }
 
     fn unpack(&self, template: &Posterior<T>, flat: &[f64], fallback: &[f64]) -> Posterior<T> {
         /// Extrapolated shapes go no lower, unless the last one was lower already.
         const CLIP: f64 = 0.02;
         let mut state = template.clone();
-        let mut values = flat
-            .iter()
-            .zip(fallback)
-            // [SKELLAM 9]
-            .map(|(&new, &old)| T::lit(new.max(CLIP.min(old)).max(least_shape::<T>())));
         let frozen = self.config.freeze_atoms;
-        for (block, frozen) in [
+        let blocks = [
             (&mut state.plus, frozen),
             (&mut state.minus, frozen),
             (&mut state.shape, self.config.freeze_activations),
-        ] {
-            for (x, new) in block.iter_mut().zip(&mut values) {
-                *x = if frozen { *x } else { new };
-            }
-        }
+        ];
+        let least = least_shape::<T>();
+        // [SKELLAM 9]
+        unpack(blocks, flat, fallback, |new, old| {
+            new.max(CLIP.min(old)).max(least)
+        });
         state
     }
 }

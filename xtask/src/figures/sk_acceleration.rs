@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use plca_fit::{Accelerate, Algorithm, Parabolic, Squarem};
+use plca_fit::{Accelerate, Algorithm, Carried, Momentum, Parabolic, Plain, Squarem};
 use skellam_snmf::{Entries, Prior, SignedMatrix, Snmf, SnmfError, SnmfInit, SnmfVb, VbInit};
 
 use super::sk_uci::samples;
@@ -14,14 +14,14 @@ use crate::reproduce::{Context, Entry, Figure, Measured};
 pub(crate) const FIGURE: Figure = Figure {
     name: "sk_acceleration",
     source: "[SKELLAM] section 9",
-    title: "Objective against passes over the data: plain, squared and parabolic extrapolation",
+    title: "Objective against passes over the data: plain, and squared, parabolic and linear extrapolation",
     criterion: "From the same start, plain EM and plain variational Bayes run for 3000 passes over the waveform data (a trial of an \
-                extrapolation counts as a pass): how many accelerated passes reach what they end with, as measured. No run by SQUAREM \
-                ends below its plain one.",
+                extrapolation counts as a pass): how many accelerated passes reach what they end with, as measured. No run by \
+                SQUAREM or momentum ends below its plain one.",
     run,
 };
 
-const NAMES: [&str; 3] = ["plain", "SQUAREM", "parabolic"];
+const NAMES: [&str; 4] = ["plain", "SQUAREM", "parabolic", "momentum"];
 
 /// Counts passes over the data.
 struct Counted<A> {
@@ -77,7 +77,7 @@ fn follow<A: Algorithm>(
     }
 }
 
-/// The three courses from one start.
+/// The courses from one start.
 fn courses<A: Accelerate<Error = SnmfError>>(
     bind: impl Fn() -> std::result::Result<A, SnmfError>,
     start: &A::State,
@@ -89,18 +89,14 @@ fn courses<A: Accelerate<Error = SnmfError>>(
             passes: Cell::new(0),
         })
     };
-    let plain = counted()?;
-    let squarem = Squarem(counted()?);
-    let parabolic = Parabolic(counted()?);
+    let (plain, squarem) = (Plain(counted()?), Plain(Squarem(counted()?)));
+    let (parabolic, momentum) = (Parabolic(counted()?), Momentum(counted()?));
+    let start = || Carried::new(start.clone());
     Ok(vec![
-        follow(&plain, &|| plain.passes.get(), start.clone(), most)?,
-        follow(&squarem, &|| squarem.0.passes.get(), start.clone(), most)?,
-        follow(
-            &parabolic,
-            &|| parabolic.0.passes.get(),
-            start.clone(),
-            most,
-        )?,
+        follow(&plain, &|| plain.0.passes.get(), start(), most)?,
+        follow(&squarem, &|| squarem.0.0.passes.get(), start(), most)?,
+        follow(&parabolic, &|| parabolic.0.passes.get(), start(), most)?,
+        follow(&momentum, &|| momentum.0.passes.get(), start(), most)?,
     ])
 }
 
@@ -164,7 +160,7 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
         let end = |course: &[(f64, f64)]| course.last().map_or(f64::NAN, |p| p.1);
         let plain = end(&all[0]);
         for (name, course) in NAMES.iter().zip(all).skip(1) {
-            let judged = *name == "SQUAREM";
+            let judged = *name != "parabolic";
             let what = format!(
                 "{title}, {name}: passes to what {most} plain ones reach{}",
                 if judged {

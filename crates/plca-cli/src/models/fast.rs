@@ -5,13 +5,14 @@ use std::path::Path;
 
 use nalgebra::DMatrix;
 use plca_em::{EmError, Fast, FastState, Outcome, Progress, Separable};
-use plca_fit::{Direction, Observer, Stop};
+use plca_fit::{Carried, Direction, Observer, Stop};
 use plca_io::{Array, Element};
 use plca_tensor::Observed;
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 
 use super::CommandModel;
+use super::accelerated::plainly;
 use crate::args::{Acceleration, FitArgs, Solver};
 use crate::blocks::{Arrays, matrix, take_matrix};
 use crate::data::Dataset;
@@ -142,14 +143,12 @@ impl<T: Element, M: Separates<T>> CommandModel for FastCommand<T, M> {
         &self,
         data: &Self::Data,
         _: Acceleration,
-        (state, progress): (Self::State, Progress),
+        from: (Carried<Self::State>, Progress),
         stop: &Stop,
-        observer: impl Observer<Self::State>,
-    ) -> Result<Outcome<Self::State>, Failure> {
+        observer: impl Observer<Carried<Self::State>>,
+    ) -> Result<Outcome<Carried<Self::State>>, Failure> {
         let algorithm = Fast::new(self.model.bind(data)?)?;
-        Ok(plca_fit::run_from(
-            &algorithm, state, progress, stop, observer,
-        )?)
+        plainly(algorithm, from, stop, observer)
     }
 
     fn direction(&self) -> Direction {

@@ -3,11 +3,12 @@
 use std::marker::PhantomData;
 use std::path::Path;
 
-use plca_fit::{Direction, Observer, Outcome, Progress, Stop};
+use plca_fit::{Carried, Direction, Observer, Outcome, Progress, Stop};
 use plca_io::{Array, Element};
 use rand_chacha::ChaCha8Rng;
 use skellam_snmf::{KMeans, KMeansState, Seeding};
 
+use super::accelerated::plainly;
 use super::options::refuse;
 use super::snmf_ding::{Cells, refuse_all};
 use super::{CommandModel, ModelKind};
@@ -147,12 +148,12 @@ impl<T: Element> CommandModel for KMeansCommand<T> {
         &self,
         data: &Self::Data,
         _: Acceleration,
-        (state, progress): (Self::State, Progress),
+        from: (Carried<Self::State>, Progress),
         stop: &Stop,
-        observer: impl Observer<Self::State>,
-    ) -> Result<Outcome<Self::State>, Failure> {
+        observer: impl Observer<Carried<Self::State>>,
+    ) -> Result<Outcome<Carried<Self::State>>, Failure> {
         let steps = self.config.on(&data.values)?;
-        Ok(plca_fit::run_from(&steps, state, progress, stop, observer)?)
+        plainly(steps, from, stop, observer)
     }
 
     fn direction(&self) -> Direction {

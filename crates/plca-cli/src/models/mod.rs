@@ -1,5 +1,6 @@
 //! What the command does with a model: one file per model, and its line in [`MODELS`].
 
+pub(crate) mod accelerated;
 mod broadcast;
 pub(crate) mod fast;
 pub(crate) mod kmeans;
@@ -22,7 +23,7 @@ use std::fmt;
 use std::path::Path;
 
 use plca_em::{Outcome, Progress, Stop};
-use plca_fit::{Direction, Observer};
+use plca_fit::{Carried, Direction, Observer};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
@@ -137,10 +138,10 @@ pub(crate) trait CommandModel: Sized {
         &self,
         data: &Self::Data,
         acceleration: Acceleration,
-        from: (Self::State, Progress),
+        from: (Carried<Self::State>, Progress),
         stop: &Stop,
-        observer: impl Observer<Self::State>,
-    ) -> Result<Outcome<Self::State>, Failure>;
+        observer: impl Observer<Carried<Self::State>>,
+    ) -> Result<Outcome<Carried<Self::State>>, Failure>;
     /// Whether the score of the best start is the largest or the smallest.
     fn direction(&self) -> Direction;
     /// What starts are compared by.

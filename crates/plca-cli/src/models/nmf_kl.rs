@@ -5,13 +5,13 @@ use std::path::Path;
 
 use nalgebra::DVector;
 use plca_em::{Nmf, NmfEm, NmfInit, NmfState, Outcome, Progress, Update};
-use plca_fit::{Direction, Observer, Stop};
+use plca_fit::{Carried, Direction, Observer, Stop};
 use plca_io::Element;
 use plca_tensor::Observed;
 use rand_chacha::ChaCha8Rng;
 
+use super::accelerated::accelerated;
 use super::options::{missing, need_matrix, refuse, refuse_signed};
-use super::tempered::accelerated;
 use super::{CommandModel, ModelKind, fast};
 use crate::approximation::{Approximation, Product};
 use crate::args::{self, Acceleration, FitArgs, Precision, SelectArgs, TransformArgs};
@@ -183,10 +183,10 @@ impl<T: Element> CommandModel for NmfCommand<T> {
         &self,
         data: &Self::Data,
         acceleration: Acceleration,
-        from: (Self::State, Progress),
+        from: (Carried<Self::State>, Progress),
         stop: &Stop,
-        observer: impl Observer<Self::State>,
-    ) -> Result<Outcome<Self::State>, Failure> {
+        observer: impl Observer<Carried<Self::State>>,
+    ) -> Result<Outcome<Carried<Self::State>>, Failure> {
         accelerated(self.config.on(data)?, acceleration, from, stop, observer)
     }
 

@@ -4,11 +4,12 @@ use std::marker::PhantomData;
 use std::path::Path;
 
 use nalgebra::DVector;
-use plca_fit::{Direction, Observer, Outcome, Progress, Stop};
+use plca_fit::{Carried, Direction, Observer, Outcome, Progress, Stop};
 use plca_io::Element;
 use pntf_l2::{Ntf, NtfState};
 use rand_chacha::ChaCha8Rng;
 
+use super::accelerated::plainly;
 use super::options::refuse;
 use super::pntf::refuse_likelihoods;
 use super::{CommandModel, ModelKind, plca};
@@ -122,12 +123,12 @@ impl<T: Element> CommandModel for NtfCommand<T> {
         &self,
         data: &Self::Data,
         _: Acceleration,
-        (state, progress): (Self::State, Progress),
+        from: (Carried<Self::State>, Progress),
         stop: &Stop,
-        observer: impl Observer<Self::State>,
-    ) -> Result<Outcome<Self::State>, Failure> {
+        observer: impl Observer<Carried<Self::State>>,
+    ) -> Result<Outcome<Carried<Self::State>>, Failure> {
         let sweep = self.config.on(&data.tensor)?;
-        Ok(plca_fit::run_from(&sweep, state, progress, stop, observer)?)
+        plainly(sweep, from, stop, observer)
     }
 
     fn direction(&self) -> Direction {

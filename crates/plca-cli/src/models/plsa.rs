@@ -4,15 +4,16 @@ use std::path::Path;
 
 use nalgebra::{DMatrix, DVector};
 use plca_em::{Given, Outcome, Plsa, PlsaEm, PlsaInit, PlsaState, Progress};
-use plca_fit::{Direction, Observer, Stop};
+use plca_fit::{Carried, Direction, Observer, Stop};
 use plca_io::{Array, Element};
 use plca_tensor::{Factor, Model, Observed};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
+use super::accelerated::accelerated;
 use super::options::{missing, need_matrix, refuse, refuse_signed, seen_mass, temper};
 use super::priors::{Block, emptying, priors};
-use super::tempered::{self, Bind, accelerated};
+use super::tempered::{self, Bind};
 use super::{CommandModel, ModelKind, fast};
 use crate::approximation::{Approximation, Product};
 use crate::args::{Acceleration, FitArgs, Precision, SelectArgs, TransformArgs};
@@ -270,10 +271,10 @@ impl<T: Element> CommandModel for PlsaCommand<T> {
         &self,
         data: &Self::Data,
         acceleration: Acceleration,
-        from: (Self::State, Progress),
+        from: (Carried<Self::State>, Progress),
         stop: &Stop,
-        observer: impl Observer<Self::State>,
-    ) -> Result<Outcome<Self::State>, Failure> {
+        observer: impl Observer<Carried<Self::State>>,
+    ) -> Result<Outcome<Carried<Self::State>>, Failure> {
         accelerated(self.config.on(data)?, acceleration, from, stop, observer)
     }
 

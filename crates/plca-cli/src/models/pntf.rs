@@ -5,14 +5,14 @@ use std::path::Path;
 
 use nalgebra::DVector;
 use plca_em::{EmError, Outcome, Progress};
-use plca_fit::{Direction, Observer, Stop, StopReason};
+use plca_fit::{Carried, Direction, Observer, Stop, StopReason};
 use plca_io::{Array, Element};
 use pntf_l2::{Pntf, PntfInit, PntfState};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
+use super::accelerated::accelerated;
 use super::options::{refuse, refuse_signed, refuse_unsigned};
-use super::tempered::accelerated;
 use super::{CommandModel, ModelKind, plca};
 use crate::approximation::{Approximation, Product};
 use crate::args::{Acceleration, FitArgs, Precision, TransformArgs};
@@ -214,10 +214,10 @@ impl<T: Element> CommandModel for PntfCommand<T> {
         &self,
         data: &Self::Data,
         acceleration: Acceleration,
-        from: (Self::State, Progress),
+        from: (Carried<Self::State>, Progress),
         stop: &Stop,
-        observer: impl Observer<Self::State>,
-    ) -> Result<Outcome<Self::State>, Failure> {
+        observer: impl Observer<Carried<Self::State>>,
+    ) -> Result<Outcome<Carried<Self::State>>, Failure> {
         let sweep = self.config.on(&data.tensor)?;
         accelerated(sweep, acceleration, from, stop, observer)
     }

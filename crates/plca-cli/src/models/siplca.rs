@@ -8,16 +8,16 @@ use plca_em::{
     EmError, Geometry, Likelihood, Outcome, Progress, Shifted, ShiftedBuilder, ShiftedInit,
     ShiftedState, Support,
 };
-use plca_fit::{Direction, Observer, Stop};
+use plca_fit::{Carried, Direction, Observer, Stop};
 use plca_io::{Array, Element};
 use plca_tensor::{DenseTensor, Observed, Order};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
+use super::accelerated::accelerated;
 use super::options::refuse;
 use super::plca::as_column;
 use super::priors::{Block, emptying, priors};
-use super::tempered::accelerated;
 use super::{CommandModel, ModelKind, siplca_select};
 use crate::approximation::Approximation;
 use crate::args::{
@@ -406,10 +406,10 @@ impl<T: Element> CommandModel for ShiftedCommand<T> {
         &self,
         data: &Self::Data,
         acceleration: Acceleration,
-        from: (Self::State, Progress),
+        from: (Carried<Self::State>, Progress),
         stop: &Stop,
-        observer: impl Observer<Self::State>,
-    ) -> Result<Outcome<Self::State>, Failure> {
+        observer: impl Observer<Carried<Self::State>>,
+    ) -> Result<Outcome<Carried<Self::State>>, Failure> {
         accelerated(self.config.on(data)?, acceleration, from, stop, observer)
     }
 

@@ -4,15 +4,15 @@ use std::marker::PhantomData;
 use std::path::Path;
 
 use nalgebra::DMatrix;
-use plca_fit::{Direction, Observer, Outcome, Progress, Squarem, Stop};
+use plca_fit::{Carried, Direction, Observer, Outcome, Progress, Squarem, Stop};
 use plca_io::{Array, Element};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::json;
 use skellam_snmf::{Prior, Replicates, Snmf, SnmfInit, SnmfState};
 
+use super::accelerated::accelerated;
 use super::options::{refuse, refuse_unsigned};
 use super::skellam_priors::prior;
-use super::tempered::accelerated;
 use super::{CommandModel, ModelKind};
 use crate::approximation::Approximation;
 use crate::args::{Acceleration, FitArgs, Precision, TransformArgs};
@@ -179,10 +179,10 @@ impl<T: Element> CommandModel for SkellamCommand<T> {
         &self,
         data: &Self::Data,
         acceleration: Acceleration,
-        from: (Self::State, Progress),
+        from: (Carried<Self::State>, Progress),
         stop: &Stop,
-        observer: impl Observer<Self::State>,
-    ) -> Result<Outcome<Self::State>, Failure> {
+        observer: impl Observer<Carried<Self::State>>,
+    ) -> Result<Outcome<Carried<Self::State>>, Failure> {
         let em = self.config.on(&data.cells)?;
         accelerated(em, acceleration, from, stop, observer)
     }

@@ -3,16 +3,16 @@
 use std::marker::PhantomData;
 use std::path::Path;
 
-use plca_fit::{Direction, Observer, Outcome, Progress, Stop};
+use plca_fit::{Carried, Direction, Observer, Outcome, Progress, Stop};
 use plca_io::{Array, Element};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::json;
 use skellam_snmf::{Entries, Posterior, Prior, SnmfVb, VbInit, select_components};
 
+use super::accelerated::accelerated;
 use super::options::{refuse, refuse_unsigned};
 use super::skellam::{Rates, no_draws, reachable, replicates, saved_prior, stop};
 use super::skellam_priors::prior;
-use super::tempered::accelerated;
 use super::{CommandModel, ModelKind};
 use crate::approximation::Approximation;
 use crate::args::{
@@ -308,10 +308,10 @@ impl<T: Element> CommandModel for VbCommand<T> {
         &self,
         data: &Self::Data,
         acceleration: Acceleration,
-        from: (Self::State, Progress),
+        from: (Carried<Self::State>, Progress),
         stop: &Stop,
-        observer: impl Observer<Self::State>,
-    ) -> Result<Outcome<Self::State>, Failure> {
+        observer: impl Observer<Carried<Self::State>>,
+    ) -> Result<Outcome<Carried<Self::State>>, Failure> {
         let vb = self.config.on(&data.cells)?;
         accelerated(vb, acceleration, from, stop, observer)
     }

@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use plca_em::{CooledEm, CooledState, Cooling, Outcome, Progress, Tempered, hold_out};
-use plca_fit::{Accelerate, Algorithm, Direction, Observer, Stop};
+use plca_fit::{Accelerate, Carried, Direction, Observer, Stop};
 use plca_io::{Array, Element};
 use plca_tensor::Observed;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
 
 use super::CommandModel;
+use super::accelerated::plainly;
 use super::options::schedule;
 use crate::args::{Acceleration, FitArgs};
 use crate::blocks::Arrays;
@@ -153,10 +154,10 @@ impl<T: Element, M: Bind<T>> CommandModel for TemperedCommand<'_, T, M> {
         &self,
         data: &Self::Data,
         _: Acceleration,
-        (state, progress): (Self::State, Progress),
+        from: (Carried<Self::State>, Progress),
         stop: &Stop,
-        observer: impl Observer<Self::State>,
-    ) -> Result<Outcome<Self::State>, Failure> {
+        observer: impl Observer<Carried<Self::State>>,
+    ) -> Result<Outcome<Carried<Self::State>>, Failure> {
         // The schedule has the tolerance.
         let stop = Stop {
             tol: 0.0,
@@ -164,9 +165,7 @@ impl<T: Element, M: Bind<T>> CommandModel for TemperedCommand<'_, T, M> {
             ..*stop
         };
         let algorithm = self.bind(data)?;
-        Ok(plca_fit::run_from(
-            &algorithm, state, progress, &stop, observer,
-        )?)
+        plainly(algorithm, from, &stop, observer)
     }
 
     fn direction(&self) -> Direction {
@@ -191,35 +190,4 @@ impl<T: Element, M: Bind<T>> CommandModel for TemperedCommand<'_, T, M> {
     fn ln_lik(&self, data: &Self::Data, state: &Self::State) -> Result<Option<f64>, Failure> {
         self.model.ln_lik(data, &state.best)
     }
-}
-
-/// Runs an algorithm, accelerated as asked for.
-pub(crate) fn accelerated<A: Accelerate>(
-    algorithm: A,
-    acceleration: Acceleration,
-    (state, progress): (A::State, Progress),
-    stop: &Stop,
-    observer: impl Observer<A::State>,
-) -> Result<Outcome<A::State>, Failure>
-where
-    A::State: Clone,
-    Failure: From<<A as Algorithm>::Error>,
-{
-    Ok(match acceleration {
-        Acceleration::None => plca_fit::run_from(&algorithm, state, progress, stop, observer),
-        Acceleration::Squarem => plca_fit::run_from(
-            &plca_fit::Squarem(algorithm),
-            state,
-            progress,
-            stop,
-            observer,
-        ),
-        Acceleration::Parabolic => plca_fit::run_from(
-            &plca_fit::Parabolic(algorithm),
-            state,
-            progress,
-            stop,
-            observer,
-        ),
-    }?)
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use nalgebra::{DMatrix, DVector, dmatrix};
 use plca_em::{
-    Algorithm, EmError, Missing, Nmf, Parabolic, ParamError, Plca, PlcaInit, PlcaState, Plsa,
-    PlsaInit, PlsaState, Prior, Shifted, ShiftedState, Squarem, Update,
+    Algorithm, Carried, EmError, Missing, Momentum, Nmf, Parabolic, ParamError, Plca, PlcaInit,
+    PlcaState, Plsa, PlsaInit, PlsaState, Prior, Shifted, ShiftedState, Squarem, Update,
 };
 use plca_priors::{CrossEntropy, CrossEntropyOrder, Dirichlet, Entropic, Schedule, Scheduled};
 use plca_tensor::{Coordinates, DenseTensor, MaskedSparse, MaskedTensor, Observed, Order};
@@ -149,7 +149,7 @@ fn tempered_steps_are_not_accelerated() -> Result<(), EmError> {
         let plca = Plca::builder(2).temper(power).build()?;
         let start = plca.init(&data, &PlcaInit::default(), &mut rng)?;
         let squarem = Squarem(plca.on(&data)?).step(&mut start.clone(), true);
-        let parabolic = Parabolic(plca.on(&data)?).step(&mut start.clone(), true);
+        let parabolic = Parabolic(plca.on(&data)?).step(&mut Carried::new(start), true);
         let plsa = Plsa::builder(2).temper(power).build()?;
         let mut start = plsa.init(&data, &PlsaInit::default(), &mut rng)?;
         let of_plsa = Squarem(plsa.on(&data)?).step(&mut start, true);
@@ -229,7 +229,11 @@ fn unsteady_priors_are_not_accelerated() -> Result<(), EmError> {
                     "factor_1",
                 ),
                 (
-                    Parabolic(plca.on(&data)?).step(&mut of_plca, true),
+                    Parabolic(plca.on(&data)?).step(&mut Carried::new(of_plca.clone()), true),
+                    "factor_1",
+                ),
+                (
+                    Momentum(plca.on(&data)?).step(&mut Carried::new(of_plca), true),
                     "factor_1",
                 ),
                 (Squarem(plsa.on(&data)?).step(&mut of_plsa, true), "basis"),

@@ -1,8 +1,12 @@
 //! Acceleration of EM-like algorithms, always under a monotone guard.
 
+mod carried;
+mod momentum;
 mod parabolic;
 mod squarem;
 
+pub use carried::{Carried, Plain};
+pub use momentum::Momentum;
 pub use parabolic::Parabolic;
 pub use squarem::Squarem;
 

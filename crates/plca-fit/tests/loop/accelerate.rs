@@ -2,12 +2,17 @@
 
 use std::convert::Infallible;
 
-use plca_fit::{Algorithm, Direction, Parabolic, Squarem, StopReason, run};
+use plca_fit::{
+    Accelerate, Algorithm, Carried, Direction, Momentum, Parabolic, Plain, Squarem, StopReason, run,
+};
 
 use crate::toy::{START, State, TOY, Toy, exactly};
 
-fn values<A: Algorithm<State = State, Error = Infallible>>(algorithm: &A, n: usize) -> Vec<f64> {
-    let mut state = START;
+fn values<A: Algorithm<State = Carried<State>, Error = Infallible>>(
+    algorithm: &A,
+    n: usize,
+) -> Vec<f64> {
+    let mut state = Carried::new(START);
     (0..n)
         .map(|_| {
             let measured = algorithm.step(&mut state, true).unwrap();
@@ -36,7 +41,11 @@ fn accelerations_are_monotone() {
                     nan,
                     ..TOY
                 };
-                for values in [values(&Squarem(toy), 12), values(&Parabolic(toy), 12)] {
+                for values in [
+                    values(&Plain(Squarem(toy)), 12),
+                    values(&Parabolic(toy), 12),
+                    values(&Momentum(toy), 40),
+                ] {
                     for pair in values.windows(2) {
                         assert!(
                             direction.not_worse(pair[1], pair[0]),
@@ -49,24 +58,37 @@ fn accelerations_are_monotone() {
     }
 }
 
-/// Where extrapolation is always worse, an iteration is exactly two plain steps.
+/// Where extrapolation is always worse, an iteration is exactly so many plain steps.
 // [SPEC 10]
 #[test]
-fn rejected_extrapolations_leave_two_steps() {
+fn rejected_extrapolations_leave_plain_steps() {
     for nan in [false, true] {
         let toy = Toy {
             wild: true,
             nan,
             ..TOY
         };
-        let mut plain = START;
-        for _ in 0..2 {
-            toy.step(&mut plain, false).unwrap();
-        }
-        let (mut squared, mut searched) = (START, START);
-        Squarem(toy).step(&mut squared, false).unwrap();
-        Parabolic(toy).step(&mut searched, false).unwrap();
-        assert_eq!((squared.x, searched.x), (plain.x, plain.x));
+        let after = |algorithm: &dyn Fn(&mut Carried<State>), iterations: usize| {
+            let mut state = Carried::new(START);
+            (0..iterations).for_each(|_| algorithm(&mut state));
+            state.into_inner().x
+        };
+        let plain = |state: &mut Carried<State>| {
+            Plain(toy).step(state, false).unwrap();
+        };
+        let squared = |state: &mut Carried<State>| {
+            Plain(Squarem(toy)).step(state, false).unwrap();
+        };
+        let searched = |state: &mut Carried<State>| {
+            Parabolic(toy).step(state, false).unwrap();
+        };
+        let carried = |state: &mut Carried<State>| {
+            Momentum(toy).step(state, false).unwrap();
+        };
+        assert_eq!(after(&squared, 3), after(&plain, 6));
+        // The first two points of a parabola are a step apart.
+        assert_eq!(after(&searched, 5), after(&plain, 8));
+        assert_eq!(after(&carried, 3), after(&plain, 9));
     }
 }
 
@@ -127,8 +149,67 @@ fn squared_steps_that_lower_the_objective_are_rejected() {
     }
 }
 
-/// A search ends at `x(t) = (1 - t (1 - ρ))² x` with the last `t = 1 + 0.1 · 1.5^i` before the objective falls, and at `x(1)` if it
-/// falls at once.
+/// So many plain steps.
+fn powers(toy: &Toy, n: usize) -> State {
+    let mut there = START;
+    for _ in 0..n {
+        toy.step(&mut there, false).unwrap();
+    }
+    there
+}
+
+/// Four steps, each from `x + β (x - x')`, `β = 1/2` at first and a fifth more after every iteration that was kept; after one that
+/// was given up it is two thirds of that, and from then on the bound.
+// [AG alg. 1]
+#[test]
+fn momentum_goes_on_in_the_direction_of_the_last_step() {
+    let mut state = Carried::new(START);
+    let mut at = [START.x, powers(&TOY, 1).x];
+    Momentum(TOY).step(&mut state, false).unwrap();
+    assert_eq!(state.inner().x, at[1]);
+    for beta in [0.5, 0.5 * 1.2] {
+        Momentum(TOY).step(&mut state, false).unwrap();
+        for _ in 0..4 {
+            let next = [0, 1].map(|i| TOY.rates[i] * (at[1][i] + beta * (at[1][i] - at[0][i])));
+            at = [at[1], next];
+        }
+        assert!((0..2).all(|i| (state.inner().x[i] - at[1][i]).abs() < 1e-14));
+        assert!((0..2).all(|i| (state.to_parts().0[0][i] - at[0][i]).abs() < 1e-14));
+    }
+    let (_, numbers) = state.to_parts();
+    assert!((numbers[1] - 0.5 * 1.2 * 1.2).abs() < 1e-15 && numbers[2] == 1.0);
+    let wild = Toy { wild: true, ..TOY };
+    let mut state = Carried::new(START);
+    for _ in 0..2 {
+        Momentum(wild).step(&mut state, false).unwrap();
+    }
+    let (points, numbers) = state.to_parts();
+    assert_eq!(points, [wild.pack(&powers(&wild, 4))]);
+    assert_eq!(numbers[1..], [0.5 / 1.5, 0.5]);
+}
+
+/// A state that was taken apart and put together goes on with the same bits; points of other parameters are forgotten.
+#[test]
+fn carried_states_go_on() {
+    for n in 0..5 {
+        let mut state = Carried::new(START);
+        for _ in 0..n {
+            Momentum(TOY).step(&mut state, false).unwrap();
+        }
+        let (points, numbers) = state.to_parts();
+        let inner = state.inner().clone();
+        let mut again = Carried::from_parts(inner.clone(), points.to_vec(), numbers.to_vec());
+        let mut other = Carried::from_parts(inner, vec![vec![1.0; 3]], vec![-1.0, 0.5, 1.0]);
+        for s in [&mut state, &mut again, &mut other] {
+            Momentum(TOY).step(s, false).unwrap();
+        }
+        assert_eq!(state, again);
+        assert!(other.to_parts().0.iter().all(|x| x.len() == 2));
+    }
+}
+
+/// A search from `x, ρ x, ρ² x` ends at `x(t) = (1 - t (1 - ρ))² x` with the last `t = 1 + 0.1 · 1.5^i` before the objective falls, and at
+/// `x(1)` if it falls at once; two steps follow, and the next parabola has the point that they lead to.
 // [PARABOLIC alg. P-EM] [SPEC 10]
 #[test]
 fn a_search_ends_before_the_parabola_falls() {
@@ -157,13 +238,19 @@ fn a_search_ends_before_the_parabola_falls() {
             taken += 1;
         }
         assert_eq!(taken, trials);
-        let mut searched = START;
-        Parabolic(toy).step(&mut searched, false).unwrap();
-        assert!(
-            close(&searched, &at(best)),
-            "{searched:?}, not {:?}",
-            at(best)
-        );
+        let mut searched = Carried::new(START);
+        for _ in 0..3 {
+            Parabolic(toy).step(&mut searched, false).unwrap();
+        }
+        let mut there = at(best);
+        let (points, _) = searched.to_parts();
+        let earlier = [1, 2].map(|n| toy.pack(&powers(&toy, n)));
+        assert_eq!(points, earlier);
+        for _ in 0..2 {
+            toy.step(&mut there, false).unwrap();
+        }
+        let found = searched.into_inner();
+        assert!(close(&found, &there), "{found:?}, not {there:?}");
     }
 }
 
@@ -176,9 +263,10 @@ fn accelerations_accelerate() {
         ..TOY
     };
     let reached = |values: Vec<f64>| *values.last().unwrap();
-    let plain = reached(values(&slow, 11));
-    assert!(reached(values(&Squarem(slow), 3)).abs() < 1e-3 * plain.abs());
-    assert!(reached(values(&Parabolic(slow), 3)) > reached(values(&slow, 7)));
+    let plain = |n: usize| reached(values(&Plain(slow), n));
+    assert!(reached(values(&Plain(Squarem(slow)), 3)).abs() < 1e-3 * plain(11).abs());
+    assert!(reached(values(&Parabolic(slow), 4)) > plain(20));
+    assert!(reached(values(&Momentum(slow), 16)).abs() < 0.1 * plain(60).abs());
 }
 
 /// Wrappers pass on what they do not change.
@@ -189,11 +277,17 @@ fn accelerations_pass_on_the_rest() {
         last: 1,
         ..TOY
     };
-    let (a, b) = (Squarem(toy), Parabolic(toy));
-    assert_eq!([a.direction(), b.direction()], [Direction::Minimise; 2]);
-    assert_eq!([a.objective(&START), b.objective(&START)], [Ok(17.0); 2]);
-    assert_eq!([a.residual(&START), b.residual(&START)], [Ok(Some(4.0)); 2]);
-    let outcome = run(&a, START, &exactly(100), ()).unwrap();
+    passes_on(&Plain(Squarem(toy)));
+    passes_on(&Parabolic(toy));
+    passes_on(&Momentum(toy));
+}
+
+fn passes_on<A: Algorithm<State = Carried<State>, Error = Infallible>>(algorithm: &A) {
+    let start = Carried::new(START);
+    assert_eq!(algorithm.direction(), Direction::Minimise);
+    assert_eq!(algorithm.objective(&start), Ok(17.0));
+    assert_eq!(algorithm.residual(&start), Ok(Some(4.0)));
+    let outcome = run(algorithm, start, &exactly(100), ()).unwrap();
     assert_eq!(
         (outcome.iterations, outcome.reason),
         (1, StopReason::HeldOut)

@@ -4,7 +4,8 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use plca_fit::{
-    Algorithm, Iteration, Parabolic, Progress, Squarem, Stop, StopReason, run, run_from,
+    Algorithm, Carried, Iteration, Momentum, Parabolic, Plain, Progress, Squarem, Stop, StopReason,
+    run, run_from,
 };
 
 use crate::toy::{START, State, TOY, Toy, exactly};
@@ -82,20 +83,20 @@ fn resumed_is_uninterrupted() {
     }
 }
 
-/// The same for accelerated runs, which hold no state of their own.
+/// The same for accelerated runs, whose memory is part of the state.
 #[test]
 fn resumed_accelerations_are_uninterrupted() {
-    fn every_cut<A: Algorithm<State = State, Error = Infallible>>(algorithm: &A) {
+    fn every_cut<A: Algorithm<State = Carried<State>, Error = Infallible>>(algorithm: &A) {
         let stop = Stop {
             tol: 1e-12,
             check_every: 2,
             ..Stop::default()
         };
-        let whole = run(algorithm, START, &stop, ()).unwrap();
+        let whole = run(algorithm, Carried::new(START), &stop, ()).unwrap();
         assert!(whole.iterations > 3, "{whole:?}");
         for cut in 0..=whole.iterations {
-            let mut saved = (START, Progress::default());
-            let until = |i: &Iteration<'_, State>| {
+            let mut saved = (Carried::new(START), Progress::default());
+            let until = |i: &Iteration<'_, Carried<State>>| {
                 saved = (i.state.clone(), i.progress);
                 ControlFlow::Continue(())
             };
@@ -103,7 +104,7 @@ fn resumed_accelerations_are_uninterrupted() {
                 max_iter: cut,
                 ..stop
             };
-            let half = run(algorithm, START, &first, until).unwrap();
+            let half = run(algorithm, Carried::new(START), &first, until).unwrap();
             assert_eq!(half.iterations, cut);
             let rest = run_from(algorithm, saved.0, saved.1, &stop, ()).unwrap();
             assert_eq!(
@@ -117,8 +118,9 @@ fn resumed_accelerations_are_uninterrupted() {
         rates: [0.9, 0.4],
         ..TOY
     };
-    every_cut(&Squarem(toy));
+    every_cut(&Plain(Squarem(toy)));
     every_cut(&Parabolic(toy));
+    every_cut(&Momentum(toy));
 }
 
 /// Control: without its progress a resumed run does not end where the whole did.
