@@ -222,7 +222,7 @@ fn accelerated_runs_are_monotone() {
     let folder = Folder::with_counts();
     for model in ["plca", "plsa", "nmf-kl"] {
         let sign = if model == "nmf-kl" { -1.0 } else { 1.0 };
-        for kind in ["squarem", "parabolic"] {
+        for kind in ["squarem", "parabolic", "momentum"] {
             folder.ok(&format!(
                 "fit {model} d.csv --rank 2 --tol 0 --max-iter 60 --check-every 1 --accelerate {kind} --trace t.jsonl --output o.npz --quiet"
             ));

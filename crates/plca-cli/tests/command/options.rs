@@ -48,7 +48,13 @@ fn threads_and_repetition_give_the_same_bytes() {
 fn resumed_run_writes_the_same_bytes() {
     let folder = Folder::with_counts();
     for model in MODELS {
-        for extra in ["", "--accelerate squarem", "--restarts 3"] {
+        for extra in [
+            "",
+            "--accelerate squarem",
+            "--accelerate parabolic",
+            "--accelerate momentum --restarts 2",
+            "--restarts 3",
+        ] {
             let line = format!("fit {model} d.csv --rank 2 --tol 0 --max-iter 20 {extra} --quiet");
             folder.resumes(&line, 14);
         }

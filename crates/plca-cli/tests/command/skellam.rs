@@ -416,7 +416,7 @@ fn accelerated_runs_reach_at_least_as_far() {
             summary["objective"].as_f64().unwrap()
         };
         let plain = objective("");
-        for fast in ["squarem", "parabolic"] {
+        for fast in ["squarem", "parabolic", "momentum"] {
             let reached = objective(&format!("--accelerate {fast}"));
             assert!(
                 reached > plain - 1e-9 * plain.abs(),

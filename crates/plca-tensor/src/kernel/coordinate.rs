@@ -307,20 +307,31 @@ impl<T: Real> Problem<'_, T> {
         possible
     }
 
-    /// `p = U w`.
+    /// `p = U w`, some registers at a time.
     #[inline(always)]
     fn multiply<S: Simd>(&self, simd: S, w: &[T], p: &mut [T]) {
+        const REGISTERS: usize = 8;
         let stride = p.len();
         let (p, _) = T::vectors_mut::<S>(p);
-        p.fill(T::vsplat(simd, T::zero()));
-        for (&w, u) in w.iter().zip(self.table.chunks_exact(stride.max(1))) {
-            if w > T::zero() {
-                let w = T::vsplat(simd, w);
-                let (u, _) = T::vectors::<S>(u);
-                for (p, &u) in p.iter_mut().zip(u) {
-                    *p = T::vmul_add(simd, w, u, *p);
-                }
+        let columns = || w.iter().zip(self.table.chunks_exact(stride.max(1)));
+        let mut parts = p.chunks_exact_mut(REGISTERS);
+        let mut at = 0;
+        for part in &mut parts {
+            let mut sums = [T::vsplat(simd, T::zero()); REGISTERS];
+            for (&w, u) in columns() {
+                let (w, (u, _)) = (T::vsplat(simd, w), T::vectors::<S>(u));
+                let own = u[at..at + REGISTERS].iter();
+                (sums.iter_mut().zip(own))
+                    .for_each(|(sum, &u)| *sum = T::vmul_add(simd, w, u, *sum));
             }
+            part.copy_from_slice(&sums);
+            at += REGISTERS;
+        }
+        let rest = parts.into_remainder();
+        rest.fill(T::vsplat(simd, T::zero()));
+        for (&w, u) in columns() {
+            let (w, (u, _)) = (T::vsplat(simd, w), T::vectors::<S>(u));
+            (rest.iter_mut().zip(&u[at..])).for_each(|(p, &u)| *p = T::vmul_add(simd, w, u, *p));
         }
     }
 

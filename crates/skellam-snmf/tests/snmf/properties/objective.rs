@@ -1,6 +1,6 @@
 //! EM never loses, accelerated or not; wrong steps are caught.
 
-use plca_fit::{Algorithm, Parabolic, Squarem};
+use plca_fit::{Algorithm, Carried, Momentum, Parabolic, Squarem};
 use proptest::prelude::*;
 use skellam_snmf::{Prior, Replicates, Snmf, SnmfState};
 
@@ -37,7 +37,14 @@ proptest! {
         let start = problem.factors();
         prop_assert!(worst_loss(&em, start.clone(), 40, size) <= 1e-13);
         prop_assert!(worst_loss(&Squarem(config.on(&data).unwrap()), start.clone(), 15, size) <= 1e-13);
-        prop_assert!(worst_loss(&Parabolic(config.on(&data).unwrap()), start, 15, size) <= 1e-13);
+        let start = Carried::new(start);
+        prop_assert!(worst_loss(&Parabolic(config.on(&data).unwrap()), start.clone(), 15, size) <= 1e-13);
+        let momentum = Momentum(config.on(&data).unwrap());
+        prop_assert!(worst_loss(&momentum, start.clone(), 15, size) <= 1e-13);
+        // What it remembers is the objective.
+        let mut state = start;
+        momentum.step(&mut state, false).unwrap();
+        prop_assert_eq!(momentum.objective(&state).unwrap(), em.objective(state.inner()).unwrap());
     }
 
     /// Neither does it on data that are not whole, if these are allowed.
