@@ -47,8 +47,8 @@ pub enum PntfError {
     /// Hidden cells where a method needs complete data.
     #[error("{0} needs complete data, some cells are hidden")]
     Incomplete(&'static str),
-    /// Squares of the data overflow.
-    #[error("the sum of squares of the data overflows")]
+    /// Squares of the data overflow, or what explains the data does.
+    #[error("the data are too large for squared error, numbers overflow")]
     Overflow,
     /// The data have another order than the model.
     #[error("the model needs data of order {expected}, these have order {got}")]

@@ -2,7 +2,7 @@
 //!
 //! * [`Pntf`]: weights and factors of any order on the simplex, dense, sparse and masked data.
 //! * [`ColumnNmf`]: matrices whose columns are distributions of their own.
-//! * [`PntfState::explain`]: new data as mixtures of learned components.
+//! * [`PntfState::explain`], [`NtfState::explain`]: new data as mixtures or sums of learned components.
 //! * [`Ntf`]: unconstrained baselines, multiplicative or column by column.
 //! * [`simplex_qp`]: the small quadratic programme over the simplex, with a certified gap.
 //! * [`project_onto_simplex`]: the nearest point of a simplex of any radius, by three methods.
@@ -44,4 +44,4 @@ pub use projection::{
     project_onto_simplex, project_with,
 };
 pub use qp::{QpError, SimplexQp, simplex_qp};
-pub use transform::Mixture;
+pub use transform::{Coefficients, Mixture};

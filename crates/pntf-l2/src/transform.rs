@@ -3,8 +3,10 @@
 use nalgebra::DMatrix;
 use plca_tensor::{Real, RealTensor};
 
+use crate::init::check_block;
+use crate::qp::orthant_qp;
 use crate::sweep::{gram, hadamard, widen};
-use crate::{PntfError, PntfState, SimplexQp, simplex_qp};
+use crate::{NtfState, PntfError, PntfState, SimplexQp, simplex_qp};
 use plca_tensor::parallel::map_in_order;
 
 /// How new observations mix the learned components.
@@ -58,41 +60,14 @@ impl<T: Real> PntfState<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn explain(&self, data: &RealTensor<T>, mode: usize) -> Result<Mixture, PntfError> {
-        let (order, shape) = (self.factors.len(), data.shape());
-        if shape.len() != order {
-            return Err(PntfError::Order {
-                expected: order,
-                got: shape.len(),
-            });
-        }
-        if mode >= order {
-            return Err(PntfError::Mode { mode, order });
-        }
-        if !data.is_complete() {
-            return Err(PntfError::Incomplete("explaining new data"));
-        }
-        let k = self.weights.len();
-        let others = (0..order).filter(|&m| m != mode);
-        for m in others {
-            if shape[m] != self.factors[m].nrows() {
-                return Err(PntfError::Shape {
-                    block: format!("factor_{m}"),
-                    got: self.factors[m].shape(),
-                    expected: (shape[m], k),
-                });
-            }
-        }
-        let n = shape[mode];
-        let mut factors = self.factors.clone();
-        factors[mode] = DMatrix::zeros(n, k);
-        let grams: Vec<_> = factors.iter().map(|f| gram(&widen(f))).collect();
-        let h = hadamard(&grams, Some(mode));
-        let m = data.mttkrp(&factors, mode, None);
-        let (mut totals, mut squares) = (vec![0.0; n], vec![0.0; n]);
-        data.for_each(&mut |index, x| {
-            totals[index[mode]] += x;
-            squares[index[mode]] += x * x;
-        });
+        agree(&self.factors, data, mode)?;
+        let Observations {
+            h,
+            m,
+            totals,
+            squares,
+        } = Observations::new(&self.factors, data, mode);
+        let (n, k) = m.shape();
         let solved = map_in_order((0..n).collect(), |i| {
             let f: Vec<f64> = m.row(i).iter().map(|m| m / totals[i]).collect();
             (totals[i] > 0.0).then(|| simplex_qp(&h, &f, None))
@@ -124,5 +99,180 @@ impl<T: Real> PntfState<T> {
             mixture.gaps.push(2.0 * gap);
         }
         Ok(mixture)
+    }
+}
+
+/// How new observations add up from learned components.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_tensor::{Order, RealTensor};
+/// use pntf_l2::NtfState;
+/// let learned = NtfState { factors: vec![dmatrix![2.0, 0.0; 0.0, 1.0], dmatrix![1.0, 1.0]] };
+/// let new = RealTensor::dense(vec![2, 2], vec![4.0, 3.0, 1.0, -1.0], Order::RowMajor)?;
+/// let found = learned.explain(&new, 1)?;
+/// assert_eq!(found.factor, dmatrix![2.0, 1.0; 1.5, 0.0]);             // -1 is out of reach
+/// assert_eq!(found.squared_errors, [0.0, 1.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Coefficients {
+    /// `n x K`, row `i` for observation `i`, entries `>= 0`: the factor of the observations' mode.
+    pub factor: DMatrix<f64>,
+    /// `‖g - A x‖²` of every observation, in the units of the data squared.
+    pub squared_errors: Vec<f64>,
+    /// How far each squared error is at most above the least one.
+    pub gaps: Vec<f64>,
+}
+
+impl<T: Real> NtfState<T> {
+    /// Explains the slices of `data` along `mode` (the observations, any number of them) by the components' other factors.
+    ///
+    /// Every slice gets the coefficients `>= 0` with the least squared error: a convex problem, solved to rounding. The learned factor
+    /// of `mode` plays no part, and components that are 0 get 0. Cost: one product and `n` programmes.
+    ///
+    /// # Errors
+    ///
+    /// [`PntfError`]: another order, a mode that does not exist, slices of another shape, factors that are negative or not finite,
+    /// hidden cells, data whose squares overflow.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::{Order, RealTensor};
+    /// use pntf_l2::NtfState;
+    /// let learned = NtfState { factors: vec![dmatrix![1.0, 1.0; 0.0, 1.0], dmatrix![1.0, 1.0]] };
+    /// let new = RealTensor::dense(vec![2, 1], vec![1.0, 3.0], Order::RowMajor)?;
+    /// // Without the constraint it would be (-2, 3).
+    /// assert_eq!(learned.explain(&new, 1)?.factor, dmatrix![0.0, 2.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn explain(&self, data: &RealTensor<T>, mode: usize) -> Result<Coefficients, PntfError> {
+        agree(&self.factors, data, mode)?;
+        for (j, factor) in self.factors.iter().enumerate().filter(|&(j, _)| j != mode) {
+            check_block(&format!("factor_{j}"), factor, factor.shape(), false)?;
+        }
+        let balanced: Vec<_> = self.factors.iter().map(balance).collect();
+        let units: Vec<f64> = (0..balanced[0].1.len())
+            .map(|z| {
+                (balanced.iter().enumerate().filter(|&(j, _)| j != mode))
+                    .map(|(_, (_, units))| units[z])
+                    .product()
+            })
+            .collect();
+        let factors: Vec<_> = balanced.into_iter().map(|(factor, _)| factor).collect();
+        let Observations { h, m, squares, .. } = Observations::new(&factors, data, mode);
+        let (n, k) = m.shape();
+        let scale = 1.0 / data.scale();
+        if !(data.squared_norm() * scale * scale).is_finite() {
+            return Err(PntfError::Overflow);
+        }
+        // [PNTF 7] non-negative least squares, H = Aᵀ A and f = Aᵀ g
+        let solved = map_in_order((0..n).collect(), |i| {
+            let f: Vec<f64> = m.row(i).iter().copied().collect();
+            orthant_qp(&h, &f)
+        });
+        let mut found = Coefficients {
+            factor: DMatrix::zeros(n, k),
+            squared_errors: Vec::with_capacity(n),
+            gaps: Vec::with_capacity(n),
+        };
+        for (i, qp) in solved.into_iter().enumerate() {
+            for (z, x) in qp.x.into_iter().enumerate() {
+                found.factor[(i, z)] = x * scale * units[z];
+            }
+            let error = (squares[i] + 2.0 * qp.objective).max(0.0);
+            found.squared_errors.push(error * scale * scale);
+            found.gaps.push(2.0 * qp.gap * scale * scale);
+        }
+        if found.factor.iter().any(|x| !x.is_finite()) {
+            return Err(PntfError::Overflow);
+        }
+        Ok(found)
+    }
+}
+
+/// Refuses data whose slices along `mode` the other factors cannot explain.
+fn agree<T: Real>(
+    factors: &[DMatrix<T>],
+    data: &RealTensor<T>,
+    mode: usize,
+) -> Result<(), PntfError> {
+    let (order, shape) = (factors.len(), data.shape());
+    if shape.len() != order {
+        return Err(PntfError::Order {
+            expected: order,
+            got: shape.len(),
+        });
+    }
+    if mode >= order {
+        return Err(PntfError::Mode { mode, order });
+    }
+    if !data.is_complete() {
+        return Err(PntfError::Incomplete("explaining new data"));
+    }
+    let k = factors[mode].ncols();
+    for (m, factor) in factors.iter().enumerate().filter(|&(m, _)| m != mode) {
+        if factor.shape() != (shape[m], k) {
+            return Err(PntfError::Shape {
+                block: format!("factor_{m}"),
+                got: factor.shape(),
+                expected: (shape[m], k),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// A factor with every column times the power of two that brings its largest entry near 1, and these powers: products over many
+/// modes then neither overflow nor underflow.
+fn balance<T: Real>(factor: &DMatrix<T>) -> (DMatrix<T>, Vec<f64>) {
+    let mut balanced = factor.clone();
+    let units = (balanced.column_iter_mut())
+        .map(|mut column| {
+            let largest = column.amax().to_f64();
+            if largest <= 0.0 {
+                return 1.0;
+            }
+            let unit = 2f64.powi((-largest.log2().floor() as i32).clamp(-1000, 1000));
+            column.apply(|x| *x = T::lit(x.to_f64() * unit));
+            unit
+        })
+        .collect();
+    (balanced, units)
+}
+
+/// What the problems of all observations are made of, the data in the scale in which they are held.
+struct Observations {
+    /// `Aᵀ A`, `A` the components as seen in an observation.
+    h: DMatrix<f64>,
+    /// `Aᵀ g` in rows.
+    m: DMatrix<f64>,
+    /// `Σ g`.
+    totals: Vec<f64>,
+    /// `‖g‖²`.
+    squares: Vec<f64>,
+}
+
+impl Observations {
+    /// Of data and factors that [`agree`].
+    fn new<T: Real>(factors: &[DMatrix<T>], data: &RealTensor<T>, mode: usize) -> Self {
+        let n = data.shape()[mode];
+        let mut factors = factors.to_vec();
+        factors[mode] = DMatrix::zeros(n, factors[mode].ncols());
+        let grams: Vec<_> = factors.iter().map(|f| gram(&widen(f))).collect();
+        let (mut totals, mut squares) = (vec![0.0; n], vec![0.0; n]);
+        data.for_each(&mut |index, x| {
+            totals[index[mode]] += x;
+            squares[index[mode]] += x * x;
+        });
+        Self {
+            h: hadamard(&grams, Some(mode)),
+            m: data.mttkrp(&factors, mode, None),
+            totals,
+            squares,
+        }
     }
 }

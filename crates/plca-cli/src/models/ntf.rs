@@ -11,16 +11,17 @@ use rand_chacha::ChaCha8Rng;
 
 use super::accelerated::plainly;
 use super::options::refuse;
-use super::pntf::refuse_likelihoods;
+use super::pntf::{explained, observations, refuse_likelihoods};
 use super::{CommandModel, ModelKind, plca};
 use crate::approximation::{Approximation, Product};
-use crate::args::{Acceleration, FitArgs, Precision};
+use crate::args::{Acceleration, FitArgs, Precision, TransformArgs};
 use crate::blocks::{Arrays, matrix};
 use crate::data::Dataset;
 use crate::failure::Failure;
 use crate::fit;
 use crate::real::{RealData, load_real};
 use crate::saved::Saved;
+use crate::transform::{Found, along};
 
 /// The model `ntf-l2`.
 pub(crate) struct LeeSeung;
@@ -47,6 +48,17 @@ impl ModelKind for LeeSeung {
             Precision::F64 => fit::<f64>(args),
             Precision::F32 => fit::<f32>(args),
         }
+    }
+
+    fn transform(&self, mut file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
+        let order = file.order()?;
+        let along = along(args, order - 1, |d| d < order)?;
+        let factors = plca::factors(&mut file, order)?;
+        let data = observations(args, &factors, along)?;
+        let found = NtfState { factors }.explain(&data.tensor, along);
+        let found = found.map_err(|e| Failure::of(&args.data, e))?;
+        let block = (plca::factor(along), matrix(&found.factor));
+        Ok(explained(&data, block, found.gaps, &found.squared_errors))
     }
 
     fn approximation(&self, mut file: Saved) -> Result<Box<dyn Approximation>, Failure> {

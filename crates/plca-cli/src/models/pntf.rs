@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::path::Path;
 
-use nalgebra::DVector;
+use nalgebra::{DMatrix, DVector};
 use plca_em::{EmError, Outcome, Progress};
 use plca_fit::{Carried, Direction, Observer, Stop, StopReason};
 use plca_io::{Array, Element};
@@ -64,21 +64,7 @@ impl ModelKind for OnSimplex {
             factors,
             mass: 1.0,
         };
-        let data = load_real::<f64>(&args.data, &args.hidden)?;
-        let got = data.sizes();
-        let rows = |d: usize| model.factors[d].nrows();
-        if got.len() != order || (0..order).any(|d| d != along && got[d] != rows(d)) {
-            let size = |d: usize| {
-                if d == along {
-                    "any".into()
-                } else {
-                    rows(d).to_string()
-                }
-            };
-            let expected: Vec<String> = (0..order).map(size).collect();
-            let (got, expected) = (got.to_vec(), expected.join(" x "));
-            return Err(Failure::of(&args.data, EmError::Data { got, expected }));
-        }
+        let data = observations(args, &model.factors, along)?;
         let found = model.explain(&data.tensor, along);
         let found = found.map_err(|e| Failure::of(&args.data, e))?;
         let mut warnings = data.warnings();
@@ -88,25 +74,12 @@ impl ModelKind for OnSimplex {
                 found.empty
             ));
         }
-        // Squared error can explain everything, more or less well.
-        let dropped = 0.0;
-        let arrays = [
-            ("mixture", matrix(&found.weights)),
-            ("gap", Array::new(vec![found.gaps.len()], found.gaps)),
-            ("dropped", Array::new(vec![], vec![dropped])),
-        ];
-        Ok(Found {
-            arrays: arrays.map(|(name, a)| (name.to_string(), a)).into(),
-            summary: json!({
-                // Every observation is a quadratic programme, solved to its end.
-                "iterations": 0,
-                "stop_reason": StopReason::Stationary.to_string(),
-                "objective": found.squared_errors.iter().sum::<f64>(),
-                "dropped": dropped,
-            }),
-            shape: data.sizes().to_vec(),
+        let block = ("mixture".to_string(), matrix(&found.weights));
+        let solved = Found {
             warnings,
-        })
+            ..explained(&data, block, found.gaps, &found.squared_errors)
+        };
+        Ok(solved)
     }
 
     fn approximation(&self, mut file: Saved) -> Result<Box<dyn Approximation>, Failure> {
@@ -119,6 +92,58 @@ impl ModelKind for OnSimplex {
             factors,
             scale: file.metadata["scale"].as_f64().unwrap_or(1.0),
         }))
+    }
+}
+
+/// New data for `plca transform`: of the learned factors' sizes but along one dimension.
+pub(super) fn observations(
+    args: &TransformArgs,
+    factors: &[DMatrix<f64>],
+    along: usize,
+) -> Result<RealData<f64>, Failure> {
+    let data = load_real::<f64>(&args.data, &args.hidden)?;
+    let (got, order) = (data.sizes(), factors.len());
+    let rows = |d: usize| factors[d].nrows();
+    if got.len() != order || (0..order).any(|d| d != along && got[d] != rows(d)) {
+        let size = |d: usize| {
+            if d == along {
+                "any".into()
+            } else {
+                rows(d).to_string()
+            }
+        };
+        let expected: Vec<String> = (0..order).map(size).collect();
+        let (got, expected) = (got.to_vec(), expected.join(" x "));
+        return Err(Failure::of(&args.data, EmError::Data { got, expected }));
+    }
+    Ok(data)
+}
+
+/// What `plca transform` writes of observations that were explained under squared error, one quadratic programme each.
+pub(super) fn explained(
+    data: &RealData<f64>,
+    block: (String, Array<f64>),
+    gaps: Vec<f64>,
+    squared_errors: &[f64],
+) -> Found {
+    // Squared error can explain everything, more or less well.
+    let dropped = 0.0;
+    let arrays = [
+        block,
+        ("gap".into(), Array::new(vec![gaps.len()], gaps)),
+        ("dropped".into(), Array::new(vec![], vec![dropped])),
+    ];
+    Found {
+        arrays: arrays.into(),
+        summary: json!({
+            // The programmes are solved to their end.
+            "iterations": 0,
+            "stop_reason": StopReason::Stationary.to_string(),
+            "objective": squared_errors.iter().sum::<f64>(),
+            "dropped": dropped,
+        }),
+        shape: data.sizes().to_vec(),
+        warnings: data.warnings(),
     }
 }
 

@@ -146,6 +146,87 @@ fn transform_mixes_the_learned_components() {
     assert_eq!(folder.dense("s.npy").values.iter().sum::<f64>(), 50.0);
 }
 
+/// `factor_D` is `(n, K)` and what exact sums of components are made of, in the units of the data, along any dimension.
+#[test]
+fn transform_adds_up_learned_components() {
+    let folder = Folder::new();
+    // Independent components, one of them small.
+    let learned = [
+        [3.0, 0.0, 1.0, 2.0, 0.5, 0.0, 0.0, 0.25],
+        [1e-3, 2e-3, 2e-3, 1e-3, 0.0, 0.0, 3e-3, 1e-3],
+    ];
+    folder.npy("v.npy", &[4, 4], &[1.0; 16]);
+    folder.arrays(
+        "i.npz",
+        &[
+            ("factor_0", &[4, 2], &learned[0]),
+            ("factor_1", &[4, 2], &learned[1]),
+        ],
+    );
+    folder.ok("fit ntf-l2 v.npy --rank 2 --init i.npz --max-iter 0 --output m.npz --quiet");
+    let coefficients = [0.5, 40.0, 0.0, 7.0, 3.0, 0.0];
+    for (along, other) in [(1, 0), (0, 1)] {
+        let cell = |i: usize, n: usize| -> f64 {
+            let u = &learned[other][2 * i..];
+            u[0] * coefficients[2 * n] + u[1] * coefficients[2 * n + 1]
+        };
+        let (shape, new): ([usize; 2], Vec<f64>) = match along {
+            1 => ([4, 3], (0..12).map(|at| cell(at / 3, at % 3)).collect()),
+            _ => ([3, 4], (0..12).map(|at| cell(at % 4, at / 4)).collect()),
+        };
+        folder.npy("new.npy", &shape, &new);
+        let before = folder.bytes("m.npz");
+        let line = format!("transform m.npz new.npy --along {along} --output n.npz --quiet");
+        let summary = folder.json(&line);
+        assert!(before == folder.bytes("m.npz"));
+        let file = folder.model("n.npz");
+        let names: Vec<&str> = file.arrays.keys().map(String::as_str).collect();
+        let block = format!("factor_{along}");
+        assert_eq!(names, ["dropped", &block, "gap"]);
+        let found = &file.arrays[&block];
+        assert_eq!(found.shape, [3, 2]);
+        for (got, want) in found.values.iter().zip(coefficients) {
+            assert!((got - want).abs() <= 1e-12 * 40.0, "{:?}", found.values);
+        }
+        let norm: f64 = new.iter().map(|x| x * x).sum();
+        assert!(summary["objective"].as_f64().unwrap() <= 1e-14 * norm);
+        let gaps = &file.arrays["gap"];
+        assert_eq!(gaps.shape, [3]);
+        assert!(gaps.values.iter().all(|g| (0.0..1e-14 * norm).contains(g)));
+    }
+    // What the components cannot reach stays as the error, and a negative value is warned of.
+    folder.npy("signed.npy", &[4, 1], &[-2.0, 0.0, 0.0, 0.0]);
+    let summary = folder.json("transform m.npz signed.npy --output n.npz --quiet");
+    assert_eq!(summary["objective"], 4.0);
+    let file = folder.model("n.npz");
+    assert_eq!(file.arrays["factor_1"].values, [0.0, 0.0]);
+    let warning = file.metadata["warnings"][0].as_str().unwrap();
+    assert!(warning.contains("negative"), "{warning}");
+    folder.npy("tall.npy", &[5, 1], &[1.0; 5]);
+    folder.fails(
+        1,
+        "transform m.npz tall.npy --output x.npz",
+        &["tall.npy", "4 x any"],
+    );
+    folder.npy("hidden.npy", &[4, 1], &[1.0, f64::NAN, 2.0, 3.0]);
+    folder.fails(
+        1,
+        "transform m.npz hidden.npy --missing nan --output x.npz",
+        &["hidden.npy", "complete"],
+    );
+    folder.npy("huge.npy", &[4, 1], &[1e308, 0.0, 0.0, 1.0]);
+    folder.fails(
+        1,
+        "transform m.npz huge.npy --output x.npz",
+        &["huge.npy", "too large"],
+    );
+    folder.fails(
+        2,
+        "transform m.npz v.npy --along 2 --output x.npz",
+        &["--along 2"],
+    );
+}
+
 #[test]
 fn runs_repeat_resume_and_keep_what_is_fixed() {
     let folder = Folder::with_counts();

@@ -1,10 +1,12 @@
-//! The equality problem on one face of the simplex.
+//! The equality problem on one face of the domain.
 
 use nalgebra::{Cholesky, DMatrix, DVector, SymmetricEigen};
 
+use super::search::Domain;
+
 /// Where to go on a face.
 pub(super) struct Step {
-    /// One number for every coordinate of the support; they sum to 0.
+    /// One number for every coordinate of the support; on the simplex they sum to 0.
     pub(super) direction: Vec<f64>,
     /// Whether the objective falls for ever along it.
     pub(super) unbounded: bool,
@@ -15,44 +17,52 @@ const SINGULAR: f64 = 1e-12;
 /// An eigenvalue below this part of the largest one counts as 0.
 const FLAT: f64 = 1e-14;
 
-/// `argmin ½ dᵀ H d + gᵀ d` with `Σ d = 0`, all on `support`; `None` if there is nothing to gain.
-pub(super) fn direction(h: &DMatrix<f64>, support: &[usize], g: &[f64], tol: f64) -> Option<Step> {
+/// `argmin ½ dᵀ H d + gᵀ d`, on the simplex with `Σ d = 0`, all on `support`; `None` if there is nothing to gain.
+pub(super) fn direction(
+    h: &DMatrix<f64>,
+    support: &[usize],
+    g: &[f64],
+    domain: Domain,
+    tol: f64,
+) -> Option<Step> {
     let s = support.len();
-    let mean = g.iter().sum::<f64>() / s as f64;
-    let spread = g.iter().fold(0.0, |a: f64, g| a.max((g - mean).abs()));
-    if spread <= 0.25 * tol {
+    // With the mean removed the solution on the simplex is the same and the cancellation smaller.
+    let mean = match domain {
+        Domain::Simplex => g.iter().sum::<f64>() / s as f64,
+        Domain::Orthant => 0.0,
+    };
+    let slope = DVector::from_iterator(s, g.iter().map(|g| g - mean));
+    if slope.amax() <= 0.25 * tol {
         return None;
     }
     let face = DMatrix::from_fn(s, s, |i, j| h[(support[i], support[j])]);
-    bordered(&face, g, mean).or_else(|| eigenbasis(&face, g, mean, tol))
+    by_cholesky(&face, &slope, domain).or_else(|| by_eigenvalues(&face, slope, domain, tol))
 }
 
-/// [PNTF 4] the bordered system by Cholesky: `H d + g = ν 1`, `1ᵀ d = 0`.
-fn bordered(face: &DMatrix<f64>, g: &[f64], mean: f64) -> Option<Step> {
-    let s = g.len();
+/// [PNTF 4] `H d + g = ν 1`; on the simplex with `1ᵀ d = 0`, the bordered system, else with `ν = 0`.
+fn by_cholesky(face: &DMatrix<f64>, slope: &DVector<f64>, domain: Domain) -> Option<Step> {
+    let s = slope.len();
     let cholesky = Cholesky::new(face.clone())?;
     let pivots = cholesky.l_dirty().diagonal();
     if pivots.min().powi(2) < SINGULAR * face.diagonal().max() {
         return None;
     }
-    // With the mean removed the solution is the same and the cancellation smaller.
-    let centred = DVector::from_iterator(s, g.iter().map(|g| g - mean));
-    let along_g = cholesky.solve(&centred);
-    let along_ones = cholesky.solve(&DVector::from_element(s, 1.0));
-    let nu = along_g.sum() / along_ones.sum();
-    let direction: Vec<f64> = (along_ones * nu - along_g).iter().copied().collect();
-    let sum: f64 = direction.iter().sum();
+    let mut direction = -cholesky.solve(slope);
+    if domain == Domain::Simplex {
+        let along_ones = cholesky.solve(&DVector::from_element(s, 1.0));
+        let nu = -direction.sum() / along_ones.sum();
+        direction += along_ones * nu;
+        direction.add_scalar_mut(-direction.sum() / s as f64);
+    }
     Some(Step {
-        direction: direction.iter().map(|d| d - sum / s as f64).collect(),
+        direction: direction.iter().copied().collect(),
         unbounded: false,
     })
 }
 
-/// [PNTF 4] in an orthonormal basis `Z` of `{d : Σ d = 0}`: `(Zᵀ H Z) y = -Zᵀ g` by eigendecomposition.
-fn eigenbasis(face: &DMatrix<f64>, g: &[f64], mean: f64, tol: f64) -> Option<Step> {
-    let s = g.len();
-    // Helmert's basis: column j is (1, ..., 1, -j, 0, ...)/√(j(j+1)).
-    let z = DMatrix::from_fn(s, s - 1, |i, j| {
+/// Helmert's orthonormal basis of `{d : Σ d = 0}`: column `j` is `(1, ..., 1, -j, 0, ...)/√(j(j+1))`.
+fn helmert(s: usize) -> DMatrix<f64> {
+    DMatrix::from_fn(s, s - 1, |i, j| {
         let n = (j + 1) as f64;
         let norm = (n * (n + 1.0)).sqrt();
         match i.cmp(&(j + 1)) {
@@ -60,18 +70,31 @@ fn eigenbasis(face: &DMatrix<f64>, g: &[f64], mean: f64, tol: f64) -> Option<Ste
             std::cmp::Ordering::Equal => -n / norm,
             std::cmp::Ordering::Greater => 0.0,
         }
-    });
+    })
+}
+
+/// [PNTF 4] in an orthonormal basis `Z` of the directions allowed: `(Zᵀ H Z) y = -Zᵀ g` by eigendecomposition.
+fn by_eigenvalues(
+    face: &DMatrix<f64>,
+    slope: DVector<f64>,
+    domain: Domain,
+    tol: f64,
+) -> Option<Step> {
+    let s = slope.len();
+    let z = match domain {
+        Domain::Simplex => helmert(s),
+        Domain::Orthant => DMatrix::identity(s, s),
+    };
     let reduced = z.transpose() * face * &z;
     let symmetric = (&reduced + reduced.transpose()) * 0.5;
-    let centred = DVector::from_iterator(s, g.iter().map(|g| g - mean));
     let eigen = SymmetricEigen::new(symmetric);
-    let slopes = eigen.eigenvectors.transpose() * (z.transpose() * centred);
+    let slopes = eigen.eigenvectors.transpose() * (z.transpose() * slope);
     let largest = eigen.eigenvalues.amax();
     let flat = |value: f64| value <= FLAT * largest.max(f64::MIN_POSITIVE);
     // A direction without curvature but with a slope is followed to the boundary, alone.
     let steep = |&i: &usize| flat(eigen.eigenvalues[i]) && slopes[i].abs() > tol;
-    let unbounded = (0..s - 1).any(|i| steep(&i));
-    let y = DVector::from_fn(s - 1, |i, _| {
+    let unbounded = (0..slopes.len()).any(|i| steep(&i));
+    let y = DVector::from_fn(slopes.len(), |i, _| {
         match (flat(eigen.eigenvalues[i]), unbounded) {
             (true, true) if slopes[i].abs() > tol => -slopes[i],
             (true, _) | (false, true) => 0.0,

@@ -8,8 +8,13 @@
 //! neither the vectorised data nor the matrix of vectorised components exists.
 
 mod face;
+mod orthant;
+mod search;
 
 use nalgebra::DMatrix;
+
+pub(crate) use orthant::orthant_qp;
+use search::{Domain, Problem};
 
 /// Why a problem was refused.
 ///
@@ -111,7 +116,6 @@ pub fn simplex_qp(
     start: Option<&[f64]>,
 ) -> Result<SimplexQp, QpError> {
     check(h, f, start)?;
-    let k = f.len();
     // Powers of two, so that nothing overflows and no bit changes.
     let largest = h.amax().max(f.iter().fold(0.0, |a: f64, x| a.max(x.abs())));
     let exponent = if largest > 0.0 {
@@ -133,11 +137,7 @@ pub fn simplex_qp(
         }
         _ => best_vertex(&scaled, &target),
     };
-    let problem = Problem {
-        h: &scaled,
-        f: &target,
-        tol: 4.0 * f64::EPSILON * (k as f64).sqrt().max(2.0),
-    };
+    let problem = Problem::new(&scaled, &target, Domain::Simplex);
     let iterations = problem.solve(&mut l);
     let g = problem.gradient(&l);
     let nu: f64 = g.iter().zip(&l).map(|(g, l)| g * l).sum();
@@ -222,88 +222,4 @@ fn best_vertex(h: &DMatrix<f64>, f: &[f64]) -> Vec<f64> {
     let mut l = vec![0.0; f.len()];
     l[best] = 1.0;
     l
-}
-
-/// A problem whose largest number is near 1.
-struct Problem<'a> {
-    h: &'a DMatrix<f64>,
-    f: &'a [f64],
-    tol: f64,
-}
-
-impl Problem<'_> {
-    /// `g = H l - f`.
-    fn gradient(&self, l: &[f64]) -> Vec<f64> {
-        let mut g: Vec<f64> = self.f.iter().map(|f| -f).collect();
-        for (j, &l) in l.iter().enumerate().filter(|(_, l)| **l != 0.0) {
-            for (g, h) in g.iter_mut().zip(self.h.column(j).iter()) {
-                *g += h * l;
-            }
-        }
-        g
-    }
-
-    /// Moves `l` to a minimiser; returns the number of faces solved.
-    fn solve(&self, l: &mut [f64]) -> usize {
-        let k = l.len();
-        let mut support: Vec<usize> = (0..k).filter(|&i| l[i] > 0.0).collect();
-        let mut faces = 0;
-        // Every face is solved at most once in exact arithmetic; rounding must not make this loop for ever.
-        for _ in 0..(3 * k + 50) {
-            faces += self.solve_face(l, &mut support);
-            let g = self.gradient(l);
-            let nu: f64 = g.iter().zip(l.iter()).map(|(g, l)| g * l).sum();
-            let outside = (0..k).filter(|i| !support.contains(i));
-            let Some(enters) = outside.min_by(|&a, &b| g[a].total_cmp(&g[b])) else {
-                break;
-            };
-            if g[enters] - nu >= -self.tol {
-                break;
-            }
-            let at = support.partition_point(|&i| i < enters);
-            support.insert(at, enters);
-        }
-        faces
-    }
-
-    /// Minimises over the face of `support`, dropping coordinates that reach 0; returns the number of systems solved.
-    fn solve_face(&self, l: &mut [f64], support: &mut Vec<usize>) -> usize {
-        let mut solved = 0;
-        let mut refined = 0;
-        while support.len() > 1 {
-            let g = self.gradient(l);
-            let g: Vec<f64> = support.iter().map(|&i| g[i]).collect();
-            let Some(step) = face::direction(self.h, support, &g, self.tol) else {
-                break;
-            };
-            solved += 1;
-            let (mut alpha, mut first) = (if step.unbounded { f64::INFINITY } else { 1.0 }, None);
-            for (at, (&i, &d)) in support.iter().zip(&step.direction).enumerate() {
-                if d < 0.0 && l[i] / -d < alpha {
-                    (alpha, first) = (l[i] / -d, Some(at));
-                }
-            }
-            if !alpha.is_finite() {
-                break;
-            }
-            for (&i, &d) in support.iter().zip(&step.direction) {
-                l[i] = (l[i] + alpha * d).max(0.0);
-            }
-            if let Some(at) = first {
-                l[support.remove(at)] = 0.0;
-                refined = 0;
-            }
-            let sum: f64 = l.iter().sum();
-            l.iter_mut().for_each(|x| *x /= sum);
-            if first.is_none() {
-                // A second full step removes the rounding errors of the first.
-                refined += 1;
-                if refined == 3 {
-                    break;
-                }
-            }
-        }
-        support.retain(|&i| l[i] > 0.0);
-        solved
-    }
 }

@@ -2,6 +2,7 @@
 #![allow(missing_docs, unreachable_pub, reason = "modules of one program")]
 
 mod controls;
+mod explained;
 mod golden;
 mod models;
 mod projection;

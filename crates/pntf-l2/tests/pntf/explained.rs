@@ -1,0 +1,234 @@
+//! Properties of non-negative least squares of new observations.
+
+use nalgebra::{DMatrix, DVector};
+use plca_dist::random;
+use plca_tensor::{Coordinates, Order, RealTensor};
+use pntf_l2::{Coefficients, NtfState, PntfError};
+use proptest::prelude::*;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+/// Entries `>= 0`, a third of them 0; some columns the sum or the multiple of others.
+fn components(rows: usize, k: usize, rng: &mut ChaCha8Rng) -> DMatrix<f64> {
+    let mut a = DMatrix::from_fn(rows, k, |_, _| {
+        random::exponential(rng) * f64::from(random::uniform(rng) > 0.33)
+    });
+    for z in 2..k {
+        if random::uniform(rng) < 0.3 {
+            let sum = a.column(z - 1) + a.column(z - 2) * random::uniform(rng);
+            a.set_column(z, &sum);
+        }
+    }
+    a
+}
+
+fn matrix(m: &DMatrix<f64>) -> RealTensor<f64> {
+    let shape = vec![m.nrows(), m.ncols()];
+    RealTensor::dense(shape, m.as_slice().to_vec(), Order::ColumnMajor).unwrap()
+}
+
+/// Components of matrices: the factor of the observations is not looked at.
+fn state(a: &DMatrix<f64>) -> NtfState<f64> {
+    NtfState {
+        factors: vec![a.clone(), DMatrix::from_element(1, a.ncols(), f64::NAN)],
+    }
+}
+
+/// `x >= 0`, the slopes `Aᵀ (A x - g)` are `>= 0` and 0 where `x > 0`, and the numbers beside are what they say.
+fn check(a: &DMatrix<f64>, g: &DMatrix<f64>, found: &Coefficients) -> Result<(), TestCaseError> {
+    prop_assert_eq!(found.factor.shape(), (g.ncols(), a.ncols()));
+    for (i, g) in g.column_iter().enumerate() {
+        let x = found.factor.row(i).transpose();
+        let error = a * &x - g;
+        let slopes = a.transpose() * &error;
+        let norm = g.norm_squared();
+        for (z, (&x, &slope)) in x.iter().zip(slopes.iter()).enumerate() {
+            let tol = 1e-12 * a.column(z).norm() * g.norm();
+            prop_assert!(x >= 0.0 && slope >= -tol, "{x} {slope}");
+            prop_assert!(x == 0.0 || slope <= tol, "{x} {slope}");
+            prop_assert!(a.column(z).amax() > 0.0 || x == 0.0);
+        }
+        prop_assert!((found.squared_errors[i] - error.norm_squared()).abs() <= 1e-13 * norm);
+        prop_assert!(
+            (0.0..=1e-12 * norm).contains(&found.gaps[i]),
+            "gap {}",
+            found.gaps[i]
+        );
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// The optimality conditions hold whatever the rank and the sign of the data.
+    // [PNTF 7]
+    #[test]
+    fn optimality_conditions_hold(rows in 1..12usize, k in 1..20usize, negative: bool, seed: u64) {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let a = components(rows, k, &mut rng);
+        let g = DMatrix::from_fn(rows, 4, |_, _| random::exponential(&mut rng) - f64::from(negative));
+        check(&a, &g, &state(&a).explain(&matrix(&g), 1).unwrap())?;
+    }
+
+    /// What is a sum of components is explained exactly, and by those coefficients where the components are independent.
+    #[test]
+    fn sums_of_components_are_explained(extra in 0..5usize, k in 1..8usize, seed: u64) {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let a = DMatrix::from_fn(k + extra, k, |i, z| random::uniform(&mut rng) + 3.0 * f64::from(i == z));
+        let x = DMatrix::from_fn(k, 3, |_, _| random::exponential(&mut rng));
+        let found = state(&a).explain(&matrix(&(&a * &x)), 1).unwrap();
+        prop_assert!((found.factor.transpose() - &x).amax() <= 1e-11 * x.amax());
+        prop_assert!(found.squared_errors.iter().all(|&e| e <= 1e-13 * (&a * &x).norm_squared()));
+    }
+
+    /// `x` of `s g` is `s x`, and a component of twice the size has half the coefficient: powers of two change no bit.
+    #[test]
+    fn scales_of_data_and_components(k in 1..8usize, exponent in -400..400i32, seed: u64) {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let a = components(9, k, &mut rng);
+        let g = DMatrix::from_fn(9, 2, |_, _| random::exponential(&mut rng));
+        let plain = state(&a).explain(&matrix(&g), 1).unwrap().factor;
+        let s = 2f64.powi(exponent);
+        prop_assert_eq!(&state(&a).explain(&matrix(&(&g * s)), 1).unwrap().factor, &(&plain * s));
+        let mut other = a.clone();
+        other.column_mut(0).scale_mut(s);
+        let mut want = plain.clone();
+        want.column_mut(0).scale_mut(s.recip());
+        prop_assert_eq!(&state(&other).explain(&matrix(&g), 1).unwrap().factor, &want);
+    }
+
+    /// Any mode of a tensor, dense or sparse, is the matrix of its slices under the Khatri-Rao product of the other factors.
+    #[test]
+    fn slices_of_a_tensor(mode in 0..3usize, k in 1..5usize, seed: u64) {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let shape = [3, 4, 2];
+        let factors: Vec<_> = shape.iter().map(|&n| DMatrix::from_fn(n, k, |_, _| random::exponential(&mut rng))).collect();
+        let values: Vec<f64> = (0..24).map(|_| random::exponential(&mut rng)).collect();
+        let others: Vec<usize> = (0..3).filter(|&m| m != mode).collect();
+        let (rows, columns) = (shape[others[0]] * shape[others[1]], shape[mode]);
+        let (mut a, mut g) = (DMatrix::zeros(rows, k), DMatrix::zeros(rows, columns));
+        let mut indices = Vec::new();
+        for (at, &value) in values.iter().enumerate() {
+            let index = [at / 8, at / 2 % 4, at % 2];
+            let row = index[others[0]] * shape[others[1]] + index[others[1]];
+            g[(row, index[mode])] = value;
+            for z in 0..k {
+                a[(row, z)] = factors[others[0]][(index[others[0]], z)] * factors[others[1]][(index[others[1]], z)];
+            }
+            indices.extend(index.map(|i| i as u32));
+        }
+        let learned = NtfState { factors };
+        let dense = RealTensor::dense(shape.to_vec(), values.clone(), Order::RowMajor).unwrap();
+        let sparse = RealTensor::sparse(Coordinates { shape: shape.to_vec(), indices, values }).unwrap();
+        for data in [dense, sparse] {
+            check(&a, &g, &learned.explain(&data, mode).unwrap())?;
+        }
+    }
+}
+
+/// The gap is a bound: no coefficients among ten thousand do better by more. Clipping the solution without the constraint does worse.
+// [PNTF 7]
+#[test]
+fn random_coefficients_are_no_better() {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    for k in [2, 5, 12] {
+        let a = components(8, k, &mut rng);
+        let g = DMatrix::from_fn(8, 1, |_, _| random::exponential(&mut rng));
+        let found = state(&a).explain(&matrix(&g), 1).unwrap();
+        let best = found.factor.row(0).transpose();
+        let least = found.squared_errors[0] - found.gaps[0] - 1e-14;
+        for trial in 0..10_000 {
+            let size = if trial % 2 == 0 { 1.0 } else { 1e-3 };
+            let near = best.map(|x| {
+                let moved = size * (2.0 * random::uniform(&mut rng) - 1.0);
+                f64::max(x + moved, 0.0)
+            });
+            assert!((&a * near - &g).norm_squared() >= least);
+        }
+    }
+    let (a, g) = (
+        DMatrix::from_row_slice(2, 2, &[1.0, 1.0, 0.0, 1.0]),
+        DMatrix::from_column_slice(2, 1, &[1.0, 3.0]),
+    );
+    let clipped = a.clone().lu().solve(&g).unwrap().map(|x: f64| x.max(0.0));
+    let found = state(&a).explain(&matrix(&g), 1).unwrap();
+    assert!((&a * clipped - &g).norm_squared() > found.squared_errors[0] + 1.0);
+}
+
+#[test]
+fn bad_input_is_named_and_extremes_are_explained() {
+    let a = DMatrix::from_row_slice(2, 2, &[1.0, 0.0, 0.0, 1.0]);
+    let learned = state(&a);
+    let data = |values: &[f64; 2]| {
+        RealTensor::dense(vec![2, 1], values.to_vec(), Order::RowMajor).unwrap()
+    };
+    let refuse = |learned: &NtfState<f64>, data: &RealTensor<f64>, mode| {
+        learned.explain(data, mode).unwrap_err()
+    };
+    let good = data(&[1.0, 2.0]);
+    assert_eq!(
+        refuse(&learned, &good, 2),
+        PntfError::Mode { mode: 2, order: 2 }
+    );
+    let cube = RealTensor::dense(vec![2, 1, 1], vec![1.0, 2.0], Order::RowMajor).unwrap();
+    assert_eq!(
+        refuse(&learned, &cube, 1),
+        PntfError::Order {
+            expected: 2,
+            got: 3
+        }
+    );
+    let tall = RealTensor::dense(vec![3, 1], vec![1.0; 3], Order::RowMajor).unwrap();
+    assert!(matches!(
+        refuse(&learned, &tall, 1),
+        PntfError::Shape { .. }
+    ));
+    let hidden = RealTensor::masked(vec![2, 1], vec![1.0, f64::NAN], Order::RowMajor).unwrap();
+    assert!(matches!(
+        refuse(&learned, &hidden, 1),
+        PntfError::Incomplete(_)
+    ));
+    assert!(matches!(
+        refuse(&learned, &good, 0),
+        PntfError::Value {
+            row: 0,
+            column: 0,
+            ..
+        }
+    ));
+    assert!(matches!(
+        refuse(&state(&-&a), &good, 1),
+        PntfError::Value { value: -1.0, .. }
+    ));
+    assert_eq!(
+        refuse(&learned, &data(&[1e308, 1.0]), 1),
+        PntfError::Overflow
+    );
+    assert_eq!(
+        refuse(&state(&(&a * 1e-200)), &data(&[1e150, 1.0]), 1),
+        PntfError::Overflow
+    );
+    // Squares of these components overflow or vanish, their coefficients do not.
+    for size in [1e-300, 1e-160, 1e160, 1e300] {
+        let found = state(&(&a * size)).explain(&good, 1).unwrap();
+        let want = DVector::from_vec(vec![1.0 / size, 2.0 / size]);
+        assert!(
+            (found.factor.row(0).transpose() - &want).amax() <= 1e-15 * want.amax(),
+            "{size}"
+        );
+    }
+    // Nothing, and components that are nothing.
+    assert_eq!(
+        learned
+            .explain(&data(&[0.0, 0.0]), 1)
+            .unwrap()
+            .factor
+            .amax(),
+        0.0
+    );
+    let found = state(&(&a * 0.0)).explain(&good, 1).unwrap();
+    assert_eq!(
+        (found.factor.amax(), found.squared_errors[0], found.gaps[0]),
+        (0.0, 5.0, 0.0)
+    );
+}
