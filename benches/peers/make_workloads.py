@@ -1,4 +1,4 @@
-"""Deterministic workloads for comparing PLCA / KL-NMF / KL tensor / shift-invariant codes.
+"""Deterministic workloads for comparing PLCA / KL-NMF / tensor / shift-invariant codes.
 
 usage: python make_workloads.py DIR [name ...]        (no name: all of them)
 
@@ -13,6 +13,7 @@ Each workload NAME becomes DIR/NAME/:
 kinds (model, and the shapes of the initial factors)
   nmf      X[m,n]   ~ sum_k F0[m,k] F1[k,n]                       generalised KL
   cp       X[i,j,l] ~ sum_k F0[i,k] F1[j,k] F2[l,k]               generalised KL
+  cpl2     the same model                                         1/2 squared error
   siplca   X[c,s..] ~ sum_k sum_t F0[c,k,t..] F1[k,s-t..]         generalised KL
            (full convolution: the size of F1 is size(X) - kernel + 1)
 """
@@ -81,6 +82,12 @@ def dense_faces(d, seed=2, K=50):
     rng = np.random.default_rng(seed)
     X = faces(rng).reshape(361, 2429)
     save(d, "nmf", K, nmf_init(rng, 361, 2429, K, X.sum()), seed, X=X)
+
+
+def pntf_faces(d, seed=2, K=50):
+    rng = np.random.default_rng(seed)
+    X = faces(rng)
+    save(d, "cpl2", K, cp_init(rng, X.shape, K, X.sum()), seed, X=X)
 
 
 # --------------------------------------------------------------- sparse matrices
@@ -201,6 +208,7 @@ WORKLOADS = {
     "siplca-cqt": lambda d: siplca(d, 12, 1, (234, 317), (180, 1), 1, comb, 0.05),
     "siplca-image": lambda d: siplca(d, 13, 3, (136, 511), (35, 25), 1, blobs, 0.002),
     "siplca-handwriting": lambda d: siplca(d, 14, 1, (81, 113), (15, 15), 3, blobs, 0.01),
+    "pntf-faces": pntf_faces,
 }
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Run existing KL-NMF and KL tensor codes on the workloads of make_workloads.py.
+"""Run existing KL-NMF and tensor codes on the workloads of make_workloads.py.
 
 usage: python run_peers.py DIR [--workloads a,b] [--peers x,y] [--threads N]
                            [--dtype float64|float32] [--budget SECONDS] [--max-iters N] [--list]
@@ -12,7 +12,7 @@ are timed; after each chunk ONE common function evaluates the objective in float
   cpu_per_iter the same median in processor seconds: with one thread this is the figure that a
                busy machine disturbs least
   trace        [iterations, seconds, processor seconds, objective] after each chunk
-  objective    generalised KL
+  objective    generalised KL (nmf, cp, siplca), 1/2 squared error (cpl2)
   rss_data_mb / rss_peak_mb   resident memory with the data and factors loaded / at the peak
 
 Peers that are not importable are reported with "error".
@@ -98,7 +98,7 @@ def objective(w, F):
     s = 0.0
     for i in range(len(A)):
         y = (B * A[i]) @ C.T
-        s += gkl(w.X[i], y)
+        s += gkl(w.X[i], y) if w.kind == "cp" else 0.5 * float(np.sum((w.X[i] - y) ** 2))
     return s
 
 
@@ -201,6 +201,31 @@ class TorchSIPLCA(TorchConv):
 @peer("torchnmf-nmfd", "siplca")
 class TorchNMFD(TorchConv):
     plca, opts = False, dict(beta=1)
+
+
+class Tensorly:
+    def __init__(self, w, threads):
+        self.X, self.F, self.K = w.X, w.factors(), w.K
+
+    def run(self, n):
+        import tensorly.decomposition as td
+        from tensorly.cp_tensor import CPTensor
+        cp = CPTensor((np.ones(self.K, self.X.dtype), [f.copy() for f in self.F]))
+        wt, fs = getattr(td, self.fn)(self.X, self.K, n_iter_max=n, init=cp, tol=0)
+        self.F = [fs[0] * wt] + list(fs[1:])
+
+    def factors(self):
+        return self.F
+
+
+@peer("tensorly-mu-l2", "cpl2")
+class TensorlyMu(Tensorly):
+    fn = "non_negative_parafac"
+
+
+@peer("tensorly-hals-l2", "cpl2")
+class TensorlyHals(Tensorly):
+    fn = "non_negative_parafac_hals"
 
 
 class Pyttb:

@@ -14,12 +14,22 @@ pub(super) struct Files {
     pub(super) model: &'static str,
     pub(super) data: PathBuf,
     pub(super) init: PathBuf,
-    /// `Σ v ln (v / Σ v)` where the objective is a log-likelihood, which it differs from by the divergence.
-    pub(super) entropy: Option<f64>,
+    objective: Objective,
     /// What the command must be told besides.
     pub(super) options: Vec<String>,
     /// What we allow ourselves: the data with room to work, 8 times the factors and 64 MiB.
     pub(super) allowed_mb: f64,
+}
+
+/// How the command's objective is turned into the peers'.
+#[derive(Clone, Copy)]
+enum Objective {
+    /// It is theirs.
+    Same,
+    /// A log-likelihood, which differs from their divergence by `Σ v ln (v / Σ v)`.
+    LogLikelihood { entropy: f64 },
+    /// A squared error of data that sum to 1; theirs is half that of the data as given.
+    OfShares { half_square: f64 },
 }
 
 /// The models of the workloads, by the word that stands in their description.
@@ -29,6 +39,8 @@ enum Kind {
     Matrix,
     /// Factors of one mode each.
     Tensor,
+    /// The same under squared error; ours with weights and factors on the simplex.
+    SquaredError,
     /// Kernels `(channel, k, ...)` and impulses `(k, ...)`, all channels at once.
     Shifted,
 }
@@ -38,6 +50,7 @@ impl Kind {
         match meta["kind"].as_str() {
             Some("nmf") => Ok(Self::Matrix),
             Some("cp") => Ok(Self::Tensor),
+            Some("cpl2") => Ok(Self::SquaredError),
             Some("siplca") => Ok(Self::Shifted),
             other => Err(format!("a workload of unknown kind {other:?}").into()),
         }
@@ -47,6 +60,7 @@ impl Kind {
         match self {
             Self::Matrix => "nmf-kl",
             Self::Tensor => "plca",
+            Self::SquaredError => "pntf",
             Self::Shifted => "siplca",
         }
     }
@@ -61,7 +75,7 @@ impl Kind {
                     put(name.into(), factor);
                 }
             }
-            Self::Tensor => {
+            Self::Tensor | Self::SquaredError => {
                 let (weights, factors) = distributions(given);
                 put("weights".into(), weights);
                 for (j, factor) in factors.into_iter().enumerate() {
@@ -177,16 +191,24 @@ pub(super) fn convert(raw: &Path, to: &Path) -> Result<Files> {
         // An index of four bytes per mode and a value of eight.
         Kind::Matrix if sparse => 2.5 * bytes("X_data.npy") / 8.0 * (4.0 * count as f64 + 8.0),
         Kind::Tensor if sparse => 2.5 * bytes("X_vals.npy") / 8.0 * (4.0 * count as f64 + 8.0),
-        Kind::Matrix | Kind::Tensor => 1.25 * bytes("X.npy"),
+        Kind::Matrix | Kind::Tensor | Kind::SquaredError => 1.25 * bytes("X.npy"),
         // Transforms of the data, padded so that nothing wraps round.
         Kind::Shifted => 4.0 * bytes("X.npy"),
     };
     let factor_bytes: f64 = given.iter().map(|f| 8.0 * f.values.len() as f64).sum();
     let values = ["X.npy", "X_vals.npy"].map(|name| raw.join(name));
     let values = values.iter().find(|path| path.exists());
-    let entropy = match (kind, values) {
-        (Kind::Matrix, _) | (_, None) => None,
-        (_, Some(path)) => Some(entropy(&dense(path)?.values)),
+    let objective = match (kind, values) {
+        (Kind::Matrix, _) | (_, None) => Objective::Same,
+        (Kind::SquaredError, Some(path)) => {
+            let total: f64 = dense(path)?.values.iter().sum();
+            let half_square = 0.5 * total * total;
+            Objective::OfShares { half_square }
+        }
+        (Kind::Tensor | Kind::Shifted, Some(path)) => {
+            let entropy = entropy(&dense(path)?.values);
+            Objective::LogLikelihood { entropy }
+        }
     };
     let init = to.join("init.npz");
     write_model(&init, &kind.init(given), false)?;
@@ -194,7 +216,7 @@ pub(super) fn convert(raw: &Path, to: &Path) -> Result<Files> {
         model: kind.model(),
         data,
         init,
-        entropy,
+        objective,
         options,
         allowed_mb: (data_bytes + 8.0 * factor_bytes) / 1e6 + 67.1,
     })
@@ -208,10 +230,13 @@ fn entropy(values: &[f64]) -> f64 {
 }
 
 impl Files {
-    /// The divergence that an objective of the command stands for.
-    pub(super) fn divergence(&self, objective: f64) -> f64 {
-        self.entropy
-            .map_or(objective, |entropy| entropy - objective)
+    /// What an objective of the command is in the peers' terms; smaller is better.
+    pub(super) fn as_peers_do(&self, objective: f64) -> f64 {
+        match self.objective {
+            Objective::Same => objective,
+            Objective::LogLikelihood { entropy } => entropy - objective,
+            Objective::OfShares { half_square } => half_square * objective,
+        }
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) struct Ours {
 pub(super) struct Theirs {
     pub(super) per_iteration: f64,
     pub(super) seconds: f64,
-    /// Generalised Kullback-Leibler divergence after those seconds.
+    /// Generalised Kullback-Leibler divergence, or half the squared error, after those seconds.
     pub(super) objective: Option<f64>,
 }
 
@@ -103,6 +103,12 @@ impl Ours {
     pub(super) fn objective_within(&self, seconds: f64) -> Option<f64> {
         let within = self.marks.iter().rfind(|(at, _)| *at <= seconds);
         within.map(|(_, objective)| *objective)
+    }
+
+    /// Seconds at the first mark whose objective is good enough.
+    pub(super) fn seconds_until(&self, good: impl Fn(f64) -> bool) -> Option<f64> {
+        let reached = self.marks.iter().find(|(_, objective)| good(*objective));
+        reached.map(|(at, _)| *at)
     }
 }
 

@@ -24,12 +24,15 @@ struct Workload {
     iterations: usize,
     /// Seconds of a peer's run; the peers' slowest iterations need the longest.
     budget: f64,
-    /// The ratio to the first peer that we hold ourselves to, where there is one.
+    /// The ratio to the first peer, by iteration, that we hold ourselves to, where there is one.
     target: Option<f64>,
+    /// Likewise of the time until the first peer's last objective.
+    time_target: Option<f64>,
 }
 
 const MATRIX: &[&str] = &["sklearn-mu-kl", "torchnmf-nmf-kl"];
 const TENSOR: &[&str] = &["pyttb-cp_apr-mu-1inner"];
+const SQUARED: &[&str] = &["tensorly-hals-l2", "tensorly-mu-l2"];
 const SHIFTED: &[&str] = &["torchnmf-siplca", "torchnmf-nmfd"];
 
 const fn workload(
@@ -45,6 +48,7 @@ const fn workload(
         iterations,
         budget,
         target,
+        time_target: None,
     }
 }
 
@@ -60,6 +64,10 @@ const WORKLOADS: &[Workload] = &[
     workload("siplca-cqt", SHIFTED, 200, 4.0, Some(200.0)),
     workload("siplca-handwriting", SHIFTED, 200, 4.0, Some(100.0)),
     workload("siplca-speech", SHIFTED, 80, 4.0, Some(1.5)),
+    Workload {
+        time_target: Some(5.0),
+        ..workload("pntf-faces", SQUARED, 80, 8.0, Some(5.0))
+    },
 ];
 
 /// Rounds of every workload: ours, each peer, then one thread, two threads and single precision.
@@ -95,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     let folder = (args.workloads.clone()).unwrap_or_else(|| out.join("workloads"));
 
     println!(
-        "{:<18} {:>8} {:<22} {:>11} {:>11} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}",
+        "{:<18} {:>8} {:<22} {:>11} {:>11} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}",
         "workload",
         "threads",
         "peer",
@@ -103,7 +111,9 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         "peer s/it",
         "ratio",
         "target",
-        "KL",
+        "score",
+        "time",
+        "target",
         "1t:2t",
         "f64:f32",
         "MB",
@@ -133,8 +143,8 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         })?;
     }
     println!(
-        "times and ratios are medians of the rounds, a ratio that of neighbours in time; KL: our divergence over the peer's, from the same start in the same time;\n\
-         MB: our largest peak of resident memory, and what we allow ourselves"
+        "times and ratios are medians of the rounds, a ratio that of neighbours in time; score: our divergence or squared error over the peer's, from the same start in the same time;\n\
+         time: the peer's seconds over ours until the peer's last objective; MB: our largest peak of resident memory, and what we allow ourselves"
     );
     Ok(report
         .iter()
@@ -206,11 +216,21 @@ fn compare(w: &Workload, args: &Args, program: &Path, folder: &Path, out: &Path)
     }
     peaks.extend(ours.iter().filter_map(|run| run.peak_mb));
     let mine = median(ours.iter().map(|r| r.per_iteration).collect());
-    let at_equal_time = |theirs: &Theirs| -> Option<f64> {
-        let iterations = theirs.seconds / mine?;
-        let long_enough = fit(program, &files, iterations as usize, threads, "f64", out).ok()?;
-        let objective = long_enough.objective_within(theirs.seconds)?;
-        Some(files.divergence(objective) / theirs.objective?)
+    // Our objective over theirs after their seconds, and their seconds over ours until their objective.
+    let race = |theirs: &Theirs| -> (Option<f64>, Option<f64>) {
+        let long_enough = mine.and_then(|mine| {
+            let iterations = (theirs.seconds / mine) as usize;
+            fit(program, &files, iterations, threads, "f64", out).ok()
+        });
+        let Some((ours, goal)) = long_enough.zip(theirs.objective) else {
+            return (None, None);
+        };
+        let score = ours.objective_within(theirs.seconds);
+        let seconds = ours.seconds_until(|objective| files.as_peers_do(objective) <= goal);
+        (
+            score.map(|objective| files.as_peers_do(objective) / goal),
+            seconds.map(|seconds| theirs.seconds / seconds),
+        )
     };
     let peers: Vec<Value> = peers
         .iter()
@@ -219,14 +239,18 @@ fn compare(w: &Workload, args: &Args, program: &Path, folder: &Path, out: &Path)
             let ratios = good().map(|(o, r)| r.per_iteration / o.per_iteration).collect();
             let times: Vec<_> = good().map(|(_, r)| r.per_iteration).collect();
             match good().next() {
-                Some((_, first)) => json!({
-                    "divergence_at_equal_time": at_equal_time(first),
-                    "peer": name,
-                    "s_per_iter": median(times.clone()),
-                    "runs": times,
-                    "objective": first.objective,
-                    "ratio": median(ratios),
-                }),
+                Some((_, first)) => {
+                    let (score, time) = race(first);
+                    json!({
+                        "objective_at_equal_time": score,
+                        "time_to_equal_objective": time,
+                        "peer": name,
+                        "s_per_iter": median(times.clone()),
+                        "runs": times,
+                        "objective": first.objective,
+                        "ratio": median(ratios),
+                    })
+                }
                 None => {
                     let why = runs.iter().find_map(|r| r.as_ref().err());
                     json!({ "peer": name, "missing": why.map_or_else(String::new, ToString::to_string) })
@@ -236,7 +260,7 @@ fn compare(w: &Workload, args: &Args, program: &Path, folder: &Path, out: &Path)
         .collect();
     Ok(json!({
         "workload": w.name,
-        "target": { "peer": w.peers.first(), "ratio": w.target },
+        "target": { "peer": w.peers.first(), "ratio": w.target, "time": w.time_target },
         "threads": threads,
         "ours": {
             "s_per_iter": mine,
@@ -263,6 +287,13 @@ fn rows(entry: &Value) -> String {
         v.as_f64()
             .map_or_else(|| "-".to_string(), |x| format!("{x:.digits$}"))
     };
+    let target = |peer: &Value, what: &str| -> Value {
+        if peer["peer"] == entry["target"]["peer"] {
+            entry["target"][what].clone()
+        } else {
+            Value::Null
+        }
+    };
     let mut text = String::new();
     for peer in entry["peers"].as_array().into_iter().flatten() {
         let theirs = match peer["missing"].as_str() {
@@ -271,22 +302,17 @@ fn rows(entry: &Value) -> String {
         };
         let _ = writeln!(
             text,
-            "{:<18} {:>8} {:<22} {:>11} {:>11} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}",
+            "{:<18} {:>8} {:<22} {:>11} {:>11} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}",
             entry["workload"].as_str().unwrap_or_default(),
             entry["threads"].to_string(),
             peer["peer"].as_str().unwrap_or_default(),
             number(&entry["ours"]["s_per_iter"], 5),
             theirs,
             number(&peer["ratio"], 2),
-            number(
-                if peer["peer"] == entry["target"]["peer"] {
-                    &entry["target"]["ratio"]
-                } else {
-                    &Value::Null
-                },
-                1
-            ),
-            number(&peer["divergence_at_equal_time"], 4),
+            number(&target(peer, "ratio"), 1),
+            number(&peer["objective_at_equal_time"], 4),
+            number(&peer["time_to_equal_objective"], 2),
+            number(&target(peer, "time"), 1),
             number(&entry["one_thread_over_two"], 2),
             number(&entry["f64_over_f32"], 2),
             number(&entry["ours"]["peak_mb"], 0),

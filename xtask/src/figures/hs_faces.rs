@@ -1,4 +1,4 @@
-//! Images of parts, generated or of faces, for figure 2 of HS.
+//! Images of parts, generated or of faces, for figures 2 and 3 of HS.
 
 use std::io::Read as _;
 
@@ -28,22 +28,32 @@ const PARTS: [[usize; 4]; 7] = [
 const SIDE: usize = 19;
 const NOISE: f64 = 0.25;
 
-/// A part lies at home, or with probability 0.2 a pixel beside.
-fn displacement(rng: &mut ChaCha8Rng) -> [isize; 2] {
-    if uniform(rng) < 0.2 {
-        [[0, 1], [1, 0], [0, -1], [-1, 0]][below(4, rng) as usize]
-    } else {
-        [0, 0]
+/// Where parts lie.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place {
+    /// Each at home, or with probability 0.2 a pixel beside.
+    Face,
+    /// Each displaced by up to two pixels along either axis.
+    Displaced,
+}
+
+fn displacement(place: Place, rng: &mut ChaCha8Rng) -> [isize; 2] {
+    match place {
+        Place::Displaced => [0, 0].map(|_| below(5, rng) as isize - 2),
+        Place::Face if uniform(rng) < 0.2 => {
+            [[0, 1], [1, 0], [0, -1], [-1, 0]][below(4, rng) as usize]
+        }
+        Place::Face => [0, 0],
     }
 }
 
 /// `n` images of the parts, each of its own strength in `[0.2, 1.4]`, on noise.
-pub(super) fn generate(n: usize, rng: &mut ChaCha8Rng) -> Images {
+pub(super) fn generate(n: usize, place: Place, rng: &mut ChaCha8Rng) -> Images {
     let image = |rng: &mut ChaCha8Rng| {
         let mut pixels: Vec<f64> = (0..SIDE * SIDE).map(|_| NOISE * uniform(rng)).collect();
         for [top, bottom, left, right] in PARTS {
             let strength = 0.2 + 1.2 * uniform(rng);
-            let [down, across] = displacement(rng);
+            let [down, across] = displacement(place, rng);
             for i in top..bottom {
                 for j in left..right {
                     let inside = |x: usize, by| x.checked_add_signed(by).filter(|&x| x < SIDE);
@@ -69,12 +79,19 @@ impl Images {
         let dense = DenseTensor::new(shape, values, Order::ColumnMajor)?;
         Ok((dense.clone(), RealTensor::from(dense)))
     }
+
+    pub(super) fn choose(&self, which: &[usize]) -> Self {
+        Self {
+            side: self.side,
+            pixels: which.iter().map(|&i| self.pixels[i].clone()).collect(),
+        }
+    }
 }
 
 const FILE: &str = "lfw_subset/lfw_subset.npy.gz";
 
-/// 100 faces, 25 x 25; `None` without the data. The file has as many pieces of background after them.
-pub(super) fn read(context: &Context) -> Result<Option<(Images, Data)>> {
+/// 100 faces and 100 pieces of background, 25 x 25; `None` without the data.
+pub(super) fn read(context: &Context) -> Result<Option<(Images, Images, Data)>> {
     let Some((bytes, data)) = context.file(FILE)? else {
         return Ok(None);
     };
@@ -97,6 +114,9 @@ pub(super) fn read(context: &Context) -> Result<Option<(Images, Data)>> {
         let pixel = |p: usize| f64::from_le_bytes(rows[(p % side) * side + p / side]);
         (0..side * side).map(pixel).collect()
     };
-    let pixels = (0..n / 2).map(image).collect();
-    Ok(Some((Images { side, pixels }, data)))
+    let half = |from: usize| Images {
+        side,
+        pixels: (from..from + n / 2).map(image).collect(),
+    };
+    Ok(Some((half(0), half(n / 2), data)))
 }

@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 
-use super::hs_faces::{Images, generate, read};
+use super::hs_faces::{Images, Place, generate, read};
 use super::hs_methods::{Components, METHODS, factorize};
 use super::support::{matrix_rows, rng};
 use crate::Result;
@@ -86,10 +86,10 @@ fn text(values: &[f64; 4]) -> Measured {
 }
 
 fn run(context: &Context) -> Result<Vec<Entry>> {
-    let images = generate(150, &mut rng(context.seed, 40));
+    let images = generate(150, Place::Face, &mut rng(context.seed, 40));
     let mut found = measure(context, FIGURE.name, &images, 20)?;
     let real = match read(context)? {
-        Some((faces, data)) => {
+        Some((faces, _, data)) => {
             let figures = measure(context, "hs_fig2_faces", &faces, 50)?;
             found.files.extend(figures.files.iter().cloned());
             Some((figures, data))

@@ -8,6 +8,7 @@ mod grid;
 mod hs_faces;
 mod hs_fig1;
 mod hs_fig2;
+mod hs_fig3;
 mod hs_fig4_5;
 mod hs_methods;
 mod hs_propositions;
@@ -68,6 +69,7 @@ pub(crate) const FIGURES: &[&Figure] = &[
     &plsa_topics::FIGURE,
     &hs_fig1::FIGURE,
     &hs_fig2::FIGURE,
+    &hs_fig3::FIGURE,
     &hs_fig4_5::FIGURE,
     &hs_propositions::FIGURE,
     &sk_fig1::FIGURE,
