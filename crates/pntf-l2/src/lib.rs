@@ -39,9 +39,6 @@ pub use plca_fit::{
     Stop, StopReason, TracePoint, best_of, run, run_from,
 };
 pub use pntf::{Pntf, PntfBuilder, PntfInit, PntfState, PntfSweep};
-pub use projection::{
-    Projection, ProjectionError, project_by_active_set, project_by_sorting, project_by_threshold,
-    project_onto_simplex, project_with,
-};
+pub use projection::{Projection, ProjectionError, project_onto_simplex, project_with};
 pub use qp::{QpError, SimplexQp, simplex_qp};
 pub use transform::{Coefficients, Mixture};

@@ -200,6 +200,7 @@ impl<T: Real> Algorithm for PntfSweep<'_, T> {
             let gamma = hadamard(&grams, Some(mode));
             let n = residual_products(&m, &u, &gamma, &w);
             for t in (0..w.len()).filter(|&t| w[t] > 0.0) {
+                // [PNTF 5] u against its own projection of u - grad/L, L = λ² Γ
                 let rho = w[t] * gamma[(t, t)];
                 let mut b: Vec<f64> = n
                     .column(t)

@@ -33,7 +33,8 @@ pub(crate) use projector::Projector;
 pub enum Projection {
     /// Sort, then scan: `O(d log d)`.
     Sort,
-    /// Michelot's active set, Algorithm 1 of the paper mended: `O(d)` a round, usually under ten rounds.
+    /// Michelot's active set, Algorithm 1 of the paper mended: `O(d)` a round, usually under ten rounds. As printed it divides by
+    /// `d` where it must divide by the number of coordinates left, and may stop before one dropped in the last round is set to 0.
     ActiveSet,
     /// Condat's online threshold: `O(d)` in practice, the fastest measured.
     #[default]
@@ -83,64 +84,6 @@ pub enum ProjectionError {
 /// ```
 pub fn project_onto_simplex<T: Real>(b: &mut [T], radius: T) -> Result<(), ProjectionError> {
     project_with(b, radius, Projection::default())
-}
-
-/// As [`project_onto_simplex`], by sorting.
-///
-/// # Errors
-///
-/// As there.
-///
-/// # Examples
-///
-/// ```
-/// let mut b = [2.0, 2.0, 0.0];
-/// pntf_l2::project_by_sorting(&mut b, 2.0)?;
-/// assert_eq!(b, [1.0, 1.0, 0.0]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn project_by_sorting<T: Real>(b: &mut [T], radius: T) -> Result<(), ProjectionError> {
-    project_with(b, radius, Projection::Sort)
-}
-
-/// As [`project_onto_simplex`], by the active-set iteration of the paper's Algorithm 1.
-///
-/// As printed, that algorithm divides by `d` where it must divide by the number of coordinates left, and may stop before
-/// a coordinate dropped in the last round is set to 0.
-///
-/// # Errors
-///
-/// As there.
-///
-/// # Examples
-///
-/// ```
-/// // As printed: (.789, .489, -.833); with the first slip mended alone: (.65, .35, -.833).
-/// let mut b = [0.9, 0.6, -1.0];
-/// pntf_l2::project_by_active_set(&mut b, 1.0)?;
-/// assert!((b[0] - 0.65f64).abs() < 1e-15 && b[2] == 0.0);
-/// # Ok::<(), pntf_l2::ProjectionError>(())
-/// ```
-pub fn project_by_active_set<T: Real>(b: &mut [T], radius: T) -> Result<(), ProjectionError> {
-    project_with(b, radius, Projection::ActiveSet)
-}
-
-/// As [`project_onto_simplex`], by Condat's online threshold.
-///
-/// # Errors
-///
-/// As there.
-///
-/// # Examples
-///
-/// ```
-/// let mut b = [1.0, 2.0, 3.0];
-/// pntf_l2::project_by_threshold(&mut b, 3.0)?;                        // everything moves down by 1
-/// assert!(b.iter().zip([0.0, 1.0, 2.0f64]).all(|(x, y)| (x - y).abs() < 1e-14));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn project_by_threshold<T: Real>(b: &mut [T], radius: T) -> Result<(), ProjectionError> {
-    project_with(b, radius, Projection::Threshold)
 }
 
 /// As [`project_onto_simplex`], by the method given.

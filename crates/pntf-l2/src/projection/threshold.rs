@@ -12,6 +12,7 @@ pub(super) fn threshold(
     y.for_each(|y| {
         if v.is_empty() {
             v.push(y);
+            // [PNTF 3] ρ = y_1 - 1
             rho = y - 1.0;
         } else if y > rho {
             rho += (y - rho) / (v.len() + 1) as f64;

@@ -60,6 +60,7 @@ impl<'a> Problem<'a> {
             let Some(enters) = outside.min_by(|&a, &b| g[a].total_cmp(&g[b])) else {
                 break;
             };
+            // [PNTF 4] the index of smallest g_i - ν enters if that is below -tol
             if g[enters] - nu >= -self.tol {
                 break;
             }
