@@ -14,14 +14,19 @@ pub(crate) const FIGURE: Figure = Figure {
     name: "hs_fig3",
     source: "[HS] figure 3",
     title: "Telling faces from non-faces by five components",
-    criterion: "On generated images every mean area under the curve is above 0.9, and the drop from the five leading components to \
-                the next five is largest for pNTF. On faces the areas are shown as measured. That pNTF's leading components \
-                also classify best could not be reproduced and is not asserted.",
+    criterion: "On generated images (19 x 19 x 150, K = 20; 300 images of either class to learn from, 300 to judge) every mean area under the \
+                curve is above 0.9, and for every method the five leading components classify better than the next five. Which method classifies best and \
+                loses most from leading to further components differs from draw to draw by more than the methods differ: shown as \
+                measured, as are the areas on faces. That pNTF's leading components classify best could not be reproduced.",
     run,
 };
 
 const SWEEPS: usize = 150;
 const COMPONENTS: usize = 20;
+/// Positive images that components are learned from, as for figure 2.
+const FACTORIZED: usize = 150;
+/// Generated images of either class, to learn from and to judge.
+const IMAGES: usize = 300;
 /// Of the classifier.
 const COST: f64 = 10.0;
 const GAMMA: f64 = 0.2;
@@ -51,9 +56,10 @@ struct Repeats {
 }
 
 impl Repeats {
-    /// One split: components of the positive training images, a classifier of both classes.
+    /// One split: components of positive training images, a classifier of both classes.
     fn add(&mut self, train: [&Images; 2], test: [&Images; 2], seed: u64) -> Result<()> {
-        let (counts, data) = train[0].tensors()?;
+        let some: Vec<usize> = (0..train[0].pixels.len().min(FACTORIZED)).collect();
+        let (counts, data) = train[0].choose(&some).tensors()?;
         let fits = factorize(&data, &counts, COMPONENTS, SWEEPS, 1, seed)?;
         let classes = |images: [&Images; 2]| -> Vec<bool> {
             let n = images[0].pixels.len() + images[1].pixels.len();
@@ -108,28 +114,33 @@ impl Repeats {
         [0, 1, 2, 3].map(|method| mean_sd(&self.areas[group][method]).0)
     }
 
-    fn text(&self, group: usize) -> Measured {
-        let each = METHODS.iter().zip(&self.areas[group]).map(|(name, areas)| {
-            let (mean, deviation) = mean_sd(areas);
-            format!("{name} {mean:.3} ({deviation:.3})")
-        });
-        Measured::Text(each.collect::<Vec<_>>().join(", "))
+    /// By how much the area falls from the leading to the next components, repeat after repeat.
+    fn drops(&self) -> [Vec<f64>; 4] {
+        [0, 1, 2, 3].map(|method| {
+            let pairs = self.areas[0][method].iter().zip(&self.areas[1][method]);
+            pairs.map(|(leading, further)| leading - further).collect()
+        })
     }
 }
 
-/// Fresh images for every repeat: 150 and 150 to learn from, as many to judge.
+/// Mean and standard deviation for each method.
+fn listed(values: &[Vec<f64>; 4]) -> Measured {
+    let each = METHODS.iter().zip(values).map(|(name, values)| {
+        let (mean, deviation) = mean_sd(values);
+        format!("{name} {mean:.3} ({deviation:.3})")
+    });
+    Measured::Text(each.collect::<Vec<_>>().join(", "))
+}
+
+/// Fresh images for every repeat.
 fn generated(context: &Context) -> Result<Repeats> {
     let mut repeats = Repeats::default();
-    for nth in 0..context.size(10, 4) as u64 {
+    for nth in 0..context.size(20, 8) as u64 {
         let mut draws = rng(context.seed, 50 + nth);
-        let mut images = |place| generate(150, place, &mut draws);
-        let (train, test) = (
-            [images(Place::Face), images(Place::Displaced)],
-            [images(Place::Face), images(Place::Displaced)],
-        );
-        let [a, b] = &train;
-        let [c, d] = &test;
-        repeats.add([a, b], [c, d], context.seed + nth)?;
+        let mut images = |place| generate(IMAGES, place, &mut draws);
+        let train = [images(Place::Face), images(Place::Displaced)];
+        let test = [images(Place::Face), images(Place::Displaced)];
+        repeats.add(train.each_ref(), test.each_ref(), context.seed + nth)?;
     }
     Ok(repeats)
 }
@@ -138,7 +149,7 @@ fn generated(context: &Context) -> Result<Repeats> {
 fn real(context: &Context, faces: &Images, others: &Images) -> Result<Repeats> {
     let mut repeats = Repeats::default();
     for nth in 0..context.size(20, 5) as u64 {
-        let mut draws = rng(context.seed, 80 + nth);
+        let mut draws = rng(context.seed, 180 + nth);
         let mut halves = |images: &Images| {
             let mut order: Vec<usize> = (0..images.pixels.len()).collect();
             for i in (1..order.len()).rev() {
@@ -166,34 +177,28 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     };
     let files = context.picture(FIGURE.name, 2, (560.0, 460.0), panels)?;
     let data = Data::generated("images of seven parts, at home or displaced by up to 2 pixels");
-    let (leading, further) = (parts.mean(0), parts.mean(1));
-    let high = |areas: &[f64; 4]| areas.iter().all(|&a| a > 0.9);
-    let drops = [0, 1, 2, 3].map(|m| leading[m] - further[m]);
-    let drop = METHODS
-        .iter()
-        .zip(drops)
-        .map(|(name, d)| format!("{name} {d:.4}"));
-    let drop = Measured::Text(drop.collect::<Vec<_>>().join(", "));
-    let largest = drops[1..].iter().all(|&d| drops[0] > d);
+    let high = |group| parts.mean(group).iter().all(|&a| a > 0.9);
+    let drops = parts.drops();
+    let falls = drops.iter().all(|d| mean_sd(d).0 > 0.0);
     let mut entries = vec![
         context.entry(
-            "area by components 1 to 5 > 0.9",
-            parts.text(0),
-            high(&leading),
+            "area by components 1 to 5 > 0.9, mean and standard deviation",
+            listed(&parts.areas[0]),
+            high(0),
             &data,
             &files,
         ),
         context.entry(
             "area by components 6 to 10 > 0.9",
-            parts.text(1),
-            high(&further),
+            listed(&parts.areas[1]),
+            high(1),
             &data,
             &files,
         ),
         context.entry(
-            "drop of the area: largest for pNTF",
-            drop,
-            largest,
+            "components 1 to 5 classify better than 6 to 10: mean drop of the area > 0, of which method it is largest as measured",
+            listed(&drops),
+            falls,
             &data,
             &files,
         ),
@@ -202,7 +207,13 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
         for (group, which) in ["1 to 5", "6 to 10"].into_iter().enumerate() {
             let what = format!("faces, repeated halves: area by components {which}, as measured");
             let finite = repeats.mean(group).iter().all(|a| a.is_finite());
-            entries.push(context.entry(&what, repeats.text(group), finite, &data, &files));
+            entries.push(context.entry(
+                &what,
+                listed(&repeats.areas[group]),
+                finite,
+                &data,
+                &files,
+            ));
         }
     }
     Ok(entries)
