@@ -4,7 +4,7 @@ use nalgebra::{DMatrix, DVector};
 use plca_dist::random::below;
 use plca_em::{Plsa, PlsaInit};
 use plca_tensor::RealTensor;
-use pntf_l2::{Ntf, NtfUpdate, PntfState, Stop};
+use pntf_l2::{NtfState, PntfState, Stop};
 
 use super::hs_methods::{Components, METHODS, Sample, factorize, roc, svm_scores};
 use super::hs_words::{Corpus, TOPICS, WORDS, generate, read, topics};
@@ -32,15 +32,10 @@ const NEW: usize = 400;
 fn coefficients(fit: &Components, method: usize, corpus: &Corpus) -> Result<DMatrix<f64>> {
     let counts = corpus.tensor()?;
     let basis = fit.factors[0].clone();
-    let stop = Stop {
-        max_iter: 200,
-        tol: 0.0,
-        ..Stop::default()
-    };
-    let mut draws = rng(0, 0);
+    // The factor of the documents plays no part.
+    let uniform = DMatrix::from_element(corpus.documents.len(), TOPICS, 1.0);
     let mut found = match METHODS[method] {
         "pNTF" => {
-            let uniform = DMatrix::from_element(corpus.documents.len(), TOPICS, 1.0);
             let weights = DVector::from_column_slice(&fit.weights);
             let state = PntfState {
                 weights,
@@ -50,13 +45,9 @@ fn coefficients(fit: &Components, method: usize, corpus: &Corpus) -> Result<DMat
             state.explain(&RealTensor::from(&counts), 1)?.weights
         }
         "NTF" => {
-            let ntf = Ntf::builder(TOPICS)
-                .update(NtfUpdate::Hals)
-                .freeze_factor(0)
-                .build()?;
-            let data = RealTensor::from(&counts);
-            let fit = ntf.fit(&data, &[Some(basis)], &stop, &mut draws)?;
-            fit.state.factors[1].transpose()
+            let factors = vec![basis, uniform];
+            let found = NtfState { factors }.explain(&RealTensor::from(&counts), 1)?;
+            found.factor.transpose()
         }
         _ => {
             let plsa = Plsa::builder(TOPICS).freeze_basis().build()?;
@@ -64,7 +55,14 @@ fn coefficients(fit: &Components, method: usize, corpus: &Corpus) -> Result<DMat
                 basis: Some(basis),
                 mixture: None,
             };
-            plsa.fit(&counts, &init, &stop, &mut draws)?.state.mixture
+            let stop = Stop {
+                max_iter: 200,
+                tol: 0.0,
+                ..Stop::default()
+            };
+            plsa.fit(&counts, &init, &stop, &mut rng(0, 0))?
+                .state
+                .mixture
         }
     };
     for mut column in found.column_iter_mut() {
