@@ -89,7 +89,7 @@ impl<T: Real> Posterior<T> {
         let mut totals = self.totals();
         exp_psi(&mut totals, "alpha")?;
         let side = |shapes: &DMatrix<T>| {
-            let mut out = exp_psi_of(shapes, "alpha")?;
+            let mut out = exp_psi_of(shapes, None, "alpha")?;
             // [SKELLAM 6] e^(ψ(α̂) - ψ(Σ α̂))
             for (mut column, &total) in out.column_iter_mut().zip(&totals) {
                 column
@@ -100,8 +100,7 @@ impl<T: Real> Posterior<T> {
         };
         let (plus, minus) = (side(&self.plus)?, side(&self.minus)?);
         // [SKELLAM 6] e^ψ(ŝ) / b̂
-        let mut activations = exp_psi_of(&self.shape, "a")?;
-        activations.component_div_assign(&self.rate);
+        let activations = exp_psi_of(&self.shape, Some(&self.rate), "a")?;
         Ok(SnmfState {
             plus,
             minus,
@@ -236,18 +235,27 @@ fn exp_psi(x: &mut [f64], block: &'static str) -> Result<(), SnmfError> {
     exp_digamma_slice(&shapes, x).map_err(|_| SnmfError::NotFinite { block })
 }
 
-/// `e^ψ` of every entry.
-fn exp_psi_of<T: Real>(shapes: &DMatrix<T>, block: &'static str) -> Result<DMatrix<T>, SnmfError> {
+/// `e^ψ` of every entry, over another matrix if there is one.
+fn exp_psi_of<T: Real>(
+    shapes: &DMatrix<T>,
+    over: Option<&DMatrix<T>>,
+    block: &'static str,
+) -> Result<DMatrix<T>, SnmfError> {
     const BATCH: usize = 256;
-    let mut out = shapes.clone();
+    let mut out = Vec::with_capacity(shapes.len());
     let (mut from, mut to) = ([0.0; BATCH], [0.0; BATCH]);
-    for part in out.as_mut_slice().chunks_mut(BATCH) {
+    for part in shapes.as_slice().chunks(BATCH) {
         let (from, to) = (&mut from[..part.len()], &mut to[..part.len()]);
-        from.iter_mut()
-            .zip(&*part)
-            .for_each(|(f, x)| *f = x.to_f64());
+        from.iter_mut().zip(part).for_each(|(f, x)| *f = x.to_f64());
         exp_digamma_slice(from, to).map_err(|_| SnmfError::NotFinite { block })?;
-        part.iter_mut().zip(&*to).for_each(|(x, t)| *x = T::lit(*t));
+        match over {
+            None => out.extend(to.iter().map(|&x| T::lit(x))),
+            Some(over) => {
+                let own = &over.as_slice()[out.len()..][..to.len()];
+                out.extend(to.iter().zip(own).map(|(&x, &b)| T::lit(x) / b));
+            }
+        }
     }
-    Ok(out)
+    let (rows, columns) = shapes.shape();
+    Ok(DMatrix::from_vec(rows, columns, out))
 }

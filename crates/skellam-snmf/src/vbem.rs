@@ -289,9 +289,20 @@ pub struct SnmfVbEm<'a, T, X> {
 
 /// `c + x ∘ s`; shapes of the prior from the least one up.
 fn add_counts<T: Real>(prior: &Entries, x: &DMatrix<T>, s: &DMatrix<T>) -> DMatrix<T> {
-    let mut out = x.component_mul(s);
-    prior.for_each(out.as_mut_slice(), |x, c| *x += T::lit(least::<T>(c)));
-    out
+    let (rows, columns) = x.shape();
+    let counts = x.as_slice().iter().zip(s.as_slice());
+    let counts = counts.map(|(&x, &s)| x * s);
+    let out: Vec<T> = match prior {
+        &Entries::All(c) => {
+            let c = T::lit(least::<T>(c));
+            counts.map(|x| x + c).collect()
+        }
+        Entries::Each(each) => {
+            let counts = counts.zip(each.as_slice());
+            counts.map(|(x, &c)| x + T::lit(least::<T>(c))).collect()
+        }
+    };
+    DMatrix::from_vec(rows, columns, out)
 }
 
 /// Sum of the entries.
@@ -349,7 +360,7 @@ impl<T: Real, X: Signed<T>> SnmfVbEm<'_, T, X> {
         let minus = update(wanted.left, &prior.minus, &means.minus, &sums.minus);
         // [SKELLAM 6] ŝ <- a + H̃ ∘ (T̃⁺ᵀ G̃⁺ + T̃⁻ᵀ G̃⁻), b̂ <- b + 1
         let shape = update(wanted.right, &prior.shape, &means.activations, &sums.right);
-        let mut rate = shape.clone();
+        let mut rate = DMatrix::from_element(shape.nrows(), shape.ncols(), T::one());
         if wanted.right {
             let slice = rate.as_mut_slice();
             prior.rate.for_each(slice, |x, b| *x = T::lit(b + 1.0));
