@@ -111,8 +111,11 @@ pub(crate) enum Solver {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Acceleration {
     None,
+    /// Two steps, a squared extrapolation, a step (Varadhan & Roland).
     Squarem,
+    /// A search along the parabola through the last three states, two steps (Berlinet & Roland).
     Parabolic,
+    /// Four steps, each carried on in the direction of the last one (Ang & Gillis).
     Momentum,
 }
 

@@ -32,7 +32,7 @@
 //!
 //! # Acceleration
 //!
-//! [`Squarem`] and [`Parabolic`] wrap what `on` returns, and [`run`] iterates the result as it does plain EM:
+//! [`Squarem`], [`Momentum`] and [`Parabolic`] wrap what `on` returns, and [`run`] iterates the result as it does plain EM:
 //!
 //! ```
 //! use plca_em::{Plca, PlcaInit, Squarem, Stop, run};

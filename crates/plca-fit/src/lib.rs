@@ -1,7 +1,7 @@
 //! One loop for every iterative model.
 //!
 //! A model implements [`Algorithm`]; [`run`] iterates it under a [`Stop`] rule, keeps the trace and tells an
-//! [`Observer`] about every iteration. [`Squarem`] and [`Parabolic`] wrap an algorithm that can also
+//! [`Observer`] about every iteration. [`Squarem`], [`Momentum`] and [`Parabolic`] wrap an algorithm that can also
 //! [`Accelerate`] and are algorithms themselves. Nothing here reads a clock, a file or a random number.
 //!
 //! ```

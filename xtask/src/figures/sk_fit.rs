@@ -1,7 +1,7 @@
-//! Fits as the Skellam paper runs them, plain iterations first, then accelerated ones; by momentum, which needs a fraction of the
-//! passes of the paper's parabolic extrapolation (figure `sk_acceleration`).
+//! Fits as the Skellam paper runs them, plain iterations first, then accelerated ones; by SQUAREM, which needs a fraction of the
+//! passes of the paper's parabolic extrapolation and passes by no plateau (figure `sk_acceleration`).
 
-use plca_fit::{Carried, Momentum, Outcome, Stop, run};
+use plca_fit::{Outcome, Squarem, Stop, run};
 use rand_chacha::ChaCha8Rng;
 use skellam_snmf::{Posterior, SignedMatrix, Snmf, SnmfInit, SnmfState, SnmfVb, VbInit};
 
@@ -37,8 +37,8 @@ pub(super) fn em(
 ) -> Result<Outcome<SnmfState<f64>>> {
     let (plain, accelerated) = stops(max_iter);
     let warm = snmf.fit(data, init, &plain, rng)?;
-    let fast = Momentum(snmf.on(data)?);
-    Ok(run(&fast, Carried::new(warm.state), &accelerated, ())?.map(Carried::into_inner))
+    let fast = Squarem(snmf.on(data)?);
+    Ok(run(&fast, warm.state, &accelerated, ())?)
 }
 
 /// Accelerated variational Bayes with at most `max_iter` accelerated iterations.
@@ -51,6 +51,6 @@ pub(super) fn vb(
 ) -> Result<Outcome<Posterior<f64>>> {
     let (plain, accelerated) = stops(max_iter);
     let warm = vb.fit(data, init, &plain, rng)?;
-    let fast = Momentum(vb.on(data)?);
-    Ok(run(&fast, Carried::new(warm.state), &accelerated, ())?.map(Carried::into_inner))
+    let fast = Squarem(vb.on(data)?);
+    Ok(run(&fast, warm.state, &accelerated, ())?)
 }

@@ -67,7 +67,7 @@ impl<A: Accelerate> Momentum<A> {
             if step > 0 {
                 before = std::mem::replace(&mut now, self.0.pack(&state));
             }
-            // [AG alg. 1] y <- x + β (x - x')
+            // [AG alg. 1] [SPEC 10] y <- x + β (x - x')
             let ahead = before.iter_mut().zip(&now);
             ahead.for_each(|(old, x)| *old = x + beta * (x - *old));
             state = self.0.unpack(&state, &before, &now);
@@ -124,7 +124,7 @@ impl<A: Accelerate> Algorithm for Momentum<A> {
         }
         let ahead = self.ahead(&carried.state, &flat, before, beta);
         let kept = ahead.filter(|new| self.0.direction().not_worse(new.value, value));
-        // [AG alg. 1] β grows up to β_max, and β_max up to 1; or β_max <- β, β <- β / 1.5
+        // [AG alg. 1] [SPEC 10] β grows up to β_max, and β_max up to 1; or β_max <- β, β <- β / 1.5
         let (new, beta, most) = match kept {
             Some(new) => (new, (GROWTH * beta).min(most), (BOUND * most).min(1.0)),
             None => (self.plain(&carried.state)?, beta / FALL, beta),

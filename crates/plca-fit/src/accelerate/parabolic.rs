@@ -36,7 +36,7 @@ impl<A: Accelerate> Parabolic<A> {
             let t = 1.0 + FIRST * GROWTH.powi(trial);
             let point: Vec<f64> = (x0.iter().zip(x1).zip(flat))
                 .map(|((&x0, &x1), &x2)| {
-                    // [PARABOLIC alg. P-EM] [SPEC 10] (1-t)² x0 + 2 t (1-t) x1 + t² x2
+                    // [PARABOLIC alg. P-EM] [SKELLAM 9] (1-t)² x0 + 2 t (1-t) x1 + t² x2
                     (1.0 - t) * (1.0 - t) * x0 + 2.0 * t * (1.0 - t) * x1 + t * t * x2
                 })
                 .collect();

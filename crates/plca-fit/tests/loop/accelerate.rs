@@ -160,7 +160,7 @@ fn powers(toy: &Toy, n: usize) -> State {
 
 /// Four steps, each from `x + β (x - x')`, `β = 1/2` at first and a fifth more after every iteration that was kept; after one that
 /// was given up it is two thirds of that, and from then on the bound.
-// [AG alg. 1]
+// [AG alg. 1] [SPEC 10]
 #[test]
 fn momentum_goes_on_in_the_direction_of_the_last_step() {
     let mut state = Carried::new(START);
@@ -210,7 +210,7 @@ fn carried_states_go_on() {
 
 /// A search from `x, ρ x, ρ² x` ends at `x(t) = (1 - t (1 - ρ))² x` with the last `t = 1 + 0.1 · 1.5^i` before the objective falls, and at
 /// `x(1)` if it falls at once; two steps follow, and the next parabola has the point that they lead to.
-// [PARABOLIC alg. P-EM] [SPEC 10]
+// [PARABOLIC alg. P-EM] [SKELLAM 9]
 #[test]
 fn a_search_ends_before_the_parabola_falls() {
     let helpful = Toy {
