@@ -20,17 +20,38 @@ pub(super) struct Ours {
     pub(super) per_iteration: f64,
     pub(super) objective: f64,
     /// Seconds and objectives at the marks.
-    marks: Vec<(f64, f64)>,
+    pub(super) marks: Vec<(f64, f64)>,
     pub(super) peak_mb: Option<f64>,
 }
 
 /// What one run of a peer took.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Theirs {
     pub(super) per_iteration: f64,
     pub(super) seconds: f64,
     /// Generalised Kullback-Leibler divergence, or half the squared error, after those seconds.
     pub(super) objective: Option<f64>,
+    /// Seconds and objectives on the way there.
+    pub(super) marks: Vec<(f64, f64)>,
+}
+
+/// One run of the command for about so many seconds, with an objective after every iteration.
+pub(super) fn follow(
+    program: &Path,
+    files: &Files,
+    (solver, seconds): (&str, f64),
+    threads: usize,
+    out: &Path,
+) -> Result<Ours> {
+    let solver = ["--solver", solver];
+    let solver = if solver[1] == "em" {
+        &[][..]
+    } else {
+        &solver[..]
+    };
+    let run = |iterations| fit_by(program, files, (iterations, 1), threads, "f64", out, solver);
+    let iterations = seconds / run(8)?.per_iteration;
+    run((iterations as usize).max(8))
 }
 
 /// One run of the command.
@@ -41,6 +62,20 @@ pub(super) fn fit(
     threads: usize,
     precision: &str,
     out: &Path,
+) -> Result<Ours> {
+    let often = (iterations, CHECK_EVERY);
+    fit_by(program, files, often, threads, precision, out, &[])
+}
+
+/// So many iterations, marked every so many.
+fn fit_by(
+    program: &Path,
+    files: &Files,
+    (iterations, every): (usize, usize),
+    threads: usize,
+    precision: &str,
+    out: &Path,
+    options: &[&str],
 ) -> Result<Ours> {
     let trace = out.join("trace.jsonl");
     let mut command = Command::new(program);
@@ -55,9 +90,10 @@ pub(super) fn fit(
         .arg(&trace)
         .args(["--tol", "0", "--quiet", "--precision", precision])
         .args(["--max-iter", &iterations.to_string()])
-        .args(["--check-every", &CHECK_EVERY.to_string()])
+        .args(["--check-every", &every.to_string()])
         .args(["--threads", &threads.to_string()])
         .args(&files.options)
+        .args(options)
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
     let mut child = command.spawn()?;
@@ -177,6 +213,9 @@ pub(super) fn run_peer(
             per_iteration,
             seconds: result["seconds"].as_f64().unwrap_or(f64::NAN),
             objective: result["objective"].as_f64(),
+            marks: (result["trace"].as_array().into_iter().flatten())
+                .filter_map(|mark| Some((mark[1].as_f64()?, mark[3].as_f64()?)))
+                .collect(),
         }),
         (_, Some(error)) => Err(error.into()),
         _ => Err("the peer reported no time".into()),

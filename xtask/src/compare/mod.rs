@@ -4,6 +4,7 @@
 
 mod files;
 mod measure;
+mod race;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,7 +15,7 @@ use plca_io::write_atomically;
 use serde_json::{Value, json};
 
 use self::files::convert;
-use self::measure::{Ours, Theirs, fit, make, run_peer};
+use self::measure::{Ours, Theirs, fit, follow, make, run_peer};
 use crate::{Result, root};
 
 /// A workload, the peers that can do it, and how long ours runs.
@@ -28,6 +29,8 @@ struct Workload {
     target: Option<f64>,
     /// Likewise of the time until the first peer's last objective.
     time_target: Option<f64>,
+    /// What ours runs by until that objective.
+    solver: &'static str,
 }
 
 const MATRIX: &[&str] = &["sklearn-mu-kl", "torchnmf-nmf-kl"];
@@ -49,13 +52,26 @@ const fn workload(
         budget,
         target,
         time_target: None,
+        solver: "em",
     }
 }
 
 const WORKLOADS: &[Workload] = &[
-    workload("dense-spectrogram", MATRIX, 60, 3.0, Some(4.5)),
-    workload("dense-faces", MATRIX, 100, 3.0, None),
-    workload("sparse-text-k20", MATRIX, 80, 3.0, Some(40.0)),
+    Workload {
+        time_target: Some(2.5),
+        solver: "fast",
+        ..workload("dense-spectrogram", MATRIX, 60, 9.0, Some(4.5))
+    },
+    Workload {
+        time_target: Some(5.0),
+        solver: "fast",
+        ..workload("dense-faces", MATRIX, 100, 10.0, None)
+    },
+    Workload {
+        time_target: Some(15.0),
+        solver: "fast",
+        ..workload("sparse-text-k20", MATRIX, 80, 10.0, Some(40.0))
+    },
     workload("sparse-text-k100", MATRIX, 40, 8.0, Some(40.0)),
     workload("sparse-large", MATRIX, 40, 60.0, Some(60.0)),
     workload("tensor-3d", TENSOR, 40, 4.0, Some(11.0)),
@@ -217,16 +233,17 @@ fn compare(w: &Workload, args: &Args, program: &Path, folder: &Path, out: &Path)
     peaks.extend(ours.iter().filter_map(|run| run.peak_mb));
     let mine = median(ours.iter().map(|r| r.per_iteration).collect());
     // Our objective over theirs after their seconds, and their seconds over ours until their objective.
+    let longest = (peers.iter().flat_map(|(_, runs)| runs))
+        .filter_map(|run| Some(run.as_ref().ok()?.seconds))
+        .fold(0.0, f64::max);
+    let course = follow(program, &files, (w.solver, longest), threads, out)?;
+    race::picture(w.name, w.solver, &course, &files, &peers, out)?;
     let race = |theirs: &Theirs| -> (Option<f64>, Option<f64>) {
-        let long_enough = mine.and_then(|mine| {
-            let iterations = (theirs.seconds / mine) as usize;
-            fit(program, &files, iterations, threads, "f64", out).ok()
-        });
-        let Some((ours, goal)) = long_enough.zip(theirs.objective) else {
+        let Some(goal) = theirs.objective else {
             return (None, None);
         };
-        let score = ours.objective_within(theirs.seconds);
-        let seconds = ours.seconds_until(|objective| files.as_peers_do(objective) <= goal);
+        let score = course.objective_within(theirs.seconds);
+        let seconds = course.seconds_until(|objective| files.as_peers_do(objective) <= goal);
         (
             score.map(|objective| files.as_peers_do(objective) / goal),
             seconds.map(|seconds| theirs.seconds / seconds),
