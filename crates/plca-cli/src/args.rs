@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use skellam_snmf::Replicates;
 
 use crate::models::{Kind, MODELS};
-use plca_em::Anneal;
+use plca_em::{Anneal, Local, StepSize};
 
 /// Probabilistic latent-variable factorization of files.
 #[derive(Debug, Parser)]
@@ -194,6 +194,50 @@ fn number(s: &str) -> Result<f64, String> {
     s.parse().map_err(|_| format!("`{s}` is not a number"))
 }
 
+/// A step-size law: `KAPPA,T0`, `average` or `constant:RHO`.
+fn step_size(s: &str) -> Result<StepSize, String> {
+    if s == "average" {
+        return Ok(StepSize::Average);
+    }
+    if let Some(rho) = s.strip_prefix("constant:") {
+        return number(rho).map(StepSize::Constant);
+    }
+    let needed = "KAPPA,T0, average or constant:RHO is needed";
+    let (kappa, t0) = s.split_once(',').ok_or(needed)?;
+    Ok(StepSize::Power {
+        kappa: number(kappa)?,
+        t0: number(t0)?,
+    })
+}
+
+/// Iterations for a block and when they may end: `N` or `N,TOL`.
+fn local(s: &str) -> Result<Local, String> {
+    let (n, tol) = match s.split_once(',') {
+        Some((n, tol)) => (n, number(tol)?),
+        None => (s, Local::default().tol),
+    };
+    let max_iter = n.parse();
+    let max_iter = max_iter.map_err(|_| format!("`{n}` is not a whole number"))?;
+    Ok(Local { max_iter, tol })
+}
+
+/// Data that come in blocks.
+#[derive(Debug, Args)]
+pub(crate) struct OnlineArgs {
+    /// plca, plsa: learns from one block of the data after the other, which need not fit into memory together. DATA is a folder, whose files
+    /// are the blocks in the order of their names, or the first of several files. Blocks follow each other along the last dimension,
+    /// plsa: along the one that is given. The t-th block weighs (t + T0)^-KAPPA against all before it, KAPPA in (0.5, 1]; average:
+    /// by its share of all counts so far; constant:RHO: always RHO in (0, 1].
+    #[arg(long, value_name = "KAPPA,T0", value_parser = step_size, allow_hyphen_values = true)]
+    pub(crate) online: Option<StepSize>,
+    /// --online: passes over all blocks [default: 1].
+    #[arg(long, value_name = "N", requires = "online", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) passes: Option<u64>,
+    /// --online: E-steps for a block at most, fewer once a share of TOL of its counts changes its component [default: 50,1e-3].
+    #[arg(long, value_name = "N[,TOL]", requires = "online", value_parser = local, allow_hyphen_values = true)]
+    pub(crate) local: Option<Local>,
+}
+
 /// Sizes of the modes of a tensor.
 #[derive(Clone, Debug)]
 pub(crate) struct Sizes(pub(crate) Vec<usize>);
@@ -273,11 +317,16 @@ pub(crate) struct FitArgs {
     pub(crate) model: Kind,
     /// The data: .npy .npz .mtx .tns .csv (the last three also .gz).
     pub(crate) data: PathBuf,
+    /// More files of data, for --online.
+    #[arg(value_name = "BLOCK")]
+    pub(crate) blocks: Vec<PathBuf>,
     /// Model file to write: .npz or .safetensors.
     #[arg(long, short)]
     pub(crate) output: PathBuf,
     #[command(flatten)]
     pub(crate) hidden: DataArgs,
+    #[command(flatten)]
+    pub(crate) stream: OnlineArgs,
     /// Number of components K.
     #[arg(long, short = 'k')]
     pub(crate) rank: Option<usize>,

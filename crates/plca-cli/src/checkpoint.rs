@@ -144,7 +144,13 @@ pub(crate) fn settings(args: &FitArgs, rank: usize) -> Result<Value, Failure> {
     }))
 }
 
-fn belongs(path: &Path, file: &ModelFile, settings: &Value, checksum: &str) -> Result<(), Failure> {
+/// Refuses a checkpoint of other settings or other data.
+pub(crate) fn belongs(
+    path: &Path,
+    file: &ModelFile,
+    settings: &Value,
+    checksum: &str,
+) -> Result<(), Failure> {
     if file.metadata["checkpoint"].is_null() {
         return Err(Failure::of(path, "is no checkpoint"));
     }

@@ -33,13 +33,15 @@ pub(crate) fn run(args: &FitArgs) -> Result<(), Failure> {
     for path in [&args.trace, &args.checkpoint].into_iter().flatten() {
         writable(path, &[])?;
     }
+    let mut inputs = vec![
+        ("the data", Some(&args.data)),
+        ("--mask", args.hidden.mask.as_ref()),
+        ("--priors", args.priors.as_ref()),
+        ("--init", args.init.as_ref()),
+    ];
+    inputs.extend(args.blocks.iter().map(|block| ("the data", Some(block))));
     distinct(
-        &[
-            ("the data", Some(&args.data)),
-            ("--mask", args.hidden.mask.as_ref()),
-            ("--priors", args.priors.as_ref()),
-            ("--init", args.init.as_ref()),
-        ],
+        &inputs,
         &[
             ("--output", Some(&args.output)),
             ("--trace", args.trace.as_ref()),
@@ -73,7 +75,13 @@ pub(crate) fn run(args: &FitArgs) -> Result<(), Failure> {
         "--no-normalise",
         name,
     )?;
-    on_threads(args.threads, || args.model.fit(args))?
+    on_threads(args.threads, || match args.stream.online {
+        Some(_) => model.online(args),
+        None if args.blocks.is_empty() => model.fit(args),
+        None => Err(Failure::usage(
+            "several files of data: --online learns from them one after the other",
+        )),
+    })?
 }
 
 /// Fits a model to data, and leaves its files and its summary.
@@ -318,7 +326,7 @@ impl<M: CommandModel> Run<'_, M> {
 }
 
 /// Adds the members of one object to another.
-fn merge(all: &mut Value, extra: Value) {
+pub(crate) fn merge(all: &mut Value, extra: Value) {
     if let (Value::Object(all), Value::Object(extra)) = (all, extra) {
         all.extend(extra);
     }

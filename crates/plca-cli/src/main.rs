@@ -12,6 +12,7 @@ mod inspect;
 mod interrupt;
 mod limits;
 mod models;
+mod online;
 mod outputs;
 mod precision;
 mod real;

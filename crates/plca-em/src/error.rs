@@ -54,6 +54,22 @@ pub enum ParamError {
     /// An annealing schedule that takes no time.
     #[error("annealing over {0} iterations: their number must be positive")]
     AnnealDuration(f64),
+    /// A block of a stream needs at least one iteration.
+    #[error("0 iterations for a block: at least 1 is needed")]
+    NoIterations,
+    /// A step-size law that does not converge or means nothing.
+    #[error("step size: {name} = {value} is outside {domain}")]
+    StepSize {
+        /// Which number of the law.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+        /// Where it must lie.
+        domain: &'static str,
+    },
+    /// The mass of a pass is no positive number.
+    #[error("total mass {0} is not a finite number > 0")]
+    Total(f64),
     /// Two settings that exclude each other.
     #[error("{0}")]
     Conflict(&'static str),

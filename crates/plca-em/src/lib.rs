@@ -62,6 +62,7 @@ mod fold_in;
 mod held_out;
 mod init;
 mod nmf;
+mod online;
 mod order;
 mod part;
 mod plca;
@@ -79,6 +80,11 @@ pub use fast::{Plan, Product};
 pub use fold_in::{Explained, FoldIn, Impossible};
 pub use held_out::{HeldOut, hold_out, perplexity};
 pub use nmf::{Nmf, NmfBuilder, NmfEm, NmfInit, NmfState, Update};
+#[doc(hidden)]
+pub use online::{Explanation, Rule};
+pub use online::{
+    Learnt, Local, Online, OnlineBuilder, OnlineState, Pass, StepSize, StreamError, Streamed,
+};
 pub use order::{ModelOrder, effective_parameters, nominal_parameters, shifted_parameters};
 pub use part::{Part, unobserved};
 pub use plca::{Missing, Plca, PlcaBuilder, PlcaEm, PlcaInit, PlcaState, Prior};

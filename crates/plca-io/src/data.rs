@@ -414,16 +414,40 @@ fn index<T>(array: &Array<T>, mut at: usize) -> Vec<usize> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn sha256_file(path: &Path) -> Result<String, IoError> {
-    let attempt = || -> std::io::Result<String> {
-        let mut reader = File::open(path)?;
-        let (mut hash, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);
-        loop {
-            match reader.read(&mut buffer)? {
-                0 => break,
-                n => hash.update(&buffer[..n]),
+    sha256_files([path])
+}
+
+/// Hexadecimal SHA-256 of the bytes of some files, one after the other.
+///
+/// # Errors
+///
+/// [`IoError`] if one of them cannot be read.
+///
+/// # Examples
+///
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// let files = ["ab", "c"].map(|text| folder.path().join(text));
+/// for (path, text) in files.iter().zip(["ab", "c"]) {
+///     std::fs::write(path, text)?;
+/// }
+/// let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+/// assert_eq!(plca_io::sha256_files(files.iter().map(|path| path.as_path()))?, expected);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn sha256_files<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<String, IoError> {
+    let (mut hash, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);
+    for path in paths {
+        let mut add = || -> std::io::Result<()> {
+            let mut reader = File::open(path)?;
+            loop {
+                match reader.read(&mut buffer)? {
+                    0 => return Ok(()),
+                    n => hash.update(&buffer[..n]),
+                }
             }
-        }
-        Ok(hash.finalize().iter().map(|b| format!("{b:02x}")).collect())
-    };
-    attempt().map_err(|e| IoError::new(path, e))
+        };
+        add().map_err(|e| IoError::new(path, e))?;
+    }
+    Ok(hash.finalize().iter().map(|b| format!("{b:02x}")).collect())
 }

@@ -41,6 +41,7 @@ mod zipped;
 pub use atomic::write_atomically;
 pub use data::{
     Array, DataFile, Element, Mask, ReadOptions, read_data, read_data_with, read_mask, sha256_file,
+    sha256_files,
 };
 pub use error::IoError;
 pub use model::{

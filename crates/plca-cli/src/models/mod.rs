@@ -81,6 +81,11 @@ pub(crate) trait ModelKind: Send + Sync {
     }
     /// `plca fit`, the outputs being writable.
     fn fit(&self, args: &FitArgs) -> Result<(), Failure>;
+    /// `plca fit --online`.
+    fn online(&self, args: &FitArgs) -> Result<(), Failure> {
+        let _ = args;
+        options::refuse(true, "--online", self.name())
+    }
     /// `plca select`.
     fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {
         let _ = args;

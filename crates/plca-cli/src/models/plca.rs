@@ -23,6 +23,7 @@ use crate::blocks::{
 };
 use crate::data::{Data, load};
 use crate::failure::Failure;
+use crate::online;
 use crate::saved::Saved;
 use crate::select::{self, Table};
 use crate::transform::{Found, along, fold_in};
@@ -60,6 +61,13 @@ impl ModelKind for Symmetric {
         }
     }
 
+    fn online(&self, args: &FitArgs) -> Result<(), Failure> {
+        match args.precision {
+            Precision::F64 => stream::<f64>(args),
+            Precision::F32 => stream::<f32>(args),
+        }
+    }
+
     fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {
         select::likelihood(args)
     }
@@ -67,9 +75,21 @@ impl ModelKind for Symmetric {
     fn transform(&self, mut file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
         let order = file.order()?;
         let along = along(args, order - 1, |d| d < order)?;
-        let factors = factors(&mut file, order)?;
+        // A stream has no factor of what is looked for.
+        let streamed = !file.metadata["settings"]["online"].is_null();
+        let learned = (0..order).filter(|&j| j != along || !streamed);
+        let learned = learned.map(|j| file.matrix(&factor(j)));
+        let mut factors = learned.collect::<Result<Vec<_>, _>>()?;
+        file.agree(factors.iter().map(DMatrix::ncols))?;
+        let k = match factors.first() {
+            Some(factor) => factor.ncols(),
+            None => file.vector("weights")?.len(),
+        };
+        if streamed {
+            factors.insert(along, DMatrix::zeros(0, k));
+        }
         let model = PlcaState {
-            weights: DVector::from_element(factors[0].ncols(), 1.0),
+            weights: DVector::from_element(k, 1.0),
             factors,
             power: 1.0,
             iteration: 0,
@@ -162,6 +182,11 @@ fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
     let shape = data.shape();
     let make = |rank| PlcaCommand::new(args, rank, shape);
     fast::fit(args, &*data, make, || tempered::fit(args, &*data, make))
+}
+
+fn stream<T: Element>(args: &FitArgs) -> Result<(), Failure> {
+    let make = |rank, shape: &[usize]| Ok(PlcaCommand::<T>::new(args, rank, shape)?.config);
+    online::fit(args, factor, None, make)
 }
 
 struct PlcaCommand<T: Element> {

@@ -22,6 +22,7 @@ use crate::blocks::{
 };
 use crate::data::{Data, load};
 use crate::failure::Failure;
+use crate::online;
 use crate::saved::Saved;
 use crate::select::{self, Table};
 use crate::transform::{Found, along, fold_in};
@@ -59,6 +60,13 @@ impl ModelKind for Asymmetric {
         match args.precision {
             Precision::F64 => fit::<f64>(args),
             Precision::F32 => fit::<f32>(args),
+        }
+    }
+
+    fn online(&self, args: &FitArgs) -> Result<(), Failure> {
+        match args.precision {
+            Precision::F64 => stream::<f64>(args),
+            Precision::F32 => stream::<f32>(args),
         }
     }
 
@@ -122,6 +130,11 @@ fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
     let shape = data.shape();
     let make = |rank| PlsaCommand::new(args, rank, shape);
     fast::fit(args, &*data, make, || tempered::fit(args, &*data, make))
+}
+
+fn stream<T: Element>(args: &FitArgs) -> Result<(), Failure> {
+    let make = |rank, shape: &[usize]| Ok(PlsaCommand::<T>::new(args, rank, shape)?.config);
+    online::fit(args, |_| "basis".into(), Some("marginal"), make)
 }
 
 /// The direction that a model file was fitted in.

@@ -6,6 +6,7 @@ mod failures;
 mod fast;
 mod formats;
 mod golden;
+mod online;
 mod options;
 mod readme;
 mod reconstruction;
@@ -87,6 +88,12 @@ impl Folder {
         names
     }
 
+    /// Every file, but for those in folders.
+    fn contents(&self) -> Vec<(Vec<u8>, String)> {
+        let files = self.names().into_iter().filter(|n| self.path(n).is_file());
+        files.map(|n| (self.bytes(&n), n)).collect()
+    }
+
     /// Runs the command line, split at blanks.
     fn run(&self, line: &str) -> Output {
         Command::new(Path::new(env!("CARGO_BIN_EXE_plca")))
@@ -129,11 +136,7 @@ impl Folder {
 
     /// Runs a line that must fail with this status, name all of `parts` in its one error, and leave every file as it was.
     fn fails(&self, status: i32, line: &str, parts: &[&str]) {
-        let before: Vec<_> = self
-            .names()
-            .into_iter()
-            .map(|n| (self.bytes(&n), n))
-            .collect();
+        let before = self.contents();
         let out = self.run(line);
         let err = String::from_utf8(out.stderr).unwrap();
         assert_eq!(out.status.code(), Some(status), "{line}: {err}");
@@ -144,11 +147,7 @@ impl Folder {
         for part in parts {
             assert!(err.contains(part), "{line}: `{part}` is not in: {err}");
         }
-        let after: Vec<_> = self
-            .names()
-            .into_iter()
-            .map(|n| (self.bytes(&n), n))
-            .collect();
+        let after = self.contents();
         assert!(before == after, "{line}: files changed");
         assert!(out.stdout.is_empty(), "{line}");
     }

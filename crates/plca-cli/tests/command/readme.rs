@@ -67,6 +67,11 @@ fn the_commands_of_the_guide_run() {
         "counts.mtx",
         &cells.fold(head.into(), |text: String, cell| text + &cell),
     );
+    std::fs::create_dir(folder.path("days")).unwrap();
+    for day in ["1", "2", "3"] {
+        let counts = folder.path("counts.mtx");
+        std::fs::copy(counts, folder.path(&format!("days/{day}.mtx"))).unwrap();
+    }
     let guide = include_str!("../../../../docs/CHOOSING.md");
     let commands: Vec<&str> = guide.lines().filter(|l| l.starts_with("plca ")).collect();
     assert!(commands.len() >= 10, "{commands:?}");

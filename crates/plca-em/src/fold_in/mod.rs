@@ -144,7 +144,10 @@ fn certify<A: Algorithm<Error = EmError>>(
 }
 
 /// Refuses data of another shape than the learned factors; `None` stands for the observations.
-fn check_shape<T: Real>(shape: &[usize], learned: &[Option<Factor<'_, T>>]) -> Result<(), EmError> {
+pub(crate) fn check_shape<T: Real>(
+    shape: &[usize],
+    learned: &[Option<Factor<'_, T>>],
+) -> Result<(), EmError> {
     let fits = shape.len() == learned.len()
         && (learned.iter().zip(shape)).all(|(f, &n)| f.is_none_or(|f| f.rows() == n));
     if fits {

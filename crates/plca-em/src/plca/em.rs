@@ -81,7 +81,7 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
     }
 
     /// The E-step: expected counts of every wanted mode, and the objective's data term if `measure`.
-    fn e_step(
+    pub(crate) fn e_step(
         &self,
         state: &PlcaState<T>,
         modes: &[bool],

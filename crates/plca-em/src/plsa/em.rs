@@ -95,7 +95,7 @@ impl<T: Real, X: Observed<T> + ?Sized> PlsaEm<'_, T, X> {
     }
 
     /// Counts of basis and mixture where they are free, and the likelihood if `measure`.
-    fn e_step(
+    pub(crate) fn e_step(
         &self,
         state: &PlsaState<T>,
         measure: bool,

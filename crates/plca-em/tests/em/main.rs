@@ -6,6 +6,7 @@ mod fast;
 mod fold_in;
 mod golden;
 mod measured;
+mod online;
 mod priors;
 mod properties;
 mod settings;

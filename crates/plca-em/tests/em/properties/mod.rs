@@ -10,6 +10,6 @@ mod resume;
 mod setups;
 mod stationary;
 mod statistics;
-mod storages;
+pub(crate) mod storages;
 mod tempered;
 mod wide;

@@ -1,0 +1,329 @@
+//! `plca fit --online`: a model learnt from files, one after the other.
+
+mod place;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use plca_em::{EmError, Online, OnlineState, StepSize, Streamed};
+use plca_io::{Array, Element, ModelFile};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use serde_json::{Value, json};
+
+use crate::args::{Acceleration, FitArgs, Precision, Solver};
+use crate::blocks::{Arrays, matrix, take_matrix, take_vector, vector};
+use crate::checkpoint::settings;
+use crate::data::{Data, load};
+use crate::failure::Failure;
+use crate::fit::merge;
+use crate::models::options::{refuse, temper};
+use crate::outputs::{Leaving, MODEL_FILES, writable};
+use crate::{given, interrupt};
+
+use place::Place;
+
+/// What is reported of a stream: every block under the factors that it met.
+const OBJECTIVE: &str = "streamed_log_likelihood";
+
+/// Learns a model of which `name` gives the names of the factors that all blocks share, and `make` the configuration for a
+/// number of components and the shape of a block; `marginal` is the array of the shares of the streamed indices, where there is one.
+pub(crate) fn fit<T: Element, M: Streamed<T>>(
+    args: &FitArgs,
+    name: impl Fn(usize) -> String,
+    marginal: Option<&str>,
+    make: impl FnOnce(usize, &[usize]) -> Result<M, Failure>,
+) -> Result<(), Failure> {
+    let started = Instant::now();
+    check(args)?;
+    let files = files(args)?;
+    let first = load::<T>(&files[0], &args.hidden)?;
+    let shape = first.shape().to_vec();
+    let (given, implied) = given::blocks(args, shape.len())?;
+    let rank = given::rank(args, implied, &shape)?;
+    let model = make(rank, &shape)?;
+    let along = model.streamed(shape.len());
+    let settings = stream_settings(args, rank)?;
+    let learner = Online::builder(model)
+        .step(args.stream.online.unwrap_or_default())
+        .local(args.stream.local.unwrap_or_default())
+        .build()?;
+    let run = Run {
+        args,
+        checksum: plca_io::sha256_files(files.iter().map(PathBuf::as_path))?,
+        files,
+        names: (0..shape.len() - 1).map(name).collect(),
+        shape,
+        along,
+        marginal,
+        settings,
+        started,
+    };
+    run.run(&learner, first, given)
+}
+
+/// Refuses what has no meaning block by block.
+fn check(args: &FitArgs) -> Result<(), Failure> {
+    let name = args.model.name();
+    let without = |given: bool, option: &str| refuse(given, option, &format!("{name} --online"));
+    without(args.hidden.mask.is_some(), "--mask")?;
+    without(args.hidden.shape.is_some(), "--shape")?;
+    without(args.kkt_tol.is_some(), "--kkt-tol")?;
+    without(args.restarts != 1, "--restarts")?;
+    without(args.solver != Solver::Em, "--solver")?;
+    without(args.accelerate != Acceleration::None, "--accelerate")?;
+    without(args.missing_method.is_some(), "--missing-method")?;
+    match temper(args)? {
+        (_, Some(_)) => without(true, "--temper B,ETA"),
+        (_, None) => Ok(()),
+    }
+}
+
+/// The files of the blocks in their order.
+fn files(args: &FitArgs) -> Result<Vec<PathBuf>, Failure> {
+    let folder = &args.data;
+    if !folder.is_dir() {
+        let rest = args.blocks.iter().cloned();
+        return Ok(std::iter::once(folder.clone()).chain(rest).collect());
+    }
+    if !args.blocks.is_empty() {
+        let what = "a folder of blocks stands alone: name either it or the files";
+        return Err(Failure::usage(what));
+    }
+    let inside = |path: &Path| {
+        let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
+        let parent = parent.unwrap_or(Path::new(".")).canonicalize().ok();
+        parent.is_some() && parent == folder.canonicalize().ok()
+    };
+    let outputs = [
+        Some(&args.output),
+        args.checkpoint.as_ref(),
+        args.trace.as_ref(),
+    ];
+    if let Some(path) = outputs.into_iter().flatten().find(|path| inside(path)) {
+        let path = path.display();
+        let what = format!("{path}: the folder of the data, where it would be a block itself");
+        return Err(Failure::usage(what));
+    }
+    let entries = std::fs::read_dir(folder).map_err(|e| Failure::of(folder, e))?;
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|e| Failure::of(folder, e))?.path();
+        let hidden = path
+            .file_name()
+            .is_some_and(|n| n.to_string_lossy().starts_with('.'));
+        if path.is_file() && !hidden {
+            files.push(path);
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        return Err(Failure::of(folder, "no file in this folder"));
+    }
+    Ok(files)
+}
+
+/// What changes the numbers of a stream.
+fn stream_settings(args: &FitArgs, rank: usize) -> Result<Value, Failure> {
+    let local = args.stream.local.unwrap_or_default();
+    let step = match args.stream.online.unwrap_or_default() {
+        StepSize::Power { kappa, t0 } => format!("{kappa},{t0}"),
+        StepSize::Constant(rho) => format!("constant:{rho}"),
+        StepSize::Average => "average".to_string(),
+    };
+    let mut all = settings(args, rank)?;
+    merge(
+        &mut all,
+        json!({ "online": step, "local": format!("{},{}", local.max_iter, local.tol) }),
+    );
+    Ok(all)
+}
+
+/// One call of `plca fit --online`.
+struct Run<'a> {
+    args: &'a FitArgs,
+    files: Vec<PathBuf>,
+    checksum: String,
+    /// Of the first block.
+    shape: Vec<usize>,
+    along: usize,
+    /// Of the factors that the blocks share.
+    names: Vec<String>,
+    marginal: Option<&'a str>,
+    settings: Value,
+    started: Instant,
+}
+
+impl Run<'_> {
+    fn run<T: Element, M: Streamed<T>>(
+        &self,
+        learner: &Online<M, T>,
+        first: Data<T>,
+        given: Arrays,
+    ) -> Result<(), Failure> {
+        let args = self.args;
+        let mut place = match &args.resume {
+            Some(path) => self.resume(path)?,
+            None => self.begin(learner, given)?,
+        };
+        let passes = args.stream.passes.unwrap_or(1);
+        if place.passes > passes || (place.passes == passes && place.blocks > 0) {
+            let there = place.passes;
+            let what = format!("stands beyond {there} passes, --passes asks for {passes}");
+            return Err(Failure::of(
+                args.resume.as_ref().unwrap_or(&args.data),
+                what,
+            ));
+        }
+        let (mut trace, mut first) = (String::new(), Some(first));
+        interrupt::iterating();
+        while place.passes < passes {
+            while let Some(path) = self.files.get(place.blocks) {
+                let read = first.take().filter(|_| place.blocks == 0);
+                let block = match read {
+                    Some(block) => block,
+                    None => load(path, &args.hidden)?,
+                };
+                let learnt = learner.partial_fit(&mut place.state, &*block);
+                let learnt = learnt.map_err(|e| refused(path, e))?;
+                if place.passes == 0 {
+                    place.sums.extend(block.marginal(self.along));
+                }
+                drop(block);
+                place.blocks += 1;
+                place.ln_lik[0] += learnt.ln_lik;
+                if !learnt.ln_lik.is_finite() {
+                    let what = format!("the log-likelihood became {}", learnt.ln_lik);
+                    return Err(Failure::of(path, what));
+                }
+                let interrupted = interrupt::requested();
+                if let (Some(path), Some(every)) = (&args.checkpoint, args.checkpoint_every)
+                    && (interrupted || place.state.blocks.is_multiple_of(every))
+                {
+                    let file = self.checkpoint(&place);
+                    interrupt::writing(|| plca_io::write_checkpoint(path, &file))?;
+                }
+                if interrupted {
+                    let kept = match &args.checkpoint {
+                        Some(path) => format!("{} continues it", path.display()),
+                        None => "nothing was written".to_string(),
+                    };
+                    let blocks = place.state.blocks;
+                    let what = format!("interrupted after {blocks} blocks; {kept}");
+                    return Err(Failure::new(what));
+                }
+            }
+            place.state.end_pass();
+            place.passes += 1;
+            place.blocks = 0;
+            place.ln_lik = [0.0, place.ln_lik[0]];
+            let seconds = self.started.elapsed().as_secs_f64();
+            let (blocks, ln_lik) = (place.state.blocks, place.ln_lik[1]);
+            let line = json!({ "iteration": blocks, "objective": ln_lik, "seconds": seconds });
+            trace.push_str(&format!("{line}\n"));
+        }
+        self.leave(&place, &trace)
+    }
+
+    /// The start: the blocks given, and the others drawn from the seed.
+    fn begin<T: Element, M: Streamed<T>>(
+        &self,
+        learner: &Online<M, T>,
+        mut given: Arrays,
+    ) -> Result<Place<T>, Failure> {
+        let mut sizes = self.shape.clone();
+        sizes.remove(self.along);
+        let mut rng = ChaCha8Rng::seed_from_u64(self.args.seed);
+        let path = self.args.init.as_deref().unwrap_or(&self.args.data);
+        let failure = |e: EmError| Failure::of(path, e);
+        let drawn = learner.init(&sizes, &mut rng).map_err(failure)?;
+        let weights = take_vector(path, &mut given, "weights")?.unwrap_or(drawn.weights);
+        let mut factors = Vec::new();
+        for (drawn, name) in drawn.factors.into_iter().zip(&self.names) {
+            let factor = match take_matrix(path, &mut given, name)? {
+                Some(factor) if factor.shape() != drawn.shape() => {
+                    let (block, got) = (name.clone(), factor.shape());
+                    let expected = drawn.shape();
+                    return Err(failure(EmError::Shape {
+                        block,
+                        got,
+                        expected,
+                    }));
+                }
+                Some(factor) => factor,
+                None => drawn,
+            };
+            factors.push(factor);
+        }
+        Ok(Place {
+            state: OnlineState::new(weights, factors).map_err(failure)?,
+            passes: 0,
+            blocks: 0,
+            ln_lik: [0.0; 2],
+            sums: Vec::new(),
+        })
+    }
+
+    /// The blocks of the state that a model file has.
+    fn shared<T: Element>(&self, state: &OnlineState<T>) -> Arrays {
+        let factors = state.factors.iter().map(matrix);
+        self.names.iter().cloned().zip(factors).collect()
+    }
+
+    /// Writes the model and says what it is.
+    fn leave<T: Element>(&self, place: &Place<T>, trace: &str) -> Result<(), Failure> {
+        let (args, state) = (self.args, &place.state);
+        writable(&args.output, MODEL_FILES)?;
+        let mut arrays = self.shared(state);
+        let total: f64 = place.sums.iter().sum();
+        match self.marginal {
+            Some(name) => {
+                // [SPEC 2] P(x2) = colsum(V)/v
+                let shares = place.sums.iter().map(|s| s / total).collect();
+                arrays.insert(name.into(), Array::new(vec![place.sums.len()], shares));
+            }
+            None => {
+                arrays.insert("weights".into(), vector(&state.weights));
+            }
+        }
+        let mut shape = self.shape.clone();
+        shape[self.along] = place.sums.len();
+        let mut settings = self.settings.clone();
+        settings["passes"] = json!(place.passes);
+        let mut summary = json!({
+            "model": args.model.name(),
+            "iterations": state.blocks,
+            "stop_reason": "passes",
+            "objective": place.ln_lik[1],
+        });
+        let mut metadata = json!({
+            "settings": settings,
+            "seed": args.seed,
+            "version": env!("CARGO_PKG_VERSION"),
+            "data": {
+                "shape": shape, "sha256": self.checksum, "total": total, "blocks": self.files.len(),
+            },
+            "objective_name": OBJECTIVE,
+        });
+        merge(&mut metadata, summary.clone());
+        // Wall time is no property of the model: equal runs write equal files.
+        summary["seconds"] = json!(self.started.elapsed().as_secs_f64());
+        let leaving = Leaving {
+            output: &args.output,
+            model: &ModelFile { arrays, metadata },
+            single: args.precision == Precision::F32,
+            trace: args.trace.as_deref().map(|path| (path, trace)),
+            summary: &summary,
+            json: args.json,
+            quiet: args.quiet,
+        };
+        leaving.leave()
+    }
+}
+
+/// Why a block was refused: settings come from the command line, all else from the file.
+fn refused(path: &Path, e: EmError) -> Failure {
+    match e {
+        EmError::Param(e) => Failure::usage(e),
+        e => Failure::of(path, e),
+    }
+}

@@ -1,0 +1,261 @@
+//! `plca fit --online`: blocks from a folder or a list of files.
+
+use crate::Folder;
+
+/// Counts of 12 words in 8 documents of two kinds, another for every `seed`.
+fn block(seed: usize) -> String {
+    let cell = |word: usize, document: usize| {
+        let noise = (word * 7 + document * 5 + seed * 3 + word * document) % 4;
+        if word % 2 == document % 2 {
+            3 + noise
+        } else {
+            noise / 3
+        }
+    };
+    let row = |word| {
+        let cells = (0..8).map(|document| cell(word, document).to_string());
+        cells.collect::<Vec<_>>().join(",")
+    };
+    (0..12).map(|word| row(word) + "\n").collect()
+}
+
+/// A folder with the blocks `b/1.csv` to `b/5.csv`, and all of them side by side in `all.csv`.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("b")).unwrap();
+    let blocks: Vec<String> = (1..=5).map(block).collect();
+    for (n, text) in blocks.iter().enumerate() {
+        folder.text(&format!("b/{}.csv", n + 1), text);
+    }
+    let lines = |text: &String| text.lines().map(String::from).collect::<Vec<_>>();
+    let all: Vec<_> = blocks.iter().map(lines).collect();
+    let row = |n: usize| {
+        all.iter()
+            .map(|b| b[n].clone())
+            .collect::<Vec<_>>()
+            .join(",")
+    };
+    folder.text(
+        "all.csv",
+        &(0..12).map(|n| row(n) + "\n").collect::<String>(),
+    );
+    // What is hidden is no block, nor is a folder.
+    folder.text("b/.listing", "nothing");
+    std::fs::create_dir(folder.path("b/more")).unwrap();
+    folder
+}
+
+#[test]
+fn folders_and_lists_are_the_same_stream() {
+    let folder = folder();
+    let line = "--rank 2 --online 0.7,1 --passes 3 --quiet --output";
+    let s = folder.json(&format!("fit plsa b {line} a.npz"));
+    assert_eq!(
+        (&s["iterations"], &s["stop_reason"]),
+        (&15.into(), &"passes".into())
+    );
+    folder.ok(&format!(
+        "fit plsa b/1.csv b/2.csv b/3.csv b/4.csv b/5.csv {line} b.npz --threads 3"
+    ));
+    assert!(folder.bytes("a.npz") == folder.bytes("b.npz"));
+    folder.ok(&format!(
+        "fit plsa b/2.csv b/1.csv b/3.csv b/4.csv b/5.csv {line} c.npz"
+    ));
+    assert!(folder.bytes("a.npz") != folder.bytes("c.npz"));
+    let file = folder.model("a.npz");
+    let names: Vec<_> = file.arrays.keys().map(String::as_str).collect();
+    assert_eq!(names, ["basis", "marginal"]);
+    assert_eq!(file.arrays["marginal"].shape, [40]);
+    assert_eq!(file.metadata["data"]["shape"], serde_json::json!([12, 40]));
+    assert_eq!(file.metadata["objective_name"], "streamed_log_likelihood");
+    assert_eq!(file.metadata["settings"]["online"], "0.7,1");
+}
+
+/// The mixtures are found by `transform`, and what was learnt online is nearly what a batch learns; one block of weight 1 is not.
+#[test]
+fn mixtures_follow_and_explain() {
+    let folder = folder();
+    for (model, extra) in [("plsa", ""), ("plca", ""), ("plsa", "--precision f32")] {
+        let s = folder.json(&format!(
+            "fit {model} all.csv --rank 2 --tol 1e-10 --output batch.npz"
+        ));
+        let batch = s["objective"].as_f64().unwrap();
+        let of = |online: &str| {
+            folder.ok(&format!(
+                "fit {model} b --rank 2 {online} {extra} --quiet --output o.npz"
+            ));
+            let s = folder.json("transform o.npz all.csv --output t.npz");
+            s["objective"].as_f64().unwrap()
+        };
+        let online = of("--online 0.7,1 --passes 20");
+        assert!(
+            online < batch + 1e-4 * batch.abs() && online > batch - 2e-3 * batch.abs(),
+            "{model}: {online} {batch}"
+        );
+        let start = of("--online constant:0.01 --local 1");
+        assert!(
+            start < online - 1e-2 * batch.abs(),
+            "{model}: {start} {online}"
+        );
+    }
+    folder.fails(
+        1,
+        "reconstruct o.npz --output r.npy",
+        &["o.npz", "`mixture`"],
+    );
+}
+
+#[test]
+fn streams_go_on_where_they_were() {
+    let folder = folder();
+    for model in ["plsa", "plca"] {
+        for every in [1, 4, 5, 7] {
+            let line = format!("fit {model} b --rank 3 --online 0.6,2 --passes 3 --quiet");
+            folder.resumes(&line, every);
+        }
+    }
+    // To more passes, but under the same settings and from the same data.
+    folder.ok(
+        "fit plca b --rank 3 --online 0.6,2 --passes 4 --quiet --output more.npz --resume c.npz",
+    );
+    folder.ok("fit plca b --rank 3 --online 0.6,2 --passes 4 --quiet --output whole.npz");
+    assert!(folder.bytes("more.npz") == folder.bytes("whole.npz"));
+    let fails = |line: &str, part: &str| {
+        let line = format!("fit plca b --rank 3 {line} --output x.npz --resume c.npz");
+        folder.fails(1, &line, &["c.npz", part]);
+    };
+    fails("--online 0.7,2 --passes 3", "online");
+    fails("--online 0.6,2 --passes 3 --local 7", "local");
+    fails("--online 0.6,2", "--passes");
+    folder.text("b/5.csv", &block(6));
+    fails("--online 0.6,2 --passes 3", "other data");
+}
+
+/// Starts, priors, rows as documents, order 3, and cells that are hidden.
+#[test]
+fn options_of_streams() {
+    let folder = folder();
+    folder.ok("fit plsa b --rank 2 --online average --output a.npz --quiet");
+    folder.ok("fit plsa b --init a.npz --online 0.9,20 --prior basis=dirichlet:1.2 --output b.npz --quiet --trace t.jsonl --passes 2");
+    let basis = &folder.model("b.npz").arrays["basis"];
+    assert!(basis.values.iter().all(|&w| w > 0.0));
+    let trace = String::from_utf8(folder.bytes("t.jsonl")).unwrap();
+    assert_eq!(trace.lines().count(), 2);
+    folder.ok("fit plsa b --rank 2 --given 0 --online 0.7,1 --output g.npz --quiet");
+    let file = folder.model("g.npz");
+    assert_eq!(file.arrays["basis"].shape, [8, 2]);
+    assert_eq!(file.metadata["data"]["shape"], serde_json::json!([60, 8]));
+    folder.ok("transform g.npz b/1.csv --output t.npz");
+    let cells: Vec<f64> = (0..24).map(|i| f64::from(i * i % 7)).collect();
+    folder.npy("p.npy", &[2, 3, 4], &cells);
+    folder.npy("q.npy", &[2, 3, 2], &cells[3..15]);
+    folder.ok("fit plca p.npy q.npy --rank 2 --online 0.7,1 --output o.npz --quiet");
+    let file = folder.model("o.npz");
+    let names: Vec<_> = file.arrays.keys().map(String::as_str).collect();
+    assert_eq!(names, ["factor_0", "factor_1", "weights"]);
+    assert_eq!(file.metadata["data"]["shape"], serde_json::json!([2, 3, 6]));
+    folder.ok("transform o.npz p.npy --output t.npz");
+    folder.fails(
+        1,
+        "transform o.npz p.npy --along 0 --output x.npz",
+        &["o.npz", "`factor_2`"],
+    );
+    folder.text("n.csv", "1,nan,2\n3,1,4\n");
+    folder
+        .ok("fit plsa n.csv n.csv --rank 1 --online average --missing nan --output n.npz --quiet");
+    folder.fails(
+        1,
+        "fit plsa n.csv --rank 1 --online average --output x.npz",
+        &["n.csv", "[0, 1]"],
+    );
+}
+
+/// Every refusal, with the file or the option that is at fault.
+#[test]
+fn what_no_stream_can_be() {
+    let folder = folder();
+    let usage = |line: &str, parts: &[&str]| {
+        folder.fails(2, &format!("fit {line} --rank 2 --output x.npz"), parts);
+    };
+    for model in [
+        "nmf-kl",
+        "siplca",
+        "skellam",
+        "skellam-vb",
+        "snmf-ding",
+        "kmeans",
+        "pntf",
+        "ntf-l2",
+    ] {
+        usage(&format!("{model} b --online 0.7,1"), &[model, "--online"]);
+    }
+    usage("plsa b/1.csv b/2.csv", &["--online"]);
+    usage("plsa b b/2.csv --online 0.7,1", &["folder"]);
+    for law in [
+        "0.5,1",
+        "1.1,1",
+        "nan,1",
+        "0.7,-1",
+        "0.7,inf",
+        "constant:0",
+        "constant:1.1",
+    ] {
+        usage(&format!("plsa b --online {law}"), &["step size"]);
+    }
+    for law in ["0.7", "fast", "constant:x", "0.7,x"] {
+        usage(&format!("plsa b --online {law}"), &["--online"]);
+    }
+    for local in ["0", "x", "5,-1", "5,nan"] {
+        usage(&format!("plsa b --online 0.7,1 --local {local}"), &[]);
+    }
+    usage("plsa b --passes 3", &["--online"]);
+    usage("plsa b --online 0.7,1 --passes 0", &["--passes"]);
+    for option in [
+        "--mask b/1.csv",
+        "--restarts 2",
+        "--solver fast",
+        "--accelerate squarem",
+        "--temper 1,0.9",
+        "--kkt-tol 1e-3",
+        "--missing-method imputation",
+        "--update sequential",
+        "--shape 12x8",
+    ] {
+        let name = option.split(' ').next().unwrap();
+        usage(&format!("plsa b --online 0.7,1 {option}"), &[name]);
+    }
+    usage(
+        "plca b --online 0.7,1 --prior weights=dirichlet:1.1",
+        &["P(z)"],
+    );
+    usage(
+        "plca b --online 0.7,1 --prior factor_1=dirichlet:1.1",
+        &["streamed"],
+    );
+    folder.fails(
+        2,
+        "fit plsa b --rank 2 --online 0.7,1 --output b/x.npz",
+        &["b/x.npz"],
+    );
+    let fails = |line: &str, parts: &[&str]| {
+        folder.fails(
+            1,
+            &format!("fit {line} --rank 2 --online 0.7,1 --output x.npz"),
+            parts,
+        );
+    };
+    folder.text("tall.csv", "1,2\n3,4\n");
+    fails("plsa b/1.csv tall.csv", &["tall.csv", "[2, 2]", "12 x any"]);
+    folder.text("none.csv", "0,0\n0,0\n");
+    fails(
+        "plsa tall.csv none.csv",
+        &["none.csv", "no observed entry is positive"],
+    );
+    folder.text("minus.csv", "1,2\n3,-4\n");
+    fails("plsa tall.csv minus.csv", &["minus.csv", "line 2", "-4"]);
+    fails("plsa tall.csv gone.csv", &["gone.csv"]);
+    std::fs::create_dir(folder.path("empty")).unwrap();
+    fails("plsa empty", &["empty", "no file"]);
+    folder.text("b/6.txt", "what is this");
+    fails("plsa b", &["6.txt"]);
+}

@@ -1,0 +1,165 @@
+//! What a stream has taught so far.
+
+use nalgebra::{DMatrix, DVector};
+use plca_tensor::Real;
+
+use crate::init::{check_block, check_weights, stochastic_block};
+use crate::{EmError, ParamError};
+
+/// Parameters that all blocks of a stream share, the statistics that they follow from, and where the stream stands. Serialised, it
+/// goes on to the bit.
+///
+/// ```
+/// use nalgebra::{dmatrix, dvector};
+/// use plca_em::OnlineState;
+/// // Two topics of three words; the second is three times as frequent.
+/// let state = OnlineState::new(dvector![1.0, 3.0], vec![dmatrix![1.0, 2.0; 1.0, 0.0; 2.0, 2.0]])?;
+/// assert_eq!(state.factors[0].column(0).as_slice(), [0.25, 0.25, 0.5]);
+/// assert_eq!(state.statistics[0][(0, 1)], 0.375);                     // P(x, z)
+/// # Ok::<(), plca_em::EmError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(bound(
+        serialize = "T: serde::Serialize",
+        deserialize = "T: serde::Deserialize<'de>"
+    ))
+)]
+pub struct OnlineState<T: Real> {
+    /// `P(z)`: `K` numbers that sum to 1.
+    pub weights: DVector<T>,
+    /// `P(x_j | z)` of every mode but the streamed one, in the order of the modes; of PLSA the basis alone.
+    pub factors: Vec<DMatrix<T>>,
+    /// `P(x_j, z)` as the blocks have shown it, in the order of `factors`: expected counts divided by their sum.
+    pub statistics: Vec<DMatrix<T>>,
+    /// Blocks learnt.
+    pub blocks: u64,
+    /// Expected counts of all blocks learnt: the sum of the data, hidden cells imputed.
+    pub seen: f64,
+    /// Those since the present pass began.
+    pub pass: f64,
+    /// Those of the largest pass: what the statistics stand for beside a prior.
+    pub total: f64,
+}
+
+impl<T: Real> OnlineState<T> {
+    /// The start of a stream from `P(z)` and the factors of the modes that are not streamed; all are normalised.
+    ///
+    /// # Errors
+    ///
+    /// [`EmError`]: no components, no factor, blocks of different numbers of components, a bad value, a column of zeros.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::{dmatrix, dvector};
+    /// use plca_em::{EmError, OnlineState};
+    /// let refused = OnlineState::new(dvector![0.5, 0.5], vec![dmatrix![1.0]]);
+    /// assert!(matches!(refused, Err(EmError::Shape { got: (1, 1), .. })));
+    /// ```
+    pub fn new(weights: DVector<T>, factors: Vec<DMatrix<T>>) -> Result<Self, EmError> {
+        let k = weights.len();
+        if k == 0 {
+            return Err(ParamError::NoComponents.into());
+        }
+        if factors.is_empty() {
+            return Err(EmError::Order {
+                expected: 2,
+                got: 1,
+            });
+        }
+        let weights = stochastic_block("weights", crate::blocks::column(&weights), (k, 1))?;
+        let normal =
+            |(j, f): (usize, DMatrix<T>)| stochastic_block(&name(j), f.clone(), (f.nrows(), k));
+        let factors: Vec<_> = (factors.into_iter().enumerate())
+            .map(normal)
+            .collect::<Result<_, _>>()?;
+        let joint = |f: &DMatrix<T>| {
+            let mut joint = f.clone();
+            for (mut column, &w) in joint.column_iter_mut().zip(&weights) {
+                column *= w;
+            }
+            joint
+        };
+        Ok(Self {
+            statistics: factors.iter().map(joint).collect(),
+            weights: DVector::from_column_slice(weights.as_slice()),
+            factors,
+            blocks: 0,
+            seen: 0.0,
+            pass: 0.0,
+            total: 0.0,
+        })
+    }
+
+    /// Says that all data have been seen and the next block begins with them again. It matters to priors alone: what a pass amounts
+    /// to is what they are weighed against. [`fit_stream`](crate::Online::fit_stream) says it by itself.
+    ///
+    /// ```
+    /// use nalgebra::{dmatrix, dvector};
+    /// use plca_em::{Online, OnlineState, Plsa};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// let learner = Online::builder(Plsa::<f64>::builder(1).build()?).build()?;
+    /// let mut state = OnlineState::new(dvector![1.0], vec![dmatrix![0.5; 0.5]])?;
+    /// let block = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
+    /// for _ in 0..2 {
+    ///     learner.partial_fit(&mut state, &block)?;
+    ///     state.end_pass();
+    /// }
+    /// assert_eq!((state.seen, state.total), (8.0, 4.0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn end_pass(&mut self) {
+        self.pass = 0.0;
+    }
+
+    /// Refuses a state that no stream can go on from. States that this crate made always can.
+    ///
+    /// # Errors
+    ///
+    /// [`EmError`]: blocks of different shapes or numbers of components, a negative or non-finite value.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::{dmatrix, dvector};
+    /// use plca_em::{EmError, OnlineState};
+    /// let mut state = OnlineState::new(dvector![1.0], vec![dmatrix![0.5; 0.5]])?;
+    /// assert!(state.check().is_ok());
+    /// state.statistics[0][(1, 0)] = f64::NAN;
+    /// assert!(matches!(state.check(), Err(EmError::Value { row: 1, .. })));
+    /// # Ok::<(), EmError>(())
+    /// ```
+    pub fn check(&self) -> Result<(), EmError> {
+        let k = self.weights.len();
+        check_weights(&self.weights, k)?;
+        if self.statistics.len() != self.factors.len() {
+            return Err(EmError::Order {
+                expected: self.factors.len() + 1,
+                got: self.statistics.len() + 1,
+            });
+        }
+        for (j, (factor, joint)) in self.factors.iter().zip(&self.statistics).enumerate() {
+            let shape = (factor.nrows(), k);
+            check_block(&name(j), factor, shape)?;
+            check_block(&format!("statistics_{j}"), joint, shape)?;
+        }
+        let masses = [self.seen, self.pass, self.total];
+        match masses.into_iter().find(|m| !(m.is_finite() && *m >= 0.0)) {
+            Some(value) => Err(EmError::Value {
+                block: "mass".into(),
+                row: 0,
+                column: 0,
+                value,
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A factor by its place among those that are not streamed.
+pub(super) fn name(j: usize) -> String {
+    format!("factor_{j}")
+}
