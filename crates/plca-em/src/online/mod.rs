@@ -42,7 +42,7 @@ pub use streamed::{Explanation, Rule, Streamed};
 ///
 /// let learner = Online::builder(Plsa::<f64>::builder(2).build()?).build()?;
 /// let mut state = learner.init(&[4], &mut ChaCha8Rng::seed_from_u64(0))?;
-/// for pass in 0..20 {
+/// for pass in 0..200 {
 ///     // Four words; documents with words of the first two, or of the last two.
 ///     for words in [vec![0, 0, 1, 0, 2, 1, 3, 1], vec![2, 0, 3, 0, 0, 1, 1, 1]] {
 ///         let block = Coordinates { shape: vec![4, 2], indices: words, values: vec![5.0; 4] };

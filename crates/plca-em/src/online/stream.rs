@@ -39,7 +39,7 @@ pub enum StreamError<E> {
 ///
 /// ```
 /// use plca_em::{Online, Plsa, perplexity};
-/// use plca_tensor::{DenseTensor, Order, TensorError};
+/// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let learner = Online::builder(Plsa::<f64>::builder(1).build()?).build()?;
 /// let mut state = learner.init(&[2], &mut ChaCha8Rng::seed_from_u64(0))?;
@@ -72,7 +72,7 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     ///
     /// ```
     /// use plca_em::{Online, Plca};
-    /// use plca_tensor::{DenseTensor, Order, TensorError};
+    /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let learner = Online::builder(Plca::<f64>::builder(2).build()?).build()?;
     /// let mut state = learner.init(&[2], &mut ChaCha8Rng::seed_from_u64(0))?;
