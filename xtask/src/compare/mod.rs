@@ -159,8 +159,8 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         })?;
     }
     println!(
-        "times and ratios are medians of the rounds, a ratio that of neighbours in time; score: our divergence or squared error over the peer's, from the same start in the same time;\n\
-         time: the peer's seconds over ours until the peer's last objective; MB: our largest peak of resident memory, and what we allow ourselves"
+        "times and ratios are medians of the rounds, a ratio that of neighbours in time; of one run: score, our divergence or squared error over the peer's, from the same start in the same time,\n\
+         and time, the peer's seconds over ours until the peer's last objective, both by the solver fast where a picture says so; MB: our largest peak of resident memory, and what we allow ourselves"
     );
     Ok(report
         .iter()

@@ -189,9 +189,10 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
         }
     }
 
-    /// Rounding of a divergence, which is a small difference of large numbers.
+    /// Rounding of a divergence: of the model's cells in their scalar, and of a small difference of large numbers.
     fn noise(&self) -> f64 {
-        8.0 * T::EPSILON.to_f64() * self.entropy.abs()
+        let cells = T::EPSILON.to_f64() * self.model.data().total();
+        8.0 * (cells + f64::EPSILON * self.entropy.abs())
     }
 
     /// Takes a sweep if it is not worse; whether it did.

@@ -61,7 +61,7 @@ impl<S> Carried<S> {
     }
 }
 
-/// An algorithm that remembers nothing, among those that do.
+/// An algorithm that remembers nothing, among those that do; it forgets what they knew.
 ///
 /// ```
 /// # use std::convert::Infallible;
@@ -90,6 +90,8 @@ impl<A: Algorithm> Algorithm for Plain<A> {
     type Error = A::Error;
 
     fn step(&self, carried: &mut Self::State, measure: bool) -> Result<Option<f64>, A::Error> {
+        // What an accelerated run remembers is not on the way to where this leads.
+        carried.forget();
         self.0.step(&mut carried.state, measure)
     }
 

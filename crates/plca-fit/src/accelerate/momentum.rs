@@ -11,7 +11,8 @@ use crate::{Algorithm, Direction, StopReason};
 ///
 /// The fourth point is kept if its objective is not worse than that of the first `x`, and `β` grows; otherwise it shrinks and the
 /// iteration is four plain steps. So no iteration is worse than the state before it, and the objective, which often takes as long as
-/// a step, is asked for once in four. One copy of the parameters.
+/// a step, is asked for once in four. An iteration that is given up costs twice that. One copy of the parameters is remembered, and
+/// three more are at work.
 ///
 /// ```
 /// use std::convert::Infallible;
@@ -136,8 +137,8 @@ impl<A: Accelerate> Algorithm for Momentum<A> {
     }
 
     fn objective(&self, carried: &Self::State) -> Result<f64, A::Error> {
-        match carried.numbers[..] {
-            [value, _, _] => Ok(value),
+        match (&carried.points[..], &carried.numbers[..]) {
+            ([_], &[value, _, _]) => Ok(value),
             _ => self.0.objective(&carried.state),
         }
     }

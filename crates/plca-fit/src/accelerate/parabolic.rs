@@ -10,7 +10,7 @@ use crate::{Algorithm, Direction, StopReason};
 /// x3 = EM(EM(x(t))),     (x0, x1, x2) <- (x1, x2, x3)
 /// ```
 ///
-/// The search goes on while the objective improves, so no iteration is worse than two EM steps; the first two are one EM step each.
+/// The search goes on while the objective improves, so no iteration is worse than the state before it; the first two are one EM step each.
 /// [`Momentum`](super::Momentum) needs one objective where this search takes about seven.
 #[derive(Clone, Copy, Debug)]
 pub struct Parabolic<A>(pub A);
@@ -64,6 +64,7 @@ impl<A: Accelerate> Algorithm for Parabolic<A> {
 
     fn step(&self, carried: &mut Self::State, measure: bool) -> Result<Option<f64>, A::Error> {
         self.0.accelerable(&carried.state)?;
+        carried.numbers.clear();
         let flat = self.0.pack(&carried.state);
         let [x0, x1] = match &carried.points[..] {
             [x0, x1] if x0.len() == flat.len() && x1.len() == flat.len() => {

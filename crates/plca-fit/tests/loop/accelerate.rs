@@ -1,4 +1,4 @@
-//! Accelerations: never worse than plain steps, and better where they can be.
+//! Accelerations: never worse than where they come from, and faster than plain steps where they can be.
 
 use std::convert::Infallible;
 
@@ -21,7 +21,7 @@ fn values<A: Algorithm<State = Carried<State>, Error = Infallible>>(
         .collect()
 }
 
-/// Accelerated iterations are never worse than one plain step, in either direction.
+/// No accelerated iteration makes the objective worse, in either direction.
 // [SPEC 10]
 #[test]
 fn accelerations_are_monotone() {
@@ -205,6 +205,30 @@ fn carried_states_go_on() {
         }
         assert_eq!(state, again);
         assert!(other.to_parts().0.iter().all(|x| x.len() == 2));
+    }
+}
+
+/// Runs of different kinds one after the other: none takes what another remembers for its own.
+#[test]
+fn accelerations_forget_what_others_remember() {
+    let toy = Toy {
+        rates: [0.9, -0.8],
+        ..TOY
+    };
+    let (plain, momentum, parabolic) = (Plain(toy), Momentum(toy), Parabolic(toy));
+    let mut state = Carried::new(START);
+    let mut last = f64::NEG_INFINITY;
+    for turn in 0..60 {
+        match turn / 4 % 3 {
+            0 => momentum.step(&mut state, false).unwrap(),
+            1 => plain.step(&mut state, false).unwrap(),
+            _ => parabolic.step(&mut state, false).unwrap(),
+        };
+        let value = toy.objective(state.inner()).unwrap();
+        let known = [momentum.objective(&state), parabolic.objective(&state)];
+        assert_eq!(known, [Ok(value); 2], "{turn}");
+        assert!(value >= last, "{turn}: {last} {value}");
+        last = value;
     }
 }
 

@@ -352,9 +352,10 @@ impl<T: Real> Problem<'_, T> {
         let (mut g, mut h) = (zero, zero);
         if let Some((last, by, to)) = moved {
             let (by, to) = (T::vsplat(simd, by), T::vsplat(simd, to));
+            let tiny = T::vsplat(simd, T::TINY);
             for (((p, &v), &u), &last) in p.iter_mut().zip(v).zip(u).zip(column(last)) {
-                // What the coordinate gives alone is a bound that rounding must not cross.
-                let alone = T::vmul(simd, to, last);
+                // What the coordinate gives alone is a bound that rounding must not cross; reciprocals are of normal numbers.
+                let alone = T::vmax(simd, T::vmul(simd, to, last), tiny);
                 *p = T::vmax(simd, T::vmul_add(simd, by, last, *p), alone);
                 let q = T::vmul(simd, u, T::vreciprocal(simd, *p));
                 let vq = T::vmul(simd, v, q);
