@@ -28,11 +28,11 @@ use plca_tensor::parallel::map_in_order;
 pub struct Mixture {
     /// `K x n`, column `i` for observation `i`: entries `>= 0` with sum 1.
     pub weights: DMatrix<f64>,
-    /// `‖g - A l‖²` of every observation, `g` divided by its sum.
+    /// `‖g - A l‖²` of every observation, `g` divided by its sum, exact up to rounding of `‖g‖²`.
     pub squared_errors: Vec<f64>,
     /// How far each squared error is at most above the least one.
     pub gaps: Vec<f64>,
-    /// Observations whose sum is not positive: they say nothing, their weights are uniform.
+    /// Observations whose sum is not positive: they say nothing, their weights are uniform, their error and gap 0.
     pub empty: Vec<usize>,
 }
 
@@ -81,7 +81,7 @@ impl<T: Real> PntfState<T> {
         for (i, qp) in solved.into_iter().enumerate() {
             let Some(qp) = qp else {
                 mixture.empty.push(i);
-                mixture.squared_errors.push(squares[i]);
+                mixture.squared_errors.push(0.0);
                 mixture.gaps.push(0.0);
                 continue;
             };
@@ -120,7 +120,7 @@ impl<T: Real> PntfState<T> {
 pub struct Coefficients {
     /// `n x K`, row `i` for observation `i`, entries `>= 0`: the factor of the observations' mode.
     pub factor: DMatrix<f64>,
-    /// `‖g - A x‖²` of every observation, in the units of the data squared.
+    /// `‖g - A x‖²` of every observation, in the units of the data squared, exact up to rounding of `‖g‖²`.
     pub squared_errors: Vec<f64>,
     /// How far each squared error is at most above the least one.
     pub gaps: Vec<f64>,
@@ -156,21 +156,21 @@ impl<T: Real> NtfState<T> {
             check_block(&format!("factor_{j}"), factor, factor.shape(), false)?;
         }
         let balanced: Vec<_> = self.factors.iter().map(balance).collect();
-        let units: Vec<f64> = (0..balanced[0].1.len())
+        let scale = 1.0 / data.scale();
+        // Added up as exponents: products of powers over many modes overflow where the coefficients do not.
+        let units: Vec<i32> = (0..balanced[0].1.len())
             .map(|z| {
-                (balanced.iter().enumerate().filter(|&(j, _)| j != mode))
-                    .map(|(_, (_, units))| units[z])
-                    .product()
+                let others = balanced.iter().enumerate().filter(|&(j, _)| j != mode);
+                others.map(|(_, (_, units))| units[z]).sum::<i32>() + scale.log2() as i32
             })
             .collect();
         let factors: Vec<_> = balanced.into_iter().map(|(factor, _)| factor).collect();
         let Observations { h, m, squares, .. } = Observations::new(&factors, data, mode);
         let (n, k) = m.shape();
-        let scale = 1.0 / data.scale();
         if !(data.squared_norm() * scale * scale).is_finite() {
             return Err(PntfError::Overflow);
         }
-        // [PNTF 7] non-negative least squares, H = Aᵀ A and f = Aᵀ g
+        // [PNTF 8] non-negative least squares, H = Aᵀ A and f = Aᵀ g
         let solved = map_in_order((0..n).collect(), |i| {
             let f: Vec<f64> = m.row(i).iter().copied().collect();
             orthant_qp(&h, &f)
@@ -182,7 +182,7 @@ impl<T: Real> NtfState<T> {
         };
         for (i, qp) in solved.into_iter().enumerate() {
             for (z, x) in qp.x.into_iter().enumerate() {
-                found.factor[(i, z)] = x * scale * units[z];
+                found.factor[(i, z)] = times_power_of_two(x, units[z]);
             }
             let error = (squares[i] + 2.0 * qp.objective).max(0.0);
             found.squared_errors.push(error * scale * scale);
@@ -227,22 +227,32 @@ fn agree<T: Real>(
     Ok(())
 }
 
-/// A factor with every column times the power of two that brings its largest entry near 1, and these powers: products over many
+/// A factor with every column times the power of two that brings its largest entry near 1, and the exponents: products over many
 /// modes then neither overflow nor underflow.
-fn balance<T: Real>(factor: &DMatrix<T>) -> (DMatrix<T>, Vec<f64>) {
+fn balance<T: Real>(factor: &DMatrix<T>) -> (DMatrix<T>, Vec<i32>) {
     let mut balanced = factor.clone();
-    let units = (balanced.column_iter_mut())
+    let exponents = (balanced.column_iter_mut())
         .map(|mut column| {
             let largest = column.amax().to_f64();
             if largest <= 0.0 {
-                return 1.0;
+                return 0;
             }
-            let unit = 2f64.powi((-largest.log2().floor() as i32).clamp(-1000, 1000));
-            column.apply(|x| *x = T::lit(x.to_f64() * unit));
-            unit
+            let exponent = -largest.log2().floor() as i32;
+            column.apply(|x| *x = T::lit(times_power_of_two(x.to_f64(), exponent)));
+            exponent
         })
         .collect();
-    (balanced, units)
+    (balanced, exponents)
+}
+
+/// `x 2^exponent`, in steps whose powers are normal numbers.
+fn times_power_of_two(mut x: f64, mut exponent: i32) -> f64 {
+    while exponent != 0 && x != 0.0 {
+        let step = exponent.clamp(-1000, 1000);
+        x *= 2f64.powi(step);
+        exponent -= step;
+    }
+    x
 }
 
 /// What the problems of all observations are made of, the data in the scale in which they are held.

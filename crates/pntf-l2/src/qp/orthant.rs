@@ -1,4 +1,4 @@
-//! The least-squares problem of one observation under unconstrained components.
+//! The least-squares problem of one observation under unconstrained components [PNTF 8].
 //!
 //! ```text
 //! min ½ xᵀ H x - fᵀ x,   x ≥ 0
@@ -41,7 +41,7 @@ pub(crate) fn orthant_qp(h: &DMatrix<f64>, f: &[f64]) -> OrthantQp {
     let mut z = vec![0.0; k];
     problem.solve(&mut z);
     let g = problem.gradient(&z);
-    // With H >= 0 a minimiser y has H_ii y_i <= (H y)_i = f_i wherever y_i > 0, and objective(z) - objective(y) <= g·(z - y).
+    // [PNTF 8] With H >= 0 a minimiser y has H_ii y_i <= (H y)_i = f_i wherever y_i > 0, and objective(z) - objective(y) <= g·(z - y).
     let gap: f64 = (0..k)
         .map(|i| {
             let most = if unit[i] > 0.0 {
@@ -65,7 +65,7 @@ pub(crate) fn orthant_qp(h: &DMatrix<f64>, f: &[f64]) -> OrthantQp {
     }
 }
 
-/// The largest power of two that is not above `x > 0`.
+/// The largest power of two that is not above `x > 0`, the smallest normal number for subnormal ones.
 fn power_of_two(x: f64) -> f64 {
-    2f64.powi(x.log2().floor() as i32)
+    2f64.powi((x.log2().floor() as i32).max(f64::MIN_EXP - 1))
 }

@@ -3,7 +3,7 @@
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random;
 use plca_tensor::{Coordinates, Order, RealTensor};
-use pntf_l2::{Coefficients, NtfState, PntfError};
+use pntf_l2::{Coefficients, NtfState, PntfError, PntfState};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -61,7 +61,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     /// The optimality conditions hold whatever the rank and the sign of the data.
-    // [PNTF 7]
+    // [PNTF 8]
     #[test]
     fn optimality_conditions_hold(rows in 1..12usize, k in 1..20usize, negative: bool, seed: u64) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -127,7 +127,7 @@ proptest! {
 }
 
 /// The gap is a bound: no coefficients among ten thousand do better by more. Clipping the solution without the constraint does worse.
-// [PNTF 7]
+// [PNTF 8]
 #[test]
 fn random_coefficients_are_no_better() {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
@@ -217,6 +217,14 @@ fn bad_input_is_named_and_extremes_are_explained() {
             "{size}"
         );
     }
+    // Units of columns over many modes overflow, the coefficients of small data do not.
+    let cube = |x: f64| RealTensor::dense(vec![1, 1, 1], vec![x], Order::RowMajor).unwrap();
+    let tiny = DMatrix::from_element(1, 1, 1e-200);
+    let factors = vec![tiny.clone(), tiny, DMatrix::from_element(1, 1, 1.0)];
+    let learned_tiny = NtfState { factors };
+    let found = learned_tiny.explain(&cube(1e-250), 2).unwrap();
+    assert!((found.factor[(0, 0)] / 1e150 - 1.0).abs() <= 1e-15);
+    assert_eq!(refuse(&learned_tiny, &cube(1.0), 2), PntfError::Overflow);
     // Nothing, and components that are nothing.
     assert_eq!(
         learned
@@ -231,4 +239,19 @@ fn bad_input_is_named_and_extremes_are_explained() {
         (found.factor.amax(), found.squared_errors[0], found.gaps[0]),
         (0.0, 5.0, 0.0)
     );
+}
+
+/// What sums to nothing is not explained: its error is no number of the data's internal scale.
+#[test]
+fn observations_without_a_positive_sum_have_no_error() {
+    let learned = PntfState {
+        weights: DVector::from_element(2, 0.5),
+        factors: vec![DMatrix::identity(2, 2), DMatrix::from_element(1, 2, 1.0)],
+        mass: 1.0,
+    };
+    let data = RealTensor::dense(vec![2, 2], vec![1.0, 3.0, -2.0, 1.0], Order::RowMajor).unwrap();
+    let found = learned.explain(&data, 1).unwrap();
+    assert_eq!(found.empty, [0]);
+    assert_eq!((found.squared_errors[0], found.gaps[0]), (0.0, 0.0));
+    assert_eq!(found.weights.column(0).as_slice(), [0.5, 0.5]);
 }
