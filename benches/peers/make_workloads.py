@@ -1,8 +1,9 @@
 """Deterministic workloads for comparing PLCA / KL-NMF / tensor / shift-invariant codes.
 
-usage: python make_workloads.py DIR [name ...]        (no name: all of them)
+usage: python make_workloads.py [--mtx] [--data FOLDER] DIR [name ...]        (no name: all but real data)
 
-Each workload NAME becomes DIR/NAME/:
+A name may end in .2, .3 and so on: the same kind of data and start from another seed (real data: another start). Workloads of
+real data (ap-corpus) need the folder of the public data sets. Each workload NAME becomes DIR/NAME/:
   meta.json          kind, shapes, K, and the constant part of the objective
   dense kinds        X.npy                       float64, C order
   sparse matrices    X_indptr.npy X_indices.npy X_data.npy   (CSR; int64/int32/float64)
@@ -17,9 +18,11 @@ kinds (model, and the shapes of the initial factors)
   siplca   X[c,s..] ~ sum_k sum_t F0[c,k,t..] F1[k,s-t..]         generalised KL
            (full convolution: the size of F1 is size(X) - kernel + 1)
 """
+import argparse
 import json
 import os
 import sys
+from functools import partial
 
 import numpy as np
 
@@ -129,6 +132,23 @@ def sparse_text(d, seed=4, K=20, mtx=False):
     save_csr(d, X, K, seed, np.random.default_rng([seed, K]), mtx)
 
 
+def ap_corpus(d, seed=8, K=50, mtx=False, data=None):
+    """Documents x words of the Associated Press corpus (lda-c: `M i:c i:c ...` a line)."""
+    import gzip
+    import scipy.sparse as sp
+    if data is None:
+        sys.exit("ap-corpus needs --data, the folder of the public data sets")
+    indptr, indices, counts = [0], [], []
+    with gzip.open(os.path.join(data, "ap_corpus", "ap.dat.gz"), "rt") as fh:
+        for line in fh:
+            pairs = [pair.split(":") for pair in line.split()[1:]]
+            indices += [int(i) for i, _ in pairs]
+            counts += [float(c) for _, c in pairs]
+            indptr.append(len(indices))
+    X = sp.csr_matrix((counts, indices, indptr))
+    save_csr(d, X, K, seed, np.random.default_rng([seed, K]), mtx)
+
+
 def sparse_large(d, seed=5, K=32, mtx=False):
     rng = np.random.default_rng(seed)
     X = lda_counts(rng, 200000, 30000, 50, 112)
@@ -199,28 +219,37 @@ def comb(rng, shape):
 WORKLOADS = {
     "dense-spectrogram": dense_spectrogram,
     "dense-faces": dense_faces,
-    "sparse-text-k20": lambda d, mtx=False: sparse_text(d, K=20, mtx=mtx),
-    "sparse-text-k100": lambda d, mtx=False: sparse_text(d, K=100, mtx=mtx),
-    "sparse-large": lambda d, mtx=False: sparse_large(d, mtx=mtx),
+    "sparse-text-k20": partial(sparse_text, K=20),
+    "sparse-text-k100": partial(sparse_text, K=100),
+    "sparse-large": sparse_large,
+    "ap-corpus": ap_corpus,
     "tensor-3d": tensor_3d,
     "tensor-sparse-3d": tensor_sparse_3d,
-    "siplca-speech": lambda d: siplca(d, 11, 513, (938,), (8,), 20, blobs, 0.02),
-    "siplca-cqt": lambda d: siplca(d, 12, 1, (234, 317), (180, 1), 1, comb, 0.05),
-    "siplca-image": lambda d: siplca(d, 13, 3, (136, 511), (35, 25), 1, blobs, 0.002),
-    "siplca-handwriting": lambda d: siplca(d, 14, 1, (81, 113), (15, 15), 3, blobs, 0.01),
+    "siplca-speech": partial(siplca, seed=11, C=513, size=(938,), ker=(8,), K=20, wgen=blobs, density=0.02),
+    "siplca-cqt": partial(siplca, seed=12, C=1, size=(234, 317), ker=(180, 1), K=1, wgen=comb, density=0.05),
+    "siplca-image": partial(siplca, seed=13, C=3, size=(136, 511), ker=(35, 25), K=1, wgen=blobs, density=0.002),
+    "siplca-handwriting": partial(siplca, seed=14, C=1, size=(81, 113), ker=(15, 15), K=3, wgen=blobs, density=0.01),
     "pntf-faces": pntf_faces,
 }
 
 if __name__ == "__main__":
-    args = [a for a in sys.argv[1:] if a != "--mtx"]
-    if not args:
-        sys.exit(__doc__)
-    for name in args[1:] or WORKLOADS:
-        dest = os.path.join(args[0], name)
-        if name.startswith("sparse-"):
-            WORKLOADS[name](dest, mtx="--mtx" in sys.argv)
-        else:
-            WORKLOADS[name](dest)
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("--mtx", action="store_true")
+    ap.add_argument("--data")
+    ap.add_argument("dir")
+    ap.add_argument("names", nargs="*")
+    a = ap.parse_args()
+    for name in a.names or [n for n in WORKLOADS if n != "ap-corpus" or a.data]:
+        dest = os.path.join(a.dir, name)
+        base, _, number = name.partition(".")
+        make, options = WORKLOADS[base], {}
+        if number:
+            options["seed"] = 100 * int(number)
+        if base.startswith("sparse-") or base == "ap-corpus":
+            options["mtx"] = a.mtx
+        if base == "ap-corpus":
+            options["data"] = a.data
+        make(dest, **options)
         with open(os.path.join(dest, "meta.json")) as fh:
             m = json.load(fh)
         print(name, {k: m[k] for k in ("kind", "K", "shapes", "nnz") if k in m}, flush=True)

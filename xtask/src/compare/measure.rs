@@ -134,20 +134,6 @@ fn fit_by(
     }
 }
 
-impl Ours {
-    /// The objective at the last mark within a time.
-    pub(super) fn objective_within(&self, seconds: f64) -> Option<f64> {
-        let within = self.marks.iter().rfind(|(at, _)| *at <= seconds);
-        within.map(|(_, objective)| *objective)
-    }
-
-    /// Seconds at the first mark whose objective is good enough.
-    pub(super) fn seconds_until(&self, good: impl Fn(f64) -> bool) -> Option<f64> {
-        let reached = self.marks.iter().find(|(_, objective)| good(*objective));
-        reached.map(|(at, _)| *at)
-    }
-}
-
 /// `VmHWM` in megabytes, where the system tells.
 fn high_water(status: &Path) -> Option<f64> {
     let text = fs::read_to_string(status).ok()?;
@@ -155,13 +141,16 @@ fn high_water(status: &Path) -> Option<f64> {
     let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1024.0 / 1e6)
 }
+
 fn scripts() -> PathBuf {
     root().join("benches").join("peers")
 }
 
-pub(super) fn make(name: &str, python: &Path, folder: &Path) -> Result<()> {
+pub(super) fn make(name: &str, python: &Path, data: Option<&Path>, folder: &Path) -> Result<()> {
+    let data = data.into_iter();
     let done = Command::new(python)
         .arg(scripts().join("make_workloads.py"))
+        .args(data.flat_map(|data| ["--data".as_ref(), data.as_os_str()]))
         .args([folder.as_os_str(), name.as_ref()])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

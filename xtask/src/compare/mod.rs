@@ -14,8 +14,10 @@ use std::process::Command;
 use plca_io::write_atomically;
 use serde_json::{Value, json};
 
-use self::files::convert;
+use self::files::{Files, convert};
 use self::measure::{Ours, Theirs, fit, follow, make, run_peer};
+use self::race::Race;
+use crate::plot::Panel;
 use crate::{Result, root};
 
 /// A workload, the peers that can do it, and how long ours runs.
@@ -31,6 +33,8 @@ struct Workload {
     time_target: Option<f64>,
     /// What ours runs by until that objective.
     solver: &'static str,
+    /// Of the public data sets.
+    real: bool,
 }
 
 const MATRIX: &[&str] = &["sklearn-mu-kl", "torchnmf-nmf-kl"];
@@ -53,6 +57,7 @@ const fn workload(
         target,
         time_target: None,
         solver: "em",
+        real: false,
     }
 }
 
@@ -72,6 +77,12 @@ const WORKLOADS: &[Workload] = &[
         solver: "fast",
         ..workload("sparse-text-k20", MATRIX, 80, 10.0, Some(40.0))
     },
+    Workload {
+        time_target: Some(5.0),
+        solver: "fast",
+        real: true,
+        ..workload("ap-corpus", MATRIX, 80, 10.0, None)
+    },
     workload("sparse-text-k100", MATRIX, 40, 8.0, Some(40.0)),
     workload("sparse-large", MATRIX, 40, 60.0, Some(60.0)),
     workload("tensor-3d", TENSOR, 40, 4.0, Some(11.0)),
@@ -86,6 +97,9 @@ const WORKLOADS: &[Workload] = &[
     },
 ];
 
+/// Starts from which the time to a peer's objective is measured, where there is a target.
+const STARTS: usize = 3;
+
 /// Rounds of every workload: ours, each peer, then one thread, two threads and single precision.
 const ROUNDS: usize = 5;
 
@@ -94,6 +108,9 @@ pub(crate) struct Args {
     /// Folder of the workloads; those that are missing are made there.
     #[arg(long, value_name = "DIR")]
     workloads: Option<PathBuf>,
+    /// Folder with the public data sets, for the workloads of real data.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
     /// Python with the packages of benches/peers/requirements.txt.
     #[arg(long, value_name = "PATH", default_value = "python3")]
     python: PathBuf,
@@ -135,15 +152,25 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         "MB",
         "limit"
     );
-    let mut report = Vec::new();
+    let (mut report, mut panels) = (Vec::new(), Vec::new());
     for w in WORKLOADS {
         if !args.only.is_empty() && !args.only.iter().any(|n| n == w.name) {
             continue;
         }
-        match compare(w, args, &program, &folder, &out) {
-            Ok(entry) => {
+        if w.real && args.data.is_none() {
+            println!("{:<18} not run: it needs --data", w.name);
+            continue;
+        }
+        let place = Place {
+            program: &program,
+            folder: &folder,
+            out: &out,
+        };
+        match compare(w, args, &place) {
+            Ok((entry, panel)) => {
                 print!("{}", rows(&entry));
                 report.push(entry);
+                panels.extend(panel);
             }
             Err(e) => {
                 println!("{:<18} not run: {e}", w.name);
@@ -158,9 +185,13 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
             std::io::Write::write_all(f, &text)
         })?;
     }
+    if !panels.is_empty() {
+        race::picture(panels, &out)?;
+    }
     println!(
-        "times and ratios are medians of the rounds, a ratio that of neighbours in time; of one run: score, our divergence or squared error over the peer's, from the same start in the same time,\n\
-         and time, the peer's seconds over ours until the peer's last objective, both by the solver fast where a picture says so; MB: our largest peak of resident memory, and what we allow ourselves"
+        "times and ratios are medians of the rounds, a ratio that of neighbours in time; from the same start in the same time: score, our divergence or squared error over the peer's,\n\
+         and time, the peer's seconds over ours until the peer's last objective, the worst of {STARTS} starts where there is a target, else of one, by the solver that race.png names;\n\
+         MB: our largest peak of resident memory, and what we allow ourselves"
     );
     Ok(report
         .iter()
@@ -193,15 +224,35 @@ fn build() -> Result<PathBuf> {
     Ok(target().join("release").join(name))
 }
 
-/// Ours and the peers by turns, so that a change of the machine's pace meets both; a ratio is that of neighbours in time.
-fn compare(w: &Workload, args: &Args, program: &Path, folder: &Path, out: &Path) -> Result<Value> {
-    let raw = folder.join(w.name);
+/// Where things are.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    /// The command.
+    program: &'a Path,
+    /// The workloads.
+    folder: &'a Path,
+    out: &'a Path,
+}
+
+/// The workload's files, made where they are missing.
+fn prepare(name: &str, args: &Args, place: &Place<'_>) -> Result<Files> {
+    let raw = place.folder.join(name);
     if !raw.join("meta.json").exists() {
-        make(w.name, &args.python, folder)?;
+        make(name, &args.python, args.data.as_deref(), place.folder)?;
     }
-    let files = convert(&raw, &out.join(w.name))?;
+    convert(&raw, &place.out.join(name))
+}
+
+/// Ours and the peers by turns, so that a change of the machine's pace meets both; a ratio is that of neighbours in time.
+fn compare(w: &Workload, args: &Args, place: &Place<'_>) -> Result<(Value, Option<Panel>)> {
+    let Place { program, out, .. } = *place;
+    let files = prepare(w.name, args, place)?;
     let rounds = if args.quick { 3 } else { ROUNDS };
-    let (iterations, budget) = (w.iterations, w.budget);
+    let iterations = w.iterations;
+    let against = |peer: &str, workload: &str| {
+        let (python, threads) = (&args.python, args.threads);
+        run_peer(workload, peer, python, threads, place.folder, w.budget)
+    };
     let threads = usize::from(args.threads);
     let mut ours: Vec<Ours> = Vec::new();
     let mut peers: Vec<(&str, Vec<Result<Theirs>>)> =
@@ -213,14 +264,7 @@ fn compare(w: &Workload, args: &Args, program: &Path, folder: &Path, out: &Path)
         for (peer, runs) in &mut peers {
             // What is not installed the first time is not asked for again.
             if !matches!(runs.first(), Some(Err(_))) {
-                runs.push(run_peer(
-                    w.name,
-                    peer,
-                    &args.python,
-                    args.threads,
-                    folder,
-                    budget,
-                ));
+                runs.push(against(peer, w.name));
             }
         }
         let one = fit(program, &files, iterations, 1, "f64", out)?;
@@ -232,35 +276,39 @@ fn compare(w: &Workload, args: &Args, program: &Path, folder: &Path, out: &Path)
     }
     peaks.extend(ours.iter().filter_map(|run| run.peak_mb));
     let mine = median(ours.iter().map(|r| r.per_iteration).collect());
-    // Our objective over theirs after their seconds, and their seconds over ours until their objective.
-    let longest = (peers.iter().flat_map(|(_, runs)| runs))
-        .filter_map(|run| Some(run.as_ref().ok()?.seconds))
-        .fold(0.0, f64::max);
-    let course = follow(program, &files, (w.solver, longest), threads, out)?;
-    race::picture(w.name, w.solver, &course, &files, &peers, out)?;
-    let race = |theirs: &Theirs| -> (Option<f64>, Option<f64>) {
-        let Some(goal) = theirs.objective else {
-            return (None, None);
-        };
-        let score = course.objective_within(theirs.seconds);
-        let seconds = course.seconds_until(|objective| files.as_peers_do(objective) <= goal);
-        (
-            score.map(|objective| files.as_peers_do(objective) / goal),
-            seconds.map(|seconds| theirs.seconds / seconds),
-        )
+    let follow_all = |files: &Files, theirs: Vec<Option<Theirs>>| -> Result<Race> {
+        let seconds = theirs.iter().flatten().map(|run| run.seconds);
+        let longest = seconds.fold(0.0, f64::max);
+        let course = follow(program, files, (w.solver, longest), threads, out)?;
+        Ok(Race::new(&course, files, theirs))
     };
+    let first = |(_, runs): &(&str, Vec<Result<Theirs>>)| runs.first()?.as_ref().ok().cloned();
+    let mut races = vec![follow_all(&files, peers.iter().map(first).collect())?];
+    let installed: Vec<bool> = peers.iter().map(|peer| first(peer).is_some()).collect();
+    for start in 2..=w.time_target.map_or(1, |_| STARTS) {
+        let name = format!("{}.{start}", w.name);
+        let files = prepare(&name, args, place)?;
+        let pairs = w.peers.iter().zip(&installed);
+        let runs = pairs.map(|(peer, &there)| there.then(|| against(peer, &name)).transpose());
+        races.push(follow_all(&files, runs.collect::<Result<_>>()?)?);
+    }
+    let panel = (w.time_target).map(|_| race::panel(w.name, w.solver, w.peers, &races));
     let peers: Vec<Value> = peers
         .iter()
-        .map(|(name, runs)| {
+        .enumerate()
+        .map(|(at, (name, runs))| {
             let good = || ours.iter().zip(runs).filter_map(|(o, r)| Some((o, r.as_ref().ok()?)));
             let ratios = good().map(|(o, r)| r.per_iteration / o.per_iteration).collect();
             let times: Vec<_> = good().map(|(_, r)| r.per_iteration).collect();
             match good().next() {
                 Some((_, first)) => {
-                    let (score, time) = race(first);
+                    let verdicts: Vec<_> = races.iter().filter_map(|r| r.verdict(at)).collect();
+                    let scores: Vec<f64> = verdicts.iter().map(|v| v.score).collect();
+                    let sooner: Vec<f64> = verdicts.iter().map(|v| v.sooner).collect();
                     json!({
-                        "objective_at_equal_time": score,
-                        "time_to_equal_objective": time,
+                        "objective_at_equal_time": scores.iter().copied().reduce(f64::max),
+                        "time_to_equal_objective": sooner.iter().copied().reduce(f64::min),
+                        "of_starts": { "objective_at_equal_time": scores, "time_to_equal_objective": sooner },
                         "peer": name,
                         "s_per_iter": median(times.clone()),
                         "runs": times,
@@ -275,7 +323,7 @@ fn compare(w: &Workload, args: &Args, program: &Path, folder: &Path, out: &Path)
             }
         })
         .collect();
-    Ok(json!({
+    let entry = json!({
         "workload": w.name,
         "target": { "peer": w.peers.first(), "ratio": w.target, "time": w.time_target },
         "threads": threads,
@@ -290,7 +338,8 @@ fn compare(w: &Workload, args: &Args, program: &Path, folder: &Path, out: &Path)
         "peers": peers,
         "one_thread_over_two": median(one_over_two),
         "f64_over_f32": median(double_over_single),
-    }))
+    });
+    Ok((entry, panel))
 }
 
 fn median(mut of: Vec<f64>) -> Option<f64> {

@@ -33,7 +33,7 @@ pub use state::FastState;
 pub struct Pace {
     /// Passes over the coordinates of a row before the next factor's turn (default 1).
     pub passes: usize,
-    /// Extrapolation begins once an iteration gains less than this share of the divergence (default 0.05).
+    /// Extrapolation begins once an iteration gains less than this share of the divergence (default 0.2).
     pub below: f64,
     /// Iterations of EM before the first of coordinate descent (default 0).
     pub em_first: usize,
@@ -43,7 +43,7 @@ impl Default for Pace {
     fn default() -> Self {
         Self {
             passes: 1,
-            below: 0.05,
+            below: 0.2,
             em_first: 0,
         }
     }
