@@ -50,8 +50,13 @@ pub(super) fn follow(
         &solver[..]
     };
     let run = |iterations| fit_by(program, files, (iterations, 1), threads, "f64", out, solver);
-    let iterations = seconds / run(8)?.per_iteration;
-    run((iterations as usize).max(8))
+    const TRIAL: usize = 8;
+    let trial = run(TRIAL)?;
+    let span = match trial.marks[..] {
+        [(begin, _), .., (end, _)] => end - begin,
+        _ => return Ok(trial),
+    };
+    run((seconds * TRIAL as f64 / span) as usize + TRIAL)
 }
 
 /// One run of the command.

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod fast;
+mod fast_optima;
 mod fold_in;
 mod golden;
 mod measured;

@@ -25,8 +25,16 @@ fn holds<T: Precision>(
     Ok(())
 }
 
+/// As many cases as `PROPTEST_CASES` says, or a few.
+fn cases() -> ProptestConfig {
+    match std::env::var("PROPTEST_CASES") {
+        Ok(_) => ProptestConfig::default(),
+        Err(_) => ProptestConfig::with_cases(64),
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(cases())]
 
     /// `L(θ_{n+1}) >= L(θ_n)`; `D` for NMF, with `<=`.
     // [SPEC 1.1] [SPEC 2] [SPEC 3]

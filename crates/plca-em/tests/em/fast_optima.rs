@@ -1,0 +1,143 @@
+//! Where coordinate descent ends, beside EM: two hundred problems of every kind of data.
+
+use plca_em::{Algorithm, Fast, FastState, Plca, PlcaInit, PlcaState, Stop, run};
+use plca_tensor::{Coordinates, DenseTensor, MaskedTensor, Observed, Order, SparseTensor};
+use rand_chacha::{ChaCha8Rng, rand_core::Rng, rand_core::SeedableRng};
+
+const PROBLEMS: u64 = 200;
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Dense,
+    Sparse,
+    Masked,
+    Order3,
+}
+
+impl Kind {
+    const ALL: [Self; 4] = [Self::Dense, Self::Sparse, Self::Masked, Self::Order3];
+
+    /// Counts of a random model plus noise that it does not explain; a third of the masked cells hidden.
+    fn draw(self, seed: u64) -> Box<dyn Observed<f64>> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let shape = match self {
+            Self::Order3 => vec![5, 4, 3],
+            _ => vec![8, 6],
+        };
+        let cells = shape.iter().product();
+        let ones = DenseTensor::new(shape.clone(), vec![1.0; cells], Order::RowMajor).unwrap();
+        let plca = Plca::builder(3).build().unwrap();
+        let truth = plca.init(&ones, &PlcaInit::default(), &mut rng).unwrap();
+        let draws = if matches!(self, Self::Sparse) {
+            40
+        } else {
+            400
+        };
+        let Coordinates {
+            indices, values, ..
+        } = truth.with_model(|m| plca_em::sample_counts(m, draws, &mut rng).unwrap());
+        if matches!(self, Self::Sparse) {
+            let entries = Coordinates {
+                shape,
+                indices,
+                values,
+            };
+            return Box::new(SparseTensor::new(entries).unwrap());
+        }
+        let mut dense = vec![0.0; cells];
+        for (index, value) in indices.chunks(shape.len()).zip(values) {
+            let at = index
+                .iter()
+                .zip(&shape)
+                .fold(0, |at, (&i, &n)| at * n + i as usize);
+            dense[at] = value;
+        }
+        let noise = |x: &mut f64| *x += f64::from(rng.next_u32() % 3);
+        dense.iter_mut().for_each(noise);
+        if matches!(self, Self::Masked) {
+            (0..cells)
+                .filter(|i| (i + seed as usize).is_multiple_of(3))
+                .for_each(|i| dense[i] = f64::NAN);
+            return Box::new(MaskedTensor::new(shape, dense, Order::RowMajor).unwrap());
+        }
+        Box::new(DenseTensor::new(shape, dense, Order::RowMajor).unwrap())
+    }
+}
+
+/// A model of three components, all factors but the last frozen if `convex`; its data and a start.
+fn problem(
+    kind: Kind,
+    seed: u64,
+    convex: bool,
+) -> (Plca<f64>, Box<dyn Observed<f64>>, PlcaState<f64>) {
+    let data = kind.draw(seed);
+    let free = Plca::builder(3).build().unwrap();
+    let mut rng = ChaCha8Rng::seed_from_u64(1000 + seed);
+    let start = free.init(&*data, &PlcaInit::default(), &mut rng).unwrap();
+    let frozen = if convex { data.shape().len() - 1 } else { 0 };
+    let plca = (0..frozen).fold(Plca::builder(3), |plca, j| plca.freeze_factor(j));
+    (plca.build().unwrap(), data, start)
+}
+
+fn exactly(max_iter: usize) -> Stop {
+    Stop {
+        max_iter,
+        tol: 0.0,
+        ..Stop::default()
+    }
+}
+
+/// Where there is one optimum, the end is never worse than EM's by more than 1e-9, and the same conditions hold at both.
+// [SPEC 1.1] [SPEC 10.1]
+#[test]
+fn one_optimum_is_the_one_of_em() {
+    for kind in Kind::ALL {
+        for seed in 0..PROBLEMS {
+            let (plca, data, start) = problem(kind, seed, true);
+            let em = plca.on(&*data).unwrap();
+            let fast = Fast::new(plca.on(&*data).unwrap()).unwrap();
+            let slow = run(&em, start.clone(), &exactly(500), ()).unwrap();
+            let quick = run(&fast, FastState::new(start), &exactly(300), ()).unwrap();
+            let scale = 1.0 + slow.objective.abs();
+            assert!(
+                quick.objective >= slow.objective - 1e-9 * scale,
+                "{kind:?} {seed}: {} {}",
+                quick.objective,
+                slow.objective
+            );
+            let residual = fast.residual(&quick.state).unwrap().unwrap();
+            // The columns of a component that is going out have no counts to agree with, for EM neither.
+            let weights = &quick.state.model().weights;
+            let going = weights.iter().any(|&w| w < 1e-12);
+            assert!(going || residual < 1e-6, "{kind:?} {seed}: {residual}");
+        }
+    }
+}
+
+/// Where EM has converged, coordinate descent gains nothing, and loses nothing.
+// [SPEC 10.1]
+#[test]
+fn optima_of_em_are_kept() {
+    for kind in Kind::ALL {
+        let mut converged = 0;
+        for seed in 0..PROBLEMS / 4 {
+            let (plca, data, start) = problem(kind, seed, false);
+            let em = plca.on(&*data).unwrap();
+            let fast = Fast::new(plca.on(&*data).unwrap()).unwrap();
+            // Near an optimum first: EM alone takes tens of thousands of iterations.
+            let near = run(&fast, FastState::new(start), &exactly(400), ()).unwrap();
+            let end = run(&em, near.state.into_model(), &exactly(2000), ()).unwrap();
+            if em.residual(&end.state).unwrap().unwrap() > 1e-10 {
+                continue;
+            }
+            converged += 1;
+            let stays = run(&fast, FastState::new(end.state.clone()), &exactly(20), ()).unwrap();
+            let moved = (stays.objective - end.objective).abs();
+            assert!(
+                moved <= 1e-12 * (1.0 + end.objective.abs()),
+                "{kind:?} {seed}: {moved}"
+            );
+        }
+        assert!(converged > PROBLEMS / 8, "{kind:?}: {converged}");
+    }
+}
