@@ -1,0 +1,100 @@
+//! Where coordinate descent ends, beside EM from the same start: which of two local optima is the better one is a matter of luck.
+//!
+//! `cargo bench -p plca-benches --bench fast_ends`: two hundred problems of every kind, run until nothing moves. A line has the numbers of
+//! problems in which the divergence of coordinate descent is lower by more than 1e-9 of EM's, equal, and higher, and the median
+//! and the extremes of its ratio to EM's.
+#![allow(clippy::print_stdout, reason = "the table is what it is for")]
+
+use plca_benches::source;
+use plca_em::{Fast, FastState, Plca, PlcaInit, Stop, run, sample_counts};
+use plca_tensor::{Coordinates, DenseTensor, MaskedTensor, Observed, Order, SparseTensor};
+use rayon::prelude::*;
+
+const PROBLEMS: u64 = 200;
+const K: usize = 4;
+
+/// Counts of a random model of more components than are fitted; a fifth of the masked cells hidden.
+fn draw(kind: &str, seed: u64) -> Box<dyn Observed<f64>> {
+    let shape = if kind == "order 3" {
+        vec![12, 10, 8]
+    } else {
+        vec![40, 30]
+    };
+    let cells: usize = shape.iter().product();
+    let mut rng = source(seed);
+    let ones = DenseTensor::new(shape.clone(), vec![1.0; cells], Order::RowMajor).expect("data");
+    let plca = Plca::builder(K + 2).build().expect("settings");
+    let truth = plca
+        .init(&ones, &PlcaInit::default(), &mut rng)
+        .expect("a start");
+    let draws = if kind == "sparse" {
+        cells / 4
+    } else {
+        20 * cells
+    };
+    let counts = truth.with_model(|m| sample_counts(m, draws, &mut rng).expect("counts"));
+    if kind == "sparse" {
+        return Box::new(SparseTensor::new(counts).expect("counts"));
+    }
+    let Coordinates {
+        indices, values, ..
+    } = counts;
+    let mut dense = vec![0.0; cells];
+    for (index, value) in indices.chunks(shape.len()).zip(values) {
+        let at = (index.iter().zip(&shape)).fold(0, |at, (&i, &n)| at * n + i as usize);
+        dense[at] = value;
+    }
+    if kind == "masked" {
+        (seed as usize % 5..cells)
+            .step_by(5)
+            .for_each(|i| dense[i] = f64::NAN);
+        return Box::new(MaskedTensor::new(shape, dense, Order::RowMajor).expect("data"));
+    }
+    Box::new(DenseTensor::new(shape, dense, Order::RowMajor).expect("data"))
+}
+
+/// The divergence of coordinate descent over that of EM.
+fn ratio(kind: &str, seed: u64) -> f64 {
+    let data = draw(kind, seed);
+    let plca = Plca::builder(K).build().expect("settings");
+    let start = plca
+        .init(&*data, &PlcaInit::default(), &mut source(1000 + seed))
+        .expect("a start");
+    let exactly = |max_iter| Stop {
+        max_iter,
+        tol: 0.0,
+        ..Stop::default()
+    };
+    let em = plca.on(&*data).expect("data");
+    let fast = Fast::new(plca.on(&*data).expect("data")).expect("it separates");
+    let slow = run(&em, start.clone(), &exactly(20_000), ()).expect("a run");
+    let quick = run(&fast, FastState::new(start), &exactly(2000), ()).expect("a run");
+    let v = data.total();
+    let best = data.self_information() - v * v.ln();
+    (best - quick.objective) / (best - slow.objective)
+}
+
+fn main() {
+    println!(
+        "{:<10} {:>7} {:>7} {:>7} {:>10} {:>10} {:>10}",
+        "data", "lower", "equal", "higher", "least", "median", "most"
+    );
+    for kind in ["dense", "sparse", "masked", "order 3"] {
+        let mut ratios: Vec<f64> = (0..PROBLEMS)
+            .into_par_iter()
+            .map(|seed| ratio(kind, seed))
+            .collect();
+        ratios.sort_by(f64::total_cmp);
+        let lower = ratios.iter().filter(|&&r| r < 1.0 - 1e-9).count();
+        let higher = ratios.iter().filter(|&&r| r > 1.0 + 1e-9).count();
+        let equal = ratios.len() - lower - higher;
+        let (least, median, most) = (
+            ratios[0],
+            ratios[ratios.len() / 2],
+            ratios[ratios.len() - 1],
+        );
+        println!(
+            "{kind:<10} {lower:>7} {equal:>7} {higher:>7} {least:>10.5} {median:>10.7} {most:>10.5}"
+        );
+    }
+}
