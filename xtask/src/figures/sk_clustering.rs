@@ -9,7 +9,7 @@ use skellam_snmf::{
     Ding, Entries, Prior, Seeding, SignedMatrix, Snmf, SnmfInit, SnmfState, SnmfVb, VbInit, kmeans,
 };
 
-use super::sk_fit;
+use super::sk_fit::{self, By};
 use crate::Result;
 
 /// The methods that have random starts.
@@ -94,8 +94,9 @@ impl<'a> Problem<'a> {
                 Ok(kmeans(self.values, self.k, Seeding::Random, rounds, rng)?.labels)
             }
             Method::Ding => {
+                // As many passes as an accelerated iteration has.
                 let stop = Stop {
-                    max_iter: self.max_iter,
+                    max_iter: 5 * self.max_iter,
                     tol: 1e-7,
                     check_every: 50,
                     ..Stop::default()
@@ -110,13 +111,19 @@ impl<'a> Problem<'a> {
                     atoms: Some((start.plus, start.minus)),
                     activations: Some(start.activations),
                 };
-                let fit = sk_fit::em(&snmf, &self.signed, &init, self.max_iter, rng)?;
+                let fit = sk_fit::em(
+                    &snmf,
+                    &self.signed,
+                    &init,
+                    (By::Momentum, self.max_iter),
+                    rng,
+                )?;
                 Ok(largest(&fit.state.activations))
             }
             Method::Vb => {
                 let vb = SnmfVb::builder(self.k).prior(prior).build()?;
                 let init = VbInit::Means(self.start(rng));
-                let fit = sk_fit::vb(&vb, &self.signed, &init, self.max_iter, rng)?;
+                let fit = sk_fit::vb(&vb, &self.signed, &init, (By::Momentum, self.max_iter), rng)?;
                 // All rates are alike: the largest shape is the largest geometric mean.
                 Ok(largest(&fit.state.shape))
             }

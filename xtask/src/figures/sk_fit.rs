@@ -1,11 +1,20 @@
-//! Fits as the Skellam paper runs them, plain iterations first, then accelerated ones; by SQUAREM, which needs a fraction of the
-//! passes of the paper's parabolic extrapolation and passes by no plateau (figure `sk_acceleration`).
+//! Fits as the Skellam paper runs them, plain iterations first, then accelerated ones, by methods that need a fraction of the passes of
+//! the paper's parabolic extrapolation (figure `sk_acceleration`).
 
-use plca_fit::{Outcome, Squarem, Stop, run};
+use plca_fit::{Accelerate, Carried, Momentum, Outcome, Squarem, Stop, run};
 use rand_chacha::ChaCha8Rng;
 use skellam_snmf::{Posterior, SignedMatrix, Snmf, SnmfInit, SnmfState, SnmfVb, VbInit};
 
 use crate::Result;
+
+/// How a fit goes on after its plain iterations.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum By {
+    /// Passes by no plateau.
+    Squarem,
+    /// Goes on where SQUAREM all but stands still: on the shuttle data it gets further in 300 iterations than SQUAREM in 15 000.
+    Momentum,
+}
 
 /// Plain iterations before the accelerated ones.
 const PLAIN: usize = 200;
@@ -27,18 +36,32 @@ fn stops(max_iter: usize) -> (Stop, Stop) {
     (plain, accelerated)
 }
 
+fn accelerated<A: Accelerate>(
+    by: By,
+    algorithm: A,
+    state: A::State,
+    stop: &Stop,
+) -> std::result::Result<Outcome<A::State>, A::Error> {
+    match by {
+        By::Squarem => run(&Squarem(algorithm), state, stop, ()),
+        By::Momentum => {
+            let done = run(&Momentum(algorithm), Carried::new(state), stop, ())?;
+            Ok(done.map(Carried::into_inner))
+        }
+    }
+}
+
 /// Accelerated EM with at most `max_iter` accelerated iterations.
 pub(super) fn em(
     snmf: &Snmf,
     data: &SignedMatrix<f64>,
     init: &SnmfInit<f64>,
-    max_iter: usize,
+    (by, max_iter): (By, usize),
     rng: &mut ChaCha8Rng,
 ) -> Result<Outcome<SnmfState<f64>>> {
-    let (plain, accelerated) = stops(max_iter);
+    let (plain, stop) = stops(max_iter);
     let warm = snmf.fit(data, init, &plain, rng)?;
-    let fast = Squarem(snmf.on(data)?);
-    Ok(run(&fast, warm.state, &accelerated, ())?)
+    Ok(accelerated(by, snmf.on(data)?, warm.state, &stop)?)
 }
 
 /// Accelerated variational Bayes with at most `max_iter` accelerated iterations.
@@ -46,11 +69,10 @@ pub(super) fn vb(
     vb: &SnmfVb,
     data: &SignedMatrix<f64>,
     init: &VbInit<f64>,
-    max_iter: usize,
+    (by, max_iter): (By, usize),
     rng: &mut ChaCha8Rng,
 ) -> Result<Outcome<Posterior<f64>>> {
-    let (plain, accelerated) = stops(max_iter);
+    let (plain, stop) = stops(max_iter);
     let warm = vb.fit(data, init, &plain, rng)?;
-    let fast = Squarem(vb.on(data)?);
-    Ok(run(&fast, warm.state, &accelerated, ())?)
+    Ok(accelerated(by, vb.on(data)?, warm.state, &stop)?)
 }

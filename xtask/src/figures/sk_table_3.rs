@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 use skellam_snmf::{Replicates, Sharing, Snmf, SnmfInit, SnmfState, SnmfVb, VbInit};
 
-use super::sk_fit;
+use super::sk_fit::{self, By};
 use super::sk_known::{F, K, SCENARIOS, counts, errors, factors, hyperparameters, prior_means};
 use super::support::{mean_sd, rng};
 use crate::Result;
@@ -57,7 +57,7 @@ fn one(scenario: usize, n: usize, max_iter: usize, seed: u64) -> Result<[[f64; 2
         .replicates(Replicates::One)
         .prior(prior.clone());
     let snmf = snmf.floor(1e-20).build()?;
-    let em = sk_fit::em(&snmf, &data, &init, max_iter, &mut draws)?.state;
+    let em = sk_fit::em(&snmf, &data, &init, (By::Squarem, max_iter), &mut draws)?.state;
     let vb = SnmfVb::builder(K)
         .replicates(Replicates::One)
         .prior(prior)
@@ -66,7 +66,7 @@ fn one(scenario: usize, n: usize, max_iter: usize, seed: u64) -> Result<[[f64; 2
         &vb,
         &data,
         &VbInit::Prior { jitter: 0.0 },
-        max_iter,
+        (By::Squarem, max_iter),
         &mut draws,
     )?;
     let against = |found: &SnmfState<f64>| errors(&truth, found, &[0, 1]).map(|e| e / 1000.0);

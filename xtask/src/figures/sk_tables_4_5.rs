@@ -196,7 +196,7 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     let seeds: Vec<u64> = (0..context.sizes([4, 10, 100]) as u64)
         .map(|s| context.seed + s)
         .collect();
-    let max_iter = context.sizes([60, 600, 15_000]);
+    let max_iter = context.size(1000, 60);
     let mut sets = samples(context)?;
     // The two large sets take minutes.
     sets.truncate(context.size(sets.len(), 2));
