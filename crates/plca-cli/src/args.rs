@@ -447,6 +447,9 @@ pub(crate) struct TransformArgs {
     /// --max-iter iterations.
     #[arg(long, value_name = "T", default_value = "1e-6", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) tol: f64,
+    /// How the parameters are found.
+    #[arg(long, default_value = "em")]
+    pub(crate) solver: Solver,
     /// Threads [default: all].
     #[arg(long)]
     pub(crate) threads: Option<usize>,

@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
-use plca_em::{EmError, Explained, FoldIn, Impossible};
+use plca_em::{EmError, Explained, FoldIn, Impossible, Solver};
 use plca_io::{Array, ModelFile};
 use plca_tensor::Observed;
 use serde_json::{Value, json};
 
-use crate::args::TransformArgs;
+use crate::args::{self, TransformArgs};
 use crate::blocks::Arrays;
 use crate::data::{Data, Dataset, load};
 use crate::failure::Failure;
@@ -40,6 +40,12 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
     ];
     distinct(&inputs, &[("--output", Some(&args.output))])?;
     let (kind, file) = Saved::read(&args.model)?;
+    if args.solver == args::Solver::Fast && !kind.separates() {
+        let name = kind.name();
+        return Err(Failure::usage(format!(
+            "{name} has no --solver fast: use --solver em"
+        )));
+    }
     let found = kind.transform(file, args)?;
     let mut summary = found.summary;
     summary["model"] = json!(kind.name());
@@ -92,6 +98,9 @@ pub(crate) fn fold_in<S>(
         impossible: Impossible::Drop,
         ..FoldIn::default()
     };
+    if args.solver != args::Solver::Em {
+        how.solver = Solver::Fast;
+    }
     how.stop.max_iter = args.max_iter;
     // [SPEC 1.5] stop by the gap
     how.stop.residual_tol = Some(args.tol).filter(|&gap| gap > 0.0);

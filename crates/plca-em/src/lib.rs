@@ -77,7 +77,7 @@ pub use error::{EmError, ParamError};
 pub use fast::{Fast, FastState, Pace, Separable};
 #[doc(hidden)]
 pub use fast::{Plan, Product};
-pub use fold_in::{Explained, FoldIn, Impossible};
+pub use fold_in::{Explained, FoldIn, Impossible, Solver};
 pub use held_out::{HeldOut, hold_out, perplexity};
 pub use nmf::{Nmf, NmfBuilder, NmfEm, NmfInit, NmfState, Update};
 #[doc(hidden)]

@@ -5,8 +5,8 @@ use std::path::Path;
 use nalgebra::DMatrix;
 use plca_dist::random::Categorical;
 use plca_em::{
-    EmError, Geometry, Likelihood, Outcome, Progress, Shifted, ShiftedBuilder, ShiftedInit,
-    ShiftedState, Support,
+    EmError, FoldIn, Geometry, Likelihood, Outcome, Progress, Shifted, ShiftedBuilder, ShiftedInit,
+    ShiftedState, Solver, Support,
 };
 use plca_fit::{Carried, Direction, Observer, Stop};
 use plca_io::{Array, Element};
@@ -91,7 +91,12 @@ impl ModelKind for ShiftInvariant {
                         expected: expected.join(" x "),
                     });
                 }
-                config.fold_in(data, &model.state.kernels, how)
+                // What shifts does not separate: `auto` is EM.
+                let how = FoldIn {
+                    solver: Solver::Em,
+                    ..*how
+                };
+                config.fold_in(data, &model.state.kernels, &how)
             },
             |state| {
                 let mut places = model.places.clone();

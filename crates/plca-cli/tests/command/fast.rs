@@ -127,3 +127,32 @@ fn what_only_em_can_do() {
         assert_eq!(arrays("auto.npz"), arrays("em.npz"), "{fit}");
     }
 }
+
+/// New data are explained in fewer iterations, with the certificate of EM; `auto` is EM where nothing separates.
+#[test]
+fn new_data_by_either_solver() {
+    let folder = folder();
+    for model in ["plsa", "nmf-kl", "plca"] {
+        folder.ok(&format!(
+            "fit {model} d.csv --rank 2 --max-iter 20 --output m.npz --quiet"
+        ));
+        let run = |solver: &str| {
+            let found = folder.json(&format!(
+                "transform m.npz d.csv --solver {solver} --output {solver}.npz"
+            ));
+            let number = |name: &str| found[name].as_f64().unwrap();
+            (number("iterations"), number("objective"))
+        };
+        let (fast, em) = (run("fast"), run("em"));
+        assert!(fast.0 < em.0, "{model}: {fast:?} {em:?}");
+        assert!((fast.1 - em.1).abs() < 1e-5 * em.1.abs(), "{model}");
+        assert_eq!(run("auto"), fast, "{model}");
+    }
+    folder.ok("fit siplca d.csv --rank 1 --kernel 2x2 --max-iter 5 --output s.npz --quiet");
+    folder.fails(
+        2,
+        "transform s.npz d.csv --solver fast --output o.npz",
+        &["siplca has no --solver fast"],
+    );
+    folder.ok("transform s.npz d.csv --solver auto --max-iter 5 --output o.npz --quiet");
+}

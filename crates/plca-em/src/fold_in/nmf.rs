@@ -98,7 +98,7 @@ impl<T: Real> NmfState<T> {
             )
         };
         let config = config.build()?;
-        let (outcome, gap) = certify(config.on(data)?, state, &how.stop, |s| {
+        let (outcome, gap) = certify(config.on(data)?, state, how, |s| {
             if along == 1 {
                 gaps(data, [&s.w, &s.h], along, &totals)
             } else {

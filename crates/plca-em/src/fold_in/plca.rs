@@ -85,9 +85,7 @@ impl<T: Real> PlcaState<T> {
             power: 1.0,
             iteration: 0,
         };
-        let (mut outcome, gap) = certify(config.on(data)?, state, &how.stop, |s| {
-            gap_of(data, s, along)
-        })?;
+        let (mut outcome, gap) = certify(config.on(data)?, state, how, |s| gap_of(data, s, along))?;
         for (j, factor) in outcome.state.factors.iter_mut().enumerate() {
             if j != along {
                 factor.clone_from(&self.factors[j]);

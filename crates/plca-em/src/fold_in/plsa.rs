@@ -60,7 +60,7 @@ impl<T: Real> PlsaState<T> {
             iteration: 0,
         };
         let totals = data.marginal(along);
-        let (mut outcome, gap) = certify(config.on(data)?, state, &how.stop, |s| {
+        let (mut outcome, gap) = certify(config.on(data)?, state, how, |s| {
             gaps(data, [&s.basis, &s.mixture], along, &totals)
         })?;
         outcome.state.basis.clone_from(&self.basis);

@@ -4,7 +4,7 @@ use nalgebra::{DMatrix, DVector};
 use plca_fit::Algorithm as _;
 use plca_tensor::{Mask, Observed, Real};
 
-use super::{Explained, FoldIn, Impossible, certify};
+use super::{Explained, FoldIn, Impossible, Solver, certify_as_it_is};
 use crate::init::stochastic_block;
 use crate::shifted::geometry::{Geometry, advance};
 use crate::{EmError, Part, Shifted, ShiftedEm, ShiftedState};
@@ -95,6 +95,10 @@ impl<T: Real> Shifted<T> {
         how: &FoldIn,
         dropped: f64,
     ) -> Result<Explained<ShiftedState<T>>, EmError> {
+        if how.solver == Solver::Fast {
+            let what = "a model of shifted kernels".into();
+            return Err(EmError::NotSeparable { what });
+        }
         let (em, k) = (self.on(data)?, self.components());
         let (cells, places) = (em.geometry().kernel_cells(), em.geometry().impulse_cells());
         let share = |n: usize| T::one() / T::lit(n as f64);
@@ -108,7 +112,7 @@ impl<T: Real> Shifted<T> {
         let shares = shares(em.geometry(), data, &state.kernels);
         let measured = self.on(data)?;
         let gap = |state: &ShiftedState<T>| vec![gap(&measured, state, &shares)];
-        let (mut outcome, gap) = certify(em, state, &how.stop, gap)?;
+        let (mut outcome, gap) = certify_as_it_is(em, state, &how.stop, gap)?;
         outcome.state.kernels.clone_from(kernels);
         Ok(Explained {
             outcome,
@@ -202,6 +206,7 @@ mod tests {
                 ..Stop::default()
             },
             impossible: Impossible::Drop,
+            solver: Solver::Em,
         }
     }
 

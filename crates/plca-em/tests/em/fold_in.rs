@@ -3,7 +3,7 @@
 use nalgebra::{DMatrix, DVector};
 use plca_em::{
     EmError, Explained, FoldIn, Given, Impossible, Nmf, NmfInit, NmfState, ParamError, Plca,
-    PlcaInit, PlcaState, Plsa, PlsaInit, PlsaState, Stop,
+    PlcaInit, PlcaState, Plsa, PlsaInit, PlsaState, Solver, Stop,
 };
 use plca_tensor::{DenseTensor, MaskedTensor, Observed, Order, normalise_columns};
 use proptest::prelude::*;
@@ -17,6 +17,14 @@ fn after(iterations: usize) -> FoldIn {
             ..Stop::default()
         },
         impossible: Impossible::Refuse,
+        solver: Solver::Em,
+    }
+}
+
+fn fast(iterations: usize) -> FoldIn {
+    FoldIn {
+        solver: Solver::Fast,
+        ..after(iterations)
     }
 }
 
@@ -141,6 +149,42 @@ proptest! {
     fn certified_gap_bounds_the_true_gap(p in problem()) {
         check(&p, &p.complete())?;
         check(&p, &p.masked())?;
+    }
+
+    /// Coordinate descent ends at the likelihood of EM, to within what both certify, and learned factors keep their bits.
+    // [SPEC 1.5] [SPEC 10.1]
+    #[test]
+    fn both_solvers_end_alike(p in problem(), hidden: bool) {
+        let (complete, masked) = (p.complete(), p.masked());
+        let data: &dyn Observed<f64> = if hidden { &masked } else { &complete };
+        let alike = |em: (f64, f64), fast: (f64, f64)| {
+            let certified = em.1.max(fast.1) + 1e-9 * data.total();
+            prop_assert!((em.0 - fast.0).abs() <= certified, "{em:?} {fast:?}");
+            prop_assert!(fast.1 <= 1e-6 * data.total(), "{fast:?}");
+            Ok(())
+        };
+        for along in 0..2 {
+            let plca = p.plca();
+            let run = |how| plca.fold_in(data, along, &how).unwrap();
+            let ends = |e: &Explained<PlcaState<f64>>| (e.outcome.objective, e.gap[0] * data.total());
+            let quick = run(fast(200));
+            alike(ends(&run(after(2000))), ends(&quick))?;
+            prop_assert_eq!(&quick.outcome.state.factors[1 - along], &plca.factors[1 - along]);
+        }
+        let totals = data.marginal(1);
+        let certified = |gaps: &[f64]| gaps.iter().zip(&totals).map(|(g, v)| g * v).sum::<f64>();
+        let plsa = p.plsa();
+        let run = |how| plsa.fold_in(data, Given::Columns, &how).unwrap();
+        let (slow, quick) = (run(after(2000)), run(fast(200)));
+        let ends = |e: &Explained<PlsaState<f64>>| (e.outcome.objective, certified(&e.gap));
+        alike(ends(&slow), ends(&quick))?;
+        prop_assert_eq!(&quick.outcome.state.basis, &plsa.basis);
+        let nmf = p.nmf();
+        let run = |how| nmf.fold_in(data, 1, &how).unwrap();
+        let (slow, quick) = (run(after(2000)), run(fast(200)));
+        let ends = |e: &Explained<NmfState<f64>>| (e.outcome.objective, certified(&e.gap));
+        alike(ends(&slow), ends(&quick))?;
+        prop_assert_eq!(&quick.outcome.state.w, &nmf.w);
     }
 
     /// A drawn start ends at the likelihood of the uniform one, to within what both certify.
