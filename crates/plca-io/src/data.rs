@@ -414,10 +414,22 @@ fn index<T>(array: &Array<T>, mut at: usize) -> Vec<usize> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn sha256_file(path: &Path) -> Result<String, IoError> {
-    sha256_files([path])
+    let (mut hash, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);
+    let mut add = || -> std::io::Result<()> {
+        let mut reader = File::open(path)?;
+        loop {
+            match reader.read(&mut buffer)? {
+                0 => return Ok(()),
+                n => hash.update(&buffer[..n]),
+            }
+        }
+    };
+    add().map_err(|e| IoError::new(path, e))?;
+    Ok(hexadecimal(hash))
 }
 
-/// Hexadecimal SHA-256 of the bytes of some files, one after the other.
+/// Hexadecimal SHA-256 of some files in their order, which also says how many they are and where one ends and the next begins: that of
+/// a text with the [`sha256_file`] of every file on a line of its own.
 ///
 /// # Errors
 ///
@@ -427,27 +439,29 @@ pub fn sha256_file(path: &Path) -> Result<String, IoError> {
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
-/// let files = ["ab", "c"].map(|text| folder.path().join(text));
-/// for (path, text) in files.iter().zip(["ab", "c"]) {
-///     std::fs::write(path, text)?;
-/// }
-/// let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-/// assert_eq!(plca_io::sha256_files(files.iter().map(|path| path.as_path()))?, expected);
+/// let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
+/// let sum = |names: [&str; 2]| {
+///     let paths = names.map(|name| folder.path().join(name));
+///     plca_io::sha256_files(paths.iter().map(|path| path.as_path()))
+/// };
+/// (write("1", "ab")?, write("2", "c")?);
+/// // sha256sum 1 2 | cut -d ' ' -f 1 | sha256sum
+/// let expected = "79d06e9bece466a995552c571732d55b1093df8eef85c16ef8159fa4131f53d2";
+/// assert_eq!(sum(["1", "2"])?, expected);
+/// assert_ne!(sum(["2", "1"])?, expected);
+/// (write("1", "a")?, write("2", "bc")?);                              // the same bytes, cut elsewhere
+/// assert_ne!(sum(["1", "2"])?, expected);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn sha256_files<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<String, IoError> {
-    let (mut hash, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);
+    let mut hash = Sha256::new();
     for path in paths {
-        let mut add = || -> std::io::Result<()> {
-            let mut reader = File::open(path)?;
-            loop {
-                match reader.read(&mut buffer)? {
-                    0 => return Ok(()),
-                    n => hash.update(&buffer[..n]),
-                }
-            }
-        };
-        add().map_err(|e| IoError::new(path, e))?;
+        hash.update(sha256_file(path)?);
+        hash.update("\n");
     }
-    Ok(hash.finalize().iter().map(|b| format!("{b:02x}")).collect())
+    Ok(hexadecimal(hash))
+}
+
+fn hexadecimal(hash: Sha256) -> String {
+    hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
 }
