@@ -4,9 +4,9 @@ use nalgebra::DMatrix;
 use plca_tensor::{Factor, Observed, Real, TensorError, normalise_columns};
 
 use super::{Learnt, Online, OnlineState, Rule, Streamed};
-use crate::EmError;
 use crate::blocks::{check_prior, column, in_force, m_step};
 use crate::fold_in::check_shape;
+use crate::{EmError, Prior};
 
 impl<T: Real, M: Streamed<T>> Online<M, T> {
     pub(super) fn learn<X: Observed<T> + ?Sized>(
@@ -21,26 +21,30 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
             local: self.local,
             block: t as usize,
         };
-        let factors = self.admit(state, block)?;
+        let (factors, mut restored) = self.admit(state, block)?;
         let found = (self.model).explain(factors.clone(), block, start, rule)?;
+        restored.extend(found.restored);
         let sum = |counts: &DMatrix<T>| counts.iter().map(|c| c.to_f64()).sum::<f64>();
         let block_mass = match found.counts.first() {
             // Hidden cells are among the counts.
             Some(counts) if !block.is_complete() => sum(counts),
             _ => block.total(),
         };
-        let mut next = OnlineState {
-            factors,
-            ..state.clone()
-        };
-        next.blocks = t;
-        next.seen += block_mass;
-        next.pass += block_mass;
-        next.total = next.total.max(next.pass);
-        let rho = self.step.rho(t, block_mass / next.seen);
-        for (s, counts) in next.statistics.iter_mut().zip(&found.counts) {
-            blend(s, counts, rho, block_mass);
+        let (seen, pass) = (state.seen + block_mass, state.pass + block_mass);
+        let rho = self.step.rho(t, block_mass / seen);
+        let mut statistics = found.counts;
+        for (counts, s) in statistics.iter_mut().zip(&state.statistics) {
+            blend(counts, s, rho, block_mass);
         }
+        let mut next = OnlineState {
+            weights: state.weights.clone(),
+            factors,
+            statistics,
+            blocks: t,
+            seen,
+            pass,
+            total: state.total.max(pass),
+        };
         self.m_steps(&mut next, rule.block)?;
         *state = next;
         Ok(Learnt {
@@ -49,6 +53,7 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
             mass: block_mass,
             rho,
             iterations: found.iterations,
+            restored,
         })
     }
 
@@ -86,16 +91,16 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
         }
     }
 
-    /// The factors, with a trace of what the block has and no component reaches.
+    /// The factors, with a trace of what the block has and no component reaches; the names of those whose priors may be why.
     fn admit<X: Observed<T> + ?Sized>(
         &self,
         state: &OnlineState<T>,
         block: &X,
-    ) -> Result<Vec<DMatrix<T>>, EmError> {
-        let mut factors = state.factors.clone();
+    ) -> Result<(Vec<DMatrix<T>>, Vec<String>), EmError> {
+        let (mut factors, mut restored) = (state.factors.clone(), Vec::new());
         let positive = |f: &DMatrix<T>| f.iter().all(|&x| x > T::zero());
         if factors.iter().all(positive) {
-            return Ok(factors);
+            return Ok((factors, restored));
         }
         let k = self.model.components();
         let along = self.model.streamed(factors.len() + 1);
@@ -121,10 +126,13 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
         if let Some((index, value)) = impossible {
             return Err(EmError::Impossible { index, value });
         }
-        for (factor, rows) in factors.iter_mut().zip(&rows) {
+        for (j, (factor, rows)) in factors.iter_mut().zip(&rows).enumerate() {
             if !rows.contains(&true) {
                 continue;
             }
+            let emptied =
+                |(_, prior): &(_, Option<&Prior<T>>)| prior.is_some_and(|p| p.may_empty());
+            restored.extend(self.model.free(j).filter(emptied).map(|(name, _)| name));
             for (i, _) in rows.iter().enumerate().filter(|&(_, &new)| new) {
                 // [SPEC 13.3] [SPEC 8] a zero becomes 1e-12
                 let zeros = factor.row_iter_mut().nth(i).into_iter();
@@ -132,7 +140,7 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
             }
             normalise_columns(factor);
         }
-        Ok(factors)
+        Ok((factors, restored))
     }
 
     /// The parameters that follow from the statistics.
@@ -161,9 +169,9 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
 /// What a component gets of something new.
 const TRACE: f64 = 1e-12;
 
-/// `s <- (1 - ρ) s + ρ C / v`
-fn blend<T: Real>(s: &mut DMatrix<T>, counts: &DMatrix<T>, rho: f64, mass: f64) {
+/// `(1 - ρ) s + ρ C / v` in the place of the counts `C`.
+fn blend<T: Real>(counts: &mut DMatrix<T>, s: &DMatrix<T>, rho: f64, mass: f64) {
     let (old, new) = (T::lit(1.0 - rho), T::lit(rho / mass));
     // [SPEC 13.1] s <- (1 - rho) s + rho C_B / v_B
-    s.zip_apply(counts, |s, c| *s = *s * old + c * new);
+    counts.zip_apply(s, |c, s| *c = s * old + *c * new);
 }

@@ -91,6 +91,9 @@ pub struct Learnt<S> {
     pub rho: f64,
     /// E-steps that it took.
     pub iterations: usize,
+    /// Names of blocks with priors that may empty them, which had nothing of what the data have here and were given a trace of it,
+    /// 1e-12: `mixture`, `basis`, `factor_0`, ….
+    pub restored: Vec<String>,
 }
 
 impl<T: Real, M: Streamed<T>> Online<M, T> {

@@ -8,7 +8,7 @@ use plca_tensor::{Observed, Real};
 
 use super::Local;
 use super::state::name;
-use crate::blocks::{column, in_force, m_step};
+use crate::blocks::{column, in_force, m_step, restore};
 use crate::init::{check_block, check_measured, check_support, check_weights};
 use crate::{EmError, Missing, ParamError, Plca, PlcaState, Plsa, PlsaState, Prior};
 
@@ -76,6 +76,8 @@ pub struct Explanation<T: Real, S> {
     pub(super) state: S,
     pub(super) ln_lik: f64,
     pub(super) iterations: usize,
+    /// The block's own part whose prior had emptied it.
+    pub(super) restored: Option<String>,
 }
 
 /// Iterates what belongs to the block until few of its counts change their component; `joint` is `P(z, y)` up to rounding.
@@ -155,9 +157,12 @@ impl<T: Real> Streamed<T> for Plsa<T> {
             iteration: t - 1,
         };
         state.with_model(self.given, |m| check_support(block, m))?;
+        // Schedules of priors go by blocks.
+        let prior = in_force(self.mixture_prior.as_ref(), t);
         let fixed = Self {
             freeze_basis: true,
             basis_prior: None,
+            mixture_prior: prior.clone(),
             ..self.clone()
         };
         let sums = block.marginal(self.given.mode());
@@ -170,23 +175,22 @@ impl<T: Real> Streamed<T> for Plsa<T> {
             columns.map(share).collect::<Vec<Vec<f64>>>().concat()
         };
         let iterations = settle(&fixed.on(block)?, &mut state, local, joint)?;
-        // Schedules of priors go by blocks.
-        state.iteration = t - 1;
-        let ([basis, mixture], ln_lik) = self.on(block)?.e_step(&state, true);
+        let em = self.on(block)?;
+        let ([basis, mixture], ln_lik) = em.e_step(&state, true);
         state.with_model(self.given, |m| check_measured(ln_lik, block, m))?;
-        let prior = in_force(self.mixture_prior.as_ref(), t);
-        m_step(
-            "mixture",
-            prior.as_ref(),
-            wanted(mixture),
-            &mut state.mixture,
-        )?;
+        let own = &mut state.mixture;
+        let emptied = m_step("mixture", prior.as_ref(), wanted(mixture), own)?;
+        let lost = emptied && em.lost(&state);
+        if lost {
+            restore(state.mixture.as_mut_slice(), k);
+        }
         state.iteration = t;
         Ok(Explanation {
             counts: vec![wanted(basis)],
             state,
             ln_lik: ln_lik.unwrap_or(f64::NAN),
             iterations,
+            restored: lost.then(|| "mixture".into()),
         })
     }
 }
@@ -281,6 +285,7 @@ impl<T: Real> Streamed<T> for Plca<T> {
             state,
             ln_lik: ln_lik.unwrap_or(f64::NAN),
             iterations,
+            restored: None,
         })
     }
 }

@@ -120,7 +120,7 @@ impl<T: Real, X: Observed<T> + ?Sized> PlsaEm<'_, T, X> {
     }
 
     /// Whether a cell of the data has probability 0.
-    fn lost(&self, state: &PlsaState<T>) -> bool {
+    pub(crate) fn lost(&self, state: &PlsaState<T>) -> bool {
         let support = state.with_model(self.config.given, |m| check_support(self.data, m));
         support.is_err()
     }

@@ -2,6 +2,7 @@
 
 mod batch;
 mod explicit;
+mod priors;
 mod streams;
 mod unusual;
 
