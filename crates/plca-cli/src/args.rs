@@ -213,12 +213,13 @@ fn step_size(s: &str) -> Result<StepSize, String> {
 /// Iterations for a block and when they may end: `N` or `N,TOL`.
 fn local(s: &str) -> Result<Local, String> {
     let (n, tol) = match s.split_once(',') {
-        Some((n, tol)) => (n, number(tol)?),
+        Some((n, tol)) => (n, tolerance(tol)?),
         None => (s, Local::default().tol),
     };
-    let max_iter = n.parse();
-    let max_iter = max_iter.map_err(|_| format!("`{n}` is not a whole number"))?;
-    Ok(Local { max_iter, tol })
+    match n.parse() {
+        Ok(max_iter) if max_iter > 0 => Ok(Local { max_iter, tol }),
+        _ => Err(format!("`{n}` is not a whole number >= 1")),
+    }
 }
 
 /// Data that come in blocks.
@@ -251,7 +252,7 @@ pub(crate) struct DataArgs {
     /// Which cells count as missing.
     #[arg(long)]
     pub(crate) missing: Option<MissingCells>,
-    /// Size of each mode, for .tns files whose largest indices do not say it.
+    /// Size of each mode, for .tns files whose largest indices do not say it; --online: of every block.
     #[arg(long, value_name = "I0xI1x…", value_parser = sizes)]
     pub(crate) shape: Option<Sizes>,
 }
@@ -330,19 +331,19 @@ pub(crate) struct FitArgs {
     /// Number of components K.
     #[arg(long, short = 'k')]
     pub(crate) rank: Option<usize>,
-    /// Iterations at most.
-    #[arg(long, default_value_t = 1000)]
-    pub(crate) max_iter: usize,
+    /// Iterations at most [default: 1000].
+    #[arg(long)]
+    pub(crate) max_iter: Option<usize>,
     /// Stops when the objective changed by at most T times its absolute value from one check to the next; 0 runs exactly
-    /// --max-iter iterations.
-    #[arg(long, value_name = "T", default_value = "1e-6", value_parser = tolerance, allow_negative_numbers = true)]
-    pub(crate) tol: f64,
+    /// --max-iter iterations [default: 1e-6].
+    #[arg(long, value_name = "T", value_parser = tolerance, allow_negative_numbers = true)]
+    pub(crate) tol: Option<f64>,
     /// Also stops when the residual of the optimality conditions is at most this.
     #[arg(long, value_name = "T", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) kkt_tol: Option<f64>,
-    /// Iterations between checks of the objective.
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    pub(crate) check_every: usize,
+    /// Iterations between checks of the objective [default: 10].
+    #[arg(long, value_name = "N")]
+    pub(crate) check_every: Option<usize>,
     /// ChaCha seed of everything drawn.
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
@@ -424,6 +425,23 @@ pub(crate) struct FitArgs {
     /// No progress bar.
     #[arg(long)]
     pub(crate) quiet: bool,
+}
+
+impl FitArgs {
+    /// Iterations at most.
+    pub(crate) fn max_iter(&self) -> usize {
+        self.max_iter.unwrap_or(1000)
+    }
+
+    /// Relative change of the objective at which a run ends.
+    pub(crate) fn tol(&self) -> f64 {
+        self.tol.unwrap_or(1e-6)
+    }
+
+    /// Iterations between checks of the objective.
+    pub(crate) fn check_every(&self) -> usize {
+        self.check_every.unwrap_or(10)
+    }
 }
 
 #[derive(Debug, Args)]

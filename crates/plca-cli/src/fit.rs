@@ -94,13 +94,13 @@ pub(crate) fn fit<M: CommandModel>(
     let (given, implied) = given::blocks(args, data.sizes().len())?;
     let rank = given::rank(args, implied, data.sizes())?;
     let stop = Stop {
-        max_iter: args.max_iter,
-        tol: args.tol,
-        check_every: args.check_every,
+        max_iter: args.max_iter(),
+        tol: args.tol(),
+        check_every: args.check_every(),
         residual_tol: args.kkt_tol,
         ..Stop::default()
     };
-    if args.check_every == 0 {
+    if args.check_every() == 0 {
         return Err(Failure::usage("--check-every 0: at least 1 is needed"));
     }
     stop.check().map_err(Failure::usage)?;
@@ -262,7 +262,7 @@ impl<M: CommandModel> Run<'_, M> {
         let (args, data) = (self.args, self.data);
         // A run may be continued to another number of iterations: only what is written says how many.
         let mut settings = self.settings.clone();
-        settings["max_iter"] = json!(args.max_iter);
+        settings["max_iter"] = json!(args.max_iter());
         let mut all = json!({
             "model": args.model.name(),
             "settings": settings,
@@ -342,6 +342,6 @@ fn progress_bar(args: &FitArgs) -> ProgressBar {
     }
     let style =
         ProgressStyle::with_template("{bar:30} {pos}/{len} iterations, objective {msg}, {elapsed}");
-    ProgressBar::new(args.max_iter as u64)
+    ProgressBar::new(args.max_iter() as u64)
         .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

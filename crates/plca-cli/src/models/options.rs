@@ -127,7 +127,7 @@ pub(crate) fn schedule(args: &FitArgs) -> Result<Option<Cooling>, Failure> {
     Ok(Some(Cooling {
         start,
         eta,
-        tol: args.tol,
+        tol: args.tol(),
         ..Cooling::default()
     }))
 }

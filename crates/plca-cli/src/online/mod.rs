@@ -1,6 +1,7 @@
 //! `plca fit --online`: a model learnt from files, one after the other.
 
 mod place;
+mod unobserved;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -17,10 +18,12 @@ use crate::data::{Data, load};
 use crate::failure::Failure;
 use crate::fit::merge;
 use crate::models::options::{refuse, temper};
-use crate::outputs::{Leaving, MODEL_FILES, writable};
+use crate::outputs::{Leaving, MODEL_FILES, warn, writable};
+use crate::restored::Restored;
 use crate::{given, interrupt};
 
 use place::Place;
+use unobserved::Unobserved;
 
 /// What is reported of a stream: every block under the factors that it met.
 const OBJECTIVE: &str = "streamed_log_likelihood";
@@ -66,7 +69,9 @@ fn check(args: &FitArgs) -> Result<(), Failure> {
     let name = args.model.name();
     let without = |given: bool, option: &str| refuse(given, option, &format!("{name} --online"));
     without(args.hidden.mask.is_some(), "--mask")?;
-    without(args.hidden.shape.is_some(), "--shape")?;
+    without(args.max_iter.is_some(), "--max-iter")?;
+    without(args.tol.is_some(), "--tol")?;
+    without(args.check_every.is_some(), "--check-every")?;
     without(args.kkt_tol.is_some(), "--kkt-tol")?;
     without(args.restarts != 1, "--restarts")?;
     without(args.solver != Solver::Em, "--solver")?;
@@ -94,14 +99,17 @@ fn files(args: &FitArgs) -> Result<Vec<PathBuf>, Failure> {
         let parent = parent.unwrap_or(Path::new(".")).canonicalize().ok();
         parent.is_some() && parent == folder.canonicalize().ok()
     };
-    let outputs = [
+    let others = [
         Some(&args.output),
         args.checkpoint.as_ref(),
         args.trace.as_ref(),
+        args.init.as_ref(),
+        args.priors.as_ref(),
+        args.resume.as_ref(),
     ];
-    if let Some(path) = outputs.into_iter().flatten().find(|path| inside(path)) {
+    if let Some(path) = others.into_iter().flatten().find(|path| inside(path)) {
         let path = path.display();
-        let what = format!("{path}: the folder of the data, where it would be a block itself");
+        let what = format!("{path}: in the folder of the data, where it would be a block itself");
         return Err(Failure::usage(what));
     }
     let entries = std::fs::read_dir(folder).map_err(|e| Failure::of(folder, e))?;
@@ -167,8 +175,13 @@ impl Run<'_> {
         };
         let passes = args.stream.passes.unwrap_or(1);
         if place.passes > passes || (place.passes == passes && place.blocks > 0) {
-            let there = place.passes;
-            let what = format!("stands beyond {there} passes, --passes asks for {passes}");
+            let (done, blocks) = (place.passes, place.blocks);
+            let what = match blocks {
+                0 => format!("passes done: {done}; --passes asks for {passes} in all"),
+                _ => format!(
+                    "passes done: {done}, and blocks of the next one: {blocks}; --passes asks for {passes} in all"
+                ),
+            };
             return Err(Failure::of(
                 args.resume.as_ref().unwrap_or(&args.data),
                 what,
@@ -186,8 +199,12 @@ impl Run<'_> {
                 let learnt = learner.partial_fit(&mut place.state, &*block);
                 let learnt = learnt.map_err(|e| refused(path, e))?;
                 if place.passes == 0 {
+                    let hidden = plca_em::unobserved(&*block);
+                    let before = place.sums.len();
+                    place.unobserved.note(hidden, self.along, before);
                     place.sums.extend(block.marginal(self.along));
                 }
+                place.restored.note(learnt.restored);
                 drop(block);
                 place.blocks += 1;
                 place.ln_lik[0] += learnt.ln_lik;
@@ -260,6 +277,8 @@ impl Run<'_> {
             blocks: 0,
             ln_lik: [0.0; 2],
             sums: Vec::new(),
+            unobserved: Unobserved::default(),
+            restored: Restored::default(),
         })
     }
 
@@ -305,6 +324,11 @@ impl Run<'_> {
             "objective_name": OBJECTIVE,
         });
         merge(&mut metadata, summary.clone());
+        let mut warnings = place.unobserved.warnings();
+        warnings.extend(place.restored.warnings());
+        if !warnings.is_empty() {
+            metadata["warnings"] = json!(warnings);
+        }
         // Wall time is no property of the model: equal runs write equal files.
         summary["seconds"] = json!(self.started.elapsed().as_secs_f64());
         let leaving = Leaving {
@@ -316,7 +340,9 @@ impl Run<'_> {
             json: args.json,
             quiet: args.quiet,
         };
-        leaving.leave()
+        leaving.leave()?;
+        warn(args.quiet, &warnings);
+        Ok(())
     }
 }
 

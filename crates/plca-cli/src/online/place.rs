@@ -8,9 +8,11 @@ use plca_io::{Array, Element, ModelFile};
 use serde_json::json;
 
 use super::Run;
+use super::unobserved::Unobserved;
 use crate::blocks::{lacking, matrix, take_matrix, take_vector, vector};
 use crate::checkpoint::belongs;
 use crate::failure::Failure;
+use crate::restored::Restored;
 
 /// Where a stream stands.
 pub(super) struct Place<T: Element> {
@@ -23,6 +25,9 @@ pub(super) struct Place<T: Element> {
     pub(super) ln_lik: [f64; 2],
     /// Sums of the data over the streamed indices, in the order of the stream, from the first pass.
     pub(super) sums: Vec<f64>,
+    /// Of the first pass.
+    pub(super) unobserved: Unobserved,
+    pub(super) restored: Restored,
 }
 
 const PLACE: &str = "place";
@@ -55,7 +60,7 @@ impl Run<'_> {
             "model": self.args.model.name(),
             "settings": self.settings,
             "data": { "sha256": self.checksum },
-            "checkpoint": { "files": self.files.len() },
+            "checkpoint": { "unobserved": place.unobserved.save(), "restored": place.restored.save() },
         });
         ModelFile { arrays, metadata }
     }
@@ -64,6 +69,10 @@ impl Run<'_> {
     pub(super) fn resume<T: Element>(&self, path: &Path) -> Result<Place<T>, Failure> {
         let file = plca_io::read_checkpoint(path)?;
         belongs(path, &file, &self.settings, &self.checksum)?;
+        let saved = &file.metadata["checkpoint"];
+        let unobserved =
+            Unobserved::load(&saved["unobserved"]).map_err(|e| Failure::of(path, e))?;
+        let restored = Restored::load(&saved["restored"]);
         let mut arrays = file.arrays;
         let mut list = |name: &str| {
             let values = take_vector::<f64>(path, &mut arrays, name)?;
@@ -103,6 +112,8 @@ impl Run<'_> {
             blocks: at as usize,
             ln_lik: [running, last],
             sums,
+            unobserved,
+            restored,
         })
     }
 }

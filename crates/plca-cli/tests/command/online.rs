@@ -108,6 +108,17 @@ fn mixtures_follow_and_explain() {
 #[test]
 fn streams_go_on_where_they_were() {
     let folder = folder();
+    for options in [
+        "--online 0.6,2 --precision f32",
+        "--online average",
+        "--online 0.6,2 --given 0",
+        "--online 0.6,2 --prior mixture=dirichlet:1.5 --prior basis=dirichlet:1.1",
+        "--online average --given 0 --precision f32 --priors p.npz",
+    ] {
+        folder.arrays("p.npz", &[("basis.dirichlet", &[8, 1], &[1.2; 8])]);
+        let line = format!("fit plsa b --rank 3 {options} --passes 3 --quiet");
+        folder.resumes(&line, 4);
+    }
     for model in ["plsa", "plca"] {
         for every in [1, 4, 5, 7] {
             let line = format!("fit {model} b --rank 3 --online 0.6,2 --passes 3 --quiet");
@@ -126,9 +137,100 @@ fn streams_go_on_where_they_were() {
     };
     fails("--online 0.7,2 --passes 3", "online");
     fails("--online 0.6,2 --passes 3 --local 7", "local");
-    fails("--online 0.6,2", "--passes");
+    let done = "passes done: 2, and blocks of the next one: 4; --passes asks for 1 in all";
+    fails("--online 0.6,2", done);
     folder.text("b/5.csv", &block(6));
     fails("--online 0.6,2 --passes 3", "other data");
+}
+
+/// The same lines in the same order, but the blocks end elsewhere.
+#[test]
+fn streams_know_where_they_were_cut() {
+    let folder = folder();
+    let line = "fit plsa b --rank 3 --given 0 --online 0.6,2 --passes 2 --quiet --output o.npz";
+    folder.ok(&format!("{line} --checkpoint c.npz --checkpoint-every 4"));
+    folder.ok(&format!("{line} --resume c.npz"));
+    let text = |n: usize| String::from_utf8(folder.bytes(&format!("b/{n}.csv"))).unwrap();
+    let (first, second) = (text(1), text(2));
+    let (last, rest) = second.split_once('\n').unwrap();
+    folder.text("b/1.csv", &format!("{first}{last}\n"));
+    folder.text("b/2.csv", rest);
+    assert_eq!(text(1) + &text(2), first + &second);
+    folder.fails(
+        1,
+        &format!("{line} --resume c.npz"),
+        &["c.npz", "other data"],
+    );
+}
+
+/// Every block has the shape that is given, whatever indices it stores.
+#[test]
+fn lists_of_cells_need_a_shape() {
+    let folder = Folder::new();
+    folder.text("1.tns", "1 1 3\n4 2 2\n");
+    folder.text("2.tns", "2 1 5\n3 3 1\n");
+    let head = "%%MatrixMarket matrix coordinate integer general\n5 3 2\n";
+    folder.text("1.mtx", &format!("{head}1 1 3\n4 2 2\n"));
+    folder.text("2.mtx", &format!("{head}2 1 5\n3 3 1\n"));
+    let line = "--rank 2 --online 0.7,1 --quiet --output";
+    folder.ok(&format!("fit plsa 1.tns 2.tns --shape 5x3 {line} t.npz"));
+    folder.ok(&format!("fit plsa 1.mtx 2.mtx --shape 5x3 {line} m.npz"));
+    let (tns, mtx) = (folder.model("t.npz"), folder.model("m.npz"));
+    assert_eq!(tns.arrays, mtx.arrays);
+    assert_eq!(tns.metadata["data"]["shape"], serde_json::json!([5, 6]));
+    let marginal = [3.0, 2.0, 0.0, 5.0, 0.0, 1.0].map(|n| n / 11.0);
+    assert_eq!(tns.arrays["marginal"].values, marginal);
+    for (files, shape, parts) in [
+        ("1.tns 2.tns", "", ["2.tns", "[3, 3]"]),
+        ("1.tns 2.tns", "--shape 3x3", ["1.tns", "3"]),
+        ("1.mtx 2.mtx", "--shape 5x4", ["1.mtx", "[5, 3]"]),
+    ] {
+        let line = format!("fit plsa {files} {shape} {line} x.npz");
+        folder.fails(1, &line, &parts);
+    }
+}
+
+/// What a fit says of its data and its priors, a stream says once, and in its file too.
+#[test]
+fn warnings_of_all_blocks() {
+    let folder = Folder::new();
+    // Row 1 is hidden in both blocks, row 2 in one; so are the second and the fifth column.
+    folder.text("1.csv", "1,nan,2\nnan,nan,nan\nnan,nan,nan\n1,nan,3\n");
+    folder.text("2.csv", "2,nan\nnan,nan\n3,nan\n2,nan\n");
+    let line = "fit plsa 1.csv 2.csv --rank 1 --online 0.7,1 --passes 2 --missing nan";
+    let out = folder.run(&format!("{line} --output o.npz"));
+    let err = String::from_utf8(out.stderr).unwrap();
+    let warning = |j: usize, at: &str| {
+        format!(
+            "nothing was observed of dimension {j} at {at}: what is written there is not identified"
+        )
+    };
+    let expected = [warning(0, "[1]"), warning(1, "[1, 4]")];
+    assert_eq!(
+        err,
+        format!("warning: {}\nwarning: {}\n", expected[0], expected[1])
+    );
+    assert_eq!(
+        folder.model("o.npz").metadata["warnings"],
+        serde_json::json!(expected)
+    );
+    for every in 1..=3 {
+        folder.resumes(&format!("{line} --quiet"), every);
+    }
+    // Half a count, of which the prior takes nine tenths.
+    folder.text("3.csv", "4\n0.5\n");
+    for (model, block) in [("plca", "factor_0"), ("plsa", "basis")] {
+        let line = format!(
+            "fit {model} 3.csv 3.csv --rank 1 --online average --passes 3 --prior {block}=dirichlet:.1"
+        );
+        let out = folder.run(&format!("{line} --output o.npz"));
+        let err = String::from_utf8(out.stderr).unwrap();
+        let start = format!("warning: the prior of `{block}` emptied it");
+        assert!(err.starts_with(&start) && err.lines().count() == 1, "{err}");
+        folder.resumes(&format!("{line} --quiet"), 4);
+        let warnings = &folder.model("o.npz").metadata["warnings"];
+        assert_eq!(warnings.as_array().unwrap().len(), 1);
+    }
 }
 
 /// Starts, priors, rows as documents, order 3, and cells that are hidden.
@@ -206,7 +308,8 @@ fn what_no_stream_can_be() {
         usage(&format!("plsa b --online {law}"), &["--online"]);
     }
     for local in ["0", "x", "5,-1", "5,nan"] {
-        usage(&format!("plsa b --online 0.7,1 --local {local}"), &[]);
+        let line = format!("plsa b --online 0.7,1 --local {local}");
+        usage(&line, &["--local", local.split(',').next_back().unwrap()]);
     }
     usage("plsa b --passes 3", &["--online"]);
     usage("plsa b --online 0.7,1 --passes 0", &["--passes"]);
@@ -219,7 +322,9 @@ fn what_no_stream_can_be() {
         "--kkt-tol 1e-3",
         "--missing-method imputation",
         "--update sequential",
-        "--shape 12x8",
+        "--max-iter 9",
+        "--tol 1e-6",
+        "--check-every 10",
     ] {
         let name = option.split(' ').next().unwrap();
         usage(&format!("plsa b --online 0.7,1 {option}"), &[name]);
@@ -232,11 +337,17 @@ fn what_no_stream_can_be() {
         "plca b --online 0.7,1 --prior factor_1=dirichlet:1.1",
         &["streamed"],
     );
-    folder.fails(
-        2,
-        "fit plsa b --rank 2 --online 0.7,1 --output b/x.npz",
-        &["b/x.npz"],
-    );
+    for option in [
+        "--output b/x.npz",
+        "--checkpoint b/x.npz --checkpoint-every 1 --output x.npz",
+        "--trace b/x.npz --output x.npz",
+        "--init b/x.npz --output x.npz",
+        "--priors b/x.npz --output x.npz",
+        "--resume b/x.npz --output x.npz",
+    ] {
+        let line = format!("fit plsa b --rank 2 --online 0.7,1 {option}");
+        folder.fails(2, &line, &["b/x.npz", "folder of the data"]);
+    }
     let fails = |line: &str, parts: &[&str]| {
         folder.fails(
             1,
