@@ -18,6 +18,7 @@ mod lv_fig3;
 mod lv_fig4;
 mod lv_fig5;
 mod lv_fig6;
+mod plsa_online;
 mod plsa_topics;
 mod si_appendix_d;
 mod si_deconvolution;
@@ -67,6 +68,7 @@ pub(crate) const FIGURES: &[&Figure] = &[
     &ce_fig3_2::FIGURE,
     &ce_fig4_3::FIGURE,
     &plsa_topics::FIGURE,
+    &plsa_online::FIGURE,
     &hs_fig1::FIGURE,
     &hs_fig2::FIGURE,
     &hs_fig3::FIGURE,

@@ -101,6 +101,17 @@ impl<A: Accelerate> Momentum<A> {
     }
 }
 
+impl<S> Carried<S> {
+    /// What the next iteration needs: nothing where there is no number that its point could be compared to.
+    fn remember(&mut self, before: Vec<f64>, [value, beta, most]: [f64; 3]) {
+        self.forget();
+        if value.is_finite() {
+            self.points = vec![before];
+            self.numbers = vec![value, beta, most];
+        }
+    }
+}
+
 /// Where an iteration leads.
 struct Reached<S> {
     state: S,
@@ -131,8 +142,7 @@ impl<A: Accelerate> Algorithm for Momentum<A> {
             None => (self.plain(&carried.state)?, beta / FALL, beta),
         };
         carried.state = new.state;
-        carried.points = vec![new.before];
-        carried.numbers = vec![new.value, beta, most];
+        carried.remember(new.before, [new.value, beta, most]);
         Ok(measure.then_some(value))
     }
 
@@ -166,8 +176,8 @@ impl<A: Accelerate> Momentum<A> {
         carried.forget();
         let before = self.0.step(&mut carried.state, true)?;
         if before.is_some() {
-            carried.numbers = vec![self.0.objective(&carried.state)?, FIRST, 1.0];
-            carried.points = vec![flat];
+            let value = self.0.objective(&carried.state)?;
+            carried.remember(flat, [value, FIRST, 1.0]);
         }
         Ok(before)
     }

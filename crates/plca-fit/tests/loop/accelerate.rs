@@ -188,6 +188,29 @@ fn momentum_goes_on_in_the_direction_of_the_last_step() {
     assert_eq!(numbers[1..], [0.5 / 1.5, 0.5]);
 }
 
+/// Where the plain steps lead to an objective that is no number, nothing is remembered of it: one plain step at a time follows.
+#[test]
+fn momentum_forgets_what_no_number_guards() {
+    let toy = Toy {
+        rates: [2.0, 0.9],
+        nan: true,
+        ..TOY
+    };
+    let mut state = Carried::new(START);
+    // One step, then four for every point ahead, which is worse.
+    for steps in [1, 5, 9, 10, 11] {
+        Momentum(toy).step(&mut state, false).unwrap();
+        assert_eq!(state.inner(), &powers(&toy, steps));
+        let (points, numbers) = state.to_parts();
+        let known = toy.objective(state.inner()).unwrap().is_finite();
+        assert_eq!(known, steps < 9);
+        assert_eq!(
+            (points.len(), numbers.len()),
+            if known { (1, 3) } else { (0, 0) }
+        );
+    }
+}
+
 /// A state that was taken apart and put together goes on with the same bits; points of other parameters are forgotten.
 #[test]
 fn carried_states_go_on() {
