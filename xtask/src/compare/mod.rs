@@ -101,7 +101,7 @@ const WORKLOADS: &[Workload] = &[
 const STARTS: usize = 3;
 
 /// Rounds of every workload: ours, each peer, then one thread, two threads and single precision.
-const ROUNDS: usize = 5;
+const ROUNDS: u16 = 5;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -120,8 +120,11 @@ pub(crate) struct Args {
     /// Only these workloads.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
+    /// Rounds of every workload.
+    #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = clap::value_parser!(u16).range(1..))]
+    rounds: u16,
     /// Three rounds.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "rounds")]
     quick: bool,
 }
 
@@ -179,7 +182,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         }
         // After every workload, so that an interrupted comparison leaves what it has.
         let text = serde_json::to_vec_pretty(&json!({
-            "threads": args.threads, "quick": args.quick, "workloads": report
+            "threads": args.threads, "workloads": report
         }))?;
         write_atomically(&out.join("report.json"), |f| {
             std::io::Write::write_all(f, &text)
@@ -247,7 +250,7 @@ fn prepare(name: &str, args: &Args, place: &Place<'_>) -> Result<Files> {
 fn compare(w: &Workload, args: &Args, place: &Place<'_>) -> Result<(Value, Option<Panel>)> {
     let Place { program, out, .. } = *place;
     let files = prepare(w.name, args, place)?;
-    let rounds = if args.quick { 3 } else { ROUNDS };
+    let rounds = if args.quick { 3 } else { args.rounds };
     let iterations = w.iterations;
     let against = |peer: &str, workload: &str| {
         let (python, threads) = (&args.python, args.threads);
@@ -327,6 +330,7 @@ fn compare(w: &Workload, args: &Args, place: &Place<'_>) -> Result<(Value, Optio
         "workload": w.name,
         "target": { "peer": w.peers.first(), "ratio": w.target, "time": w.time_target },
         "threads": threads,
+        "rounds": rounds,
         "ours": {
             "s_per_iter": mine,
             "runs": ours.iter().map(|r| r.per_iteration).collect::<Vec<_>>(),
