@@ -5,7 +5,7 @@
     reason = "a command line program talks to its terminal"
 )]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -16,6 +16,7 @@ mod fetch_data;
 mod figures;
 mod files;
 mod gallery;
+mod out_of_core;
 mod plot;
 mod reproduce;
 mod tidy;
@@ -40,6 +41,8 @@ enum Command {
     Equations(equations::Args),
     /// Time the plca command and its peers in turn on the same workloads.
     Compare(compare::Args),
+    /// Fit a matrix of 2e7 entries in memory and out of it: the same bytes, and what both take.
+    OutOfCore(out_of_core::Args),
     /// Download the public data sets and verify their checksums.
     FetchData(fetch_data::Args),
 }
@@ -50,12 +53,21 @@ fn root() -> PathBuf {
     here.parent().map_or(here.clone(), PathBuf::from)
 }
 
+/// Peak memory of a process in megabytes, from its `/proc/…/status`, where the system tells.
+fn high_water(status: &Path) -> Option<f64> {
+    let text = std::fs::read_to_string(status).ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
+    let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024.0 / 1e6)
+}
+
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::ReproduceFigures(args) => reproduce::run(&args),
         Command::Tidy => tidy::run(),
         Command::Equations(args) => equations::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::OutOfCore(args) => out_of_core::run(&args),
         Command::FetchData(args) => fetch_data::run(&args),
     };
     match done {

@@ -326,6 +326,10 @@ pub(crate) struct FitArgs {
     pub(crate) output: PathBuf,
     #[command(flatten)]
     pub(crate) hidden: DataArgs,
+    /// plca, plsa, nmf-kl: sparse data larger than memory. They are sorted into this file, which is read in every iteration and is used
+    /// again by runs on the same data; the results are the same. Needs em, and data of which nothing is hidden.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out_of_core: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) stream: OnlineArgs,
     /// Number of components K.

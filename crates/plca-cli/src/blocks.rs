@@ -150,10 +150,11 @@ pub(crate) fn take_vector<T: Element>(
 
 /// A matrix as an array in C order.
 pub(crate) fn matrix<T: Element>(m: &DMatrix<T>) -> Array<f64> {
-    Array::new(
-        vec![m.nrows(), m.ncols()],
-        m.transpose().iter().map(|x| x.to_f64()).collect(),
-    )
+    let mut values = Vec::with_capacity(m.len());
+    for row in m.row_iter() {
+        values.extend(row.iter().map(|x| x.to_f64()));
+    }
+    Array::new(vec![m.nrows(), m.ncols()], values)
 }
 
 /// A vector as an array.

@@ -24,6 +24,10 @@ pub(crate) trait Dataset {
     fn sum(&self) -> f64;
     /// What a person should know of them.
     fn warnings(&self) -> Vec<String>;
+    /// Why they could not be read to the end, where they are read again and again.
+    fn failure(&self) -> Option<Failure> {
+        None
+    }
 }
 
 impl<T: Element> Dataset for dyn Observed<T> {
@@ -37,6 +41,11 @@ impl<T: Element> Dataset for dyn Observed<T> {
 
     fn warnings(&self) -> Vec<String> {
         unobserved_warnings(plca_em::unobserved(self))
+    }
+
+    fn failure(&self) -> Option<Failure> {
+        let failure = Observed::failure(self)?;
+        Some(plca_em::EmError::from(failure).into())
     }
 }
 

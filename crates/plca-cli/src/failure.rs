@@ -40,6 +40,14 @@ impl Failure {
         }
     }
 
+    /// The same with something to add.
+    pub(crate) fn and(self, what: impl fmt::Display) -> Self {
+        Self {
+            line: format!("{}; {what}", self.line),
+            ..self
+        }
+    }
+
     /// A command line that makes no sense: exit status 2.
     pub(crate) fn usage(what: impl fmt::Display) -> Self {
         Self {
@@ -87,7 +95,13 @@ impl From<plca_media::MediaError> for Failure {
 
 impl From<plca_em::EmError> for Failure {
     fn from(e: plca_em::EmError) -> Self {
-        Self::new(e)
+        use plca_tensor::TensorError;
+        // What a source says names its file.
+        let placed = matches!(e, plca_em::EmError::Tensor(TensorError::Source { .. }));
+        Self {
+            placed,
+            ..Self::new(e)
+        }
     }
 }
 

@@ -22,6 +22,7 @@ use crate::limits::on_threads;
 use crate::models::CommandModel;
 use crate::models::options::refuse;
 use crate::models::priors::any_density;
+use crate::out_of_core;
 use crate::outputs::{Leaving, MODEL_FILES, distinct, warn, writable};
 use crate::restored::Restored;
 
@@ -33,6 +34,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<(), Failure> {
     for path in [&args.trace, &args.checkpoint].into_iter().flatten() {
         writable(path, &[])?;
     }
+    out_of_core::check(args)?;
     let mut inputs = vec![
         ("the data", Some(&args.data)),
         ("--mask", args.hidden.mask.as_ref()),
@@ -46,6 +48,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<(), Failure> {
             ("--output", Some(&args.output)),
             ("--trace", args.trace.as_ref()),
             ("--checkpoint", args.checkpoint.as_ref()),
+            ("--out-of-core", args.out_of_core.as_ref()),
         ],
     )?;
     // A run may go on writing to the checkpoint that it resumes.
@@ -54,6 +57,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<(), Failure> {
         &[
             ("--output", Some(&args.output)),
             ("--trace", args.trace.as_ref()),
+            ("--out-of-core", args.out_of_core.as_ref()),
         ],
     )?;
     if args.kkt_tol.is_some() && has_priors(args) {
@@ -195,7 +199,7 @@ impl<M: CommandModel> Run<'_, M> {
     ) -> Result<(Outcome<M::State>, Restored), Failure> {
         let args = self.args;
         let bar = progress_bar(args);
-        let (mut failure, mut interrupted) = (None, false);
+        let (mut failure, mut interrupted, mut kept) = (None, false, args.resume.as_ref());
         let observer = |it: &Iteration<'_, Carried<M::State>>| {
             bar.set_position(it.iteration as u64);
             if let Some(point) = it.measured {
@@ -213,6 +217,7 @@ impl<M: CommandModel> Run<'_, M> {
                 let file = ModelFile { arrays, metadata };
                 let written = interrupt::writing(|| plca_io::write_checkpoint(path, &file));
                 failure = written.err();
+                kept = Some(path);
             }
             if interrupted || failure.is_some() {
                 ControlFlow::Break(())
@@ -227,7 +232,10 @@ impl<M: CommandModel> Run<'_, M> {
             &self.stop,
             observer,
         );
-        let outcome = outcome.map_err(|e| e.about(&args.data))?;
+        let outcome = outcome.map_err(|e| match (kept, self.data.failure()) {
+            (Some(path), Some(_)) => e.and(format_args!("{} continues the run", path.display())),
+            _ => e.about(&args.data),
+        })?;
         let outcome = outcome.map(Carried::into_inner);
         bar.finish_and_clear();
         let (iterations, objective) = (outcome.iterations, outcome.objective);
@@ -294,6 +302,9 @@ impl<M: CommandModel> Run<'_, M> {
             if let Some(ln_lik) = ln_lik.map_err(|e| e.about(&args.data))? {
                 summary["log_likelihood"] = json!(ln_lik);
             }
+        }
+        if let Some(failure) = data.failure() {
+            return Err(failure);
         }
         merge(&mut summary, model.remarks(&outcome.state));
         let mut warnings = data.warnings();

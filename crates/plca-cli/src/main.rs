@@ -13,6 +13,7 @@ mod interrupt;
 mod limits;
 mod models;
 mod online;
+mod out_of_core;
 mod outputs;
 mod precision;
 mod real;

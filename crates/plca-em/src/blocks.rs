@@ -58,6 +58,15 @@ pub(crate) fn m_step<T: Real>(
     Ok(before.is_some_and(|before| before.iter().zip(&*theta).any(new_zero)))
 }
 
+/// Whether a model lost the support of the data, from what checking it said.
+pub(crate) fn lost(support: Result<(), EmError>) -> Result<bool, EmError> {
+    match support {
+        Ok(()) => Ok(false),
+        Err(EmError::Support { .. }) => Ok(true),
+        Err(e) => Err(e),
+    }
+}
+
 /// What [`restore`] adds to every entry.
 const TRACE: f64 = 1e-12;
 

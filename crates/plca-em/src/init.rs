@@ -105,12 +105,19 @@ pub(crate) fn stochastic_block<T: Real>(
     }
 }
 
-/// Names what a model excludes although it was observed, where the log-likelihood was found to be `-inf`.
+/// Passes on why the data could not be read, where they could not: what was added up is then no number.
+pub(crate) fn check_read<T: Real, X: Observed<T> + ?Sized>(data: &X) -> Result<(), EmError> {
+    data.failure().map_or(Ok(()), |failure| Err(failure.into()))
+}
+
+/// After a pass: names what a model excludes although it was observed, where the log-likelihood was found to be `-inf`, and why the data
+/// could not be read.
 pub(crate) fn check_measured<T: Real, X: Observed<T> + ?Sized>(
     ln_lik: Option<f64>,
     data: &X,
     model: &Model<'_, T>,
 ) -> Result<(), EmError> {
+    check_read(data)?;
     match ln_lik {
         Some(f64::NEG_INFINITY) => check_support(data, model),
         _ => Ok(()),
@@ -139,6 +146,7 @@ pub(crate) fn check_support<T: Real, X: Observed<T> + ?Sized>(
             first = Some((index.to_vec(), value));
         }
     });
+    check_read(data)?;
     match first {
         Some((index, value)) => Err(EmError::Support { index, value }),
         None => Ok(()),

@@ -99,6 +99,15 @@ pub trait Algorithm {
         Ok(None)
     }
 
+    /// Whether a run may go on after the method refused a point that was only tried: an error here ends it. Default: it may.
+    ///
+    /// # Errors
+    ///
+    /// What no other point would change, for instance data that can no longer be read.
+    fn intact(&self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
     /// Why the method itself has nothing left to do, for instance because a held-out score fell; `None` (default) while it has.
     /// Asked after every iteration.
     fn finished(&self, _state: &Self::State) -> Option<StopReason> {

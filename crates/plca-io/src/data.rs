@@ -31,6 +31,13 @@ pub trait Element: Real {
     /// assert_eq!(bytes, [7, 0, 0, 0x80, 0x3f]);
     /// ```
     fn write_le(self, out: &mut Vec<u8>);
+    /// From as many little-endian bytes as the scalar has; 0 from fewer.
+    ///
+    /// ```
+    /// use plca_io::Element;
+    /// assert_eq!(f32::read_le(&[0, 0, 0x80, 0x3f]), 1.0);
+    /// ```
+    fn read_le(bytes: &[u8]) -> Self;
 }
 
 impl Element for f32 {
@@ -38,12 +45,22 @@ impl Element for f32 {
     fn write_le(self, out: &mut Vec<u8>) {
         out.extend(self.to_le_bytes());
     }
+    fn read_le(bytes: &[u8]) -> Self {
+        bytes
+            .first_chunk()
+            .map_or(0.0, |&bytes| Self::from_le_bytes(bytes))
+    }
 }
 
 impl Element for f64 {
     const DESCR: &'static str = "<f8";
     fn write_le(self, out: &mut Vec<u8>) {
         out.extend(self.to_le_bytes());
+    }
+    fn read_le(bytes: &[u8]) -> Self {
+        bytes
+            .first_chunk()
+            .map_or(0.0, |&bytes| Self::from_le_bytes(bytes))
     }
 }
 
@@ -139,7 +156,7 @@ pub enum Mask {
 const KNOWN: &str = ".npy, .npz, .mtx, .mtx.gz, .tns, .tns.gz, .csv, .csv.gz";
 
 /// The format's extension, without a trailing `.gz`, and whether that was there.
-fn extension(path: &Path) -> (String, bool) {
+pub(crate) fn extension(path: &Path) -> (String, bool) {
     let name = path
         .file_name()
         .map(|n| n.to_string_lossy().to_lowercase())
@@ -240,13 +257,17 @@ pub fn read_data_with<T: Element>(
     path: &Path,
     options: &ReadOptions,
 ) -> Result<DataFile<T>, IoError> {
-    let accept = Accept {
+    read(path, options.shape.as_deref(), accept(options))
+}
+
+/// What `options` let through.
+pub(crate) fn accept(options: &ReadOptions) -> Accept {
+    Accept {
         nan_dense: options.allow_nan,
         nan_sparse: options.allow_nan,
         negative: options.allow_negative,
         infinite: options.allow_infinite,
-    };
-    read(path, options.shape.as_deref(), accept)
+    }
 }
 
 /// Length of an ordinary file; what comes through a pipe is not known.
@@ -265,6 +286,16 @@ fn supply(file: &File) -> std::io::Result<Supply> {
     })
 }
 
+/// A reader of the contents of a file, which may be compressed.
+pub(crate) fn unpacked(file: File, gz: bool) -> BufReader<Box<dyn Read>> {
+    let reader: Box<dyn Read> = if gz {
+        Box::new(MultiGzDecoder::new(BufReader::new(file)))
+    } else {
+        Box::new(file)
+    };
+    BufReader::with_capacity(1 << 18, reader)
+}
+
 fn read<T: Element>(
     path: &Path,
     shape: Option<&[usize]>,
@@ -276,17 +307,12 @@ fn read<T: Element>(
         if !text && (gz || !["npy", "npz"].contains(&extension.as_str())) {
             return Err(Fault::new(format!("unknown extension; known are {KNOWN}")));
         }
-        let file = File::open(path)?;
         if extension == "npz" {
-            return zipped::read_data(file);
+            return zipped::read_data(path);
         }
+        let file = File::open(path)?;
         let supply = supply(&file)?;
-        let reader: Box<dyn Read> = if gz {
-            Box::new(MultiGzDecoder::new(BufReader::new(file)))
-        } else {
-            Box::new(file)
-        };
-        let mut reader = BufReader::with_capacity(1 << 18, reader);
+        let mut reader = unpacked(file, gz);
         match extension.as_str() {
             "npy" => npy::read_array(&mut reader, supply).map(DataFile::Dense),
             "mtx" => text::read_matrix_market(&mut reader, accept),
@@ -310,12 +336,9 @@ fn read<T: Element>(
             let what = format!("has shape {got:?}, not {want:?}");
             Err(IoError::new(path, what))
         }
-        (None, DataFile::Sparse(entries)) if !plausible(entries) => {
-            let what = format!(
-                "has shape {got:?} with {} entries; say the shape if that is meant",
-                entries.values.len()
-            );
-            Err(IoError::new(path, what))
+        (None, DataFile::Sparse(entries)) => {
+            let checked = plausible(got, entries.values.len());
+            checked.map_err(|e| e.of(path)).map(|()| data)
         }
         _ => Ok(data),
     }
@@ -326,10 +349,15 @@ fn read<T: Element>(
 const FREE_INDICES: usize = 1 << 24;
 const INDICES_PER_ENTRY: usize = 64;
 
-/// Whether the modes are as long as that many entries can mean.
-fn plausible<T>(entries: &Coordinates<T>) -> bool {
-    let indices = (entries.shape.iter()).fold(0usize, |sum, &n| sum.saturating_add(n));
-    indices <= FREE_INDICES.saturating_add(INDICES_PER_ENTRY.saturating_mul(entries.values.len()))
+/// Refuses modes that are longer than that many entries can mean.
+pub(crate) fn plausible(shape: &[usize], entries: usize) -> Result<(), Fault> {
+    let indices = (shape.iter()).fold(0usize, |sum, &n| sum.saturating_add(n));
+    if indices <= FREE_INDICES.saturating_add(INDICES_PER_ENTRY.saturating_mul(entries)) {
+        return Ok(());
+    }
+    Err(Fault::new(format!(
+        "has shape {shape:?} with {entries} entries; say the shape if that is meant"
+    )))
 }
 
 /// Reads a mask: a dense `.npy` or `.npz` array of flags or whole numbers (0 = hidden), or a coordinate file whose stored

@@ -141,13 +141,15 @@ mod tests {
         model
             .arrays
             .insert("w".into(), crate::Array::new(vec![3], vec![1.0, 2.0, 3.0]));
+        let write =
+            |disk: &mut Full| crate::model::write_npz(disk, &model.arrays, &model.metadata, false);
         let mut disk = full(usize::MAX);
-        crate::model::write_npz(&mut disk, &model, false).unwrap();
+        write(&mut disk).unwrap();
         let whole = disk.inner.into_inner();
         let mut failed = 0;
         for room in 0..whole.len() + 200 {
             let mut disk = full(room);
-            match crate::model::write_npz(&mut disk, &model, false) {
+            match write(&mut disk) {
                 Ok(()) => assert_eq!(disk.inner.into_inner(), whole),
                 Err(e) => {
                     assert_eq!((e.to_string().as_str(), disk.tries), ("no space left", 1));

@@ -6,6 +6,7 @@
 //! | masks | [`read_mask`] |
 //! | model files and initial values, `.npz` or `.safetensors` | [`read_model`], [`write_model`], [`write_model_then`] |
 //! | one array | [`write_npy`] |
+//! | sparse matrices larger than memory | [`Store`], [`StoreWriter`] |
 //! | checkpoints | [`read_checkpoint`], [`write_checkpoint`] |
 //! | any other output | [`write_atomically`] |
 //!
@@ -31,10 +32,12 @@
 
 mod atomic;
 mod data;
+mod entries;
 mod error;
 mod latch;
 mod model;
 mod npy;
+mod store;
 mod text;
 mod zipped;
 
@@ -48,3 +51,4 @@ pub use model::{
     ModelFile, checksum, read_checkpoint, read_model, write_checkpoint, write_model,
     write_model_then, write_npy,
 };
+pub use store::{Store, StoreWriter};

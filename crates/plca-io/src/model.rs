@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::path::Path;
 
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorInfo};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use zip::write::{SimpleFileOptions, ZipWriter};
@@ -18,6 +18,8 @@ use crate::{IoError, npy, zipped};
 
 /// Longest metadata that are read.
 const MAX_METADATA: u64 = 1 << 23;
+/// Longest header that other readers of `.safetensors` take.
+const MAX_HEADER: usize = 100_000_000;
 const UNKNOWN: &str = "unknown extension; models are .npz or .safetensors";
 const CHECKPOINT_VERSION: u64 = 1;
 
@@ -100,18 +102,22 @@ fn is_safetensors(path: &Path) -> bool {
 pub fn checksum(model: &ModelFile) -> String {
     let mut hash = Sha256::new();
     // Every part is preceded by its length: no two models run together into the same bytes.
-    let mut part = |bytes: &[u8]| {
+    let part = |hash: &mut Sha256, bytes: &[u8]| {
         hash.update((bytes.len() as u64).to_le_bytes());
         hash.update(bytes);
     };
-    part(model.metadata.to_string().as_bytes());
+    part(&mut hash, model.metadata.to_string().as_bytes());
     let mut bytes = Vec::new();
     for (name, array) in &model.arrays {
-        part(name.as_bytes());
-        part(format!("{:?} {}", array.shape, array.fortran).as_bytes());
-        bytes.clear();
-        array.values.iter().for_each(|x| x.write_le(&mut bytes));
-        part(&bytes);
+        part(&mut hash, name.as_bytes());
+        let form = format!("{:?} {}", array.shape, array.fortran);
+        part(&mut hash, form.as_bytes());
+        hash.update((8 * array.values.len() as u64).to_le_bytes());
+        for values in array.values.chunks(1 << 13) {
+            bytes.clear();
+            values.iter().for_each(|x| x.write_le(&mut bytes));
+            hash.update(&bytes);
+        }
     }
     hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
 }
@@ -138,16 +144,13 @@ pub fn checksum(model: &ModelFile) -> String {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn write_checkpoint(path: &Path, state: &ModelFile) -> Result<(), IoError> {
-    let sealed = ModelFile {
-        arrays: state.arrays.clone(),
-        metadata: json!({
-            "checkpoint": CHECKPOINT_VERSION,
-            "sha256": checksum(state),
-            // As text: nothing is lost between writing and reading.
-            "state": state.metadata.to_string(),
-        }),
-    };
-    write_atomically(path, |w| write_npz(w, &sealed, false))
+    let metadata = json!({
+        "checkpoint": CHECKPOINT_VERSION,
+        "sha256": checksum(state),
+        // As text: nothing is lost between writing and reading.
+        "state": state.metadata.to_string(),
+    });
+    write_atomically(path, |w| write_npz(w, &state.arrays, &metadata, false))
 }
 
 /// Reads what [`write_checkpoint`] wrote and verifies its checksum.
@@ -367,9 +370,12 @@ pub fn write_model_then(
     then: impl FnOnce() -> std::io::Result<()>,
 ) -> Result<(), IoError> {
     if is_safetensors(path) {
-        let bytes = safetensors_bytes(model, single).map_err(|e| e.of(path))?;
+        let header = safetensors_header(model, single).map_err(|e| e.of(path))?;
         return write_atomically(path, |w| {
-            w.write_all(&bytes)?;
+            w.write_all(&header)?;
+            for array in model.arrays.values() {
+                npy::write_values(&array.values, single, w)?;
+            }
             w.flush()?;
             then()
         });
@@ -378,7 +384,7 @@ pub fn write_model_then(
         return Err(IoError::new(path, UNKNOWN));
     }
     write_atomically(path, |w| {
-        write_npz(&mut *w, model, single)?;
+        write_npz(&mut *w, &model.arrays, &model.metadata, single)?;
         w.flush()?;
         then()
     })
@@ -386,73 +392,74 @@ pub fn write_model_then(
 
 pub(crate) fn write_npz<W: Write + Seek>(
     writer: W,
-    model: &ModelFile,
+    arrays: &BTreeMap<String, Array<f64>>,
+    metadata: &Value,
     single: bool,
 ) -> std::io::Result<()> {
     let mut latch = Latch::new(writer);
-    fill(&mut latch, model, single)?;
+    fill(&mut latch, arrays, metadata, single)?;
     latch.finish()
 }
 
-fn fill<W: Write + Seek>(writer: W, model: &ModelFile, single: bool) -> std::io::Result<()> {
+fn fill<W: Write + Seek>(
+    writer: W,
+    arrays: &BTreeMap<String, Array<f64>>,
+    metadata: &Value,
+    single: bool,
+) -> std::io::Result<()> {
     let mut archive = ZipWriter::new(writer);
     // Stored, and with the format's earliest date: equal models are equal files.
     let options = SimpleFileOptions::default()
         .compression_method(zip::CompressionMethod::Stored)
         .large_file(true);
     let options = options.last_modified_time(zip::DateTime::default());
-    for (name, array) in &model.arrays {
+    for (name, array) in arrays {
         archive
             .start_file(format!("{name}.npy"), options)
             .map_err(std::io::Error::other)?;
-        if single {
-            npy::write_array(&narrow(array), &mut archive)?;
-        } else {
-            npy::write_array(array, &mut archive)?;
-        }
+        npy::write_model_array(array, single, &mut archive)?;
     }
-    if !model.metadata.is_null() {
+    if !metadata.is_null() {
         archive
             .start_file("model.json", options)
             .map_err(std::io::Error::other)?;
-        archive.write_all(model.metadata.to_string().as_bytes())?;
+        archive.write_all(metadata.to_string().as_bytes())?;
     }
     archive.finish().map(drop).map_err(std::io::Error::other)
 }
 
-fn narrow(array: &Array<f64>) -> Array<f32> {
-    let values = array.values.iter().map(|&x| x as f32).collect();
-    Array {
-        shape: array.shape.clone(),
-        values,
-        fortran: array.fortran,
-    }
-}
-
-fn safetensors_bytes(model: &ModelFile, single: bool) -> Result<Vec<u8>, Fault> {
-    let mut bytes: Vec<(String, Vec<u8>)> = Vec::new();
-    for (name, array) in &model.arrays {
-        let mut b = Vec::new();
-        array.values.iter().for_each(|&x| {
-            if single {
-                (x as f32).write_le(&mut b)
-            } else {
-                x.write_le(&mut b)
-            }
-        });
-        bytes.push((name.clone(), b));
-    }
-    let dtype = if single { Dtype::F32 } else { Dtype::F64 };
-    let mut views = BTreeMap::new();
-    for ((name, b), array) in bytes.iter().zip(model.arrays.values()) {
-        views.insert(
-            name.clone(),
-            TensorView::new(dtype, array.shape.clone(), b).map_err(|e| Fault::at(name, e))?,
-        );
-    }
-    let metadata = (!model.metadata.is_null())
+/// The header of a `.safetensors` file: its length, and JSON up to a multiple of 8 bytes.
+fn safetensors_header(model: &ModelFile, single: bool) -> Result<Vec<u8>, Fault> {
+    let (dtype, size) = if single {
+        (Dtype::F32, 4)
+    } else {
+        (Dtype::F64, 8)
+    };
+    let mut end = 0;
+    let tensors = model.arrays.iter().map(|(name, array)| {
+        let begin = end;
+        end += size * array.values.len();
+        let info = TensorInfo {
+            dtype,
+            shape: array.shape.clone(),
+            data_offsets: (begin, end),
+        };
+        (name.clone(), info)
+    });
+    let text = (!model.metadata.is_null())
         .then(|| [("model".to_string(), model.metadata.to_string())].into());
-    safetensors::serialize(views, metadata).map_err(Fault::new)
+    let header = Metadata::new(text, tensors.collect()).map_err(Fault::new)?;
+    let mut header = serde_json::to_vec(&header).map_err(Fault::new)?;
+    header.resize(header.len().next_multiple_of(8), b' ');
+    if header.len() > MAX_HEADER {
+        return Err(Fault::at(
+            "header",
+            format!("has {} bytes, more than {MAX_HEADER}", header.len()),
+        ));
+    }
+    let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+    bytes.extend(header);
+    Ok(bytes)
 }
 
 /// Writes one array as `.npy`, format version 1, in the precision and the order that it has.
@@ -473,4 +480,41 @@ fn safetensors_bytes(model: &ModelFile, single: bool) -> Result<Vec<u8>, Fault> 
 /// ```
 pub fn write_npy<T: Element>(path: &Path, array: &Array<T>) -> Result<(), IoError> {
     write_atomically(path, |w| npy::write_array(array, w))
+}
+
+#[cfg(test)]
+mod tests {
+    use safetensors::tensor::TensorView;
+
+    use super::*;
+
+    /// The bytes that the format's own library writes.
+    #[test]
+    fn safetensors_are_those_of_the_library() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.safetensors");
+        for metadata in [Value::Null, json!({ "k": 1, "name": "\u{e4}\"" })] {
+            let mut model = ModelFile {
+                metadata: metadata.clone(),
+                ..Default::default()
+            };
+            for (name, shape) in [("w", vec![2, 3]), ("b", vec![0, 3]), ("\u{e9}", vec![])] {
+                let n = shape.iter().product::<usize>();
+                let values = (0..n).map(|i| i as f64 / 3.0).collect();
+                model.arrays.insert(name.into(), Array::new(shape, values));
+            }
+            let bytes: Vec<Vec<u8>> = (model.arrays.values())
+                .map(|a| a.values.iter().flat_map(|x| x.to_le_bytes()).collect())
+                .collect();
+            let views = model.arrays.iter().zip(&bytes).map(|((name, a), b)| {
+                let view = TensorView::new(Dtype::F64, a.shape.clone(), b);
+                (name.clone(), view.unwrap())
+            });
+            let text =
+                (!metadata.is_null()).then(|| [("model".into(), metadata.to_string())].into());
+            write_model(&path, &model, false).unwrap();
+            let expected = safetensors::serialize(views, text).unwrap();
+            assert!(std::fs::read(&path).unwrap() == expected);
+        }
+    }
 }

@@ -135,7 +135,7 @@ impl Header {
         raw
     }
 
-    fn decode<T: Element>(&self, bytes: &[u8]) -> T {
+    pub(crate) fn decode<T: Element>(&self, bytes: &[u8]) -> T {
         let raw = self.raw(bytes);
         match (self.kind, self.size) {
             (Kind::Float, 4) => T::lit(f64::from(f32::from_le_bytes([
@@ -160,77 +160,162 @@ pub(crate) struct Supply {
     pub(crate) stored: bool,
 }
 
-/// Reads the values after a header, each by `decode` from its place and its bytes; nothing may follow them.
-pub(crate) fn read_values<U>(
-    header: &Header,
-    reader: &mut impl Read,
-    supply: Supply,
-    decode: impl Fn(usize, &[u8]) -> Result<U, Fault>,
-) -> Result<Vec<U>, Fault> {
-    if header.kind == Kind::Text {
-        return Err(Fault::at("header", "text where numbers are needed"));
+/// The values of an array one after the other.
+pub(crate) struct Values<R> {
+    pub(crate) header: Header,
+    reader: R,
+    /// Bytes of values that were read, and where the next one begins.
+    buffer: Vec<u8>,
+    next: usize,
+    /// How many values were taken, of how many.
+    taken: usize,
+    cells: usize,
+}
+
+impl<R: Read> Values<R> {
+    /// Reads the header and holds what it claims against the bytes that are there.
+    pub(crate) fn new(mut reader: R, supply: Supply) -> Result<Self, Fault> {
+        let header = read_header(&mut reader)?;
+        if header.kind == Kind::Text {
+            return Err(Fault::at("header", "text where numbers are needed"));
+        }
+        let cells = header.cells()?;
+        if (cells * header.size) as u64 > supply.bound {
+            return Err(Fault::at(
+                "header",
+                format!(
+                    "shape {:?} needs {} bytes, at most {} follow",
+                    header.shape,
+                    cells * header.size,
+                    supply.bound
+                ),
+            ));
+        }
+        Ok(Self {
+            header,
+            reader,
+            buffer: Vec::new(),
+            next: 0,
+            taken: 0,
+            cells,
+        })
     }
-    let cells = header.cells()?;
-    if (cells * header.size) as u64 > supply.bound {
-        return Err(Fault::at(
-            "header",
-            format!(
-                "shape {:?} needs {} bytes, at most {} follow",
-                header.shape,
-                cells * header.size,
-                supply.bound
-            ),
-        ));
+
+    /// The bytes of the next value, beside the header; nothing may follow the last one.
+    pub(crate) fn next(&mut self) -> Result<Option<(&Header, &[u8])>, Fault> {
+        let size = self.header.size;
+        if self.next == self.buffer.len() {
+            if self.taken == self.cells {
+                return self.finish().map(|()| None);
+            }
+            self.fill()?;
+        }
+        let at = self.next;
+        self.next += size;
+        self.taken += 1;
+        Ok(Some((&self.header, &self.buffer[at..self.next])))
     }
-    let mut values: Vec<U> = Vec::new();
-    if supply.stored {
-        values.reserve_exact(cells);
-    }
-    let mut buffer = vec![0; CHUNK.min(cells.max(1)) * header.size];
-    while values.len() < cells {
-        let count = CHUNK.min(cells - values.len());
-        let bytes = &mut buffer[..count * header.size];
-        reader.read_exact(bytes).map_err(|e| {
+
+    fn fill(&mut self) -> Result<(), Fault> {
+        let count = CHUNK.min(self.cells - self.taken);
+        self.buffer.resize(count * self.header.size, 0);
+        self.next = 0;
+        let read = self.reader.read_exact(&mut self.buffer);
+        read.map_err(|e| {
             Fault::at(
-                format!("entry {}", values.len()),
+                format!("entry {}", self.taken),
                 match e.kind() {
                     std::io::ErrorKind::UnexpectedEof => format!(
-                        "the file ends here, shape {:?} needs {cells} values",
-                        header.shape
+                        "the file ends here, shape {:?} needs {} values",
+                        self.header.shape, self.cells
                     ),
                     _ => e.to_string(),
                 },
             )
-        })?;
+        })
+    }
+
+    /// Reading to the end also lets archives verify their checksums.
+    fn finish(&mut self) -> Result<(), Fault> {
+        if self.reader.read(&mut [0])? == 0 {
+            return Ok(());
+        }
+        Err(Fault::new(format!(
+            "bytes after the {} values of shape {:?}",
+            self.cells, self.header.shape
+        )))
+    }
+}
+
+/// All values, each by `decode` from the header and its place and bytes.
+fn read_values<R: Read, U>(
+    mut values: Values<R>,
+    supply: Supply,
+    decode: impl Fn(&Header, usize, &[u8]) -> Result<U, Fault>,
+) -> Result<Vec<U>, Fault> {
+    let cells = values.cells;
+    let mut all: Vec<U> = Vec::new();
+    if supply.stored {
+        all.reserve_exact(cells);
+    }
+    while let Some((header, word)) = values.next()? {
         // Once an eighth is really there, the rest is worth reserving in one piece.
-        if values.capacity() < cells && values.len() >= cells / 8 {
-            values.reserve_exact(cells - values.len());
+        if all.capacity() == all.len() && all.len() >= cells / 8 {
+            all.reserve_exact(cells - all.len());
         }
-        for word in bytes.chunks_exact(header.size) {
-            values.push(decode(values.len(), word)?);
-        }
+        all.push(decode(header, all.len(), word)?);
     }
-    // Reading to the end also lets archives verify their checksums.
-    if reader.read(&mut [0])? != 0 {
-        return Err(Fault::new(format!(
-            "bytes after the {cells} values of shape {:?}",
-            header.shape
-        )));
-    }
-    Ok(values)
+    Ok(all)
 }
 
 pub(crate) fn read_array<T: Element>(
     reader: &mut impl Read,
     supply: Supply,
 ) -> Result<Array<T>, Fault> {
-    let header = read_header(reader)?;
-    let values = read_values(&header, reader, supply, |_, word| Ok(header.decode(word)))?;
+    let values = Values::new(reader, supply)?;
+    let Header { shape, fortran, .. } = values.header.clone();
+    let values = read_values(values, supply, |header, _, word| Ok(header.decode(word)))?;
     Ok(Array {
-        shape: header.shape,
+        shape,
         values,
-        fortran: header.fortran,
+        fortran,
     })
+}
+
+impl Header {
+    /// Refuses what is no vector.
+    pub(crate) fn vector(&self) -> Result<usize, Fault> {
+        match self.shape[..] {
+            [n] => Ok(n),
+            _ => Err(Fault::at(
+                "header",
+                format!("shape {:?} where one dimension is needed", self.shape),
+            )),
+        }
+    }
+
+    /// Refuses what is no vector of an integer type.
+    pub(crate) fn integers(&self) -> Result<usize, Fault> {
+        let n = self.vector()?;
+        if !matches!(self.kind, Kind::Signed | Kind::Unsigned) {
+            return Err(Fault::at("header", "indices are of an integer type"));
+        }
+        Ok(n)
+    }
+
+    /// The value at a place of an integer type, which must not be below 0.
+    pub(crate) fn whole(&self, at: usize, word: &[u8]) -> Result<u64, Fault> {
+        let raw = self.raw(word);
+        let shift = 64 - 8 * self.size as u32;
+        let signed = (i64::from_le_bytes(raw) << shift) >> shift;
+        if self.kind == Kind::Signed && signed < 0 {
+            return Err(Fault::at(
+                format!("entry {at}"),
+                format!("{signed} is below 0"),
+            ));
+        }
+        Ok(u64::from_le_bytes(raw))
+    }
 }
 
 /// A vector of whole numbers of an integer type, each made by `make` from its place and value.
@@ -239,27 +324,10 @@ pub(crate) fn read_whole<U>(
     supply: Supply,
     make: impl Fn(usize, u64) -> Result<U, Fault>,
 ) -> Result<Vec<U>, Fault> {
-    let header = read_header(reader)?;
-    if header.shape.len() != 1 {
-        return Err(Fault::at(
-            "header",
-            format!("shape {:?} where one dimension is needed", header.shape),
-        ));
-    }
-    if !matches!(header.kind, Kind::Signed | Kind::Unsigned) {
-        return Err(Fault::at("header", "indices are of an integer type"));
-    }
-    read_values(&header, reader, supply, |at, word| {
-        let raw = header.raw(word);
-        let shift = 64 - 8 * header.size as u32;
-        let signed = (i64::from_le_bytes(raw) << shift) >> shift;
-        if header.kind == Kind::Signed && signed < 0 {
-            return Err(Fault::at(
-                format!("entry {at}"),
-                format!("{signed} is below 0"),
-            ));
-        }
-        make(at, u64::from_le_bytes(raw))
+    let values = Values::new(reader, supply)?;
+    values.header.integers()?;
+    read_values(values, supply, |header, at, word| {
+        make(at, header.whole(at, word)?)
     })
 }
 
@@ -283,12 +351,59 @@ pub(crate) fn write_array<T: Element>(
     array: &Array<T>,
     writer: &mut impl Write,
 ) -> std::io::Result<()> {
-    let shape: Vec<String> = array.shape.iter().map(usize::to_string).collect();
+    write_header(T::DESCR, &array.shape, array.fortran, writer)?;
+    write_chunks(&array.values, writer, T::write_le)
+}
+
+/// As [`write_array`], in single precision if `single`.
+pub(crate) fn write_model_array(
+    array: &Array<f64>,
+    single: bool,
+    writer: &mut impl Write,
+) -> std::io::Result<()> {
+    let descr = if single { f32::DESCR } else { f64::DESCR };
+    write_header(descr, &array.shape, array.fortran, writer)?;
+    write_values(&array.values, single, writer)
+}
+
+/// Writes values alone, in single precision if `single`.
+pub(crate) fn write_values(
+    values: &[f64],
+    single: bool,
+    writer: &mut impl Write,
+) -> std::io::Result<()> {
+    if single {
+        write_chunks(values, writer, |x, out| (x as f32).write_le(out))
+    } else {
+        write_chunks(values, writer, f64::write_le)
+    }
+}
+
+fn write_chunks<T: Copy>(
+    values: &[T],
+    writer: &mut impl Write,
+    encode: impl Fn(T, &mut Vec<u8>),
+) -> std::io::Result<()> {
+    let mut bytes = Vec::with_capacity(CHUNK);
+    for chunk in values.chunks(CHUNK / 8) {
+        bytes.clear();
+        chunk.iter().for_each(|&x| encode(x, &mut bytes));
+        writer.write_all(&bytes)?;
+    }
+    Ok(())
+}
+
+fn write_header(
+    descr: &str,
+    shape: &[usize],
+    fortran: bool,
+    writer: &mut impl Write,
+) -> std::io::Result<()> {
+    let shape: Vec<String> = shape.iter().map(usize::to_string).collect();
     let comma = if shape.len() == 1 { "," } else { "" };
-    let order = if array.fortran { "True" } else { "False" };
+    let order = if fortran { "True" } else { "False" };
     let mut header = format!(
-        "{{'descr': '{}', 'fortran_order': {order}, 'shape': ({}{comma}), }}",
-        T::DESCR,
+        "{{'descr': '{descr}', 'fortran_order': {order}, 'shape': ({}{comma}), }}",
         shape.join(", ")
     );
     // Magic, version and length are 10 bytes; the values start on a multiple of 64.
@@ -298,12 +413,5 @@ pub(crate) fn write_array<T: Element>(
         .map_err(|_| std::io::Error::other("too many modes for a .npy header"))?;
     writer.write_all(b"\x93NUMPY\x01\x00")?;
     writer.write_all(&length.to_le_bytes())?;
-    writer.write_all(header.as_bytes())?;
-    let mut bytes = Vec::with_capacity(CHUNK);
-    for chunk in array.values.chunks(CHUNK / 8) {
-        bytes.clear();
-        chunk.iter().for_each(|x| x.write_le(&mut bytes));
-        writer.write_all(&bytes)?;
-    }
-    Ok(())
+    writer.write_all(header.as_bytes())
 }

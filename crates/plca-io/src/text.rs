@@ -97,13 +97,29 @@ pub(crate) fn read_frostt<T: Element>(
     shape: Option<&[usize]>,
     accept: Accept,
 ) -> Result<Coordinates<T>, Fault> {
+    let (mut indices, mut values) = (Vec::new(), Vec::new());
+    let shape = visit_frostt(reader, shape, accept, |index, x| {
+        indices.extend(index);
+        values.push(x);
+        Ok(())
+    })?;
+    Ok(Coordinates {
+        shape,
+        indices,
+        values,
+    })
+}
+
+/// Calls `visit` with every entry; returns the shape.
+pub(crate) fn visit_frostt<T: Element>(
+    reader: &mut impl BufRead,
+    shape: Option<&[usize]>,
+    accept: Accept,
+    mut visit: impl FnMut(&[u32], T) -> Result<(), Fault>,
+) -> Result<Vec<usize>, Fault> {
     let mut order = shape.map_or(0, <[usize]>::len);
-    let mut c = Coordinates {
-        shape: Vec::new(),
-        indices: Vec::new(),
-        values: Vec::new(),
-    };
     let mut largest: Vec<usize> = vec![0; order];
+    let (mut place, mut empty) = (Vec::new(), true);
     for_each_line(reader, |_, line| {
         if line.is_empty() || line.starts_with('#') {
             return Ok(());
@@ -121,22 +137,32 @@ pub(crate) fn read_frostt<T: Element>(
                 "has {words} numbers, the tensor needs {order} indices and a value"
             )));
         }
+        place.clear();
         for (mode, word) in line.split_ascii_whitespace().enumerate() {
             if mode == order {
-                c.values.push(value(word, accept.nan_sparse, accept)?);
+                empty = false;
+                visit(&place, value(word, accept.nan_sparse, accept)?)?;
             } else {
                 let i = index(word, mode, shape.map_or(usize::MAX, |s| s[mode]))?;
                 largest[mode] = largest[mode].max(i as usize + 1);
-                c.indices.push(i);
+                place.push(i);
             }
         }
         Ok(())
     })?;
-    if c.values.is_empty() {
+    if empty {
         return Err(Fault::new("holds no entry"));
     }
-    c.shape = shape.map_or(largest, <[usize]>::to_vec);
-    Ok(c)
+    Ok(shape.map_or(largest, <[usize]>::to_vec))
+}
+
+/// What the first lines of a Matrix Market file say.
+#[derive(Debug)]
+pub(crate) struct Announced {
+    /// Entries are listed with their indices.
+    pub(crate) coordinate: bool,
+    symmetric: bool,
+    pub(crate) shape: [usize; 2],
 }
 
 /// Matrix Market: coordinate or array; real, integer or pattern; general or symmetric.
@@ -144,6 +170,49 @@ pub(crate) fn read_matrix_market<T: Element>(
     reader: &mut impl BufRead,
     accept: Accept,
 ) -> Result<DataFile<T>, Fault> {
+    let (mut indices, mut values) = (Vec::new(), Vec::new());
+    let announced = visit_matrix_market(reader, accept, |index, x| {
+        indices.extend(index.into_iter().flatten());
+        values.push(x);
+        Ok(())
+    })?;
+    let [rows, columns] = announced.shape;
+    if announced.coordinate {
+        return Ok(DataFile::Sparse(Coordinates {
+            shape: vec![rows, columns],
+            indices,
+            values,
+        }));
+    }
+    if !announced.symmetric {
+        return Ok(DataFile::Dense(Array {
+            shape: vec![rows, columns],
+            values,
+            fortran: true,
+        }));
+    }
+    let mut square = vec![T::zero(); rows * rows];
+    let mut next = values.into_iter();
+    for column in 0..rows {
+        for row in column..rows {
+            let x = next.next().unwrap_or_default();
+            square[column * rows + row] = x;
+            square[row * rows + column] = x;
+        }
+    }
+    Ok(DataFile::Dense(Array {
+        shape: vec![rows, rows],
+        values: square,
+        fortran: true,
+    }))
+}
+
+/// Calls `visit` with every value in the order of the file, and its index where that is listed.
+pub(crate) fn visit_matrix_market<T: Element>(
+    reader: &mut impl BufRead,
+    accept: Accept,
+    mut visit: impl FnMut(Option<[u32; 2]>, T) -> Result<(), Fault>,
+) -> Result<Announced, Fault> {
     #[derive(Default)]
     struct Banner {
         coordinate: bool,
@@ -152,11 +221,6 @@ pub(crate) fn read_matrix_market<T: Element>(
     }
     let mut banner: Option<Banner> = None;
     let mut size: Option<(usize, usize, usize)> = None;
-    let mut c = Coordinates {
-        shape: Vec::new(),
-        indices: Vec::new(),
-        values: Vec::new(),
-    };
     let mut entries = 0usize;
     for_each_line(reader, |number, line| {
         let Some(banner) = &banner else {
@@ -265,14 +329,12 @@ pub(crate) fn read_matrix_market<T: Element>(
             } else {
                 value(word()?, accept.nan_sparse, accept)?
             };
-            c.indices.extend([i, j]);
-            c.values.push(x);
+            visit(Some([i, j]), x)?;
             if banner.symmetric && i != j {
-                c.indices.extend([j, i]);
-                c.values.push(x);
+                visit(Some([j, i]), x)?;
             }
         } else {
-            c.values.push(value(word()?, accept.nan_dense, accept)?);
+            visit(None, value(word()?, accept.nan_dense, accept)?)?;
         }
         if words.next().is_some() {
             return Err(miscounted());
@@ -287,31 +349,11 @@ pub(crate) fn read_matrix_market<T: Element>(
             "{entries} entries where {stored} are announced"
         )));
     }
-    if banner.coordinate {
-        c.shape = vec![rows, columns];
-        return Ok(DataFile::Sparse(c));
-    }
-    if !banner.symmetric {
-        return Ok(DataFile::Dense(Array {
-            shape: vec![rows, columns],
-            values: c.values,
-            fortran: true,
-        }));
-    }
-    let mut values = vec![T::zero(); rows * rows];
-    let mut next = c.values.into_iter();
-    for column in 0..rows {
-        for row in column..rows {
-            let x = next.next().unwrap_or_default();
-            values[column * rows + row] = x;
-            values[row * rows + column] = x;
-        }
-    }
-    Ok(DataFile::Dense(Array {
-        shape: vec![rows, rows],
-        values,
-        fortran: true,
-    }))
+    Ok(Announced {
+        coordinate: banner.coordinate,
+        symmetric: banner.symmetric,
+        shape: [rows, columns],
+    })
 }
 
 /// Comma-separated numbers; a first line of which no cell is a number is a header. Empty cells are NaN.

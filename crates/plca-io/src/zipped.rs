@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
 
 use plca_tensor::Coordinates;
 use zip::read::ZipFile;
@@ -115,11 +116,29 @@ fn below(size: u64) -> impl Fn(usize, u64) -> Result<u32, Fault> {
     }
 }
 
-pub(crate) fn read_data<T: Element>(file: File) -> Result<DataFile<T>, Fault> {
-    let mut archive = open(file)?;
+pub(crate) fn read_data<T: Element>(path: &Path) -> Result<DataFile<T>, Fault> {
+    let mut archive = open(File::open(path)?)?;
     let names = names(&archive)?;
-    if names.iter().any(|n| n == "format.npy") {
-        return read_scipy(&mut archive).map(DataFile::Sparse);
+    if is_scipy(&names) {
+        let mut sparse = Coordinates {
+            shape: Vec::new(),
+            indices: Vec::new(),
+            values: Vec::new(),
+        };
+        sparse.shape = visit_scipy(path, |entry| {
+            match entry {
+                Entry::Expected(entries) => {
+                    sparse.indices.reserve_exact(2 * entries);
+                    sparse.values.reserve_exact(entries);
+                }
+                Entry::Found(index, x) => {
+                    sparse.indices.extend(index);
+                    sparse.values.push(x);
+                }
+            }
+            Ok(())
+        })?;
+        return Ok(DataFile::Sparse(sparse));
     }
     match &names[..] {
         [one] => array(&mut archive, one).map(DataFile::Dense),
@@ -131,7 +150,124 @@ pub(crate) fn read_data<T: Element>(file: File) -> Result<DataFile<T>, Fault> {
     }
 }
 
-fn read_scipy<T: Element>(archive: &mut Archive) -> Result<Coordinates<T>, Fault> {
+fn is_scipy(names: &[String]) -> bool {
+    names.iter().any(|n| n == "format.npy")
+}
+
+/// What comes of a sparse matrix.
+pub(crate) enum Entry<T> {
+    /// So many entries will, from an archive that is not compressed: their bytes are there.
+    Expected(usize),
+    Found([u32; 2], T),
+}
+
+/// Whether an archive holds a sparse matrix.
+pub(crate) fn is_sparse(path: &Path) -> Result<bool, Fault> {
+    Ok(is_scipy(&names(&open(File::open(path)?)?)?))
+}
+
+/// The numbers of one member, one after the other.
+struct Stream<'a> {
+    name: &'static str,
+    values: npy::Values<Member<'a>>,
+    taken: usize,
+    /// The bytes of all numbers are there, not compressed.
+    all_there: bool,
+}
+
+impl<'a> Stream<'a> {
+    fn new(archive: &'a mut Archive, name: &'static str) -> Result<Self, Fault> {
+        let (reader, supply) = member(archive, name)?;
+        let values = npy::Values::new(reader, supply).map_err(|e| e.within(name))?;
+        Ok(Self {
+            name,
+            values,
+            taken: 0,
+            all_there: supply.stored,
+        })
+    }
+
+    /// A member of indices, as many as there are values.
+    fn of_indices(
+        archive: &'a mut Archive,
+        name: &'static str,
+        stored: usize,
+    ) -> Result<Self, Fault> {
+        let stream = Self::new(archive, name)?;
+        let n = stream.values.header.integers();
+        let n = n.map_err(|e| e.within(name))?;
+        if n == stored {
+            Ok(stream)
+        } else {
+            let what = format!("has {n} entries, data.npy has {stored}");
+            Err(Fault::at(name, what))
+        }
+    }
+
+    /// The next number, made from the header and its place and bytes.
+    fn next<U>(
+        &mut self,
+        make: impl FnOnce(&npy::Header, usize, &[u8]) -> Result<U, Fault>,
+    ) -> Result<Option<U>, Fault> {
+        let at = self.taken;
+        self.taken += 1;
+        let next = self.values.next();
+        let made = next.and_then(|word| {
+            word.map(|(header, word)| make(header, at, word))
+                .transpose()
+        });
+        made.map_err(|e| e.within(self.name))
+    }
+
+    fn index(&mut self, size: u64) -> Result<u32, Fault> {
+        let below = below(size);
+        let index = self.next(|header, at, word| below(at, header.whole(at, word)?))?;
+        index.ok_or_else(|| Fault::at(self.name, "the file ends too early"))
+    }
+
+    /// Refuses what follows the last number.
+    fn end(mut self) -> Result<(), Fault> {
+        self.next(|_, _, _| Ok(())).map(drop)
+    }
+}
+
+/// Where every run of a compressed matrix begins, and the end of the last one.
+fn pointers(archive: &mut Archive, runs: u64, stored: usize) -> Result<Vec<usize>, Fault> {
+    let pointers = whole(archive, "indptr.npy", |at, p| {
+        let within = usize::try_from(p).ok().filter(|&p| p <= stored);
+        within.ok_or_else(|| {
+            Fault::at(
+                format!("entry {at}"),
+                format!("{p} is above the {stored} stored entries"),
+            )
+        })
+    })?;
+    if pointers.len() as u64 != runs + 1
+        || pointers.first() != Some(&0)
+        || pointers.last() != Some(&stored)
+    {
+        return Err(Fault::at(
+            "indptr.npy",
+            format!("does not describe {runs} runs of {stored} entries"),
+        ));
+    }
+    if let Some(at) = pointers.windows(2).position(|ends| ends[1] < ends[0]) {
+        return Err(Fault::at(
+            format!("indptr.npy: entry {}", at + 1),
+            format!("{} after {}", pointers[at + 1], pointers[at]),
+        ));
+    }
+    Ok(pointers)
+}
+
+/// Calls `visit` with the entries that `scipy.sparse.save_npz` wrote, in the order of the file; returns the shape.
+pub(crate) fn visit_scipy<T: Element>(
+    path: &Path,
+    mut visit: impl FnMut(Entry<T>) -> Result<(), Fault>,
+) -> Result<Vec<usize>, Fault> {
+    // One for every member that is read at the same time.
+    let again = || open(File::open(path)?);
+    let (archive, second, third) = (&mut again()?, &mut again()?, &mut again()?);
     let format = npy::read_text(&mut member(archive, "format.npy")?.0)
         .map_err(|e| e.within("format.npy"))?;
     if !["coo", "csr", "csc"].contains(&format.as_str()) {
@@ -150,34 +286,25 @@ fn read_scipy<T: Element>(archive: &mut Archive) -> Result<Coordinates<T>, Fault
             format!("size {size} is above {}", u32::MAX),
         ));
     }
-    let data: Array<T> = array(archive, "data.npy")?;
-    if data.shape.len() != 1 {
-        return Err(Fault::at(
-            "data.npy",
-            format!("shape {:?} where one dimension is needed", data.shape),
-        ));
-    }
-    let values = data.values;
-    let same_length = |name: &str, n: usize| {
-        if n == values.len() {
-            Ok(())
-        } else {
-            Err(Fault::at(
-                name,
-                format!("has {n} entries, data.npy has {}", values.len()),
-            ))
-        }
+    let mut data = Stream::new(second, "data.npy")?;
+    let &[stored] = &data.values.header.shape[..] else {
+        let shape = &data.values.header.shape;
+        let what = format!("shape {shape:?} where one dimension is needed");
+        return Err(Fault::at("data.npy", what));
     };
-    let mut indices = Vec::new();
+    if data.all_there {
+        visit(Entry::Expected(stored))?;
+    }
+    let value = |header: &npy::Header, _: usize, word: &[u8]| Ok(header.decode(word));
     if format == "coo" {
-        let row = whole(archive, "row.npy", below(rows))?;
-        same_length("row.npy", row.len())?;
-        let column = whole(archive, "col.npy", below(columns))?;
-        same_length("col.npy", column.len())?;
-        indices.reserve_exact(2 * values.len());
-        for (&i, &j) in row.iter().zip(&column) {
-            indices.extend([i, j]);
+        let mut row = Stream::of_indices(third, "row.npy", stored)?;
+        let mut column = Stream::of_indices(archive, "col.npy", stored)?;
+        while let Some(x) = data.next(value)? {
+            let index = [row.index(rows)?, column.index(columns)?];
+            visit(Entry::Found(index, x))?;
         }
+        row.end()?;
+        column.end()?;
     } else {
         let by_rows = format == "csr";
         let (major_size, minor_size) = if by_rows {
@@ -185,45 +312,18 @@ fn read_scipy<T: Element>(archive: &mut Archive) -> Result<Coordinates<T>, Fault
         } else {
             (columns, rows)
         };
-        let minor = whole(archive, "indices.npy", below(minor_size))?;
-        same_length("indices.npy", minor.len())?;
-        let stored = values.len();
-        let pointers = whole(archive, "indptr.npy", |at, p| {
-            usize::try_from(p)
-                .ok()
-                .filter(|&p| p <= stored)
-                .ok_or_else(|| {
-                    Fault::at(
-                        format!("entry {at}"),
-                        format!("{p} is above the {stored} stored entries"),
-                    )
-                })
-        })?;
-        if pointers.len() as u64 != major_size + 1
-            || pointers.first() != Some(&0)
-            || pointers.last() != Some(&stored)
-        {
-            return Err(Fault::at(
-                "indptr.npy",
-                format!("does not describe {major_size} runs of {stored} entries"),
-            ));
-        }
-        indices.reserve_exact(2 * stored);
+        let pointers = pointers(archive, major_size, stored)?;
+        let mut minor = Stream::of_indices(third, "indices.npy", stored)?;
         for (major, ends) in (0..).zip(pointers.windows(2)) {
-            let Some(run) = minor.get(ends[0]..ends[1]) else {
-                return Err(Fault::at(
-                    format!("indptr.npy: entry {}", major + 1),
-                    format!("{} after {}", ends[1], ends[0]),
-                ));
-            };
-            for &i in run {
-                indices.extend(if by_rows { [major, i] } else { [i, major] });
+            for _ in ends[0]..ends[1] {
+                let (i, x) = (minor.index(minor_size)?, data.next(value)?);
+                let x = x.ok_or_else(|| Fault::at("data.npy", "the file ends too early"))?;
+                let index = if by_rows { [major, i] } else { [i, major] };
+                visit(Entry::Found(index, x))?;
             }
         }
+        minor.end()?;
+        data.end()?;
     }
-    Ok(Coordinates {
-        shape: vec![rows as usize, columns as usize],
-        indices,
-        values,
-    })
+    Ok(vec![rows as usize, columns as usize])
 }

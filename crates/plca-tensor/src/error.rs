@@ -95,6 +95,12 @@ pub enum TensorError {
         /// Their sum.
         total: f64,
     },
+    /// Data that are read block by block could not be read: what their source says, or a block that is none of the matrix.
+    #[error("{what}")]
+    Source {
+        /// What happened, with the place.
+        what: String,
+    },
     /// All cells are zero, or no observed cell is positive.
     #[error("no observed entry is positive: there is nothing to explain")]
     NoMass,

@@ -2,7 +2,8 @@
 //!
 //! * [`DenseTensor`], [`SparseTensor`], [`MaskedTensor`], [`MaskedSparse`]: data of any order, `f32` or `f64`,
 //!   checked once and then known to be finite and non-negative.
-//! * [`Observed`]: what every model asks of its data, implemented by all four.
+//! * [`OutOfCore`]: a sparse matrix larger than memory, read block by block from a [`BlockSource`], with the same bits.
+//! * [`Observed`]: what every model asks of its data, implemented by all five.
 //! * [`RealTensor`]: data of any sign for squared-error models, and their product with a Khatri-Rao product.
 //! * [`Model`], [`Factor`]: what the data ask of a model.
 //! * [`RowProblems`]: the data row by row, for coordinate descent.
@@ -39,6 +40,7 @@ mod interop;
 mod kernel;
 mod masked;
 mod observed;
+mod out_of_core;
 pub mod parallel;
 mod real;
 mod real_tensor;
@@ -57,6 +59,7 @@ pub use factor::{Factor, Model};
 pub use masked::{MaskedSparse, MaskedTensor};
 pub use nalgebra;
 pub use observed::{Expected, Mask, Observed, Wanted};
+pub use out_of_core::{Block, BlockSource, OutOfCore, TileCounts, Tiling};
 pub use real::Real;
 pub use real_tensor::{Memo, RealTensor};
 pub use row_problems::{RowProblems, RowTerms};

@@ -241,6 +241,20 @@ pub trait Observed<T: Real>: Sync {
     /// ```
     fn multiplier(&self, model: &Model<'_, T>, mode: usize) -> DMatrix<T>;
 
+    /// Why the data could not be read: `None` for data in memory, and as long as all reading succeeded ([`OutOfCore`](crate::OutOfCore)).
+    ///
+    /// Once there is a failure it stays, and every sum over the data is NaN: ask after a pass, before its results are used.
+    ///
+    /// ```
+    /// use plca_tensor::{DenseTensor, Observed, Order};
+    /// let v = DenseTensor::new(vec![1], vec![3.0], Order::RowMajor)?;
+    /// assert!(v.failure().is_none());
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
+    fn failure(&self) -> Option<TensorError> {
+        None
+    }
+
     /// `Σ_{x: x_j=i} V[x]` over observed cells, for every index of mode `j`.
     ///
     /// ```
@@ -360,17 +374,55 @@ impl<'a, T: Real> Pass<'a, T> {
     /// Counts and likelihood; `scale` is what the stored values must be multiplied by, `total` their sum and `marginal` their sums
     /// by the indices of a mode, in the scale as given.
     pub(crate) fn expect(
-        mut self,
+        self,
         data: &impl Accumulate<T>,
         scale: f64,
         total: f64,
         wanted: Wanted<'_>,
         marginal: impl Fn(usize) -> Vec<f64>,
     ) -> Expected<T> {
+        self.expect_by(
+            data,
+            scale,
+            total,
+            wanted,
+            marginal,
+            |pass, sums, scales| pass.unpack(&sums, wanted.modes, scales),
+        )
+    }
+
+    /// The same where memory is scarce: sums become counts in place.
+    pub(crate) fn expect_in_place(
+        self,
+        data: &impl Accumulate<T>,
+        scale: f64,
+        total: f64,
+        wanted: Wanted<'_>,
+        marginal: impl Fn(usize) -> Vec<f64>,
+    ) -> Expected<T> {
+        self.expect_by(
+            data,
+            scale,
+            total,
+            wanted,
+            marginal,
+            |pass, sums, scales| pass.unpack_in_place(sums, wanted.modes, scales),
+        )
+    }
+
+    fn expect_by(
+        mut self,
+        data: &impl Accumulate<T>,
+        scale: f64,
+        total: f64,
+        wanted: Wanted<'_>,
+        marginal: impl Fn(usize) -> Vec<f64>,
+        unpack: impl FnOnce(&mut Self, Vec<Aligned<T>>, [T; 2]) -> Vec<Option<DMatrix<T>>>,
+    ) -> Expected<T> {
         let rows = self.balance_rows();
         // [SPEC 1.1] C_j = P(z) F_j ∘ Σ Q Π_{m≠j} F_m: all modes from one ratio and the old factors
         let sums = data.accumulate(&self.panels, Rule::Ratio, wanted.modes, wanted.ln_lik);
-        let counts = self.unpack(&sums.modes, wanted.modes, [T::one(), T::lit(scale)]);
+        let counts = unpack(&mut self, sums.modes, [T::one(), T::lit(scale)]);
         // The pass saw P in the panels' scale, and in that of their rows.
         let mut exponents = total * f64::from(self.exponent);
         if let Some(rows) = rows.filter(|_| wanted.ln_lik) {
@@ -440,6 +492,21 @@ impl<'a, T: Real> Pass<'a, T> {
         (0..self.panels.len())
             .map(|j| modes[j].then(|| of_mode(j)))
             .collect()
+    }
+
+    /// The same, giving up panels and sums on the way.
+    fn unpack_in_place(
+        &mut self,
+        sums: Vec<Aligned<T>>,
+        modes: &[bool],
+        scales: [T; 2],
+    ) -> Vec<Option<DMatrix<T>>> {
+        let panels = self.panels.iter_mut().zip(self.model.factors);
+        let each = panels.zip(sums).zip(modes);
+        each.map(|(((panel, &factor), sums), wanted)| {
+            wanted.then(|| panel.times_in_place(sums, factor, scales))
+        })
+        .collect()
     }
 }
 

@@ -17,6 +17,8 @@
 //! dense_and_sparse_have_one_mass();
 //! ```
 
+mod blocks;
+
 use std::ops::RangeInclusive;
 
 use nalgebra::{DMatrix, DVector};
@@ -26,6 +28,8 @@ use crate::{
     Coordinates, DenseTensor, MaskedSparse, MaskedTensor, Order, Real, SparseTensor, TensorError,
     normalise_columns,
 };
+
+pub use blocks::KeptBlocks;
 
 /// Small data, cell by cell; at least one observed cell is positive.
 ///

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::files::Files;
-use crate::{Result, root};
+use crate::{Result, high_water, root};
 
 /// Iterations between two marks of time. A mark computes the objective, which is part of our time, not of the peers'.
 const CHECK_EVERY: usize = 20;
@@ -137,14 +137,6 @@ fn fit_by(
         }),
         _ => Err("the trace has fewer than two marks".into()),
     }
-}
-
-/// `VmHWM` in megabytes, where the system tells.
-fn high_water(status: &Path) -> Option<f64> {
-    let text = fs::read_to_string(status).ok()?;
-    let line = text.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
-    let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024.0 / 1e6)
 }
 
 fn scripts() -> PathBuf {

@@ -75,6 +75,10 @@ pub(crate) trait ModelKind: Send + Sync {
     fn separates(&self) -> bool {
         false
     }
+    /// Whether its data may stay in a file.
+    fn out_of_core(&self) -> bool {
+        false
+    }
     /// Whether it divides the data by their sum.
     fn normalises(&self) -> bool {
         false

@@ -16,9 +16,10 @@ use super::{CommandModel, ModelKind, fast};
 use crate::approximation::{Approximation, Product};
 use crate::args::{self, Acceleration, FitArgs, Precision, SelectArgs, TransformArgs};
 use crate::blocks::{Arrays, lacking, matrix, take_matrix};
-use crate::data::{Data, load};
+use crate::data::Data;
 use crate::failure::Failure;
 use crate::fit;
+use crate::out_of_core::load;
 use crate::saved::Saved;
 use crate::select::{self, Table};
 use crate::transform::{Found, along, fold_in};
@@ -44,6 +45,10 @@ impl ModelKind for Unnormalised {
     }
 
     fn separates(&self) -> bool {
+        true
+    }
+
+    fn out_of_core(&self) -> bool {
         true
     }
 
@@ -90,7 +95,7 @@ fn state(file: &mut Saved) -> Result<NmfState<f64>, Failure> {
 
 fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
     refuse(args.temper.is_some(), "--temper", "nmf-kl")?;
-    let data: Data<T> = load(&args.data, &args.hidden)?;
+    let data: Data<T> = load(args)?;
     let shape = data.shape();
     let make = |rank| NmfCommand::<T>::new(args, rank, shape);
     fast::fit(args, &*data, make, || fit::fit(args, &*data, make))

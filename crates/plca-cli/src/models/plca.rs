@@ -21,9 +21,10 @@ use crate::blocks::{
     Arrays, ITERATION, count, keep_fixed, lacking, matrix, take_count, take_matrix, take_vector,
     vector,
 };
-use crate::data::{Data, load};
+use crate::data::Data;
 use crate::failure::Failure;
 use crate::online;
+use crate::out_of_core::load;
 use crate::saved::Saved;
 use crate::select::{self, Table};
 use crate::transform::{Found, along, fold_in};
@@ -51,6 +52,10 @@ impl ModelKind for Symmetric {
     }
 
     fn separates(&self) -> bool {
+        true
+    }
+
+    fn out_of_core(&self) -> bool {
         true
     }
 
@@ -178,7 +183,7 @@ pub(super) fn factors(file: &mut Saved, order: usize) -> Result<Vec<DMatrix<f64>
 }
 
 fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
-    let data: Data<T> = load(&args.data, &args.hidden)?;
+    let data: Data<T> = load(args)?;
     let shape = data.shape();
     let make = |rank| PlcaCommand::new(args, rank, shape);
     fast::fit(args, &*data, make, || tempered::fit(args, &*data, make))

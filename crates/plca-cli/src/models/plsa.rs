@@ -20,9 +20,10 @@ use crate::args::{Acceleration, FitArgs, Precision, SelectArgs, TransformArgs};
 use crate::blocks::{
     Arrays, ITERATION, count, keep_fixed, lacking, matrix, take_count, take_matrix,
 };
-use crate::data::{Data, load};
+use crate::data::Data;
 use crate::failure::Failure;
 use crate::online;
+use crate::out_of_core::load;
 use crate::saved::Saved;
 use crate::select::{self, Table};
 use crate::transform::{Found, along, fold_in};
@@ -53,6 +54,10 @@ impl ModelKind for Asymmetric {
     }
 
     fn separates(&self) -> bool {
+        true
+    }
+
+    fn out_of_core(&self) -> bool {
         true
     }
 
@@ -126,7 +131,7 @@ impl ModelKind for Asymmetric {
 }
 
 fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
-    let data: Data<T> = load(&args.data, &args.hidden)?;
+    let data: Data<T> = load(args)?;
     let shape = data.shape();
     let make = |rank| PlsaCommand::new(args, rank, shape);
     fast::fit(args, &*data, make, || tempered::fit(args, &*data, make))

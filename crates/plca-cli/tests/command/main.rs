@@ -8,6 +8,7 @@ mod formats;
 mod golden;
 mod online;
 mod options;
+mod out_of_core;
 mod readme;
 mod reconstruction;
 mod scales;

@@ -8,6 +8,7 @@ use plca_tensor::{Observed, Real, Wanted};
 
 use super::{Nmf, NmfState, Update};
 use crate::blocks::{Extrapolated, pack};
+use crate::init::check_read;
 use crate::{EmError, Missing};
 
 /// [`Nmf`] bound to data.
@@ -92,6 +93,10 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for NmfEm<'_, T, X> {
         Direction::Minimise
     }
 
+    fn intact(&self) -> Result<(), EmError> {
+        check_read(self.data)
+    }
+
     fn objective(&self, state: &NmfState<T>) -> Result<f64, EmError> {
         self.check(state)?;
         let wanted = Wanted {
@@ -99,6 +104,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for NmfEm<'_, T, X> {
             ln_lik: true,
         };
         let e = state.with_model(|m| self.data.expect(m, wanted));
+        check_read(self.data)?;
         Ok(self.divergence(e.ln_lik, self.seen_mass(state)))
     }
 

@@ -11,7 +11,7 @@ use plca_fit::{Outcome, Stop};
 use plca_tensor::{Observed, Real};
 use rand::Rng;
 
-use crate::init::{check_block, check_support};
+use crate::init::{check_block, check_read, check_support};
 use crate::{EmError, Missing};
 
 pub use builder::NmfBuilder;
@@ -101,7 +101,9 @@ impl Nmf {
         data: &'a X,
     ) -> Result<NmfEm<'a, T, X>, EmError> {
         sizes(data.shape())?;
-        Ok(NmfEm::new(self, data))
+        let bound = NmfEm::new(self, data);
+        check_read(data)?;
+        Ok(bound)
     }
 
     /// A start; see [`Plca::init`](crate::Plca::init).

@@ -1,5 +1,6 @@
 //! The sequential form: `W`, then `H` from a fresh ratio.
 
+use nalgebra::DMatrix;
 use plca_tensor::{Factor, Observed, Real, Wanted, divide_columns, divide_rows};
 
 use super::em::mass;
@@ -13,21 +14,25 @@ impl<T: Real, X: Observed<T> + ?Sized> NmfEm<'_, T, X> {
         state: &mut NmfState<T>,
         measure: bool,
     ) -> Result<Option<f64>, EmError> {
-        let value = self.sweep(state, 0, self.config.freeze_w, measure)?;
-        self.sweep(state, 1, self.config.freeze_h, false)?;
-        Ok(value)
+        let (value, before) = self.sweep(state, 0, self.config.freeze_w, measure)?;
+        let swept = self.sweep(state, 1, self.config.freeze_h, false);
+        if let (Err(_), Some(before)) = (&swept, before) {
+            // Half an iteration is none.
+            state.w = before;
+        }
+        swept.map(|_| value)
     }
 
-    /// The update of one factor; the divergence before it if `measure`.
+    /// The update of one factor; the divergence before it if `measure`, and the factor before it.
     fn sweep(
         &self,
         state: &mut NmfState<T>,
         mode: usize,
         frozen: bool,
         measure: bool,
-    ) -> Result<Option<f64>, EmError> {
+    ) -> Result<(Option<f64>, Option<DMatrix<T>>), EmError> {
         if frozen && !measure {
-            return Ok(None);
+            return Ok((None, None));
         }
         let modes = [mode == 0, mode == 1];
         let wanted = Wanted {
@@ -47,7 +52,7 @@ impl<T: Real, X: Observed<T> + ?Sized> NmfEm<'_, T, X> {
             self.divergence(e.ln_lik, mass)
         });
         let Some(mut counts) = e.counts[mode].take().filter(|_| !frozen) else {
-            return Ok(value);
+            return Ok((value, None));
         };
         let factor = if mode == 0 { &state.w } else { &state.h };
         match seen {
@@ -72,11 +77,11 @@ impl<T: Real, X: Observed<T> + ?Sized> NmfEm<'_, T, X> {
                 }
             }
         }
-        if mode == 0 {
-            state.w = counts;
+        let factor = if mode == 0 {
+            &mut state.w
         } else {
-            state.h = counts;
-        }
-        Ok(value)
+            &mut state.h
+        };
+        Ok((value, Some(std::mem::replace(factor, counts))))
     }
 }

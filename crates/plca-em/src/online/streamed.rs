@@ -180,7 +180,7 @@ impl<T: Real> Streamed<T> for Plsa<T> {
         state.with_model(self.given, |m| check_measured(ln_lik, block, m))?;
         let own = &mut state.mixture;
         let emptied = m_step("mixture", prior.as_ref(), wanted(mixture), own)?;
-        let lost = emptied && em.lost(&state);
+        let lost = emptied && em.lost(&state)?;
         if lost {
             restore(state.mixture.as_mut_slice(), k);
         }

@@ -5,9 +5,9 @@ use plca_fit::Algorithm;
 use plca_tensor::{Factor, Observed, Real};
 
 use super::{Missing, Plca, PlcaState};
-use crate::blocks::{Free, column, in_force, m_step, residual, restore};
+use crate::blocks::{Free, column, in_force, lost, m_step, residual, restore};
 use crate::expectation::completed;
-use crate::init::{check_measured, check_support};
+use crate::init::{check_measured, check_read, check_support};
 use crate::{EmError, ParamError};
 
 /// [`Plca`] bound to data: one EM iteration, its objective and its KKT residual.
@@ -170,12 +170,8 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
         state.with_model(|model| check_measured(value, self.data, model))?;
         let emptied_weights = self.weights_step(state, &counts, iteration)?;
         let emptied = self.factor_steps(state, counts, iteration)?;
-        let lost = || {
-            state
-                .with_model(|model| check_support(self.data, model))
-                .is_err()
-        };
-        if (emptied_weights || !emptied.is_empty()) && lost() {
+        let support = || state.with_model(|model| check_support(self.data, model));
+        if (emptied_weights || !emptied.is_empty()) && lost(support())? {
             if emptied_weights {
                 restore(state.weights.as_mut_slice(), self.config.components);
             }
@@ -188,10 +184,16 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
         Ok(value.map(|v| v + ln_prior))
     }
 
+    fn intact(&self) -> Result<(), EmError> {
+        check_read(self.data)
+    }
+
     fn objective(&self, state: &PlcaState<T>) -> Result<f64, EmError> {
         self.check(state)?;
         state.check_sums()?;
-        Ok(self.ln_lik(state) + self.ln_prior(state))
+        let ln_lik = self.ln_lik(state);
+        check_read(self.data)?;
+        Ok(ln_lik + self.ln_prior(state))
     }
 
     /// The largest of these over the free blocks and live components; 0 exactly at a stationary point of the likelihood, or of
@@ -210,6 +212,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
             return Ok(None);
         }
         let (counts, _) = self.e_step(state, &self.wanted(state), false);
+        check_read(self.data)?;
         let blocks = counts.iter().zip(&state.factors).enumerate();
         let of_block = |(j, (counts, factor)): (usize, (&Option<_>, _))| {
             let free = Free {

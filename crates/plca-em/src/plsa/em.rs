@@ -6,9 +6,9 @@ use plca_tensor::{Observed, Real};
 
 use super::{Plsa, PlsaState};
 use crate::blocks::{
-    Extrapolated, check_steady, check_untempered, in_force, m_step, pack, restore,
+    Extrapolated, check_steady, check_untempered, in_force, lost, m_step, pack, restore,
 };
-use crate::init::{check_measured, check_support};
+use crate::init::{check_measured, check_read, check_support};
 use crate::{EmError, Prior};
 
 /// [`Plsa`] bound to data.
@@ -120,9 +120,8 @@ impl<T: Real, X: Observed<T> + ?Sized> PlsaEm<'_, T, X> {
     }
 
     /// Whether a cell of the data has probability 0.
-    pub(crate) fn lost(&self, state: &PlsaState<T>) -> bool {
-        let support = state.with_model(self.config.given, |m| check_support(self.data, m));
-        support.is_err()
+    pub(crate) fn lost(&self, state: &PlsaState<T>) -> Result<bool, EmError> {
+        lost(state.with_model(self.config.given, |m| check_support(self.data, m)))
     }
 }
 
@@ -151,7 +150,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlsaEm<'_, T, X> {
                 &mut state.mixture,
             )?;
         }
-        if emptied.contains(&true) && self.lost(state) {
+        if emptied.contains(&true) && self.lost(state)? {
             let blocks = [&mut state.basis, &mut state.mixture];
             for (block, _) in blocks.into_iter().zip(emptied).filter(|(_, e)| *e) {
                 let rows = block.nrows();
@@ -162,10 +161,16 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlsaEm<'_, T, X> {
         Ok(value)
     }
 
+    fn intact(&self) -> Result<(), EmError> {
+        check_read(self.data)
+    }
+
     fn objective(&self, state: &PlsaState<T>) -> Result<f64, EmError> {
         self.check(state)?;
         state.check_sums()?;
-        Ok(self.ln_lik(state) + self.ln_prior(state))
+        let ln_lik = self.ln_lik(state);
+        check_read(self.data)?;
+        Ok(ln_lik + self.ln_prior(state))
     }
 
     /// `max |θ_new - θ|` over one plain EM step, a probability; 0 exactly at a stationary point of the likelihood, or of `L_b`

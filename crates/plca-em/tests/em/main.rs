@@ -8,6 +8,7 @@ mod fold_in;
 mod golden;
 mod measured;
 mod online;
+mod out_of_core;
 mod priors;
 mod properties;
 mod settings;

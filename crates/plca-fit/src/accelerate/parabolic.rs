@@ -102,6 +102,10 @@ impl<A: Accelerate> Algorithm for Parabolic<A> {
         self.0.residual(&carried.state)
     }
 
+    fn intact(&self) -> Result<(), A::Error> {
+        self.0.intact()
+    }
+
     fn finished(&self, carried: &Self::State) -> Option<StopReason> {
         self.0.finished(&carried.state)
     }

@@ -47,8 +47,14 @@ impl<A: Accelerate> Algorithm for Squarem<A> {
             })
             .collect();
         let mut candidate = self.0.unpack(state, &flat, &x2);
-        // A point that the algorithm refuses is rejected like one that is worse.
-        let reached = self.0.step(&mut candidate, true).ok().flatten();
+        let reached = match self.0.step(&mut candidate, true) {
+            Ok(reached) => reached,
+            Err(_) => {
+                self.0.intact()?;
+                // A point that the algorithm refuses is rejected like one that is worse.
+                None
+            }
+        };
         // [SPEC 10] accepted only if the objective is not worse
         if let (Some(new), Some(old)) = (reached, objective1)
             && new.is_finite()
@@ -69,6 +75,10 @@ impl<A: Accelerate> Algorithm for Squarem<A> {
 
     fn residual(&self, state: &A::State) -> Result<Option<f64>, A::Error> {
         self.0.residual(state)
+    }
+
+    fn intact(&self) -> Result<(), A::Error> {
+        self.0.intact()
     }
 
     fn finished(&self, state: &A::State) -> Option<StopReason> {

@@ -44,6 +44,13 @@ impl<T> PartialEq for Pool<T> {
     }
 }
 
+impl<T> Pool<T> {
+    /// A pool that keeps nothing: memory goes back at once.
+    pub(crate) fn none() -> Self {
+        Self(None)
+    }
+}
+
 impl<T: Copy + Default + Send> Pool<T> {
     /// A buffer with any content; none is taken where `len` is 0.
     pub(crate) fn take(&self, len: usize) -> Aligned<T> {
@@ -89,7 +96,7 @@ impl<T> Aligned<T> {
             buffer: Vec::new(),
             start: 0,
             len: 0,
-            pool: Pool(None),
+            pool: Pool::none(),
         }
     }
 }

@@ -167,17 +167,43 @@ impl<'a, T: Real> Panel<'a, T> {
 
     /// `self ∘ sums` times both scales, in the layout of `like`.
     pub(crate) fn times(&self, sums: &[T], like: Factor<'_, T>, scales: [T; 2]) -> DMatrix<T> {
-        self.unpack(sums, like, |sum, own| sum * scales[0] * own * scales[1])
+        let own = &self.values;
+        self.unpack(sums, own, like, |sum, own| {
+            sum * scales[0] * own * scales[1]
+        })
+    }
+
+    /// [`times`](Self::times) where memory is scarce: the product takes the place of the sums, and the panel is given up before
+    /// the result is made.
+    pub(crate) fn times_in_place(
+        &mut self,
+        mut sums: Aligned<T>,
+        like: Factor<'_, T>,
+        scales: [T; 2],
+    ) -> DMatrix<T> {
+        let own = std::mem::replace(&mut self.values, Aligned::none());
+        let size = part_rows(1);
+        for_each_part(&mut sums, size, |part, sums| {
+            let own = &own[part * size..];
+            wide(|| {
+                let both = sums.iter_mut().zip(own);
+                both.for_each(|(sum, &own)| *sum = *sum * scales[0] * own * scales[1]);
+            });
+        });
+        drop(own);
+        self.unpack(&sums, &sums, like, |product, _| product)
     }
 
     /// `scale * sums` in the layout of `like`.
     pub(crate) fn alone(&self, sums: &[T], like: Factor<'_, T>, scale: T) -> DMatrix<T> {
-        self.unpack(sums, like, |sum, _| sum * scale)
+        self.unpack(sums, sums, like, |sum, _| sum * scale)
     }
 
+    /// `value(sum, own)` in the layout of `like`.
     fn unpack(
         &self,
         sums: &[T],
+        own: &[T],
         like: Factor<'_, T>,
         value: impl Fn(T, T) -> T + Sync,
     ) -> DMatrix<T> {
@@ -188,7 +214,7 @@ impl<'a, T: Real> Panel<'a, T> {
         };
         let mut out = DMatrix::zeros(nrows, ncols);
         let target = out.as_mut_slice();
-        let (sums, own) = (&sums[..rows * stride], &self.values[..rows * stride]);
+        let (sums, own) = (&sums[..rows * stride], &own[..rows * stride]);
         match like {
             Factor::Columns(_) => {
                 let height = part_rows(stride).next_multiple_of(BLOCK);

@@ -3,6 +3,7 @@
 use pulp::Arch;
 
 use super::{coordinate, dense, fibres, lanes::Lanes, mttkrp, strata};
+use crate::CompensatedSum;
 
 /// What is compiled for the instruction sets that are chosen from at run time.
 pub trait Passes: Lanes {
@@ -11,7 +12,7 @@ pub trait Passes: Lanes {
     /// A group of fibres of a sparse tensor.
     fn fibre_group(pass: fibres::GroupPass<'_, Self>) -> fibres::Partial<Self>;
     /// A tile of a sparse matrix.
-    fn strata_tile(pass: strata::TilePass<'_, Self>) -> f64;
+    fn strata_tile(pass: strata::TilePass<'_, Self>) -> CompensatedSum;
     /// The row problems of a group of rows.
     fn row_group(group: coordinate::RowGroup<'_, Self>) -> f64;
     /// A part of a product with a Khatri-Rao product.
@@ -27,7 +28,7 @@ macro_rules! passes {
             fn fibre_group(pass: fibres::GroupPass<'_, $t>) -> fibres::Partial<$t> {
                 Arch::new().dispatch(pass)
             }
-            fn strata_tile(pass: strata::TilePass<'_, $t>) -> f64 {
+            fn strata_tile(pass: strata::TilePass<'_, $t>) -> CompensatedSum {
                 Arch::new().dispatch(pass)
             }
             fn row_group(group: coordinate::RowGroup<'_, $t>) -> f64 {

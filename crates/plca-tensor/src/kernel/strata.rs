@@ -1,9 +1,6 @@
-//! Sparse matrices: tiles in rotating strata.
-//!
-//! Rows and columns are cut into `G` groups of equal numbers of entries, the entries stored tile by tile and inside a tile
-//! by row. Stage `s` visits the tiles `(r, (r + s) mod G)` for all `r`: no two share a row or a column group, so threads need
-//! neither locks nor private accumulators, the factor and the sums of a column group stay in the second-level cache, and
-//! the order in which any sum receives its terms is fixed by `G`, which depends on the data alone.
+//! Sparse matrices: the tiles of a [`Grid`], in memory. The entries are stored tile by tile and inside a tile by row.
+
+pub(crate) mod grid;
 
 use std::ops::Range;
 
@@ -11,23 +8,12 @@ use pulp::{Simd, WithSimd};
 
 use super::panel::Panel;
 use super::{Accumulate, Rule, Sums};
-use crate::parallel::map_in_order;
 use crate::sum::CompensatedSum;
 use crate::{Coordinates, Real};
+use grid::{Grid, Share, merge_run};
 
-/// Groups in each direction of all but small matrices; measured best from 1e6 to 2e7 entries (`benches/sparse.rs`).
-const GROUPS: usize = 8;
-/// Fewer entries than this are one tile.
-const SMALL: usize = 1 << 15;
-
-/// Entries of one row within one tile.
-#[derive(Clone, Copy, Debug)]
-struct Run {
-    /// Row within its group.
-    row: u32,
-    /// End of its entries, from the first entry of the tile.
-    end: u32,
-}
+/// Entries of one row within one tile: the row within its group, and the end of its entries, from the first entry of the tile.
+pub(crate) type Run = [u32; 2];
 
 /// A tile: its runs and its entries.
 #[derive(Clone, Debug)]
@@ -39,32 +25,13 @@ struct Tile {
 /// Entries of a sparse matrix, each stored once.
 #[derive(Clone, Debug)]
 pub(crate) struct Strata<T> {
-    /// The mode whose rows are visited in order: the larger one. The other one is scattered to.
-    outer: usize,
-    /// Bounds of the row groups and of the column groups.
-    bounds: [Vec<usize>; 2],
+    grid: Grid,
     /// `G x G` tiles, row group by row group.
     tiles: Vec<Tile>,
     runs: Vec<Run>,
     /// Columns within their group.
     columns: Vec<u32>,
     values: Vec<T>,
-}
-
-/// Cuts `counts` into `groups` consecutive parts of about equal sums; returns the bounds.
-fn cut(counts: &[u32], groups: usize) -> Vec<usize> {
-    let total: u64 = counts.iter().map(|&c| u64::from(c)).sum();
-    let mut bounds = vec![0];
-    let mut seen = 0;
-    for (i, &c) in counts.iter().enumerate() {
-        seen += u64::from(c);
-        while bounds.len() < groups && seen * groups as u64 >= total * bounds.len() as u64 {
-            bounds.push(i + 1);
-        }
-    }
-    bounds.resize(groups, counts.len());
-    bounds.push(counts.len());
-    bounds
 }
 
 /// The group of every index.
@@ -84,16 +51,15 @@ impl<T: Real> Strata<T> {
             indices,
             values,
         } = entries;
-        let outer = usize::from(shape[1] > shape[0]);
-        let pair = |entry: &[u32; 2]| (entry[outer] as usize, entry[1 - outer] as usize);
         let cells = indices.as_chunks::<2>().0;
-        let groups = if cells.len() < SMALL { 1 } else { GROUPS };
-        let mut counts = [vec![0u32; shape[outer]], vec![0u32; shape[1 - outer]]];
-        for (row, column) in cells.iter().map(pair) {
-            counts[0][row] += 1;
-            counts[1][column] += 1;
+        let mut counts = [vec![0u32; shape[0]], vec![0u32; shape[1]]];
+        for &[i, j] in cells {
+            counts[0][i as usize] += 1;
+            counts[1][j as usize] += 1;
         }
-        let bounds = counts.map(|c| cut(&c, groups));
+        let grid = Grid::new(&counts, cells.len());
+        let (outer, groups, bounds) = (grid.outer, grid.groups(), &grid.bounds);
+        let pair = |entry: &[u32; 2]| (entry[outer] as usize, entry[1 - outer] as usize);
         let (row_group, column_group) = (groups_of(&bounds[0]), groups_of(&bounds[1]));
 
         // Start of every (tile, row) run, in storage order: tile by tile, row by row.
@@ -122,8 +88,7 @@ impl<T: Real> Strata<T> {
 
         // Now ends[i] is the end of run i. Sort, merge and compact in place.
         let mut strata = Self {
-            outer,
-            bounds,
+            grid,
             tiles: Vec::new(),
             runs: Vec::new(),
             columns: Vec::new(),
@@ -132,7 +97,7 @@ impl<T: Real> Strata<T> {
         let (mut write, mut first, mut run) = (0, 0, 0);
         let mut sorted: Vec<(u32, T)> = Vec::new();
         for r in 0..groups {
-            let height = strata.bounds[0][r + 1] - strata.bounds[0][r];
+            let height = strata.grid.rows(r).len();
             for _ in 0..groups {
                 let (tile_runs, tile_entries) = (strata.runs.len(), write);
                 for row in 0..height {
@@ -148,24 +113,16 @@ impl<T: Real> Strata<T> {
                             .copied()
                             .zip(placed[first..end].iter().copied()),
                     );
-                    // Stable: duplicates are added in the order they came in.
-                    sorted.sort_by_key(|e| e.0);
                     first = end;
                     let begin = write;
-                    for &(column, value) in &sorted {
-                        if write > begin && placed_columns[write - 1] == column {
-                            placed[write - 1] += value;
-                        } else if keep_zeros || value > T::zero() {
-                            placed_columns[write] = column;
-                            placed[write] = value;
-                            write += 1;
-                        }
-                    }
+                    merge_run(&mut sorted, keep_zeros, |column, value| {
+                        placed_columns[write] = column;
+                        placed[write] = value;
+                        write += 1;
+                    });
                     if write > begin {
-                        strata.runs.push(Run {
-                            row: row as u32,
-                            end: (write - tile_entries) as u32,
-                        });
+                        let end = write - tile_entries;
+                        strata.runs.push([row as u32, end as u32]);
                     }
                 }
                 strata.tiles.push(Tile {
@@ -190,27 +147,40 @@ impl<T: Real> Strata<T> {
         self.values.len()
     }
 
-    fn groups(&self) -> usize {
-        self.bounds[0].len() - 1
-    }
-
     /// Visits every entry, tile by tile.
     pub(crate) fn for_each(&self, visit: &mut dyn FnMut(&[usize], T)) {
-        let groups = self.groups();
         for (t, tile) in self.tiles.iter().enumerate() {
-            let mut at = tile.entries.start;
-            for run in &self.runs[tile.runs.clone()] {
-                let row = self.bounds[0][t / groups] + run.row as usize;
-                while at < tile.entries.start + run.end as usize {
-                    let column = self.bounds[1][t % groups] + self.columns[at] as usize;
-                    let index = if self.outer == 0 {
-                        [row, column]
-                    } else {
-                        [column, row]
-                    };
-                    visit(&index, self.values[at]);
-                    at += 1;
-                }
+            let place = self.grid.place(t);
+            self.cells(tile)
+                .for_each(|row, column, value| visit(&place(row, column), value));
+        }
+    }
+
+    fn cells(&self, tile: &Tile) -> TileCells<'_, T> {
+        TileCells {
+            runs: &self.runs[tile.runs.clone()],
+            columns: &self.columns[tile.entries.clone()],
+            values: &self.values[tile.entries.clone()],
+        }
+    }
+}
+
+/// Entries of one tile, or of some of its rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TileCells<'a, T> {
+    pub(crate) runs: &'a [Run],
+    pub(crate) columns: &'a [u32],
+    pub(crate) values: &'a [T],
+}
+
+impl<T: Real> TileCells<'_, T> {
+    /// Visits every entry by its row and its column within their groups.
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(u32, u32, T)) {
+        let mut at = 0;
+        for &[row, end] in self.runs {
+            while at < end as usize {
+                visit(row, self.columns[at], self.values[at]);
+                at += 1;
             }
         }
     }
@@ -219,37 +189,47 @@ impl<T: Real> Strata<T> {
 /// The pass over one tile.
 #[derive(Debug)]
 pub struct TilePass<'a, T> {
-    runs: &'a [Run],
-    columns: &'a [u32],
-    values: &'a [T],
-    /// Factor rows of the row group and of the column group.
-    row_factor: &'a [T],
-    column_factor: &'a [T],
-    /// Their sums; empty where not wanted.
-    row_sums: &'a mut [T],
-    column_sums: &'a mut [T],
-    stride: usize,
+    cells: TileCells<'a, T>,
+    share: Share<'a, T>,
     rule: Rule,
     log: bool,
-    /// Whether this is the first tile that adds to these sums: then they hold anything.
-    first: bool,
+    /// `Σ V ln p` over the tile so far.
+    ln_lik: CompensatedSum,
+}
+
+impl<'a, T> TilePass<'a, T> {
+    /// A pass that goes on with `ln_lik`.
+    pub(crate) fn new(
+        cells: TileCells<'a, T>,
+        share: Share<'a, T>,
+        (rule, log): (Rule, bool),
+        ln_lik: CompensatedSum,
+    ) -> Self {
+        Self {
+            cells,
+            share,
+            rule,
+            log,
+            ln_lik,
+        }
+    }
 }
 
 impl<T: Real> WithSimd for TilePass<'_, T> {
-    type Output = f64;
+    type Output = CompensatedSum;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) -> f64 {
-        if self.first {
+    fn with_simd<S: Simd>(self, simd: S) -> CompensatedSum {
+        if self.share.first {
             // Here, not before the pass: the zeros stay in the second-level cache.
-            self.row_sums.fill(T::zero());
-            self.column_sums.fill(T::zero());
+            self.share.row_sums.fill(T::zero());
+            self.share.column_sums.fill(T::zero());
         }
-        let full = !self.row_sums.is_empty() && !self.column_sums.is_empty();
+        let full = !self.share.row_sums.is_empty() && !self.share.column_sums.is_empty();
         let usual = full && self.rule == Rule::Ratio && !self.log;
         macro_rules! by_vectors {
             ($($c:literal),*) => {
-                match self.stride / T::lanes::<S>() {
+                match self.share.stride / T::lanes::<S>() {
                     $($c if usual => self.run::<S, $c, true>(simd),
                     $c => self.run::<S, $c, false>(simd),)*
                     _ => self.run_long(simd),
@@ -263,25 +243,31 @@ impl<T: Real> WithSimd for TilePass<'_, T> {
 impl<T: Real> TilePass<'_, T> {
     /// Rows of `C` registers: the row's factor and its sums stay in registers. `USUAL`: ratios, both sums, no logarithms.
     #[inline(always)]
-    fn run<S: Simd, const C: usize, const USUAL: bool>(self, simd: S) -> f64 {
-        let row_factor = T::vectors::<S>(self.row_factor).0.as_chunks::<C>().0;
-        let column_factor = T::vectors::<S>(self.column_factor).0.as_chunks::<C>().0;
-        let row_sums = T::vectors_mut::<S>(self.row_sums).0.as_chunks_mut::<C>().0;
-        let column_sums = T::vectors_mut::<S>(self.column_sums)
+    fn run<S: Simd, const C: usize, const USUAL: bool>(self, simd: S) -> CompensatedSum {
+        let row_factor = T::vectors::<S>(self.share.row_factor).0.as_chunks::<C>().0;
+        let column_factor = T::vectors::<S>(self.share.column_factor)
+            .0
+            .as_chunks::<C>()
+            .0;
+        let row_sums = T::vectors_mut::<S>(self.share.row_sums)
+            .0
+            .as_chunks_mut::<C>()
+            .0;
+        let column_sums = T::vectors_mut::<S>(self.share.column_sums)
             .0
             .as_chunks_mut::<C>()
             .0;
         let rows_wanted = USUAL || !row_sums.is_empty();
         let columns_wanted = USUAL || !column_sums.is_empty();
-        let mut ln_lik = CompensatedSum::default();
+        let mut ln_lik = self.ln_lik;
         let mut first = 0;
-        for run in self.runs {
-            let end = run.end as usize;
-            let w = row_factor[run.row as usize];
+        for &[row, end] in self.cells.runs {
+            let (row, end) = (row as usize, end as usize);
+            let w = row_factor[row];
             let mut sum = [T::vsplat(simd, T::zero()); C];
-            for (&column, &value) in self.columns[first..end]
+            for (&column, &value) in self.cells.columns[first..end]
                 .iter()
-                .zip(&self.values[first..end])
+                .zip(&self.cells.values[first..end])
             {
                 let h = column_factor[column as usize];
                 let q = match self.rule {
@@ -314,35 +300,37 @@ impl<T: Real> TilePass<'_, T> {
                 }
             }
             if rows_wanted {
-                let into = &mut row_sums[run.row as usize];
+                let into = &mut row_sums[row];
                 for c in 0..C {
                     into[c] = T::vadd(simd, into[c], sum[c]);
                 }
             }
             first = end;
         }
-        ln_lik.value()
+        ln_lik
     }
 
     /// Rows too long for the registers.
     #[inline(always)]
-    fn run_long<S: Simd>(self, simd: S) -> f64 {
-        let stride = self.stride;
+    fn run_long<S: Simd>(self, simd: S) -> CompensatedSum {
+        let stride = self.share.stride;
         let row = |x: &[T], i: usize| i * stride..(i + 1) * stride * usize::from(!x.is_empty());
-        let (rows_wanted, columns_wanted) =
-            (!self.row_sums.is_empty(), !self.column_sums.is_empty());
-        let mut ln_lik = CompensatedSum::default();
+        let (rows_wanted, columns_wanted) = (
+            !self.share.row_sums.is_empty(),
+            !self.share.column_sums.is_empty(),
+        );
+        let mut ln_lik = self.ln_lik;
         let mut first = 0;
-        for run in self.runs {
-            let end = run.end as usize;
-            let i = run.row as usize;
-            let w = T::vectors::<S>(&self.row_factor[row(self.row_factor, i)]).0;
-            for (&column, &value) in self.columns[first..end]
+        for &[i, end] in self.cells.runs {
+            let (i, end) = (i as usize, end as usize);
+            let w = T::vectors::<S>(&self.share.row_factor[row(self.share.row_factor, i)]).0;
+            for (&column, &value) in self.cells.columns[first..end]
                 .iter()
-                .zip(&self.values[first..end])
+                .zip(&self.cells.values[first..end])
             {
                 let j = column as usize;
-                let h = T::vectors::<S>(&self.column_factor[row(self.column_factor, j)]).0;
+                let h =
+                    T::vectors::<S>(&self.share.column_factor[row(self.share.column_factor, j)]).0;
                 let q = match self.rule {
                     Rule::Unit => T::one(),
                     Rule::Ratio => {
@@ -363,13 +351,15 @@ impl<T: Real> TilePass<'_, T> {
                 };
                 let q = T::vsplat(simd, q);
                 if rows_wanted {
-                    let into = T::vectors_mut::<S>(&mut self.row_sums[i * stride..][..stride]).0;
+                    let into =
+                        T::vectors_mut::<S>(&mut self.share.row_sums[i * stride..][..stride]).0;
                     into.iter_mut()
                         .zip(h)
                         .for_each(|(s, &h)| *s = T::vmul_add(simd, q, h, *s));
                 }
                 if columns_wanted {
-                    let into = T::vectors_mut::<S>(&mut self.column_sums[j * stride..][..stride]).0;
+                    let into =
+                        T::vectors_mut::<S>(&mut self.share.column_sums[j * stride..][..stride]).0;
                     into.iter_mut()
                         .zip(w)
                         .for_each(|(s, &w)| *s = T::vmul_add(simd, q, w, *s));
@@ -377,24 +367,8 @@ impl<T: Real> TilePass<'_, T> {
             }
             first = end;
         }
-        ln_lik.value()
+        ln_lik
     }
-}
-
-/// Splits sums into the groups' disjoint parts; empty parts where there are no sums.
-fn split<'a, T>(mut sums: &'a mut [T], bounds: &[usize], stride: usize) -> Vec<&'a mut [T]> {
-    let wanted = !sums.is_empty();
-    let mut parts = Vec::with_capacity(bounds.len() - 1);
-    for ends in bounds.windows(2) {
-        let (part, rest) = sums.split_at_mut(if wanted {
-            (ends[1] - ends[0]) * stride
-        } else {
-            0
-        });
-        parts.push(part);
-        sums = rest;
-    }
-    parts
 }
 
 impl<T: Real> Accumulate<T> for Strata<T> {
@@ -405,54 +379,10 @@ impl<T: Real> Accumulate<T> for Strata<T> {
         wanted: &[bool],
         log: bool,
     ) -> Sums<T> {
-        let (groups, stride) = (self.groups(), panels[0].stride);
-        let modes = [self.outer, 1 - self.outer];
-        // Any content: the first tile of a group zeroes its sums.
-        let mut sums = modes.map(|m| {
-            let len = if wanted[m] { panels[m].values.len() } else { 0 };
-            panels[m].pool.take(len)
-        });
-        let [row_sums, column_sums] = &mut sums;
-        let mut rows = split(row_sums, &self.bounds[0], stride);
-        let mut columns = split(column_sums, &self.bounds[1], stride);
-        let factor = |side: usize, group: usize| {
-            &panels[modes[side]].values
-                [self.bounds[side][group] * stride..self.bounds[side][group + 1] * stride]
-        };
-        let mut ln_lik = CompensatedSum::default();
-        for stage in 0..groups {
-            let work = rows.iter_mut().zip(columns.iter_mut()).enumerate().map(
-                |(r, (row_sums, column_sums))| {
-                    let c = (r + stage) % groups;
-                    let tile = &self.tiles[r * groups + c];
-                    TilePass {
-                        runs: &self.runs[tile.runs.clone()],
-                        columns: &self.columns[tile.entries.clone()],
-                        values: &self.values[tile.entries.clone()],
-                        row_factor: factor(0, r),
-                        column_factor: factor(1, c),
-                        row_sums,
-                        column_sums,
-                        stride,
-                        rule,
-                        log,
-                        first: stage == 0,
-                    }
-                },
-            );
-            let logs = map_in_order(work.collect(), T::strata_tile);
-            ln_lik.extend(logs);
-            columns.rotate_left(1);
-        }
-        let [row_sums, column_sums] = sums;
-        let modes = if self.outer == 0 {
-            vec![row_sums, column_sums]
-        } else {
-            vec![column_sums, row_sums]
-        };
-        Sums {
-            modes,
-            ln_lik: ln_lik.value(),
-        }
+        self.grid.accumulate(panels, wanted, |share| {
+            let cells = self.cells(&self.tiles[share.tile]);
+            let pass = TilePass::new(cells, share, (rule, log), CompensatedSum::default());
+            T::strata_tile(pass).value()
+        })
     }
 }

@@ -9,6 +9,7 @@ mod mttkrp;
 mod nalgebra;
 mod nalgebra_sparse;
 mod ndarray;
+mod out_of_core;
 mod row_problems;
 mod serde;
 mod signed;

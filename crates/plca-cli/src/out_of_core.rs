@@ -1,0 +1,85 @@
+//! `--out-of-core`: sparse data that stay in a file.
+
+use std::path::Path;
+
+use plca_io::{Element, ReadOptions, Store, StoreWriter};
+use plca_tensor::{OutOfCore, TensorError};
+
+use crate::args::{FitArgs, Solver};
+use crate::data::{self, Data};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::models::options::{refuse, schedule};
+use crate::outputs::writable;
+
+/// Extensions of files that are dense whatever is in them.
+const DENSE: &[&str] = &[".npy", ".csv", ".csv.gz"];
+
+/// Refuses, before any work, what needs the data in memory.
+pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
+    let Some(store) = &args.out_of_core else {
+        return Ok(());
+    };
+    let model = args.model;
+    refuse(!model.out_of_core(), "--out-of-core", model.name())?;
+    let needs_memory = [
+        (args.stream.online.is_some(), "--online"),
+        (args.hidden.mask.is_some(), "--mask"),
+        (args.hidden.missing.is_some(), "--missing"),
+        (args.solver == Solver::Fast, "--solver fast"),
+        (args.solver == Solver::Auto, "--solver auto"),
+    ];
+    if let Some((_, option)) = needs_memory.iter().find(|(given, _)| *given) {
+        let what = format!("{option} does not go with --out-of-core: it needs the data in memory");
+        return Err(Failure::usage(what));
+    }
+    if schedule(args)?.is_some() {
+        return Err(Failure::usage(
+            "the schedule of --temper does not go with --out-of-core: it needs the data in memory",
+        ));
+    }
+    let name = args.data.to_string_lossy().to_lowercase();
+    if DENSE.iter().any(|extension| name.ends_with(extension)) {
+        return Err(Failure::usage(format!(
+            "{}: --out-of-core is for sparse data, these are dense",
+            args.data.display()
+        )));
+    }
+    writable(store, &[])?;
+    if store.exists() && !Store::<f64>::is_one(store)? {
+        return Err(Failure::of(
+            store,
+            "is no store of sparse data, and is not replaced by one",
+        ));
+    }
+    Ok(())
+}
+
+/// The data of a fit, in memory or in their store.
+pub(crate) fn load<T: Element>(args: &FitArgs) -> Result<Data<T>, Failure> {
+    let Some(path) = &args.out_of_core else {
+        return data::load(&args.data, &args.hidden);
+    };
+    let options = ReadOptions {
+        shape: args.hidden.shape.as_ref().map(|s| s.0.clone()),
+        // Refused by its index, as in memory.
+        allow_nan: true,
+        ..ReadOptions::default()
+    };
+    let sha256 = plca_io::sha256_file(&args.data)?;
+    if let Ok(store) = Store::<T>::open(path)
+        && store.made_from(&args.data, &sha256, &options)
+        && let Ok(data) = OutOfCore::new(store)
+    {
+        return Ok(Box::new(data));
+    }
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let sorted = StoreWriter::<T>::read(&args.data, &options, folder)?;
+    interrupt::writing(|| sorted.write(path))?;
+    match OutOfCore::new(Store::<T>::open(path)?) {
+        Ok(data) => Ok(Box::new(data)),
+        Err(e @ TensorError::Source { .. }) => Err(Failure::from(plca_em::EmError::from(e))),
+        Err(e) => Err(Failure::of(&args.data, e)),
+    }
+}

@@ -1,0 +1,223 @@
+//! `plca fit --out-of-core`: the same bytes as in memory, and what becomes of a harmed store.
+
+use std::process::{Child, Command, Stdio};
+
+use crate::Folder;
+
+/// A folder with the sparse matrix `d.tns`: enough entries for several groups, duplicates and zeros.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    let line = |n: usize| {
+        let (i, j) = (n * 7 % 211, (n * n + 3 * n) % 83);
+        format!("{} {} {}\n", i + 1, j + 1, n % 5)
+    };
+    let text: String = (0..36_000).map(line).collect();
+    folder.text("d.tns", &text);
+    folder
+}
+
+#[test]
+fn outputs_are_those_of_a_run_in_memory() {
+    let folder = folder();
+    let arrays: &[(&str, &[usize], &[f64])] = &[("basis", &[211, 2], &[0.5; 422])];
+    folder.arrays("i.npz", arrays);
+    for model in [
+        "plsa --rank 3",
+        "plsa --rank 3 --given 0 --precision f32 --restarts 2",
+        "plsa --init i.npz --fix basis --kkt-tol 1e-3",
+        "plca --rank 3 --prior factor_0=dirichlet:1.1 --accelerate squarem",
+        "plca --rank 3 --temper 0.7 --prior weights=dirichlet:1.1",
+        "nmf-kl --rank 3",
+        "nmf-kl --rank 3 --update sequential --precision f32",
+    ] {
+        let (kind, options) = model.split_once(' ').unwrap();
+        let line = |rest: &str| {
+            format!(
+                "fit {kind} d.tns {options} --max-iter 4 --tol 0 --check-every 3 --quiet --checkpoint-every 2 {rest}"
+            )
+        };
+        folder.ok(&line("--output memory.npz --checkpoint mc.npz --threads 2"));
+        folder.ok(&line(
+            "--output o.npz --checkpoint oc.npz --threads 1 --out-of-core d.store",
+        ));
+        assert!(
+            folder.bytes("o.npz") == folder.bytes("memory.npz"),
+            "{model}"
+        );
+        assert!(folder.bytes("oc.npz") == folder.bytes("mc.npz"), "{model}");
+        // A run may go on in memory or out of it.
+        folder.ok(&line(
+            "--output r.npz --checkpoint mc.npz --resume mc.npz --threads 3 --out-of-core d.store",
+        ));
+        assert!(
+            folder.bytes("r.npz") == folder.bytes("memory.npz"),
+            "{model}"
+        );
+    }
+}
+
+#[test]
+fn stores_are_used_again_by_the_same_data_only() {
+    let folder = folder();
+    let line = "fit plsa d.tns --rank 2 --max-iter 1 --quiet --output o.npz --out-of-core d.store";
+    let made = |extra: &str| {
+        folder.ok(&format!("{line} {extra}"));
+        let changed = folder.path("d.store").metadata().unwrap();
+        (folder.bytes("d.store"), changed.modified().unwrap())
+    };
+    let first = made("");
+    assert!(made("") == first);
+    let single = made("--precision f32");
+    assert!(single.0.len() < first.0.len() && made("--precision f32") == single);
+    assert!(made("").0 == first.0);
+    let wider = made("--shape 300x90");
+    assert!(wider.0 != first.0 && made("").0 == first.0);
+    // Harmed between two runs.
+    let mut harmed = first.0.clone();
+    harmed[1000] ^= 1;
+    for harmed in [&harmed[..], &first.0[..5000], &first.0[..20]] {
+        std::fs::write(folder.path("d.store"), harmed).unwrap();
+        assert!(made("").0 == first.0);
+    }
+    folder.text("d.tns", "1 1 1\n2 2 2\n");
+    assert!(made("").0.len() < 1000);
+    let names = folder.names();
+    assert_eq!(names, ["d.store", "d.tns", "o.npz"]);
+}
+
+/// A run that would not end by itself, once it has written a checkpoint.
+fn running(folder: &Folder, line: &str) -> Child {
+    let arguments = "--max-iter 1000000000 --output o.npz --checkpoint c.npz --checkpoint-every 2";
+    let run = Command::new(env!("CARGO_BIN_EXE_plca"))
+        .current_dir(folder.path("."))
+        .args(line.split_whitespace().chain(arguments.split_whitespace()))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !folder.path("c.npz").exists() {
+        std::thread::yield_now();
+    }
+    run
+}
+
+#[test]
+fn a_store_harmed_during_the_run_ends_it_and_the_checkpoint_continues_it() {
+    let folder = folder();
+    let line = "fit plsa d.tns --rank 2 --tol 0 --quiet --out-of-core d.store";
+    let path = folder.path("d.store");
+    let truncate = || {
+        let file = std::fs::File::options().write(true).open(&path);
+        file.unwrap().set_len(9000).unwrap();
+    };
+    let change = || {
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[9000] ^= 1;
+        std::fs::write(folder.path("new"), bytes).unwrap();
+        std::fs::rename(folder.path("new"), &path).unwrap();
+    };
+    let remove = || std::fs::remove_file(&path).unwrap();
+    let harms: [(&dyn Fn(), &str); 3] = [
+        (&truncate, "the file was changed: it "),
+        (&change, "the file was changed: checksum"),
+        (&remove, "No such file"),
+    ];
+    for (harm, why) in harms {
+        let run = running(&folder, line);
+        harm();
+        let out = run.wait_with_output().unwrap();
+        let err = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(1), "{err}");
+        assert!(err.starts_with("error: d.store: block "), "{err}");
+        assert!(
+            err.contains(why) && err.ends_with("; c.npz continues the run\n"),
+            "{err}"
+        );
+        let saved = plca_io::read_checkpoint(&folder.path("c.npz")).unwrap();
+        let done = saved.metadata["checkpoint"]["progress"]["iteration"]
+            .as_u64()
+            .unwrap();
+        let end = done + 3;
+        folder.ok(&format!(
+            "{line} --max-iter {end} --resume c.npz --output resumed.npz"
+        ));
+        let memory = line.replace("--out-of-core d.store", "");
+        folder.ok(&format!("{memory} --max-iter {end} --output whole.npz"));
+        assert!(
+            folder.bytes("whole.npz") == folder.bytes("resumed.npz"),
+            "{done}"
+        );
+        assert!(!folder.path("o.npz").exists());
+        std::fs::remove_file(folder.path("c.npz")).unwrap();
+    }
+}
+
+#[test]
+fn what_needs_the_data_in_memory_is_refused_before_any_work() {
+    let folder = folder();
+    folder.text("thesis.txt", "It was a dark and stormy night.");
+    folder.text("d.csv", "1,2\n3,4\n");
+    folder.text("t.tns", "1 1 1 1\n");
+    folder.text(
+        "a.mtx",
+        "%%MatrixMarket matrix array real general\n1 1\n1\n",
+    );
+    let line = |model: &str, data: &str, rest: &str| {
+        format!("fit {model} {data} --rank 2 --output o.npz {rest}")
+    };
+    let store = "--out-of-core d.store";
+    for (model, data, rest, why) in [
+        (
+            "siplca",
+            "d.tns",
+            "--kernel 2x2",
+            "siplca has no option --out-of-core",
+        ),
+        (
+            "skellam",
+            "d.tns",
+            "",
+            "skellam has no option --out-of-core",
+        ),
+        (
+            "plsa",
+            "d.tns",
+            "--solver fast",
+            "--solver fast does not go with --out-of-core",
+        ),
+        ("plsa", "d.tns", "--solver auto", "--solver auto"),
+        ("plsa", "d.tns", "--mask d.csv", "--mask"),
+        ("plsa", "d.tns", "--missing unstored", "--missing"),
+        ("plsa", "d.tns", "--online 0.6,1", "--online"),
+        ("plsa", "d.tns", "--temper 0.8,0.9", "--temper"),
+        (
+            "plca",
+            "d.csv",
+            "",
+            "d.csv: --out-of-core is for sparse data, these are dense",
+        ),
+    ] {
+        folder.fails(2, &line(model, data, &format!("{rest} {store}")), &[why]);
+    }
+    let missing = line("plca", "d.tns", "--out-of-core no/d.store");
+    folder.fails(1, &missing, &["no/d.store", "folder does not exist"]);
+    for (data, why) in [
+        ("a.mtx", "a.mtx: line 3: is dense"),
+        ("t.tns", "t.tns: line 1: has 3 indices"),
+        ("gone.tns", "gone.tns"),
+    ] {
+        folder.fails(1, &line("plca", data, store), &[why]);
+    }
+    let why = &["thesis.txt: is no store of sparse data, and is not replaced by one"][..];
+    folder.fails(1, &line("plca", "d.tns", "--out-of-core thesis.txt"), why);
+    folder.fails(1, &line("plca", "d.tns", "--out-of-core d.tns"), &["d.tns"]);
+    let same = line(
+        "plca",
+        "d.tns",
+        "--checkpoint c --checkpoint-every 1 --out-of-core c",
+    );
+    folder.fails(
+        2,
+        &same,
+        &["--out-of-core c: the same file as --checkpoint"],
+    );
+}

@@ -1,0 +1,139 @@
+//! Models of data that are read block by block: the bits of memory, and a typed error when a read fails.
+
+use plca_em::{
+    Algorithm, EmError, Iteration, Nmf, NmfInit, Plca, PlcaInit, Plsa, PlsaInit, Squarem, Stop,
+    Update, run,
+};
+use plca_tensor::strategies::KeptBlocks;
+use plca_tensor::{Coordinates, Observed, OutOfCore, SparseTensor, TensorError};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+fn entries() -> Coordinates<f64> {
+    let cell = |i: u32, j: u32| f64::from((i * 7 + j * 5 + i * j) % 6);
+    let (rows, columns) = (9, 7);
+    let all = || (0..rows).flat_map(move |i| (0..columns).map(move |j| (i, j)));
+    Coordinates {
+        shape: vec![rows as usize, columns as usize],
+        indices: all().flat_map(|(i, j)| [i, j]).collect(),
+        values: all().map(|(i, j)| cell(i, j)).collect(),
+    }
+}
+
+const STOP: Stop = Stop {
+    max_iter: 5,
+    tol: 0.0,
+    check_every: 2,
+    residual_tol: None,
+    patience: 1,
+};
+
+/// A run on `data`, and the states that it went through.
+type Ran<S, E> = (Result<plca_em::Outcome<S>, E>, Vec<S>);
+
+fn ran<A: Algorithm>(algorithm: &A, state: A::State) -> Ran<A::State, A::Error> {
+    let mut states = vec![state.clone()];
+    let observer = |it: &Iteration<'_, A::State>| {
+        states.push(it.state.clone());
+        std::ops::ControlFlow::Continue(())
+    };
+    let outcome = run(algorithm, state, &STOP, observer);
+    (outcome, states)
+}
+
+/// Runs `fit` in memory, out of core, and out of core with a failure at every read: what was observed until then is what the whole
+/// run observed, and a step that fails leaves its state.
+fn check<S: Clone + PartialEq + std::fmt::Debug>(
+    fit: impl Fn(&dyn Observed<f64>) -> Result<Ran<S, EmError>, EmError>,
+    step: impl Fn(&dyn Observed<f64>, &mut S) -> Result<(), EmError>,
+) {
+    let memory = SparseTensor::new(entries()).unwrap();
+    let (whole, states) = fit(&memory).unwrap();
+    let whole = whole.unwrap();
+    let cut = |reads: usize| {
+        let blocks = KeptBlocks::cut(&entries(), 20).unwrap();
+        let count = blocks.count();
+        assert!(count > 2);
+        OutOfCore::new(blocks.fail_after(count + reads)).unwrap()
+    };
+    let (same, _) = fit(&cut(usize::MAX / 2)).unwrap();
+    let same = same.unwrap();
+    assert_eq!((&same.state, &same.trace), (&whole.state, &whole.trace));
+    let mut reached = 0;
+    for reads in 0.. {
+        let data = cut(reads);
+        let unread = |e: &EmError| matches!(e, EmError::Tensor(TensorError::Source { .. }));
+        match fit(&data) {
+            Err(e) => assert!(unread(&e), "{e}"),
+            Ok((Err(e), observed)) => {
+                assert!(unread(&e), "{e}");
+                assert_eq!(observed[..], states[..observed.len()]);
+                reached = reached.max(observed.len());
+            }
+            Ok((Ok(outcome), _)) => {
+                assert_eq!(outcome.state, whole.state);
+                break;
+            }
+        }
+        let mut state = states[1].clone();
+        if let Err(e) = step(&cut(reads), &mut state) {
+            assert!(unread(&e), "{e}");
+            assert_eq!(state, states[1]);
+        }
+    }
+    // The last measurement is after all iterations.
+    assert_eq!(reached, STOP.max_iter + 1);
+}
+
+fn rng() -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(5)
+}
+
+#[test]
+fn plsa_runs_on_blocks_and_ends_with_their_failure() {
+    let plsa = Plsa::<f64>::builder(2).build().unwrap();
+    check(
+        |data| {
+            let state = plsa.init(data, &PlsaInit::default(), &mut rng())?;
+            Ok(ran(&plsa.on(data)?, state))
+        },
+        |data, state| plsa.on(data)?.step(state, true).map(|_| ()),
+    );
+}
+
+#[test]
+fn plca_runs_on_blocks_and_ends_with_their_failure() {
+    let plca = Plca::<f64>::builder(2).build().unwrap();
+    check(
+        |data| {
+            let state = plca.init(data, &PlcaInit::default(), &mut rng())?;
+            Ok(ran(&plca.on(data)?, state))
+        },
+        |data, state| {
+            let em = plca.on(data)?;
+            em.residual(state)?;
+            em.step(state, false).map(|_| ())
+        },
+    );
+    // Accelerated steps reject points that are refused, but not for this.
+    check(
+        |data| {
+            let state = plca.init(data, &PlcaInit::default(), &mut rng())?;
+            Ok(ran(&Squarem(plca.on(data)?), state))
+        },
+        |_, _| Ok(()),
+    );
+}
+
+#[test]
+fn nmf_runs_on_blocks_and_ends_with_their_failure() {
+    for update in [Update::Simultaneous, Update::Sequential] {
+        let nmf = Nmf::builder(2).update(update).build().unwrap();
+        check(
+            |data| {
+                let state = nmf.init(data, &NmfInit::default(), &mut rng())?;
+                Ok(ran(&nmf.on(data)?, state))
+            },
+            |data, state| nmf.on(data)?.step(state, false).map(|_| ()),
+        );
+    }
+}

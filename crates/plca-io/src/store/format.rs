@@ -1,0 +1,173 @@
+//! Header and footer of a store.
+//!
+//! ```text
+//! 0   "PLCASTOR", version u32, bytes of a scalar u32, offset u64, length u64 and CRC-32 u32 of the footer, CRC-32 u32 of the 36 bytes before
+//! 40  blocks: rows (row u32, end u32), columns u32, values
+//!     footer: JSON
+//! ```
+//!
+//! Everything is little endian.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+
+use plca_tensor::Tiling;
+use serde_json::{Value, json};
+
+use super::{Input, Place, Store};
+use crate::data::Element;
+use crate::error::Fault;
+
+pub(super) const MAGIC: &[u8] = b"PLCASTOR";
+const VERSION: u32 = 1;
+/// Bytes before the first block.
+pub(super) const HEADER: usize = 40;
+
+/// The header of a store with scalars of `size` bytes and this footer at `offset`.
+pub(super) fn header(size: usize, offset: u64, footer: &[u8]) -> Vec<u8> {
+    let mut header = MAGIC.to_vec();
+    header.extend(VERSION.to_le_bytes());
+    header.extend((size as u32).to_le_bytes());
+    header.extend(offset.to_le_bytes());
+    header.extend((footer.len() as u64).to_le_bytes());
+    header.extend(crc32fast::hash(footer).to_le_bytes());
+    header.extend(crc32fast::hash(&header).to_le_bytes());
+    header
+}
+
+/// The footer of a store.
+pub(super) fn footer<T: Element>(
+    input: &Input,
+    tiling: &Tiling<T>,
+    ends: &[usize],
+    blocks: &[Place],
+) -> Vec<u8> {
+    let places = |p: &Place| json!([p.offset, p.runs, p.entries, p.checksum]);
+    let footer = json!({
+        "input": { "sha256": input.sha256, "format": input.format, "shape": input.shape },
+        "shape": tiling.shape(),
+        "bounds": tiling.bounds(),
+        "scale": tiling.scale().to_f64(),
+        "ends": ends,
+        "blocks": blocks.iter().map(places).collect::<Vec<_>>(),
+    });
+    footer.to_string().into_bytes()
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..].first_chunk().map_or([0; 4], |b| *b))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..].first_chunk().map_or([0; 8], |b| *b))
+}
+
+pub(super) fn open<T: Element>(path: &Path) -> Result<Store<T>, Fault> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let mut header = Vec::new();
+    file.by_ref().take(HEADER as u64).read_to_end(&mut header)?;
+    if !header.starts_with(MAGIC) {
+        return Err(Fault::new("is no store of sparse data"));
+    }
+    let changed = |what: &str| Fault::new(format!("the file was changed: {what}"));
+    if header.len() < HEADER || crc32fast::hash(&header[..36]) != u32_at(&header, 36) {
+        return Err(changed("its header has another checksum"));
+    }
+    let (version, size) = (u32_at(&header, 8), u32_at(&header, 12));
+    if version != VERSION {
+        return Err(Fault::new(format!(
+            "store version {version}, this program reads {VERSION}"
+        )));
+    }
+    if size as usize != size_of::<T>() {
+        let (got, wanted) = (8 * size, 8 * size_of::<T>());
+        return Err(Fault::new(format!("holds f{got}, f{wanted} is needed")));
+    }
+    let (offset, footer) = (u64_at(&header, 16), u64_at(&header, 24));
+    let written = offset.saturating_add(footer);
+    if length != written {
+        let what = format!("it has {length} bytes, {written} were written");
+        return Err(changed(&what));
+    }
+    let mut text = Vec::new();
+    file.seek(SeekFrom::Start(offset))?;
+    file.read_to_end(&mut text)?;
+    if crc32fast::hash(&text) != u32_at(&header, 32) {
+        return Err(changed("its footer has another checksum"));
+    }
+    let footer: Value = serde_json::from_slice(&text).map_err(|e| Fault::at("footer", e))?;
+    let store = read_footer(&footer).and_then(|(input, tiling, ends, blocks)| {
+        let tiling = tiling.ok()?;
+        let store = Store {
+            path: path.into(),
+            length,
+            input,
+            tiling,
+            ends,
+            blocks,
+        };
+        consistent(&store, offset).then_some(store)
+    });
+    store.ok_or_else(|| Fault::at("footer", "does not describe the blocks"))
+}
+
+type Footer<T> = (
+    Input,
+    Result<Tiling<T>, plca_tensor::TensorError>,
+    Vec<usize>,
+    Vec<Place>,
+);
+
+fn read_footer<T: Element>(footer: &Value) -> Option<Footer<T>> {
+    let whole = |v: &Value| v.as_u64().and_then(|n| usize::try_from(n).ok());
+    let list = |v: &Value| v.as_array()?.iter().map(whole).collect::<Option<Vec<_>>>();
+    let text = |v: &Value| v.as_str().map(String::from);
+    let input = &footer["input"];
+    let input = Input {
+        sha256: text(&input["sha256"])?,
+        format: text(&input["format"])?,
+        shape: match &input["shape"] {
+            Value::Null => None,
+            shape => Some(list(shape)?),
+        },
+    };
+    let bounds = &footer["bounds"];
+    let tiling = Tiling::from_parts(
+        &list(&footer["shape"])?,
+        [list(&bounds[0])?, list(&bounds[1])?],
+        T::lit(footer["scale"].as_f64()?),
+    );
+    let place = |v: &Value| {
+        let word = |v: &Value| v.as_u64().and_then(|n| u32::try_from(n).ok());
+        Some(Place {
+            offset: v[0].as_u64()?,
+            runs: word(&v[1])?,
+            entries: word(&v[2])?,
+            checksum: word(&v[3])?,
+        })
+    };
+    let blocks = footer["blocks"].as_array()?.iter().map(place);
+    Some((
+        input,
+        tiling,
+        list(&footer["ends"])?,
+        blocks.collect::<Option<_>>()?,
+    ))
+}
+
+/// Whether there are blocks for every tile, one after the other up to the footer.
+fn consistent<T: Element>(store: &Store<T>, footer: u64) -> bool {
+    let mut end = Some(HEADER as u64);
+    for block in &store.blocks {
+        end = end
+            .filter(|&end| end == block.offset)
+            .and_then(|end| end.checked_add(block.length::<T>()));
+    }
+    let tiles = store.ends.len() == store.tiling.tiles();
+    tiles
+        && store.ends.is_sorted()
+        && store.ends.last() == Some(&store.blocks.len())
+        && end == Some(footer)
+}

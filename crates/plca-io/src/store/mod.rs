@@ -1,0 +1,255 @@
+//! Sparse matrices larger than memory: a file of blocks, each with a checksum that every read verifies.
+
+mod format;
+mod sort;
+mod write;
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use plca_tensor::{Block, BlockSource, Tiling};
+
+pub use write::StoreWriter;
+
+use crate::IoError;
+use crate::data::{Element, ReadOptions, extension};
+use crate::error::Fault;
+
+/// Bytes that are read, verified and taken apart at a time; a multiple of every number's size.
+const CHUNK: usize = 1 << 16;
+
+/// Where a block is, and what it must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    offset: u64,
+    runs: u32,
+    entries: u32,
+    checksum: u32,
+}
+
+impl Place {
+    /// Bytes of the block.
+    fn length<T>(&self) -> u64 {
+        8 * u64::from(self.runs) + (4 + size_of::<T>() as u64) * u64::from(self.entries)
+    }
+}
+
+/// What a store was made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Input {
+    /// SHA-256 of the file.
+    sha256: String,
+    /// Its extension, by which it was read.
+    format: String,
+    /// The shape that was asked for.
+    shape: Option<Vec<usize>>,
+}
+
+impl Input {
+    fn new(path: &Path, sha256: &str, options: &ReadOptions) -> Self {
+        Self {
+            sha256: sha256.into(),
+            format: extension(path).0,
+            shape: options.shape.clone(),
+        }
+    }
+}
+
+/// A sparse matrix in a file, for [`OutOfCore`](plca_tensor::OutOfCore): see [`StoreWriter`], which makes it.
+///
+/// ```
+/// use plca_io::{ReadOptions, Store, StoreWriter};
+/// use plca_tensor::{Observed, OutOfCore};
+/// # let folder = tempfile::tempdir()?;
+/// # let folder = folder.path();
+/// let input = folder.join("v.tns");
+/// std::fs::write(&input, "1 1 3\n2 3 0.5\n1 1 1\n")?;
+/// let path = folder.join("v.store");
+/// StoreWriter::<f64>::read(&input, &ReadOptions::default(), folder)?.write(&path)?;
+/// let v = OutOfCore::new(Store::<f64>::open(&path)?)?;
+/// assert_eq!((v.shape(), v.marginal(0)), (&[2, 3][..], vec![4.0, 0.5]));
+///
+/// // From now on anything that happens to the file is noticed when it is next read.
+/// let mut bytes = std::fs::read(&path)?;
+/// bytes[50] ^= 1;
+/// std::fs::write(&path, bytes)?;
+/// assert!(v.self_information().is_nan());
+/// assert!(v.failure().expect("a flipped bit").to_string().contains("v.store: block 0: the file was changed"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Store<T> {
+    path: PathBuf,
+    /// Bytes of the whole file.
+    length: u64,
+    input: Input,
+    tiling: Tiling<T>,
+    /// End of every tile's blocks.
+    ends: Vec<usize>,
+    blocks: Vec<Place>,
+}
+
+impl<T: Element> Store<T> {
+    /// Opens a store and verifies all but its blocks, which are verified whenever they are read.
+    ///
+    /// # Errors
+    ///
+    /// [`IoError`] naming the file: one that is missing, is no store, holds another scalar, was truncated or changed, or was
+    /// written by another version.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_io::Store;
+    /// # let folder = tempfile::tempdir()?;
+    /// let path = folder.path().join("v.store");
+    /// std::fs::write(&path, "something else")?;
+    /// assert!(Store::<f64>::open(&path).unwrap_err().to_string().ends_with("v.store: is no store of sparse data"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn open(path: &Path) -> Result<Self, IoError> {
+        format::open(path).map_err(|e| e.of(path))
+    }
+
+    /// Whether a file begins as a store does: nothing else is ever replaced by one.
+    ///
+    /// # Errors
+    ///
+    /// [`IoError`] if the file cannot be read.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_io::Store;
+    /// # let folder = tempfile::tempdir()?;
+    /// let path = folder.path().join("thesis.txt");
+    /// std::fs::write(&path, "It was a dark and stormy night.")?;
+    /// assert!(!Store::<f64>::is_one(&path)?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn is_one(path: &Path) -> Result<bool, IoError> {
+        let attempt = || -> Result<bool, Fault> {
+            let mut start = Vec::new();
+            let length = format::MAGIC.len() as u64;
+            File::open(path)?.take(length).read_to_end(&mut start)?;
+            Ok(start == format::MAGIC)
+        };
+        attempt().map_err(|e| e.of(path))
+    }
+
+    /// Whether it was made from a file of this name's extension and this [checksum](crate::sha256_file), read for this shape.
+    ///
+    /// ```
+    /// use plca_io::{ReadOptions, Store, StoreWriter, sha256_file};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let folder = folder.path();
+    /// let (input, path, options) = (folder.join("v.tns"), folder.join("v.store"), ReadOptions::default());
+    /// std::fs::write(&input, "1 1 3\n")?;
+    /// StoreWriter::<f64>::read(&input, &options, folder)?.write(&path)?;
+    /// let store = Store::<f64>::open(&path)?;
+    /// assert!(store.made_from(&input, &sha256_file(&input)?, &options));
+    /// std::fs::write(&input, "1 1 4\n")?;
+    /// assert!(!store.made_from(&input, &sha256_file(&input)?, &options));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn made_from(&self, input: &Path, sha256: &str, options: &ReadOptions) -> bool {
+        self.input == Input::new(input, sha256, options)
+    }
+
+    fn read_block(&self, block: usize, into: &mut Block<T>) -> Result<(), Fault> {
+        let place = self.blocks[block];
+        // By its name every time: a file that was moved away or replaced is not read on.
+        let mut file = File::open(&self.path)?;
+        let length = file.metadata()?.len();
+        if length != self.length {
+            return Err(Fault::new(format!(
+                "the file was changed: it has {length} bytes, {} were written",
+                self.length
+            )));
+        }
+        #[cfg(target_os = "linux")]
+        if let Some(next) = self.blocks.get(block + 1) {
+            let length = std::num::NonZeroU64::new(next.length::<T>());
+            let ahead = rustix::fs::Advice::WillNeed;
+            // The system fetches it while this one is worked on; where it cannot, nothing is lost but time.
+            let _ = rustix::fs::fadvise(&file, next.offset, length, ahead);
+        }
+        file.seek(SeekFrom::Start(place.offset))?;
+        let mut reader = Verified {
+            file,
+            buffer: vec![0; CHUNK],
+            checksum: crc32fast::Hasher::new(),
+        };
+        into.clear();
+        let word = |bytes: &[u8]| u32::from_le_bytes(bytes.first_chunk().map_or([0; 4], |b| *b));
+        reader.numbers(place.runs as usize, 8, |bytes| {
+            into.runs.push([word(bytes), word(&bytes[4..])]);
+        })?;
+        reader.numbers(place.entries as usize, 4, |bytes| {
+            into.columns.push(word(bytes));
+        })?;
+        reader.numbers(place.entries as usize, size_of::<T>(), |bytes| {
+            into.values.push(T::read_le(bytes));
+        })?;
+        let found = reader.checksum.finalize();
+        if found == place.checksum {
+            Ok(())
+        } else {
+            Err(Fault::new(format!(
+                "the file was changed: checksum {found:08x} where {:08x} was written",
+                place.checksum
+            )))
+        }
+    }
+}
+
+/// A part of a file, and the checksum of what was read of it.
+struct Verified {
+    file: File,
+    buffer: Vec<u8>,
+    checksum: crc32fast::Hasher,
+}
+
+impl Verified {
+    /// Calls `push` with the bytes of every number.
+    fn numbers(
+        &mut self,
+        count: usize,
+        size: usize,
+        mut push: impl FnMut(&[u8]),
+    ) -> Result<(), Fault> {
+        let mut left = count * size;
+        while left > 0 {
+            let bytes = &mut self.buffer[..left.min(CHUNK)];
+            let read = self.file.read_exact(bytes);
+            read.map_err(|e| match e.kind() {
+                ErrorKind::UnexpectedEof => Fault::new("the file was changed: it ends here"),
+                _ => e.into(),
+            })?;
+            self.checksum.update(bytes);
+            bytes.chunks_exact(size).for_each(&mut push);
+            left -= bytes.len();
+        }
+        Ok(())
+    }
+}
+
+impl<T: Element> BlockSource<T> for Store<T> {
+    type Error = IoError;
+
+    fn tiling(&self) -> &Tiling<T> {
+        &self.tiling
+    }
+
+    fn blocks(&self, tile: usize) -> Range<usize> {
+        let first = tile.checked_sub(1).map_or(0, |before| self.ends[before]);
+        first..self.ends[tile]
+    }
+
+    fn read(&self, block: usize, into: &mut Block<T>) -> Result<(), IoError> {
+        let read = self.read_block(block, into);
+        read.map_err(|e| e.within(format!("block {block}")).of(&self.path))
+    }
+}

@@ -1,0 +1,267 @@
+//! Stores of sparse data: the bits of memory, and a name for everything that happens to the file.
+
+use std::path::{Path, PathBuf};
+
+use plca_io::{DataFile, Element, ReadOptions, Store, StoreWriter, read_data_with, sha256_file};
+use plca_tensor::{Observed, OutOfCore, SparseTensor};
+
+/// A folder with a text in it, and the path of a store beside it.
+fn folder(name: &str, text: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, store) = (folder.path().join(name), folder.path().join("v.store"));
+    std::fs::write(&input, text).unwrap();
+    (folder, input, store)
+}
+
+fn make<T: Element>(input: &Path, store: &Path, options: &ReadOptions) {
+    let folder = store.parent().unwrap();
+    let writer = StoreWriter::<T>::read(input, options, folder).unwrap();
+    writer.write(store).unwrap();
+}
+
+fn open(store: &Path) -> OutOfCore<f64, Store<f64>> {
+    OutOfCore::new(Store::open(store).unwrap()).unwrap()
+}
+
+fn entries<T: Element>(data: &dyn Observed<T>) -> Vec<(Vec<usize>, u64)> {
+    let mut found = Vec::new();
+    data.for_each(&mut |index, x| found.push((index.to_vec(), x.to_bits())));
+    found
+}
+
+/// Entries in no order, some twice and three times, some zero, the larger part of them in the first column.
+fn text(rows: usize, columns: usize, count: usize) -> String {
+    let mut state = 1u64;
+    let mut next = |n: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(99);
+        (state >> 33) as usize % n
+    };
+    let line = |at: usize| {
+        let column = if at.is_multiple_of(3) {
+            next(columns)
+        } else {
+            0
+        };
+        format!(
+            "{} {} {}\n",
+            1 + next(rows),
+            1 + column,
+            next(9) as f64 / 7.0
+        )
+    };
+    (0..count).map(line).collect()
+}
+
+fn check<T: Element>(input: &Path, store: &Path, options: &ReadOptions) {
+    make::<T>(input, store, options);
+    let Ok(DataFile::Sparse(memory)) = read_data_with::<T>(input, options) else {
+        panic!("sparse");
+    };
+    let memory = SparseTensor::new(memory).unwrap();
+    let read = OutOfCore::new(Store::<T>::open(store).unwrap()).unwrap();
+    assert_eq!(
+        (read.shape(), read.stored()),
+        (memory.shape(), memory.stored() as u64)
+    );
+    assert_eq!(read.total().to_bits(), memory.total().to_bits());
+    assert!(entries(&read) == entries(&memory));
+}
+
+#[test]
+fn stores_hold_what_memory_holds() {
+    let options = ReadOptions::default();
+    for (rows, columns, count) in [(900, 50, 70_000), (40, 800, 40_000), (5, 5, 9)] {
+        let text = text(rows, columns, count);
+        let (_folder, input, store) = folder("v.tns", &text);
+        check::<f64>(&input, &store, &options);
+        check::<f32>(&input, &store, &options);
+        let shape = Some(vec![rows + 3, columns + 1]);
+        let wider = ReadOptions {
+            shape,
+            ..options.clone()
+        };
+        check::<f64>(&input, &store, &wider);
+        let banner = "%%MatrixMarket matrix coordinate real general";
+        let (_folder, input, store) = folder(
+            "v.mtx",
+            &format!("{banner}\n{rows} {columns} {count}\n{text}"),
+        );
+        check::<f64>(&input, &store, &options);
+    }
+    let banner = "%%MatrixMarket matrix coordinate pattern symmetric";
+    let (_folder, input, store) = folder("v.mtx", &format!("{banner}\n3 3 3\n2 1\n3 3\n2 1\n"));
+    check::<f64>(&input, &store, &options);
+}
+
+/// What scipy wrote, in its three forms.
+#[test]
+fn archives_of_scipy_are_read_entry_by_entry() {
+    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
+    for name in ["coo_stored", "csr_stored", "csc"] {
+        let bytes = std::fs::read(testdata.join(format!("sparse_{name}.npz"))).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let (input, store) = (folder.path().join("v.npz"), folder.path().join("v.store"));
+        std::fs::write(&input, bytes).unwrap();
+        check::<f64>(&input, &store, &ReadOptions::default());
+    }
+}
+
+/// Values at the ends of the range, whose sums need a scale.
+#[test]
+fn extreme_values_keep_their_bits() {
+    for (x, y) in [("3e-310", "5e-324"), ("1e300", "7e299")] {
+        let (_folder, input, store) = folder("v.tns", &format!("1 1 {x}\n2 2 {y}\n1 1 {y}\n"));
+        check::<f64>(&input, &store, &ReadOptions::default());
+    }
+}
+
+/// Nothing but the store is left, whatever happens.
+#[test]
+fn inputs_are_refused_as_memory_refuses_them() {
+    let refused = |name: &str, text: &str, why: &str| {
+        let (folder, input, _) = folder(name, text);
+        let options = ReadOptions::default();
+        let e = StoreWriter::<f64>::read(&input, &options, folder.path()).unwrap_err();
+        assert_eq!(e.path(), input);
+        let e = e.to_string();
+        assert!(e.ends_with(why), "{e}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    };
+    refused(
+        "v.tns",
+        "1 1 1\n1 2 -1\n",
+        "v.tns: line 2: value -1 is negative",
+    );
+    refused(
+        "v.tns",
+        "1 1 1 2\n",
+        "v.tns: line 1: has 3 indices, those of a matrix are two",
+    );
+    refused("v.tns", "", "v.tns: holds no entry");
+    let far = "v.tns: has shape [4000000000, 1] with 1 entries; say the shape if that is meant";
+    refused("v.tns", "4000000000 1 1\n", far);
+    let dense = "is dense: only sparse data are read entry by entry";
+    let banner = "%%MatrixMarket matrix array real general\n";
+    refused("v.mtx", &format!("{banner}1 1\n1\n"), dense);
+    refused("v.mtx", &format!("{banner}0 0\n"), dense);
+    let banner = "%%MatrixMarket matrix coordinate real general\n";
+    refused(
+        "v.mtx",
+        &format!("{banner}0 2 0\n"),
+        "v.mtx: mode 0 is empty (shape [0, 2])",
+    );
+    refused(
+        "v.mtx",
+        &format!("{banner}2 2 1\n"),
+        "0 entries where 1 are announced",
+    );
+    refused(
+        "v.csv",
+        "1,2\n",
+        "is not read entry by entry; that are .mtx, .mtx.gz, .tns, .tns.gz, .npz",
+    );
+}
+
+/// Every single byte of the file, the whole file, its end, and another file of the same length.
+#[test]
+fn whatever_happens_to_the_file_is_named() {
+    let (_folder, input, store) = folder("v.tns", "1 1 3\n2 3 0.5\n2 1 2\n");
+    make::<f64>(&input, &store, &ReadOptions::default());
+    let data = open(&store);
+    let good = std::fs::read(&store).unwrap();
+    let blocks = 40..40 + 2 * 8 + 3 * 12;
+    for at in 0..good.len() {
+        let mut bytes = good.clone();
+        bytes[at] ^= 4;
+        std::fs::write(&store, bytes).unwrap();
+        let opened = Store::<f64>::open(&store);
+        if blocks.contains(&at) {
+            let e = OutOfCore::new(opened.unwrap()).unwrap_err().to_string();
+            assert!(
+                e.contains("v.store: block 0: the file was changed: checksum"),
+                "{at}: {e}"
+            );
+        } else {
+            let e = opened.unwrap_err();
+            assert_eq!(e.path(), store);
+            let e = e.to_string();
+            assert!(
+                ["changed", "is no store"].iter().any(|w| e.contains(w)),
+                "{at}: {e}"
+            );
+        }
+    }
+    for length in 0..good.len() {
+        std::fs::write(&store, &good[..length]).unwrap();
+        let e = Store::<f64>::open(&store).unwrap_err().to_string();
+        let why = if length < 8 {
+            "is no store"
+        } else {
+            "the file was changed"
+        };
+        assert!(e.contains(why), "{length}: {e}");
+    }
+    // While it is in use: what it was when it was opened is what it must be.
+    std::fs::write(&store, &good).unwrap();
+    assert!(data.self_information().is_finite() && data.failure().is_none());
+    let failing = |why: &str| {
+        let data = {
+            let now = std::fs::read(&store).ok();
+            std::fs::write(&store, &good).unwrap();
+            let data = open(&store);
+            match now {
+                Some(now) => std::fs::write(&store, now).unwrap(),
+                None => std::fs::remove_file(&store).unwrap(),
+            }
+            data
+        };
+        assert!(data.self_information().is_nan());
+        let e = data.failure().unwrap().to_string();
+        assert!(e.contains("v.store: block 0: ") && e.contains(why), "{e}");
+        // It stays, even if the file comes back.
+        std::fs::write(&store, &good).unwrap();
+        assert!(data.self_information().is_nan());
+    };
+    std::fs::write(&store, &good[..good.len() - 1]).unwrap();
+    failing("bytes, ");
+    std::fs::remove_file(&store).unwrap();
+    failing("No such file");
+    let (_other, input, _) = folder("v.tns", "1 1 4\n2 3 0.5\n2 1 2\n");
+    make::<f64>(&input, &store, &ReadOptions::default());
+    failing("changed");
+}
+
+#[test]
+fn stores_of_something_else_are_not_taken() {
+    let (folder, input, store) = folder("v.tns", "1 1 3\n2 3 0.5\n");
+    let options = ReadOptions::default();
+    make::<f64>(&input, &store, &options);
+    let e = Store::<f32>::open(&store).unwrap_err().to_string();
+    assert!(e.ends_with("v.store: holds f64, f32 is needed"), "{e}");
+    let (sum, read) = (
+        sha256_file(&input).unwrap(),
+        Store::<f64>::open(&store).unwrap(),
+    );
+    assert!(read.made_from(&input, &sum, &options));
+    assert!(!read.made_from(&input, "other", &options));
+    assert!(!read.made_from(&folder.path().join("v.mtx"), &sum, &options));
+    let shape = Some(vec![2, 3]);
+    assert!(!read.made_from(&input, &sum, &ReadOptions { shape, ..options }));
+    // A later version.
+    let mut bytes = std::fs::read(&store).unwrap();
+    bytes[8] = 2;
+    let sum = crc32(&bytes[..36]);
+    bytes[36..40].copy_from_slice(&sum.to_le_bytes());
+    std::fs::write(&store, bytes).unwrap();
+    let e = Store::<f64>::open(&store).unwrap_err().to_string();
+    assert!(e.ends_with("store version 2, this program reads 1"), "{e}");
+}
+
+/// CRC-32 by its definition.
+fn crc32(bytes: &[u8]) -> u32 {
+    let step = |crc: u32, _| (crc >> 1) ^ (0xEDB8_8320 & 0u32.wrapping_sub(crc & 1));
+    let byte = |crc: u32, &b: &u8| (0..8).fold(crc ^ u32::from(b), step);
+    !bytes.iter().fold(!0, byte)
+}

@@ -1,0 +1,206 @@
+//! Tiles of a sparse matrix, visited in rotating strata.
+//!
+//! Rows and columns are cut into `G` groups of equal numbers of entries. Stage `s` visits the tiles `(r, (r + s) mod G)`
+//! for all `r`: no two share a row or a column group, so threads need neither locks nor private accumulators, the factor
+//! and the sums of a column group stay in the second-level cache, and the order in which any sum receives its terms is
+//! fixed by `G`, which depends on the data alone.
+
+use std::ops::Range;
+
+use crate::Real;
+use crate::kernel::Sums;
+use crate::kernel::panel::Panel;
+use crate::parallel::map_in_order;
+use crate::sum::CompensatedSum;
+
+/// Groups in each direction of all but small matrices; measured best from 1e6 to 2e7 entries (`benches/sparse.rs`).
+const GROUPS: usize = 8;
+/// Fewer entries than this are one tile.
+const SMALL: usize = 1 << 15;
+
+/// How a matrix is cut.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Grid {
+    /// The mode whose rows are visited in order: the larger one. The other one is scattered to.
+    pub(crate) outer: usize,
+    /// Bounds of the row groups and of the column groups.
+    pub(crate) bounds: [Vec<usize>; 2],
+}
+
+/// Cuts `counts` into `groups` consecutive parts of about equal sums; returns the bounds.
+fn cut(counts: &[u32], groups: usize) -> Vec<usize> {
+    let total: u64 = counts.iter().map(|&c| u64::from(c)).sum();
+    let mut bounds = vec![0];
+    let mut seen = 0;
+    for (i, &c) in counts.iter().enumerate() {
+        seen += u64::from(c);
+        while bounds.len() < groups && seen * groups as u64 >= total * bounds.len() as u64 {
+            bounds.push(i + 1);
+        }
+    }
+    bounds.resize(groups, counts.len());
+    bounds.push(counts.len());
+    bounds
+}
+
+impl Grid {
+    /// From the numbers of entries at every index of both modes, and of all entries.
+    pub(crate) fn new(counts: &[Vec<u32>; 2], entries: usize) -> Self {
+        let outer = usize::from(counts[1].len() > counts[0].len());
+        let groups = if entries < SMALL { 1 } else { GROUPS };
+        Self {
+            outer,
+            bounds: [outer, 1 - outer].map(|mode| cut(&counts[mode], groups)),
+        }
+    }
+
+    pub(crate) fn groups(&self) -> usize {
+        self.bounds[0].len() - 1
+    }
+
+    /// The rows of a group.
+    pub(crate) fn rows(&self, group: usize) -> Range<usize> {
+        self.bounds[0][group]..self.bounds[0][group + 1]
+    }
+
+    /// The columns of a group.
+    pub(crate) fn columns(&self, group: usize) -> Range<usize> {
+        self.bounds[1][group]..self.bounds[1][group + 1]
+    }
+
+    /// From a place within a tile to the index in the matrix.
+    pub(crate) fn place(&self, tile: usize) -> impl Fn(u32, u32) -> [usize; 2] {
+        let groups = self.groups();
+        let row = self.rows(tile / groups).start;
+        let column = self.columns(tile % groups).start;
+        let outer = self.outer;
+        move |i, j| {
+            let (i, j) = (row + i as usize, column + j as usize);
+            if outer == 0 { [i, j] } else { [j, i] }
+        }
+    }
+
+    /// Adds up what `visit` finds in every tile; it returns the tile's `Σ V ln p`.
+    pub(crate) fn accumulate<T: Real>(
+        &self,
+        panels: &[Panel<'_, T>],
+        wanted: &[bool],
+        visit: impl Fn(Share<'_, T>) -> f64 + Sync + Send,
+    ) -> Sums<T> {
+        let (groups, stride) = (self.groups(), panels[0].stride);
+        let modes = [self.outer, 1 - self.outer];
+        // Any content: the first tile of a group zeroes its sums.
+        let mut sums = modes.map(|m| {
+            let len = if wanted[m] { panels[m].values.len() } else { 0 };
+            panels[m].pool.take(len)
+        });
+        let [row_sums, column_sums] = &mut sums;
+        let mut rows = split(row_sums, &self.bounds[0], stride);
+        let mut columns = split(column_sums, &self.bounds[1], stride);
+        let factor = |side: usize, group: usize| {
+            &panels[modes[side]].values
+                [self.bounds[side][group] * stride..self.bounds[side][group + 1] * stride]
+        };
+        let mut ln_lik = CompensatedSum::default();
+        for stage in 0..groups {
+            let work = rows.iter_mut().zip(columns.iter_mut()).enumerate().map(
+                |(r, (row_sums, column_sums))| {
+                    let c = (r + stage) % groups;
+                    Share {
+                        tile: r * groups + c,
+                        row_factor: factor(0, r),
+                        column_factor: factor(1, c),
+                        row_sums,
+                        column_sums,
+                        stride,
+                        first: stage == 0,
+                    }
+                },
+            );
+            ln_lik.extend(map_in_order(work.collect(), &visit));
+            columns.rotate_left(1);
+        }
+        let [row_sums, column_sums] = sums;
+        let modes = if self.outer == 0 {
+            vec![row_sums, column_sums]
+        } else {
+            vec![column_sums, row_sums]
+        };
+        Sums {
+            modes,
+            ln_lik: ln_lik.value(),
+        }
+    }
+}
+
+/// A tile's part of the factors and of the sums.
+#[derive(Debug)]
+pub(crate) struct Share<'a, T> {
+    /// Its number, row group by row group.
+    pub(crate) tile: usize,
+    /// Factor rows of the row group and of the column group.
+    pub(crate) row_factor: &'a [T],
+    pub(crate) column_factor: &'a [T],
+    /// Their sums; empty where not wanted.
+    pub(crate) row_sums: &'a mut [T],
+    pub(crate) column_sums: &'a mut [T],
+    pub(crate) stride: usize,
+    /// Whether nothing was added to these sums yet: then they hold anything.
+    pub(crate) first: bool,
+}
+
+impl<T> Share<'_, T> {
+    /// The same for the next block of the tile.
+    pub(crate) fn next(&mut self) -> Share<'_, T> {
+        Share {
+            tile: self.tile,
+            row_factor: self.row_factor,
+            column_factor: self.column_factor,
+            row_sums: self.row_sums,
+            column_sums: self.column_sums,
+            stride: self.stride,
+            first: std::mem::take(&mut self.first),
+        }
+    }
+}
+
+/// Splits sums into the groups' disjoint parts; empty parts where there are no sums.
+fn split<'a, T>(mut sums: &'a mut [T], bounds: &[usize], stride: usize) -> Vec<&'a mut [T]> {
+    let wanted = !sums.is_empty();
+    let mut parts = Vec::with_capacity(bounds.len() - 1);
+    for ends in bounds.windows(2) {
+        let (part, rest) = sums.split_at_mut(if wanted {
+            (ends[1] - ends[0]) * stride
+        } else {
+            0
+        });
+        parts.push(part);
+        sums = rest;
+    }
+    parts
+}
+
+/// Calls `keep` with the columns of one row's entries in order, duplicates summed, zeros dropped unless `keep_zeros`.
+pub(crate) fn merge_run<T: Real>(
+    entries: &mut [(u32, T)],
+    keep_zeros: bool,
+    mut keep: impl FnMut(u32, T),
+) {
+    // Stable: duplicates are added in the order they came in.
+    entries.sort_by_key(|e| e.0);
+    let mut last: Option<(u32, T)> = None;
+    for &(column, value) in &*entries {
+        match &mut last {
+            Some((same, sum)) if *same == column => *sum += value,
+            _ if keep_zeros || value > T::zero() => {
+                if let Some((column, sum)) = last.replace((column, value)) {
+                    keep(column, sum);
+                }
+            }
+            _ => {}
+        }
+    }
+    if let Some((column, sum)) = last {
+        keep(column, sum);
+    }
+}

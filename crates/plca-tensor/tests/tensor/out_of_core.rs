@@ -1,0 +1,266 @@
+//! Blocks that are read when they are needed give the bits of data in memory, or say why not.
+
+use nalgebra::DMatrix;
+use plca_tensor::strategies::KeptBlocks;
+use plca_tensor::{
+    Block, BlockSource, Coordinates, Factor, Model, Observed, OutOfCore, Real, SparseTensor,
+    TensorError, TileCounts, Tiling, Wanted,
+};
+use proptest::prelude::*;
+
+fn noise(seed: u64) -> impl FnMut() -> f64 {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    move || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 11) as f64 + 1.0) / (1u64 << 53) as f64
+    }
+}
+
+/// Entries with duplicates and zeros, crowded at small indices, nothing in the last rows; values near `size`.
+fn entries<T: Real>(shape: [usize; 2], n: usize, size: f64) -> Coordinates<T> {
+    let mut next = noise(7);
+    let mut at = |n: usize| (next().powi(3) * n as f64 * 0.9) as u32;
+    let indices = (0..n).flat_map(|_| [at(shape[0]), at(shape[1])]).collect();
+    let value = |i: usize| {
+        if i.is_multiple_of(11) {
+            0.0
+        } else {
+            size * next()
+        }
+    };
+    let values = (0..n).map(value).map(T::lit).collect();
+    Coordinates {
+        shape: shape.into(),
+        indices,
+        values,
+    }
+}
+
+/// Every number that models ask for.
+fn bits<T: Real>(data: &dyn Observed<T>, k: usize, least: f64, threads: usize) -> Vec<u64> {
+    let shape = data.shape().to_vec();
+    let mut next = noise(3);
+    let w = DMatrix::from_fn(shape[0], k, |i, _| {
+        // Rows so small that they need exponents of their own.
+        T::lit(if i.is_multiple_of(3) {
+            least * next()
+        } else {
+            next()
+        })
+    });
+    let h = DMatrix::from_fn(k, shape[1], |_, j| {
+        T::lit(if j.is_multiple_of(2) {
+            least * next()
+        } else {
+            next()
+        })
+    });
+    let weights: Vec<T> = (0..k).map(|_| T::lit(next())).collect();
+    let factors = [Factor::Columns(&w), Factor::Rows(&h)];
+    let model = Model {
+        weights: Some(&weights),
+        factors: &factors,
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+    pool.build().unwrap().install(|| {
+        let mut found = vec![data.total(), data.self_information()];
+        found.extend((0..2).flat_map(|mode| data.marginal(mode)));
+        data.for_each(&mut |index, x| found.extend([index[0] as f64, index[1] as f64, x]));
+        for (modes, ln_lik) in [
+            ([true, true], true),
+            ([true, true], false),
+            ([true, false], false),
+            ([false, true], true),
+            ([false, false], true),
+        ] {
+            let wanted = Wanted {
+                modes: &modes,
+                ln_lik,
+            };
+            let e = data.expect(&model, wanted);
+            found.push(e.ln_lik);
+            found.extend(e.counts.iter().flatten().flatten().map(|x| x.to_f64()));
+        }
+        for mode in 0..2 {
+            found.extend(data.multiplier(&model, mode).iter().map(|x| x.to_f64()));
+        }
+        assert!(found.iter().all(|x| x.is_finite()));
+        found.iter().map(|x| x.to_bits()).collect()
+    })
+}
+
+fn check<T: Real>(shape: [usize; 2], n: usize, size: f64, least: f64) {
+    let v = entries::<T>(shape, n, size);
+    let memory = SparseTensor::new(v.clone()).unwrap();
+    let mut counts = Vec::new();
+    for k in [3, 40, 140] {
+        let expected = bits(&memory, k, least, 2);
+        for (limit, threads) in [(1, 2), (100, 1), (5000, 3), (usize::MAX, 2)] {
+            let blocks = KeptBlocks::cut(&v, limit).unwrap();
+            counts.push(blocks.count());
+            let cut = OutOfCore::new(blocks).unwrap();
+            assert_eq!(cut.stored(), memory.stored() as u64);
+            assert!(
+                bits(&cut, k, least, threads) == expected,
+                "{shape:?}, {k} components, blocks of {limit}, {threads} threads"
+            );
+        }
+    }
+    assert!(counts[0] > 20 * counts[2] && counts[2] >= counts[3]);
+}
+
+/// Tall, wide, small (one tile), and data and factors at the ends of the range.
+#[test]
+fn blocks_of_any_size_give_the_bits_of_memory() {
+    check::<f64>([700, 300], 60_000, 1.0, 1.0);
+    check::<f64>([200, 500], 40_000, 1e-300, 1.0);
+    check::<f64>([60, 40], 900, 1.0, 1e-170);
+    check::<f32>([500, 300], 40_000, 1e-30, 1.0);
+    check::<f32>([60, 90], 900, 1.0, 1e-20);
+}
+
+proptest! {
+    #[test]
+    fn any_small_matrix_gives_the_bits_of_memory(
+        shape in [1usize..9, 1usize..9],
+        cells in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0u8..4), 1..40),
+        limit in 1usize..9,
+    ) {
+        let v = Coordinates {
+            shape: shape.into(),
+            indices: cells.iter().flat_map(|c| [c.0.index(shape[0]) as u32, c.1.index(shape[1]) as u32]).collect(),
+            values: cells.iter().map(|c| f64::from(c.2)).collect(),
+        };
+        match (SparseTensor::new(v.clone()), KeptBlocks::cut(&v, limit).and_then(OutOfCore::new)) {
+            (Ok(memory), Ok(cut)) => prop_assert_eq!(bits(&cut, 2, 1.0, 1), bits(&memory, 2, 1.0, 1)),
+            (memory, cut) => prop_assert_eq!(cut.err(), memory.err()),
+        }
+    }
+}
+
+/// The refusals of memory, by the same errors.
+#[test]
+fn what_memory_refuses_is_refused() {
+    let v = |shape: &[usize], index: [u32; 2], value: f64| Coordinates {
+        shape: shape.into(),
+        indices: index.into(),
+        values: vec![value],
+    };
+    for refused in [
+        v(&[2, 2], [0, 1], -1.0),
+        v(&[2, 2], [0, 1], f64::NAN),
+        v(&[2, 2], [0, 2], 1.0),
+        v(&[2, 0], [0, 0], 1.0),
+        v(&[2, 2], [0, 0], 0.0),
+        v(&[2, 2], [0, 0], f64::MAX),
+    ] {
+        let memory = SparseTensor::new(refused.clone()).unwrap_err();
+        let cut = KeptBlocks::cut(&refused, 1).and_then(OutOfCore::new);
+        // NaN is no equal of itself.
+        assert_eq!(
+            format!("{:?}", cut.map(|_| ()).unwrap_err()),
+            format!("{memory:?}")
+        );
+    }
+}
+
+/// Whichever read fails, the results are marked and the failure stays.
+#[test]
+fn a_failing_source_is_named_and_poisons_the_pass() {
+    let v = entries::<f64>([60, 40], 900, 1.0);
+    let count = KeptBlocks::cut(&v, 100).unwrap().count();
+    assert!(count > 3);
+    let w = DMatrix::from_element(60, 2, 0.5);
+    let h = DMatrix::from_element(40, 2, 0.5);
+    let model = Model {
+        weights: None,
+        factors: &[Factor::Columns(&w), Factor::Columns(&h)],
+    };
+    let wanted = Wanted {
+        modes: &[true, true],
+        ln_lik: true,
+    };
+    for reads in 0..=2 * count {
+        let blocks = KeptBlocks::cut(&v, 100).unwrap().fail_after(reads);
+        let data = match OutOfCore::new(blocks) {
+            Err(e) => {
+                assert!(reads < count);
+                let what = format!("block {reads} is gone");
+                assert_eq!(e, TensorError::Source { what });
+                continue;
+            }
+            Ok(data) => data,
+        };
+        assert!(data.failure().is_none());
+        let e = data.expect(&model, wanted);
+        let whole = reads == 2 * count;
+        assert_eq!(data.failure().is_none(), whole);
+        assert_eq!(e.ln_lik.is_nan(), !whole);
+        assert_eq!(
+            e.counts.iter().flatten().flatten().all(|x| x.is_nan()),
+            !whole
+        );
+        assert!(data.self_information().is_nan());
+        let first = format!("block {} is gone", reads % count);
+        assert_eq!(data.failure(), Some(TensorError::Source { what: first }));
+        assert!(data.multiplier(&model, 0).iter().all(|x| x.is_nan()));
+    }
+}
+
+/// One block, whatever it is.
+struct One(Tiling<f64>, Block<f64>);
+
+impl BlockSource<f64> for One {
+    type Error = String;
+    fn tiling(&self) -> &Tiling<f64> {
+        &self.0
+    }
+    fn blocks(&self, _: usize) -> std::ops::Range<usize> {
+        0..1
+    }
+    fn read(&self, _: usize, into: &mut Block<f64>) -> Result<(), String> {
+        into.clone_from(&self.1);
+        Ok(())
+    }
+}
+
+/// Blocks that are none of the matrix are refused before any arithmetic; a matrix of 4 x 3 has the first one.
+#[test]
+fn foreign_blocks_are_refused() {
+    let good = Block {
+        runs: vec![[0, 1], [3, 3]],
+        columns: vec![2, 0, 1],
+        values: vec![1.0, 2.0, 3.0],
+    };
+    let read = |change: &dyn Fn(&mut Block<f64>)| {
+        let mut block = good.clone();
+        change(&mut block);
+        let tiling = TileCounts::new(&[4, 3]).unwrap().tiling();
+        OutOfCore::new(One(tiling, block)).map(|data| data.total())
+    };
+    assert_eq!(read(&|_| ()), Ok(6.0));
+    let refused = |change: &dyn Fn(&mut Block<f64>), why: &str| {
+        let what = format!("block 0: {why}");
+        assert_eq!(read(change), Err(TensorError::Source { what }));
+    };
+    refused(&|b| b.runs[1][0] = 4, "row 4 is outside 0..4");
+    refused(&|b| b.runs[1][1] = 4, "row 3 ends at entry 4 of 3");
+    refused(&|b| b.runs[0][1] = 4, "row 0 ends at entry 4 of 3");
+    refused(&|b| b.runs[1][1] = 2, "3 entries, rows end at 2");
+    refused(
+        &|b| b.runs = vec![[0, 2], [1, 1]],
+        "row 1 ends at entry 1 of 3",
+    );
+    refused(&|b| b.columns[1] = 3, "column 3 is outside 0..3");
+    refused(&|b| b.columns.truncate(2), "2 columns, 3 values");
+    refused(
+        &|b| b.values[1] = f64::NAN,
+        "value NaN is not a finite number >= 0",
+    );
+    refused(
+        &|b| b.values[1] = -1.0,
+        "value -1 is not a finite number >= 0",
+    );
+}
