@@ -16,6 +16,8 @@ use crate::error::Fault;
 
 /// Entries that are sorted in memory at a time, but that a row is sorted at once.
 const SORTED: u64 = 1 << 20;
+/// What is held for every row and every column: a count, a part, a marginal.
+type PerIndex = (u32, u32, f64);
 /// Entries of a block, but that a row is never cut.
 const BLOCK: usize = 1 << 16;
 
@@ -92,6 +94,12 @@ impl<T: Element> StoreWriter<T> {
             })
         });
         let shape = shape.map_err(|e| unwritten.unwrap_or_else(|| e.of(input)))?;
+        let indices = shape.iter().fold(0usize, |sum, &n| sum.saturating_add(n));
+        // Running out of memory later would end the process without a word.
+        if Vec::<PerIndex>::new().try_reserve_exact(indices).is_err() {
+            let what = format!("there is no memory for data of shape {shape:?}");
+            return Err(IoError::new(input, what));
+        }
         let refused = |e: plca_tensor::TensorError| IoError::new(input, e);
         let mut counts = TileCounts::new(&shape).map_err(refused)?;
         // What was written a moment ago is read back.
