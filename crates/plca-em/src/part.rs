@@ -63,6 +63,9 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> Part<'a, T, X> {
                 values.push(T::lit(kept));
             }
         });
+        if let Some(failure) = data.failure() {
+            return Err(failure);
+        }
         let cells = shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m));
         let kept = match cells {
             Some(cells) if cells / 4 < values.len() => {

@@ -23,7 +23,7 @@ pub(super) struct Race {
 /// What a race says of one peer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Verdict {
-    /// Our objective over the peer's last one when the peer's time was over.
+    /// Our objective over the peer's last one when the peer's time was over; infinite before our first one.
     pub(super) score: f64,
     /// The peer's seconds over ours until that objective; 0 where ours never came there.
     pub(super) sooner: f64,
@@ -43,10 +43,10 @@ impl Race {
     pub(super) fn verdict(&self, peer: usize) -> Option<Verdict> {
         let theirs = self.theirs.get(peer)?.as_ref()?;
         let goal = theirs.objective?;
-        let within = (self.ours.iter()).rfind(|(at, _)| *at <= theirs.seconds)?;
+        let within = (self.ours.iter()).rfind(|(at, _)| *at <= theirs.seconds);
         let reached = self.ours.iter().find(|(_, objective)| *objective <= goal);
         Some(Verdict {
-            score: within.1 / goal,
+            score: within.map_or(f64::INFINITY, |(_, objective)| objective / goal),
             sooner: reached.map_or(0.0, |(at, _)| theirs.seconds / at),
         })
     }
@@ -141,5 +141,7 @@ mod tests {
         let lost = race(&[(1.0, 8.0), (9.0, 6.0)], (10.0, 4.0));
         let verdict = lost.verdict(0).unwrap();
         assert_eq!((verdict.score, verdict.sooner), (1.5, 0.0));
+        let late = race(&[(20.0, 1.0)], (10.0, 4.0)).verdict(0).unwrap();
+        assert_eq!((late.score, late.sooner), (f64::INFINITY, 0.5));
     }
 }

@@ -15,7 +15,7 @@ use plca_fit::{Algorithm, Direction, StopReason};
 use plca_tensor::{Observed, Real, RowProblems};
 
 use crate::EmError;
-use crate::init::check_block;
+use crate::init::{check_block, check_read};
 use state::Place;
 use sweep::Swept;
 
@@ -96,6 +96,7 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
         let order = data.shape().len();
         let free: Vec<bool> = (0..order).map(|j| plan.free.contains(&j)).collect();
         let rows = RowProblems::new(data, &free);
+        check_read(data)?;
         let x_ln_x = |x: &f64| if *x > 0.0 { x * x.ln() } else { 0.0 };
         let scales = match plan.given {
             Some(mode) => rows.totals(mode).iter().map(x_ln_x).sum(),
@@ -297,6 +298,10 @@ impl<T: Real, A: Separable<T>> Algorithm for Fast<T, A> {
         let advanced = self.advance(&mut state.model, &mut place);
         state.place = Some(place);
         advanced.map(|()| before)
+    }
+
+    fn intact(&self) -> Result<(), EmError> {
+        self.model.intact()
     }
 
     fn objective(&self, state: &Self::State) -> Result<f64, EmError> {

@@ -18,6 +18,7 @@ use nalgebra::DMatrix;
 use plca_fit::{Algorithm, Direction, Outcome, Stop, StopReason};
 use plca_tensor::{Factor, Model, Observed, Real};
 
+use crate::init::check_read;
 use crate::{EmError, Fast, FastState, ParamError, Part, Separable};
 
 /// What becomes of an observation where no learned component reaches.
@@ -147,7 +148,13 @@ impl<A: Algorithm, G: Fn(&A::State) -> Vec<f64>> Algorithm for Certified<A, G> {
 
     // [SPEC 1.5] stop by the gap
     fn residual(&self, state: &A::State) -> Result<Option<f64>, A::Error> {
-        Ok(Some((self.gap)(state).into_iter().fold(0.0, f64::max)))
+        let gaps = (self.gap)(state);
+        self.algorithm.intact()?;
+        Ok(Some(gaps.into_iter().fold(0.0, f64::max)))
+    }
+
+    fn intact(&self) -> Result<(), A::Error> {
+        self.algorithm.intact()
     }
 
     fn finished(&self, state: &A::State) -> Option<StopReason> {
@@ -184,6 +191,7 @@ fn certify_as_it_is<A: Algorithm<Error = EmError>>(
     let certified = Certified { algorithm, gap };
     let outcome = plca_fit::run(&certified, state, stop, ())?;
     let gap = (certified.gap)(&outcome.state);
+    certified.intact()?;
     Ok((outcome, gap))
 }
 
@@ -235,6 +243,7 @@ fn possible<'a, T: Real, X: Observed<T> + ?Sized>(
             first.get_or_insert_with(|| (index.to_vec(), value));
         }
     });
+    check_read(data)?;
     match (first, impossible) {
         (None, _) => Ok((None, 0.0)),
         (Some((index, value)), Impossible::Refuse) => Err(EmError::Impossible { index, value }),

@@ -1,8 +1,9 @@
 //! Models of data that are read block by block: the bits of memory, and a typed error when a read fails.
 
+use nalgebra::DMatrix;
 use plca_em::{
-    Algorithm, EmError, Iteration, Nmf, NmfInit, Plca, PlcaInit, Plsa, PlsaInit, Squarem, Stop,
-    Update, run,
+    Algorithm, EmError, FoldIn, Given, Impossible, Iteration, Nmf, NmfInit, Plca, PlcaInit, Plsa,
+    PlsaInit, PlsaState, Solver, Squarem, Stop, Update, run,
 };
 use plca_tensor::strategies::KeptBlocks;
 use plca_tensor::{Coordinates, Observed, OutOfCore, SparseTensor, TensorError};
@@ -135,5 +136,53 @@ fn nmf_runs_on_blocks_and_ends_with_their_failure() {
             },
             |data, state| nmf.on(data)?.step(state, false).map(|_| ()),
         );
+    }
+}
+
+/// What is certified was read to the end, whichever read fails; so are the observations that are left out.
+#[test]
+fn fold_ins_end_with_the_failure_of_their_blocks() {
+    let memory = SparseTensor::new(entries()).unwrap();
+    for (solver, least) in [(Solver::Em, 0.1), (Solver::Fast, 0.1), (Solver::Em, 0.0)] {
+        let basis = DMatrix::from_fn(9, 2, |i, z| {
+            if i == 4 {
+                least
+            } else {
+                0.1 * (1 + (i + z) % 3) as f64
+            }
+        });
+        let learned = PlsaState {
+            basis,
+            mixture: DMatrix::zeros(2, 0),
+            power: 1.0,
+            iteration: 0,
+        };
+        let how = FoldIn {
+            stop: STOP,
+            impossible: Impossible::Drop,
+            solver,
+        };
+        let whole = learned.fold_in(&memory, Given::Columns, &how).unwrap();
+        assert_eq!(whole.dropped > 0.0, least == 0.0);
+        let mut failed = 0;
+        for reads in 0.. {
+            let blocks = KeptBlocks::cut(&entries(), 20).unwrap();
+            let count = blocks.count();
+            let data = OutOfCore::new(blocks.fail_after(count + reads)).unwrap();
+            match learned.fold_in(&data, Given::Columns, &how) {
+                Err(e) => {
+                    assert!(
+                        matches!(e, EmError::Tensor(TensorError::Source { .. })),
+                        "{e}"
+                    );
+                    failed += 1;
+                }
+                Ok(found) => {
+                    assert_eq!((&found.gap, found.dropped), (&whole.gap, whole.dropped));
+                    break;
+                }
+            }
+        }
+        assert!(failed > 2);
     }
 }

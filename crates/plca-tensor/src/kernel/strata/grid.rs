@@ -13,6 +13,7 @@ use crate::kernel::panel::Panel;
 use crate::parallel::map_in_order;
 use crate::sum::CompensatedSum;
 
+// Another number in either, or another `cut`, makes other sums: stores of data on disk then need another version.
 /// Groups in each direction of all but small matrices; measured best from 1e6 to 2e7 entries (`benches/sparse.rs`).
 const GROUPS: usize = 8;
 /// Fewer entries than this are one tile.
