@@ -58,6 +58,27 @@ pub(crate) fn m_step<T: Real>(
     Ok(before.is_some_and(|before| before.iter().zip(&*theta).any(new_zero)))
 }
 
+/// The state before a step after which the data must be read once more, for a prior that may empty something.
+pub(crate) fn kept<'a, T: Real, S: Clone>(
+    priors: impl IntoIterator<Item = &'a Prior<T>>,
+    state: &S,
+) -> Option<S> {
+    let mut priors = priors.into_iter();
+    priors.any(|prior| prior.may_empty()).then(|| state.clone())
+}
+
+/// An answer that could not be had leaves the state as it was.
+pub(crate) fn or_as_before<S, R>(
+    answer: Result<R, EmError>,
+    state: &mut S,
+    before: Option<S>,
+) -> Result<R, EmError> {
+    if let (Err(_), Some(before)) = (&answer, before) {
+        *state = before;
+    }
+    answer
+}
+
 /// Whether a model lost the support of the data, from what checking it said.
 pub(crate) fn lost(support: Result<(), EmError>) -> Result<bool, EmError> {
     match support {

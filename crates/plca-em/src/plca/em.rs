@@ -5,7 +5,7 @@ use plca_fit::Algorithm;
 use plca_tensor::{Factor, Observed, Real};
 
 use super::{Missing, Plca, PlcaState};
-use crate::blocks::{Free, column, in_force, lost, m_step, residual, restore};
+use crate::blocks::{Free, column, in_force, kept, lost, m_step, or_as_before, residual, restore};
 use crate::expectation::completed;
 use crate::init::{check_measured, check_read, check_support};
 use crate::{EmError, ParamError};
@@ -168,10 +168,13 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
         let ln_prior = if measure { self.ln_prior(state) } else { 0.0 };
         let (counts, value) = self.e_step(state, &self.wanted(state), measure);
         state.with_model(|model| check_measured(value, self.data, model))?;
+        let priors = self.config.factor_priors.iter().map(|(_, prior)| prior);
+        let before = kept(priors.chain(&self.config.weights_prior), state);
         let emptied_weights = self.weights_step(state, &counts, iteration)?;
         let emptied = self.factor_steps(state, counts, iteration)?;
         let support = || state.with_model(|model| check_support(self.data, model));
-        if (emptied_weights || !emptied.is_empty()) && lost(support())? {
+        if (emptied_weights || !emptied.is_empty()) && or_as_before(lost(support()), state, before)?
+        {
             if emptied_weights {
                 restore(state.weights.as_mut_slice(), self.config.components);
             }

@@ -6,7 +6,8 @@ use plca_tensor::{Observed, Real};
 
 use super::{Plsa, PlsaState};
 use crate::blocks::{
-    Extrapolated, check_steady, check_untempered, in_force, lost, m_step, pack, restore,
+    Extrapolated, check_steady, check_untempered, in_force, kept, lost, m_step, or_as_before, pack,
+    restore,
 };
 use crate::init::{check_measured, check_read, check_support};
 use crate::{EmError, Prior};
@@ -136,6 +137,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlsaEm<'_, T, X> {
         let value = value.map(|v| v + self.ln_prior(state));
         let iteration = state.iteration + 1;
         let [basis_prior, mixture_prior] = self.priors(iteration);
+        let before = kept([&basis_prior, &mixture_prior].into_iter().flatten(), state);
         let mut emptied = [false; 2];
         if let Some(counts) = basis {
             // [LV eq. 10] [SPEC 2] W <- W ∘ (Q Gᵀ), columns normalised
@@ -150,7 +152,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlsaEm<'_, T, X> {
                 &mut state.mixture,
             )?;
         }
-        if emptied.contains(&true) && self.lost(state)? {
+        if emptied.contains(&true) && or_as_before(self.lost(state), state, before)? {
             let blocks = [&mut state.basis, &mut state.mixture];
             for (block, _) in blocks.into_iter().zip(emptied).filter(|(_, e)| *e) {
                 let rows = block.nrows();

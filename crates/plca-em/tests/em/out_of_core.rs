@@ -1,10 +1,13 @@
 //! Models of data that are read block by block: the bits of memory, and a typed error when a read fails.
 
+use std::sync::Arc;
+
 use nalgebra::DMatrix;
 use plca_em::{
     Algorithm, EmError, FoldIn, Given, Impossible, Iteration, Nmf, NmfInit, Plca, PlcaInit, Plsa,
-    PlsaInit, PlsaState, Solver, Squarem, Stop, Update, run,
+    PlsaInit, PlsaState, Prior, Solver, Squarem, Stop, Update, run,
 };
+use plca_priors::Dirichlet;
 use plca_tensor::strategies::KeptBlocks;
 use plca_tensor::{Coordinates, Observed, OutOfCore, SparseTensor, TensorError};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -137,6 +140,28 @@ fn nmf_runs_on_blocks_and_ends_with_their_failure() {
             |data, state| nmf.on(data)?.step(state, false).map(|_| ()),
         );
     }
+}
+
+/// A prior that empties something has the data read once more after the M-step: failing there leaves the state too.
+#[test]
+fn priors_that_empty_leave_the_state_of_a_failed_step() {
+    let prior: Prior<f64> = Arc::new(Dirichlet::symmetric(0.1).unwrap());
+    let plsa = Plsa::builder(2).basis_prior(prior.clone()).build().unwrap();
+    check(
+        |data| {
+            let state = plsa.init(data, &PlsaInit::default(), &mut rng())?;
+            Ok(ran(&plsa.on(data)?, state))
+        },
+        |data, state| plsa.on(data)?.step(state, true).map(|_| ()),
+    );
+    let plca = Plca::builder(2).factor_prior(1, prior).build().unwrap();
+    check(
+        |data| {
+            let state = plca.init(data, &PlcaInit::default(), &mut rng())?;
+            Ok(ran(&plca.on(data)?, state))
+        },
+        |data, state| plca.on(data)?.step(state, true).map(|_| ()),
+    );
 }
 
 /// What is certified was read to the end, whichever read fails; so are the observations that are left out.
