@@ -276,7 +276,7 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> ShiftedEm<'a, T, X> {
         let mut counts = self.engine.expect(&blocks.parts(window.as_ref()), wanted);
         if let (Some(window), Likelihood::Conditional) = (&window, self.config.likelihood) {
             // [SPEC 4] [SPEC 5.2] s = v / Σ_obs P
-            let s = self.data.total() / counts.measured.seen;
+            let s = self.data.total() * counts.scale / counts.measured.seen;
             let w = &blocks.weights;
             let Counts {
                 kernels, impulses, ..

@@ -134,16 +134,25 @@ impl<T: Real> Settings<T> {
         Ok(())
     }
 
-    /// The M-step from the counts of kernels and impulses, column after column; empty where they were not wanted. Tells
-    /// which blocks were emptied of something by their priors.
+    /// The M-step from the counts of kernels and impulses times `scale`, column after column; empty where they were not
+    /// wanted. Tells which blocks were emptied of something by their priors.
     pub(crate) fn maximise(
         &self,
         state: &mut ShiftedState<T>,
-        kernels: Vec<T>,
-        impulses: Vec<T>,
+        [kernels, impulses]: [Vec<T>; 2],
+        scale: f64,
     ) -> Result<[bool; 3], EmError> {
         let (k, iteration) = (self.components, state.iteration + 1);
         let priors = self.priors(iteration);
+        // Only a prior, which has counts of its own, asks for those of the data as they are.
+        let m_step = |at: usize, counts: DMatrix<T>, block: &mut DMatrix<T>| {
+            let prior = priors[at].as_ref();
+            let counts = match prior {
+                Some(_) => counts / T::lit(scale),
+                None => counts,
+            };
+            m_step(BLOCKS[at], prior, counts, block)
+        };
         let mut emptied = [false; 3];
         if !self.frozen[0] {
             let counts = if kernels.is_empty() {
@@ -156,7 +165,7 @@ impl<T: Real> Settings<T> {
             let mut weights = column(&state.weights);
             // [SI eq. 8] [SI eq. 13] [SPEC 5.1] P(z) <- n / v
             let n = DMatrix::from_iterator(k, 1, n);
-            emptied[0] = m_step(BLOCKS[0], priors[0].as_ref(), n, &mut weights)?;
+            emptied[0] = m_step(0, n, &mut weights)?;
             state.weights.copy_from_slice(weights.as_slice());
         }
         let powers = [self.anneal, self.impulse_power];
@@ -167,7 +176,7 @@ impl<T: Real> Settings<T> {
         for ((at, counts, block), power) in blocks.into_iter().zip(powers) {
             if !self.frozen[at] {
                 let counts = DMatrix::from_vec(block.nrows(), k, counts);
-                emptied[at] = m_step(BLOCKS[at], priors[at].as_ref(), counts, block)?;
+                emptied[at] = m_step(at, counts, block)?;
                 raise(block, power.map_or(1.0, |a| a.power(iteration)));
             }
         }

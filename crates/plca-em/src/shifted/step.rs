@@ -23,7 +23,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for ShiftedEm<'_, T, X> {
         let value = measure.then(|| self.ln_lik_of(&counts) + settings.ln_prior(state));
         let kernels = self.folded.unfold_kernels(counts.kernels);
         let impulses = self.folded.unfold_impulses(counts.impulses);
-        let emptied = settings.maximise(state, kernels, impulses)?;
+        let emptied = settings.maximise(state, [kernels, impulses], counts.scale)?;
         if emptied.contains(&true)
             && self
                 .expect(&self.fold(state), [false; 2], true)

@@ -255,7 +255,8 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for TransformedEm<'_, T, X> {
             return Err(self.first_unsupported(state).unwrap_or(EmError::NoMass));
         }
         let value = measure.then(|| self.ln_lik_of(&counts) + settings.ln_prior(state));
-        let emptied = settings.maximise(state, counts.kernels, counts.impulses)?;
+        let of_blocks = [counts.kernels, counts.impulses];
+        let emptied = settings.maximise(state, of_blocks, counts.scale)?;
         if emptied.contains(&true) && self.expect(state, [false; 2], true).measured.lost {
             restore_blocks(state, emptied);
         }

@@ -288,6 +288,7 @@ impl<T: Real> Engine<T> for Fft {
             wanted,
         );
         Counts {
+            scale: counts.scale,
             kernels: single(counts.kernels),
             impulses: single(counts.impulses),
             measured: counts.measured,

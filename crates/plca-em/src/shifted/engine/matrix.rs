@@ -11,7 +11,7 @@
 use nalgebra::DMatrix;
 use plca_tensor::{Expected, Factor, MaskedTensor, Model, Observed, Order, Real};
 
-use super::cells::Cells;
+use super::cells::{Cells, scale_of};
 use super::rows::{meet, outer_index};
 use super::{Counts, Engine, Measured, Parts, Wanted, sum_of};
 use crate::expectation::add_hidden;
@@ -33,7 +33,10 @@ pub(crate) enum Stack {
 pub(crate) struct Matrix<T> {
     folded: Folded,
     stack: Stack,
+    /// The data times `scale`.
     data: MaskedTensor<T>,
+    /// A power of two.
+    scale: f64,
 }
 
 /// `to[a][b] = from[b][a]`, `from` having rows of `width`.
@@ -74,12 +77,14 @@ impl<T: Real> Matrix<T> {
                 Stack::Kernels => (d_at * c + c_at) * x + x_at,
             }
         };
-        let values = Cells::arrange(folded, data, 1.0, place);
+        let scale = scale_of::<T, _, _>(data);
+        let values = Cells::arrange(folded, data, scale, place);
         let data = MaskedTensor::new(vec![rows, columns], values, Order::ColumnMajor).ok()?;
         Some(Self {
             folded: folded.clone(),
             stack,
             data,
+            scale,
         })
     }
 
@@ -305,10 +310,11 @@ impl<T: Real> Engine<T> for Matrix<T> {
         let right = e.counts.pop().flatten();
         let [kernels, impulses] = self.unfold([e.counts.pop().flatten(), right], k);
         Counts {
+            scale: self.scale,
             kernels,
             impulses,
             measured: Measured {
-                ln_lik: e.ln_lik,
+                ln_lik: e.ln_lik / self.scale,
                 seen,
                 lost,
             },

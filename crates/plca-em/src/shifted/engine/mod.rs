@@ -65,6 +65,8 @@ pub(crate) struct Measured {
 
 /// Expected counts over the window, hidden cells imputed, in the layout of [`Parts`].
 pub(crate) struct Counts<T> {
+    /// The counts are those of the data times this power of two, so that the unit of the data loses none of them.
+    pub(crate) scale: f64,
     /// Empty if not wanted.
     pub(crate) kernels: Vec<T>,
     /// Empty if not wanted.
@@ -83,7 +85,7 @@ impl<T: Real> Counts<T> {
         impulse_sums: impl FnOnce() -> Vec<T> + Send,
     ) -> Self {
         let counts = |mut sums: Vec<T>, block| {
-            to_counts(&mut sums, block, model.weights, scale);
+            to_counts(&mut sums, block, model.weights);
             sums
         };
         let kernels = || counts(kernel_sums(), model.kernels);
@@ -95,6 +97,7 @@ impl<T: Real> Counts<T> {
             (false, false) => (Vec::new(), Vec::new()),
         };
         Self {
+            scale,
             kernels,
             impulses,
             measured,
@@ -102,12 +105,11 @@ impl<T: Real> Counts<T> {
     }
 }
 
-/// `sums <- P(z) θ sums / scale`: from multipliers to counts.
-fn to_counts<T: Real>(sums: &mut [T], block: &[T], weights: &[T], scale: f64) {
+/// `sums <- P(z) θ sums`: from multipliers to counts.
+fn to_counts<T: Real>(sums: &mut [T], block: &[T], weights: &[T]) {
     let cells = block.len() / weights.len();
     let blocks = block.chunks_exact(cells).zip(weights);
     for (sums, (block, &w)) in sums.chunks_exact_mut(cells).zip(blocks) {
-        let w = w / T::lit(scale);
         // [SI eq. 7] [SI eq. 12] [SPEC 5.1] C = P(z) K ∘ sums, P(z) H ∘ sums
         sums.iter_mut().zip(block).for_each(|(s, &b)| *s *= w * b);
     }

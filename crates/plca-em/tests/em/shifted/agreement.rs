@@ -1,7 +1,7 @@
 //! What does not matter: arithmetic, storage, threads, the unit of the data, the names of components.
 
 use nalgebra::DVector;
-use plca_em::{Algorithm, ShiftedState};
+use plca_em::{Algorithm, ShiftedState, Support};
 use plca_tensor::{Observed, Real, strategies};
 use proptest::prelude::*;
 
@@ -99,6 +99,22 @@ fn scale<T: Real>(p: &Problem, exponent: i32) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// Two cells far apart leave impulses of rounding noise, next to the least number of single precision.
+#[test]
+fn the_unit_keeps_the_smallest_impulses() {
+    let mut values = vec![0.0; 30];
+    (values[3], values[15]) = (0.05, 1.0);
+    let p = Problem {
+        shape: vec![6, 5],
+        values,
+        kernel: vec![1, 2],
+        supports: vec![Support::Full, Support::Same],
+        components: 1,
+        seed: 131_407_498_806_534_021,
+    };
+    scale::<f32>(&p, -37).unwrap();
+}
+
 /// Components under other names are the same components.
 fn components<T: Real>(p: &Problem, order: &[usize], tolerance: f64) -> Result<(), TestCaseError> {
     let data = dense::<T>(&p.shape, &p.values);
@@ -152,7 +168,7 @@ proptest! {
     /// The unit of the data is no part of the model.
     // [SPEC 1.2]
     #[test]
-    fn powers_of_two_change_no_bit(p in problems(), exponent in -60..60i32) {
+    fn powers_of_two_change_no_bit(p in problems(), exponent in -100..100i32) {
         scale::<f64>(&p, exponent)?;
         scale::<f32>(&p, exponent)?;
     }
