@@ -1,5 +1,6 @@
 //! `reproduce-figures`: runs the figures, writes pictures, tables, `report.json` and a gallery.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -128,7 +129,8 @@ impl Context {
         sizes[self.size as usize]
     }
 
-    /// A data file, its text as bytes and which file it was; `None` without `--data` or where it is not there.
+    /// What a data file holds, unpacked if its name ends in `.gz`, and which file it was; `None` without `--data` or where
+    /// it is not there.
     pub(crate) fn file(&self, path: &str) -> Result<Option<(Vec<u8>, Data)>> {
         let Some(folder) = &self.data else {
             return Ok(None);
@@ -144,7 +146,23 @@ impl Context {
             sha256: Some(files::sha256(&bytes)),
             real: true,
         };
-        Ok(Some((bytes, data)))
+        if full.extension().is_none_or(|e| e != "gz") {
+            return Ok(Some((bytes, data)));
+        }
+        let mut unpacked = Vec::new();
+        flate2::read::GzDecoder::new(bytes.as_slice())
+            .read_to_end(&mut unpacked)
+            .map_err(|e| format!("{path}: {e}"))?;
+        Ok(Some((unpacked, data)))
+    }
+
+    /// The same of a file of text.
+    pub(crate) fn text(&self, path: &str) -> Result<Option<(String, Data)>> {
+        let Some((bytes, data)) = self.file(path)? else {
+            return Ok(None);
+        };
+        let text = String::from_utf8(bytes).map_err(|e| format!("{path}: {e}"))?;
+        Ok(Some((text, data)))
     }
 
     /// Where a data file is.

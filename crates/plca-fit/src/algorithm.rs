@@ -71,7 +71,8 @@ pub trait Algorithm {
     ///
     /// # Errors
     ///
-    /// If the state cannot be improved into usable numbers.
+    /// If the state cannot be improved into usable numbers. An accelerated iteration is several steps: where a later one fails, the
+    /// state is that of the one before it.
     fn step(&self, state: &mut Self::State, measure: bool) -> Result<Option<f64>, Self::Error>;
 
     /// The objective of a state.

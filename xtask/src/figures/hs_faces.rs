@@ -1,7 +1,5 @@
 //! Images of parts, generated or of faces, for figures 2 and 3 of HS.
 
-use std::io::Read as _;
-
 use plca_dist::random::{below, uniform};
 use plca_tensor::{DenseTensor, Order, RealTensor};
 use rand_chacha::ChaCha8Rng;
@@ -92,13 +90,9 @@ const FILE: &str = "lfw_subset/lfw_subset.npy.gz";
 
 /// 100 faces and 100 pieces of background, 25 x 25; `None` without the data.
 pub(super) fn read(context: &Context) -> Result<Option<(Images, Images, Data)>> {
-    let Some((bytes, data)) = context.file(FILE)? else {
+    let Some((npy, data)) = context.file(FILE)? else {
         return Ok(None);
     };
-    let mut npy = Vec::new();
-    flate2::read::GzDecoder::new(bytes.as_slice())
-        .read_to_end(&mut npy)
-        .map_err(|e| format!("{FILE}: {e}"))?;
     let (n, side) = (200, 25);
     let header = npy
         .get(8..10)

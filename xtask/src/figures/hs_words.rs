@@ -1,7 +1,5 @@
 //! Sets of words in documents, generated or of newsgroup postings, for figures 4 and 5 of HS.
 
-use std::io::Read as _;
-
 use nalgebra::DMatrix;
 use plca_dist::random::{Categorical, below, exponential, uniform};
 use plca_tensor::{Coordinates, SparseTensor};
@@ -46,16 +44,12 @@ impl Corpus {
 
 /// The newsgroup postings and their words; `None` without the data.
 pub(super) fn read(context: &Context) -> Result<Option<(Corpus, Vec<String>, Data)>> {
-    let Some((bytes, data)) = context.file(FILE)? else {
+    let Some((text, data)) = context.text(FILE)? else {
         return Ok(None);
     };
-    let Some((list, _)) = context.file("20news_w100/wordlist.txt")? else {
+    let Some((list, _)) = context.text("20news_w100/wordlist.txt")? else {
         return Err("20news_w100/wordlist.txt is missing beside the counts".into());
     };
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(bytes.as_slice())
-        .read_to_string(&mut text)
-        .map_err(|e| format!("{FILE}: {e}"))?;
     let mut corpus = Corpus {
         documents: Vec::new(),
         groups: Vec::new(),
@@ -77,10 +71,7 @@ pub(super) fn read(context: &Context) -> Result<Option<(Corpus, Vec<String>, Dat
         corpus.groups.push(group);
     }
     let trim = |w: &str| w.trim_matches(['\'', '"']).to_owned();
-    let vocabulary = String::from_utf8(list)?
-        .split_whitespace()
-        .map(trim)
-        .collect();
+    let vocabulary = list.split_whitespace().map(trim).collect();
     Ok(Some((corpus, vocabulary, data)))
 }
 

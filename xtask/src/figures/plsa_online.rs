@@ -1,6 +1,5 @@
 //! PLSA learnt from blocks of documents, beside batch EM.
 
-use std::io::Read as _;
 use std::sync::Arc;
 
 use nalgebra::DMatrix;
@@ -48,13 +47,9 @@ struct Corpus {
 }
 
 fn read(context: &Context) -> Result<Option<(Corpus, Data)>> {
-    let Some((bytes, data)) = context.file(FILE)? else {
+    let Some((text, data)) = context.text(FILE)? else {
         return Ok(None);
     };
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(bytes.as_slice())
-        .read_to_string(&mut text)
-        .map_err(|e| format!("{FILE}: {e}"))?;
     let mut documents = Vec::new();
     for (line, fields) in text.lines().enumerate() {
         let mut words = Vec::new();

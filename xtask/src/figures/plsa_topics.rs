@@ -1,7 +1,5 @@
 //! PLSA of word counts: topics, and what tempered EM does for words not seen.
 
-use std::io::Read as _;
-
 use nalgebra::DMatrix;
 use plca_dist::random::{Categorical, below, uniform};
 use plca_em::{
@@ -45,17 +43,13 @@ struct Words {
 }
 
 fn read(context: &Context) -> Result<Option<(Words, Data)>> {
-    let Some((bytes, data)) = context.file(FILE)? else {
+    let Some((text, data)) = context.text(FILE)? else {
         return Ok(None);
     };
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(bytes.as_slice())
-        .read_to_string(&mut text)
-        .map_err(|e| format!("{FILE}: {e}"))?;
-    let Some((list, _)) = context.file("20news_w100/wordlist.txt")? else {
+    let Some((list, _)) = context.text("20news_w100/wordlist.txt")? else {
         return Err("20news_w100/wordlist.txt is missing beside the counts".into());
     };
-    let vocabulary: Vec<String> = String::from_utf8(list)?
+    let vocabulary: Vec<String> = list
         .split_whitespace()
         .map(|w| w.trim_matches(['\'', '"']).to_owned())
         .collect();

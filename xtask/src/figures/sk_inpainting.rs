@@ -1,7 +1,5 @@
 //! Hidden cells filled in by semi-non-negative factors: ratings, and a made-up field.
 
-use std::io::Read as _;
-
 use nalgebra::DMatrix;
 use plca_dist::random::uniform;
 use plca_fit::Stop;
@@ -174,13 +172,9 @@ type Ratings = ((usize, usize), Vec<Cell>, Data);
 
 /// Ratings, films in the order of their first rating; `None` without the data.
 fn ratings(context: &Context) -> Result<Option<Ratings>> {
-    let Some((bytes, data)) = context.file(FILE)? else {
+    let Some((text, data)) = context.text(FILE)? else {
         return Ok(None);
     };
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(bytes.as_slice())
-        .read_to_string(&mut text)
-        .map_err(|e| format!("{FILE}: {e}"))?;
     let mut films: std::collections::HashMap<u32, usize> = std::collections::HashMap::new();
     let mut cells = Vec::new();
     let mut users = 0;

@@ -1,7 +1,5 @@
 //! The four sets of the clustering experiment: samples with known classes.
 
-use std::io::Read as _;
-
 use nalgebra::DMatrix;
 use plca_dist::random::{below, uniform};
 
@@ -118,17 +116,9 @@ fn read(context: &Context, source: &Source) -> Result<Option<Samples>> {
     let mut lines = Lines::default();
     let mut data = None;
     for file in source.files {
-        let Some((bytes, found)) = context.file(file)? else {
+        let Some((text, found)) = context.text(file)? else {
             return Ok(None);
         };
-        let mut text = String::new();
-        if file.ends_with(".gz") {
-            let mut decoder = flate2::read::GzDecoder::new(bytes.as_slice());
-            decoder.read_to_string(&mut text)
-        } else {
-            bytes.as_slice().read_to_string(&mut text)
-        }
-        .map_err(|e| format!("{file}: {e}"))?;
         parse(source, file, &text, &mut lines)?;
         data.get_or_insert(found);
     }

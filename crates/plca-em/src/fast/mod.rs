@@ -55,7 +55,8 @@ impl Default for Pace {
 /// For PLCA of any order, PLSA in both directions and KL-NMF, on all data, with frozen factors and with Dirichlet priors of shape
 /// at least 1. Every state is an exact model and none is worse than the one before. Zeros of the start stay; other entries may fall to a
 /// rounding error of what they belong to, from where they come back if the rest makes room. Ends at another local optimum than EM
-/// may: compare objectives.
+/// may: compare objectives. The factors but the last are those that extrapolation led to: where a run is cut short long before it
+/// converges, one step of [`em`](Self::em) may gain what many iterations at that stage do.
 ///
 /// ```
 /// use plca_em::{Fast, FastState, Plca, PlcaInit, Stop, run};
