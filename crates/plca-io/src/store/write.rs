@@ -23,7 +23,7 @@ const BLOCK: usize = 1 << 16;
 
 /// The entries of a sparse file on their way into a [`Store`](super::Store): never all of them in memory.
 ///
-/// [`read`](Self::read) reads the file once and sorts its entries into temporary files without names, which need 32 bytes of disk
+/// [`read`](Self::read) reads the file, its checksum before and after, and sorts its entries into temporary files without names, which need 32 bytes of disk
 /// for an entry in `f64` and vanish with this value or with the process; [`write`](Self::write) writes 12 bytes for an entry and 8 for
 /// every row of a tile. Memory: about 40 MB, 20 bytes for every row and column, and 30 for every entry of the longest row.
 ///
@@ -35,6 +35,9 @@ pub struct StoreWriter<T> {
     parts: Vec<usize>,
     buckets: Buckets<T>,
 }
+
+/// What is done with every entry.
+type Visit<'a, T> = dyn FnMut([u32; 2], T) -> Result<(), Fault> + 'a;
 
 impl<T> std::fmt::Debug for StoreWriter<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -68,7 +71,7 @@ impl<T: Element> StoreWriter<T> {
     /// # Errors
     ///
     /// [`IoError`] naming the input, as [`read_data_with`](crate::read_data_with) and the tensor types refuse it; a file
-    /// that is dense or no matrix; `folder` if there is no room in it.
+    /// that is dense or no matrix, or that was changed while it was read; `folder` if there is no room in it.
     ///
     /// # Examples
     ///
@@ -83,17 +86,33 @@ impl<T: Element> StoreWriter<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn read(input: &Path, options: &ReadOptions, folder: &Path) -> Result<Self, IoError> {
+        Self::sort(input, options, folder, |visit| {
+            for_each_entry(input, options, visit)
+        })
+    }
+
+    /// Sorts what `entries` finds in the input; it returns the shape.
+    fn sort(
+        input: &Path,
+        options: &ReadOptions,
+        folder: &Path,
+        entries: impl FnOnce(&mut Visit<'_, T>) -> Result<Vec<usize>, Fault>,
+    ) -> Result<Self, IoError> {
         let sha256 = sha256_file(input)?;
         let full = |e| Fault::from(e).of(folder);
         let mut spool = Spool::new(folder).map_err(full)?;
         let mut unwritten = None;
-        let shape = for_each_entry(input, options, |index, value| {
+        let shape = entries(&mut |index, value| {
             spool.push(index, value).map_err(|e| {
                 unwritten = Some(full(e));
                 Fault::new("could not be sorted")
             })
         });
         let shape = shape.map_err(|e| unwritten.unwrap_or_else(|| e.of(input)))?;
+        // Otherwise the store would bear the checksum of one file and hold another.
+        if sha256_file(input)? != sha256 {
+            return Err(IoError::new(input, "was changed while it was read"));
+        }
         let indices = shape.iter().fold(0usize, |sum, &n| sum.saturating_add(n));
         // Running out of memory later would end the process without a word.
         if Vec::<PerIndex>::new().try_reserve_exact(indices).is_err() {
@@ -224,5 +243,43 @@ impl<W: Write> Blocks<'_, W> {
         self.offset += self.bytes.len() as u64;
         block.clear();
         self.writer.write_all(&self.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_changes_while_it_is_read_is_refused() {
+        let options = ReadOptions::default();
+        let read_and = |then: &dyn Fn(&Path)| {
+            let folder = tempfile::tempdir().unwrap();
+            let input = folder.path().join("v.tns");
+            std::fs::write(&input, "1 1 3\n").unwrap();
+            let sorted = StoreWriter::<f64>::sort(&input, &options, folder.path(), |visit| {
+                let shape = for_each_entry(&input, &options, visit);
+                then(&input);
+                shape
+            });
+            (sorted, input)
+        };
+        let replaced = |input: &Path| {
+            let new = input.with_file_name("new");
+            std::fs::write(&new, "1 1 4\n").unwrap();
+            std::fs::rename(new, input).unwrap();
+        };
+        let changed = |input: &Path| std::fs::write(input, "1 1 3\n2 2 1\n").unwrap();
+        for then in [&replaced as &dyn Fn(&Path), &changed] {
+            let (sorted, input) = read_and(then);
+            let e = sorted.unwrap_err();
+            assert_eq!(e, IoError::new(&input, "was changed while it was read"));
+        }
+        let removed = |input: &Path| std::fs::remove_file(input).unwrap();
+        let (sorted, input) = read_and(&removed);
+        assert_eq!(sorted.unwrap_err().path(), input);
+        // Another file with the same bytes is the same data.
+        let same = |input: &Path| std::fs::write(input, "1 1 3\n").unwrap();
+        assert!(read_and(&same).0.is_ok());
     }
 }
