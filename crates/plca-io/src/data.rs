@@ -360,6 +360,19 @@ pub(crate) fn plausible(shape: &[usize], entries: usize) -> Result<(), Fault> {
     )))
 }
 
+/// What is held of every index of data in a store: a count, a part, a marginal.
+type PerIndex = (u32, u32, f64);
+
+/// Refuses shapes whose indices alone do not fit into memory: running out of it later would end the process without a word.
+pub(crate) fn affordable(shape: &[usize]) -> Result<(), Fault> {
+    let indices = (shape.iter()).fold(0usize, |sum, &n| sum.saturating_add(n));
+    if Vec::<PerIndex>::new().try_reserve_exact(indices).is_ok() {
+        return Ok(());
+    }
+    let what = format!("there is no memory for data of shape {shape:?}");
+    Err(Fault::new(what))
+}
+
 /// Reads a mask: a dense `.npy` or `.npz` array of flags or whole numbers (0 = hidden), or a coordinate file whose stored
 /// cells are the hidden ones, whatever their values.
 ///

@@ -259,6 +259,124 @@ fn stores_of_something_else_are_not_taken() {
     assert!(e.ends_with("store version 2, this program reads 1"), "{e}");
 }
 
+/// A store with right checksums whose footer is another, and what is said of it.
+fn with_footer(store: &Path, good: &[u8], change: impl Fn(String) -> String) -> String {
+    let offset = u64::from_le_bytes(good[16..24].try_into().unwrap()) as usize;
+    let footer = change(String::from_utf8(good[offset..].to_vec()).unwrap());
+    let mut bytes = good[..offset].to_vec();
+    bytes[24..32].copy_from_slice(&(footer.len() as u64).to_le_bytes());
+    bytes[32..36].copy_from_slice(&crc32(footer.as_bytes()).to_le_bytes());
+    let sum = crc32(&bytes[..36]);
+    bytes[36..40].copy_from_slice(&sum.to_le_bytes());
+    bytes.extend(footer.as_bytes());
+    std::fs::write(store, bytes).unwrap();
+    let opened = Store::<f64>::open(store);
+    opened.map_or_else(|e| e.to_string(), |_| "opened".into())
+}
+
+/// Zeros explain no index of a store, where they are left out; a shape that was asked for needs no explanation.
+#[test]
+fn what_would_not_be_believed_is_not_written() {
+    let zeros = "1 1 0\n".repeat(99);
+    let (folder, input, store) = folder("v.tns", &format!("{zeros}16783000 1 1\n"));
+    let options = ReadOptions::default();
+    let writer = StoreWriter::<f64>::read(&input, &options, folder.path()).unwrap();
+    let e = writer.write(&store).unwrap_err().to_string();
+    let why = "v.store: has shape [16783000, 1] with 1 entries; say the shape if that is meant";
+    assert!(e.ends_with(why), "{e}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    let shape = Some(vec![16_783_000, 1]);
+    make::<f64>(&input, &store, &ReadOptions { shape, ..options });
+    assert_eq!(open(&store).stored(), 1);
+}
+
+/// All checksums are right: what is described is what cannot be.
+#[test]
+fn footers_that_lie_are_refused() {
+    let (_folder, input, store) = folder("v.tns", "1 1 3\n2 3 0.5\n2 1 2\n");
+    make::<f64>(&input, &store, &ReadOptions::default());
+    let good = std::fs::read(&store).unwrap();
+    let said = |from: &str, to: &str| {
+        with_footer(&store, &good, |footer| {
+            assert_eq!(footer.matches(from).count(), 1, "{from} in {footer}");
+            footer.replace(from, to)
+        })
+    };
+    assert_eq!(said("\"scale\":1.0", "\"scale\":2.0"), "opened");
+    let wide = |rows: &str, columns: &str, asked: &str| {
+        with_footer(&store, &good, |footer| {
+            let footer = footer.replace("\"shape\":null", &format!("\"shape\":{asked}"));
+            let footer =
+                footer.replace("\"shape\":[2,3]", &format!("\"shape\":[{rows},{columns}]"));
+            footer.replace("[[0,3],[0,2]]", &format!("[[0,{columns}],[0,{rows}]]"))
+        })
+    };
+    assert_eq!(wide("2", "16777214", "null"), "opened");
+    let far = "footer: has shape [2, 16777407] with 3 entries; say the shape if that is meant";
+    let e = wide("2", "16777407", "null");
+    assert!(e.ends_with(far), "{e}");
+    assert_eq!(wide("2", "16777406", "null"), "opened");
+    assert_eq!(wide("2", "16777407", "[2,16777407]"), "opened");
+    let all = "4294967295";
+    let e = wide(all, all, "null");
+    assert!(
+        e.ends_with("entries; say the shape if that is meant"),
+        "{e}"
+    );
+    for (from, to) in [
+        ("\"shape\":null", "\"shape\":[2,4]"),
+        ("\"ends\":[1]", "\"ends\":[0]"),
+        ("\"ends\":[1]", "\"ends\":[1,1]"),
+        ("\"blocks\":[[40,", "\"blocks\":[[40,0,0,0],[40,"),
+        ("\"blocks\":[[40,2,3,", "\"blocks\":[[40,5,1,"),
+        ("\"blocks\":[[40,2,3,", "\"blocks\":[[40,-2,3,"),
+        ("\"scale\":1.0", "\"scale\":0.0"),
+        ("\"scale\":1.0", "\"scale\":1e999"),
+        ("[0,3]", "[0,2]"),
+        ("\"bounds\"", "\"bonds\""),
+        ("{\"blocks\"", "[{\"blocks\""),
+    ] {
+        let e = said(from, to);
+        assert!(e.contains("v.store: footer: "), "{from} -> {to}: {e}");
+    }
+}
+
+/// A file that is all holes takes no room on a disk, however long it is: what it claims is refused before it is read.
+#[cfg(unix)]
+#[test]
+fn claims_of_hollow_files_are_not_read() {
+    use std::fs::File;
+    use std::io::{Seek, SeekFrom, Write};
+    let (_folder, input, store) = folder("v.tns", "1 1 3\n2 3 0.5\n2 1 2\n");
+    make::<f64>(&input, &store, &ReadOptions::default());
+    let good = std::fs::read(&store).unwrap();
+    let hollow = |offset: u64, footer: &[u8], length: u64| {
+        let mut header = good[..16].to_vec();
+        header.extend(offset.to_le_bytes());
+        header.extend(length.to_le_bytes());
+        header.extend(crc32(footer).to_le_bytes());
+        header.extend(crc32(&header).to_le_bytes());
+        std::fs::write(&store, header).unwrap();
+        let mut file = File::options().write(true).open(&store).unwrap();
+        file.set_len(offset + length).unwrap();
+        file.seek(SeekFrom::Start(offset)).unwrap();
+        file.write_all(footer).unwrap();
+        Store::<f64>::open(&store).unwrap_err().to_string()
+    };
+    let e = hollow(40, b"{}", 1 << 40);
+    let why = "v.store: footer: claims 1099511627776 bytes, more than 65536";
+    assert!(e.ends_with(why), "{e}");
+    // A row of two columns has two entries at most, and no block goes on after 65536.
+    let footer = String::from_utf8(good[92..].to_vec()).unwrap();
+    assert_eq!(footer.matches("[[40,2,3,").count(), 1);
+    for entries in [1 << 31, 65_538] {
+        let footer = footer.replace("[[40,2,3,", &format!("[[40,2,{entries},"));
+        let length = footer.len() as u64;
+        let e = hollow(40 + 16 + 12 * entries, footer.as_bytes(), length);
+        assert!(e.ends_with("footer: does not describe the blocks"), "{e}");
+    }
+}
+
 /// CRC-32 by its definition.
 fn crc32(bytes: &[u8]) -> u32 {
     let step = |crc: u32, _| (crc >> 1) ^ (0xEDB8_8320 & 0u32.wrapping_sub(crc & 1));

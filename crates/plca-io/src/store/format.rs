@@ -15,14 +15,24 @@ use std::path::Path;
 use plca_tensor::Tiling;
 use serde_json::{Value, json};
 
-use super::{Input, Place, Store};
-use crate::data::Element;
+use super::{BLOCK, Input, Place, Store, explained};
+use crate::data::{Element, affordable};
 use crate::error::Fault;
 
 pub(super) const MAGIC: &[u8] = b"PLCASTOR";
 const VERSION: u32 = 1;
 /// Bytes before the first block.
 pub(super) const HEADER: usize = 40;
+/// Bytes of a footer, but for the blocks that are not the last of their tile.
+const FOOTER: u64 = 1 << 16;
+/// More bytes than the text that describes a block has.
+const PLACE: u64 = 64;
+
+/// Bytes that the footer at `offset` may have: all blocks but the last of a tile are full.
+fn longest_footer<T>(offset: u64) -> u64 {
+    let full = BLOCK as u64 * (4 + size_of::<T>() as u64);
+    FOOTER + PLACE * (offset / full)
+}
 
 /// The header of a store with scalars of `size` bytes and this footer at `offset`.
 pub(super) fn header(size: usize, offset: u64, footer: &[u8]) -> Vec<u8> {
@@ -91,9 +101,14 @@ pub(super) fn open<T: Element>(path: &Path) -> Result<Store<T>, Fault> {
         let what = format!("it has {length} bytes, {written} were written");
         return Err(changed(&what));
     }
+    let longest = longest_footer::<T>(offset);
+    if footer > longest {
+        let what = format!("claims {footer} bytes, more than {longest}");
+        return Err(Fault::at("footer", what));
+    }
     let mut text = Vec::new();
     file.seek(SeekFrom::Start(offset))?;
-    file.read_to_end(&mut text)?;
+    file.take(footer).read_to_end(&mut text)?;
     if crc32fast::hash(&text) != u32_at(&header, 32) {
         return Err(changed("its footer has another checksum"));
     }
@@ -110,7 +125,12 @@ pub(super) fn open<T: Element>(path: &Path) -> Result<Store<T>, Fault> {
         };
         consistent(&store, offset).then_some(store)
     });
-    store.ok_or_else(|| Fault::at("footer", "does not describe the blocks"))
+    let store = store.ok_or_else(|| Fault::at("footer", "does not describe the blocks"))?;
+    let shape = store.tiling.shape();
+    explained(&store.input, shape, &store.blocks)
+        .and_then(|()| affordable(&shape))
+        .map_err(|e| e.within("footer"))?;
+    Ok(store)
 }
 
 type Footer<T> = (
@@ -157,16 +177,25 @@ fn read_footer<T: Element>(footer: &Value) -> Option<Footer<T>> {
     ))
 }
 
-/// Whether there are blocks for every tile, one after the other up to the footer.
+/// Whether there are blocks for every tile, one after the other up to the footer, none larger than it can be, and the matrix has
+/// the shape that was asked for.
 fn consistent<T: Element>(store: &Store<T>, footer: u64) -> bool {
+    let [_, columns] = store.tiling.bounds();
+    let widest = columns.windows(2).map(|ends| ends[1] - ends[0]).max();
+    // A block grows by whole rows until it is full.
+    let most = BLOCK as u64 + widest.unwrap_or(0) as u64;
     let mut end = Some(HEADER as u64);
     for block in &store.blocks {
+        let (runs, entries) = (block.runs, block.entries);
+        let possible = (1..=entries).contains(&runs) && u64::from(entries) < most;
         end = end
-            .filter(|&end| end == block.offset)
+            .filter(|&end| end == block.offset && possible)
             .and_then(|end| end.checked_add(block.length::<T>()));
     }
+    let asked = store.input.shape.as_deref();
     let tiles = store.ends.len() == store.tiling.tiles();
     tiles
+        && asked.is_none_or(|shape| shape == store.tiling.shape())
         && store.ends.is_sorted()
         && store.ends.last() == Some(&store.blocks.len())
         && end == Some(footer)

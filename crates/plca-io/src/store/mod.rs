@@ -14,11 +14,14 @@ use plca_tensor::{Block, BlockSource, Tiling};
 pub use write::StoreWriter;
 
 use crate::IoError;
-use crate::data::{Element, ReadOptions, extension};
+use crate::data::{Element, ReadOptions, extension, plausible};
 use crate::error::Fault;
 
 /// Bytes that are read, verified and taken apart at a time; a multiple of every number's size.
 const CHUNK: usize = 1 << 16;
+
+/// Entries of a block, but that a row is never cut. Fewer of them need another version: readers expect no more blocks than this makes.
+const BLOCK: usize = 1 << 16;
 
 /// Where a block is, and what it must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +36,15 @@ impl Place {
     /// Bytes of the block.
     fn length<T>(&self) -> u64 {
         8 * u64::from(self.runs) + (4 + size_of::<T>() as u64) * u64::from(self.entries)
+    }
+}
+
+/// Refuses a matrix that its entries do not explain, unless its shape was asked for.
+fn explained(input: &Input, shape: [usize; 2], blocks: &[Place]) -> Result<(), Fault> {
+    let entries = blocks.iter().map(|block| block.entries as usize).sum();
+    match input.shape {
+        Some(_) => Ok(()),
+        None => plausible(&shape, entries),
     }
 }
 
@@ -96,8 +108,9 @@ impl<T: Element> Store<T> {
     ///
     /// # Errors
     ///
-    /// [`IoError`] naming the file: one that is missing, is no store, holds another scalar, was truncated or changed, or was
-    /// written by another version.
+    /// [`IoError`] naming the file: one that is missing, is no store, holds another scalar, was truncated or changed, was
+    /// written by another version, or describes what no store holds. A shape is believed if it goes with the number of entries, or
+    /// if the store says that it was asked for and there is memory for it.
     ///
     /// # Examples
     ///

@@ -7,19 +7,15 @@ use plca_tensor::{Block, TileCounts, Tiling};
 
 use super::format::{HEADER, footer, header};
 use super::sort::{Buckets, Spool};
-use super::{Input, Place};
+use super::{BLOCK, Input, Place, explained};
 use crate::IoError;
 use crate::atomic::write_atomically;
-use crate::data::{Element, ReadOptions, sha256_file};
+use crate::data::{Element, ReadOptions, affordable, sha256_file};
 use crate::entries::for_each_entry;
 use crate::error::Fault;
 
 /// Entries that are sorted in memory at a time, but that a row is sorted at once.
 const SORTED: u64 = 1 << 20;
-/// What is held for every row and every column: a count, a part, a marginal.
-type PerIndex = (u32, u32, f64);
-/// Entries of a block, but that a row is never cut.
-const BLOCK: usize = 1 << 16;
 
 /// The entries of a sparse file on their way into a [`Store`](super::Store): never all of them in memory.
 ///
@@ -113,12 +109,7 @@ impl<T: Element> StoreWriter<T> {
         if sha256_file(input)? != sha256 {
             return Err(IoError::new(input, "was changed while it was read"));
         }
-        let indices = shape.iter().fold(0usize, |sum, &n| sum.saturating_add(n));
-        // Running out of memory later would end the process without a word.
-        if Vec::<PerIndex>::new().try_reserve_exact(indices).is_err() {
-            let what = format!("there is no memory for data of shape {shape:?}");
-            return Err(IoError::new(input, what));
-        }
+        affordable(&shape).map_err(|e| e.of(input))?;
         let refused = |e: plca_tensor::TensorError| IoError::new(input, e);
         let mut counts = TileCounts::new(&shape).map_err(refused)?;
         // What was written a moment ago is read back.
@@ -153,7 +144,8 @@ impl<T: Element> StoreWriter<T> {
     ///
     /// # Errors
     ///
-    /// [`IoError`] naming the target; nothing is left or changed by a failure.
+    /// [`IoError`] naming the target; nothing is left or changed by a failure. Where duplicates and zeros leave too few entries for
+    /// the shape to be believed, it is to be asked for.
     ///
     /// # Examples
     ///
@@ -197,6 +189,9 @@ impl<T: Element> StoreWriter<T> {
             before += parts;
         }
         let Blocks { offset, places, .. } = file;
+        // Fewer than were read, and what no reader would believe is not written.
+        explained(&self.input, self.tiling.shape(), &places)
+            .map_err(|e| std::io::Error::other(e.what))?;
         let footer = footer(&self.input, &self.tiling, &ends, &places);
         w.write_all(&footer)?;
         w.seek(SeekFrom::Start(0))?;
