@@ -215,6 +215,32 @@ pub(crate) fn gather<T: Real>(
     }
 }
 
+/// What a coordinate did that `p` has not followed yet.
+#[derive(Clone, Copy, Debug)]
+struct Moved<T> {
+    coordinate: usize,
+    by: T,
+    to: T,
+    /// To less than half: the difference may have no correct digit.
+    fell: bool,
+}
+
+impl<T: Real> Moved<T> {
+    /// What `p` becomes, `u` being the coordinate's: a normal number, for it has a reciprocal.
+    #[inline(always)]
+    fn plain<S: Simd>(&self, simd: S, p: T::Vector<S>, u: T::Vector<S>) -> T::Vector<S> {
+        let p = T::vmul_add(simd, T::vsplat(simd, self.by), u, p);
+        T::vmax(simd, p, T::vsplat(simd, T::TINY))
+    }
+
+    /// The same, but not less than what the coordinate gives alone: a bound that rounding must not cross.
+    #[inline(always)]
+    fn guarded<S: Simd>(&self, simd: S, p: T::Vector<S>, u: T::Vector<S>) -> T::Vector<S> {
+        let alone = T::vmul(simd, T::vsplat(simd, self.to), u);
+        T::vmax(simd, self.plain(simd, p, u), alone)
+    }
+}
+
 /// One row.
 #[derive(Debug)]
 struct Problem<'a, T> {
@@ -274,7 +300,12 @@ impl<T: Real> Problem<'_, T> {
                 let new = old + (g / h) * ((g - s) / s);
                 let new = if new > least { new } else { least };
                 let new = T::lit(new);
-                moved = Some((z, T::lit(new.to_f64() - old), new));
+                moved = Some(Moved {
+                    coordinate: z,
+                    by: T::lit(new.to_f64() - old),
+                    to: new,
+                    fell: new.to_f64() < old / 2.0,
+                });
                 w[z] = new;
             }
         }
@@ -335,14 +366,31 @@ impl<T: Real> Problem<'_, T> {
         }
     }
 
-    /// `Σ v q` and `Σ v q²` of coordinate `z`, after `p` has followed the last coordinate that moved: which, by how much, to what.
+    /// `Σ v q` and `Σ v q²` of coordinate `z`, after `p` has followed the last coordinate that moved.
     #[inline(always)]
-    fn slopes<S: Simd>(
+    fn slopes<S: Simd>(&self, simd: S, z: usize, p: &mut [T], moved: Option<Moved<T>>) -> [f64; 2] {
+        match moved {
+            None => self.sums(simd, z, p, z, |p, _| p),
+            Some(moved) if moved.fell => {
+                let from = moved.coordinate;
+                self.sums(simd, z, p, from, |p, u| moved.guarded(simd, p, u))
+            }
+            Some(moved) => {
+                let from = moved.coordinate;
+                self.sums(simd, z, p, from, |p, u| moved.plain(simd, p, u))
+            }
+        }
+    }
+
+    /// `Σ v q` and `Σ v q²` of coordinate `z`, every `p` having become what `follow` makes of it and of `U` of another coordinate.
+    #[inline(always)]
+    fn sums<S: Simd>(
         &self,
         simd: S,
         z: usize,
         p: &mut [T],
-        moved: Option<(usize, T, T)>,
+        last: usize,
+        follow: impl Fn(T::Vector<S>, T::Vector<S>) -> T::Vector<S>,
     ) -> [f64; 2] {
         let stride = p.len();
         let column = |z: usize| T::vectors::<S>(&self.table[z * stride..][..stride]).0;
@@ -350,25 +398,12 @@ impl<T: Real> Problem<'_, T> {
         let (p, _) = T::vectors_mut::<S>(p);
         let zero = T::vsplat(simd, T::zero());
         let (mut g, mut h) = (zero, zero);
-        if let Some((last, by, to)) = moved {
-            let (by, to) = (T::vsplat(simd, by), T::vsplat(simd, to));
-            let tiny = T::vsplat(simd, T::TINY);
-            for (((p, &v), &u), &last) in p.iter_mut().zip(v).zip(u).zip(column(last)) {
-                // What the coordinate gives alone is a bound that rounding must not cross; reciprocals are of normal numbers.
-                let alone = T::vmax(simd, T::vmul(simd, to, last), tiny);
-                *p = T::vmax(simd, T::vmul_add(simd, by, last, *p), alone);
-                let q = T::vmul(simd, u, T::vreciprocal(simd, *p));
-                let vq = T::vmul(simd, v, q);
-                g = T::vadd(simd, g, vq);
-                h = T::vmul_add(simd, vq, q, h);
-            }
-        } else {
-            for ((p, &v), &u) in p.iter().zip(v).zip(u) {
-                let q = T::vmul(simd, u, T::vreciprocal(simd, *p));
-                let vq = T::vmul(simd, v, q);
-                g = T::vadd(simd, g, vq);
-                h = T::vmul_add(simd, vq, q, h);
-            }
+        for (((p, &v), &u), &last) in p.iter_mut().zip(v).zip(u).zip(column(last)) {
+            *p = follow(*p, last);
+            let q = T::vmul(simd, u, T::vreciprocal(simd, *p));
+            let vq = T::vmul(simd, v, q);
+            g = T::vadd(simd, g, vq);
+            h = T::vmul_add(simd, vq, q, h);
         }
         [T::vsum(simd, g).to_f64(), T::vsum(simd, h).to_f64()]
     }
