@@ -109,6 +109,16 @@ pub trait Algorithm {
         Ok(())
     }
 
+    /// Makes the most of the state that a run ends with, unless it ends for its residual. Default: nothing. A run that goes on from there
+    /// must have the bits of one that never ended.
+    ///
+    /// # Errors
+    ///
+    /// As [`step`](Self::step).
+    fn finish(&self, _state: &mut Self::State) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
     /// Why the method itself has nothing left to do, for instance because a held-out score fell; `None` (default) while it has.
     /// Asked after every iteration.
     fn finished(&self, _state: &Self::State) -> Option<StopReason> {

@@ -239,6 +239,9 @@ pub fn run_from<A: Algorithm>(
     if let (Some(ended), StopReason::MaxIterations) = (progress.ended, reason) {
         reason = ended;
     }
+    if reason != StopReason::Stationary {
+        algorithm.finish(&mut state)?;
+    }
     let objective = algorithm.objective(&state)?;
     trace.push(TracePoint {
         iteration: progress.iteration,

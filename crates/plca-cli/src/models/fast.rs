@@ -125,8 +125,10 @@ impl<T: Element, M: Separates<T>> CommandModel for FastCommand<T, M> {
     }
 
     fn saved(&self, data: &Self::Data, state: &Self::State) -> Arrays {
-        let mut arrays = self.model.saved(data, state.model());
-        let (blocks, numbers) = state.to_parts();
+        // A start that ended is not gone on with.
+        let ended = state.end().map(|end| (end, Vec::new(), Vec::new()));
+        let (model, blocks, numbers) = ended.unwrap_or_else(|| state.to_parts());
+        let mut arrays = self.model.saved(data, model);
         if !numbers.is_empty() {
             arrays.insert(NUMBERS.into(), Array::new(vec![numbers.len()], numbers));
         }

@@ -55,8 +55,8 @@ impl Default for Pace {
 /// For PLCA of any order, PLSA in both directions and KL-NMF, on all data, with frozen factors and with Dirichlet priors of shape
 /// at least 1. Every state is an exact model and none is worse than the one before. Zeros of the start stay; other entries may fall to a
 /// rounding error of what they belong to, from where they come back if the rest makes room. Ends at another local optimum than EM
-/// may: compare objectives. The factors but the last are those that extrapolation led to: where a run is cut short long before it
-/// converges, one step of [`em`](Self::em) may gain what many iterations at that stage do.
+/// may: compare objectives. A run that ends before it converged takes one step of EM more, for extrapolation goes too far by what such
+/// a step gets back; a run that is resumed goes on from before it.
 ///
 /// ```
 /// use plca_em::{Fast, FastState, Plca, PlcaInit, Stop, run};
@@ -290,6 +290,7 @@ impl<T: Real, A: Separable<T>> Algorithm for Fast<T, A> {
 
     fn step(&self, state: &mut Self::State, measure: bool) -> Result<Option<f64>, EmError> {
         self.model.check_state(&state.model)?;
+        state.end = None;
         let mut place = match state.place.take() {
             Some(place) => place,
             None => self.begin(&state.model)?,
@@ -306,7 +307,7 @@ impl<T: Real, A: Separable<T>> Algorithm for Fast<T, A> {
     }
 
     fn objective(&self, state: &Self::State) -> Result<f64, EmError> {
-        self.model.objective(&state.model)
+        self.model.objective(state.model())
     }
 
     fn direction(&self) -> Direction {
@@ -314,10 +315,22 @@ impl<T: Real, A: Separable<T>> Algorithm for Fast<T, A> {
     }
 
     fn residual(&self, state: &Self::State) -> Result<Option<f64>, EmError> {
-        self.model.residual(&state.model)
+        self.model.residual(state.model())
+    }
+
+    fn finish(&self, state: &mut Self::State) -> Result<(), EmError> {
+        let mut end = state.model.clone();
+        if self.model.step(&mut end, false).is_err() {
+            // The model stands as it is.
+            return self.model.intact();
+        }
+        let [value, reached] = [self.objective(state)?, self.model.objective(&end)?];
+        let better = value != reached && self.direction().not_worse(reached, value);
+        state.end = better.then_some(end);
+        Ok(())
     }
 
     fn finished(&self, state: &Self::State) -> Option<StopReason> {
-        self.model.finished(&state.model)
+        self.model.finished(state.model())
     }
 }

@@ -39,6 +39,8 @@ pub struct FastState<T: Real, S> {
     pub(super) model: S,
     /// `None` before the first iteration.
     pub(super) place: Option<Place<T>>,
+    /// The model after the last step of a run, of EM, if that made it better.
+    pub(super) end: Option<S>,
 }
 
 /// All but the model.
@@ -69,20 +71,29 @@ pub(super) struct Place<T: Real> {
 impl<T: Real, S> FastState<T, S> {
     /// The start of a run.
     pub fn new(model: S) -> Self {
-        Self { model, place: None }
+        Self {
+            model,
+            place: None,
+            end: None,
+        }
     }
 
     /// The parameters, an exact model.
     pub fn model(&self) -> &S {
-        &self.model
+        self.end.as_ref().unwrap_or(&self.model)
+    }
+
+    /// The parameters after the last step of a run, that of EM, where one ended and took it.
+    pub fn end(&self) -> Option<&S> {
+        self.end.as_ref()
     }
 
     /// The parameters alone.
     pub fn into_model(self) -> S {
-        self.model
+        self.end.unwrap_or(self.model)
     }
 
-    /// What a checkpoint keeps besides the model: matrices and numbers, none before the first iteration.
+    /// What a checkpoint keeps: the model that the next iteration begins with, and matrices and numbers besides, none before the first.
     ///
     /// ```
     /// use plca_em::{Algorithm, Fast, FastState, Nmf, NmfInit};
@@ -92,13 +103,13 @@ impl<T: Real, S> FastState<T, S> {
     /// let nmf = Nmf::builder(2).build()?;
     /// let mut state = FastState::new(nmf.init(&v, &NmfInit::default(), &mut ChaCha8Rng::seed_from_u64(0))?);
     /// Fast::new(nmf.on(&v)?)?.step(&mut state, false)?;
-    /// let (blocks, numbers) = state.to_parts();
-    /// assert_eq!(FastState::from_parts(state.model().clone(), blocks, &numbers), Some(state));
+    /// let (model, blocks, numbers) = state.to_parts();
+    /// assert_eq!(FastState::from_parts(model.clone(), blocks, &numbers).as_ref(), Some(&state));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn to_parts(&self) -> (Vec<DMatrix<T>>, Vec<f64>) {
+    pub fn to_parts(&self) -> (&S, Vec<DMatrix<T>>, Vec<f64>) {
         let Some(place) = &self.place else {
-            return (Vec::new(), Vec::new());
+            return (&self.model, Vec::new(), Vec::new());
         };
         let blocks = [&place.kept, &place.ahead].map(|p| p.factors.iter().cloned());
         let numbers = [
@@ -110,7 +121,8 @@ impl<T: Real, S> FastState<T, S> {
         ];
         let scales = [&place.kept, &place.ahead].map(|p| p.scale.iter().copied());
         let numbers = numbers.into_iter().chain(scales.into_iter().flatten());
-        (blocks.into_iter().flatten().collect(), numbers.collect())
+        let blocks = blocks.into_iter().flatten().collect();
+        (&self.model, blocks, numbers.collect())
     }
 
     /// The state that [`to_parts`](Self::to_parts) took apart; `None` if these are not its parts.
@@ -140,6 +152,7 @@ impl<T: Real, S> FastState<T, S> {
                 beta_max,
                 steps: steps as usize,
             }),
+            end: None,
         })
     }
 }

@@ -157,6 +157,10 @@ impl<A: Algorithm, G: Fn(&A::State) -> Vec<f64>> Algorithm for Certified<A, G> {
         self.algorithm.intact()
     }
 
+    fn finish(&self, state: &mut A::State) -> Result<(), A::Error> {
+        self.algorithm.finish(state)
+    }
+
     fn finished(&self, state: &A::State) -> Option<StopReason> {
         self.algorithm.finished(state)
     }
