@@ -3,12 +3,26 @@
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Result, Seek, SeekFrom, Write};
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::path::Path;
 
 use crate::data::Element;
 
-/// Bytes that wait to be written, in all buckets together.
-const WAITING: usize = 1 << 24;
+/// An entry: its index and its value.
+pub(super) type Found<T> = ([u32; 2], T);
+
+/// How much is held at a time while a store is made. None of it changes the result but `block`.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    /// Entries that are sorted in memory, but that a row is sorted at once.
+    pub(super) sorted: u64,
+    /// Piles that entries are laid on in a pass, at least two.
+    pub(super) piles: usize,
+    /// Bytes that wait to be written, on all piles together.
+    pub(super) waiting: usize,
+    /// Entries of a block, but that a row is never cut.
+    pub(super) block: usize,
+}
 
 /// Entries in the order in which they came.
 pub(super) struct Spool<T> {
@@ -70,53 +84,153 @@ impl<T: Element> Spool<T> {
 }
 
 /// Entries apart by bucket, in each in the order in which they came.
+///
+/// Many buckets are some piles of consecutive buckets at first, each of which is taken apart when its turn comes: a piece on disk
+/// is as long for any number of buckets, so that the list of pieces goes with the entries.
 pub(super) struct Buckets<T> {
     file: File,
     end: u64,
-    /// Bytes of a bucket that are written at a time.
+    buckets: Range<usize>,
+    /// Buckets of a pile.
+    width: usize,
+    /// Bytes of a pile that are written at a time.
     most: usize,
     waiting: Vec<Vec<u8>>,
-    /// Where the bytes of every bucket are that were written, and how many they are.
+    /// Where the bytes of every pile are that were written, and how many they are.
     written: Vec<Vec<(u64, usize)>>,
     scalar: PhantomData<T>,
 }
 
 impl<T: Element> Buckets<T> {
-    pub(super) fn new(folder: &Path, count: usize) -> Result<Self> {
+    pub(super) fn new(folder: &Path, buckets: Range<usize>, limits: &Limits) -> Result<Self> {
+        let mut width = 1;
+        while buckets.len().div_ceil(width) > limits.piles {
+            width *= limits.piles;
+        }
+        let piles = buckets.len().div_ceil(width);
         Ok(Self {
             file: tempfile::tempfile_in(folder)?,
             end: 0,
-            most: (WAITING / count.max(1)).clamp(size::<T>(), 1 << 16),
-            waiting: vec![Vec::new(); count],
-            written: vec![Vec::new(); count],
+            buckets,
+            width,
+            most: (limits.waiting / piles.max(1)).clamp(size::<T>(), 1 << 16),
+            waiting: vec![Vec::new(); piles],
+            written: vec![Vec::new(); piles],
             scalar: PhantomData,
         })
     }
 
-    pub(super) fn push(&mut self, bucket: usize, pair: [u32; 2], value: T) -> Result<()> {
-        let waiting = &mut self.waiting[bucket];
-        encode(pair, value, waiting);
+    /// Buckets of a pile at first.
+    #[cfg(test)]
+    pub(super) fn width(&self) -> usize {
+        self.width
+    }
+
+    pub(super) fn push(&mut self, bucket: usize, index: [u32; 2], value: T) -> Result<()> {
+        let pile = (bucket - self.buckets.start) / self.width;
+        let waiting = &mut self.waiting[pile];
+        encode(index, value, waiting);
         if waiting.len() + size::<T>() > self.most {
-            self.file.write_all(waiting)?;
-            self.written[bucket].push((self.end, waiting.len()));
-            self.end += waiting.len() as u64;
-            waiting.clear();
+            self.put_away(pile)?;
         }
         Ok(())
     }
 
-    /// Takes the entries of a bucket.
-    pub(super) fn take(&mut self, bucket: usize, into: &mut Vec<([u32; 2], T)>) -> Result<()> {
-        into.clear();
+    /// Writes what waits on a pile.
+    fn put_away(&mut self, pile: usize) -> Result<()> {
+        let waiting = &mut self.waiting[pile];
+        self.file.write_all(waiting)?;
+        self.written[pile].push((self.end, waiting.len()));
+        self.end += waiting.len() as u64;
+        waiting.clear();
+        Ok(())
+    }
+
+    /// Calls `visit` with the entries of a pile, which is empty after that.
+    fn take(
+        &mut self,
+        pile: usize,
+        mut visit: impl FnMut([u32; 2], T) -> Result<()>,
+    ) -> Result<()> {
+        let mut each = |bytes: &[u8]| {
+            let mut entries = bytes.chunks_exact(size::<T>()).map(decode);
+            entries.try_for_each(|(index, value)| visit(index, value))
+        };
         let mut bytes = Vec::new();
-        let mut add = |bytes: &[u8]| into.extend(bytes.chunks_exact(size::<T>()).map(decode));
-        for (offset, length) in std::mem::take(&mut self.written[bucket]) {
+        for (offset, length) in std::mem::take(&mut self.written[pile]) {
             bytes.resize(length, 0);
             self.file.seek(SeekFrom::Start(offset))?;
             self.file.read_exact(&mut bytes)?;
-            add(&bytes);
+            each(&bytes)?;
         }
-        add(&std::mem::take(&mut self.waiting[bucket]));
+        each(&std::mem::take(&mut self.waiting[pile]))
+    }
+
+    /// Calls `visit` with the entries of every bucket, bucket after bucket; `of` finds the bucket of an entry.
+    pub(super) fn for_each(
+        mut self,
+        folder: &Path,
+        limits: &Limits,
+        of: &dyn Fn([u32; 2]) -> usize,
+        visit: &mut dyn FnMut(&mut Vec<Found<T>>) -> Result<()>,
+    ) -> Result<()> {
+        let piles = self.waiting.len();
+        if self.width > 1 {
+            // Their memory is that of the narrower piles.
+            (0..piles).try_for_each(|pile| self.put_away(pile))?;
+            self.waiting.fill_with(Vec::new);
+        }
+        let mut entries = Vec::new();
+        for pile in 0..piles {
+            if self.width == 1 {
+                entries.clear();
+                self.take(pile, |index, value| {
+                    entries.push((index, value));
+                    Ok(())
+                })?;
+                visit(&mut entries)?;
+            } else {
+                let first = self.buckets.start + pile * self.width;
+                let end = self.buckets.end.min(first + self.width);
+                let mut narrower = Self::new(folder, first..end, limits)?;
+                self.take(pile, |index, value| narrower.push(of(index), index, value))?;
+                narrower.for_each(folder, limits, of, visit)?;
+            }
+        }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pieces on disk and bytes that wait, after so many entries in so many buckets.
+    fn held(buckets: usize, entries: usize) -> (usize, usize) {
+        let limits = Limits {
+            sorted: 16,
+            piles: 16,
+            waiting: 16 * 64,
+            block: 16,
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let mut all = Buckets::<f64>::new(folder.path(), 0..buckets, &limits).unwrap();
+        for at in 0..entries {
+            all.push(at * 7 % buckets, [at as u32, 0], 1.0).unwrap();
+        }
+        let pieces = all.written.iter().map(Vec::len).sum();
+        (pieces, all.waiting.iter().map(Vec::len).sum())
+    }
+
+    #[test]
+    fn what_is_held_goes_with_the_entries_for_any_number_of_buckets() {
+        for buckets in [1, 5, 16, 17, 255, 4097] {
+            for entries in [100, 1000, 10_000] {
+                let (pieces, waiting) = held(buckets, entries);
+                // Four entries of 16 bytes are a piece at least.
+                assert!(pieces <= entries / 4, "{buckets} {entries}: {pieces}");
+                assert!(waiting <= 16 * 64, "{buckets} {entries}: {waiting}");
+            }
+        }
     }
 }

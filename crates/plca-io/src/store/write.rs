@@ -1,12 +1,12 @@
 //! Making a store.
 
 use std::io::{Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use plca_tensor::{Block, TileCounts, Tiling};
 
 use super::format::{HEADER, footer, header};
-use super::sort::{Buckets, Spool};
+use super::sort::{Buckets, Limits, Spool};
 use super::{BLOCK, Input, Place, explained};
 use crate::IoError;
 use crate::atomic::write_atomically;
@@ -14,22 +14,28 @@ use crate::data::{Element, ReadOptions, affordable, sha256_file};
 use crate::entries::for_each_entry;
 use crate::error::Fault;
 
-/// Entries that are sorted in memory at a time, but that a row is sorted at once.
-const SORTED: u64 = 1 << 20;
+const LIMITS: Limits = Limits {
+    sorted: 1 << 20,
+    piles: 1 << 8,
+    waiting: 1 << 24,
+    block: BLOCK,
+};
 
 /// The entries of a sparse file on their way into a [`Store`](super::Store): never all of them in memory.
 ///
-/// [`read`](Self::read) reads the file, its checksum before and after, and sorts its entries into temporary files without names, which need 32 bytes of disk
-/// for an entry in `f64` and vanish with this value or with the process; [`write`](Self::write) writes 12 bytes for an entry and 8 for
-/// every row of a tile. Memory: about 40 MB, 20 bytes for every row and column, and 30 for every entry of the longest row.
+/// [`read`](Self::read) reads the file, its checksum before and after, and sorts its entries into temporary files without names,
+/// which need 32 bytes of disk for an entry in `f64` and vanish with this value or with the process (beyond about 3e7 entries they
+/// are sorted twice); [`write`](Self::write) writes 12 bytes for an entry and 8 for every row of a tile. Memory: about 40 MB, 20 bytes
+/// for every row and column, and 30 for every entry of the longest row.
 ///
 /// See [`Store`](super::Store) for an example.
 pub struct StoreWriter<T> {
     input: Input,
     tiling: Tiling<T>,
-    /// The parts of every group of rows.
-    parts: Vec<usize>,
+    parts: Parts,
     buckets: Buckets<T>,
+    limits: Limits,
+    folder: PathBuf,
 }
 
 /// What is done with every entry.
@@ -42,23 +48,50 @@ impl<T> std::fmt::Debug for StoreWriter<T> {
     }
 }
 
-/// Cuts every group of rows into parts of about [`SORTED`] entries; the part of every row, and how many each group has.
-fn parts(bounds: &[usize], counts: &[u32]) -> (Vec<u32>, Vec<usize>) {
-    let (mut of_row, mut of_group) = (Vec::with_capacity(counts.len()), Vec::new());
-    let mut part = 0;
-    for ends in bounds.windows(2) {
-        let (before, mut entries) = (part, 0);
-        for &count in &counts[ends[0]..ends[1]] {
-            if entries > 0 && entries + u64::from(count) > SORTED {
-                (part, entries) = (part + 1, 0);
+/// Groups of rows, cut into parts of a few entries: the bucket of an entry is that of its part and its group of columns, and buckets
+/// are in the order of the blocks.
+struct Parts {
+    /// The part of every row within its group.
+    of_row: Vec<u32>,
+    /// How many every group has.
+    of_group: Vec<usize>,
+    /// The first bucket of every group.
+    first: Vec<usize>,
+    buckets: usize,
+}
+
+impl Parts {
+    fn new(bounds: &[usize], counts: &[u32], most: u64) -> Self {
+        let mut parts = Self {
+            of_row: Vec::with_capacity(counts.len()),
+            of_group: Vec::new(),
+            first: Vec::new(),
+            buckets: 0,
+        };
+        for ends in bounds.windows(2) {
+            let (mut part, mut entries) = (0, 0);
+            for &count in &counts[ends[0]..ends[1]] {
+                if entries > 0 && entries + u64::from(count) > most {
+                    (part, entries) = (part + 1, 0);
+                }
+                entries += u64::from(count);
+                parts.of_row.push(part);
             }
-            entries += u64::from(count);
-            of_row.push(part);
+            parts.of_group.push(part as usize + 1);
+            parts.first.push(parts.buckets);
+            parts.buckets += (part as usize + 1) * (bounds.len() - 1);
         }
-        part += 1;
-        of_group.push((part - before) as usize);
+        parts
     }
-    (of_row, of_group)
+
+    /// The bucket of an entry.
+    fn bucket<T: Element>(&self, tiling: &Tiling<T>, index: [u32; 2]) -> usize {
+        let (tile, row, _) = tiling.place(index);
+        let groups = self.of_group.len();
+        let (group, column) = (tile / groups, tile % groups);
+        let part = self.of_row[tiling.bounds()[0][group] + row as usize] as usize;
+        self.first[group] + column * self.of_group[group] + part
+    }
 }
 
 impl<T: Element> StoreWriter<T> {
@@ -82,7 +115,7 @@ impl<T: Element> StoreWriter<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn read(input: &Path, options: &ReadOptions, folder: &Path) -> Result<Self, IoError> {
-        Self::sort(input, options, folder, |visit| {
+        Self::sort(input, options, folder, LIMITS, |visit| {
             for_each_entry(input, options, visit)
         })
     }
@@ -92,6 +125,7 @@ impl<T: Element> StoreWriter<T> {
         input: &Path,
         options: &ReadOptions,
         folder: &Path,
+        limits: Limits,
         entries: impl FnOnce(&mut Visit<'_, T>) -> Result<Vec<usize>, Fault>,
     ) -> Result<Self, IoError> {
         let sha256 = sha256_file(input)?;
@@ -120,23 +154,19 @@ impl<T: Element> StoreWriter<T> {
         let count = |index, value: T| counts.add(index, value).map_err(Either::Tensor);
         spool.for_each(count).map_err(back)?;
         let tiling = counts.tiling();
-        let bounds = tiling.bounds();
-        let groups = bounds[0].len() - 1;
-        let (of_row, parts) = parts(&bounds[0], counts.rows());
-        let all: usize = parts.iter().sum();
-        let mut buckets = Buckets::new(folder, all * groups).map_err(full)?;
+        let parts = Parts::new(&tiling.bounds()[0], counts.rows(), limits.sorted);
+        let mut buckets = Buckets::new(folder, 0..parts.buckets, &limits).map_err(full)?;
         let scale = tiling.scale();
-        let sort = |index, value: T| {
-            let (tile, row, column) = tiling.place(index);
-            let part = of_row[bounds[0][tile / groups] + row as usize] as usize;
-            buckets.push(part * groups + tile % groups, [row, column], value * scale)
-        };
+        let sort =
+            |index, value: T| buckets.push(parts.bucket(&tiling, index), index, value * scale);
         spool.for_each(sort).map_err(full)?;
         Ok(Self {
             input: Input::new(input, &sha256, options),
             tiling,
             parts,
             buckets,
+            limits,
+            folder: folder.into(),
         })
     }
 
@@ -150,11 +180,19 @@ impl<T: Element> StoreWriter<T> {
     /// # Examples
     ///
     /// See [`Store`](super::Store).
-    pub fn write(mut self, path: &Path) -> Result<(), IoError> {
+    pub fn write(self, path: &Path) -> Result<(), IoError> {
         write_atomically(path, |w| self.put(w))
     }
 
-    fn put(&mut self, w: &mut (impl Write + Seek)) -> std::io::Result<()> {
+    fn put(self, w: &mut (impl Write + Seek)) -> std::io::Result<()> {
+        let Self {
+            input,
+            tiling,
+            parts,
+            buckets,
+            limits,
+            folder,
+        } = self;
         w.write_all(&[0; HEADER])?;
         let mut file = Blocks {
             writer: w,
@@ -162,37 +200,40 @@ impl<T: Element> StoreWriter<T> {
             places: Vec::new(),
             bytes: Vec::new(),
         };
-        let groups = self.parts.len();
-        let (mut ends, mut before) = (Vec::new(), 0);
-        let (mut entries, mut row_entries) = (Vec::new(), Vec::new());
-        let mut block = Block::default();
-        for &parts in &self.parts {
-            for column in 0..groups {
-                for part in before..before + parts {
-                    self.buckets.take(part * groups + column, &mut entries)?;
-                    // Stable: duplicates keep the order of the file.
-                    entries.sort_by_key(|&([row, _], _)| row);
-                    for row in entries.chunk_by(|a, b| a.0[0] == b.0[0]) {
-                        row_entries.clear();
-                        row_entries.extend(row.iter().map(|&([_, column], x)| (column, x)));
-                        block.push_row(row[0].0[0], &mut row_entries);
-                        if block.values.len() >= BLOCK {
-                            file.put(&mut block)?;
-                        }
-                    }
+        let groups = parts.of_group.len();
+        let (mut ends, mut done) = (Vec::new(), 0);
+        let (mut block, mut row_entries) = (Block::default(), Vec::new());
+        let of = |index| parts.bucket(&tiling, index);
+        buckets.for_each(&folder, &limits, &of, &mut |entries| {
+            for (index, _) in entries.iter_mut() {
+                let (_, row, column) = tiling.place(*index);
+                *index = [row, column];
+            }
+            // Stable: duplicates keep the order of the file.
+            entries.sort_by_key(|&([row, _], _)| row);
+            for row in entries.chunk_by(|a, b| a.0[0] == b.0[0]) {
+                row_entries.clear();
+                row_entries.extend(row.iter().map(|&([_, column], x)| (column, x)));
+                block.push_row(row[0].0[0], &mut row_entries);
+                if block.values.len() >= limits.block {
+                    file.put(&mut block)?;
                 }
+            }
+            done += 1;
+            if done == parts.of_group[ends.len() / groups] {
+                // The tile ends here.
                 if !block.values.is_empty() {
                     file.put(&mut block)?;
                 }
                 ends.push(file.places.len());
+                done = 0;
             }
-            before += parts;
-        }
+            Ok(())
+        })?;
         let Blocks { offset, places, .. } = file;
         // Fewer than were read, and what no reader would believe is not written.
-        explained(&self.input, self.tiling.shape(), &places)
-            .map_err(|e| std::io::Error::other(e.what))?;
-        let footer = footer(&self.input, &self.tiling, &ends, &places);
+        explained(&input, tiling.shape(), &places).map_err(|e| std::io::Error::other(e.what))?;
+        let footer = footer(&input, &tiling, &ends, &places);
         w.write_all(&footer)?;
         w.seek(SeekFrom::Start(0))?;
         w.write_all(&header(size_of::<T>(), offset, &footer))
@@ -243,7 +284,94 @@ impl<W: Write> Blocks<'_, W> {
 
 #[cfg(test)]
 mod tests {
+    use plca_tensor::{Coordinates, Observed, OutOfCore, SparseTensor};
+    use proptest::prelude::*;
+
+    use super::super::Store;
+    use super::super::sort::Found;
     use super::*;
+
+    /// The bytes of a store made within these limits, how many buckets its first piles had, and the store.
+    fn made(
+        shape: [usize; 2],
+        entries: &[Found<f64>],
+        limits: Limits,
+    ) -> (Vec<u8>, usize, Store<f64>) {
+        let folder = tempfile::tempdir().unwrap();
+        let (input, path) = (folder.path().join("v.tns"), folder.path().join("v.store"));
+        std::fs::write(&input, "").unwrap();
+        let options = ReadOptions::default();
+        let sorted = StoreWriter::<f64>::sort(&input, &options, folder.path(), limits, |visit| {
+            entries.iter().try_for_each(|&(index, x)| visit(index, x))?;
+            Ok(shape.into())
+        });
+        let sorted = sorted.unwrap();
+        let width = sorted.buckets.width();
+        sorted.write(&path).unwrap();
+        let store = Store::open(&path).unwrap();
+        let memory = Coordinates {
+            shape: shape.into(),
+            indices: entries.iter().flat_map(|(index, _)| *index).collect(),
+            values: entries.iter().map(|&(_, x)| x).collect(),
+        };
+        if let Ok(memory) = SparseTensor::new(memory) {
+            let listed = |data: &dyn Observed<f64>| {
+                let mut all = Vec::new();
+                data.for_each(&mut |index, x| all.push((index.to_vec(), x.to_bits())));
+                all
+            };
+            let out = OutOfCore::new(Store::<f64>::open(&path).unwrap()).unwrap();
+            assert!(listed(&out) == listed(&memory));
+        }
+        (std::fs::read(&path).unwrap(), width, store)
+    }
+
+    /// Indices of a small matrix, many of them the same, with values whose sums depend on the order.
+    fn entries(rows: u32, columns: u32, count: usize) -> impl Strategy<Value = Vec<Found<f64>>> {
+        let value = (0..9u32).prop_map(|n| f64::from(n) / 7.0);
+        let entry = (0..rows, 0..columns, value).prop_map(|(i, j, x)| ([i, j], x));
+        prop::collection::vec(entry, 1..count)
+    }
+
+    proptest! {
+        /// Passes, piles and pieces are no property of the store, which is that of memory.
+        #[test]
+        fn stores_are_the_same_within_any_limits(
+            entries in entries(40, 9, 400),
+            (sorted, piles, waiting, block) in (1..40u64, 2..5usize, 0..400usize, 1..40usize),
+        ) {
+            let plain = made([40, 9], &entries, Limits { block, ..LIMITS });
+            let limits = Limits { sorted, piles, waiting, block };
+            prop_assert!(made([40, 9], &entries, limits).0 == plain.0);
+        }
+    }
+
+    #[test]
+    fn many_passes_make_the_same_store() {
+        let mut state = 1u64;
+        let mut next = |n: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005);
+            state = state.wrapping_add(99);
+            ((state >> 33) % n) as u32
+        };
+        let entry = |_| ([next(900), next(50)], f64::from(next(9)) / 7.0);
+        let entries: Vec<Found<f64>> = (0..40_000).map(entry).collect();
+        let block = 64;
+        let (plain, width, _) = made([900, 50], &entries, Limits { block, ..LIMITS });
+        assert_eq!(width, 1);
+        let limits = Limits {
+            sorted: 16,
+            piles: 16,
+            waiting: 16 * 64,
+            block,
+        };
+        let (bytes, width, store) = made([900, 50], &entries, limits);
+        // Four passes, and several blocks in every tile.
+        assert_eq!(width, 16 * 16 * 16);
+        let blocks = store.blocks.len();
+        assert!(store.ends.len() == 64 && blocks > 64 * 4, "{blocks} blocks");
+        assert!(bytes == plain);
+    }
 
     #[test]
     fn a_file_that_changes_while_it_is_read_is_refused() {
@@ -252,11 +380,12 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let input = folder.path().join("v.tns");
             std::fs::write(&input, "1 1 3\n").unwrap();
-            let sorted = StoreWriter::<f64>::sort(&input, &options, folder.path(), |visit| {
-                let shape = for_each_entry(&input, &options, visit);
-                then(&input);
-                shape
-            });
+            let sorted =
+                StoreWriter::<f64>::sort(&input, &options, folder.path(), LIMITS, |visit| {
+                    let shape = for_each_entry(&input, &options, visit);
+                    then(&input);
+                    shape
+                });
             (sorted, input)
         };
         let replaced = |input: &Path| {
