@@ -10,7 +10,7 @@ use crate::data::{self, Data};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::models::options::{refuse, schedule};
-use crate::outputs::writable;
+use crate::outputs::{warn, writable};
 
 /// Extensions of files that are dense whatever is in them.
 const DENSE: &[&str] = &[".npy", ".csv", ".csv.gz"];
@@ -67,11 +67,18 @@ pub(crate) fn load<T: Element>(args: &FitArgs) -> Result<Data<T>, Failure> {
         ..ReadOptions::default()
     };
     let sha256 = plca_io::sha256_file(&args.data)?;
-    if let Ok(store) = Store::<T>::open(path)
-        && store.made_from(&args.data, &sha256, &options)
-        && let Ok(data) = OutOfCore::new(store)
-    {
-        return Ok(Box::new(data));
+    if path.exists() {
+        let reused = Store::<T>::open(path).and_then(|store| {
+            store.made_from(&args.data, &sha256, &options)?;
+            Ok(OutOfCore::new(store))
+        });
+        let why = match reused {
+            Ok(Ok(data)) => return Ok(Box::new(data)),
+            Ok(Err(e)) => e.to_string(),
+            Err(e) => e.to_string(),
+        };
+        // No property of the model: the metadata are those of a run in memory.
+        warn(args.quiet, &[format!("{why}; the store is made anew")]);
     }
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));

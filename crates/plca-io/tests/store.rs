@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use plca_io::{DataFile, Element, ReadOptions, Store, StoreWriter, read_data_with, sha256_file};
+use plca_io::{
+    DataFile, Element, IoError, ReadOptions, Store, StoreWriter, read_data_with, sha256_file,
+};
 use plca_tensor::{Observed, OutOfCore, SparseTensor};
 
 /// A folder with a text in it, and the path of a store beside it.
@@ -244,11 +246,36 @@ fn stores_of_something_else_are_not_taken() {
         sha256_file(&input).unwrap(),
         Store::<f64>::open(&store).unwrap(),
     );
-    assert!(read.made_from(&input, &sum, &options));
-    assert!(!read.made_from(&input, "other", &options));
-    assert!(!read.made_from(&folder.path().join("v.mtx"), &sum, &options));
+    assert_eq!(read.made_from(&input, &sum, &options), Ok(()));
+    let refused = |read: &Store<f64>, input: &Path, sum: &str, options: &ReadOptions, why: &str| {
+        let e = read.made_from(input, sum, options).unwrap_err();
+        assert_eq!(e, IoError::new(&store, why));
+    };
+    refused(
+        &read,
+        &input,
+        "other",
+        &options,
+        "was made from other bytes",
+    );
+    let renamed = folder.path().join("v.mtx");
+    refused(&read, &renamed, &sum, &options, "was made from a .tns file");
     let shape = Some(vec![2, 3]);
-    assert!(!read.made_from(&input, &sum, &ReadOptions { shape, ..options }));
+    let wide = ReadOptions {
+        shape,
+        ..options.clone()
+    };
+    let why = "was made for the shape that the entries need";
+    refused(&read, &input, &sum, &wide, why);
+    make::<f64>(&input, &store, &wide);
+    let read = Store::<f64>::open(&store).unwrap();
+    refused(
+        &read,
+        &input,
+        &sum,
+        &options,
+        "was made for the shape [2, 3]",
+    );
     // A later version.
     let mut bytes = std::fs::read(&store).unwrap();
     bytes[8] = 2;

@@ -1,6 +1,7 @@
 //! `plca fit --out-of-core`: the same bytes as in memory, and what becomes of a harmed store.
 
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use crate::Folder;
 
@@ -85,19 +86,81 @@ fn stores_are_used_again_by_the_same_data_only() {
     assert_eq!(names, ["d.store", "d.tns", "o.npz"]);
 }
 
+#[test]
+fn why_a_store_is_made_anew_is_said() {
+    let folder = folder();
+    let line = "fit plsa d.tns --rank 2 --max-iter 1 --output o.npz --out-of-core d.store";
+    let run = |rest: &str| {
+        let out = folder.run(&format!("{line} {rest}"));
+        assert_eq!(out.status.code(), Some(0));
+        String::from_utf8(out.stderr).unwrap()
+    };
+    let anew = |rest: &str, why: &str| {
+        let said = format!("warning: d.store: {why}; the store is made anew\n");
+        assert_eq!(run(rest), said);
+        // Nothing to be said of one that is used.
+        assert_eq!(run(rest), "");
+    };
+    assert_eq!(run(""), "");
+    let first = folder.bytes("d.store");
+    assert_eq!(run(""), "");
+    anew("--precision f32", "holds f64, f32 is needed");
+    anew("", "holds f32, f64 is needed");
+    anew(
+        "--shape 300x90",
+        "was made for the shape that the entries need",
+    );
+    anew("", "was made for the shape [300, 90]");
+    let harm = |bytes: &[u8]| std::fs::write(folder.path("d.store"), bytes).unwrap();
+    harm(&first[..20]);
+    anew("", "the file was changed: its header has another checksum");
+    let whole = first.len();
+    harm(&first[..5000]);
+    let why = format!("the file was changed: it has 5000 bytes, {whole} were written");
+    anew("", &why);
+    let mut bytes = first.clone();
+    bytes[1000] ^= 1;
+    harm(&bytes);
+    let said = run("");
+    let why = "warning: d.store: block 0: the file was changed: checksum ";
+    assert!(said.starts_with(why), "{said}");
+    folder.text("d.tns", "1 1 1\n2 2 2\n");
+    // Said to a person: whom nobody listens to is quiet, and the model is the same.
+    let memory = line.replace("--out-of-core d.store", "");
+    folder.ok(&format!("{memory} --quiet"));
+    let model = folder.bytes("o.npz");
+    anew("", "was made from other bytes");
+    assert!(folder.bytes("o.npz") == model);
+    harm(&first);
+    assert_eq!(run("--quiet"), "");
+}
+
 /// A run that would not end by itself, once it has written a checkpoint.
 fn running(folder: &Folder, line: &str) -> Child {
     let arguments = "--max-iter 1000000000 --output o.npz --checkpoint c.npz --checkpoint-every 2";
-    let run = Command::new(env!("CARGO_BIN_EXE_plca"))
+    let mut run = Command::new(env!("CARGO_BIN_EXE_plca"))
         .current_dir(folder.path("."))
         .args(line.split_whitespace().chain(arguments.split_whitespace()))
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     while !folder.path("c.npz").exists() {
-        std::thread::yield_now();
+        if run.try_wait().unwrap().is_some() {
+            let out = run.wait_with_output().unwrap();
+            let err = String::from_utf8_lossy(&out.stderr);
+            panic!("no checkpoint, {}: {err}", out.status);
+        }
+        std::thread::sleep(Duration::from_millis(1));
     }
     run
+}
+
+#[test]
+#[should_panic(expected = "no checkpoint, exit status: 1: error: gone.tns: ")]
+fn a_run_that_ends_too_early_is_not_waited_for() {
+    let folder = folder();
+    let mut run = running(&folder, "fit plsa gone.tns --rank 2 --out-of-core d.store");
+    run.wait().unwrap();
 }
 
 #[test]

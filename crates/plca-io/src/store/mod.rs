@@ -152,7 +152,14 @@ impl<T: Element> Store<T> {
         attempt().map_err(|e| e.of(path))
     }
 
-    /// Whether it was made from a file of this name's extension and this [checksum](crate::sha256_file), read for this shape.
+    /// Refuses an input that it was not made from: one with another extension or another [checksum](crate::sha256_file), or read for
+    /// another shape.
+    ///
+    /// # Errors
+    ///
+    /// [`IoError`] naming the store and what it was made from.
+    ///
+    /// # Examples
     ///
     /// ```
     /// use plca_io::{ReadOptions, Store, StoreWriter, sha256_file};
@@ -162,13 +169,37 @@ impl<T: Element> Store<T> {
     /// std::fs::write(&input, "1 1 3\n")?;
     /// StoreWriter::<f64>::read(&input, &options, folder)?.write(&path)?;
     /// let store = Store::<f64>::open(&path)?;
-    /// assert!(store.made_from(&input, &sha256_file(&input)?, &options));
+    /// assert!(store.made_from(&input, &sha256_file(&input)?, &options).is_ok());
     /// std::fs::write(&input, "1 1 4\n")?;
-    /// assert!(!store.made_from(&input, &sha256_file(&input)?, &options));
+    /// let other = store.made_from(&input, &sha256_file(&input)?, &options).unwrap_err();
+    /// assert!(other.to_string().ends_with("v.store: was made from other bytes"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn made_from(&self, input: &Path, sha256: &str, options: &ReadOptions) -> bool {
-        self.input == Input::new(input, sha256, options)
+    pub fn made_from(
+        &self,
+        input: &Path,
+        sha256: &str,
+        options: &ReadOptions,
+    ) -> Result<(), IoError> {
+        let Input {
+            sha256: own,
+            format,
+            shape,
+        } = &self.input;
+        let wanted = Input::new(input, sha256, options);
+        let what = if *format != wanted.format {
+            format!("was made from a .{format} file")
+        } else if *own != wanted.sha256 {
+            "was made from other bytes".into()
+        } else if *shape != wanted.shape {
+            match shape {
+                Some(shape) => format!("was made for the shape {shape:?}"),
+                None => "was made for the shape that the entries need".into(),
+            }
+        } else {
+            return Ok(());
+        };
+        Err(IoError::new(&self.path, what))
     }
 
     fn read_block(&self, block: usize, into: &mut Block<T>) -> Result<(), Fault> {
