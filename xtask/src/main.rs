@@ -53,6 +53,25 @@ fn root() -> PathBuf {
     here.parent().map_or(here.clone(), PathBuf::from)
 }
 
+/// Where builds are.
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// Builds the command as it stands now; its path.
+fn build() -> Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = std::process::Command::new(cargo)
+        .current_dir(root())
+        .args(["build", "--release", "--quiet", "--package", "plca-cli"])
+        .status()?;
+    if !status.success() {
+        return Err("the plca command does not build".into());
+    }
+    let name = format!("plca{}", std::env::consts::EXE_SUFFIX);
+    Ok(target().join("release").join(name))
+}
+
 /// Peak memory of a process in megabytes, from its `/proc/…/status`, where the system tells.
 fn high_water(status: &Path) -> Option<f64> {
     let text = std::fs::read_to_string(status).ok()?;

@@ -10,12 +10,12 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde_json::Value;
 
-use crate::{Result, high_water};
+use crate::{Result, build, high_water};
 
 /// Options of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The program [default: the one of this build].
+    /// The program [default: built from the sources as they stand].
     #[arg(long)]
     program: Option<PathBuf>,
     /// Folder for the data, which are kept, and the outputs.
@@ -57,24 +57,28 @@ struct Run {
 
 pub(crate) fn run(args: &Args) -> Result<bool> {
     std::fs::create_dir_all(&args.out)?;
-    let here = std::env::current_exe()?;
-    let beside = here.with_file_name(format!("plca{}", std::env::consts::EXE_SUFFIX));
-    let program = args.program.as_ref().unwrap_or(&beside);
+    let program = match &args.program {
+        Some(program) => program.clone(),
+        None => build()?,
+    };
     let (rows, columns, entries) = (args.rows, args.columns, args.entries);
     let data = args.out.join(format!("{rows}x{columns}x{entries}.mtx"));
     if !data.exists() {
         println!("writing {}", data.display());
         plca_io::write_atomically(&data, |w| generate(w, rows, columns, entries))?;
     }
+    println!("limit of a run out of core: {} MiB", args.limit);
     println!("| model | run | peak MiB | seconds | per iteration |");
     println!("|---|---|---|---|---|");
     let mut good = true;
     for model in &args.models {
-        let store = args.out.join("data.store");
+        // Empty: no store of an earlier run is used.
+        let folder = tempfile::tempdir_in(&args.out)?;
+        let store = folder.path().join("data.store");
         let fit = |name: &str, store: Option<&Path>| -> Result<(Run, PathBuf, PathBuf)> {
             let [output, checkpoint] =
                 ["npz", "checkpoint"].map(|e| args.out.join(format!("{model}-{name}.{e}")));
-            let run = measure(program, args, model, &data, (&output, &checkpoint), store)?;
+            let run = measure(&program, args, model, &data, (&output, &checkpoint), store)?;
             let Run {
                 mib,
                 seconds,
@@ -84,6 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
             Ok((run, output, checkpoint))
         };
         let (_, output, checkpoint) = fit("in memory", None)?;
+        let mut made = None;
         for name in ["store made", "store used"] {
             let (run, own_output, own_checkpoint) = fit(name, Some(&store))?;
             let same = |a: &Path, b: &Path| -> Result<bool> {
@@ -97,8 +102,12 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
                 println!("{model}, {name}: more than {} MiB", args.limit);
                 good = false;
             }
+            let written = store.metadata()?.modified()?;
+            if *made.get_or_insert(written) != written {
+                println!("{model}, {name}: the store was made anew");
+                good = false;
+            }
         }
-        std::fs::remove_file(&store)?;
     }
     Ok(good)
 }
@@ -162,10 +171,10 @@ fn measure(
     }
     let mut child = command.stdout(Stdio::null()).spawn()?;
     let status = PathBuf::from(format!("/proc/{}/status", child.id()));
-    let mut peak = 0.0;
+    let mut peak = None;
     let ended = loop {
         // The high-water mark never falls: the last one that was seen is the peak.
-        peak = high_water(&status).unwrap_or(peak);
+        peak = high_water(&status).or(peak);
         if let Some(ended) = child.try_wait()? {
             break ended;
         }
@@ -174,6 +183,7 @@ fn measure(
     if !ended.success() {
         return Err(format!("plca fit {model}: {ended}").into());
     }
+    let peak = peak.ok_or("the system does not say how much memory a run took")?;
     let marks = std::fs::read_to_string(&trace)?;
     let marks = marks.lines().map(serde_json::from_str::<Value>);
     let marks = marks.collect::<std::result::Result<Vec<_>, _>>()?;

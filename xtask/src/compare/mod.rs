@@ -9,7 +9,6 @@ mod race;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use plca_io::write_atomically;
 use serde_json::{Value, json};
@@ -18,7 +17,7 @@ use self::files::{Files, convert};
 use self::measure::{Ours, Theirs, fit, follow, make, run_peer};
 use self::race::Race;
 use crate::plot::Panel;
-use crate::{Result, root};
+use crate::{Result, build, target};
 
 /// A workload, the peers that can do it, and how long ours runs.
 struct Workload {
@@ -207,24 +206,6 @@ fn within_limit(entry: &Value) -> bool {
     of("peak_mb")
         .zip(of("allowed_mb"))
         .is_none_or(|(peak, allowed)| peak <= allowed)
-}
-
-fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
-}
-
-/// Builds the command; its path.
-fn build() -> Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
-        .current_dir(root())
-        .args(["build", "--release", "--quiet", "--package", "plca-cli"])
-        .status()?;
-    if !status.success() {
-        return Err("the plca command does not build".into());
-    }
-    let name = format!("plca{}", std::env::consts::EXE_SUFFIX);
-    Ok(target().join("release").join(name))
 }
 
 /// Where things are.
