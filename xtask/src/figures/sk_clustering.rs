@@ -82,8 +82,13 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// Clusters found from one random start.
-    pub(super) fn labels(&self, method: Method, rng: &mut ChaCha8Rng) -> Result<Vec<usize>> {
+    /// Clusters found from one random start, those of Skellam models by accelerated fits.
+    pub(super) fn labels(
+        &self,
+        method: Method,
+        by: By,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<Vec<usize>> {
         let prior = Prior {
             rate: Entries::All(1e-3),
             ..Prior::flat()
@@ -111,19 +116,13 @@ impl<'a> Problem<'a> {
                     atoms: Some((start.plus, start.minus)),
                     activations: Some(start.activations),
                 };
-                let fit = sk_fit::em(
-                    &snmf,
-                    &self.signed,
-                    &init,
-                    (By::Momentum, self.max_iter),
-                    rng,
-                )?;
+                let fit = sk_fit::em(&snmf, &self.signed, &init, (by, self.max_iter), rng)?;
                 Ok(largest(&fit.state.activations))
             }
             Method::Vb => {
                 let vb = SnmfVb::builder(self.k).prior(prior).build()?;
                 let init = VbInit::Means(self.start(rng));
-                let fit = sk_fit::vb(&vb, &self.signed, &init, (By::Momentum, self.max_iter), rng)?;
+                let fit = sk_fit::vb(&vb, &self.signed, &init, (by, self.max_iter), rng)?;
                 // All rates are alike: the largest shape is the largest geometric mean.
                 Ok(largest(&fit.state.shape))
             }

@@ -1,7 +1,7 @@
 //! Fits as the Skellam paper runs them, plain iterations first, then accelerated ones, by methods that need a fraction of the passes of
 //! the paper's parabolic extrapolation (figure `sk_acceleration`).
 
-use plca_fit::{Accelerate, Carried, Momentum, Outcome, Squarem, Stop, run};
+use plca_fit::{Accelerate, Carried, Momentum, Outcome, Parabolic, Squarem, Stop, run};
 use rand_chacha::ChaCha8Rng;
 use skellam_snmf::{Posterior, SignedMatrix, Snmf, SnmfInit, SnmfState, SnmfVb, VbInit};
 
@@ -14,6 +14,8 @@ pub(super) enum By {
     Squarem,
     /// Goes on where SQUAREM all but stands still: on the shuttle data it gets further in 500 iterations than SQUAREM in 15 000.
     Momentum,
+    /// The paper's own.
+    Parabolic,
 }
 
 /// Plain iterations before the accelerated ones.
@@ -46,6 +48,10 @@ fn accelerated<A: Accelerate>(
         By::Squarem => run(&Squarem(algorithm), state, stop, ()),
         By::Momentum => {
             let done = run(&Momentum(algorithm), Carried::new(state), stop, ())?;
+            Ok(done.map(Carried::into_inner))
+        }
+        By::Parabolic => {
+            let done = run(&Parabolic(algorithm), Carried::new(state), stop, ())?;
             Ok(done.map(Carried::into_inner))
         }
     }
