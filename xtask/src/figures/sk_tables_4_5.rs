@@ -97,12 +97,15 @@ struct Found<'a> {
 
 impl Found<'_> {
     fn panel(&self) -> Panel {
-        let all = self.by_method.iter().map(|x| Some(mean_sd(x)));
+        let all = self.by_method.iter().chain(&self.as_paper);
+        let all = all.map(|x| Some(mean_sd(x)));
         let ours: Vec<_> = [Some((share_of_largest(self.set), 0.0))]
             .into_iter()
             .chain(all)
             .collect();
-        let theirs = self.paper.rows.iter().map(|&r| Some(r));
+        let [.., vb] = self.paper.rows;
+        let rows = self.paper.rows.into_iter();
+        let theirs = rows.chain(self.as_paper.is_some().then_some(vb)).map(Some);
         let theirs: Vec<_> = [Some((self.paper.dummy, 0.0))]
             .into_iter()
             .chain(theirs)
@@ -110,6 +113,7 @@ impl Found<'_> {
         let names: Vec<&str> = ["dummy"]
             .into_iter()
             .chain(METHODS.map(Method::name))
+            .chain(self.as_paper.is_some().then_some("VB, their stop"))
             .collect();
         let series = [
             Ranges {
