@@ -74,7 +74,9 @@ pub(crate) fn load<T: Element>(args: &FitArgs) -> Result<Data<T>, Failure> {
         });
         let why = match reused {
             Ok(Ok(data)) => return Ok(Box::new(data)),
-            Ok(Err(e)) => e.to_string(),
+            Ok(Err(e @ TensorError::Source { .. })) => e.to_string(),
+            // The data are at fault, whatever holds them.
+            Ok(Err(e)) => return Err(Failure::of(&args.data, e)),
             Err(e) => e.to_string(),
         };
         // No property of the model: the metadata are those of a run in memory.

@@ -71,8 +71,8 @@ pub trait Algorithm {
     ///
     /// # Errors
     ///
-    /// If the state cannot be improved into usable numbers. An accelerated iteration is several steps: where a later one fails, the
-    /// state is that of the one before it.
+    /// If the state cannot be improved into usable numbers. An accelerated iteration is several steps: where one of them fails, the
+    /// state is that of an earlier one or that from before the iteration.
     fn step(&self, state: &mut Self::State, measure: bool) -> Result<Option<f64>, Self::Error>;
 
     /// The objective of a state.
@@ -109,8 +109,9 @@ pub trait Algorithm {
         Ok(())
     }
 
-    /// Makes the most of the state that a run ends with, unless it ends for its residual. Default: nothing. A run that goes on from there
-    /// must have the bits of one that never ended.
+    /// Makes the most of the state that a run ends with, unless it ends for its residual, was interrupted or has not begun. Default: nothing.
+    /// A run that goes on from there must have the bits of one that never ended, and another call must change nothing more.
+    /// [`Squarem`](crate::Squarem), [`Parabolic`](crate::Parabolic) and [`Momentum`](crate::Momentum) do not ask for it.
     ///
     /// # Errors
     ///

@@ -28,7 +28,7 @@ use crate::{Algorithm, Iteration, Observer, Stop, StopReason};
 pub struct TracePoint {
     /// Iterations done, 0 for the start; those before a resumption included.
     pub iteration: usize,
-    /// Objective of the state after them.
+    /// Objective of the state after them; of a run's last point, of the state that it [ends](crate::Algorithm::finish) with.
     pub objective: f64,
 }
 
@@ -239,7 +239,8 @@ pub fn run_from<A: Algorithm>(
     if let (Some(ended), StopReason::MaxIterations) = (progress.ended, reason) {
         reason = ended;
     }
-    if reason != StopReason::Stationary {
+    let cut = matches!(reason, StopReason::Stationary | StopReason::Interrupted);
+    if progress.iteration > 0 && !cut {
         algorithm.finish(&mut state)?;
     }
     let objective = algorithm.objective(&state)?;

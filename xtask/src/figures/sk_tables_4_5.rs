@@ -17,7 +17,7 @@ pub(crate) const FIGURE: Figure = Figure {
     criterion: "The paper's protocol: unscaled attributes, as many components as classes, atoms uniform on (0, 1), accelerated EM. Mean \
                 accuracies of Sk-inf and Sk-inf-VB within two of the paper's standard deviations of its means (1.5 points where that \
                 is more), and not significantly below those of Ding 2010; on the wave data, where variational fits lose accuracy as they converge, \
-                those that the paper's own acceleration and stop rule end. The other rows, and which spread is smaller, as measured.",
+                the difference is judged of those that the paper's own acceleration and stop rule end, and shown of the others. The other rows, and which spread is smaller, as measured.",
     run,
 };
 

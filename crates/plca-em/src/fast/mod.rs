@@ -55,7 +55,7 @@ impl Default for Pace {
 /// For PLCA of any order, PLSA in both directions and KL-NMF, on all data, with frozen factors and with Dirichlet priors of shape
 /// at least 1. Every state is an exact model and none is worse than the one before. Zeros of the start stay; other entries may fall to a
 /// rounding error of what they belong to, from where they come back if the rest makes room. Ends at another local optimum than EM
-/// may: compare objectives. A run that ends before it converged takes one step of EM more, for extrapolation goes too far by what such
+/// may: compare objectives. Unless its residual ends it, a run takes one step of EM more, for extrapolation goes too far by what such
 /// a step gets back; a run that is resumed goes on from before it.
 ///
 /// ```
@@ -315,16 +315,21 @@ impl<T: Real, A: Separable<T>> Algorithm for Fast<T, A> {
     }
 
     fn residual(&self, state: &Self::State) -> Result<Option<f64>, EmError> {
-        self.model.residual(state.model())
+        // Of where the next iteration begins, so that a run ends alike whether or not it was resumed.
+        self.model.residual(&state.model)
     }
 
     fn finish(&self, state: &mut Self::State) -> Result<(), EmError> {
+        state.end = None;
         let mut end = state.model.clone();
-        if self.model.step(&mut end, false).is_err() {
+        let value = match self.model.step(&mut end, true) {
+            Ok(Some(value)) => value,
+            Ok(None) => self.model.objective(&state.model)?,
             // The model stands as it is.
-            return self.model.intact();
-        }
-        let [value, reached] = [self.objective(state)?, self.model.objective(&end)?];
+            Err(_) => return self.model.intact(),
+        };
+        // [SPEC 10.1] a step of EM, kept if it is better
+        let reached = self.model.objective(&end)?;
         let better = value != reached && self.direction().not_worse(reached, value);
         state.end = better.then_some(end);
         Ok(())

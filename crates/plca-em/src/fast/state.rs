@@ -6,7 +6,7 @@ use plca_tensor::Real;
 use super::Product;
 
 /// A model, and what the next iteration needs besides: the factors in the solver's scale, those that extrapolation leads to, and how
-/// far it goes.
+/// far it goes. After a run also what its closing step of EM made of the model, which the next iteration forgets.
 ///
 /// ```
 /// use plca_em::{Algorithm, Fast, FastState, Nmf, NmfInit, NmfState};
@@ -78,12 +78,12 @@ impl<T: Real, S> FastState<T, S> {
         }
     }
 
-    /// The parameters, an exact model.
+    /// The parameters, an exact model; after a run, those after its closing step.
     pub fn model(&self) -> &S {
         self.end.as_ref().unwrap_or(&self.model)
     }
 
-    /// The parameters after the last step of a run, that of EM, where one ended and took it.
+    /// The parameters after the closing step of a run, if one ended and that made them better.
     pub fn end(&self) -> Option<&S> {
         self.end.as_ref()
     }
@@ -125,7 +125,7 @@ impl<T: Real, S> FastState<T, S> {
         (&self.model, blocks, numbers.collect())
     }
 
-    /// The state that [`to_parts`](Self::to_parts) took apart; `None` if these are not its parts.
+    /// The state that [`to_parts`](Self::to_parts) took apart, without what a closing step made of it; `None` if these are not its parts.
     pub fn from_parts(model: S, mut blocks: Vec<DMatrix<T>>, numbers: &[f64]) -> Option<Self> {
         if blocks.is_empty() && numbers.is_empty() {
             return Some(Self::new(model));

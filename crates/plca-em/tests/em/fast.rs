@@ -269,6 +269,17 @@ fn resumed_runs_and_threads() {
         // The last step of a run is none of those that a longer run takes.
         let (before, ..) = half.state.to_parts();
         assert!(fast.em().objective(before).unwrap() < half.objective);
+        // A run of no iterations leaves a start and an end as they are.
+        let again = run(&fast, half.state.clone(), &exactly(0), ()).unwrap();
+        assert_eq!(
+            (&again.state, again.objective),
+            (&half.state, half.objective)
+        );
+        let mut ended = half.state.clone();
+        fast.finish(&mut ended).unwrap();
+        assert_eq!(ended, half.state);
+        let none = run(&fast, FastState::new(start.clone()), &exactly(0), ()).unwrap();
+        assert_eq!(none.state.model(), &start);
         let saved = serde_json::to_string(&half.state).unwrap();
         let half = serde_json::from_str(&saved).unwrap();
         let end = run(&fast, half, &exactly(7), ()).unwrap();

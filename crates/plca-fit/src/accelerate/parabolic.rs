@@ -106,10 +106,6 @@ impl<A: Accelerate> Algorithm for Parabolic<A> {
         self.0.intact()
     }
 
-    fn finish(&self, carried: &mut Self::State) -> Result<(), A::Error> {
-        self.0.finish(&mut carried.state)
-    }
-
     fn finished(&self, carried: &Self::State) -> Option<StopReason> {
         self.0.finished(&carried.state)
     }

@@ -81,10 +81,6 @@ impl<A: Accelerate> Algorithm for Squarem<A> {
         self.0.intact()
     }
 
-    fn finish(&self, state: &mut A::State) -> Result<(), A::Error> {
-        self.0.finish(state)
-    }
-
     fn finished(&self, state: &A::State) -> Option<StopReason> {
         self.0.finished(state)
     }

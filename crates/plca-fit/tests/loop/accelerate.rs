@@ -132,6 +132,7 @@ fn squared_steps_that_lower_the_objective_are_rejected() {
     let start = State {
         x: [4.0, 1e-4],
         steps: 0,
+        ended: false,
     };
     for (toy, taken) in [(helpful, true), (harmful, false)] {
         let mut plain = start.clone();

@@ -54,6 +54,16 @@ fn resumed_is_uninterrupted() {
             };
             let whole = run(&toy, START, &stop, keep).unwrap();
             assert_eq!(saved.len(), whole.iterations + 1);
+            let finished = whole.reason != StopReason::Stationary;
+            assert_eq!(whole.state.ended, finished, "{}", whole.reason);
+            // Where a run ended another begins, and ends at once, as it did.
+            let ended = Progress {
+                iteration: whole.iterations,
+                ended: Some(whole.reason),
+                ..Progress::default()
+            };
+            let again = run_from(&toy, whole.state.clone(), ended, &stop, ()).unwrap();
+            assert_eq!((&again.state, again.reason), (&whole.state, whole.reason));
             reasons.push(whole.reason);
             for (state, progress) in saved {
                 let from = progress.iteration;

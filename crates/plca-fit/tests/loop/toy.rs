@@ -23,6 +23,8 @@ pub(crate) struct Toy {
 pub(crate) struct State {
     pub(crate) x: [f64; 2],
     pub(crate) steps: usize,
+    /// `finish` was called since the last step.
+    pub(crate) ended: bool,
 }
 
 pub(crate) const TOY: Toy = Toy {
@@ -37,6 +39,7 @@ pub(crate) const TOY: Toy = Toy {
 pub(crate) const START: State = State {
     x: [4.0, 1.0],
     steps: 0,
+    ended: false,
 };
 
 impl Toy {
@@ -60,7 +63,13 @@ impl Algorithm for Toy {
         let before = measure.then(|| self.value(s));
         s.x.iter_mut().zip(self.rates).for_each(|(x, r)| *x *= r);
         s.steps += 1;
+        s.ended = false;
         Ok(before)
+    }
+
+    fn finish(&self, s: &mut State) -> Result<(), Infallible> {
+        s.ended = true;
+        Ok(())
     }
 
     fn objective(&self, s: &State) -> Result<f64, Infallible> {
@@ -94,6 +103,7 @@ impl Accelerate for Toy {
         State {
             x,
             steps: template.steps,
+            ended: false,
         }
     }
 }

@@ -221,12 +221,12 @@ struct Moved<T> {
     coordinate: usize,
     by: T,
     to: T,
-    /// To less than half: the difference may have no correct digit.
+    /// It or one before it went to less than half: differences may have no correct digit since.
     fell: bool,
 }
 
 impl<T: Real> Moved<T> {
-    /// What `p` becomes, `u` being the coordinate's: a normal number, for it has a reciprocal.
+    /// What `p` becomes, `u` being the coordinate's; not less than the least normal number, for its reciprocal is taken.
     #[inline(always)]
     fn plain<S: Simd>(&self, simd: S, p: T::Vector<S>, u: T::Vector<S>) -> T::Vector<S> {
         let p = T::vmul_add(simd, T::vsplat(simd, self.by), u, p);
@@ -286,7 +286,7 @@ impl<T: Real> Problem<'_, T> {
             *p = if *p > T::TINY { *p } else { T::TINY };
         }
         let least = goal * T::EPSILON.to_f64() / 2.0;
-        let mut moved = None;
+        let (mut moved, mut fell) = (None, false);
         for _ in 0..passes {
             for (z, s) in self.linear.iter().enumerate() {
                 let (old, s) = (w[z].to_f64(), s.to_f64());
@@ -300,11 +300,12 @@ impl<T: Real> Problem<'_, T> {
                 let new = old + (g / h) * ((g - s) / s);
                 let new = if new > least { new } else { least };
                 let new = T::lit(new);
+                fell |= new.to_f64() < old / 2.0;
                 moved = Some(Moved {
                     coordinate: z,
                     by: T::lit(new.to_f64() - old),
                     to: new,
-                    fell: new.to_f64() < old / 2.0,
+                    fell,
                 });
                 w[z] = new;
             }

@@ -280,7 +280,7 @@ mod tests {
             assert!(!got.measured.lost);
             let (a, b) = (got.measured.ln_lik, want.measured.ln_lik);
             assert!((a - b).abs() <= 1e-10 * b.abs(), "{a} {b}");
-            let allowed = 1e-10 * case.data.total();
+            let allowed = 1e-10 * case.data.total() * got.scale;
             for (got, want) in [
                 (&got.kernels, &want.kernels),
                 (&got.impulses, &want.impulses),
