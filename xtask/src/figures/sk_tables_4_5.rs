@@ -113,7 +113,7 @@ impl Found<'_> {
         let names: Vec<&str> = ["dummy"]
             .into_iter()
             .chain(METHODS.map(Method::name))
-            .chain(self.as_paper.is_some().then_some("VB, their stop"))
+            .chain(self.as_paper.is_some().then_some("VB, P-EM"))
             .collect();
         let series = [
             Ranges {
