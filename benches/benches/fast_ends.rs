@@ -13,7 +13,7 @@ use rayon::prelude::*;
 const PROBLEMS: u64 = 200;
 const K: usize = 4;
 
-/// Counts of a random model of more components than are fitted; a fifth of the masked cells hidden.
+/// Counts of a random model of more components than are fitted; a seventh of the masked cells hidden.
 fn draw(kind: &str, seed: u64) -> Box<dyn Observed<f64>> {
     let shape = if kind == "order 3" {
         vec![12, 10, 8]
@@ -42,11 +42,11 @@ fn draw(kind: &str, seed: u64) -> Box<dyn Observed<f64>> {
     let mut dense = vec![0.0; cells];
     for (index, value) in indices.chunks(shape.len()).zip(values) {
         let at = (index.iter().zip(&shape)).fold(0, |at, (&i, &n)| at * n + i as usize);
-        dense[at] = value;
+        dense[at] += value;
     }
     if kind == "masked" {
-        (seed as usize % 5..cells)
-            .step_by(5)
+        (seed as usize % 7..cells)
+            .step_by(7)
             .for_each(|i| dense[i] = f64::NAN);
         return Box::new(MaskedTensor::new(shape, dense, Order::RowMajor).expect("data"));
     }

@@ -68,13 +68,26 @@ impl<T: Real> Product<T> {
     }
 
     /// Carries a block on by `β` times its way from this product: `new + β (new - old)`; what left the orthant becomes a tenth of
-    /// `new`.
-    pub(super) fn carry_on(&self, mode: usize, block: &mut DMatrix<T>, beta: f64) {
+    /// `new`. Entries of which no cell was seen, where `linear` is 0, stay: nothing would bring them back.
+    pub(super) fn carry_on(
+        &self,
+        mode: usize,
+        block: &mut DMatrix<T>,
+        linear: &DMatrix<T>,
+        beta: f64,
+    ) {
+        let stays = (linear.shape() == block.shape()).then(|| block.clone());
         each(block, &self.factors[mode], &self.scale, |new, f, n| {
             // [AG alg. 1] [SPEC 10.1] Y = N + β (N - N_old)
             let ahead = new + beta * (new - f * n);
             if ahead > 0.0 { ahead } else { 0.1 * new }
         });
+        let stays = stays.iter().flat_map(DMatrix::iter);
+        for ((x, &new), &s) in block.iter_mut().zip(stays).zip(linear.iter()) {
+            if s <= T::zero() {
+                *x = new;
+            }
+        }
     }
 }
 

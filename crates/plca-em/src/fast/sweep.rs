@@ -44,7 +44,7 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
                 }
             }
             if beta > 0.0 {
-                from.carry_on(mode, &mut block, beta);
+                from.carry_on(mode, &mut block, &linear, beta);
             }
             at.set(mode, block);
         }

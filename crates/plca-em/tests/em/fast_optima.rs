@@ -50,7 +50,7 @@ impl Kind {
                 .iter()
                 .zip(&shape)
                 .fold(0, |at, (&i, &n)| at * n + i as usize);
-            dense[at] = value;
+            dense[at] += value;
         }
         let noise = |x: &mut f64| *x += f64::from(rng.next_u32() % 3);
         dense.iter_mut().for_each(noise);

@@ -176,14 +176,14 @@ fn scaled<T: Precision>(
     (method(&*data, start, STEPS), want, data.total())
 }
 
-/// Whether the counts on the way were normal numbers: each is a value of the data times a product of one entry of every
-/// block.
-fn counts_are_normal<T: Real>(steps: &[Step<T>], table: &Table<T>, scale: f64) -> bool {
+/// Whether the counts on the way are normal numbers in data times `unit`: each is a value of the data times a product of one entry
+/// of every block; `scale` is that of the blocks which have one.
+fn counts_are_normal<T: Real>(steps: &[Step<T>], table: &Table<T>, scale: f64, unit: f64) -> bool {
     let least = |values: &[T]| {
         let positive = values.iter().map(|x| x.to_f64()).filter(|&x| x > 0.0);
         positive.fold(f64::INFINITY, f64::min)
     };
-    let value = least(&table.values) * scale;
+    let value = least(&table.values) * unit;
     steps.iter().all(|step| {
         let entries = step.blocks.iter().map(|b| {
             let entry = least(b.values.as_slice());
@@ -202,8 +202,14 @@ pub(crate) fn scale_is_carried<T: Precision>(
     scale: T,
 ) -> Result<(), String> {
     let (got, want, mass) = scaled(method, storage, problem, scale);
-    let runs = [(&got, scale.to_f64()), (&want, 1.0)];
-    if !(runs.iter()).all(|(run, scale)| counts_are_normal(run, problem.0, *scale)) {
+    // What is lost in one unit is seen in the other alone.
+    let s = scale.to_f64();
+    let normal = |unit: f64| {
+        [&got, &want]
+            .into_iter()
+            .all(|run| counts_are_normal(run, problem.0, s, unit))
+    };
+    if !(normal(s) && normal(1.0)) {
         return stays_on_the_simplex(&got);
     }
     for (got, want) in got.iter().zip(&want) {
