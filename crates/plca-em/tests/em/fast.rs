@@ -291,31 +291,6 @@ fn resumed_runs_and_threads() {
     }
 }
 
-/// What nobody saw is not carried away by extrapolation: a column without an observed cell, over thousands of iterations.
-// [SPEC 10.1]
-#[test]
-fn a_hidden_column_stays() {
-    let shape = [8, 6];
-    let values = (0..48).map(|i| match i % 6 {
-        2 => f64::NAN,
-        _ => f64::from(i * 37 % 11),
-    });
-    let data = MaskedTensor::<f64>::new(shape.to_vec(), values.collect(), Order::RowMajor).unwrap();
-    let plca = Plca::builder(3).build().unwrap();
-    for seed in 0..20 {
-        let start = plca
-            .init(&data, &PlcaInit::default(), &mut rng(seed))
-            .unwrap();
-        let fast = Fast::new(plca.on(&data).unwrap()).unwrap();
-        let end = run(&fast, FastState::new(start), &exactly(3000), ()).unwrap();
-        let (_, _, numbers) = end.state.to_parts();
-        assert!(numbers.iter().all(|n| n.abs() < 1e6), "{seed}: {numbers:?}");
-        assert!(
-            end.objective.is_finite() && end.state.model().weights.iter().all(|w| w.is_finite())
-        );
-    }
-}
-
 /// A state of other data is an error, no panic.
 #[test]
 fn a_state_of_other_data() {
