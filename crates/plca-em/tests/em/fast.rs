@@ -291,6 +291,37 @@ fn resumed_runs_and_threads() {
     }
 }
 
+/// What nobody saw is not carried away by extrapolation: in columns without an observed cell nothing would bring it back.
+// [SPEC 10.1]
+#[test]
+fn hidden_columns_stay() {
+    let columns = 30;
+    let ones = DenseTensor::new(vec![40, columns], vec![1.0; 40 * columns], Order::RowMajor);
+    let ones = ones.unwrap();
+    let truth = Plca::builder(6).build().unwrap();
+    for seed in [60, 79, 82] {
+        let mut drawn = rng(seed);
+        let truth = truth.init(&ones, &PlcaInit::default(), &mut drawn).unwrap();
+        let drawn = truth.with_model(|m| plca_em::sample_counts(m, 24_000, &mut drawn).unwrap());
+        let mut values = vec![0.0; 40 * columns];
+        for index in drawn.indices.chunks(2) {
+            values[index[0] as usize * columns + index[1] as usize] = 1.0;
+        }
+        let hidden = values.iter_mut().skip(seed as usize % 5).step_by(5);
+        hidden.for_each(|v| *v = f64::NAN);
+        let data = MaskedTensor::<f64>::new(vec![40, columns], values, Order::RowMajor).unwrap();
+        let plca = Plca::builder(4).build().unwrap();
+        let start = plca
+            .init(&data, &PlcaInit::default(), &mut rng(1000 + seed))
+            .unwrap();
+        let fast = Fast::new(plca.on(&data).unwrap()).unwrap();
+        let end = run(&fast, FastState::new(start), &exactly(500), ()).unwrap();
+        // Objectives, extrapolation, iterations, then the masses of the components.
+        let (_, _, numbers) = end.state.to_parts();
+        assert!(numbers[5..].iter().all(|n| *n < 1e3), "{seed}: {numbers:?}");
+    }
+}
+
 /// A state of other data is an error, no panic.
 #[test]
 fn a_state_of_other_data() {
