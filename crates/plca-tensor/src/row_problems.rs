@@ -278,7 +278,7 @@ impl<T: Real> RowProblems<T> {
         };
         let room = lanes::stride::<T>(rows.longest);
         let room = if shared.is_some() {
-            room
+            2 * room
         } else {
             room * (k + 2)
         };

@@ -103,7 +103,7 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
             Some(mode) => rows.totals(mode).iter().map(x_ln_x).sum(),
             None => x_ln_x(&data.total()),
         };
-        let entropy = data.self_information() - scales;
+        let entropy = model.self_information() - scales;
         let pace = Pace::default();
         Ok(Self {
             model,

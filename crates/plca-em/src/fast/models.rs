@@ -157,6 +157,10 @@ impl<T: Real, X: Observed<T> + ?Sized> Separable<T> for NmfEm<'_, T, X> {
         self.data
     }
 
+    fn self_information(&self) -> f64 {
+        self.self_information
+    }
+
     fn plan(&self) -> Result<Plan, EmError> {
         let frozen = [self.config.freeze_w, self.config.freeze_h];
         let free: Vec<usize> = (0..2).filter(|&j| !frozen[j]).collect();

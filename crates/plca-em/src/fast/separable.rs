@@ -13,6 +13,10 @@ pub trait Separable<T: Real>: Algorithm<Error = EmError> {
     type Data: Observed<T> + ?Sized;
     /// The data.
     fn data(&self) -> &Self::Data;
+    /// `Σ V ln V`.
+    fn self_information(&self) -> f64 {
+        self.data().self_information()
+    }
     /// Which modes are free and what their priors add.
     ///
     /// # Errors

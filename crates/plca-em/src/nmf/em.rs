@@ -32,7 +32,7 @@ use crate::{EmError, Missing};
 pub struct NmfEm<'a, T, X: ?Sized> {
     pub(crate) config: &'a Nmf,
     pub(crate) data: &'a X,
-    self_information: f64,
+    pub(crate) self_information: f64,
     scalar: PhantomData<T>,
 }
 

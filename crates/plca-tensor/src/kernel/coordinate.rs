@@ -66,7 +66,7 @@ pub struct RowGroup<'a, T> {
     pub(crate) unit: f64,
     /// `K` numbers for every row of the group: the start, then the result.
     pub(crate) block: &'a mut [T],
-    /// Room for a table and three rows of values.
+    /// Room for two rows of values, and for a table where it is gathered.
     pub(crate) scratch: &'a mut [T],
     pub(crate) passes: usize,
     pub(crate) log: bool,
@@ -91,91 +91,98 @@ impl<T: Real> WithSimd for RowGroup<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) -> f64 {
-        let lanes = T::lanes::<S>();
+        let (k, passes, log) = (self.k, self.passes, self.log);
+        let block = std::mem::take(&mut self.block);
+        let scratch = std::mem::take(&mut self.scratch);
         let mut ln_lik = CompensatedSum::default();
-        for at in 0..self.rows.len() {
-            let i = self.rows.start + at;
-            let n = match self.entries {
-                Entries::Full { stride, .. } => stride,
-                Entries::Listed { starts, .. } => starts[i + 1] - starts[i],
-            };
-            let stride = n.next_multiple_of(lanes);
-            let scratch = std::mem::take(&mut self.scratch);
-            let (p, rest) = scratch.split_at_mut(stride);
-            let (gathered, rest) = rest.split_at_mut(match self.table {
-                Table::Shared(_) => 0,
-                Table::Gathered(_) => stride * self.k,
-            });
-            let copied = match self.entries {
-                Entries::Full { .. } => &mut [],
-                Entries::Listed { .. } => &mut rest[..stride],
-            };
-            ln_lik += self.row(simd, (at, i), p, gathered, copied);
-            self.scratch = scratch;
+        match (self.entries, self.table) {
+            (Entries::Full { values, stride }, Table::Shared(table)) => {
+                let (p, rest) = scratch.split_at_mut(stride);
+                let values = |i: usize| &values[i * stride..][..stride];
+                for (at, pair) in block.chunks_mut((2 * k).max(1)).enumerate() {
+                    let i = self.rows.start + 2 * at;
+                    let (w, other) = pair.split_at_mut(k);
+                    let one = self.problem(i, values(i), w, p);
+                    if other.is_empty() {
+                        ln_lik += solve(simd, table, [one], passes, log);
+                    } else {
+                        let p = &mut rest[..stride];
+                        let two = self.problem(i + 1, values(i + 1), other, p);
+                        ln_lik += solve(simd, table, [one, two], passes, log);
+                    }
+                }
+            }
+            (
+                Entries::Listed {
+                    starts,
+                    indices,
+                    values,
+                },
+                Table::Gathered(panels),
+            ) => {
+                let lanes = T::lanes::<S>();
+                let others = panels.len();
+                for (at, w) in block.chunks_mut(k.max(1)).enumerate() {
+                    let i = self.rows.start + at;
+                    let own = starts[i]..starts[i + 1];
+                    let (n, stride) = (own.len(), own.len().next_multiple_of(lanes));
+                    let (p, rest) = scratch.split_at_mut(stride);
+                    let (copied, rest) = rest.split_at_mut(stride);
+                    copied[..n].copy_from_slice(&values[own.clone()]);
+                    copied[n..].fill(T::zero());
+                    let table = &mut rest[..stride * k];
+                    let own = &indices[own.start * others..own.end * others];
+                    gather(panels, own, table, (n, stride, k));
+                    let row = self.problem(i, copied, w, p);
+                    ln_lik += solve(simd, table, [row], passes, log);
+                }
+            }
+            _ => return f64::NAN,
         }
         ln_lik.value()
     }
 }
 
 impl<T: Real> RowGroup<'_, T> {
-    /// Gathers a row's data and solves it.
+    /// What there is to solve for row `i`.
     #[inline(always)]
-    fn row<S: Simd>(
-        &mut self,
-        simd: S,
-        (at, i): (usize, usize),
-        p: &mut [T],
-        gathered: &mut [T],
-        copied: &mut [T],
-    ) -> f64 {
-        let (k, stride) = (self.k, p.len());
-        let values = match self.entries {
-            Entries::Full { values, .. } => &values[i * stride..][..stride],
-            Entries::Listed { starts, values, .. } => {
-                let own = &values[starts[i]..starts[i + 1]];
-                copied[..own.len()].copy_from_slice(own);
-                copied[own.len()..].fill(T::zero());
-                &*copied
-            }
-        };
-        let table = match (self.table, self.entries) {
-            (Table::Shared(table), _) => table,
-            (
-                Table::Gathered(panels),
-                Entries::Listed {
-                    starts, indices, ..
-                },
-            ) => {
-                let n = starts[i + 1] - starts[i];
-                let others = panels.len();
-                let own = &indices[starts[i] * others..starts[i + 1] * others];
-                gather(panels, own, gathered, (n, stride, k));
-                &*gathered
-            }
-            (Table::Gathered(_), Entries::Full { .. }) => return f64::NAN,
-        };
-        let of_row = |x: &'_ [f64]| {
-            if x.is_empty() {
-                0..0
-            } else {
-                i * k..(i + 1) * k
-            }
-        };
+    fn problem<'a>(
+        &'a self,
+        i: usize,
+        values: &'a [T],
+        w: &'a mut [T],
+        p: &'a mut [T],
+    ) -> Problem<'a, T> {
+        let of_row = i * self.k..(i + 1) * self.k;
         let linear = match self.terms.linear.len() {
-            shared if shared == k => self.terms.linear,
-            _ => &self.terms.linear[i * k..(i + 1) * k],
+            shared if shared == self.k => self.terms.linear,
+            _ => &self.terms.linear[of_row.clone()],
         };
-        let problem = Problem {
-            table,
+        let pseudo = match self.terms.pseudo {
+            [] => &[],
+            all => &all[of_row],
+        };
+        let (exponent, total) = (self.exponents[i], self.totals[i]);
+        let counted = total + pseudo.iter().sum::<f64>();
+        let own = unit_exponent(counted);
+        let goal = counted * pow2(own);
+        Problem {
             values,
             linear,
-            pseudo: &self.terms.pseudo[of_row(self.terms.pseudo)],
-            exponent: self.exponents[i],
-            total: self.totals[i],
+            pseudo,
+            exponent,
+            total,
             unit: self.unit,
-        };
-        let w = &mut self.block[at * k..(at + 1) * k];
-        problem.improve(simd, w, p, self.passes, self.log)
+            own,
+            up: pow2(own),
+            lift: pow2(own - exponent),
+            goal,
+            least: goal * T::EPSILON.to_f64() / 2.0,
+            w,
+            p,
+            moved: Moved::nothing(),
+            fell: false,
+        }
     }
 }
 
@@ -218,14 +225,19 @@ pub(crate) fn gather<T: Real>(
 /// What a coordinate did that `p` has not followed yet.
 #[derive(Clone, Copy, Debug)]
 struct Moved<T> {
-    coordinate: usize,
     by: T,
+    /// To where; 0, which is no bound, where `p` is not [`guarded`](Self::guarded).
     to: T,
-    /// It or one before it went to less than half: differences may have no correct digit since.
-    fell: bool,
 }
 
 impl<T: Real> Moved<T> {
+    fn nothing() -> Self {
+        Self {
+            by: T::zero(),
+            to: T::zero(),
+        }
+    }
+
     /// What `p` becomes, `u` being the coordinate's; not less than the least normal number, for its reciprocal is taken.
     #[inline(always)]
     fn plain<S: Simd>(&self, simd: S, p: T::Vector<S>, u: T::Vector<S>) -> T::Vector<S> {
@@ -244,7 +256,6 @@ impl<T: Real> Moved<T> {
 /// One row.
 #[derive(Debug)]
 struct Problem<'a, T> {
-    table: &'a [T],
     /// `v`, times `2^exponent`.
     values: &'a [T],
     linear: &'a [T],
@@ -253,159 +264,227 @@ struct Problem<'a, T> {
     exponent: i32,
     total: f64,
     unit: f64,
+    /// Powers of two bring the row's weight `goal`, its total and all the pseudo-counts, into `[1, 2)`: `2^own` the counts, `lift`
+    /// what is summed over the values.
+    own: i32,
+    up: f64,
+    lift: f64,
+    goal: f64,
+    /// No coordinate falls below.
+    least: f64,
+    w: &'a mut [T],
+    p: &'a mut [T],
+    moved: Moved<T>,
+    /// Whether a coordinate went to less than half: differences may have no correct digit since.
+    fell: bool,
+}
+
+/// Passes over the coordinates of rows with one table, between two exact searches along the rays through the origin; `Σ v ln p` if
+/// `log`. Rows side by side share what is read, and one's sums hide the other's division; none sees the other.
+///
+/// Coordinates that start at 0 stay there. No other ends at 0 where there are data, but at a rounding error's share of
+/// the row: zeros of coordinate descent are not final. A row whose cells are all hidden keeps its values.
+#[inline(always)]
+fn solve<T: Real, S: Simd, const N: usize>(
+    simd: S,
+    table: &[T],
+    mut rows: [Problem<'_, T>; N],
+    passes: usize,
+    log: bool,
+) -> f64 {
+    let k = rows.first().map_or(0, |row| row.w.len());
+    let mut live = [false; N];
+    for (row, live) in rows.iter_mut().zip(&mut live) {
+        *live = row.begin(simd, table);
+    }
+    if live.contains(&true) {
+        let mut last = 0;
+        for _ in 0..passes {
+            for z in 0..k {
+                let moves: [bool; N] = std::array::from_fn(|r| live[r] && rows[r].moves(z));
+                if moves.contains(&true) {
+                    let slopes = slopes(simd, table, (z, last), &mut rows);
+                    for r in 0..N {
+                        rows[r].advance(z, slopes[r], moves[r]);
+                    }
+                    last = z;
+                }
+            }
+        }
+    }
+    let mut ln_lik = 0.0;
+    for (row, live) in rows.iter_mut().zip(live) {
+        ln_lik += row.end(simd, table, live, log);
+    }
+    ln_lik
+}
+
+/// `Σ v q` and `Σ v q²` of coordinate `z` in every row, after `p` has followed the last coordinate that moved.
+#[inline(always)]
+fn slopes<T: Real, S: Simd, const N: usize>(
+    simd: S,
+    table: &[T],
+    at: (usize, usize),
+    rows: &mut [Problem<'_, T>; N],
+) -> [[f64; 2]; N] {
+    let moved = rows.each_ref().map(|row| row.moved);
+    if rows.iter().any(|row| row.fell) {
+        sums(simd, table, at, rows, |r, p, u| {
+            moved[r].guarded(simd, p, u)
+        })
+    } else {
+        sums(simd, table, at, rows, |r, p, u| moved[r].plain(simd, p, u))
+    }
+}
+
+/// `Σ v q` and `Σ v q²` of coordinate `z`, every `p` having become what `follow` makes of it and of `U` of another coordinate.
+#[inline(always)]
+fn sums<T: Real, S: Simd, const N: usize>(
+    simd: S,
+    table: &[T],
+    (z, last): (usize, usize),
+    rows: &mut [Problem<'_, T>; N],
+    follow: impl Fn(usize, T::Vector<S>, T::Vector<S>) -> T::Vector<S>,
+) -> [[f64; 2]; N] {
+    let stride = rows.first().map_or(0, |row| row.p.len());
+    let column = |z: usize| T::vectors::<S>(&table[z * stride..][..stride]).0;
+    let (u, last) = (column(z), column(last));
+    let n = u.len();
+    let v = rows
+        .each_ref()
+        .map(|row| &T::vectors::<S>(row.values).0[..n]);
+    let p = rows
+        .each_mut()
+        .map(|row| &mut T::vectors_mut::<S>(row.p).0[..n]);
+    let zero = T::vsplat(simd, T::zero());
+    let (mut g, mut h) = ([zero; N], [zero; N]);
+    for (at, (&u, &last)) in u.iter().zip(last).enumerate() {
+        for r in 0..N {
+            let now = follow(r, p[r][at], last);
+            p[r][at] = now;
+            let q = T::vmul(simd, u, T::vreciprocal(simd, now));
+            let vq = T::vmul(simd, v[r][at], q);
+            g[r] = T::vadd(simd, g[r], vq);
+            h[r] = T::vmul_add(simd, vq, q, h[r]);
+        }
+    }
+    let mut slopes = [[0.0; 2]; N];
+    for r in 0..N {
+        slopes[r] = [T::vsum(simd, g[r]).to_f64(), T::vsum(simd, h[r]).to_f64()];
+    }
+    slopes
 }
 
 impl<T: Real> Problem<'_, T> {
-    /// Passes over the coordinates between two exact searches along the ray through the origin; `Σ v ln p` if `log`.
-    ///
-    /// Coordinates that start at 0 stay there. No other ends at 0 where there are data, but at a rounding error's share of
-    /// the row: zeros of coordinate descent are not final. A row whose cells are all hidden keeps its values.
+    /// Brings the row to its best scale and `p` up to it; whether there is anything to improve.
     #[inline(always)]
-    fn improve<S: Simd>(&self, simd: S, w: &mut [T], p: &mut [T], passes: usize, log: bool) -> f64 {
-        let counted = self.total + self.pseudo.iter().sum::<f64>();
-        if counted <= 0.0 {
+    fn begin<S: Simd>(&mut self, simd: S, table: &[T]) -> bool {
+        let live = self.goal > 0.0 && self.stretch();
+        if live {
+            multiply(simd, table, self.w, self.p);
+        }
+        let p = self.p.iter_mut();
+        p.for_each(|p| *p = if live && *p > T::TINY { *p } else { T::TINY });
+        live
+    }
+
+    /// Whether a coordinate may move.
+    #[inline(always)]
+    fn moves(&self, z: usize) -> bool {
+        self.w[z] > T::zero() && self.linear[z] > T::zero()
+    }
+
+    /// One step of a coordinate, if it may move.
+    #[inline(always)]
+    fn advance(&mut self, z: usize, [g, h]: [f64; 2], moves: bool) {
+        self.moved = Moved::nothing();
+        if !moves {
+            return;
+        }
+        let (old, s) = (self.w[z].to_f64(), self.linear[z].to_f64());
+        let c = self.pseudo.get(z).map_or(0.0, |c| c * self.up);
+        let (g, h) = (g * self.lift + c / old, h * self.lift + c / old / old);
+        // [SPEC 10.1] w <- w + (G / h) (G - s) / s
+        let new = old + (g / h) * ((g - s) / s);
+        let new = T::lit(if new > self.least { new } else { self.least });
+        self.fell |= new.to_f64() < old / 2.0;
+        self.moved = Moved {
+            by: T::lit(new.to_f64() - old),
+            to: if self.fell { new } else { T::zero() },
+        };
+        self.w[z] = new;
+    }
+
+    /// The best scale again, in units of the total; `Σ v ln p` if `log`.
+    #[inline(always)]
+    fn end<S: Simd>(&mut self, simd: S, table: &[T], live: bool, log: bool) -> f64 {
+        if self.goal <= 0.0 {
             // Nothing was seen where there was something to see.
-            for (w, &s) in w.iter_mut().zip(self.linear) {
+            for (w, &s) in self.w.iter_mut().zip(self.linear) {
                 *w = if s > T::zero() { T::zero() } else { *w };
             }
             return 0.0;
         }
-        // Powers of two bring the row's weight, its total and all the pseudo-counts, into [1, 2).
-        let own = unit_exponent(counted);
-        let (up, lift) = (pow2(own), pow2(own - self.exponent));
-        let goal = counted * up;
-        if !self.stretch(w, goal) {
-            return if log && self.total > 0.0 {
-                f64::NEG_INFINITY
-            } else {
-                0.0
-            };
+        let log = log && self.total > 0.0;
+        if !live {
+            return if log { f64::NEG_INFINITY } else { 0.0 };
         }
-        self.multiply(simd, w, p);
-        for p in p.iter_mut() {
-            *p = if *p > T::TINY { *p } else { T::TINY };
-        }
-        let least = goal * T::EPSILON.to_f64() / 2.0;
-        let (mut moved, mut fell) = (None, false);
-        for _ in 0..passes {
-            for (z, s) in self.linear.iter().enumerate() {
-                let (old, s) = (w[z].to_f64(), s.to_f64());
-                if old <= 0.0 || s <= 0.0 {
-                    continue;
-                }
-                let [g, h] = self.slopes(simd, z, p, moved.take());
-                let c = self.pseudo.get(z).map_or(0.0, |c| c * up);
-                let (g, h) = (g * lift + c / old, h * lift + c / old / old);
-                // [SPEC 10.1] w <- w + (G / h) (G - s) / s
-                let new = old + (g / h) * ((g - s) / s);
-                let new = if new > least { new } else { least };
-                let new = T::lit(new);
-                fell |= new.to_f64() < old / 2.0;
-                moved = Some(Moved {
-                    coordinate: z,
-                    by: T::lit(new.to_f64() - old),
-                    to: new,
-                    fell,
-                });
-                w[z] = new;
-            }
-        }
-        self.stretch(w, goal);
+        self.stretch();
         let mut ln_lik = 0.0;
-        if log && self.total > 0.0 {
-            self.multiply(simd, w, p);
-            let logs = self.values.iter().zip(&*p).filter(|(v, _)| **v > T::zero());
+        if log {
+            multiply(simd, table, self.w, self.p);
+            let cells = self.values.iter().zip(&*self.p);
+            let logs = cells.filter(|(v, _)| **v > T::zero());
             let sum: f64 = logs.map(|(v, p)| v.to_f64() * p.to_f64().ln()).sum();
             // p was seen in the row's scale.
-            let scale = f64::from(own) * std::f64::consts::LN_2 + self.unit.ln();
+            let scale = f64::from(self.own) * std::f64::consts::LN_2 + self.unit.ln();
             ln_lik = sum * pow2(-self.exponent) - self.total * scale;
         }
-        let back = pow2(-own) / self.unit;
-        w.iter_mut().for_each(|w| *w = T::lit(w.to_f64() * back));
+        let back = pow2(-self.own) / self.unit;
+        let w = self.w.iter_mut();
+        w.for_each(|w| *w = T::lit(w.to_f64() * back));
         ln_lik
     }
 
     /// Scales `w` so that `Σ s w` is what it is at the best scale; whether it can be.
     #[inline(always)]
-    fn stretch(&self, w: &mut [T], goal: f64) -> bool {
-        let terms = w.iter().zip(self.linear);
+    fn stretch(&mut self) -> bool {
+        let terms = self.w.iter().zip(self.linear);
         let mass: f64 = terms.map(|(w, s)| w.to_f64() * s.to_f64()).sum();
-        let scale = goal / mass;
+        let scale = self.goal / mass;
         let possible = mass > 0.0 && scale > 0.0 && scale.is_finite();
         if possible {
             // [SPEC 10.1] Σ s w = Σ v + Σ c
-            w.iter_mut().for_each(|w| *w = T::lit(w.to_f64() * scale));
+            let w = self.w.iter_mut();
+            w.for_each(|w| *w = T::lit(w.to_f64() * scale));
         }
         possible
     }
+}
 
-    /// `p = U w`, some registers at a time.
-    #[inline(always)]
-    fn multiply<S: Simd>(&self, simd: S, w: &[T], p: &mut [T]) {
-        const REGISTERS: usize = 8;
-        let stride = p.len();
-        let (p, _) = T::vectors_mut::<S>(p);
-        let columns = || w.iter().zip(self.table.chunks_exact(stride.max(1)));
-        let mut parts = p.chunks_exact_mut(REGISTERS);
-        let mut at = 0;
-        for part in &mut parts {
-            let mut sums = [T::vsplat(simd, T::zero()); REGISTERS];
-            for (&w, u) in columns() {
-                let (w, (u, _)) = (T::vsplat(simd, w), T::vectors::<S>(u));
-                let own = u[at..at + REGISTERS].iter();
-                (sums.iter_mut().zip(own))
-                    .for_each(|(sum, &u)| *sum = T::vmul_add(simd, w, u, *sum));
-            }
-            part.copy_from_slice(&sums);
-            at += REGISTERS;
-        }
-        let rest = parts.into_remainder();
-        rest.fill(T::vsplat(simd, T::zero()));
+/// `p = U w`, some registers at a time.
+#[inline(always)]
+fn multiply<T: Real, S: Simd>(simd: S, table: &[T], w: &[T], p: &mut [T]) {
+    const REGISTERS: usize = 8;
+    let stride = p.len();
+    let (p, _) = T::vectors_mut::<S>(p);
+    let columns = || w.iter().zip(table.chunks_exact(stride.max(1)));
+    let mut parts = p.chunks_exact_mut(REGISTERS);
+    let mut at = 0;
+    for part in &mut parts {
+        let mut sums = [T::vsplat(simd, T::zero()); REGISTERS];
         for (&w, u) in columns() {
             let (w, (u, _)) = (T::vsplat(simd, w), T::vectors::<S>(u));
-            (rest.iter_mut().zip(&u[at..])).for_each(|(p, &u)| *p = T::vmul_add(simd, w, u, *p));
+            let own = u[at..at + REGISTERS].iter();
+            (sums.iter_mut().zip(own)).for_each(|(sum, &u)| *sum = T::vmul_add(simd, w, u, *sum));
         }
+        part.copy_from_slice(&sums);
+        at += REGISTERS;
     }
-
-    /// `Σ v q` and `Σ v q²` of coordinate `z`, after `p` has followed the last coordinate that moved.
-    #[inline(always)]
-    fn slopes<S: Simd>(&self, simd: S, z: usize, p: &mut [T], moved: Option<Moved<T>>) -> [f64; 2] {
-        match moved {
-            None => self.sums(simd, z, p, z, |p, _| p),
-            Some(moved) if moved.fell => {
-                let from = moved.coordinate;
-                self.sums(simd, z, p, from, |p, u| moved.guarded(simd, p, u))
-            }
-            Some(moved) => {
-                let from = moved.coordinate;
-                self.sums(simd, z, p, from, |p, u| moved.plain(simd, p, u))
-            }
-        }
-    }
-
-    /// `Σ v q` and `Σ v q²` of coordinate `z`, every `p` having become what `follow` makes of it and of `U` of another coordinate.
-    #[inline(always)]
-    fn sums<S: Simd>(
-        &self,
-        simd: S,
-        z: usize,
-        p: &mut [T],
-        last: usize,
-        follow: impl Fn(T::Vector<S>, T::Vector<S>) -> T::Vector<S>,
-    ) -> [f64; 2] {
-        let stride = p.len();
-        let column = |z: usize| T::vectors::<S>(&self.table[z * stride..][..stride]).0;
-        let (u, v) = (column(z), T::vectors::<S>(self.values).0);
-        let (p, _) = T::vectors_mut::<S>(p);
-        let zero = T::vsplat(simd, T::zero());
-        let (mut g, mut h) = (zero, zero);
-        for (((p, &v), &u), &last) in p.iter_mut().zip(v).zip(u).zip(column(last)) {
-            *p = follow(*p, last);
-            let q = T::vmul(simd, u, T::vreciprocal(simd, *p));
-            let vq = T::vmul(simd, v, q);
-            g = T::vadd(simd, g, vq);
-            h = T::vmul_add(simd, vq, q, h);
-        }
-        [T::vsum(simd, g).to_f64(), T::vsum(simd, h).to_f64()]
+    let rest = parts.into_remainder();
+    rest.fill(T::vsplat(simd, T::zero()));
+    for (&w, u) in columns() {
+        let (w, (u, _)) = (T::vsplat(simd, w), T::vectors::<S>(u));
+        (rest.iter_mut().zip(&u[at..])).for_each(|(p, &u)| *p = T::vmul_add(simd, w, u, *p));
     }
 }
