@@ -94,7 +94,6 @@ pub(crate) fn fit<M: CommandModel>(
     data: &M::Data,
     make: impl FnOnce(usize) -> Result<M, Failure>,
 ) -> Result<(), Failure> {
-    let started = Instant::now();
     let (given, implied) = given::blocks(args, data.sizes().len())?;
     let rank = given::rank(args, implied, data.sizes())?;
     let stop = Stop {
@@ -119,7 +118,7 @@ pub(crate) fn fit<M: CommandModel>(
         stop,
         settings: settings(args, rank)?,
         checksum: plca_io::sha256_file(&args.data)?,
-        started,
+        started: Instant::now(),
     };
     let mut trace = String::new();
     let (outcome, restored) = run.starts(&mut trace)?;

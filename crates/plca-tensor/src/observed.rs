@@ -510,11 +510,11 @@ impl<'a, T: Real> Pass<'a, T> {
     }
 }
 
-/// Power of two by which values are multiplied so that their largest is near 1; 1 in the usual range.
+/// Power of two by which values are multiplied so that their largest is near 1; 1 in the usual range, and if all are 0.
 pub(crate) fn data_scale<T: Real>(largest: T) -> T {
     let comfortable = f64::from(T::MAX_EXPONENT) / 4.0;
     let exponent = largest.to_f64().log2();
-    if exponent.abs() <= comfortable {
+    if largest <= T::zero() || exponent.abs() <= comfortable {
         T::one()
     } else {
         pow2(-(exponent.floor() as i32).clamp(-T::MAX_EXPONENT, T::MAX_EXPONENT))

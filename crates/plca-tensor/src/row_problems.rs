@@ -118,16 +118,23 @@ impl<T: Real> Rows<T> {
             .try_fold(1usize, |n, (_, &size)| n.checked_mul(size));
         let exponent = |&v: &f64| if v > 0.0 { unit_exponent(v) } else { 0 };
         let exponents: Vec<i32> = totals.iter().map(exponent).collect();
-        let scaled = |i: usize, x: f64| T::lit(x * pow2(exponents[i]));
+        let scales: Vec<f64> = exponents.iter().map(|&e| pow2(e)).collect();
+        let scaled = |i: usize, x: f64| T::lit(x * scales[i]);
         let (cells, bounds, longest);
         match row {
             // Zeros cost less than a list where most cells are positive.
             Some(row) if 2 * positive > row.saturating_mul(shape[mode]) => {
                 let stride = lanes::stride::<T>(row);
                 let mut values = vec![T::zero(); stride * shape[mode]];
+                let (mut steps, mut step) = (vec![0; shape.len()], 1);
+                for (m, &size) in rest.rev() {
+                    steps[m] = step;
+                    step *= size;
+                }
+                steps[mode] = stride;
                 data.for_each(&mut |index, x| {
-                    let at = rest.clone().fold(0, |at, (m, &size)| at * size + index[m]);
-                    values[index[mode] * stride + at] = scaled(index[mode], x);
+                    let at: usize = index.iter().zip(&steps).map(|(i, n)| i * n).sum();
+                    values[at] = scaled(index[mode], x);
                 });
                 bounds = cut(counts.iter().map(|_| row));
                 longest = stride;

@@ -149,11 +149,7 @@ pub struct SparseTensor<T> {
 /// Brings values into a comfortable scale; returns that scale.
 fn rescale<T: Real>(values: &mut [T]) -> T {
     let largest = (values.iter()).fold(T::zero(), |a, &x| if x > a { x } else { a });
-    let scale = if largest > T::zero() {
-        data_scale(largest)
-    } else {
-        T::one()
-    };
+    let scale = data_scale(largest);
     if scale != T::one() {
         values.iter_mut().for_each(|x| *x *= scale);
     }

@@ -17,7 +17,7 @@ enum Kind {
 impl Kind {
     const ALL: [Self; 4] = [Self::Dense, Self::Sparse, Self::Masked, Self::Order3];
 
-    /// Counts of a random model plus noise that it does not explain; a third of the masked cells hidden.
+    /// Counts of a random model plus noise that it does not explain; a fifth of the masked cells hidden.
     fn draw(self, seed: u64) -> Box<dyn Observed<f64>> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let shape = match self {
@@ -56,7 +56,7 @@ impl Kind {
         dense.iter_mut().for_each(noise);
         if matches!(self, Self::Masked) {
             (0..cells)
-                .filter(|i| (i + seed as usize).is_multiple_of(3))
+                .filter(|i| (i + seed as usize).is_multiple_of(5))
                 .for_each(|i| dense[i] = f64::NAN);
             return Box::new(MaskedTensor::new(shape, dense, Order::RowMajor).unwrap());
         }

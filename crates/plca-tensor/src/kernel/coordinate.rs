@@ -295,9 +295,11 @@ fn solve<T: Real, S: Simd, const N: usize>(
     let k = rows.first().map_or(0, |row| row.w.len());
     let mut live = [false; N];
     for (row, live) in rows.iter_mut().zip(&mut live) {
-        *live = row.begin(simd, table);
+        *live = row.goal > 0.0 && row.stretch();
     }
     if live.contains(&true) {
+        multiply(simd, table, &mut rows);
+        rows.iter_mut().for_each(|row| row.bound());
         let mut last = 0;
         for _ in 0..passes {
             for z in 0..k {
@@ -312,11 +314,60 @@ fn solve<T: Real, S: Simd, const N: usize>(
             }
         }
     }
-    let mut ln_lik = 0.0;
-    for (row, live) in rows.iter_mut().zip(live) {
-        ln_lik += row.end(simd, table, live, log);
+    for (row, _) in rows.iter_mut().zip(live).filter(|(_, live)| *live) {
+        row.stretch();
     }
-    ln_lik
+    if log && live.contains(&true) {
+        multiply(simd, table, &mut rows);
+    }
+    let ends = rows.iter_mut().zip(live);
+    ends.map(|(row, live)| row.end(live, log)).sum()
+}
+
+/// `p = U w` of every row, some registers at a time.
+#[inline(always)]
+fn multiply<T: Real, S: Simd, const N: usize>(
+    simd: S,
+    table: &[T],
+    rows: &mut [Problem<'_, T>; N],
+) {
+    let stride = rows.first().map_or(0, |row| row.p.len());
+    let (mut at, n) = (0, stride / T::lanes::<S>());
+    while at + 6 <= n {
+        registers::<T, S, N, 6>(simd, table, rows, at);
+        at += 6;
+    }
+    while at + 2 <= n {
+        registers::<T, S, N, 2>(simd, table, rows, at);
+        at += 2;
+    }
+    if at < n {
+        registers::<T, S, N, 1>(simd, table, rows, at);
+    }
+}
+
+/// The same for `R` registers from the one at `at`.
+#[inline(always)]
+fn registers<T: Real, S: Simd, const N: usize, const R: usize>(
+    simd: S,
+    table: &[T],
+    rows: &mut [Problem<'_, T>; N],
+    at: usize,
+) {
+    let stride = rows.first().map_or(0, |row| row.p.len());
+    let mut sums = [[T::vsplat(simd, T::zero()); R]; N];
+    for (z, column) in table.chunks_exact(stride.max(1)).enumerate() {
+        let u = &T::vectors::<S>(column).0[at..at + R];
+        for (row, sums) in rows.iter().zip(&mut sums) {
+            let w = T::vsplat(simd, row.w[z]);
+            for (sum, &u) in sums.iter_mut().zip(u) {
+                *sum = T::vmul_add(simd, w, u, *sum);
+            }
+        }
+    }
+    for (row, sums) in rows.iter_mut().zip(&sums) {
+        T::vectors_mut::<S>(row.p).0[at..at + R].copy_from_slice(sums);
+    }
 }
 
 /// `Σ v q` and `Σ v q²` of coordinate `z` in every row, after `p` has followed the last coordinate that moved.
@@ -376,16 +427,11 @@ fn sums<T: Real, S: Simd, const N: usize>(
 }
 
 impl<T: Real> Problem<'_, T> {
-    /// Brings the row to its best scale and `p` up to it; whether there is anything to improve.
+    /// Keeps `p` above what has no reciprocal.
     #[inline(always)]
-    fn begin<S: Simd>(&mut self, simd: S, table: &[T]) -> bool {
-        let live = self.goal > 0.0 && self.stretch();
-        if live {
-            multiply(simd, table, self.w, self.p);
-        }
+    fn bound(&mut self) {
         let p = self.p.iter_mut();
-        p.for_each(|p| *p = if live && *p > T::TINY { *p } else { T::TINY });
-        live
+        p.for_each(|p| *p = if *p > T::TINY { *p } else { T::TINY });
     }
 
     /// Whether a coordinate may move.
@@ -415,9 +461,9 @@ impl<T: Real> Problem<'_, T> {
         self.w[z] = new;
     }
 
-    /// The best scale again, in units of the total; `Σ v ln p` if `log`.
+    /// Brings the result to units of the total; `Σ v ln p` if `log`.
     #[inline(always)]
-    fn end<S: Simd>(&mut self, simd: S, table: &[T], live: bool, log: bool) -> f64 {
+    fn end(&mut self, live: bool, log: bool) -> f64 {
         if self.goal <= 0.0 {
             // Nothing was seen where there was something to see.
             for (w, &s) in self.w.iter_mut().zip(self.linear) {
@@ -429,10 +475,8 @@ impl<T: Real> Problem<'_, T> {
         if !live {
             return if log { f64::NEG_INFINITY } else { 0.0 };
         }
-        self.stretch();
         let mut ln_lik = 0.0;
         if log {
-            multiply(simd, table, self.w, self.p);
             let cells = self.values.iter().zip(&*self.p);
             let logs = cells.filter(|(v, _)| **v > T::zero());
             let sum: f64 = logs.map(|(v, p)| v.to_f64() * p.to_f64().ln()).sum();
@@ -459,32 +503,5 @@ impl<T: Real> Problem<'_, T> {
             w.for_each(|w| *w = T::lit(w.to_f64() * scale));
         }
         possible
-    }
-}
-
-/// `p = U w`, some registers at a time.
-#[inline(always)]
-fn multiply<T: Real, S: Simd>(simd: S, table: &[T], w: &[T], p: &mut [T]) {
-    const REGISTERS: usize = 8;
-    let stride = p.len();
-    let (p, _) = T::vectors_mut::<S>(p);
-    let columns = || w.iter().zip(table.chunks_exact(stride.max(1)));
-    let mut parts = p.chunks_exact_mut(REGISTERS);
-    let mut at = 0;
-    for part in &mut parts {
-        let mut sums = [T::vsplat(simd, T::zero()); REGISTERS];
-        for (&w, u) in columns() {
-            let (w, (u, _)) = (T::vsplat(simd, w), T::vectors::<S>(u));
-            let own = u[at..at + REGISTERS].iter();
-            (sums.iter_mut().zip(own)).for_each(|(sum, &u)| *sum = T::vmul_add(simd, w, u, *sum));
-        }
-        part.copy_from_slice(&sums);
-        at += REGISTERS;
-    }
-    let rest = parts.into_remainder();
-    rest.fill(T::vsplat(simd, T::zero()));
-    for (&w, u) in columns() {
-        let (w, (u, _)) = (T::vsplat(simd, w), T::vectors::<S>(u));
-        (rest.iter_mut().zip(&u[at..])).for_each(|(p, &u)| *p = T::vmul_add(simd, w, u, *p));
     }
 }

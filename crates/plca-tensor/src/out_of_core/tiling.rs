@@ -123,11 +123,7 @@ impl<T: Real> TileCounts<T> {
         Tiling {
             shape: self.shape,
             grid: Grid::new(&self.counts, self.entries),
-            scale: if self.largest > T::zero() {
-                data_scale(self.largest)
-            } else {
-                T::one()
-            },
+            scale: data_scale(self.largest),
         }
     }
 }

@@ -80,9 +80,6 @@ fn rescale<T: Real>(values: &mut [T]) -> T {
         let x = x.abs();
         if x > a { x } else { a }
     });
-    if largest <= T::zero() {
-        return T::one();
-    }
     let scale = data_scale(largest);
     if scale != T::one() {
         values.iter_mut().for_each(|x| *x *= scale);
