@@ -1,8 +1,9 @@
-//! Where coordinate descent ends, beside EM from the same start: which of two local optima is the better one is a matter of luck.
+//! Where coordinate descent ends, beside EM from the same start.
 //!
-//! `cargo bench -p plca-benches --bench fast_ends`: two hundred problems of every kind, run until nothing moves. A line has the numbers of
-//! problems in which the divergence of coordinate descent is lower by more than 1e-9 of EM's, equal, and higher, and the median
-//! and the extremes of its ratio to EM's.
+//! `cargo bench -p plca-benches --bench fast_ends`: two hundred problems of every kind, 2000 iterations of coordinate descent and 20000 of EM.
+//! Lines have the numbers of problems in which the divergence of coordinate descent is lower than EM's by more than a share of it,
+//! within that share, and higher, and the median and the extremes of its ratio to EM's. Small differences are EM on its way,
+//! large ones two local optima, of which either may be the better one.
 #![allow(clippy::print_stdout, reason = "the table is what it is for")]
 
 use plca_benches::source;
@@ -76,8 +77,8 @@ fn ratio(kind: &str, seed: u64) -> f64 {
 
 fn main() {
     println!(
-        "{:<10} {:>7} {:>7} {:>7} {:>10} {:>10} {:>10}",
-        "data", "lower", "equal", "higher", "least", "median", "most"
+        "{:<10} {:>6} {:>7} {:>7} {:>7} {:>10} {:>10} {:>10}",
+        "data", "share", "lower", "equal", "higher", "least", "median", "most"
     );
     for kind in ["dense", "sparse", "masked", "order 3"] {
         let mut ratios: Vec<f64> = (0..PROBLEMS)
@@ -85,16 +86,18 @@ fn main() {
             .map(|seed| ratio(kind, seed))
             .collect();
         ratios.sort_by(f64::total_cmp);
-        let lower = ratios.iter().filter(|&&r| r < 1.0 - 1e-9).count();
-        let higher = ratios.iter().filter(|&&r| r > 1.0 + 1e-9).count();
-        let equal = ratios.len() - lower - higher;
         let (least, median, most) = (
             ratios[0],
             ratios[ratios.len() / 2],
             ratios[ratios.len() - 1],
         );
-        println!(
-            "{kind:<10} {lower:>7} {equal:>7} {higher:>7} {least:>10.5} {median:>10.7} {most:>10.5}"
-        );
+        for share in [1e-9, 1e-3] {
+            let lower = ratios.iter().filter(|&&r| r < 1.0 - share).count();
+            let higher = ratios.iter().filter(|&&r| r > 1.0 + share).count();
+            let equal = ratios.len() - lower - higher;
+            println!(
+                "{kind:<10} {share:>6.0e} {lower:>7} {equal:>7} {higher:>7} {least:>10.5} {median:>10.7} {most:>10.5}"
+            );
+        }
     }
 }

@@ -110,14 +110,18 @@ pub(crate) fn fit<M: CommandModel>(
     if args.restarts == 0 {
         return Err(Failure::usage("--restarts 0: at least one start is needed"));
     }
+    let model = make(rank)?;
+    let settings = settings(args, rank)?;
+    let checksum = plca_io::sha256_file(&args.data)?;
     let run = Run {
         args,
         data,
-        model: make(rank)?,
+        model,
         given,
         stop,
-        settings: settings(args, rank)?,
-        checksum: plca_io::sha256_file(&args.data)?,
+        settings,
+        checksum,
+        // With all files read.
         started: Instant::now(),
     };
     let mut trace = String::new();

@@ -3,7 +3,7 @@
 use nalgebra::DMatrix;
 
 use crate::kernel::aligned::Pool;
-use crate::kernel::coordinate::{Entries, RowGroup, Table, Terms, gather, pow2, unit_exponent};
+use crate::kernel::coordinate::{Entries, RowGroup, Terms, gather, pow2, unit_exponent};
 use crate::kernel::lanes;
 use crate::kernel::panel::Panel;
 use crate::parallel::map_in_order;
@@ -13,6 +13,8 @@ use crate::{CompensatedSum, Factor, Observed, Real};
 const GROUPS: usize = 64;
 /// Entries that are worth a group of their own.
 const GROUP: usize = 1 << 12;
+/// Rows from which on a group has whole pairs of them, which are solved in less time than two alone; of fewer the threads need every one.
+const PAIRED: usize = 2 * GROUPS;
 
 /// Data arranged row by row for every mode, so that one factor can be improved while the others stay: the rows of that factor are
 /// then problems of `K` numbers each that know nothing of each other.
@@ -23,7 +25,7 @@ const GROUP: usize = 1 << 12;
 ///
 /// `v` are the row's data, `U` the products of the other factors' rows, `s` their sums over the row's observed cells and `c >= 0`
 /// pseudo-counts. Memory: the positive cells once per arranged mode, as a matrix where most cells are positive; while it works, for
-/// every thread `K` numbers for every entry of the longest row.
+/// every thread `K` numbers for every entry of the longest row, once for all threads where rows are those of a matrix.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -136,7 +138,10 @@ impl<T: Real> Rows<T> {
                     let at: usize = index.iter().zip(&steps).map(|(i, n)| i * n).sum();
                     values[at] = scaled(index[mode], x);
                 });
-                bounds = cut(counts.iter().map(|_| row));
+                let rows = shape[mode];
+                let together = if rows < PAIRED { 1 } else { 2 };
+                let groups = cut((0..rows.div_ceil(together)).map(|_| together * row));
+                bounds = groups.iter().map(|b| (together * b).min(rows)).collect();
                 longest = stride;
                 cells = Cells::Full { values, stride };
             }
@@ -227,7 +232,7 @@ impl<T: Real> RowProblems<T> {
     /// looked at. The result is in units of the data's total: without pseudo-counts `Σ_k s_k w_k` is the row's share of the data.
     /// Returns `Σ v ln p` if `log`, with `p = Σ_k w_k U[j,k]` of the result, and 0 otherwise.
     ///
-    /// Coordinates that are 0 stay 0; others do not become 0 where the row has data, but may fall to half a rounding error of its sum. A row
+    /// Coordinates that are 0 stay 0; others do not become 0 where the row has data, but may fall until `s w` is half a rounding error of its sum. A row
     /// of which nothing was observed, `s = 0`, keeps its values. The same bits for any number of threads. Cost: `K` divisions per
     /// entry and pass. `[SPEC 10.1]`
     ///
@@ -255,39 +260,34 @@ impl<T: Real> RowProblems<T> {
             "pseudo-counts"
         );
         let (panels, shift) = self.panels(mode, factors, k, log);
-        let shared = match &rows.cells {
-            Cells::Full { stride, .. } => {
-                let mut table = self.pool.take(stride * k);
+        let room = lanes::stride::<T>(rows.longest);
+        let mut shared = None;
+        let (entries, room) = match &rows.cells {
+            Cells::Full { values, stride } => {
                 let sizes: Vec<usize> = panels.iter().map(|p| p.rows).collect();
                 let n = sizes.iter().product::<usize>();
-                gather(&panels, &every_index(&sizes), &mut table, (n, *stride, k));
-                Some(table)
+                let table = shared.insert(self.pool.take(stride * k));
+                gather(&panels, &every_index(&sizes), table, (n, *stride, k));
+                let entries = Entries::Full {
+                    values,
+                    stride: *stride,
+                    table,
+                };
+                (entries, 2 * room)
             }
-            Cells::Listed { .. } => None,
-        };
-        let table = shared
-            .as_deref()
-            .map_or(Table::Gathered(&panels), Table::Shared);
-        let entries = match &rows.cells {
-            Cells::Full { values, stride } => Entries::Full {
-                values,
-                stride: *stride,
-            },
             Cells::Listed {
                 starts,
                 indices,
                 values,
-            } => Entries::Listed {
-                starts,
-                indices,
-                values,
-            },
-        };
-        let room = lanes::stride::<T>(rows.longest);
-        let room = if shared.is_some() {
-            2 * room
-        } else {
-            room * (k + 2)
+            } => {
+                let entries = Entries::Listed {
+                    starts,
+                    indices,
+                    values,
+                    panels: &panels,
+                };
+                (entries, (k + 2) * room)
+            }
         };
         let mut groups = Vec::with_capacity(rows.bounds.len());
         let mut rest = block.as_mut_slice();
@@ -302,7 +302,6 @@ impl<T: Real> RowProblems<T> {
                 rows: group,
                 k,
                 entries,
-                table,
                 terms: Terms {
                     linear: terms.linear.as_slice(),
                     pseudo: terms.pseudo.map_or(&[], |c| c.as_slice()),

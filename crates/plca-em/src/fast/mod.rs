@@ -1,4 +1,4 @@
-//! Coordinate descent with guarded extrapolation: the optima of EM in a fraction of the time.
+//! Coordinate descent with guarded extrapolation: optima of EM's objective in a fraction of the time.
 //!
 //! With all factors but one fixed the likelihood falls apart into one problem of `K` numbers for every row of that factor
 //! ([`RowProblems`]). An iteration improves them mode after mode by scalar Newton steps and carries every factor on in the direction in
@@ -54,8 +54,8 @@ impl Default for Pace {
 ///
 /// For PLCA of any order, PLSA in both directions and KL-NMF, on all data, with frozen factors and with Dirichlet priors of shape
 /// at least 1. Every state is an exact model and none is worse than the one before. Zeros of the start stay; other entries may fall to a
-/// rounding error of what they belong to, from where they come back if the rest makes room. Ends at another local optimum than EM
-/// may: compare objectives. Unless its residual ends it, a run takes one step of EM more, for extrapolation goes too far by what such
+/// rounding error of what they belong to, from where they come back if the rest makes room. It may end
+/// at another local optimum than EM: compare objectives. Unless its residual ends it, a run takes one step of EM more, for extrapolation goes too far by what such
 /// a step gets back; a run that is resumed goes on from before it.
 ///
 /// ```

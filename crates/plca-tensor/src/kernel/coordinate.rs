@@ -22,25 +22,22 @@ use super::panel::Panel;
 use crate::Real;
 use crate::sum::CompensatedSum;
 
-/// The tables `U` of some rows, stored one coordinate after the other, each padded to whole registers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Table<'a, T> {
-    /// One table for all rows.
-    Shared(&'a [T]),
-    /// Gathered for every row: the product of these factors' rows.
-    Gathered(&'a [Panel<'a, T>]),
-}
-
-/// The data of some rows.
+/// The data of some rows, and their tables `U`, stored one coordinate after the other, each padded to whole registers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Entries<'a, T> {
-    /// `stride` values for every row, zeros where there is nothing.
-    Full { values: &'a [T], stride: usize },
-    /// Row `i` has the entries `starts[i]..starts[i + 1]`; an entry has an index for every other mode.
+    /// `stride` values for every row, zeros where there is nothing; one table for all rows.
+    Full {
+        values: &'a [T],
+        stride: usize,
+        table: &'a [T],
+    },
+    /// Row `i` has the entries `starts[i]..starts[i + 1]`; an entry has an index for every other mode, whose factors' rows are multiplied
+    /// into a table for every row.
     Listed {
         starts: &'a [usize],
         indices: &'a [u32],
         values: &'a [T],
+        panels: &'a [Panel<'a, T>],
     },
 }
 
@@ -57,7 +54,6 @@ pub struct RowGroup<'a, T> {
     pub(crate) rows: Range<usize>,
     pub(crate) k: usize,
     pub(crate) entries: Entries<'a, T>,
-    pub(crate) table: Table<'a, T>,
     pub(crate) terms: Terms<'a, T>,
     /// Of every row: its data are stored times this power of two, and what they sum to as they are.
     pub(crate) exponents: &'a [i32],
@@ -95,8 +91,12 @@ impl<T: Real> WithSimd for RowGroup<'_, T> {
         let block = std::mem::take(&mut self.block);
         let scratch = std::mem::take(&mut self.scratch);
         let mut ln_lik = CompensatedSum::default();
-        match (self.entries, self.table) {
-            (Entries::Full { values, stride }, Table::Shared(table)) => {
+        match self.entries {
+            Entries::Full {
+                values,
+                stride,
+                table,
+            } => {
                 let (p, rest) = scratch.split_at_mut(stride);
                 let values = |i: usize| &values[i * stride..][..stride];
                 for (at, pair) in block.chunks_mut((2 * k).max(1)).enumerate() {
@@ -112,14 +112,12 @@ impl<T: Real> WithSimd for RowGroup<'_, T> {
                     }
                 }
             }
-            (
-                Entries::Listed {
-                    starts,
-                    indices,
-                    values,
-                },
-                Table::Gathered(panels),
-            ) => {
+            Entries::Listed {
+                starts,
+                indices,
+                values,
+                panels,
+            } => {
                 let lanes = T::lanes::<S>();
                 let others = panels.len();
                 for (at, w) in block.chunks_mut(k.max(1)).enumerate() {
@@ -137,7 +135,6 @@ impl<T: Real> WithSimd for RowGroup<'_, T> {
                     ln_lik += solve(simd, table, [row], passes, log);
                 }
             }
-            _ => return f64::NAN,
         }
         ln_lik.value()
     }
@@ -164,8 +161,8 @@ impl<T: Real> RowGroup<'_, T> {
         };
         let (exponent, total) = (self.exponents[i], self.totals[i]);
         let counted = total + pseudo.iter().sum::<f64>();
-        let own = unit_exponent(counted);
-        let goal = counted * pow2(own);
+        let weight = unit_exponent(counted);
+        let goal = counted * pow2(weight);
         Problem {
             values,
             linear,
@@ -173,9 +170,9 @@ impl<T: Real> RowGroup<'_, T> {
             exponent,
             total,
             unit: self.unit,
-            own,
-            up: pow2(own),
-            lift: pow2(own - exponent),
+            weight,
+            up: pow2(weight),
+            lift: pow2(weight - exponent),
             goal,
             least: goal * T::EPSILON.to_f64() / 2.0,
             w,
@@ -264,13 +261,15 @@ struct Problem<'a, T> {
     exponent: i32,
     total: f64,
     unit: f64,
-    /// Powers of two bring the row's weight `goal`, its total and all the pseudo-counts, into `[1, 2)`: `2^own` the counts, `lift`
-    /// what is summed over the values.
-    own: i32,
+    /// `2^weight` brings the row's weight, its total and all the pseudo-counts, into `[1, 2)`.
+    weight: i32,
+    /// That power of two.
     up: f64,
+    /// What brings sums over the values to the same scale.
     lift: f64,
+    /// The weight in it.
     goal: f64,
-    /// No coordinate falls below.
+    /// No share `s w` of the row falls below.
     least: f64,
     w: &'a mut [T],
     p: &'a mut [T],
@@ -292,7 +291,7 @@ fn solve<T: Real, S: Simd, const N: usize>(
     passes: usize,
     log: bool,
 ) -> f64 {
-    let k = rows.first().map_or(0, |row| row.w.len());
+    let k = rows[0].w.len();
     let mut live = [false; N];
     for (row, live) in rows.iter_mut().zip(&mut live) {
         *live = row.goal > 0.0 && row.stretch();
@@ -331,8 +330,9 @@ fn multiply<T: Real, S: Simd, const N: usize>(
     table: &[T],
     rows: &mut [Problem<'_, T>; N],
 ) {
-    let stride = rows.first().map_or(0, |row| row.p.len());
+    let stride = rows[0].p.len();
     let (mut at, n) = (0, stride / T::lanes::<S>());
+    // Twice six sums, a weight for each row and an entry: what sixteen registers hold.
     while at + 6 <= n {
         registers::<T, S, N, 6>(simd, table, rows, at);
         at += 6;
@@ -354,7 +354,7 @@ fn registers<T: Real, S: Simd, const N: usize, const R: usize>(
     rows: &mut [Problem<'_, T>; N],
     at: usize,
 ) {
-    let stride = rows.first().map_or(0, |row| row.p.len());
+    let stride = rows[0].p.len();
     let mut sums = [[T::vsplat(simd, T::zero()); R]; N];
     for (z, column) in table.chunks_exact(stride.max(1)).enumerate() {
         let u = &T::vectors::<S>(column).0[at..at + R];
@@ -397,7 +397,7 @@ fn sums<T: Real, S: Simd, const N: usize>(
     rows: &mut [Problem<'_, T>; N],
     follow: impl Fn(usize, T::Vector<S>, T::Vector<S>) -> T::Vector<S>,
 ) -> [[f64; 2]; N] {
-    let stride = rows.first().map_or(0, |row| row.p.len());
+    let stride = rows[0].p.len();
     let column = |z: usize| T::vectors::<S>(&table[z * stride..][..stride]).0;
     let (u, last) = (column(z), column(last));
     let n = u.len();
@@ -452,7 +452,8 @@ impl<T: Real> Problem<'_, T> {
         let (g, h) = (g * self.lift + c / old, h * self.lift + c / old / old);
         // [SPEC 10.1] w <- w + (G / h) (G - s) / s
         let new = old + (g / h) * ((g - s) / s);
-        let new = T::lit(if new > self.least { new } else { self.least });
+        let least = self.least / s.max(1.0);
+        let new = T::lit(if new > least { new } else { least }.max(T::TINY.to_f64()));
         self.fell |= new.to_f64() < old / 2.0;
         self.moved = Moved {
             by: T::lit(new.to_f64() - old),
@@ -481,10 +482,10 @@ impl<T: Real> Problem<'_, T> {
             let logs = cells.filter(|(v, _)| **v > T::zero());
             let sum: f64 = logs.map(|(v, p)| v.to_f64() * p.to_f64().ln()).sum();
             // p was seen in the row's scale.
-            let scale = f64::from(self.own) * std::f64::consts::LN_2 + self.unit.ln();
+            let scale = f64::from(self.weight) * std::f64::consts::LN_2 + self.unit.ln();
             ln_lik = sum * pow2(-self.exponent) - self.total * scale;
         }
-        let back = pow2(-self.own) / self.unit;
+        let back = pow2(-self.weight) / self.unit;
         let w = self.w.iter_mut();
         w.for_each(|w| *w = T::lit(w.to_f64() * back));
         ln_lik

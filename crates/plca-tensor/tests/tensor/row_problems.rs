@@ -1,7 +1,7 @@
 //! Row problems against their definition.
 
 use nalgebra::DMatrix;
-use plca_tensor::strategies::{Start, Table, problems};
+use plca_tensor::strategies::{Start, Table, permutations, problems};
 use plca_tensor::{DenseTensor, Factor, Observed, Order, Real, RowProblems, RowTerms};
 use proptest::prelude::*;
 
@@ -136,12 +136,12 @@ proptest! {
     // [SPEC 10.1]
     #[test]
     fn the_order_of_rows_changes_no_bit(
-        (rows, columns) in (1..=7usize, 1..=40usize),
+        (rows, columns, order) in (1..=7usize, 1..=70usize).prop_flat_map(|(n, m)| (Just(n), Just(m), permutations(n))),
         k in 1..=5usize,
-        counts in prop::collection::vec(1..=9u8, 7 * 40),
+        counts in prop::collection::vec(1..=9u8, 7 * 70),
         empty in prop::collection::vec(prop::bool::weighted(0.2), 7),
         own in prop::collection::vec(prop_oneof![1 => Just(0.0), 6 => 1e-9..1.0f64], 7 * 5),
-        other in prop::collection::vec(prop_oneof![Just(1e-20), 0.01..1.0f64], 40 * 5),
+        other in prop::collection::vec(prop_oneof![Just(1e-20), 0.01..1.0f64], 70 * 5),
         passes in 1..=3usize,
     ) {
         let h = DMatrix::from_column_slice(columns, k, &other[..columns * k]);
@@ -157,11 +157,10 @@ proptest! {
             RowProblems::new(&data, &[true, false]).improve(0, &factors, terms, &mut block, passes, true);
             block
         };
-        let forwards: Vec<usize> = (0..rows).collect();
-        let backwards: Vec<usize> = (0..rows).rev().collect();
-        let (one, two) = (solve(&forwards), solve(&backwards));
-        for i in 0..rows {
-            prop_assert_eq!(one.column(i), two.column(rows - 1 - i), "row {}", i);
+        let given: Vec<usize> = (0..rows).collect();
+        let (one, two) = (solve(&given), solve(&order));
+        for (at, &i) in order.iter().enumerate() {
+            prop_assert_eq!(one.column(i), two.column(at), "row {}", i);
         }
     }
 }
@@ -170,12 +169,14 @@ proptest! {
 // [SPEC 10.1]
 #[test]
 fn one_term_is_solved_at_once() {
-    for start in [1e-200f64, 1e-3, 1.0, 1e3, 1e200] {
-        let v = DenseTensor::new(vec![1, 2], vec![3.0, 5.0], Order::RowMajor).unwrap();
-        let h = DMatrix::from_column_slice(2, 2, &[1.0, 0.0, 0.0, 1.0]);
-        let mut block = DMatrix::from_column_slice(2, 1, &[start, 1.0]);
-        let linear = DMatrix::from_element(2, 1, 1.0);
-        let rows = RowProblems::new(&v, &[true, false]);
+    let v = DenseTensor::new(vec![1, 2], vec![3.0, 5.0], Order::RowMajor).unwrap();
+    let rows = RowProblems::new(&v, &[true, false]);
+    let starts = [1e-200f64, 1e-3, 1.0, 1e3, 1e200];
+    // In what unit the other factor is does not matter.
+    for (start, unit) in (starts.into_iter()).flat_map(|s| [1e-20, 1.0, 1e20].map(|u| (s, u))) {
+        let h = DMatrix::from_diagonal_element(2, 2, unit);
+        let mut block = DMatrix::from_column_slice(2, 1, &[start, 1.0]) / unit;
+        let linear = DMatrix::from_element(2, 1, unit);
         let terms = RowTerms {
             linear: &linear,
             pseudo: None,
@@ -183,9 +184,10 @@ fn one_term_is_solved_at_once() {
         let own = block.transpose();
         let factors = [Factor::Columns(&own), Factor::Columns(&h)];
         rows.improve(0, &factors, terms, &mut block, 2, false);
+        let shares = block * unit;
         assert!(
-            (block[0] - 0.375).abs() < 1e-14 && (block[1] - 0.625).abs() < 1e-14,
-            "{start}: {block}"
+            (shares[0] - 0.375).abs() < 1e-14 && (shares[1] - 0.625).abs() < 1e-14,
+            "{start} {unit}: {shares}"
         );
     }
 }
@@ -193,19 +195,28 @@ fn one_term_is_solved_at_once() {
 /// What nothing was seen of keeps its values, what was seen to be empty becomes 0, and zeros stay.
 #[test]
 fn rows_without_data() {
-    let v = DenseTensor::new(vec![2, 2], vec![0.0, 0.0, 1.0, 3.0], Order::RowMajor).unwrap();
+    let values = [[0.0, 0.0], [1.0, 3.0], [6.0, 6.0]];
+    let linear = [[1.0, 0.0], [1.0, 1.0], [1.0, 1.0]];
+    let starts = [[0.1, 0.2], [0.0, 0.3], [0.2, 0.0]];
     let h = DMatrix::from_element(2, 2, 0.5);
-    let linear = DMatrix::from_column_slice(2, 2, &[1.0, 0.0, 1.0, 1.0]);
-    let mut block = DMatrix::from_column_slice(2, 2, &[0.1, 0.2, 0.0, 0.3]);
-    let rows = RowProblems::new(&v, &[true, false]);
-    let own = block.transpose();
-    let terms = RowTerms {
-        linear: &linear,
-        pseudo: None,
-    };
-    let factors = [Factor::Columns(&own), Factor::Columns(&h)];
-    rows.improve(0, &factors, terms, &mut block, 1, false);
-    assert_eq!(block.as_slice(), [0.0, 0.2, 0.0, 1.0]);
+    // As a list, and as a matrix, whose rows are solved side by side: the one without data first, and second.
+    for order in [&[0, 1][..], &[0, 2, 1], &[2, 0, 1]] {
+        let of =
+            |rows: &[[f64; 2]; 3]| -> Vec<f64> { order.iter().flat_map(|&i| rows[i]).collect() };
+        let v = DenseTensor::new(vec![order.len(), 2], of(&values), Order::RowMajor).unwrap();
+        let s = DMatrix::from_column_slice(2, order.len(), &of(&linear));
+        let mut block = DMatrix::from_column_slice(2, order.len(), &of(&starts));
+        let own = block.transpose();
+        let terms = RowTerms {
+            linear: &s,
+            pseudo: None,
+        };
+        let factors = [Factor::Columns(&own), Factor::Columns(&h)];
+        RowProblems::new(&v, &[true, false]).improve(0, &factors, terms, &mut block, 1, false);
+        let total = v.total();
+        let expected = of(&[[0.0, 0.2], [0.0, 4.0 / total], [12.0 / total, 0.0]]);
+        assert_eq!(block.as_slice(), expected, "{order:?}");
+    }
 }
 
 fn threads<T: Real>(data: &dyn Observed<T>) {
