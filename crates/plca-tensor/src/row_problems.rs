@@ -3,9 +3,9 @@
 use nalgebra::DMatrix;
 
 use crate::kernel::aligned::Pool;
-use crate::kernel::coordinate::{Entries, RowGroup, Terms, gather, pow2, unit_exponent};
+use crate::kernel::coordinate::{Entries, RowGroup, Terms, gather, unit_exponent};
 use crate::kernel::lanes;
-use crate::kernel::panel::Panel;
+use crate::kernel::panel::{Panel, pow2};
 use crate::parallel::map_in_order;
 use crate::{CompensatedSum, Factor, Observed, Real};
 

@@ -199,24 +199,20 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
 
     /// Takes a sweep if it is not worse; whether it did.
     fn take(&self, model: &mut A::State, place: &mut Place<T>, swept: Swept<T>) -> bool {
-        let value = if self.plan.has_priors() {
+        // The likelihood is known: only priors look at the new state.
+        let new = self.plan.has_priors().then(|| {
             let mut new = model.clone();
             self.model.write(&self.plan, &swept.product, &mut new);
-            let value = self.model.reached(swept.ln_lik, &new);
-            if !self.accepts(value, place.best) {
-                return false;
-            }
-            *model = new;
-            value
-        } else {
-            // No other state than this one is looked at.
-            let value = self.model.reached(swept.ln_lik, model);
-            if !self.accepts(value, place.best) {
-                return false;
-            }
-            self.model.write(&self.plan, &swept.product, model);
-            value
-        };
+            new
+        });
+        let value = (self.model).reached(swept.ln_lik, new.as_ref().unwrap_or(model));
+        if !self.accepts(value, place.best) {
+            return false;
+        }
+        match new {
+            Some(new) => *model = new,
+            None => self.model.write(&self.plan, &swept.product, model),
+        }
         let divergence = self.entropy - swept.ln_lik;
         if place.beta <= 0.0 && (value - place.value).abs() < self.pace.below * divergence {
             place.beta = FIRST;

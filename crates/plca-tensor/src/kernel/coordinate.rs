@@ -18,7 +18,7 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
-use super::panel::Panel;
+use super::panel::{Panel, pow2};
 use crate::Real;
 use crate::sum::CompensatedSum;
 
@@ -66,14 +66,6 @@ pub struct RowGroup<'a, T> {
     pub(crate) scratch: &'a mut [T],
     pub(crate) passes: usize,
     pub(crate) log: bool,
-}
-
-/// `2^e` of a double, 0 or infinity beyond the range.
-pub(crate) fn pow2(e: i32) -> f64 {
-    if (-1022..=1023).contains(&e) {
-        return f64::from_bits(((e + 1023) as u64) << 52);
-    }
-    2f64.powi(e / 2) * 2f64.powi(e - e / 2)
 }
 
 /// The power of two that brings a positive number into `[1, 2)`, or below 1 if it is subnormal.
@@ -162,7 +154,8 @@ impl<T: Real> RowGroup<'_, T> {
         let (exponent, total) = (self.exponents[i], self.totals[i]);
         let counted = total + pseudo.iter().sum::<f64>();
         let weight = unit_exponent(counted);
-        let goal = counted * pow2(weight);
+        let up: f64 = pow2(weight);
+        let goal = counted * up;
         Problem {
             values,
             linear,
@@ -171,7 +164,7 @@ impl<T: Real> RowGroup<'_, T> {
             total,
             unit: self.unit,
             weight,
-            up: pow2(weight),
+            up,
             lift: pow2(weight - exponent),
             goal,
             least: goal * T::EPSILON.to_f64() / 2.0,
@@ -483,9 +476,9 @@ impl<T: Real> Problem<'_, T> {
             let sum: f64 = logs.map(|(v, p)| v.to_f64() * p.to_f64().ln()).sum();
             // p was seen in the row's scale.
             let scale = f64::from(self.weight) * std::f64::consts::LN_2 + self.unit.ln();
-            ln_lik = sum * pow2(-self.exponent) - self.total * scale;
+            ln_lik = sum * pow2::<f64>(-self.exponent) - self.total * scale;
         }
-        let back = pow2(-self.weight) / self.unit;
+        let back = pow2::<f64>(-self.weight) / self.unit;
         let w = self.w.iter_mut();
         w.for_each(|w| *w = T::lit(w.to_f64() * back));
         ln_lik

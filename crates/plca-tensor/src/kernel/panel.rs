@@ -31,6 +31,9 @@ const BLOCK: usize = 32;
 
 /// `2^e`, exact, also where it is subnormal or `e` is out of range (then 0 or infinity).
 pub(crate) fn pow2<T: Real>(e: i32) -> T {
+    if (-1022..=1023).contains(&e) {
+        return T::lit(f64::from_bits(((e + 1023) as u64) << 52));
+    }
     // In two factors: a negative power is the reciprocal of a positive one, which would overflow below 2^-1023.
     T::lit(2f64.powi(e / 2) * 2f64.powi(e - e / 2))
 }
