@@ -204,11 +204,12 @@ impl<T: Real> RowProblems<T> {
         });
         let value = |sums: Vec<CompensatedSum>| sums.into_iter().map(|s| s.value()).collect();
         let totals: Vec<Vec<f64>> = totals.into_iter().map(value).collect();
-        let modes = modes.iter().enumerate();
-        let modes =
-            modes.map(|(m, &wanted)| wanted.then(|| Rows::new(data, m, &counts[m], &totals[m])));
+        let wanted = modes.iter().copied().enumerate().collect();
+        let modes = map_in_order(wanted, |(m, wanted): (usize, bool)| {
+            wanted.then(|| Rows::new(data, m, &counts[m], &totals[m]))
+        });
         Self {
-            modes: modes.collect(),
+            modes,
             shape,
             total: data.total(),
             totals,
