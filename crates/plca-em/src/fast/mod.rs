@@ -53,10 +53,10 @@ impl Default for Pace {
 /// and longer iterations.
 ///
 /// For PLCA of any order, PLSA in both directions and KL-NMF, on all data, with frozen factors and with Dirichlet priors of shape
-/// at least 1. Every state is an exact model and none is worse than the one before. Zeros of the start stay; other entries may fall to a
-/// rounding error of what they belong to, from where they come back if the rest makes room. It may end
-/// at another local optimum than EM: compare objectives. Unless its residual ends it, a run takes one step of EM more, for extrapolation goes too far by what such
-/// a step gets back; a run that is resumed goes on from before it.
+/// at least 1. Every state is an exact model and none is worse than the one before. Zeros of the start stay; other entries may fall
+/// to a rounding error of what they belong to, from where they come back if the rest makes room. It may end at another local optimum
+/// than EM: compare objectives. Unless its residual ends it, a run takes one step of EM more, for extrapolation goes too far by what
+/// such a step gets back; a run that is resumed goes on from before it.
 ///
 /// ```
 /// use plca_em::{Fast, FastState, Plca, PlcaInit, Stop, run};

@@ -1,8 +1,8 @@
 //! The models that separate.
 
-use nalgebra::DMatrix;
 use plca_tensor::{Factor, Observed, Real};
 
+use super::product::{each, for_each_row, transpose_to};
 use super::separable::{pseudo_counts, refuse};
 use super::{Plan, Product, Separable};
 use crate::{EmError, NmfEm, NmfState, PlcaEm, PlcaState, PlsaEm, PlsaState};
@@ -57,9 +57,10 @@ impl<T: Real, X: Observed<T> + ?Sized> Separable<T> for PlcaEm<'_, T, X> {
         let total: f64 = product.scale.iter().sum();
         let weights = state.weights.iter_mut().zip(&product.scale);
         weights.for_each(|(w, n)| *w = T::lit(n / total));
+        let ones = vec![1.0; product.scale.len()];
         for (j, factor) in state.factors.iter_mut().enumerate() {
             if !self.config.frozen.contains(&j) {
-                product.factors[j].transpose_to(factor);
+                transpose_to(&product.factors[j], &ones, factor);
             }
         }
         state.iteration += 1;
@@ -119,29 +120,28 @@ impl<T: Real, X: Observed<T> + ?Sized> Separable<T> for PlsaEm<'_, T, X> {
     fn write(&self, plan: &Plan, product: &Product<T>, state: &mut PlsaState<T>) {
         let given = self.config.given;
         if !self.config.freeze_basis {
-            product.factors[given.explained()].transpose_to(&mut state.basis);
+            let ones = vec![1.0; product.scale.len()];
+            transpose_to(&product.factors[given.explained()], &ones, &mut state.basis);
         }
-        let columns = product.factors[given.mode()].column_iter();
-        let columns = state.mixture.column_iter_mut().zip(columns).enumerate();
         let pseudo = plan.pseudo[given.mode()].as_ref();
-        for (y, (mut mixture, column)) in columns {
-            let share = |(f, n): (&T, &f64)| f.to_f64() * n;
-            let total: f64 = column.iter().zip(&product.scale).map(share).sum();
+        let factor = &product.factors[given.mode()];
+        for_each_row(&mut state.mixture, |y, mixture| {
+            let column = factor.column(y);
+            let shares = column.iter().zip(&product.scale);
+            let shares = shares.map(|(f, n)| f.to_f64() * n);
+            let total: f64 = shares.clone().sum();
             // [SPEC 2] a column without data keeps its mixture, or has its prior's
             if total > 0.0 {
-                let shares = column.iter().zip(&product.scale).map(share);
-                mixture
-                    .iter_mut()
-                    .zip(shares)
-                    .for_each(|(m, x)| *m = T::lit(x / total));
+                let entries = mixture.iter_mut().zip(shares);
+                entries.for_each(|(m, x)| *m = T::lit(x / total));
             } else if let Some(counts) = pseudo.map(|c| c.column(y)) {
                 let all = counts.sum();
                 if all > 0.0 {
-                    let shares = mixture.iter_mut().zip(counts.iter());
-                    shares.for_each(|(m, c)| *m = T::lit(c / all));
+                    let entries = mixture.iter_mut().zip(counts.iter());
+                    entries.for_each(|(m, c)| *m = T::lit(c / all));
                 }
             }
-        }
+        });
         state.iteration += 1;
     }
 
@@ -189,21 +189,18 @@ impl<T: Real, X: Observed<T> + ?Sized> Separable<T> for NmfEm<'_, T, X> {
         if self.config.freeze_h {
             // What the rows of H sum to stays with them.
             let sums: Vec<T> = Factor::Rows(&state.h).component_sums();
-            let (w, n) = (&product.factors[0], scaled(product, total, &sums));
-            let entry = |i, z| T::lit(w[(z, i)].to_f64() * n[z]);
-            state.w = DMatrix::from_fn(w.ncols(), w.nrows(), entry);
-            return;
+            let n = scaled(product, total, &sums);
+            return transpose_to(&product.factors[0], &n, &mut state.w);
         }
         // [SI eq. 97] [SPEC 3] W = F_1 D, H = v D⁻¹ diag(P(z)) F_2ᵀ
         let sums: Vec<T> = Factor::Columns(&state.w).component_sums();
         if !self.config.freeze_w {
-            let w = &product.factors[0];
-            state.w = DMatrix::from_fn(w.ncols(), w.nrows(), |i, z| w[(z, i)] * sums[z]);
+            let d: Vec<f64> = sums.iter().map(|d| d.to_f64()).collect();
+            transpose_to(&product.factors[0], &d, &mut state.w);
         }
         let n = scaled(product, total, &sums);
-        let h = &product.factors[1];
-        state.h = DMatrix::from_fn(h.nrows(), h.ncols(), |z, j| {
-            T::lit(h[(z, j)].to_f64() * n[z])
+        each(&mut state.h, [&product.factors[1]; 2], &n, |_, h, _, n| {
+            h * n
         });
     }
 

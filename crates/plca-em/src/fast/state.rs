@@ -1,5 +1,7 @@
 //! Where a run of the solver stands.
 
+use std::sync::Arc;
+
 use nalgebra::DMatrix;
 use plca_tensor::Real;
 
@@ -111,7 +113,7 @@ impl<T: Real, S> FastState<T, S> {
         let Some(place) = &self.place else {
             return (&self.model, Vec::new(), Vec::new());
         };
-        let blocks = [&place.kept, &place.ahead].map(|p| p.factors.iter().cloned());
+        let blocks = [&place.kept, &place.ahead].map(|p| &p.factors);
         let numbers = [
             place.value,
             place.best,
@@ -121,7 +123,8 @@ impl<T: Real, S> FastState<T, S> {
         ];
         let scales = [&place.kept, &place.ahead].map(|p| p.scale.iter().copied());
         let numbers = numbers.into_iter().chain(scales.into_iter().flatten());
-        let blocks = blocks.into_iter().flatten().collect();
+        let blocks = blocks.into_iter().flatten();
+        let blocks = blocks.map(|block| DMatrix::clone(block)).collect();
         (&self.model, blocks, numbers.collect())
     }
 
@@ -138,7 +141,7 @@ impl<T: Real, S> FastState<T, S> {
             && blocks.iter().all(|b| b.nrows() == kept.len())
             && kept.len() == ahead.len();
         let product = |factors: Vec<DMatrix<T>>, scale: &[f64]| Product {
-            factors,
+            factors: factors.into_iter().map(Arc::new).collect(),
             scale: scale.to_vec(),
         };
         fits.then(|| Self {

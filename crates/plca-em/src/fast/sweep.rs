@@ -1,9 +1,10 @@
 //! One round over the free modes.
 
 use nalgebra::DMatrix;
+use plca_tensor::parallel::for_each_part;
 use plca_tensor::{Factor, Model, Observed, Real, RowTerms};
 
-use super::product::sums;
+use super::product::{PART, for_each_row, sums};
 use super::{Fast, Product, Separable};
 
 /// Where a sweep ended.
@@ -35,18 +36,20 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
             let logs = self
                 .rows
                 .improve(mode, &at.rows(), terms, &mut block, passes, log);
-            if turn == last {
+            if log {
                 ln_lik = logs - self.stretch(mode, &linear, &mut block);
-                if beta > 0.0 {
-                    let mut kept = at.clone();
-                    kept.set(mode, block.clone());
-                    product = Some(kept);
-                }
             }
-            if beta > 0.0 {
-                from.carry_on(mode, &mut block, &linear, beta);
+            if beta <= 0.0 {
+                at.set(mode, block);
+                continue;
             }
-            at.set(mode, block);
+            let carried = from.carried_on(mode, &block, &linear, beta);
+            if log {
+                let mut kept = at.clone();
+                kept.set(mode, block);
+                product = Some(kept);
+            }
+            at.set(mode, carried);
         }
         Swept {
             product: product.unwrap_or_else(|| at.clone()),
@@ -67,39 +70,25 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
     /// Brings a block to its best scale, every row on its own where they are given; `Σ v ln m` of the masses `m` before it.
     fn stretch(&self, mode: usize, linear: &DMatrix<T>, block: &mut DMatrix<T>) -> f64 {
         let total = self.model.data().total();
-        let shared = linear.ncols() == 1;
-        let mass = |i: usize, column: &[T]| -> f64 {
-            let s = linear.column(if shared { 0 } else { i });
-            column
-                .iter()
-                .zip(s.iter())
-                .map(|(w, s)| w.to_f64() * s.to_f64())
-                .sum()
-        };
-        let k = block.nrows();
-        let masses: Vec<f64> = (block.as_slice().chunks(k).enumerate())
-            .map(|(i, c)| mass(i, c))
-            .collect();
-        let scale =
-            |block: &mut [T], by: f64| block.iter_mut().for_each(|w| *w = T::lit(w.to_f64() * by));
+        let masses = masses(linear, block);
         if self.plan.given != Some(mode) {
             let mass: f64 = masses.iter().sum();
             if mass > 0.0 && mass != 1.0 {
-                scale(block.as_mut_slice(), 1.0 / mass);
+                scale_rows(block, |_| 1.0 / mass);
             }
             return total * mass.ln();
         }
-        let mut logs = 0.0;
-        let rows = block.as_mut_slice().chunks_mut(k).zip(&masses);
-        for ((row, &mass), &v) in rows.zip(self.rows.totals(mode)) {
-            // An index without data has no weight in the others' problems.
-            let by = if mass > 0.0 { v / total / mass } else { 0.0 };
-            if v > 0.0 {
-                logs += v * mass.ln();
+        let totals = self.rows.totals(mode);
+        // An index without data has no weight in the others' problems.
+        scale_rows(block, |i| {
+            if masses[i] > 0.0 {
+                totals[i] / total / masses[i]
+            } else {
+                0.0
             }
-            scale(row, by);
-        }
-        logs
+        });
+        let seen = masses.iter().zip(totals).filter(|(_, v)| **v > 0.0);
+        seen.map(|(mass, v)| v * mass.ln()).sum()
     }
 
     /// `Σ Π_{m≠j} F_m` over the observed cells of every row: `K x 1` where all are.
@@ -218,4 +207,27 @@ fn spread<T: Real>(linear: &DMatrix<T>, size: usize) -> DMatrix<T> {
     DMatrix::from_fn(linear.nrows(), size, |z, i| {
         linear[(z, if linear.ncols() == 1 { 0 } else { i })]
     })
+}
+
+/// `Σ_k s_k w_k` of every row.
+fn masses<T: Real>(linear: &DMatrix<T>, block: &DMatrix<T>) -> Vec<f64> {
+    let shared = linear.ncols() == 1;
+    let mut masses = vec![0.0; block.ncols()];
+    for_each_part(&mut masses, PART, |part, masses| {
+        for (i, mass) in (part * PART..).zip(masses) {
+            let s = linear.column(if shared { 0 } else { i });
+            let w = block.column(i);
+            let products = w.iter().zip(s.iter()).map(|(w, s)| w.to_f64() * s.to_f64());
+            *mass = products.sum();
+        }
+    });
+    masses
+}
+
+/// Multiplies every row by its number.
+fn scale_rows<T: Real>(block: &mut DMatrix<T>, by: impl Fn(usize) -> f64 + Sync + Send) {
+    for_each_row(block, |i, row| {
+        let by = by(i);
+        row.iter_mut().for_each(|w| *w = T::lit(w.to_f64() * by));
+    });
 }

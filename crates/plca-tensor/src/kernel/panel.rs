@@ -153,14 +153,21 @@ impl<'a, T: Real> Panel<'a, T> {
 
     /// Multiplies every row by the power of two that brings its largest entry into `[1, 2)`; returns the exponents.
     pub(crate) fn balance_rows(&mut self) -> Vec<i32> {
-        let rows = self.values.chunks_exact_mut(self.stride);
-        rows.map(|row| {
-            let exponent = balancing_exponent(largest(row).to_f64());
-            let [a, b] = pow2_halves::<T>(exponent);
-            row.iter_mut().for_each(|x| *x = *x * a * b);
-            exponent
-        })
-        .collect()
+        let stride = self.stride;
+        let parts = self.values.chunks_mut(part_rows(stride) * stride).collect();
+        let exponents = map_in_order(parts, |part: &mut [T]| {
+            wide(|| {
+                let rows = part.chunks_exact_mut(stride);
+                rows.map(|row| {
+                    let exponent = balancing_exponent(largest(row).to_f64());
+                    let [a, b] = pow2_halves::<T>(exponent);
+                    row.iter_mut().for_each(|x| *x = *x * a * b);
+                    exponent
+                })
+                .collect::<Vec<i32>>()
+            })
+        });
+        exponents.concat()
     }
 
     /// The padded row `i`.
