@@ -43,13 +43,7 @@ pub(super) fn follow(
     threads: usize,
     out: &Path,
 ) -> Result<Ours> {
-    let solver = ["--solver", solver];
-    let solver = if solver[1] == "em" {
-        &[][..]
-    } else {
-        &solver[..]
-    };
-    let run = |iterations| fit_by(program, files, (iterations, 1), threads, "f64", out, solver);
+    let run = |iterations| by(program, files, (solver, iterations), threads, out);
     const TRIAL: usize = 8;
     let trial = run(TRIAL)?;
     let span = match trial.marks[..] {
@@ -57,6 +51,42 @@ pub(super) fn follow(
         _ => return Ok(trial),
     };
     run((seconds * TRIAL as f64 / span) as usize + TRIAL)
+}
+
+/// Seconds of a run of so many iterations, with what comes before the first.
+pub(super) fn whole(
+    program: &Path,
+    files: &Files,
+    (solver, iterations): (&str, usize),
+    threads: usize,
+    out: &Path,
+) -> Result<f64> {
+    let run = by(program, files, (solver, iterations), threads, out)?;
+    Ok(run.marks.last().map_or(f64::NAN, |&(seconds, _)| seconds))
+}
+
+/// One run by a solver, marked after every iteration.
+fn by(
+    program: &Path,
+    files: &Files,
+    (solver, iterations): (&str, usize),
+    threads: usize,
+    out: &Path,
+) -> Result<Ours> {
+    let options: &[&str] = if solver == "em" {
+        &[]
+    } else {
+        &["--solver", solver]
+    };
+    fit_by(
+        program,
+        files,
+        (iterations, 1),
+        threads,
+        "f64",
+        out,
+        options,
+    )
 }
 
 /// One run of the command.
