@@ -182,7 +182,7 @@ impl<T: Real> Rows<T> {
 }
 
 impl<T: Real> RowProblems<T> {
-    /// Arranges data for the wanted modes, one flag per mode. Hidden cells are never read: what they are belongs to `linear` of
+    /// Arranges data for the wanted modes, one flag per mode, several modes at the same time. Hidden cells are never read: what they are belongs to `linear` of
     /// [`RowTerms`].
     ///
     /// # Panics
@@ -204,8 +204,8 @@ impl<T: Real> RowProblems<T> {
         });
         let value = |sums: Vec<CompensatedSum>| sums.into_iter().map(|s| s.value()).collect();
         let totals: Vec<Vec<f64>> = totals.into_iter().map(value).collect();
-        let wanted = modes.iter().copied().enumerate().collect();
-        let modes = map_in_order(wanted, |(m, wanted): (usize, bool)| {
+        let flags = modes.iter().copied().enumerate().collect();
+        let modes = map_in_order(flags, |(m, wanted): (usize, bool)| {
             wanted.then(|| Rows::new(data, m, &counts[m], &totals[m]))
         });
         Self {

@@ -18,6 +18,8 @@ const CHECK_EVERY: usize = 20;
 #[derive(Clone, Debug)]
 pub(super) struct Ours {
     pub(super) per_iteration: f64,
+    /// From the data in memory to the closing step.
+    pub(super) seconds: f64,
     pub(super) objective: f64,
     /// Seconds and objectives at the marks.
     pub(super) marks: Vec<(f64, f64)>,
@@ -43,7 +45,7 @@ pub(super) fn follow(
     threads: usize,
     out: &Path,
 ) -> Result<Ours> {
-    let run = |iterations| by(program, files, (solver, iterations), threads, out);
+    let run = |iterations| run_solver(program, files, (solver, iterations), threads, out);
     const TRIAL: usize = 8;
     let trial = run(TRIAL)?;
     let span = match trial.marks[..] {
@@ -53,20 +55,8 @@ pub(super) fn follow(
     run((seconds * TRIAL as f64 / span) as usize + TRIAL)
 }
 
-/// Seconds of a run of so many iterations, with what comes before the first.
-pub(super) fn whole(
-    program: &Path,
-    files: &Files,
-    (solver, iterations): (&str, usize),
-    threads: usize,
-    out: &Path,
-) -> Result<f64> {
-    let run = by(program, files, (solver, iterations), threads, out)?;
-    Ok(run.marks.last().map_or(f64::NAN, |&(seconds, _)| seconds))
-}
-
 /// One run by a solver, marked after every iteration.
-fn by(
+pub(super) fn run_solver(
     program: &Path,
     files: &Files,
     (solver, iterations): (&str, usize),
@@ -156,11 +146,11 @@ fn fit_by(
         })
         .fold(f64::INFINITY, f64::min);
     let mark = |p: &Value| Some((p["seconds"].as_f64()?, p["objective"].as_f64()?));
-    let marks = points.iter().filter_map(mark).collect();
-    let objective = points.last().and_then(|p| p["objective"].as_f64());
-    match objective {
-        Some(objective) if per_iteration.is_finite() => Ok(Ours {
+    let marks: Vec<(f64, f64)> = points.iter().filter_map(mark).collect();
+    match marks.last() {
+        Some(&(seconds, objective)) if per_iteration.is_finite() => Ok(Ours {
             per_iteration,
+            seconds,
             objective,
             marks,
             peak_mb,

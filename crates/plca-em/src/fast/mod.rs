@@ -252,9 +252,8 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
             return self.em_step(model, place);
         }
         if place.beta > 0.0 {
-            let ahead = std::mem::replace(&mut place.ahead, Product::none());
-            let swept = self.sweep(&place.kept, ahead, place.beta);
             let beta = place.beta;
+            let swept = self.sweep(&place.kept, place.ahead.clone(), beta);
             if self.take(model, place, swept) {
                 // [AG alg. 1] [SPEC 10.1] β <- min(1.05 β, β_max), β_max <- min(1.01 β_max, 1)
                 place.beta = (GROWTH * beta).min(place.beta_max);
@@ -286,16 +285,19 @@ impl<T: Real, A: Separable<T>> Algorithm for Fast<T, A> {
 
     fn step(&self, state: &mut Self::State, measure: bool) -> Result<Option<f64>, EmError> {
         self.model.check_state(&state.model)?;
-        state.end = None;
-        let mut place = match state.place.take() {
-            Some(place) => place,
+        // A step that fails leaves the state as it was.
+        let mut place = match &state.place {
+            Some(place) => {
+                self.check_place(place)?;
+                place.clone()
+            }
             None => self.begin(&state.model)?,
         };
-        self.check_place(&place)?;
         let before = measure.then_some(place.value);
-        let advanced = self.advance(&mut state.model, &mut place);
+        self.advance(&mut state.model, &mut place)?;
         state.place = Some(place);
-        advanced.map(|()| before)
+        state.end = None;
+        Ok(before)
     }
 
     fn intact(&self) -> Result<(), EmError> {

@@ -199,9 +199,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Separable<T> for NmfEm<'_, T, X> {
             transpose_to(&product.factors[0], &d, &mut state.w);
         }
         let n = scaled(product, total, &sums);
-        each(&mut state.h, [&product.factors[1]; 2], &n, |_, h, _, n| {
-            h * n
-        });
+        each(&mut state.h, [&product.factors[1]], &n, |_, [h], n| h * n);
     }
 
     fn reached(&self, ln_lik: f64, _: &NmfState<T>) -> f64 {

@@ -24,7 +24,7 @@ pub struct Product<T: Real> {
 }
 
 /// Rows that one thread takes at a time.
-pub(super) const PART: usize = 512;
+pub(super) const PART_ROWS: usize = 512;
 
 impl<T: Real> Product<T> {
     /// The product of any non-negative blocks `K x I_j`, times `scale`.
@@ -40,14 +40,6 @@ impl<T: Real> Product<T> {
         product
     }
 
-    /// Nothing, in place of a product that was taken.
-    pub(super) fn none() -> Self {
-        Self {
-            factors: Vec::new(),
-            scale: Vec::new(),
-        }
-    }
-
     pub(super) fn rows(&self) -> Vec<Factor<'_, T>> {
         self.factors.iter().map(|f| Factor::Rows(f)).collect()
     }
@@ -56,15 +48,15 @@ impl<T: Real> Product<T> {
     pub(super) fn weighted(&self, mode: usize) -> DMatrix<T> {
         let factor = &self.factors[mode];
         let mut block = zeros(factor);
-        each(&mut block, [factor; 2], &self.scale, |_, f, _, n| f * n);
+        each(&mut block, [factor], &self.scale, |_, [f], n| f * n);
         block
     }
 
     /// Takes a factor and the scale from a weighted block. A component without mass keeps its factor.
     pub(super) fn set(&mut self, mode: usize, mut block: DMatrix<T>) {
         self.scale = sums(&block);
-        let share = |x: f64, f: f64, _: f64, n: f64| if n > 0.0 { x / n } else { f };
-        each(&mut block, [&self.factors[mode]; 2], &self.scale, share);
+        let share = |x: f64, [f]: [f64; 1], n: f64| if n > 0.0 { x / n } else { f };
+        each(&mut block, [&self.factors[mode]], &self.scale, share);
         self.factors[mode] = Arc::new(block);
     }
 
@@ -78,25 +70,25 @@ impl<T: Real> Product<T> {
         beta: f64,
     ) -> DMatrix<T> {
         let mut carried = zeros(block);
-        each(
-            &mut carried,
-            [block, &self.factors[mode]],
-            &self.scale,
-            |_, new, f, n| {
-                // [AG alg. 1] [SPEC 10.1] Y = N + β (N - N_old)
-                let ahead = new + beta * (new - f * n);
-                if ahead > 0.0 { ahead } else { 0.1 * new }
-            },
-        );
+        let (to, factor) = (&mut carried, &self.factors[mode]);
+        // [AG alg. 1] [SPEC 10.1] Y = N + β (N - N_old)
+        let ahead = |new: f64, f: f64, n: f64| {
+            let ahead = new + beta * (new - f * n);
+            if ahead > 0.0 { ahead } else { 0.1 * new }
+        };
         if linear.shape() == block.shape() {
             each(
-                &mut carried,
-                [block, linear],
+                to,
+                [block, factor, linear],
                 &self.scale,
-                |ahead, new, s, _| {
-                    if s > 0.0 { ahead } else { new }
+                |_, [new, f, s], n| {
+                    if s > 0.0 { ahead(new, f, n) } else { new }
                 },
             );
+        } else {
+            each(to, [block, factor], &self.scale, |_, [new, f], n| {
+                ahead(new, f, n)
+            });
         }
         carried
     }
@@ -107,19 +99,19 @@ fn zeros<T: Real>(block: &DMatrix<T>) -> DMatrix<T> {
     DMatrix::zeros(block.nrows(), block.ncols())
 }
 
-/// Sets every entry of a `K x I` block from itself, the same entries of two others, and a number for its component.
-pub(super) fn each<T: Real>(
+/// Sets every entry of a `K x I` block from itself, the same entries of others, and the number of its component.
+pub(super) fn each<T: Real, const N: usize>(
     block: &mut DMatrix<T>,
-    others: [&DMatrix<T>; 2],
+    others: [&DMatrix<T>; N],
     numbers: &[f64],
-    value: impl Fn(f64, f64, f64, f64) -> f64 + Sync + Send,
+    value: impl Fn(f64, [f64; N], f64) -> f64 + Sync + Send,
 ) {
     let k = numbers.len();
-    let [a, b] = others.map(DMatrix::as_slice);
+    debug_assert!(others.iter().all(|other| other.shape() == block.shape()) && k == block.nrows());
     for_each_row(block, |i, row| {
-        let (a, b) = (&a[i * k..][..k], &b[i * k..][..k]);
-        for (((x, a), b), &n) in row.iter_mut().zip(a).zip(b).zip(numbers) {
-            *x = T::lit(value(x.to_f64(), a.to_f64(), b.to_f64(), n));
+        let others = others.map(|other| &other.as_slice()[i * k..][..k]);
+        for (z, (x, &n)) in row.iter_mut().zip(numbers).enumerate() {
+            *x = T::lit(value(x.to_f64(), others.map(|other| other[z].to_f64()), n));
         }
     });
 }
@@ -130,10 +122,10 @@ pub(super) fn for_each_row<T: Real>(
     visit: impl Fn(usize, &mut [T]) + Sync + Send,
 ) {
     let k = block.nrows();
-    for_each_part(block.as_mut_slice(), PART * k, |part, rows| {
+    for_each_part(block.as_mut_slice(), PART_ROWS * k, |part, rows| {
         wide(|| {
             for (i, row) in rows.chunks_exact_mut(k).enumerate() {
-                visit(part * PART + i, row);
+                visit(part * PART_ROWS + i, row);
             }
         });
     });
@@ -146,17 +138,19 @@ pub(super) fn sums<T: Real>(block: &DMatrix<T>) -> Vec<f64> {
 }
 
 /// Columns written together, and how many rows of them at a time: both sides stay in cache.
-const COLUMNS: usize = 8;
-const ROWS: usize = 64;
+const TILE_COLUMNS: usize = 4;
+const TILE_ROWS: usize = 64;
 
 /// Writes a `K x I` block, every component times its number, as `I x K`.
 pub(super) fn transpose_to<T: Real>(block: &DMatrix<T>, numbers: &[f64], to: &mut DMatrix<T>) {
+    debug_assert_eq!((to.ncols(), to.nrows()), block.shape());
+    debug_assert_eq!(numbers.len(), block.nrows());
     let rows = to.nrows();
-    for_each_part(to.as_mut_slice(), COLUMNS * rows, |part, columns| {
-        for first in (0..rows).step_by(ROWS) {
-            let numbers = numbers.iter().enumerate().skip(part * COLUMNS);
+    for_each_part(to.as_mut_slice(), TILE_COLUMNS * rows, |part, columns| {
+        for first in (0..rows).step_by(TILE_ROWS) {
+            let numbers = numbers.iter().enumerate().skip(part * TILE_COLUMNS);
             for (column, (z, n)) in columns.chunks_exact_mut(rows).zip(numbers) {
-                for (i, x) in column.iter_mut().enumerate().skip(first).take(ROWS) {
+                for (i, x) in column.iter_mut().enumerate().skip(first).take(TILE_ROWS) {
                     *x = T::lit(block[(z, i)].to_f64() * n);
                 }
             }
@@ -170,7 +164,9 @@ mod tests {
 
     #[test]
     fn blocks_of_many_parts_are_written_whole() {
-        let block = DMatrix::from_fn(2 * COLUMNS + 3, 2 * ROWS + 5, |z, i| (100 * z + i) as f64);
+        let block = DMatrix::from_fn(2 * TILE_COLUMNS + 3, 2 * TILE_ROWS + 5, |z, i| {
+            (100 * z + i) as f64
+        });
         let numbers: Vec<f64> = (0..block.nrows()).map(|z| z as f64 - 4.0).collect();
         let mut to = DMatrix::from_element(block.ncols(), block.nrows(), f64::NAN);
         transpose_to(&block, &numbers, &mut to);

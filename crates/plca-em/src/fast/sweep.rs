@@ -4,7 +4,7 @@ use nalgebra::DMatrix;
 use plca_tensor::parallel::for_each_part;
 use plca_tensor::{Factor, Model, Observed, Real, RowTerms};
 
-use super::product::{PART, for_each_row, sums};
+use super::product::{PART_ROWS, for_each_row, sums};
 use super::{Fast, Product, Separable};
 
 /// Where a sweep ended.
@@ -213,8 +213,8 @@ fn spread<T: Real>(linear: &DMatrix<T>, size: usize) -> DMatrix<T> {
 fn masses<T: Real>(linear: &DMatrix<T>, block: &DMatrix<T>) -> Vec<f64> {
     let shared = linear.ncols() == 1;
     let mut masses = vec![0.0; block.ncols()];
-    for_each_part(&mut masses, PART, |part, masses| {
-        for (i, mass) in (part * PART..).zip(masses) {
+    for_each_part(&mut masses, PART_ROWS, |part, masses| {
+        for (i, mass) in (part * PART_ROWS..).zip(masses) {
             let s = linear.column(if shared { 0 } else { i });
             let w = block.column(i);
             let products = w.iter().zip(s.iter()).map(|(w, s)| w.to_f64() * s.to_f64());

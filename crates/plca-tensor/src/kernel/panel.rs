@@ -155,17 +155,14 @@ impl<'a, T: Real> Panel<'a, T> {
     pub(crate) fn balance_rows(&mut self) -> Vec<i32> {
         let stride = self.stride;
         let parts = self.values.chunks_mut(part_rows(stride) * stride).collect();
-        let exponents = map_in_order(parts, |part: &mut [T]| {
-            wide(|| {
-                let rows = part.chunks_exact_mut(stride);
-                rows.map(|row| {
-                    let exponent = balancing_exponent(largest(row).to_f64());
-                    let [a, b] = pow2_halves::<T>(exponent);
-                    row.iter_mut().for_each(|x| *x = *x * a * b);
-                    exponent
-                })
-                .collect::<Vec<i32>>()
-            })
+        let balance = |row: &mut [T]| {
+            let exponent = balancing_exponent(largest(row).to_f64());
+            let [a, b] = pow2_halves::<T>(exponent);
+            row.iter_mut().for_each(|x| *x = *x * a * b);
+            exponent
+        };
+        let exponents = map_in_order(parts, |part: &mut [T]| -> Vec<i32> {
+            wide(|| part.chunks_exact_mut(stride).map(balance).collect())
         });
         exponents.concat()
     }
