@@ -238,8 +238,9 @@ impl<T: Real> Moved<T> {
     /// The same, but not less than what the coordinate gives alone: a bound that rounding must not cross.
     #[inline(always)]
     fn guarded<S: Simd>(&self, simd: S, p: T::Vector<S>, u: T::Vector<S>) -> T::Vector<S> {
-        let alone = T::vmul(simd, T::vsplat(simd, self.to), u);
-        T::vmax(simd, self.plain(simd, p, u), alone)
+        let p = T::vmul_add(simd, T::vsplat(simd, self.by), u, p);
+        let (to, least) = (T::vsplat(simd, self.to), T::vsplat(simd, T::TINY));
+        T::vmax(simd, p, T::vmul_add(simd, to, u, least))
     }
 }
 
@@ -406,9 +407,11 @@ fn sums<T: Real, S: Simd, const N: usize>(
         for r in 0..N {
             let now = follow(r, p[r][at], last);
             p[r][at] = now;
-            let q = T::vmul(simd, u, T::vreciprocal(simd, now));
+            // Where G = s does not depend on h, of which half the digits will do.
+            let [reciprocal, correction] = T::vreciprocal(simd, now);
+            let q = T::vmul(simd, u, reciprocal);
             let vq = T::vmul(simd, v[r][at], q);
-            g[r] = T::vadd(simd, g[r], vq);
+            g[r] = T::vmul_add(simd, vq, correction, g[r]);
             h[r] = T::vmul_add(simd, vq, q, h[r]);
         }
     }
@@ -471,9 +474,7 @@ impl<T: Real> Problem<'_, T> {
         }
         let mut ln_lik = 0.0;
         if log {
-            let cells = self.values.iter().zip(&*self.p);
-            let logs = cells.filter(|(v, _)| **v > T::zero());
-            let sum: f64 = logs.map(|(v, p)| v.to_f64() * p.to_f64().ln()).sum();
+            let sum = super::log::ln_lik(self.values, |j, _| self.p[j]);
             // p was seen in the row's scale.
             let scale = f64::from(self.weight) * std::f64::consts::LN_2 + self.unit.ln();
             ln_lik = sum * pow2::<f64>(-self.exponent) - self.total * scale;

@@ -343,24 +343,15 @@ fn fill_units<T: Real>(cells: &[T], height: usize, real: usize, padded: usize, r
 /// `Σ V ln P` over a tile, from `P = V / q`: no second tile is kept for the model.
 #[inline(always)]
 fn ln_lik<T: Real>(cells: &[T], height: usize, real: usize, padded: usize, ratios: &[T]) -> f64 {
-    let floor = T::TINY;
-    let mut sum = 0.0;
-    for (column, q) in cells.chunks(height).zip(ratios.chunks_exact(padded)) {
-        for (&x, &q) in column[..real].iter().zip(q) {
-            if x > T::zero() {
-                let p = x / q;
-                // The floor stands for P = 0: no support where something was observed.
-                let ln = if p > floor {
-                    p.to_f64().ln()
-                } else {
-                    f64::NEG_INFINITY
-                };
-                // [SPEC 0] L = Σ V ln P where V > 0
-                sum += x.to_f64() * ln;
-            }
-        }
-    }
-    sum
+    let columns = cells.chunks(height).zip(ratios.chunks_exact(padded));
+    let sums = columns.map(|(column, q)| {
+        super::log::ln_lik(&column[..real], |i, x| {
+            let p = x / q[i];
+            // The floor stands for P = 0: no support where something was observed.
+            if p > T::TINY { p } else { T::zero() }
+        })
+    });
+    sums.sum()
 }
 
 /// Fewer columns than this are not worth a group's own accumulators.

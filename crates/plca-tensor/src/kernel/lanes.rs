@@ -31,8 +31,8 @@ pub trait Lanes: Copy + Send + Sync + 'static {
     fn vmul<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
     /// `a / b`.
     fn vdiv<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
-    /// `1 / x` of positive normal numbers, to two units in the last place.
-    fn vreciprocal<S: Simd>(simd: S, x: Self::Vector<S>) -> Self::Vector<S>;
+    /// `[r, c]` with `r c = 1 / x` of positive normal numbers to two units in the last place, and `r` alone to half the digits.
+    fn vreciprocal<S: Simd>(simd: S, x: Self::Vector<S>) -> [Self::Vector<S>; 2];
     /// Lane-wise maximum.
     fn vmax<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
     /// `a` where `x` is a number, `b` where `x` is NaN.
@@ -88,11 +88,9 @@ macro_rules! lanes {
                 simd.$div(a, b)
             }
             #[inline(always)]
-            fn vreciprocal<S: Simd>(simd: S, x: S::$vec) -> S::$vec {
-                match $reciprocal(simd, x) {
-                    Some(reciprocal) => reciprocal,
-                    None => simd.$div(simd.$splat(1.0), x),
-                }
+            fn vreciprocal<S: Simd>(simd: S, x: S::$vec) -> [S::$vec; 2] {
+                let one = simd.$splat(1.0);
+                $reciprocal(simd, x).unwrap_or_else(|| [simd.$div(one, x), one])
             }
             #[inline(always)]
             fn vmax<S: Simd>(simd: S, a: S::$vec, b: S::$vec) -> S::$vec {
@@ -147,32 +145,31 @@ lanes!(
     none
 );
 
-/// An estimate of 14 bits and two steps of Newton's method, where there is one: four divisions take the time of ten of these.
+/// An estimate of 14 bits and a step of Newton's method, then the factor of the next: where there are estimates, four divisions take
+/// the time of ten of these.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn estimated<S: Simd>(simd: S, x: S::f64s) -> Option<S::f64s> {
+fn estimated<S: Simd>(simd: S, x: S::f64s) -> Option<[S::f64s; 2]> {
     use std::any::Any;
     let avx512 = (&simd as &dyn Any).downcast_ref::<pulp::x86::V4>()?.avx512f;
     let x: pulp::f64x8 = *(&x as &dyn Any).downcast_ref()?;
-    let (x, one) = (pulp::cast(x), avx512._mm512_set1_pd(1.0));
-    let mut r = avx512._mm512_rcp14_pd(x);
-    for _ in 0..2 {
-        let left = avx512._mm512_fnmadd_pd(x, r, one);
-        r = avx512._mm512_fmadd_pd(r, left, r);
-    }
-    let r: pulp::f64x8 = pulp::cast(r);
-    (&r as &dyn Any).downcast_ref().copied()
+    let (x, two) = (pulp::cast(x), avx512._mm512_set1_pd(2.0));
+    let correction = |r| avx512._mm512_fnmadd_pd(x, r, two);
+    let estimate = avx512._mm512_rcp14_pd(x);
+    let r = avx512._mm512_mul_pd(estimate, correction(estimate));
+    let result: [pulp::f64x8; 2] = [pulp::cast(r), pulp::cast(correction(r))];
+    (&result as &dyn Any).downcast_ref().copied()
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-fn estimated<S: Simd>(_: S, _: S::f64s) -> Option<S::f64s> {
+fn estimated<S: Simd>(_: S, _: S::f64s) -> Option<[S::f64s; 2]> {
     None
 }
 
 /// Single precision divides twice as fast as double.
 #[inline(always)]
-fn none<S: Simd>(_: S, _: S::f32s) -> Option<S::f32s> {
+fn none<S: Simd>(_: S, _: S::f32s) -> Option<[S::f32s; 2]> {
     None
 }
 

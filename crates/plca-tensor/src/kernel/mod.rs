@@ -12,6 +12,7 @@ pub(crate) mod coordinate;
 pub(crate) mod dense;
 pub(crate) mod fibres;
 pub(crate) mod lanes;
+pub(crate) mod log;
 pub(crate) mod mttkrp;
 pub(crate) mod mttkrp_sparse;
 pub(crate) mod panel;
