@@ -12,6 +12,7 @@
 use pulp::{Simd, WithSimd};
 
 use super::aligned::{Aligned, Pool};
+use super::log;
 use super::panel::Panel;
 use super::tiles::{add_columns, add_rows, fill_ratios};
 use super::{Accumulate, Rule, Sums};
@@ -343,15 +344,15 @@ fn fill_units<T: Real>(cells: &[T], height: usize, real: usize, padded: usize, r
 /// `Σ V ln P` over a tile, from `P = V / q`: no second tile is kept for the model.
 #[inline(always)]
 fn ln_lik<T: Real>(cells: &[T], height: usize, real: usize, padded: usize, ratios: &[T]) -> f64 {
-    let columns = cells.chunks(height).zip(ratios.chunks_exact(padded));
-    let sums = columns.map(|(column, q)| {
-        super::log::ln_lik(&column[..real], |i, x| {
-            let p = x / q[i];
+    let mut sum = 0.0;
+    for (column, q) in cells.chunks(height).zip(ratios.chunks_exact(padded)) {
+        sum += log::ln_lik(&column[..real], q, |x, q| {
+            let p = x / q;
             // The floor stands for P = 0: no support where something was observed.
             if p > T::TINY { p } else { T::zero() }
-        })
-    });
-    sums.sum()
+        });
+    }
+    sum
 }
 
 /// Fewer columns than this are not worth a group's own accumulators.
