@@ -102,6 +102,38 @@ impl<T: Real> Sparse<T> {
         p
     }
 
+    /// `Σ P` over the observed cells, in double precision: all there is less the hidden cells.
+    fn seen_precisely(&self, model: &Parts<'_, T>) -> f64 {
+        let f = &self.folded;
+        let (nt, nh) = (f.taps(), f.places());
+        let sum = |x: &[T]| x.iter().map(|x| x.to_f64()).sum::<f64>();
+        let mut seen = CompensatedSum::default();
+        match model.window {
+            Some(window) => seen += window.mass,
+            None => {
+                let kernels = model.kernels.chunks(f.channels * nt);
+                let impulses = model.impulses.chunks(f.lanes * nh);
+                for ((w, k), h) in model.weights.iter().zip(kernels).zip(impulses) {
+                    seen += w.to_f64() * sum(k) * sum(h);
+                }
+            }
+        }
+        let entries = self.entries.iter().enumerate();
+        for (at, e) in entries.filter(|(_, e)| e.value.is_nan()) {
+            self.meet(at, |tap, n, place| {
+                for (z, w) in model.weights.iter().enumerate() {
+                    let k = &model.kernels[(z * f.channels + e.channel as usize) * nt + tap..][..n];
+                    let h = &model.impulses[(z * f.lanes + e.lane as usize) * nh..];
+                    let h = &h[place + 1 - n..=place];
+                    let terms = k.iter().zip(h.iter().rev());
+                    let terms = terms.map(|(k, h)| k.to_f64() * h.to_f64());
+                    seen += -w.to_f64() * terms.sum::<f64>();
+                }
+            });
+        }
+        seen.value()
+    }
+
     /// Turns `P` of the entries into what their ratios are more than those of the cells that are not listed.
     fn ratios(&self, p: &mut [T], model: &Parts<'_, T>, ln_lik: bool) -> (Measured, T) {
         let sum = |hidden: bool, p: &[T]| {
@@ -115,7 +147,14 @@ impl<T: Real> Sparse<T> {
         let seen = if self.others_hidden {
             sum(false, p)
         } else {
-            model.window_mass() - sum(true, p)
+            let window = model.window_mass();
+            let seen = window - sum(true, p);
+            // Few digits are left of the difference where the model is nearly all hidden.
+            if seen < window / 16.0 {
+                self.seen_precisely(model)
+            } else {
+                seen
+            }
         };
         // [SPEC 4] s = v_obs / Σ_obs P
         let s = T::lit(self.total * self.scale / seen);
