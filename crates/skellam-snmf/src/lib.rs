@@ -36,6 +36,7 @@ mod cp;
 mod ding;
 mod em;
 mod error;
+mod faint;
 mod hyper;
 mod init;
 mod kmeans;

@@ -4,12 +4,19 @@ use nalgebra::DMatrix;
 use plca_dist::{digamma, exp_digamma_slice, gamma_shape_kl_slice, ln_gamma};
 use plca_tensor::{CompensatedSum, Real};
 
+use crate::faint::Logs;
 use crate::{Prior, SnmfError, SnmfState};
 
-/// Least shape that is used: 1/340 in `f64`, 1/42 in `f32`. `e^ψ(x)` falls as `e^(-1/x)`, and a product of two must not
-/// underflow; smaller shapes of a prior are taken as this one.
-pub(crate) fn least_shape<T: Real>() -> f64 {
-    3.0 / f64::from(T::MAX_EXPONENT)
+/// Least shape that can be fitted, and a sentence about it: `ψ(x) ≈ -1/x` times a datum is a number, and so is `x` itself.
+pub(crate) fn least_shape<T: Real>() -> (f64, &'static str) {
+    if T::MAX_EXPONENT < 1000 {
+        (
+            1e-19,
+            "a finite number >= 1e-19, the least in single precision",
+        )
+    } else {
+        (1e-150, "a finite number >= 1e-150")
+    }
 }
 
 /// `q(T[·,k,±]) = Dirichlet(α̂)`, `q(H[k,n]) = Gamma(ŝ, rate b̂)`. `[SKELLAM eq. 41]`, `[SKELLAM eq. 42]`
@@ -86,26 +93,53 @@ impl<T: Real> Posterior<T> {
 
     /// Geometric means `e^E[ln T]` and `e^E[ln H]`: the factors that the E-step sees.
     pub(crate) fn geometric(&self) -> Result<SnmfState<T>, SnmfError> {
-        let mut totals = self.totals();
-        exp_psi(&mut totals, "alpha")?;
+        let totals = self.totals();
+        let mut over = vec![0.0; totals.len()];
+        exp_digamma_slice(&totals, &mut over)
+            .map_err(|_| SnmfError::NotFinite { block: "alpha" })?;
+        let rows = self.plus.nrows();
         let side = |shapes: &DMatrix<T>| {
-            let mut out = exp_psi_of(shapes, None, "alpha")?;
             // [SKELLAM 6] e^(ψ(α̂) - ψ(Σ α̂))
-            for (mut column, &total) in out.column_iter_mut().zip(&totals) {
-                column
-                    .iter_mut()
-                    .for_each(|x| *x = T::lit(x.to_f64() / total));
+            let mut out = exp_psi_of(shapes, "alpha", |at, x| x / over[at / rows])?;
+            // The quotient of two numbers that are none.
+            for k in (0..over.len()).filter(|&k| over[k] < 1e-290) {
+                let psi = special(digamma, totals[k], "alpha")?;
+                for (x, shape) in out.column_mut(k).iter_mut().zip(shapes.column(k).iter()) {
+                    *x = normal((special(digamma, shape.to_f64(), "alpha")? - psi).exp());
+                }
             }
             Ok::<_, SnmfError>(out)
         };
         let (plus, minus) = (side(&self.plus)?, side(&self.minus)?);
         // [SKELLAM 6] e^ψ(ŝ) / b̂
-        let activations = exp_psi_of(&self.shape, Some(&self.rate), "a")?;
+        let rates = self.rate.as_slice();
+        let activations = exp_psi_of(&self.shape, "a", |at, x| x / rates[at].to_f64())?;
         Ok(SnmfState {
             plus,
             minus,
             activations,
         })
+    }
+
+    /// `E[ln T]` and `E[ln H]`. `[SKELLAM eq. 47]`, `[SKELLAM eq. 50]`
+    pub(crate) fn ln_geometric(&self) -> Result<Logs, SnmfError> {
+        let psi = |x: f64| special(digamma, x, "alpha");
+        let totals = (self.totals().into_iter().map(psi)).collect::<Result<Vec<_>, _>>()?;
+        let side = |shapes: &DMatrix<T>| {
+            let mut ln = shapes.transpose().map(|x| x.to_f64());
+            for column in ln.as_mut_slice().chunks_exact_mut(totals.len().max(1)) {
+                for (x, total) in column.iter_mut().zip(&totals) {
+                    *x = psi(*x)? - total;
+                }
+            }
+            Ok::<_, SnmfError>(ln)
+        };
+        let atoms = [side(&self.plus)?, side(&self.minus)?];
+        let mut activations = self.shape.map(|x| x.to_f64());
+        for (x, b) in activations.iter_mut().zip(&self.rate) {
+            *x = special(digamma, *x, "a")? - b.to_f64().ln();
+        }
+        Ok(Logs { atoms, activations })
     }
 
     /// `Σ_kn KL(q(H) ‖ p(H)) + Σ_k KL(q(T) ‖ p(T))`, in nats: what the bound pays for leaving the prior. `[SKELLAM 7]`
@@ -175,7 +209,7 @@ impl<T: Real> Posterior<T> {
             let n = s.len();
             for i in 0..n {
                 shapes[i] = s[i].to_f64();
-                priors[i] = least::<T>(prior.shape.get(chunk * BATCH + i));
+                priors[i] = prior.shape.get(chunk * BATCH + i);
             }
             let kl = &mut kl[..n];
             gamma_shape_kl_slice(&shapes[..n], &priors[..n], kl)
@@ -201,7 +235,7 @@ impl<T: Real> Posterior<T> {
             let mut prior_total = 0.0;
             for (shapes, alphas) in [(&self.plus, &prior.plus), (&self.minus, &prior.minus)] {
                 for (f, shape) in shapes.column(k).iter().enumerate() {
-                    let (shape, alpha) = (shape.to_f64(), least::<T>(alphas.get(k * rows + f)));
+                    let (shape, alpha) = (shape.to_f64(), alphas.get(k * rows + f));
                     prior_total += alpha;
                     // [SKELLAM 7] KLD
                     sum += special(ln_gamma, alpha, "alpha")? - special(ln_gamma, shape, "alpha")?
@@ -214,10 +248,10 @@ impl<T: Real> Posterior<T> {
     }
 }
 
-/// A shape of a prior as it is used.
+/// In the scalar; subnormal numbers, a hundred times as slow, are taken as 0.
 #[inline]
-pub(crate) fn least<T: Real>(shape: f64) -> f64 {
-    shape.max(least_shape::<T>())
+fn normal<T: Real>(x: f64) -> T {
+    T::lit(if x < T::TINY.to_f64() { 0.0 } else { x })
 }
 
 /// A special function of a shape.
@@ -229,17 +263,11 @@ pub(crate) fn special<E>(
     f(x).map_err(|_| SnmfError::NotFinite { block })
 }
 
-/// `e^ψ` in place.
-fn exp_psi(x: &mut [f64], block: &'static str) -> Result<(), SnmfError> {
-    let shapes = x.to_vec();
-    exp_digamma_slice(&shapes, x).map_err(|_| SnmfError::NotFinite { block })
-}
-
-/// `e^ψ` of every entry, over another matrix if there is one.
+/// `finish` of every position and its `e^ψ`.
 fn exp_psi_of<T: Real>(
     shapes: &DMatrix<T>,
-    over: Option<&DMatrix<T>>,
     block: &'static str,
+    finish: impl Fn(usize, f64) -> f64,
 ) -> Result<DMatrix<T>, SnmfError> {
     const BATCH: usize = 256;
     let mut out = Vec::with_capacity(shapes.len());
@@ -248,13 +276,8 @@ fn exp_psi_of<T: Real>(
         let (from, to) = (&mut from[..part.len()], &mut to[..part.len()]);
         from.iter_mut().zip(part).for_each(|(f, x)| *f = x.to_f64());
         exp_digamma_slice(from, to).map_err(|_| SnmfError::NotFinite { block })?;
-        match over {
-            None => out.extend(to.iter().map(|&x| T::lit(x))),
-            Some(over) => {
-                let own = &over.as_slice()[out.len()..][..to.len()];
-                out.extend(to.iter().zip(own).map(|(&x, &b)| T::lit(x) / b));
-            }
-        }
+        let first = out.len();
+        out.extend((to.iter().enumerate()).map(|(i, &x)| normal::<T>(finish(first + i, x))));
     }
     let (rows, columns) = shapes.shape();
     Ok(DMatrix::from_vec(rows, columns, out))

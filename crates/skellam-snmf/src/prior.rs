@@ -188,6 +188,17 @@ impl Prior {
         self.rate.check("b", "a finite number > 0", positive)
     }
 
+    /// Refuses shapes that variational Bayes cannot hold.
+    pub(crate) fn check_least(
+        &self,
+        (least, range): (f64, &'static str),
+    ) -> Result<(), ParamError> {
+        let enough = |x: f64| x >= least;
+        self.plus.check("alpha+", range, enough)?;
+        self.minus.check("alpha-", range, enough)?;
+        self.shape.check("a", range, enough)
+    }
+
     /// Refuses blocks of another shape than the data and `k` components need.
     pub(crate) fn check_shape(&self, (f, n): (usize, usize), k: usize) -> Result<(), SnmfError> {
         self.plus.check_shape("alpha+", (f, k))?;

@@ -27,6 +27,11 @@ impl Split {
         };
         Self { replicates, scale }
     }
+
+    /// No datum is larger.
+    pub(crate) fn largest(self) -> f64 {
+        2.0 / self.scale
+    }
 }
 
 /// `G± = (w ± V)/(2 L±)`, `w = √(V² + 4 L⁺ L⁻)`.

@@ -5,8 +5,9 @@ use plca_dist::random;
 use plca_tensor::{Real, Signed};
 use rand::Rng;
 
+use crate::faint::Logs;
 use crate::init::{check_block, check_factor, check_support};
-use crate::posterior::{least, least_shape};
+use crate::posterior::least_shape;
 use crate::{Entries, Posterior, SnmfError, SnmfInit, SnmfState, vbem::SnmfVbEm};
 
 /// Where a fit of variational Bayes starts.
@@ -95,22 +96,21 @@ impl<T: Real> VbInit<T> {
         let mut jitter = |entries: &Entries, shape: (usize, usize), most: f64| {
             let mut block: DMatrix<T> = expand(entries, shape, 0.0);
             for x in block.iter_mut() {
-                let raised = least::<T>(x.to_f64()) + most * random::uniform(rng);
-                *x = T::lit(raised);
+                *x = T::lit(x.to_f64() + most * random::uniform(rng));
             }
             block
         };
         Ok(match self {
             Self::Random => {
                 let start = SnmfInit::default().state(data, k, rng)?;
-                bound.update(&start, false)?.0
+                bound.update(&start, || Ok(Logs::of(&start)), false)?.0
             }
             Self::Means(means) => {
                 check_factor("T+", &means.plus, (f, k))?;
                 check_factor("T-", &means.minus, (f, k))?;
                 check_factor("H", &means.activations, (k, n))?;
                 check_support(data, means)?;
-                bound.update(means, false)?.0
+                bound.update(means, || Ok(Logs::of(means)), false)?.0
             }
             &Self::Prior { jitter: most } => {
                 if !(most.is_finite() && most >= 0.0) {
@@ -142,7 +142,7 @@ impl<T: Real> VbInit<T> {
     }
 }
 
-/// A posterior whose shapes and rates are positive.
+/// A posterior whose shapes and rates can be held.
 fn checked<T: Real>(
     plus: &DMatrix<T>,
     minus: &DMatrix<T>,
@@ -150,20 +150,20 @@ fn checked<T: Real>(
     rate: DMatrix<T>,
     (f, k, n): (usize, usize, usize),
 ) -> Result<Posterior<T>, SnmfError> {
-    let positive = |block, m: &DMatrix<T>, expected| {
-        let ok = |x: T| x.is_finite() && x > T::zero();
-        check_block(block, m, expected, "a finite number > 0", ok)
+    let (least, range) = least_shape::<T>();
+    let enough = |block, m: &DMatrix<T>, expected| {
+        let ok = |x: T| x.is_finite() && x.to_f64() >= least;
+        check_block(block, m, expected, range, ok)
     };
-    positive("alpha+", plus, (f, k))?;
-    positive("alpha-", minus, (f, k))?;
-    positive("a", &shape, (k, n))?;
-    positive("b", &rate, (k, n))?;
-    let least = T::lit(least_shape::<T>());
-    let raised = |m: DMatrix<T>| m.map(|x| if x < least { least } else { x });
+    enough("alpha+", plus, (f, k))?;
+    enough("alpha-", minus, (f, k))?;
+    enough("a", &shape, (k, n))?;
+    let positive = |x: T| x.is_finite() && x > T::zero();
+    check_block("b", &rate, (k, n), "a finite number > 0", positive)?;
     Ok(Posterior {
-        plus: raised(plus.clone()),
-        minus: raised(minus.clone()),
-        shape: raised(shape),
+        plus: plus.clone(),
+        minus: minus.clone(),
+        shape,
         rate,
     })
 }

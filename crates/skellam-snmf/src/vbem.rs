@@ -4,11 +4,12 @@ use std::marker::PhantomData;
 
 use nalgebra::DMatrix;
 use plca_fit::{Accelerate, Algorithm, Outcome, Stop};
-use plca_tensor::{CompensatedSum, Real, Signed, SignedWanted};
+use plca_tensor::{CompensatedSum, Real, Signed, SignedSums, SignedWanted};
 use rand::Rng;
 
 use crate::em::{pack, unpack};
-use crate::posterior::{least, least_shape};
+use crate::faint::{self, Logs, Watch};
+use crate::posterior::least_shape;
 use crate::rule::Split;
 use crate::{Entries, ParamError, Posterior, Prior, Replicates, SnmfError, SnmfState, VbInit};
 
@@ -85,8 +86,8 @@ impl SnmfVbBuilder {
         self
     }
 
-    /// Prior (default: shapes 1, rates 0.001). Every rate must be positive; shapes below 1/340 (1/42 in `f32`)
-    /// are taken as that.
+    /// Prior (default: shapes 1, rates 0.001). Every rate must be positive. Shapes from 1e-150 up can be fitted, from 1e-19 in `f32`;
+    /// [`on`](SnmfVb::on) refuses smaller ones.
     ///
     /// ```
     /// use nalgebra::dmatrix;
@@ -203,7 +204,7 @@ impl SnmfVb {
     ///
     /// # Errors
     ///
-    /// [`SnmfError`]: data that are not whole or too large, a prior of another shape.
+    /// [`SnmfError`]: data that are not whole or too large, a prior of another shape or with shapes below 1e-150 (`f32`: 1e-19).
     ///
     /// # Examples
     ///
@@ -221,6 +222,7 @@ impl SnmfVb {
         data: &'a X,
     ) -> Result<SnmfVbEm<'a, T, X>, SnmfError> {
         self.prior.check_shape(data.shape(), self.components)?;
+        self.prior.check_least(least_shape::<T>())?;
         self.replicates.check_data(data, self.real_data)?;
         Ok(SnmfVbEm {
             config: self,
@@ -287,22 +289,22 @@ pub struct SnmfVbEm<'a, T, X> {
     scalar: PhantomData<T>,
 }
 
-/// `c + x ∘ s`; shapes of the prior from the least one up.
-fn add_counts<T: Real>(prior: &Entries, x: &DMatrix<T>, s: &DMatrix<T>) -> DMatrix<T> {
-    let (rows, columns) = x.shape();
-    let counts = x.as_slice().iter().zip(s.as_slice());
-    let counts = counts.map(|(&x, &s)| x * s);
-    let out: Vec<T> = match prior {
-        &Entries::All(c) => {
-            let c = T::lit(least::<T>(c));
-            counts.map(|x| x + c).collect()
-        }
-        Entries::Each(each) => {
-            let counts = counts.zip(each.as_slice());
-            counts.map(|(x, &c)| x + T::lit(least::<T>(c))).collect()
-        }
-    };
-    DMatrix::from_vec(rows, columns, out)
+/// What a pass gives: expected counts as sums that the factors are multiplied by, or as they are.
+struct Counts<T> {
+    sums: SignedSums<T>,
+    whole: bool,
+}
+
+impl<T: Real> Counts<T> {
+    /// The prior and the counts of a block `x`, of which these are the sums.
+    fn over(&self, prior: &Entries, x: &DMatrix<T>, sums: &DMatrix<T>) -> DMatrix<T> {
+        let mut out = match self.whole {
+            true => sums.clone(),
+            false => x.component_mul(sums),
+        };
+        prior.for_each(out.as_mut_slice(), |x, c| *x += T::lit(c));
+        out
+    }
 }
 
 /// Sum of the entries.
@@ -338,10 +340,32 @@ impl<T: Real, X: Signed<T>> SnmfVbEm<'_, T, X> {
         self.data.pass(&factors.model(), &self.split, wanted).value
     }
 
+    /// A pass under geometric means, whose logarithms are asked for where the numbers do not do.
+    fn pass(
+        &self,
+        means: &SnmfState<T>,
+        logs: impl FnOnce() -> Result<Logs, SnmfError>,
+        wanted: SignedWanted,
+    ) -> Result<Counts<T>, SnmfError> {
+        let sums = match Watch::over(self.split, means) {
+            None => self.data.pass(&means.model(), &self.split, wanted),
+            Some(watch) => {
+                let sums = self.data.pass(&means.model(), &watch, wanted);
+                if watch.met() {
+                    let sums = faint::pass(self.data, self.config.replicates, &logs()?);
+                    return Ok(Counts { sums, whole: true });
+                }
+                sums
+            }
+        };
+        Ok(Counts { sums, whole: false })
+    }
+
     /// One update from geometric means: the posterior of atoms and activations, and the likelihood term if measured.
     pub(crate) fn update(
         &self,
         means: &SnmfState<T>,
+        logs: impl FnOnce() -> Result<Logs, SnmfError>,
         measure: bool,
     ) -> Result<(Posterior<T>, f64), SnmfError> {
         let prior = &self.config.prior;
@@ -350,9 +374,10 @@ impl<T: Real, X: Signed<T>> SnmfVbEm<'_, T, X> {
             right: !self.config.freeze_activations,
             value: measure,
         };
-        let sums = self.data.pass(&means.model(), &self.split, wanted);
+        let counts = self.pass(means, logs, wanted)?;
+        let sums = &counts.sums;
         let update = |wanted: bool, prior, x, s| match wanted {
-            true => add_counts(prior, x, s),
+            true => counts.over(prior, x, s),
             false => DMatrix::zeros(0, 0),
         };
         // [SKELLAM 6] α̂ <- α + T̃ ∘ G̃ H̃ᵀ
@@ -407,7 +432,7 @@ impl<T: Real, X: Signed<T>> Algorithm for SnmfVbEm<'_, T, X> {
 
     fn step(&self, state: &mut Posterior<T>, measure: bool) -> Result<Option<f64>, SnmfError> {
         let means = state.geometric()?;
-        let (mut next, fit) = self.update(&means, measure)?;
+        let (mut next, fit) = self.update(&means, || state.ln_geometric(), measure)?;
         let before = match measure {
             true => Some(self.bound(state, &means, fit)?),
             false => None,
@@ -427,8 +452,13 @@ impl<T: Real, X: Signed<T>> Algorithm for SnmfVbEm<'_, T, X> {
     /// The normalised evidence lower bound, `ELBO / M`.
     fn objective(&self, state: &Posterior<T>) -> Result<f64, SnmfError> {
         let means = state.geometric()?;
-        let fit = self.log_fit(&means);
-        self.bound(state, &means, fit)
+        let wanted = SignedWanted {
+            left: false,
+            right: false,
+            value: true,
+        };
+        let counts = self.pass(&means, || state.ln_geometric(), wanted)?;
+        self.bound(state, &means, counts.sums.value)
     }
 }
 
@@ -447,11 +477,8 @@ impl<T: Real, X: Signed<T>> Accelerate for SnmfVbEm<'_, T, X> {
             (&mut state.minus, frozen),
             (&mut state.shape, self.config.freeze_activations),
         ];
-        let least = least_shape::<T>();
         // [SKELLAM 9]
-        unpack(blocks, flat, fallback, |new, old| {
-            new.max(CLIP.min(old)).max(least)
-        });
+        unpack(blocks, flat, fallback, |new, old| new.max(CLIP.min(old)));
         state
     }
 }

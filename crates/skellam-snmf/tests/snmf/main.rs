@@ -8,3 +8,4 @@ mod golden;
 mod properties;
 mod selection;
 mod support;
+mod tiny;

@@ -4,5 +4,5 @@ mod bound;
 mod equivalence;
 mod limits;
 mod objective;
-mod problem;
+pub(crate) mod problem;
 mod tensors;

@@ -1,0 +1,268 @@
+//! Shapes far below 1: variational Bayes fits the prior that it was given, in both precisions.
+
+use nalgebra::{DMatrix, dmatrix};
+use plca_dist::{digamma, ln_gamma, skellam_divergence, skellam_limit_ratios};
+use plca_dist::{skellam_ln_pmf, skellam_ratios};
+use plca_fit::Algorithm;
+use proptest::prelude::*;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use skellam_snmf::{
+    Entries, ParamError, Posterior, Prior, Replicates, SignedMatrix, SnmfError, SnmfState, SnmfVb,
+    VbInit,
+};
+
+use crate::properties::problem::{Problem, distance, problem, replicates};
+
+fn prior(shape: f64) -> Prior {
+    Prior {
+        plus: Entries::All(shape),
+        minus: Entries::All(shape),
+        shape: Entries::All(shape),
+        rate: Entries::All(0.1),
+    }
+}
+
+fn wide(q: &Posterior<f32>) -> Posterior<f64> {
+    let wide = |m: &DMatrix<f32>| m.map(f64::from);
+    Posterior {
+        plus: wide(&q.plus),
+        minus: wide(&q.minus),
+        shape: wide(&q.shape),
+        rate: wide(&q.rate),
+    }
+}
+
+/// The largest difference of the shapes, relative to the largest of each block.
+fn apart(a: &Posterior<f64>, b: &Posterior<f64>) -> f64 {
+    let atoms = distance(&a.plus, &b.plus).max(distance(&a.minus, &b.minus));
+    atoms.max(distance(&a.shape, &b.shape))
+}
+
+fn vb(problem: &Problem, m: Replicates, shape: f64) -> SnmfVb {
+    let builder = SnmfVb::builder(problem.k).replicates(m);
+    builder.prior(prior(shape)).build().unwrap()
+}
+
+/// One update of `[SKELLAM 6]` and the bound of `[SKELLAM 7]` before it, term by term with logarithms.
+fn by_definition(
+    problem: &Problem,
+    m: Replicates,
+    shape: f64,
+    q: &Posterior<f64>,
+) -> (Posterior<f64>, f64) {
+    let (f, n) = problem.values.shape();
+    let psi = |x: f64| digamma(x).unwrap();
+    let gamma = |x: f64| ln_gamma(x).unwrap();
+    let total = |k: usize| q.plus.column(k).sum() + q.minus.column(k).sum();
+    let ln_t = |s: usize, i: usize, k: usize| psi([&q.plus, &q.minus][s][(i, k)]) - psi(total(k));
+    let ln_h = |k: usize, j: usize| psi(q.shape[(k, j)]) - q.rate[(k, j)].ln();
+    let mut next = Posterior {
+        plus: DMatrix::from_element(f, problem.k, shape),
+        minus: DMatrix::from_element(f, problem.k, shape),
+        shape: DMatrix::from_element(problem.k, n, shape),
+        rate: DMatrix::from_element(problem.k, n, 1.1),
+    };
+    let mut bound = 0.0;
+    for i in 0..f {
+        for j in 0..n {
+            let terms = [0, 1].map(|s| {
+                (0..problem.k)
+                    .map(|k| ln_t(s, i, k) + ln_h(k, j))
+                    .collect::<Vec<_>>()
+            });
+            let ln = terms.each_ref().map(|t| {
+                let largest = t.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                largest + t.iter().map(|x| (x - largest).exp()).sum::<f64>().ln()
+            });
+            let [p, r] = ln.map(f64::exp);
+            bound += p + r;
+            let mut counts = [p, r];
+            if problem.seen[(i, j)] {
+                let (v, number) = (problem.values[(i, j)], m.number());
+                let limit = m == Replicates::Limit;
+                let own = usize::from(v < 0.0);
+                if v != 0.0 && [p, r][own] < 1e-250 {
+                    counts = [v.max(0.0), (-v).max(0.0)];
+                    let size = v.abs();
+                    bound -= p + r;
+                    bound += size * ln[own];
+                    bound += if limit {
+                        size - size * size.ln()
+                    } else {
+                        size * number.ln() - gamma(number * size + 1.0) / number
+                    };
+                } else if limit {
+                    let (a, b) = skellam_limit_ratios(v, p, r).unwrap();
+                    counts = [p * a, r * b];
+                    bound -= skellam_divergence(v, p, r).unwrap();
+                } else {
+                    let (a, b) = skellam_ratios(number * v, number * p, number * r).unwrap();
+                    counts = [p * a, r * b];
+                    bound += skellam_ln_pmf(number * v, number * p, number * r).unwrap() / number;
+                }
+            }
+            for k in 0..problem.k {
+                let share = [0, 1].map(|s| {
+                    if counts[s] > 0.0 {
+                        counts[s] * (terms[s][k] - ln[s]).exp()
+                    } else {
+                        0.0
+                    }
+                });
+                next.plus[(i, k)] += share[0];
+                next.minus[(i, k)] += share[1];
+                next.shape[(k, j)] += share[0] + share[1];
+            }
+        }
+    }
+    for (s, b) in q.shape.iter().zip(&q.rate) {
+        let kl = (s - shape) * psi(*s) - gamma(*s)
+            + gamma(shape)
+            + shape * (b / 0.1).ln()
+            + s * (0.1 - b) / b;
+        bound -= s / b + kl;
+    }
+    for k in 0..problem.k {
+        bound -= gamma(total(k)) - gamma(2.0 * f as f64 * shape);
+        for x in q.plus.column(k).iter().chain(q.minus.column(k).iter()) {
+            bound -= gamma(shape) - gamma(*x) + (x - shape) * (psi(*x) - psi(total(k)));
+        }
+    }
+    (next, bound)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// Every step and every bound is that of the definition, from starts where no rate is a number.
+    /// [SKELLAM 6] [SKELLAM 7] [SKELLAM 11]
+    #[test]
+    fn steps_are_those_of_the_definition(problem in problem(), m in replicates(), shape in prop_oneof![Just(0.02), Just(1e-3), Just(1e-5), Just(1e-9)]) {
+        let data = problem.data();
+        let config = vb(&problem, m, shape);
+        let bound = config.on(&data).unwrap();
+        let mut state = VbInit::Prior { jitter: 0.1 * shape }.state(&bound, &mut problem.rng()).unwrap();
+        for _ in 0..6 {
+            let (want, value) = by_definition(&problem, m, shape, &state);
+            let size = problem.values.abs().sum() * (1.0 + 1.0 / shape);
+            let got = bound.objective(&state).unwrap();
+            prop_assert!((got - value).abs() <= 1e-12 * (size + value.abs()), "{got} {value}");
+            let measured = bound.step(&mut state, true).unwrap().unwrap();
+            prop_assert!((measured - got).abs() <= 1e-12 * (size + value.abs()), "{measured} {got}");
+            // Where ψ is steep, so are shares in the shapes' rounding.
+            prop_assert!(apart(&state, &want) <= 1e-9_f64.max(1e-15 / shape), "{}", apart(&state, &want));
+        }
+    }
+
+    /// Single precision follows double precision, its bound too.
+    #[test]
+    fn single_precision_follows_double(problem in problem(), m in replicates(), shape in prop_oneof![Just(0.02), Just(0.01), Just(1e-3)]) {
+        let data = problem.data();
+        let single = SignedMatrix::with_mask(&problem.values.map(|x| x as f32), &problem.seen).unwrap();
+        let config = vb(&problem, m, shape);
+        let (a, b) = (config.on(&data).unwrap(), config.on(&single).unwrap());
+        let start = problem.factors();
+        let narrow = |m: &DMatrix<f64>| m.map(|x| x as f32);
+        let means = SnmfState { plus: narrow(&start.plus), minus: narrow(&start.minus), activations: narrow(&start.activations) };
+        let mut x = VbInit::Means(start).state(&a, &mut problem.rng()).unwrap();
+        let mut y = VbInit::Means(means).state(&b, &mut problem.rng()).unwrap();
+        let size = problem.values.abs().sum() + problem.values.len() as f64;
+        let mut before = f64::NEG_INFINITY;
+        for _ in 0..8 {
+            prop_assert!(apart(&x, &wide(&y)) <= 1e-3, "{}", apart(&x, &wide(&y)));
+            let (u, v) = (a.objective(&x).unwrap(), b.objective(&y).unwrap());
+            prop_assert!((u - v).abs() <= 1e-4 * (size + u.abs()), "{u} {v}");
+            prop_assert!(v >= before - 1e-5 * (size + v.abs()), "{before} {v}");
+            before = v;
+            a.step(&mut x, false).unwrap();
+            b.step(&mut y, false).unwrap();
+        }
+        // What no datum asks for stays at the prior, not above it.
+        let hidden: Vec<usize> = (0..problem.values.ncols()).filter(|&n| !problem.seen.column(n).iter().any(|&s| s)).collect();
+        for n in hidden {
+            prop_assert!(y.shape.column(n).iter().all(|&s| s >= shape as f32));
+        }
+    }
+}
+
+/// A start at the prior is the prior, and has no divergence from it.
+#[test]
+fn the_prior_is_that_which_was_given() {
+    let v = SignedMatrix::new(&dmatrix![2.0f32, 5.0; -4.0, 0.0]).unwrap();
+    for shape in [0.02, 0.01, 1e-3, 1e-10, 1e-19] {
+        let config = SnmfVb::builder(2).prior(prior(shape)).build().unwrap();
+        let bound = config.on(&v).unwrap();
+        let mut rng = ChaCha8Rng::seed_from_u64(0);
+        let start = VbInit::Prior { jitter: 0.0 }
+            .state(&bound, &mut rng)
+            .unwrap();
+        assert!(
+            start
+                .plus
+                .iter()
+                .chain(&start.shape)
+                .all(|&x| x == shape as f32)
+        );
+        let at_prior = Posterior {
+            rate: start.rate.map(|_| 0.1f32),
+            ..start.clone()
+        };
+        let divergence = at_prior.divergence(&prior(shape)).unwrap();
+        assert!(divergence.abs() < 1e-4, "{shape}: {divergence}");
+        let mut state = start;
+        let before = bound.step(&mut state, true).unwrap().unwrap();
+        let after = bound.objective(&state).unwrap();
+        assert!(
+            before.is_finite() && after >= before,
+            "{shape}: {before} {after}"
+        );
+    }
+}
+
+/// Smaller shapes are refused, in a prior and in a start, with the least there is.
+#[test]
+fn shapes_that_cannot_be_held_are_refused() {
+    let v = dmatrix![2.0, -5.0];
+    let (double, single) = (
+        SignedMatrix::new(&v).unwrap(),
+        SignedMatrix::new(&v.map(|x| x as f32)).unwrap(),
+    );
+    let config = |shape| SnmfVb::builder(1).prior(prior(shape)).build().unwrap();
+    assert!(config(1e-150).on(&double).is_ok() && config(1e-19).on(&single).is_ok());
+    let refused = config(1e-20).on(&single).unwrap_err();
+    assert!(matches!(
+        refused,
+        SnmfError::Prior(ParamError::Prior { value: 1e-20, .. })
+    ));
+    assert!(
+        refused
+            .to_string()
+            .ends_with(" at (0, 0), not a finite number >= 1e-19, the least in single precision"),
+        "{refused}"
+    );
+    let refused = config(1e-300).on(&double).unwrap_err();
+    assert!(
+        refused
+            .to_string()
+            .ends_with("not a finite number >= 1e-150"),
+        "{refused}"
+    );
+    let one = DMatrix::from_element(1, 1, 1.0f32);
+    let start = VbInit::Atoms {
+        plus: one.clone(),
+        minus: one * 1e-30,
+    };
+    let config = config(0.5);
+    let refused = start.state(
+        &config.on(&single).unwrap(),
+        &mut ChaCha8Rng::seed_from_u64(0),
+    );
+    assert!(matches!(
+        refused,
+        Err(SnmfError::Value {
+            row: 0,
+            column: 0,
+            ..
+        })
+    ));
+}
