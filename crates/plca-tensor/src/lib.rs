@@ -56,6 +56,8 @@ mod sum;
 pub use dense::{DenseTensor, Order};
 pub use error::TensorError;
 pub use factor::{Factor, Model};
+#[cfg(feature = "serde")]
+pub use interop::checked;
 pub use masked::{MaskedSparse, MaskedTensor};
 pub use nalgebra;
 pub use observed::{Expected, Mask, Observed, Wanted};

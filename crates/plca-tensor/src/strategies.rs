@@ -18,6 +18,7 @@
 //! ```
 
 mod blocks;
+mod claims;
 
 use std::ops::RangeInclusive;
 
@@ -30,6 +31,7 @@ use crate::{
 };
 
 pub use blocks::KeptBlocks;
+pub use claims::overclaimed;
 
 /// Small data, cell by cell; at least one observed cell is positive.
 ///

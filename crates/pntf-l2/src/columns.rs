@@ -134,8 +134,16 @@ impl ColumnNmfBuilder {
 )]
 pub struct ColumnNmfState<T: Real> {
     /// `U`, `I_0 x K`, every column on the simplex.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrix")
+    )]
     pub u: DMatrix<T>,
     /// `V`, `K x I_1`, every column on the simplex.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrix")
+    )]
     pub v: DMatrix<T>,
 }
 

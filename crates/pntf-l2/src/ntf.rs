@@ -141,6 +141,10 @@ impl NtfBuilder {
 )]
 pub struct NtfState<T: Real> {
     /// `U_j`, `I_j x K`.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrices")
+    )]
     pub factors: Vec<DMatrix<T>>,
 }
 

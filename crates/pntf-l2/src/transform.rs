@@ -27,6 +27,10 @@ use plca_tensor::parallel::map_in_order;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Mixture {
     /// `K x n`, column `i` for observation `i`: entries `>= 0` with sum 1.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrix")
+    )]
     pub weights: DMatrix<f64>,
     /// `‖g - A l‖²` of every observation, `g` divided by its sum, exact up to rounding of `‖g‖²`.
     pub squared_errors: Vec<f64>,
@@ -119,6 +123,10 @@ impl<T: Real> PntfState<T> {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Coefficients {
     /// `n x K`, row `i` for observation `i`, entries `>= 0`: the factor of the observations' mode.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrix")
+    )]
     pub factor: DMatrix<f64>,
     /// `‖g - A x‖²` of every observation, in the units of the data squared, exact up to rounding of `‖g‖²`.
     pub squared_errors: Vec<f64>,

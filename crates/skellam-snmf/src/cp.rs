@@ -59,12 +59,24 @@ pub struct SignedCp {
 )]
 pub struct CpState<T: Real> {
     /// `T⁺`, `F x K`.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrix")
+    )]
     pub plus: DMatrix<T>,
     /// `T⁻`, `F x K`; column `k` of both sides together sums to 1.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrix")
+    )]
     pub minus: DMatrix<T>,
     /// `w`, `K`, in the units of the data.
     pub weights: DVector<T>,
     /// `B`, `C`, …: one factor for every other mode, its size x `K`, columns sum to 1.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrices")
+    )]
     pub factors: Vec<DMatrix<T>>,
 }
 

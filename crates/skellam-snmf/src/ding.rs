@@ -51,8 +51,16 @@ pub struct Ding {
 )]
 pub struct DingState<T: Real> {
     /// `W`, `F x K`, of any sign; a function of `H`: `V Hᵀ (H Hᵀ)⁻¹`.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrix")
+    )]
     pub w: DMatrix<T>,
     /// `H`, `K x N`.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrix")
+    )]
     pub h: DMatrix<T>,
 }
 

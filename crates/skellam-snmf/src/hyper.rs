@@ -32,12 +32,28 @@ const LARGEST: f64 = 1e12;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Sharing {
     /// Of `T⁺`, `F x K`, among the `α`.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrix")
+    )]
     pub plus: DMatrix<usize>,
     /// Of `T⁻`, `F x K`, among the `α`.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrix")
+    )]
     pub minus: DMatrix<usize>,
     /// Of `H`, `K x N`, among the shapes `a`.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrix")
+    )]
     pub shape: DMatrix<usize>,
     /// Of `H`, `K x N`, among the rates `b`.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrix")
+    )]
     pub rate: DMatrix<usize>,
 }
 

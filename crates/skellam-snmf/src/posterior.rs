@@ -41,12 +41,28 @@ pub(crate) fn least_shape<T: Real>() -> (f64, &'static str) {
 )]
 pub struct Posterior<T: Real> {
     /// `α̂` of the positive side, `F x K`.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrix")
+    )]
     pub plus: DMatrix<T>,
     /// `α̂` of the negative side, `F x K`.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrix")
+    )]
     pub minus: DMatrix<T>,
     /// `ŝ`, `K x N`.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrix")
+    )]
     pub shape: DMatrix<T>,
     /// `b̂`, `K x N`.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrix")
+    )]
     pub rate: DMatrix<T>,
 }
 

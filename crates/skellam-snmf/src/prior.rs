@@ -20,7 +20,13 @@ pub enum Entries {
     /// The same everywhere.
     All(f64),
     /// One for every entry of the block, which it must have the shape of.
-    Each(DMatrix<f64>),
+    Each(
+        #[cfg_attr(
+            feature = "serde",
+            serde(deserialize_with = "plca_tensor::checked::matrix")
+        )]
+        DMatrix<f64>,
+    ),
 }
 
 impl Entries {

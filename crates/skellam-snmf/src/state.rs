@@ -26,10 +26,22 @@ use plca_tensor::{Real, SignedModel};
 )]
 pub struct SnmfState<T: Real> {
     /// `T⁺`, `F x K`.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrix")
+    )]
     pub plus: DMatrix<T>,
     /// `T⁻`, `F x K`; column `k` of both sides together sums to 1.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrix")
+    )]
     pub minus: DMatrix<T>,
     /// `H`, `K x N`, in the units of the data.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrix")
+    )]
     pub activations: DMatrix<T>,
 }
 

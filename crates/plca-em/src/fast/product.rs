@@ -18,9 +18,20 @@ use plca_tensor::{Factor, Real};
 )]
 pub struct Product<T: Real> {
     /// `F_j`, transposed: `K x I_j`. What products have in common they share.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "factors"))]
     pub(crate) factors: Vec<Arc<DMatrix<T>>>,
     /// `n`.
     pub(crate) scale: Vec<f64>,
+}
+
+#[cfg(feature = "serde")]
+fn factors<'de, T, D>(deserializer: D) -> Result<Vec<Arc<DMatrix<T>>>, D::Error>
+where
+    T: Real + serde::Deserialize<'de>,
+    D: serde::Deserializer<'de>,
+{
+    let factors = plca_tensor::checked::matrices(deserializer)?;
+    Ok(factors.into_iter().map(Arc::new).collect())
 }
 
 /// Rows that one thread takes at a time.

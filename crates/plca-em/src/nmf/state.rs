@@ -25,8 +25,16 @@ use crate::{EmError, PlcaState};
 )]
 pub struct NmfState<T: Real> {
     /// `W`, `I_0 x K`, in the units of the data together with `H`; never renormalised.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrix")
+    )]
     pub w: DMatrix<T>,
     /// `H`, `K x I_1`.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrix")
+    )]
     pub h: DMatrix<T>,
 }
 

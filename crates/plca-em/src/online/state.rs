@@ -31,8 +31,16 @@ pub struct OnlineState<T: Real> {
     /// `P(z)`: `K` numbers that sum to 1.
     pub weights: DVector<T>,
     /// `P(x_j | z)` of every mode but the streamed one, in the order of the modes; of PLSA the basis alone.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrices")
+    )]
     pub factors: Vec<DMatrix<T>>,
     /// `P(x_j, z)` as the blocks have shown it, in the order of `factors`: expected counts divided by their sum.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrices")
+    )]
     pub statistics: Vec<DMatrix<T>>,
     /// Blocks learnt.
     pub blocks: u64,

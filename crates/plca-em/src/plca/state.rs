@@ -32,6 +32,10 @@ pub struct PlcaState<T: Real> {
     /// `P(z)`: `K` numbers that sum to 1.
     pub weights: DVector<T>,
     /// `P(x_j | z)`: for every mode an `I_j x K` matrix whose columns sum to 1.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrices")
+    )]
     pub factors: Vec<DMatrix<T>>,
     /// Tempering power of the next step.
     pub power: f64,

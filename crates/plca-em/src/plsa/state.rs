@@ -31,8 +31,16 @@ use crate::init::{check_block, check_sums};
 )]
 pub struct PlsaState<T: Real> {
     /// `P(x | z)`: explained mode x `K`, columns sum to 1.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrix")
+    )]
     pub basis: DMatrix<T>,
     /// `P(z | y)`: `K` x given mode, columns sum to 1.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrix")
+    )]
     pub mixture: DMatrix<T>,
     /// Tempering power of the next step.
     pub power: f64,

@@ -34,8 +34,16 @@ pub struct ShiftedState<T: Real> {
     /// `P(z)`: `K` numbers that sum to 1.
     pub weights: DVector<T>,
     /// `K(t | z)`: a column of `|k|` numbers for every component, the cells of the kernel in row-major order.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrix")
+    )]
     pub kernels: DMatrix<T>,
     /// `H(h | z)`: a column of `|m|` numbers for every component, the cells of the impulse in row-major order.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrix")
+    )]
     pub impulses: DMatrix<T>,
     /// EM steps done, which powers and schedules of priors go by.
     pub iteration: usize,

@@ -15,3 +15,4 @@ mod settings;
 mod shifted;
 mod states;
 mod tempering;
+mod written;

@@ -209,6 +209,10 @@ pub struct PntfState<T: Real> {
     /// `λ`: `>= 0`, sum 1.
     pub weights: DVector<T>,
     /// `U_j`, `I_j x K`: every column `>= 0` with sum 1.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrices")
+    )]
     pub factors: Vec<DMatrix<T>>,
     /// What the model must be multiplied by to fit the observed cells divided by their sum: 1 on complete data, at least
     /// about 1 where cells are hidden, because the model's mass covers them too.

@@ -8,3 +8,4 @@ mod models;
 mod projection;
 mod propositions;
 mod qp;
+mod written;

@@ -9,3 +9,4 @@ mod properties;
 mod selection;
 mod support;
 mod tiny;
+mod written;
