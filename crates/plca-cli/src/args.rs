@@ -342,7 +342,7 @@ pub(crate) struct FitArgs {
     /// --max-iter iterations [default: 1e-6].
     #[arg(long, value_name = "T", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) tol: Option<f64>,
-    /// Also stops when the residual of the optimality conditions is at most this.
+    /// Also stops when the residual of the optimality conditions is at most this; not with --tol 0.
     #[arg(long, value_name = "T", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) kkt_tol: Option<f64>,
     /// Iterations between checks of the objective [default: 10].

@@ -40,7 +40,8 @@ impl<T: Element> Dataset for dyn Observed<T> {
     }
 
     fn warnings(&self) -> Vec<String> {
-        unobserved_warnings(plca_em::unobserved(self))
+        // Why they could not be read, where they could not, is what `failure` says.
+        plca_em::unobserved(self).map_or_else(|_| Vec::new(), unobserved_warnings)
     }
 
     fn failure(&self) -> Option<Failure> {

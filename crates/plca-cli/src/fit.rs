@@ -100,7 +100,8 @@ pub(crate) fn fit<M: CommandModel>(
         max_iter: args.max_iter(),
         tol: args.tol(),
         check_every: args.check_every(),
-        residual_tol: args.kkt_tol,
+        // `--tol 0` runs all iterations.
+        residual_tol: args.kkt_tol.filter(|_| args.tol() > 0.0),
         ..Stop::default()
     };
     if args.check_every() == 0 {

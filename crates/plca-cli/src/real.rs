@@ -76,7 +76,7 @@ pub(crate) fn load_real<T: Element>(path: &Path, args: &DataArgs) -> Result<Real
                 }
                 Entries::AllBut(entries, hidden) => {
                     let masked = MaskedSparse::all_but(entries, hidden).map_err(fail)?;
-                    let warnings = unobserved_warnings(plca_em::unobserved(&masked));
+                    let warnings = unobserved_warnings(plca_em::unobserved(&masked).map_err(fail)?);
                     (RealTensor::from(&masked), warnings)
                 }
             }

@@ -146,7 +146,7 @@ pub(crate) fn likelihood<'a>(args: &'a SelectArgs) -> Result<Table, Failure> {
                 fit: Box::new(move |train, judged| {
                     let init = PlcaInit::default();
                     let state = best(args, |rng| plca.fit(train, &init, &stop(args), rng))?;
-                    let ln_lik = |&data: &&dyn Observed<f64>| Ok(plca.on(data)?.ln_lik(&state));
+                    let ln_lik = |&data: &&dyn Observed<f64>| plca.on(data)?.ln_lik(&state);
                     judged.iter().map(ln_lik).collect()
                 }),
             })

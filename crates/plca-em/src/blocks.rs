@@ -58,25 +58,19 @@ pub(crate) fn m_step<T: Real>(
     Ok(before.is_some_and(|before| before.iter().zip(&*theta).any(new_zero)))
 }
 
-/// The state before a step after which the data must be read once more, for a prior that may empty something.
-pub(crate) fn kept<'a, T: Real, S: Clone>(
-    priors: impl IntoIterator<Item = &'a Prior<T>>,
-    state: &S,
-) -> Option<S> {
-    let mut priors = priors.into_iter();
-    priors.any(|prior| prior.may_empty()).then(|| state.clone())
-}
-
-/// An answer that could not be had leaves the state as it was.
-pub(crate) fn or_as_before<S, R>(
-    answer: Result<R, EmError>,
+/// Changes a state as a whole: where that fails, the state is left as it was. It `can_fail` where a prior has its say or data are read;
+/// elsewhere nothing is copied.
+pub(crate) fn whole_or_not<S: Clone, R>(
     state: &mut S,
-    before: Option<S>,
+    can_fail: bool,
+    change: impl FnOnce(&mut S) -> Result<R, EmError>,
 ) -> Result<R, EmError> {
-    if let (Err(_), Some(before)) = (&answer, before) {
+    let before = can_fail.then(|| state.clone());
+    let changed = change(state);
+    if let (Err(_), Some(before)) = (&changed, before) {
         *state = before;
     }
-    answer
+    changed
 }
 
 /// Whether a model lost the support of the data, from what checking it said.
@@ -104,11 +98,12 @@ pub(crate) fn restore<T: Real>(block: &mut [T], rows: usize) {
     }
 }
 
-/// Whether the last iteration gave a block everything back: its prior had set entries to 0 so that the model lost cells that the
-/// data have, and then `q <- (q + 1e-12) / (1 + 1e-12 I)`. Such an iteration may lower the objective. `[SPEC 8]`
+/// Whether a step restored the block's support by adding 1e-12 to every entry, `q <- (q + 1e-12) / (1 + 1e-12 I)`, after its prior had
+/// set entries to 0 so that the model lost cells that the data have. Such a step may lower the objective. `[SPEC 8]`
 ///
-/// Ask it of blocks whose prior may empty them ([`SimplexPrior::may_empty`](plca_priors::SimplexPrior::may_empty)) only: a
-/// prior's own floor of 1e-12 looks the same.
+/// It is recognised by an entry that is what a 0 becomes, to the bit. So ask it after every step, and of blocks whose prior may empty
+/// them ([`SimplexPrior::may_empty`](plca_priors::SimplexPrior::may_empty)) only: a column that keeps its value keeps such an entry, and
+/// a prior's own floor of 1e-12 looks the same.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -137,7 +132,8 @@ pub(crate) struct Free {
     pub(crate) block: bool,
 }
 
-/// The largest of these over what is free and the live components, from the counts `C` of a block `F` under weights `P(z)`:
+/// The largest of these over what is free and the live components, from the counts `C` of a block `F` under weights `P(z)`; NaN if one
+/// of them is no number.
 ///
 /// ```text
 /// |n / v - P(z)|,   |F (g - 1)| = |C / (v P(z)) - F|,   |C / n - F| where the weights are frozen
@@ -149,13 +145,14 @@ pub(crate) fn residual<T: Real>(
     free: Free,
 ) -> f64 {
     let mut worst: f64 = 0.0;
+    let mut meet = |change: f64| worst = largest(worst, change.abs());
     // With hidden cells the completed data have more mass than was observed.
     let total: f64 = counts.iter().map(|c| c.to_f64()).sum();
     for (z, weight) in weights.iter().map(|w| w.to_f64()).enumerate() {
         let column = counts.column(z);
         let n: f64 = column.iter().map(|c| c.to_f64()).sum();
         if free.weights {
-            worst = worst.max((n / total - weight).abs());
+            meet(n / total - weight);
         }
         let n = if free.weights { weight * total } else { n };
         if !free.block || n <= 0.0 {
@@ -163,10 +160,15 @@ pub(crate) fn residual<T: Real>(
         }
         for (c, f) in column.iter().zip(&block.column(z)) {
             // [SPEC 1.1] F g = C / (v P(z))
-            worst = worst.max((c.to_f64() / n - f.to_f64()).abs());
+            meet(c.to_f64() / n - f.to_f64());
         }
     }
     worst
+}
+
+/// The larger of two numbers; NaN if one of them is.
+pub(crate) fn largest(a: f64, b: f64) -> f64 {
+    if a >= b || a.is_nan() { a } else { b }
 }
 
 /// All entries of some blocks as one list, the parameters in which extrapolation is measured.

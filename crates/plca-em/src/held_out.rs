@@ -4,6 +4,7 @@ use plca_dist::thin;
 use plca_tensor::{Observed, Real};
 use rand::Rng;
 
+use crate::init::check_read;
 use crate::{EmError, ParamError, Part};
 
 /// A data set of counts in two parts that add up to it.
@@ -75,6 +76,7 @@ where
             left[i] += value - out;
         }
     });
+    check_read(data)?;
     if let Some((index, value)) = fraction {
         return Err(EmError::NotCounts { index, value });
     }

@@ -128,22 +128,34 @@ impl<T: Real, X: Observed<T> + ?Sized> Observed<T> for Part<'_, T, X> {
     fn multiplier(&self, model: &Model<'_, T>, mode: usize) -> DMatrix<T> {
         self.kept().multiplier(model, mode)
     }
+
+    fn failure(&self) -> Option<TensorError> {
+        self.observed.failure()
+    }
 }
 
 /// Indices, mode by mode, of which no cell was observed: their entries of a factor are not identified and stay as they
 /// started or were imputed.
 ///
+/// # Errors
+///
+/// Data that could not be read.
+///
+/// # Examples
+///
 /// ```
 /// use plca_em::unobserved;
 /// use plca_tensor::{MaskedTensor, Order};
 /// let v = MaskedTensor::new(vec![2, 2], vec![1.0, f64::NAN, 2.0, f64::NAN], Order::RowMajor)?;
-/// assert_eq!(unobserved(&v), [vec![], vec![1]]);
+/// assert_eq!(unobserved(&v)?, [vec![], vec![1]]);
 /// # Ok::<(), plca_tensor::TensorError>(())
 /// ```
-pub fn unobserved<T: Real, X: Observed<T> + ?Sized>(data: &X) -> Vec<Vec<usize>> {
+pub fn unobserved<T: Real, X: Observed<T> + ?Sized>(
+    data: &X,
+) -> Result<Vec<Vec<usize>>, TensorError> {
     let shape = data.shape();
     if data.is_complete() {
-        return vec![Vec::new(); shape.len()];
+        return Ok(vec![Vec::new(); shape.len()]);
     }
     // Under a model that is 1 everywhere the exposure of an index is the number of its observed cells.
     let ones: Vec<_> = (shape.iter())
@@ -164,5 +176,6 @@ pub fn unobserved<T: Real, X: Observed<T> + ?Sized>(data: &X) -> Vec<Vec<usize>>
             .map(|(i, _)| i)
             .collect()
     };
-    counts.into_iter().map(hidden).collect()
+    let failure = data.failure();
+    failure.map_or_else(|| Ok(counts.into_iter().map(hidden).collect()), Err)
 }

@@ -93,7 +93,11 @@ pub trait Tempered: Algorithm<Error = EmError> {
     /// The power of the next step.
     fn power(state: &mut Self::State) -> &mut f64;
     /// Log-likelihood of the data, untempered and without priors.
-    fn ln_lik(&self, state: &Self::State) -> f64;
+    ///
+    /// # Errors
+    ///
+    /// A state that is no model of the data, data that could not be read.
+    fn ln_lik(&self, state: &Self::State) -> Result<f64, EmError>;
     /// Sum of the data.
     fn total(&self) -> f64;
 }
@@ -103,7 +107,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Tempered for PlcaEm<'_, T, X> {
         &mut state.power
     }
 
-    fn ln_lik(&self, state: &PlcaState<T>) -> f64 {
+    fn ln_lik(&self, state: &PlcaState<T>) -> Result<f64, EmError> {
         PlcaEm::ln_lik(self, state)
     }
 
@@ -117,7 +121,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Tempered for PlsaEm<'_, T, X> {
         &mut state.power
     }
 
-    fn ln_lik(&self, state: &PlsaState<T>) -> f64 {
+    fn ln_lik(&self, state: &PlsaState<T>) -> Result<f64, EmError> {
         PlsaEm::ln_lik(self, state)
     }
 
@@ -137,7 +141,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Tempered for PlsaEm<'_, T, X> {
 /// let (plca, parts) = (Plca::builder(1).build()?, hold_out(&v, 0.2, &mut ChaCha8Rng::seed_from_u64(0))?);
 /// let cooled = CooledEm::new(plca.on(&v)?, plca.on(&parts.train)?, plca.on(&parts.held)?, Cooling::default())?;
 /// let even = PlcaState { weights: dvector![1.0], factors: vec![dmatrix![0.5; 0.5]; 2], power: 1.0, iteration: 0 };
-/// let state = cooled.start(even);
+/// let state = cooled.start(even)?;
 /// assert_eq!((state.improved, state.ended, state.best.power), (true, false, 1.0));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -169,7 +173,7 @@ pub struct CooledState<S> {
 /// let (plca, parts) = (Plca::builder(1).build()?, hold_out(&v, 0.2, &mut ChaCha8Rng::seed_from_u64(0))?);
 /// let cooled = CooledEm::new(plca.on(&v)?, plca.on(&parts.train)?, plca.on(&parts.held)?, Cooling::default())?;
 /// let even = PlcaState { weights: dvector![1.0], factors: vec![dmatrix![0.5; 0.5]; 2], power: 1.0, iteration: 0 };
-/// let start = cooled.start(even);
+/// let start = cooled.start(even)?;
 /// let before = start.perplexity;
 /// let fit = run(&cooled, start, &Stop { max_iter: 5, ..Stop::default() }, ())?;
 /// assert!(fit.state.perplexity <= before);
@@ -217,6 +221,12 @@ where
 
     /// A run that begins at `state`, with the schedule's first power.
     ///
+    /// # Errors
+    ///
+    /// As [`perplexity`](Self::perplexity).
+    ///
+    /// # Examples
+    ///
     /// ```
     /// use plca_em::{CooledEm, Cooling, Plca, PlcaState, hold_out};
     /// use nalgebra::{dmatrix, dvector};
@@ -226,22 +236,28 @@ where
     /// let (plca, parts) = (Plca::builder(1).build()?, hold_out(&v, 0.2, &mut ChaCha8Rng::seed_from_u64(0))?);
     /// let cooled = CooledEm::new(plca.on(&v)?, plca.on(&parts.train)?, plca.on(&parts.held)?, Cooling { start: 0.5, ..Cooling::default() })?;
     /// let even = PlcaState { weights: dvector![1.0], factors: vec![dmatrix![0.5; 0.5]; 2], power: 1.0, iteration: 0 };
-    /// assert_eq!(cooled.start(even).current.power, 0.5);
+    /// assert_eq!(cooled.start(even)?.current.power, 0.5);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn start(&self, mut state: W::State) -> CooledState<W::State> {
+    pub fn start(&self, mut state: W::State) -> Result<CooledState<W::State>, EmError> {
         *W::power(&mut state) = self.schedule.start;
-        CooledState {
-            perplexity: self.perplexity(&state),
+        Ok(CooledState {
+            perplexity: self.perplexity(&state)?,
             best: state.clone(),
             current: state,
             // The first power is no decrease that could fail to help.
             improved: true,
             ended: false,
-        }
+        })
     }
 
     /// Held-out perplexity of a state.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tempered::ln_lik`].
+    ///
+    /// # Examples
     ///
     /// ```
     /// use plca_em::{CooledEm, Cooling, Plca, PlcaState, hold_out};
@@ -252,11 +268,11 @@ where
     /// let (plca, parts) = (Plca::builder(1).build()?, hold_out(&v, 0.2, &mut ChaCha8Rng::seed_from_u64(0))?);
     /// let cooled = CooledEm::new(plca.on(&v)?, plca.on(&parts.train)?, plca.on(&parts.held)?, Cooling::default())?;
     /// let even = PlcaState { weights: dvector![1.0], factors: vec![dmatrix![0.5; 0.5]; 2], power: 1.0, iteration: 0 };
-    /// assert!((cooled.perplexity(&even) - 4.0).abs() < 1e-12);            // four cells alike
+    /// assert!((cooled.perplexity(&even)? - 4.0).abs() < 1e-12);            // four cells alike
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn perplexity(&self, state: &W::State) -> f64 {
-        perplexity(self.held.ln_lik(state), self.held.total())
+    pub fn perplexity(&self, state: &W::State) -> Result<f64, EmError> {
+        Ok(perplexity(self.held.ln_lik(state)?, self.held.total()))
     }
 }
 
@@ -273,8 +289,10 @@ where
         } else {
             None
         };
-        self.train.step(&mut state.current, false)?;
-        let perplexity = self.perplexity(&state.current);
+        let mut next = state.current.clone();
+        self.train.step(&mut next, false)?;
+        let perplexity = self.perplexity(&next)?;
+        state.current = next;
         // [HOFMANN alg. TEM] [SPEC 1.4] stop early, cool while it helps, give up when it no longer does
         if perplexity < state.perplexity * (1.0 - self.schedule.tol) {
             state.best = state.current.clone();
@@ -290,6 +308,10 @@ where
             state.ended = true;
         }
         Ok(value)
+    }
+
+    fn intact(&self) -> Result<(), EmError> {
+        self.whole.intact()
     }
 
     fn objective(&self, state: &Self::State) -> Result<f64, EmError> {
@@ -354,7 +376,7 @@ impl<T: Real> Plca<T> {
         let parts = hold_out(data, schedule.share, rng)?;
         let (train, held) = (self.on(&parts.train)?, self.on(&parts.held)?);
         let algorithm = CooledEm::new(self.on(data)?, train, held, *schedule)?;
-        let state = algorithm.start(self.init(data, init, rng)?);
+        let state = algorithm.start(self.init(data, init, rng)?)?;
         plca_fit::run(&algorithm, state, &only_iterations(stop), ())
     }
 }
@@ -395,7 +417,7 @@ impl<T: Real> Plsa<T> {
         let parts = hold_out(data, schedule.share, rng)?;
         let (train, held) = (self.on(&parts.train)?, self.on(&parts.held)?);
         let algorithm = CooledEm::new(self.on(data)?, train, held, *schedule)?;
-        let state = algorithm.start(self.init(data, init, rng)?);
+        let state = algorithm.start(self.init(data, init, rng)?)?;
         plca_fit::run(&algorithm, state, &only_iterations(stop), ())
     }
 }

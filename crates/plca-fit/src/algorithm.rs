@@ -1,6 +1,6 @@
 //! What the loop asks of a method.
 
-use crate::StopReason;
+use crate::{StopError, StopReason};
 
 /// Whether the objective should rise or fall.
 ///
@@ -36,35 +36,35 @@ impl Direction {
 /// One iterative method on one set of data. The state holds all that changes.
 ///
 /// ```
-/// use std::convert::Infallible;
-/// use plca_fit::{Algorithm, Direction, Stop, StopReason, run};
+/// use plca_fit::{Algorithm, Direction, Stop, StopError, StopReason, run};
 ///
 /// /// Newton's method for the square root of 2; the objective to minimise is `|x² - 2|`.
 /// struct Heron;
 /// impl Algorithm for Heron {
 ///     type State = f64;
-///     type Error = Infallible;
-///     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, Infallible> {
+///     type Error = StopError;
+///     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, StopError> {
 ///         let before = measure.then(|| (*x * *x - 2.0).abs());
 ///         *x = (*x + 2.0 / *x) / 2.0;
 ///         Ok(before)
 ///     }
-///     fn objective(&self, x: &f64) -> Result<f64, Infallible> { Ok((x * x - 2.0).abs()) }
+///     fn objective(&self, x: &f64) -> Result<f64, StopError> { Ok((x * x - 2.0).abs()) }
 ///     fn direction(&self) -> Direction { Direction::Minimise }
-///     fn residual(&self, x: &f64) -> Result<Option<f64>, Infallible> { self.objective(x).map(Some) }
+///     fn residual(&self, x: &f64) -> Result<Option<f64>, StopError> { self.objective(x).map(Some) }
 /// }
 ///
 /// let stop = Stop { check_every: 1, residual_tol: Some(1e-12), ..Stop::default() };
 /// let outcome = run(&Heron, 2.0, &stop, ())?;
 /// assert_eq!(outcome.reason, StopReason::Stationary);
 /// assert!((outcome.state - 2f64.sqrt()).abs() < 1e-12);
-/// # Ok::<(), Infallible>(())
+/// # Ok::<(), StopError>(())
 /// ```
 pub trait Algorithm {
     /// Parameters and everything else that an iteration changes.
     type State: Clone;
-    /// Why the numbers would be unusable. Not converging is no error.
-    type Error: std::error::Error;
+    /// Why the numbers would be unusable. Not converging is no error. A method without a residual is stopped by none:
+    /// [`StopError::NoResidual`] is among them.
+    type Error: std::error::Error + From<StopError>;
 
     /// One iteration; if `measure`, also the objective of the state it was *given* (which comes free with the
     /// iteration in EM-like methods).
@@ -88,7 +88,8 @@ pub trait Algorithm {
     }
 
     /// How far the state is from satisfying the optimality conditions (of Karush, Kuhn and Tucker), `>= 0`; 0 at a stationary
-    /// point, whatever the length of the steps that lead there. `None` (default) where the method has no such measure.
+    /// point, whatever the length of the steps that lead there. `None` (default) where the method has no such measure; a run
+    /// that is to stop by it then ends with [`StopError::NoResidual`].
     ///
     /// For a distribution `θ` whose log-likelihood has the gradient `v g`, `v` the mass of the data, the conditions are `g = 1`
     /// where `θ > 0` and `g <= 1` where `θ = 0`; the models of `plca-em` return `max |θ (g - 1)|`, a probability. `[SPEC 1.1]`

@@ -5,26 +5,25 @@
 //! [`Accelerate`] and are algorithms themselves. Nothing here reads a clock, a file or a random number.
 //!
 //! ```
-//! use std::convert::Infallible;
-//! use plca_fit::{Algorithm, Stop, StopReason, run};
+//! use plca_fit::{Algorithm, Stop, StopError, StopReason, run};
 //!
 //! /// Halves the distance to 3; the objective to maximise is `-(x - 3)²`.
 //! struct Halving;
 //! impl Algorithm for Halving {
 //!     type State = f64;
-//!     type Error = Infallible;
-//!     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, Infallible> {
+//!     type Error = StopError;
+//!     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, StopError> {
 //!         let before = measure.then(|| -(*x - 3.0).powi(2));
 //!         *x += (3.0 - *x) / 2.0;
 //!         Ok(before)
 //!     }
-//!     fn objective(&self, x: &f64) -> Result<f64, Infallible> { Ok(-(*x - 3.0).powi(2)) }
+//!     fn objective(&self, x: &f64) -> Result<f64, StopError> { Ok(-(*x - 3.0).powi(2)) }
 //! }
 //!
 //! let outcome = run(&Halving, 0.0, &Stop { max_iter: 5, tol: 0.0, ..Stop::default() }, ())?;
 //! assert_eq!((outcome.iterations, outcome.reason), (5, StopReason::MaxIterations));
 //! assert_eq!(outcome.objective, -(3.0f64 / 32.0).powi(2));
-//! # Ok::<(), Infallible>(())
+//! # Ok::<(), StopError>(())
 //! ```
 //!
 //! # When not to use this crate

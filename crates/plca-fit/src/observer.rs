@@ -7,18 +7,17 @@ use crate::{Progress, TracePoint};
 /// What an observer sees after an iteration.
 ///
 /// ```
-/// # use std::convert::Infallible;
-/// # use plca_fit::Algorithm;
+/// # use plca_fit::{Algorithm, StopError};
 /// # struct Halving;
 /// # impl Algorithm for Halving {
 /// #     type State = f64;
-/// #     type Error = Infallible;
-/// #     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, Infallible> {
+/// #     type Error = StopError;
+/// #     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, StopError> {
 /// #         let before = measure.then(|| -x.powi(2));
 /// #         *x /= 2.0;
 /// #         Ok(before)
 /// #     }
-/// #     fn objective(&self, x: &f64) -> Result<f64, Infallible> { Ok(-x.powi(2)) }
+/// #     fn objective(&self, x: &f64) -> Result<f64, StopError> { Ok(-x.powi(2)) }
 /// # }
 /// use std::ops::ControlFlow;
 /// use plca_fit::{Iteration, Stop, run};
@@ -29,7 +28,7 @@ use crate::{Progress, TracePoint};
 /// };
 /// let outcome = run(&Halving, 8.0, &Stop { max_iter: 2, ..Stop::default() }, keep)?;
 /// assert_eq!(seen, [(1, 4.0), (2, 2.0)]);
-/// # Ok::<(), Infallible>(())
+/// # Ok::<(), StopError>(())
 /// ```
 #[derive(Debug)]
 pub struct Iteration<'a, S> {
@@ -46,25 +45,24 @@ pub struct Iteration<'a, S> {
 /// Told about every iteration. `()`, closures and pairs of observers are observers.
 ///
 /// ```
-/// # use std::convert::Infallible;
-/// # use plca_fit::Algorithm;
+/// # use plca_fit::{Algorithm, StopError};
 /// # struct Halving;
 /// # impl Algorithm for Halving {
 /// #     type State = f64;
-/// #     type Error = Infallible;
-/// #     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, Infallible> {
+/// #     type Error = StopError;
+/// #     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, StopError> {
 /// #         let before = measure.then(|| -x.powi(2));
 /// #         *x /= 2.0;
 /// #         Ok(before)
 /// #     }
-/// #     fn objective(&self, x: &f64) -> Result<f64, Infallible> { Ok(-x.powi(2)) }
+/// #     fn objective(&self, x: &f64) -> Result<f64, StopError> { Ok(-x.powi(2)) }
 /// # }
 /// use std::ops::ControlFlow;
 /// use plca_fit::{Iteration, Stop, StopReason, run};
 /// let small = |i: &Iteration<'_, f64>| if *i.state < 0.1 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
 /// let outcome = run(&Halving, 8.0, &Stop::default(), small)?;
 /// assert_eq!((outcome.state, outcome.reason), (0.0625, StopReason::Interrupted));
-/// # Ok::<(), Infallible>(())
+/// # Ok::<(), StopError>(())
 /// ```
 pub trait Observer<S> {
     /// Called after every iteration; `Break` ends the run.

@@ -1,27 +1,26 @@
 //! The loop.
 
-use crate::{Algorithm, Iteration, Observer, Stop, StopReason};
+use crate::{Algorithm, Iteration, Observer, Stop, StopError, StopReason};
 
 /// The objective after some number of iterations, in the unit of [`Algorithm::objective`].
 ///
 /// ```
-/// # use std::convert::Infallible;
-/// # use plca_fit::Algorithm;
+/// # use plca_fit::{Algorithm, StopError};
 /// # struct Halving;
 /// # impl Algorithm for Halving {
 /// #     type State = f64;
-/// #     type Error = Infallible;
-/// #     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, Infallible> {
+/// #     type Error = StopError;
+/// #     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, StopError> {
 /// #         let before = measure.then(|| -x.powi(2));
 /// #         *x /= 2.0;
 /// #         Ok(before)
 /// #     }
-/// #     fn objective(&self, x: &f64) -> Result<f64, Infallible> { Ok(-x.powi(2)) }
+/// #     fn objective(&self, x: &f64) -> Result<f64, StopError> { Ok(-x.powi(2)) }
 /// # }
 /// use plca_fit::{Stop, TracePoint, run};
 /// let outcome = run(&Halving, 8.0, &Stop { max_iter: 2, ..Stop::default() }, ())?;
 /// assert_eq!(outcome.trace, [TracePoint { iteration: 0, objective: -64.0 }, TracePoint { iteration: 2, objective: -4.0 }]);
-/// # Ok::<(), Infallible>(())
+/// # Ok::<(), StopError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -55,24 +54,23 @@ pub struct Progress {
 /// What a run gives back.
 ///
 /// ```
-/// # use std::convert::Infallible;
-/// # use plca_fit::Algorithm;
+/// # use plca_fit::{Algorithm, StopError};
 /// # struct Halving;
 /// # impl Algorithm for Halving {
 /// #     type State = f64;
-/// #     type Error = Infallible;
-/// #     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, Infallible> {
+/// #     type Error = StopError;
+/// #     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, StopError> {
 /// #         let before = measure.then(|| -x.powi(2));
 /// #         *x /= 2.0;
 /// #         Ok(before)
 /// #     }
-/// #     fn objective(&self, x: &f64) -> Result<f64, Infallible> { Ok(-x.powi(2)) }
+/// #     fn objective(&self, x: &f64) -> Result<f64, StopError> { Ok(-x.powi(2)) }
 /// # }
 /// use plca_fit::{Stop, StopReason, run};
 /// let outcome = run(&Halving, 8.0, &Stop { max_iter: 3, ..Stop::default() }, ())?;
 /// assert_eq!((outcome.state, outcome.objective), (1.0, -1.0));
 /// assert_eq!((outcome.iterations, outcome.reason), (3, StopReason::MaxIterations));
-/// # Ok::<(), Infallible>(())
+/// # Ok::<(), StopError>(())
 /// ```
 #[derive(Clone, Debug)]
 #[must_use]
@@ -116,28 +114,27 @@ impl<S> Outcome<S> {
 ///
 /// # Errors
 ///
-/// The algorithm's own.
+/// The algorithm's own, [`StopError::NoResidual`] among them.
 ///
 /// # Examples
 ///
 /// ```
-/// # use std::convert::Infallible;
-/// # use plca_fit::Algorithm;
+/// # use plca_fit::{Algorithm, StopError};
 /// # struct Halving;
 /// # impl Algorithm for Halving {
 /// #     type State = f64;
-/// #     type Error = Infallible;
-/// #     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, Infallible> {
+/// #     type Error = StopError;
+/// #     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, StopError> {
 /// #         let before = measure.then(|| -x.powi(2));
 /// #         *x /= 2.0;
 /// #         Ok(before)
 /// #     }
-/// #     fn objective(&self, x: &f64) -> Result<f64, Infallible> { Ok(-x.powi(2)) }
+/// #     fn objective(&self, x: &f64) -> Result<f64, StopError> { Ok(-x.powi(2)) }
 /// # }
 /// use plca_fit::{Stop, StopReason, run};
 /// let outcome = run(&Halving, 8.0, &Stop { tol: 10.0, check_every: 1, ..Stop::default() }, ())?;
 /// assert_eq!(outcome.reason, StopReason::Converged);              // a change of 48 on 16 is within 10 times 16
-/// # Ok::<(), Infallible>(())
+/// # Ok::<(), StopError>(())
 /// ```
 pub fn run<A: Algorithm>(
     algorithm: &A,
@@ -152,23 +149,22 @@ pub fn run<A: Algorithm>(
 ///
 /// # Errors
 ///
-/// The algorithm's own.
+/// The algorithm's own, [`StopError::NoResidual`] among them.
 ///
 /// # Examples
 ///
 /// ```
-/// # use std::convert::Infallible;
-/// # use plca_fit::Algorithm;
+/// # use plca_fit::{Algorithm, StopError};
 /// # struct Halving;
 /// # impl Algorithm for Halving {
 /// #     type State = f64;
-/// #     type Error = Infallible;
-/// #     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, Infallible> {
+/// #     type Error = StopError;
+/// #     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, StopError> {
 /// #         let before = measure.then(|| -x.powi(2));
 /// #         *x /= 2.0;
 /// #         Ok(before)
 /// #     }
-/// #     fn objective(&self, x: &f64) -> Result<f64, Infallible> { Ok(-x.powi(2)) }
+/// #     fn objective(&self, x: &f64) -> Result<f64, StopError> { Ok(-x.powi(2)) }
 /// # }
 /// use std::ops::ControlFlow;
 /// use plca_fit::{Iteration, Progress, Stop, run, run_from};
@@ -181,7 +177,7 @@ pub fn run<A: Algorithm>(
 /// let cancelled = run(&Halving, 8.0, &stop, checkpoint)?;
 /// let (resumed, whole) = (run_from(&Halving, saved.0, saved.1, &stop, ())?, run(&Halving, 8.0, &stop, ())?);
 /// assert_eq!((resumed.state, resumed.iterations), (whole.state, whole.iterations));
-/// # Ok::<(), Infallible>(())
+/// # Ok::<(), StopError>(())
 /// ```
 pub fn run_from<A: Algorithm>(
     algorithm: &A,
@@ -199,13 +195,12 @@ pub fn run_from<A: Algorithm>(
             break;
         }
         let measure = progress.iteration.is_multiple_of(every);
-        if measure
-            && stop.tol > 0.0
-            && let Some(tol) = stop.residual_tol
-            && algorithm.residual(&state)?.is_some_and(|r| r <= tol)
-        {
-            reason = StopReason::Stationary;
-            break;
+        if measure && let Some(tol) = stop.residual_tol {
+            let residual = algorithm.residual(&state)?;
+            if residual.ok_or(StopError::NoResidual(tol))? <= tol {
+                reason = StopReason::Stationary;
+                break;
+            }
         }
         let objective = algorithm.step(&mut state, measure)?;
         let measured = objective.map(|objective| TracePoint {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// When [`run`](crate::run) stops: whichever test is met first.
+/// When [`run`](crate::run) stops: whichever test is met first. The tests do not depend on each other.
 ///
 /// The iterations `0, n, 2n, …` with `n =` [`check_every`](Self::check_every) are checks: the state that such an iteration is
 /// given is measured, and compared with what the last check measured.
@@ -33,9 +33,9 @@ pub struct Stop {
     /// a fit to within `d` nats of the data's own entropy, take `tol` well below `d / |J|`.
     ///
     /// On a plateau the default ends a run far from the optimum. To ask for more, lower `tol` to 1e-9 or less, raise
-    /// `patience`, or set `residual_tol`, which does not depend on the length of steps. 0 runs exactly `max_iter` iterations:
-    /// then no other test may end the run either. Where an algorithm measures no objective at a check, nothing is compared.
-    /// `[SPEC 1.1]`
+    /// `patience`, or set `residual_tol`, which does not depend on the length of steps. 0: no such test, so that a run without a
+    /// `residual_tol` takes `max_iter` iterations, unless the algorithm has [nothing left to do](crate::Algorithm::finished) or an
+    /// observer ends it. Where an algorithm measures no objective at a check, nothing is compared. `[SPEC 1.1]`
     pub tol: f64,
     /// Checks in a row that must find so small a change (default 1). More of them pass over short plateaus. Of no effect if
     /// [`tol`](Self::tol) is 0.
@@ -47,8 +47,8 @@ pub struct Stop {
     /// Met: [`StopReason::Stationary`].
     ///
     /// The unit is the algorithm's: in `plca-em` a probability, `max |θ (g - 1)|` over the parameters `θ` with `g` the gradient of
-    /// the log-likelihood per unit of mass: take it small beside `1/I`, the mean of a column of `I` entries. Of no effect if
-    /// [`tol`](Self::tol) is 0 or the algorithm has no such measure. `[SPEC 1.1]`
+    /// the log-likelihood per unit of mass: take it small beside `1/I`, the mean of a column of `I` entries. Where the algorithm has no
+    /// such measure the run ends with [`StopError::NoResidual`]. `[SPEC 1.1]`
     pub residual_tol: Option<f64>,
 }
 
@@ -82,6 +82,11 @@ pub enum StopError {
     /// A change that no check need find.
     #[error("the patience is 0 checks")]
     Patience,
+    /// A [`residual_tol`](Stop::residual_tol) for an algorithm that has no [residual](crate::Algorithm::residual), as with a prior.
+    #[error(
+        "residual tolerance {0}: there is no residual of the optimality conditions to compare with it"
+    )]
+    NoResidual(f64),
 }
 
 impl Stop {

@@ -95,6 +95,9 @@ pub trait Weighted: Sized {
 
 /// A prior under a [`Schedule`]: at iteration `it` it is `p^f(it)`.
 ///
+/// It acts through [`at`](SimplexPrior::at) alone. Which iteration it is `update` does not know and refuses
+/// ([`NoIteration`](PriorError::NoIteration)); `ln_density` is NaN.
+///
 /// ```
 /// use nalgebra::dmatrix;
 /// use plca_priors::{Entropic, Schedule, Scheduled, SimplexPrior};
@@ -138,17 +141,13 @@ where
     T: Real,
     P: SimplexPrior<T> + Weighted + 'static,
 {
-    /// As at the first iteration.
-    fn update(&self, counts: &DMatrix<T>, theta: &mut DMatrix<T>) -> Result<(), PriorError> {
-        self.prior
-            .weighted(self.schedule.factor(1))
-            .update(counts, theta)
+    /// Refused: see [`Scheduled`].
+    fn update(&self, _counts: &DMatrix<T>, _theta: &mut DMatrix<T>) -> Result<(), PriorError> {
+        Err(PriorError::NoIteration)
     }
 
-    fn ln_density(&self, theta: &DMatrix<T>) -> f64 {
-        self.prior
-            .weighted(self.schedule.factor(1))
-            .ln_density(theta)
+    fn ln_density(&self, _theta: &DMatrix<T>) -> f64 {
+        f64::NAN
     }
 
     fn check(&self, rows: usize, columns: usize) -> Result<(), PriorError> {

@@ -50,6 +50,9 @@ pub enum PriorError {
         /// The count.
         value: f64,
     },
+    /// A prior that changes from iteration to iteration, asked without one: [`at`](SimplexPrior::at) has the prior in force.
+    #[error("the prior changes from iteration to iteration: `at` has the one in force")]
+    NoIteration,
     /// Counts of one column so large that their sum is not finite.
     #[error("the counts of column {column} sum to infinity")]
     Overflow {
@@ -165,7 +168,8 @@ pub trait SimplexPrior<T: Real>: Debug + Send + Sync {
         Ok(())
     }
 
-    /// The prior in force at an iteration, counted from 1, where it changes; `None` if it never does.
+    /// The prior in force at an iteration, counted from 1, where it changes; `None` if it never does. Where it is `Some`, that is what a
+    /// model updates and measures by.
     fn at(&self, _iteration: usize) -> Option<Arc<dyn SimplexPrior<T>>> {
         None
     }

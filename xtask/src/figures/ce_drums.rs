@@ -128,6 +128,6 @@ pub(super) fn fit(
         ..Stop::default()
     };
     let fit = plca.fit(v, &PlcaInit::default(), &stop, &mut rng(seed, 0))?;
-    let d = divergence(v, plca.on(v)?.ln_lik(&fit.state));
+    let d = divergence(v, plca.on(v)?.ln_lik(&fit.state)?);
     Ok((fit.state, d))
 }

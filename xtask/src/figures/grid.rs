@@ -310,8 +310,8 @@ pub(super) fn runs(
     }
     // Priors are in the objective, not in the divergence.
     let divergences: Vec<f64> = (all.iter())
-        .map(|run| divergence(v, em.ln_lik(&run.state)))
-        .collect();
+        .map(|run| Ok(divergence(v, em.ln_lik(&run.state)?)))
+        .collect::<Result<Vec<_>>>()?;
     let mut models = Vec::new();
     for run in &all {
         models.push(Grid {

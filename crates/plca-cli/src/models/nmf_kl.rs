@@ -122,7 +122,6 @@ impl<T> NmfCommand<T> {
             "--priors (its blocks are no distributions; use plca)",
             "nmf-kl",
         )?;
-        refuse(args.kkt_tol.is_some(), "--kkt-tol", "nmf-kl")?;
         need_matrix(&args.data, "nmf-kl", shape)?;
         let mut builder = Nmf::builder(rank);
         if let Some(update) = args.update {

@@ -341,7 +341,7 @@ impl<T: Element> CommandModel for PlcaCommand<T> {
 
     fn ln_lik(&self, data: &Self::Data, state: &PlcaState<T>) -> Result<Option<f64>, Failure> {
         Ok(if self.priors {
-            Some(self.config.on(data)?.ln_lik(state))
+            Some(self.config.on(data)?.ln_lik(state)?)
         } else {
             None
         })

@@ -51,6 +51,6 @@ fn fit(
         let start = em.init(&ShiftedInit::default(), rng)?;
         plca_em::run(&em, start, &stop, ())
     })?;
-    let ln_lik = |&data: &&dyn Observed<f64>| Ok(shifted.on(data)?.ln_lik(&best));
+    let ln_lik = |&data: &&dyn Observed<f64>| shifted.on(data)?.ln_lik(&best);
     judged.iter().map(ln_lik).collect()
 }

@@ -92,7 +92,7 @@ impl<T: Element, M: Bind<T>> CommandModel for TemperedCommand<'_, T, M> {
         rng: &mut ChaCha8Rng,
     ) -> Result<Self::State, Failure> {
         let state = self.model.start(data, given, path, rng)?;
-        Ok(self.bind(data)?.start(state))
+        Ok(self.bind(data)?.start(state)?)
     }
 
     fn restore(&self, arrays: Arrays, path: &Path) -> Result<Self::State, Failure> {

@@ -199,7 +199,8 @@ impl Run<'_> {
                 let learnt = learner.partial_fit(&mut place.state, &*block);
                 let learnt = learnt.map_err(|e| refused(path, e))?;
                 if place.passes == 0 {
-                    let hidden = plca_em::unobserved(&*block);
+                    let hidden =
+                        plca_em::unobserved(&*block).map_err(|e| refused(path, e.into()))?;
                     let before = place.sums.len();
                     place.unobserved.note(hidden, self.along, before);
                     place.sums.extend(block.marginal(self.along));

@@ -31,7 +31,6 @@ fn wrong_command_lines_end_with_two() {
         "fit nmf-kl d.csv --rank 2 --prior w=dirichlet:2",
         "fit nmf-kl d.csv --rank 2 --update simultaneous --missing-method multiplicative",
         "fit nmf-kl d.csv --rank 2 --update sequential --missing-method imputation",
-        "fit nmf-kl d.csv --rank 2 --kkt-tol 1e-3",
         "fit plca d.csv --rank 2 --kkt-tol 1e-3 --prior weights=dirichlet:2",
         "fit plsa d.csv --rank 2 --kkt-tol 1e-3 --priors p.npz",
         "fit plca d.csv --rank 2 --kkt-tol 1e-3 --temper 1,.9",

@@ -97,13 +97,13 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
         let order = data.shape().len();
         let free: Vec<bool> = (0..order).map(|j| plan.free.contains(&j)).collect();
         let rows = RowProblems::new(data, &free);
-        check_read(data)?;
         let x_ln_x = |x: &f64| if *x > 0.0 { x * x.ln() } else { 0.0 };
         let scales = match plan.given {
             Some(mode) => rows.totals(mode).iter().map(x_ln_x).sum(),
             None => x_ln_x(&data.total()),
         };
         let entropy = model.self_information() - scales;
+        check_read(data)?;
         let pace = Pace::default();
         Ok(Self {
             model,
@@ -254,6 +254,7 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
         if place.beta > 0.0 {
             let beta = place.beta;
             let swept = self.sweep(&place.kept, place.ahead.clone(), beta);
+            self.intact()?;
             if self.take(model, place, swept) {
                 // [AG alg. 1] [SPEC 10.1] β <- min(1.05 β, β_max), β_max <- min(1.01 β_max, 1)
                 place.beta = (GROWTH * beta).min(place.beta_max);
@@ -265,6 +266,7 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
             place.beta = beta / FALL;
         }
         let swept = self.sweep(&place.kept, place.kept.clone(), 0.0);
+        self.intact()?;
         if self.take(model, place, swept) {
             Ok(())
         } else {

@@ -259,9 +259,11 @@ fn possible<'a, T: Real, X: Observed<T> + ?Sized>(
 }
 
 /// Observations without mass.
-fn empty<T: Real, X: Observed<T> + ?Sized>(data: &X, along: usize) -> Vec<usize> {
+fn empty<T: Real, X: Observed<T> + ?Sized>(data: &X, along: usize) -> Result<Vec<usize>, EmError> {
     let sums = data.marginal(along).into_iter().enumerate();
-    sums.filter(|&(_, v)| v <= 0.0).map(|(y, _)| y).collect()
+    let empty = sums.filter(|&(_, v)| v <= 0.0).map(|(y, _)| y).collect();
+    check_read(data)?;
+    Ok(empty)
 }
 
 /// `Σ_x Π_m F_m[x_m, z]` over the observed cells of every index of the free mode: what a unit of a free parameter can

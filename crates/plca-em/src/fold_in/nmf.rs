@@ -109,7 +109,7 @@ impl<T: Real> NmfState<T> {
             outcome,
             gap,
             dropped,
-            empty: empty(data, along),
+            empty: empty(data, along)?,
         })
     }
 }

@@ -95,7 +95,7 @@ impl<T: Real> PlcaState<T> {
             outcome,
             gap,
             dropped,
-            empty: empty(data, along),
+            empty: empty(data, along)?,
         })
     }
 }

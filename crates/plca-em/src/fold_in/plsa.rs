@@ -68,7 +68,7 @@ impl<T: Real> PlsaState<T> {
             outcome,
             gap,
             dropped,
-            empty: empty(data, along),
+            empty: empty(data, along)?,
         })
     }
 }

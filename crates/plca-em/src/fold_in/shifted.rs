@@ -5,7 +5,7 @@ use plca_fit::Algorithm as _;
 use plca_tensor::{Mask, Observed, Real};
 
 use super::{Explained, FoldIn, Impossible, Solver, certify_as_it_is};
-use crate::init::stochastic_block;
+use crate::init::{check_read, stochastic_block};
 use crate::shifted::geometry::{Geometry, advance};
 use crate::{EmError, Part, Shifted, ShiftedEm, ShiftedState};
 
@@ -78,6 +78,7 @@ impl<T: Real> Shifted<T> {
                 first.get_or_insert_with(|| (index.to_vec(), value));
             }
         });
+        check_read(data)?;
         match (first, impossible) {
             (None, _) => Ok((None, 0.0)),
             (Some((index, value)), Impossible::Refuse) => Err(EmError::Impossible { index, value }),

@@ -7,7 +7,8 @@ use plca_fit::{Accelerate, Algorithm, Direction};
 use plca_tensor::{Observed, Real, Wanted};
 
 use super::{Nmf, NmfState, Update};
-use crate::blocks::{Extrapolated, pack};
+use crate::blocks::{Extrapolated, Free, largest, pack, residual};
+use crate::expectation::completed;
 use crate::init::check_read;
 use crate::{EmError, Missing};
 
@@ -104,14 +105,34 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for NmfEm<'_, T, X> {
             ln_lik: true,
         };
         let e = state.with_model(|m| self.data.expect(m, wanted));
+        let value = self.divergence(e.ln_lik, self.seen_mass(state));
         check_read(self.data)?;
-        Ok(self.divergence(e.ln_lik, self.seen_mass(state)))
+        Ok(value)
     }
 
-    /// `None`: the scale of `W` and of `H` is free. The conditions of `W H` are those of PLCA's image of it, see
-    /// [`to_plca`](NmfState::to_plca).
+    /// That of PLCA at the [image](NmfState::to_plca) of the state, with the mass of `W H` beside that of the data in its weights: a
+    /// probability, 0 exactly where `W ∘ (Q Hᵀ) = W diag(H 1)` and `H ∘ (Wᵀ Q) = diag(1ᵀ W) H`, `Q = V / (W H)`. It does not depend on how
+    /// a scale is shared between `W` and `H`. One pass. `[SPEC 1.1]` `[SPEC 3]`
     fn residual(&self, state: &NmfState<T>) -> Result<Option<f64>, EmError> {
-        self.check(state).map(|()| None)
+        self.check(state)?;
+        let free = [!self.config.freeze_w, !self.config.freeze_h];
+        let image = state.to_plca()?;
+        let e = image.with_model(|model| completed(self.data, model, &free, false));
+        check_read(self.data)?;
+        let mass = state.with_model(|model| model.mass());
+        let mut worst: f64 = 0.0;
+        for (counts, factor) in e.counts.iter().zip(&image.factors) {
+            let Some(counts) = counts else { continue };
+            // [SPEC 3] W H = v P where it is the model of the data: P(z) is the mass of a component beside that of the completed data
+            let total: f64 = counts.iter().map(|c| c.to_f64()).sum();
+            let weights = image.weights.map(|w| T::lit(w.to_f64() * mass / total));
+            let free = Free {
+                weights: true,
+                block: true,
+            };
+            worst = largest(worst, residual(counts, factor, &weights, free));
+        }
+        Ok(Some(worst))
     }
 }
 

@@ -6,7 +6,7 @@ use plca_tensor::{Factor, Observed, Real, Wanted, divide_columns, divide_rows};
 use super::em::mass;
 use super::{NmfEm, NmfState};
 use crate::EmError;
-use crate::init::check_measured;
+use crate::init::{check_measured, check_read};
 
 impl<T: Real, X: Observed<T> + ?Sized> NmfEm<'_, T, X> {
     pub(super) fn sequential(
@@ -46,6 +46,7 @@ impl<T: Real, X: Observed<T> + ?Sized> NmfEm<'_, T, X> {
         } else {
             state.with_model(|m| self.data.exposure(m, &modes))[mode].take()
         };
+        check_read(self.data)?;
         let value = measure.then(|| {
             let seen = seen.as_ref();
             let mass = seen.map_or_else(|| state.with_model(|m| m.mass()), mass);
@@ -62,20 +63,17 @@ impl<T: Real, X: Observed<T> + ?Sized> NmfEm<'_, T, X> {
             }),
             // [LS eq. 5] [LV eq. 1] [SPEC 3] from a fresh ratio, divided by the current sums of the partner
             None if mode == 0 => {
-                let sums = Factor::Rows(&state.h).component_sums();
-                divide_columns(&mut counts, &sums);
-                // A dead component keeps its factor.
-                for z in (0..sums.len()).filter(|&z| sums[z] <= T::zero()) {
-                    counts.set_column(z, &state.w.column(z));
-                }
+                divided_columns(
+                    &mut counts,
+                    &Factor::Rows(&state.h).component_sums(),
+                    factor,
+                );
             }
-            None => {
-                let sums = Factor::Columns(&state.w).component_sums();
-                divide_rows(&mut counts, &sums);
-                for z in (0..sums.len()).filter(|&z| sums[z] <= T::zero()) {
-                    counts.set_row(z, &state.h.row(z));
-                }
-            }
+            None => divided_rows(
+                &mut counts,
+                &Factor::Columns(&state.w).component_sums(),
+                factor,
+            ),
         }
         let factor = if mode == 0 {
             &mut state.w
@@ -83,5 +81,21 @@ impl<T: Real, X: Observed<T> + ?Sized> NmfEm<'_, T, X> {
             &mut state.h
         };
         Ok((value, Some(std::mem::replace(factor, counts))))
+    }
+}
+
+/// `W` from its counts and the sums of its partner; a dead component, which has none, keeps its column. `[SPEC 0]`
+pub(super) fn divided_columns<T: Real>(counts: &mut DMatrix<T>, sums: &[T], w: &DMatrix<T>) {
+    divide_columns(counts, sums);
+    for z in (0..sums.len()).filter(|&z| sums[z] <= T::zero()) {
+        counts.set_column(z, &w.column(z));
+    }
+}
+
+/// The same of `H`, whose components are rows.
+pub(super) fn divided_rows<T: Real>(counts: &mut DMatrix<T>, sums: &[T], h: &DMatrix<T>) {
+    divide_rows(counts, sums);
+    for z in (0..sums.len()).filter(|&z| sums[z] <= T::zero()) {
+        counts.set_row(z, &h.row(z));
     }
 }

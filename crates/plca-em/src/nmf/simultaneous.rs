@@ -1,12 +1,13 @@
 //! The simultaneous form: both factors from one ratio.
 
-use plca_tensor::{Expected, Factor, Observed, Real, Wanted, divide_columns, divide_rows};
+use plca_tensor::{Expected, Factor, Observed, Real, Wanted};
 
 use super::em::mass;
+use super::sequential::{divided_columns, divided_rows};
 use super::{NmfEm, NmfState};
 use crate::EmError;
 use crate::expectation::add_hidden;
-use crate::init::check_measured;
+use crate::init::{check_measured, check_read};
 
 impl<T: Real, X: Observed<T> + ?Sized> NmfEm<'_, T, X> {
     pub(super) fn simultaneous(
@@ -22,6 +23,7 @@ impl<T: Real, X: Observed<T> + ?Sized> NmfEm<'_, T, X> {
         let mut e = state.with_model(|m| self.data.expect(m, wanted));
         state.with_model(|m| check_measured(Some(e.ln_lik), self.data, m))?;
         let seen = (!self.data.is_complete()).then(|| self.impute(state, &mut e, modes));
+        check_read(self.data)?;
         let value = measure.then(|| {
             let mass = seen.unwrap_or_else(|| state.with_model(|m| m.mass()));
             self.divergence(e.ln_lik, mass)
@@ -31,14 +33,16 @@ impl<T: Real, X: Observed<T> + ?Sized> NmfEm<'_, T, X> {
         };
         if let Some(mut h) = h.take() {
             // [SI eq. 79] [SPEC 3] H' = diag(1ᵀW)⁻¹ (H ∘ Wᵀ Q)
-            let d: Vec<T> = Factor::Columns(&state.w).component_sums();
-            divide_rows(&mut h, &d);
+            divided_rows(
+                &mut h,
+                &Factor::Columns(&state.w).component_sums(),
+                &state.h,
+            );
             state.h = h;
         }
         if let Some(mut w) = w.take() {
             // [SI eq. 80] [SPEC 3] W' = (W ∘ Q Hᵀ) diag(H' 1)⁻¹, the new H'
-            let d: Vec<T> = Factor::Rows(&state.h).component_sums();
-            divide_columns(&mut w, &d);
+            divided_columns(&mut w, &Factor::Rows(&state.h).component_sums(), &state.w);
             state.w = w;
         }
         Ok(value)

@@ -5,7 +5,7 @@ use plca_tensor::{Factor, Model, Real, normalise_columns};
 
 use super::sizes;
 use crate::init::check_block;
-use crate::{EmError, PlcaState};
+use crate::{EmError, ParamError, PlcaState};
 
 /// The parameters.
 ///
@@ -84,7 +84,7 @@ impl<T: Real> NmfState<T> {
     ///
     /// # Errors
     ///
-    /// [`EmError`]: data that are no matrix, a block of another shape or with a negative or non-finite value.
+    /// [`EmError`]: data that are no matrix, no components, a block of another shape or with a negative or non-finite value.
     ///
     /// # Examples
     ///
@@ -96,6 +96,9 @@ impl<T: Real> NmfState<T> {
     /// assert!(matches!(state.check(&[2, 2]), Err(EmError::Value { column: 1, .. })));
     /// ```
     pub fn check(&self, shape: &[usize]) -> Result<(), EmError> {
+        if self.w.ncols() == 0 {
+            return Err(ParamError::NoComponents.into());
+        }
         self.check_blocks(shape, self.w.ncols())
     }
 

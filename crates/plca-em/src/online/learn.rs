@@ -6,6 +6,7 @@ use plca_tensor::{Factor, Observed, Real, TensorError, normalise_columns};
 use super::{Learnt, Online, OnlineState, Rule, Streamed};
 use crate::blocks::{check_prior, column, in_force, m_step};
 use crate::fold_in::check_shape;
+use crate::init::check_read;
 use crate::{EmError, Prior};
 
 impl<T: Real, M: Streamed<T>> Online<M, T> {
@@ -123,6 +124,7 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
                 rows[index[mode(j)]] = true;
             }
         });
+        check_read(block)?;
         if let Some((index, value)) = impossible {
             return Err(EmError::Impossible { index, value });
         }

@@ -5,7 +5,9 @@ use plca_fit::Algorithm;
 use plca_tensor::{Factor, Observed, Real};
 
 use super::{Missing, Plca, PlcaState};
-use crate::blocks::{Free, column, in_force, kept, lost, m_step, or_as_before, residual, restore};
+use crate::blocks::{
+    Free, column, in_force, largest, lost, m_step, residual, restore, whole_or_not,
+};
 use crate::expectation::completed;
 use crate::init::{check_measured, check_read, check_support};
 use crate::{EmError, ParamError};
@@ -46,8 +48,13 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
         state.check_blocks(self.data.shape(), self.config.components)
     }
 
-    /// Log-likelihood of the observed data, without priors and untempered; NaN for a state that
-    /// [`check`](PlcaState::check) refuses. One pass without counts.
+    /// Log-likelihood of the observed data, without priors and untempered. One pass without counts.
+    ///
+    /// # Errors
+    ///
+    /// As [`PlcaState::check`], or data that could not be read.
+    ///
+    /// # Examples
     ///
     /// ```
     /// use plca_em::{Algorithm, Plca, PlcaInit};
@@ -58,13 +65,19 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
     /// let plca = Plca::builder(2).build()?;
     /// let mut state = plca.init(&v, &PlcaInit::default(), &mut rng)?;
     /// let em = plca.on(&v)?;
-    /// assert_eq!(em.ln_lik(&state), em.objective(&state)?);           // there is no prior
+    /// assert_eq!(em.ln_lik(&state)?, em.objective(&state)?);           // there is no prior
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn ln_lik(&self, state: &PlcaState<T>) -> f64 {
-        if self.check(state).and(state.check_sums()).is_err() {
-            return f64::NAN;
-        }
+    pub fn ln_lik(&self, state: &PlcaState<T>) -> Result<f64, EmError> {
+        self.check(state)?;
+        state.check_sums()?;
+        let value = self.likelihood(state);
+        check_read(self.data)?;
+        Ok(value)
+    }
+
+    /// Log-likelihood of a state that was checked.
+    fn likelihood(&self, state: &PlcaState<T>) -> f64 {
         let none = vec![false; state.factors.len()];
         state.with_model(|model| completed(self.data, model, &none, true).ln_lik)
     }
@@ -104,7 +117,7 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
             iteration: state.iteration,
         };
         let e = tempered.with_model(|model| completed(self.data, model, modes, false));
-        (e.counts, measure.then(|| self.ln_lik(state)))
+        (e.counts, measure.then(|| self.likelihood(state)))
     }
 
     /// The M-step of the weights; whether their prior emptied one.
@@ -147,6 +160,29 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
         }
         Ok(emptied)
     }
+
+    /// All M-steps, and the support of the data restored where priors took it away.
+    fn m_steps(
+        &self,
+        state: &mut PlcaState<T>,
+        counts: Vec<Option<DMatrix<T>>>,
+    ) -> Result<(), EmError> {
+        let iteration = state.iteration + 1;
+        let emptied_weights = self.weights_step(state, &counts, iteration)?;
+        let emptied = self.factor_steps(state, counts, iteration)?;
+        let support = || state.with_model(|model| check_support(self.data, model));
+        if (emptied_weights || !emptied.is_empty()) && lost(support())? {
+            if emptied_weights {
+                restore(state.weights.as_mut_slice(), self.config.components);
+            }
+            for j in emptied {
+                let rows = state.factors[j].nrows();
+                restore(state.factors[j].as_mut_slice(), rows);
+            }
+        }
+        state.iteration = iteration;
+        Ok(())
+    }
 }
 
 impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
@@ -161,29 +197,18 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
                 let what = "multiplicative updates do not go with tempering";
                 return Err(ParamError::Conflict(what).into());
             }
-            let value = self.multiplicative_step(state, measure)?;
+            let value = whole_or_not(state, true, |state| {
+                self.multiplicative_step(state, measure)
+            })?;
             state.iteration = iteration;
             return Ok(value);
         }
         let ln_prior = if measure { self.ln_prior(state) } else { 0.0 };
         let (counts, value) = self.e_step(state, &self.wanted(state), measure);
         state.with_model(|model| check_measured(value, self.data, model))?;
-        let priors = self.config.factor_priors.iter().map(|(_, prior)| prior);
-        let before = kept(priors.chain(&self.config.weights_prior), state);
-        let emptied_weights = self.weights_step(state, &counts, iteration)?;
-        let emptied = self.factor_steps(state, counts, iteration)?;
-        let support = || state.with_model(|model| check_support(self.data, model));
-        if (emptied_weights || !emptied.is_empty()) && or_as_before(lost(support()), state, before)?
-        {
-            if emptied_weights {
-                restore(state.weights.as_mut_slice(), self.config.components);
-            }
-            for j in emptied {
-                let rows = state.factors[j].nrows();
-                restore(state.factors[j].as_mut_slice(), rows);
-            }
-        }
-        state.iteration = iteration;
+        whole_or_not(state, self.config.has_priors(), |state| {
+            self.m_steps(state, counts)
+        })?;
         Ok(value.map(|v| v + ln_prior))
     }
 
@@ -192,11 +217,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
     }
 
     fn objective(&self, state: &PlcaState<T>) -> Result<f64, EmError> {
-        self.check(state)?;
-        state.check_sums()?;
-        let ln_lik = self.ln_lik(state);
-        check_read(self.data)?;
-        Ok(ln_lik + self.ln_prior(state))
+        Ok(self.ln_lik(state)? + self.ln_prior(state))
     }
 
     /// The largest of these over the free blocks and live components; 0 exactly at a stationary point of the likelihood, or of
@@ -211,7 +232,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
     /// cells are imputed, with `v` the mass of the completed data. `[SPEC 1.1]`
     fn residual(&self, state: &PlcaState<T>) -> Result<Option<f64>, EmError> {
         self.check(state)?;
-        if !self.config.factor_priors.is_empty() || self.config.weights_prior.is_some() {
+        if self.config.has_priors() {
             return Ok(None);
         }
         let (counts, _) = self.e_step(state, &self.wanted(state), false);
@@ -225,6 +246,6 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
             let counts = counts.as_ref()?;
             Some(residual(counts, factor, &state.weights, free))
         };
-        Ok(Some(blocks.filter_map(of_block).fold(0.0, f64::max)))
+        Ok(Some(blocks.filter_map(of_block).fold(0.0, largest)))
     }
 }

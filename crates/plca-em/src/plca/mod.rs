@@ -108,9 +108,12 @@ impl<T: Real> Plca<T> {
 
     /// Whether blocks can be updated one after the other, each at its optimum with the others fixed.
     fn separates(&self) -> bool {
-        let priors = self.weights_prior.is_some() || !self.factor_priors.is_empty();
         let weights_alone = [0, 1].iter().all(|j| self.frozen.contains(j));
-        !priors && self.temper == 1.0 && !self.freeze_weights && !weights_alone
+        !self.has_priors() && self.temper == 1.0 && !self.freeze_weights && !weights_alone
+    }
+
+    fn has_priors(&self) -> bool {
+        self.weights_prior.is_some() || !self.factor_priors.is_empty()
     }
 
     /// The prior on the factor of mode `j`: the last one set.

@@ -6,8 +6,8 @@ use plca_tensor::{Observed, Real};
 
 use super::{Plsa, PlsaState};
 use crate::blocks::{
-    Extrapolated, check_steady, check_untempered, in_force, kept, lost, m_step, or_as_before, pack,
-    restore,
+    Extrapolated, check_steady, check_untempered, in_force, largest, lost, m_step, pack, restore,
+    whole_or_not,
 };
 use crate::init::{check_measured, check_read, check_support};
 use crate::{EmError, Prior};
@@ -66,8 +66,13 @@ impl<T: Real, X: Observed<T> + ?Sized> PlsaEm<'_, T, X> {
             + mixture.map_or(0.0, |p| p.ln_density(&state.mixture))
     }
 
-    /// Conditional log-likelihood `Σ V ln P(x | y)`, given what was observed of every `y` where cells are hidden; NaN
-    /// for a state that [`check`](PlsaState::check) refuses.
+    /// Conditional log-likelihood `Σ V ln P(x | y)`, given what was observed of every `y` where cells are hidden.
+    ///
+    /// # Errors
+    ///
+    /// As [`PlsaState::check`], or data that could not be read.
+    ///
+    /// # Examples
     ///
     /// ```
     /// use plca_em::{Algorithm, Plsa, PlsaInit};
@@ -78,13 +83,19 @@ impl<T: Real, X: Observed<T> + ?Sized> PlsaEm<'_, T, X> {
     /// let plsa = Plsa::builder(2).build()?;
     /// let state = plsa.init(&v, &PlsaInit::default(), &mut rng)?;
     /// let em = plsa.on(&v)?;
-    /// assert_eq!(em.ln_lik(&state), em.objective(&state)?);           // there is no prior
+    /// assert_eq!(em.ln_lik(&state)?, em.objective(&state)?);           // there is no prior
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn ln_lik(&self, state: &PlsaState<T>) -> f64 {
-        if self.check(state).and(state.check_sums()).is_err() {
-            return f64::NAN;
-        }
+    pub fn ln_lik(&self, state: &PlsaState<T>) -> Result<f64, EmError> {
+        self.check(state)?;
+        state.check_sums()?;
+        let value = self.likelihood(state);
+        check_read(self.data)?;
+        Ok(value)
+    }
+
+    /// Log-likelihood of a state that was checked.
+    fn likelihood(&self, state: &PlsaState<T>) -> f64 {
         // [SPEC 2] L_c = Σ V ln (W G)
         self.expect(&state.basis, &state.mixture, [false, false], true)
             .ln_lik
@@ -114,10 +125,43 @@ impl<T: Real, X: Observed<T> + ?Sized> PlsaEm<'_, T, X> {
             let b = T::lit(state.power);
             let [basis, mixture] = [&state.basis, &state.mixture].map(|m| m.map(|x| x.powf(b)));
             let e = self.expect(&basis, &mixture, modes, false);
-            (e, measure.then(|| self.ln_lik(state)))
+            (e, measure.then(|| self.likelihood(state)))
         };
         let counts = [given.explained(), given.mode()].map(|mode| e.counts[mode].take());
         (counts, value)
+    }
+
+    /// The M-steps, and the support of the data restored where priors took it away.
+    fn m_steps(
+        &self,
+        state: &mut PlsaState<T>,
+        [basis, mixture]: [Option<DMatrix<T>>; 2],
+    ) -> Result<(), EmError> {
+        let iteration = state.iteration + 1;
+        let [basis_prior, mixture_prior] = self.priors(iteration);
+        let mut emptied = [false; 2];
+        if let Some(counts) = basis {
+            // [LV eq. 10] [SPEC 2] W <- W ∘ (Q Gᵀ), columns normalised
+            emptied[0] = m_step("basis", basis_prior.as_ref(), counts, &mut state.basis)?;
+        }
+        if let Some(counts) = mixture {
+            // [LV eq. 10] [SPEC 2] G <- G ∘ (Wᵀ Q) / colsum(V), the normalised counts of every column
+            emptied[1] = m_step(
+                "mixture",
+                mixture_prior.as_ref(),
+                counts,
+                &mut state.mixture,
+            )?;
+        }
+        if emptied.contains(&true) && self.lost(state)? {
+            let blocks = [&mut state.basis, &mut state.mixture];
+            for (block, _) in blocks.into_iter().zip(emptied).filter(|(_, e)| *e) {
+                let rows = block.nrows();
+                restore(block.as_mut_slice(), rows);
+            }
+        }
+        state.iteration = iteration;
+        Ok(())
     }
 
     /// Whether a cell of the data has probability 0.
@@ -135,31 +179,9 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlsaEm<'_, T, X> {
         let ([basis, mixture], value) = self.e_step(state, measure);
         state.with_model(self.config.given, |m| check_measured(value, self.data, m))?;
         let value = value.map(|v| v + self.ln_prior(state));
-        let iteration = state.iteration + 1;
-        let [basis_prior, mixture_prior] = self.priors(iteration);
-        let before = kept([&basis_prior, &mixture_prior].into_iter().flatten(), state);
-        let mut emptied = [false; 2];
-        if let Some(counts) = basis {
-            // [LV eq. 10] [SPEC 2] W <- W ∘ (Q Gᵀ), columns normalised
-            emptied[0] = m_step("basis", basis_prior.as_ref(), counts, &mut state.basis)?;
-        }
-        if let Some(counts) = mixture {
-            // [LV eq. 10] [SPEC 2] G <- G ∘ (Wᵀ Q) / colsum(V), the normalised counts of every column
-            emptied[1] = m_step(
-                "mixture",
-                mixture_prior.as_ref(),
-                counts,
-                &mut state.mixture,
-            )?;
-        }
-        if emptied.contains(&true) && or_as_before(self.lost(state), state, before)? {
-            let blocks = [&mut state.basis, &mut state.mixture];
-            for (block, _) in blocks.into_iter().zip(emptied).filter(|(_, e)| *e) {
-                let rows = block.nrows();
-                restore(block.as_mut_slice(), rows);
-            }
-        }
-        state.iteration = iteration;
+        whole_or_not(state, self.config.has_priors(), |state| {
+            self.m_steps(state, [basis, mixture])
+        })?;
         Ok(value)
     }
 
@@ -168,11 +190,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlsaEm<'_, T, X> {
     }
 
     fn objective(&self, state: &PlsaState<T>) -> Result<f64, EmError> {
-        self.check(state)?;
-        state.check_sums()?;
-        let ln_lik = self.ln_lik(state);
-        check_read(self.data)?;
-        Ok(ln_lik + self.ln_prior(state))
+        Ok(self.ln_lik(state)? + self.ln_prior(state))
     }
 
     /// `max |θ_new - θ|` over one plain EM step, a probability; 0 exactly at a stationary point of the likelihood, or of `L_b`
@@ -186,7 +204,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlsaEm<'_, T, X> {
     /// `[SPEC 1.1]` `[SPEC 2]`
     fn residual(&self, state: &PlsaState<T>) -> Result<Option<f64>, EmError> {
         self.check(state)?;
-        if self.config.basis_prior.is_some() || self.config.mixture_prior.is_some() {
+        if self.config.has_priors() {
             return Ok(None);
         }
         let mut next = state.clone();
@@ -194,11 +212,12 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlsaEm<'_, T, X> {
         let moved = |a: &DMatrix<T>, b: &DMatrix<T>| {
             a.iter()
                 .zip(b)
-                .fold(0.0, |m: f64, (a, b)| m.max((a.to_f64() - b.to_f64()).abs()))
+                .fold(0.0, |m, (a, b)| largest(m, (a.to_f64() - b.to_f64()).abs()))
         };
-        Ok(Some(
-            moved(&next.basis, &state.basis).max(moved(&next.mixture, &state.mixture)),
-        ))
+        Ok(Some(largest(
+            moved(&next.basis, &state.basis),
+            moved(&next.mixture, &state.mixture),
+        )))
     }
 }
 

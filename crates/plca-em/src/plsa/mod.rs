@@ -11,7 +11,7 @@ use plca_tensor::{Observed, Real};
 use rand::Rng;
 
 use crate::blocks::check_prior;
-use crate::init::{check_support, random_columns, stochastic_block};
+use crate::init::{check_read, check_support, random_columns, stochastic_block};
 use crate::{EmError, Prior};
 
 pub use builder::PlsaBuilder;
@@ -112,6 +112,10 @@ impl<T: Real> Plsa<T> {
         })
     }
 
+    fn has_priors(&self) -> bool {
+        self.basis_prior.is_some() || self.mixture_prior.is_some()
+    }
+
     /// Which mode is given.
     ///
     /// ```
@@ -153,10 +157,12 @@ impl<T: Real> Plsa<T> {
         let k = self.components;
         check_prior("basis", self.basis_prior.as_ref(), (explained, k))?;
         check_prior("mixture", self.mixture_prior.as_ref(), (k, given))?;
+        let marginal = data.marginal(self.given.mode());
+        check_read(data)?;
         Ok(PlsaEm {
             config: self,
             data,
-            marginal: data.marginal(self.given.mode()),
+            marginal,
         })
     }
 

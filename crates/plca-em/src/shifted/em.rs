@@ -9,6 +9,7 @@ use super::geometry::{Geometry, advance};
 use super::window::Window;
 use super::{Likelihood, Shifted, ShiftedInit, ShiftedState};
 use crate::EmError;
+use crate::init::check_read;
 
 /// [`Shifted`] bound to data: one EM iteration, its objective and its KKT residual.
 ///
@@ -42,6 +43,7 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> ShiftedEm<'a, T, X> {
         config.settings.check_priors(geometry.cells())?;
         let folded = Folded::new(&geometry);
         let engine = engine::choose(&folded, config.components(), config.evaluation, data);
+        check_read(data)?;
         Ok(Self {
             config,
             data,
@@ -100,7 +102,7 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> ShiftedEm<'a, T, X> {
         let state = (self.config.settings).init(self.geometry.cells(), init, rng)?;
         let positive = |values: &[T]| values.iter().all(|&x| x > T::zero());
         if !(positive(state.kernels.as_slice()) && positive(state.impulses.as_slice())) {
-            self.first_unsupported(&state).map_or(Ok(()), Err)?;
+            self.check_support(&state)?;
         }
         Ok(state)
     }
@@ -128,8 +130,8 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> ShiftedEm<'a, T, X> {
         p
     }
 
-    /// The first cell, in row-major order, where something was observed that the model excludes.
-    pub(super) fn first_unsupported(&self, state: &ShiftedState<T>) -> Option<EmError> {
+    /// Refuses a model that excludes something observed: names the first such cell, in row-major order.
+    pub(super) fn check_support(&self, state: &ShiftedState<T>) -> Result<(), EmError> {
         let mut first: Option<(Vec<usize>, f64)> = None;
         self.data.for_each(&mut |index, value| {
             let earlier = first.as_ref().is_none_or(|(i, _)| index < i.as_slice());
@@ -137,7 +139,15 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> ShiftedEm<'a, T, X> {
                 first = Some((index.to_vec(), value));
             }
         });
-        first.map(|(index, value)| EmError::Support { index, value })
+        check_read(self.data)?;
+        first.map_or(Ok(()), |(index, value)| {
+            Err(EmError::Support { index, value })
+        })
+    }
+
+    /// Passes on why the data could not be read.
+    pub(super) fn check_read(&self) -> Result<(), EmError> {
+        check_read(self.data)
     }
 
     /// `v P(x)` over the window of the data, in row-major order; under the conditional likelihood scaled so that the observed
@@ -207,7 +217,13 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> ShiftedEm<'a, T, X> {
         self.window(&blocks).map_or(1.0, |w| w.mass)
     }
 
-    /// Log-likelihood of the observed data, without priors; NaN for a state that [`check`](ShiftedState::check) refuses.
+    /// Log-likelihood of the observed data, without priors.
+    ///
+    /// # Errors
+    ///
+    /// As [`ShiftedState::check`], or data that could not be read.
+    ///
+    /// # Examples
     ///
     /// ```
     /// use plca_em::{Algorithm, Shifted, ShiftedInit};
@@ -217,14 +233,14 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> ShiftedEm<'a, T, X> {
     /// let shifted = Shifted::builder(1, vec![2]).build()?;
     /// let em = shifted.on(&v)?;
     /// let mut state = em.init(&ShiftedInit::default(), &mut ChaCha8Rng::seed_from_u64(2))?;
-    /// assert_eq!(em.ln_lik(&state), em.objective(&state)?);           // there is no prior
+    /// assert_eq!(em.ln_lik(&state)?, em.objective(&state)?);           // there is no prior
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn ln_lik(&self, state: &ShiftedState<T>) -> f64 {
-        if self.check(state).and(state.check_sums()).is_err() {
-            return f64::NAN;
-        }
-        self.ln_lik_of(&self.expect(&self.fold(state), [false, false], true))
+    pub fn ln_lik(&self, state: &ShiftedState<T>) -> Result<f64, EmError> {
+        self.check(state)?;
+        state.check_sums()?;
+        self.check_read()?;
+        Ok(self.ln_lik_of(&self.expect(&self.fold(state), [false, false], true)))
     }
 
     pub(super) fn check(&self, state: &ShiftedState<T>) -> Result<(), EmError> {

@@ -7,7 +7,8 @@ use rand::Rng;
 use super::engine::sum_of;
 use super::{Anneal, ShiftedInit, ShiftedState};
 use crate::blocks::{
-    Extrapolated, Free, check_prior, check_steady, column, in_force, m_step, residual, restore,
+    Extrapolated, Free, check_prior, check_steady, column, in_force, largest, m_step, residual,
+    restore, whole_or_not,
 };
 use crate::init::{random_columns, stochastic_block};
 use crate::{EmError, ParamError, Prior};
@@ -119,15 +120,19 @@ impl<T: Real> Settings<T> {
         moves(self.anneal) || moves(self.impulse_power)
     }
 
+    /// Whether a power other than 1 is there to stay.
+    fn stays(&self, iteration: usize) -> bool {
+        let mut powers = [self.anneal, self.impulse_power].into_iter().flatten();
+        powers.any(|a| a.power(iteration) != 1.0 && !a.moves(iteration))
+    }
+
     /// Refuses accelerated steps that no objective guards: with priors that still change or have none, or with a power that
     /// stays. While a power moves there is no objective, and no extrapolation is kept.
     pub(crate) fn check_accelerable(&self, iteration: usize) -> Result<(), EmError> {
         for (block, prior) in BLOCKS.iter().zip(&self.priors) {
             check_steady(block, prior.as_ref(), iteration)?;
         }
-        let stays = |a: &Anneal| a.power(iteration) != 1.0 && !a.moves(iteration);
-        let mut powers = [self.anneal, self.impulse_power].into_iter().flatten();
-        if powers.any(|a| stays(&a)) {
+        if self.stays(iteration) {
             let conflict = "acceleration does not go with a power that stays";
             return Err(ParamError::Conflict(conflict).into());
         }
@@ -135,8 +140,18 @@ impl<T: Real> Settings<T> {
     }
 
     /// The M-step from the counts of kernels and impulses times `scale`, column after column; empty where they were not
-    /// wanted. Tells which blocks were emptied of something by their priors.
+    /// wanted. Tells which blocks were emptied of something by their priors; a prior that fails leaves the state as it was.
     pub(crate) fn maximise(
+        &self,
+        state: &mut ShiftedState<T>,
+        counts: [Vec<T>; 2],
+        scale: f64,
+    ) -> Result<[bool; 3], EmError> {
+        let priors = self.priors.iter().any(Option::is_some);
+        whole_or_not(state, priors, |state| self.m_steps(state, counts, scale))
+    }
+
+    fn m_steps(
         &self,
         state: &mut ShiftedState<T>,
         [kernels, impulses]: [Vec<T>; 2],
@@ -184,16 +199,18 @@ impl<T: Real> Settings<T> {
         Ok(emptied)
     }
 
-    /// The residual over the free blocks, from the counts of kernels and impulses; `None` if that is no measure of optimality.
+    /// The residual over the free blocks, from the counts of kernels and impulses; infinite while a power moves, `None` if there will be
+    /// no measure of optimality.
     pub(crate) fn residual(
         &self,
         state: &ShiftedState<T>,
         counts: impl FnOnce([bool; 2]) -> [Vec<T>; 2],
     ) -> Option<f64> {
-        let mut powers = [self.anneal, self.impulse_power].into_iter().flatten();
-        let raised = powers.any(|a| a.power(state.iteration + 1) != 1.0);
-        if raised || self.priors.iter().any(Option::is_some) {
+        if self.stays(state.iteration + 1) || self.priors.iter().any(Option::is_some) {
             return None;
+        }
+        if self.annealing(state.iteration + 1) {
+            return Some(f64::INFINITY);
         }
         let counts = counts(self.wanted()).into_iter();
         let blocks = [(1, &state.kernels), (2, &state.impulses)];
@@ -208,7 +225,7 @@ impl<T: Real> Settings<T> {
             };
             residual(&counts, block, &state.weights, free)
         };
-        Some(counts.zip(blocks).map(of_block).fold(0.0, f64::max))
+        Some(counts.zip(blocks).map(of_block).fold(0.0, largest))
     }
 
     pub(crate) fn unpack(

@@ -14,11 +14,13 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for ShiftedEm<'_, T, X> {
     /// The objective is not measured while a power moves towards 1: such iterations are no EM, and must not end a run.
     fn step(&self, state: &mut ShiftedState<T>, measure: bool) -> Result<Option<f64>, EmError> {
         self.check(state)?;
+        self.check_read()?;
         let settings = &self.config.settings;
         let measure = measure && !settings.annealing(state.iteration + 1);
         let counts = self.expect(&self.fold(state), settings.wanted(), measure);
         if counts.measured.lost {
-            return Err(self.first_unsupported(state).unwrap_or(EmError::NoMass));
+            self.check_support(state)?;
+            return Err(EmError::NoMass);
         }
         let value = measure.then(|| self.ln_lik_of(&counts) + settings.ln_prior(state));
         let kernels = self.folded.unfold_kernels(counts.kernels);
@@ -35,17 +37,20 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for ShiftedEm<'_, T, X> {
         Ok(value)
     }
 
+    fn intact(&self) -> Result<(), EmError> {
+        self.check_read()
+    }
+
     fn objective(&self, state: &ShiftedState<T>) -> Result<f64, EmError> {
-        self.check(state)?;
-        state.check_sums()?;
-        Ok(self.ln_lik(state) + self.config.settings.ln_prior(state))
+        Ok(self.ln_lik(state)? + self.config.settings.ln_prior(state))
     }
 
     /// `max |θ (g - 1)|` over the free blocks and live components, a probability; 0 exactly at a stationary point of the likelihood.
     /// From the counts `C` of a block `θ` under weights `P(z)`: `θ g = C / (v P(z))`, or `C / n` where the weights are frozen, and
-    /// `|n / v - P(z)|` for the weights. `None` with a prior or a power. `[SPEC 1.1]`
+    /// `|n / v - P(z)|` for the weights. `None` with a prior or a power that stays, infinite while a power moves. `[SPEC 1.1]`
     fn residual(&self, state: &ShiftedState<T>) -> Result<Option<f64>, EmError> {
         self.check(state)?;
+        self.check_read()?;
         Ok(self.config.settings.residual(state, |wanted| {
             let counts = self.expect(&self.fold(state), wanted, false);
             let kernels = self.folded.unfold_kernels(counts.kernels);

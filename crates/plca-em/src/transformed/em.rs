@@ -6,6 +6,7 @@ use rand::Rng;
 
 use super::Transformed;
 use super::maps::Entry;
+use crate::init::check_read;
 use crate::shifted::engine::{Cells, Counts, Measured, Parts, Wanted};
 use crate::shifted::settings::{pack, restore_blocks};
 use crate::{EmError, Likelihood, ShiftedInit, ShiftedState};
@@ -62,7 +63,8 @@ impl<T: Real, X: Observed<T> + ?Sized> TransformedEm<'_, T, X> {
             .config
             .settings
             .init([maps.kernel, maps.maps], init, rng)?;
-        self.first_unsupported(&state).map_or(Ok(state), Err)
+        self.check_support(&state)?;
+        Ok(state)
     }
 
     /// `v P(x)` over the data, in row-major order; under the conditional likelihood scaled so that the observed cells have the
@@ -97,7 +99,13 @@ impl<T: Real, X: Observed<T> + ?Sized> TransformedEm<'_, T, X> {
         Ok(p)
     }
 
-    /// Log-likelihood of the observed data, without priors; NaN for a state that [`check`](ShiftedState::check) refuses.
+    /// Log-likelihood of the observed data, without priors.
+    ///
+    /// # Errors
+    ///
+    /// As [`ShiftedState::check`], or data that could not be read.
+    ///
+    /// # Examples
     ///
     /// ```
     /// use plca_em::{Algorithm, IndexMaps, ShiftedInit, Transformed};
@@ -107,14 +115,14 @@ impl<T: Real, X: Observed<T> + ?Sized> TransformedEm<'_, T, X> {
     /// let model = Transformed::builder(1, IndexMaps::new(3, 2, &[0, 1,  1, 2])?).build()?;
     /// let em = model.on(&v)?;
     /// let mut state = em.init(&ShiftedInit::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
-    /// assert_eq!(em.ln_lik(&state), em.objective(&state)?);           // there is no prior
+    /// assert_eq!(em.ln_lik(&state)?, em.objective(&state)?);           // there is no prior
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn ln_lik(&self, state: &ShiftedState<T>) -> f64 {
-        if self.check(state).and(state.check_sums()).is_err() {
-            return f64::NAN;
-        }
-        self.ln_lik_of(&self.expect(state, [false; 2], true))
+    pub fn ln_lik(&self, state: &ShiftedState<T>) -> Result<f64, EmError> {
+        self.check(state)?;
+        state.check_sums()?;
+        check_read(self.data)?;
+        Ok(self.ln_lik_of(&self.expect(state, [false; 2], true)))
     }
 
     fn check(&self, state: &ShiftedState<T>) -> Result<(), EmError> {
@@ -220,8 +228,8 @@ impl<T: Real, X: Observed<T> + ?Sized> TransformedEm<'_, T, X> {
         sums
     }
 
-    /// The first cell, in row-major order, where something was observed that the model excludes.
-    fn first_unsupported(&self, state: &ShiftedState<T>) -> Option<EmError> {
+    /// Refuses a model that excludes something observed: names the first such cell, in row-major order.
+    fn check_support(&self, state: &ShiftedState<T>) -> Result<(), EmError> {
         let p = self.model(state);
         let shape = self.data.shape();
         let mut first: Option<(Vec<usize>, f64)> = None;
@@ -232,7 +240,10 @@ impl<T: Real, X: Observed<T> + ?Sized> TransformedEm<'_, T, X> {
                 first = Some((index.to_vec(), value));
             }
         });
-        first.map(|(index, value)| EmError::Support { index, value })
+        check_read(self.data)?;
+        first.map_or(Ok(()), |(index, value)| {
+            Err(EmError::Support { index, value })
+        })
     }
 }
 
@@ -248,11 +259,13 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for TransformedEm<'_, T, X> {
     /// The objective is not measured while a power moves towards 1: such iterations are no EM, and must not end a run.
     fn step(&self, state: &mut ShiftedState<T>, measure: bool) -> Result<Option<f64>, EmError> {
         self.check(state)?;
+        check_read(self.data)?;
         let settings = &self.config.settings;
         let measure = measure && !settings.annealing(state.iteration + 1);
         let counts = self.expect(state, settings.wanted(), measure);
         if counts.measured.lost {
-            return Err(self.first_unsupported(state).unwrap_or(EmError::NoMass));
+            self.check_support(state)?;
+            return Err(EmError::NoMass);
         }
         let value = measure.then(|| self.ln_lik_of(&counts) + settings.ln_prior(state));
         let of_blocks = [counts.kernels, counts.impulses];
@@ -263,17 +276,20 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for TransformedEm<'_, T, X> {
         Ok(value)
     }
 
+    fn intact(&self) -> Result<(), EmError> {
+        check_read(self.data)
+    }
+
     fn objective(&self, state: &ShiftedState<T>) -> Result<f64, EmError> {
-        self.check(state)?;
-        state.check_sums()?;
-        Ok(self.ln_lik(state) + self.config.settings.ln_prior(state))
+        Ok(self.ln_lik(state)? + self.config.settings.ln_prior(state))
     }
 
     /// `max |θ (g - 1)|` over the free blocks and live components, a probability; 0 exactly at a stationary point of the likelihood.
     /// From the counts `C` of a block `θ` under weights `P(z)`: `θ g = C / (v P(z))`, or `C / n` where the weights are frozen, and
-    /// `|n / v - P(z)|` for the weights. `None` with a prior or a power. `[SPEC 1.1]`
+    /// `|n / v - P(z)|` for the weights. `None` with a prior or a power that stays, infinite while a power moves. `[SPEC 1.1]`
     fn residual(&self, state: &ShiftedState<T>) -> Result<Option<f64>, EmError> {
         self.check(state)?;
+        check_read(self.data)?;
         Ok(self.config.settings.residual(state, |wanted| {
             let counts = self.expect(state, wanted, false);
             [counts.kernels, counts.impulses]

@@ -13,6 +13,7 @@ use plca_fit::{Outcome, Stop};
 use plca_tensor::{Observed, Real};
 use rand::Rng;
 
+use crate::init::check_read;
 use crate::shifted::engine::Cells;
 use crate::shifted::folded::Folded;
 use crate::shifted::geometry::Geometry;
@@ -153,10 +154,12 @@ impl<T: Real> Transformed<T> {
         self.settings.check_priors([maps.kernel, maps.maps])?;
         // Every dimension indexes the kernel: the cells stay in row-major order.
         let geometry = Geometry::new(shape, shape, &[crate::Support::Valid])?;
+        let cells = Cells::new(&Folded::new(&geometry), data);
+        check_read(data)?;
         Ok(TransformedEm {
             config: self,
             data,
-            cells: Cells::new(&Folded::new(&geometry), data),
+            cells,
         })
     }
 

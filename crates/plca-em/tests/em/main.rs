@@ -1,7 +1,9 @@
 //! One program for all tests: models are compiled into it once.
 #![allow(missing_docs, unreachable_pub, reason = "modules of one program")]
 
+mod atomic;
 mod bad_input;
+mod failing_reads;
 mod fast;
 mod fast_optima;
 mod fold_in;

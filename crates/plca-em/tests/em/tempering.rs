@@ -75,7 +75,7 @@ fn power_one_is_plain_em() {
     )
     .unwrap();
     let mut plain = plca.init(&data, &PlcaInit::default(), &mut rng()).unwrap();
-    let mut state = algorithm.start(plain.clone());
+    let mut state = algorithm.start(plain.clone()).unwrap();
     let mut steps = 0;
     loop {
         algorithm.step(&mut state, false).unwrap();
@@ -110,13 +110,13 @@ fn an_iteration_is_kept_or_cools_or_ends_the_run() {
         let whole = plsa.on(&data).unwrap();
         let algorithm = CooledEm::new(whole, on(&parts.train), on(&parts.held), schedule).unwrap();
         let start = plsa.init(&data, &PlsaInit::default(), &mut rng());
-        let mut state = algorithm.start(start.unwrap());
+        let mut state = algorithm.start(start.unwrap()).unwrap();
         let (mut kept, mut cooled, mut just_cooled) = (0, 0, false);
         while !state.ended && cooled < 20 {
             let before = state.clone();
             let mut next = before.current.clone();
             on(&parts.train).step(&mut next, false).unwrap();
-            let perplexity = algorithm.perplexity(&next);
+            let perplexity = algorithm.perplexity(&next).unwrap();
             algorithm.step(&mut state, false).unwrap();
             if perplexity < before.perplexity * (1.0 - tol) {
                 assert_eq!((&state.best, state.perplexity), (&next, perplexity));
@@ -173,7 +173,7 @@ fn held_out_run(seed: u64) -> (f64, f64) {
     assert_eq!(fit.reason, StopReason::HeldOut);
     assert_eq!(
         fit.objective,
-        plsa.on(&data).unwrap().ln_lik(&fit.state.best)
+        plsa.on(&data).unwrap().ln_lik(&fit.state.best).unwrap()
     );
 
     // The same draws again, for the parts and the start of the run above.
@@ -188,8 +188,11 @@ fn held_out_run(seed: u64) -> (f64, f64) {
     )
     .unwrap();
     let start = plsa.init(&data, &PlsaInit::default(), &mut draws).unwrap();
-    assert_eq!(fit.state.perplexity, algorithm.perplexity(&fit.state.best));
-    assert!(fit.state.perplexity <= algorithm.perplexity(&start));
+    assert_eq!(
+        fit.state.perplexity,
+        algorithm.perplexity(&fit.state.best).unwrap()
+    );
+    assert!(fit.state.perplexity <= algorithm.perplexity(&start).unwrap());
     let plain = plca_fit::run(
         &on(&parts.train),
         start,
@@ -201,7 +204,7 @@ fn held_out_run(seed: u64) -> (f64, f64) {
         (),
     )
     .unwrap();
-    let gain = (algorithm.perplexity(&plain.state) / fit.state.perplexity).ln();
+    let gain = (algorithm.perplexity(&plain.state).unwrap() / fit.state.perplexity).ln();
     (gain, fit.state.best.power)
 }
 
@@ -215,7 +218,9 @@ fn steps_measure_the_objective() {
     let (train, held) = (on(&parts.train), on(&parts.held));
     let whole = plca.on(&data).unwrap();
     let algorithm = CooledEm::new(whole, train, held, Cooling::default()).unwrap();
-    let mut state = algorithm.start(plca.init(&data, &PlcaInit::default(), &mut rng()).unwrap());
+    let mut state = algorithm
+        .start(plca.init(&data, &PlcaInit::default(), &mut rng()).unwrap())
+        .unwrap();
     let mut apart = 0;
     while !state.ended {
         let objective = algorithm.objective(&state).unwrap();

@@ -64,23 +64,22 @@ impl<S> Carried<S> {
 /// An algorithm that remembers nothing, among those that do; it forgets what they knew.
 ///
 /// ```
-/// # use std::convert::Infallible;
-/// # use plca_fit::{Algorithm, Carried, Plain, Stop, run};
+/// # use plca_fit::{Algorithm, Carried, Plain, Stop, StopError, run};
 /// # struct Halving;
 /// # impl Algorithm for Halving {
 /// #     type State = f64;
-/// #     type Error = Infallible;
-/// #     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, Infallible> {
+/// #     type Error = StopError;
+/// #     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, StopError> {
 /// #         let before = measure.then(|| -(*x - 3.0).powi(2));
 /// #         *x += (3.0 - *x) / 2.0;
 /// #         Ok(before)
 /// #     }
-/// #     fn objective(&self, x: &f64) -> Result<f64, Infallible> { Ok(-(*x - 3.0).powi(2)) }
+/// #     fn objective(&self, x: &f64) -> Result<f64, StopError> { Ok(-(*x - 3.0).powi(2)) }
 /// # }
 /// let stop = Stop { max_iter: 5, tol: 0.0, ..Stop::default() };
 /// let outcome = run(&Plain(Halving), Carried::new(0.0), &stop, ())?;
 /// assert_eq!(outcome.state.into_inner(), run(&Halving, 0.0, &stop, ())?.state);
-/// # Ok::<(), Infallible>(())
+/// # Ok::<(), StopError>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Plain<A>(pub A);

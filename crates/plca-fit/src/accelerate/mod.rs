@@ -15,20 +15,19 @@ use crate::Algorithm;
 /// An algorithm whose parameters can be extrapolated.
 ///
 /// ```
-/// use std::convert::Infallible;
-/// use plca_fit::{Accelerate, Algorithm, Squarem, Stop, run};
+/// use plca_fit::{Accelerate, Algorithm, Squarem, Stop, StopError, run};
 ///
 /// /// Approaches 3 by a hundredth of the distance.
 /// struct Slow;
 /// impl Algorithm for Slow {
 ///     type State = f64;
-///     type Error = Infallible;
-///     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, Infallible> {
+///     type Error = StopError;
+///     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, StopError> {
 ///         let before = measure.then(|| -(*x - 3.0).powi(2));
 ///         *x += (3.0 - *x) / 100.0;
 ///         Ok(before)
 ///     }
-///     fn objective(&self, x: &f64) -> Result<f64, Infallible> { Ok(-(*x - 3.0).powi(2)) }
+///     fn objective(&self, x: &f64) -> Result<f64, StopError> { Ok(-(*x - 3.0).powi(2)) }
 /// }
 /// impl Accelerate for Slow {
 ///     fn pack(&self, x: &f64) -> Vec<f64> { vec![*x] }
@@ -38,7 +37,7 @@ use crate::Algorithm;
 /// let stop = Stop { max_iter: 1, tol: 0.0, ..Stop::default() };
 /// assert!(run(&Slow, 0.0, &stop, ())?.state < 0.1);
 /// assert!((run(&Squarem(Slow), 0.0, &stop, ())?.state - 3.0).abs() < 1e-9);
-/// # Ok::<(), Infallible>(())
+/// # Ok::<(), StopError>(())
 /// ```
 pub trait Accelerate: Algorithm {
     /// The parameters as one list of numbers, in a fixed order.

@@ -15,20 +15,19 @@ use crate::{Algorithm, Direction, StopReason};
 /// three more are at work.
 ///
 /// ```
-/// use std::convert::Infallible;
-/// use plca_fit::{Accelerate, Algorithm, Carried, Momentum, Stop, run};
+/// use plca_fit::{Accelerate, Algorithm, Carried, Momentum, Stop, StopError, run};
 ///
 /// /// Approaches (3, 3) by a hundredth and a tenth of the distance.
 /// struct Slow;
 /// impl Algorithm for Slow {
 ///     type State = [f64; 2];
-///     type Error = Infallible;
-///     fn step(&self, x: &mut [f64; 2], measure: bool) -> Result<Option<f64>, Infallible> {
+///     type Error = StopError;
+///     fn step(&self, x: &mut [f64; 2], measure: bool) -> Result<Option<f64>, StopError> {
 ///         let before = if measure { Some(self.objective(x)?) } else { None };
 ///         *x = [x[0] + (3.0 - x[0]) / 100.0, x[1] + (3.0 - x[1]) / 10.0];
 ///         Ok(before)
 ///     }
-///     fn objective(&self, x: &[f64; 2]) -> Result<f64, Infallible> {
+///     fn objective(&self, x: &[f64; 2]) -> Result<f64, StopError> {
 ///         Ok(-(x[0] - 3.0).powi(2) - (x[1] - 3.0).powi(2))
 ///     }
 /// }
@@ -41,7 +40,7 @@ use crate::{Algorithm, Direction, StopReason};
 /// let plain = run(&Slow, [0.0; 2], &stop(80), ())?.objective;
 /// let fast = run(&Momentum(Slow), Carried::new([0.0; 2]), &stop(20), ())?.objective;
 /// assert!(fast > 1e-2 * plain);
-/// # Ok::<(), Infallible>(())
+/// # Ok::<(), StopError>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Momentum<A>(pub A);

@@ -1,14 +1,13 @@
 //! Accelerations: never worse than where they come from, and faster than plain steps where they can be.
 
-use std::convert::Infallible;
-
 use plca_fit::{
-    Accelerate, Algorithm, Carried, Direction, Momentum, Parabolic, Plain, Squarem, StopReason, run,
+    Accelerate, Algorithm, Carried, Direction, Momentum, Parabolic, Plain, Squarem, StopError,
+    StopReason, run,
 };
 
 use crate::toy::{START, State, TOY, Toy, exactly};
 
-fn values<A: Algorithm<State = Carried<State>, Error = Infallible>>(
+fn values<A: Algorithm<State = Carried<State>, Error = StopError>>(
     algorithm: &A,
     n: usize,
 ) -> Vec<f64> {
@@ -330,7 +329,7 @@ fn accelerations_pass_on_the_rest() {
     passes_on(&Momentum(toy));
 }
 
-fn passes_on<A: Algorithm<State = Carried<State>, Error = Infallible>>(algorithm: &A) {
+fn passes_on<A: Algorithm<State = Carried<State>, Error = StopError>>(algorithm: &A) {
     let start = Carried::new(START);
     assert_eq!(algorithm.direction(), Direction::Minimise);
     assert_eq!(algorithm.objective(&start), Ok(17.0));

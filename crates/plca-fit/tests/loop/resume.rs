@@ -1,11 +1,10 @@
 //! A resumed run is the run it resumes, to the bit.
 
-use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use plca_fit::{
-    Algorithm, Carried, Iteration, Momentum, Parabolic, Plain, Progress, Squarem, Stop, StopReason,
-    run, run_from,
+    Algorithm, Carried, Iteration, Momentum, Parabolic, Plain, Progress, Squarem, Stop, StopError,
+    StopReason, run, run_from,
 };
 
 use crate::toy::{START, State, TOY, Toy, exactly};
@@ -96,7 +95,7 @@ fn resumed_is_uninterrupted() {
 /// The same for accelerated runs, whose memory is part of the state.
 #[test]
 fn resumed_accelerations_are_uninterrupted() {
-    fn every_cut<A: Algorithm<State = Carried<State>, Error = Infallible>>(algorithm: &A) {
+    fn every_cut<A: Algorithm<State = Carried<State>, Error = StopError>>(algorithm: &A) {
         let stop = Stop {
             tol: 1e-12,
             check_every: 2,

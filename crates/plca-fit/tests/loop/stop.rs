@@ -6,21 +6,55 @@ use crate::toy::{START, Script, TOY, Toy, exactly};
 
 #[test]
 fn tolerance_zero_runs_every_iteration() {
-    // Stationary from the start, and a residual tolerance that it meets: neither counts.
+    // Nothing changes from the start on.
     let still = Toy {
         rates: [1.0, 1.0],
         ..TOY
     };
-    let stop = Stop {
-        residual_tol: Some(1e9),
-        ..exactly(17)
-    };
-    let outcome = run(&still, START, &stop, ()).unwrap();
+    let outcome = run(&still, START, &exactly(17), ()).unwrap();
     assert_eq!(
         (outcome.iterations, outcome.reason),
         (17, StopReason::MaxIterations)
     );
     assert_eq!(outcome.state.steps, 17);
+}
+
+/// Each test ends a run without the other.
+#[test]
+fn the_tests_do_not_depend_on_each_other() {
+    let stop = Stop {
+        residual_tol: Some(0.1),
+        ..exactly(1000)
+    };
+    let outcome = run(&TOY, START, &stop, ()).unwrap();
+    assert_eq!(outcome.reason, StopReason::Stationary);
+    assert!((1..1000).contains(&outcome.iterations));
+    let still = Toy {
+        rates: [1.0, 1.0],
+        ..TOY
+    };
+    for residual_tol in [None, Some(0.0)] {
+        let stop = Stop {
+            tol: 1e-300,
+            residual_tol,
+            ..exactly(1000)
+        };
+        let outcome = run(&still, START, &stop, ()).unwrap();
+        assert_eq!(outcome.reason, StopReason::Converged);
+    }
+}
+
+/// A tolerance of what the algorithm does not measure is refused before the first iteration.
+#[test]
+fn no_residual_to_stop_by() {
+    for tol in [0.0, 1e-6] {
+        let stop = Stop {
+            residual_tol: Some(tol),
+            ..Stop::default()
+        };
+        let refused = run(&Script(&[-8.0, -4.0]), 0, &stop, ()).unwrap_err();
+        assert_eq!(refused, StopError::NoResidual(tol));
+    }
 }
 
 #[test]

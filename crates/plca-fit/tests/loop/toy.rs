@@ -1,8 +1,6 @@
 //! A problem whose every iterate is known.
 
-use std::convert::Infallible;
-
-use plca_fit::{Accelerate, Algorithm, Direction, Stop, StopReason};
+use plca_fit::{Accelerate, Algorithm, Direction, Stop, StopError, StopReason};
 
 /// Two coordinates that approach 0 at their own rates; the objective is `±(a x² + b y²)`.
 #[derive(Clone, Copy)]
@@ -57,9 +55,9 @@ impl Toy {
 
 impl Algorithm for Toy {
     type State = State;
-    type Error = Infallible;
+    type Error = StopError;
 
-    fn step(&self, s: &mut State, measure: bool) -> Result<Option<f64>, Infallible> {
+    fn step(&self, s: &mut State, measure: bool) -> Result<Option<f64>, StopError> {
         let before = measure.then(|| self.value(s));
         s.x.iter_mut().zip(self.rates).for_each(|(x, r)| *x *= r);
         s.steps += 1;
@@ -67,12 +65,12 @@ impl Algorithm for Toy {
         Ok(before)
     }
 
-    fn finish(&self, s: &mut State) -> Result<(), Infallible> {
+    fn finish(&self, s: &mut State) -> Result<(), StopError> {
         s.ended = true;
         Ok(())
     }
 
-    fn objective(&self, s: &State) -> Result<f64, Infallible> {
+    fn objective(&self, s: &State) -> Result<f64, StopError> {
         Ok(self.value(s))
     }
 
@@ -80,7 +78,7 @@ impl Algorithm for Toy {
         self.direction
     }
 
-    fn residual(&self, s: &State) -> Result<Option<f64>, Infallible> {
+    fn residual(&self, s: &State) -> Result<Option<f64>, StopError> {
         Ok(Some(s.x.iter().fold(0.0, |m, x| x.abs().max(m))))
     }
 
@@ -122,15 +120,15 @@ pub(crate) struct Script(pub(crate) &'static [f64]);
 
 impl Algorithm for Script {
     type State = usize;
-    type Error = Infallible;
+    type Error = StopError;
 
-    fn step(&self, at: &mut usize, measure: bool) -> Result<Option<f64>, Infallible> {
+    fn step(&self, at: &mut usize, measure: bool) -> Result<Option<f64>, StopError> {
         let before = measure.then(|| self.0[*at]);
         *at = (*at + 1).min(self.0.len() - 1);
         Ok(before)
     }
 
-    fn objective(&self, at: &usize) -> Result<f64, Infallible> {
+    fn objective(&self, at: &usize) -> Result<f64, StopError> {
         Ok(self.0[*at])
     }
 }

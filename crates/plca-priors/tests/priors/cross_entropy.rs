@@ -2,8 +2,8 @@
 
 use nalgebra::DMatrix;
 use plca_priors::{
-    CrossEntropy, CrossEntropyOrder, CrossEntropyStep, Flat, Schedule, Scheduled, SimplexPrior,
-    pair_divergences,
+    CrossEntropy, CrossEntropyOrder, CrossEntropyStep, Flat, PriorError, Schedule, Scheduled,
+    SimplexPrior, pair_divergences,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -186,6 +186,11 @@ fn pulls_apart_and_together() {
 
     let prior = CrossEntropy::groups(&[0, 1, 2], 4.0, 0.0).unwrap();
     let scheduled = Scheduled::new(prior.clone(), Schedule::Decreasing { over: 4.0 }).unwrap();
+    // Without an iteration it does nothing, rather than something else.
+    let mut theta = n.clone();
+    let refused = scheduled.update(&n, &mut theta);
+    assert_eq!((refused, &theta), (Err(PriorError::NoIteration), &n));
+    assert!(scheduled.ln_density(&n).is_nan());
     for (iteration, weight) in [(1, 4.0), (3, 2.0), (5, 0.0), (50, 0.0)] {
         let (mut a, mut b) = (q.clone(), q.clone());
         SimplexPrior::<f64>::at(&scheduled, iteration)

@@ -113,7 +113,7 @@ fn hidden_row() -> [(&'static str, Box<dyn Observed<f64>>); 3] {
 #[test]
 fn wholly_hidden_rows() {
     for (name, data) in hidden_row() {
-        assert_eq!(unobserved(&*data), [vec![1], vec![]], "{name}");
+        assert_eq!(unobserved(&*data).unwrap(), [vec![1], vec![]], "{name}");
         for model in MODELS {
             // Simultaneous multiplicative updates do not exist; the model chooses.
             let fit = model.run(&*data, 1, [None, None], 200).unwrap();
@@ -174,7 +174,7 @@ fn multiplicative_updates_keep_hidden_rows() {
 fn zeros_are_observations() {
     for (name, data) in storages(&[2, 2], &[1.0, 2.0, 0.0, 0.0]) {
         let data = data.unwrap();
-        assert_eq!(unobserved(&*data), [[0usize; 0]; 2], "{name}");
+        assert_eq!(unobserved(&*data).unwrap(), [[0usize; 0]; 2], "{name}");
     }
     let values = vec![1.0, f64::NAN, 2.0, f64::NAN, 3.0, f64::NAN];
     for (order, shape, hidden) in [
@@ -182,7 +182,7 @@ fn zeros_are_observations() {
         (Order::ColumnMajor, vec![2, 3], 0),
     ] {
         let data = MaskedTensor::new(shape, values.clone(), order).unwrap();
-        let unobserved = unobserved(&data);
+        let unobserved = unobserved(&data).unwrap();
         assert_eq!(unobserved[hidden], [1]);
         assert!(unobserved[1 - hidden].is_empty());
     }

@@ -61,7 +61,7 @@ fn plsa<T: Real>(
         4
     };
     for _ in 0..steps {
-        let ln_lik = em.ln_lik(&batch);
+        let ln_lik = em.ln_lik(&batch).unwrap();
         em.step(&mut batch, false).unwrap();
         let learnt = learner.partial_fit_from(&mut state, data, &last).unwrap();
         state.end_pass();

@@ -1,0 +1,142 @@
+//! A step whose prior fails changes nothing, whichever block it is on.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use nalgebra::DMatrix;
+use plca_em::{
+    Algorithm, CooledEm, Cooling, EmError, IndexMaps, Plca, PlcaInit, Plsa, PlsaInit, Prior,
+    PriorError, Shifted, ShiftedInit, SimplexPrior, Squarem, Transformed,
+};
+use plca_priors::Dirichlet;
+use plca_tensor::{DenseTensor, Order};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+/// A prior that fails, after writing into the block if it is told to.
+#[derive(Debug)]
+struct Fails(bool);
+
+impl SimplexPrior<f64> for Fails {
+    fn update(&self, _: &DMatrix<f64>, theta: &mut DMatrix<f64>) -> Result<(), PriorError> {
+        if self.0 {
+            theta.fill(0.25);
+        }
+        Err(PriorError::Overflow { column: 1 })
+    }
+
+    fn ln_density(&self, _: &DMatrix<f64>) -> f64 {
+        0.0
+    }
+}
+
+fn data() -> DenseTensor<f64> {
+    let values = vec![3., 1., 4., 1., 5., 9., 2., 6., 5., 3., 5., 8.];
+    DenseTensor::new(vec![3, 4], values, Order::RowMajor).unwrap()
+}
+
+fn rng() -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(3)
+}
+
+fn unchanged<A: Algorithm<Error = EmError>>(em: &A, start: &A::State)
+where
+    A::State: PartialEq + Debug,
+{
+    for measure in [false, true] {
+        let mut state = start.clone();
+        let failed = em.step(&mut state, measure);
+        assert!(matches!(failed, Err(EmError::Prior { .. })), "{failed:?}");
+        assert_eq!(&state, start);
+    }
+}
+
+/// For every block: a prior that fails there, and on the others none or one that does not.
+fn for_every_block(blocks: usize, check: impl Fn(Vec<Option<Prior<f64>>>)) {
+    let good: Prior<f64> = Arc::new(Dirichlet::symmetric(2.0).unwrap());
+    for at in 0..blocks {
+        for (writes, others) in [(false, None), (true, None), (false, Some(good.clone()))] {
+            let mut priors = vec![others; blocks];
+            priors[at] = Some(Arc::new(Fails(writes)));
+            check(priors);
+        }
+    }
+}
+
+#[test]
+fn of_plca() {
+    let data = data();
+    for_every_block(3, |priors| {
+        let mut builder = Plca::builder(2);
+        for (at, prior) in priors.into_iter().enumerate() {
+            builder = match (at, prior) {
+                (_, None) => builder,
+                (0, Some(prior)) => builder.weights_prior(prior),
+                (at, Some(prior)) => builder.factor_prior(at - 1, prior),
+            };
+        }
+        let config = builder.build().unwrap();
+        let start = config
+            .init(&data, &PlcaInit::default(), &mut rng())
+            .unwrap();
+        let em = || config.on(&data).unwrap();
+        unchanged(&em(), &start);
+        unchanged(&Squarem(em()), &start);
+        let cooled = CooledEm::new(em(), em(), em(), Cooling::default()).unwrap();
+        unchanged(&cooled, &cooled.start(start).unwrap());
+    });
+}
+
+#[test]
+fn of_plsa() {
+    let data = data();
+    for_every_block(2, |priors| {
+        let mut builder = Plsa::builder(2);
+        let [basis, mixture] = <[_; 2]>::try_from(priors).unwrap();
+        if let Some(prior) = basis {
+            builder = builder.basis_prior(prior);
+        }
+        if let Some(prior) = mixture {
+            builder = builder.mixture_prior(prior);
+        }
+        let config = builder.build().unwrap();
+        let start = config
+            .init(&data, &PlsaInit::default(), &mut rng())
+            .unwrap();
+        unchanged(&config.on(&data).unwrap(), &start);
+    });
+}
+
+#[test]
+fn of_shifted_and_transformed() {
+    let data = data();
+    for_every_block(3, |priors| {
+        let mut shifted = Shifted::builder(2, vec![2, 2]);
+        let corners = (0..6).map(|at| at / 3 * 4 + at % 3);
+        let table: Vec<i64> = corners.flat_map(|c| [c, c + 1, c + 4, c + 5]).collect();
+        let mut transformed = Transformed::builder(2, IndexMaps::new(12, 4, &table).unwrap());
+        for (at, prior) in priors.into_iter().enumerate() {
+            let Some(prior) = prior else { continue };
+            let also = prior.clone();
+            (shifted, transformed) = match at {
+                0 => (
+                    shifted.weights_prior(prior),
+                    transformed.weights_prior(also),
+                ),
+                1 => (
+                    shifted.kernels_prior(prior),
+                    transformed.kernels_prior(also),
+                ),
+                _ => (
+                    shifted.impulses_prior(prior),
+                    transformed.impulses_prior(also),
+                ),
+            };
+        }
+        let config = shifted.build().unwrap();
+        let em = config.on(&data).unwrap();
+        unchanged(&em, &em.init(&ShiftedInit::default(), &mut rng()).unwrap());
+        let config = transformed.build().unwrap();
+        let em = config.on(&data).unwrap();
+        unchanged(&em, &em.init(&ShiftedInit::default(), &mut rng()).unwrap());
+    });
+}

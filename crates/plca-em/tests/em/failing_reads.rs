@@ -1,0 +1,470 @@
+//! Data of any kind whose reads fail: whatever asked for them returns why, and nothing that was computed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use nalgebra::{DMatrix, dmatrix};
+use plca_em::{
+    Algorithm, Cooling, EmError, Evaluation, Fast, FastState, FoldIn, Given, Impossible, IndexMaps,
+    Likelihood, Missing, Nmf, NmfInit, Online, Part, Plca, PlcaInit, Plsa, PlsaInit, Prior,
+    Shifted, ShiftedInit, ShiftedState, Solver, Squarem, Stop, Support, Transformed, Update,
+    hold_out, run, unobserved,
+};
+use plca_priors::Dirichlet;
+use plca_tensor::{
+    DenseTensor, Expected, Mask, MaskedTensor, Model, Observed, Order, TensorError, Wanted,
+};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+/// Data that fail at one of their reads and at every later one: what was visited until then was half of it.
+struct Failing<'a> {
+    whole: &'a dyn Observed<f64>,
+    left: AtomicUsize,
+}
+
+const GONE: TensorError = TensorError::NoMass;
+
+impl Failing<'_> {
+    fn reads(&self) -> bool {
+        let left = |n: usize| n.checked_sub(1);
+        let order = Ordering::Relaxed;
+        self.left.fetch_update(order, order, left).is_ok()
+    }
+
+    fn spoilt(&self, mut block: DMatrix<f64>) -> DMatrix<f64> {
+        if !self.reads() {
+            block.fill(f64::NAN);
+        }
+        block
+    }
+
+    fn spoilt_blocks(&self, blocks: Vec<Option<DMatrix<f64>>>) -> Vec<Option<DMatrix<f64>>> {
+        if self.reads() {
+            return blocks;
+        }
+        let nan = |m: DMatrix<f64>| DMatrix::from_element(m.nrows(), m.ncols(), f64::NAN);
+        blocks.into_iter().map(|b| b.map(nan)).collect()
+    }
+}
+
+impl Observed<f64> for Failing<'_> {
+    fn shape(&self) -> &[usize] {
+        self.whole.shape()
+    }
+
+    fn total(&self) -> f64 {
+        self.whole.total()
+    }
+
+    fn is_complete(&self) -> bool {
+        self.whole.is_complete()
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(&[usize], f64)) {
+        let (mut cells, good) = (0usize, self.reads());
+        self.whole.for_each(&mut |_, _| cells += 1);
+        let mut left = if good { cells } else { cells / 2 };
+        self.whole.for_each(&mut |index, value| {
+            if left > 0 {
+                visit(index, value);
+            }
+            left = left.saturating_sub(1);
+        });
+    }
+
+    fn visit_mask(&self, visit: &mut dyn FnMut(&[usize])) -> Mask {
+        let good = self.reads();
+        self.whole.visit_mask(&mut |index| {
+            if good {
+                visit(index);
+            }
+        })
+    }
+
+    fn expect(&self, model: &Model<'_, f64>, wanted: Wanted<'_>) -> Expected<f64> {
+        let expected = self.whole.expect(model, wanted);
+        let counts = self.spoilt_blocks(expected.counts);
+        let ln_lik = match self.failure() {
+            Some(_) => f64::NAN,
+            None => expected.ln_lik,
+        };
+        Expected { counts, ln_lik }
+    }
+
+    fn exposure(&self, model: &Model<'_, f64>, modes: &[bool]) -> Vec<Option<DMatrix<f64>>> {
+        let exposure = self.whole.exposure(model, modes);
+        if self.is_complete() {
+            // No cell need be read.
+            return exposure;
+        }
+        self.spoilt_blocks(exposure)
+    }
+
+    fn multiplier(&self, model: &Model<'_, f64>, mode: usize) -> DMatrix<f64> {
+        self.spoilt(self.whole.multiplier(model, mode))
+    }
+
+    fn failure(&self) -> Option<TensorError> {
+        (self.left.load(Ordering::Relaxed) == 0).then_some(GONE)
+    }
+}
+
+/// Calls `entry` with data that fail at their first read, their second and so on until it needs no more.
+fn fails(name: &str, entry: impl Fn(&dyn Observed<f64>) -> Result<(), EmError>) {
+    let (shape, values) = (
+        vec![4, 3],
+        vec![3., 1., 4., 1., 5., 9., 2., 6., 5., 3., 5., 8.],
+    );
+    let complete = DenseTensor::new(shape.clone(), values.clone(), Order::RowMajor).unwrap();
+    let mut hidden = values;
+    [hidden[2], hidden[9]] = [f64::NAN; 2];
+    let masked = MaskedTensor::new(shape, hidden, Order::RowMajor).unwrap();
+    for whole in [&complete as &dyn Observed<f64>, &masked] {
+        entry(whole).unwrap_or_else(|e| panic!("{name}: {e}"));
+        for reads in 1.. {
+            let data = Failing {
+                whole,
+                left: AtomicUsize::new(reads),
+            };
+            let result = entry(&data);
+            if data.failure().is_none() {
+                assert_eq!(result, Ok(()), "{name}, {reads} reads");
+                break;
+            }
+            assert_eq!(result, Err(GONE.into()), "{name}, {reads} reads");
+        }
+    }
+}
+
+fn rng() -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(5)
+}
+
+/// The entry points that all algorithms have, one by one.
+fn algorithm_fails<S: Clone>(
+    name: &str,
+    start: impl Fn(&dyn Observed<f64>) -> Result<S, EmError>,
+    on: impl Fn(
+        &dyn Observed<f64>,
+        &dyn Fn(&dyn Dynamic<S>) -> Result<(), EmError>,
+    ) -> Result<(), EmError>,
+) {
+    fails(name, |data| start(data).map(drop));
+    let whole = DenseTensor::new(vec![4, 3], vec![2.0; 12], Order::RowMajor).unwrap();
+    let state = start(&whole).unwrap();
+    for measure in [false, true] {
+        fails(name, |data| {
+            on(data, &|em| em.one_step(&mut state.clone(), measure))
+        });
+    }
+    fails(name, |data| on(data, &|em| em.measure(&state)));
+    fails(name, |data| on(data, &|em| em.conditions(&state)));
+    fails(name, |data| on(data, &|em| em.iterate(state.clone())));
+}
+
+/// An algorithm of this state, whatever its type.
+trait Dynamic<S> {
+    fn one_step(&self, state: &mut S, measure: bool) -> Result<(), EmError>;
+    fn measure(&self, state: &S) -> Result<(), EmError>;
+    fn conditions(&self, state: &S) -> Result<(), EmError>;
+    fn iterate(&self, state: S) -> Result<(), EmError>;
+}
+
+impl<A: Algorithm<Error = EmError>> Dynamic<A::State> for A {
+    fn one_step(&self, state: &mut A::State, measure: bool) -> Result<(), EmError> {
+        self.step(state, measure).map(drop)
+    }
+
+    fn measure(&self, state: &A::State) -> Result<(), EmError> {
+        self.objective(state).map(drop)
+    }
+
+    fn conditions(&self, state: &A::State) -> Result<(), EmError> {
+        self.residual(state).map(drop)
+    }
+
+    fn iterate(&self, state: A::State) -> Result<(), EmError> {
+        let stop = Stop {
+            max_iter: 3,
+            check_every: 1,
+            ..Stop::default()
+        };
+        run(self, state, &stop, ()).map(drop)
+    }
+}
+
+/// A prior after whose steps the support is looked at.
+fn emptying() -> Prior<f64> {
+    Arc::new(Dirichlet::symmetric(0.1).unwrap())
+}
+
+#[test]
+fn of_plca() {
+    let plain = || Plca::<f64>::builder(2);
+    for (name, config) in [
+        ("plca", plain()),
+        ("plca, tempered", plain().temper(0.7)),
+        (
+            "plca, multiplicative",
+            plain().missing(Missing::Multiplicative),
+        ),
+        ("plca, weights", plain().weights_prior(emptying())),
+        ("plca, factor", plain().factor_prior(1, emptying())),
+    ] {
+        let config = config.build().unwrap();
+        let start = |data: &dyn Observed<f64>| config.init(data, &PlcaInit::default(), &mut rng());
+        algorithm_fails(name, start, |data, f| f(&config.on(data)?));
+        let zero = PlcaInit {
+            factors: vec![Some(dmatrix![0.0, 1.0; 1.0, 1.0; 1.0, 1.0; 1.0, 1.0])],
+            ..PlcaInit::default()
+        };
+        // What is 0 is looked for in the data.
+        fails(name, |data| config.init(data, &zero, &mut rng()).map(drop));
+    }
+    let config = plain().build().unwrap();
+    let start = |data: &dyn Observed<f64>| config.init(data, &PlcaInit::default(), &mut rng());
+    algorithm_fails("squarem", start, |data, f| f(&Squarem(config.on(data)?)));
+    let start = |data: &dyn Observed<f64>| start(data).map(FastState::new);
+    algorithm_fails("fast plca", start, |data, f| {
+        f(&Fast::new(config.on(data)?)?)
+    });
+}
+
+#[test]
+fn of_plsa() {
+    let plain = || Plsa::<f64>::builder(2);
+    for (name, config) in [
+        ("plsa", plain()),
+        ("plsa of rows", plain().given(Given::Rows)),
+        ("plsa, tempered", plain().temper(0.7)),
+        ("plsa, basis", plain().basis_prior(emptying())),
+        ("plsa, mixture", plain().mixture_prior(emptying())),
+    ] {
+        let config = config.build().unwrap();
+        let start = |data: &dyn Observed<f64>| config.init(data, &PlsaInit::default(), &mut rng());
+        algorithm_fails(name, start, |data, f| f(&config.on(data)?));
+    }
+    let config = plain().build().unwrap();
+    let start = |data: &dyn Observed<f64>| config.init(data, &PlsaInit::default(), &mut rng());
+    let start = |data: &dyn Observed<f64>| start(data).map(FastState::new);
+    algorithm_fails("fast plsa", start, |data, f| {
+        f(&Fast::new(config.on(data)?)?)
+    });
+}
+
+#[test]
+fn of_nmf() {
+    let plain = || Nmf::builder(2);
+    for (name, config) in [
+        ("nmf", plain()),
+        ("nmf, imputation", plain().missing(Missing::Imputation)),
+        ("nmf, sequential", plain().update(Update::Sequential)),
+    ] {
+        let config = config.build().unwrap();
+        let start = |data: &dyn Observed<f64>| config.init(data, &NmfInit::default(), &mut rng());
+        algorithm_fails(name, start, |data, f| f(&config.on(data)?));
+    }
+    let config = plain().build().unwrap();
+    let start = |data: &dyn Observed<f64>| config.init(data, &NmfInit::default(), &mut rng());
+    let start = |data: &dyn Observed<f64>| start(data).map(FastState::new);
+    algorithm_fails("fast nmf", start, |data, f| {
+        f(&Fast::new(config.on(data)?)?)
+    });
+}
+
+/// Models that copy the data, and look at these again where a cell has lost its support.
+#[test]
+fn of_shifted() {
+    for evaluation in [
+        Evaluation::Auto,
+        Evaluation::Direct,
+        Evaluation::Sparse,
+        Evaluation::Matrix,
+        Evaluation::Fft,
+    ] {
+        for support in [Support::Valid, Support::Full] {
+            let config = Shifted::<f64>::builder(2, vec![2, 2])
+                .support(support)
+                .evaluation(evaluation);
+            let name = format!("shifted, {support:?}, {evaluation:?}");
+            let config = config.build().unwrap();
+            let start =
+                |data: &dyn Observed<f64>| config.init(data, &ShiftedInit::default(), &mut rng());
+            algorithm_fails(&name, start, |data, f| f(&config.on(data)?));
+            fails(&name, |data| {
+                let em = config.on(data)?;
+                em.reconstruct(&start(data)?).map(drop)
+            });
+        }
+    }
+    let config = Shifted::<f64>::builder(2, vec![2, 2]).impulses_prior(emptying());
+    let config = config.build().unwrap();
+    let start = |data: &dyn Observed<f64>| config.init(data, &ShiftedInit::default(), &mut rng());
+    algorithm_fails("shifted, prior", start, |data, f| f(&config.on(data)?));
+}
+
+#[test]
+fn of_transformed() {
+    let table: Vec<i64> = (0..6)
+        .map(|at| at / 2 * 3 + at % 2)
+        .flat_map(|c| [c, c + 1, c + 3, c + 4])
+        .collect();
+    for likelihood in [Likelihood::Conditional, Likelihood::Literal] {
+        let maps = IndexMaps::new(12, 4, &table).unwrap();
+        let config = Transformed::<f64>::builder(2, maps).likelihood(likelihood);
+        let config = config.build().unwrap();
+        let start =
+            |data: &dyn Observed<f64>| config.on(data)?.init(&ShiftedInit::default(), &mut rng());
+        algorithm_fails("transformed", start, |data, f| f(&config.on(data)?));
+        fails("transformed", |data| {
+            let em = config.on(data)?;
+            em.reconstruct(&start(data)?).map(drop)
+        });
+    }
+}
+
+/// A cell without support is looked up in data that can no longer be read.
+#[test]
+fn where_the_support_was_lost() {
+    let values = vec![3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0, 5.0, 3.0, 5.0, 8.0];
+    let whole = DenseTensor::new(vec![4, 3], values, Order::RowMajor).unwrap();
+    let mut state: ShiftedState<f64> = Shifted::builder(2, vec![2, 2])
+        .build()
+        .unwrap()
+        .init(&whole, &ShiftedInit::default(), &mut rng())
+        .unwrap();
+    state.impulses.fill(0.0);
+    state.impulses.row_mut(0).fill(1.0);
+    let shifted = Shifted::builder(2, vec![2, 2]).build().unwrap();
+    let corners = [0, 1, 3, 4, 6, 7];
+    let table: Vec<i64> = corners
+        .iter()
+        .flat_map(|c| [*c, c + 1, c + 3, c + 4])
+        .collect();
+    let transformed = Transformed::builder(2, IndexMaps::new(12, 4, &table).unwrap());
+    let transformed = transformed.build().unwrap();
+    for reads in 1..100 {
+        let data = Failing {
+            whole: &whole,
+            left: AtomicUsize::new(reads),
+        };
+        let of_shifted = shifted
+            .on(&data)
+            .and_then(|em| em.step(&mut state.clone(), true));
+        let data = Failing {
+            whole: &whole,
+            left: AtomicUsize::new(reads),
+        };
+        let of_transformed = transformed
+            .on(&data)
+            .and_then(|em| em.step(&mut state.clone(), true));
+        let lost = Err(EmError::Support {
+            index: vec![0, 2],
+            value: 4.0,
+        });
+        for (name, result) in [("shifted", of_shifted), ("transformed", of_transformed)] {
+            assert!(
+                result == lost || result == Err(GONE.into()),
+                "{name}: {result:?}"
+            );
+            assert!(reads < 99 || result == lost, "{name}");
+        }
+    }
+}
+
+#[test]
+fn of_fold_ins() {
+    let whole = DenseTensor::new(vec![4, 3], vec![2.0; 12], Order::RowMajor).unwrap();
+    let stop = Stop {
+        max_iter: 2,
+        ..FoldIn::default().stop
+    };
+    for (solver, impossible, reach) in [
+        (Solver::Em, Impossible::Refuse, 1.0),
+        (Solver::Fast, Impossible::Refuse, 1.0),
+        (Solver::Em, Impossible::Drop, 0.0),
+        (Solver::Fast, Impossible::Drop, 0.0),
+    ] {
+        let how = FoldIn {
+            stop,
+            impossible,
+            solver,
+        };
+        let name = format!("fold-in, {solver:?}, {impossible:?}");
+        let plca = Plca::<f64>::builder(2).build().unwrap();
+        let mut learned = plca.init(&whole, &PlcaInit::default(), &mut rng()).unwrap();
+        learned.factors[0].row_mut(3).scale_mut(reach);
+        fails(&name, |data| learned.fold_in(data, 1, &how).map(drop));
+        let plsa = Plsa::<f64>::builder(2).build().unwrap();
+        let mut learned = plsa.init(&whole, &PlsaInit::default(), &mut rng()).unwrap();
+        learned.basis.row_mut(3).scale_mut(reach);
+        let given = Given::Columns;
+        fails(&name, |data| learned.fold_in(data, given, &how).map(drop));
+        let nmf = Nmf::builder(2).build().unwrap();
+        let mut learned = nmf.init(&whole, &NmfInit::default(), &mut rng()).unwrap();
+        learned.w.row_mut(3).scale_mut(reach);
+        fails(&name, |data| learned.fold_in(data, 1, &how).map(drop));
+        let kernels = dmatrix![reach, reach; 1.0, 2.0; 1.0, 3.0; 2.0, 1.0];
+        let shifted = Shifted::<f64>::builder(2, vec![2, 2]).build().unwrap();
+        if solver == Solver::Em {
+            fails(&name, |data| {
+                shifted.fold_in(data, &kernels, &how).map(drop)
+            });
+        }
+    }
+}
+
+#[test]
+fn of_what_looks_at_data_alone() {
+    fails("hold_out", |data| hold_out(data, 0.3, &mut rng()).map(drop));
+    fails("part", |data| Ok(Part::of(data, |_, x| x).map(drop)?));
+    fails("part of a part", |data| {
+        let part = Part::of(data, |_, x| x)?;
+        let plca = Plca::builder(2).build()?;
+        plca.init(&part, &PlcaInit::default(), &mut rng())
+            .and_then(|state| plca.on(&part)?.objective(&state))
+            .map(drop)
+    });
+    fails("unobserved", |data| Ok(unobserved(data).map(drop)?));
+    let stop = Stop {
+        max_iter: 3,
+        ..Stop::default()
+    };
+    let cooling = Cooling {
+        share: 0.3,
+        ..Cooling::default()
+    };
+    fails("tempered plca", |data| {
+        let plca = Plca::builder(2).build()?;
+        let fit = plca.fit_tempered(data, &cooling, &PlcaInit::default(), &stop, &mut rng());
+        fit.map(drop)
+    });
+    fails("tempered plsa", |data| {
+        let plsa = Plsa::builder(2).build()?;
+        let fit = plsa.fit_tempered(data, &cooling, &PlsaInit::default(), &stop, &mut rng());
+        fit.map(drop)
+    });
+}
+
+#[test]
+fn of_streams() {
+    fails("online plsa", |data| {
+        let learner = Online::builder(Plsa::<f64>::builder(2).build()?).build()?;
+        let mut state = learner.init(&[4], &mut rng())?;
+        learner.partial_fit(&mut state, data).map(drop)
+    });
+    fails("online plca", |data| {
+        let plca = Plca::<f64>::builder(2)
+            .factor_prior(0, emptying())
+            .build()?;
+        let learner = Online::builder(plca).build()?;
+        let mut state = learner.init(&[4], &mut rng())?;
+        state.factors[0][(2, 0)] = 0.0;
+        state.factors[0][(2, 1)] = 0.0;
+        let sums = state.factors[0].row_sum();
+        for (mut column, sum) in state.factors[0].column_iter_mut().zip(sums.iter()) {
+            column /= *sum;
+        }
+        learner.partial_fit(&mut state, data).map(drop)
+    });
+}
