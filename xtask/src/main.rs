@@ -19,6 +19,7 @@ mod gallery;
 mod out_of_core;
 mod plot;
 mod reproduce;
+mod soak;
 mod tidy;
 
 /// What commands return: any error, its text for the terminal.
@@ -45,6 +46,8 @@ enum Command {
     OutOfCore(out_of_core::Args),
     /// Download the public data sets and verify their checksums.
     FetchData(fetch_data::Args),
+    /// Run every property of the workspace on new problems for as long as asked; shrunk failures, cases and seeds.
+    Soak(soak::Args),
 }
 
 /// Root of the workspace.
@@ -63,7 +66,14 @@ fn build() -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = std::process::Command::new(cargo)
         .current_dir(root())
-        .args(["build", "--release", "--quiet", "--package", "plca-cli"])
+        .args([
+            "build",
+            "--release",
+            "--quiet",
+            "--locked",
+            "--package",
+            "plca-cli",
+        ])
         .status()?;
     if !status.success() {
         return Err("the plca command does not build".into());
@@ -88,6 +98,7 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare::run(&args),
         Command::OutOfCore(args) => out_of_core::run(&args),
         Command::FetchData(args) => fetch_data::run(&args),
+        Command::Soak(args) => soak::run(&args),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

@@ -205,7 +205,7 @@ fn text(path: &str, content: &str) -> Vec<String> {
     wrong
 }
 
-fn output(root: &Path, program: &str, arguments: &[&str]) -> Result<Vec<u8>> {
+pub(crate) fn output(root: &Path, program: &str, arguments: &[&str]) -> Result<Vec<u8>> {
     let line = format!("{program} {}", arguments.join(" "));
     let done = Command::new(program)
         .args(arguments)
@@ -226,7 +226,7 @@ pub(crate) fn run() -> Result<bool> {
     let metadata = output(
         &root,
         &cargo,
-        &["metadata", "--no-deps", "--format-version", "1"],
+        &["metadata", "--locked", "--no-deps", "--format-version", "1"],
     )?;
     let metadata: Value = serde_json::from_slice(&metadata)?;
     let mut wrong = packages(&metadata);
