@@ -14,7 +14,7 @@ use crate::{
     DistError,
     debye::RATIO,
     error::{domain, same_length},
-    lanes::{LANES, widest},
+    simd::{LANES, wide},
 };
 
 /// Above this `w` the expansion alone is exact to the last digit.
@@ -169,7 +169,7 @@ pub fn bessel_rho_slice(nu: &[f64], z: &[f64], out: &mut [f64]) -> Result<(), Di
     same_length("z", z.len(), nu.len())?;
     same_length("out", out.len(), nu.len())?;
     nu.iter().zip(z).try_for_each(|(&n, &z)| check(n, z))?;
-    widest(
+    wide(
         #[inline(always)]
         || {
             let tail = nu.len() - nu.len() % LANES;

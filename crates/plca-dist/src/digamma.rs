@@ -10,7 +10,7 @@
 use crate::{
     DistError,
     error::{domain, same_length},
-    lanes::widest,
+    simd::wide,
 };
 
 /// The zero of `ψ` in two parts.
@@ -331,7 +331,7 @@ pub fn exp_digamma_slice(x: &[f64], out: &mut [f64]) -> Result<(), DistError> {
     const LANES: usize = 16;
     same_length("out", out.len(), x.len())?;
     let mut good = true;
-    widest(
+    wide(
         #[inline(always)]
         || {
             // Without a way out of the loop it is compiled for vectors.

@@ -4,7 +4,7 @@ use crate::{
     DistError,
     digamma::PSI_TERMS,
     error::{domain, same_length},
-    lanes::widest,
+    simd::wide,
     skellam::ln_lanes,
     stirling::{HALF_LN_TAU, TERMS},
 };
@@ -95,7 +95,7 @@ pub fn gamma_shape_kl_slice(
         let ok = |x: f64| (1e-300..f64::INFINITY).contains(&x);
         values.iter().try_for_each(|&x| domain(name, x, ok(x)))?;
     }
-    widest(
+    wide(
         #[inline(always)]
         || {
             let (mut last, mut own) = ([0.0; WIDTH], [0.0; WIDTH]);

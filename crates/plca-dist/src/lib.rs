@@ -18,8 +18,9 @@ mod error;
 mod gamma_shapes;
 mod hypergeometric;
 mod lambert;
-mod lanes;
 pub mod random;
+#[doc(hidden)]
+pub mod simd;
 mod skellam;
 mod stirling;
 

@@ -1,7 +1,7 @@
 //! Loops over fixed parts, on all threads of the current rayon pool and on the widest registers of the machine. What a part
 //! computes, and the order of the results, do not depend on the number of threads: neither do the bits.
 
-use pulp::{Arch, Simd, WithSimd};
+pub use plca_dist::simd::wide;
 
 /// Applies `f` to every item, on all threads if there is more than one item; the results stay in order.
 ///
@@ -55,23 +55,4 @@ pub fn both<A: Send, B: Send>(
     return rayon::join(a, b);
     #[cfg(not(feature = "rayon"))]
     (a(), b())
-}
-
-/// Compiles plain loops, as far as they are inlined, for the widest registers of this machine and runs them.
-///
-/// ```
-/// let x = [1.0; 100];
-/// assert_eq!(plca_tensor::parallel::wide(|| x.iter().sum::<f64>()), 100.0);
-/// ```
-#[inline]
-pub fn wide<O>(loops: impl FnOnce() -> O) -> O {
-    struct Loops<F>(F);
-    impl<O, F: FnOnce() -> O> WithSimd for Loops<F> {
-        type Output = O;
-        #[inline(always)]
-        fn with_simd<S: Simd>(self, _: S) -> O {
-            (self.0)()
-        }
-    }
-    Arch::new().dispatch(Loops(loops))
 }

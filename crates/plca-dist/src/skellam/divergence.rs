@@ -4,7 +4,7 @@ use super::{check, width};
 use crate::{
     DistError,
     error::same_length,
-    lanes::widest,
+    simd::wide,
     stirling::{deviance, deviance_at},
 };
 
@@ -192,7 +192,7 @@ fn divergence_lanes<const L: usize>(v: &[f64; L], plus: &[f64; L], minus: &[f64;
 /// [`skellam_divergence`] within the domain.
 pub(crate) fn divergence_of(v: f64, plus: f64, minus: f64) -> f64 {
     let mut out = 0.0;
-    widest(
+    wide(
         #[inline(always)]
         || out = divergence_lanes(&[v], &[plus], &[minus])[0],
     );
@@ -225,7 +225,7 @@ pub fn skellam_divergence_slice(
     same_length("minus", minus.len(), v.len())?;
     same_length("out", out.len(), v.len())?;
     let mut good = true;
-    widest(
+    wide(
         #[inline(always)]
         || {
             // Without a way out of the loop it is compiled for vectors.

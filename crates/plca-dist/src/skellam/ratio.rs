@@ -5,7 +5,7 @@ use crate::{
     DistError,
     bessel::{rho, rho_lanes},
     error::same_length,
-    lanes::{LANES, widest},
+    simd::{LANES, wide},
 };
 
 /// `(v⁺/p + q ρ, v⁻/q + p ρ)`; 0 where the rate is 0.
@@ -75,7 +75,7 @@ pub fn skellam_ratios_slice(
     same_length("g_plus", g_plus.len(), v.len())?;
     same_length("g_minus", g_minus.len(), v.len())?;
     (v.iter().zip(plus).zip(minus)).try_for_each(|((&v, &p), &q)| check(v, p, q))?;
-    widest(
+    wide(
         #[inline(always)]
         || {
             for at in (0..v.len()).step_by(LANES) {

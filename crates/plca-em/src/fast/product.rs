@@ -71,6 +71,35 @@ impl<T: Real> Product<T> {
         self.factors[mode] = Arc::new(block);
     }
 
+    /// Gives the entries of a weighted block that no observed cell depends on, where `linear` is 0, the share of their component that
+    /// they have in this product. Any share has the same likelihood; this one bounds the masses, which else grow from step to step where
+    /// one mode raises what the next one lowers.
+    pub(super) fn keep_unseen(&self, mode: usize, linear: &DMatrix<T>, block: &mut DMatrix<T>) {
+        if linear.shape() != block.shape() {
+            return;
+        }
+        let factor = &self.factors[mode];
+        let k = block.nrows();
+        let (mut seen, mut unseen) = (vec![0.0; k], vec![0.0; k]);
+        let columns = block.column_iter().zip(factor.column_iter());
+        for ((w, f), s) in columns.zip(linear.column_iter()) {
+            for z in 0..k {
+                if s[z] > T::zero() {
+                    seen[z] += w[z].to_f64();
+                } else {
+                    unseen[z] += f[z].to_f64();
+                }
+            }
+        }
+        let mass = |z: usize| match seen[z] / (1.0 - unseen[z]) {
+            mass if mass > 0.0 && mass.is_finite() => mass,
+            _ => self.scale[z],
+        };
+        let masses: Vec<f64> = (0..k).map(mass).collect();
+        let share = |w: f64, [f, s]: [f64; 2], n: f64| if s > 0.0 { w } else { f * n };
+        each(block, [factor, linear], &masses, share);
+    }
+
     /// A weighted block carried on by `β` times its way from this product: `new + β (new - old)`; what left the orthant becomes a
     /// tenth of `new`. Entries of which no cell was seen, where `linear` is 0, stay: nothing would bring them back.
     pub(super) fn carried_on(

@@ -39,11 +39,19 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
             if log {
                 ln_lik = logs - self.stretch(mode, &linear, &mut block);
             }
+            // The rows of a given mode are scaled one by one: no entry ties them to the others.
+            let keep_unseen = |at: &Product<T>, block: &mut DMatrix<T>| {
+                if self.plan.given != Some(mode) {
+                    at.keep_unseen(mode, terms.linear, block);
+                }
+            };
+            keep_unseen(&at, &mut block);
             if beta <= 0.0 {
                 at.set(mode, block);
                 continue;
             }
-            let carried = from.carried_on(mode, &block, &linear, beta);
+            let mut carried = from.carried_on(mode, &block, &linear, beta);
+            keep_unseen(&at, &mut carried);
             if log {
                 let mut kept = at.clone();
                 kept.set(mode, block);

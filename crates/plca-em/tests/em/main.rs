@@ -8,6 +8,7 @@ mod fast;
 mod fast_optima;
 mod fold_in;
 mod golden;
+mod instruction_sets;
 mod measured;
 mod online;
 mod out_of_core;

@@ -1,6 +1,7 @@
 //! Scalars as SIMD lanes: one body for f32 and f64 on every instruction set, chosen at run time.
 
-use pulp::{Arch, Simd, WithSimd};
+use plca_dist::simd::instruction_set;
+use pulp::{Simd, WithSimd};
 
 /// What the kernels need of a scalar's vector type; every method is some instructions.
 ///
@@ -185,7 +186,7 @@ impl<T: Lanes> WithSimd for LaneCount<T> {
 
 /// Scalars per register on this machine.
 pub(crate) fn lane_count<T: Lanes>() -> usize {
-    Arch::new().dispatch(LaneCount::<T>(std::marker::PhantomData))
+    instruction_set().dispatch(LaneCount::<T>(std::marker::PhantomData))
 }
 
 /// Values per padded row for `k` components: whole registers.
@@ -219,7 +220,7 @@ mod tests {
     }
 
     fn check<T: Real>(numbers: &[T]) {
-        let parts = Arch::new().dispatch(Reciprocals(numbers));
+        let parts = instruction_set().dispatch(Reciprocals(numbers));
         assert_eq!(parts.len(), numbers.len());
         for (&x, [r, c]) in numbers.iter().zip(parts) {
             let (x, r, c) = (x.to_f64(), r.to_f64(), c.to_f64());

@@ -1,6 +1,6 @@
 //! The passes for either scalar, compiled in this crate once and not again in every crate that calls them.
 
-use pulp::Arch;
+use plca_dist::simd::instruction_set;
 
 use super::{coordinate, dense, fibres, lanes::Lanes, mttkrp, strata};
 use crate::CompensatedSum;
@@ -23,19 +23,19 @@ macro_rules! passes {
     ($($t:ty),*) => {$(
         impl Passes for $t {
             fn dense_group(pass: dense::GroupPass<'_, $t>) -> dense::Partial<$t> {
-                Arch::new().dispatch(pass)
+                instruction_set().dispatch(pass)
             }
             fn fibre_group(pass: fibres::GroupPass<'_, $t>) -> fibres::Partial<$t> {
-                Arch::new().dispatch(pass)
+                instruction_set().dispatch(pass)
             }
             fn strata_tile(pass: strata::TilePass<'_, $t>) -> CompensatedSum {
-                Arch::new().dispatch(pass)
+                instruction_set().dispatch(pass)
             }
             fn row_group(group: coordinate::RowGroup<'_, $t>) -> f64 {
-                Arch::new().dispatch(group)
+                instruction_set().dispatch(group)
             }
             fn product_task(task: mttkrp::Task<'_, $t>) -> mttkrp::Part<$t> {
-                Arch::new().dispatch(task)
+                instruction_set().dispatch(task)
             }
         }
     )*};

@@ -12,7 +12,8 @@
 
 use std::ops::Range;
 
-use pulp::{Arch, Simd, WithSimd};
+use plca_dist::simd::instruction_set;
+use pulp::{Simd, WithSimd};
 
 use super::aligned::{Aligned, Pool};
 use super::lanes::Lanes;
@@ -114,7 +115,9 @@ pub(crate) fn pass<T: Real, R: SplitRule<T> + ?Sized>(
         }
     });
     let groups = groups.collect();
-    let parts = map_in_order(groups, |group: Group<'_, T, R>| Arch::new().dispatch(group));
+    let parts = map_in_order(groups, |group: Group<'_, T, R>| {
+        instruction_set().dispatch(group)
+    });
     let mut value = CompensatedSum::default();
     let mut left = Vec::new();
     for (part, v) in &parts {

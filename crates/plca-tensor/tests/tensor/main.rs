@@ -4,6 +4,7 @@
 mod e_step;
 mod exposure;
 mod factor;
+mod instruction_sets;
 mod masks;
 mod mttkrp;
 mod nalgebra;

@@ -4,6 +4,7 @@
 mod controls;
 mod explained;
 mod golden;
+mod instruction_sets;
 mod models;
 mod projection;
 mod propositions;

@@ -5,6 +5,7 @@ mod acceleration;
 mod baselines;
 mod edges;
 mod golden;
+mod instruction_sets;
 mod properties;
 mod selection;
 mod support;
