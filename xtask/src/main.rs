@@ -15,6 +15,7 @@ mod equations;
 mod fetch_data;
 mod figures;
 mod files;
+mod fuzz;
 mod gallery;
 mod out_of_core;
 mod plot;
@@ -44,6 +45,8 @@ enum Command {
     Compare(compare::Args),
     /// Fit a matrix of 2e7 entries in memory and out of it: the same bytes, and what both take.
     OutOfCore(out_of_core::Args),
+    /// Feed the readers of files, and algorithms that must agree, with inputs that look for new paths through them.
+    Fuzz(fuzz::Args),
     /// Download the public data sets and verify their checksums.
     FetchData(fetch_data::Args),
     /// Run every property of the workspace on new problems for as long as asked; shrunk failures, cases and seeds.
@@ -97,6 +100,7 @@ fn main() -> ExitCode {
         Command::Equations(args) => equations::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::OutOfCore(args) => out_of_core::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args),
         Command::FetchData(args) => fetch_data::run(&args),
         Command::Soak(args) => soak::run(&args),
     };

@@ -32,7 +32,7 @@ const RIM_LIBRARIES: &[(&str, &[&str])] =
     &[("plca-io", &["plca-tensor"]), ("plca-media", &["plca-io"])];
 
 /// What is built from all of these may use every library; nothing knows it.
-pub(crate) const RIM: &[&str] = &["plca-cli", "plca-benches", "xtask"];
+pub(crate) const RIM: &[&str] = &["plca-cli", "plca-benches", "plca-fuzz", "xtask"];
 
 /// Files, clocks, pictures, sound, terminals, networks: never in the core.
 const FORBIDDEN: &[&str] = &[

@@ -92,7 +92,7 @@ pub(super) fn open<T: Element>(path: &Path) -> Result<Store<T>, Fault> {
         )));
     }
     if size as usize != size_of::<T>() {
-        let (got, wanted) = (8 * size, 8 * size_of::<T>());
+        let (got, wanted) = (8 * u64::from(size), 8 * size_of::<T>());
         return Err(Fault::new(format!("holds f{got}, f{wanted} is needed")));
     }
     let (offset, footer) = (u64_at(&header, 16), u64_at(&header, 24));

@@ -1,0 +1,41 @@
+//! One file for every target, or for targets of one kind.
+
+mod members;
+mod model_npz;
+mod npy;
+mod npz;
+mod safetensors;
+mod scipy;
+mod sound;
+mod store;
+mod tensor;
+mod text;
+
+use std::fmt::Display;
+
+use crate::Target;
+
+/// All targets.
+pub const TARGETS: &[Target] = &[
+    npy::TARGET,
+    npz::TARGET,
+    model_npz::TARGET,
+    scipy::TARGET,
+    text::MTX,
+    text::GZ,
+    text::TNS,
+    text::CSV,
+    safetensors::TARGET,
+    sound::WAV,
+    sound::FLAC,
+    store::TARGET,
+];
+
+/// Refuses an error that is not one line of text.
+fn one_line(error: &impl Display) {
+    let line = error.to_string();
+    assert!(
+        !line.is_empty() && !line.contains(char::is_control),
+        "not one line: {line:?}"
+    );
+}

@@ -1,0 +1,30 @@
+//! What must hold of entries that were read.
+
+use plca_tensor::{Coordinates, Observed, SparseTensor};
+
+/// Shapes whose sizes add up to no more are made tensors of: their memory goes with the sizes.
+const INDICES: usize = 1 << 18;
+
+/// Indices are within the shape; a tensor of them is one or is refused.
+pub(super) fn check(entries: Coordinates<f64>) {
+    let order = entries.shape.len();
+    assert_eq!(entries.indices.len(), order * entries.values.len());
+    for index in entries.indices.chunks_exact(order) {
+        let within = index
+            .iter()
+            .zip(&entries.shape)
+            .all(|(&i, &n)| (i as usize) < n);
+        assert!(within, "{index:?} in {:?}", entries.shape);
+    }
+    let sizes = entries
+        .shape
+        .iter()
+        .fold(0usize, |sum, &n| sum.saturating_add(n));
+    let most = entries.values.len() as u64;
+    if sizes <= INDICES
+        && let Ok(tensor) = SparseTensor::new(entries)
+    {
+        assert!(tensor.stored() as u64 <= most && tensor.total() > 0.0);
+        assert!(tensor.marginal(0).iter().all(|x| *x >= 0.0));
+    }
+}
