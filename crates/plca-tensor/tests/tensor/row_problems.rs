@@ -169,6 +169,32 @@ fn components_that_are_nearly_tied() {
     }
 }
 
+/// A component that a row has no use for ends at half a unit of rounding of the row's total: its share `s w`, or `w` itself where `s < 1`.
+// [SPEC 10.1]
+#[test]
+fn useless_components_end_at_their_floor() {
+    let data = DenseTensor::new(vec![2, 2], vec![1.0, 3.0, 2.0, 10.0], Order::RowMajor).unwrap();
+    let (one, h) = (
+        DMatrix::from_element(2, 2, 1.0),
+        dmatrix![0.5, 0.9; 0.5, 0.1],
+    );
+    for s in [0.01, 0.5, 1.0, 4.0] {
+        let h = &h * s;
+        let mut block = DMatrix::from_element(2, 2, 0.2);
+        let terms = RowTerms {
+            linear: &dmatrix![s; s],
+            pseudo: None,
+        };
+        let factors = [Factor::Columns(&one), Factor::Columns(&h)];
+        RowProblems::new(&data, &[true, false]).improve(0, &factors, terms, &mut block, 60, false);
+        for (i, total) in [4.0, 12.0].into_iter().enumerate() {
+            let floor = total / 16.0 * f64::EPSILON / 2.0 / f64::max(s, 1.0);
+            let w = block[(1, i)];
+            assert!((w - floor).abs() < 1e-9 * floor, "{s} {i}: {w:e} {floor:e}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
