@@ -3,7 +3,7 @@
 //! Layers (internal normal and build dependencies), packages that the core must not use, the one file that may hold
 //! code the compiler cannot check, manifests, and paths of somebody's machine in tracked text.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -142,6 +142,21 @@ fn packages(metadata: &Value) -> Vec<String> {
     wrong
 }
 
+/// Folders of the libraries whose own tests are not built.
+fn untested(metadata: &Value) -> Vec<PathBuf> {
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let targets = packages.filter_map(|p| p["targets"].as_array()).flatten();
+    (targets.filter(|t| t["kind"][0] == "lib" && t["test"] == false))
+        .filter_map(|t| Some(Path::new(t["src_path"].as_str()?).parent()?.to_path_buf()))
+        .collect()
+}
+
+/// Whether a source has tests that its manifest leaves out.
+fn has_idle_tests(path: &Path, content: &str, untested: &[PathBuf]) -> bool {
+    untested.iter().any(|folder| path.starts_with(folder))
+        && content.lines().any(|l| l.trim() == "#[cfg(test)]")
+}
+
 /// Whether a manifest takes the workspace's lints.
 fn inherits_lints(manifest: &str) -> bool {
     let mut section = "";
@@ -247,11 +262,17 @@ pub(crate) fn run() -> Result<bool> {
             ));
         }
     }
+    let untested = untested(&metadata);
     let tracked = String::from_utf8(output(&root, "git", &["ls-files", "-z"])?)?;
     for path in tracked.split('\0').filter(|p| !p.is_empty()) {
         // Pictures and archives are not text; a tracked file may be deleted in the work tree.
         if let Ok(content) = std::fs::read_to_string(root.join(path)) {
             wrong.extend(text(path, &content));
+            if has_idle_tests(&root.join(path), &content, &untested) {
+                wrong.push(format!(
+                    "{path}: tests of a library that has `test = false`"
+                ));
+            }
         }
     }
     for line in &wrong {
@@ -373,6 +394,22 @@ mod tests {
         ] {
             assert!(text(path, &code).is_empty());
         }
+    }
+
+    #[test]
+    fn tests_that_nothing_builds_are_found() {
+        let target = |kind: &str, test: bool| json!({"kind": [kind], "test": test, "src_path": "a/src/lib.rs"});
+        let of = |target| untested(&json!({"packages": [{"targets": [target]}]}));
+        assert!(of(target("lib", true)).is_empty() && of(target("bin", false)).is_empty());
+        let idle = of(target("lib", false));
+        let code = "fn f() {}\n\n#[cfg(test)]\nmod tests {}\n";
+        assert!(has_idle_tests(Path::new("a/src/b.rs"), code, &idle));
+        assert!(!has_idle_tests(Path::new("b/src/b.rs"), code, &idle));
+        assert!(!has_idle_tests(
+            Path::new("a/src/b.rs"),
+            "fn f() {}\n",
+            &idle
+        ));
     }
 
     #[test]
