@@ -122,10 +122,16 @@ fn residuals_of_frozen_blocks() -> Result<(), EmError> {
         let mut state = state();
         let before = em.residual(&state)?.unwrap();
         assert!(before > 1e-2, "frozen {frozen:b}: {before}");
-        for _ in 0..30_000 {
-            em.step(&mut state, false)?;
+        let mut after = before;
+        for _ in 0..300 {
+            for _ in 0..100 {
+                em.step(&mut state, false)?;
+            }
+            after = em.residual(&state)?.unwrap();
+            if after <= 1e-4 {
+                break;
+            }
         }
-        let after = em.residual(&state)?.unwrap();
         assert!(after <= 1e-4, "frozen {frozen:b}: {after}");
     }
     Ok(())

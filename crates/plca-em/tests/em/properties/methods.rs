@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use nalgebra::DMatrix;
+use nalgebra::{DMatrix, DVector};
 use plca_em::{
     Accelerate, Algorithm, Fast, FastState, Missing, Nmf, NmfState, Plca, PlcaState, Plsa,
     PlsaState, Prior, Separable, Squarem, Update,
 };
 use plca_fit::Direction;
-use plca_priors::Dirichlet;
+use plca_priors::{Dirichlet, Entropic, LogisticNormal};
 use plca_tensor::strategies::Start;
 use plca_tensor::{Factor, Model, Observed, Real, normalise_columns, simplex_error};
 
-use super::setups::{Kind, Setup};
+use super::setups::{Choice, Kind, Setup};
 
 /// A block as an `I x K` matrix, whatever its layout in the model.
 #[derive(Clone, Debug, PartialEq)]
@@ -146,9 +146,16 @@ impl Setup {
         }
     }
 
-    fn prior<T: Real>(&self) -> Option<Prior<T>> {
-        let alpha = self.alpha?;
-        Some(Arc::new(Dirichlet::symmetric(alpha).unwrap()))
+    /// The prior of a block whose columns have `rows` entries.
+    fn prior<T: Real>(&self, rows: usize) -> Option<Prior<T>> {
+        Some(match self.prior? {
+            Choice::Dirichlet(alpha) => Arc::new(Dirichlet::symmetric(alpha).unwrap()),
+            Choice::Entropic(beta) => Arc::new(Entropic::new(beta).unwrap()),
+            Choice::LogisticNormal(variance) => {
+                let variance = DVector::from_element(rows, variance);
+                Arc::new(LogisticNormal::independent(DVector::zeros(rows), &variance).unwrap())
+            }
+        })
     }
 
     /// States from `start`.
@@ -162,10 +169,12 @@ impl Setup {
         match self.kind {
             Kind::Plca => {
                 let mut builder = Plca::<T>::builder(k);
-                if let Some(prior) = self.prior() {
-                    builder = builder.weights_prior(prior.clone());
-                    for j in 0..start.factors.len() {
-                        builder = builder.factor_prior(j, prior.clone());
+                if let Some(prior) = self.prior(k) {
+                    builder = builder.weights_prior(prior);
+                }
+                for (j, factor) in start.factors.iter().enumerate() {
+                    if let Some(prior) = self.prior(factor.nrows()) {
+                        builder = builder.factor_prior(j, prior);
                     }
                 }
                 if self.freeze_first {
@@ -195,8 +204,9 @@ impl Setup {
             }
             Kind::Plsa(given) => {
                 let mut builder = Plsa::<T>::builder(k).given(given);
-                if let Some(prior) = self.prior() {
-                    builder = builder.basis_prior(prior.clone()).mixture_prior(prior);
+                let rows = start.factors[given.explained()].nrows();
+                if let (Some(basis), Some(mixture)) = (self.prior(rows), self.prior(k)) {
+                    builder = builder.basis_prior(basis).mixture_prior(mixture);
                 }
                 if self.freeze_first {
                     builder = builder.freeze_basis();

@@ -24,12 +24,22 @@ impl Kind {
     }
 }
 
+/// A prior on every block whose M-step is exact.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Choice {
+    /// Symmetric, with this concentration.
+    Dirichlet(f64),
+    /// With this weight.
+    Entropic(f64),
+    /// Independent, with mean 0 and this variance.
+    LogisticNormal(f64),
+}
+
 /// A model with its settings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup {
     pub(crate) kind: Kind,
-    /// Symmetric Dirichlet prior on every block.
-    pub(crate) alpha: Option<f64>,
+    pub(crate) prior: Option<Choice>,
     pub(crate) squarem: bool,
     /// Coordinate descent instead of EM.
     pub(crate) fast: bool,
@@ -45,7 +55,7 @@ impl From<Kind> for Setup {
     fn from(kind: Kind) -> Self {
         Self {
             kind,
-            alpha: None,
+            prior: None,
             squarem: false,
             fast: false,
             freeze_first: false,
@@ -73,7 +83,7 @@ impl Setup {
             mut multiplicative,
             mut squarem,
         ] = [self; 5];
-        prior.alpha = Some(1.5);
+        prior.prior = Some(Choice::Dirichlet(1.5));
         first.freeze_first = true;
         weights.freeze_weights = true;
         multiplicative.multiplicative = true;
@@ -98,7 +108,7 @@ impl Setup {
 
     /// Whether no setting has a unit: a prior counts in the data's, and lengths of extrapolations measure `H` in it.
     pub(crate) fn has_no_unit(&self) -> bool {
-        self.alpha.is_none() && !(self.squarem && matches!(self.kind, Kind::Nmf(_)))
+        self.prior.is_none() && !(self.squarem && matches!(self.kind, Kind::Nmf(_)))
     }
 
     /// Whether modes are treated alike: the other models tell them apart, and multiplicative updates take them in turn.

@@ -210,10 +210,16 @@ fn residuals_of_frozen_blocks() {
         let em = config.on(&data).unwrap();
         let before = em.residual(&state).unwrap().unwrap();
         assert_eq!(before > 1e-3, frozen != 7, "frozen {frozen:b}: {before}");
-        for _ in 0..20_000 {
-            em.step(&mut state, false).unwrap();
+        let mut after = before;
+        for _ in 0..200 {
+            for _ in 0..100 {
+                em.step(&mut state, false).unwrap();
+            }
+            after = em.residual(&state).unwrap().unwrap();
+            if after <= 1e-6 {
+                break;
+            }
         }
-        let after = em.residual(&state).unwrap().unwrap();
         assert!(after <= 1e-6, "frozen {frozen:b}: {after}");
     }
 }

@@ -2,6 +2,7 @@
 
 mod bound;
 mod equivalence;
+mod everywhere;
 mod limits;
 mod objective;
 pub(crate) mod problem;

@@ -7,7 +7,12 @@ use skellam_snmf::{Prior, Replicates, Snmf, SnmfState};
 use super::problem::{problem, replicates};
 
 /// Largest loss of `steps` iterations, relative to the size of what is added up.
-fn worst_loss<A: Algorithm>(algorithm: &A, mut state: A::State, steps: usize, size: f64) -> f64
+pub(super) fn worst_loss<A: Algorithm>(
+    algorithm: &A,
+    mut state: A::State,
+    steps: usize,
+    size: f64,
+) -> f64
 where
     A::Error: std::fmt::Debug,
 {

@@ -1,0 +1,102 @@
+//! No objective ever falls: in both precisions, on matrices and on lists of cells, for every way to go faster.
+
+use plca_fit::{Accelerate, Carried, Momentum, Parabolic, Squarem};
+use plca_tensor::Real;
+use proptest::prelude::*;
+use skellam_snmf::{
+    Replicates, Signed, SignedCells, SignedMatrix, Snmf, SnmfState, SnmfVb, VbInit,
+};
+
+use super::objective::worst_loss;
+use super::problem::{Problem, problem, replicates};
+
+/// The largest loss of some iterations, plain and accelerated.
+fn any_loss<A: Accelerate>(on: impl Fn() -> A, start: &A::State, size: f64) -> f64
+where
+    A::Error: std::fmt::Debug,
+{
+    let carried = || Carried::new(start.clone());
+    [
+        worst_loss(&on(), start.clone(), 25, size),
+        worst_loss(&Squarem(on()), start.clone(), 10, size),
+        worst_loss(&Parabolic(on()), carried(), 10, size),
+        worst_loss(&Momentum(on()), carried(), 10, size),
+    ]
+    .into_iter()
+    .fold(0.0, f64::max)
+}
+
+fn on<T: Real, X: Signed<T>>(
+    data: &X,
+    problem: &Problem,
+    m: Replicates,
+    low: f64,
+) -> Result<(), TestCaseError> {
+    let rounding = if size_of::<T>() == 4 { 1e-6 } else { 1e-13 };
+    let size = problem.values.abs().sum();
+    let narrow = |m: &nalgebra::DMatrix<f64>| m.map(T::lit);
+    let SnmfState {
+        plus,
+        minus,
+        activations,
+    } = problem.factors();
+    let start = SnmfState {
+        plus: narrow(&plus),
+        minus: narrow(&minus),
+        activations: narrow(&activations),
+    };
+    let em = Snmf::builder(problem.k)
+        .replicates(m)
+        .prior(problem.prior(1.0))
+        .build()
+        .unwrap();
+    let loss = any_loss(|| em.on(data).unwrap(), &start, size);
+    prop_assert!(loss <= rounding, "EM: {loss}");
+    let vb = SnmfVb::builder(problem.k)
+        .replicates(m)
+        .prior(problem.prior(low))
+        .build()
+        .unwrap();
+    let start = VbInit::Random
+        .state(&vb.on(data).unwrap(), &mut problem.rng())
+        .unwrap();
+    let size = size + (problem.values.len() * problem.k) as f64;
+    let loss = any_loss(|| vb.on(data).unwrap(), &start, size);
+    prop_assert!(loss <= rounding, "variational Bayes: {loss}");
+    Ok(())
+}
+
+fn list<T: Real>(problem: &Problem) -> SignedCells<T> {
+    let mut cells = Vec::new();
+    problem
+        .data()
+        .for_each(&mut |f, n, v| cells.push((f, n, T::lit(v))));
+    SignedCells::new(problem.values.shape(), cells).unwrap()
+}
+
+fn low() -> impl Strategy<Value = f64> {
+    prop_oneof![Just(1e-3), Just(0.1), Just(1.0)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    // [SKELLAM 5] [SKELLAM 6]
+    #[test]
+    fn matrices_f32(problem in problem(), m in replicates(), low in low()) {
+        let values = problem.values.map(|x| x as f32);
+        on::<f32, _>(&SignedMatrix::with_mask(&values, &problem.seen).unwrap(), &problem, m, low)?;
+    }
+
+    // [SKELLAM 5] [SKELLAM 6]
+    #[test]
+    fn lists_f64(problem in problem(), m in replicates(), low in low()) {
+        on::<f64, _>(&list(&problem), &problem, m, low)?;
+    }
+
+    // [SKELLAM 5] [SKELLAM 6]
+    #[test]
+    fn lists_f32(problem in problem(), m in replicates(), low in low()) {
+        on::<f32, _>(&list(&problem), &problem, m, low)?;
+    }
+}
