@@ -127,3 +127,36 @@ pub trait Algorithm {
         None
     }
 }
+
+impl<A: Algorithm> Algorithm for &A {
+    type State = A::State;
+    type Error = A::Error;
+
+    fn step(&self, state: &mut A::State, measure: bool) -> Result<Option<f64>, A::Error> {
+        (**self).step(state, measure)
+    }
+
+    fn objective(&self, state: &A::State) -> Result<f64, A::Error> {
+        (**self).objective(state)
+    }
+
+    fn direction(&self) -> Direction {
+        (**self).direction()
+    }
+
+    fn residual(&self, state: &A::State) -> Result<Option<f64>, A::Error> {
+        (**self).residual(state)
+    }
+
+    fn intact(&self) -> Result<(), A::Error> {
+        (**self).intact()
+    }
+
+    fn finish(&self, state: &mut A::State) -> Result<(), A::Error> {
+        (**self).finish(state)
+    }
+
+    fn finished(&self, state: &A::State) -> Option<StopReason> {
+        (**self).finished(state)
+    }
+}

@@ -32,6 +32,8 @@
 
 mod accelerate;
 mod algorithm;
+#[cfg(feature = "laws")]
+pub mod laws;
 mod observer;
 mod restarts;
 mod run;

@@ -56,3 +56,17 @@ pub trait Accelerate: Algorithm {
         Ok(())
     }
 }
+
+impl<A: Accelerate> Accelerate for &A {
+    fn pack(&self, state: &A::State) -> Vec<f64> {
+        (**self).pack(state)
+    }
+
+    fn unpack(&self, template: &A::State, flat: &[f64], fallback: &[f64]) -> A::State {
+        (**self).unpack(template, flat, fallback)
+    }
+
+    fn accelerable(&self, state: &A::State) -> Result<(), A::Error> {
+        (**self).accelerable(state)
+    }
+}

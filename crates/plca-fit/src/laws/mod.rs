@@ -1,0 +1,203 @@
+//! What every iterative method obeys (feature `laws`): a test kit for algorithms of your own.
+//!
+//! Each function holds a subject against one or a few laws and returns the first [`Violation`]: which law, where, and the numbers.
+//! The laws are made of the contract of [`Algorithm`] and never of the formulas of a model.
+//!
+//! | function | laws |
+//! |---|---|
+//! | [`check`] | a step succeeds, the measured value is the objective, measuring changes nothing, monotone, residual |
+//! | [`check_failure`] | a step that fails changes nothing |
+//! | [`check_resumed`] | `n + m` iterations are `n` and then `m`, to the bit |
+//! | [`check_accelerated`] | no acceleration is worse than where it came from, packing loses nothing |
+//! | [`check_threads`] | the number of threads changes no bit |
+//! | [`check_moved`] | permutations and scales of the data permute and scale the result |
+//!
+//! ```
+//! use plca_fit::{Algorithm, StopError, laws::{Claims, Law, Rounding, check}};
+//!
+//! /// Halves the distance to 3, or walks past it.
+//! struct Towards(f64);
+//! impl Algorithm for Towards {
+//!     type State = f64;
+//!     type Error = StopError;
+//!     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, StopError> {
+//!         let before = measure.then(|| -(*x - 3.0).powi(2));
+//!         *x += (3.0 - *x) * self.0;
+//!         Ok(before)
+//!     }
+//!     fn objective(&self, x: &f64) -> Result<f64, StopError> { Ok(-(*x - 3.0).powi(2)) }
+//! }
+//!
+//! let claims = Claims::new(Rounding { epsilon: f64::EPSILON, depth: 3, size: 9.0 });
+//! assert!(check(&Towards(0.5), &0.0, &claims).is_ok());
+//! assert_eq!(check(&Towards(2.5), &0.0, &claims).unwrap_err().law, Law::Monotone);
+//! ```
+
+mod moved;
+mod steps;
+
+use std::fmt;
+
+pub use moved::{Agreement, Point, agree, check_moved, check_threads, follow};
+pub use steps::{check, check_accelerated, check_failure, check_resumed, never_worse};
+
+use crate::Algorithm;
+
+/// A law of this module.
+///
+/// ```
+/// use plca_fit::laws::{Law, check_threads};
+/// let violation = check_threads(rayon::current_num_threads).unwrap_err();
+/// assert_eq!(violation.law, Law::Threads);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Law {
+    /// A step from a valid state succeeds, and leaves a state whose objective is finite.
+    Accepts,
+    /// What a step measures is the objective of the state it was given.
+    Measured,
+    /// A step that measures and one that does not lead to the same bits.
+    MeasuringChangesNothing,
+    /// The objective is never worse after a step.
+    Monotone,
+    /// The residual is a number that is not negative.
+    Residual,
+    /// A step that fails leaves the state as it was.
+    Atomic,
+    /// An interrupted run, resumed, is the run without the interruption.
+    Resume,
+    /// An accelerated iteration is not worse than where it came from.
+    Accelerated,
+    /// Parameters that are packed and unpacked are the parameters.
+    Packed,
+    /// The number of threads changes no bit.
+    Threads,
+    /// Another order of indices, components or modes is another order of the result.
+    Permutation,
+    /// Another unit of the data is another unit of the result.
+    Scale,
+    /// Two ways to state the same problem give the same result.
+    Same,
+}
+
+/// Which law was broken, and how.
+///
+/// ```
+/// use plca_fit::laws::check_threads;
+/// let violation = check_threads(rayon::current_num_threads).unwrap_err();
+/// assert_eq!(violation.to_string(), "law `Threads` is broken: 1 with one thread, 2 with 2");
+/// ```
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("law `{law:?}` is broken: {details}")]
+pub struct Violation {
+    /// The law.
+    pub law: Law,
+    /// Where, and the numbers.
+    pub details: String,
+}
+
+impl Violation {
+    fn new(law: Law, details: impl fmt::Display) -> Self {
+        Self {
+            law,
+            details: details.to_string(),
+        }
+    }
+}
+
+/// How far rounding may move an objective.
+///
+/// An objective is a sum of terms, and `depth` rounded operations stand behind one term. Each errs by at most half an
+/// [`epsilon`](Self::epsilon) relative to its result, so a term errs by `depth epsilon / 2` times what it is made of; two objectives
+/// that are compared err by twice as much:
+///
+/// ```text
+/// allowed = depth · epsilon · (|J| + size)
+/// ```
+///
+/// `size` is what the terms are made of where they cancel: of a log-likelihood `Σ V ln P` that is the mass `Σ |V|`, since a relative
+/// error of `P` moves the sum by as many times the mass, however small the sum is. So nothing is left to guess.
+///
+/// ```
+/// use plca_fit::laws::Rounding;
+/// // A likelihood of 3 components, 2 modes of at most 10 indices, in single precision, of data with the mass 1000.
+/// let rounding = Rounding { epsilon: f32::EPSILON.into(), depth: 3 + 2 + 10, size: 1000.0 };
+/// assert!((rounding.allowed(-500.0) - 15.0 * 1500.0 * f64::from(f32::EPSILON)).abs() < 1e-12);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rounding {
+    /// Distance from 1 to the next number of the scalar that the method computes with.
+    pub epsilon: f64,
+    /// Rounded operations behind one term: components added up, factors multiplied, and the length of the longest column that is
+    /// normalised.
+    pub depth: usize,
+    /// What the objective is made of, in its unit: the sum of the absolute values of data, and of the terms of priors.
+    pub size: f64,
+}
+
+impl Rounding {
+    /// How far two objectives near `value` may be apart by rounding.
+    pub fn allowed(&self, value: f64) -> f64 {
+        self.depth as f64 * self.epsilon * (value.abs() + self.size)
+    }
+}
+
+/// What a method promises beyond the laws of all methods.
+///
+/// ```
+/// use plca_fit::laws::{Claims, Rounding};
+/// let rounding = Rounding { epsilon: f64::EPSILON, depth: 10, size: 100.0 };
+/// // An annealed method: its objective changes on the way.
+/// let claims = Claims { monotone: false, ..Claims::new(rounding) };
+/// assert_eq!(claims.iterations, 10);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Claims {
+    /// Iterations that are watched (default 10).
+    pub iterations: usize,
+    /// No step makes the objective worse, and every step that is asked to measure does (default).
+    pub monotone: bool,
+    /// What rounding may do.
+    pub rounding: Rounding,
+}
+
+impl Claims {
+    /// Promises everything, but for rounding.
+    pub fn new(rounding: Rounding) -> Self {
+        Self {
+            iterations: 10,
+            monotone: true,
+            rounding,
+        }
+    }
+}
+
+/// A step that is to succeed.
+fn step<A: Algorithm>(
+    algorithm: &A,
+    state: &mut A::State,
+    measure: bool,
+    iteration: usize,
+) -> Result<Option<f64>, Violation> {
+    (algorithm.step(state, measure))
+        .map_err(|e| Violation::new(Law::Accepts, format!("iteration {iteration} fails: {e}")))
+}
+
+/// The objective of a state that a step left.
+fn objective<A: Algorithm>(
+    algorithm: &A,
+    state: &A::State,
+    iteration: usize,
+) -> Result<f64, Violation> {
+    let refused = |e: String| {
+        let details = format!("the objective after {iteration} iterations is {e}");
+        Violation::new(Law::Accepts, details)
+    };
+    let value = (algorithm.objective(state)).map_err(|e| refused(format!("refused: {e}")))?;
+    if value.is_finite() {
+        Ok(value)
+    } else {
+        Err(refused(value.to_string()))
+    }
+}

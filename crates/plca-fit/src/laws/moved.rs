@@ -1,0 +1,231 @@
+//! One problem, stated in two ways.
+
+use std::fmt::Debug;
+
+use super::{Claims, Law, Violation, objective, step};
+use crate::Algorithm;
+
+/// What is compared of a state: its objective, and its parameters block by block.
+///
+/// ```
+/// use plca_fit::laws::Point;
+/// let point = Point { objective: -3.0, blocks: vec![vec![0.25, 0.75]] };
+/// assert_eq!(point.clone(), point);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// The objective.
+    pub objective: f64,
+    /// Entries of one block each, which are as exact as its largest entry.
+    pub blocks: Vec<Vec<f64>>,
+}
+
+/// How far two paths may be apart.
+///
+/// ```
+/// use plca_fit::laws::Agreement;
+/// assert_eq!(Agreement::EXACT.entries, 0.0);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Agreement {
+    /// Difference of two entries, relative to the largest of their block.
+    pub entries: f64,
+    /// Difference of two objectives.
+    pub objective: f64,
+}
+
+impl Agreement {
+    /// Equal numbers.
+    pub const EXACT: Self = Self {
+        entries: 0.0,
+        objective: 0.0,
+    };
+}
+
+/// The points of a run after 0, 1, …, `n` iterations.
+///
+/// # Errors
+///
+/// [`Law::Accepts`] where a step fails, or an objective is not finite.
+///
+/// # Examples
+///
+/// See [`check_moved`].
+pub fn follow<A: Algorithm>(
+    algorithm: &A,
+    start: &A::State,
+    n: usize,
+    blocks: impl Fn(&A::State) -> Vec<Vec<f64>>,
+) -> Result<Vec<Point>, Violation> {
+    let mut state = start.clone();
+    (0..=n)
+        .map(|i| {
+            if i > 0 {
+                step(algorithm, &mut state, false, i)?;
+            }
+            Ok(Point {
+                objective: objective(algorithm, &state, i)?,
+                blocks: blocks(&state),
+            })
+        })
+        .collect()
+}
+
+/// Whether two numbers differ by more than this. Infinities of one sign do not; NaN does from everything.
+fn apart(a: f64, b: f64, limit: f64) -> bool {
+    let distance = (a - b).abs();
+    a != b && (distance.is_nan() || distance > limit)
+}
+
+/// Two paths agree: as many points, blocks and entries, each within what is allowed there.
+///
+/// # Errors
+///
+/// A [`Violation`] of the law that says they do.
+///
+/// # Examples
+///
+/// ```
+/// use plca_fit::laws::{Agreement, Law, Point, agree};
+/// let at = |x: f64| [Point { objective: -x, blocks: vec![vec![x, 8.0]] }];
+/// let within = |_: &Point| Agreement { entries: 1e-3, objective: 0.1 };
+/// assert!(agree(Law::Scale, &at(1.0), &at(1.001), within).is_ok());
+/// let violation = agree(Law::Scale, &at(1.0), &at(1.01), within).unwrap_err();
+/// assert_eq!(violation.law, Law::Scale);
+/// ```
+pub fn agree(
+    law: Law,
+    got: &[Point],
+    want: &[Point],
+    within: impl Fn(&Point) -> Agreement,
+) -> Result<(), Violation> {
+    let broken = |details: String| Err(Violation::new(law, details));
+    if got.len() != want.len() {
+        return broken(format!("{} points instead of {}", got.len(), want.len()));
+    }
+    for (i, (got, want)) in got.iter().zip(want).enumerate() {
+        let allowed = within(want);
+        let shape = |p: &Point| p.blocks.iter().map(Vec::len).collect::<Vec<_>>();
+        if shape(got) != shape(want) {
+            let (a, b) = (shape(got), shape(want));
+            return broken(format!("blocks of {a:?} entries instead of {b:?}"));
+        }
+        for (block, (a, b)) in got.blocks.iter().zip(&want.blocks).enumerate() {
+            let largest = b.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+            let limit = allowed.entries * largest;
+            for (at, (a, b)) in a.iter().zip(b).enumerate() {
+                if apart(*a, *b, limit) {
+                    return broken(format!(
+                        "{a} instead of {b} at entry {at} of block {block} after {i} iterations, of which {limit:e} is rounding"
+                    ));
+                }
+            }
+        }
+        let (a, b, limit) = (got.objective, want.objective, allowed.objective);
+        if apart(a, b, limit) {
+            return broken(format!(
+                "objective {a} instead of {b} after {i} iterations, of which {limit:e} is rounding"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Holds a method on two statements of one problem against [`Law::Permutation`] or [`Law::Scale`]: what `here` makes of a state,
+/// `map`ped, is what `there` makes of the mapped state, and the objective of `there` is `unit` times that of `here`.
+///
+/// Parameters may differ by the square root of what [`Claims::rounding`] allows relative to its size: iterations amplify rounding, so few
+/// are compared. With an `exact` map (a permutation that a method treats alike in every place, a power of two) they must have the same bits.
+///
+/// # Errors
+///
+/// The [`Violation`].
+///
+/// # Examples
+///
+/// Averages of a table's rows do not depend on the order of its columns, unless the first one counts twice:
+///
+/// ```
+/// use plca_fit::{Algorithm, StopError, laws::{Claims, Law, Rounding, check_moved}};
+/// struct Mean { data: Vec<f64>, first: f64 }
+/// impl Algorithm for Mean {
+///     type State = f64;
+///     type Error = StopError;
+///     fn step(&self, x: &mut f64, _measure: bool) -> Result<Option<f64>, StopError> {
+///         let sum: f64 = self.data.iter().sum::<f64>() + self.first * self.data[0];
+///         *x = sum / (self.data.len() as f64 + self.first);
+///         Ok(None)
+///     }
+///     fn objective(&self, x: &f64) -> Result<f64, StopError> { Ok(-self.data.iter().map(|d| (d - x).powi(2)).sum::<f64>()) }
+/// }
+/// let claims = Claims::new(Rounding { epsilon: f64::EPSILON, depth: 4, size: 14.0 });
+/// let on = |data: [f64; 3], first| Mean { data: data.to_vec(), first };
+/// let moved = |first, exact| check_moved(
+///     Law::Permutation, &on([1.0, 2.0, 3.0], first), &on([2.0, 1.0, 3.0], first), &0.0, |x| *x, |x| vec![vec![*x]], 1.0, exact, &claims,
+/// );
+/// assert!(moved(0.0, true).is_ok());
+/// assert_eq!(moved(1.0, false).unwrap_err().law, Law::Permutation);
+/// ```
+#[allow(clippy::too_many_arguments, reason = "two subjects, one map")]
+pub fn check_moved<A: Algorithm, B: Algorithm>(
+    law: Law,
+    here: &A,
+    there: &B,
+    start: &A::State,
+    map: impl Fn(&A::State) -> B::State,
+    blocks: impl Fn(&B::State) -> Vec<Vec<f64>>,
+    unit: f64,
+    exact: bool,
+    claims: &Claims,
+) -> Result<(), Violation> {
+    let n = claims.iterations.min(3);
+    let mut want = follow(here, start, n, |s| blocks(&map(s)))?;
+    want.iter_mut().for_each(|p| p.objective *= unit);
+    let got = follow(there, &map(start), n, blocks)?;
+    let rounding = claims.rounding;
+    let entries = if exact {
+        0.0
+    } else {
+        (rounding.depth as f64 * rounding.epsilon).sqrt()
+    };
+    agree(law, &got, &want, |point| Agreement {
+        entries,
+        objective: unit.abs() * rounding.allowed(point.objective / unit),
+    })
+}
+
+/// Holds what a closure builds and runs against [`Law::Threads`]: the same bits in pools of one, two and three threads.
+///
+/// # Errors
+///
+/// The [`Violation`].
+///
+/// # Panics
+///
+/// If no pool of threads can be made.
+///
+/// # Examples
+///
+/// ```
+/// use plca_fit::laws::{Law, check_threads};
+/// assert!(check_threads(|| 1 + 1).is_ok());
+/// assert_eq!(check_threads(rayon::current_num_threads).unwrap_err().law, Law::Threads);
+/// ```
+pub fn check_threads<R: PartialEq + Debug + Send>(
+    run: impl Fn() -> R + Sync,
+) -> Result<(), Violation> {
+    let with = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        let pool = pool.build().expect("the machine has threads");
+        pool.install(&run)
+    };
+    let one = with(1);
+    for threads in [2, 3] {
+        let many = with(threads);
+        if many != one {
+            let details = format!("{one:?} with one thread, {many:?} with {threads}");
+            return Err(Violation::new(Law::Threads, details));
+        }
+    }
+    Ok(())
+}
