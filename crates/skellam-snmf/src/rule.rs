@@ -36,11 +36,11 @@ impl Split {
 
 /// `G± = (w ± V)/(2 L±)`, `w = √(V² + 4 L⁺ L⁻)`.
 ///
-/// Cells whose product of rates was lost below the smallest number are left with their rates, negative; tells whether there
-/// are any.
+/// Cells whose squares were lost below the smallest number are left with their rates, negative; tells whether there are any.
 #[inline(always)]
 fn limit<T: Real>(scale: T, cells: &[T], plus: &mut [T], minus: &mut [T]) -> bool {
     let (zero, one, half, four) = (T::zero(), T::one(), T::lit(0.5), T::lit(4.0));
+    let tiny = T::TINY;
     let mut lost = false;
     for ((&v, plus), minus) in cells.iter().zip(plus).zip(minus) {
         // Nothing but arithmetic and choices between finished numbers: the loop is compiled for whole registers.
@@ -49,7 +49,8 @@ fn limit<T: Real>(scale: T, cells: &[T], plus: &mut [T], minus: &mut [T]) -> boo
         let main = if positive { p } else { q };
         let other = if positive { q } else { p };
         let size = if positive { x } else { -x };
-        let large = half * ((x * x + four * (p * q)).sqrt() + size);
+        let squares = x * x + four * (p * q);
+        let large = half * (squares.sqrt() + size);
         // [SKELLAM 5] the larger side, and the other as its inverse
         let (own, rest) = (large / main, main / large);
         let own = if main > zero { own } else { zero };
@@ -58,7 +59,7 @@ fn limit<T: Real>(scale: T, cells: &[T], plus: &mut [T], minus: &mut [T]) -> boo
             if positive { own } else { rest },
             if positive { rest } else { own },
         );
-        let gone = large <= zero;
+        let gone = squares < tiny;
         lost |= gone;
         let (a, b) = (
             if gone { -*plus } else { a },
@@ -73,12 +74,14 @@ fn limit<T: Real>(scale: T, cells: &[T], plus: &mut [T], minus: &mut [T]) -> boo
 
 /// The cells that [`limit`] left.
 #[cold]
-fn recover<T: Real>(plus: &mut [T], minus: &mut [T]) {
-    for (plus, minus) in plus.iter_mut().zip(minus) {
+fn recover<T: Real>(cells: &[T], plus: &mut [T], minus: &mut [T]) {
+    for ((v, plus), minus) in cells.iter().zip(plus).zip(minus) {
         let (p, q) = (-plus.to_f64(), -minus.to_f64());
         // Multipliers are never negative, and -0 is a rate of 0.
         if p.is_sign_positive() && q.is_sign_positive() {
-            let (a, b) = skellam_limit_ratios(0.0, p, q).unwrap_or((f64::NAN, f64::NAN));
+            // [SKELLAM 10]
+            let found = skellam_limit_ratios(v.to_f64(), p, q);
+            let (a, b) = found.unwrap_or((f64::NAN, f64::NAN));
             (*plus, *minus) = (T::lit(a), T::lit(b));
         }
     }
@@ -122,7 +125,7 @@ impl<T: Real> SplitRule<T> for Split {
             return counts(self.replicates.number(), cells, plus, minus);
         }
         if limit(T::lit(self.scale), cells, plus, minus) {
-            recover(plus, minus);
+            recover(cells, plus, minus);
         }
     }
 
