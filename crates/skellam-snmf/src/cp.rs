@@ -331,10 +331,10 @@ impl<T: Real, X: Signed<T>> CpEm<'_, T, X> {
     /// ```
     pub fn start(&self, mut state: CpState<T>) -> Result<CpState<T>, SnmfError> {
         let k = self.config.components;
-        check_factor("T+", &state.plus, (self.data.shape().0, k))?;
-        check_factor("T-", &state.minus, (self.data.shape().0, k))?;
+        check_factor("plus", &state.plus, (self.data.shape().0, k))?;
+        check_factor("minus", &state.minus, (self.data.shape().0, k))?;
         let weights = DMatrix::from_column_slice(state.weights.len(), 1, state.weights.as_slice());
-        check_factor("w", &weights, (k, 1))?;
+        check_factor("weights", &weights, (k, 1))?;
         if state.factors.len() != self.shape.len() {
             return Err(SnmfError::Shape {
                 block: "list of factors",
@@ -377,7 +377,7 @@ impl<T: Real, X: Signed<T>> Algorithm for CpEm<'_, T, X> {
         counts.component_mul_assign(&sums.right);
         let finite = |m: &DMatrix<T>| m.iter().all(|x| x.is_finite());
         if !(finite(&counts) && finite(&sums.plus) && finite(&sums.minus)) {
-            return Err(SnmfError::NotFinite { block: "w" });
+            return Err(SnmfError::NotFinite { block: "weights" });
         }
         // [SKELLAM 5] with the activations' counts shared out over their factors
         let weights: DVector<T> = counts.column_sum();

@@ -209,7 +209,7 @@ impl<T: Real> DingSteps<'_, T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn start(&self, h: DMatrix<T>) -> Result<DingState<T>, SnmfError> {
-        check_factor("H", &h, (self.components, self.data.ncols()))?;
+        check_factor("h", &h, (self.components, self.data.ncols()))?;
         let w = self.left(&h)?;
         Ok(DingState { w, h })
     }
@@ -222,7 +222,7 @@ impl<T: Real> DingSteps<'_, T> {
         let w = inverse.map(|inverse| self.data * h.transpose() * inverse);
         match w {
             Ok(w) if w.iter().all(|x| x.is_finite()) => Ok(w),
-            _ => Err(SnmfError::NotFinite { block: "W" }),
+            _ => Err(SnmfError::NotFinite { block: "w" }),
         }
     }
 }

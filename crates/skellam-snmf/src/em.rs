@@ -7,6 +7,7 @@ use plca_fit::{Accelerate, Algorithm, Outcome, Stop};
 use plca_tensor::{Real, Signed, SignedWanted};
 use rand::Rng;
 
+use crate::prior::Axis;
 use crate::rule::Split;
 use crate::state::normalise_atoms;
 use crate::{Entries, ParamError, Prior, Replicates, SnmfError, SnmfInit, SnmfState};
@@ -225,7 +226,7 @@ impl Snmf {
     /// let v = SignedMatrix::new(&dmatrix![2.0, 4.0; -1.0, -2.0])?;
     /// let prior = Prior { shape: Entries::Each(dmatrix![1.0, 1.0, 2.0]), ..Prior::flat() };
     /// let error = Snmf::builder(1).prior(prior).build()?.on(&v).unwrap_err();
-    /// assert_eq!(error, SnmfError::Shape { block: "a", got: (1, 3), expected: (1, 2) });
+    /// assert_eq!(error, SnmfError::Shape { block: "shape", got: (1, 3), expected: (1, 2) });
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn on<'a, T: Real, X: Signed<T>>(
@@ -271,10 +272,12 @@ impl Snmf {
         rng: &mut R,
     ) -> Result<SnmfState<T>, SnmfError> {
         if self.freeze_atoms && init.atoms.is_none() {
-            return Err(SnmfError::FixedWithoutValue { block: "T" });
+            return Err(SnmfError::FixedWithoutValue { block: "atoms" });
         }
         if self.freeze_activations && init.activations.is_none() {
-            return Err(SnmfError::FixedWithoutValue { block: "H" });
+            return Err(SnmfError::FixedWithoutValue {
+                block: "activations",
+            });
         }
         init.state(data, self.components, rng)
     }
@@ -368,10 +371,16 @@ impl<T: Real, X: Signed<T>> SnmfEm<'_, T, X> {
 }
 
 /// `x <- max(floor, x s + c - 1)`; whether all are finite.
-fn multiply<T: Real>(x: &mut DMatrix<T>, s: &DMatrix<T>, floor: T, c: &Entries) -> bool {
+fn multiply<T: Real>(
+    x: &mut DMatrix<T>,
+    s: &DMatrix<T>,
+    floor: T,
+    c: &Entries,
+    axis: Axis,
+) -> bool {
     x.component_mul_assign(s);
     let mut finite = true;
-    c.for_each(x.as_mut_slice(), |x, c| {
+    c.for_each(x.as_mut_slice(), axis, |x, c| {
         let new = *x + T::lit(c - 1.0);
         finite &= new.is_finite();
         *x = if new > floor { new } else { floor };
@@ -396,10 +405,17 @@ impl<T: Real, X: Signed<T>> Algorithm for SnmfEm<'_, T, X> {
         if wanted.left {
             let previous = (state.plus.clone(), state.minus.clone());
             // [SKELLAM 5] T± <- norm(T± ∘ G± Hᵀ + α± - 1), both sides together
-            let finite = multiply(&mut state.plus, &sums.plus, floor, &config.prior.plus)
-                & multiply(&mut state.minus, &sums.minus, floor, &config.prior.minus);
+            let axis = Axis::Columns(state.plus.nrows());
+            let finite = multiply(&mut state.plus, &sums.plus, floor, &config.prior.plus, axis)
+                & multiply(
+                    &mut state.minus,
+                    &sums.minus,
+                    floor,
+                    &config.prior.minus,
+                    axis,
+                );
             if !finite {
-                return Err(SnmfError::NotFinite { block: "T" });
+                return Err(SnmfError::NotFinite { block: "atoms" });
             }
             if normalise_atoms(&mut state.plus, &mut state.minus).is_some() {
                 // An atom that nothing is left of keeps its value.
@@ -420,12 +436,15 @@ impl<T: Real, X: Signed<T>> Algorithm for SnmfEm<'_, T, X> {
         if wanted.right {
             // [SKELLAM 5] H <- (H ∘ (T⁺ᵀ G⁺ + T⁻ᵀ G⁻) + a - 1) / (1 + b)
             let h = &mut state.activations;
-            if !multiply(h, &sums.right, floor, &config.prior.shape) {
-                return Err(SnmfError::NotFinite { block: "H" });
+            let axis = Axis::Rows(h.nrows());
+            if !multiply(h, &sums.right, floor, &config.prior.shape, axis) {
+                return Err(SnmfError::NotFinite {
+                    block: "activations",
+                });
             }
             match &config.prior.rate {
                 Entries::All(0.0) => {}
-                rate => rate.for_each(h.as_mut_slice(), |x, b| *x /= T::lit(1.0 + b)),
+                rate => rate.for_each(h.as_mut_slice(), axis, |x, b| *x /= T::lit(1.0 + b)),
             }
         }
         Ok(before)

@@ -20,6 +20,16 @@ pub enum ParamError {
     /// The floor of the factors is negative or not finite.
     #[error("floor {0} is not a finite number >= 0")]
     Floor(f64),
+    /// Another number outside its range.
+    #[error("{name} is {value}, not {range}")]
+    Number {
+        /// What it is.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+        /// What it must be.
+        range: &'static str,
+    },
     /// A hyperparameter outside its range.
     #[error("prior `{name}` is {value} at ({row}, {column}), not {range}")]
     Prior {
@@ -100,6 +110,34 @@ pub enum SnmfError {
         /// What it must be.
         range: &'static str,
     },
+    /// More clusters than samples, each of which can be in one only.
+    #[error("{clusters} clusters need as many samples, the data have {samples}")]
+    Clusters {
+        /// As asked for.
+        clusters: usize,
+        /// Columns of the data.
+        samples: usize,
+    },
+    /// Fewer hyperparameters than their sharing refers to.
+    #[error("{got} of `{block}` given, the sharing refers to {needed}")]
+    Hyperparameters {
+        /// Name of the list.
+        block: &'static str,
+        /// Values given.
+        got: usize,
+        /// Values needed.
+        needed: usize,
+    },
+    /// More numbers than there is memory for.
+    #[error("`{what}`, {rows} x {columns} numbers, cannot be held")]
+    Memory {
+        /// What they are.
+        what: &'static str,
+        /// Rows.
+        rows: usize,
+        /// Columns.
+        columns: usize,
+    },
     /// An atom of a start that cannot be normalised.
     #[error("atom {component} of the start is all zeros")]
     ZeroAtom {
@@ -135,7 +173,7 @@ pub enum SnmfError {
         /// Name of the block.
         block: &'static str,
     },
-    /// A prior that the method cannot use.
+    /// Settings that the method cannot use.
     #[error(transparent)]
     Prior(#[from] ParamError),
     /// A stop rule that means nothing.

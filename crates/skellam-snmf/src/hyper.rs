@@ -10,20 +10,100 @@ use nalgebra::DMatrix;
 use plca_dist::{digamma, inverse_digamma};
 use plca_tensor::{CompensatedSum, Real};
 
+use crate::init::{check_block, reserve};
 use crate::posterior::special;
+use crate::prior::Axis;
 use crate::{Entries, Posterior, Prior, SnmfError, SnmfState};
 
 /// Shapes and rates that would grow without end stop here: all that is shared has become constant.
 const LARGEST: f64 = 1e12;
 
-/// Which hyperparameter every entry uses: indices from 0; several entries may share one. The maps `φ`, `d`, `e` of
-/// `[SKELLAM eq. 15]` and `[SKELLAM eq. 16]`.
+/// Which hyperparameter each entry of a block uses; indices from 0. By component or for all it costs nothing, and blocks of
+/// activations may then have any number of columns.
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use skellam_snmf::{Entries, Hyperparameters, Sharing};
-/// let rows = dmatrix![0; 1];                                          // an α for each row, both sides alike
-/// let sharing = Sharing { plus: rows.clone(), minus: rows, ..Sharing::all(2, 1, 3) };
+/// use skellam_snmf::{Entries, Groups, Hyperparameters, Sharing};
+/// let hyper = Hyperparameters { alpha: vec![1.0], shape: vec![2.0, 3.0], rate: vec![0.5] };
+/// let prior = |shape| hyper.prior(&Sharing { shape, ..Sharing::all(4, 2) }).map(|p| p.shape);
+/// assert_eq!(prior(Groups::PerComponent)?, Entries::PerComponent(vec![2.0, 3.0]));
+/// assert_eq!(prior(Groups::Each(dmatrix![0, 0, 1; 1, 1, 1]))?, Entries::Each(dmatrix![2.0, 2.0, 3.0; 3.0, 3.0, 3.0]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Groups {
+    /// All use the first.
+    All,
+    /// Those of component `k` use the `k`-th.
+    PerComponent,
+    /// A map of the block's shape.
+    Each(
+        #[cfg_attr(
+            feature = "serde",
+            serde(deserialize_with = "plca_tensor::checked::matrix")
+        )]
+        DMatrix<usize>,
+    ),
+}
+
+impl Groups {
+    /// That of the entry at this position in column-major order.
+    #[inline]
+    fn get(&self, at: usize, axis: Axis) -> usize {
+        match self {
+            Self::All => 0,
+            Self::PerComponent => axis.component(at),
+            Self::Each(map) => map[at],
+        }
+    }
+
+    /// Number of groups for `k` components.
+    fn len(&self, k: usize) -> usize {
+        match self {
+            Self::All => 1,
+            Self::PerComponent => k,
+            Self::Each(map) => map.iter().max().map_or(0, |d| d.saturating_add(1)),
+        }
+    }
+
+    /// The values of a block.
+    fn prior(&self, values: &[f64], k: usize) -> Entries {
+        match self {
+            Self::All => Entries::All(values[0]),
+            Self::PerComponent => Entries::PerComponent(values[..k].to_vec()),
+            Self::Each(map) => Entries::Each(map.map(|d| values[d])),
+        }
+    }
+
+    /// Columns of the map, if there is one.
+    fn columns(&self) -> Option<usize> {
+        match self {
+            Self::Each(map) => Some(map.ncols()),
+            _ => None,
+        }
+    }
+
+    fn check_shape(&self, block: &'static str, expected: (usize, usize)) -> Result<(), SnmfError> {
+        match self {
+            Self::Each(map) if map.shape() != expected => Err(SnmfError::Shape {
+                block,
+                got: map.shape(),
+                expected,
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Which hyperparameter every entry uses; several entries may share one. The maps `φ`, `d`, `e` of `[SKELLAM eq. 15]` and
+/// `[SKELLAM eq. 16]`.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use skellam_snmf::{Entries, Groups, Hyperparameters, Sharing};
+/// let rows = Groups::Each(dmatrix![0; 1]);                            // an α for each row, both sides alike
+/// let sharing = Sharing { plus: rows.clone(), minus: rows, ..Sharing::all(2, 1) };
 /// let hyper = Hyperparameters { alpha: vec![2.0, 0.5], shape: vec![1.0], rate: vec![0.1] };
 /// assert_eq!(hyper.prior(&sharing)?.minus, Entries::Each(dmatrix![2.0; 0.5]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -31,103 +111,114 @@ const LARGEST: f64 = 1e12;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Sharing {
+    /// Rows of the atoms, `F`.
+    pub rows: usize,
+    /// Components, `K`.
+    pub components: usize,
     /// Of `T⁺`, `F x K`, among the `α`.
-    #[cfg_attr(
-        feature = "serde",
-        serde(deserialize_with = "plca_tensor::checked::matrix")
-    )]
-    pub plus: DMatrix<usize>,
+    pub plus: Groups,
     /// Of `T⁻`, `F x K`, among the `α`.
-    #[cfg_attr(
-        feature = "serde",
-        serde(deserialize_with = "plca_tensor::checked::matrix")
-    )]
-    pub minus: DMatrix<usize>,
+    pub minus: Groups,
     /// Of `H`, `K x N`, among the shapes `a`.
-    #[cfg_attr(
-        feature = "serde",
-        serde(deserialize_with = "plca_tensor::checked::matrix")
-    )]
-    pub shape: DMatrix<usize>,
+    pub shape: Groups,
     /// Of `H`, `K x N`, among the rates `b`.
-    #[cfg_attr(
-        feature = "serde",
-        serde(deserialize_with = "plca_tensor::checked::matrix")
-    )]
-    pub rate: DMatrix<usize>,
+    pub rate: Groups,
 }
 
 impl Sharing {
     /// An `α` for every entry of the atoms (row by row of `F x K x 2`), a shape and a rate for every component.
-    /// `f` rows, `k` components, `n` columns.
+    /// `f` rows, `k` components, any number of columns.
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::Sharing;
-    /// let sharing = Sharing::by_component(2, 2, 3);
-    /// assert_eq!((sharing.plus, sharing.minus), (dmatrix![0, 2; 4, 6], dmatrix![1, 3; 5, 7]));
-    /// assert_eq!(sharing.rate, dmatrix![0, 0, 0; 1, 1, 1]);
+    /// use skellam_snmf::{Groups, Sharing};
+    /// let sharing = Sharing::by_component(2, 2);
+    /// assert_eq!(sharing.plus, Groups::Each(dmatrix![0, 2; 4, 6]));
+    /// assert_eq!((sharing.minus, sharing.rate), (Groups::Each(dmatrix![1, 3; 5, 7]), Groups::PerComponent));
     /// ```
-    pub fn by_component(f: usize, k: usize, n: usize) -> Self {
-        let alpha = |s| DMatrix::from_fn(f, k, |f, z| 2 * (f * k + z) + s);
+    pub fn by_component(f: usize, k: usize) -> Self {
+        let alpha = |s| Groups::Each(DMatrix::from_fn(f, k, |f, z| 2 * (f * k + z) + s));
         Self {
             plus: alpha(0),
             minus: alpha(1),
-            shape: DMatrix::from_fn(k, n, |z, _| z),
-            rate: DMatrix::from_fn(k, n, |z, _| z),
+            shape: Groups::PerComponent,
+            rate: Groups::PerComponent,
+            ..Self::all(f, k)
         }
     }
 
-    /// One `α`, one shape and one rate for all. `f` rows, `k` components, `n` columns.
+    /// One `α`, one shape and one rate for all. `f` rows, `k` components, any number of columns.
     ///
     /// ```
-    /// use skellam_snmf::Sharing;
-    /// let sharing = Sharing::all(2, 1, 3);
-    /// assert_eq!((sharing.plus.shape(), sharing.shape.shape()), ((2, 1), (1, 3)));
-    /// assert!(sharing.plus.iter().chain(&sharing.rate).all(|&d| d == 0));
+    /// use skellam_snmf::{Groups, Sharing};
+    /// let sharing = Sharing::all(2, 1);
+    /// assert_eq!((sharing.rows, sharing.components), (2, 1));
+    /// assert_eq!((sharing.plus, sharing.rate), (Groups::All, Groups::All));
     /// ```
-    pub fn all(f: usize, k: usize, n: usize) -> Self {
+    pub fn all(f: usize, k: usize) -> Self {
         Self {
-            plus: DMatrix::zeros(f, k),
-            minus: DMatrix::zeros(f, k),
-            shape: DMatrix::zeros(k, n),
-            rate: DMatrix::zeros(k, n),
+            rows: f,
+            components: k,
+            plus: Groups::All,
+            minus: Groups::All,
+            shape: Groups::All,
+            rate: Groups::All,
         }
     }
 
-    /// Every index with the number of its group, and that of its atom.
-    fn atoms(&self) -> impl Iterator<Item = (usize, usize)> {
-        let sides = [&self.plus, &self.minus].into_iter();
-        sides.flat_map(|m| (m.iter().enumerate()).map(|(at, &d)| (d, at / m.nrows())))
+    /// Groups of each atom: the number of the group, that of the atom, and how many of its entries are in it.
+    fn atoms(&self) -> impl Iterator<Item = (usize, usize, f64)> {
+        [&self.plus, &self.minus].into_iter().flat_map(|groups| {
+            let (n, each) = match groups.columns() {
+                Some(_) => (self.rows, 1.0),
+                None => (1, self.rows as f64),
+            };
+            let axis = Axis::Columns(n);
+            (0..self.components * n).map(move |at| (groups.get(at, axis), axis.component(at), each))
+        })
     }
 
-    fn check_shape(&self, (f, k, n): (usize, usize, usize)) -> Result<(), SnmfError> {
-        for (block, got, expected) in [
-            ("map of alpha+", self.plus.shape(), (f, k)),
-            ("map of alpha-", self.minus.shape(), (f, k)),
-            ("map of a", self.shape.shape(), (k, n)),
-            ("map of b", self.rate.shape(), (k, n)),
-        ] {
-            if got != expected {
-                return Err(SnmfError::Shape {
-                    block,
-                    got,
-                    expected,
-                });
-            }
-        }
-        Ok(())
+    /// Groups of activations that have both their shape and their rate in common, and how many of them there are in `columns`
+    /// columns.
+    fn activations(&self, columns: f64) -> impl Iterator<Item = (usize, usize, f64)> {
+        let axis = Axis::Rows(self.components);
+        let (n, each) = match self.columns() {
+            Some(n) => (n, 1.0),
+            None => (1, columns),
+        };
+        (0..self.components * n)
+            .map(move |at| (self.shape.get(at, axis), self.rate.get(at, axis), each))
+    }
+
+    /// How many columns a data set must have, if not any number.
+    pub(crate) fn columns(&self) -> Option<usize> {
+        self.shape.columns().or(self.rate.columns())
+    }
+
+    /// Number of `α`, of shapes and of rates.
+    fn sizes(&self) -> [usize; 3] {
+        let k = self.components;
+        let alpha = self.plus.len(k).max(self.minus.len(k));
+        [alpha, self.shape.len(k), self.rate.len(k)]
+    }
+
+    /// Refuses maps of another shape than these sizes.
+    fn check_shape(&self, n: usize) -> Result<(), SnmfError> {
+        let (f, k) = (self.rows, self.components);
+        self.plus.check_shape("map of plus", (f, k))?;
+        self.minus.check_shape("map of minus", (f, k))?;
+        self.shape.check_shape("map of shape", (k, n))?;
+        self.rate.check_shape("map of rate", (k, n))
     }
 }
 
 /// Values of the hyperparameters that a [`Sharing`] refers to.
 ///
 /// ```
-/// use nalgebra::dmatrix;
-/// use skellam_snmf::{Entries, Hyperparameters, Sharing};
+/// use skellam_snmf::{Entries, Groups, Hyperparameters, Sharing};
 /// let hyper = Hyperparameters { alpha: vec![1.0], shape: vec![2.0, 3.0], rate: vec![0.5] };
-/// let sharing = Sharing { shape: dmatrix![0, 0; 1, 1], ..Sharing::all(4, 2, 2) };
-/// assert_eq!(hyper.prior(&sharing)?.shape, Entries::Each(dmatrix![2.0, 2.0; 3.0, 3.0]));
+/// let sharing = Sharing { shape: Groups::PerComponent, ..Sharing::all(4, 2) };
+/// assert_eq!(hyper.prior(&sharing)?.shape, Entries::PerComponent(vec![2.0, 3.0]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -145,10 +236,9 @@ pub struct Hyperparameters {
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use skellam_snmf::{Hyperparameters, Sharing, SnmfState, Statistics};
-/// let hyper = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
+/// use skellam_snmf::{Sharing, SnmfState, Statistics};
 /// let factors = SnmfState { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![2.0, 4.0] };
-/// let s = Statistics::of_known(&factors, &Sharing::all(1, 1, 2), &hyper)?;
+/// let s = Statistics::of_known(&factors, &Sharing::all(1, 1))?;
 /// assert_eq!(s.activations, [6.0]);                                   // a sum over the group, not a mean
 /// assert!((s.ln_activations[0] - 8f64.ln()).abs() < 1e-12);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -162,15 +252,21 @@ pub struct Statistics {
     pub activations: Vec<f64>,
     /// `c = Σ E[ln T]`, one for every `α`. `[SKELLAM eq. 50]`
     pub ln_atoms: Vec<f64>,
+    /// Columns of a data set, on average.
+    pub columns: f64,
 }
 
 /// `out[group] += x`.
-fn add(
-    out: &mut [CompensatedSum],
-    groups: impl Iterator<Item = usize>,
-    x: impl Iterator<Item = f64>,
-) {
-    groups.zip(x).for_each(|(d, x)| out[d] += x);
+fn add(out: &mut [CompensatedSum], groups: &Groups, axis: Axis, x: &DMatrix<f64>) {
+    (x.iter().enumerate()).for_each(|(at, &x)| out[groups.get(at, axis)] += x);
+}
+
+/// One sum for each group.
+fn sums(groups: usize) -> Result<Vec<CompensatedSum>, SnmfError> {
+    let mut sums = Vec::new();
+    reserve(&mut sums, "sums over groups", (groups, 1))?;
+    sums.resize(groups, CompensatedSum::default());
+    Ok(sums)
 }
 
 /// Values of accumulated sums.
@@ -183,22 +279,23 @@ impl Hyperparameters {
     ///
     /// # Errors
     ///
-    /// [`SnmfError::Value`] naming the first: a value that is not positive and finite, or an index that has none.
+    /// [`SnmfError::Value`] for the first value that is not positive and finite, [`SnmfError::Shape`] for a map of another shape,
+    /// [`SnmfError::Hyperparameters`] for fewer values than are referred to.
     ///
     /// # Examples
     ///
     /// ```
     /// use skellam_snmf::{Hyperparameters, Sharing, SnmfError};
-    /// let sharing = Sharing::by_component(1, 2, 3);
+    /// let sharing = Sharing::by_component(1, 2);
     /// let hyper = Hyperparameters { alpha: vec![1.0; 4], shape: vec![1.0], rate: vec![0.1; 2] };
     /// let error = hyper.check(&sharing).unwrap_err();                     // one shape for two components
-    /// assert!(matches!(error, SnmfError::Value { block: "map of a", row: 1, column: 0, value: 1.0, .. }));
+    /// assert_eq!(error.to_string(), "1 of `shape` given, the sharing refers to 2");
     /// ```
     pub fn check(&self, sharing: &Sharing) -> Result<(), SnmfError> {
         for (block, values) in [
             ("alpha", &self.alpha),
-            ("a", &self.shape),
-            ("b", &self.rate),
+            ("shape", &self.shape),
+            ("rate", &self.rate),
         ] {
             let bad = values.iter().position(|&x| !(x.is_finite() && x > 0.0));
             if let Some(row) = bad {
@@ -211,20 +308,18 @@ impl Hyperparameters {
                 });
             }
         }
-        for (block, map, len) in [
-            ("map of alpha+", &sharing.plus, self.alpha.len()),
-            ("map of alpha-", &sharing.minus, self.alpha.len()),
-            ("map of a", &sharing.shape, self.shape.len()),
-            ("map of b", &sharing.rate, self.rate.len()),
-        ] {
-            if let Some(at) = map.iter().position(|&d| d >= len) {
-                return Err(SnmfError::Value {
-                    block,
-                    row: at % map.nrows(),
-                    column: at / map.nrows(),
-                    value: map[at] as f64,
-                    range: "the index of a hyperparameter",
-                });
+        sharing.check_shape(sharing.columns().unwrap_or(0))?;
+        for ((block, values), needed) in [
+            ("alpha", &self.alpha),
+            ("shape", &self.shape),
+            ("rate", &self.rate),
+        ]
+        .into_iter()
+        .zip(sharing.sizes())
+        {
+            let got = values.len();
+            if got < needed {
+                return Err(SnmfError::Hyperparameters { block, got, needed });
             }
         }
         Ok(())
@@ -239,16 +334,15 @@ impl Hyperparameters {
     /// # Examples
     ///
     /// ```
-    /// use nalgebra::dmatrix;
     /// use skellam_snmf::{Entries, Hyperparameters, Sharing};
     /// let hyper = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
-    /// let prior = hyper.prior(&Sharing::all(1, 1, 2))?;
-    /// assert_eq!((prior.shape, prior.rate), (Entries::Each(dmatrix![2.0, 2.0]), Entries::Each(dmatrix![0.5, 0.5])));
+    /// let prior = hyper.prior(&Sharing::all(1, 1))?;
+    /// assert_eq!((prior.shape, prior.rate), (Entries::All(2.0), Entries::All(0.5)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn prior(&self, sharing: &Sharing) -> Result<Prior, SnmfError> {
         self.check(sharing)?;
-        let block = |map: &DMatrix<usize>, values: &[f64]| Entries::Each(map.map(|d| values[d]));
+        let block = |groups: &Groups, values| groups.prior(values, sharing.components);
         Ok(Prior {
             plus: block(&sharing.plus, &self.alpha),
             minus: block(&sharing.minus, &self.alpha),
@@ -258,7 +352,7 @@ impl Hyperparameters {
     }
 
     /// One iteration: all shapes, then all rates. With the posteriors of the statistics held fixed, the bound does not fall.
-    /// Groups without entries keep their value; values that would grow without end stop at 1e12.
+    /// Groups without entries keep their value; values that would grow without end stop at 1e12, shapes that would vanish at 1e-12.
     ///
     /// ```text
     /// α_d <- ψ⁻¹((c_d + Σ_(f,k,s)∈d ψ(Σ α)) / |d|)
@@ -279,25 +373,22 @@ impl Hyperparameters {
     /// use skellam_snmf::{Hyperparameters, Sharing, SnmfState, Statistics};
     /// let mut hyper = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
     /// let factors = SnmfState { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![2.0, 4.0] };
-    /// let sharing = Sharing::all(1, 1, 2);
-    /// hyper.improve(&sharing, &Statistics::of_known(&factors, &sharing, &hyper)?)?;
+    /// let sharing = Sharing::all(1, 1);
+    /// hyper.improve(&sharing, &Statistics::of_known(&factors, &sharing)?)?;
     /// assert!((hyper.shape[0] / hyper.rate[0] - 3.0).abs() < 1e-12);      // a / b is the mean activation
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn improve(&mut self, sharing: &Sharing, s: &Statistics) -> Result<(), SnmfError> {
         self.check(sharing)?;
-        s.check(self)?;
-        let mut totals = vec![0.0; sharing.plus.ncols()];
-        sharing
-            .atoms()
-            .for_each(|(d, k)| totals[k] += self.alpha[d]);
+        s.check(sharing)?;
+        let mut totals = vec![0.0; sharing.components];
+        (sharing.atoms()).for_each(|(d, k, entries)| totals[k] += entries * self.alpha[d]);
         let psi = totals.iter().map(|&a| special(digamma, a, "alpha"));
         let psi = psi.collect::<Result<Vec<_>, _>>()?;
-        let sums = |n| vec![CompensatedSum::default(); n];
-        let (mut alpha, mut count) = (sums(self.alpha.len()), vec![0.0; self.alpha.len()]);
-        for (d, k) in sharing.atoms() {
-            alpha[d] += psi[k];
-            count[d] += 1.0;
+        let (mut alpha, mut count) = (sums(self.alpha.len())?, vec![0.0; self.alpha.len()]);
+        for (d, k, entries) in sharing.atoms() {
+            alpha[d] += entries * psi[k];
+            count[d] += entries;
         }
         for (d, x) in values(alpha)
             .into_iter()
@@ -307,11 +398,11 @@ impl Hyperparameters {
             // [SKELLAM eq. 49]
             self.alpha[d] = shape_of((s.ln_atoms[d] + x) / count[d])?;
         }
-        let (mut shape, mut count) = (sums(self.shape.len()), vec![0.0; self.shape.len()]);
+        let (mut shape, mut count) = (sums(self.shape.len())?, vec![0.0; self.shape.len()]);
         let ln_rate: Vec<f64> = self.rate.iter().map(|b| b.ln()).collect();
-        for (&d, &e) in sharing.shape.iter().zip(&sharing.rate) {
-            shape[d] += ln_rate[e];
-            count[d] += 1.0;
+        for (d, e, entries) in sharing.activations(s.columns) {
+            shape[d] += entries * ln_rate[e];
+            count[d] += entries;
         }
         for (d, x) in values(shape)
             .into_iter()
@@ -321,9 +412,9 @@ impl Hyperparameters {
             // [SKELLAM eq. 45]
             self.shape[d] = shape_of((s.ln_activations[d] + x) / count[d])?;
         }
-        let mut rate = sums(self.rate.len());
-        for (&d, &e) in sharing.shape.iter().zip(&sharing.rate) {
-            rate[e] += self.shape[d];
+        let mut rate = sums(self.rate.len())?;
+        for (d, e, entries) in sharing.activations(s.columns) {
+            rate[e] += entries * self.shape[d];
         }
         for (e, x) in values(rate)
             .into_iter()
@@ -342,11 +433,11 @@ fn shape_of(y: f64) -> Result<f64, SnmfError> {
     if y == f64::INFINITY {
         return Ok(LARGEST);
     }
-    Ok(special(inverse_digamma, y, "statistics")?.clamp(f64::MIN_POSITIVE, LARGEST))
+    Ok(special(inverse_digamma, y, "statistics")?.clamp(1.0 / LARGEST, LARGEST))
 }
 
 impl Statistics {
-    /// Those of one posterior; of `sizes` only the number of the values counts.
+    /// Those of one posterior.
     ///
     /// ```text
     /// E[ln H] = ψ(ŝ) - ln b̂,      E[H] = ŝ / b̂,      E[ln T] = ψ(α̂) - ψ(Σ α̂)
@@ -356,25 +447,20 @@ impl Statistics {
     ///
     /// # Errors
     ///
-    /// [`SnmfError`] for maps of another shape, blocks that do not belong together, or shapes that no posterior has.
+    /// [`SnmfError`] for a posterior of other sizes than the maps', blocks that do not belong together, or shapes that no posterior has.
     ///
     /// # Examples
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{Hyperparameters, Posterior, Sharing, Statistics};
-    /// let hyper = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
+    /// use skellam_snmf::{Posterior, Sharing, Statistics};
     /// let q = Posterior { plus: dmatrix![1.0], minus: dmatrix![1.0], shape: dmatrix![3.0], rate: dmatrix![2.0] };
-    /// let s = Statistics::of(&q, &Sharing::all(1, 1, 1), &hyper)?;
+    /// let s = Statistics::of(&q, &Sharing::all(1, 1))?;
     /// assert_eq!(s.activations, [1.5]);
     /// assert!((s.ln_atoms[0] + 2.0).abs() < 1e-12);                       // twice ψ(1) - ψ(2) = -1
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn of<T: Real>(
-        posterior: &Posterior<T>,
-        sharing: &Sharing,
-        sizes: &Hyperparameters,
-    ) -> Result<Self, SnmfError> {
+    pub fn of<T: Real>(posterior: &Posterior<T>, sharing: &Sharing) -> Result<Self, SnmfError> {
         posterior.check_pairs()?;
         let psi = |x: f64| special(digamma, x, "statistics");
         let totals = posterior.totals();
@@ -402,7 +488,6 @@ impl Statistics {
             (&side(&posterior.plus)?, &side(&posterior.minus)?),
             (&ln_h, &h),
             sharing,
-            sizes,
         )
     }
 
@@ -410,73 +495,83 @@ impl Statistics {
     ///
     /// # Errors
     ///
-    /// [`SnmfError`] for maps of another shape; [`SnmfError::NotFinite`] for factors with zeros.
+    /// [`SnmfError`] for factors of other sizes than the maps'; [`SnmfError::Value`] for the first that is not positive.
     ///
     /// # Examples
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{Hyperparameters, Sharing, SnmfError, SnmfState, Statistics};
-    /// let hyper = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
-    /// let sharing = Sharing::all(1, 1, 1);
+    /// use skellam_snmf::{Sharing, SnmfError, SnmfState, Statistics};
+    /// let sharing = Sharing::all(1, 1);
     /// let known = |plus, minus| SnmfState { plus: dmatrix![plus], minus: dmatrix![minus], activations: dmatrix![1.0] };
-    /// let s = Statistics::of_known(&known(0.5, 0.5), &sharing, &hyper)?;
+    /// let s = Statistics::of_known(&known(0.5, 0.5), &sharing)?;
     /// assert!((s.ln_atoms[0] + 4f64.ln()).abs() < 1e-12 && s.ln_activations[0] == 0.0);
-    /// let zero = Statistics::of_known(&known(1.0, 0.0), &sharing, &hyper);
-    /// assert_eq!(zero, Err(SnmfError::NotFinite { block: "statistics" }));
+    /// let zero = Statistics::of_known(&known(1.0, 0.0), &sharing).unwrap_err();
+    /// assert_eq!(zero.to_string(), "`minus` is 0 at (0, 0), not a finite number > 0");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn of_known<T: Real>(
-        factors: &SnmfState<T>,
-        sharing: &Sharing,
-        sizes: &Hyperparameters,
-    ) -> Result<Self, SnmfError> {
-        if factors.minus.shape() != factors.plus.shape() {
-            return Err(SnmfError::Shape {
-                block: "minus",
-                got: factors.minus.shape(),
-                expected: factors.plus.shape(),
-            });
+    pub fn of_known<T: Real>(factors: &SnmfState<T>, sharing: &Sharing) -> Result<Self, SnmfError> {
+        let (f, k) = (sharing.rows, sharing.components);
+        let n = factors.activations.ncols();
+        for (block, m, shape) in [
+            ("plus", &factors.plus, (f, k)),
+            ("minus", &factors.minus, (f, k)),
+            ("activations", &factors.activations, (k, n)),
+        ] {
+            let ok = |x: T| x.is_finite() && x > T::zero();
+            check_block(block, m, shape, "a finite number > 0", ok)?;
         }
         let ln = |m: &DMatrix<T>| m.map(|x| x.to_f64().ln());
         let h = factors.activations.map(|x| x.to_f64());
         let (plus, minus) = (ln(&factors.plus), ln(&factors.minus));
-        let s = Self::sum(
-            (&plus, &minus),
-            (&ln(&factors.activations), &h),
-            sharing,
-            sizes,
-        )?;
-        s.check(sizes)?;
-        Ok(s)
+        Self::sum((&plus, &minus), (&ln(&factors.activations), &h), sharing)
     }
 
-    /// Those of the prior itself: where online learning starts.
+    /// Those of the prior itself for data sets of `columns` columns: where online learning starts.
     ///
     /// # Errors
     ///
-    /// As [`Hyperparameters::check`].
+    /// As [`Hyperparameters::check`]; maps with another number of columns.
     ///
     /// # Examples
     ///
     /// ```
     /// use skellam_snmf::{Hyperparameters, Sharing, Statistics};
     /// let hyper = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
-    /// let s = Statistics::of_prior(&Sharing::all(1, 1, 3), &hyper)?;
+    /// let s = Statistics::of_prior(&Sharing::all(1, 1), &hyper, 3)?;
     /// assert_eq!(s.activations, [12.0]);                                  // three times a / b
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn of_prior(sharing: &Sharing, hyper: &Hyperparameters) -> Result<Self, SnmfError> {
+    pub fn of_prior(
+        sharing: &Sharing,
+        hyper: &Hyperparameters,
+        columns: usize,
+    ) -> Result<Self, SnmfError> {
         hyper.check(sharing)?;
-        let block = |map: &DMatrix<usize>, values: &[f64]| map.map(|d| values[d]);
-        // [SKELLAM 8] with b̂ = b, not b + 1
-        let posterior = Posterior {
-            plus: block(&sharing.plus, &hyper.alpha),
-            minus: block(&sharing.minus, &hyper.alpha),
-            shape: block(&sharing.shape, &hyper.shape),
-            rate: block(&sharing.rate, &hyper.rate),
-        };
-        Self::of(&posterior, sharing, hyper)
+        sharing.check_shape(columns)?;
+        let columns = columns as f64;
+        let [c, e, m] = sharing.sizes().map(sums);
+        let (mut c, mut e, mut m) = (c?, e?, m?);
+        let psi = |x: f64| special(digamma, x, "statistics");
+        let mut totals = vec![0.0; sharing.components];
+        (sharing.atoms()).for_each(|(d, k, entries)| totals[k] += entries * hyper.alpha[d]);
+        let totals = (totals.into_iter().map(psi)).collect::<Result<Vec<_>, _>>()?;
+        let own = (hyper.alpha.iter().map(|&a| psi(a))).collect::<Result<Vec<_>, _>>()?;
+        for (d, k, entries) in sharing.atoms() {
+            c[d] += entries * (own[d] - totals[k]);
+        }
+        let own = (hyper.shape.iter().map(|&a| psi(a))).collect::<Result<Vec<_>, _>>()?;
+        for (d, r, entries) in sharing.activations(columns) {
+            // [SKELLAM 8] with b̂ = b, not b + 1
+            e[d] += entries * (own[d] - hyper.rate[r].ln());
+            m[r] += entries * (hyper.shape[d] / hyper.rate[r]);
+        }
+        Ok(Self {
+            ln_activations: values(e),
+            activations: values(m),
+            ln_atoms: values(c),
+            columns,
+        })
     }
 
     /// `ln T±`, then `ln H` and `H`, over the groups.
@@ -484,24 +579,31 @@ impl Statistics {
         (plus, minus): (&DMatrix<f64>, &DMatrix<f64>),
         (ln_h, h): (&DMatrix<f64>, &DMatrix<f64>),
         sharing: &Sharing,
-        sizes: &Hyperparameters,
     ) -> Result<Self, SnmfError> {
-        sharing.check_shape((plus.nrows(), plus.ncols(), h.ncols()))?;
-        sizes.check(sharing)?;
-        let zeros = |n| vec![CompensatedSum::default(); n];
-        let mut c = zeros(sizes.alpha.len());
+        let ((f, k), n) = (plus.shape(), h.ncols());
+        let needed = (sharing.rows, sharing.components);
+        if (f, k) != needed {
+            return Err(SnmfError::Shape {
+                block: "plus",
+                got: (f, k),
+                expected: needed,
+            });
+        }
+        sharing.check_shape(n)?;
+        let [c, e, m] = sharing.sizes().map(sums);
+        let (mut c, mut e, mut m) = (c?, e?, m?);
         // [SKELLAM eq. 50]
-        add(&mut c, sharing.plus.iter().copied(), plus.iter().copied());
-        add(&mut c, sharing.minus.iter().copied(), minus.iter().copied());
-        let (mut e, mut m) = (zeros(sizes.shape.len()), zeros(sizes.rate.len()));
+        add(&mut c, &sharing.plus, Axis::Columns(f), plus);
+        add(&mut c, &sharing.minus, Axis::Columns(f), minus);
         // [SKELLAM eq. 47]
-        add(&mut e, sharing.shape.iter().copied(), ln_h.iter().copied());
+        add(&mut e, &sharing.shape, Axis::Rows(k), ln_h);
         // [SKELLAM eq. 48]
-        add(&mut m, sharing.rate.iter().copied(), h.iter().copied());
+        add(&mut m, &sharing.rate, Axis::Rows(k), h);
         Ok(Self {
             ln_activations: values(e),
             activations: values(m),
             ln_atoms: values(c),
+            columns: n as f64,
         })
     }
 
@@ -511,7 +613,7 @@ impl Statistics {
     /// use skellam_snmf::{Hyperparameters, Sharing, Statistics};
     /// let of = |a| {
     ///     let hyper = Hyperparameters { alpha: vec![1.0], shape: vec![a], rate: vec![0.5] };
-    ///     Statistics::of_prior(&Sharing::all(1, 1, 1), &hyper)
+    ///     Statistics::of_prior(&Sharing::all(1, 1), &hyper, 1)
     /// };
     /// let mut mean = of(1.0)?;                                            // a / b = 2
     /// mean.blend(&of(3.0)?, 0.25);                                        // a / b = 6
@@ -527,14 +629,17 @@ impl Statistics {
             // [SKELLAM eq. 51]
             (old.iter_mut().zip(new)).for_each(|(old, &new)| *old = (1.0 - r) * *old + r * new);
         }
+        // Equal numbers stay what they are to the bit.
+        self.columns += r * (new.columns - self.columns);
     }
 
     /// Refuses statistics of other sizes and with values that are no numbers.
-    fn check(&self, sizes: &Hyperparameters) -> Result<(), SnmfError> {
+    fn check(&self, sharing: &Sharing) -> Result<(), SnmfError> {
+        let [alpha, shape, rate] = sharing.sizes();
         for (got, expected) in [
-            (self.ln_activations.len(), sizes.shape.len()),
-            (self.activations.len(), sizes.rate.len()),
-            (self.ln_atoms.len(), sizes.alpha.len()),
+            (self.ln_activations.len(), shape),
+            (self.activations.len(), rate),
+            (self.ln_atoms.len(), alpha),
         ] {
             if got != expected {
                 return Err(SnmfError::Shape {
@@ -548,7 +653,8 @@ impl Statistics {
             .ln_activations
             .iter()
             .chain(&self.activations)
-            .chain(&self.ln_atoms);
+            .chain(&self.ln_atoms)
+            .chain([&self.columns]);
         if all.into_iter().any(|x| !x.is_finite()) {
             return Err(SnmfError::NotFinite {
                 block: "statistics",

@@ -38,6 +38,23 @@ impl<T: Real> Default for SnmfInit<T> {
     }
 }
 
+/// Makes room for a matrix that is about to be built.
+pub(crate) fn reserve<T>(
+    values: &mut Vec<T>,
+    what: &'static str,
+    (rows, columns): (usize, usize),
+) -> Result<(), SnmfError> {
+    let room = rows.checked_mul(columns);
+    match room.map(|n| values.try_reserve_exact(n)) {
+        Some(Ok(())) => Ok(()),
+        _ => Err(SnmfError::Memory {
+            what,
+            rows,
+            columns,
+        }),
+    }
+}
+
 /// Refuses a block of the wrong shape, or with a value for which `ok` does not hold.
 pub(crate) fn check_block<T: Real>(
     block: &'static str,
@@ -94,8 +111,8 @@ impl<T: Real> SnmfInit<T> {
         };
         let (mut plus, mut minus) = match &self.atoms {
             Some((plus, minus)) => {
-                check_factor("T+", plus, (f, k))?;
-                check_factor("T-", minus, (f, k))?;
+                check_factor("plus", plus, (f, k))?;
+                check_factor("minus", minus, (f, k))?;
                 (plus.clone(), minus.clone())
             }
             None => (draw(f, k), draw(f, k)),
@@ -105,7 +122,7 @@ impl<T: Real> SnmfInit<T> {
         }
         let activations = match &self.activations {
             Some(h) => {
-                check_factor("H", h, (k, n))?;
+                check_factor("activations", h, (k, n))?;
                 h.clone()
             }
             None => {

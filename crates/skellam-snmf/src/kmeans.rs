@@ -177,15 +177,14 @@ impl KMeans {
     /// use skellam_snmf::{KMeans, SnmfError};
     /// let v = dmatrix![0.0, 2.0];
     /// let error = KMeans::new(3)?.on(&v).unwrap_err();
-    /// assert_eq!(error, SnmfError::Shape { block: "samples", got: (1, 2), expected: (1, 3) });
+    /// assert_eq!(error, SnmfError::Clusters { clusters: 3, samples: 2 });
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn on<'a, T: Real>(&self, data: &'a DMatrix<T>) -> Result<KMeansSteps<'a, T>, SnmfError> {
         if self.clusters > data.ncols() {
-            return Err(SnmfError::Shape {
-                block: "samples",
-                got: data.shape(),
-                expected: (data.nrows(), self.clusters),
+            return Err(SnmfError::Clusters {
+                clusters: self.clusters,
+                samples: data.ncols(),
             });
         }
         let ok = |x: T| x.is_finite();

@@ -2,7 +2,9 @@
 
 use plca_tensor::Real;
 
-use crate::{Hyperparameters, Posterior, Prior, Sharing, SnmfError, SnmfState, Statistics};
+use crate::{
+    Hyperparameters, ParamError, Posterior, Prior, Sharing, SnmfError, SnmfState, Statistics,
+};
 
 /// Weight `r` of the `t`-th data set against all before. `[SKELLAM eq. 51]`
 ///
@@ -11,7 +13,7 @@ use crate::{Hyperparameters, Posterior, Prior, Sharing, SnmfError, SnmfState, St
 /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, SnmfState};
 /// # let factors = |h| SnmfState { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
 /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
-/// let mut learner = Learner::new(Sharing::all(1, 1, 1), start, Rate::AtLeast(0.5))?.iterations(0);
+/// let mut learner = Learner::new(Sharing::all(1, 1), start, Rate::AtLeast(0.5))?.iterations(0);
 /// for h in [2.0, 4.0, 8.0] {
 ///     learner.learn_known(&factors(h))?;                              // weights 1, 1/2, 1/2
 /// }
@@ -39,7 +41,7 @@ pub enum Rate {
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 ///
 /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![1.0], rate: vec![0.1] };
-/// let mut learner = Learner::new(Sharing::all(2, 1, 3), start, Rate::Average)?;
+/// let mut learner = Learner::new(Sharing::all(2, 1), start, Rate::Average)?;
 /// let mut rng = ChaCha8Rng::seed_from_u64(0);
 /// for data in [dmatrix![9.0, 20.0, 3.0; -4.0, -9.0, -1.0], dmatrix![6.0, 8.0, 12.0; -5.0, -2.0, -7.0]] {
 ///     let vb = SnmfVb::builder(1).prior(learner.prior()?).build()?;
@@ -61,19 +63,21 @@ pub struct Learner {
 }
 
 impl Learner {
-    /// From starting values, whose own expectations are the first statistics; 100 iterations for each data set.
+    /// From starting values, whose own expectations are the first statistics, those of one column until the first data set says how
+    /// many there are; 100 iterations for each data set. Data sets may have different numbers of columns unless the sharing maps
+    /// each entry: their statistics are sums, so that one with more columns weighs more.
     ///
     /// # Errors
     ///
-    /// As [`Hyperparameters::check`]; [`SnmfError::Value`] for a rate outside `(0, 1]`.
+    /// As [`Hyperparameters::check`]; [`ParamError::Number`] for a rate outside `(0, 1]`.
     ///
     /// # Examples
     ///
     /// ```
-    /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, SnmfError};
+    /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing};
     /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
-    /// let refused = Learner::new(Sharing::all(1, 1, 1), start, Rate::Constant(0.0));
-    /// assert!(matches!(refused, Err(SnmfError::Value { block: "learning rate", value: 0.0, .. })));
+    /// let refused = Learner::new(Sharing::all(1, 1), start, Rate::Constant(0.0)).unwrap_err();
+    /// assert_eq!(refused.to_string(), "learning rate is 0, not in (0, 1]");
     /// ```
     pub fn new(
         sharing: Sharing,
@@ -83,16 +87,17 @@ impl Learner {
         if let Rate::Constant(r) | Rate::AtLeast(r) = rate
             && !(r > 0.0 && r <= 1.0)
         {
-            return Err(SnmfError::Value {
-                block: "learning rate",
-                row: 0,
-                column: 0,
+            return Err(SnmfError::from(ParamError::Number {
+                name: "learning rate",
                 value: r,
                 range: "in (0, 1]",
-            });
+            }));
         }
         Ok(Self {
-            statistics: Statistics::of_prior(&sharing, &hyperparameters)?,
+            statistics: {
+                let columns = sharing.columns().unwrap_or(1);
+                Statistics::of_prior(&sharing, &hyperparameters, columns)?
+            },
             sharing,
             hyperparameters,
             rate,
@@ -108,7 +113,7 @@ impl Learner {
     /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, SnmfState};
     /// # let factors = |h| SnmfState { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
     /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
-    /// let mut idle = Learner::new(Sharing::all(1, 1, 1), start.clone(), Rate::Average)?.iterations(0);
+    /// let mut idle = Learner::new(Sharing::all(1, 1), start.clone(), Rate::Average)?.iterations(0);
     /// idle.learn_known(&factors(9.0))?;
     /// assert_eq!(idle.hyperparameters(), &start);                         // only the statistics changed
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -127,11 +132,10 @@ impl Learner {
     /// # Examples
     ///
     /// ```
-    /// use nalgebra::dmatrix;
     /// use skellam_snmf::{Entries, Hyperparameters, Learner, Rate, Sharing};
     /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
-    /// let learner = Learner::new(Sharing::all(1, 1, 2), start, Rate::Average)?;
-    /// assert_eq!(learner.prior()?.rate, Entries::Each(dmatrix![0.5, 0.5]));
+    /// let learner = Learner::new(Sharing::all(1, 1), start, Rate::Average)?;
+    /// assert_eq!(learner.prior()?.rate, Entries::All(0.5));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn prior(&self) -> Result<Prior, SnmfError> {
@@ -145,7 +149,7 @@ impl Learner {
     /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, SnmfState};
     /// # let factors = |h| SnmfState { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
     /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
-    /// let mut learner = Learner::new(Sharing::all(1, 1, 1), start, Rate::Average)?;
+    /// let mut learner = Learner::new(Sharing::all(1, 1), start, Rate::Average)?;
     /// learner.learn_known(&factors(2.0))?;
     /// learner.learn_known(&factors(4.0))?;
     /// let learnt = learner.hyperparameters();
@@ -163,7 +167,7 @@ impl Learner {
     /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, SnmfState};
     /// # let factors = |h| SnmfState { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
     /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
-    /// let mut learner = Learner::new(Sharing::all(1, 1, 1), start, Rate::Average)?;
+    /// let mut learner = Learner::new(Sharing::all(1, 1), start, Rate::Average)?;
     /// assert_eq!(learner.statistics().activations, [4.0]);                // a / b of the start
     /// learner.learn_known(&factors(2.0))?;
     /// assert_eq!(learner.statistics().activations, [2.0]);
@@ -180,7 +184,7 @@ impl Learner {
     /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, SnmfState};
     /// # let factors = |h| SnmfState { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
     /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
-    /// let mut learner = Learner::new(Sharing::all(1, 1, 1), start, Rate::Average)?;
+    /// let mut learner = Learner::new(Sharing::all(1, 1), start, Rate::Average)?;
     /// assert_eq!(learner.seen(), 0);
     /// learner.learn_known(&factors(2.0))?;
     /// assert_eq!(learner.seen(), 1);
@@ -202,17 +206,21 @@ impl Learner {
     /// use nalgebra::dmatrix;
     /// use skellam_snmf::{Hyperparameters, Learner, Posterior, Rate, Sharing};
     /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
-    /// let mut learner = Learner::new(Sharing::all(1, 1, 1), start, Rate::Average)?;
+    /// let mut learner = Learner::new(Sharing::all(1, 1), start, Rate::Average)?;
     /// let mut q = Posterior { plus: dmatrix![3.0], minus: dmatrix![1.0], shape: dmatrix![5.0], rate: dmatrix![2.0] };
     /// learner.learn(&q)?;
     /// let learnt = learner.hyperparameters().clone();
     /// assert!((learnt.shape[0] / learnt.rate[0] - 2.5).abs() < 1e-9);     // ŝ / b̂
     /// (q.shape, q.rate) = (dmatrix![5.0, 5.0], dmatrix![2.0, 2.0]);       // of two columns
+    /// learner.learn(&q)?;
+    /// assert_eq!(learner.statistics().columns, 1.5);
+    /// let learnt = learner.hyperparameters().clone();
+    /// q.rate = dmatrix![2.0];                                             // not that of two columns
     /// assert!(learner.learn(&q).is_err() && learner.hyperparameters() == &learnt);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn learn<T: Real>(&mut self, posterior: &Posterior<T>) -> Result<(), SnmfError> {
-        let new = Statistics::of(posterior, &self.sharing, &self.hyperparameters)?;
+        let new = Statistics::of(posterior, &self.sharing)?;
         self.take(new)
     }
 
@@ -229,14 +237,14 @@ impl Learner {
     /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, SnmfState};
     /// # let factors = |h| SnmfState { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
     /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
-    /// let mut learner = Learner::new(Sharing::all(1, 1, 1), start, Rate::Average)?;
+    /// let mut learner = Learner::new(Sharing::all(1, 1), start, Rate::Average)?;
     /// assert!(learner.learn_known(&factors(0.0)).is_err());
     /// learner.learn_known(&factors(6.0))?;
     /// assert_eq!((learner.seen(), learner.statistics().activations[0]), (1, 6.0));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn learn_known<T: Real>(&mut self, factors: &SnmfState<T>) -> Result<(), SnmfError> {
-        let new = Statistics::of_known(factors, &self.sharing, &self.hyperparameters)?;
+        let new = Statistics::of_known(factors, &self.sharing)?;
         self.take(new)
     }
 
@@ -249,6 +257,10 @@ impl Learner {
         };
         let (mut statistics, mut hyperparameters) =
             (self.statistics.clone(), self.hyperparameters.clone());
+        if self.seen == 0 && self.sharing.columns().is_none() {
+            let columns = new.columns as usize;
+            statistics = Statistics::of_prior(&self.sharing, &hyperparameters, columns)?;
+        }
         statistics.blend(&new, r);
         for _ in 0..self.iterations {
             hyperparameters.improve(&self.sharing, &statistics)?;

@@ -54,7 +54,7 @@ pub use cp::{CpEm, CpState, SignedCp};
 pub use ding::{Ding, DingState, DingSteps};
 pub use em::{Snmf, SnmfBuilder, SnmfEm};
 pub use error::{ParamError, SnmfError};
-pub use hyper::{Hyperparameters, Sharing, Statistics};
+pub use hyper::{Groups, Hyperparameters, Sharing, Statistics};
 pub use init::SnmfInit;
 pub use kmeans::{Clusters, KMeans, KMeansState, KMeansSteps, Seeding, kmeans};
 pub use learner::{Learner, Rate};

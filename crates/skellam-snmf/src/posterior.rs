@@ -5,6 +5,7 @@ use plca_dist::{digamma, exp_digamma_slice, gamma_shape_kl_slice, ln_gamma};
 use plca_tensor::{CompensatedSum, Real};
 
 use crate::faint::Logs;
+use crate::prior::Axis;
 use crate::{Prior, SnmfError, SnmfState};
 
 /// Least shape that can be fitted, and a sentence about it: `ψ(x) ≈ -1/x` times a datum is a number, and so is `x` itself.
@@ -112,16 +113,16 @@ impl<T: Real> Posterior<T> {
         let totals = self.totals();
         let mut over = vec![0.0; totals.len()];
         exp_digamma_slice(&totals, &mut over)
-            .map_err(|_| SnmfError::NotFinite { block: "alpha" })?;
+            .map_err(|_| SnmfError::NotFinite { block: "atoms" })?;
         let rows = self.plus.nrows();
         let side = |shapes: &DMatrix<T>| {
             // [SKELLAM 6] e^(ψ(α̂) - ψ(Σ α̂))
-            let mut out = exp_psi_of(shapes, "alpha", |at, x| x / over[at / rows])?;
+            let mut out = exp_psi_of(shapes, "atoms", |at, x| x / over[at / rows])?;
             // The quotient of two numbers that are none.
             for k in (0..over.len()).filter(|&k| over[k] < 1e-290) {
-                let psi = special(digamma, totals[k], "alpha")?;
+                let psi = special(digamma, totals[k], "atoms")?;
                 for (x, shape) in out.column_mut(k).iter_mut().zip(shapes.column(k).iter()) {
-                    *x = normal((special(digamma, shape.to_f64(), "alpha")? - psi).exp());
+                    *x = normal((special(digamma, shape.to_f64(), "atoms")? - psi).exp());
                 }
             }
             Ok::<_, SnmfError>(out)
@@ -129,7 +130,7 @@ impl<T: Real> Posterior<T> {
         let (plus, minus) = (side(&self.plus)?, side(&self.minus)?);
         // [SKELLAM 6] e^ψ(ŝ) / b̂
         let rates = self.rate.as_slice();
-        let activations = exp_psi_of(&self.shape, "a", |at, x| x / rates[at].to_f64())?;
+        let activations = exp_psi_of(&self.shape, "shape", |at, x| x / rates[at].to_f64())?;
         Ok(SnmfState {
             plus,
             minus,
@@ -139,7 +140,7 @@ impl<T: Real> Posterior<T> {
 
     /// `E[ln T]` and `E[ln H]`. `[SKELLAM eq. 47]`, `[SKELLAM eq. 50]`
     pub(crate) fn ln_geometric(&self) -> Result<Logs, SnmfError> {
-        let psi = |x: f64| special(digamma, x, "alpha");
+        let psi = |x: f64| special(digamma, x, "atoms");
         let totals = (self.totals().into_iter().map(psi)).collect::<Result<Vec<_>, _>>()?;
         let side = |shapes: &DMatrix<T>| {
             let mut ln = shapes.transpose().map(|x| x.to_f64());
@@ -153,7 +154,7 @@ impl<T: Real> Posterior<T> {
         let atoms = [side(&self.plus)?, side(&self.minus)?];
         let mut activations = self.shape.map(|x| x.to_f64());
         for (x, b) in activations.iter_mut().zip(&self.rate) {
-            *x = special(digamma, *x, "a")? - b.to_f64().ln();
+            *x = special(digamma, *x, "shape")? - b.to_f64().ln();
         }
         Ok(Logs { atoms, activations })
     }
@@ -216,6 +217,7 @@ impl<T: Real> Posterior<T> {
         last: impl Fn(f64, f64, f64) -> f64,
     ) -> Result<f64, SnmfError> {
         const BATCH: usize = 256;
+        let axis = Axis::Rows(self.shape.nrows());
         let mut sum = CompensatedSum::default();
         let (mut shapes, mut priors, mut kl) = ([0.0; BATCH], [0.0; BATCH], [0.0; BATCH]);
         // One rate for all is the common case.
@@ -225,13 +227,13 @@ impl<T: Real> Posterior<T> {
             let n = s.len();
             for i in 0..n {
                 shapes[i] = s[i].to_f64();
-                priors[i] = prior.shape.get(chunk * BATCH + i);
+                priors[i] = prior.shape.get(chunk * BATCH + i, axis);
             }
             let kl = &mut kl[..n];
             gamma_shape_kl_slice(&shapes[..n], &priors[..n], kl)
-                .map_err(|_| SnmfError::NotFinite { block: "a" })?;
+                .map_err(|_| SnmfError::NotFinite { block: "shape" })?;
             for i in 0..n {
-                let (rate, b) = (r[i].to_f64(), prior.rate.get(chunk * BATCH + i));
+                let (rate, b) = (r[i].to_f64(), prior.rate.get(chunk * BATCH + i, axis));
                 if (rate, b) != rates {
                     (rates, ln) = ((rate, b), (rate / b).ln());
                 }
@@ -247,18 +249,21 @@ impl<T: Real> Posterior<T> {
         let mut sum = CompensatedSum::default();
         let rows = self.plus.nrows();
         for (k, total) in self.totals().into_iter().enumerate() {
-            let psi_total = special(digamma, total, "alpha")?;
+            let psi_total = special(digamma, total, "atoms")?;
             let mut prior_total = 0.0;
             for (shapes, alphas) in [(&self.plus, &prior.plus), (&self.minus, &prior.minus)] {
                 for (f, shape) in shapes.column(k).iter().enumerate() {
-                    let (shape, alpha) = (shape.to_f64(), alphas.get(k * rows + f));
+                    let (shape, alpha) = (
+                        shape.to_f64(),
+                        alphas.get(k * rows + f, Axis::Columns(rows)),
+                    );
                     prior_total += alpha;
                     // [SKELLAM 7] KLD
-                    sum += special(ln_gamma, alpha, "alpha")? - special(ln_gamma, shape, "alpha")?
-                        + (shape - alpha) * (special(digamma, shape, "alpha")? - psi_total);
+                    sum += special(ln_gamma, alpha, "atoms")? - special(ln_gamma, shape, "atoms")?
+                        + (shape - alpha) * (special(digamma, shape, "atoms")? - psi_total);
                 }
             }
-            sum += special(ln_gamma, total, "alpha")? - special(ln_gamma, prior_total, "alpha")?;
+            sum += special(ln_gamma, total, "atoms")? - special(ln_gamma, prior_total, "atoms")?;
         }
         Ok(sum.value())
     }

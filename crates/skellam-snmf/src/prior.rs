@@ -6,19 +6,21 @@ use plca_tensor::{CompensatedSum, Real};
 
 use crate::{ParamError, SnmfError, SnmfState};
 
-/// Hyperparameters of a block: one for all entries, or one each.
+/// Hyperparameters of a block: one for all entries, one for each component, or one each.
 ///
 /// ```
 /// use nalgebra::dmatrix;
 /// use skellam_snmf::{Entries, ParamError, Prior};
 /// let prior = Prior { shape: Entries::Each(dmatrix![2.0, -1.0]), ..Prior::flat() };
-/// assert!(matches!(prior.check(), Err(ParamError::Prior { name: "a", row: 0, column: 1, value: -1.0, .. })));
+/// assert!(matches!(prior.check(), Err(ParamError::Prior { name: "shape", row: 0, column: 1, value: -1.0, .. })));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Entries {
     /// The same everywhere.
     All(f64),
+    /// One for each of the `K` components.
+    PerComponent(Vec<f64>),
     /// One for every entry of the block, which it must have the shape of.
     Each(
         #[cfg_attr(
@@ -29,29 +31,61 @@ pub enum Entries {
     ),
 }
 
-impl Entries {
-    /// That of the entry with this position in column-major order.
+/// Where the components of a block lie.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Axis {
+    /// Each is a column of so many rows: atoms.
+    Columns(usize),
+    /// Each is one of so many rows: activations.
+    Rows(usize),
+}
+
+impl Axis {
+    /// That of the entry at this position in column-major order.
     #[inline]
-    pub(crate) fn get(&self, position: usize) -> f64 {
+    pub(crate) fn component(self, at: usize) -> usize {
+        match self {
+            Self::Columns(rows) => at / rows,
+            Self::Rows(k) => at % k,
+        }
+    }
+}
+
+impl Entries {
+    /// That of the entry at this position in column-major order.
+    #[inline]
+    pub(crate) fn get(&self, at: usize, axis: Axis) -> f64 {
         match self {
             Self::All(x) => *x,
-            Self::Each(m) => m[position],
+            Self::PerComponent(each) => each[axis.component(at)],
+            Self::Each(m) => m[at],
         }
     }
 
     fn map(&self, f: impl Fn(f64) -> f64) -> Self {
         match self {
             Self::All(x) => Self::All(f(*x)),
+            Self::PerComponent(each) => Self::PerComponent(each.iter().map(|&x| f(x)).collect()),
             Self::Each(m) => Self::Each(m.map(f)),
         }
     }
 
     /// Calls `f` with every value and its hyperparameter.
     #[inline(always)]
-    pub(crate) fn for_each<T>(&self, values: &mut [T], mut f: impl FnMut(&mut T, f64)) {
-        match self {
-            &Self::All(c) => values.iter_mut().for_each(|x| f(x, c)),
-            Self::Each(m) => values.iter_mut().zip(m).for_each(|(x, &c)| f(x, c)),
+    pub(crate) fn for_each<T>(&self, values: &mut [T], axis: Axis, mut f: impl FnMut(&mut T, f64)) {
+        match (self, axis) {
+            (&Self::All(c), _) => values.iter_mut().for_each(|x| f(x, c)),
+            (Self::PerComponent(each), Axis::Columns(rows)) => {
+                for (column, &c) in values.chunks_mut(rows.max(1)).zip(each) {
+                    column.iter_mut().for_each(|x| f(x, c));
+                }
+            }
+            (Self::PerComponent(each), Axis::Rows(k)) => {
+                for column in values.chunks_mut(k.max(1)) {
+                    column.iter_mut().zip(each).for_each(|(x, &c)| f(x, c));
+                }
+            }
+            (Self::Each(m), _) => values.iter_mut().zip(m).for_each(|(x, &c)| f(x, c)),
         }
     }
 
@@ -71,6 +105,12 @@ impl Entries {
         match self {
             Self::All(x) if ok(*x) => Ok(()),
             Self::All(x) => Err(refuse(0, 0, *x)),
+            Self::PerComponent(each) => match each.iter().position(|&x| !ok(x)) {
+                // Atoms are columns, activations rows.
+                Some(k) if matches!(name, "plus" | "minus") => Err(refuse(0, k, each[k])),
+                Some(k) => Err(refuse(k, 0, each[k])),
+                None => Ok(()),
+            },
             Self::Each(m) => {
                 for row in 0..m.nrows() {
                     for column in 0..m.ncols() {
@@ -84,15 +124,26 @@ impl Entries {
         }
     }
 
-    fn check_shape(&self, block: &'static str, expected: (usize, usize)) -> Result<(), SnmfError> {
-        match self {
-            Self::Each(m) if m.shape() != expected => Err(SnmfError::Shape {
-                block,
-                got: m.shape(),
-                expected,
-            }),
-            _ => Ok(()),
+    /// Refuses a block of another shape, of `k` components.
+    fn check_shape(
+        &self,
+        block: &'static str,
+        expected: (usize, usize),
+        k: usize,
+    ) -> Result<(), SnmfError> {
+        let (got, expected) = match self {
+            Self::All(_) => return Ok(()),
+            Self::PerComponent(each) => ((each.len(), 1), (k, 1)),
+            Self::Each(m) => (m.shape(), expected),
+        };
+        if got == expected {
+            return Ok(());
         }
+        Err(SnmfError::Shape {
+            block,
+            got,
+            expected,
+        })
     }
 }
 
@@ -181,17 +232,17 @@ impl Prior {
     pub fn check(&self) -> Result<(), ParamError> {
         const POSITIVE: &str = "a finite number > 0";
         let positive = |x: f64| x.is_finite() && x > 0.0;
-        self.plus.check("alpha+", POSITIVE, positive)?;
-        self.minus.check("alpha-", POSITIVE, positive)?;
-        self.shape.check("a", POSITIVE, positive)?;
+        self.plus.check("plus", POSITIVE, positive)?;
+        self.minus.check("minus", POSITIVE, positive)?;
+        self.shape.check("shape", POSITIVE, positive)?;
         let rate = |x: f64| x.is_finite() && x >= 0.0;
-        self.rate.check("b", "a finite number >= 0", rate)
+        self.rate.check("rate", "a finite number >= 0", rate)
     }
 
     /// Refuses rates of 0, under which no bound exists.
     pub(crate) fn check_proper(&self) -> Result<(), ParamError> {
         let positive = |x: f64| x > 0.0;
-        self.rate.check("b", "a finite number > 0", positive)
+        self.rate.check("rate", "a finite number > 0", positive)
     }
 
     /// Refuses shapes that variational Bayes cannot hold.
@@ -200,17 +251,17 @@ impl Prior {
         (least, range): (f64, &'static str),
     ) -> Result<(), ParamError> {
         let enough = |x: f64| x >= least;
-        self.plus.check("alpha+", range, enough)?;
-        self.minus.check("alpha-", range, enough)?;
-        self.shape.check("a", range, enough)
+        self.plus.check("plus", range, enough)?;
+        self.minus.check("minus", range, enough)?;
+        self.shape.check("shape", range, enough)
     }
 
     /// Refuses blocks of another shape than the data and `k` components need.
     pub(crate) fn check_shape(&self, (f, n): (usize, usize), k: usize) -> Result<(), SnmfError> {
-        self.plus.check_shape("alpha+", (f, k))?;
-        self.minus.check_shape("alpha-", (f, k))?;
-        self.shape.check_shape("a", (k, n))?;
-        self.rate.check_shape("b", (k, n))
+        self.plus.check_shape("plus", (f, k), k)?;
+        self.minus.check_shape("minus", (f, k), k)?;
+        self.shape.check_shape("shape", (k, n), k)?;
+        self.rate.check_shape("rate", (k, n), k)
     }
 
     /// `ln p(T, H)`; the gamma normaliser's `a ln b` is left out where `b = 0`.
@@ -227,8 +278,9 @@ impl Prior {
                 (&Entries::All(a), &Entries::All(b)) => Some(normaliser(a, b)),
                 _ => None,
             };
+            let axis = Axis::Rows(state.activations.nrows());
             for (at, &x) in state.activations.iter().enumerate() {
-                let (a, b) = (self.shape.get(at), self.rate.get(at));
+                let (a, b) = (self.shape.get(at, axis), self.rate.get(at, axis));
                 // [SKELLAM eq. 26]
                 sum += power(x, a - 1.0) - b * x.to_f64();
                 sum += -constant.unwrap_or_else(|| normaliser(a, b));
@@ -239,7 +291,7 @@ impl Prior {
             let mut total = 0.0;
             for (side, alpha) in [(&state.plus, &self.plus), (&state.minus, &self.minus)] {
                 for f in 0..rows {
-                    let alpha = alpha.get(k * rows + f);
+                    let alpha = alpha.get(k * rows + f, Axis::Columns(rows));
                     total += alpha;
                     // [SKELLAM eq. 26]
                     sum += power(side[(f, k)], alpha - 1.0) - gamma(alpha);

@@ -8,7 +8,8 @@ use rand::Rng;
 use crate::faint::Logs;
 use crate::init::{check_block, check_factor, check_support};
 use crate::posterior::least_shape;
-use crate::{Entries, Posterior, SnmfError, SnmfInit, SnmfState, vbem::SnmfVbEm};
+use crate::prior::Axis;
+use crate::{Entries, ParamError, Posterior, SnmfError, SnmfInit, SnmfState, vbem::SnmfVbEm};
 
 /// Where a fit of variational Bayes starts.
 ///
@@ -50,10 +51,15 @@ pub enum VbInit<T: Real> {
 }
 
 /// A block of the prior.
-fn expand<T: Real>(entries: &Entries, (rows, columns): (usize, usize), add: f64) -> DMatrix<T> {
-    DMatrix::from_fn(rows, columns, |i, j| {
-        T::lit(entries.get(j * rows + i) + add)
-    })
+fn expand<T: Real>(
+    entries: &Entries,
+    (rows, columns): (usize, usize),
+    axis: Axis,
+    add: f64,
+) -> DMatrix<T> {
+    let mut block = DMatrix::zeros(rows, columns);
+    entries.for_each(block.as_mut_slice(), axis, |x, c| *x = T::lit(c + add));
+    block
 }
 
 impl<T: Real> VbInit<T> {
@@ -88,13 +94,14 @@ impl<T: Real> VbInit<T> {
         let (f, n) = data.shape();
         let given = matches!(self, Self::Atoms { .. } | Self::Posterior(_));
         if bound.config.freeze_atoms && !given {
-            return Err(SnmfError::FixedWithoutValue { block: "alpha" });
+            return Err(SnmfError::FixedWithoutValue { block: "atoms" });
         }
         if bound.config.freeze_activations && !matches!(self, Self::Posterior(_)) {
-            return Err(SnmfError::FixedWithoutValue { block: "a" });
+            return Err(SnmfError::FixedWithoutValue { block: "shape" });
         }
-        let mut jitter = |entries: &Entries, shape: (usize, usize), most: f64| {
-            let mut block: DMatrix<T> = expand(entries, shape, 0.0);
+        let (atoms, activations) = (Axis::Columns(f), Axis::Rows(k));
+        let mut jitter = |entries: &Entries, shape: (usize, usize), axis: Axis, most: f64| {
+            let mut block: DMatrix<T> = expand(entries, shape, axis, 0.0);
             for x in block.iter_mut() {
                 *x = T::lit(x.to_f64() + most * random::uniform(rng));
             }
@@ -106,32 +113,30 @@ impl<T: Real> VbInit<T> {
                 bound.update(&start, || Ok(Logs::of(&start)), false)?.0
             }
             Self::Means(means) => {
-                check_factor("T+", &means.plus, (f, k))?;
-                check_factor("T-", &means.minus, (f, k))?;
-                check_factor("H", &means.activations, (k, n))?;
+                check_factor("plus", &means.plus, (f, k))?;
+                check_factor("minus", &means.minus, (f, k))?;
+                check_factor("activations", &means.activations, (k, n))?;
                 check_support(data, means)?;
                 bound.update(means, || Ok(Logs::of(means)), false)?.0
             }
             &Self::Prior { jitter: most } => {
                 if !(most.is_finite() && most >= 0.0) {
-                    return Err(SnmfError::Value {
-                        block: "jitter",
-                        row: 0,
-                        column: 0,
+                    return Err(SnmfError::from(ParamError::Number {
+                        name: "jitter",
                         value: most,
                         range: "a finite number >= 0",
-                    });
+                    }));
                 }
                 Posterior {
-                    plus: jitter(&prior.plus, (f, k), most),
-                    minus: jitter(&prior.minus, (f, k), most),
-                    shape: jitter(&prior.shape, (k, n), most),
-                    rate: expand(&prior.rate, (k, n), 1.0),
+                    plus: jitter(&prior.plus, (f, k), atoms, most),
+                    minus: jitter(&prior.minus, (f, k), atoms, most),
+                    shape: jitter(&prior.shape, (k, n), activations, most),
+                    rate: expand(&prior.rate, (k, n), activations, 1.0),
                 }
             }
             Self::Atoms { plus, minus } => {
-                let shape = jitter(&prior.shape, (k, n), 0.0);
-                let rate = expand(&prior.rate, (k, n), 1.0);
+                let shape = jitter(&prior.shape, (k, n), activations, 0.0);
+                let rate = expand(&prior.rate, (k, n), activations, 1.0);
                 checked(plus, minus, shape, rate, (f, k, n))?
             }
             Self::Posterior(p) => {
@@ -155,11 +160,11 @@ fn checked<T: Real>(
         let ok = |x: T| x.is_finite() && x.to_f64() >= least;
         check_block(block, m, expected, range, ok)
     };
-    enough("alpha+", plus, (f, k))?;
-    enough("alpha-", minus, (f, k))?;
-    enough("a", &shape, (k, n))?;
+    enough("plus", plus, (f, k))?;
+    enough("minus", minus, (f, k))?;
+    enough("shape", &shape, (k, n))?;
     let positive = |x: T| x.is_finite() && x > T::zero();
-    check_block("b", &rate, (k, n), "a finite number > 0", positive)?;
+    check_block("rate", &rate, (k, n), "a finite number > 0", positive)?;
     Ok(Posterior {
         plus: plus.clone(),
         minus: minus.clone(),

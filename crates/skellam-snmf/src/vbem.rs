@@ -10,6 +10,7 @@ use rand::Rng;
 use crate::em::{pack, unpack};
 use crate::faint::{self, Logs, Watch};
 use crate::posterior::least_shape;
+use crate::prior::Axis;
 use crate::rule::Split;
 use crate::{Entries, ParamError, Posterior, Prior, Replicates, SnmfError, SnmfState, VbInit};
 
@@ -159,7 +160,7 @@ impl SnmfVbBuilder {
     /// ```
     /// use skellam_snmf::{ParamError, Prior, SnmfVb};
     /// let improper = SnmfVb::builder(1).prior(Prior::flat());
-    /// assert!(matches!(improper.build(), Err(ParamError::Prior { name: "b", value: 0.0, .. })));
+    /// assert!(matches!(improper.build(), Err(ParamError::Prior { name: "rate", value: 0.0, .. })));
     /// ```
     pub fn build(self) -> Result<SnmfVb, ParamError> {
         let vb = self.0;
@@ -297,12 +298,12 @@ struct Counts<T> {
 
 impl<T: Real> Counts<T> {
     /// The prior and the counts of a block `x`, of which these are the sums.
-    fn over(&self, prior: &Entries, x: &DMatrix<T>, sums: &DMatrix<T>) -> DMatrix<T> {
+    fn over(&self, prior: &Entries, axis: Axis, x: &DMatrix<T>, sums: &DMatrix<T>) -> DMatrix<T> {
         let mut out = match self.whole {
             true => sums.clone(),
             false => x.component_mul(sums),
         };
-        prior.for_each(out.as_mut_slice(), |x, c| *x += T::lit(c));
+        prior.for_each(out.as_mut_slice(), axis, |x, c| *x += T::lit(c));
         out
     }
 }
@@ -376,27 +377,39 @@ impl<T: Real, X: Signed<T>> SnmfVbEm<'_, T, X> {
         };
         let counts = self.pass(means, logs, wanted)?;
         let sums = &counts.sums;
-        let update = |wanted: bool, prior, x, s| match wanted {
-            true => counts.over(prior, x, s),
+        let (atoms, activations) = (
+            Axis::Columns(means.plus.nrows()),
+            Axis::Rows(means.activations.nrows()),
+        );
+        let update = |wanted: bool, prior, axis, x, s| match wanted {
+            true => counts.over(prior, axis, x, s),
             false => DMatrix::zeros(0, 0),
         };
         // [SKELLAM 6] α̂ <- α + T̃ ∘ G̃ H̃ᵀ
-        let plus = update(wanted.left, &prior.plus, &means.plus, &sums.plus);
-        let minus = update(wanted.left, &prior.minus, &means.minus, &sums.minus);
+        let plus = update(wanted.left, &prior.plus, atoms, &means.plus, &sums.plus);
+        let minus = update(wanted.left, &prior.minus, atoms, &means.minus, &sums.minus);
         // [SKELLAM 6] ŝ <- a + H̃ ∘ (T̃⁺ᵀ G̃⁺ + T̃⁻ᵀ G̃⁻), b̂ <- b + 1
-        let shape = update(wanted.right, &prior.shape, &means.activations, &sums.right);
+        let shape = update(
+            wanted.right,
+            &prior.shape,
+            activations,
+            &means.activations,
+            &sums.right,
+        );
         let mut rate = DMatrix::from_element(shape.nrows(), shape.ncols(), T::one());
         if wanted.right {
             let slice = rate.as_mut_slice();
-            prior.rate.for_each(slice, |x, b| *x = T::lit(b + 1.0));
+            prior
+                .rate
+                .for_each(slice, activations, |x, b| *x = T::lit(b + 1.0));
         }
         // Without a way out of the loop it is compiled for vectors.
         let finite = |m: &DMatrix<T>| m.as_slice().iter().fold(true, |all, x| all & x.is_finite());
         if !(finite(&plus) && finite(&minus)) {
-            return Err(SnmfError::NotFinite { block: "alpha" });
+            return Err(SnmfError::NotFinite { block: "atoms" });
         }
         if !finite(&shape) {
-            return Err(SnmfError::NotFinite { block: "a" });
+            return Err(SnmfError::NotFinite { block: "shape" });
         }
         let posterior = Posterior {
             plus,

@@ -4,7 +4,7 @@ use nalgebra::DMatrix;
 use plca_dist::{draw_poisson, random::uniform};
 use rand_chacha::ChaCha8Rng;
 use serde::Deserialize;
-use skellam_snmf::{Hyperparameters, Sharing, SignedMatrix, SnmfState};
+use skellam_snmf::{Hyperparameters, SignedMatrix, SnmfState};
 
 use super::support::gamma;
 use crate::Result;
@@ -77,13 +77,10 @@ pub(super) fn low_variance(hyper: &mut Hyperparameters, rng: &mut ChaCha8Rng) {
 
 /// Draws factors from the prior.
 pub(super) fn factors(hyper: &Hyperparameters, n: usize, rng: &mut ChaCha8Rng) -> SnmfState<f64> {
-    let sharing = Sharing::by_component(F, K, n);
     // [SKELLAM eq. 15]
-    let activations = sharing.shape.zip_map(&sharing.rate, |d, e| {
-        gamma(hyper.shape[d], rng) / hyper.rate[e]
-    });
-    let mut side = |map: &DMatrix<usize>| map.map(|d| gamma(hyper.alpha[d], rng));
-    let (mut plus, mut minus) = (side(&sharing.plus), side(&sharing.minus));
+    let activations = DMatrix::from_fn(K, n, |k, _| gamma(hyper.shape[k], rng) / hyper.rate[k]);
+    let mut side = |s| DMatrix::from_fn(F, K, |f, k| gamma(hyper.alpha[2 * (f * K + k) + s], rng));
+    let (mut plus, mut minus) = (side(0), side(1));
     for (mut p, mut m) in plus.column_iter_mut().zip(minus.column_iter_mut()) {
         // [SKELLAM eq. 16]
         let sum = p.sum() + m.sum();
@@ -117,17 +114,14 @@ pub(super) fn counts(truth: &SnmfState<f64>, rng: &mut ChaCha8Rng) -> Result<Sig
 
 /// Prior means: atoms, and activations with `extra` added to the rate.
 pub(super) fn prior_means(hyper: &Hyperparameters, n: usize, extra: f64) -> SnmfState<f64> {
-    let sharing = Sharing::by_component(F, K, n);
-    let side = |map: &DMatrix<usize>| map.map(|d| hyper.alpha[d]);
-    let (mut plus, mut minus) = (side(&sharing.plus), side(&sharing.minus));
+    let side = |s| DMatrix::from_fn(F, K, |f, k| hyper.alpha[2 * (f * K + k) + s]);
+    let (mut plus, mut minus) = (side(0), side(1));
     for (mut p, mut m) in plus.column_iter_mut().zip(minus.column_iter_mut()) {
         let sum = p.sum() + m.sum();
         p /= sum;
         m /= sum;
     }
-    let activations = sharing.shape.zip_map(&sharing.rate, |d, e| {
-        hyper.shape[d] / (hyper.rate[e] + extra)
-    });
+    let activations = DMatrix::from_fn(K, n, |k, _| hyper.shape[k] / (hyper.rate[k] + extra));
     SnmfState {
         plus,
         minus,

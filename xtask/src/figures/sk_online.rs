@@ -125,7 +125,7 @@ pub(super) fn learn(
     sizes: Sizes,
     seed: u64,
 ) -> Result<Vec<Point>> {
-    let sharing = Sharing::by_component(F, K, sizes.n);
+    let sharing = Sharing::by_component(F, K);
     let mut start = rng(seed, 90);
     let hyper = Hyperparameters {
         alpha: (0..2 * F * K)

@@ -44,7 +44,7 @@ fn one(scenario: usize, n: usize, max_iter: usize, seed: u64) -> Result<[[f64; 2
     let mut draws = rng(seed, 70 + scenario as u64);
     let truth = factors(&hyper, n, &mut draws);
     let data = counts(&truth, &mut draws)?;
-    let prior = hyper.prior(&Sharing::by_component(F, K, n))?;
+    let prior = hyper.prior(&Sharing::by_component(F, K))?;
 
     let dummy = prior_means(&hyper, n, 0.0);
     let start = prior_means(&hyper, n, 1.0);

@@ -181,20 +181,20 @@ fn bad_data_and_starts_are_refused_by_place_and_value() {
     start(&[1.0, 1.0, 1.0, 1.0, 1.0, 0.0], &[1.0; 5]);
     folder.fails(1, line, &["init.npz", "minus", "[2, 1]", "-8"]);
     start(&[1.0, 1.0, 1.0, -1.0, 1.0, 1.0], &[1.0; 5]);
-    folder.fails(1, line, &["init.npz", "`T-`", "-1"]);
+    folder.fails(1, line, &["init.npz", "`minus`", "-1"]);
     start(&[0.0; 6], &[1.0; 5]);
     folder.fails(1, line, &["init.npz", "all zeros"]);
     start(&[1.0; 6], &[1.0, 1.0, f64::NAN, 1.0, 1.0]);
-    folder.fails(1, line, &["init.npz", "`H`", "NaN"]);
+    folder.fails(1, line, &["init.npz", "`activations`", "NaN"]);
     folder.arrays("init.npz", &[("activations", &[1, 4], &[1.0; 4])]);
-    folder.fails(1, line, &["init.npz", "`H`", "1x4", "1x5"]);
+    folder.fails(1, line, &["init.npz", "`activations`", "1x4", "1x5"]);
     folder.arrays("init.npz", &[("atoms", &[3, 2], &[1.0; 6])]);
     folder.fails(1, line, &["init.npz", "`atoms`", "F x K x 2"]);
     folder.arrays("init.npz", &[("weights", &[2], &[1.0; 2])]);
     folder.fails(1, line, &["init.npz", "`weights`", "atoms, activations"]);
     folder.arrays("init.npz", &[("activations_shape", &[2, 5], &[0.0; 10])]);
     let vb = "fit skellam-vb d.csv --init init.npz --output o.npz --quiet";
-    folder.fails(1, vb, &["init.npz", "`a`", "0"]);
+    folder.fails(1, vb, &["init.npz", "`shape`", "0"]);
 }
 
 #[test]

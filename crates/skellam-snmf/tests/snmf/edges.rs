@@ -264,6 +264,40 @@ fn whole_data() {
     assert!(config.on(&masked).is_ok());
 }
 
+/// Cells far below the largest datum have the ratios of double precision, where their squares are no numbers of single precision.
+/// [SKELLAM 10]
+#[test]
+fn ratios_of_small_cells_in_single_precision() {
+    for small in [1e-18, 3e-20, 1e-22, 1e-24, 1e-30] {
+        // Rates around the datum, on either side, and a datum of 0.
+        let values = dmatrix![1.0, 0.0, 0.0; 0.0, small, -3.0 * small; 0.0, 0.0, 2.0 * small];
+        let seen = DMatrix::from_fn(3, 3, |i, j| (i == 0) == (j == 0));
+        let plus = dmatrix![0.5, 0.0; 0.0, 0.4; 0.0, 0.1];
+        let minus = dmatrix![0.5, 0.0; 0.0, 0.2; 0.0, 0.3];
+        let h = dmatrix![2.0, 0.0, 0.0; 0.0, 2.0 * small, 5.0 * small];
+        let config = Snmf::builder(2).freeze_atoms().build().unwrap();
+        let v = SignedMatrix::with_mask(&values, &seen).unwrap();
+        let narrow = |m: &DMatrix<f64>| m.map(|x| x as f32);
+        let single = SignedMatrix::with_mask(&narrow(&values), &seen).unwrap();
+        let mut want = SnmfState {
+            plus,
+            minus,
+            activations: h,
+        };
+        let mut got = SnmfState {
+            plus: narrow(&want.plus),
+            minus: narrow(&want.minus),
+            activations: narrow(&want.activations),
+        };
+        config.on(&v).unwrap().step(&mut want, false).unwrap();
+        config.on(&single).unwrap().step(&mut got, false).unwrap();
+        for (&got, &want) in got.activations.iter().zip(&want.activations) {
+            let error = (f64::from(got) - want).abs();
+            assert!(error <= 1e-6 * want, "{small}: {got} {want}");
+        }
+    }
+}
+
 #[test]
 fn bad_data() {
     for bad in [f64::INFINITY, f64::NEG_INFINITY] {
@@ -341,13 +375,13 @@ fn bad_settings() {
     let message = em.unwrap_err().to_string();
     assert_eq!(
         message,
-        "prior `alpha-` is -2 at (1, 0), not a finite number > 0"
+        "prior `minus` is -2 at (1, 0), not a finite number > 0"
     );
     let v = data(dmatrix![1.0, 2.0]);
     let (em, vb) = with(&|p| p.shape = Entries::Each(DMatrix::from_element(2, 2, 1.0)));
     assert!(matches!(
         em.unwrap().on(&v),
-        Err(SnmfError::Shape { block: "a", .. })
+        Err(SnmfError::Shape { block: "shape", .. })
     ));
     assert!(vb.unwrap().on(&v).is_err());
 }
@@ -365,7 +399,7 @@ fn bad_starts() {
         assert!(matches!(
             error,
             SnmfError::Value {
-                block: "H",
+                block: "activations",
                 row: 0,
                 column: 1,
                 ..
@@ -376,7 +410,7 @@ fn bad_starts() {
         assert!(matches!(
             refused(start(p, m, h)),
             SnmfError::Value {
-                block: "T+",
+                block: "plus",
                 row: 1,
                 ..
             }
@@ -391,7 +425,7 @@ fn bad_starts() {
     assert!(matches!(
         error,
         SnmfError::Shape {
-            block: "T+",
+            block: "plus",
             got: (1, 1),
             expected: (2, 1)
         }
@@ -400,7 +434,7 @@ fn bad_starts() {
     let error = frozen
         .init(&v, &SnmfInit::default(), &mut rng(0))
         .unwrap_err();
-    assert_eq!(error, SnmfError::FixedWithoutValue { block: "T" });
+    assert_eq!(error, SnmfError::FixedWithoutValue { block: "atoms" });
     let frozen = Snmf::builder(1).freeze_activations().build().unwrap();
     assert!(frozen.init(&v, &SnmfInit::default(), &mut rng(0)).is_err());
     let vb = SnmfVb::builder(1).freeze_atoms().build().unwrap();
@@ -507,7 +541,7 @@ fn fixed_blocks_stay() {
 /// Groups without entries keep their value; statistics without spread stop at the cap; bad ones change nothing.
 #[test]
 fn hyperparameters_at_the_border() {
-    let sharing = Sharing::all(2, 1, 2);
+    let sharing = Sharing::all(2, 1);
     let start = Hyperparameters {
         alpha: vec![1.0, 7.0],
         shape: vec![1.0, 7.0],
@@ -530,7 +564,7 @@ fn hyperparameters_at_the_border() {
     // No spread at all: the shapes grow, and with them the rate, whose quotient is the mean.
     assert!(learnt.shape[0] > 100.0 && learnt.shape[0] <= 1e12 && learnt.alpha[0] > 100.0);
     assert!((learnt.shape[0] / learnt.rate[0] - 2.0).abs() < 1e-9);
-    let mut zero = Statistics::of_known(&factors(2.0), &sharing, &start).unwrap();
+    let mut zero = Statistics::of_known(&factors(2.0), &sharing).unwrap();
     zero.activations[0] = 0.0;
     let mut hyper = start.clone();
     hyper.improve(&sharing, &zero).unwrap();
@@ -552,9 +586,10 @@ fn hyperparameters_at_the_border() {
     };
     assert!(matches!(
         short.prior(&sharing),
-        Err(SnmfError::Value {
-            block: "map of b",
-            ..
+        Err(SnmfError::Hyperparameters {
+            block: "rate",
+            got: 0,
+            needed: 1,
         })
     ));
 }
@@ -585,7 +620,7 @@ fn resumption_and_serialisation() {
         shape: vec![0.7],
         rate: vec![0.1],
     };
-    let mut learner = Learner::new(Sharing::all(5, 2, 12), hyper, Rate::Constant(0.3)).unwrap();
+    let mut learner = Learner::new(Sharing::all(5, 2), hyper, Rate::Constant(0.3)).unwrap();
     let vb = SnmfVb::builder(2)
         .prior(learner.prior().unwrap())
         .build()
@@ -610,7 +645,7 @@ fn blocks_of_a_posterior_belong_together() {
         shape: vec![2.0],
         rate: vec![0.5],
     };
-    let sharing = Sharing::all(2, 1, 3);
+    let sharing = Sharing::all(2, 1);
     let good = Posterior {
         plus: DMatrix::from_element(2, 1, 1.0),
         minus: DMatrix::from_element(2, 1, 2.0),
@@ -618,7 +653,7 @@ fn blocks_of_a_posterior_belong_together() {
         rate: DMatrix::from_element(1, 3, 4.0),
     };
     let prior = hyper.prior(&sharing).unwrap();
-    Statistics::of(&good, &sharing, &hyper).unwrap();
+    Statistics::of(&good, &sharing).unwrap();
     good.divergence(&prior).unwrap();
     let other = |rows, columns| DMatrix::from_element(rows, columns, 1.0);
     let shape = |block, got, expected| SnmfError::Shape {
@@ -651,7 +686,7 @@ fn blocks_of_a_posterior_belong_together() {
         ),
     ];
     for (bad, refusal) in cases {
-        let refused = Statistics::of(&bad, &sharing, &hyper);
+        let refused = Statistics::of(&bad, &sharing);
         assert_eq!(refused, Err(refusal.clone()));
         assert_eq!(bad.divergence(&prior), Err(refusal));
     }
@@ -661,7 +696,7 @@ fn blocks_of_a_posterior_belong_together() {
         activations: other(1, 3),
     };
     assert_eq!(
-        Statistics::of_known(&known, &sharing, &hyper),
+        Statistics::of_known(&known, &sharing),
         Err(shape("minus", (1, 1), (2, 1)))
     );
 }

@@ -7,8 +7,8 @@ use plca_fit::Algorithm;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
 use skellam_snmf::{
-    Entries, Hyperparameters, Learner, Posterior, Prior, Rate, Replicates, Sharing, SignedMatrix,
-    Snmf, SnmfInit, SnmfVb, Statistics, VbInit,
+    Entries, Groups, Hyperparameters, Learner, Posterior, Prior, Rate, Replicates, Sharing,
+    SignedMatrix, Snmf, SnmfInit, SnmfVb, Statistics, VbInit,
 };
 use support::{assert_near, matrix, number, side};
 
@@ -141,8 +141,11 @@ fn vbem_trajectories() {
 }
 
 fn sharing(case: &Value) -> Sharing {
-    let whole = |m: DMatrix<f64>| m.map(|x| x as usize);
+    let whole = |m: DMatrix<f64>| Groups::Each(m.map(|x| x as usize));
+    let (rows, components) = side(&case["map_alpha"], 0).shape();
     Sharing {
+        rows,
+        components,
         plus: whole(side(&case["map_alpha"], 0)),
         minus: whole(side(&case["map_alpha"], 1)),
         shape: whole(matrix(&case["map_a"])),
@@ -192,9 +195,10 @@ fn batch_hyperparameters() {
         let mut hyper = hyperparameters(case, "0");
         let posteriors = case["posteriors"].as_array().unwrap();
         let posteriors: Vec<_> = posteriors.iter().map(|p| posterior(p, "")).collect();
-        let mut statistics = Statistics::of_prior(&sharing, &hyper).unwrap();
+        let mut statistics =
+            Statistics::of_prior(&sharing, &hyper, posteriors[0].shape.ncols()).unwrap();
         for (t, p) in (1..).zip(&posteriors) {
-            let new = Statistics::of(p, &sharing, &hyper).unwrap();
+            let new = Statistics::of(p, &sharing).unwrap();
             statistics.blend(&new, 1.0 / f64::from(t));
         }
         assert_statistics(&statistics, case, rtol, id);

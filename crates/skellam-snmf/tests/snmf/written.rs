@@ -6,7 +6,7 @@ use nalgebra::{DVector, dmatrix};
 use plca_tensor::strategies::overclaimed;
 use serde::{Serialize, de::DeserializeOwned};
 use skellam_snmf::{
-    CpState, DingState, Entries, Hyperparameters, Learner, Posterior, Prior, Rate, Sharing,
+    CpState, DingState, Entries, Groups, Hyperparameters, Learner, Posterior, Prior, Rate, Sharing,
     SnmfState,
 };
 
@@ -68,12 +68,18 @@ fn no_matrix_claims_more_than_it_holds() {
         },
         3,
     );
-    reads(Sharing::by_component(2, 2, 2), 4);
+    reads(Sharing::by_component(2, 2), 2);
     let start = Hyperparameters {
         alpha: vec![1.0],
         shape: vec![1.0],
         rate: vec![0.1],
     };
-    let learner = Learner::new(Sharing::all(2, 2, 2), start, Rate::Average);
-    reads(learner.unwrap(), 4);
+    let map = || Groups::Each(dmatrix![0, 0; 0, 0]);
+    let maps = Sharing {
+        shape: map(),
+        rate: map(),
+        ..Sharing::all(2, 2)
+    };
+    let learner = Learner::new(maps, start, Rate::Average);
+    reads(learner.unwrap(), 2);
 }

@@ -3,7 +3,7 @@
 use nalgebra::DMatrix;
 use plca_fit::{Algorithm, Carried, Momentum, Parabolic, Plain, Squarem};
 use proptest::prelude::*;
-use skellam_snmf::{Hyperparameters, Sharing, SnmfVb, Statistics, VbInit};
+use skellam_snmf::{Groups, Hyperparameters, Sharing, SnmfVb, Statistics, VbInit};
 
 use super::problem::{problem, replicates};
 
@@ -46,8 +46,8 @@ proptest! {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (seed >> 33) as usize % groups
         };
-        let mut map = |r, c| DMatrix::from_fn(r, c, |_, _| group());
-        let sharing = Sharing { plus: map(f, problem.k), minus: map(f, problem.k), shape: map(problem.k, n), rate: map(problem.k, n) };
+        let mut map = |r, c| Groups::Each(DMatrix::from_fn(r, c, |_, _| group()));
+        let sharing = Sharing { rows: f, components: problem.k, plus: map(f, problem.k), minus: map(f, problem.k), shape: map(problem.k, n), rate: map(problem.k, n) };
         let mut hyper = Hyperparameters { alpha: vec![0.7; groups], shape: vec![1.3; groups], rate: vec![0.2; groups] };
         let config = SnmfVb::builder(problem.k).prior(hyper.prior(&sharing).unwrap()).build().unwrap();
         let data = problem.data();
@@ -56,7 +56,7 @@ proptest! {
         for _ in 0..5 {
             vb.step(&mut state, false).unwrap();
         }
-        let statistics = Statistics::of(&state, &sharing, &hyper).unwrap();
+        let statistics = Statistics::of(&state, &sharing).unwrap();
         let mut before = state.divergence(&hyper.prior(&sharing).unwrap()).unwrap();
         let first = before;
         for _ in 0..20 {

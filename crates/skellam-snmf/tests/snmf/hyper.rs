@@ -1,0 +1,407 @@
+//! Hyperparameters by group: what groups cost, and data sets of different sizes.
+
+use nalgebra::{DMatrix, dmatrix};
+use plca_dist::random;
+use plca_fit::Algorithm;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use skellam_snmf::{
+    Entries, Groups, Hyperparameters, KMeans, Learner, ParamError, Posterior, Prior, Rate, Sharing,
+    SignedMatrix, Snmf, SnmfError, SnmfInit, SnmfState, SnmfVb, Statistics, VbInit,
+};
+
+fn rng(seed: u64) -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(seed)
+}
+
+fn draw(rows: usize, columns: usize, seed: u64) -> DMatrix<f64> {
+    let mut rng = rng(seed);
+    DMatrix::from_fn(rows, columns, |_, _| 0.2 + random::exponential(&mut rng))
+}
+
+fn known(n: usize, seed: u64) -> SnmfState<f64> {
+    let (mut plus, mut minus) = (draw(3, 2, seed), draw(3, 2, seed + 1));
+    for (mut p, mut m) in plus.column_iter_mut().zip(minus.column_iter_mut()) {
+        let sum = p.sum() + m.sum();
+        p /= sum;
+        m /= sum;
+    }
+    SnmfState {
+        plus,
+        minus,
+        activations: draw(2, n, seed + 2),
+    }
+}
+
+fn start() -> Hyperparameters {
+    Hyperparameters {
+        alpha: (0..12).map(|i| 0.5 + 0.1 * f64::from(i)).collect(),
+        shape: vec![0.7, 2.0],
+        rate: vec![0.3, 0.1],
+    }
+}
+
+/// The same groups, entry by entry.
+fn mapped(sharing: &Sharing, n: usize) -> Sharing {
+    let (f, k) = (sharing.rows, sharing.components);
+    let each = |groups: &Groups, rows, columns, component: fn(usize, usize) -> usize| {
+        Groups::Each(match groups {
+            Groups::All => DMatrix::zeros(rows, columns),
+            Groups::PerComponent => DMatrix::from_fn(rows, columns, component),
+            Groups::Each(map) => map.clone(),
+        })
+    };
+    Sharing {
+        plus: each(&sharing.plus, f, k, |_, z| z),
+        minus: each(&sharing.minus, f, k, |_, z| z),
+        shape: each(&sharing.shape, k, n, |z, _| z),
+        rate: each(&sharing.rate, k, n, |z, _| z),
+        ..*sharing
+    }
+}
+
+fn near(a: &[f64], b: &[f64], what: &str) {
+    assert_eq!(a.len(), b.len(), "{what}");
+    for (a, b) in a.iter().zip(b) {
+        assert!((a - b).abs() <= 1e-12 * a.abs(), "{what}: {a} {b}");
+    }
+}
+
+/// Groups by component and for all are the maps that they stand for: statistics, steps, priors and fits under them.
+/// [SKELLAM eq. 45] [SKELLAM eq. 46] [SKELLAM eq. 49]
+#[test]
+fn groups_are_their_maps() {
+    let n = 5;
+    let groups = [Groups::All, Groups::PerComponent];
+    for (at, sharing) in (groups.iter())
+        .flat_map(|a| groups.iter().map(move |b| (a.clone(), b.clone())))
+        .map(|(a, b)| Sharing {
+            plus: a.clone(),
+            minus: b.clone(),
+            shape: a,
+            rate: b,
+            ..Sharing::all(3, 2)
+        })
+        .chain([Sharing::by_component(3, 2)])
+        .enumerate()
+    {
+        let (maps, what) = (mapped(&sharing, n), format!("{at}"));
+        let hyper = start();
+        let (a, b) = (
+            Statistics::of_prior(&sharing, &hyper, n).unwrap(),
+            Statistics::of_prior(&maps, &hyper, n).unwrap(),
+        );
+        near(&a.ln_activations, &b.ln_activations, &what);
+        near(&a.activations, &b.activations, &what);
+        near(&a.ln_atoms, &b.ln_atoms, &what);
+        let (a, b) = (
+            Statistics::of_known(&known(n, 7), &sharing).unwrap(),
+            Statistics::of_known(&known(n, 7), &maps).unwrap(),
+        );
+        assert_eq!(a, b);
+        let (mut x, mut y) = (hyper.clone(), hyper.clone());
+        for _ in 0..5 {
+            x.improve(&sharing, &a).unwrap();
+            y.improve(&maps, &b).unwrap();
+        }
+        assert_ne!(x, hyper);
+        near(&x.alpha, &y.alpha, &what);
+        near(&x.shape, &y.shape, &what);
+        near(&x.rate, &y.rate, &what);
+        // Under the priors, both methods to the bit.
+        let v = SignedMatrix::new(&DMatrix::from_fn(3, n, |i, j| {
+            ((i * 5 + j * 3) % 7) as f64 - 2.0
+        }))
+        .unwrap();
+        let (p, q) = (hyper.prior(&sharing).unwrap(), hyper.prior(&maps).unwrap());
+        assert_ne!(p.shape, q.shape);
+        let vb = [&p, &q].map(|p| {
+            let config = SnmfVb::builder(2).prior(p.weakened(0.5)).build().unwrap();
+            let bound = config.on(&v).unwrap();
+            let mut state = VbInit::Prior { jitter: 0.5 }
+                .state(&bound, &mut rng(3))
+                .unwrap();
+            bound.step(&mut state, false).unwrap();
+            let value = bound.objective(&state).unwrap();
+            (state.divergence(p).unwrap(), state, value)
+        });
+        assert_eq!(vb[0], vb[1]);
+        let em = [&p, &q].map(|p| {
+            let config = Snmf::builder(2).prior(p.clone()).build().unwrap();
+            let em = config.on(&v).unwrap();
+            let mut state = config.init(&v, &SnmfInit::default(), &mut rng(3)).unwrap();
+            em.step(&mut state, false).unwrap();
+            (em.objective(&state).unwrap(), state)
+        });
+        assert_eq!(em[0], em[1]);
+    }
+}
+
+/// A million columns and twenty components: forty numbers.
+#[test]
+fn groups_cost_what_they_hold() {
+    let sharing = Sharing::by_component(1, 20);
+    let hyper = Hyperparameters {
+        alpha: vec![1.0; 40],
+        shape: vec![2.0; 20],
+        rate: vec![0.5; 20],
+    };
+    let prior = hyper.prior(&sharing).unwrap();
+    assert_eq!(prior.shape, Entries::PerComponent(vec![2.0; 20]));
+    assert_eq!(prior.rate, Entries::PerComponent(vec![0.5; 20]));
+    let s = Statistics::of_prior(&sharing, &hyper, 1_000_000).unwrap();
+    assert_eq!(s.activations, [4e6; 20]);
+    let learner = Learner::new(sharing, hyper, Rate::Average).unwrap();
+    // All of it as text: no map of columns.
+    assert!(serde_json::to_string(&learner).unwrap().len() < 2000);
+}
+
+/// Data sets of 3 and of 5 columns teach what one of 8 teaches, and one of any size follows.
+#[test]
+fn data_sets_of_any_number_of_columns() {
+    let (first, second) = (known(3, 1), known(5, 11));
+    let atoms = known(1, 21);
+    let with = |h: DMatrix<f64>| SnmfState {
+        activations: h,
+        ..atoms.clone()
+    };
+    let joined = DMatrix::from_fn(2, 8, |k, n| {
+        if n < 3 {
+            first.activations[(k, n)]
+        } else {
+            second.activations[(k, n - 3)]
+        }
+    });
+    let learner = || {
+        Learner::new(Sharing::by_component(3, 2), start(), Rate::Average)
+            .unwrap()
+            .iterations(400)
+    };
+    let (mut apart, mut together) = (learner(), learner());
+    apart.learn_known(&with(first.activations.clone())).unwrap();
+    apart
+        .learn_known(&with(second.activations.clone()))
+        .unwrap();
+    together.learn_known(&with(joined)).unwrap();
+    assert_eq!(
+        (apart.statistics().columns, together.statistics().columns),
+        (4.0, 8.0)
+    );
+    for (a, b) in (apart.hyperparameters().shape.iter()).zip(&together.hyperparameters().shape) {
+        assert!((a - b).abs() <= 1e-6 * a, "{a} {b}");
+    }
+    for (a, b) in (apart.hyperparameters().rate.iter()).zip(&together.hyperparameters().rate) {
+        assert!((a - b).abs() <= 1e-6 * a, "{a} {b}");
+    }
+    let posterior = Posterior {
+        plus: draw(3, 2, 5),
+        minus: draw(3, 2, 6),
+        shape: draw(2, 70, 7),
+        rate: draw(2, 70, 8),
+    };
+    apart.learn(&posterior).unwrap();
+    assert_eq!((apart.seen(), apart.statistics().columns), (3, 26.0));
+    // At a constant rate the start counts as a data set of the first one's size.
+    let mut constant = Learner::new(
+        Sharing::all(3, 2),
+        Hyperparameters {
+            alpha: vec![1.0],
+            shape: vec![2.0],
+            rate: vec![0.5],
+        },
+        Rate::Constant(0.25),
+    )
+    .unwrap()
+    .iterations(0);
+    assert_eq!(constant.statistics().activations, [8.0]);
+    constant
+        .learn_known(&with(DMatrix::from_element(2, 3, 8.0)))
+        .unwrap();
+    assert_eq!(
+        (
+            constant.statistics().activations[0],
+            constant.statistics().columns
+        ),
+        (0.75 * 24.0 + 0.25 * 48.0, 3.0)
+    );
+    // A map says how many columns there are.
+    let maps = mapped(&Sharing::all(3, 2), 4);
+    let mut fixed = Learner::new(
+        maps,
+        Hyperparameters {
+            alpha: vec![1.0],
+            shape: vec![2.0],
+            rate: vec![0.5],
+        },
+        Rate::Average,
+    )
+    .unwrap();
+    assert_eq!(fixed.statistics().activations, [32.0]);
+    let refused = fixed.learn_known(&first).unwrap_err();
+    assert_eq!(refused.to_string(), "`map of shape` is 2x4, expected 2x3");
+}
+
+/// Maps of another shape are refused where they are used, and so are numbers of groups that no memory holds.
+#[test]
+fn maps_that_do_not_fit_are_refused() {
+    let map = |rows, columns| Groups::Each(DMatrix::zeros(rows, columns));
+    let one = Hyperparameters {
+        alpha: vec![1.0],
+        shape: vec![2.0],
+        rate: vec![0.5],
+    };
+    let s = Statistics::of_prior(&Sharing::all(2, 1), &one, 1).unwrap();
+    // More columns than there are components.
+    let wide = Sharing {
+        minus: map(2, 3),
+        ..Sharing::all(2, 1)
+    };
+    let refused = one.clone().improve(&wide, &s).unwrap_err();
+    assert_eq!(
+        refused,
+        SnmfError::Shape {
+            block: "map of minus",
+            got: (2, 3),
+            expected: (2, 1)
+        }
+    );
+    assert!(one.prior(&wide).is_err() && Statistics::of_prior(&wide, &one, 1).is_err());
+    let uneven = Sharing {
+        shape: map(1, 3),
+        rate: map(1, 4),
+        ..Sharing::all(2, 1)
+    };
+    assert_eq!(
+        one.prior(&uneven).unwrap_err().to_string(),
+        "`map of rate` is 1x4, expected 1x3"
+    );
+    let huge = Sharing {
+        shape: Groups::Each(dmatrix![usize::MAX]),
+        ..Sharing::all(1, 1)
+    };
+    assert_eq!(
+        one.check(&huge).unwrap_err().to_string(),
+        format!("1 of `shape` given, the sharing refers to {}", usize::MAX)
+    );
+    let ones = dmatrix![1.0];
+    let q = Posterior {
+        plus: ones.clone(),
+        minus: ones.clone(),
+        shape: ones.clone(),
+        rate: ones,
+    };
+    assert!(matches!(
+        Statistics::of(&q, &huge),
+        Err(SnmfError::Memory { .. })
+    ));
+    let mut other = s.clone();
+    other.columns = f64::NAN;
+    assert_eq!(
+        one.clone().improve(&Sharing::all(2, 1), &other),
+        Err(SnmfError::NotFinite {
+            block: "statistics"
+        })
+    );
+    let v = SignedMatrix::new(&dmatrix![1.0, 2.0]).unwrap();
+    let prior = Prior {
+        rate: Entries::PerComponent(vec![1.0; 2]),
+        ..Prior::flat()
+    };
+    let refused = Snmf::builder(1)
+        .prior(prior)
+        .build()
+        .unwrap()
+        .on(&v)
+        .unwrap_err();
+    assert_eq!(refused.to_string(), "`rate` is 2x1, expected 1x1");
+}
+
+/// Every refusal says what it was and where, by the name of the field that it was given in.
+#[test]
+fn messages_name_the_place() {
+    let one = Hyperparameters {
+        alpha: vec![1.0],
+        shape: vec![2.0],
+        rate: vec![0.5],
+    };
+    let learner = |rate| Learner::new(Sharing::all(2, 1), one.clone(), rate);
+    let says = |e: &SnmfError, what: &str| assert_eq!(e.to_string(), what);
+    says(
+        &learner(Rate::AtLeast(1.5)).unwrap_err(),
+        "learning rate is 1.5, not in (0, 1]",
+    );
+    let mut learner = learner(Rate::Average).unwrap();
+    let factors = |minus: f64, h: f64| SnmfState {
+        plus: dmatrix![0.5; 0.2],
+        minus: dmatrix![0.1; minus],
+        activations: dmatrix![1.0, h],
+    };
+    says(
+        &learner.learn_known(&factors(0.0, 1.0)).unwrap_err(),
+        "`minus` is 0 at (1, 0), not a finite number > 0",
+    );
+    says(
+        &learner.learn_known(&factors(0.2, 0.0)).unwrap_err(),
+        "`activations` is 0 at (0, 1), not a finite number > 0",
+    );
+    let v = dmatrix![0.0, 2.0];
+    says(
+        &KMeans::new(3).unwrap().on(&v).unwrap_err(),
+        "3 clusters need as many samples, the data have 2",
+    );
+    let v = SignedMatrix::new(&v).unwrap();
+    let vb = SnmfVb::builder(1).build().unwrap();
+    let bound = vb.on(&v).unwrap();
+    says(
+        &VbInit::Prior { jitter: -1.0 }
+            .state(&bound, &mut rng(0))
+            .unwrap_err(),
+        "jitter is -1, not a finite number >= 0",
+    );
+    // One block, one name: in a prior, in a start and in a posterior.
+    let prior = Prior {
+        minus: Entries::PerComponent(vec![1.0, -1.0]),
+        ..Prior::flat()
+    };
+    assert!(matches!(
+        Snmf::builder(2).prior(prior).build(),
+        Err(ParamError::Prior {
+            name: "minus",
+            row: 0,
+            column: 1,
+            ..
+        })
+    ));
+    let prior = Prior {
+        shape: Entries::PerComponent(vec![1.0, -1.0]),
+        ..Prior::flat()
+    };
+    assert!(matches!(
+        Snmf::builder(2).prior(prior).build(),
+        Err(ParamError::Prior {
+            name: "shape",
+            row: 1,
+            column: 0,
+            ..
+        })
+    ));
+    let start = VbInit::Atoms {
+        plus: dmatrix![1.0],
+        minus: dmatrix![-1.0],
+    };
+    says(
+        &start.state(&bound, &mut rng(0)).unwrap_err(),
+        "`minus` is -1 at (0, 0), not a finite number >= 1e-150",
+    );
+    let init = SnmfInit {
+        atoms: Some((dmatrix![1.0], dmatrix![-1.0])),
+        activations: None,
+    };
+    says(
+        &Snmf::builder(1)
+            .build()
+            .unwrap()
+            .init(&v, &init, &mut rng(0))
+            .unwrap_err(),
+        "`minus` is -1 at (0, 0), not a finite number >= 0",
+    );
+}
