@@ -6,15 +6,16 @@
 //!
 //! where `Ḡ` is the data with every column divided by its sum: each column counts alike, whatever its mass.
 
-use nalgebra::DMatrix;
+use nalgebra::{DMatrix, DVectorView};
 use plca_fit::{Algorithm, Direction, Outcome, Stop};
-use plca_tensor::{Real, RealTensor};
+use plca_tensor::{CompensatedSum, Real, RealTensor};
 use rand::Rng;
 
 use crate::init::{given_factor, random_columns};
 use crate::projection::Projector;
+use crate::qp::gram_qp;
 use crate::sweep::{contracted, descend_on_simplex, gram, widen};
-use crate::{ParamError, PntfError, simplex_qp};
+use crate::{ParamError, PntfError};
 use plca_tensor::parallel::map_in_order;
 
 /// A checked configuration of `min ‖Ḡ - U V‖²`, `Ḡ` the data with every column divided by its sum `[PNTF 1]`; see
@@ -348,10 +349,52 @@ impl<T: Real> ColumnNmfSweep<'_, T> {
         (self.data.mttkrp(&factors, 0, None), gram(&vt))
     }
 
-    /// `‖Ḡ - U V‖²` from what [`by_rows`](Self::by_rows) returned.
-    fn squared_error(&self, u: &DMatrix<f64>, m: &DMatrix<f64>, gamma: &DMatrix<f64>) -> f64 {
+    /// `‖Ḡ - U V‖²` from what [`by_rows`](Self::by_rows) returned, or cell by cell where too much cancels.
+    fn squared_error(
+        &self,
+        state: &ColumnNmfState<T>,
+        u: &DMatrix<f64>,
+        m: &DMatrix<f64>,
+        gamma: &DMatrix<f64>,
+    ) -> f64 {
         let linear: f64 = contracted(m, u).iter().sum();
-        (self.norm - 2.0 * linear + gram(u).component_mul(gamma).sum()).max(0.0)
+        // [PNTF 5]
+        let value = self.norm - 2.0 * linear + gram(u).component_mul(gamma).sum();
+        if value > 4.5e5 * T::EPSILON.to_f64() * self.norm {
+            return value;
+        }
+        self.explicit(u, &widen(&state.v))
+    }
+
+    /// `‖Ḡ - U V‖²`, over the cells where either side is not 0.
+    fn explicit(&self, u: &DMatrix<f64>, v: &DMatrix<f64>) -> f64 {
+        let mut columns = vec![Vec::new(); self.totals.len()];
+        (self.data).for_each(&mut |index, x| columns[index[1]].push((index[0], x)));
+        let nonzero = |c: DVectorView<'_, f64>| -> Vec<(usize, f64)> {
+            let entries = c.iter().copied().enumerate();
+            entries.filter(|&(_, x)| x != 0.0).collect()
+        };
+        let atoms: Vec<_> = u.column_iter().map(nonzero).collect();
+        let (mut residual, mut met) = (vec![0.0; u.nrows()], Vec::new());
+        let mut sum = CompensatedSum::default();
+        for ((cells, total), weights) in columns.iter().zip(&self.totals).zip(v.column_iter()) {
+            for &(i, x) in cells {
+                residual[i] -= x / total;
+                met.push(i);
+            }
+            for (z, w) in nonzero(weights) {
+                for &(i, x) in &atoms[z] {
+                    residual[i] += w * x;
+                    met.push(i);
+                }
+            }
+            // A row that was met twice is 0 the second time.
+            for i in met.drain(..) {
+                sum += residual[i] * residual[i];
+                residual[i] = 0.0;
+            }
+        }
+        sum.value()
     }
 }
 
@@ -364,7 +407,7 @@ impl<T: Real> Algorithm for ColumnNmfSweep<'_, T> {
         if measure || !self.config.freeze_u {
             let (m, gamma) = self.by_rows(state);
             let mut u = widen(&state.u);
-            value = measure.then(|| self.squared_error(&u, &m, &gamma));
+            value = measure.then(|| self.squared_error(state, &u, &m, &gamma));
             if !self.config.freeze_u {
                 // A component that no column uses has no curvature: it is left alone.
                 let used: Vec<f64> = (0..gamma.ncols())
@@ -388,7 +431,7 @@ impl<T: Real> Algorithm for ColumnNmfSweep<'_, T> {
         // [HS eq. 4] [PNTF 1] every column of V is a weight problem with H = Uᵀ U, f = Uᵀ g
         let solved = map_in_order((0..self.totals.len()).collect(), |i| {
             let f: Vec<f64> = f.row(i).iter().map(|f| f / self.totals[i]).collect();
-            simplex_qp(&h, &f, Some(v.column(i).as_slice()))
+            gram_qp(&h, &f, Some(v.column(i).as_slice()))
         });
         for (i, qp) in solved.into_iter().enumerate() {
             for (v, new) in state.v.column_mut(i).iter_mut().zip(qp?.weights) {
@@ -400,7 +443,7 @@ impl<T: Real> Algorithm for ColumnNmfSweep<'_, T> {
 
     fn objective(&self, state: &ColumnNmfState<T>) -> Result<f64, PntfError> {
         let (m, gamma) = self.by_rows(state);
-        Ok(self.squared_error(&widen(&state.u), &m, &gamma))
+        Ok(self.squared_error(state, &widen(&state.u), &m, &gamma))
     }
 
     fn direction(&self) -> Direction {

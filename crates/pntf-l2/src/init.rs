@@ -6,8 +6,9 @@ use plca_tensor::{Real, RealTensor, normalise_columns};
 use rand::Rng;
 
 use crate::projection::Projector;
+use crate::qp::gram_qp;
 use crate::sweep::{gram, hadamard, widen};
-use crate::{Pntf, PntfError, PntfInit, PntfState, Projection, simplex_qp};
+use crate::{Pntf, PntfError, PntfInit, PntfState, Projection};
 
 /// Where blocks come from that the caller does not give.
 ///
@@ -29,7 +30,8 @@ pub enum Start {
     #[default]
     Random,
     /// Component after component, the non-negative rank-one term found by alternating steps on what the earlier ones left
-    /// over; then the best weights. For matrices close to NNDSVD, for any order defined alike. Draws nothing.
+    /// over; then the best weights. For matrices close to NNDSVD, for any order defined alike. Draws nothing. Hidden cells count as 0
+    /// here, so that little of the start lies where much is hidden; the sweeps fill them with the model.
     Deflation,
 }
 
@@ -181,6 +183,14 @@ fn deflate<T: Real>(
 ) -> Result<(), PntfError> {
     let (n, k) = (state.factors.len(), state.weights.len());
     let scale = 1.0 / data.total();
+    // Hidden cells are filled with a model that is 0.
+    let contract = |factors: &[DMatrix<T>], mode| {
+        if data.is_complete() {
+            return data.mttkrp(factors, mode, None) * scale;
+        }
+        let weights = vec![T::zero(); factors[0].ncols()];
+        data.completed_mttkrp(scale, &weights, factors, mode).0
+    };
     let mut factors: Vec<DMatrix<f64>> = state.factors.iter().map(widen).collect();
     // Strengths of the earlier components, unconstrained.
     let mut strengths: Vec<f64> = Vec::with_capacity(k);
@@ -195,7 +205,7 @@ fn deflate<T: Real>(
                     .iter()
                     .map(|f| f.columns(t, 1).map(T::lit).into_owned())
                     .collect();
-                let mut b = data.mttkrp(&one, mode, None) * scale;
+                let mut b = contract(&one, mode);
                 let mut own = 1.0;
                 for (_, f) in factors.iter().enumerate().filter(|&(m, _)| m != mode) {
                     own *= f.column(t).norm_squared();
@@ -231,9 +241,9 @@ fn deflate<T: Real>(
     if weigh {
         let wide: Vec<DMatrix<f64>> = state.factors.iter().map(widen).collect();
         let grams: Vec<_> = wide.iter().map(gram).collect();
-        let m = data.mttkrp(&state.factors, 0, None) * scale;
+        let m = contract(&state.factors, 0);
         let f = crate::sweep::contracted(&m, &wide[0]);
-        let qp = simplex_qp(&hadamard(&grams, None), &f, None)?;
+        let qp = gram_qp(&hadamard(&grams, None), &f, None)?;
         // No component starts dead.
         let uniform = 1.0 / k as f64;
         for (w, l) in state.weights.iter_mut().zip(qp.weights) {

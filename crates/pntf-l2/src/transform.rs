@@ -4,9 +4,9 @@ use nalgebra::DMatrix;
 use plca_tensor::{Real, RealTensor};
 
 use crate::init::check_block;
-use crate::qp::orthant_qp;
+use crate::qp::{gram_qp, orthant_qp};
 use crate::sweep::{gram, hadamard, widen};
-use crate::{NtfState, PntfError, PntfState, SimplexQp, simplex_qp};
+use crate::{NtfState, PntfError, PntfState, SimplexQp};
 use plca_tensor::parallel::map_in_order;
 
 /// How new observations mix the learned components.
@@ -74,7 +74,7 @@ impl<T: Real> PntfState<T> {
         let (n, k) = m.shape();
         let solved = map_in_order((0..n).collect(), |i| {
             let f: Vec<f64> = m.row(i).iter().map(|m| m / totals[i]).collect();
-            (totals[i] > 0.0).then(|| simplex_qp(&h, &f, None))
+            (totals[i] > 0.0).then(|| gram_qp(&h, &f, None))
         });
         let mut mixture = Mixture {
             weights: DMatrix::from_element(k, n, 1.0 / k as f64),

@@ -5,9 +5,10 @@ use plca_fit::{Accelerate, Algorithm, Direction};
 use plca_tensor::{Memo, Real, RealTensor};
 
 use super::{Pntf, PntfState};
+use crate::PntfError;
 use crate::projection::Projector;
+use crate::qp::gram_qp;
 use crate::sweep::{contracted, descend_on_simplex, gram, hadamard, residual_products, widen};
-use crate::{PntfError, simplex_qp};
 
 /// [`Pntf`] bound to data: one sweep of block coordinate descent, its objective `‖G - s P‖²` over the observed cells, with `G` the
 /// data times [`data_scale`](Self::data_scale), and its residual `[PNTF 5]`.
@@ -82,7 +83,7 @@ impl<T: Real> PntfSweep<'_, T> {
         if !self.config.freeze_weights {
             let start: Vec<f64> = state.weights.iter().map(|w| w.to_f64()).collect();
             let linear: Vec<f64> = f.iter().map(|f| s * f).collect();
-            let qp = simplex_qp(&(h * (s * s)), &linear, Some(&start))?;
+            let qp = gram_qp(&(h * (s * s)), &linear, Some(&start))?;
             for (w, new) in state.weights.iter_mut().zip(qp.weights) {
                 *w = T::lit(new);
             }
@@ -176,7 +177,8 @@ impl<T: Real> Algorithm for PntfSweep<'_, T> {
     }
 
     /// Largest change that a projected gradient step makes to an entry of a free block: 0 exactly at a stationary point. Every
-    /// column has its own step, `1 / (λ² Γ)`, the inverse of its curvature.
+    /// column has its own step, `1 / (s λ)² Γ`, the inverse of its curvature; that of the weights is `1 / s² tr H`, with `H` the product
+    /// of all Grams. Gradients are those of half the objective.
     fn residual(&self, state: &PntfState<T>) -> Result<Option<f64>, PntfError> {
         let mut projector = Projector::new(self.config.projection);
         let mut memo = Memo::default();

@@ -61,7 +61,7 @@ fn by_cholesky(face: &DMatrix<f64>, slope: &DVector<f64>, domain: Domain) -> Opt
 }
 
 /// Helmert's orthonormal basis of `{d : Σ d = 0}`: column `j` is `(1, ..., 1, -j, 0, ...)/√(j(j+1))`.
-fn helmert(s: usize) -> DMatrix<f64> {
+pub(super) fn helmert(s: usize) -> DMatrix<f64> {
     DMatrix::from_fn(s, s - 1, |i, j| {
         let n = (j + 1) as f64;
         let norm = (n * (n + 1.0)).sqrt();

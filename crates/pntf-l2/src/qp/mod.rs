@@ -11,7 +11,7 @@ mod face;
 mod orthant;
 mod search;
 
-use nalgebra::DMatrix;
+use nalgebra::{Cholesky, DMatrix, SymmetricEigen};
 
 pub(crate) use orthant::orthant_qp;
 use search::{Domain, Problem};
@@ -61,6 +61,25 @@ pub enum QpError {
         /// Entry at `(column, row)`.
         lower: f64,
     },
+    /// A matrix under which the objective is not convex on the simplex: a search may end anywhere, and no gap is certain.
+    #[error(
+        "`h` curves downwards on the simplex: dᵀ H d = {curvature} along d, which is largest at {}",
+        largest(direction)
+    )]
+    Indefinite {
+        /// `d`, of length 1; its entries sum to 0.
+        direction: Vec<f64>,
+        /// `dᵀ H d`.
+        curvature: f64,
+    },
+}
+
+/// Where a direction is largest.
+fn largest(direction: &[f64]) -> usize {
+    let entries = direction.iter().map(|x| x.abs()).enumerate();
+    entries
+        .max_by(|a, b| a.1.total_cmp(&b.1))
+        .map_or(0, |(at, _)| at)
 }
 
 /// A minimiser of [`simplex_qp`] and how good it is `[PNTF 4]`.
@@ -89,17 +108,43 @@ pub struct SimplexQp {
     pub iterations: usize,
 }
 
-/// Minimises `½ lᵀ H l - fᵀ l` over the unit simplex, for a positive semi-definite `h`.
+impl SimplexQp {
+    /// What `weights`, over their sum, are worth: how far from a minimiser at most, and by which conditions. No face is solved.
+    ///
+    /// # Errors
+    ///
+    /// As [`simplex_qp`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::DMatrix;
+    /// use pntf_l2::{SimplexQp, simplex_qp};
+    /// let (h, f) = (DMatrix::identity(2, 2), [2.0, 0.0]);
+    /// let (at, best) = (SimplexQp::at(&h, &f, &[0.5, 0.5])?, simplex_qp(&h, &f, None)?);
+    /// assert_eq!((at.gap, at.objective - best.objective), (1.0, 0.75));
+    /// # Ok::<(), pntf_l2::QpError>(())
+    /// ```
+    pub fn at(h: &DMatrix<f64>, f: &[f64], weights: &[f64]) -> Result<Self, QpError> {
+        check(h, f, Some(weights))?;
+        check_convex(h)?;
+        Ok(solved(h, f, Some(weights), false))
+    }
+}
+
+/// Minimises `½ lᵀ H l - fᵀ l` over the unit simplex, for an `h` that is positive semi-definite along it: `dᵀ H d ≥ 0` where
+/// `Σ d = 0`.
 ///
 /// Active set: on the current support the equality problem is solved by Cholesky, in an eigenbasis where it is singular;
-/// a coordinate that reaches 0 is dropped, the most promising one outside is let in. `start` (projected onto the
-/// simplex's sum) warms the search; without one it begins at the best vertex. Where the minimiser is not unique, directions in
+/// a coordinate that reaches 0 is dropped, the most promising one outside is let in. The search begins at `start`,
+/// rescaled to sum to 1; without one it begins at the best vertex. Where the minimiser is not unique, directions in
 /// which nothing is to be gained are not moved along, so the result stays near the start.
 /// Cost `O(k³)` for each face.
 ///
 /// # Errors
 ///
-/// [`QpError`]: no unknowns, sizes that disagree, values that are not finite, an asymmetric matrix.
+/// [`QpError`]: no unknowns, sizes that disagree, values that are not finite, an asymmetric matrix, one that is not positive
+/// semi-definite along the simplex.
 ///
 /// # Examples
 ///
@@ -116,6 +161,22 @@ pub fn simplex_qp(
     start: Option<&[f64]>,
 ) -> Result<SimplexQp, QpError> {
     check(h, f, start)?;
+    check_convex(h)?;
+    Ok(solved(h, f, start, true))
+}
+
+/// [`simplex_qp`] for a product of Gram matrices, which needs no check of its curvature.
+pub(crate) fn gram_qp(
+    h: &DMatrix<f64>,
+    f: &[f64],
+    start: Option<&[f64]>,
+) -> Result<SimplexQp, QpError> {
+    check(h, f, start)?;
+    Ok(solved(h, f, start, true))
+}
+
+/// The minimiser, or the start if there is no `search`, and its certificate.
+fn solved(h: &DMatrix<f64>, f: &[f64], start: Option<&[f64]>, search: bool) -> SimplexQp {
     // Powers of two, so that nothing overflows and no bit changes.
     let largest = h.amax().max(f.iter().fold(0.0, |a: f64, x| a.max(x.abs())));
     let exponent = if largest > 0.0 {
@@ -138,7 +199,7 @@ pub fn simplex_qp(
         _ => best_vertex(&scaled, &target),
     };
     let problem = Problem::new(&scaled, &target, Domain::Simplex);
-    let iterations = problem.solve(&mut l);
+    let iterations = if search { problem.solve(&mut l) } else { 0 };
     let g = problem.gradient(&l);
     let nu: f64 = g.iter().zip(&l).map(|(g, l)| g * l).sum();
     let least = g.iter().copied().fold(f64::INFINITY, f64::min);
@@ -146,7 +207,7 @@ pub fn simplex_qp(
     let spread = on_support.fold(0.0, |a: f64, (g, _)| a.max((g - nu).abs()));
     let linear: f64 = target.iter().zip(&l).map(|(f, l)| f * l).sum();
     let back = |x: f64| x / half / rest;
-    Ok(SimplexQp {
+    SimplexQp {
         weights: l,
         // ½ lᵀ H l - fᵀ l = ½ (g·l - f·l)
         objective: back(0.5 * (nu - linear)),
@@ -155,6 +216,28 @@ pub fn simplex_qp(
         // [PNTF 4] certified suboptimality
         gap: back((nu - least).max(0.0)),
         iterations,
+    }
+}
+
+/// Refuses a matrix with `dᵀ H d < 0` for a `d` that sums to 0.
+fn check_convex(h: &DMatrix<f64>) -> Result<(), QpError> {
+    /// A negative eigenvalue within this part of the largest one is rounding.
+    const ROUNDING: f64 = 1e-12;
+    let largest = h.amax();
+    if h.ncols() < 2 || largest <= 0.0 || Cholesky::new(h / largest).is_some() {
+        return Ok(());
+    }
+    let z = face::helmert(h.ncols());
+    let reduced = z.transpose() * (h / largest) * &z;
+    let eigen = SymmetricEigen::new((&reduced + reduced.transpose()) * 0.5);
+    let (at, least) = eigen.eigenvalues.argmin();
+    if least >= -ROUNDING * eigen.eigenvalues.amax().max(1.0) {
+        return Ok(());
+    }
+    let direction = z * eigen.eigenvectors.column(at);
+    Err(QpError::Indefinite {
+        direction: direction.iter().copied().collect(),
+        curvature: least * largest,
     })
 }
 

@@ -5,8 +5,8 @@ use nalgebra::{DMatrix, DVector};
 use plca_dist::random;
 use plca_tensor::{Order, RealTensor};
 use pntf_l2::{
-    Algorithm, ColumnNmf, ColumnNmfInit, Pntf, PntfBuilder, PntfInit, PntfState, Projection,
-    project_onto_simplex, project_with,
+    Accelerate, Algorithm, ColumnNmf, ColumnNmfInit, Pntf, PntfBuilder, PntfInit, PntfState,
+    Projection, project_onto_simplex, project_with,
 };
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -226,4 +226,133 @@ fn clipping_is_not_projecting() {
     project_onto_simplex(&mut nearest, 1.0).unwrap();
     let distance = |x: &[f64]| x.iter().zip(b).map(|(x, b)| (x - b).powi(2)).sum::<f64>();
     assert!(distance(&nearest) < distance(&clipped) - 1e-3);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Away from any optimum the residual is the definition: every column against its own best one, the weights against a step of the
+    /// inverse of their curvature.
+    // [PNTF 5]
+    #[test]
+    fn the_residual_is_its_definition(shape in prop::collection::vec(1..5usize, 1..4), k in 1..4usize, seed: u64, scale in -1..2i32) {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let cells: usize = shape.iter().product();
+        let values: Vec<f64> = (0..cells).map(|_| 0.01 + random::exponential(&mut rng)).collect();
+        let total: f64 = values.iter().sum();
+        let g: Vec<f64> = values.iter().map(|x| x / total).collect();
+        let held = values.iter().map(|x| x * 2f64.powi(20 * scale)).collect();
+        let data = RealTensor::dense(shape.clone(), held, Order::RowMajor).unwrap();
+        let pntf = Pntf::builder(k).build().unwrap();
+        let mut state = pntf.init(&data, &PntfInit::default(), &mut rng).unwrap();
+        let drawn: Vec<f64> = (0..k).map(|_| 0.1 + random::exponential(&mut rng)).collect();
+        state.weights = DVector::from_vec(drawn.iter().map(|x| x / drawn.iter().sum::<f64>()).collect());
+        let mut columns = 0.0f64;
+        for mode in 0..shape.len() {
+            for t in 0..k {
+                let best = best_column(&g, &shape, &state, mode, t);
+                let own = state.factors[mode].column(t);
+                let moved = best.iter().zip(own.iter()).map(|(b, u)| (b - u).abs());
+                columns = moved.fold(columns, f64::max);
+            }
+        }
+        // Half the gradient by the weights, over the trace of its matrix.
+        let mut slope = vec![0.0; k];
+        let mut trace = 0.0;
+        for (at, r) in residual(&g, &shape, &state, None).iter().enumerate() {
+            let index = index(&shape, at);
+            for (t, slope) in slope.iter_mut().enumerate() {
+                let term: f64 = state.factors.iter().zip(&index).map(|(f, &i)| f[(i, t)]).product();
+                *slope -= r * term;
+                trace += term * term;
+            }
+        }
+        let mut moved: Vec<f64> = state.weights.iter().zip(&slope).map(|(l, s)| l - s / trace).collect();
+        project_onto_simplex(&mut moved, 1.0).unwrap();
+        let weights = moved.iter().zip(state.weights.iter()).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        let near = |a: f64, b: f64| (a - b).abs() <= 1e-11 * (1.0 + b);
+        let got = pntf.on(&data).unwrap().residual(&state).unwrap().unwrap();
+        prop_assert!(near(got, columns.max(weights)), "{got} {columns} {weights}");
+        // Frozen blocks are no part of it.
+        let all = (0..shape.len()).fold(Pntf::builder(k), PntfBuilder::freeze_factor).build().unwrap();
+        let got = all.on(&data).unwrap().residual(&state).unwrap().unwrap();
+        prop_assert!(near(got, weights), "{got} {weights}");
+        let factors = Pntf::builder(k).freeze_weights().build().unwrap();
+        let got = factors.on(&data).unwrap().residual(&state).unwrap().unwrap();
+        prop_assert!(near(got, columns), "{got} {columns}");
+    }
+}
+
+/// More components than are carried from block to block of columns: still one after the other.
+// [PNTF 2]
+#[test]
+fn many_components_move_one_after_the_other() {
+    let (shape, k) = (vec![5, 4], 19);
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    let mut g: Vec<f64> = (0..20).map(|_| random::exponential(&mut rng)).collect();
+    let sum: f64 = g.iter().sum();
+    g.iter_mut().for_each(|g| *g /= sum);
+    let data = RealTensor::dense(shape.clone(), g.clone(), Order::RowMajor).unwrap();
+    let pntf = only(0, 2, k);
+    let drawn = Pntf::builder(k).build().unwrap();
+    let mut state = drawn.init(&data, &PntfInit::default(), &mut rng).unwrap();
+    let mut by_hand = state.clone();
+    for t in 0..k {
+        let column = best_column(&g, &shape, &by_hand, 0, t);
+        by_hand.factors[0].column_mut(t).copy_from_slice(&column);
+    }
+    pntf.on(&data).unwrap().step(&mut state, false).unwrap();
+    assert!((&state.factors[0] - &by_hand.factors[0]).amax() <= 1e-10);
+}
+
+/// With all else fixed, one step puts the mass where the squared error over the observed cells is least; an extrapolated mass that
+/// is none is not taken.
+#[test]
+fn the_mass_is_fitted_at_once() {
+    let shape = vec![4, 5];
+    let mut rng = ChaCha8Rng::seed_from_u64(8);
+    let values: Vec<f64> = (0..20)
+        .map(|at| {
+            if at % 3 == 1 {
+                f64::NAN
+            } else {
+                random::exponential(&mut rng)
+            }
+        })
+        .collect();
+    let data = RealTensor::masked(shape, values.clone(), Order::RowMajor).unwrap();
+    let drawn = Pntf::builder(2).build().unwrap();
+    let mut state = drawn.init(&data, &PntfInit::default(), &mut rng).unwrap();
+    let (mut products, mut squares) = (0.0, 0.0);
+    let total: f64 = values.iter().filter(|x| !x.is_nan()).sum();
+    for (at, x) in values.iter().enumerate().filter(|(_, x)| !x.is_nan()) {
+        let p: f64 = (0..2)
+            .map(|z| {
+                state.weights[z] * state.factors[0][(at / 5, z)] * state.factors[1][(at % 5, z)]
+            })
+            .sum();
+        products += x / total * p;
+        squares += p * p;
+    }
+    state.mass = 0.3;
+    let frozen = Pntf::builder(2)
+        .freeze_factor(0)
+        .freeze_factor(1)
+        .freeze_weights()
+        .build()
+        .unwrap();
+    let sweep = frozen.on(&data).unwrap();
+    sweep.step(&mut state, false).unwrap();
+    let want = products / squares;
+    assert!(
+        (state.mass - want).abs() <= 1e-12 * want,
+        "{} {want}",
+        state.mass
+    );
+    let good = sweep.pack(&state);
+    for bad in [-1.0, 0.0, f64::NAN] {
+        let mut flat = good.clone();
+        *flat.last_mut().unwrap() = bad;
+        assert_eq!(sweep.unpack(&state, &flat, &good).mass, state.mass);
+    }
 }

@@ -340,6 +340,146 @@ proptest! {
     }
 }
 
+/// Where nearly all cancels, the objective is still the sum of squares, cell by cell.
+// [PNTF 5]
+#[test]
+fn small_errors_are_summed_cell_by_cell() {
+    let (rows, columns) = (6, 7);
+    let u = DMatrix::from_fn(rows, 2, |i, z| {
+        if i / 3 == z {
+            (1 + i % 3) as f64 / 6.0
+        } else {
+            0.0
+        }
+    });
+    let v = DMatrix::from_fn(2, columns, |z, j| {
+        if j % 3 == 2 {
+            0.5
+        } else if j % 3 == z {
+            1.0
+        } else {
+            0.0
+        }
+    });
+    let totals: Vec<f64> = (0..columns).map(|j| 1.0 + j as f64).collect();
+    let product = &u * &v;
+    let values: Vec<f64> = (0..rows * columns)
+        .map(|at| product[(at / columns, at % columns)] * totals[at % columns])
+        .collect();
+    let shape = [rows, columns];
+    let sparse = RealTensor::sparse(coordinates(&shape, &values, |at| values[at] > 0.0)).unwrap();
+    let nmf = ColumnNmf::builder(2).build().unwrap();
+    for data in [dense::<f64>(&shape, &values), sparse] {
+        for error in [1e-3, 1e-6, 1e-8, 1e-10] {
+            let mut state = ColumnNmfState {
+                u: u.clone(),
+                v: v.clone(),
+            };
+            // In a cell of the model, and outside.
+            state.u[(0, 0)] += error;
+            state.u[(5, 0)] -= error;
+            state.v[(0, 1)] += error;
+            let want = (&product - &state.u * &state.v).norm_squared();
+            let sweep = nmf.on(&data).unwrap();
+            let got = sweep.objective(&state).unwrap();
+            assert!((got - want).abs() <= 1e-4 * want, "{error}: {got} {want}");
+            let measured = sweep.step(&mut state, true).unwrap().unwrap();
+            assert!(
+                (measured - want).abs() <= 1e-4 * want,
+                "{error}: {measured} {want}"
+            );
+        }
+        let exact = ColumnNmfState {
+            u: u.clone(),
+            v: v.clone(),
+        };
+        let got = nmf.on(&data).unwrap().objective(&exact).unwrap();
+        assert!((0.0..1e-30).contains(&got), "{got}");
+    }
+}
+
+/// The same for weights and factors on the simplex, and for factors without constraint.
+// [PNTF 5]
+#[test]
+fn small_errors_of_any_order_are_summed_cell_by_cell() {
+    let shape = [3, 4, 2];
+    let factors: Vec<DMatrix<f64>> = (shape.iter())
+        .map(|&n| DMatrix::from_fn(n, 2, |i, z| (1 + (i + z) % 3) as f64))
+        .map(|mut f| {
+            f.column_iter_mut().for_each(|mut c| c /= c.sum());
+            f
+        })
+        .collect();
+    let model = |factors: &[DMatrix<f64>]| -> Vec<f64> {
+        let cell = |at| {
+            let index = index(&shape, at);
+            (0..2)
+                .map(|z| 0.5 * (0..3).map(|m| factors[m][(index[m], z)]).product::<f64>())
+                .sum()
+        };
+        (0..24).map(cell).collect()
+    };
+    let values = model(&factors);
+    let data = dense::<f64>(&shape, &values);
+    for error in [1e-6, 1e-8, 1e-10] {
+        let mut moved = factors.clone();
+        moved[1][(0, 0)] += error;
+        moved[1][(2, 0)] -= error;
+        let want: f64 = values
+            .iter()
+            .zip(model(&moved))
+            .map(|(a, b)| (a - b).powi(2))
+            .sum();
+        let state = PntfState {
+            weights: DVector::from_element(2, 0.5),
+            factors: moved.clone(),
+            mass: 1.0,
+        };
+        let pntf = Pntf::builder(2).build().unwrap();
+        let got = pntf.on(&data).unwrap().objective(&state).unwrap();
+        assert!((got - want).abs() <= 1e-4 * want, "{error}: {got} {want}");
+        moved[0] *= 0.5;
+        let ntf = Ntf::builder(2).build().unwrap();
+        let got = ntf
+            .on(&data)
+            .unwrap()
+            .objective(&NtfState { factors: moved })
+            .unwrap();
+        assert!((got - want).abs() <= 1e-4 * want, "{error}: {got} {want}");
+    }
+}
+
+/// A deflated start takes hidden cells for zeros, and the sweeps from it do not.
+#[test]
+fn deflation_with_hidden_cells() {
+    let shape = [6, 8];
+    let values = cells(&shape, 5);
+    let hidden = |at: usize| at % 7 == 3;
+    let holes = (0..48)
+        .map(|at| if hidden(at) { f64::NAN } else { values[at] })
+        .collect();
+    let zeros: Vec<f64> = (0..48)
+        .map(|at| if hidden(at) { 0.0 } else { values[at] })
+        .collect();
+    let masked = RealTensor::masked(shape.to_vec(), holes, Order::RowMajor).unwrap();
+    let pntf = Pntf::builder(2).start(Start::Deflation).build().unwrap();
+    let first = start(&pntf, &masked, 0);
+    let other = start(&pntf, &dense(&shape, &zeros), 0);
+    for (a, b) in first.factors.iter().zip(&other.factors) {
+        assert!((a - b).amax() < 1e-12);
+    }
+    descends(&pntf, &masked, first.clone(), 30).unwrap();
+    // The hidden cells' own values decide nothing, and zeros do.
+    let sweep = pntf.on(&masked).unwrap();
+    let (mut a, mut b) = (first.clone(), first);
+    sweep.step(&mut a, false).unwrap();
+    pntf.on(&dense(&shape, &zeros))
+        .unwrap()
+        .step(&mut b, false)
+        .unwrap();
+    assert!((&a.factors[0] - &b.factors[0]).amax() > 1e-3);
+}
+
 /// Data of an exact model with hidden cells: the hidden cells are recovered.
 #[test]
 fn hidden_cells_are_recovered() {

@@ -29,6 +29,42 @@ fn norm(x: &[f64]) -> f64 {
     x.iter().map(|x| x * x).sum::<f64>().sqrt()
 }
 
+/// A last entry that alone nearly fills the simplex, after smaller ones that were let go and must come back.
+// [PNTF 3]
+#[test]
+fn what_one_entry_puts_off_comes_back() {
+    for first in 0..15 {
+        for second in 0..15 {
+            for last in 0..15 {
+                let b = [
+                    0.01 * f64::from(first),
+                    0.01 * f64::from(second),
+                    0.0,
+                    1.0 + 0.01 * f64::from(last),
+                ];
+                let reference = projected(&b, 1.0, Projection::Sort);
+                let x = projected(&b, 1.0, Projection::Threshold);
+                assert!(
+                    x.iter()
+                        .zip(&reference)
+                        .all(|(x, r)| (x - r).abs() <= 1e-14),
+                    "{b:?}: {x:?}"
+                );
+            }
+        }
+    }
+}
+
+/// A radius without room is shared by the largest entries alone.
+// [PNTF 2]
+#[test]
+fn ties_share_a_radius_without_room() {
+    for method in METHODS {
+        let x = projected(&[2.0, 1.0, 2.0], 1e-301, method);
+        assert_eq!(x, [0.5e-301, 0.0, 0.5e-301]);
+    }
+}
+
 proptest! {
     /// `x ≥ 0`, `Σ x = r`, and the three methods agree to `1e-14 (1 + |b|)`.
     // [PNTF 3]

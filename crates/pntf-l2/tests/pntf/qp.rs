@@ -183,3 +183,98 @@ fn bad_input_is_named() {
         0.0
     );
 }
+
+/// What is said of weights that are no minimiser is the definition, and the gap bounds what is still to be gained.
+// [PNTF 4]
+#[test]
+fn certificates_away_from_the_minimiser() {
+    for (k, rank) in [(2, 2), (5, 3), (8, 12), (20, 9)] {
+        let (h, f) = problem(k, rank, true, 31 + k as u64);
+        let best = simplex_qp(&h, &f, None).unwrap();
+        let mut rng = ChaCha8Rng::seed_from_u64(k as u64);
+        for trial in 0..200 {
+            let mut l: Vec<f64> = (0..k).map(|_| random::exponential(&mut rng)).collect();
+            // Some on the border, and of any sum.
+            (0..trial % k).for_each(|i| l[i] = 0.0);
+            let at = SimplexQp::at(&h, &f, &l).unwrap();
+            let sum: f64 = l.iter().sum();
+            let l: Vec<f64> = l.iter().map(|x| x / sum).collect();
+            let near = |a: f64, b: f64| (a - b).abs() <= 1e-13 * (1.0 + h.amax()) * k as f64;
+            assert!(at.weights.iter().zip(&l).all(|(a, b)| near(*a, *b)) && at.iterations == 0);
+            let g = &h * DVector::from_column_slice(&l) - DVector::from_column_slice(&f);
+            let nu: f64 = g.iter().zip(&l).map(|(g, l)| g * l).sum();
+            let on_support = g.iter().zip(&l).filter(|(_, l)| **l > 0.0);
+            let spread = on_support.map(|(g, _)| (g - nu).abs()).fold(0.0, f64::max);
+            assert!(near(at.objective, value(&h, &f, &l)) && near(at.multiplier, nu));
+            assert!(near(at.gap, nu - g.min()) && near(at.kkt_residual, spread.max(nu - g.min())));
+            assert!(
+                at.gap >= at.objective - best.objective - 1e-12 && at.gap > 1e-6,
+                "{}",
+                at.gap
+            );
+        }
+    }
+}
+
+/// A matrix that curves downwards along the simplex is refused with a direction along which it does; one that does so only across
+/// the simplex is solved.
+// [PNTF 4]
+#[test]
+fn indefinite_matrices_are_refused() {
+    for seed in 0..20 {
+        for k in [2, 3, 6, 15] {
+            let (h, f) = problem(k, k, true, seed);
+            // Downwards along (1, -1, 0, ...).
+            let mut d = DVector::zeros(k);
+            (d[0], d[1]) = (1.0, -1.0);
+            let much = (&h * &d).dot(&d) / 4.0 + 1e-3;
+            let bent = &h - &d * d.transpose() * much;
+            let size = 2f64.powi(40 * (seed as i32 % 3 - 1));
+            let refused = simplex_qp(&(&bent * size), &f, None).unwrap_err();
+            assert_eq!(
+                Err(&refused),
+                SimplexQp::at(
+                    &(&bent * size),
+                    &f,
+                    &f.iter().map(|x| x.abs()).collect::<Vec<_>>()
+                )
+                .as_ref()
+            );
+            let QpError::Indefinite {
+                direction,
+                curvature,
+            } = refused
+            else {
+                panic!("{refused}")
+            };
+            let direction = DVector::from_vec(direction);
+            assert!((direction.norm() - 1.0).abs() < 1e-12 && direction.sum().abs() < 1e-12);
+            let along = (&bent * &direction).dot(&direction) * size;
+            assert!(
+                curvature < 0.0 && (along - curvature).abs() <= 1e-9 * size * bent.amax(),
+                "{along} {curvature}"
+            );
+            // A multiple of 1 1ᵀ adds a constant on the simplex.
+            let across = h.add_scalar(-3.0 * h.amax() - 1.0);
+            let (a, b) = (
+                simplex_qp(&h, &f, None).unwrap(),
+                simplex_qp(&across, &f, None).unwrap(),
+            );
+            let constant = 0.5 * (-3.0 * h.amax() - 1.0);
+            assert!((a.objective + constant - b.objective).abs() <= 1e-11 * (1.0 + h.amax()));
+            assert!(b.gap <= 1e-11 * (1.0 + h.amax()));
+        }
+    }
+    let refused = simplex_qp(
+        &DMatrix::from_row_slice(2, 2, &[0.0, 1.0, 1.0, 0.0]),
+        &[0.0; 2],
+        None,
+    )
+    .unwrap_err();
+    assert!(
+        refused
+            .to_string()
+            .starts_with("`h` curves downwards on the simplex: dᵀ H d = -"),
+        "{refused}"
+    );
+}
