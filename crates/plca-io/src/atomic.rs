@@ -2,13 +2,21 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
 
 use crate::IoError;
 
+/// Name of a file that is being written: these around some letters.
+const BEFORE: &str = ".plca-";
+const BEHIND: &str = ".tmp";
+const LETTERS: usize = 12;
+
 /// Writes a file beside its target, flushes it to disk and renames it: a failure leaves nothing behind and changes nothing.
 ///
-/// A symbolic link keeps pointing at its file, which is replaced; a device (such as `/dev/null`) is written to directly.
+/// A symbolic link keeps pointing at its file, which is replaced; a device (such as `/dev/null`) is written to directly. What a process
+/// leaves that is killed has the name `.plca-….tmp`, and is removed by [`can_write`] on any target in the same folder.
 ///
 /// # Errors
 ///
@@ -29,31 +37,185 @@ pub fn write_atomically(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<&mut File>) -> std::io::Result<()>,
 ) -> Result<(), IoError> {
-    replace(path, write).map_err(|e| IoError::new(path, e))
+    let mut pending = Pending::new(path)?;
+    pending.write(write)?;
+    pending.keep()
 }
 
-fn replace(
-    path: &Path,
-    write: impl FnOnce(&mut BufWriter<&mut File>) -> std::io::Result<()>,
-) -> std::io::Result<()> {
-    let fill = |file: &mut File| {
-        let mut buffered = BufWriter::with_capacity(1 << 16, file);
-        write(&mut buffered)?;
-        buffered.flush()
-    };
-    let target = match path.metadata() {
-        Ok(found) if found.is_dir() => {
-            return Err(std::io::Error::other("is a folder"));
+/// Refuses a target that [`write_atomically`] could not write, by making a file beside it, which is removed at once.
+///
+/// Files that killed processes left in its folder are removed as well. Devices and pipes are not tried.
+///
+/// # Errors
+///
+/// [`IoError`] naming the target.
+///
+/// # Examples
+///
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// # let folder = folder.path();
+/// assert!(plca_io::can_write(&folder.join("m.npz")).is_ok());
+/// assert!(plca_io::can_write(folder).is_err());
+/// assert_eq!(std::fs::read_dir(folder)?.count(), 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn can_write(path: &Path) -> Result<(), IoError> {
+    match Target::of(path).map_err(|e| IoError::new(path, e))? {
+        Target::Device => Ok(()),
+        Target::File { folder, .. } => {
+            clear(&folder);
+            Pending::new(path).map(drop)
         }
-        // Renaming over a device would replace it.
-        Ok(found) if !found.is_file() => return fill(&mut File::options().write(true).open(path)?),
-        Ok(_) => path.canonicalize()?,
-        Err(_) => path.to_path_buf(),
-    };
-    let folder = match target.parent() {
-        Some(p) if !p.as_os_str().is_empty() => p,
-        _ => Path::new("."),
-    };
+    }
+}
+
+/// Where a path leads.
+enum Target {
+    /// Renaming over a device would replace it.
+    Device,
+    File {
+        place: PathBuf,
+        folder: PathBuf,
+    },
+}
+
+impl Target {
+    fn of(path: &Path) -> std::io::Result<Self> {
+        let place = match path.metadata() {
+            Ok(found) if found.is_dir() => {
+                return Err(std::io::Error::other("is a folder"));
+            }
+            Ok(found) if !found.is_file() => return Ok(Self::Device),
+            Ok(_) => path.canonicalize()?,
+            Err(_) => path.to_path_buf(),
+        };
+        let folder = match place.parent() {
+            Some(p) if !p.as_os_str().is_empty() => p,
+            _ => Path::new("."),
+        };
+        let folder = folder.to_path_buf();
+        Ok(Self::File { place, folder })
+    }
+}
+
+/// A file beside its target, which it replaces by [`keep`](Self::keep); gone if that is never called.
+///
+/// Several files are written whole before any of them takes its name:
+///
+/// ```
+/// use std::io::Write;
+/// use plca_io::Pending;
+/// # let folder = tempfile::tempdir()?;
+/// let paths = ["a.txt", "b.txt"].map(|name| folder.path().join(name));
+/// let mut pending = Vec::new();
+/// for path in &paths {
+///     let mut file = Pending::new(path)?;
+///     file.write(|w| w.write_all(b"whole"))?;
+///     pending.push(file);
+/// }
+/// assert!(!paths[0].exists() && !paths[1].exists());
+/// pending.into_iter().try_for_each(Pending::keep)?;
+/// assert!(paths[0].exists() && paths[1].exists());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Pending {
+    path: PathBuf,
+    to: To,
+}
+
+#[derive(Debug)]
+enum To {
+    Device(File),
+    File {
+        file: NamedTempFile,
+        place: PathBuf,
+        folder: PathBuf,
+    },
+}
+
+impl Pending {
+    /// An empty file beside its target.
+    ///
+    /// # Errors
+    ///
+    /// [`IoError`] naming the target: a folder, no such folder, no right to write there.
+    ///
+    /// # Examples
+    ///
+    /// See [`Pending`].
+    pub fn new(path: &Path) -> Result<Self, IoError> {
+        let open = || -> std::io::Result<To> {
+            Ok(match Target::of(path)? {
+                Target::Device => To::Device(File::options().write(true).open(path)?),
+                Target::File { place, folder } => To::File {
+                    file: beside(&folder)?,
+                    place,
+                    folder,
+                },
+            })
+        };
+        let to = open().map_err(|e| IoError::new(path, e))?;
+        let path = path.to_path_buf();
+        Ok(Self { path, to })
+    }
+
+    /// Writes and flushes to disk.
+    ///
+    /// # Errors
+    ///
+    /// [`IoError`] naming the target, with what `write` or the system says.
+    ///
+    /// # Examples
+    ///
+    /// See [`Pending`].
+    pub fn write(
+        &mut self,
+        write: impl FnOnce(&mut BufWriter<&mut File>) -> std::io::Result<()>,
+    ) -> Result<(), IoError> {
+        let fill = |file: &mut File| {
+            let mut buffered = BufWriter::with_capacity(1 << 16, file);
+            write(&mut buffered)?;
+            buffered.flush()
+        };
+        let written = match &mut self.to {
+            To::Device(file) => fill(file),
+            To::File { file, .. } => {
+                fill(file.as_file_mut()).and_then(|()| file.as_file().sync_all())
+            }
+        };
+        written.map_err(|e| IoError::new(&self.path, e))
+    }
+
+    /// Gives the file the name of its target.
+    ///
+    /// # Errors
+    ///
+    /// [`IoError`] naming the target, which is as it was.
+    ///
+    /// # Examples
+    ///
+    /// See [`Pending`].
+    pub fn keep(self) -> Result<(), IoError> {
+        if let To::File {
+            file,
+            place,
+            folder,
+        } = self.to
+        {
+            let kept = file.persist(&place);
+            kept.map_err(|e| IoError::new(&self.path, e.error))?;
+            // The new name is safe once the folder is; not every file system can say so.
+            #[cfg(unix)]
+            let _ = File::open(folder).and_then(|f| f.sync_all());
+        }
+        Ok(())
+    }
+}
+
+/// A file to be renamed, which its lock tells from one that a killed process left.
+fn beside(folder: &Path) -> std::io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     let ordinary = {
@@ -63,12 +225,76 @@ fn replace(
     };
     #[cfg(unix)]
     builder.permissions(ordinary);
-    let mut file = builder.prefix(".plca-").tempfile_in(folder)?;
-    fill(file.as_file_mut())?;
-    file.as_file().sync_all()?;
-    file.persist(&target).map_err(|e| e.error)?;
-    // The new name is safe once the folder is; not every file system can say so.
-    #[cfg(unix)]
-    let _ = File::open(folder).and_then(|f| f.sync_all());
-    Ok(())
+    builder.prefix(BEFORE).suffix(BEHIND).rand_bytes(LETTERS);
+    loop {
+        let file = builder.tempfile_in(folder)?;
+        // Not every file system has locks: there nothing is ever cleared.
+        let _ = file.as_file().lock();
+        // Gone if another process has cleared the folder between these two lines.
+        if file.path().exists() {
+            return Ok(file);
+        }
+    }
+}
+
+/// Removes what killed processes left in a folder: files that are being written are locked. What cannot be removed stays.
+fn clear(folder: &Path) {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let pending = entries.filter(|entry| {
+        entry.file_name().to_str().is_some_and(is_pending)
+            && entry.file_type().is_ok_and(|t| t.is_file())
+    });
+    for entry in pending {
+        let path = entry.path();
+        if let Ok(file) = File::open(&path)
+            && file.try_lock().is_ok()
+        {
+            let _ = std::fs::remove_file(&path);
+        }
+    }
+}
+
+fn is_pending(name: &str) -> bool {
+    let letters = (name.strip_prefix(BEFORE)).and_then(|rest| rest.strip_suffix(BEHIND));
+    letters.is_some_and(|l| l.len() == LETTERS && l.chars().all(|c| c.is_ascii_alphanumeric()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// A file that is being written stays, one that nobody holds goes, and so does no other name.
+    #[test]
+    fn only_what_nobody_writes_is_cleared() {
+        let folder = tempfile::tempdir().unwrap();
+        let (folder, target) = (folder.path(), folder.path().join("m.npz"));
+        let mut living = Pending::new(&target).unwrap();
+        let dead = ".plca-0123456789aB.tmp";
+        let others = [
+            ".plca-.tmp",
+            ".plca-0123456789a-.tmp",
+            ".plca-notes",
+            "m.npz",
+        ];
+        for name in others.iter().chain([&dead]) {
+            std::fs::write(folder.join(name), "x").unwrap();
+        }
+        can_write(&target).unwrap();
+        let left = names(folder);
+        assert!(!left.contains(&dead.to_string()), "{left:?}");
+        assert_eq!(left.len(), others.len() + 1, "{left:?}");
+        living.write(|w| w.write_all(b"new")).unwrap();
+        living.keep().unwrap();
+        assert_eq!(std::fs::read(&target).unwrap(), b"new");
+        assert_eq!(names(folder), others);
+    }
 }

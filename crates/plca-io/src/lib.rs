@@ -8,7 +8,8 @@
 //! | one array | [`write_npy`] |
 //! | sparse matrices larger than memory | [`Store`], [`StoreWriter`] |
 //! | checkpoints | [`read_checkpoint`], [`write_checkpoint`] |
-//! | any other output | [`write_atomically`] |
+//! | any other output | [`write_atomically`], [`Pending`] |
+//! | whether a file can be written, an array be made | [`can_write`], [`room`] |
 //!
 //! Readers trust nothing: no size that a file claims is allocated before it is held against the bytes that are there,
 //! and every error is one line with the file, the place in it and the value. Writers write beside the target and rename.
@@ -37,11 +38,12 @@ mod error;
 mod latch;
 mod model;
 mod npy;
+mod room;
 mod store;
 mod text;
 mod zipped;
 
-pub use atomic::write_atomically;
+pub use atomic::{Pending, can_write, write_atomically};
 pub use data::{
     Array, DataFile, Element, Mask, ReadOptions, read_data, read_data_with, read_mask, sha256_file,
     sha256_files,
@@ -51,4 +53,5 @@ pub use model::{
     ModelFile, checksum, read_checkpoint, read_model, write_checkpoint, write_model,
     write_model_then, write_npy,
 };
+pub use room::{NoRoom, room};
 pub use store::{Store, StoreWriter};

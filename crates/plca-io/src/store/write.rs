@@ -181,10 +181,32 @@ impl<T: Element> StoreWriter<T> {
     ///
     /// See [`Store`](super::Store).
     pub fn write(self, path: &Path) -> Result<(), IoError> {
-        write_atomically(path, |w| self.put(w))
+        self.write_while(path, || true)
     }
 
-    fn put(self, w: &mut (impl Write + Seek)) -> std::io::Result<()> {
+    /// As [`write`](Self::write), as long as `proceed` says so, which is asked for every few million entries.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write); also if `proceed` said no.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_io::{ReadOptions, StoreWriter};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let folder = folder.path();
+    /// let (input, store) = (folder.join("v.tns"), folder.join("v.store"));
+    /// std::fs::write(&input, "1 1 3\n")?;
+    /// let sorted = StoreWriter::<f64>::read(&input, &ReadOptions::default(), folder)?;
+    /// assert!(sorted.write_while(&store, || false).is_err() && !store.exists());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn write_while(self, path: &Path, proceed: impl Fn() -> bool) -> Result<(), IoError> {
+        write_atomically(path, |w| self.put(w, &proceed))
+    }
+
+    fn put(self, w: &mut (impl Write + Seek), proceed: &dyn Fn() -> bool) -> std::io::Result<()> {
         let Self {
             input,
             tiling,
@@ -205,6 +227,9 @@ impl<T: Element> StoreWriter<T> {
         let (mut block, mut row_entries) = (Block::default(), Vec::new());
         let of = |index| parts.bucket(&tiling, index);
         buckets.for_each(&folder, &limits, &of, &mut |entries| {
+            if !proceed() {
+                return Err(std::io::ErrorKind::Interrupted.into());
+            }
             for (index, _) in entries.iter_mut() {
                 let (_, row, column) = tiling.place(*index);
                 *index = [row, column];
