@@ -152,19 +152,26 @@ impl ConstantQ {
 
     /// Number of frames, one every hop, the first centred at the first sample; and the magnitudes, row-major `bins x frames`.
     ///
+    /// # Errors
+    ///
+    /// [`MediaError::Room`] for magnitudes that are too many to be held.
+    ///
+    /// # Examples
+    ///
     /// ```
     /// use plca_media::{ConstantQ, Pitches};
     /// let transform = ConstantQ::new(8000, Pitches { lowest: 220.0, per_octave: 12, bins: 12 }, 400)?;
     /// let sound: Vec<f64> = (0..1000).map(|n| (0.2 * n as f64).sin()).collect();
     /// let softer: Vec<f64> = sound.iter().map(|x| 0.5 * x).collect();
-    /// let ((frames, loud), (_, soft)) = (transform.magnitudes(&sound), transform.magnitudes(&softer));
+    /// let ((frames, loud), (_, soft)) = (transform.magnitudes(&sound)?, transform.magnitudes(&softer)?);
     /// assert_eq!((frames, loud.len()), (3, 12 * 3));                      // one for every 400 samples begun
     /// assert!(loud.iter().zip(&soft).all(|(a, b)| (0.5 * a - b).abs() < 1e-15));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn magnitudes(&self, sound: &[f64]) -> (usize, Vec<f64>) {
+    pub fn magnitudes(&self, sound: &[f64]) -> Result<(usize, Vec<f64>), MediaError> {
         let frames = sound.len().div_ceil(self.hop);
-        let mut values = vec![0.0; self.kernels.len() * frames];
+        let mut values = plca_io::room(&[self.kernels.len(), frames])?;
+        values.resize(self.kernels.len() * frames, 0.0);
         let transform = RealFftPlanner::new().plan_fft_forward(self.length);
         let mut buffer = transform.make_input_vec();
         let mut spectrum = transform.make_output_vec();
@@ -182,6 +189,6 @@ impl ConstantQ {
                 values[k * frames + t] = sum.norm();
             }
         }
-        (frames, values)
+        Ok((frames, values))
     }
 }

@@ -32,6 +32,9 @@ pub enum MediaError {
         /// What would do.
         domain: String,
     },
+    /// A spectrum that is too large to be made.
+    #[error(transparent)]
+    Room(#[from] plca_io::NoRoom),
     /// Shares of another number of cells than the spectrum has.
     #[error("component {component} has {got} cells, the spectrum has {expected}")]
     Cells {

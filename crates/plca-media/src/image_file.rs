@@ -111,8 +111,7 @@ fn shares(from: usize, to: usize) -> Vec<Vec<(usize, f64)>> {
 /// Bytes that decoding may take.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// Reads a `.png`, `.jpg` or `.jpeg`: grey, or red, green and blue, full intensity as 1; anything transparent as it is without
-/// transparency.
+/// Reads a `.png`, `.jpg` or `.jpeg`: grey, or red, green and blue, full intensity as 1; an alpha channel is discarded.
 ///
 /// # Errors
 ///
@@ -168,7 +167,7 @@ fn format(path: &Path) -> Result<ImageFormat, MediaError> {
     }
 }
 
-/// Writes a picture with 8 bits per number, by its ending `.png`, `.jpg` or `.jpeg`. Numbers are rounded into `[0, 1]`.
+/// Writes a picture with 8 bits per number, by its ending `.png`, `.jpg` or `.jpeg`. Values are clamped to `[0, 1]`.
 ///
 /// # Errors
 ///

@@ -1,75 +1,142 @@
 //! Soft masks: the sound divided among components.
 
-use crate::{MediaError, Spectrum};
+use crate::{MediaError, Stft};
 
-/// Divides a spectrum among components, cell by cell in proportion to their magnitudes.
+/// How a sound is divided among components: cell by cell of its spectrum, in proportion to their magnitudes.
 ///
 /// ```text
 /// X_z[f,t] = X[f,t] M_z[f,t] / Σ_z' M_z'[f,t]
 /// ```
 ///
-/// `magnitudes[z]` holds the component's model of the magnitudes, in the order of [`Spectrum::magnitudes`] and in any
-/// unit that is the same for all. Where all are 0 every component gets the same share, so the parts always add up to the whole.
-///
-/// # Errors
-///
-/// [`MediaError::Setting`] without components, [`MediaError::Cells`], [`MediaError::Share`].
-///
-/// # Examples
+/// Where all magnitudes are 0 every component gets the same share, so the parts always add up to the whole. In memory are two numbers
+/// per cell, and the magnitudes of one component at a time.
 ///
 /// ```
-/// use plca_media::{Stft, soft_masks};
-/// let spectrum = Stft::new(4, 2)?.forward(&[1.0, -1.0, 1.0]);
-/// let n = spectrum.magnitudes().len();
-/// let parts = soft_masks(&spectrum, &[vec![3.0; n], vec![1.0; n]])?;
-/// let (whole, part) = (spectrum.magnitudes(), parts[0].magnitudes());
-/// assert!(whole.iter().zip(&part).all(|(w, p)| (0.75 * w - p).abs() < 1e-12));
-/// # Ok::<(), plca_media::MediaError>(())
+/// use plca_media::{MediaError, SoftMasks, Stft};
+/// let (stft, sound) = (Stft::new(4, 2)?, [1.0, -1.0, 1.0]);
+/// let cells = 3 * stft.frames(3);
+/// let magnitudes = |z: usize| -> Result<Vec<f64>, MediaError> { Ok(vec![[3.0, 1.0][z]; cells]) };
+/// let masks = SoftMasks::new(2, cells, magnitudes)?;
+/// let part = masks.part(&stft, &sound, &magnitudes(0)?)?;
+/// assert!(sound.iter().zip(&part).all(|(x, p)| (0.75 * x - p).abs() < 1e-12));
+/// # Ok::<(), MediaError>(())
 /// ```
-pub fn soft_masks(
-    spectrum: &Spectrum,
-    magnitudes: &[Vec<f64>],
-) -> Result<Vec<Spectrum>, MediaError> {
-    if magnitudes.is_empty() {
-        return Err(MediaError::setting("components", 0.0, "at least 1"));
+#[derive(Clone, Debug)]
+pub struct SoftMasks {
+    components: usize,
+    largest: Vec<f64>,
+    /// Of magnitudes relative to the largest, so that neither sums nor quotients overflow or underflow.
+    sums: Vec<f64>,
+}
+
+impl SoftMasks {
+    /// The masks of `components` components over a spectrum of so many cells.
+    ///
+    /// `magnitudes(z)` is the component's model of the magnitudes, in the order of
+    /// [`Spectrum::magnitudes`](crate::Spectrum::magnitudes) and in any unit that is the same for all. It is called twice for every component.
+    ///
+    /// # Errors
+    ///
+    /// [`MediaError::Setting`] without components, [`MediaError::Cells`], [`MediaError::Share`], [`MediaError::Room`]; what `magnitudes` fails with.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_media::{MediaError, SoftMasks};
+    /// let negative = |_| -> Result<_, MediaError> { Ok(vec![0.5, -1.0]) };
+    /// let error = SoftMasks::new(1, 2, negative).unwrap_err();
+    /// assert_eq!(error.to_string(), "component 0 is -1 at cell 1, not a finite number >= 0");
+    /// ```
+    pub fn new<E: From<MediaError>>(
+        components: usize,
+        cells: usize,
+        mut magnitudes: impl FnMut(usize) -> Result<Vec<f64>, E>,
+    ) -> Result<Self, E> {
+        if components == 0 {
+            return Err(MediaError::setting("components", 0.0, "at least 1").into());
+        }
+        let zeros = || -> Result<Vec<f64>, MediaError> {
+            let mut values = plca_io::room(&[cells])?;
+            values.resize(cells, 0.0);
+            Ok(values)
+        };
+        let mut masks = Self {
+            components,
+            largest: zeros()?,
+            sums: zeros()?,
+        };
+        for component in 0..components {
+            let values = magnitudes(component)?;
+            masks.check(component, &values)?;
+            for (largest, &value) in masks.largest.iter_mut().zip(&values) {
+                *largest = largest.max(value);
+            }
+        }
+        for component in 0..components {
+            let values = magnitudes(component)?;
+            masks.check(component, &values)?;
+            let cells = masks.sums.iter_mut().zip(&masks.largest).zip(&values);
+            for ((sum, largest), value) in cells {
+                *sum += value / largest;
+            }
+        }
+        Ok(masks)
     }
-    let expected = spectrum.bins() * spectrum.frames();
-    let mut largest = vec![0.0f64; expected];
-    for (component, m) in magnitudes.iter().enumerate() {
-        if m.len() != expected {
-            let got = m.len();
+
+    fn check(&self, component: usize, magnitudes: &[f64]) -> Result<(), MediaError> {
+        let (got, expected) = (magnitudes.len(), self.sums.len());
+        if got != expected {
             return Err(MediaError::Cells {
                 component,
                 got,
                 expected,
             });
         }
-        for (cell, (&value, largest)) in m.iter().zip(&mut largest).enumerate() {
-            if !(value.is_finite() && value >= 0.0) {
-                return Err(MediaError::Share {
-                    component,
-                    cell,
-                    value,
-                });
-            }
-            *largest = largest.max(value);
+        let wrong = |x: &f64| !(x.is_finite() && *x >= 0.0);
+        match magnitudes.iter().position(wrong) {
+            None => Ok(()),
+            Some(cell) => Err(MediaError::Share {
+                component,
+                cell,
+                value: magnitudes[cell],
+            }),
         }
     }
-    // Relative to the largest, so that neither sums nor quotients overflow or underflow.
-    let relative = |m: &[f64], cell: usize| m[cell] / largest[cell];
-    let sums: Vec<f64> = (0..expected)
-        .map(|cell| magnitudes.iter().map(|m| relative(m, cell)).sum())
-        .collect();
-    let even = 1.0 / magnitudes.len() as f64;
-    let share = |m: &[f64], cell: usize| {
-        if largest[cell] > 0.0 {
-            relative(m, cell) / sums[cell]
-        } else {
-            even
+
+    /// The part of a sound that belongs to the component with these magnitudes.
+    ///
+    /// # Errors
+    ///
+    /// [`MediaError::Cells`] if there are not as many magnitudes, or cells of the sound, as there are masks.
+    ///
+    /// # Examples
+    ///
+    /// See [`SoftMasks`].
+    pub fn part(
+        &self,
+        stft: &Stft,
+        sound: &[f64],
+        magnitudes: &[f64],
+    ) -> Result<Vec<f64>, MediaError> {
+        let frames = stft.frames(sound.len());
+        let expected = (stft.frame() / 2 + 1) * frames;
+        for got in [magnitudes.len(), self.sums.len()] {
+            if got != expected {
+                return Err(MediaError::Cells {
+                    component: 0,
+                    got,
+                    expected,
+                });
+            }
         }
-    };
-    Ok(magnitudes
-        .iter()
-        .map(|m| spectrum.scaled(|cell| share(m, cell)))
-        .collect())
+        let even = 1.0 / self.components as f64;
+        Ok(stft.filtered(sound, |f, t| {
+            let cell = f * frames + t;
+            if self.largest[cell] > 0.0 {
+                magnitudes[cell] / self.largest[cell] / self.sums[cell]
+            } else {
+                even
+            }
+        }))
+    }
 }

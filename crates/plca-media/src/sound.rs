@@ -178,6 +178,27 @@ fn flac(file: BufReader<File>) -> Result<Decoded, String> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn write_wav(path: &Path, sound: &Sound) -> Result<(), MediaError> {
+    let bytes = encode_wav(path, sound)?;
+    Ok(write_atomically(path, |file| file.write_all(&bytes))?)
+}
+
+/// The bytes that [`write_wav`] writes; errors name `path`.
+///
+/// # Errors
+///
+/// As [`write_wav`].
+///
+/// # Examples
+///
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("s.wav");
+/// let sound = plca_media::Sound::mono(8000, vec![0.5]);
+/// plca_media::write_wav(&path, &sound)?;
+/// assert_eq!(std::fs::read(&path)?, plca_media::encode_wav(&path, &sound)?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn encode_wav(path: &Path, sound: &Sound) -> Result<Vec<u8>, MediaError> {
     let samples = sound.channels.first().map_or(0, Vec::len);
     if samples == 0 || sound.channels.iter().any(|c| c.len() != samples) {
         return Err(MediaError::file(
@@ -205,5 +226,5 @@ pub fn write_wav(path: &Path, sound: &Sound) -> Result<(), MediaError> {
     };
     let mut bytes = Vec::new();
     encode(&mut bytes).map_err(|e| MediaError::file(path, e))?;
-    Ok(write_atomically(path, |file| file.write_all(&bytes))?)
+    Ok(bytes)
 }

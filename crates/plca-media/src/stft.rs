@@ -22,7 +22,7 @@ use crate::MediaError;
 /// use plca_media::Stft;
 /// let stft = Stft::new(1024, 256)?;
 /// let sound: Vec<f64> = (0..5000).map(|n| (0.3 * n as f64).sin()).collect();
-/// let spectrum = stft.forward(&sound);
+/// let spectrum = stft.forward(&sound)?;
 /// assert_eq!((spectrum.bins(), spectrum.frames()), (513, 23));
 /// let back = stft.inverse(&spectrum, sound.len())?;
 /// assert!(sound.iter().zip(&back).all(|(a, b)| (a - b).abs() < 1e-12));
@@ -49,7 +49,7 @@ impl std::fmt::Debug for Stft {
 ///
 /// ```
 /// let stft = plca_media::Stft::new(4, 2)?;
-/// let (a, b) = (stft.forward(&[1.0, 2.0, 3.0]), stft.forward(&[-1.0, -2.0, -3.0]));
+/// let (a, b) = (stft.forward(&[1.0, 2.0, 3.0])?, stft.forward(&[-1.0, -2.0, -3.0])?);
 /// assert!(a != b && a.magnitudes() == b.magnitudes());                // the phases are kept
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -64,7 +64,7 @@ impl Spectrum {
     /// Number of frequencies, `N/2 + 1`.
     ///
     /// ```
-    /// let spectrum = plca_media::Stft::new(1024, 256)?.forward(&[0.0; 10]);
+    /// let spectrum = plca_media::Stft::new(1024, 256)?.forward(&[0.0; 10])?;
     /// assert_eq!(spectrum.bins(), 513);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -75,7 +75,7 @@ impl Spectrum {
     /// Number of frames: `ceil((n + N - R)/R)` for a sound of `n` samples.
     ///
     /// ```
-    /// let spectrum = plca_media::Stft::new(1024, 256)?.forward(&[0.0; 10]);
+    /// let spectrum = plca_media::Stft::new(1024, 256)?.forward(&[0.0; 10])?;
     /// assert_eq!(spectrum.frames(), 4);                                   // each sample in four of them
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -86,7 +86,7 @@ impl Spectrum {
     /// Magnitudes, frequency by frequency: row-major `bins x frames`, as models take them.
     ///
     /// ```
-    /// let spectrum = plca_media::Stft::new(4, 2)?.forward(&[1.0, -1.0, 1.0]);
+    /// let spectrum = plca_media::Stft::new(4, 2)?.forward(&[1.0, -1.0, 1.0])?;
     /// assert_eq!(spectrum.magnitudes().len(), spectrum.bins() * spectrum.frames());
     /// # Ok::<(), plca_media::MediaError>(())
     /// ```
@@ -99,7 +99,7 @@ impl Spectrum {
     /// `(frequency, frame)` of the cells in the order of [`magnitudes`](Self::magnitudes).
     ///
     /// ```
-    /// let spectrum = plca_media::Stft::new(4, 2)?.forward(&[1.0, -1.0, 1.0]);
+    /// let spectrum = plca_media::Stft::new(4, 2)?.forward(&[1.0, -1.0, 1.0])?;
     /// let cells: Vec<_> = spectrum.cells().collect();
     /// assert_eq!((cells[1], cells[spectrum.frames()]), ((0, 1), (1, 0)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -107,19 +107,6 @@ impl Spectrum {
     pub fn cells(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let (bins, frames) = (self.bins, self.frames());
         (0..bins).flat_map(move |f| (0..frames).map(move |t| (f, t)))
-    }
-
-    /// The same spectrum with every cell multiplied by a factor, in the order of [`magnitudes`](Self::magnitudes).
-    pub(crate) fn scaled(&self, factor: impl Fn(usize) -> f64) -> Self {
-        let (bins, frames) = (self.bins, self.frames());
-        let value = |(at, x): (usize, &Complex<f64>)| {
-            let (t, f) = (at / bins, at % bins);
-            x * factor(f * frames + t)
-        };
-        Self {
-            bins,
-            values: self.values.iter().enumerate().map(value).collect(),
-        }
     }
 }
 
@@ -159,7 +146,7 @@ impl Stft {
     ///
     /// ```
     /// let stft = plca_media::Stft::new(1024, 256)?;
-    /// assert_eq!(stft.frame(), 2 * (stft.forward(&[]).bins() - 1));
+    /// assert_eq!(stft.frame(), 2 * (stft.forward(&[])?.bins() - 1));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn frame(&self) -> usize {
@@ -182,35 +169,43 @@ impl Stft {
         self.frame - self.hop
     }
 
-    fn frames(&self, samples: usize) -> usize {
+    /// Frames of a sound of so many samples, `ceil((n + N - R)/R)`.
+    ///
+    /// ```
+    /// let stft = plca_media::Stft::new(1024, 256)?;
+    /// assert_eq!(stft.frames(10), stft.forward(&[0.0; 10])?.frames());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn frames(&self, samples: usize) -> usize {
         (samples + self.lead()).div_ceil(self.hop)
+    }
+
+    fn bins(&self) -> usize {
+        self.frame / 2 + 1
     }
 
     /// The transform of a sound; the formula is in the type's documentation.
     ///
+    /// # Errors
+    ///
+    /// [`MediaError::Room`] for a spectrum that is too large to be made.
+    ///
+    /// # Examples
+    ///
     /// ```
-    /// let spectrum = plca_media::Stft::new(4, 2)?.forward(&[1.0; 8]);
+    /// let spectrum = plca_media::Stft::new(4, 2)?.forward(&[1.0; 8])?;
     /// assert!((spectrum.magnitudes()[1] - 2.0).abs() < 1e-15);            // frequency 0, frame 1: the window's sum, N/2
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn forward(&self, sound: &[f64]) -> Spectrum {
-        let bins = self.frame / 2 + 1;
-        let frames = self.frames(sound.len());
-        let mut values = vec![Complex::default(); bins * frames];
-        let mut buffer = vec![0.0; self.frame];
-        let mut scratch = self.forward.make_scratch_vec();
+    pub fn forward(&self, sound: &[f64]) -> Result<Spectrum, MediaError> {
+        let (bins, frames) = (self.bins(), self.frames(sound.len()));
+        let mut values = plca_io::room(&[bins, frames])?;
+        values.resize(bins * frames, Complex::default());
+        let mut analysis = Analysis::new(self, sound);
         for (t, out) in values.chunks_exact_mut(bins).enumerate() {
-            for (n, (x, w)) in buffer.iter_mut().zip(&self.window).enumerate() {
-                let sample = (t * self.hop + n).checked_sub(self.lead());
-                *x = w * sample.and_then(|at| sound.get(at)).copied().unwrap_or(0.0);
-            }
-            // The lengths are the plan's own.
-            let done = self
-                .forward
-                .process_with_scratch(&mut buffer, out, &mut scratch);
-            debug_assert!(done.is_ok());
+            analysis.frame(t, out);
         }
-        Spectrum { bins, values }
+        Ok(Spectrum { bins, values })
     }
 
     /// The first `samples` samples of the sound with this spectrum.
@@ -223,14 +218,14 @@ impl Stft {
     ///
     /// ```
     /// let stft = plca_media::Stft::new(4, 2)?;
-    /// let spectrum = stft.forward(&[1.0, 2.0, 3.0]);
+    /// let spectrum = stft.forward(&[1.0, 2.0, 3.0])?;
     /// let first = stft.inverse(&spectrum, 2)?;
     /// assert!((first[0] - 1.0).abs() < 1e-15 && (first[1] - 2.0).abs() < 1e-15);
     /// assert!(stft.inverse(&spectrum, 9).is_err());                       // not that long
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn inverse(&self, spectrum: &Spectrum, samples: usize) -> Result<Vec<f64>, MediaError> {
-        let bins = self.frame / 2 + 1;
+        let bins = self.bins();
         if spectrum.bins != bins {
             let domain = format!("the {bins} of frames of {} samples", self.frame);
             return Err(MediaError::setting("bins", spectrum.bins as f64, domain));
@@ -244,32 +239,113 @@ impl Stft {
                 domain,
             ));
         }
-        let mut sum = vec![0.0; samples];
-        let mut weight = vec![0.0; samples];
-        let mut buffer = vec![0.0; self.frame];
-        let mut scratch = self.inverse.make_scratch_vec();
+        let mut synthesis = Synthesis::new(self, samples);
+        let mut values = vec![Complex::default(); bins];
         for (t, frame) in spectrum.values.chunks_exact(bins).take(frames).enumerate() {
-            let mut frame = frame.to_vec();
-            // A real signal has no phase there.
-            frame[0].im = 0.0;
-            frame[bins - 1].im = 0.0;
-            let done = self
-                .inverse
-                .process_with_scratch(&mut frame, &mut buffer, &mut scratch);
-            debug_assert!(done.is_ok());
-            for (n, (x, w)) in buffer.iter().zip(&self.window).enumerate() {
-                if let Some(at) = (t * self.hop + n).checked_sub(self.lead())
-                    && at < samples
-                {
-                    sum[at] += w * x / self.frame as f64;
-                    weight[at] += w * w;
-                }
+            values.copy_from_slice(frame);
+            synthesis.frame(t, &mut values);
+        }
+        Ok(synthesis.sound())
+    }
+
+    /// The sound whose spectrum is that of `sound`, every cell `(frequency, frame)` multiplied by a factor; frame by frame, without
+    /// a spectrum in memory.
+    pub(crate) fn filtered(&self, sound: &[f64], factor: impl Fn(usize, usize) -> f64) -> Vec<f64> {
+        let mut analysis = Analysis::new(self, sound);
+        let mut synthesis = Synthesis::new(self, sound.len());
+        let mut values = vec![Complex::default(); self.bins()];
+        for t in 0..self.frames(sound.len()) {
+            analysis.frame(t, &mut values);
+            for (f, x) in values.iter_mut().enumerate() {
+                *x *= factor(f, t);
+            }
+            synthesis.frame(t, &mut values);
+        }
+        synthesis.sound()
+    }
+}
+
+/// From a sound to frames.
+struct Analysis<'a> {
+    stft: &'a Stft,
+    sound: &'a [f64],
+    buffer: Vec<f64>,
+    scratch: Vec<Complex<f64>>,
+}
+
+impl<'a> Analysis<'a> {
+    fn new(stft: &'a Stft, sound: &'a [f64]) -> Self {
+        Self {
+            stft,
+            sound,
+            buffer: vec![0.0; stft.frame],
+            scratch: stft.forward.make_scratch_vec(),
+        }
+    }
+
+    /// The amplitudes of frame `t`.
+    fn frame(&mut self, t: usize, out: &mut [Complex<f64>]) {
+        let stft = self.stft;
+        for (n, (x, w)) in self.buffer.iter_mut().zip(&stft.window).enumerate() {
+            let sample = (t * stft.hop + n).checked_sub(stft.lead());
+            *x = w * sample
+                .and_then(|at| self.sound.get(at))
+                .copied()
+                .unwrap_or(0.0);
+        }
+        // The lengths are the plan's own.
+        let plan = &stft.forward;
+        let done = plan.process_with_scratch(&mut self.buffer, out, &mut self.scratch);
+        debug_assert!(done.is_ok());
+    }
+}
+
+/// From frames to a sound.
+struct Synthesis<'a> {
+    stft: &'a Stft,
+    sum: Vec<f64>,
+    /// Sum of the squared windows.
+    weight: Vec<f64>,
+    buffer: Vec<f64>,
+    scratch: Vec<Complex<f64>>,
+}
+
+impl<'a> Synthesis<'a> {
+    fn new(stft: &'a Stft, samples: usize) -> Self {
+        Self {
+            stft,
+            sum: vec![0.0; samples],
+            weight: vec![0.0; samples],
+            buffer: vec![0.0; stft.frame],
+            scratch: stft.inverse.make_scratch_vec(),
+        }
+    }
+
+    /// Adds the frame `t` with these amplitudes, which are overwritten.
+    fn frame(&mut self, t: usize, values: &mut [Complex<f64>]) {
+        let stft = self.stft;
+        let last = values.len() - 1;
+        // A real signal has no phase there.
+        values[0].im = 0.0;
+        values[last].im = 0.0;
+        let plan = &stft.inverse;
+        let done = plan.process_with_scratch(values, &mut self.buffer, &mut self.scratch);
+        debug_assert!(done.is_ok());
+        for (n, (x, w)) in self.buffer.iter().zip(&stft.window).enumerate() {
+            if let Some(at) = (t * stft.hop + n).checked_sub(stft.lead())
+                && at < self.sum.len()
+            {
+                self.sum[at] += w * x / stft.frame as f64;
+                self.weight[at] += w * w;
             }
         }
-        for (x, w) in sum.iter_mut().zip(&weight) {
+    }
+
+    fn sound(mut self) -> Vec<f64> {
+        for (x, w) in self.sum.iter_mut().zip(&self.weight) {
             *x /= w;
         }
-        Ok(sum)
+        self.sum
     }
 }
 

@@ -4,8 +4,8 @@ use std::f64::consts::TAU;
 use std::path::Path;
 
 use plca_media::{
-    ConstantQ, Image, Pitches, Sound, Stft, read_image, read_sound, soft_masks, write_image,
-    write_wav,
+    ConstantQ, Image, MediaError, Pitches, SoftMasks, Sound, Stft, read_image, read_sound,
+    write_image, write_wav,
 };
 use proptest::prelude::*;
 
@@ -87,7 +87,8 @@ fn partials_lie_at_log_spaced_bins() {
         .collect();
     let (frames, x) = ConstantQ::new(rate, pitches, 300)
         .unwrap()
-        .magnitudes(&sound);
+        .magnitudes(&sound)
+        .unwrap();
     let at = |bin: usize| x[bin * frames + frames / 2];
     for (h, amplitude) in (1..=4usize).zip(amplitudes) {
         let exact = 24.0 * (2.0 * h as f64).log2();
@@ -160,14 +161,35 @@ fn settings_outside_their_domain_are_refused() {
         );
     }
     let stft = Stft::new(8, 4).unwrap();
-    let spectrum = stft.forward(&[1.0; 20]);
+    let spectrum = stft.forward(&[1.0; 20]).unwrap();
     assert!(stft.inverse(&spectrum, 20).is_ok() && stft.inverse(&spectrum, 21).is_err());
     assert!(Stft::new(16, 4).unwrap().inverse(&spectrum, 8).is_err());
     let cells = spectrum.magnitudes().len();
-    assert!(soft_masks(&spectrum, &[]).is_err());
-    assert!(soft_masks(&spectrum, &[vec![1.0; cells - 1]]).is_err());
-    assert!(soft_masks(&spectrum, &[vec![-1.0; cells]]).is_err());
-    assert!(soft_masks(&spectrum, &[vec![f64::NAN; cells]]).is_err());
+    let masks = |components: usize, magnitudes: Vec<f64>| {
+        let of = |_| -> Result<_, MediaError> { Ok(magnitudes.clone()) };
+        SoftMasks::new(components, cells, of)
+    };
+    assert!(masks(0, vec![1.0; cells]).is_err());
+    assert!(masks(1, vec![1.0; cells - 1]).is_err());
+    assert!(masks(1, vec![-1.0; cells]).is_err());
+    assert!(masks(1, vec![f64::NAN; cells]).is_err());
+    let masks = masks(1, vec![1.0; cells]).unwrap();
+    assert!(masks.part(&stft, &[1.0; 20], &vec![1.0; cells]).is_ok());
+    assert!(masks.part(&stft, &[1.0; 40], &vec![1.0; cells]).is_err());
+    assert!(masks.part(&stft, &[1.0; 20], &[1.0]).is_err());
+}
+
+/// Frames too many for any memory, from a short sound.
+#[test]
+fn spectra_that_cannot_be_held_are_refused() {
+    let stft = Stft::new(1 << 20, 1).unwrap();
+    let error = stft.forward(&[1.0; 1000]).unwrap_err();
+    assert!(matches!(error, MediaError::Room(_)), "{error}");
+    let said = error.to_string();
+    assert!(
+        said.contains("524289 x 1049575") && said.contains("the limit is"),
+        "{said}"
+    );
 }
 
 fn samples(longest: usize) -> impl Strategy<Value = Vec<f64>> {
@@ -179,7 +201,7 @@ proptest! {
     #[test]
     fn the_inverse_undoes_the_transform(sound in samples(300), half in 1usize..40, hop in 1usize..40) {
         let stft = Stft::new(2 * half, hop.min(half)).unwrap();
-        let back = stft.inverse(&stft.forward(&sound), sound.len()).unwrap();
+        let back = stft.inverse(&stft.forward(&sound).unwrap(), sound.len()).unwrap();
         prop_assert!(sound.iter().zip(&back).all(|(a, b)| (a - b).abs() < 1e-10));
     }
 
@@ -187,7 +209,7 @@ proptest! {
     #[test]
     fn parts_add_up_to_the_whole(sound in samples(400), seed in 0u32..1000, k in 1usize..5) {
         let stft = Stft::new(64, 16).unwrap();
-        let spectrum = stft.forward(&sound);
+        let spectrum = stft.forward(&sound).unwrap();
         let cells = spectrum.magnitudes().len();
         // Many cells where no component has anything, and magnitudes of all sizes.
         let share = |z: usize, cell: usize| match (z as u32 * 7919 + cell as u32 * 104_729 + seed) % 11 {
@@ -198,8 +220,11 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("part.wav");
         let mut sum = vec![0.0; sound.len()];
-        for part in soft_masks(&spectrum, &magnitudes).unwrap() {
-            write_wav(&path, &Sound::mono(8000, stft.inverse(&part, sound.len()).unwrap())).unwrap();
+        let of = |z: usize| -> Result<_, MediaError> { Ok(magnitudes[z].clone()) };
+        let masks = SoftMasks::new(k, cells, of).unwrap();
+        for magnitudes in &magnitudes {
+            let part = masks.part(&stft, &sound, magnitudes).unwrap();
+            write_wav(&path, &Sound::mono(8000, part)).unwrap();
             let read = read_sound(&path).unwrap();
             sum.iter_mut().zip(&read.channels[0]).for_each(|(s, x)| *s += x);
         }

@@ -75,7 +75,7 @@ pub(super) fn read(context: &Context) -> Result<Option<Spectrogram>> {
         return Ok(None);
     };
     let sound = read_sound(&context.path(LOOP))?.mixed();
-    let spectrum = Stft::new(1024, 512)?.forward(&sound);
+    let spectrum = Stft::new(1024, 512)?.forward(&sound)?;
     let shape = (spectrum.bins(), spectrum.frames());
     Ok(Some(Spectrogram {
         magnitudes: DMatrix::from_row_iterator(shape.0, shape.1, spectrum.magnitudes()),

@@ -168,7 +168,7 @@ fn piano(context: &Context) -> Result<Option<(Entry, Vec<String>)>> {
         return Ok(None);
     };
     let sound = read_sound(&context.path(PIANO))?;
-    let (frames, values) = ConstantQ::new(sound.rate, PITCHES, HOP)?.magnitudes(&sound.mixed());
+    let (frames, values) = ConstantQ::new(sound.rate, PITCHES, HOP)?.magnitudes(&sound.mixed())?;
     let input = Grid {
         shape: vec![PITCHES.bins, frames],
         values,

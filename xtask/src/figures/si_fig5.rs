@@ -141,7 +141,7 @@ fn speech(context: &Context) -> Result<Option<(Entry, Vec<String>)>> {
         return Ok(None);
     };
     let spectrum =
-        Stft::new(FRAME, FRAME / 2)?.forward(&read_sound(&context.path(SPEECH))?.mixed());
+        Stft::new(FRAME, FRAME / 2)?.forward(&read_sound(&context.path(SPEECH))?.mixed())?;
     let (bins, all, values) = (spectrum.bins(), spectrum.frames(), spectrum.magnitudes());
     // The first frame holds half a frame of silence before the sound.
     let input = Grid::from_fn(&[bins, FRAMES.min(all - 1)], |i| {
