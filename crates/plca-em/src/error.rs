@@ -209,8 +209,8 @@ pub enum EmError {
         /// Its value.
         value: f64,
     },
-    /// Too few counts to hold any of them out.
-    #[error("there are too few counts to hold any of them out")]
+    /// Too few counts, or positive cells, to hold any of them out.
+    #[error("there are too few data to hold any of them out")]
     NothingHeldOut,
     /// A part of the data was refused.
     #[error(transparent)]
@@ -242,7 +242,7 @@ pub enum EmError {
         what: String,
     },
     /// A prior's own complaint.
-    #[error("prior on `{block}`: {source}")]
+    #[error("prior on `{block}`")]
     Prior {
         /// Name of the block.
         block: String,

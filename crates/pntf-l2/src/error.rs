@@ -103,7 +103,7 @@ pub enum PntfError {
         block: String,
     },
     /// The weight problem could not be solved.
-    #[error("weights: {0}")]
+    #[error("weights")]
     Weights(#[from] QpError),
     /// A stop rule that means nothing.
     #[error(transparent)]

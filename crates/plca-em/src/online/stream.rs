@@ -26,7 +26,7 @@ pub enum StreamError<E> {
     #[error("{0}")]
     Source(E),
     /// A block was refused.
-    #[error("block {block} of the stream: {source}")]
+    #[error("block {block} of the stream")]
     Block {
         /// Its number among all blocks of the stream, from 0.
         block: u64,
