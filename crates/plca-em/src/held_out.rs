@@ -1,7 +1,7 @@
 //! Counts held out, to judge what was learned from the others.
 
 use plca_dist::thin;
-use plca_tensor::{Observed, Real};
+use plca_tensor::{Mask, MaskedTensor, Observed, Order, Real, TensorError};
 use rand::Rng;
 
 use crate::init::check_read;
@@ -100,6 +100,109 @@ where
     Ok(HeldOut { train, held })
 }
 
+/// A data set of any non-negative values, some cells of which are hidden from a model.
+///
+/// ```
+/// use plca_em::hold_out_cells;
+/// use plca_tensor::{DenseTensor, Observed, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DenseTensor::<f64>::new(vec![2, 3], vec![0.5, 1.5, 0.0, 2.5, 0.5, 3.0], Order::RowMajor)?;
+/// let parts = hold_out_cells(&v, 0.4, &mut ChaCha8Rng::seed_from_u64(1))?;
+/// let held: f64 = parts.held.iter().map(|(_, value)| value).sum();
+/// assert_eq!((parts.train.is_complete(), parts.train.total() + held), (false, 8.0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct HeldCells<T> {
+    /// What a model is fitted to.
+    pub train: MaskedTensor<T>,
+    /// Index and value of the cells that are hidden there, zeros among them, in row-major order.
+    pub held: Vec<(Vec<usize>, f64)>,
+}
+
+/// Hides every observed cell with probability `share`, independently: for data that are no counts.
+///
+/// Of every index that has positive cells one at least stays in the training part. Memory and cost: every cell of the shape.
+///
+/// # Errors
+///
+/// [`EmError`]: a share outside `(0, 1)`, a shape whose cells cannot be held, data of which no positive cell can be held out.
+///
+/// # Examples
+///
+/// See [`HeldCells`].
+pub fn hold_out_cells<T, X, R>(data: &X, share: f64, rng: &mut R) -> Result<HeldCells<T>, EmError>
+where
+    T: Real,
+    X: Observed<T> + ?Sized,
+    R: Rng + ?Sized,
+{
+    if !(share > 0.0 && share < 1.0) {
+        return Err(ParamError::Share(share).into());
+    }
+    let shape = data.shape().to_vec();
+    let large = || TensorError::TooLarge {
+        shape: data.shape().to_vec(),
+    };
+    let cells = shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m));
+    let cells = cells.ok_or_else(large)?;
+    let mut values: Vec<T> = Vec::new();
+    values.try_reserve_exact(cells).map_err(|_| large())?;
+    let place = |index: &[usize]| index.iter().zip(&shape).fold(0, |at, (&i, n)| at * n + i);
+    let mut listed = vec![false; if data.is_complete() { 0 } else { cells }];
+    let hidden = match data.is_complete() {
+        true => Mask::Hidden,
+        false => data.visit_mask(&mut |index| listed[place(index)] = true),
+    };
+    listed.resize(cells, false);
+    let seen = |&listed: &bool| listed == (hidden != Mask::Hidden);
+    values.extend(listed.iter().map(|at| {
+        if seen(at) {
+            T::zero()
+        } else {
+            T::lit(f64::NAN)
+        }
+    }));
+    // Positive cells of every index in the training part.
+    let mut left: Vec<Vec<usize>> = shape.iter().map(|&n| vec![0; n]).collect();
+    data.for_each(&mut |index, value| {
+        values[place(index)] = T::lit(value);
+        for (left, &i) in left.iter_mut().zip(index) {
+            left[i] += 1;
+        }
+    });
+    if let Some(failure) = data.failure() {
+        return Err(failure.into());
+    }
+    let mut held = Vec::new();
+    let mut index = vec![0; shape.len()];
+    for (at, x) in values.iter_mut().enumerate() {
+        let drawn = (rng.next_u64() >> 11) as f64 * (-53f64).exp2() < share;
+        if !drawn || x.is_nan() {
+            continue;
+        }
+        let mut rest = at;
+        for (i, n) in index.iter_mut().zip(&shape).rev() {
+            (*i, rest) = (rest % n, rest / n);
+        }
+        if *x > T::zero() {
+            if left.iter().zip(&index).any(|(left, &i)| left[i] == 1) {
+                continue;
+            }
+            for (left, &i) in left.iter_mut().zip(&index) {
+                left[i] -= 1;
+            }
+        }
+        held.push((index.clone(), x.to_f64()));
+        *x = T::lit(f64::NAN);
+    }
+    if held.iter().all(|(_, value)| *value == 0.0) {
+        return Err(EmError::NothingHeldOut);
+    }
+    let train = MaskedTensor::new(shape, values, Order::RowMajor)?;
+    Ok(HeldCells { train, held })
+}
+
 /// Perplexity of counts: `exp(-L / v)`, the number of equally likely cells that would surprise as much.
 ///
 /// ```
@@ -111,7 +214,7 @@ pub fn perplexity(ln_lik: f64, total: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use plca_tensor::{DenseTensor, Order};
+    use plca_tensor::DenseTensor;
     use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
     use super::*;
@@ -130,5 +233,49 @@ mod tests {
         for share in [0.0, 1.0, f64::NAN, -0.1] {
             assert!(hold_out(&one, share, &mut rng).is_err());
         }
+    }
+
+    /// Hidden and observed cells as before but for those held, which are in the list with their values; every index keeps something.
+    #[test]
+    fn held_cells_are_hidden_and_listed() {
+        let values: Vec<f64> = (0..60).map(|n| f64::from(n % 7) * 0.3).collect();
+        let mut masked = values.clone();
+        (0..60).step_by(13).for_each(|at| masked[at] = f64::NAN);
+        let complete = DenseTensor::new(vec![6, 10], values.clone(), Order::RowMajor).unwrap();
+        let hidden = MaskedTensor::new(vec![6, 10], masked.clone(), Order::RowMajor).unwrap();
+        let sparse = plca_tensor::SparseTensor::new(plca_tensor::Coordinates {
+            shape: vec![6, 10],
+            indices: (0..60).flat_map(|at| [at / 10, at % 10]).collect(),
+            values: values.clone(),
+        })
+        .unwrap();
+        let all: [(&dyn Observed<f64>, &[f64]); 3] =
+            [(&complete, &values), (&hidden, &masked), (&sparse, &values)];
+        for (data, original) in all {
+            let parts = hold_out_cells(data, 0.9, &mut ChaCha8Rng::seed_from_u64(3)).unwrap();
+            let mut train = vec![0.0; 60];
+            parts
+                .train
+                .for_each(&mut |index, x| train[index[0] * 10 + index[1]] = x);
+            parts
+                .train
+                .visit_mask(&mut |index| train[index[0] * 10 + index[1]] = f64::NAN);
+            let mut held = 0;
+            for (at, (&x, &t)) in original.iter().zip(&train).enumerate() {
+                let listed = parts.held.iter().find(|(i, _)| i[0] * 10 + i[1] == at);
+                match listed {
+                    Some((_, value)) => assert!(t.is_nan() && *value == x, "{at}"),
+                    None => assert!(t == x || (t.is_nan() && x.is_nan()), "{at}: {t} {x}"),
+                }
+                held += usize::from(listed.is_some());
+            }
+            assert!((30..56).contains(&held), "{held}");
+            for mode in 0..2 {
+                assert!(parts.train.marginal(mode).iter().all(|&sum| sum > 0.0));
+            }
+        }
+        let one = DenseTensor::new(vec![1, 1], vec![0.5], Order::RowMajor).unwrap();
+        let none = hold_out_cells(&one, 0.9, &mut ChaCha8Rng::seed_from_u64(0)).unwrap_err();
+        assert_eq!(none, EmError::NothingHeldOut);
     }
 }

@@ -61,6 +61,7 @@ mod fast;
 mod fold_in;
 mod held_out;
 mod init;
+mod interpolated;
 mod nmf;
 mod online;
 mod order;
@@ -78,7 +79,8 @@ pub use fast::{Fast, FastState, Pace, Separable};
 #[doc(hidden)]
 pub use fast::{Plan, Product};
 pub use fold_in::{Explained, FoldIn, Impossible, Solver};
-pub use held_out::{HeldOut, hold_out, perplexity};
+pub use held_out::{HeldCells, HeldOut, hold_out, hold_out_cells, perplexity};
+pub use interpolated::{Judged, held_out_divergence, held_out_perplexity};
 pub use nmf::{Nmf, NmfBuilder, NmfEm, NmfInit, NmfState, Update};
 #[doc(hidden)]
 pub use online::{Explanation, Rule};
