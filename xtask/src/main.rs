@@ -12,6 +12,7 @@ use clap::{Parser, Subcommand};
 
 mod compare;
 mod equations;
+mod faults;
 mod fetch_data;
 mod figures;
 mod files;
@@ -47,6 +48,8 @@ enum Command {
     OutOfCore(out_of_core::Args),
     /// Feed the readers of files, and algorithms that must agree, with inputs that look for new paths through them.
     Fuzz(fuzz::Args),
+    /// Kill the plca command at random moments and look at what it leaves.
+    Faults(faults::Args),
     /// Download the public data sets and verify their checksums.
     FetchData(fetch_data::Args),
     /// Run every property of the workspace on new problems for as long as asked; shrunk failures, cases and seeds.
@@ -101,6 +104,7 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare::run(&args),
         Command::OutOfCore(args) => out_of_core::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
+        Command::Faults(args) => faults::run(&args),
         Command::FetchData(args) => fetch_data::run(&args),
         Command::Soak(args) => soak::run(&args),
     };

@@ -21,12 +21,9 @@ pub(crate) trait Approximation {
     /// Every cell, into an array of that shape.
     fn evaluate(&self, into: &mut Array<f64>) -> Result<(), Failure>;
     /// Adds the counts of so many events to an array of zeros of that shape.
-    fn sample(
-        &self,
-        draws: u64,
-        rng: &mut ChaCha8Rng,
-        into: &mut Array<f64>,
-    ) -> Result<(), Failure>;
+    fn sample(&self, _: u64, _: &mut ChaCha8Rng, _: &mut Array<f64>) -> Result<(), Failure> {
+        Err(Failure::new("the model has no law to draw from"))
+    }
     /// Number of components that can be told apart; 0 if they are no sums of non-negative arrays.
     fn components(&self) -> usize {
         0
@@ -43,6 +40,19 @@ pub(crate) struct Product {
     pub(crate) factors: Vec<DMatrix<f64>>,
     /// What the sum must be multiplied by to approximate the data.
     pub(crate) scale: f64,
+}
+
+/// Writes the product of two matrices, row by row.
+pub(crate) fn multiply(left: &DMatrix<f64>, right: &DMatrix<f64>, into: &mut Array<f64>) {
+    for (row, out) in left
+        .row_iter()
+        .zip(into.values.chunks_exact_mut(right.ncols().max(1)))
+    {
+        let row = row.transpose();
+        for (x, column) in out.iter_mut().zip(right.column_iter()) {
+            *x = row.dot(&column);
+        }
+    }
 }
 
 /// Events held in memory together.
@@ -77,8 +87,10 @@ impl Approximation for Product {
     }
 
     fn component(&self, z: usize) -> Result<Vec<f64>, Failure> {
-        let mut values = vec![0.0; self.factors.iter().map(DMatrix::nrows).product()];
-        for_each_cell(&self.shape(), false, &mut values, |index, x| {
+        let shape = self.shape();
+        let mut values = plca_io::room(&shape)?;
+        values.resize(shape.iter().product(), 0.0);
+        for_each_cell(&shape, false, &mut values, |index, x| {
             let factors = self.factors.iter().zip(index);
             *x = factors.fold(self.weights[z], |p, (f, &i)| p * f[(i, z)]);
         });
@@ -111,15 +123,8 @@ fn read(path: &Path) -> Result<(Box<dyn Approximation>, Array<f64>), Failure> {
     let (kind, file) = Saved::read(path)?;
     let model = kind.approximation(file)?;
     let shape = model.shape();
-    let cells = (shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m))).filter(|&n| n <= 1 << 34);
-    let cells = cells.ok_or_else(|| {
-        let what = format!("an array of shape {shape:?} is too large to write");
-        Failure::of(path, what)
-    })?;
-    let mut values = Vec::new();
-    let room = values.try_reserve_exact(cells);
-    room.map_err(|e| Failure::of(path, e))?;
-    values.resize(cells, 0.0);
+    let mut values = plca_io::room(&shape).map_err(|e| Failure::by(path, e))?;
+    values.resize(shape.iter().product(), 0.0);
     Ok((model, Array::new(shape, values)))
 }
 
@@ -130,7 +135,8 @@ fn write(path: &Path, array: &Array<f64>) -> Result<(), Failure> {
 pub(crate) fn reconstruct(args: &ReconstructArgs) -> Result<(), Failure> {
     writable(&args.output, &["npy"])?;
     let (model, mut array) = read(&args.model)?;
-    model.evaluate(&mut array)?;
+    let evaluated = model.evaluate(&mut array);
+    evaluated.map_err(|e| e.about(&args.model))?;
     write(&args.output, &array)
 }
 

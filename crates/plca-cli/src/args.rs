@@ -524,7 +524,7 @@ pub(crate) enum Criterion {
     Aic,
     /// Evidence lower bound, of Bayesian models only.
     Elbo,
-    /// Perplexity of a tenth of the counts, which are held out.
+    /// Perplexity of a tenth of the counts, which are held out; of other data, divergence of a tenth of the cells.
     HeldOut,
 }
 

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::args::FitArgs;
 use crate::blocks::Arrays;
 use crate::failure::Failure;
-use crate::models::CommandModel;
 use crate::models::accelerated::{recall, remember};
+use crate::models::{CommandModel, Kind};
 use crate::restored::Restored;
 
 /// Before the names of the blocks of the best finished start in a checkpoint.
@@ -36,17 +36,18 @@ impl<S> Place<S> {
         }
     }
 
-    /// Reads a checkpoint made under these settings from data of this checksum.
+    /// Reads a checkpoint of this kind of model, made under these settings from data of this checksum.
     pub(crate) fn read(
         path: &Path,
+        kind: Kind,
         model: &impl CommandModel<State = S>,
         settings: &Value,
         checksum: &str,
     ) -> Result<Self, Failure> {
         let file = plca_io::read_checkpoint(path)?;
-        belongs(path, &file, settings, checksum)?;
+        belongs(path, &file, kind, settings, checksum)?;
         let saved = &file.metadata["checkpoint"];
-        let bad = |e| Failure::of(path, e);
+        let bad = |e| Failure::by(path, e);
         let (mut running, mut finished) = (Arrays::new(), Arrays::new());
         for (name, array) in file.arrays {
             match name.strip_prefix(BEST) {
@@ -144,28 +145,42 @@ pub(crate) fn settings(args: &FitArgs, rank: usize) -> Result<Value, Failure> {
     }))
 }
 
-/// Refuses a checkpoint of other settings or other data.
+/// Set by every call anew: a run may be continued to another number of iterations.
+const FREE: &str = "max_iter";
+
+/// Refuses a checkpoint of another model, other settings or other data.
 pub(crate) fn belongs(
     path: &Path,
     file: &ModelFile,
+    kind: Kind,
     settings: &Value,
     checksum: &str,
 ) -> Result<(), Failure> {
     if file.metadata["checkpoint"].is_null() {
         return Err(Failure::of(path, "is no checkpoint"));
     }
+    let (then, now) = (&file.metadata["model"], kind.name());
+    if then != now {
+        let what = format!("is a checkpoint of the model {then}, not of \"{now}\"");
+        return Err(Failure::of(path, what));
+    }
     if file.metadata["data"]["sha256"] != checksum {
         return Err(Failure::of(path, "belongs to other data"));
     }
     let then = &file.metadata["settings"];
-    let mut now = settings.as_object().into_iter().flatten();
-    match now.find(|(name, value)| then[name.as_str()] != **value) {
+    // What only one of the two has is null for the other.
+    let mut names = [then, settings]
+        .into_iter()
+        .filter_map(Value::as_object)
+        .flat_map(serde_json::Map::keys);
+    match names.find(|name| *name != FREE && then[name.as_str()] != settings[name.as_str()]) {
         None => Ok(()),
-        Some((name, value)) => Err(Failure::of(
+        Some(name) => Err(Failure::of(
             path,
             format!(
-                "was made with {name} = {}, not {value}",
-                then[name.as_str()]
+                "was made with {name} = {}, not {}",
+                then[name.as_str()],
+                settings[name.as_str()]
             ),
         )),
     }

@@ -10,7 +10,6 @@ use plca_tensor::{
 
 use crate::args::{DataArgs, MissingCells};
 use crate::failure::Failure;
-use crate::limits::available;
 use crate::precision;
 
 /// Non-negative data of any storage.
@@ -200,10 +199,8 @@ pub(crate) fn hide_sparse<T: Element>(
         return Err(Failure::of(path, what));
     }
     let indices = (entries.shape.iter()).fold(0usize, |sum, &n| sum.saturating_add(n));
-    if !available(indices.saturating_mul(WORDS_PER_INDEX)) {
-        let what = format!("there is no memory for data of shape {:?}", entries.shape);
-        return Err(Failure::of(path, what));
-    }
+    plca_io::room::<f64>(&[WORDS_PER_INDEX, indices])
+        .map_err(|e| Failure::of(path, format!("data of shape {:?}: {e}", entries.shape)))?;
     let hidden = match &args.mask {
         None => None,
         Some(mask) => Some(match plca_io::read_mask(mask, &entries.shape)? {

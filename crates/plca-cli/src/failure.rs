@@ -1,7 +1,11 @@
 //! Why the command ends without an output.
 
+use std::error::Error;
 use std::fmt;
 use std::path::Path;
+
+use crate::interrupt;
+use crate::outputs::printable;
 
 /// A failure, as one line.
 #[derive(Debug)]
@@ -31,12 +35,25 @@ impl Failure {
         }
     }
 
+    /// An error about the data or the run, with what it comes from: exit status 1.
+    fn told(e: &dyn Error) -> Self {
+        Self::new(chain(e))
+    }
+
+    /// An error about one file, with what it comes from: exit status 1.
+    pub(crate) fn by(path: &Path, e: impl Error) -> Self {
+        Self::of(path, chain(&e))
+    }
+
     /// The same, about this file unless it says another place.
     pub(crate) fn about(self, path: &Path) -> Self {
         if self.placed {
             self
         } else {
-            Self::of(path, self.line)
+            Self {
+                status: self.status,
+                ..Self::of(path, self.line)
+            }
         }
     }
 
@@ -57,14 +74,30 @@ impl Failure {
         }
     }
 
+    /// A run that somebody ended: exit status 130.
+    pub(crate) fn interrupted(what: impl fmt::Display) -> Self {
+        Self {
+            status: interrupt::STATUS,
+            placed: true,
+            ..Self::new(what)
+        }
+    }
+
     pub(crate) fn status(&self) -> u8 {
         self.status
     }
 }
 
+/// An error and what it comes from, each part once: none says what the next one does.
+fn chain(e: &dyn Error) -> String {
+    let parts = std::iter::successors(Some(e), |&e| e.source());
+    let parts: Vec<String> = parts.map(|e| e.to_string()).collect();
+    parts.join(": ")
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.line.replace('\n', " "))
+        f.write_str(&printable(&self.line.replace('\n', " ")))
     }
 }
 
@@ -73,7 +106,7 @@ impl From<plca_io::IoError> for Failure {
         // It names its file.
         Self {
             placed: true,
-            ..Self::new(e)
+            ..Self::told(&e)
         }
     }
 }
@@ -85,10 +118,10 @@ impl From<plca_media::MediaError> for Failure {
             // They name their files.
             E::File { .. } | E::Io(_) => Self {
                 placed: true,
-                ..Self::new(e)
+                ..Self::told(&e)
             },
-            E::Setting { .. } => Self::usage(e),
-            _ => Self::new(e),
+            E::Setting { .. } => Self::usage(chain(&e)),
+            _ => Self::told(&e),
         }
     }
 }
@@ -100,7 +133,7 @@ impl From<plca_em::EmError> for Failure {
         let placed = matches!(e, plca_em::EmError::Tensor(TensorError::Source { .. }));
         Self {
             placed,
-            ..Self::new(e)
+            ..Self::told(&e)
         }
     }
 }
@@ -108,38 +141,44 @@ impl From<plca_em::EmError> for Failure {
 impl From<plca_em::ParamError> for Failure {
     // Settings come from the command line.
     fn from(e: plca_em::ParamError) -> Self {
-        Self::usage(e)
+        Self::usage(chain(&e))
     }
 }
 
 impl From<skellam_snmf::SnmfError> for Failure {
     fn from(e: skellam_snmf::SnmfError) -> Self {
-        Self::new(e)
+        Self::told(&e)
     }
 }
 
 impl From<skellam_snmf::ParamError> for Failure {
     // Settings come from the command line.
     fn from(e: skellam_snmf::ParamError) -> Self {
-        Self::usage(e)
+        Self::usage(chain(&e))
     }
 }
 
 impl From<pntf_l2::PntfError> for Failure {
     fn from(e: pntf_l2::PntfError) -> Self {
-        Self::new(e)
+        Self::told(&e)
     }
 }
 
 impl From<pntf_l2::ParamError> for Failure {
     // Settings come from the command line.
     fn from(e: pntf_l2::ParamError) -> Self {
-        Self::usage(e)
+        Self::usage(chain(&e))
     }
 }
 
 impl From<plca_priors::PriorError> for Failure {
     fn from(e: plca_priors::PriorError) -> Self {
-        Self::new(e)
+        Self::told(&e)
+    }
+}
+
+impl From<plca_io::NoRoom> for Failure {
+    fn from(e: plca_io::NoRoom) -> Self {
+        Self::told(&e)
     }
 }

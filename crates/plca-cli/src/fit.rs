@@ -150,7 +150,10 @@ impl<M: CommandModel> Run<'_, M> {
         // With every block given all starts are the same.
         let starts = if complete { 1 } else { self.args.restarts };
         let mut place = match &self.args.resume {
-            Some(path) => Place::read(path, &self.model, &self.settings, &self.checksum)?,
+            Some(path) => {
+                let kind = self.args.model;
+                Place::read(path, kind, &self.model, &self.settings, &self.checksum)?
+            }
             None => Place::beginning(),
         };
         if let (Some((_, progress, _)), Some(path)) = (&place.running, &self.args.resume)
@@ -251,7 +254,7 @@ impl<M: CommandModel> Run<'_, M> {
                 Some(path) => format!("{} continues it", path.display()),
                 None => "nothing was written".to_string(),
             };
-            return Err(Failure::new(format!(
+            return Err(Failure::interrupted(format!(
                 "interrupted after {iterations} iterations of start {start}; {kept}"
             )));
         }
@@ -272,7 +275,7 @@ impl<M: CommandModel> Run<'_, M> {
     /// The metadata of a file, with `extra` of its own.
     fn describe(&self, extra: Value) -> Value {
         let (args, data) = (self.args, self.data);
-        // A run may be continued to another number of iterations: only what is written says how many.
+        // What the checks of a checkpoint leave aside.
         let mut settings = self.settings.clone();
         settings["max_iter"] = json!(args.max_iter());
         let mut all = json!({

@@ -4,10 +4,11 @@ use serde_json::{Value, json};
 
 use crate::args::InspectArgs;
 use crate::failure::Failure;
-use crate::outputs::print;
+use crate::outputs::{print, printable};
+use crate::saved;
 
 pub(crate) fn inspect(args: &InspectArgs) -> Result<(), Failure> {
-    let file = plca_io::read_model(&args.model)?;
+    let file = saved::read(&args.model)?;
     if args.json {
         let arrays: serde_json::Map<String, Value> = file
             .arrays
@@ -15,7 +16,7 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<(), Failure> {
             .map(|(name, a)| (name.clone(), json!({ "shape": a.shape })))
             .collect();
         let all = json!({ "arrays": arrays, "metadata": file.metadata });
-        return print(&format!("{all}\n"));
+        return print(&format!("{}\n", printable(&all.to_string())));
     }
     let mut text = String::new();
     for (name, array) in &file.arrays {
@@ -26,6 +27,7 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<(), Failure> {
                 (a.min(x), b.max(x))
             });
         let shape = format!("{:?}", array.shape);
+        let name = printable(name);
         text.push_str(&format!("{name:<12} {shape:<16} {low:.6} .. {high:.6}\n"));
     }
     for (name, value) in file.metadata.as_object().into_iter().flatten() {
@@ -33,8 +35,9 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<(), Failure> {
             Value::Array(values) if values.iter().all(Value::is_number) => {
                 format!("{} numbers", values.len())
             }
-            value => value.to_string(),
+            value => printable(&value.to_string()),
         };
+        let name = printable(name);
         text.push_str(&format!("{name:<16} {value}\n"));
     }
     print(&text)

@@ -8,6 +8,10 @@ use crate::failure::Failure;
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 static STAGE: AtomicU8 = AtomicU8::new(ANYWHERE);
 
+/// Exit status of an interrupted run.
+pub(crate) const STATUS: u8 = 130;
+const INTERRUPTED: &str = "interrupted";
+
 /// Nothing would be lost: the process ends.
 const ANYWHERE: u8 = 0;
 /// The first interruption is noted and looked at after the iteration, a second one ends the process.
@@ -24,12 +28,29 @@ pub(crate) fn handle() -> Result<(), Failure> {
             WRITING => {}
             ITERATING if !again => {}
             _ => {
-                eprintln!("error: interrupted");
-                exit(1);
+                eprintln!("error: {INTERRUPTED}");
+                exit(STATUS.into());
             }
         }
     };
-    ctrlc::set_handler(handler).map_err(Failure::new)
+    ctrlc::set_handler(handler).map_err(Failure::new)?;
+    limits().map_err(Failure::new)
+}
+
+/// What the system ends a process for becomes a failure like any other: a file beyond the limit on their size is an error of the write, and
+/// memory that is refused where nobody asked before, of which the runtime says one line, ends the run with status 1.
+#[cfg(unix)]
+fn limits() -> std::io::Result<()> {
+    use signal_hook::{consts, flag};
+    use std::sync::Arc;
+    flag::register(consts::SIGXFSZ, Arc::default())?;
+    let always = Arc::new(AtomicBool::new(true));
+    flag::register_conditional_shutdown(consts::SIGABRT, 1, always).map(drop)
+}
+
+#[cfg(not(unix))]
+fn limits() -> std::io::Result<()> {
+    Ok(())
 }
 
 /// From here on the run asks by itself whether it shall end.
@@ -43,6 +64,11 @@ pub(crate) fn writing<O>(write: impl FnOnce() -> O) -> O {
     let written = write();
     STAGE.store(before, Ordering::Relaxed);
     written
+}
+
+/// What an interrupted run that leaves nothing ends with.
+pub(crate) fn failure() -> Failure {
+    Failure::interrupted(INTERRUPTED)
 }
 
 /// Whether the run shall end.

@@ -24,24 +24,20 @@ pub(crate) fn on_threads<O: Send>(
     Ok(pool.install(work))
 }
 
-/// Largest number of parameters that anyone can mean.
-pub(crate) const MOST_PARAMETERS: usize = 1 << 33;
 /// Copies of the parameters that a run holds at least: the state, its counts, and both as the kernels read them.
 const COPIES: usize = 4;
 
 /// Refuses a rank whose parameters could not be held.
 pub(crate) fn reasonable(option: &str, rank: usize, shape: &[usize]) -> Result<(), Failure> {
-    let indices = shape.iter().try_fold(0usize, |sum, &n| sum.checked_add(n));
-    let parameters = indices.and_then(|n| rank.checked_mul(n));
-    match parameters.filter(|&n| n <= MOST_PARAMETERS && available(n * COPIES)) {
-        Some(_) => Ok(()),
-        None => Err(Failure::usage(format!(
-            "{option}: {rank} components are too many for data of shape {shape:?}"
-        ))),
-    }
+    let indices = shape.iter().fold(0usize, |sum, &n| sum.saturating_add(n));
+    let what = || format!("{option}: {rank} components are too many for data of shape {shape:?}");
+    parameters(rank.saturating_mul(indices), what)
 }
 
-/// Whether the system would give memory for so many numbers: running out of it later ends the process without a word.
-pub(crate) fn available(numbers: usize) -> bool {
-    Vec::<f64>::new().try_reserve_exact(numbers).is_ok()
+/// Refuses so many parameters if they could not be held, with `what` they are.
+pub(crate) fn parameters(count: usize, what: impl FnOnce() -> String) -> Result<(), Failure> {
+    match plca_io::room::<f64>(&[COPIES, count]) {
+        Ok(_) => Ok(()),
+        Err(e) => Err(Failure::usage(format!("{}: {e}", what()))),
+    }
 }

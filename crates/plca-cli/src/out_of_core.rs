@@ -76,7 +76,7 @@ pub(crate) fn load<T: Element>(args: &FitArgs) -> Result<Data<T>, Failure> {
             Ok(Ok(data)) => return Ok(Box::new(data)),
             Ok(Err(e @ TensorError::Source { .. })) => e.to_string(),
             // The data are at fault, whatever holds them.
-            Ok(Err(e)) => return Err(Failure::of(&args.data, e)),
+            Ok(Err(e)) => return Err(Failure::by(&args.data, e)),
             Err(e) => e.to_string(),
         };
         // No property of the model: the metadata are those of a run in memory.
@@ -85,10 +85,14 @@ pub(crate) fn load<T: Element>(args: &FitArgs) -> Result<Data<T>, Failure> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let sorted = StoreWriter::<T>::read(&args.data, &options, folder)?;
-    interrupt::writing(|| sorted.write(path))?;
+    let written = interrupt::writing(|| sorted.write_while(path, || !interrupt::requested()));
+    written.map_err(|e| match interrupt::requested() {
+        true => interrupt::failure(),
+        false => e.into(),
+    })?;
     match OutOfCore::new(Store::<T>::open(path)?) {
         Ok(data) => Ok(Box::new(data)),
         Err(e @ TensorError::Source { .. }) => Err(Failure::from(plca_em::EmError::from(e))),
-        Err(e) => Err(Failure::of(&args.data, e)),
+        Err(e) => Err(Failure::by(&args.data, e)),
     }
 }

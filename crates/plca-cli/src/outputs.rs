@@ -12,7 +12,7 @@ use crate::interrupt;
 /// Extensions of model files.
 pub(crate) const MODEL_FILES: &[&str] = &["npz", "safetensors"];
 
-/// Refuses, before any work, a file that could not be written at its end.
+/// Refuses, before any work, a file that could not be written at its end: it is tried.
 pub(crate) fn writable(path: &Path, extensions: &[&str]) -> Result<(), Failure> {
     let known = extensions.is_empty()
         || path
@@ -27,10 +27,14 @@ pub(crate) fn writable(path: &Path, extensions: &[&str]) -> Result<(), Failure> 
             ),
         ));
     }
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
-    match folder {
-        Some(folder) if !folder.is_dir() => Err(Failure::of(path, "its folder does not exist")),
-        _ => Ok(()),
+    match path.parent().filter(|p| !p.as_os_str().is_empty()) {
+        Some(folder) if !folder.exists() => Err(Failure::of(path, "its folder does not exist")),
+        Some(folder) if !folder.is_dir() => {
+            let what = format!("{} is no folder", folder.display());
+            Err(Failure::of(path, what))
+        }
+        // An interruption within would leave the trial behind.
+        _ => Ok(interrupt::writing(|| plca_io::can_write(path))?),
     }
 }
 
@@ -73,11 +77,27 @@ pub(crate) fn distinct(inputs: &[Role<'_>], outputs: &[Role<'_>]) -> Result<(), 
     Ok(())
 }
 
+/// A text from a file without what a terminal obeys: `\u001b` in place of the character, as JSON has it.
+pub(crate) fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            // Also what turns the direction of writing, or has no width.
+            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                shown.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            c if c.is_control() => shown.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
 /// Warnings for a person; with `--quiet` they are in the metadata alone.
 #[expect(clippy::print_stderr, reason = "warnings go to standard error")]
 pub(crate) fn warn(quiet: bool, warnings: &[String]) {
     for warning in warnings.iter().filter(|_| !quiet) {
-        eprintln!("warning: {warning}");
+        eprintln!("warning: {}", printable(warning));
     }
 }
 
@@ -92,7 +112,7 @@ pub(crate) fn say(text: &str) -> std::io::Result<()> {
 
 /// As [`say`], where the text is the command's only output.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    say(text).map_err(|e| Failure::of(Path::new("standard output"), e))
+    say(text).map_err(|e| Failure::by(Path::new("standard output"), e))
 }
 
 /// The summary for a program or for a person.

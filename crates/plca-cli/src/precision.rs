@@ -14,7 +14,7 @@ use crate::failure::Failure;
 pub(crate) fn refused<T: Element>(path: &Path, args: &DataArgs, e: TensorError) -> Failure {
     match in_the_file::<T>(path, args, &e) {
         Some(what) => Failure::of(path, what),
-        None => Failure::of(path, e),
+        None => Failure::by(path, e),
     }
 }
 

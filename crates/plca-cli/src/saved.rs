@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use nalgebra::{DMatrix, DVector};
-use plca_io::Array;
+use plca_io::{Array, ModelFile};
 use serde_json::Value;
 
 use crate::blocks::{Arrays, need_array, need_matrix, need_vector, take_matrix};
@@ -18,10 +18,22 @@ pub(crate) struct Saved {
     pub(crate) metadata: Value,
 }
 
+/// Reads a model file, of which nothing is known yet.
+pub(crate) fn read(path: &Path) -> Result<ModelFile, Failure> {
+    plca_io::read_model(path).map_err(|e| {
+        let inside = !e.place().is_empty();
+        let e = Failure::from(e);
+        match inside {
+            true => e.and("is this a model file?"),
+            false => e,
+        }
+    })
+}
+
 impl Saved {
     /// Reads a model file, and which model it holds.
     pub(crate) fn read(path: &Path) -> Result<(Kind, Self), Failure> {
-        let plca_io::ModelFile { arrays, metadata } = plca_io::read_model(path)?;
+        let ModelFile { arrays, metadata } = read(path)?;
         let file = Self {
             path: path.to_path_buf(),
             arrays,

@@ -1,11 +1,12 @@
 //! `plca select`: a table of scores per number of components.
 
+use nalgebra::{DMatrix, DVector};
 use plca_em::{
-    EmError, HeldOut, ModelOrder, Outcome, Plca, PlcaInit, Stop, effective_parameters, hold_out,
-    perplexity,
+    EmError, HeldCells, HeldOut, Judged, ModelOrder, Outcome, Plca, PlcaInit, Stop,
+    effective_parameters, held_out_divergence, held_out_perplexity, hold_out, hold_out_cells,
 };
 use plca_fit::Direction;
-use plca_tensor::Observed;
+use plca_tensor::{Factor, Model, Observed};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
 
@@ -14,10 +15,10 @@ use crate::data::{Data, Dataset, load};
 use crate::failure::Failure;
 use crate::fit::HELD_OUT_STREAM;
 use crate::limits::{on_threads, reasonable};
-use crate::models::options::{need_matrix, refuse};
+use crate::models::options::{need_matrix, refuse, seen_mass};
 use crate::outputs::{print, warn};
 
-/// A count is held out with this probability.
+/// A count, or a cell, is held out with this probability.
 const SHARE: f64 = 0.1;
 /// More ranks than anyone can wait for.
 const MOST_RANKS: usize = 100_000;
@@ -65,6 +66,13 @@ pub(crate) fn select(args: &SelectArgs) -> Result<(), Failure> {
     }
     stop(args).check().map_err(Failure::usage)?;
     let table = on_threads(args.threads, || args.model.select(args))??;
+    let wrong = |row: &&Value| !row["score"].is_number() || !row["log_likelihood"].is_number();
+    if let Some(row) = table.rows.iter().find(wrong) {
+        // Numbers that are none are null in JSON.
+        let (rank, what) = (&row["rank"], table.criterion);
+        let what = format!("rank {rank}: the score {what} is not finite");
+        return Err(Failure::of(&args.data, what));
+    }
     report(args, table)
 }
 
@@ -95,33 +103,103 @@ pub(crate) struct Candidate<'a> {
     /// What its row of the table says of it: `rank`, perhaps `kernel`.
     pub(crate) size: Value,
     pub(crate) parameters: usize,
-    /// The log-likelihoods of some data under the best fit to others.
+    /// The best fit to some data.
     pub(crate) fit: Box<Fit<'a>>,
 }
 
-type Fit<'a> = dyn Fn(&dyn Observed<f64>, &[&dyn Observed<f64>]) -> Result<Vec<f64>, EmError> + 'a;
+type Fit<'a> = dyn Fn(&dyn Observed<f64>) -> Result<Fitted, EmError> + 'a;
+
+/// A fit, as far as scores need it.
+pub(crate) struct Fitted {
+    /// Log-likelihood of the data that were fitted.
+    pub(crate) ln_lik: f64,
+    /// Probability of a cell among those that were observed.
+    pub(crate) density: Box<Density>,
+}
+
+type Density = dyn Fn(&[usize]) -> f64;
+
+/// The density of a sum of products.
+fn product(
+    data: &dyn Observed<f64>,
+    weights: Option<DVector<f64>>,
+    factors: Vec<DMatrix<f64>>,
+) -> Box<Density> {
+    let with_model = move |f: &mut dyn FnMut(&Model<'_, f64>) -> f64| {
+        let factors: Vec<_> = factors.iter().map(Factor::Columns).collect();
+        f(&Model {
+            weights: weights.as_ref().map(|w| w.as_slice()),
+            factors: &factors,
+        })
+    };
+    let seen = match data.is_complete() {
+        true => 1.0,
+        false => with_model(&mut |model| seen_mass(data, model, 0).iter().sum()),
+    };
+    Box::new(move |index| with_model(&mut |model| model.cell(index)) / seen)
+}
+
+/// What is held out, of counts or of other numbers.
+enum Held<'a> {
+    Counts(HeldOut<'a, f64, dyn Observed<f64> + 'a>),
+    Cells(HeldCells<f64>),
+}
+
+impl Held<'_> {
+    fn train(&self) -> &dyn Observed<f64> {
+        match self {
+            Held::Counts(parts) => &parts.train,
+            Held::Cells(parts) => &parts.train,
+        }
+    }
+
+    /// How badly a fit to the training part predicts the other one, where it is mixed with the model of independent dimensions.
+    fn score(&self, fitted: &Fitted, rng: &mut ChaCha8Rng) -> f64 {
+        let train = self.train();
+        let total = train.total();
+        let shares = (0..train.shape().len()).map(|j| {
+            let sums = train.marginal(j);
+            DMatrix::from_iterator(sums.len(), 1, sums.iter().map(|x| x / total))
+        });
+        let base = product(train, None, shares.collect());
+        let judged = |index: &[usize], value, unit: f64| Judged {
+            value,
+            model: unit * (fitted.density)(index),
+            base: unit * base(index),
+        };
+        match self {
+            Held::Counts(parts) => {
+                let mut cells = Vec::new();
+                let held = &parts.held;
+                held.for_each(&mut |index, n| cells.push(judged(index, n, 1.0)));
+                held_out_perplexity(&cells, rng)
+            }
+            Held::Cells(parts) => {
+                let held = parts.held.iter();
+                let cells: Vec<_> = held.map(|(index, x)| judged(index, *x, total)).collect();
+                held_out_divergence(&cells, rng)
+            }
+        }
+    }
+}
 
 impl Candidate<'_> {
     fn row(
         &self,
         criterion: Criterion,
         data: &dyn Observed<f64>,
-        parts: Option<&HeldOut<'_, f64, dyn Observed<f64> + '_>>,
+        held: Option<(&Held<'_>, ChaCha8Rng)>,
     ) -> Result<Value, EmError> {
-        // The likelihood of the data as given, also where only a part of them was fitted.
-        let ln_liks = match parts {
-            None => (self.fit)(data, &[data])?,
-            Some(parts) => (self.fit)(&parts.train, &[data, &parts.held])?,
-        };
-        let order = ModelOrder::with_parameters(ln_liks[0], self.parameters, data.total());
-        let score = match (criterion, parts) {
-            (_, Some(parts)) => perplexity(ln_liks[1], parts.held.total()),
+        let fitted = (self.fit)(held.as_ref().map_or(data, |(held, _)| held.train()))?;
+        let order = ModelOrder::with_parameters(fitted.ln_lik, self.parameters, data.total());
+        let score = match (criterion, held) {
+            (_, Some((held, mut rng))) => held.score(&fitted, &mut rng),
             (Criterion::Aic, None) => order.aic,
             _ => order.bic,
         };
         let mut row = self.size.clone();
         row["score"] = json!(score);
-        row["log_likelihood"] = json!(ln_liks[0]);
+        row["log_likelihood"] = json!(fitted.ln_lik);
         row["parameters"] = json!(order.parameters);
         Ok(row)
     }
@@ -143,11 +221,13 @@ pub(crate) fn likelihood<'a>(args: &'a SelectArgs) -> Result<Table, Failure> {
             Ok(Candidate {
                 size: json!({ "rank": rank }),
                 parameters: effective_parameters(data.shape(), rank),
-                fit: Box::new(move |train, judged| {
+                fit: Box::new(move |data| {
                     let init = PlcaInit::default();
-                    let state = best(args, |rng| plca.fit(train, &init, &stop(args), rng))?;
-                    let ln_lik = |&data: &&dyn Observed<f64>| plca.on(data)?.ln_lik(&state);
-                    judged.iter().map(ln_lik).collect()
+                    let state = best(args, |rng| plca.fit(data, &init, &stop(args), rng))?;
+                    Ok(Fitted {
+                        ln_lik: plca.on(data)?.ln_lik(&state)?,
+                        density: product(data, Some(state.weights), state.factors),
+                    })
                 }),
             })
         };
@@ -178,19 +258,31 @@ pub(crate) fn table<'a>(
     let data: Data<f64> = load(&args.data, &args.hidden)?;
     let data = &*data;
     let candidates = candidates(data)?;
-    let mut parts = None;
-    if criterion == Criterion::HeldOut {
-        let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
-        rng.set_stream(HELD_OUT_STREAM);
-        parts = Some(hold_out(data, SHARE, &mut rng).map_err(|e| Failure::of(&args.data, e))?);
-    }
-    let rows = (candidates.iter())
-        .map(|c| c.row(criterion, data, parts.as_ref()))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|e| Failure::of(&args.data, e))?;
     let mut counts = true;
     data.for_each(&mut |_, x| counts &= x.fract() == 0.0);
     let mut warnings = data.warnings();
+    let mut held = None;
+    if criterion == Criterion::HeldOut {
+        let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
+        rng.set_stream(HELD_OUT_STREAM);
+        let parts = match counts {
+            true => hold_out(data, SHARE, &mut rng).map(Held::Counts),
+            false => hold_out_cells(data, SHARE, &mut rng).map(Held::Cells),
+        };
+        let parts = parts.map_err(|e| Failure::by(&args.data, e))?;
+        if !counts {
+            warnings.push(
+                "the data are no counts: cells are held out, and the score is their divergence per unit"
+                    .into(),
+            );
+        }
+        held = Some((parts, rng));
+    }
+    let held = held.as_ref();
+    let rows = (candidates.iter())
+        .map(|c| c.row(criterion, data, held.map(|(held, rng)| (held, rng.clone()))))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|e| Failure::by(&args.data, e))?;
     if !counts && criterion == Criterion::Bic {
         // [SPEC 9]
         warnings.push(
@@ -214,12 +306,8 @@ fn report(args: &SelectArgs, table: Table) -> Result<(), Failure> {
         rows,
         warnings,
     } = table;
-    // A score that is no number is null, and never the best.
-    let scored = (0..rows.len()).filter(|&at| rows[at]["score"].is_number());
-    let best = scored.min_by(|&a, &b| {
-        let value = |at: usize| rows[at]["score"].as_f64().unwrap_or(f64::NAN);
-        value(a).total_cmp(&value(b))
-    });
+    let value = |at: usize, name: &str| rows[at][name].as_f64().unwrap_or(f64::NAN);
+    let best = (0..rows.len()).min_by(|&a, &b| value(a, "score").total_cmp(&value(b, "score")));
     let of_best = |name: &str| best.map_or(Value::Null, |at| rows[at][name].clone());
     let mut out = json!({
         "model": args.model.name(),
@@ -261,8 +349,8 @@ fn report(args: &SelectArgs, table: Table) -> Result<(), Failure> {
             "{:>5}{} {:>16.4} {:>18.4} {:>11}{mark}\n",
             row["rank"],
             kernel(&extents.join("x")),
-            row["score"].as_f64().unwrap_or(f64::INFINITY),
-            row["log_likelihood"].as_f64().unwrap_or(f64::NEG_INFINITY),
+            value(at, "score"),
+            value(at, "log_likelihood"),
             row["parameters"]
         ));
     }

@@ -1,21 +1,26 @@
 //! `plca separate`: one sound per component of a model of a spectrogram.
 
-use std::path::Path;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
-use plca_media::{Sound, Spectrum, Stft, read_sound, soft_masks, write_wav};
+use plca_io::Pending;
+use plca_media::{SoftMasks, Sound, Stft, encode_wav, read_sound};
 
 use crate::args::SeparateArgs;
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::outputs::writable;
+use crate::outputs::{warn, writable};
 use crate::saved::Saved;
 use crate::spectrogram::hop;
 
 pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
     let output = args.output.as_path();
-    writable(output, &[])?;
-    if output.exists() && !output.is_dir() {
+    if output.is_dir() {
+        writable(&place(output, 0), &[])?;
+    } else if output.exists() {
         return Err(Failure::of(output, "is no folder"));
+    } else {
+        writable(output, &[])?;
     }
     let (kind, file) = Saved::read(&args.model)?;
     let model = kind.approximation(file)?;
@@ -29,7 +34,8 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
             )));
         }
     };
-    if model.components() == 0 {
+    let components = model.components();
+    if components == 0 {
         let name = kind.name();
         return Err(bad(format!(
             "holds the model `{name}`, whose components are no parts of a sound"
@@ -39,50 +45,73 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
     let hop = hop(args.hop, frame);
     let stft = Stft::new(frame, hop)?;
     let sound = read_sound(&args.sound)?;
-    let spectra: Vec<Spectrum> = sound.channels.iter().map(|c| stft.forward(c)).collect();
-    let got = spectra.first().map_or(0, Spectrum::frames);
+    let samples = sound.channels.first().map_or(0, Vec::len);
+    let got = stft.frames(samples);
     if got != frames {
         let what = format!(
-            "has {got} frames of {frame} samples every {hop}, the model {frames}; --hop says every how many"
+            "{samples} samples are {got} frames of {frame} samples every {hop}, {} has {frames}: another sound, or another --hop than that of its spectrogram",
+            args.model.display()
         );
         return Err(Failure::of(&args.sound, what));
     }
-    let magnitudes = (0..model.components()).map(|z| model.component(z));
-    let magnitudes = magnitudes.collect::<Result<Vec<_>, _>>()?;
-    let masked = spectra.iter().map(|s| soft_masks(s, &magnitudes));
-    let masked = masked.collect::<Result<Vec<_>, _>>()?;
-    let samples = sound.channels.first().map_or(0, Vec::len);
+    let magnitudes = |z| model.component(z);
+    let masks = SoftMasks::new(components, bins * frames, magnitudes);
+    let masks = masks.map_err(|e: Failure| e.about(&args.model))?;
     let part = |z: usize| -> Result<Sound, Failure> {
-        let channels = masked.iter().map(|parts| stft.inverse(&parts[z], samples));
+        let magnitudes = magnitudes(z)?;
+        let channels = sound.channels.iter();
+        let channels = channels.map(|channel| masks.part(&stft, channel, &magnitudes));
         Ok(Sound {
             rate: sound.rate,
             channels: channels.collect::<Result<_, _>>()?,
         })
     };
-    leave(output, magnitudes.len(), part)
+    // Also while files are filled: an interruption would leave them behind.
+    interrupt::writing(|| {
+        let made = !output.exists();
+        if made {
+            std::fs::create_dir(output).map_err(|e| Failure::by(output, e))?;
+        }
+        leave(output, components, part).inspect_err(|_| {
+            if made {
+                // Nothing is in it.
+                let _ = std::fs::remove_dir(output);
+            }
+        })
+    })?;
+    let stale = (components..).map(|z| place(output, z));
+    let stale = stale.take_while(|path| path.exists()).count();
+    if stale > 0 {
+        let (first, last) = (components, components + stale - 1);
+        let what = format!(
+            "{}: component_{first}.wav to component_{last}.wav are not of this run",
+            output.display()
+        );
+        warn(false, &[what]);
+    }
+    Ok(())
 }
 
-/// Writes all sounds or none: first into a folder beside the target, from where they are moved.
+/// The file of a component.
+fn place(folder: &Path, z: usize) -> PathBuf {
+    folder.join(format!("component_{z}.wav"))
+}
+
+/// Writes all sounds, and only then gives any its name.
 fn leave(
-    output: &Path,
+    folder: &Path,
     components: usize,
     part: impl Fn(usize) -> Result<Sound, Failure>,
 ) -> Result<(), Failure> {
-    let failure = |e| Failure::of(output, e);
-    let beside = match output.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let name = |z: usize| format!("component_{z}.wav");
-    // Also while the folder is filled: an interruption would leave it behind.
-    interrupt::writing(|| {
-        let folder = tempfile::tempdir_in(beside).map_err(failure)?;
-        for z in 0..components {
-            write_wav(&folder.path().join(name(z)), &part(z)?)?;
+    let paths: Vec<PathBuf> = (0..components).map(|z| place(folder, z)).collect();
+    let pending = paths.iter().map(|path| Pending::new(path));
+    let mut pending = pending.collect::<Result<Vec<_>, _>>()?;
+    for (z, (path, file)) in paths.iter().zip(&mut pending).enumerate() {
+        if interrupt::requested() {
+            return Err(interrupt::failure());
         }
-        std::fs::create_dir_all(output).map_err(failure)?;
-        (0..components)
-            .try_for_each(|z| std::fs::rename(folder.path().join(name(z)), output.join(name(z))))
-            .map_err(failure)
-    })
+        let bytes = encode_wav(path, &part(z)?)?;
+        file.write(|w| w.write_all(&bytes))?;
+    }
+    Ok(pending.into_iter().try_for_each(Pending::keep)?)
 }

@@ -16,7 +16,9 @@ pub(crate) fn hop(given: Option<usize>, frame: usize) -> usize {
 pub(crate) fn run(args: &SpectrogramArgs) -> Result<(), Failure> {
     writable(&args.output, &["npy"])?;
     let stft = Stft::new(args.frame, hop(args.hop, args.frame))?;
-    let spectrum = stft.forward(&read_sound(&args.sound)?.mixed());
+    let sound = read_sound(&args.sound)?.mixed();
+    let spectrum = stft.forward(&sound);
+    let spectrum = spectrum.map_err(|e| Failure::from(e).about(&args.sound))?;
     let shape = vec![spectrum.bins(), spectrum.frames()];
     let array = Array::new(shape, spectrum.magnitudes());
     Ok(interrupt::writing(|| {

@@ -108,8 +108,8 @@ pub(crate) fn fold_in<S>(
         how.stop.tol = 0.0;
     }
     let explained = explain(&*data, &how).map_err(|e| match e {
-        EmError::Value { .. } | EmError::ZeroColumn { .. } => Failure::of(&args.model, e),
-        e => Failure::of(&args.data, e),
+        EmError::Value { .. } | EmError::ZeroColumn { .. } => Failure::by(&args.model, e),
+        e => Failure::by(&args.data, e),
     })?;
     let mut warnings = data.warnings();
     let dropped = explained.dropped;

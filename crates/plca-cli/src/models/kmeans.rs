@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 use std::path::Path;
 
+use nalgebra::DMatrix;
 use plca_fit::{Carried, Direction, Observer, Outcome, Progress, Stop};
 use plca_io::{Array, Element};
 use rand_chacha::ChaCha8Rng;
@@ -10,7 +11,7 @@ use skellam_snmf::{KMeans, KMeansState, Seeding};
 
 use super::accelerated::plainly;
 use super::options::refuse;
-use super::snmf_ding::{Cells, refuse_all};
+use super::snmf_ding::refuse_all;
 use super::{CommandModel, ModelKind};
 use crate::approximation::Approximation;
 use crate::args::{self, Acceleration, FitArgs, Precision};
@@ -66,7 +67,29 @@ impl ModelKind for Clustering {
             return Err(file.failure(what));
         }
         let labels: Vec<usize> = labels.iter().map(|&x| x as usize).collect();
-        Ok(Box::new(Cells(centres.select_columns(&labels))))
+        Ok(Box::new(Nearest { centres, labels }))
+    }
+}
+
+/// Every column as its centre, which has no law.
+struct Nearest {
+    centres: DMatrix<f64>,
+    labels: Vec<usize>,
+}
+
+impl Approximation for Nearest {
+    fn shape(&self) -> Vec<usize> {
+        vec![self.centres.nrows(), self.labels.len()]
+    }
+
+    fn evaluate(&self, into: &mut Array<f64>) -> Result<(), Failure> {
+        let rows = into.values.chunks_exact_mut(self.labels.len().max(1));
+        for (row, out) in self.centres.row_iter().zip(rows) {
+            for (x, &label) in out.iter_mut().zip(&self.labels) {
+                *x = row[label];
+            }
+        }
+        Ok(())
     }
 }
 

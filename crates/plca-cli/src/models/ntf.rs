@@ -56,7 +56,7 @@ impl ModelKind for LeeSeung {
         let factors = plca::factors(&mut file, order)?;
         let data = observations(args, &factors, along)?;
         let found = NtfState { factors }.explain(&data.tensor, along);
-        let found = found.map_err(|e| Failure::of(&args.data, e))?;
+        let found = found.map_err(|e| Failure::by(&args.data, e))?;
         let block = (plca::factor(along), matrix(&found.factor));
         Ok(explained(&data, block, found.gaps, &found.squared_errors))
     }
@@ -96,7 +96,7 @@ impl<T: Element> NtfCommand<T> {
         let config = builder.build()?;
         // What is wrong with the data is said of them, whatever the start.
         let bound = config.on(&data.tensor).map(drop);
-        bound.map_err(|e| Failure::of(&args.data, e))?;
+        bound.map_err(|e| Failure::by(&args.data, e))?;
         Ok(Self {
             config,
             order: data.sizes().len(),

@@ -10,7 +10,7 @@ use crate::args::{Acceleration, FitArgs, MissingMethod};
 use crate::failure::Failure;
 
 /// Mass of a model over the observed cells, for every index of one mode.
-pub(super) fn seen_mass<T: Element>(
+pub(crate) fn seen_mass<T: Element>(
     data: &dyn Observed<T>,
     model: &Model<'_, T>,
     mode: usize,

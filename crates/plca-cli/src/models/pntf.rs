@@ -66,7 +66,7 @@ impl ModelKind for OnSimplex {
         };
         let data = observations(args, &model.factors, along)?;
         let found = model.explain(&data.tensor, along);
-        let found = found.map_err(|e| Failure::of(&args.data, e))?;
+        let found = found.map_err(|e| Failure::by(&args.data, e))?;
         let mut warnings = data.warnings();
         if !found.empty.is_empty() {
             warnings.push(format!(
@@ -182,7 +182,7 @@ impl<T: Element> PntfCommand<T> {
         let config = builder.build()?;
         // What is wrong with the data is said of them, whatever the start.
         let bound = config.on(&data.tensor).map(drop);
-        bound.map_err(|e| Failure::of(&args.data, e))?;
+        bound.map_err(|e| Failure::by(&args.data, e))?;
         Ok(Self {
             config,
             order: data.sizes().len(),

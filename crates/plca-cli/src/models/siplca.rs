@@ -30,7 +30,7 @@ use crate::data::{Data, load};
 use crate::failure::Failure;
 use crate::fit;
 use crate::given;
-use crate::limits::MOST_PARAMETERS;
+use crate::limits::parameters;
 use crate::saved::Saved;
 use crate::select::Table;
 use crate::transform::{Found, along, fold_in};
@@ -189,13 +189,11 @@ struct ShiftedCommand<T: Element> {
 
 /// Refuses kernels that could not be held.
 pub(super) fn reasonable(rank: usize, kernel: &[usize], shape: &[usize]) -> Result<(), Failure> {
-    let cells = (shape.iter().zip(kernel)).fold(rank, |n, (i, k)| n.saturating_mul(i + k));
-    if cells > MOST_PARAMETERS {
-        return Err(Failure::usage(format!(
-            "{rank} kernels of {kernel:?} are too many for data of shape {shape:?}"
-        )));
-    }
-    Ok(())
+    let sizes = shape.iter().zip(kernel);
+    let cells = sizes.fold(rank, |n, (i, k)| n.saturating_mul(i.saturating_add(*k)));
+    parameters(cells, || {
+        format!("{rank} kernels of {kernel:?} are too many for data of shape {shape:?}")
+    })
 }
 
 /// Refuses a kernel of another order than the data.
@@ -260,7 +258,7 @@ impl<T: Element> ShiftedCommand<T> {
             };
         }
         let geometry = builder.clone().build()?.geometry(shape);
-        let geometry = geometry.map_err(|e| Failure::of(&args.data, e))?;
+        let geometry = geometry.map_err(|e| Failure::by(&args.data, e))?;
         let blocks = [
             Block::vector("weights", rank),
             Block::stack("kernels", geometry.kernel_shape(), rank),
@@ -518,11 +516,19 @@ struct Convolution {
 }
 
 impl Convolution {
+    fn room(&self) -> Result<Vec<f64>, Failure> {
+        Ok(plca_io::room(&self.shape)?)
+    }
+
     /// `P(x)` of every cell under a state.
     fn density(&self, state: &ShiftedState<f64>) -> Result<Vec<f64>, Failure> {
-        let cells: usize = self.shape.iter().product();
         // The model is evaluated for data; which ones does not matter but for their mass.
-        let ones = DenseTensor::new(self.shape.clone(), vec![1.0; cells], Order::RowMajor);
+        let mut ones = self.room()?;
+        let cells = self.shape.iter().product();
+        ones.resize(cells, 1.0);
+        // What it is evaluated into.
+        drop(self.room()?);
+        let ones = DenseTensor::new(self.shape.clone(), ones, Order::RowMajor);
         let ones = ones.map_err(EmError::from)?;
         let mut values = self.config.on(&ones)?.reconstruct(state)?;
         values.iter_mut().for_each(|x| *x /= cells as f64);

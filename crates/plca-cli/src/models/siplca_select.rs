@@ -7,7 +7,7 @@ use serde_json::json;
 use super::siplca::{check_order, placed, reasonable};
 use crate::args::SelectArgs;
 use crate::failure::Failure;
-use crate::select::{self, Candidate, Table, ranks};
+use crate::select::{self, Candidate, Fitted, Table, ranks};
 
 /// Scores of every kernel with every number of components.
 pub(super) fn scores<'a>(args: &'a SelectArgs) -> Result<Table, Failure> {
@@ -22,14 +22,14 @@ pub(super) fn scores<'a>(args: &'a SelectArgs) -> Result<Table, Failure> {
             reasonable(rank, kernel, shape)?;
             let shifted = placed(Shifted::builder(rank, kernel.to_vec()), &args.places).build()?;
             let geometry = shifted.geometry(shape);
-            let geometry = geometry.map_err(|e| Failure::of(&args.data, e))?;
+            let geometry = geometry.map_err(|e| Failure::by(&args.data, e))?;
             let cells = [geometry.kernel_cells(), geometry.impulse_cells()];
             let all = shape.iter().fold(1usize, |all, &n| all.saturating_mul(n));
             Ok(Candidate {
                 size: json!({ "rank": rank, "kernel": kernel }),
                 // [SPEC 9] never more than the cells less one
                 parameters: shifted_parameters(cells, rank, false).min(all - 1),
-                fit: Box::new(move |train, judged| fit(args, &shifted, train, judged)),
+                fit: Box::new(move |data| fit(args, &shifted, data)),
             })
         };
         let kernels = args.kernel.iter().map(|k| k.0.as_slice());
@@ -38,19 +38,25 @@ pub(super) fn scores<'a>(args: &'a SelectArgs) -> Result<Table, Failure> {
     })
 }
 
-/// The log-likelihoods of `judged` under the best fit to `train`.
+/// The best fit.
 fn fit(
     args: &SelectArgs,
     shifted: &Shifted<f64>,
-    train: &dyn Observed<f64>,
-    judged: &[&dyn Observed<f64>],
-) -> Result<Vec<f64>, EmError> {
-    let em = shifted.on(train)?;
+    data: &dyn Observed<f64>,
+) -> Result<Fitted, EmError> {
+    let em = shifted.on(data)?;
     let stop = select::stop(args);
     let best = select::best(args, |rng| {
         let start = em.init(&ShiftedInit::default(), rng)?;
         plca_em::run(&em, start, &stop, ())
     })?;
-    let ln_lik = |&data: &&dyn Observed<f64>| shifted.on(data)?.ln_lik(&best);
-    judged.iter().map(ln_lik).collect()
+    let (values, shape) = (em.reconstruct(&best)?, data.shape().to_vec());
+    let total = data.total();
+    Ok(Fitted {
+        ln_lik: em.ln_lik(&best)?,
+        density: Box::new(move |index| {
+            let at = (index.iter().zip(&shape)).fold(0, |at, (i, n)| at * n + i);
+            values[at] / total
+        }),
+    })
 }

@@ -14,7 +14,7 @@ use super::accelerated::accelerated;
 use super::options::{refuse, refuse_unsigned};
 use super::skellam_priors::prior;
 use super::{CommandModel, ModelKind};
-use crate::approximation::Approximation;
+use crate::approximation::{Approximation, multiply};
 use crate::args::{Acceleration, FitArgs, Precision, TransformArgs};
 use crate::blocks::{Arrays, keep_fixed, lacking, matrix, take_matrix};
 use crate::data::Dataset;
@@ -108,7 +108,7 @@ impl<T> SkellamCommand<T> {
         Ok(Self {
             // Priors come from a file where there is one.
             config: config.map_err(|e| match &args.priors {
-                Some(path) => Failure::of(path, e),
+                Some(path) => Failure::by(path, e),
                 None => Failure::usage(e),
             })?,
             fixed_atoms: args.fix.iter().any(|name| name == "atoms"),
@@ -308,7 +308,7 @@ fn explain(
         builder = builder.real_data();
     }
     let snmf = builder.build().map_err(|e| file.failure(e))?;
-    let about = |e| Failure::of(&args.data, e);
+    let about = |e| Failure::by(&args.data, e);
     let em = snmf.on(&data.cells).map_err(about)?;
     let size = data.absolute_sum();
     let each = if size > 0.0 {
@@ -359,7 +359,7 @@ impl Approximation for Rates {
     }
 
     fn evaluate(&self, into: &mut Array<f64>) -> Result<(), Failure> {
-        *into = matrix(&self.state.reconstruct());
+        multiply(&self.state.atoms(), &self.state.activations, into);
         Ok(())
     }
 
@@ -376,16 +376,18 @@ impl Approximation for Rates {
                 "sample: a model of real data (--m inf) has no law to draw from",
             ));
         }
-        let rates =
-            [&self.state.plus, &self.state.minus].map(|side| side * &self.state.activations);
-        let columns = rates[0].ncols();
         let draw = |rate: f64, rng: &mut ChaCha8Rng| {
             let count = plca_dist::draw_poisson(draws as f64 * m * rate, rng);
             count.map(|n| n as f64 / m).map_err(Failure::new)
         };
-        for (at, x) in into.values.iter_mut().enumerate() {
-            let cell = (at / columns, at % columns);
-            *x = draw(rates[0][cell], rng)? - draw(rates[1][cell], rng)?;
+        let h = &self.state.activations;
+        let rows = into.values.chunks_exact_mut(h.ncols().max(1));
+        for (i, out) in rows.enumerate() {
+            let [plus, minus] =
+                [&self.state.plus, &self.state.minus].map(|side| side.row(i).transpose());
+            for (x, column) in out.iter_mut().zip(h.column_iter()) {
+                *x = draw(plus.dot(&column), rng)? - draw(minus.dot(&column), rng)?;
+            }
         }
         Ok(())
     }

@@ -102,7 +102,7 @@ impl ModelKind for SkellamVb {
         let vb = builder.build().map_err(|e| file.failure(e))?;
         let init = VbInit::Atoms { plus, minus };
         let outcome = vb.fit(&data.cells, &init, &stop(args), &mut no_draws());
-        let outcome = outcome.map_err(|e| Failure::of(&args.data, e))?;
+        let outcome = outcome.map_err(|e| Failure::by(&args.data, e))?;
         let mut arrays = written(&outcome.state);
         arrays.retain(|name, _| name.starts_with("activations"));
         arrays.insert("dropped".into(), Array::new(vec![], vec![dropped]));
@@ -169,7 +169,7 @@ fn scores(args: &SelectArgs, data: &SignedData<f64>, ranks: &[usize]) -> Result<
         &select::stop(args),
         &mut rng,
     );
-    let mut found = found.map_err(|e| Failure::of(&args.data, e))?;
+    let mut found = found.map_err(|e| Failure::by(&args.data, e))?;
     found.sort_by_key(|c| c.components);
     let rows = found.iter().map(|c| {
         let vb = configure(c.components)?;
@@ -217,7 +217,7 @@ impl<T> VbCommand<T> {
             builder = builder.real_data();
         }
         let refused = |e| match &args.priors {
-            Some(path) => Failure::of(path, e),
+            Some(path) => Failure::by(path, e),
             None => Failure::usage(e),
         };
         let free = builder.clone().build().map_err(refused)?;

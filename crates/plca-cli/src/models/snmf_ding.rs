@@ -12,7 +12,7 @@ use skellam_snmf::{Ding, DingState};
 use super::accelerated::plainly;
 use super::options::{refuse, refuse_signed, refuse_unsigned};
 use super::{CommandModel, ModelKind};
-use crate::approximation::Approximation;
+use crate::approximation::{Approximation, multiply};
 use crate::args::{Acceleration, FitArgs, Precision};
 use crate::blocks::{Arrays, lacking, matrix, take_matrix};
 use crate::failure::Failure;
@@ -55,7 +55,7 @@ impl ModelKind for DingSemiNmf {
     fn approximation(&self, mut file: Saved) -> Result<Box<dyn Approximation>, Failure> {
         let (w, h) = (file.real_matrix("basis")?, file.matrix("activations")?);
         file.agree([w.ncols(), h.nrows()])?;
-        Ok(Box::new(Cells(w * h)))
+        Ok(Box::new(Cells { w, h }))
     }
 }
 
@@ -142,20 +142,19 @@ impl<T: Element> CommandModel for DingCommand<T> {
     }
 }
 
-/// An approximation without a law.
-pub(super) struct Cells(pub(super) DMatrix<f64>);
+/// `W H`, which has no law.
+struct Cells {
+    w: DMatrix<f64>,
+    h: DMatrix<f64>,
+}
 
 impl Approximation for Cells {
     fn shape(&self) -> Vec<usize> {
-        vec![self.0.nrows(), self.0.ncols()]
+        vec![self.w.nrows(), self.h.ncols()]
     }
 
     fn evaluate(&self, into: &mut Array<f64>) -> Result<(), Failure> {
-        *into = matrix(&self.0);
+        multiply(&self.w, &self.h, into);
         Ok(())
-    }
-
-    fn sample(&self, _: u64, _: &mut ChaCha8Rng, _: &mut Array<f64>) -> Result<(), Failure> {
-        Err(Failure::new("the model has no law to draw from"))
     }
 }

@@ -53,7 +53,7 @@ pub(crate) fn fit<T: Element, M: Bind<T>>(
     let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
     rng.set_stream(HELD_OUT_STREAM);
     let parts = hold_out(data, schedule.share, &mut rng);
-    let parts = parts.map_err(|e| Failure::of(&args.data, e))?;
+    let parts = parts.map_err(|e| Failure::by(&args.data, e))?;
     fit::fit(args, data, |rank| {
         Ok(TemperedCommand {
             model: make(rank)?,

@@ -18,7 +18,7 @@ use crate::data::{Data, load};
 use crate::failure::Failure;
 use crate::fit::merge;
 use crate::models::options::{refuse, temper};
-use crate::outputs::{Leaving, MODEL_FILES, warn, writable};
+use crate::outputs::{Leaving, warn};
 use crate::restored::Restored;
 use crate::{given, interrupt};
 
@@ -112,10 +112,10 @@ fn files(args: &FitArgs) -> Result<Vec<PathBuf>, Failure> {
         let what = format!("{path}: in the folder of the data, where it would be a block itself");
         return Err(Failure::usage(what));
     }
-    let entries = std::fs::read_dir(folder).map_err(|e| Failure::of(folder, e))?;
+    let entries = std::fs::read_dir(folder).map_err(|e| Failure::by(folder, e))?;
     let mut files = Vec::new();
     for entry in entries {
-        let path = entry.map_err(|e| Failure::of(folder, e))?.path();
+        let path = entry.map_err(|e| Failure::by(folder, e))?.path();
         let hidden = path
             .file_name()
             .is_some_and(|n| n.to_string_lossy().starts_with('.'));
@@ -227,7 +227,7 @@ impl Run<'_> {
                     };
                     let blocks = place.state.blocks;
                     let what = format!("interrupted after {blocks} blocks; {kept}");
-                    return Err(Failure::new(what));
+                    return Err(Failure::interrupted(what));
                 }
             }
             place.state.end_pass();
@@ -252,7 +252,7 @@ impl Run<'_> {
         sizes.remove(self.along);
         let mut rng = ChaCha8Rng::seed_from_u64(self.args.seed);
         let path = self.args.init.as_deref().unwrap_or(&self.args.data);
-        let failure = |e: EmError| Failure::of(path, e);
+        let failure = |e: EmError| Failure::by(path, e);
         let drawn = learner.init(&sizes, &mut rng).map_err(failure)?;
         let weights = take_vector(path, &mut given, "weights")?.unwrap_or(drawn.weights);
         let mut factors = Vec::new();
@@ -292,7 +292,6 @@ impl Run<'_> {
     /// Writes the model and says what it is.
     fn leave<T: Element>(&self, place: &Place<T>, trace: &str) -> Result<(), Failure> {
         let (args, state) = (self.args, &place.state);
-        writable(&args.output, MODEL_FILES)?;
         let mut arrays = self.shared(state);
         let total: f64 = place.sums.iter().sum();
         match self.marginal {
@@ -351,6 +350,6 @@ impl Run<'_> {
 fn refused(path: &Path, e: EmError) -> Failure {
     match e {
         EmError::Param(e) => Failure::usage(e),
-        e => Failure::of(path, e),
+        e => Failure::by(path, e),
     }
 }

@@ -68,10 +68,10 @@ impl Run<'_> {
     /// Reads a checkpoint made under these settings from data of this checksum.
     pub(super) fn resume<T: Element>(&self, path: &Path) -> Result<Place<T>, Failure> {
         let file = plca_io::read_checkpoint(path)?;
-        belongs(path, &file, &self.settings, &self.checksum)?;
+        belongs(path, &file, self.args.model, &self.settings, &self.checksum)?;
         let saved = &file.metadata["checkpoint"];
         let unobserved =
-            Unobserved::load(&saved["unobserved"]).map_err(|e| Failure::of(path, e))?;
+            Unobserved::load(&saved["unobserved"]).map_err(|e| Failure::by(path, e))?;
         let restored = Restored::load(&saved["restored"]);
         let mut arrays = file.arrays;
         let mut list = |name: &str| {
@@ -105,7 +105,7 @@ impl Run<'_> {
             pass,
             total,
         };
-        state.check().map_err(|e| Failure::of(path, e))?;
+        state.check().map_err(|e| Failure::by(path, e))?;
         Ok(Place {
             state,
             passes: passes as u64,

@@ -28,7 +28,7 @@ fn interrupted_runs_leave_a_checkpoint_that_continues_them() {
     assert!(told.success());
     let out = run.wait_with_output().unwrap();
     let err = String::from_utf8(out.stderr).unwrap();
-    assert_eq!(out.status.code(), Some(1), "{err}");
+    assert_eq!(out.status.code(), Some(130), "{err}");
     assert!(
         err.starts_with("error: interrupted after ") && err.lines().count() == 1,
         "{err}"
@@ -199,6 +199,71 @@ fn checkpoints_of_other_settings_are_refused() {
     );
 }
 
+/// Every ordered pair of models, on data that all of them take; also a stream's checkpoint for a batch and the other way round.
+#[test]
+fn checkpoints_of_other_models_are_refused() {
+    let folder = Folder::with_counts();
+    let models = [
+        ("plca", ""),
+        ("plsa", ""),
+        ("nmf-kl", ""),
+        ("siplca", "--kernel 2x2"),
+        ("skellam", ""),
+        ("skellam-vb", ""),
+        ("snmf-ding", ""),
+        ("kmeans", ""),
+        ("pntf", ""),
+        ("ntf-l2", ""),
+    ];
+    let help = folder.ok("fit --help");
+    let known = help.split("Possible values:").nth(1).unwrap();
+    let known = known
+        .lines()
+        .skip(1)
+        .map_while(|l| l.trim().strip_prefix("- "));
+    let known: Vec<&str> = known.map(|l| l.split(':').next().unwrap()).collect();
+    let all = |name: &&str| models.iter().any(|(model, _)| model == name);
+    assert!(
+        known.len() == models.len() && known.iter().all(all),
+        "{known:?}"
+    );
+    let line = |(model, extra): (&str, &str), iterations: usize| {
+        format!(
+            "fit {model} d.csv --rank 2 {extra} --tol 0 --max-iter {iterations} --quiet --output o.npz"
+        )
+    };
+    for (model, extra) in models {
+        let fit = line((model, extra), 4);
+        folder.ok(&format!(
+            "{fit} --checkpoint {model}.c --checkpoint-every 1"
+        ));
+    }
+    std::fs::remove_file(folder.path("o.npz")).unwrap();
+    for (then, _) in models {
+        for (now, extra) in models {
+            let resume = format!("{} --resume {then}.c", line((now, extra), 9));
+            if then == now {
+                folder.ok(&resume);
+                std::fs::remove_file(folder.path("o.npz")).unwrap();
+            } else {
+                let parts = [&format!("{then}.c: "), then, now, "model"];
+                folder.fails(1, &resume, &parts.map(|p: &str| p));
+            }
+        }
+    }
+    folder.ok("fit plsa d.csv --rank 2 --online .6,1 --quiet --output o.npz --checkpoint stream.c --checkpoint-every 1");
+    folder.fails(
+        1,
+        "fit plsa d.csv --rank 2 --quiet --output p.npz --resume stream.c",
+        &["stream.c", "online"],
+    );
+    folder.fails(
+        1,
+        "fit plsa d.csv --rank 2 --online .6,1 --quiet --output p.npz --resume plsa.c",
+        &["plsa.c: was made with"],
+    );
+}
+
 /// Commands that have nothing to save end at once, as a failure of one line.
 #[cfg(target_os = "linux")]
 #[test]
@@ -235,7 +300,7 @@ fn interruptions_end_other_commands_at_once() {
         let err = String::from_utf8(out.stderr).unwrap();
         assert_eq!(
             (out.status.code(), err.as_str()),
-            (Some(1), "error: interrupted\n"),
+            (Some(130), "error: interrupted\n"),
             "{line}"
         );
         assert!(out.stdout.is_empty());

@@ -219,6 +219,73 @@ fn outputs_that_cannot_be_written_leave_nothing() {
     folder.fails(1, "inspect cut.npz", &["cut.npz"]);
 }
 
+/// Every output of every command, before any work: the data and the models named do not even exist.
+#[test]
+fn outputs_are_tried_before_any_work() {
+    let folder = Folder::new();
+    folder.text("file", "");
+    std::fs::create_dir(folder.path("sealed")).unwrap();
+    let outputs = [
+        ("fit plca no.csv --rank 2 --output", "npz"),
+        ("fit plca no.csv --rank 2 --output", "safetensors"),
+        ("fit plca no.csv --rank 2 --online .6,1 --output", "npz"),
+        ("fit plca no.csv --rank 2 --output o.npz --trace", "jsonl"),
+        (
+            "fit plca no.csv --rank 2 --output o.npz --checkpoint-every 2 --checkpoint",
+            "npz",
+        ),
+        (
+            "fit plca no.tns --rank 2 --output o.npz --out-of-core",
+            "store",
+        ),
+        ("transform no.npz no.csv --output", "npz"),
+        ("reconstruct no.npz --output", "npy"),
+        ("sample no.npz --draws 3 --output", "npy"),
+        ("spectrogram no.wav --output", "npy"),
+    ];
+    let refused = |line: &str, target: &str, parts: &[&str]| {
+        let parts: Vec<&str> = [target].iter().chain(parts).copied().collect();
+        folder.fails(1, &format!("{line} {target}"), &parts);
+    };
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let sealed = std::fs::Permissions::from_mode(0o555);
+        std::fs::set_permissions(folder.path("sealed"), sealed).unwrap();
+    }
+    // The superuser may write anywhere.
+    let bound = std::fs::write(folder.path("sealed/trial"), "").is_err();
+    if !bound {
+        eprintln!("permissions do not bind this user: sealed folders are not tried");
+    }
+    for (line, extension) in outputs {
+        let target = format!("taken.{extension}");
+        std::fs::create_dir_all(folder.path(&target)).unwrap();
+        let why = if extension == "store" {
+            "folder"
+        } else {
+            "is a folder"
+        };
+        refused(line, &target, &[why]);
+        refused(line, &format!("file/o.{extension}"), &["file is no folder"]);
+        refused(line, &format!("absent/o.{extension}"), &["does not exist"]);
+        if bound {
+            refused(line, &format!("sealed/o.{extension}"), &["denied"]);
+        }
+    }
+    // A folder of sounds.
+    let separate = "separate no.npz no.wav --output";
+    refused(separate, "file", &["is no folder"]);
+    refused(separate, "file/parts", &["file is no folder"]);
+    refused(separate, "absent/parts", &["does not exist"]);
+    std::fs::create_dir_all(folder.path("parts/component_0.wav")).unwrap();
+    refused(separate, "parts", &["component_0.wav", "is a folder"]);
+    if bound {
+        refused(separate, "sealed", &["denied"]);
+        refused(separate, "sealed/parts", &["denied"]);
+    }
+}
+
 #[test]
 fn inputs_are_never_overwritten() {
     let folder = Folder::with_counts();
@@ -266,4 +333,31 @@ fn a_checkpoint_beyond_the_last_iteration_is_refused() {
         &format!("{line} --max-iter 2 --resume c.npz"),
         &["c.npz", "6", "2"],
     );
+}
+
+/// What a terminal would obey is shown, by whatever way it comes out.
+#[test]
+fn names_from_files_are_escaped() {
+    let folder = Folder::with_counts();
+    let hostile = "a\u{1b}[2J\u{9b}31m\u{7f}\u{202e}\nb";
+    folder.arrays("i.npz", &[(hostile, &[1], &[1.0])]);
+    let mut file = folder.model("i.npz");
+    file.metadata = serde_json::json!({ hostile: hostile });
+    plca_io::write_model(&folder.path("m.npz"), &file, false).unwrap();
+    let text = folder.ok("inspect m.npz");
+    assert_eq!(text.lines().count(), 2, "{text:?}");
+    let json = folder.ok("inspect m.npz --json");
+    let read: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(read["metadata"][hostile], hostile);
+    let refused = folder.run("fit plca d.csv --init i.npz --output o.npz");
+    let error = String::from_utf8(refused.stderr).unwrap();
+    assert!(error.contains("no block of this model"), "{error:?}");
+    for said in [&text, &json, &error] {
+        let obeyed = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+        assert!(!said.contains(obeyed), "{said:?}");
+        assert!(
+            said.contains("\\u001b[2J\\u009b31m\\u007f\\u202e"),
+            "{said:?}"
+        );
+    }
 }

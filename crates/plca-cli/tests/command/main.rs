@@ -2,6 +2,7 @@
 
 mod emptied;
 mod endings;
+mod errors;
 mod failures;
 mod fast;
 mod formats;

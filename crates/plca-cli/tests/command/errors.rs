@@ -1,0 +1,93 @@
+//! Errors and what they come from: every part is said once.
+
+use std::error::Error;
+use std::path::Path;
+
+use nalgebra::dmatrix;
+use plca_em::{EmError, Online, Plsa, StreamError};
+use plca_io::IoError;
+use plca_media::MediaError;
+use plca_tensor::{DenseTensor, Order, TensorError};
+
+use crate::Folder;
+
+/// The parts of a chain, of which none may stand in another.
+fn parts(error: &dyn Error) -> Vec<String> {
+    let chain = std::iter::successors(Some(error), |&e| e.source());
+    let parts: Vec<String> = chain.map(ToString::to_string).collect();
+    for (at, part) in parts.iter().enumerate() {
+        assert!(!part.is_empty(), "{parts:?}");
+        let others = parts.iter().enumerate().filter(|(other, _)| *other != at);
+        for (_, other) in others {
+            assert!(!other.contains(part.as_str()), "{parts:?}");
+        }
+    }
+    parts
+}
+
+#[test]
+fn chains_say_every_part_once() {
+    let zero = DenseTensor::new(vec![1, 1], vec![0.0], Order::RowMajor).unwrap_err();
+    let prior = plca_priors::Dirichlet::symmetric(-1.0).unwrap_err();
+    let block = EmError::Prior {
+        block: "weights".into(),
+        source: prior.clone(),
+    };
+    assert_eq!(parts(&block).len(), 2);
+    let stream: StreamError<TensorError> = StreamError::Block {
+        block: 3,
+        source: block,
+    };
+    assert_eq!(parts(&stream).len(), 3);
+    let stop = plca_fit::Stop {
+        tol: -1.0,
+        ..plca_fit::Stop::default()
+    };
+    let stop = stop.check().unwrap_err();
+    let file = IoError::at(Path::new("v.npy"), "header", "is cut");
+    let room = plca_io::room::<f64>(&[usize::MAX]).unwrap_err();
+    let weights = pntf_l2::simplex_qp(&dmatrix![f64::NAN], &[1.0], None).unwrap_err();
+    let weights = pntf_l2::PntfError::from(weights);
+    assert_eq!(parts(&weights).len(), 2);
+    let param = Online::builder(Plsa::<f64>::builder(1).build().unwrap());
+    let param = param
+        .step(plca_em::StepSize::Constant(2.0))
+        .build()
+        .unwrap_err();
+    let all: [&dyn Error; 12] = [
+        &zero,
+        &prior,
+        &stop,
+        &file,
+        &room,
+        &param,
+        &EmError::from(zero.clone()),
+        &EmError::from(stop.clone()),
+        &MediaError::from(file.clone()),
+        &MediaError::from(room.clone()),
+        &skellam_snmf::SnmfError::from(stop.clone()),
+        &pntf_l2::PntfError::from(zero.clone()),
+    ];
+    for error in all {
+        parts(error);
+    }
+}
+
+/// The command says the whole chain, in one line.
+#[test]
+fn the_command_says_the_whole_chain_once() {
+    let folder = Folder::with_counts();
+    let line = "fit plca d.csv --rank 2 --output o.npz --prior factor_0=cross-entropy:groups=0/0/1,between=1,within=1";
+    let out = folder.run(line);
+    let error = String::from_utf8(out.stderr).unwrap();
+    assert!(
+        !out.status.success() && error.lines().count() == 1,
+        "{error}"
+    );
+    assert!(error.contains("prior on `factor_0`: "), "{error}");
+    let mut said: Vec<&str> = error.trim().split(": ").collect();
+    let all = said.len();
+    said.sort_unstable();
+    said.dedup();
+    assert_eq!(said.len(), all, "{error}");
+}

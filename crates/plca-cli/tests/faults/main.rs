@@ -1,0 +1,349 @@
+//! The command under faults: killed, interrupted, short of disk, file size or memory, and in each other's way.
+#![cfg(target_os = "linux")]
+
+#[path = "kills.rs"]
+mod kills;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_plca");
+
+/// A folder, and shells inside it.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn with_counts() -> Self {
+        let folder = Self(tempfile::tempdir().unwrap());
+        folder.text("d.csv", "3,1,4,1\n1,5,9,2\n2,6,5,3\n");
+        folder
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn text(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    fn bytes(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.0.path()).unwrap();
+        let names = entries.map(|e| e.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    }
+
+    /// The command after some words of a shell.
+    fn command(&self, limits: &str, line: &str) -> Command {
+        let mut command = Command::new("bash");
+        command.args(["-c", &format!("{limits} exec '{PROGRAM}' {line}")]);
+        command.current_dir(self.0.path()).stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, limits: &str, line: &str) -> Output {
+        self.command(limits, line).output().unwrap()
+    }
+
+    fn ok(&self, line: &str) {
+        let out = self.run("", line);
+        let error = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success() && error.is_empty(), "{line}: {error}");
+    }
+
+    /// Runs a line that must end with status 1 and one line that has all `parts`, and change no file.
+    fn fails(&self, limits: &str, line: &str, parts: &[&str]) {
+        let contents = || -> Vec<(String, Option<Vec<u8>>)> {
+            let names = self.names().into_iter();
+            names
+                .map(|n| (n.clone(), std::fs::read(self.path(&n)).ok()))
+                .collect()
+        };
+        let before = contents();
+        let out = self.run(limits, line);
+        let error = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(1), "{limits} {line}: {error}");
+        assert_eq!(error.lines().count(), 1, "{limits} {line}: {error}");
+        assert!(error.starts_with("error: "), "{limits} {line}: {error}");
+        for part in parts {
+            assert!(
+                error.contains(part),
+                "{limits} {line}: no `{part}` in {error}"
+            );
+        }
+        assert!(before == contents(), "{limits} {line}: files changed");
+    }
+}
+
+fn killed(kind: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let tally = kills::run(kind, Path::new(PROGRAM), folder.path(), 12, 7).unwrap();
+    assert!(tally.kills >= 12, "{tally:?}");
+}
+
+#[test]
+fn killed_with_checkpoints() {
+    killed("checkpoints");
+}
+
+#[test]
+fn killed_online() {
+    killed("online");
+}
+
+#[test]
+fn killed_with_a_store() {
+    killed("store");
+}
+
+#[test]
+fn killed_in_transform() {
+    killed("transform");
+}
+
+/// An interruption leaves nothing, not even for a moment: also while a store is sorted or written.
+#[test]
+fn interrupted_stores_leave_nothing() {
+    let folder = Folder::with_counts();
+    let line = |n: usize| format!("{} {} {}\n", n % 311 + 1, n * 7 % 203 + 1, n % 5 + 1);
+    folder.text("d.tns", &(0..60_000).map(line).collect::<String>());
+    let before = folder.names();
+    let line = "fit plsa d.tns --rank 2 --max-iter 1 --quiet --output o.npz --out-of-core s.store";
+    let mut interrupted = 0;
+    for moment in 0..24 {
+        let run = folder
+            .command("", line)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(10 * moment));
+        let told = Command::new("kill")
+            .args(["-INT", &run.id().to_string()])
+            .status()
+            .unwrap();
+        let out = run.wait_with_output().unwrap();
+        let error = String::from_utf8(out.stderr).unwrap();
+        match out.status.code() {
+            Some(0) => {}
+            Some(130) => {
+                interrupted += 1;
+                assert!(error.starts_with("error: interrupted"), "{error}");
+                assert_eq!(error.lines().count(), 1, "{error}");
+                assert!(!folder.path("o.npz").exists());
+            }
+            // The signal came before the program had anything to say about it.
+            None if told.success() && error.is_empty() => {}
+            status => panic!("{status:?}: {error}"),
+        }
+        let written = ["o.npz", "s.store"];
+        let mut left = folder.names();
+        left.retain(|name| !written.contains(&name.as_str()));
+        assert_eq!(left, before);
+        for name in written {
+            let _ = std::fs::remove_file(folder.path(name));
+        }
+    }
+    assert!(interrupted > 0);
+}
+
+/// A limit on the size of files, met by the second start's checkpoint, which also holds the best of the first one.
+#[test]
+fn a_limit_on_file_sizes_keeps_the_earlier_checkpoint() {
+    let folder = Folder::with_counts();
+    let line = "fit plca d.csv --rank 40 --tol 0 --max-iter 6 --quiet --output o.npz";
+    let saved = "--checkpoint c --checkpoint-every 3";
+    folder.ok(&format!("{line} {saved}"));
+    let room = folder.bytes("c").len() / 1024 + 1;
+    let first = folder.bytes("c");
+    std::fs::remove_file(folder.path("c")).unwrap();
+    std::fs::remove_file(folder.path("o.npz")).unwrap();
+    let out = folder.run(
+        &format!("ulimit -f {room};"),
+        &format!("{line} {saved} --restarts 2"),
+    );
+    let error = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(
+        (out.status.code(), error.lines().count()),
+        (Some(1), 1),
+        "{error}"
+    );
+    assert!(error.starts_with("error: c: "), "{error}");
+    assert_eq!(folder.names(), ["c", "d.csv"]);
+    assert_eq!(folder.bytes("c").len(), first.len());
+    // It continues the run.
+    folder.ok(&format!("{line} --restarts 2 --resume c"));
+    let resumed = folder.bytes("o.npz");
+    folder.ok(&format!("{line} --restarts 2"));
+    assert!(folder.bytes("o.npz") == resumed);
+    // Every other output.
+    let limit = "ulimit -f 1;";
+    folder.fails(limit, line, &["o.npz"]);
+    folder.fails(
+        limit,
+        &format!("transform o.npz d.csv --output n.npz"),
+        &["n.npz"],
+    );
+    folder.text(
+        "e.csv",
+        &"1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16\n".repeat(32),
+    );
+    folder.ok("fit plca e.csv --rank 2 --max-iter 2 --quiet --output e.npz");
+    folder.fails(limit, "reconstruct e.npz --output a.npy", &["a.npy"]);
+    folder.fails(limit, "sample e.npz --draws 9 --output a.npy", &["a.npy"]);
+    let entries = (1..400).map(|n| format!("{} {} {n}\n", n % 19 + 1, n));
+    folder.text("e.tns", &entries.collect::<String>());
+    let store = "fit plca e.tns --rank 2 --max-iter 2 --quiet --output s.npz --out-of-core s.store";
+    folder.fails(limit, store, &[]);
+}
+
+/// A disk of 64 kB, where there is the right to have one.
+#[test]
+fn a_full_disk_changes_nothing() {
+    let folder = Folder::with_counts();
+    let disk = folder.path("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
+        .arg(&disk)
+        .stderr(Stdio::null())
+        .status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        eprintln!("no right to mount a disk: not tried");
+        return;
+    }
+    struct Unmount(PathBuf);
+    impl Drop for Unmount {
+        fn drop(&mut self) {
+            let _ = Command::new("umount").arg(&self.0).status();
+        }
+    }
+    let _unmount = Unmount(disk.clone());
+    let line = "fit plca d.csv --quiet --max-iter 4 --tol 0 --output disk/o.npz";
+    folder.ok(&format!(
+        "{line} --rank 2 --checkpoint disk/c --checkpoint-every 2"
+    ));
+    let names = || {
+        let entries = std::fs::read_dir(&disk).unwrap();
+        entries
+            .map(|e| e.unwrap().file_name())
+            .collect::<std::collections::BTreeSet<_>>()
+    };
+    let before = (names(), folder.bytes("disk/o.npz"), folder.bytes("disk/c"));
+    let large = format!("{line} --rank 2000");
+    folder.fails("", &large, &["disk/o.npz"]);
+    let large = large.replace("disk/o.npz", "o.npz");
+    folder.fails(
+        "",
+        &format!("{large} --checkpoint disk/c --checkpoint-every 2"),
+        &["disk/c"],
+    );
+    let after = (names(), folder.bytes("disk/o.npz"), folder.bytes("disk/c"));
+    assert!(before == after);
+}
+
+/// Arrays beyond the memory that a process may have are refused by their sizes, wherever they come from.
+#[test]
+fn requests_beyond_the_memory_are_refused() {
+    let folder = Folder::with_counts();
+    let sound = plca_media::Sound::mono(8000, (0..9000).map(|n| (0.1 * n as f64).sin()).collect());
+    plca_media::write_wav(&folder.path("s.wav"), &sound).unwrap();
+    let n = 20_000;
+    let ones =
+        |shape: &[usize]| plca_io::Array::new(shape.to_vec(), vec![1.0; shape.iter().product()]);
+    let model = |name: &str, model: &str, arrays: &[(&str, &[usize])]| {
+        let arrays = arrays
+            .iter()
+            .map(|(n, s)| (n.to_string(), ones(s)))
+            .collect();
+        let metadata = serde_json::json!({
+            "model": model, "data": { "shape": [n, n], "total": 1.0 },
+            "settings": { "m": "1", "domain": ["valid"], "kernel": [1, 1] },
+        });
+        let file = plca_io::ModelFile { arrays, metadata };
+        plca_io::write_model(&folder.path(name), &file, false).unwrap();
+    };
+    model(
+        "ding.npz",
+        "snmf-ding",
+        &[("basis", &[n, 1]), ("activations", &[1, n])],
+    );
+    model("nmf.npz", "nmf-kl", &[("w", &[n, 1]), ("h", &[1, n])]);
+    model(
+        "skellam.npz",
+        "skellam",
+        &[("atoms", &[n, 1, 2]), ("activations", &[1, n])],
+    );
+    let centres: &[(&str, &[usize])] = &[("centres", &[n, 2]), ("labels", &[n])];
+    model("kmeans.npz", "kmeans", centres);
+    let limit = "ulimit -v 2097152;";
+    for line in [
+        "spectrogram s.wav --frame 1048576 --hop 1 --output o.npy",
+        "spectrogram s.wav --frame 65536 --hop 1 --output o.npy",
+        "reconstruct ding.npz --output o.npy",
+        "reconstruct nmf.npz --output o.npy",
+        "reconstruct skellam.npz --output o.npy",
+        "reconstruct kmeans.npz --output o.npy",
+        "sample nmf.npz --draws 3 --output o.npy",
+        "sample skellam.npz --draws 3 --output o.npy",
+    ] {
+        folder.fails(limit, line, &["numbers needs", "bytes"]);
+        if line.contains("1048576") {
+            folder.fails("", line, &["524289 x 1057575", "the limit is"]);
+        }
+    }
+    for line in [
+        "fit plca d.csv --rank 100000000 --output o.npz",
+        "fit siplca d.csv --rank 1 --kernel 30000x30000 --domain full --output o.npz",
+        "select plca d.csv --ranks 90000000",
+    ] {
+        let out = folder.run(limit, line);
+        let error = String::from_utf8_lossy(&out.stderr);
+        assert!(
+            matches!(out.status.code(), Some(1 | 2)),
+            "{line}: {}: {error}",
+            out.status
+        );
+        assert!(
+            error.starts_with("error: ") && error.lines().count() == 1,
+            "{line}: {error}"
+        );
+    }
+}
+
+/// Two runs write one target, again and again: whoever is last, the file is one of the two.
+#[test]
+fn two_writers_leave_one_whole_file() {
+    let folder = Folder::with_counts();
+    let line = |seed: usize, output: &str| {
+        format!(
+            "fit plca d.csv --rank 30 --tol 0 --max-iter 20 --quiet --seed {seed} --output {output} --checkpoint c --checkpoint-every 1"
+        )
+    };
+    let whole = [1, 2].map(|seed| {
+        folder.ok(&line(seed, "w.npz"));
+        folder.bytes("w.npz")
+    });
+    for _ in 0..8 {
+        let runs = [1, 2].map(|seed| folder.command("", &line(seed, "o.npz")).spawn().unwrap());
+        for mut run in runs {
+            while run.try_wait().unwrap().is_none() {
+                // A reader in between finds a whole file.
+                if let Ok(found) = std::fs::read(folder.path("o.npz")) {
+                    assert!(whole.contains(&found));
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            assert!(run.wait().unwrap().success());
+        }
+        assert!(whole.contains(&folder.bytes("o.npz")));
+        plca_io::read_checkpoint(&folder.path("c")).unwrap();
+        assert_eq!(folder.names(), ["c", "d.csv", "o.npz", "w.npz"]);
+    }
+}
