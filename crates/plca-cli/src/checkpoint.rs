@@ -164,24 +164,19 @@ pub(crate) fn belongs(
         let what = format!("is a checkpoint of the model {then}, not of \"{now}\"");
         return Err(Failure::of(path, what));
     }
-    if file.metadata["data"]["sha256"] != checksum {
-        return Err(Failure::of(path, "belongs to other data"));
-    }
     let then = &file.metadata["settings"];
     // What only one of the two has is null for the other.
     let mut names = [then, settings]
         .into_iter()
         .filter_map(Value::as_object)
         .flat_map(serde_json::Map::keys);
-    match names.find(|name| *name != FREE && then[name.as_str()] != settings[name.as_str()]) {
-        None => Ok(()),
-        Some(name) => Err(Failure::of(
-            path,
-            format!(
-                "was made with {name} = {}, not {}",
-                then[name.as_str()],
-                settings[name.as_str()]
-            ),
-        )),
+    if let Some(name) = names.find(|&name| name != FREE && then[name] != settings[name]) {
+        let (then, now) = (&then[name], &settings[name]);
+        let what = format!("was made with {name} = {then}, not {now}");
+        return Err(Failure::of(path, what));
     }
+    if file.metadata["data"]["sha256"] != checksum {
+        return Err(Failure::of(path, "belongs to other data"));
+    }
+    Ok(())
 }

@@ -9,8 +9,6 @@ use plca_io::IoError;
 use plca_media::MediaError;
 use plca_tensor::{DenseTensor, Order, TensorError};
 
-use crate::Folder;
-
 /// The parts of a chain, of which none may stand in another.
 fn parts(error: &dyn Error) -> Vec<String> {
     let chain = std::iter::successors(Some(error), |&e| e.source());
@@ -71,23 +69,4 @@ fn chains_say_every_part_once() {
     for error in all {
         parts(error);
     }
-}
-
-/// The command says the whole chain, in one line.
-#[test]
-fn the_command_says_the_whole_chain_once() {
-    let folder = Folder::with_counts();
-    let line = "fit plca d.csv --rank 2 --output o.npz --prior factor_0=cross-entropy:groups=0/0/1,between=1,within=1";
-    let out = folder.run(line);
-    let error = String::from_utf8(out.stderr).unwrap();
-    assert!(
-        !out.status.success() && error.lines().count() == 1,
-        "{error}"
-    );
-    assert!(error.contains("prior on `factor_0`: "), "{error}");
-    let mut said: Vec<&str> = error.trim().split(": ").collect();
-    let all = said.len();
-    said.sort_unstable();
-    said.dedup();
-    assert_eq!(said.len(), all, "{error}");
 }

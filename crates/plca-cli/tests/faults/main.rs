@@ -317,6 +317,35 @@ fn requests_beyond_the_memory_are_refused() {
     }
 }
 
+/// Sixty components of a spectrogram whose complex parts alone would be 470 MB.
+#[test]
+fn sounds_are_separated_in_little_memory() {
+    let folder = Folder::with_counts();
+    let samples: Vec<f64> = (0..60_000).map(|n| (0.01 * f64::from(n)).sin()).collect();
+    let sound = plca_media::Sound::mono(8000, samples);
+    plca_media::write_wav(&folder.path("s.wav"), &sound).unwrap();
+    let (bins, frames, k) = (513, (60_000usize + 960).div_ceil(64), 60);
+    let block = |shape: [usize; 2]| {
+        let values = (0..shape[0] * shape[1]).map(|n| 1.0 + (n % 7) as f64);
+        plca_io::Array::new(shape.to_vec(), values.collect())
+    };
+    let file = plca_io::ModelFile {
+        arrays: [
+            ("w".into(), block([bins, k])),
+            ("h".into(), block([k, frames])),
+        ]
+        .into(),
+        metadata: serde_json::json!({ "model": "nmf-kl", "data": { "shape": [bins, frames] } }),
+    };
+    plca_io::write_model(&folder.path("m.npz"), &file, false).unwrap();
+    let line = "separate m.npz s.wav --hop 64 --output parts";
+    let out = folder.run("ulimit -v 262144;", line);
+    let error = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success() && error.is_empty(), "{error}");
+    let parts = std::fs::read_dir(folder.path("parts")).unwrap();
+    assert_eq!(parts.count(), k);
+}
+
 /// Two runs write one target, again and again: whoever is last, the file is one of the two.
 #[test]
 fn two_writers_leave_one_whole_file() {
