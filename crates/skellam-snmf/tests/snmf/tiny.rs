@@ -101,7 +101,7 @@ fn by_definition(
                     bound += skellam_ln_pmf(number * v, number * p, number * r).unwrap() / number;
                 }
             }
-            for k in 0..problem.k {
+            (0..problem.k).for_each(|k| {
                 let share = [0, 1].map(|s| {
                     if counts[s] > 0.0 {
                         counts[s] * (terms[s][k] - ln[s]).exp()
@@ -112,7 +112,7 @@ fn by_definition(
                 next.plus[(i, k)] += share[0];
                 next.minus[(i, k)] += share[1];
                 next.shape[(k, j)] += share[0] + share[1];
-            }
+            });
         }
     }
     for (s, b) in q.shape.iter().zip(&q.rate) {
