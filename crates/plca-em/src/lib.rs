@@ -91,8 +91,8 @@ pub use order::{ModelOrder, effective_parameters, nominal_parameters, shifted_pa
 pub use part::{Part, unobserved};
 pub use plca::{Missing, Plca, PlcaBuilder, PlcaEm, PlcaInit, PlcaState, Prior};
 pub use plca_fit::{
-    Accelerate, Algorithm, Carried, Direction, Iteration, Momentum, Observer, Outcome, Parabolic,
-    Progress, Squarem, Stop, StopError, StopReason, TracePoint, best_of, run, run_from,
+    Accelerate, Algorithm, Carried, Direction, Iteration, Momentum, Need, Observer, Outcome,
+    Parabolic, Progress, Squarem, Stop, StopError, StopReason, TracePoint, best_of, run, run_from,
 };
 pub use plca_priors::{PriorError, SimplexPrior};
 pub use plsa::{Given, Plsa, PlsaBuilder, PlsaEm, PlsaInit, PlsaState};

@@ -44,4 +44,4 @@ pub use algorithm::{Algorithm, Direction};
 pub use observer::{Iteration, Observer};
 pub use restarts::best_of;
 pub use run::{Outcome, Progress, TracePoint, run, run_from};
-pub use stop::{Stop, StopError, StopReason};
+pub use stop::{Need, Stop, StopError, StopReason};

@@ -1,6 +1,6 @@
 //! The loop.
 
-use crate::{Algorithm, Iteration, Observer, Stop, StopError, StopReason};
+use crate::{Algorithm, Iteration, Need, Observer, Stop, StopError, StopReason};
 
 /// The objective after some number of iterations, in the unit of [`Algorithm::objective`].
 ///
@@ -195,11 +195,16 @@ pub fn run_from<A: Algorithm>(
             break;
         }
         let measure = progress.iteration.is_multiple_of(every);
+        // The change may end a run unless the residual, which is needed too, is too large.
+        let mut near = stop.need == Need::Any || stop.residual_tol.is_none();
         if measure && let Some(tol) = stop.residual_tol {
             let residual = algorithm.residual(&state)?;
             if residual.ok_or(StopError::NoResidual(tol))? <= tol {
-                reason = StopReason::Stationary;
-                break;
+                if stop.need == Need::Any || stop.tol <= 0.0 {
+                    reason = StopReason::Stationary;
+                    break;
+                }
+                near = true;
             }
         }
         let objective = algorithm.step(&mut state, measure)?;
@@ -214,7 +219,7 @@ pub fn run_from<A: Algorithm>(
                 (new.objective - old.objective).abs() <= stop.tol * new.objective.abs()
             });
             progress.small_changes = if small { progress.small_changes + 1 } else { 0 };
-            if stop.tol > 0.0 && progress.small_changes >= stop.patience.max(1) {
+            if near && stop.tol > 0.0 && progress.small_changes >= stop.patience.max(1) {
                 progress.ended = progress.ended.or(Some(StopReason::Converged));
             }
             trace.push(new);

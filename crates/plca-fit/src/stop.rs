@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// When [`run`](crate::run) stops: whichever test is met first. The tests do not depend on each other.
+/// When [`run`](crate::run) stops: whichever test is met first, or where all are met ([`need`](Self::need)). The tests do not depend on
+/// each other.
 ///
 /// The iterations `0, n, 2n, …` with `n =` [`check_every`](Self::check_every) are checks: the state that such an iteration is
 /// given is measured, and compared with what the last check measured.
@@ -50,6 +51,28 @@ pub struct Stop {
     /// the log-likelihood per unit of mass: take it small beside `1/I`, the mean of a column of `I` entries. Where the algorithm has no
     /// such measure the run ends with [`StopError::NoResidual`]. `[SPEC 1.1]`
     pub residual_tol: Option<f64>,
+    /// Whether one of the two tests, of the change and of the residual, ends a run (the default), or both at one check. A test that is
+    /// not made is no part of it.
+    pub need: Need,
+}
+
+/// How many of the tests of a [`Stop`] rule must be met.
+///
+/// ```
+/// use plca_fit::{Need, Stop};
+/// // Little changes, and little is wrong. [PNTF 5]
+/// let both = Stop { tol: 1e-8, residual_tol: Some(1e-6), need: Need::All, ..Stop::default() };
+/// assert_eq!(Stop::default().need, Need::Any);
+/// assert!(both.check().is_ok());
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Need {
+    /// Whichever is met first; it is the run's [`StopReason`].
+    #[default]
+    Any,
+    /// All that are made, at one check; the run ends as [`StopReason::Converged`].
+    All,
 }
 
 impl Default for Stop {
@@ -60,6 +83,7 @@ impl Default for Stop {
             patience: 1,
             check_every: 10,
             residual_tol: None,
+            need: Need::Any,
         }
     }
 }

@@ -35,8 +35,8 @@ pub use error::{ParamError, PntfError};
 pub use init::Start;
 pub use ntf::{Ntf, NtfBuilder, NtfState, NtfSweep, NtfUpdate};
 pub use plca_fit::{
-    Accelerate, Algorithm, Carried, Direction, Momentum, Outcome, Parabolic, Progress, Squarem,
-    Stop, StopReason, TracePoint, best_of, run, run_from,
+    Accelerate, Algorithm, Carried, Direction, Momentum, Need, Outcome, Parabolic, Progress,
+    Squarem, Stop, StopReason, TracePoint, best_of, run, run_from,
 };
 pub use pntf::{Pntf, PntfBuilder, PntfInit, PntfState, PntfSweep};
 pub use projection::{Projection, ProjectionError, project_onto_simplex, project_with};

@@ -59,7 +59,7 @@ pub use init::SnmfInit;
 pub use kmeans::{Clusters, KMeans, KMeansState, KMeansSteps, Seeding, kmeans};
 pub use learner::{Learner, Rate};
 pub use plca_fit::{
-    Accelerate, Algorithm, Carried, Momentum, Outcome, Parabolic, Progress, Squarem, Stop,
+    Accelerate, Algorithm, Carried, Momentum, Need, Outcome, Parabolic, Progress, Squarem, Stop,
     StopError, StopReason, TracePoint, best_of, run, run_from,
 };
 pub use plca_tensor::{Signed, SignedCells, SignedMatrix, TensorError};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use nalgebra::DMatrix;
 use plca_em::{
-    Algorithm, EmError, FoldIn, Given, Impossible, Iteration, Nmf, NmfInit, Plca, PlcaInit, Plsa,
-    PlsaInit, PlsaState, Prior, Solver, Squarem, Stop, Update, run,
+    Algorithm, EmError, FoldIn, Given, Impossible, Iteration, Need, Nmf, NmfInit, Plca, PlcaInit,
+    Plsa, PlsaInit, PlsaState, Prior, Solver, Squarem, Stop, Update, run,
 };
 use plca_priors::Dirichlet;
 use plca_tensor::strategies::KeptBlocks;
@@ -28,6 +28,7 @@ const STOP: Stop = Stop {
     tol: 0.0,
     check_every: 2,
     residual_tol: None,
+    need: Need::Any,
     patience: 1,
 };
 

@@ -1,6 +1,6 @@
 //! When a run ends.
 
-use plca_fit::{Algorithm, Direction, Stop, StopError, StopReason, TracePoint, run};
+use plca_fit::{Algorithm, Direction, Need, Stop, StopError, StopReason, TracePoint, run};
 
 use crate::toy::{START, Script, TOY, Toy, exactly};
 
@@ -42,6 +42,52 @@ fn the_tests_do_not_depend_on_each_other() {
         let outcome = run(&still, START, &stop, ()).unwrap();
         assert_eq!(outcome.reason, StopReason::Converged);
     }
+}
+
+/// Where both are needed neither ends a run alone, and the later of them does; a test that is not made is not needed.
+#[test]
+fn both_tests_may_be_needed() {
+    let stop = |tol, residual_tol, need| Stop {
+        tol,
+        residual_tol,
+        need,
+        ..exactly(200)
+    };
+    let still = Toy {
+        rates: [1.0, 1.0],
+        ..TOY
+    };
+    let end = |toy: &Toy, stop: &Stop| {
+        let outcome = run(toy, START, stop, ()).unwrap();
+        (outcome.reason, outcome.iterations)
+    };
+    // Nothing changes, far away; all changes by the same share, up to 0.
+    for (toy, tol, other) in [
+        (&still, 1e-3, StopReason::Converged),
+        (&TOY, 1e-9, StopReason::Stationary),
+    ] {
+        let any = end(toy, &stop(tol, Some(0.1), Need::Any));
+        assert_eq!(any.0, other);
+        let all = end(toy, &stop(tol, Some(0.1), Need::All));
+        assert_eq!(all, (StopReason::MaxIterations, 200));
+    }
+    // The second coordinate stays at 1: near from iteration 3 on, and later still.
+    let settles = Toy {
+        rates: [0.5, 1.0],
+        ..TOY
+    };
+    let near = end(&settles, &stop(1e-3, Some(1.5), Need::Any));
+    let change = end(&settles, &stop(1e-3, None, Need::All));
+    assert_eq!(near, (StopReason::Stationary, 3));
+    assert_eq!(change.0, StopReason::Converged);
+    assert!(change.1 > 6);
+    assert_eq!(end(&settles, &stop(1e-3, Some(1.5), Need::All)), change);
+    assert_eq!(end(&settles, &stop(0.0, Some(1.5), Need::All)), near);
+    // The other way round: the change is allowed from the start.
+    let all = end(&TOY, &stop(10.0, Some(0.1), Need::All));
+    let any = end(&TOY, &stop(10.0, Some(0.1), Need::Any));
+    assert_eq!(all.0, StopReason::Converged);
+    assert!(all.1 > any.1);
 }
 
 /// A tolerance of what the algorithm does not measure is refused before the first iteration.
