@@ -29,7 +29,7 @@ pub enum Order {
 /// A non-negative dense tensor of order at least 1.
 ///
 /// Values are checked once, here: finite and `>= 0`, with at least one positive. They are never
-/// normalised. Memory: the values and nothing else.
+/// normalised. Memory: the values, and from the first pass on the buffers that passes work in.
 ///
 /// ```
 /// use plca_tensor::{DenseTensor, Order};

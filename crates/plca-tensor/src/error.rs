@@ -1,5 +1,9 @@
 //! Why data or a model were refused.
 
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
 /// Why a tensor, a mask or a set of factors was refused.
 ///
 /// Every variant names the place and the value, so that a message can be shown as it is.
@@ -95,13 +99,57 @@ pub enum TensorError {
         /// Their sum.
         total: f64,
     },
-    /// Data that are read block by block could not be read: what their source says, or a block that is none of the matrix.
-    #[error("{what}")]
-    Source {
-        /// What happened, with the place.
-        what: String,
-    },
+    /// Data that are read block by block could not be read: what their source says, or a block that does not belong to the matrix.
+    #[error(transparent)]
+    Source(SourceError),
     /// All cells are zero, or no observed cell is positive.
     #[error("no observed entry is positive: there is nothing to explain")]
     NoMass,
+    /// All cells are hidden.
+    #[error("no entry was observed: there is nothing to explain")]
+    NothingObserved,
+}
+
+/// Why a source of data failed: its own error, with what caused it. Two are equal if they say the same.
+///
+/// ```
+/// use std::error::Error;
+/// use std::io;
+/// use plca_tensor::SourceError;
+/// let torn = io::Error::other("the tape is torn");
+/// let error = SourceError::new(torn);
+/// assert_eq!(error.to_string(), "the tape is torn");
+/// assert!(error.get_ref().is::<io::Error>());
+/// ```
+#[derive(Clone, Debug)]
+pub struct SourceError(Arc<dyn Error + Send + Sync>);
+
+impl SourceError {
+    /// Of an error, or of a message.
+    pub fn new(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self(error.into().into())
+    }
+
+    /// The error itself, to look at its type.
+    pub fn get_ref(&self) -> &(dyn Error + Send + Sync + 'static) {
+        &*self.0
+    }
+}
+
+impl fmt::Display for SourceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Error for SourceError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source()
+    }
+}
+
+impl PartialEq for SourceError {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_string() == other.to_string()
+    }
 }

@@ -173,6 +173,8 @@ impl<T: Real> Model<'_, T> {
 
     /// `P[x]` of one cell, in `f64`. Cost `O(N K)`.
     ///
+    /// As in the [E-step](crate::Observed::expect), an entry below `√TINY` times the largest of its row counts as 0.
+    ///
     /// # Panics
     ///
     /// If `index` has not one entry for every factor, or one that is not below the size of its mode.
@@ -187,11 +189,15 @@ impl<T: Real> Model<'_, T> {
     /// assert_eq!(model.cell(&[1, 1]), 0.1875);                        // component 1 gives row 1 nothing
     /// ```
     pub fn cell(&self, index: &[usize]) -> f64 {
+        let least = self.least(index);
         // [LV eq. 11] [SPEC 0] P[x] = Σ_z P(z) Π_j P(x_j | z)
-        (0..self.components()).map(|z| self.joint(index, z)).sum()
+        (0..self.components())
+            .map(|z| self.product(index, z, &least))
+            .sum()
     }
 
-    /// `w_z Π_j F_j[x_j, z]`: what component `z` gives to one cell.
+    /// `w_z Π_j F_j[x_j, z]`: what component `z` gives to one cell. Cost `O(N K)`: what counts as 0, see [`cell`](Self::cell), depends on the
+    /// other components.
     ///
     /// # Panics
     ///
@@ -207,12 +213,33 @@ impl<T: Real> Model<'_, T> {
     /// assert_eq!([model.joint(&[0, 0], 0), model.joint(&[0, 0], 1)], [0.0625, 0.25]);
     /// ```
     pub fn joint(&self, index: &[usize], z: usize) -> f64 {
+        self.product(index, z, &self.least(index))
+    }
+
+    /// `F_j[i, z]` as kernels see it, the weights in the first mode.
+    fn entry(&self, j: usize, i: usize, z: usize) -> f64 {
+        let weight = self.weights.filter(|_| j == 0);
+        self.factors[j].get(i, z).to_f64() * weight.map_or(1.0, |w| w[z].to_f64())
+    }
+
+    /// Of every mode, the smallest entry of the index's row that counts.
+    fn least(&self, index: &[usize]) -> Vec<f64> {
         assert_eq!(index.len(), self.factors.len(), "one index for every mode");
-        let weight = self.weights.map_or(1.0, |w| w[z].to_f64());
-        index
-            .iter()
-            .zip(self.factors)
-            .fold(weight, |p, (&i, f)| p * f.get(i, z).to_f64())
+        let share = T::TINY.sqrt().to_f64();
+        let largest = |(j, &i): (usize, &usize)| {
+            let row = (0..self.components()).map(|z| self.entry(j, i, z));
+            share * row.fold(0.0, f64::max)
+        };
+        index.iter().enumerate().map(largest).collect()
+    }
+
+    fn product(&self, index: &[usize], z: usize, least: &[f64]) -> f64 {
+        let rows = index.iter().zip(least).enumerate();
+        let entries = rows.map(|(j, (&i, &least))| {
+            let x = self.entry(j, i, z);
+            if x < least { 0.0 } else { x }
+        });
+        entries.product()
     }
 
     /// `Σ_x P[x]` over all cells. Cost `O(K Σ I_j)`.

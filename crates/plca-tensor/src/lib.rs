@@ -54,7 +54,7 @@ pub mod strategies;
 mod sum;
 
 pub use dense::{DenseTensor, Order};
-pub use error::TensorError;
+pub use error::{SourceError, TensorError};
 pub use factor::{Factor, Model};
 #[cfg(feature = "serde")]
 pub use interop::checked;

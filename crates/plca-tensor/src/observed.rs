@@ -19,7 +19,7 @@ use crate::{CompensatedSum, Factor, Model, Real, TensorError};
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
-    /// Which modes' counts.
+    /// Which modes' counts, one for every mode.
     pub modes: &'a [bool],
     /// Also `Σ V ln P`. A logarithm per cell is not free.
     pub ln_lik: bool,
@@ -88,6 +88,8 @@ impl<T: Real> Expected<T> {
     /// # Ok::<(), plca_tensor::TensorError>(())
     /// ```
     pub fn merge(&mut self, other: &Self) {
+        let modes = [&self.counts, &other.counts].map(Vec::len);
+        assert_eq!(modes[0], modes[1], "statistics of as many modes");
         for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
             match (mine, theirs) {
                 (Some(a), Some(b)) => *a += b,
@@ -178,9 +180,13 @@ pub trait Observed<T: Real>: Sync {
 
     /// The E-step: expected counts and log-likelihood under `model`, in one pass.
     ///
+    /// An entry of a factor below `√TINY` times the largest of its row (1e-154 in `f64`, 1e-19 in `f32`; `w_z` is part of the first
+    /// factor) counts as 0, for all of this trait and for [`Model::cell`]: products of such entries would be subnormal. A cell that only such
+    /// entries explain has `P = 0`, and its `ln_lik` is `-inf`.
+    ///
     /// # Panics
     ///
-    /// If the model's shape is not that of the data.
+    /// If the model's shape is not that of the data, if it has no components, or if not one wish is given for every mode.
     ///
     /// # Examples
     ///
@@ -325,6 +331,7 @@ fn mask_from_exposure<T: Real, X: Observed<T> + ?Sized>(data: &X, visit: &mut dy
 pub(crate) fn check_model<T: Real>(shape: &[usize], model: &Model<'_, T>) {
     assert_eq!(model.factors.len(), shape.len(), "one factor per mode");
     let k = model.components();
+    assert!(k > 0, "at least one component");
     for (factor, &size) in model.factors.iter().zip(shape) {
         assert_eq!(
             (factor.rows(), factor.components()),
@@ -336,6 +343,22 @@ pub(crate) fn check_model<T: Real>(shape: &[usize], model: &Model<'_, T>) {
         model.weights.is_none_or(|w| w.len() == k),
         "one weight per component"
     );
+}
+
+/// Refuses wishes for other modes than the model has.
+fn check_modes<T: Real>(model: &Model<'_, T>, modes: &[bool]) {
+    assert_eq!(modes.len(), model.factors.len(), "one wish for every mode");
+}
+
+/// The exposure of complete data.
+pub(crate) fn whole_exposures<T: Real>(
+    shape: &[usize],
+    model: &Model<'_, T>,
+    modes: &[bool],
+) -> Vec<Option<DMatrix<T>>> {
+    check_model(shape, model);
+    check_modes(model, modes);
+    model.exposures(modes)
 }
 
 /// The parts that all storages share: packing, the pass, unpacking.
@@ -419,6 +442,7 @@ impl<'a, T: Real> Pass<'a, T> {
         marginal: impl Fn(usize) -> Vec<f64>,
         unpack: impl FnOnce(&mut Self, Vec<Aligned<T>>, [T; 2]) -> Vec<Option<DMatrix<T>>>,
     ) -> Expected<T> {
+        check_modes(self.model, wanted.modes);
         let rows = self.balance_rows();
         // [SPEC 1.1] C_j = P(z) F_j ∘ Σ Q Π_{m≠j} F_m: all modes from one ratio and the old factors
         let sums = data.accumulate(&self.panels, Rule::Ratio, wanted.modes, wanted.ln_lik);
@@ -444,6 +468,7 @@ impl<'a, T: Real> Pass<'a, T> {
         data: &impl Accumulate<T>,
         modes: &[bool],
     ) -> Vec<Option<DMatrix<T>>> {
+        check_modes(self.model, modes);
         let sums = data.accumulate(&self.panels, Rule::Unit, modes, false);
         self.unpack(&sums.modes, modes, pow2_halves(-self.exponent))
     }

@@ -5,7 +5,7 @@ use nalgebra::DMatrix;
 use crate::dense::check_shape;
 use crate::kernel::aligned::Pool;
 use crate::kernel::{Accumulate, Rule, Sums, fibres::Fibres, panel::Panel, strata::Strata};
-use crate::observed::{Pass, data_scale, finite_total, require_mass};
+use crate::observed::{Pass, data_scale, finite_total, require_mass, whole_exposures};
 use crate::{CompensatedSum, Expected, Model, Observed, Real, TensorError, Wanted};
 
 /// Stored cells in coordinate form, in any order, duplicates allowed (they are summed).
@@ -271,7 +271,7 @@ impl<T: Real> Observed<T> for SparseTensor<T> {
     }
 
     fn exposure(&self, model: &Model<'_, T>, modes: &[bool]) -> Vec<Option<DMatrix<T>>> {
-        model.exposures(modes)
+        whole_exposures(&self.shape, model, modes)
     }
 
     fn multiplier(&self, model: &Model<'_, T>, mode: usize) -> DMatrix<T> {

@@ -346,7 +346,7 @@ impl<T: Real> ColumnNmfSweep<'_, T> {
             DMatrix::zeros(state.u.nrows(), state.u.ncols()),
             divided.map(T::lit),
         ];
-        (self.data.mttkrp(&factors, 0, None), gram(&vt))
+        (self.data.mttkrp(&factors, 0), gram(&vt))
     }
 
     /// `‖Ḡ - U V‖²` from what [`by_rows`](Self::by_rows) returned, or cell by cell where too much cancels.
@@ -426,7 +426,7 @@ impl<T: Real> Algorithm for ColumnNmfSweep<'_, T> {
             state.u.clone(),
             DMatrix::zeros(self.totals.len(), u.ncols()),
         ];
-        let f = self.data.mttkrp(&factors, 1, None);
+        let f = self.data.mttkrp(&factors, 1);
         let v = widen(&state.v);
         // [HS eq. 4] [PNTF 1] every column of V is a weight problem with H = Uᵀ U, f = Uᵀ g
         let solved = map_in_order((0..self.totals.len()).collect(), |i| {

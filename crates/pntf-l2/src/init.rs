@@ -186,7 +186,7 @@ fn deflate<T: Real>(
     // Hidden cells are filled with a model that is 0.
     let contract = |factors: &[DMatrix<T>], mode| {
         if data.is_complete() {
-            return data.mttkrp(factors, mode, None) * scale;
+            return data.mttkrp(factors, mode) * scale;
         }
         let weights = vec![T::zero(); factors[0].ncols()];
         data.completed_mttkrp(scale, &weights, factors, mode).0

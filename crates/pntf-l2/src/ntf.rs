@@ -353,7 +353,7 @@ impl<T: Real> Algorithm for NtfSweep<'_, T> {
     type Error = PntfError;
 
     fn step(&self, state: &mut NtfState<T>, measure: bool) -> Result<Option<f64>, PntfError> {
-        let mut memo = Memo::default();
+        let mut memo = Memo::new(self.data);
         let mut grams: Vec<DMatrix<f64>> = state.factors.iter().map(|f| gram(&widen(f))).collect();
         let ones = vec![1.0; self.config.components];
         let mut value = None;
@@ -362,7 +362,7 @@ impl<T: Real> Algorithm for NtfSweep<'_, T> {
             if frozen && !(measure && mode == 0) {
                 continue;
             }
-            let m = self.data.mttkrp(&state.factors, mode, Some(&mut memo)) * self.scale;
+            let m = memo.mttkrp(&state.factors, mode) * self.scale;
             let gamma = hadamard(&grams, Some(mode));
             let mut u = widen(&state.factors[mode]);
             if measure && mode == 0 {
@@ -388,7 +388,6 @@ impl<T: Real> Algorithm for NtfSweep<'_, T> {
                 }),
             }
             state.factors[mode] = u.map(T::lit);
-            memo.changed(mode);
             grams[mode] = gram(&widen(&state.factors[mode]));
         }
         Ok(value)
@@ -396,7 +395,7 @@ impl<T: Real> Algorithm for NtfSweep<'_, T> {
 
     fn objective(&self, state: &NtfState<T>) -> Result<f64, PntfError> {
         let grams: Vec<DMatrix<f64>> = state.factors.iter().map(|f| gram(&widen(f))).collect();
-        let m = self.data.mttkrp(&state.factors, 0, None) * self.scale;
+        let m = self.data.mttkrp(&state.factors, 0) * self.scale;
         let f = contracted(&m, &widen(&state.factors[0]));
         Ok(self.squared_error(state, &hadamard(&grams, None), &f))
     }

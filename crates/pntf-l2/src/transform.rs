@@ -289,7 +289,7 @@ impl Observations {
         });
         Self {
             h: hadamard(&grams, Some(mode)),
-            m: data.mttkrp(&factors, mode, None),
+            m: data.mttkrp(&factors, mode),
             totals,
             squares,
         }

@@ -3,7 +3,7 @@
 mod block;
 mod tiling;
 
-use std::fmt::Display;
+use std::error::Error;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -16,8 +16,8 @@ use crate::kernel::aligned::Pool;
 use crate::kernel::panel::Panel;
 use crate::kernel::strata::TilePass;
 use crate::kernel::{Accumulate, Rule, Sums};
-use crate::observed::{Pass, finite_total, require_mass};
-use crate::{CompensatedSum, Expected, Model, Observed, Real, TensorError, Wanted};
+use crate::observed::{Pass, finite_total, require_mass, whole_exposures};
+use crate::{CompensatedSum, Expected, Model, Observed, Real, SourceError, TensorError, Wanted};
 
 /// Where the blocks of a matrix are read from.
 ///
@@ -57,8 +57,8 @@ use crate::{CompensatedSum, Expected, Model, Observed, Real, TensorError, Wanted
 /// # Ok::<(), plca_tensor::TensorError>(())
 /// ```
 pub trait BlockSource<T>: Sync {
-    /// Why a block could not be read: one line that names the place.
-    type Error: Display;
+    /// Why a block could not be read: a message of one line that names the place, and what caused it.
+    type Error: Error + Send + Sync + 'static;
 
     /// How the matrix is cut.
     fn tiling(&self) -> &Tiling<T>;
@@ -86,17 +86,23 @@ pub trait BlockSource<T>: Sync {
 /// See [`BlockSource`] for an example.
 ///
 /// ```
+/// use std::io;
 /// use std::ops::Range;
 /// use plca_tensor::{Block, BlockSource, OutOfCore, TensorError, TileCounts, Tiling};
 /// struct Lost(Tiling<f64>);
 /// impl BlockSource<f64> for Lost {
-///     type Error = String;
+///     type Error = io::Error;
 ///     fn tiling(&self) -> &Tiling<f64> { &self.0 }
 ///     fn blocks(&self, _: usize) -> Range<usize> { 0..1 }
-///     fn read(&self, block: usize, _: &mut Block<f64>) -> Result<(), String> { Err(format!("block {block} is gone")) }
+///     fn read(&self, block: usize, _: &mut Block<f64>) -> io::Result<()> {
+///         Err(io::Error::new(io::ErrorKind::NotFound, format!("block {block} is gone")))
+///     }
 /// }
-/// let error = OutOfCore::new(Lost(TileCounts::new(&[3, 2])?.tiling())).err();
-/// assert_eq!(error, Some(TensorError::Source { what: "block 0 is gone".into() }));
+/// let error = OutOfCore::new(Lost(TileCounts::new(&[3, 2])?.tiling())).unwrap_err();
+/// assert_eq!(error.to_string(), "block 0 is gone");
+/// let TensorError::Source(source) = error else { panic!("{error}") };
+/// let source = source.get_ref().downcast_ref::<io::Error>();
+/// assert_eq!(source.map(io::Error::kind), Some(io::ErrorKind::NotFound));
 /// # Ok::<(), TensorError>(())
 /// ```
 #[derive(Debug)]
@@ -123,7 +129,7 @@ impl<T: Real, S: BlockSource<T>> OutOfCore<T, S> {
     ///
     /// # Errors
     ///
-    /// [`TensorError`]: the source's failure or a block that is none of this matrix ([`Source`](TensorError::Source)), no positive value,
+    /// [`TensorError`]: the source's failure or a block that does not belong to this matrix ([`Source`](TensorError::Source)), no positive value,
     /// a sum that overflows.
     ///
     /// # Examples
@@ -185,9 +191,9 @@ impl<T: Real, S: BlockSource<T>> OutOfCore<T, S> {
         self.stored
     }
 
-    fn fail(&self, what: impl Display) {
-        let what = what.to_string();
-        lock(&self.failure).get_or_insert(TensorError::Source { what });
+    fn fail(&self, why: impl Into<Box<dyn Error + Send + Sync>>) {
+        let failure = || TensorError::Source(SourceError::new(why));
+        lock(&self.failure).get_or_insert_with(failure);
     }
 
     /// Calls `work` with every block of a tile in order, as long as nothing fails.
@@ -203,7 +209,7 @@ impl<T: Real, S: BlockSource<T>> OutOfCore<T, S> {
                 break;
             }
             if let Err(what) = buffer.check(tiling.size(tile)) {
-                self.fail(format_args!("block {block}: {what}"));
+                self.fail(format!("block {block}: {what}"));
                 break;
             }
             work(&buffer);
@@ -285,7 +291,7 @@ impl<T: Real, S: BlockSource<T>> Observed<T> for OutOfCore<T, S> {
     }
 
     fn exposure(&self, model: &Model<'_, T>, modes: &[bool]) -> Vec<Option<DMatrix<T>>> {
-        model.exposures(modes)
+        whole_exposures(&self.shape, model, modes)
     }
 
     fn multiplier(&self, model: &Model<'_, T>, mode: usize) -> DMatrix<T> {

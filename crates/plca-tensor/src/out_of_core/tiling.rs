@@ -2,7 +2,7 @@
 
 use crate::kernel::strata::grid::Grid;
 use crate::observed::data_scale;
-use crate::{Real, TensorError};
+use crate::{Real, SourceError, TensorError};
 
 /// Numbers of entries by row and by column, from which the [`Tiling`] follows.
 ///
@@ -179,11 +179,11 @@ impl<T: Real> Tiling<T> {
         let fit = cuts(&bounds[0], shape[outer]) && cuts(&bounds[1], shape[1 - outer]);
         if !fit || bounds[0].len() != bounds[1].len() {
             let what = format!("bounds {bounds:?} do not cut a matrix of shape {shape:?}");
-            return Err(TensorError::Source { what });
+            return Err(TensorError::Source(SourceError::new(what)));
         }
         if !(scale > T::zero() && scale.is_finite()) {
             let what = format!("scale {} is not a finite number > 0", scale.to_f64());
-            return Err(TensorError::Source { what });
+            return Err(TensorError::Source(SourceError::new(what)));
         }
         Ok(Self {
             shape,

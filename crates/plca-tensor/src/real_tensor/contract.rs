@@ -9,23 +9,26 @@ use crate::kernel::lanes;
 use crate::kernel::mttkrp::{Fill, Halves, Packed, Product, khatri_rao, unscaled_weights};
 use crate::kernel::mttkrp_sparse::Entry;
 
-/// What [`RealTensor::mttkrp`] keeps from one mode for the next: the data contracted with half of the modes.
+/// [`RealTensor::mttkrp`] in a sweep over the modes: keeps from one mode for the next the data contracted with half of the modes, and with
+/// it the factors of these, to know whether it still holds.
+///
+/// In order a sweep costs two products on dense data whatever the order, and a copy of half of the factors.
 ///
 /// ```
 /// use nalgebra::dmatrix;
 /// use plca_tensor::{Memo, Order, RealTensor};
 /// let x = RealTensor::dense(vec![2, 2, 2], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], Order::RowMajor)?;
 /// let mut factors = [dmatrix![1.0; 0.0], dmatrix![1.0; 1.0], dmatrix![1.0; 2.0]];
-/// let mut memo = Memo::default();
-/// factors[1] = x.mttkrp(&factors, 1, Some(&mut memo));
+/// let mut memo = Memo::new(&x);
+/// factors[1] = memo.mttkrp(&factors, 1);
 /// assert_eq!(factors[1], dmatrix![5.0; 11.0]);                        // 1 + 2·2 and 3 + 2·4
-/// memo.changed(1);
-/// assert_eq!(x.mttkrp(&factors, 2, Some(&mut memo)), dmatrix![38.0; 54.0]);
+/// assert_eq!(memo.mttkrp(&factors, 2), dmatrix![38.0; 54.0]);
 /// # Ok::<(), plca_tensor::TensorError>(())
 /// ```
 #[derive(Debug)]
-pub struct Memo<T> {
-    kept: Option<Kept<T>>,
+pub struct Memo<'a, T> {
+    data: &'a RealTensor<T>,
+    kept: Option<(Kept<T>, Vec<DMatrix<T>>)>,
 }
 
 #[derive(Debug)]
@@ -33,63 +36,59 @@ struct Kept<T> {
     slow: bool,
     sums: Vec<T>,
     exponent: i32,
-    /// The modes that were not contracted.
+    components: usize,
+    /// The modes that were not contracted, and those that were.
     modes: Vec<usize>,
+    contracted: Vec<usize>,
 }
 
-impl<T> Default for Memo<T> {
-    fn default() -> Self {
-        Self { kept: None }
-    }
-}
-
-impl<T> Memo<T> {
-    /// Must be called when the factor of `mode` has changed.
-    ///
-    /// ```
-    /// use nalgebra::dmatrix;
-    /// use plca_tensor::{Memo, Order, RealTensor};
-    /// let x = RealTensor::dense(vec![2, 2], vec![1.0, 2.0, 3.0, 4.0], Order::RowMajor)?;
-    /// let (mut factors, mut memo) = ([dmatrix![1.0; 1.0], dmatrix![1.0; 0.0]], Memo::default());
-    /// assert_eq!(x.mttkrp(&factors, 0, Some(&mut memo)), dmatrix![1.0; 3.0]);
-    /// factors[1] = dmatrix![0.0; 1.0];
-    /// memo.changed(1);
-    /// assert_eq!(x.mttkrp(&factors, 0, Some(&mut memo)), dmatrix![2.0; 4.0]);
-    /// # Ok::<(), plca_tensor::TensorError>(())
-    /// ```
-    pub fn changed(&mut self, mode: usize) {
-        if self.kept.as_ref().is_some_and(|k| !k.modes.contains(&mode)) {
-            self.kept = None;
-        }
+impl<'a, T: Real> Memo<'a, T> {
+    /// Of these data, without anything kept.
+    pub fn new(data: &'a RealTensor<T>) -> Self {
+        Self { data, kept: None }
     }
 
-    /// Must be called when any factor may have changed.
+    /// [`RealTensor::mttkrp`], to the bit.
     ///
-    /// ```
-    /// use nalgebra::dmatrix;
-    /// use plca_tensor::{Memo, Order, RealTensor};
-    /// let x = RealTensor::dense(vec![2, 2], vec![1.0, 2.0, 3.0, 4.0], Order::RowMajor)?;
-    /// let mut memo = Memo::default();
-    /// assert_eq!(x.mttkrp(&[dmatrix![1.0; 1.0], dmatrix![1.0; 0.0]], 0, Some(&mut memo)), dmatrix![1.0; 3.0]);
-    /// memo.forget();
-    /// assert_eq!(x.mttkrp(&[dmatrix![0.0; 1.0], dmatrix![1.0; 1.0]], 0, Some(&mut memo)), dmatrix![3.0; 7.0]);
-    /// # Ok::<(), plca_tensor::TensorError>(())
-    /// ```
-    pub fn forget(&mut self) {
-        self.kept = None;
+    /// # Panics
+    ///
+    /// As there.
+    ///
+    /// # Examples
+    ///
+    /// See [`Memo`].
+    pub fn mttkrp(&mut self, factors: &[DMatrix<T>], mode: usize) -> DMatrix<f64> {
+        let Storage::Dense(grid, halves) = &self.data.storage else {
+            return self.data.mttkrp(factors, mode);
+        };
+        let panels = self.data.pack(factors);
+        let holds = |(kept, with): &(Kept<T>, Vec<DMatrix<T>>)| {
+            let same = |(&m, with): (&usize, &DMatrix<T>)| factors[m] == *with;
+            kept.slow == halves.slow.contains(&mode)
+                && kept.components == panels[mode].k
+                && kept.contracted.iter().zip(with).all(same)
+        };
+        let held = self.kept.take().filter(holds);
+        let held = held.unwrap_or_else(|| {
+            let (kept, _) = self.data.half(grid, halves, &panels, mode, Fill::Values);
+            let with = kept.contracted.iter().map(|&m| factors[m].clone());
+            let with = with.collect();
+            (kept, with)
+        });
+        let sums = spread(&panels, factors, mode, &held.0);
+        self.kept = Some(held);
+        sums
     }
 }
 
 impl<T: Real> RealTensor<T> {
     /// `M[i,z] = Σ_{x: x_mode=i} X[x] Π_{m≠mode} F_m[x_m,z]`, hidden cells counting as 0; accumulated in `T`.
     ///
-    /// With a `memo` a sweep over the modes in order costs two products on dense data whatever the order; its owner calls
-    /// [`Memo::changed`] after changing a factor. Cost: dense `2 K Π I` flops or, from the memo, `2 K √(Π I)` or so; sparse `2 K`
-    /// flops an entry and more for each fibre.
+    /// Cost: dense `2 K Π I` flops or, from a [`Memo`], `2 K √(Π I)` or so; sparse `2 K` flops an entry and more for each fibre.
     ///
     /// # Panics
     ///
-    /// If the factors do not have the shape of the data and equal numbers of columns.
+    /// If the factors do not have the shape of the data and equal numbers of columns, at least one.
     ///
     /// # Examples
     ///
@@ -98,22 +97,15 @@ impl<T: Real> RealTensor<T> {
     /// use plca_tensor::{Order, RealTensor};
     /// let x = RealTensor::dense(vec![2, 2], vec![1.0, -2.0, 3.0, 4.0], Order::RowMajor)?;
     /// let factors = [dmatrix![1.0; 2.0], dmatrix![0.5; 0.5]];
-    /// assert_eq!(x.mttkrp(&factors, 1, None), dmatrix![7.0; 6.0]);         // Xᵀ F_0
+    /// assert_eq!(x.mttkrp(&factors, 1), dmatrix![7.0; 6.0]);         // Xᵀ F_0
     /// # Ok::<(), plca_tensor::TensorError>(())
     /// ```
-    pub fn mttkrp(
-        &self,
-        factors: &[DMatrix<T>],
-        mode: usize,
-        memo: Option<&mut Memo<T>>,
-    ) -> DMatrix<f64> {
+    pub fn mttkrp(&self, factors: &[DMatrix<T>], mode: usize) -> DMatrix<f64> {
         let panels = self.pack(factors);
-        let mut own = Memo::default();
-        let memo = memo.unwrap_or(&mut own);
         match &self.storage {
             Storage::Dense(grid, halves) => {
-                self.half(grid, halves, &panels, mode, Fill::Values, memo);
-                spread(&panels, factors, mode, memo)
+                let (kept, _) = self.half(grid, halves, &panels, mode, Fill::Values);
+                spread(&panels, factors, mode, &kept)
             }
             Storage::Sparse { cells, .. } => {
                 let (sums, _) = cells.contract(&panels, mode, Entry::Value);
@@ -159,13 +151,12 @@ impl<T: Real> RealTensor<T> {
         };
         match &self.storage {
             Storage::Dense(grid, halves) => {
-                let mut memo = Memo::default();
                 let fill = Fill::Residual {
                     scale: T::lit(scale),
                     weights: &inner,
                 };
-                let squares = self.half(grid, halves, &panels, mode, fill, &mut memo);
-                (spread(&panels, factors, mode, &memo) + whole(), squares)
+                let (kept, squares) = self.half(grid, halves, &panels, mode, fill);
+                (spread(&panels, factors, mode, &kept) + whole(), squares)
             }
             Storage::Sparse {
                 cells,
@@ -215,6 +206,7 @@ impl<T: Real> RealTensor<T> {
     fn pack(&self, factors: &[DMatrix<T>]) -> Vec<Packed<T>> {
         assert_eq!(factors.len(), self.shape.len(), "one factor per mode");
         let k = factors[0].ncols();
+        assert!(k > 0, "at least one component");
         for (factor, &size) in factors.iter().zip(&self.shape) {
             assert_eq!(factor.shape(), (size, k), "factor shape");
         }
@@ -222,7 +214,7 @@ impl<T: Real> RealTensor<T> {
         factors.iter().map(|f| Packed::new(f, stride)).collect()
     }
 
-    /// Contracts the half that `mode` is not in, unless the memo already holds it; returns the tiles' sum of squares.
+    /// Contracts the half that `mode` is not in; also the tiles' sum of squares.
     fn half(
         &self,
         grid: &Grid<T>,
@@ -230,12 +222,8 @@ impl<T: Real> RealTensor<T> {
         panels: &[Packed<T>],
         mode: usize,
         fill: Fill<'_, T>,
-        memo: &mut Memo<T>,
-    ) -> f64 {
+    ) -> (Kept<T>, f64) {
         let slow = halves.slow.contains(&mode);
-        if memo.kept.as_ref().is_some_and(|k| k.slow == slow) {
-            return 0.0;
-        }
         let (left, right) = (
             khatri_rao(panels, &halves.fast),
             khatri_rao(panels, &halves.slow),
@@ -259,13 +247,15 @@ impl<T: Real> RealTensor<T> {
         } else {
             (&halves.fast, &halves.slow)
         };
-        memo.kept = Some(Kept {
+        let kept = Kept {
             slow,
             sums,
             exponent: contracted.iter().map(|&m| panels[m].exponent).sum(),
+            components: panels[mode].k,
             modes: modes.clone(),
-        });
-        squares
+            contracted: contracted.clone(),
+        };
+        (kept, squares)
     }
 }
 
@@ -284,17 +274,14 @@ fn unpack<T: Real>(sums: &[T], panels: &[Packed<T>], mode: usize, exponent: i32)
     })
 }
 
-/// Contracts what the memo holds with the factors of its other modes.
+/// Contracts what is kept with the factors of its other modes.
 fn spread<T: Real>(
     panels: &[Packed<T>],
     factors: &[DMatrix<T>],
     mode: usize,
-    memo: &Memo<T>,
+    kept: &Kept<T>,
 ) -> DMatrix<f64> {
     let (k, stride) = (panels[mode].k, panels[mode].stride);
-    let Some(kept) = &memo.kept else {
-        return DMatrix::zeros(panels[mode].rows, k);
-    };
     if kept.modes == [mode] {
         return unpack(&kept.sums, panels, mode, kept.exponent);
     }

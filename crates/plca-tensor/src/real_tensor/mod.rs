@@ -43,7 +43,7 @@ enum Hidden<T> {
 /// let x = RealTensor::dense(vec![2, 2], vec![1.0, -2.0, 3.0, 4.0], Order::RowMajor)?;
 /// assert_eq!((x.total(), x.squared_norm(), x.has_negative()), (6.0, 30.0, true));
 /// let factors = [dmatrix![1.0; 0.0], dmatrix![0.5; 0.5]];
-/// assert_eq!(x.mttkrp(&factors, 0, None), dmatrix![-0.5; 3.5]);       // X F_1
+/// assert_eq!(x.mttkrp(&factors, 0), dmatrix![-0.5; 3.5]);       // X F_1
 /// # Ok::<(), plca_tensor::TensorError>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -112,7 +112,7 @@ impl<T: Real> RealTensor<T> {
     ///
     /// # Errors
     ///
-    /// As [`dense`](Self::dense); [`TensorError::NoMass`] if every cell is hidden.
+    /// As [`dense`](Self::dense); [`TensorError::NothingObserved`] if every cell is hidden.
     ///
     /// # Examples
     ///
@@ -144,7 +144,7 @@ impl<T: Real> RealTensor<T> {
         }
         check_finite(&values, hidden, |at| unravel(at, &shape, order))?;
         if values.iter().all(|x| x.is_nan()) {
-            return Err(TensorError::NoMass);
+            return Err(TensorError::NothingObserved);
         }
         let scale = rescale(&mut values);
         let grid = Grid {
@@ -178,7 +178,7 @@ impl<T: Real> RealTensor<T> {
     ///
     /// # Errors
     ///
-    /// As [`sparse`](Self::sparse); [`TensorError::NoMass`] if nothing is stored.
+    /// As [`sparse`](Self::sparse); [`TensorError::NothingObserved`] if nothing is stored.
     ///
     /// # Examples
     ///
@@ -191,7 +191,7 @@ impl<T: Real> RealTensor<T> {
     pub fn stored_only(entries: Coordinates<T>) -> Result<Self, TensorError> {
         if entries.values.is_empty() {
             check_shape(&entries.shape)?;
-            return Err(TensorError::NoMass);
+            return Err(TensorError::NothingObserved);
         }
         Self::from_entries(entries, Hidden::NotStored)
     }

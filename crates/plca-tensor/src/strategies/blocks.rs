@@ -1,6 +1,7 @@
 //! A source of blocks in memory, which may be told to fail.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -105,7 +106,7 @@ impl<T: Real> KeptBlocks<T> {
 }
 
 impl<T: Real> BlockSource<T> for KeptBlocks<T> {
-    type Error = String;
+    type Error = io::Error;
 
     fn tiling(&self) -> &Tiling<T> {
         &self.tiling
@@ -115,9 +116,9 @@ impl<T: Real> BlockSource<T> for KeptBlocks<T> {
         self.ends[tile]..self.ends[tile + 1]
     }
 
-    fn read(&self, block: usize, into: &mut Block<T>) -> Result<(), String> {
+    fn read(&self, block: usize, into: &mut Block<T>) -> io::Result<()> {
         if self.reads.fetch_add(1, Ordering::Relaxed) >= self.last {
-            return Err(format!("block {block} is gone"));
+            return Err(io::Error::other(format!("block {block} is gone")));
         }
         into.clone_from(&self.blocks[block]);
         Ok(())

@@ -3,8 +3,8 @@
 use nalgebra::DMatrix;
 use plca_tensor::strategies::KeptBlocks;
 use plca_tensor::{
-    Block, BlockSource, Coordinates, Factor, Model, Observed, OutOfCore, Real, SparseTensor,
-    TensorError, TileCounts, Tiling, Wanted,
+    Block, BlockSource, Coordinates, Factor, Model, Observed, OutOfCore, Real, SourceError,
+    SparseTensor, TensorError, TileCounts, Tiling, Wanted,
 };
 use proptest::prelude::*;
 
@@ -188,7 +188,7 @@ fn a_failing_source_is_named_and_poisons_the_pass() {
             Err(e) => {
                 assert!(reads < count);
                 let what = format!("block {reads} is gone");
-                assert_eq!(e, TensorError::Source { what });
+                assert_eq!(e, TensorError::Source(SourceError::new(what)));
                 continue;
             }
             Ok(data) => data,
@@ -204,7 +204,7 @@ fn a_failing_source_is_named_and_poisons_the_pass() {
         );
         assert!(data.self_information().is_nan());
         let first = format!("block {} is gone", reads % count);
-        assert_eq!(data.failure(), Some(TensorError::Source { what: first }));
+        assert_eq!(data.failure().map(|e| e.to_string()), Some(first));
         assert!(data.multiplier(&model, 0).iter().all(|x| x.is_nan()));
     }
 }
@@ -213,14 +213,14 @@ fn a_failing_source_is_named_and_poisons_the_pass() {
 struct One(Tiling<f64>, Block<f64>);
 
 impl BlockSource<f64> for One {
-    type Error = String;
+    type Error = std::convert::Infallible;
     fn tiling(&self) -> &Tiling<f64> {
         &self.0
     }
     fn blocks(&self, _: usize) -> std::ops::Range<usize> {
         0..1
     }
-    fn read(&self, _: usize, into: &mut Block<f64>) -> Result<(), String> {
+    fn read(&self, _: usize, into: &mut Block<f64>) -> Result<(), Self::Error> {
         into.clone_from(&self.1);
         Ok(())
     }
@@ -243,7 +243,9 @@ fn foreign_blocks_are_refused() {
     assert_eq!(read(&|_| ()), Ok(6.0));
     let refused = |change: &dyn Fn(&mut Block<f64>), why: &str| {
         let what = format!("block 0: {why}");
-        assert_eq!(read(change), Err(TensorError::Source { what }));
+        let error = read(change).unwrap_err();
+        assert!(matches!(error, TensorError::Source(_)));
+        assert_eq!(error.to_string(), what);
     };
     refused(&|b| b.runs[1][0] = 4, "row 4 is outside 0..4");
     refused(&|b| b.runs[1][1] = 4, "row 3 ends at entry 4 of 3");
@@ -263,4 +265,54 @@ fn foreign_blocks_are_refused() {
         &|b| b.values[1] = -1.0,
         "value -1 is not a finite number >= 0",
     );
+}
+
+/// A source that fails for a reason of its own.
+struct Torn(Tiling<f64>);
+
+#[derive(Debug)]
+struct Unread(usize, std::io::Error);
+
+impl std::fmt::Display for Unread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "block {} cannot be read", self.0)
+    }
+}
+
+impl std::error::Error for Unread {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.1)
+    }
+}
+
+impl BlockSource<f64> for Torn {
+    type Error = Unread;
+    fn tiling(&self) -> &Tiling<f64> {
+        &self.0
+    }
+    fn blocks(&self, _: usize) -> std::ops::Range<usize> {
+        3..4
+    }
+    fn read(&self, block: usize, _: &mut Block<f64>) -> Result<(), Unread> {
+        Err(Unread(block, std::io::Error::other("the tape is torn")))
+    }
+}
+
+/// What a source says arrives with all that caused it, every link once.
+#[test]
+fn the_chain_of_a_failure_is_kept() {
+    let tiling = TileCounts::new(&[4, 3]).unwrap().tiling();
+    let error = OutOfCore::new(Torn(tiling)).err().unwrap();
+    let mut chain = vec![error.to_string()];
+    let mut link = std::error::Error::source(&error);
+    while let Some(cause) = link {
+        chain.push(cause.to_string());
+        link = cause.source();
+    }
+    assert_eq!(chain, ["block 3 cannot be read", "the tape is torn"]);
+    let TensorError::Source(source) = &error else {
+        panic!("{error}")
+    };
+    assert!(source.get_ref().is::<Unread>());
+    assert_eq!(error.clone(), error);
 }

@@ -47,9 +47,9 @@ impl<T: Real> PntfSweep<'_, T> {
     }
 
     /// The data, hidden cells filled with the model, contracted with all modes but one.
-    fn contract(&self, state: &PntfState<T>, mode: usize, memo: &mut Memo<T>) -> DMatrix<f64> {
+    fn contract(&self, state: &PntfState<T>, mode: usize, memo: &mut Memo<'_, T>) -> DMatrix<f64> {
         if self.data.is_complete() {
-            self.data.mttkrp(&state.factors, mode, Some(memo)) * self.scale
+            memo.mttkrp(&state.factors, mode) * self.scale
         } else {
             self.enumerate(state, mode).0
         }
@@ -124,7 +124,7 @@ impl<T: Real> Algorithm for PntfSweep<'_, T> {
 
     fn step(&self, state: &mut PntfState<T>, measure: bool) -> Result<Option<f64>, PntfError> {
         let mut projector = Projector::new(self.config.projection);
-        let mut memo = Memo::default();
+        let mut memo = Memo::new(self.data);
         let mut grams = state.grams();
         let mut value = None;
         if !self.data.is_complete() {
@@ -150,7 +150,6 @@ impl<T: Real> Algorithm for PntfSweep<'_, T> {
                 let w = state.scaled_weights();
                 descend_on_simplex(&mut u, &m, &gamma, &w, self.config.revive, &mut projector);
                 state.factors[mode] = u.map(T::lit);
-                memo.changed(mode);
                 let rounded = widen(&state.factors[mode]);
                 grams[mode] = gram(&rounded);
                 u = rounded;
@@ -165,7 +164,7 @@ impl<T: Real> Algorithm for PntfSweep<'_, T> {
         if !self.data.is_complete() {
             return Ok(self.explicit(state));
         }
-        let m = self.data.mttkrp(&state.factors, 0, None) * self.scale;
+        let m = self.data.mttkrp(&state.factors, 0) * self.scale;
         let f = contracted(&m, &widen(&state.factors[0]));
         let h = hadamard(&state.grams(), None);
         let cheap = self.combine(&h, &f, &state.scaled_weights());
@@ -181,7 +180,7 @@ impl<T: Real> Algorithm for PntfSweep<'_, T> {
     /// of all Grams. Gradients are those of half the objective.
     fn residual(&self, state: &PntfState<T>) -> Result<Option<f64>, PntfError> {
         let mut projector = Projector::new(self.config.projection);
-        let mut memo = Memo::default();
+        let mut memo = Memo::new(self.data);
         let grams = state.grams();
         let w = state.scaled_weights();
         let mut worst: f64 = 0.0;

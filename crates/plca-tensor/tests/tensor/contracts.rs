@@ -1,0 +1,167 @@
+//! What the documentation of models and statistics promises: which entries count as nothing, and what is refused.
+
+use nalgebra::{DMatrix, dmatrix};
+use plca_tensor::strategies::KeptBlocks;
+use plca_tensor::{
+    Coordinates, DenseTensor, Factor, MaskedSparse, MaskedTensor, Model, Observed, Order,
+    OutOfCore, Real, RealTensor, SparseTensor, Wanted,
+};
+
+/// One cell with a count, beside one without, in every storage.
+fn storages<T: Real>() -> Vec<Box<dyn Observed<T>>> {
+    let values = vec![T::lit(3.0), T::zero()];
+    let mut hidden = values.clone();
+    hidden[1] = T::lit(f64::NAN);
+    let (shape, entries) = (
+        vec![1, 2],
+        Coordinates {
+            shape: vec![1, 2],
+            indices: vec![0, 0],
+            values: vec![T::lit(3.0)],
+        },
+    );
+    vec![
+        Box::new(DenseTensor::new(shape.clone(), values, Order::RowMajor).unwrap()),
+        Box::new(MaskedTensor::new(shape, hidden, Order::RowMajor).unwrap()),
+        Box::new(SparseTensor::new(entries.clone()).unwrap()),
+        Box::new(MaskedSparse::stored_only(entries.clone()).unwrap()),
+        Box::new(OutOfCore::new(KeptBlocks::cut(&entries, 1).unwrap()).unwrap()),
+    ]
+}
+
+/// An entry below the root of the smallest number counts as 0 beside the largest of its row, for the E-step and for the cells of a model.
+fn small_entries<T: Real>() {
+    let least = T::TINY.sqrt().to_f64();
+    for (small, counts) in [
+        (0.5 * least, false),
+        (0.999 * least, false),
+        (1.001 * least, true),
+    ] {
+        let tiny = T::lit(small);
+        let (one, zero) = (T::one(), T::zero());
+        let even = DMatrix::from_row_slice(1, 2, &[one, one]);
+        let (w, h) = (
+            DMatrix::from_row_slice(1, 2, &[one, tiny]),
+            DMatrix::from_row_slice(2, 2, &[zero, one, one, one]),
+        );
+        // The same where the weight is what is small.
+        let weights = [T::lit(0.25), T::lit(0.25 * small)];
+        let columns = h.transpose();
+        let models: [(Option<&[T]>, [Factor<'_, T>; 2]); 3] = [
+            (None, [Factor::Columns(&w), Factor::Rows(&h)]),
+            (None, [Factor::Columns(&w), Factor::Columns(&columns)]),
+            (Some(&weights), [Factor::Columns(&even), Factor::Rows(&h)]),
+        ];
+        for (weights, factors) in &models {
+            let model = Model {
+                weights: *weights,
+                factors,
+            };
+            let p = model.cell(&[0, 0]);
+            assert_eq!(p > 0.0, counts, "{small:e}");
+            assert_eq!(p, model.joint(&[0, 0], 1));
+            for data in storages::<T>() {
+                let wanted = Wanted {
+                    modes: &[true, true],
+                    ln_lik: true,
+                };
+                let e = data.expect(&model, wanted);
+                let first = e.counts[0].as_ref().unwrap();
+                if counts {
+                    assert!((e.ln_lik - 3.0 * p.ln()).abs() < 1e-3, "{small:e}");
+                    assert!((first[(0, 1)].to_f64() - 3.0).abs() < 1e-5);
+                } else {
+                    assert_eq!(e.ln_lik, f64::NEG_INFINITY);
+                    assert_eq!(first[(0, 1)], zero);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn small_entries_count_as_nothing_everywhere() {
+    small_entries::<f32>();
+    small_entries::<f64>();
+}
+
+fn panics(what: &str, f: impl Fn()) {
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f));
+    assert!(caught.is_err(), "{what}");
+}
+
+/// Every function of every storage refuses a model of another shape or without components, and wishes for other modes.
+#[test]
+fn models_that_do_not_fit_are_refused() {
+    let (a, b) = (dmatrix![0.5, 0.5], dmatrix![0.25, 0.5; 0.75, 0.5]);
+    let (fits, none) = (
+        [Factor::Columns(&a), Factor::Columns(&b)],
+        DMatrix::zeros(1, 0),
+    );
+    let none_b = DMatrix::zeros(2, 0);
+    let empty = [Factor::Columns(&none), Factor::Columns(&none_b)];
+    let turned = [Factor::Columns(&b), Factor::Columns(&a)];
+    let all = [true, true];
+    for data in storages::<f64>() {
+        for (what, factors, modes) in [
+            ("no components", &empty[..], &all[..]),
+            ("another shape", &turned, &all),
+            ("a mode too few", &fits[..1], &all[..1]),
+            ("a wish too few", &fits, &all[..1]),
+            ("a wish too many", &fits, &[true, false, true]),
+        ] {
+            let model = Model {
+                weights: None,
+                factors,
+            };
+            panics(what, || {
+                let ln_lik = false;
+                data.expect(&model, Wanted { modes, ln_lik });
+            });
+            panics(what, || drop(data.exposure(&model, modes)));
+            if !what.contains("wish") {
+                panics(what, || drop(data.multiplier(&model, 0)));
+            }
+        }
+        // Control.
+        let model = Model {
+            weights: None,
+            factors: &fits,
+        };
+        data.exposure(&model, &all);
+    }
+    let real = RealTensor::dense(vec![1, 2], vec![1.0, 2.0], Order::RowMajor).unwrap();
+    panics("no components", || {
+        real.mttkrp(&[none.clone(), none_b.clone()], 0);
+    });
+}
+
+#[test]
+fn statistics_of_different_modes_do_not_merge() {
+    let (a, b) = (dmatrix![0.5, 0.5], dmatrix![0.25, 0.5; 0.75, 0.5]);
+    let model = Model {
+        weights: None,
+        factors: &[Factor::Columns(&a), Factor::Columns(&b)],
+    };
+    let data = DenseTensor::new(vec![1, 2], vec![1.0, 2.0], Order::RowMajor).unwrap();
+    let of = |modes: &[bool]| {
+        let ln_lik = false;
+        data.expect(&model, Wanted { modes, ln_lik })
+    };
+    let line = DenseTensor::new(vec![1], vec![1.0], Order::RowMajor).unwrap();
+    let short = Model {
+        weights: None,
+        factors: &[Factor::Columns(&a)],
+    };
+    let wanted = Wanted {
+        modes: &[true],
+        ln_lik: false,
+    };
+    let short = line.expect(&short, wanted);
+    panics("other modes", || {
+        of(&[true, false]).merge(&of(&[true, true]))
+    });
+    panics("more modes", || of(&[true, false]).merge(&short));
+    panics("fewer modes", || short.clone().merge(&of(&[true, false])));
+    of(&[true, false]).merge(&of(&[true, false]));
+}
