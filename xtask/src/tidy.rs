@@ -1,7 +1,7 @@
 //! `tidy`: the rules that the compiler does not know.
 //!
 //! Layers (internal normal and build dependencies), packages that the core must not use, the one file that may hold
-//! code the compiler cannot check, manifests, and paths of somebody's machine in tracked text.
+//! code the compiler cannot check, manifests, paths of somebody's machine in tracked text, and found cases that no test reads.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -226,6 +226,36 @@ fn text(path: &str, content: &str) -> Vec<String> {
     wrong
 }
 
+/// Where proptest reads the found cases of a source file: beside the folder above it that has a `lib.rs` or `main.rs`, or beside the file
+/// where there is none.
+fn found_cases(source: &str, tracked: &[&str]) -> PathBuf {
+    const FOLDER: &str = "proptest-regressions";
+    let source = Path::new(source);
+    let is_root = |folder: &&Path| {
+        let roots = ["lib.rs", "main.rs"].map(|file| folder.join(file));
+        roots
+            .iter()
+            .any(|root| tracked.iter().any(|path| Path::new(path) == root))
+    };
+    let folder = source.ancestors().skip(1).find(is_root);
+    match folder.and_then(|folder| Some((folder.parent()?, source.strip_prefix(folder).ok()?))) {
+        Some((beside, name)) => beside.join(FOLDER).join(name).with_extension("txt"),
+        None => source.with_extension(FOLDER),
+    }
+}
+
+/// Found cases that no test would run.
+fn stray_cases(tracked: &[&str]) -> Vec<String> {
+    let are_cases = |path: &&&str| path.contains("proptest-regressions");
+    let sources = tracked.iter().filter(|path| path.ends_with(".rs"));
+    let read: Vec<PathBuf> = sources.map(|source| found_cases(source, tracked)).collect();
+    let cases = tracked.iter().filter(are_cases);
+    let strays = cases.filter(|path| !read.iter().any(|read| read == Path::new(path)));
+    strays
+        .map(|path| format!("{path}: proptest looks elsewhere for the cases of any source"))
+        .collect()
+}
+
 pub(crate) fn output(root: &Path, program: &str, arguments: &[&str]) -> Result<Vec<u8>> {
     let line = format!("{program} {}", arguments.join(" "));
     let done = Command::new(program)
@@ -264,7 +294,9 @@ pub(crate) fn run() -> Result<bool> {
     }
     let untested = untested(&metadata);
     let tracked = String::from_utf8(output(&root, "git", &["ls-files", "-z"])?)?;
-    for path in tracked.split('\0').filter(|p| !p.is_empty()) {
+    let tracked: Vec<&str> = tracked.split('\0').filter(|p| !p.is_empty()).collect();
+    wrong.extend(stray_cases(&tracked));
+    for path in tracked {
         // Pictures and archives are not text; a tracked file may be deleted in the work tree.
         if let Ok(content) = std::fs::read_to_string(root.join(path)) {
             wrong.extend(text(path, &content));
@@ -423,5 +455,39 @@ mod tests {
             )]
         );
         assert!(text("README.md", "see docs/NOTES.md").is_empty());
+    }
+
+    #[test]
+    fn found_cases_lie_where_they_are_read() {
+        let mut tracked = vec![
+            "crates/a/src/lib.rs",
+            "crates/a/src/kernel/deep.rs",
+            "crates/a/tests/all/main.rs",
+            "crates/a/tests/all/laws/scale.rs",
+            "crates/a/tests/alone.rs",
+        ];
+        let read = [
+            "crates/a/proptest-regressions/kernel/deep.txt",
+            "crates/a/tests/proptest-regressions/laws/scale.txt",
+            "crates/a/tests/alone.proptest-regressions",
+        ];
+        tracked.extend(read);
+        assert_eq!(stray_cases(&tracked), [""; 0]);
+        let strays = [
+            "crates/a/tests/all/laws/scale.proptest-regressions",
+            "crates/a/tests/all/proptest-regressions/laws/scale.txt",
+            "crates/a/tests/proptest-regressions/laws/gone.txt",
+            "crates/a/tests/proptest-regressions/alone.txt",
+            "proptest-regressions/kernel/deep.txt",
+        ];
+        tracked.extend(strays);
+        let refused = stray_cases(&tracked);
+        assert_eq!(refused.len(), strays.len());
+        assert!(
+            refused
+                .iter()
+                .zip(strays)
+                .all(|(line, path)| line.starts_with(path))
+        );
     }
 }

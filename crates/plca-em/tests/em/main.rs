@@ -3,6 +3,7 @@
 
 mod atomic;
 mod bad_input;
+mod certificates;
 mod failing_reads;
 mod fast;
 mod fast_optima;
@@ -18,4 +19,5 @@ mod settings;
 mod shifted;
 mod states;
 mod tempering;
+mod transformed;
 mod written;

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use nalgebra::{DMatrix, DVector, dmatrix};
-use plca_em::{Algorithm, EmError, Plca, PlcaInit, PlcaState, Plsa, PlsaInit, PlsaState, Prior};
+use plca_em::{
+    Algorithm, EmError, Plca, PlcaInit, PlcaState, Plsa, PlsaInit, PlsaState, Prior, Shifted,
+    ShiftedInit, ShiftedState, Stop,
+};
 use plca_priors::{CrossEntropy, Dirichlet, Entropic, Schedule, Scheduled};
 use plca_tensor::{DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -278,5 +281,134 @@ fn components_may_die() -> Result<(), EmError> {
     }
     assert!(state.weights.iter().filter(|w| **w == 0.0).count() > 1);
     assert!(em.ln_lik(&state).unwrap().is_finite());
+    Ok(())
+}
+
+/// A weight that its prior takes away although a cell has nothing else is restored, with all weights; so are the weights of a shifted model.
+// [SPEC 8]
+#[test]
+fn weights_are_restored_where_the_data_need_them() -> Result<(), EmError> {
+    // Row 1 has half a count, which component 1 alone explains; the prior takes nine tenths.
+    let v = DenseTensor::new(vec![2, 1], vec![4.0, 0.5], Order::RowMajor).unwrap();
+    let prior: Prior<f64> = Arc::new(Dirichlet::symmetric(0.1).unwrap());
+    let restored = |q: f64| (q + 1e-12) / (1.0 + 2e-12);
+    let plca = Plca::builder(2).weights_prior(prior.clone()).build()?;
+    let mut state = PlcaState {
+        weights: DVector::from_element(2, 0.5),
+        factors: vec![dmatrix![1.0, 0.0; 0.0, 1.0], dmatrix![1.0, 1.0]],
+        power: 1.0,
+        iteration: 0,
+    };
+    let before = state.factors.clone();
+    plca.on(&v)?.step(&mut state, false)?;
+    assert_eq!(state.weights.as_slice(), [restored(1.0), restored(0.0)]);
+    assert_eq!(state.factors, before);
+    assert_eq!(state.iteration, 1);
+    // Where no cell needs it, it stays away.
+    state.factors[0] = dmatrix![0.5, 0.5; 0.5, 0.5];
+    state.weights = DVector::from_vec(vec![0.95, 0.05]);
+    plca.on(&v)?.step(&mut state, false)?;
+    assert_eq!(state.weights.as_slice(), [1.0, 0.0]);
+
+    let shifted = Shifted::builder(2, vec![2, 1])
+        .weights_prior(prior)
+        .build()?;
+    let mut state = ShiftedState {
+        weights: DVector::from_element(2, 0.5),
+        kernels: dmatrix![1.0, 0.0; 0.0, 1.0],
+        impulses: dmatrix![1.0, 1.0],
+        iteration: 0,
+    };
+    shifted.on(&v)?.step(&mut state, false)?;
+    assert_eq!(state.weights.as_slice(), [restored(1.0), restored(0.0)]);
+    assert_eq!(state.kernels, dmatrix![1.0, 0.0; 0.0, 1.0]);
+    Ok(())
+}
+
+/// Pseudo-counts that differ from entry to entry, of blocks as high as they are wide: a fit ends where every entry has its own.
+// [SPEC 7]
+#[test]
+fn pseudo_counts_of_single_entries() -> Result<(), EmError> {
+    let values = vec![3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0, 5.0];
+    let v = DenseTensor::new(vec![3, 3], values.clone(), Order::RowMajor).unwrap();
+    let of = |seed: usize, columns: usize| {
+        DMatrix::from_fn(3, columns, |i, z| {
+            0.2 + 0.9 * i as f64 + 0.4 * (z * (i + seed)) as f64
+        })
+    };
+    let prior = |added: &DMatrix<f64>| -> Prior<f64> {
+        Arc::new(Dirichlet::per_entry(added.map(|c| c + 1.0)).unwrap())
+    };
+    let normalised = |mut m: DMatrix<f64>| {
+        plca_tensor::normalise_columns(&mut m);
+        m
+    };
+    let stop = Stop {
+        max_iter: 3000,
+        tol: 0.0,
+        ..Stop::default()
+    };
+    let table = DMatrix::from_row_slice(3, 3, &values);
+    let near = |what: &str, a: &DMatrix<f64>, b: DMatrix<f64>| {
+        assert!((a - &b).amax() < 1e-9, "{what}: {a} is not {b}");
+    };
+
+    let added = [of(1, 1), of(2, 3), of(3, 3)];
+    let plca = Plca::builder(3).weights_prior(prior(&added[0]));
+    let plca = plca
+        .factor_prior(0, prior(&added[1]))
+        .factor_prior(1, prior(&added[2]));
+    let fit = plca
+        .build()?
+        .fit(&v, &PlcaInit::default(), &stop, &mut rng())?;
+    let PlcaState {
+        weights, factors, ..
+    } = &fit.state;
+    let p = DMatrix::from_diagonal(weights);
+    let q = table.component_div(&(&factors[0] * &p * factors[1].transpose()));
+    let counts = [
+        (&q * &factors[1] * &p).component_mul(&factors[0]),
+        (q.transpose() * &factors[0] * &p).component_mul(&factors[1]),
+    ];
+    let n = counts[0].row_sum().transpose();
+    let n = DMatrix::from_column_slice(3, 1, n.as_slice());
+    let found = DMatrix::from_column_slice(3, 1, weights.as_slice());
+    near("weights", &found, normalised(n + &added[0]));
+    near("factor_0", &factors[0], normalised(&counts[0] + &added[1]));
+    near("factor_1", &factors[1], normalised(&counts[1] + &added[2]));
+
+    let plsa = Plsa::builder(3)
+        .basis_prior(prior(&added[1]))
+        .mixture_prior(prior(&added[2]));
+    let fit = plsa
+        .build()?
+        .fit(&v, &PlsaInit::default(), &stop, &mut rng())?;
+    let PlsaState { basis, mixture, .. } = &fit.state;
+    let q = table.component_div(&(basis * mixture));
+    let of_basis = (&q * mixture.transpose()).component_mul(basis);
+    let of_mixture = (basis.transpose() * &q).component_mul(mixture);
+    near("basis", basis, normalised(of_basis + &added[1]));
+    near("mixture", mixture, normalised(of_mixture + &added[2]));
+
+    // A kernel as high as the data: PLCA of the flattened matrix and a last mode of one index.
+    let shifted = Shifted::builder(3, vec![3, 1]).weights_prior(prior(&added[0]));
+    let shifted = shifted
+        .kernels_prior(prior(&added[1]))
+        .impulses_prior(prior(&added[2]));
+    let fit = shifted
+        .build()?
+        .fit(&v, &ShiftedInit::default(), &stop, &mut rng())?;
+    let ShiftedState {
+        weights,
+        kernels,
+        impulses,
+        ..
+    } = &fit.state;
+    let p = DMatrix::from_diagonal(weights);
+    let q = table.component_div(&(kernels * &p * impulses.transpose()));
+    let of_kernels = (&q * impulses * &p).component_mul(kernels);
+    let of_impulses = (q.transpose() * kernels * &p).component_mul(impulses);
+    near("kernels", kernels, normalised(of_kernels + &added[1]));
+    near("impulses", impulses, normalised(of_impulses + &added[2]));
     Ok(())
 }

@@ -313,3 +313,26 @@ fn of_shifted_and_transformed() {
         assert!(of_shifted.window_mass(state).is_nan());
     }
 }
+
+/// States without components are refused by name, before any kernel sees them.
+#[test]
+fn without_components() {
+    let none = NmfState::<f64> {
+        w: DMatrix::zeros(3, 0),
+        h: DMatrix::zeros(0, 4),
+    };
+    let refused = EmError::Param(ParamError::NoComponents);
+    assert_eq!(none.check(&[3, 4]), Err(refused.clone()));
+    assert_eq!(none.to_plca(), Err(refused.clone()));
+    let fold_in = none.fold_in(&data(), 1, &FoldIn::default());
+    assert_eq!(fold_in.unwrap_err(), refused);
+    let none = PlcaState::<f64> {
+        weights: DVector::zeros(0),
+        factors: vec![DMatrix::zeros(3, 0), DMatrix::zeros(4, 0)],
+        ..plca()
+    };
+    assert_eq!(
+        none.fold_in(&data(), 1, &FoldIn::default()).unwrap_err(),
+        refused
+    );
+}

@@ -221,3 +221,48 @@ fn refuses() {
     assert!(SimplexPrior::<f64>::check(&prior, 5, 3).is_err());
     assert!(Scheduled::new(prior, Schedule::Decreasing { over: 0.0 }).is_err());
 }
+
+/// The corrected step, entry by entry: `D` is what the worst entry needs, at most a thousand times the mass; weights may be relative to
+/// the mass per column.
+// [SPEC 8]
+#[test]
+fn the_additive_correction_is_capped_by_the_mass() {
+    let own = [0.7 - 1e-9, 1e-9, 0.3];
+    let other = [0.2, 0.5, 0.3];
+    for (scale, capped) in [(1.0, true), (0.25, true), (40.0, true), (1.0, false)] {
+        let counts = [
+            [4.0, 0.0, 1.0].map(|c| c * scale),
+            [2.0, 3.0, 2.0].map(|c| c * scale),
+        ];
+        let mut own = own;
+        if !capped {
+            own = [0.6, 0.1, 0.3];
+        }
+        let mass: f64 = counts.iter().flatten().sum();
+        let weight = 0.4 * mass / 2.0;
+        let mut q =
+            DMatrix::from_columns(&[own, other].map(|c| nalgebra::DVector::from_column_slice(&c)));
+        let n = DMatrix::from_columns(&counts.map(|c| nalgebra::DVector::from_column_slice(&c)));
+        let needed = (weight * other[1]) / own[1];
+        assert_eq!(needed > 1e3 * mass, capped);
+        let d = needed.min(1e3 * mass);
+        let entry = |i: usize| (counts[0][i] - weight * other[i] + d * own[i]).max(0.0);
+        let all: f64 = (0..3).map(entry).sum();
+        let want = [entry(0) / all, entry(1) / all, entry(2) / all];
+        let mut same = q.clone();
+        let prior = |between: f64| {
+            let prior = CrossEntropy::groups(&[0, 1], between, 0.0).unwrap();
+            prior.step(CrossEntropyStep::AdditiveCorrection).unwrap()
+        };
+        prior(0.4).relative().update(&n, &mut q).unwrap();
+        prior(weight).update(&n, &mut same).unwrap();
+        for (i, want) in want.into_iter().enumerate() {
+            assert!(
+                (q[(i, 0)] - want).abs() < 1e-12,
+                "{scale}: {} is not {want}",
+                q[(i, 0)]
+            );
+        }
+        assert!((q - same).amax() < 1e-12);
+    }
+}

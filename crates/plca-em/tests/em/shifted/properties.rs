@@ -261,6 +261,23 @@ fn frozen_stays<T: Real>(p: &Problem, frozen: [bool; 3]) -> Result<(), TestCaseE
     Ok(())
 }
 
+/// A model of which nearly everything comes to lie in hidden cells: what is left to see must not be the difference of single numbers,
+/// which let the posterior fall by 1e-3.
+#[test]
+fn the_posterior_where_nearly_all_is_hidden_f32() {
+    let p = Problem {
+        shape: vec![6],
+        values: vec![0.0, 0.0, 0.0, 1.0, 15.970451946852856, 0.0],
+        kernel: vec![1],
+        supports: vec![Support::Same],
+        components: 2,
+        seed: 6270401646324951123,
+    };
+    for beta in [0.5621134009322629, 0.5621121009322629] {
+        posterior::<f32>(&p, beta, 1.9789152937530279).unwrap();
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 

@@ -1,0 +1,436 @@
+//! Residuals and gaps away from the optimum, against their formulas written out cell by cell.
+
+use nalgebra::{DMatrix, DVector};
+use plca_em::{
+    Algorithm, FoldIn, Given, IndexMaps, Nmf, NmfInit, NmfState, Plca, PlcaState, Plsa, PlsaInit,
+    PlsaState, Shifted, ShiftedInit, ShiftedState, Stop, StopReason, Transformed, Update, run,
+};
+use plca_tensor::{DenseTensor, MaskedTensor, Observed, Order};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+const SHAPE: [usize; 2] = [4, 3];
+
+fn values() -> Vec<f64> {
+    vec![3., 1., 4., 1., 5., 9., 2., 6., 5., 3., 5., 8.]
+}
+
+/// Complete data, and the same with hidden cells.
+fn both() -> [(Vec<f64>, Box<dyn Observed<f64>>); 2] {
+    let complete = DenseTensor::new(SHAPE.to_vec(), values(), Order::RowMajor).unwrap();
+    let mut hidden = values();
+    for at in [2, 3, 10] {
+        hidden[at] = f64::NAN;
+    }
+    let masked = MaskedTensor::new(SHAPE.to_vec(), hidden.clone(), Order::RowMajor).unwrap();
+    [(values(), Box::new(complete)), (hidden, Box::new(masked))]
+}
+
+fn rng(seed: u64) -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(seed)
+}
+
+fn random(rows: usize, columns: usize, seed: u64) -> DMatrix<f64> {
+    let mut rng = rng(seed);
+    let mut uniform = || 0.05 + plca_dist::random::uniform(&mut rng);
+    DMatrix::from_fn(rows, columns, |_, _| uniform())
+}
+
+fn stochastic(rows: usize, columns: usize, seed: u64) -> DMatrix<f64> {
+    let mut m = random(rows, columns, seed);
+    plca_tensor::normalise_columns(&mut m);
+    m
+}
+
+/// Counts of the terms `w_z f[i,z] h[j,z]` in completed data: a hidden cell holds its share of the model.
+fn counts(v: &[f64], w: &[f64], f: &DMatrix<f64>, h: &DMatrix<f64>) -> [DMatrix<f64>; 2] {
+    let joint = |i: usize, j: usize, z: usize| w[z] * f[(i, z)] * h[(j, z)];
+    let cells = || (0..SHAPE[0]).flat_map(|i| (0..SHAPE[1]).map(move |j| (i, j)));
+    let p = |i, j| (0..w.len()).map(|z| joint(i, j, z)).sum::<f64>();
+    let value = |i: usize, j: usize| v[i * SHAPE[1] + j];
+    let seen = || cells().filter(|&(i, j)| !value(i, j).is_nan());
+    let mass: f64 = seen().map(|(i, j)| value(i, j)).sum();
+    let scale = mass / seen().map(|(i, j)| p(i, j)).sum::<f64>();
+    let mut counts = [
+        DMatrix::zeros(SHAPE[0], w.len()),
+        DMatrix::zeros(SHAPE[1], w.len()),
+    ];
+    for (i, j) in cells() {
+        let ratio = match value(i, j) {
+            v if v.is_nan() => scale,
+            v => v / p(i, j),
+        };
+        for z in 0..w.len() {
+            counts[0][(i, z)] += ratio * joint(i, j, z);
+            counts[1][(j, z)] += ratio * joint(i, j, z);
+        }
+    }
+    counts
+}
+
+fn column_sum(m: &DMatrix<f64>, z: usize) -> f64 {
+    m.column(z).sum()
+}
+
+fn close(got: f64, want: f64, what: &str) {
+    assert!(
+        (got - want).abs() < 1e-13,
+        "{what}: {got} instead of {want}"
+    );
+    // No vacuous case.
+    assert!(want > 1e-6, "{what}: {want}");
+}
+
+/// `max |n / v - P(z)|`, `|C_j / (v P(z)) - F_j|`, or `|C_j / n - F_j|` where the weights are frozen.
+// [SPEC 1.1]
+#[test]
+fn of_plca() {
+    for (v, data) in both() {
+        for seed in 0..4 {
+            let state = PlcaState {
+                weights: DVector::from_vec(stochastic(2, 1, seed).as_slice().to_vec()),
+                factors: vec![stochastic(4, 2, 10 + seed), stochastic(3, 2, 20 + seed)],
+                power: 1.0,
+                iteration: 0,
+            };
+            let w = state.weights.as_slice();
+            let c = counts(&v, w, &state.factors[0], &state.factors[1]);
+            let total = c[0].sum();
+            for frozen in 0..7 {
+                let free = |block: usize| frozen >> block & 1 == 0;
+                let mut builder = Plca::builder(2);
+                let mut worst: f64 = 0.0;
+                if free(2) {
+                    for (z, w) in w.iter().enumerate() {
+                        worst = worst.max((column_sum(&c[0], z) / total - w).abs());
+                    }
+                } else {
+                    builder = builder.freeze_weights();
+                }
+                for j in 0..2 {
+                    if !free(j) {
+                        builder = builder.freeze_factor(j);
+                        continue;
+                    }
+                    for z in 0..2 {
+                        let n = match free(2) {
+                            true => total * w[z],
+                            false => column_sum(&c[j], z),
+                        };
+                        let change = c[j].column(z) / n - state.factors[j].column(z);
+                        worst = worst.max(change.amax());
+                    }
+                }
+                let config = builder.build().unwrap();
+                let residual = config.on(&*data).unwrap().residual(&state).unwrap();
+                close(residual.unwrap(), worst, &format!("frozen {frozen:b}"));
+            }
+        }
+    }
+}
+
+/// `max |θ_new - θ|`.
+// [SPEC 2]
+#[test]
+fn of_plsa() {
+    let data = DenseTensor::new(SHAPE.to_vec(), values(), Order::RowMajor).unwrap();
+    for seed in 0..4 {
+        let (w, g) = (stochastic(4, 2, seed), stochastic(2, 3, 9 + seed));
+        let q = DMatrix::from_row_slice(4, 3, &values()).component_div(&(&w * &g));
+        let mut new_w = (&q * g.transpose()).component_mul(&w);
+        plca_tensor::normalise_columns(&mut new_w);
+        let mut new_g = (w.transpose() * &q).component_mul(&g);
+        plca_tensor::normalise_columns(&mut new_g);
+        let (of_w, of_g) = ((&new_w - &w).amax(), (&new_g - &g).amax());
+        let state = PlsaState {
+            basis: w,
+            mixture: g,
+            power: 1.0,
+            iteration: 0,
+        };
+        let of = |config: Plsa<f64>| {
+            let residual = config.on(&data).unwrap().residual(&state).unwrap();
+            residual.unwrap()
+        };
+        let plain = || Plsa::builder(2);
+        close(of(plain().build().unwrap()), of_w.max(of_g), "both");
+        close(of(plain().freeze_basis().build().unwrap()), of_g, "mixture");
+        close(of(plain().freeze_mixture().build().unwrap()), of_w, "basis");
+    }
+}
+
+/// That of the image, whose weights are masses beside the mass of the data: `max |n / v - q|`, `|C / (v q) - F|`.
+// [SPEC 1.1] [SPEC 3]
+#[test]
+fn of_nmf() {
+    for (v, data) in both() {
+        for (seed, scale) in [(0, 1.0), (1, 0.2), (2, 30.0)] {
+            let (w, h) = (random(4, 2, seed) * scale, random(2, 3, 7 + seed));
+            let (f, g) = {
+                let (mut f, mut g) = (w.clone(), h.transpose());
+                plca_tensor::normalise_columns(&mut f);
+                plca_tensor::normalise_columns(&mut g);
+                (f, g)
+            };
+            let mass = [0, 1].map(|z| w.column(z).sum() * h.row(z).sum());
+            let c = counts(&v, &mass, &f, &g);
+            let total = c[0].sum();
+            let state = NmfState { w, h };
+            for frozen in 0..3 {
+                let blocks = [(&c[0], &f, 1), (&c[1], &g, 2)];
+                let mut worst: f64 = 0.0;
+                for (c, f, _) in blocks.iter().filter(|b| b.2 != frozen) {
+                    for z in 0..2 {
+                        let q = mass[z] / total;
+                        worst = worst.max((column_sum(c, z) / total - q).abs());
+                        worst = worst.max((c.column(z) / (total * q) - f.column(z)).amax());
+                    }
+                }
+                let builder = match frozen {
+                    0 => Nmf::builder(2),
+                    1 => Nmf::builder(2).freeze_w(),
+                    _ => Nmf::builder(2).freeze_h(),
+                };
+                let config = builder.build().unwrap();
+                let em = config.on(&*data).unwrap();
+                let residual = em.residual(&state).unwrap().unwrap();
+                assert!(
+                    (residual - worst).abs() < 1e-12 * (1.0 + worst),
+                    "{residual}, {worst}"
+                );
+                assert!(worst > 1e-3);
+                // However the scale is shared.
+                let shared = NmfState {
+                    w: &state.w * 8.0,
+                    h: &state.h / 8.0,
+                };
+                assert_eq!(em.residual(&shared).unwrap(), Some(residual));
+            }
+        }
+    }
+}
+
+/// Where a run of NMF ends by its residual the conditions hold: `W ∘ (Q Hᵀ) = W diag(H 1)`, `H ∘ (Wᵀ Q) = diag(1ᵀ W) H`.
+// [SPEC 3]
+#[test]
+fn nmf_ends_where_its_conditions_hold() {
+    let data = DenseTensor::new(SHAPE.to_vec(), values(), Order::RowMajor).unwrap();
+    let v = DMatrix::from_row_slice(4, 3, &values());
+    for update in [Update::Simultaneous, Update::Sequential] {
+        let nmf = Nmf::builder(2).update(update).build().unwrap();
+        let start = nmf.init(&data, &NmfInit::default(), &mut rng(3)).unwrap();
+        let stop = Stop {
+            max_iter: 100_000,
+            tol: 0.0,
+            residual_tol: Some(1e-9),
+            ..Stop::default()
+        };
+        let fit = run(&nmf.on(&data).unwrap(), start, &stop, ()).unwrap();
+        assert_eq!(fit.reason, StopReason::Stationary, "{update:?}");
+        let NmfState { w, h } = &fit.state;
+        let q = v.component_div(&(w * h));
+        let of_w =
+            (&q * h.transpose()).component_mul(w) - w * DMatrix::from_diagonal(&h.column_sum());
+        let of_h = (w.transpose() * &q).component_mul(h)
+            - DMatrix::from_diagonal(&w.row_sum().transpose()) * h;
+        assert!(of_w.amax() < 1e-6 && of_h.amax() < 1e-6, "{update:?}");
+    }
+}
+
+/// `θ g = C / (v P(z))` is what a step makes of a block, times what it makes of the weight beside what that was.
+fn of_blocks<A: Algorithm<State = ShiftedState<f64>>>(
+    em: &A,
+    state: &ShiftedState<f64>,
+    frozen: bool,
+) where
+    A::Error: std::fmt::Debug,
+{
+    let mut next = state.clone();
+    em.step(&mut next, false).unwrap();
+    let mut worst: f64 = 0.0;
+    for z in 0..state.weights.len() {
+        let share = next.weights[z] / state.weights[z];
+        worst = worst.max((next.weights[z] - state.weights[z]).abs());
+        for (new, old) in [
+            (&next.kernels, &state.kernels),
+            (&next.impulses, &state.impulses),
+        ] {
+            worst = worst.max((new.column(z) * share - old.column(z)).amax());
+        }
+    }
+    assert_eq!(frozen, next.weights == state.weights);
+    close(em.residual(state).unwrap().unwrap(), worst, "shifted");
+}
+
+// [SPEC 1.1] [SPEC 5.1]
+#[test]
+fn of_shifted_and_transformed() {
+    for (_, data) in both() {
+        for seed in 0..4 {
+            let state = |places: usize| ShiftedState {
+                weights: DVector::from_vec(stochastic(2, 1, seed).as_slice().to_vec()),
+                kernels: stochastic(4, 2, 10 + seed),
+                impulses: stochastic(places, 2, 20 + seed),
+                iteration: 0,
+            };
+            let config = Shifted::builder(2, vec![2, 2]).build().unwrap();
+            of_blocks(&config.on(&*data).unwrap(), &state(6), false);
+            let config = Shifted::builder(2, vec![2, 2]).freeze_weights();
+            let config = config.build().unwrap();
+            of_blocks(&config.on(&*data).unwrap(), &state(6), true);
+            let corners = [0, 1, 3, 4, 6, 7];
+            let table: Vec<i64> = corners
+                .iter()
+                .flat_map(|c| [*c, c + 1, c + 3, if *c == 0 { -1 } else { c + 4 }])
+                .collect();
+            let maps = IndexMaps::new(12, 4, &table).unwrap();
+            let config = Transformed::builder(2, maps).build().unwrap();
+            of_blocks(&config.on(&*data).unwrap(), &state(6), false);
+        }
+    }
+}
+
+/// No state is stationary while a power moves; where it stays there is no measure.
+#[test]
+fn while_a_power_moves() {
+    use plca_em::{Anneal, StopError};
+    let (_, data) = &both()[0];
+    let moving = Anneal {
+        alpha0: 0.5,
+        over: 6.0,
+    };
+    for (anneal, reason) in [
+        (moving, Ok(StopReason::Stationary)),
+        (Anneal::constant(0.5), Err(())),
+    ] {
+        let config = Shifted::builder(2, vec![2, 2]).anneal(anneal);
+        let config = config.build().unwrap();
+        let em = config.on(&**data).unwrap();
+        let start = em.init(&ShiftedInit::default(), &mut rng(1)).unwrap();
+        let stop = Stop {
+            tol: 0.0,
+            check_every: 1,
+            residual_tol: Some(1e9),
+            ..Stop::default()
+        };
+        let ended = run(&em, start, &stop, ());
+        match (&ended, reason) {
+            (Ok(fit), Ok(reason)) => assert_eq!((fit.iterations, fit.reason), (6, reason)),
+            (Err(e), Err(())) => assert_eq!(*e, StopError::NoResidual(1e9).into()),
+            _ => panic!("{ended:?}"),
+        }
+    }
+}
+
+/// A prior takes the residual away: to stop by it is refused, and nothing else is done.
+#[test]
+fn with_a_prior() {
+    use plca_em::{EmError, PlcaInit, Squarem, StopError};
+    let (_, data) = &both()[0];
+    let prior = std::sync::Arc::new(plca_priors::Dirichlet::symmetric(2.0).unwrap());
+    let stop = Stop {
+        residual_tol: Some(1e-3),
+        ..Stop::default()
+    };
+    let none = EmError::Stop(StopError::NoResidual(1e-3));
+    let plca = Plca::builder(2).factor_prior(0, prior.clone());
+    let plca = plca.build().unwrap();
+    let refused = plca.fit(&**data, &PlcaInit::default(), &stop, &mut rng(0));
+    assert_eq!(refused.unwrap_err(), none);
+    let start = plca
+        .init(&**data, &PlcaInit::default(), &mut rng(0))
+        .unwrap();
+    let refused = run(&Squarem(plca.on(&**data).unwrap()), start, &stop, ());
+    assert_eq!(refused.unwrap_err(), none);
+    let plsa = Plsa::builder(2).mixture_prior(prior.clone());
+    let refused = plsa
+        .build()
+        .unwrap()
+        .fit(&**data, &PlsaInit::default(), &stop, &mut rng(0));
+    assert_eq!(refused.unwrap_err(), none);
+    let shifted = Shifted::builder(2, vec![2, 2]).kernels_prior(prior);
+    let shifted = shifted.build().unwrap();
+    let refused = shifted.fit(&**data, &ShiftedInit::default(), &stop, &mut rng(0));
+    assert_eq!(refused.unwrap_err(), none);
+}
+
+/// `max_z g_z - 1` in units in which the model has the mass of the observation: `g_z = Σ V/P f_z / Σ_obs f_z`.
+fn gap(v: &[f64], terms: &[Vec<f64>], free: &[f64]) -> f64 {
+    let seen = || (0..v.len()).filter(|&x| !v[x].is_nan());
+    let p = |x: usize| (0..free.len()).map(|z| free[z] * terms[z][x]).sum::<f64>();
+    let mass: f64 = seen().map(p).sum();
+    let total: f64 = seen().map(|x| v[x]).sum();
+    let g = |term: &Vec<f64>| {
+        let gradient: f64 = seen().map(|x| v[x] / p(x) * term[x]).sum();
+        gradient / seen().map(|x| term[x]).sum::<f64>()
+    };
+    terms.iter().map(g).fold(0.0, f64::max) * mass / total - 1.0
+}
+
+/// Gaps after few iterations, far from 0.
+// [SPEC 1.5]
+#[test]
+fn of_fold_ins() {
+    let how = |max_iter| FoldIn {
+        stop: Stop {
+            max_iter,
+            tol: 0.0,
+            ..Stop::default()
+        },
+        ..FoldIn::default()
+    };
+    let learned = stochastic(4, 2, 5);
+    for (v, data) in both() {
+        for n in [1, 3] {
+            let column = |y: usize| (0..4).map(|x| v[x * 3 + y]).collect::<Vec<f64>>();
+            let terms: Vec<Vec<f64>> = (0..2)
+                .map(|z| learned.column(z).iter().copied().collect())
+                .collect();
+            let plsa = PlsaState {
+                basis: learned.clone(),
+                mixture: DMatrix::zeros(2, 0),
+                power: 1.0,
+                iteration: 0,
+            };
+            let found = plsa.fold_in(&*data, Given::Columns, &how(n)).unwrap();
+            let mixture = &found.outcome.state.mixture;
+            for (y, &got) in found.gap.iter().enumerate() {
+                let free: Vec<f64> = mixture.column(y).iter().copied().collect();
+                close(got, gap(&column(y), &terms, &free), "plsa");
+            }
+            let nmf = NmfState {
+                w: &learned * 3.0,
+                h: DMatrix::zeros(2, 0),
+            };
+            let found = nmf.fold_in(&*data, 1, &how(n)).unwrap();
+            let h = &found.outcome.state.h;
+            for (y, &got) in found.gap.iter().enumerate() {
+                let free: Vec<f64> = h.column(y).iter().copied().collect();
+                close(got, gap(&column(y), &terms, &free), "nmf");
+            }
+            let plca = PlcaState {
+                weights: DVector::from_element(2, 0.5),
+                factors: vec![learned.clone(), stochastic(3, 2, 6)],
+                power: 1.0,
+                iteration: 0,
+            };
+            let found = plca.fold_in(&*data, 1, &how(n)).unwrap();
+            let state = &found.outcome.state;
+            let pairs = || (0..2).flat_map(|z| (0..3).map(move |y| (z, y)));
+            let term = |(z, y): (usize, usize)| {
+                let cell = |at: usize| {
+                    if at % 3 == y {
+                        learned[(at / 3, z)]
+                    } else {
+                        0.0
+                    }
+                };
+                (0..12).map(cell).collect::<Vec<f64>>()
+            };
+            let all: Vec<Vec<f64>> = pairs().map(term).collect();
+            let free: Vec<f64> = pairs()
+                .map(|(z, y)| state.weights[z] * state.factors[1][(y, z)])
+                .collect();
+            close(found.gap[0], gap(&v, &all, &free), "plca");
+        }
+    }
+}
