@@ -141,7 +141,7 @@ fn product(
 
 /// What is held out, of counts or of other numbers.
 enum Held<'a> {
-    Counts(HeldOut<'a, f64, dyn Observed<f64> + 'a>),
+    Counts(Box<HeldOut<'a, f64, dyn Observed<f64> + 'a>>),
     Cells(HeldCells<f64>),
 }
 
@@ -266,7 +266,7 @@ pub(crate) fn table<'a>(
         let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
         rng.set_stream(HELD_OUT_STREAM);
         let parts = match counts {
-            true => hold_out(data, SHARE, &mut rng).map(Held::Counts),
+            true => hold_out(data, SHARE, &mut rng).map(|p| Held::Counts(Box::new(p))),
             false => hold_out_cells(data, SHARE, &mut rng).map(Held::Cells),
         };
         let parts = parts.map_err(|e| Failure::by(&args.data, e))?;
