@@ -1,4 +1,4 @@
-//! Every target on its seeds, on every input that once failed and on a thousand mutations.
+//! Every target on its seeds, on every input that once failed and on some thousand mutations.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use plca_fuzz::{MAX_MEMORY, TARGETS, Target, mutate};
 
 /// Mutations of every target's seeds.
-const MUTATIONS: usize = 1000;
+const MUTATIONS: usize = 1500;
 
 /// Inputs that once failed, in files.
 fn regressions(target: &str) -> Vec<Vec<u8>> {
