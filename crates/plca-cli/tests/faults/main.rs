@@ -1,5 +1,6 @@
 //! The command under faults: killed, interrupted, short of disk, file size or memory, and in each other's way.
 #![cfg(target_os = "linux")]
+#![allow(clippy::print_stderr, reason = "a test says what it could not try")]
 
 #[path = "kills.rs"]
 mod kills;
@@ -185,11 +186,7 @@ fn a_limit_on_file_sizes_keeps_the_earlier_checkpoint() {
     // Every other output.
     let limit = "ulimit -f 1;";
     folder.fails(limit, line, &["o.npz"]);
-    folder.fails(
-        limit,
-        &format!("transform o.npz d.csv --output n.npz"),
-        &["n.npz"],
-    );
+    folder.fails(limit, "transform o.npz d.csv --output n.npz", &["n.npz"]);
     folder.text(
         "e.csv",
         &"1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16\n".repeat(32),
