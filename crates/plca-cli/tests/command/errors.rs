@@ -60,10 +60,10 @@ fn chains_say_every_part_once() {
         &room,
         &param,
         &EmError::from(zero.clone()),
-        &EmError::from(stop.clone()),
+        &EmError::from(stop),
         &MediaError::from(file.clone()),
         &MediaError::from(room.clone()),
-        &skellam_snmf::SnmfError::from(stop.clone()),
+        &skellam_snmf::SnmfError::from(stop),
         &pntf_l2::PntfError::from(zero.clone()),
     ];
     for error in all {
