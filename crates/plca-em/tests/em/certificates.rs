@@ -1,5 +1,10 @@
 //! Residuals and gaps away from the optimum, against their formulas written out cell by cell.
 
+#![allow(
+    clippy::needless_range_loop,
+    reason = "the formulas have these indices"
+)]
+
 use nalgebra::{DMatrix, DVector};
 use plca_em::{
     Algorithm, FoldIn, Given, IndexMaps, Nmf, NmfInit, NmfState, Plca, PlcaState, Plsa, PlsaInit,

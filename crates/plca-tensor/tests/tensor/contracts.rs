@@ -47,16 +47,14 @@ fn small_entries<T: Real>() {
         // The same where the weight is what is small.
         let weights = [T::lit(0.25), T::lit(0.25 * small)];
         let columns = h.transpose();
-        let models: [(Option<&[T]>, [Factor<'_, T>; 2]); 3] = [
-            (None, [Factor::Columns(&w), Factor::Rows(&h)]),
-            (None, [Factor::Columns(&w), Factor::Columns(&columns)]),
-            (Some(&weights), [Factor::Columns(&even), Factor::Rows(&h)]),
+        let factors = [
+            [Factor::Columns(&w), Factor::Rows(&h)],
+            [Factor::Columns(&w), Factor::Columns(&columns)],
+            [Factor::Columns(&even), Factor::Rows(&h)],
         ];
-        for (weights, factors) in &models {
-            let model = Model {
-                weights: *weights,
-                factors,
-            };
+        for (at, factors) in factors.iter().enumerate() {
+            let weights = (at == 2).then_some(&weights[..]);
+            let model = Model { weights, factors };
             let p = model.cell(&[0, 0]);
             assert_eq!(p > 0.0, counts, "{small:e}");
             assert_eq!(p, model.joint(&[0, 0], 1));
