@@ -1,13 +1,16 @@
 //! The command line.
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use plca_io::Sealed;
 use skellam_snmf::Replicates;
 
 use crate::models::{Kind, MODELS};
+use crate::table::TableArgs;
 use plca_em::{Anneal, Local, StepSize};
 
 /// Probabilistic latent-variable factorization of files.
@@ -255,6 +258,8 @@ pub(crate) struct DataArgs {
     /// Size of each mode, for .tns files whose largest indices do not say it; --online: of every block.
     #[arg(long, value_name = "I0xI1x…", value_parser = sizes)]
     pub(crate) shape: Option<Sizes>,
+    #[command(flatten)]
+    pub(crate) table: TableArgs,
 }
 
 /// Kernels, and where and how they are shifted.
@@ -316,7 +321,7 @@ pub(crate) struct FitArgs {
     /// The model.
     #[arg(value_parser = models())]
     pub(crate) model: Kind,
-    /// The data: .npy .npz .mtx .tns .csv (the last three also .gz).
+    /// The data: .npy .npz .mtx .tns .csv .tsv (the last four also .gz).
     pub(crate) data: PathBuf,
     /// More files of data, for --online.
     #[arg(value_name = "BLOCK")]
@@ -429,6 +434,9 @@ pub(crate) struct FitArgs {
     /// No progress bar.
     #[arg(long)]
     pub(crate) quiet: bool,
+    /// No option: the checksum of the data, once it was taken.
+    #[arg(skip)]
+    pub(crate) sealed: OnceLock<Sealed>,
 }
 
 impl FitArgs {

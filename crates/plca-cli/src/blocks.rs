@@ -31,6 +31,11 @@ pub(crate) fn take_matrix<T: Element>(
             format!("`{name}` has shape {:?}, a matrix is needed", array.shape),
         ));
     };
+    // Sizes that nothing stands behind are counted all the same.
+    if array.values.is_empty() {
+        let what = format!("`{name}` is empty, {rows} x {columns}");
+        return Err(Failure::of(path, what));
+    }
     Ok(Some(DMatrix::from_row_iterator(
         rows,
         columns,
@@ -46,12 +51,6 @@ pub(crate) fn need_matrix(
 ) -> Result<DMatrix<f64>, Failure> {
     let block = take_matrix::<f64>(path, arrays, name)?.ok_or_else(|| lacking(path, name))?;
     let (rows, columns) = block.shape();
-    if rows == 0 || columns == 0 {
-        return Err(Failure::of(
-            path,
-            format!("`{name}` is empty, {rows} x {columns}"),
-        ));
-    }
     for row in 0..rows {
         for column in 0..columns {
             let value = block[(row, column)];
@@ -110,6 +109,14 @@ pub(crate) fn need_array(
 
 /// Where a checkpoint keeps how many steps led to a state, which schedules of priors go by.
 pub(crate) const ITERATION: &str = "iteration";
+
+/// What a model is multiplied by where that is one number for each index.
+pub(crate) const SCALE: &str = "scale";
+
+/// A number as an array of order 0.
+pub(crate) fn number(x: f64) -> Array<f64> {
+    Array::new(Vec::new(), vec![x])
+}
 
 /// A count as an array.
 pub(crate) fn count(n: usize) -> Array<f64> {

@@ -104,11 +104,10 @@ const WORDS_PER_INDEX: usize = 16;
 /// Reads non-negative data and hides what is missing.
 pub(crate) fn load<T: Element>(path: &Path, args: &DataArgs) -> Result<Data<T>, Failure> {
     let options = ReadOptions {
-        shape: args.shape.as_ref().map(|s| s.0.clone()),
         // What a mask may hide is refused below where it does not.
-        allow_nan: true,
         allow_negative: args.mask.is_some(),
         allow_infinite: args.mask.is_some(),
+        ..args.reading()
     };
     match plca_io::read_data_with::<T>(path, &options)? {
         DataFile::Dense(array) => dense(path, args, array),
@@ -239,13 +238,27 @@ fn sparse<T: Element>(
     })
 }
 
+/// Most indices that a warning lists.
+const LISTED: usize = 8;
+
+/// Indices, or how many they are and the first of them.
+pub(crate) fn listed(indices: &[usize]) -> String {
+    match indices.get(..LISTED) {
+        Some(first) if indices.len() > LISTED => {
+            format!("{} indices, the first {first:?}", indices.len())
+        }
+        _ => format!("{indices:?}"),
+    }
+}
+
 /// Warnings of indices of which nothing was observed, dimension by dimension.
 pub(crate) fn unobserved_warnings(hidden: Vec<Vec<usize>>) -> Vec<String> {
     let hidden = hidden.into_iter().enumerate();
     hidden
         .filter(|(_, indices)| !indices.is_empty())
         .map(|(j, indices)| {
-            format!("nothing was observed of dimension {j} at {indices:?}: what is written there is not identified")
+            let at = listed(&indices);
+            format!("nothing was observed of dimension {j} at {at}: what is written there is not identified")
         })
         .collect()
 }

@@ -7,12 +7,12 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plca_fit::{Carried, Iteration, Outcome, Progress, Stop};
-use plca_io::ModelFile;
+use plca_io::{ModelFile, Sealed};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
 
 use crate::args::{FitArgs, Precision, Solver};
-use crate::blocks::Arrays;
+use crate::blocks::{Arrays, SCALE};
 use crate::checkpoint::{Place, checkpoint, settings};
 use crate::data::Dataset;
 use crate::failure::Failure;
@@ -81,11 +81,23 @@ pub(crate) fn run(args: &FitArgs) -> Result<(), Failure> {
     )?;
     on_threads(args.threads, || match args.stream.online {
         Some(_) => model.online(args),
-        None if args.blocks.is_empty() => model.fit(args),
+        None if args.blocks.is_empty() => {
+            sealed(args)?;
+            model.fit(args)
+        }
         None => Err(Failure::usage(
             "several files of data: --online learns from them one after the other",
         )),
     })?
+}
+
+/// The data's checksum, taken before they are read.
+pub(crate) fn sealed(args: &FitArgs) -> Result<&Sealed, Failure> {
+    if let Some(sealed) = args.sealed.get() {
+        return Ok(sealed);
+    }
+    let sealed = Sealed::of(&args.data)?;
+    Ok(args.sealed.get_or_init(|| sealed))
 }
 
 /// Fits a model to data, and leaves its files and its summary.
@@ -113,7 +125,7 @@ pub(crate) fn fit<M: CommandModel>(
     }
     let model = make(rank)?;
     let settings = settings(args, rank)?;
-    let checksum = plca_io::sha256_file(&args.data)?;
+    let checksum = sealed(args)?.sha256()?.to_string();
     let run = Run {
         args,
         data,
@@ -320,15 +332,18 @@ impl<M: CommandModel> Run<'_, M> {
         if !warnings.is_empty() {
             extra["warnings"] = json!(warnings);
         }
-        if let Some(scale) = model.scale(data, &outcome.state) {
-            extra["scale"] = scale;
+        let mut arrays = model.arrays(data, &outcome.state);
+        match model.scale(data, &outcome.state) {
+            Some(scale) if scale.shape.is_empty() => extra[SCALE] = json!(scale.values[0]),
+            Some(scale) => drop(arrays.insert(SCALE.into(), scale)),
+            None => (),
         }
         // Wall time is no property of the model: equal runs write equal files.
         summary["seconds"] = json!(self.started.elapsed().as_secs_f64());
         let leaving = Leaving {
             output: &args.output,
             model: &ModelFile {
-                arrays: model.arrays(data, &outcome.state),
+                arrays,
                 metadata: self.describe(extra),
             },
             single: args.precision == Precision::F32,

@@ -23,6 +23,7 @@ mod select;
 mod separate;
 mod signed;
 mod spectrogram;
+mod table;
 mod transform;
 
 use std::process::ExitCode;

@@ -2,18 +2,19 @@
 
 use std::path::Path;
 
-use plca_io::{Element, ReadOptions, Store, StoreWriter};
+use plca_io::{Element, Store, StoreWriter};
 use plca_tensor::{OutOfCore, TensorError};
 
 use crate::args::{FitArgs, Solver};
 use crate::data::{self, Data};
 use crate::failure::Failure;
+use crate::fit::sealed;
 use crate::interrupt;
 use crate::models::options::{refuse, schedule};
 use crate::outputs::{warn, writable};
 
 /// Extensions of files that are dense whatever is in them.
-const DENSE: &[&str] = &[".npy", ".csv", ".csv.gz"];
+const DENSE: &[&str] = &[".npy", ".csv", ".csv.gz", ".tsv", ".tsv.gz"];
 
 /// Refuses, before any work, what needs the data in memory.
 pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
@@ -60,16 +61,11 @@ pub(crate) fn load<T: Element>(args: &FitArgs) -> Result<Data<T>, Failure> {
     let Some(path) = &args.out_of_core else {
         return data::load(&args.data, &args.hidden);
     };
-    let options = ReadOptions {
-        shape: args.hidden.shape.as_ref().map(|s| s.0.clone()),
-        // Refused by its index, as in memory.
-        allow_nan: true,
-        ..ReadOptions::default()
-    };
-    let sha256 = plca_io::sha256_file(&args.data)?;
+    let options = args.hidden.reading();
+    let sha256 = sealed(args)?.sha256()?;
     if path.exists() {
         let reused = Store::<T>::open(path).and_then(|store| {
-            store.made_from(&args.data, &sha256, &options)?;
+            store.made_from(&args.data, sha256, &options)?;
             Ok(OutOfCore::new(store))
         });
         let why = match reused {

@@ -24,10 +24,9 @@ fn in_the_file<T: Element>(path: &Path, args: &DataArgs, e: &TensorError) -> Opt
     }
     let read = || {
         let options = ReadOptions {
-            shape: args.shape.as_ref().map(|s| s.0.clone()),
-            allow_nan: true,
             allow_negative: true,
             allow_infinite: true,
+            ..args.reading()
         };
         plca_io::read_data_with::<f64>(path, &options).ok()
     };

@@ -54,11 +54,10 @@ impl Seen {
 /// Reads data of either sign and hides what is missing.
 pub(crate) fn load_real<T: Element>(path: &Path, args: &DataArgs) -> Result<RealData<T>, Failure> {
     let options = ReadOptions {
-        shape: args.shape.as_ref().map(|s| s.0.clone()),
-        // What a mask may hide is refused below where it does not.
-        allow_nan: true,
         allow_negative: true,
+        // What a mask may hide is refused below where it does not.
         allow_infinite: args.mask.is_some(),
+        ..args.reading()
     };
     let (tensor, mut warnings) = match plca_io::read_data_with::<T>(path, &options)? {
         DataFile::Dense(array) => dense(path, args, array)?,

@@ -7,7 +7,7 @@ use nalgebra::{DMatrix, DVector};
 use plca_io::{Array, ModelFile};
 use serde_json::Value;
 
-use crate::blocks::{Arrays, need_array, need_matrix, need_vector, take_matrix};
+use crate::blocks::{Arrays, SCALE, need_array, need_matrix, need_vector, take_matrix};
 use crate::failure::Failure;
 use crate::models::{Kind, MODELS};
 
@@ -127,12 +127,15 @@ impl Saved {
     }
 
     /// One scale for each of `count` given indices, where cells were hidden.
-    pub(crate) fn scales(&self, count: usize) -> Result<Option<DVector<f64>>, Failure> {
-        let Some(saved) = self.metadata["scale"].as_array() else {
+    pub(crate) fn scales(&mut self, count: usize) -> Result<Option<DVector<f64>>, Failure> {
+        // Files of earlier versions have them in the metadata.
+        let listed = self.metadata[SCALE].as_array();
+        let listed = listed.map(|saved| saved.iter().filter_map(Value::as_f64).collect());
+        let saved = self.arrays.remove(SCALE).map(|array| array.values);
+        let Some(scales): Option<Vec<f64>> = saved.or(listed) else {
             return Ok(None);
         };
-        let scales: Vec<f64> = saved.iter().filter_map(Value::as_f64).collect();
-        if scales.len() != count || scales.iter().any(|&s| s < 0.0) {
+        if scales.len() != count || scales.iter().any(|&s| !(s.is_finite() && s >= 0.0)) {
             return Err(self.failure(format!("`scale` is no list of {count} numbers >= 0")));
         }
         Ok(Some(DVector::from_vec(scales)))

@@ -123,11 +123,10 @@ pub(crate) fn load_but<T: Element>(
     mut refused: impl FnMut(usize, usize, T) -> bool,
 ) -> Result<SignedData<T>, Failure> {
     let options = ReadOptions {
-        shape: args.shape.as_ref().map(|s| s.0.clone()),
-        // What a mask may hide is refused below where it does not.
-        allow_nan: true,
         allow_negative: true,
+        // What a mask may hide is refused below where it does not.
         allow_infinite: args.mask.is_some(),
+        ..args.reading()
     };
     let fail = |e| precision::refused::<T>(path, args, e);
     Ok(SignedData::new(

@@ -3,13 +3,13 @@
 use std::time::Instant;
 
 use plca_em::{EmError, Explained, FoldIn, Impossible, Solver};
-use plca_io::{Array, ModelFile};
+use plca_io::{Array, ModelFile, Sealed};
 use plca_tensor::Observed;
 use serde_json::{Value, json};
 
 use crate::args::{self, TransformArgs};
 use crate::blocks::Arrays;
-use crate::data::{Data, Dataset, load};
+use crate::data::{Data, Dataset, listed, load};
 use crate::failure::Failure;
 use crate::limits::on_threads;
 use crate::outputs::{Leaving, MODEL_FILES, distinct, warn, writable};
@@ -39,6 +39,7 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
         ("--mask", args.hidden.mask.as_ref()),
     ];
     distinct(&inputs, &[("--output", Some(&args.output))])?;
+    let (fitted, data) = (Sealed::of(&args.model)?, Sealed::of(&args.data)?);
     let (kind, file) = Saved::read(&args.model)?;
     if args.solver == args::Solver::Fast && !kind.separates() {
         let name = kind.name();
@@ -50,8 +51,8 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
     let mut summary = found.summary;
     summary["model"] = json!(kind.name());
     let mut metadata = summary.clone();
-    metadata["transform_of"] = json!(plca_io::sha256_file(&args.model)?);
-    metadata["data"] = json!({ "shape": found.shape, "sha256": plca_io::sha256_file(&args.data)? });
+    metadata["transform_of"] = json!(fitted.sha256()?);
+    metadata["data"] = json!({ "shape": found.shape, "sha256": data.sha256()? });
     if !found.warnings.is_empty() {
         metadata["warnings"] = json!(found.warnings);
     }
@@ -120,8 +121,8 @@ pub(crate) fn fold_in<S>(
     }
     if !explained.empty.is_empty() {
         warnings.push(format!(
-            "observations {:?} along dimension {along} hold nothing: what is written for them means nothing",
-            explained.empty
+            "observations {} along dimension {along} hold nothing: what is written for them means nothing",
+            listed(&explained.empty)
         ));
     }
     let outcome = explained.outcome;

@@ -1,7 +1,7 @@
 //! Whole files or none.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::fs::{File, Permissions};
+use std::io::{BufWriter, Error, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
@@ -15,7 +15,8 @@ const LETTERS: usize = 12;
 
 /// Writes a file beside its target, flushes it to disk and renames it: a failure leaves nothing behind and changes nothing.
 ///
-/// A symbolic link keeps pointing at its file, which is replaced; a device (such as `/dev/null`) is written to directly. What a process
+/// A file that is there keeps its permissions, and one that may not be written is not replaced. A symbolic link keeps pointing at its
+/// file, which is replaced, or made if it is not there; a device (such as `/dev/null`) is written to directly. What a process
 /// leaves that is killed has the name `.plca-….tmp`, and is removed by [`can_write`] on any target in the same folder.
 ///
 /// # Errors
@@ -77,25 +78,37 @@ enum Target {
     File {
         place: PathBuf,
         folder: PathBuf,
+        /// Of the file that is there.
+        permissions: Option<Permissions>,
     },
 }
 
 impl Target {
     fn of(path: &Path) -> std::io::Result<Self> {
-        let place = match path.metadata() {
-            Ok(found) if found.is_dir() => {
-                return Err(std::io::Error::other("is a folder"));
-            }
+        let place = end_of_links(path)?;
+        let permissions = match place.metadata() {
+            Ok(found) if found.is_dir() => return Err(Error::other("is a folder")),
             Ok(found) if !found.is_file() => return Ok(Self::Device),
-            Ok(_) => path.canonicalize()?,
-            Err(_) => path.to_path_buf(),
+            Ok(found) if found.permissions().readonly() => {
+                return Err(Error::new(ErrorKind::PermissionDenied, "is read-only"));
+            }
+            Ok(found) => {
+                // Renaming asks the folder alone.
+                File::options().write(true).open(&place)?;
+                Some(found.permissions())
+            }
+            Err(_) => None,
         };
         let folder = match place.parent() {
             Some(p) if !p.as_os_str().is_empty() => p,
             _ => Path::new("."),
         };
         let folder = folder.to_path_buf();
-        Ok(Self::File { place, folder })
+        Ok(Self::File {
+            place,
+            folder,
+            permissions,
+        })
     }
 }
 
@@ -149,8 +162,12 @@ impl Pending {
         let open = || -> std::io::Result<To> {
             Ok(match Target::of(path)? {
                 Target::Device => To::Device(File::options().write(true).open(path)?),
-                Target::File { place, folder } => To::File {
-                    file: beside(&folder)?,
+                Target::File {
+                    place,
+                    folder,
+                    permissions,
+                } => To::File {
+                    file: beside(&folder, permissions)?,
                     place,
                     folder,
                 },
@@ -215,7 +232,7 @@ impl Pending {
 }
 
 /// A file to be renamed, which its lock tells from one that a killed process left.
-fn beside(folder: &Path) -> std::io::Result<NamedTempFile> {
+fn beside(folder: &Path, permissions: Option<Permissions>) -> std::io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     let ordinary = {
@@ -224,7 +241,9 @@ fn beside(folder: &Path) -> std::io::Result<NamedTempFile> {
         std::fs::Permissions::from_mode(0o666)
     };
     #[cfg(unix)]
-    builder.permissions(ordinary);
+    if permissions.is_none() {
+        builder.permissions(ordinary);
+    }
     builder.prefix(BEFORE).suffix(BEHIND).rand_bytes(LETTERS);
     loop {
         let file = builder.tempfile_in(folder)?;
@@ -232,9 +251,27 @@ fn beside(folder: &Path) -> std::io::Result<NamedTempFile> {
         let _ = file.as_file().lock();
         // Gone if another process has cleared the folder between these two lines.
         if file.path().exists() {
+            if let Some(permissions) = permissions {
+                file.as_file().set_permissions(permissions)?;
+            }
             return Ok(file);
         }
     }
+}
+
+/// Links that are followed one after the other.
+const MAX_LINKS: usize = 40;
+
+/// Where a path leads, whether or not there is a file.
+fn end_of_links(path: &Path) -> std::io::Result<PathBuf> {
+    let mut target = path.to_path_buf();
+    for _ in 0..MAX_LINKS {
+        match target.read_link() {
+            Ok(next) => target = target.parent().unwrap_or(Path::new("")).join(next),
+            Err(_) => return Ok(target),
+        }
+    }
+    Err(Error::other("too many symbolic links"))
 }
 
 /// Removes what killed processes left in a folder: files that are being written are locked. What cannot be removed stays.

@@ -5,7 +5,7 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
-use plca_tensor::{Coordinates, Real};
+use plca_tensor::{Coordinates, MAX_ORDER, Real};
 use sha2::{Digest, Sha256};
 
 use crate::error::Fault;
@@ -113,6 +113,22 @@ impl<T: Element> Array<T> {
     }
 }
 
+impl<T> Array<T> {
+    /// Refuses what no reader takes.
+    pub(crate) fn check(&self) -> Result<(), Fault> {
+        check_order(self.shape.len())?;
+        let cells = (self.shape.iter()).try_fold(1usize, |n, &m| n.checked_mul(m));
+        if cells == Some(self.values.len()) {
+            return Ok(());
+        }
+        Err(Fault::new(format!(
+            "shape {:?} does not go with {} values",
+            self.shape,
+            self.values.len()
+        )))
+    }
+}
+
 /// What a data file holds. Values are as stored: the tensor crate decides what it accepts.
 ///
 /// ```
@@ -153,7 +169,7 @@ pub enum Mask {
     Hidden(Coordinates<f32>),
 }
 
-const KNOWN: &str = ".npy, .npz, .mtx, .mtx.gz, .tns, .tns.gz, .csv, .csv.gz";
+const KNOWN: &str = ".npy, .npz, .mtx, .mtx.gz, .tns, .tns.gz, .csv, .csv.gz, .tsv, .tsv.gz";
 
 /// The format's extension, without a trailing `.gz`, and whether that was there.
 pub(crate) fn extension(path: &Path) -> (String, bool) {
@@ -170,6 +186,56 @@ pub(crate) fn extension(path: &Path) -> (String, bool) {
             .map_or(String::new(), |(_, e)| e.to_string()),
         gz,
     )
+}
+
+/// Whether the first line of a table names its columns.
+///
+/// ```
+/// use plca_io::{DataFile, Header, ReadOptions, Table, read_data_with};
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("v.csv");
+/// std::fs::write(&path, "2010,2011\n3,4\n")?;
+/// let rows = |header| {
+///     let options = ReadOptions { table: Table { header, ..Table::default() }, ..ReadOptions::default() };
+///     let DataFile::Dense(v) = read_data_with::<f64>(&path, &options)? else { panic!("dense") };
+///     Ok::<_, plca_io::IoError>(v.shape[0])
+/// };
+/// assert_eq!((rows(Header::Auto)?, rows(Header::Yes)?), (2, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Header {
+    /// If none of its cells is a number.
+    #[default]
+    Auto,
+    /// It does.
+    Yes,
+    /// It holds data.
+    No,
+}
+
+/// How a `.csv` or `.tsv` file is read: cells that may be quoted, an empty one for NaN.
+///
+/// ```
+/// use plca_io::{DataFile, ReadOptions, Table, read_data_with};
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("v.csv");
+/// std::fs::write(&path, "gene;one;two\n\"a;b\";1;2\n")?;
+/// let table = Table { delimiter: Some(b';'), labels: true, ..Table::default() };
+/// let options = ReadOptions { table, ..ReadOptions::default() };
+/// let DataFile::Dense(v) = read_data_with::<f64>(&path, &options)? else { panic!("dense") };
+/// assert_eq!((v.shape, v.values), (vec![1, 2], vec![1.0, 2.0]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    /// Whether the first line names the columns.
+    pub header: Header,
+    /// The byte of ASCII between cells; without it a comma, in `.tsv` files a tab.
+    pub delimiter: Option<u8>,
+    /// The first cell of every line is the label of a row, which is left out.
+    pub labels: bool,
 }
 
 /// What [`read_data_with`] expects and accepts.
@@ -196,6 +262,8 @@ pub struct ReadOptions {
     pub allow_negative: bool,
     /// Infinities, and what is one in this precision, pass through from text; otherwise they are an error naming the line.
     pub allow_infinite: bool,
+    /// How `.csv` and `.tsv` files are read.
+    pub table: Table,
 }
 
 /// Reads data by extension. `shape` overrides the size of a `.tns` tensor, which is otherwise the largest index of each
@@ -230,7 +298,7 @@ pub fn read_data<T: Element>(path: &Path, shape: Option<&[usize]>) -> Result<Dat
         negative: true,
         infinite: false,
     };
-    read(path, shape, accept)
+    read(path, shape, accept, &Table::default())
 }
 
 /// Reads data by extension, refusing in text formats, by line, the values that `options` do not allow.
@@ -257,7 +325,8 @@ pub fn read_data_with<T: Element>(
     path: &Path,
     options: &ReadOptions,
 ) -> Result<DataFile<T>, IoError> {
-    read(path, options.shape.as_deref(), accept(options))
+    let shape = options.shape.as_deref();
+    read(path, shape, accept(options), &options.table)
 }
 
 /// What `options` let through.
@@ -270,20 +339,41 @@ pub(crate) fn accept(options: &ReadOptions) -> Accept {
     }
 }
 
-/// Length of an ordinary file; what comes through a pipe is not known.
-fn supply(file: &File) -> std::io::Result<Supply> {
-    let metadata = file.metadata()?;
-    Ok(if metadata.is_file() {
-        Supply {
-            bound: metadata.len(),
-            stored: true,
-        }
-    } else {
-        Supply {
-            bound: u64::MAX,
-            stored: false,
-        }
-    })
+/// Opens a file to be read. Anything else, such as a named pipe, could keep the command waiting for ever and gives its bytes only once.
+///
+/// # Errors
+///
+/// [`IoError`] for a folder, for what is no regular file, and as [`File::open`].
+///
+/// # Examples
+///
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// let error = plca_io::open_file(folder.path()).unwrap_err();
+/// assert!(error.to_string().ends_with(": is a folder"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn open_file(path: &Path) -> Result<File, IoError> {
+    open(path).map_err(|e| IoError::new(path, e))
+}
+
+pub(crate) fn open(path: &Path) -> std::io::Result<File> {
+    let kind = std::fs::metadata(path)?.file_type();
+    let other = std::io::Error::other;
+    match (kind.is_file(), kind.is_dir()) {
+        (true, _) => File::open(path),
+        (_, true) => Err(other("is a folder")),
+        _ => Err(other("is no regular file")),
+    }
+}
+
+/// Refuses more modes than a tensor has.
+pub(crate) fn check_order(order: usize) -> Result<(), Fault> {
+    if order <= MAX_ORDER {
+        return Ok(());
+    }
+    let what = format!("{order} modes, at most {MAX_ORDER} are read");
+    Err(Fault::new(what))
 }
 
 /// A reader of the contents of a file, which may be compressed.
@@ -300,24 +390,32 @@ fn read<T: Element>(
     path: &Path,
     shape: Option<&[usize]>,
     accept: Accept,
+    table: &Table,
 ) -> Result<DataFile<T>, IoError> {
     let (extension, gz) = extension(path);
     let attempt = || -> Result<DataFile<T>, Fault> {
-        let text = ["mtx", "tns", "csv"].contains(&extension.as_str());
+        let text = ["mtx", "tns", "csv", "tsv"].contains(&extension.as_str());
         if !text && (gz || !["npy", "npz"].contains(&extension.as_str())) {
             return Err(Fault::new(format!("unknown extension; known are {KNOWN}")));
         }
         if extension == "npz" {
-            return zipped::read_data(path);
+            return zipped::read_data(path, shape);
         }
-        let file = File::open(path)?;
-        let supply = supply(&file)?;
+        let file = open(path)?;
+        let supply = Supply {
+            bound: file.metadata()?.len(),
+            stored: true,
+        };
         let mut reader = unpacked(file, gz);
         match extension.as_str() {
             "npy" => npy::read_array(&mut reader, supply).map(DataFile::Dense),
             "mtx" => text::read_matrix_market(&mut reader, accept),
             "tns" => text::read_frostt(&mut reader, shape, accept).map(DataFile::Sparse),
-            _ => text::read_csv(&mut reader, accept).map(DataFile::Dense),
+            _ => {
+                let usual = if extension == "tsv" { b'\t' } else { b',' };
+                let delimiter = table.delimiter.unwrap_or(usual);
+                text::read_table(&mut reader, table, delimiter, accept).map(DataFile::Dense)
+            }
         }
     };
     let data = attempt().map_err(|e| e.of(path))?;
@@ -399,7 +497,7 @@ pub fn read_mask(path: &Path, shape: &[usize]) -> Result<Mask, IoError> {
         negative: true,
         infinite: true,
     };
-    let data = read::<f32>(path, tns_shape, accept)?;
+    let data = read::<f32>(path, tns_shape, accept, &Table::default())?;
     let got = match &data {
         DataFile::Dense(array) => &array.shape,
         DataFile::Sparse(cells) => &cells.shape,
@@ -457,7 +555,7 @@ fn index<T>(array: &Array<T>, mut at: usize) -> Vec<usize> {
 pub fn sha256_file(path: &Path) -> Result<String, IoError> {
     let (mut hash, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);
     let mut add = || -> std::io::Result<()> {
-        let mut reader = File::open(path)?;
+        let mut reader = open(path)?;
         loop {
             match reader.read(&mut buffer)? {
                 0 => return Ok(()),

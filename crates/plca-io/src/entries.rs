@@ -1,9 +1,8 @@
 //! Entries of sparse data one after the other, never all of them in memory.
 
-use std::fs::File;
 use std::path::Path;
 
-use crate::data::{Element, ReadOptions, accept, extension, plausible, unpacked};
+use crate::data::{Element, ReadOptions, accept, extension, open, plausible, unpacked};
 use crate::error::Fault;
 use crate::text;
 use crate::zipped::{self, Entry};
@@ -27,7 +26,7 @@ pub(crate) fn for_each_entry<T: Element>(
     let dense = || Fault::new("is dense: only sparse data are read entry by entry");
     let shape = match extension.as_str() {
         "mtx" => {
-            let mut reader = unpacked(File::open(path)?, gz);
+            let mut reader = unpacked(open(path)?, gz);
             let announced =
                 text::visit_matrix_market(&mut reader, accept(options), |index, x| match index {
                     Some(index) => count(index, x),
@@ -39,7 +38,7 @@ pub(crate) fn for_each_entry<T: Element>(
             announced.shape.to_vec()
         }
         "tns" => {
-            let mut reader = unpacked(File::open(path)?, gz);
+            let mut reader = unpacked(open(path)?, gz);
             text::visit_frostt(&mut reader, asked, accept(options), |index, x| {
                 let matrix = <[u32; 2]>::try_from(index);
                 let index = matrix.map_err(|_| {
@@ -53,7 +52,7 @@ pub(crate) fn for_each_entry<T: Element>(
             if !zipped::is_sparse(path)? {
                 return Err(dense());
             }
-            zipped::visit_scipy(path, |entry| match entry {
+            zipped::visit_scipy(path, asked, |entry| match entry {
                 Entry::Expected(_) => Ok(()),
                 Entry::Found(index, x) => count(index, x),
             })?

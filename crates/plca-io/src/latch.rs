@@ -141,8 +141,9 @@ mod tests {
         model
             .arrays
             .insert("w".into(), crate::Array::new(vec![3], vec![1.0, 2.0, 3.0]));
+        let metadata = model.metadata.to_string();
         let write =
-            |disk: &mut Full| crate::model::write_npz(disk, &model.arrays, &model.metadata, false);
+            |disk: &mut Full| crate::model::write_npz(disk, &model.arrays, &metadata, false);
         let mut disk = full(usize::MAX);
         write(&mut disk).unwrap();
         let whole = disk.inner.into_inner();

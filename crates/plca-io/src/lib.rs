@@ -2,11 +2,12 @@
 //!
 //! | read | by |
 //! |---|---|
-//! | `.npy`, `.npz` with one array or from `scipy.sparse.save_npz`, `.mtx`, `.tns`, `.csv` (the last three also `.gz`) | [`read_data`], [`read_data_with`] |
+//! | `.npy`, `.npz` with one array or from `scipy.sparse.save_npz`, `.mtx`, `.tns`, `.csv`, `.tsv` (the last four also `.gz`) | [`read_data`], [`read_data_with`] |
 //! | masks | [`read_mask`] |
 //! | model files and initial values, `.npz` or `.safetensors` | [`read_model`], [`write_model`], [`write_model_then`] |
 //! | one array | [`write_npy`] |
 //! | sparse matrices larger than memory | [`Store`], [`StoreWriter`] |
+//! | checksums of what is read | [`Sealed`], [`sha256_file`], [`sha256_files`] |
 //! | checkpoints | [`read_checkpoint`], [`write_checkpoint`] |
 //! | any other output | [`write_atomically`], [`Pending`] |
 //! | whether a file can be written, an array be made | [`can_write`], [`room`] |
@@ -39,14 +40,15 @@ mod latch;
 mod model;
 mod npy;
 mod room;
+mod sealed;
 mod store;
 mod text;
 mod zipped;
 
 pub use atomic::{Pending, can_write, write_atomically};
 pub use data::{
-    Array, DataFile, Element, Mask, ReadOptions, read_data, read_data_with, read_mask, sha256_file,
-    sha256_files,
+    Array, DataFile, Element, Header, Mask, ReadOptions, Table, open_file, read_data,
+    read_data_with, read_mask, sha256_file, sha256_files,
 };
 pub use error::IoError;
 pub use model::{
@@ -54,4 +56,5 @@ pub use model::{
     write_model_then, write_npy,
 };
 pub use room::{NoRoom, room};
+pub use sealed::Sealed;
 pub use store::{Store, StoreWriter};

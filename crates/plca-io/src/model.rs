@@ -1,25 +1,24 @@
 //! Model files: named arrays and metadata, as `.npz` or `.safetensors`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{Read, Seek, Write};
+use std::io::{BufReader, Read, Seek, Write};
 use std::path::Path;
 
-use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorInfo};
+use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use zip::write::{SimpleFileOptions, ZipWriter};
 
 use crate::atomic::write_atomically;
-use crate::data::{Array, Element};
+use crate::data::{self, Array, Element, check_order};
 use crate::error::Fault;
 use crate::latch::Latch;
+use crate::npy::Kind;
 use crate::{IoError, npy, zipped};
 
-/// Longest metadata that are read.
+/// Longest metadata, and longest header of a `.safetensors` file, that are written and read.
 const MAX_METADATA: u64 = 1 << 23;
-/// Longest header that other readers of `.safetensors` take.
-const MAX_HEADER: usize = 100_000_000;
 const UNKNOWN: &str = "unknown extension; models are .npz or .safetensors";
 const CHECKPOINT_VERSION: u64 = 1;
 
@@ -144,13 +143,49 @@ pub fn checksum(model: &ModelFile) -> String {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn write_checkpoint(path: &Path, state: &ModelFile) -> Result<(), IoError> {
+    // What is read is in C order: so is what the checksum is of.
+    let mut state = Cow::Borrowed(state);
+    if state.arrays.values().any(|array| array.fortran) {
+        let arrays = &mut state.to_mut().arrays;
+        for array in arrays.values_mut() {
+            let all = Array {
+                shape: Vec::new(),
+                values: Vec::new(),
+                fortran: false,
+            };
+            *array = row_major(std::mem::replace(array, all));
+        }
+    }
     let metadata = json!({
         "checkpoint": CHECKPOINT_VERSION,
-        "sha256": checksum(state),
+        "sha256": checksum(&state),
         // As text: nothing is lost between writing and reading.
         "state": state.metadata.to_string(),
     });
+    let metadata = text(&state.arrays, &metadata).map_err(|e| e.of(path))?;
     write_atomically(path, |w| write_npz(w, &state.arrays, &metadata, false))
+}
+
+/// The text of metadata, if they and the arrays beside them are what readers take.
+fn text(arrays: &BTreeMap<String, Array<f64>>, metadata: &Value) -> Result<String, Fault> {
+    for (name, array) in arrays {
+        array.check().map_err(|e| e.within(format!("`{name}`")))?;
+    }
+    let text = match metadata {
+        Value::Null => String::new(),
+        metadata => metadata.to_string(),
+    };
+    limit(text.len()).map_err(|e| e.within("metadata"))?;
+    Ok(text)
+}
+
+/// Refuses more bytes of metadata than are read.
+fn limit(bytes: usize) -> Result<(), Fault> {
+    if bytes as u64 <= MAX_METADATA {
+        return Ok(());
+    }
+    let what = format!("{bytes} bytes, more than the {MAX_METADATA} that are read");
+    Err(Fault::new(what))
 }
 
 /// Reads what [`write_checkpoint`] wrote and verifies its checksum.
@@ -239,7 +274,7 @@ fn is_npz(path: &Path) -> bool {
 }
 
 fn read_npz(path: &Path) -> Result<ModelFile, Fault> {
-    let mut archive = zipped::open(File::open(path)?)?;
+    let mut archive = zipped::open(path)?;
     let mut model = ModelFile::default();
     for name in zipped::names(&archive)? {
         if name == "model.json" {
@@ -256,72 +291,62 @@ fn read_npz(path: &Path) -> Result<ModelFile, Fault> {
 }
 
 fn read_safetensors(path: &Path) -> Result<ModelFile, Fault> {
-    let mut bytes = Vec::new();
-    File::open(path)?.read_to_end(&mut bytes)?;
-    if let Some(&length) = bytes.first_chunk() {
-        let length = u64::from_le_bytes(length);
-        if length > MAX_METADATA {
-            return Err(Fault::at(
-                "header",
-                format!("claims {length} bytes, more than {MAX_METADATA}"),
-            ));
-        }
+    let mut file = BufReader::new(data::open(path)?);
+    let supply = file.get_ref().metadata()?.len();
+    let mut size = [0; 8];
+    file.read_exact(&mut size)?;
+    let size = u64::from_le_bytes(size);
+    if size > MAX_METADATA {
+        let what = format!("claims {size} bytes, more than {MAX_METADATA}");
+        return Err(Fault::at("header", what));
     }
-    let fault =
-        |e: safetensors::SafeTensorError| Fault::new(format!("not a .safetensors file: {e}"));
-    let (_, header) = SafeTensors::read_metadata(&bytes).map_err(fault)?;
-    let tensors = SafeTensors::deserialize(&bytes).map_err(fault)?;
+    let mut header = Vec::new();
+    file.by_ref().take(size).read_to_end(&mut header)?;
+    let fault = |e: serde_json::Error| Fault::new(format!("not a .safetensors file: {e}"));
+    let header: Metadata = serde_json::from_slice(&header).map_err(fault)?;
+    let announced = (header.data_len() as u64).checked_add(8 + size);
+    if announced != Some(supply) {
+        let what = format!(
+            "not a .safetensors file: {supply} bytes where 8, {size} and {} are announced",
+            header.data_len()
+        );
+        return Err(Fault::new(what));
+    }
     let mut model = ModelFile::default();
     if let Some(text) = header.metadata().as_ref().and_then(|m| m.get("model")) {
         model.metadata = serde_json::from_str(text).map_err(|e| Fault::at("__metadata__", e))?;
     }
-    for (name, view) in tensors.tensors() {
-        let values = match view.dtype() {
-            Dtype::F64 => view
-                .data()
-                .as_chunks::<8>()
-                .0
-                .iter()
-                .map(|b| f64::from_le_bytes(*b))
-                .collect(),
-            Dtype::F32 => view
-                .data()
-                .as_chunks::<4>()
-                .0
-                .iter()
-                .map(|b| f64::from(f32::from_le_bytes(*b)))
-                .collect(),
-            Dtype::I64 => view
-                .data()
-                .as_chunks::<8>()
-                .0
-                .iter()
-                .map(|b| i64::from_le_bytes(*b) as f64)
-                .collect(),
-            Dtype::I32 => view
-                .data()
-                .as_chunks::<4>()
-                .0
-                .iter()
-                .map(|b| f64::from(i32::from_le_bytes(*b)))
-                .collect(),
-            other => {
-                return Err(Fault::at(
-                    name,
-                    format!("type {other:?} is not a real number"),
-                ));
-            }
-        };
-        model.arrays.insert(
-            name,
-            Array {
-                shape: view.shape().to_vec(),
-                values,
-                fortran: false,
-            },
-        );
+    // One after the other, as they lie in the file.
+    let tensors = header.tensors();
+    for name in header.offset_keys() {
+        let info = tensors[&name];
+        let array = read_tensor(&mut file, info).map_err(|e| e.within(&name))?;
+        model.arrays.insert(name, array);
     }
     Ok(model)
+}
+
+/// The values of one tensor of a `.safetensors` file, as many as its header, which was checked, says.
+fn read_tensor(file: &mut impl Read, info: &TensorInfo) -> Result<Array<f64>, Fault> {
+    let (kind, size) = match info.dtype {
+        Dtype::F64 => (Kind::Float, 8),
+        Dtype::F32 => (Kind::Float, 4),
+        Dtype::I64 => (Kind::Signed, 8),
+        Dtype::I32 => (Kind::Signed, 4),
+        other => {
+            let what = format!("type {other:?} is not a real number");
+            return Err(Fault::new(what));
+        }
+    };
+    check_order(info.shape.len())?;
+    let header = npy::Header {
+        kind,
+        size,
+        big_endian: false,
+        fortran: false,
+        shape: info.shape.clone(),
+    };
+    npy::read_values_of(file, header)
 }
 
 /// Writes a model file by extension, `.npz` or `.safetensors`, arrays in `f32` if `single`. The same contents give the same bytes.
@@ -369,22 +394,30 @@ pub fn write_model_then(
     single: bool,
     then: impl FnOnce() -> std::io::Result<()>,
 ) -> Result<(), IoError> {
-    if is_safetensors(path) {
-        let header = safetensors_header(model, single).map_err(|e| e.of(path))?;
+    let (safetensors, npz) = (is_safetensors(path), is_npz(path));
+    if !safetensors && !npz {
+        return Err(IoError::new(path, UNKNOWN));
+    }
+    let metadata = text(&model.arrays, &model.metadata).map_err(|e| e.of(path))?;
+    if safetensors {
+        let header = safetensors_header(&model.arrays, metadata, single);
+        let header = header.map_err(|e| e.of(path))?;
         return write_atomically(path, |w| {
             w.write_all(&header)?;
             for array in model.arrays.values() {
+                // The format has no other order.
+                let array = match array.fortran {
+                    true => &row_major(array.clone()),
+                    false => array,
+                };
                 npy::write_values(&array.values, single, w)?;
             }
             w.flush()?;
             then()
         });
     }
-    if !is_npz(path) {
-        return Err(IoError::new(path, UNKNOWN));
-    }
     write_atomically(path, |w| {
-        write_npz(&mut *w, &model.arrays, &model.metadata, single)?;
+        write_npz(&mut *w, &model.arrays, &metadata, single)?;
         w.flush()?;
         then()
     })
@@ -393,7 +426,7 @@ pub fn write_model_then(
 pub(crate) fn write_npz<W: Write + Seek>(
     writer: W,
     arrays: &BTreeMap<String, Array<f64>>,
-    metadata: &Value,
+    metadata: &str,
     single: bool,
 ) -> std::io::Result<()> {
     let mut latch = Latch::new(writer);
@@ -404,7 +437,7 @@ pub(crate) fn write_npz<W: Write + Seek>(
 fn fill<W: Write + Seek>(
     writer: W,
     arrays: &BTreeMap<String, Array<f64>>,
-    metadata: &Value,
+    metadata: &str,
     single: bool,
 ) -> std::io::Result<()> {
     let mut archive = ZipWriter::new(writer);
@@ -419,24 +452,28 @@ fn fill<W: Write + Seek>(
             .map_err(std::io::Error::other)?;
         npy::write_model_array(array, single, &mut archive)?;
     }
-    if !metadata.is_null() {
+    if !metadata.is_empty() {
         archive
             .start_file("model.json", options)
             .map_err(std::io::Error::other)?;
-        archive.write_all(metadata.to_string().as_bytes())?;
+        archive.write_all(metadata.as_bytes())?;
     }
     archive.finish().map(drop).map_err(std::io::Error::other)
 }
 
 /// The header of a `.safetensors` file: its length, and JSON up to a multiple of 8 bytes.
-fn safetensors_header(model: &ModelFile, single: bool) -> Result<Vec<u8>, Fault> {
+fn safetensors_header(
+    arrays: &BTreeMap<String, Array<f64>>,
+    metadata: String,
+    single: bool,
+) -> Result<Vec<u8>, Fault> {
     let (dtype, size) = if single {
         (Dtype::F32, 4)
     } else {
         (Dtype::F64, 8)
     };
     let mut end = 0;
-    let tensors = model.arrays.iter().map(|(name, array)| {
+    let tensors = arrays.iter().map(|(name, array)| {
         let begin = end;
         end += size * array.values.len();
         let info = TensorInfo {
@@ -446,17 +483,11 @@ fn safetensors_header(model: &ModelFile, single: bool) -> Result<Vec<u8>, Fault>
         };
         (name.clone(), info)
     });
-    let text = (!model.metadata.is_null())
-        .then(|| [("model".to_string(), model.metadata.to_string())].into());
+    let text = (!metadata.is_empty()).then(|| [("model".to_string(), metadata)].into());
     let header = Metadata::new(text, tensors.collect()).map_err(Fault::new)?;
     let mut header = serde_json::to_vec(&header).map_err(Fault::new)?;
     header.resize(header.len().next_multiple_of(8), b' ');
-    if header.len() > MAX_HEADER {
-        return Err(Fault::at(
-            "header",
-            format!("has {} bytes, more than {MAX_HEADER}", header.len()),
-        ));
-    }
+    limit(header.len()).map_err(|e| e.within("header"))?;
     let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
     bytes.extend(header);
     Ok(bytes)
@@ -479,6 +510,7 @@ fn safetensors_header(model: &ModelFile, single: bool) -> Result<Vec<u8>, Fault>
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn write_npy<T: Element>(path: &Path, array: &Array<T>) -> Result<(), IoError> {
+    array.check().map_err(|e| e.of(path))?;
     write_atomically(path, |w| npy::write_array(array, w))
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use crate::data::{Array, Element};
+use crate::data::{Array, Element, check_order};
 use crate::error::Fault;
 
 /// Longest header that is read.
@@ -108,6 +108,7 @@ pub(crate) fn read_header(reader: &mut impl Read) -> Result<Header, Fault> {
                 .map_err(|_| Fault::at("header", format!("size `{s}` in the shape")))
         })
         .collect::<Result<Vec<usize>, _>>()?;
+    check_order(shape.len()).map_err(|e| e.within("header"))?;
     Ok(Header {
         kind,
         size,
@@ -191,14 +192,19 @@ impl<R: Read> Values<R> {
                 ),
             ));
         }
-        Ok(Self {
+        Ok(Self::behind(header, reader, cells))
+    }
+
+    /// The values behind a header that is not to be read.
+    fn behind(header: Header, reader: R, cells: usize) -> Self {
+        Self {
             header,
             reader,
             buffer: Vec::new(),
             next: 0,
             taken: 0,
             cells,
-        })
+        }
     }
 
     /// The bytes of the next value, beside the header; nothing may follow the last one.
@@ -247,6 +253,12 @@ impl<R: Read> Values<R> {
     }
 }
 
+/// Makes room, or says that there is none: running out of it later would end the process without a word.
+pub(crate) fn reserve<U>(all: &mut Vec<U>, more: usize) -> Result<(), Fault> {
+    let room = all.try_reserve_exact(more);
+    room.map_err(|_| Fault::new(format!("there is no memory for {more} values")))
+}
+
 /// All values, each by `decode` from the header and its place and bytes.
 fn read_values<R: Read, U>(
     mut values: Values<R>,
@@ -256,12 +268,13 @@ fn read_values<R: Read, U>(
     let cells = values.cells;
     let mut all: Vec<U> = Vec::new();
     if supply.stored {
-        all.reserve_exact(cells);
+        reserve(&mut all, cells)?;
     }
     while let Some((header, word)) = values.next()? {
         // Once an eighth is really there, the rest is worth reserving in one piece.
         if all.capacity() == all.len() && all.len() >= cells / 8 {
-            all.reserve_exact(cells - all.len());
+            let left = cells - all.len();
+            reserve(&mut all, left)?;
         }
         all.push(decode(header, all.len(), word)?);
     }
@@ -279,6 +292,26 @@ pub(crate) fn read_array<T: Element>(
         shape,
         values,
         fortran,
+    })
+}
+
+/// All values behind a header that was read elsewhere.
+pub(crate) fn read_values_of<T: Element>(
+    reader: &mut impl Read,
+    header: Header,
+) -> Result<Array<T>, Fault> {
+    let (shape, cells) = (header.shape.clone(), header.cells()?);
+    let mut values = Vec::new();
+    reserve(&mut values, cells)?;
+    let mut reader = Values::behind(header, reader, cells);
+    while values.len() < cells {
+        let next = reader.next()?;
+        values.extend(next.map(|(header, word)| header.decode::<T>(word)));
+    }
+    Ok(Array {
+        shape,
+        values,
+        fortran: false,
     })
 }
 
@@ -318,14 +351,16 @@ impl Header {
     }
 }
 
-/// A vector of whole numbers of an integer type, each made by `make` from its place and value.
+/// A vector of whole numbers of an integer type, each made by `make` from its place and value; `enough` looks at how many there are
+/// before any is read.
 pub(crate) fn read_whole<U>(
     reader: &mut impl Read,
     supply: Supply,
+    enough: impl FnOnce(usize) -> Result<(), Fault>,
     make: impl Fn(usize, u64) -> Result<U, Fault>,
 ) -> Result<Vec<U>, Fault> {
     let values = Values::new(reader, supply)?;
-    values.header.integers()?;
+    enough(values.header.integers()?)?;
     read_values(values, supply, |header, at, word| {
         make(at, header.whole(at, word)?)
     })

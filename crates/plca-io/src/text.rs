@@ -1,10 +1,10 @@
-//! Matrix Market, FROSTT and csv.
+//! Matrix Market, FROSTT and tables of numbers.
 
 use std::io::BufRead;
 
 use plca_tensor::Coordinates;
 
-use crate::data::{Array, DataFile, Element};
+use crate::data::{Array, DataFile, Element, Header, Table, check_order};
 use crate::error::Fault;
 
 /// Longest line that is read.
@@ -19,7 +19,7 @@ pub(crate) struct Accept {
     pub(crate) infinite: bool,
 }
 
-/// Calls `visit` with the number (from 1) and the text of every line.
+/// Calls `visit` with the number (from 1) and the text of every line, without its end.
 fn for_each_line(
     reader: &mut impl BufRead,
     mut visit: impl FnMut(usize, &str) -> Result<(), Fault>,
@@ -43,7 +43,7 @@ fn for_each_line(
         } else {
             text
         };
-        visit(number, text.trim()).map_err(|e| e.within(place()))?;
+        visit(number, text.trim_end_matches(['\r', '\n'])).map_err(|e| e.within(place()))?;
     }
     Ok(())
 }
@@ -121,6 +121,7 @@ pub(crate) fn visit_frostt<T: Element>(
     let mut largest: Vec<usize> = vec![0; order];
     let (mut place, mut empty) = (Vec::new(), true);
     for_each_line(reader, |_, line| {
+        let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             return Ok(());
         }
@@ -129,6 +130,7 @@ pub(crate) fn visit_frostt<T: Element>(
             if words < 2 {
                 return Err(Fault::new("needs at least one index and a value"));
             }
+            check_order(words - 1)?;
             order = words - 1;
             largest = vec![0; order];
         }
@@ -253,6 +255,7 @@ pub(crate) fn visit_matrix_market<T: Element>(
             debug_assert_eq!(number, 1);
             return Ok(());
         };
+        let line = line.trim();
         if line.is_empty() || line.starts_with('%') {
             return Ok(());
         }
@@ -356,52 +359,170 @@ pub(crate) fn visit_matrix_market<T: Element>(
     })
 }
 
-/// Comma-separated numbers; a first line of which no cell is a number is a header. Empty cells are NaN.
-pub(crate) fn read_csv<T: Element>(
+/// The cells of lines, which may be quoted.
+struct Cells {
+    /// Takes every line apart; looks for lines that end within quotes.
+    parsers: [csv_core::Reader; 2],
+    text: Vec<u8>,
+}
+
+impl Cells {
+    fn new(delimiter: u8) -> Self {
+        // A parser's clone forgets its classes of bytes.
+        let parser = || {
+            csv_core::ReaderBuilder::new()
+                .delimiter(delimiter)
+                .terminator(csv_core::Terminator::Any(b'\n'))
+                .build()
+        };
+        Self {
+            parsers: [parser(), parser()],
+            text: Vec::new(),
+        }
+    }
+
+    /// Calls `visit` with the place and the text of every cell of a line; whether the line ends with the last one.
+    fn parse(
+        &mut self,
+        parser: usize,
+        line: &str,
+        mut visit: impl FnMut(usize, &str) -> Result<(), Fault>,
+    ) -> Result<bool, Fault> {
+        let Self { parsers, text } = self;
+        text.resize(line.len() + 1, 0);
+        let (mut at, mut written, mut ended) = (0, 0, false);
+        let mut input = line.as_bytes();
+        loop {
+            if input.is_empty() && !ended {
+                (input, ended) = (b"\n", true);
+            }
+            let (result, read, wrote) = parsers[parser].read_field(input, &mut text[written..]);
+            input = &input[read..];
+            written += wrote;
+            match result {
+                csv_core::ReadFieldResult::Field { record_end } => {
+                    let cell = std::str::from_utf8(&text[..written]);
+                    let cell = cell.map_err(|_| Fault::new("is no text"))?;
+                    visit(at, cell.trim().trim_matches('"'))?;
+                    if record_end {
+                        return Ok(true);
+                    }
+                    (at, written) = (at + 1, 0);
+                }
+                _ if ended => return Ok(false),
+                _ => (),
+            }
+        }
+    }
+
+    /// Calls `visit` with the place and the text of every cell of a record.
+    fn visit(
+        &mut self,
+        record: &str,
+        visit: impl FnMut(usize, &str) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        self.parsers[0].reset();
+        self.parse(0, record, visit).map(drop)
+    }
+
+    /// Whether a record ends with this line, which follows those that did not end one.
+    fn ends(&mut self, line: &str) -> Result<bool, Fault> {
+        self.parse(1, line, |_, _| Ok(()))
+    }
+}
+
+/// Numbers in cells, which may be quoted. Empty ones are NaN.
+pub(crate) fn read_table<T: Element>(
     reader: &mut impl BufRead,
+    table: &Table,
+    delimiter: u8,
     accept: Accept,
 ) -> Result<Array<T>, Fault> {
+    if !delimiter.is_ascii() || b"\"\r\n".contains(&delimiter) {
+        let what = format!("{:?} cannot stand between cells", char::from(delimiter));
+        return Err(Fault::new(what));
+    }
+    let mut cells = Cells::new(delimiter);
+    let labels = usize::from(table.labels);
     let mut values: Vec<T> = Vec::new();
     let (mut rows, mut columns) = (0, 0);
     let mut header = None;
     let mut gap = None;
+    // The lines of a record that has not ended, and where it began.
+    let (mut record, mut begun) = (String::new(), None);
     for_each_line(reader, |number, line| {
-        if line.is_empty() {
+        let blank = |c: char| c.is_whitespace() && c != char::from(delimiter);
+        if begun.is_none() && line.chars().all(blank) {
             gap = Some(number);
             return Ok(());
         }
+        if begun.is_some() || line.contains('"') {
+            if record.len() + line.len() > MAX_LINE {
+                return Err(Fault::new("is too long"));
+            }
+            record.push_str(line);
+            if !cells.ends(line)? {
+                record.push('\n');
+                begun = begun.or(Some(number));
+                return Ok(());
+            }
+        }
+        let taken = std::mem::take(&mut record);
+        begun = None;
+        let line = if taken.is_empty() { line } else { &taken };
         // In one column an empty line may be a missing value; nobody can tell.
-        if let (Some(gap), true, 1) = (gap, rows > 0, columns) {
+        if let (Some(gap), true, 1) = (gap, rows > 0, columns + labels) {
             return Err(Fault::new(format!(
                 "follows the empty line {gap} in a single column, write nan for a missing value"
             )));
         }
-        let cells = || line.split(',').map(|c| c.trim().trim_matches('"'));
-        if rows == 0
-            && header.is_none()
-            && cells().all(|c| c.parse::<f64>().is_err())
-            && cells().any(|c| !c.is_empty())
-        {
-            header = Some(cells().count());
-            return Ok(());
+        if rows == 0 && header.is_none() && table.header != Header::No {
+            let (mut count, mut numbers, mut words) = (0, 0, 0);
+            cells.visit(line, |at, cell| {
+                count = at + 1;
+                if at >= labels {
+                    numbers += usize::from(cell.parse::<f64>().is_ok());
+                    words += usize::from(!cell.is_empty());
+                }
+                Ok(())
+            })?;
+            if table.header == Header::Yes || (numbers == 0 && words > 0) {
+                header = Some(count);
+                return Ok(());
+            }
         }
-        for (at, cell) in cells().enumerate() {
-            let word = if cell.is_empty() { "nan" } else { cell };
-            let x = value(word, accept.nan_dense, accept);
-            values.push(x.map_err(|e| e.within(format!("column {}", at + 1)))?);
+        let mut count = 0;
+        cells.visit(line, |at, cell| {
+            count = at + 1;
+            if at >= labels {
+                let word = if cell.is_empty() { "nan" } else { cell };
+                let x = value(word, accept.nan_dense, accept);
+                values.push(x.map_err(|e| e.within(format!("column {count}")))?);
+            }
+            Ok(())
+        })?;
+        if count <= labels {
+            return Err(Fault::new("has a label and no number"));
         }
-        let count = cells().count();
         if rows == 0 {
-            columns = header.unwrap_or(count);
+            columns = match header {
+                // Some programs give the column of the labels no name.
+                Some(names) if names + labels != count => names - labels,
+                _ => count - labels,
+            };
         }
-        if count != columns {
+        if count - labels != columns {
             return Err(Fault::new(format!(
-                "has {count} cells, the lines before have {columns}"
+                "has {count} cells, the lines before have {}",
+                columns + labels
             )));
         }
         rows += 1;
         Ok(())
     })?;
+    if let Some(number) = begun {
+        return Err(Fault::at(format!("line {number}"), "a quote is not closed"));
+    }
     if rows == 0 {
         return Err(Fault::new("holds no numbers"));
     }

@@ -1,16 +1,16 @@
 //! Arrays inside `.npz` archives, plain or from `scipy.sparse.save_npz`.
 
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{BufReader, Read};
 use std::path::Path;
 
 use plca_tensor::Coordinates;
 use zip::read::ZipFile;
 use zip::{CompressionMethod, ZipArchive};
 
-use crate::data::{Array, DataFile, Element};
+use crate::data::{self, Array, DataFile, Element, plausible};
 use crate::error::Fault;
-use crate::npy::{self, Supply};
+use crate::npy::{self, Supply, reserve};
 
 /// Deflate never shrinks by more than this factor.
 const MAX_DEFLATE: u64 = 1040;
@@ -21,28 +21,19 @@ pub(crate) struct Archive {
     length: u64,
 }
 
-pub(crate) fn open(mut file: File) -> Result<Archive, Fault> {
+pub(crate) fn open(path: &Path) -> Result<Archive, Fault> {
+    let file = data::open(path)?;
     let length = file.metadata()?.len();
-    // The directory's end, when no comment follows it, says how many members were written.
-    let mut end = [0; 22];
-    let mut announced = None;
-    if length >= 22 {
-        file.seek(SeekFrom::End(-22))?;
-        file.read_exact(&mut end)?;
-        file.rewind()?;
-        if end.starts_with(b"PK\x05\x06") {
-            announced = Some(usize::from(u16::from_le_bytes([end[10], end[11]])));
-        }
+    let fault = |e| Fault::new(format!("not a .npz archive: {e}"));
+    let mut zip = ZipArchive::new(BufReader::new(file)).map_err(fault)?;
+    if zip.has_duplicate_names() {
+        return Err(Fault::new("some name occurs twice"));
     }
-    let zip = ZipArchive::new(BufReader::new(file))
-        .map_err(|e| Fault::new(format!("not a .npz archive: {e}")))?;
-    match announced {
-        Some(n) if n != zip.len() && n != usize::from(u16::MAX) => Err(Fault::new(format!(
-            "{n} members with {} names: some name occurs twice",
-            zip.len()
-        ))),
-        _ => Ok(Archive { zip, length }),
+    // A few bytes that many members share would unpack to any size.
+    if zip.has_overlapping_files().map_err(fault)? {
+        return Err(Fault::new("members share bytes"));
     }
+    Ok(Archive { zip, length })
 }
 
 type Member<'a> = BufReader<ZipFile<'a, BufReader<File>>>;
@@ -66,14 +57,16 @@ pub(crate) fn array<T: Element>(archive: &mut Archive, name: &str) -> Result<Arr
     npy::read_array(&mut reader, supply).map_err(|e| e.within(name))
 }
 
-/// Whole numbers of a one-dimensional array, each made by `make` from its place and value.
+/// Whole numbers of a one-dimensional array, each made by `make` from its place and value; `enough` looks at how many there
+/// are before any is read.
 fn whole<U>(
     archive: &mut Archive,
     name: &str,
+    enough: impl FnOnce(usize) -> Result<(), Fault>,
     make: impl Fn(usize, u64) -> Result<U, Fault>,
 ) -> Result<Vec<U>, Fault> {
     let (mut reader, supply) = member(archive, name)?;
-    npy::read_whole(&mut reader, supply, make).map_err(|e| e.within(name))
+    npy::read_whole(&mut reader, supply, enough, make).map_err(|e| e.within(name))
 }
 
 /// A text member, at most `limit` bytes.
@@ -116,8 +109,11 @@ fn below(size: u64) -> impl Fn(usize, u64) -> Result<u32, Fault> {
     }
 }
 
-pub(crate) fn read_data<T: Element>(path: &Path) -> Result<DataFile<T>, Fault> {
-    let mut archive = open(File::open(path)?)?;
+pub(crate) fn read_data<T: Element>(
+    path: &Path,
+    asked: Option<&[usize]>,
+) -> Result<DataFile<T>, Fault> {
+    let mut archive = open(path)?;
     let names = names(&archive)?;
     if is_scipy(&names) {
         let mut sparse = Coordinates {
@@ -125,11 +121,11 @@ pub(crate) fn read_data<T: Element>(path: &Path) -> Result<DataFile<T>, Fault> {
             indices: Vec::new(),
             values: Vec::new(),
         };
-        sparse.shape = visit_scipy(path, |entry| {
+        sparse.shape = visit_scipy(path, asked, |entry| {
             match entry {
                 Entry::Expected(entries) => {
-                    sparse.indices.reserve_exact(2 * entries);
-                    sparse.values.reserve_exact(entries);
+                    reserve(&mut sparse.indices, entries.saturating_mul(2))?;
+                    reserve(&mut sparse.values, entries)?;
                 }
                 Entry::Found(index, x) => {
                     sparse.indices.extend(index);
@@ -163,7 +159,7 @@ pub(crate) enum Entry<T> {
 
 /// Whether an archive holds a sparse matrix.
 pub(crate) fn is_sparse(path: &Path) -> Result<bool, Fault> {
-    Ok(is_scipy(&names(&open(File::open(path)?)?)?))
+    Ok(is_scipy(&names(&open(path)?)?))
 }
 
 /// The numbers of one member, one after the other.
@@ -233,7 +229,12 @@ impl<'a> Stream<'a> {
 
 /// Where every run of a compressed matrix begins, and the end of the last one.
 fn pointers(archive: &mut Archive, runs: u64, stored: usize) -> Result<Vec<usize>, Fault> {
-    let pointers = whole(archive, "indptr.npy", |at, p| {
+    let unfit = || Fault::new(format!("does not describe {runs} runs of {stored} entries"));
+    let enough = |n: usize| {
+        let fits = n as u64 == runs + 1;
+        fits.then_some(()).ok_or_else(unfit)
+    };
+    let pointers = whole(archive, "indptr.npy", enough, |at, p| {
         let within = usize::try_from(p).ok().filter(|&p| p <= stored);
         within.ok_or_else(|| {
             Fault::at(
@@ -242,14 +243,8 @@ fn pointers(archive: &mut Archive, runs: u64, stored: usize) -> Result<Vec<usize
             )
         })
     })?;
-    if pointers.len() as u64 != runs + 1
-        || pointers.first() != Some(&0)
-        || pointers.last() != Some(&stored)
-    {
-        return Err(Fault::at(
-            "indptr.npy",
-            format!("does not describe {runs} runs of {stored} entries"),
-        ));
+    if pointers.first() != Some(&0) || pointers.last() != Some(&stored) {
+        return Err(unfit().within("indptr.npy"));
     }
     if let Some(at) = pointers.windows(2).position(|ends| ends[1] < ends[0]) {
         return Err(Fault::at(
@@ -260,13 +255,15 @@ fn pointers(archive: &mut Archive, runs: u64, stored: usize) -> Result<Vec<usize
     Ok(pointers)
 }
 
-/// Calls `visit` with the entries that `scipy.sparse.save_npz` wrote, in the order of the file; returns the shape.
+/// Calls `visit` with the entries that `scipy.sparse.save_npz` wrote, in the order of the file; returns the shape. Unless a shape was
+/// asked for, it must be one that the entries explain.
 pub(crate) fn visit_scipy<T: Element>(
     path: &Path,
+    asked: Option<&[usize]>,
     mut visit: impl FnMut(Entry<T>) -> Result<(), Fault>,
 ) -> Result<Vec<usize>, Fault> {
     // One for every member that is read at the same time.
-    let again = || open(File::open(path)?);
+    let again = || open(path);
     let (archive, second, third) = (&mut again()?, &mut again()?, &mut again()?);
     let format = npy::read_text(&mut member(archive, "format.npy")?.0)
         .map_err(|e| e.within("format.npy"))?;
@@ -276,9 +273,13 @@ pub(crate) fn visit_scipy<T: Element>(
             format!("`{format}` is none of coo, csr, csc"),
         ));
     }
-    let shape = whole(archive, "shape.npy", |_, n| Ok(n))?;
+    let two = |n: usize| match n {
+        2 => Ok(()),
+        n => Err(Fault::new(format!("{n} sizes are those of no matrix"))),
+    };
+    let shape = whole(archive, "shape.npy", two, |_, n| Ok(n))?;
     let &[rows, columns] = &shape[..] else {
-        return Err(Fault::at("shape.npy", format!("{shape:?} is no matrix")));
+        return Err(Fault::at("shape.npy", "the file ends too early"));
     };
     if let Some(size) = shape.iter().find(|&&n| n > u64::from(u32::MAX)) {
         return Err(Fault::at(
@@ -292,6 +293,11 @@ pub(crate) fn visit_scipy<T: Element>(
         let what = format!("shape {shape:?} where one dimension is needed");
         return Err(Fault::at("data.npy", what));
     };
+    let sizes = [rows as usize, columns as usize];
+    // Before anything of the size of the shape is read.
+    if asked != Some(&sizes) {
+        plausible(&sizes, stored)?;
+    }
     if data.all_there {
         visit(Entry::Expected(stored))?;
     }
@@ -325,5 +331,5 @@ pub(crate) fn visit_scipy<T: Element>(
         minor.end()?;
         data.end()?;
     }
-    Ok(vec![rows as usize, columns as usize])
+    Ok(sizes.to_vec())
 }

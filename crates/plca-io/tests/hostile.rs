@@ -3,7 +3,10 @@
 use std::io::Write;
 use std::path::Path;
 
-use plca_io::{read_checkpoint, read_data, read_mask, read_model, write_checkpoint, write_model};
+use plca_io::{
+    DataFile, Store, read_checkpoint, read_data, read_mask, read_model, sha256_file,
+    write_checkpoint, write_model,
+};
 use proptest::prelude::*;
 
 fn message(name: &str, bytes: &[u8]) -> String {
@@ -177,6 +180,16 @@ fn text_errors_name_line_and_value() {
             "1\n\n3\n".into(),
             "line 3: follows the empty line 2 in a single column, write nan for a missing value",
         ),
+        (
+            "v.csv",
+            "1,2\n3,\"4\n\n5,6\n".into(),
+            "line 2: a quote is not closed",
+        ),
+        (
+            "v.csv",
+            "\"a,b\",c\n1,2\n\"3\",x\n".into(),
+            "line 3: column 2: `x` is not a number",
+        ),
         ("v.csv", "".into(), "holds no numbers"),
         (
             "v.csv",
@@ -186,12 +199,12 @@ fn text_errors_name_line_and_value() {
         (
             "v.txt",
             "1".into(),
-            "unknown extension; known are .npy, .npz, .mtx, .mtx.gz, .tns, .tns.gz, .csv, .csv.gz",
+            "unknown extension; known are .npy, .npz, .mtx, .mtx.gz, .tns, .tns.gz, .csv, .csv.gz, .tsv, .tsv.gz",
         ),
         (
             "v.npy.gz",
             "1".into(),
-            "unknown extension; known are .npy, .npz, .mtx, .mtx.gz, .tns, .tns.gz, .csv, .csv.gz",
+            "unknown extension; known are .npy, .npz, .mtx, .mtx.gz, .tns, .tns.gz, .csv, .csv.gz, .tsv, .tsv.gz",
         ),
         (
             "v.npz",
@@ -305,8 +318,14 @@ fn sparse_archives_that_lie() {
         (
             vec![0, 3],
             vec![0, 1, 1],
+            vec![4_000_000_000, 3],
+            "has shape [4000000000, 3] with 3 entries; say the shape if that is meant",
+        ),
+        (
+            vec![0, 3],
+            vec![0, 1, 1],
             vec![3],
-            "shape.npy: [3] is no matrix",
+            "shape.npy: 1 sizes are those of no matrix",
         ),
     ] {
         assert_eq!(message("v.npz", &csr(&pointers, &indices, &shape)), why);
@@ -331,14 +350,132 @@ fn archives_that_lie() {
             twice[at] = b'a';
         }
     }
-    let error = message("v.npz", &twice);
-    assert!(error.contains("some name occurs twice"), "{error}");
+    assert_eq!(message("v.npz", &twice), "some name occurs twice");
+    // The last two bytes are the length of a comment.
+    let end = twice.len();
+    twice[end - 2] = 1;
+    twice.push(b'!');
+    assert_eq!(message("v.npz", &twice), "some name occurs twice");
+    // The second entry of the directory points at the bytes of the first.
+    let mut shared = two.clone();
+    let entry = (0..shared.len()).rfind(|&at| shared[at..].starts_with(b"PK\x01\x02"));
+    shared[entry.unwrap() + 42..][..4].fill(0);
+    assert_eq!(message("v.npz", &shared), "members share bytes");
     let bomb = archive(&[("a.npy", floats("(1000000000000,)", &[0; 1 << 16]))]);
     let error = message("v.npz", &bomb);
     assert!(
         error.starts_with("a.npy: header: shape [1000000000000] needs"),
         "{error}"
     );
+}
+
+/// A member that holds a million zeros in a thousand bytes: refused for its length where another is needed, read where it is right.
+#[test]
+fn members_are_as_long_as_they_need_to_be() {
+    let zeros = whole(&[0; 1_000_000]);
+    let format = npy(
+        "{'descr': '|S3', 'fortran_order': False, 'shape': (), }",
+        b"csr",
+    );
+    let sparse = |shape: Vec<u8>, indptr: Vec<u8>, of_one: bool| {
+        let values = if of_one { whole(&[0]) } else { zeros.clone() };
+        archive(&[
+            ("format.npy", format.clone()),
+            ("shape.npy", shape),
+            ("data.npy", values.clone()),
+            ("indices.npy", values),
+            ("indptr.npy", indptr),
+        ])
+    };
+    let matrix = || whole(&[1, 1]);
+    let packed = sparse(zeros.clone(), whole(&[0, 1]), true);
+    assert!(packed.len() < 20_000);
+    assert_eq!(
+        message("v.npz", &packed),
+        "shape.npy: 1000000 sizes are those of no matrix"
+    );
+    assert_eq!(
+        message("v.npz", &sparse(matrix(), zeros.clone(), true)),
+        "indptr.npy: does not describe 1 runs of 1 entries"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("v.npz");
+    std::fs::write(&path, sparse(matrix(), whole(&[0, 1_000_000]), false)).unwrap();
+    let Ok(DataFile::Sparse(v)) = read_data::<f64>(&path, None) else {
+        panic!("entries")
+    };
+    assert_eq!(v.values.len(), 1_000_000);
+    std::fs::write(&path, archive(&[("v.npy", zeros)])).unwrap();
+    let Ok(DataFile::Dense(v)) = read_data::<f64>(&path, None) else {
+        panic!("an array")
+    };
+    assert_eq!(v.values.len(), 1_000_000);
+}
+
+/// Work goes with the square of the number of modes.
+#[test]
+fn more_than_64_modes_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let what = "65 modes, at most 64 are read";
+    let ones = |n: usize| format!("{}\n", vec!["1"; n + 1].join(" "));
+    assert_eq!(
+        message("v.tns", ones(65).as_bytes()),
+        format!("line 1: {what}")
+    );
+    let path = folder.path().join("v.tns");
+    std::fs::write(&path, ones(64)).unwrap();
+    assert!(read_data::<f64>(&path, None).is_ok());
+    let shape = |n: usize| format!("({})", vec!["1"; n].join(", "));
+    let array = |n| floats(&shape(n), &[0; 8]);
+    assert_eq!(message("v.npy", &array(65)), format!("header: {what}"));
+    let packed = archive(&[("v.npy", array(65))]);
+    assert_eq!(message("v.npz", &packed), format!("v.npy: header: {what}"));
+    let path = folder.path().join("m.npz");
+    std::fs::write(&path, packed).unwrap();
+    let error = read_model(&path).unwrap_err().to_string();
+    assert!(error.ends_with(what), "{error}");
+    let path = folder.path().join("m.safetensors");
+    for (n, refused) in [(64, false), (65, true)] {
+        let header = format!(
+            r#"{{"w":{{"dtype":"F64","shape":[{}],"data_offsets":[0,8]}}}}"#,
+            vec!["1"; n].join(",")
+        );
+        let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(header.as_bytes());
+        bytes.extend([0; 8]);
+        std::fs::write(&path, bytes).unwrap();
+        let error = read_model(&path).err().map(|e| e.to_string());
+        assert_eq!(error.is_some_and(|e| e.ends_with(what)), refused);
+    }
+}
+
+/// A pipe that nobody writes to keeps its reader waiting for ever.
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["v.npy", "v.npz", "v.csv", "v.mtx.gz", "v.safetensors"] {
+        let path = folder.path().join(name);
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
+        let errors = [
+            read_data::<f64>(&path, None).err(),
+            read_mask(&path, &[1]).err(),
+            read_model(&path).err(),
+            read_checkpoint(&path).err(),
+            sha256_file(&path).err(),
+            Store::<f64>::open(&path).err(),
+        ];
+        let errors: Vec<_> = errors
+            .into_iter()
+            .flatten()
+            .map(|e| e.to_string())
+            .collect();
+        assert_eq!(errors.len(), 6);
+        let refused = errors.iter().filter(|e| e.ends_with("is no regular file"));
+        // Some know the ending before the file.
+        assert!(refused.count() >= 4, "{errors:?}");
+    }
 }
 
 #[test]
@@ -399,6 +536,7 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ),
         ("v.tns", b"# c\n1 2 1 2.5\n3 1 1 1e-3\n".to_vec()),
         ("v.csv", b"a,b\n1,\n2,3\n".to_vec()),
+        ("v.tsv", b"\"a\nb\"\t\"\"\n1\t\n\"2\"\t3\n".to_vec()),
     ]
 }
 

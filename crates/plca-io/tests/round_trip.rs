@@ -77,6 +77,169 @@ proptest! {
     }
 }
 
+/// Rows (1, 2) and (3, 4), whatever the order in memory.
+#[test]
+fn columns_first_are_read_as_the_same_matrix() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut model = some_model();
+    let array = Array {
+        shape: vec![2, 2],
+        values: vec![1.0, 3.0, 2.0, 4.0],
+        fortran: true,
+    };
+    model.arrays.insert("w".into(), array);
+    let mut expected = model.clone();
+    let rows = Array::new(vec![2, 2], vec![1.0, 2.0, 3.0, 4.0]);
+    expected.arrays.insert("w".into(), rows);
+    for name in ["m.npz", "m.safetensors"] {
+        let path = folder.path().join(name);
+        write_model(&path, &model, false).unwrap();
+        assert_eq!(read_model(&path).unwrap(), expected, "{name}");
+    }
+    let path = folder.path().join("state");
+    write_checkpoint(&path, &model).unwrap();
+    assert_eq!(read_checkpoint(&path).unwrap(), expected);
+}
+
+/// Nothing is written that cannot be read, and what was there stays.
+#[test]
+fn what_no_reader_takes_is_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = ["a.npy", "m.npz", "m.safetensors", "state"];
+    let write = |name: &str, array: &Array<f64>| {
+        let path = folder.path().join(name);
+        let mut model = some_model();
+        model.arrays.insert("w".into(), array.clone());
+        match name {
+            "a.npy" => write_npy(&path, array),
+            "state" => write_checkpoint(&path, &model),
+            _ => write_model(&path, &model, false),
+        }
+    };
+    for name in names {
+        write(name, &Array::new(vec![1], vec![7.0])).unwrap();
+    }
+    let content = || names.map(|name| std::fs::read(folder.path().join(name)).unwrap());
+    let before = content();
+    for (shape, what) in [
+        (vec![2, 3], "shape [2, 3] does not go with 1 values"),
+        (
+            vec![1 << 40, 1 << 40],
+            "shape [1099511627776, 1099511627776] does not go with 1 values",
+        ),
+        (vec![1; 65], "65 modes, at most 64 are read"),
+    ] {
+        let array = Array {
+            shape,
+            values: vec![1.0],
+            fortran: false,
+        };
+        for name in names {
+            let error = write(name, &array).unwrap_err().to_string();
+            assert!(error.contains(name) && error.ends_with(what), "{error}");
+        }
+    }
+    assert!(content() == before);
+    assert_eq!(folder.path().read_dir().unwrap().count(), names.len());
+}
+
+/// As much as is read is written, and not a byte more.
+#[test]
+fn metadata_are_written_as_far_as_they_are_read() {
+    const MOST: usize = 1 << 23;
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["m.npz", "m.safetensors", "state"] {
+        let path = folder.path().join(name);
+        let mut outcomes = [0, 0];
+        for length in [MOST - 400, MOST - 90, MOST - 2, MOST - 1] {
+            let mut model = some_model();
+            model.metadata = json!("x".repeat(length));
+            let (written, read) = match name {
+                "state" => (write_checkpoint(&path, &model), read_checkpoint(&path)),
+                _ => (write_model(&path, &model, false), read_model(&path)),
+            };
+            outcomes[usize::from(written.is_ok())] += 1;
+            match written {
+                Ok(()) => assert!(read.unwrap() == model),
+                Err(e) => assert!(e.to_string().contains("more than the 8388608"), "{e}"),
+            }
+        }
+        // Quotes, and in two of them more, stand around the text.
+        assert_eq!(outcomes[1], if name == "m.npz" { 3 } else { 1 }, "{name}");
+        assert_eq!(outcomes[0] + outcomes[1], 4);
+    }
+}
+
+#[cfg(unix)]
+mod targets {
+    use std::fs::{Permissions, metadata, read_link, read_to_string, set_permissions};
+    use std::io::Write;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::Path;
+
+    use plca_io::write_atomically;
+
+    fn write(path: &Path) -> Result<(), String> {
+        write_atomically(path, |w| write!(w, "new")).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_file_keeps_its_permissions() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        for mode in [0o600, 0o640, 0o755, 0o666, 0o200] {
+            std::fs::write(&path, "old").unwrap();
+            set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            write(&path).unwrap();
+            let found = metadata(&path).unwrap().permissions().mode();
+            assert_eq!(found & 0o7777, mode, "{found:o}");
+            set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+            assert_eq!(read_to_string(&path).unwrap(), "new");
+        }
+    }
+
+    #[test]
+    fn what_is_read_only_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        std::fs::write(&path, "old").unwrap();
+        set_permissions(&path, Permissions::from_mode(0o444)).unwrap();
+        let error = write(&path).unwrap_err();
+        assert!(error.ends_with("a: is read-only"), "{error}");
+        assert_eq!(read_to_string(&path).unwrap(), "old");
+        assert_eq!(folder.path().read_dir().unwrap().count(), 1);
+    }
+
+    /// A link stays one, and the file at its end is written, there or not.
+    #[test]
+    fn links_are_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir(at("inner")).unwrap();
+        std::fs::write(at("there"), "old").unwrap();
+        set_permissions(at("there"), Permissions::from_mode(0o600)).unwrap();
+        symlink("there", at("one")).unwrap();
+        symlink("../one", at("inner/two")).unwrap();
+        symlink(at("inner/new"), at("dangling")).unwrap();
+        symlink("round", at("round")).unwrap();
+        for (link, target) in [
+            ("one", "there"),
+            ("inner/two", "there"),
+            ("dangling", "inner/new"),
+        ] {
+            let leads = read_link(at(link)).unwrap();
+            write(&at(link)).unwrap();
+            assert_eq!(read_link(at(link)).unwrap(), leads);
+            assert_eq!(read_to_string(at(target)).unwrap(), "new");
+            std::fs::write(at("there"), "old").unwrap();
+        }
+        let mode = metadata(at("there")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let error = write(&at("round")).unwrap_err();
+        assert!(error.ends_with("round: too many symbolic links"), "{error}");
+    }
+}
+
 #[test]
 fn equal_models_are_equal_files() {
     let folder = tempfile::tempdir().unwrap();
@@ -250,6 +413,7 @@ fn options_refuse_by_line() {
             allow_nan,
             allow_negative,
             allow_infinite: false,
+            ..ReadOptions::default()
         };
         read_data_with::<f64>(&path, &options).map_err(|e| (e.place().to_string(), e.to_string()))
     };

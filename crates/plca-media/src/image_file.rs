@@ -1,9 +1,9 @@
 //! Picture files.
 
-use std::io::{Cursor, Write};
+use std::io::{BufReader, Cursor, Write};
 use std::path::Path;
 
-use image::{DynamicImage, GrayImage, ImageFormat, ImageReader, Limits, RgbImage};
+use image::{DynamicImage, GrayImage, ImageDecoder, ImageFormat, ImageReader, Limits, RgbImage};
 use plca_io::write_atomically;
 
 use crate::MediaError;
@@ -108,14 +108,14 @@ fn shares(from: usize, to: usize) -> Vec<Vec<(usize, f64)>> {
     (0..to).map(part).collect()
 }
 
-/// Bytes that decoding may take.
-const MAX_BYTES: u64 = 1 << 30;
+/// Bytes of the decoded values: with all that decoding holds besides, less than 1 GiB.
+const MAX_BYTES: u64 = 1 << 29;
 
 /// Reads a `.png`, `.jpg` or `.jpeg`: grey, or red, green and blue, full intensity as 1; an alpha channel is discarded.
 ///
 /// # Errors
 ///
-/// [`MediaError::File`]: another ending, a file that cannot be opened or decoded or that needs more than 1 GiB.
+/// [`MediaError`]: another ending, a file that cannot be opened or decoded, or more than 2^26 numbers, which take half a GiB.
 ///
 /// # Examples
 ///
@@ -130,14 +130,26 @@ const MAX_BYTES: u64 = 1 << 30;
 /// ```
 pub fn read_image(path: &Path) -> Result<Image, MediaError> {
     let format = format(path)?;
-    let mut reader = ImageReader::open(path).map_err(|e| MediaError::file(path, e))?;
+    let fault = |e| MediaError::file(path, e);
+    let mut reader = ImageReader::new(BufReader::new(plca_io::open_file(path)?));
     reader.set_format(format);
     let mut limits = Limits::default();
     limits.max_alloc = Some(MAX_BYTES);
-    limits.max_image_width = Some(1 << 15);
-    limits.max_image_height = Some(1 << 15);
     reader.limits(limits);
-    let image = reader.decode().map_err(|e| MediaError::file(path, e))?;
+    let decoder = reader.into_decoder().map_err(fault)?;
+    let (width, height) = decoder.dimensions();
+    let channels = if decoder.color_type().has_color() {
+        3
+    } else {
+        1
+    };
+    // Two sizes of 32 bits cannot overflow here.
+    let numbers = u64::from(width) * u64::from(height);
+    if numbers > MAX_BYTES / (8 * channels) {
+        let what = format!("{width} x {height} pixels are more than 2^26 numbers");
+        return Err(MediaError::file(path, what));
+    }
+    let image = DynamicImage::from_decoder(decoder).map_err(fault)?;
     let (height, width) = (image.height() as usize, image.width() as usize);
     let (channels, values) = if image.color().has_color() {
         (3, image.into_rgb16().into_raw())

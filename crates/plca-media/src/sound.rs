@@ -61,7 +61,7 @@ const MAX_SAMPLES: usize = 1 << 28;
 ///
 /// # Errors
 ///
-/// [`MediaError::File`]: another ending, a file that cannot be opened or decoded, no samples, more than 2^28 of them, channels of
+/// [`MediaError`]: another ending, a file that cannot be opened or decoded, no samples, more than 2^28 of them, channels of
 /// different length, a sample that is not finite.
 ///
 /// # Examples
@@ -79,7 +79,7 @@ const MAX_SAMPLES: usize = 1 << 28;
 /// ```
 pub fn read_sound(path: &Path) -> Result<Sound, MediaError> {
     let fault = |what: String| MediaError::file(path, what);
-    let open = || File::open(path).map_err(|e| MediaError::file(path, e));
+    let open = || plca_io::open_file(path);
     let ending = path
         .extension()
         .and_then(|e| e.to_str())

@@ -130,6 +130,42 @@ fn pictures_that_lie() {
     }
 }
 
+/// The checksum of a chunk's name and data.
+fn checksum(bytes: &[u8]) -> u32 {
+    let shifted = |c: u32| (c >> 1) ^ if c & 1 == 1 { 0xedb8_8320 } else { 0 };
+    let byte = |c: u32, b: &u8| (0..8).fold(c ^ u32::from(*b), |c, _| shifted(c));
+    !bytes.iter().fold(!0, byte)
+}
+
+/// Each is a few bytes of a file that has its header right.
+#[test]
+fn pictures_of_more_numbers_than_there_is_memory_for() {
+    for (width, height, colour, refused) in [
+        (1 << 15, 1 << 15, 0, true),
+        (1 << 13, (1 << 13) + 1, 0, true),
+        (1 << 13, 1 << 13, 0, false),
+        (1 << 13, 1 << 13, 2, true),
+    ] {
+        let mut picture = b"\x89PNG\r\n\x1a\n".to_vec();
+        let sizes = [width, height].map(u32::to_be_bytes).concat();
+        for (name, data) in [
+            (b"IHDR", [&sizes[..], &[8, colour, 0, 0, 0]].concat()),
+            (b"IDAT", vec![0; 8]),
+        ] {
+            let mut chunk = chunk(name, &data);
+            let end = chunk.len() - 4;
+            let sum = checksum(&chunk[4..end]);
+            chunk[end..].copy_from_slice(&sum.to_be_bytes());
+            picture.extend(chunk);
+        }
+        let (_folder, path) = file("a.png", &picture);
+        let error = message(&read_image(&path).unwrap_err(), "a.png");
+        let what = format!("{width} x {height} pixels are more than 2^26 numbers");
+        // Where the size is none to refuse, its few bytes are.
+        assert_eq!(error == what, refused, "{error}");
+    }
+}
+
 #[test]
 fn nothing_is_left_by_what_cannot_be_written() {
     let folder = tempfile::tempdir().unwrap();

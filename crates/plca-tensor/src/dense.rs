@@ -48,10 +48,23 @@ pub struct DenseTensor<T> {
     pub(crate) pool: Pool<T>,
 }
 
+/// Most modes of a tensor, as many as numpy's arrays have: work goes with the square of their number.
+///
+/// ```
+/// use plca_tensor::{Coordinates, MAX_ORDER, SparseTensor, TensorError};
+/// let one = |order| Coordinates { shape: vec![1; order], indices: vec![0; order], values: vec![1.0] };
+/// assert!(SparseTensor::<f64>::new(one(MAX_ORDER)).is_ok());
+/// assert!(matches!(SparseTensor::<f64>::new(one(MAX_ORDER + 1)), Err(TensorError::Order { order: 65 })));
+/// ```
+pub const MAX_ORDER: usize = 64;
+
 /// Checks a shape; returns the number of cells, or `None` where it exceeds `usize`.
 pub(crate) fn check_shape(shape: &[usize]) -> Result<Option<usize>, TensorError> {
     if shape.is_empty() {
         return Err(TensorError::OrderZero);
+    }
+    if shape.len() > MAX_ORDER {
+        return Err(TensorError::Order { order: shape.len() });
     }
     if let Some(mode) = shape.iter().position(|&n| n == 0) {
         return Err(TensorError::EmptyMode {

@@ -19,6 +19,12 @@ pub enum TensorError {
     /// A tensor needs at least one mode.
     #[error("a tensor of order 0 has no cells to explain")]
     OrderZero,
+    /// More modes than [`MAX_ORDER`](crate::MAX_ORDER).
+    #[error("a tensor of order {order}, at most {} are held", crate::MAX_ORDER)]
+    Order {
+        /// The modes as given.
+        order: usize,
+    },
     /// A mode of size 0.
     #[error("mode {mode} is empty (shape {shape:?})")]
     EmptyMode {

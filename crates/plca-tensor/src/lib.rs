@@ -53,7 +53,7 @@ mod sparse;
 pub mod strategies;
 mod sum;
 
-pub use dense::{DenseTensor, Order};
+pub use dense::{DenseTensor, MAX_ORDER, Order};
 pub use error::{SourceError, TensorError};
 pub use factor::{Factor, Model};
 #[cfg(feature = "serde")]

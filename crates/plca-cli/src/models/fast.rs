@@ -9,7 +9,6 @@ use plca_fit::{Carried, Direction, Observer, Stop};
 use plca_io::{Array, Element};
 use plca_tensor::Observed;
 use rand_chacha::ChaCha8Rng;
-use serde_json::Value;
 
 use super::CommandModel;
 use super::accelerated::plainly;
@@ -157,7 +156,7 @@ impl<T: Element, M: Separates<T>> CommandModel for FastCommand<T, M> {
         self.model.direction()
     }
 
-    fn scale(&self, data: &Self::Data, state: &Self::State) -> Option<Value> {
+    fn scale(&self, data: &Self::Data, state: &Self::State) -> Option<Array<f64>> {
         self.model.scale(data, state.model())
     }
 

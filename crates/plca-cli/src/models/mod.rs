@@ -24,6 +24,7 @@ use std::path::Path;
 
 use plca_em::{Outcome, Progress, Stop};
 use plca_fit::{Carried, Direction, Observer};
+use plca_io::Array;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
@@ -161,8 +162,8 @@ pub(crate) trait CommandModel: Sized {
     fn remarks(&self, _state: &Self::State) -> Value {
         json!({})
     }
-    /// What the model must be multiplied by to approximate data with hidden cells: one number, or one for each given index.
-    fn scale(&self, _data: &Self::Data, _state: &Self::State) -> Option<Value> {
+    /// What the model must be multiplied by to approximate data with hidden cells: one number, of order 0, or one for each given index.
+    fn scale(&self, _data: &Self::Data, _state: &Self::State) -> Option<Array<f64>> {
         None
     }
     /// Log-likelihood without priors, where the objective is another number.

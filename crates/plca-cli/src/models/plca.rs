@@ -5,10 +5,9 @@ use std::path::Path;
 use nalgebra::{DMatrix, DVector};
 use plca_em::{Outcome, Plca, PlcaEm, PlcaInit, PlcaState, Progress};
 use plca_fit::{Carried, Direction, Observer, Stop};
-use plca_io::Element;
+use plca_io::{Array, Element};
 use plca_tensor::Observed;
 use rand_chacha::ChaCha8Rng;
-use serde_json::{Value, json};
 
 use super::accelerated::accelerated;
 use super::options::{missing, refuse, refuse_signed, seen_mass, temper};
@@ -18,8 +17,8 @@ use super::{CommandModel, ModelKind, fast};
 use crate::approximation::{Approximation, Product};
 use crate::args::{Acceleration, FitArgs, Precision, SelectArgs, TransformArgs};
 use crate::blocks::{
-    Arrays, ITERATION, count, keep_fixed, lacking, matrix, take_count, take_matrix, take_vector,
-    vector,
+    Arrays, ITERATION, count, keep_fixed, lacking, matrix, number, take_count, take_matrix,
+    take_vector, vector,
 };
 use crate::data::Data;
 use crate::failure::Failure;
@@ -330,13 +329,13 @@ impl<T: Element> CommandModel for PlcaCommand<T> {
         Direction::Maximise
     }
 
-    fn scale(&self, data: &Self::Data, state: &PlcaState<T>) -> Option<Value> {
+    fn scale(&self, data: &Self::Data, state: &PlcaState<T>) -> Option<Array<f64>> {
         if data.is_complete() {
             return None;
         }
         // [SPEC 4] s = v_obs / Σ_obs P
         let seen = state.with_model(|model| seen_mass(data, model, 0));
-        Some(json!(data.total() / seen.iter().sum::<f64>()))
+        Some(number(data.total() / seen.iter().sum::<f64>()))
     }
 
     fn ln_lik(&self, data: &Self::Data, state: &PlcaState<T>) -> Result<Option<f64>, Failure> {

@@ -8,7 +8,6 @@ use plca_fit::{Carried, Direction, Observer, Stop};
 use plca_io::{Array, Element};
 use plca_tensor::{Factor, Model, Observed};
 use rand_chacha::ChaCha8Rng;
-use serde_json::{Value, json};
 
 use super::accelerated::accelerated;
 use super::options::{missing, need_matrix, refuse, refuse_signed, seen_mass, temper};
@@ -18,7 +17,7 @@ use super::{CommandModel, ModelKind, fast};
 use crate::approximation::{Approximation, Product};
 use crate::args::{Acceleration, FitArgs, Precision, SelectArgs, TransformArgs};
 use crate::blocks::{
-    Arrays, ITERATION, count, keep_fixed, lacking, matrix, take_count, take_matrix,
+    Arrays, ITERATION, SCALE, count, keep_fixed, lacking, matrix, take_count, take_matrix,
 };
 use crate::data::Data;
 use crate::failure::Failure;
@@ -41,11 +40,13 @@ impl ModelKind for Asymmetric {
     }
 
     fn blocks(&self, _: usize) -> Vec<String> {
-        ["basis", "mixture", "marginal"].map(String::from).to_vec()
+        ["basis", "mixture", "marginal", SCALE]
+            .map(String::from)
+            .to_vec()
     }
 
     fn free_blocks(&self, _: usize) -> Vec<String> {
-        // The marginal always comes from the data.
+        // The marginal and the scale always come from the data and the fit.
         ["basis", "mixture"].map(String::from).to_vec()
     }
 
@@ -300,7 +301,7 @@ impl<T: Element> CommandModel for PlsaCommand<T> {
         Direction::Maximise
     }
 
-    fn scale(&self, data: &Self::Data, state: &PlsaState<T>) -> Option<Value> {
+    fn scale(&self, data: &Self::Data, state: &PlsaState<T>) -> Option<Array<f64>> {
         if data.is_complete() {
             return None;
         }
@@ -318,7 +319,8 @@ impl<T: Element> CommandModel for PlsaCommand<T> {
         // [SPEC 4] s = v_obs / Σ_obs P, for every given index; 0 where nothing of it was observed
         let scales = data.marginal(given.mode()).into_iter().zip(seen);
         let scales = scales.map(|(v, mass)| if v > 0.0 { v / mass } else { 0.0 });
-        Some(json!(scales.collect::<Vec<_>>()))
+        let scales: Vec<_> = scales.collect();
+        Some(Array::new(vec![scales.len()], scales))
     }
 
     fn ln_lik(&self, data: &Self::Data, state: &PlsaState<T>) -> Result<Option<f64>, Failure> {

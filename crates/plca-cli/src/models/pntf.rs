@@ -9,14 +9,14 @@ use plca_fit::{Carried, Direction, Observer, Stop, StopReason};
 use plca_io::{Array, Element};
 use pntf_l2::{Pntf, PntfInit, PntfState};
 use rand_chacha::ChaCha8Rng;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::accelerated::accelerated;
 use super::options::{refuse, refuse_signed, refuse_unsigned};
 use super::{CommandModel, ModelKind, plca};
 use crate::approximation::{Approximation, Product};
 use crate::args::{Acceleration, FitArgs, Precision, TransformArgs};
-use crate::blocks::{Arrays, lacking, matrix, take_vector};
+use crate::blocks::{Arrays, lacking, matrix, number, take_vector};
 use crate::data::Dataset;
 use crate::failure::Failure;
 use crate::fit;
@@ -251,9 +251,9 @@ impl<T: Element> CommandModel for PntfCommand<T> {
         Direction::Minimise
     }
 
-    fn scale(&self, data: &Self::Data, state: &PntfState<T>) -> Option<Value> {
+    fn scale(&self, data: &Self::Data, state: &PntfState<T>) -> Option<Array<f64>> {
         // The model has the mass of the data as they were fitted.
         let sweep = self.config.on(&data.tensor).ok()?;
-        Some(json!(state.mass / sweep.data_scale()))
+        Some(number(state.mass / sweep.data_scale()))
     }
 }

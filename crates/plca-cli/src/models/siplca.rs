@@ -12,7 +12,6 @@ use plca_fit::{Carried, Direction, Observer, Stop};
 use plca_io::{Array, Element};
 use plca_tensor::{DenseTensor, Observed, Order};
 use rand_chacha::ChaCha8Rng;
-use serde_json::{Value, json};
 
 use super::accelerated::accelerated;
 use super::options::refuse;
@@ -24,7 +23,7 @@ use crate::args::{
     self, Acceleration, FitArgs, MissingMethod, PlaceArgs, Precision, SelectArgs, TransformArgs,
 };
 use crate::blocks::{
-    Arrays, ITERATION, count, keep_fixed, lacking, take_count, take_vector, vector,
+    Arrays, ITERATION, count, keep_fixed, lacking, number, take_count, take_vector, vector,
 };
 use crate::data::{Data, load};
 use crate::failure::Failure;
@@ -420,7 +419,7 @@ impl<T: Element> CommandModel for ShiftedCommand<T> {
         Direction::Maximise
     }
 
-    fn scale(&self, data: &Self::Data, state: &ShiftedState<T>) -> Option<Value> {
+    fn scale(&self, data: &Self::Data, state: &ShiftedState<T>) -> Option<Array<f64>> {
         let em = self.config.on(data).ok()?;
         let window = em.window_mass(state);
         if data.is_complete() && (self.literal || window == 1.0) {
@@ -428,7 +427,7 @@ impl<T: Element> CommandModel for ShiftedCommand<T> {
         }
         // [SPEC 4] [SPEC 5.2] s P, s = v_obs / Σ_obs P
         let approximation: f64 = em.reconstruct(state).ok()?.iter().map(|x| x.to_f64()).sum();
-        Some(json!(approximation / window))
+        Some(number(approximation / window))
     }
 
     fn ln_lik(&self, data: &Self::Data, state: &ShiftedState<T>) -> Result<Option<f64>, Failure> {

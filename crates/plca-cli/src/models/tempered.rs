@@ -183,7 +183,7 @@ impl<T: Element, M: Bind<T>> CommandModel for TemperedCommand<'_, T, M> {
         })
     }
 
-    fn scale(&self, data: &Self::Data, state: &Self::State) -> Option<Value> {
+    fn scale(&self, data: &Self::Data, state: &Self::State) -> Option<Array<f64>> {
         self.model.scale(data, &state.best)
     }
 

@@ -56,11 +56,12 @@ impl Run<'_> {
         let list = |values: Vec<f64>| Array::new(vec![values.len()], values);
         arrays.insert(PLACE.into(), list(numbers));
         arrays.insert(SUMS.into(), list(place.sums.clone()));
+        arrays.extend(place.unobserved.save());
         let metadata = json!({
             "model": self.args.model.name(),
             "settings": self.settings,
             "data": { "sha256": self.checksum },
-            "checkpoint": { "unobserved": place.unobserved.save(), "restored": place.restored.save() },
+            "checkpoint": { "restored": place.restored.save() },
         });
         ModelFile { arrays, metadata }
     }
@@ -70,10 +71,11 @@ impl Run<'_> {
         let file = plca_io::read_checkpoint(path)?;
         belongs(path, &file, self.args.model, &self.settings, &self.checksum)?;
         let saved = &file.metadata["checkpoint"];
-        let unobserved =
-            Unobserved::load(&saved["unobserved"]).map_err(|e| Failure::by(path, e))?;
         let restored = Restored::load(&saved["restored"]);
         let mut arrays = file.arrays;
+        // Earlier versions have a list in the metadata.
+        let unobserved = Unobserved::load(&mut arrays, &saved["unobserved"]);
+        let unobserved = unobserved.map_err(|e| Failure::by(path, e))?;
         let mut list = |name: &str| {
             let values = take_vector::<f64>(path, &mut arrays, name)?;
             Ok::<_, Failure>(

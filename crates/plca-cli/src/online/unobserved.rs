@@ -1,8 +1,15 @@
 //! What no block of a stream has shown.
 
-use serde_json::{Value, json};
+use plca_io::Array;
+use serde_json::Value;
 
+use crate::blocks::Arrays;
 use crate::data::unobserved_warnings;
+
+/// A mode's array in a checkpoint.
+fn name(j: usize) -> String {
+    format!("unobserved_{j}")
+}
 
 /// Indices of which nothing was observed so far, mode by mode; those of the streamed mode in the order of the stream.
 #[derive(Default)]
@@ -29,13 +36,23 @@ impl Unobserved {
         unobserved_warnings(self.0.clone().unwrap_or_default())
     }
 
-    /// For a checkpoint.
-    pub(super) fn save(&self) -> Value {
-        json!(self.0)
+    /// Arrays for a checkpoint.
+    pub(super) fn save(&self) -> impl Iterator<Item = (String, Array<f64>)> {
+        let modes = self.0.iter().flatten().enumerate();
+        modes.map(|(j, indices)| {
+            let values: Vec<_> = indices.iter().map(|&i| i as f64).collect();
+            (name(j), Array::new(vec![values.len()], values))
+        })
     }
 
-    /// The inverse of [`save`](Self::save).
-    pub(super) fn load(saved: &Value) -> serde_json::Result<Self> {
-        serde_json::from_value(saved.clone()).map(Self)
+    /// The inverse of [`save`](Self::save); `listed` is where checkpoints of earlier versions have it.
+    pub(super) fn load(arrays: &mut Arrays, listed: &Value) -> serde_json::Result<Self> {
+        if !listed.is_null() {
+            return serde_json::from_value(listed.clone()).map(Self);
+        }
+        let modes = (0..).map_while(|j| arrays.remove(&name(j)));
+        let modes = modes.map(|array| array.values.iter().map(|&i| i as usize).collect());
+        let modes: Vec<_> = modes.collect();
+        Ok(Self((!modes.is_empty()).then_some(modes)))
     }
 }

@@ -5,6 +5,7 @@ mod endings;
 mod errors;
 mod failures;
 mod fast;
+mod files;
 mod formats;
 mod golden;
 mod online;

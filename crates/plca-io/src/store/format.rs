@@ -8,7 +8,6 @@
 //!
 //! Everything is little endian.
 
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
@@ -16,7 +15,7 @@ use plca_tensor::Tiling;
 use serde_json::{Value, json};
 
 use super::{BLOCK, Input, Place, Store, explained};
-use crate::data::{Element, affordable};
+use crate::data::{Element, affordable, open as open_file};
 use crate::error::Fault;
 
 pub(super) const MAGIC: &[u8] = b"PLCASTOR";
@@ -74,7 +73,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 pub(super) fn open<T: Element>(path: &Path) -> Result<Store<T>, Fault> {
-    let mut file = File::open(path)?;
+    let mut file = open_file(path)?;
     let length = file.metadata()?.len();
     let mut header = Vec::new();
     file.by_ref().take(HEADER as u64).read_to_end(&mut header)?;

@@ -14,7 +14,7 @@ use plca_tensor::{Block, BlockSource, Tiling};
 pub use write::StoreWriter;
 
 use crate::IoError;
-use crate::data::{Element, ReadOptions, extension, plausible};
+use crate::data::{Element, ReadOptions, extension, open, plausible};
 use crate::error::Fault;
 
 /// Bytes that are read, verified and taken apart at a time; a multiple of every number's size.
@@ -146,7 +146,7 @@ impl<T: Element> Store<T> {
         let attempt = || -> Result<bool, Fault> {
             let mut start = Vec::new();
             let length = format::MAGIC.len() as u64;
-            File::open(path)?.take(length).read_to_end(&mut start)?;
+            open(path)?.take(length).read_to_end(&mut start)?;
             Ok(start == format::MAGIC)
         };
         attempt().map_err(|e| e.of(path))
@@ -205,7 +205,7 @@ impl<T: Element> Store<T> {
     fn read_block(&self, block: usize, into: &mut Block<T>) -> Result<(), Fault> {
         let place = self.blocks[block];
         // By its name every time: a file that was moved away or replaced is not read on.
-        let mut file = File::open(&self.path)?;
+        let mut file = open(&self.path)?;
         let length = file.metadata()?.len();
         if length != self.length {
             return Err(Fault::new(format!(

@@ -1,0 +1,64 @@
+//! Options that say how a table of numbers is read.
+
+use clap::{Args, ValueEnum};
+use plca_io::{Header, ReadOptions, Table};
+
+use crate::args::DataArgs;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HeaderLine {
+    /// A first line of which no cell is a number is a header.
+    Auto,
+    /// The first line is a header.
+    Yes,
+    /// The first line is data.
+    No,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Labels {
+    /// The first cell of every line is a label, which is left out.
+    FirstColumn,
+}
+
+/// How .csv and .tsv files are read.
+#[derive(Debug, Args)]
+pub(crate) struct TableArgs {
+    /// .csv, .tsv: whether the first line names the columns; yes where no value is given [default: auto].
+    #[arg(long, num_args = 0..=1, default_missing_value = "yes")]
+    pub(crate) header: Option<HeaderLine>,
+    /// .csv, .tsv: what stands between cells, one character of ASCII, or `tab` [default: a comma, in .tsv a tab].
+    #[arg(long, value_name = "C", value_parser = delimiter, allow_hyphen_values = true)]
+    pub(crate) delimiter: Option<u8>,
+    /// .csv, .tsv: which cells are labels.
+    #[arg(long)]
+    pub(crate) labels: Option<Labels>,
+}
+
+fn delimiter(s: &str) -> Result<u8, String> {
+    match s.as_bytes() {
+        b"tab" | b"\\t" => Ok(b'\t'),
+        &[byte] if byte.is_ascii() => Ok(byte),
+        _ => Err("one character of ASCII is needed, or `tab`".into()),
+    }
+}
+
+impl DataArgs {
+    /// What is read, NaN included: they are refused by their index where they are not hidden.
+    pub(crate) fn reading(&self) -> ReadOptions {
+        ReadOptions {
+            shape: self.shape.as_ref().map(|s| s.0.clone()),
+            allow_nan: true,
+            table: Table {
+                header: match self.table.header {
+                    None | Some(HeaderLine::Auto) => Header::Auto,
+                    Some(HeaderLine::Yes) => Header::Yes,
+                    Some(HeaderLine::No) => Header::No,
+                },
+                delimiter: self.table.delimiter,
+                labels: self.table.labels.is_some(),
+            },
+            ..ReadOptions::default()
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Files whose size goes with the data, tables, and what is no file.
+
+use plca_io::{Array, read_checkpoint, write_checkpoint, write_model};
+use serde_json::{Value, json};
+
+use crate::Folder;
+
+/// Two entries in the first of `columns` columns.
+fn one_column(folder: &Folder, columns: usize) {
+    let banner = "%%MatrixMarket matrix coordinate real general";
+    folder.text("v.mtx", &format!("{banner}\n2 {columns} 2\n1 1 5\n2 1 3\n"));
+}
+
+/// However many columns nobody has seen, what is said of them is short, and what is kept of each is in an array.
+#[test]
+fn metadata_do_not_grow_with_the_data() {
+    let folder = Folder::new();
+    one_column(&folder, 3000);
+    for model in ["plca", "plsa", "pntf"] {
+        let line =
+            format!("fit {model} v.mtx --missing unstored --rank 1 --max-iter 3 --output o.npz");
+        let err = String::from_utf8(folder.run(&line).stderr).unwrap();
+        let what = "nothing was observed of dimension 1 at 2999 indices, the first [1, 2, 3, 4, 5, 6, 7, 8]: what is written there is not identified";
+        assert_eq!(err, format!("warning: {what}\n"), "{model}");
+        let metadata = folder.model("o.npz").metadata;
+        assert_eq!(metadata["warnings"], json!([what]), "{model}");
+        let length = metadata.to_string().len();
+        assert!(length < 4096, "{model}: {length}");
+        folder.ok("inspect o.npz");
+    }
+}
+
+/// Files of earlier versions have the scale of every index in the metadata.
+#[test]
+fn scales_are_an_array_and_were_a_list() {
+    let folder = Folder::new();
+    folder.text("v.csv", "5,nan,1\n3,2,4\nnan,1,1\n");
+    folder.ok("fit plsa v.csv --missing nan --rank 2 --seed 3 --output new.npz --max-iter 20");
+    folder.ok("reconstruct new.npz --output new.npy");
+    let mut model = folder.model("new.npz");
+    let scale = model.arrays.remove("scale").unwrap();
+    assert_eq!(scale.shape, [3]);
+    assert!(model.metadata["scale"].is_null());
+    model.metadata["scale"] = json!(scale.values);
+    write_model(&folder.path("old.npz"), &model, false).unwrap();
+    folder.ok("reconstruct old.npz --output old.npy");
+    assert!(folder.bytes("old.npy") == folder.bytes("new.npy"));
+    // A fit may start from either.
+    for init in ["new.npz", "old.npz"] {
+        let line = format!("fit plsa v.csv --missing nan --init {init} --max-iter 1");
+        folder.ok(&format!("{line} --output {init}.again.npz"));
+    }
+    model.metadata["scale"] = Value::Null;
+    for values in [vec![1.0; 2], vec![1.0, -1.0, 1.0], vec![1.0, f64::NAN, 1.0]] {
+        let array = Array::new(vec![values.len()], values);
+        model.arrays.insert("scale".into(), array);
+        write_model(&folder.path("bad.npz"), &model, false).unwrap();
+        folder.fails(
+            1,
+            "reconstruct bad.npz --output x.npy",
+            &["bad.npz", "`scale`"],
+        );
+    }
+}
+
+/// A stream whose blocks leave much unseen goes on from its checkpoint, also from one of an earlier version.
+#[test]
+fn what_a_stream_has_not_seen_is_in_arrays() {
+    let folder = Folder::new();
+    one_column(&folder, 3000);
+    let line =
+        "fit plsa v.mtx v.mtx --rank 1 --online average --passes 2 --missing unstored --quiet";
+    folder.resumes(line, 3);
+    let path = folder.path("c.npz");
+    let mut state = read_checkpoint(&path).unwrap();
+    assert!(state.metadata.to_string().len() < 4096);
+    let modes: Vec<_> = (0..2)
+        .map(|j| state.arrays.remove(&format!("unobserved_{j}")).unwrap())
+        .collect();
+    assert_eq!([modes[0].shape[0], modes[1].shape[0]], [0, 2 * 2999]);
+    let lists = modes.iter().map(|a| a.values.iter().map(|&i| i as usize));
+    let lists: Vec<Vec<usize>> = lists.map(Iterator::collect).collect();
+    state.metadata["checkpoint"]["unobserved"] = json!(lists);
+    write_checkpoint(&path, &state).unwrap();
+    folder.ok(&format!("{line} --resume c.npz --output old.npz"));
+    assert!(folder.bytes("old.npz") == folder.bytes("whole.npz"));
+}
+
+/// One matrix in many tables: the same parameters.
+#[test]
+fn tables_are_read_as_they_are_said_to_be() {
+    let folder = Folder::new();
+    folder.text("d.csv", "3,1,4\n1,5,9\n");
+    let fit = |data: &str| {
+        folder.ok(&format!(
+            "fit plca {data} --rank 2 --max-iter 5 --output o.npz"
+        ));
+        folder.model("o.npz").arrays
+    };
+    let expected = fit("d.csv");
+    for (name, text, options) in [
+        ("years.csv", "2010,2011,2012\n3,1,4\n1,5,9\n", "--header"),
+        (
+            "years.csv",
+            "2010,2011,2012\n3,1,4\n1,5,9\n",
+            "--header yes",
+        ),
+        ("d.csv", "3,1,4\n1,5,9\n", "--header no"),
+        ("d.tsv", "a\tb\tc\n3\t1\t4\n1\t5\t9\n", ""),
+        ("d.csv", "3;1;4\n1;5;9\n", "--delimiter ;"),
+        ("tabs.csv", "3\t1\t4\n1\t5\t9\n", "--delimiter tab"),
+        (
+            "named.csv",
+            "\"x, y\",3,1,4\nz,1,5,9\n",
+            "--labels first-column",
+        ),
+    ] {
+        folder.text(name, text);
+        assert_eq!(
+            fit(&format!("{name} {options}")),
+            expected,
+            "{name} {options}"
+        );
+        let line = format!("transform o.npz {name} {options} --output n.npz");
+        folder.ok(&line);
+        let line =
+            format!("select plca {name} {options} --ranks 1..2 --max-iter 2 --criterion bic");
+        folder.ok(&line);
+    }
+    folder.fails(1, "fit plca years.csv --header no --labels first-column --delimiter ; --rank 1 --output x.npz", &["years.csv", "line 1", "label"]);
+    folder.fails(
+        2,
+        "fit plca d.csv --delimiter ;; --rank 1 --output x.npz",
+        &["--delimiter"],
+    );
+    folder.fails(
+        2,
+        "fit plca d.csv --header maybe --rank 1 --output x.npz",
+        &["--header"],
+    );
+}
+
+/// Nobody writes to the pipe: whoever reads it waits for ever.
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_refused() {
+    let folder = Folder::with_counts();
+    for name in ["v.npy", "v.npz", "v.csv"] {
+        let mut make = std::process::Command::new("mkfifo");
+        assert!(make.arg(folder.path(name)).status().unwrap().success());
+    }
+    for line in [
+        "fit plca v.npy --rank 1 --output x.npz",
+        "fit ntf-l2 v.csv --rank 1 --output x.npz",
+        "fit plca d.csv --mask v.npy --rank 1 --output x.npz",
+        "fit plca d.csv --init v.npz --rank 1 --output x.npz",
+        "fit plca d.csv --resume v.npz --rank 1 --output x.npz",
+        "fit plsa d.csv v.csv --online average --rank 1 --output x.npz",
+        "inspect v.npz",
+    ] {
+        folder.fails(1, line, &["is no regular file"]);
+    }
+}
+
+/// An array of no value may have any size in the other dimension, and counting that far takes for ever.
+#[test]
+fn empty_blocks_are_refused_at_once() {
+    let folder = Folder::with_counts();
+    folder.ok("fit nmf-kl d.csv --rank 2 --max-iter 2 --output o.npz");
+    let mut model = folder.model("o.npz");
+    model
+        .arrays
+        .insert("w".into(), Array::new(vec![1 << 60, 0], vec![]));
+    write_model(&folder.path("bad.npz"), &model, false).unwrap();
+    let what = "`w` is empty, 1152921504606846976 x 0";
+    folder.fails(1, "reconstruct bad.npz --output x.npy", &["bad.npz", what]);
+    model.metadata = Value::Null;
+    write_model(&folder.path("init.npz"), &model, false).unwrap();
+    folder.fails(
+        1,
+        "fit nmf-kl d.csv --init init.npz --output x.npz",
+        &["init.npz"],
+    );
+}

@@ -1,0 +1,92 @@
+//! Whether a file is the one whose checksum was taken.
+
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::IoError;
+use crate::data::sha256_file;
+
+/// A file's checksum, and what tells whether the file was changed since it was taken: what is read in between is what the checksum
+/// is of.
+///
+/// ```
+/// use plca_io::{Sealed, sha256_file};
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("v.csv");
+/// std::fs::write(&path, "1,2\n")?;
+/// let sealed = Sealed::of(&path)?;
+/// assert_eq!(sealed.sha256()?, sha256_file(&path)?);
+/// std::fs::write(&path, "1,2,3\n")?;
+/// assert!(sealed.sha256().unwrap_err().to_string().ends_with("v.csv: was changed while it was read"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sealed {
+    path: PathBuf,
+    sha256: String,
+    stamp: Stamp,
+}
+
+/// What changes with a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Stamp {
+    length: u64,
+    modified: Option<SystemTime>,
+    /// Device, inode, and when either the contents or the entry were changed, which nobody can set.
+    #[cfg(unix)]
+    entry: [i64; 4],
+}
+
+impl Stamp {
+    fn new(found: &Metadata) -> Self {
+        #[cfg(unix)]
+        use std::os::unix::fs::MetadataExt;
+        Self {
+            length: found.len(),
+            modified: found.modified().ok(),
+            #[cfg(unix)]
+            entry: [
+                found.dev().cast_signed(),
+                found.ino().cast_signed(),
+                found.ctime(),
+                found.ctime_nsec(),
+            ],
+        }
+    }
+
+    fn of(path: &Path) -> Result<Self, IoError> {
+        let found = path.metadata().map_err(|e| IoError::new(path, e))?;
+        Ok(Self::new(&found))
+    }
+}
+
+impl Sealed {
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// [`IoError`] if it cannot be read.
+    pub fn of(path: &Path) -> Result<Self, IoError> {
+        let stamp = Stamp::of(path)?;
+        let sha256 = sha256_file(path)?;
+        Ok(Self {
+            path: path.into(),
+            sha256,
+            stamp,
+        })
+    }
+
+    /// The hexadecimal SHA-256 of the file's bytes, if they are still the same.
+    ///
+    /// # Errors
+    ///
+    /// [`IoError`] if the file was changed or is gone.
+    pub fn sha256(&self) -> Result<&str, IoError> {
+        if Stamp::of(&self.path)? == self.stamp {
+            return Ok(&self.sha256);
+        }
+        let what = "was changed while it was read";
+        Err(IoError::new(&self.path, what))
+    }
+}

@@ -1,0 +1,140 @@
+//! Numbers in cells: headers, delimiters, quotes and labels.
+
+use plca_io::{DataFile, Header, ReadOptions, Table, read_data_with};
+
+/// The shape and the values, or what is said from the place on.
+fn read(name: &str, text: &str, table: &Table) -> Result<(Vec<usize>, Vec<f64>), String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    let options = ReadOptions {
+        allow_nan: true,
+        table: table.clone(),
+        ..ReadOptions::default()
+    };
+    match read_data_with::<f64>(&path, &options) {
+        Ok(DataFile::Dense(v)) => {
+            assert!(!v.fortran);
+            // NaN is equal to nothing.
+            let values = v.values.iter().map(|x| if x.is_nan() { -1.0 } else { *x });
+            Ok((v.shape, values.collect()))
+        }
+        Ok(sparse) => panic!("{sparse:?}"),
+        Err(e) => Err(e.to_string().split_once(name).unwrap().1[2..].to_string()),
+    }
+}
+
+const AUTO: Table = Table {
+    header: Header::Auto,
+    delimiter: None,
+    labels: false,
+};
+const LABELS: Table = Table {
+    labels: true,
+    ..AUTO
+};
+
+fn header(header: Header) -> Table {
+    Table { header, ..AUTO }
+}
+
+#[test]
+fn cells_may_be_quoted() {
+    for (text, shape) in [
+        ("1,2\n3,4\n", [2, 2]),
+        ("\"1\",\"2\"\n 3 , \"4\"\n", [2, 2]),
+        ("\"a,b\",\"c \"\"d\"\"\"\n1,2\n3,4\n", [2, 2]),
+        ("\"a\nb\n\",c\n1,2\n3,\"4\"", [2, 2]),
+        ("\u{feff}a,b\r\n1,2\r\n\r\n3,4\r\n\r\n", [2, 2]),
+        ("  \n1,2,3,4\n", [1, 4]),
+        ("1\n2\n\"3\"\n4\n\n", [4, 1]),
+    ] {
+        let expected = (shape.to_vec(), vec![1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(read("v.csv", text, &AUTO), Ok(expected), "{text:?}");
+    }
+    let gaps = (vec![2, 3], vec![-1.0, 2.0, -1.0, -1.0, -1.0, -1.0]);
+    assert_eq!(read("v.csv", ",2,\n,\"\",\n", &AUTO), Ok(gaps.clone()));
+    // At either end of a line a tab is no blank.
+    assert_eq!(read("v.tsv", "\t2\t\n\t\t\n", &AUTO), Ok(gaps));
+}
+
+#[test]
+fn headers_are_recognised_or_announced() {
+    let years = "2010,2011\n3,4\n";
+    let (two, one) = (
+        (vec![2, 2], vec![2010.0, 2011.0, 3.0, 4.0]),
+        (vec![1, 2], vec![3.0, 4.0]),
+    );
+    assert_eq!(read("v.csv", years, &AUTO), Ok(two.clone()));
+    assert_eq!(read("v.csv", years, &header(Header::No)), Ok(two));
+    assert_eq!(read("v.csv", years, &header(Header::Yes)), Ok(one.clone()));
+    assert_eq!(read("v.csv", "a,b\n3,4\n", &AUTO), Ok(one));
+    for (text, how, why) in [
+        (
+            "a,b\n3,4\n",
+            Header::No,
+            "line 1: column 1: `a` is not a number",
+        ),
+        ("1,2\n", Header::Yes, "holds no numbers"),
+        (
+            "a,2\n3,4\n",
+            Header::Auto,
+            "line 1: column 1: `a` is not a number",
+        ),
+        (
+            "a\n3,4\n",
+            Header::Auto,
+            "line 2: has 2 cells, the lines before have 1",
+        ),
+    ] {
+        assert_eq!(read("v.csv", text, &header(how)), Err(why.into()));
+    }
+}
+
+#[test]
+fn labels_are_left_out() {
+    let expected = || Ok((vec![2, 2], vec![1.0, 2.0, 3.0, 4.0]));
+    for text in [
+        "x,1,2\ny,3,4\n",
+        "gene,one,two\nx,1,2\ny,3,4\n",
+        // As R writes it.
+        "one,two\nx,1,2\ny,3,4\n",
+        "\"\",\"one\",\"two\"\n\"x, the first\",1,2\n7,3,4\n",
+    ] {
+        assert_eq!(read("v.csv", text, &LABELS), expected(), "{text:?}");
+    }
+    for (text, why) in [
+        ("x\ny\n", "line 1: has a label and no number"),
+        (
+            "x,1,2\ny,3\n",
+            "line 2: has 2 cells, the lines before have 3",
+        ),
+        ("x,1,2\ny,3,z\n", "line 2: column 3: `z` is not a number"),
+    ] {
+        assert_eq!(read("v.csv", text, &LABELS), Err(why.into()));
+    }
+}
+
+#[test]
+fn cells_are_cut_where_it_is_said() {
+    let cut = |delimiter| Table {
+        delimiter: Some(delimiter),
+        ..AUTO
+    };
+    let expected = || Ok((vec![1, 2], vec![1.0, 2.0]));
+    assert_eq!(read("v.tsv", "1\t2\n", &AUTO), expected());
+    assert_eq!(read("v.tsv", "1,2\n", &cut(b',')), expected());
+    assert_eq!(read("v.csv", "1;2\n", &cut(b';')), expected());
+    for byte in [b'"', b'\n', b'\r', 0xe4] {
+        let why = format!("{:?} cannot stand between cells", char::from(byte));
+        assert_eq!(read("v.csv", "1,2\n", &cut(byte)), Err(why));
+    }
+}
+
+/// Work goes with the length of the text, also where lines go on and on.
+#[test]
+fn a_quote_that_is_never_closed_costs_one_pass() {
+    let text = format!("\"{}", "\"\"\n".repeat(300_000));
+    let read = read("v.csv", &text, &AUTO);
+    assert_eq!(read, Err("line 1: a quote is not closed".into()));
+}
