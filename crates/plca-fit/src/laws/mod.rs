@@ -11,6 +11,8 @@
 //! | [`check_accelerated`] | no acceleration is worse than where it came from, packing loses nothing |
 //! | [`check_threads`] | the number of threads changes no bit |
 //! | [`check_moved`] | permutations and scales of the data permute and scale the result |
+//! | [`check_gradient`] | the residual is the largest slope of the objective |
+//! | [`check_rate`] | planted parts are recovered, intervals cover, as often as claimed |
 //!
 //! ```
 //! use plca_fit::{Algorithm, StopError, laws::{Claims, Law, Rounding, check}};
@@ -33,12 +35,16 @@
 //! assert_eq!(check(&Towards(2.5), &0.0, &claims).unwrap_err().law, Law::Monotone);
 //! ```
 
+mod gradient;
 mod moved;
+mod rate;
 mod steps;
 
 use std::fmt;
 
+pub use gradient::{Way, check_gradient};
 pub use moved::{Agreement, Point, agree, check_moved, check_threads, follow};
+pub use rate::check_rate;
 pub use steps::{check, check_accelerated, check_failure, check_resumed, never_worse};
 
 use crate::Algorithm;
@@ -79,6 +85,10 @@ pub enum Law {
     Scale,
     /// Two ways to state the same problem give the same result.
     Same,
+    /// The residual is the largest slope of the objective.
+    Gradient,
+    /// What is promised to happen so often does.
+    Rate,
 }
 
 /// Which law was broken, and how.

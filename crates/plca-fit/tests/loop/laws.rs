@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use plca_fit::laws::{
     Claims, Law, Rounding, Violation, check, check_accelerated, check_failure, check_moved,
-    check_resumed, check_threads,
+    check_rate, check_resumed, check_threads,
 };
 use plca_fit::{Accelerate, Algorithm, Direction, Progress, Stop, StopError};
 
@@ -253,4 +253,17 @@ fn threads_are_counted() {
         law(check_threads(rayon::current_num_threads)),
         Some(Law::Threads)
     );
+}
+
+/// Of 100 trials at 0.95, `P(X <= 81) = 5.0e-7` and `P(X <= 82) = 2.2e-6` lie on the two sides of the limit.
+#[test]
+fn rates_are_believed_as_far_as_stated() {
+    let of_hundred = |successes| law(check_rate(0.95, 100, |seed| seed < successes));
+    for successes in 0..=100 {
+        let broken = (successes <= 81).then_some(Law::Rate);
+        assert_eq!(of_hundred(successes), broken, "{successes}");
+    }
+    // One failure of one at a rate of 0.999 is no proof; of three, all failed, it is: 1e-9.
+    assert_eq!(law(check_rate(0.999, 1, |_| false)), None);
+    assert_eq!(law(check_rate(0.999, 3, |_| false)), Some(Law::Rate));
 }
