@@ -5,6 +5,8 @@ use plca_tensor::{Coordinates, DenseTensor, MaskedTensor, Observed, Order, Spars
 use rand_chacha::{ChaCha8Rng, rand_core::Rng, rand_core::SeedableRng};
 
 const PROBLEMS: u64 = 40;
+/// Problems that EM is run on to its end.
+const ENDED: u64 = 50;
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {
@@ -123,7 +125,7 @@ fn one_optimum_is_the_one_of_em() {
 fn optima_of_em_are_kept() {
     for kind in Kind::ALL {
         let mut converged = 0;
-        for seed in 0..PROBLEMS / 2 {
+        for seed in 0..ENDED {
             let (plca, data, start) = problem(kind, seed, false);
             let em = plca.on(&*data).unwrap();
             let fast = Fast::new(plca.on(&*data).unwrap()).unwrap();
@@ -141,6 +143,6 @@ fn optima_of_em_are_kept() {
                 "{kind:?} {seed}: {moved}"
             );
         }
-        assert!(converged >= PROBLEMS / 5, "{kind:?}: {converged}");
+        assert!(converged > ENDED / 2, "{kind:?}: {converged}");
     }
 }
