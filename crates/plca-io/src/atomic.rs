@@ -238,7 +238,7 @@ fn beside(folder: &Path, permissions: Option<Permissions>) -> std::io::Result<Na
     let ordinary = {
         // Temporary files are private; an output is an ordinary file, within the user's umask.
         use std::os::unix::fs::PermissionsExt;
-        std::fs::Permissions::from_mode(0o666)
+        Permissions::from_mode(0o666)
     };
     #[cfg(unix)]
     if permissions.is_none() {

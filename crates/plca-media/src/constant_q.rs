@@ -53,7 +53,7 @@ impl Pitches {
 /// let pitches = Pitches { lowest: 110.0, per_octave: 12, bins: 24 };
 /// let transform = ConstantQ::new(8000, pitches, 400)?;
 /// let sound: Vec<f64> = (0..8000).map(|n| 0.5 * (std::f64::consts::TAU * 220.0 * n as f64 / 8000.0).sin()).collect();
-/// let (frames, x) = transform.magnitudes(&sound);
+/// let (frames, x) = transform.magnitudes(&sound)?;
 /// assert_eq!((frames, x.len()), (20, 24 * 20));
 /// assert!((x[12 * 20 + 10] - 0.5).abs() < 1e-3);      // an octave above the lowest, in the middle
 /// # Ok::<(), plca_media::MediaError>(())

@@ -89,6 +89,7 @@ pub trait BlockSource<T>: Sync {
 /// use std::io;
 /// use std::ops::Range;
 /// use plca_tensor::{Block, BlockSource, OutOfCore, TensorError, TileCounts, Tiling};
+/// # #[derive(Debug)]
 /// struct Lost(Tiling<f64>);
 /// impl BlockSource<f64> for Lost {
 ///     type Error = io::Error;
