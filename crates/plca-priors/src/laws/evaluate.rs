@@ -47,6 +47,11 @@ impl<'a, T: Real> Trial<'a, T> {
         update(self.prior, self.claims, counts, theta)
     }
 
+    /// What another prior makes of the case.
+    pub(super) fn with(&self, prior: &dyn SimplexPrior<T>) -> Result<DMatrix<T>, Violation> {
+        update(prior, self.claims, &self.case.counts, &self.case.theta)
+    }
+
     /// `tolerance` epsilons.
     pub(super) fn epsilon(&self) -> f64 {
         self.claims.tolerance * T::EPSILON.to_f64()

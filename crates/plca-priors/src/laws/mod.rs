@@ -26,6 +26,7 @@ mod case;
 mod evaluate;
 mod invariance;
 mod optimum;
+mod promises;
 
 use std::fmt;
 
@@ -93,7 +94,7 @@ impl Default for Claims {
     }
 }
 
-/// A law of [`check`] or [`check_strength`].
+/// A law of [`check`], [`check_strength`] or [`check_promises`].
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -133,6 +134,16 @@ pub enum Law {
     Shape,
     /// Counts and the logarithm of the density times one factor: the same result.
     Strength,
+    /// The log-density is `Σ a ln θ` up to a constant, for the pseudo-counts `a` that a prior gives; one that changes gives none.
+    PseudoCounts,
+    /// Unless a prior says that it may, it empties no entry that has counts.
+    MayEmpty,
+    /// From where a prior says that it is steady, it is one and the same, and its update never lowers its objective.
+    Steady,
+    /// The prior in force at an iteration is the same when it is asked for again, of the prior or of itself.
+    InForce,
+    /// The shapes that `check` accepts are those that `update` accepts.
+    Fits,
 }
 
 /// Which law was broken, and how.
@@ -229,4 +240,43 @@ pub fn check_strength<T: Real>(
     case: &Case<T>,
 ) -> Result<(), Violation> {
     invariance::strength(&Trial::new(prior, claims, case)?, strong, factor)
+}
+
+/// Holds what a prior says of itself (`pseudo_counts`, `may_empty`, `steady`, `at`, `check`) against what it does, at some iterations in
+/// increasing order, counted from 1.
+///
+/// # Errors
+///
+/// A [`Violation`], of [`Law::PseudoCounts`], [`Law::MayEmpty`], [`Law::Steady`], [`Law::InForce`], [`Law::Fits`], or of a law that these presuppose.
+///
+/// # Examples
+///
+/// A prior that claims another's pseudo-counts:
+///
+/// ```
+/// use nalgebra::{DMatrix, dmatrix};
+/// use plca_priors::{Dirichlet, Flat, PriorError, SimplexPrior, laws};
+///
+/// #[derive(Debug)]
+/// struct Boastful;
+/// impl SimplexPrior<f64> for Boastful {
+///     fn update(&self, counts: &DMatrix<f64>, theta: &mut DMatrix<f64>) -> Result<(), PriorError> { Flat.update(counts, theta) }
+///     fn ln_density(&self, _theta: &DMatrix<f64>) -> f64 { 0.0 }
+///     fn pseudo_counts(&self, rows: usize, columns: usize) -> Option<DMatrix<f64>> { Some(DMatrix::from_element(rows, columns, 1.0)) }
+/// }
+///
+/// let case = laws::Case::new(dmatrix![3.0; 1.0], dmatrix![0.5; 0.5]);
+/// let claims = laws::Claims::default();
+/// assert!(laws::check_promises(&Dirichlet::symmetric(2.0)?, &[1], &claims, &case).is_ok());
+/// let violation = laws::check_promises(&Boastful, &[1], &claims, &case).unwrap_err();
+/// assert_eq!(violation.law, laws::Law::PseudoCounts);
+/// # Ok::<(), PriorError>(())
+/// ```
+pub fn check_promises<T: Real>(
+    prior: &dyn SimplexPrior<T>,
+    iterations: &[usize],
+    claims: &Claims,
+    case: &Case<T>,
+) -> Result<(), Violation> {
+    promises::check(prior, iterations, claims, case)
 }

@@ -1,9 +1,11 @@
 //! Priors that break a law, each caught by that law.
 
 use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nalgebra::DMatrix;
-use plca_priors::laws::{Case, Claims, Law, Optimum, cases, check, check_strength};
+use plca_priors::laws::{Case, Claims, Law, Optimum, cases, check, check_promises, check_strength};
 use plca_priors::{Dirichlet, Flat, PriorError, SimplexPrior};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
@@ -240,4 +242,109 @@ fn strength_in_another_unit() {
         .map(|violation| violation.law)
         .collect();
     assert_eq!(laws, only(Law::Strength));
+}
+
+/// What a prior may say of itself, all of it untrue.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Untrue {
+    Nothing,
+    PseudoCounts,
+    PseudoCountsWhileChanging,
+    EmptiesNothing,
+    Steady,
+    SteadyWhileFalling,
+    SteadyForAWhile,
+    StillChanging,
+    TwoAtOnce,
+    FitsAll,
+    FitsNone,
+}
+
+/// The flat prior, but for what it says of itself.
+#[derive(Clone, Debug)]
+struct Boastful(Untrue, Arc<AtomicUsize>);
+
+impl SimplexPrior<f64> for Boastful {
+    fn update(&self, counts: &Block, theta: &mut Block) -> Result<(), PriorError> {
+        if self.0 == Untrue::FitsAll && counts.nrows() > 5 {
+            return Err(PriorError::NoIteration);
+        }
+        Flat.update(counts, theta)?;
+        if self.0 == Untrue::EmptiesNothing {
+            let least = (0..theta.nrows()).filter(|&i| theta[i] > 0.0);
+            let least = least.min_by(|&a, &b| theta[a].total_cmp(&theta[b]));
+            if let Some(i) = least.filter(|&i| theta[i] < 1.0) {
+                theta[i] = 0.0;
+                plca_tensor::normalise_columns(theta);
+            }
+        }
+        if self.0 == Untrue::SteadyWhileFalling {
+            theta.fill(1.0 / theta.nrows() as f64);
+        }
+        Ok(())
+    }
+
+    fn ln_density(&self, _: &Block) -> f64 {
+        0.0
+    }
+
+    fn pseudo_counts(&self, rows: usize, columns: usize) -> Option<Block> {
+        let untrue = [Untrue::PseudoCounts, Untrue::PseudoCountsWhileChanging];
+        (untrue.contains(&self.0)).then(|| Block::from_element(rows, columns, 0.5))
+    }
+
+    fn at(&self, iteration: usize) -> Option<Arc<dyn SimplexPrior<f64>>> {
+        let dirichlet = |n: usize| -> Option<Arc<dyn SimplexPrior<f64>>> {
+            Some(Arc::new(Dirichlet::symmetric(1.0 + n as f64).unwrap()))
+        };
+        match self.0 {
+            Untrue::PseudoCountsWhileChanging | Untrue::Steady => dirichlet(iteration),
+            Untrue::StillChanging if self.1.load(Ordering::Relaxed) == 0 => {
+                Some(Arc::new(Self(self.0, Arc::new(AtomicUsize::new(1)))))
+            }
+            Untrue::StillChanging => dirichlet(iteration),
+            Untrue::TwoAtOnce => dirichlet(self.1.fetch_add(1, Ordering::Relaxed)),
+            _ => None,
+        }
+    }
+
+    fn steady(&self, iteration: usize) -> bool {
+        match self.0 {
+            Untrue::Steady | Untrue::SteadyWhileFalling => true,
+            Untrue::SteadyForAWhile => iteration < 3,
+            _ => false,
+        }
+    }
+
+    fn check(&self, rows: usize, columns: usize) -> Result<(), PriorError> {
+        let (got, expected) = ((0, 0), (rows, columns));
+        match self.0 {
+            Untrue::FitsNone => Err(PriorError::Shape { got, expected }),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[test]
+fn untrue_words_of_itself() {
+    for (untrue, laws) in [
+        (Untrue::Nothing, HashSet::new()),
+        (Untrue::PseudoCounts, only(Law::PseudoCounts)),
+        (Untrue::PseudoCountsWhileChanging, only(Law::PseudoCounts)),
+        (Untrue::EmptiesNothing, only(Law::MayEmpty)),
+        (Untrue::Steady, only(Law::Steady)),
+        (Untrue::SteadyWhileFalling, only(Law::Steady)),
+        (Untrue::SteadyForAWhile, only(Law::Steady)),
+        (Untrue::StillChanging, only(Law::InForce)),
+        (Untrue::TwoAtOnce, only(Law::InForce)),
+        (Untrue::FitsAll, only(Law::Fits)),
+        (Untrue::FitsNone, only(Law::Fits)),
+    ] {
+        let found = many_cases().filter_map(|case| {
+            let prior = Boastful(untrue, Arc::default());
+            let checked = check_promises(&prior, &[1, 2, 3], &Claims::default(), &case);
+            checked.err().map(|violation| violation.law)
+        });
+        assert_eq!(found.collect::<HashSet<_>>(), laws, "{untrue:?}");
+    }
 }
