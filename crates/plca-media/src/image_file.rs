@@ -111,11 +111,16 @@ fn shares(from: usize, to: usize) -> Vec<Vec<(usize, f64)>> {
 /// Bytes of the decoded values: with all that decoding holds besides, less than 1 GiB.
 const MAX_BYTES: u64 = 1 << 29;
 
+/// Decoded bytes that a file of any length may claim, and those that it may for each of its own. Both formats end near 1000 to 1
+/// where all pixels are alike.
+const CLAIMED: [u64; 2] = [1 << 22, 2048];
+
 /// Reads a `.png`, `.jpg` or `.jpeg`: grey, or red, green and blue, full intensity as 1; an alpha channel is discarded.
 ///
 /// # Errors
 ///
-/// [`MediaError`]: another ending, a file that cannot be opened or decoded, or more than 2^26 numbers, which take half a GiB.
+/// [`MediaError`]: another ending, a file that cannot be opened or decoded, more than 2^26 numbers, which take half a GiB, or more
+/// than both 4 MiB of decoded bytes and 2048 times the file's own.
 ///
 /// # Examples
 ///
@@ -131,7 +136,12 @@ const MAX_BYTES: u64 = 1 << 29;
 pub fn read_image(path: &Path) -> Result<Image, MediaError> {
     let format = format(path)?;
     let fault = |e| MediaError::file(path, e);
-    let mut reader = ImageReader::new(BufReader::new(plca_io::open_file(path)?));
+    let file = plca_io::open_file(path)?;
+    let bytes = file
+        .metadata()
+        .map_err(|e| MediaError::file(path, e))?
+        .len();
+    let mut reader = ImageReader::new(BufReader::new(file));
     reader.set_format(format);
     let mut limits = Limits::default();
     limits.max_alloc = Some(MAX_BYTES);
@@ -147,6 +157,12 @@ pub fn read_image(path: &Path) -> Result<Image, MediaError> {
     let numbers = u64::from(width) * u64::from(height);
     if numbers > MAX_BYTES / (8 * channels) {
         let what = format!("{width} x {height} pixels are more than 2^26 numbers");
+        return Err(MediaError::file(path, what));
+    }
+    let [any, each] = CLAIMED;
+    let claimed = decoder.total_bytes();
+    if claimed > bytes.saturating_mul(each).max(any) {
+        let what = format!("{claimed} bytes of pixels are claimed by a file of {bytes} bytes");
         return Err(MediaError::file(path, what));
     }
     let image = DynamicImage::from_decoder(decoder).map_err(fault)?;

@@ -214,10 +214,21 @@ impl<T: Real> DingSteps<'_, T> {
         Ok(DingState { w, h })
     }
 
+    /// Refuses factors of other sizes than the data's.
+    fn check(&self, state: &DingState<T>) -> Result<(), SnmfError> {
+        let ((f, n), k) = (self.data.shape(), self.components);
+        let ok = |x: T| x.is_finite();
+        check_block("w", &state.w, (f, k), "a finite number", ok)?;
+        check_factor("h", &state.h, (k, n))
+    }
+
     /// `V Hᵀ (H Hᵀ)⁻¹`, the pseudo-inverse where components depend on each other.
     fn left(&self, h: &DMatrix<T>) -> Result<DMatrix<T>, SnmfError> {
         let gram = h * h.transpose();
         let cutoff = gram.amax() * T::lit(h.nrows() as f64) * T::EPSILON;
+        if !cutoff.is_finite() {
+            return Err(SnmfError::NotFinite { block: "h" });
+        }
         let inverse = gram.pseudo_inverse(cutoff);
         let w = inverse.map(|inverse| self.data * h.transpose() * inverse);
         match w {
@@ -232,6 +243,7 @@ impl<T: Real> Algorithm for DingSteps<'_, T> {
     type Error = SnmfError;
 
     fn step(&self, state: &mut DingState<T>, measure: bool) -> Result<Option<f64>, SnmfError> {
+        self.check(state)?;
         let before = match measure {
             true => Some(self.objective(state)?),
             false => None,
@@ -255,6 +267,7 @@ impl<T: Real> Algorithm for DingSteps<'_, T> {
 
     /// `‖V - W H‖²`.
     fn objective(&self, state: &DingState<T>) -> Result<f64, SnmfError> {
+        self.check(state)?;
         let mut sum = CompensatedSum::default();
         for (v, h) in self.data.column_iter().zip(state.h.column_iter()) {
             sum += (v - &state.w * h).norm_squared().to_f64();

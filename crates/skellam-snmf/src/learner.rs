@@ -249,7 +249,7 @@ impl Learner {
     }
 
     fn take(&mut self, new: Statistics) -> Result<(), SnmfError> {
-        let average = 1.0 / (self.seen + 1) as f64;
+        let average = 1.0 / self.seen.saturating_add(1) as f64;
         let r = match self.rate {
             Rate::Average => average,
             Rate::Constant(r) => r,
@@ -266,7 +266,7 @@ impl Learner {
             hyperparameters.improve(&self.sharing, &statistics)?;
         }
         (self.statistics, self.hyperparameters) = (statistics, hyperparameters);
-        self.seen += 1;
+        self.seen = self.seen.saturating_add(1);
         Ok(())
     }
 }

@@ -1,9 +1,13 @@
 //! One file for every target, or for targets of one kind.
 
+mod checkpoint;
+mod json;
 mod members;
 mod model_npz;
 mod npy;
 mod npz;
+mod pairs;
+mod picture;
 mod safetensors;
 mod scipy;
 mod sound;
@@ -29,6 +33,16 @@ pub const TARGETS: &[Target] = &[
     sound::WAV,
     sound::FLAC,
     store::TARGET,
+    checkpoint::TARGET,
+    json::TENSOR,
+    json::FIT,
+    json::EM,
+    json::SNMF,
+    pairs::ESTEP,
+    pairs::FAST,
+    pairs::BLOCKS,
+    picture::PNG,
+    picture::JPEG,
 ];
 
 /// Refuses an error that is not one line of text.

@@ -1,0 +1,103 @@
+//! States and settings from JSON, and their use: the first byte of an input chooses the type, the rest is the text.
+
+mod em;
+mod fit;
+mod snmf;
+mod tensor;
+
+use std::fmt::Display;
+
+use nalgebra::DMatrix;
+use plca_fit::{Algorithm, Stop};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::one_line;
+
+pub(super) use em::TARGET as EM;
+pub(super) use fit::TARGET as FIT;
+pub(super) use snmf::TARGET as SNMF;
+pub(super) use tensor::TARGET as TENSOR;
+
+const ASSERTS: &str =
+    "what is read is written and read again alike; errors are one line; good states stay good";
+
+/// A type: a good text and what is done with any; `None` if the text is none of it, or an algorithm takes no such settings.
+struct Kind {
+    seed: fn() -> String,
+    run: fn(&str) -> Option<()>,
+}
+
+fn seeds(kinds: &[Kind]) -> Vec<Vec<u8>> {
+    let seed = |(n, kind): (usize, &Kind)| {
+        let mut input = vec![n as u8];
+        input.extend((kind.seed)().as_bytes());
+        input
+    };
+    kinds.iter().enumerate().map(seed).collect()
+}
+
+fn run(kinds: &[Kind], input: &[u8]) -> bool {
+    let Some((&which, text)) = input.split_first() else {
+        return false;
+    };
+    let text = std::str::from_utf8(text).ok();
+    let kind = &kinds[usize::from(which) % kinds.len()];
+    // The header of a text is its syntax: what its type refuses came past it.
+    text.is_some_and(|text| {
+        let composite = |value: Value| value.is_object() || value.is_array();
+        (kind.run)(text).is_some() || serde_json::from_str(text).is_ok_and(composite)
+    })
+}
+
+fn text<S: Serialize>(value: &S) -> String {
+    serde_json::to_string(value).expect("a value that has a text")
+}
+
+/// The value of a text, which is that of its own text too.
+fn read<S: Serialize + DeserializeOwned>(input: &str) -> Option<S> {
+    let value: S = serde_json::from_str(input).ok()?;
+    let written = text(&value);
+    let again: S = serde_json::from_str(&written).expect("the text of a value");
+    assert_eq!(text(&again), written);
+    Some(value)
+}
+
+/// Takes a few steps, as far as the algorithm goes.
+fn go_on<A: Algorithm>(algorithm: &A, state: &mut A::State)
+where
+    A::Error: Display,
+{
+    let refused = |e: A::Error| one_line(&e);
+    algorithm
+        .objective(state)
+        .map(drop)
+        .unwrap_or_else(&refused);
+    algorithm.residual(state).map(drop).unwrap_or_else(&refused);
+    for measure in [true, false] {
+        if let Err(e) = algorithm.step(state, measure) {
+            return refused(e);
+        }
+    }
+    algorithm.finish(state).unwrap_or_else(&refused);
+    algorithm
+        .objective(state)
+        .map(drop)
+        .unwrap_or_else(&refused);
+}
+
+/// A rule that ends soon.
+fn short(stop: Stop) -> Stop {
+    Stop {
+        max_iter: stop.max_iter.min(20),
+        ..stop
+    }
+}
+
+/// Reads every entry of a block, of which there must be as many as its shape says.
+fn whole(block: &DMatrix<f64>) {
+    assert_eq!(Some(block.len()), block.nrows().checked_mul(block.ncols()));
+    assert_eq!(block.iter().count(), block.len());
+    assert!(!block.iter().any(|x| x.is_nan()));
+}

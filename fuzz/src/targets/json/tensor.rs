@@ -1,0 +1,66 @@
+//! Data.
+
+use plca_tensor::{Coordinates, DenseTensor, Observed, Order, SparseTensor};
+
+use super::{ASSERTS, Kind, read, run, seeds, text};
+use crate::Target;
+use crate::targets::tensor::check;
+
+pub(in crate::targets) const TARGET: Target = Target {
+    name: "json_tensor",
+    asserts: ASSERTS,
+    seeds: || seeds(KINDS),
+    run: |input| run(KINDS, input),
+};
+
+fn entries() -> Coordinates<f64> {
+    Coordinates {
+        shape: vec![2, 3],
+        indices: vec![0, 2, 1, 0],
+        values: vec![3.0, 0.5],
+    }
+}
+
+/// What models ask first.
+fn ask(data: &dyn Observed<f64>) {
+    assert!(data.total() > 0.0 && data.total().is_finite());
+    let modes = 0..data.shape().len();
+    assert!(
+        modes
+            .into_iter()
+            .all(|mode| data.marginal(mode).iter().all(|x| *x >= 0.0))
+    );
+    assert!(!data.self_information().is_nan());
+}
+
+const KINDS: &[Kind] = &[
+    Kind {
+        seed: || {
+            let values = vec![3.0, 1.0, 0.0, 2.0];
+            let data = DenseTensor::new(vec![2, 2], values, Order::ColumnMajor);
+            text(&data.expect("good data"))
+        },
+        run: |input| {
+            ask(&read::<DenseTensor<f64>>(input)?);
+            Some(())
+        },
+    },
+    Kind {
+        seed: || text(&SparseTensor::new(entries()).expect("good data")),
+        run: |input| {
+            ask(&read::<SparseTensor<f64>>(input)?);
+            Some(())
+        },
+    },
+    Kind {
+        seed: || text(&entries()),
+        run: |input| {
+            let entries = read::<Coordinates<f64>>(input)?;
+            // Those that are none of a tensor are refused by it.
+            if SparseTensor::new(entries.clone()).is_ok() {
+                check(entries);
+            }
+            Some(())
+        },
+    },
+];
