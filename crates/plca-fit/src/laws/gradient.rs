@@ -26,8 +26,8 @@ impl<S> std::fmt::Debug for Way<'_, S> {
 /// the likelihood has the gradient `v g`, and `v`, the mass, its unit. For columns of several factors under weights it is the joint share of a
 /// component and an index that is raised, and its unit is `v P(z)`.
 ///
-/// The step of the differences is `h = (depth epsilon)^(1/3)`, which makes what rounding adds, `allowed/h`, and what curvature adds,
-/// `h² (|J| + size)`, about equal; both are forgiven.
+/// The step of the differences is `h = relative^(1/3)`, of a relative rounding error that is not 0. What rounding adds, `allowed/h`, and what
+/// curvature adds, `h² allowed/relative`, are then equal; both are forgiven.
 ///
 /// # Errors
 ///
@@ -65,7 +65,7 @@ impl<S> std::fmt::Debug for Way<'_, S> {
 ///     unit: 5.0,
 /// };
 /// let ways = [raised(0), raised(1)];
-/// let rounding = Rounding { epsilon: f64::EPSILON, depth: 4, size: 5.0 };
+/// let rounding = Rounding::derived(f64::EPSILON, 4, 5.0);
 /// let with = |seen| check_gradient(&Shares { counts: [4.0, 1.0], seen }, &theta, &ways, &rounding);
 /// assert!(with(1).is_ok());                                        // |4/5 - 1/2|, the largest slope
 /// assert_eq!(with(2).unwrap_err().law, Law::Gradient);             // their sum
@@ -82,8 +82,9 @@ pub fn check_gradient<A: Algorithm>(
         other => return broken(format!("the residual is {other:?}")),
     };
     let value = objective(algorithm, state, 0)?;
-    let h = (rounding.depth as f64 * rounding.epsilon).cbrt();
-    let error = rounding.allowed(value) / h + h * h * (value.abs() + rounding.size);
+    let h = rounding.relative.cbrt();
+    // Of rounding and of curvature.
+    let error = 2.0 * rounding.allowed(value) / h;
     let (mut largest, mut allowed) = (0.0f64, 0.0f64);
     for Way { at, unit } in ways {
         let [ahead, behind] = [at(h), at(-h)].map(|state| objective(algorithm, &state, 0));

@@ -30,7 +30,7 @@
 //!     fn objective(&self, x: &f64) -> Result<f64, StopError> { Ok(-(*x - 3.0).powi(2)) }
 //! }
 //!
-//! let claims = Claims::new(Rounding { epsilon: f64::EPSILON, depth: 3, size: 9.0 });
+//! let claims = Claims::new(Rounding::derived(f64::EPSILON, 3, 9.0));
 //! assert!(check(&Towards(0.5), &0.0, &claims).is_ok());
 //! assert_eq!(check(&Towards(2.5), &0.0, &claims).unwrap_err().law, Law::Monotone);
 //! ```
@@ -116,40 +116,55 @@ impl Violation {
     }
 }
 
-/// How far rounding may move an objective.
-///
-/// An objective is a sum of terms, and `depth` rounded operations stand behind one term. Each errs by at most half an
-/// [`epsilon`](Self::epsilon) relative to its result, so a term errs by `depth epsilon / 2` times what it is made of; two objectives
-/// that are compared err by twice as much:
-///
-/// ```text
-/// allowed = depth · epsilon · (|J| + size)
-/// ```
-///
-/// `size` is what the terms are made of where they cancel: of a log-likelihood `Σ V ln P` that is the mass `Σ |V|`, since a relative
-/// error of `P` moves the sum by as many times the mass, however small the sum is. So nothing is left to guess.
+/// How far rounding may move an objective: `allowed = relative · |J| + absolute`, derived or stated.
 ///
 /// ```
 /// use plca_fit::laws::Rounding;
 /// // A likelihood of 3 components, 2 modes of at most 10 indices, in single precision, of data with the mass 1000.
-/// let rounding = Rounding { epsilon: f32::EPSILON.into(), depth: 3 + 2 + 10, size: 1000.0 };
+/// let rounding = Rounding::derived(f32::EPSILON.into(), 3 + 2 + 10, 1000.0);
 /// assert!((rounding.allowed(-500.0) - 15.0 * 1500.0 * f64::from(f32::EPSILON)).abs() < 1e-12);
+/// // One that was stated, for an objective in the unit of squared data.
+/// let rounding = Rounding { relative: 0.0, absolute: 1e-14 };
+/// assert_eq!(rounding.allowed(7.0), 1e-14);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rounding {
-    /// Distance from 1 to the next number of the scalar that the method computes with.
-    pub epsilon: f64,
-    /// Rounded operations behind one term: components added up, factors multiplied, and the length of the longest column that is
-    /// normalised.
-    pub depth: usize,
-    /// What the objective is made of, in its unit: the sum of the absolute values of data, and of the terms of priors.
-    pub size: f64,
+    /// In units of the objective's size; has no unit.
+    pub relative: f64,
+    /// Whatever the objective is, in its unit.
+    pub absolute: f64,
 }
 
 impl Rounding {
+    /// The rounding of a sum of terms.
+    ///
+    /// `depth` rounded operations stand behind one term: components added up, factors multiplied, and the length of the longest column
+    /// that is normalised. Each errs by at most half an `epsilon`, the distance from 1 to the next number of the scalar, relative to its
+    /// result. So a term errs by `depth epsilon / 2` times what it is made of; two objectives that are compared err by twice as much:
+    ///
+    /// ```text
+    /// allowed = depth · epsilon · (|J| + size)
+    /// ```
+    ///
+    /// `size` is what the terms are made of where they cancel, in the unit of the objective. Of a log-likelihood `Σ V ln P` that is the
+    /// mass `Σ |V|`: a relative error of `P` moves the sum by as many times the mass, however small the sum is. Add the absolute values
+    /// of the terms of priors.
+    ///
+    /// ```
+    /// use plca_fit::laws::Rounding;
+    /// assert_eq!(Rounding::derived(0.5, 4, 10.0), Rounding { relative: 2.0, absolute: 20.0 });
+    /// ```
+    pub const fn derived(epsilon: f64, depth: usize, size: f64) -> Self {
+        let relative = depth as f64 * epsilon;
+        Self {
+            relative,
+            absolute: relative * size,
+        }
+    }
+
     /// How far two objectives near `value` may be apart by rounding.
     pub fn allowed(&self, value: f64) -> f64 {
-        self.depth as f64 * self.epsilon * (value.abs() + self.size)
+        self.relative * value.abs() + self.absolute
     }
 }
 
@@ -157,7 +172,7 @@ impl Rounding {
 ///
 /// ```
 /// use plca_fit::laws::{Claims, Rounding};
-/// let rounding = Rounding { epsilon: f64::EPSILON, depth: 10, size: 100.0 };
+/// let rounding = Rounding::derived(f64::EPSILON, 10, 100.0);
 /// // An annealed method: its objective changes on the way.
 /// let claims = Claims { monotone: false, ..Claims::new(rounding) };
 /// assert_eq!(claims.iterations, 10);
@@ -168,8 +183,13 @@ pub struct Claims {
     pub iterations: usize,
     /// No step makes the objective worse, and every step that is asked to measure does (default).
     pub monotone: bool,
-    /// What rounding may do.
+    /// How far rounding may move the objective.
     pub rounding: Rounding,
+    /// Iterations after which two runs of one problem are compared (default 3): few, for iterations amplify rounding.
+    pub compared: usize,
+    /// Difference of two parameters of such runs, relative to the largest of their block; 0 asks for equal numbers. Default: the root of
+    /// [`Rounding::relative`].
+    pub entries: f64,
 }
 
 impl Claims {
@@ -179,6 +199,8 @@ impl Claims {
             iterations: 10,
             monotone: true,
             rounding,
+            compared: 3,
+            entries: rounding.relative.sqrt(),
         }
     }
 }

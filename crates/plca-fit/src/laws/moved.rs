@@ -134,8 +134,8 @@ pub fn agree(
 /// Holds a method on two statements of one problem against [`Law::Permutation`] or [`Law::Scale`]: what `here` makes of a state,
 /// `map`ped, is what `there` makes of the mapped state, and the objective of `there` is `unit` times that of `here`.
 ///
-/// Parameters may differ by the square root of what [`Claims::rounding`] allows relative to its size: iterations amplify rounding, so few
-/// are compared. With an `exact` map (a permutation that a method treats alike in every place, a power of two) they must have the same bits.
+/// [`Claims::compared`] iterations are compared, and parameters may differ by [`Claims::entries`]. Set that to 0 where the map loses nothing:
+/// a power of two, or a permutation that no sum sees.
 ///
 /// # Errors
 ///
@@ -158,13 +158,13 @@ pub fn agree(
 ///     }
 ///     fn objective(&self, x: &f64) -> Result<f64, StopError> { Ok(-self.data.iter().map(|d| (d - x).powi(2)).sum::<f64>()) }
 /// }
-/// let claims = Claims::new(Rounding { epsilon: f64::EPSILON, depth: 4, size: 14.0 });
+/// let claims = Claims::new(Rounding::derived(f64::EPSILON, 4, 14.0));
 /// let on = |data: [f64; 3], first| Mean { data: data.to_vec(), first };
-/// let moved = |first, exact| check_moved(
-///     Law::Permutation, &on([1.0, 2.0, 3.0], first), &on([2.0, 1.0, 3.0], first), &0.0, |x| *x, |x| vec![vec![*x]], 1.0, exact, &claims,
+/// let moved = |first, claims| check_moved(
+///     Law::Permutation, &on([1.0, 2.0, 3.0], first), &on([2.0, 1.0, 3.0], first), &0.0, |x| *x, |x| vec![vec![*x]], 1.0, &claims,
 /// );
-/// assert!(moved(0.0, true).is_ok());
-/// assert_eq!(moved(1.0, false).unwrap_err().law, Law::Permutation);
+/// assert!(moved(0.0, Claims { entries: 0.0, ..claims }).is_ok());
+/// assert_eq!(moved(1.0, claims).unwrap_err().law, Law::Permutation);
 /// ```
 #[allow(clippy::too_many_arguments, reason = "two subjects, one map")]
 pub fn check_moved<A: Algorithm, B: Algorithm>(
@@ -175,22 +175,15 @@ pub fn check_moved<A: Algorithm, B: Algorithm>(
     map: impl Fn(&A::State) -> B::State,
     blocks: impl Fn(&B::State) -> Vec<Vec<f64>>,
     unit: f64,
-    exact: bool,
     claims: &Claims,
 ) -> Result<(), Violation> {
-    let n = claims.iterations.min(3);
+    let n = claims.compared;
     let mut want = follow(here, start, n, |s| blocks(&map(s)))?;
     want.iter_mut().for_each(|p| p.objective *= unit);
     let got = follow(there, &map(start), n, blocks)?;
-    let rounding = claims.rounding;
-    let entries = if exact {
-        0.0
-    } else {
-        (rounding.depth as f64 * rounding.epsilon).sqrt()
-    };
     agree(law, &got, &want, |point| Agreement {
-        entries,
-        objective: unit.abs() * rounding.allowed(point.objective / unit),
+        entries: claims.entries,
+        objective: unit.abs() * claims.rounding.allowed(point.objective / unit),
     })
 }
 

@@ -13,23 +13,21 @@ use crate::{
 ///
 /// # Errors
 ///
-/// [`Law::Accepts`] if the first is not finite, [`Law::Monotone`] with the iteration.
+/// [`Law::Accepts`] if one is not finite, [`Law::Monotone`] with the iteration.
 ///
 /// # Examples
 ///
 /// ```
 /// use plca_fit::{Direction, laws::{Law, Rounding, never_worse}};
-/// let rounding = Rounding { epsilon: f64::EPSILON, depth: 4, size: 1.0 };
+/// let rounding = Rounding::derived(f64::EPSILON, 4, 1.0);
 /// let with = |values: &[f64]| values.iter().map(|&x| (x, rounding)).collect::<Vec<_>>();
 /// assert!(never_worse(Direction::Maximise, &with(&[-2.0, -1.0, -1.0 - 1e-15])).is_ok());
 /// assert_eq!(never_worse(Direction::Minimise, &with(&[1.0, 1.1])).unwrap_err().law, Law::Monotone);
 /// ```
 pub fn never_worse(direction: Direction, values: &[(f64, Rounding)]) -> Result<(), Violation> {
-    if let Some((first, _)) = values.first().filter(|(first, _)| !first.is_finite()) {
-        return Err(Violation::new(
-            Law::Accepts,
-            format!("the start has the objective {first}"),
-        ));
+    if let Some(i) = values.iter().position(|(value, _)| !value.is_finite()) {
+        let details = format!("the objective after {i} iterations is {}", values[i].0);
+        return Err(Violation::new(Law::Accepts, details));
     }
     for (i, pair) in values.windows(2).enumerate() {
         let [(old, before), (new, after)] = [pair[0], pair[1]];
@@ -73,7 +71,7 @@ pub fn never_worse(direction: Direction, values: &[(f64, Rounding)]) -> Result<(
 ///     }
 ///     fn objective(&self, x: &f64) -> Result<f64, StopError> { Ok(-x.powi(2)) }
 /// }
-/// let claims = Claims::new(Rounding { epsilon: f64::EPSILON, depth: 2, size: 1.0 });
+/// let claims = Claims::new(Rounding::derived(f64::EPSILON, 2, 1.0));
 /// assert_eq!(check(&Late, &1.0, &claims).unwrap_err().law, Law::Measured);
 /// ```
 pub fn check<A: Algorithm>(
@@ -223,9 +221,12 @@ where
         ControlFlow::Continue(())
     };
     let whole = run(algorithm, start.clone(), stop, keep).map_err(failed)?;
-    // A run that ended earlier has nothing to resume.
     let Some((state, progress)) = saved else {
-        return Ok(());
+        if whole.iterations < cut {
+            return Ok(()); // It ended earlier and has nothing to resume.
+        }
+        let details = format!("no observer saw iteration {cut} of {whole:?}");
+        return Err(Violation::new(Law::Resume, details));
     };
     let rest = run_from(algorithm, state, progress, stop, ()).map_err(failed)?;
     let later = whole.trace.iter().filter(|t| t.iteration >= cut);
@@ -269,7 +270,7 @@ where
 ///     fn pack(&self, x: &[f64; 2]) -> Vec<f64> { x.to_vec() }
 ///     fn unpack(&self, _: &[f64; 2], flat: &[f64], _: &[f64]) -> [f64; 2] { [flat[0], flat[0]] }
 /// }
-/// let claims = Claims::new(Rounding { epsilon: f64::EPSILON, depth: 3, size: 1.0 });
+/// let claims = Claims::new(Rounding::derived(f64::EPSILON, 3, 1.0));
 /// assert_eq!(check_accelerated(&Halving, &[1.0, 0.5], &claims).unwrap_err().law, Law::Packed);
 /// ```
 pub fn check_accelerated<A: Accelerate>(
@@ -282,8 +283,7 @@ where
 {
     let packed = algorithm.pack(start);
     let again = algorithm.pack(&algorithm.unpack(start, &packed, &packed));
-    let Rounding { epsilon, depth, .. } = claims.rounding;
-    let close = |(a, b): (&f64, &f64)| (a - b).abs() <= depth as f64 * epsilon * a.abs();
+    let close = |(a, b): (&f64, &f64)| (a - b).abs() <= claims.rounding.relative * a.abs();
     if again.len() != packed.len() || !packed.iter().zip(&again).all(close) {
         let details = format!("{packed:?} are unpacked and packed again as {again:?}");
         return Err(Violation::new(Law::Packed, details));

@@ -4,18 +4,14 @@ use std::cell::Cell;
 
 use plca_fit::laws::{
     Claims, Law, Rounding, Violation, check, check_accelerated, check_failure, check_moved,
-    check_rate, check_resumed, check_threads,
+    check_rate, check_resumed, check_threads, never_worse,
 };
 use plca_fit::{Accelerate, Algorithm, Direction, Progress, Stop, StopError};
 
 use crate::toy::{START, State, TOY, Toy, exactly};
 
 fn claims() -> Claims {
-    Claims::new(Rounding {
-        epsilon: f64::EPSILON,
-        depth: 4,
-        size: 17.0,
-    })
+    Claims::new(Rounding::derived(f64::EPSILON, 4, 17.0))
 }
 
 #[test]
@@ -95,11 +91,7 @@ fn law(result: Result<(), Violation>) -> Option<Law> {
 
 #[test]
 fn errors_of_one_method_are_caught_by_name() {
-    let claims = Claims::new(Rounding {
-        epsilon: f64::EPSILON,
-        depth: 4,
-        size: 8.0,
-    });
+    let claims = Claims::new(Rounding::derived(f64::EPSILON, 4, 8.0));
     for (fault, caught) in [
         (Fault::None, None),
         (Fault::Refuses, Some(Law::Accepts)),
@@ -210,6 +202,10 @@ fn what_depends_on_names_and_units_is_caught_by_name() {
         ..*s
     };
     let show = |s: &State| vec![s.x.to_vec()];
+    let exact = Claims {
+        entries: 0.0,
+        ..claims()
+    };
     let moved = |there: &Toy| {
         law(check_moved(
             Law::Permutation,
@@ -219,8 +215,7 @@ fn what_depends_on_names_and_units_is_caught_by_name() {
             swap,
             show,
             1.0,
-            true,
-            &claims(),
+            &exact,
         ))
     };
     assert_eq!(moved(&swapped), None);
@@ -238,12 +233,63 @@ fn what_depends_on_names_and_units_is_caught_by_name() {
             doubled,
             show,
             unit,
-            true,
-            &claims(),
+            &exact,
         ))
     };
     assert_eq!(scaled(4.0), None);
     assert_eq!(scaled(2.0), Some(Law::Scale));
+}
+
+/// Another rate of 1e-9: seen in the parameters unless they are claimed less exactly, and not before the iteration that it acts in.
+#[test]
+fn parameters_are_compared_as_exactly_as_claimed() {
+    let off = Toy {
+        rates: TOY.rates.map(|r| r * (1.0 + 1e-9)),
+        ..TOY
+    };
+    let loose = Rounding {
+        relative: 1e-6,
+        absolute: 1e-6,
+    };
+    let show = |s: &State| vec![s.x.to_vec()];
+    let same = |compared, entries| {
+        let claims = Claims {
+            compared,
+            entries,
+            ..Claims::new(loose)
+        };
+        let [a, b] = [&TOY, &off];
+        law(check_moved(
+            Law::Same,
+            a,
+            b,
+            &START,
+            Clone::clone,
+            show,
+            1.0,
+            &claims,
+        ))
+    };
+    assert_eq!(same(3, 1e-6), None);
+    assert_eq!(same(3, 1e-12), Some(Law::Same));
+    assert_eq!(same(0, 0.0), None);
+    assert_eq!(Claims::new(loose).entries, 1e-3);
+}
+
+#[test]
+fn losses_are_forgiven_as_far_as_stated() {
+    let stated = Rounding {
+        relative: 0.0,
+        absolute: 0.5,
+    };
+    let of = |values: [f64; 3]| {
+        let values = values.map(|value| (value, stated));
+        law(never_worse(Direction::Maximise, &values))
+    };
+    assert_eq!(of([1e9, 1e9 - 0.5, 1e9 - 1.0]), None);
+    assert_eq!(of([1e9, 1e9 - 0.5, 1e9 - 1.1]), Some(Law::Monotone));
+    assert_eq!(of([1.0, f64::INFINITY, 2.0]), Some(Law::Accepts));
+    assert_eq!(of([1.0, 2.0, f64::NAN]), Some(Law::Accepts));
 }
 
 #[test]
