@@ -8,6 +8,7 @@ use plca_em::{
     Algorithm, CooledEm, Cooling, EmError, IndexMaps, Plca, PlcaInit, Plsa, PlsaInit, Prior,
     PriorError, Shifted, ShiftedInit, SimplexPrior, Squarem, Transformed,
 };
+use plca_fit::laws::check_failure;
 use plca_priors::Dirichlet;
 use plca_tensor::{DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -42,11 +43,10 @@ fn unchanged<A: Algorithm<Error = EmError>>(em: &A, start: &A::State)
 where
     A::State: PartialEq + Debug,
 {
+    check_failure(em, start).unwrap();
     for measure in [false, true] {
-        let mut state = start.clone();
-        let failed = em.step(&mut state, measure);
+        let failed = em.step(&mut start.clone(), measure);
         assert!(matches!(failed, Err(EmError::Prior { .. })), "{failed:?}");
-        assert_eq!(&state, start);
     }
 }
 

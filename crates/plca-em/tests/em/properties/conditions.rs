@@ -1,9 +1,12 @@
-//! What a method must satisfy, as functions that say where it does not.
+//! What a method must satisfy: laws of the public kit, for all models behind one signature.
 
+use plca_fit::Direction;
+use plca_fit::laws::{self, Agreement, Law, Point, Rounding, never_worse};
 use plca_tensor::strategies::{Start, Table};
 use plca_tensor::{Observed, Real};
+use proptest::prelude::*;
 
-use super::methods::{Method, Step};
+use super::methods::{Block, Method, Step};
 use super::storages::Storage;
 
 /// Iterations after which two trajectories are compared: few, because iterations amplify rounding errors.
@@ -27,44 +30,35 @@ impl Precision for f32 {
     const SAME: f64 = 1e-4;
 }
 
-/// Whether `x > limit`; NaN exceeds everything.
-fn exceeds(x: f64, limit: f64) -> bool {
-    x.is_nan() || x > limit
-}
-
-/// The objective never falls, beyond rounding, in `n` iterations.
+/// What rounding may do to the objective, of which `seen` is the share of the model within the observed cells.
 ///
 /// `P` sums to 1 to a rounding error only, which moves the likelihood by that many times `v`, however small it is:
 /// hence the data's mass beside `1 + |L|`. Where the observed mass is found by subtraction, it is known to a rounding
 /// error of the whole: hence `v / seen`.
-pub(crate) fn never_falls<T: Precision>(
+pub(crate) fn rounding<T: Precision>(mass: f64, seen: f64) -> Rounding {
+    Rounding {
+        relative: T::FALL,
+        absolute: T::FALL * (1.0 + mass) + 4.0 * T::EPSILON.to_f64() / seen * mass,
+    }
+}
+
+/// The objective never falls, beyond rounding, in `n` iterations.
+pub(crate) fn rises<T: Precision>(
     method: &Method<T>,
     data: &dyn Observed<T>,
     start: &Start<T>,
     n: usize,
-) -> Result<(), String> {
+) -> Result<(), TestCaseError> {
     let steps = method(data, start, n);
-    if !steps[0].value.is_finite() {
-        return Err(format!("starts at {}", steps[0].value));
-    }
-    for (i, pair) in steps.windows(2).enumerate() {
-        let (old, new) = (&pair[0], &pair[1]);
-        let subtraction = T::EPSILON.to_f64() / old.seen.min(new.seen);
-        let allowed =
-            T::FALL * (1.0 + old.value.abs() + data.total()) + 4.0 * subtraction * data.total();
-        if exceeds(old.value - new.value, allowed) {
-            let i = i + 1;
-            return Err(format!(
-                "{} fell to {} in iteration {i}",
-                old.value, new.value
-            ));
-        }
-    }
-    Ok(())
+    let values = (steps.iter()).map(|s| (s.value, rounding::<T>(data.total(), s.seen)));
+    Ok(never_worse(
+        Direction::Maximise,
+        &values.collect::<Vec<_>>(),
+    )?)
 }
 
 /// Entries are non-negative and columns sum to 1 after every iteration.
-pub(crate) fn stays_on_the_simplex<T: Real>(steps: &[Step<T>]) -> Result<(), String> {
+pub(crate) fn stays_on_the_simplex<T: Real>(steps: &[Step<T>]) -> Result<(), TestCaseError> {
     for (i, step) in steps.iter().enumerate() {
         let rows = step
             .blocks
@@ -72,37 +66,43 @@ pub(crate) fn stays_on_the_simplex<T: Real>(steps: &[Step<T>]) -> Result<(), Str
             .map(|b| b.values.nrows().max(b.values.ncols()))
             .max();
         let allowed = T::EPSILON.to_f64() * (4.0 + rows.unwrap_or(0) as f64);
-        if exceeds(step.simplex, allowed) {
-            return Err(format!("off by {} after {i} iterations", step.simplex));
-        }
+        let off = step.simplex;
+        prop_assert!(off <= allowed, "off by {off} after {i} iterations");
     }
     Ok(())
 }
 
-/// Two trajectories agree in every block and in the objective.
-pub(crate) fn agree<T: Precision>(
+/// Two trajectories agree in every block and in the objective. `entries` is what blocks may differ by, relative to their largest entry.
+fn agree_to<T: Precision>(
+    law: Law,
     got: &[Step<T>],
     want: &[Step<T>],
     mass: f64,
-) -> Result<(), String> {
-    for (i, (got, want)) in got.iter().zip(want).enumerate() {
-        for (a, b) in got.blocks.iter().zip(&want.blocks) {
-            let limit = T::SAME * b.values.amax().to_f64();
-            for (a, w) in a.values.iter().zip(&b.values) {
-                if exceeds((a.to_f64() - w.to_f64()).abs(), limit) {
-                    let mode = b.mode;
-                    return Err(format!(
-                        "{a} instead of {w} in {mode:?} after {i} iterations"
-                    ));
-                }
-            }
-        }
-        let limit = T::SAME * (mass + want.value.abs());
-        if exceeds((got.value - want.value).abs(), limit) {
-            return Err(format!("objective {} instead of {}", got.value, want.value));
-        }
-    }
-    Ok(())
+    entries: f64,
+) -> Result<(), TestCaseError> {
+    let block = |b: &Block<T>| b.values.iter().map(|x| x.to_f64()).collect();
+    let points = |steps: &[Step<T>]| -> Vec<Point> {
+        let point = |step: &Step<T>| Point {
+            objective: step.value,
+            blocks: step.blocks.iter().map(block).collect(),
+        };
+        steps.iter().map(point).collect()
+    };
+    let within = |want: &Point| Agreement {
+        entries,
+        objective: T::SAME * (mass + want.objective.abs()),
+    };
+    Ok(laws::agree(law, &points(got), &points(want), within)?)
+}
+
+/// [`agree_to`] rounding.
+pub(crate) fn agree<T: Precision>(
+    law: Law,
+    got: &[Step<T>],
+    want: &[Step<T>],
+    mass: f64,
+) -> Result<(), TestCaseError> {
+    agree_to(law, got, want, mass, T::SAME)
 }
 
 /// Renaming components renames the result.
@@ -111,13 +111,13 @@ pub(crate) fn components_are_alike<T: Precision>(
     data: &dyn Observed<T>,
     start: &Start<T>,
     order: &[usize],
-) -> Result<(), String> {
+) -> Result<(), TestCaseError> {
     let mut want = method(data, start, STEPS);
     for block in want.iter_mut().flat_map(|s| &mut s.blocks) {
         block.values = block.values.select_columns(order);
     }
     let got = method(data, &start.permute_components(order), STEPS);
-    agree(&got, &want, data.total())
+    agree(Law::Permutation, &got, &want, data.total())
 }
 
 /// Renaming the indices of a mode renames them in the result.
@@ -126,7 +126,7 @@ pub(crate) fn rows_are_alike<T: Precision>(
     storage: &Storage<T>,
     (table, start): (&Table<T>, &Start<T>),
     (mode, order): (usize, &[usize]),
-) -> Result<(), String> {
+) -> Result<(), TestCaseError> {
     let data = storage(table);
     let mut want = method(&*data, start, STEPS);
     for block in want.iter_mut().flat_map(|s| &mut s.blocks) {
@@ -136,7 +136,7 @@ pub(crate) fn rows_are_alike<T: Precision>(
     }
     let permuted = storage(&table.permute_mode(mode, order));
     let got = method(&*permuted, &start.permute_mode(mode, order), STEPS);
-    agree(&got, &want, data.total())
+    agree(Law::Permutation, &got, &want, data.total())
 }
 
 /// Exchanging modes exchanges factors.
@@ -145,7 +145,7 @@ pub(crate) fn modes_are_alike<T: Precision>(
     storage: &Storage<T>,
     (table, start): (&Table<T>, &Start<T>),
     order: &[usize],
-) -> Result<(), String> {
+) -> Result<(), TestCaseError> {
     let data = storage(table);
     let mut want = method(&*data, start, STEPS);
     for step in &mut want {
@@ -155,7 +155,7 @@ pub(crate) fn modes_are_alike<T: Precision>(
     }
     let permuted = storage(&table.permute_modes(order));
     let got = method(&*permuted, &start.permute_modes(order), STEPS);
-    agree(&got, &want, data.total())
+    agree(Law::Permutation, &got, &want, data.total())
 }
 
 /// What `s V` gives, what it should give by the result for `V`, and the mass of `s V`.
@@ -195,12 +195,12 @@ fn counts_are_normal<T: Real>(steps: &[Step<T>], table: &Table<T>, scale: f64, u
 
 /// `s V` instead of `V` changes no bit of a distribution if `s` is a power of two; `H` of NMF takes the scale. Counts that
 /// are not normal numbers have lost bits of their own.
-pub(crate) fn scale_is_carried<T: Precision>(
+pub(crate) fn power_of_two_is_carried<T: Precision>(
     method: &Method<T>,
     storage: &Storage<T>,
     problem: (&Table<T>, &Start<T>),
     scale: T,
-) -> Result<(), String> {
+) -> Result<(), TestCaseError> {
     let (got, want, mass) = scaled(method, storage, problem, scale);
     // What is lost in one unit is seen in the other alone.
     let s = scale.to_f64();
@@ -212,41 +212,16 @@ pub(crate) fn scale_is_carried<T: Precision>(
     if !(normal(s) && normal(1.0)) {
         return stays_on_the_simplex(&got);
     }
-    for (got, want) in got.iter().zip(&want) {
-        for (a, b) in got.blocks.iter().zip(&want.blocks) {
-            if a.values != b.values {
-                return Err(format!("{} instead of {}", a.values, b.values));
-            }
-        }
-    }
-    agree(&got, &want, mass)
+    agree_to(Law::Scale, &got, &want, mass, 0.0)
 }
 
-/// As [`scale_is_carried`] for any scale, to rounding.
+/// As [`power_of_two_is_carried`] for any scale, to rounding.
 pub(crate) fn any_scale_is_carried<T: Precision>(
     method: &Method<T>,
     storage: &Storage<T>,
     problem: (&Table<T>, &Start<T>),
     scale: T,
-) -> Result<(), String> {
+) -> Result<(), TestCaseError> {
     let (got, want, mass) = scaled(method, storage, problem, scale);
-    agree(&got, &want, mass)
-}
-
-/// One and more threads give the same bits.
-pub(crate) fn threads_do_not_matter<T: Real>(
-    method: &Method<T>,
-    data: &dyn Observed<T>,
-    start: &Start<T>,
-) -> Result<(), String> {
-    let with = |threads| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-        let pool = pool.build().unwrap();
-        pool.install(|| method(data, start, STEPS))
-    };
-    let one = with(1);
-    match [2, 3].into_iter().find(|&n| with(n) != one) {
-        Some(n) => Err(format!("{n} threads differ from one")),
-        None => Ok(()),
-    }
+    agree(Law::Scale, &got, &want, mass)
 }

@@ -1,5 +1,6 @@
 //! Nothing but the data decides: not names, not order, not scale, not storage, not threads.
 
+use plca_fit::laws::{Law, check_threads};
 use plca_tensor::strategies::{self, Start, Table, problems};
 use plca_tensor::{Coordinates, Observed, Order, Real, SparseTensor};
 use proptest::prelude::*;
@@ -7,8 +8,8 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
 use super::conditions::{
-    Precision, agree, any_scale_is_carried, components_are_alike, modes_are_alike, rows_are_alike,
-    scale_is_carried, threads_do_not_matter,
+    Precision, agree, any_scale_is_carried, components_are_alike, modes_are_alike,
+    power_of_two_is_carried, rows_are_alike,
 };
 use super::setups::Setup;
 use super::storages::{Storage, complete, masked};
@@ -36,7 +37,7 @@ fn storages<T: Real>() -> [(&'static str, Box<Storage<T>>); 5] {
     ]
 }
 
-fn failed(setup: Setup, storage: &str) -> impl Fn(String) -> TestCaseError {
+fn failed(setup: Setup, storage: &str) -> impl Fn(TestCaseError) -> TestCaseError {
     move |e| TestCaseError::fail(format!("{setup:?}, {storage}: {e}"))
 }
 
@@ -85,7 +86,7 @@ fn scale_does_not_matter<T: Precision>(
         for setup in setups.filter(Setup::has_no_unit) {
             let method = setup.method();
             let failed = failed(setup, name);
-            scale_is_carried(&method, &*storage, problem, power).map_err(&failed)?;
+            power_of_two_is_carried(&method, &*storage, problem, power).map_err(&failed)?;
             if setup.is_smooth() {
                 any_scale_is_carried(&method, &*storage, problem, any).map_err(&failed)?;
             }
@@ -103,7 +104,8 @@ fn storages_agree<T: Precision>(
             let run = |data: &dyn Observed<T>| setup.run(data, start, 3);
             let want = run(&*kinds[0].1);
             for (name, data) in &kinds[1..] {
-                agree(&run(&**data), &want, data.total()).map_err(failed(setup, name))?;
+                agree(Law::Same, &run(&**data), &want, data.total())
+                    .map_err(failed(setup, name))?;
             }
         }
     }
@@ -129,7 +131,7 @@ fn threads<T: Precision>() {
         for (name, storage) in storages::<T>() {
             let data = storage(&table);
             for setup in Setup::all(table.shape.len()) {
-                threads_do_not_matter(&setup.method(), &*data, &start)
+                check_threads(|| setup.run(&*data, &start, 3))
                     .unwrap_or_else(|e| panic!("{setup:?}, {name}: {e}"));
             }
         }

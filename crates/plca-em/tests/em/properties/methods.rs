@@ -1,5 +1,6 @@
 //! All models behind one signature, so that a property is written once and can be shown to fail.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use nalgebra::{DMatrix, DVector};
@@ -8,10 +9,13 @@ use plca_em::{
     PlsaState, Prior, Separable, Squarem, Update,
 };
 use plca_fit::Direction;
+use plca_fit::laws::{Claims, Violation, check};
 use plca_priors::{Dirichlet, Entropic, LogisticNormal};
 use plca_tensor::strategies::Start;
 use plca_tensor::{Factor, Model, Observed, Real, normalise_columns, simplex_error};
+use proptest::prelude::*;
 
+use super::conditions::{Precision, rounding};
 use super::setups::{Choice, Kind, Setup};
 
 /// A block as an `I x K` matrix, whatever its layout in the model.
@@ -50,31 +54,65 @@ pub(crate) struct Step<T: Real> {
 /// States after 0, 1, …, n iterations.
 pub(crate) type Method<T> = dyn Fn(&dyn Observed<T>, &Start<T>, usize) -> Vec<Step<T>> + Sync;
 
-fn follow<A: Algorithm, T: Real>(
-    algorithm: &A,
-    mut state: A::State,
-    n: usize,
-    show: impl Fn(&A::State) -> (Vec<Block<T>>, f64),
-) -> Vec<Step<T>> {
-    let sign = match algorithm.direction() {
-        Direction::Maximise => 1.0,
-        Direction::Minimise => -1.0,
-    };
-    (0..=n)
-        .map(|i| {
-            if i > 0 {
-                algorithm.step(&mut state, false).unwrap();
-            }
-            let (blocks, simplex) = show(&state);
-            let value = sign * algorithm.objective(&state).unwrap();
-            Step {
-                value,
-                blocks,
-                simplex,
-                seen: 1.0,
-            }
-        })
-        .collect()
+/// What is done with a model, its state and what is shown of that.
+trait Visit<T: Real> {
+    type Out;
+    fn visit<A: Algorithm<State: PartialEq + Debug>>(
+        self,
+        algorithm: &A,
+        state: A::State,
+        show: impl Fn(&A::State) -> (Vec<Block<T>>, f64),
+    ) -> Self::Out;
+}
+
+/// The states after 0, 1, …, this many iterations.
+struct Follow(usize);
+
+impl<T: Real> Visit<T> for Follow {
+    type Out = Vec<Step<T>>;
+
+    fn visit<A: Algorithm<State: PartialEq + Debug>>(
+        self,
+        algorithm: &A,
+        mut state: A::State,
+        show: impl Fn(&A::State) -> (Vec<Block<T>>, f64),
+    ) -> Vec<Step<T>> {
+        let sign = match algorithm.direction() {
+            Direction::Maximise => 1.0,
+            Direction::Minimise => -1.0,
+        };
+        (0..=self.0)
+            .map(|i| {
+                if i > 0 {
+                    algorithm.step(&mut state, false).unwrap();
+                }
+                let (blocks, simplex) = show(&state);
+                let value = sign * algorithm.objective(&state).unwrap();
+                Step {
+                    value,
+                    blocks,
+                    simplex,
+                    seen: 1.0,
+                }
+            })
+            .collect()
+    }
+}
+
+/// The laws of every method.
+struct Obey(Claims);
+
+impl<T: Real> Visit<T> for Obey {
+    type Out = Result<(), Violation>;
+
+    fn visit<A: Algorithm<State: PartialEq + Debug>>(
+        self,
+        algorithm: &A,
+        state: A::State,
+        _: impl Fn(&A::State) -> (Vec<Block<T>>, f64),
+    ) -> Result<(), Violation> {
+        check(algorithm, &state, &self.0)
+    }
 }
 
 /// `P(z | y) ∝ P(z) P(y | z)`, `K x I`.
@@ -88,7 +126,11 @@ pub(crate) fn mixture<T: Real>(start: &Start<T>, mode: usize) -> DMatrix<T> {
 
 /// The share of its mass that the model has within the observed cells; with a mode given, the least of its conditional
 /// distributions of which anything was observed.
-fn seen<T: Real>(data: &dyn Observed<T>, blocks: &[Block<T>], given: Option<usize>) -> f64 {
+pub(crate) fn seen<T: Real>(
+    data: &dyn Observed<T>,
+    blocks: &[Block<T>],
+    given: Option<usize>,
+) -> f64 {
     if data.is_complete() {
         return 1.0;
     }
@@ -128,21 +170,21 @@ pub(crate) fn show_plca<T: Real>(state: &PlcaState<T>) -> (Vec<Block<T>>, f64) {
 }
 
 impl Setup {
-    /// States under the solver of these settings.
-    fn solve<A: Accelerate + Separable<T>, T: Real>(
+    /// Visits a model under the solver of these settings.
+    fn solve<A: Accelerate<State: PartialEq + Debug> + Separable<T>, T: Real, V: Visit<T>>(
         &self,
         algorithm: A,
         state: A::State,
-        n: usize,
         show: impl Fn(&A::State) -> (Vec<Block<T>>, f64),
-    ) -> Vec<Step<T>> {
+        visit: V,
+    ) -> V::Out {
         if self.fast {
             let fast = Fast::new(algorithm).unwrap();
-            follow(&fast, FastState::new(state), n, |s| show(s.model()))
+            visit.visit(&fast, FastState::new(state), |s| show(s.model()))
         } else if self.squarem {
-            follow(&Squarem(algorithm), state, n, show)
+            visit.visit(&Squarem(algorithm), state, show)
         } else {
-            follow(&algorithm, state, n, show)
+            visit.visit(&algorithm, state, show)
         }
     }
 
@@ -165,6 +207,40 @@ impl Setup {
         start: &Start<T>,
         n: usize,
     ) -> Vec<Step<T>> {
+        let mut steps = self.on(data, start, Follow(n));
+        let given = match self.kind {
+            Kind::Plca => None,
+            Kind::Plsa(given) => Some(given.mode()),
+            Kind::Nmf(_) => return steps,
+        };
+        for step in &mut steps {
+            step.seen = seen(data, &step.blocks, given);
+        }
+        steps
+    }
+
+    /// The first steps succeed, measure what they were given and change nothing by it, and the residual is none or a number.
+    pub(crate) fn obeys<T: Precision>(
+        &self,
+        data: &dyn Observed<T>,
+        start: &Start<T>,
+    ) -> Result<(), TestCaseError> {
+        let iterations = 2;
+        let steps = self.run(data, start, iterations);
+        let seen = steps.iter().fold(1.0, |least: f64, s| s.seen.min(least));
+        let claims = Claims {
+            iterations,
+            ..Claims::new(rounding::<T>(data.total(), seen))
+        };
+        Ok(self.on(data, start, Obey(claims))?)
+    }
+
+    fn on<T: Real, V: Visit<T>>(
+        &self,
+        data: &dyn Observed<T>,
+        start: &Start<T>,
+        visit: V,
+    ) -> V::Out {
         let k = start.weights.len();
         match self.kind {
             Kind::Plca => {
@@ -193,14 +269,7 @@ impl Setup {
                     power: 1.0,
                     iteration: 0,
                 };
-                {
-                    let algorithm = plca.on(data).unwrap();
-                    let mut steps = self.solve(algorithm, state, n, show_plca);
-                    for step in &mut steps {
-                        step.seen = seen(data, &step.blocks, None);
-                    }
-                    steps
-                }
+                self.solve(plca.on(data).unwrap(), state, show_plca, visit)
             }
             Kind::Plsa(given) => {
                 let mut builder = Plsa::<T>::builder(k).given(given);
@@ -228,12 +297,7 @@ impl Setup {
                         simplex_error(&s.basis).max(simplex_error(&s.mixture)),
                     )
                 };
-                let algorithm = plsa.on(data).unwrap();
-                let mut steps = self.solve(algorithm, state, n, show);
-                for step in &mut steps {
-                    step.seen = seen(data, &step.blocks, Some(given.mode()));
-                }
-                steps
+                self.solve(plsa.on(data).unwrap(), state, show, visit)
             }
             Kind::Nmf(update) => {
                 let mut builder = Nmf::builder(k);
@@ -272,7 +336,7 @@ impl Setup {
                             .fold(0.0, |a: f64, x| a.min(x.to_f64()));
                     (blocks, -lowest)
                 };
-                self.solve(nmf.on(data).unwrap(), state, n, show)
+                self.solve(nmf.on(data).unwrap(), state, show, visit)
             }
         }
     }

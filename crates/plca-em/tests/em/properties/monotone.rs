@@ -3,7 +3,7 @@
 use plca_tensor::strategies::{Start, Table, problems};
 use proptest::prelude::*;
 
-use super::conditions::{Precision, never_falls, stays_on_the_simplex};
+use super::conditions::{Precision, rises, stays_on_the_simplex};
 use super::setups::{Choice, Kind, Setup};
 use super::storages::{complete, masked};
 use super::wide::wide_problems;
@@ -20,7 +20,8 @@ fn holds<T: Precision>(
         }
         for (storage, data) in complete(table).into_iter().chain(masked(table)) {
             let method = setup.method();
-            never_falls(&method, &*data, start, 25)
+            rises(&method, &*data, start, 25)
+                .and_then(|()| setup.obeys(&*data, start))
                 .and_then(|()| stays_on_the_simplex(&setup.run(&*data, start, 10)))
                 .map_err(|e| TestCaseError::fail(format!("{setup:?}, {storage}: {e}")))?;
         }

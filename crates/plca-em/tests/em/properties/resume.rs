@@ -1,54 +1,24 @@
 //! A run that was interrupted, saved and resumed is the run that was not.
 
 use std::fmt::Debug;
-use std::ops::ControlFlow;
 
-use plca_em::{
-    Accelerate, Algorithm, Nmf, NmfInit, Plca, PlcaInit, Plsa, PlsaInit, Progress, Squarem, Stop,
-    run, run_from,
-};
-use plca_fit::Iteration;
+use plca_em::{Accelerate, Algorithm, Nmf, NmfInit, Plca, PlcaInit, Plsa, PlsaInit, Squarem, Stop};
+use plca_fit::laws::check_resumed;
 use plca_tensor::strategies::tables;
 use plca_tensor::{Order, Real};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde::{Serialize, de::DeserializeOwned};
 
-/// Runs through, and from the JSON of what an observer saw after `cut` iterations.
+/// From the JSON of what a checkpoint keeps after `cut` iterations.
 fn resumes<A>(algorithm: &A, start: &A::State, stop: &Stop, cut: usize) -> Result<(), TestCaseError>
 where
     A: Algorithm,
     A::State: Serialize + DeserializeOwned + PartialEq + Debug,
 {
-    let mut saved = None;
-    let whole = run(
-        algorithm,
-        start.clone(),
-        stop,
-        |i: &Iteration<'_, A::State>| {
-            if i.iteration == cut {
-                saved = serde_json::to_string(&(i.state, i.progress)).ok();
-            }
-            ControlFlow::Continue(())
-        },
-    );
-    let whole = whole.map_err(|e| TestCaseError::fail(e.to_string()))?;
-    // A run that ended earlier has nothing to resume.
-    let Some(saved) = saved else {
-        prop_assert!(whole.iterations < cut);
-        return Ok(());
-    };
-    let (state, progress): (A::State, Progress) = serde_json::from_str(&saved).unwrap();
-    let rest = run_from(algorithm, state, progress, stop, ());
-    let rest = rest.map_err(|e| TestCaseError::fail(e.to_string()))?;
-    prop_assert_eq!(&rest.state, &whole.state);
-    prop_assert_eq!(rest.reason, whole.reason);
-    prop_assert_eq!(
-        (rest.iterations, rest.objective),
-        (whole.iterations, whole.objective)
-    );
-    let later: Vec<_> = whole.trace.iter().filter(|t| t.iteration >= cut).collect();
-    prop_assert_eq!(rest.trace.iter().collect::<Vec<_>>(), later);
+    check_resumed(algorithm, start, stop, cut, |saved| {
+        serde_json::from_str(&serde_json::to_string(saved).unwrap()).unwrap()
+    })?;
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use nalgebra::DVector;
 use plca_em::{Algorithm, ShiftedState, Support};
+use plca_fit::laws::check_threads;
 use plca_tensor::{Observed, Real, strategies};
 use proptest::prelude::*;
 
@@ -50,18 +51,16 @@ fn threads<T: Real>(p: &Problem) -> Result<(), TestCaseError> {
     for (storage, data) in p.storages::<T>() {
         for evaluation in EVALUATIONS {
             let shifted = p.builder().evaluation(evaluation).build().unwrap();
-            let end = |threads| {
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-                pool.build().unwrap().install(|| {
-                    let mut state = p.start(&shifted, &*data);
-                    let em = shifted.on(&*data).unwrap();
-                    for _ in 0..3 {
-                        em.step(&mut state, true).unwrap();
-                    }
-                    state
-                })
+            let end = || {
+                let mut state = p.start(&shifted, &*data);
+                let em = shifted.on(&*data).unwrap();
+                for _ in 0..3 {
+                    em.step(&mut state, true).unwrap();
+                }
+                state
             };
-            prop_assert_eq!(end(1), end(3), "{}, {:?}", storage, evaluation);
+            check_threads(end)
+                .map_err(|e| TestCaseError::fail(format!("{storage}, {evaluation:?}: {e}")))?;
         }
     }
     Ok(())

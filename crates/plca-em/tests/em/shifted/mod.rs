@@ -6,7 +6,7 @@ mod borders;
 mod explicit;
 mod golden;
 mod powers;
-mod properties;
+pub(crate) mod properties;
 mod rounding;
 mod structure;
 mod support;
