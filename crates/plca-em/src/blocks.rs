@@ -28,6 +28,11 @@ pub(crate) fn check_prior<T: Real>(
     checked.map_err(|source| refused(block, source))
 }
 
+/// The iteration after so many, counted from 1. A state that was made by hand may hold the largest count, which stays.
+pub(crate) fn following(iterations: usize) -> usize {
+    iterations.saturating_add(1)
+}
+
 /// The prior in force at an iteration, counted from 1.
 pub(crate) fn in_force<T: Real>(prior: Option<&Prior<T>>, iteration: usize) -> Option<Prior<T>> {
     prior.map(|prior| prior.at(iteration).unwrap_or_else(|| prior.clone()))

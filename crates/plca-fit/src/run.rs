@@ -218,7 +218,11 @@ pub fn run_from<A: Algorithm>(
             let small = progress.checked.is_some_and(|old| {
                 (new.objective - old.objective).abs() <= stop.tol * new.objective.abs()
             });
-            progress.small_changes = if small { progress.small_changes + 1 } else { 0 };
+            progress.small_changes = if small {
+                progress.small_changes.saturating_add(1)
+            } else {
+                0
+            };
             if near && stop.tol > 0.0 && progress.small_changes >= stop.patience.max(1) {
                 progress.ended = progress.ended.or(Some(StopReason::Converged));
             }

@@ -15,6 +15,7 @@ use plca_fit::{Algorithm, Direction, StopReason};
 use plca_tensor::{Observed, Real, RowProblems};
 
 use crate::EmError;
+use crate::blocks::following;
 use crate::init::{check_block, check_read};
 use state::Place;
 use sweep::Swept;
@@ -247,7 +248,7 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
 
     /// One iteration.
     fn advance(&self, model: &mut A::State, place: &mut Place<T>) -> Result<(), EmError> {
-        place.steps += 1;
+        place.steps = following(place.steps);
         if place.steps <= self.pace.em_first {
             return self.em_step(model, place);
         }

@@ -5,6 +5,7 @@ use plca_tensor::{Factor, Observed, Real};
 use super::product::{each, for_each_row, transpose_to};
 use super::separable::{pseudo_counts, refuse};
 use super::{Plan, Product, Separable};
+use crate::blocks::following;
 use crate::{EmError, NmfEm, NmfState, PlcaEm, PlcaState, PlsaEm, PlsaState};
 
 impl<T: Real, X: Observed<T> + ?Sized> Separable<T> for PlcaEm<'_, T, X> {
@@ -63,7 +64,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Separable<T> for PlcaEm<'_, T, X> {
                 transpose_to(&product.factors[j], &ones, factor);
             }
         }
-        state.iteration += 1;
+        state.iteration = following(state.iteration);
     }
 
     fn reached(&self, ln_lik: f64, state: &PlcaState<T>) -> f64 {
@@ -142,7 +143,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Separable<T> for PlsaEm<'_, T, X> {
                 }
             }
         });
-        state.iteration += 1;
+        state.iteration = following(state.iteration);
     }
 
     fn reached(&self, ln_lik: f64, state: &PlsaState<T>) -> f64 {

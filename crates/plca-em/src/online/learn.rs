@@ -17,7 +17,7 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
         start: Option<&M::State>,
     ) -> Result<Learnt<M::State>, EmError> {
         self.check(state, block)?;
-        let t = state.blocks + 1;
+        let t = state.blocks.saturating_add(1);
         let rule = Rule {
             local: self.local,
             block: t as usize,

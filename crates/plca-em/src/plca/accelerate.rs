@@ -5,13 +5,13 @@ use plca_tensor::{Observed, Real};
 
 use super::{PlcaEm, PlcaState};
 use crate::EmError;
-use crate::blocks::{Extrapolated, check_steady, check_untempered, pack};
+use crate::blocks::{Extrapolated, check_steady, check_untempered, following, pack};
 
 impl<T: Real, X: Observed<T> + ?Sized> Accelerate for PlcaEm<'_, T, X> {
     /// Refuses powers other than 1, and priors that still change or whose step no objective guards.
     fn accelerable(&self, state: &PlcaState<T>) -> Result<(), EmError> {
         check_untempered(state.power)?;
-        let iteration = state.iteration + 1;
+        let iteration = following(state.iteration);
         check_steady("weights", self.config.weights_prior.as_ref(), iteration)?;
         (0..state.factors.len()).try_for_each(|j| {
             check_steady(

@@ -6,7 +6,7 @@ use plca_tensor::{Factor, Observed, Real};
 
 use super::{Missing, Plca, PlcaState};
 use crate::blocks::{
-    Free, column, in_force, largest, lost, m_step, residual, restore, whole_or_not,
+    Free, column, following, in_force, largest, lost, m_step, residual, restore, whole_or_not,
 };
 use crate::expectation::completed;
 use crate::init::{check_measured, check_read, check_support};
@@ -36,7 +36,7 @@ pub struct PlcaEm<'a, T: Real, X: ?Sized> {
 impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
     /// `Σ ln p(block)` over the blocks that have a prior, under those in force at the next iteration.
     pub(crate) fn ln_prior(&self, state: &PlcaState<T>) -> f64 {
-        let now = |prior| in_force(prior, state.iteration + 1);
+        let now = |prior| in_force(prior, following(state.iteration));
         let weights = now(self.config.weights_prior.as_ref())
             .map_or(0.0, |p| p.ln_density(&column(&state.weights)));
         (state.factors.iter().enumerate())
@@ -167,7 +167,7 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
         state: &mut PlcaState<T>,
         counts: Vec<Option<DMatrix<T>>>,
     ) -> Result<(), EmError> {
-        let iteration = state.iteration + 1;
+        let iteration = following(state.iteration);
         let emptied_weights = self.weights_step(state, &counts, iteration)?;
         let emptied = self.factor_steps(state, counts, iteration)?;
         let support = || state.with_model(|model| check_support(self.data, model));
@@ -191,7 +191,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
 
     fn step(&self, state: &mut PlcaState<T>, measure: bool) -> Result<Option<f64>, EmError> {
         self.check(state)?;
-        let iteration = state.iteration + 1;
+        let iteration = following(state.iteration);
         if self.config.missing == Missing::Multiplicative && !self.data.is_complete() {
             if state.power != 1.0 {
                 let what = "multiplicative updates do not go with tempering";

@@ -6,8 +6,8 @@ use plca_tensor::{Observed, Real};
 
 use super::{Plsa, PlsaState};
 use crate::blocks::{
-    Extrapolated, check_steady, check_untempered, in_force, largest, lost, m_step, pack, restore,
-    whole_or_not,
+    Extrapolated, check_steady, check_untempered, following, in_force, largest, lost, m_step, pack,
+    restore, whole_or_not,
 };
 use crate::init::{check_measured, check_read, check_support};
 use crate::{EmError, Prior};
@@ -61,7 +61,7 @@ impl<T: Real, X: Observed<T> + ?Sized> PlsaEm<'_, T, X> {
 
     /// `Σ ln p(block)` under the priors in force at the next iteration.
     pub(crate) fn ln_prior(&self, state: &PlsaState<T>) -> f64 {
-        let [basis, mixture] = self.priors(state.iteration + 1);
+        let [basis, mixture] = self.priors(following(state.iteration));
         basis.map_or(0.0, |p| p.ln_density(&state.basis))
             + mixture.map_or(0.0, |p| p.ln_density(&state.mixture))
     }
@@ -137,7 +137,7 @@ impl<T: Real, X: Observed<T> + ?Sized> PlsaEm<'_, T, X> {
         state: &mut PlsaState<T>,
         [basis, mixture]: [Option<DMatrix<T>>; 2],
     ) -> Result<(), EmError> {
-        let iteration = state.iteration + 1;
+        let iteration = following(state.iteration);
         let [basis_prior, mixture_prior] = self.priors(iteration);
         let mut emptied = [false; 2];
         if let Some(counts) = basis {
@@ -225,7 +225,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Accelerate for PlsaEm<'_, T, X> {
     /// Refuses powers other than 1, and priors that still change or whose step no objective guards.
     fn accelerable(&self, state: &PlsaState<T>) -> Result<(), EmError> {
         check_untempered(state.power)?;
-        let iteration = state.iteration + 1;
+        let iteration = following(state.iteration);
         check_steady("basis", self.config.basis_prior.as_ref(), iteration)?;
         check_steady("mixture", self.config.mixture_prior.as_ref(), iteration)
     }

@@ -7,8 +7,8 @@ use rand::Rng;
 use super::engine::sum_of;
 use super::{Anneal, ShiftedInit, ShiftedState};
 use crate::blocks::{
-    Extrapolated, Free, check_prior, check_steady, column, in_force, largest, m_step, residual,
-    restore, whole_or_not,
+    Extrapolated, Free, check_prior, check_steady, column, following, in_force, largest, m_step,
+    residual, restore, whole_or_not,
 };
 use crate::init::{random_columns, stochastic_block};
 use crate::{EmError, ParamError, Prior};
@@ -105,7 +105,7 @@ impl<T: Real> Settings<T> {
 
     /// `Σ ln p(block)` under the priors in force at the next iteration.
     pub(crate) fn ln_prior(&self, state: &ShiftedState<T>) -> f64 {
-        let [weights, kernels, impulses] = self.priors(state.iteration + 1);
+        let [weights, kernels, impulses] = self.priors(following(state.iteration));
         let density = |prior: Option<Prior<T>>, block: &DMatrix<T>| {
             prior.map_or(0.0, |prior| prior.ln_density(block))
         };
@@ -157,7 +157,7 @@ impl<T: Real> Settings<T> {
         [kernels, impulses]: [Vec<T>; 2],
         scale: f64,
     ) -> Result<[bool; 3], EmError> {
-        let (k, iteration) = (self.components, state.iteration + 1);
+        let (k, iteration) = (self.components, following(state.iteration));
         let priors = self.priors(iteration);
         // Only a prior, which has counts of its own, asks for those of the data as they are.
         let m_step = |at: usize, counts: DMatrix<T>, block: &mut DMatrix<T>| {
@@ -206,10 +206,10 @@ impl<T: Real> Settings<T> {
         state: &ShiftedState<T>,
         counts: impl FnOnce([bool; 2]) -> [Vec<T>; 2],
     ) -> Option<f64> {
-        if self.stays(state.iteration + 1) || self.priors.iter().any(Option::is_some) {
+        if self.stays(following(state.iteration)) || self.priors.iter().any(Option::is_some) {
             return None;
         }
-        if self.annealing(state.iteration + 1) {
+        if self.annealing(following(state.iteration)) {
             return Some(f64::INFINITY);
         }
         let counts = counts(self.wanted()).into_iter();

@@ -6,6 +6,7 @@ use plca_tensor::{Observed, Real};
 use super::settings::{pack, restore_blocks};
 use super::{ShiftedEm, ShiftedState};
 use crate::EmError;
+use crate::blocks::following;
 
 impl<T: Real, X: Observed<T> + ?Sized> Algorithm for ShiftedEm<'_, T, X> {
     type State = ShiftedState<T>;
@@ -16,7 +17,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for ShiftedEm<'_, T, X> {
         self.check(state)?;
         self.check_read()?;
         let settings = &self.config.settings;
-        let measure = measure && !settings.annealing(state.iteration + 1);
+        let measure = measure && !settings.annealing(following(state.iteration));
         let counts = self.expect(&self.fold(state), settings.wanted(), measure);
         if counts.measured.lost {
             self.check_support(state)?;
@@ -62,7 +63,9 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for ShiftedEm<'_, T, X> {
 impl<T: Real, X: Observed<T> + ?Sized> Accelerate for ShiftedEm<'_, T, X> {
     /// Refuses priors that still change or whose step no objective guards, and powers that stay.
     fn accelerable(&self, state: &ShiftedState<T>) -> Result<(), EmError> {
-        self.config.settings.check_accelerable(state.iteration + 1)
+        self.config
+            .settings
+            .check_accelerable(following(state.iteration))
     }
 
     fn pack(&self, state: &ShiftedState<T>) -> Vec<f64> {

@@ -6,6 +6,7 @@ use rand::Rng;
 
 use super::Transformed;
 use super::maps::Entry;
+use crate::blocks::following;
 use crate::init::check_read;
 use crate::shifted::engine::{Cells, Counts, Measured, Parts, Wanted};
 use crate::shifted::settings::{pack, restore_blocks};
@@ -261,7 +262,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for TransformedEm<'_, T, X> {
         self.check(state)?;
         check_read(self.data)?;
         let settings = &self.config.settings;
-        let measure = measure && !settings.annealing(state.iteration + 1);
+        let measure = measure && !settings.annealing(following(state.iteration));
         let counts = self.expect(state, settings.wanted(), measure);
         if counts.measured.lost {
             self.check_support(state)?;
@@ -300,7 +301,9 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for TransformedEm<'_, T, X> {
 impl<T: Real, X: Observed<T> + ?Sized> Accelerate for TransformedEm<'_, T, X> {
     /// Refuses priors that still change or whose step no objective guards, and powers that stay.
     fn accelerable(&self, state: &ShiftedState<T>) -> Result<(), EmError> {
-        self.config.settings.check_accelerable(state.iteration + 1)
+        self.config
+            .settings
+            .check_accelerable(following(state.iteration))
     }
 
     fn pack(&self, state: &ShiftedState<T>) -> Vec<f64> {

@@ -2,8 +2,9 @@
 
 use nalgebra::{DMatrix, DVector, dmatrix};
 use plca_em::{
-    Algorithm, EmError, FoldIn, Given, IndexMaps, Nmf, NmfState, ParamError, Plca, PlcaState, Plsa,
-    PlsaState, Shifted, ShiftedState, Squarem, Stop, Transformed, run,
+    Accelerate, Algorithm, EmError, Fast, FastState, FoldIn, Given, IndexMaps, Nmf, NmfState,
+    Online, OnlineState, ParamError, Plca, PlcaState, Plsa, PlsaState, Shifted, ShiftedState,
+    Squarem, Stop, Transformed, run,
 };
 use plca_tensor::{DenseTensor, Order};
 
@@ -12,6 +13,12 @@ const SHAPE: [usize; 2] = [3, 4];
 pub(super) fn data() -> DenseTensor<f64> {
     let values = (0..12).map(|i| 1.0 + f64::from(i % 5)).collect();
     DenseTensor::new(SHAPE.to_vec(), values, Order::RowMajor).unwrap()
+}
+
+/// Data in the four cells of a corner.
+fn corner() -> Vec<f64> {
+    let cells = (0..12).map(|i| if i % 4 < 2 && i < 8 { 2.0 } else { 0.0 });
+    cells.collect()
 }
 
 pub(super) fn even(rows: usize, columns: usize) -> DMatrix<f64> {
@@ -335,4 +342,86 @@ fn without_components() {
         none.fold_in(&data(), 1, &FoldIn::default()).unwrap_err(),
         refused
     );
+}
+
+/// Plain, accelerated, and by the loop: all go on from a state.
+fn goes_on<A>(em: A, state: A::State) -> A::State
+where
+    A: Accelerate<Error = EmError>,
+    A::State: Clone,
+{
+    accepted(&em, &state);
+    let stop = Stop {
+        max_iter: 2,
+        ..Stop::default()
+    };
+    run(&Squarem(em), state, &stop, ()).unwrap().state
+}
+
+/// Counters that are full, as files may hold them, stay so.
+#[test]
+fn the_largest_counts_stay() {
+    const MOST: usize = usize::MAX;
+    let data = data();
+    let plca_of = Plca::builder(2).build().unwrap();
+    let full = PlcaState {
+        iteration: MOST,
+        ..plca()
+    };
+    let on = || plca_of.on(&data).unwrap();
+    assert_eq!(goes_on(on(), full.clone()).iteration, MOST);
+    let fast = Fast::new(on()).unwrap();
+    let mut state = FastState::new(full);
+    fast.step(&mut state, true).unwrap();
+    // How many steps led to a state is one more counter.
+    let text = serde_json::to_string(&state).unwrap();
+    let more = text.replace("\"steps\":1}", &format!("\"steps\":{MOST}}}"));
+    assert_ne!(more, text);
+    state = serde_json::from_str(&more).unwrap();
+    for _ in 0..3 {
+        fast.step(&mut state, true).unwrap();
+    }
+    assert_eq!(state.model().iteration, MOST);
+    assert_eq!(
+        serde_json::to_string(&state)
+            .unwrap()
+            .matches(&MOST.to_string())
+            .count(),
+        2
+    );
+
+    let plsa_of = Plsa::builder(2).build().unwrap();
+    let full = PlsaState {
+        iteration: MOST,
+        ..plsa()
+    };
+    let on = || plsa_of.on(&data).unwrap();
+    assert_eq!(goes_on(on(), full.clone()).iteration, MOST);
+    let mut state = FastState::new(full);
+    Fast::new(on()).unwrap().step(&mut state, true).unwrap();
+    Fast::new(on()).unwrap().step(&mut state, true).unwrap();
+    assert_eq!(state.model().iteration, MOST);
+
+    let full = ShiftedState {
+        iteration: MOST,
+        ..shifted()
+    };
+    let shifted_of = Shifted::builder(2, vec![2, 2]).build().unwrap();
+    let state = goes_on(shifted_of.on(&data).unwrap(), full.clone());
+    assert_eq!(state.iteration, MOST);
+    let maps = IndexMaps::new(12, 4, &[0, 1, 4, 5]).unwrap();
+    let transformed_of = Transformed::builder(2, maps).build().unwrap();
+    let full = ShiftedState {
+        impulses: even(1, 2),
+        ..full
+    };
+    let on = DenseTensor::new(SHAPE.to_vec(), corner(), Order::RowMajor).unwrap();
+    let state = goes_on(transformed_of.on(&on).unwrap(), full);
+    assert_eq!(state.iteration, MOST);
+
+    let mut state = OnlineState::new(plca().weights, vec![even(3, 2)]).unwrap();
+    state.blocks = u64::MAX;
+    let learner = Online::builder(plca_of.clone()).build().unwrap();
+    learner.partial_fit(&mut state, &data).unwrap();
+    assert_eq!(state.blocks, u64::MAX);
 }

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use plca_fit::{
     Algorithm, Carried, Iteration, Momentum, Parabolic, Plain, Progress, Squarem, Stop, StopError,
-    StopReason, run, run_from,
+    StopReason, TracePoint, run, run_from,
 };
 
 use crate::toy::{START, State, TOY, Toy, exactly};
@@ -130,6 +130,33 @@ fn resumed_accelerations_are_uninterrupted() {
     every_cut(&Plain(Squarem(toy)));
     every_cut(&Parabolic(toy));
     every_cut(&Momentum(toy));
+}
+
+/// A count of checks that is full, as a file may hold it, stays so: it has met any patience.
+#[test]
+fn the_largest_count_of_checks_stays() {
+    let checked = TracePoint {
+        iteration: 0,
+        objective: -1.0,
+    };
+    let full = Progress {
+        iteration: 1,
+        checked: Some(checked),
+        small_changes: usize::MAX,
+        ended: None,
+    };
+    let stop = Stop {
+        max_iter: 9,
+        tol: 1e9,
+        check_every: 1,
+        patience: usize::MAX,
+        ..Stop::default()
+    };
+    let outcome = run_from(&TOY, START, full, &stop, ()).unwrap();
+    assert_eq!(
+        (outcome.reason, outcome.iterations),
+        (StopReason::Converged, 2)
+    );
 }
 
 /// Control: without its progress a resumed run does not end where the whole did.
