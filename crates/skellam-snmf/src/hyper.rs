@@ -166,7 +166,22 @@ impl Sharing {
         }
     }
 
-    /// Groups of each atom: the number of the group, that of the atom, and how many of its entries are in it.
+    /// How many components are told apart by these groups, and how many there are of each: where all use the same, one stands for all,
+    /// so that work and memory go with the groups and not with what `components` says.
+    fn distinct(&self, groups: [&Groups; 2]) -> (usize, f64) {
+        let k = self.components;
+        match groups {
+            [Groups::All, Groups::All] => (k.min(1), k as f64),
+            _ => (k, 1.0),
+        }
+    }
+
+    /// [`distinct`](Self::distinct) atoms.
+    fn distinct_atoms(&self) -> (usize, f64) {
+        self.distinct([&self.plus, &self.minus])
+    }
+
+    /// Groups of each distinct atom: the number of the group, that of the atom, and how many of its entries are in it.
     fn atoms(&self) -> impl Iterator<Item = (usize, usize, f64)> {
         [&self.plus, &self.minus].into_iter().flat_map(|groups| {
             let (n, each) = match groups.columns() {
@@ -174,7 +189,8 @@ impl Sharing {
                 None => (1, self.rows as f64),
             };
             let axis = Axis::Columns(n);
-            (0..self.components * n).map(move |at| (groups.get(at, axis), axis.component(at), each))
+            let atoms = self.distinct_atoms().0;
+            (0..atoms * n).map(move |at| (groups.get(at, axis), axis.component(at), each))
         })
     }
 
@@ -186,8 +202,9 @@ impl Sharing {
             Some(n) => (n, 1.0),
             None => (1, columns),
         };
-        (0..self.components * n)
-            .map(move |at| (self.shape.get(at, axis), self.rate.get(at, axis), each))
+        let (components, alike) = self.distinct([&self.shape, &self.rate]);
+        let each = alike * each;
+        (0..components * n).map(move |at| (self.shape.get(at, axis), self.rate.get(at, axis), each))
     }
 
     /// How many columns a data set must have, if not any number.
@@ -381,14 +398,15 @@ impl Hyperparameters {
     pub fn improve(&mut self, sharing: &Sharing, s: &Statistics) -> Result<(), SnmfError> {
         self.check(sharing)?;
         s.check(sharing)?;
-        let mut totals = vec![0.0; sharing.components];
+        let (atoms, alike) = sharing.distinct_atoms();
+        let mut totals = vec![0.0; atoms];
         (sharing.atoms()).for_each(|(d, k, entries)| totals[k] += entries * self.alpha[d]);
         let psi = totals.iter().map(|&a| special(digamma, a, "alpha"));
         let psi = psi.collect::<Result<Vec<_>, _>>()?;
         let (mut alpha, mut count) = (sums(self.alpha.len())?, vec![0.0; self.alpha.len()]);
         for (d, k, entries) in sharing.atoms() {
-            alpha[d] += entries * psi[k];
-            count[d] += entries;
+            alpha[d] += alike * entries * psi[k];
+            count[d] += alike * entries;
         }
         for (d, x) in values(alpha)
             .into_iter()
@@ -553,12 +571,13 @@ impl Statistics {
         let [c, e, m] = sharing.sizes().map(sums);
         let (mut c, mut e, mut m) = (c?, e?, m?);
         let psi = |x: f64| special(digamma, x, "statistics");
-        let mut totals = vec![0.0; sharing.components];
+        let (atoms, alike) = sharing.distinct_atoms();
+        let mut totals = vec![0.0; atoms];
         (sharing.atoms()).for_each(|(d, k, entries)| totals[k] += entries * hyper.alpha[d]);
         let totals = (totals.into_iter().map(psi)).collect::<Result<Vec<_>, _>>()?;
         let own = (hyper.alpha.iter().map(|&a| psi(a))).collect::<Result<Vec<_>, _>>()?;
         for (d, k, entries) in sharing.atoms() {
-            c[d] += entries * (own[d] - totals[k]);
+            c[d] += alike * entries * (own[d] - totals[k]);
         }
         let own = (hyper.shape.iter().map(|&a| psi(a))).collect::<Result<Vec<_>, _>>()?;
         for (d, r, entries) in sharing.activations(columns) {

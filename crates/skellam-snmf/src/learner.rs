@@ -220,6 +220,7 @@ impl Learner {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn learn<T: Real>(&mut self, posterior: &Posterior<T>) -> Result<(), SnmfError> {
+        self.hyperparameters.check(&self.sharing)?;
         let new = Statistics::of(posterior, &self.sharing)?;
         self.take(new)
     }
@@ -244,6 +245,7 @@ impl Learner {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn learn_known<T: Real>(&mut self, factors: &SnmfState<T>) -> Result<(), SnmfError> {
+        self.hyperparameters.check(&self.sharing)?;
         let new = Statistics::of_known(factors, &self.sharing)?;
         self.take(new)
     }

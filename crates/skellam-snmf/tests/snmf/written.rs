@@ -7,7 +7,7 @@ use plca_tensor::strategies::overclaimed;
 use serde::{Serialize, de::DeserializeOwned};
 use skellam_snmf::{
     CpState, DingState, Entries, Groups, Hyperparameters, Learner, Posterior, Prior, Rate, Sharing,
-    SnmfState,
+    SnmfError, SnmfState, Statistics,
 };
 
 /// A state of so many matrices comes back; with any of them claiming more entries than it has, it is refused.
@@ -82,4 +82,60 @@ fn no_matrix_claims_more_than_it_holds() {
     };
     let learner = Learner::new(maps, start, Rate::Average);
     reads(learner.unwrap(), 2);
+}
+
+/// Numbers of components that are shared by all cost nothing, however many a file claims; what is learnt goes with the sums.
+#[test]
+fn components_that_are_all_alike_cost_nothing() {
+    const MANY: usize = 1 << 50;
+    let start = || Hyperparameters {
+        alpha: vec![0.75],
+        shape: vec![2.0],
+        rate: vec![0.5],
+    };
+    let learnt = |components: usize, times: f64| {
+        let sharing = Sharing::all(3, components);
+        let mut statistics = Statistics::of_prior(&sharing, &start(), 5).unwrap();
+        let mut hyper = start();
+        statistics.ln_atoms[0] -= 1.25 * times;
+        statistics.activations[0] *= 2.0;
+        hyper.improve(&sharing, &statistics).unwrap();
+        (hyper, statistics.ln_atoms[0] / times)
+    };
+    assert_eq!(learnt(MANY, MANY as f64), learnt(1, 1.0));
+    assert_ne!(learnt(1, 1.0).0, start());
+}
+
+/// A map that points past the values is refused before there are sums for all that it points to.
+#[test]
+fn groups_without_a_value_are_refused() {
+    let start = Hyperparameters {
+        alpha: vec![1.0],
+        shape: vec![1.0],
+        rate: vec![0.1],
+    };
+    let plus = Groups::Each(dmatrix![0; 0]);
+    let sharing = Sharing {
+        plus,
+        ..Sharing::all(2, 1)
+    };
+    let learner = Learner::new(sharing, start, Rate::Average).unwrap();
+    let text = serde_json::to_string(&learner).unwrap();
+    let group = 1usize << 31;
+    let spoilt = text.replacen("[[0,0],2,1]", &format!("[[0,{group}],2,1]"), 1);
+    assert_ne!(spoilt, text);
+    let mut learner: Learner = serde_json::from_str(&spoilt).unwrap();
+    let factors = SnmfState {
+        plus: dmatrix![0.5; 0.25],
+        minus: dmatrix![0.125; 0.125],
+        activations: dmatrix![2.0],
+    };
+    let refused = learner.learn_known(&factors).unwrap_err();
+    let needed = group + 1;
+    let expected = SnmfError::Hyperparameters {
+        block: "alpha",
+        got: 1,
+        needed,
+    };
+    assert_eq!(refused, expected);
 }
