@@ -40,7 +40,8 @@ pub struct CrossEntropy {
     floor: f64,
     step: CrossEntropyStep,
     order: CrossEntropyOrder,
-    iteration: usize,
+    /// That of a prior in force, where groups take turns.
+    iteration: Option<usize>,
 }
 
 /// What is done to one column, given its partners.
@@ -75,7 +76,8 @@ pub enum CrossEntropyStep {
 /// use plca_priors::{CrossEntropy, CrossEntropyOrder, SimplexPrior};
 /// let mut theta = dmatrix![0.5, 0.5; 0.5, 0.5];
 /// let prior = CrossEntropy::groups(&[0, 1], 2.0, 0.0)?.order(CrossEntropyOrder::Parity);
-/// prior.update(&dmatrix![2.0, 3.0; 4.0, 1.0], &mut theta)?;
+/// let first = SimplexPrior::<f64>::at(&prior, 1).expect("it depends on the iteration");
+/// first.update(&dmatrix![2.0, 3.0; 4.0, 1.0], &mut theta)?;
 /// assert_eq!(theta, dmatrix![0.25, 0.75; 0.75, 0.25]);                // the second column is only normalised
 /// # Ok::<(), plca_priors::PriorError>(())
 /// ```
@@ -87,7 +89,8 @@ pub enum CrossEntropyOrder {
     Sequential,
     /// All, with the values before the step.
     Simultaneous,
-    /// Groups of even number at odd iterations, the others at even ones: about half as strong.
+    /// Groups of even number at odd iterations, the others at even ones: about half as strong. It acts through
+    /// [`at`](SimplexPrior::at) alone: which iteration it is `update` does not know and refuses ([`NoIteration`](PriorError::NoIteration)).
     Parity,
 }
 
@@ -166,7 +169,7 @@ impl CrossEntropy {
             floor: 0.0,
             step: CrossEntropyStep::default(),
             order: CrossEntropyOrder::default(),
-            iteration: 1,
+            iteration: None,
         }
     }
 
@@ -350,6 +353,10 @@ impl<T: Real> SimplexPrior<T> for CrossEntropy {
     fn update(&self, counts: &DMatrix<T>, theta: &mut DMatrix<T>) -> Result<(), PriorError> {
         SimplexPrior::<T>::check(self, theta.nrows(), theta.ncols())?;
         check_counts(counts, theta)?;
+        let turn = match self.order {
+            CrossEntropyOrder::Parity => Some(self.iteration.ok_or(PriorError::NoIteration)?),
+            _ => None,
+        };
         let n = columns::double(counts);
         let mut q = columns::double(theta);
         let old = (self.order == CrossEntropyOrder::Simultaneous).then(|| q.clone());
@@ -362,8 +369,7 @@ impl<T: Real> SimplexPrior<T> for CrossEntropy {
         };
         for i in 0..n.ncols() {
             let counts: Vec<f64> = n.column(i).iter().copied().collect();
-            let resting = self.order == CrossEntropyOrder::Parity
-                && (self.groups[i] + self.iteration).is_multiple_of(2);
+            let resting = turn.is_some_and(|turn| self.groups[i] % 2 == turn % 2);
             let new = if resting {
                 normalised(counts)
             } else {
@@ -417,7 +423,7 @@ impl<T: Real> SimplexPrior<T> for CrossEntropy {
     fn at(&self, iteration: usize) -> Option<Arc<dyn SimplexPrior<T>>> {
         (self.order == CrossEntropyOrder::Parity).then(|| {
             Arc::new(Self {
-                iteration,
+                iteration: Some(iteration),
                 ..self.clone()
             }) as _
         })

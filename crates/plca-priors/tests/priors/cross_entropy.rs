@@ -114,7 +114,10 @@ proptest! {
         for f in [1.0, 0.0] {
             let prior = CrossEntropy::groups(&groups, f * between, f * within).unwrap().order(order).step(step).unwrap();
             let mut theta = q.clone();
-            prior.update(&n, &mut theta).unwrap();
+            match SimplexPrior::<f64>::at(&prior, 1) {
+                Some(first) => first.update(&n, &mut theta).unwrap(),
+                None => prior.update(&n, &mut theta).unwrap(),
+            }
             for column in theta.column_iter() {
                 prop_assert!((column.sum() - 1.0).abs() < 1e-12 && column.iter().all(|&x| x >= 0.0));
             }
@@ -202,6 +205,41 @@ fn pulls_apart_and_together() {
             .update(&n, &mut b)
             .unwrap();
         assert!((a - b).amax() < 1e-14, "iteration {iteration}");
+    }
+}
+
+/// Groups that take turns have theirs by the iteration, whatever their numbers; without one nothing is done.
+#[test]
+fn groups_take_turns() {
+    let n = nalgebra::dmatrix![6.0, 2.0; 2.0, 6.0];
+    let q = nalgebra::dmatrix![0.5, 0.5; 0.5, 0.5];
+    let apart = |groups: [usize; 2]| CrossEntropy::groups(&groups, 4.0, 0.0).unwrap();
+    let both = |groups| {
+        let mut theta = q.clone();
+        apart(groups).update(&n, &mut theta).unwrap();
+        [0, 1].map(|z| theta[(z, z)])
+    };
+    let [first, _] = both([0, 1]);
+    let [_, second] = both([0, 1]);
+    assert!(first > 0.75 && second > 0.75);
+    for (groups, iteration) in [
+        ([0, 1], 1),
+        ([1, 0], 2),
+        ([usize::MAX - 1, usize::MAX], 1),
+        ([usize::MAX, 0], usize::MAX - 1),
+        ([0, usize::MAX], usize::MAX),
+    ] {
+        let prior = apart(groups).order(CrossEntropyOrder::Parity);
+        let mut theta = q.clone();
+        let refused = prior.update(&n, &mut theta);
+        assert_eq!((refused, &theta), (Err(PriorError::NoIteration), &q));
+        let now = SimplexPrior::<f64>::at(&prior, iteration).unwrap();
+        now.update(&n, &mut theta).unwrap();
+        assert_eq!(
+            [theta[(0, 0)], theta[(1, 1)]],
+            [first, 0.75],
+            "{groups:?} at {iteration}"
+        );
     }
 }
 
