@@ -48,7 +48,8 @@ impl<T: Real> PntfState<T> {
     ///
     /// # Errors
     ///
-    /// [`PntfError`]: another order, a mode that does not exist, slices of another shape, hidden cells.
+    /// [`PntfError`]: another order, a mode that does not exist, slices of another shape, hidden cells, slices whose sum is so small
+    /// beside their values that squares overflow.
     ///
     /// # Examples
     ///
@@ -65,12 +66,8 @@ impl<T: Real> PntfState<T> {
     /// ```
     pub fn explain(&self, data: &RealTensor<T>, mode: usize) -> Result<Mixture, PntfError> {
         agree(&self.factors, data, mode)?;
-        let Observations {
-            h,
-            m,
-            totals,
-            squares,
-        } = Observations::new(&self.factors, data, mode);
+        let Observations { h, m, totals } = Observations::new(&self.factors, data, mode);
+        let norms = squared_norms(data, mode, &totals);
         let (n, k) = m.shape();
         let solved = map_in_order((0..n).collect(), |i| {
             let f: Vec<f64> = m.row(i).iter().map(|m| m / totals[i]).collect();
@@ -96,10 +93,9 @@ impl<T: Real> PntfState<T> {
                 ..
             } = qp?;
             mixture.weights.column_mut(i).copy_from_slice(&weights);
-            let norm = squares[i] / (totals[i] * totals[i]);
             mixture
                 .squared_errors
-                .push((norm + 2.0 * objective).max(0.0));
+                .push(squared_error(norms[i], objective)?);
             mixture.gaps.push(2.0 * gap);
         }
         Ok(mixture)
@@ -173,8 +169,9 @@ impl<T: Real> NtfState<T> {
             })
             .collect();
         let factors: Vec<_> = balanced.into_iter().map(|(factor, _)| factor).collect();
-        let Observations { h, m, squares, .. } = Observations::new(&factors, data, mode);
+        let Observations { h, m, .. } = Observations::new(&factors, data, mode);
         let (n, k) = m.shape();
+        let norms = squared_norms(data, mode, &vec![1.0; n]);
         if !(data.squared_norm() * scale * scale).is_finite() {
             return Err(PntfError::Overflow);
         }
@@ -192,7 +189,7 @@ impl<T: Real> NtfState<T> {
             for (z, x) in qp.x.into_iter().enumerate() {
                 found.factor[(i, z)] = times_power_of_two(x, units[z]);
             }
-            let error = (squares[i] + 2.0 * qp.objective).max(0.0);
+            let error = squared_error(norms[i], qp.objective)?;
             found.squared_errors.push(error * scale * scale);
             found.gaps.push(2.0 * qp.gap * scale * scale);
         }
@@ -271,8 +268,6 @@ struct Observations {
     m: DMatrix<f64>,
     /// `Σ g`.
     totals: Vec<f64>,
-    /// `‖g‖²`.
-    squares: Vec<f64>,
 }
 
 impl Observations {
@@ -282,16 +277,29 @@ impl Observations {
         let mut factors = factors.to_vec();
         factors[mode] = DMatrix::zeros(n, factors[mode].ncols());
         let grams: Vec<_> = factors.iter().map(|f| gram(&widen(f))).collect();
-        let (mut totals, mut squares) = (vec![0.0; n], vec![0.0; n]);
-        data.for_each(&mut |index, x| {
-            totals[index[mode]] += x;
-            squares[index[mode]] += x * x;
-        });
+        let mut totals = vec![0.0; n];
+        data.for_each(&mut |index, x| totals[index[mode]] += x);
         Self {
             h: hadamard(&grams, Some(mode)),
             m: data.mttkrp(&factors, mode),
             totals,
-            squares,
         }
+    }
+}
+
+/// `‖g / unit‖²` of every observation, divided before it is squared: small ones are not lost beside large ones.
+fn squared_norms<T: Real>(data: &RealTensor<T>, mode: usize, units: &[f64]) -> Vec<f64> {
+    let mut norms = vec![0.0; units.len()];
+    data.for_each(&mut |index, x| norms[index[mode]] += (x / units[index[mode]]).powi(2));
+    norms
+}
+
+/// `‖g - A x‖²` from `‖g‖²` and `½ ‖A x‖² - g·A x`; below 0 it is rounding.
+fn squared_error(norm: f64, objective: f64) -> Result<f64, PntfError> {
+    let error = norm + 2.0 * objective;
+    if error.is_finite() {
+        Ok(error.max(0.0))
+    } else {
+        Err(PntfError::Overflow)
     }
 }

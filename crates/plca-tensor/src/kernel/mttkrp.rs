@@ -147,7 +147,7 @@ pub(crate) fn khatri_rao<T: Real>(panels: &[Packed<T>], modes: &[usize]) -> Vec<
 /// What a tile holds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fill<'a, T> {
-    /// The cells.
+    /// The cells, 0 for hidden ones.
     Values,
     /// `scale x - Σ_z w_z P_z` on observed cells, 0 on hidden ones.
     Residual {
@@ -329,11 +329,13 @@ impl<T: Real> Task<'_, T> {
     }
 }
 
-/// Copies cells into a padded tile.
+/// Copies cells into a padded tile, hidden ones as 0.
 #[inline(always)]
 fn copy<'a, T: Real>(cells: impl Iterator<Item = &'a [T]>, padded: usize, tile: &mut [T]) {
     for (column, out) in cells.zip(tile.chunks_exact_mut(padded)) {
-        out[..column.len()].copy_from_slice(column);
+        for (o, &x) in out.iter_mut().zip(column) {
+            *o = if x.is_nan() { T::zero() } else { x };
+        }
         out[column.len()..].fill(T::zero());
     }
 }

@@ -241,6 +241,30 @@ fn bad_input_is_named_and_extremes_are_explained() {
     );
 }
 
+/// The error of an observation does not depend on how small it is beside the others, where squares of its values are 0 too. Where squares
+/// overflow, as its sum is nothing beside its values, it is refused.
+#[test]
+fn small_observations_have_their_errors() {
+    let topic = DMatrix::from_column_slice(3, 1, &[0.5, 0.25, 0.25]);
+    let learned = PntfState {
+        weights: DVector::from_element(1, 1.0),
+        factors: vec![topic, DMatrix::from_element(1, 1, 1.0)],
+        mass: 1.0,
+    };
+    let beside_a_large_one = |g: [f64; 3]| {
+        let values = vec![1.0, 3.0, 0.0, g[0], g[1], g[2]];
+        let data = RealTensor::dense(vec![3, 2], values, Order::ColumnMajor).unwrap();
+        learned.explain(&data, 1).map(|found| found.squared_errors)
+    };
+    for s in [1.0, 1e-100, 1e-160, 1e-170, 1e-250, 1e-305] {
+        for error in beside_a_large_one([s, 3.0 * s, 0.0]).unwrap() {
+            assert!((error - 0.375).abs() <= 1e-12, "{s}: {error}");
+        }
+    }
+    let refused = beside_a_large_one([1.0, -1.0, 1e-300]);
+    assert_eq!(refused, Err(PntfError::Overflow));
+}
+
 /// What sums to nothing is not explained: its error is no number of the data's internal scale.
 #[test]
 fn observations_without_a_positive_sum_have_no_error() {
