@@ -187,6 +187,15 @@ pub(crate) enum Entries<T> {
     AllBut(Coordinates<T>, Coordinates<T>),
 }
 
+/// Refuses shapes whose indices alone could not be held.
+pub(crate) fn indexable(path: &Path, shape: &[usize]) -> Result<(), Failure> {
+    let indices = shape.iter().fold(0usize, |sum, &n| sum.saturating_add(n));
+    match plca_io::room::<f64>(&[WORDS_PER_INDEX, indices]) {
+        Ok(_) => Ok(()),
+        Err(e) => Err(Failure::of(path, format!("data of shape {shape:?}: {e}"))),
+    }
+}
+
 /// Sparse data with what is hidden of them.
 pub(crate) fn hide_sparse<T: Element>(
     path: &Path,
@@ -197,9 +206,7 @@ pub(crate) fn hide_sparse<T: Element>(
         let what = "--missing nan needs a dense array, these are sparse";
         return Err(Failure::of(path, what));
     }
-    let indices = (entries.shape.iter()).fold(0usize, |sum, &n| sum.saturating_add(n));
-    plca_io::room::<f64>(&[WORDS_PER_INDEX, indices])
-        .map_err(|e| Failure::of(path, format!("data of shape {:?}: {e}", entries.shape)))?;
+    indexable(path, &entries.shape)?;
     let hidden = match &args.mask {
         None => None,
         Some(mask) => Some(match plca_io::read_mask(mask, &entries.shape)? {

@@ -1,5 +1,6 @@
 //! Interruptions: a run ends at once or between two iterations, never within a write.
 
+use std::io::Write;
 use std::process::exit;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
@@ -18,19 +19,23 @@ const ANYWHERE: u8 = 0;
 const ITERATING: u8 = 1;
 /// Half a file would be left: interruptions are noted only.
 const WRITING: u8 = 2;
+/// The process is ending, which may take a while: nothing is written any more.
+const ENDING: u8 = 3;
 
 /// Takes interruptions into the command's own hands.
-#[expect(clippy::print_stderr, reason = "the one line of an interrupted run")]
 pub(crate) fn handle() -> Result<(), Failure> {
     let handler = || {
         let again = REQUESTED.swap(true, Ordering::Relaxed);
-        match STAGE.load(Ordering::Relaxed) {
-            WRITING => {}
-            ITERATING if !again => {}
-            _ => {
-                eprintln!("error: {INTERRUPTED}");
-                exit(STATUS.into());
-            }
+        let end = |stage| match stage {
+            WRITING => None,
+            ITERATING if !again => None,
+            _ => Some(ENDING),
+        };
+        let ending = STAGE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, end);
+        if ending.is_ok() {
+            // Whoever listens no more is not told.
+            let _ = writeln!(std::io::stderr(), "error: {INTERRUPTED}");
+            exit(STATUS.into());
         }
     };
     ctrlc::set_handler(handler).map_err(Failure::new)?;
@@ -53,14 +58,23 @@ fn limits() -> std::io::Result<()> {
     Ok(())
 }
 
+/// Goes on to a stage, unless the process is ending; the stage before.
+fn enter(stage: u8) -> u8 {
+    let before = STAGE.swap(stage, Ordering::Relaxed);
+    while before == ENDING {
+        std::thread::park();
+    }
+    before
+}
+
 /// From here on the run asks by itself whether it shall end.
 pub(crate) fn iterating() {
-    STAGE.store(ITERATING, Ordering::Relaxed);
+    enter(ITERATING);
 }
 
 /// Does not let an interruption end `write`.
 pub(crate) fn writing<O>(write: impl FnOnce() -> O) -> O {
-    let before = STAGE.swap(WRITING, Ordering::Relaxed);
+    let before = enter(WRITING);
     let written = write();
     STAGE.store(before, Ordering::Relaxed);
     written

@@ -1,5 +1,7 @@
 //! How much of the machine a run may ask for.
 
+use std::path::Path;
+
 use crate::failure::Failure;
 
 /// More threads than any kernel has work for.
@@ -32,6 +34,17 @@ pub(crate) fn reasonable(option: &str, rank: usize, shape: &[usize]) -> Result<(
     let indices = shape.iter().fold(0usize, |sum, &n| sum.saturating_add(n));
     let what = || format!("{option}: {rank} components are too many for data of shape {shape:?}");
     parameters(rank.saturating_mul(indices), what)
+}
+
+/// Refuses data of so many observations if what describes them, so many numbers `each`, could not be held.
+pub(crate) fn describable(data: &Path, each: usize, observations: usize) -> Result<(), Failure> {
+    match plca_io::room::<f64>(&[COPIES, each, observations]) {
+        Ok(_) => Ok(()),
+        Err(e) => Err(Failure::of(
+            data,
+            format!("{observations} observations: {e}"),
+        )),
+    }
 }
 
 /// Refuses so many parameters if they could not be held, with `what` they are.

@@ -11,7 +11,7 @@ use plca_tensor::{
 };
 
 use crate::args::{DataArgs, MissingCells};
-use crate::data::{Dataset, hidden_cells, hide, unobserved_warnings, without};
+use crate::data::{Dataset, hidden_cells, hide, indexable, unobserved_warnings, without};
 use crate::failure::Failure;
 use crate::models::options::need_matrix;
 use crate::precision;
@@ -195,7 +195,7 @@ pub(crate) fn load_complete<T: Element>(
 ) -> Result<Complete<T>, Failure> {
     let data = load::<T>(path, args, model)?;
     let (rows, columns) = data.shape();
-    if data.observed() < rows * columns {
+    if rows.checked_mul(columns) != Some(data.observed()) {
         let what = format!("{model} needs every cell, and here are hidden ones");
         return Err(Failure::of(path, what));
     }
@@ -231,6 +231,7 @@ fn sparse<T: Element>(
         let what = "--missing nan needs a dense array, these are sparse";
         return Err(Failure::of(path, what));
     }
+    indexable(path, &entries.shape)?;
     let hidden = match &args.mask {
         None => None,
         Some(mask) => Some(match plca_io::read_mask(mask, &entries.shape)? {
@@ -270,6 +271,8 @@ fn sparse<T: Element>(
         );
         return Err(Failure::of(path, what));
     }
+    // They are arranged once more.
+    plca_io::room::<T>(&[2, shape.0, shape.1]).map_err(|e| Failure::by(path, e))?;
     let mut values = DMatrix::zeros(shape.0, shape.1);
     for (row, column, x) in cells {
         let kept = !refused(row, column, x);

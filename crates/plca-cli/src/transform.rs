@@ -11,7 +11,7 @@ use crate::args::{self, TransformArgs};
 use crate::blocks::Arrays;
 use crate::data::{Data, Dataset, listed, load};
 use crate::failure::Failure;
-use crate::limits::on_threads;
+use crate::limits::{describable, on_threads};
 use crate::outputs::{Leaving, MODEL_FILES, distinct, warn, writable};
 use crate::saved::Saved;
 
@@ -87,14 +87,18 @@ pub(crate) fn along(
     )))
 }
 
-/// Explains new data by a model whose optimum is unique.
+/// Explains new data by a model whose optimum is unique, with so many numbers for `each` observation.
 pub(crate) fn fold_in<S>(
     args: &TransformArgs,
     along: usize,
+    each: usize,
     explain: impl FnOnce(&dyn Observed<f64>, &FoldIn) -> Result<Explained<S>, EmError>,
     blocks: impl FnOnce(&S) -> Arrays,
 ) -> Result<Found, Failure> {
     let data: Data<f64> = load(&args.data, &args.hidden)?;
+    // Of another order it is refused below.
+    let observations = data.sizes().get(along).copied().unwrap_or(0);
+    describable(&args.data, each, observations)?;
     let mut how = FoldIn {
         impossible: Impossible::Drop,
         ..FoldIn::default()

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::Fault;
 use crate::npy::Supply;
+use crate::room::room;
 use crate::text::Accept;
 use crate::{IoError, npy, text, zipped};
 
@@ -464,11 +465,10 @@ type PerIndex = (u32, u32, f64);
 /// Refuses shapes whose indices alone do not fit into memory: running out of it later would end the process without a word.
 pub(crate) fn affordable(shape: &[usize]) -> Result<(), Fault> {
     let indices = (shape.iter()).fold(0usize, |sum, &n| sum.saturating_add(n));
-    if Vec::<PerIndex>::new().try_reserve_exact(indices).is_ok() {
-        return Ok(());
+    match room::<PerIndex>(&[indices]) {
+        Ok(_) => Ok(()),
+        Err(e) => Err(Fault::new(format!("data of shape {shape:?}: {e}"))),
     }
-    let what = format!("there is no memory for data of shape {shape:?}");
-    Err(Fault::new(what))
 }
 
 /// Reads a mask: a dense `.npy` or `.npz` array of flags or whole numbers (0 = hidden), or a coordinate file whose stored

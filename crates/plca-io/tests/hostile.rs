@@ -146,6 +146,11 @@ fn text_errors_name_line_and_value() {
         ),
         (
             "v.mtx",
+            mtx("2 2 1\n1 1 1 1\n"),
+            "line 3: 4 numbers where 3 are needed",
+        ),
+        (
+            "v.mtx",
             mtx("2 2 1\n1 1 x\n"),
             "line 3: `x` is not a number",
         ),

@@ -14,7 +14,8 @@ use serde_json::json;
 fn arrays() -> impl Strategy<Value = Array<f64>> {
     prop::collection::vec(0..5usize, 1..4).prop_flat_map(|shape| {
         let n = shape.iter().product::<usize>();
-        let number = any::<u64>().prop_map(f64::from_bits);
+        let special = prop::sample::select(vec![-0.0, f64::INFINITY, f64::MIN_POSITIVE / 3.0]);
+        let number = prop_oneof![4 => any::<u64>().prop_map(f64::from_bits), 1 => special];
         prop::collection::vec(number.prop_filter("a number", |x| !x.is_nan()), n)
             .prop_map(move |values| Array::new(shape.clone(), values))
     })

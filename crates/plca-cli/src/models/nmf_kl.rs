@@ -69,6 +69,7 @@ impl ModelKind for Unnormalised {
         fold_in(
             args,
             along,
+            model.w.ncols(),
             |data, how| model.fold_in(data, along, how),
             |state| {
                 let (name, block) = [("w", &state.w), ("h", &state.h)][along];

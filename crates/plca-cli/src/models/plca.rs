@@ -101,6 +101,7 @@ impl ModelKind for Symmetric {
         let mut found = fold_in(
             args,
             along,
+            k,
             |data, how| model.fold_in(data, along, how),
             |state| {
                 [

@@ -94,6 +94,7 @@ impl ModelKind for Asymmetric {
         fold_in(
             args,
             along,
+            model.basis.ncols(),
             |data, how| model.fold_in(data, given, how),
             |state| [("mixture".to_string(), matrix(&state.mixture))].into(),
         )

@@ -20,6 +20,7 @@ use crate::blocks::{Arrays, lacking, matrix, number, take_vector};
 use crate::data::Dataset;
 use crate::failure::Failure;
 use crate::fit;
+use crate::limits::describable;
 use crate::real::{RealData, load_real};
 use crate::saved::Saved;
 use crate::transform::{Found, along};
@@ -116,6 +117,7 @@ pub(super) fn observations(
         let (got, expected) = (got.to_vec(), expected.join(" x "));
         return Err(Failure::of(&args.data, EmError::Data { got, expected }));
     }
+    describable(&args.data, factors[0].ncols(), got[along])?;
     Ok(data)
 }
 

@@ -76,9 +76,12 @@ impl ModelKind for ShiftInvariant {
         let order = model.shape.len();
         let along = along(args, order - 1, |d| d < order)?;
         let config = model.config.build()?;
+        let others = model.places.iter().enumerate().filter(|&(d, _)| d != along);
+        let each = others.fold(model.state.weights.len(), |n, (_, &m)| n.saturating_mul(m));
         let mut found = fold_in(
             args,
             along,
+            each,
             |data, how| {
                 let got = data.shape();
                 let differs = |d: usize| d != along && got[d] != model.shape[d];

@@ -20,6 +20,7 @@ use crate::blocks::{Arrays, keep_fixed, lacking, matrix, take_matrix};
 use crate::data::Dataset;
 use crate::failure::Failure;
 use crate::fit;
+use crate::limits::describable;
 use crate::saved::Saved;
 use crate::signed::{SignedData, join, load, load_but, sides};
 use crate::transform::{Found, along};
@@ -254,6 +255,7 @@ pub(super) fn reachable(
         let what = format!("has {rows} rows, the model {}", plus.nrows());
         return Err(Failure::of(&args.data, what));
     }
+    describable(&args.data, plus.ncols(), data.sizes()[1])?;
     Ok((data, dropped))
 }
 

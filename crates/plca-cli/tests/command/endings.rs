@@ -1,8 +1,11 @@
 //! How runs end: interrupted, refused, on a full disk.
 
-use std::process::{Command, Stdio};
+#[cfg(target_os = "linux")]
+use std::process::Stdio;
 
-use crate::Folder;
+use crate::folder::{Folder, interrupt};
+#[cfg(target_os = "linux")]
+use crate::folder::{PROGRAM, handles_interrupts};
 
 #[cfg(unix)]
 #[test]
@@ -10,22 +13,13 @@ fn interrupted_runs_leave_a_checkpoint_that_continues_them() {
     let folder = Folder::with_counts();
     folder.text("o.npz", "must stay");
     let line = "fit plca d.csv --rank 2 --tol 0";
-    let arguments =
-        "--max-iter 1000000000 --output o.npz --checkpoint c.npz --checkpoint-every 3 --quiet";
-    let run = Command::new(env!("CARGO_BIN_EXE_plca"))
-        .current_dir(folder.path("."))
-        .args(line.split_whitespace().chain(arguments.split_whitespace()))
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let run = folder.start(&format!(
+        "{line} --max-iter 1000000000 --output o.npz --checkpoint c.npz --checkpoint-every 3 --quiet"
+    ));
     while !folder.path("c.npz").exists() {
         std::thread::yield_now();
     }
-    let told = Command::new("kill")
-        .args(["-INT", &run.id().to_string()])
-        .status()
-        .unwrap();
-    assert!(told.success());
+    assert!(interrupt(&run));
     let out = run.wait_with_output().unwrap();
     let err = String::from_utf8(out.stderr).unwrap();
     assert_eq!(out.status.code(), Some(130), "{err}");
@@ -132,12 +126,9 @@ fn standard_output_may_be_full_or_closed() {
         "select plca d.csv --ranks 1..2",
     ];
     let run = |line: &str, stdout: Stdio| {
-        let out = Command::new(env!("CARGO_BIN_EXE_plca"))
-            .current_dir(folder.path("."))
-            .args(line.split_whitespace())
-            .stdout(stdout)
-            .output()
-            .unwrap();
+        let mut command = folder.program(PROGRAM);
+        let out = command.args(line.split_whitespace()).stdout(stdout);
+        let out = out.output().unwrap();
         (out.status.code(), String::from_utf8(out.stderr).unwrap())
     };
     for line in lines {
@@ -275,27 +266,11 @@ fn interruptions_end_other_commands_at_once() {
         format!("select plca d.csv --ranks 2,3 {endless}"),
         format!("transform o.npz d.csv --output n.npz {endless}"),
     ] {
-        let run = Command::new(env!("CARGO_BIN_EXE_plca"))
-            .current_dir(folder.path("."))
-            .args(line.split_whitespace())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        // The mask of signals that the process handles; 2 is the bit of an interruption.
-        let handled = || {
-            let status = std::fs::read_to_string(format!("/proc/{}/status", run.id())).unwrap();
-            let mask = status.lines().find_map(|l| l.strip_prefix("SigCgt:"));
-            u64::from_str_radix(mask.unwrap().trim(), 16).unwrap() & 2 != 0
-        };
-        while !handled() {
+        let run = folder.start(&line);
+        while !handles_interrupts(&run) {
             std::thread::yield_now();
         }
-        let told = Command::new("kill")
-            .args(["-INT", &run.id().to_string()])
-            .status()
-            .unwrap();
-        assert!(told.success());
+        assert!(interrupt(&run));
         let out = run.wait_with_output().unwrap();
         let err = String::from_utf8(out.stderr).unwrap();
         assert_eq!(

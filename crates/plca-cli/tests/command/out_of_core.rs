@@ -1,6 +1,6 @@
 //! `plca fit --out-of-core`: the same bytes as in memory, and what becomes of a harmed store.
 
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::time::Duration;
 
 use crate::Folder;
@@ -138,12 +138,7 @@ fn why_a_store_is_made_anew_is_said() {
 /// A run that would not end by itself, once it has written a checkpoint.
 fn running(folder: &Folder, line: &str) -> Child {
     let arguments = "--max-iter 1000000000 --output o.npz --checkpoint c.npz --checkpoint-every 2";
-    let mut run = Command::new(env!("CARGO_BIN_EXE_plca"))
-        .current_dir(folder.path("."))
-        .args(line.split_whitespace().chain(arguments.split_whitespace()))
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut run = folder.start(&format!("{line} {arguments}"));
     while !folder.path("c.npz").exists() {
         if run.try_wait().unwrap().is_some() {
             let out = run.wait_with_output().unwrap();

@@ -5,81 +5,32 @@
 #[path = "kills.rs"]
 mod kills;
 
+#[path = "../common/folder.rs"]
+mod folder;
+
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_plca");
-
-/// A folder, and shells inside it.
-struct Folder(tempfile::TempDir);
+use folder::{Folder, PROGRAM, handles_interrupts, interrupt};
 
 impl Folder {
-    fn with_counts() -> Self {
-        let folder = Self(tempfile::tempdir().unwrap());
-        folder.text("d.csv", "3,1,4,1\n1,5,9,2\n2,6,5,3\n");
-        folder
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn text(&self, name: &str, text: &str) {
-        std::fs::write(self.path(name), text).unwrap();
-    }
-
-    fn bytes(&self, name: &str) -> Vec<u8> {
-        std::fs::read(self.path(name)).unwrap()
-    }
-
-    fn names(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.0.path()).unwrap();
-        let names = entries.map(|e| e.unwrap().file_name().into_string().unwrap());
-        let mut names: Vec<String> = names.collect();
-        names.sort();
-        names
-    }
-
     /// The command after some words of a shell.
     fn command(&self, limits: &str, line: &str) -> Command {
-        let mut command = Command::new("bash");
+        let mut command = self.program("bash");
         command.args(["-c", &format!("{limits} exec '{PROGRAM}' {line}")]);
-        command.current_dir(self.0.path()).stdin(Stdio::null());
         command
     }
 
-    fn run(&self, limits: &str, line: &str) -> Output {
+    fn limited(&self, limits: &str, line: &str) -> Output {
         self.command(limits, line).output().unwrap()
-    }
-
-    fn ok(&self, line: &str) {
-        let out = self.run("", line);
-        let error = String::from_utf8_lossy(&out.stderr);
-        assert!(out.status.success() && error.is_empty(), "{line}: {error}");
     }
 
     /// Runs a line that must end with status 1 and one line that has all `parts`, and change no file.
     fn fails(&self, limits: &str, line: &str, parts: &[&str]) {
-        let contents = || -> Vec<(String, Option<Vec<u8>>)> {
-            let names = self.names().into_iter();
-            names
-                .map(|n| (n.clone(), std::fs::read(self.path(&n)).ok()))
-                .collect()
-        };
-        let before = contents();
-        let out = self.run(limits, line);
-        let error = String::from_utf8(out.stderr).unwrap();
-        assert_eq!(out.status.code(), Some(1), "{limits} {line}: {error}");
-        assert_eq!(error.lines().count(), 1, "{limits} {line}: {error}");
-        assert!(error.starts_with("error: "), "{limits} {line}: {error}");
-        for part in parts {
-            assert!(
-                error.contains(part),
-                "{limits} {line}: no `{part}` in {error}"
-            );
-        }
-        assert!(before == contents(), "{limits} {line}: files changed");
+        let whole = format!("{limits} {line}");
+        self.refused(1, &whole, parts, || self.limited(limits, line));
     }
 }
 
@@ -119,16 +70,9 @@ fn interrupted_stores_leave_nothing() {
     let line = "fit plsa d.tns --rank 2 --max-iter 1 --quiet --output o.npz --out-of-core s.store";
     let mut interrupted = 0;
     for moment in 0..24 {
-        let run = folder
-            .command("", line)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let run = folder.start(line);
         std::thread::sleep(Duration::from_millis(10 * moment));
-        let told = Command::new("kill")
-            .args(["-INT", &run.id().to_string()])
-            .status()
-            .unwrap();
+        let told = interrupt(&run);
         let out = run.wait_with_output().unwrap();
         let error = String::from_utf8(out.stderr).unwrap();
         match out.status.code() {
@@ -140,7 +84,7 @@ fn interrupted_stores_leave_nothing() {
                 assert!(!folder.path("o.npz").exists());
             }
             // The signal came before the program had anything to say about it.
-            None if told.success() && error.is_empty() => {}
+            None if told && error.is_empty() => {}
             status => panic!("{status:?}: {error}"),
         }
         let written = ["o.npz", "s.store"];
@@ -154,6 +98,109 @@ fn interrupted_stores_leave_nothing() {
     assert!(interrupted > 0);
 }
 
+/// The array `o.npy` of 18 MB: the folder with its model, what is there, and the line that makes it.
+fn large_array() -> (Folder, Vec<u8>, &'static str) {
+    let folder = Folder::new();
+    let ones = |shape: [usize; 2]| plca_io::Array::new(shape.to_vec(), vec![1.0; 1500]);
+    let file = plca_io::ModelFile {
+        arrays: [("w".into(), ones([1500, 1])), ("h".into(), ones([1, 1500]))].into(),
+        metadata: serde_json::json!({ "model": "nmf-kl", "data": { "shape": [1500, 1500], "total": 1.0 } }),
+    };
+    plca_io::write_model(&folder.path("m.npz"), &file, false).unwrap();
+    let line = "reconstruct m.npz --output o.npy";
+    folder.ok(line);
+    let whole = folder.bytes("o.npy");
+    folder.text("o.npy", "what was there before");
+    (folder, whole, line)
+}
+
+/// Whether something of a file is written that has not its name yet.
+fn is_writing(folder: &Folder) -> bool {
+    let begun = |name: &String| {
+        let size = std::fs::metadata(folder.path(name)).map_or(0, |file| file.len());
+        name.starts_with(".plca-") && size > 0
+    };
+    folder.names().iter().any(begun)
+}
+
+/// Interrupted before, in and after the write of a large array: the file is the old one or the new one, and nothing is beside it.
+#[test]
+fn interrupted_arrays_are_whole() {
+    let (folder, new, line) = large_array();
+    let (before, old) = (folder.names(), folder.bytes("o.npy"));
+    let mut within = 0;
+    for moment in 0..12 {
+        folder.text("o.npy", std::str::from_utf8(&old).unwrap());
+        let mut run = folder.start(line);
+        if moment % 2 == 0 {
+            std::thread::sleep(Duration::from_millis(40 * moment));
+        } else {
+            while !is_writing(&folder) && run.try_wait().unwrap().is_none() {
+                std::thread::yield_now();
+            }
+            within += usize::from(is_writing(&folder));
+        }
+        let told = interrupt(&run);
+        let out = run.wait_with_output().unwrap();
+        let error = String::from_utf8(out.stderr).unwrap();
+        let found = folder.bytes("o.npy");
+        match out.status.code() {
+            Some(0) => assert!(found == new && error.is_empty(), "{error}"),
+            Some(130) => {
+                assert_eq!(error, "error: interrupted\n");
+                assert!(found == old || found == new, "{} bytes", found.len());
+            }
+            // The signal came before the program had anything to say about it.
+            None if told && error.is_empty() => assert!(found == old),
+            status => panic!("{status:?}: {error}"),
+        }
+        assert_eq!(folder.names(), before);
+    }
+    assert!(within > 0);
+}
+
+/// An interruption takes as long as it takes to say so, here to a pipe that is full: no write begins in the meantime, to be cut.
+#[test]
+fn nothing_is_written_while_an_interruption_is_told() {
+    let (folder, new, line) = large_array();
+    let (before, old) = (folder.names(), folder.bytes("o.npy"));
+    let started = Instant::now();
+    folder.ok(line);
+    let whole = started.elapsed();
+    for _ in 0..20 {
+        folder.text("o.npy", std::str::from_utf8(&old).unwrap());
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let mut filler = writer.try_clone().unwrap();
+        let mut command = folder.program(PROGRAM);
+        command.args(line.split_whitespace()).stderr(writer);
+        let mut run = command.spawn().unwrap();
+        drop(command);
+        // More than any pipe holds.
+        let full = std::thread::spawn(move || filler.write_all(&vec![b'.'; 1 << 22]));
+        while !handles_interrupts(&run) {
+            std::thread::yield_now();
+        }
+        assert!(interrupt(&run));
+        let told = Instant::now();
+        while !is_writing(&folder) && told.elapsed() < 2 * whole {
+            std::thread::yield_now();
+        }
+        let mut said = String::new();
+        reader.read_to_string(&mut said).unwrap();
+        full.join().unwrap().unwrap();
+        let status = run.wait().unwrap().code();
+        assert_eq!(folder.names(), before);
+        let found = folder.bytes("o.npy");
+        if status == Some(130) && found == old {
+            assert!(said.contains("error: interrupted\n"));
+            return;
+        }
+        // It came while the output was tried, or after it was written.
+        assert!(found == new, "{status:?}: {} bytes", found.len());
+    }
+    panic!("never interrupted");
+}
+
 /// A limit on the size of files, met by the second start's checkpoint, which also holds the best of the first one.
 #[test]
 fn a_limit_on_file_sizes_keeps_the_earlier_checkpoint() {
@@ -165,7 +212,7 @@ fn a_limit_on_file_sizes_keeps_the_earlier_checkpoint() {
     let first = folder.bytes("c");
     std::fs::remove_file(folder.path("c")).unwrap();
     std::fs::remove_file(folder.path("o.npz")).unwrap();
-    let out = folder.run(
+    let out = folder.limited(
         &format!("ulimit -f {room};"),
         &format!("{line} {saved} --restarts 2"),
     );
@@ -300,7 +347,7 @@ fn requests_beyond_the_memory_are_refused() {
         "fit siplca d.csv --rank 1 --kernel 30000x30000 --domain full --output o.npz",
         "select plca d.csv --ranks 90000000",
     ] {
-        let out = folder.run(limit, line);
+        let out = folder.limited(limit, line);
         let error = String::from_utf8_lossy(&out.stderr);
         assert!(
             matches!(out.status.code(), Some(1 | 2)),
@@ -311,6 +358,68 @@ fn requests_beyond_the_memory_are_refused() {
             error.starts_with("error: ") && error.lines().count() == 1,
             "{line}: {error}"
         );
+    }
+}
+
+/// What would describe new data, and sparse data as the matrix that a model needs, are asked for before they are made.
+#[test]
+fn data_beyond_the_memory_are_refused() {
+    let folder = Folder::with_counts();
+    folder.text("wide.tns", "1 1 3\n2 20000 1\n");
+    folder.text("one.tns", "1 1 3\n");
+    let (limit, k) = ("ulimit -v 2097152;", 10_000);
+    let file = |name: &str, arrays: &[(&str, &[usize])]| {
+        let ones = |&(block, shape): &(&str, &[usize])| {
+            let values = vec![1.0; shape.iter().product()];
+            (
+                block.to_string(),
+                plca_io::Array::new(shape.to_vec(), values),
+            )
+        };
+        let file = plca_io::ModelFile {
+            arrays: arrays.iter().map(ones).collect(),
+            metadata: serde_json::json!({ "model": name, "data": { "shape": [2, 3], "total": 1.0 } }),
+        };
+        plca_io::write_model(&folder.path("m.npz"), &file, false).unwrap();
+    };
+    let factors: &[(&str, &[usize])] = &[("factor_0", &[2, k]), ("factor_1", &[3, k])];
+    let shifted: &[(&str, &[usize])] = &[
+        ("weights", &[k]),
+        ("kernels", &[k, 1, 1]),
+        ("impulses", &[k, 2, 3]),
+    ];
+    let models: [(&str, &[(&str, &[usize])]); 8] = [
+        ("plca", factors),
+        ("plsa", &[("basis", &[2, k])]),
+        ("nmf-kl", &[("w", &[2, k]), ("h", &[k, 3])]),
+        ("siplca", shifted),
+        ("skellam", &[("atoms", &[2, k, 2])]),
+        ("skellam-vb", &[("atoms_shape", &[2, k, 2])]),
+        ("pntf", factors),
+        ("ntf-l2", factors),
+    ];
+    for (name, arrays) in models {
+        file(name, arrays);
+        let each = if name == "siplca" { 2 * k } else { k };
+        let size = format!("20000 observations: an array of 4 x {each} x 20000 numbers needs");
+        let line = "transform m.npz wide.tns --output o.npz";
+        folder.fails(limit, line, &["wide.tns: ", &size]);
+    }
+    let fit = |rest: &str| format!("fit {rest} --rank 1 --output o.npz");
+    let store = fit("plsa one.tns --shape 1x400000000 --out-of-core s.store");
+    let part = "one.tns: data of shape [1, 400000000]: an array of 400000001 numbers needs";
+    folder.fails(limit, &store, &[part]);
+    for model in ["kmeans", "snmf-ding", "skellam"] {
+        let dense = fit(&format!("{model} one.tns --shape 20000x20000"));
+        folder.fails(
+            limit,
+            &dense,
+            &["one.tns: ", "2 x 20000 x 20000 numbers needs"],
+        );
+        let listed = fit(&format!(
+            "{model} one.tns --shape 1x400000000 --missing unstored"
+        ));
+        folder.fails(limit, &listed, &["one.tns: data of shape [1, 400000000]: "]);
     }
 }
 
@@ -336,7 +445,7 @@ fn sounds_are_separated_in_little_memory() {
     };
     plca_io::write_model(&folder.path("m.npz"), &file, false).unwrap();
     let line = "separate m.npz s.wav --hop 64 --output parts";
-    let out = folder.run("ulimit -v 262144;", line);
+    let out = folder.limited("ulimit -v 262144;", line);
     let error = String::from_utf8_lossy(&out.stderr);
     assert!(out.status.success() && error.is_empty(), "{error}");
     let parts = std::fs::read_dir(folder.path("parts")).unwrap();
