@@ -33,8 +33,9 @@ pub(crate) fn handle() -> Result<(), Failure> {
         };
         let ending = STAGE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, end);
         if ending.is_ok() {
-            // Whoever listens no more is not told.
-            let _ = writeln!(std::io::stderr(), "error: {INTERRUPTED}");
+            // In one piece; whoever listens no more is not told.
+            let line = format!("error: {INTERRUPTED}\n");
+            let _ = std::io::stderr().write_all(line.as_bytes());
             exit(STATUS.into());
         }
     };
@@ -60,11 +61,12 @@ fn limits() -> std::io::Result<()> {
 
 /// Goes on to a stage, unless the process is ending; the stage before.
 fn enter(stage: u8) -> u8 {
-    let before = STAGE.swap(stage, Ordering::Relaxed);
-    while before == ENDING {
-        std::thread::park();
+    match STAGE.swap(stage, Ordering::Relaxed) {
+        ENDING => loop {
+            std::thread::park();
+        },
+        before => before,
     }
-    before
 }
 
 /// From here on the run asks by itself whether it shall end.

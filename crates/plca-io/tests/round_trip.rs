@@ -331,7 +331,7 @@ fn text_formats_plain_and_zipped() {
     for gz in ["", ".gz"] {
         let tns = write(
             &format!("v.tns{gz}"),
-            "# order 3\n1 2 1 2.5\n\n3 1 1 1e-3\n1 2 1 1\n",
+            "\u{feff}# order 3\n1 2 1 2.5\n\n3 1 1 1e-3\n1 2 1 1\n",
         );
         let want = (
             vec![3, 2, 1],

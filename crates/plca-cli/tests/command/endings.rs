@@ -14,7 +14,7 @@ fn interrupted_runs_leave_a_checkpoint_that_continues_them() {
     folder.text("o.npz", "must stay");
     let line = "fit plca d.csv --rank 2 --tol 0";
     let run = folder.start(&format!(
-        "{line} --max-iter 1000000000 --output o.npz --checkpoint c.npz --checkpoint-every 3 --quiet"
+        "{line} --max-iter 1000000000 --output o.npz --checkpoint c.npz --checkpoint-every 997 --quiet"
     ));
     while !folder.path("c.npz").exists() {
         std::thread::yield_now();
@@ -31,6 +31,9 @@ fn interrupted_runs_leave_a_checkpoint_that_continues_them() {
     assert_eq!(folder.bytes("o.npz"), b"must stay");
     assert_eq!(folder.names(), ["c.npz", "d.csv", "o.npz"]);
     let done: usize = err.split_whitespace().nth(3).unwrap().parse().unwrap();
+    // It stands where the run was interrupted, not at the last multiple of 997.
+    let saved = plca_io::read_checkpoint(&folder.path("c.npz")).unwrap();
+    assert_eq!(saved.metadata["checkpoint"]["progress"]["iteration"], done);
     let end = done + 5;
     folder.ok(&format!(
         "{line} --max-iter {end} --resume c.npz --output resumed.npz --quiet"

@@ -361,6 +361,9 @@ fn requests_beyond_the_memory_are_refused() {
     }
 }
 
+/// Names and shapes of the blocks of a model.
+type Blocks<'a> = &'a [(&'a str, &'a [usize])];
+
 /// What would describe new data, and sparse data as the matrix that a model needs, are asked for before they are made.
 #[test]
 fn data_beyond_the_memory_are_refused() {
@@ -368,7 +371,7 @@ fn data_beyond_the_memory_are_refused() {
     folder.text("wide.tns", "1 1 3\n2 20000 1\n");
     folder.text("one.tns", "1 1 3\n");
     let (limit, k) = ("ulimit -v 2097152;", 10_000);
-    let file = |name: &str, arrays: &[(&str, &[usize])]| {
+    let file = |name: &str, arrays: Blocks<'_>| {
         let ones = |&(block, shape): &(&str, &[usize])| {
             let values = vec![1.0; shape.iter().product()];
             (
@@ -382,13 +385,13 @@ fn data_beyond_the_memory_are_refused() {
         };
         plca_io::write_model(&folder.path("m.npz"), &file, false).unwrap();
     };
-    let factors: &[(&str, &[usize])] = &[("factor_0", &[2, k]), ("factor_1", &[3, k])];
-    let shifted: &[(&str, &[usize])] = &[
+    let factors: Blocks<'_> = &[("factor_0", &[2, k]), ("factor_1", &[3, k])];
+    let shifted: Blocks<'_> = &[
         ("weights", &[k]),
         ("kernels", &[k, 1, 1]),
         ("impulses", &[k, 2, 3]),
     ];
-    let models: [(&str, &[(&str, &[usize])]); 8] = [
+    let models: [(&str, Blocks<'_>); 8] = [
         ("plca", factors),
         ("plsa", &[("basis", &[2, k])]),
         ("nmf-kl", &[("w", &[2, k]), ("h", &[k, 3])]),
