@@ -19,6 +19,7 @@
 
 mod blocks;
 mod claims;
+mod real;
 
 use std::ops::RangeInclusive;
 
@@ -31,9 +32,10 @@ use crate::{
 };
 
 pub use blocks::KeptBlocks;
-pub use claims::overclaimed;
+pub use claims::{check_written, overclaimed, written};
+pub use real::{real_problems, real_table_of_shape, signed_table_of_shape};
 
-/// Small data, cell by cell; at least one observed cell is positive.
+/// Small data, cell by cell.
 ///
 /// ```
 /// use plca_tensor::{Observed, Order, strategies::Table};
@@ -325,7 +327,13 @@ fn value() -> impl Strategy<Value = f64> {
     ]
 }
 
-/// Data of a given shape: zeros, perhaps one slice of zeros, about a quarter of the cells hidden.
+/// A mode and one of its indices.
+fn slices(shape: Vec<usize>) -> impl Strategy<Value = (usize, usize)> {
+    (0..shape.len()).prop_flat_map(move |mode| (Just(mode), 0..shape[mode]))
+}
+
+/// Non-negative data of a given shape: zeros, perhaps one slice of zeros, about a quarter of the cells hidden. At least one observed
+/// cell is positive.
 ///
 /// ```
 /// use plca_tensor::strategies;
@@ -335,10 +343,7 @@ fn value() -> impl Strategy<Value = f64> {
 /// ```
 pub fn table_of_shape<T: Real>(shape: Vec<usize>) -> impl Strategy<Value = Table<T>> {
     let cells = shape.iter().product();
-    let slice = (0..shape.len()).prop_flat_map({
-        let shape = shape.clone();
-        move |mode| (Just(mode), 0..shape[mode])
-    });
+    let slice = slices(shape.clone());
     (
         prop::collection::vec(value(), cells),
         prop::collection::vec(prop::bool::weighted(0.75), cells),
@@ -365,7 +370,7 @@ pub fn table_of_shape<T: Real>(shape: Vec<usize>) -> impl Strategy<Value = Table
         })
 }
 
-/// Data of any shape; see [`shapes`] and [`table_of_shape`].
+/// Non-negative data of any shape; see [`shapes`] and [`table_of_shape`].
 ///
 /// ```
 /// use plca_tensor::strategies;
@@ -624,7 +629,7 @@ pub fn starts<T: Real>(
     })
 }
 
-/// Data with a start for them.
+/// Non-negative data with a start for them.
 ///
 /// ```
 /// use plca_tensor::strategies;
@@ -637,7 +642,15 @@ pub fn problems<T: Real>(
     sizes: RangeInclusive<usize>,
     components: RangeInclusive<usize>,
 ) -> impl Strategy<Value = (Table<T>, Start<T>)> {
-    (tables::<T>(orders, sizes), components).prop_flat_map(|(table, k)| {
+    starting(tables::<T>(orders, sizes), components)
+}
+
+/// Adds a start to data.
+fn starting<T: Real>(
+    tables: impl Strategy<Value = Table<T>>,
+    components: RangeInclusive<usize>,
+) -> impl Strategy<Value = (Table<T>, Start<T>)> {
+    (tables, components).prop_flat_map(|(table, k)| {
         let start = starts::<T>(&table.shape, k);
         (Just(table), start)
     })

@@ -1,4 +1,6 @@
-//! Matrices that claim more entries than they hold.
+//! States that are written down and read again: equal, and never larger than what was read.
+
+use std::fmt::{Debug, Display};
 
 /// Every text made from the JSON of a state by replacing one of its matrices with one whose number of entries is 0 only without
 /// the carry. None of them is to be read.
@@ -26,3 +28,55 @@ pub fn overclaimed(json: &str) -> Vec<String> {
     }
     claims
 }
+
+/// A state comes back from its text. With any of its matrices claiming more entries than it has, it is refused.
+///
+/// # Panics
+///
+/// If the state does not come back, has another number of matrices, or is read with a false claim.
+///
+/// # Examples
+///
+/// See [`written`](crate::strategies::written).
+pub fn check_written<S: PartialEq + Debug, E: Debug + Display>(
+    state: S,
+    matrices: usize,
+    write: impl Fn(&S) -> Result<String, E>,
+    read: impl Fn(&str) -> Result<S, E>,
+) {
+    let text = write(&state).unwrap();
+    assert_eq!(read(&text).unwrap(), state);
+    let claims = overclaimed(&text);
+    assert_eq!(claims.len(), 2 * matrices, "{text}");
+    for claim in claims {
+        let error = read(&claim).expect_err(&claim);
+        assert!(error.to_string().contains("has 0 values"), "{error}");
+    }
+}
+
+/// [`check_written`] for states, each with its number of matrices, and `serde_json`.
+///
+/// ```
+/// use plca_tensor::strategies::written;
+/// #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+/// struct State {
+///     #[serde(deserialize_with = "plca_tensor::checked::matrix")]
+///     w: nalgebra::DMatrix<f64>,
+/// }
+/// written![(State { w: nalgebra::dmatrix![0.5, 0.25] }, 1)];
+/// ```
+#[macro_export]
+#[doc(hidden)]
+macro_rules! __written {
+    ($(($state:expr, $matrices:expr)),+ $(,)?) => {
+        $($crate::strategies::check_written(
+            $state,
+            $matrices,
+            |state| serde_json::to_string(state),
+            |text| serde_json::from_str(text),
+        );)+
+    };
+}
+
+#[doc(inline)]
+pub use __written as written;

@@ -1,0 +1,257 @@
+//! Data of either sign: for models of signed data, and for those under squared error.
+
+use std::ops::RangeInclusive;
+
+use nalgebra::DMatrix;
+use proptest::prelude::*;
+
+use super::{Start, Table, shapes, slices, starting, table_of_shape};
+use crate::{Order, Real, RealTensor, SignedMatrix, TensorError};
+
+impl<T: Real> Table<T> {
+    /// The observed cells of a matrix.
+    ///
+    /// # Errors
+    ///
+    /// [`TensorError`] if a value is not finite.
+    ///
+    /// # Panics
+    ///
+    /// Unless there are two modes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::{Signed, strategies::Table};
+    /// let table = Table { shape: vec![2, 2], values: vec![1.0, -2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
+    /// assert_eq!(table.signed()?.observed(), 3);
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
+    pub fn signed(&self) -> Result<SignedMatrix<T>, TensorError> {
+        let [rows, columns] = self.shape[..] else {
+            panic!("a matrix has two modes, not {}", self.shape.len());
+        };
+        SignedMatrix::with_mask(
+            &DMatrix::from_row_slice(rows, columns, &self.values),
+            &DMatrix::from_row_slice(rows, columns, &self.observed),
+        )
+    }
+
+    /// All cells, dense, the mask ignored.
+    ///
+    /// # Errors
+    ///
+    /// [`TensorError`] if a value is not finite; so for the other storages.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::{Order, strategies::Table};
+    /// let table = Table { shape: vec![2, 2], values: vec![1.0, -2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
+    /// assert!(table.real(Order::RowMajor)?.is_complete());
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
+    pub fn real(&self, order: Order) -> Result<RealTensor<T>, TensorError> {
+        let values = self.in_order(&self.values, order);
+        RealTensor::dense(self.shape.clone(), values, order)
+    }
+
+    /// All cells that are not 0, sparse, the mask ignored.
+    ///
+    /// # Errors
+    ///
+    /// As [`real`](Self::real).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::strategies::Table;
+    /// let table = Table { shape: vec![2, 2], values: vec![1.0, -2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
+    /// assert!(table.real_sparse()?.has_negative());
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
+    pub fn real_sparse(&self) -> Result<RealTensor<T>, TensorError> {
+        RealTensor::sparse(self.coordinates(|at| self.values[at] != T::zero()))
+    }
+
+    /// Observed cells, dense.
+    ///
+    /// # Errors
+    ///
+    /// As [`real`](Self::real).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::{Order, strategies::Table};
+    /// let table = Table { shape: vec![2, 2], values: vec![1.0, -2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
+    /// assert!(!table.real_masked(Order::RowMajor)?.is_complete());
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
+    pub fn real_masked(&self, order: Order) -> Result<RealTensor<T>, TensorError> {
+        let cells = self.values.iter().zip(&self.observed);
+        let seen = cells.map(|(&x, &seen)| if seen { x } else { T::lit(f64::NAN) });
+        let values = self.in_order(&seen.collect::<Vec<_>>(), order);
+        RealTensor::masked(self.shape.clone(), values, order)
+    }
+
+    /// Observed cells stored, zeros included; what is not stored is hidden.
+    ///
+    /// # Errors
+    ///
+    /// As [`real`](Self::real).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_tensor::strategies::Table;
+    /// let table = Table { shape: vec![2, 2], values: vec![1.0, -2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
+    /// assert!(!table.real_stored_only()?.is_complete());
+    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// ```
+    pub fn real_stored_only(&self) -> Result<RealTensor<T>, TensorError> {
+        RealTensor::stored_only(self.coordinates(|at| self.observed[at]))
+    }
+}
+
+/// Whole numbers of either sign: about a quarter of the cells hidden, perhaps whole slices, perhaps all of them.
+///
+/// ```
+/// use plca_tensor::strategies;
+/// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
+/// let table = strategies::signed_table_of_shape::<f64>(vec![2, 3]).new_tree(&mut TestRunner::default()).unwrap().current();
+/// assert!(table.values.iter().all(|v| v.fract() == 0.0 && (-30.0..40.0).contains(v)));
+/// ```
+pub fn signed_table_of_shape<T: Real>(shape: Vec<usize>) -> impl Strategy<Value = Table<T>> {
+    let cells = shape.iter().product::<usize>();
+    (
+        prop::collection::vec(-30..40i32, cells),
+        prop::collection::vec(prop::bool::weighted(0.25), cells),
+        prop::collection::vec(slices(shape.clone()), 0..=2),
+    )
+        .prop_map(move |(values, hidden, slices)| {
+            let mut table = Table {
+                shape: shape.clone(),
+                values: values.into_iter().map(|v| T::lit(v.into())).collect(),
+                observed: hidden.into_iter().map(|hidden| !hidden).collect(),
+            };
+            for at in 0..cells {
+                let index = table.index(at);
+                table.observed[at] &= slices.iter().all(|&(mode, i)| index[mode] != i);
+            }
+            table
+        })
+}
+
+/// Data for squared errors: those of [`table_of_shape`], some cells negative, the sums of all and of the observed cells positive.
+///
+/// ```
+/// use plca_tensor::{Order, strategies};
+/// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
+/// let table = strategies::real_table_of_shape::<f64>(vec![2, 3]).new_tree(&mut TestRunner::default()).unwrap().current();
+/// assert!(table.real_masked(Order::RowMajor).unwrap().total() > 0.0);
+/// ```
+pub fn real_table_of_shape<T: Real>(shape: Vec<usize>) -> impl Strategy<Value = Table<T>> {
+    let cells = shape.iter().product::<usize>();
+    let negative = prop::collection::vec(prop::bool::weighted(0.15), cells);
+    (table_of_shape::<T>(shape), negative).prop_map(|(mut table, negative)| {
+        let seen = table.values.iter().zip(&table.observed);
+        let mass: f64 = seen
+            .filter(|(_, seen)| **seen)
+            .map(|(v, _)| v.to_f64())
+            .sum();
+        // What negative cells may take away.
+        let mut left = mass / 2.0;
+        for (v, _) in table.values.iter_mut().zip(negative).filter(|(_, n)| *n) {
+            let lost = 2.0 * v.to_f64();
+            if lost <= left {
+                left -= lost;
+                *v = T::zero() - *v;
+            }
+        }
+        table
+    })
+}
+
+/// Data for squared errors, of any shape, with a start for them; see [`shapes`], [`real_table_of_shape`] and [`starts`](super::starts).
+///
+/// ```
+/// use plca_tensor::strategies;
+/// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
+/// let (table, start) = strategies::real_problems::<f32>(2..=2, 1..=4, 3..=3).new_tree(&mut TestRunner::default()).unwrap().current();
+/// assert_eq!(start.factors[1].shape(), (table.shape[1], 3));
+/// ```
+pub fn real_problems<T: Real>(
+    orders: RangeInclusive<usize>,
+    sizes: RangeInclusive<usize>,
+    components: RangeInclusive<usize>,
+) -> impl Strategy<Value = (Table<T>, Start<T>)> {
+    starting(
+        shapes(orders, sizes).prop_flat_map(real_table_of_shape),
+        components,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
+
+    use super::*;
+    use crate::Signed;
+
+    proptest! {
+        /// Every storage of data for squared errors has a positive sum, and every storage of the observed cells the same.
+        #[test]
+        fn storages_have_positive_sums((table, _) in real_problems::<f64>(1..=3, 1..=4, 1..=2)) {
+            let [whole, sparse] = [table.real(Order::ColumnMajor).unwrap(), table.real_sparse().unwrap()];
+            let [masked, stored] = [table.real_masked(Order::RowMajor).unwrap(), table.real_stored_only().unwrap()];
+            for pair in [[&whole, &sparse], [&masked, &stored]] {
+                let [a, b] = pair.map(|x| x.total() / x.scale());
+                prop_assert!(a > 0.0 && (a - b).abs() <= 1e-12 * a, "{} {}", a, b);
+            }
+        }
+
+        /// A signed matrix holds the observed cells in their places.
+        #[test]
+        fn signed_matrices_hold_the_observed_cells(table in signed_table_of_shape::<f32>(vec![3, 4])) {
+            let data = table.signed().unwrap();
+            prop_assert_eq!(data.observed(), table.observed.iter().filter(|seen| **seen).count());
+            for (at, (&v, &seen)) in table.values.iter().zip(&table.observed).enumerate() {
+                let index = table.index(at);
+                let got = data.get(index[0], index[1]);
+                let right = if seen { got == v } else { got.is_nan() };
+                prop_assert!(right, "{} instead of {}", got, v);
+            }
+        }
+    }
+
+    /// A failure comes down to the one cell that it needs.
+    #[test]
+    fn data_shrink() {
+        let least = |shown: TestError<(Table<f64>, Start<f64>)>| match shown {
+            TestError::Fail(_, (table, _)) => table,
+            TestError::Abort(why) => panic!("{why}"),
+        };
+        let config = ProptestConfig {
+            max_shrink_iters: 1 << 16,
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        };
+        let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+        let mut runner = TestRunner::new_with_rng(config, rng);
+        let negative = |(table, _): (Table<f64>, Start<f64>)| {
+            let none = table.values.iter().all(|&v| v >= 0.0);
+            prop_assert!(none, "a negative cell");
+            Ok(())
+        };
+        let real = real_problems::<f64>(2..=2, 1..=4, 1..=2);
+        let table = least(runner.run(&real, negative).unwrap_err());
+        // Nothing but the negative cell, and what keeps the sum positive.
+        let others = table.values.iter().filter(|v| **v != 0.0).count();
+        assert!(table.values.len() <= 4 && others <= 2, "{table:?}");
+        let signed = starting(signed_table_of_shape::<f64>(vec![2, 3]), 1..=1);
+        let table = least(runner.run(&signed, negative).unwrap_err());
+        let sum: f64 = table.values.iter().sum();
+        assert_eq!((sum, table.observed), (-1.0, vec![true; 6]));
+    }
+}
