@@ -29,23 +29,32 @@ pub fn never_worse(direction: Direction, values: &[(f64, Rounding)]) -> Result<(
         let details = format!("the objective after {i} iterations is {}", values[i].0);
         return Err(Violation::new(Law::Accepts, details));
     }
-    for (i, pair) in values.windows(2).enumerate() {
+    (values.windows(2).enumerate()).try_for_each(|(i, pair)| {
         let [(old, before), (new, after)] = [pair[0], pair[1]];
         let allowed = before.allowed(old).max(after.allowed(old));
-        let forgiven = match direction {
-            Direction::Maximise => new + allowed,
-            Direction::Minimise => new - allowed,
-        };
-        if !direction.not_worse(forgiven, old) {
-            let details = format!(
-                "{old} became {new} in iteration {}, worse by {:e} where rounding explains {allowed:e}",
-                i + 1,
-                (new - old).abs()
-            );
-            return Err(Violation::new(Law::Monotone, details));
-        }
+        not_worse(direction, [old, new], allowed, i + 1)
+    })
+}
+
+/// An iteration makes an objective worse by no more than what is allowed.
+fn not_worse(
+    direction: Direction,
+    [old, new]: [f64; 2],
+    allowed: f64,
+    iteration: usize,
+) -> Result<(), Violation> {
+    let forgiven = match direction {
+        Direction::Maximise => new + allowed,
+        Direction::Minimise => new - allowed,
+    };
+    if direction.not_worse(forgiven, old) {
+        return Ok(());
     }
-    Ok(())
+    let details = format!(
+        "{old} became {new} in iteration {iteration}, worse by {:e} where rounding explains {allowed:e}",
+        (new - old).abs()
+    );
+    Err(Violation::new(Law::Monotone, details))
 }
 
 /// Holds a method against [`Law::Accepts`], [`Law::Measured`], [`Law::MeasuringChangesNothing`], [`Law::Monotone`] and
@@ -85,9 +94,8 @@ where
     let mut state = start.clone();
     let mut before = objective(algorithm, &state, 0)?;
     for i in 1..=claims.iterations {
-        let given = state.clone();
+        let mut unmeasured = state.clone();
         let measured = step(algorithm, &mut state, true, i)?;
-        let mut unmeasured = given.clone();
         step(algorithm, &mut unmeasured, false, i)?;
         if unmeasured != state {
             let details = format!(
@@ -95,8 +103,9 @@ where
             );
             return Err(Violation::new(Law::MeasuringChangesNothing, details));
         }
+        let allowed = claims.rounding.allowed(before);
         let right = match measured {
-            Some(value) => (value - before).abs() <= claims.rounding.allowed(before),
+            Some(value) => (value - before).abs() <= allowed,
             None => !claims.monotone,
         };
         if !right {
@@ -107,11 +116,7 @@ where
         }
         let after = objective(algorithm, &state, i)?;
         if claims.monotone {
-            let pair = [before, after].map(|value| (value, claims.rounding));
-            never_worse(algorithm.direction(), &pair).map_err(|violation| Violation {
-                details: format!("{} of those from iteration {i}", violation.details),
-                ..violation
-            })?;
+            not_worse(algorithm.direction(), [before, after], allowed, i)?;
         }
         residual(algorithm, &state, i)?;
         before = after;
