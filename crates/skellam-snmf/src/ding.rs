@@ -254,14 +254,16 @@ impl<T: Real> Algorithm for DingSteps<'_, T> {
         // [SKELLAM 12] H <- H √(((WᵀV)⁺ + (WᵀW)⁻ H) / ((WᵀV)⁻ + (WᵀW)⁺ H))
         let up = positive(&data) + positive(&-&gram) * &state.h;
         let down = positive(&-&data) + positive(&gram) * &state.h;
-        for ((h, &up), &down) in state.h.iter_mut().zip(&up).zip(&down) {
+        let mut h = state.h.clone();
+        for ((h, &up), &down) in h.iter_mut().zip(&up).zip(&down) {
             *h = if down > T::zero() {
                 *h * (up / down).sqrt()
             } else {
                 T::zero()
             };
         }
-        state.w = self.left(&state.h)?;
+        let w = self.left(&h)?;
+        *state = DingState { w, h };
         Ok(before)
     }
 

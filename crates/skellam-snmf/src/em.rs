@@ -402,13 +402,14 @@ impl<T: Real, X: Signed<T>> Algorithm for SnmfEm<'_, T, X> {
         let sums = self.data.pass(&state.model(), &self.split, wanted);
         let before = measure.then(|| sums.value + config.prior.ln_density(state));
         let floor = T::lit(config.floor);
+        // A step that fails leaves the state as it was.
+        let mut next = state.clone();
         if wanted.left {
-            let previous = (state.plus.clone(), state.minus.clone());
             // [SKELLAM 5] T± <- norm(T± ∘ G± Hᵀ + α± - 1), both sides together
-            let axis = Axis::Columns(state.plus.nrows());
-            let finite = multiply(&mut state.plus, &sums.plus, floor, &config.prior.plus, axis)
+            let axis = Axis::Columns(next.plus.nrows());
+            let finite = multiply(&mut next.plus, &sums.plus, floor, &config.prior.plus, axis)
                 & multiply(
-                    &mut state.minus,
+                    &mut next.minus,
                     &sums.minus,
                     floor,
                     &config.prior.minus,
@@ -417,25 +418,20 @@ impl<T: Real, X: Signed<T>> Algorithm for SnmfEm<'_, T, X> {
             if !finite {
                 return Err(SnmfError::NotFinite { block: "atoms" });
             }
-            if normalise_atoms(&mut state.plus, &mut state.minus).is_some() {
+            if normalise_atoms(&mut next.plus, &mut next.minus).is_some() {
                 // An atom that nothing is left of keeps its value.
-                for k in 0..state.plus.ncols() {
-                    if state
-                        .plus
-                        .column(k)
-                        .amax()
-                        .max(state.minus.column(k).amax())
-                        <= T::zero()
-                    {
-                        state.plus.set_column(k, &previous.0.column(k));
-                        state.minus.set_column(k, &previous.1.column(k));
+                for k in 0..next.plus.ncols() {
+                    let [plus, minus] = [&next.plus, &next.minus].map(|m| m.column(k).amax());
+                    if plus.max(minus) <= T::zero() {
+                        next.plus.set_column(k, &state.plus.column(k));
+                        next.minus.set_column(k, &state.minus.column(k));
                     }
                 }
             }
         }
         if wanted.right {
             // [SKELLAM 5] H <- (H ∘ (T⁺ᵀ G⁺ + T⁻ᵀ G⁻) + a - 1) / (1 + b)
-            let h = &mut state.activations;
+            let h = &mut next.activations;
             let axis = Axis::Rows(h.nrows());
             if !multiply(h, &sums.right, floor, &config.prior.shape, axis) {
                 return Err(SnmfError::NotFinite {
@@ -447,6 +443,7 @@ impl<T: Real, X: Signed<T>> Algorithm for SnmfEm<'_, T, X> {
                 rate => rate.for_each(h.as_mut_slice(), axis, |x, b| *x /= T::lit(1.0 + b)),
             }
         }
+        *state = next;
         Ok(before)
     }
 

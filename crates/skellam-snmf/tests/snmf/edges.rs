@@ -2,11 +2,12 @@
 
 use nalgebra::{DMatrix, dmatrix};
 use plca_fit::Algorithm;
+use plca_fit::laws::check_failure;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{
-    Entries, Hyperparameters, Learner, ParamError, Posterior, Prior, Rate, Replicates, Sharing,
-    SignedMatrix, Snmf, SnmfError, SnmfInit, SnmfState, SnmfVb, Statistics, Stop, StopError,
-    VbInit,
+    Ding, DingState, Entries, Hyperparameters, Learner, ParamError, Posterior, Prior, Rate,
+    Replicates, Sharing, SignedMatrix, Snmf, SnmfError, SnmfInit, SnmfState, SnmfVb, Statistics,
+    Stop, StopError, VbInit,
 };
 
 fn rng(seed: u64) -> ChaCha8Rng {
@@ -699,4 +700,26 @@ fn blocks_of_a_posterior_belong_together() {
         Statistics::of_known(&known, &sharing),
         Err(shape("minus", (1, 1), (2, 1)))
     );
+}
+
+/// A step that fails leaves its state as it was, whatever it had computed of it.
+#[test]
+fn failing_steps_change_nothing() {
+    // The atoms have their update when the activations leave the numbers.
+    let prior = Prior {
+        shape: Entries::All(1e300),
+        ..Prior::flat()
+    };
+    let single = SignedMatrix::new(&dmatrix![2.0f32, -1.0; 3.0, 1.0]).unwrap();
+    let config = Snmf::builder(1).prior(prior).build().unwrap();
+    let start = config.init(&single, &SnmfInit::default(), &mut rng(0));
+    check_failure(&config.on(&single).unwrap(), &start.unwrap()).unwrap();
+    // The updated H is finite, and H Hᵀ is not.
+    let v = dmatrix![2e10, 3e10];
+    let state = DingState {
+        w: dmatrix![1e-150],
+        h: dmatrix![1e160, 1e160],
+    };
+    let ding = Ding::new(1).unwrap();
+    check_failure(&ding.on(&v).unwrap(), &state).unwrap();
 }

@@ -2,12 +2,13 @@
 
 use nalgebra::DMatrix;
 use plca_fit::Algorithm;
+use plca_fit::laws::check_threads;
 use proptest::prelude::*;
 use skellam_snmf::{
     Replicates, Signed, SignedCells, SignedMatrix, Snmf, SnmfState, SnmfVb, VbInit,
 };
 
-use super::problem::{Problem, apart, distance, problem, replicates};
+use super::problem::{Problem, apart, distance, fixed, problem, replicates};
 
 /// The state after some iterations from the given factors.
 fn after(problem: &Problem, m: Replicates, start: SnmfState<f64>, steps: usize) -> SnmfState<f64> {
@@ -134,24 +135,21 @@ proptest! {
 /// One thread and three give the same bits, for both methods, on data cut into several groups.
 #[test]
 fn threads_change_no_bit() {
-    let problem = Problem {
-        values: DMatrix::from_fn(40, 900, |i, j| ((i * 31 + j * 17) % 23) as f64 - 9.0),
-        seen: DMatrix::from_fn(40, 900, |i, j| (i + j) % 7 > 0),
-        k: 4,
-        seed: 5,
-    };
+    let problem = fixed(
+        DMatrix::from_fn(40, 900, |i, j| ((i * 31 + j * 17) % 23) as f64 - 9.0),
+        DMatrix::from_fn(40, 900, |i, j| (i + j) % 7 > 0),
+        4,
+        5,
+    );
     let data = problem.data();
     let vb = SnmfVb::builder(4).build().unwrap();
-    let run = |threads| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        pool.unwrap().install(|| {
-            let states = [Replicates::Limit, Replicates::One]
-                .map(|m| after(&problem, m, problem.factors(), 3));
-            let bound = vb.on(&data).unwrap();
-            let mut posterior = VbInit::Random.state(&bound, &mut problem.rng()).unwrap();
-            let objective = bound.step(&mut posterior, true).unwrap();
-            (states, posterior, objective)
-        })
+    let run = || {
+        let states =
+            [Replicates::Limit, Replicates::One].map(|m| after(&problem, m, problem.factors(), 3));
+        let bound = vb.on(&data).unwrap();
+        let mut posterior = VbInit::Random.state(&bound, &mut problem.rng()).unwrap();
+        let objective = bound.step(&mut posterior, true).unwrap();
+        (states, posterior, objective)
     };
-    assert_eq!(run(1), run(3));
+    check_threads(run).unwrap();
 }

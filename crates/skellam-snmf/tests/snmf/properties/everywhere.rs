@@ -1,30 +1,13 @@
 //! No objective ever falls: in both precisions, on matrices and on lists of cells, for every way to go faster.
 
-use plca_fit::{Accelerate, Carried, Momentum, Parabolic, Squarem};
 use plca_tensor::Real;
 use proptest::prelude::*;
 use skellam_snmf::{
     Replicates, Signed, SignedCells, SignedMatrix, Snmf, SnmfState, SnmfVb, VbInit,
 };
 
-use super::objective::worst_loss;
+use super::objective::{claims, obeys};
 use super::problem::{Problem, problem, replicates};
-
-/// The largest loss of some iterations, plain and accelerated.
-fn any_loss<A: Accelerate>(on: impl Fn() -> A, start: &A::State, size: f64) -> f64
-where
-    A::Error: std::fmt::Debug,
-{
-    let carried = || Carried::new(start.clone());
-    [
-        worst_loss(&on(), start.clone(), 25, size),
-        worst_loss(&Squarem(on()), start.clone(), 10, size),
-        worst_loss(&Parabolic(on()), carried(), 10, size),
-        worst_loss(&Momentum(on()), carried(), 10, size),
-    ]
-    .into_iter()
-    .fold(0.0, f64::max)
-}
 
 fn on<T: Real, X: Signed<T>>(
     data: &X,
@@ -50,8 +33,8 @@ fn on<T: Real, X: Signed<T>>(
         .prior(problem.prior(1.0))
         .build()
         .unwrap();
-    let loss = any_loss(|| em.on(data).unwrap(), &start, size);
-    prop_assert!(loss <= rounding, "EM: {loss}");
+    let each = [25, 10].map(|n| claims(rounding, size, n));
+    obeys(&em.on(data).unwrap(), &start, each.each_ref())?;
     let vb = SnmfVb::builder(problem.k)
         .replicates(m)
         .prior(problem.prior(low))
@@ -61,8 +44,8 @@ fn on<T: Real, X: Signed<T>>(
         .state(&vb.on(data).unwrap(), &mut problem.rng())
         .unwrap();
     let size = size + (problem.values.len() * problem.k) as f64;
-    let loss = any_loss(|| vb.on(data).unwrap(), &start, size);
-    prop_assert!(loss <= rounding, "variational Bayes: {loss}");
+    let each = [25, 10].map(|n| claims(rounding, size, n));
+    obeys(&vb.on(data).unwrap(), &start, each.each_ref())?;
     Ok(())
 }
 

@@ -1,31 +1,34 @@
 //! EM never loses, accelerated or not; wrong steps are caught.
 
-use plca_fit::{Algorithm, Carried, Momentum, Parabolic, Squarem};
+use std::fmt::Debug;
+
+use nalgebra::DMatrix;
+use plca_fit::laws::{Claims, Law, Rounding, Violation, check, check_accelerated};
+use plca_fit::{Accelerate, Algorithm, Carried, Momentum};
 use proptest::prelude::*;
 use skellam_snmf::{Prior, Replicates, Snmf, SnmfState};
 
-use super::problem::{problem, replicates};
+use super::problem::{fixed, problem, replicates};
 
-/// Largest loss of `steps` iterations, relative to the size of what is added up.
-pub(super) fn worst_loss<A: Algorithm>(
-    algorithm: &A,
-    mut state: A::State,
-    steps: usize,
-    size: f64,
-) -> f64
-where
-    A::Error: std::fmt::Debug,
-{
-    let mut before = algorithm.objective(&state).unwrap();
-    let mut worst = 0.0f64;
-    for _ in 0..steps {
-        algorithm.step(&mut state, false).unwrap();
-        let after = algorithm.objective(&state).unwrap();
-        assert!(after.is_finite(), "{after}");
-        worst = worst.max((before - after) / (size + before.abs()));
-        before = after;
+/// Objectives are sums of what has this size, in all.
+pub(super) fn claims(rounding: f64, size: f64, iterations: usize) -> Claims {
+    Claims {
+        iterations,
+        ..Claims::new(Rounding {
+            relative: rounding,
+            absolute: rounding * size,
+        })
     }
-    worst
+}
+
+/// The laws of every method, plain for so many iterations and accelerated for others.
+pub(super) fn obeys<A: Accelerate<State: PartialEq + Debug>>(
+    algorithm: &A,
+    start: &A::State,
+    [plain, accelerated]: [&Claims; 2],
+) -> Result<(), Violation> {
+    check(algorithm, start, plain)?;
+    check_accelerated(algorithm, start, accelerated)
 }
 
 proptest! {
@@ -38,14 +41,11 @@ proptest! {
         let config = Snmf::builder(problem.k).replicates(m).prior(prior).build().unwrap();
         let data = problem.data();
         let em = config.on(&data).unwrap();
-        let size = problem.values.abs().sum();
+        let claims = |iterations| claims(1e-13, problem.values.abs().sum(), iterations);
         let start = problem.factors();
-        prop_assert!(worst_loss(&em, start.clone(), 40, size) <= 1e-13);
-        prop_assert!(worst_loss(&Squarem(config.on(&data).unwrap()), start.clone(), 15, size) <= 1e-13);
+        obeys(&em, &start, [&claims(40), &claims(15)])?;
         let start = Carried::new(start);
-        prop_assert!(worst_loss(&Parabolic(config.on(&data).unwrap()), start.clone(), 15, size) <= 1e-13);
         let momentum = Momentum(config.on(&data).unwrap());
-        prop_assert!(worst_loss(&momentum, start.clone(), 15, size) <= 1e-13);
         // What it remembers is the objective.
         let mut state = start;
         momentum.step(&mut state, false).unwrap();
@@ -59,7 +59,7 @@ proptest! {
         let config = Snmf::builder(problem.k).replicates(Replicates::One).real_data().build().unwrap();
         let data = problem.data();
         let em = config.on(&data).unwrap();
-        prop_assert!(worst_loss(&em, problem.factors(), 40, problem.values.abs().sum()) <= 1e-13);
+        check(&em, &problem.factors(), &claims(1e-13, problem.values.abs().sum(), 40))?;
     }
 }
 
@@ -73,7 +73,9 @@ impl<A: Algorithm<State = SnmfState<f64>>, B: Algorithm<State = A::State, Error 
     type Error = A::Error;
 
     fn step(&self, state: &mut A::State, measure: bool) -> Result<Option<f64>, A::Error> {
-        self.0.step(state, measure)
+        let before = measure.then(|| self.objective(state)).transpose()?;
+        self.0.step(state, false)?;
+        Ok(before)
     }
 
     fn objective(&self, state: &A::State) -> Result<f64, A::Error> {
@@ -84,12 +86,12 @@ impl<A: Algorithm<State = SnmfState<f64>>, B: Algorithm<State = A::State, Error 
 /// The test above can fail: at a fit it catches the ratios of another number of replicates, and those of other data.
 #[test]
 fn wrong_ratios_are_caught() {
-    let problem = super::problem::Problem {
-        values: nalgebra::DMatrix::from_fn(6, 20, |i, j| ((i * 7 + j * 5) % 11) as f64 - 4.0),
-        seen: nalgebra::DMatrix::from_element(6, 20, true),
-        k: 3,
-        seed: 0,
-    };
+    let problem = fixed(
+        DMatrix::from_fn(6, 20, |i, j| ((i * 7 + j * 5) % 11) as f64 - 4.0),
+        DMatrix::from_element(6, 20, true),
+        3,
+        0,
+    );
     let data = problem.data();
     let config = |m| Snmf::builder(3).replicates(m).build().unwrap();
     let (one, limit) = (config(Replicates::One), config(Replicates::Limit));
@@ -98,12 +100,14 @@ fn wrong_ratios_are_caught() {
     for _ in 0..300 {
         right.step(&mut fitted, false).unwrap();
     }
-    let size = problem.values.abs().sum();
+    let claims = claims(1e-6, problem.values.abs().sum(), 50);
     let wrong = Mismatched(limit, one.on(&data).unwrap());
-    assert!(worst_loss(&wrong, fitted.clone(), 50, size) > 1e-6);
+    let found = check(&wrong, &fitted, &claims).unwrap_err();
+    assert_eq!(found.law, Law::Monotone, "{found}");
     let mut other = problem.clone();
     other.values[(0, 0)] = 9.0;
     let other = other.data();
     let wrong = Mismatched(one.on(&other).unwrap(), one.on(&data).unwrap());
-    assert!(worst_loss(&wrong, fitted, 50, size) > 1e-6);
+    let found = check(&wrong, &fitted, &claims).unwrap_err();
+    assert_eq!(found.law, Law::Monotone, "{found}");
 }

@@ -1,15 +1,20 @@
 //! Random data, masks, priors and starts.
 
 use nalgebra::DMatrix;
+use plca_tensor::strategies::{Start, Table, signed_table_of_shape, starts};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-use skellam_snmf::{Entries, Prior, Replicates, SignedMatrix, SnmfInit, SnmfState};
+use skellam_snmf::{Entries, Prior, Replicates, SignedMatrix, SnmfState};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
     pub(crate) values: DMatrix<f64>,
     pub(crate) seen: DMatrix<bool>,
     pub(crate) k: usize,
+    /// Of a matrix of twice the rows: both sides of an atom are one distribution.
+    pub(crate) start: Start<f64>,
     pub(crate) seed: u64,
 }
 
@@ -22,14 +27,20 @@ impl Problem {
         ChaCha8Rng::seed_from_u64(self.seed)
     }
 
-    /// Positive factors.
+    /// Positive factors; the activations have the mass of the data.
     pub(crate) fn factors(&self) -> SnmfState<f64> {
-        let config = skellam_snmf::Snmf::builder(self.k)
-            .real_data()
-            .build()
-            .unwrap();
-        let start = config.init(&self.data(), &SnmfInit::default(), &mut self.rng());
-        start.unwrap()
+        let [atoms, shares] = &self.start.factors[..] else {
+            panic!("a matrix has two modes");
+        };
+        let rows = self.values.nrows();
+        let mass = self.values.abs().sum().max(1.0);
+        SnmfState {
+            plus: atoms.rows(0, rows).into_owned(),
+            minus: atoms.rows(rows, rows).into_owned(),
+            activations: DMatrix::from_fn(self.k, self.values.ncols(), |z, n| {
+                mass * self.start.weights[z] * shares[(n, z)]
+            }),
+        }
     }
 
     /// A prior with shapes from `low` to `low + 2`.
@@ -50,20 +61,39 @@ impl Problem {
     }
 }
 
-/// Whole data of any sign, of which about a quarter is hidden; now and then a whole row and a whole column.
+fn new((table, start): (Table<f64>, Start<f64>), seed: u64) -> Problem {
+    let (f, n) = (table.shape[0], table.shape[1]);
+    Problem {
+        values: DMatrix::from_row_slice(f, n, &table.values),
+        seen: DMatrix::from_row_slice(f, n, &table.observed),
+        k: start.weights.len(),
+        start,
+        seed,
+    }
+}
+
+/// Whole data of any sign, of which about a quarter is hidden; now and then a whole row or column.
 pub(crate) fn problem() -> impl Strategy<Value = Problem> {
-    (1..8usize, 1..40usize, 1..4usize, any::<u64>()).prop_flat_map(|(f, n, k, seed)| {
-        let values = prop::collection::vec(-30i32..40, f * n);
-        let seen = prop::collection::vec(prop::bool::weighted(0.75), f * n);
-        (values, seen, any::<bool>()).prop_map(move |(values, seen, lines)| Problem {
-            values: DMatrix::from_iterator(f, n, values.into_iter().map(f64::from)),
-            seen: DMatrix::from_fn(f, n, |i, j| {
-                seen[i * n + j] && !(lines && (i == 2 || j == 3))
-            }),
-            k,
-            seed,
-        })
+    (1..8usize, 1..40usize, 1..4usize).prop_flat_map(|(f, n, k)| {
+        let problem = (
+            signed_table_of_shape(vec![f, n]),
+            starts::<f64>(&[2 * f, n], k),
+        );
+        (problem, any::<u64>()).prop_map(|(problem, seed)| new(problem, seed))
     })
+}
+
+/// These data with a start that is always the same.
+pub(crate) fn fixed(values: DMatrix<f64>, seen: DMatrix<bool>, k: usize, seed: u64) -> Problem {
+    let (f, n) = values.shape();
+    let start = starts(&[2 * f, n], k).new_tree(&mut TestRunner::deterministic());
+    Problem {
+        values,
+        seen,
+        k,
+        start: start.unwrap().current(),
+        seed,
+    }
 }
 
 pub(crate) fn replicates() -> impl Strategy<Value = Replicates> {
