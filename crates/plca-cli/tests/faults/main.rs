@@ -185,6 +185,8 @@ fn nothing_is_written_while_an_interruption_is_told() {
         while !is_writing(&folder) && told.elapsed() < 2 * whole {
             std::thread::yield_now();
         }
+        // Where the pipe was not full in time there was nothing to wait for.
+        let waits = run.try_wait().unwrap().is_none();
         let mut said = String::new();
         reader.read_to_string(&mut said).unwrap();
         full.join().unwrap().unwrap();
@@ -193,7 +195,10 @@ fn nothing_is_written_while_an_interruption_is_told() {
         let found = folder.bytes("o.npy");
         if status == Some(130) && found == old {
             assert!(said.contains("error: interrupted\n"));
-            return;
+            if waits {
+                return;
+            }
+            continue;
         }
         // It came while the output was tried, or after it was written.
         assert!(found == new, "{status:?}: {} bytes", found.len());
