@@ -11,7 +11,7 @@ use plca_fit::{Algorithm, Direction, Outcome, Stop};
 use plca_tensor::{CompensatedSum, Real, RealTensor};
 use rand::Rng;
 
-use crate::init::{given_factor, random_columns};
+use crate::init::{check_shape, given_factor, random_columns};
 use crate::projection::Projector;
 use crate::qp::gram_qp;
 use crate::sweep::{contracted, descend_on_simplex, gram, widen};
@@ -335,6 +335,13 @@ pub struct ColumnNmfSweep<'a, T: Real> {
 }
 
 impl<T: Real> ColumnNmfSweep<'_, T> {
+    /// Refuses factors that do not go with the data.
+    fn check(&self, state: &ColumnNmfState<T>) -> Result<(), PntfError> {
+        let (shape, k) = (self.data.shape(), self.config.components);
+        check_shape("u", state.u.shape(), (shape[0], k))?;
+        check_shape("v", state.v.shape(), (k, shape[1]))
+    }
+
     /// `Ḡ Vᵀ` and `V Vᵀ`.
     fn by_rows(&self, state: &ColumnNmfState<T>) -> (DMatrix<f64>, DMatrix<f64>) {
         let vt = widen(&state.v).transpose();
@@ -403,6 +410,7 @@ impl<T: Real> Algorithm for ColumnNmfSweep<'_, T> {
     type Error = PntfError;
 
     fn step(&self, state: &mut ColumnNmfState<T>, measure: bool) -> Result<Option<f64>, PntfError> {
+        self.check(state)?;
         let mut value = None;
         if measure || !self.config.freeze_u {
             let (m, gamma) = self.by_rows(state);
@@ -442,6 +450,7 @@ impl<T: Real> Algorithm for ColumnNmfSweep<'_, T> {
     }
 
     fn objective(&self, state: &ColumnNmfState<T>) -> Result<f64, PntfError> {
+        self.check(state)?;
         let (m, gamma) = self.by_rows(state);
         Ok(self.squared_error(state, &widen(&state.u), &m, &gamma))
     }

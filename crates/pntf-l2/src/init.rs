@@ -104,6 +104,38 @@ pub(crate) fn random_columns<T: Real, R: Rng + ?Sized>(
     m
 }
 
+/// Refuses factors that do not go with data of this shape and `k` components.
+pub(crate) fn check_shapes<'a, T: Real>(
+    factors: impl ExactSizeIterator<Item = &'a DMatrix<T>>,
+    shape: &[usize],
+    k: usize,
+) -> Result<(), PntfError> {
+    if factors.len() != shape.len() {
+        return Err(PntfError::Factors {
+            expected: shape.len(),
+            got: factors.len(),
+        });
+    }
+    for (j, (factor, &rows)) in factors.zip(shape).enumerate() {
+        check_shape(&format!("factor_{j}"), factor.shape(), (rows, k))?;
+    }
+    Ok(())
+}
+
+pub(crate) fn check_shape(
+    block: &str,
+    got: (usize, usize),
+    expected: (usize, usize),
+) -> Result<(), PntfError> {
+    (got == expected)
+        .then_some(())
+        .ok_or_else(|| PntfError::Shape {
+            block: block.into(),
+            got,
+            expected,
+        })
+}
+
 /// Refuses a block of the wrong shape or with values that are not finite.
 pub(crate) fn check_block<T: Real>(
     block: &str,
@@ -111,13 +143,7 @@ pub(crate) fn check_block<T: Real>(
     expected: (usize, usize),
     negative: bool,
 ) -> Result<(), PntfError> {
-    if m.shape() != expected {
-        return Err(PntfError::Shape {
-            block: block.into(),
-            got: m.shape(),
-            expected,
-        });
-    }
+    check_shape(block, m.shape(), expected)?;
     for row in 0..m.nrows() {
         for column in 0..m.ncols() {
             let value = m[(row, column)];

@@ -6,7 +6,7 @@ use plca_fit::{Algorithm, Direction, Outcome, Stop};
 use plca_tensor::{Factor, Memo, Model, Real, RealTensor};
 use rand::Rng;
 
-use crate::init::check_block;
+use crate::init::{check_block, check_shapes};
 use crate::sweep::{contracted, descend, gram, hadamard, widen};
 use crate::{ParamError, PntfError};
 
@@ -335,6 +335,12 @@ pub struct NtfSweep<'a, T: Real> {
 }
 
 impl<T: Real> NtfSweep<'_, T> {
+    /// Refuses factors that do not go with the data.
+    fn check(&self, state: &NtfState<T>) -> Result<(), PntfError> {
+        let (shape, k) = (self.data.shape(), self.config.components);
+        check_shapes(state.factors.iter(), shape, k)
+    }
+
     /// `‖G - P‖²` from the product of all Grams and the contracted data, or cell by cell where too much cancels.
     fn squared_error(&self, state: &NtfState<T>, h: &DMatrix<f64>, f: &[f64]) -> f64 {
         let value = self.norm - 2.0 * f.iter().sum::<f64>() + h.sum();
@@ -353,6 +359,7 @@ impl<T: Real> Algorithm for NtfSweep<'_, T> {
     type Error = PntfError;
 
     fn step(&self, state: &mut NtfState<T>, measure: bool) -> Result<Option<f64>, PntfError> {
+        self.check(state)?;
         let mut memo = Memo::new(self.data);
         let mut grams: Vec<DMatrix<f64>> = state.factors.iter().map(|f| gram(&widen(f))).collect();
         let ones = vec![1.0; self.config.components];
@@ -394,6 +401,7 @@ impl<T: Real> Algorithm for NtfSweep<'_, T> {
     }
 
     fn objective(&self, state: &NtfState<T>) -> Result<f64, PntfError> {
+        self.check(state)?;
         let grams: Vec<DMatrix<f64>> = state.factors.iter().map(|f| gram(&widen(f))).collect();
         let m = self.data.mttkrp(&state.factors, 0) * self.scale;
         let f = contracted(&m, &widen(&state.factors[0]));

@@ -38,6 +38,7 @@ pub const TARGETS: &[Target] = &[
     json::FIT,
     json::EM,
     json::SNMF,
+    json::L2,
     pairs::ESTEP,
     pairs::FAST,
     pairs::BLOCKS,

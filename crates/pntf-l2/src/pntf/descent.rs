@@ -6,6 +6,7 @@ use plca_tensor::{Memo, Real, RealTensor};
 
 use super::{Pntf, PntfState};
 use crate::PntfError;
+use crate::init::{check_shape, check_shapes};
 use crate::projection::Projector;
 use crate::qp::gram_qp;
 use crate::sweep::{contracted, descend_on_simplex, gram, hadamard, residual_products, widen};
@@ -44,6 +45,13 @@ impl<T: Real> PntfSweep<'_, T> {
     /// ```
     pub fn data_scale(&self) -> f64 {
         self.scale * self.data.scale()
+    }
+
+    /// Refuses blocks that do not go with the data.
+    fn check(&self, state: &PntfState<T>) -> Result<(), PntfError> {
+        let k = self.config.components;
+        check_shape("weights", state.weights.shape(), (k, 1))?;
+        check_shapes(state.factors.iter(), self.data.shape(), k)
     }
 
     /// The data, hidden cells filled with the model, contracted with all modes but one.
@@ -123,6 +131,7 @@ impl<T: Real> Algorithm for PntfSweep<'_, T> {
     type Error = PntfError;
 
     fn step(&self, state: &mut PntfState<T>, measure: bool) -> Result<Option<f64>, PntfError> {
+        self.check(state)?;
         let mut projector = Projector::new(self.config.projection);
         let mut memo = Memo::new(self.data);
         let mut grams = state.grams();
@@ -161,6 +170,7 @@ impl<T: Real> Algorithm for PntfSweep<'_, T> {
     }
 
     fn objective(&self, state: &PntfState<T>) -> Result<f64, PntfError> {
+        self.check(state)?;
         if !self.data.is_complete() {
             return Ok(self.explicit(state));
         }
@@ -179,6 +189,7 @@ impl<T: Real> Algorithm for PntfSweep<'_, T> {
     /// column has its own step, `1 / (s λ)² Γ`, the inverse of its curvature; that of the weights is `1 / s² tr H`, with `H` the product
     /// of all Grams. Gradients are those of half the objective.
     fn residual(&self, state: &PntfState<T>) -> Result<Option<f64>, PntfError> {
+        self.check(state)?;
         let mut projector = Projector::new(self.config.projection);
         let mut memo = Memo::new(self.data);
         let grams = state.grams();

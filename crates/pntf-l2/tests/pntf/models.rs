@@ -775,3 +775,93 @@ fn bad_input_is_named() {
         Err(PntfError::Stop(_))
     ));
 }
+
+/// A state that does not go with the data is an error of every entry point, and stays as it is.
+#[test]
+fn states_that_do_not_fit_are_refused() {
+    fn refuses<A>(sweep: &A, state: A::State)
+    where
+        A: Algorithm<Error = PntfError>,
+        A::State: Clone + PartialEq + std::fmt::Debug,
+    {
+        let mut moved = state.clone();
+        let error = sweep.step(&mut moved, true).unwrap_err();
+        assert!(
+            matches!(error, PntfError::Factors { .. } | PntfError::Shape { .. }),
+            "{error}"
+        );
+        assert_eq!(sweep.objective(&state), Err(error.clone()));
+        assert!(matches!(sweep.residual(&state), Ok(None) | Err(_)));
+        assert_eq!(moved, state);
+    }
+    let g: RealTensor<f64> = dense(&[2, 3], &[1.0, 0.0, 2.0, 0.5, 1.0, 3.0]);
+    let (rows, columns) = (
+        DMatrix::from_element(2, 2, 0.5),
+        DMatrix::from_element(3, 2, 0.25),
+    );
+    let wrong = [
+        vec![],
+        vec![rows.clone()],
+        vec![rows.clone(), columns.clone(), columns.clone()],
+        vec![columns.clone(), rows.clone()],
+        vec![rows.clone(), DMatrix::from_element(3, 1, 0.25)],
+    ];
+    let (pntf, ntf) = (
+        Pntf::builder(2).build().unwrap(),
+        Ntf::builder(2).build().unwrap(),
+    );
+    let (pntf, ntf) = (pntf.on(&g).unwrap(), ntf.on(&g).unwrap());
+    for factors in wrong {
+        let (weights, mass) = (DVector::from_element(2, 0.5), 1.0);
+        refuses(
+            &ntf,
+            NtfState {
+                factors: factors.clone(),
+            },
+        );
+        refuses(
+            &pntf,
+            PntfState {
+                weights,
+                factors,
+                mass,
+            },
+        );
+    }
+    let (weights, factors) = (
+        DVector::from_element(3, 0.25),
+        vec![rows.clone(), columns.clone()],
+    );
+    refuses(
+        &pntf,
+        PntfState {
+            weights,
+            factors,
+            mass: 1.0,
+        },
+    );
+    let nmf = ColumnNmf::builder(2).build().unwrap();
+    let nmf = nmf.on(&g).unwrap();
+    let v = columns.transpose();
+    refuses(
+        &nmf,
+        ColumnNmfState {
+            u: columns,
+            v: v.clone(),
+        },
+    );
+    refuses(
+        &nmf,
+        ColumnNmfState {
+            u: rows.clone(),
+            v: rows.clone(),
+        },
+    );
+    refuses(
+        &nmf,
+        ColumnNmfState {
+            u: rows,
+            v: v.columns(0, 2).into_owned(),
+        },
+    );
+}

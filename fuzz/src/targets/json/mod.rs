@@ -2,6 +2,7 @@
 
 mod em;
 mod fit;
+mod l2;
 mod snmf;
 mod tensor;
 
@@ -17,6 +18,7 @@ use super::one_line;
 
 pub(super) use em::TARGET as EM;
 pub(super) use fit::TARGET as FIT;
+pub(super) use l2::TARGET as L2;
 pub(super) use snmf::TARGET as SNMF;
 pub(super) use tensor::TARGET as TENSOR;
 
