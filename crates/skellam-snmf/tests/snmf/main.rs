@@ -8,6 +8,7 @@ mod golden;
 mod hyper;
 mod instruction_sets;
 mod properties;
+mod rates;
 mod selection;
 mod support;
 mod tiny;
