@@ -118,20 +118,8 @@ impl<T: Real> PntfSweep<'_, T> {
         squared_error
     }
 
-    fn explicit(&self, state: &PntfState<T>) -> f64 {
-        // The smallest mode costs least.
-        let shape = self.data.shape();
-        let mode = (0..shape.len()).min_by_key(|&m| shape[m]).unwrap_or(0);
-        self.enumerate(state, mode).1
-    }
-}
-
-impl<T: Real> Algorithm for PntfSweep<'_, T> {
-    type State = PntfState<T>;
-    type Error = PntfError;
-
-    fn step(&self, state: &mut PntfState<T>, measure: bool) -> Result<Option<f64>, PntfError> {
-        self.check(state)?;
+    /// One sweep; if it fails the state is of no use.
+    fn sweep(&self, state: &mut PntfState<T>, measure: bool) -> Result<Option<f64>, PntfError> {
         let mut projector = Projector::new(self.config.projection);
         let mut memo = Memo::new(self.data);
         let mut grams = state.grams();
@@ -166,6 +154,27 @@ impl<T: Real> Algorithm for PntfSweep<'_, T> {
             last = contracted(&m, &u);
         }
         self.weigh(state, &hadamard(&grams, None), &last)?;
+        Ok(value)
+    }
+
+    fn explicit(&self, state: &PntfState<T>) -> f64 {
+        // The smallest mode costs least.
+        let shape = self.data.shape();
+        let mode = (0..shape.len()).min_by_key(|&m| shape[m]).unwrap_or(0);
+        self.enumerate(state, mode).1
+    }
+}
+
+impl<T: Real> Algorithm for PntfSweep<'_, T> {
+    type State = PntfState<T>;
+    type Error = PntfError;
+
+    fn step(&self, state: &mut PntfState<T>, measure: bool) -> Result<Option<f64>, PntfError> {
+        self.check(state)?;
+        // A step that fails leaves the state as it was.
+        let mut next = state.clone();
+        let value = self.sweep(&mut next, measure)?;
+        *state = next;
         Ok(value)
     }
 
