@@ -209,14 +209,7 @@ fn deflate<T: Real>(
 ) -> Result<(), PntfError> {
     let (n, k) = (state.factors.len(), state.weights.len());
     let scale = 1.0 / data.total();
-    // Hidden cells are filled with a model that is 0.
-    let contract = |factors: &[DMatrix<T>], mode| {
-        if data.is_complete() {
-            return data.mttkrp(factors, mode) * scale;
-        }
-        let weights = vec![T::zero(); factors[0].ncols()];
-        data.completed_mttkrp(scale, &weights, factors, mode).0
-    };
+    let contract = |factors: &[DMatrix<T>], mode| data.mttkrp(factors, mode) * scale;
     let mut factors: Vec<DMatrix<f64>> = state.factors.iter().map(widen).collect();
     // Strengths of the earlier components, unconstrained.
     let mut strengths: Vec<f64> = Vec::with_capacity(k);

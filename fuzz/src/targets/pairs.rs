@@ -1,15 +1,14 @@
 //! Pairs of ways to the same numbers, on problems made from the bytes of an input.
 
-use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::ops::Range;
 
 use arbitrary::{Result, Unstructured};
 use nalgebra::DMatrix;
 use plca_em::{FoldIn, Given, Impossible, PlsaState, Solver, Stop};
+use plca_tensor::strategies::KeptBlocks;
 use plca_tensor::{
-    Block, BlockSource, Coordinates, DenseTensor, Expected, Factor, Model, Observed, Order,
-    OutOfCore, Real, SparseTensor, TileCounts, Tiling, Wanted, normalise_columns,
+    Coordinates, DenseTensor, Expected, Factor, Model, Observed, Order, OutOfCore, Real,
+    SparseTensor, Wanted, normalise_columns,
 };
 
 use crate::Target;
@@ -256,71 +255,6 @@ fn fast(u: &mut Unstructured<'_>) -> Result<bool> {
     Ok(true)
 }
 
-/// A matrix in blocks of rows, cut where the bytes say.
-struct Cut<T> {
-    tiling: Tiling<T>,
-    ends: Vec<usize>,
-    blocks: Vec<Block<T>>,
-}
-
-impl<T: Real> Cut<T> {
-    fn new(u: &mut Unstructured<'_>, all: &Coordinates<T>) -> Result<Self> {
-        let mut counts = TileCounts::new(&all.shape).expect("a good shape");
-        let cells = || {
-            all.indices
-                .chunks_exact(2)
-                .map(|i| [i[0], i[1]])
-                .zip(&all.values)
-        };
-        cells().for_each(|(index, &x)| counts.add(index, x).expect("a good entry"));
-        let tiling = counts.tiling();
-        let mut tiles = vec![BTreeMap::<u32, Vec<(u32, T)>>::new(); tiling.tiles()];
-        for (index, &x) in cells() {
-            let (tile, row, column) = tiling.place(index);
-            tiles[tile]
-                .entry(row)
-                .or_default()
-                .push((column, x * tiling.scale()));
-        }
-        let (mut ends, mut blocks) = (vec![0], Vec::new());
-        for rows in tiles {
-            let mut block = Block::default();
-            for (row, mut cells) in rows {
-                block.push_row(row, &mut cells);
-                if u.arbitrary()? {
-                    blocks.push(std::mem::take(&mut block));
-                }
-            }
-            if !block.values.is_empty() {
-                blocks.push(block);
-            }
-            ends.push(blocks.len());
-        }
-        Ok(Self {
-            tiling,
-            ends,
-            blocks,
-        })
-    }
-}
-
-impl<T: Real> BlockSource<T> for Cut<T> {
-    type Error = Infallible;
-
-    fn tiling(&self) -> &Tiling<T> {
-        &self.tiling
-    }
-
-    fn blocks(&self, tile: usize) -> Range<usize> {
-        self.ends[tile]..self.ends[tile + 1]
-    }
-
-    fn read(&self, block: usize, into: &mut Block<T>) -> std::result::Result<(), Infallible> {
-        into.clone_from(&self.blocks[block]);
-        Ok(())
-    }
-}
-
 /// The bits of every number that models ask for.
 fn bits<T: Real>(data: &dyn Observed<T>, problem: &Problem<T>) -> Vec<u64> {
     let mut found = vec![data.total(), data.self_information()];
@@ -343,7 +277,8 @@ fn blocks_in<T: Real>(u: &mut Unstructured<'_>) -> Result<bool> {
             all.values.push(all.values[at]);
         }
     }
-    let cut = OutOfCore::new(Cut::new(u, &all)?).expect("a source that does not fail");
+    let blocks = KeptBlocks::cut(&all, size(u, 9)?).expect("good data");
+    let cut = OutOfCore::new(blocks).expect("a source that does not fail");
     let memory = SparseTensor::new(all).expect("good data");
     assert_eq!(cut.stored(), memory.stored() as u64);
     assert_eq!(bits(&cut, &problem), bits(&memory, &problem));
