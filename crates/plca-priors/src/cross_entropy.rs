@@ -396,10 +396,7 @@ impl<T: Real> SimplexPrior<T> for CrossEntropy {
         let cross = |i: usize, k: usize| -> f64 {
             let pairs = theta.column(i).into_iter().zip(theta.column(k));
             let pairs = pairs.map(|(a, b)| (a.to_f64(), b.to_f64()));
-            pairs
-                .filter(|p| p.0 > 0.0 && p.1 > 0.0)
-                .map(|(a, b)| -a * b.ln())
-                .sum()
+            pairs.filter(|p| p.1 > 0.0).map(|(a, b)| -a * b.ln()).sum()
         };
         let columns = 0..theta.ncols();
         let pairs = columns.flat_map(|k| (0..k).map(move |i| (i, k)));

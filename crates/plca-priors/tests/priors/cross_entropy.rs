@@ -143,6 +143,25 @@ proptest! {
         prop_assert!(after >= before - 1e-10 * before.abs(), "{before} -> {after}");
     }
 
+    /// The value of the prior is that of its definition, over all ordered pairs.
+    // [SPEC 8]
+    #[test]
+    fn the_value_is_the_cross_entropy((_, q) in block(), between in 0.0..20.0f64, within in 0.0..20.0f64) {
+        let groups: Vec<usize> = (0..q.ncols()).map(|z| z / 2).collect();
+        let prior = CrossEntropy::groups(&groups, between, within).unwrap();
+        let (mut value, mut size) = (0.0, 0.0);
+        for (i, a) in q.column_iter().enumerate() {
+            for (k, b) in q.column_iter().enumerate().filter(|&(k, _)| k != i) {
+                let weight = if groups[i] == groups[k] { -within } else { between };
+                let h: f64 = a.iter().zip(b.iter()).map(|(a, b)| -a * b.ln()).sum();
+                value += weight * h;
+                size += (weight * h).abs();
+            }
+        }
+        let got = prior.ln_density(&q);
+        prop_assert!((got - value).abs() <= 1e-13 * size, "{got} instead of {value}");
+    }
+
     /// Weights relative to the mass per component are those weights.
     #[test]
     fn relative_weights((n, q) in block(), between in 0.0..2.0f64) {
