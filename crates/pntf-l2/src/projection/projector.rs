@@ -18,7 +18,6 @@ pub(crate) struct Projector {
     method: Projection,
     maxima: Vec<f64>,
     candidates: Vec<f64>,
-    delayed: Vec<f64>,
 }
 
 /// The largest of some numbers, and whether all are finite. Interleaved, so that it runs at the speed of memory.
@@ -105,7 +104,6 @@ impl Projector {
             method,
             maxima,
             candidates,
-            delayed,
         } = self;
         let largest = maxima.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         // [PNTF 2] the limit: only exact ties share
@@ -124,7 +122,7 @@ impl Projector {
         let bound = match method {
             Projection::Threshold if maxima.len() > 1 => {
                 let tops = maxima.iter().map(|&x| frame.moved(x)).filter(|&y| y > -1.0);
-                threshold::threshold(tops, candidates, delayed) - MARGIN
+                threshold::threshold(tops, candidates) - MARGIN
             }
             _ => -1.0,
         }
@@ -141,7 +139,7 @@ impl Projector {
                 active_set::threshold(candidates)
             }
             Projection::Threshold => {
-                threshold::threshold(frame.above(b, maxima, bound), candidates, delayed)
+                threshold::threshold(frame.above(b, maxima, bound), candidates)
             }
         };
         // One more look at the support: all methods end in the same sum over the same entries.

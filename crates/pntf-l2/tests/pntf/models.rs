@@ -282,8 +282,11 @@ proptest! {
     #[test]
     fn scale_of_the_data_does_not_matter((table, start) in problems::<f64>(), exponent in -200..200i32) {
         let (pntf, state) = setup(&start);
+        let total: f64 = table.values.iter().sum();
         let (data, other) = (dense(&table), dense(&table.scaled(2f64.powi(exponent))));
         let (a, b) = (pntf.on(&data).unwrap(), pntf.on(&other).unwrap());
+        prop_assert!((a.data_scale() * total - 1.0).abs() <= 1e-14);
+        prop_assert!((b.data_scale() * total * 2f64.powi(exponent) - 1.0).abs() <= 1e-14);
         check_moved(Law::Scale, &a, &b, &state, Clone::clone, show, 1.0, &within(0.0, 5, 0.0))?;
     }
 
@@ -675,6 +678,57 @@ fn deflation_starts_better_than_chance() {
     for seed in 0..10 {
         assert!(deflated < at(Start::Random, seed).0);
     }
+}
+
+/// The second component of deflation is the first one of what the best rank-one term leaves over.
+// [PNTF 5]
+#[test]
+fn deflation_goes_on_with_what_is_left() {
+    let mut draws = rng(12);
+    let shape = [7, 6];
+    // The first one is far ahead, so that alternation converges; both share rows and columns.
+    let mut column = |n: usize| DVector::from_fn(n, |_, _| random::exponential(&mut draws) + 0.1);
+    let g = column(7) * column(6).transpose() + column(7) * column(6).transpose() * 0.01;
+    let dense = |m: &DMatrix<f64>| {
+        RealTensor::dense(shape.to_vec(), m.as_slice().to_vec(), Order::ColumnMajor).unwrap()
+    };
+    let deflated = |m: &DMatrix<f64>, k| {
+        let pntf = Pntf::builder(k).start(Start::Deflation).build().unwrap();
+        start(&pntf, &dense(m), 0)
+    };
+    let svd = g.clone().svd(true, true);
+    let first = svd.u.unwrap().column(0) * svd.v_t.unwrap().row(0) * svd.singular_values[0];
+    let (both, one, rest) = (deflated(&g, 2), deflated(&g, 1), deflated(&(&g - first), 1));
+    for mode in 0..2 {
+        let columns = both.factors[mode].column_iter();
+        let expected = one.factors[mode]
+            .column_iter()
+            .chain(rest.factors[mode].column_iter());
+        for (got, want) in columns.zip(expected) {
+            assert!((got - want).amax() <= 1e-9, "{got} {want}");
+        }
+    }
+}
+
+/// A mass that would be 0 is not taken: nothing would come back from it.
+#[test]
+fn a_model_beside_the_data_keeps_its_mass() {
+    let values = vec![1.0, 0.0, 0.0, f64::NAN];
+    let data = RealTensor::masked(vec![2, 2], values, Order::RowMajor).unwrap();
+    let frozen = Pntf::builder(1)
+        .freeze_factor(0)
+        .freeze_factor(1)
+        .freeze_weights()
+        .build()
+        .unwrap();
+    let column = |first| DMatrix::from_vec(2, 1, vec![first, 1.0 - first]);
+    let mut state = PntfState {
+        weights: DVector::from_element(1, 1.0),
+        factors: vec![column(0.0), column(1.0)],
+        mass: 0.5,
+    };
+    frozen.on(&data).unwrap().step(&mut state, false).unwrap();
+    assert_eq!(state.mass, 0.5);
 }
 
 /// Extrapolated sweeps never end worse than plain ones of which they consist began.

@@ -69,6 +69,11 @@ fn proposition_2() {
         let d = rank_one_relative_entropy(&p0, &noise).unwrap();
         assert!((d.fit.iter().sum::<f64>() - 1.0).abs() < 1e-14);
         let (low, high) = d.bounds();
+        let added = noise.sum();
+        let alpha = noise.column_sum() / (1.0 + added);
+        let shrunk = added.abs() / (1.0 + added) * (p0.column_sum() / p0.sum()).amax();
+        assert!((high - shrunk - alpha.amax()).abs() <= 1e-15);
+        assert!((low - (shrunk - alpha.amax()).max(0.0)).abs() <= 1e-15);
         let deviation = d.deviation();
         assert!(
             low - 1e-15 <= deviation && deviation <= high + 1e-15,

@@ -141,6 +141,16 @@ fn degenerate_solution_stays_at_the_start() {
     assert_eq!(qp.weights, [0.0, 1.0, 0.0]);
 }
 
+/// At the minimiser nothing is solved, though the gradient is not 0 there.
+#[test]
+fn nothing_is_solved_at_the_minimiser() {
+    let h = DMatrix::identity(4, 4);
+    let start = [0.25; 4];
+    let qp = simplex_qp(&h, &[1.0; 4], Some(&start)).unwrap();
+    assert_eq!((&qp.weights[..], qp.iterations), (&start[..], 0));
+    assert_eq!(qp.multiplier, -0.75);
+}
+
 #[test]
 fn bad_input_is_named() {
     let h = DMatrix::<f64>::identity(2, 2);
