@@ -222,15 +222,17 @@ impl<T: Real> DingSteps<'_, T> {
         check_factor("h", &state.h, (k, n))
     }
 
-    /// `V Hᵀ (H Hᵀ)⁻¹`, the pseudo-inverse where components depend on each other.
+    /// `V Hᵀ (H Hᵀ)⁻¹ = V H⁺`, the pseudo-inverse where components depend on each other. From `Hᵀ = Q R` it is
+    /// `V Q (Rᵀ)⁺`: `H Hᵀ` would square the condition of `H`, and half of the digits would be lost.
     fn left(&self, h: &DMatrix<T>) -> Result<DMatrix<T>, SnmfError> {
-        let gram = h * h.transpose();
-        let cutoff = gram.amax() * T::lit(h.nrows() as f64) * T::EPSILON;
-        if !cutoff.is_finite() {
+        let largest = h.amax();
+        if !(largest * T::lit(h.len() as f64)).is_finite() {
             return Err(SnmfError::NotFinite { block: "h" });
         }
-        let inverse = gram.pseudo_inverse(cutoff);
-        let w = inverse.map(|inverse| self.data * h.transpose() * inverse);
+        let (q, r) = h.transpose().qr().unpack();
+        let cutoff = largest * T::lit(h.len() as f64) * T::EPSILON;
+        let inverse = r.transpose().pseudo_inverse(cutoff);
+        let w = inverse.map(|inverse| self.data * q * inverse);
         match w {
             Ok(w) if w.iter().all(|x| x.is_finite()) => Ok(w),
             _ => Err(SnmfError::NotFinite { block: "w" }),

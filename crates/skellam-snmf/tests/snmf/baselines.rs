@@ -5,13 +5,43 @@ use plca_fit::Algorithm;
 use plca_fit::laws::{Claims, Rounding, check};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-use skellam_snmf::{Ding, Seeding, SnmfError, kmeans};
+use skellam_snmf::{Ding, DingState, KMeans, Seeding, SnmfError, kmeans};
 
 fn matrix() -> impl Strategy<Value = DMatrix<f64>> {
     (1..6usize, 1..20usize).prop_flat_map(|(f, n)| {
         let values = prop::collection::vec(-9.0..12.0f64, f * n);
         values.prop_map(move |v| DMatrix::from_vec(f, n, v))
     })
+}
+
+/// `(V - W H) Hᵀ = 0` within the rounding of its terms.
+fn w_is_optimal(
+    v: &DMatrix<f64>,
+    DingState { w, h }: &DingState<f64>,
+) -> Result<(), TestCaseError> {
+    let slope = (v - w * h) * h.transpose();
+    let size = (v.norm() + w.norm() * h.norm()) * h.norm();
+    prop_assert!(slope.norm() <= 1e-14 * size, "{slope} of {size}");
+    Ok(())
+}
+
+/// Three components of two samples always depend on each other; here two of three do so nearly.
+#[test]
+fn w_is_optimal_for_components_that_depend_on_each_other() {
+    let v = DMatrix::from_row_slice(1, 2, &[4.131756739057387, 0.0]);
+    let mut rng = ChaCha8Rng::seed_from_u64(14940614014930777158);
+    let h = DMatrix::from_fn(3, 2, |_, _| plca_dist::random::uniform(&mut rng));
+    let ding = Ding::new(3).unwrap();
+    let steps = ding.on(&v).unwrap();
+    let mut state = steps.start(h).unwrap();
+    w_is_optimal(&v, &state).unwrap();
+    steps.step(&mut state, false).unwrap();
+    w_is_optimal(&v, &state).unwrap();
+    for small in [1e-3, 1e-7, 1e-11] {
+        let h = DMatrix::from_row_slice(2, 3, &[1.0, 2.0, 3.0, 1.0, 2.0, 3.0 + small]);
+        let v = DMatrix::from_row_slice(1, 3, &[1.0, -1.0, 2.0]);
+        w_is_optimal(&v, &Ding::new(2).unwrap().on(&v).unwrap().start(h).unwrap()).unwrap();
+    }
 }
 
 proptest! {
@@ -61,9 +91,7 @@ proptest! {
                 prop_assert!((new * down - old * up).abs() <= 1e-13 * size * (old + new));
             }
         }
-        let slope = (&v - &state.w * &state.h) * state.h.transpose();
-        // Half of the digits where components nearly depend on each other.
-        prop_assert!(slope.norm() <= 1e-7 * v.norm() * state.h.norm(), "{slope}");
+        w_is_optimal(&v, &state)?;
     }
 
     /// Every sample is with its nearest centre, and centres are means; inertia is no more than that of one cluster.
@@ -82,6 +110,49 @@ proptest! {
         let mean = v.column_mean();
         let one: f64 = v.column_iter().map(|x| (x - &mean).norm_squared()).sum();
         prop_assert!(c.inertia <= one * (1.0 + 1e-12) + 1e-12);
+    }
+}
+
+/// `kmeans` makes the steps of the algorithm, as many as it says, and no more than it may.
+#[test]
+fn iterations_of_kmeans_are_counted() {
+    let v = DMatrix::from_fn(2, 60, |f, n| ((7 * n + 3 * f) as f64).sin());
+    for (seed, most) in (0..20).flat_map(|seed| [(seed, 0), (seed, 2), (seed, 1000)]) {
+        let rng = || ChaCha8Rng::seed_from_u64(seed);
+        let c = kmeans(&v, 4, Seeding::Random, most, &mut rng()).unwrap();
+        let steps = KMeans::new(4).unwrap();
+        let steps = steps.on(&v).unwrap();
+        let mut state = steps.seed(Seeding::Random, &mut rng());
+        let mut made = 0;
+        while !state.settled && made < most {
+            steps.step(&mut state, false).unwrap();
+            made += 1;
+        }
+        assert_eq!((c.iterations, c.centres), (made, state.centres));
+    }
+}
+
+/// The second centre is a sample with the probability of its squared distance from the first one over their sum.
+#[test]
+fn seeds_are_drawn_by_squared_distance() {
+    let v = DMatrix::from_row_slice(1, 4, &[0.0, 1.0, 3.0, 4.0]);
+    let steps = KMeans::new(2).unwrap();
+    let steps = steps.on(&v).unwrap();
+    let mut pairs = DMatrix::<f64>::zeros(5, 5);
+    const DRAWS: f64 = 40_000.0;
+    for seed in 0..DRAWS as u64 {
+        let centres = steps.seed(Seeding::PlusPlus, &mut ChaCha8Rng::seed_from_u64(seed));
+        let [a, b] = [0, 1].map(|k| centres.centres[k] as usize);
+        pairs[(a, b)] += 1.0;
+    }
+    for &a in &v {
+        let squares = v.map(|b: f64| (a - b).powi(2));
+        for (&b, square) in v.iter().zip(&squares) {
+            let p = square / squares.sum() / 4.0;
+            let miss = pairs[(a as usize, b as usize)] - DRAWS * p;
+            // Five standard deviations of a binomial count.
+            assert!(miss.abs() <= 5.0 * (DRAWS * p).sqrt(), "{a} {b} {pairs}");
+        }
     }
 }
 
