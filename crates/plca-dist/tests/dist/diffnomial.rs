@@ -164,6 +164,24 @@ fn draws_follow_the_law() {
     }
 }
 
+/// Rates, their totals and the difference reach as far as 2^51, and no further.
+#[test]
+fn limits_are_those_promised() {
+    let most = 2f64.powi(51);
+    let rate = |rate, replicates| Diffnomial::replicated(0, replicates, &[rate], &[1.0]).is_ok();
+    assert!(rate(most, 1) && !rate(most + 1.0, 1));
+    assert!(rate(0.5 * most, 2) && !rate(0.5 * most + 1.0, 2));
+    assert!(rate(0.0, 1) && !rate(-0.5, 1));
+    let difference = |v| Diffnomial::new(v, &[1.0], &[1.0]);
+    for v in [1 << 51, -(1 << 51)] {
+        assert!(difference(v).is_ok() && difference(v + v.signum()).is_err());
+    }
+    // A side of no rates has no counts.
+    let sides = |v, p, q| Diffnomial::new(v, &[p], &[q]).is_ok();
+    assert!(sides(0, 0.0, 0.0) && sides(1, 1.0, 0.0) && sides(-1, 0.0, 1.0));
+    assert!(!sides(1, 0.0, 1.0) && !sides(-1, 1.0, 0.0));
+}
+
 fn rates() -> impl Strategy<Value = Vec<f64>> {
     prop::collection::vec(prop_oneof![3 => 0.01..3.0f64, 1 => Just(0.0)], 2..=2)
 }

@@ -174,6 +174,15 @@ fn fit_at_the_border() {
     assert!(Skellam::fit(&[1 << 52]).is_err());
 }
 
+/// One point has no skewness: there is none to divide by.
+#[test]
+fn one_point_has_no_skewness() {
+    use statrs::statistics::DiscreteDistribution;
+    let skewness = |p, q| DiscreteDistribution::skewness(&Skellam::new(p, q).unwrap());
+    assert_eq!(skewness(0.0, 0.0), None);
+    assert_eq!(skewness(0.0, 4.0), Some(-0.5));
+}
+
 proptest! {
     /// `inverse_cdf(u)` is the least `v` with `cdf(v) ≥ u`, and the cdf grows by the pmf.
     #[test]
