@@ -182,7 +182,8 @@ pub trait Observed<T: Real>: Sync {
     ///
     /// An entry of a factor below `√TINY` times the largest of its row (1e-154 in `f64`, 1e-19 in `f32`; `w_z` is part of the first
     /// factor) counts as 0, for all of this trait and for [`Model::cell`]: products of such entries would be subnormal. A cell that only such
-    /// entries explain has `P = 0`, and its `ln_lik` is `-inf`.
+    /// entries explain has `P = 0`, and its `ln_lik` is `-inf`. From three modes on, a cell whose `P` is below `TINY / EPSILON` times the
+    /// product of its rows' largest entries (1e-31 in `f32`, 1e-292 in `f64`) may lose digits, or count as 0.
     ///
     /// # Panics
     ///
