@@ -17,6 +17,7 @@ mod priors;
 mod properties;
 mod settings;
 mod shifted;
+mod starts;
 mod states;
 mod tempering;
 mod transformed;

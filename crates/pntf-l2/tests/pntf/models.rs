@@ -67,8 +67,13 @@ fn setup<T: Real>(start: &strategies::Start<T>) -> (Pntf, PntfState<T>) {
     (Pntf::builder(start.weights.len()).build().unwrap(), state)
 }
 
+/// Factors, every component times its weight: of one without weight nothing is known.
 fn show(state: &PntfState<f64>) -> Vec<Vec<f64>> {
-    let factors = state.factors.iter().map(|f| f.as_slice().to_vec());
+    let weights = DMatrix::from_diagonal(&state.weights);
+    let factors = state
+        .factors
+        .iter()
+        .map(|f| (f * &weights).as_slice().to_vec());
     factors.collect()
 }
 
@@ -224,6 +229,61 @@ fn a_problem_found_before() {
     every_storage_descends(&problem).unwrap();
     hidden_values_play_no_part(&problem).unwrap();
     storages_agree(&problem).unwrap();
+}
+
+/// A component whose weight the first step takes to a rounding error above 0: its columns are noise.
+#[test]
+fn columns_without_weight_are_not_compared() {
+    let mut table = whole(&[4, 2, 1], vec![0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 3.0, 0.0]);
+    table.observed[6] = false;
+    let start = strategies::Start {
+        weights: DVector::from_vec(vec![
+            0.37067110901820943,
+            0.5342393928480498,
+            0.06563344940620595,
+            0.029456048727534788,
+        ]),
+        factors: vec![
+            DMatrix::from_column_slice(
+                4,
+                4,
+                &[
+                    0.1321762748673924,
+                    0.1321762748673924,
+                    0.1321762748673924,
+                    0.6034711753978228,
+                    0.8134262877673324,
+                    0.06219123741088916,
+                    0.06219123741088916,
+                    0.06219123741088916,
+                    0.2711393328790569,
+                    0.0931162675065458,
+                    0.0931162675065458,
+                    0.5426281321078515,
+                    0.14006862074743134,
+                    0.14006862074743134,
+                    0.579794137757706,
+                    0.14006862074743134,
+                ],
+            ),
+            DMatrix::from_column_slice(
+                2,
+                4,
+                &[
+                    0.9488032496347583,
+                    0.05119675036524168,
+                    0.925347466878716,
+                    0.07465253312128384,
+                    0.35979767816099906,
+                    0.6402023218390008,
+                    0.5,
+                    0.5,
+                ],
+            ),
+            DMatrix::from_element(1, 4, 1.0),
+        ],
+    };
+    storages_agree(&(table, start)).unwrap();
 }
 
 proptest! {
