@@ -258,8 +258,9 @@ impl<T: Real> Algorithm for DingSteps<'_, T> {
         let down = positive(&-&data) + positive(&gram) * &state.h;
         let mut h = state.h.clone();
         for ((h, &up), &down) in h.iter_mut().zip(&up).zip(&down) {
+            // Roots first: where h has vanished the quotient may be no number.
             *h = if down > T::zero() {
-                *h * (up / down).sqrt()
+                *h * (up.sqrt() / down.sqrt())
             } else {
                 T::zero()
             };

@@ -10,6 +10,8 @@ pub(super) struct Step {
     pub(super) direction: Vec<f64>,
     /// Whether the objective falls for ever along it.
     pub(super) unbounded: bool,
+    /// The largest slope that there was, in size.
+    pub(super) slope: f64,
 }
 
 /// A pivot below this part of the largest one counts as singular.
@@ -32,63 +34,66 @@ pub(super) fn direction(
         Domain::Orthant => 0.0,
     };
     let slope = DVector::from_iterator(s, g.iter().map(|g| g - mean));
-    if slope.amax() <= 0.25 * tol {
+    let largest = slope.amax();
+    if largest <= 0.25 * tol {
         return None;
     }
     let face = DMatrix::from_fn(s, s, |i, j| h[(support[i], support[j])]);
-    by_cholesky(&face, &slope, domain).or_else(|| by_eigenvalues(&face, slope, domain, tol))
-}
-
-/// [PNTF 4] `H d + g = ν 1`; on the simplex with `1ᵀ d = 0`, the bordered system, else with `ν = 0`.
-fn by_cholesky(face: &DMatrix<f64>, slope: &DVector<f64>, domain: Domain) -> Option<Step> {
-    let s = slope.len();
-    let cholesky = Cholesky::new(face.clone())?;
-    let pivots = cholesky.l_dirty().diagonal();
-    if pivots.min().powi(2) < SINGULAR * face.diagonal().max() {
-        return None;
-    }
-    let mut direction = -cholesky.solve(slope);
-    if domain == Domain::Simplex {
-        let along_ones = cholesky.solve(&DVector::from_element(s, 1.0));
-        let nu = -direction.sum() / along_ones.sum();
-        direction += along_ones * nu;
-        direction.add_scalar_mut(-direction.sum() / s as f64);
-    }
-    Some(Step {
-        direction: direction.iter().copied().collect(),
-        unbounded: false,
-    })
-}
-
-/// Helmert's orthonormal basis of `{d : Σ d = 0}`: column `j` is `(1, ..., 1, -j, 0, ...)/√(j(j+1))`.
-pub(super) fn helmert(s: usize) -> DMatrix<f64> {
-    DMatrix::from_fn(s, s - 1, |i, j| {
-        let n = (j + 1) as f64;
-        let norm = (n * (n + 1.0)).sqrt();
-        match i.cmp(&(j + 1)) {
-            std::cmp::Ordering::Less => 1.0 / norm,
-            std::cmp::Ordering::Equal => -n / norm,
-            std::cmp::Ordering::Greater => 0.0,
-        }
-    })
-}
-
-/// [PNTF 4] in an orthonormal basis `Z` of the directions allowed: `(Zᵀ H Z) y = -Zᵀ g` by eigendecomposition.
-fn by_eigenvalues(
-    face: &DMatrix<f64>,
-    slope: DVector<f64>,
-    domain: Domain,
-    tol: f64,
-) -> Option<Step> {
-    let s = slope.len();
-    let z = match domain {
-        Domain::Simplex => helmert(s),
-        Domain::Orthant => DMatrix::identity(s, s),
+    // [PNTF 4] `H d + g = ν 1` with `1ᵀ d = 0` on the simplex, in a basis of such `d`; else with `ν = 0`
+    let solve = |h: DMatrix<f64>, g: DVector<f64>| match by_cholesky(&h, &g) {
+        Some(y) => (y, false),
+        None => by_eigenvalues(h, &g, tol),
     };
-    let reduced = z.transpose() * face * &z;
-    let symmetric = (&reduced + reduced.transpose()) * 0.5;
-    let eigen = SymmetricEigen::new(symmetric);
-    let slopes = eigen.eigenvectors.transpose() * (z.transpose() * slope);
+    let (direction, unbounded) = match domain {
+        Domain::Simplex => {
+            let z = helmert(s);
+            let (y, unbounded) = solve(reduced(&face), z.tr_mul(&slope));
+            (z * y, unbounded)
+        }
+        Domain::Orthant => solve(face, slope),
+    };
+    (direction.amax() > 0.0).then(|| Step {
+        direction: direction.iter().copied().collect(),
+        unbounded,
+        slope: largest,
+    })
+}
+
+fn by_cholesky(h: &DMatrix<f64>, g: &DVector<f64>) -> Option<DVector<f64>> {
+    let cholesky = Cholesky::new(h.clone())?;
+    let pivots = cholesky.l_dirty().diagonal();
+    let singular = pivots.min().powi(2) < SINGULAR * h.diagonal().max();
+    (!singular).then(|| -cholesky.solve(g))
+}
+
+/// `M Z` with Helmert's orthonormal basis of `{d : Σ d = 0}`: column `j` of `Z` is `(1, ..., 1, -j, 0, ...)/√(j(j+1))`. Cost: that of a
+/// copy, as columns are running sums.
+fn times_helmert(m: &DMatrix<f64>) -> DMatrix<f64> {
+    let mut sum = DVector::zeros(m.nrows());
+    let mut product = DMatrix::zeros(m.nrows(), m.ncols() - 1);
+    for (j, mut column) in product.column_iter_mut().enumerate() {
+        let n = (j + 1) as f64;
+        sum += m.column(j);
+        column.copy_from(&sum);
+        column.axpy(-n, &m.column(j + 1), 1.0);
+        column /= (n * (n + 1.0)).sqrt();
+    }
+    product
+}
+
+pub(super) fn helmert(s: usize) -> DMatrix<f64> {
+    times_helmert(&DMatrix::identity(s, s))
+}
+
+/// `Zᵀ H Z`, symmetric to the last bit.
+pub(super) fn reduced(h: &DMatrix<f64>) -> DMatrix<f64> {
+    let reduced = times_helmert(&times_helmert(h).transpose());
+    (&reduced + reduced.transpose()) * 0.5
+}
+
+fn by_eigenvalues(h: DMatrix<f64>, g: &DVector<f64>, tol: f64) -> (DVector<f64>, bool) {
+    let eigen = SymmetricEigen::new(h);
+    let slopes = eigen.eigenvectors.tr_mul(g);
     let largest = eigen.eigenvalues.amax();
     let flat = |value: f64| value <= FLAT * largest.max(f64::MIN_POSITIVE);
     // A direction without curvature but with a slope is followed to the boundary, alone.
@@ -101,9 +106,5 @@ fn by_eigenvalues(
             (false, false) => -slopes[i] / eigen.eigenvalues[i],
         }
     });
-    let direction = z * (&eigen.eigenvectors * y);
-    (direction.amax() > 0.0).then(|| Step {
-        direction: direction.iter().copied().collect(),
-        unbounded,
-    })
+    (&eigen.eigenvectors * y, unbounded)
 }

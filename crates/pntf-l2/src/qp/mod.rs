@@ -227,14 +227,12 @@ fn check_convex(h: &DMatrix<f64>) -> Result<(), QpError> {
     if h.ncols() < 2 || largest <= 0.0 || Cholesky::new(h / largest).is_some() {
         return Ok(());
     }
-    let z = face::helmert(h.ncols());
-    let reduced = z.transpose() * (h / largest) * &z;
-    let eigen = SymmetricEigen::new((&reduced + reduced.transpose()) * 0.5);
+    let eigen = SymmetricEigen::new(face::reduced(&(h / largest)));
     let (at, least) = eigen.eigenvalues.argmin();
     if least >= -ROUNDING * eigen.eigenvalues.amax().max(1.0) {
         return Ok(());
     }
-    let direction = z * eigen.eigenvectors.column(at);
+    let direction = face::helmert(h.ncols()) * eigen.eigenvectors.column(at);
     Err(QpError::Indefinite {
         direction: direction.iter().copied().collect(),
         curvature: least * largest,

@@ -73,7 +73,7 @@ impl<'a> Problem<'a> {
     /// Minimises over the face of `support`, dropping coordinates that reach 0; returns the number of systems solved.
     fn solve_face(&self, l: &mut [f64], support: &mut Vec<usize>) -> usize {
         let mut solved = 0;
-        let mut refined = 0;
+        let (mut refined, mut slope) = (0, f64::INFINITY);
         // A single coordinate on the simplex cannot move.
         let fewest = usize::from(self.domain == Domain::Simplex);
         while support.len() > fewest {
@@ -82,6 +82,11 @@ impl<'a> Problem<'a> {
             let Some(step) = face::direction(self.h, support, &g, self.domain, self.tol) else {
                 break;
             };
+            // Two more full steps remove the rounding errors of the first. Where the face is all but singular they shrink slowly.
+            if refined >= 3 && step.slope > 0.5 * slope {
+                break;
+            }
+            slope = step.slope;
             solved += 1;
             let (mut alpha, mut first) = (if step.unbounded { f64::INFINITY } else { 1.0 }, None);
             for (at, (&i, &d)) in support.iter().zip(&step.direction).enumerate() {
@@ -104,11 +109,7 @@ impl<'a> Problem<'a> {
                 l.iter_mut().for_each(|x| *x /= sum);
             }
             if first.is_none() {
-                // A second full step removes the rounding errors of the first.
                 refined += 1;
-                if refined == 3 {
-                    break;
-                }
             }
         }
         support.retain(|&i| l[i] > 0.0);

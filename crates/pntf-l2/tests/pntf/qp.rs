@@ -100,6 +100,19 @@ proptest! {
     }
 }
 
+/// Faces of rank 4 with five unknowns, whose last pivot is as large as what rounding left of the others.
+#[test]
+fn faces_all_but_singular_are_solved() {
+    for seed in [5087493173020751059, 33811253291959446] {
+        for k in [22, 18] {
+            let (h, f) = problem(k, 4, false, seed);
+            for start in [None, Some(&vec![1.0; k][..])] {
+                check(&h, &f, &simplex_qp(&h, &f, start).unwrap()).unwrap();
+            }
+        }
+    }
+}
+
 /// No feasible point among ten thousand is better, and the gap is a bound.
 // [PNTF 4]
 #[test]
