@@ -411,6 +411,8 @@ impl<T: Real> Algorithm for ColumnNmfSweep<'_, T> {
 
     fn step(&self, state: &mut ColumnNmfState<T>, measure: bool) -> Result<Option<f64>, PntfError> {
         self.check(state)?;
+        // A step that fails leaves the state as it was.
+        let mut next = state.clone();
         let mut value = None;
         if measure || !self.config.freeze_u {
             let (m, gamma) = self.by_rows(state);
@@ -422,30 +424,29 @@ impl<T: Real> Algorithm for ColumnNmfSweep<'_, T> {
                     .map(|t| f64::from(gamma[(t, t)] > 0.0))
                     .collect();
                 descend_on_simplex(&mut u, &m, &gamma, &used, false, &mut Projector::default());
-                state.u = u.map(T::lit);
+                next.u = u.map(T::lit);
             }
         }
         if self.config.freeze_v {
+            *state = next;
             return Ok(value);
         }
-        let u = widen(&state.u);
+        let u = widen(&next.u);
         let h = gram(&u);
-        let factors = [
-            state.u.clone(),
-            DMatrix::zeros(self.totals.len(), u.ncols()),
-        ];
+        let factors = [next.u.clone(), DMatrix::zeros(self.totals.len(), u.ncols())];
         let f = self.data.mttkrp(&factors, 1);
-        let v = widen(&state.v);
+        let v = widen(&next.v);
         // [HS eq. 4] [PNTF 1] every column of V is a weight problem with H = Uᵀ U, f = Uᵀ g
         let solved = map_in_order((0..self.totals.len()).collect(), |i| {
             let f: Vec<f64> = f.row(i).iter().map(|f| f / self.totals[i]).collect();
             gram_qp(&h, &f, Some(v.column(i).as_slice()))
         });
         for (i, qp) in solved.into_iter().enumerate() {
-            for (v, new) in state.v.column_mut(i).iter_mut().zip(qp?.weights) {
+            for (v, new) in next.v.column_mut(i).iter_mut().zip(qp?.weights) {
                 *v = T::lit(new);
             }
         }
+        *state = next;
         Ok(value)
     }
 

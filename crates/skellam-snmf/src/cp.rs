@@ -330,20 +330,8 @@ impl<T: Real, X: Signed<T>> CpEm<'_, T, X> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn start(&self, mut state: CpState<T>) -> Result<CpState<T>, SnmfError> {
-        let k = self.config.components;
-        check_factor("plus", &state.plus, (self.data.shape().0, k))?;
-        check_factor("minus", &state.minus, (self.data.shape().0, k))?;
-        let weights = DMatrix::from_column_slice(state.weights.len(), 1, state.weights.as_slice());
-        check_factor("weights", &weights, (k, 1))?;
-        if state.factors.len() != self.shape.len() {
-            return Err(SnmfError::Shape {
-                block: "list of factors",
-                got: (state.factors.len(), 1),
-                expected: (self.shape.len(), 1),
-            });
-        }
-        for (factor, &n) in state.factors.iter_mut().zip(self.shape) {
-            check_factor("factor", factor, (n, k))?;
+        self.check(&state)?;
+        for factor in &mut state.factors {
             let sums = plca_tensor::normalise_columns(factor);
             if let Some(component) = sums.iter().position(|&s| s <= T::zero()) {
                 return Err(SnmfError::ZeroAtom { component });
@@ -355,6 +343,24 @@ impl<T: Real, X: Signed<T>> CpEm<'_, T, X> {
         check_support(self.data, &state.unfolded())?;
         Ok(state)
     }
+
+    /// Refuses blocks of other sizes than the data's, and values that are no rates.
+    fn check(&self, state: &CpState<T>) -> Result<(), SnmfError> {
+        let (f, k) = (self.data.shape().0, self.config.components);
+        check_factor("plus", &state.plus, (f, k))?;
+        check_factor("minus", &state.minus, (f, k))?;
+        let weights = DMatrix::from_column_slice(state.weights.len(), 1, state.weights.as_slice());
+        check_factor("weights", &weights, (k, 1))?;
+        if state.factors.len() != self.shape.len() {
+            return Err(SnmfError::Shape {
+                block: "list of factors",
+                got: (state.factors.len(), 1),
+                expected: (self.shape.len(), 1),
+            });
+        }
+        let mut factors = state.factors.iter().zip(self.shape);
+        factors.try_for_each(|(factor, &n)| check_factor("factor", factor, (n, k)))
+    }
 }
 
 impl<T: Real, X: Signed<T>> Algorithm for CpEm<'_, T, X> {
@@ -362,6 +368,7 @@ impl<T: Real, X: Signed<T>> Algorithm for CpEm<'_, T, X> {
     type Error = SnmfError;
 
     fn step(&self, state: &mut CpState<T>, measure: bool) -> Result<Option<f64>, SnmfError> {
+        self.check(state)?;
         let mut counts = state.activations();
         let wanted = SignedWanted {
             left: true,
@@ -414,6 +421,7 @@ impl<T: Real, X: Signed<T>> Algorithm for CpEm<'_, T, X> {
 
     /// The log-likelihood over `M`, or minus the divergence in the limit.
     fn objective(&self, state: &CpState<T>) -> Result<f64, SnmfError> {
+        self.check(state)?;
         let wanted = SignedWanted {
             left: false,
             right: false,

@@ -7,6 +7,7 @@ use plca_fit::{Accelerate, Algorithm, Outcome, Stop};
 use plca_tensor::{Real, Signed, SignedWanted};
 use rand::Rng;
 
+use crate::init::check_factor;
 use crate::prior::Axis;
 use crate::rule::Split;
 use crate::state::normalise_atoms;
@@ -368,6 +369,14 @@ impl<T: Real, X: Signed<T>> SnmfEm<'_, T, X> {
         };
         self.data.pass(&state.model(), &self.split, wanted).value
     }
+
+    /// Refuses factors of other sizes than the data's, and values that are no rates.
+    fn check(&self, state: &SnmfState<T>) -> Result<(), SnmfError> {
+        let ((f, n), k) = (self.data.shape(), self.config.components);
+        check_factor("plus", &state.plus, (f, k))?;
+        check_factor("minus", &state.minus, (f, k))?;
+        check_factor("activations", &state.activations, (k, n))
+    }
 }
 
 /// `x <- max(floor, x s + c - 1)`; whether all are finite.
@@ -393,6 +402,7 @@ impl<T: Real, X: Signed<T>> Algorithm for SnmfEm<'_, T, X> {
     type Error = SnmfError;
 
     fn step(&self, state: &mut SnmfState<T>, measure: bool) -> Result<Option<f64>, SnmfError> {
+        self.check(state)?;
         let config = self.config;
         let wanted = SignedWanted {
             left: !config.freeze_atoms,
@@ -449,6 +459,7 @@ impl<T: Real, X: Signed<T>> Algorithm for SnmfEm<'_, T, X> {
 
     /// `Lfit + ln p(T, H)`.
     fn objective(&self, state: &SnmfState<T>) -> Result<f64, SnmfError> {
+        self.check(state)?;
         // [SKELLAM eq. 26]
         Ok(self.log_fit(state) + self.config.prior.ln_density(state))
     }

@@ -219,9 +219,16 @@ impl Sharing {
         [alpha, self.shape.len(k), self.rate.len(k)]
     }
 
-    /// Refuses maps of another shape than these sizes.
+    /// Refuses maps of another shape than these sizes, and sizes of 0: beside one of them the other may be any number.
     fn check_shape(&self, n: usize) -> Result<(), SnmfError> {
         let (f, k) = (self.rows, self.components);
+        if f == 0 || k == 0 {
+            return Err(SnmfError::Shape {
+                block: "sharing",
+                got: (f, k),
+                expected: (f.max(1), k.max(1)),
+            });
+        }
         self.plus.check_shape("map of plus", (f, k))?;
         self.minus.check_shape("map of minus", (f, k))?;
         self.shape.check_shape("map of shape", (k, n))?;

@@ -341,6 +341,24 @@ impl<T: Real, X: Signed<T>> SnmfVbEm<'_, T, X> {
         self.data.pass(&factors.model(), &self.split, wanted).value
     }
 
+    /// Refuses a posterior of other sizes than the data's.
+    fn check(&self, state: &Posterior<T>) -> Result<(), SnmfError> {
+        state.check_pairs()?;
+        let ((f, n), k) = (self.data.shape(), self.config.components);
+        let sizes = [
+            ("plus", state.plus.shape(), (f, k)),
+            ("shape", state.shape.shape(), (k, n)),
+        ];
+        match sizes.into_iter().find(|(_, got, expected)| got != expected) {
+            Some((block, got, expected)) => Err(SnmfError::Shape {
+                block,
+                got,
+                expected,
+            }),
+            None => Ok(()),
+        }
+    }
+
     /// A pass under geometric means, whose logarithms are asked for where the numbers do not do.
     fn pass(
         &self,
@@ -444,6 +462,7 @@ impl<T: Real, X: Signed<T>> Algorithm for SnmfVbEm<'_, T, X> {
     type Error = SnmfError;
 
     fn step(&self, state: &mut Posterior<T>, measure: bool) -> Result<Option<f64>, SnmfError> {
+        self.check(state)?;
         let means = state.geometric()?;
         let (mut next, fit) = self.update(&means, || state.ln_geometric(), measure)?;
         let before = match measure {
@@ -464,6 +483,7 @@ impl<T: Real, X: Signed<T>> Algorithm for SnmfVbEm<'_, T, X> {
 
     /// The normalised evidence lower bound, `ELBO / M`.
     fn objective(&self, state: &Posterior<T>) -> Result<f64, SnmfError> {
+        self.check(state)?;
         let means = state.geometric()?;
         let wanted = SignedWanted {
             left: false,

@@ -838,6 +838,11 @@ fn failing_steps_change_nothing() {
         ..start(&pntf, &data, 1)
     };
     check_failure(&pntf.on(&data).unwrap(), &state).unwrap();
+    let nmf = ColumnNmf::builder(2).build().unwrap();
+    let init = ColumnNmfInit::default();
+    let mut state = nmf.init(&data, &init, &mut rng(1)).unwrap();
+    state.v[(0, 1)] = f64::INFINITY;
+    check_failure(&nmf.on(&data).unwrap(), &state).unwrap();
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! Zeros, hidden cells, tiny shapes, refused input: every case of the specification's section 11.
 
-use nalgebra::{DMatrix, dmatrix};
+use nalgebra::{DMatrix, DVector, dmatrix};
 use plca_fit::Algorithm;
 use plca_fit::laws::check_failure;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{
-    Ding, DingState, Entries, Hyperparameters, Learner, ParamError, Posterior, Prior, Rate,
-    Replicates, Sharing, SignedMatrix, Snmf, SnmfError, SnmfInit, SnmfState, SnmfVb, Statistics,
-    Stop, StopError, VbInit,
+    CpState, Ding, DingState, Entries, Hyperparameters, Learner, ParamError, Posterior, Prior,
+    Rate, Replicates, Sharing, SignedCp, SignedMatrix, Snmf, SnmfError, SnmfInit, SnmfState,
+    SnmfVb, Statistics, Stop, StopError, VbInit,
 };
 
 fn rng(seed: u64) -> ChaCha8Rng {
@@ -722,4 +722,59 @@ fn failing_steps_change_nothing() {
     };
     let ding = Ding::new(1).unwrap();
     check_failure(&ding.on(&v).unwrap(), &state).unwrap();
+}
+
+/// States with public fields: one of another size than the data is an error of every step and objective, and stays as it was.
+#[test]
+fn states_of_other_sizes_are_refused() {
+    fn refuses<A: Algorithm<Error = SnmfError>>(steps: &A, state: A::State)
+    where
+        A::State: Clone + PartialEq + std::fmt::Debug,
+    {
+        let is_shape = |e: &SnmfError| matches!(e, SnmfError::Shape { .. });
+        assert!(steps.objective(&state).is_err_and(|e| is_shape(&e)));
+        let mut after = state.clone();
+        assert!(steps.step(&mut after, true).is_err_and(|e| is_shape(&e)));
+        assert_eq!(after, state);
+    }
+    let data = SignedMatrix::new(&dmatrix![2.0, 4.0; -1.0, -2.0]).unwrap();
+    let block = |rows, columns| DMatrix::from_element(rows, columns, 0.25);
+    let (em, vb) = (Snmf::builder(1).build(), SnmfVb::builder(1).build());
+    let (em, vb) = (em.unwrap(), vb.unwrap());
+    let cp = SignedCp::new(1, Replicates::Limit).unwrap();
+    // (rows of plus, rows of minus, components, columns)
+    for (f, g, k, n) in [
+        (3, 3, 1, 2),
+        (2, 3, 1, 2),
+        (2, 2, 2, 2),
+        (2, 2, 1, 3),
+        (2, 2, 0, 2),
+    ] {
+        let (plus, minus, activations) = (block(f, k), block(g, k), block(k, n));
+        let state = SnmfState {
+            plus: plus.clone(),
+            minus: minus.clone(),
+            activations,
+        };
+        refuses(&em.on(&data).unwrap(), state);
+        let (shape, rate) = (block(k, n), block(k, n));
+        let posterior = Posterior {
+            plus: plus.clone(),
+            minus: minus.clone(),
+            shape,
+            rate,
+        };
+        refuses(&vb.on(&data).unwrap(), posterior);
+        let weights = DVector::from_element(k, 8.0);
+        let factors = vec![block(n, k)];
+        refuses(
+            &cp.on(&data, &[2]).unwrap(),
+            CpState {
+                plus,
+                minus,
+                weights,
+                factors,
+            },
+        );
+    }
 }

@@ -405,3 +405,35 @@ fn messages_name_the_place() {
         "`minus` is -1 at (0, 0), not a finite number >= 0",
     );
 }
+
+/// No rows, and any number of components: a map of both has no values, however large the number is.
+#[test]
+fn sharings_of_nothing_are_refused() {
+    let hyper = Hyperparameters {
+        alpha: vec![1.0],
+        shape: vec![1.0],
+        rate: vec![1.0],
+    };
+    for (rows, components) in [(0, usize::MAX), (0, 1), (1, 0)] {
+        let map = match rows {
+            0 => Groups::Each(DMatrix::zeros(0, components)),
+            _ => Groups::All,
+        };
+        let sharing = Sharing {
+            plus: map,
+            ..Sharing::all(rows, components)
+        };
+        let error = Statistics::of_prior(&sharing, &hyper, 2).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                SnmfError::Shape {
+                    block: "sharing",
+                    ..
+                }
+            ),
+            "{error}"
+        );
+        assert!(Learner::new(sharing, hyper.clone(), Rate::AtLeast(0.25)).is_err());
+    }
+}
