@@ -105,6 +105,13 @@ impl ModelOrder {
 mod tests {
     use super::*;
 
+    // [SPEC 9]
+    #[test]
+    fn criteria_are_their_formulas() {
+        let score = ModelOrder::with_parameters(-100.0, 9, 50.0);
+        assert_eq!((score.aic, score.bic), (218.0, 9.0 * 50f64.ln() + 200.0));
+    }
+
     /// No more dimensions than distributions over the cells have, and none where there is no model.
     // [SPEC 9]
     #[test]

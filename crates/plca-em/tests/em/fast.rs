@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use nalgebra::DMatrix;
+
 use plca_em::{
     Algorithm, EmError, Fast, FastState, Given, Nmf, NmfInit, Pace, Plca, PlcaInit, PlcaState,
     Plsa, PlsaInit, Prior, Separable, Stop, run,
@@ -184,39 +186,62 @@ fn models_that_are_equal_stay_so() {
     }
 }
 
-/// With priors of shape at least 1 on every block the posterior ends where EM's does.
+/// With priors of shape at least 1, on every block and on each alone, the posterior ends where EM's does.
 // [SPEC 7] [SPEC 10.1]
 #[test]
 fn the_posterior_of_em() {
     let data = SparseTensor::new(counts(&[10, 8], 3, 400, 5)).unwrap();
     let prior = |alpha| -> Prior<f64> { Arc::new(Dirichlet::symmetric(alpha).unwrap()) };
-    let plca = Plca::builder(3)
-        .weights_prior(prior(3.0))
-        .factor_prior(0, prior(1.2))
-        .factor_prior(1, prior(1.5));
-    let plca = plca.build().unwrap();
-    let em = plca.on(&data).unwrap();
-    let fast = Fast::new(plca.on(&data).unwrap()).unwrap();
-    let start = plca.init(&data, &PlcaInit::default(), &mut rng(2)).unwrap();
-    let slow = run(&em, start.clone(), &exactly(20_000), ()).unwrap();
-    let stays = run(&fast, FastState::new(slow.state.clone()), &exactly(20), ()).unwrap();
-    assert!((stays.objective - slow.objective).abs() < 1e-12 * slow.objective.abs());
-    for (x, y) in stays.state.model().factors.iter().zip(&slow.state.factors) {
-        assert!((x - y).amax() < 1e-8);
+    let apart = |a: &DMatrix<f64>, b: &DMatrix<f64>| (a - b).amax();
+    for blocks in [
+        [true; 3],
+        [true, false, false],
+        [false, true, false],
+        [false, false, true],
+    ] {
+        let mut plca = Plca::builder(3);
+        if blocks[0] {
+            plca = plca.weights_prior(prior(3.0));
+        }
+        for (mode, alpha) in [1.2, 1.5]
+            .into_iter()
+            .enumerate()
+            .filter(|&(m, _)| blocks[m + 1])
+        {
+            plca = plca.factor_prior(mode, prior(alpha));
+        }
+        let plca = plca.build().unwrap();
+        let em = plca.on(&data).unwrap();
+        let fast = Fast::new(plca.on(&data).unwrap()).unwrap();
+        let start = plca.init(&data, &PlcaInit::default(), &mut rng(2)).unwrap();
+        let slow = run(&em, start.clone(), &exactly(20_000), ()).unwrap();
+        let stays = run(&fast, FastState::new(slow.state.clone()), &exactly(20), ()).unwrap();
+        assert!((stays.objective - slow.objective).abs() < 1e-12 * slow.objective.abs());
+        for (x, y) in stays.state.model().factors.iter().zip(&slow.state.factors) {
+            assert!(apart(x, y) < 1e-8, "{blocks:?}");
+        }
     }
-    for given in [Given::Rows, Given::Columns] {
-        let plsa = Plsa::builder(3)
-            .given(given)
-            .basis_prior(prior(1.3))
-            .mixture_prior(prior(2.0))
-            .build()
-            .unwrap();
+    for (given, [basis, mixture]) in [Given::Rows, Given::Columns]
+        .into_iter()
+        .flat_map(|given| [[true; 2], [true, false], [false, true]].map(|blocks| (given, blocks)))
+    {
+        let mut plsa = Plsa::builder(3).given(given);
+        if basis {
+            plsa = plsa.basis_prior(prior(1.3));
+        }
+        if mixture {
+            plsa = plsa.mixture_prior(prior(2.0));
+        }
+        let plsa = plsa.build().unwrap();
         let em = plsa.on(&data).unwrap();
         let fast = Fast::new(plsa.on(&data).unwrap()).unwrap();
         let start = plsa.init(&data, &PlsaInit::default(), &mut rng(2)).unwrap();
         let slow = run(&em, start.clone(), &exactly(20_000), ()).unwrap();
         let stays = run(&fast, FastState::new(slow.state.clone()), &exactly(20), ()).unwrap();
         assert!((stays.objective - slow.objective).abs() < 1e-12 * slow.objective.abs());
+        let (x, y) = (stays.state.model(), &slow.state);
+        let off = apart(&x.basis, &y.basis).max(apart(&x.mixture, &y.mixture));
+        assert!(off < 1e-8, "{given:?} {basis} {mixture}: {off}");
         let quick = run(&fast, FastState::new(start), &exactly(500), ()).unwrap();
         let again = run(&em, quick.state.into_model(), &exactly(2000), ()).unwrap();
         // EM finds nothing left to gain.

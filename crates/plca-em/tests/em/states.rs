@@ -1,6 +1,8 @@
 //! States made by hand: what does not fit the data or is no number is a typed error everywhere, never a panic.
 
-use nalgebra::{DMatrix, DVector, dmatrix};
+use std::fmt::Debug;
+
+use nalgebra::{DMatrix, DVector, dmatrix, dvector};
 use plca_em::{
     Accelerate, Algorithm, EmError, Fast, FastState, FoldIn, Given, IndexMaps, Nmf, NmfState,
     Online, OnlineState, ParamError, Plca, PlcaState, Plsa, PlsaState, Shifted, ShiftedState,
@@ -424,4 +426,49 @@ fn the_largest_counts_stay() {
     let learner = Online::builder(plca_of.clone()).build().unwrap();
     learner.partial_fit(&mut state, &data).unwrap();
     assert_eq!(state.blocks, u64::MAX);
+}
+
+/// What accelerations extrapolate is the whole state: every entry once, and back again.
+#[test]
+fn states_are_packed_whole() {
+    fn whole<A: Accelerate<State: PartialEq + Debug>>(
+        model: &A,
+        state: &A::State,
+        entries: &[f64],
+    ) {
+        let flat = model.pack(state);
+        assert_eq!(flat, entries);
+        assert_eq!(&model.unpack(state, &flat, &flat), state);
+    }
+    // A size and numbers that nothing rounds.
+    let data = DenseTensor::new(vec![2, 2], vec![4.0, 1.0, 1.0, 2.0], Order::RowMajor).unwrap();
+    let (a, b) = (
+        dmatrix![0.5, 0.25; 0.5, 0.75],
+        dmatrix![0.125, 1.0; 0.875, 0.0],
+    );
+    let both: Vec<f64> = a.iter().chain(&b).copied().collect();
+    let nmf = Nmf::builder(2).build().unwrap();
+    let state = NmfState {
+        w: a.clone(),
+        h: b.clone(),
+    };
+    whole(&nmf.on(&data).unwrap(), &state, &both);
+    let plsa = Plsa::builder(2).build().unwrap();
+    let state = PlsaState {
+        basis: a.clone(),
+        mixture: b.clone(),
+        power: 1.0,
+        iteration: 0,
+    };
+    whole(&plsa.on(&data).unwrap(), &state, &both);
+    let plca = Plca::builder(2).build().unwrap();
+    let weights = dvector![0.25, 0.75];
+    let state = PlcaState {
+        weights: weights.clone(),
+        factors: vec![a, b],
+        power: 1.0,
+        iteration: 0,
+    };
+    let all: Vec<f64> = weights.iter().copied().chain(both).collect();
+    whole(&plca.on(&data).unwrap(), &state, &all);
 }
