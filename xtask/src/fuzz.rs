@@ -1,9 +1,10 @@
 //! `fuzz`: coverage-guided campaigns over the targets of the folder `fuzz`, on the stable toolchain.
 
-use std::io::{BufRead, BufReader};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use clap::Args as Clap;
@@ -97,22 +98,14 @@ fn build(address: bool) -> Result<PathBuf> {
     Ok(target().join(host).join("fuzz").join("plca-fuzz"))
 }
 
-/// The log of a campaign on its way into a file; what it says of edges.
-fn follow(stderr: ChildStderr, log: PathBuf) -> Arc<Mutex<Edges>> {
-    let edges = Arc::new(Mutex::default());
-    let told = Arc::clone(&edges);
-    std::thread::spawn(move || {
-        let mut text = String::new();
-        for line in BufReader::new(stderr).lines().map_while(|l| l.ok()) {
-            let mut edges: std::sync::MutexGuard<'_, Edges> =
-                told.lock().unwrap_or_else(PoisonError::into_inner);
-            edges.read(&line);
-            text.push_str(&line);
-            text.push('\n');
-        }
-        std::fs::write(log, text)
-    });
-    edges
+/// Copies the log of a campaign into a file and takes in what it says of edges, until it ends.
+fn follow(stderr: ChildStderr, mut log: File, edges: &Mutex<Edges>) -> std::io::Result<()> {
+    for line in BufReader::new(stderr).lines().map_while(|l| l.ok()) {
+        let mut edges = edges.lock().unwrap_or_else(PoisonError::into_inner);
+        edges.read(&line);
+        writeln!(log, "{line}")?;
+    }
+    Ok(())
 }
 
 /// Waits until enough was tried; whether the program ended by itself, which is a failure.
@@ -184,10 +177,16 @@ fn campaign(program: &Path, name: &str, args: &Args) -> Result<bool> {
         .stderr(Stdio::piped())
         .spawn()?;
     let stderr = child.stderr.take().ok_or("no standard error")?;
-    let edges = follow(stderr, folder.join("log.txt"));
-    let ended = wait(&mut child, args, &edges, &counts)?;
+    let log = File::create(folder.join("log.txt"))?;
+    let edges = Mutex::default();
+    let ended = std::thread::scope(|threads| -> Result<bool> {
+        let follower = threads.spawn(|| follow(stderr, log, &edges));
+        let ended = wait(&mut child, args, &edges, &counts);
+        follower.join().map_err(|_| "the log is lost")??;
+        ended
+    })?;
     let (counts, found) = (read(&counts), failures(&folder)?);
-    let edges = *edges.lock().unwrap_or_else(PoisonError::into_inner);
+    let edges = edges.into_inner().unwrap_or_else(PoisonError::into_inner);
     let number = |key: &str| counts[key].as_f64().unwrap_or(0.0);
     println!(
         "{name:<16} {:>9} {:>6} {:>12} {:>6.1} % {:>8} {:>8.1} ms {:>6.1} MiB",
@@ -199,17 +198,24 @@ fn campaign(program: &Path, name: &str, args: &Args) -> Result<bool> {
         1e3 * number("slowest"),
         number("memory") / f64::from(1 << 20),
     );
+    let ran = number("runs") > 0.0;
     if ended {
         eprintln!("{name}: the program ended, see {}", folder.display());
+    } else if !ran {
+        eprintln!("{name}: nothing was run, see {}", folder.display());
     }
-    Ok(!ended && found.len() == before)
+    Ok(ran && !ended && found.len() == before)
 }
 
 /// Runs the command; `false` if an input failed.
 pub(crate) fn run(args: &Args) -> Result<bool> {
     let program = build(args.address)?;
-    let table = Command::new(&program).output()?.stdout;
-    let table = String::from_utf8(table)?;
+    let table = Command::new(&program).output()?;
+    if !table.status.success() || table.stdout.is_empty() {
+        let why = String::from_utf8_lossy(&table.stderr).into_owned();
+        return Err(format!("the program does not list its targets: {why}").into());
+    }
+    let table = String::from_utf8(table.stdout)?;
     let names = if args.target.is_empty() {
         table.lines().collect()
     } else {

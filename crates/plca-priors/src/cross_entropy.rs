@@ -332,11 +332,8 @@ fn exact_similarity(m: &[f64], s: &[f64]) -> Option<Vec<f64>> {
         }
     }
     let entry = |(&m, &s): (&f64, &f64)| {
-        if m > 0.0 && s.is_finite() {
-            m / (hi + s)
-        } else {
-            0.0
-        }
+        // A share is 0 without a count, and where s is infinite.
+        if m > 0.0 { m / (hi + s) } else { 0.0 }
     };
     normalised(m.iter().zip(s).map(entry).collect())
 }

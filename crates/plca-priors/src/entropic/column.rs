@@ -171,7 +171,8 @@ impl<'a> Lower<'a> {
         let g = 0.5 * x * x;
         let p = |group: &Group| {
             let (gap, p) = known(group);
-            follow(p, group.gap - gap, g + group.gap)
+            let gap_here = g + group.gap;
+            follow(p, group.gap - gap, gap_here).unwrap_or_else(|| gap_to_p(gap_here))
         };
         let p = groups.iter().map(p).collect();
         Self { groups, p, g }
@@ -181,7 +182,8 @@ impl<'a> Lower<'a> {
         let g = 0.5 * x * x;
         let moved = g - self.g;
         for (p, group) in self.p.iter_mut().zip(self.groups) {
-            *p = follow(*p, moved, g + group.gap);
+            let gap = g + group.gap;
+            *p = follow(*p, moved, gap).unwrap_or_else(|| gap_to_p(gap));
         }
         self.g = g;
     }
@@ -229,19 +231,20 @@ fn gap_to_p(gap: f64) -> f64 {
 }
 
 /// `p - ln(1 + p) = gap` from the `p` of a gap that was less by `moved`: by the series, or Halley's method, cubic, to rounding.
+/// `None` where they lead nowhere.
 #[inline]
-fn follow(p: f64, moved: f64, gap: f64) -> f64 {
+fn follow(p: f64, moved: f64, gap: f64) -> Option<f64> {
     if moved == 0.0 {
-        return p;
+        return Some(p);
     }
     // The series up to p' = (1 + p)/p and p'' = -(1 + p)/p³.
     let step = moved * (1.0 + p) / p * (1.0 - 0.5 * moved / (p * p));
     let mut next = p + step;
-    if !(p > FOLLOWED && next > FOLLOWED && step.abs() < 0.5 * p) {
-        return gap_to_p(gap);
+    if !(p > FOLLOWED && next > FOLLOWED) {
+        return None;
     }
     if step.abs() <= SERIES * p {
-        return next;
+        return Some(next);
     }
     for _ in 0..6 {
         let (u, f) = (1.0 + next, next - next.ln_1p() - gap);
@@ -249,10 +252,10 @@ fn follow(p: f64, moved: f64, gap: f64) -> f64 {
         let step = f * u * next / (next * next - 0.5 * f);
         next -= step;
         if step.abs() <= 1e-5 * next {
-            return next;
+            return Some(next);
         }
     }
-    gap_to_p(gap)
+    None
 }
 
 /// `θ` and `dθ/dx` on the branch `W_-1`.
@@ -439,10 +442,7 @@ struct Flat<'a> {
 impl<'a> Flat<'a> {
     fn new(groups: &'a [Group], ln_w_max: f64, zeros: f64, s: f64) -> Self {
         let ln_w: Vec<f64> = groups.iter().map(|g| ln_w_max - g.gap).collect();
-        let big_w = ln_w
-            .iter()
-            .map(|l| lambert_w0_exp(l + s).unwrap_or(1.0))
-            .collect();
+        let big_w = ln_w.iter().map(|l| big_w(l + s)).collect();
         Self {
             groups,
             ln_w,
@@ -458,7 +458,7 @@ impl<'a> Flat<'a> {
         let none = self.zeros * (-s).exp();
         let (mut sum, mut slope) = (none, -none);
         for ((w, l), group) in self.big_w.iter_mut().zip(&self.ln_w).zip(self.groups) {
-            *w = follow_up(*w, moved, l + s);
+            *w = follow_up(*w, moved, l + s).unwrap_or_else(|| big_w(l + s));
             let theta = group.size * group.w / *w;
             sum += theta;
             slope -= theta / (1.0 + *w);
@@ -468,29 +468,32 @@ impl<'a> Flat<'a> {
     }
 }
 
-/// `W + ln W = l` from the `W` of an `l` that was less by `moved`.
+/// `W + ln W = l` from the `W` of an `l` that was less by `moved`; `None` as there.
 #[inline]
-fn follow_up(w: f64, moved: f64, l: f64) -> f64 {
+fn follow_up(w: f64, moved: f64, l: f64) -> Option<f64> {
     if moved == 0.0 {
-        return w;
+        return Some(w);
     }
     // The series up to W' = W/(1 + W) and W'' = W/(1 + W)³.
     let step = moved * w / (1.0 + w) * (1.0 + 0.5 * moved / ((1.0 + w) * (1.0 + w)));
     let mut next = w + step;
     if step.abs() <= SERIES * w {
-        return next;
+        return Some(next);
     }
-    if next > 0.0 && step.abs() < 0.5 * w {
-        for _ in 0..6 {
-            let (u, f) = (1.0 + next, next + next.ln() - l);
-            // Halley's step with f' = u/W and f'' = -1/W², cleared of its fractions.
-            let step = f * next * u / (u * u + 0.5 * f);
-            next -= step;
-            if step.abs() <= 1e-5 * next {
-                return next;
-            }
+    for _ in 0..6 {
+        let (u, f) = (1.0 + next, next + next.ln() - l);
+        // Halley's step with f' = u/W and f'' = -1/W², cleared of its fractions.
+        let step = f * next * u / (u * u + 0.5 * f);
+        next -= step;
+        // Never where the series led out of the domain.
+        if step.abs() <= 1e-5 * next {
+            return Some(next);
         }
     }
+    None
+}
+
+fn big_w(l: f64) -> f64 {
     lambert_w0_exp(l).unwrap_or(1.0)
 }
 
@@ -608,6 +611,50 @@ mod tests {
                 assert!((gap - expected).abs() <= 1e-14 * (1.0 + expected));
             }
         }
+    }
+
+    /// From near, branches are followed to rounding; from far they are not, or come as near.
+    #[test]
+    fn branches_are_followed_without_the_function() {
+        for p in [0.06, 0.3, 2.0, 40.0] {
+            let gap = p - f64::ln_1p(p);
+            for part in [1e-9, 1e-3, 0.1, -0.1, -0.2] {
+                let to = p * (1.0 + part);
+                let here = to - f64::ln_1p(to);
+                let found = follow(p, here - gap, here);
+                if to <= FOLLOWED {
+                    assert_eq!(found, None);
+                } else {
+                    let (found, exact) = (found.unwrap(), gap_to_p(here));
+                    assert!(
+                        (found - exact).abs() <= 1e-14 * (1.0 + exact),
+                        "{found} {exact}"
+                    );
+                }
+            }
+            assert_eq!(follow(p, 0.0, gap), Some(p));
+        }
+        assert_eq!(follow(0.04, 1e-3, 0.5), None);
+        for w in [1e-8, 0.01, 0.5, 3.0, 1e5] {
+            let l = w + f64::ln(w);
+            for part in [1e-9, 1e-3, 0.1, -0.1, 0.6, -0.4] {
+                let to = w * (1.0 + part);
+                let there = to + to.ln();
+                let (found, exact) = (follow_up(w, there - l, there).unwrap(), big_w(there));
+                assert!(
+                    (found - exact).abs() <= 4e-15 * exact,
+                    "{w} {part}: {found} {exact}"
+                );
+            }
+            assert_eq!(follow_up(w, 0.0, l), Some(w));
+        }
+        // The series leads below 0.
+        assert_eq!(follow_up(1.0, -40.0, -39.0), None);
+        // At the point where the branches meet, either slope is that of a limit.
+        assert_eq!(
+            (lower(0.3, 0.0, 0.0), upper(0.3, 0.0)),
+            ((0.3, -0.3), (0.3, 0.3))
+        );
     }
 
     #[test]

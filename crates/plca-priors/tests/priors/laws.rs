@@ -1,11 +1,18 @@
 //! The priors of this crate obey the laws; priors that do not are caught, each by the law that it breaks.
 
-use nalgebra::{DMatrix, DVector};
+use nalgebra::{DMatrix, DVector, dmatrix};
 use plca_priors::laws::{Claims, Optimum, cases, check, check_strength};
 use plca_priors::{
-    CrossEntropy, CrossEntropyStep, Dirichlet, Entropic, Flat, LogisticNormal, Weighted,
+    CrossEntropy, CrossEntropyStep, Dirichlet, Entropic, Flat, LogisticNormal, SimplexPrior,
+    Weighted,
 };
 use proptest::prelude::*;
+
+/// It adds nothing to an objective.
+#[test]
+fn flat_has_no_density() {
+    assert_eq!(Flat.ln_density(&dmatrix![0.25; 0.75]), 0.0);
+}
 
 proptest! {
     #[test]
