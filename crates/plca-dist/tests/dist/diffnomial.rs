@@ -180,6 +180,8 @@ fn limits_are_those_promised() {
     let sides = |v, p, q| Diffnomial::new(v, &[p], &[q]).is_ok();
     assert!(sides(0, 0.0, 0.0) && sides(1, 1.0, 0.0) && sides(-1, 0.0, 1.0));
     assert!(!sides(1, 0.0, 1.0) && !sides(-1, 1.0, 0.0));
+    let nothing = Diffnomial::new(0, &[0.0], &[0.0]).unwrap();
+    assert_eq!(nothing.ln_normaliser(), 0.0);
 }
 
 fn rates() -> impl Strategy<Value = Vec<f64>> {
