@@ -182,8 +182,8 @@ pub trait Observed<T: Real>: Sync {
     ///
     /// An entry of a factor below `√TINY` times the largest of its row (1e-154 in `f64`, 1e-19 in `f32`; `w_z` is part of the first
     /// factor) counts as 0, for all of this trait and for [`Model::cell`]: products of such entries would be subnormal. A cell that only such
-    /// entries explain has `P = 0`, and its `ln_lik` is `-inf`. From three modes on, a cell whose `P` is below `TINY / EPSILON` times the
-    /// product of its rows' largest entries (1e-31 in `f32`, 1e-292 in `f64`) may lose digits, or count as 0.
+    /// entries explain has `P = 0`, and its `ln_lik` is `-inf`. A cell whose `P` is below `√TINY` times the product of its rows' largest
+    /// entries may lose digits, or count as 0.
     ///
     /// # Panics
     ///
@@ -386,10 +386,10 @@ impl<'a, T: Real> Pass<'a, T> {
 
     /// Exponents of all rows of all factors where, with one for each factor, products of small rows would leave the range of `T`.
     ///
-    /// A ratio `Q` takes back what the rows of its cell were multiplied by: counts need not know of it. The second half of the
-    /// range is left to entries that are small beside the largest of their row.
+    /// A ratio `Q` takes back what the rows of its cell were multiplied by: counts need not know of it. Half of the range is left to
+    /// entries that are small beside the largest of their row, a quarter to sums of many ratios.
     fn balance_rows(&mut self) -> Option<Vec<Vec<i32>>> {
-        let room = -f64::from(T::MAX_EXPONENT) / 2.0;
+        let room = -f64::from(T::MAX_EXPONENT) / 4.0;
         let enough = room / self.panels.len() as f64;
         let smallest: f64 = self.panels.iter().map(|p| p.smallest_row(enough)).sum();
         (smallest < room).then(|| self.panels.iter_mut().map(Panel::balance_rows).collect())

@@ -173,8 +173,7 @@ impl<T: Real> Problem<T> {
             let joint = |z| rows.iter().map(|row| row[z]).product::<f64>();
             let joint: Vec<f64> = (0..self.weights.len()).map(joint).collect();
             let (total, x) = (joint.iter().sum::<f64>(), x.to_f64());
-            // Every row's largest entry is in [1, 2) where the kernels multiply.
-            let least = T::TINY.to_f64() / T::EPSILON.to_f64() * 2f64.powi(index.len() as i32);
+            let least = T::TINY.sqrt().to_f64();
             if total < least * largest.product::<f64>() {
                 return None;
             }

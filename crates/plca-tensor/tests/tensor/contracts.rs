@@ -77,6 +77,47 @@ fn small_entries<T: Real>() {
     }
 }
 
+/// A cell that the model gives no more than `√TINY` of its rows' largest entries, in a row that is as small: its ratios are near the
+/// largest number, and many of them are added up.
+fn large_ratios<T: Real>() {
+    let (least, rows) = (T::lit(2f64.powi(2 - T::MAX_EXPONENT / 2)), 64);
+    let a = DMatrix::from_fn(rows, 2, |_, z| T::lit(z as f64));
+    let b = DMatrix::from_row_slice(2, 2, &[T::one(), T::one(), least, least * least]);
+    let model = Model {
+        weights: None,
+        factors: &[Factor::Columns(&a), Factor::Columns(&b)],
+    };
+    let indices = (0..rows as u32).flat_map(|i| [i, 1]).collect();
+    let entries = Coordinates {
+        shape: vec![rows, 2],
+        indices,
+        values: vec![T::one(); rows],
+    };
+    let dense: Vec<T> = (0..2 * rows).map(|i| T::lit((i % 2) as f64)).collect();
+    let storages: [Box<dyn Observed<T>>; 2] = [
+        Box::new(DenseTensor::new(vec![rows, 2], dense, Order::RowMajor).unwrap()),
+        Box::new(SparseTensor::new(entries).unwrap()),
+    ];
+    for data in storages {
+        let wanted = Wanted {
+            modes: &[true, true],
+            ln_lik: true,
+        };
+        let expected = data.expect(&model, wanted);
+        let ln_lik = 2.0 * rows as f64 * least.to_f64().ln();
+        assert!((expected.ln_lik / ln_lik - 1.0).abs() < 1e-6);
+        let counts = expected.counts[1].as_ref().unwrap();
+        assert_eq!(counts[(1, 1)].to_f64(), rows as f64);
+        assert_eq!(counts.sum().to_f64(), rows as f64);
+    }
+}
+
+#[test]
+fn large_ratios_are_added_up() {
+    large_ratios::<f32>();
+    large_ratios::<f64>();
+}
+
 #[test]
 fn small_entries_count_as_nothing_everywhere() {
     small_entries::<f32>();

@@ -196,6 +196,13 @@ fn bad_input_is_named() {
         simplex_qp(&skew, &[1.0, 0.0], None),
         Err(QpError::Asymmetric { .. })
     ));
+    // Rounding beside the largest entry is none, whatever the units.
+    for unit in [1e9, 1.0, 1e-9] {
+        let with = |off| DMatrix::from_row_slice(2, 2, &[1.0, 0.5, 0.5 + off, 1.0]) * unit;
+        let solve = |off| simplex_qp(&with(off), &[0.0; 2], None);
+        assert!(solve(1e-13).is_ok());
+        assert!(matches!(solve(1e-11), Err(QpError::Asymmetric { .. })));
+    }
     // Huge and tiny problems are problems like others.
     let qp = simplex_qp(&(&h * 1e300), &[1e300, 0.0], None).unwrap();
     assert_eq!(qp.weights, [1.0, 0.0]);
