@@ -65,6 +65,11 @@ pub(crate) fn run(args: &FitArgs) -> Result<(), Failure> {
             "--kkt-tol does not go with priors: its conditions are those of the likelihood",
         ));
     }
+    if args.kkt_tol.is_some() && args.tol() == 0.0 {
+        return Err(Failure::usage(
+            "--kkt-tol does not go with --tol 0, which runs all iterations",
+        ));
+    }
     let (model, name) = (args.model, args.model.name());
     if args.solver == Solver::Fast && !model.separates() {
         return Err(Failure::usage(format!(
@@ -112,8 +117,7 @@ pub(crate) fn fit<M: CommandModel>(
         max_iter: args.max_iter(),
         tol: args.tol(),
         check_every: args.check_every(),
-        // `--tol 0` runs all iterations.
-        residual_tol: args.kkt_tol.filter(|_| args.tol() > 0.0),
+        residual_tol: args.kkt_tol,
         ..Stop::default()
     };
     if args.check_every() == 0 {

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use plca_io::ModelFile;
+use plca_io::{ModelFile, Pending};
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -38,15 +38,16 @@ pub(crate) fn writable(path: &Path, extensions: &[&str]) -> Result<(), Failure> 
     }
 }
 
-/// Whether two paths name one file, there or yet to be written.
+/// Whether two paths name one file, there or yet to be written, also where a link leads to it.
 fn same_file(a: &Path, b: &Path) -> bool {
     let place = |path: &Path| {
-        let folder = match path.parent() {
+        let end = plca_io::end_of_links(path).ok()?;
+        let folder = match end.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let written = folder.canonicalize().ok().zip(path.file_name());
-        path.canonicalize()
+        let written = folder.canonicalize().ok().zip(end.file_name());
+        end.canonicalize()
             .ok()
             .or(written.map(|(folder, name)| folder.join(name)))
     };
@@ -148,33 +149,19 @@ impl Leaving<'_> {
     }
 
     fn write(&self) -> Result<(), Failure> {
-        // Files have their names once everything is on the disk.
-        let model = || {
-            let mut unsaid = None;
-            let written = plca_io::write_model_then(self.output, self.model, self.single, || {
-                report(self.json, self.quiet, self.summary)
-                    .inspect_err(|e| unsaid = Some(e.to_string()))
-            });
-            match unsaid {
-                Some(e) => Err(Failure::of(Path::new("standard output"), e)),
-                None => Ok(written?),
+        let trace = match self.trace {
+            Some((path, trace)) => {
+                let mut pending = Pending::new(path)?;
+                pending.write(|w| w.write_all(trace.as_bytes()))?;
+                Some(pending)
             }
+            None => None,
         };
-        let Some((path, trace)) = self.trace else {
-            return model();
-        };
-        let mut failure = None;
-        let written = plca_io::write_atomically(path, |w| {
-            w.write_all(trace.as_bytes())?;
-            w.flush()?;
-            model().map_err(|e| {
-                failure = Some(e);
-                std::io::Error::other("the model could not be written")
-            })
-        });
-        match failure {
-            Some(e) => Err(e),
-            None => Ok(written?),
-        }
+        let model = plca_io::pending_model(self.output, self.model, self.single)?;
+        report(self.json, self.quiet, self.summary)
+            .map_err(|e| Failure::by(Path::new("standard output"), e))?;
+        // Files have their names once everything is on the disk; no model is without its trace.
+        trace.map_or(Ok(()), Pending::keep)?;
+        Ok(model.keep()?)
     }
 }

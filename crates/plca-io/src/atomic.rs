@@ -16,8 +16,8 @@ const LETTERS: usize = 12;
 /// Writes a file beside its target, flushes it to disk and renames it: a failure leaves nothing behind and changes nothing.
 ///
 /// A file that is there keeps its permissions, and one that may not be written is not replaced. A symbolic link keeps pointing at its
-/// file, which is replaced, or made if it is not there; a device (such as `/dev/null`) is written to directly. What a process
-/// leaves that is killed has the name `.plca-….tmp`, and is removed by [`can_write`] on any target in the same folder.
+/// file, which is replaced, or made if it is not there; a device or a pipe (such as `/dev/null` or `/dev/stderr`) is written to
+/// directly. What a process leaves that is killed has the name `.plca-….tmp`, and is removed by [`can_write`] on any target in the same folder.
 ///
 /// # Errors
 ///
@@ -85,10 +85,13 @@ enum Target {
 
 impl Target {
     fn of(path: &Path) -> std::io::Result<Self> {
+        // Before links are followed: that of an open pipe leads to no path.
+        if path.metadata().is_ok_and(|f| !f.is_file() && !f.is_dir()) {
+            return Ok(Self::Device);
+        }
         let place = end_of_links(path)?;
         let permissions = match place.metadata() {
             Ok(found) if found.is_dir() => return Err(Error::other("is a folder")),
-            Ok(found) if !found.is_file() => return Ok(Self::Device),
             Ok(found) if found.permissions().readonly() => {
                 return Err(Error::new(ErrorKind::PermissionDenied, "is read-only"));
             }
@@ -97,7 +100,9 @@ impl Target {
                 File::options().write(true).open(&place)?;
                 Some(found.permissions())
             }
-            Err(_) => None,
+            Err(e) if e.kind() == ErrorKind::NotFound => None,
+            // A name that is too long, say.
+            Err(e) => return Err(e),
         };
         let folder = match place.parent() {
             Some(p) if !p.as_os_str().is_empty() => p,
@@ -262,8 +267,21 @@ fn beside(folder: &Path, permissions: Option<Permissions>) -> std::io::Result<Na
 /// Links that are followed one after the other.
 const MAX_LINKS: usize = 40;
 
-/// Where a path leads, whether or not there is a file.
-fn end_of_links(path: &Path) -> std::io::Result<PathBuf> {
+/// Where a path leads, whether or not there is a file: what [`write_atomically`] writes.
+///
+/// # Errors
+///
+/// Links that lead to each other.
+///
+/// # Examples
+///
+/// ```
+/// # use std::path::Path;
+/// let none = Path::new("no/link");
+/// assert_eq!(plca_io::end_of_links(none)?, none);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn end_of_links(path: &Path) -> std::io::Result<PathBuf> {
     let mut target = path.to_path_buf();
     for _ in 0..MAX_LINKS {
         match target.read_link() {

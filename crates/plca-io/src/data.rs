@@ -377,6 +377,14 @@ pub(crate) fn check_order(order: usize) -> Result<(), Fault> {
     Err(Fault::new(what))
 }
 
+/// Refuses to look for data without modes.
+pub(crate) fn askable(shape: Option<&[usize]>) -> Result<(), Fault> {
+    match shape {
+        Some([]) => Err(Fault::new("no data have the shape []")),
+        _ => Ok(()),
+    }
+}
+
 /// A reader of the contents of a file, which may be compressed.
 pub(crate) fn unpacked(file: File, gz: bool) -> BufReader<Box<dyn Read>> {
     let reader: Box<dyn Read> = if gz {
@@ -395,6 +403,7 @@ fn read<T: Element>(
 ) -> Result<DataFile<T>, IoError> {
     let (extension, gz) = extension(path);
     let attempt = || -> Result<DataFile<T>, Fault> {
+        askable(shape)?;
         let text = ["mtx", "tns", "csv", "tsv"].contains(&extension.as_str());
         if !text && (gz || !["npy", "npz"].contains(&extension.as_str())) {
             return Err(Fault::new(format!("unknown extension; known are {KNOWN}")));
@@ -567,40 +576,6 @@ pub fn sha256_file(path: &Path) -> Result<String, IoError> {
     Ok(hexadecimal(hash))
 }
 
-/// Hexadecimal SHA-256 of some files in their order, which also says how many they are and where one ends and the next begins: that of
-/// a text with the [`sha256_file`] of every file on a line of its own.
-///
-/// # Errors
-///
-/// [`IoError`] if one of them cannot be read.
-///
-/// # Examples
-///
-/// ```
-/// # let folder = tempfile::tempdir()?;
-/// let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
-/// let sum = |names: [&str; 2]| {
-///     let paths = names.map(|name| folder.path().join(name));
-///     plca_io::sha256_files(paths.iter().map(|path| path.as_path()))
-/// };
-/// (write("1", "ab")?, write("2", "c")?);
-/// // sha256sum 1 2 | cut -d ' ' -f 1 | sha256sum
-/// let expected = "79d06e9bece466a995552c571732d55b1093df8eef85c16ef8159fa4131f53d2";
-/// assert_eq!(sum(["1", "2"])?, expected);
-/// assert_ne!(sum(["2", "1"])?, expected);
-/// (write("1", "a")?, write("2", "bc")?);                              // the same bytes, cut elsewhere
-/// assert_ne!(sum(["1", "2"])?, expected);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn sha256_files<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<String, IoError> {
-    let mut hash = Sha256::new();
-    for path in paths {
-        hash.update(sha256_file(path)?);
-        hash.update("\n");
-    }
-    Ok(hexadecimal(hash))
-}
-
-fn hexadecimal(hash: Sha256) -> String {
+pub(crate) fn hexadecimal(hash: Sha256) -> String {
     hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::data::{Element, ReadOptions, accept, extension, open, plausible, unpacked};
+use crate::data::{Element, ReadOptions, accept, askable, extension, open, plausible, unpacked};
 use crate::error::Fault;
 use crate::text;
 use crate::zipped::{self, Entry};
@@ -18,6 +18,7 @@ pub(crate) fn for_each_entry<T: Element>(
 ) -> Result<Vec<usize>, Fault> {
     let (extension, gz) = extension(path);
     let asked = options.shape.as_deref();
+    askable(asked)?;
     let mut entries = 0;
     let mut count = |index, x| {
         entries += 1;

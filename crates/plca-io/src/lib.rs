@@ -4,13 +4,14 @@
 //! |---|---|
 //! | `.npy`, `.npz` with one array or from `scipy.sparse.save_npz`, `.mtx`, `.tns`, `.csv`, `.tsv` (the last four also `.gz`) | [`read_data`], [`read_data_with`] |
 //! | masks | [`read_mask`] |
-//! | model files and initial values, `.npz` or `.safetensors` | [`read_model`], [`write_model`], [`write_model_then`] |
+//! | model files and initial values, `.npz` or `.safetensors` | [`read_model`], [`write_model`], [`pending_model`] |
 //! | one array | [`write_npy`] |
 //! | sparse matrices larger than memory | [`Store`], [`StoreWriter`] |
-//! | checksums of what is read | [`Sealed`], [`sha256_file`], [`sha256_files`] |
+//! | checksums of what is read | [`Sealed`], [`sha256_file`] |
 //! | checkpoints | [`read_checkpoint`], [`write_checkpoint`] |
 //! | any other output | [`write_atomically`], [`Pending`] |
-//! | whether a file can be written, an array be made | [`can_write`], [`room`] |
+//! | where an output goes, whether it can be written | [`end_of_links`], [`can_write`] |
+//! | whether an array can be made | [`room`] |
 //!
 //! Readers trust nothing: no size that a file claims is allocated before it is held against the bytes that are there,
 //! and every error is one line with the file, the place in it and the value. Writers write beside the target and rename.
@@ -45,15 +46,15 @@ mod store;
 mod text;
 mod zipped;
 
-pub use atomic::{Pending, can_write, write_atomically};
+pub use atomic::{Pending, can_write, end_of_links, write_atomically};
 pub use data::{
     Array, DataFile, Element, Header, Mask, ReadOptions, Table, open_file, read_data,
-    read_data_with, read_mask, sha256_file, sha256_files,
+    read_data_with, read_mask, sha256_file,
 };
 pub use error::IoError;
 pub use model::{
-    ModelFile, checksum, read_checkpoint, read_model, write_checkpoint, write_model,
-    write_model_then, write_npy,
+    ModelFile, checksum, pending_model, read_checkpoint, read_model, write_checkpoint, write_model,
+    write_npy,
 };
 pub use room::{NoRoom, room};
 pub use sealed::Sealed;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use zip::write::{SimpleFileOptions, ZipWriter};
 
-use crate::atomic::write_atomically;
+use crate::atomic::{Pending, write_atomically};
 use crate::data::{self, Array, Element, check_order};
 use crate::error::Fault;
 use crate::latch::Latch;
@@ -368,59 +368,53 @@ fn read_tensor(file: &mut impl Read, info: &TensorInfo) -> Result<Array<f64>, Fa
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn write_model(path: &Path, model: &ModelFile, single: bool) -> Result<(), IoError> {
-    write_model_then(path, model, single, || Ok(()))
+    pending_model(path, model, single)?.keep()
 }
 
-/// As [`write_model`], with work to do once the contents are written and before the file has its name: if that fails,
-/// there is no file.
+/// As [`write_model`], but the file is not there yet: [`Pending::keep`] gives it its name.
 ///
 /// # Errors
 ///
-/// As [`write_model`]; what `then` fails with, as an error of this file.
+/// As [`write_model`].
 ///
 /// # Examples
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("model.npz");
-/// let refuse = || Err(std::io::Error::other("nobody listens"));
-/// assert!(plca_io::write_model_then(&path, &plca_io::ModelFile::default(), false, refuse).is_err());
+/// let pending = plca_io::pending_model(&path, &plca_io::ModelFile::default(), false)?;
 /// assert!(!path.exists());
+/// pending.keep()?;
+/// assert!(path.exists());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn write_model_then(
-    path: &Path,
-    model: &ModelFile,
-    single: bool,
-    then: impl FnOnce() -> std::io::Result<()>,
-) -> Result<(), IoError> {
+pub fn pending_model(path: &Path, model: &ModelFile, single: bool) -> Result<Pending, IoError> {
     let (safetensors, npz) = (is_safetensors(path), is_npz(path));
     if !safetensors && !npz {
         return Err(IoError::new(path, UNKNOWN));
     }
     let metadata = text(&model.arrays, &model.metadata).map_err(|e| e.of(path))?;
-    if safetensors {
-        let header = safetensors_header(&model.arrays, metadata, single);
-        let header = header.map_err(|e| e.of(path))?;
-        return write_atomically(path, |w| {
-            w.write_all(&header)?;
-            for array in model.arrays.values() {
-                // The format has no other order.
-                let array = match array.fortran {
-                    true => &row_major(array.clone()),
-                    false => array,
-                };
-                npy::write_values(&array.values, single, w)?;
-            }
-            w.flush()?;
-            then()
-        });
+    if npz {
+        let mut pending = Pending::new(path)?;
+        pending.write(|w| write_npz(w, &model.arrays, &metadata, single))?;
+        return Ok(pending);
     }
-    write_atomically(path, |w| {
-        write_npz(&mut *w, &model.arrays, &metadata, single)?;
-        w.flush()?;
-        then()
-    })
+    let header = safetensors_header(&model.arrays, metadata, single);
+    let header = header.map_err(|e| e.of(path))?;
+    let mut pending = Pending::new(path)?;
+    pending.write(|w| {
+        w.write_all(&header)?;
+        for array in model.arrays.values() {
+            // The format has no other order.
+            let array = match array.fortran {
+                true => &row_major(array.clone()),
+                false => array,
+            };
+            npy::write_values(&array.values, single, w)?;
+        }
+        Ok(())
+    })?;
+    Ok(pending)
 }
 
 pub(crate) fn write_npz<W: Write + Seek>(

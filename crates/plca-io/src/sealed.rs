@@ -4,8 +4,10 @@ use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use sha2::{Digest, Sha256};
+
 use crate::IoError;
-use crate::data::sha256_file;
+use crate::data::{hexadecimal, sha256_file};
 
 /// A file's checksum, and what tells whether the file was changed since it was taken: what is read in between is what the checksum
 /// is of.
@@ -88,5 +90,40 @@ impl Sealed {
         }
         let what = "was changed while it was read";
         Err(IoError::new(&self.path, what))
+    }
+
+    /// The hexadecimal SHA-256 of some files in their order, which also says how many they are and where one ends and the next begins:
+    /// that of a text with the [`sha256`](Self::sha256) of every file on a line of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`IoError`] if one of them was changed or is gone.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_io::Sealed;
+    /// # let folder = tempfile::tempdir()?;
+    /// let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
+    /// let sum = |names: [&str; 2]| {
+    ///     let files = names.map(|name| Sealed::of(&folder.path().join(name)));
+    ///     Sealed::sha256_of_all(&files.into_iter().collect::<Result<Vec<_>, _>>()?)
+    /// };
+    /// (write("1", "ab")?, write("2", "c")?);
+    /// // sha256sum 1 2 | cut -d ' ' -f 1 | sha256sum
+    /// let expected = "79d06e9bece466a995552c571732d55b1093df8eef85c16ef8159fa4131f53d2";
+    /// assert_eq!(sum(["1", "2"])?, expected);
+    /// assert_ne!(sum(["2", "1"])?, expected);
+    /// (write("1", "a")?, write("2", "bc")?);                              // the same bytes, cut elsewhere
+    /// assert_ne!(sum(["1", "2"])?, expected);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn sha256_of_all<'a>(files: impl IntoIterator<Item = &'a Self>) -> Result<String, IoError> {
+        let mut hash = Sha256::new();
+        for file in files {
+            hash.update(file.sha256()?);
+            hash.update("\n");
+        }
+        Ok(hexadecimal(hash))
     }
 }

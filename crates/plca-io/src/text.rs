@@ -117,6 +117,7 @@ pub(crate) fn visit_frostt<T: Element>(
     accept: Accept,
     mut visit: impl FnMut(&[u32], T) -> Result<(), Fault>,
 ) -> Result<Vec<usize>, Fault> {
+    // 0 until the first entry says.
     let mut order = shape.map_or(0, <[usize]>::len);
     let mut largest: Vec<usize> = vec![0; order];
     let (mut place, mut empty) = (Vec::new(), true);

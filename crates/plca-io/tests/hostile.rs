@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::Path;
 
 use plca_io::{
-    DataFile, Store, read_checkpoint, read_data, read_mask, read_model, sha256_file,
-    write_checkpoint, write_model,
+    DataFile, ReadOptions, Store, StoreWriter, read_checkpoint, read_data, read_data_with,
+    read_mask, read_model, sha256_file, write_checkpoint, write_model,
 };
 use proptest::prelude::*;
 
@@ -639,5 +639,29 @@ fn a_flipped_checkpoint_is_the_same_or_refused() {
         if let Ok(state) = read_checkpoint(&path) {
             assert_eq!(state, model, "byte {at}");
         }
+    }
+}
+
+/// A shape without modes, as that of an array of order 0.
+#[test]
+fn no_data_have_no_modes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("v.tns");
+    std::fs::write(&path, "1 1 3\n").unwrap();
+    let options = ReadOptions {
+        shape: Some(vec![]),
+        ..ReadOptions::default()
+    };
+    for error in [
+        read_data::<f64>(&path, Some(&[])).unwrap_err(),
+        read_data_with::<f64>(&path, &options).unwrap_err(),
+        read_mask(&path, &[]).unwrap_err(),
+        StoreWriter::<f64>::read(&path, &options, folder.path()).unwrap_err(),
+    ] {
+        let error = error.to_string();
+        assert!(
+            error.ends_with("v.tns: no data have the shape []"),
+            "{error}"
+        );
     }
 }

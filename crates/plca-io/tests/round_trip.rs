@@ -241,6 +241,23 @@ mod targets {
     }
 }
 
+/// Its link, `pipe:[123]`, is no path.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_open_pipe_is_written_to() {
+    use std::io::Read;
+    use std::os::fd::AsRawFd;
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
+    let path = Path::new(&path);
+    plca_io::can_write(path).unwrap();
+    write_atomically(path, |w| w.write_all(b"new")).unwrap();
+    drop(writer);
+    let mut found = String::new();
+    reader.read_to_string(&mut found).unwrap();
+    assert_eq!(found, "new");
+}
+
 #[test]
 fn equal_models_are_equal_files() {
     let folder = tempfile::tempdir().unwrap();

@@ -132,9 +132,9 @@ fn cells_are_cut_where_it_is_said() {
     }
 }
 
-/// Work goes with the length of the text, also where lines go on and on.
+/// However much comes behind it, the line is that of the quote.
 #[test]
-fn a_quote_that_is_never_closed_costs_one_pass() {
+fn a_quote_that_is_never_closed_is_refused_where_it_began() {
     let text = format!("\"{}", "\"\"\n".repeat(300_000));
     let read = read("v.csv", &text, &AUTO);
     assert_eq!(read, Err("line 1: a quote is not closed".into()));

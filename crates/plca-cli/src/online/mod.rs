@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use plca_em::{EmError, Online, OnlineState, StepSize, Streamed};
-use plca_io::{Array, Element, ModelFile};
+use plca_io::{Array, Element, ModelFile, Sealed};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
 
@@ -38,8 +38,10 @@ pub(crate) fn fit<T: Element, M: Streamed<T>>(
 ) -> Result<(), Failure> {
     let started = Instant::now();
     check(args)?;
-    let files = files(args)?;
-    let first = load::<T>(&files[0], &args.hidden)?;
+    let files: Vec<Block> = (files(args)?.into_iter())
+        .map(Block::new)
+        .collect::<Result<_, _>>()?;
+    let first = files[0].load::<T>(args)?;
     let shape = first.shape().to_vec();
     let (given, implied) = given::blocks(args, shape.len())?;
     let rank = given::rank(args, implied, &shape)?;
@@ -52,7 +54,7 @@ pub(crate) fn fit<T: Element, M: Streamed<T>>(
         .build()?;
     let run = Run {
         args,
-        checksum: plca_io::sha256_files(files.iter().map(PathBuf::as_path))?,
+        checksum: Sealed::sha256_of_all(files.iter().map(|file| &file.sealed))?,
         files,
         names: (0..shape.len() - 1).map(name).collect(),
         shape,
@@ -146,10 +148,30 @@ fn stream_settings(args: &FitArgs, rank: usize) -> Result<Value, Failure> {
     Ok(all)
 }
 
+/// The file of a block, whose checksum is taken before it is first read.
+struct Block {
+    path: PathBuf,
+    sealed: Sealed,
+}
+
+impl Block {
+    fn new(path: PathBuf) -> Result<Self, Failure> {
+        let sealed = Sealed::of(&path)?;
+        Ok(Self { path, sealed })
+    }
+
+    /// Reads the block, which is to be the same in every pass.
+    fn load<T: Element>(&self, args: &FitArgs) -> Result<Data<T>, Failure> {
+        let block = load(&self.path, &args.hidden)?;
+        self.sealed.sha256()?;
+        Ok(block)
+    }
+}
+
 /// One call of `plca fit --online`.
 struct Run<'a> {
     args: &'a FitArgs,
-    files: Vec<PathBuf>,
+    files: Vec<Block>,
     checksum: String,
     /// Of the first block.
     shape: Vec<usize>,
@@ -190,11 +212,12 @@ impl Run<'_> {
         let (mut trace, mut first) = (String::new(), Some(first));
         interrupt::iterating();
         while place.passes < passes {
-            while let Some(path) = self.files.get(place.blocks) {
+            while let Some(file) = self.files.get(place.blocks) {
+                let path = &file.path;
                 let read = first.take().filter(|_| place.blocks == 0);
                 let block = match read {
                     Some(block) => block,
-                    None => load(path, &args.hidden)?,
+                    None => file.load(args)?,
                 };
                 let learnt = learner.partial_fit(&mut place.state, &*block);
                 let learnt = learnt.map_err(|e| refused(path, e))?;

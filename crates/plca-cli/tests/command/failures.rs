@@ -35,6 +35,7 @@ fn wrong_command_lines_end_with_two() {
         "fit plsa d.csv --rank 2 --kkt-tol 1e-3 --priors p.npz",
         "fit plca d.csv --rank 2 --kkt-tol 1e-3 --temper 1,.9",
         "fit plsa d.csv --rank 2 --kkt-tol 1e-3 --temper 1,.9",
+        "fit plca d.csv --rank 2 --kkt-tol 1e-3 --tol 0",
         "fit plca d.csv --rank 2 --temper-prior",
         "fit plca d.csv --rank 2 --kernel 3x8",
         "fit plca d.csv --rank 2 --checkpoint c.npz",
@@ -253,8 +254,12 @@ fn outputs_are_tried_before_any_work() {
         let sealed = std::fs::Permissions::from_mode(0o555);
         std::fs::set_permissions(folder.path("sealed"), sealed).unwrap();
     }
-    // The superuser may write anywhere: then sealed folders are not tried.
+    // The superuser may write anywhere but where there are no files.
     let bound = std::fs::write(folder.path("sealed/trial"), "").is_err();
+    let sealed = bound.then_some(("sealed", "denied"));
+    let no_place = cfg!(target_os = "linux").then_some(("/proc", "No such file"));
+    let sealed: Vec<_> = sealed.into_iter().chain(no_place).collect();
+    let long = "a".repeat(300);
     for (line, extension) in outputs {
         let target = format!("taken.{extension}");
         std::fs::create_dir_all(folder.path(&target)).unwrap();
@@ -266,8 +271,9 @@ fn outputs_are_tried_before_any_work() {
         refused(line, &target, &[why]);
         refused(line, &format!("file/o.{extension}"), &["file is no folder"]);
         refused(line, &format!("absent/o.{extension}"), &["does not exist"]);
-        if bound {
-            refused(line, &format!("sealed/o.{extension}"), &["denied"]);
+        refused(line, &format!("{long}.{extension}"), &["too long"]);
+        for (place, why) in &sealed {
+            refused(line, &format!("{place}/o.{extension}"), &[why]);
         }
     }
     // A folder of sounds.
@@ -277,9 +283,9 @@ fn outputs_are_tried_before_any_work() {
     refused(separate, "absent/parts", &["does not exist"]);
     std::fs::create_dir_all(folder.path("parts/component_0.wav")).unwrap();
     refused(separate, "parts", &["component_0.wav", "is a folder"]);
-    if bound {
-        refused(separate, "sealed", &["denied"]);
-        refused(separate, "sealed/parts", &["denied"]);
+    for (place, why) in &sealed {
+        refused(separate, place, &[why]);
+        refused(separate, &format!("{place}/parts"), &[why]);
     }
 }
 
@@ -299,6 +305,34 @@ fn inputs_are_never_overwritten() {
     }
     let after = ["m.npz", "i.npz", "c.npz"].map(|name| folder.bytes(name));
     assert!(before == after);
+}
+
+/// Links to a file that is not there yet: it would be written twice, and the last one would stay.
+#[cfg(unix)]
+#[test]
+fn outputs_do_not_meet_at_the_end_of_a_link() {
+    let folder = Folder::with_counts();
+    std::fs::create_dir(folder.path("inner")).unwrap();
+    for (to, name) in [
+        ("m.npz", "latest.npz"),
+        ("../latest.npz", "inner/other.npz"),
+    ] {
+        std::os::unix::fs::symlink(to, folder.path(name)).unwrap();
+    }
+    let line = "fit plca d.csv --rank 2 --quiet --output";
+    for pair in [
+        "latest.npz --trace m.npz",
+        "m.npz --trace latest.npz",
+        "inner/other.npz --trace ./m.npz",
+        "latest.npz --checkpoint inner/other.npz --checkpoint-every 1",
+    ] {
+        folder.fails(2, &format!("{line} {pair}"), &["the same file"]);
+    }
+    folder.ok(&format!("{line} inner/other.npz --trace t.jsonl"));
+    assert_eq!(
+        folder.names(),
+        ["d.csv", "inner", "latest.npz", "m.npz", "t.jsonl"]
+    );
 }
 
 #[test]

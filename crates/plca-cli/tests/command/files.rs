@@ -182,3 +182,22 @@ fn empty_blocks_are_refused_at_once() {
         &["init.npz"],
     );
 }
+
+/// What is written to a pipe goes into it: the link of an open one leads to no path.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_trace_may_go_into_a_pipe() {
+    let folder = Folder::with_counts();
+    let line = "fit plca d.csv --rank 2 --tol 0 --max-iter 20 --quiet --output o.npz";
+    folder.ok(&format!("{line} --trace t.jsonl"));
+    let lines = |bytes: &[u8]| bytes.iter().filter(|&&b| b == b'\n').count();
+    let expected = lines(&folder.bytes("t.jsonl"));
+    std::os::unix::fs::symlink("/dev/stderr", folder.path("link")).unwrap();
+    for trace in ["/dev/stderr", "link"] {
+        let out = folder.run(&format!("{line} --trace {trace}"));
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success(), "{said}");
+        assert!(said.starts_with(r#"{"iteration":"#), "{said}");
+        assert_eq!(lines(&out.stderr), expected, "{said}");
+    }
+}

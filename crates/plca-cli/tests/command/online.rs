@@ -143,6 +143,37 @@ fn streams_go_on_where_they_were() {
     fails("--online 0.6,2 --passes 3", "other data");
 }
 
+/// Every pass reads the blocks again: they are to be those of the first one.
+#[cfg(unix)]
+#[test]
+fn blocks_that_change_between_passes_are_refused() {
+    let folder = folder();
+    let line = "fit plsa b/1.csv b/2.csv --rank 2 --online 0.6,1 --passes 1000000000 --quiet --output o.npz";
+    let mut run = folder.start(&format!("{line} --checkpoint c --checkpoint-every 2"));
+    let passes = || {
+        let checkpoint = plca_io::read_checkpoint(&folder.path("c"));
+        checkpoint.map_or(0.0, |c| c.arrays["place"].values[4])
+    };
+    let ends = |run: &mut std::process::Child| run.try_wait().unwrap().is_some();
+    while passes() < 1.0 {
+        assert!(!ends(&mut run));
+        std::thread::yield_now();
+    }
+    folder.text("new.csv", &block(7));
+    std::fs::rename(folder.path("new.csv"), folder.path("b/2.csv")).unwrap();
+    let changed = passes();
+    while !ends(&mut run) {
+        if passes() > changed + 3.0 {
+            run.kill().unwrap();
+        }
+    }
+    let out = run.wait_with_output().unwrap();
+    let err = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(1), "{err}");
+    assert_eq!(err, "error: b/2.csv: was changed while it was read\n");
+    assert!(!folder.path("o.npz").exists());
+}
+
 /// The same lines in the same order, but the blocks end elsewhere.
 #[test]
 fn streams_know_where_they_were_cut() {

@@ -25,7 +25,7 @@ pub(crate) struct Tally {
     pub(crate) late: usize,
     /// Kills that left a file being written, which the next run removed.
     pub(crate) litter: usize,
-    /// Runs that went on from a checkpoint.
+    /// Runs that went on from a checkpoint: their traces are shorter than that of a whole run.
     pub(crate) resumed: usize,
     /// Kills after which the target was the new file.
     pub(crate) renamed: usize,
@@ -41,6 +41,8 @@ struct Scene<'a> {
     /// Files that are written: the old bytes, where there were any, and the new ones.
     targets: Vec<Target>,
     checkpoint: Option<&'static str>,
+    /// Lines of the trace of a whole run, where there are checkpoints.
+    traced: usize,
     /// How long it takes by itself.
     whole: Duration,
 }
@@ -82,6 +84,7 @@ impl<'a> Scene<'a> {
             line: String::new(),
             targets: Vec::new(),
             checkpoint: None,
+            traced: 0,
             whole: Duration::ZERO,
         };
         let mut names = vec!["o.npz"];
@@ -127,6 +130,9 @@ impl<'a> Scene<'a> {
             _ => return Err(format!("no kind of run is called {kind}")),
         }
         scene.line.push_str(" --quiet --output o.npz");
+        if scene.checkpoint.is_some() {
+            scene.line.push_str(" --trace t");
+        }
         // A store of other data is an old file that may be replaced; anything else is as good as OLD.
         let mut old = OLD.to_vec();
         if kind == "store" {
@@ -136,6 +142,9 @@ impl<'a> Scene<'a> {
         let started = Instant::now();
         scene.run(&scene.line)?;
         scene.whole = started.elapsed();
+        if scene.checkpoint.is_some() {
+            scene.traced = scene.lines()?;
+        }
         for name in names {
             let old = if name == "s.store" {
                 old.clone()
@@ -150,6 +159,11 @@ impl<'a> Scene<'a> {
 
     fn read(&self, name: &str) -> Result<Vec<u8>, String> {
         std::fs::read(self.folder.join(name)).map_err(|e| format!("{name}: {e}"))
+    }
+
+    /// Lines of the trace.
+    fn lines(&self) -> Result<usize, String> {
+        Ok(self.read("t")?.iter().filter(|&&b| b == b'\n').count())
     }
 
     fn command(&self, line: &str) -> Command {
@@ -178,7 +192,7 @@ impl<'a> Scene<'a> {
             let name = name.to_string_lossy().into_owned();
             let known = self.inputs.contains(&name)
                 || self.targets.iter().any(|t| t.name == name)
-                || self.checkpoint.is_some_and(|c| c == name);
+                || self.checkpoint.is_some_and(|c| [c, "t"].contains(&&*name));
             if !known {
                 litter.insert(name);
             }
@@ -242,8 +256,8 @@ impl<'a> Scene<'a> {
             tally.litter += usize::from(!self.litter()?.is_empty());
             resume = if checkpoint { " --resume c" } else { "" };
         }
-        tally.resumed += usize::from(!resume.is_empty());
         self.run(&format!("{}{resume}", self.line))?;
+        tally.resumed += usize::from(!resume.is_empty() && self.lines()? < self.traced);
         let (_, renamed) = self.check()?;
         if !renamed {
             return Err("the run that ended has other bytes than one that nobody killed".into());

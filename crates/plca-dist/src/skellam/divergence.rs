@@ -329,3 +329,21 @@ pub(crate) fn gradient_of(v: f64, plus: f64, minus: f64) -> SkellamGradient {
         minus: by_minus,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::two_sum;
+
+    /// Sum and error together are the terms, in either order.
+    #[test]
+    fn sums_keep_their_errors() {
+        for (a, b, sum) in [
+            (1.0, 1e-20, (1.0, 1e-20)),
+            (9_007_199_254_740_992.0, 1.0, (9_007_199_254_740_992.0, 1.0)),
+            (1e16, -1e16 + 2.0, (2.0, 0.0)),
+            (-1.0, 1e-20, (-1.0, 1e-20)),
+        ] {
+            assert_eq!((two_sum(a, b), two_sum(b, a)), (sum, sum));
+        }
+    }
+}

@@ -183,6 +183,9 @@ fn one_point_has_no_skewness() {
     let skewness = |p, q| DiscreteDistribution::skewness(&Skellam::new(p, q).unwrap());
     assert_eq!(skewness(0.0, 0.0), None);
     assert_eq!(skewness(0.0, 4.0), Some(-0.5));
+    let law = Skellam::new(3.0, 4.0).unwrap();
+    assert_eq!(DiscreteDistribution::mean(&law), Some(-1.0));
+    assert_eq!(DiscreteDistribution::variance(&law), Some(7.0));
 }
 
 proptest! {

@@ -267,3 +267,48 @@ mod tests {
         assert!(config.fold_in(&data, &wrong, &FoldIn::default()).is_err());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nalgebra::dmatrix;
+    use plca_tensor::{MaskedTensor, Order};
+
+    use super::*;
+    use crate::Support;
+
+    /// Against the definition, from the observed cells: a copy at `h` has `K[x - h + o]` at `x`.
+    #[test]
+    fn shares_are_what_falls_on_observed_cells() {
+        let size = [3, 4];
+        let hidden = [(0, 0), (1, 2), (2, 3)];
+        let values = (0..12).map(|at| match hidden.contains(&(at / 4, at % 4)) {
+            true => f64::NAN,
+            false => 1.0,
+        });
+        let data = MaskedTensor::new(size.to_vec(), values.collect(), Order::RowMajor).unwrap();
+        let kernels = dmatrix![0.5, 0.1; 0.25, 0.2; 0.125, 0.3; 0.125, 0.4];
+        for supports in [[Support::Valid; 2], [Support::Full; 2], [Support::Same; 2]] {
+            let g = Geometry::new(&size, &[2, 2], &supports).unwrap();
+            let shares = shares(&g, &data, &kernels);
+            let places = g.impulse_shape();
+            assert_eq!(shares.shape(), (places[0] * places[1], 2));
+            for place in 0..shares.nrows() {
+                let h = [place / places[1], place % places[1]];
+                for z in 0..2 {
+                    let mut share = 0.0;
+                    for at in (0..12).filter(|at| !hidden.contains(&(at / 4, at % 4))) {
+                        let t = [at / 4 + g.offset()[0], at % 4 + g.offset()[1]];
+                        let t = [0, 1].map(|d| t[d].checked_sub(h[d]).filter(|&t| t < 2));
+                        if let [Some(a), Some(b)] = t {
+                            share += kernels[(2 * a + b, z)];
+                        }
+                    }
+                    assert!(
+                        (shares[(place, z)] - share).abs() < 1e-15,
+                        "{supports:?} {h:?}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -47,10 +47,7 @@ pub(super) fn maximise(counts: &[f64], total: f64, beta: f64, theta: &mut [f64])
     let total: f64 = counts.iter().sum();
     // A prior that weighs nothing beside the counts, and no prior.
     if !(total / beta.abs()).is_finite() {
-        theta
-            .iter_mut()
-            .zip(counts)
-            .for_each(|(t, c)| *t = c / total);
+        theta.copy_from_slice(counts);
     } else if beta > 0.0 {
         sparse(counts, beta, theta);
     } else {

@@ -1032,3 +1032,29 @@ fn states_that_do_not_fit_are_refused() {
         },
     );
 }
+
+/// Entries of a start are uniform between half and one and a half times the level at which the model has the mean of the data; a
+/// measured step measures whatever is frozen.
+#[test]
+fn starts_of_ntf_have_the_mean_of_the_data() {
+    let data = dense(&table(&[20, 15, 10], 3));
+    let ntf = Ntf::builder(4).build().unwrap();
+    let state = ntf.init(&data, &[], &mut rng(3)).unwrap();
+    let mean = data.total() / data.scale() / 3000.0;
+    let level = (mean / 4.0).cbrt();
+    for factor in &state.factors {
+        let over = factor / level;
+        assert!(over.iter().all(|x| (0.5..1.5).contains(x)), "{over}");
+        // Of uniform draws on an interval of length 1.
+        let error = 5.0 / (12.0 * over.len() as f64).sqrt();
+        assert!((over.mean() - 1.0).abs() < error, "{over}");
+    }
+    for frozen in 0..3 {
+        let ntf = Ntf::builder(4).freeze_factor(frozen).build().unwrap();
+        let sweep = ntf.on(&data).unwrap();
+        let (mut after, before) = (state.clone(), sweep.objective(&state).unwrap());
+        let measured = sweep.step(&mut after, true).unwrap().unwrap();
+        assert!((measured - before).abs() <= 1e-12 * data.squared_norm());
+        assert_eq!(after.factors[frozen], state.factors[frozen]);
+    }
+}

@@ -82,3 +82,50 @@ pub(super) fn fft(f: &Folded, components: usize, transformed: usize) -> f64 {
     let one = 2.5 * length * length.log2() / TRANSFORM;
     transforms * one + products * length / 2.0 * PRODUCT + RATIO * cells(f)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Geometry, Support};
+
+    /// One problem, counted by hand: 2 channels, 5 lanes, data of 30 x 6, kernels of 4 x 3, impulses of 27 x 4, 7 components.
+    #[test]
+    fn estimates_are_counts_over_rates() {
+        let g = Geometry::new(&[2, 5, 30, 6], &[2, 1, 4, 3], &[Support::Valid]).unwrap();
+        let f = Folded::new(&g);
+        let near = |got: f64, want: f64| assert!((got / want - 1.0).abs() < 1e-14, "{got} {want}");
+        // A sum of 7 · 12 taps · 108 places for each of 10 planes, thrice, in rows of 4; 1800 cells.
+        let loops = (544_320.0 + 60.0 * 136_080.0) / 6e9;
+        near(direct::<f64>(&f, 7), loops + 3.6e-6);
+        near(direct::<f32>(&f, 7), loops / 2.0 + 3.6e-6);
+        // 28 rows of 3 for each of 100 cells.
+        let rows = 28.0 * (6.0 * 3.0 + 60.0) / 2e9;
+        near(sparse::<f64>(&f, 7, 100), 100.0 * (rows + 2e-9));
+        near(sparse::<f32>(&f, 7, 100), 100.0 * (rows / 2.0 + 2e-9));
+        // 2 x 84 times 84 x 900 in tiles of 24 x 8 and 48 x 8; 360 x 756 times 756 x 5.
+        let stacked = 4e-9 * 84.0 * 900.0;
+        let tiles = 24.0 * 904.0;
+        near(
+            matrix::<f64>(&f, 7, Stack::Impulses),
+            6.0 * tiles * 84.0 / 38e9 + stacked,
+        );
+        near(
+            matrix::<f32>(&f, 7, Stack::Impulses),
+            12.0 * tiles * 84.0 / 76e9 + stacked,
+        );
+        let (tiles, stacked) = (360.0 * 8.0, 4e-9 * 756.0 * 360.0);
+        near(
+            matrix::<f64>(&f, 7, Stack::Kernels),
+            6.0 * tiles * 756.0 / 38e9 + stacked,
+        );
+        // Along the last dimension: 14 · 4 lines of kernels, 35 · 27 of impulses, 10 · 30 of data, there and back.
+        let ([rows, columns], outer) = lengths(&f, 1);
+        assert_eq!((rows, outer), (1, 1));
+        let length = columns as f64;
+        let there = 2602.0 * 2.5 * length * length.log2() / 8e9;
+        near(
+            fft(&f, 7, 1),
+            there + 22_680.0 * length / 2.0 * 0.5e-9 + 3.6e-6,
+        );
+    }
+}
