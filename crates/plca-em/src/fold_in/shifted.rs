@@ -193,6 +193,7 @@ fn gap<T: Real, X: Observed<T> + ?Sized>(
 
 #[cfg(test)]
 mod tests {
+    use nalgebra::dmatrix;
     use plca_fit::Stop;
     use plca_tensor::{DenseTensor, MaskedTensor, Order};
 
@@ -266,15 +267,6 @@ mod tests {
         let wrong = DMatrix::from_element(3, 1, 1.0);
         assert!(config.fold_in(&data, &wrong, &FoldIn::default()).is_err());
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use nalgebra::dmatrix;
-    use plca_tensor::{MaskedTensor, Order};
-
-    use super::*;
-    use crate::Support;
 
     /// Against the definition, from the observed cells: a copy at `h` has `K[x - h + o]` at `x`.
     #[test]
