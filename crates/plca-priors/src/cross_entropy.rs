@@ -332,8 +332,11 @@ fn exact_similarity(m: &[f64], s: &[f64]) -> Option<Vec<f64>> {
         }
     }
     let entry = |(&m, &s): (&f64, &f64)| {
-        // A share is 0 without a count, and where s is infinite.
-        if m > 0.0 { m / (hi + s) } else { 0.0 }
+        if m > 0.0 && s.is_finite() {
+            m / (hi + s)
+        } else {
+            0.0
+        }
     };
     normalised(m.iter().zip(s).map(entry).collect())
 }
@@ -473,4 +476,22 @@ pub fn pair_divergences<T: Real>(block: &DMatrix<T>, groups: &[usize]) -> (f64, 
         *number += 1.0;
     }
     (sums[0].0 / sums[0].1, sums[1].0 / sums[1].1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::exact_similarity;
+
+    /// Partners of either sign that have nothing in a row leave no slope there, and so no share.
+    #[test]
+    fn rows_without_a_slope_have_no_share() {
+        for slope in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            let found = exact_similarity(&[1.0, 3.0, 2.0], &[0.5, slope, 0.5]).unwrap();
+            assert!(
+                (found[0] - 1.0 / 3.0).abs() < 1e-15 && found[1] == 0.0,
+                "{found:?}"
+            );
+        }
+        assert_eq!(exact_similarity(&[0.0, 3.0], &[0.5, f64::NAN]), None);
+    }
 }

@@ -225,12 +225,11 @@ impl<T: Real> DingSteps<'_, T> {
     /// `V Hᵀ (H Hᵀ)⁻¹ = V H⁺`, the pseudo-inverse where components depend on each other. From `Hᵀ = Q R` it is
     /// `V Q (Rᵀ)⁺`: `H Hᵀ` would square the condition of `H`, and half of the digits would be lost.
     fn left(&self, h: &DMatrix<T>) -> Result<DMatrix<T>, SnmfError> {
-        let largest = h.amax();
-        if !(largest * T::lit(h.len() as f64)).is_finite() {
+        let cutoff = h.amax() * T::lit(h.len() as f64) * T::EPSILON;
+        if !cutoff.is_finite() {
             return Err(SnmfError::NotFinite { block: "h" });
         }
         let (q, r) = h.transpose().qr().unpack();
-        let cutoff = largest * T::lit(h.len() as f64) * T::EPSILON;
         let inverse = r.transpose().pseudo_inverse(cutoff);
         let w = inverse.map(|inverse| self.data * q * inverse);
         match w {

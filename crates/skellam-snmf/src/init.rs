@@ -97,6 +97,23 @@ pub(crate) fn check_factor<T: Real>(
     check_block(block, m, expected, "a finite number >= 0", ok)
 }
 
+/// Refuses the first block whose shape is not the expected one: its name, its shape, and that.
+pub(crate) fn check_shapes(
+    blocks: impl IntoIterator<Item = (&'static str, (usize, usize), (usize, usize))>,
+) -> Result<(), SnmfError> {
+    let mut wrong = blocks
+        .into_iter()
+        .filter(|(_, got, expected)| got != expected);
+    match wrong.next() {
+        Some((block, got, expected)) => Err(SnmfError::Shape {
+            block,
+            got,
+            expected,
+        }),
+        None => Ok(()),
+    }
+}
+
 impl<T: Real> SnmfInit<T> {
     /// The state for data with `k` components.
     pub(crate) fn state<X: Signed<T>, R: Rng + ?Sized>(

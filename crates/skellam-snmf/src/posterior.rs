@@ -5,6 +5,7 @@ use plca_dist::{digamma, exp_digamma_slice, gamma_shape_kl_slice, ln_gamma};
 use plca_tensor::{CompensatedSum, Real};
 
 use crate::faint::Logs;
+use crate::init::check_shapes;
 use crate::prior::Axis;
 use crate::{Prior, SnmfError, SnmfState};
 
@@ -188,19 +189,11 @@ impl<T: Real> Posterior<T> {
     /// Whether the blocks that belong together have one shape, and one number of components.
     pub(crate) fn check_pairs(&self) -> Result<(), SnmfError> {
         let components = (self.plus.ncols(), self.shape.ncols());
-        let pairs = [
+        check_shapes([
             ("minus", self.minus.shape(), self.plus.shape()),
             ("rate", self.rate.shape(), self.shape.shape()),
             ("shape", self.shape.shape(), components),
-        ];
-        match pairs.into_iter().find(|(_, got, expected)| got != expected) {
-            Some((block, got, expected)) => Err(SnmfError::Shape {
-                block,
-                got,
-                expected,
-            }),
-            None => Ok(()),
-        }
+        ])
     }
 
     /// The part of the bound that is not the likelihood: `-Σ ŝ/b̂ - KL`. The mean and the last term of the divergence are

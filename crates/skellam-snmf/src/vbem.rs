@@ -9,6 +9,7 @@ use rand::Rng;
 
 use crate::em::{pack, unpack};
 use crate::faint::{self, Logs, Watch};
+use crate::init::check_shapes;
 use crate::posterior::least_shape;
 use crate::prior::Axis;
 use crate::rule::Split;
@@ -345,18 +346,10 @@ impl<T: Real, X: Signed<T>> SnmfVbEm<'_, T, X> {
     fn check(&self, state: &Posterior<T>) -> Result<(), SnmfError> {
         state.check_pairs()?;
         let ((f, n), k) = (self.data.shape(), self.config.components);
-        let sizes = [
+        check_shapes([
             ("plus", state.plus.shape(), (f, k)),
             ("shape", state.shape.shape(), (k, n)),
-        ];
-        match sizes.into_iter().find(|(_, got, expected)| got != expected) {
-            Some((block, got, expected)) => Err(SnmfError::Shape {
-                block,
-                got,
-                expected,
-            }),
-            None => Ok(()),
-        }
+        ])
     }
 
     /// A pass under geometric means, whose logarithms are asked for where the numbers do not do.

@@ -465,7 +465,7 @@ impl<'a> Flat<'a> {
     }
 }
 
-/// `W + ln W = l` from the `W` of an `l` that was less by `moved`; `None` as there.
+/// `W + ln W = l` from the `W` of an `l` that was less by `moved`, by the series or Halley's method; `None` where they lead nowhere.
 #[inline]
 fn follow_up(w: f64, moved: f64, l: f64) -> Option<f64> {
     if moved == 0.0 {
@@ -490,6 +490,7 @@ fn follow_up(w: f64, moved: f64, l: f64) -> Option<f64> {
     None
 }
 
+/// `W` with `W + ln W = l`.
 fn big_w(l: f64) -> f64 {
     lambert_w0_exp(l).unwrap_or(1.0)
 }
