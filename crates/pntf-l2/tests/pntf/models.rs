@@ -772,6 +772,44 @@ fn deflation_goes_on_with_what_is_left() {
     }
 }
 
+/// A deflated start lies inside the simplices: one part in twenty of every block is uniform.
+// [PNTF 5]
+#[test]
+fn deflation_leaves_nothing_at_zero() {
+    let (a, b) = ([0.5, 0.25, 0.25, 0.0], [0.0, 0.75, 0.25]);
+    // Two blocks without a common row or column, one far ahead: the terms of deflation.
+    let apart = DMatrix::from_fn(8, 6, |i, j| match (i / 4, j / 3) {
+        (0, 0) => 0.95 * a[i] * b[j],
+        (1, 1) => 0.05 * a[i - 4] * b[j - 3],
+        _ => 0.0,
+    });
+    let values = apart.as_slice().to_vec();
+    let data = RealTensor::dense(vec![8, 6], values, Order::ColumnMajor).unwrap();
+    let pntf = Pntf::builder(2).start(Start::Deflation).build().unwrap();
+    let state: PntfState<f64> = start(&pntf, &data, 0);
+    let near = |got: f64, wanted: f64| assert!((got - wanted).abs() <= 1e-12, "{got} {wanted}");
+    for t in 0..2 {
+        for (i, &x) in state.factors[0].column(t).iter().enumerate() {
+            near(
+                x,
+                if i / 4 == t { 0.95 * a[i % 4] } else { 0.0 } + 0.05 / 8.0,
+            );
+        }
+        for (j, &x) in state.factors[1].column(t).iter().enumerate() {
+            near(
+                x,
+                if j / 3 == t { 0.95 * b[j % 3] } else { 0.0 } + 0.05 / 6.0,
+            );
+        }
+    }
+    // The weights are the best ones of these factors, before their part is mixed in.
+    let term = |t: usize| state.factors[0].column(t) * state.factors[1].column(t).transpose();
+    let (first, difference) = (term(0), term(0) - term(1));
+    let best = 1.0 - (first - apart).dot(&difference) / difference.norm_squared();
+    near(state.weights[0], 0.95 * best + 0.05 / 2.0);
+    near(state.weights.sum(), 1.0);
+}
+
 /// A mass that would be 0 is not taken: nothing would come back from it.
 #[test]
 fn a_model_beside_the_data_keeps_its_mass() {
@@ -923,6 +961,13 @@ fn bad_input_is_named() {
         nmf.on(&empty_column),
         Err(PntfError::ColumnTotal { column: 1, .. })
     ));
+    // The total is one of the data, whatever they are stored as.
+    let negative = dense(&whole(&[2, 2], vec![1e308, 1e308, 1e308, -1.5e308]));
+    let refused = nmf.on(&negative).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        format!("column 1 sums to {}, not to a positive number", -0.5e308)
+    );
     let huge = dense(&whole(&[2, 2], vec![1e308, 1e308, 1e308, 0.0]));
     assert!(
         pntf.fit(&huge, &none, &Stop::default(), &mut rng(1))

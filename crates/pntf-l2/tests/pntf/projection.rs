@@ -175,6 +175,14 @@ fn bad_input_is_named() {
             refuse(&[f64::INFINITY, 0.0], 1.0),
             ProjectionError::Value { index: 0, .. }
         ));
+        for (len, bad) in [(1, f64::NAN), (11, f64::INFINITY), (300, f64::NEG_INFINITY)] {
+            for place in 0..len {
+                let mut b = vec![1.0; len];
+                b[place] = bad;
+                let refused = refuse(&b, 1.0);
+                assert!(matches!(refused, ProjectionError::Value { index, .. } if index == place));
+            }
+        }
         assert_eq!(refuse(&[0.0], -1.0), ProjectionError::Radius(-1.0));
         assert!(matches!(
             refuse(&[0.0], f64::NAN),
