@@ -43,15 +43,25 @@ pub(crate) struct Fibres<T> {
     segments: Vec<usize>,
 }
 
-/// About how many distinct index tuples there are without mode `skip`: linear counting (Whang et al. 1990).
+/// How many distinct index tuples there are without mode `skip`: of many entries an estimate, by linear counting (Whang et al.
+/// 1990), whose sketch takes no more than their hashes would.
 fn distinct(indices: &[u32], order: usize, skip: usize) -> f64 {
-    let mut bits = vec![0u64; (SKETCH / 64) as usize];
-    for entry in indices.chunks_exact(order) {
+    let hashes = indices.chunks_exact(order).map(|entry| {
         let mut hash = 0u64;
         for (_, &i) in entry.iter().enumerate().filter(|&(m, _)| m != skip) {
             hash = (hash ^ u64::from(i)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
             hash ^= hash >> 29;
         }
+        hash
+    });
+    if indices.len() / order <= (SKETCH / 64) as usize {
+        let mut hashes: Vec<u64> = hashes.collect();
+        hashes.sort_unstable();
+        hashes.dedup();
+        return hashes.len() as f64;
+    }
+    let mut bits = vec![0u64; (SKETCH / 64) as usize];
+    for hash in hashes {
         let bit = hash % SKETCH;
         bits[(bit / 64) as usize] |= 1 << (bit % 64);
     }
