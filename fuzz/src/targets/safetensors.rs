@@ -1,6 +1,7 @@
 //! Model files in `.safetensors` form.
 
 use plca_io::{Array, ModelFile, read_model, write_model};
+use serde_json::json;
 
 use super::{model_npz, one_line};
 use crate::{Target, scratch};
@@ -14,7 +15,7 @@ pub(super) const TARGET: Target = Target {
 
 fn seeds() -> Vec<Vec<u8>> {
     let mut model = ModelFile {
-        metadata: serde_json::json!({ "model": "nmf-kl", "rank": 1 }),
+        metadata: json!({ "model": "nmf-kl", "rank": 1 }),
         ..ModelFile::default()
     };
     model
@@ -35,8 +36,29 @@ fn seeds() -> Vec<Vec<u8>> {
     vec![written(false), written(true), whole]
 }
 
-fn run(input: &[u8]) -> bool {
-    match read_model(&scratch::file("input.safetensors", input)) {
+/// The same file with the header's right length; with another header, of one array of what follows, if this one cannot be read.
+fn mended(input: &[u8]) -> Vec<u8> {
+    let Some((length, rest)) = input.split_first_chunk() else {
+        return input.to_vec();
+    };
+    let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
+    let (header, data) = rest.split_at(length.min(rest.len()));
+    let (mut header, mut data) = (header.to_vec(), data);
+    if serde_json::from_slice::<serde_json::Value>(&header).is_err() {
+        data = &data[..data.len() / 8 * 8];
+        let (count, end) = (data.len() / 8, data.len());
+        let array = json!({ "dtype": "F64", "shape": [count], "data_offsets": [0, end] });
+        header = json!({ "w": array }).to_string().into_bytes();
+    }
+    let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+    bytes.extend(header);
+    bytes.extend(data);
+    bytes
+}
+
+/// Reads a file; whether it came past the header.
+fn read(bytes: &[u8]) -> bool {
+    match read_model(&scratch::file("input.safetensors", bytes)) {
         Ok(model) => {
             model_npz::again(&model);
             true
@@ -46,4 +68,9 @@ fn run(input: &[u8]) -> bool {
             e.place() != "header" && !e.to_string().contains("not a .safetensors file")
         }
     }
+}
+
+fn run(input: &[u8]) -> bool {
+    let as_it_is = read(input);
+    read(&mended(input)) || as_it_is
 }
