@@ -464,6 +464,18 @@ fn a_state_of_other_data() {
         ));
         assert_eq!(mixed, before);
     }
+    fn refuses<A: Separable<f64>>(fast: &Fast<f64, A>, wrong: A::State) {
+        let refused = fast.step(&mut FastState::new(wrong), true);
+        assert!(matches!(refused, Err(EmError::Shape { .. })));
+    }
+    let nmf = Nmf::builder(2).build().unwrap();
+    let wrong = nmf.init(&other, &NmfInit::default(), &mut rng(1)).unwrap();
+    refuses(&Fast::new(nmf.on(&data).unwrap()).unwrap(), wrong);
+    let plsa = Plsa::builder(2).build().unwrap();
+    let wrong = plsa
+        .init(&other, &PlsaInit::default(), &mut rng(1))
+        .unwrap();
+    refuses(&Fast::new(plsa.on(&data).unwrap()).unwrap(), wrong);
     let tempered = PlcaState { power: 0.5, ..fits };
     assert!(matches!(
         fast.step(&mut FastState::new(tempered), true),
