@@ -92,7 +92,7 @@ fn change(rng: &mut ChaCha8Rng, bytes: &mut Vec<u8>, other: &[u8]) {
             let copy = bytes[piece(rng, bytes)].to_vec();
             bytes.splice(at..at, copy);
         }
-        (13, _) if change_number(rng, bytes) => (),
+        (13, _) => drop(change_number(rng, bytes)),
         (14, _) => drop(bytes.splice(piece(rng, bytes), other[piece(rng, other)].to_vec())),
         _ => bytes.insert(at, telling),
     }
