@@ -317,8 +317,10 @@ impl<T: Real, S: BlockSource<T>> Observed<T> for OutOfCore<T, S> {
         let mut sum = CompensatedSum::default();
         self.visit(|_, x| {
             let value = x.to_f64() / scale;
-            // [SPEC 0] Σ V ln V
-            sum += value * value.ln();
+            // [SPEC 0] Σ V ln V, 0 where the scale leaves nothing of a value
+            if value > 0.0 {
+                sum += value * value.ln();
+            }
         });
         if self.failure().is_some() {
             f64::NAN
