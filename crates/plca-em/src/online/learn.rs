@@ -47,6 +47,8 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
             total: state.total.max(pass),
         };
         self.m_steps(&mut next, rule.block)?;
+        // Statistics that are no shares, of a state from elsewhere, may have left the numbers.
+        next.check()?;
         *state = next;
         Ok(Learnt {
             state: found.state,
