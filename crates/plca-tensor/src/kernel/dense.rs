@@ -131,7 +131,7 @@ fn spread<T: Real>(
 struct Rows<T> {
     /// `rows x stride`, components contiguous.
     by_row: Aligned<T>,
-    /// Panel after panel, `k x padded panel height`, rows contiguous.
+    /// Band after band, `k x band height`, rows contiguous.
     by_component: Aligned<T>,
     /// Rows padded to whole registers.
     padded: usize,
@@ -142,14 +142,17 @@ impl<T: Real> Rows<T> {
         let (stride, lanes) = (by_row.len() / rows, super::lanes::lane_count::<T>());
         let padded = rows.next_multiple_of(lanes);
         let mut by_component = pool.take(padded * k);
-        for_each_part(&mut by_component, PANEL * k, |part, target| {
-            let (first, height) = (part * PANEL, target.len() / k);
-            let real = height.min(rows - first);
-            let columns = target.chunks_exact_mut(height);
-            columns.for_each(|column| column[real..].fill(T::zero()));
-            for i in 0..real {
-                for (z, &x) in by_row[(first + i) * stride..][..k].iter().enumerate() {
-                    target[z * height + i] = x;
+        let band = super::lanes::band::<T>();
+        for_each_part(&mut by_component, PANEL * k, |part, panel| {
+            for (at, target) in panel.chunks_mut(band * k).enumerate() {
+                let (first, height) = (part * PANEL + at * band, target.len() / k);
+                let real = height.min(rows - first);
+                let columns = target.chunks_exact_mut(height);
+                columns.for_each(|column| column[real..].fill(T::zero()));
+                for i in 0..real {
+                    for (z, &x) in by_row[(first + i) * stride..][..k].iter().enumerate() {
+                        target[z * height + i] = x;
+                    }
                 }
             }
         });
@@ -164,16 +167,18 @@ impl<T: Real> Rows<T> {
 impl<T: Real> Rows<T> {
     /// From the layout of `by_component` back to rows of `stride` values.
     fn transpose(&self, sums: &[T], rows: usize, k: usize, mut out: Aligned<T>) -> Aligned<T> {
-        let stride = out.len() / rows;
+        let (stride, band) = (out.len() / rows, super::lanes::band::<T>());
         for_each_part(&mut out, PANEL * stride, |part, target| {
             let first = part * PANEL;
             let height = PANEL.min(self.padded - first);
-            let columns = sums[first * k..][..height * k].chunks_exact(height);
+            let bands = sums[first * k..][..height * k].chunks(band * k);
             let rows = target.chunks_exact_mut(stride);
             rows.for_each(|row| row[k..].fill(T::zero()));
-            for (z, column) in columns.enumerate() {
-                for (row, &x) in target.chunks_exact_mut(stride).zip(column) {
-                    row[z] = x;
+            for (sums, target) in bands.zip(target.chunks_mut(band * stride)) {
+                for (z, column) in sums.chunks_exact(sums.len() / k).enumerate() {
+                    for (row, &x) in target.chunks_exact_mut(stride).zip(column) {
+                        row[z] = x;
+                    }
                 }
             }
         });
@@ -212,16 +217,16 @@ impl<T: Real> WithSimd for GroupPass<'_, T> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> Partial<T> {
         if S::REGISTER_COUNT >= 32 {
-            self.run::<S, 8, true>(simd)
+            self.run::<S, 3>(simd)
         } else {
-            self.run::<S, 4, false>(simd)
+            self.run::<S, 2>(simd)
         }
     }
 }
 
 impl<T: Real> GroupPass<'_, T> {
     #[inline(always)]
-    fn run<S: Simd, const NR: usize, const WIDE: bool>(self, simd: S) -> Partial<T> {
+    fn run<S: Simd, const MR: usize>(self, simd: S) -> Partial<T> {
         let Self {
             grid,
             layout,
@@ -289,18 +294,21 @@ impl<T: Real> GroupPass<'_, T> {
                     let ratios = &mut tile[..tile_width * padded];
                     match rule {
                         // [SPEC 0] Q = V / P
-                        Rule::Ratio => fill_ratios::<S, T, NR>(
+                        Rule::Ratio => fill_ratios::<S, T, MR>(
                             simd, k, left, right, stride, cells, height, real, ratios,
                         ),
-                        Rule::Unit => fill_units(cells, height, real, padded, ratios),
+                        Rule::Unit => {
+                            fill_units(cells, height, real, padded, MR * T::lanes::<S>(), ratios);
+                        }
                     }
                     if log {
-                        partial.ln_lik += ln_lik(cells, height, real, padded, ratios);
+                        partial.ln_lik +=
+                            ln_lik(cells, height, real, padded, MR * T::lanes::<S>(), ratios);
                     }
                     if rows_wanted {
                         let into = &mut partial.rows[first_row * k..][..padded * k];
                         let fresh = first_column + at == columns.start;
-                        add_rows::<S, T, WIDE>(
+                        add_rows::<S, T, MR>(
                             simd, k, tile_width, ratios, right, stride, into, fresh,
                         );
                     }
@@ -308,7 +316,7 @@ impl<T: Real> GroupPass<'_, T> {
                         let by_row = &rows.by_row[first_row * stride..][..real * stride];
                         let into = &mut counts[at * stride..][..tile_width * stride];
                         let fresh = first_row == 0;
-                        add_columns::<S, T, WIDE>(
+                        add_columns::<S, T, MR>(
                             simd, tile_width, padded, real, ratios, by_row, stride, into, fresh,
                         );
                     }
@@ -330,28 +338,60 @@ impl<T: Real> GroupPass<'_, T> {
     }
 }
 
-/// `q = 1` on observed cells, 0 on hidden and padded ones.
+/// Calls `f` with the runs of cells and of ratios that belong together, the ratios being band after band.
 #[inline(always)]
-fn fill_units<T: Real>(cells: &[T], height: usize, real: usize, padded: usize, ratios: &mut [T]) {
-    for (column, q) in cells.chunks(height).zip(ratios.chunks_exact_mut(padded)) {
-        q.fill(T::zero());
-        for (q, x) in q.iter_mut().zip(&column[..real]) {
-            *q = if x.is_nan() { T::zero() } else { T::one() };
+fn for_each_run<T>(
+    [height, real, padded, band]: [usize; 4],
+    cells: &[T],
+    ratios: &mut [T],
+    mut f: impl FnMut(&[T], &mut [T]),
+) {
+    let width = ratios.len() / padded;
+    for (at, ratios) in ratios.chunks_mut(band * width).enumerate() {
+        let (first, run) = (at * band, ratios.len() / width);
+        let end = real.min(first + run);
+        for (column, q) in cells.chunks(height).zip(ratios.chunks_exact_mut(run)) {
+            f(&column[first.min(end)..end], q);
         }
     }
 }
 
+/// `q = 1` on observed cells, 0 on hidden and padded ones.
+#[inline(always)]
+fn fill_units<T: Real>(
+    cells: &[T],
+    height: usize,
+    real: usize,
+    padded: usize,
+    band: usize,
+    ratios: &mut [T],
+) {
+    for_each_run([height, real, padded, band], cells, ratios, |cells, q| {
+        q.fill(T::zero());
+        for (q, x) in q.iter_mut().zip(cells) {
+            *q = if x.is_nan() { T::zero() } else { T::one() };
+        }
+    });
+}
+
 /// `Σ V ln P` over a tile, from `P = V / q`: no second tile is kept for the model.
 #[inline(always)]
-fn ln_lik<T: Real>(cells: &[T], height: usize, real: usize, padded: usize, ratios: &[T]) -> f64 {
+fn ln_lik<T: Real>(
+    cells: &[T],
+    height: usize,
+    real: usize,
+    padded: usize,
+    band: usize,
+    ratios: &mut [T],
+) -> f64 {
     let mut sum = 0.0;
-    for (column, q) in cells.chunks(height).zip(ratios.chunks_exact(padded)) {
-        sum += log::ln_lik(&column[..real], q, |x, q| {
+    for_each_run([height, real, padded, band], cells, ratios, |cells, q| {
+        sum += log::ln_lik(cells, q, |x, q| {
             let p = x / q;
             // The floor stands for P = 0: no support where something was observed.
             if p > T::TINY { p } else { T::zero() }
         });
-    }
+    });
     sum
 }
 

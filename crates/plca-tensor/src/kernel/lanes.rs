@@ -189,6 +189,21 @@ pub(crate) fn lane_count<T: Lanes>() -> usize {
     instruction_set().dispatch(LaneCount::<T>(std::marker::PhantomData))
 }
 
+struct Band<T>(std::marker::PhantomData<T>);
+
+impl<T: Lanes> WithSimd for Band<T> {
+    type Output = usize;
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> usize {
+        super::tiles::band_vectors::<S>() * T::lanes::<S>()
+    }
+}
+
+/// Rows that a register tile holds on this machine.
+pub(crate) fn band<T: Lanes>() -> usize {
+    instruction_set().dispatch(Band::<T>(std::marker::PhantomData))
+}
+
 /// Values per padded row for `k` components: whole registers.
 pub(crate) fn stride<T: Lanes>(k: usize) -> usize {
     k.next_multiple_of(lane_count::<T>())

@@ -239,11 +239,15 @@ impl<T: Real> Product<'_, T> {
         for (target, parts) in targets.zip(parts.chunks(starts.len())) {
             for part in parts {
                 squares += part.squares.value();
-                // A task's sums are component by component.
-                let padded = part.sums.len() / self.k;
-                for (z, column) in part.sums.chunks_exact(padded).enumerate() {
-                    for (row, &x) in target.chunks_exact_mut(self.stride).zip(column) {
-                        row[z] += x;
+                // A task's sums are band by band, in a band component by component.
+                let band = super::lanes::band::<T>();
+                let bands = part.sums.chunks(band * self.k);
+                for (sums, target) in bands.zip(target.chunks_mut(band * self.stride)) {
+                    let height = sums.len() / self.k;
+                    for (z, column) in sums.chunks_exact(height).enumerate() {
+                        for (row, &x) in target.chunks_exact_mut(self.stride).zip(column) {
+                            row[z] += x;
+                        }
                     }
                 }
             }
@@ -258,16 +262,16 @@ impl<T: Real> WithSimd for Task<'_, T> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> Part<T> {
         if S::REGISTER_COUNT >= 32 {
-            self.run::<S, true>(simd)
+            self.run::<S, 3>(simd)
         } else {
-            self.run::<S, false>(simd)
+            self.run::<S, 2>(simd)
         }
     }
 }
 
 impl<T: Real> Task<'_, T> {
     #[inline(always)]
-    fn run<S: Simd, const WIDE: bool>(self, simd: S) -> Part<T> {
+    fn run<S: Simd, const MR: usize>(self, simd: S) -> Part<T> {
         let Product {
             grid,
             halves,
@@ -292,6 +296,8 @@ impl<T: Real> Task<'_, T> {
             squares: CompensatedSum::default(),
         };
         let mut tile = vec![T::zero(); longest * TILE];
+        let mut banded = vec![T::zero(); longest * TILE];
+        let band = MR * lanes;
         let mut model = Vec::new();
         for first_row in self.rows.clone().step_by(PANEL) {
             let real = PANEL.min(self.rows.end - first_row);
@@ -303,25 +309,27 @@ impl<T: Real> Task<'_, T> {
             for first in self.columns.clone().step_by(TILE) {
                 let width = TILE.min(self.columns.end - first);
                 let cells = &grid.values[first * height + first_row..];
-                let cells = cells.chunks(height).take(width).map(|c| &c[..real]);
                 let factor = &right[first * stride..][..width * stride];
-                let tile = &mut tile[..width * padded];
+                let banded = &mut banded[..width * padded];
                 match fill {
-                    Fill::Values => copy(cells, padded, tile),
+                    Fill::Values => to_bands(cells, [height, real, padded, band], banded),
                     Fill::Residual { scale, .. } => {
+                        let tile = &mut tile[..width * padded];
                         evaluate(&model, factor, stride, padded, tile);
-                        part.squares += residual(cells, scale, padded, tile);
+                        let columns = cells.chunks(height).map(|c| &c[..real]);
+                        part.squares += residual(columns, scale, padded, tile);
+                        to_bands(tile, [padded, padded, padded, band], banded);
                     }
                 }
                 if self.slow {
                     let into = &mut part.sums[(first - self.columns.start) * stride..];
                     let into = &mut into[..width * stride];
-                    add_columns::<S, T, WIDE>(
-                        simd, width, padded, real, tile, by_row, stride, into, false,
+                    add_columns::<S, T, MR>(
+                        simd, width, padded, real, banded, by_row, stride, into, false,
                     );
                 } else {
                     let into = &mut part.sums;
-                    add_rows::<S, T, WIDE>(simd, k, width, tile, factor, stride, into, false);
+                    add_rows::<S, T, MR>(simd, k, width, banded, factor, stride, into, false);
                 }
             }
         }
@@ -329,14 +337,20 @@ impl<T: Real> Task<'_, T> {
     }
 }
 
-/// Copies cells into a padded tile, hidden ones as 0.
+/// Copies columns of `real` cells, `height` apart, into a padded tile of bands; hidden cells are 0.
 #[inline(always)]
-fn copy<'a, T: Real>(cells: impl Iterator<Item = &'a [T]>, padded: usize, tile: &mut [T]) {
-    for (column, out) in cells.zip(tile.chunks_exact_mut(padded)) {
-        for (o, &x) in out.iter_mut().zip(column) {
-            *o = if x.is_nan() { T::zero() } else { x };
+fn to_bands<T: Real>(cells: &[T], [height, real, padded, band]: [usize; 4], tile: &mut [T]) {
+    let width = tile.len() / padded;
+    for (at, tile) in tile.chunks_mut(band * width).enumerate() {
+        let (first, run) = (at * band, tile.len() / width);
+        let end = real.min(first + run);
+        for (column, out) in cells.chunks(height).zip(tile.chunks_exact_mut(run)) {
+            let cells = &column[first.min(end)..end];
+            for (o, &x) in out.iter_mut().zip(cells) {
+                *o = if x.is_nan() { T::zero() } else { x };
+            }
+            out[cells.len()..].fill(T::zero());
         }
-        out[column.len()..].fill(T::zero());
     }
 }
 

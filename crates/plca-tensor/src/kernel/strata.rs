@@ -232,7 +232,8 @@ impl<T: Real> WithSimd for TilePass<'_, T> {
                 match self.share.stride / T::lanes::<S>() {
                     $($c if usual => self.run::<S, $c, true>(simd),
                     $c => self.run::<S, $c, false>(simd),)*
-                    _ => self.run_long(simd),
+                    _ if usual => self.run::<S, 0, true>(simd),
+                    _ => self.run::<S, 0, false>(simd),
                 }
             };
         }
@@ -240,132 +241,110 @@ impl<T: Real> WithSimd for TilePass<'_, T> {
     }
 }
 
+/// `Σ_z w_z h_z`, one register at a time.
+#[inline(always)]
+fn dot<S: Simd, T: Real>(simd: S, w: &[T::Vector<S>], h: &[T::Vector<S>]) -> T {
+    let mut sum = T::vsplat(simd, T::zero());
+    for (&w, &h) in w.iter().zip(h) {
+        sum = T::vmul_add(simd, w, h, sum);
+    }
+    T::vsum(simd, sum)
+}
+
+/// Adds `q` times `x` to `into`.
+#[inline(always)]
+fn add<S: Simd, T: Real>(
+    simd: S,
+    q: T::Vector<S>,
+    x: &[T::Vector<S>],
+    into: &mut [T::Vector<S>],
+) {
+    for (into, &x) in into.iter_mut().zip(x) {
+        *into = T::vmul_add(simd, q, x, *into);
+    }
+}
+
 impl<T: Real> TilePass<'_, T> {
-    /// Rows of `C` registers: the row's factor and its sums stay in registers. `USUAL`: ratios, both sums, no logarithms.
+    /// Rows of `C` registers, or of any number for `C = 0`; `USUAL`: ratios, both sums, no logarithms.
+    ///
+    /// The entries of a row are taken two at a time: two chains of products and divisions run beside each other, and sums
+    /// that are too long for the registers are loaded and stored half as often.
     #[inline(always)]
     fn run<S: Simd, const C: usize, const USUAL: bool>(self, simd: S) -> CompensatedSum {
-        let row_factor = T::vectors::<S>(self.share.row_factor).0.as_chunks::<C>().0;
-        let column_factor = T::vectors::<S>(self.share.column_factor)
-            .0
-            .as_chunks::<C>()
-            .0;
-        let row_sums = T::vectors_mut::<S>(self.share.row_sums)
-            .0
-            .as_chunks_mut::<C>()
-            .0;
-        let column_sums = T::vectors_mut::<S>(self.share.column_sums)
-            .0
-            .as_chunks_mut::<C>()
-            .0;
+        let Self {
+            cells,
+            share,
+            rule,
+            log,
+            mut ln_lik,
+        } = self;
+        let vectors = if C > 0 { C } else { share.stride / T::lanes::<S>() };
+        let at = |i: u32| i as usize * vectors..(i as usize + 1) * vectors;
+        let row_factor = T::vectors::<S>(share.row_factor).0;
+        let column_factor = T::vectors::<S>(share.column_factor).0;
+        let row_sums = T::vectors_mut::<S>(share.row_sums).0;
+        let column_sums = T::vectors_mut::<S>(share.column_sums).0;
         let rows_wanted = USUAL || !row_sums.is_empty();
         let columns_wanted = USUAL || !column_sums.is_empty();
-        let mut ln_lik = self.ln_lik;
+        let mut ratio = |value: T, p: T| {
+            if !USUAL && log && value > T::zero() {
+                // The logarithm of 0 is -inf: no support where something was observed.
+                ln_lik += value.to_f64() * p.to_f64().ln();
+            }
+            // [SPEC 1.3] q = V / p, added to every mode entry by entry
+            T::vsplat(simd, value / if p > T::TINY { p } else { T::TINY })
+        };
+        let units = !USUAL && rule == Rule::Unit;
         let mut first = 0;
-        for &[row, end] in self.cells.runs {
-            let (row, end) = (row as usize, end as usize);
-            let w = row_factor[row];
-            let mut sum = [T::vsplat(simd, T::zero()); C];
-            for (&column, &value) in self.cells.columns[first..end]
-                .iter()
-                .zip(&self.cells.values[first..end])
-            {
-                let h = column_factor[column as usize];
-                let q = match self.rule {
-                    Rule::Unit if !USUAL => T::one(),
-                    _ => {
-                        let mut dot = T::vmul(simd, w[0], h[0]);
-                        for c in 1..C {
-                            dot = T::vmul_add(simd, w[c], h[c], dot);
-                        }
-                        let p = T::vsum(simd, dot);
-                        if !USUAL && self.log && value > T::zero() {
-                            // The logarithm of 0 is -inf: no support where something was observed.
-                            ln_lik += value.to_f64() * p.to_f64().ln();
-                        }
-                        // [SPEC 1.3] q = V / p, added to every mode entry by entry
-                        value / if p > T::TINY { p } else { T::TINY }
-                    }
+        for &[row, end] in cells.runs {
+            let w = &row_factor[at(row)];
+            let mut own = [T::vsplat(simd, T::zero()); C];
+            let sum: &mut [T::Vector<S>] = match () {
+                () if C > 0 => &mut own,
+                () if rows_wanted => &mut row_sums[at(row)],
+                () => &mut [],
+            };
+            let entries = first..end as usize;
+            first = end as usize;
+            let (pairs, last) = cells.columns[entries.clone()].as_chunks::<2>();
+            let (values, last_value) = cells.values[entries].as_chunks::<2>();
+            for (&[i, j], &[u, v]) in pairs.iter().zip(values) {
+                let (a, b) = (&column_factor[at(i)], &column_factor[at(j)]);
+                let [q, r] = if units {
+                    [T::vsplat(simd, T::one()); 2]
+                } else {
+                    let (x, y) = (dot::<S, T>(simd, w, a), dot::<S, T>(simd, w, b));
+                    [ratio(u, x), ratio(v, y)]
                 };
-                let q = T::vsplat(simd, q);
                 if rows_wanted {
-                    for c in 0..C {
-                        sum[c] = T::vmul_add(simd, q, h[c], sum[c]);
+                    for ((s, &a), &b) in sum.iter_mut().zip(a).zip(b) {
+                        *s = T::vmul_add(simd, r, b, T::vmul_add(simd, q, a, *s));
                     }
                 }
                 if columns_wanted {
-                    let into = &mut column_sums[column as usize];
-                    for c in 0..C {
-                        into[c] = T::vmul_add(simd, q, w[c], into[c]);
-                    }
+                    add::<S, T>(simd, q, w, &mut column_sums[at(i)]);
+                    add::<S, T>(simd, r, w, &mut column_sums[at(j)]);
                 }
             }
-            if rows_wanted {
-                let into = &mut row_sums[row];
-                for c in 0..C {
-                    into[c] = T::vadd(simd, into[c], sum[c]);
-                }
-            }
-            first = end;
-        }
-        ln_lik
-    }
-
-    /// Rows too long for the registers.
-    #[inline(always)]
-    fn run_long<S: Simd>(self, simd: S) -> CompensatedSum {
-        let stride = self.share.stride;
-        let row = |x: &[T], i: usize| i * stride..(i + 1) * stride * usize::from(!x.is_empty());
-        let (rows_wanted, columns_wanted) = (
-            !self.share.row_sums.is_empty(),
-            !self.share.column_sums.is_empty(),
-        );
-        let mut ln_lik = self.ln_lik;
-        let mut first = 0;
-        for &[i, end] in self.cells.runs {
-            let (i, end) = (i as usize, end as usize);
-            let w = T::vectors::<S>(&self.share.row_factor[row(self.share.row_factor, i)]).0;
-            for (&column, &value) in self.cells.columns[first..end]
-                .iter()
-                .zip(&self.cells.values[first..end])
-            {
-                let j = column as usize;
-                let h =
-                    T::vectors::<S>(&self.share.column_factor[row(self.share.column_factor, j)]).0;
-                let q = match self.rule {
-                    Rule::Unit => T::one(),
-                    Rule::Ratio => {
-                        let mut dots = [T::vsplat(simd, T::zero()); 4];
-                        for (c, (&w, &h)) in w.iter().zip(h).enumerate() {
-                            dots[c % 4] = T::vmul_add(simd, w, h, dots[c % 4]);
-                        }
-                        let [a, b, c, d] = dots;
-                        let p = T::vsum(
-                            simd,
-                            T::vadd(simd, T::vadd(simd, a, b), T::vadd(simd, c, d)),
-                        );
-                        if self.log && value > T::zero() {
-                            ln_lik += value.to_f64() * p.to_f64().ln();
-                        }
-                        value / if p > T::TINY { p } else { T::TINY }
-                    }
+            for (&i, &u) in last.iter().zip(last_value) {
+                let a = &column_factor[at(i)];
+                let q = if units {
+                    T::vsplat(simd, T::one())
+                } else {
+                    ratio(u, dot::<S, T>(simd, w, a))
                 };
-                let q = T::vsplat(simd, q);
                 if rows_wanted {
-                    let into =
-                        T::vectors_mut::<S>(&mut self.share.row_sums[i * stride..][..stride]).0;
-                    into.iter_mut()
-                        .zip(h)
-                        .for_each(|(s, &h)| *s = T::vmul_add(simd, q, h, *s));
+                    add::<S, T>(simd, q, a, sum);
                 }
                 if columns_wanted {
-                    let into =
-                        T::vectors_mut::<S>(&mut self.share.column_sums[j * stride..][..stride]).0;
-                    into.iter_mut()
-                        .zip(w)
-                        .for_each(|(s, &w)| *s = T::vmul_add(simd, q, w, *s));
+                    add::<S, T>(simd, q, w, &mut column_sums[at(i)]);
                 }
             }
-            first = end;
+            if C > 0 && rows_wanted {
+                for (into, own) in row_sums[at(row)].iter_mut().zip(own) {
+                    *into = T::vadd(simd, *into, own);
+                }
+            }
         }
         ln_lik
     }

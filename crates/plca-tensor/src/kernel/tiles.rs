@@ -24,44 +24,64 @@ unsafe fn store<S: Simd, T: Lanes>(x: T::Vector<S>, at: *mut T) {
     unsafe { ptr::write_unaligned(at.cast(), x) }
 }
 
-/// Asks for the cache lines of `bytes` bytes from `at` on; never faults.
+/// Asks for the cache lines of `bytes` bytes that end before `end`, but for the first if it begins before them: that of a run
+/// before it. Never faults.
 #[inline(always)]
-fn prefetch<T>(at: *const T, bytes: usize) {
+fn prefetch<T>(end: *const T, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
-    for line in (0..=bytes).step_by(64) {
+    for line in (0..bytes).step_by(64) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast::<i8>().wrapping_add(line)) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(end.cast::<i8>().wrapping_sub(1 + line)) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (at, bytes);
+    let _ = (end, bytes);
+}
+
+/// Vectors of a band: rows that a tile has in registers.
+#[inline(always)]
+pub(crate) fn band_vectors<S: Simd>() -> usize {
+    if S::REGISTER_COUNT >= 32 { 3 } else { 2 }
+}
+
+/// A loop that is written out. What the compiler leaves a loop over registers, or makes one, it keeps in memory.
+macro_rules! unrolled {
+    ($count:expr, $n:ident => $body:block) => {
+        unrolled!(@ $count, $n => $body, 0 1 2 3 4 5 6 7 8 9 10 11)
+    };
+    (@ $count:expr, $n:ident => $body:block, $($i:literal)*) => {
+        $(if $i < $count { let $n: usize = $i; $body })*
+    };
 }
 
 /// `q[n][m] = x / max(Σ_k a[k][m] b[n][k], tiny)` for `MR` row vectors and `NR` columns; 0 where `x` is NaN.
 ///
 /// # Safety
 ///
-/// With `L` lanes: `a` reaches `k` runs of `MR L` values, `lda` apart; `b` reaches `NR` runs of `k` values, `ldb`
-/// apart; `x` reaches `NR` runs of `min(rows, MR L)` values, `ldx` apart; `q` reaches `NR` runs of `MR L`, `ldq` apart.
+/// With `L` lanes: `a` reaches `k` runs of `MR L` values, one after the other; `b` reaches `NR` runs of `k` values, `ldb`
+/// apart; `x` reaches `NR` runs of `min(rows, MR L)` values, `ldx` apart; `q` reaches `NR MR L` values. `next` need not be valid.
 #[inline(always)]
 unsafe fn ratio_tile<S: Simd, T: Real, const MR: usize, const NR: usize>(
     simd: S,
     k: usize,
-    (a, lda): (*const T, usize),
+    a: *const T,
     (b, ldb): (*const T, usize),
-    (x, ldx): (*const T, usize),
+    (x, next, ldx): (*const T, *const T, usize),
     rows: usize,
-    (q, ldq): (*mut T, usize),
+    q: *mut T,
 ) {
     let lanes = T::lanes::<S>();
     let zero = T::vsplat(simd, T::zero());
     for n in 0..NR {
-        prefetch(x.wrapping_add(n * ldx), MR * lanes * size_of::<T>());
+        prefetch(
+            next.wrapping_add(n * ldx + MR * lanes),
+            MR * lanes * size_of::<T>(),
+        );
     }
     let mut acc = [[zero; MR]; NR];
     for z in 0..k {
         let mut row = [zero; MR];
         for m in 0..MR {
-            row[m] = unsafe { load::<S, T>(a.add(z * lda + m * lanes)) };
+            row[m] = unsafe { load::<S, T>(a.add((z * MR + m) * lanes)) };
         }
         for n in 0..NR {
             let column = T::vsplat(simd, unsafe { *b.add(n * ldb + z) });
@@ -71,22 +91,28 @@ unsafe fn ratio_tile<S: Simd, T: Real, const MR: usize, const NR: usize>(
         }
     }
     let tiny = T::vsplat(simd, T::TINY);
-    for n in 0..NR {
-        for m in 0..MR {
-            let at = x.wrapping_add(n * ldx + m * lanes);
-            let value = if (m + 1) * lanes <= rows {
-                unsafe { load::<S, T>(at) }
-            } else {
-                let left = rows.saturating_sub(m * lanes);
-                T::vpartial_load(simd, unsafe {
-                    std::slice::from_raw_parts(if left == 0 { x } else { at }, left)
-                })
-            };
-            let ratio = T::vdiv(simd, value, T::vmax(simd, acc[n][m], tiny));
-            let ratio = T::vunless_nan(simd, value, ratio, zero);
-            unsafe { store::<S, T>(ratio, q.add(n * ldq + m * lanes)) };
-        }
+    let divide = |n: usize, m: usize, value: T::Vector<S>, p: T::Vector<S>| {
+        let ratio = T::vdiv(simd, value, T::vmax(simd, p, tiny));
+        let ratio = T::vunless_nan(simd, value, ratio, zero);
+        unsafe { store::<S, T>(ratio, q.add((n * MR + m) * lanes)) };
+    };
+    if rows >= MR * lanes {
+        unrolled!(NR, n => {
+            for m in 0..MR {
+                let at = x.wrapping_add(n * ldx + m * lanes);
+                divide(n, m, unsafe { load::<S, T>(at) }, acc[n][m]);
+            }
+        });
+        return;
     }
+    unrolled!(NR, n => {
+        for m in 0..MR {
+            let left = rows.saturating_sub(m * lanes).min(lanes);
+            let at = if left == 0 { x } else { x.wrapping_add(n * ldx + m * lanes) };
+            let value = T::vpartial_load(simd, unsafe { std::slice::from_raw_parts(at, left) });
+            divide(n, m, value, acc[n][m]);
+        }
+    });
 }
 
 /// `c[k][m] += Σ_j q[j][m] b[j][k]` for `MR` row vectors and `KR` components: counts of the rows. `fresh`: `c` holds anything
@@ -94,15 +120,15 @@ unsafe fn ratio_tile<S: Simd, T: Real, const MR: usize, const NR: usize>(
 ///
 /// # Safety
 ///
-/// `q` reaches `columns` runs of `MR L` values, `ldq` apart; `b` reaches `columns` runs of `KR`, `ldb` apart;
-/// `c` reaches `KR` runs of `MR L`, `ldc` apart.
+/// `q` reaches `columns` runs of `MR L` values, one after the other; `b` reaches `columns` runs of `KR`, `ldb` apart;
+/// `c` reaches `KR MR L` values.
 #[inline(always)]
 unsafe fn row_tile<S: Simd, T: Real, const MR: usize, const KR: usize>(
     simd: S,
     columns: usize,
-    (q, ldq): (*const T, usize),
+    q: *const T,
     (b, ldb): (*const T, usize),
-    (c, ldc): (*mut T, usize),
+    c: *mut T,
     fresh: bool,
 ) {
     let lanes = T::lanes::<S>();
@@ -111,7 +137,7 @@ unsafe fn row_tile<S: Simd, T: Real, const MR: usize, const KR: usize>(
     for j in 0..columns {
         let mut row = [zero; MR];
         for m in 0..MR {
-            row[m] = unsafe { load::<S, T>(q.add(j * ldq + m * lanes)) };
+            row[m] = unsafe { load::<S, T>(q.add((j * MR + m) * lanes)) };
         }
         for z in 0..KR {
             let column = T::vsplat(simd, unsafe { *b.add(j * ldb + z) });
@@ -120,48 +146,82 @@ unsafe fn row_tile<S: Simd, T: Real, const MR: usize, const KR: usize>(
             }
         }
     }
-    for z in 0..KR {
+    unrolled!(KR, z => {
         for m in 0..MR {
             unsafe {
-                let at = c.add(z * ldc + m * lanes);
+                let at = c.add((z * MR + m) * lanes);
                 let before = if fresh { zero } else { load::<S, T>(at) };
                 store::<S, T>(T::vadd(simd, acc[z][m], before), at);
             }
+        }
+    });
+}
+
+/// One row of [`column_tile`]: `KV` vectors of `a` times `JR` values of `q` that are `height` apart.
+#[inline(always)]
+unsafe fn column_step<S: Simd, T: Real, const KV: usize, const JR: usize>(
+    simd: S,
+    acc: &mut [[T::Vector<S>; KV]; JR],
+    a: *const T,
+    q: *const T,
+    height: usize,
+) {
+    let mut row = [T::vsplat(simd, T::zero()); KV];
+    for v in 0..KV {
+        row[v] = unsafe { load::<S, T>(a.add(v * T::lanes::<S>())) };
+    }
+    for j in 0..JR {
+        let column = T::vsplat(simd, unsafe { *q.add(j * height) });
+        for v in 0..KV {
+            acc[j][v] = T::vmul_add(simd, row[v], column, acc[j][v]);
         }
     }
 }
 
 /// `c[j][kv] += Σ_i a[i][kv] q[j][i]` for `KV` component vectors and `JR` columns: counts of the columns. `fresh` as there.
 ///
+/// `q` holds `width` columns in bands of `MR L` rows, the last of `last` rows; the columns are those from `at` on.
+///
 /// # Safety
 ///
-/// `a` reaches `rows` runs of `KV L` values, `lda` apart; `q` reaches `JR` runs of `rows`, `ldq` apart; `c` reaches
-/// `JR` runs of `KV L`, `ldc` apart.
+/// `a` reaches `rows` runs of `KV L` values, `lda` apart; `q` reaches `rows` in all bands together and `at + JR` columns;
+/// `c` reaches `JR` runs of `KV L`, `ldc` apart.
 #[inline(always)]
-unsafe fn column_tile<S: Simd, T: Real, const KV: usize, const JR: usize>(
+unsafe fn column_tile<S: Simd, T: Real, const MR: usize, const KV: usize, const JR: usize>(
     simd: S,
-    rows: usize,
-    (q, ldq): (*const T, usize),
+    (rows, trips): (usize, usize),
+    (q, width, at, last): (*const T, usize, usize, usize),
     (a, lda): (*const T, usize),
     (c, ldc): (*mut T, usize),
     fresh: bool,
 ) {
     let lanes = T::lanes::<S>();
+    let height = MR * lanes;
     let zero = T::vsplat(simd, T::zero());
     let mut acc = [[zero; KV]; JR];
-    for i in 0..rows {
-        let mut row = [zero; KV];
-        for v in 0..KV {
-            row[v] = unsafe { load::<S, T>(a.add(i * lda + v * lanes)) };
-        }
-        for j in 0..JR {
-            let column = T::vsplat(simd, unsafe { *q.add(j * ldq + i) });
-            for v in 0..KV {
-                acc[j][v] = T::vmul_add(simd, row[v], column, acc[j][v]);
+    let bands = rows / height;
+    for band in 0..bands {
+        unsafe {
+            let (a, q) = (
+                a.add(band * height * lda),
+                q.add((band * width + at) * height),
+            );
+            // As long as the compiler knows: unrolled, the sums would not stay in registers.
+            for i in 0..trips {
+                column_step::<S, T, KV, JR>(simd, &mut acc, a.add(i * lda), q.add(i), height);
             }
         }
     }
-    for j in 0..JR {
+    for i in 0..rows - bands * height {
+        unsafe {
+            let (a, q) = (
+                a.add((bands * height + i) * lda),
+                q.add(bands * width * height + at * last),
+            );
+            column_step::<S, T, KV, JR>(simd, &mut acc, a, q.add(i), last);
+        }
+    }
+    unrolled!(JR, j => {
         for v in 0..KV {
             unsafe {
                 let at = c.add(j * ldc + v * lanes);
@@ -169,7 +229,7 @@ unsafe fn column_tile<S: Simd, T: Real, const KV: usize, const JR: usize>(
                 store::<S, T>(T::vadd(simd, acc[j][v], before), at);
             }
         }
-    }
+    });
 }
 
 /// Calls a tile with the count `$n` as constant generic.
@@ -179,12 +239,13 @@ macro_rules! with_const {
     };
 }
 
+/// `MR` vectors a band, `NR` columns a tile; the ratios are stored band after band, in a band column after column.
 #[inline(always)]
 #[expect(
     clippy::too_many_arguments,
     reason = "three operands with their strides"
 )]
-pub(crate) fn fill_ratios<S: Simd, T: Real, const NR: usize>(
+pub(crate) fn fill_ratios<S: Simd, T: Real, const MR: usize>(
     simd: S,
     k: usize,
     left: &[T],
@@ -204,28 +265,37 @@ pub(crate) fn fill_ratios<S: Simd, T: Real, const NR: usize>(
             && real <= padded
             && k <= stride
     );
-    let mut j = 0;
-    while j < width {
-        let full = width - j >= NR;
-        let mut i = 0;
-        while i < padded {
-            let vectors = ((padded - i) / lanes).min(3);
+    let blocks = width.div_ceil(if MR == 3 { 8 } else { 5 });
+    let mut i = 0;
+    while i < padded {
+        let vectors = ((padded - i) / lanes).min(MR);
+        let mut j = 0;
+        for block in 0..blocks {
+            let columns = (width - j).div_ceil(blocks - block);
             // Inside `left`, `right`, `cells` and `ratios` by the assertion above.
             unsafe {
-                let a = (left.as_ptr().add(i), padded);
+                let a = left.as_ptr().add(i * k);
                 let b = (right.as_ptr().add(j * stride), stride);
-                let x = (cells.as_ptr().wrapping_add(j * height + i), height);
-                let q = (ratios.as_mut_ptr().add(j * padded + i), padded);
-                let rows = real.saturating_sub(i);
-                with_const!(vectors, [1, 2, 3], MR => if full {
-                    ratio_tile::<S, T, MR, NR>(simd, k, a, b, x, rows, q)
+                let x = cells.as_ptr().wrapping_add(j * height + i);
+                let ahead = if i + vectors * lanes < padded {
+                    x.wrapping_add(vectors * lanes)
                 } else {
-                    ratio_tile::<S, T, MR, 1>(simd, k, a, b, x, rows, q)
-                });
+                    x.wrapping_add(width * height).wrapping_sub(i)
+                };
+                let q = ratios.as_mut_ptr().add(i * width + j * vectors * lanes);
+                let rows = real.saturating_sub(i);
+                let x = (x, ahead, height);
+                if MR == 3 {
+                    with_const!(vectors, [1, 2, 3], MV => with_const!(columns, [1, 2, 3, 4, 5, 6, 7, 8], NR =>
+                        ratio_tile::<S, T, MV, NR>(simd, k, a, b, x, rows, q)));
+                } else {
+                    with_const!(vectors, [1, 2], MV => with_const!(columns, [1, 2, 3, 4, 5], NR =>
+                        ratio_tile::<S, T, MV, NR>(simd, k, a, b, x, rows, q)));
+                }
             }
-            i += vectors * lanes;
+            j += columns;
         }
-        j += if full { NR } else { 1 };
+        i += vectors * lanes;
     }
 }
 
@@ -234,7 +304,7 @@ pub(crate) fn fill_ratios<S: Simd, T: Real, const NR: usize>(
     clippy::too_many_arguments,
     reason = "three operands with their strides"
 )]
-pub(crate) fn add_rows<S: Simd, T: Real, const WIDE: bool>(
+pub(crate) fn add_rows<S: Simd, T: Real, const MR: usize>(
     simd: S,
     k: usize,
     width: usize,
@@ -248,24 +318,29 @@ pub(crate) fn add_rows<S: Simd, T: Real, const WIDE: bool>(
     let padded = into.len() / k;
     assert!(ratios.len() == width * padded && right.len() == width * stride && k <= stride);
     // An even split: 50 components are 8 + 7 + 7 + 7 + 7 + 7 + 7, never 8 + ... + 2.
-    let blocks = k.div_ceil(if WIDE { 8 } else { 4 });
-    let mut z = 0;
-    for block in 0..blocks {
-        let components = (k - z).div_ceil(blocks - block);
-        let mut i = 0;
-        while i < padded {
-            let vectors = ((padded - i) / lanes).min(3);
+    let blocks = k.div_ceil(if MR == 3 { 8 } else { 5 });
+    let mut i = 0;
+    while i < padded {
+        let vectors = ((padded - i) / lanes).min(MR);
+        let mut z = 0;
+        for block in 0..blocks {
+            let components = (k - z).div_ceil(blocks - block);
             // Inside the three slices by the assertion above.
             unsafe {
-                let q = (ratios.as_ptr().add(i), padded);
+                let q = ratios.as_ptr().add(i * width);
                 let b = (right.as_ptr().add(z), stride);
-                let c = (into.as_mut_ptr().add(z * padded + i), padded);
-                with_const!(vectors, [1, 2, 3], MR => with_const!(components, [1, 2, 3, 4, 5, 6, 7, 8], KR =>
-                    row_tile::<S, T, MR, KR>(simd, width, q, b, c, fresh)));
+                let c = into.as_mut_ptr().add(i * k + z * vectors * lanes);
+                if MR == 3 {
+                    with_const!(vectors, [1, 2, 3], MV => with_const!(components, [1, 2, 3, 4, 5, 6, 7, 8], KR =>
+                        row_tile::<S, T, MV, KR>(simd, width, q, b, c, fresh)));
+                } else {
+                    with_const!(vectors, [1, 2], MV => with_const!(components, [1, 2, 3, 4, 5], KR =>
+                        row_tile::<S, T, MV, KR>(simd, width, q, b, c, fresh)));
+                }
             }
-            i += vectors * lanes;
+            z += components;
         }
-        z += components;
+        i += vectors * lanes;
     }
 }
 
@@ -274,7 +349,7 @@ pub(crate) fn add_rows<S: Simd, T: Real, const WIDE: bool>(
     clippy::too_many_arguments,
     reason = "three operands with their strides"
 )]
-pub(crate) fn add_columns<S: Simd, T: Real, const WIDE: bool>(
+pub(crate) fn add_columns<S: Simd, T: Real, const MR: usize>(
     simd: S,
     width: usize,
     padded: usize,
@@ -292,45 +367,50 @@ pub(crate) fn add_columns<S: Simd, T: Real, const WIDE: bool>(
             && into.len() == width * stride
             && real <= padded
     );
+    let height = MR * lanes;
+    let last = padded - real / height * height;
+    let trips = std::hint::black_box(height);
     let vectors = stride / lanes;
-    let blocks = vectors.div_ceil(if WIDE { 5 } else { 3 });
-    let per_block = vectors.div_ceil(blocks);
     let mut v = 0;
     while v < vectors {
-        let block = per_block.min(vectors - v);
-        let group = match (WIDE, block) {
-            (true, 5) => 4,
-            (true, 4) | (false, 2) => 6,
-            (true, 3) => 8,
-            (false, 3) => 4,
+        let left = vectors - v;
+        let block = if MR == 3 {
+            vectors.div_ceil(vectors.div_ceil(5)).min(left)
+        } else if left == 3 {
+            3
+        } else {
+            left.min(2)
+        };
+        let group = match (MR, block) {
+            (3, 5) => 4,
+            (2, 3) => 3,
+            (3, 4) | (2, 2) => 6,
+            (3, 3) => 8,
             _ => 12,
         };
         let mut j = 0;
-        while j < width {
-            let columns = if width - j >= group { group } else { 1 };
+        let blocks = width.div_ceil(group);
+        for at in 0..blocks {
+            let columns = (width - j).div_ceil(blocks - at);
             // Inside the three slices by the assertion above.
             unsafe {
-                let q = (ratios.as_ptr().add(j * padded), padded);
+                let q = (ratios.as_ptr(), width, j, last);
                 let a = (by_row.as_ptr().add(v * lanes), stride);
                 let c = (into.as_mut_ptr().add(j * stride + v * lanes), stride);
                 macro_rules! tile {
-                    ($kv:literal, $jr:literal) => {
-                        column_tile::<S, T, $kv, $jr>(simd, real, q, a, c, fresh)
+                    ($kv:literal, [$($jr:literal),*]) => {
+                        with_const!(columns, [$($jr),*], JR =>
+                            column_tile::<S, T, MR, $kv, JR>(simd, (real, trips), q, a, c, fresh))
                     };
                 }
-                match (block, columns) {
-                    (5, 4) => tile!(5, 4),
-                    (4, 6) => tile!(4, 6),
-                    (3, 8) => tile!(3, 8),
-                    (3, 4) => tile!(3, 4),
-                    (2, 12) => tile!(2, 12),
-                    (2, 6) => tile!(2, 6),
-                    (1, 12) => tile!(1, 12),
-                    (5, _) => tile!(5, 1),
-                    (4, _) => tile!(4, 1),
-                    (3, _) => tile!(3, 1),
-                    (2, _) => tile!(2, 1),
-                    _ => tile!(1, 1),
+                match block {
+                    5 if MR == 3 => tile!(5, [1, 2, 3, 4]),
+                    4 if MR == 3 => tile!(4, [1, 2, 3, 4, 5, 6]),
+                    3 if MR == 3 => tile!(3, [1, 2, 3, 4, 5, 6, 7, 8]),
+                    2 if MR == 3 => tile!(2, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
+                    3 => tile!(3, [1, 2, 3]),
+                    2 => tile!(2, [1, 2, 3, 4, 5, 6]),
+                    _ => tile!(1, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
                 }
             }
             j += columns;
