@@ -253,12 +253,7 @@ fn dot<S: Simd, T: Real>(simd: S, w: &[T::Vector<S>], h: &[T::Vector<S>]) -> T {
 
 /// Adds `q` times `x` to `into`.
 #[inline(always)]
-fn add<S: Simd, T: Real>(
-    simd: S,
-    q: T::Vector<S>,
-    x: &[T::Vector<S>],
-    into: &mut [T::Vector<S>],
-) {
+fn add<S: Simd, T: Real>(simd: S, q: T::Vector<S>, x: &[T::Vector<S>], into: &mut [T::Vector<S>]) {
     for (into, &x) in into.iter_mut().zip(x) {
         *into = T::vmul_add(simd, q, x, *into);
     }
@@ -278,7 +273,11 @@ impl<T: Real> TilePass<'_, T> {
             log,
             mut ln_lik,
         } = self;
-        let vectors = if C > 0 { C } else { share.stride / T::lanes::<S>() };
+        let vectors = if C > 0 {
+            C
+        } else {
+            share.stride / T::lanes::<S>()
+        };
         let at = |i: u32| i as usize * vectors..(i as usize + 1) * vectors;
         let row_factor = T::vectors::<S>(share.row_factor).0;
         let column_factor = T::vectors::<S>(share.column_factor).0;

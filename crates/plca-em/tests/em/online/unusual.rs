@@ -62,6 +62,17 @@ fn new_words_are_taken_in() {
     assert!((total - 1.0).abs() < 1e-14);
 }
 
+/// Statistics that are no shares of a whole leave the numbers: the block is refused, and the state stays as it was.
+#[test]
+fn statistics_that_overflow_are_refused() {
+    let mut state = start();
+    state.statistics[0][(0, 0)] = 1e308;
+    let before = state.clone();
+    let refused = plsa().partial_fit(&mut state, &documents(3, &[vec![30.0, 10.0, 20.0]]));
+    assert!(matches!(refused, Err(EmError::Value { .. })), "{refused:?}");
+    assert_eq!(state, before);
+}
+
 /// With a Dirichlet prior there are no zeros to begin with.
 #[test]
 fn a_prior_keeps_words_that_are_not_seen() {
