@@ -5,6 +5,12 @@ use plca_tensor::{Coordinates, Observed, SparseTensor};
 /// Shapes whose sizes add up to no more are made tensors of: their memory goes with the sizes.
 const INDICES: usize = 1 << 18;
 
+/// Whether a tensor of this shape is not to be made.
+pub(super) fn is_large(shape: &[usize]) -> bool {
+    let sum = |sum: usize, &n: &usize| sum.saturating_add(n);
+    shape.iter().fold(0, sum) > INDICES
+}
+
 /// Indices are within the shape; a tensor of them is one or is refused.
 pub(super) fn check(entries: Coordinates<f64>) {
     let order = entries.shape.len();
@@ -16,12 +22,8 @@ pub(super) fn check(entries: Coordinates<f64>) {
             .all(|(&i, &n)| (i as usize) < n);
         assert!(within, "{index:?} in {:?}", entries.shape);
     }
-    let sizes = entries
-        .shape
-        .iter()
-        .fold(0usize, |sum, &n| sum.saturating_add(n));
     let most = entries.values.len() as u64;
-    if sizes <= INDICES
+    if !is_large(&entries.shape)
         && let Ok(tensor) = SparseTensor::new(entries)
     {
         assert!(tensor.stored() as u64 <= most && tensor.total() > 0.0);
