@@ -12,9 +12,9 @@
 use pulp::{Simd, WithSimd};
 
 use super::aligned::{Aligned, Pool};
-use super::log;
+use super::log::LnLik;
 use super::panel::Panel;
-use super::tiles::{add_columns, add_rows, fill_ratios};
+use super::tiles::{add_columns, add_rows, band_vectors, fill_ratios};
 use super::{Accumulate, Rule, Sums};
 use crate::parallel::{for_each_part, map_in_order};
 use crate::sum::CompensatedSum;
@@ -216,10 +216,9 @@ impl<T: Real> WithSimd for GroupPass<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> Partial<T> {
-        if S::REGISTER_COUNT >= 32 {
-            self.run::<S, 3>(simd)
-        } else {
-            self.run::<S, 2>(simd)
+        match band_vectors::<S>() {
+            3 => self.run::<S, 3>(simd),
+            _ => self.run::<S, 2>(simd),
         }
     }
 }
@@ -262,7 +261,7 @@ impl<T: Real> GroupPass<'_, T> {
         let spread_out = layout.slow.len() != 1;
         let buffer = || pool.take(if spread_out { widest * stride } else { 0 });
         let (mut products, mut sums) = (buffer(), buffer());
-        let mut tile = pool.take(PANEL.min(rows.padded) * TILE);
+        let mut room = pool.take(PANEL.min(rows.padded) * TILE);
 
         for first_column in columns.clone().step_by(CHUNK) {
             let width = CHUNK.min(columns.end - first_column);
@@ -291,19 +290,23 @@ impl<T: Real> GroupPass<'_, T> {
                     let right = &factor[at * stride..][..tile_width * stride];
                     let cells = &grid.values[(first_column + at) * height + first_row..];
                     let cells = &cells[..(tile_width - 1) * height + real];
-                    let ratios = &mut tile[..tile_width * padded];
+                    let ratios = &mut room[..tile_width * padded];
+                    let tile = Tile {
+                        cells,
+                        height,
+                        real,
+                        padded,
+                        band: MR * T::lanes::<S>(),
+                    };
                     match rule {
                         // [SPEC 0] Q = V / P
                         Rule::Ratio => fill_ratios::<S, T, MR>(
                             simd, k, left, right, stride, cells, height, real, ratios,
                         ),
-                        Rule::Unit => {
-                            fill_units(cells, height, real, padded, MR * T::lanes::<S>(), ratios);
-                        }
+                        Rule::Unit => tile.fill_units(ratios),
                     }
                     if log {
-                        partial.ln_lik +=
-                            ln_lik(cells, height, real, padded, MR * T::lanes::<S>(), ratios);
+                        partial.ln_lik += tile.ln_lik(ratios);
                     }
                     if rows_wanted {
                         let into = &mut partial.rows[first_row * k..][..padded * k];
@@ -338,61 +341,67 @@ impl<T: Real> GroupPass<'_, T> {
     }
 }
 
-/// Calls `f` with the runs of cells and of ratios that belong together, the ratios being band after band.
-#[inline(always)]
-fn for_each_run<T>(
-    [height, real, padded, band]: [usize; 4],
-    cells: &[T],
-    ratios: &mut [T],
-    mut f: impl FnMut(&[T], &mut [T]),
-) {
-    let width = ratios.len() / padded;
-    for (at, ratios) in ratios.chunks_mut(band * width).enumerate() {
-        let (first, run) = (at * band, ratios.len() / width);
-        let end = real.min(first + run);
-        for (column, q) in cells.chunks(height).zip(ratios.chunks_exact_mut(run)) {
-            f(&column[first.min(end)..end], q);
+/// The cells of a tile and where they lie among its ratios.
+#[derive(Debug, Clone, Copy)]
+struct Tile<'a, T> {
+    /// Columns of `real` cells, `height` apart.
+    cells: &'a [T],
+    height: usize,
+    real: usize,
+    /// Ratios of a column, of which the first `real` have cells.
+    padded: usize,
+    /// Rows of a band: the ratios are band after band, and column after column in a band.
+    band: usize,
+}
+
+impl<T: Real> Tile<'_, T> {
+    /// Calls `f` for each run of ratios with its cells, fewer at the end, and with where the ratios lie. A closure that is not inlined
+    /// would be compiled for the least instruction set.
+    #[inline(always)]
+    fn for_each_run(&self, width: usize, mut f: impl FnMut(&[T], std::ops::Range<usize>)) {
+        for first in (0..self.padded).step_by(self.band) {
+            let run = self.band.min(self.padded - first);
+            let end = self.real.min(first + run);
+            for (j, column) in self.cells.chunks(self.height).enumerate() {
+                let at = first * width + j * run;
+                f(&column[first.min(end)..end], at..at + run);
+            }
         }
     }
-}
 
-/// `q = 1` on observed cells, 0 on hidden and padded ones.
-#[inline(always)]
-fn fill_units<T: Real>(
-    cells: &[T],
-    height: usize,
-    real: usize,
-    padded: usize,
-    band: usize,
-    ratios: &mut [T],
-) {
-    for_each_run([height, real, padded, band], cells, ratios, |cells, q| {
-        q.fill(T::zero());
-        for (q, x) in q.iter_mut().zip(cells) {
-            *q = if x.is_nan() { T::zero() } else { T::one() };
-        }
-    });
-}
+    /// `q = 1` on observed cells, 0 on hidden and padded ones.
+    #[inline(always)]
+    fn fill_units(&self, ratios: &mut [T]) {
+        self.for_each_run(
+            ratios.len() / self.padded,
+            #[inline(always)]
+            |cells, at| {
+                let q = &mut ratios[at];
+                q.fill(T::zero());
+                for (q, x) in q.iter_mut().zip(cells) {
+                    *q = if x.is_nan() { T::zero() } else { T::one() };
+                }
+            },
+        );
+    }
 
-/// `Σ V ln P` over a tile, from `P = V / q`: no second tile is kept for the model.
-#[inline(always)]
-fn ln_lik<T: Real>(
-    cells: &[T],
-    height: usize,
-    real: usize,
-    padded: usize,
-    band: usize,
-    ratios: &mut [T],
-) -> f64 {
-    let mut sum = 0.0;
-    for_each_run([height, real, padded, band], cells, ratios, |cells, q| {
-        sum += log::ln_lik(cells, q, |x, q| {
-            let p = x / q;
-            // The floor stands for P = 0: no support where something was observed.
-            if p > T::TINY { p } else { T::zero() }
-        });
-    });
-    sum
+    /// `Σ V ln P`, from `P = V / q`: no second tile is kept for the model.
+    #[inline(always)]
+    fn ln_lik(&self, ratios: &[T]) -> f64 {
+        let mut sum = LnLik::default();
+        self.for_each_run(
+            ratios.len() / self.padded,
+            #[inline(always)]
+            |cells, at| {
+                sum.add(cells, &ratios[at], |x, q| {
+                    let p = x / q;
+                    // The floor stands for P = 0: no support where something was observed.
+                    if p > T::TINY { p } else { T::zero() }
+                });
+            },
+        );
+        sum.value()
+    }
 }
 
 /// Fewer columns than this are not worth a group's own accumulators.

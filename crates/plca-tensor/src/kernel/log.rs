@@ -9,44 +9,95 @@
 
 use crate::Real;
 
-/// Logarithms at a time.
-const BLOCK: usize = 32;
+/// Logarithms at a time: whole registers, whatever their width, and a whole number of the bands of dense tiles.
+const BLOCK: usize = 48;
 /// Sums that do not wait for each other: entry `i` goes to sum `i mod 8`, however wide registers are.
 const SUMS: usize = 8;
 
-/// `Σ v ln p` over the entries with `v > 0`; `model` makes `p` of an entry's value and of what stands beside it. `-inf` if such a `p` is 0.
-#[inline(always)]
-pub(crate) fn ln_lik<T: Real>(values: &[T], beside: &[T], model: impl Fn(T, T) -> T) -> f64 {
-    let mut sums = [0.0; SUMS];
-    for (values, beside) in values.chunks(BLOCK).zip(beside.chunks(BLOCK)) {
-        let (mut v, mut x) = ([0.0; BLOCK], [1.0; BLOCK]);
-        let mut normal = true;
-        for (i, (&value, &beside)) in values.iter().zip(beside).enumerate() {
-            let seen = value > T::zero();
-            let p = model(value, beside).to_f64();
-            v[i] = if seen { value.to_f64() } else { 0.0 };
-            x[i] = if seen { p } else { 1.0 };
-            normal &= (x[i] >= f64::MIN_POSITIVE) & (x[i] <= f64::MAX);
+/// `Σ v ln p` over the entries with `v > 0`, of runs that come one after the other. `-inf` if such a `p` is 0.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LnLik {
+    v: [f64; BLOCK],
+    p: [f64; BLOCK],
+    /// Entries that wait for their logarithm.
+    waiting: usize,
+    sums: [f64; SUMS],
+}
+
+impl Default for LnLik {
+    fn default() -> Self {
+        Self {
+            v: [0.0; BLOCK],
+            p: [1.0; BLOCK],
+            waiting: 0,
+            sums: [0.0; SUMS],
         }
-        let used = values.len().next_multiple_of(SUMS);
+    }
+}
+
+impl LnLik {
+    /// Adds a run; `model` makes `p` of an entry's value and of what stands beside it.
+    #[inline(always)]
+    pub(crate) fn add<T: Real>(&mut self, values: &[T], beside: &[T], model: impl Fn(T, T) -> T) {
+        for (values, beside) in values.chunks(BLOCK).zip(beside.chunks(BLOCK)) {
+            if self.waiting + values.len() > BLOCK {
+                self.flush();
+            }
+            let to = self.waiting..self.waiting + values.len();
+            let (v, p) = (&mut self.v[to.clone()], &mut self.p[to.clone()]);
+            for (((v, p), &value), &beside) in v.iter_mut().zip(p).zip(values).zip(beside) {
+                let seen = value > T::zero();
+                *v = if seen { value.to_f64() } else { 0.0 };
+                *p = if seen {
+                    model(value, beside).to_f64()
+                } else {
+                    1.0
+                };
+            }
+            self.waiting = to.end;
+        }
+    }
+
+    #[inline(always)]
+    fn flush(&mut self) {
+        let mut normal = true;
+        for p in &self.p {
+            normal &= (*p >= f64::MIN_POSITIVE) & (*p <= f64::MAX);
+        }
         if normal {
-            for x in &mut x[..used] {
-                *x = ln(*x);
+            for p in &mut self.p {
+                *p = ln(*p);
             }
         } else {
             // A zero or a subnormal number, which are rare.
-            for x in &mut x[..used] {
-                *x = x.ln();
+            for p in &mut self.p {
+                *p = p.ln();
             }
         }
-        for at in (0..used).step_by(SUMS) {
+        for at in (0..BLOCK).step_by(SUMS) {
             for l in 0..SUMS {
                 // [SPEC 0] L = Σ V ln P where V > 0
-                sums[l] += v[at + l] * x[at + l];
+                self.sums[l] += self.v[at + l] * self.p[at + l];
             }
         }
+        self.v = [0.0; BLOCK];
+        self.p = [1.0; BLOCK];
+        self.waiting = 0;
     }
-    sums.iter().sum()
+
+    #[inline(always)]
+    pub(crate) fn value(mut self) -> f64 {
+        self.flush();
+        self.sums.iter().sum()
+    }
+}
+
+/// The same of one run.
+#[inline(always)]
+pub(crate) fn ln_lik<T: Real>(values: &[T], beside: &[T], model: impl Fn(T, T) -> T) -> f64 {
+    let mut sum = LnLik::default();
+    sum.add(values, beside, model);
+    sum.value()
 }
 
 /// The least `m`, `√½` rounded, and 1.
@@ -108,7 +159,7 @@ mod tests {
 
     #[test]
     fn sums_leave_out_what_was_not_observed() {
-        for n in [0, 1, 7, 8, 9, 31, 32, 33, 100] {
+        for n in [0, 1, 7, 8, 9, 47, 48, 49, 100] {
             let values: Vec<f64> = (0..n).map(|i| [0.0, 2.5, f64::NAN, 1.0][i % 4]).collect();
             let p = |i: usize| {
                 if i.is_multiple_of(2) {

@@ -17,7 +17,7 @@ use pulp::{Simd, WithSimd};
 
 use super::dense::Grid;
 use super::panel::{balancing_exponent, pow2};
-use super::tiles::{add_columns, add_rows};
+use super::tiles::{add_columns, add_rows, band_vectors};
 use crate::parallel::{map_in_order, wide};
 use crate::sum::CompensatedSum;
 use crate::{Order, Real};
@@ -261,10 +261,9 @@ impl<T: Real> WithSimd for Task<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> Part<T> {
-        if S::REGISTER_COUNT >= 32 {
-            self.run::<S, 3>(simd)
-        } else {
-            self.run::<S, 2>(simd)
+        match band_vectors::<S>() {
+            3 => self.run::<S, 3>(simd),
+            _ => self.run::<S, 2>(simd),
         }
     }
 }
@@ -295,8 +294,11 @@ impl<T: Real> Task<'_, T> {
             ],
             squares: CompensatedSum::default(),
         };
-        let mut tile = vec![T::zero(); longest * TILE];
         let mut banded = vec![T::zero(); longest * TILE];
+        let mut tile = match fill {
+            Fill::Values => Vec::new(),
+            Fill::Residual { .. } => vec![T::zero(); longest * TILE],
+        };
         let band = MR * lanes;
         let mut model = Vec::new();
         for first_row in self.rows.clone().step_by(PANEL) {
@@ -312,13 +314,15 @@ impl<T: Real> Task<'_, T> {
                 let factor = &right[first * stride..][..width * stride];
                 let banded = &mut banded[..width * padded];
                 match fill {
-                    Fill::Values => to_bands(cells, [height, real, padded, band], banded),
+                    Fill::Values => {
+                        to_bands::<S, T>(simd, cells, [height, real, padded, band], banded)
+                    }
                     Fill::Residual { scale, .. } => {
                         let tile = &mut tile[..width * padded];
                         evaluate(&model, factor, stride, padded, tile);
                         let columns = cells.chunks(height).map(|c| &c[..real]);
                         part.squares += residual(columns, scale, padded, tile);
-                        to_bands(tile, [padded, padded, padded, band], banded);
+                        to_bands::<S, T>(simd, tile, [padded, padded, padded, band], banded);
                     }
                 }
                 if self.slow {
@@ -339,17 +343,28 @@ impl<T: Real> Task<'_, T> {
 
 /// Copies columns of `real` cells, `height` apart, into a padded tile of bands; hidden cells are 0.
 #[inline(always)]
-fn to_bands<T: Real>(cells: &[T], [height, real, padded, band]: [usize; 4], tile: &mut [T]) {
+fn to_bands<S: Simd, T: Real>(
+    simd: S,
+    cells: &[T],
+    [height, real, padded, band]: [usize; 4],
+    tile: &mut [T],
+) {
+    let zero = T::vsplat(simd, T::zero());
     let width = tile.len() / padded;
     for (at, tile) in tile.chunks_mut(band * width).enumerate() {
         let (first, run) = (at * band, tile.len() / width);
         let end = real.min(first + run);
         for (column, out) in cells.chunks(height).zip(tile.chunks_exact_mut(run)) {
             let cells = &column[first.min(end)..end];
-            for (o, &x) in out.iter_mut().zip(cells) {
+            let (vectors, rest) = T::vectors::<S>(cells);
+            let (whole, last) = out.split_at_mut(cells.len() - rest.len());
+            for (o, &x) in T::vectors_mut::<S>(whole).0.iter_mut().zip(vectors) {
+                *o = T::vunless_nan(simd, x, x, zero);
+            }
+            for (o, &x) in last.iter_mut().zip(rest) {
                 *o = if x.is_nan() { T::zero() } else { x };
             }
-            out[cells.len()..].fill(T::zero());
+            last[rest.len()..].fill(T::zero());
         }
     }
 }

@@ -232,8 +232,7 @@ impl<T: Real> WithSimd for TilePass<'_, T> {
                 match self.share.stride / T::lanes::<S>() {
                     $($c if usual => self.run::<S, $c, true>(simd),
                     $c => self.run::<S, $c, false>(simd),)*
-                    _ if usual => self.run::<S, 0, true>(simd),
-                    _ => self.run::<S, 0, false>(simd),
+                    _ => self.run_long(simd),
                 }
             };
         }
@@ -244,8 +243,8 @@ impl<T: Real> WithSimd for TilePass<'_, T> {
 /// `Σ_z w_z h_z`, one register at a time.
 #[inline(always)]
 fn dot<S: Simd, T: Real>(simd: S, w: &[T::Vector<S>], h: &[T::Vector<S>]) -> T {
-    let mut sum = T::vsplat(simd, T::zero());
-    for (&w, &h) in w.iter().zip(h) {
+    let mut sum = T::vmul(simd, w[0], h[0]);
+    for (&w, &h) in w[1..].iter().zip(&h[1..]) {
         sum = T::vmul_add(simd, w, h, sum);
     }
     T::vsum(simd, sum)
@@ -259,49 +258,93 @@ fn add<S: Simd, T: Real>(simd: S, q: T::Vector<S>, x: &[T::Vector<S>], into: &mu
     }
 }
 
+/// `V / p` in every lane. With `log` the entry is added to the logarithms.
+#[inline(always)]
+fn ratio<S: Simd, T: Real>(
+    simd: S,
+    [value, p]: [T; 2],
+    log: bool,
+    ln_lik: &mut CompensatedSum,
+) -> T::Vector<S> {
+    if log && value > T::zero() {
+        // The logarithm of 0 is -inf: no support where something was observed.
+        *ln_lik += value.to_f64() * p.to_f64().ln();
+    }
+    // [SPEC 1.3] q = V / p, added to every mode entry by entry
+    T::vsplat(simd, value / if p > T::TINY { p } else { T::TINY })
+}
+
 impl<T: Real> TilePass<'_, T> {
-    /// Rows of `C` registers, or of any number for `C = 0`; `USUAL`: ratios, both sums, no logarithms.
-    ///
-    /// The entries of a row are taken two at a time: two chains of products and divisions run beside each other, and sums
-    /// that are too long for the registers are loaded and stored half as often.
+    /// Rows of `C` registers: the row's factor and its sums stay in registers. `USUAL`: ratios, both sums, no logarithms.
     #[inline(always)]
     fn run<S: Simd, const C: usize, const USUAL: bool>(self, simd: S) -> CompensatedSum {
-        let Self {
-            cells,
-            share,
-            rule,
-            log,
-            mut ln_lik,
-        } = self;
-        let vectors = if C > 0 {
-            C
-        } else {
-            share.stride / T::lanes::<S>()
-        };
-        let at = |i: u32| i as usize * vectors..(i as usize + 1) * vectors;
-        let row_factor = T::vectors::<S>(share.row_factor).0;
-        let column_factor = T::vectors::<S>(share.column_factor).0;
-        let row_sums = T::vectors_mut::<S>(share.row_sums).0;
-        let column_sums = T::vectors_mut::<S>(share.column_sums).0;
+        let (cells, log, mut ln_lik) = (self.cells, self.log && !USUAL, self.ln_lik);
+        let units = !USUAL && self.rule == Rule::Unit;
+        let row_factor = T::vectors::<S>(self.share.row_factor).0.as_chunks::<C>().0;
+        let column_factor = T::vectors::<S>(self.share.column_factor)
+            .0
+            .as_chunks::<C>()
+            .0;
+        let row_sums = self.share.row_sums;
+        let row_sums = T::vectors_mut::<S>(row_sums).0.as_chunks_mut::<C>().0;
+        let column_sums = self.share.column_sums;
+        let column_sums = T::vectors_mut::<S>(column_sums).0.as_chunks_mut::<C>().0;
         let rows_wanted = USUAL || !row_sums.is_empty();
         let columns_wanted = USUAL || !column_sums.is_empty();
-        let mut ratio = |value: T, p: T| {
-            if !USUAL && log && value > T::zero() {
-                // The logarithm of 0 is -inf: no support where something was observed.
-                ln_lik += value.to_f64() * p.to_f64().ln();
+        let mut first = 0;
+        for &[row, end] in cells.runs {
+            let w = row_factor[row as usize];
+            let mut sum = [T::vsplat(simd, T::zero()); C];
+            let entries = first..end as usize;
+            first = end as usize;
+            for (&column, &value) in cells.columns[entries.clone()]
+                .iter()
+                .zip(&cells.values[entries])
+            {
+                let h = column_factor[column as usize];
+                let q = if units {
+                    T::vsplat(simd, T::one())
+                } else {
+                    let p = dot::<S, T>(simd, &w, &h);
+                    ratio(simd, [value, p], log, &mut ln_lik)
+                };
+                if rows_wanted {
+                    add::<S, T>(simd, q, &h, &mut sum);
+                }
+                if columns_wanted {
+                    add::<S, T>(simd, q, &w, &mut column_sums[column as usize]);
+                }
             }
-            // [SPEC 1.3] q = V / p, added to every mode entry by entry
-            T::vsplat(simd, value / if p > T::TINY { p } else { T::TINY })
-        };
-        let units = !USUAL && rule == Rule::Unit;
+            if rows_wanted {
+                for (into, sum) in row_sums[row as usize].iter_mut().zip(sum) {
+                    *into = T::vadd(simd, *into, sum);
+                }
+            }
+        }
+        ln_lik
+    }
+
+    /// Rows of more registers than there are. Entries are taken two at a time: what a row adds up is loaded and stored half
+    /// as often.
+    #[inline(always)]
+    fn run_long<S: Simd>(self, simd: S) -> CompensatedSum {
+        let (cells, log, mut ln_lik) = (self.cells, self.log, self.ln_lik);
+        let units = self.rule == Rule::Unit;
+        let vectors = self.share.stride / T::lanes::<S>();
+        let at = |i: u32| i as usize * vectors..(i as usize + 1) * vectors;
+        let row_factor = T::vectors::<S>(self.share.row_factor).0;
+        let column_factor = T::vectors::<S>(self.share.column_factor).0;
+        let row_sums = T::vectors_mut::<S>(self.share.row_sums).0;
+        let column_sums = T::vectors_mut::<S>(self.share.column_sums).0;
+        let (rows_wanted, columns_wanted) = (!row_sums.is_empty(), !column_sums.is_empty());
+        let one = T::vsplat(simd, T::one());
         let mut first = 0;
         for &[row, end] in cells.runs {
             let w = &row_factor[at(row)];
-            let mut own = [T::vsplat(simd, T::zero()); C];
-            let sum: &mut [T::Vector<S>] = match () {
-                () if C > 0 => &mut own,
-                () if rows_wanted => &mut row_sums[at(row)],
-                () => &mut [],
+            let sum = if rows_wanted {
+                &mut row_sums[at(row)]
+            } else {
+                &mut [][..]
             };
             let entries = first..end as usize;
             first = end as usize;
@@ -310,15 +353,16 @@ impl<T: Real> TilePass<'_, T> {
             for (&[i, j], &[u, v]) in pairs.iter().zip(values) {
                 let (a, b) = (&column_factor[at(i)], &column_factor[at(j)]);
                 let [q, r] = if units {
-                    [T::vsplat(simd, T::one()); 2]
+                    [one; 2]
                 } else {
                     let (x, y) = (dot::<S, T>(simd, w, a), dot::<S, T>(simd, w, b));
-                    [ratio(u, x), ratio(v, y)]
+                    [
+                        ratio(simd, [u, x], log, &mut ln_lik),
+                        ratio(simd, [v, y], log, &mut ln_lik),
+                    ]
                 };
-                if rows_wanted {
-                    for ((s, &a), &b) in sum.iter_mut().zip(a).zip(b) {
-                        *s = T::vmul_add(simd, r, b, T::vmul_add(simd, q, a, *s));
-                    }
+                for ((s, &a), &b) in sum.iter_mut().zip(a).zip(b) {
+                    *s = T::vmul_add(simd, r, b, T::vmul_add(simd, q, a, *s));
                 }
                 if columns_wanted {
                     add::<S, T>(simd, q, w, &mut column_sums[at(i)]);
@@ -328,20 +372,14 @@ impl<T: Real> TilePass<'_, T> {
             for (&i, &u) in last.iter().zip(last_value) {
                 let a = &column_factor[at(i)];
                 let q = if units {
-                    T::vsplat(simd, T::one())
+                    one
                 } else {
-                    ratio(u, dot::<S, T>(simd, w, a))
+                    let p = dot::<S, T>(simd, w, a);
+                    ratio(simd, [u, p], log, &mut ln_lik)
                 };
-                if rows_wanted {
-                    add::<S, T>(simd, q, a, sum);
-                }
+                add::<S, T>(simd, q, a, sum);
                 if columns_wanted {
                     add::<S, T>(simd, q, w, &mut column_sums[at(i)]);
-                }
-            }
-            if C > 0 && rows_wanted {
-                for (into, own) in row_sums[at(row)].iter_mut().zip(own) {
-                    *into = T::vadd(simd, *into, own);
                 }
             }
         }
