@@ -113,8 +113,10 @@ pub fn run(input: &[u8]) -> bool {
             "runs": counts.runs, "reached": counts.reached, "memory": counts.memory,
             "slowest": counts.slowest.as_secs_f64(),
         });
-        // The next one comes soon.
-        let _ = std::fs::write(file, text.to_string());
+        // Renamed, as the program may end at any moment. The next one comes soon.
+        let beside = file.with_extension("new");
+        let _ =
+            std::fs::write(&beside, text.to_string()).and_then(|()| std::fs::rename(&beside, file));
     }
     run.reached || crc32fast::hash(input).is_multiple_of(KEPT)
 }

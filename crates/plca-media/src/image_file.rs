@@ -135,6 +135,12 @@ const CLAIMED: [u64; 2] = [1 << 22, 2048];
 /// ```
 pub fn read_image(path: &Path) -> Result<Image, MediaError> {
     let format = format(path)?;
+    // Decoders panic on some broken files where overflow is checked.
+    std::panic::catch_unwind(|| decode(path, format))
+        .unwrap_or_else(|_| Err(MediaError::file(path, "the decoder failed")))
+}
+
+fn decode(path: &Path, format: ImageFormat) -> Result<Image, MediaError> {
     let fault = |e| MediaError::file(path, e);
     let file = plca_io::open_file(path)?;
     let bytes = file

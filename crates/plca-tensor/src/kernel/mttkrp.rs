@@ -299,7 +299,6 @@ impl<T: Real> Task<'_, T> {
             Fill::Values => Vec::new(),
             Fill::Residual { .. } => vec![T::zero(); longest * TILE],
         };
-        let band = MR * lanes;
         let mut model = Vec::new();
         for first_row in self.rows.clone().step_by(PANEL) {
             let real = PANEL.min(self.rows.end - first_row);
@@ -315,14 +314,14 @@ impl<T: Real> Task<'_, T> {
                 let banded = &mut banded[..width * padded];
                 match fill {
                     Fill::Values => {
-                        to_bands::<S, T>(simd, cells, [height, real, padded, band], banded)
+                        to_bands::<S, T, MR>(simd, cells, [height, real, padded], banded)
                     }
                     Fill::Residual { scale, .. } => {
                         let tile = &mut tile[..width * padded];
                         evaluate(&model, factor, stride, padded, tile);
                         let columns = cells.chunks(height).map(|c| &c[..real]);
                         part.squares += residual(columns, scale, padded, tile);
-                        to_bands::<S, T>(simd, tile, [padded, padded, padded, band], banded);
+                        to_bands::<S, T, MR>(simd, tile, [padded; 3], banded);
                     }
                 }
                 if self.slow {
@@ -341,30 +340,34 @@ impl<T: Real> Task<'_, T> {
     }
 }
 
-/// Copies columns of `real` cells, `height` apart, into a padded tile of bands; hidden cells are 0.
+/// Copies columns of `real` cells, `height` apart, into a tile of bands of `MR` registers; hidden cells are 0.
 #[inline(always)]
-fn to_bands<S: Simd, T: Real>(
+fn to_bands<S: Simd, T: Real, const MR: usize>(
     simd: S,
     cells: &[T],
-    [height, real, padded, band]: [usize; 4],
+    [height, real, padded]: [usize; 3],
     tile: &mut [T],
 ) {
     let zero = T::vsplat(simd, T::zero());
-    let width = tile.len() / padded;
-    for (at, tile) in tile.chunks_mut(band * width).enumerate() {
-        let (first, run) = (at * band, tile.len() / width);
-        let end = real.min(first + run);
-        for (column, out) in cells.chunks(height).zip(tile.chunks_exact_mut(run)) {
-            let cells = &column[first.min(end)..end];
-            let (vectors, rest) = T::vectors::<S>(cells);
-            let (whole, last) = out.split_at_mut(cells.len() - rest.len());
-            for (o, &x) in T::vectors_mut::<S>(whole).0.iter_mut().zip(vectors) {
-                *o = T::vunless_nan(simd, x, x, zero);
+    let (width, band) = (tile.len() / padded, MR * T::lanes::<S>());
+    let whole = real / band;
+    let (bands, last) = tile.split_at_mut(whole * band * width);
+    let bands = T::vectors_mut::<S>(bands).0.as_chunks_mut::<MR>().0;
+    let run = padded - whole * band;
+    // Columns outside: they are read from memory, the tile is near.
+    for (j, column) in cells.chunks(height).take(width).enumerate() {
+        let (column, rest) = column[..real].split_at(whole * band);
+        let column = T::vectors::<S>(column).0.as_chunks::<MR>().0;
+        for (b, from) in column.iter().enumerate() {
+            let into = &mut bands[b * width + j];
+            for m in 0..MR {
+                into[m] = T::vunless_nan(simd, from[m], from[m], zero);
             }
-            for (o, &x) in last.iter_mut().zip(rest) {
-                *o = if x.is_nan() { T::zero() } else { x };
-            }
-            last[rest.len()..].fill(T::zero());
+        }
+        let into = &mut last[j * run..][..run];
+        into.fill(T::zero());
+        for (o, &x) in into.iter_mut().zip(rest) {
+            *o = if x.is_nan() { T::zero() } else { x };
         }
     }
 }
