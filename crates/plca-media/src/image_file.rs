@@ -1,8 +1,10 @@
 //! Picture files.
 
 use std::io::{BufReader, Cursor, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use image::error::ImageResult;
 use image::{DynamicImage, GrayImage, ImageDecoder, ImageFormat, ImageReader, Limits, RgbImage};
 use plca_io::write_atomically;
 
@@ -135,12 +137,6 @@ const CLAIMED: [u64; 2] = [1 << 22, 2048];
 /// ```
 pub fn read_image(path: &Path) -> Result<Image, MediaError> {
     let format = format(path)?;
-    // Decoders panic on some broken files where overflow is checked.
-    std::panic::catch_unwind(|| decode(path, format))
-        .unwrap_or_else(|_| Err(MediaError::file(path, "the decoder failed")))
-}
-
-fn decode(path: &Path, format: ImageFormat) -> Result<Image, MediaError> {
     let fault = |e| MediaError::file(path, e);
     let file = plca_io::open_file(path)?;
     let bytes = file
@@ -152,7 +148,7 @@ fn decode(path: &Path, format: ImageFormat) -> Result<Image, MediaError> {
     let mut limits = Limits::default();
     limits.max_alloc = Some(MAX_BYTES);
     reader.limits(limits);
-    let decoder = reader.into_decoder().map_err(fault)?;
+    let decoder = guarded(|| reader.into_decoder()).map_err(fault)?;
     let (width, height) = decoder.dimensions();
     let channels = if decoder.color_type().has_color() {
         3
@@ -171,7 +167,7 @@ fn decode(path: &Path, format: ImageFormat) -> Result<Image, MediaError> {
         let what = format!("{claimed} bytes of pixels are claimed by a file of {bytes} bytes");
         return Err(MediaError::file(path, what));
     }
-    let image = DynamicImage::from_decoder(decoder).map_err(fault)?;
+    let image = guarded(|| DynamicImage::from_decoder(decoder)).map_err(fault)?;
     let (height, width) = (image.height() as usize, image.width() as usize);
     let (channels, values) = if image.color().has_color() {
         (3, image.into_rgb16().into_raw())
@@ -184,6 +180,21 @@ fn decode(path: &Path, format: ImageFormat) -> Result<Image, MediaError> {
         channels,
         values: values.iter().map(|&x| f64::from(x) / 65535.0).collect(),
     })
+}
+
+/// What a decoder gives; a panic, as of one in builds that check for overflow, is an error like another.
+fn guarded<O>(decode: impl FnOnce() -> ImageResult<O>) -> Result<O, String> {
+    match catch_unwind(AssertUnwindSafe(decode)) {
+        Ok(decoded) => decoded.map_err(|e| e.to_string()),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or(panic.downcast_ref::<&str>().copied());
+            Err(format!(
+                "the decoder failed: {}",
+                text.unwrap_or("it panicked")
+            ))
+        }
+    }
 }
 
 fn format(path: &Path) -> Result<ImageFormat, MediaError> {

@@ -355,8 +355,8 @@ struct Tile<'a, T> {
 }
 
 impl<T: Real> Tile<'_, T> {
-    /// Calls `f` for each run of ratios with its cells, fewer at the end, and with where the ratios lie. A closure that is not inlined
-    /// would be compiled for the least instruction set.
+    /// Calls `f` with the cells of each column in each band, and with the range of their ratios; ratios that pad the last band have
+    /// no cells. A closure that is not inlined would be compiled for the least instruction set.
     #[inline(always)]
     fn for_each_run(&self, width: usize, mut f: impl FnMut(&[T], std::ops::Range<usize>)) {
         for first in (0..self.padded).step_by(self.band) {
@@ -364,7 +364,7 @@ impl<T: Real> Tile<'_, T> {
             let end = self.real.min(first + run);
             for (j, column) in self.cells.chunks(self.height).enumerate() {
                 let at = first * width + j * run;
-                f(&column[first.min(end)..end], at..at + run);
+                f(&column[first..end], at..at + run);
             }
         }
     }
@@ -393,11 +393,16 @@ impl<T: Real> Tile<'_, T> {
             ratios.len() / self.padded,
             #[inline(always)]
             |cells, at| {
-                sum.add(cells, &ratios[at], |x, q| {
-                    let p = x / q;
-                    // The floor stands for P = 0: no support where something was observed.
-                    if p > T::TINY { p } else { T::zero() }
-                });
+                sum.add(
+                    cells,
+                    &ratios[at],
+                    #[inline(always)]
+                    |x, q| {
+                        let p = x / q;
+                        // The floor stands for P = 0: no support where something was observed.
+                        if p > T::TINY { p } else { T::zero() }
+                    },
+                );
             },
         );
         sum.value()

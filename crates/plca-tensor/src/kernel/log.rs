@@ -9,13 +9,13 @@
 
 use crate::Real;
 
-/// Logarithms at a time: whole registers, whatever their width, and a whole number of the bands of dense tiles.
+/// Logarithms at a time: a multiple of every band height of dense tiles, and of every register.
 const BLOCK: usize = 48;
-/// Sums that do not wait for each other: entry `i` goes to sum `i mod 8`, however wide registers are.
+/// Sums that do not wait for each other: the entry at place `i` of a block goes to sum `i mod 8`.
 const SUMS: usize = 8;
 
 /// `Σ v ln p` over the entries with `v > 0`, of runs that come one after the other. `-inf` if such a `p` is 0.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct LnLik {
     v: [f64; BLOCK],
     p: [f64; BLOCK],
@@ -39,13 +39,16 @@ impl LnLik {
     /// Adds a run; `model` makes `p` of an entry's value and of what stands beside it.
     #[inline(always)]
     pub(crate) fn add<T: Real>(&mut self, values: &[T], beside: &[T], model: impl Fn(T, T) -> T) {
-        for (values, beside) in values.chunks(BLOCK).zip(beside.chunks(BLOCK)) {
-            if self.waiting + values.len() > BLOCK {
+        let (mut values, mut beside) = (values, &beside[..values.len()]);
+        while !values.is_empty() {
+            if self.waiting == BLOCK {
                 self.flush();
             }
-            let to = self.waiting..self.waiting + values.len();
+            let fits = values.len().min(BLOCK - self.waiting);
+            let to = self.waiting..self.waiting + fits;
             let (v, p) = (&mut self.v[to.clone()], &mut self.p[to.clone()]);
-            for (((v, p), &value), &beside) in v.iter_mut().zip(p).zip(values).zip(beside) {
+            let next = values[..fits].iter().zip(&beside[..fits]);
+            for ((v, p), (&value, &beside)) in v.iter_mut().zip(p).zip(next) {
                 let seen = value > T::zero();
                 *v = if seen { value.to_f64() } else { 0.0 };
                 *p = if seen {
@@ -55,26 +58,28 @@ impl LnLik {
                 };
             }
             self.waiting = to.end;
+            (values, beside) = (&values[fits..], &beside[fits..]);
         }
     }
 
     #[inline(always)]
     fn flush(&mut self) {
+        let used = self.waiting.next_multiple_of(SUMS);
         let mut normal = true;
-        for p in &self.p {
+        for p in &self.p[..used] {
             normal &= (*p >= f64::MIN_POSITIVE) & (*p <= f64::MAX);
         }
         if normal {
-            for p in &mut self.p {
+            for p in &mut self.p[..used] {
                 *p = ln(*p);
             }
         } else {
             // A zero or a subnormal number, which are rare.
-            for p in &mut self.p {
+            for p in &mut self.p[..used] {
                 *p = p.ln();
             }
         }
-        for at in (0..BLOCK).step_by(SUMS) {
+        for at in (0..used).step_by(SUMS) {
             for l in 0..SUMS {
                 // [SPEC 0] L = Σ V ln P where V > 0
                 self.sums[l] += self.v[at + l] * self.p[at + l];
@@ -92,7 +97,7 @@ impl LnLik {
     }
 }
 
-/// The same of one run.
+/// [`LnLik`] of a single run.
 #[inline(always)]
 pub(crate) fn ln_lik<T: Real>(values: &[T], beside: &[T], model: impl Fn(T, T) -> T) -> f64 {
     let mut sum = LnLik::default();

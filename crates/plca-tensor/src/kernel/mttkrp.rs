@@ -314,14 +314,14 @@ impl<T: Real> Task<'_, T> {
                 let banded = &mut banded[..width * padded];
                 match fill {
                     Fill::Values => {
-                        to_bands::<S, T, MR>(simd, cells, [height, real, padded], banded)
+                        to_bands::<S, T, MR, true>(simd, cells, [height, real, padded], banded)
                     }
                     Fill::Residual { scale, .. } => {
                         let tile = &mut tile[..width * padded];
                         evaluate(&model, factor, stride, padded, tile);
                         let columns = cells.chunks(height).map(|c| &c[..real]);
                         part.squares += residual(columns, scale, padded, tile);
-                        to_bands::<S, T, MR>(simd, tile, [padded; 3], banded);
+                        to_bands::<S, T, MR, false>(simd, tile, [padded; 3], banded);
                     }
                 }
                 if self.slow {
@@ -340,9 +340,9 @@ impl<T: Real> Task<'_, T> {
     }
 }
 
-/// Copies columns of `real` cells, `height` apart, into a tile of bands of `MR` registers; hidden cells are 0.
+/// Copies columns of `real` cells, `height` apart, into a tile of bands of `MR` registers; `HIDDEN` cells, which are NaN, become 0.
 #[inline(always)]
-fn to_bands<S: Simd, T: Real, const MR: usize>(
+fn to_bands<S: Simd, T: Real, const MR: usize, const HIDDEN: bool>(
     simd: S,
     cells: &[T],
     [height, real, padded]: [usize; 3],
@@ -354,20 +354,24 @@ fn to_bands<S: Simd, T: Real, const MR: usize>(
     let (bands, last) = tile.split_at_mut(whole * band * width);
     let bands = T::vectors_mut::<S>(bands).0.as_chunks_mut::<MR>().0;
     let run = padded - whole * band;
-    // Columns outside: they are read from memory, the tile is near.
+    // Columns are the outer loop: cells come from memory, the tile is in cache.
     for (j, column) in cells.chunks(height).take(width).enumerate() {
         let (column, rest) = column[..real].split_at(whole * band);
         let column = T::vectors::<S>(column).0.as_chunks::<MR>().0;
         for (b, from) in column.iter().enumerate() {
             let into = &mut bands[b * width + j];
             for m in 0..MR {
-                into[m] = T::vunless_nan(simd, from[m], from[m], zero);
+                into[m] = if HIDDEN {
+                    T::vunless_nan(simd, from[m], from[m], zero)
+                } else {
+                    from[m]
+                };
             }
         }
         let into = &mut last[j * run..][..run];
         into.fill(T::zero());
         for (o, &x) in into.iter_mut().zip(rest) {
-            *o = if x.is_nan() { T::zero() } else { x };
+            *o = if HIDDEN && x.is_nan() { T::zero() } else { x };
         }
     }
 }

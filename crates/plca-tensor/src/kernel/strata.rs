@@ -275,7 +275,8 @@ fn ratio<S: Simd, T: Real>(
 }
 
 impl<T: Real> TilePass<'_, T> {
-    /// Rows of `C` registers: the row's factor and its sums stay in registers. `USUAL`: ratios, both sums, no logarithms.
+    /// Rows of `C` registers, at most 16: the row's factor and its sums are read and written once for all of its entries. `USUAL`: ratios,
+    /// both sums, no logarithms.
     #[inline(always)]
     fn run<S: Simd, const C: usize, const USUAL: bool>(self, simd: S) -> CompensatedSum {
         let (cells, log, mut ln_lik) = (self.cells, self.log && !USUAL, self.ln_lik);
@@ -324,8 +325,7 @@ impl<T: Real> TilePass<'_, T> {
         ln_lik
     }
 
-    /// Rows of more registers than there are. Entries are taken two at a time: what a row adds up is loaded and stored half
-    /// as often.
+    /// Rows of more than 16 registers. Entries are taken two at a time: the row's sums are loaded and stored once for two entries.
     #[inline(always)]
     fn run_long<S: Simd>(self, simd: S) -> CompensatedSum {
         let (cells, log, mut ln_lik) = (self.cells, self.log, self.ln_lik);
