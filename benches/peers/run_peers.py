@@ -303,9 +303,14 @@ def worker(a):
         cpu.append(c / n)
         f = p.factors()
         trace.append([done, total, cputot, None if f is None else objective(w, f)])
-    out["rss_end_mb"] = rss_mb()
-    if getattr(p, "inner", 0):
-        out["inner_iters"] = p.inner
+        out["rss_end_mb"] = rss_mb()
+        if getattr(p, "inner", 0):
+            out["inner_iters"] = p.inner
+        report(out, per, cpu, trace)
+
+
+def report(out, per, cpu, trace):
+    """Prints what is known so far: the last line is what a run that is stopped has reached."""
     keep = slice(3, None) if len(per) > 6 else slice(-2, None)
     per, cpu = np.array(per)[keep], np.array(cpu)[keep]
     out.update(s_per_iter=float(np.median(per)), s_per_iter_min=float(np.min(per)),
@@ -349,10 +354,11 @@ def main():
             try:
                 r = subprocess.run(cmd, env=env, capture_output=True, text=True,
                                    timeout=3 * a.budget + 60)
-                lines = [l for l in r.stdout.splitlines() if l.startswith("{")]
-                err = None if lines else (r.stderr.strip().splitlines() or ["no output"])[-1][:300]
-            except subprocess.TimeoutExpired:
-                lines, err = [], "timeout"
+                text, err = r.stdout, (r.stderr.strip().splitlines() or ["no output"])[-1][:300]
+            except subprocess.TimeoutExpired as stopped:
+                # What it had finished counts.
+                text, err = (stopped.stdout or b"").decode(), "no iteration was finished in time"
+            lines = [l for l in text.splitlines() if l.startswith("{") and l.endswith("}")]
             print(lines[-1] if lines else json.dumps(dict(
                 peer=pname, workload=name, threads=a.threads, dtype=a.dtype, error=err)), flush=True)
 

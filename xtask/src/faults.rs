@@ -24,7 +24,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<bool> {
     let program = match &args.program {
         Some(program) => program.canonicalize()?,
-        None => build()?,
+        None => build(&[])?,
     };
     let folder = tempfile::tempdir()?;
     println!(

@@ -67,8 +67,8 @@ fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Builds the command as it stands now; its path.
-fn build() -> Result<PathBuf> {
+/// Builds the command as it stands now, with features of `plca-cli`; its path.
+fn build(features: &[&str]) -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = std::process::Command::new(cargo)
         .current_dir(root())
@@ -79,6 +79,8 @@ fn build() -> Result<PathBuf> {
             "--locked",
             "--package",
             "plca-cli",
+            "--features",
+            &features.join(","),
         ])
         .status()?;
     if !status.success() {

@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     std::fs::create_dir_all(&args.out)?;
     let program = match &args.program {
         Some(program) => program.clone(),
-        None => build()?,
+        None => build(&[])?,
     };
     let (rows, columns, entries) = (args.rows, args.columns, args.entries);
     let data = args.out.join(format!("{rows}x{columns}x{entries}.mtx"));

@@ -17,6 +17,8 @@ pub(super) struct Files {
     objective: Objective,
     /// What the command must be told besides.
     pub(super) options: Vec<String>,
+    /// Multiplications and additions of an iteration where they are all but everything: three products of dense data.
+    pub(super) flops: Option<f64>,
     /// What we allow ourselves: the data with room to work, 8 times the factors and 64 MiB.
     pub(super) allowed_mb: f64,
 }
@@ -210,6 +212,12 @@ pub(super) fn convert(raw: &Path, to: &Path) -> Result<Files> {
             Objective::LogLikelihood { entropy }
         }
     };
+    let flops = match kind {
+        Kind::Matrix | Kind::Tensor if !sparse => {
+            Some(6.0 * bytes("X.npy") / 8.0 * given[0].shape[1] as f64)
+        }
+        _ => None,
+    };
     let init = to.join("init.npz");
     write_model(&init, &kind.init(given), false)?;
     Ok(Files {
@@ -218,6 +226,7 @@ pub(super) fn convert(raw: &Path, to: &Path) -> Result<Files> {
         init,
         objective,
         options,
+        flops,
         allowed_mb: (data_bytes + 8.0 * factor_bytes) / 1e6 + 67.1,
     })
 }

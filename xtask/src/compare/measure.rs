@@ -9,10 +9,29 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::files::Files;
+use super::machine::Isa;
 use crate::{Result, high_water, root};
 
 /// Iterations between two marks of time. A mark computes the objective, which is part of our time, not of the peers'.
 const CHECK_EVERY: usize = 20;
+
+/// Our command.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) path: PathBuf,
+    /// The instruction set that it is held to.
+    pub(super) isa: Option<Isa>,
+}
+
+impl Program {
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.path);
+        if let Some(isa) = self.isa {
+            command.env("PLCA_INSTRUCTION_SET", isa.name());
+        }
+        command
+    }
+}
 
 /// What one run of our command took.
 #[derive(Clone, Debug)]
@@ -39,7 +58,7 @@ pub(super) struct Theirs {
 
 /// One run of the command for about so many seconds, with an objective after every iteration.
 pub(super) fn follow(
-    program: &Path,
+    program: &Program,
     files: &Files,
     (solver, seconds): (&str, f64),
     threads: usize,
@@ -57,7 +76,7 @@ pub(super) fn follow(
 
 /// One run by a solver, marked after every iteration.
 pub(super) fn run_solver(
-    program: &Path,
+    program: &Program,
     files: &Files,
     (solver, iterations): (&str, usize),
     threads: usize,
@@ -81,7 +100,7 @@ pub(super) fn run_solver(
 
 /// One run of the command.
 pub(super) fn fit(
-    program: &Path,
+    program: &Program,
     files: &Files,
     iterations: usize,
     threads: usize,
@@ -94,7 +113,7 @@ pub(super) fn fit(
 
 /// So many iterations, marked every so many.
 fn fit_by(
-    program: &Path,
+    program: &Program,
     files: &Files,
     (iterations, every): (usize, usize),
     threads: usize,
@@ -103,7 +122,7 @@ fn fit_by(
     options: &[&str],
 ) -> Result<Ours> {
     let trace = out.join("trace.jsonl");
-    let mut command = Command::new(program);
+    let mut command = program.command();
     command
         .args(["fit", files.model])
         .arg(&files.data)

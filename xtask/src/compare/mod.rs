@@ -1,23 +1,54 @@
 //! `compare`: the `plca` command and its peers in turn, on the same workloads from the same starts.
 //!
-//! Nothing recorded enters the table: what cannot be run here is shown as missing.
+//! Nothing recorded enters the table: what cannot be run here is shown as missing. What was measured is added to a file of all
+//! comparisons of this checkout, `target/compare/history.jsonl`.
 
 mod files;
+mod machine;
 mod measure;
 mod race;
 
 use std::fmt::Write as _;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use plca_io::write_atomically;
 use serde_json::{Value, json};
 
 use self::files::{Files, convert};
-use self::measure::{Ours, Theirs, fit, follow, make, run_peer, run_solver};
+use self::machine::{Isa, Machine};
+use self::measure::{Ours, Program, Theirs, fit, follow, make, run_peer, run_solver};
 use self::race::Race;
 use crate::plot::Panel;
 use crate::{Result, build, target};
+
+/// What we hold ourselves to; 0 where there is nothing.
+#[derive(Clone, Copy, Debug)]
+struct Targets {
+    /// The ratio to the first peer, by iteration.
+    ratio: f64,
+    /// The first peer's time over ours until its last objective.
+    time: f64,
+    /// The share of the rate of square products.
+    share: f64,
+}
+
+const fn by_iteration(ratio: f64) -> Targets {
+    Targets {
+        ratio,
+        time: 0.0,
+        share: 0.0,
+    }
+}
+
+const fn and_time(ratio: f64, time: f64) -> Targets {
+    Targets {
+        time,
+        ..by_iteration(ratio)
+    }
+}
 
 /// A workload, the peers that can do it, and how long ours runs.
 struct Workload {
@@ -26,10 +57,8 @@ struct Workload {
     iterations: usize,
     /// Seconds of a peer's run; the peers' slowest iterations need the longest.
     budget: f64,
-    /// The ratio to the first peer, by iteration, that we hold ourselves to, where there is one.
-    target: Option<f64>,
-    /// Likewise of the time until the first peer's last objective.
-    time_target: Option<f64>,
+    /// What we hold ourselves to with AVX2 and with AVX-512.
+    targets: [Targets; 2],
     /// What ours runs by until that objective.
     solver: &'static str,
     /// Of the public data sets.
@@ -46,15 +75,14 @@ const fn workload(
     peers: &'static [&'static str],
     iterations: usize,
     budget: f64,
-    target: Option<f64>,
+    targets: [Targets; 2],
 ) -> Workload {
     Workload {
         name,
         peers,
         iterations,
         budget,
-        target,
-        time_target: None,
+        targets,
         solver: "em",
         real: false,
     }
@@ -62,38 +90,97 @@ const fn workload(
 
 const WORKLOADS: &[Workload] = &[
     Workload {
-        time_target: Some(2.5),
         solver: "fast",
-        ..workload("dense-spectrogram", MATRIX, 60, 9.0, Some(4.5))
+        ..workload(
+            "dense-spectrogram",
+            MATRIX,
+            60,
+            9.0,
+            [
+                Targets {
+                    share: 0.8,
+                    ..and_time(2.7, 4.5)
+                },
+                and_time(4.3, 4.5),
+            ],
+        )
     },
     Workload {
-        time_target: Some(5.0),
         solver: "fast",
-        ..workload("dense-faces", MATRIX, 100, 10.0, None)
+        ..workload(
+            "dense-faces",
+            MATRIX,
+            100,
+            10.0,
+            [and_time(2.7, 6.5), and_time(2.7, 6.5)],
+        )
     },
     Workload {
-        time_target: Some(15.0),
         solver: "fast",
-        ..workload("sparse-text-k20", MATRIX, 80, 10.0, Some(40.0))
+        ..workload(
+            "sparse-text-k20",
+            MATRIX,
+            80,
+            10.0,
+            [and_time(22.0, 20.0), and_time(35.0, 20.0)],
+        )
     },
     Workload {
-        time_target: Some(5.0),
         solver: "fast",
         real: true,
-        ..workload("ap-corpus", MATRIX, 80, 10.0, None)
+        ..workload("ap-corpus", MATRIX, 80, 10.0, [and_time(0.0, 10.0); 2])
     },
-    workload("sparse-text-k100", MATRIX, 40, 8.0, Some(40.0)),
-    workload("sparse-large", MATRIX, 40, 60.0, Some(60.0)),
-    workload("tensor-3d", TENSOR, 40, 4.0, Some(11.0)),
-    workload("tensor-sparse-3d", TENSOR, 40, 12.0, Some(60.0)),
-    workload("siplca-image", SHIFTED, 60, 8.0, Some(150.0)),
-    workload("siplca-cqt", SHIFTED, 200, 4.0, Some(200.0)),
-    workload("siplca-handwriting", SHIFTED, 200, 4.0, Some(100.0)),
-    workload("siplca-speech", SHIFTED, 80, 4.0, Some(1.5)),
-    Workload {
-        time_target: Some(5.0),
-        ..workload("pntf-faces", SQUARED, 80, 8.0, Some(5.0))
-    },
+    workload(
+        "sparse-text-k100",
+        MATRIX,
+        40,
+        8.0,
+        [by_iteration(14.0), by_iteration(25.0)],
+    ),
+    workload(
+        "sparse-large",
+        MATRIX,
+        40,
+        60.0,
+        [by_iteration(30.0), by_iteration(80.0)],
+    ),
+    workload(
+        "tensor-3d",
+        TENSOR,
+        40,
+        4.0,
+        [by_iteration(15.0), by_iteration(27.0)],
+    ),
+    workload(
+        "tensor-sparse-3d",
+        TENSOR,
+        40,
+        12.0,
+        [by_iteration(80.0), by_iteration(190.0)],
+    ),
+    workload("siplca-image", SHIFTED, 60, 8.0, [by_iteration(300.0); 2]),
+    workload("siplca-cqt", SHIFTED, 200, 4.0, [by_iteration(350.0); 2]),
+    workload(
+        "siplca-handwriting",
+        SHIFTED,
+        200,
+        4.0,
+        [by_iteration(160.0), by_iteration(170.0)],
+    ),
+    workload(
+        "siplca-speech",
+        SHIFTED,
+        80,
+        4.0,
+        [by_iteration(1.25), by_iteration(1.3)],
+    ),
+    workload(
+        "pntf-faces",
+        SQUARED,
+        80,
+        8.0,
+        [and_time(12.0, 5.0), and_time(15.0, 5.0)],
+    ),
 ];
 
 /// Starts from which the time to a peer's objective is measured, where there is a target.
@@ -116,6 +203,9 @@ pub(crate) struct Args {
     /// Threads of both sides.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     threads: u16,
+    /// Holds our kernels to an instruction set, so that a machine of a wider one measures both.
+    #[arg(long, value_enum)]
+    isa: Option<Isa>,
     /// Only these workloads.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
@@ -132,18 +222,25 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         let known: Vec<_> = WORKLOADS.iter().map(|w| w.name).collect();
         return Err(format!("no workload `{unknown}`; there are {}", known.join(", ")).into());
     }
-    let program = build()?;
+    let machine = Machine::measure(args.isa)?;
+    let features = args.isa.map(|_| "instruction-sets");
+    let program = Program {
+        path: build(features.as_slice())?,
+        isa: args.isa,
+    };
     let out = target().join("compare");
     fs::create_dir_all(&out)?;
     let folder = (args.workloads.clone()).unwrap_or_else(|| out.join("workloads"));
 
+    println!("{}", machine.line());
     println!(
-        "{:<18} {:>8} {:<22} {:>11} {:>11} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}",
+        "{:<18} {:>8} {:<22} {:>11} {:>11} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}",
         "workload",
         "threads",
         "peer",
         "ours s/it",
         "peer s/it",
+        "share",
         "ratio",
         "target",
         "score",
@@ -166,6 +263,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         }
         let place = Place {
             program: &program,
+            machine: &machine,
             folder: &folder,
             out: &out,
         };
@@ -182,7 +280,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         }
         // After every workload, so that an interrupted comparison leaves what it has.
         let text = serde_json::to_vec_pretty(&json!({
-            "threads": args.threads, "workloads": report
+            "machine": machine.json(), "threads": args.threads, "workloads": report
         }))?;
         write_atomically(&out.join("report.json"), |f| {
             std::io::Write::write_all(f, &text)
@@ -192,30 +290,74 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         race::picture(panels, &out)?;
     }
     println!(
-        "times and ratios are medians of the rounds, a ratio that of neighbours in time; from the same start in the same time: score, our divergence or squared error over the peer's,\n\
+        "times and ratios are medians of the rounds, a ratio that of neighbours in time; share: our multiplications and additions a second over those of\n\
+         the square product above; from the same start in the same time: score, our divergence or squared error over the peer's,\n\
          and time, the peer's seconds over ours until the peer's last objective, the worst of {STARTS} starts where there is a target, else of one, by the solver that race.png names;\n\
          1t:2t: an iteration on one thread over one on two; run: where there is a target of time, a whole run of the raced solver from the data in memory to the closing step,\n\
          the sooner of two on one thread over the sooner of two on two, the worst start;\n\
          MB: our largest peak of resident memory, and what we allow ourselves"
     );
-    Ok(report
-        .iter()
-        .all(|r| r["error"].is_null() && within_limit(r)))
+    record(&out, &machine, &report)?;
+    let missed: Vec<String> = report.iter().flat_map(missed).collect();
+    for what in &missed {
+        println!("missed: {what}");
+    }
+    Ok(missed.is_empty())
 }
 
-/// Whether no run of ours took more memory than allowed; so too where the system does not tell.
-fn within_limit(entry: &Value) -> bool {
-    let of = |name: &str| entry["ours"][name].as_f64();
-    of("peak_mb")
-        .zip(of("allowed_mb"))
-        .is_none_or(|(peak, allowed)| peak <= allowed)
+/// Adds the comparison to those before it, one line each.
+fn record(out: &Path, machine: &Machine, report: &[Value]) -> Result<()> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH)?;
+    let line = json!({
+        "unix_seconds": since.as_secs(), "machine": machine.json(), "workloads": report
+    });
+    let path = out.join("history.jsonl");
+    let mut file = fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)?;
+    Ok(writeln!(file, "{line}")?)
+}
+
+/// What is behind its target in a workload, in words.
+fn missed(entry: &Value) -> Vec<String> {
+    let name = entry["workload"].as_str().unwrap_or_default();
+    if let Some(why) = entry["error"].as_str() {
+        return vec![format!("{name}: {why}")];
+    }
+    let (ours, targets) = (&entry["ours"], &entry["target"]);
+    let mut missed = Vec::new();
+    let mut hold = |what: &str, got: &Value, wanted: &Value| {
+        let Some(wanted) = wanted.as_f64().filter(|&w| w > 0.0) else {
+            return;
+        };
+        match got.as_f64() {
+            Some(got) if got >= wanted => {}
+            Some(got) => missed.push(format!("{name}: {what} {got:.3}, not {wanted}")),
+            None => missed.push(format!("{name}: {what} is not known")),
+        }
+    };
+    let first = &entry["peers"][0];
+    hold("ratio", &first["ratio"], &targets["ratio"]);
+    hold("time", &first["time_to_equal_objective"], &targets["time"]);
+    if !ours["share"].is_null() {
+        hold("share", &ours["share"], &targets["share"]);
+    }
+    // Where the system does not tell the peak, nothing is said of it.
+    if let (Some(peak), Some(allowed)) = (ours["peak_mb"].as_f64(), ours["allowed_mb"].as_f64())
+        && peak > allowed
+    {
+        missed.push(format!("{name}: {peak:.0} MB, not {allowed:.0}"));
+    }
+    missed
 }
 
 /// Where things are.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     /// The command.
-    program: &'a Path,
+    program: &'a Program,
+    machine: &'a Machine,
     /// The workloads.
     folder: &'a Path,
     out: &'a Path,
@@ -232,8 +374,15 @@ fn prepare(name: &str, args: &Args, place: &Place<'_>) -> Result<Files> {
 
 /// Ours and the peers by turns, so that a change of the machine's pace meets both; a ratio is that of neighbours in time.
 fn compare(w: &Workload, args: &Args, place: &Place<'_>) -> Result<(Value, Option<Panel>)> {
-    let Place { program, out, .. } = *place;
+    let Place {
+        program,
+        machine,
+        out,
+        ..
+    } = *place;
     let files = prepare(w.name, args, place)?;
+    let none = by_iteration(0.0);
+    let targets = machine.isa.map_or(none, |isa| w.targets[isa as usize]);
     let rounds = if args.quick { 3 } else { args.rounds };
     let iterations = w.iterations;
     let against = |peer: &str, workload: &str| {
@@ -263,6 +412,10 @@ fn compare(w: &Workload, args: &Args, place: &Place<'_>) -> Result<(Value, Optio
     }
     peaks.extend(ours.iter().filter_map(|run| run.peak_mb));
     let mine = median(ours.iter().map(|r| r.per_iteration).collect());
+    let share = mine
+        .zip(files.flops)
+        .zip(machine.product)
+        .map(|((seconds, flops), [rate, _])| flops / seconds / rate);
     let (mut courses, mut whole_one_over_two) = (Vec::new(), Vec::new());
     let mut follow_all = |files: &Files, theirs: Vec<Option<Theirs>>| -> Result<Race> {
         let seconds = theirs.iter().flatten().map(|run| run.seconds);
@@ -272,7 +425,7 @@ fn compare(w: &Workload, args: &Args, place: &Place<'_>) -> Result<(Value, Optio
             courses.push((end - begin) / (course.marks.len() - 1) as f64);
         }
         peaks.extend(course.peak_mb);
-        if w.time_target.is_some() {
+        if targets.time > 0.0 {
             // The sooner of two runs of each.
             let mut seconds = [f64::INFINITY; 2];
             for _ in 0..2 {
@@ -289,14 +442,14 @@ fn compare(w: &Workload, args: &Args, place: &Place<'_>) -> Result<(Value, Optio
     let first = |(_, runs): &(&str, Vec<Result<Theirs>>)| runs.first()?.as_ref().ok().cloned();
     let mut races = vec![follow_all(&files, peers.iter().map(first).collect())?];
     let installed: Vec<bool> = peers.iter().map(|peer| first(peer).is_some()).collect();
-    for start in 2..=w.time_target.map_or(1, |_| STARTS) {
+    for start in 2..=if targets.time > 0.0 { STARTS } else { 1 } {
         let name = format!("{}.{start}", w.name);
         let files = prepare(&name, args, place)?;
         let pairs = w.peers.iter().zip(&installed);
         let runs = pairs.map(|(peer, &there)| there.then(|| against(peer, &name)).transpose());
         races.push(follow_all(&files, runs.collect::<Result<_>>()?)?);
     }
-    let panel = (w.time_target).map(|_| race::panel(w.name, w.solver, w.peers, &races));
+    let panel = (targets.time > 0.0).then(|| race::panel(w.name, w.solver, w.peers, &races));
     let peers: Vec<Value> = peers
         .iter()
         .enumerate()
@@ -329,11 +482,12 @@ fn compare(w: &Workload, args: &Args, place: &Place<'_>) -> Result<(Value, Optio
         .collect();
     let entry = json!({
         "workload": w.name,
-        "target": { "peer": w.peers.first(), "ratio": w.target, "time": w.time_target },
+        "target": { "peer": w.peers.first(), "ratio": targets.ratio, "time": targets.time, "share": targets.share },
         "threads": threads,
         "rounds": rounds,
         "ours": {
             "s_per_iter": mine,
+            "share": share,
             "runs": ours.iter().map(|r| r.per_iteration).collect::<Vec<_>>(),
             "iterations": iterations,
             "objective": ours[0].objective,
@@ -364,11 +518,9 @@ fn rows(entry: &Value) -> String {
             .map_or_else(|| "-".to_string(), |x| format!("{x:.digits$}"))
     };
     let target = |peer: &Value, what: &str| -> Value {
-        if peer["peer"] == entry["target"]["peer"] {
-            entry["target"][what].clone()
-        } else {
-            Value::Null
-        }
+        let of = entry["target"][what].as_f64().filter(|&x| x > 0.0);
+        of.filter(|_| peer["peer"] == entry["target"]["peer"])
+            .into()
     };
     let worst = |of: &Value| -> Value {
         let all = of.as_array().into_iter().flatten();
@@ -383,12 +535,13 @@ fn rows(entry: &Value) -> String {
         };
         let _ = writeln!(
             text,
-            "{:<18} {:>8} {:<22} {:>11} {:>11} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}",
+            "{:<18} {:>8} {:<22} {:>11} {:>11} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}",
             entry["workload"].as_str().unwrap_or_default(),
             entry["threads"].to_string(),
             peer["peer"].as_str().unwrap_or_default(),
             number(&entry["ours"]["s_per_iter"], 5),
             theirs,
+            number(&entry["ours"]["share"], 2),
             number(&peer["ratio"], 2),
             number(&target(peer, "ratio"), 1),
             number(&peer["objective_at_equal_time"], 4),
