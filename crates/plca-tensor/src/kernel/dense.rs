@@ -14,7 +14,7 @@ use pulp::{Simd, WithSimd};
 use super::aligned::{Aligned, Pool};
 use super::log::LnLik;
 use super::panel::Panel;
-use super::tiles::{add_columns, add_rows, band_vectors, fill_ratios};
+use super::tiles::{AddColumns, AddRows, FillRatios, band_vectors};
 use super::{Accumulate, Rule, Sums};
 use crate::parallel::{for_each_part, map_in_order};
 use crate::sum::CompensatedSum;
@@ -300,9 +300,16 @@ impl<T: Real> GroupPass<'_, T> {
                     };
                     match rule {
                         // [SPEC 0] Q = V / P
-                        Rule::Ratio => fill_ratios::<S, T, MR>(
-                            simd, k, left, right, stride, cells, height, real, ratios,
-                        ),
+                        Rule::Ratio => simd.vectorize(FillRatios::<T, MR> {
+                            k,
+                            left,
+                            right,
+                            stride,
+                            cells,
+                            height,
+                            real,
+                            ratios: &mut *ratios,
+                        }),
                         Rule::Unit => tile.fill_units(ratios),
                     }
                     if log {
@@ -311,17 +318,30 @@ impl<T: Real> GroupPass<'_, T> {
                     if rows_wanted {
                         let into = &mut partial.rows[first_row * k..][..padded * k];
                         let fresh = first_column + at == columns.start;
-                        add_rows::<S, T, MR>(
-                            simd, k, tile_width, ratios, right, stride, into, fresh,
-                        );
+                        simd.vectorize(AddRows::<T, MR> {
+                            k,
+                            width: tile_width,
+                            ratios,
+                            right,
+                            stride,
+                            into,
+                            fresh,
+                        });
                     }
                     if columns_wanted {
                         let by_row = &rows.by_row[first_row * stride..][..real * stride];
                         let into = &mut counts[at * stride..][..tile_width * stride];
                         let fresh = first_row == 0;
-                        add_columns::<S, T, MR>(
-                            simd, tile_width, padded, real, ratios, by_row, stride, into, fresh,
-                        );
+                        simd.vectorize(AddColumns::<T, MR> {
+                            width: tile_width,
+                            padded,
+                            real,
+                            ratios,
+                            by_row,
+                            stride,
+                            into,
+                            fresh,
+                        });
                     }
                 }
             }

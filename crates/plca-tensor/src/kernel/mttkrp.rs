@@ -17,7 +17,7 @@ use pulp::{Simd, WithSimd};
 
 use super::dense::Grid;
 use super::panel::{balancing_exponent, pow2};
-use super::tiles::{add_columns, add_rows, band_vectors};
+use super::tiles::{AddColumns, AddRows, band_vectors};
 use crate::parallel::{map_in_order, wide};
 use crate::sum::CompensatedSum;
 use crate::{Order, Real};
@@ -327,12 +327,27 @@ impl<T: Real> Task<'_, T> {
                 if self.slow {
                     let into = &mut part.sums[(first - self.columns.start) * stride..];
                     let into = &mut into[..width * stride];
-                    add_columns::<S, T, MR>(
-                        simd, width, padded, real, banded, by_row, stride, into, false,
-                    );
+                    simd.vectorize(AddColumns::<T, MR> {
+                        width,
+                        padded,
+                        real,
+                        ratios: banded,
+                        by_row,
+                        stride,
+                        into,
+                        fresh: false,
+                    });
                 } else {
                     let into = &mut part.sums;
-                    add_rows::<S, T, MR>(simd, k, width, banded, factor, stride, into, false);
+                    simd.vectorize(AddRows::<T, MR> {
+                        k,
+                        width,
+                        ratios: banded,
+                        right: factor,
+                        stride,
+                        into,
+                        fresh: false,
+                    });
                 }
             }
         }

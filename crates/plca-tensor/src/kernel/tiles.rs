@@ -2,14 +2,14 @@
 //!
 //! Tiles written with safe slices ran anywhere between 5 and 63 GFLOP/s depending on scalar and `K`, because
 //! bounds checks keep accumulators out of registers; `benches/dense.rs` measures these. The three safe
-//! functions at the end check their slices and then call the tiles; each tile states what its pointers must reach.
+//! passes at the end check their slices and then call the tiles; each is a function of its own, as one function of all tiles takes minutes to compile; each tile states what its pointers must reach.
 #![allow(unsafe_code)]
 // Register tiles are indexed by hand: iterators keep the accumulators out of registers.
 #![allow(clippy::needless_range_loop)]
 
 use std::ptr;
 
-use pulp::Simd;
+use pulp::{Simd, WithSimd};
 
 use super::lanes::Lanes;
 use crate::Real;
@@ -239,182 +239,232 @@ macro_rules! with_const {
     };
 }
 
-/// `MR` vectors a band, `NR` columns a tile; the ratios are stored band after band, in a band column after column.
-#[inline(always)]
-#[expect(
-    clippy::too_many_arguments,
-    reason = "three operands with their strides"
-)]
-pub(crate) fn fill_ratios<S: Simd, T: Real, const MR: usize>(
-    simd: S,
-    k: usize,
-    left: &[T],
-    right: &[T],
-    stride: usize,
-    cells: &[T],
-    height: usize,
-    real: usize,
-    ratios: &mut [T],
-) {
-    let lanes = T::lanes::<S>();
-    let padded = left.len() / k;
-    let width = right.len() / stride;
-    assert!(
-        ratios.len() == width * padded
-            && cells.len() == (width - 1) * height + real
-            && real <= padded
-            && k <= stride
-    );
-    let blocks = width.div_ceil(if MR == 3 { 8 } else { 5 });
-    let mut i = 0;
-    while i < padded {
-        let vectors = ((padded - i) / lanes).min(MR);
-        let mut j = 0;
-        for block in 0..blocks {
-            let columns = (width - j).div_ceil(blocks - block);
-            // Inside `left`, `right`, `cells` and `ratios` by the assertion above.
-            unsafe {
-                let a = left.as_ptr().add(i * k);
-                let b = (right.as_ptr().add(j * stride), stride);
-                let x = cells.as_ptr().wrapping_add(j * height + i);
-                let ahead = if i + vectors * lanes < padded {
-                    x.wrapping_add(vectors * lanes)
-                } else {
-                    x.wrapping_add(width * height).wrapping_sub(i)
-                };
-                let q = ratios.as_mut_ptr().add(i * width + j * vectors * lanes);
-                let rows = real.saturating_sub(i);
-                let x = (x, ahead, height);
-                if MR == 3 {
-                    with_const!(vectors, [1, 2, 3], MV => with_const!(columns, [1, 2, 3, 4, 5, 6, 7, 8], NR =>
+/// `q = x / p` for a tile: `MR` vectors a band, `NR` columns a register tile; the ratios are stored band after band, in a band column after
+/// column.
+#[derive(Debug)]
+pub(crate) struct FillRatios<'a, T, const MR: usize> {
+    pub(crate) k: usize,
+    /// The factor of the rows, band after band, `padded k` values.
+    pub(crate) left: &'a [T],
+    /// The factor of the columns, `stride` values each.
+    pub(crate) right: &'a [T],
+    pub(crate) stride: usize,
+    /// Columns of `real` cells, `height` apart.
+    pub(crate) cells: &'a [T],
+    pub(crate) height: usize,
+    pub(crate) real: usize,
+    /// `padded` ratios a column.
+    pub(crate) ratios: &'a mut [T],
+}
+
+impl<T: Real, const MR: usize> WithSimd for FillRatios<'_, T, MR> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self {
+            k,
+            left,
+            right,
+            stride,
+            cells,
+            height,
+            real,
+            ratios,
+        } = self;
+        let lanes = T::lanes::<S>();
+        let padded = left.len() / k;
+        let width = right.len() / stride;
+        assert!(
+            ratios.len() == width * padded
+                && cells.len() == (width - 1) * height + real
+                && real <= padded
+                && k <= stride
+        );
+        let blocks = width.div_ceil(if MR == 3 { 8 } else { 5 });
+        let mut i = 0;
+        while i < padded {
+            let vectors = ((padded - i) / lanes).min(MR);
+            let mut j = 0;
+            for block in 0..blocks {
+                let columns = (width - j).div_ceil(blocks - block);
+                // Inside `left`, `right`, `cells` and `ratios` by the assertion above.
+                unsafe {
+                    let a = left.as_ptr().add(i * k);
+                    let b = (right.as_ptr().add(j * stride), stride);
+                    let x = cells.as_ptr().wrapping_add(j * height + i);
+                    let ahead = if i + vectors * lanes < padded {
+                        x.wrapping_add(vectors * lanes)
+                    } else {
+                        x.wrapping_add(width * height).wrapping_sub(i)
+                    };
+                    let q = ratios.as_mut_ptr().add(i * width + j * vectors * lanes);
+                    let rows = real.saturating_sub(i);
+                    let x = (x, ahead, height);
+                    if MR == 3 {
+                        with_const!(vectors, [1, 2, 3], MV => with_const!(columns, [1, 2, 3, 4, 5, 6, 7, 8], NR =>
                         ratio_tile::<S, T, MV, NR>(simd, k, a, b, x, rows, q)));
-                } else {
-                    with_const!(vectors, [1, 2], MV => with_const!(columns, [1, 2, 3, 4, 5], NR =>
+                    } else {
+                        with_const!(vectors, [1, 2], MV => with_const!(columns, [1, 2, 3, 4, 5], NR =>
                         ratio_tile::<S, T, MV, NR>(simd, k, a, b, x, rows, q)));
+                    }
                 }
+                j += columns;
             }
-            j += columns;
+            i += vectors * lanes;
         }
-        i += vectors * lanes;
     }
 }
 
-#[inline(always)]
-#[expect(
-    clippy::too_many_arguments,
-    reason = "three operands with their strides"
-)]
-pub(crate) fn add_rows<S: Simd, T: Real, const MR: usize>(
-    simd: S,
-    k: usize,
-    width: usize,
-    ratios: &[T],
-    right: &[T],
-    stride: usize,
-    into: &mut [T],
-    fresh: bool,
-) {
-    let lanes = T::lanes::<S>();
-    let padded = into.len() / k;
-    assert!(ratios.len() == width * padded && right.len() == width * stride && k <= stride);
-    // An even split: 50 components are 8 + 7 + 7 + 7 + 7 + 7 + 7, never 8 + ... + 2.
-    let blocks = k.div_ceil(if MR == 3 { 8 } else { 5 });
-    let mut i = 0;
-    while i < padded {
-        let vectors = ((padded - i) / lanes).min(MR);
-        let mut z = 0;
-        for block in 0..blocks {
-            let components = (k - z).div_ceil(blocks - block);
-            // Inside the three slices by the assertion above.
-            unsafe {
-                let q = ratios.as_ptr().add(i * width);
-                let b = (right.as_ptr().add(z), stride);
-                let c = into.as_mut_ptr().add(i * k + z * vectors * lanes);
-                if MR == 3 {
-                    with_const!(vectors, [1, 2, 3], MV => with_const!(components, [1, 2, 3, 4, 5, 6, 7, 8], KR =>
+/// Adds the counts of the rows of a tile to `into`; `fresh`: overwrites it.
+#[derive(Debug)]
+pub(crate) struct AddRows<'a, T, const MR: usize> {
+    pub(crate) k: usize,
+    /// Columns.
+    pub(crate) width: usize,
+    /// As [`FillRatios`] leaves them.
+    pub(crate) ratios: &'a [T],
+    /// The factor of the columns, `stride` values each.
+    pub(crate) right: &'a [T],
+    pub(crate) stride: usize,
+    /// Band after band, in a band component after component.
+    pub(crate) into: &'a mut [T],
+    pub(crate) fresh: bool,
+}
+
+impl<T: Real, const MR: usize> WithSimd for AddRows<'_, T, MR> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self {
+            k,
+            width,
+            ratios,
+            right,
+            stride,
+            into,
+            fresh,
+        } = self;
+        let lanes = T::lanes::<S>();
+        let padded = into.len() / k;
+        assert!(ratios.len() == width * padded && right.len() == width * stride && k <= stride);
+        // An even split: 50 components are 8 + 7 + 7 + 7 + 7 + 7 + 7, never 8 + ... + 2.
+        let blocks = k.div_ceil(if MR == 3 { 8 } else { 5 });
+        let mut i = 0;
+        while i < padded {
+            let vectors = ((padded - i) / lanes).min(MR);
+            let mut z = 0;
+            for block in 0..blocks {
+                let components = (k - z).div_ceil(blocks - block);
+                // Inside the three slices by the assertion above.
+                unsafe {
+                    let q = ratios.as_ptr().add(i * width);
+                    let b = (right.as_ptr().add(z), stride);
+                    let c = into.as_mut_ptr().add(i * k + z * vectors * lanes);
+                    if MR == 3 {
+                        with_const!(vectors, [1, 2, 3], MV => with_const!(components, [1, 2, 3, 4, 5, 6, 7, 8], KR =>
                         row_tile::<S, T, MV, KR>(simd, width, q, b, c, fresh)));
-                } else {
-                    with_const!(vectors, [1, 2], MV => with_const!(components, [1, 2, 3, 4, 5], KR =>
+                    } else {
+                        with_const!(vectors, [1, 2], MV => with_const!(components, [1, 2, 3, 4, 5], KR =>
                         row_tile::<S, T, MV, KR>(simd, width, q, b, c, fresh)));
+                    }
                 }
+                z += components;
             }
-            z += components;
+            i += vectors * lanes;
         }
-        i += vectors * lanes;
     }
 }
 
-#[inline(always)]
-#[expect(
-    clippy::too_many_arguments,
-    reason = "three operands with their strides"
-)]
-pub(crate) fn add_columns<S: Simd, T: Real, const MR: usize>(
-    simd: S,
-    width: usize,
-    padded: usize,
-    real: usize,
-    ratios: &[T],
-    by_row: &[T],
-    stride: usize,
-    into: &mut [T],
-    fresh: bool,
-) {
-    let lanes = T::lanes::<S>();
-    assert!(
-        ratios.len() == width * padded
-            && by_row.len() == real * stride
-            && into.len() == width * stride
-            && real <= padded
-    );
-    let height = MR * lanes;
-    let last = padded - real / height * height;
-    let trips = std::hint::black_box(height);
-    let vectors = stride / lanes;
-    let mut v = 0;
-    while v < vectors {
-        let left = vectors - v;
-        let block = if MR == 3 {
-            vectors.div_ceil(vectors.div_ceil(5)).min(left)
-        } else if left == 3 {
-            3
-        } else {
-            left.min(2)
-        };
-        let group = match (MR, block) {
-            (3, 5) => 4,
-            (2, 3) => 3,
-            (3, 4) | (2, 2) => 6,
-            (3, 3) => 8,
-            _ => 12,
-        };
-        let mut j = 0;
-        let blocks = width.div_ceil(group);
-        for at in 0..blocks {
-            let columns = (width - j).div_ceil(blocks - at);
-            // Inside the three slices by the assertion above.
-            unsafe {
-                let q = (ratios.as_ptr(), width, j, last);
-                let a = (by_row.as_ptr().add(v * lanes), stride);
-                let c = (into.as_mut_ptr().add(j * stride + v * lanes), stride);
-                macro_rules! tile {
+/// Adds the counts of the columns of a tile to `into`; `fresh`: overwrites it.
+#[derive(Debug)]
+pub(crate) struct AddColumns<'a, T, const MR: usize> {
+    /// Columns.
+    pub(crate) width: usize,
+    pub(crate) padded: usize,
+    pub(crate) real: usize,
+    /// As [`FillRatios`] leaves them.
+    pub(crate) ratios: &'a [T],
+    /// The factor of the rows, `stride` values each.
+    pub(crate) by_row: &'a [T],
+    pub(crate) stride: usize,
+    /// `stride` values a column.
+    pub(crate) into: &'a mut [T],
+    pub(crate) fresh: bool,
+}
+
+impl<T: Real, const MR: usize> WithSimd for AddColumns<'_, T, MR> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self {
+            width,
+            padded,
+            real,
+            ratios,
+            by_row,
+            stride,
+            into,
+            fresh,
+        } = self;
+        let lanes = T::lanes::<S>();
+        assert!(
+            ratios.len() == width * padded
+                && by_row.len() == real * stride
+                && into.len() == width * stride
+                && real <= padded
+        );
+        let height = MR * lanes;
+        let last = padded - real / height * height;
+        let trips = std::hint::black_box(height);
+        let vectors = stride / lanes;
+        let mut v = 0;
+        while v < vectors {
+            let left = vectors - v;
+            let block = if MR == 3 {
+                vectors.div_ceil(vectors.div_ceil(5)).min(left)
+            } else if left == 3 {
+                3
+            } else {
+                left.min(2)
+            };
+            let group = match (MR, block) {
+                (3, 5) => 4,
+                (2, 3) => 3,
+                (3, 4) | (2, 2) => 6,
+                (3, 3) => 8,
+                _ => 12,
+            };
+            let mut j = 0;
+            let blocks = width.div_ceil(group);
+            for at in 0..blocks {
+                let columns = (width - j).div_ceil(blocks - at);
+                // Inside the three slices by the assertion above.
+                unsafe {
+                    let q = (ratios.as_ptr(), width, j, last);
+                    let a = (by_row.as_ptr().add(v * lanes), stride);
+                    let c = (into.as_mut_ptr().add(j * stride + v * lanes), stride);
+                    macro_rules! tile {
                     ($kv:literal, [$($jr:literal),*]) => {
                         with_const!(columns, [$($jr),*], JR =>
                             column_tile::<S, T, MR, $kv, JR>(simd, (real, trips), q, a, c, fresh))
                     };
                 }
-                match block {
-                    5 if MR == 3 => tile!(5, [1, 2, 3, 4]),
-                    4 if MR == 3 => tile!(4, [1, 2, 3, 4, 5, 6]),
-                    3 if MR == 3 => tile!(3, [1, 2, 3, 4, 5, 6, 7, 8]),
-                    2 if MR == 3 => tile!(2, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
-                    3 => tile!(3, [1, 2, 3]),
-                    2 => tile!(2, [1, 2, 3, 4, 5, 6]),
-                    _ => tile!(1, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
+                    match block {
+                        5 if MR == 3 => tile!(5, [1, 2, 3, 4]),
+                        4 if MR == 3 => tile!(4, [1, 2, 3, 4, 5, 6]),
+                        3 if MR == 3 => tile!(3, [1, 2, 3, 4, 5, 6, 7, 8]),
+                        2 if MR == 3 => tile!(2, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
+                        3 => tile!(3, [1, 2, 3]),
+                        2 => tile!(2, [1, 2, 3, 4, 5, 6]),
+                        _ => tile!(1, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
+                    }
                 }
+                j += columns;
             }
-            j += columns;
+            v += block;
         }
-        v += block;
     }
 }
