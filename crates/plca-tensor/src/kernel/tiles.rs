@@ -2,7 +2,8 @@
 //!
 //! Tiles written with safe slices ran anywhere between 5 and 63 GFLOP/s depending on scalar and `K`, because
 //! bounds checks keep accumulators out of registers; `benches/dense.rs` measures these. The three safe
-//! passes at the end check their slices and then call the tiles; each is a function of its own, as one function of all tiles takes minutes to compile; each tile states what its pointers must reach.
+//! passes at the end check their slices and then call the tiles; each tile states what its pointers must reach.
+//! Each pass is compiled as a function of its own: one function of all tiles takes minutes to compile.
 #![allow(unsafe_code)]
 // Register tiles are indexed by hand: iterators keep the accumulators out of registers.
 #![allow(clippy::needless_range_loop)]
