@@ -240,8 +240,7 @@ macro_rules! with_const {
     };
 }
 
-/// `q = x / p` for a tile: `MR` vectors a band, `NR` columns a register tile; the ratios are stored band after band, in a band column after
-/// column.
+/// `q = x / p` of every cell of a tile, in bands of `MR` vectors of rows. The ratios are stored band after band, in a band column after column.
 #[derive(Debug)]
 pub(crate) struct FillRatios<'a, T, const MR: usize> {
     pub(crate) k: usize,
@@ -304,10 +303,10 @@ impl<T: Real, const MR: usize> WithSimd for FillRatios<'_, T, MR> {
                     let x = (x, ahead, height);
                     if MR == 3 {
                         with_const!(vectors, [1, 2, 3], MV => with_const!(columns, [1, 2, 3, 4, 5, 6, 7, 8], NR =>
-                        ratio_tile::<S, T, MV, NR>(simd, k, a, b, x, rows, q)));
+                            ratio_tile::<S, T, MV, NR>(simd, k, a, b, x, rows, q)));
                     } else {
                         with_const!(vectors, [1, 2], MV => with_const!(columns, [1, 2, 3, 4, 5], NR =>
-                        ratio_tile::<S, T, MV, NR>(simd, k, a, b, x, rows, q)));
+                            ratio_tile::<S, T, MV, NR>(simd, k, a, b, x, rows, q)));
                     }
                 }
                 j += columns;
@@ -365,10 +364,10 @@ impl<T: Real, const MR: usize> WithSimd for AddRows<'_, T, MR> {
                     let c = into.as_mut_ptr().add(i * k + z * vectors * lanes);
                     if MR == 3 {
                         with_const!(vectors, [1, 2, 3], MV => with_const!(components, [1, 2, 3, 4, 5, 6, 7, 8], KR =>
-                        row_tile::<S, T, MV, KR>(simd, width, q, b, c, fresh)));
+                            row_tile::<S, T, MV, KR>(simd, width, q, b, c, fresh)));
                     } else {
                         with_const!(vectors, [1, 2], MV => with_const!(components, [1, 2, 3, 4, 5], KR =>
-                        row_tile::<S, T, MV, KR>(simd, width, q, b, c, fresh)));
+                            row_tile::<S, T, MV, KR>(simd, width, q, b, c, fresh)));
                     }
                 }
                 z += components;
@@ -448,11 +447,11 @@ impl<T: Real, const MR: usize> WithSimd for AddColumns<'_, T, MR> {
                     let a = (by_row.as_ptr().add(v * lanes), stride);
                     let c = (into.as_mut_ptr().add(j * stride + v * lanes), stride);
                     macro_rules! tile {
-                    ($kv:literal, [$($jr:literal),*]) => {
-                        with_const!(columns, [$($jr),*], JR =>
-                            column_tile::<S, T, MR, $kv, JR>(simd, (real, trips), q, a, c, fresh))
-                    };
-                }
+                        ($kv:literal, [$($jr:literal),*]) => {
+                            with_const!(columns, [$($jr),*], JR =>
+                                column_tile::<S, T, MR, $kv, JR>(simd, (real, trips), q, a, c, fresh))
+                        };
+                    }
                     match block {
                         5 if MR == 3 => tile!(5, [1, 2, 3, 4]),
                         4 if MR == 3 => tile!(4, [1, 2, 3, 4, 5, 6]),
