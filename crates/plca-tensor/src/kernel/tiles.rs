@@ -240,6 +240,27 @@ macro_rules! with_const {
     };
 }
 
+/// The bands of `padded` rows, `MR` vectors each or what is left: first row and vectors.
+#[inline(always)]
+fn bands<const MR: usize>(padded: usize, lanes: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..padded)
+        .step_by(MR * lanes)
+        .map(move |i| (i, ((padded - i) / lanes).min(MR)))
+}
+
+/// The fewest blocks of at most `most` that make `n`, as even as they go: start and length. 50 components are 8 + 7 + 7 + 7 + 7 + 7 + 7,
+/// never 8 + ... + 2.
+#[inline(always)]
+fn even_blocks(n: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
+    let blocks = n.div_ceil(most);
+    (0..blocks).scan(0, move |next, block| {
+        let start = *next;
+        let length = (n - start).div_ceil(blocks - block);
+        *next += length;
+        Some((start, length))
+    })
+}
+
 /// `q = x / p` of every cell of a tile, in bands of `MR` vectors of rows. The ratios are stored band after band, in a band column after column.
 #[derive(Debug)]
 pub(crate) struct FillRatios<'a, T, const MR: usize> {
@@ -281,13 +302,9 @@ impl<T: Real, const MR: usize> WithSimd for FillRatios<'_, T, MR> {
                 && real <= padded
                 && k <= stride
         );
-        let blocks = width.div_ceil(if MR == 3 { 8 } else { 5 });
-        let mut i = 0;
-        while i < padded {
-            let vectors = ((padded - i) / lanes).min(MR);
-            let mut j = 0;
-            for block in 0..blocks {
-                let columns = (width - j).div_ceil(blocks - block);
+        let most = if MR == 3 { 8 } else { 5 };
+        for (i, vectors) in bands::<MR>(padded, lanes) {
+            for (j, columns) in even_blocks(width, most) {
                 // Inside `left`, `right`, `cells` and `ratios` by the assertion above.
                 unsafe {
                     let a = left.as_ptr().add(i * k);
@@ -309,9 +326,7 @@ impl<T: Real, const MR: usize> WithSimd for FillRatios<'_, T, MR> {
                             ratio_tile::<S, T, MV, NR>(simd, k, a, b, x, rows, q)));
                     }
                 }
-                j += columns;
             }
-            i += vectors * lanes;
         }
     }
 }
@@ -349,14 +364,9 @@ impl<T: Real, const MR: usize> WithSimd for AddRows<'_, T, MR> {
         let lanes = T::lanes::<S>();
         let padded = into.len() / k;
         assert!(ratios.len() == width * padded && right.len() == width * stride && k <= stride);
-        // An even split: 50 components are 8 + 7 + 7 + 7 + 7 + 7 + 7, never 8 + ... + 2.
-        let blocks = k.div_ceil(if MR == 3 { 8 } else { 5 });
-        let mut i = 0;
-        while i < padded {
-            let vectors = ((padded - i) / lanes).min(MR);
-            let mut z = 0;
-            for block in 0..blocks {
-                let components = (k - z).div_ceil(blocks - block);
+        let most = if MR == 3 { 8 } else { 5 };
+        for (i, vectors) in bands::<MR>(padded, lanes) {
+            for (z, components) in even_blocks(k, most) {
                 // Inside the three slices by the assertion above.
                 unsafe {
                     let q = ratios.as_ptr().add(i * width);
@@ -370,9 +380,7 @@ impl<T: Real, const MR: usize> WithSimd for AddRows<'_, T, MR> {
                             row_tile::<S, T, MV, KR>(simd, width, q, b, c, fresh)));
                     }
                 }
-                z += components;
             }
-            i += vectors * lanes;
         }
     }
 }
@@ -430,17 +438,14 @@ impl<T: Real, const MR: usize> WithSimd for AddColumns<'_, T, MR> {
             } else {
                 left.min(2)
             };
-            let group = match (MR, block) {
+            let most = match (MR, block) {
                 (3, 5) => 4,
                 (2, 3) => 3,
                 (3, 4) | (2, 2) => 6,
                 (3, 3) => 8,
                 _ => 12,
             };
-            let mut j = 0;
-            let blocks = width.div_ceil(group);
-            for at in 0..blocks {
-                let columns = (width - j).div_ceil(blocks - at);
+            for (j, columns) in even_blocks(width, most) {
                 // Inside the three slices by the assertion above.
                 unsafe {
                     let q = (ratios.as_ptr(), width, j, last);
@@ -462,7 +467,6 @@ impl<T: Real, const MR: usize> WithSimd for AddColumns<'_, T, MR> {
                         _ => tile!(1, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
                     }
                 }
-                j += columns;
             }
             v += block;
         }
