@@ -150,7 +150,7 @@ pub(crate) fn seen<T: Real>(
     let rows = seen[mode].as_ref().unwrap().row_iter();
     let rows = rows.map(|row| row.iter().map(|x| x.to_f64()).sum::<f64>());
     match given {
-        None => rows.sum(),
+        None => rows.sum::<f64>() / model.mass(),
         Some(mode) => (data.marginal(mode).iter().zip(rows))
             .filter(|(v, _)| **v > 0.0)
             .fold(1.0, |least, (_, seen)| seen.min(least)),
@@ -209,9 +209,8 @@ impl Setup {
     ) -> Vec<Step<T>> {
         let mut steps = self.on(data, start, Follow(n));
         let given = match self.kind {
-            Kind::Plca => None,
+            Kind::Plca | Kind::Nmf(_) => None,
             Kind::Plsa(given) => Some(given.mode()),
-            Kind::Nmf(_) => return steps,
         };
         for step in &mut steps {
             step.seen = seen(data, &step.blocks, given);
