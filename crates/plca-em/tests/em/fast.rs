@@ -431,6 +431,18 @@ fn hidden_columns_keep_their_share() {
     }
 }
 
+/// A model of other sizes is refused at the start and in the middle of a run, where all else fits.
+fn refuses<A: Separable<f64>>(fast: &Fast<f64, A>, right: A::State, wrong: A::State) {
+    let mut run = FastState::new(right);
+    fast.step(&mut run, false).unwrap();
+    let (_, blocks, numbers) = run.to_parts();
+    let amid = FastState::from_parts(wrong.clone(), blocks, &numbers).unwrap();
+    for mut state in [FastState::new(wrong), amid] {
+        let refused = fast.step(&mut state, true);
+        assert!(matches!(refused, Err(EmError::Shape { .. })), "{refused:?}");
+    }
+}
+
 /// A state of other data is an error, no panic.
 #[test]
 fn a_state_of_other_data() {
@@ -445,10 +457,7 @@ fn a_state_of_other_data() {
     let wrong = plca
         .init(&other, &PlcaInit::default(), &mut rng(1))
         .unwrap();
-    assert!(matches!(
-        fast.step(&mut FastState::new(wrong.clone()), true),
-        Err(EmError::Shape { .. })
-    ));
+    refuses(&fast, fits.clone(), wrong.clone());
     let mut state = FastState::new(wrong);
     Fast::new(plca.on(&other).unwrap())
         .unwrap()
@@ -464,18 +473,14 @@ fn a_state_of_other_data() {
         ));
         assert_eq!(mixed, before);
     }
-    fn refuses<A: Separable<f64>>(fast: &Fast<f64, A>, wrong: A::State) {
-        let refused = fast.step(&mut FastState::new(wrong), true);
-        assert!(matches!(refused, Err(EmError::Shape { .. })));
-    }
     let nmf = Nmf::builder(2).build().unwrap();
-    let wrong = nmf.init(&other, &NmfInit::default(), &mut rng(1)).unwrap();
-    refuses(&Fast::new(nmf.on(&data).unwrap()).unwrap(), wrong);
+    let [right, wrong] =
+        [&data, &other].map(|v| nmf.init(v, &NmfInit::default(), &mut rng(1)).unwrap());
+    refuses(&Fast::new(nmf.on(&data).unwrap()).unwrap(), right, wrong);
     let plsa = Plsa::builder(2).build().unwrap();
-    let wrong = plsa
-        .init(&other, &PlsaInit::default(), &mut rng(1))
-        .unwrap();
-    refuses(&Fast::new(plsa.on(&data).unwrap()).unwrap(), wrong);
+    let [right, wrong] =
+        [&data, &other].map(|v| plsa.init(v, &PlsaInit::default(), &mut rng(1)).unwrap());
+    refuses(&Fast::new(plsa.on(&data).unwrap()).unwrap(), right, wrong);
     let tempered = PlcaState { power: 0.5, ..fits };
     assert!(matches!(
         fast.step(&mut FastState::new(tempered), true),
