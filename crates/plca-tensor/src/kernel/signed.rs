@@ -494,9 +494,13 @@ fn row_group<S: Simd, T: Real, const MR: usize, const FR: usize, const KR: usize
         }
     }
     for r in 0..FR {
-        for (sum, add) in into[r * k..].iter_mut().zip(&acc[r]) {
-            sum[0] = T::vadd(simd, sum[0], add[0]);
-            sum[1] = T::vadd(simd, sum[1], add[1]);
+        let Some(into) = into[r * k..].first_chunk_mut::<KR>() else {
+            return;
+        };
+        // A loop of a length that the compiler does not know would keep the sums in memory.
+        for c in 0..KR {
+            into[c][0] = T::vadd(simd, into[c][0], acc[r][c][0]);
+            into[c][1] = T::vadd(simd, into[c][1], acc[r][c][1]);
         }
     }
 }
