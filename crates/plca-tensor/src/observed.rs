@@ -372,6 +372,7 @@ pub(crate) struct Pass<'a, T> {
 impl<'a, T: Real> Pass<'a, T> {
     pub(crate) fn new(shape: &[usize], model: &'a Model<'a, T>, pool: &'a Pool<T>) -> Self {
         check_model(shape, model);
+        pool.next_pass();
         let stride = lanes::stride::<T>(model.components());
         let panels: Vec<_> = (model.factors.iter().enumerate())
             .map(|(j, &f)| Panel::pack(f, if j == 0 { model.weights } else { None }, stride, pool))

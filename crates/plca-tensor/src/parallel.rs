@@ -1,6 +1,10 @@
 //! Loops over fixed parts, on all threads of the current rayon pool and on the widest registers of the machine. What a part
 //! computes, and the order of the results, do not depend on the number of threads: neither do the bits.
 
+use std::collections::BTreeMap;
+#[cfg(feature = "rayon")]
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 pub use plca_dist::simd::wide;
 
 /// Applies `f` to every item, on all threads if there is more than one item; the results stay in order.
@@ -55,4 +59,59 @@ pub fn both<A: Send, B: Send>(
     return rayon::join(a, b);
     #[cfg(not(feature = "rayon"))]
     (a(), b())
+}
+
+/// `f` of 0, 1, … below `count`, in order. A thread that is free takes the next number, so that what comes late is never far ahead.
+pub(crate) fn claim_in_order<O: Send>(count: usize, f: impl Fn(usize) -> O + Sync) -> Vec<O> {
+    #[cfg(feature = "rayon")]
+    {
+        let threads = rayon::current_num_threads().min(count);
+        if threads > 1 {
+            use rayon::prelude::*;
+            let next = AtomicUsize::new(0);
+            let claim = |_| {
+                std::iter::from_fn(|| {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    (at < count).then(|| (at, f(at)))
+                })
+            };
+            let mut all: Vec<(usize, O)> =
+                (0..threads).into_par_iter().flat_map_iter(claim).collect();
+            all.sort_unstable_by_key(|(at, _)| *at);
+            return all.into_iter().map(|(_, o)| o).collect();
+        }
+    }
+    (0..count).map(f).collect()
+}
+
+/// Parts that come in any order and are passed on in the order of their numbers.
+#[derive(Debug)]
+pub(crate) struct InOrder<P> {
+    next: usize,
+    early: BTreeMap<usize, P>,
+}
+
+impl<P> Default for InOrder<P> {
+    fn default() -> Self {
+        Self {
+            next: 0,
+            early: BTreeMap::new(),
+        }
+    }
+}
+
+impl<P> InOrder<P> {
+    /// Passes on the part of number `at` and those that waited for it, or keeps it until those before it have come.
+    pub(crate) fn put(&mut self, at: usize, part: P, mut pass_on: impl FnMut(usize, P)) {
+        self.early.insert(at, part);
+        while let Some(part) = self.early.remove(&self.next) {
+            pass_on(self.next, part);
+            self.next += 1;
+        }
+    }
+
+    /// How many parts were passed on.
+    pub(crate) fn passed_on(&self) -> usize {
+        self.next
+    }
 }

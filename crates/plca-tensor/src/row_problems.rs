@@ -260,6 +260,7 @@ impl<T: Real> RowProblems<T> {
             terms.pseudo.is_none_or(|c| c.shape() == (k, size)),
             "pseudo-counts"
         );
+        self.pool.next_pass();
         let (panels, shift) = self.panels(mode, factors, k, log);
         let room = lanes::stride::<T>(rows.longest);
         let mut shared = None;

@@ -426,6 +426,7 @@ impl<T: Real> Signed<T> for SignedMatrix<T> {
     ) -> SignedSums<T> {
         check_model(model, self.shape());
         let k = model.right.nrows();
+        self.pool.next_pass();
         let sums = pass(&self.blocks, model, rule, wanted, &self.pool);
         let [plus, minus] = split_left(&sums.left, self.blocks.rows, k);
         let (nrows, ncols) = if wanted.right {

@@ -22,11 +22,24 @@ pub(crate) struct Aligned<T> {
 /// Buffers of earlier passes over the same data. Fresh memory costs a page fault per 4 KiB, on dense data up to a
 /// third of an iteration (`benches/dense.rs`).
 #[derive(Debug)]
-pub(crate) struct Pool<T>(Option<Arc<Mutex<Vec<Vec<T>>>>>);
+pub(crate) struct Pool<T>(Option<Arc<Mutex<Free<T>>>>);
+
+/// Buffers that nobody uses.
+#[derive(Debug)]
+struct Free<T> {
+    /// Passes so far.
+    pass: u64,
+    /// Each with the pass that it was last used in.
+    buffers: Vec<(u64, Vec<T>)>,
+}
+
+/// Buffers that so many passes have not used are given up: the model may have changed its size.
+const KEPT: u64 = 8;
 
 impl<T> Default for Pool<T> {
     fn default() -> Self {
-        Self(Some(Arc::default()))
+        let buffers = Vec::new();
+        Self(Some(Arc::new(Mutex::new(Free { pass: 0, buffers }))))
     }
 }
 
@@ -52,6 +65,15 @@ impl<T> Pool<T> {
 }
 
 impl<T: Copy + Default + Send> Pool<T> {
+    /// Begins a pass.
+    pub(crate) fn next_pass(&self) {
+        if let Some(Ok(mut free)) = self.0.as_ref().map(|free| free.lock()) {
+            free.pass += 1;
+            let pass = free.pass;
+            free.buffers.retain(|(last, _)| last + KEPT >= pass);
+        }
+    }
+
     /// A buffer with any content; none is taken where `len` is 0.
     pub(crate) fn take(&self, len: usize) -> Aligned<T> {
         if len == 0 {
@@ -61,13 +83,10 @@ impl<T: Copy + Default + Send> Pool<T> {
         let needed = len + slack;
         let free = self.0.as_ref().and_then(|free| {
             let mut free = free.lock().ok()?;
-            let fits = |b: &Vec<T>| (needed..=2 * needed).contains(&b.len());
-            let at = free.iter().position(fits);
-            if at.is_none() {
-                // The model has changed its size: let the buffers of the old one go.
-                free.clear();
-            }
-            at.map(|at| free.swap_remove(at))
+            let fits = |(_, b): &(u64, Vec<T>)| (needed..=2 * needed).contains(&b.len());
+            // The last ones are in cache.
+            let at = free.buffers.iter().rposition(fits)?;
+            Some(free.buffers.remove(at).1)
         });
         let buffer = free.unwrap_or_else(|| vec![T::default(); needed]);
         // The offset may be refused (it is under Miri); then the buffer is merely not aligned.
@@ -104,7 +123,8 @@ impl<T> Aligned<T> {
 impl<T> Drop for Aligned<T> {
     fn drop(&mut self) {
         if let Some(Ok(mut free)) = self.pool.0.as_ref().map(|free| free.lock()) {
-            free.push(std::mem::take(&mut self.buffer));
+            let pass = free.pass;
+            free.buffers.push((pass, std::mem::take(&mut self.buffer)));
         }
     }
 }

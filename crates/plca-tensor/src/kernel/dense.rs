@@ -5,18 +5,21 @@
 //! is formed 480 columns at a time. Column counts are spread over the slow modes at the end of each chunk.
 //! So every order costs three products, and neither the model nor the ratio ever exists as a whole.
 //!
-//! Columns are cut into at most eight groups, a function of the shape alone. The column counts of a matrix go
-//! straight to their place; all else each group adds up in its own accumulators, which are then added in order: the
-//! bits do not depend on the number of threads.
+//! The matrix is cut into a grid of [blocks](super::blocks), whose sums are added in a fixed order: the bits do not depend on the number
+//! of threads.
+
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 use pulp::{Simd, WithSimd};
 
 use super::aligned::{Aligned, Pool};
+use super::blocks::{Cut, Total, add, lock};
 use super::log::LnLik;
 use super::panel::Panel;
 use super::tiles::{AddColumns, AddRows, FillRatios, band_vectors};
 use super::{Accumulate, Rule, Sums};
-use crate::parallel::{for_each_part, map_in_order};
+use crate::parallel::{InOrder, claim_in_order, for_each_part, wide};
 use crate::sum::CompensatedSum;
 use crate::{Order, Real};
 
@@ -28,8 +31,10 @@ const TILE: usize = 48;
 const CHUNK: usize = 480;
 /// Fewer rows than this are folded with the next mode, so that vectors are filled.
 const FEW_ROWS: usize = 64;
-/// Groups of columns, each with its own accumulators.
-const GROUPS: usize = 8;
+/// The least rows and columns of a block, and what they are multiples of: bands are whole, and tiles full.
+pub(crate) const CUT: [[usize; 2]; 2] = [[96, TILE], [96, 8]];
+/// Groups of column blocks, each with its own sums of the slow modes where there are several.
+const GROUPS: usize = 16;
 
 /// Dense cells as the kernels read them; a hidden cell holds NaN.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,7 +81,7 @@ impl Layout {
 fn khatri_rao<T: Real>(
     panels: &[Panel<'_, T>],
     modes: &[usize],
-    range: std::ops::Range<usize>,
+    range: Range<usize>,
     out: &mut [T],
 ) {
     let stride = panels[0].stride;
@@ -164,54 +169,47 @@ impl<T: Real> Rows<T> {
     }
 }
 
-impl<T: Real> Rows<T> {
-    /// From the layout of `by_component` back to rows of `stride` values.
-    fn transpose(&self, sums: &[T], rows: usize, k: usize, mut out: Aligned<T>) -> Aligned<T> {
-        let (stride, band) = (out.len() / rows, super::lanes::band::<T>());
-        for_each_part(&mut out, PANEL * stride, |part, target| {
-            let first = part * PANEL;
-            let height = PANEL.min(self.padded - first);
-            let bands = sums[first * k..][..height * k].chunks(band * k);
-            let rows = target.chunks_exact_mut(stride);
-            rows.for_each(|row| row[k..].fill(T::zero()));
-            for (sums, target) in bands.zip(target.chunks_mut(band * stride)) {
-                for (z, column) in sums.chunks_exact(sums.len() / k).enumerate() {
-                    for (row, &x) in target.chunks_exact_mut(stride).zip(column) {
-                        row[z] = x;
-                    }
-                }
+/// Sums of the rows of a block, in the layout of [`Rows::by_component`], as rows of `stride` values.
+pub(crate) fn transpose<T: Real>(sums: &[T], k: usize, stride: usize, out: &mut [T]) {
+    let band = super::lanes::band::<T>();
+    out.chunks_exact_mut(stride)
+        .for_each(|row| row[k..].fill(T::zero()));
+    let bands = sums.chunks(band * k);
+    for (sums, target) in bands.zip(out.chunks_mut(band * stride)) {
+        for (z, column) in sums.chunks_exact(sums.len() / k).enumerate() {
+            for (row, &x) in target.chunks_exact_mut(stride).zip(column) {
+                row[z] = x;
             }
-        });
-        out
+        }
     }
 }
 
-/// What one group of columns adds up.
+/// What one block adds up.
 #[derive(Debug)]
 pub struct Partial<T> {
     /// In the layout of [`Rows::by_component`]; empty if no fast mode is wanted.
     rows: Aligned<T>,
-    /// Per mode; only slow modes are filled, and not that of a matrix.
-    slow: Vec<Aligned<T>>,
-    ln_lik: CompensatedSum,
+    /// Column after column; empty if no slow mode is wanted.
+    columns: Aligned<T>,
+    ln_lik: f64,
 }
 
-/// One group of columns and what it is to add up.
+/// One block and what it is to add up.
 #[derive(Debug)]
-pub struct GroupPass<'a, T> {
+pub struct BlockPass<'a, T> {
     grid: &'a Grid<T>,
     layout: &'a Layout,
     panels: &'a [Panel<'a, T>],
-    rows: &'a Rows<T>,
+    factor: &'a Rows<T>,
     rule: Rule,
-    wanted: &'a [bool],
+    /// Whether sums of the rows and of the columns are wanted.
+    wanted: [bool; 2],
     log: bool,
-    columns: std::ops::Range<usize>,
-    /// Where the counts of a matrix' columns belong; empty if there are several slow modes or they are not wanted.
-    direct: &'a mut [T],
+    rows: Range<usize>,
+    columns: Range<usize>,
 }
 
-impl<T: Real> WithSimd for GroupPass<'_, T> {
+impl<T: Real> WithSimd for BlockPass<'_, T> {
     type Output = Partial<T>;
 
     #[inline(always)]
@@ -223,70 +221,53 @@ impl<T: Real> WithSimd for GroupPass<'_, T> {
     }
 }
 
-impl<T: Real> GroupPass<'_, T> {
+impl<T: Real> BlockPass<'_, T> {
     #[inline(always)]
     fn run<S: Simd, const MR: usize>(self, simd: S) -> Partial<T> {
         let Self {
             grid,
             layout,
             panels,
-            rows,
+            factor: by,
             rule,
-            wanted,
+            wanted: [rows_wanted, columns_wanted],
             log,
+            rows,
             columns,
-            direct,
         } = self;
         let (k, stride, height) = (panels[0].k, panels[0].stride, layout.rows);
         let pool = panels[0].pool;
-        let rows_wanted = layout.fast.iter().any(|&m| wanted[m]);
-        let columns_wanted = layout.slow.iter().any(|&m| wanted[m]);
-        let mut partial = Partial {
-            rows: pool.take(if rows_wanted {
-                rows.by_component.len()
-            } else {
-                0
-            }),
-            slow: (0..panels.len())
-                .map(|m| {
-                    let filled = wanted[m] && layout.slow.len() > 1 && layout.slow.contains(&m);
-                    panels[m]
-                        .pool
-                        .zeros(if filled { panels[m].values.len() } else { 0 })
-                })
-                .collect(),
-            ln_lik: CompensatedSum::default(),
+        // The last rows of the matrix with what pads them.
+        let end = if rows.end == height {
+            by.padded
+        } else {
+            rows.end
         };
-        let widest = CHUNK.min(columns.len());
-        let spread_out = layout.slow.len() != 1;
-        let buffer = || pool.take(if spread_out { widest * stride } else { 0 });
-        let (mut products, mut sums) = (buffer(), buffer());
-        let mut room = pool.take(PANEL.min(rows.padded) * TILE);
+        let buffer = |wanted: bool, len: usize| pool.take(if wanted { len } else { 0 });
+        let mut row_sums = buffer(rows_wanted, (end - rows.start) * k);
+        let mut column_sums = buffer(columns_wanted, columns.len() * stride);
+        let mut ln_lik = CompensatedSum::default();
+        let mut products = buffer(layout.slow.len() != 1, CHUNK.min(columns.len()) * stride);
+        let mut room = pool.take(PANEL.min(end - rows.start) * TILE);
 
         for first_column in columns.clone().step_by(CHUNK) {
             let width = CHUNK.min(columns.end - first_column);
-            let (factor, counts): (&[T], &mut [T]) = match layout.slow[..] {
-                [mode] => (
-                    &panels[mode].values[first_column * stride..][..width * stride],
-                    match direct {
-                        [] => &mut [],
-                        _ => {
-                            &mut direct[(first_column - columns.start) * stride..][..width * stride]
-                        }
-                    },
-                ),
+            let factor: &[T] = match layout.slow[..] {
+                [mode] => &panels[mode].values[first_column * stride..][..width * stride],
                 _ => {
                     let range = first_column..first_column + width;
                     khatri_rao(panels, &layout.slow, range, &mut products);
-                    (&products, &mut sums)
+                    &products
                 }
             };
-            for first_row in (0..rows.padded).step_by(PANEL) {
-                let padded = PANEL.min(rows.padded - first_row);
+            // Even tiles: a narrow one at the end would cost as much as a whole one.
+            let tile_columns = width.div_ceil(width.div_ceil(TILE)).next_multiple_of(8);
+            for first_row in (rows.start..end).step_by(PANEL) {
+                let padded = PANEL.min(end - first_row);
                 let real = padded.min(height - first_row);
-                let left = &rows.by_component[first_row * k..][..padded * k];
-                for at in (0..width).step_by(TILE) {
-                    let tile_width = TILE.min(width - at);
+                let left = &by.by_component[first_row * k..][..padded * k];
+                for at in (0..width).step_by(tile_columns) {
+                    let tile_width = tile_columns.min(width - at);
                     let right = &factor[at * stride..][..tile_width * stride];
                     let cells = &grid.values[(first_column + at) * height + first_row..];
                     let cells = &cells[..(tile_width - 1) * height + real];
@@ -313,10 +294,10 @@ impl<T: Real> GroupPass<'_, T> {
                         Rule::Unit => tile.fill_units(ratios),
                     }
                     if log {
-                        partial.ln_lik += tile.ln_lik(ratios);
+                        ln_lik += tile.ln_lik(ratios);
                     }
                     if rows_wanted {
-                        let into = &mut partial.rows[first_row * k..][..padded * k];
+                        let into = &mut row_sums[(first_row - rows.start) * k..][..padded * k];
                         let fresh = first_column + at == columns.start;
                         simd.vectorize(AddRows::<T, MR> {
                             k,
@@ -329,9 +310,10 @@ impl<T: Real> GroupPass<'_, T> {
                         });
                     }
                     if columns_wanted {
-                        let by_row = &rows.by_row[first_row * stride..][..real * stride];
-                        let into = &mut counts[at * stride..][..tile_width * stride];
-                        let fresh = first_row == 0;
+                        let by_row = &by.by_row[first_row * stride..][..real * stride];
+                        let into = &mut column_sums[(first_column + at - columns.start) * stride..];
+                        let into = &mut into[..tile_width * stride];
+                        let fresh = first_row == rows.start;
                         simd.vectorize(AddColumns::<T, MR> {
                             width: tile_width,
                             padded,
@@ -345,19 +327,12 @@ impl<T: Real> GroupPass<'_, T> {
                     }
                 }
             }
-            if columns_wanted && spread_out {
-                let sums = &sums[..width * stride];
-                spread(
-                    panels,
-                    &layout.slow,
-                    first_column,
-                    sums,
-                    wanted,
-                    &mut partial.slow,
-                );
-            }
         }
-        partial
+        Partial {
+            rows: row_sums,
+            columns: column_sums,
+            ln_lik: ln_lik.value(),
+        }
     }
 }
 
@@ -378,7 +353,7 @@ impl<T: Real> Tile<'_, T> {
     /// Calls `f` with the cells of each column in each band, and with the range of their ratios; ratios that pad the last band have
     /// no cells. A closure that is not inlined would be compiled for the least instruction set.
     #[inline(always)]
-    fn for_each_run(&self, width: usize, mut f: impl FnMut(&[T], std::ops::Range<usize>)) {
+    fn for_each_run(&self, width: usize, mut f: impl FnMut(&[T], Range<usize>)) {
         for first in (0..self.padded).step_by(self.band) {
             let run = self.band.min(self.padded - first);
             let end = self.real.min(first + run);
@@ -429,16 +404,11 @@ impl<T: Real> Tile<'_, T> {
     }
 }
 
-/// Fewer columns than this are not worth a group's own accumulators.
-const NARROW: usize = 96;
-
-/// Bounds of the column groups: multiples of eight columns, so that tiles are full.
-fn groups(columns: usize) -> Vec<std::ops::Range<usize>> {
-    let width = columns.div_ceil(GROUPS).max(NARROW).next_multiple_of(8);
-    (0..columns)
-        .step_by(width)
-        .map(|c| c..(c + width).min(columns))
-        .collect()
+/// What several slow modes get from a group of column blocks: the blocks' own sums, and those of each mode.
+#[derive(Debug)]
+struct Slow<T> {
+    parts: InOrder<Aligned<T>>,
+    modes: Vec<Aligned<T>>,
 }
 
 impl<T: Real> Accumulate<T> for Grid<T> {
@@ -454,9 +424,10 @@ impl<T: Real> Accumulate<T> for Grid<T> {
         let pool = panels[0].pool;
         let mut by_row = pool.take(layout.rows * stride);
         khatri_rao(panels, &layout.fast, 0..layout.rows, &mut by_row);
-        let rows = Rows::new(by_row, layout.rows, k, pool);
-        let fast_wanted = layout.fast.iter().any(|&m| wanted[m]);
-        // The passes write the sums of a single slow mode, and those of a single fast mode are put in its place.
+        let factor = Rows::new(by_row, layout.rows, k, pool);
+        let of = |modes: &[usize]| modes.iter().any(|&m| wanted[m]);
+        let [rows_wanted, columns_wanted] = [of(&layout.fast), of(&layout.slow)];
+        // The sums of a single slow mode are put in their place, and those of a single fast mode too.
         let mut modes: Vec<Aligned<T>> = (0..panels.len())
             .map(|m| match panels[m].values.len() {
                 _ if !wanted[m] || layout.fast == [m] => Aligned::none(),
@@ -464,52 +435,84 @@ impl<T: Real> Accumulate<T> for Grid<T> {
                 len => pool.zeros(len),
             })
             .collect();
-        let mut direct: &mut [T] = match layout.slow[..] {
+        let size = [layout.rows, layout.columns];
+        let work = size.map(|n| n as f64).iter().product::<f64>() * 6.0 * k as f64;
+        let cut = Cut::new(size, CUT, [1, 1], work);
+        let [across, along] = cut.counts();
+        let (row_sums, column_sums) = (Total::empty(across), Total::empty(along));
+        let direct: &mut [T] = match layout.slow[..] {
             [mode] => &mut modes[mode],
             _ => &mut [],
         };
-        let passes = groups(layout.columns).into_iter().map(|columns| {
-            let own = (columns.len() * stride).min(direct.len());
-            let (direct_part, rest) = std::mem::take(&mut direct).split_at_mut(own);
-            direct = rest;
-            GroupPass {
+        let targets = direct.chunks_mut(cut.block[1] * stride).map(Mutex::new);
+        let targets: Vec<_> = targets.collect();
+        // Blocks of columns of one group of slow sums.
+        let each = along.div_ceil(GROUPS);
+        let slow = |_| {
+            let len = |m: usize| match layout.slow.len() {
+                1 => 0,
+                _ if wanted[m] && layout.slow.contains(&m) => panels[m].values.len(),
+                _ => 0,
+            };
+            let modes = (0..panels.len()).map(|m| pool.zeros(len(m))).collect();
+            let parts = InOrder::default();
+            Mutex::new(Slow { parts, modes })
+        };
+        let slow_sums: Vec<_> = (0..along.div_ceil(each)).map(slow).collect();
+        let take_block = |block: usize| {
+            let (c, r) = (block / across, block % across);
+            let part = T::dense_block(BlockPass {
                 grid: self,
                 layout: &layout,
                 panels,
-                rows: &rows,
+                factor: &factor,
                 rule,
-                wanted,
+                wanted: [rows_wanted, columns_wanted],
                 log,
-                columns,
-                direct: direct_part,
+                rows: cut.range(0, r),
+                columns: cut.range(1, c),
+            });
+            if rows_wanted {
+                lock(&row_sums[r]).put(c, part.rows);
             }
-        });
-        let passes = passes.collect();
-        let mut partials = map_in_order(passes, T::dense_group);
-
+            if columns_wanted {
+                let mut column = lock(&column_sums[c]);
+                column.put(r, part.columns);
+                if let Some(sums) = column.take(across) {
+                    drop(column);
+                    if let Some(target) = targets.get(c) {
+                        lock(target).copy_from_slice(&sums);
+                    } else {
+                        let Slow { parts, modes } = &mut *lock(&slow_sums[c / each]);
+                        parts.put(c % each, sums, |at, sums| {
+                            let first = (c / each * each + at) * cut.block[1];
+                            spread(panels, &layout.slow, first, &sums, wanted, modes);
+                        });
+                    }
+                }
+            }
+            part.ln_lik
+        };
         let mut ln_lik = CompensatedSum::default();
-        for partial in &partials {
-            ln_lik += partial.ln_lik.value();
-            for (sum, part) in modes.iter_mut().zip(&partial.slow) {
-                sum.iter_mut().zip(part.iter()).for_each(|(s, &p)| *s += p);
+        ln_lik.extend(claim_in_order(across * along, take_block));
+        drop(targets);
+        for slow in slow_sums {
+            let slow = slow.into_inner().unwrap_or_else(PoisonError::into_inner);
+            for (sum, part) in modes.iter_mut().zip(slow.modes) {
+                add(sum, &part);
             }
         }
-        let mut by_component = partials
-            .iter_mut()
-            .map(|p| std::mem::replace(&mut p.rows, Aligned::none()));
-        if let Some(mut first) = by_component.next().filter(|_| fast_wanted) {
-            let others: Vec<_> = by_component.collect();
-            for_each_part(&mut first, PANEL * k, |part, sums| {
-                for other in &others {
-                    let own = &other[part * PANEL * k..][..sums.len()];
-                    sums.iter_mut().zip(own).for_each(|(s, &p)| *s += p);
+        if rows_wanted {
+            let mut out = pool.take(layout.rows * stride);
+            for_each_part(&mut out, cut.block[0] * stride, |r, out| {
+                if let Some(sums) = lock(&row_sums[r]).take(along) {
+                    wide(|| transpose(&sums, k, stride, out));
                 }
             });
-            let row_sums = rows.transpose(&first, layout.rows, k, pool.take(layout.rows * stride));
             if let [mode] = layout.fast[..] {
-                modes[mode] = row_sums;
+                modes[mode] = out;
             } else {
-                spread(panels, &layout.fast, 0, &row_sums, wanted, &mut modes);
+                spread(panels, &layout.fast, 0, &out, wanted, &mut modes);
             }
         }
         Sums {

@@ -4,7 +4,7 @@
 //! `u = Π_{m≠leaf} F_m` is formed once; an entry then costs `p = u·F_leaf`, `S_leaf += q u`, `g += q F_leaf`, and the other modes
 //! receive `g` times the product of the rest at the fibre's end: `6K` operations an entry instead of `2K(N+1)`.
 //!
-//! Fibres are cut into at most sixteen segments, a function of the data alone; each adds up in its own accumulators,
+//! Fibres are cut into at most 64 segments, a function of the data alone; each adds up in its own accumulators,
 //! which are then added in order: the bits do not depend on the number of threads.
 
 use std::ops::Range;
@@ -19,7 +19,9 @@ use crate::sum::CompensatedSum;
 use crate::{Coordinates, Real};
 
 /// Segments of fibres at most.
-const SEGMENTS: usize = 16;
+const SEGMENTS: usize = 64;
+/// More groups than this only where the rows of their accumulators are this many times fewer than the entries.
+const FEW: usize = 16;
 /// Private accumulators may take this many times the factors, or [`SMALL`] bytes.
 const SHARE: usize = 4;
 const SMALL: usize = 32 << 20;
@@ -203,13 +205,14 @@ impl<T: Real> Fibres<T> {
         let all: usize = panels.iter().map(|p| p.values.len()).sum();
         // The root's sums are disjoint but for the borders: every group holds only the rows it touches.
         let private = all - root;
-        let affordable = |groups: usize| {
-            groups * private <= SHARE * all || groups * private * size_of::<T>() <= SMALL
+        let rows = private / panels[0].stride;
+        let affordable = |&groups: &usize| {
+            let small = groups * private * size_of::<T>() <= SMALL;
+            let worth = groups <= FEW || groups * rows * FEW <= self.values.len();
+            worth && (small || groups * private <= SHARE * all)
         };
-        let groups = [SEGMENTS, 8, 4, 2]
-            .into_iter()
-            .find(|&g| affordable(g))
-            .unwrap_or(1);
+        let sizes = [SEGMENTS, 32, FEW, 8, 4, 2];
+        let groups = sizes.into_iter().find(affordable).unwrap_or(1);
         let bounds: Vec<usize> = self
             .segments
             .iter()

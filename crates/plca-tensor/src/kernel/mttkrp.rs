@@ -8,17 +8,19 @@
 //! slow half:  S[c,z] = Σ_r X[r,c] Π_{m fast} F_m[r_m,z]          fast half:  R[r,z] = Σ_c X[r,c] Π_{m slow} F_m[c_m,z]
 //! ```
 //!
-//! Tasks are a function of the shape alone and every output is added up in one order: threads change no bit.
+//! The matrix is cut into a grid of [blocks](super::blocks), whose sums are added in a fixed order: threads change no bit.
 
 use std::ops::Range;
 
 use nalgebra::DMatrix;
 use pulp::{Simd, WithSimd};
 
-use super::dense::Grid;
+use super::aligned::{Aligned, Pool};
+use super::blocks::{Cut, Total, lock};
+use super::dense::{CUT, Grid, transpose};
 use super::panel::{balancing_exponent, pow2};
 use super::tiles::{AddColumns, AddRows, band_vectors};
-use crate::parallel::{map_in_order, wide};
+use crate::parallel::{claim_in_order, for_each_part, wide};
 use crate::sum::CompensatedSum;
 use crate::{Order, Real};
 
@@ -26,10 +28,6 @@ use crate::{Order, Real};
 const PANEL: usize = 192;
 /// Columns of a tile.
 const TILE: usize = 48;
-/// Tasks at least, where the shape allows.
-const TASKS: usize = 8;
-/// Fewer columns than this are not worth a task.
-const NARROW: usize = 96;
 
 /// Rows transposed together, so that both sides stay in cache.
 const BLOCK: usize = 32;
@@ -185,74 +183,52 @@ pub struct Task<'a, T> {
 /// Sums of a task, and the sum of squares of what its tiles held.
 #[derive(Debug)]
 pub struct Part<T> {
-    sums: Vec<T>,
+    sums: Aligned<T>,
     squares: CompensatedSum,
 }
 
 impl<T: Real> Product<'_, T> {
-    /// `columns x stride`: the rows contracted; and the sum of squares of the filled cells.
-    pub(crate) fn slow_half(&self) -> (Vec<T>, f64) {
-        let width = (self.halves.columns.div_ceil(TASKS))
-            .max(NARROW)
-            .next_multiple_of(8);
-        let tasks = (0..self.halves.columns)
-            .step_by(width)
-            .map(|c| Task {
+    /// The rows contracted, `columns x stride` values, or, unless `slow`, the columns, `rows x stride`; and the sum of squares of the
+    /// filled cells.
+    pub(crate) fn half(&self, slow: bool) -> (Vec<T>, f64) {
+        let (size, stride) = ([self.halves.rows, self.halves.columns], self.stride);
+        let products = match self.fill {
+            Fill::Values => 2.0,
+            Fill::Residual { .. } => 4.0,
+        };
+        let work = size.map(|n| n as f64).iter().product::<f64>() * products * self.k as f64;
+        let weights = if slow { [0, 1] } else { [1, 0] };
+        let cut = Cut::new(size, CUT, weights, work);
+        let [across, along] = cut.counts();
+        let (parts, totals) = if slow {
+            (across, Total::empty(along))
+        } else {
+            (along, Total::empty(across))
+        };
+        let squares = claim_in_order(across * along, |task| {
+            let (c, r) = (task / across, task % across);
+            let part = T::product_task(Task {
                 product: self,
-                rows: 0..self.halves.rows,
-                columns: c..(c + width).min(self.halves.columns),
-                slow: true,
-            })
-            .collect();
-        let parts = map_in_order(tasks, T::product_task);
-        let mut out = vec![T::zero(); self.halves.columns * self.stride];
-        let mut squares = CompensatedSum::default();
-        for (part, target) in parts.iter().zip(out.chunks_mut(width * self.stride)) {
-            target.copy_from_slice(&part.sums);
-            squares += part.squares.value();
-        }
-        (out, squares.value())
-    }
-
-    /// `rows x stride`: the columns contracted; and the sum of squares of the filled cells.
-    pub(crate) fn fast_half(&self) -> (Vec<T>, f64) {
-        let panels = self.halves.rows.div_ceil(PANEL);
-        let groups = TASKS.div_ceil(panels);
-        let width = (self.halves.columns.div_ceil(groups))
-            .max(NARROW)
-            .next_multiple_of(8);
-        let starts: Vec<usize> = (0..self.halves.columns).step_by(width).collect();
-        let tasks = (0..self.halves.rows)
-            .step_by(PANEL)
-            .flat_map(|r| starts.iter().map(move |&c| (r, c)))
-            .map(|(r, c)| Task {
-                product: self,
-                rows: r..(r + PANEL).min(self.halves.rows),
-                columns: c..(c + width).min(self.halves.columns),
-                slow: false,
-            })
-            .collect();
-        let parts = map_in_order(tasks, T::product_task);
-        let mut out = vec![T::zero(); self.halves.rows * self.stride];
-        let mut squares = CompensatedSum::default();
-        let targets = out.chunks_mut(PANEL * self.stride);
-        for (target, parts) in targets.zip(parts.chunks(starts.len())) {
-            for part in parts {
-                squares += part.squares.value();
-                // A task's sums are band by band, in a band component by component.
-                let band = super::lanes::band::<T>();
-                let bands = part.sums.chunks(band * self.k);
-                for (sums, target) in bands.zip(target.chunks_mut(band * self.stride)) {
-                    let height = sums.len() / self.k;
-                    for (z, column) in sums.chunks_exact(height).enumerate() {
-                        for (row, &x) in target.chunks_exact_mut(self.stride).zip(column) {
-                            row[z] += x;
-                        }
-                    }
-                }
+                rows: cut.range(0, r),
+                columns: cut.range(1, c),
+                slow,
+            });
+            let (of, at) = if slow { (c, r) } else { (r, c) };
+            lock(&totals[of]).put(at, part.sums);
+            part.squares.value()
+        });
+        let side = usize::from(slow);
+        let mut out = vec![T::zero(); size[side] * stride];
+        for_each_part(&mut out, cut.block[side] * stride, |of, out| {
+            match lock(&totals[of]).take(parts) {
+                Some(sums) if slow => out.copy_from_slice(&sums),
+                Some(sums) => wide(|| transpose(&sums, self.k, stride, out)),
+                None => {}
             }
-        }
-        (out, squares.value())
+        });
+        let mut total = CompensatedSum::default();
+        total.extend(squares);
+        (out, total.value())
     }
 }
 
@@ -284,14 +260,11 @@ impl<T: Real> Task<'_, T> {
         let height = halves.rows;
         let longest = PANEL.min(self.rows.len()).next_multiple_of(lanes);
         let mut part = Part {
-            sums: vec![
-                T::zero();
-                if self.slow {
-                    self.columns.len() * stride
-                } else {
-                    longest * k
-                }
-            ],
+            sums: Pool::none().take(if self.slow {
+                self.columns.len() * stride
+            } else {
+                self.rows.len().next_multiple_of(lanes) * k
+            }),
             squares: CompensatedSum::default(),
         };
         let mut banded = vec![T::zero(); longest * TILE];
@@ -300,6 +273,8 @@ impl<T: Real> Task<'_, T> {
             Fill::Residual { .. } => vec![T::zero(); longest * TILE],
         };
         let mut model = Vec::new();
+        let tiles = self.columns.len().div_ceil(TILE);
+        let tile_columns = self.columns.len().div_ceil(tiles).next_multiple_of(8);
         for first_row in self.rows.clone().step_by(PANEL) {
             let real = PANEL.min(self.rows.end - first_row);
             let padded = real.next_multiple_of(lanes);
@@ -307,8 +282,8 @@ impl<T: Real> Task<'_, T> {
             if let Fill::Residual { weights, .. } = fill {
                 by_component(by_row, stride, weights, padded, &mut model);
             }
-            for first in self.columns.clone().step_by(TILE) {
-                let width = TILE.min(self.columns.end - first);
+            for first in self.columns.clone().step_by(tile_columns) {
+                let width = tile_columns.min(self.columns.end - first);
                 let cells = &grid.values[first * height + first_row..];
                 let factor = &right[first * stride..][..width * stride];
                 let banded = &mut banded[..width * padded];
@@ -335,10 +310,11 @@ impl<T: Real> Task<'_, T> {
                         by_row,
                         stride,
                         into,
-                        fresh: false,
+                        fresh: first_row == self.rows.start,
                     });
                 } else {
-                    let into = &mut part.sums;
+                    let into = &mut part.sums[(first_row - self.rows.start) * k..];
+                    let into = &mut into[..padded * k];
                     simd.vectorize(AddRows::<T, MR> {
                         k,
                         width,
@@ -346,7 +322,7 @@ impl<T: Real> Task<'_, T> {
                         right: factor,
                         stride,
                         into,
-                        fresh: false,
+                        fresh: first == self.columns.start,
                     });
                 }
             }

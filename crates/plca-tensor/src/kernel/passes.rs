@@ -7,8 +7,8 @@ use crate::CompensatedSum;
 
 /// What is compiled for the instruction sets that are chosen from at run time.
 pub trait Passes: Lanes {
-    /// A group of columns of a dense tensor.
-    fn dense_group(pass: dense::GroupPass<'_, Self>) -> dense::Partial<Self>;
+    /// A block of a dense tensor.
+    fn dense_block(pass: dense::BlockPass<'_, Self>) -> dense::Partial<Self>;
     /// A group of fibres of a sparse tensor.
     fn fibre_group(pass: fibres::GroupPass<'_, Self>) -> fibres::Partial<Self>;
     /// A tile of a sparse matrix.
@@ -22,7 +22,7 @@ pub trait Passes: Lanes {
 macro_rules! passes {
     ($($t:ty),*) => {$(
         impl Passes for $t {
-            fn dense_group(pass: dense::GroupPass<'_, $t>) -> dense::Partial<$t> {
+            fn dense_block(pass: dense::BlockPass<'_, $t>) -> dense::Partial<$t> {
                 instruction_set().dispatch(pass)
             }
             fn fibre_group(pass: fibres::GroupPass<'_, $t>) -> fibres::Partial<$t> {

@@ -7,17 +7,19 @@
 //! Columns of the data lie along the lanes of the registers, in blocks of 32; the multipliers of sixteen rows of a block
 //! stay in the first-level cache, and neither rates nor multipliers ever exist as a whole.
 //!
-//! Blocks are cut into at most eight groups, a function of the shape alone. Their column sums go straight to their place;
-//! row sums are added up by group, and groups in order: the bits do not depend on the number of threads.
+//! Rows and blocks are cut into a grid of [tasks](super::blocks), whose sums are added in a fixed order: the bits do not depend on the
+//! number of threads.
 
 use std::ops::Range;
+use std::sync::Mutex;
 
 use plca_dist::simd::instruction_set;
 use pulp::{Simd, WithSimd};
 
 use super::aligned::{Aligned, Pool};
+use super::blocks::{Cut, Total, lock};
 use super::lanes::Lanes;
-use crate::parallel::{map_in_order, wide};
+use crate::parallel::claim_in_order;
 use crate::signed::SplitRule;
 use crate::sum::CompensatedSum;
 use crate::{Real, SignedModel, SignedWanted};
@@ -26,10 +28,8 @@ use crate::{Real, SignedModel, SignedWanted};
 pub(crate) const WIDTH: usize = 32;
 /// Rows of a tile of multipliers.
 const HEIGHT: usize = 16;
-/// Groups of blocks, each with its own row sums.
-const GROUPS: usize = 8;
-/// Fewer multiplications than this are not worth a group of their own.
-const LEAST: usize = 1 << 16;
+/// Multiplications and additions that splitting a cell takes as long as.
+const SPLIT: f64 = 100.0;
 
 /// Cells in the order in which the pass reads them: block after block of columns, row after row. Hidden cells and the
 /// padding of the last block hold NaN.
@@ -44,18 +44,6 @@ impl<T: Real> Blocks<T> {
     /// Where a cell is kept.
     pub(crate) fn position(&self, row: usize, column: usize) -> usize {
         (column / WIDTH * self.rows + row) * WIDTH + column % WIDTH
-    }
-
-    /// Runs of blocks of about equal size.
-    fn groups(&self, k: usize) -> Vec<Range<usize>> {
-        let blocks = self.columns.div_ceil(WIDTH);
-        let work = self.rows.saturating_mul(self.columns).saturating_mul(k);
-        let groups = (work / LEAST).clamp(1, GROUPS).min(blocks);
-        let each = blocks.div_ceil(groups);
-        (0..blocks)
-            .step_by(each)
-            .map(|b| b..(b + each).min(blocks))
-            .collect()
     }
 }
 
@@ -95,14 +83,21 @@ pub(crate) fn pass<T: Real, R: SplitRule<T> + ?Sized>(
 ) -> Pass<T> {
     let k = model.right.nrows();
     let left = pack_left(model, pool);
-    let mut right = vec![T::zero(); if wanted.right { model.right.len() } else { 0 }];
-    let mut rest: &mut [T] = &mut right;
-    let groups = data.groups(k).into_iter().map(|blocks| {
-        let columns = blocks.start * WIDTH..data.columns.min(blocks.end * WIDTH);
-        let own = if wanted.right { columns.len() * k } else { 0 };
-        let (sums, after) = std::mem::take(&mut rest).split_at_mut(own);
-        rest = after;
-        Group {
+    let buffer = |wanted: bool, len: usize| vec![T::zero(); if wanted { len } else { 0 }];
+    let mut left_sums = buffer(wanted.left, left.len());
+    let mut right_sums = buffer(wanted.right, model.right.len());
+    let size = [data.rows, data.columns];
+    // [SPEC 0] three products of two sides
+    let work = size.map(|n| n as f64).iter().product::<f64>() * (12.0 * k as f64 + SPLIT);
+    let cut = Cut::new(size, [[HEIGHT, WIDTH]; 2], [2, 1], work);
+    let [across, along] = cut.counts();
+    let (row_totals, column_totals) = (Total::empty(across), Total::empty(along));
+    let targets = right_sums.chunks_mut(cut.block[1] * k).map(Mutex::new);
+    let targets: Vec<_> = targets.collect();
+    let values = claim_in_order(across * along, |task| {
+        let (c, r) = (task / across, task % across);
+        let columns = cut.range(1, c);
+        let part = instruction_set().dispatch(Task {
             data,
             k,
             left: &left,
@@ -110,33 +105,39 @@ pub(crate) fn pass<T: Real, R: SplitRule<T> + ?Sized>(
             rule,
             wanted,
             pool,
-            blocks,
-            sums,
+            rows: cut.range(0, r),
+            blocks: columns.start / WIDTH..columns.end.div_ceil(WIDTH),
+        });
+        if wanted.left {
+            lock(&row_totals[r]).put(c, part.rows);
         }
+        if wanted.right {
+            let mut total = lock(&column_totals[c]);
+            total.put(r, part.columns);
+            if let Some(sums) = total.take(across) {
+                lock(&targets[c]).copy_from_slice(&sums);
+            }
+        }
+        part.value
     });
-    let groups = groups.collect();
-    let parts = map_in_order(groups, |group: Group<'_, T, R>| {
-        instruction_set().dispatch(group)
-    });
-    let mut value = CompensatedSum::default();
-    let mut left = Vec::new();
-    for (part, v) in &parts {
-        value += *v;
-        if left.is_empty() {
-            left.extend_from_slice(part);
-        } else {
-            wide(|| left.iter_mut().zip(part.iter()).for_each(|(s, &p)| *s += p));
+    drop(targets);
+    let targets = left_sums.chunks_mut(cut.block[0] * 2 * k);
+    for (total, target) in row_totals.iter().zip(targets) {
+        if let Some(sums) = lock(total).take(along) {
+            target.copy_from_slice(&sums);
         }
     }
+    let mut value = CompensatedSum::default();
+    value.extend(values);
     Pass {
-        left,
-        right,
+        left: left_sums,
+        right: right_sums,
         value: value.value(),
     }
 }
 
-/// One run of blocks.
-struct Group<'a, T, R: ?Sized> {
+/// Some rows of some blocks.
+struct Task<'a, T, R: ?Sized> {
     data: &'a Blocks<T>,
     k: usize,
     left: &'a [T],
@@ -145,22 +146,26 @@ struct Group<'a, T, R: ?Sized> {
     rule: &'a R,
     wanted: SignedWanted,
     pool: &'a Pool<T>,
+    rows: Range<usize>,
     blocks: Range<usize>,
-    /// Where their column sums belong.
-    sums: &'a mut [T],
 }
 
-impl<T: Real, R: SplitRule<T> + ?Sized> WithSimd for Group<'_, T, R> {
-    /// Row sums and the value.
-    type Output = (Aligned<T>, f64);
+/// What a task adds up; empty where not wanted.
+struct Part<T> {
+    rows: Aligned<T>,
+    columns: Aligned<T>,
+    value: f64,
+}
+
+impl<T: Real, R: SplitRule<T> + ?Sized> WithSimd for Task<'_, T, R> {
+    type Output = Part<T>;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) -> Self::Output {
+    fn with_simd<S: Simd>(self, simd: S) -> Part<T> {
         match (WIDTH / T::lanes::<S>(), S::REGISTER_COUNT >= 32) {
-            (2, true) => self.run::<S, 2, 2, 4>(simd),
-            (2, false) => self.run::<S, 2, 1, 2>(simd),
-            (_, true) => self.run::<S, 4, 2, 4>(simd),
-            (_, false) => self.run::<S, 4, 1, 2>(simd),
+            (2, true) => self.run::<S, 2, 2, 2>(simd),
+            (_, true) => self.run::<S, 4, 2, 2>(simd),
+            (_, false) => self.run::<S, 2, 2, 1>(simd),
         }
     }
 }
@@ -168,10 +173,13 @@ impl<T: Real, R: SplitRule<T> + ?Sized> WithSimd for Group<'_, T, R> {
 /// One register of the scalar.
 type Vector<S, T> = <T as Lanes>::Vector<S>;
 
+/// Components of a group at most, so that eight sums hide the latency of an addition.
+const MOST: usize = 4;
+
 /// Calls a function with the number of components of a group as constant generic.
 macro_rules! components {
-    ($n:expr, $most:ident, $constant:ident => $call:expr) => {
-        match $n.min($most) {
+    ($n:expr, $constant:ident => $call:expr) => {
+        match $n {
             1 => {
                 const $constant: usize = 1;
                 $call
@@ -192,23 +200,20 @@ macro_rules! components {
     };
 }
 
-/// Sizes of even groups of at most `most` components.
+/// Even groups of at most [`MOST`] components: the first, and how many.
 #[inline(always)]
-fn shares(k: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
-    let groups = k.div_ceil(most);
+fn shares(k: usize) -> impl Iterator<Item = (usize, usize)> {
+    let groups = k.div_ceil(MOST);
     (0..groups).map(move |g| {
         let first = g * k / groups;
         (first, (g + 1) * k / groups - first)
     })
 }
 
-impl<T: Real, R: SplitRule<T> + ?Sized> Group<'_, T, R> {
-    /// `MR` registers of columns, `FR` rows and `KR` components at a time.
+impl<T: Real, R: SplitRule<T> + ?Sized> Task<'_, T, R> {
+    /// `MR` registers of columns at a time, with `FR` rows of rates or `RR` of row sums.
     #[inline(always)]
-    fn run<S: Simd, const MR: usize, const FR: usize, const KR: usize>(
-        self,
-        simd: S,
-    ) -> (Aligned<T>, f64) {
+    fn run<S: Simd, const MR: usize, const FR: usize, const RR: usize>(self, simd: S) -> Part<T> {
         let Self {
             data,
             k,
@@ -217,26 +222,27 @@ impl<T: Real, R: SplitRule<T> + ?Sized> Group<'_, T, R> {
             rule,
             wanted,
             pool,
+            rows,
             blocks,
-            sums,
         } = self;
         let lanes = T::lanes::<S>();
         let step = MR * lanes;
-        let rows = data.rows;
+        let buffer = |wanted: bool, len: usize| pool.take(if wanted { len } else { 0 });
         let mut packed = pool.zeros(blocks.len() * k * WIDTH);
         pack_right(right, k, step, &mut packed);
-        let mut column_sums = pool.zeros(if wanted.right { packed.len() } else { 0 });
-        let mut row_sums = pool.take(if wanted.left { rows * 2 * k } else { 0 });
+        let mut column_sums = buffer(wanted.right, packed.len());
+        column_sums.fill(T::zero());
+        let mut row_sums = buffer(wanted.left, rows.len() * 2 * k);
         let mut across = pool.take(HEIGHT * 2 * k * lanes);
         let (mut plus, mut minus) = (pool.take(HEIGHT * WIDTH), pool.take(HEIGHT * WIDTH));
         let mut value = CompensatedSum::default();
-        for first in (0..rows).step_by(HEIGHT) {
-            let height = HEIGHT.min(rows - first);
+        for first in rows.clone().step_by(HEIGHT) {
+            let height = HEIGHT.min(rows.end - first);
             let tile = &left[first * 2 * k..][..height * 2 * k];
             let (plus, minus) = (&mut plus[..height * WIDTH], &mut minus[..height * WIDTH]);
             across.fill(T::zero());
             for (at, block) in blocks.clone().enumerate() {
-                let cells = &data.values[(block * rows + first) * WIDTH..][..height * WIDTH];
+                let cells = &data.values[(block * data.rows + first) * WIDTH..][..height * WIDTH];
                 let own = &packed[at * k * WIDTH..][..k * WIDTH];
                 rates::<S, T, MR, FR>(simd, k, tile, own, plus, minus);
                 if wanted.value {
@@ -248,14 +254,15 @@ impl<T: Real, R: SplitRule<T> + ?Sized> Group<'_, T, R> {
                 rule.multipliers(cells, plus, minus);
                 if wanted.right {
                     let into = &mut column_sums[at * k * WIDTH..][..k * WIDTH];
-                    add_columns::<S, T, MR, KR>(simd, k, tile, plus, minus, into);
+                    add_columns::<S, T, MR>(simd, k, tile, plus, minus, into);
                 }
                 if wanted.left {
-                    add_rows::<S, T, MR, FR, KR>(simd, k, own, plus, minus, &mut across);
+                    add_rows::<S, T, MR, RR>(simd, k, own, plus, minus, &mut across);
                 }
             }
             if wanted.left {
-                let into = row_sums[first * 2 * k..][..height * 2 * k].chunks_exact_mut(2 * k);
+                let into = &mut row_sums[(first - rows.start) * 2 * k..][..height * 2 * k];
+                let into = into.chunks_exact_mut(2 * k);
                 let vectors = T::vectors::<S>(&across).0;
                 for (row, vectors) in into.zip(vectors.chunks_exact(2 * k)) {
                     for (z, pair) in vectors.as_chunks::<2>().0.iter().enumerate() {
@@ -265,8 +272,15 @@ impl<T: Real, R: SplitRule<T> + ?Sized> Group<'_, T, R> {
                 }
             }
         }
-        unpack_right(&column_sums, k, step, sums);
-        (row_sums, value.value())
+        let mut columns = buffer(wanted.right, right.len());
+        if wanted.right {
+            unpack_right(&column_sums, k, step, &mut columns);
+        }
+        Part {
+            rows: row_sums,
+            columns,
+            value: value.value(),
+        }
     }
 }
 
@@ -380,7 +394,7 @@ fn rate_rows<S: Simd, T: Real, const MR: usize, const FR: usize>(
 
 /// `R += A⁺ᵀ G⁺ + A⁻ᵀ G⁻` of a tile.
 #[inline(always)]
-fn add_columns<S: Simd, T: Real, const MR: usize, const MOST: usize>(
+fn add_columns<S: Simd, T: Real, const MR: usize>(
     simd: S,
     k: usize,
     tile: &[T],
@@ -393,8 +407,8 @@ fn add_columns<S: Simd, T: Real, const MR: usize, const MOST: usize>(
     let into = T::vectors_mut::<S>(into).0.as_chunks_mut::<MR>().0;
     let runs = into.len() / k;
     for (run, into) in into.chunks_exact_mut(k).enumerate() {
-        for (z, n) in shares(k, MOST) {
-            components!(n, MOST, KR => column_group::<S, T, MR, KR>(simd, k, z, runs, tile, &plus[run..], &minus[run..], &mut into[z..]));
+        for (z, n) in shares(k) {
+            components!(n, KR => column_group::<S, T, MR, KR>(simd, k, z, runs, tile, &plus[run..], &minus[run..], &mut into[z..]));
         }
     }
 }
@@ -439,7 +453,7 @@ fn column_group<S: Simd, T: Real, const MR: usize, const KR: usize>(
 
 /// `S± += G± Hᵀ` of a tile, before the sum over lanes.
 #[inline(always)]
-fn add_rows<S: Simd, T: Real, const MR: usize, const FR: usize, const MOST: usize>(
+fn add_rows<S: Simd, T: Real, const MR: usize, const FR: usize>(
     simd: S,
     k: usize,
     right: &[T],
@@ -453,14 +467,14 @@ fn add_rows<S: Simd, T: Real, const MR: usize, const FR: usize, const MOST: usiz
     let into = T::vectors_mut::<S>(into).0.as_chunks_mut::<2>().0;
     let runs = right.len() / k;
     let height = plus.len() / runs;
-    for (z, n) in shares(k, MOST) {
+    for (z, n) in shares(k) {
         let mut row = 0;
         while row + FR <= height {
-            components!(n, MOST, KR => row_group::<S, T, MR, FR, KR>(simd, k, z, right, &plus[row * runs..], &minus[row * runs..], &mut into[row * k + z..]));
+            components!(n, KR => row_group::<S, T, MR, FR, KR>(simd, k, z, right, &plus[row * runs..], &minus[row * runs..], &mut into[row * k + z..]));
             row += FR;
         }
         while row < height {
-            components!(n, MOST, KR => row_group::<S, T, MR, 1, KR>(simd, k, z, right, &plus[row * runs..], &minus[row * runs..], &mut into[row * k + z..]));
+            components!(n, KR => row_group::<S, T, MR, 1, KR>(simd, k, z, right, &plus[row * runs..], &minus[row * runs..], &mut into[row * k + z..]));
             row += 1;
         }
     }

@@ -237,11 +237,7 @@ impl<T: Real> RealTensor<T> {
             right: &right,
             fill,
         };
-        let (sums, squares) = if slow {
-            product.slow_half()
-        } else {
-            product.fast_half()
-        };
+        let (sums, squares) = product.half(slow);
         let (modes, contracted) = if slow {
             (&halves.slow, &halves.fast)
         } else {

@@ -361,9 +361,9 @@ fn duplicates_are_summed() {
 /// The number of threads never changes a bit.
 #[test]
 fn threads_change_no_bit() {
-    let shape = [61, 40, 23];
+    let shape = [61, 90, 113];
     let x = cells(&shape, false);
-    let f = factors::<f64>(&shape, 9);
+    let f = factors::<f64>(&shape, 20);
     let storages = [
         RealTensor::dense(shape.to_vec(), x.clone(), Order::RowMajor).unwrap(),
         RealTensor::sparse(entries(&shape, &x, |x| x != 0.0)).unwrap(),
@@ -378,7 +378,7 @@ fn threads_change_no_bit() {
             pool.install(|| {
                 (0..3)
                     .flat_map(|mode| {
-                        let (completed, error) = data.completed_mttkrp(1.0, &[0.1; 9], &f, mode);
+                        let (completed, error) = data.completed_mttkrp(1.0, &[0.1; 20], &f, mode);
                         let plain = data.mttkrp(&f, mode);
                         let all = plain.iter().chain(&completed).map(|x| x.to_bits());
                         all.chain([error.to_bits()]).collect::<Vec<_>>()

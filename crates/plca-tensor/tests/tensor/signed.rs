@@ -185,10 +185,10 @@ fn check_parts(problem: &Problem<f64>, data: &impl Signed<f64>) {
     }
 }
 
-/// One thread and three give the same bits, on data large enough for several groups.
+/// One thread and three give the same bits, on data large enough for several blocks of rows and of columns.
 #[test]
 fn threads_change_no_bit() {
-    let problem = Problem::<f64>::new(60, 700, 5);
+    let problem = Problem::<f64>::new(150, 1400, 9);
     let data = problem.data();
     let on = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();

@@ -83,16 +83,18 @@ fn check<T: Real>() {
     };
     let all: Vec<Box<dyn Observed<T>>> = vec![
         Box::new(DenseTensor::new(shape.clone(), values.clone(), Order::RowMajor).unwrap()),
-        Box::new(DenseTensor::new(vec![13, 31, 317], values, Order::ColumnMajor).unwrap()),
+        Box::new(DenseTensor::new(vec![13, 31, 317], values.clone(), Order::ColumnMajor).unwrap()),
+        Box::new(DenseTensor::new(vec![13, 31, 317], values, Order::RowMajor).unwrap()),
         Box::new(MaskedTensor::new(shape, holes, Order::RowMajor).unwrap()),
         Box::new(sparse(vec![900, 1100], 60_000)),
         Box::new(sparse(vec![90, 30, 50], 40_000)),
+        Box::new(sparse(vec![50, 20, 30], 70_000)),
         Box::new(sparse(vec![1000], 5000)),
     ];
     for data in all {
         for k in [5, 40] {
             let one = bits(&*data, k, 1);
-            for threads in [2, 5] {
+            for threads in [2, 5, 64] {
                 assert!(
                     bits(&*data, k, threads) == one,
                     "{:?}, {k} components, {threads} threads",
