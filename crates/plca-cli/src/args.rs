@@ -107,7 +107,7 @@ pub(crate) enum Solver {
     Em,
     /// Coordinate descent with guarded extrapolation: plca, plsa, nmf-kl.
     Fast,
-    /// fast where it is exact for the model, em otherwise.
+    /// fast where it is exact for the model and its priors; em otherwise, and with --tol 0, --update, --temper, --accelerate, --missing-method or --out-of-core.
     Auto,
 }
 
@@ -405,7 +405,7 @@ pub(crate) struct FitArgs {
     #[arg(long)]
     pub(crate) missing_method: Option<MissingMethod>,
     /// How the parameters are found; an iteration of fast takes longer, and far fewer are needed.
-    #[arg(long, default_value = "em")]
+    #[arg(long, default_value = "auto")]
     pub(crate) solver: Solver,
     /// Acceleration; every accelerated run stays monotone.
     #[arg(long, default_value = "none")]
@@ -478,7 +478,7 @@ pub(crate) struct TransformArgs {
     #[arg(long, value_name = "T", default_value = "1e-6", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) tol: f64,
     /// How the parameters are found.
-    #[arg(long, default_value = "em")]
+    #[arg(long, default_value = "auto")]
     pub(crate) solver: Solver,
     /// Threads [default: all].
     #[arg(long)]

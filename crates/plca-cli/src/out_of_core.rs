@@ -28,7 +28,6 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
         (args.hidden.mask.is_some(), "--mask"),
         (args.hidden.missing.is_some(), "--missing"),
         (args.solver == Solver::Fast, "--solver fast"),
-        (args.solver == Solver::Auto, "--solver auto"),
     ];
     if let Some((_, option)) = needs_memory.iter().find(|(given, _)| *given) {
         let what = format!("{option} does not go with --out-of-core: it needs the data in memory");

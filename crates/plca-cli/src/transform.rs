@@ -103,7 +103,7 @@ pub(crate) fn fold_in<S>(
         impossible: Impossible::Drop,
         ..FoldIn::default()
     };
-    if args.solver != args::Solver::Em {
+    if args.solver == args::Solver::Fast || args.solver == args::Solver::Auto && args.tol > 0.0 {
         how.solver = Solver::Fast;
     }
     how.stop.max_iter = args.max_iter;

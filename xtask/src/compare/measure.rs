@@ -82,20 +82,7 @@ pub(super) fn run_solver(
     threads: usize,
     out: &Path,
 ) -> Result<Ours> {
-    let options: &[&str] = if solver == "em" {
-        &[]
-    } else {
-        &["--solver", solver]
-    };
-    fit_by(
-        program,
-        files,
-        (iterations, 1),
-        threads,
-        "f64",
-        out,
-        options,
-    )
+    fit_by(program, files, (iterations, 1), threads, "f64", out, solver)
 }
 
 /// One run of the command.
@@ -108,7 +95,7 @@ pub(super) fn fit(
     out: &Path,
 ) -> Result<Ours> {
     let often = (iterations, CHECK_EVERY);
-    fit_by(program, files, often, threads, precision, out, &[])
+    fit_by(program, files, often, threads, precision, out, "em")
 }
 
 /// So many iterations, marked every so many.
@@ -119,7 +106,7 @@ fn fit_by(
     threads: usize,
     precision: &str,
     out: &Path,
-    options: &[&str],
+    solver: &str,
 ) -> Result<Ours> {
     let trace = out.join("trace.jsonl");
     let mut command = program.command();
@@ -137,7 +124,7 @@ fn fit_by(
         .args(["--check-every", &every.to_string()])
         .args(["--threads", &threads.to_string()])
         .args(&files.options)
-        .args(options)
+        .args(["--solver", solver])
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
     let mut child = command.spawn()?;

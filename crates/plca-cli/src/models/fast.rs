@@ -53,7 +53,11 @@ pub(crate) fn fit<T: Element, M: Separates<T>>(
                 )));
             }
         }
-        Solver::Auto if of_em(args).is_some() => return em(),
+        Solver::Auto
+            if of_em(args).is_some() || args.tol() == 0.0 || args.out_of_core.is_some() =>
+        {
+            return em();
+        }
         Solver::Auto => {}
     }
     let (_, implied) = given::blocks(args, data.sizes().len())?;

@@ -76,7 +76,7 @@ fn check(args: &FitArgs) -> Result<(), Failure> {
     without(args.check_every.is_some(), "--check-every")?;
     without(args.kkt_tol.is_some(), "--kkt-tol")?;
     without(args.restarts != 1, "--restarts")?;
-    without(args.solver != Solver::Em, "--solver")?;
+    without(args.solver == Solver::Fast, "--solver fast")?;
     without(args.accelerate != Acceleration::None, "--accelerate")?;
     without(args.missing_method.is_some(), "--missing-method")?;
     match temper(args)? {

@@ -128,6 +128,32 @@ fn what_only_em_can_do() {
     }
 }
 
+/// Without `--solver` it is `fast` where that is exact, and EM where iterations are counted or the data stay in a file.
+#[test]
+fn what_is_done_by_default() {
+    let folder = folder();
+    for (fit, solver) in [
+        ("plca d.csv", "fast"),
+        ("plsa d.csv", "fast"),
+        ("nmf-kl s.mtx", "fast"),
+        ("plca d.csv --prior factor_1=dirichlet:1.5", "fast"),
+        ("plca d.csv --prior factor_0=entropic:2", "em"),
+        ("plca d.csv --tol 0", "em"),
+        ("plsa s.mtx --out-of-core s.store", "em"),
+        ("plca d.csv --accelerate squarem", "em"),
+        ("skellam d.csv", "em"),
+    ] {
+        let arrays = |name: &str, options: &str| {
+            folder.ok(&format!(
+                "fit {fit} --rank 2 --max-iter 7 {options} --output {name} --quiet"
+            ));
+            folder.model(name).arrays
+        };
+        let named = arrays("named.npz", &format!("--solver {solver}"));
+        assert_eq!(arrays("default.npz", ""), named, "{fit}");
+    }
+}
+
 /// New data are explained in fewer iterations, with the certificate of EM; `auto` is EM where nothing separates.
 #[test]
 fn new_data_by_either_solver() {

@@ -242,7 +242,6 @@ fn what_needs_the_data_in_memory_is_refused_before_any_work() {
             "--solver fast",
             "--solver fast does not go with --out-of-core",
         ),
-        ("plsa", "d.tns", "--solver auto", "--solver auto"),
         ("plsa", "d.tns", "--mask d.csv", "--mask"),
         ("plsa", "d.tns", "--missing unstored", "--missing"),
         ("plsa", "d.tns", "--online 0.6,1", "--online"),
