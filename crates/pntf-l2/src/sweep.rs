@@ -1,22 +1,48 @@
 //! Updates inside one mode, column after column.
 
-use nalgebra::DMatrix;
+use nalgebra::{DMatrix, DMatrixViewMut};
 use plca_tensor::Real;
+use plca_tensor::parallel::for_each_part;
 
 use crate::projection::Projector;
 
 /// Columns whose changes are applied to the later ones together, by one matrix product.
 const BLOCK: usize = 8;
 
+/// Values that one thread takes at a time.
+const PART: usize = 1 << 14;
+/// Multiplications and additions of a product that are worth another thread.
+const WORTH: usize = 1 << 21;
+
 /// A factor in double precision.
 pub(crate) fn widen<T: Real>(m: &DMatrix<T>) -> DMatrix<f64> {
-    m.map(|x| x.to_f64())
+    let mut wide = DMatrix::zeros(m.nrows(), m.ncols());
+    for_each_part(wide.as_mut_slice(), PART, |part, wide| {
+        let from = &m.as_slice()[part * PART..];
+        wide.iter_mut()
+            .zip(from)
+            .for_each(|(w, &x)| *w = x.to_f64());
+    });
+    wide
+}
+
+/// Adds `scale A B` to the columns of `c`, as many at a time as are worth it.
+fn add_product(c: &mut [f64], scale: f64, a: &DMatrix<f64>, b: &DMatrix<f64>) {
+    let (rows, k) = a.shape();
+    let width = WORTH.div_ceil(2 * rows * k).min(b.ncols());
+    for_each_part(c, rows * width, |part, c| {
+        let columns = c.len() / rows;
+        let mut c = DMatrixViewMut::from_slice(c, rows, columns);
+        c.gemm(scale, a, &b.columns(part * width, columns), 1.0);
+    });
 }
 
 /// `Uᵀ U`.
 pub(crate) fn gram(u: &DMatrix<f64>) -> DMatrix<f64> {
+    let k = u.ncols();
+    let mut g = DMatrix::zeros(k, k);
     // A blocked product with a transposed copy: `tr_mul` is one dot product after the other.
-    let mut g = u.transpose() * u;
+    add_product(g.as_mut_slice(), 1.0, &u.transpose(), u);
     // Symmetric to the bit.
     for j in 0..g.ncols() {
         for i in 0..j {
@@ -54,7 +80,7 @@ pub(crate) fn residual_products(
         row *= w;
     }
     let mut n = m.clone();
-    n.gemm(-1.0, u, &scaled, 1.0);
+    add_product(n.as_mut_slice(), -1.0, u, &scaled);
     n
 }
 
@@ -100,8 +126,7 @@ pub(crate) fn descend(
             let onto = DMatrix::from_fn(last - first, k - last, |i, j| {
                 w[first + i] * gamma[(first + i, last + j)]
             });
-            n.columns_mut(last, k - last)
-                .gemm(-1.0, &change, &onto, 1.0);
+            add_product(&mut n.as_mut_slice()[last * rows..], -1.0, &change, &onto);
         }
     }
 }

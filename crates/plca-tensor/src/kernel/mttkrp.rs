@@ -19,8 +19,9 @@ use super::aligned::{Aligned, Pool};
 use super::blocks::{Cut, Total, lock};
 use super::dense::{CUT, Grid, transpose};
 use super::panel::{balancing_exponent, pow2};
+use super::part_rows;
 use super::tiles::{AddColumns, AddRows, band_vectors};
-use crate::parallel::{claim_in_order, for_each_part, wide};
+use crate::parallel::{claim_in_order, for_each_part, map_in_order, wide};
 use crate::sum::CompensatedSum;
 use crate::{Order, Real};
 
@@ -49,23 +50,26 @@ impl<T: Real> Packed<T> {
     pub(crate) fn new(factor: &DMatrix<T>, stride: usize) -> Self {
         let (rows, k) = factor.shape();
         let mut values = vec![T::zero(); rows * stride];
-        let exponent = wide(|| {
-            let largest = factor.iter().fold(T::zero(), |a, x| {
-                let x = x.abs();
-                if x > a { x } else { a }
-            });
-            let exponent = balancing_exponent(largest.to_f64());
-            let exponent = exponent.clamp(-T::MAX_EXPONENT, T::MAX_EXPONENT);
-            let scale: T = pow2(exponent);
-            for (block, out) in values.chunks_mut(BLOCK * stride).enumerate() {
-                for z in 0..k {
-                    let column = &factor.as_slice()[z * rows + block * BLOCK..];
-                    for (row, &x) in out.chunks_exact_mut(stride).zip(column) {
-                        row[z] = x * scale;
+        let greater = |a: T, b: T| if b > a { b } else { a };
+        let of = |part: &[T]| wide(|| part.iter().fold(T::zero(), |a, x| greater(a, x.abs())));
+        let parts = factor.as_slice().chunks(part_rows(1)).collect();
+        let largest = map_in_order(parts, of).into_iter().fold(T::zero(), greater);
+        let exponent = balancing_exponent(largest.to_f64());
+        let exponent = exponent.clamp(-T::MAX_EXPONENT, T::MAX_EXPONENT);
+        let scale: T = pow2(exponent);
+        let height = part_rows(stride).next_multiple_of(BLOCK);
+        for_each_part(&mut values, height * stride, |part, values| {
+            wide(|| {
+                for (block, out) in values.chunks_mut(BLOCK * stride).enumerate() {
+                    for z in 0..k {
+                        let first = z * rows + part * height + block * BLOCK;
+                        let column = &factor.as_slice()[first..];
+                        for (row, &x) in out.chunks_exact_mut(stride).zip(column) {
+                            row[z] = x * scale;
+                        }
                     }
                 }
-            }
-            exponent
+            });
         });
         Self {
             values,
