@@ -12,7 +12,7 @@ const BLOCK: usize = 8;
 /// Values that one thread takes at a time.
 const PART: usize = 1 << 14;
 /// Multiplications and additions of a product that are worth another thread.
-const WORTH: usize = 1 << 21;
+const WORTH: usize = 1 << 23;
 
 /// A factor in double precision.
 pub(crate) fn widen<T: Real>(m: &DMatrix<T>) -> DMatrix<f64> {
