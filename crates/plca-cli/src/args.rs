@@ -332,7 +332,7 @@ pub(crate) struct FitArgs {
     #[command(flatten)]
     pub(crate) hidden: DataArgs,
     /// plca, plsa, nmf-kl: sparse data larger than memory. They are sorted into this file, which is read in every iteration and is used
-    /// again by runs on the same data; the results are the same. Needs em, and data of which nothing is hidden.
+    /// again by runs on the same data; the results are those of --solver em in memory, to the bit. Needs data of which nothing is hidden.
     #[arg(long, value_name = "FILE")]
     pub(crate) out_of_core: Option<PathBuf>,
     #[command(flatten)]

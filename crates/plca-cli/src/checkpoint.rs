@@ -10,6 +10,7 @@ use crate::args::FitArgs;
 use crate::blocks::Arrays;
 use crate::failure::Failure;
 use crate::models::accelerated::{recall, remember};
+use crate::models::fast::solver;
 use crate::models::{CommandModel, Kind};
 use crate::restored::Restored;
 
@@ -142,7 +143,7 @@ pub(crate) fn settings(args: &FitArgs, rank: usize) -> Result<Value, Failure> {
         "temper_prior": args.temper_prior,
         "missing": args.hidden.missing.map(|m| format!("{m:?}").to_lowercase()),
         "missing_method": args.missing_method.map(|m| format!("{m:?}").to_lowercase()),
-        "solver": format!("{:?}", args.solver).to_lowercase(),
+        "solver": format!("{:?}", solver(args)).to_lowercase(),
         "accelerate": format!("{:?}", args.accelerate).to_lowercase(),
         "precision": format!("{:?}", args.precision).to_lowercase(),
     }))
@@ -169,11 +170,11 @@ pub(crate) fn belongs(
     }
     let then = &file.metadata["settings"];
     // What only one of the two has is null for the other.
-    let mut names = [then, settings]
-        .into_iter()
-        .filter_map(Value::as_object)
-        .flat_map(serde_json::Map::keys);
-    if let Some(name) = names.find(|&name| name != FREE && then[name] != settings[name]) {
+    let names = [then, settings].into_iter().filter_map(Value::as_object);
+    let names = names.flat_map(serde_json::Map::keys);
+    let other = names.filter(|&name| name != FREE && then[name] != settings[name]);
+    // The solver may follow from another option, which is then the one to name.
+    if let Some(name) = other.min_by_key(|&name| name == "solver") {
         let (then, now) = (&then[name], &settings[name]);
         let what = format!("was made with {name} = {then}, not {now}");
         return Err(Failure::of(path, what));

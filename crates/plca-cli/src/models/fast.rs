@@ -44,7 +44,7 @@ pub(crate) fn fit<T: Element, M: Separates<T>>(
     make: impl Fn(usize) -> Result<M, Failure>,
     em: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    match args.solver {
+    match solver(args) {
         Solver::Em => return em(),
         Solver::Fast => {
             if let Some(option) = of_em(args) {
@@ -52,11 +52,6 @@ pub(crate) fn fit<T: Element, M: Separates<T>>(
                     "{option} does not go with --solver fast: use --solver em"
                 )));
             }
-        }
-        Solver::Auto
-            if of_em(args).is_some() || args.tol() == 0.0 || args.out_of_core.is_some() =>
-        {
-            return em();
         }
         Solver::Auto => {}
     }
@@ -75,6 +70,15 @@ pub(crate) fn fit<T: Element, M: Separates<T>>(
             Err(Failure::usage(format!("--solver fast: {e}")))
         }
         (Err(e), _) => Err(e.into()),
+    }
+}
+
+/// The solver asked for: `auto` leaves the choice to the model only where no option says that it is EM.
+pub(crate) fn solver(args: &FitArgs) -> Solver {
+    let em = of_em(args).is_some() || args.tol() == 0.0 || args.out_of_core.is_some();
+    match args.solver {
+        Solver::Auto if em => Solver::Em,
+        named => named,
     }
 }
 

@@ -34,7 +34,7 @@ fn fast_fits_what_em_fits() {
         for precision in ["f64", "f32"] {
             let run = |solver: &str| {
                 let line = format!(
-                    "fit {fit} --solver {solver} --precision {precision} --max-iter 30 --tol 0 --output {solver}.npz"
+                    "fit {fit} --solver {solver} --precision {precision} --max-iter 30 --tol 1e-300 --output {solver}.npz"
                 );
                 folder.json(&line)["objective"].as_f64().unwrap()
             };
@@ -152,6 +152,25 @@ fn what_is_done_by_default() {
         let named = arrays("named.npz", &format!("--solver {solver}"));
         assert_eq!(arrays("default.npz", ""), named, "{fit}");
     }
+}
+
+/// What `auto` came to is part of a run: one of EM is not gone on with by another solver.
+#[test]
+fn a_run_is_gone_on_with_by_its_solver() {
+    let folder = folder();
+    let fit = "fit plsa s.mtx --rank 2 --max-iter 6 --tol 1e-300 --output o.npz --quiet";
+    let checkpoint = "--checkpoint c.npz --checkpoint-every 2";
+    folder.ok(&format!("{fit} {checkpoint} --out-of-core s.store"));
+    folder.ok(&format!("{fit} --resume c.npz --out-of-core s.store"));
+    folder.ok(&format!("{fit} --resume c.npz --solver em"));
+    folder.fails(1, &format!("{fit} --resume c.npz"), &["c.npz", "solver"]);
+    folder.ok(&format!("{fit} {checkpoint}"));
+    folder.ok(&format!("{fit} --resume c.npz"));
+    folder.fails(
+        1,
+        &format!("{fit} --resume c.npz --out-of-core s.store"),
+        &["c.npz", "solver"],
+    );
 }
 
 /// New data are explained in fewer iterations, with the certificate of EM; `auto` is EM where nothing separates.

@@ -34,7 +34,7 @@ fn outputs_are_those_of_a_run_in_memory() {
         let (kind, options) = model.split_once(' ').unwrap();
         let line = |rest: &str| {
             format!(
-                "fit {kind} d.tns {options} --max-iter 4 --tol 1e-300 --check-every 3 --quiet --checkpoint-every 2 {rest}"
+                "fit {kind} d.tns {options} --solver em --max-iter 4 --tol 1e-300 --check-every 3 --quiet --checkpoint-every 2 {rest}"
             )
         };
         folder.ok(&line("--output memory.npz --checkpoint mc.npz --threads 2"));
@@ -126,7 +126,7 @@ fn why_a_store_is_made_anew_is_said() {
     assert!(said.starts_with(why), "{said}");
     folder.text("d.tns", "1 1 1\n2 2 2\n");
     // Said to a person: whom nobody listens to is quiet, and the model is the same.
-    let memory = line.replace("--out-of-core d.store", "");
+    let memory = line.replace("--out-of-core d.store", "--solver em");
     folder.ok(&format!("{memory} --quiet"));
     let model = folder.bytes("o.npz");
     anew("", "was made from other bytes");
