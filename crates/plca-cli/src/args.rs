@@ -107,7 +107,7 @@ pub(crate) enum Solver {
     Em,
     /// Coordinate descent with guarded extrapolation: plca, plsa, nmf-kl.
     Fast,
-    /// fast where it is exact for the model and its priors; em otherwise, and with --tol 0, --update, --temper, --accelerate, --missing-method or --out-of-core.
+    /// fast where it is exact and no other option asks for em, as --tol 0 does; em otherwise.
     Auto,
 }
 

@@ -61,7 +61,8 @@ pub fn both<A: Send, B: Send>(
     (a(), b())
 }
 
-/// `f` of 0, 1, … below `count`, in order. A thread that is free takes the next number, so that what comes late is never far ahead.
+/// `f` of 0, 1, … below `count`, in order. A thread that is free takes the next number, so that what
+/// comes early is never far ahead: `f` starts no tasks of its own, since a thread that waits for them may take other numbers first.
 pub(crate) fn claim_in_order<O: Send>(count: usize, f: impl Fn(usize) -> O + Sync) -> Vec<O> {
     #[cfg(feature = "rayon")]
     {

@@ -13,6 +13,8 @@ const BLOCK: usize = 8;
 const PART: usize = 1 << 14;
 /// Multiplications and additions of a product that are worth another thread.
 const WORTH: usize = 1 << 23;
+/// Columns of a part of a product at least: every part packs the left factor anew.
+const WIDE: usize = 32;
 
 /// A factor in double precision.
 pub(crate) fn widen<T: Real>(m: &DMatrix<T>) -> DMatrix<f64> {
@@ -26,10 +28,12 @@ pub(crate) fn widen<T: Real>(m: &DMatrix<T>) -> DMatrix<f64> {
     wide
 }
 
-/// Adds `scale A B` to the columns of `c`, as many at a time as are worth it.
+/// Adds `scale A B` to `c`, in parts of some columns.
 fn add_product(c: &mut [f64], scale: f64, a: &DMatrix<f64>, b: &DMatrix<f64>) {
     let (rows, k) = a.shape();
-    let width = WORTH.div_ceil(2 * rows * k).min(b.ncols());
+    let most = WORTH.div_ceil(2 * rows * k).max(WIDE);
+    // Even parts: a narrow one would be multiplied column by column.
+    let width = b.ncols().div_ceil(b.ncols().div_ceil(most));
     for_each_part(c, rows * width, |part, c| {
         let columns = c.len() / rows;
         let mut c = DMatrixViewMut::from_slice(c, rows, columns);

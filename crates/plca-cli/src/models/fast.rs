@@ -75,7 +75,10 @@ pub(crate) fn fit<T: Element, M: Separates<T>>(
 
 /// The solver asked for: `auto` leaves the choice to the model only where no option says that it is EM.
 pub(crate) fn solver(args: &FitArgs) -> Solver {
-    let em = of_em(args).is_some() || args.tol() == 0.0 || args.out_of_core.is_some();
+    let em = of_em(args).is_some()
+        || args.tol() == 0.0
+        || args.out_of_core.is_some()
+        || !args.model.separates();
     match args.solver {
         Solver::Auto if em => Solver::Em,
         named => named,

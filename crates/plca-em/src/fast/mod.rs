@@ -199,16 +199,26 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
     }
 
     /// Takes a sweep if it is not worse; whether it did.
-    fn take(&self, model: &mut A::State, place: &mut Place<T>, swept: Swept<T>) -> bool {
+    fn take(
+        &self,
+        model: &mut A::State,
+        place: &mut Place<T>,
+        swept: Swept<T>,
+    ) -> Result<bool, EmError> {
+        let faint = swept.product.is_faint();
         // The likelihood is known: only priors look at the new state.
-        let new = self.plan.has_priors().then(|| {
+        let new = (faint || self.plan.has_priors()).then(|| {
             let mut new = model.clone();
             self.model.write(&self.plan, &swept.product, &mut new);
             new
         });
-        let value = (self.model).reached(swept.ln_lik, new.as_ref().unwrap_or(model));
+        let value = match &new {
+            // The E-step may take for 0 what the row problems do not.
+            Some(new) if faint => self.model.objective(new)?,
+            new => (self.model).reached(swept.ln_lik, new.as_ref().unwrap_or(model)),
+        };
         if !self.accepts(value, place.best) {
-            return false;
+            return Ok(false);
         }
         match new {
             Some(new) => *model = new,
@@ -221,7 +231,7 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
         place.kept = swept.product;
         place.ahead = swept.ahead;
         self.measured(place, value);
-        true
+        Ok(true)
     }
 
     fn measured(&self, place: &mut Place<T>, value: f64) {
@@ -256,7 +266,7 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
             let beta = place.beta;
             let swept = self.sweep(&place.kept, place.ahead.clone(), beta);
             self.intact()?;
-            if self.take(model, place, swept) {
+            if self.take(model, place, swept)? {
                 // [AG alg. 1] [SPEC 10.1] β <- min(1.05 β, β_max), β_max <- min(1.01 β_max, 1)
                 place.beta = (GROWTH * beta).min(place.beta_max);
                 place.beta_max = (BOUND * place.beta_max).min(1.0);
@@ -268,7 +278,7 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
         }
         let swept = self.sweep(&place.kept, place.kept.clone(), 0.0);
         self.intact()?;
-        if self.take(model, place, swept) {
+        if self.take(model, place, swept)? {
             Ok(())
         } else {
             self.em_step(model, place)

@@ -51,6 +51,22 @@ impl<T: Real> Product<T> {
         product
     }
 
+    /// Whether an entry may be so far below the largest of its row that the E-step takes it for 0.
+    pub(super) fn is_faint(&self) -> bool {
+        // A model may put the weights into any factor: an entry counts with its weight, the largest without.
+        let limit = T::TINY.to_f64().sqrt() * 1e6;
+        let most = self.scale.iter().copied().fold(0.0, f64::max);
+        self.factors
+            .iter()
+            .flat_map(|f| f.column_iter())
+            .any(|row| {
+                let least = row.max().to_f64() * most * limit;
+                let entries = row.iter().zip(&self.scale);
+                let mut weighted = entries.map(|(x, n)| x.to_f64() * n);
+                weighted.any(|x| x > 0.0 && x < least)
+            })
+    }
+
     pub(super) fn rows(&self) -> Vec<Factor<'_, T>> {
         self.factors.iter().map(|f| Factor::Rows(f)).collect()
     }

@@ -1,6 +1,6 @@
 //! Work on a matrix cut into a grid of blocks, each with sums of its rows and of its columns.
 //!
-//! The grid is a function of the shape and the number of components alone. What a block adds up starts at 0 and is added to the sums of
+//! The grid is a function of the data's shape, the number of components and the kind of pass, never of the threads. What a block adds up starts at 0 and is added to the sums of
 //! its rows in the order of the columns, and to those of its columns in the order of the rows, whoever computes it: the bits do
 //! not depend on the number of threads.
 
@@ -13,7 +13,7 @@ use crate::parallel::{InOrder, wide};
 
 /// Multiplications and additions that are worth a block of their own: about 100 µs.
 const WORTH: f64 = 3e6;
-/// Blocks at most: four for each of 64 threads.
+/// Blocks at most, or some more where they do not divide evenly: four for each of 64 threads.
 const BLOCKS: usize = 256;
 
 /// How a matrix is cut into blocks.
@@ -27,7 +27,7 @@ pub(crate) struct Cut {
 
 impl Cut {
     /// As many blocks as `work` multiplications and additions are worth, so cut that they have the fewest sums, `weights` numbers for each
-    /// row and each column. Blocks have `least` rows and columns and begin at multiples of `units`.
+    /// row and each column. A side is cut into `size / least` blocks at most, rounded up, which begin at multiples of `units`.
     pub(crate) fn new(
         size: [usize; 2],
         [least, units]: [[usize; 2]; 2],

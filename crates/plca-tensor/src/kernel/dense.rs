@@ -2,7 +2,7 @@
 //!
 //! The data are read as a matrix: the fastest modes together are its rows, the others its columns. The
 //! factor of the rows is the Khatri-Rao product of the fast modes, packed once per pass; that of the columns
-//! is formed 480 columns at a time. Column counts are spread over the slow modes at the end of each chunk.
+//! is formed 480 columns at a time. Column counts are spread over the slow modes once all rows of the columns are done.
 //! So every order costs three products, and neither the model nor the ratio ever exists as a whole.
 //!
 //! The matrix is cut into a grid of [blocks](super::blocks), whose sums are added in a fixed order: the bits do not depend on the number
@@ -18,23 +18,26 @@ use super::blocks::{Cut, Total, add, lock};
 use super::log::LnLik;
 use super::panel::Panel;
 use super::tiles::{AddColumns, AddRows, FillRatios, band_vectors};
-use super::{Accumulate, Rule, Sums};
+use super::{Accumulate, Rule, Sums, part_rows};
 use crate::parallel::{InOrder, claim_in_order, for_each_part, wide};
 use crate::sum::CompensatedSum;
 use crate::{Order, Real};
 
 /// Rows of a panel, whose factor stays in the first-level cache.
-const PANEL: usize = 192;
+pub(crate) const PANEL: usize = 192;
 /// Columns of a tile of ratios.
-const TILE: usize = 48;
+pub(crate) const TILE: usize = 48;
 /// Columns of a chunk, whose factor and counts stay in the second-level cache.
 const CHUNK: usize = 480;
 /// Fewer rows than this are folded with the next mode, so that vectors are filled.
 const FEW_ROWS: usize = 64;
 /// The least rows and columns of a block, and what they are multiples of: bands are whole, and tiles full.
 pub(crate) const CUT: [[usize; 2]; 2] = [[96, TILE], [96, 8]];
-/// Groups of column blocks, each with its own sums of the slow modes where there are several.
+/// Groups of column blocks, each with its own sums of the slow modes where there are several; they may take this many times the factors, or
+/// [`SMALL`] bytes.
 const GROUPS: usize = 16;
+const SHARE: usize = 4;
+const SMALL: usize = 16 << 20;
 
 /// Dense cells as the kernels read them; a hidden cell holds NaN.
 #[derive(Clone, Debug, PartialEq)]
@@ -446,19 +449,22 @@ impl<T: Real> Accumulate<T> for Grid<T> {
         };
         let targets = direct.chunks_mut(cut.block[1] * stride).map(Mutex::new);
         let targets: Vec<_> = targets.collect();
-        // Blocks of columns of one group of slow sums.
-        let each = along.div_ceil(GROUPS);
+        let len = |m: usize| panels[m].values.len();
+        let size_of_slow: usize = layout.slow.iter().map(|&m| len(m)).sum();
+        let affordable = |&groups: &usize| {
+            let all: usize = (0..panels.len()).map(len).sum();
+            groups * size_of_slow <= SHARE * all || groups * size_of_slow * size_of::<T>() <= SMALL
+        };
+        let groups = (1..=GROUPS.min(along)).rev().find(affordable).unwrap_or(1);
         let slow = |_| {
-            let len = |m: usize| match layout.slow.len() {
-                1 => 0,
-                _ if wanted[m] && layout.slow.contains(&m) => panels[m].values.len(),
-                _ => 0,
-            };
-            let modes = (0..panels.len()).map(|m| pool.zeros(len(m))).collect();
+            let filled = |m: usize| layout.slow.len() > 1 && wanted[m] && layout.slow.contains(&m);
+            let zeros = |m| pool.zeros(if filled(m) { len(m) } else { 0 });
+            let modes = (0..panels.len()).map(zeros).collect();
             let parts = InOrder::default();
             Mutex::new(Slow { parts, modes })
         };
-        let slow_sums: Vec<_> = (0..along.div_ceil(each)).map(slow).collect();
+        // Neighbours are in different groups: they are done at about the same time.
+        let slow_sums: Vec<_> = (0..groups).map(slow).collect();
         let take_block = |block: usize| {
             let (c, r) = (block / across, block % across);
             let part = T::dense_block(BlockPass {
@@ -483,10 +489,10 @@ impl<T: Real> Accumulate<T> for Grid<T> {
                     if let Some(target) = targets.get(c) {
                         lock(target).copy_from_slice(&sums);
                     } else {
-                        let Slow { parts, modes } = &mut *lock(&slow_sums[c / each]);
-                        parts.put(c % each, sums, |at, sums| {
-                            let first = (c / each * each + at) * cut.block[1];
-                            spread(panels, &layout.slow, first, &sums, wanted, modes);
+                        let Slow { parts, modes } = &mut *lock(&slow_sums[c % groups]);
+                        parts.put(c / groups, sums, |at, sums| {
+                            let first = (at * groups + c % groups) * cut.block[1];
+                            wide(|| spread(panels, &layout.slow, first, &sums, wanted, modes));
                         });
                     }
                 }
@@ -496,11 +502,17 @@ impl<T: Real> Accumulate<T> for Grid<T> {
         let mut ln_lik = CompensatedSum::default();
         ln_lik.extend(claim_in_order(across * along, take_block));
         drop(targets);
-        for slow in slow_sums {
-            let slow = slow.into_inner().unwrap_or_else(PoisonError::into_inner);
-            for (sum, part) in modes.iter_mut().zip(slow.modes) {
-                add(sum, &part);
-            }
+        let slow_sums = slow_sums.into_iter().map(Mutex::into_inner);
+        let slow_sums: Vec<Slow<T>> = slow_sums
+            .map(|slow| slow.unwrap_or_else(PoisonError::into_inner))
+            .collect();
+        for &m in layout.slow.iter().filter(|_| layout.slow.len() > 1) {
+            let size = part_rows(1);
+            for_each_part(&mut modes[m], size, |part, sums| {
+                for slow in &slow_sums {
+                    add(sums, &slow.modes[m][part * size..][..sums.len()]);
+                }
+            });
         }
         if rows_wanted {
             let mut out = pool.take(layout.rows * stride);

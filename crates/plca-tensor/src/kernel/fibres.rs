@@ -20,8 +20,9 @@ use crate::{Coordinates, Real};
 
 /// Segments of fibres at most.
 const SEGMENTS: usize = 64;
-/// More groups than this only where the rows of their accumulators are this many times fewer than the entries.
+/// Beyond so many groups, their accumulators together have at most one row for [`ENTRIES`] entries.
 const FEW: usize = 16;
+const ENTRIES: usize = 16;
 /// Private accumulators may take this many times the factors, or [`SMALL`] bytes.
 const SHARE: usize = 4;
 const SMALL: usize = 32 << 20;
@@ -208,7 +209,7 @@ impl<T: Real> Fibres<T> {
         let rows = private / panels[0].stride;
         let affordable = |&groups: &usize| {
             let small = groups * private * size_of::<T>() <= SMALL;
-            let worth = groups <= FEW || groups * rows * FEW <= self.values.len();
+            let worth = groups <= FEW || groups * rows * ENTRIES <= self.values.len();
             worth && (small || groups * private <= SHARE * all)
         };
         let sizes = [SEGMENTS, 32, FEW, 8, 4, 2];

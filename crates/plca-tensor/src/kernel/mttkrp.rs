@@ -17,18 +17,13 @@ use pulp::{Simd, WithSimd};
 
 use super::aligned::{Aligned, Pool};
 use super::blocks::{Cut, Total, lock};
-use super::dense::{CUT, Grid, transpose};
+use super::dense::{CUT, Grid, PANEL, TILE, transpose};
 use super::panel::{balancing_exponent, pow2};
 use super::part_rows;
 use super::tiles::{AddColumns, AddRows, band_vectors};
 use crate::parallel::{claim_in_order, for_each_part, map_in_order, wide};
 use crate::sum::CompensatedSum;
 use crate::{Order, Real};
-
-/// Rows of a panel, whose factor stays in the second-level cache.
-const PANEL: usize = 192;
-/// Columns of a tile.
-const TILE: usize = 48;
 
 /// Rows transposed together, so that both sides stay in cache.
 const BLOCK: usize = 32;

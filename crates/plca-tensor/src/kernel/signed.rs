@@ -173,7 +173,7 @@ impl<T: Real, R: SplitRule<T> + ?Sized> WithSimd for Task<'_, T, R> {
 /// One register of the scalar.
 type Vector<S, T> = <T as Lanes>::Vector<S>;
 
-/// Components of a group at most, so that eight sums hide the latency of an addition.
+/// Components of a group at most, so that eight or sixteen sums hide the latency of an addition.
 const MOST: usize = 4;
 
 /// Calls a function with the number of components of a group as constant generic.
@@ -228,7 +228,8 @@ impl<T: Real, R: SplitRule<T> + ?Sized> Task<'_, T, R> {
         let lanes = T::lanes::<S>();
         let step = MR * lanes;
         let buffer = |wanted: bool, len: usize| pool.take(if wanted { len } else { 0 });
-        let mut packed = pool.zeros(blocks.len() * k * WIDTH);
+        let mut packed = pool.take(blocks.len() * k * WIDTH);
+        packed.fill(T::zero());
         pack_right(right, k, step, &mut packed);
         let mut column_sums = buffer(wanted.right, packed.len());
         column_sums.fill(T::zero());
