@@ -33,7 +33,8 @@ fn add_product(c: &mut [f64], scale: f64, a: &DMatrix<f64>, b: &DMatrix<f64>) {
     let (rows, k) = a.shape();
     let most = WORTH.div_ceil(2 * rows * k).max(WIDE);
     // Even parts: a narrow one would be multiplied column by column.
-    let width = b.ncols().div_ceil(b.ncols().div_ceil(most));
+    let even = b.ncols().div_ceil(b.ncols().div_ceil(most));
+    let width = even.next_multiple_of(8);
     for_each_part(c, rows * width, |part, c| {
         let columns = c.len() / rows;
         let mut c = DMatrixViewMut::from_slice(c, rows, columns);
