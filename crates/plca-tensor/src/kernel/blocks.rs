@@ -1,8 +1,8 @@
 //! Work on a matrix cut into a grid of blocks, each with sums of its rows and of its columns.
 //!
-//! The grid is a function of the data's shape, the number of components and the kind of pass, never of the threads. What a block adds up starts at 0 and is added to the sums of
-//! its rows in the order of the columns, and to those of its columns in the order of the rows, whoever computes it: the bits do
-//! not depend on the number of threads.
+//! The grid is a function of the data's shape, the number of components and the kind of pass, never of the threads. What a block adds
+//! up starts at 0 and is added to the sums of its rows in the order of the columns, and to those of its columns in the order of the
+//! rows, whoever computes it: the bits do not depend on the number of threads.
 
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
