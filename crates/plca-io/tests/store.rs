@@ -278,12 +278,12 @@ fn stores_of_something_else_are_not_taken() {
     );
     // A later version.
     let mut bytes = std::fs::read(&store).unwrap();
-    bytes[8] = 2;
+    bytes[8] += 1;
     let sum = crc32(&bytes[..36]);
     bytes[36..40].copy_from_slice(&sum.to_le_bytes());
     std::fs::write(&store, bytes).unwrap();
     let e = Store::<f64>::open(&store).unwrap_err().to_string();
-    assert!(e.ends_with("store version 2, this program reads 1"), "{e}");
+    assert!(e.ends_with("store version 3, this program reads 2"), "{e}");
 }
 
 /// A store with right checksums whose footer is another, and what is said of it.

@@ -19,7 +19,7 @@ use crate::data::{Element, affordable, open as open_file};
 use crate::error::Fault;
 
 pub(super) const MAGIC: &[u8] = b"PLCASTOR";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Bytes before the first block.
 pub(super) const HEADER: usize = 40;
 /// Bytes of a footer, but for the blocks that are not the last of their tile.

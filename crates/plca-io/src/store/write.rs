@@ -57,18 +57,22 @@ struct Parts {
     of_group: Vec<usize>,
     /// The first bucket of every group.
     first: Vec<usize>,
+    /// Groups of columns.
+    columns: usize,
     buckets: usize,
 }
 
 impl Parts {
-    fn new(bounds: &[usize], counts: &[u32], most: u64) -> Self {
+    fn new(bounds: &[Vec<usize>; 2], counts: &[u32], most: u64) -> Self {
+        let [rows, columns] = bounds;
         let mut parts = Self {
+            columns: columns.len() - 1,
             of_row: Vec::with_capacity(counts.len()),
             of_group: Vec::new(),
             first: Vec::new(),
             buckets: 0,
         };
-        for ends in bounds.windows(2) {
+        for ends in rows.windows(2) {
             let (mut part, mut entries) = (0, 0);
             for &count in &counts[ends[0]..ends[1]] {
                 if entries > 0 && entries + u64::from(count) > most {
@@ -79,7 +83,7 @@ impl Parts {
             }
             parts.of_group.push(part as usize + 1);
             parts.first.push(parts.buckets);
-            parts.buckets += (part as usize + 1) * (bounds.len() - 1);
+            parts.buckets += (part as usize + 1) * parts.columns;
         }
         parts
     }
@@ -87,8 +91,7 @@ impl Parts {
     /// The bucket of an entry.
     fn bucket<T: Element>(&self, tiling: &Tiling<T>, index: [u32; 2]) -> usize {
         let (tile, row, _) = tiling.place(index);
-        let groups = self.of_group.len();
-        let (group, column) = (tile / groups, tile % groups);
+        let (group, column) = (tile / self.columns, tile % self.columns);
         let part = self.of_row[tiling.bounds()[0][group] + row as usize] as usize;
         self.first[group] + column * self.of_group[group] + part
     }
@@ -154,7 +157,7 @@ impl<T: Element> StoreWriter<T> {
         let count = |index, value: T| counts.add(index, value).map_err(Either::Tensor);
         spool.for_each(count).map_err(back)?;
         let tiling = counts.tiling();
-        let parts = Parts::new(&tiling.bounds()[0], counts.rows(), limits.sorted);
+        let parts = Parts::new(tiling.bounds(), counts.rows(), limits.sorted);
         let mut buckets = Buckets::new(folder, 0..parts.buckets, &limits).map_err(full)?;
         let scale = tiling.scale();
         let sort =
@@ -222,7 +225,6 @@ impl<T: Element> StoreWriter<T> {
             places: Vec::new(),
             bytes: Vec::new(),
         };
-        let groups = parts.of_group.len();
         let (mut ends, mut done) = (Vec::new(), 0);
         let (mut block, mut row_entries) = (Block::default(), Vec::new());
         let of = |index| parts.bucket(&tiling, index);
@@ -245,7 +247,7 @@ impl<T: Element> StoreWriter<T> {
                 }
             }
             done += 1;
-            if done == parts.of_group[ends.len() / groups] {
+            if done == parts.of_group[ends.len() / parts.columns] {
                 // The tile ends here.
                 if !block.values.is_empty() {
                     file.put(&mut block)?;
@@ -379,10 +381,10 @@ mod tests {
             state = state.wrapping_add(99);
             ((state >> 33) % n) as u32
         };
-        let entry = |_| ([next(900), next(50)], f64::from(next(9)) / 7.0);
+        let entry = |_| ([next(900), next(160)], f64::from(next(9)) / 7.0);
         let entries: Vec<Found<f64>> = (0..40_000).map(entry).collect();
         let block = 64;
-        let (plain, width, _) = made([900, 50], &entries, Limits { block, ..LIMITS });
+        let (plain, width, _) = made([900, 160], &entries, Limits { block, ..LIMITS });
         assert_eq!(width, 1);
         let limits = Limits {
             sorted: 16,
@@ -390,7 +392,7 @@ mod tests {
             waiting: 16 * 64,
             block,
         };
-        let (bytes, width, store) = made([900, 50], &entries, limits);
+        let (bytes, width, store) = made([900, 160], &entries, limits);
         // Four passes, and several blocks in every tile.
         assert_eq!(width, 16 * 16 * 16);
         let blocks = store.blocks.len();

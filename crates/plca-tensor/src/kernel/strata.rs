@@ -26,7 +26,7 @@ struct Tile {
 #[derive(Clone, Debug)]
 pub(crate) struct Strata<T> {
     grid: Grid,
-    /// `G x G` tiles, row group by row group.
+    /// Of every row group and column group, row group by row group.
     tiles: Vec<Tile>,
     runs: Vec<Run>,
     /// Columns within their group.
@@ -58,7 +58,7 @@ impl<T: Real> Strata<T> {
             counts[1][j as usize] += 1;
         }
         let grid = Grid::new(&counts, cells.len());
-        let (outer, groups, bounds) = (grid.outer, grid.groups(), &grid.bounds);
+        let (outer, [row_groups, groups], bounds) = (grid.outer, grid.groups(), &grid.bounds);
         let pair = |entry: &[u32; 2]| (entry[outer] as usize, entry[1 - outer] as usize);
         let (row_group, column_group) = (groups_of(&bounds[0]), groups_of(&bounds[1]));
 
@@ -96,7 +96,7 @@ impl<T: Real> Strata<T> {
         };
         let (mut write, mut first, mut run) = (0, 0, 0);
         let mut sorted: Vec<(u32, T)> = Vec::new();
-        for r in 0..groups {
+        for r in 0..row_groups {
             let height = strata.grid.rows(r).len();
             for _ in 0..groups {
                 let (tile_runs, tile_entries) = (strata.runs.len(), write);

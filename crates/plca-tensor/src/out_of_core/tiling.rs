@@ -152,7 +152,7 @@ impl<T: Real> Tiling<T> {
     /// # Errors
     ///
     /// [`TensorError`]: a shape as [`TileCounts::new`] refuses it; [`Source`](TensorError::Source) for bounds that do not cut the shape into
-    /// as many groups of rows as of columns, or a scale that is no positive number.
+    /// a multiple of as many groups of rows as of columns, or a scale that is no positive number.
     ///
     /// # Examples
     ///
@@ -177,7 +177,7 @@ impl<T: Real> Tiling<T> {
                 && bounds.is_sorted()
         };
         let fit = cuts(&bounds[0], shape[outer]) && cuts(&bounds[1], shape[1 - outer]);
-        if !fit || bounds[0].len() != bounds[1].len() {
+        if !fit || !(bounds[0].len() - 1).is_multiple_of(bounds[1].len() - 1) {
             let what = format!("bounds {bounds:?} do not cut a matrix of shape {shape:?}");
             return Err(TensorError::Source(SourceError::new(what)));
         }
@@ -202,8 +202,7 @@ impl<T: Real> Tiling<T> {
         self.shape
     }
 
-    /// Bounds of the groups of rows and of the groups of columns: tile `r G + c` of `G` groups each has group `r` of rows and `c` of
-    /// columns.
+    /// Bounds of the groups of rows and of the `G` groups of columns: tile `r G + c` has group `r` of rows and `c` of columns.
     ///
     /// ```
     /// assert_eq!(plca_tensor::TileCounts::<f32>::new(&[3, 4])?.tiling().bounds(), &[vec![0, 4], vec![0, 3]]);
@@ -230,7 +229,7 @@ impl<T: Real> Tiling<T> {
     /// # Ok::<(), plca_tensor::TensorError>(())
     /// ```
     pub fn tiles(&self) -> usize {
-        self.grid.groups() * self.grid.groups()
+        self.grid.groups().iter().product()
     }
 
     /// The tile of an entry, and its row and column within the tile.
@@ -249,21 +248,22 @@ impl<T: Real> Tiling<T> {
     /// ```
     pub fn place(&self, index: [u32; 2]) -> (usize, u32, u32) {
         let Grid { outer, bounds } = &self.grid;
+        let groups = self.grid.groups();
         let within = |side: usize, i: u32| {
             let i = i as usize;
             // The last of several groups that begin here: those before it are empty.
             let group = bounds[side].partition_point(|&b| b <= i) - 1;
-            assert!(group < self.grid.groups(), "an index outside the shape");
+            assert!(group < groups[side], "an index outside the shape");
             (group, (i - bounds[side][group]) as u32)
         };
         let (r, row) = within(0, index[*outer]);
         let (c, column) = within(1, index[1 - outer]);
-        (r * self.grid.groups() + c, row, column)
+        (r * groups[1] + c, row, column)
     }
 
     /// Rows and columns of a tile.
     pub(super) fn size(&self, tile: usize) -> (usize, usize) {
-        let groups = self.grid.groups();
+        let [_, groups] = self.grid.groups();
         (
             self.grid.rows(tile / groups).len(),
             self.grid.columns(tile % groups).len(),

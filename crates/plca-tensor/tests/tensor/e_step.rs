@@ -263,6 +263,7 @@ fn large_shapes_equal_the_definition() {
     for (shape, k) in [
         (vec![531, 203], 9),
         (vec![203, 531], 50),
+        (vec![4100, 17], 9),
         (vec![70, 1], 3),
         (vec![1, 70], 21),
         (vec![5, 6, 200], 13),

@@ -111,11 +111,12 @@ fn check<T: Real>(shape: [usize; 2], n: usize, size: f64, least: f64) {
     assert!(counts[0] > 20 * counts[2] && counts[2] >= counts[3]);
 }
 
-/// Tall, wide, small (one tile), and data and factors at the ends of the range.
+/// Tall, wide, several lanes, small (one tile), and data and factors at the ends of the range.
 #[test]
 fn blocks_of_any_size_give_the_bits_of_memory() {
     check::<f64>([700, 300], 60_000, 1.0, 1.0);
     check::<f64>([200, 500], 40_000, 1e-300, 1.0);
+    check::<f64>([20, 2500], 60_000, 1.0, 1.0);
     check::<f64>([60, 40], 900, 1.0, 1e-170);
     check::<f32>([500, 300], 40_000, 1e-30, 1.0);
     check::<f32>([60, 90], 900, 1.0, 1e-20);

@@ -87,6 +87,7 @@ fn check<T: Real>() {
         Box::new(DenseTensor::new(vec![13, 31, 317], values, Order::RowMajor).unwrap()),
         Box::new(MaskedTensor::new(shape, holes, Order::RowMajor).unwrap()),
         Box::new(sparse(vec![900, 1100], 60_000)),
+        Box::new(sparse(vec![2500, 20], 60_000)),
         Box::new(sparse(vec![90, 30, 50], 40_000)),
         Box::new(sparse(vec![50, 20, 30], 70_000)),
         Box::new(sparse(vec![1000], 5000)),

@@ -1,21 +1,27 @@
 //! Tiles of a sparse matrix, visited in rotating strata.
 //!
-//! Rows and columns are cut into `G` groups of equal numbers of entries. Stage `s` visits the tiles `(r, (r + s) mod G)`
-//! for all `r`: no two share a row or a column group, so threads need neither locks nor private accumulators, the factor
-//! and the sums of a column group stay in the second-level cache, and the order in which any sum receives its terms is
-//! fixed by `G`, which depends on the data alone.
+//! Columns are cut into `G` groups of equal numbers of entries, rows into `L` lanes of `G` groups each. Stage `s` visits the tiles
+//! `(r, (r + s) mod G)` for all groups `r` of rows. No two tiles of a lane share a row or a column group, and every lane has column sums
+//! of its own, which are added in the order of the lanes: threads need no locks, the factor and the sums of a column group stay in the
+//! second-level cache, and the order in which any sum receives its terms is fixed by `G` and `L`, which depend on the data alone.
 
 use std::ops::Range;
 
 use crate::Real;
-use crate::kernel::Sums;
+use crate::kernel::blocks::add;
 use crate::kernel::panel::Panel;
-use crate::parallel::map_in_order;
+use crate::kernel::{Sums, part_rows};
+use crate::parallel::{for_each_part, map_in_order};
 use crate::sum::CompensatedSum;
 
 // Another number in either, or another `cut`, makes other sums: stores of data on disk then need another version.
-/// Groups in each direction of all but small matrices; measured best from 1e6 to 2e7 entries (`benches/sparse.rs`).
+/// Groups of columns of all but small matrices; measured best from 1e6 to 2e7 entries (`benches/sparse.rs`).
 const GROUPS: usize = 8;
+/// Lanes at most: work for 64 threads.
+const LANES: usize = 8;
+/// Entries of a column that are worth another lane. With 50 or 90, two lanes cost a tenth of the time on one thread; with 100 and more,
+/// eight cost a twentieth.
+const WORTH: usize = 256;
 /// Fewer entries than this are one tile.
 const SMALL: usize = 1 << 15;
 
@@ -24,7 +30,7 @@ const SMALL: usize = 1 << 15;
 pub(crate) struct Grid {
     /// The mode whose rows are visited in order: the larger one. The other one is scattered to.
     pub(crate) outer: usize,
-    /// Bounds of the row groups and of the column groups.
+    /// Bounds of the row groups and of the column groups; as many row groups as column groups, or a multiple.
     pub(crate) bounds: [Vec<usize>; 2],
 }
 
@@ -48,15 +54,21 @@ impl Grid {
     /// From the numbers of entries at every index of both modes, and of all entries.
     pub(crate) fn new(counts: &[Vec<u32>; 2], entries: usize) -> Self {
         let outer = usize::from(counts[1].len() > counts[0].len());
+        let [rows, columns] = [&counts[outer], &counts[1 - outer]];
         let groups = if entries < SMALL { 1 } else { GROUPS };
+        let lanes = match groups {
+            1 => 1,
+            _ => (entries / (WORTH * columns.len())).clamp(1, LANES),
+        };
         Self {
             outer,
-            bounds: [outer, 1 - outer].map(|mode| cut(&counts[mode], groups)),
+            bounds: [cut(rows, lanes * groups), cut(columns, groups)],
         }
     }
 
-    pub(crate) fn groups(&self) -> usize {
-        self.bounds[0].len() - 1
+    /// Groups of rows and of columns.
+    pub(crate) fn groups(&self) -> [usize; 2] {
+        [0, 1].map(|side| self.bounds[side].len() - 1)
     }
 
     /// The rows of a group.
@@ -71,7 +83,7 @@ impl Grid {
 
     /// From a place within a tile to the index in the matrix.
     pub(crate) fn place(&self, tile: usize) -> impl Fn(u32, u32) -> [usize; 2] {
-        let groups = self.groups();
+        let [_, groups] = self.groups();
         let row = self.rows(tile / groups).start;
         let column = self.columns(tile % groups).start;
         let outer = self.outer;
@@ -88,40 +100,61 @@ impl Grid {
         wanted: &[bool],
         visit: impl Fn(Share<'_, T>) -> f64 + Sync + Send,
     ) -> Sums<T> {
-        let (groups, stride) = (self.groups(), panels[0].stride);
+        let ([all, groups], stride) = (self.groups(), panels[0].stride);
         let modes = [self.outer, 1 - self.outer];
         // Any content: the first tile of a group zeroes its sums.
-        let mut sums = modes.map(|m| {
-            let len = if wanted[m] { panels[m].values.len() } else { 0 };
-            panels[m].pool.take(len)
-        });
-        let [row_sums, column_sums] = &mut sums;
-        let mut rows = split(row_sums, &self.bounds[0], stride);
-        let mut columns = split(column_sums, &self.bounds[1], stride);
+        let take = |side: usize| {
+            let panel = &panels[modes[side]];
+            let len = if wanted[modes[side]] {
+                panel.values.len()
+            } else {
+                0
+            };
+            panel.pool.take(len)
+        };
+        let mut row_sums = take(0);
+        let mut lanes: Vec<_> = (0..all / groups).map(|_| take(1)).collect();
+        let mut rows = split(&mut row_sums, &self.bounds[0], stride);
+        let columns = lanes.iter_mut();
+        let mut columns: Vec<_> = columns
+            .map(|sums| split(sums, &self.bounds[1], stride))
+            .collect();
         let factor = |side: usize, group: usize| {
             &panels[modes[side]].values
                 [self.bounds[side][group] * stride..self.bounds[side][group + 1] * stride]
         };
         let mut ln_lik = CompensatedSum::default();
         for stage in 0..groups {
-            let work = rows.iter_mut().zip(columns.iter_mut()).enumerate().map(
-                |(r, (row_sums, column_sums))| {
-                    let c = (r + stage) % groups;
-                    Share {
-                        tile: r * groups + c,
-                        row_factor: factor(0, r),
-                        column_factor: factor(1, c),
-                        row_sums,
-                        column_sums,
-                        stride,
-                        first: stage == 0,
-                    }
-                },
-            );
+            let columns_now = columns.iter_mut().flatten();
+            let work =
+                rows.iter_mut()
+                    .zip(columns_now)
+                    .enumerate()
+                    .map(|(r, (row_sums, column_sums))| {
+                        let c = (r + stage) % groups;
+                        Share {
+                            tile: r * groups + c,
+                            row_factor: factor(0, r),
+                            column_factor: factor(1, c),
+                            row_sums,
+                            column_sums,
+                            stride,
+                            first: stage == 0,
+                        }
+                    });
             ln_lik.extend(map_in_order(work.collect(), &visit));
-            columns.rotate_left(1);
+            columns.iter_mut().for_each(|lane| lane.rotate_left(1));
         }
-        let [row_sums, column_sums] = sums;
+        let mut lanes = lanes.into_iter();
+        let mut column_sums = lanes.next().unwrap_or_else(|| take(1));
+        let (size, others) = (part_rows(1), lanes.as_slice());
+        if !others.is_empty() {
+            for_each_part(&mut column_sums, size, |part, sums| {
+                for lane in others {
+                    add(sums, &lane[part * size..][..sums.len()]);
+                }
+            });
+        }
         let modes = if self.outer == 0 {
             vec![row_sums, column_sums]
         } else {
@@ -203,5 +236,23 @@ pub(crate) fn merge_run<T: Real>(
     }
     if let Some((column, sum)) = last {
         keep(column, sum);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_cut_into_more_lanes_where_columns_have_many_entries() {
+        for (entries_of_a_column, rows, columns) in [(97, 8, 8), (600, 16, 8), (5600, 64, 8)] {
+            let counts = [
+                vec![entries_of_a_column; 2000],
+                vec![entries_of_a_column * 10; 200],
+            ];
+            let grid = Grid::new(&counts, 200 * entries_of_a_column as usize);
+            assert_eq!(grid.groups(), [rows, columns]);
+        }
+        assert_eq!(Grid::new(&[vec![1; 90], vec![1; 90]], 90).groups(), [1, 1]);
     }
 }
