@@ -1,45 +1,60 @@
 //! Updates inside one mode, column after column.
 
-use nalgebra::{DMatrix, DMatrixViewMut};
+use nalgebra::{DMatrix, DMatrixView, DMatrixViewMut, Dyn};
 use plca_tensor::Real;
-use plca_tensor::parallel::for_each_part;
+use plca_tensor::parallel::{both, wide};
 
 use crate::projection::Projector;
 
 /// Columns whose changes are applied to the later ones together, by one matrix product.
 const BLOCK: usize = 8;
 
-/// Values that one thread takes at a time.
-const PART: usize = 1 << 14;
-/// Multiplications and additions of a product that are worth another thread.
-const WORTH: usize = 1 << 23;
-/// Columns of a part of a product at least: every part packs the left factor anew.
-const WIDE: usize = 32;
+/// Multiplications of a product that are worth another thread.
+const WORTH: usize = 1 << 19;
+/// Rows or columns of a part of a product at least: every part packs the other factor anew.
+const LEAST: usize = 16;
 
 /// A factor in double precision.
 pub(crate) fn widen<T: Real>(m: &DMatrix<T>) -> DMatrix<f64> {
-    let mut wide = DMatrix::zeros(m.nrows(), m.ncols());
-    for_each_part(wide.as_mut_slice(), PART, |part, wide| {
-        let from = &m.as_slice()[part * PART..];
-        wide.iter_mut()
-            .zip(from)
-            .for_each(|(w, &x)| *w = x.to_f64());
-    });
-    wide
+    m.map(|x| x.to_f64())
 }
 
-/// Adds `scale A B` to `c`, in parts of some columns.
-fn add_product(c: &mut [f64], scale: f64, a: &DMatrix<f64>, b: &DMatrix<f64>) {
-    let (rows, k) = a.shape();
-    let most = WORTH.div_ceil(2 * rows * k).max(WIDE);
-    // Even parts: a narrow one would be multiplied column by column.
-    let even = b.ncols().div_ceil(b.ncols().div_ceil(most));
-    let width = even.next_multiple_of(8);
-    for_each_part(c, rows * width, |part, c| {
-        let columns = c.len() / rows;
-        let mut c = DMatrixViewMut::from_slice(c, rows, columns);
-        c.gemm(scale, a, &b.columns(part * width, columns), 1.0);
-    });
+type View<'a> = DMatrixView<'a, f64, Dyn, Dyn>;
+type ViewMut<'a> = DMatrixViewMut<'a, f64, Dyn, Dyn>;
+
+/// A matrix in columns, as a view.
+fn view(m: &DMatrix<f64>) -> View<'_> {
+    View::from_slice_with_strides(m.as_slice(), m.nrows(), m.ncols(), 1, m.nrows())
+}
+
+fn view_mut(c: &mut [f64], rows: usize) -> ViewMut<'_> {
+    let columns = c.len() / rows;
+    ViewMut::from_slice_with_strides_mut(c, rows, columns, 1, rows)
+}
+
+/// Adds `scale A B` to `c`, in halves of the longer side as long as they are worth it.
+fn add_product(mut c: ViewMut<'_>, scale: f64, a: View<'_>, b: View<'_>) {
+    let ((rows, columns), inner) = (c.shape(), a.ncols());
+    let longer = rows.max(columns);
+    if longer < 2 * LEAST || rows * columns * inner < 2 * WORTH {
+        c.gemm(scale, &a, &b, 1.0);
+        return;
+    }
+    // Whole tiles of the product.
+    let half = (longer / 2 + LEAST / 4) / (LEAST / 2) * (LEAST / 2);
+    if rows == longer {
+        let (top, bottom) = c.rows_range_pair_mut(..half, half..);
+        both(
+            || add_product(top, scale, a.rows(0, half), b),
+            || add_product(bottom, scale, a.rows(half, rows - half), b),
+        );
+    } else {
+        let (left, right) = c.columns_range_pair_mut(..half, half..);
+        both(
+            || add_product(left, scale, a, b.columns(0, half)),
+            || add_product(right, scale, a, b.columns(half, columns - half)),
+        );
+    }
 }
 
 /// `Uᵀ U`.
@@ -47,7 +62,13 @@ pub(crate) fn gram(u: &DMatrix<f64>) -> DMatrix<f64> {
     let k = u.ncols();
     let mut g = DMatrix::zeros(k, k);
     // A blocked product with a transposed copy: `tr_mul` is one dot product after the other.
-    add_product(g.as_mut_slice(), 1.0, &u.transpose(), u);
+    let transposed = u.transpose();
+    add_product(
+        view_mut(g.as_mut_slice(), k),
+        1.0,
+        view(&transposed),
+        view(u),
+    );
     // Symmetric to the bit.
     for j in 0..g.ncols() {
         for i in 0..j {
@@ -85,7 +106,12 @@ pub(crate) fn residual_products(
         row *= w;
     }
     let mut n = m.clone();
-    add_product(n.as_mut_slice(), -1.0, u, &scaled);
+    add_product(
+        view_mut(n.as_mut_slice(), u.nrows()),
+        -1.0,
+        view(u),
+        view(&scaled),
+    );
     n
 }
 
@@ -109,29 +135,46 @@ pub(crate) fn descend(
         for t in first..last {
             // [PNTF 2] num = M_r[:,t] - Σ_{j≠t} λ_j Γ[j,t] U_r[:,j]
             let rho = w[t] * gamma[(t, t)];
-            let column = u.column(t);
-            for ((b, n), u) in b.iter_mut().zip(n.column(t).iter()).zip(column.iter()) {
-                *b = n + rho * u;
-            }
+            let at = |column: usize| column * rows..(column + 1) * rows;
+            let residual = &n.as_slice()[at(t)];
+            let column = &mut u.as_mut_slice()[at(t)];
+            wide(
+                #[inline(always)]
+                || {
+                    for ((b, n), u) in b.iter_mut().zip(residual).zip(&*column) {
+                        *b = n + rho * u;
+                    }
+                },
+            );
             if !replace(t, &mut b, rho) {
                 continue;
             }
-            let mut moved = change.column_mut(t - first);
-            for ((d, &b), u) in moved.iter_mut().zip(&b).zip(u.column_mut(t).iter_mut()) {
-                *d = b - *u;
-                *u = b;
-            }
-            for later in t + 1..last {
-                let factor = -w[t] * gamma[(t, later)];
-                n.column_mut(later)
-                    .axpy(factor, &change.column(t - first), 1.0);
-            }
+            let later = &mut n.as_mut_slice()[(t + 1) * rows..];
+            let moved = &mut change.as_mut_slice()[at(t - first)];
+            let gammas = gamma.row(t);
+            wide(
+                #[inline(always)]
+                || {
+                    for ((d, &b), u) in moved.iter_mut().zip(&b).zip(column) {
+                        *d = b - *u;
+                        *u = b;
+                    }
+                    let columns = later.chunks_exact_mut(rows).zip(t + 1..last);
+                    for (later, at) in columns {
+                        let factor = -w[t] * gammas[at];
+                        for (n, &d) in later.iter_mut().zip(&*moved) {
+                            *n += factor * d;
+                        }
+                    }
+                },
+            );
         }
         if last < k {
             let onto = DMatrix::from_fn(last - first, k - last, |i, j| {
                 w[first + i] * gamma[(first + i, last + j)]
             });
-            add_product(&mut n.as_mut_slice()[last * rows..], -1.0, &change, &onto);
+            let later = view_mut(&mut n.as_mut_slice()[last * rows..], rows);
+            add_product(later, -1.0, view(&change), view(&onto));
         }
     }
 }

@@ -8,6 +8,10 @@ use crate::kernel::dense::Grid;
 use crate::kernel::lanes;
 use crate::kernel::mttkrp::{Fill, Halves, Packed, Product, khatri_rao, unscaled_weights};
 use crate::kernel::mttkrp_sparse::Entry;
+use crate::parallel::for_each_part;
+
+/// Columns that are written side by side: their numbers lie in one line of the cache.
+const COLUMNS: usize = 8;
 
 /// [`RealTensor::mttkrp`] in a sweep over the modes: keeps from one mode for the next the data contracted with half of the modes, and with
 /// it the factors of these, to know whether it still holds.
@@ -63,7 +67,7 @@ impl<'a, T: Real> Memo<'a, T> {
         };
         let panels = self.data.pack(factors);
         let holds = |(kept, with): &(Kept<T>, Vec<DMatrix<T>>)| {
-            let same = |(&m, with): (&usize, &DMatrix<T>)| factors[m] == *with;
+            let same = |(&m, with): (&usize, &DMatrix<T>)| factors[m].as_slice() == with.as_slice();
             kept.slow == halves.slow.contains(&mode)
                 && kept.components == panels[mode].k
                 && kept.contracted.iter().zip(with).all(same)
@@ -263,11 +267,21 @@ fn others_exponent<T>(panels: &[Packed<T>], mode: usize) -> i32 {
 
 /// `rows x stride` in the panels' scale as a matrix.
 fn unpack<T: Real>(sums: &[T], panels: &[Packed<T>], mode: usize, exponent: i32) -> DMatrix<f64> {
-    let (rows, stride) = (panels[mode].rows, panels[mode].stride);
+    let Packed {
+        rows, stride, k, ..
+    } = panels[mode];
     let scale = 2f64.powi(-exponent);
-    DMatrix::from_fn(rows, panels[mode].k, |i, z| {
-        sums[i * stride + z].to_f64() * scale
-    })
+    let mut out = DMatrix::zeros(rows, k);
+    for_each_part(out.as_mut_slice(), rows * COLUMNS, |part, columns| {
+        let first = part * COLUMNS;
+        let sums = sums.chunks_exact(stride).map(|row| &row[first..]);
+        for (i, row) in sums.enumerate() {
+            for (column, x) in columns.chunks_exact_mut(rows).zip(row) {
+                column[i] = x.to_f64() * scale;
+            }
+        }
+    });
+    out
 }
 
 /// Contracts what is kept with the factors of its other modes.

@@ -147,9 +147,9 @@ impl<T: Real> PntfSweep<'_, T> {
                 let w = state.scaled_weights();
                 descend_on_simplex(&mut u, &m, &gamma, &w, self.config.revive, &mut projector);
                 state.factors[mode] = u.map(T::lit);
-                let rounded = widen(&state.factors[mode]);
-                grams[mode] = gram(&rounded);
-                u = rounded;
+                // The rest of the sweep sees what is kept.
+                u.apply(|x| *x = T::lit(*x).to_f64());
+                grams[mode] = gram(&u);
             }
             last = contracted(&m, &u);
         }

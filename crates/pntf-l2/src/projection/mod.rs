@@ -4,8 +4,8 @@
 //! argmin ½‖x - b‖²,   x ≥ 0,  Σ x = r        is        x = max(b - τ, 0),   τ such that Σ x = r
 //! ```
 //!
-//! The threshold `τ` is found by sorting, by the active-set iteration of the paper with its two slips mended, or by an
-//! online threshold in one pass. All work on `(b - max b) / r`, which has the same solution and overflows only to `-∞`,
+//! The threshold `τ` is found by sorting, by the active-set iteration of the paper with its two slips mended, or by a bound that
+//! rises and a sweep over what it leaves. All work on `(b - max b) / r`, which has the same solution and overflows only to `-∞`,
 //! where entries below `-1` are dropped unread: they can never be in the support.
 
 mod active_set;
@@ -13,9 +13,35 @@ mod projector;
 mod sort;
 mod threshold;
 
-use plca_tensor::Real;
+use plca_tensor::parallel::wide;
+use plca_tensor::{CompensatedSum, Real};
 
 pub(crate) use projector::Projector;
+
+/// Sums that are added side by side.
+const LANES: usize = 8;
+
+/// `Σ y`, compensated: many entries at the threshold would each keep a share of its rounding error.
+fn total_of(y: &[f64]) -> f64 {
+    let (chunks, rest) = y.as_chunks::<LANES>();
+    let (sums, lost) = wide(
+        #[inline(always)]
+        || {
+            let (mut sums, mut lost) = ([0.0; LANES], [0.0; LANES]);
+            for chunk in chunks {
+                for ((sum, lost), &x) in sums.iter_mut().zip(&mut lost).zip(chunk) {
+                    let before = *sum;
+                    *sum += x;
+                    let added = *sum - before;
+                    *lost += (before - (*sum - added)) + (x - added);
+                }
+            }
+            (sums, lost)
+        },
+    );
+    let all = sums.into_iter().chain(lost).chain(rest.iter().copied());
+    all.collect::<CompensatedSum>().value()
+}
 
 /// How the threshold is found `[PNTF 3]`. All three give the same point up to rounding.
 ///
@@ -36,7 +62,7 @@ pub enum Projection {
     /// Michelot's active set, Algorithm 1 of the paper mended: `O(d)` a round, usually under ten rounds. As printed it divides by
     /// `d` where it must divide by the number of coordinates left, and may stop before one dropped in the last round is set to 0.
     ActiveSet,
-    /// Condat's online threshold: `O(d)` in practice, the fastest measured.
+    /// A bound from the means of what is above it, and Condat's sweep over what that leaves: `O(d)` in practice, the fastest measured.
     #[default]
     Threshold,
 }

@@ -1,16 +1,20 @@
 //! One projection, in passes that read as little as they can.
 //!
-//! The largest entry of every block is found first. Any subset of the entries has a threshold that is at most the whole vector's, so the
-//! blocks' maxima give a bound below which nothing can be in the support, and blocks without an entry above it are not read again.
+//! The largest entry of every block is found first. Any subset of the entries has a threshold that is at most the whole vector's: that of the
+//! blocks' maxima is a bound below which nothing can be in the support, and blocks without an entry above it are not read again. The mean
+//! of what is above a bound gives a better one, at the speed of memory; a few such passes leave little but the support.
 
+use plca_tensor::parallel::wide;
 use plca_tensor::{CompensatedSum, Real};
 
-use super::{Projection, active_set, sort, threshold};
+use super::{LANES, Projection, active_set, sort, threshold, total_of};
 
 /// Entries that share a maximum.
 const BLOCK: usize = 256;
-/// The bound from the maxima is lowered by this, more than rounding can have raised it.
+/// Bounds are lowered by this, more than rounding can have raised them.
 const MARGIN: f64 = 1e-12;
+/// Passes that raise the bound, at most: each of them drops little of a vector whose entries are powers of one number.
+const PASSES: usize = 6;
 
 /// A projection method with its memory, for many vectors.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +41,28 @@ fn block_maximum<T: Real>(block: &[T]) -> (T, bool) {
     (top, finite)
 }
 
+/// Number of entries above `floor`, and the sum of their distances from `largest`, which are not positive.
+#[inline(always)]
+fn above_floor<T: Real>(block: &[T], largest: f64, floor: f64) -> (f64, f64) {
+    let (chunks, rest) = block.as_chunks::<LANES>();
+    let (mut counts, mut sums) = ([0.0; LANES], [0.0; LANES]);
+    let add = |count: &mut f64, sum: &mut f64, x: T| {
+        let x = x.to_f64();
+        let above = if x > floor { 1.0 } else { 0.0 };
+        *count += above;
+        *sum += if x > floor { x - largest } else { 0.0 };
+    };
+    for chunk in chunks {
+        for ((count, sum), &x) in counts.iter_mut().zip(&mut sums).zip(chunk) {
+            add(count, sum, x);
+        }
+    }
+    for ((count, sum), &x) in counts.iter_mut().zip(&mut sums).zip(rest) {
+        add(count, sum, x);
+    }
+    (counts.iter().sum(), sums.iter().sum())
+}
+
 /// The unit simplex as seen from the largest entry.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
@@ -53,6 +79,31 @@ impl Frame {
     fn floor(self, bound: f64) -> f64 {
         let shift = self.radius * bound;
         self.largest + shift - 4.0 * f64::EPSILON * (self.largest.abs() + shift.abs())
+    }
+
+    /// A bound that is no lower.
+    fn raised<T: Real>(self, b: &[T], maxima: &[f64], mut bound: f64) -> f64 {
+        let mut before = f64::INFINITY;
+        for _ in 0..PASSES {
+            let floor = self.floor(bound);
+            let (mut count, mut sum) = (0.0, CompensatedSum::default());
+            for (block, _) in (b.chunks(BLOCK).zip(maxima)).filter(|(_, top)| **top > floor) {
+                let (entries, of_block) = wide(
+                    #[inline(always)]
+                    || above_floor(block, self.largest, floor),
+                );
+                count += entries;
+                sum += of_block;
+            }
+            if count >= before {
+                break;
+            }
+            before = count;
+            // [PNTF 3] (Σ_I x - 1)/|I| of any set I is at most τ
+            let mean = (sum.value() / self.radius - 1.0) / count - MARGIN;
+            bound = bound.max(mean);
+        }
+        bound
     }
 
     /// Entries, moved, that are above a bound.
@@ -119,42 +170,33 @@ impl Projector {
             return;
         }
         let frame = Frame { largest, radius };
+        candidates.clear();
         let bound = match method {
             Projection::Threshold if maxima.len() > 1 => {
-                let tops = maxima.iter().map(|&x| frame.moved(x)).filter(|&y| y > -1.0);
-                threshold::threshold(tops, candidates) - MARGIN
+                let tops = maxima.iter().map(|&x| frame.moved(x));
+                candidates.extend(tops.filter(|&y| y > -1.0));
+                threshold::threshold(candidates) - MARGIN
             }
             _ => -1.0,
-        }
-        .max(-1.0);
+        };
+        let bound = match method {
+            Projection::Threshold => frame.raised(b, maxima, bound.max(-1.0)),
+            _ => -1.0,
+        };
+        candidates.clear();
+        candidates.extend(frame.above(b, maxima, bound));
         let found = match method {
-            Projection::Sort => {
-                candidates.clear();
-                candidates.extend(frame.above(b, maxima, bound));
-                sort::threshold(candidates)
-            }
-            Projection::ActiveSet => {
-                candidates.clear();
-                candidates.extend(frame.above(b, maxima, bound));
-                active_set::threshold(candidates)
-            }
-            Projection::Threshold => {
-                threshold::threshold(frame.above(b, maxima, bound), candidates)
-            }
+            Projection::Sort => sort::threshold(candidates),
+            Projection::ActiveSet => active_set::threshold(candidates),
+            Projection::Threshold => threshold::threshold(candidates),
         };
         // One more look at the support: all methods end in the same sum over the same entries.
-        // Compensated: many entries at the threshold would each keep a share of its rounding error.
-        let (mut sum, mut count) = (CompensatedSum::default(), 0.0);
-        frame.above(b, maxima, found).for_each(|y| {
-            sum += y;
-            count += 1.0;
-        });
-        let tau = if count > 0.0 {
-            (sum.value() - 1.0) / count
-        } else {
-            found
+        candidates.retain(|&y| y > found);
+        let tau = match candidates.len() {
+            0 => found,
+            count => (total_of(candidates) - 1.0) / count as f64,
         };
-        let total: f64 = frame.above(b, maxima, tau).map(|y| y - tau).sum();
+        let total: f64 = candidates.iter().map(|y| (y - tau).max(0.0)).sum();
         let floor = frame.floor(tau);
         for (block, &top) in b.chunks_mut(BLOCK).zip(&*maxima) {
             if top <= floor {

@@ -1,25 +1,15 @@
-//! The threshold in one pass and a sweep over what is left (Condat 2016).
+//! The threshold by a sweep over what a bound has left (the second half of Condat 2016).
 
-/// `τ` of the unit simplex, for numbers in `(-1, 0]`; `v` is memory.
-///
-/// In that range no number alone fills the simplex, so none of those before it is ever put off, as the general method must.
-pub(super) fn threshold(y: impl Iterator<Item = f64>, v: &mut Vec<f64>) -> f64 {
-    v.clear();
-    let mut rho = f64::NEG_INFINITY;
-    y.for_each(|y| {
-        if v.is_empty() {
-            // [PNTF 3] ρ = y_1 - 1
-            rho = y - 1.0;
-            v.push(y);
-        } else if y > rho {
-            rho += (y - rho) / (v.len() + 1) as f64;
-            v.push(y);
-        }
-    });
+use super::total_of;
+
+/// `τ` of the unit simplex; of `y`, at least one entry, only the support is kept.
+pub(super) fn threshold(y: &mut Vec<f64>) -> f64 {
+    // [PNTF 3] ρ = (Σ_I x - 1)/|I|
+    let mut rho = (total_of(y) - 1.0) / y.len() as f64;
     loop {
-        let before = v.len();
+        let before = y.len();
         let mut left = before;
-        v.retain(|&y| {
+        y.retain(|&y| {
             let stays = y > rho || left == 1;
             if !stays {
                 left -= 1;
@@ -27,7 +17,7 @@ pub(super) fn threshold(y: impl Iterator<Item = f64>, v: &mut Vec<f64>) -> f64 {
             }
             stays
         });
-        if v.len() == before {
+        if y.len() == before {
             return rho;
         }
     }
