@@ -17,6 +17,7 @@ kinds (model, and the shapes of the initial factors)
   cpl2     the same model                                         1/2 squared error
   siplca   X[c,s..] ~ sum_k sum_t F0[c,k,t..] F1[k,s-t..]         generalised KL
            (full convolution: the size of F1 is size(X) - kernel + 1)
+  skellam  X[f,n] real ~ sum_k (F0[f,k,0] - F0[f,k,1]) F1[k,n]    Skellam, the limit of many units; skellam-vb: variational
 """
 import argparse
 import json
@@ -216,6 +217,21 @@ def comb(rng, shape):
     return np.broadcast_to((w + 1e-4)[None, None, :, None], shape).copy()
 
 
+# ------------------------------------------------------------------------- signed
+def signed(d, seed, features, N, K, kind="skellam"):
+    """Every column is mostly one atom, with Gaussian noise; atoms have both signs."""
+    rng = np.random.default_rng(seed)
+    label = rng.integers(0, K, N)
+    A = rng.gamma(0.3, 0.2, (K, N))
+    A[label, np.arange(N)] += rng.gamma(4.0, 0.25, N)
+    X = (rng.normal(size=(features, K)) * 2) @ A + 0.5 * rng.normal(size=(features, N))
+    atoms = rng.uniform(0.5, 1.5, (features, K, 2))
+    atoms /= atoms.sum((0, 2), keepdims=True)
+    activations = rng.uniform(0.5, 1.5, (K, N))
+    activations *= np.abs(X).sum() / activations.sum()
+    save(d, kind, K, (atoms, activations), seed, X=X)
+
+
 WORKLOADS = {
     "dense-spectrogram": dense_spectrogram,
     "dense-faces": dense_faces,
@@ -230,6 +246,9 @@ WORKLOADS = {
     "siplca-image": partial(siplca, seed=13, C=3, size=(136, 511), ker=(35, 25), K=1, wgen=blobs, density=0.002),
     "siplca-handwriting": partial(siplca, seed=14, C=1, size=(81, 113), ker=(15, 15), K=3, wgen=blobs, density=0.01),
     "pntf-faces": pntf_faces,
+    "skellam-21x5000": partial(signed, seed=22, features=21, N=5000, K=3),
+    "skellam-9x14500": partial(signed, seed=23, features=9, N=14500, K=7),
+    "skellam-vb-21x5000": partial(signed, seed=22, features=21, N=5000, K=3, kind="skellam-vb"),
 }
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ are timed; after each chunk ONE common function evaluates the objective in float
   cpu_per_iter the same median in processor seconds: with one thread this is the figure that a
                busy machine disturbs least
   trace        [iterations, seconds, processor seconds, objective] after each chunk
-  objective    generalised KL (nmf, cp, siplca), 1/2 squared error (cpl2)
+  objective    generalised KL (nmf, cp, siplca), 1/2 squared error (cpl2), none (skellam, skellam-vb)
   rss_data_mb / rss_peak_mb   resident memory with the data and factors loaded / at the peak
 
 Peers that are not importable are reported with "error".
@@ -260,6 +260,47 @@ class PyttbMu(Pyttb):                         # an iteration is 10 inner updates
 @peer("pyttb-cp_apr-mu-1inner", "cp", sparse=(False, True), f32=False)
 class PyttbMu1(Pyttb):                        # 1 inner update per mode: comparable with EM
     alg, opts = "mu", dict(maxinneriters=1)
+
+
+class Wonterfact:
+    warm = 3                                  # its first iteration only makes what it starts from
+    update = "regular"
+
+    def __init__(self, w, threads):
+        import wonterfact as wtf
+        if not hasattr(np, "float_"):
+            np.float_ = np.float64
+        atoms, activations = w.factors()
+        rate = 1e-3 if self.mode == "VBEM" else 1e-9
+        self.atoms = wtf.LeafDirichlet(name="atoms", index_id="kis", norm_axis=(1, 2),
+                                       tensor=np.ascontiguousarray(atoms.transpose(1, 0, 2)),
+                                       init_type="custom", prior_shape=1)
+        self.act = wtf.LeafGamma(name="act", index_id="jk", tensor=np.ascontiguousarray(activations.T),
+                                 init_type="custom", prior_rate=rate, prior_shape=1)
+        self.mul = wtf.Multiplier(name="mul", index_id="jis")
+        self.mul.new_parents(self.atoms, self.act)
+        self.obs = wtf.RealObserver(name="obs", index_id="ji", tensor=np.ascontiguousarray(w.X.T),
+                                    limit_skellam_update=True)
+        self.mul.new_child(self.obs)
+        self.root = wtf.Root(inference_mode=self.mode, update_type=self.update,
+                             stop_estim_threshold=0, cost_computation_iter=0)
+        self.obs.new_child(self.root)
+
+    def run(self, n):
+        self.root.estimate_param(n_iter=n)
+
+    def factors(self):
+        return None                           # the release has a start of its own: times alone are compared
+
+
+@peer("wonterfact-em", "skellam", init=False, f32=False)
+class WonterfactEm(Wonterfact):
+    mode = "EM"
+
+
+@peer("wonterfact-vbem", "skellam-vb", init=False, f32=False)
+class WonterfactVb(Wonterfact):
+    mode = "VBEM"
 
 
 # ------------------------------------------------------------------------- driver

@@ -7,12 +7,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use plca_dist::simd::wide;
 
+#[cfg(feature = "record-loops")]
+pub mod record;
+
 /// Applies `f` to every item, on all threads if there is more than one item; the results stay in order.
 ///
 /// ```
 /// assert_eq!(plca_tensor::parallel::map_in_order(vec![1, 2, 3], |x| x * x), [1, 4, 9]);
 /// ```
 pub fn map_in_order<I: Send, O: Send>(items: Vec<I>, f: impl Fn(I) -> O + Sync + Send) -> Vec<O> {
+    #[cfg(feature = "record-loops")]
+    if record::is_on() {
+        return record::in_order(items.into_iter(), f);
+    }
     #[cfg(feature = "rayon")]
     if items.len() > 1 {
         use rayon::prelude::*;
@@ -35,6 +42,12 @@ pub fn for_each_part<T: Send>(
     f: impl Fn(usize, &mut [T]) + Sync + Send,
 ) {
     let size = size.max(1);
+    #[cfg(feature = "record-loops")]
+    if record::is_on() {
+        let parts = values.chunks_mut(size).enumerate();
+        record::in_order(parts, |(part, values)| f(part, values));
+        return;
+    }
     #[cfg(feature = "rayon")]
     if values.len() > size {
         use rayon::prelude::*;
@@ -55,6 +68,10 @@ pub fn both<A: Send, B: Send>(
     a: impl FnOnce() -> A + Send,
     b: impl FnOnce() -> B + Send,
 ) -> (A, B) {
+    #[cfg(feature = "record-loops")]
+    if record::is_on() {
+        return record::both(a, b);
+    }
     #[cfg(feature = "rayon")]
     return rayon::join(a, b);
     #[cfg(not(feature = "rayon"))]
@@ -64,6 +81,10 @@ pub fn both<A: Send, B: Send>(
 /// `f` of 0, 1, … below `count`, in order. A thread that is free takes the next number, so that what
 /// comes early is never far ahead: `f` starts no tasks of its own, since a thread that waits for them may take other numbers first.
 pub(crate) fn claim_in_order<O: Send>(count: usize, f: impl Fn(usize) -> O + Sync) -> Vec<O> {
+    #[cfg(feature = "record-loops")]
+    if record::is_on() {
+        return record::in_order(0..count, f);
+    }
     #[cfg(feature = "rayon")]
     {
         let threads = rayon::current_num_threads().min(count);

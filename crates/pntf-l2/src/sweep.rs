@@ -13,6 +13,8 @@ const BLOCK: usize = 8;
 const WORTH: usize = 1 << 19;
 /// Rows or columns of a part of a product at least: every part packs the other factor anew.
 const LEAST: usize = 16;
+/// Rows and columns of the library's tiles.
+const TILE: usize = 8;
 
 /// A factor in double precision.
 pub(crate) fn widen<T: Real>(m: &DMatrix<T>) -> DMatrix<f64> {
@@ -40,8 +42,7 @@ fn add_product(mut c: ViewMut<'_>, scale: f64, a: View<'_>, b: View<'_>) {
         c.gemm(scale, &a, &b, 1.0);
         return;
     }
-    // Whole tiles of the product.
-    let half = (longer / 2 + LEAST / 4) / (LEAST / 2) * (LEAST / 2);
+    let half = (longer / 2 + TILE / 2) / TILE * TILE;
     if rows == longer {
         let (top, bottom) = c.rows_range_pair_mut(..half, half..);
         both(
@@ -160,8 +161,8 @@ pub(crate) fn descend(
                         *u = b;
                     }
                     let columns = later.chunks_exact_mut(rows).zip(t + 1..last);
-                    for (later, at) in columns {
-                        let factor = -w[t] * gammas[at];
+                    for (later, column) in columns {
+                        let factor = -w[t] * gammas[column];
                         for (n, &d) in later.iter_mut().zip(&*moved) {
                             *n += factor * d;
                         }
@@ -197,4 +198,28 @@ pub(crate) fn descend_on_simplex(
         projector.project(b, rho);
         true
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Products that are cut by rows and by columns are those of the definition.
+    #[test]
+    fn parts_of_products_are_in_their_place() {
+        let (rows, k) = (2100, 40);
+        let u = DMatrix::from_fn(rows, k, |i, j| ((i * 7 + j * 3) % 11) as f64 - 4.0);
+        let g = gram(&u);
+        for (i, j) in [(0, 0), (23, 24), (24, 23), (39, 39), (7, 31)] {
+            assert_eq!(g[(i, j)], u.column(i).dot(&u.column(j)));
+        }
+        let m = DMatrix::from_fn(rows, k, |i, j| (i + j) as f64);
+        let w: Vec<f64> = (0..k).map(|z| (z % 3) as f64).collect();
+        let n = residual_products(&m, &u, &g, &w);
+        for (i, j) in [(0, 0), (1047, 5), (1048, 5), (2099, 39), (525, 17)] {
+            // [PNTF 2] M - U diag(w) Γ
+            let model: f64 = (0..k).map(|z| u[(i, z)] * w[z] * g[(z, j)]).sum();
+            assert_eq!(n[(i, j)], m[(i, j)] - model);
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! Stores of sparse data, with checksums that are right whatever a mutation did.
 
+use nalgebra::DMatrix;
 use plca_io::{Element, IoError, ReadOptions, Store, StoreWriter};
-use plca_tensor::{BlockSource, Observed, OutOfCore};
+use plca_tensor::{BlockSource, Factor, Model, Observed, OutOfCore, Wanted};
 use serde_json::{Value, json};
 
 use super::one_line;
@@ -9,7 +10,7 @@ use crate::{Target, scratch};
 
 pub(super) const TARGET: Target = Target {
     name: "store",
-    asserts: "errors are one line; a store that is taken has positive mass and marginals that add up to it",
+    asserts: "errors are one line; a store that is taken has positive mass, and marginals and counts that add up to it",
     seeds,
     run,
 };
@@ -122,7 +123,8 @@ fn sealed(input: &[u8]) -> Vec<u8> {
 
 fn read<T: Element>(bytes: &[u8]) -> Result<(), IoError> {
     let store = Store::<T>::open(&scratch::file("input.store", bytes))?;
-    if store.tiling().shape().iter().sum::<usize>() > INDICES {
+    let shape = store.tiling().shape();
+    if shape.iter().sum::<usize>() > INDICES {
         return Ok(());
     }
     match OutOfCore::new(store) {
@@ -135,6 +137,24 @@ fn read<T: Element>(bytes: &[u8]) -> Result<(), IoError> {
                 assert!((sum - total).abs() <= 1e-6 * total, "{sum} is not {total}");
             }
             assert!(!data.self_information().is_nan());
+            let factors = shape.map(|size| DMatrix::from_element(size, 1, T::one()));
+            let factors = [0, 1].map(|mode| Factor::Columns(&factors[mode]));
+            let model = Model {
+                weights: None,
+                factors: &factors,
+            };
+            let wanted = Wanted {
+                modes: &[true; 2],
+                ln_lik: false,
+            };
+            let counts = data.expect(&model, wanted).counts;
+            for sum in counts
+                .iter()
+                .flatten()
+                .map(|c| c.iter().map(|x| x.to_f64()).sum::<f64>())
+            {
+                assert!((sum - total).abs() <= 1e-4 * total, "{sum} is not {total}");
+            }
         }
     }
     Ok(())

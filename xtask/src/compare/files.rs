@@ -23,6 +23,9 @@ pub(super) struct Files {
     pub(super) allowed_mb: f64,
 }
 
+/// Counts that an atom's posterior is as sure as.
+const ATOM_COUNTS: f64 = 1000.0;
+
 /// How the command's objective is turned into the peers'.
 #[derive(Clone, Copy)]
 enum Objective {
@@ -45,6 +48,10 @@ enum Kind {
     SquaredError,
     /// Kernels `(channel, k, ...)` and impulses `(k, ...)`, all channels at once.
     Shifted,
+    /// Atoms `(feature, k, sign)` and activations `(k, column)` of signed data.
+    Signed,
+    /// The same by variational Bayes.
+    SignedVariational,
 }
 
 impl Kind {
@@ -54,6 +61,8 @@ impl Kind {
             Some("cp") => Ok(Self::Tensor),
             Some("cpl2") => Ok(Self::SquaredError),
             Some("siplca") => Ok(Self::Shifted),
+            Some("skellam") => Ok(Self::Signed),
+            Some("skellam-vb") => Ok(Self::SignedVariational),
             other => Err(format!("a workload of unknown kind {other:?}").into()),
         }
     }
@@ -64,6 +73,8 @@ impl Kind {
             Self::Tensor => "plca",
             Self::SquaredError => "pntf",
             Self::Shifted => "siplca",
+            Self::Signed => "skellam",
+            Self::SignedVariational => "skellam-vb",
         }
     }
 
@@ -75,6 +86,22 @@ impl Kind {
             Self::Matrix => {
                 for (name, factor) in ["w", "h"].into_iter().zip(given) {
                     put(name.into(), factor);
+                }
+            }
+            Self::Signed => {
+                for (name, block) in ["atoms", "activations"].into_iter().zip(given) {
+                    put(name.into(), block);
+                }
+            }
+            Self::SignedVariational => {
+                let mut given = given.into_iter();
+                if let (Some(mut atoms), Some(activations)) = (given.next(), given.next()) {
+                    let rates = vec![1.0; activations.values.len()];
+                    let rates = Array::new(activations.shape.clone(), rates);
+                    atoms.values.iter_mut().for_each(|x| *x *= ATOM_COUNTS);
+                    put("atoms_shape".into(), atoms);
+                    put("activations_shape".into(), activations);
+                    put("activations_rate".into(), rates);
                 }
             }
             Self::Tensor | Self::SquaredError => {
@@ -194,6 +221,7 @@ pub(super) fn convert(raw: &Path, to: &Path) -> Result<Files> {
         Kind::Matrix if sparse => 2.5 * bytes("X_data.npy") / 8.0 * (4.0 * count as f64 + 8.0),
         Kind::Tensor if sparse => 2.5 * bytes("X_vals.npy") / 8.0 * (4.0 * count as f64 + 8.0),
         Kind::Matrix | Kind::Tensor | Kind::SquaredError => 1.25 * bytes("X.npy"),
+        Kind::Signed | Kind::SignedVariational => 1.25 * bytes("X.npy"),
         // Transforms of the data, padded so that nothing wraps round.
         Kind::Shifted => 4.0 * bytes("X.npy"),
     };
@@ -201,7 +229,7 @@ pub(super) fn convert(raw: &Path, to: &Path) -> Result<Files> {
     let values = ["X.npy", "X_vals.npy"].map(|name| raw.join(name));
     let values = values.iter().find(|path| path.exists());
     let objective = match (kind, values) {
-        (Kind::Matrix, _) | (_, None) => Objective::Same,
+        (Kind::Matrix | Kind::Signed | Kind::SignedVariational, _) | (_, None) => Objective::Same,
         (Kind::SquaredError, Some(path)) => {
             let total: f64 = dense(path)?.values.iter().sum();
             let half_square = 0.5 * total * total;

@@ -57,7 +57,7 @@ pub(super) struct Machine {
     /// product would run on a wider instruction set than our kernels.
     pub(super) product: Option<[f64; 2]>,
     /// Work of two threads at once over that of one in the same time: 2 where there are two cores.
-    two_threads: f64,
+    pub(super) two_threads: f64,
 }
 
 impl Machine {

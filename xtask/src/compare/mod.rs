@@ -43,6 +43,10 @@ const fn by_iteration(ratio: f64) -> Targets {
     }
 }
 
+const fn iterations(avx2: f64, avx512: f64) -> [Targets; 2] {
+    [by_iteration(avx2), by_iteration(avx512)]
+}
+
 const fn and_time(ratio: f64, time: f64) -> Targets {
     Targets {
         time,
@@ -59,6 +63,10 @@ struct Workload {
     budget: f64,
     /// What we hold ourselves to with AVX2 and with AVX-512.
     targets: [Targets; 2],
+    /// An iteration on one thread over one on two, where the machine grants two cores.
+    two_threads: f64,
+    /// An iteration in double over one in single precision.
+    single: f64,
     /// What ours runs by until that objective.
     solver: &'static str,
     /// Of the public data sets.
@@ -69,6 +77,8 @@ const MATRIX: &[&str] = &["sklearn-mu-kl", "torchnmf-nmf-kl"];
 const TENSOR: &[&str] = &["pyttb-cp_apr-mu-1inner"];
 const SQUARED: &[&str] = &["tensorly-hals-l2", "tensorly-mu-l2"];
 const SHIFTED: &[&str] = &["torchnmf-siplca", "torchnmf-nmfd"];
+const SIGNED: &[&str] = &["wonterfact-em"];
+const VARIATIONAL: &[&str] = &["wonterfact-vbem"];
 
 const fn workload(
     name: &'static str,
@@ -83,108 +93,100 @@ const fn workload(
         iterations,
         budget,
         targets,
+        two_threads: 1.7,
+        single: 1.9,
         solver: "em",
         real: false,
     }
 }
 
+impl Workload {
+    /// Runs by the fast solver until a peer's objective.
+    const fn fast(self) -> Self {
+        Self {
+            solver: "fast",
+            ..self
+        }
+    }
+
+    /// Of the public data sets.
+    const fn real(self) -> Self {
+        Self { real: true, ..self }
+    }
+
+    /// With other targets of two threads and of single precision.
+    const fn holds(self, two_threads: f64, single: f64) -> Self {
+        Self {
+            two_threads,
+            single,
+            ..self
+        }
+    }
+}
+
 const WORKLOADS: &[Workload] = &[
-    Workload {
-        solver: "fast",
-        ..workload(
-            "dense-spectrogram",
-            MATRIX,
-            60,
-            9.0,
-            [
-                Targets {
-                    share: 0.8,
-                    ..and_time(2.7, 4.5)
-                },
-                and_time(4.3, 4.5),
-            ],
-        )
-    },
-    Workload {
-        solver: "fast",
-        ..workload(
-            "dense-faces",
-            MATRIX,
-            100,
-            10.0,
-            [and_time(2.7, 6.5), and_time(2.7, 6.5)],
-        )
-    },
-    Workload {
-        solver: "fast",
-        ..workload(
-            "sparse-text-k20",
-            MATRIX,
-            80,
-            10.0,
-            [and_time(22.0, 20.0), and_time(35.0, 20.0)],
-        )
-    },
-    Workload {
-        solver: "fast",
-        real: true,
-        ..workload("ap-corpus", MATRIX, 80, 10.0, [and_time(0.0, 10.0); 2])
-    },
-    workload(
-        "sparse-text-k100",
-        MATRIX,
-        40,
-        8.0,
-        [by_iteration(14.0), by_iteration(25.0)],
-    ),
-    workload(
-        "sparse-large",
-        MATRIX,
-        40,
-        60.0,
-        [by_iteration(30.0), by_iteration(80.0)],
-    ),
-    workload(
-        "tensor-3d",
-        TENSOR,
-        40,
-        4.0,
-        [by_iteration(15.0), by_iteration(27.0)],
-    ),
+    workload("dense-spectrogram", MATRIX, 60, 9.0, SPECTROGRAM).fast(),
+    workload("dense-faces", MATRIX, 100, 10.0, [and_time(2.7, 6.5); 2]).fast(),
+    workload("sparse-text-k20", MATRIX, 80, 10.0, TEXT)
+        .fast()
+        .holds(1.7, 1.3),
+    workload("ap-corpus", MATRIX, 80, 10.0, [and_time(0.0, 10.0); 2])
+        .fast()
+        .real()
+        .holds(1.7, 1.3),
+    workload("sparse-text-k100", MATRIX, 40, 8.0, iterations(14.0, 25.0)).holds(1.7, 1.3),
+    workload("sparse-large", MATRIX, 40, 60.0, iterations(30.0, 80.0)).holds(1.7, 1.3),
+    workload("tensor-3d", TENSOR, 40, 4.0, iterations(15.0, 27.0)),
     workload(
         "tensor-sparse-3d",
         TENSOR,
         40,
         12.0,
-        [by_iteration(80.0), by_iteration(190.0)],
-    ),
-    workload("siplca-image", SHIFTED, 60, 8.0, [by_iteration(300.0); 2]),
-    workload("siplca-cqt", SHIFTED, 200, 4.0, [by_iteration(350.0); 2]),
+        iterations(80.0, 190.0),
+    )
+    .holds(1.7, 1.3),
+    // Transforms are in double precision whatever the data.
+    workload("siplca-image", SHIFTED, 60, 8.0, iterations(300.0, 300.0)).holds(1.5, 0.0),
+    workload("siplca-cqt", SHIFTED, 200, 4.0, iterations(350.0, 350.0)).holds(1.5, 0.0),
     workload(
         "siplca-handwriting",
         SHIFTED,
         200,
         4.0,
-        [by_iteration(160.0), by_iteration(170.0)],
-    ),
+        iterations(160.0, 170.0),
+    )
+    .holds(1.5, 0.0),
+    workload("siplca-speech", SHIFTED, 80, 4.0, iterations(1.25, 1.3)),
+    workload("pntf-faces", SQUARED, 80, 8.0, FACES).holds(1.5, 0.0),
+    workload("skellam-21x5000", SIGNED, 400, 2.0, iterations(5.0, 5.0)).holds(0.0, 0.0),
+    workload("skellam-9x14500", SIGNED, 200, 2.0, iterations(3.0, 3.0)).holds(0.0, 0.0),
     workload(
-        "siplca-speech",
-        SHIFTED,
-        80,
-        4.0,
-        [by_iteration(1.25), by_iteration(1.3)],
-    ),
-    workload(
-        "pntf-faces",
-        SQUARED,
-        80,
-        8.0,
-        [and_time(12.0, 5.0), and_time(15.0, 5.0)],
-    ),
+        "skellam-vb-21x5000",
+        VARIATIONAL,
+        200,
+        2.0,
+        iterations(3.0, 3.0),
+    )
+    .holds(0.0, 0.0),
 ];
+
+const SPECTROGRAM: [Targets; 2] = [
+    Targets {
+        share: 0.8,
+        ..and_time(2.7, 4.5)
+    },
+    and_time(4.3, 4.5),
+];
+const TEXT: [Targets; 2] = [and_time(22.0, 20.0), and_time(35.0, 20.0)];
+const FACES: [Targets; 2] = [and_time(12.0, 5.0), and_time(15.0, 5.0)];
 
 /// Starts from which the time to a peer's objective is measured, where there is a target.
 const STARTS: usize = 3;
+
+/// A whole run of the fast solver on one thread over one on two.
+const WHOLE_RUN: f64 = 1.6;
+/// Work of two threads at once, over that of one, from which on we speak of two cores.
+const TWO_CORES: f64 = 1.8;
 
 /// Rounds of every workload: ours, each peer, then one thread, two threads and single precision.
 const ROUNDS: u16 = 5;
@@ -298,7 +300,13 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
          MB: our largest peak of resident memory, and what we allow ourselves"
     );
     record(&out, &machine, &report)?;
-    let missed: Vec<String> = report.iter().flat_map(missed).collect();
+    let two_cores = machine.two_threads >= TWO_CORES;
+    if !two_cores {
+        println!("the machine grants less than two cores: targets of two threads are not held");
+    }
+    let missed: Vec<String> = (report.iter())
+        .flat_map(|entry| missed(entry, two_cores))
+        .collect();
     for what in &missed {
         println!("missed: {what}");
     }
@@ -319,8 +327,14 @@ fn record(out: &Path, machine: &Machine, report: &[Value]) -> Result<()> {
     Ok(writeln!(file, "{line}")?)
 }
 
-/// What is behind its target in a workload, in words.
-fn missed(entry: &Value) -> Vec<String> {
+/// The least number of a list.
+fn least(of: &Value) -> Value {
+    let all = of.as_array().into_iter().flatten();
+    all.filter_map(Value::as_f64).reduce(f64::min).into()
+}
+
+/// What is behind its target in a workload, in words; of two threads only where the machine grants `two_cores`.
+fn missed(entry: &Value, two_cores: bool) -> Vec<String> {
     let name = entry["workload"].as_str().unwrap_or_default();
     if let Some(why) = entry["error"].as_str() {
         return vec![format!("{name}: {why}")];
@@ -340,8 +354,17 @@ fn missed(entry: &Value) -> Vec<String> {
     let first = &entry["peers"][0];
     hold("ratio", &first["ratio"], &targets["ratio"]);
     hold("time", &first["time_to_equal_objective"], &targets["time"]);
+    hold("f64:f32", &entry["f64_over_f32"], &targets["single"]);
     if !ours["share"].is_null() {
         hold("share", &ours["share"], &targets["share"]);
+    }
+    if two_cores {
+        let two_threads = &entry["one_thread_over_two"];
+        hold("1t:2t", two_threads, &targets["two_threads"]);
+        let whole = least(&entry["raced"]["whole_one_thread_over_two"]);
+        if !whole.is_null() && entry["raced"]["solver"] == "fast" {
+            hold("run", &whole, &json!(WHOLE_RUN));
+        }
     }
     // Where the system does not tell the peak, nothing is said of it.
     if let (Some(peak), Some(allowed)) = (ours["peak_mb"].as_f64(), ours["allowed_mb"].as_f64())
@@ -482,7 +505,10 @@ fn compare(w: &Workload, args: &Args, place: &Place<'_>) -> Result<(Value, Optio
         .collect();
     let entry = json!({
         "workload": w.name,
-        "target": { "peer": w.peers.first(), "ratio": targets.ratio, "time": targets.time, "share": targets.share },
+        "target": {
+            "peer": w.peers.first(), "ratio": targets.ratio, "time": targets.time, "share": targets.share,
+            "two_threads": w.two_threads, "single": w.single,
+        },
         "threads": threads,
         "rounds": rounds,
         "ours": {
@@ -522,11 +548,6 @@ fn rows(entry: &Value) -> String {
         of.filter(|_| peer["peer"] == entry["target"]["peer"])
             .into()
     };
-    let worst = |of: &Value| -> Value {
-        let all = of.as_array().into_iter().flatten();
-        let least = all.filter_map(Value::as_f64).reduce(f64::min);
-        least.into()
-    };
     let mut text = String::new();
     for peer in entry["peers"].as_array().into_iter().flatten() {
         let theirs = match peer["missing"].as_str() {
@@ -548,7 +569,7 @@ fn rows(entry: &Value) -> String {
             number(&peer["time_to_equal_objective"], 2),
             number(&target(peer, "time"), 1),
             number(&entry["one_thread_over_two"], 2),
-            number(&worst(&entry["raced"]["whole_one_thread_over_two"]), 2),
+            number(&least(&entry["raced"]["whole_one_thread_over_two"]), 2),
             number(&entry["f64_over_f32"], 2),
             number(&entry["ours"]["peak_mb"], 0),
             number(&entry["ours"]["allowed_mb"], 0),

@@ -16,7 +16,7 @@ use crate::error::Fault;
 
 const LIMITS: Limits = Limits {
     sorted: 1 << 20,
-    piles: 1 << 8,
+    piles: 1 << 9,
     waiting: 1 << 24,
     block: BLOCK,
 };
@@ -375,29 +375,33 @@ mod tests {
 
     #[test]
     fn many_passes_make_the_same_store() {
-        let mut state = 1u64;
-        let mut next = |n: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005);
-            state = state.wrapping_add(99);
-            ((state >> 33) % n) as u32
-        };
-        let entry = |_| ([next(900), next(160)], f64::from(next(9)) / 7.0);
-        let entries: Vec<Found<f64>> = (0..40_000).map(entry).collect();
-        let block = 64;
-        let (plain, width, _) = made([900, 160], &entries, Limits { block, ..LIMITS });
-        assert_eq!(width, 1);
-        let limits = Limits {
-            sorted: 16,
-            piles: 16,
-            waiting: 16 * 64,
-            block,
-        };
-        let (bytes, width, store) = made([900, 160], &entries, limits);
-        // Four passes, and several blocks in every tile.
-        assert_eq!(width, 16 * 16 * 16);
-        let blocks = store.blocks.len();
-        assert!(store.ends.len() == 64 && blocks > 64 * 4, "{blocks} blocks");
-        assert!(bytes == plain);
+        // One lane and three, of 64 tiles each.
+        for (columns, tiles) in [(160, 64), (50, 192)] {
+            let mut state = 1u64;
+            let mut next = |n: u64| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005);
+                state = state.wrapping_add(99);
+                ((state >> 33) % n) as u32
+            };
+            let entry = |_| ([next(900), next(columns)], f64::from(next(9)) / 7.0);
+            let entries: Vec<Found<f64>> = (0..40_000).map(entry).collect();
+            let (block, shape) = (64, [900, columns as usize]);
+            let (plain, width, _) = made(shape, &entries, Limits { block, ..LIMITS });
+            assert_eq!(width, 1);
+            let limits = Limits {
+                sorted: 16,
+                piles: 16,
+                waiting: 16 * 64,
+                block,
+            };
+            let (bytes, width, store) = made(shape, &entries, limits);
+            // Four passes, and several blocks in most tiles.
+            assert_eq!(width, 16 * 16 * 16);
+            let blocks = store.blocks.len();
+            assert_eq!(store.ends.len(), tiles);
+            assert!(blocks > 2 * tiles, "{blocks} blocks");
+            assert!(bytes == plain);
+        }
     }
 
     #[test]

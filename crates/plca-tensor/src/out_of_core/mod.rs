@@ -77,7 +77,8 @@ pub trait BlockSource<T>: Sync {
 /// A sparse matrix of which only a few blocks are in memory at a time: [`SparseTensor`](crate::SparseTensor) to the bit, for any blocks and any
 /// number of threads.
 ///
-/// Memory of a pass: the factors as the kernels read them, as many sums, and a block for every thread; nothing is kept between passes.
+/// Memory of a pass: the factors as the kernels read them, as many sums, and a block for every thread; where an average column has 512 entries and
+/// more, also up to seven more arrays of sums of the shorter mode. Nothing is kept between passes.
 /// Time: that of [`SparseTensor`](crate::SparseTensor) and of reading everything once.
 ///
 /// Methods of [`Observed`] return no errors. Where the source fails, [`failure`](Observed::failure) says why from then on, and every

@@ -1,6 +1,6 @@
 //! How a matrix is cut, found by looking at every entry once.
 
-use crate::kernel::strata::grid::Grid;
+use crate::kernel::strata::grid::{Grid, LANES};
 use crate::observed::data_scale;
 use crate::{Real, SourceError, TensorError};
 
@@ -151,8 +151,8 @@ impl<T: Real> Tiling<T> {
     ///
     /// # Errors
     ///
-    /// [`TensorError`]: a shape as [`TileCounts::new`] refuses it; [`Source`](TensorError::Source) for bounds that do not cut the shape into
-    /// a multiple of as many groups of rows as of columns, or a scale that is no positive number.
+    /// [`TensorError`]: a shape as [`TileCounts::new`] refuses it; [`Source`](TensorError::Source) for bounds that do not cut the shape, numbers of
+    /// groups of rows that are not 1, 2, … or 8 times those of columns, or a scale that is no positive number.
     ///
     /// # Examples
     ///
@@ -160,6 +160,11 @@ impl<T: Real> Tiling<T> {
     /// use plca_tensor::{TensorError, Tiling};
     /// let two = [vec![0, 3, 4], vec![0, 2, 3]];
     /// assert_eq!(Tiling::from_parts(&[4, 3], two.clone(), 1.0)?.tiles(), 4);
+    /// let four = [vec![0, 1, 2, 3, 4], vec![0, 2, 3]];
+    /// assert_eq!(Tiling::from_parts(&[4, 3], four, 1.0)?.tiles(), 8);
+    /// for rows in [vec![0, 1, 2, 4], [vec![0; 18], vec![4]].concat()] {   // 3 and 18 groups of rows, 2 of columns
+    ///     assert!(matches!(Tiling::from_parts(&[4, 3], [rows, vec![0, 2, 3]], 1.0), Err(TensorError::Source { .. })));
+    /// }
     /// assert!(matches!(Tiling::from_parts(&[5, 3], two, 1.0), Err(TensorError::Source { .. })));
     /// # Ok::<(), TensorError>(())
     /// ```
@@ -177,7 +182,9 @@ impl<T: Real> Tiling<T> {
                 && bounds.is_sorted()
         };
         let fit = cuts(&bounds[0], shape[outer]) && cuts(&bounds[1], shape[1 - outer]);
-        if !fit || !(bounds[0].len() - 1).is_multiple_of(bounds[1].len() - 1) {
+        let lanes =
+            |[rows, columns]: [usize; 2]| rows.is_multiple_of(columns) && rows <= LANES * columns;
+        if !fit || !lanes([0, 1].map(|side| bounds[side].len() - 1)) {
             let what = format!("bounds {bounds:?} do not cut a matrix of shape {shape:?}");
             return Err(TensorError::Source(SourceError::new(what)));
         }

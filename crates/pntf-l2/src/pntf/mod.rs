@@ -72,7 +72,7 @@ impl PntfBuilder {
         self
     }
 
-    /// How vectors are projected onto the simplex (default: by online threshold).
+    /// How vectors are projected onto the simplex (default: by a rising bound and a sweep).
     ///
     /// ```
     /// use plca_tensor::{Order, RealTensor};

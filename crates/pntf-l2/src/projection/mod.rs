@@ -62,7 +62,8 @@ pub enum Projection {
     /// Michelot's active set, Algorithm 1 of the paper mended: `O(d)` a round, usually under ten rounds. As printed it divides by
     /// `d` where it must divide by the number of coordinates left, and may stop before one dropped in the last round is set to 0.
     ActiveSet,
-    /// A bound from the means of what is above it, and Condat's sweep over what that leaves: `O(d)` in practice, the fastest measured.
+    /// A lower bound of `τ`, raised a few times by the mean of the entries above it, and the last sweep of Condat's method over what is left: `O(d)` in practice, the
+    /// fastest measured.
     #[default]
     Threshold,
 }

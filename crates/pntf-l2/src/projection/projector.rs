@@ -13,7 +13,7 @@ use super::{LANES, Projection, active_set, sort, threshold, total_of};
 const BLOCK: usize = 256;
 /// Bounds are lowered by this, more than rounding can have raised them.
 const MARGIN: f64 = 1e-12;
-/// Passes that raise the bound, at most: each of them drops little of a vector whose entries are powers of one number.
+/// Passes that raise the bound, at most: of some vectors, such as powers of one number, every pass drops a few entries only.
 const PASSES: usize = 6;
 
 /// A projection method with its memory, for many vectors.
@@ -46,19 +46,17 @@ fn block_maximum<T: Real>(block: &[T]) -> (T, bool) {
 fn above_floor<T: Real>(block: &[T], largest: f64, floor: f64) -> (f64, f64) {
     let (chunks, rest) = block.as_chunks::<LANES>();
     let (mut counts, mut sums) = ([0.0; LANES], [0.0; LANES]);
-    let add = |count: &mut f64, sum: &mut f64, x: T| {
-        let x = x.to_f64();
-        let above = if x > floor { 1.0 } else { 0.0 };
-        *count += above;
-        *sum += if x > floor { x - largest } else { 0.0 };
-    };
-    for chunk in chunks {
-        for ((count, sum), &x) in counts.iter_mut().zip(&mut sums).zip(chunk) {
-            add(count, sum, x);
+    for chunk in chunks.iter().map(|chunk| &chunk[..]).chain([rest]) {
+        for ((count, sum), x) in counts.iter_mut().zip(&mut sums).zip(chunk) {
+            let x = x.to_f64();
+            let (one, distance) = if x > floor {
+                (1.0, x - largest)
+            } else {
+                (0.0, 0.0)
+            };
+            *count += one;
+            *sum += distance;
         }
-    }
-    for ((count, sum), &x) in counts.iter_mut().zip(&mut sums).zip(rest) {
-        add(count, sum, x);
     }
     (counts.iter().sum(), sums.iter().sum())
 }
@@ -81,7 +79,7 @@ impl Frame {
         self.largest + shift - 4.0 * f64::EPSILON * (self.largest.abs() + shift.abs())
     }
 
-    /// A bound that is no lower.
+    /// Raises a lower bound of `τ` by the means of the entries above it.
     fn raised<T: Real>(self, b: &[T], maxima: &[f64], mut bound: f64) -> f64 {
         let mut before = f64::INFINITY;
         for _ in 0..PASSES {
@@ -170,19 +168,16 @@ impl Projector {
             return;
         }
         let frame = Frame { largest, radius };
-        candidates.clear();
-        let bound = match method {
-            Projection::Threshold if maxima.len() > 1 => {
+        let mut bound: f64 = -1.0;
+        if *method == Projection::Threshold {
+            if maxima.len() > 1 {
+                candidates.clear();
                 let tops = maxima.iter().map(|&x| frame.moved(x));
-                candidates.extend(tops.filter(|&y| y > -1.0));
-                threshold::threshold(candidates) - MARGIN
+                candidates.extend(tops.filter(|&y| y > bound));
+                bound = bound.max(threshold::threshold(candidates) - MARGIN);
             }
-            _ => -1.0,
-        };
-        let bound = match method {
-            Projection::Threshold => frame.raised(b, maxima, bound.max(-1.0)),
-            _ => -1.0,
-        };
+            bound = frame.raised(b, maxima, bound);
+        }
         candidates.clear();
         candidates.extend(frame.above(b, maxima, bound));
         let found = match method {
@@ -196,6 +191,11 @@ impl Projector {
             0 => found,
             count => (total_of(candidates) - 1.0) / count as f64,
         };
+        // Rounding may leave it below `found`: then there are entries between the two.
+        if tau < found {
+            candidates.clear();
+            candidates.extend(frame.above(b, maxima, tau));
+        }
         let total: f64 = candidates.iter().map(|y| (y - tau).max(0.0)).sum();
         let floor = frame.floor(tau);
         for (block, &top) in b.chunks_mut(BLOCK).zip(&*maxima) {

@@ -2,7 +2,7 @@
 
 use super::total_of;
 
-/// `τ` of the unit simplex; of `y`, at least one entry, only the support is kept.
+/// `τ` of the unit simplex; of `y`, one entry or more, only the support is kept.
 pub(super) fn threshold(y: &mut Vec<f64>) -> f64 {
     // [PNTF 3] ρ = (Σ_I x - 1)/|I|
     let mut rho = (total_of(y) - 1.0) / y.len() as f64;

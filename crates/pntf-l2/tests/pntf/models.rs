@@ -731,14 +731,17 @@ fn a_run_can_be_interrupted() {
 #[test]
 fn threads_change_no_bit() {
     let table = table(&[31, 24, 13], 8);
-    for data in &[dense(&table), table.real_sparse().unwrap()] {
+    // Tall enough for its products to be cut.
+    let tall = self::table(&[2100, 30], 8);
+    let sparse = table.real_sparse().unwrap();
+    for (data, k) in &[(dense(&table), 6), (sparse, 6), (dense(&tall), 24)] {
         let run = || {
             let stop = Stop {
                 max_iter: 4,
                 tol: 0.0,
                 ..Stop::default()
             };
-            let fit = Pntf::builder(6)
+            let fit = Pntf::builder(*k)
                 .build()
                 .unwrap()
                 .fit(data, &PntfInit::default(), &stop, &mut rng(2))

@@ -29,30 +29,31 @@ fn norm(x: &[f64]) -> f64 {
     x.iter().map(|x| x * x).sum::<f64>().sqrt()
 }
 
-/// A last entry that alone nearly fills the simplex, after smaller ones that were let go and must come back.
-// [PNTF 3]
-#[test]
-fn what_one_entry_puts_off_comes_back() {
-    for first in 0..15 {
-        for second in 0..15 {
-            for last in 0..15 {
-                let b = [
-                    0.01 * f64::from(first),
-                    0.01 * f64::from(second),
-                    0.0,
-                    1.0 + 0.01 * f64::from(last),
-                ];
-                let reference = projected(&b, 1.0, Projection::Sort);
-                let x = projected(&b, 1.0, Projection::Threshold);
-                assert!(
-                    x.iter()
-                        .zip(&reference)
-                        .all(|(x, r)| (x - r).abs() <= 1e-14),
-                    "{b:?}: {x:?}"
-                );
-            }
+/// Vectors of several blocks, of which whole ones may lie below the bound: noise on a step, ties, powers of one number, and a point of the
+/// simplex among zeros, whose threshold is 0.
+fn long_vectors() -> impl Strategy<Value = Vec<f64>> {
+    let noisy =
+        (prop::collection::vec(-1.0..1.0f64, 250..1500), 0.0..30.0f64).prop_map(|(mut b, step)| {
+            let half = b.len() / 2;
+            b[half..].iter_mut().for_each(|x| *x -= step);
+            b
+        });
+    let tied = (prop::collection::vec(-2..3i32, 250..1500), 1.0..1e6f64)
+        .prop_map(|(b, unit)| b.into_iter().map(|x| f64::from(x) / unit).collect());
+    let powers = (250..900usize, 1.001..1.15f64, any::<bool>()).prop_map(|(n, base, back)| {
+        let mut b: Vec<f64> = (0..n).map(|i| -base.powi(i as i32 / 2)).collect();
+        if back {
+            b.reverse();
         }
-    }
+        b
+    });
+    let among_zeros =
+        (prop::collection::vec(0.01..1.0f64, 1..20), 250..3000usize).prop_map(|(b, n)| {
+            let sum: f64 = b.iter().sum();
+            let point = b.iter().map(|x| x / sum);
+            point.chain(std::iter::repeat_n(0.0, n)).collect()
+        });
+    prop_oneof![noisy, tied, powers, among_zeros]
 }
 
 /// A radius without room is shared by the largest entries alone.
@@ -78,6 +79,29 @@ proptest! {
             for ((x, want), b) in x.iter().zip(&reference).zip(&b) {
                 prop_assert!(*x >= 0.0);
                 prop_assert!((x - want).abs() <= 1e-14 * (radius + b.abs()), "{method:?} {x} {want}");
+            }
+        }
+    }
+
+    /// The same with bounds over several blocks, in `f32` too.
+    // [PNTF 3]
+    #[test]
+    fn methods_agree_on_long_vectors(b in long_vectors(), radius in prop_oneof![Just(1.0), 1e-3..1e3f64]) {
+        let reference = projected(&b, radius, Projection::Sort);
+        for method in METHODS {
+            let x = projected(&b, radius, method);
+            let sum: f64 = x.iter().sum();
+            prop_assert!((sum - radius).abs() <= 1e-15 * b.len() as f64 * radius, "{method:?}: {sum}");
+            for ((x, want), b) in x.iter().zip(&reference).zip(&b) {
+                prop_assert!(*x >= 0.0);
+                prop_assert!((x - want).abs() <= 1e-14 * (radius + b.abs()), "{method:?} {x} {want}");
+            }
+            let mut narrow: Vec<f32> = b.iter().map(|&x| x as f32).collect();
+            let wide: Vec<f64> = narrow.iter().map(|&x| f64::from(x)).collect();
+            let want = projected(&wide, f64::from(radius as f32), method);
+            project_with(&mut narrow, radius as f32, method).unwrap();
+            for (x, want) in narrow.iter().zip(&want) {
+                prop_assert!((f64::from(*x) - want).abs() <= 1e-6 * radius, "{method:?} {x} {want}");
             }
         }
     }

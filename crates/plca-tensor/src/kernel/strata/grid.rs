@@ -14,13 +14,13 @@ use crate::kernel::{Sums, part_rows};
 use crate::parallel::{for_each_part, map_in_order};
 use crate::sum::CompensatedSum;
 
-// Another number in either, or another `cut`, makes other sums: stores of data on disk then need another version.
+// Changing any of these, the law of lanes or `cut` changes the order of sums: raise the version of stores of data on disk with it.
 /// Groups of columns of all but small matrices; measured best from 1e6 to 2e7 entries (`benches/sparse.rs`).
 const GROUPS: usize = 8;
 /// Lanes at most: work for 64 threads.
-const LANES: usize = 8;
-/// Entries of a column that are worth another lane. With 50 or 90, two lanes cost a tenth of the time on one thread; with 100 and more,
-/// eight cost a twentieth.
+pub(crate) const LANES: usize = 8;
+/// There is a lane for every so many entries of an average column. Measured on one thread: with 50 to 90 entries for each column and lane
+/// a second lane costs a tenth of the time; with 100 and more, eight lanes cost a twentieth.
 const WORTH: usize = 256;
 /// Fewer entries than this are one tile.
 const SMALL: usize = 1 << 15;
@@ -145,9 +145,8 @@ impl Grid {
             ln_lik.extend(map_in_order(work.collect(), &visit));
             columns.iter_mut().for_each(|lane| lane.rotate_left(1));
         }
-        let mut lanes = lanes.into_iter();
-        let mut column_sums = lanes.next().unwrap_or_else(|| take(1));
-        let (size, others) = (part_rows(1), lanes.as_slice());
+        let mut column_sums = lanes.remove(0);
+        let (size, others) = (part_rows(1), &lanes);
         if !others.is_empty() {
             for_each_part(&mut column_sums, size, |part, sums| {
                 for lane in others {
@@ -245,14 +244,21 @@ mod tests {
 
     #[test]
     fn rows_are_cut_into_more_lanes_where_columns_have_many_entries() {
-        for (entries_of_a_column, rows, columns) in [(97, 8, 8), (600, 16, 8), (5600, 64, 8)] {
-            let counts = [
-                vec![entries_of_a_column; 2000],
-                vec![entries_of_a_column * 10; 200],
-            ];
-            let grid = Grid::new(&counts, 200 * entries_of_a_column as usize);
-            assert_eq!(grid.groups(), [rows, columns]);
+        // 2000 rows and 200 columns, as many entries in each.
+        let groups = |of_column: u32| {
+            let counts = [vec![of_column / 10; 2000], vec![of_column; 200]];
+            Grid::new(&counts, 200 * of_column as usize).groups()
+        };
+        for (of_column, rows, columns) in [
+            (160, 1, 1),
+            (170, 8, 8),
+            (510, 8, 8),
+            (520, 16, 8),
+            (2040, 56, 8),
+            (2050, 64, 8),
+            (9000, 64, 8),
+        ] {
+            assert_eq!(groups(of_column), [rows, columns], "{of_column}");
         }
-        assert_eq!(Grid::new(&[vec![1; 90], vec![1; 90]], 90).groups(), [1, 1]);
     }
 }
