@@ -5,6 +5,7 @@
 //! memory that threads share. A machine of two cores so tells what one of 64 would do.
 #![allow(clippy::print_stdout, reason = "the table is what it is for")]
 
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use plca_benches::{dense, source, sparse, uniform};
@@ -59,12 +60,18 @@ fn loops(of: &[Loop]) -> usize {
         .sum()
 }
 
+/// Since the first call.
+fn seconds() -> f64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_secs_f64()
+}
+
 /// Watches steps and prints the line of the quickest.
 fn watch(name: &str, mut step: impl FnMut()) {
     step();
     let (start, mut best) = (Instant::now(), Task::default());
     while start.elapsed() < SPAN || best.inner.is_empty() {
-        let task = record::of(&mut step);
+        let task = record::of(seconds, &mut step);
         if best.inner.is_empty() || task.seconds < best.seconds {
             best = task;
         }

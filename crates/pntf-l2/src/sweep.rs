@@ -199,27 +199,3 @@ pub(crate) fn descend_on_simplex(
         true
     });
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Products that are cut by rows and by columns are those of the definition.
-    #[test]
-    fn parts_of_products_are_in_their_place() {
-        let (rows, k) = (2100, 40);
-        let u = DMatrix::from_fn(rows, k, |i, j| ((i * 7 + j * 3) % 11) as f64 - 4.0);
-        let g = gram(&u);
-        for (i, j) in [(0, 0), (23, 24), (24, 23), (39, 39), (7, 31)] {
-            assert_eq!(g[(i, j)], u.column(i).dot(&u.column(j)));
-        }
-        let m = DMatrix::from_fn(rows, k, |i, j| (i + j) as f64);
-        let w: Vec<f64> = (0..k).map(|z| (z % 3) as f64).collect();
-        let n = residual_products(&m, &u, &g, &w);
-        for (i, j) in [(0, 0), (1047, 5), (1048, 5), (2099, 39), (525, 17)] {
-            // [PNTF 2] M - U diag(w) Γ
-            let model: f64 = (0..k).map(|z| u[(i, z)] * w[z] * g[(z, j)]).sum();
-            assert_eq!(n[(i, j)], m[(i, j)] - model);
-        }
-    }
-}

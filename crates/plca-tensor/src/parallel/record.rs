@@ -1,13 +1,13 @@
 //! What threads could gain, seen from one: the seconds of every task of every parallel loop.
 
-use std::cell::RefCell;
-use std::time::Instant;
+use std::cell::{Cell, RefCell};
 
 /// A parallel loop.
 ///
 /// ```
 /// use plca_tensor::parallel::{map_in_order, record};
-/// let recorded = record::of(|| {
+/// // Time stands still: a program would give a clock.
+/// let recorded = record::of(|| 0.0, || {
 ///     map_in_order(vec![1, 2, 3], |x| x * x);
 /// });
 /// assert_eq!(recorded.inner[0].tasks.len(), 3);
@@ -30,14 +30,16 @@ pub struct Task {
 thread_local! {
     /// The loops found so far, of every task that has not ended; empty where nothing is recorded.
     static OPEN: RefCell<Vec<Vec<Loop>>> = const { RefCell::new(Vec::new()) };
+    static CLOCK: Cell<fn() -> f64> = const { Cell::new(|| 0.0) };
 }
 
-/// Does some work on this thread alone and records its loops.
+/// Does some work on this thread alone and records its loops; `clock` tells the seconds since any fixed moment.
 ///
 /// ```
-/// assert!(plca_tensor::parallel::record::of(|| ()).inner.is_empty());
+/// assert!(plca_tensor::parallel::record::of(|| 0.0, || ()).inner.is_empty());
 /// ```
-pub fn of(work: impl FnOnce()) -> Task {
+pub fn of(clock: fn() -> f64, work: impl FnOnce()) -> Task {
+    CLOCK.set(clock);
     timed(work).1
 }
 
@@ -47,9 +49,10 @@ pub(super) fn is_on() -> bool {
 
 fn timed<O>(work: impl FnOnce() -> O) -> (O, Task) {
     OPEN.with_borrow_mut(|open| open.push(Vec::new()));
-    let start = Instant::now();
+    let clock = CLOCK.get();
+    let start = clock();
     let out = work();
-    let seconds = start.elapsed().as_secs_f64();
+    let seconds = clock() - start;
     let inner = OPEN.with_borrow_mut(|open| open.pop().unwrap_or_default());
     (out, Task { seconds, inner })
 }

@@ -185,6 +185,40 @@ proptest! {
     }
 }
 
+/// The same where a mode is long enough for its products to be cut into parts, of rows and of columns.
+// [PNTF 2]
+#[test]
+fn a_sweep_over_a_long_mode_is_the_residual_form() {
+    let (rows, columns, k) = (2100, 30, 40);
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    let g = DMatrix::from_fn(rows, columns, |_, _| random::exponential(&mut rng));
+    let g = &g / g.sum();
+    let values = g.as_slice().to_vec();
+    let data = RealTensor::dense(vec![rows, columns], values, Order::ColumnMajor).unwrap();
+    let pntf = Pntf::builder(k).build().unwrap();
+    let mut state = pntf.init(&data, &PntfInit::default(), &mut rng).unwrap();
+    let (mut u, v, w) = (
+        state.factors[0].clone(),
+        state.factors[1].clone(),
+        state.weights.clone(),
+    );
+    for t in 0..k {
+        let model = &u * DMatrix::from_diagonal(&w) * v.transpose();
+        let own = u.column(t) * v.column(t).transpose() * w[t];
+        let mut b: Vec<f64> = ((&g - model + own) * v.column(t)).as_slice().to_vec();
+        let rho = w[t] * v.column(t).norm_squared();
+        b.iter_mut().for_each(|b| *b /= rho);
+        project_onto_simplex(&mut b, 1.0).unwrap();
+        u.column_mut(t).copy_from_slice(&b);
+    }
+    let alone = only(0, 2, k);
+    alone.on(&data).unwrap().step(&mut state, false).unwrap();
+    assert!((&state.factors[0] - &u).amax() <= 1e-11);
+    let model = &u * DMatrix::from_diagonal(&w) * v.transpose();
+    let found = alone.on(&data).unwrap().objective(&state).unwrap();
+    assert!((found - (g - model).norm_squared()).abs() <= 1e-15);
+}
+
 /// All components of a mode at once, each as if the others stayed, overshoot: the objective rises where it falls by one after the other.
 // [PNTF 2]
 #[test]
