@@ -191,13 +191,12 @@ impl Projector {
             0 => found,
             count => (total_of(candidates) - 1.0) / count as f64,
         };
-        // Rounding may leave it below `found`: then there are entries between the two.
-        if tau < found {
-            candidates.clear();
-            candidates.extend(frame.above(b, maxima, tau));
-        }
-        let total: f64 = candidates.iter().map(|y| (y - tau).max(0.0)).sum();
-        let floor = frame.floor(tau);
+        // Entries that differ from the threshold by its rounding are at the threshold. Thousands of such, each with its share of the rounding,
+        // would take mass from the support.
+        let edge = tau.max(found) + 2.0 * f64::EPSILON * tau.abs();
+        let support = candidates.iter().filter(|y| **y > edge);
+        let total: f64 = support.map(|y| y - tau).sum();
+        let floor = frame.floor(edge);
         for (block, &top) in b.chunks_mut(BLOCK).zip(&*maxima) {
             if top <= floor {
                 block.fill(T::zero());
@@ -206,8 +205,9 @@ impl Projector {
             for x in block {
                 let wide = x.to_f64();
                 // [PNTF 3] x = max(b - τ, 0)
-                *x = if wide > floor {
-                    T::lit((frame.moved(wide) - tau).max(0.0) / total * unit)
+                let y = if wide > floor { frame.moved(wide) } else { edge };
+                *x = if y > edge {
+                    T::lit((y - tau) / total * unit)
                 } else {
                     T::zero()
                 };

@@ -66,6 +66,25 @@ fn ties_share_a_radius_without_room() {
     }
 }
 
+/// A point of the simplex has the threshold 0. Rounding may put it just below, and then thousands of zeros have a share of the rounding.
+// [PNTF 3]
+#[test]
+fn zeros_beside_a_point_of_the_simplex_take_no_mass() {
+    for seed in 1..400 {
+        let shares = (1..=7).map(|i| f64::from(seed * i % 101 + 1));
+        let sum: f64 = shares.clone().sum();
+        let b: Vec<f64> = shares
+            .map(|x| x / sum)
+            .chain(std::iter::repeat_n(0.0, 100_000))
+            .collect();
+        for method in METHODS {
+            // The small ones first, or they are lost beside the large ones.
+            let total: f64 = projected(&b, 1.0, method).iter().rev().sum();
+            assert!((total - 1.0).abs() <= 1e-14, "{method:?}, {seed}: {total}");
+        }
+    }
+}
+
 proptest! {
     /// `x ≥ 0`, `Σ x = r`, and the three methods agree to `1e-14 (1 + |b|)`.
     // [PNTF 3]
