@@ -54,6 +54,13 @@ macro_rules! unrolled {
     };
 }
 
+/// `value / max(p, tiny)`; 0 where `value` is NaN. A function, because a closure that is not inlined keeps the accumulators in memory.
+#[inline(always)]
+fn ratio<S: Simd, T: Real>(simd: S, value: T::Vector<S>, p: T::Vector<S>) -> T::Vector<S> {
+    let ratio = T::vdiv(simd, value, T::vmax(simd, p, T::vsplat(simd, T::TINY)));
+    T::vunless_nan(simd, value, ratio, T::vsplat(simd, T::zero()))
+}
+
 /// `q[n][m] = x / max(Σ_k a[k][m] b[n][k], tiny)` for `MR` row vectors and `NR` columns; 0 where `x` is NaN.
 ///
 /// # Safety
@@ -91,17 +98,14 @@ unsafe fn ratio_tile<S: Simd, T: Real, const MR: usize, const NR: usize>(
             }
         }
     }
-    let tiny = T::vsplat(simd, T::TINY);
-    let divide = |n: usize, m: usize, value: T::Vector<S>, p: T::Vector<S>| {
-        let ratio = T::vdiv(simd, value, T::vmax(simd, p, tiny));
-        let ratio = T::vunless_nan(simd, value, ratio, zero);
-        unsafe { store::<S, T>(ratio, q.add((n * MR + m) * lanes)) };
-    };
     if rows >= MR * lanes {
         unrolled!(NR, n => {
             for m in 0..MR {
                 let at = x.wrapping_add(n * ldx + m * lanes);
-                divide(n, m, unsafe { load::<S, T>(at) }, acc[n][m]);
+                unsafe {
+                    let ratio = ratio::<S, T>(simd, load::<S, T>(at), acc[n][m]);
+                    store::<S, T>(ratio, q.add((n * MR + m) * lanes));
+                }
             }
         });
         return;
@@ -111,7 +115,8 @@ unsafe fn ratio_tile<S: Simd, T: Real, const MR: usize, const NR: usize>(
             let left = rows.saturating_sub(m * lanes).min(lanes);
             let at = if left == 0 { x } else { x.wrapping_add(n * ldx + m * lanes) };
             let value = T::vpartial_load(simd, unsafe { std::slice::from_raw_parts(at, left) });
-            divide(n, m, value, acc[n][m]);
+            let ratio = ratio::<S, T>(simd, value, acc[n][m]);
+            unsafe { store::<S, T>(ratio, q.add((n * MR + m) * lanes)) };
         }
     });
 }

@@ -205,7 +205,11 @@ impl Projector {
             for x in block {
                 let wide = x.to_f64();
                 // [PNTF 3] x = max(b - τ, 0)
-                let y = if wide > floor { frame.moved(wide) } else { edge };
+                let y = if wide > floor {
+                    frame.moved(wide)
+                } else {
+                    edge
+                };
                 *x = if y > edge {
                     T::lit((y - tau) / total * unit)
                 } else {
