@@ -82,6 +82,11 @@ pub(crate) fn writing<O>(write: impl FnOnce() -> O) -> O {
     written
 }
 
+/// The run has its outcome: an interruption that was told ends the process, a later one changes nothing.
+pub(crate) fn over() {
+    enter(WRITING);
+}
+
 /// What an interrupted run that leaves nothing ends with.
 pub(crate) fn failure() -> Failure {
     Failure::interrupted(INTERRUPTED)

@@ -49,6 +49,7 @@ fn main() -> ExitCode {
         Command::Spectrogram(a) => spectrogram::run(a),
         Command::Separate(a) => separate::run(a),
     });
+    interrupt::over();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
