@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use plca_benches::{dense, factors, flops, name, with_model};
-use plca_tensor::{Observed, Real, Wanted};
+use plca_tensor::{Data, Modes, Real, Request};
 use rayon::ThreadPoolBuilder;
 
 fn e_step<T: Real>(c: &mut Criterion, precision: &str, shape: &[usize], k: usize) {
     let (data, factors) = (dense::<T>(shape), factors::<T>(shape, k));
-    let modes = vec![true; shape.len()];
+    let request = Request::counts(Modes::all(shape.len()));
     let mut group = c.benchmark_group(format!("plca/e_step/dense/{precision}"));
     group
         .sample_size(10)
@@ -24,15 +24,7 @@ fn e_step<T: Real>(c: &mut Criterion, precision: &str, shape: &[usize], k: usize
             |b| {
                 pool.install(|| {
                     with_model(&factors, |model| {
-                        b.iter(|| {
-                            data.expect(
-                                model,
-                                Wanted {
-                                    modes: &modes,
-                                    ln_lik: false,
-                                },
-                            )
-                        });
+                        b.iter(|| data.e_step(model, &request));
                     });
                 });
             },

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use plca_benches::{spectrogram, topics};
 use plca_em::{Algorithm, Fast, FastState, Nmf, NmfInit, NmfState, Pace};
-use plca_tensor::Observed;
+use plca_tensor::Data;
 
 /// Iterations of EM to either target.
 const TARGETS: [usize; 2] = [30, 200];
@@ -19,7 +19,7 @@ const SEEDS: u64 = 5;
 struct Kind {
     name: &'static str,
     k: usize,
-    draw: Box<dyn Fn(u64) -> Box<dyn Observed<f64>>>,
+    draw: Box<dyn Fn(u64) -> Box<dyn Data<f64>>>,
 }
 
 fn kinds(full: bool) -> Vec<Kind> {
@@ -119,7 +119,7 @@ struct Run {
 }
 
 /// EM's objectives after the targets' iterations, and its seconds.
-fn em(nmf: &Nmf, data: &dyn Observed<f64>, start: &NmfState<f64>) -> ([f64; 2], [f64; 2]) {
+fn em(nmf: &Nmf, data: &dyn Data<f64>, start: &NmfState<f64>) -> ([f64; 2], [f64; 2]) {
     let em = nmf.on(data).expect("a matrix");
     let (mut state, begun, mut done) = (start.clone(), Instant::now(), 0);
     let mut seconds = [0.0; 2];
@@ -136,7 +136,7 @@ fn em(nmf: &Nmf, data: &dyn Observed<f64>, start: &NmfState<f64>) -> ([f64; 2], 
 
 fn fast(
     nmf: &Nmf,
-    data: &dyn Observed<f64>,
+    data: &dyn Data<f64>,
     start: &NmfState<f64>,
     pace: Pace,
     targets: [f64; 2],

@@ -8,14 +8,14 @@
 
 use plca_benches::source;
 use plca_em::{Fast, FastState, Plca, PlcaInit, Stop, run, sample_counts};
-use plca_tensor::{Coordinates, DenseTensor, MaskedTensor, Observed, Order, SparseTensor};
+use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
 use rayon::prelude::*;
 
 const PROBLEMS: u64 = 200;
 const K: usize = 4;
 
 /// Counts of a random model of more components than are fitted; a seventh of the masked cells hidden.
-fn draw(kind: &str, seed: u64) -> Box<dyn Observed<f64>> {
+fn draw(kind: &str, seed: u64) -> Box<dyn Data<f64>> {
     let shape = if kind == "order 3" {
         vec![12, 10, 8]
     } else {
@@ -49,7 +49,7 @@ fn draw(kind: &str, seed: u64) -> Box<dyn Observed<f64>> {
         (seed as usize % 7..cells)
             .step_by(7)
             .for_each(|i| dense[i] = f64::NAN);
-        return Box::new(MaskedTensor::new(shape, dense, Order::RowMajor).expect("data"));
+        return Box::new(DenseTensor::masked(shape, dense, Order::RowMajor).expect("data"));
     }
     Box::new(DenseTensor::new(shape, dense, Order::RowMajor).expect("data"))
 }
@@ -71,7 +71,7 @@ fn ratio(kind: &str, seed: u64) -> f64 {
     let slow = run(&em, start.clone(), &exactly(20_000), ()).expect("a run");
     let quick = run(&fast, FastState::new(start), &exactly(2000), ()).expect("a run");
     let v = data.total();
-    let best = data.self_information() - v * v.ln();
+    let best = data.self_information().expect("data in memory") - v * v.ln();
     (best - quick.objective) / (best - slow.objective)
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use plca_benches::{dense, source, sparse};
 use plca_em::{Algorithm, Evaluation, Shifted, ShiftedInit};
-use plca_tensor::{Observed, Real};
+use plca_tensor::{Data, Real};
 use rayon::ThreadPoolBuilder;
 
 /// Every arithmetic, and the choice between them.
@@ -31,7 +31,7 @@ const CASES: [Case; 4] = [
 fn iteration<T: Real>(
     c: &mut Criterion,
     name: &str,
-    data: &dyn Observed<T>,
+    data: &dyn Data<T>,
     (kernel, components): (&[usize], usize),
     skip: &[&str],
 ) {

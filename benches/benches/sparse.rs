@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use plca_benches::{factors, sparse, with_model};
-use plca_tensor::{Observed, Real, SparseTensor, Wanted};
+use plca_tensor::{Data, Modes, Real, Request, SparseTensor};
 use rayon::ThreadPoolBuilder;
 
 fn e_step<T: Real>(
@@ -15,7 +15,7 @@ fn e_step<T: Real>(
     data: &SparseTensor<T>,
     k: usize,
 ) {
-    let modes = vec![true; data.shape().len()];
+    let request = Request::counts(Modes::all(data.shape().len()));
     let factors = factors::<T>(data.shape(), k);
     let mut group = c.benchmark_group(format!("plca/e_step/sparse/{precision}"));
     group
@@ -23,7 +23,7 @@ fn e_step<T: Real>(
         .warm_up_time(Duration::from_millis(300))
         .measurement_time(Duration::from_secs(2));
     // As for a matrix: a product of 2 K flops per stored cell for P, and one for each mode's counts.
-    let flops = 2 * (1 + modes.len()) * k * data.stored();
+    let flops = 2 * (1 + data.shape().len()) * k * data.summary().nnz as usize;
     group.throughput(Throughput::Elements(flops as u64));
     for threads in [1, 2] {
         let pool = (ThreadPoolBuilder::new().num_threads(threads).build()).expect("threads");
@@ -32,15 +32,7 @@ fn e_step<T: Real>(
             |b| {
                 pool.install(|| {
                     with_model(&factors, |model| {
-                        b.iter(|| {
-                            data.expect(
-                                model,
-                                Wanted {
-                                    modes: &modes,
-                                    ln_lik: false,
-                                },
-                            )
-                        });
+                        b.iter(|| data.e_step(model, &request));
                     });
                 });
             },

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use plca_benches::{dense, source, sparse, uniform};
 use plca_em::{Algorithm, Nmf, NmfInit, Plca, PlcaInit, Shifted, ShiftedInit};
 use plca_tensor::parallel::record::{self, Loop, Task};
-use plca_tensor::{Observed, RealTensor};
+use plca_tensor::{Data, RealTensor};
 use pntf_l2::{Pntf, PntfInit};
 use skellam_snmf::{SignedMatrix, Snmf, SnmfInit};
 
@@ -90,7 +90,7 @@ fn watch(name: &str, mut step: impl FnMut()) {
     );
 }
 
-fn matrix(name: &str, data: &dyn Observed<f64>, k: usize) {
+fn matrix(name: &str, data: &dyn Data<f64>, k: usize) {
     let nmf = Nmf::builder(k).build().expect("components");
     let em = nmf.on(data).expect("mass");
     let mut state = nmf
@@ -101,7 +101,7 @@ fn matrix(name: &str, data: &dyn Observed<f64>, k: usize) {
     });
 }
 
-fn tensor(name: &str, data: &dyn Observed<f64>, k: usize) {
+fn tensor(name: &str, data: &dyn Data<f64>, k: usize) {
     let plca = Plca::builder(k).build().expect("components");
     let em = plca.on(data).expect("mass");
     let mut state = plca

@@ -5,7 +5,7 @@
 
 use nalgebra::DMatrix;
 use plca_dist::random::{self, Categorical};
-use plca_tensor::{Coordinates, DenseTensor, Factor, Model, Order, Real, SparseTensor};
+use plca_tensor::{Coordinates, Cp, DenseTensor, Factor, Order, Real, SparseTensor};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
@@ -82,7 +82,7 @@ pub fn sparse<T: Real>(shape: &[usize], draws: usize) -> SparseTensor<T> {
 ///
 /// ```
 /// let v = plca_benches::topics([20, 30], 3, 10.0, 1);
-/// assert_eq!(plca_tensor::Observed::<f64>::shape(&v), [20, 30]);
+/// assert_eq!(plca_tensor::Data::shape(&v), [20, 30]);
 /// ```
 pub fn topics(
     [documents, words]: [usize; 2],
@@ -179,9 +179,9 @@ pub fn factors<T: Real>(shape: &[usize], k: usize) -> Vec<DMatrix<T>> {
 }
 
 /// Lends the factors to a model without weights.
-pub fn with_model<T: Real, O>(factors: &[DMatrix<T>], work: impl FnOnce(&Model<'_, T>) -> O) -> O {
+pub fn with_model<T: Real, O>(factors: &[DMatrix<T>], work: impl FnOnce(&Cp<'_, T>) -> O) -> O {
     let factors: Vec<_> = factors.iter().map(Factor::Columns).collect();
-    work(&Model {
+    work(&Cp {
         weights: None,
         factors: &factors,
     })

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use nalgebra::{DMatrix, DVector};
 use plca_io::Array;
-use plca_tensor::{Factor, Model};
+use plca_tensor::{Cp, Factor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 use crate::args::{ReconstructArgs, SampleArgs};
@@ -59,9 +59,9 @@ pub(crate) fn multiply(left: &DMatrix<f64>, right: &DMatrix<f64>, into: &mut Arr
 const BATCH: u64 = 1 << 20;
 
 impl Product {
-    fn with_model<O>(&self, f: impl FnOnce(&Model<'_, f64>) -> O) -> O {
+    fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, f64>) -> O) -> O {
         let factors: Vec<_> = self.factors.iter().map(Factor::Columns).collect();
-        f(&Model {
+        f(&Cp {
             weights: Some(self.weights.as_slice()),
             factors: &factors,
         })

@@ -4,16 +4,14 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use plca_io::{Array, DataFile, Element, Mask, ReadOptions};
-use plca_tensor::{
-    Coordinates, DenseTensor, MaskedSparse, MaskedTensor, Observed, Order, SparseTensor,
-};
+use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
 
 use crate::args::{DataArgs, MissingCells};
 use crate::failure::Failure;
 use crate::precision;
 
 /// Non-negative data of any storage.
-pub(crate) type Data<T> = Box<dyn Observed<T>>;
+pub(crate) type Loaded<T> = Box<dyn Data<T>>;
 
 /// What the command says of data of any kind.
 pub(crate) trait Dataset {
@@ -23,13 +21,9 @@ pub(crate) trait Dataset {
     fn sum(&self) -> f64;
     /// What a person should know of them.
     fn warnings(&self) -> Vec<String>;
-    /// Why they could not be read to the end, where they are read again and again.
-    fn failure(&self) -> Option<Failure> {
-        None
-    }
 }
 
-impl<T: Element> Dataset for dyn Observed<T> {
+impl<T: Element> Dataset for dyn Data<T> {
     fn sizes(&self) -> &[usize] {
         self.shape()
     }
@@ -39,13 +33,7 @@ impl<T: Element> Dataset for dyn Observed<T> {
     }
 
     fn warnings(&self) -> Vec<String> {
-        // Why they could not be read, where they could not, is what `failure` says.
         plca_em::unobserved(self).map_or_else(|_| Vec::new(), unobserved_warnings)
-    }
-
-    fn failure(&self) -> Option<Failure> {
-        let failure = Observed::failure(self)?;
-        Some(plca_em::EmError::from(failure).into())
     }
 }
 
@@ -102,7 +90,7 @@ fn flags(mask: Array<f32>, fortran: bool) -> Vec<bool> {
 const WORDS_PER_INDEX: usize = 16;
 
 /// Reads non-negative data and hides what is missing.
-pub(crate) fn load<T: Element>(path: &Path, args: &DataArgs) -> Result<Data<T>, Failure> {
+pub(crate) fn load<T: Element>(path: &Path, args: &DataArgs) -> Result<Loaded<T>, Failure> {
     let options = ReadOptions {
         // What a mask may hide is refused below where it does not.
         allow_negative: args.mask.is_some(),
@@ -119,7 +107,7 @@ fn dense<T: Element>(
     path: &Path,
     args: &DataArgs,
     mut array: Array<T>,
-) -> Result<Data<T>, Failure> {
+) -> Result<Loaded<T>, Failure> {
     let masked = hide(path, args, &mut array)?;
     let order = if array.fortran {
         Order::ColumnMajor
@@ -128,7 +116,7 @@ fn dense<T: Element>(
     };
     let fail = |e| precision::refused::<T>(path, args, e);
     Ok(if masked {
-        Box::new(MaskedTensor::new(array.shape, array.values, order).map_err(fail)?)
+        Box::new(DenseTensor::masked(array.shape, array.values, order).map_err(fail)?)
     } else {
         Box::new(DenseTensor::new(array.shape, array.values, order).map_err(fail)?)
     })
@@ -234,13 +222,13 @@ fn sparse<T: Element>(
     path: &Path,
     args: &DataArgs,
     entries: Coordinates<T>,
-) -> Result<Data<T>, Failure> {
+) -> Result<Loaded<T>, Failure> {
     let fail = |e| precision::refused::<T>(path, args, e);
     Ok(match hide_sparse(path, args, entries)? {
         Entries::All(entries) => Box::new(SparseTensor::new(entries).map_err(fail)?),
-        Entries::Stored(entries) => Box::new(MaskedSparse::stored_only(entries).map_err(fail)?),
+        Entries::Stored(entries) => Box::new(SparseTensor::stored_only(entries).map_err(fail)?),
         Entries::AllBut(entries, hidden) => {
-            Box::new(MaskedSparse::all_but(entries, hidden).map_err(fail)?)
+            Box::new(SparseTensor::all_but(entries, hidden).map_err(fail)?)
         }
     })
 }

@@ -14,6 +14,8 @@ pub(crate) struct Failure {
     status: u8,
     /// The line says where: a file, or the command line.
     placed: bool,
+    /// Data that are read again and again could not be read.
+    unread: bool,
 }
 
 impl Failure {
@@ -23,15 +25,15 @@ impl Failure {
             line: what.to_string(),
             status: 1,
             placed: false,
+            unread: false,
         }
     }
 
     /// Something about one file: exit status 1.
     pub(crate) fn of(path: &Path, what: impl fmt::Display) -> Self {
         Self {
-            line: format!("{}: {what}", path.display()),
-            status: 1,
             placed: true,
+            ..Self::new(format_args!("{}: {what}", path.display()))
         }
     }
 
@@ -68,9 +70,9 @@ impl Failure {
     /// A command line that makes no sense: exit status 2.
     pub(crate) fn usage(what: impl fmt::Display) -> Self {
         Self {
-            line: what.to_string(),
             status: 2,
             placed: true,
+            ..Self::new(what)
         }
     }
 
@@ -81,6 +83,11 @@ impl Failure {
             placed: true,
             ..Self::new(what)
         }
+    }
+
+    /// Whether data could not be read that had been read before.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.unread
     }
 
     pub(crate) fn status(&self) -> u8 {
@@ -128,11 +135,12 @@ impl From<plca_media::MediaError> for Failure {
 
 impl From<plca_em::EmError> for Failure {
     fn from(e: plca_em::EmError) -> Self {
-        use plca_tensor::TensorError;
+        use plca_tensor::DataError;
         // What a source says names its file.
-        let placed = matches!(e, plca_em::EmError::Tensor(TensorError::Source { .. }));
+        let unread = matches!(e, plca_em::EmError::Tensor(DataError::Source { .. }));
         Self {
-            placed,
+            placed: unread,
+            unread,
             ..Self::told(&e)
         }
     }

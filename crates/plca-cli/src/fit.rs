@@ -255,8 +255,10 @@ impl<M: CommandModel> Run<'_, M> {
             &self.stop,
             observer,
         );
-        let outcome = outcome.map_err(|e| match (kept, self.data.failure()) {
-            (Some(path), Some(_)) => e.and(format_args!("{} continues the run", path.display())),
+        let outcome = outcome.map_err(|e| match kept {
+            Some(path) if e.is_unread() => {
+                e.and(format_args!("{} continues the run", path.display()))
+            }
             _ => e.about(&args.data),
         })?;
         let outcome = outcome.map(Carried::into_inner);
@@ -326,9 +328,6 @@ impl<M: CommandModel> Run<'_, M> {
                 summary["log_likelihood"] = json!(ln_lik);
             }
         }
-        if let Some(failure) = data.failure() {
-            return Err(failure);
-        }
         merge(&mut summary, model.remarks(&outcome.state));
         let mut warnings = data.warnings();
         warnings.extend(restored.warnings());
@@ -337,7 +336,8 @@ impl<M: CommandModel> Run<'_, M> {
             extra["warnings"] = json!(warnings);
         }
         let mut arrays = model.arrays(data, &outcome.state);
-        match model.scale(data, &outcome.state) {
+        let scale = model.scale(data, &outcome.state);
+        match scale.map_err(|e| e.about(&args.data))? {
             Some(scale) if scale.shape.is_empty() => extra[SCALE] = json!(scale.values[0]),
             Some(scale) => drop(arrays.insert(SCALE.into(), scale)),
             None => (),

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use plca_io::{Element, Store, StoreWriter};
-use plca_tensor::{OutOfCore, TensorError};
+use plca_tensor::{DataError, OutOfCore};
 
 use crate::args::{FitArgs, Solver};
-use crate::data::{self, Data};
+use crate::data::{self, Loaded};
 use crate::failure::Failure;
 use crate::fit::sealed;
 use crate::interrupt;
@@ -56,7 +56,7 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
 }
 
 /// The data of a fit, in memory or in their store.
-pub(crate) fn load<T: Element>(args: &FitArgs) -> Result<Data<T>, Failure> {
+pub(crate) fn load<T: Element>(args: &FitArgs) -> Result<Loaded<T>, Failure> {
     let Some(path) = &args.out_of_core else {
         return data::load(&args.data, &args.hidden);
     };
@@ -69,7 +69,7 @@ pub(crate) fn load<T: Element>(args: &FitArgs) -> Result<Data<T>, Failure> {
         });
         let why = match reused {
             Ok(Ok(data)) => return Ok(Box::new(data)),
-            Ok(Err(e @ TensorError::Source { .. })) => e.to_string(),
+            Ok(Err(e @ DataError::Source { .. })) => e.to_string(),
             // The data are at fault, whatever holds them.
             Ok(Err(e)) => return Err(Failure::by(&args.data, e)),
             Err(e) => e.to_string(),
@@ -87,7 +87,7 @@ pub(crate) fn load<T: Element>(args: &FitArgs) -> Result<Data<T>, Failure> {
     })?;
     match OutOfCore::new(Store::<T>::open(path)?) {
         Ok(data) => Ok(Box::new(data)),
-        Err(e @ TensorError::Source { .. }) => Err(Failure::from(plca_em::EmError::from(e))),
+        Err(e @ DataError::Source { .. }) => Err(Failure::from(plca_em::EmError::from(e))),
         Err(e) => Err(Failure::by(&args.data, e)),
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use plca_io::{Array, DataFile, Element, ReadOptions};
-use plca_tensor::TensorError;
+use plca_tensor::DataError;
 
 use crate::args::DataArgs;
 use crate::blocks::Arrays;
@@ -11,14 +11,14 @@ use crate::data::for_each_cell;
 use crate::failure::Failure;
 
 /// Why data were refused, with the value as it stands in the file where that is finite and only single precision is too small.
-pub(crate) fn refused<T: Element>(path: &Path, args: &DataArgs, e: TensorError) -> Failure {
+pub(crate) fn refused<T: Element>(path: &Path, args: &DataArgs, e: DataError) -> Failure {
     match in_the_file::<T>(path, args, &e) {
         Some(what) => Failure::of(path, what),
         None => Failure::by(path, e),
     }
 }
 
-fn in_the_file<T: Element>(path: &Path, args: &DataArgs, e: &TensorError) -> Option<String> {
+fn in_the_file<T: Element>(path: &Path, args: &DataArgs, e: &DataError) -> Option<String> {
     if T::DESCR != f32::DESCR {
         return None;
     }
@@ -31,14 +31,14 @@ fn in_the_file<T: Element>(path: &Path, args: &DataArgs, e: &TensorError) -> Opt
         plca_io::read_data_with::<f64>(path, &options).ok()
     };
     match e {
-        TensorError::Value { index, value } | TensorError::NotFinite { index, value }
+        DataError::Value { index, value } | DataError::NotFinite { index, value }
             if value.is_infinite() =>
         {
             let x = value_at(read()?, index);
             x.is_finite()
                 .then(|| beyond(&format!("entry {index:?}"), x))
         }
-        TensorError::NoMass => {
+        DataError::NoMass => {
             let (index, x) = first_positive(read()?)?;
             // Whatever is larger was hidden.
             (x < f64::from(f32::MIN_POSITIVE)).then(|| {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use plca_io::{Array, DataFile, Element, ReadOptions};
-use plca_tensor::{MaskedSparse, Order, RealTensor};
+use plca_tensor::{Order, RealTensor, SparseTensor};
 
 use crate::args::DataArgs;
 use crate::data::{Dataset, Entries, for_each_cell, hide, hide_sparse, unobserved_warnings};
@@ -74,7 +74,7 @@ pub(crate) fn load_real<T: Element>(path: &Path, args: &DataArgs) -> Result<Real
                     (tensor, seen.warnings())
                 }
                 Entries::AllBut(entries, hidden) => {
-                    let masked = MaskedSparse::all_but(entries, hidden).map_err(fail)?;
+                    let masked = SparseTensor::all_but(entries, hidden).map_err(fail)?;
                     let warnings = unobserved_warnings(plca_em::unobserved(&masked).map_err(fail)?);
                     (RealTensor::from(&masked), warnings)
                 }

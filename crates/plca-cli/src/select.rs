@@ -6,12 +6,12 @@ use plca_em::{
     effective_parameters, held_out_divergence, held_out_perplexity, hold_out, hold_out_cells,
 };
 use plca_fit::Direction;
-use plca_tensor::{Factor, Model, Observed};
+use plca_tensor::{Cp, Data, Factor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
 
 use crate::args::{Criterion, SelectArgs};
-use crate::data::{Data, Dataset, load};
+use crate::data::{Dataset, Loaded, load};
 use crate::failure::Failure;
 use crate::fit::HELD_OUT_STREAM;
 use crate::limits::{on_threads, reasonable};
@@ -107,7 +107,7 @@ pub(crate) struct Candidate<'a> {
     pub(crate) fit: Box<Fit<'a>>,
 }
 
-type Fit<'a> = dyn Fn(&dyn Observed<f64>) -> Result<Fitted, EmError> + 'a;
+type Fit<'a> = dyn Fn(&dyn Data<f64>) -> Result<Fitted, EmError> + 'a;
 
 /// A fit, as far as scores need it.
 pub(crate) struct Fitted {
@@ -121,32 +121,39 @@ type Density = dyn Fn(&[usize]) -> f64;
 
 /// The density of a sum of products.
 fn product(
-    data: &dyn Observed<f64>,
+    data: &dyn Data<f64>,
     weights: Option<DVector<f64>>,
     factors: Vec<DMatrix<f64>>,
-) -> Box<Density> {
-    let with_model = move |f: &mut dyn FnMut(&Model<'_, f64>) -> f64| {
+) -> Result<Box<Density>, EmError> {
+    let with_model = move |f: &mut dyn FnMut(&Cp<'_, f64>) -> f64| {
         let factors: Vec<_> = factors.iter().map(Factor::Columns).collect();
-        f(&Model {
+        f(&Cp {
             weights: weights.as_ref().map(|w| w.as_slice()),
             factors: &factors,
         })
     };
-    let seen = match data.is_complete() {
-        true => 1.0,
-        false => with_model(&mut |model| seen_mass(data, model, 0).iter().sum()),
-    };
-    Box::new(move |index| with_model(&mut |model| model.cell(index)) / seen)
+    let mut seen = 1.0;
+    if !data.is_complete() {
+        let mut masses = Ok(Vec::new());
+        with_model(&mut |model| {
+            masses = seen_mass(data, model, 0);
+            0.0
+        });
+        seen = masses?.iter().sum();
+    }
+    Ok(Box::new(move |index| {
+        with_model(&mut |model| model.cell(index)) / seen
+    }))
 }
 
 /// What is held out, of counts or of other numbers.
 enum Held<'a> {
-    Counts(Box<HeldOut<'a, f64, dyn Observed<f64> + 'a>>),
+    Counts(Box<HeldOut<'a, f64>>),
     Cells(HeldCells<f64>),
 }
 
 impl Held<'_> {
-    fn train(&self) -> &dyn Observed<f64> {
+    fn train(&self) -> &dyn Data<f64> {
         match self {
             Held::Counts(parts) => &parts.train,
             Held::Cells(parts) => &parts.train,
@@ -154,24 +161,25 @@ impl Held<'_> {
     }
 
     /// How badly a fit to the training part predicts the other one, where it is mixed with the model of independent dimensions.
-    fn score(&self, fitted: &Fitted, rng: &mut ChaCha8Rng) -> f64 {
+    fn score(&self, fitted: &Fitted, rng: &mut ChaCha8Rng) -> Result<f64, EmError> {
         let train = self.train();
         let total = train.total();
         let shares = (0..train.shape().len()).map(|j| {
-            let sums = train.marginal(j);
-            DMatrix::from_iterator(sums.len(), 1, sums.iter().map(|x| x / total))
+            let sums = train.marginal(j)?;
+            let shares = sums.iter().map(|x| x / total);
+            Ok::<_, EmError>(DMatrix::from_iterator(sums.len(), 1, shares))
         });
-        let base = product(train, None, shares.collect());
+        let base = product(train, None, shares.collect::<Result<_, _>>()?)?;
         let judged = |index: &[usize], value, unit: f64| Judged {
             value,
             model: unit * (fitted.density)(index),
             base: unit * base(index),
         };
-        match self {
+        Ok(match self {
             Held::Counts(parts) => {
                 let mut cells = Vec::new();
                 let held = &parts.held;
-                held.for_each(&mut |index, n| cells.push(judged(index, n, 1.0)));
+                held.visit(&mut |index, n| cells.push(judged(index, n, 1.0)))?;
                 held_out_perplexity(&cells, rng)
             }
             Held::Cells(parts) => {
@@ -179,7 +187,7 @@ impl Held<'_> {
                 let cells: Vec<_> = held.map(|(index, x)| judged(index, *x, total)).collect();
                 held_out_divergence(&cells, rng)
             }
-        }
+        })
     }
 }
 
@@ -187,13 +195,13 @@ impl Candidate<'_> {
     fn row(
         &self,
         criterion: Criterion,
-        data: &dyn Observed<f64>,
+        data: &dyn Data<f64>,
         held: Option<(&Held<'_>, ChaCha8Rng)>,
     ) -> Result<Value, EmError> {
         let fitted = (self.fit)(held.as_ref().map_or(data, |(held, _)| held.train()))?;
         let order = ModelOrder::with_parameters(fitted.ln_lik, self.parameters, data.total());
         let score = match (criterion, held) {
-            (_, Some((held, mut rng))) => held.score(&fitted, &mut rng),
+            (_, Some((held, mut rng))) => held.score(&fitted, &mut rng)?,
             (Criterion::Aic, None) => order.aic,
             _ => order.bic,
         };
@@ -226,7 +234,7 @@ pub(crate) fn likelihood<'a>(args: &'a SelectArgs) -> Result<Table, Failure> {
                     let state = best(args, |rng| plca.fit(data, &init, &stop(args), rng))?;
                     Ok(Fitted {
                         ln_lik: plca.on(data)?.ln_lik(&state)?,
-                        density: product(data, Some(state.weights), state.factors),
+                        density: product(data, Some(state.weights), state.factors)?,
                     })
                 }),
             })
@@ -238,7 +246,7 @@ pub(crate) fn likelihood<'a>(args: &'a SelectArgs) -> Result<Table, Failure> {
 /// Scores of the candidates for the data, by likelihoods.
 pub(crate) fn table<'a>(
     args: &'a SelectArgs,
-    candidates: impl FnOnce(&dyn Observed<f64>) -> Result<Vec<Candidate<'a>>, Failure>,
+    candidates: impl FnOnce(&dyn Data<f64>) -> Result<Vec<Candidate<'a>>, Failure>,
 ) -> Result<Table, Failure> {
     let name = args.model.name();
     refuse(args.signed.m.is_some(), "--m", name)?;
@@ -255,11 +263,10 @@ pub(crate) fn table<'a>(
             )));
         }
     };
-    let data: Data<f64> = load(&args.data, &args.hidden)?;
+    let data: Loaded<f64> = load(&args.data, &args.hidden)?;
     let data = &*data;
     let candidates = candidates(data)?;
-    let mut counts = true;
-    data.for_each(&mut |_, x| counts &= x.fract() == 0.0);
+    let counts = data.summary().integers;
     let mut warnings = data.warnings();
     let mut held = None;
     if criterion == Criterion::HeldOut {

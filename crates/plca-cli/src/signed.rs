@@ -6,8 +6,8 @@ use std::path::Path;
 use nalgebra::DMatrix;
 use plca_io::{Array, DataFile, Element, Mask, ReadOptions};
 use plca_tensor::{
-    CompensatedSum, Coordinates, Signed, SignedCells, SignedMatrix, SignedModel, SignedSums,
-    SignedWanted, SplitRule, TensorError,
+    CompensatedSum, Coordinates, DataError, Signed, SignedCells, SignedMatrix, SignedModel,
+    SignedSums, SignedWanted, SplitRule,
 };
 
 use crate::args::{DataArgs, MissingCells};
@@ -248,7 +248,7 @@ fn sparse<T: Element>(
         .collect();
     if let Some(&(row, column, x)) = cells.iter().find(|c| !c.2.is_finite()) {
         let (index, value) = (vec![row, column], x.to_f64());
-        return Err(fail(TensorError::NotFinite { index, value }));
+        return Err(fail(DataError::NotFinite { index, value }));
     }
     // Entries of one cell are summed.
     cells.sort_by_key(|&(row, column, _)| (row, column));

@@ -4,12 +4,12 @@ use std::time::Instant;
 
 use plca_em::{EmError, Explained, FoldIn, Impossible, Solver};
 use plca_io::{Array, ModelFile, Sealed};
-use plca_tensor::Observed;
+use plca_tensor::Data;
 use serde_json::{Value, json};
 
 use crate::args::{self, TransformArgs};
 use crate::blocks::Arrays;
-use crate::data::{Data, Dataset, listed, load};
+use crate::data::{Dataset, Loaded, listed, load};
 use crate::failure::Failure;
 use crate::limits::{describable, on_threads};
 use crate::outputs::{Leaving, MODEL_FILES, distinct, warn, writable};
@@ -92,10 +92,10 @@ pub(crate) fn fold_in<S>(
     args: &TransformArgs,
     along: usize,
     each: usize,
-    explain: impl FnOnce(&dyn Observed<f64>, &FoldIn) -> Result<Explained<S>, EmError>,
+    explain: impl FnOnce(&dyn Data<f64>, &FoldIn) -> Result<Explained<S>, EmError>,
     blocks: impl FnOnce(&S) -> Arrays,
 ) -> Result<Found, Failure> {
-    let data: Data<f64> = load(&args.data, &args.hidden)?;
+    let data: Loaded<f64> = load(&args.data, &args.hidden)?;
     // Of another order it is refused below.
     let observations = data.sizes().get(along).copied().unwrap_or(0);
     describable(&args.data, each, observations)?;

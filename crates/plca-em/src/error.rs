@@ -214,7 +214,7 @@ pub enum EmError {
     NothingHeldOut,
     /// A part of the data was refused.
     #[error(transparent)]
-    Tensor(#[from] plca_tensor::TensorError),
+    Tensor(#[from] plca_tensor::DataError),
     /// Settings that mean nothing.
     #[error(transparent)]
     Param(#[from] ParamError),
@@ -249,4 +249,10 @@ pub enum EmError {
         /// The complaint.
         source: PriorError,
     },
+}
+
+impl plca_fit::Failure for EmError {
+    fn rejects_point(&self) -> bool {
+        !matches!(self, Self::Tensor(_) | Self::Stop(_))
+    }
 }

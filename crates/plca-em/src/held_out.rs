@@ -1,17 +1,16 @@
 //! Counts held out, to judge what was learned from the others.
 
 use plca_dist::thin;
-use plca_tensor::{Mask, MaskedTensor, Observed, Order, Real, TensorError};
+use plca_tensor::{Data, DataError, DenseTensor, Mask, Order, Real};
 use rand::Rng;
 
-use crate::init::check_read;
 use crate::{EmError, ParamError, Part};
 
 /// A data set of counts in two parts that add up to it.
 ///
 /// ```
 /// use plca_em::{HeldOut, hold_out};
-/// use plca_tensor::{DenseTensor, Observed, Order};
+/// use plca_tensor::{DenseTensor, Data, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![30.0, 10.0, 0.0, 60.0], Order::RowMajor)?;
 /// let HeldOut { train, held } = hold_out(&v, 0.2, &mut ChaCha8Rng::seed_from_u64(0))?;
@@ -19,11 +18,11 @@ use crate::{EmError, ParamError, Part};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct HeldOut<'a, T, X: ?Sized> {
+pub struct HeldOut<'a, T: Real> {
     /// What a model is fitted to.
-    pub train: Part<'a, T, X>,
+    pub train: Part<'a, T>,
     /// What it is judged by.
-    pub held: Part<'a, T, X>,
+    pub held: Part<'a, T>,
 }
 
 /// Holds out every single count with probability `share`, independently: binomial thinning of the cells.
@@ -40,21 +39,20 @@ pub struct HeldOut<'a, T, X: ?Sized> {
 ///
 /// ```
 /// use plca_em::hold_out;
-/// use plca_tensor::{DenseTensor, Observed, Order};
+/// use plca_tensor::{DenseTensor, Data, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let v = DenseTensor::new(vec![2, 2], vec![30.0, 10.0, 0.0, 60.0], Order::RowMajor)?;
 /// let parts = hold_out(&v, 0.2, &mut ChaCha8Rng::seed_from_u64(0))?;
 /// assert_eq!(parts.train.total() + parts.held.total(), 100.0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn hold_out<'a, T, X, R>(
-    data: &'a X,
+pub fn hold_out<'a, T, R>(
+    data: &'a dyn Data<T>,
     share: f64,
     rng: &mut R,
-) -> Result<HeldOut<'a, T, X>, EmError>
+) -> Result<HeldOut<'a, T>, EmError>
 where
     T: Real,
-    X: Observed<T> + ?Sized,
     R: Rng + ?Sized,
 {
     if !(share > 0.0 && share < 1.0) {
@@ -62,7 +60,7 @@ where
     }
     let mut left: Vec<Vec<f64>> = data.shape().iter().map(|&n| vec![0.0; n]).collect();
     let (mut drawn, mut fraction) = (Vec::new(), None);
-    data.for_each(&mut |index, value| {
+    data.visit(&mut |index, value| {
         let thinned = match value.fract() == 0.0 && fraction.is_none() {
             true => thin(value as u64, share, rng).ok(),
             false => None,
@@ -75,13 +73,12 @@ where
         for (left, &i) in left.iter_mut().zip(index) {
             left[i] += value - out;
         }
-    });
-    check_read(data)?;
+    })?;
     if let Some((index, value)) = fraction {
         return Err(EmError::NotCounts { index, value });
     }
     let mut cell = 0;
-    data.for_each(&mut |index, _| {
+    data.visit(&mut |index, _| {
         if drawn[cell] > 0.0 && left.iter().zip(index).any(|(left, &i)| left[i] == 0.0) {
             drawn[cell] -= 1.0;
             for (left, &i) in left.iter_mut().zip(index) {
@@ -89,7 +86,7 @@ where
             }
         }
         cell += 1;
-    });
+    })?;
     if drawn.iter().all(|&n| n == 0.0) {
         return Err(EmError::NothingHeldOut);
     }
@@ -104,7 +101,7 @@ where
 ///
 /// ```
 /// use plca_em::hold_out_cells;
-/// use plca_tensor::{DenseTensor, Observed, Order};
+/// use plca_tensor::{DenseTensor, Data, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let v = DenseTensor::<f64>::new(vec![2, 3], vec![0.5, 1.5, 0.0, 2.5, 0.5, 3.0], Order::RowMajor)?;
 /// let parts = hold_out_cells(&v, 0.4, &mut ChaCha8Rng::seed_from_u64(1))?;
@@ -115,7 +112,7 @@ where
 #[derive(Debug)]
 pub struct HeldCells<T> {
     /// What a model is fitted to.
-    pub train: MaskedTensor<T>,
+    pub train: DenseTensor<T>,
     /// Index and value of the cells that are hidden there, zeros among them, in row-major order.
     pub held: Vec<(Vec<usize>, f64)>,
 }
@@ -131,17 +128,20 @@ pub struct HeldCells<T> {
 /// # Examples
 ///
 /// See [`HeldCells`].
-pub fn hold_out_cells<T, X, R>(data: &X, share: f64, rng: &mut R) -> Result<HeldCells<T>, EmError>
+pub fn hold_out_cells<T, R>(
+    data: &dyn Data<T>,
+    share: f64,
+    rng: &mut R,
+) -> Result<HeldCells<T>, EmError>
 where
     T: Real,
-    X: Observed<T> + ?Sized,
     R: Rng + ?Sized,
 {
     if !(share > 0.0 && share < 1.0) {
         return Err(ParamError::Share(share).into());
     }
     let shape = data.shape().to_vec();
-    let large = || TensorError::TooLarge {
+    let large = || DataError::TooLarge {
         shape: data.shape().to_vec(),
     };
     let cells = shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m));
@@ -150,12 +150,9 @@ where
     values.try_reserve_exact(cells).map_err(|_| large())?;
     let place = |index: &[usize]| index.iter().zip(&shape).fold(0, |at, (&i, n)| at * n + i);
     let mut listed = vec![false; if data.is_complete() { 0 } else { cells }];
-    let hidden = match data.is_complete() {
-        true => Mask::Hidden,
-        false => data.visit_mask(&mut |index| listed[place(index)] = true),
-    };
+    data.visit_mask(&mut |index| listed[place(index)] = true)?;
     listed.resize(cells, false);
-    let seen = |&listed: &bool| listed == (hidden != Mask::Hidden);
+    let seen = |&listed: &bool| listed == (data.summary().mask == Mask::Observed);
     values.extend(listed.iter().map(|at| {
         if seen(at) {
             T::zero()
@@ -165,15 +162,12 @@ where
     }));
     // Positive cells of every index in the training part.
     let mut left: Vec<Vec<usize>> = shape.iter().map(|&n| vec![0; n]).collect();
-    data.for_each(&mut |index, value| {
+    data.visit(&mut |index, value| {
         values[place(index)] = T::lit(value);
         for (left, &i) in left.iter_mut().zip(index) {
             left[i] += 1;
         }
-    });
-    if let Some(failure) = data.failure() {
-        return Err(failure.into());
-    }
+    })?;
     let mut held = Vec::new();
     let mut index = vec![0; shape.len()];
     for (at, x) in values.iter_mut().enumerate() {
@@ -199,7 +193,7 @@ where
     if held.iter().all(|(_, value)| *value == 0.0) {
         return Err(EmError::NothingHeldOut);
     }
-    let train = MaskedTensor::new(shape, values, Order::RowMajor)?;
+    let train = DenseTensor::masked(shape, values, Order::RowMajor)?;
     Ok(HeldCells { train, held })
 }
 
@@ -242,24 +236,26 @@ mod tests {
         let mut masked = values.clone();
         (0..60).step_by(13).for_each(|at| masked[at] = f64::NAN);
         let complete = DenseTensor::new(vec![6, 10], values.clone(), Order::RowMajor).unwrap();
-        let hidden = MaskedTensor::new(vec![6, 10], masked.clone(), Order::RowMajor).unwrap();
+        let hidden = DenseTensor::masked(vec![6, 10], masked.clone(), Order::RowMajor).unwrap();
         let sparse = plca_tensor::SparseTensor::new(plca_tensor::Coordinates {
             shape: vec![6, 10],
             indices: (0..60).flat_map(|at| [at / 10, at % 10]).collect(),
             values: values.clone(),
         })
         .unwrap();
-        let all: [(&dyn Observed<f64>, &[f64]); 3] =
+        let all: [(&dyn Data<f64>, &[f64]); 3] =
             [(&complete, &values), (&hidden, &masked), (&sparse, &values)];
         for (data, original) in all {
             let parts = hold_out_cells(data, 0.9, &mut ChaCha8Rng::seed_from_u64(3)).unwrap();
             let mut train = vec![0.0; 60];
             parts
                 .train
-                .for_each(&mut |index, x| train[index[0] * 10 + index[1]] = x);
+                .visit(&mut |index, x| train[index[0] * 10 + index[1]] = x)
+                .unwrap();
             parts
                 .train
-                .visit_mask(&mut |index| train[index[0] * 10 + index[1]] = f64::NAN);
+                .visit_mask(&mut |index| train[index[0] * 10 + index[1]] = f64::NAN)
+                .unwrap();
             let mut held = 0;
             for (at, (&x, &t)) in original.iter().zip(&train).enumerate() {
                 let listed = parts.held.iter().find(|(i, _)| i[0] * 10 + i[1] == at);
@@ -271,7 +267,14 @@ mod tests {
             }
             assert!((30..56).contains(&held), "{held}");
             for mode in 0..2 {
-                assert!(parts.train.marginal(mode).iter().all(|&sum| sum > 0.0));
+                assert!(
+                    parts
+                        .train
+                        .marginal(mode)
+                        .unwrap()
+                        .iter()
+                        .all(|&sum| sum > 0.0)
+                );
             }
         }
         let one = DenseTensor::new(vec![1, 1], vec![0.5], Order::RowMajor).unwrap();

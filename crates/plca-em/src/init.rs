@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random;
-use plca_tensor::{Factor, Model, Observed, Real, normalise_columns};
+use plca_tensor::{Cp, Data, Factor, Real, normalise_columns};
 use rand::Rng;
 
 use crate::EmError;
@@ -105,19 +105,12 @@ pub(crate) fn stochastic_block<T: Real>(
     }
 }
 
-/// Passes on why the data could not be read, where they could not: what was added up is then no number.
-pub(crate) fn check_read<T: Real, X: Observed<T> + ?Sized>(data: &X) -> Result<(), EmError> {
-    data.failure().map_or(Ok(()), |failure| Err(failure.into()))
-}
-
-/// After a pass: names what a model excludes although it was observed, where the log-likelihood was found to be `-inf`, and why the data
-/// could not be read.
-pub(crate) fn check_measured<T: Real, X: Observed<T> + ?Sized>(
+/// After a likelihood of `-inf`: the first cell without support, if the model itself has none there.
+pub(crate) fn check_measured<T: Real>(
     ln_lik: Option<f64>,
-    data: &X,
-    model: &Model<'_, T>,
+    data: &dyn Data<T>,
+    model: &Cp<'_, T>,
 ) -> Result<(), EmError> {
-    check_read(data)?;
     match ln_lik {
         Some(f64::NEG_INFINITY) => check_support(data, model),
         _ => Ok(()),
@@ -125,10 +118,7 @@ pub(crate) fn check_measured<T: Real, X: Observed<T> + ?Sized>(
 }
 
 /// Refuses a start that gives probability 0 to something observed.
-pub(crate) fn check_support<T: Real, X: Observed<T> + ?Sized>(
-    data: &X,
-    model: &Model<'_, T>,
-) -> Result<(), EmError> {
+pub(crate) fn check_support<T: Real>(data: &dyn Data<T>, model: &Cp<'_, T>) -> Result<(), EmError> {
     if model
         .weights
         .is_none_or(|w| w.iter().any(|&w| w > T::zero()))
@@ -140,13 +130,12 @@ pub(crate) fn check_support<T: Real, X: Observed<T> + ?Sized>(
         return Ok(());
     }
     let mut first: Option<(Vec<usize>, f64)> = None;
-    data.for_each(&mut |index, value| {
+    data.visit(&mut |index, value| {
         let earlier = first.as_ref().is_none_or(|(i, _)| index < i.as_slice());
         if earlier && model.cell(index) <= 0.0 {
             first = Some((index.to_vec(), value));
         }
-    });
-    check_read(data)?;
+    })?;
     match first {
         Some((index, value)) => Err(EmError::Support { index, value }),
         None => Ok(()),

@@ -8,7 +8,7 @@
 //! | PLCA invariant to a set of transformations | [`Transformed`] | `P(z)`, kernels, weights of the maps |
 //! | KL-NMF, simultaneous (EM) or sequential | [`Nmf`] | `W`, `H` |
 //!
-//! All take dense, sparse and masked data in `f32` or `f64` through [`plca_tensor::Observed`]; all run in
+//! All take dense, sparse and masked data in `f32` or `f64` through [`plca_tensor::Data`]; all run in
 //! [`plca_fit`]'s loop, with the same bits for any number of threads.
 //!
 //! ```

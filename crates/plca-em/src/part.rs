@@ -2,8 +2,8 @@
 
 use nalgebra::DMatrix;
 use plca_tensor::{
-    Coordinates, DenseTensor, Expected, Mask, Model, Observed, Order, Real, SparseTensor,
-    TensorError, Wanted,
+    Coordinates, Cp, Data, DataError, DenseTensor, Expected, Modes, Order, Real, Request, Rule,
+    SparseTensor, Summary,
 };
 
 /// Values that are kept of other data: the same cells are observed, with values that may be smaller.
@@ -13,16 +13,17 @@ use plca_tensor::{
 ///
 /// ```
 /// use plca_em::Part;
-/// use plca_tensor::{DenseTensor, Observed, Order};
+/// use plca_tensor::{DenseTensor, Data, Order};
 /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
 /// let first_row = Part::of(&v, |index, x| if index[0] == 0 { x } else { 0.0 })?;
 /// assert_eq!((first_row.total(), first_row.is_complete()), (4.0, true));
-/// # Ok::<(), plca_tensor::TensorError>(())
+/// # Ok::<(), plca_tensor::DataError>(())
 /// ```
 #[derive(Debug)]
-pub struct Part<'a, T, X: ?Sized> {
-    observed: &'a X,
+pub struct Part<'a, T: Real> {
+    observed: &'a dyn Data<T>,
     kept: Kept<T>,
+    summary: Summary,
 }
 
 #[derive(Debug)]
@@ -31,41 +32,38 @@ enum Kept<T> {
     Sparse(SparseTensor<T>),
 }
 
-impl<'a, T: Real, X: Observed<T> + ?Sized> Part<'a, T, X> {
+impl<'a, T: Real> Part<'a, T> {
     /// The part of `data` that `keep` returns for every positive cell: it is given index and value, in a fixed order.
     ///
     /// Memory: a copy of the kept cells, dense where more than a quarter of all cells are kept.
     ///
     /// # Errors
     ///
-    /// [`TensorError`]: a negative or non-finite value, nothing kept.
+    /// [`DataError`]: a negative or non-finite value, nothing kept.
     ///
     /// # Examples
     ///
     /// ```
     /// use plca_em::Part;
-    /// use plca_tensor::{DenseTensor, Observed, Order};
+    /// use plca_tensor::{DenseTensor, Data, Order};
     /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
     /// assert_eq!(Part::of(&v, |_, x| x / 2.0)?.total(), 3.0);
     /// assert!(Part::of(&v, |_, x| -x).is_err());
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn of(
-        data: &'a X,
+        data: &'a dyn Data<T>,
         mut keep: impl FnMut(&[usize], f64) -> f64,
-    ) -> Result<Self, TensorError> {
+    ) -> Result<Self, DataError> {
         let shape = data.shape().to_vec();
         let (mut indices, mut values) = (Vec::new(), Vec::new());
-        data.for_each(&mut |index, value| {
+        data.visit(&mut |index, value| {
             let kept = keep(index, value);
             if kept != 0.0 {
                 indices.extend(index.iter().map(|&i| i as u32));
                 values.push(T::lit(kept));
             }
-        });
-        if let Some(failure) = data.failure() {
-            return Err(failure);
-        }
+        })?;
         let cells = shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m));
         let kept = match cells {
             Some(cells) if cells / 4 < values.len() => {
@@ -82,55 +80,51 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> Part<'a, T, X> {
                 values,
             })?),
         };
+        let mut summary = kept.data().summary().clone();
+        summary.mask = data.summary().mask;
         Ok(Self {
             observed: data,
             kept,
+            summary,
         })
     }
+}
 
-    fn kept(&self) -> &dyn Observed<T> {
-        match &self.kept {
-            Kept::Dense(v) => v,
-            Kept::Sparse(v) => v,
+impl<T: Real> Kept<T> {
+    fn data(&self) -> &dyn Data<T> {
+        match self {
+            Self::Dense(v) => v,
+            Self::Sparse(v) => v,
         }
     }
 }
 
-impl<T: Real, X: Observed<T> + ?Sized> Observed<T> for Part<'_, T, X> {
+impl<T: Real> Data<T> for Part<'_, T> {
     fn shape(&self) -> &[usize] {
         self.observed.shape()
     }
 
-    fn total(&self) -> f64 {
-        self.kept().total()
+    fn summary(&self) -> &Summary {
+        &self.summary
     }
 
-    fn is_complete(&self) -> bool {
-        self.observed.is_complete()
+    fn visit(&self, each: &mut dyn FnMut(&[usize], f64)) -> Result<(), DataError> {
+        self.kept.data().visit(each)
     }
 
-    fn for_each(&self, visit: &mut dyn FnMut(&[usize], f64)) {
-        self.kept().for_each(visit);
+    fn visit_mask(&self, each: &mut dyn FnMut(&[usize])) -> Result<(), DataError> {
+        self.observed.visit_mask(each)
     }
 
-    fn visit_mask(&self, visit: &mut dyn FnMut(&[usize])) -> Mask {
-        self.observed.visit_mask(visit)
-    }
-
-    fn expect(&self, model: &Model<'_, T>, wanted: Wanted<'_>) -> Expected<T> {
-        self.kept().expect(model, wanted)
-    }
-
-    fn exposure(&self, model: &Model<'_, T>, modes: &[bool]) -> Vec<Option<DMatrix<T>>> {
-        self.observed.exposure(model, modes)
-    }
-
-    fn multiplier(&self, model: &Model<'_, T>, mode: usize) -> DMatrix<T> {
-        self.kept().multiplier(model, mode)
-    }
-
-    fn failure(&self) -> Option<TensorError> {
-        self.observed.failure()
+    fn e_step(
+        &self,
+        model: &Cp<'_, T>,
+        request: &Request<'_, T>,
+    ) -> Result<Expected<T>, DataError> {
+        if request.is_of_the_mask() {
+            return self.observed.e_step(model, request);
+        }
+        self.kept.data().e_step(model, request)
     }
 }
 
@@ -145,14 +139,12 @@ impl<T: Real, X: Observed<T> + ?Sized> Observed<T> for Part<'_, T, X> {
 ///
 /// ```
 /// use plca_em::unobserved;
-/// use plca_tensor::{MaskedTensor, Order};
-/// let v = MaskedTensor::new(vec![2, 2], vec![1.0, f64::NAN, 2.0, f64::NAN], Order::RowMajor)?;
+/// use plca_tensor::{DenseTensor, Order};
+/// let v = DenseTensor::masked(vec![2, 2], vec![1.0, f64::NAN, 2.0, f64::NAN], Order::RowMajor)?;
 /// assert_eq!(unobserved(&v)?, [vec![], vec![1]]);
-/// # Ok::<(), plca_tensor::TensorError>(())
+/// # Ok::<(), plca_tensor::DataError>(())
 /// ```
-pub fn unobserved<T: Real, X: Observed<T> + ?Sized>(
-    data: &X,
-) -> Result<Vec<Vec<usize>>, TensorError> {
+pub fn unobserved<T: Real>(data: &dyn Data<T>) -> Result<Vec<Vec<usize>>, DataError> {
     let shape = data.shape();
     if data.is_complete() {
         return Ok(vec![Vec::new(); shape.len()]);
@@ -162,20 +154,16 @@ pub fn unobserved<T: Real, X: Observed<T> + ?Sized>(
         .map(|&n| DMatrix::from_element(n, 1, T::one()))
         .collect();
     let factors: Vec<_> = ones.iter().map(plca_tensor::Factor::Columns).collect();
-    let model = Model {
+    let model = Cp {
         weights: None,
         factors: &factors,
     };
-    let counts = data.exposure(&model, &vec![true; shape.len()]);
-    let hidden = |seen: Option<DMatrix<T>>| {
-        let seen = seen
-            .into_iter()
-            .flat_map(|m| m.iter().copied().collect::<Vec<_>>());
-        (seen.enumerate())
-            .filter(|&(_, n)| n <= T::zero())
-            .map(|(i, _)| i)
-            .collect()
+    let exposure = Request::counts(Modes::all(shape.len())).rule(Rule::Exposure);
+    let counts = data.e_step(&model, &exposure)?;
+    let hidden = |mode| {
+        let seen = counts.counts(mode).iter().enumerate();
+        let hidden = seen.filter(|&(_, n)| *n <= T::zero());
+        hidden.map(|(i, _)| i).collect()
     };
-    let failure = data.failure();
-    failure.map_or_else(|| Ok(counts.into_iter().map(hidden).collect()), Err)
+    Ok((0..shape.len()).map(hidden).collect())
 }

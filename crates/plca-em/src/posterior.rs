@@ -1,7 +1,7 @@
 //! What a fitted model says of a cell, and data drawn from it.
 
 use plca_dist::random::Categorical;
-use plca_tensor::{Coordinates, Model, Real};
+use plca_tensor::{Coordinates, Cp, Real};
 use rand::Rng;
 
 use crate::EmError;
@@ -16,12 +16,12 @@ use crate::EmError;
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_tensor::{Factor, Model};
+/// use plca_tensor::{Factor, Cp};
 /// let (w, h) = (dmatrix![1.0, 0.5; 0.0, 0.5], dmatrix![0.5, 0.5; 0.5, 0.5]);
-/// let model = Model { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&w), Factor::Columns(&h)] };
+/// let model = Cp { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&w), Factor::Columns(&h)] };
 /// assert_eq!(plca_em::posterior(&model, &[1, 0]), Some(vec![0.0, 1.0]));
 /// ```
-pub fn posterior<T: Real>(model: &Model<'_, T>, index: &[usize]) -> Option<Vec<f64>> {
+pub fn posterior<T: Real>(model: &Cp<'_, T>, index: &[usize]) -> Option<Vec<f64>> {
     let joint: Vec<f64> = (0..model.components())
         .map(|z| model.joint(index, z))
         .collect();
@@ -41,16 +41,16 @@ pub fn posterior<T: Real>(model: &Model<'_, T>, index: &[usize]) -> Option<Vec<f
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_tensor::{Factor, Model, SparseTensor};
+/// use plca_tensor::{Cp, Data, Factor, SparseTensor};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let (w, h) = (dmatrix![1.0, 0.0; 0.0, 1.0], dmatrix![0.5, 0.0; 0.5, 1.0]);
-/// let model = Model { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&w), Factor::Columns(&h)] };
+/// let model = Cp { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&w), Factor::Columns(&h)] };
 /// let events = plca_em::sample_counts(&model, 1000, &mut ChaCha8Rng::seed_from_u64(0))?;
 /// assert_eq!(SparseTensor::new(events)?.total(), 1000.0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn sample_counts<T: Real, R: Rng + ?Sized>(
-    model: &Model<'_, T>,
+    model: &Cp<'_, T>,
     draws: usize,
     rng: &mut R,
 ) -> Result<Coordinates<T>, EmError> {

@@ -1,7 +1,7 @@
 //! Tempered EM on a schedule, stopped and cooled by what held-out counts say.
 
 use plca_fit::{Algorithm, Direction, Outcome, Stop, StopReason};
-use plca_tensor::{Observed, Real};
+use plca_tensor::{Data, Real};
 use rand::Rng;
 
 use crate::plca::Missing;
@@ -102,7 +102,7 @@ pub trait Tempered: Algorithm<Error = EmError> {
     fn total(&self) -> f64;
 }
 
-impl<T: Real, X: Observed<T> + ?Sized> Tempered for PlcaEm<'_, T, X> {
+impl<T: Real> Tempered for PlcaEm<'_, T> {
     fn power(state: &mut PlcaState<T>) -> &mut f64 {
         &mut state.power
     }
@@ -116,7 +116,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Tempered for PlcaEm<'_, T, X> {
     }
 }
 
-impl<T: Real, X: Observed<T> + ?Sized> Tempered for PlsaEm<'_, T, X> {
+impl<T: Real> Tempered for PlsaEm<'_, T> {
     fn power(state: &mut PlsaState<T>) -> &mut f64 {
         &mut state.power
     }
@@ -310,10 +310,6 @@ where
         Ok(value)
     }
 
-    fn intact(&self) -> Result<(), EmError> {
-        self.whole.intact()
-    }
-
     fn objective(&self, state: &Self::State) -> Result<f64, EmError> {
         self.whole.objective(&state.best)
     }
@@ -356,16 +352,15 @@ impl<T: Real> Plca<T> {
     /// assert!(fit.state.best.power <= 1.0 && fit.state.perplexity < 9.0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn fit_tempered<X, R>(
+    pub fn fit_tempered<R>(
         &self,
-        data: &X,
+        data: &dyn Data<T>,
         schedule: &Cooling,
         init: &PlcaInit<T>,
         stop: &Stop,
         rng: &mut R,
     ) -> Result<Outcome<CooledState<PlcaState<T>>>, EmError>
     where
-        X: Observed<T> + ?Sized,
         R: Rng + ?Sized,
     {
         stop.check()?;
@@ -401,16 +396,15 @@ impl<T: Real> Plsa<T> {
     /// assert!((fit.state.perplexity - 1.0).abs() < 1e-12);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn fit_tempered<X, R>(
+    pub fn fit_tempered<R>(
         &self,
-        data: &X,
+        data: &dyn Data<T>,
         schedule: &Cooling,
         init: &PlsaInit<T>,
         stop: &Stop,
         rng: &mut R,
     ) -> Result<Outcome<CooledState<PlsaState<T>>>, EmError>
     where
-        X: Observed<T> + ?Sized,
         R: Rng + ?Sized,
     {
         stop.check()?;

@@ -7,7 +7,7 @@ use plca_fit::laws::{
     Claims, Law, Rounding, check, check_accelerated, check_failure, check_moved, check_rate,
     check_resumed,
 };
-use plca_fit::{Accelerate, Algorithm, Stop, StopError, run};
+use plca_fit::{Accelerate, Algorithm, Failure, Stop, StopError, run};
 use plca_priors::laws::{cases, check as check_prior, check_promises};
 use plca_priors::{Flat, PriorError, SimplexPrior, check_counts};
 use plca_tensor::strategies::{permutations, stochastic};
@@ -39,6 +39,8 @@ enum MixError {
     #[error(transparent)]
     Prior(#[from] PriorError),
 }
+
+impl Failure for MixError {}
 
 /// The model: counts `v` are drawn from `W θ`, a mixture of known columns `W` with unknown shares `θ`.
 struct Mixture<'a> {

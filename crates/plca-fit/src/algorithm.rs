@@ -33,6 +33,30 @@ impl Direction {
     }
 }
 
+/// What a method fails with.
+pub trait Failure: std::error::Error + From<StopError> {
+    /// Whether another point may fare better, as where a model loses the support of the data. An accelerated method then drops the point that
+    /// it tried; any other error, such as data that cannot be read, ends the run. Default: it may.
+    fn rejects_point(&self) -> bool {
+        true
+    }
+
+    /// `None` for an error that rejects the point.
+    ///
+    /// # Errors
+    ///
+    /// All others.
+    fn unless_rejected<O>(tried: Result<O, Self>) -> Result<Option<O>, Self> {
+        match tried {
+            Ok(reached) => Ok(Some(reached)),
+            Err(error) if error.rejects_point() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Failure for StopError {}
+
 /// One iterative method on one set of data. The state holds all that changes.
 ///
 /// ```
@@ -64,7 +88,7 @@ pub trait Algorithm {
     type State: Clone;
     /// Why the numbers would be unusable. Not converging is no error. A method without a residual is stopped by none:
     /// [`StopError::NoResidual`] is among them.
-    type Error: std::error::Error + From<StopError>;
+    type Error: Failure;
 
     /// One iteration; if `measure`, also the objective of the state it was *given* (which comes free with the
     /// iteration in EM-like methods).
@@ -99,15 +123,6 @@ pub trait Algorithm {
     /// As [`step`](Self::step).
     fn residual(&self, _state: &Self::State) -> Result<Option<f64>, Self::Error> {
         Ok(None)
-    }
-
-    /// Whether a run may go on after the method refused a point that was only tried: an error here ends it. Default: it may.
-    ///
-    /// # Errors
-    ///
-    /// What no other point would change, for instance data that can no longer be read.
-    fn intact(&self) -> Result<(), Self::Error> {
-        Ok(())
     }
 
     /// Makes the most of the state that a run ends with, unless it ends for its residual, was interrupted or has not begun. Default: nothing.
@@ -146,10 +161,6 @@ impl<A: Algorithm> Algorithm for &A {
 
     fn residual(&self, state: &A::State) -> Result<Option<f64>, A::Error> {
         (**self).residual(state)
-    }
-
-    fn intact(&self) -> Result<(), A::Error> {
-        (**self).intact()
     }
 
     fn finish(&self, state: &mut A::State) -> Result<(), A::Error> {

@@ -40,7 +40,7 @@ mod run;
 mod stop;
 
 pub use accelerate::{Accelerate, Carried, Momentum, Parabolic, Plain, Squarem};
-pub use algorithm::{Algorithm, Direction};
+pub use algorithm::{Algorithm, Direction, Failure};
 pub use observer::{Iteration, Observer};
 pub use restarts::best_of;
 pub use run::{Outcome, Progress, TracePoint, run, run_from};

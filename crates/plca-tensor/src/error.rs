@@ -9,13 +9,13 @@ use std::sync::Arc;
 /// Every variant names the place and the value, so that a message can be shown as it is.
 ///
 /// ```
-/// use plca_tensor::{DenseTensor, Order, TensorError};
+/// use plca_tensor::{DenseTensor, Order, DataError};
 /// let error = DenseTensor::new(vec![2, 2], vec![1.0, f64::NAN, -1.0, 0.0], Order::RowMajor).unwrap_err();
-/// assert!(matches!(error, TensorError::Value { index, .. } if index == [0, 1]));
+/// assert!(matches!(error, DataError::Value { index, .. } if index == [0, 1]));
 /// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum TensorError {
+pub enum DataError {
     /// A tensor needs at least one mode.
     #[error("a tensor of order 0 has no cells to explain")]
     OrderZero,
@@ -108,6 +108,9 @@ pub enum TensorError {
     /// Data that are read block by block could not be read: what their source says, or a block that does not belong to the matrix.
     #[error(transparent)]
     Source(SourceError),
+    /// Statistics of different modes, or of different shapes, cannot be added.
+    #[error("statistics of different modes or shapes")]
+    Merge,
     /// All cells are zero, or no observed cell is positive.
     #[error("no observed entry is positive: there is nothing to explain")]
     NoMass,

@@ -2,11 +2,11 @@
 
 use nalgebra::DMatrix;
 
+use crate::data::Cells;
 use crate::kernel::panel::{balancing_exponent, pow2, pow2_halves};
-use crate::sparse::Cells;
-use crate::{Factor, Model, Real};
+use crate::{Cp, Factor, Real};
 
-impl<T: Real> Model<'_, T> {
+impl<T: Real> Cp<'_, T> {
     /// `X_j[i,z] = w_z F_j[i,z] Π_{m≠j} Σ_x F_m[x,z]`: where the model's mass lies along one mode, laid out as its factor. Cost
     /// `O(K Σ I_j)`.
     ///
@@ -18,9 +18,9 @@ impl<T: Real> Model<'_, T> {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_tensor::{Factor, Model};
+    /// use plca_tensor::{Factor, Cp};
     /// let (a, b) = (dmatrix![0.5; 0.5], dmatrix![0.25; 0.5]);
-    /// let model = Model { weights: Some(&[2.0]), factors: &[Factor::Columns(&a), Factor::Columns(&b)] };
+    /// let model = Cp { weights: Some(&[2.0]), factors: &[Factor::Columns(&a), Factor::Columns(&b)] };
     /// assert_eq!(model.exposure(0), dmatrix![0.75; 0.75]);            // 2 · 1/2 · 3/4
     /// ```
     pub fn exposure(&self, mode: usize) -> DMatrix<T> {
@@ -75,7 +75,7 @@ fn product<T: Real>(terms: impl Iterator<Item = T>) -> [T; 2] {
 /// computed again in twice the precision: a pass over the list, nothing more. Where that leaves too few digits as well,
 /// below [`TINY`], what remains is added up cell by cell.
 pub(crate) fn remaining<T: Real>(
-    model: &Model<'_, T>,
+    model: &Cp<'_, T>,
     cells: &Cells<T>,
     whole: Vec<Option<DMatrix<T>>>,
     hidden: Vec<Option<DMatrix<T>>>,
@@ -120,7 +120,7 @@ const TINY: f64 = 1.0 / (1u64 << 45) as f64;
 
 /// Computes rows of one mode again: `w_z F_j[i,z] (Π_{m≠j} Σ_x F_m[x,z] - Σ_hidden Π_{m≠j} F_m[x_m,z])`.
 fn mend<T: Real>(
-    model: &Model<'_, T>,
+    model: &Cp<'_, T>,
     cells: &Cells<T>,
     mode: usize,
     rows: &[bool],

@@ -144,27 +144,27 @@ fn row_sums<T: Real>(columns: &[T], k: usize) -> Vec<T> {
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_tensor::{Factor, Model};
+/// use plca_tensor::{Factor, Cp};
 /// let (a, b) = (dmatrix![0.5, 1.0; 0.5, 0.0], dmatrix![0.25, 0.5; 0.75, 0.5]);
-/// let model = Model { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&a), Factor::Columns(&b)] };
+/// let model = Cp { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&a), Factor::Columns(&b)] };
 /// assert_eq!(model.cell(&[0, 0]), 0.5 * 0.5 * 0.25 + 0.5 * 1.0 * 0.5);
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Model<'a, T> {
+pub struct Cp<'a, T> {
     /// `w_z`; `None` means all 1.
     pub weights: Option<&'a [T]>,
     /// `F_j`, one per mode.
     pub factors: &'a [Factor<'a, T>],
 }
 
-impl<T: Real> Model<'_, T> {
+impl<T: Real> Cp<'_, T> {
     /// Number of components `K`.
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_tensor::{Factor, Model};
+    /// use plca_tensor::{Factor, Cp};
     /// let (a, b) = (dmatrix![0.5, 1.0; 0.5, 0.0], dmatrix![0.25, 0.5; 0.75, 0.5]);
-    /// let model = Model { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&a), Factor::Columns(&b)] };
+    /// let model = Cp { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&a), Factor::Columns(&b)] };
     /// assert_eq!(model.components(), 2);
     /// ```
     pub fn components(&self) -> usize {
@@ -173,7 +173,7 @@ impl<T: Real> Model<'_, T> {
 
     /// `P[x]` of one cell, in `f64`. Cost `O(N K)`.
     ///
-    /// As in the [E-step](crate::Observed::expect), an entry below `√TINY` times the largest of its row counts as 0.
+    /// As in the [E-step](crate::Data::e_step), an entry below `√TINY` times the largest of its row counts as 0.
     ///
     /// # Panics
     ///
@@ -183,9 +183,9 @@ impl<T: Real> Model<'_, T> {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_tensor::{Factor, Model};
+    /// use plca_tensor::{Factor, Cp};
     /// let (a, b) = (dmatrix![0.5, 1.0; 0.5, 0.0], dmatrix![0.25, 0.5; 0.75, 0.5]);
-    /// let model = Model { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&a), Factor::Columns(&b)] };
+    /// let model = Cp { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&a), Factor::Columns(&b)] };
     /// assert_eq!(model.cell(&[1, 1]), 0.1875);                        // component 1 gives row 1 nothing
     /// ```
     pub fn cell(&self, index: &[usize]) -> f64 {
@@ -207,9 +207,9 @@ impl<T: Real> Model<'_, T> {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_tensor::{Factor, Model};
+    /// use plca_tensor::{Factor, Cp};
     /// let (a, b) = (dmatrix![0.5, 1.0; 0.5, 0.0], dmatrix![0.25, 0.5; 0.75, 0.5]);
-    /// let model = Model { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&a), Factor::Columns(&b)] };
+    /// let model = Cp { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&a), Factor::Columns(&b)] };
     /// assert_eq!([model.joint(&[0, 0], 0), model.joint(&[0, 0], 1)], [0.0625, 0.25]);
     /// ```
     pub fn joint(&self, index: &[usize], z: usize) -> f64 {
@@ -246,9 +246,9 @@ impl<T: Real> Model<'_, T> {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_tensor::{Factor, Model};
+    /// use plca_tensor::{Factor, Cp};
     /// let (a, b) = (dmatrix![0.5, 1.0; 0.5, 0.0], dmatrix![0.25, 0.5; 0.75, 0.5]);
-    /// let model = Model { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&a), Factor::Columns(&b)] };
+    /// let model = Cp { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&a), Factor::Columns(&b)] };
     /// assert_eq!(model.mass(), 1.0);
     /// ```
     pub fn mass(&self) -> f64 {

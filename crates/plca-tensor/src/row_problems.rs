@@ -7,7 +7,7 @@ use crate::kernel::coordinate::{Entries, RowGroup, Terms, gather, unit_exponent}
 use crate::kernel::lanes;
 use crate::kernel::panel::{Panel, pow2};
 use crate::parallel::map_in_order;
-use crate::{CompensatedSum, Factor, Observed, Real};
+use crate::{CompensatedSum, Data, DataError, Factor, Modes, Real};
 
 /// Groups of rows at most; the sum over the data adds up group by group.
 const GROUPS: usize = 64;
@@ -29,16 +29,16 @@ const PAIRED: usize = 2 * GROUPS;
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_tensor::{DenseTensor, Factor, Order, RowProblems, RowTerms};
+/// use plca_tensor::{DenseTensor, Factor, Modes, Order, RowProblems, RowTerms};
 /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 4.0], Order::RowMajor)?;
-/// let rows = RowProblems::new(&v, &[true, false]);
+/// let rows = RowProblems::new(&v, Modes::one(0))?;
 /// let (w, h) = (dmatrix![0.3; 0.2], dmatrix![0.25; 0.75]);
 /// // One component: the row of a factor is the row's share of the data, whatever it was.
 /// let mut block = w.transpose();
 /// let terms = RowTerms { linear: &dmatrix![1.0], pseudo: None };
 /// rows.improve(0, &[Factor::Columns(&w), Factor::Columns(&h)], terms, &mut block, 1, false);
 /// assert_eq!(block, dmatrix![0.5, 0.5]);
-/// # Ok::<(), plca_tensor::TensorError>(())
+/// # Ok::<(), plca_tensor::DataError>(())
 /// ```
 #[derive(Debug)]
 pub struct RowProblems<T> {
@@ -106,12 +106,12 @@ fn cut(lengths: impl Iterator<Item = usize> + Clone) -> Vec<usize> {
 }
 
 impl<T: Real> Rows<T> {
-    fn new<X: Observed<T> + ?Sized>(
-        data: &X,
+    fn new(
+        data: &dyn Data<T>,
         mode: usize,
         counts: &[usize],
         totals: &[f64],
-    ) -> Self {
+    ) -> Result<Self, DataError> {
         let shape = data.shape();
         let positive: usize = counts.iter().sum();
         let rest = (shape.iter().enumerate()).filter(|&(m, _)| m != mode);
@@ -134,10 +134,10 @@ impl<T: Real> Rows<T> {
                     step *= size;
                 }
                 steps[mode] = stride;
-                data.for_each(&mut |index, x| {
+                data.visit(&mut |index, x| {
                     let at: usize = index.iter().zip(&steps).map(|(i, n)| i * n).sum();
                     values[at] = scaled(index[mode], x);
-                });
+                })?;
                 let rows = shape[mode];
                 let together = if rows < PAIRED { 1 } else { 2 };
                 let groups = cut((0..rows.div_ceil(together)).map(|_| together * row));
@@ -154,7 +154,7 @@ impl<T: Real> Rows<T> {
                 let mut next = starts.clone();
                 let mut indices = vec![0u32; positive * others];
                 let mut values = vec![T::zero(); positive];
-                data.for_each(&mut |index, x| {
+                data.visit(&mut |index, x| {
                     let i = index[mode];
                     let at = next[i];
                     next[i] += 1;
@@ -162,7 +162,7 @@ impl<T: Real> Rows<T> {
                     let own = indices[at * others..].iter_mut();
                     own.zip(rest.clone())
                         .for_each(|(j, (m, _))| *j = index[m] as u32);
-                });
+                })?;
                 bounds = cut(counts.iter().copied());
                 longest = counts.iter().copied().max().unwrap_or(0);
                 cells = Cells::Listed {
@@ -172,58 +172,58 @@ impl<T: Real> Rows<T> {
                 };
             }
         }
-        Self {
+        Ok(Self {
             cells,
             exponents,
             bounds,
             longest,
-        }
+        })
     }
 }
 
 impl<T: Real> RowProblems<T> {
-    /// Arranges data for the wanted modes, one flag per mode, several modes at the same time. Hidden cells are never read: what they are belongs to `linear` of
-    /// [`RowTerms`].
+    /// Arranges data for these modes, several at the same time. Account for hidden cells through [`RowTerms::linear`].
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// If `modes` has not one flag per mode.
-    pub fn new<X: Observed<T> + ?Sized>(data: &X, modes: &[bool]) -> Self {
+    /// As [`Data::visit`].
+    pub fn new(data: &dyn Data<T>, modes: Modes) -> Result<Self, DataError> {
         let shape = data.shape().to_vec();
-        assert_eq!(modes.len(), shape.len(), "one flag per mode");
         let mut counts: Vec<Vec<usize>> = shape.iter().map(|&n| vec![0; n]).collect();
         let mut totals: Vec<Vec<CompensatedSum>> = shape
             .iter()
             .map(|&n| vec![CompensatedSum::default(); n])
             .collect();
-        data.for_each(&mut |index, x| {
+        data.visit(&mut |index, x| {
             for (m, &i) in index.iter().enumerate() {
                 counts[m][i] += 1;
                 totals[m][i] += x;
             }
-        });
+        })?;
         let value = |sums: Vec<CompensatedSum>| sums.into_iter().map(|s| s.value()).collect();
         let totals: Vec<Vec<f64>> = totals.into_iter().map(value).collect();
-        let flags = modes.iter().copied().enumerate().collect();
-        let modes = map_in_order(flags, |(m, wanted): (usize, bool)| {
-            wanted.then(|| Rows::new(data, m, &counts[m], &totals[m]))
+        let all = (0..shape.len()).collect();
+        let modes = map_in_order(all, |m: usize| {
+            let rows = || Rows::new(data, m, &counts[m], &totals[m]);
+            modes.contains(m).then(rows).transpose()
         });
-        Self {
+        let modes = modes.into_iter().collect::<Result<_, _>>()?;
+        Ok(Self {
             modes,
             shape,
             total: data.total(),
             totals,
             pool: Pool::default(),
-        }
+        })
     }
 
     /// Sums of the data over the rows of a mode.
     ///
     /// ```
-    /// use plca_tensor::{DenseTensor, Order, RowProblems};
+    /// use plca_tensor::{DenseTensor, Modes, Order, RowProblems};
     /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 4.0], Order::RowMajor)?;
-    /// assert_eq!(RowProblems::<f64>::new(&v, &[true, false]).totals(1), [3.0, 5.0]);
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// assert_eq!(RowProblems::<f64>::new(&v, Modes::one(0))?.totals(1), [3.0, 5.0]);
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn totals(&self, mode: usize) -> &[f64] {
         &self.totals[mode]

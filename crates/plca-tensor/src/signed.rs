@@ -10,10 +10,10 @@ use std::fmt::Debug;
 
 use nalgebra::DMatrix;
 
-use crate::dense::check_shape;
+use crate::data::check_shape;
 use crate::kernel::aligned::Pool;
 use crate::kernel::signed::{Blocks, WIDTH, pass};
-use crate::{Real, TensorError};
+use crate::{DataError, Real};
 
 /// How a datum and its two rates are judged, cell by cell. A hidden cell is NaN: it multiplies by 1 and adds nothing.
 ///
@@ -88,7 +88,7 @@ pub struct SignedModel<'a, T> {
 /// let value_only = SignedWanted { left: false, right: false, value: true };
 /// let sums = v.pass(&model, &Ones, value_only);                       // a rule whose value is the datum
 /// assert_eq!((sums.value, sums.plus.len(), sums.right.len()), (3.0, 0, 0));
-/// # Ok::<(), plca_tensor::TensorError>(())
+/// # Ok::<(), plca_tensor::DataError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignedWanted {
@@ -124,7 +124,7 @@ pub struct SignedWanted {
 /// // A rule that multiplies by 1, and whose value is the datum.
 /// assert_eq!((sums.plus, sums.minus), (dmatrix![4.0; 4.0], dmatrix![4.0; 4.0]));
 /// assert_eq!((sums.right, sums.value), (dmatrix![3.0, 3.0], 3.0));
-/// # Ok::<(), plca_tensor::TensorError>(())
+/// # Ok::<(), plca_tensor::DataError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct SignedSums<T> {
@@ -151,7 +151,7 @@ pub struct SignedSums<T> {
 /// let dense = SignedMatrix::new(&dmatrix![1.0, f64::NAN; f64::NAN, -3.0])?;
 /// let cells = SignedCells::new((2, 2), [(0, 0, 1.0), (1, 1, -3.0)])?;
 /// assert_eq!((mean(&dense), mean(&cells)), (-1.0, -1.0));
-/// # Ok::<(), plca_tensor::TensorError>(())
+/// # Ok::<(), plca_tensor::DataError>(())
 /// ```
 pub trait Signed<T: Real>: Debug + Sync {
     /// Rows and columns.
@@ -160,7 +160,7 @@ pub trait Signed<T: Real>: Debug + Sync {
     /// use plca_tensor::{Signed, SignedCells};
     /// let v = SignedCells::new((2, 3), [(1, 2, -1.5), (0, 1, 4.0)])?;
     /// assert_eq!(v.shape(), (2, 3));
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     fn shape(&self) -> (usize, usize);
 
@@ -170,7 +170,7 @@ pub trait Signed<T: Real>: Debug + Sync {
     /// use plca_tensor::{Signed, SignedCells};
     /// let v = SignedCells::new((2, 3), [(1, 2, -1.5), (0, 1, 4.0)])?;
     /// assert_eq!(v.observed(), 2);
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     fn observed(&self) -> usize;
 
@@ -182,7 +182,7 @@ pub trait Signed<T: Real>: Debug + Sync {
     /// let mut sum = 0.0;
     /// v.for_each(&mut |_, _, value| sum += value);
     /// assert_eq!(sum, 2.5);
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     fn for_each(&self, visit: &mut dyn FnMut(usize, usize, f64));
 
@@ -214,7 +214,7 @@ pub trait Signed<T: Real>: Debug + Sync {
     /// let sums = v.pass(&model, &Ones, SignedWanted { left: true, right: false, value: true });
     /// // A rule that multiplies by 1, and whose value is the datum.
     /// assert_eq!((sums.plus, sums.value), (dmatrix![4.0; 4.0], 5.0));
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     fn pass<R: SplitRule<T> + ?Sized>(
         &self,
@@ -264,7 +264,7 @@ pub(crate) fn check_model<T: Real>(model: &SignedModel<'_, T>, (rows, columns): 
 /// use plca_tensor::{Signed, SignedMatrix};
 /// let v = SignedMatrix::new(&dmatrix![1.0, -2.0; f64::NAN, 0.0])?;     // NaN hides a cell
 /// assert_eq!((v.shape(), v.observed(), v.get(0, 1)), ((2, 2), 3, -2.0));
-/// # Ok::<(), plca_tensor::TensorError>(())
+/// # Ok::<(), plca_tensor::DataError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct SignedMatrix<T> {
@@ -278,7 +278,7 @@ impl<T: Real> SignedMatrix<T> {
     ///
     /// # Errors
     ///
-    /// [`TensorError`] for an empty mode, and for the first value, in row-major order, that is infinite.
+    /// [`DataError`] for an empty mode, and for the first value, in row-major order, that is infinite.
     ///
     /// # Examples
     ///
@@ -288,9 +288,9 @@ impl<T: Real> SignedMatrix<T> {
     /// assert_eq!(SignedMatrix::new(&dmatrix![0.5, f64::NAN, -1.0])?.observed(), 2);
     /// let error = SignedMatrix::new(&dmatrix![0.5, f64::INFINITY]).unwrap_err();
     /// assert_eq!(error.to_string(), "entry [0, 1] is inf, not a finite number");
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
-    pub fn new(values: &DMatrix<T>) -> Result<Self, TensorError> {
+    pub fn new(values: &DMatrix<T>) -> Result<Self, DataError> {
         Self::from_cells(values, |_, _| true)
     }
 
@@ -298,7 +298,7 @@ impl<T: Real> SignedMatrix<T> {
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new), where an observed NaN is refused too, and [`TensorError::Shape`].
+    /// As [`new`](Self::new), where an observed NaN is refused too, and [`DataError::Shape`].
     ///
     /// # Examples
     ///
@@ -308,11 +308,11 @@ impl<T: Real> SignedMatrix<T> {
     /// let v = SignedMatrix::with_mask(&dmatrix![1.0f64, -9.0], &dmatrix![true, false])?;
     /// assert_eq!((v.observed(), v.get(0, 0)), (1, 1.0));
     /// assert!(v.get(0, 1).is_nan());
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
-    pub fn with_mask(values: &DMatrix<T>, observed: &DMatrix<bool>) -> Result<Self, TensorError> {
+    pub fn with_mask(values: &DMatrix<T>, observed: &DMatrix<bool>) -> Result<Self, DataError> {
         if observed.shape() != values.shape() {
-            return Err(TensorError::Shape {
+            return Err(DataError::Shape {
                 what: "mask",
                 got: vec![observed.nrows(), observed.ncols()],
                 expected: vec![values.nrows(), values.ncols()],
@@ -321,7 +321,7 @@ impl<T: Real> SignedMatrix<T> {
         for row in 0..values.nrows() {
             for column in 0..values.ncols() {
                 if observed[(row, column)] && values[(row, column)].is_nan() {
-                    return Err(TensorError::NotFinite {
+                    return Err(DataError::NotFinite {
                         index: vec![row, column],
                         value: f64::NAN,
                     });
@@ -334,7 +334,7 @@ impl<T: Real> SignedMatrix<T> {
     fn from_cells(
         values: &DMatrix<T>,
         seen: impl Fn(usize, usize) -> bool,
-    ) -> Result<Self, TensorError> {
+    ) -> Result<Self, DataError> {
         let (rows, columns) = values.shape();
         check_shape(&[rows, columns])?;
         let hidden = T::lit(f64::NAN);
@@ -360,7 +360,7 @@ impl<T: Real> SignedMatrix<T> {
             }
         }
         if let Some((row, column)) = first {
-            return Err(TensorError::NotFinite {
+            return Err(DataError::NotFinite {
                 index: vec![row, column],
                 value: values[(row, column)].to_f64(),
             });
@@ -386,7 +386,7 @@ impl<T: Real> SignedMatrix<T> {
     /// let v = SignedMatrix::new(&dmatrix![1.0, -2.0; f64::NAN, 0.5])?;
     /// assert_eq!(v.get(1, 1), 0.5);
     /// assert!(v.get(1, 0).is_nan());
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn get(&self, row: usize, column: usize) -> T {
         assert!(

@@ -2,11 +2,11 @@
 
 use nalgebra::DMatrix;
 
-use crate::dense::check_shape;
+use crate::data::check_shape;
 use crate::parallel::{map_in_order, wide};
 use crate::signed::{check_model, split_left};
 use crate::{
-    CompensatedSum, Real, Signed, SignedModel, SignedSums, SignedWanted, SplitRule, TensorError,
+    CompensatedSum, DataError, Real, Signed, SignedModel, SignedSums, SignedWanted, SplitRule,
 };
 
 /// Cells whose rates are judged together.
@@ -24,7 +24,7 @@ const LEAST: usize = 1 << 16;
 /// use plca_tensor::{Signed, SignedCells};
 /// let v = SignedCells::new((1000, 1000), [(3, 7, -1.5), (0, 9, 0.0)])?;
 /// assert_eq!(v.observed(), 2);
-/// # Ok::<(), plca_tensor::TensorError>(())
+/// # Ok::<(), plca_tensor::DataError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct SignedCells<T> {
@@ -40,7 +40,7 @@ impl<T: Real> SignedCells<T> {
     ///
     /// # Errors
     ///
-    /// [`TensorError`]: an empty mode, an index outside the shape, a value that is no finite number, a cell given twice.
+    /// [`DataError`]: an empty mode, an index outside the shape, a value that is no finite number, a cell given twice.
     ///
     /// # Examples
     ///
@@ -50,18 +50,18 @@ impl<T: Real> SignedCells<T> {
     /// assert_eq!((v.shape(), v.observed()), ((2, 3), 2));
     /// let error = SignedCells::new((2, 3), [(1, 2, -1.5), (1, 2, 4.0)]).unwrap_err();
     /// assert_eq!(error.to_string(), "entry [1, 2] is given twice");
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn new(
         shape: (usize, usize),
         cells: impl IntoIterator<Item = (usize, usize, T)>,
-    ) -> Result<Self, TensorError> {
+    ) -> Result<Self, DataError> {
         check_shape(&[shape.0, shape.1])?;
         let mut cells: Vec<_> = cells.into_iter().collect();
         for (position, &(row, column, value)) in cells.iter().enumerate() {
             for (mode, index, size) in [(0, row, shape.0), (1, column, shape.1)] {
                 if index >= size {
-                    return Err(TensorError::OutOfRange {
+                    return Err(DataError::OutOfRange {
                         position,
                         mode,
                         index,
@@ -70,7 +70,7 @@ impl<T: Real> SignedCells<T> {
                 }
             }
             if !value.is_finite() {
-                return Err(TensorError::NotFinite {
+                return Err(DataError::NotFinite {
                     index: vec![row, column],
                     value: value.to_f64(),
                 });
@@ -81,7 +81,7 @@ impl<T: Real> SignedCells<T> {
             .windows(2)
             .find(|w| (w[0].0, w[0].1) == (w[1].0, w[1].1))
         {
-            return Err(TensorError::Duplicate {
+            return Err(DataError::Duplicate {
                 index: vec![pair[0].0, pair[0].1],
             });
         }

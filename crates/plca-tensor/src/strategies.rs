@@ -4,14 +4,14 @@
 //! them; a [`Start`] holds factors on the simplex; both can be permuted.
 //!
 //! ```
-//! use plca_tensor::{Observed, Order, strategies};
+//! use plca_tensor::{Data, Order, strategies};
 //! use proptest::prelude::*;
 //!
 //! proptest! {
 //!     // In a test module: `#[test]` here.
 //!     fn dense_and_sparse_have_one_mass(table in strategies::tables::<f64>(1..=3, 1..=5)) {
 //!         let (dense, sparse) = (table.dense(Order::RowMajor).unwrap(), table.sparse().unwrap());
-//!         prop_assert!((Observed::total(&dense) - sparse.total()).abs() <= 1e-12 * sparse.total());
+//!         prop_assert!((dense.total() - sparse.total()).abs() <= 1e-12 * sparse.total());
 //!     }
 //! }
 //! dense_and_sparse_have_one_mass();
@@ -26,10 +26,7 @@ use std::ops::RangeInclusive;
 use nalgebra::{DMatrix, DVector};
 use proptest::prelude::*;
 
-use crate::{
-    Coordinates, DenseTensor, MaskedSparse, MaskedTensor, Order, Real, SparseTensor, TensorError,
-    normalise_columns,
-};
+use crate::{Coordinates, DataError, DenseTensor, Order, Real, SparseTensor, normalise_columns};
 
 pub use blocks::KeptBlocks;
 pub use claims::{check_written, overclaimed, written};
@@ -38,11 +35,11 @@ pub use real::{real_problems, real_table_of_shape, signed_table_of_shape};
 /// Small data, cell by cell.
 ///
 /// ```
-/// use plca_tensor::{Observed, Order, strategies::Table};
+/// use plca_tensor::{Data, Order, strategies::Table};
 /// let table = Table { shape: vec![2, 2], values: vec![1.0, 2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
-/// assert_eq!(Observed::<f64>::total(&table.masked(Order::RowMajor)?), 3.0);
+/// assert_eq!(table.masked(Order::RowMajor)?.total(), 3.0);
 /// assert_eq!(table.all_but()?.total(), table.stored_only()?.total());
-/// # Ok::<(), plca_tensor::TensorError>(())
+/// # Ok::<(), plca_tensor::DataError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table<T> {
@@ -104,7 +101,7 @@ impl<T: Real> Table<T> {
     ///
     /// # Errors
     ///
-    /// [`TensorError`] if the fields were changed to something that a tensor refuses; so for all storages.
+    /// [`DataError`] if the fields were changed to something that a tensor refuses; so for all storages.
     ///
     /// # Examples
     ///
@@ -112,9 +109,9 @@ impl<T: Real> Table<T> {
     /// use plca_tensor::{Order, strategies::Table};
     /// let table = Table { shape: vec![2, 2], values: vec![1.0, 2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
     /// assert_eq!(table.dense(Order::ColumnMajor)?.get(&[0, 1]), 2.0);
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
-    pub fn dense(&self, order: Order) -> Result<DenseTensor<T>, TensorError> {
+    pub fn dense(&self, order: Order) -> Result<DenseTensor<T>, DataError> {
         DenseTensor::new(
             self.shape.clone(),
             self.in_order(&self.values, order),
@@ -131,12 +128,12 @@ impl<T: Real> Table<T> {
     /// # Examples
     ///
     /// ```
-    /// use plca_tensor::strategies::Table;
+    /// use plca_tensor::{Data, strategies::Table};
     /// let table = Table { shape: vec![2, 2], values: vec![1.0, 2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
-    /// assert_eq!(table.sparse()?.stored(), 3);
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// assert_eq!(table.sparse()?.summary().nnz, 3);
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
-    pub fn sparse(&self) -> Result<SparseTensor<T>, TensorError> {
+    pub fn sparse(&self) -> Result<SparseTensor<T>, DataError> {
         SparseTensor::new(self.coordinates(|at| self.values[at] > T::zero()))
     }
 
@@ -152,10 +149,10 @@ impl<T: Real> Table<T> {
     /// use plca_tensor::{Order, strategies::Table};
     /// let table = Table { shape: vec![2, 2], values: vec![1.0, 2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
     /// assert_eq!(table.masked(Order::RowMajor)?.hidden(), 1);
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
-    pub fn masked(&self, order: Order) -> Result<MaskedTensor<T>, TensorError> {
-        MaskedTensor::with_mask(
+    pub fn masked(&self, order: Order) -> Result<DenseTensor<T>, DataError> {
+        DenseTensor::with_mask(
             self.shape.clone(),
             self.in_order(&self.values, order),
             order,
@@ -172,14 +169,14 @@ impl<T: Real> Table<T> {
     /// # Examples
     ///
     /// ```
-    /// use plca_tensor::{Observed, strategies::Table};
+    /// use plca_tensor::{Data, strategies::Table};
     /// let table = Table { shape: vec![2, 2], values: vec![1.0, 2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
     /// let v = table.stored_only()?;
     /// assert_eq!((v.total(), v.is_complete()), (3.0, false));
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
-    pub fn stored_only(&self) -> Result<MaskedSparse<T>, TensorError> {
-        MaskedSparse::stored_only(self.coordinates(|at| self.observed[at]))
+    pub fn stored_only(&self) -> Result<SparseTensor<T>, DataError> {
+        SparseTensor::stored_only(self.coordinates(|at| self.observed[at]))
     }
 
     /// Positive cells stored, hidden ones listed.
@@ -191,14 +188,14 @@ impl<T: Real> Table<T> {
     /// # Examples
     ///
     /// ```
-    /// use plca_tensor::{Observed, strategies::Table};
+    /// use plca_tensor::{Data, strategies::Table};
     /// let table = Table { shape: vec![2, 2], values: vec![1.0, 2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
     /// let v = table.all_but()?;
     /// assert_eq!((v.total(), v.is_complete()), (3.0, false));
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
-    pub fn all_but(&self) -> Result<MaskedSparse<T>, TensorError> {
-        MaskedSparse::all_but(
+    pub fn all_but(&self) -> Result<SparseTensor<T>, DataError> {
+        SparseTensor::all_but(
             self.coordinates(|at| self.values[at] > T::zero()),
             self.coordinates(|at| !self.observed[at]),
         )
@@ -401,7 +398,7 @@ pub fn scales<T: Real>() -> impl Strategy<Value = T> {
 /// Dense tensors of any shape and memory order.
 ///
 /// ```
-/// use plca_tensor::{Observed, strategies};
+/// use plca_tensor::{Data, strategies};
 /// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
 /// let tensor = strategies::dense::<f64>(3..=3, 2..=2).new_tree(&mut TestRunner::default()).unwrap().current();
 /// assert_eq!(tensor.shape(), [2, 2, 2]);
@@ -454,10 +451,10 @@ pub fn coordinates<T: Real>(
 /// Sparse tensors made from [`coordinates`].
 ///
 /// ```
-/// use plca_tensor::strategies;
+/// use plca_tensor::{Data, strategies};
 /// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
 /// let tensor = strategies::sparse::<f64>(2..=2, 1..=4).new_tree(&mut TestRunner::default()).unwrap().current();
-/// assert!(tensor.stored() > 0 && tensor.total() > 0.0);
+/// assert!(tensor.summary().nnz > 0 && tensor.total() > 0.0);
 /// ```
 pub fn sparse<T: Real>(
     orders: RangeInclusive<usize>,
@@ -477,7 +474,7 @@ pub fn sparse<T: Real>(
 pub fn masked<T: Real>(
     orders: RangeInclusive<usize>,
     sizes: RangeInclusive<usize>,
-) -> impl Strategy<Value = MaskedTensor<T>> {
+) -> impl Strategy<Value = DenseTensor<T>> {
     tables::<T>(orders, sizes)
         .prop_filter_map("has mass", |table| table.masked(Order::RowMajor).ok())
 }
@@ -485,7 +482,7 @@ pub fn masked<T: Real>(
 /// Sparse data with hidden cells: listed, or all that are not stored.
 ///
 /// ```
-/// use plca_tensor::{Observed, strategies};
+/// use plca_tensor::{Data, strategies};
 /// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
 /// let data = strategies::masked_sparse::<f64>(2..=2, 3..=3).new_tree(&mut TestRunner::default()).unwrap().current();
 /// assert_eq!(data.shape(), [3, 3]);
@@ -493,7 +490,7 @@ pub fn masked<T: Real>(
 pub fn masked_sparse<T: Real>(
     orders: RangeInclusive<usize>,
     sizes: RangeInclusive<usize>,
-) -> impl Strategy<Value = MaskedSparse<T>> {
+) -> impl Strategy<Value = SparseTensor<T>> {
     (tables::<T>(orders, sizes), any::<bool>()).prop_filter_map("has mass", |(table, listed)| {
         let data = if listed {
             table.all_but()
@@ -672,7 +669,7 @@ pub fn permutations(n: usize) -> impl Strategy<Value = Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Observed;
+    use crate::Data;
 
     proptest! {
         /// Permuting with an order and then with its inverse changes nothing.
@@ -705,7 +702,7 @@ mod tests {
             dense in dense::<f64>(1..=3, 1..=4), sparse in sparse::<f64>(1..=3, 1..=4),
             masked in masked::<f64>(1..=3, 1..=4), hidden in masked_sparse::<f64>(1..=3, 1..=4),
         ) {
-            let all: [&dyn Observed<f64>; 4] = [&dense, &sparse, &masked, &hidden];
+            let all: [&dyn Data<f64>; 4] = [&dense, &sparse, &masked, &hidden];
             prop_assert!(all.iter().all(|data| data.total() > 0.0));
         }
     }

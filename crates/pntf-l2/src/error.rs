@@ -1,6 +1,6 @@
 //! Why a model refused its settings, its start or its data.
 
-use plca_tensor::TensorError;
+use plca_tensor::DataError;
 
 use crate::QpError;
 
@@ -110,5 +110,7 @@ pub enum PntfError {
     Stop(#[from] plca_fit::StopError),
     /// The data's own complaint.
     #[error(transparent)]
-    Data(#[from] TensorError),
+    Data(#[from] DataError),
 }
+
+impl plca_fit::Failure for PntfError {}

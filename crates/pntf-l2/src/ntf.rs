@@ -3,7 +3,7 @@
 use nalgebra::DMatrix;
 use plca_dist::random;
 use plca_fit::{Algorithm, Direction, Outcome, Stop};
-use plca_tensor::{Factor, Memo, Model, Real, RealTensor};
+use plca_tensor::{Cp, Factor, Memo, Real, RealTensor};
 use rand::Rng;
 
 use crate::init::{check_block, check_shapes};
@@ -156,9 +156,9 @@ impl<T: Real> NtfState<T> {
     /// let state = pntf_l2::NtfState { factors: vec![dmatrix![2.0, 1.0], dmatrix![3.0, 4.0]] };
     /// assert_eq!(state.with_model(|p| p.cell(&[0, 0])), 10.0);            // 2·3 + 1·4
     /// ```
-    pub fn with_model<O>(&self, f: impl FnOnce(&Model<'_, T>) -> O) -> O {
+    pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
         let factors: Vec<_> = self.factors.iter().map(Factor::Columns).collect();
-        f(&Model {
+        f(&Cp {
             weights: None,
             factors: &factors,
         })

@@ -180,3 +180,5 @@ pub enum SnmfError {
     #[error(transparent)]
     Stop(#[from] plca_fit::StopError),
 }
+
+impl plca_fit::Failure for SnmfError {}

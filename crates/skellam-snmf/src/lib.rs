@@ -62,7 +62,7 @@ pub use plca_fit::{
     Accelerate, Algorithm, Carried, Momentum, Need, Outcome, Parabolic, Progress, Squarem, Stop,
     StopError, StopReason, TracePoint, best_of, run, run_from,
 };
-pub use plca_tensor::{Signed, SignedCells, SignedMatrix, TensorError};
+pub use plca_tensor::{DataError, Signed, SignedCells, SignedMatrix};
 pub use posterior::Posterior;
 pub use prior::{Entries, Prior};
 pub use replicates::Replicates;

@@ -7,8 +7,8 @@ use nalgebra::DMatrix;
 use plca_em::{FoldIn, Given, Impossible, PlsaState, Solver, Stop};
 use plca_tensor::strategies::KeptBlocks;
 use plca_tensor::{
-    Coordinates, DenseTensor, Expected, Factor, Model, Observed, Order, OutOfCore, Real,
-    SparseTensor, Wanted, normalise_columns,
+    Coordinates, Cp, Data, DenseTensor, Expected, Factor, Modes, Order, OutOfCore, Real, Request,
+    SparseTensor, normalise_columns,
 };
 
 use crate::Target;
@@ -126,17 +126,14 @@ impl<T: Real> Problem<T> {
         })
     }
 
-    fn expect(&self, data: &dyn Observed<T>) -> Expected<T> {
+    fn expect(&self, data: &dyn Data<T>) -> Expected<T> {
         let factors: Vec<_> = self.factors.iter().map(Factor::Columns).collect();
-        let model = Model {
+        let model = Cp {
             weights: Some(&self.weights),
             factors: &factors,
         };
-        let wanted = Wanted {
-            modes: &vec![true; factors.len()],
-            ln_lik: true,
-        };
-        data.expect(&model, wanted)
+        let all = Request::counts(Modes::all(factors.len())).value(true);
+        data.e_step(&model, &all).expect("data that can be read")
     }
 
     /// `F_j[i, z]` of all components, the weights in the first mode; what is below `√TINY` of the largest counts as 0.
@@ -196,14 +193,14 @@ fn close<T: Real>(
     tolerance: f64,
     which: &str,
 ) {
-    let off = (got.ln_lik - ln_lik).abs();
+    let off = (got.value() - ln_lik).abs();
     assert!(
         off <= tolerance * size,
         "{which}: {} is not {ln_lik}",
-        got.ln_lik
+        got.value()
     );
-    for (mode, (got, expected)) in got.counts.iter().zip(counts).enumerate() {
-        let got = got.as_ref().expect("counts of every mode");
+    for (mode, expected) in counts.iter().enumerate() {
+        let got = got.counts(mode);
         for (i, row) in expected.row_iter().enumerate() {
             for (z, &x) in row.iter().enumerate() {
                 let found = got[(i, z)].to_f64();
@@ -222,7 +219,7 @@ fn estep_in<T: Real>(u: &mut Unstructured<'_>, tolerance: f64) -> Result<bool> {
     let (shape, values) = (problem.shape.clone(), problem.values.clone());
     let sparse = SparseTensor::new(entries(&shape, &values)).expect("good data");
     let dense = DenseTensor::new(shape, values, Order::RowMajor).expect("good data");
-    let [dense, sparse] = [&dense as &dyn Observed<T>, &sparse].map(|data| problem.expect(data));
+    let [dense, sparse] = [&dense as &dyn Data<T>, &sparse].map(|data| problem.expect(data));
     let Some(expected) = problem.by_definition() else {
         return Ok(false);
     };
@@ -269,7 +266,7 @@ fn fast(u: &mut Unstructured<'_>) -> Result<bool> {
             .expect("every cell is explained")
     };
     let (em, fast) = (by(Solver::Em), by(Solver::Fast));
-    let v = data.marginal(1);
+    let v = data.marginal(1).expect("data in memory");
     let within = |gap: &[f64]| gap.iter().zip(&v).map(|(g, v)| g * v).sum::<f64>();
     let (a, b) = (em.outcome.objective, fast.outcome.objective);
     let rounding = 1e-9 * (a.abs() + data.total());
@@ -287,13 +284,14 @@ fn fast(u: &mut Unstructured<'_>) -> Result<bool> {
 }
 
 /// The bits of every number that models ask for.
-fn bits<T: Real>(data: &dyn Observed<T>, problem: &Problem<T>) -> Vec<u64> {
-    let mut found = vec![data.total(), data.self_information()];
-    found.extend((0..2).flat_map(|mode| data.marginal(mode)));
+fn bits<T: Real>(data: &dyn Data<T>, problem: &Problem<T>) -> Vec<u64> {
+    let read = "data that can be read";
+    let mut found = vec![data.total(), data.self_information().expect(read)];
+    found.extend((0..2).flat_map(|mode| data.marginal(mode).expect(read)));
     let expected = problem.expect(data);
-    found.push(expected.ln_lik);
-    let counts = expected.counts.iter().flatten();
-    found.extend(counts.flat_map(|m| m.iter().map(|x| x.to_f64()).collect::<Vec<_>>()));
+    found.push(expected.value());
+    let counts = [0, 1].map(|mode| expected.counts(mode));
+    found.extend(counts.into_iter().flatten().map(|x| x.to_f64()));
     found.iter().map(|x| x.to_bits()).collect()
 }
 
@@ -311,7 +309,7 @@ fn blocks_in<T: Real>(u: &mut Unstructured<'_>) -> Result<bool> {
     let blocks = KeptBlocks::cut(&all, size(u, 9)?).expect("good data");
     let cut = OutOfCore::new(blocks).expect("a source that does not fail");
     let memory = SparseTensor::new(all).expect("good data");
-    assert_eq!(cut.stored(), memory.stored() as u64);
+    assert_eq!(cut.summary(), memory.summary());
     assert_eq!(bits(&cut, &problem), bits(&memory, &problem));
     Ok(true)
 }

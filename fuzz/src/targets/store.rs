@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_io::{Element, IoError, ReadOptions, Store, StoreWriter};
-use plca_tensor::{BlockSource, Factor, Model, Observed, OutOfCore, Wanted};
+use plca_tensor::{BlockSource, Cp, Data, Factor, Modes, OutOfCore, Request};
 use serde_json::{Value, json};
 
 use super::one_line;
@@ -133,26 +133,20 @@ fn read<T: Element>(bytes: &[u8]) -> Result<(), IoError> {
             let total = data.total();
             assert!(total > 0.0 && total.is_finite());
             for mode in 0..2 {
-                let sum: f64 = data.marginal(mode).iter().sum();
+                let sum: f64 = data.marginal(mode).expect("sums").iter().sum();
                 assert!((sum - total).abs() <= 1e-6 * total, "{sum} is not {total}");
             }
-            assert!(!data.self_information().is_nan());
+            assert!(!data.self_information().expect("read before").is_nan());
             let factors = shape.map(|size| DMatrix::from_element(size, 1, T::one()));
             let factors = [0, 1].map(|mode| Factor::Columns(&factors[mode]));
-            let model = Model {
+            let model = Cp {
                 weights: None,
                 factors: &factors,
             };
-            let wanted = Wanted {
-                modes: &[true; 2],
-                ln_lik: false,
-            };
-            let counts = data.expect(&model, wanted).counts;
-            for sum in counts
-                .iter()
-                .flatten()
-                .map(|c| c.iter().map(|x| x.to_f64()).sum::<f64>())
-            {
+            let both = Request::counts(Modes::all(2));
+            let e = data.e_step(&model, &both).expect("read before");
+            for mode in 0..2 {
+                let sum: f64 = e.counts(mode).iter().map(|x| x.to_f64()).sum();
                 assert!((sum - total).abs() <= 1e-4 * total, "{sum} is not {total}");
             }
         }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use nalgebra::DMatrix;
 use plca_dist::random::{exponential, uniform};
 use plca_em::{Outcome, Shifted, ShiftedInit, ShiftedState, Stop};
-use plca_tensor::{DenseTensor, Observed as _, Order};
+use plca_tensor::{Data as _, DenseTensor, Order};
 use rand_chacha::ChaCha8Rng;
 
 use super::support::{best_matching, divergence, rng};

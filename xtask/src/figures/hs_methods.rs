@@ -6,7 +6,7 @@ use nalgebra::DMatrix;
 use ndarray::{Array1, Array2};
 use plca_em::{Plca, PlcaInit, PlcaState};
 use plca_fit::{Direction, best_of};
-use plca_tensor::{Observed, RealTensor};
+use plca_tensor::{Data, RealTensor};
 use pntf_l2::{Ntf, NtfState, Pntf, PntfInit, PntfState, Stop};
 
 use super::support::rng;
@@ -78,7 +78,7 @@ impl Components {
 /// Fits by the four methods from the same starts, drawn at random; of several starts each keeps its own best.
 pub(super) fn factorize(
     data: &RealTensor<f64>,
-    counts: &dyn Observed<f64>,
+    counts: &dyn Data<f64>,
     k: usize,
     sweeps: usize,
     starts: u64,

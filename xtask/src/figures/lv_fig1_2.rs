@@ -3,7 +3,7 @@
 use nalgebra::{DMatrix, DVector};
 use plca_em::{Outcome, Plca, PlcaInit, PlcaState, Plsa, PlsaInit, PlsaState, Stop, best_of};
 use plca_fit::Direction;
-use plca_tensor::{DenseTensor, Observed as _, Order, normalise_columns};
+use plca_tensor::{Data as _, DenseTensor, Order, normalise_columns};
 
 use super::support::{
     best_matching, cosine, divergence, gaussian, largest, matrix_rows, rng, smallest,
@@ -106,7 +106,8 @@ fn asymmetric(
 /// `D/v` of data against a product of mass 1, cell by cell.
 fn product_divergence(data: &DenseTensor<f64>, product: &DMatrix<f64>) -> f64 {
     let mut ln_lik = 0.0;
-    data.for_each(&mut |index, v| ln_lik += v * product[(index[0], index[1])].ln());
+    let term = &mut |index: &[usize], v: f64| ln_lik += v * product[(index[0], index[1])].ln();
+    data.visit(term).expect("data in memory");
     divergence(data, ln_lik)
 }
 
@@ -137,7 +138,7 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
 
     let conditional = asymmetric(context, &data, &stop)?.state;
     let (basis, mixture) = (&conditional.basis, &conditional.mixture);
-    let shares = DVector::from_vec(data.marginal(1)) / data.total();
+    let shares = DVector::from_vec(data.marginal(1)?) / data.total();
     let scale = DMatrix::from_diagonal(&shares);
     let product = basis * mixture * &scale;
     let order = truth.matching(basis);

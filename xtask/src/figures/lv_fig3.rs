@@ -1,7 +1,7 @@
 //! LV, figure 3: PLCA of a three-way array, two Gaussians.
 
 use plca_em::{Outcome, Plca, PlcaInit, PlcaState, Stop};
-use plca_tensor::{DenseTensor, Observed as _, Order};
+use plca_tensor::{Data as _, DenseTensor, Order};
 
 use super::support::{
     best_matching, divergence, divergence_trace, gaussian, largest, moments, rng, rows, smallest,
@@ -101,7 +101,7 @@ fn draw(
 ) -> Result<Vec<String>> {
     let axis = |label: &str| Axis::linear(label, 0.5, SIDE as f64 + 0.5);
     let mut input = vec![vec![0.0; SIDE]; SIDE];
-    v.for_each(&mut |i, value| input[i[2]][i[0]] += value / v.total());
+    v.visit(&mut |i, value| input[i[2]][i[0]] += value / v.total())?;
     let model = rows(SIDE, SIDE, |c, a| {
         let term = |z| best.weights[z] * best.factors[0][(a, z)] * best.factors[2][(c, z)];
         (0..2).map(term).sum()

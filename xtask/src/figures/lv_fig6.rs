@@ -3,7 +3,7 @@
 use nalgebra::{DMatrix, Matrix3};
 use plca_em::{Outcome, Plsa, PlsaInit, PlsaState, Stop, best_of};
 use plca_fit::Direction;
-use plca_tensor::{DenseTensor, Observed as _, Order};
+use plca_tensor::{Data as _, DenseTensor, Order};
 
 use super::support::{best_matching, cosine, dirichlet, rng, smallest};
 use crate::Result;
@@ -52,7 +52,7 @@ fn fit(
         )
     })?;
     // Columns of the data sum to 1: the divergence of the conditional model, per datum.
-    let d = (v.self_information() - best.objective) / v.total();
+    let d = (v.self_information()? - best.objective) / v.total();
     Ok((best, d))
 }
 

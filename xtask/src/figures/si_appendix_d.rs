@@ -3,7 +3,7 @@
 use nalgebra::DMatrix;
 use plca_dist::random::exponential;
 use plca_em::{Algorithm as _, Nmf, NmfInit, NmfState, Plca, Update};
-use plca_tensor::{DenseTensor, Observed as _, Order};
+use plca_tensor::{Data as _, DenseTensor, Order};
 
 use super::support::{largest, rng};
 use crate::Result;

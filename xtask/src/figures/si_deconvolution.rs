@@ -2,7 +2,6 @@
 
 use nalgebra::DMatrix;
 use plca_em::{Shifted, ShiftedEm, ShiftedInit, ShiftedState, Stop, TracePoint};
-use plca_tensor::DenseTensor;
 
 use super::grid::{Grid, poisson};
 use super::support::rng;
@@ -47,7 +46,7 @@ fn recovered(state: &ShiftedState<f64>) -> Vec<f64> {
     SPIKES.iter().map(|&(at, share)| mass(at) / share).collect()
 }
 
-fn start(em: &ShiftedEm<'_, f64, DenseTensor<f64>>, kernel: &Grid) -> Result<ShiftedState<f64>> {
+fn start(em: &ShiftedEm<'_, f64>, kernel: &Grid) -> Result<ShiftedState<f64>> {
     let init = ShiftedInit {
         kernels: Some(DMatrix::from_column_slice(TAPS, 1, &kernel.values)),
         impulses: Some(DMatrix::from_element(PLACES, 1, 1.0)),

@@ -3,7 +3,7 @@
 use nalgebra::{DMatrix, DVectorView};
 use plca_dist::random::{exponential, uniform};
 use plca_em::TracePoint;
-use plca_tensor::Observed;
+use plca_tensor::Data;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 
@@ -15,13 +15,13 @@ pub(super) fn rng(seed: u64, stream: u64) -> ChaCha8Rng {
 }
 
 /// `D / v`, the divergence between the data's distribution and a model of this log-likelihood.
-pub(super) fn divergence(data: &dyn Observed<f64>, ln_lik: f64) -> f64 {
+pub(super) fn divergence(data: &dyn Data<f64>, ln_lik: f64) -> f64 {
     let v = data.total();
-    (data.self_information() - v * v.ln() - ln_lik) / v
+    (data.self_information().expect("data in memory") - v * v.ln() - ln_lik) / v
 }
 
 /// The divergence along a run, from iteration 1 on.
-pub(super) fn divergence_trace(data: &dyn Observed<f64>, trace: &[TracePoint]) -> Vec<(f64, f64)> {
+pub(super) fn divergence_trace(data: &dyn Data<f64>, trace: &[TracePoint]) -> Vec<(f64, f64)> {
     trace
         .iter()
         .filter(|p| p.iteration > 0)

@@ -7,7 +7,7 @@ use nalgebra::DMatrix;
 use plca_em::{EmError, Fast, FastState, Outcome, Progress, Separable};
 use plca_fit::{Carried, Direction, Observer, Stop};
 use plca_io::{Array, Element};
-use plca_tensor::Observed;
+use plca_tensor::Data;
 use rand_chacha::ChaCha8Rng;
 
 use super::CommandModel;
@@ -19,13 +19,13 @@ use crate::failure::Failure;
 use crate::{fit, given};
 
 /// A model whose algorithm may be replaced by coordinate descent.
-pub(crate) trait Separates<T: Element>: CommandModel<Data = dyn Observed<T>> {
+pub(crate) trait Separates<T: Element>: CommandModel<Data = dyn Data<T>> {
     /// The model bound to data.
     type Algorithm<'a>: Separable<T, State = Self::State>
     where
         Self: 'a;
     /// Binds it.
-    fn bind<'a>(&'a self, data: &'a dyn Observed<T>) -> Result<Self::Algorithm<'a>, Failure>;
+    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Self::Algorithm<'a>, Failure>;
 }
 
 /// Before the names of the solver's own blocks in a checkpoint, and of its numbers.
@@ -40,7 +40,7 @@ struct FastCommand<T, M> {
 /// Fits a model by the solver asked for; `em` fits it otherwise.
 pub(crate) fn fit<T: Element, M: Separates<T>>(
     args: &FitArgs,
-    data: &(dyn Observed<T> + 'static),
+    data: &(dyn Data<T> + 'static),
     make: impl Fn(usize) -> Result<M, Failure>,
     em: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
@@ -100,7 +100,7 @@ fn of_em(args: &FitArgs) -> Option<&'static str> {
 }
 
 impl<T: Element, M: Separates<T>> CommandModel for FastCommand<T, M> {
-    type Data = dyn Observed<T>;
+    type Data = dyn Data<T>;
     type State = FastState<T, M::State>;
     const OBJECTIVE: &'static str = M::OBJECTIVE;
 
@@ -167,7 +167,7 @@ impl<T: Element, M: Separates<T>> CommandModel for FastCommand<T, M> {
         self.model.direction()
     }
 
-    fn scale(&self, data: &Self::Data, state: &Self::State) -> Option<Array<f64>> {
+    fn scale(&self, data: &Self::Data, state: &Self::State) -> Result<Option<Array<f64>>, Failure> {
         self.model.scale(data, state.model())
     }
 

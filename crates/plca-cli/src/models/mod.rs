@@ -163,8 +163,12 @@ pub(crate) trait CommandModel: Sized {
         json!({})
     }
     /// What the model must be multiplied by to approximate data with hidden cells: one number, of order 0, or one for each given index.
-    fn scale(&self, _data: &Self::Data, _state: &Self::State) -> Option<Array<f64>> {
-        None
+    fn scale(
+        &self,
+        _data: &Self::Data,
+        _state: &Self::State,
+    ) -> Result<Option<Array<f64>>, Failure> {
+        Ok(None)
     }
     /// Log-likelihood without priors, where the objective is another number.
     fn ln_lik(&self, _data: &Self::Data, _state: &Self::State) -> Result<Option<f64>, Failure> {

@@ -7,7 +7,7 @@ use nalgebra::DVector;
 use plca_em::{Nmf, NmfEm, NmfInit, NmfState, Outcome, Progress, Update};
 use plca_fit::{Carried, Direction, Observer, Stop};
 use plca_io::Element;
-use plca_tensor::Observed;
+use plca_tensor::Data;
 use rand_chacha::ChaCha8Rng;
 
 use super::accelerated::accelerated;
@@ -16,7 +16,7 @@ use super::{CommandModel, ModelKind, fast};
 use crate::approximation::{Approximation, Product};
 use crate::args::{self, Acceleration, FitArgs, Precision, SelectArgs, TransformArgs};
 use crate::blocks::{Arrays, lacking, matrix, take_matrix};
-use crate::data::Data;
+use crate::data::Loaded;
 use crate::failure::Failure;
 use crate::fit;
 use crate::out_of_core::load;
@@ -96,7 +96,7 @@ fn state(file: &mut Saved) -> Result<NmfState<f64>, Failure> {
 
 fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
     refuse(args.temper.is_some(), "--temper", "nmf-kl")?;
-    let data: Data<T> = load(args)?;
+    let data: Loaded<T> = load(args)?;
     let shape = data.shape();
     let make = |rank| NmfCommand::<T>::new(args, rank, shape);
     fast::fit(args, &*data, make, || fit::fit(args, &*data, make))
@@ -149,7 +149,7 @@ impl<T> NmfCommand<T> {
 }
 
 impl<T: Element> CommandModel for NmfCommand<T> {
-    type Data = dyn Observed<T>;
+    type Data = dyn Data<T>;
     type State = NmfState<T>;
     const OBJECTIVE: &'static str = "kl_divergence";
 
@@ -201,9 +201,9 @@ impl<T: Element> CommandModel for NmfCommand<T> {
 }
 
 impl<T: Element> fast::Separates<T> for NmfCommand<T> {
-    type Algorithm<'a> = NmfEm<'a, T, dyn Observed<T> + 'a>;
+    type Algorithm<'a> = NmfEm<'a, T>;
 
-    fn bind<'a>(&'a self, data: &'a dyn Observed<T>) -> Result<Self::Algorithm<'a>, Failure> {
+    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Self::Algorithm<'a>, Failure> {
         Ok(self.config.on(data)?)
     }
 }

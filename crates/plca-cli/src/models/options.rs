@@ -4,30 +4,26 @@ use std::path::Path;
 
 use plca_em::Cooling;
 use plca_io::Element;
-use plca_tensor::{Factor, Model, Observed};
+use plca_tensor::{Cp, Data, DataError, Factor, Modes, Request, Rule};
 
 use crate::args::{Acceleration, FitArgs, MissingMethod};
 use crate::failure::Failure;
 
 /// Mass of a model over the observed cells, for every index of one mode.
 pub(crate) fn seen_mass<T: Element>(
-    data: &dyn Observed<T>,
-    model: &Model<'_, T>,
+    data: &dyn Data<T>,
+    model: &Cp<'_, T>,
     mode: usize,
-) -> Vec<f64> {
-    let wanted: Vec<bool> = (0..model.factors.len()).map(|j| j == mode).collect();
-    let seen = data.exposure(model, &wanted)[mode].take();
+) -> Result<Vec<f64>, DataError> {
+    let exposure = Request::counts(Modes::one(mode)).rule(Rule::Exposure);
+    let seen = data.e_step(model, &exposure)?.take(mode);
     let rows = model.factors[mode].rows();
-    let Some(seen) = seen else {
-        return vec![0.0; rows];
-    };
     let cell = |i, z| match model.factors[mode] {
         Factor::Columns(_) => seen[(i, z)].to_f64(),
         Factor::Rows(_) => seen[(z, i)].to_f64(),
     };
-    (0..rows)
-        .map(|i| (0..model.components()).map(|z| cell(i, z)).sum())
-        .collect()
+    let mass = |i| (0..model.components()).map(|z| cell(i, z)).sum();
+    Ok((0..rows).map(mass).collect())
 }
 
 /// Refuses data that are not a matrix.

@@ -6,7 +6,7 @@ use nalgebra::{DMatrix, DVector};
 use plca_em::{Outcome, Plca, PlcaEm, PlcaInit, PlcaState, Progress};
 use plca_fit::{Carried, Direction, Observer, Stop};
 use plca_io::{Array, Element};
-use plca_tensor::Observed;
+use plca_tensor::Data;
 use rand_chacha::ChaCha8Rng;
 
 use super::accelerated::accelerated;
@@ -20,7 +20,7 @@ use crate::blocks::{
     Arrays, ITERATION, count, keep_fixed, lacking, matrix, number, take_count, take_matrix,
     take_vector, vector,
 };
-use crate::data::Data;
+use crate::data::Loaded;
 use crate::failure::Failure;
 use crate::online;
 use crate::out_of_core::load;
@@ -183,7 +183,7 @@ pub(super) fn factors(file: &mut Saved, order: usize) -> Result<Vec<DMatrix<f64>
 }
 
 fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
-    let data: Data<T> = load(args)?;
+    let data: Loaded<T> = load(args)?;
     let shape = data.shape();
     let make = |rank| PlcaCommand::new(args, rank, shape);
     fast::fit(args, &*data, make, || tempered::fit(args, &*data, make))
@@ -250,7 +250,7 @@ impl<T: Element> PlcaCommand<T> {
 }
 
 impl<T: Element> CommandModel for PlcaCommand<T> {
-    type Data = dyn Observed<T>;
+    type Data = dyn Data<T>;
     type State = PlcaState<T>;
     const OBJECTIVE: &'static str = "log_likelihood";
 
@@ -330,13 +330,18 @@ impl<T: Element> CommandModel for PlcaCommand<T> {
         Direction::Maximise
     }
 
-    fn scale(&self, data: &Self::Data, state: &PlcaState<T>) -> Option<Array<f64>> {
+    fn scale(
+        &self,
+        data: &Self::Data,
+        state: &PlcaState<T>,
+    ) -> Result<Option<Array<f64>>, Failure> {
         if data.is_complete() {
-            return None;
+            return Ok(None);
         }
         // [SPEC 4] s = v_obs / Σ_obs P
         let seen = state.with_model(|model| seen_mass(data, model, 0));
-        Some(number(data.total() / seen.iter().sum::<f64>()))
+        let seen: f64 = seen.map_err(plca_em::EmError::from)?.iter().sum();
+        Ok(Some(number(data.total() / seen)))
     }
 
     fn ln_lik(&self, data: &Self::Data, state: &PlcaState<T>) -> Result<Option<f64>, Failure> {
@@ -349,9 +354,9 @@ impl<T: Element> CommandModel for PlcaCommand<T> {
 }
 
 impl<T: Element> Bind<T> for PlcaCommand<T> {
-    type Em<'a> = PlcaEm<'a, T, dyn Observed<T> + 'a>;
+    type Em<'a> = PlcaEm<'a, T>;
 
-    fn on<'a>(&'a self, data: &'a dyn Observed<T>) -> Result<Self::Em<'a>, Failure> {
+    fn on<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Self::Em<'a>, Failure> {
         Ok(self.config.on(data)?)
     }
 
@@ -361,9 +366,9 @@ impl<T: Element> Bind<T> for PlcaCommand<T> {
 }
 
 impl<T: Element> fast::Separates<T> for PlcaCommand<T> {
-    type Algorithm<'a> = PlcaEm<'a, T, dyn Observed<T> + 'a>;
+    type Algorithm<'a> = PlcaEm<'a, T>;
 
-    fn bind<'a>(&'a self, data: &'a dyn Observed<T>) -> Result<Self::Algorithm<'a>, Failure> {
+    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Self::Algorithm<'a>, Failure> {
         Ok(self.config.on(data)?)
     }
 }

@@ -6,7 +6,7 @@ use nalgebra::{DMatrix, DVector};
 use plca_em::{Given, Outcome, Plsa, PlsaEm, PlsaInit, PlsaState, Progress};
 use plca_fit::{Carried, Direction, Observer, Stop};
 use plca_io::{Array, Element};
-use plca_tensor::{Factor, Model, Observed};
+use plca_tensor::{Cp, Data, Factor};
 use rand_chacha::ChaCha8Rng;
 
 use super::accelerated::accelerated;
@@ -19,7 +19,7 @@ use crate::args::{Acceleration, FitArgs, Precision, SelectArgs, TransformArgs};
 use crate::blocks::{
     Arrays, ITERATION, SCALE, count, keep_fixed, lacking, matrix, take_count, take_matrix,
 };
-use crate::data::Data;
+use crate::data::Loaded;
 use crate::failure::Failure;
 use crate::online;
 use crate::out_of_core::load;
@@ -133,9 +133,22 @@ impl ModelKind for Asymmetric {
 }
 
 fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
-    let data: Data<T> = load(args)?;
+    let data: Loaded<T> = load(args)?;
     let shape = data.shape();
-    let make = |rank| PlsaCommand::new(args, rank, shape);
+    let given = given(args.given);
+    let marginal = match shape.len() {
+        2 => data
+            .marginal(given.mode())
+            .map_err(plca_em::EmError::from)?,
+        _ => Vec::new(),
+    };
+    let make = |rank| {
+        let command = PlsaCommand::new(args, rank, shape)?;
+        Ok(PlsaCommand {
+            marginal: marginal.clone(),
+            ..command
+        })
+    };
     fast::fit(args, &*data, make, || tempered::fit(args, &*data, make))
 }
 
@@ -160,6 +173,8 @@ struct PlsaCommand<T: Element> {
     /// Blocks whose priors may empty them.
     emptying: Vec<String>,
     fix: Vec<String>,
+    /// The sum of each given index.
+    marginal: Vec<f64>,
 }
 
 /// The direction of `--given`.
@@ -207,6 +222,7 @@ impl<T: Element> PlsaCommand<T> {
             };
         }
         Ok(Self {
+            marginal: Vec::new(),
             config: builder.build()?,
             power,
             priors: any,
@@ -217,7 +233,7 @@ impl<T: Element> PlsaCommand<T> {
 }
 
 impl<T: Element> CommandModel for PlsaCommand<T> {
-    type Data = dyn Observed<T>;
+    type Data = dyn Data<T>;
     type State = PlsaState<T>;
     const OBJECTIVE: &'static str = "log_likelihood";
 
@@ -258,10 +274,10 @@ impl<T: Element> CommandModel for PlsaCommand<T> {
         })
     }
 
-    fn arrays(&self, data: &Self::Data, state: &PlsaState<T>) -> Arrays {
-        let sums = data.marginal(self.config.given().mode());
-        let total: f64 = sums.iter().sum();
-        let marginal = Array::new(vec![sums.len()], sums.iter().map(|s| s / total).collect());
+    fn arrays(&self, _: &Self::Data, state: &PlsaState<T>) -> Arrays {
+        let total: f64 = self.marginal.iter().sum();
+        let shares = self.marginal.iter().map(|s| s / total).collect();
+        let marginal = Array::new(vec![self.marginal.len()], shares);
         [
             ("basis", matrix(&state.basis)),
             ("mixture", matrix(&state.mixture)),
@@ -302,9 +318,13 @@ impl<T: Element> CommandModel for PlsaCommand<T> {
         Direction::Maximise
     }
 
-    fn scale(&self, data: &Self::Data, state: &PlsaState<T>) -> Option<Array<f64>> {
+    fn scale(
+        &self,
+        data: &Self::Data,
+        state: &PlsaState<T>,
+    ) -> Result<Option<Array<f64>>, Failure> {
         if data.is_complete() {
-            return None;
+            return Ok(None);
         }
         let given = self.config.given();
         let (basis, mixture) = (Factor::Columns(&state.basis), Factor::Rows(&state.mixture));
@@ -312,16 +332,16 @@ impl<T: Element> CommandModel for PlsaCommand<T> {
         if given == Given::Rows {
             factors.reverse();
         }
-        let model = Model {
+        let model = Cp {
             weights: None,
             factors: &factors,
         };
-        let seen = seen_mass(data, &model, given.mode());
+        let seen = seen_mass(data, &model, given.mode()).map_err(plca_em::EmError::from)?;
         // [SPEC 4] s = v_obs / Σ_obs P, for every given index; 0 where nothing of it was observed
-        let scales = data.marginal(given.mode()).into_iter().zip(seen);
-        let scales = scales.map(|(v, mass)| if v > 0.0 { v / mass } else { 0.0 });
+        let scales = self.marginal.iter().zip(seen);
+        let scales = scales.map(|(&v, mass)| if v > 0.0 { v / mass } else { 0.0 });
         let scales: Vec<_> = scales.collect();
-        Some(Array::new(vec![scales.len()], scales))
+        Ok(Some(Array::new(vec![scales.len()], scales)))
     }
 
     fn ln_lik(&self, data: &Self::Data, state: &PlsaState<T>) -> Result<Option<f64>, Failure> {
@@ -334,9 +354,9 @@ impl<T: Element> CommandModel for PlsaCommand<T> {
 }
 
 impl<T: Element> Bind<T> for PlsaCommand<T> {
-    type Em<'a> = PlsaEm<'a, T, dyn Observed<T> + 'a>;
+    type Em<'a> = PlsaEm<'a, T>;
 
-    fn on<'a>(&'a self, data: &'a dyn Observed<T>) -> Result<Self::Em<'a>, Failure> {
+    fn on<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Self::Em<'a>, Failure> {
         Ok(self.config.on(data)?)
     }
 
@@ -346,9 +366,9 @@ impl<T: Element> Bind<T> for PlsaCommand<T> {
 }
 
 impl<T: Element> fast::Separates<T> for PlsaCommand<T> {
-    type Algorithm<'a> = PlsaEm<'a, T, dyn Observed<T> + 'a>;
+    type Algorithm<'a> = PlsaEm<'a, T>;
 
-    fn bind<'a>(&'a self, data: &'a dyn Observed<T>) -> Result<Self::Algorithm<'a>, Failure> {
+    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Self::Algorithm<'a>, Failure> {
         Ok(self.config.on(data)?)
     }
 }

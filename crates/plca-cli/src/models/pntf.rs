@@ -253,9 +253,13 @@ impl<T: Element> CommandModel for PntfCommand<T> {
         Direction::Minimise
     }
 
-    fn scale(&self, data: &Self::Data, state: &PntfState<T>) -> Option<Array<f64>> {
+    fn scale(
+        &self,
+        data: &Self::Data,
+        state: &PntfState<T>,
+    ) -> Result<Option<Array<f64>>, Failure> {
         // The model has the mass of the data as they were fitted.
-        let sweep = self.config.on(&data.tensor).ok()?;
-        Some(number(state.mass / sweep.data_scale()))
+        let sweep = self.config.on(&data.tensor)?;
+        Ok(Some(number(state.mass / sweep.data_scale())))
     }
 }

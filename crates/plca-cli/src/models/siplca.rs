@@ -10,7 +10,7 @@ use plca_em::{
 };
 use plca_fit::{Carried, Direction, Observer, Stop};
 use plca_io::{Array, Element};
-use plca_tensor::{DenseTensor, Observed, Order};
+use plca_tensor::{Data, DenseTensor, Order};
 use rand_chacha::ChaCha8Rng;
 
 use super::accelerated::accelerated;
@@ -25,7 +25,7 @@ use crate::args::{
 use crate::blocks::{
     Arrays, ITERATION, count, keep_fixed, lacking, number, take_count, take_vector, vector,
 };
-use crate::data::{Data, load};
+use crate::data::{Loaded, load};
 use crate::failure::Failure;
 use crate::fit;
 use crate::given;
@@ -171,7 +171,7 @@ fn support(domain: args::Domain) -> Support {
 }
 
 fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
-    let data: Data<T> = load(&args.data, &args.hidden)?;
+    let data: Loaded<T> = load(&args.data, &args.hidden)?;
     fit::fit(args, &*data, |rank| {
         ShiftedCommand::new(args, rank, data.shape())
     })
@@ -332,7 +332,7 @@ fn kernel(args: &FitArgs, shape: &[usize]) -> Result<Vec<usize>, Failure> {
 }
 
 impl<T: Element> CommandModel for ShiftedCommand<T> {
-    type Data = dyn Observed<T>;
+    type Data = dyn Data<T>;
     type State = ShiftedState<T>;
     const OBJECTIVE: &'static str = "log_likelihood";
 
@@ -422,15 +422,19 @@ impl<T: Element> CommandModel for ShiftedCommand<T> {
         Direction::Maximise
     }
 
-    fn scale(&self, data: &Self::Data, state: &ShiftedState<T>) -> Option<Array<f64>> {
-        let em = self.config.on(data).ok()?;
+    fn scale(
+        &self,
+        data: &Self::Data,
+        state: &ShiftedState<T>,
+    ) -> Result<Option<Array<f64>>, Failure> {
+        let em = self.config.on(data)?;
         let window = em.window_mass(state);
         if data.is_complete() && (self.literal || window == 1.0) {
-            return None;
+            return Ok(None);
         }
         // [SPEC 4] [SPEC 5.2] s P, s = v_obs / Σ_obs P
-        let approximation: f64 = em.reconstruct(state).ok()?.iter().map(|x| x.to_f64()).sum();
-        Some(number(approximation / window))
+        let approximation: f64 = em.reconstruct(state)?.iter().map(|x| x.to_f64()).sum();
+        Ok(Some(number(approximation / window)))
     }
 
     fn ln_lik(&self, data: &Self::Data, state: &ShiftedState<T>) -> Result<Option<f64>, Failure> {

@@ -1,7 +1,7 @@
 //! `plca select siplca`: numbers of components, and extents of kernels.
 
 use plca_em::{EmError, Shifted, ShiftedInit, shifted_parameters};
-use plca_tensor::Observed;
+use plca_tensor::Data;
 use serde_json::json;
 
 use super::siplca::{check_order, placed, reasonable};
@@ -39,11 +39,7 @@ pub(super) fn scores<'a>(args: &'a SelectArgs) -> Result<Table, Failure> {
 }
 
 /// The best fit.
-fn fit(
-    args: &SelectArgs,
-    shifted: &Shifted<f64>,
-    data: &dyn Observed<f64>,
-) -> Result<Fitted, EmError> {
+fn fit(args: &SelectArgs, shifted: &Shifted<f64>, data: &dyn Data<f64>) -> Result<Fitted, EmError> {
     let em = shifted.on(data)?;
     let stop = select::stop(args);
     let best = select::best(args, |rng| {

@@ -5,7 +5,7 @@ use std::path::Path;
 use plca_em::{CooledEm, CooledState, Cooling, Outcome, Progress, Tempered, hold_out};
 use plca_fit::{Accelerate, Carried, Direction, Observer, Stop};
 use plca_io::{Array, Element};
-use plca_tensor::Observed;
+use plca_tensor::Data;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
 
@@ -18,13 +18,13 @@ use crate::failure::Failure;
 use crate::fit::{self, HELD_OUT_STREAM};
 
 /// A model whose algorithm can be bound to parts of the data.
-pub(crate) trait Bind<T: Element>: CommandModel<Data = dyn Observed<T>> {
+pub(crate) trait Bind<T: Element>: CommandModel<Data = dyn Data<T>> {
     /// The model bound to data.
     type Em<'a>: Tempered<State = Self::State> + Accelerate<State = Self::State>
     where
         Self: 'a;
     /// Binds it.
-    fn on<'a>(&'a self, data: &'a dyn Observed<T>) -> Result<Self::Em<'a>, Failure>;
+    fn on<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Self::Em<'a>, Failure>;
     /// The power of the next step.
     fn power(state: &mut Self::State) -> &mut f64;
 }
@@ -37,14 +37,14 @@ const PLACE: &str = "schedule";
 struct TemperedCommand<'d, T, M> {
     model: M,
     schedule: Cooling,
-    train: &'d dyn Observed<T>,
-    held: &'d dyn Observed<T>,
+    train: &'d dyn Data<T>,
+    held: &'d dyn Data<T>,
 }
 
 /// Fits a model that can be tempered as the command line says.
 pub(crate) fn fit<T: Element, M: Bind<T>>(
     args: &FitArgs,
-    data: &(dyn Observed<T> + 'static),
+    data: &(dyn Data<T> + 'static),
     make: impl FnOnce(usize) -> Result<M, Failure>,
 ) -> Result<(), Failure> {
     let Some(schedule) = schedule(args)? else {
@@ -67,9 +67,9 @@ pub(crate) fn fit<T: Element, M: Bind<T>>(
 impl<T: Element, M: Bind<T>> TemperedCommand<'_, T, M> {
     fn bind<'a>(
         &'a self,
-        data: &'a dyn Observed<T>,
+        data: &'a dyn Data<T>,
     ) -> Result<CooledEm<M::Em<'a>, M::Em<'a>>, Failure> {
-        let on = |part: &'a dyn Observed<T>| self.model.on(part);
+        let on = |part: &'a dyn Data<T>| self.model.on(part);
         Ok(CooledEm::new(
             on(data)?,
             on(self.train)?,
@@ -80,7 +80,7 @@ impl<T: Element, M: Bind<T>> TemperedCommand<'_, T, M> {
 }
 
 impl<T: Element, M: Bind<T>> CommandModel for TemperedCommand<'_, T, M> {
-    type Data = dyn Observed<T>;
+    type Data = dyn Data<T>;
     type State = CooledState<M::State>;
     const OBJECTIVE: &'static str = M::OBJECTIVE;
 
@@ -183,7 +183,7 @@ impl<T: Element, M: Bind<T>> CommandModel for TemperedCommand<'_, T, M> {
         })
     }
 
-    fn scale(&self, data: &Self::Data, state: &Self::State) -> Option<Array<f64>> {
+    fn scale(&self, data: &Self::Data, state: &Self::State) -> Result<Option<Array<f64>>, Failure> {
         self.model.scale(data, &state.best)
     }
 

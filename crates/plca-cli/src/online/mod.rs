@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::args::{Acceleration, FitArgs, Precision, Solver};
 use crate::blocks::{Arrays, matrix, take_matrix, take_vector, vector};
 use crate::checkpoint::settings;
-use crate::data::{Data, load};
+use crate::data::{Loaded, load};
 use crate::failure::Failure;
 use crate::fit::merge;
 use crate::models::options::{refuse, temper};
@@ -161,7 +161,7 @@ impl Block {
     }
 
     /// Reads the block, which is to be the same in every pass.
-    fn load<T: Element>(&self, args: &FitArgs) -> Result<Data<T>, Failure> {
+    fn load<T: Element>(&self, args: &FitArgs) -> Result<Loaded<T>, Failure> {
         let block = load(&self.path, &args.hidden)?;
         self.sealed.sha256()?;
         Ok(block)
@@ -187,7 +187,7 @@ impl Run<'_> {
     fn run<T: Element, M: Streamed<T>>(
         &self,
         learner: &Online<M, T>,
-        first: Data<T>,
+        first: Loaded<T>,
         given: Arrays,
     ) -> Result<(), Failure> {
         let args = self.args;
@@ -226,7 +226,10 @@ impl Run<'_> {
                         plca_em::unobserved(&*block).map_err(|e| refused(path, e.into()))?;
                     let before = place.sums.len();
                     place.unobserved.note(hidden, self.along, before);
-                    place.sums.extend(block.marginal(self.along));
+                    let sums = block.marginal(self.along);
+                    place
+                        .sums
+                        .extend(sums.map_err(|e| refused(path, EmError::from(e).into()))?);
                 }
                 place.restored.note(learnt.restored);
                 drop(block);

@@ -7,7 +7,7 @@ use nalgebra::dmatrix;
 use plca_em::{EmError, Online, Plsa, StreamError};
 use plca_io::IoError;
 use plca_media::MediaError;
-use plca_tensor::{DenseTensor, Order, TensorError};
+use plca_tensor::{DataError, DenseTensor, Order};
 
 /// The parts of a chain, of which none may stand in another.
 fn parts(error: &dyn Error) -> Vec<String> {
@@ -32,7 +32,7 @@ fn chains_say_every_part_once() {
         source: prior.clone(),
     };
     assert_eq!(parts(&block).len(), 2);
-    let stream: StreamError<TensorError> = StreamError::Block {
+    let stream: StreamError<DataError> = StreamError::Block {
         block: 3,
         source: block,
     };

@@ -11,12 +11,12 @@ mod state;
 mod sweep;
 
 use nalgebra::DMatrix;
-use plca_fit::{Algorithm, Direction, StopReason};
-use plca_tensor::{Observed, Real, RowProblems};
+use plca_fit::{Algorithm, Direction, Failure, StopReason};
+use plca_tensor::{Real, RowProblems};
 
 use crate::EmError;
 use crate::blocks::following;
-use crate::init::{check_block, check_read};
+use crate::init::check_block;
 use state::Place;
 use sweep::Swept;
 
@@ -95,16 +95,13 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
     pub fn new(model: A) -> Result<Self, EmError> {
         let plan = model.plan()?;
         let data = model.data();
-        let order = data.shape().len();
-        let free: Vec<bool> = (0..order).map(|j| plan.free.contains(&j)).collect();
-        let rows = RowProblems::new(data, &free);
+        let rows = RowProblems::new(data, plan.free.iter().copied().collect())?;
         let x_ln_x = |x: &f64| if *x > 0.0 { x * x.ln() } else { 0.0 };
         let scales = match plan.given {
             Some(mode) => rows.totals(mode).iter().map(x_ln_x).sum(),
             None => x_ln_x(&data.total()),
         };
-        let entropy = model.self_information() - scales;
-        check_read(data)?;
+        let entropy = model.self_information()? - scales;
         let pace = Pace::default();
         Ok(Self {
             model,
@@ -153,7 +150,7 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
             self.model.step(&mut model.clone(), true)?;
         }
         let mut kept = self.model.product(model);
-        self.settle(&mut kept);
+        self.settle(&mut kept)?;
         Ok(Place {
             ahead: kept.clone(),
             kept,
@@ -248,7 +245,7 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
         let value = self.model.objective(&new)?;
         if self.accepts(value, place.best) {
             place.kept = self.model.product(&new);
-            self.settle(&mut place.kept);
+            self.settle(&mut place.kept)?;
             *model = new;
             self.measured(place, value);
         }
@@ -264,8 +261,7 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
         }
         if place.beta > 0.0 {
             let beta = place.beta;
-            let swept = self.sweep(&place.kept, place.ahead.clone(), beta);
-            self.intact()?;
+            let swept = self.sweep(&place.kept, place.ahead.clone(), beta)?;
             if self.take(model, place, swept)? {
                 // [AG alg. 1] [SPEC 10.1] β <- min(1.05 β, β_max), β_max <- min(1.01 β_max, 1)
                 place.beta = (GROWTH * beta).min(place.beta_max);
@@ -276,8 +272,7 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
             place.beta_max = beta;
             place.beta = beta / FALL;
         }
-        let swept = self.sweep(&place.kept, place.kept.clone(), 0.0);
-        self.intact()?;
+        let swept = self.sweep(&place.kept, place.kept.clone(), 0.0)?;
         if self.take(model, place, swept)? {
             Ok(())
         } else {
@@ -313,10 +308,6 @@ impl<T: Real, A: Separable<T>> Algorithm for Fast<T, A> {
         Ok(before)
     }
 
-    fn intact(&self) -> Result<(), EmError> {
-        self.model.intact()
-    }
-
     fn objective(&self, state: &Self::State) -> Result<f64, EmError> {
         self.model.objective(state.model())
     }
@@ -337,7 +328,8 @@ impl<T: Real, A: Separable<T>> Algorithm for Fast<T, A> {
             Ok(Some(value)) => value,
             Ok(None) => self.model.objective(&state.model)?,
             // The model stands as it is.
-            Err(_) => return self.model.intact(),
+            Err(error) if error.rejects_point() => return Ok(()),
+            Err(error) => return Err(error),
         };
         // [SPEC 10.1] a step of EM, kept if it is better
         let reached = self.model.objective(&end)?;

@@ -1,6 +1,6 @@
 //! The models that separate.
 
-use plca_tensor::{Factor, Observed, Real};
+use plca_tensor::{Data, Factor, Real};
 
 use super::product::{each, for_each_row, transpose_to};
 use super::separable::{pseudo_counts, refuse};
@@ -8,10 +8,8 @@ use super::{Plan, Product, Separable};
 use crate::blocks::following;
 use crate::{EmError, NmfEm, NmfState, PlcaEm, PlcaState, PlsaEm, PlsaState};
 
-impl<T: Real, X: Observed<T> + ?Sized> Separable<T> for PlcaEm<'_, T, X> {
-    type Data = X;
-
-    fn data(&self) -> &X {
+impl<T: Real> Separable<T> for PlcaEm<'_, T> {
+    fn data(&self) -> &dyn Data<T> {
         self.data
     }
 
@@ -72,10 +70,8 @@ impl<T: Real, X: Observed<T> + ?Sized> Separable<T> for PlcaEm<'_, T, X> {
     }
 }
 
-impl<T: Real, X: Observed<T> + ?Sized> Separable<T> for PlsaEm<'_, T, X> {
-    type Data = X;
-
-    fn data(&self) -> &X {
+impl<T: Real> Separable<T> for PlsaEm<'_, T> {
+    fn data(&self) -> &dyn Data<T> {
         self.data
     }
 
@@ -151,15 +147,13 @@ impl<T: Real, X: Observed<T> + ?Sized> Separable<T> for PlsaEm<'_, T, X> {
     }
 }
 
-impl<T: Real, X: Observed<T> + ?Sized> Separable<T> for NmfEm<'_, T, X> {
-    type Data = X;
-
-    fn data(&self) -> &X {
+impl<T: Real> Separable<T> for NmfEm<'_, T> {
+    fn data(&self) -> &dyn Data<T> {
         self.data
     }
 
-    fn self_information(&self) -> f64 {
-        self.self_information
+    fn self_information(&self) -> Result<f64, EmError> {
+        Ok(self.self_information)
     }
 
     fn plan(&self) -> Result<Plan, EmError> {

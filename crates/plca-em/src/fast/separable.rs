@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_fit::Algorithm;
-use plca_tensor::{Observed, Real};
+use plca_tensor::{Data, Real};
 
 use super::Product;
 use crate::{EmError, Prior};
@@ -10,12 +10,11 @@ use crate::{EmError, Prior};
 /// A model of which every factor, the others fixed, is one problem per row.
 pub trait Separable<T: Real>: Algorithm<Error = EmError> {
     /// What the model is fitted to.
-    type Data: Observed<T> + ?Sized;
     /// The data.
-    fn data(&self) -> &Self::Data;
+    fn data(&self) -> &dyn Data<T>;
     /// `Σ V ln V`.
-    fn self_information(&self) -> f64 {
-        self.data().self_information()
+    fn self_information(&self) -> Result<f64, EmError> {
+        Ok(self.data().self_information()?)
     }
     /// Which modes are free and what their priors add.
     ///

@@ -2,10 +2,11 @@
 
 use nalgebra::DMatrix;
 use plca_tensor::parallel::for_each_part;
-use plca_tensor::{Factor, Model, Observed, Real, RowTerms};
+use plca_tensor::{Cp, Factor, Modes, Real, Request, RowTerms, Rule};
 
 use super::product::{PART_ROWS, for_each_row, sums};
 use super::{Fast, Product, Separable};
+use crate::EmError;
 
 /// Where a sweep ended.
 #[derive(Debug)]
@@ -19,13 +20,18 @@ pub(super) struct Swept<T: Real> {
 
 impl<T: Real, A: Separable<T>> Fast<T, A> {
     /// Improves the free factors in turn from `ahead`, each carried on by `beta` times its way from `from`.
-    pub(super) fn sweep(&self, from: &Product<T>, ahead: Product<T>, beta: f64) -> Swept<T> {
+    pub(super) fn sweep(
+        &self,
+        from: &Product<T>,
+        ahead: Product<T>,
+        beta: f64,
+    ) -> Result<Swept<T>, EmError> {
         let mut at = ahead;
         let mut ln_lik = 0.0;
         let last = self.plan.free.len() - 1;
         let mut product = None;
         for (turn, &mode) in self.plan.free.iter().enumerate() {
-            let linear = self.linear(&at, mode);
+            let linear = self.linear(&at, mode)?;
             let mut block = at.weighted(mode);
             let (with_priors, pseudo) = self.terms(&at, mode, &linear, &block);
             let terms = RowTerms {
@@ -59,20 +65,21 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
             }
             at.set(mode, carried);
         }
-        Swept {
+        Ok(Swept {
             product: product.unwrap_or_else(|| at.clone()),
             ahead: at,
             ln_lik,
-        }
+        })
     }
 
     /// Gives a product the scale at which its likelihood is best.
-    pub(super) fn settle(&self, product: &mut Product<T>) {
+    pub(super) fn settle(&self, product: &mut Product<T>) -> Result<(), EmError> {
         let mode = self.plan.given.unwrap_or(self.plan.free[0]);
-        let linear = self.linear(product, mode);
+        let linear = self.linear(product, mode)?;
         let mut block = product.weighted(mode);
         self.stretch(mode, &linear, &mut block);
         product.set(mode, block);
+        Ok(())
     }
 
     /// Brings a block to its best scale, every row on its own where they are given; `Σ v ln m` of the masses `m` before it.
@@ -100,7 +107,7 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
     }
 
     /// `Σ Π_{m≠j} F_m` over the observed cells of every row: `K x 1` where all are.
-    fn linear(&self, at: &Product<T>, mode: usize) -> DMatrix<T> {
+    fn linear(&self, at: &Product<T>, mode: usize) -> Result<DMatrix<T>, EmError> {
         let k = at.scale.len();
         let mut factors = at.rows();
         let data = self.model.data();
@@ -112,16 +119,16 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
                     .zip(sums(factor))
                     .for_each(|(p, s)| *p *= s);
             }
-            return product.map(T::lit);
+            return Ok(product.map(T::lit));
         }
         let ones = DMatrix::from_element(k, at.factors[mode].ncols(), T::one());
         factors[mode] = Factor::Rows(&ones);
-        let modes: Vec<bool> = (0..factors.len()).map(|m| m == mode).collect();
-        let model = Model {
+        let model = Cp {
             weights: None,
             factors: &factors,
         };
-        data.exposure(&model, &modes)[mode].take().unwrap_or(ones)
+        let exposure = Request::counts(Modes::one(mode)).rule(Rule::Exposure);
+        Ok(data.e_step(&model, &exposure)?.take(mode))
     }
 
     /// What the priors make of a mode's problems: the logarithms that do not separate are replaced by bounds that touch them at the

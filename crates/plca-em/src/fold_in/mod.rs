@@ -16,9 +16,8 @@ mod shifted;
 
 use nalgebra::DMatrix;
 use plca_fit::{Algorithm, Direction, Outcome, Stop, StopReason};
-use plca_tensor::{Factor, Model, Observed, Real};
+use plca_tensor::{Cp, Data, Factor, Modes, Real, Request, Rule};
 
-use crate::init::check_read;
 use crate::{EmError, Fast, FastState, ParamError, Part, Separable};
 
 /// What becomes of an observation where no learned component reaches.
@@ -130,7 +129,7 @@ struct Certified<A, G> {
     gap: G,
 }
 
-impl<A: Algorithm, G: Fn(&A::State) -> Vec<f64>> Algorithm for Certified<A, G> {
+impl<A: Algorithm, G: Fn(&A::State) -> Result<Vec<f64>, A::Error>> Algorithm for Certified<A, G> {
     type State = A::State;
     type Error = A::Error;
 
@@ -148,13 +147,8 @@ impl<A: Algorithm, G: Fn(&A::State) -> Vec<f64>> Algorithm for Certified<A, G> {
 
     // [SPEC 1.5] stop by the gap
     fn residual(&self, state: &A::State) -> Result<Option<f64>, A::Error> {
-        let gaps = (self.gap)(state);
-        self.algorithm.intact()?;
+        let gaps = (self.gap)(state)?;
         Ok(Some(gaps.into_iter().fold(0.0, f64::max)))
-    }
-
-    fn intact(&self) -> Result<(), A::Error> {
-        self.algorithm.intact()
     }
 
     fn finish(&self, state: &mut A::State) -> Result<(), A::Error> {
@@ -171,7 +165,7 @@ fn certify<T: Real, A: Separable<T>>(
     algorithm: A,
     state: A::State,
     how: &FoldIn,
-    gap: impl Fn(&A::State) -> Vec<f64>,
+    gap: impl Fn(&A::State) -> Result<Vec<f64>, EmError>,
 ) -> Result<(Outcome<A::State>, Vec<f64>), EmError> {
     match how.solver {
         Solver::Em => certify_as_it_is(algorithm, state, &how.stop, gap),
@@ -189,13 +183,12 @@ fn certify_as_it_is<A: Algorithm<Error = EmError>>(
     algorithm: A,
     state: A::State,
     stop: &Stop,
-    gap: impl Fn(&A::State) -> Vec<f64>,
+    gap: impl Fn(&A::State) -> Result<Vec<f64>, EmError>,
 ) -> Result<(Outcome<A::State>, Vec<f64>), EmError> {
     stop.check()?;
     let certified = Certified { algorithm, gap };
     let outcome = plca_fit::run(&certified, state, stop, ())?;
-    let gap = (certified.gap)(&outcome.state);
-    certified.intact()?;
+    let gap = (certified.gap)(&outcome.state)?;
     Ok((outcome, gap))
 }
 
@@ -217,11 +210,11 @@ pub(crate) fn check_shape<T: Real>(
 }
 
 /// What of the data some component reaches, and the mass of the rest; `None` for the part that is everything.
-fn possible<'a, T: Real, X: Observed<T> + ?Sized>(
-    data: &'a X,
+fn possible<'a, T: Real>(
+    data: &'a dyn Data<T>,
     learned: &[Option<Factor<'_, T>>],
     impossible: Impossible,
-) -> Result<(Option<Part<'a, T, X>>, f64), EmError> {
+) -> Result<(Option<Part<'a, T>>, f64), EmError> {
     check_shape(data.shape(), learned)?;
     if learned.iter().flatten().any(|f| f.components() == 0) {
         return Err(ParamError::NoComponents.into());
@@ -241,13 +234,12 @@ fn possible<'a, T: Real, X: Observed<T> + ?Sized>(
         (0..components).any(|z| factors().all(|(j, f)| f.get(index[j], z) > T::zero()))
     };
     let (mut dropped, mut first) = (0.0, None);
-    data.for_each(&mut |index, value| {
+    data.visit(&mut |index, value| {
         if !reached(index) {
             dropped += value;
             first.get_or_insert_with(|| (index.to_vec(), value));
         }
-    });
-    check_read(data)?;
+    })?;
     match (first, impossible) {
         (None, _) => Ok((None, 0.0)),
         (Some((index, value)), Impossible::Refuse) => Err(EmError::Impossible { index, value }),
@@ -259,33 +251,28 @@ fn possible<'a, T: Real, X: Observed<T> + ?Sized>(
 }
 
 /// Observations without mass.
-fn empty<T: Real, X: Observed<T> + ?Sized>(data: &X, along: usize) -> Result<Vec<usize>, EmError> {
-    let sums = data.marginal(along).into_iter().enumerate();
-    let empty = sums.filter(|&(_, v)| v <= 0.0).map(|(y, _)| y).collect();
-    check_read(data)?;
-    Ok(empty)
+fn empty<T: Real>(data: &dyn Data<T>, along: usize) -> Result<Vec<usize>, EmError> {
+    let sums = data.marginal(along)?.into_iter().enumerate();
+    Ok(sums.filter(|&(_, v)| v <= 0.0).map(|(y, _)| y).collect())
 }
 
 /// `Σ_x Π_m F_m[x_m, z]` over the observed cells of every index of the free mode: what a unit of a free parameter can
 /// explain, index by component. The entry of `factors` for the free mode is not looked at.
-fn share<T: Real, X: Observed<T> + ?Sized>(
-    data: &X,
+fn share<T: Real>(
+    data: &dyn Data<T>,
     factors: &[Factor<'_, T>],
     free: usize,
-) -> DMatrix<T> {
+) -> Result<DMatrix<T>, EmError> {
     let (n, k) = (data.shape()[free], factors[free].components());
     let ones = DMatrix::from_element(n, k, T::one());
     let mut factors = factors.to_vec();
     factors[free] = Factor::Columns(&ones);
-    let model = Model {
+    let model = Cp {
         weights: None,
         factors: &factors,
     };
-    if data.is_complete() {
-        return model.exposure(free);
-    }
-    let modes: Vec<bool> = (0..factors.len()).map(|j| j == free).collect();
-    data.exposure(&model, &modes)[free].take().unwrap_or(ones)
+    let exposure = Request::counts(Modes::one(free)).rule(Rule::Exposure);
+    Ok(data.e_step(&model, &exposure)?.take(free))
 }
 
 /// The gap of one problem from gradient, share and value of its free parameters; 0 where nothing was observed.

@@ -1,7 +1,7 @@
 //! NMF with one factor fixed.
 
 use nalgebra::DMatrix;
-use plca_tensor::{Factor, Observed, Real};
+use plca_tensor::{Data, Factor, Real};
 
 use super::plsa::gaps;
 use super::{Explained, FoldIn, certify, empty, possible, share};
@@ -28,9 +28,9 @@ impl<T: Real> NmfState<T> {
     /// assert!((explained.outcome.state.h - dmatrix![2.0, 1.0]).norm() < 1e-12);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn fold_in<X: Observed<T> + ?Sized>(
+    pub fn fold_in(
         &self,
-        data: &X,
+        data: &dyn Data<T>,
         along: usize,
         how: &FoldIn,
     ) -> Result<Explained<Self>, EmError> {
@@ -52,9 +52,9 @@ impl<T: Real> NmfState<T> {
         }
     }
 
-    fn explain<X: Observed<T> + ?Sized>(
+    fn explain(
         &self,
-        data: &X,
+        data: &dyn Data<T>,
         along: usize,
         how: &FoldIn,
         dropped: f64,
@@ -68,7 +68,7 @@ impl<T: Real> NmfState<T> {
         let ones = DMatrix::from_element(k, n, T::one());
         let mut factors = [Factor::Columns(&self.w), Factor::Rows(&self.h)];
         factors[along] = Factor::Rows(&ones);
-        let (totals, share) = (data.marginal(along), share(data, &factors, along));
+        let (totals, share) = (data.marginal(along)?, share(data, &factors, along)?);
         // Every observation starts with a model of its own mass: from there on the gap is certified.
         let uniform = |y: usize| {
             let unit = share.row(y).sum();

@@ -1,7 +1,7 @@
 //! PLCA with all factors but one fixed.
 
 use nalgebra::{DMatrix, DVector};
-use plca_tensor::{Factor, Model, Observed, Real};
+use plca_tensor::{Cp, Data, Factor, Modes, Real, Request, Rule};
 
 use super::{Explained, FoldIn, certify, empty, gap, possible, share};
 use crate::init::{check_block, stochastic_block};
@@ -34,9 +34,9 @@ impl<T: Real> PlcaState<T> {
     /// assert_eq!(explained.outcome.state.factors[0], learned.factors[0]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn fold_in<X: Observed<T> + ?Sized>(
+    pub fn fold_in(
         &self,
-        data: &X,
+        data: &dyn Data<T>,
         along: usize,
         how: &FoldIn,
     ) -> Result<Explained<Self>, EmError> {
@@ -59,9 +59,9 @@ impl<T: Real> PlcaState<T> {
         }
     }
 
-    fn explain<X: Observed<T> + ?Sized>(
+    fn explain(
         &self,
-        data: &X,
+        data: &dyn Data<T>,
         along: usize,
         how: &FoldIn,
         dropped: f64,
@@ -101,26 +101,25 @@ impl<T: Real> PlcaState<T> {
 }
 
 /// One gap over components and indices of the free mode: the problem is linear in `P(z) P(x_D | z)`.
-fn gap_of<T: Real, X: Observed<T> + ?Sized>(
-    data: &X,
+fn gap_of<T: Real>(
+    data: &dyn Data<T>,
     state: &PlcaState<T>,
     along: usize,
-) -> Vec<f64> {
+) -> Result<Vec<f64>, EmError> {
     let mut free = state.factors[along].clone();
     for (mut column, &weight) in free.column_iter_mut().zip(&state.weights) {
         column *= weight;
     }
     let mut factors: Vec<_> = state.factors.iter().map(Factor::Columns).collect();
     factors[along] = Factor::Columns(&free);
-    let model = Model {
+    let model = Cp {
         weights: None,
         factors: &factors,
     };
-    let multiplier = data.multiplier(&model, along);
-    let share = share(data, &factors, along);
-    let parameters = multiplier.iter().zip(&share).zip(&free);
-    vec![gap(
-        parameters.map(|((&m, &s), &x)| (m, s, x)),
-        data.total(),
-    )]
+    let gradient = Request::counts(Modes::one(along)).rule(Rule::Gradient);
+    let gradient = data.e_step(&model, &gradient)?.take(along);
+    let share = share(data, &factors, along)?;
+    let parameters = gradient.iter().zip(&share).zip(&free);
+    let parameters = parameters.map(|((&g, &s), &x)| (g, s, x));
+    Ok(vec![gap(parameters, data.total())])
 }

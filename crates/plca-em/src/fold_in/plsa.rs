@@ -1,7 +1,7 @@
 //! PLSA with the basis fixed.
 
 use nalgebra::DMatrix;
-use plca_tensor::{Factor, Model, Observed, Real};
+use plca_tensor::{Cp, Data, Factor, Modes, Real, Request, Rule};
 
 use super::{Explained, FoldIn, certify, empty, gap, possible, share};
 use crate::init::{check_block, stochastic_block};
@@ -27,9 +27,9 @@ impl<T: Real> PlsaState<T> {
     /// assert!((explained.outcome.state.mixture[(0, 0)] - 0.75f64).abs() < 1e-6);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn fold_in<X: Observed<T> + ?Sized>(
+    pub fn fold_in(
         &self,
-        data: &X,
+        data: &dyn Data<T>,
         given: Given,
         how: &FoldIn,
     ) -> Result<Explained<Self>, EmError> {
@@ -43,9 +43,9 @@ impl<T: Real> PlsaState<T> {
         }
     }
 
-    fn explain<X: Observed<T> + ?Sized>(
+    fn explain(
         &self,
-        data: &X,
+        data: &dyn Data<T>,
         given: Given,
         how: &FoldIn,
         dropped: f64,
@@ -59,7 +59,7 @@ impl<T: Real> PlsaState<T> {
             power: 1.0,
             iteration: 0,
         };
-        let totals = data.marginal(along);
+        let totals = data.marginal(along)?;
         let (mut outcome, gap) = certify(config.on(data)?, state, how, |s| {
             gaps(data, [&s.basis, &s.mixture], along, &totals)
         })?;
@@ -74,29 +74,31 @@ impl<T: Real> PlsaState<T> {
 }
 
 /// One gap for every observation; `free` is component by observation.
-pub(super) fn gaps<T: Real, X: Observed<T> + ?Sized>(
-    data: &X,
+pub(super) fn gaps<T: Real>(
+    data: &dyn Data<T>,
     [fixed, free]: [&DMatrix<T>; 2],
     along: usize,
     totals: &[f64],
-) -> Vec<f64> {
+) -> Result<Vec<f64>, EmError> {
     let mut factors = [Factor::Columns(fixed), Factor::Rows(free)];
     if along == 0 {
         factors.reverse();
     }
-    let model = Model {
+    let model = Cp {
         weights: None,
         factors: &factors,
     };
-    let multiplier = data.multiplier(&model, along);
-    let share = share(data, &factors, along);
-    (totals.iter().enumerate())
+    let gradient = Request::counts(Modes::one(along)).rule(Rule::Gradient);
+    let gradient = data.e_step(&model, &gradient)?.take(along);
+    let share = share(data, &factors, along)?;
+    let gaps = (totals.iter().enumerate())
         .map(|(y, &total)| {
             let components = 0..free.nrows();
             gap(
-                components.map(|z| (multiplier[(z, y)], share[(y, z)], free[(z, y)])),
+                components.map(|z| (gradient[(z, y)], share[(y, z)], free[(z, y)])),
                 total,
             )
         })
-        .collect()
+        .collect();
+    Ok(gaps)
 }

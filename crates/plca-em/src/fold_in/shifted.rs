@@ -2,10 +2,10 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::Algorithm as _;
-use plca_tensor::{Mask, Observed, Real};
+use plca_tensor::{Data, Mask, Real};
 
 use super::{Explained, FoldIn, Impossible, Solver, certify_as_it_is};
-use crate::init::{check_read, stochastic_block};
+use crate::init::stochastic_block;
 use crate::shifted::geometry::{Geometry, advance};
 use crate::{EmError, Part, Shifted, ShiftedEm, ShiftedState};
 
@@ -32,9 +32,9 @@ impl<T: Real> Shifted<T> {
     /// assert!(explained.gap[0] <= 1e-6);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn fold_in<X: Observed<T> + ?Sized>(
+    pub fn fold_in(
         &self,
-        data: &X,
+        data: &dyn Data<T>,
         kernels: &DMatrix<T>,
         how: &FoldIn,
     ) -> Result<Explained<ShiftedState<T>>, EmError> {
@@ -47,12 +47,12 @@ impl<T: Real> Shifted<T> {
     }
 
     /// What of the data some kernel reaches, and the mass of the rest; `None` for the part that is everything.
-    fn possible<'a, X: Observed<T> + ?Sized>(
+    fn possible<'a>(
         &self,
-        data: &'a X,
+        data: &'a dyn Data<T>,
         kernels: &DMatrix<T>,
         impossible: Impossible,
-    ) -> Result<(Option<Part<'a, T, X>>, f64), EmError> {
+    ) -> Result<(Option<Part<'a, T>>, f64), EmError> {
         let em = self.on(data)?;
         let (cells, k) = (em.geometry().kernel_cells(), self.components());
         if kernels.shape() != (cells, k) || kernels.iter().all(|&x| x > T::zero()) {
@@ -72,13 +72,12 @@ impl<T: Real> Shifted<T> {
             everywhere[at] > T::zero()
         };
         let (mut dropped, mut first) = (0.0, None);
-        data.for_each(&mut |index, value| {
+        data.visit(&mut |index, value| {
             if !reached(index) {
                 dropped += value;
                 first.get_or_insert_with(|| (index.to_vec(), value));
             }
-        });
-        check_read(data)?;
+        })?;
         match (first, impossible) {
             (None, _) => Ok((None, 0.0)),
             (Some((index, value)), Impossible::Refuse) => Err(EmError::Impossible { index, value }),
@@ -89,9 +88,9 @@ impl<T: Real> Shifted<T> {
         }
     }
 
-    fn explain<X: Observed<T> + ?Sized>(
+    fn explain(
         &self,
-        data: &X,
+        data: &dyn Data<T>,
         kernels: &DMatrix<T>,
         how: &FoldIn,
         dropped: f64,
@@ -110,9 +109,9 @@ impl<T: Real> Shifted<T> {
             iteration: 0,
         };
         // [SPEC 5.4] only P(z) and the impulses move
-        let shares = shares(em.geometry(), data, &state.kernels);
+        let shares = shares(em.geometry(), data, &state.kernels)?;
         let measured = self.on(data)?;
-        let gap = |state: &ShiftedState<T>| vec![gap(&measured, state, &shares)];
+        let gap = |state: &ShiftedState<T>| Ok(vec![gap(&measured, state, &shares)]);
         let (mut outcome, gap) = certify_as_it_is(em, state, &how.stop, gap)?;
         outcome.state.kernels.clone_from(kernels);
         Ok(Explained {
@@ -125,22 +124,20 @@ impl<T: Real> Shifted<T> {
 }
 
 /// `e`: how much of a copy at each place falls on observed cells, place by component.
-fn shares<T: Real, X: Observed<T> + ?Sized>(
+fn shares<T: Real>(
     g: &Geometry,
-    data: &X,
+    data: &dyn Data<T>,
     kernels: &DMatrix<T>,
-) -> DMatrix<f64> {
+) -> Result<DMatrix<f64>, EmError> {
     let (places, k) = (g.impulse_cells(), kernels.ncols());
     if data.is_complete() && g.is_valid() {
-        return DMatrix::from_element(places, k, 1.0);
+        return Ok(DMatrix::from_element(places, k, 1.0));
     }
     let shape = g.data_shape();
     let at = |index: &[usize]| (index.iter().zip(shape)).fold(0, |at, (&i, n)| at * n + i);
     let mut listed = vec![false; shape.iter().product()];
-    let seen = match data.visit_mask(&mut |index| listed[at(index)] = true) {
-        Mask::Hidden => false,
-        Mask::Observed => true,
-    };
+    data.visit_mask(&mut |index| listed[at(index)] = true)?;
+    let seen = data.summary().mask == Mask::Observed;
     let mut shares = DMatrix::zeros(places, k);
     let (mut h, mut x) = (vec![0usize; shape.len()], vec![0usize; shape.len()]);
     for place in 0..places {
@@ -161,16 +158,12 @@ fn shares<T: Real, X: Observed<T> + ?Sized>(
         }
         advance(&mut h, g.impulse_shape());
     }
-    shares
+    Ok(shares)
 }
 
 /// `max (g - 1)` over components and places. With `a = P(z) H(h | z)` one EM step multiplies `a` by `r = 1 + e (g - 1)`, what is
 /// hidden or outside being imputed as the model has it.
-fn gap<T: Real, X: Observed<T> + ?Sized>(
-    em: &ShiftedEm<'_, T, X>,
-    state: &ShiftedState<T>,
-    shares: &DMatrix<f64>,
-) -> f64 {
+fn gap<T: Real>(em: &ShiftedEm<'_, T>, state: &ShiftedState<T>, shares: &DMatrix<f64>) -> f64 {
     let mut next = state.clone();
     if em.step(&mut next, false).is_err() {
         return f64::INFINITY;
@@ -195,7 +188,7 @@ fn gap<T: Real, X: Observed<T> + ?Sized>(
 mod tests {
     use nalgebra::dmatrix;
     use plca_fit::Stop;
-    use plca_tensor::{DenseTensor, MaskedTensor, Order};
+    use plca_tensor::{DenseTensor, Order};
 
     use super::*;
     use crate::Support;
@@ -223,8 +216,8 @@ mod tests {
             .map(|x| if x.is_nan() { 7.0 } else { *x })
             .collect();
         let complete = DenseTensor::new(vec![10], complete, Order::RowMajor).unwrap();
-        let masked = MaskedTensor::new(vec![10], values, Order::RowMajor).unwrap();
-        for data in [&complete as &dyn Observed<f64>, &masked] {
+        let masked = DenseTensor::masked(vec![10], values, Order::RowMajor).unwrap();
+        for data in [&complete as &dyn Data<f64>, &masked] {
             for support in [Support::Valid, Support::Same, Support::Full] {
                 let config = Shifted::builder(2, vec![3])
                     .support(support)
@@ -277,11 +270,11 @@ mod tests {
             true => f64::NAN,
             false => 1.0,
         });
-        let data = MaskedTensor::new(size.to_vec(), values.collect(), Order::RowMajor).unwrap();
+        let data = DenseTensor::masked(size.to_vec(), values.collect(), Order::RowMajor).unwrap();
         let kernels = dmatrix![0.5, 0.1; 0.25, 0.2; 0.125, 0.3; 0.125, 0.4];
         for supports in [[Support::Valid; 2], [Support::Full; 2], [Support::Same; 2]] {
             let g = Geometry::new(&size, &[2, 2], &supports).unwrap();
-            let shares = shares(&g, &data, &kernels);
+            let shares = shares(&g, &data, &kernels).unwrap();
             let places = g.impulse_shape();
             assert_eq!(shares.shape(), (places[0] * places[1], 2));
             for place in 0..shares.nrows() {

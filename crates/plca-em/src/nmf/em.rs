@@ -1,15 +1,11 @@
 //! EM and multiplicative updates for KL-NMF, bound to data.
 
-use std::marker::PhantomData;
-
-use nalgebra::DMatrix;
 use plca_fit::{Accelerate, Algorithm, Direction};
-use plca_tensor::{Observed, Real, Wanted};
+use plca_tensor::{Data, Modes, Real, Request, Rule};
 
 use super::{Nmf, NmfState, Update};
 use crate::blocks::{Extrapolated, Free, largest, pack, residual};
 use crate::expectation::completed;
-use crate::init::check_read;
 use crate::{EmError, Missing};
 
 /// [`Nmf`] bound to data.
@@ -30,21 +26,19 @@ use crate::{EmError, Missing};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct NmfEm<'a, T, X: ?Sized> {
+pub struct NmfEm<'a, T: Real> {
     pub(crate) config: &'a Nmf,
-    pub(crate) data: &'a X,
+    pub(crate) data: &'a dyn Data<T>,
     pub(crate) self_information: f64,
-    scalar: PhantomData<T>,
 }
 
-impl<'a, T: Real, X: Observed<T> + ?Sized> NmfEm<'a, T, X> {
-    pub(super) fn new(config: &'a Nmf, data: &'a X) -> Self {
-        Self {
+impl<'a, T: Real> NmfEm<'a, T> {
+    pub(super) fn new(config: &'a Nmf, data: &'a dyn Data<T>) -> Result<Self, EmError> {
+        Ok(Self {
             config,
             data,
-            self_information: data.self_information(),
-            scalar: PhantomData,
-        }
+            self_information: data.self_information()?,
+        })
     }
 
     /// `Σ_obs V ln(V/Y) - V + Y`.
@@ -54,12 +48,16 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> NmfEm<'a, T, X> {
     }
 
     /// Mass of `W H` over the observed cells.
-    fn seen_mass(&self, state: &NmfState<T>) -> f64 {
+    fn seen_mass(&self, state: &NmfState<T>) -> Result<f64, EmError> {
         if self.data.is_complete() {
-            return state.with_model(|m| m.mass());
+            return Ok(state.with_model(|m| m.mass()));
         }
-        let seen = state.with_model(|m| self.data.exposure(m, &[true, false]));
-        seen[0].as_ref().map_or(0.0, mass)
+        let exposure = Request::counts(Modes::NONE)
+            .value(true)
+            .rule(Rule::Exposure);
+        Ok(state
+            .with_model(|m| self.data.e_step(m, &exposure))?
+            .value())
     }
 
     pub(crate) fn check(&self, state: &NmfState<T>) -> Result<(), EmError> {
@@ -67,12 +65,7 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> NmfEm<'a, T, X> {
     }
 }
 
-/// Sum of all entries.
-pub(super) fn mass<T: Real>(seen: &DMatrix<T>) -> f64 {
-    seen.iter().map(|x| x.to_f64()).sum()
-}
-
-impl<T: Real, X: Observed<T> + ?Sized> Algorithm for NmfEm<'_, T, X> {
+impl<T: Real> Algorithm for NmfEm<'_, T> {
     type State = NmfState<T>;
     type Error = EmError;
 
@@ -94,20 +87,11 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for NmfEm<'_, T, X> {
         Direction::Minimise
     }
 
-    fn intact(&self) -> Result<(), EmError> {
-        check_read(self.data)
-    }
-
     fn objective(&self, state: &NmfState<T>) -> Result<f64, EmError> {
         self.check(state)?;
-        let wanted = Wanted {
-            modes: &[false, false],
-            ln_lik: true,
-        };
-        let e = state.with_model(|m| self.data.expect(m, wanted));
-        let value = self.divergence(e.ln_lik, self.seen_mass(state));
-        check_read(self.data)?;
-        Ok(value)
+        let wanted = Request::counts(Modes::NONE).value(true);
+        let e = state.with_model(|m| self.data.e_step(m, &wanted))?;
+        Ok(self.divergence(e.value(), self.seen_mass(state)?))
     }
 
     /// That of PLCA at the [image](NmfState::to_plca) of the state, with the mass of `W H` beside that of the data in its weights: a
@@ -115,14 +99,13 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for NmfEm<'_, T, X> {
     /// a scale is shared between `W` and `H`. One pass. `[SPEC 1.1]` `[SPEC 3]`
     fn residual(&self, state: &NmfState<T>) -> Result<Option<f64>, EmError> {
         self.check(state)?;
-        let free = [!self.config.freeze_w, !self.config.freeze_h];
         let image = state.to_plca()?;
-        let e = image.with_model(|model| completed(self.data, model, &free, false));
-        check_read(self.data)?;
+        let free = self.config.free();
+        let e = image.with_model(|model| completed(self.data, model, free, false))?;
         let mass = state.with_model(|model| model.mass());
         let mut worst: f64 = 0.0;
-        for (counts, factor) in e.counts.iter().zip(&image.factors) {
-            let Some(counts) = counts else { continue };
+        for (mode, factor) in image.factors.iter().enumerate() {
+            let Some(counts) = e.get(mode) else { continue };
             // [SPEC 3] W H = v P where it is the model of the data: P(z) is the mass of a component beside that of the completed data
             let total: f64 = counts.iter().map(|c| c.to_f64()).sum();
             let weights = image.weights.map(|w| T::lit(w.to_f64() * mass / total));
@@ -136,7 +119,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for NmfEm<'_, T, X> {
     }
 }
 
-impl<T: Real, X: Observed<T> + ?Sized> Accelerate for NmfEm<'_, T, X> {
+impl<T: Real> Accelerate for NmfEm<'_, T> {
     fn pack(&self, state: &NmfState<T>) -> Vec<f64> {
         pack([state.w.as_slice(), state.h.as_slice()])
     }

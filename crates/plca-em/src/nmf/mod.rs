@@ -8,10 +8,10 @@ mod state;
 
 use nalgebra::DMatrix;
 use plca_fit::{Outcome, Stop};
-use plca_tensor::{Observed, Real};
+use plca_tensor::{Data, Modes, Real};
 use rand::Rng;
 
-use crate::init::{check_block, check_read, check_support};
+use crate::init::{check_block, check_support};
 use crate::{EmError, Missing};
 
 pub use builder::NmfBuilder;
@@ -96,14 +96,9 @@ impl Nmf {
     /// assert!(em.objective(&state)? <= before);                       // a divergence falls
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn on<'a, T: Real, X: Observed<T> + ?Sized>(
-        &'a self,
-        data: &'a X,
-    ) -> Result<NmfEm<'a, T, X>, EmError> {
+    pub fn on<'a, T: Real>(&'a self, data: &'a dyn Data<T>) -> Result<NmfEm<'a, T>, EmError> {
         sizes(data.shape())?;
-        let bound = NmfEm::new(self, data);
-        check_read(data)?;
-        Ok(bound)
+        NmfEm::new(self, data)
     }
 
     /// A start; see [`Plca::init`](crate::Plca::init).
@@ -120,19 +115,18 @@ impl Nmf {
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
     /// let mut rng = ChaCha8Rng::seed_from_u64(0);
-    /// let state = Nmf::builder(3).build()?.init::<f64, _, _>(&v, &NmfInit::default(), &mut rng)?;
+    /// let state = Nmf::builder(3).build()?.init::<f64, _>(&v, &NmfInit::default(), &mut rng)?;
     /// assert_eq!((state.w.shape(), state.h.shape()), ((2, 3), (3, 2)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn init<T, X, R>(
+    pub fn init<T, R>(
         &self,
-        data: &X,
+        data: &dyn Data<T>,
         init: &NmfInit<T>,
         rng: &mut R,
     ) -> Result<NmfState<T>, EmError>
     where
         T: Real,
-        X: Observed<T> + ?Sized,
         R: Rng + ?Sized,
     {
         let (shape, k) = (sizes(data.shape())?, self.components);
@@ -173,22 +167,29 @@ impl Nmf {
     /// assert!(fit.objective.abs() < 1e-12);                   // rank 1: an exact fit
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn fit<T, X, R>(
+    pub fn fit<T, R>(
         &self,
-        data: &X,
+        data: &dyn Data<T>,
         init: &NmfInit<T>,
         stop: &Stop,
         rng: &mut R,
     ) -> Result<Outcome<NmfState<T>>, EmError>
     where
         T: Real,
-        X: Observed<T> + ?Sized,
         R: Rng + ?Sized,
     {
         stop.check()?;
         let algorithm = self.on(data)?;
         let state = self.init(data, init, rng)?;
         plca_fit::run(&algorithm, state, stop, ())
+    }
+
+    /// The modes whose factors are learnt.
+    fn free(&self) -> Modes {
+        let free = [!self.freeze_w, !self.freeze_h].into_iter().enumerate();
+        free.filter(|&(_, free)| free)
+            .map(|(mode, _)| mode)
+            .collect()
     }
 
     /// How hidden cells are treated: as asked for, or by the form of the update.

@@ -1,14 +1,13 @@
 //! The sequential form: `W`, then `H` from a fresh ratio.
 
 use nalgebra::DMatrix;
-use plca_tensor::{Factor, Observed, Real, Wanted, divide_columns, divide_rows};
+use plca_tensor::{Factor, Modes, Real, Request, Rule, divide_columns, divide_rows};
 
-use super::em::mass;
 use super::{NmfEm, NmfState};
 use crate::EmError;
-use crate::init::{check_measured, check_read};
+use crate::init::check_measured;
 
-impl<T: Real, X: Observed<T> + ?Sized> NmfEm<'_, T, X> {
+impl<T: Real> NmfEm<'_, T> {
     pub(super) fn sequential(
         &self,
         state: &mut NmfState<T>,
@@ -34,31 +33,30 @@ impl<T: Real, X: Observed<T> + ?Sized> NmfEm<'_, T, X> {
         if frozen && !measure {
             return Ok((None, None));
         }
-        let modes = [mode == 0, mode == 1];
-        let wanted = Wanted {
-            modes: &modes,
-            ln_lik: measure,
+        let wanted = Request::counts(Modes::one(mode)).value(measure);
+        let mut e = state.with_model(|m| self.data.e_step(m, &wanted))?;
+        let ln_lik = measure.then(|| e.value());
+        state.with_model(|m| check_measured(ln_lik, self.data, m))?;
+        let seen = match self.data.is_complete() {
+            true => None,
+            false => {
+                let exposure = wanted.value(true).rule(Rule::Exposure);
+                Some(state.with_model(|m| self.data.e_step(m, &exposure))?)
+            }
         };
-        let mut e = state.with_model(|m| self.data.expect(m, wanted));
-        state.with_model(|m| check_measured(Some(e.ln_lik), self.data, m))?;
-        let seen = if self.data.is_complete() {
-            None
-        } else {
-            state.with_model(|m| self.data.exposure(m, &modes))[mode].take()
-        };
-        check_read(self.data)?;
-        let value = measure.then(|| {
+        let value = ln_lik.map(|ln_lik| {
             let seen = seen.as_ref();
-            let mass = seen.map_or_else(|| state.with_model(|m| m.mass()), mass);
-            self.divergence(e.ln_lik, mass)
+            let mass = seen.map_or_else(|| state.with_model(|m| m.mass()), |seen| seen.value());
+            self.divergence(ln_lik, mass)
         });
-        let Some(mut counts) = e.counts[mode].take().filter(|_| !frozen) else {
+        if frozen {
             return Ok((value, None));
-        };
+        }
+        let mut counts = e.take(mode);
         let factor = if mode == 0 { &state.w } else { &state.h };
         match seen {
             // [SPEC 4] F <- F ∘ C / X; a wholly hidden row or column keeps its value
-            Some(seen) => counts.zip_zip_apply(factor, &seen, |c, f, x| {
+            Some(seen) => counts.zip_zip_apply(factor, seen.counts(mode), |c, f, x| {
                 *c = if x > T::zero() { f * (*c / x) } else { f }
             }),
             // [LS eq. 5] [LV eq. 1] [SPEC 3] from a fresh ratio, divided by the current sums of the partner

@@ -1,7 +1,7 @@
 //! Parameters of KL-NMF, and their starts.
 
 use nalgebra::{DMatrix, DVector};
-use plca_tensor::{Factor, Model, Real, normalise_columns};
+use plca_tensor::{Cp, Factor, Real, normalise_columns};
 
 use super::sizes;
 use crate::init::check_block;
@@ -73,8 +73,8 @@ impl<T: Real> NmfState<T> {
     /// let state = plca_em::NmfState { w: dmatrix![1.0; 2.0], h: dmatrix![3.0, 4.0] };
     /// assert_eq!(state.with_model(|model| (model.cell(&[1, 0]), model.mass())), (6.0, 21.0));
     /// ```
-    pub fn with_model<O>(&self, f: impl FnOnce(&Model<'_, T>) -> O) -> O {
-        f(&Model {
+    pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
+        f(&Cp {
             weights: None,
             factors: &[Factor::Columns(&self.w), Factor::Rows(&self.h)],
         })

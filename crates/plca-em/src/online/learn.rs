@@ -1,19 +1,18 @@
 //! What a block does to the state.
 
 use nalgebra::DMatrix;
-use plca_tensor::{Factor, Observed, Real, TensorError, normalise_columns};
+use plca_tensor::{Data, DataError, Factor, Real, normalise_columns};
 
 use super::{Learnt, Online, OnlineState, Rule, Streamed};
 use crate::blocks::{check_prior, column, in_force, m_step};
 use crate::fold_in::check_shape;
-use crate::init::check_read;
 use crate::{EmError, Prior};
 
 impl<T: Real, M: Streamed<T>> Online<M, T> {
-    pub(super) fn learn<X: Observed<T> + ?Sized>(
+    pub(super) fn learn(
         &self,
         state: &mut OnlineState<T>,
-        block: &X,
+        block: &dyn Data<T>,
         start: Option<&M::State>,
     ) -> Result<Learnt<M::State>, EmError> {
         self.check(state, block)?;
@@ -60,11 +59,7 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
         })
     }
 
-    fn check<X: Observed<T> + ?Sized>(
-        &self,
-        state: &OnlineState<T>,
-        block: &X,
-    ) -> Result<(), EmError> {
+    fn check(&self, state: &OnlineState<T>, block: &dyn Data<T>) -> Result<(), EmError> {
         state.check()?;
         let (k, got) = (self.model.components(), state.weights.len());
         if got != k {
@@ -90,15 +85,15 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
         if block.total() > 0.0 {
             Ok(())
         } else {
-            Err(TensorError::NoMass.into())
+            Err(DataError::NoMass.into())
         }
     }
 
     /// The factors, with a trace of what the block has and no component reaches; the names of those whose priors may be why.
-    fn admit<X: Observed<T> + ?Sized>(
+    fn admit(
         &self,
         state: &OnlineState<T>,
-        block: &X,
+        block: &dyn Data<T>,
     ) -> Result<(Vec<DMatrix<T>>, Vec<String>), EmError> {
         let (mut factors, mut restored) = (state.factors.clone(), Vec::new());
         let positive = |f: &DMatrix<T>| f.iter().all(|&x| x > T::zero());
@@ -114,7 +109,7 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
         // Rows of which some component gets a trace.
         let mut rows: Vec<Vec<bool>> = factors.iter().map(|f| vec![false; f.nrows()]).collect();
         let mut impossible = None;
-        block.for_each(&mut |index, value| {
+        block.visit(&mut |index, value| {
             let reaches = |z: usize, j: usize| factors[j][(index[mode(j)], z)] > T::zero();
             if (0..k).any(|z| (0..factors.len()).all(|j| reaches(z, j))) {
                 return;
@@ -125,8 +120,7 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
             for (j, rows) in rows.iter_mut().enumerate().filter(|&(j, _)| free[j]) {
                 rows[index[mode(j)]] = true;
             }
-        });
-        check_read(block)?;
+        })?;
         if let Some((index, value)) = impossible {
             return Err(EmError::Impossible { index, value });
         }

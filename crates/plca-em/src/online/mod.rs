@@ -21,7 +21,7 @@ mod streamed;
 use std::marker::PhantomData;
 
 use nalgebra::DVector;
-use plca_tensor::{Observed, Real};
+use plca_tensor::{Data, Real};
 use rand::Rng;
 
 use crate::EmError;
@@ -160,10 +160,10 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     /// assert_eq!((state.blocks, state.seen), (2, 18.0));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn partial_fit<X: Observed<T> + ?Sized>(
+    pub fn partial_fit(
         &self,
         state: &mut OnlineState<T>,
-        block: &X,
+        block: &dyn Data<T>,
     ) -> Result<Learnt<M::State>, EmError> {
         self.learn(state, block, None)
     }
@@ -196,10 +196,10 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn partial_fit_from<X: Observed<T> + ?Sized>(
+    pub fn partial_fit_from(
         &self,
         state: &mut OnlineState<T>,
-        block: &X,
+        block: &dyn Data<T>,
         mixtures: &M::State,
     ) -> Result<Learnt<M::State>, EmError> {
         self.learn(state, block, Some(mixtures))

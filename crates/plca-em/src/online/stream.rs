@@ -1,6 +1,6 @@
 //! A pass over blocks that come from somewhere.
 
-use plca_tensor::{Observed, Real};
+use plca_tensor::{Data, Real};
 
 use super::{Online, OnlineState, Streamed};
 use crate::EmError;
@@ -88,7 +88,7 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
         blocks: I,
     ) -> Result<Pass, StreamError<E>>
     where
-        X: Observed<T>,
+        X: Data<T>,
         I: IntoIterator<Item = Result<X, E>>,
     {
         let mut pass = Pass::default();

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::Algorithm;
-use plca_tensor::{Observed, Real};
+use plca_tensor::{Data, Modes, Real};
 
 use super::Local;
 use super::state::name;
@@ -44,10 +44,10 @@ pub trait Streamed<T: Real>: Debug + sealed::Sealed {
 
     /// Finds what belongs to the block under these factors, and counts.
     #[doc(hidden)]
-    fn explain<X: Observed<T> + ?Sized>(
+    fn explain(
         &self,
         factors: Vec<DMatrix<T>>,
-        block: &X,
+        block: &dyn Data<T>,
         start: Option<&Self::State>,
         how: Rule,
     ) -> Result<Explanation<T, Self::State>, EmError>;
@@ -135,10 +135,10 @@ impl<T: Real> Streamed<T> for Plsa<T> {
         Some(("basis".into(), self.basis_prior.as_ref()))
     }
 
-    fn explain<X: Observed<T> + ?Sized>(
+    fn explain(
         &self,
         mut factors: Vec<DMatrix<T>>,
-        block: &X,
+        block: &dyn Data<T>,
         start: Option<&PlsaState<T>>,
         Rule { local, block: t }: Rule,
     ) -> Result<Explanation<T, PlsaState<T>>, EmError> {
@@ -165,7 +165,7 @@ impl<T: Real> Streamed<T> for Plsa<T> {
             mixture_prior: prior.clone(),
             ..self.clone()
         };
-        let sums = block.marginal(self.given.mode());
+        let sums = block.marginal(self.given.mode())?;
         let total: f64 = sums.iter().sum();
         let joint = |state: &PlsaState<T>| {
             let columns = state.mixture.column_iter().zip(&sums);
@@ -176,7 +176,7 @@ impl<T: Real> Streamed<T> for Plsa<T> {
         };
         let iterations = settle(&fixed.on(block)?, &mut state, local, joint)?;
         let em = self.on(block)?;
-        let ([basis, mixture], ln_lik) = em.e_step(&state, true);
+        let ([basis, mixture], ln_lik) = em.e_step(&state, true)?;
         state.with_model(self.given, |m| check_measured(ln_lik, block, m))?;
         let own = &mut state.mixture;
         let emptied = m_step("mixture", prior.as_ref(), wanted(mixture), own)?;
@@ -225,10 +225,10 @@ impl<T: Real> Streamed<T> for Plca<T> {
         (!frozen).then(|| (name(j), self.factor_prior(j)))
     }
 
-    fn explain<X: Observed<T> + ?Sized>(
+    fn explain(
         &self,
         mut factors: Vec<DMatrix<T>>,
-        block: &X,
+        block: &dyn Data<T>,
         start: Option<&PlcaState<T>>,
         Rule { local, block: t }: Rule,
     ) -> Result<Explanation<T, PlcaState<T>>, EmError> {
@@ -271,9 +271,9 @@ impl<T: Real> Streamed<T> for Plca<T> {
         };
         let iterations = settle(&fixed.on(block)?, &mut state, local, joint)?;
         let em = self.on(block)?;
-        let (mut counts, ln_lik) = em.e_step(&state, &vec![true; along + 1], true);
+        let (mut counts, ln_lik) = em.e_step(&state, Modes::all(along + 1), true)?;
         state.with_model(|m| check_measured(ln_lik, block, m))?;
-        let own = wanted(counts.pop().flatten());
+        let own = counts.take(along);
         let n = DMatrix::from_iterator(k, 1, own.column_iter().map(|c| c.sum()));
         let mut weights = column(&state.weights);
         m_step("weights", None, n, &mut weights)?;
@@ -281,7 +281,7 @@ impl<T: Real> Streamed<T> for Plca<T> {
         m_step(&name(along), None, own, &mut state.factors[along])?;
         state.iteration = t;
         Ok(Explanation {
-            counts: counts.into_iter().map(wanted).collect(),
+            counts: (0..along).map(|j| counts.take(j)).collect(),
             state,
             ln_lik: ln_lik.unwrap_or(f64::NAN),
             iterations,

@@ -1,13 +1,13 @@
 //! PLCA under acceleration.
 
 use plca_fit::Accelerate;
-use plca_tensor::{Observed, Real};
+use plca_tensor::Real;
 
 use super::{PlcaEm, PlcaState};
 use crate::EmError;
 use crate::blocks::{Extrapolated, check_steady, check_untempered, following, pack};
 
-impl<T: Real, X: Observed<T> + ?Sized> Accelerate for PlcaEm<'_, T, X> {
+impl<T: Real> Accelerate for PlcaEm<'_, T> {
     /// Refuses powers other than 1, and priors that still change or whose step no objective guards.
     fn accelerable(&self, state: &PlcaState<T>) -> Result<(), EmError> {
         check_untempered(state.power)?;

@@ -2,14 +2,14 @@
 
 use nalgebra::DMatrix;
 use plca_fit::Algorithm;
-use plca_tensor::{Factor, Observed, Real};
+use plca_tensor::{Data, Expected, Factor, Modes, Real};
 
 use super::{Missing, Plca, PlcaState};
 use crate::blocks::{
     Free, column, following, in_force, largest, lost, m_step, residual, restore, whole_or_not,
 };
 use crate::expectation::completed;
-use crate::init::{check_measured, check_read, check_support};
+use crate::init::{check_measured, check_support};
 use crate::{EmError, ParamError};
 
 /// [`Plca`] bound to data: one EM iteration, its objective and its KKT residual.
@@ -28,12 +28,12 @@ use crate::{EmError, ParamError};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct PlcaEm<'a, T: Real, X: ?Sized> {
+pub struct PlcaEm<'a, T: Real> {
     pub(crate) config: &'a Plca<T>,
-    pub(crate) data: &'a X,
+    pub(crate) data: &'a dyn Data<T>,
 }
 
-impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
+impl<T: Real> PlcaEm<'_, T> {
     /// `Σ ln p(block)` over the blocks that have a prior, under those in force at the next iteration.
     pub(crate) fn ln_prior(&self, state: &PlcaState<T>) -> f64 {
         let now = |prior| in_force(prior, following(state.iteration));
@@ -71,24 +71,23 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
     pub fn ln_lik(&self, state: &PlcaState<T>) -> Result<f64, EmError> {
         self.check(state)?;
         state.check_sums()?;
-        let value = self.likelihood(state);
-        check_read(self.data)?;
-        Ok(value)
+        self.likelihood(state)
     }
 
     /// Log-likelihood of a state that was checked.
-    fn likelihood(&self, state: &PlcaState<T>) -> f64 {
-        let none = vec![false; state.factors.len()];
-        state.with_model(|model| completed(self.data, model, &none, true).ln_lik)
+    fn likelihood(&self, state: &PlcaState<T>) -> Result<f64, EmError> {
+        let e = state.with_model(|model| completed(self.data, model, Modes::NONE, true))?;
+        Ok(e.value())
     }
 
     /// The modes whose counts a step needs: those of free factors, or any for the weights.
-    fn wanted(&self, state: &PlcaState<T>) -> Vec<bool> {
-        let mut modes: Vec<bool> = (0..state.factors.len())
-            .map(|j| !self.config.frozen.contains(&j))
+    fn wanted(&self, state: &PlcaState<T>) -> Modes {
+        let factors = 0..state.factors.len();
+        let modes: Modes = factors
+            .filter(|j| !self.config.frozen.contains(j))
             .collect();
-        if !modes.contains(&true) && !self.config.freeze_weights {
-            modes[0] = true;
+        if modes.is_empty() && !self.config.freeze_weights {
+            return Modes::one(0);
         }
         modes
     }
@@ -97,12 +96,13 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
     pub(crate) fn e_step(
         &self,
         state: &PlcaState<T>,
-        modes: &[bool],
+        modes: Modes,
         measure: bool,
-    ) -> (Vec<Option<DMatrix<T>>>, Option<f64>) {
+    ) -> Result<(Expected<T>, Option<f64>), EmError> {
         if state.power == 1.0 {
-            let e = state.with_model(|model| completed(self.data, model, modes, measure));
-            return (e.counts, measure.then_some(e.ln_lik));
+            let e = state.with_model(|model| completed(self.data, model, modes, measure))?;
+            let value = measure.then(|| e.value());
+            return Ok((e, value));
         }
         // [SPEC 1.4] the ordinary step on (P(z)^s, F^b); neither is normalised and that does not matter
         let b = T::lit(state.power);
@@ -116,19 +116,20 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
             power: 1.0,
             iteration: state.iteration,
         };
-        let e = tempered.with_model(|model| completed(self.data, model, modes, false));
-        (e.counts, measure.then(|| self.likelihood(state)))
+        let e = tempered.with_model(|model| completed(self.data, model, modes, false))?;
+        let value = measure.then(|| self.likelihood(state)).transpose()?;
+        Ok((e, value))
     }
 
     /// The M-step of the weights; whether their prior emptied one.
     fn weights_step(
         &self,
         state: &mut PlcaState<T>,
-        counts: &[Option<DMatrix<T>>],
+        counts: &Expected<T>,
         iteration: usize,
     ) -> Result<bool, EmError> {
-        let (false, Some(first)) = (self.config.freeze_weights, counts.iter().flatten().next())
-        else {
+        let first = (0..state.factors.len()).find_map(|j| counts.get(j));
+        let (false, Some(first)) = (self.config.freeze_weights, first) else {
             return Ok(false);
         };
         // [SI eq. 3] [SI eq. 39] [LV eq. 13] [SPEC 1.1] [SPEC 1.2] P(z) <- n / Σ n
@@ -144,14 +145,12 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
     fn factor_steps(
         &self,
         state: &mut PlcaState<T>,
-        counts: Vec<Option<DMatrix<T>>>,
+        mut counts: Expected<T>,
         iteration: usize,
     ) -> Result<Vec<usize>, EmError> {
         let mut emptied = Vec::new();
-        for (j, counts) in counts.into_iter().enumerate() {
-            let Some(counts) = counts.filter(|_| !self.config.frozen.contains(&j)) else {
-                continue;
-            };
+        for j in (0..state.factors.len()).filter(|j| !self.config.frozen.contains(j)) {
+            let counts = counts.take(j);
             let prior = in_force(self.config.factor_prior(j), iteration);
             let block = format!("factor_{j}");
             if m_step(&block, prior.as_ref(), counts, &mut state.factors[j])? {
@@ -162,11 +161,7 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
     }
 
     /// All M-steps, and the support of the data restored where priors took it away.
-    fn m_steps(
-        &self,
-        state: &mut PlcaState<T>,
-        counts: Vec<Option<DMatrix<T>>>,
-    ) -> Result<(), EmError> {
+    fn m_steps(&self, state: &mut PlcaState<T>, counts: Expected<T>) -> Result<(), EmError> {
         let iteration = following(state.iteration);
         let emptied_weights = self.weights_step(state, &counts, iteration)?;
         let emptied = self.factor_steps(state, counts, iteration)?;
@@ -185,7 +180,7 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
     }
 }
 
-impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
+impl<T: Real> Algorithm for PlcaEm<'_, T> {
     type State = PlcaState<T>;
     type Error = EmError;
 
@@ -204,16 +199,12 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
             return Ok(value);
         }
         let ln_prior = if measure { self.ln_prior(state) } else { 0.0 };
-        let (counts, value) = self.e_step(state, &self.wanted(state), measure);
+        let (counts, value) = self.e_step(state, self.wanted(state), measure)?;
         state.with_model(|model| check_measured(value, self.data, model))?;
         whole_or_not(state, self.config.has_priors(), |state| {
             self.m_steps(state, counts)
         })?;
         Ok(value.map(|v| v + ln_prior))
-    }
-
-    fn intact(&self) -> Result<(), EmError> {
-        check_read(self.data)
     }
 
     fn objective(&self, state: &PlcaState<T>) -> Result<f64, EmError> {
@@ -235,16 +226,14 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlcaEm<'_, T, X> {
         if self.config.has_priors() {
             return Ok(None);
         }
-        let (counts, _) = self.e_step(state, &self.wanted(state), false);
-        check_read(self.data)?;
-        let blocks = counts.iter().zip(&state.factors).enumerate();
-        let of_block = |(j, (counts, factor)): (usize, (&Option<_>, _))| {
+        let (counts, _) = self.e_step(state, self.wanted(state), false)?;
+        let blocks = state.factors.iter().enumerate();
+        let of_block = |(j, factor): (usize, &DMatrix<T>)| {
             let free = Free {
                 weights: !self.config.freeze_weights,
                 block: !self.config.frozen.contains(&j),
             };
-            let counts = counts.as_ref()?;
-            Some(residual(counts, factor, &state.weights, free))
+            Some(residual(counts.get(j)?, factor, &state.weights, free))
         };
         Ok(Some(blocks.filter_map(of_block).fold(0.0, largest)))
     }

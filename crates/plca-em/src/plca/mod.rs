@@ -17,7 +17,7 @@ use std::sync::Arc;
 use nalgebra::{DMatrix, DVector};
 use plca_fit::{Outcome, Stop};
 use plca_priors::SimplexPrior;
-use plca_tensor::{Observed, Real};
+use plca_tensor::{Data, Real};
 use rand::Rng;
 
 use crate::EmError;
@@ -154,10 +154,7 @@ impl<T: Real> Plca<T> {
     /// assert!(em.objective(&state)? >= before);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn on<'a, X: Observed<T> + ?Sized>(
-        &'a self,
-        data: &'a X,
-    ) -> Result<PlcaEm<'a, T, X>, EmError> {
+    pub fn on<'a>(&'a self, data: &'a dyn Data<T>) -> Result<PlcaEm<'a, T>, EmError> {
         let shape = data.shape();
         if self.missing == Missing::Multiplicative && !data.is_complete() && shape.len() != 2 {
             return Err(EmError::Order {
@@ -206,14 +203,13 @@ impl<T: Real> Plca<T> {
     /// assert_eq!(a?, b?);                                             // a seed is a start
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn init<X, R>(
+    pub fn init<R>(
         &self,
-        data: &X,
+        data: &dyn Data<T>,
         init: &PlcaInit<T>,
         rng: &mut R,
     ) -> Result<PlcaState<T>, EmError>
     where
-        X: Observed<T> + ?Sized,
         R: Rng + ?Sized,
     {
         let (shape, k) = (data.shape(), self.components);
@@ -275,15 +271,14 @@ impl<T: Real> Plca<T> {
     /// assert!((fit.state.weights.sum() - 1.0f64).abs() < 1e-12);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn fit<X, R>(
+    pub fn fit<R>(
         &self,
-        data: &X,
+        data: &dyn Data<T>,
         init: &PlcaInit<T>,
         stop: &Stop,
         rng: &mut R,
     ) -> Result<Outcome<PlcaState<T>>, EmError>
     where
-        X: Observed<T> + ?Sized,
         R: Rng + ?Sized,
     {
         stop.check()?;

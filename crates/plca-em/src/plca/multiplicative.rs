@@ -1,12 +1,12 @@
 //! Masked multiplicative updates of PLCA.
 
-use plca_tensor::{Observed, Real, Wanted, normalise_columns};
+use plca_tensor::{Modes, Real, Request, Rule, normalise_columns};
 
 use super::{PlcaEm, PlcaState};
 use crate::EmError;
 use crate::init::check_measured;
 
-impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
+impl<T: Real> PlcaEm<'_, T> {
     /// Masked multiplicative updates on `W = F_1`, `H = diag(P(z)) F_2^T`, mapped back.
     pub(super) fn multiplicative_step(
         &self,
@@ -15,26 +15,18 @@ impl<T: Real, X: Observed<T> + ?Sized> PlcaEm<'_, T, X> {
     ) -> Result<Option<f64>, EmError> {
         let mut first = None;
         for mode in 0..2 {
-            let modes = [mode == 0, mode == 1];
-            let (counts, seen, value) = state.with_model(|model| {
-                let e = self.data.expect(
-                    model,
-                    Wanted {
-                        modes: &modes,
-                        ln_lik: measure && mode == 0,
-                    },
-                );
-                let seen = self.data.exposure(model, &modes);
-                (e.counts, seen, e.ln_lik)
-            });
-            let measured = (measure && mode == 0).then_some(value);
-            state.with_model(|model| check_measured(measured, self.data, model))?;
-            let (Some(counts), Some(seen)) = (&counts[mode], &seen[mode]) else {
-                continue;
-            };
-            let mass: f64 = seen.iter().map(|x| x.to_f64()).sum();
-            if measure && mode == 0 {
-                first = Some(value - self.data.total() * mass.ln());
+            let measured = measure && mode == 0;
+            let wanted = Request::counts(Modes::one(mode));
+            let exposure = wanted.value(true).rule(Rule::Exposure);
+            let (e, seen) = state.with_model(|model| {
+                let e = self.data.e_step(model, &wanted.value(measured))?;
+                check_measured(measured.then(|| e.value()), self.data, model)?;
+                Ok::<_, EmError>((e, self.data.e_step(model, &exposure)?))
+            })?;
+            let (counts, mass) = (e.counts(mode), seen.value());
+            let seen = seen.counts(mode);
+            if measured {
+                first = Some(e.value() - self.data.total() * mass.ln());
             }
             if self.config.frozen.contains(&mode) {
                 continue;

@@ -1,7 +1,7 @@
 //! Parameters of PLCA, and their starts.
 
 use nalgebra::{DMatrix, DVector};
-use plca_tensor::{Factor, Model, Real};
+use plca_tensor::{Cp, Factor, Real};
 
 use crate::EmError;
 use crate::blocks::{check_power, column};
@@ -89,9 +89,9 @@ impl<T: Real> PlcaState<T> {
     /// assert!((mass - 1.0).abs() < 1e-12);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn with_model<O>(&self, f: impl FnOnce(&Model<'_, T>) -> O) -> O {
+    pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
         let factors: Vec<_> = self.factors.iter().map(Factor::Columns).collect();
-        f(&Model {
+        f(&Cp {
             weights: Some(self.weights.as_slice()),
             factors: &factors,
         })

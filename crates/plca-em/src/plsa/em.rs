@@ -2,14 +2,14 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{Accelerate, Algorithm};
-use plca_tensor::{Observed, Real};
+use plca_tensor::{Data, Modes, Real};
 
 use super::{Plsa, PlsaState};
 use crate::blocks::{
     Extrapolated, check_steady, check_untempered, following, in_force, largest, lost, m_step, pack,
     restore, whole_or_not,
 };
-use crate::init::{check_measured, check_read, check_support};
+use crate::init::{check_measured, check_support};
 use crate::{EmError, Prior};
 
 /// [`Plsa`] bound to data.
@@ -28,14 +28,14 @@ use crate::{EmError, Prior};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct PlsaEm<'a, T: Real, X: ?Sized> {
+pub struct PlsaEm<'a, T: Real> {
     pub(crate) config: &'a Plsa<T>,
-    pub(crate) data: &'a X,
+    pub(crate) data: &'a dyn Data<T>,
     /// `Σ V` over the observed cells of every given index.
     pub(super) marginal: Vec<f64>,
 }
 
-impl<T: Real, X: Observed<T> + ?Sized> PlsaEm<'_, T, X> {
+impl<T: Real> PlsaEm<'_, T> {
     /// `P(y)`: the share of every given index in the data.
     ///
     /// ```
@@ -89,16 +89,14 @@ impl<T: Real, X: Observed<T> + ?Sized> PlsaEm<'_, T, X> {
     pub fn ln_lik(&self, state: &PlsaState<T>) -> Result<f64, EmError> {
         self.check(state)?;
         state.check_sums()?;
-        let value = self.likelihood(state);
-        check_read(self.data)?;
-        Ok(value)
+        self.likelihood(state)
     }
 
     /// Log-likelihood of a state that was checked.
-    fn likelihood(&self, state: &PlsaState<T>) -> f64 {
+    fn likelihood(&self, state: &PlsaState<T>) -> Result<f64, EmError> {
         // [SPEC 2] L_c = Σ V ln (W G)
-        self.expect(&state.basis, &state.mixture, [false, false], true)
-            .ln_lik
+        let e = self.expect(&state.basis, &state.mixture, Modes::NONE, true)?;
+        Ok(e.value())
     }
 
     pub(crate) fn check(&self, state: &PlsaState<T>) -> Result<(), EmError> {
@@ -111,24 +109,29 @@ impl<T: Real, X: Observed<T> + ?Sized> PlsaEm<'_, T, X> {
         &self,
         state: &PlsaState<T>,
         measure: bool,
-    ) -> ([Option<DMatrix<T>>; 2], Option<f64>) {
+    ) -> Result<([Option<DMatrix<T>>; 2], Option<f64>), EmError> {
         let given = self.config.given;
-        let mut modes = [false; 2];
-        modes[given.explained()] = !self.config.freeze_basis;
-        modes[given.mode()] = !self.config.freeze_mixture;
+        let mut modes = Modes::NONE;
+        if !self.config.freeze_basis {
+            modes = modes.with(given.explained());
+        }
+        if !self.config.freeze_mixture {
+            modes = modes.with(given.mode());
+        }
         let (mut e, value) = if state.power == 1.0 {
-            let e = self.expect(&state.basis, &state.mixture, modes, measure);
-            let value = measure.then_some(e.ln_lik);
+            let e = self.expect(&state.basis, &state.mixture, modes, measure)?;
+            let value = measure.then(|| e.value());
             (e, value)
         } else {
             // [HOFMANN alg. TEM] [SPEC 1.4] both factors of the asymmetric model
             let b = T::lit(state.power);
             let [basis, mixture] = [&state.basis, &state.mixture].map(|m| m.map(|x| x.powf(b)));
-            let e = self.expect(&basis, &mixture, modes, false);
-            (e, measure.then(|| self.likelihood(state)))
+            let e = self.expect(&basis, &mixture, modes, false)?;
+            (e, measure.then(|| self.likelihood(state)).transpose()?)
         };
-        let counts = [given.explained(), given.mode()].map(|mode| e.counts[mode].take());
-        (counts, value)
+        let order = [given.explained(), given.mode()];
+        let counts = order.map(|mode| modes.contains(mode).then(|| e.take(mode)));
+        Ok((counts, value))
     }
 
     /// The M-steps, and the support of the data restored where priors took it away.
@@ -170,23 +173,19 @@ impl<T: Real, X: Observed<T> + ?Sized> PlsaEm<'_, T, X> {
     }
 }
 
-impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlsaEm<'_, T, X> {
+impl<T: Real> Algorithm for PlsaEm<'_, T> {
     type State = PlsaState<T>;
     type Error = EmError;
 
     fn step(&self, state: &mut PlsaState<T>, measure: bool) -> Result<Option<f64>, EmError> {
         self.check(state)?;
-        let ([basis, mixture], value) = self.e_step(state, measure);
+        let ([basis, mixture], value) = self.e_step(state, measure)?;
         state.with_model(self.config.given, |m| check_measured(value, self.data, m))?;
         let value = value.map(|v| v + self.ln_prior(state));
         whole_or_not(state, self.config.has_priors(), |state| {
             self.m_steps(state, [basis, mixture])
         })?;
         Ok(value)
-    }
-
-    fn intact(&self) -> Result<(), EmError> {
-        check_read(self.data)
     }
 
     fn objective(&self, state: &PlsaState<T>) -> Result<f64, EmError> {
@@ -221,7 +220,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for PlsaEm<'_, T, X> {
     }
 }
 
-impl<T: Real, X: Observed<T> + ?Sized> Accelerate for PlsaEm<'_, T, X> {
+impl<T: Real> Accelerate for PlsaEm<'_, T> {
     /// Refuses powers other than 1, and priors that still change or whose step no objective guards.
     fn accelerable(&self, state: &PlsaState<T>) -> Result<(), EmError> {
         check_untempered(state.power)?;

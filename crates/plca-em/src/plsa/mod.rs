@@ -7,11 +7,11 @@ mod state;
 
 use nalgebra::DMatrix;
 use plca_fit::{Outcome, Stop};
-use plca_tensor::{Observed, Real};
+use plca_tensor::{Data, Real};
 use rand::Rng;
 
 use crate::blocks::check_prior;
-use crate::init::{check_read, check_support, random_columns, stochastic_block};
+use crate::init::{check_support, random_columns, stochastic_block};
 use crate::{EmError, Prior};
 
 pub use builder::PlsaBuilder;
@@ -149,16 +149,12 @@ impl<T: Real> Plsa<T> {
     /// assert!(em.objective(&state)? >= before);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn on<'a, X: Observed<T> + ?Sized>(
-        &'a self,
-        data: &'a X,
-    ) -> Result<PlsaEm<'a, T, X>, EmError> {
+    pub fn on<'a>(&'a self, data: &'a dyn Data<T>) -> Result<PlsaEm<'a, T>, EmError> {
         let [explained, given] = self.given.sizes(data.shape())?;
         let k = self.components;
         check_prior("basis", self.basis_prior.as_ref(), (explained, k))?;
         check_prior("mixture", self.mixture_prior.as_ref(), (k, given))?;
-        let marginal = data.marginal(self.given.mode());
-        check_read(data)?;
+        let marginal = data.marginal(self.given.mode())?;
         Ok(PlsaEm {
             config: self,
             data,
@@ -184,14 +180,13 @@ impl<T: Real> Plsa<T> {
     /// assert!((state.mixture.column(0).sum() - 1.0f64).abs() < 1e-12);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn init<X, R>(
+    pub fn init<R>(
         &self,
-        data: &X,
+        data: &dyn Data<T>,
         init: &PlsaInit<T>,
         rng: &mut R,
     ) -> Result<PlsaState<T>, EmError>
     where
-        X: Observed<T> + ?Sized,
         R: Rng + ?Sized,
     {
         let k = self.components;
@@ -235,15 +230,14 @@ impl<T: Real> Plsa<T> {
     /// assert!((fit.objective - 4.0 * 0.5f64.ln()).abs() < 1e-6);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn fit<X, R>(
+    pub fn fit<R>(
         &self,
-        data: &X,
+        data: &dyn Data<T>,
         init: &PlsaInit<T>,
         stop: &Stop,
         rng: &mut R,
     ) -> Result<Outcome<PlsaState<T>>, EmError>
     where
-        X: Observed<T> + ?Sized,
         R: Rng + ?Sized,
     {
         stop.check()?;

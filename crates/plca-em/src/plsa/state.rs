@@ -1,7 +1,7 @@
 //! Parameters of PLSA, and their starts.
 
 use nalgebra::DMatrix;
-use plca_tensor::{Factor, Model, Real};
+use plca_tensor::{Cp, Factor, Real};
 
 use super::Given;
 use crate::EmError;
@@ -84,14 +84,14 @@ pub(super) fn with_model<T: Real, O>(
     given: Given,
     basis: &DMatrix<T>,
     mixture: &DMatrix<T>,
-    f: impl FnOnce(&Model<'_, T>) -> O,
+    f: impl FnOnce(&Cp<'_, T>) -> O,
 ) -> O {
     let (basis, mixture) = (Factor::Columns(basis), Factor::Rows(mixture));
     let factors = match given {
         Given::Columns => [basis, mixture],
         Given::Rows => [mixture, basis],
     };
-    f(&Model {
+    f(&Cp {
         weights: None,
         factors: &factors,
     })
@@ -109,7 +109,7 @@ impl<T: Real> PlsaState<T> {
     /// assert_eq!(p, 0.25);
     /// assert_eq!(state.with_model(Given::Rows, |model| posterior(model, &[0, 1])), Some(vec![0.0, 1.0]));
     /// ```
-    pub fn with_model<O>(&self, given: Given, f: impl FnOnce(&Model<'_, T>) -> O) -> O {
+    pub fn with_model<O>(&self, given: Given, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
         with_model(given, &self.basis, &self.mixture, f)
     }
 

@@ -1,6 +1,6 @@
 //! EM for shifted models.
 
-use plca_tensor::{Observed, Real};
+use plca_tensor::{Data, Real};
 use rand::Rng;
 
 use super::engine::{self, Counts, Direct, Engine, Measured, Parts, Wanted};
@@ -9,7 +9,6 @@ use super::geometry::{Geometry, advance};
 use super::window::Window;
 use super::{Likelihood, Shifted, ShiftedInit, ShiftedState};
 use crate::EmError;
-use crate::init::check_read;
 
 /// [`Shifted`] bound to data: one EM iteration, its objective and its KKT residual.
 ///
@@ -26,24 +25,23 @@ use crate::init::check_read;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct ShiftedEm<'a, T: Real, X: ?Sized> {
+pub struct ShiftedEm<'a, T: Real> {
     pub(super) config: &'a Shifted<T>,
-    data: &'a X,
+    data: &'a dyn Data<T>,
     geometry: Geometry,
     pub(super) folded: Folded,
     engine: Box<dyn Engine<T>>,
 }
 
-impl<'a, T: Real, X: Observed<T> + ?Sized> ShiftedEm<'a, T, X> {
-    pub(super) fn new(config: &'a Shifted<T>, data: &'a X) -> Result<Self, EmError> {
+impl<'a, T: Real> ShiftedEm<'a, T> {
+    pub(super) fn new(config: &'a Shifted<T>, data: &'a dyn Data<T>) -> Result<Self, EmError> {
         let geometry = config.geometry(data.shape())?;
         if config.likelihood == Likelihood::Literal && !geometry.is_valid() && !data.is_complete() {
             return Err(EmError::LiteralWithHidden);
         }
         config.settings.check_priors(geometry.cells())?;
         let folded = Folded::new(&geometry);
-        let engine = engine::choose(&folded, config.components(), config.evaluation, data);
-        check_read(data)?;
+        let engine = engine::choose(&folded, config.components(), config.evaluation, data)?;
         Ok(Self {
             config,
             data,
@@ -133,23 +131,18 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> ShiftedEm<'a, T, X> {
     /// Refuses a model that excludes something observed: names the first such cell, in row-major order.
     pub(super) fn check_support(&self, state: &ShiftedState<T>) -> Result<(), EmError> {
         let mut first: Option<(Vec<usize>, f64)> = None;
-        self.data.for_each(&mut |index, value| {
+        self.data.visit(&mut |index, value| {
             let earlier = first.as_ref().is_none_or(|(i, _)| index < i.as_slice());
             if earlier && self.cell(state, index) <= 0.0 {
                 first = Some((index.to_vec(), value));
             }
-        });
-        check_read(self.data)?;
+        })?;
         first.map_or(Ok(()), |(index, value)| {
             Err(EmError::Support { index, value })
         })
     }
 
     /// Passes on why the data could not be read.
-    pub(super) fn check_read(&self) -> Result<(), EmError> {
-        check_read(self.data)
-    }
-
     /// `v P(x)` over the window of the data, in row-major order; under the conditional likelihood scaled so that the observed
     /// cells have the mass of the data.
     ///
@@ -239,7 +232,6 @@ impl<'a, T: Real, X: Observed<T> + ?Sized> ShiftedEm<'a, T, X> {
     pub fn ln_lik(&self, state: &ShiftedState<T>) -> Result<f64, EmError> {
         self.check(state)?;
         state.check_sums()?;
-        self.check_read()?;
         Ok(self.ln_lik_of(&self.expect(&self.fold(state), [false, false], true)))
     }
 

@@ -1,6 +1,6 @@
 //! Where copies of a kernel may lie, and how data, kernels and impulses are indexed.
 
-use plca_tensor::TensorError;
+use plca_tensor::DataError;
 
 use crate::EmError;
 
@@ -97,7 +97,7 @@ impl Geometry {
                 .try_fold(1u32, |cells, &n| cells.checked_mul(u32::try_from(n).ok()?));
             if cells.is_none() {
                 let shape = shape.to_vec();
-                return Err(TensorError::TooLarge { shape }.into());
+                return Err(DataError::TooLarge { shape }.into());
             }
         }
         Ok(Self {

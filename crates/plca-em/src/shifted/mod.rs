@@ -19,7 +19,7 @@ mod step;
 mod window;
 
 use plca_fit::{Outcome, Stop};
-use plca_tensor::{Observed, Real};
+use plca_tensor::{Data, Real};
 use rand::Rng;
 
 use self::setters::block_setters;
@@ -266,10 +266,7 @@ impl<T: Real> Shifted<T> {
     /// assert!(em.objective(&state)? >= before);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn on<'a, X: Observed<T> + ?Sized>(
-        &'a self,
-        data: &'a X,
-    ) -> Result<ShiftedEm<'a, T, X>, EmError> {
+    pub fn on<'a>(&'a self, data: &'a dyn Data<T>) -> Result<ShiftedEm<'a, T>, EmError> {
         ShiftedEm::new(self, data)
     }
 
@@ -291,14 +288,13 @@ impl<T: Real> Shifted<T> {
     /// assert_eq!((state.kernels.shape(), state.impulses.shape()), ((2, 1), (5, 1)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn init<X, R>(
+    pub fn init<R>(
         &self,
-        data: &X,
+        data: &dyn Data<T>,
         init: &ShiftedInit<T>,
         rng: &mut R,
     ) -> Result<ShiftedState<T>, EmError>
     where
-        X: Observed<T> + ?Sized,
         R: Rng + ?Sized,
     {
         self.on(data)?.init(init, rng)
@@ -323,15 +319,14 @@ impl<T: Real> Shifted<T> {
     /// assert!((fit.state.impulses[(1, 0)] - 0.75).abs() < 1e-6);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn fit<X, R>(
+    pub fn fit<R>(
         &self,
-        data: &X,
+        data: &dyn Data<T>,
         init: &ShiftedInit<T>,
         stop: &Stop,
         rng: &mut R,
     ) -> Result<Outcome<ShiftedState<T>>, EmError>
     where
-        X: Observed<T> + ?Sized,
         R: Rng + ?Sized,
     {
         stop.check()?;

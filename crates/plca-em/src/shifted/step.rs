@@ -1,21 +1,20 @@
 //! Iterations of shifted models, plain and accelerated.
 
 use plca_fit::{Accelerate, Algorithm};
-use plca_tensor::{Observed, Real};
+use plca_tensor::Real;
 
 use super::settings::{pack, restore_blocks};
 use super::{ShiftedEm, ShiftedState};
 use crate::EmError;
 use crate::blocks::following;
 
-impl<T: Real, X: Observed<T> + ?Sized> Algorithm for ShiftedEm<'_, T, X> {
+impl<T: Real> Algorithm for ShiftedEm<'_, T> {
     type State = ShiftedState<T>;
     type Error = EmError;
 
     /// The objective is not measured while a power moves towards 1: such iterations are no EM, and must not end a run.
     fn step(&self, state: &mut ShiftedState<T>, measure: bool) -> Result<Option<f64>, EmError> {
         self.check(state)?;
-        self.check_read()?;
         let settings = &self.config.settings;
         let measure = measure && !settings.annealing(following(state.iteration));
         let counts = self.expect(&self.fold(state), settings.wanted(), measure);
@@ -38,10 +37,6 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for ShiftedEm<'_, T, X> {
         Ok(value)
     }
 
-    fn intact(&self) -> Result<(), EmError> {
-        self.check_read()
-    }
-
     fn objective(&self, state: &ShiftedState<T>) -> Result<f64, EmError> {
         Ok(self.ln_lik(state)? + self.config.settings.ln_prior(state))
     }
@@ -51,7 +46,6 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for ShiftedEm<'_, T, X> {
     /// `|n / v - P(z)|` for the weights. `None` with a prior or a power that stays, infinite while a power moves. `[SPEC 1.1]`
     fn residual(&self, state: &ShiftedState<T>) -> Result<Option<f64>, EmError> {
         self.check(state)?;
-        self.check_read()?;
         Ok(self.config.settings.residual(state, |wanted| {
             let counts = self.expect(&self.fold(state), wanted, false);
             let kernels = self.folded.unfold_kernels(counts.kernels);
@@ -60,7 +54,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for ShiftedEm<'_, T, X> {
     }
 }
 
-impl<T: Real, X: Observed<T> + ?Sized> Accelerate for ShiftedEm<'_, T, X> {
+impl<T: Real> Accelerate for ShiftedEm<'_, T> {
     /// Refuses priors that still change or whose step no objective guards, and powers that stay.
     fn accelerable(&self, state: &ShiftedState<T>) -> Result<(), EmError> {
         self.config

@@ -1,13 +1,12 @@
 //! EM for transformed models.
 
 use plca_fit::{Accelerate, Algorithm};
-use plca_tensor::{Observed, Real};
+use plca_tensor::{Data, Real};
 use rand::Rng;
 
 use super::Transformed;
 use super::maps::Entry;
 use crate::blocks::following;
-use crate::init::check_read;
 use crate::shifted::engine::{Cells, Counts, Measured, Parts, Wanted};
 use crate::shifted::settings::{pack, restore_blocks};
 use crate::{EmError, Likelihood, ShiftedInit, ShiftedState};
@@ -28,13 +27,13 @@ use plca_tensor::parallel::for_each_part;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct TransformedEm<'a, T: Real, X: ?Sized> {
+pub struct TransformedEm<'a, T: Real> {
     pub(super) config: &'a Transformed<T>,
-    pub(super) data: &'a X,
+    pub(super) data: &'a dyn Data<T>,
     pub(super) cells: Cells<T>,
 }
 
-impl<T: Real, X: Observed<T> + ?Sized> TransformedEm<'_, T, X> {
+impl<T: Real> TransformedEm<'_, T> {
     /// A start. Blocks that `init` does not give are drawn from `rng`.
     ///
     /// # Errors
@@ -122,7 +121,6 @@ impl<T: Real, X: Observed<T> + ?Sized> TransformedEm<'_, T, X> {
     pub fn ln_lik(&self, state: &ShiftedState<T>) -> Result<f64, EmError> {
         self.check(state)?;
         state.check_sums()?;
-        check_read(self.data)?;
         Ok(self.ln_lik_of(&self.expect(state, [false; 2], true)))
     }
 
@@ -234,14 +232,13 @@ impl<T: Real, X: Observed<T> + ?Sized> TransformedEm<'_, T, X> {
         let p = self.model(state);
         let shape = self.data.shape();
         let mut first: Option<(Vec<usize>, f64)> = None;
-        self.data.for_each(&mut |index, value| {
+        self.data.visit(&mut |index, value| {
             let earlier = first.as_ref().is_none_or(|(i, _)| index < i.as_slice());
             let at = index.iter().zip(shape).fold(0, |at, (i, n)| at * n + i);
             if earlier && p[at] <= T::zero() {
                 first = Some((index.to_vec(), value));
             }
-        });
-        check_read(self.data)?;
+        })?;
         first.map_or(Ok(()), |(index, value)| {
             Err(EmError::Support { index, value })
         })
@@ -253,14 +250,13 @@ fn ratio<T: Real>(e: &Entry, q: &[T]) -> T {
     T::lit(e.weight) * q[e.to as usize]
 }
 
-impl<T: Real, X: Observed<T> + ?Sized> Algorithm for TransformedEm<'_, T, X> {
+impl<T: Real> Algorithm for TransformedEm<'_, T> {
     type State = ShiftedState<T>;
     type Error = EmError;
 
     /// The objective is not measured while a power moves towards 1: such iterations are no EM, and must not end a run.
     fn step(&self, state: &mut ShiftedState<T>, measure: bool) -> Result<Option<f64>, EmError> {
         self.check(state)?;
-        check_read(self.data)?;
         let settings = &self.config.settings;
         let measure = measure && !settings.annealing(following(state.iteration));
         let counts = self.expect(state, settings.wanted(), measure);
@@ -277,10 +273,6 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for TransformedEm<'_, T, X> {
         Ok(value)
     }
 
-    fn intact(&self) -> Result<(), EmError> {
-        check_read(self.data)
-    }
-
     fn objective(&self, state: &ShiftedState<T>) -> Result<f64, EmError> {
         Ok(self.ln_lik(state)? + self.config.settings.ln_prior(state))
     }
@@ -290,7 +282,6 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for TransformedEm<'_, T, X> {
     /// `|n / v - P(z)|` for the weights. `None` with a prior or a power that stays, infinite while a power moves. `[SPEC 1.1]`
     fn residual(&self, state: &ShiftedState<T>) -> Result<Option<f64>, EmError> {
         self.check(state)?;
-        check_read(self.data)?;
         Ok(self.config.settings.residual(state, |wanted| {
             let counts = self.expect(state, wanted, false);
             [counts.kernels, counts.impulses]
@@ -298,7 +289,7 @@ impl<T: Real, X: Observed<T> + ?Sized> Algorithm for TransformedEm<'_, T, X> {
     }
 }
 
-impl<T: Real, X: Observed<T> + ?Sized> Accelerate for TransformedEm<'_, T, X> {
+impl<T: Real> Accelerate for TransformedEm<'_, T> {
     /// Refuses priors that still change or whose step no objective guards, and powers that stay.
     fn accelerable(&self, state: &ShiftedState<T>) -> Result<(), EmError> {
         self.config

@@ -10,10 +10,9 @@ mod em;
 mod maps;
 
 use plca_fit::{Outcome, Stop};
-use plca_tensor::{Observed, Real};
+use plca_tensor::{Data, Real};
 use rand::Rng;
 
-use crate::init::check_read;
 use crate::shifted::engine::Cells;
 use crate::shifted::folded::Folded;
 use crate::shifted::geometry::Geometry;
@@ -135,10 +134,7 @@ impl<T: Real> Transformed<T> {
     /// assert!(em.objective(&state)? >= before);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn on<'a, X: Observed<T> + ?Sized>(
-        &'a self,
-        data: &'a X,
-    ) -> Result<TransformedEm<'a, T, X>, EmError> {
+    pub fn on<'a>(&'a self, data: &'a dyn Data<T>) -> Result<TransformedEm<'a, T>, EmError> {
         let shape = data.shape();
         let maps = &self.maps;
         if shape.iter().product::<usize>() != maps.cells {
@@ -154,8 +150,7 @@ impl<T: Real> Transformed<T> {
         self.settings.check_priors([maps.kernel, maps.maps])?;
         // Every dimension indexes the kernel: the cells stay in row-major order.
         let geometry = Geometry::new(shape, shape, &[crate::Support::Valid])?;
-        let cells = Cells::new(&Folded::new(&geometry), data);
-        check_read(data)?;
+        let cells = Cells::new(&Folded::new(&geometry), data)?;
         Ok(TransformedEm {
             config: self,
             data,
@@ -182,15 +177,14 @@ impl<T: Real> Transformed<T> {
     /// assert!((fit.state.kernels[(1, 0)] - 0.75).abs() < 1e-6);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn fit<X, R>(
+    pub fn fit<R>(
         &self,
-        data: &X,
+        data: &dyn Data<T>,
         init: &ShiftedInit<T>,
         stop: &Stop,
         rng: &mut R,
     ) -> Result<Outcome<ShiftedState<T>>, EmError>
     where
-        X: Observed<T> + ?Sized,
         R: Rng + ?Sized,
     {
         stop.check()?;

@@ -10,7 +10,7 @@ use plca_em::{
     Algorithm, FoldIn, Given, IndexMaps, Nmf, NmfInit, NmfState, Plca, PlcaState, Plsa, PlsaInit,
     PlsaState, Shifted, ShiftedInit, ShiftedState, Stop, StopReason, Transformed, Update, run,
 };
-use plca_tensor::{DenseTensor, MaskedTensor, Observed, Order};
+use plca_tensor::{Data, DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 const SHAPE: [usize; 2] = [4, 3];
@@ -20,13 +20,13 @@ fn values() -> Vec<f64> {
 }
 
 /// Complete data, and the same with hidden cells.
-fn both() -> [(Vec<f64>, Box<dyn Observed<f64>>); 2] {
+fn both() -> [(Vec<f64>, Box<dyn Data<f64>>); 2] {
     let complete = DenseTensor::new(SHAPE.to_vec(), values(), Order::RowMajor).unwrap();
     let mut hidden = values();
     for at in [2, 3, 10] {
         hidden[at] = f64::NAN;
     }
-    let masked = MaskedTensor::new(SHAPE.to_vec(), hidden.clone(), Order::RowMajor).unwrap();
+    let masked = DenseTensor::masked(SHAPE.to_vec(), hidden.clone(), Order::RowMajor).unwrap();
     [(values(), Box::new(complete)), (hidden, Box::new(masked))]
 }
 

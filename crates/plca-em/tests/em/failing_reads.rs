@@ -1,9 +1,9 @@
 //! Data of any kind whose reads fail: whatever asked for them returns why, and nothing that was computed.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use nalgebra::{DMatrix, dmatrix};
+use nalgebra::dmatrix;
 use plca_em::{
     Algorithm, Cooling, EmError, Evaluation, Fast, FastState, FoldIn, Given, Impossible, IndexMaps,
     Likelihood, Missing, Nmf, NmfInit, Online, Part, Plca, PlcaInit, Plsa, PlsaInit, Prior,
@@ -11,106 +11,83 @@ use plca_em::{
     hold_out, run, unobserved,
 };
 use plca_priors::Dirichlet;
-use plca_tensor::{
-    DenseTensor, Expected, Mask, MaskedTensor, Model, Observed, Order, TensorError, Wanted,
-};
+use plca_tensor::{Cp, Data, DataError, DenseTensor, Expected, Order, Request, Summary};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-/// Data that fail at one of their reads and at every later one: what was visited until then was half of it.
+/// Data that fail after so many reads: what was visited until then was half of it.
+#[derive(Debug)]
 struct Failing<'a> {
-    whole: &'a dyn Observed<f64>,
+    whole: &'a dyn Data<f64>,
     left: AtomicUsize,
+    failed: AtomicBool,
 }
 
-const GONE: TensorError = TensorError::NoMass;
+const GONE: DataError = DataError::NoMass;
 
-impl Failing<'_> {
-    fn reads(&self) -> bool {
+impl<'a> Failing<'a> {
+    fn after(reads: usize, whole: &'a dyn Data<f64>) -> Self {
+        Self {
+            whole,
+            left: AtomicUsize::new(reads),
+            failed: AtomicBool::new(false),
+        }
+    }
+
+    fn read(&self) -> Result<(), DataError> {
         let left = |n: usize| n.checked_sub(1);
         let order = Ordering::Relaxed;
-        self.left.fetch_update(order, order, left).is_ok()
-    }
-
-    fn spoilt(&self, mut block: DMatrix<f64>) -> DMatrix<f64> {
-        if !self.reads() {
-            block.fill(f64::NAN);
+        match self.left.fetch_update(order, order, left) {
+            Ok(_) => Ok(()),
+            Err(_) => {
+                self.failed.store(true, order);
+                Err(GONE)
+            }
         }
-        block
-    }
-
-    fn spoilt_blocks(&self, blocks: Vec<Option<DMatrix<f64>>>) -> Vec<Option<DMatrix<f64>>> {
-        if self.reads() {
-            return blocks;
-        }
-        let nan = |m: DMatrix<f64>| DMatrix::from_element(m.nrows(), m.ncols(), f64::NAN);
-        blocks.into_iter().map(|b| b.map(nan)).collect()
     }
 }
 
-impl Observed<f64> for Failing<'_> {
+impl Data<f64> for Failing<'_> {
     fn shape(&self) -> &[usize] {
         self.whole.shape()
     }
 
-    fn total(&self) -> f64 {
-        self.whole.total()
+    fn summary(&self) -> &Summary {
+        self.whole.summary()
     }
 
-    fn is_complete(&self) -> bool {
-        self.whole.is_complete()
-    }
-
-    fn for_each(&self, visit: &mut dyn FnMut(&[usize], f64)) {
-        let (mut cells, good) = (0usize, self.reads());
-        self.whole.for_each(&mut |_, _| cells += 1);
-        let mut left = if good { cells } else { cells / 2 };
-        self.whole.for_each(&mut |index, value| {
+    fn visit(&self, each: &mut dyn FnMut(&[usize], f64)) -> Result<(), DataError> {
+        let good = self.read();
+        let all = self.summary().nnz;
+        let mut left = if good.is_ok() { all } else { all / 2 };
+        self.whole.visit(&mut |index, value| {
             if left > 0 {
-                visit(index, value);
+                each(index, value);
             }
             left = left.saturating_sub(1);
-        });
+        })?;
+        good
     }
 
-    fn visit_mask(&self, visit: &mut dyn FnMut(&[usize])) -> Mask {
-        let good = self.reads();
-        self.whole.visit_mask(&mut |index| {
-            if good {
-                visit(index);
-            }
-        })
+    fn visit_mask(&self, each: &mut dyn FnMut(&[usize])) -> Result<(), DataError> {
+        self.read()?;
+        self.whole.visit_mask(each)
     }
 
-    fn expect(&self, model: &Model<'_, f64>, wanted: Wanted<'_>) -> Expected<f64> {
-        let expected = self.whole.expect(model, wanted);
-        let counts = self.spoilt_blocks(expected.counts);
-        let ln_lik = match self.failure() {
-            Some(_) => f64::NAN,
-            None => expected.ln_lik,
-        };
-        Expected { counts, ln_lik }
-    }
-
-    fn exposure(&self, model: &Model<'_, f64>, modes: &[bool]) -> Vec<Option<DMatrix<f64>>> {
-        let exposure = self.whole.exposure(model, modes);
-        if self.is_complete() {
-            // No cell need be read.
-            return exposure;
+    fn e_step(
+        &self,
+        model: &Cp<'_, f64>,
+        request: &Request<'_, f64>,
+    ) -> Result<Expected<f64>, DataError> {
+        // Of complete data no cell need be read for an exposure.
+        if !(request.is_of_the_mask() && self.is_complete()) {
+            self.read()?;
         }
-        self.spoilt_blocks(exposure)
-    }
-
-    fn multiplier(&self, model: &Model<'_, f64>, mode: usize) -> DMatrix<f64> {
-        self.spoilt(self.whole.multiplier(model, mode))
-    }
-
-    fn failure(&self) -> Option<TensorError> {
-        (self.left.load(Ordering::Relaxed) == 0).then_some(GONE)
+        self.whole.e_step(model, request)
     }
 }
 
 /// Calls `entry` with data that fail at their first read, their second and so on until it needs no more.
-fn fails(name: &str, entry: impl Fn(&dyn Observed<f64>) -> Result<(), EmError>) {
+fn fails(name: &str, entry: impl Fn(&dyn Data<f64>) -> Result<(), EmError>) {
     let (shape, values) = (
         vec![4, 3],
         vec![3., 1., 4., 1., 5., 9., 2., 6., 5., 3., 5., 8.],
@@ -118,16 +95,13 @@ fn fails(name: &str, entry: impl Fn(&dyn Observed<f64>) -> Result<(), EmError>) 
     let complete = DenseTensor::new(shape.clone(), values.clone(), Order::RowMajor).unwrap();
     let mut hidden = values;
     [hidden[2], hidden[9]] = [f64::NAN; 2];
-    let masked = MaskedTensor::new(shape, hidden, Order::RowMajor).unwrap();
-    for whole in [&complete as &dyn Observed<f64>, &masked] {
+    let masked = DenseTensor::masked(shape, hidden, Order::RowMajor).unwrap();
+    for whole in [&complete as &dyn Data<f64>, &masked] {
         entry(whole).unwrap_or_else(|e| panic!("{name}: {e}"));
-        for reads in 1.. {
-            let data = Failing {
-                whole,
-                left: AtomicUsize::new(reads),
-            };
+        for reads in 0.. {
+            let data = Failing::after(reads, whole);
             let result = entry(&data);
-            if data.failure().is_none() {
+            if !data.failed.into_inner() {
                 assert_eq!(result, Ok(()), "{name}, {reads} reads");
                 break;
             }
@@ -143,11 +117,8 @@ fn rng() -> ChaCha8Rng {
 /// The entry points that all algorithms have, one by one.
 fn algorithm_fails<S: Clone>(
     name: &str,
-    start: impl Fn(&dyn Observed<f64>) -> Result<S, EmError>,
-    on: impl Fn(
-        &dyn Observed<f64>,
-        &dyn Fn(&dyn Dynamic<S>) -> Result<(), EmError>,
-    ) -> Result<(), EmError>,
+    start: impl Fn(&dyn Data<f64>) -> Result<S, EmError>,
+    on: impl Fn(&dyn Data<f64>, &dyn Fn(&dyn Dynamic<S>) -> Result<(), EmError>) -> Result<(), EmError>,
 ) {
     fails(name, |data| start(data).map(drop));
     let whole = DenseTensor::new(vec![4, 3], vec![2.0; 12], Order::RowMajor).unwrap();
@@ -212,7 +183,7 @@ fn of_plca() {
         ("plca, factor", plain().factor_prior(1, emptying())),
     ] {
         let config = config.build().unwrap();
-        let start = |data: &dyn Observed<f64>| config.init(data, &PlcaInit::default(), &mut rng());
+        let start = |data: &dyn Data<f64>| config.init(data, &PlcaInit::default(), &mut rng());
         algorithm_fails(name, start, |data, f| f(&config.on(data)?));
         let zero = PlcaInit {
             factors: vec![Some(dmatrix![0.0, 1.0; 1.0, 1.0; 1.0, 1.0; 1.0, 1.0])],
@@ -222,9 +193,9 @@ fn of_plca() {
         fails(name, |data| config.init(data, &zero, &mut rng()).map(drop));
     }
     let config = plain().build().unwrap();
-    let start = |data: &dyn Observed<f64>| config.init(data, &PlcaInit::default(), &mut rng());
+    let start = |data: &dyn Data<f64>| config.init(data, &PlcaInit::default(), &mut rng());
     algorithm_fails("squarem", start, |data, f| f(&Squarem(config.on(data)?)));
-    let start = |data: &dyn Observed<f64>| start(data).map(FastState::new);
+    let start = |data: &dyn Data<f64>| start(data).map(FastState::new);
     algorithm_fails("fast plca", start, |data, f| {
         f(&Fast::new(config.on(data)?)?)
     });
@@ -241,12 +212,12 @@ fn of_plsa() {
         ("plsa, mixture", plain().mixture_prior(emptying())),
     ] {
         let config = config.build().unwrap();
-        let start = |data: &dyn Observed<f64>| config.init(data, &PlsaInit::default(), &mut rng());
+        let start = |data: &dyn Data<f64>| config.init(data, &PlsaInit::default(), &mut rng());
         algorithm_fails(name, start, |data, f| f(&config.on(data)?));
     }
     let config = plain().build().unwrap();
-    let start = |data: &dyn Observed<f64>| config.init(data, &PlsaInit::default(), &mut rng());
-    let start = |data: &dyn Observed<f64>| start(data).map(FastState::new);
+    let start = |data: &dyn Data<f64>| config.init(data, &PlsaInit::default(), &mut rng());
+    let start = |data: &dyn Data<f64>| start(data).map(FastState::new);
     algorithm_fails("fast plsa", start, |data, f| {
         f(&Fast::new(config.on(data)?)?)
     });
@@ -261,12 +232,12 @@ fn of_nmf() {
         ("nmf, sequential", plain().update(Update::Sequential)),
     ] {
         let config = config.build().unwrap();
-        let start = |data: &dyn Observed<f64>| config.init(data, &NmfInit::default(), &mut rng());
+        let start = |data: &dyn Data<f64>| config.init(data, &NmfInit::default(), &mut rng());
         algorithm_fails(name, start, |data, f| f(&config.on(data)?));
     }
     let config = plain().build().unwrap();
-    let start = |data: &dyn Observed<f64>| config.init(data, &NmfInit::default(), &mut rng());
-    let start = |data: &dyn Observed<f64>| start(data).map(FastState::new);
+    let start = |data: &dyn Data<f64>| config.init(data, &NmfInit::default(), &mut rng());
+    let start = |data: &dyn Data<f64>| start(data).map(FastState::new);
     algorithm_fails("fast nmf", start, |data, f| {
         f(&Fast::new(config.on(data)?)?)
     });
@@ -289,7 +260,7 @@ fn of_shifted() {
             let name = format!("shifted, {support:?}, {evaluation:?}");
             let config = config.build().unwrap();
             let start =
-                |data: &dyn Observed<f64>| config.init(data, &ShiftedInit::default(), &mut rng());
+                |data: &dyn Data<f64>| config.init(data, &ShiftedInit::default(), &mut rng());
             algorithm_fails(&name, start, |data, f| f(&config.on(data)?));
             fails(&name, |data| {
                 let em = config.on(data)?;
@@ -299,7 +270,7 @@ fn of_shifted() {
     }
     let config = Shifted::<f64>::builder(2, vec![2, 2]).impulses_prior(emptying());
     let config = config.build().unwrap();
-    let start = |data: &dyn Observed<f64>| config.init(data, &ShiftedInit::default(), &mut rng());
+    let start = |data: &dyn Data<f64>| config.init(data, &ShiftedInit::default(), &mut rng());
     algorithm_fails("shifted, prior", start, |data, f| f(&config.on(data)?));
 }
 
@@ -314,7 +285,7 @@ fn of_transformed() {
         let config = Transformed::<f64>::builder(2, maps).likelihood(likelihood);
         let config = config.build().unwrap();
         let start =
-            |data: &dyn Observed<f64>| config.on(data)?.init(&ShiftedInit::default(), &mut rng());
+            |data: &dyn Data<f64>| config.on(data)?.init(&ShiftedInit::default(), &mut rng());
         algorithm_fails("transformed", start, |data, f| f(&config.on(data)?));
         fails("transformed", |data| {
             let em = config.on(data)?;
@@ -344,17 +315,11 @@ fn where_the_support_was_lost() {
     let transformed = Transformed::builder(2, IndexMaps::new(12, 4, &table).unwrap());
     let transformed = transformed.build().unwrap();
     for reads in 1..100 {
-        let data = Failing {
-            whole: &whole,
-            left: AtomicUsize::new(reads),
-        };
+        let data = Failing::after(reads, &whole);
         let of_shifted = shifted
             .on(&data)
             .and_then(|em| em.step(&mut state.clone(), true));
-        let data = Failing {
-            whole: &whole,
-            left: AtomicUsize::new(reads),
-        };
+        let data = Failing::after(reads, &whole);
         let of_transformed = transformed
             .on(&data)
             .and_then(|em| em.step(&mut state.clone(), true));

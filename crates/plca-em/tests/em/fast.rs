@@ -10,7 +10,7 @@ use plca_em::{
 };
 use plca_fit::laws::check_threads;
 use plca_priors::{Dirichlet, Entropic};
-use plca_tensor::{Coordinates, DenseTensor, MaskedTensor, Observed, Order, Real, SparseTensor};
+use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 fn rng(seed: u64) -> ChaCha8Rng {
@@ -276,9 +276,9 @@ fn resumed_runs_and_threads() {
     (0..values.len())
         .step_by(7)
         .for_each(|i| values[i] = f64::NAN);
-    let masked = MaskedTensor::new(vec![60, 50], values, Order::RowMajor).unwrap();
+    let masked = DenseTensor::masked(vec![60, 50], values, Order::RowMajor).unwrap();
     let plsa = Plsa::builder(3).build().unwrap();
-    for data in [&sparse as &dyn Observed<f64>, &masked] {
+    for data in [&sparse as &dyn Data<f64>, &masked] {
         let start = plsa.init(data, &PlsaInit::default(), &mut rng(3)).unwrap();
         let whole = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new()
@@ -339,7 +339,7 @@ fn parts_fit_together<T: Real, A: Separable<T>>(
     check_threads(run).unwrap();
 }
 
-fn all_models_in_parts<T: Real>(data: &dyn Observed<T>, tol: f64) {
+fn all_models_in_parts<T: Real>(data: &dyn Data<T>, tol: f64) {
     let k = 9;
     for given in [Given::Columns, Given::Rows] {
         for alpha in [None, Some(1.5)] {
@@ -376,9 +376,9 @@ fn many_parts_fit_together() {
     let narrow = [1300, 30];
     let values: Vec<f64> = (0..narrow[0] * narrow[1]).map(values).collect();
     let single: Vec<f32> = values.iter().map(|&v| v as f32).collect();
-    let masked = MaskedTensor::new(narrow.to_vec(), values, Order::RowMajor).unwrap();
+    let masked = DenseTensor::masked(narrow.to_vec(), values, Order::RowMajor).unwrap();
     all_models_in_parts(&masked, 1e-11);
-    let masked = MaskedTensor::new(narrow.to_vec(), single, Order::RowMajor).unwrap();
+    let masked = DenseTensor::masked(narrow.to_vec(), single, Order::RowMajor).unwrap();
     all_models_in_parts(&masked, 1e-5);
 }
 
@@ -403,7 +403,7 @@ fn hidden_columns_keep_their_share() {
         let cells = values.iter_mut().enumerate();
         let unseen = cells.filter(|(at, _)| hidden(at % columns));
         unseen.for_each(|(_, v)| *v = f64::NAN);
-        let data = MaskedTensor::<f64>::new(vec![40, columns], values, Order::RowMajor).unwrap();
+        let data = DenseTensor::<f64>::masked(vec![40, columns], values, Order::RowMajor).unwrap();
         let plca = Plca::builder(4).build().unwrap();
         let start = plca
             .init(&data, &PlcaInit::default(), &mut rng(1000 + seed))

@@ -1,7 +1,7 @@
 //! Where coordinate descent ends, beside EM: forty problems of every kind of data.
 
 use plca_em::{Algorithm, Fast, FastState, Plca, PlcaInit, PlcaState, Stop, run};
-use plca_tensor::{Coordinates, DenseTensor, MaskedTensor, Observed, Order, SparseTensor};
+use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::Rng, rand_core::SeedableRng};
 
 const PROBLEMS: u64 = 40;
@@ -20,7 +20,7 @@ impl Kind {
     const ALL: [Self; 4] = [Self::Dense, Self::Sparse, Self::Masked, Self::Order3];
 
     /// Counts of a random model plus noise that it does not explain; a fifth of the masked cells hidden.
-    fn draw(self, seed: u64) -> Box<dyn Observed<f64>> {
+    fn draw(self, seed: u64) -> Box<dyn Data<f64>> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let shape = match self {
             Self::Order3 => vec![5, 4, 3],
@@ -60,18 +60,14 @@ impl Kind {
             (0..cells)
                 .filter(|i| (i + seed as usize).is_multiple_of(5))
                 .for_each(|i| dense[i] = f64::NAN);
-            return Box::new(MaskedTensor::new(shape, dense, Order::RowMajor).unwrap());
+            return Box::new(DenseTensor::masked(shape, dense, Order::RowMajor).unwrap());
         }
         Box::new(DenseTensor::new(shape, dense, Order::RowMajor).unwrap())
     }
 }
 
 /// A model of three components, all factors but the last frozen if `convex`; its data and a start.
-fn problem(
-    kind: Kind,
-    seed: u64,
-    convex: bool,
-) -> (Plca<f64>, Box<dyn Observed<f64>>, PlcaState<f64>) {
+fn problem(kind: Kind, seed: u64, convex: bool) -> (Plca<f64>, Box<dyn Data<f64>>, PlcaState<f64>) {
     let data = kind.draw(seed);
     let free = Plca::builder(3).build().unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(1000 + seed);

@@ -4,9 +4,7 @@ use nalgebra::{DMatrix, DVector};
 use plca_em::{
     Algorithm, Given, Missing, Nmf, NmfInit, NmfState, Plca, PlcaInit, Plsa, PlsaInit, Update,
 };
-use plca_tensor::{
-    Coordinates, DenseTensor, MaskedSparse, MaskedTensor, Observed, Order, Real, SparseTensor,
-};
+use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
 
@@ -66,27 +64,27 @@ fn coordinates<T: Real>(
 }
 
 /// The same data in every storage; with a mask, in every masked storage.
-fn storages<T: Real>(v: &Value, mask: Option<&Value>) -> Vec<Box<dyn Observed<T>>> {
+fn storages<T: Real>(v: &Value, mask: Option<&Value>) -> Vec<Box<dyn Data<T>>> {
     let (shape, values) = (shape(v), numbers(v));
     let typed: Vec<T> = values.iter().map(|&x| T::lit(x)).collect();
     match mask {
         None => vec![
             Box::new(DenseTensor::new(shape.clone(), typed.clone(), Order::RowMajor).unwrap()),
-            Box::new(MaskedTensor::new(shape.clone(), typed, Order::RowMajor).unwrap()),
+            Box::new(DenseTensor::masked(shape.clone(), typed, Order::RowMajor).unwrap()),
             Box::new(SparseTensor::new(coordinates(&shape, &values, |i| values[i] > 0.0)).unwrap()),
-            Box::new(MaskedSparse::stored_only(coordinates(&shape, &values, |_| true)).unwrap()),
+            Box::new(SparseTensor::stored_only(coordinates(&shape, &values, |_| true)).unwrap()),
         ],
         Some(mask) => {
             let seen: Vec<bool> = numbers(mask).iter().map(|&m| m != 0.0).collect();
             vec![
                 Box::new(
-                    MaskedTensor::with_mask(shape.clone(), typed, Order::RowMajor, &seen).unwrap(),
+                    DenseTensor::with_mask(shape.clone(), typed, Order::RowMajor, &seen).unwrap(),
                 ),
                 Box::new(
-                    MaskedSparse::stored_only(coordinates(&shape, &values, |i| seen[i])).unwrap(),
+                    SparseTensor::stored_only(coordinates(&shape, &values, |i| seen[i])).unwrap(),
                 ),
                 Box::new(
-                    MaskedSparse::all_but(
+                    SparseTensor::all_but(
                         coordinates(&shape, &values, |i| values[i] > 0.0),
                         coordinates(&shape, &values, |i| !seen[i]),
                     )
@@ -325,7 +323,7 @@ fn nmf<T: Real>() {
                 .into_iter()
                 .filter(|d| d.is_complete())
             {
-                let algorithm = nmf.on::<T, _>(&*data).unwrap();
+                let algorithm = nmf.on::<T>(&*data).unwrap();
                 let state = nmf.init(&*data, &init, &mut rng()).unwrap();
                 follow(
                     &algorithm,
@@ -410,7 +408,7 @@ fn missing<T: Real>() {
             .build()
             .unwrap();
         for data in storages::<T>(&case["V"], Some(mask)) {
-            let algorithm = nmf.on::<T, _>(&*data).unwrap();
+            let algorithm = nmf.on::<T>(&*data).unwrap();
             let state = nmf.init(&*data, &init, &mut rng()).unwrap();
             // The same updates through PLCA, whose observed likelihood has no scale.
             let plca = Plca::<T>::builder(init.w.as_ref().unwrap().ncols())

@@ -5,7 +5,7 @@ use plca_em::{
     Algorithm, EmError, Given, IndexMaps, MapEntry, Missing, Nmf, NmfState, ParamError, Plca,
     PlcaState, Plsa, PlsaState, Shifted, ShiftedState, Stop, Transformed, Update, run,
 };
-use plca_tensor::{DenseTensor, MaskedTensor, Order};
+use plca_tensor::{DenseTensor, Order};
 
 use super::states::{data, even, plca, plsa, shifted};
 
@@ -124,7 +124,7 @@ fn support() {
     excluded(config.on(&data).unwrap().step(&mut state.clone(), true));
     let mut seen = [true; 12];
     seen[5] = false;
-    let masked = MaskedTensor::with_mask(shape, values, order, &seen).unwrap();
+    let masked = DenseTensor::with_mask(shape, values, order, &seen).unwrap();
     let config = Plca::builder(2).missing(Missing::Multiplicative);
     let config = config.build().unwrap();
     excluded(config.on(&masked).unwrap().step(&mut state, true));
@@ -234,7 +234,7 @@ fn states_without_support_are_not_stationary() {
 #[test]
 fn tempered_states_are_refused_by_multiplicative_updates() {
     let values = vec![1.0, 2.0, f64::NAN, 4.0];
-    let data = MaskedTensor::new(vec![2, 2], values, Order::RowMajor).unwrap();
+    let data = DenseTensor::masked(vec![2, 2], values, Order::RowMajor).unwrap();
     let plca_config = Plca::builder(2).missing(Missing::Multiplicative);
     let plca_config = plca_config.build().unwrap();
     let mut state = PlcaState {

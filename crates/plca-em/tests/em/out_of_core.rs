@@ -9,7 +9,7 @@ use plca_em::{
 };
 use plca_priors::Dirichlet;
 use plca_tensor::strategies::KeptBlocks;
-use plca_tensor::{Coordinates, Observed, OutOfCore, SparseTensor, TensorError};
+use plca_tensor::{Coordinates, Data, DataError, OutOfCore, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 fn entries() -> Coordinates<f64> {
@@ -48,8 +48,8 @@ fn ran<A: Algorithm>(algorithm: &A, state: A::State) -> Ran<A::State, A::Error> 
 /// Runs `fit` in memory, out of core, and out of core with a failure at every read: what was observed until then is what the whole
 /// run observed, and a step that fails leaves its state.
 fn check<S: Clone + PartialEq + std::fmt::Debug>(
-    fit: impl Fn(&dyn Observed<f64>) -> Result<Ran<S, EmError>, EmError>,
-    step: impl Fn(&dyn Observed<f64>, &mut S) -> Result<(), EmError>,
+    fit: impl Fn(&dyn Data<f64>) -> Result<Ran<S, EmError>, EmError>,
+    step: impl Fn(&dyn Data<f64>, &mut S) -> Result<(), EmError>,
 ) {
     let memory = SparseTensor::new(entries()).unwrap();
     let (whole, states) = fit(&memory).unwrap();
@@ -66,7 +66,7 @@ fn check<S: Clone + PartialEq + std::fmt::Debug>(
     let mut reached = 0;
     for reads in 0.. {
         let data = cut(reads);
-        let unread = |e: &EmError| matches!(e, EmError::Tensor(TensorError::Source { .. }));
+        let unread = |e: &EmError| matches!(e, EmError::Tensor(DataError::Source { .. }));
         match fit(&data) {
             Err(e) => assert!(unread(&e), "{e}"),
             Ok((Err(e), observed)) => {
@@ -198,7 +198,7 @@ fn fold_ins_end_with_the_failure_of_their_blocks() {
             match learned.fold_in(&data, Given::Columns, &how) {
                 Err(e) => {
                     assert!(
-                        matches!(e, EmError::Tensor(TensorError::Source { .. })),
+                        matches!(e, EmError::Tensor(DataError::Source { .. })),
                         "{e}"
                     );
                     failed += 1;

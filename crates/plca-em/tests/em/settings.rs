@@ -8,7 +8,7 @@ use plca_em::{
     PlcaState, Plsa, PlsaInit, PlsaState, Prior, Shifted, ShiftedState, Squarem, Update,
 };
 use plca_priors::{CrossEntropy, CrossEntropyOrder, Dirichlet, Entropic, Schedule, Scheduled};
-use plca_tensor::{Coordinates, DenseTensor, MaskedSparse, MaskedTensor, Observed, Order};
+use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 const COUNTS: [f64; 12] = [3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0, 5.0, 3.0, 5.0, 8.0];
@@ -18,7 +18,7 @@ fn counts() -> DenseTensor<f64> {
 }
 
 /// `COUNTS` times a scale without its row 2 and one more cell, in every masked storage.
-fn hidden(scale: f64) -> Vec<Box<dyn Observed<f64>>> {
+fn hidden(scale: f64) -> Vec<Box<dyn Data<f64>>> {
     let seen: Vec<bool> = (0..12).map(|at| at / 3 != 2 && at != 4).collect();
     let values = COUNTS.map(|v| v * scale);
     let coordinates = |keep: &dyn Fn(usize) -> bool| Coordinates {
@@ -32,9 +32,9 @@ fn hidden(scale: f64) -> Vec<Box<dyn Observed<f64>>> {
             .map(|at| values[at])
             .collect(),
     };
-    let dense = MaskedTensor::with_mask(vec![4, 3], values.to_vec(), Order::RowMajor, &seen);
-    let listed = MaskedSparse::all_but(coordinates(&|_| true), coordinates(&|at| !seen[at]));
-    let stored = MaskedSparse::stored_only(coordinates(&|at| seen[at]));
+    let dense = DenseTensor::with_mask(vec![4, 3], values.to_vec(), Order::RowMajor, &seen);
+    let listed = SparseTensor::all_but(coordinates(&|_| true), coordinates(&|at| !seen[at]));
+    let stored = SparseTensor::stored_only(coordinates(&|at| seen[at]));
     vec![
         Box::new(dense.unwrap()),
         Box::new(listed.unwrap()),
@@ -59,7 +59,7 @@ fn state() -> PlcaState<f64> {
 #[test]
 fn masked_updates_have_no_scale() -> Result<(), EmError> {
     let plca = Plca::builder(2).missing(Missing::Multiplicative).build()?;
-    let after = |data: &dyn Observed<f64>, steps: usize| -> Result<_, EmError> {
+    let after = |data: &dyn Data<f64>, steps: usize| -> Result<_, EmError> {
         let mut state = state();
         let em = plca.on(data)?;
         for _ in 0..steps {
@@ -90,7 +90,7 @@ fn masked_updates_have_no_scale() -> Result<(), EmError> {
         &start.factors[0] * DMatrix::from_diagonal(&start.weights) * start.factors[1].transpose();
     let s = data.total() / cells(&|i, j| p[(i, j)]);
     let nmf = Nmf::builder(2).missing(Missing::Multiplicative).build()?;
-    let em = nmf.on::<f64, _>(&**data)?;
+    let em = nmf.on::<f64>(&**data)?;
     let mut product = plca_em::NmfState {
         w: &start.factors[0] * DMatrix::from_diagonal(&start.weights) * s,
         h: start.factors[1].transpose(),

@@ -4,7 +4,7 @@ use plca_em::{
     CooledEm, Cooling, EmError, Plca, PlcaInit, Plsa, PlsaInit, Stop, StopReason, hold_out,
 };
 use plca_fit::Algorithm;
-use plca_tensor::{DenseTensor, MaskedTensor, Observed, Order};
+use plca_tensor::{Data, DenseTensor, Order};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -34,7 +34,7 @@ proptest! {
         let values: Vec<f64> = values.into_iter().map(f64::from).collect();
         let seen: Vec<bool> = hidden.iter().map(|h| !h).collect();
         prop_assume!(values.iter().zip(&seen).any(|(v, seen)| *seen && *v > 0.0));
-        let data = MaskedTensor::with_mask(vec![4, 5], values, Order::RowMajor, &seen).unwrap();
+        let data = DenseTensor::with_mask(vec![4, 5], values, Order::RowMajor, &seen).unwrap();
         let parts = hold_out(&data, share, &mut ChaCha8Rng::seed_from_u64(seed));
         // By chance none, or all that may be, are drawn: another case is.
         prop_assume!(!matches!(parts, Err(EmError::NothingHeldOut)));
@@ -42,16 +42,17 @@ proptest! {
         let mut cells = [[0.0; 5]; 4];
         for part in [&parts.train, &parts.held] {
             prop_assert_eq!(part.is_complete(), data.is_complete());
-            part.for_each(&mut |index, x| {
+            part.visit(&mut |index, x| {
                 assert!(x > 0.0 && x.fract() == 0.0);
                 cells[index[0]][index[1]] += x;
-            });
+            })
+            .unwrap();
         }
         let mut whole = [[0.0; 5]; 4];
-        data.for_each(&mut |index, x| whole[index[0]][index[1]] = x);
+        data.visit(&mut |index, x| whole[index[0]][index[1]] = x).unwrap();
         prop_assert_eq!(cells, whole);
         for mode in 0..2 {
-            for (all, train) in data.marginal(mode).iter().zip(parts.train.marginal(mode)) {
+            for (all, train) in data.marginal(mode).unwrap().iter().zip(parts.train.marginal(mode).unwrap()) {
                 prop_assert!(train > 0.0 || *all == 0.0);
             }
         }

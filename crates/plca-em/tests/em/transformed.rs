@@ -9,7 +9,7 @@ use plca_em::{
 };
 use plca_fit::laws::check_threads;
 use plca_priors::{Dirichlet, Entropic};
-use plca_tensor::{DenseTensor, MaskedTensor, Observed, Order, Real};
+use plca_tensor::{Data, DenseTensor, Order, Real};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -45,10 +45,10 @@ fn builder<T: Real>(components: usize) -> TransformedBuilder<T> {
 }
 
 /// Complete where no value is NaN.
-fn data<T: Real>(values: &[f64]) -> Box<dyn Observed<T>> {
+fn data<T: Real>(values: &[f64]) -> Box<dyn Data<T>> {
     let typed = values.iter().map(|&x| T::lit(x)).collect();
     if values.iter().any(|x| x.is_nan()) {
-        return Box::new(MaskedTensor::new(vec![2, 3], typed, Order::RowMajor).unwrap());
+        return Box::new(DenseTensor::masked(vec![2, 3], typed, Order::RowMajor).unwrap());
     }
     Box::new(DenseTensor::new(vec![2, 3], typed, Order::RowMajor).unwrap())
 }

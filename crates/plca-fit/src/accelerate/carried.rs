@@ -106,10 +106,6 @@ impl<A: Algorithm> Algorithm for Plain<A> {
         self.0.residual(&carried.state)
     }
 
-    fn intact(&self) -> Result<(), A::Error> {
-        self.0.intact()
-    }
-
     fn finish(&self, carried: &mut Self::State) -> Result<(), A::Error> {
         self.0.finish(&mut carried.state)
     }

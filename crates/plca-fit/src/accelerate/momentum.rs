@@ -1,7 +1,7 @@
 //! Extrapolation along the way that the parameters come, with a monotone guard (Ang & Gillis 2019).
 
 use super::{Accelerate, Carried};
-use crate::{Algorithm, Direction, StopReason};
+use crate::{Algorithm, Direction, Failure, StopReason};
 
 /// Four EM steps, each from where the last two points lead.
 ///
@@ -61,7 +61,7 @@ impl<A: Accelerate> Momentum<A> {
         flat: &[f64],
         before: &[f64],
         beta: f64,
-    ) -> Option<Reached<A::State>> {
+    ) -> Result<Option<Reached<A::State>>, A::Error> {
         let (mut state, mut now, mut before) = (x.clone(), flat.to_vec(), before.to_vec());
         for step in 0..STEPS {
             if step > 0 {
@@ -71,15 +71,19 @@ impl<A: Accelerate> Momentum<A> {
             let ahead = before.iter_mut().zip(&now);
             ahead.for_each(|(old, x)| *old = x + beta * (x - *old));
             state = self.0.unpack(&state, &before, &now);
-            self.0.step(&mut state, false).ok()?;
+            let step = self.0.step(&mut state, false);
+            if A::Error::unless_rejected(step)?.is_none() {
+                return Ok(None);
+            }
         }
-        let value = self.0.objective(&state).ok()?;
+        let value = A::Error::unless_rejected(self.0.objective(&state))?;
         let before = now;
-        value.is_finite().then_some(Reached {
+        let value = value.filter(|value| value.is_finite());
+        Ok(value.map(|value| Reached {
             state,
             before,
             value,
-        })
+        }))
     }
 
     /// Four plain steps.
@@ -133,7 +137,7 @@ impl<A: Accelerate> Algorithm for Momentum<A> {
         if before.len() != flat.len() {
             return self.begin(carried, flat);
         }
-        let ahead = self.ahead(&carried.state, &flat, before, beta);
+        let ahead = self.ahead(&carried.state, &flat, before, beta)?;
         let kept = ahead.filter(|new| self.0.direction().not_worse(new.value, value));
         // [AG alg. 1] [SPEC 10] β grows up to β_max, and β_max up to 1; or β_max <- β, β <- β / 1.5
         let (new, beta, most) = match kept {
@@ -158,10 +162,6 @@ impl<A: Accelerate> Algorithm for Momentum<A> {
 
     fn residual(&self, carried: &Self::State) -> Result<Option<f64>, A::Error> {
         self.0.residual(&carried.state)
-    }
-
-    fn intact(&self) -> Result<(), A::Error> {
-        self.0.intact()
     }
 
     fn finished(&self, carried: &Self::State) -> Option<StopReason> {

@@ -1,7 +1,7 @@
 //! Parabolic extrapolation (Berlinet & Roland 2009).
 
 use super::{Accelerate, Carried};
-use crate::{Algorithm, Direction, StopReason};
+use crate::{Algorithm, Direction, Failure, StopReason};
 
 /// A geometric search along the parabola through the last three states, and two EM steps from its best point.
 ///
@@ -30,7 +30,7 @@ impl<A: Accelerate> Parabolic<A> {
         x1: &[f64],
         flat: &[f64],
         mut best: f64,
-    ) -> A::State {
+    ) -> Result<A::State, A::Error> {
         let mut found = x2.clone();
         for trial in 0..TRIALS {
             let t = 1.0 + FIRST * GROWTH.powi(trial);
@@ -42,7 +42,8 @@ impl<A: Accelerate> Parabolic<A> {
                 .collect();
             let candidate = self.0.unpack(x2, &point, flat);
             // A point that the algorithm refuses ends the search like one that is worse.
-            let Ok(reached) = self.0.objective(&candidate) else {
+            let reached = A::Error::unless_rejected(self.0.objective(&candidate))?;
+            let Some(reached) = reached else {
                 break;
             };
             if !(reached.is_finite()
@@ -54,7 +55,7 @@ impl<A: Accelerate> Parabolic<A> {
             best = reached;
             found = candidate;
         }
-        found
+        Ok(found)
     }
 }
 
@@ -82,7 +83,7 @@ impl<A: Accelerate> Algorithm for Parabolic<A> {
             }
         };
         let value = self.0.objective(&carried.state)?;
-        let mut new = self.search(&carried.state, &x0, &x1, &flat, value);
+        let mut new = self.search(&carried.state, &x0, &x1, &flat, value)?;
         self.0.step(&mut new, false)?;
         self.0.step(&mut new, false)?;
         carried.state = new;
@@ -100,10 +101,6 @@ impl<A: Accelerate> Algorithm for Parabolic<A> {
 
     fn residual(&self, carried: &Self::State) -> Result<Option<f64>, A::Error> {
         self.0.residual(&carried.state)
-    }
-
-    fn intact(&self) -> Result<(), A::Error> {
-        self.0.intact()
     }
 
     fn finished(&self, carried: &Self::State) -> Option<StopReason> {

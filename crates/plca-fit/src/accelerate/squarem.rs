@@ -1,7 +1,7 @@
 //! Squared extrapolation (SQUAREM; Varadhan & Roland 2008).
 
 use super::Accelerate;
-use crate::{Algorithm, Direction, StopReason};
+use crate::{Algorithm, Direction, Failure, StopReason};
 
 /// Two EM steps, a squared extrapolation along them, and a stabilising EM step from where it leads.
 ///
@@ -47,14 +47,8 @@ impl<A: Accelerate> Algorithm for Squarem<A> {
             })
             .collect();
         let mut candidate = self.0.unpack(state, &flat, &x2);
-        let reached = match self.0.step(&mut candidate, true) {
-            Ok(reached) => reached,
-            Err(_) => {
-                self.0.intact()?;
-                // A point that the algorithm refuses is rejected like one that is worse.
-                None
-            }
-        };
+        // A point that the algorithm refuses is rejected like one that is worse.
+        let reached = A::Error::unless_rejected(self.0.step(&mut candidate, true))?.flatten();
         // [SPEC 10] accepted only if the objective is not worse
         if let (Some(new), Some(old)) = (reached, objective1)
             && new.is_finite()
@@ -75,10 +69,6 @@ impl<A: Accelerate> Algorithm for Squarem<A> {
 
     fn residual(&self, state: &A::State) -> Result<Option<f64>, A::Error> {
         self.0.residual(state)
-    }
-
-    fn intact(&self) -> Result<(), A::Error> {
-        self.0.intact()
     }
 
     fn finished(&self, state: &A::State) -> Option<StopReason> {

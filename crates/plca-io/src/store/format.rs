@@ -134,7 +134,7 @@ pub(super) fn open<T: Element>(path: &Path) -> Result<Store<T>, Fault> {
 
 type Footer<T> = (
     Input,
-    Result<Tiling<T>, plca_tensor::TensorError>,
+    Result<Tiling<T>, plca_tensor::DataError>,
     Vec<usize>,
     Vec<Place>,
 );

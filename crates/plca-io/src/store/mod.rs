@@ -73,7 +73,7 @@ impl Input {
 ///
 /// ```
 /// use plca_io::{ReadOptions, Store, StoreWriter};
-/// use plca_tensor::{Observed, OutOfCore};
+/// use plca_tensor::{Data, OutOfCore};
 /// # let folder = tempfile::tempdir()?;
 /// # let folder = folder.path();
 /// let input = folder.join("v.tns");
@@ -81,14 +81,14 @@ impl Input {
 /// let path = folder.join("v.store");
 /// StoreWriter::<f64>::read(&input, &ReadOptions::default(), folder)?.write(&path)?;
 /// let v = OutOfCore::new(Store::<f64>::open(&path)?)?;
-/// assert_eq!((v.shape(), v.marginal(0)), (&[2, 3][..], vec![4.0, 0.5]));
+/// assert_eq!((v.shape(), v.marginal(0)?), (&[2, 3][..], vec![4.0, 0.5]));
 ///
 /// // From now on anything that happens to the file is noticed when it is next read.
 /// let mut bytes = std::fs::read(&path)?;
 /// bytes[50] ^= 1;
 /// std::fs::write(&path, bytes)?;
-/// assert!(v.self_information().is_nan());
-/// assert!(v.failure().expect("a flipped bit").to_string().contains("v.store: block 0: the file was changed"));
+/// let error = v.self_information().expect_err("a flipped bit");
+/// assert!(error.to_string().contains("v.store: block 0: the file was changed"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]

@@ -147,7 +147,7 @@ impl<T: Element> StoreWriter<T> {
             return Err(IoError::new(input, "was changed while it was read"));
         }
         affordable(&shape).map_err(|e| e.of(input))?;
-        let refused = |e: plca_tensor::TensorError| IoError::new(input, e);
+        let refused = |e: plca_tensor::DataError| IoError::new(input, e);
         let mut counts = TileCounts::new(&shape).map_err(refused)?;
         // What was written a moment ago is read back.
         let back = |e: Either| match e {
@@ -270,7 +270,7 @@ impl<T: Element> StoreWriter<T> {
 /// What may go wrong between two temporary files.
 enum Either {
     File(std::io::Error),
-    Tensor(plca_tensor::TensorError),
+    Tensor(plca_tensor::DataError),
 }
 
 impl From<std::io::Error> for Either {
@@ -311,7 +311,7 @@ impl<W: Write> Blocks<'_, W> {
 
 #[cfg(test)]
 mod tests {
-    use plca_tensor::{Coordinates, Observed, OutOfCore, SparseTensor};
+    use plca_tensor::{Coordinates, Data, OutOfCore, SparseTensor};
     use proptest::prelude::*;
 
     use super::super::Store;
@@ -342,9 +342,10 @@ mod tests {
             values: entries.iter().map(|&(_, x)| x).collect(),
         };
         if let Ok(memory) = SparseTensor::new(memory) {
-            let listed = |data: &dyn Observed<f64>| {
+            let listed = |data: &dyn Data<f64>| {
                 let mut all = Vec::new();
-                data.for_each(&mut |index, x| all.push((index.to_vec(), x.to_bits())));
+                data.visit(&mut |index, x| all.push((index.to_vec(), x.to_bits())))
+                    .unwrap();
                 all
             };
             let out = OutOfCore::new(Store::<f64>::open(&path).unwrap()).unwrap();

@@ -2,10 +2,10 @@
 
 use nalgebra::{DMatrix, DMatrixView};
 
-use crate::{DenseTensor, Order, Real, TensorError};
+use crate::{DataError, DenseTensor, Order, Real};
 
 impl<T: Real> TryFrom<DMatrixView<'_, T>> for DenseTensor<T> {
-    type Error = TensorError;
+    type Error = DataError;
 
     /// Copies the view once.
     ///
@@ -15,15 +15,15 @@ impl<T: Real> TryFrom<DMatrixView<'_, T>> for DenseTensor<T> {
     /// let m = dmatrix![1.0, 2.0, 3.0; 4.0, 5.0, 6.0];
     /// let v = DenseTensor::try_from(m.view((0, 1), (2, 2)))?;
     /// assert_eq!(v.get(&[1, 0]), 5.0);
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
-    fn try_from(view: DMatrixView<'_, T>) -> Result<Self, TensorError> {
+    fn try_from(view: DMatrixView<'_, T>) -> Result<Self, DataError> {
         Self::try_from(view.into_owned())
     }
 }
 
 impl<T: Real> TryFrom<DenseTensor<T>> for DMatrix<T> {
-    type Error = TensorError;
+    type Error = DataError;
 
     /// A tensor of order 2 as a matrix, without a copy if it is in column order.
     ///
@@ -32,12 +32,12 @@ impl<T: Real> TryFrom<DenseTensor<T>> for DMatrix<T> {
     /// use plca_tensor::{DenseTensor, Order};
     /// let v = DenseTensor::new(vec![2, 2], vec![1.0, 2.0, 3.0, 4.0], Order::RowMajor)?;
     /// assert_eq!(DMatrix::try_from(v)?, dmatrix![1.0, 2.0; 3.0, 4.0]);
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
-    fn try_from(tensor: DenseTensor<T>) -> Result<Self, TensorError> {
+    fn try_from(tensor: DenseTensor<T>) -> Result<Self, DataError> {
         let (shape, values, order) = tensor.into_parts();
         let [rows, columns] = shape[..] else {
-            return Err(TensorError::NotAMatrix { shape });
+            return Err(DataError::NotAMatrix { shape });
         };
         Ok(match order {
             Order::ColumnMajor => Self::from_vec(rows, columns, values),

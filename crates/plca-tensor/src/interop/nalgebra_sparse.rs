@@ -2,15 +2,15 @@
 
 use nalgebra_sparse::{CooMatrix, CscMatrix, CsrMatrix};
 
-use crate::{Coordinates, Observed, Real, SparseTensor, TensorError};
+use crate::{Coordinates, Data, DataError, Real, SparseTensor};
 
 fn coordinates<'a, T: Real>(
     (rows, columns): (usize, usize),
     entries: impl Iterator<Item = (usize, usize, &'a T)>,
-) -> Result<Coordinates<T>, TensorError> {
+) -> Result<Coordinates<T>, DataError> {
     let shape = vec![rows, columns];
     if shape.iter().any(|&n| n > u32::MAX as usize) {
-        return Err(TensorError::TooLarge { shape });
+        return Err(DataError::TooLarge { shape });
     }
     let (mut indices, mut values) = (Vec::new(), Vec::new());
     for (i, j, &x) in entries {
@@ -27,29 +27,29 @@ fn coordinates<'a, T: Real>(
 macro_rules! convert {
     ($matrix:ident, $name:literal) => {
         impl<T: Real> TryFrom<&$matrix<T>> for Coordinates<T> {
-            type Error = TensorError;
+            type Error = DataError;
 
             #[doc = concat!("The stored entries of a ", $name, " matrix, explicit zeros included.")]
-            fn try_from(m: &$matrix<T>) -> Result<Self, TensorError> {
+            fn try_from(m: &$matrix<T>) -> Result<Self, DataError> {
                 coordinates((m.nrows(), m.ncols()), m.triplet_iter())
             }
         }
 
         impl<T: Real> TryFrom<&$matrix<T>> for SparseTensor<T> {
-            type Error = TensorError;
+            type Error = DataError;
 
             #[doc = concat!("A ", $name, " matrix arranged for the kernels; duplicates are summed.")]
             ///
             /// ```
             /// use nalgebra::dmatrix;
             #[doc = concat!("use nalgebra_sparse::", stringify!($matrix), ";")]
-            /// use plca_tensor::{Observed, SparseTensor};
+            /// use plca_tensor::{Data, SparseTensor};
             /// let dense = dmatrix![0.0, 0.0; 0.0, 0.0; 0.0, 4.0];
             #[doc = concat!("let v = SparseTensor::try_from(&", stringify!($matrix), "::from(&dense))?;")]
             /// assert_eq!((v.shape(), v.total()), (&[3, 2][..], 4.0));
-            /// # Ok::<(), plca_tensor::TensorError>(())
+            /// # Ok::<(), plca_tensor::DataError>(())
             /// ```
-            fn try_from(m: &$matrix<T>) -> Result<Self, TensorError> {
+            fn try_from(m: &$matrix<T>) -> Result<Self, DataError> {
                 Self::new(m.try_into()?)
             }
         }
@@ -61,7 +61,7 @@ convert!(CscMatrix, "compressed-column");
 convert!(CooMatrix, "coordinate");
 
 impl<T: Real> TryFrom<&SparseTensor<T>> for CooMatrix<T> {
-    type Error = TensorError;
+    type Error = DataError;
 
     /// The stored entries of a tensor of order 2, duplicates merged; the compressed forms are made from these.
     ///
@@ -72,15 +72,16 @@ impl<T: Real> TryFrom<&SparseTensor<T>> for CooMatrix<T> {
     /// let v = SparseTensor::new(entries)?;
     /// let m = CsrMatrix::from(&CooMatrix::try_from(&v)?);
     /// assert_eq!((m.nrows(), m.ncols(), m.nnz()), (3, 2, 2));
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
-    fn try_from(tensor: &SparseTensor<T>) -> Result<Self, TensorError> {
+    fn try_from(tensor: &SparseTensor<T>) -> Result<Self, DataError> {
         let &[rows, columns] = tensor.shape() else {
             let shape = tensor.shape().to_vec();
-            return Err(TensorError::NotAMatrix { shape });
+            return Err(DataError::NotAMatrix { shape });
         };
         let mut matrix = Self::new(rows, columns);
-        tensor.for_each(&mut |index, value| matrix.push(index[0], index[1], T::lit(value)));
+        tensor
+            .for_each_positive(&mut |index, value| matrix.push(index[0], index[1], T::lit(value)));
         Ok(matrix)
     }
 }

@@ -2,7 +2,7 @@
 
 use ndarray::{Array, ArrayD, ArrayView, Dimension, IxDyn, ShapeBuilder};
 
-use crate::{DenseTensor, MaskedTensor, Order, Real, TensorError};
+use crate::{DataError, DenseTensor, Order, Real};
 
 /// Shape, values and memory order; without a copy where the array owns a contiguous block.
 fn parts<T: Real, D: Dimension>(array: Array<T, D>) -> (Vec<usize>, Vec<T>, Order) {
@@ -23,7 +23,7 @@ fn parts<T: Real, D: Dimension>(array: Array<T, D>) -> (Vec<usize>, Vec<T>, Orde
 }
 
 impl<T: Real, D: Dimension> TryFrom<Array<T, D>> for DenseTensor<T> {
-    type Error = TensorError;
+    type Error = DataError;
 
     /// Takes the array, of any order, without copying it if it is contiguous in C or Fortran order.
     ///
@@ -32,16 +32,16 @@ impl<T: Real, D: Dimension> TryFrom<Array<T, D>> for DenseTensor<T> {
     /// use plca_tensor::{DenseTensor, Order};
     /// let v = DenseTensor::try_from(array![[1.0, 2.0], [3.0, 4.0]].reversed_axes())?;
     /// assert_eq!((v.get(&[1, 0]), v.order()), (2.0, Order::ColumnMajor));
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
-    fn try_from(array: Array<T, D>) -> Result<Self, TensorError> {
+    fn try_from(array: Array<T, D>) -> Result<Self, DataError> {
         let (shape, values, order) = parts(array);
         Self::new(shape, values, order)
     }
 }
 
 impl<T: Real, D: Dimension> TryFrom<ArrayView<'_, T, D>> for DenseTensor<T> {
-    type Error = TensorError;
+    type Error = DataError;
 
     /// Copies the view once, in its own memory order where that is contiguous.
     ///
@@ -51,28 +51,30 @@ impl<T: Real, D: Dimension> TryFrom<ArrayView<'_, T, D>> for DenseTensor<T> {
     /// let a = array![[1.0, -2.0, 3.0], [4.0, -5.0, 6.0]];
     /// let v = DenseTensor::try_from(a.slice(s![.., ..;2]))?;
     /// assert_eq!(v.get(&[1, 1]), 6.0);
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
-    fn try_from(view: ArrayView<'_, T, D>) -> Result<Self, TensorError> {
+    fn try_from(view: ArrayView<'_, T, D>) -> Result<Self, DataError> {
         Self::try_from(view.to_owned())
     }
 }
 
-impl<T: Real, D: Dimension> TryFrom<Array<T, D>> for MaskedTensor<T> {
-    type Error = TensorError;
-
-    /// NaN marks a hidden cell.
+impl<T: Real> DenseTensor<T> {
+    /// An array in which NaN marks a hidden cell.
     ///
     /// ```
     /// use ndarray::array;
-    /// use plca_tensor::MaskedTensor;
-    /// let v = MaskedTensor::try_from(array![[1.0, f64::NAN], [3.0, 4.0]])?;
+    /// use plca_tensor::DenseTensor;
+    /// let v = DenseTensor::masked_array(array![[1.0, f64::NAN], [3.0, 4.0]])?;
     /// assert_eq!((v.hidden(), v.is_observed(&[0, 1])), (1, false));
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
-    fn try_from(array: Array<T, D>) -> Result<Self, TensorError> {
+    ///
+    /// # Errors
+    ///
+    /// As [`masked`](Self::masked).
+    pub fn masked_array<D: Dimension>(array: Array<T, D>) -> Result<Self, DataError> {
         let (shape, values, order) = parts(array);
-        Self::new(shape, values, order)
+        Self::masked(shape, values, order)
     }
 }
 
@@ -84,7 +86,7 @@ impl<T: Real> From<DenseTensor<T>> for ArrayD<T> {
     /// use plca_tensor::DenseTensor;
     /// let a = array![[1.0, 2.0], [3.0, 4.0]];
     /// assert_eq!(ArrayD::from(DenseTensor::try_from(a.view())?), a.into_dyn());
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     fn from(tensor: DenseTensor<T>) -> Self {
         let (shape, values, order) = tensor.into_parts();

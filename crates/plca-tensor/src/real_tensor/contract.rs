@@ -27,7 +27,7 @@ const COLUMNS: usize = 8;
 /// factors[1] = memo.mttkrp(&factors, 1);
 /// assert_eq!(factors[1], dmatrix![5.0; 11.0]);                        // 1 + 2·2 and 3 + 2·4
 /// assert_eq!(memo.mttkrp(&factors, 2), dmatrix![38.0; 54.0]);
-/// # Ok::<(), plca_tensor::TensorError>(())
+/// # Ok::<(), plca_tensor::DataError>(())
 /// ```
 #[derive(Debug)]
 pub struct Memo<'a, T> {
@@ -102,7 +102,7 @@ impl<T: Real> RealTensor<T> {
     /// let x = RealTensor::dense(vec![2, 2], vec![1.0, -2.0, 3.0, 4.0], Order::RowMajor)?;
     /// let factors = [dmatrix![1.0; 2.0], dmatrix![0.5; 0.5]];
     /// assert_eq!(x.mttkrp(&factors, 1), dmatrix![7.0; 6.0]);         // Xᵀ F_0
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn mttkrp(&self, factors: &[DMatrix<T>], mode: usize) -> DMatrix<f64> {
         let panels = self.pack(factors);
@@ -135,7 +135,7 @@ impl<T: Real> RealTensor<T> {
     /// let factors = [dmatrix![1.0; 1.0], dmatrix![1.0; 2.0]];
     /// // The model says 2 in the hidden cell, and is wrong by 0, 2 and 2 in the others.
     /// assert_eq!(x.completed_mttkrp(1.0, &[1.0], &factors, 0), (dmatrix![5.0; 11.0], 8.0));
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn completed_mttkrp(
         &self,

@@ -1,11 +1,11 @@
 //! From the tensors of the probabilistic models.
 
 use super::{Hidden, RealTensor, Storage};
+use crate::data::Cells;
 use crate::kernel::dense::Grid;
 use crate::kernel::mttkrp::Halves;
 use crate::kernel::mttkrp_sparse::Sorted;
-use crate::sparse::Cells;
-use crate::{Coordinates, DenseTensor, MaskedSparse, MaskedTensor, Observed, Real, SparseTensor};
+use crate::{Coordinates, Data, DenseTensor, Mask, Real, SparseTensor};
 
 impl<T: Real> From<DenseTensor<T>> for RealTensor<T> {
     /// Takes the values without copying them.
@@ -15,34 +15,14 @@ impl<T: Real> From<DenseTensor<T>> for RealTensor<T> {
     }
 }
 
-impl<T: Real> From<MaskedTensor<T>> for RealTensor<T> {
-    /// Takes the values without copying them.
-    fn from(tensor: MaskedTensor<T>) -> Self {
-        let (grid, scale) = tensor.into_grid();
-        Self::from_grid(grid, scale)
-    }
-}
-
 impl<T: Real> From<&SparseTensor<T>> for RealTensor<T> {
     fn from(tensor: &SparseTensor<T>) -> Self {
-        let entries = coordinates(&tensor.shape, &tensor.cells);
-        let cells = Sorted::new(&entries, false);
-        let hidden = Hidden::None;
-        Self::new(
-            entries.shape,
-            Storage::Sparse { cells, hidden },
-            tensor.scale,
-        )
-    }
-}
-
-impl<T: Real> From<&MaskedSparse<T>> for RealTensor<T> {
-    fn from(tensor: &MaskedSparse<T>) -> Self {
         let (cells, hidden, scale) = tensor.parts();
         let shape = tensor.shape();
-        let hidden = match hidden {
-            Some(cells) => Hidden::Listed(Sorted::new(&coordinates(shape, cells), true)),
-            None => Hidden::NotStored,
+        let hidden = match (hidden, tensor.summary().mask) {
+            (Some(cells), _) => Hidden::Listed(Sorted::new(&coordinates(shape, cells), true)),
+            (None, Mask::Observed) => Hidden::NotStored,
+            (None, _) => Hidden::None,
         };
         let entries = coordinates(shape, cells);
         let cells = Sorted::new(&entries, matches!(hidden, Hidden::NotStored));

@@ -5,12 +5,11 @@ mod convert;
 
 pub use contract::Memo;
 
-use crate::dense::{check_shape, unravel};
+use crate::data::{check_shape, data_scale, unravel};
 use crate::kernel::dense::Grid;
 use crate::kernel::mttkrp::Halves;
 use crate::kernel::mttkrp_sparse::Sorted;
-use crate::observed::data_scale;
-use crate::{CompensatedSum, Coordinates, Order, Real, TensorError};
+use crate::{CompensatedSum, Coordinates, DataError, Order, Real};
 
 /// How the cells are kept.
 #[derive(Clone, Debug)]
@@ -44,7 +43,7 @@ enum Hidden<T> {
 /// assert_eq!((x.total(), x.squared_norm(), x.has_negative()), (6.0, 30.0, true));
 /// let factors = [dmatrix![1.0; 0.0], dmatrix![0.5; 0.5]];
 /// assert_eq!(x.mttkrp(&factors, 0), dmatrix![-0.5; 3.5]);       // X F_1
-/// # Ok::<(), plca_tensor::TensorError>(())
+/// # Ok::<(), plca_tensor::DataError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct RealTensor<T> {
@@ -61,12 +60,12 @@ fn check_finite<T: Real>(
     values: &[T],
     hidden: bool,
     index: impl Fn(usize) -> Vec<usize>,
-) -> Result<(), TensorError> {
+) -> Result<(), DataError> {
     let bad = values
         .iter()
         .position(|x| !(x.is_finite() || hidden && x.is_nan()));
     match bad {
-        Some(at) => Err(TensorError::NotFinite {
+        Some(at) => Err(DataError::NotFinite {
             index: index(at),
             value: values[at].to_f64(),
         }),
@@ -92,7 +91,7 @@ impl<T: Real> RealTensor<T> {
     ///
     /// # Errors
     ///
-    /// [`TensorError`]: order 0, an empty mode, a wrong number of values, a value that is not finite.
+    /// [`DataError`]: order 0, an empty mode, a wrong number of values, a value that is not finite.
     ///
     /// # Examples
     ///
@@ -102,9 +101,9 @@ impl<T: Real> RealTensor<T> {
     /// assert_eq!((x.total(), x.is_complete()), (6.0, true));
     /// let error = RealTensor::dense(vec![2], vec![1.0, f64::NAN], Order::RowMajor).unwrap_err();
     /// assert_eq!(error.to_string(), "entry [1] is NaN, not a finite number");
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
-    pub fn dense(shape: Vec<usize>, values: Vec<T>, order: Order) -> Result<Self, TensorError> {
+    pub fn dense(shape: Vec<usize>, values: Vec<T>, order: Order) -> Result<Self, DataError> {
         Self::from_values(shape, values, order, false)
     }
 
@@ -112,7 +111,7 @@ impl<T: Real> RealTensor<T> {
     ///
     /// # Errors
     ///
-    /// As [`dense`](Self::dense); [`TensorError::NothingObserved`] if every cell is hidden.
+    /// As [`dense`](Self::dense); [`DataError::NothingObserved`] if every cell is hidden.
     ///
     /// # Examples
     ///
@@ -120,9 +119,9 @@ impl<T: Real> RealTensor<T> {
     /// use plca_tensor::{Order, RealTensor};
     /// let x = RealTensor::masked(vec![2, 2], vec![1.0, f64::NAN, 3.0, -8.0], Order::RowMajor)?;
     /// assert_eq!((x.total(), x.is_complete()), (-4.0, false));
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
-    pub fn masked(shape: Vec<usize>, values: Vec<T>, order: Order) -> Result<Self, TensorError> {
+    pub fn masked(shape: Vec<usize>, values: Vec<T>, order: Order) -> Result<Self, DataError> {
         Self::from_values(shape, values, order, true)
     }
 
@@ -131,12 +130,12 @@ impl<T: Real> RealTensor<T> {
         mut values: Vec<T>,
         order: Order,
         hidden: bool,
-    ) -> Result<Self, TensorError> {
-        let cells = check_shape(&shape)?.ok_or_else(|| TensorError::TooLarge {
+    ) -> Result<Self, DataError> {
+        let cells = check_shape(&shape)?.ok_or_else(|| DataError::TooLarge {
             shape: shape.clone(),
         })?;
         if cells != values.len() {
-            return Err(TensorError::Length {
+            return Err(DataError::Length {
                 shape,
                 expected: cells,
                 got: values.len(),
@@ -144,7 +143,7 @@ impl<T: Real> RealTensor<T> {
         }
         check_finite(&values, hidden, |at| unravel(at, &shape, order))?;
         if values.iter().all(|x| x.is_nan()) {
-            return Err(TensorError::NothingObserved);
+            return Err(DataError::NothingObserved);
         }
         let scale = rescale(&mut values);
         let grid = Grid {
@@ -160,7 +159,7 @@ impl<T: Real> RealTensor<T> {
     ///
     /// # Errors
     ///
-    /// [`TensorError`]: order 0, an empty mode, lengths that disagree, an index outside the shape, a value that is not finite.
+    /// [`DataError`]: order 0, an empty mode, lengths that disagree, an index outside the shape, a value that is not finite.
     ///
     /// # Examples
     ///
@@ -168,9 +167,9 @@ impl<T: Real> RealTensor<T> {
     /// use plca_tensor::{Coordinates, RealTensor};
     /// let x = RealTensor::sparse(Coordinates { shape: vec![9, 9], indices: vec![0, 8, 4, 4, 0, 8], values: vec![1.0, -2.0, 1.5] })?;
     /// assert_eq!((x.total(), x.squared_norm(), x.is_complete()), (0.5, 10.25, true));
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
-    pub fn sparse(entries: Coordinates<T>) -> Result<Self, TensorError> {
+    pub fn sparse(entries: Coordinates<T>) -> Result<Self, DataError> {
         Self::from_entries(entries, Hidden::None)
     }
 
@@ -178,7 +177,7 @@ impl<T: Real> RealTensor<T> {
     ///
     /// # Errors
     ///
-    /// As [`sparse`](Self::sparse); [`TensorError::NothingObserved`] if nothing is stored.
+    /// As [`sparse`](Self::sparse); [`DataError::NothingObserved`] if nothing is stored.
     ///
     /// # Examples
     ///
@@ -186,35 +185,35 @@ impl<T: Real> RealTensor<T> {
     /// use plca_tensor::{Coordinates, RealTensor};
     /// let x = RealTensor::stored_only(Coordinates { shape: vec![2, 3], indices: vec![0, 0, 1, 1], values: vec![-5.0, 0.0] })?;
     /// assert_eq!((x.total(), x.is_complete()), (-5.0, false));             // two of six cells, one of them a 0
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
-    pub fn stored_only(entries: Coordinates<T>) -> Result<Self, TensorError> {
+    pub fn stored_only(entries: Coordinates<T>) -> Result<Self, DataError> {
         if entries.values.is_empty() {
             check_shape(&entries.shape)?;
-            return Err(TensorError::NothingObserved);
+            return Err(DataError::NothingObserved);
         }
         Self::from_entries(entries, Hidden::NotStored)
     }
 
-    fn from_entries(mut entries: Coordinates<T>, hidden: Hidden<T>) -> Result<Self, TensorError> {
+    fn from_entries(mut entries: Coordinates<T>, hidden: Hidden<T>) -> Result<Self, DataError> {
         check_shape(&entries.shape)?;
         let order = entries.shape.len();
         if entries.indices.len() != order * entries.values.len() {
-            return Err(TensorError::Length {
+            return Err(DataError::Length {
                 expected: order * entries.values.len(),
                 got: entries.indices.len(),
                 shape: entries.shape,
             });
         }
         if entries.values.len() > u32::MAX as usize {
-            return Err(TensorError::TooLarge {
+            return Err(DataError::TooLarge {
                 shape: entries.shape,
             });
         }
         for (at, &i) in entries.indices.iter().enumerate() {
             let (position, mode) = (at / order, at % order);
             if i as usize >= entries.shape[mode] {
-                return Err(TensorError::OutOfRange {
+                return Err(DataError::OutOfRange {
                     position,
                     mode,
                     index: i as usize,
@@ -271,7 +270,7 @@ impl<T: Real> RealTensor<T> {
     /// use plca_tensor::{Order, RealTensor};
     /// let x = RealTensor::masked(vec![1, 3], vec![1.0, f64::NAN, -2.0], Order::RowMajor)?;
     /// assert_eq!(x.shape(), [1, 3]);
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn shape(&self) -> &[usize] {
         &self.shape
@@ -283,7 +282,7 @@ impl<T: Real> RealTensor<T> {
     /// use plca_tensor::{Order, RealTensor};
     /// let x = RealTensor::dense(vec![1, 2], vec![1.5 * 2f64.powi(-600), 0.0], Order::RowMajor)?;
     /// assert_eq!((x.scale(), x.total()), (2f64.powi(600), 1.5));
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn scale(&self) -> f64 {
         self.scale.to_f64()
@@ -295,7 +294,7 @@ impl<T: Real> RealTensor<T> {
     /// use plca_tensor::{Order, RealTensor};
     /// let x = RealTensor::masked(vec![1, 3], vec![1.0, f64::NAN, -2.0], Order::RowMajor)?;
     /// assert_eq!(x.total(), -1.0);
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn total(&self) -> f64 {
         self.total
@@ -307,7 +306,7 @@ impl<T: Real> RealTensor<T> {
     /// use plca_tensor::{Order, RealTensor};
     /// let x = RealTensor::masked(vec![1, 3], vec![1.0, f64::NAN, -2.0], Order::RowMajor)?;
     /// assert_eq!(x.squared_norm(), 5.0);
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn squared_norm(&self) -> f64 {
         self.squares
@@ -319,7 +318,7 @@ impl<T: Real> RealTensor<T> {
     /// use plca_tensor::{Order, RealTensor};
     /// let x = RealTensor::masked(vec![1, 3], vec![1.0, f64::NAN, -2.0], Order::RowMajor)?;
     /// assert!(!x.is_complete());
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn is_complete(&self) -> bool {
         self.complete
@@ -331,7 +330,7 @@ impl<T: Real> RealTensor<T> {
     /// use plca_tensor::{Order, RealTensor};
     /// let x = RealTensor::masked(vec![1, 3], vec![1.0, f64::NAN, -2.0], Order::RowMajor)?;
     /// assert!(x.has_negative());
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn has_negative(&self) -> bool {
         self.negative
@@ -345,7 +344,7 @@ impl<T: Real> RealTensor<T> {
     /// let mut cells = Vec::new();
     /// x.for_each(&mut |index, value| cells.push((index[1], value)));
     /// assert_eq!(cells, [(0, 1.0), (2, -2.0)]);
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn for_each(&self, visit: &mut dyn FnMut(&[usize], f64)) {
         match &self.storage {

@@ -6,14 +6,14 @@ use nalgebra::DMatrix;
 use proptest::prelude::*;
 
 use super::{Start, Table, shapes, slices, starting, table_of_shape};
-use crate::{Order, Real, RealTensor, SignedMatrix, TensorError};
+use crate::{DataError, Order, Real, RealTensor, SignedMatrix};
 
 impl<T: Real> Table<T> {
     /// The observed cells of a matrix.
     ///
     /// # Errors
     ///
-    /// [`TensorError`] if a value is not finite.
+    /// [`DataError`] if a value is not finite.
     ///
     /// # Panics
     ///
@@ -25,9 +25,9 @@ impl<T: Real> Table<T> {
     /// use plca_tensor::{Signed, strategies::Table};
     /// let table = Table { shape: vec![2, 2], values: vec![1.0, -2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
     /// assert_eq!(table.signed()?.observed(), 3);
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
-    pub fn signed(&self) -> Result<SignedMatrix<T>, TensorError> {
+    pub fn signed(&self) -> Result<SignedMatrix<T>, DataError> {
         let [rows, columns] = self.shape[..] else {
             panic!("a matrix has two modes, not {}", self.shape.len());
         };
@@ -41,7 +41,7 @@ impl<T: Real> Table<T> {
     ///
     /// # Errors
     ///
-    /// [`TensorError`] if a value is not finite; so for the other storages.
+    /// [`DataError`] if a value is not finite; so for the other storages.
     ///
     /// # Examples
     ///
@@ -49,9 +49,9 @@ impl<T: Real> Table<T> {
     /// use plca_tensor::{Order, strategies::Table};
     /// let table = Table { shape: vec![2, 2], values: vec![1.0, -2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
     /// assert!(table.real(Order::RowMajor)?.is_complete());
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
-    pub fn real(&self, order: Order) -> Result<RealTensor<T>, TensorError> {
+    pub fn real(&self, order: Order) -> Result<RealTensor<T>, DataError> {
         let values = self.in_order(&self.values, order);
         RealTensor::dense(self.shape.clone(), values, order)
     }
@@ -68,9 +68,9 @@ impl<T: Real> Table<T> {
     /// use plca_tensor::strategies::Table;
     /// let table = Table { shape: vec![2, 2], values: vec![1.0, -2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
     /// assert!(table.real_sparse()?.has_negative());
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
-    pub fn real_sparse(&self) -> Result<RealTensor<T>, TensorError> {
+    pub fn real_sparse(&self) -> Result<RealTensor<T>, DataError> {
         RealTensor::sparse(self.coordinates(|at| self.values[at] != T::zero()))
     }
 
@@ -86,9 +86,9 @@ impl<T: Real> Table<T> {
     /// use plca_tensor::{Order, strategies::Table};
     /// let table = Table { shape: vec![2, 2], values: vec![1.0, -2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
     /// assert!(!table.real_masked(Order::RowMajor)?.is_complete());
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
-    pub fn real_masked(&self, order: Order) -> Result<RealTensor<T>, TensorError> {
+    pub fn real_masked(&self, order: Order) -> Result<RealTensor<T>, DataError> {
         let cells = self.values.iter().zip(&self.observed);
         let seen = cells.map(|(&x, &seen)| if seen { x } else { T::lit(f64::NAN) });
         let values = self.in_order(&seen.collect::<Vec<_>>(), order);
@@ -107,9 +107,9 @@ impl<T: Real> Table<T> {
     /// use plca_tensor::strategies::Table;
     /// let table = Table { shape: vec![2, 2], values: vec![1.0, -2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
     /// assert!(!table.real_stored_only()?.is_complete());
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
-    pub fn real_stored_only(&self) -> Result<RealTensor<T>, TensorError> {
+    pub fn real_stored_only(&self) -> Result<RealTensor<T>, DataError> {
         RealTensor::stored_only(self.coordinates(|at| self.observed[at]))
     }
 }

@@ -3,12 +3,12 @@
 use nalgebra::{DMatrix, dmatrix};
 use plca_tensor::strategies::KeptBlocks;
 use plca_tensor::{
-    Coordinates, DenseTensor, Factor, MaskedSparse, MaskedTensor, Model, Observed, Order,
-    OutOfCore, Real, RealTensor, SparseTensor, Wanted,
+    Coordinates, Cp, Data, DataError, DenseTensor, Factor, Modes, Order, OutOfCore, Real,
+    RealTensor, Request, Rule, SparseTensor,
 };
 
 /// One cell with a count, beside one without, in every storage.
-fn storages<T: Real>() -> Vec<Box<dyn Observed<T>>> {
+fn storages<T: Real>() -> Vec<Box<dyn Data<T>>> {
     let values = vec![T::lit(3.0), T::zero()];
     let mut hidden = values.clone();
     hidden[1] = T::lit(f64::NAN);
@@ -22,9 +22,9 @@ fn storages<T: Real>() -> Vec<Box<dyn Observed<T>>> {
     );
     vec![
         Box::new(DenseTensor::new(shape.clone(), values, Order::RowMajor).unwrap()),
-        Box::new(MaskedTensor::new(shape, hidden, Order::RowMajor).unwrap()),
+        Box::new(DenseTensor::masked(shape, hidden, Order::RowMajor).unwrap()),
         Box::new(SparseTensor::new(entries.clone()).unwrap()),
-        Box::new(MaskedSparse::stored_only(entries.clone()).unwrap()),
+        Box::new(SparseTensor::stored_only(entries.clone()).unwrap()),
         Box::new(OutOfCore::new(KeptBlocks::cut(&entries, 1).unwrap()).unwrap()),
     ]
 }
@@ -54,22 +54,19 @@ fn small_entries<T: Real>() {
         ];
         for (at, factors) in factors.iter().enumerate() {
             let weights = (at == 2).then_some(&weights[..]);
-            let model = Model { weights, factors };
+            let model = Cp { weights, factors };
             let p = model.cell(&[0, 0]);
             assert_eq!(p > 0.0, counts, "{small:e}");
             assert_eq!(p, model.joint(&[0, 0], 1));
             for data in storages::<T>() {
-                let wanted = Wanted {
-                    modes: &[true, true],
-                    ln_lik: true,
-                };
-                let e = data.expect(&model, wanted);
-                let first = e.counts[0].as_ref().unwrap();
+                let request = Request::counts(Modes::all(2)).value(true);
+                let e = data.e_step(&model, &request).unwrap();
+                let first = e.counts(0);
                 if counts {
-                    assert!((e.ln_lik - 3.0 * p.ln()).abs() < 1e-3, "{small:e}");
+                    assert!((e.value() - 3.0 * p.ln()).abs() < 1e-3, "{small:e}");
                     assert!((first[(0, 1)].to_f64() - 3.0).abs() < 1e-5);
                 } else {
-                    assert_eq!(e.ln_lik, f64::NEG_INFINITY);
+                    assert_eq!(e.value(), f64::NEG_INFINITY);
                     assert_eq!(first[(0, 1)], zero);
                 }
             }
@@ -83,7 +80,7 @@ fn large_ratios<T: Real>() {
     let (least, rows) = (T::lit(2f64.powi(2 - T::MAX_EXPONENT / 2)), 64);
     let a = DMatrix::from_fn(rows, 2, |_, z| T::lit(z as f64));
     let b = DMatrix::from_row_slice(2, 2, &[T::one(), T::one(), least, least * least]);
-    let model = Model {
+    let model = Cp {
         weights: None,
         factors: &[Factor::Columns(&a), Factor::Columns(&b)],
     };
@@ -94,19 +91,16 @@ fn large_ratios<T: Real>() {
         values: vec![T::one(); rows],
     };
     let dense: Vec<T> = (0..2 * rows).map(|i| T::lit((i % 2) as f64)).collect();
-    let storages: [Box<dyn Observed<T>>; 2] = [
+    let storages: [Box<dyn Data<T>>; 2] = [
         Box::new(DenseTensor::new(vec![rows, 2], dense, Order::RowMajor).unwrap()),
         Box::new(SparseTensor::new(entries).unwrap()),
     ];
     for data in storages {
-        let wanted = Wanted {
-            modes: &[true, true],
-            ln_lik: true,
-        };
-        let expected = data.expect(&model, wanted);
+        let request = Request::counts(Modes::all(2)).value(true);
+        let expected = data.e_step(&model, &request).unwrap();
         let ln_lik = 2.0 * rows as f64 * least.to_f64().ln();
-        assert!((expected.ln_lik / ln_lik - 1.0).abs() < 1e-6);
-        let counts = expected.counts[1].as_ref().unwrap();
+        assert!((expected.value() / ln_lik - 1.0).abs() < 1e-6);
+        let counts = expected.counts(1);
         assert_eq!(counts[(1, 1)].to_f64(), rows as f64);
         assert_eq!(counts.sum().to_f64(), rows as f64);
     }
@@ -129,7 +123,7 @@ fn panics(what: &str, f: impl Fn()) {
     assert!(caught.is_err(), "{what}");
 }
 
-/// Every function of every storage refuses a model of another shape or without components, and wishes for other modes.
+/// Every storage refuses a model of another shape or without components, and requests for modes that it does not have.
 #[test]
 fn models_that_do_not_fit_are_refused() {
     let (a, b) = (dmatrix![0.5, 0.5], dmatrix![0.25, 0.5; 0.75, 0.5]);
@@ -140,34 +134,28 @@ fn models_that_do_not_fit_are_refused() {
     let none_b = DMatrix::zeros(2, 0);
     let empty = [Factor::Columns(&none), Factor::Columns(&none_b)];
     let turned = [Factor::Columns(&b), Factor::Columns(&a)];
-    let all = [true, true];
+    let all = Request::counts(Modes::all(2));
     for data in storages::<f64>() {
-        for (what, factors, modes) in [
-            ("no components", &empty[..], &all[..]),
-            ("another shape", &turned, &all),
-            ("a mode too few", &fits[..1], &all[..1]),
-            ("a wish too few", &fits, &all[..1]),
-            ("a wish too many", &fits, &[true, false, true]),
+        for (what, factors, request) in [
+            ("no components", &empty[..], all),
+            ("another shape", &turned, all),
+            ("a mode too few", &fits[..1], Request::counts(Modes::one(0))),
+            ("another mode", &fits, Request::counts(Modes::one(2))),
         ] {
-            let model = Model {
+            let model = Cp {
                 weights: None,
                 factors,
             };
-            panics(what, || {
-                let ln_lik = false;
-                data.expect(&model, Wanted { modes, ln_lik });
-            });
-            panics(what, || drop(data.exposure(&model, modes)));
-            if !what.contains("wish") {
-                panics(what, || drop(data.multiplier(&model, 0)));
+            for rule in [Rule::Poisson, Rule::Exposure, Rule::Gradient] {
+                panics(what, || drop(data.e_step(&model, &request.rule(rule))));
             }
         }
         // Control.
-        let model = Model {
+        let model = Cp {
             weights: None,
             factors: &fits,
         };
-        data.exposure(&model, &all);
+        data.e_step(&model, &all).unwrap();
     }
     let real = RealTensor::dense(vec![1, 2], vec![1.0, 2.0], Order::RowMajor).unwrap();
     panics("no components", || {
@@ -178,29 +166,25 @@ fn models_that_do_not_fit_are_refused() {
 #[test]
 fn statistics_of_different_modes_do_not_merge() {
     let (a, b) = (dmatrix![0.5, 0.5], dmatrix![0.25, 0.5; 0.75, 0.5]);
-    let model = Model {
+    let model = Cp {
         weights: None,
         factors: &[Factor::Columns(&a), Factor::Columns(&b)],
     };
     let data = DenseTensor::new(vec![1, 2], vec![1.0, 2.0], Order::RowMajor).unwrap();
-    let of = |modes: &[bool]| {
-        let ln_lik = false;
-        data.expect(&model, Wanted { modes, ln_lik })
-    };
+    let of = |modes| data.e_step(&model, &Request::counts(modes)).unwrap();
     let line = DenseTensor::new(vec![1], vec![1.0], Order::RowMajor).unwrap();
-    let short = Model {
+    let short = Cp {
         weights: None,
         factors: &[Factor::Columns(&a)],
     };
-    let wanted = Wanted {
-        modes: &[true],
-        ln_lik: false,
-    };
-    let short = line.expect(&short, wanted);
-    panics("other modes", || {
-        of(&[true, false]).merge(&of(&[true, true]))
-    });
-    panics("more modes", || of(&[true, false]).merge(&short));
-    panics("fewer modes", || short.clone().merge(&of(&[true, false])));
-    of(&[true, false]).merge(&of(&[true, false]));
+    let (one, both) = (of(Modes::one(0)), of(Modes::all(2)));
+    let short = line
+        .e_step(&short, &Request::counts(Modes::one(0)))
+        .unwrap();
+    for (a, b) in [(&one, &both), (&one, &short), (&short, &one)] {
+        assert_eq!(a.clone().merge(b), Err(DataError::Merge));
+    }
+    let mut twice = one.clone();
+    twice.merge(&one).unwrap();
+    assert_eq!(twice.counts(0), &(one.counts(0) * 2.0));
 }

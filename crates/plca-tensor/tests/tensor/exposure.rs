@@ -2,7 +2,9 @@
 
 use nalgebra::dmatrix;
 
-use plca_tensor::{Coordinates, Factor, MaskedSparse, MaskedTensor, Model, Observed, Order, Real};
+use plca_tensor::{
+    Coordinates, Cp, Data, DenseTensor, Factor, Modes, Order, Real, Request, Rule, SparseTensor,
+};
 
 /// Nearly all of the mass of row 0 and of column 0 is hidden; of what is left of column 0, much beside one more hidden cell.
 fn shares<T: Real>(heavy: f64) -> [Vec<Vec<f64>>; 2] {
@@ -24,8 +26,8 @@ fn shares<T: Real>(heavy: f64) -> [Vec<Vec<f64>>; 2] {
             .map(|i| values[i])
             .collect(),
     };
-    let sparse = MaskedSparse::all_but(list(true), list(false)).unwrap();
-    let dense = MaskedTensor::with_mask(shape.clone(), values.clone(), Order::RowMajor, &seen);
+    let sparse = SparseTensor::all_but(list(true), list(false)).unwrap();
+    let dense = DenseTensor::with_mask(shape.clone(), values.clone(), Order::RowMajor, &seen);
     let of = |x: f64| T::lit(x);
     let factors = [
         dmatrix![of(heavy), of(0.3); of(0.7), of(0.1)],
@@ -33,18 +35,20 @@ fn shares<T: Real>(heavy: f64) -> [Vec<Vec<f64>>; 2] {
         dmatrix![of(heavy), of(0.1); of(0.5 * heavy), of(0.6); of(0.9), of(0.7)],
     ];
     let factors: Vec<_> = factors.iter().map(Factor::Columns).collect();
-    let model = Model {
+    let model = Cp {
         weights: Some(&[of(0.25), of(0.75)]),
         factors: &factors,
     };
-    let modes = [true; 3];
-    [&sparse as &dyn Observed<T>, &dense.unwrap()].map(|data| {
-        let found = data.exposure(&model, &modes);
-        let found = found.into_iter().flatten();
-        found
-            .map(|x| x.iter().map(|x| x.to_f64()).collect())
-            .collect()
-    })
+    [&sparse as &dyn Data<T>, &dense.unwrap()].map(|data| exposures(data, &model))
+}
+
+/// Masses within the observed cells, mode by mode.
+fn exposures<T: Real>(data: &dyn Data<T>, model: &Cp<'_, T>) -> Vec<Vec<f64>> {
+    let order = model.factors.len();
+    let request = Request::counts(Modes::all(order)).rule(Rule::Exposure);
+    let found = data.e_step(model, &request).unwrap();
+    let mode = |m| found.counts(m).iter().map(|x| x.to_f64()).collect();
+    (0..order).map(mode).collect()
 }
 
 #[test]
@@ -75,31 +79,26 @@ fn of_many_modes<T: Real>(magnitudes: &[f64], weight: f64) -> Vec<(&'static str,
         values: vec![T::one(); (0..cells).filter(|&at| keep(at)).count()],
     };
     let ones = vec![T::one(); cells];
-    let dense = MaskedTensor::with_mask(shape.clone(), ones, Order::RowMajor, &seen).unwrap();
-    let all_but = MaskedSparse::all_but(list(&|_| true), list(&|at| !seen[at])).unwrap();
-    let stored = MaskedSparse::stored_only(list(&|at| seen[at])).unwrap();
+    let dense = DenseTensor::with_mask(shape.clone(), ones, Order::RowMajor, &seen).unwrap();
+    let all_but = SparseTensor::all_but(list(&|_| true), list(&|at| !seen[at])).unwrap();
+    let stored = SparseTensor::stored_only(list(&|at| seen[at])).unwrap();
     let entry = |m: usize, i: usize, z: usize| 1.0 + ((m * 3 + i * 5 + z * 2) % 7) as f64;
     let factors: Vec<_> = (magnitudes.iter().enumerate())
         .map(|(m, by)| nalgebra::DMatrix::from_fn(2, 3, |i, z| T::lit(entry(m, i, z) * by)))
         .collect();
     let factors: Vec<_> = factors.iter().map(Factor::Columns).collect();
     let weights = [0.5, 1.0, 2.0].map(|w| T::lit(w * weight));
-    let model = Model {
+    let model = Cp {
         weights: Some(&weights),
         factors: &factors,
     };
-    let modes = vec![true; order];
-    let storages: [(_, &dyn Observed<T>); 3] = [
+    let storages: [(_, &dyn Data<T>); 3] = [
         ("dense", &dense),
         ("all but hidden", &all_but),
         ("stored only", &stored),
     ];
     storages
-        .map(|(name, data)| {
-            let found = data.exposure(&model, &modes).into_iter().flatten();
-            let widened = found.map(|x| x.iter().map(|x| x.to_f64()).collect());
-            (name, widened.collect())
-        })
+        .map(|(name, data)| (name, exposures(data, &model)))
         .to_vec()
 }
 

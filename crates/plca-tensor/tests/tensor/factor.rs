@@ -1,7 +1,7 @@
 //! Factors and models by themselves: no components, and places that are not there.
 
 use nalgebra::{DMatrix, dmatrix};
-use plca_tensor::{Factor, Model};
+use plca_tensor::{Cp, Factor};
 
 #[test]
 fn without_components() {
@@ -10,7 +10,7 @@ fn without_components() {
         assert_eq!((factor.rows(), factor.components()), (3, 0));
         assert!(factor.component_sums().is_empty());
         let factors = [factor; 2];
-        let model = Model {
+        let model = Cp {
             weights: None,
             factors: &factors,
         };
@@ -21,7 +21,7 @@ fn without_components() {
 fn joint(index: &[usize]) -> f64 {
     let (a, b) = (dmatrix![0.5; 0.5], dmatrix![0.25; 0.75]);
     let factors = [Factor::Columns(&a), Factor::Columns(&b)];
-    let model = Model {
+    let model = Cp {
         weights: None,
         factors: &factors,
     };

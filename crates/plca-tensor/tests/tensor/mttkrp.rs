@@ -2,8 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_tensor::{
-    Coordinates, DenseTensor, MaskedSparse, MaskedTensor, Memo, Order, Real, RealTensor,
-    SparseTensor, TensorError,
+    Coordinates, DataError, DenseTensor, Memo, Order, Real, RealTensor, SparseTensor,
 };
 
 /// A fixed sequence of numbers on (0, 1).
@@ -215,19 +214,19 @@ fn hidden_cells_are_0_or_filled_with_the_model() {
             ),
             (
                 RealTensor::from(
-                    &MaskedSparse::all_but(entries(shape, &positive, |x| x > 0.0), hidden).unwrap(),
+                    &SparseTensor::all_but(entries(shape, &positive, |x| x > 0.0), hidden).unwrap(),
                 ),
                 &positive,
             ),
             (
                 RealTensor::from(
-                    &MaskedSparse::stored_only(entries(shape, &positive, |x| !x.is_nan())).unwrap(),
+                    &SparseTensor::stored_only(entries(shape, &positive, |x| !x.is_nan())).unwrap(),
                 ),
                 &positive,
             ),
             (
                 RealTensor::from(
-                    MaskedTensor::new(shape.to_vec(), positive.clone(), Order::RowMajor).unwrap(),
+                    DenseTensor::masked(shape.to_vec(), positive.clone(), Order::RowMajor).unwrap(),
                 ),
                 &positive,
             ),
@@ -310,18 +309,18 @@ fn bad_values_are_named() {
     let dense = |x: Vec<f64>| RealTensor::dense(vec![2, 2], x, Order::RowMajor).unwrap_err();
     assert_eq!(
         dense(vec![0.0, 1.0, f64::INFINITY, 0.0]),
-        TensorError::NotFinite {
+        DataError::NotFinite {
             index: vec![1, 0],
             value: f64::INFINITY
         }
     );
-    assert!(matches!(dense(vec![0.0; 3]), TensorError::Length { .. }));
+    assert!(matches!(dense(vec![0.0; 3]), DataError::Length { .. }));
     assert!(matches!(
         dense(vec![f64::NAN; 4]),
-        TensorError::NotFinite { .. }
+        DataError::NotFinite { .. }
     ));
     let masked = RealTensor::masked(vec![2], vec![f64::NAN; 2], Order::RowMajor);
-    assert_eq!(masked.unwrap_err(), TensorError::NothingObserved);
+    assert_eq!(masked.unwrap_err(), DataError::NothingObserved);
     let sparse = |indices, values| {
         RealTensor::sparse(Coordinates::<f64> {
             shape: vec![2, 3],
@@ -332,7 +331,7 @@ fn bad_values_are_named() {
     };
     assert!(matches!(
         sparse(vec![0, 3], vec![1.0]),
-        TensorError::OutOfRange {
+        DataError::OutOfRange {
             mode: 1,
             index: 3,
             ..
@@ -340,10 +339,10 @@ fn bad_values_are_named() {
     ));
     assert!(matches!(
         sparse(vec![0, 2], vec![f64::NAN]),
-        TensorError::NotFinite { .. }
+        DataError::NotFinite { .. }
     ));
     let empty = RealTensor::<f64>::dense(vec![], vec![], Order::RowMajor);
-    assert_eq!(empty.unwrap_err(), TensorError::OrderZero);
+    assert_eq!(empty.unwrap_err(), DataError::OrderZero);
 }
 
 /// Two stored values of one cell are summed.

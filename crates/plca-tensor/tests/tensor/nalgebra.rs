@@ -1,7 +1,7 @@
 //! Matrices of `nalgebra` to and fro.
 
 use nalgebra::DMatrix;
-use plca_tensor::{DenseTensor, Order, TensorError};
+use plca_tensor::{DataError, DenseTensor, Order};
 
 #[test]
 fn matrices_come_back_in_either_order_and_views_may_skip() {
@@ -18,6 +18,6 @@ fn matrices_come_back_in_either_order_and_views_may_skip() {
     let line = DenseTensor::new(vec![2], vec![1.0, 2.0], Order::RowMajor).unwrap();
     assert_eq!(
         DMatrix::try_from(line),
-        Err(TensorError::NotAMatrix { shape: vec![2] })
+        Err(DataError::NotAMatrix { shape: vec![2] })
     );
 }

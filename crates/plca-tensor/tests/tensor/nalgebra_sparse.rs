@@ -1,7 +1,7 @@
 //! Matrices of `nalgebra-sparse` to and fro.
 
 use nalgebra_sparse::{CooMatrix, CscMatrix, CsrMatrix};
-use plca_tensor::{Coordinates, Observed, SparseTensor, TensorError};
+use plca_tensor::{Coordinates, Data, DataError, SparseTensor};
 
 #[test]
 fn all_three_forms_are_one_tensor() {
@@ -11,7 +11,8 @@ fn all_three_forms_are_one_tensor() {
     }
     let list = |v: SparseTensor<f64>| {
         let mut cells = Vec::new();
-        v.for_each(&mut |index, x| cells.push((index.to_vec(), x)));
+        v.visit(&mut |index, x| cells.push((index.to_vec(), x)))
+            .unwrap();
         cells.sort_by(|a, b| a.0.cmp(&b.0));
         (v.shape().to_vec(), cells)
     };
@@ -33,11 +34,11 @@ fn all_three_forms_are_one_tensor() {
     let shape = vec![2, 2, 2];
     assert_eq!(
         CooMatrix::try_from(&SparseTensor::<f64>::new(cube).unwrap()).unwrap_err(),
-        TensorError::NotAMatrix { shape }
+        DataError::NotAMatrix { shape }
     );
     coo.push(0, 0, -1.0);
     assert!(matches!(
         SparseTensor::try_from(&coo),
-        Err(TensorError::Value { .. })
+        Err(DataError::Value { .. })
     ));
 }

@@ -2,7 +2,7 @@
 
 use ndarray::{Array3, ShapeBuilder, s};
 
-use plca_tensor::{DenseTensor, Order, TensorError};
+use plca_tensor::{DataError, DenseTensor, Order};
 
 /// Every memory layout gives the same tensor; contiguous ones keep their block.
 #[test]
@@ -51,5 +51,5 @@ fn bad_values_are_named() {
         "entry [0, 1] is -1, not a finite number >= 0"
     );
     let scalar = ndarray::arr0(1.0);
-    assert_eq!(DenseTensor::try_from(scalar), Err(TensorError::OrderZero));
+    assert_eq!(DenseTensor::try_from(scalar), Err(DataError::OrderZero));
 }

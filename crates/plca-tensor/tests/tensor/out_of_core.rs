@@ -3,8 +3,8 @@
 use nalgebra::DMatrix;
 use plca_tensor::strategies::KeptBlocks;
 use plca_tensor::{
-    Block, BlockSource, Coordinates, Factor, Model, Observed, OutOfCore, Real, SourceError,
-    SparseTensor, TensorError, TileCounts, Tiling, Wanted,
+    Block, BlockSource, Coordinates, Cp, Data, DataError, Factor, Modes, OutOfCore, Real, Request,
+    Rule, SourceError, SparseTensor, TileCounts, Tiling,
 };
 use proptest::prelude::*;
 
@@ -39,7 +39,7 @@ fn entries<T: Real>(shape: [usize; 2], n: usize, size: f64) -> Coordinates<T> {
 }
 
 /// Every number that models ask for.
-fn bits<T: Real>(data: &dyn Observed<T>, k: usize, least: f64, threads: usize) -> Vec<u64> {
+fn bits<T: Real>(data: &dyn Data<T>, k: usize, least: f64, threads: usize) -> Vec<u64> {
     let shape = data.shape().to_vec();
     let mut next = noise(3);
     let w = DMatrix::from_fn(shape[0], k, |i, _| {
@@ -59,32 +59,32 @@ fn bits<T: Real>(data: &dyn Observed<T>, k: usize, least: f64, threads: usize) -
     });
     let weights: Vec<T> = (0..k).map(|_| T::lit(next())).collect();
     let factors = [Factor::Columns(&w), Factor::Rows(&h)];
-    let model = Model {
+    let model = Cp {
         weights: Some(&weights),
         factors: &factors,
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
     pool.build().unwrap().install(|| {
-        let mut found = vec![data.total(), data.self_information()];
-        found.extend((0..2).flat_map(|mode| data.marginal(mode)));
-        data.for_each(&mut |index, x| found.extend([index[0] as f64, index[1] as f64, x]));
-        for (modes, ln_lik) in [
-            ([true, true], true),
-            ([true, true], false),
-            ([true, false], false),
-            ([false, true], true),
-            ([false, false], true),
-        ] {
-            let wanted = Wanted {
-                modes: &modes,
-                ln_lik,
-            };
-            let e = data.expect(&model, wanted);
-            found.push(e.ln_lik);
-            found.extend(e.counts.iter().flatten().flatten().map(|x| x.to_f64()));
-        }
-        for mode in 0..2 {
-            found.extend(data.multiplier(&model, mode).iter().map(|x| x.to_f64()));
+        let mut found = vec![data.total(), data.self_information().unwrap()];
+        found.extend((0..2).flat_map(|mode| data.marginal(mode).unwrap()));
+        let cells = &mut |index: &[usize], x| found.extend([index[0] as f64, index[1] as f64, x]);
+        data.visit(cells).unwrap();
+        let requests = [
+            (Modes::all(2), true),
+            (Modes::all(2), false),
+            (Modes::one(0), false),
+            (Modes::one(1), true),
+            (Modes::NONE, true),
+        ];
+        let requests = requests.map(|(modes, value)| Request::counts(modes).value(value));
+        let gradients = [0, 1].map(|mode| Request::counts(Modes::one(mode)).rule(Rule::Gradient));
+        for (at, request) in requests.iter().chain(&gradients).enumerate() {
+            let e = data.e_step(&model, request).unwrap();
+            if [0, 3, 4].contains(&at) {
+                found.push(e.value());
+            }
+            let counts = (0..2).filter_map(|mode| e.get(mode));
+            found.extend(counts.flatten().map(|x| x.to_f64()));
         }
         assert!(found.iter().all(|x| x.is_finite()));
         found.iter().map(|x| x.to_bits()).collect()
@@ -101,7 +101,7 @@ fn check<T: Real>(shape: [usize; 2], n: usize, size: f64, least: f64) {
             let blocks = KeptBlocks::cut(&v, limit).unwrap();
             counts.push(blocks.count());
             let cut = OutOfCore::new(blocks).unwrap();
-            assert_eq!(cut.stored(), memory.stored() as u64);
+            assert_eq!(cut.summary(), memory.summary());
             assert!(
                 bits(&cut, k, least, threads) == expected,
                 "{shape:?}, {k} components, blocks of {limit}, {threads} threads"
@@ -167,50 +167,52 @@ fn what_memory_refuses_is_refused() {
     }
 }
 
-/// Whichever read fails, the results are marked and the failure stays.
+/// Whichever read fails, the call that read says so.
 #[test]
-fn a_failing_source_is_named_and_poisons_the_pass() {
+fn a_failing_source_is_named_by_the_call_that_read() {
     let v = entries::<f64>([60, 40], 900, 1.0);
     let count = KeptBlocks::cut(&v, 100).unwrap().count();
     assert!(count > 3);
     let w = DMatrix::from_element(60, 2, 0.5);
     let h = DMatrix::from_element(40, 2, 0.5);
-    let model = Model {
+    let model = Cp {
         weights: None,
         factors: &[Factor::Columns(&w), Factor::Columns(&h)],
     };
-    let wanted = Wanted {
-        modes: &[true, true],
-        ln_lik: true,
-    };
+    let request = Request::counts(Modes::all(2)).value(true);
     for reads in 0..=2 * count {
         let blocks = KeptBlocks::cut(&v, 100).unwrap().fail_after(reads);
         let data = match OutOfCore::new(blocks) {
             Err(e) => {
                 assert!(reads < count);
                 let what = format!("block {reads} is gone");
-                assert_eq!(e, TensorError::Source(SourceError::new(what)));
+                assert_eq!(e, DataError::Source(SourceError::new(what)));
                 continue;
             }
             Ok(data) => data,
         };
-        assert!(data.failure().is_none());
-        let e = data.expect(&model, wanted);
-        let whole = reads == 2 * count;
-        assert_eq!(data.failure().is_none(), whole);
-        assert_eq!(e.ln_lik.is_nan(), !whole);
-        assert_eq!(
-            e.counts.iter().flatten().flatten().all(|x| x.is_nan()),
-            !whole
+        let e = data.e_step(&model, &request);
+        match e {
+            Ok(e) => assert!(reads == 2 * count && e.value().is_finite()),
+            Err(e) => assert_eq!(e.to_string(), format!("block {} is gone", reads % count)),
+        }
+        // The source stays as it is: so does every later call.
+        let gradient = request.rule(Rule::Gradient);
+        let failures = [
+            data.self_information().err(),
+            data.e_step(&model, &gradient).err(),
+            data.visit(&mut |_, _| {}).err(),
+        ];
+        assert!(
+            failures
+                .iter()
+                .all(|e| matches!(e, Some(DataError::Source(_))))
         );
-        assert!(data.self_information().is_nan());
-        let first = format!("block {} is gone", reads % count);
-        assert_eq!(data.failure().map(|e| e.to_string()), Some(first));
-        assert!(data.multiplier(&model, 0).iter().all(|x| x.is_nan()));
     }
 }
 
 /// One block, whatever it is.
+#[derive(Debug)]
 struct One(Tiling<f64>, Block<f64>);
 
 impl BlockSource<f64> for One {
@@ -245,7 +247,7 @@ fn foreign_blocks_are_refused() {
     let refused = |change: &dyn Fn(&mut Block<f64>), why: &str| {
         let what = format!("block 0: {why}");
         let error = read(change).unwrap_err();
-        assert!(matches!(error, TensorError::Source(_)));
+        assert!(matches!(error, DataError::Source(_)));
         assert_eq!(error.to_string(), what);
     };
     refused(&|b| b.runs[1][0] = 4, "row 4 is outside 0..4");
@@ -269,6 +271,7 @@ fn foreign_blocks_are_refused() {
 }
 
 /// A source that fails for a reason of its own.
+#[derive(Debug)]
 struct Torn(Tiling<f64>);
 
 #[derive(Debug)]
@@ -311,7 +314,7 @@ fn the_chain_of_a_failure_is_kept() {
         link = cause.source();
     }
     assert_eq!(chain, ["block 3 cannot be read", "the tape is torn"]);
-    let TensorError::Source(source) = &error else {
+    let DataError::Source(source) = &error else {
         panic!("{error}")
     };
     assert!(source.get_ref().is::<Unread>());

@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector, dmatrix};
 use plca_tensor::strategies::{Start, Table, permutations, problems};
-use plca_tensor::{DenseTensor, Factor, Observed, Order, Real, RowProblems, RowTerms};
+use plca_tensor::{Data, DenseTensor, Factor, Modes, Order, Real, RowProblems, RowTerms};
 use proptest::prelude::*;
 
 /// The weighted factor of a mode, `K x I`, and the sums of the other factors' products.
@@ -56,15 +56,15 @@ fn objectives(
 }
 
 fn improve(
-    data: &dyn Observed<f64>,
+    data: &dyn Data<f64>,
     start: &Start<f64>,
     mode: usize,
     pseudo: Option<&DMatrix<f64>>,
     passes: usize,
 ) -> (DMatrix<f64>, f64) {
     let (mut block, linear) = problem(start, mode);
-    let modes: Vec<bool> = (0..start.factors.len()).map(|m| m == mode).collect();
-    let rows = RowProblems::new(data, &modes);
+    let modes = Modes::one(mode);
+    let rows = RowProblems::new(data, modes).unwrap();
     let factors: Vec<_> = start.factors.iter().map(Factor::Columns).collect();
     let terms = RowTerms {
         linear: &linear,
@@ -82,7 +82,7 @@ proptest! {
     #[test]
     fn the_likelihood_is_that_of_the_result((table, start) in problems::<f64>(1..=4, 1..=5, 1..=4), dense: bool) {
         let table = table.unmasked();
-        let data: Box<dyn Observed<f64>> = if dense {
+        let data: Box<dyn Data<f64>> = if dense {
             Box::new(table.dense(Order::ColumnMajor).unwrap())
         } else {
             Box::new(table.sparse().unwrap())
@@ -93,7 +93,7 @@ proptest! {
             let value: f64 = objectives(&table, &start, mode, &block, &linear, None).iter().sum();
             let total = data.total();
             prop_assert!(((1.0 - value) * total - ln_lik).abs() <= 1e-11 * (1.0 + ln_lik.abs()));
-            for (w, v) in block.column_iter().zip(data.marginal(mode)) {
+            for (w, v) in block.column_iter().zip(data.marginal(mode).unwrap()) {
                 prop_assert!((w.dot(&linear.column(0)) - v / total).abs() <= 1e-12);
             }
         }
@@ -128,7 +128,7 @@ fn conditions(
     let (next, _) = improve(&data, start, mode, pseudo, passes + 1);
     let (_, linear) = problem(start, mode);
     let of = |block: &DMatrix<f64>| objectives(table, start, mode, block, &linear, pseudo);
-    let (now, later, seen) = (of(&block), of(&next), data.marginal(mode));
+    let (now, later, seen) = (of(&block), of(&next), data.marginal(mode).unwrap());
     let rows = (0..now.len()).filter(|&i| seen[i] > 0.0 || pseudo.is_some());
     for i in rows {
         let allowed = 1e-11 * (1.0 + now[i].abs()) + 4.0 * (now[i] - later[i]).max(0.0);
@@ -186,7 +186,9 @@ fn useless_components_end_at_their_floor() {
             pseudo: None,
         };
         let factors = [Factor::Columns(&one), Factor::Columns(&h)];
-        RowProblems::new(&data, &[true, false]).improve(0, &factors, terms, &mut block, 60, false);
+        RowProblems::new(&data, Modes::one(0))
+            .unwrap()
+            .improve(0, &factors, terms, &mut block, 60, false);
         for (i, total) in [4.0, 12.0].into_iter().enumerate() {
             let floor = total / 16.0 * f64::EPSILON / 2.0 / f64::max(s, 1.0);
             let w = block[(1, i)];
@@ -221,7 +223,7 @@ proptest! {
             let w = block.transpose();
             let terms = RowTerms { linear: &linear, pseudo: None };
             let factors = [Factor::Columns(&w), Factor::Columns(&h)];
-            RowProblems::new(&data, &[true, false]).improve(0, &factors, terms, &mut block, passes, true);
+            RowProblems::new(&data, Modes::one(0)).unwrap().improve(0, &factors, terms, &mut block, passes, true);
             block
         };
         let given: Vec<usize> = (0..rows).collect();
@@ -238,7 +240,7 @@ proptest! {
 #[test]
 fn one_term_is_solved_at_once() {
     let v = DenseTensor::new(vec![1, 2], vec![3.0, 5.0], Order::RowMajor).unwrap();
-    let rows = RowProblems::new(&v, &[true, false]);
+    let rows = RowProblems::new(&v, Modes::one(0)).unwrap();
     let starts = [1e-200f64, 1e-3, 1.0, 1e3, 1e200];
     // In what unit the other factor is does not matter.
     for (start, unit) in (starts.into_iter()).flat_map(|s| [1e-20, 1.0, 1e20].map(|u| (s, u))) {
@@ -287,14 +289,16 @@ fn rows_without_data() {
             pseudo: None,
         };
         let factors = [Factor::Columns(&own), Factor::Columns(&h)];
-        RowProblems::new(&v, &[true, false]).improve(0, &factors, terms, &mut block, 1, false);
+        RowProblems::new(&v, Modes::one(0))
+            .unwrap()
+            .improve(0, &factors, terms, &mut block, 1, false);
         let total = v.total();
         let expected = of(&[[0.0, 0.2], [0.0, 4.0 / total], [12.0 / total, 0.0]]);
         assert_eq!(block.as_slice(), expected, "{order:?}");
     }
 }
 
-fn threads<T: Real>(data: &dyn Observed<T>) {
+fn threads<T: Real>(data: &dyn Data<T>) {
     let k = 5;
     let value = |i: usize, z: usize| T::lit(0.1 + ((7 * i + 3 * z) % 11) as f64);
     let factors: Vec<_> = data
@@ -309,8 +313,8 @@ fn threads<T: Real>(data: &dyn Observed<T>) {
             .num_threads(threads)
             .build()
             .unwrap();
-        let modes = vec![true; factors.len()];
-        let rows = RowProblems::new(data, &modes);
+        let modes = Modes::all(factors.len());
+        let rows = RowProblems::new(data, modes).unwrap();
         let mut block = DMatrix::from_fn(k, data.shape()[mode], |z, i| value(i, z));
         let terms = RowTerms {
             linear: &linear,

@@ -2,8 +2,8 @@
 
 use nalgebra::DMatrix;
 use plca_tensor::{
-    Real, Signed, SignedCells, SignedMatrix, SignedModel, SignedSums, SignedWanted, SplitRule,
-    TensorError,
+    DataError, Real, Signed, SignedCells, SignedMatrix, SignedModel, SignedSums, SignedWanted,
+    SplitRule,
 };
 
 /// `G⁺ = (v² + q)/p`, `G⁻ = (p + 1)/(q + v²)`, value `v p - q`: no symmetry that could hide an exchange.
@@ -229,19 +229,19 @@ fn refusals() {
     let nan = DMatrix::from_element(2, 2, f64::NAN);
     let all = DMatrix::from_element(2, 2, true);
     let refused = SignedMatrix::with_mask(&nan, &all);
-    assert!(matches!(refused, Err(TensorError::NotFinite { index, .. }) if index == [0, 0]));
+    assert!(matches!(refused, Err(DataError::NotFinite { index, .. }) if index == [0, 0]));
     assert_eq!(SignedMatrix::new(&nan).unwrap().observed(), 0);
     let other = DMatrix::from_element(1, 2, true);
     assert!(matches!(
         SignedMatrix::with_mask(&nan, &other),
-        Err(TensorError::Shape { .. })
+        Err(DataError::Shape { .. })
     ));
     assert!(SignedMatrix::<f64>::new(&DMatrix::zeros(0, 3)).is_err());
     let refused = SignedCells::new((2, 2), [(0, 1, 1.0), (1, 1, 2.0), (0, 1, 3.0)]).unwrap_err();
     assert_eq!(refused.to_string(), "entry [0, 1] is given twice");
     assert!(matches!(
         SignedCells::new((2, 2), [(0, 2, 1.0)]),
-        Err(TensorError::OutOfRange { mode: 1, .. })
+        Err(DataError::OutOfRange { mode: 1, .. })
     ));
     assert!(SignedCells::new((2, 2), [(0, 0, f64::NAN)]).is_err());
 }

@@ -2,8 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_tensor::{
-    Coordinates, DenseTensor, Factor, MaskedTensor, Model, Observed, Order, Real, SparseTensor,
-    Wanted,
+    Coordinates, Cp, Data, DenseTensor, Factor, Modes, Order, Real, Request, Rule, SparseTensor,
 };
 
 fn noise(seed: u64) -> impl FnMut() -> f64 {
@@ -16,7 +15,7 @@ fn noise(seed: u64) -> impl FnMut() -> f64 {
     }
 }
 
-fn bits<T: Real>(data: &dyn Observed<T>, k: usize, threads: usize) -> Vec<u64> {
+fn bits<T: Real>(data: &dyn Data<T>, k: usize, threads: usize) -> Vec<u64> {
     let mut next = noise(3);
     let factors: Vec<DMatrix<T>> = data
         .shape()
@@ -25,32 +24,23 @@ fn bits<T: Real>(data: &dyn Observed<T>, k: usize, threads: usize) -> Vec<u64> {
         .collect();
     let weights: Vec<T> = (0..k).map(|_| T::lit(next())).collect();
     let factors: Vec<_> = factors.iter().map(Factor::Columns).collect();
-    let model = Model {
+    let model = Cp {
         weights: Some(&weights),
         factors: &factors,
     };
-    let modes = vec![true; factors.len()];
+    let all = Request::counts(Modes::all(factors.len())).value(true);
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()
         .unwrap();
     pool.install(|| {
-        let e = data.expect(
-            &model,
-            Wanted {
-                modes: &modes,
-                ln_lik: true,
-            },
-        );
-        let x = data.exposure(&model, &modes);
-        let values = e
-            .counts
-            .iter()
-            .chain(&x)
-            .flatten()
-            .flat_map(|m| m.iter().map(|v| v.to_f64().to_bits()));
-        std::iter::once(e.ln_lik.to_bits())
-            .chain(values.collect::<Vec<_>>())
+        let e = data.e_step(&model, &all).unwrap();
+        let x = data.e_step(&model, &all.rule(Rule::Exposure)).unwrap();
+        let modes = (0..factors.len()).flat_map(|m| [e.counts(m), x.counts(m)]);
+        let values = modes.flat_map(|m| m.iter().map(|v| v.to_f64().to_bits()));
+        [e.value().to_bits(), x.value().to_bits()]
+            .into_iter()
+            .chain(values)
             .collect()
     })
 }
@@ -81,11 +71,11 @@ fn check<T: Real>() {
         })
         .unwrap()
     };
-    let all: Vec<Box<dyn Observed<T>>> = vec![
+    let all: Vec<Box<dyn Data<T>>> = vec![
         Box::new(DenseTensor::new(shape.clone(), values.clone(), Order::RowMajor).unwrap()),
         Box::new(DenseTensor::new(vec![13, 31, 317], values.clone(), Order::ColumnMajor).unwrap()),
         Box::new(DenseTensor::new(vec![13, 31, 317], values, Order::RowMajor).unwrap()),
-        Box::new(MaskedTensor::new(shape, holes, Order::RowMajor).unwrap()),
+        Box::new(DenseTensor::masked(shape, holes, Order::RowMajor).unwrap()),
         Box::new(sparse(vec![900, 1100], 60_000)),
         Box::new(sparse(vec![2500, 20], 60_000)),
         Box::new(sparse(vec![90, 30, 50], 40_000)),

@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::{Outcome, Stop};
-use plca_tensor::{Factor, Model, Real, RealTensor};
+use plca_tensor::{Cp, Factor, Real, RealTensor};
 use rand::Rng;
 
 mod descent;
@@ -227,9 +227,9 @@ impl<T: Real> PntfState<T> {
     /// let state = pntf_l2::PntfState { weights: dvector![1.0], factors: vec![dmatrix![0.25; 0.75]; 3], mass: 2.0 };
     /// assert_eq!(state.with_model(|p| p.cell(&[0, 0, 1])), 0.75 / 16.0);
     /// ```
-    pub fn with_model<O>(&self, f: impl FnOnce(&Model<'_, T>) -> O) -> O {
+    pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
         let factors: Vec<_> = self.factors.iter().map(Factor::Columns).collect();
-        f(&Model {
+        f(&Cp {
             weights: Some(self.weights.as_slice()),
             factors: &factors,
         })

@@ -6,7 +6,7 @@ use plca_em::{
     Likelihood, Local, Missing, Nmf, NmfState, Online, OnlineState, Pass, Plca, PlcaState, Plsa,
     PlsaState, Shifted, ShiftedState, Solver, StepSize, Support, Update,
 };
-use plca_tensor::{DenseTensor, Model, Order};
+use plca_tensor::{Cp, DenseTensor, Order};
 
 use super::{ASSERTS, Kind, go_on, one_line, read, run, seeds, short, text, whole};
 use crate::Target;
@@ -27,7 +27,7 @@ fn data() -> DenseTensor<f64> {
 }
 
 /// A model that was checked has cells and a mass.
-fn measure(model: &Model<'_, f64>) {
+fn measure(model: &Cp<'_, f64>) {
     let cell = model.cell(&[1, 0]);
     assert!(
         cell >= 0.0 && model.mass() >= 0.0,

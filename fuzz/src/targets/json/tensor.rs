@@ -1,6 +1,6 @@
 //! Data.
 
-use plca_tensor::{Coordinates, DenseTensor, Observed, Order, SparseTensor};
+use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
 
 use super::{ASSERTS, Kind, read, run, seeds, text};
 use crate::Target;
@@ -22,15 +22,16 @@ fn entries() -> Coordinates<f64> {
 }
 
 /// What models ask first.
-fn ask(data: &dyn Observed<f64>) {
+fn ask(data: &dyn Data<f64>) {
     assert!(data.total() > 0.0 && data.total().is_finite());
     let modes = 0..data.shape().len();
-    assert!(
-        modes
-            .into_iter()
-            .all(|mode| data.marginal(mode).iter().all(|x| *x >= 0.0))
-    );
-    assert!(!data.self_information().is_nan());
+    assert!(modes.into_iter().all(|mode| {
+        data.marginal(mode)
+            .expect("in memory")
+            .iter()
+            .all(|x| *x >= 0.0)
+    }));
+    assert!(!data.self_information().expect("in memory").is_nan());
 }
 
 const KINDS: &[Kind] = &[

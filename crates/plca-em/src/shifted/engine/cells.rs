@@ -1,18 +1,18 @@
 //! The data as an engine sees them: all cells, or those of a list.
 
 use plca_tensor::parallel::{map_in_order, wide};
-use plca_tensor::{CompensatedSum, Mask, Observed, Real};
+use plca_tensor::{CompensatedSum, Data, DataError, Mask, Real};
 
 use super::Measured;
 use crate::shifted::folded::Folded;
 
 /// The power of two that brings the largest value near 1.
-pub(super) fn scale_of<T: Real, U: Real, X: Observed<U> + ?Sized>(data: &X) -> f64 {
+pub(super) fn scale_of<T: Real, U: Real>(data: &dyn Data<U>) -> Result<f64, DataError> {
     let mut largest: f64 = 0.0;
-    data.for_each(&mut |_, value| largest = largest.max(value));
+    data.visit(&mut |_, value| largest = largest.max(value))?;
     // [SPEC 0] subnormal or huge data must neither underflow nor overflow
     let limit = f64::from(T::MAX_EXPONENT);
-    2f64.powf(-largest.log2().floor().clamp(-limit, limit))
+    Ok(2f64.powf(-largest.log2().floor().clamp(-limit, limit)))
 }
 
 /// Dense cells `[c][d][x]`; a hidden cell holds NaN.
@@ -27,24 +27,24 @@ pub(crate) struct Cells<T> {
 }
 
 impl<T: Real> Cells<T> {
-    pub(crate) fn new<X: Observed<U> + ?Sized, U: Real>(folded: &Folded, data: &X) -> Self {
-        let scale = scale_of::<T, _, _>(data);
-        let values = Self::arrange(folded, data, scale, |at| at);
-        Self {
+    pub(crate) fn new<U: Real>(folded: &Folded, data: &dyn Data<U>) -> Result<Self, DataError> {
+        let scale = scale_of::<T, U>(data)?;
+        let values = Self::arrange(folded, data, scale, |at| at)?;
+        Ok(Self {
             any_hidden: values.iter().any(|v: &T| v.is_nan()),
             values,
             total: data.total(),
             scale,
-        }
+        })
     }
 
     /// Values times `scale`, with NaN where hidden; `place` turns a position in `[c][d][x]` into one in the result.
-    pub(crate) fn arrange<X: Observed<U> + ?Sized, U: Real>(
+    pub(crate) fn arrange<U: Real>(
         folded: &Folded,
-        data: &X,
+        data: &dyn Data<U>,
         scale: f64,
         place: impl Fn(usize) -> usize,
-    ) -> Vec<T> {
+    ) -> Result<Vec<T>, DataError> {
         let positions = folded.positions();
         let at = |index: &[usize]| {
             let [c, d, x] = folded.cell(index);
@@ -53,15 +53,15 @@ impl<T: Real> Cells<T> {
         let mut values = vec![T::zero(); folded.channels * folded.lanes * positions];
         if !data.is_complete() {
             let mut listed = vec![false; values.len()];
-            let which = data.visit_mask(&mut |index| listed[at(index)] = true);
+            data.visit_mask(&mut |index| listed[at(index)] = true)?;
             for (value, listed) in values.iter_mut().zip(listed) {
-                if listed == (which == Mask::Hidden) {
+                if listed == (data.summary().mask == Mask::Hidden) {
                     *value = T::lit(f64::NAN);
                 }
             }
         }
-        data.for_each(&mut |index, value| values[at(index)] = T::lit(value * scale));
-        values
+        data.visit(&mut |index, value| values[at(index)] = T::lit(value * scale))?;
+        Ok(values)
     }
 
     /// Turns `P` into `Q` in the scale of the stored values.

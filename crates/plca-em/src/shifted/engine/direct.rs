@@ -1,6 +1,6 @@
 //! The sums as they are written, over dense cells.
 
-use plca_tensor::{Observed, Real};
+use plca_tensor::{Data, DataError, Real};
 
 use super::cells::Cells;
 use super::rows::{convolve, correlate, meet, outer_index};
@@ -16,11 +16,11 @@ pub(crate) struct Direct<T> {
 }
 
 impl<T: Real> Direct<T> {
-    pub(crate) fn new<X: Observed<T> + ?Sized>(folded: &Folded, data: &X) -> Self {
-        Self {
+    pub(crate) fn new(folded: &Folded, data: &dyn Data<T>) -> Result<Self, DataError> {
+        Ok(Self {
             folded: folded.clone(),
-            cells: Cells::new(folded, data),
-        }
+            cells: Cells::new(folded, data)?,
+        })
     }
 
     /// `P` over the window, `[c][d][x]`.

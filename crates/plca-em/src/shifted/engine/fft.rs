@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use plca_tensor::parallel::{both, for_each_part};
-use plca_tensor::{Observed, Real};
+use plca_tensor::{Data, DataError, Real};
 
 use super::cells::Cells;
 use super::direct::Direct;
@@ -78,11 +78,11 @@ pub(crate) fn lengths(f: &Folded, transformed: usize) -> ([usize; 2], usize) {
 }
 
 impl Fft {
-    pub(crate) fn new<T: Real, X: Observed<T> + ?Sized>(
+    pub(crate) fn new<T: Real>(
         folded: &Folded,
         transformed: usize,
-        data: &X,
-    ) -> Self {
+        data: &dyn Data<T>,
+    ) -> Result<Self, DataError> {
         let f = folded;
         let ([rows, columns], first) = lengths(f, transformed);
         let last = f.size.len() - 1;
@@ -95,8 +95,8 @@ impl Fft {
             (place, shape[first..].iter().product())
         };
         let row_offset = if first < last { f.offset[last - 1] } else { 0 };
-        let cells = Cells::new(folded, data);
-        Self {
+        let cells = Cells::new(folded, data)?;
+        Ok(Self {
             positive: cells.values.iter().filter(|v| **v > 0.0).count(),
             cells,
             plan: Plan::new(rows, columns),
@@ -108,7 +108,7 @@ impl Fft {
             meetings: meetings(f, first),
             folded: folded.clone(),
             buffers: Mutex::default(),
-        }
+        })
     }
 
     /// Numbers of untransformed taps, places and positions.

@@ -128,7 +128,7 @@ fn norms(block: &[f64], cells: usize) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use plca_tensor::{DenseTensor, Observed, Order};
+    use plca_tensor::{Data, DenseTensor, Order};
 
     use super::super::fft::Buffers;
     use super::*;
@@ -233,7 +233,7 @@ mod tests {
         let mut negative = 0;
         for case in cases() {
             let model = case.model();
-            let fft = Fft::new(&case.folded, 2, &case.data);
+            let fft = Fft::new(&case.folded, 2, &case.data).unwrap();
             let mut b = Buffers::default();
             fft.spectra(model.kernels, 0, &mut b.kernels);
             fft.spectra(model.impulses, 1, &mut b.impulses);
@@ -273,9 +273,9 @@ mod tests {
         let large = Case::new(&[100, 120], &[9, 12], &[Support::Full], 50_000);
         for case in cases().into_iter().chain([tame, large]) {
             let (f, model) = (&case.folded, case.model());
-            let direct = Direct::new(f, &case.data);
+            let direct = Direct::new(f, &case.data).unwrap();
             let want: Counts<f64> = direct.expect(&model, wanted);
-            let fft = Fft::new(f, 2, &case.data);
+            let fft = Fft::new(f, 2, &case.data).unwrap();
             let got: Counts<f64> = fft.expect(&model, wanted);
             assert!(!got.measured.lost);
             let (a, b) = (got.measured.ln_lik, want.measured.ln_lik);

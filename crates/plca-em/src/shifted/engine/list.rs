@@ -1,6 +1,6 @@
 //! The cells of data that take part in sums over a list.
 
-use plca_tensor::{Mask, Observed, Real};
+use plca_tensor::{Data, DataError, Mask, Real};
 
 use crate::shifted::folded::Folded;
 use crate::shifted::geometry::advance;
@@ -39,25 +39,22 @@ impl Lines {
 }
 
 /// Number of cells that a list of these data has.
-pub(super) fn listed<U: Real, X: Observed<U> + ?Sized>(data: &X) -> usize {
-    let (mut positive, mut mask) = (0, 0);
-    data.for_each(&mut |_, _| positive += 1);
-    if data.is_complete() {
-        return positive;
-    }
-    match data.visit_mask(&mut |_| mask += 1) {
-        Mask::Hidden => positive + mask,
+pub(super) fn listed<T: Real>(data: &dyn Data<T>) -> Result<usize, DataError> {
+    let (positive, mut mask) = (data.summary().nnz as usize, 0);
+    data.visit_mask(&mut |_| mask += 1)?;
+    Ok(match data.summary().mask {
+        Mask::Complete | Mask::Hidden => positive + mask,
         Mask::Observed => mask,
-    }
+    })
 }
 
 /// The list of the data, values times `scale`, in the order of channels, lanes and positions; and whether all other cells are
 /// hidden.
-pub(super) fn entries<T: Real, X: Observed<T> + ?Sized>(
+pub(super) fn entries<T: Real>(
     folded: &Folded,
-    data: &X,
+    data: &dyn Data<T>,
     scale: f64,
-) -> (Vec<Entry<T>>, bool) {
+) -> Result<(Vec<Entry<T>>, bool), DataError> {
     let entry = |index: &[usize], value| {
         let [channel, lane, position] = folded.cell(index);
         Entry {
@@ -68,12 +65,12 @@ pub(super) fn entries<T: Real, X: Observed<T> + ?Sized>(
         }
     };
     let mut entries = Vec::new();
-    data.for_each(&mut |index, value| entries.push(entry(index, T::lit(value * scale))));
+    data.visit(&mut |index, value| entries.push(entry(index, T::lit(value * scale))))?;
     let mut others_hidden = false;
     if !data.is_complete() {
         let mut mask = Vec::new();
-        let which = data.visit_mask(&mut |index| mask.push(entry(index, T::zero())));
-        others_hidden = which == Mask::Observed;
+        data.visit_mask(&mut |index| mask.push(entry(index, T::zero())))?;
+        others_hidden = data.summary().mask == Mask::Observed;
         if !others_hidden {
             mask.iter_mut().for_each(|e| e.value = T::lit(f64::NAN));
         }
@@ -83,7 +80,7 @@ pub(super) fn entries<T: Real, X: Observed<T> + ?Sized>(
     let key = |e: &Entry<T>| (e.channel, e.lane, e.position);
     entries.sort_by_key(key);
     entries.dedup_by_key(|e| key(e));
-    (entries, others_hidden)
+    Ok((entries, others_hidden))
 }
 
 /// Indices of positions along the shifted dimensions but the last, one after the other.

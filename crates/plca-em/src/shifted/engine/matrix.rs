@@ -9,12 +9,14 @@
 //! lanes, which every element of a stack is used for.
 
 use nalgebra::DMatrix;
-use plca_tensor::{Expected, Factor, MaskedTensor, Model, Observed, Order, Real};
+use plca_tensor::{
+    Cp, Data, DataError, DenseTensor, Expected, Factor, Modes, Order, Real, Request, Rule,
+};
 
 use super::cells::{Cells, scale_of};
 use super::rows::{meet, outer_index};
 use super::{Counts, Engine, Measured, Parts, Wanted, sum_of};
-use crate::expectation::add_hidden;
+use crate::expectation::with_hidden;
 use crate::shifted::folded::Folded;
 use plca_tensor::parallel::for_each_part;
 
@@ -34,7 +36,7 @@ pub(crate) struct Matrix<T> {
     folded: Folded,
     stack: Stack,
     /// The data times `scale`.
-    data: MaskedTensor<T>,
+    data: DenseTensor<T>,
     /// A power of two.
     scale: f64,
 }
@@ -58,11 +60,11 @@ fn taps_at(x: usize, [_, k, m, o]: [usize; 4]) -> (std::ops::Range<usize>, usize
 
 impl<T: Real> Matrix<T> {
     /// `None` if the data are refused, which checked data never are.
-    pub(crate) fn new<X: Observed<T> + ?Sized>(
+    pub(crate) fn new(
         folded: &Folded,
         stack: Stack,
-        data: &X,
-    ) -> Option<Self> {
+        data: &dyn Data<T>,
+    ) -> Result<Option<Self>, DataError> {
         let f = folded;
         let (c, d, x) = (f.channels, f.lanes, f.positions());
         let (rows, columns) = match stack {
@@ -77,15 +79,15 @@ impl<T: Real> Matrix<T> {
                 Stack::Kernels => (d_at * c + c_at) * x + x_at,
             }
         };
-        let scale = scale_of::<T, _, _>(data);
-        let values = Cells::arrange(folded, data, scale, place);
-        let data = MaskedTensor::new(vec![rows, columns], values, Order::ColumnMajor).ok()?;
-        Some(Self {
+        let scale = scale_of::<T, T>(data)?;
+        let values = Cells::arrange(folded, data, scale, place)?;
+        let data = DenseTensor::masked(vec![rows, columns], values, Order::ColumnMajor);
+        Ok(data.ok().map(|data| Self {
             folded: folded.clone(),
             stack,
             data,
             scale,
-        })
+        }))
     }
 
     /// Kernels and impulses as the factors of rows (`rows x R`) and columns (`R x columns`).
@@ -203,21 +205,24 @@ impl<T: Real> Matrix<T> {
 
     /// Whether an observed positive cell has `P = 0`. Its counts are 0 or overflow then: where no logarithm was asked for, only a
     /// total that is not the data's is worth the pass over the cells that tells for certain.
-    fn lost(&self, model: &Model<'_, T>, e: &Expected<T>, measured: bool) -> bool {
+    fn lost(&self, model: &Cp<'_, T>, e: &Expected<T>, measured: bool) -> bool {
         let total = |m: &DMatrix<T>| sum_of(m.as_slice(), T::to_f64);
-        let totals: Vec<f64> = e.counts.iter().flatten().map(total).collect();
-        if e.ln_lik == f64::NEG_INFINITY || !totals.iter().all(|t| t.is_finite()) {
+        let totals: Vec<f64> = (0..2).filter_map(|mode| e.get(mode)).map(total).collect();
+        let without = measured && e.value() == f64::NEG_INFINITY;
+        if without || !totals.iter().all(|t| t.is_finite()) {
             return true;
         }
         let v = self.data.total();
         if measured || totals.iter().all(|t| (t - v).abs() <= SHORT * v) {
             return false;
         }
-        let wanted = plca_tensor::Wanted {
-            modes: &[false; 2],
-            ln_lik: true,
-        };
-        self.data.expect(model, wanted).ln_lik == f64::NEG_INFINITY
+        let e = self.e_step(model, &Request::counts(Modes::NONE).value(true));
+        e.value() == f64::NEG_INFINITY
+    }
+
+    fn e_step(&self, model: &Cp<'_, T>, request: &Request<'_, T>) -> Expected<T> {
+        let e = self.data.e_step(model, request);
+        e.expect("a tensor in memory can be read")
     }
 
     /// Back from the factors' layout.
@@ -280,41 +285,35 @@ impl<T: Real> Engine<T> for Matrix<T> {
             .flat_map(|&w| std::iter::repeat_n(w, copies))
             .collect();
         let factors = [Factor::Columns(&left), Factor::Rows(&right)];
-        let model = Model {
+        let model = Cp {
             weights: Some(&weights),
             factors: &factors,
         };
-        let modes = [wanted.kernels, wanted.impulses];
-        let mut e = self.data.expect(
-            &model,
-            plca_tensor::Wanted {
-                modes: &modes,
-                ln_lik: wanted.ln_lik,
-            },
-        );
+        let modes = [wanted.kernels, wanted.impulses].into_iter().enumerate();
+        let modes: Modes = modes
+            .filter(|&(_, yes)| yes)
+            .map(|(mode, _)| mode)
+            .collect();
+        let request = Request::counts(modes);
+        let mut e = self.e_step(&model, &request.value(wanted.ln_lik));
         let lost = self.lost(&model, &e, wanted.ln_lik);
+        let ln_lik = if wanted.ln_lik { e.value() } else { 0.0 };
         let mut seen = parts.window_mass();
         if !self.data.is_complete() {
-            let needed = [wanted.kernels || !wanted.impulses, wanted.impulses];
-            let exposure = self.data.exposure(&model, &needed);
-            let of_cells = exposure.iter().flatten().next();
-            seen = of_cells.map_or(0.0, |x| x.iter().map(|x| x.to_f64()).sum());
+            let exposure = self.e_step(&model, &request.value(true).rule(Rule::Exposure));
+            seen = exposure.value();
             // [SPEC 4] s = v_obs / Σ_obs P
             let s = T::lit(self.data.total() / seen);
-            for (j, (counts, exposure)) in e.counts.iter_mut().zip(&exposure).enumerate() {
-                if let (Some(counts), Some(exposure)) = (counts, exposure) {
-                    add_hidden(counts, exposure, &model, j, s);
-                }
-            }
+            e = with_hidden(e, &exposure, &model, s, None);
         }
-        let right = e.counts.pop().flatten();
-        let [kernels, impulses] = self.unfold([e.counts.pop().flatten(), right], k);
+        let counts = [0, 1].map(|mode| modes.contains(mode).then(|| e.take(mode)));
+        let [kernels, impulses] = self.unfold(counts, k);
         Counts {
             scale: self.scale,
             kernels,
             impulses,
             measured: Measured {
-                ln_lik: e.ln_lik / self.scale,
+                ln_lik: ln_lik / self.scale,
                 seen,
                 lost,
             },

@@ -13,7 +13,7 @@ mod sparse;
 mod spectrum;
 
 use plca_tensor::parallel::{both, wide};
-use plca_tensor::{Observed, Real};
+use plca_tensor::{Data, DataError, Real};
 
 use super::Evaluation;
 use super::folded::Folded;
@@ -143,12 +143,12 @@ pub(crate) trait Engine<T: Real>: std::fmt::Debug + Send + Sync {
 }
 
 /// The engine asked for, or the one that should be fastest.
-pub(crate) fn choose<T: Real, X: Observed<T> + ?Sized>(
+pub(crate) fn choose<T: Real>(
     folded: &Folded,
     components: usize,
     evaluation: Evaluation,
-    data: &X,
-) -> Box<dyn Engine<T>> {
+    data: &dyn Data<T>,
+) -> Result<Box<dyn Engine<T>>, DataError> {
     let f = folded;
     let less = |a: &(f64, _), b: &(f64, _)| a.0.total_cmp(&b.0);
     let stacks = [Stack::Impulses, Stack::Kernels];
@@ -165,7 +165,7 @@ pub(crate) fn choose<T: Real, X: Observed<T> + ?Sized>(
     } else {
         timed[1]
     };
-    let listed = list::listed(data);
+    let listed = list::listed(data)?;
     let fastest = [
         (cost::sparse::<T>(f, components, listed), Evaluation::Sparse),
         (cost::direct::<T>(f, components), Evaluation::Direct),
@@ -177,10 +177,13 @@ pub(crate) fn choose<T: Real, X: Observed<T> + ?Sized>(
         given => given,
     };
     let engine: Option<Box<dyn Engine<T>>> = match evaluation {
-        Evaluation::Matrix => Matrix::new(f, stack, data).map(|m| Box::new(m) as _),
-        Evaluation::Fft => Some(Box::new(Fft::new(f, transformed, data))),
-        Evaluation::Sparse => Some(Box::new(Sparse::new(f, data))),
+        Evaluation::Matrix => Matrix::new(f, stack, data)?.map(|m| Box::new(m) as _),
+        Evaluation::Fft => Some(Box::new(Fft::new(f, transformed, data)?)),
+        Evaluation::Sparse => Some(Box::new(Sparse::new(f, data)?)),
         _ => None,
     };
-    engine.unwrap_or_else(|| Box::new(Direct::new(f, data)))
+    Ok(match engine {
+        Some(engine) => engine,
+        None => Box::new(Direct::new(f, data)?),
+    })
 }

@@ -3,7 +3,7 @@
 //! A cell takes part if it is positive or hidden. Where it is the observed cells that are listed, all others are hidden: then
 //! the sums are those over the whole window, which are known in closed form, and what the listed cells differ by.
 
-use plca_tensor::{CompensatedSum, Observed, Real};
+use plca_tensor::{CompensatedSum, Data, DataError, Real};
 
 use super::cells::scale_of;
 use super::list::{Entry, Lines, entries, outer_indices, rows_of};
@@ -33,11 +33,11 @@ pub(crate) struct Sparse<T> {
 }
 
 impl<T: Real> Sparse<T> {
-    pub(crate) fn new<X: Observed<T> + ?Sized>(folded: &Folded, data: &X) -> Self {
+    pub(crate) fn new(folded: &Folded, data: &dyn Data<T>) -> Result<Self, DataError> {
         let f = folded;
-        let scale = scale_of::<T, _, _>(data);
-        let (entries, others_hidden) = entries(f, data, scale);
-        Self {
+        let scale = scale_of::<T, T>(data)?;
+        let (entries, others_hidden) = entries(f, data, scale)?;
+        Ok(Self {
             outer: outer_indices(f, entries.iter().map(|e| e.position)),
             rows: rows_of(&f.kernel),
             by_channel: Lines::new(&entries, f.channels, |e| e.channel),
@@ -47,7 +47,7 @@ impl<T: Real> Sparse<T> {
             others_hidden,
             total: data.total(),
             scale,
-        }
+        })
     }
 
     /// Calls `f` with every row of a kernel that reaches an entry: the first of its taps, their number, and the place that meets

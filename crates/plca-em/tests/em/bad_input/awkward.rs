@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector, dmatrix};
 use plca_em::{Algorithm, Missing, Nmf, NmfInit, Plca, PlcaInit, PlcaState, unobserved};
-use plca_tensor::{Coordinates, DenseTensor, MaskedSparse, MaskedTensor, Observed, Order};
+use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
 
 use super::models::{MODELS, Model, rng, storages};
 
@@ -87,7 +87,7 @@ fn dead_components() {
 }
 
 /// A 3 x 3 matrix of rank 1 whose row 1 was not observed.
-fn hidden_row() -> [(&'static str, Box<dyn Observed<f64>>); 3] {
+fn hidden_row() -> [(&'static str, Box<dyn Data<f64>>); 3] {
     let shape = vec![3, 3];
     let values = vec![1.0, 2.0, 3.0, 5.0, 5.0, 5.0, 2.0, 4.0, 6.0];
     let seen: Vec<bool> = (0..9).map(|at| at / 3 != 1).collect();
@@ -99,9 +99,9 @@ fn hidden_row() -> [(&'static str, Box<dyn Observed<f64>>); 3] {
             .collect(),
         values: (0..9).filter(|&at| keep(at)).map(|at| values[at]).collect(),
     };
-    let masked = MaskedTensor::with_mask(shape.clone(), values.clone(), Order::RowMajor, &seen);
-    let listed = MaskedSparse::all_but(coordinates(&|_| true), coordinates(&|at| !seen[at]));
-    let stored = MaskedSparse::stored_only(coordinates(&|at| seen[at]));
+    let masked = DenseTensor::with_mask(shape.clone(), values.clone(), Order::RowMajor, &seen);
+    let listed = SparseTensor::all_but(coordinates(&|_| true), coordinates(&|at| !seen[at]));
+    let stored = SparseTensor::stored_only(coordinates(&|at| seen[at]));
     [
         ("masked", Box::new(masked.unwrap())),
         ("all but", Box::new(listed.unwrap())),
@@ -181,7 +181,7 @@ fn zeros_are_observations() {
         (Order::RowMajor, vec![3, 2], 1),
         (Order::ColumnMajor, vec![2, 3], 0),
     ] {
-        let data = MaskedTensor::new(shape, values.clone(), order).unwrap();
+        let data = DenseTensor::masked(shape, values.clone(), order).unwrap();
         let unobserved = unobserved(&data).unwrap();
         assert_eq!(unobserved[hidden], [1]);
         assert!(unobserved[1 - hidden].is_empty());

@@ -2,14 +2,11 @@
 
 use nalgebra::DMatrix;
 use plca_em::{EmError, Nmf, ParamError, Plca, Plsa};
-use plca_tensor::{
-    Coordinates, DenseTensor, MaskedSparse, MaskedTensor, Observed, Order, SparseTensor,
-    TensorError,
-};
+use plca_tensor::{Coordinates, Data, DataError, DenseTensor, Order, SparseTensor};
 
 use super::models::{MODELS, Model, storages};
 
-fn refused(result: Result<Box<dyn Observed<f64>>, TensorError>) -> TensorError {
+fn refused(result: Result<Box<dyn Data<f64>>, DataError>) -> DataError {
     match result {
         Err(e) => e,
         Ok(data) => panic!("{:?} accepted", data.shape()),
@@ -27,7 +24,7 @@ fn negative_nan_and_infinite_entries() {
                 if name == "masked" && bad.is_nan() {
                     continue;
                 }
-                let TensorError::Value { index, value } = refused(result) else {
+                let DataError::Value { index, value } = refused(result) else {
                     panic!("{name}: another error");
                 };
                 assert_eq!(index, [0, 2], "{name}");
@@ -41,8 +38,8 @@ fn negative_nan_and_infinite_entries() {
 #[test]
 fn nan_is_hidden_only_where_it_is_the_mark() {
     let values = vec![1.0, f64::NAN, 2.0, f64::INFINITY];
-    let error = MaskedTensor::new(vec![2, 2], values, Order::RowMajor).unwrap_err();
-    let expected = TensorError::Value {
+    let error = DenseTensor::masked(vec![2, 2], values, Order::RowMajor).unwrap_err();
+    let expected = DataError::Value {
         index: vec![1, 1],
         value: f64::INFINITY,
     };
@@ -53,7 +50,7 @@ fn nan_is_hidden_only_where_it_is_the_mark() {
 #[test]
 fn nothing_to_explain() {
     for (name, result) in storages(&[2, 3], &[0.0; 6]) {
-        assert_eq!(refused(result), TensorError::NoMass, "{name}");
+        assert_eq!(refused(result), DataError::NoMass, "{name}");
     }
 }
 
@@ -62,57 +59,54 @@ fn nothing_to_explain() {
 fn nothing_positive_observed() {
     let (shape, values) = (vec![2, 2], vec![5.0, 0.0, 0.0, 0.0]);
     let seen = [false, true, true, true];
-    let error = MaskedTensor::with_mask(shape.clone(), values, Order::RowMajor, &seen).unwrap_err();
-    assert_eq!(error, TensorError::NoMass);
+    let error = DenseTensor::with_mask(shape.clone(), values, Order::RowMajor, &seen).unwrap_err();
+    assert_eq!(error, DataError::NoMass);
     let entry = |value: f64| Coordinates {
         shape: shape.clone(),
         indices: vec![0, 0],
         values: vec![value],
     };
     assert_eq!(
-        MaskedSparse::all_but(entry(5.0), entry(1.0)).unwrap_err(),
-        TensorError::NoMass
+        SparseTensor::all_but(entry(5.0), entry(1.0)).unwrap_err(),
+        DataError::NoMass
     );
     assert_eq!(
-        MaskedSparse::stored_only(entry(0.0)).unwrap_err(),
-        TensorError::NoMass
+        SparseTensor::stored_only(entry(0.0)).unwrap_err(),
+        DataError::NoMass
     );
 }
 
 #[test]
 fn empty_axes_and_order_zero() {
     for (name, result) in storages(&[2, 0], &[]) {
-        let expected = TensorError::EmptyMode {
+        let expected = DataError::EmptyMode {
             mode: 1,
             shape: vec![2, 0],
         };
         assert_eq!(refused(result), expected, "{name}");
     }
     let dense = DenseTensor::new(vec![], vec![1.0], Order::RowMajor).unwrap_err();
-    assert_eq!(dense, TensorError::OrderZero);
+    assert_eq!(dense, DataError::OrderZero);
     let none = || Coordinates::<f64> {
         shape: vec![],
         indices: vec![],
         values: vec![1.0],
     };
+    assert_eq!(SparseTensor::new(none()).unwrap_err(), DataError::OrderZero);
     assert_eq!(
-        SparseTensor::new(none()).unwrap_err(),
-        TensorError::OrderZero
+        SparseTensor::stored_only(none()).unwrap_err(),
+        DataError::OrderZero
     );
     assert_eq!(
-        MaskedSparse::stored_only(none()).unwrap_err(),
-        TensorError::OrderZero
-    );
-    assert_eq!(
-        MaskedSparse::all_but(none(), none()).unwrap_err(),
-        TensorError::OrderZero
+        SparseTensor::all_but(none(), none()).unwrap_err(),
+        DataError::OrderZero
     );
 }
 
 #[test]
 fn wrong_number_of_values() {
     let shape = vec![2, 2];
-    let expected = TensorError::Length {
+    let expected = DataError::Length {
         shape: shape.clone(),
         expected: 4,
         got: 3,
@@ -121,7 +115,7 @@ fn wrong_number_of_values() {
     let dense = DenseTensor::new(shape.clone(), three.clone(), Order::RowMajor);
     assert_eq!(dense.unwrap_err(), expected);
     let seen = [true; 3];
-    let mask = MaskedTensor::with_mask(shape.clone(), vec![1.0; 4], Order::RowMajor, &seen);
+    let mask = DenseTensor::with_mask(shape.clone(), vec![1.0; 4], Order::RowMajor, &seen);
     assert_eq!(mask.unwrap_err(), expected);
     let short = Coordinates {
         shape: shape.clone(),
@@ -139,7 +133,7 @@ fn indices_outside_the_shape() {
         indices: vec![0, 0, 1, 1, 1, 3],
         values: vec![1.0; 3],
     };
-    let expected = TensorError::OutOfRange {
+    let expected = DataError::OutOfRange {
         position: 2,
         mode: 1,
         index: 3,
@@ -151,9 +145,9 @@ fn indices_outside_the_shape() {
         values: vec![1.0],
     };
     assert_eq!(SparseTensor::new(entries()).unwrap_err(), expected);
-    assert_eq!(MaskedSparse::stored_only(entries()).unwrap_err(), expected);
+    assert_eq!(SparseTensor::stored_only(entries()).unwrap_err(), expected);
     assert_eq!(
-        MaskedSparse::all_but(entries(), hidden.clone()).unwrap_err(),
+        SparseTensor::all_but(entries(), hidden.clone()).unwrap_err(),
         expected
     );
     let good = Coordinates {
@@ -161,26 +155,26 @@ fn indices_outside_the_shape() {
         indices: vec![0, 1],
         values: vec![1.0],
     };
-    let expected = TensorError::OutOfRange {
+    let expected = DataError::OutOfRange {
         position: 2,
         mode: 1,
         index: 3,
         size: 3,
     };
     assert_eq!(
-        MaskedSparse::all_but(good.clone(), entries()).unwrap_err(),
+        SparseTensor::all_but(good.clone(), entries()).unwrap_err(),
         expected
     );
     let other = Coordinates {
         shape: vec![3, 2],
         ..hidden
     };
-    let expected = TensorError::Shape {
+    let expected = DataError::Shape {
         what: "mask",
         got: vec![3, 2],
         expected: vec![2, 3],
     };
-    assert_eq!(MaskedSparse::all_but(good, other).unwrap_err(), expected);
+    assert_eq!(SparseTensor::all_but(good, other).unwrap_err(), expected);
 }
 
 /// Values at hidden cells are not read, bad ones included.
@@ -192,14 +186,14 @@ fn hidden_values_are_not_read() {
         values,
     };
     for bad in [f64::NAN, -1.0, f64::INFINITY, 1e300] {
-        let data = MaskedSparse::all_but(
+        let data = SparseTensor::all_but(
             at(vec![0, 0, 1, 1], vec![bad, 2.0]),
             at(vec![0, 0], vec![bad]),
         );
         assert_eq!(data.unwrap().total(), 2.0);
         let seen = [false, true, true, true];
         let values = vec![bad, 0.0, 0.0, 2.0];
-        let data = MaskedTensor::with_mask(vec![2, 2], values, Order::RowMajor, &seen);
+        let data = DenseTensor::with_mask(vec![2, 2], values, Order::RowMajor, &seen);
         assert_eq!(data.unwrap().total(), 2.0);
     }
 }

@@ -4,10 +4,7 @@ use nalgebra::{DMatrix, DVector};
 use plca_em::{
     Algorithm, EmError, Given, Nmf, NmfInit, NmfState, Plca, PlcaInit, Plsa, PlsaInit, Update,
 };
-use plca_tensor::{
-    Coordinates, DenseTensor, MaskedSparse, MaskedTensor, Observed, Order, Real, SparseTensor,
-    TensorError,
-};
+use plca_tensor::{Coordinates, Data, DataError, DenseTensor, Order, Real, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 /// A model of matrices.
@@ -69,7 +66,7 @@ impl Model {
     /// `n` iterations with `K` components from the given blocks (`I x K`, by mode); others are drawn.
     pub(crate) fn run<T: Real>(
         self,
-        data: &dyn Observed<T>,
+        data: &dyn Data<T>,
         k: usize,
         start: [Option<DMatrix<T>>; 2],
         n: usize,
@@ -132,14 +129,14 @@ impl Model {
 }
 
 /// A storage's name, and what it made of the values.
-type Stored<T> = (&'static str, Result<Box<dyn Observed<T>>, TensorError>);
+type Stored<T> = (&'static str, Result<Box<dyn Data<T>>, DataError>);
 
 /// Every storage's name, and what it makes of row-major values (all of them observed and, where sparse, stored).
 pub(crate) fn storages<T: Real>(shape: &[usize], values: &[T]) -> Vec<Stored<T>> {
     fn boxed<T: Real>(
-        data: Result<impl Observed<T> + 'static, TensorError>,
-    ) -> Result<Box<dyn Observed<T>>, TensorError> {
-        data.map(|d| Box::new(d) as Box<dyn Observed<T>>)
+        data: Result<impl Data<T> + 'static, DataError>,
+    ) -> Result<Box<dyn Data<T>>, DataError> {
+        data.map(|d| Box::new(d) as Box<dyn Data<T>>)
     }
     let s = || shape.to_vec();
     let by_column = || match *shape {
@@ -175,7 +172,7 @@ pub(crate) fn storages<T: Real>(shape: &[usize], values: &[T]) -> Vec<Stored<T>>
         ),
         (
             "masked",
-            boxed(MaskedTensor::with_mask(
+            boxed(DenseTensor::with_mask(
                 s(),
                 values.to_vec(),
                 Order::RowMajor,
@@ -185,11 +182,11 @@ pub(crate) fn storages<T: Real>(shape: &[usize], values: &[T]) -> Vec<Stored<T>>
         ("sparse", boxed(SparseTensor::new(coordinates()))),
         (
             "stored only",
-            boxed(MaskedSparse::stored_only(coordinates())),
+            boxed(SparseTensor::stored_only(coordinates())),
         ),
         (
             "all but none",
-            boxed(MaskedSparse::all_but(coordinates(), none)),
+            boxed(SparseTensor::all_but(coordinates(), none)),
         ),
     ]
 }

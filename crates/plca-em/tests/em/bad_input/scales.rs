@@ -1,6 +1,6 @@
 //! Subnormal, huge and mixed scales: parameters as if the data had been near 1, likelihoods in the scale as given.
 
-use plca_tensor::{DenseTensor, Order, TensorError};
+use plca_tensor::{DataError, DenseTensor, Order};
 
 use super::models::{Fit, MODELS, Model, storages};
 
@@ -97,7 +97,7 @@ fn overflow() {
     for (name, result) in storages(&[1, 3], &[1.5e308, 1.5e308, 1.0]) {
         assert_eq!(
             result.err(),
-            Some(TensorError::Overflow {
+            Some(DataError::Overflow {
                 total: f64::INFINITY
             }),
             "{name}"
@@ -105,7 +105,7 @@ fn overflow() {
     }
     for (name, result) in storages::<f32>(&[1, 3], &[3e38, 3e38, 1.0]) {
         assert!(
-            matches!(result.err(), Some(TensorError::Overflow { total }) if total > 5.9e38),
+            matches!(result.err(), Some(DataError::Overflow { total }) if total > 5.9e38),
             "{name}"
         );
     }

@@ -8,7 +8,7 @@ use plca_em::{
 };
 use plca_priors::Dirichlet;
 use plca_tensor::strategies::{Start, problems};
-use plca_tensor::{Observed, Order, Real, normalise_columns};
+use plca_tensor::{Data, Order, Real, normalise_columns};
 use proptest::prelude::*;
 
 use crate::properties::storages;
@@ -28,7 +28,7 @@ fn close<T: Real>(what: &str, a: &[T], b: &[T], tol: f64) -> Result<(), TestCase
 }
 
 fn plsa<T: Real>(
-    data: &dyn Observed<T>,
+    data: &dyn Data<T>,
     given: Given,
     start: &Start<T>,
     alpha: Option<f64>,
@@ -84,7 +84,7 @@ fn plsa<T: Real>(
 }
 
 fn plca<T: Real>(
-    data: &dyn Observed<T>,
+    data: &dyn Data<T>,
     start: &Start<T>,
     alpha: Option<f64>,
     tol: f64,

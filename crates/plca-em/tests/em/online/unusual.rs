@@ -7,7 +7,7 @@ use plca_em::{
     EmError, Local, Missing, Online, OnlineState, ParamError, Plca, Plsa, StepSize, StreamError,
 };
 use plca_priors::Dirichlet;
-use plca_tensor::{DenseTensor, Order, TensorError};
+use plca_tensor::{DataError, DenseTensor, Order};
 
 use super::documents;
 
@@ -187,10 +187,10 @@ fn bad_blocks_are_named_and_lose_nothing() {
     let mut whole = start();
     plsa().fit_stream(&mut whole, good.map(block)).unwrap();
     for (bad, why) in [
-        ([0.0; 3], TensorError::NoMass),
+        ([0.0; 3], DataError::NoMass),
         (
             [1.0, -2.0, 0.0],
-            TensorError::Value {
+            DataError::Value {
                 index: vec![1, 0],
                 value: -2.0,
             },
@@ -206,7 +206,7 @@ fn bad_blocks_are_named_and_lose_nothing() {
         assert_eq!(state, whole);
     }
     let nan = block([f64::NAN, 1.0, 1.0]);
-    assert!(matches!(nan, Err(TensorError::Value { .. })));
+    assert!(matches!(nan, Err(DataError::Value { .. })));
     let tall = DenseTensor::new(vec![4, 1], vec![1.0; 4], Order::RowMajor);
     let failed = plsa()
         .fit_stream(&mut start(), [block(good[0]), tall])
@@ -216,7 +216,7 @@ fn bad_blocks_are_named_and_lose_nothing() {
     assert!(why.starts_with("the data have shape [4, 1]"), "{why}");
     // Nothing comes of nothing.
     let mut state = start();
-    let none: [Result<DenseTensor<f64>, TensorError>; 0] = [];
+    let none: [Result<DenseTensor<f64>, DataError>; 0] = [];
     assert_eq!(plsa().fit_stream(&mut state, none).unwrap().blocks, 0);
     assert_eq!(state, start());
 }

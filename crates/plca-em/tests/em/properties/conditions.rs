@@ -3,7 +3,7 @@
 use plca_fit::Direction;
 use plca_fit::laws::{self, Agreement, Law, Point, Rounding, never_worse};
 use plca_tensor::strategies::{Start, Table};
-use plca_tensor::{Observed, Real};
+use plca_tensor::{Data, Real};
 use proptest::prelude::*;
 
 use super::methods::{Block, Method, Step};
@@ -45,7 +45,7 @@ pub(crate) fn rounding<T: Precision>(mass: f64, seen: f64) -> Rounding {
 /// The objective never falls, beyond rounding, in `n` iterations.
 pub(crate) fn rises<T: Precision>(
     method: &Method<T>,
-    data: &dyn Observed<T>,
+    data: &dyn Data<T>,
     start: &Start<T>,
     n: usize,
 ) -> Result<(), TestCaseError> {
@@ -108,7 +108,7 @@ pub(crate) fn agree<T: Precision>(
 /// Renaming components renames the result.
 pub(crate) fn components_are_alike<T: Precision>(
     method: &Method<T>,
-    data: &dyn Observed<T>,
+    data: &dyn Data<T>,
     start: &Start<T>,
     order: &[usize],
 ) -> Result<(), TestCaseError> {

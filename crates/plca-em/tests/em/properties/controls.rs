@@ -3,7 +3,7 @@
 use nalgebra::{DMatrix, DVector};
 use plca_fit::laws::{Law, check_threads};
 use plca_tensor::strategies::{Start, Table};
-use plca_tensor::{Factor, Model, Observed, Order, Wanted, normalise_columns, simplex_error};
+use plca_tensor::{Cp, Data, Factor, Modes, Order, Request, normalise_columns, simplex_error};
 
 use super::conditions::{
     agree, components_are_alike, modes_are_alike, power_of_two_is_carried, rises, rows_are_alike,
@@ -31,7 +31,7 @@ enum Fault {
     Threads,
 }
 
-fn step(data: &dyn Observed<f64>, start: &mut Start<f64>, fault: Fault) -> f64 {
+fn step(data: &dyn Data<f64>, start: &mut Start<f64>, fault: Fault) -> f64 {
     let order = start.factors.len();
     let mut value = 0.0;
     let mut new = start.clone();
@@ -47,23 +47,18 @@ fn step(data: &dyn Observed<f64>, start: &mut Start<f64>, fault: Fault) -> f64 {
             new.clone()
         };
         let factors: Vec<_> = source.factors.iter().map(Factor::Columns).collect();
-        let model = Model {
+        let model = Cp {
             weights: Some(source.weights.as_slice()),
             factors: &factors,
         };
-        let wanted: Vec<bool> = (0..order).map(|j| passes == 1 || j == pass).collect();
-        let e = data.expect(
-            &model,
-            Wanted {
-                modes: &wanted,
-                ln_lik: true,
-            },
-        );
+        let modes: Modes = (0..order).filter(|&j| passes == 1 || j == pass).collect();
+        let request = Request::counts(modes).value(true);
+        let mut e = data.e_step(&model, &request).unwrap();
         if pass == 0 {
-            value = e.ln_lik;
+            value = e.value();
         }
-        for (j, counts) in e.counts.into_iter().enumerate() {
-            let Some(mut counts) = counts else { continue };
+        for j in (0..order).filter(|&j| modes.contains(j)) {
+            let mut counts = e.take(j);
             match fault {
                 Fault::Sharpened => counts.apply(|c| *c = c.powf(1.2)),
                 Fault::FirstComponent => counts.column_mut(0).scale_mut(1.01),
@@ -88,9 +83,7 @@ fn step(data: &dyn Observed<f64>, start: &mut Start<f64>, fault: Fault) -> f64 {
     value
 }
 
-fn method(
-    fault: Fault,
-) -> impl Fn(&dyn Observed<f64>, &Start<f64>, usize) -> Vec<Step<f64>> + Sync {
+fn method(fault: Fault) -> impl Fn(&dyn Data<f64>, &Start<f64>, usize) -> Vec<Step<f64>> + Sync {
     move |data, start, n| {
         let mut state = start.clone();
         (0..=n)
@@ -150,7 +143,7 @@ fn broken(fault: Fault) -> Vec<(&'static str, String)> {
     let (table, start) = problem();
     let method = method(fault);
     let dense =
-        |t: &Table<f64>| -> Box<dyn Observed<f64>> { Box::new(t.dense(Order::RowMajor).unwrap()) };
+        |t: &Table<f64>| -> Box<dyn Data<f64>> { Box::new(t.dense(Order::RowMajor).unwrap()) };
     let data = dense(&table);
     let p = (&table, &start);
     let results = [

@@ -12,7 +12,7 @@ use plca_fit::Direction;
 use plca_fit::laws::{Claims, Violation, check};
 use plca_priors::{Dirichlet, Entropic, LogisticNormal};
 use plca_tensor::strategies::Start;
-use plca_tensor::{Factor, Model, Observed, Real, normalise_columns, simplex_error};
+use plca_tensor::{Cp, Data, Factor, Modes, Real, Request, Rule, normalise_columns, simplex_error};
 use proptest::prelude::*;
 
 use super::conditions::{Precision, rounding};
@@ -52,7 +52,7 @@ pub(crate) struct Step<T: Real> {
 }
 
 /// States after 0, 1, …, n iterations.
-pub(crate) type Method<T> = dyn Fn(&dyn Observed<T>, &Start<T>, usize) -> Vec<Step<T>> + Sync;
+pub(crate) type Method<T> = dyn Fn(&dyn Data<T>, &Start<T>, usize) -> Vec<Step<T>> + Sync;
 
 /// What is done with a model, its state and what is shown of that.
 trait Visit<T: Real> {
@@ -126,11 +126,7 @@ pub(crate) fn mixture<T: Real>(start: &Start<T>, mode: usize) -> DMatrix<T> {
 
 /// The share of its mass that the model has within the observed cells; with a mode given, the least of its conditional
 /// distributions of which anything was observed.
-pub(crate) fn seen<T: Real>(
-    data: &dyn Observed<T>,
-    blocks: &[Block<T>],
-    given: Option<usize>,
-) -> f64 {
+pub(crate) fn seen<T: Real>(data: &dyn Data<T>, blocks: &[Block<T>], given: Option<usize>) -> f64 {
     if data.is_complete() {
         return 1.0;
     }
@@ -140,18 +136,18 @@ pub(crate) fn seen<T: Real>(
         .map(|b| Factor::Columns(&b.values))
         .collect();
     let weights = blocks.iter().find(|b| b.mode.is_none());
-    let model = Model {
+    let model = Cp {
         weights: weights.map(|b| b.values.as_slice()),
         factors: &factors,
     };
     let mode = given.unwrap_or(0);
-    let wanted: Vec<bool> = (0..factors.len()).map(|j| j == mode).collect();
-    let seen = data.exposure(&model, &wanted);
-    let rows = seen[mode].as_ref().unwrap().row_iter();
+    let exposure = Request::counts(Modes::one(mode)).rule(Rule::Exposure);
+    let seen = data.e_step(&model, &exposure).unwrap();
+    let rows = seen.counts(mode).row_iter();
     let rows = rows.map(|row| row.iter().map(|x| x.to_f64()).sum::<f64>());
     match given {
         None => rows.sum::<f64>() / model.mass(),
-        Some(mode) => (data.marginal(mode).iter().zip(rows))
+        Some(mode) => (data.marginal(mode).unwrap().iter().zip(rows))
             .filter(|(v, _)| **v > 0.0)
             .fold(1.0, |least, (_, seen)| seen.min(least)),
     }
@@ -203,7 +199,7 @@ impl Setup {
     /// States from `start`.
     pub(crate) fn run<T: Real>(
         &self,
-        data: &dyn Observed<T>,
+        data: &dyn Data<T>,
         start: &Start<T>,
         n: usize,
     ) -> Vec<Step<T>> {
@@ -221,7 +217,7 @@ impl Setup {
     /// The first steps succeed, measure what they were given and change nothing by it, and the residual is none or a number.
     pub(crate) fn obeys<T: Precision>(
         &self,
-        data: &dyn Observed<T>,
+        data: &dyn Data<T>,
         start: &Start<T>,
     ) -> Result<(), TestCaseError> {
         let iterations = 2;
@@ -234,12 +230,7 @@ impl Setup {
         Ok(self.on(data, start, Obey(claims))?)
     }
 
-    fn on<T: Real, V: Visit<T>>(
-        &self,
-        data: &dyn Observed<T>,
-        start: &Start<T>,
-        visit: V,
-    ) -> V::Out {
+    fn on<T: Real, V: Visit<T>>(&self, data: &dyn Data<T>, start: &Start<T>, visit: V) -> V::Out {
         let k = start.weights.len();
         match self.kind {
             Kind::Plca => {
@@ -343,7 +334,7 @@ impl Setup {
     /// This setup as a [`Method`].
     pub(crate) fn method<T: Real>(
         self,
-    ) -> impl Fn(&dyn Observed<T>, &Start<T>, usize) -> Vec<Step<T>> + Sync {
+    ) -> impl Fn(&dyn Data<T>, &Start<T>, usize) -> Vec<Step<T>> + Sync {
         move |data, start, n| self.run(data, start, n)
     }
 }

@@ -2,22 +2,18 @@
 
 use plca_em::{EmError, posterior, sample_counts};
 use plca_tensor::strategies::{Start, Table, problems};
-use plca_tensor::{Factor, Model, Real, normalise_columns};
+use plca_tensor::{Cp, Factor, Real, normalise_columns};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 use super::conditions::Precision;
-use super::statistics::expect;
+use super::statistics::{blocks, expect};
 use super::storages::{complete, masked};
 
-fn with_model<T: Real, O>(
-    start: &Start<T>,
-    weighted: bool,
-    f: impl FnOnce(&Model<'_, T>) -> O,
-) -> O {
+fn with_model<T: Real, O>(start: &Start<T>, weighted: bool, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
     let factors: Vec<_> = start.factors.iter().map(Factor::Columns).collect();
     let weights = weighted.then_some(start.weights.as_slice());
-    f(&Model {
+    f(&Cp {
         weights,
         factors: &factors,
     })
@@ -98,8 +94,8 @@ fn counts_are_its_sums<T: Precision>(
             }
         }
         for (name, data) in storages {
-            let got = expect(&*data, start).counts;
-            for (got, want) in got.iter().flatten().zip(&want) {
+            let got = expect(&*data, start);
+            for (got, want) in blocks(&got).zip(&want) {
                 let allowed = T::SAME * data.total();
                 let mut pairs = got.iter().zip(want);
                 let close = pairs.all(|(g, w)| (g.to_f64() - w).abs() <= allowed);

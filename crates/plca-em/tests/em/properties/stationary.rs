@@ -6,7 +6,7 @@ use plca_em::{
 };
 use plca_fit::laws::{Law, Rounding, Way, check_gradient};
 use plca_tensor::strategies::{Start, Table, problems};
-use plca_tensor::{Factor, Model, Observed, Order};
+use plca_tensor::{Cp, Data, Factor, Modes, Order, Request, Rule};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -42,7 +42,7 @@ fn stop() -> Stop {
 #[test]
 fn residual_vanishes_at_convergence_only() {
     let table = table();
-    let kinds: [Box<dyn Observed<f64>>; 3] = [
+    let kinds: [Box<dyn Data<f64>>; 3] = [
         Box::new(table.dense(Order::RowMajor).unwrap()),
         Box::new(table.sparse().unwrap()),
         Box::new(table.masked(Order::RowMajor).unwrap()),
@@ -66,14 +66,15 @@ fn residual_vanishes_at_convergence_only() {
 }
 
 /// `g_z`: how much the likelihood per unit of mass rises with `P(z)`.
-fn gradient(data: &dyn Observed<f64>, state: &PlcaState<f64>) -> Vec<f64> {
+fn gradient(data: &dyn Data<f64>, state: &PlcaState<f64>) -> Vec<f64> {
     let factors: Vec<_> = state.factors.iter().map(Factor::Columns).collect();
-    let model = Model {
+    let model = Cp {
         weights: Some(state.weights.as_slice()),
         factors: &factors,
     };
-    // v P(z) g_z = Σ_i F_1[i,z] multiplier[i,z]
-    let m = data.multiplier(&model, 0);
+    // v P(z) g_z = Σ_i F_0[i,z] gradient[i,z]
+    let gradient = Request::counts(Modes::one(0)).rule(Rule::Gradient);
+    let m = data.e_step(&model, &gradient).unwrap().take(0);
     (0..state.weights.len())
         .map(|z| m.column(z).dot(&state.factors[0].column(z)) / state.weights[z] / data.total())
         .collect()
@@ -121,7 +122,7 @@ fn ways<'a>(
 }
 
 /// The mass of the completed data, and what rounding does to the likelihood of these data and this model.
-fn completed(data: &dyn Observed<f64>, state: &PlcaState<f64>) -> (f64, Rounding) {
+fn completed(data: &dyn Data<f64>, state: &PlcaState<f64>) -> (f64, Rounding) {
     let mass = data.total() / seen(data, &show_plca(state).0, None);
     let rows = state.factors.iter().map(|f| f.nrows()).max().unwrap_or(0);
     let depth = state.weights.len() + state.factors.len() + rows;
@@ -143,7 +144,7 @@ proptest! {
         em.step(&mut state, false).unwrap();
         prop_assert!(em.residual(&state).unwrap().unwrap() <= 1e-14);
         for (j, f) in state.factors.iter().enumerate() {
-            for (x, m) in f.iter().zip(data.marginal(j)) {
+            for (x, m) in f.iter().zip(data.marginal(j).unwrap()) {
                 prop_assert!((x - m / data.total()).abs() <= 1e-14);
             }
         }
@@ -184,7 +185,7 @@ proptest! {
         let plca = Plca::<f64>::builder(weights.len()).build().unwrap();
         let state = PlcaState { weights, factors, power: 1.0, iteration: 0 };
         let modes: Vec<usize> = (0..state.factors.len()).collect();
-        let kinds: [Box<dyn Observed<f64>>; 2] = [Box::new(table.sparse().unwrap()), Box::new(table.masked(Order::RowMajor).unwrap())];
+        let kinds: [Box<dyn Data<f64>>; 2] = [Box::new(table.sparse().unwrap()), Box::new(table.masked(Order::RowMajor).unwrap())];
         for data in kinds {
             let (mass, rounding) = completed(&*data, &state);
             check_gradient(&plca.on(&*data).unwrap(), &state, &ways(&state, &modes, mass), &rounding)?;
@@ -205,7 +206,7 @@ proptest! {
             mixture.column_mut(y).scale_mut(1.0 / sum);
             PlsaState { mixture, ..state.clone() }
         };
-        let masses = data.marginal(1);
+        let masses = data.marginal(1).unwrap();
         let places = masses.iter().enumerate().filter(|(_, mass)| **mass > 0.0);
         let raised = &raised;
         let ways: Vec<_> = places

@@ -1,13 +1,13 @@
 //! One table in every storage.
 
 use plca_tensor::strategies::Table;
-use plca_tensor::{Observed, Order, Real};
+use plca_tensor::{Data, Order, Real};
 
 /// Data from a table: one of the storages.
-pub(crate) type Storage<T> = dyn Fn(&Table<T>) -> Box<dyn Observed<T>>;
+pub(crate) type Storage<T> = dyn Fn(&Table<T>) -> Box<dyn Data<T>>;
 
 /// The data in every storage that can hold them completely, with their names.
-pub(crate) fn complete<T: Real>(table: &Table<T>) -> Vec<(&'static str, Box<dyn Observed<T>>)> {
+pub(crate) fn complete<T: Real>(table: &Table<T>) -> Vec<(&'static str, Box<dyn Data<T>>)> {
     let whole = table.clone().unmasked();
     vec![
         (
@@ -29,7 +29,7 @@ pub(crate) fn complete<T: Real>(table: &Table<T>) -> Vec<(&'static str, Box<dyn 
 }
 
 /// The observed part of the data in every masked storage.
-pub(crate) fn masked<T: Real>(table: &Table<T>) -> Vec<(&'static str, Box<dyn Observed<T>>)> {
+pub(crate) fn masked<T: Real>(table: &Table<T>) -> Vec<(&'static str, Box<dyn Data<T>>)> {
     vec![
         (
             "masked, row-major",

@@ -7,7 +7,7 @@ use plca_em::{
 use plca_fit::Direction;
 use plca_fit::laws::{Rounding, never_worse};
 use plca_tensor::strategies::{Start, Table, problems};
-use plca_tensor::{Factor, Model, Observed, Real, Wanted};
+use plca_tensor::{Cp, Data, Factor, Modes, Real, Request};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -17,7 +17,7 @@ use super::storages::{complete, masked};
 
 /// `L_b = Σ V ln Σ_z w_z Π_j F_j^b` [SPEC 1.4].
 fn tempered<T: Real>(
-    data: &dyn Observed<T>,
+    data: &dyn Data<T>,
     weights: Option<&[T]>,
     factors: &[(&DMatrix<T>, bool)],
     b: f64,
@@ -34,19 +34,12 @@ fn tempered<T: Real>(
             }
         })
         .collect();
-    let model = Model {
+    let model = Cp {
         weights,
         factors: &factors,
     };
-    let modes = vec![false; factors.len()];
-    data.expect(
-        &model,
-        Wanted {
-            modes: &modes,
-            ln_lik: true,
-        },
-    )
-    .ln_lik
+    let value = Request::counts(Modes::NONE).value(true);
+    data.e_step(&model, &value).unwrap().value()
 }
 
 /// Runs `n` iterations; `see` is shown every state and its likelihood.
@@ -67,7 +60,7 @@ fn watch<A: Algorithm<Error = EmError>>(
 
 /// [`watch`] over a configuration from a start.
 fn plca<T: Real>(
-    data: &dyn Observed<T>,
+    data: &dyn Data<T>,
     start: &Start<T>,
     settings: impl FnOnce(PlcaBuilder<T>) -> PlcaBuilder<T>,
     n: usize,
@@ -85,7 +78,7 @@ fn plca<T: Real>(
 
 /// As [`plca`].
 fn plsa<T: Real>(
-    data: &dyn Observed<T>,
+    data: &dyn Data<T>,
     start: &Start<T>,
     settings: impl FnOnce(PlsaBuilder<T>) -> PlsaBuilder<T>,
     n: usize,
@@ -104,7 +97,7 @@ fn plsa<T: Real>(
 
 /// `L` and `L_b` of the states after 0, …, 25 iterations.
 fn of_plca<T: Real>(
-    data: &dyn Observed<T>,
+    data: &dyn Data<T>,
     start: &Start<T>,
     b: f64,
     prior_too: bool,
@@ -122,7 +115,7 @@ fn of_plca<T: Real>(
 }
 
 /// As [`of_plca`].
-fn of_plsa<T: Real>(data: &dyn Observed<T>, start: &Start<T>, b: f64) -> Vec<(f64, f64)> {
+fn of_plsa<T: Real>(data: &dyn Data<T>, start: &Start<T>, b: f64) -> Vec<(f64, f64)> {
     let mut run = Vec::new();
     plsa(
         data,
@@ -168,7 +161,7 @@ fn rises<T: Precision>(
 
 /// The states of PLCA after 0, …, 5 iterations.
 fn states<T: Real>(
-    data: &dyn Observed<T>,
+    data: &dyn Data<T>,
     start: &Start<T>,
     settings: impl FnOnce(PlcaBuilder<T>) -> PlcaBuilder<T>,
 ) -> Vec<plca_em::PlcaState<T>> {
@@ -179,7 +172,7 @@ fn states<T: Real>(
 
 /// As [`states`].
 fn states_of_plsa<T: Real>(
-    data: &dyn Observed<T>,
+    data: &dyn Data<T>,
     start: &Start<T>,
     settings: impl FnOnce(PlsaBuilder<T>) -> PlsaBuilder<T>,
 ) -> Vec<plca_em::PlsaState<T>> {

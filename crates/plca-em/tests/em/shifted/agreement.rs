@@ -3,7 +3,7 @@
 use nalgebra::DVector;
 use plca_em::{Algorithm, ShiftedState, Support};
 use plca_fit::laws::check_threads;
-use plca_tensor::{Observed, Real, strategies};
+use plca_tensor::{Data, Real, strategies};
 use proptest::prelude::*;
 
 use super::properties::{Problem, problems};
@@ -81,7 +81,7 @@ fn scale<T: Real>(p: &Problem, exponent: i32) -> Result<(), TestCaseError> {
     {
         for evaluation in EVALUATIONS {
             let shifted = p.builder().evaluation(evaluation).build().unwrap();
-            let end = |data: &dyn Observed<T>| {
+            let end = |data: &dyn Data<T>| {
                 let mut state = p.start(&shifted, data);
                 let em = shifted.on(data).unwrap();
                 for _ in 0..3 {

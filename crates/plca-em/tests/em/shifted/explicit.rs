@@ -5,7 +5,7 @@ use plca_em::{
     Algorithm, FoldIn, Geometry, IndexMaps, Likelihood, Shifted, ShiftedInit, ShiftedState, Stop,
     Transformed,
 };
-use plca_tensor::Observed;
+use plca_tensor::Data;
 use proptest::prelude::*;
 
 use super::properties::problems;
@@ -21,7 +21,7 @@ struct Way {
 
 /// One step of EM. `mass` turns the value of a cell into what its posterior is weighed with: the value itself.
 fn explicit(
-    data: &dyn Observed<f64>,
+    data: &dyn Data<f64>,
     old: &State,
     ways: impl Fn(&[usize]) -> Vec<Way>,
     mass: impl Fn(f64) -> f64,
@@ -30,7 +30,7 @@ fn explicit(
     let mut n = DVector::<f64>::zeros(k);
     let mut kernels = DMatrix::zeros(old.kernels.nrows(), k);
     let mut impulses = DMatrix::zeros(old.impulses.nrows(), k);
-    data.for_each(&mut |index, value| {
+    data.visit(&mut |index, value| {
         let ways = ways(index);
         let joint = |w: &Way, z: usize| {
             old.weights[z] * old.kernels[(w.tap, z)] * old.impulses[(w.place, z)]
@@ -49,7 +49,8 @@ fn explicit(
                 impulses[(w.place, z)] += mass(value) * r;
             }
         }
-    });
+    })
+    .unwrap();
     for z in 0..k {
         kernels.column_mut(z).scale_mut(1.0 / n[z]);
         impulses.column_mut(z).scale_mut(1.0 / n[z]);

@@ -5,7 +5,7 @@ use plca_em::{
     Algorithm, Anneal, Evaluation, IndexMaps, Likelihood, Shifted, ShiftedInit, ShiftedState,
     Support, Transformed,
 };
-use plca_tensor::{Observed, Real};
+use plca_tensor::{Data, Real};
 use serde_json::Value;
 
 use super::support::{EVALUATIONS, complete, rng};
@@ -95,7 +95,7 @@ fn same<T: Real>(what: &str, got: &[T], want: &Value, tolerance: f64) {
     }
 }
 
-fn follow<T: Real>(case: &Value, evaluation: Evaluation, storage: &str, data: &dyn Observed<T>) {
+fn follow<T: Real>(case: &Value, evaluation: Evaluation, storage: &str, data: &dyn Data<T>) {
     let config = configuration::<T>(case, evaluation);
     let em = config.on(data).unwrap();
     let name = format!("{}, {evaluation:?}, {storage}", case["name"]);

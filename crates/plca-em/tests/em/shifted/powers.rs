@@ -10,11 +10,11 @@ use plca_em::{
 };
 use plca_fit::Iteration;
 use plca_priors::{CrossEntropy, Entropic, Schedule, Scheduled};
-use plca_tensor::Observed;
+use plca_tensor::Data;
 
 use super::support::{dense, rng};
 
-fn data() -> impl Observed<f64> {
+fn data() -> impl Data<f64> {
     let values: Vec<f64> = (0..8 * 9).map(|i| ((i * 31) % 11) as f64).collect();
     dense::<f64>(&[8, 9], &values)
 }

@@ -8,7 +8,7 @@ use plca_em::{
 use plca_fit::Direction;
 use plca_fit::laws::{Claims, Rounding, check, never_worse};
 use plca_priors::{Dirichlet, Entropic};
-use plca_tensor::{Observed, Real};
+use plca_tensor::{Data, Real};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -80,10 +80,10 @@ impl Problem {
         all
     }
 
-    pub(crate) fn start<T: Real, X: Observed<T> + ?Sized>(
+    pub(crate) fn start<T: Real>(
         &self,
         shifted: &Shifted<T>,
-        data: &X,
+        data: &dyn Data<T>,
     ) -> ShiftedState<T> {
         let em = shifted.on(data).unwrap();
         em.init(&ShiftedInit::default(), &mut rng(self.seed))

@@ -1,9 +1,7 @@
 //! What the tests of shifted models share.
 
 use plca_em::Evaluation;
-use plca_tensor::{
-    Coordinates, DenseTensor, MaskedSparse, MaskedTensor, Observed, Order, Real, SparseTensor,
-};
+use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 /// Every way to compute the E-step.
@@ -42,7 +40,7 @@ fn list<T: Real>(shape: &[usize], values: &[f64], keep: impl Fn(usize) -> bool) 
     }
 }
 
-pub(crate) type Storages<T> = Vec<(&'static str, Box<dyn Observed<T>>)>;
+pub(crate) type Storages<T> = Vec<(&'static str, Box<dyn Data<T>>)>;
 
 /// Complete data in every storage.
 pub(crate) fn complete<T: Real>(shape: &[usize], values: &[f64]) -> Storages<T> {
@@ -51,7 +49,7 @@ pub(crate) fn complete<T: Real>(shape: &[usize], values: &[f64]) -> Storages<T> 
         ("dense", Box::new(dense::<T>(shape, values))),
         (
             "masked, nothing hidden",
-            Box::new(MaskedTensor::from(dense::<T>(shape, values))),
+            Box::new(DenseTensor::from(dense::<T>(shape, values))),
         ),
         ("sparse", Box::new(sparse)),
     ]
@@ -65,10 +63,10 @@ pub(crate) fn masked<T: Real>(
 ) -> Storages<T> {
     let seen: Vec<bool> = (0..values.len()).map(|i| !hidden(i)).collect();
     let typed = values.iter().map(|&x| T::lit(x)).collect();
-    let dense = MaskedTensor::with_mask(shape.to_vec(), typed, Order::RowMajor, &seen).unwrap();
+    let dense = DenseTensor::with_mask(shape.to_vec(), typed, Order::RowMajor, &seen).unwrap();
     let positive = list(shape, values, |i| values[i] > 0.0);
-    let all_but = MaskedSparse::all_but(positive, list(shape, values, &hidden)).unwrap();
-    let stored = MaskedSparse::stored_only(list(shape, values, |i| seen[i])).unwrap();
+    let all_but = SparseTensor::all_but(positive, list(shape, values, &hidden)).unwrap();
+    let stored = SparseTensor::stored_only(list(shape, values, |i| seen[i])).unwrap();
     vec![
         ("masked", Box::new(dense)),
         ("sparse, hidden cells listed", Box::new(all_but)),

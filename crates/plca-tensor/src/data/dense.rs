@@ -2,10 +2,11 @@
 
 use nalgebra::DMatrix;
 
+use super::pass::{Stored, data_scale, finite_total, require_mass};
+use super::{Data, Expected, Mask, Request, Summary};
 use crate::kernel::aligned::Pool;
 use crate::kernel::dense::Grid;
-use crate::observed::{Pass, data_scale, finite_total, require_mass};
-use crate::{CompensatedSum, Expected, Model, Observed, Real, TensorError, Wanted};
+use crate::{CompensatedSum, Cp, DataError, Real};
 
 /// Which end of the shape is contiguous in memory.
 ///
@@ -15,7 +16,7 @@ use crate::{CompensatedSum, Expected, Model, Observed, Real, TensorError, Wanted
 /// let c = DenseTensor::new(vec![2, 2], values.clone(), Order::RowMajor)?;
 /// let fortran = DenseTensor::new(vec![2, 2], values, Order::ColumnMajor)?;
 /// assert_eq!((c.get(&[0, 1]), fortran.get(&[0, 1])), (2.0, 3.0));
-/// # Ok::<(), plca_tensor::TensorError>(())
+/// # Ok::<(), plca_tensor::DataError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -26,54 +27,57 @@ pub enum Order {
     ColumnMajor,
 }
 
-/// A non-negative dense tensor of order at least 1.
+/// A non-negative dense tensor of order at least 1, all of its cells observed or some hidden.
 ///
-/// Values are checked once, here: finite and `>= 0`, with at least one positive. They are never
-/// normalised. Memory: the values, and from the first pass on the buffers that passes work in.
+/// Values are checked once, here: finite and `>= 0`, with at least one positive. They are never normalised. A hidden cell is NaN in place of
+/// its value, which is never read. Memory: the values, and from the first pass on the buffers that passes work in.
 ///
 /// ```
-/// use plca_tensor::{DenseTensor, Order};
+/// use plca_tensor::{Data, DenseTensor, Order};
 /// let v = DenseTensor::new(vec![2, 3], vec![1.0, 0.0, 2.0, 3.0, 4.0, 0.5], Order::RowMajor)?;
 /// assert_eq!(v.get(&[1, 0]), 3.0);
 /// let err = DenseTensor::new(vec![2], vec![1.0, -2.0], Order::RowMajor).unwrap_err();
 /// assert_eq!(err.to_string(), "entry [1] is -2, not a finite number >= 0");
-/// # Ok::<(), plca_tensor::TensorError>(())
+/// let some = DenseTensor::with_mask(vec![3], vec![1.0, -99.0, 2.0], Order::RowMajor, &[true, false, true])?;
+/// assert_eq!((some.total(), some.hidden()), (3.0, 1));
+/// # Ok::<(), plca_tensor::DataError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct DenseTensor<T> {
     grid: Grid<T>,
     /// Stored values are those given times this power of two.
     scale: T,
-    total: f64,
+    hidden: usize,
+    summary: Summary,
     pub(crate) pool: Pool<T>,
 }
 
 /// Most modes of a tensor, as many as numpy's arrays have: work goes with the square of their number.
 ///
 /// ```
-/// use plca_tensor::{Coordinates, MAX_ORDER, SparseTensor, TensorError};
+/// use plca_tensor::{Coordinates, MAX_ORDER, SparseTensor, DataError};
 /// let one = |order| Coordinates { shape: vec![1; order], indices: vec![0; order], values: vec![1.0] };
 /// assert!(SparseTensor::<f64>::new(one(MAX_ORDER)).is_ok());
-/// assert!(matches!(SparseTensor::<f64>::new(one(MAX_ORDER + 1)), Err(TensorError::Order { order: 65 })));
+/// assert!(matches!(SparseTensor::<f64>::new(one(MAX_ORDER + 1)), Err(DataError::Order { order: 65 })));
 /// ```
 pub const MAX_ORDER: usize = 64;
 
 /// Checks a shape; returns the number of cells, or `None` where it exceeds `usize`.
-pub(crate) fn check_shape(shape: &[usize]) -> Result<Option<usize>, TensorError> {
+pub(crate) fn check_shape(shape: &[usize]) -> Result<Option<usize>, DataError> {
     if shape.is_empty() {
-        return Err(TensorError::OrderZero);
+        return Err(DataError::OrderZero);
     }
     if shape.len() > MAX_ORDER {
-        return Err(TensorError::Order { order: shape.len() });
+        return Err(DataError::Order { order: shape.len() });
     }
     if let Some(mode) = shape.iter().position(|&n| n == 0) {
-        return Err(TensorError::EmptyMode {
+        return Err(DataError::EmptyMode {
             mode,
             shape: shape.to_vec(),
         });
     }
     if shape.iter().any(|&n| n > u32::MAX as usize) {
-        return Err(TensorError::TooLarge {
+        return Err(DataError::TooLarge {
             shape: shape.to_vec(),
         });
     }
@@ -100,12 +104,12 @@ fn check_values<T: Real>(
     values: &[T],
     order: Order,
     nan_is_hidden: bool,
-) -> Result<T, TensorError> {
-    let cells = check_shape(shape)?.ok_or_else(|| TensorError::TooLarge {
+) -> Result<T, DataError> {
+    let cells = check_shape(shape)?.ok_or_else(|| DataError::TooLarge {
         shape: shape.to_vec(),
     })?;
     if cells != values.len() {
-        return Err(TensorError::Length {
+        return Err(DataError::Length {
             shape: shape.to_vec(),
             expected: cells,
             got: values.len(),
@@ -116,7 +120,7 @@ fn check_values<T: Real>(
     let worst = values.iter().enumerate().filter(|(_, x)| refused(x));
     if let Some(index) = worst.map(|(i, _)| unravel(i, shape, order)).min() {
         let value = values[position(&index, shape, order)].to_f64();
-        return Err(TensorError::Value { index, value });
+        return Err(DataError::Value { index, value });
     }
     let largest = values
         .iter()
@@ -125,79 +129,113 @@ fn check_values<T: Real>(
     Ok(largest)
 }
 
-/// Checked values in a comfortable scale, with that scale and their sum as given.
-pub(crate) fn checked_grid<T: Real>(
-    shape: Vec<usize>,
-    mut values: Vec<T>,
-    order: Order,
-    nan_is_hidden: bool,
-) -> Result<(Grid<T>, T, f64), TensorError> {
-    let scale = data_scale(check_values(&shape, &values, order, nan_is_hidden)?);
-    if scale != T::one() {
-        values.iter_mut().for_each(|x| *x *= scale);
-    }
-    let sum: CompensatedSum = values
-        .iter()
-        .filter(|x| !x.is_nan())
-        .map(|x| x.to_f64())
-        .collect();
-    let total = finite_total::<T>(sum.value() / scale.to_f64())?;
-    let grid = Grid {
-        shape,
-        values,
-        order,
-    };
-    Ok((grid, scale, total))
-}
-
 impl<T: Real> DenseTensor<T> {
-    /// A tensor from its values in the given memory order. Cost: two passes over the values.
+    /// A tensor from its values in the given memory order. Cost: some passes over the values.
     ///
     /// # Errors
     ///
-    /// [`TensorError`]: order 0, an empty mode, a wrong number of values, a value that is negative
+    /// [`DataError`]: order 0, an empty mode, a wrong number of values, a value that is negative
     /// or not finite (the first one is named), no positive value at all, a sum that overflows.
+    pub fn new(shape: Vec<usize>, values: Vec<T>, order: Order) -> Result<Self, DataError> {
+        Self::checked(shape, values, order, false)
+    }
+
+    /// A tensor from values in which NaN marks a hidden cell.
     ///
-    /// # Examples
+    /// # Errors
     ///
-    /// ```
-    /// use plca_tensor::{DenseTensor, Observed, Order, TensorError};
-    /// let v = DenseTensor::new(vec![2, 2], vec![1.0f32, 0.0, 2.0, 0.5], Order::RowMajor)?;
-    /// assert_eq!((v.shape(), v.total()), (&[2, 2][..], 3.5));
-    /// let zeros = DenseTensor::new(vec![2], vec![0.0, 0.0], Order::RowMajor);
-    /// assert_eq!(zeros.unwrap_err(), TensorError::NoMass);
-    /// # Ok::<(), plca_tensor::TensorError>(())
-    /// ```
-    pub fn new(shape: Vec<usize>, values: Vec<T>, order: Order) -> Result<Self, TensorError> {
-        let (grid, scale, total) = checked_grid(shape, values, order, false)?;
+    /// As [`new`](Self::new); [`DataError::NoMass`] if no observed cell is positive.
+    pub fn masked(shape: Vec<usize>, values: Vec<T>, order: Order) -> Result<Self, DataError> {
+        Self::checked(shape, values, order, true)
+    }
+
+    /// A tensor from values and a mask in the same memory order, `true` where the cell was observed. Values of hidden cells are not read.
+    ///
+    /// # Errors
+    ///
+    /// As [`masked`](Self::masked), and [`DataError::Length`] if the mask has another size.
+    pub fn with_mask(
+        shape: Vec<usize>,
+        mut values: Vec<T>,
+        order: Order,
+        observed: &[bool],
+    ) -> Result<Self, DataError> {
+        if observed.len() != values.len() {
+            return Err(DataError::Length {
+                shape,
+                expected: values.len(),
+                got: observed.len(),
+            });
+        }
+        for (x, &seen) in values.iter_mut().zip(observed) {
+            if !seen {
+                *x = T::lit(f64::NAN);
+            }
+        }
+        Self::masked(shape, values, order)
+    }
+
+    /// Checked values in a comfortable scale.
+    fn checked(
+        shape: Vec<usize>,
+        mut values: Vec<T>,
+        order: Order,
+        nan_is_hidden: bool,
+    ) -> Result<Self, DataError> {
+        let scale = data_scale(check_values(&shape, &values, order, nan_is_hidden)?);
+        let (mut sum, mut nnz, mut hidden) = (CompensatedSum::default(), 0, 0);
+        let mut integers = true;
+        for x in &mut values {
+            if x.is_nan() {
+                hidden += 1;
+                continue;
+            }
+            integers &= x.to_f64().fract() == 0.0;
+            *x *= scale;
+            sum += x.to_f64();
+            nnz += u64::from(*x > T::zero());
+        }
+        let mask = if hidden > 0 {
+            Mask::Hidden
+        } else {
+            Mask::Complete
+        };
         Ok(Self {
-            grid,
             scale,
-            total,
+            hidden,
+            summary: Summary {
+                total: finite_total::<T>(sum.value() / scale.to_f64())?,
+                nnz,
+                integers,
+                mask,
+            },
+            grid: Grid {
+                shape,
+                values,
+                order,
+            },
             pool: Pool::default(),
         })
     }
 
     /// The memory order of the values.
-    ///
-    /// ```
-    /// use plca_tensor::{DenseTensor, Order};
-    /// let v = DenseTensor::try_from(nalgebra::dmatrix![1.0, 2.0])?;
-    /// assert_eq!(v.order(), Order::ColumnMajor);
-    /// # Ok::<(), plca_tensor::TensorError>(())
-    /// ```
     pub fn order(&self) -> Order {
         self.grid.order
     }
 
-    /// Gives the values back as they were given: shape, values, order. Where the largest lies outside the middle half of the
+    /// The number of hidden cells.
+    pub fn hidden(&self) -> usize {
+        self.hidden
+    }
+
+    /// The values as they were given: shape, values, order. Where the largest lies outside the middle half of the
     /// scalar's exponents all are kept multiplied by a power of two, and those that underflow then come back as 0.
     ///
     /// ```
     /// use plca_tensor::{DenseTensor, Order};
     /// let v = DenseTensor::new(vec![2], vec![1e-310, 2e-310], Order::RowMajor)?;
     /// assert_eq!(v.into_parts(), (vec![2], vec![1e-310, 2e-310], Order::RowMajor));
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn into_parts(self) -> (Vec<usize>, Vec<T>, Order) {
         let Grid {
@@ -209,6 +247,15 @@ impl<T: Real> DenseTensor<T> {
             values.iter_mut().for_each(|x| *x /= self.scale);
         }
         (shape, values, order)
+    }
+
+    /// Whether a cell was observed.
+    ///
+    /// # Panics
+    ///
+    /// If the index is outside the shape.
+    pub fn is_observed(&self, index: &[usize]) -> bool {
+        !self.grid.values[position(index, &self.grid.shape, self.grid.order)].is_nan()
     }
 
     pub(crate) fn into_grid(self) -> (Grid<T>, T) {
@@ -227,7 +274,7 @@ impl<T: Real> DenseTensor<T> {
     /// use plca_tensor::{DenseTensor, Order};
     /// let v = DenseTensor::new(vec![2, 1, 2], vec![1.0, 2.0, 3.0, 4.0], Order::RowMajor)?;
     /// assert_eq!(v.get(&[1, 0, 0]), 3.0);
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn get(&self, index: &[usize]) -> T {
         self.grid.values[position(index, &self.grid.shape, self.grid.order)] / self.scale
@@ -257,43 +304,43 @@ pub(crate) fn for_each_positive<T: Real>(
     }
 }
 
-impl<T: Real> Observed<T> for DenseTensor<T> {
+impl<T: Real> Data<T> for DenseTensor<T> {
     fn shape(&self) -> &[usize] {
         &self.grid.shape
     }
 
-    fn total(&self) -> f64 {
-        self.total
+    fn summary(&self) -> &Summary {
+        &self.summary
     }
 
-    fn is_complete(&self) -> bool {
-        true
+    fn visit(&self, each: &mut dyn FnMut(&[usize], f64)) -> Result<(), DataError> {
+        for_each_positive(&self.grid, self.scale, each);
+        Ok(())
     }
 
-    fn for_each(&self, visit: &mut dyn FnMut(&[usize], f64)) {
-        for_each_positive(&self.grid, self.scale, visit);
+    fn visit_mask(&self, each: &mut dyn FnMut(&[usize])) -> Result<(), DataError> {
+        if self.hidden > 0 {
+            for (position, _) in (self.grid.values.iter().enumerate()).filter(|(_, x)| x.is_nan()) {
+                each(&unravel(position, &self.grid.shape, self.grid.order));
+            }
+        }
+        Ok(())
     }
 
-    fn expect(&self, model: &Model<'_, T>, wanted: Wanted<'_>) -> Expected<T> {
-        Pass::new(self.shape(), model, &self.pool).expect(
-            &self.grid,
-            1.0 / self.scale.to_f64(),
-            self.total,
-            wanted,
-            |mode| self.marginal(mode),
-        )
-    }
-
-    fn exposure(&self, model: &Model<'_, T>, modes: &[bool]) -> Vec<Option<DMatrix<T>>> {
-        Pass::new(self.shape(), model, &self.pool).unit(&self.grid, modes)
-    }
-
-    fn multiplier(&self, model: &Model<'_, T>, mode: usize) -> DMatrix<T> {
-        Pass::new(self.shape(), model, &self.pool).multiplier(
-            &self.grid,
-            1.0 / self.scale.to_f64(),
-            mode,
-        )
+    fn e_step(
+        &self,
+        model: &Cp<'_, T>,
+        request: &Request<'_, T>,
+    ) -> Result<Expected<T>, DataError> {
+        let stored = Stored {
+            cells: &self.grid,
+            scale: self.scale,
+            pool: &self.pool,
+            sparing: false,
+        };
+        stored.e_step(self, model, request, |pass, modes| {
+            pass.unit(&self.grid, modes)
+        })
     }
 }
 
@@ -314,10 +361,10 @@ pub(crate) fn position(index: &[usize], shape: &[usize], order: Order) -> usize 
 }
 
 impl<T: Real> TryFrom<DMatrix<T>> for DenseTensor<T> {
-    type Error = TensorError;
+    type Error = DataError;
 
     /// Takes the matrix without copying it.
-    fn try_from(m: DMatrix<T>) -> Result<Self, TensorError> {
+    fn try_from(m: DMatrix<T>) -> Result<Self, DataError> {
         let shape = vec![m.nrows(), m.ncols()];
         Self::new(shape, m.data.into(), Order::ColumnMajor)
     }

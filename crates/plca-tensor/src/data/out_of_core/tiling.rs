@@ -1,21 +1,21 @@
 //! How a matrix is cut, found by looking at every entry once.
 
+use crate::data::{self, data_scale};
 use crate::kernel::strata::grid::{Grid, LANES};
-use crate::observed::data_scale;
-use crate::{Real, SourceError, TensorError};
+use crate::{DataError, Real, SourceError};
 
 /// Numbers of entries by row and by column, from which the [`Tiling`] follows.
 ///
 /// Memory: 4 bytes for every row and every column.
 ///
 /// ```
-/// use plca_tensor::{TensorError, TileCounts};
+/// use plca_tensor::{DataError, TileCounts};
 /// let mut counts = TileCounts::new(&[4, 3])?;
 /// counts.add([3, 0], 2.0)?;
-/// assert!(matches!(counts.add([3, 3], 2.0), Err(TensorError::OutOfRange { position: 1, mode: 1, .. })));
-/// assert!(matches!(counts.add([3, 2], -2.0), Err(TensorError::Value { .. })));
+/// assert!(matches!(counts.add([3, 3], 2.0), Err(DataError::OutOfRange { position: 1, mode: 1, .. })));
+/// assert!(matches!(counts.add([3, 2], -2.0), Err(DataError::Value { .. })));
 /// assert_eq!(counts.tiling().shape(), [4, 3]);
-/// # Ok::<(), TensorError>(())
+/// # Ok::<(), DataError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct TileCounts<T> {
@@ -25,9 +25,9 @@ pub struct TileCounts<T> {
     largest: T,
 }
 
-fn check_shape(shape: &[usize]) -> Result<[usize; 2], TensorError> {
-    crate::dense::check_shape(shape)?;
-    shape.try_into().map_err(|_| TensorError::NotAMatrix {
+fn check_shape(shape: &[usize]) -> Result<[usize; 2], DataError> {
+    data::check_shape(shape)?;
+    shape.try_into().map_err(|_| DataError::NotAMatrix {
         shape: shape.into(),
     })
 }
@@ -37,15 +37,15 @@ impl<T: Real> TileCounts<T> {
     ///
     /// # Errors
     ///
-    /// [`TensorError`]: a shape that is no matrix, an empty mode, one that is too large.
+    /// [`DataError`]: a shape that is no matrix, an empty mode, one that is too large.
     ///
     /// # Examples
     ///
     /// ```
-    /// use plca_tensor::{TensorError, TileCounts};
-    /// assert!(matches!(TileCounts::<f64>::new(&[4, 3, 2]), Err(TensorError::NotAMatrix { .. })));
+    /// use plca_tensor::{DataError, TileCounts};
+    /// assert!(matches!(TileCounts::<f64>::new(&[4, 3, 2]), Err(DataError::NotAMatrix { .. })));
     /// ```
-    pub fn new(shape: &[usize]) -> Result<Self, TensorError> {
+    pub fn new(shape: &[usize]) -> Result<Self, DataError> {
         let shape = check_shape(shape)?;
         Ok(Self {
             shape,
@@ -59,16 +59,16 @@ impl<T: Real> TileCounts<T> {
     ///
     /// # Errors
     ///
-    /// [`TensorError`]: an index outside the shape, a value that is negative or not finite, more than `u32::MAX` entries.
+    /// [`DataError`]: an index outside the shape, a value that is negative or not finite, more than `u32::MAX` entries.
     ///
     /// # Examples
     ///
     /// See [`TileCounts`].
-    pub fn add(&mut self, index: [u32; 2], value: T) -> Result<(), TensorError> {
+    pub fn add(&mut self, index: [u32; 2], value: T) -> Result<(), DataError> {
         let index = index.map(|i| i as usize);
         for (mode, (&index, &size)) in index.iter().zip(&self.shape).enumerate() {
             if index >= size {
-                return Err(TensorError::OutOfRange {
+                return Err(DataError::OutOfRange {
                     position: self.entries,
                     mode,
                     index,
@@ -77,13 +77,13 @@ impl<T: Real> TileCounts<T> {
             }
         }
         if !(value.is_finite() && value >= T::zero()) {
-            return Err(TensorError::Value {
+            return Err(DataError::Value {
                 index: index.into(),
                 value: value.to_f64(),
             });
         }
         if self.entries == u32::MAX as usize {
-            return Err(TensorError::TooLarge {
+            return Err(DataError::TooLarge {
                 shape: self.shape.into(),
             });
         }
@@ -104,7 +104,7 @@ impl<T: Real> TileCounts<T> {
     /// let mut counts = TileCounts::new(&[2, 3])?;
     /// counts.add([0, 2], 1.0)?;
     /// assert_eq!(counts.rows(), [0, 0, 1]);
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn rows(&self) -> &[u32] {
         &self.counts[usize::from(self.shape[1] > self.shape[0])]
@@ -117,7 +117,7 @@ impl<T: Real> TileCounts<T> {
     /// let mut counts = TileCounts::new(&[4, 3])?;
     /// counts.add([3, 0], 1e300)?;
     /// assert!(counts.tiling().scale() < 1.0);                         // sums of such values would overflow
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn tiling(&self) -> Tiling<T> {
         Tiling {
@@ -137,7 +137,7 @@ impl<T: Real> TileCounts<T> {
 /// let counts = TileCounts::<f64>::new(&[4, 3])?;
 /// let tiling = counts.tiling();
 /// assert_eq!(Tiling::from_parts(&[4, 3], tiling.bounds().clone(), tiling.scale())?, tiling);
-/// # Ok::<(), plca_tensor::TensorError>(())
+/// # Ok::<(), plca_tensor::DataError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tiling<T> {
@@ -151,28 +151,28 @@ impl<T: Real> Tiling<T> {
     ///
     /// # Errors
     ///
-    /// [`TensorError`]: a shape as [`TileCounts::new`] refuses it; [`Source`](TensorError::Source) for bounds that do not cut the shape, numbers of
+    /// [`DataError`]: a shape as [`TileCounts::new`] refuses it; [`Source`](DataError::Source) for bounds that do not cut the shape, numbers of
     /// groups of rows that are not 1, 2, … or 8 times those of columns, or a scale that is no positive number.
     ///
     /// # Examples
     ///
     /// ```
-    /// use plca_tensor::{TensorError, Tiling};
+    /// use plca_tensor::{DataError, Tiling};
     /// let two = [vec![0, 3, 4], vec![0, 2, 3]];
     /// assert_eq!(Tiling::from_parts(&[4, 3], two.clone(), 1.0)?.tiles(), 4);
     /// let four = [vec![0, 1, 2, 3, 4], vec![0, 2, 3]];
     /// assert_eq!(Tiling::from_parts(&[4, 3], four, 1.0)?.tiles(), 8);
     /// for rows in [vec![0, 1, 2, 4], [vec![0; 18], vec![4]].concat()] {   // 3 and 18 groups of rows, 2 of columns
-    ///     assert!(matches!(Tiling::from_parts(&[4, 3], [rows, vec![0, 2, 3]], 1.0), Err(TensorError::Source { .. })));
+    ///     assert!(matches!(Tiling::from_parts(&[4, 3], [rows, vec![0, 2, 3]], 1.0), Err(DataError::Source { .. })));
     /// }
-    /// assert!(matches!(Tiling::from_parts(&[5, 3], two, 1.0), Err(TensorError::Source { .. })));
-    /// # Ok::<(), TensorError>(())
+    /// assert!(matches!(Tiling::from_parts(&[5, 3], two, 1.0), Err(DataError::Source { .. })));
+    /// # Ok::<(), DataError>(())
     /// ```
     pub fn from_parts(
         shape: &[usize],
         bounds: [Vec<usize>; 2],
         scale: T,
-    ) -> Result<Self, TensorError> {
+    ) -> Result<Self, DataError> {
         let shape = check_shape(shape)?;
         let outer = usize::from(shape[1] > shape[0]);
         let cuts = |bounds: &[usize], size: usize| {
@@ -186,11 +186,11 @@ impl<T: Real> Tiling<T> {
             |[rows, columns]: [usize; 2]| rows.is_multiple_of(columns) && rows <= LANES * columns;
         if !fit || !lanes([0, 1].map(|side| bounds[side].len() - 1)) {
             let what = format!("bounds {bounds:?} do not cut a matrix of shape {shape:?}");
-            return Err(TensorError::Source(SourceError::new(what)));
+            return Err(DataError::Source(SourceError::new(what)));
         }
         if !(scale > T::zero() && scale.is_finite()) {
             let what = format!("scale {} is not a finite number > 0", scale.to_f64());
-            return Err(TensorError::Source(SourceError::new(what)));
+            return Err(DataError::Source(SourceError::new(what)));
         }
         Ok(Self {
             shape,
@@ -203,7 +203,7 @@ impl<T: Real> Tiling<T> {
     ///
     /// ```
     /// assert_eq!(plca_tensor::TileCounts::<f32>::new(&[4, 3])?.tiling().shape(), [4, 3]);
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn shape(&self) -> [usize; 2] {
         self.shape
@@ -213,7 +213,7 @@ impl<T: Real> Tiling<T> {
     ///
     /// ```
     /// assert_eq!(plca_tensor::TileCounts::<f32>::new(&[3, 4])?.tiling().bounds(), &[vec![0, 4], vec![0, 3]]);
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn bounds(&self) -> &[Vec<usize>; 2] {
         &self.grid.bounds
@@ -223,7 +223,7 @@ impl<T: Real> Tiling<T> {
     ///
     /// ```
     /// assert_eq!(plca_tensor::TileCounts::<f32>::new(&[4, 3])?.tiling().scale(), 1.0);
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn scale(&self) -> T {
         self.scale
@@ -233,7 +233,7 @@ impl<T: Real> Tiling<T> {
     ///
     /// ```
     /// assert_eq!(plca_tensor::TileCounts::<f32>::new(&[4, 3])?.tiling().tiles(), 1);
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn tiles(&self) -> usize {
         self.grid.groups().iter().product()
@@ -251,7 +251,7 @@ impl<T: Real> Tiling<T> {
     /// use plca_tensor::Tiling;
     /// let tiling = Tiling::from_parts(&[4, 3], [vec![0, 3, 4], vec![0, 2, 3]], 1.0)?;
     /// assert_eq!((tiling.place([1, 2]), tiling.place([3, 0])), ((1, 1, 0), (2, 0, 0)));
-    /// # Ok::<(), plca_tensor::TensorError>(())
+    /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn place(&self, index: [u32; 2]) -> (usize, u32, u32) {
         let Grid { outer, bounds } = &self.grid;

@@ -4,20 +4,20 @@ mod block;
 mod tiling;
 
 use std::error::Error;
+use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-use nalgebra::DMatrix;
 
 pub use block::Block;
 pub use tiling::{TileCounts, Tiling};
 
+use super::pass::{Stored, finite_total, require_mass};
+use super::{Data, Expected, Mask, Request, Summary};
 use crate::kernel::aligned::Pool;
 use crate::kernel::panel::Panel;
 use crate::kernel::strata::TilePass;
 use crate::kernel::{Accumulate, Rule, Sums};
-use crate::observed::{Pass, finite_total, require_mass, whole_exposures};
-use crate::{CompensatedSum, Expected, Model, Observed, Real, SourceError, TensorError, Wanted};
+use crate::{CompensatedSum, Cp, DataError, Real, SourceError};
 
 /// Where the blocks of a matrix are read from.
 ///
@@ -27,9 +27,10 @@ use crate::{CompensatedSum, Expected, Model, Observed, Real, SourceError, Tensor
 /// ```
 /// use std::convert::Infallible;
 /// use std::ops::Range;
-/// use plca_tensor::{Block, BlockSource, Observed, OutOfCore, TileCounts, Tiling};
+/// use plca_tensor::{Block, BlockSource, Data, OutOfCore, TileCounts, Tiling};
 ///
 /// /// Blocks in memory; tile `t` has those of `ends[t]..ends[t + 1]`.
+/// #[derive(Debug)]
 /// struct Kept { tiling: Tiling<f64>, ends: Vec<usize>, blocks: Vec<Block<f64>> }
 ///
 /// impl BlockSource<f64> for Kept {
@@ -53,10 +54,10 @@ use crate::{CompensatedSum, Expected, Model, Observed, Real, SourceError, Tensor
 ///     block.push_row(row, &mut [(column, value * tiling.scale())]);
 /// }
 /// let v = OutOfCore::new(Kept { tiling, ends: vec![0, 1], blocks: vec![block] })?;
-/// assert_eq!((v.total(), v.marginal(0)), (3.0, vec![2.0, 0.0, 1.0]));
-/// # Ok::<(), plca_tensor::TensorError>(())
+/// assert_eq!((v.total(), v.marginal(0)?), (3.0, vec![2.0, 0.0, 1.0]));
+/// # Ok::<(), plca_tensor::DataError>(())
 /// ```
-pub trait BlockSource<T>: Sync {
+pub trait BlockSource<T>: Debug + Send + Sync {
     /// Why a block could not be read: a message of one line that names the place, and what caused it.
     type Error: Error + Send + Sync + 'static;
 
@@ -70,7 +71,7 @@ pub trait BlockSource<T>: Sync {
     ///
     /// # Errors
     ///
-    /// The source's own; the pass then ends, and with it every later one.
+    /// The source's own; the pass then ends with it.
     fn read(&self, block: usize, into: &mut Block<T>) -> Result<(), Self::Error>;
 }
 
@@ -81,16 +82,15 @@ pub trait BlockSource<T>: Sync {
 /// more, also up to seven more arrays of sums of the shorter mode. Nothing is kept between passes.
 /// Time: that of [`SparseTensor`](crate::SparseTensor) and of reading everything once.
 ///
-/// Methods of [`Observed`] return no errors. Where the source fails, [`failure`](Observed::failure) says why from then on, and every
-/// sum is NaN. The models of `plca-em` ask it after every pass: their step then returns the error and leaves the state as it was.
+/// Where the source fails, the call that read ends with [`DataError::Source`]; a later call may succeed.
 ///
 /// See [`BlockSource`] for an example.
 ///
 /// ```
 /// use std::io;
 /// use std::ops::Range;
-/// use plca_tensor::{Block, BlockSource, OutOfCore, TensorError, TileCounts, Tiling};
-/// # #[derive(Debug)]
+/// use plca_tensor::{Block, BlockSource, OutOfCore, DataError, TileCounts, Tiling};
+/// #[derive(Debug)]
 /// struct Lost(Tiling<f64>);
 /// impl BlockSource<f64> for Lost {
 ///     type Error = io::Error;
@@ -102,20 +102,17 @@ pub trait BlockSource<T>: Sync {
 /// }
 /// let error = OutOfCore::new(Lost(TileCounts::new(&[3, 2])?.tiling())).unwrap_err();
 /// assert_eq!(error.to_string(), "block 0 is gone");
-/// let TensorError::Source(source) = error else { panic!("{error}") };
+/// let DataError::Source(source) = error else { panic!("{error}") };
 /// let source = source.get_ref().downcast_ref::<io::Error>();
 /// assert_eq!(source.map(io::Error::kind), Some(io::ErrorKind::NotFound));
-/// # Ok::<(), TensorError>(())
+/// # Ok::<(), DataError>(())
 /// ```
 #[derive(Debug)]
 pub struct OutOfCore<T, S> {
     source: S,
     shape: [usize; 2],
-    total: f64,
-    stored: u64,
+    summary: Summary,
     marginals: [Vec<f64>; 2],
-    /// The first failure.
-    failure: Mutex<Option<TensorError>>,
     /// Blocks that no thread is at work on.
     spare: Mutex<Vec<Block<T>>>,
     pool: Pool<T>,
@@ -126,114 +123,90 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+fn failed(why: impl Into<Box<dyn Error + Send + Sync>>) -> DataError {
+    DataError::Source(SourceError::new(why))
+}
+
 impl<T: Real, S: BlockSource<T>> OutOfCore<T, S> {
     /// Reads everything once, for the sums that models ask for.
     ///
     /// # Errors
     ///
-    /// [`TensorError`]: the source's failure or a block that does not belong to this matrix ([`Source`](TensorError::Source)), no positive value,
-    /// a sum that overflows.
-    ///
-    /// # Examples
-    ///
-    /// See [`BlockSource`].
-    pub fn new(source: S) -> Result<Self, TensorError> {
+    /// [`DataError::Source`] if something cannot be read or is no block of this matrix; [`DataError::NoMass`] without a positive entry; a sum
+    /// that overflows.
+    pub fn new(source: S) -> Result<Self, DataError> {
         let shape = source.tiling().shape();
+        let scale = source.tiling().scale().to_f64();
         let mut data = Self {
             source,
             shape,
-            total: 0.0,
-            stored: 0,
+            summary: Summary {
+                total: 0.0,
+                nnz: 0,
+                integers: true,
+                mask: Mask::Complete,
+            },
             marginals: shape.map(|n| vec![0.0; n]),
-            failure: Mutex::default(),
             spare: Mutex::default(),
             pool: Pool::none(),
         };
-        let (mut total, mut stored) = (CompensatedSum::default(), 0);
+        let (mut total, mut nnz, mut integers) = (CompensatedSum::default(), 0, true);
         let [mut rows, mut columns] = std::mem::take(&mut data.marginals);
-        let scale = data.source.tiling().scale().to_f64();
-        data.visit(|[i, j], x| {
+        data.visit_held(|[i, j], x| {
             total += x.to_f64();
-            stored += 1;
+            nnz += 1;
+            integers &= (x.to_f64() / scale).fract() == 0.0;
             rows[i] += x.to_f64() / scale;
             columns[j] += x.to_f64() / scale;
-        });
-        if let Some(failure) = data.failure() {
-            return Err(failure);
-        }
+        })?;
         require_mass(total.value() > 0.0)?;
-        data.total = finite_total::<T>(total.value() / scale)?;
-        data.stored = stored;
+        data.summary.total = finite_total::<T>(total.value() / scale)?;
+        data.summary.nnz = nnz;
+        data.summary.integers = integers;
         data.marginals = [rows, columns];
         Ok(data)
     }
 
-    /// Number of stored entries, duplicates merged.
-    ///
-    /// ```
-    /// # use std::{convert::Infallible, ops::Range};
-    /// # use plca_tensor::{Block, BlockSource, OutOfCore, TensorError, TileCounts, Tiling};
-    /// # struct Kept { tiling: Tiling<f64>, block: Block<f64> }
-    /// # impl BlockSource<f64> for Kept {
-    /// #     type Error = Infallible;
-    /// #     fn tiling(&self) -> &Tiling<f64> { &self.tiling }
-    /// #     fn blocks(&self, _: usize) -> Range<usize> { 0..1 }
-    /// #     fn read(&self, _: usize, into: &mut Block<f64>) -> Result<(), Infallible> {
-    /// #         into.clone_from(&self.block);
-    /// #         Ok(())
-    /// #     }
-    /// # }
-    /// let mut block = Block::default();
-    /// block.push_row(1, &mut [(0, 2.0), (1, 3.0), (0, 0.5)]);
-    /// let v = OutOfCore::new(Kept { tiling: TileCounts::new(&[3, 2])?.tiling(), block })?;
-    /// assert_eq!(v.stored(), 2);
-    /// # Ok::<(), TensorError>(())
-    /// ```
-    pub fn stored(&self) -> u64 {
-        self.stored
-    }
-
-    fn fail(&self, why: impl Into<Box<dyn Error + Send + Sync>>) {
-        let failure = || TensorError::Source(SourceError::new(why));
-        lock(&self.failure).get_or_insert_with(failure);
-    }
-
-    /// Calls `work` with every block of a tile in order, as long as nothing fails.
-    fn for_each_block(&self, tile: usize, mut work: impl FnMut(&Block<T>)) {
+    /// Reads the blocks of a tile, one after the other.
+    fn for_each_block(
+        &self,
+        tile: usize,
+        mut work: impl FnMut(&Block<T>),
+    ) -> Result<(), DataError> {
         let tiling = self.source.tiling();
         let mut buffer = lock(&self.spare).pop().unwrap_or_default();
         for block in self.source.blocks(tile) {
-            if lock(&self.failure).is_some() {
-                break;
-            }
-            if let Err(e) = self.source.read(block, &mut buffer) {
-                self.fail(e);
-                break;
-            }
-            if let Err(what) = buffer.check(tiling.size(tile)) {
-                self.fail(format!("block {block}: {what}"));
-                break;
-            }
+            self.source.read(block, &mut buffer).map_err(failed)?;
+            let checked = buffer.check(tiling.size(tile));
+            checked.map_err(|what| failed(format!("block {block}: {what}")))?;
             work(&buffer);
         }
         lock(&self.spare).push(buffer);
+        Ok(())
     }
 
-    /// Visits every entry, tile by tile, with its stored value.
-    fn visit(&self, mut visit: impl FnMut([usize; 2], T)) {
+    /// Every entry in the scale in which it is held.
+    fn visit_held(&self, mut visit: impl FnMut([usize; 2], T)) -> Result<(), DataError> {
         let tiling = self.source.tiling();
         for tile in 0..tiling.tiles() {
             let place = tiling.grid.place(tile);
             self.for_each_block(tile, |block| {
                 let cells = block.cells();
                 cells.for_each(|row, column, value| visit(place(row, column), value));
-            });
+            })?;
         }
         lock(&self.spare).clear();
+        Ok(())
     }
 }
 
-impl<T: Real, S: BlockSource<T>> Accumulate<T> for OutOfCore<T, S> {
+/// A pass that reads, with the first failure.
+struct Reading<'a, T, S> {
+    data: &'a OutOfCore<T, S>,
+    failure: Mutex<Option<DataError>>,
+}
+
+impl<T: Real, S: BlockSource<T>> Accumulate<T> for Reading<'_, T, S> {
     fn accumulate(
         &self,
         panels: &[Panel<'_, T>],
@@ -241,13 +214,18 @@ impl<T: Real, S: BlockSource<T>> Accumulate<T> for OutOfCore<T, S> {
         wanted: &[bool],
         log: bool,
     ) -> Sums<T> {
-        let grid = &self.source.tiling().grid;
+        let grid = &self.data.source.tiling().grid;
         let sums = grid.accumulate(panels, wanted, |mut share| {
             let mut ln_lik = CompensatedSum::default();
-            self.for_each_block(share.tile, |block| {
-                let pass = TilePass::new(block.cells(), share.next(), (rule, log), ln_lik);
-                ln_lik = T::strata_tile(pass);
-            });
+            if lock(&self.failure).is_none() {
+                let read = self.data.for_each_block(share.tile, |block| {
+                    let pass = TilePass::new(block.cells(), share.next(), (rule, log), ln_lik);
+                    ln_lik = T::strata_tile(pass);
+                });
+                if let Err(failure) = read {
+                    lock(&self.failure).get_or_insert(failure);
+                }
+            }
             if share.first {
                 // No block: the sums are still to be zeroed.
                 let nothing = Block::default();
@@ -256,77 +234,49 @@ impl<T: Real, S: BlockSource<T>> Accumulate<T> for OutOfCore<T, S> {
             }
             ln_lik.value()
         });
-        lock(&self.spare).clear();
+        lock(&self.data.spare).clear();
         sums
     }
 }
 
-impl<T: Real, S: BlockSource<T>> Observed<T> for OutOfCore<T, S> {
+impl<T: Real, S: BlockSource<T>> Data<T> for OutOfCore<T, S> {
     fn shape(&self) -> &[usize] {
         &self.shape
     }
 
-    fn total(&self) -> f64 {
-        self.total
+    fn summary(&self) -> &Summary {
+        &self.summary
     }
 
-    fn is_complete(&self) -> bool {
-        true
-    }
-
-    fn for_each(&self, visit: &mut dyn FnMut(&[usize], f64)) {
+    fn visit(&self, each: &mut dyn FnMut(&[usize], f64)) -> Result<(), DataError> {
         let scale = self.source.tiling().scale().to_f64();
-        self.visit(|index, x| visit(&index, x.to_f64() / scale));
+        self.visit_held(|index, x| each(&index, x.to_f64() / scale))
     }
 
-    fn expect(&self, model: &Model<'_, T>, wanted: Wanted<'_>) -> Expected<T> {
-        let scale = 1.0 / self.source.tiling().scale().to_f64();
-        let pass = Pass::new(&self.shape, model, &self.pool);
-        let marginal = |mode| self.marginal(mode);
-        let mut expected = pass.expect_in_place(self, scale, self.total, wanted, marginal);
-        if self.failure().is_some() {
-            expected.ln_lik = f64::NAN;
-            let counts = expected.counts.iter_mut().flatten();
-            counts.for_each(|counts| counts.fill(T::lit(f64::NAN)));
+    fn e_step(
+        &self,
+        model: &Cp<'_, T>,
+        request: &Request<'_, T>,
+    ) -> Result<Expected<T>, DataError> {
+        let reading = Reading {
+            data: self,
+            failure: Mutex::default(),
+        };
+        let stored = Stored {
+            cells: &reading,
+            scale: self.source.tiling().scale(),
+            pool: &self.pool,
+            sparing: true,
+        };
+        let expected = stored.e_step(self, model, request, |_, modes| model.exposures(modes))?;
+        let failure = reading.failure.into_inner();
+        match failure.unwrap_or_else(PoisonError::into_inner) {
+            None => Ok(expected),
+            Some(failure) => Err(failure),
         }
-        expected
     }
 
-    fn exposure(&self, model: &Model<'_, T>, modes: &[bool]) -> Vec<Option<DMatrix<T>>> {
-        whole_exposures(&self.shape, model, modes)
-    }
-
-    fn multiplier(&self, model: &Model<'_, T>, mode: usize) -> DMatrix<T> {
-        let scale = 1.0 / self.source.tiling().scale().to_f64();
-        let mut sums = Pass::new(&self.shape, model, &self.pool).multiplier(self, scale, mode);
-        if self.failure().is_some() {
-            sums.fill(T::lit(f64::NAN));
-        }
-        sums
-    }
-
-    fn failure(&self) -> Option<TensorError> {
-        lock(&self.failure).clone()
-    }
-
-    fn marginal(&self, mode: usize) -> Vec<f64> {
-        self.marginals[mode].clone()
-    }
-
-    fn self_information(&self) -> f64 {
-        let scale = self.source.tiling().scale().to_f64();
-        let mut sum = CompensatedSum::default();
-        self.visit(|_, x| {
-            let value = x.to_f64() / scale;
-            // [SPEC 0] Σ V ln V, 0 where the scale leaves nothing of a value
-            if value > 0.0 {
-                sum += value * value.ln();
-            }
-        });
-        if self.failure().is_some() {
-            f64::NAN
-        } else {
-            sum.value()
-        }
+    fn marginal(&self, mode: usize) -> Result<Vec<f64>, DataError> {
+        Ok(self.marginals[mode].clone())
     }
 }

@@ -1,0 +1,196 @@
+//! Data as every model sees them: which cells were observed, and what a model adds up over them.
+
+mod dense;
+mod out_of_core;
+mod pass;
+mod reference;
+mod request;
+mod sparse;
+
+use std::fmt::Debug;
+
+use crate::{CompensatedSum, Cp, DataError, Real};
+
+pub use dense::{DenseTensor, MAX_ORDER, Order};
+pub(crate) use dense::{check_shape, unravel};
+pub use out_of_core::{Block, BlockSource, OutOfCore, TileCounts, Tiling};
+pub(crate) use pass::data_scale;
+pub use request::{CellRule, Expected, Modes, Request, Rule};
+pub(crate) use sparse::Cells;
+pub use sparse::{Coordinates, SparseTensor};
+
+/// Which cells [`Data::visit_mask`] lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mask {
+    /// None: every cell was observed.
+    Complete,
+    /// The hidden cells.
+    Hidden,
+    /// The observed cells.
+    Observed,
+}
+
+/// What is known of data as a whole.
+///
+/// ```
+/// use plca_tensor::{Data, DenseTensor, Mask, Order};
+/// let v = DenseTensor::masked(vec![2, 2], vec![3.0, f64::NAN, 0.0, 1.5], Order::RowMajor)?;
+/// let summary = v.summary();
+/// assert_eq!((summary.total, summary.nnz, summary.integers), (4.5, 2, false));
+/// assert_eq!(summary.mask, Mask::Hidden);
+/// # Ok::<(), plca_tensor::DataError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Summary {
+    /// The sum of the observed cells, `v`.
+    pub total: f64,
+    /// The number of observed cells that are not 0.
+    pub nnz: u64,
+    /// Whether all observed cells are whole numbers.
+    pub integers: bool,
+    /// How hidden cells are told.
+    pub mask: Mask,
+}
+
+impl Summary {
+    /// The summary of cells that `visit` goes through: for a storage of your own.
+    ///
+    /// # Errors
+    ///
+    /// Those of `visit`.
+    pub fn of(
+        mask: Mask,
+        visit: impl FnOnce(&mut dyn FnMut(&[usize], f64)) -> Result<(), DataError>,
+    ) -> Result<Self, DataError> {
+        let (mut total, mut nnz, mut integers) = (CompensatedSum::default(), 0, true);
+        visit(&mut |_, value| {
+            total += value;
+            nnz += u64::from(value != 0.0);
+            integers &= value.fract() == 0.0;
+        })?;
+        Ok(Self {
+            total: total.value(),
+            nnz,
+            integers,
+            mask,
+        })
+    }
+}
+
+/// Data that models are fitted to: dense, sparse, masked, larger than memory, or a storage of your own.
+///
+/// A storage answers four questions; the E-step follows from them, slowly. Storages with a kernel override it. All values are as given:
+/// an internal scale, a power of two, keeps subnormal and huge data from underflow and overflow.
+///
+/// ```
+/// use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
+/// fn mean(data: &dyn Data<f64>) -> f64 {
+///     data.total() / data.shape().iter().product::<usize>() as f64
+/// }
+/// let dense = DenseTensor::new(vec![2, 2], vec![3.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
+/// let sparse = SparseTensor::new(Coordinates { shape: vec![2, 2], indices: vec![0, 0, 1, 1], values: vec![3.0, 1.0] })?;
+/// assert_eq!((mean(&dense), mean(&sparse)), (1.0, 1.0));
+/// # Ok::<(), plca_tensor::DataError>(())
+/// ```
+pub trait Data<T: Real>: Debug + Send + Sync {
+    /// The size of each mode.
+    fn shape(&self) -> &[usize];
+
+    /// What is known of the data as a whole.
+    fn summary(&self) -> &Summary;
+
+    /// Visits every observed cell that is not 0, in a fixed order.
+    ///
+    /// # Errors
+    ///
+    /// [`DataError::Source`] if the data cannot be read. So for all methods that go through them.
+    fn visit(&self, each: &mut dyn FnMut(&[usize], f64)) -> Result<(), DataError>;
+
+    /// Visits the cells that [`Summary::mask`] says, in a fixed order. Provided for complete data, which list none.
+    ///
+    /// # Errors
+    ///
+    /// As [`visit`](Self::visit).
+    fn visit_mask(&self, each: &mut dyn FnMut(&[usize])) -> Result<(), DataError> {
+        let _ = each;
+        Ok(())
+    }
+
+    /// The E-step: expected counts and the log-likelihood under `model`, in one pass over the data.
+    ///
+    /// An entry of a factor below `√TINY` times the largest of its row (1e-154 in `f64`, 1e-19 in `f32`; `w_z` is part of the first
+    /// factor) counts as 0, as in [`Cp::cell`]: products of such entries would be subnormal. A cell that only such entries explain has
+    /// `p = 0`, and the log-likelihood is `-inf`. A cell whose `p` is below `√TINY` times the product of its rows' largest entries may lose
+    /// digits, or count as 0.
+    ///
+    /// Provided from the visits: `O(K)` for every cell visited, one thread.
+    ///
+    /// # Errors
+    ///
+    /// As [`visit`](Self::visit).
+    ///
+    /// # Panics
+    ///
+    /// If the model's shape is not that of the data, if it has no components, or if counts of a mode are requested that the data do not have.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::{Cp, Data, DenseTensor, Factor, Modes, Order, Request};
+    /// let (a, b) = (dmatrix![0.5, 1.0; 0.5, 0.0], dmatrix![0.25, 0.5; 0.75, 0.5]);
+    /// let model = Cp { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&a), Factor::Columns(&b)] };
+    /// let v = DenseTensor::new(vec![2, 2], vec![5.0, 1.0, 1.0, 3.0], Order::RowMajor)?;
+    /// let e = v.e_step(&model, &Request::counts(Modes::all(2)).value(true))?;
+    /// // Row 0 of the data has mass 6, shared between the components.
+    /// assert!((e.counts(0).row(0).sum() - 6.0f64).abs() < 1e-12);
+    /// let ln_lik = [(5.0, [0, 0]), (1.0, [0, 1]), (1.0, [1, 0]), (3.0, [1, 1])].map(|(v, x)| v * model.cell(&x).ln());
+    /// assert!((e.value() - ln_lik.iter().sum::<f64>()).abs() < 1e-12);
+    /// # Ok::<(), plca_tensor::DataError>(())
+    /// ```
+    fn e_step(
+        &self,
+        model: &Cp<'_, T>,
+        request: &Request<'_, T>,
+    ) -> Result<Expected<T>, DataError> {
+        reference::e_step(self, model, request)
+    }
+
+    /// `v`: the sum of the observed cells.
+    fn total(&self) -> f64 {
+        self.summary().total
+    }
+
+    /// Whether every cell was observed.
+    fn is_complete(&self) -> bool {
+        self.summary().mask == Mask::Complete
+    }
+
+    /// `Σ_{x: x_j=i} V[x]` over observed cells, for every index of mode `j`.
+    ///
+    /// # Errors
+    ///
+    /// As [`visit`](Self::visit).
+    fn marginal(&self, mode: usize) -> Result<Vec<f64>, DataError> {
+        let mut sums = vec![0.0; self.shape()[mode]];
+        self.visit(&mut |index, value| sums[index[mode]] += value)?;
+        Ok(sums)
+    }
+
+    /// `Σ V ln V` over observed cells: the log-likelihood that no model of these data can exceed, up to scale.
+    ///
+    /// # Errors
+    ///
+    /// As [`visit`](Self::visit).
+    fn self_information(&self) -> Result<f64, DataError> {
+        let mut sum = CompensatedSum::default();
+        self.visit(&mut |_, value| {
+            // [SPEC 0] Σ V ln V, 0 where a scale leaves nothing of a value
+            if value > 0.0 {
+                sum += value * value.ln();
+            }
+        })?;
+        Ok(sum.value())
+    }
+}

@@ -1,0 +1,250 @@
+//! The parts of an E-step that all storages share: packing the factors, the pass, unpacking the counts.
+
+use nalgebra::DMatrix;
+
+use super::{Data, Expected, Modes, Request, Rule, reference};
+use crate::kernel::{
+    Accumulate, Rule as Ratio,
+    aligned::{Aligned, Pool},
+    lanes,
+    panel::Panel,
+    panel::{pow2, pow2_halves},
+};
+use crate::{Cp, DataError, Factor, Real};
+
+/// Refuses a model whose factors do not fit the data.
+pub(crate) fn check_model<T: Real>(shape: &[usize], model: &Cp<'_, T>) {
+    assert_eq!(model.factors.len(), shape.len(), "one factor per mode");
+    let k = model.components();
+    assert!(k > 0, "at least one component");
+    for (factor, &size) in model.factors.iter().zip(shape) {
+        assert_eq!(
+            (factor.rows(), factor.components()),
+            (size, k),
+            "factor shape"
+        );
+    }
+    assert!(
+        model.weights.is_none_or(|w| w.len() == k),
+        "one weight per component"
+    );
+}
+
+/// A storage as a kernel sees it.
+pub(crate) struct Stored<'a, T, C> {
+    pub(crate) cells: &'a C,
+    /// What the values were multiplied by.
+    pub(crate) scale: T,
+    pub(crate) pool: &'a Pool<T>,
+    /// Whether memory is scarce: sums become counts in place.
+    pub(crate) sparing: bool,
+}
+
+impl<T: Real, C: Accumulate<T>> Stored<'_, T, C> {
+    /// The E-step over these cells. `seen` is the mass of the model in the observed cells, asked for where some are hidden.
+    pub(crate) fn e_step(
+        &self,
+        data: &dyn Data<T>,
+        model: &Cp<'_, T>,
+        request: &Request<'_, T>,
+        seen: impl FnOnce(&Pass<'_, T>, &[bool]) -> Vec<Option<DMatrix<T>>>,
+    ) -> Result<Expected<T>, DataError> {
+        check_model(data.shape(), model);
+        let mut modes = request.modes.flags(data.shape().len());
+        let pass = || Pass::new(model, self.pool);
+        let scale = 1.0 / self.scale.to_f64();
+        match request.rule {
+            Rule::Poisson => {
+                let mut pass = pass();
+                let rows = pass.balance_rows();
+                // [SPEC 1.1] C_j = P(z) F_j ∘ Σ Q Π_{m≠j} F_m: all modes from one ratio and the old factors
+                let sums =
+                    (self.cells).accumulate(&pass.panels, Ratio::Ratio, &modes, request.value);
+                let scales = [T::one(), T::lit(scale)];
+                let value = match request.value {
+                    false => None,
+                    true => Some(sums.ln_lik * scale - pass.ln_scale(data, rows.as_deref())?),
+                };
+                let counts = match self.sparing {
+                    true => pass.unpack_in_place(sums.modes, &modes, scales),
+                    false => pass.unpack(&sums.modes, &modes, scales),
+                };
+                Ok(Expected { counts, value })
+            }
+            Rule::Exposure => {
+                let complete = data.is_complete();
+                if request.value && !complete && request.modes.is_empty() {
+                    modes[0] = true;
+                }
+                let mut counts = match complete {
+                    true => model.exposures(&modes),
+                    false => seen(&pass(), &modes),
+                };
+                let mass = |m: &DMatrix<T>| m.iter().map(|x| x.to_f64()).sum::<f64>();
+                let value = request.value.then(|| match complete {
+                    true => model.mass(),
+                    false => counts.iter().flatten().next().map_or(0.0, mass),
+                });
+                if request.modes.is_empty() {
+                    counts.fill(None);
+                }
+                Ok(Expected { counts, value })
+            }
+            Rule::Gradient => {
+                let counts = (0..modes.len())
+                    .map(|mode| modes[mode].then(|| pass().gradient(self.cells, scale, mode)))
+                    .collect();
+                let value = match request.value {
+                    false => None,
+                    true => {
+                        let poisson = Request::counts(Modes::NONE).value(true);
+                        self.e_step(data, model, &poisson, seen)?.value
+                    }
+                };
+                Ok(Expected { counts, value })
+            }
+            Rule::Cell(_) => reference::e_step(data, model, request),
+        }
+    }
+}
+
+/// The parts that all storages share: packing, the pass, unpacking.
+pub(crate) struct Pass<'a, T> {
+    model: &'a Cp<'a, T>,
+    panels: Vec<Panel<'a, T>>,
+    exponent: i32,
+}
+
+impl<'a, T: Real> Pass<'a, T> {
+    fn new(model: &'a Cp<'a, T>, pool: &'a Pool<T>) -> Self {
+        pool.next_pass();
+        let stride = lanes::stride::<T>(model.components());
+        let panels: Vec<_> = (model.factors.iter().enumerate())
+            .map(|(j, &f)| Panel::pack(f, if j == 0 { model.weights } else { None }, stride, pool))
+            .collect();
+        let exponent = panels.iter().map(|p| p.exponent).sum();
+        Self {
+            model,
+            panels,
+            exponent,
+        }
+    }
+
+    /// Exponents of all rows of all factors where, with one for each factor, products of small rows would leave the range of `T`.
+    ///
+    /// A ratio `Q` takes back what the rows of its cell were multiplied by: counts need not know of it. Half of the range is left to
+    /// entries that are small beside the largest of their row, a quarter to sums of many ratios.
+    fn balance_rows(&mut self) -> Option<Vec<Vec<i32>>> {
+        let room = -f64::from(T::MAX_EXPONENT) / 4.0;
+        let enough = room / self.panels.len() as f64;
+        let smallest: f64 = self.panels.iter().map(|p| p.smallest_row(enough)).sum();
+        (smallest < room).then(|| self.panels.iter_mut().map(Panel::balance_rows).collect())
+    }
+
+    /// What the scales of the panels, and of their rows, add to the log-likelihood: a pass sees `P` in them.
+    fn ln_scale(&self, data: &dyn Data<T>, rows: Option<&[Vec<i32>]>) -> Result<f64, DataError> {
+        let mut exponents = data.total() * f64::from(self.exponent);
+        for (mode, rows) in rows.into_iter().flatten().enumerate() {
+            let marginal = data.marginal(mode)?;
+            let terms = rows.iter().zip(marginal);
+            exponents += terms.map(|(&e, v)| f64::from(e) * v).sum::<f64>();
+        }
+        Ok(exponents * std::f64::consts::LN_2)
+    }
+
+    /// Masses of the model over the cells that `data` visits under the rule `Unit`.
+    pub(crate) fn unit(
+        &self,
+        data: &impl Accumulate<T>,
+        modes: &[bool],
+    ) -> Vec<Option<DMatrix<T>>> {
+        let sums = data.accumulate(&self.panels, Ratio::Unit, modes, false);
+        self.unpack(&sums.modes, modes, pow2_halves(-self.exponent))
+    }
+
+    fn gradient(mut self, data: &impl Accumulate<T>, scale: f64, mode: usize) -> DMatrix<T> {
+        let modes: Vec<bool> = (0..self.panels.len()).map(|j| j == mode).collect();
+        let rows = self.balance_rows();
+        let sums = data.accumulate(&self.panels, Ratio::Ratio, &modes, false);
+        let panel = &self.panels[mode];
+        let scale = T::lit(scale) * pow2::<T>(panel.exponent);
+        let mut out = panel.alone(&sums.modes[mode], self.model.factors[mode], scale);
+        for (i, &e) in rows.iter().flat_map(|rows| rows[mode].iter().enumerate()) {
+            let [a, b] = pow2_halves::<T>(e);
+            match self.model.factors[mode] {
+                Factor::Columns(_) => out.row_mut(i).iter_mut().for_each(|x| *x = *x * a * b),
+                Factor::Rows(_) => out.column_mut(i).iter_mut().for_each(|x| *x = *x * a * b),
+            }
+        }
+        if let (0, Some(weights)) = (mode, self.model.weights) {
+            match self.model.factors[0] {
+                Factor::Columns(_) => out
+                    .column_iter_mut()
+                    .zip(weights)
+                    .for_each(|(mut c, &w)| c *= w),
+                Factor::Rows(_) => out
+                    .row_iter_mut()
+                    .zip(weights)
+                    .for_each(|(mut r, &w)| r *= w),
+            }
+        }
+        out
+    }
+
+    fn unpack(
+        &self,
+        sums: &[Aligned<T>],
+        modes: &[bool],
+        scales: [T; 2],
+    ) -> Vec<Option<DMatrix<T>>> {
+        let of_mode = |j: usize| self.panels[j].times(&sums[j], self.model.factors[j], scales);
+        (0..self.panels.len())
+            .map(|j| modes[j].then(|| of_mode(j)))
+            .collect()
+    }
+
+    /// The same, giving up panels and sums on the way.
+    fn unpack_in_place(
+        &mut self,
+        sums: Vec<Aligned<T>>,
+        modes: &[bool],
+        scales: [T; 2],
+    ) -> Vec<Option<DMatrix<T>>> {
+        let panels = self.panels.iter_mut().zip(self.model.factors);
+        let each = panels.zip(sums).zip(modes);
+        each.map(|(((panel, &factor), sums), wanted)| {
+            wanted.then(|| panel.times_in_place(sums, factor, scales))
+        })
+        .collect()
+    }
+}
+
+/// Power of two by which values are multiplied so that their largest is near 1; 1 in the usual range, and if all are 0.
+pub(crate) fn data_scale<T: Real>(largest: T) -> T {
+    let comfortable = f64::from(T::MAX_EXPONENT) / 4.0;
+    let exponent = largest.to_f64().log2();
+    if largest <= T::zero() || exponent.abs() <= comfortable {
+        T::one()
+    } else {
+        pow2(-(exponent.floor() as i32).clamp(-T::MAX_EXPONENT, T::MAX_EXPONENT))
+    }
+}
+
+/// The sum of the data, refused where counts in `T` or `Σ V ln V` in `f64` would overflow.
+pub(crate) fn finite_total<T: Real>(total: f64) -> Result<f64, DataError> {
+    // |ln V| < 1024 for every double.
+    if T::lit(total).is_finite() && (1024.0 * total).is_finite() {
+        Ok(total)
+    } else {
+        Err(DataError::Overflow { total })
+    }
+}
+
+/// An error unless something positive was observed.
+pub(crate) fn require_mass(positive: bool) -> Result<(), DataError> {
+    if positive {
+        Ok(())
+    } else {
+        Err(DataError::NoMass)
+    }
+}

@@ -1,0 +1,233 @@
+//! What an E-step is asked for, and what it answers.
+
+use std::fmt::Debug;
+
+use nalgebra::DMatrix;
+
+use crate::DataError;
+
+/// A set of modes, counted from 0.
+///
+/// ```
+/// use plca_tensor::Modes;
+/// let modes = Modes::one(0).with(2);
+/// assert!(modes.contains(2) && !modes.contains(1));
+/// assert_eq!(Modes::all(3), modes.with(1));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Modes(u64);
+
+impl Modes {
+    /// No mode.
+    pub const NONE: Self = Self(0);
+
+    /// The modes below `order`, which is 64 at most.
+    pub fn all(order: usize) -> Self {
+        (0..order).collect()
+    }
+
+    /// One mode.
+    pub fn one(mode: usize) -> Self {
+        Self::NONE.with(mode)
+    }
+
+    /// These modes and one more.
+    ///
+    /// # Panics
+    ///
+    /// If `mode` is 64 or more.
+    #[must_use]
+    pub fn with(self, mode: usize) -> Self {
+        assert!(mode < crate::MAX_ORDER, "mode {mode} of 64 at most");
+        Self(self.0 | 1 << mode)
+    }
+
+    /// Whether `mode` is one of these.
+    pub fn contains(self, mode: usize) -> bool {
+        mode < crate::MAX_ORDER && self.0 >> mode & 1 == 1
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// A flag for each of `order` modes.
+    pub(crate) fn flags(self, order: usize) -> Vec<bool> {
+        assert!(
+            order >= crate::MAX_ORDER || self.0 >> order == 0,
+            "counts of a mode that data of order {order} do not have"
+        );
+        (0..order).map(|mode| self.contains(mode)).collect()
+    }
+}
+
+impl FromIterator<usize> for Modes {
+    fn from_iter<I: IntoIterator<Item = usize>>(modes: I) -> Self {
+        modes.into_iter().fold(Self::NONE, Self::with)
+    }
+}
+
+/// A likelihood of one rate per cell, as the E-step needs it.
+///
+/// Expected counts under a rule are `C_j[i,z] = Σ_{x: x_j=i} q[x] w_z Π_m F_m[x_m,z]` with `q = ratios(v, p)`. With `q = v / p` they are those of
+/// Poisson counts. Other likelihoods ask twice: for the numerator of a multiplicative update and for its denominator.
+///
+/// ```
+/// use plca_tensor::CellRule;
+/// /// The numerator of the update under squared error: `q = v`.
+/// #[derive(Debug)]
+/// struct Squared;
+/// impl CellRule<f64> for Squared {
+///     fn ratios(&self, v: &[f64], q: &mut [f64]) { q.copy_from_slice(v); }
+///     fn value(&self, v: &[f64], p: &[f64]) -> f64 { v.iter().zip(p).map(|(v, p)| (v - p).powi(2)).sum() }
+///     fn zero_is_inert(&self) -> bool { false }
+/// }
+/// ```
+pub trait CellRule<T>: Debug + Sync {
+    /// Replaces the rates in `q`, one for every value of `v`, by what the factors of each cell are multiplied by.
+    fn ratios(&self, v: &[T], q: &mut [T]);
+
+    /// The sum of the cells' terms of the objective, from values `v` and rates `p`.
+    fn value(&self, v: &[T], p: &[T]) -> f64;
+
+    /// Whether a cell with `v = 0` has the ratio 0 and the value 0. Then sparse data visit their entries alone.
+    fn zero_is_inert(&self) -> bool;
+}
+
+/// What an E-step makes of a cell `v` with the rate `p`.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Rule<'a, T> {
+    /// `q = v / p`: expected counts `C_j[i,z] = w_z F_j[i,z] Σ_{x: x_j=i} (v/p) Π_{m≠j} F_m`. The value is `Σ v ln p`, `-inf` if a positive
+    /// cell has `p = 0`.
+    Poisson,
+    /// `q = 1` in observed cells: the mass of the model that can be seen. The value is that mass, whose modes need not be requested.
+    Exposure,
+    /// As `Poisson` without the factor of the mode itself: `Σ_{x: x_j=i} (v/p) w_z Π_{m≠j} F_m`, which is the gradient of `Σ v ln p`.
+    Gradient,
+    /// A likelihood of your own.
+    Cell(&'a dyn CellRule<T>),
+}
+
+/// What an E-step is asked for. Ask for little: each mode costs a third of a pass, and a value one logarithm a cell.
+///
+/// ```
+/// use plca_tensor::{Modes, Request};
+/// let rows_only = Request::<f64>::counts(Modes::one(0));
+/// let all_and_the_likelihood = Request::<f64>::counts(Modes::all(2)).value(true);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a, T> {
+    pub(crate) modes: Modes,
+    pub(crate) value: bool,
+    pub(crate) rule: Rule<'a, T>,
+}
+
+impl<'a, T> Request<'a, T> {
+    /// Expected counts of these modes under [`Rule::Poisson`], without the value.
+    pub fn counts(modes: Modes) -> Self {
+        Self {
+            modes,
+            value: false,
+            rule: Rule::Poisson,
+        }
+    }
+
+    /// Whether the value is wanted too.
+    #[must_use]
+    pub fn value(mut self, yes: bool) -> Self {
+        self.value = yes;
+        self
+    }
+
+    /// Whether the answer depends on which cells were observed, and not on their values: for a storage that lends another's mask.
+    pub fn is_of_the_mask(&self) -> bool {
+        matches!(self.rule, Rule::Exposure)
+    }
+
+    /// Another rule.
+    #[must_use]
+    pub fn rule(mut self, rule: Rule<'a, T>) -> Self {
+        self.rule = rule;
+        self
+    }
+}
+
+/// What an E-step answers; sums over shards of data are sums of these.
+#[derive(Clone, Debug)]
+pub struct Expected<T> {
+    pub(crate) counts: Vec<Option<DMatrix<T>>>,
+    pub(crate) value: Option<f64>,
+}
+
+impl<T: crate::Real> Expected<T> {
+    /// Counts of each mode, where they were requested, in the layout of the factor; and the value.
+    pub fn new(counts: Vec<Option<DMatrix<T>>>, value: Option<f64>) -> Self {
+        Self { counts, value }
+    }
+
+    /// The counts of a mode, in the layout of its factor.
+    ///
+    /// # Panics
+    ///
+    /// If they were not requested.
+    #[track_caller]
+    pub fn counts(&self, mode: usize) -> &DMatrix<T> {
+        self.get(mode).unwrap_or_else(|| not_requested(mode))
+    }
+
+    /// The same, taken out.
+    ///
+    /// # Panics
+    ///
+    /// If they were not requested, or taken before.
+    #[track_caller]
+    pub fn take(&mut self, mode: usize) -> DMatrix<T> {
+        let counts = self.counts.get_mut(mode).and_then(Option::take);
+        counts.unwrap_or_else(|| not_requested(mode))
+    }
+
+    /// The counts of a mode if they were requested.
+    pub fn get(&self, mode: usize) -> Option<&DMatrix<T>> {
+        self.counts.get(mode)?.as_ref()
+    }
+
+    /// The value of the rule, summed over the observed cells.
+    ///
+    /// # Panics
+    ///
+    /// If it was not requested.
+    #[track_caller]
+    pub fn value(&self) -> f64 {
+        self.value.expect("the value was not requested")
+    }
+
+    /// Adds the statistics of another shard of the data.
+    ///
+    /// # Errors
+    ///
+    /// [`DataError::Merge`] if the two do not hold the same modes in the same shapes.
+    pub fn merge(&mut self, other: &Self) -> Result<(), DataError> {
+        let shapes = |e: &Self| -> Vec<_> {
+            let counts = e.counts.iter();
+            counts.map(|c| c.as_ref().map(DMatrix::shape)).collect()
+        };
+        if shapes(self) != shapes(other) || self.value.is_some() != other.value.is_some() {
+            return Err(DataError::Merge);
+        }
+        let both = self.counts.iter_mut().flatten();
+        for (mine, theirs) in both.zip(other.counts.iter().flatten()) {
+            *mine += theirs;
+        }
+        if let (Some(mine), Some(theirs)) = (&mut self.value, other.value) {
+            *mine += theirs;
+        }
+        Ok(())
+    }
+}
+
+#[track_caller]
+fn not_requested<O>(mode: usize) -> O {
+    panic!("counts of mode {mode} were not requested")
+}

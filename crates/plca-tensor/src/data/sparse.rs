@@ -1,0 +1,390 @@
+//! Sparse tensors of any order.
+
+use std::collections::HashSet;
+
+use nalgebra::DMatrix;
+
+use super::dense::check_shape;
+use super::pass::{Stored, data_scale, finite_total, require_mass};
+use super::{Data, Expected, Mask, Request, Summary};
+use crate::exposure::remaining;
+use crate::kernel::aligned::Pool;
+use crate::kernel::{Accumulate, Rule, Sums, fibres::Fibres, panel::Panel, strata::Strata};
+use crate::{CompensatedSum, Cp, DataError, Factor, Real};
+
+/// Stored cells in coordinate form, in any order, duplicates allowed (they are summed).
+///
+/// ```
+/// use plca_tensor::{Coordinates, Data, SparseTensor};
+/// let c = Coordinates { shape: vec![4, 3], indices: vec![0, 1,  3, 2,  0, 1], values: vec![1.0, 2.0, 0.5] };
+/// let v = SparseTensor::new(c)?;
+/// assert_eq!((v.summary().nnz, v.total()), (2, 3.5));
+/// # Ok::<(), plca_tensor::DataError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
+pub struct Coordinates<T> {
+    /// Size of each mode; the product may exceed `u64::MAX`.
+    pub shape: Vec<usize>,
+    /// `order` numbers for each entry, entry after entry.
+    pub indices: Vec<u32>,
+    /// One number per entry.
+    pub values: Vec<T>,
+}
+
+/// Stored cells arranged for the kernels: strata of tiles for matrices, fibres for other orders.
+#[derive(Clone, Debug)]
+pub(crate) enum Cells<T> {
+    Matrix(Strata<T>),
+    Tensor(Fibres<T>),
+}
+
+impl<T: Real> Cells<T> {
+    /// Checks and arranges the entries; duplicates are summed, zeros dropped unless `keep_zeros`. Also returns the power of two
+    /// by which the values were multiplied.
+    pub(crate) fn new(
+        mut entries: Coordinates<T>,
+        keep_zeros: bool,
+    ) -> Result<(Self, T), DataError> {
+        check_indices(&entries)?;
+        let order = entries.shape.len();
+        let refused = |value: &T| !(value.is_finite() && *value >= T::zero());
+        if let Some(at) = entries.values.iter().position(refused) {
+            let index = &entries.indices[at * order..(at + 1) * order];
+            return Err(DataError::Value {
+                index: index.iter().map(|&i| i as usize).collect(),
+                value: entries.values[at].to_f64(),
+            });
+        }
+        // Only after the check: a message shows the value as given.
+        let scale = rescale(&mut entries.values);
+        let cells = if order == 2 {
+            Self::Matrix(Strata::new(entries, keep_zeros))
+        } else {
+            Self::Tensor(Fibres::new(entries, keep_zeros))
+        };
+        Ok((cells, scale))
+    }
+
+    pub(crate) fn stored(&self) -> usize {
+        match self {
+            Self::Matrix(s) => s.stored(),
+            Self::Tensor(s) => s.stored(),
+        }
+    }
+
+    /// Visits every stored cell in a fixed order.
+    pub(crate) fn for_each(&self, visit: &mut dyn FnMut(&[usize], T)) {
+        match self {
+            Self::Matrix(s) => s.for_each(visit),
+            Self::Tensor(s) => s.for_each(visit),
+        }
+    }
+}
+
+impl<T: Real> Accumulate<T> for Cells<T> {
+    fn accumulate(&self, panels: &[Panel<T>], rule: Rule, wanted: &[bool], log: bool) -> Sums<T> {
+        match self {
+            Self::Matrix(s) => s.accumulate(panels, rule, wanted, log),
+            Self::Tensor(s) => s.accumulate(panels, rule, wanted, log),
+        }
+    }
+}
+
+/// Refuses lengths that disagree and indices outside the shape.
+pub(crate) fn check_indices<T>(entries: &Coordinates<T>) -> Result<(), DataError> {
+    let Coordinates {
+        shape,
+        indices,
+        values,
+    } = entries;
+    check_shape(shape)?;
+    let order = shape.len();
+    if indices.len() != order * values.len() {
+        return Err(DataError::Length {
+            expected: order * values.len(),
+            got: indices.len(),
+            shape: shape.clone(),
+        });
+    }
+    if values.len() > u32::MAX as usize {
+        return Err(DataError::TooLarge {
+            shape: shape.clone(),
+        });
+    }
+    for (position, index) in indices.chunks_exact(order).enumerate() {
+        for (mode, (&i, &size)) in index.iter().zip(shape).enumerate() {
+            if i as usize >= size {
+                return Err(DataError::OutOfRange {
+                    position,
+                    mode,
+                    index: i as usize,
+                    size,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Which cells of a sparse tensor were observed.
+#[derive(Clone, Debug)]
+enum Pattern<T> {
+    All,
+    /// All but these.
+    AllBut(Cells<T>),
+    /// The stored ones, zeros included.
+    Stored,
+}
+
+/// A non-negative sparse tensor of order at least 1. Cells that are not stored are zeros, unless they are hidden.
+///
+/// Memory: about 12 bytes per entry in `f64`, whatever the product of the shape, and 12 per hidden cell that is listed.
+///
+/// ```
+/// use plca_tensor::{Coordinates, Data, SparseTensor};
+/// let v = SparseTensor::new(Coordinates { shape: vec![1000, 1000, 1000], indices: vec![7, 0, 999], values: vec![2.0] })?;
+/// assert_eq!((v.summary().nnz, v.total(), v.is_complete()), (1, 2.0, true));
+/// // Ratings: what is not stored was not observed.
+/// let ratings = Coordinates { shape: vec![3, 2], indices: vec![0, 0, 1, 1], values: vec![4.0, 5.0] };
+/// assert!(!SparseTensor::stored_only(ratings)?.is_complete());
+/// # Ok::<(), plca_tensor::DataError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SparseTensor<T> {
+    pub(crate) shape: Vec<usize>,
+    pub(crate) cells: Cells<T>,
+    pattern: Pattern<T>,
+    /// Of each mode the indices of which every cell is hidden.
+    unseen: Vec<Vec<usize>>,
+    /// Stored values are those given times this power of two.
+    pub(crate) scale: T,
+    summary: Summary,
+    pool: Pool<T>,
+}
+
+/// Brings values into a comfortable scale; returns that scale.
+fn rescale<T: Real>(values: &mut [T]) -> T {
+    let largest = (values.iter()).fold(T::zero(), |a, &x| if x > a { x } else { a });
+    let scale = data_scale(largest);
+    if scale != T::one() {
+        values.iter_mut().for_each(|x| *x *= scale);
+    }
+    scale
+}
+
+impl<T: Real> SparseTensor<T> {
+    /// Arranges entries for the kernels; duplicates are summed, explicit zeros dropped.
+    /// Cost `O(nnz + Σ I_j)` time and memory.
+    ///
+    /// # Errors
+    ///
+    /// [`DataError`]: order 0, an empty mode, lengths that disagree, an index outside the shape, a value that
+    /// is negative or not finite, no positive value at all, a sum that overflows.
+    pub fn new(entries: Coordinates<T>) -> Result<Self, DataError> {
+        let shape = entries.shape.clone();
+        Self::checked(shape, Cells::new(entries, false)?, Pattern::All)
+    }
+
+    /// Arranges entries of which all cells but the stored ones are hidden; explicit zeros are observed.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn stored_only(entries: Coordinates<T>) -> Result<Self, DataError> {
+        let shape = entries.shape.clone();
+        Self::checked(shape, Cells::new(entries, true)?, Pattern::Stored)
+    }
+
+    /// Arranges entries of which the listed cells are hidden, whatever is stored there. Values of the list are not read.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new), for the list too; [`DataError::Shape`] if the two differ in shape.
+    pub fn all_but(
+        mut entries: Coordinates<T>,
+        mut hidden: Coordinates<T>,
+    ) -> Result<Self, DataError> {
+        if hidden.shape != entries.shape {
+            return Err(DataError::Shape {
+                what: "mask",
+                got: hidden.shape,
+                expected: entries.shape,
+            });
+        }
+        check_indices(&entries)?;
+        let order = entries.shape.len();
+        let listed: HashSet<&[u32]> = hidden.indices.chunks_exact(order).collect();
+        let mut kept = 0;
+        for entry in 0..entries.values.len() {
+            let index = entry * order..(entry + 1) * order;
+            if listed.contains(&entries.indices[index.clone()]) {
+                continue;
+            }
+            entries.indices.copy_within(index, kept * order);
+            entries.values[kept] = entries.values[entry];
+            kept += 1;
+        }
+        entries.indices.truncate(kept * order);
+        entries.values.truncate(kept);
+        hidden.values = vec![T::one(); hidden.indices.len() / order];
+        let shape = entries.shape.clone();
+        let hidden = Cells::new(hidden, false)?.0;
+        let unseen = wholly_listed(&shape, &hidden);
+        let pattern = match hidden.stored() {
+            0 => Pattern::All,
+            _ => Pattern::AllBut(hidden),
+        };
+        let checked = Self::checked(shape, Cells::new(entries, false)?, pattern)?;
+        Ok(Self { unseen, ..checked })
+    }
+
+    fn checked(
+        shape: Vec<usize>,
+        (cells, scale): (Cells<T>, T),
+        pattern: Pattern<T>,
+    ) -> Result<Self, DataError> {
+        let (mut sum, mut nnz, mut integers) = (CompensatedSum::default(), 0, true);
+        cells.for_each(&mut |_, x| {
+            sum += x.to_f64();
+            nnz += u64::from(x > T::zero());
+            integers &= (x.to_f64() / scale.to_f64()).fract() == 0.0;
+        });
+        require_mass(sum.value() > 0.0)?;
+        let all = shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m));
+        let mask = match &pattern {
+            Pattern::All => Mask::Complete,
+            Pattern::Stored if all == Some(cells.stored()) => Mask::Complete,
+            Pattern::Stored => Mask::Observed,
+            Pattern::AllBut(_) => Mask::Hidden,
+        };
+        let total = finite_total::<T>(sum.value() / scale.to_f64())?;
+        Ok(Self {
+            shape,
+            cells,
+            pattern,
+            unseen: Vec::new(),
+            scale,
+            summary: Summary {
+                total,
+                nnz,
+                integers,
+                mask,
+            },
+            pool: Pool::default(),
+        })
+    }
+
+    /// The cells, what is hidden if that is listed, and the scale of the values.
+    pub(crate) fn parts(&self) -> (&Cells<T>, Option<&Cells<T>>, T) {
+        let hidden = match &self.pattern {
+            Pattern::AllBut(hidden) => Some(hidden),
+            Pattern::All | Pattern::Stored => None,
+        };
+        (&self.cells, hidden, self.scale)
+    }
+
+    /// The entries that are not 0, in the order of [`visit`](Data::visit), as they were given.
+    pub fn to_coordinates(&self) -> Coordinates<T> {
+        let (mut indices, mut values) = (Vec::new(), Vec::with_capacity(self.cells.stored()));
+        self.for_each_positive(&mut |index, value| {
+            indices.extend(index.iter().map(|&i| i as u32));
+            values.push(T::lit(value));
+        });
+        Coordinates {
+            shape: self.shape.clone(),
+            indices,
+            values,
+        }
+    }
+
+    pub(crate) fn for_each_positive(&self, each: &mut dyn FnMut(&[usize], f64)) {
+        let scale = self.scale.to_f64();
+        self.cells.for_each(&mut |index, x| {
+            if x > T::zero() {
+                each(index, x.to_f64() / scale);
+            }
+        });
+    }
+
+    /// The mass of a model in all cells but the listed ones.
+    fn all_but_listed(
+        &self,
+        model: &Cp<'_, T>,
+        hidden: &Cells<T>,
+        listed: Vec<Option<DMatrix<T>>>,
+        modes: &[bool],
+    ) -> Vec<Option<DMatrix<T>>> {
+        let mut all = remaining(model, hidden, model.exposures(modes), listed);
+        for (mode, all) in all.iter_mut().enumerate() {
+            let Some(all) = all else { continue };
+            // Rounding must not turn "nothing observed" into a mass.
+            for &i in &self.unseen[mode] {
+                match model.factors[mode] {
+                    Factor::Columns(_) => all.row_mut(i).fill(T::zero()),
+                    Factor::Rows(_) => all.column_mut(i).fill(T::zero()),
+                }
+            }
+        }
+        all
+    }
+}
+
+/// Of every mode, the indices all of whose cells are listed.
+fn wholly_listed<T: Real>(shape: &[usize], cells: &Cells<T>) -> Vec<Vec<usize>> {
+    let mut listed: Vec<Vec<usize>> = shape.iter().map(|&size| vec![0; size]).collect();
+    cells.for_each(&mut |index, _| {
+        for (listed, &i) in listed.iter_mut().zip(index) {
+            listed[i] += 1;
+        }
+    });
+    let cells = shape.iter().fold(1usize, |n, &size| n.saturating_mul(size));
+    (listed.into_iter().zip(shape))
+        .map(|(listed, &size)| (0..size).filter(|&i| listed[i] == cells / size).collect())
+        .collect()
+}
+
+impl<T: Real> Data<T> for SparseTensor<T> {
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    fn visit(&self, each: &mut dyn FnMut(&[usize], f64)) -> Result<(), DataError> {
+        self.for_each_positive(each);
+        Ok(())
+    }
+
+    fn visit_mask(&self, each: &mut dyn FnMut(&[usize])) -> Result<(), DataError> {
+        match (&self.pattern, self.summary.mask) {
+            (_, Mask::Complete) | (Pattern::All, _) => {}
+            (Pattern::AllBut(hidden), _) => hidden.for_each(&mut |index, _| each(index)),
+            (Pattern::Stored, _) => self.cells.for_each(&mut |index, _| each(index)),
+        }
+        Ok(())
+    }
+
+    fn e_step(
+        &self,
+        model: &Cp<'_, T>,
+        request: &Request<'_, T>,
+    ) -> Result<Expected<T>, DataError> {
+        let stored = Stored {
+            cells: &self.cells,
+            scale: self.scale,
+            pool: &self.pool,
+            sparing: false,
+        };
+        stored.e_step(self, model, request, |pass, modes| match &self.pattern {
+            Pattern::All => model.exposures(modes),
+            Pattern::Stored => pass.unit(&self.cells, modes),
+            Pattern::AllBut(hidden) => {
+                self.all_but_listed(model, hidden, pass.unit(hidden, modes), modes)
+            }
+        })
+    }
+}
