@@ -6,7 +6,7 @@ use std::time::Duration;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use nalgebra::DMatrix;
 use plca_benches::{source, uniform};
-use plca_priors::{CrossEntropy, Entropic, SimplexPrior};
+use plca_priors::{CrossEntropy, Entropic, SimplexPrior, Step};
 use rayon::ThreadPoolBuilder;
 
 /// Counts as of words: sizes that fall by a power, times noise; about a hundred per entry on average.
@@ -26,7 +26,9 @@ fn step(
 ) {
     let counts = counts(rows, columns);
     let mut theta = DMatrix::from_element(rows, columns, 1.0 / rows as f64);
-    prior.update(&counts, &mut theta).expect("it fits");
+    prior
+        .update(&counts, &mut theta, &Step::at(1))
+        .expect("it fits");
     let pool = (ThreadPoolBuilder::new().num_threads(1).build()).expect("a thread");
     let mut group = c.benchmark_group("priors");
     group
@@ -35,7 +37,7 @@ fn step(
         .measurement_time(Duration::from_secs(2))
         .throughput(Throughput::Elements((rows * columns) as u64));
     group.bench_function(BenchmarkId::new(name, format!("{rows}x{columns}")), |b| {
-        pool.install(|| b.iter(|| prior.update(&counts, &mut theta)));
+        pool.install(|| b.iter(|| prior.update(&counts, &mut theta, &Step::at(1))));
     });
     group.finish();
 }

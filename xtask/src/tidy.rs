@@ -3,6 +3,7 @@
 //! Layers (internal normal and build dependencies), packages that the core must not use, the one file that may hold
 //! code the compiler cannot check, manifests, paths of somebody's machine in tracked text, and found cases that no test reads.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -25,6 +26,14 @@ const LAYERS: &[(&str, &[&str])] = &[
         &["plca-tensor", "plca-dist", "plca-fit", "plca-priors"],
     ),
     ("pntf-l2", &["plca-tensor", "plca-dist", "plca-fit"]),
+];
+
+/// Packages that a crate is built from at most, itself among them, where no feature is asked for: what a user who picks one crate compiles.
+const PACKAGES: &[(&str, usize)] = &[
+    ("plca-tensor", 33),
+    ("plca-em", 40),
+    ("skellam-snmf", 37),
+    ("pntf-l2", 37),
 ];
 
 /// Internal dependencies of the libraries at the rim, which may use what is [`FORBIDDEN`] in the core.
@@ -140,6 +149,43 @@ fn packages(metadata: &Value) -> Vec<String> {
         }
     }
     wrong
+}
+
+/// The different packages in what `cargo tree --prefix none` prints.
+fn count_packages(tree: &str) -> usize {
+    let package = |line: &str| {
+        let mut words = line.split_whitespace();
+        words
+            .next()
+            .zip(words.next())
+            .map(|(name, version)| format!("{name} {version}"))
+    };
+    let packages: BTreeSet<String> = tree.lines().filter_map(package).collect();
+    packages.len()
+}
+
+/// Crates that are built from too much.
+fn heavy(root: &Path, cargo: &str) -> Result<Vec<String>> {
+    let mut wrong = Vec::new();
+    for (name, most) in PACKAGES {
+        let what = [
+            "tree",
+            "--locked",
+            "--no-default-features",
+            "--edges",
+            "normal",
+            "--prefix",
+            "none",
+        ];
+        let tree = output(root, cargo, &[&what[..], &["--package", name]].concat())?;
+        let count = count_packages(&String::from_utf8(tree)?);
+        if count > *most {
+            wrong.push(format!(
+                "{name}: built from {count} packages without features, at most {most}"
+            ));
+        }
+    }
+    Ok(wrong)
 }
 
 /// Folders of the libraries whose own tests are not built.
@@ -281,6 +327,7 @@ pub(crate) fn run() -> Result<bool> {
     )?;
     let metadata: Value = serde_json::from_slice(&metadata)?;
     let mut wrong = packages(&metadata);
+    wrong.extend(heavy(&root, &cargo)?);
     for package in metadata["packages"].as_array().into_iter().flatten() {
         let path = field(package, "manifest_path");
         let manifest =
@@ -339,6 +386,12 @@ mod tests {
             .collect();
         all.push(json!({"name": name, "license": "MIT", "description": "d", "dependencies": dependencies}));
         packages(&json!({ "packages": all }))
+    }
+
+    #[test]
+    fn packages_are_counted_once() {
+        let tree = "a v1.0.0 (/x)\nb v2.1.0 (proc-macro)\nb v2.1.0 (*)\n\nb v1.9.0\n";
+        assert_eq!(count_packages(tree), 3);
     }
 
     #[test]

@@ -39,8 +39,15 @@ pub fn ln_gamma(x: f64) -> Result<f64, DistError> {
 }
 
 /// [`ln_gamma`] of a positive number.
+#[cfg(feature = "distributions")]
 pub(crate) fn ln_gamma_of(x: f64) -> f64 {
     special::Gamma::ln_gamma(x).0
+}
+
+// The routine that `special` calls.
+#[cfg(not(feature = "distributions"))]
+pub(crate) fn ln_gamma_of(x: f64) -> f64 {
+    libm::lgamma_r(x).0
 }
 
 /// `ln n! - (n + 1/2) ln n + n - ½ ln 2π` for `n > 0`, not necessarily whole.

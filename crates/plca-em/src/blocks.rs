@@ -2,6 +2,7 @@
 //! how far a block is from stationary, and how it takes part in an extrapolation.
 
 use nalgebra::{DMatrix, DVector};
+use plca_priors::Step;
 use plca_tensor::{Real, normalise_columns};
 
 use crate::{EmError, ParamError, Prior};
@@ -22,20 +23,15 @@ fn refused(block: &str, source: plca_priors::PriorError) -> EmError {
 pub(crate) fn check_prior<T: Real>(
     block: &str,
     prior: Option<&Prior<T>>,
-    (rows, columns): (usize, usize),
+    shape: (usize, usize),
 ) -> Result<(), EmError> {
-    let checked = prior.map_or(Ok(()), |prior| prior.check(rows, columns));
+    let checked = prior.map_or(Ok(()), |prior| prior.check(shape));
     checked.map_err(|source| refused(block, source))
 }
 
 /// The iteration after so many, counted from 1. A state that was made by hand may hold the largest count, which stays.
 pub(crate) fn following(iterations: usize) -> usize {
     iterations.saturating_add(1)
-}
-
-/// The prior in force at an iteration, counted from 1.
-pub(crate) fn in_force<T: Real>(prior: Option<&Prior<T>>, iteration: usize) -> Option<Prior<T>> {
-    prior.map(|prior| prior.at(iteration).unwrap_or_else(|| prior.clone()))
 }
 
 /// The M-step of a column-stochastic block; a column without counts keeps its values. Tells whether the prior set an entry to
@@ -45,6 +41,7 @@ pub(crate) fn m_step<T: Real>(
     prior: Option<&Prior<T>>,
     mut counts: DMatrix<T>,
     theta: &mut DMatrix<T>,
+    iteration: usize,
 ) -> Result<bool, EmError> {
     let Some(prior) = prior else {
         // [SI eq. 4] [SI eq. 15] [SI eq. 40] [LV eq. 14] [SPEC 1.1] [SPEC 2] [SPEC 5.1] F <- C / n
@@ -57,7 +54,7 @@ pub(crate) fn m_step<T: Real>(
     };
     let before = prior.may_empty().then(|| theta.clone());
     prior
-        .update(&counts, theta)
+        .update(&counts, theta, &Step::at(iteration))
         .map_err(|source| refused(block, source))?;
     let new_zero = |(before, after): (&T, &T)| *before > T::zero() && *after <= T::zero();
     Ok(before.is_some_and(|before| before.iter().zip(&*theta).any(new_zero)))
@@ -107,7 +104,7 @@ pub(crate) fn restore<T: Real>(block: &mut [T], rows: usize) {
 /// set entries to 0 so that the model lost cells that the data have. Such a step may lower the objective. `[SPEC 8]`
 ///
 /// It is recognised by an entry that is what a 0 becomes, to the bit. So ask it after every step, and of blocks whose prior may empty
-/// them ([`SimplexPrior::may_empty`](plca_priors::SimplexPrior::may_empty)) only: a column that keeps its value keeps such an entry, and
+/// them ([`SimplexPrior::may_empty`](plca_priors::PriorRules::may_empty)) only: a column that keeps its value keeps such an entry, and
 /// a prior's own floor of 1e-12 looks the same.
 ///
 /// ```

@@ -9,7 +9,7 @@ use plca_fit::laws::{
 };
 use plca_fit::{Accelerate, Algorithm, Failure, Stop, StopError, run};
 use plca_priors::laws::{cases, check as check_prior, check_promises};
-use plca_priors::{Flat, PriorError, SimplexPrior, check_counts};
+use plca_priors::{Flat, PriorError, PriorRules, SimplexPrior, Step, check_counts};
 use plca_tensor::strategies::{permutations, stochastic};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -18,15 +18,22 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 #[derive(Clone, Debug)]
 struct FirstRow(f64);
 
+impl PriorRules for FirstRow {}
+
 impl SimplexPrior<f64> for FirstRow {
-    fn update(&self, counts: &DMatrix<f64>, theta: &mut DMatrix<f64>) -> Result<(), PriorError> {
+    fn update(
+        &self,
+        counts: &DMatrix<f64>,
+        theta: &mut DMatrix<f64>,
+        step: &Step<'_>,
+    ) -> Result<(), PriorError> {
         check_counts(counts, theta)?;
         let mut counts = counts.clone();
         counts.row_mut(0).add_scalar_mut(self.0);
-        Flat.update(&counts, theta)
+        Flat.update(&counts, theta, step)
     }
 
-    fn ln_density(&self, theta: &DMatrix<f64>) -> f64 {
+    fn ln_density(&self, theta: &DMatrix<f64>, _: &Step<'_>) -> f64 {
         theta.row(0).iter().map(|x| self.0 * x.ln()).sum()
     }
 }
@@ -60,7 +67,7 @@ impl Algorithm for Mixture<'_> {
         let counts = theta.component_mul(&(self.columns.transpose() * ratio));
         // A prior that fails leaves the state alone: it is given a copy.
         let mut new = theta.clone();
-        self.prior.update(&counts, &mut new)?;
+        self.prior.update(&counts, &mut new, &Step::at(1))?;
         *theta = new;
         Ok(before)
     }
@@ -68,7 +75,7 @@ impl Algorithm for Mixture<'_> {
     fn objective(&self, theta: &DMatrix<f64>) -> Result<f64, MixError> {
         let model = self.columns * theta;
         let terms = self.counts.iter().zip(&model).map(|(v, p)| v * p.ln());
-        Ok(terms.sum::<f64>() + self.prior.ln_density(theta))
+        Ok(terms.sum::<f64>() + self.prior.ln_density(theta, &Step::at(1)))
     }
 }
 
@@ -90,13 +97,20 @@ impl Accelerate for Mixture<'_> {
 #[derive(Debug)]
 struct Fails;
 
+impl PriorRules for Fails {}
+
 impl SimplexPrior<f64> for Fails {
-    fn update(&self, _: &DMatrix<f64>, theta: &mut DMatrix<f64>) -> Result<(), PriorError> {
+    fn update(
+        &self,
+        _: &DMatrix<f64>,
+        theta: &mut DMatrix<f64>,
+        _: &Step<'_>,
+    ) -> Result<(), PriorError> {
         theta.fill(0.0);
         Err(PriorError::Overflow { column: 0 })
     }
 
-    fn ln_density(&self, _: &DMatrix<f64>) -> f64 {
+    fn ln_density(&self, _: &DMatrix<f64>, _: &Step<'_>) -> f64 {
         0.0
     }
 }

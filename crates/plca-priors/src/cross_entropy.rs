@@ -1,11 +1,9 @@
 //! Cross-entropy priors: components of a block that are alike, or that exclude each other.
 
-use std::sync::Arc;
-
 use nalgebra::DMatrix;
 use plca_tensor::Real;
 
-use crate::{PriorError, SimplexPrior, Weighted, check_counts, columns};
+use crate::{PriorError, PriorRules, SimplexPrior, Step, Weighted, check_counts, columns};
 
 /// `ln p = Σ_{i<k} A_ik (H(q_i, q_k) + H(q_k, q_i))` over the columns of a block, `H(a, b) = -Σ a ln b`.
 ///
@@ -25,10 +23,10 @@ use crate::{PriorError, SimplexPrior, Weighted, check_counts, columns};
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_priors::{CrossEntropy, SimplexPrior};
+/// use plca_priors::{CrossEntropy, SimplexPrior, Step};
 /// let counts = dmatrix![5.0, 2.0; 3.0, 4.0];
 /// let mut theta = dmatrix![0.6, 0.4; 0.4, 0.6];
-/// CrossEntropy::groups(&[0, 1], 2.0, 0.0)?.update(&counts, &mut theta)?;
+/// CrossEntropy::groups(&[0, 1], 2.0, 0.0)?.update(&counts, &mut theta, &Step::at(1))?;
 /// assert!(theta[(0, 0)] > 0.66 && theta[(1, 1)] > 0.7);       // further apart than the counts
 /// # Ok::<(), plca_priors::PriorError>(())
 /// ```
@@ -40,19 +38,17 @@ pub struct CrossEntropy {
     floor: f64,
     step: CrossEntropyStep,
     order: CrossEntropyOrder,
-    /// That of a prior in force, where groups take turns.
-    iteration: Option<usize>,
 }
 
 /// What is done to one column, given its partners.
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_priors::{CrossEntropy, CrossEntropyStep, SimplexPrior};
+/// use plca_priors::{CrossEntropy, CrossEntropyStep, SimplexPrior, Step};
 /// let counts = dmatrix![1.0, 8.0; 3.0, 0.0; 4.0, 0.0];
 /// let mut theta = dmatrix![0.25, 1.0; 0.25, 0.0; 0.5, 0.0];
 /// let prior = CrossEntropy::groups(&[0, 1], 2.0, 0.0)?.step(CrossEntropyStep::AdditiveCorrection)?;
-/// prior.update(&counts, &mut theta)?;
+/// prior.update(&counts, &mut theta, &Step::at(1))?;
 /// assert_eq!((theta[(1, 0)], theta[(2, 0)]), (0.4, 0.6));             // numerators -1 + 1, 3 + 1, 4 + 2
 /// # Ok::<(), plca_priors::PriorError>(())
 /// ```
@@ -73,11 +69,10 @@ pub enum CrossEntropyStep {
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_priors::{CrossEntropy, CrossEntropyOrder, SimplexPrior};
+/// use plca_priors::{CrossEntropy, CrossEntropyOrder, SimplexPrior, Step};
 /// let mut theta = dmatrix![0.5, 0.5; 0.5, 0.5];
 /// let prior = CrossEntropy::groups(&[0, 1], 2.0, 0.0)?.order(CrossEntropyOrder::Parity);
-/// let first = SimplexPrior::<f64>::at(&prior, 1).expect("it depends on the iteration");
-/// first.update(&dmatrix![2.0, 3.0; 4.0, 1.0], &mut theta)?;
+/// prior.update(&dmatrix![2.0, 3.0; 4.0, 1.0], &mut theta, &Step::at(1))?;
 /// assert_eq!(theta, dmatrix![0.25, 0.75; 0.75, 0.25]);                // the second column is only normalised
 /// # Ok::<(), plca_priors::PriorError>(())
 /// ```
@@ -89,8 +84,7 @@ pub enum CrossEntropyOrder {
     Sequential,
     /// All, with the values before the step.
     Simultaneous,
-    /// Groups of even number at odd iterations, the others at even ones: about half as strong. It acts through
-    /// [`at`](SimplexPrior::at) alone: which iteration it is `update` does not know and refuses ([`NoIteration`](PriorError::NoIteration)).
+    /// Groups of even number at odd iterations, the others at even ones: about half as strong.
     Parity,
 }
 
@@ -106,10 +100,10 @@ impl CrossEntropy {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_priors::{CrossEntropy, SimplexPrior};
+    /// use plca_priors::{CrossEntropy, SimplexPrior, Step};
     /// let mut theta = dmatrix![0.5, 0.5; 0.5, 0.5];
     /// let alike = CrossEntropy::groups(&[0, 0], 0.0, 2.0)?;
-    /// alike.update(&dmatrix![2.0, 0.5; 0.0, 1.5], &mut theta)?;
+    /// alike.update(&dmatrix![2.0, 0.5; 0.0, 1.5], &mut theta, &Step::at(1))?;
     /// assert_eq!(theta, dmatrix![0.75, 0.5; 0.25, 0.5]);
     /// # Ok::<(), plca_priors::PriorError>(())
     /// ```
@@ -169,7 +163,6 @@ impl CrossEntropy {
             floor: 0.0,
             step: CrossEntropyStep::default(),
             order: CrossEntropyOrder::default(),
-            iteration: None,
         }
     }
 
@@ -179,10 +172,10 @@ impl CrossEntropy {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_priors::{CrossEntropy, SimplexPrior};
+    /// use plca_priors::{CrossEntropy, SimplexPrior, Step};
     /// let mut theta = dmatrix![0.5, 0.5; 0.5, 0.5];
     /// let prior = CrossEntropy::groups(&[0, 1], 0.25, 0.0)?.relative();
-    /// prior.update(&dmatrix![2.0, 4.0; 4.0, 6.0], &mut theta)?;           // v/K = 8: a weight of 2
+    /// prior.update(&dmatrix![2.0, 4.0; 4.0, 6.0], &mut theta, &Step::at(1))?;           // v/K = 8: a weight of 2
     /// assert_eq!((theta[(0, 0)], theta[(1, 0)]), (0.25, 0.75));
     /// # Ok::<(), plca_priors::PriorError>(())
     /// ```
@@ -203,9 +196,9 @@ impl CrossEntropy {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_priors::{CrossEntropy, SimplexPrior};
+    /// use plca_priors::{CrossEntropy, SimplexPrior, Step};
     /// let mut theta = dmatrix![0.5; 0.5];
-    /// CrossEntropy::groups(&[0], 0.0, 0.0)?.floor(0.5)?.update(&dmatrix![4.0; 0.0], &mut theta)?;
+    /// CrossEntropy::groups(&[0], 0.0, 0.0)?.floor(0.5)?.update(&dmatrix![4.0; 0.0], &mut theta, &Step::at(1))?;
     /// assert_eq!(theta, dmatrix![0.75; 0.25]);                            // (1 + e) / (1 + 2 e)
     /// # Ok::<(), plca_priors::PriorError>(())
     /// ```
@@ -246,10 +239,10 @@ impl CrossEntropy {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_priors::{CrossEntropy, CrossEntropyOrder, SimplexPrior};
+    /// use plca_priors::{CrossEntropy, CrossEntropyOrder, SimplexPrior, Step};
     /// let mut theta = dmatrix![0.5, 0.5; 0.5, 0.5];
     /// let prior = CrossEntropy::groups(&[0, 1], 2.0, 0.0)?.order(CrossEntropyOrder::Simultaneous);
-    /// prior.update(&dmatrix![2.0, 4.0; 4.0, 2.0], &mut theta)?;
+    /// prior.update(&dmatrix![2.0, 4.0; 4.0, 2.0], &mut theta, &Step::at(1))?;
     /// assert_eq!(theta, dmatrix![0.25, 0.75; 0.75, 0.25]);
     /// # Ok::<(), plca_priors::PriorError>(())
     /// ```
@@ -349,12 +342,40 @@ fn not_negative(name: &'static str, value: f64) -> Result<(), PriorError> {
     }
 }
 
+impl PriorRules for CrossEntropy {
+    fn check(&self, shape: (usize, usize)) -> Result<(), PriorError> {
+        if self.weights.ncols() == shape.1 {
+            Ok(())
+        } else {
+            Err(PriorError::Shape {
+                got: self.weights.shape(),
+                expected: shape,
+            })
+        }
+    }
+
+    fn may_empty(&self) -> bool {
+        self.floor == 0.0
+    }
+
+    /// With weights of 0 only: clipping is no maximisation, and the exact step for similar columns gives up an entry where a partner
+    /// has none.
+    fn steady(&self, _iteration: usize) -> bool {
+        self.weights.iter().all(|&a| a == 0.0) && self.floor == 0.0
+    }
+}
+
 impl<T: Real> SimplexPrior<T> for CrossEntropy {
-    fn update(&self, counts: &DMatrix<T>, theta: &mut DMatrix<T>) -> Result<(), PriorError> {
-        SimplexPrior::<T>::check(self, theta.nrows(), theta.ncols())?;
+    fn update(
+        &self,
+        counts: &DMatrix<T>,
+        theta: &mut DMatrix<T>,
+        step: &Step<'_>,
+    ) -> Result<(), PriorError> {
+        self.check(theta.shape())?;
         check_counts(counts, theta)?;
         let turn = match self.order {
-            CrossEntropyOrder::Parity => Some(self.iteration.ok_or(PriorError::NoIteration)?),
+            CrossEntropyOrder::Parity => Some(step.iteration),
             _ => None,
         };
         let n = columns::double(counts);
@@ -367,7 +388,7 @@ impl<T: Real> SimplexPrior<T> for CrossEntropy {
         } else {
             1.0
         };
-        for i in 0..n.ncols() {
+        for i in (0..n.ncols()).filter(|&i| !step.is_frozen(i)) {
             let counts: Vec<f64> = n.column(i).iter().copied().collect();
             let resting = turn.is_some_and(|turn| self.groups[i] % 2 == turn % 2);
             let new = if resting {
@@ -388,7 +409,7 @@ impl<T: Real> SimplexPrior<T> for CrossEntropy {
         Ok(())
     }
 
-    fn ln_density(&self, theta: &DMatrix<T>) -> f64 {
+    fn ln_density(&self, theta: &DMatrix<T>, _: &Step<'_>) -> f64 {
         if self.relative {
             return 0.0;
         }
@@ -404,36 +425,6 @@ impl<T: Real> SimplexPrior<T> for CrossEntropy {
             .filter(|&at| self.weights[at] != 0.0)
             .map(|(i, k)| self.weights[(i, k)] * (cross(i, k) + cross(k, i)))
             .sum()
-    }
-
-    fn check(&self, rows: usize, columns: usize) -> Result<(), PriorError> {
-        if self.weights.ncols() == columns {
-            Ok(())
-        } else {
-            Err(PriorError::Shape {
-                got: self.weights.shape(),
-                expected: (rows, columns),
-            })
-        }
-    }
-
-    fn at(&self, iteration: usize) -> Option<Arc<dyn SimplexPrior<T>>> {
-        (self.order == CrossEntropyOrder::Parity).then(|| {
-            Arc::new(Self {
-                iteration: Some(iteration),
-                ..self.clone()
-            }) as _
-        })
-    }
-
-    fn may_empty(&self) -> bool {
-        self.floor == 0.0
-    }
-
-    /// With weights of 0 only: clipping is no maximisation, and the exact step for similar columns gives up an entry where a partner
-    /// has none.
-    fn steady(&self, _iteration: usize) -> bool {
-        self.weights.iter().all(|&a| a == 0.0) && self.floor == 0.0
     }
 }
 

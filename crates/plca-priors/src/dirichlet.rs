@@ -3,7 +3,7 @@
 use nalgebra::DMatrix;
 use plca_tensor::Real;
 
-use crate::{PriorError, SimplexPrior, Weighted, check_counts};
+use crate::{PriorError, PriorRules, SimplexPrior, Step, Weighted, check_counts};
 
 /// `ln p(θ) = Σ (α - 1) ln θ` up to a constant, with one `α > 0` or one per entry.
 ///
@@ -13,9 +13,9 @@ use crate::{PriorError, SimplexPrior, Weighted, check_counts};
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_priors::{Dirichlet, SimplexPrior};
+/// use plca_priors::{Dirichlet, SimplexPrior, Step};
 /// let mut theta = dmatrix![0.5; 0.5];
-/// Dirichlet::symmetric(2.0)?.update(&dmatrix![3.0; 0.0], &mut theta)?;
+/// Dirichlet::symmetric(2.0)?.update(&dmatrix![3.0; 0.0], &mut theta, &Step::at(1))?;
 /// assert_eq!(theta, dmatrix![0.8; 0.2]);                          // (3 + 1) : (0 + 1)
 /// # Ok::<(), plca_priors::PriorError>(())
 /// ```
@@ -57,9 +57,9 @@ impl Dirichlet {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_priors::{Dirichlet, SimplexPrior};
+    /// use plca_priors::{Dirichlet, SimplexPrior, Step};
     /// let mut theta = dmatrix![0.5; 0.5];
-    /// Dirichlet::per_entry(dmatrix![1.0; 3.0])?.update(&dmatrix![1.0; 1.0], &mut theta)?;
+    /// Dirichlet::per_entry(dmatrix![1.0; 3.0])?.update(&dmatrix![1.0; 1.0], &mut theta, &Step::at(1))?;
     /// assert_eq!(theta, dmatrix![0.25; 0.75]);
     /// # Ok::<(), plca_priors::PriorError>(())
     /// ```
@@ -87,9 +87,41 @@ fn domain(alpha: f64) -> Result<(), PriorError> {
     }
 }
 
+impl PriorRules for Dirichlet {
+    fn pseudo_counts(&self, shape: (usize, usize)) -> Option<DMatrix<f64>> {
+        let fits = self.check(shape).is_ok();
+        let raises = !self.may_empty();
+        // [SPEC 7] c + α - 1
+        (fits && raises)
+            .then(|| DMatrix::from_fn(shape.0, shape.1, |i, z| self.alpha((i, z)) - 1.0))
+    }
+
+    fn may_empty(&self) -> bool {
+        match &self.0 {
+            Concentration::Symmetric(a) => *a < 1.0,
+            Concentration::PerEntry(a) => a.iter().any(|&a| a < 1.0),
+        }
+    }
+
+    fn check(&self, shape: (usize, usize)) -> Result<(), PriorError> {
+        match &self.0 {
+            Concentration::PerEntry(a) if a.shape() != shape => Err(PriorError::Shape {
+                got: a.shape(),
+                expected: shape,
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl<T: Real> SimplexPrior<T> for Dirichlet {
-    fn update(&self, counts: &DMatrix<T>, theta: &mut DMatrix<T>) -> Result<(), PriorError> {
-        SimplexPrior::<T>::check(self, theta.nrows(), theta.ncols())?;
+    fn update(
+        &self,
+        counts: &DMatrix<T>,
+        theta: &mut DMatrix<T>,
+        _: &Step<'_>,
+    ) -> Result<(), PriorError> {
+        self.check(theta.shape())?;
         check_counts(counts, theta)?;
         for z in 0..counts.ncols() {
             // [SPEC 7] θ ∝ max(c + α - 1, 0)
@@ -106,7 +138,7 @@ impl<T: Real> SimplexPrior<T> for Dirichlet {
         Ok(())
     }
 
-    fn ln_density(&self, theta: &DMatrix<T>) -> f64 {
+    fn ln_density(&self, theta: &DMatrix<T>, _: &Step<'_>) -> f64 {
         let term = |i, z| {
             let (excess, x) = (self.alpha((i, z)) - 1.0, theta[(i, z)].to_f64());
             // [SPEC 7] below 1, clipped coordinates are left out
@@ -120,30 +152,6 @@ impl<T: Real> SimplexPrior<T> for Dirichlet {
             .flat_map(|z| (0..theta.nrows()).map(move |i| (i, z)))
             .map(|(i, z)| term(i, z))
             .sum()
-    }
-
-    fn pseudo_counts(&self, rows: usize, columns: usize) -> Option<DMatrix<f64>> {
-        let fits = SimplexPrior::<T>::check(self, rows, columns).is_ok();
-        let raises = !SimplexPrior::<T>::may_empty(self);
-        // [SPEC 7] c + α - 1
-        (fits && raises).then(|| DMatrix::from_fn(rows, columns, |i, z| self.alpha((i, z)) - 1.0))
-    }
-
-    fn may_empty(&self) -> bool {
-        match &self.0 {
-            Concentration::Symmetric(a) => *a < 1.0,
-            Concentration::PerEntry(a) => a.iter().any(|&a| a < 1.0),
-        }
-    }
-
-    fn check(&self, rows: usize, columns: usize) -> Result<(), PriorError> {
-        match &self.0 {
-            Concentration::PerEntry(a) if a.shape() != (rows, columns) => Err(PriorError::Shape {
-                got: a.shape(),
-                expected: (rows, columns),
-            }),
-            _ => Ok(()),
-        }
     }
 }
 

@@ -3,23 +3,34 @@
 use nalgebra::DMatrix;
 use plca_tensor::{Real, normalise_columns};
 
-use crate::{PriorError, SimplexPrior, check_counts};
+use crate::{PriorError, PriorRules, SimplexPrior, Step, check_counts};
 
 /// The flat prior: `θ = c / Σ c`; a column without counts keeps its value.
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_priors::{Flat, SimplexPrior};
+/// use plca_priors::{Flat, SimplexPrior, Step};
 /// let mut theta = dmatrix![0.5, 0.5; 0.5, 0.5];
-/// Flat.update(&dmatrix![1.0, 0.0; 3.0, 0.0], &mut theta)?;
+/// Flat.update(&dmatrix![1.0, 0.0; 3.0, 0.0], &mut theta, &Step::at(1))?;
 /// assert_eq!(theta, dmatrix![0.25, 0.5; 0.75, 0.5]);
 /// # Ok::<(), plca_priors::PriorError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flat;
 
+impl PriorRules for Flat {
+    fn pseudo_counts(&self, shape: (usize, usize)) -> Option<DMatrix<f64>> {
+        Some(DMatrix::zeros(shape.0, shape.1))
+    }
+}
+
 impl<T: Real> SimplexPrior<T> for Flat {
-    fn update(&self, counts: &DMatrix<T>, theta: &mut DMatrix<T>) -> Result<(), PriorError> {
+    fn update(
+        &self,
+        counts: &DMatrix<T>,
+        theta: &mut DMatrix<T>,
+        _: &Step<'_>,
+    ) -> Result<(), PriorError> {
         check_counts(counts, theta)?;
         let mut new = counts.clone();
         let sums = normalise_columns(&mut new);
@@ -29,11 +40,7 @@ impl<T: Real> SimplexPrior<T> for Flat {
         Ok(())
     }
 
-    fn ln_density(&self, _theta: &DMatrix<T>) -> f64 {
+    fn ln_density(&self, _theta: &DMatrix<T>, _: &Step<'_>) -> f64 {
         0.0
-    }
-
-    fn pseudo_counts(&self, rows: usize, columns: usize) -> Option<DMatrix<f64>> {
-        Some(DMatrix::zeros(rows, columns))
     }
 }

@@ -6,10 +6,10 @@
 //!
 //! ```
 //! use nalgebra::dmatrix;
-//! use plca_priors::{Dirichlet, SimplexPrior};
+//! use plca_priors::{Dirichlet, SimplexPrior, Step};
 //! let prior = Dirichlet::symmetric(1.5)?;
 //! let mut theta = dmatrix![0.5; 0.5];
-//! prior.update(&dmatrix![3.0; 0.0], &mut theta)?;
+//! prior.update(&dmatrix![3.0; 0.0], &mut theta, &Step::at(1))?;
 //! assert_eq!(theta, dmatrix![3.5 / 4.0; 0.5 / 4.0]);
 //! # Ok::<(), plca_priors::PriorError>(())
 //! ```
@@ -31,4 +31,4 @@ pub use entropic::Entropic;
 pub use flat::Flat;
 pub use logistic_normal::LogisticNormal;
 pub use schedule::{Schedule, Scheduled, Weighted};
-pub use simplex_prior::{PriorError, SimplexPrior, check_counts};
+pub use simplex_prior::{PriorError, PriorRules, SimplexPrior, Step, check_counts};

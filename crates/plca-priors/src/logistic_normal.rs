@@ -3,7 +3,9 @@
 use nalgebra::{DMatrix, DVector};
 use plca_tensor::Real;
 
-use crate::{PriorError, SimplexPrior, Weighted, check_counts, columns::for_each_column};
+use crate::{
+    PriorError, PriorRules, SimplexPrior, Step, Weighted, check_counts, columns::for_each_column,
+};
 
 /// `θ = softmax(η)` with `η ~ N(μ, S)`, for every column.
 ///
@@ -20,10 +22,10 @@ use crate::{PriorError, SimplexPrior, Weighted, check_counts, columns::for_each_
 ///
 /// ```
 /// use nalgebra::{dmatrix, dvector};
-/// use plca_priors::{LogisticNormal, SimplexPrior};
+/// use plca_priors::{LogisticNormal, SimplexPrior, Step};
 /// let prior = LogisticNormal::independent(dvector![0.0, 0.0, 0.0], &dvector![0.5, 0.5, 0.5])?;
 /// let mut theta = dmatrix![0.4; 0.3; 0.3];
-/// prior.update(&dmatrix![8.0; 2.0; 0.0], &mut theta)?;
+/// prior.update(&dmatrix![8.0; 2.0; 0.0], &mut theta, &Step::at(1))?;
 /// assert!(theta[0] < 0.8 && theta[2] > 0.0);                  // drawn towards even
 /// # Ok::<(), plca_priors::PriorError>(())
 /// ```
@@ -51,10 +53,10 @@ impl LogisticNormal {
     ///
     /// ```
     /// use nalgebra::{dmatrix, dvector};
-    /// use plca_priors::{LogisticNormal, SimplexPrior};
+    /// use plca_priors::{LogisticNormal, SimplexPrior, Step};
     /// let prior = LogisticNormal::independent(dvector![0.0, 3f64.ln()], &dvector![1.0, 1.0])?;
     /// let mut theta = dmatrix![0.5f64; 0.5];
-    /// prior.update(&dmatrix![0.0; 0.0], &mut theta)?;
+    /// prior.update(&dmatrix![0.0; 0.0], &mut theta, &Step::at(1))?;
     /// assert!((theta[1] - 0.75).abs() < 1e-12);                           // softmax(μ)
     /// # Ok::<(), plca_priors::PriorError>(())
     /// ```
@@ -87,10 +89,10 @@ impl LogisticNormal {
     ///
     /// ```
     /// use nalgebra::{dmatrix, dvector};
-    /// use plca_priors::{LogisticNormal, SimplexPrior};
+    /// use plca_priors::{LogisticNormal, SimplexPrior, Step};
     /// let prior = LogisticNormal::new(dvector![0.0, 3f64.ln()], dmatrix![1.0, 0.5; 0.5, 1.0])?;
     /// let mut theta = dmatrix![0.5f64; 0.5];
-    /// prior.update(&dmatrix![0.0; 0.0], &mut theta)?;
+    /// prior.update(&dmatrix![0.0; 0.0], &mut theta, &Step::at(1))?;
     /// assert!((theta[1] - 0.75).abs() < 1e-12);                           // softmax(μ)
     /// # Ok::<(), plca_priors::PriorError>(())
     /// ```
@@ -226,12 +228,30 @@ fn softmax(eta: &DVector<f64>) -> DVector<f64> {
     e / sum
 }
 
+impl PriorRules for LogisticNormal {
+    fn check(&self, shape: (usize, usize)) -> Result<(), PriorError> {
+        if self.mean.len() == shape.0 {
+            Ok(())
+        } else {
+            Err(PriorError::Shape {
+                got: self.mean.shape(),
+                expected: shape,
+            })
+        }
+    }
+}
+
 impl<T: Real> SimplexPrior<T> for LogisticNormal {
-    fn update(&self, counts: &DMatrix<T>, theta: &mut DMatrix<T>) -> Result<(), PriorError> {
-        SimplexPrior::<T>::check(self, theta.nrows(), theta.ncols())?;
+    fn update(
+        &self,
+        counts: &DMatrix<T>,
+        theta: &mut DMatrix<T>,
+        step: &Step<'_>,
+    ) -> Result<(), PriorError> {
+        self.check(theta.shape())?;
         check_counts(counts, theta)?;
         if self.is_flat() {
-            return crate::Flat.update(counts, theta);
+            return crate::Flat.update(counts, theta, step);
         }
         for_each_column(counts, theta, |counts, theta| {
             let eta = self.maximise(&DVector::from_column_slice(counts), theta);
@@ -240,7 +260,7 @@ impl<T: Real> SimplexPrior<T> for LogisticNormal {
         Ok(())
     }
 
-    fn ln_density(&self, theta: &DMatrix<T>) -> f64 {
+    fn ln_density(&self, theta: &DMatrix<T>, _: &Step<'_>) -> f64 {
         let ones = self.times_precision(&DVector::repeat(self.mean.len(), 1.0));
         let column = |z: usize| {
             let d = DVector::from_iterator(
@@ -259,17 +279,6 @@ impl<T: Real> SimplexPrior<T> for LogisticNormal {
             -0.5 * (d.dot(&self.times_precision(&d)) - along * along / ones.sum())
         };
         (0..theta.ncols()).map(column).sum()
-    }
-
-    fn check(&self, rows: usize, columns: usize) -> Result<(), PriorError> {
-        if self.mean.len() == rows {
-            Ok(())
-        } else {
-            Err(PriorError::Shape {
-                got: self.mean.shape(),
-                expected: (rows, columns),
-            })
-        }
     }
 }
 

@@ -1,12 +1,9 @@
 //! Priors whose weight changes from iteration to iteration.
 
-use std::fmt::Debug;
-use std::sync::Arc;
-
 use nalgebra::DMatrix;
 use plca_tensor::Real;
 
-use crate::{PriorError, SimplexPrior};
+use crate::{PriorError, PriorRules, SimplexPrior, Step};
 
 /// A factor on the weight of a prior at iteration 1, 2, ….
 ///
@@ -95,16 +92,12 @@ pub trait Weighted: Sized {
 
 /// A prior under a [`Schedule`]: at iteration `it` it is `p^f(it)`.
 ///
-/// It acts through [`at`](SimplexPrior::at) alone. Which iteration it is `update` does not know and refuses
-/// ([`NoIteration`](PriorError::NoIteration)); `ln_density` is NaN.
-///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_priors::{Entropic, Schedule, Scheduled, SimplexPrior};
+/// use plca_priors::{Entropic, Schedule, Scheduled, SimplexPrior, Step};
 /// let prior = Scheduled::new(Entropic::new(5.0)?, Schedule::Decreasing { over: 10.0 })?;
 /// let (counts, mut theta) = (dmatrix![3.0; 1.0], dmatrix![0.5; 0.5]);
-/// let late = SimplexPrior::<f64>::at(&prior, 11).expect("it depends on the iteration");
-/// late.update(&counts, &mut theta)?;
+/// prior.update(&counts, &mut theta, &Step::at(11))?;
 /// assert_eq!(theta, dmatrix![0.75; 0.25]);                    // by then nothing is left of it
 /// # Ok::<(), plca_priors::PriorError>(())
 /// ```
@@ -136,27 +129,16 @@ impl<P> Scheduled<P> {
     }
 }
 
-impl<T, P> SimplexPrior<T> for Scheduled<P>
-where
-    T: Real,
-    P: SimplexPrior<T> + Weighted + 'static,
-{
-    /// Refused: see [`Scheduled`].
-    fn update(&self, _counts: &DMatrix<T>, _theta: &mut DMatrix<T>) -> Result<(), PriorError> {
-        Err(PriorError::NoIteration)
+impl<P: Weighted> Scheduled<P> {
+    /// The prior as it is in force.
+    fn now(&self, iteration: usize) -> P {
+        self.prior.weighted(self.schedule.factor(iteration))
     }
+}
 
-    fn ln_density(&self, _theta: &DMatrix<T>) -> f64 {
-        f64::NAN
-    }
-
-    fn check(&self, rows: usize, columns: usize) -> Result<(), PriorError> {
-        self.prior.check(rows, columns)
-    }
-
-    fn at(&self, iteration: usize) -> Option<Arc<dyn SimplexPrior<T>>> {
-        let now = self.prior.weighted(self.schedule.factor(iteration));
-        Some(now.at(iteration).unwrap_or_else(|| Arc::new(now)))
+impl<P: PriorRules + Weighted> PriorRules for Scheduled<P> {
+    fn check(&self, shape: (usize, usize)) -> Result<(), PriorError> {
+        self.prior.check(shape)
     }
 
     fn may_empty(&self) -> bool {
@@ -164,7 +146,21 @@ where
     }
 
     fn steady(&self, iteration: usize) -> bool {
-        let now = self.prior.weighted(self.schedule.factor(iteration));
-        self.schedule.settled(iteration) && now.steady(iteration)
+        self.schedule.settled(iteration) && self.now(iteration).steady(iteration)
+    }
+}
+
+impl<T: Real, P: SimplexPrior<T> + Weighted> SimplexPrior<T> for Scheduled<P> {
+    fn update(
+        &self,
+        counts: &DMatrix<T>,
+        theta: &mut DMatrix<T>,
+        step: &Step<'_>,
+    ) -> Result<(), PriorError> {
+        self.now(step.iteration).update(counts, theta, step)
+    }
+
+    fn ln_density(&self, theta: &DMatrix<T>, step: &Step<'_>) -> f64 {
+        self.now(step.iteration).ln_density(theta, step)
     }
 }

@@ -1,7 +1,6 @@
 //! The trait of all priors on column-stochastic blocks.
 
 use std::fmt::Debug;
-use std::sync::Arc;
 
 use nalgebra::DMatrix;
 use plca_tensor::Real;
@@ -50,9 +49,6 @@ pub enum PriorError {
         /// The count.
         value: f64,
     },
-    /// A prior that changes from iteration to iteration, asked without one: [`at`](SimplexPrior::at) has the prior in force.
-    #[error("the prior changes from iteration to iteration: `at` has the one in force")]
-    NoIteration,
     /// Counts of one column so large that their sum is not finite.
     #[error("the counts of column {column} sum to infinity")]
     Overflow {
@@ -107,6 +103,98 @@ pub fn check_counts<T: Real>(counts: &DMatrix<T>, theta: &DMatrix<T>) -> Result<
     Ok(())
 }
 
+/// Where an M-step stands in a run.
+///
+/// ```
+/// use plca_priors::Step;
+/// let step = Step::at(3);
+/// assert_eq!((step.iteration, step.is_frozen(0)), (3, false));
+/// assert!(Step::at(3).frozen(&[true, false]).is_frozen(0));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Step<'a> {
+    /// The iteration, counted from 1.
+    pub iteration: usize,
+    /// Which columns keep their values, whatever the prior makes of them; empty if none does. For priors that couple columns.
+    pub frozen: &'a [bool],
+}
+
+impl Step<'static> {
+    /// The M-step of an iteration, counted from 1, with no frozen column.
+    pub fn at(iteration: usize) -> Self {
+        Self {
+            iteration,
+            frozen: &[],
+        }
+    }
+}
+
+impl Step<'_> {
+    /// The same with frozen columns, one flag each.
+    pub fn frozen(self, frozen: &[bool]) -> Step<'_> {
+        Step {
+            iteration: self.iteration,
+            frozen,
+        }
+    }
+
+    /// Whether a column is frozen.
+    pub fn is_frozen(&self, column: usize) -> bool {
+        self.frozen.get(column).copied().unwrap_or(false)
+    }
+}
+
+/// What a prior says of itself, for either scalar.
+pub trait PriorRules: Debug + Send + Sync {
+    /// Whether the prior fits a block of so many rows and columns. Default: it fits all.
+    ///
+    /// # Errors
+    ///
+    /// [`PriorError::Shape`] if not.
+    fn check(&self, shape: (usize, usize)) -> Result<(), PriorError> {
+        let _ = shape;
+        Ok(())
+    }
+
+    /// `α - 1` of every entry of a block of this shape, where the log-density is `Σ (α - 1) ln θ` with `α >= 1` and never changes: the
+    /// counts that the prior adds to those of the data. `None` (default) where it is anything else.
+    ///
+    /// ```
+    /// use plca_priors::{Dirichlet, PriorRules};
+    /// let counts = |alpha: f64| Dirichlet::symmetric(alpha).unwrap().pseudo_counts((2, 1));
+    /// assert_eq!(counts(1.5).unwrap().as_slice(), [0.5, 0.5]);
+    /// assert!(counts(0.5).is_none());
+    /// ```
+    fn pseudo_counts(&self, shape: (usize, usize)) -> Option<DMatrix<f64>> {
+        let _ = shape;
+        None
+    }
+
+    /// Whether the update may set an entry to 0 whose count is positive, so that a model can lose a cell that
+    /// the data have. Models then check their support after the step. Default: no.
+    fn may_empty(&self) -> bool {
+        false
+    }
+
+    /// Whether from this iteration on, counted from 1, every update raises one and the same objective: the prior changes no
+    /// more, and its update obeys the first law. Accelerated runs need that, as they compare objectives. Default: if it empties nothing; a prior
+    /// that reads [`Step::iteration`] must say it itself.
+    ///
+    /// ```
+    /// use plca_priors::{Entropic, PriorRules, Schedule, Scheduled};
+    /// let entropic = Entropic::new(5.0)?;
+    /// let fading = Scheduled::new(entropic, Schedule::Decreasing { over: 10.0 })?;
+    /// assert!(entropic.steady(1));
+    /// assert!(!fading.steady(10) && fading.steady(11));
+    /// # Ok::<(), plca_priors::PriorError>(())
+    /// ```
+    fn steady(&self, iteration: usize) -> bool {
+        let _ = iteration;
+        !self.may_empty()
+    }
+}
+
 /// A prior on the columns of a column-stochastic block.
 ///
 /// # Laws
@@ -125,13 +213,14 @@ pub fn check_counts<T: Real>(counts: &DMatrix<T>, theta: &DMatrix<T>) -> Result<
 ///
 /// ```
 /// use nalgebra::{DMatrix, dmatrix};
-/// use plca_priors::{PriorError, SimplexPrior, check_counts};
+/// use plca_priors::{PriorError, PriorRules, SimplexPrior, Step, check_counts};
 ///
 /// /// `ln p(θ) = ln θ_0` for every column: one more count for row 0.
 /// #[derive(Debug)]
 /// struct First;
+/// impl PriorRules for First {}
 /// impl SimplexPrior<f64> for First {
-///     fn update(&self, counts: &DMatrix<f64>, theta: &mut DMatrix<f64>) -> Result<(), PriorError> {
+///     fn update(&self, counts: &DMatrix<f64>, theta: &mut DMatrix<f64>, _: &Step<'_>) -> Result<(), PriorError> {
 ///         check_counts(counts, theta)?;
 ///         for (mut theta, counts) in theta.column_iter_mut().zip(counts.column_iter()) {
 ///             theta.copy_from(&counts);
@@ -140,74 +229,27 @@ pub fn check_counts<T: Real>(counts: &DMatrix<T>, theta: &DMatrix<T>) -> Result<
 ///         }
 ///         Ok(())
 ///     }
-///     fn ln_density(&self, theta: &DMatrix<f64>) -> f64 { theta.row(0).iter().map(|x| x.ln()).sum() }
+///     fn ln_density(&self, theta: &DMatrix<f64>, _: &Step<'_>) -> f64 { theta.row(0).iter().map(|x| x.ln()).sum() }
 /// }
 ///
 /// let mut theta = dmatrix![0.5; 0.5];
-/// First.update(&dmatrix![1.0; 2.0], &mut theta)?;
+/// First.update(&dmatrix![1.0; 2.0], &mut theta, &Step::at(1))?;
 /// assert_eq!(theta, dmatrix![0.5; 0.5]);
 /// # Ok::<(), PriorError>(())
 /// ```
-pub trait SimplexPrior<T: Real>: Debug + Send + Sync {
+pub trait SimplexPrior<T: Real>: PriorRules {
     /// The M-step, column by column. `counts` and `theta` have one shape, `theta`'s columns sum to 1 before and after.
     ///
     /// # Errors
     ///
     /// [`PriorError::Shape`] if the prior was made for another shape; what [`check_counts`] refuses. `theta` then keeps its value.
-    fn update(&self, counts: &DMatrix<T>, theta: &mut DMatrix<T>) -> Result<(), PriorError>;
+    fn update(
+        &self,
+        counts: &DMatrix<T>,
+        theta: &mut DMatrix<T>,
+        step: &Step<'_>,
+    ) -> Result<(), PriorError>;
 
-    /// `ln p(θ)` summed over the columns, up to a constant.
-    fn ln_density(&self, theta: &DMatrix<T>) -> f64;
-
-    /// Whether the prior fits a block of this shape.
-    ///
-    /// # Errors
-    ///
-    /// [`PriorError::Shape`] if not.
-    fn check(&self, _rows: usize, _columns: usize) -> Result<(), PriorError> {
-        Ok(())
-    }
-
-    /// The prior in force at an iteration, counted from 1, where it changes; `None` if it never does. Where it is `Some`, that is what a
-    /// model updates and measures by.
-    fn at(&self, _iteration: usize) -> Option<Arc<dyn SimplexPrior<T>>> {
-        None
-    }
-
-    /// `α - 1` of every entry of a block of this shape, where the log-density is `Σ (α - 1) ln θ` with `α >= 1` and never changes: the
-    /// counts that the prior adds to those of the data. `None` (default) where it is anything else.
-    ///
-    /// ```
-    /// use plca_priors::{Dirichlet, SimplexPrior};
-    /// let counts = |alpha: f64| SimplexPrior::<f64>::pseudo_counts(&Dirichlet::symmetric(alpha).unwrap(), 2, 1);
-    /// assert_eq!(counts(1.5).unwrap().as_slice(), [0.5, 0.5]);
-    /// assert!(counts(0.5).is_none());
-    /// ```
-    fn pseudo_counts(&self, _rows: usize, _columns: usize) -> Option<DMatrix<f64>> {
-        None
-    }
-
-    /// Whether the update may set an entry to 0 whose count is positive, so that a model can lose a cell that
-    /// the data have. Models then check their support after the step.
-    fn may_empty(&self) -> bool {
-        false
-    }
-
-    /// Whether from this iteration on, counted from 1, every update raises one and the same objective: the prior changes no
-    /// more, and its update obeys the first law. Accelerated runs need that, as they compare objectives.
-    ///
-    /// Unless a prior knows better: if it never changes and empties nothing.
-    ///
-    /// ```
-    /// use plca_priors::{Entropic, Schedule, Scheduled, SimplexPrior};
-    /// let steady = |prior: &dyn SimplexPrior<f64>, iteration| prior.steady(iteration);
-    /// let entropic = Entropic::new(5.0)?;
-    /// let fading = Scheduled::new(entropic, Schedule::Decreasing { over: 10.0 })?;
-    /// assert!(steady(&entropic, 1));
-    /// assert!(!steady(&fading, 10) && steady(&fading, 11));
-    /// # Ok::<(), plca_priors::PriorError>(())
-    /// ```
-    fn steady(&self, iteration: usize) -> bool {
-        !self.may_empty() && self.at(iteration).is_none()
-    }
+    /// `ln p(θ)` summed over the columns, up to a constant, as it is in force at `step`.
+    fn ln_density(&self, theta: &DMatrix<T>, step: &Step<'_>) -> f64;
 }

@@ -227,9 +227,8 @@ impl Run<'_> {
                     let before = place.sums.len();
                     place.unobserved.note(hidden, self.along, before);
                     let sums = block.marginal(self.along);
-                    place
-                        .sums
-                        .extend(sums.map_err(|e| refused(path, EmError::from(e).into()))?);
+                    let sums = sums.map_err(|e| refused(path, e.into()))?;
+                    place.sums.extend(sums);
                 }
                 place.restored.note(learnt.restored);
                 drop(block);

@@ -12,7 +12,10 @@ mod distribution;
 mod divergence;
 mod fit;
 mod ratio;
+#[cfg(feature = "distributions")]
 mod tail;
+#[cfg(feature = "distributions")]
+mod traits;
 
 pub use density::skellam_ln_pmf;
 pub use distribution::Skellam;

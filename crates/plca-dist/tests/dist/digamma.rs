@@ -134,3 +134,14 @@ proptest! {
         prop_assert!(trigamma(x).unwrap() > trigamma(x * (1.0 + step)).unwrap());
     }
 }
+
+/// The logarithm of the gamma function is the same routine with and without the feature `distributions`.
+#[test]
+fn the_feature_changes_no_bit_of_ln_gamma() {
+    let exponents = (-300..=300).map(|e| 10f64.powi(e));
+    let numbers = (1..4000).map(|i| f64::from(i) / 128.0);
+    for x in exponents.chain(numbers) {
+        let (by_feature, without) = (ln_gamma(x).unwrap(), libm::lgamma_r(x).0);
+        assert_eq!(by_feature.to_bits(), without.to_bits(), "{x}");
+    }
+}

@@ -55,13 +55,13 @@ pub struct Plan {
 pub(crate) fn pseudo_counts<T: Real>(
     block: &str,
     prior: Option<&Prior<T>>,
-    (rows, columns): (usize, usize),
+    shape: (usize, usize),
 ) -> Result<Option<DMatrix<f64>>, EmError> {
     let Some(prior) = prior else {
         return Ok(None);
     };
     let counts = prior
-        .pseudo_counts(rows, columns)
+        .pseudo_counts(shape)
         .ok_or_else(|| EmError::NotSeparable {
             what: format!("the prior on `{block}`"),
         })?;

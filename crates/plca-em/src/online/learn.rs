@@ -4,7 +4,7 @@ use nalgebra::DMatrix;
 use plca_tensor::{Data, DataError, Factor, Real, normalise_columns};
 
 use super::{Learnt, Online, OnlineState, Rule, Streamed};
-use crate::blocks::{check_prior, column, in_force, m_step};
+use crate::blocks::{check_prior, column, m_step};
 use crate::fold_in::check_shape;
 use crate::{EmError, Prior};
 
@@ -148,7 +148,7 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
         for (j, (factor, joint)) in parts {
             if let Some((name, prior)) = self.model.free(j) {
                 // [SPEC 13.1] F_j <- M-step of v s_j
-                m_step(&name, in_force(prior, t).as_ref(), joint * mass, factor)?;
+                m_step(&name, prior, joint * mass, factor, t)?;
             }
         }
         let first = state.statistics.first();
@@ -158,7 +158,7 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
         let n = DMatrix::from_vec(sums.len(), 1, sums);
         let mut weights = column(&state.weights);
         // [SPEC 13.1] P(z) <- Σ_x s[x, z]
-        m_step("weights", None, n, &mut weights)?;
+        m_step("weights", None, n, &mut weights, t)?;
         state.weights.copy_from_slice(weights.as_slice());
         Ok(())
     }

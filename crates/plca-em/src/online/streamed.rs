@@ -2,13 +2,16 @@
 
 use std::fmt::Debug;
 
+use std::sync::Arc;
+
 use nalgebra::{DMatrix, DVector};
 use plca_fit::Algorithm;
+use plca_priors::{PriorError, PriorRules, SimplexPrior, Step};
 use plca_tensor::{Data, Modes, Real};
 
 use super::Local;
 use super::state::name;
-use crate::blocks::{column, in_force, m_step, restore};
+use crate::blocks::{column, m_step, restore};
 use crate::init::{check_block, check_measured, check_support, check_weights};
 use crate::{EmError, Missing, ParamError, Plca, PlcaState, Plsa, PlsaState, Prior};
 
@@ -108,6 +111,46 @@ fn wanted<T: Real>(counts: Option<DMatrix<T>>) -> DMatrix<T> {
     counts.unwrap_or_else(|| DMatrix::zeros(0, 0))
 }
 
+/// A prior as it is in force at a batch, whatever the iteration within it.
+#[derive(Debug)]
+struct OfBatch<T: Real> {
+    prior: Prior<T>,
+    batch: usize,
+}
+
+impl<T: Real> PriorRules for OfBatch<T> {
+    fn check(&self, shape: (usize, usize)) -> Result<(), PriorError> {
+        self.prior.check(shape)
+    }
+
+    fn may_empty(&self) -> bool {
+        self.prior.may_empty()
+    }
+
+    fn steady(&self, _: usize) -> bool {
+        self.prior.steady(self.batch)
+    }
+
+    fn pseudo_counts(&self, shape: (usize, usize)) -> Option<DMatrix<f64>> {
+        self.prior.pseudo_counts(shape)
+    }
+}
+
+impl<T: Real> SimplexPrior<T> for OfBatch<T> {
+    fn update(
+        &self,
+        counts: &DMatrix<T>,
+        theta: &mut DMatrix<T>,
+        _: &Step<'_>,
+    ) -> Result<(), PriorError> {
+        self.prior.update(counts, theta, &Step::at(self.batch))
+    }
+
+    fn ln_density(&self, theta: &DMatrix<T>, _: &Step<'_>) -> f64 {
+        self.prior.ln_density(theta, &Step::at(self.batch))
+    }
+}
+
 impl<T: Real> Streamed<T> for Plsa<T> {
     type State = PlsaState<T>;
 
@@ -158,11 +201,12 @@ impl<T: Real> Streamed<T> for Plsa<T> {
         };
         state.with_model(self.given, |m| check_support(block, m))?;
         // Schedules of priors go by blocks.
-        let prior = in_force(self.mixture_prior.as_ref(), t);
+        let prior = self.mixture_prior.clone();
+        let of_block = |prior: Prior<T>| Arc::new(OfBatch { prior, batch: t }) as _;
         let fixed = Self {
             freeze_basis: true,
             basis_prior: None,
-            mixture_prior: prior.clone(),
+            mixture_prior: prior.clone().map(of_block),
             ..self.clone()
         };
         let sums = block.marginal(self.given.mode())?;
@@ -179,7 +223,7 @@ impl<T: Real> Streamed<T> for Plsa<T> {
         let ([basis, mixture], ln_lik) = em.e_step(&state, true)?;
         state.with_model(self.given, |m| check_measured(ln_lik, block, m))?;
         let own = &mut state.mixture;
-        let emptied = m_step("mixture", prior.as_ref(), wanted(mixture), own)?;
+        let emptied = m_step("mixture", prior.as_ref(), wanted(mixture), own, t)?;
         let lost = emptied && em.lost(&state)?;
         if lost {
             restore(state.mixture.as_mut_slice(), k);
@@ -276,9 +320,9 @@ impl<T: Real> Streamed<T> for Plca<T> {
         let own = counts.take(along);
         let n = DMatrix::from_iterator(k, 1, own.column_iter().map(|c| c.sum()));
         let mut weights = column(&state.weights);
-        m_step("weights", None, n, &mut weights)?;
+        m_step("weights", None, n, &mut weights, t)?;
         state.weights.copy_from_slice(weights.as_slice());
-        m_step(&name(along), None, own, &mut state.factors[along])?;
+        m_step(&name(along), None, own, &mut state.factors[along], t)?;
         state.iteration = t;
         Ok(Explanation {
             counts: (0..along).map(|j| counts.take(j)).collect(),

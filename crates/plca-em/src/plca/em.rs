@@ -2,11 +2,12 @@
 
 use nalgebra::DMatrix;
 use plca_fit::Algorithm;
+use plca_priors::Step;
 use plca_tensor::{Data, Expected, Factor, Modes, Real};
 
 use super::{Missing, Plca, PlcaState};
 use crate::blocks::{
-    Free, column, following, in_force, largest, lost, m_step, residual, restore, whole_or_not,
+    Free, column, following, largest, lost, m_step, residual, restore, whole_or_not,
 };
 use crate::expectation::completed;
 use crate::init::{check_measured, check_support};
@@ -36,11 +37,11 @@ pub struct PlcaEm<'a, T: Real> {
 impl<T: Real> PlcaEm<'_, T> {
     /// `Σ ln p(block)` over the blocks that have a prior, under those in force at the next iteration.
     pub(crate) fn ln_prior(&self, state: &PlcaState<T>) -> f64 {
-        let now = |prior| in_force(prior, following(state.iteration));
-        let weights = now(self.config.weights_prior.as_ref())
-            .map_or(0.0, |p| p.ln_density(&column(&state.weights)));
+        let step = Step::at(following(state.iteration));
+        let weights = (self.config.weights_prior.as_ref())
+            .map_or(0.0, |p| p.ln_density(&column(&state.weights), &step));
         (state.factors.iter().enumerate())
-            .filter_map(|(j, f)| Some(now(self.config.factor_prior(j))?.ln_density(f)))
+            .filter_map(|(j, f)| Some(self.config.factor_prior(j)?.ln_density(f, &step)))
             .fold(weights, |a, b| a + b)
     }
 
@@ -135,8 +136,8 @@ impl<T: Real> PlcaEm<'_, T> {
         // [SI eq. 3] [SI eq. 39] [LV eq. 13] [SPEC 1.1] [SPEC 1.2] P(z) <- n / Σ n
         let n = DMatrix::from_vec(first.ncols(), 1, Factor::Columns(first).component_sums());
         let mut weights = column(&state.weights);
-        let prior = in_force(self.config.weights_prior.as_ref(), iteration);
-        let emptied = m_step("weights", prior.as_ref(), n, &mut weights)?;
+        let prior = self.config.weights_prior.as_ref();
+        let emptied = m_step("weights", prior, n, &mut weights, iteration)?;
         state.weights.copy_from_slice(weights.as_slice());
         Ok(emptied)
     }
@@ -151,9 +152,9 @@ impl<T: Real> PlcaEm<'_, T> {
         let mut emptied = Vec::new();
         for j in (0..state.factors.len()).filter(|j| !self.config.frozen.contains(j)) {
             let counts = counts.take(j);
-            let prior = in_force(self.config.factor_prior(j), iteration);
             let block = format!("factor_{j}");
-            if m_step(&block, prior.as_ref(), counts, &mut state.factors[j])? {
+            let prior = self.config.factor_prior(j);
+            if m_step(&block, prior, counts, &mut state.factors[j], iteration)? {
                 emptied.push(j);
             }
         }

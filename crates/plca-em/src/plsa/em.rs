@@ -2,15 +2,19 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{Accelerate, Algorithm};
+use plca_priors::Step;
 use plca_tensor::{Data, Modes, Real};
 
 use super::{Plsa, PlsaState};
 use crate::blocks::{
-    Extrapolated, check_steady, check_untempered, following, in_force, largest, lost, m_step, pack,
-    restore, whole_or_not,
+    Extrapolated, check_steady, check_untempered, following, largest, lost, m_step, pack, restore,
+    whole_or_not,
 };
 use crate::init::{check_measured, check_support};
 use crate::{EmError, Prior};
+
+/// Counts of the basis and of the mixture, where they are learnt.
+type Free<T> = [Option<DMatrix<T>>; 2];
 
 /// [`Plsa`] bound to data.
 ///
@@ -53,17 +57,14 @@ impl<T: Real> PlsaEm<'_, T> {
         self.marginal.iter().map(|m| m / total).collect()
     }
 
-    /// The priors in force at an iteration, counted from 1.
-    fn priors(&self, iteration: usize) -> [Option<Prior<T>>; 2] {
-        [&self.config.basis_prior, &self.config.mixture_prior]
-            .map(|prior| in_force(prior.as_ref(), iteration))
-    }
-
     /// `Σ ln p(block)` under the priors in force at the next iteration.
     pub(crate) fn ln_prior(&self, state: &PlsaState<T>) -> f64 {
-        let [basis, mixture] = self.priors(following(state.iteration));
-        basis.map_or(0.0, |p| p.ln_density(&state.basis))
-            + mixture.map_or(0.0, |p| p.ln_density(&state.mixture))
+        let step = Step::at(following(state.iteration));
+        let density = |prior: &Option<Prior<T>>, block| {
+            prior.as_ref().map_or(0.0, |p| p.ln_density(block, &step))
+        };
+        density(&self.config.basis_prior, &state.basis)
+            + density(&self.config.mixture_prior, &state.mixture)
     }
 
     /// Conditional log-likelihood `Σ V ln P(x | y)`, given what was observed of every `y` where cells are hidden.
@@ -109,7 +110,7 @@ impl<T: Real> PlsaEm<'_, T> {
         &self,
         state: &PlsaState<T>,
         measure: bool,
-    ) -> Result<([Option<DMatrix<T>>; 2], Option<f64>), EmError> {
+    ) -> Result<(Free<T>, Option<f64>), EmError> {
         let given = self.config.given;
         let mut modes = Modes::NONE;
         if !self.config.freeze_basis {
@@ -135,26 +136,19 @@ impl<T: Real> PlsaEm<'_, T> {
     }
 
     /// The M-steps, and the support of the data restored where priors took it away.
-    fn m_steps(
-        &self,
-        state: &mut PlsaState<T>,
-        [basis, mixture]: [Option<DMatrix<T>>; 2],
-    ) -> Result<(), EmError> {
+    fn m_steps(&self, state: &mut PlsaState<T>, [basis, mixture]: Free<T>) -> Result<(), EmError> {
         let iteration = following(state.iteration);
-        let [basis_prior, mixture_prior] = self.priors(iteration);
+        let (basis_prior, mixture_prior) = (&self.config.basis_prior, &self.config.mixture_prior);
         let mut emptied = [false; 2];
         if let Some(counts) = basis {
             // [LV eq. 10] [SPEC 2] W <- W ∘ (Q Gᵀ), columns normalised
-            emptied[0] = m_step("basis", basis_prior.as_ref(), counts, &mut state.basis)?;
+            let prior = basis_prior.as_ref();
+            emptied[0] = m_step("basis", prior, counts, &mut state.basis, iteration)?;
         }
         if let Some(counts) = mixture {
             // [LV eq. 10] [SPEC 2] G <- G ∘ (Wᵀ Q) / colsum(V), the normalised counts of every column
-            emptied[1] = m_step(
-                "mixture",
-                mixture_prior.as_ref(),
-                counts,
-                &mut state.mixture,
-            )?;
+            let prior = mixture_prior.as_ref();
+            emptied[1] = m_step("mixture", prior, counts, &mut state.mixture, iteration)?;
         }
         if emptied.contains(&true) && self.lost(state)? {
             let blocks = [&mut state.basis, &mut state.mixture];

@@ -1,14 +1,15 @@
 //! What shifted and transformed models have in common: three blocks, their M-steps, priors and powers.
 
 use nalgebra::{DMatrix, DVector};
+use plca_priors::Step;
 use plca_tensor::{Real, normalise_columns};
 use rand::Rng;
 
 use super::engine::sum_of;
 use super::{Anneal, ShiftedInit, ShiftedState};
 use crate::blocks::{
-    Extrapolated, Free, check_prior, check_steady, column, following, in_force, largest, m_step,
-    residual, restore, whole_or_not,
+    Extrapolated, Free, check_prior, check_steady, column, following, largest, m_step, residual,
+    restore, whole_or_not,
 };
 use crate::init::{random_columns, stochastic_block};
 use crate::{EmError, ParamError, Prior};
@@ -98,16 +99,14 @@ impl<T: Real> Settings<T> {
     }
 
     /// The priors in force at an iteration.
-    fn priors(&self, iteration: usize) -> [Option<Prior<T>>; 3] {
-        let now = |prior: &Option<Prior<T>>| in_force(prior.as_ref(), iteration);
-        self.priors.each_ref().map(now)
-    }
-
     /// `Σ ln p(block)` under the priors in force at the next iteration.
     pub(crate) fn ln_prior(&self, state: &ShiftedState<T>) -> f64 {
-        let [weights, kernels, impulses] = self.priors(following(state.iteration));
-        let density = |prior: Option<Prior<T>>, block: &DMatrix<T>| {
-            prior.map_or(0.0, |prior| prior.ln_density(block))
+        let [weights, kernels, impulses] = &self.priors;
+        let step = Step::at(following(state.iteration));
+        let density = |prior: &Option<Prior<T>>, block: &DMatrix<T>| {
+            prior
+                .as_ref()
+                .map_or(0.0, |prior| prior.ln_density(block, &step))
         };
         density(weights, &column(&state.weights))
             + density(kernels, &state.kernels)
@@ -158,15 +157,14 @@ impl<T: Real> Settings<T> {
         scale: f64,
     ) -> Result<[bool; 3], EmError> {
         let (k, iteration) = (self.components, following(state.iteration));
-        let priors = self.priors(iteration);
         // Only a prior, which has counts of its own, asks for those of the data as they are.
         let m_step = |at: usize, counts: DMatrix<T>, block: &mut DMatrix<T>| {
-            let prior = priors[at].as_ref();
+            let prior = self.priors[at].as_ref();
             let counts = match prior {
                 Some(_) => counts / T::lit(scale),
                 None => counts,
             };
-            m_step(BLOCKS[at], prior, counts, block)
+            m_step(BLOCKS[at], prior, counts, block, iteration)
         };
         let mut emptied = [false; 3];
         if !self.frozen[0] {

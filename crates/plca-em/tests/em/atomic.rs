@@ -9,7 +9,7 @@ use plca_em::{
     PriorError, Shifted, ShiftedInit, SimplexPrior, Squarem, Transformed,
 };
 use plca_fit::laws::check_failure;
-use plca_priors::Dirichlet;
+use plca_priors::{Dirichlet, PriorRules, Step};
 use plca_tensor::{DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -17,15 +17,22 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 #[derive(Debug)]
 struct Fails(bool);
 
+impl PriorRules for Fails {}
+
 impl SimplexPrior<f64> for Fails {
-    fn update(&self, _: &DMatrix<f64>, theta: &mut DMatrix<f64>) -> Result<(), PriorError> {
+    fn update(
+        &self,
+        _: &DMatrix<f64>,
+        theta: &mut DMatrix<f64>,
+        _: &Step<'_>,
+    ) -> Result<(), PriorError> {
         if self.0 {
             theta.fill(0.25);
         }
         Err(PriorError::Overflow { column: 1 })
     }
 
-    fn ln_density(&self, _: &DMatrix<f64>) -> f64 {
+    fn ln_density(&self, _: &DMatrix<f64>, _: &Step<'_>) -> f64 {
         0.0
     }
 }

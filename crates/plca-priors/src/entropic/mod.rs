@@ -5,7 +5,9 @@ mod column;
 use nalgebra::DMatrix;
 use plca_tensor::Real;
 
-use crate::{PriorError, SimplexPrior, Weighted, check_counts, columns::for_each_column};
+use crate::{
+    PriorError, PriorRules, SimplexPrior, Step, Weighted, check_counts, columns::for_each_column,
+};
 
 /// `ln p(θ) = -β H(θ) = β Σ θ ln θ` for every column, up to a constant.
 ///
@@ -26,11 +28,11 @@ use crate::{PriorError, SimplexPrior, Weighted, check_counts, columns::for_each_
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_priors::{Entropic, SimplexPrior};
+/// use plca_priors::{Entropic, SimplexPrior, Step};
 /// let (counts, mut theta) = (dmatrix![6.0; 3.0; 1.0], dmatrix![0.4; 0.3; 0.3]);
-/// Entropic::new(5.0)?.update(&counts, &mut theta)?;
+/// Entropic::new(5.0)?.update(&counts, &mut theta, &Step::at(1))?;
 /// assert!(theta[0] > 0.6 && theta[2] < 0.1);                 // sparser than the counts
-/// Entropic::new(-50.0)?.update(&counts, &mut theta)?;
+/// Entropic::new(-50.0)?.update(&counts, &mut theta, &Step::at(1))?;
 /// assert!(theta[0] < 0.45 && theta[2] > 0.2);                // flatter
 /// # Ok::<(), plca_priors::PriorError>(())
 /// ```
@@ -54,8 +56,8 @@ impl Entropic {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_priors::{Entropic, SimplexPrior};
-    /// let ln_density = Entropic::new(2.0)?.ln_density(&dmatrix![0.5f64; 0.5]);
+    /// use plca_priors::{Entropic, SimplexPrior, Step};
+    /// let ln_density = Entropic::new(2.0)?.ln_density(&dmatrix![0.5f64; 0.5], &Step::at(1));
     /// assert!((ln_density + 2.0 * 2f64.ln()).abs() < 1e-15);              // -β H
     /// assert!(Entropic::new(f64::INFINITY).is_err());
     /// # Ok::<(), plca_priors::PriorError>(())
@@ -76,10 +78,10 @@ impl Entropic {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_priors::{Entropic, SimplexPrior};
+    /// use plca_priors::{Entropic, SimplexPrior, Step};
     /// let (mut a, mut b) = (dmatrix![0.5; 0.5], dmatrix![0.5; 0.5]);
-    /// Entropic::relative(0.5)?.update(&dmatrix![6.0; 4.0], &mut a)?;
-    /// Entropic::new(5.0)?.update(&dmatrix![6.0; 4.0], &mut b)?;
+    /// Entropic::relative(0.5)?.update(&dmatrix![6.0; 4.0], &mut a, &Step::at(1))?;
+    /// Entropic::new(5.0)?.update(&dmatrix![6.0; 4.0], &mut b, &Step::at(1))?;
     /// assert_eq!(a, b);
     /// # Ok::<(), plca_priors::PriorError>(())
     /// ```
@@ -96,8 +98,23 @@ fn finite(name: &'static str, value: f64) -> Result<(), PriorError> {
     }
 }
 
+impl PriorRules for Entropic {
+    /// Not relative to the counts: there is no objective then, unless the strength is 0.
+    fn steady(&self, _iteration: usize) -> bool {
+        match self.0 {
+            Strength::Counts(_) => true,
+            Strength::Relative(rho) => rho == 0.0,
+        }
+    }
+}
+
 impl<T: Real> SimplexPrior<T> for Entropic {
-    fn update(&self, counts: &DMatrix<T>, theta: &mut DMatrix<T>) -> Result<(), PriorError> {
+    fn update(
+        &self,
+        counts: &DMatrix<T>,
+        theta: &mut DMatrix<T>,
+        _: &Step<'_>,
+    ) -> Result<(), PriorError> {
         check_counts(counts, theta)?;
         for_each_column(counts, theta, |counts, theta| {
             let total: f64 = counts.iter().sum();
@@ -112,21 +129,13 @@ impl<T: Real> SimplexPrior<T> for Entropic {
         Ok(())
     }
 
-    fn ln_density(&self, theta: &DMatrix<T>) -> f64 {
+    fn ln_density(&self, theta: &DMatrix<T>, _: &Step<'_>) -> f64 {
         match self.0 {
             Strength::Counts(beta) => {
                 let positive = theta.iter().map(|x| x.to_f64()).filter(|&x| x > 0.0);
                 beta * positive.map(|x| x * x.ln()).sum::<f64>()
             }
             Strength::Relative(_) => 0.0,
-        }
-    }
-
-    /// Not relative to the counts: there is no objective then, unless the strength is 0.
-    fn steady(&self, _iteration: usize) -> bool {
-        match self.0 {
-            Strength::Counts(_) => true,
-            Strength::Relative(rho) => rho == 0.0,
         }
     }
 }

@@ -4,13 +4,14 @@ use nalgebra::DMatrix;
 use plca_tensor::{Real, simplex_error};
 
 use super::{Case, Claims, Law, Optimum, Violation};
-use crate::SimplexPrior;
+use crate::{SimplexPrior, Step};
 
 /// A prior, a case and the M-step on it.
 pub(super) struct Trial<'a, T: Real> {
     pub(super) prior: &'a dyn SimplexPrior<T>,
     pub(super) claims: &'a Claims,
     pub(super) case: &'a Case<T>,
+    pub(super) step: Step<'static>,
     /// The block after the update.
     pub(super) result: DMatrix<T>,
 }
@@ -27,11 +28,13 @@ impl<'a, T: Real> Trial<'a, T> {
         prior: &'a dyn SimplexPrior<T>,
         claims: &'a Claims,
         case: &'a Case<T>,
+        iteration: usize,
     ) -> Result<Self, Violation> {
         let mut trial = Self {
             prior,
             claims,
             case,
+            step: Step::at(iteration),
             result: case.theta.clone(),
         };
         trial.result = trial.update(&case.counts, &case.theta)?;
@@ -44,12 +47,12 @@ impl<'a, T: Real> Trial<'a, T> {
         counts: &DMatrix<T>,
         theta: &DMatrix<T>,
     ) -> Result<DMatrix<T>, Violation> {
-        update(self.prior, self.claims, counts, theta)
+        update(self.prior, self.claims, counts, theta, &self.step)
     }
 
-    /// What another prior makes of the case.
-    pub(super) fn with(&self, prior: &dyn SimplexPrior<T>) -> Result<DMatrix<T>, Violation> {
-        update(prior, self.claims, &self.case.counts, &self.case.theta)
+    /// The log-density as it is in force.
+    pub(super) fn ln_density(&self, theta: &DMatrix<T>) -> f64 {
+        self.prior.ln_density(theta, &self.step)
     }
 
     /// `tolerance` epsilons.
@@ -73,7 +76,7 @@ impl<'a, T: Real> Trial<'a, T> {
                 size += c.to_f64() + if term.is_finite() { term.abs() } else { 0.0 };
             }
         }
-        let density = self.prior.ln_density(theta);
+        let density = self.ln_density(theta);
         if density.is_nan() || density == f64::INFINITY {
             let details = format!("ln p is {density} at {theta}");
             return Err(Violation::new(Law::Density, details));
@@ -123,9 +126,10 @@ pub(super) fn update<T: Real>(
     claims: &Claims,
     counts: &DMatrix<T>,
     theta: &DMatrix<T>,
+    step: &Step<'_>,
 ) -> Result<DMatrix<T>, Violation> {
     let mut result = theta.clone();
-    if let Err(e) = prior.update(counts, &mut result) {
+    if let Err(e) = prior.update(counts, &mut result, step) {
         return Err(Violation::new(Law::Accepts, format!("{e} for {counts}")));
     }
     let error = simplex_error(&result);

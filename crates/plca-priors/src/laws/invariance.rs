@@ -92,7 +92,7 @@ fn bad_counts<T: Real>(trial: &Trial<'_, T>) -> Result<(), Violation> {
             let mut counts = case.counts.clone();
             counts[(i, z)] = T::lit(bad);
             let mut theta = case.theta.clone();
-            let answer = trial.prior.update(&counts, &mut theta);
+            let answer = trial.prior.update(&counts, &mut theta, &trial.step);
             let named = matches!(
                 &answer,
                 Err(PriorError::Count { row, column, value })
@@ -118,7 +118,7 @@ fn shape<T: Real>(trial: &Trial<'_, T>) -> Result<(), Violation> {
     for (rows, columns) in [(rows + 1, columns), (rows, columns + 1)] {
         let counts = DMatrix::from_element(rows, columns, T::one());
         let mut theta = trial.case.theta.clone();
-        let answer = trial.prior.update(&counts, &mut theta);
+        let answer = trial.prior.update(&counts, &mut theta, &trial.step);
         if answer.is_ok() || theta != trial.case.theta {
             let details = format!("counts of {rows}x{columns} give {answer:?} and {theta}");
             return Err(Violation::new(Law::Shape, details));
@@ -135,16 +135,16 @@ pub(super) fn strength<T: Real>(
 ) -> Result<(), Violation> {
     let case = trial.case;
     let many = &case.counts * T::lit(factor);
-    let result = update(strong, trial.claims, &many, &case.theta)?;
+    let result = update(strong, trial.claims, &many, &case.theta, &trial.step)?;
     trial.agree(Law::Strength, &case.counts, &result, &trial.result)?;
     // Constants of the density do not count.
     let gain = |prior: &dyn SimplexPrior<T>, theta| {
-        prior.ln_density(theta) - prior.ln_density(&trial.result)
+        prior.ln_density(theta, &trial.step) - prior.ln_density(&trial.result, &trial.step)
     };
     for theta in &case.others {
         let (one, times) = (gain(trial.prior, theta), gain(strong, theta));
         let expected = factor * one;
-        let size = 1.0 + expected.abs() + (factor * trial.prior.ln_density(&trial.result)).abs();
+        let size = 1.0 + expected.abs() + (factor * trial.ln_density(&trial.result)).abs();
         let agree = times == expected || (times - expected).abs() <= trial.epsilon() * size;
         if !agree {
             let details = format!(

@@ -134,14 +134,14 @@ pub enum Law {
     Shape,
     /// Counts and the logarithm of the density times one factor: the same result.
     Strength,
-    /// The log-density is `Σ a ln θ` up to a constant, for the pseudo-counts `a` that a prior gives; one that changes gives none.
+    /// The log-density is `Σ a ln θ` up to a constant, for the pseudo-counts `a` that a prior gives, at every iteration.
     PseudoCounts,
     /// Unless a prior says that it may, it empties no entry that has counts.
     MayEmpty,
     /// From where a prior says that it is steady, it is one and the same, and its update never lowers its objective.
     Steady,
-    /// The prior in force at an iteration is the same when it is asked for again, of the prior or of itself.
-    InForce,
+    /// The M-step of an iteration is the same when it is asked for again.
+    Repeatable,
     /// The shapes that `check` accepts are those that `update` accepts.
     Fits,
 }
@@ -187,16 +187,17 @@ impl Violation {
 ///
 /// ```
 /// use nalgebra::{DMatrix, dmatrix};
-/// use plca_priors::{PriorError, SimplexPrior, laws};
+/// use plca_priors::{PriorError, PriorRules, SimplexPrior, Step, laws};
 ///
 /// #[derive(Debug)]
 /// struct Careless;
+/// impl PriorRules for Careless {}
 /// impl SimplexPrior<f64> for Careless {
-///     fn update(&self, counts: &DMatrix<f64>, theta: &mut DMatrix<f64>) -> Result<(), PriorError> {
+///     fn update(&self, counts: &DMatrix<f64>, theta: &mut DMatrix<f64>, step: &Step<'_>) -> Result<(), PriorError> {
 ///         theta.copy_from(counts);
 ///         Ok(())
 ///     }
-///     fn ln_density(&self, _theta: &DMatrix<f64>) -> f64 { 0.0 }
+///     fn ln_density(&self, _: &DMatrix<f64>, _: &Step<'_>) -> f64 { 0.0 }
 /// }
 ///
 /// let case = laws::Case::new(dmatrix![3.0; 1.0], dmatrix![0.5; 0.5]);
@@ -208,7 +209,7 @@ pub fn check<T: Real>(
     claims: &Claims,
     case: &Case<T>,
 ) -> Result<(), Violation> {
-    let trial = Trial::new(prior, claims, case)?;
+    let trial = Trial::new(prior, claims, case, 1)?;
     optimum::check(&trial)?;
     invariance::check(&trial)
 }
@@ -239,15 +240,15 @@ pub fn check_strength<T: Real>(
     claims: &Claims,
     case: &Case<T>,
 ) -> Result<(), Violation> {
-    invariance::strength(&Trial::new(prior, claims, case)?, strong, factor)
+    invariance::strength(&Trial::new(prior, claims, case, 1)?, strong, factor)
 }
 
-/// Holds what a prior says of itself (`pseudo_counts`, `may_empty`, `steady`, `at`, `check`) against what it does, at some iterations in
+/// Holds what a prior says of itself (`pseudo_counts`, `may_empty`, `steady`, `check`) against what it does, at some iterations in
 /// increasing order, counted from 1.
 ///
 /// # Errors
 ///
-/// A [`Violation`], of [`Law::PseudoCounts`], [`Law::MayEmpty`], [`Law::Steady`], [`Law::InForce`], [`Law::Fits`], or of a law that these presuppose.
+/// A [`Violation`], of [`Law::PseudoCounts`], [`Law::MayEmpty`], [`Law::Steady`], [`Law::Repeatable`], [`Law::Fits`], or of a law that these presuppose.
 ///
 /// # Examples
 ///
@@ -255,14 +256,16 @@ pub fn check_strength<T: Real>(
 ///
 /// ```
 /// use nalgebra::{DMatrix, dmatrix};
-/// use plca_priors::{Dirichlet, Flat, PriorError, SimplexPrior, laws};
+/// use plca_priors::{Dirichlet, Flat, PriorError, PriorRules, SimplexPrior, Step, laws};
 ///
 /// #[derive(Debug)]
 /// struct Boastful;
+/// impl PriorRules for Boastful {
+///     fn pseudo_counts(&self, (rows, columns): (usize, usize)) -> Option<DMatrix<f64>> { Some(DMatrix::from_element(rows, columns, 1.0)) }
+/// }
 /// impl SimplexPrior<f64> for Boastful {
-///     fn update(&self, counts: &DMatrix<f64>, theta: &mut DMatrix<f64>) -> Result<(), PriorError> { Flat.update(counts, theta) }
-///     fn ln_density(&self, _theta: &DMatrix<f64>) -> f64 { 0.0 }
-///     fn pseudo_counts(&self, rows: usize, columns: usize) -> Option<DMatrix<f64>> { Some(DMatrix::from_element(rows, columns, 1.0)) }
+///     fn update(&self, counts: &DMatrix<f64>, theta: &mut DMatrix<f64>, step: &Step<'_>) -> Result<(), PriorError> { Flat.update(counts, theta, step) }
+///     fn ln_density(&self, _: &DMatrix<f64>, _: &Step<'_>) -> f64 { 0.0 }
 /// }
 ///
 /// let case = laws::Case::new(dmatrix![3.0; 1.0], dmatrix![0.5; 0.5]);

@@ -29,7 +29,7 @@ fn density<T: Real>(trial: &Trial<'_, T>) -> Result<(), Violation> {
         trial.posterior(counts, theta, theta)?;
     }
     trial.posterior(counts, result, result)?;
-    let density = trial.prior.ln_density(result);
+    let density = trial.ln_density(result);
     if density == f64::NEG_INFINITY {
         let details = format!("the result {result} from {counts} has density 0");
         return Err(Violation::new(Law::Density, details));
@@ -110,7 +110,7 @@ fn nothing_seen<T: Real>(trial: &Trial<'_, T>) -> Result<(), Violation> {
         before.set_column(z, &case.theta.column(z));
         let pairs = before.iter().zip(&trial.result);
         let moved = pairs.fold(0.0, |m: f64, (a, b)| m.max((a.to_f64() - b.to_f64()).abs()));
-        let gain = trial.prior.ln_density(&trial.result) - trial.prior.ln_density(&before);
+        let gain = trial.ln_density(&trial.result) - trial.ln_density(&before);
         if gain <= 0.0 && moved > trial.epsilon().sqrt() {
             let details = format!("column {z} moved from {before} to {}", trial.result);
             return Err(Violation::new(Law::NothingSeen, details));

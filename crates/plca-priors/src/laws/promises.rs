@@ -13,21 +13,14 @@ pub(super) fn check<T: Real>(
     claims: &Claims,
     case: &Case<T>,
 ) -> Result<(), Violation> {
-    let (rows, columns) = case.counts.shape();
     let mut steady: Option<(usize, DMatrix<T>, f64)> = None;
     for &iteration in iterations {
-        let now = prior.at(iteration);
-        let in_force = now.as_deref().unwrap_or(prior);
-        if now.is_some() && prior.pseudo_counts(rows, columns).is_some() {
-            let details = "a prior that changes has pseudo-counts";
-            return Err(Violation::new(Law::PseudoCounts, details));
-        }
-        let trial = Trial::new(in_force, claims, case)
+        let trial = Trial::new(prior, claims, case, iteration)
             .map_err(|violation| in_iteration(violation, iteration))?;
-        again(prior, iteration, &trial)?;
-        fits(prior, &trial)?;
+        again(&trial)?;
+        fits(&trial)?;
         pseudo_counts(&trial)?;
-        may_empty(prior, &trial)?;
+        may_empty(&trial)?;
         if !prior.steady(iteration) {
             if let Some((since, ..)) = steady {
                 let details = format!("steady from {since} on, but not at {iteration}");
@@ -36,7 +29,7 @@ pub(super) fn check<T: Real>(
             continue;
         }
         rises(&trial, iteration)?;
-        let density = in_force.ln_density(&trial.result);
+        let density = trial.ln_density(&trial.result);
         let (since, result, before) =
             steady.get_or_insert((iteration, trial.result.clone(), density));
         if trial.result != *result || density.to_bits() != before.to_bits() {
@@ -57,30 +50,26 @@ fn in_iteration(violation: Violation, iteration: usize) -> Violation {
     }
 }
 
-/// The prior in force is the same whenever it is asked for, of the prior or of itself.
-fn again<T: Real>(
-    prior: &dyn SimplexPrior<T>,
-    iteration: usize,
-    trial: &Trial<'_, T>,
-) -> Result<(), Violation> {
-    for asked in [prior, trial.prior] {
-        let now = asked.at(iteration);
-        if trial.with(now.as_deref().unwrap_or(asked))? != trial.result {
-            let details = format!("asked twice for iteration {iteration}, two priors came");
-            return Err(Violation::new(Law::InForce, details));
-        }
+/// The same M-step, asked for twice, is the same.
+fn again<T: Real>(trial: &Trial<'_, T>) -> Result<(), Violation> {
+    if trial.update(&trial.case.counts, &trial.case.theta)? == trial.result {
+        return Ok(());
     }
-    Ok(())
+    let details = format!(
+        "asked twice for iteration {}, two blocks came",
+        trial.step.iteration
+    );
+    Err(Violation::new(Law::Repeatable, details))
 }
 
 /// `check` accepts the shapes that `update` accepts, and no other.
-fn fits<T: Real>(prior: &dyn SimplexPrior<T>, trial: &Trial<'_, T>) -> Result<(), Violation> {
+fn fits<T: Real>(trial: &Trial<'_, T>) -> Result<(), Violation> {
     let (rows, columns) = trial.case.counts.shape();
     for (rows, columns) in [(rows, columns), (rows + 1, columns), (rows, columns + 1)] {
         let counts = DMatrix::from_element(rows, columns, T::one());
         let mut theta = DMatrix::from_element(rows, columns, T::lit(1.0 / rows as f64));
-        let updated = trial.prior.update(&counts, &mut theta);
-        let checked = prior.check(rows, columns);
+        let updated = trial.prior.update(&counts, &mut theta, &trial.step);
+        let checked = trial.prior.check((rows, columns));
         if checked.is_ok() != updated.is_ok() {
             let details =
                 format!("of {rows}x{columns} `check` says {checked:?}, `update` {updated:?}");
@@ -93,7 +82,7 @@ fn fits<T: Real>(prior: &dyn SimplexPrior<T>, trial: &Trial<'_, T>) -> Result<()
 /// The log-density is `Σ a ln θ` up to a constant.
 fn pseudo_counts<T: Real>(trial: &Trial<'_, T>) -> Result<(), Violation> {
     let (rows, columns) = trial.case.counts.shape();
-    let Some(pseudo) = trial.prior.pseudo_counts(rows, columns) else {
+    let Some(pseudo) = trial.prior.pseudo_counts((rows, columns)) else {
         return Ok(());
     };
     let broken = |details| Err(Violation::new(Law::PseudoCounts, details));
@@ -107,7 +96,7 @@ fn pseudo_counts<T: Real>(trial: &Trial<'_, T>) -> Result<(), Violation> {
     let value = |theta: &DMatrix<T>| {
         let terms = pseudo.iter().zip(theta).map(|(a, x)| a * x.to_f64().ln());
         let (sum, size) = terms.fold((0.0, 0.0), |(sum, size), t| (sum + t, size + t.abs()));
-        (trial.prior.ln_density(theta) - sum, size)
+        (trial.ln_density(theta) - sum, size)
     };
     let (constant, _) = value(&inner(&trial.case.theta));
     for other in &trial.case.others {
@@ -123,8 +112,8 @@ fn pseudo_counts<T: Real>(trial: &Trial<'_, T>) -> Result<(), Violation> {
 }
 
 /// No entry with counts is emptied by a prior that never does so.
-fn may_empty<T: Real>(prior: &dyn SimplexPrior<T>, trial: &Trial<'_, T>) -> Result<(), Violation> {
-    if prior.may_empty() {
+fn may_empty<T: Real>(trial: &Trial<'_, T>) -> Result<(), Violation> {
+    if trial.prior.may_empty() {
         return Ok(());
     }
     let counts = &trial.case.counts;

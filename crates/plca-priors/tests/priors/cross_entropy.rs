@@ -2,8 +2,8 @@
 
 use nalgebra::DMatrix;
 use plca_priors::{
-    CrossEntropy, CrossEntropyOrder, CrossEntropyStep, Flat, PriorError, Schedule, Scheduled,
-    SimplexPrior, pair_divergences,
+    CrossEntropy, CrossEntropyOrder, CrossEntropyStep, Flat, PriorRules, Schedule, Scheduled,
+    SimplexPrior, Step, pair_divergences,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -53,7 +53,7 @@ fn sweeps() {
             CrossEntropy::groups(&groups, weight("alpha_between"), weight("beta_within")).unwrap();
         let (counts, mut q) = (matrix(&case["counts"]), matrix(&case["q"]));
         let old = q.clone();
-        prior.update(&counts, &mut q).unwrap();
+        prior.update(&counts, &mut q, &Step::at(1)).unwrap();
         close(&q, &matrix(&case["q_new"]));
         for kept in numbers(&case["kept_unchanged"]) {
             assert_eq!(q.column(kept as usize), old.column(kept as usize));
@@ -83,7 +83,7 @@ fn exact_similarity() {
         for z in 1..k {
             theta.column_mut(z).copy_from(&others.column(z - 1));
         }
-        prior.update(&n, &mut theta).unwrap();
+        prior.update(&n, &mut theta, &Step::at(1)).unwrap();
         for (got, want) in theta.column(0).iter().zip(numbers(&case["theta"])) {
             assert!((got - want).abs() <= 1e-12, "{got} instead of {want}");
         }
@@ -114,16 +114,13 @@ proptest! {
         for f in [1.0, 0.0] {
             let prior = CrossEntropy::groups(&groups, f * between, f * within).unwrap().order(order).step(step).unwrap();
             let mut theta = q.clone();
-            match SimplexPrior::<f64>::at(&prior, 1) {
-                Some(first) => first.update(&n, &mut theta).unwrap(),
-                None => prior.update(&n, &mut theta).unwrap(),
-            }
+            prior.update(&n, &mut theta, &Step::at(1)).unwrap();
             for column in theta.column_iter() {
                 prop_assert!((column.sum() - 1.0).abs() < 1e-12 && column.iter().all(|&x| x >= 0.0));
             }
             if f == 0.0 {
                 let mut flat = q.clone();
-                Flat.update(&n, &mut flat).unwrap();
+                Flat.update(&n, &mut flat, &Step::at(1)).unwrap();
                 prop_assert!((flat - theta).amax() < 1e-14);
             }
         }
@@ -135,10 +132,10 @@ proptest! {
         let groups = vec![0; n.ncols()];
         let prior = CrossEntropy::groups(&groups, 0.0, a).unwrap().step(CrossEntropyStep::ExactSimilarity).unwrap();
         let objective = |q: &DMatrix<f64>| {
-            n.iter().zip(q.iter()).map(|(n, q)| n * q.ln()).sum::<f64>() + prior.ln_density(q)
+            n.iter().zip(q.iter()).map(|(n, q)| n * q.ln()).sum::<f64>() + prior.ln_density(q, &Step::at(1))
         };
         let mut theta = q.clone();
-        prior.update(&n, &mut theta).unwrap();
+        prior.update(&n, &mut theta, &Step::at(1)).unwrap();
         let (before, after) = (objective(&q), objective(&theta));
         prop_assert!(after >= before - 1e-10 * before.abs(), "{before} -> {after}");
     }
@@ -158,7 +155,7 @@ proptest! {
                 size += (weight * h).abs();
             }
         }
-        let got = prior.ln_density(&q);
+        let got = prior.ln_density(&q, &Step::at(1));
         prop_assert!((got - value).abs() <= 1e-13 * size, "{got} instead of {value}");
     }
 
@@ -168,8 +165,8 @@ proptest! {
         let groups: Vec<usize> = (0..n.ncols()).collect();
         let unit = n.sum() / n.ncols() as f64;
         let (mut a, mut b) = (q.clone(), q);
-        CrossEntropy::groups(&groups, between, 0.0).unwrap().relative().update(&n, &mut a).unwrap();
-        CrossEntropy::groups(&groups, between * unit, 0.0).unwrap().update(&n, &mut b).unwrap();
+        CrossEntropy::groups(&groups, between, 0.0).unwrap().relative().update(&n, &mut a, &Step::at(1)).unwrap();
+        CrossEntropy::groups(&groups, between * unit, 0.0).unwrap().update(&n, &mut b, &Step::at(1)).unwrap();
         prop_assert!((a - b).amax() < 1e-13);
     }
 }
@@ -193,7 +190,7 @@ fn pulls_apart_and_together() {
         let mut theta = q.clone();
         CrossEntropy::groups(&groups, between, within)
             .unwrap()
-            .update(&n, &mut theta)
+            .update(&n, &mut theta, &Step::at(1))
             .unwrap();
         pair_divergences(&theta, &[0, 1, 2]).1
     };
@@ -208,26 +205,18 @@ fn pulls_apart_and_together() {
 
     let prior = CrossEntropy::groups(&[0, 1, 2], 4.0, 0.0).unwrap();
     let scheduled = Scheduled::new(prior.clone(), Schedule::Decreasing { over: 4.0 }).unwrap();
-    // Without an iteration it does nothing, rather than something else.
-    let mut theta = n.clone();
-    let refused = scheduled.update(&n, &mut theta);
-    assert_eq!((refused, &theta), (Err(PriorError::NoIteration), &n));
-    assert!(scheduled.ln_density(&n).is_nan());
     for (iteration, weight) in [(1, 4.0), (3, 2.0), (5, 0.0), (50, 0.0)] {
         let (mut a, mut b) = (q.clone(), q.clone());
-        SimplexPrior::<f64>::at(&scheduled, iteration)
-            .unwrap()
-            .update(&n, &mut a)
-            .unwrap();
+        scheduled.update(&n, &mut a, &Step::at(iteration)).unwrap();
         CrossEntropy::groups(&[0, 1, 2], weight, 0.0)
             .unwrap()
-            .update(&n, &mut b)
+            .update(&n, &mut b, &Step::at(1))
             .unwrap();
         assert!((a - b).amax() < 1e-14, "iteration {iteration}");
     }
 }
 
-/// Groups that take turns have theirs by the iteration, whatever their numbers; without one nothing is done.
+/// Groups that take turns have theirs by the iteration, whatever their numbers.
 #[test]
 fn groups_take_turns() {
     let n = nalgebra::dmatrix![6.0, 2.0; 2.0, 6.0];
@@ -235,7 +224,7 @@ fn groups_take_turns() {
     let apart = |groups: [usize; 2]| CrossEntropy::groups(&groups, 4.0, 0.0).unwrap();
     let both = |groups| {
         let mut theta = q.clone();
-        apart(groups).update(&n, &mut theta).unwrap();
+        apart(groups).update(&n, &mut theta, &Step::at(1)).unwrap();
         [0, 1].map(|z| theta[(z, z)])
     };
     let [first, _] = both([0, 1]);
@@ -250,10 +239,7 @@ fn groups_take_turns() {
     ] {
         let prior = apart(groups).order(CrossEntropyOrder::Parity);
         let mut theta = q.clone();
-        let refused = prior.update(&n, &mut theta);
-        assert_eq!((refused, &theta), (Err(PriorError::NoIteration), &q));
-        let now = SimplexPrior::<f64>::at(&prior, iteration).unwrap();
-        now.update(&n, &mut theta).unwrap();
+        prior.update(&n, &mut theta, &Step::at(iteration)).unwrap();
         assert_eq!(
             [theta[(0, 0)], theta[(1, 1)]],
             [first, 0.75],
@@ -275,7 +261,7 @@ fn refuses() {
             .is_err()
     );
     assert!(prior.clone().floor(-1e-9).is_err());
-    assert!(SimplexPrior::<f64>::check(&prior, 5, 3).is_err());
+    assert!(prior.check((5, 3)).is_err());
     assert!(Scheduled::new(prior, Schedule::Decreasing { over: 0.0 }).is_err());
 }
 
@@ -311,8 +297,11 @@ fn the_additive_correction_is_capped_by_the_mass() {
             let prior = CrossEntropy::groups(&[0, 1], between, 0.0).unwrap();
             prior.step(CrossEntropyStep::AdditiveCorrection).unwrap()
         };
-        prior(0.4).relative().update(&n, &mut q).unwrap();
-        prior(weight).update(&n, &mut same).unwrap();
+        prior(0.4)
+            .relative()
+            .update(&n, &mut q, &Step::at(1))
+            .unwrap();
+        prior(weight).update(&n, &mut same, &Step::at(1)).unwrap();
         for (i, want) in want.into_iter().enumerate() {
             assert!(
                 (q[(i, 0)] - want).abs() < 1e-12,

@@ -1,7 +1,7 @@
 //! The entropic M-step: reference vectors, optimality, symmetries, limits, and what is known to be wrong.
 
 use nalgebra::DMatrix;
-use plca_priors::{Dirichlet, Entropic, SimplexPrior};
+use plca_priors::{Dirichlet, Entropic, SimplexPrior, Step};
 use proptest::prelude::*;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -17,7 +17,11 @@ fn step(counts: &[f64], beta: f64) -> Vec<f64> {
     let mut theta = DMatrix::from_element(n, 1, 1.0 / n as f64);
     let prior = Entropic::new(beta).unwrap();
     prior
-        .update(&DMatrix::from_column_slice(n, 1, counts), &mut theta)
+        .update(
+            &DMatrix::from_column_slice(n, 1, counts),
+            &mut theta,
+            &Step::at(1),
+        )
         .unwrap();
     theta.as_slice().to_vec()
 }
@@ -249,7 +253,7 @@ fn no_counts() {
         let mut theta = start.clone();
         Entropic::new(beta)
             .unwrap()
-            .update(&zero, &mut theta)
+            .update(&zero, &mut theta, &Step::at(1))
             .unwrap();
         assert_eq!(theta, want, "beta {beta}");
     }
@@ -287,7 +291,7 @@ fn extremes() {
     let sums_to_one = |prior: &dyn SimplexPrior<f64>, counts: &[f64]| {
         let counts = DMatrix::from_column_slice(counts.len(), 1, counts);
         let mut theta = DMatrix::from_element(counts.len(), 1, 1.0 / counts.len() as f64);
-        prior.update(&counts, &mut theta).unwrap();
+        prior.update(&counts, &mut theta, &Step::at(1)).unwrap();
         let sum = theta.sum();
         assert!((sum - 1.0).abs() < 1e-12, "{prior:?}: {theta}");
     };

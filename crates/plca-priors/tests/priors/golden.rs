@@ -1,7 +1,7 @@
 //! The Dirichlet M-step against reference vectors.
 
 use nalgebra::DMatrix;
-use plca_priors::{Dirichlet, SimplexPrior};
+use plca_priors::{Dirichlet, SimplexPrior, Step};
 use serde_json::Value;
 
 fn numbers(v: &Value) -> Vec<f64> {
@@ -27,7 +27,7 @@ fn dirichlet_m_step() {
         let mut theta = start.clone();
         let prior = Dirichlet::per_entry(DMatrix::from_vec(n, 1, alpha)).unwrap();
         prior
-            .update(&DMatrix::from_vec(n, 1, counts), &mut theta)
+            .update(&DMatrix::from_vec(n, 1, counts), &mut theta, &Step::at(1))
             .unwrap();
         let want = if case["theta"].is_null() {
             start.as_slice().to_vec()

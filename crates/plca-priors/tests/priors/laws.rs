@@ -3,7 +3,7 @@
 use nalgebra::{DMatrix, DVector, dmatrix};
 use plca_priors::laws::{Claims, Optimum, cases, check, check_strength};
 use plca_priors::{
-    CrossEntropy, CrossEntropyStep, Dirichlet, Entropic, Flat, LogisticNormal, SimplexPrior,
+    CrossEntropy, CrossEntropyStep, Dirichlet, Entropic, Flat, LogisticNormal, SimplexPrior, Step,
     Weighted,
 };
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 /// It adds nothing to an objective.
 #[test]
 fn flat_has_no_density() {
-    assert_eq!(Flat.ln_density(&dmatrix![0.25; 0.75]), 0.0);
+    assert_eq!(Flat.ln_density(&dmatrix![0.25; 0.75], &Step::at(1)), 0.0);
 }
 
 proptest! {

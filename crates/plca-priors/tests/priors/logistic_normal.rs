@@ -1,7 +1,7 @@
 //! The logistic-normal M-step: optimality, limits, and equality of its two forms.
 
 use nalgebra::{DMatrix, DVector};
-use plca_priors::{LogisticNormal, SimplexPrior, Weighted};
+use plca_priors::{LogisticNormal, SimplexPrior, Step, Weighted};
 use proptest::prelude::*;
 
 fn problem() -> impl Strategy<Value = (Vec<f64>, Vec<f64>, Vec<f64>, f64)> {
@@ -30,7 +30,11 @@ fn step(prior: &LogisticNormal, counts: &[f64]) -> DMatrix<f64> {
     let n = counts.len();
     let mut theta = DMatrix::from_element(n, 1, 1.0 / n as f64);
     prior
-        .update(&DMatrix::from_column_slice(n, 1, counts), &mut theta)
+        .update(
+            &DMatrix::from_column_slice(n, 1, counts),
+            &mut theta,
+            &Step::at(1),
+        )
         .unwrap();
     theta
 }
@@ -44,7 +48,7 @@ proptest! {
         prop_assert!((theta.sum() - 1.0).abs() < 1e-12 && theta.iter().all(|&t| t >= 0.0));
         prop_assume!(theta.min() > 1e-200);
         let objective = |t: &DMatrix<f64>| {
-            counts.iter().zip(t.iter()).map(|(c, t)| c * t.ln()).sum::<f64>() + prior.ln_density(t)
+            counts.iter().zip(t.iter()).map(|(c, t)| c * t.ln()).sum::<f64>() + prior.ln_density(t, &Step::at(1))
         };
         let best = objective(&theta);
         for k in 0..200u32 {

@@ -4,14 +4,14 @@ use nalgebra::DMatrix;
 use plca_priors::laws::{Claims, cases, check_promises};
 use plca_priors::{
     CrossEntropy, CrossEntropyOrder, CrossEntropyStep, Dirichlet, Entropic, Flat, Schedule,
-    Scheduled, SimplexPrior,
+    Scheduled, SimplexPrior, Step,
 };
 use proptest::prelude::*;
 
 /// `Σ c ln θ + ln p(θ)`.
 fn objective(prior: &dyn SimplexPrior<f64>, counts: &DMatrix<f64>, theta: &DMatrix<f64>) -> f64 {
     let terms = counts.iter().zip(theta).filter(|(c, _)| **c > 0.0);
-    terms.map(|(c, x)| c * x.ln()).sum::<f64>() + prior.ln_density(theta)
+    terms.map(|(c, x)| c * x.ln()).sum::<f64>() + prior.ln_density(theta, &Step::at(1))
 }
 
 fn alike() -> CrossEntropy {
@@ -119,7 +119,7 @@ fn similar_steps_fall_at_zeros() {
     let counts = nalgebra::dmatrix![0.0, 0.0, 0.0; 1.0, 0.0, 0.0];
     let mut theta = nalgebra::dmatrix![0.98, 1.0, 0.98; 0.02, 0.0, 0.02];
     let before = objective(&alike(), &counts, &theta);
-    alike().update(&counts, &mut theta).unwrap();
+    alike().update(&counts, &mut theta, &Step::at(1)).unwrap();
     assert!(objective(&alike(), &counts, &theta) < before);
 }
 
@@ -130,7 +130,7 @@ fn relative_entropic_steps_fall() {
     let counts = nalgebra::dmatrix![6.0; 4.0];
     let mut theta = nalgebra::dmatrix![0.6; 0.4];
     let before = objective(&prior, &counts, &theta);
-    prior.update(&counts, &mut theta).unwrap();
+    prior.update(&counts, &mut theta, &Step::at(1)).unwrap();
     assert!(objective(&prior, &counts, &theta) < before);
 }
 
@@ -141,6 +141,6 @@ fn clipped_steps_fall() {
     let counts = nalgebra::dmatrix![2.0, 2.0; 2.0, 1.0];
     let mut theta = nalgebra::dmatrix![0.01, 0.99; 0.99, 0.01];
     let before = objective(&prior, &counts, &theta);
-    prior.update(&counts, &mut theta).unwrap();
+    prior.update(&counts, &mut theta, &Step::at(1)).unwrap();
     assert!(objective(&prior, &counts, &theta) < before);
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nalgebra::DMatrix;
 use plca_priors::laws::{Case, Claims, Law, Optimum, cases, check, check_promises, check_strength};
-use plca_priors::{Dirichlet, Flat, PriorError, SimplexPrior};
+use plca_priors::{Dirichlet, Flat, PriorError, PriorRules, SimplexPrior, Step};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
@@ -25,19 +25,21 @@ impl<U, D> std::fmt::Debug for Wrong<U, D> {
     }
 }
 
+impl<U: Send + Sync, D: Send + Sync> PriorRules for Wrong<U, D> {}
+
 impl<U, D> SimplexPrior<f64> for Wrong<U, D>
 where
     U: Fn(&Block, &Block, &mut Block) + Send + Sync,
     D: Fn(&Block) -> f64 + Send + Sync,
 {
-    fn update(&self, counts: &Block, theta: &mut Block) -> Result<(), PriorError> {
+    fn update(&self, counts: &Block, theta: &mut Block, step: &Step<'_>) -> Result<(), PriorError> {
         let before = theta.clone();
-        Flat.update(counts, theta)?;
+        Flat.update(counts, theta, step)?;
         (self.update)(counts, &before, theta);
         Ok(())
     }
 
-    fn ln_density(&self, theta: &Block) -> f64 {
+    fn ln_density(&self, theta: &Block, _: &Step<'_>) -> f64 {
         (self.density)(theta)
     }
 }
@@ -90,12 +92,18 @@ fn off_the_simplex() {
 fn another_maximiser() {
     #[derive(Debug)]
     struct Off(Dirichlet, Dirichlet);
+    impl PriorRules for Off {}
     impl SimplexPrior<f64> for Off {
-        fn update(&self, counts: &Block, theta: &mut Block) -> Result<(), PriorError> {
-            self.0.update(counts, theta)
+        fn update(
+            &self,
+            counts: &Block,
+            theta: &mut Block,
+            step: &Step<'_>,
+        ) -> Result<(), PriorError> {
+            self.0.update(counts, theta, step)
         }
-        fn ln_density(&self, theta: &Block) -> f64 {
-            SimplexPrior::<f64>::ln_density(&self.1, theta)
+        fn ln_density(&self, theta: &Block, step: &Step<'_>) -> f64 {
+            self.1.ln_density(theta, step)
         }
     }
     let dirichlet = |alpha| Dirichlet::symmetric(alpha).unwrap();
@@ -181,12 +189,18 @@ fn rows_that_are_not_alike() {
         let alpha = |i, _| if i == 0 { 2.0 } else { 1.0 };
         Dirichlet::per_entry(Block::from_fn(theta.nrows(), theta.ncols(), alpha)).unwrap()
     }
+    impl PriorRules for First {}
     impl SimplexPrior<f64> for First {
-        fn update(&self, counts: &Block, theta: &mut Block) -> Result<(), PriorError> {
-            dirichlet(theta).update(counts, theta)
+        fn update(
+            &self,
+            counts: &Block,
+            theta: &mut Block,
+            step: &Step<'_>,
+        ) -> Result<(), PriorError> {
+            dirichlet(theta).update(counts, theta, step)
         }
-        fn ln_density(&self, theta: &Block) -> f64 {
-            dirichlet(theta).ln_density(theta)
+        fn ln_density(&self, theta: &Block, step: &Step<'_>) -> f64 {
+            dirichlet(theta).ln_density(theta, step)
         }
     }
     assert_eq!(broken(&First, Claims::default()), only(Law::Permutation));
@@ -219,14 +233,21 @@ fn columns_that_know_each_other() {
 fn bad_counts_taken() {
     #[derive(Debug)]
     struct Lenient;
+    impl PriorRules for Lenient {}
     impl SimplexPrior<f64> for Lenient {
-        fn update(&self, counts: &Block, theta: &mut Block) -> Result<(), PriorError> {
+        fn update(
+            &self,
+            counts: &Block,
+            theta: &mut Block,
+            step: &Step<'_>,
+        ) -> Result<(), PriorError> {
             Flat.update(
                 &counts.map(|c| if c > 0.0 { c.min(1e300) } else { 0.0 }),
                 theta,
+                step,
             )
         }
-        fn ln_density(&self, _: &Block) -> f64 {
+        fn ln_density(&self, _: &Block, _: &Step<'_>) -> f64 {
             0.0
         }
     }
@@ -254,7 +275,6 @@ enum Untrue {
     Steady,
     SteadyWhileFalling,
     SteadyForAWhile,
-    StillChanging,
     TwoAtOnce,
     FitsAll,
     FitsNone,
@@ -264,12 +284,49 @@ enum Untrue {
 #[derive(Clone, Debug)]
 struct Boastful(Untrue, Arc<AtomicUsize>);
 
-impl SimplexPrior<f64> for Boastful {
-    fn update(&self, counts: &Block, theta: &mut Block) -> Result<(), PriorError> {
-        if self.0 == Untrue::FitsAll && counts.nrows() > 5 {
-            return Err(PriorError::NoIteration);
+impl Boastful {
+    /// What it is at an iteration.
+    fn now(&self, iteration: usize) -> Dirichlet {
+        let counts = match self.0 {
+            Untrue::PseudoCountsWhileChanging | Untrue::Steady => iteration,
+            Untrue::TwoAtOnce => self.1.fetch_add(1, Ordering::Relaxed),
+            _ => 0,
+        };
+        Dirichlet::symmetric(1.0 + counts as f64).unwrap()
+    }
+}
+
+impl PriorRules for Boastful {
+    fn pseudo_counts(&self, (rows, columns): (usize, usize)) -> Option<Block> {
+        let untrue = [Untrue::PseudoCounts, Untrue::PseudoCountsWhileChanging];
+        (untrue.contains(&self.0)).then(|| Block::from_element(rows, columns, 0.5))
+    }
+
+    fn steady(&self, iteration: usize) -> bool {
+        match self.0 {
+            Untrue::Steady | Untrue::SteadyWhileFalling => true,
+            Untrue::SteadyForAWhile => iteration < 3,
+            _ => false,
         }
-        Flat.update(counts, theta)?;
+    }
+
+    fn check(&self, expected: (usize, usize)) -> Result<(), PriorError> {
+        match self.0 {
+            Untrue::FitsNone => Err(PriorError::Shape {
+                got: (0, 0),
+                expected,
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl SimplexPrior<f64> for Boastful {
+    fn update(&self, counts: &Block, theta: &mut Block, step: &Step<'_>) -> Result<(), PriorError> {
+        if self.0 == Untrue::FitsAll && counts.nrows() > 5 {
+            return Err(PriorError::Overflow { column: 0 });
+        }
+        self.now(step.iteration).update(counts, theta, step)?;
         if self.0 == Untrue::EmptiesNothing {
             let least = (0..theta.nrows()).filter(|&i| theta[i] > 0.0);
             let least = least.min_by(|&a, &b| theta[a].total_cmp(&theta[b]));
@@ -284,43 +341,10 @@ impl SimplexPrior<f64> for Boastful {
         Ok(())
     }
 
-    fn ln_density(&self, _: &Block) -> f64 {
-        0.0
-    }
-
-    fn pseudo_counts(&self, rows: usize, columns: usize) -> Option<Block> {
-        let untrue = [Untrue::PseudoCounts, Untrue::PseudoCountsWhileChanging];
-        (untrue.contains(&self.0)).then(|| Block::from_element(rows, columns, 0.5))
-    }
-
-    fn at(&self, iteration: usize) -> Option<Arc<dyn SimplexPrior<f64>>> {
-        let dirichlet = |n: usize| -> Option<Arc<dyn SimplexPrior<f64>>> {
-            Some(Arc::new(Dirichlet::symmetric(1.0 + n as f64).unwrap()))
-        };
+    fn ln_density(&self, theta: &Block, step: &Step<'_>) -> f64 {
         match self.0 {
-            Untrue::PseudoCountsWhileChanging | Untrue::Steady => dirichlet(iteration),
-            Untrue::StillChanging if self.1.load(Ordering::Relaxed) == 0 => {
-                Some(Arc::new(Self(self.0, Arc::new(AtomicUsize::new(1)))))
-            }
-            Untrue::StillChanging => dirichlet(iteration),
-            Untrue::TwoAtOnce => dirichlet(self.1.fetch_add(1, Ordering::Relaxed)),
-            _ => None,
-        }
-    }
-
-    fn steady(&self, iteration: usize) -> bool {
-        match self.0 {
-            Untrue::Steady | Untrue::SteadyWhileFalling => true,
-            Untrue::SteadyForAWhile => iteration < 3,
-            _ => false,
-        }
-    }
-
-    fn check(&self, rows: usize, columns: usize) -> Result<(), PriorError> {
-        let (got, expected) = ((0, 0), (rows, columns));
-        match self.0 {
-            Untrue::FitsNone => Err(PriorError::Shape { got, expected }),
-            _ => Ok(()),
+            Untrue::TwoAtOnce => 0.0,
+            _ => self.now(step.iteration).ln_density(theta, step),
         }
     }
 }
@@ -335,8 +359,7 @@ fn untrue_words_of_itself() {
         (Untrue::Steady, only(Law::Steady)),
         (Untrue::SteadyWhileFalling, only(Law::Steady)),
         (Untrue::SteadyForAWhile, only(Law::Steady)),
-        (Untrue::StillChanging, only(Law::InForce)),
-        (Untrue::TwoAtOnce, only(Law::InForce)),
+        (Untrue::TwoAtOnce, only(Law::Repeatable)),
         (Untrue::FitsAll, only(Law::Fits)),
         (Untrue::FitsNone, only(Law::Fits)),
     ] {

@@ -2,6 +2,7 @@
 
 use plca_tensor::Real;
 
+#[cfg(feature = "fft")]
 use super::fft::lengths;
 use super::matrix::Stack;
 use crate::shifted::folded::Folded;
@@ -19,8 +20,10 @@ const TILE: [f64; 2] = [24.0, 8.0];
 /// Seconds for a number that is stacked, packed and added back.
 const STACKED: f64 = 4e-9;
 /// Operations per second of transforms, counted as `2.5 L log2 L`.
+#[cfg(feature = "fft")]
 const TRANSFORM: f64 = 8e9;
 /// Seconds for a product of two numbers of a spectrum, summed in registers.
+#[cfg(feature = "fft")]
 const PRODUCT: f64 = 0.5e-9;
 /// Seconds for a cell's ratio, wherever it is computed by itself.
 const RATIO: f64 = 2e-9;
@@ -70,6 +73,7 @@ pub(super) fn matrix<T: Real>(f: &Folded, components: usize, stack: Stack) -> f6
 }
 
 /// Seconds of transforms along the last `transformed` shifted dimensions.
+#[cfg(feature = "fft")]
 pub(super) fn fft(f: &Folded, components: usize, transformed: usize) -> f64 {
     let ([rows, columns], outer) = lengths(f, transformed);
     let length = rows as f64 * columns as f64;
@@ -83,7 +87,7 @@ pub(super) fn fft(f: &Folded, components: usize, transformed: usize) -> f64 {
     transforms * one + products * length / 2.0 * PRODUCT + RATIO * cells(f)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "fft"))]
 mod tests {
     use super::*;
     use crate::{Geometry, Support};

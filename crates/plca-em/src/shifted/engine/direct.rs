@@ -103,6 +103,7 @@ impl<T: Real> Direct<T> {
 }
 
 /// `P` at one cell, as the model is written.
+#[cfg(feature = "fft")]
 pub(crate) fn cell<T: Real>(f: &Folded, model: &Parts<'_, T>, [c, d, x]: [usize; 3]) -> T {
     let [size, kernel, impulse, o] = f.inner();
     let (nt, nh) = (f.taps(), f.places());

@@ -3,24 +3,32 @@
 mod cells;
 mod cost;
 mod direct;
+#[cfg(feature = "fft")]
 mod fft;
+#[cfg(feature = "fft")]
 mod guard;
 mod list;
 mod matrix;
+#[cfg(feature = "fft")]
 mod products;
 mod rows;
 mod sparse;
+#[cfg(feature = "fft")]
 mod spectrum;
 
 use plca_tensor::parallel::{both, wide};
-use plca_tensor::{Data, DataError, Real};
+use plca_tensor::{Data, Real};
 
 use super::Evaluation;
 use super::folded::Folded;
 use super::window::Window;
+use crate::EmError;
+#[cfg(not(feature = "fft"))]
+use crate::ParamError;
 
 pub(crate) use cells::Cells;
 pub(crate) use direct::Direct;
+#[cfg(feature = "fft")]
 pub(crate) use fft::Fft;
 pub(crate) use matrix::{Matrix, Stack};
 pub(crate) use sparse::Sparse;
@@ -148,7 +156,7 @@ pub(crate) fn choose<T: Real>(
     components: usize,
     evaluation: Evaluation,
     data: &dyn Data<T>,
-) -> Result<Box<dyn Engine<T>>, DataError> {
+) -> Result<Box<dyn Engine<T>>, EmError> {
     let f = folded;
     let less = |a: &(f64, _), b: &(f64, _)| a.0.total_cmp(&b.0);
     let stacks = [Stack::Impulses, Stack::Kernels];
@@ -158,18 +166,22 @@ pub(crate) fn choose<T: Real>(
     } else {
         timed[1]
     };
-    let dimensions = [1, 2].map(|n| n.min(f.size.len()));
-    let timed = dimensions.map(|n| (cost::fft(f, components, n), n));
-    let (by_fft, transformed) = if timed[0].0 < timed[1].0 {
-        timed[0]
-    } else {
-        timed[1]
+    #[cfg(feature = "fft")]
+    let (by_fft, transformed) = {
+        let dimensions = [1, 2].map(|n| n.min(f.size.len()));
+        let timed = dimensions.map(|n| (cost::fft(f, components, n), n));
+        if timed[0].0 < timed[1].0 {
+            timed[0]
+        } else {
+            timed[1]
+        }
     };
     let listed = list::listed(data)?;
     let fastest = [
         (cost::sparse::<T>(f, components, listed), Evaluation::Sparse),
         (cost::direct::<T>(f, components), Evaluation::Direct),
         (by_matrix, Evaluation::Matrix),
+        #[cfg(feature = "fft")]
         (by_fft, Evaluation::Fft),
     ];
     let evaluation = match evaluation {
@@ -178,7 +190,13 @@ pub(crate) fn choose<T: Real>(
     };
     let engine: Option<Box<dyn Engine<T>>> = match evaluation {
         Evaluation::Matrix => Matrix::new(f, stack, data)?.map(|m| Box::new(m) as _),
+        #[cfg(feature = "fft")]
         Evaluation::Fft => Some(Box::new(Fft::new(f, transformed, data)?)),
+        #[cfg(not(feature = "fft"))]
+        Evaluation::Fft => {
+            let what = "`Evaluation::Fft` without the feature `fft`";
+            return Err(ParamError::Conflict(what).into());
+        }
         Evaluation::Sparse => Some(Box::new(Sparse::new(f, data)?)),
         _ => None,
     };

@@ -47,10 +47,6 @@ pub(crate) fn complete<T: Real>(shape: &[usize], values: &[f64]) -> Storages<T> 
     let sparse = SparseTensor::new(list(shape, values, |i| values[i] > 0.0)).unwrap();
     vec![
         ("dense", Box::new(dense::<T>(shape, values))),
-        (
-            "masked, nothing hidden",
-            Box::new(DenseTensor::from(dense::<T>(shape, values))),
-        ),
         ("sparse", Box::new(sparse)),
     ]
 }
