@@ -15,7 +15,7 @@ use crate::{Result, root};
 const LAYERS: &[(&str, &[&str])] = &[
     ("plca-tensor", &["plca-dist"]),
     ("plca-dist", &[]),
-    ("plca-fit", &[]),
+    ("plca-fit", &["plca-tensor", "plca-priors"]),
     ("plca-priors", &["plca-tensor", "plca-dist"]),
     (
         "plca-em",

@@ -32,6 +32,7 @@
 
 mod accelerate;
 mod algorithm;
+pub mod engine;
 #[cfg(feature = "laws")]
 pub mod laws;
 mod observer;

@@ -1,0 +1,242 @@
+//! What the engine knows of a block of parameters.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use nalgebra::DMatrix;
+use plca_priors::{SimplexPrior, Step};
+use plca_tensor::{Real, normalise_columns};
+
+use super::FitError;
+
+/// Where the components of a block lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// A row belongs to a component, as of weights and mixtures.
+    Rows,
+    /// A column belongs to a component, as of factors.
+    Columns,
+}
+
+/// What the values of a block must satisfy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Constraint {
+    /// Non-negative columns that sum to 1.
+    Simplex,
+    /// Non-negative values.
+    NonNegative,
+}
+
+/// What of a block keeps its values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Frozen {
+    /// Nothing.
+    #[default]
+    No,
+    /// All of it.
+    Whole,
+    /// These components.
+    Components(Vec<usize>),
+}
+
+/// A block of parameters: its name, shape, constraint, prior, and what of it is frozen.
+#[derive(Clone, Debug)]
+pub struct BlockSpec<T: Real> {
+    /// The name, by which builders, files and errors speak of it.
+    pub name: Cow<'static, str>,
+    /// Rows and columns.
+    pub shape: (usize, usize),
+    /// Where the components lie.
+    pub components: Axis,
+    /// What its values must satisfy.
+    pub constraint: Constraint,
+    /// A prior on its columns.
+    pub prior: Option<Arc<dyn SimplexPrior<T>>>,
+    /// What of it is frozen.
+    pub frozen: Frozen,
+}
+
+/// What the counts of a block of rates are divided by.
+#[derive(Clone, Debug)]
+pub enum Exposure<T: Real> {
+    /// One number for every component.
+    PerComponent(Vec<T>),
+    /// One for every entry.
+    PerEntry(DMatrix<T>),
+}
+
+/// What [`BlockSpec::restore`] adds to every entry.
+const TRACE: f64 = 1e-12;
+
+impl<T: Real> BlockSpec<T> {
+    /// A free simplex block without a prior.
+    pub fn simplex(
+        name: impl Into<Cow<'static, str>>,
+        shape: (usize, usize),
+        components: Axis,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            shape,
+            components,
+            constraint: Constraint::Simplex,
+            prior: None,
+            frozen: Frozen::No,
+        }
+    }
+
+    /// Refuses a prior made for another shape, and frozen components that the block does not have or whose column a prior shares.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Prior`], [`FitError::Component`], [`FitError::FrozenUnderPrior`].
+    pub fn check(&self) -> Result<(), FitError> {
+        if let Some(prior) = &self.prior {
+            let checked = prior.check(self.shape);
+            checked.map_err(|source| self.refused(source))?;
+        }
+        let Frozen::Components(components) = &self.frozen else {
+            return Ok(());
+        };
+        let count = self.component_count();
+        if let Some(&component) = components.iter().find(|&&z| z >= count) {
+            return Err(FitError::Component {
+                block: self.name.to_string(),
+                component,
+                components: count,
+            });
+        }
+        if self.prior.is_some() && self.components == Axis::Rows {
+            return Err(FitError::FrozenUnderPrior {
+                block: self.name.to_string(),
+            });
+        }
+        Ok(())
+    }
+
+    fn component_count(&self) -> usize {
+        match self.components {
+            Axis::Rows => self.shape.0,
+            Axis::Columns => self.shape.1,
+        }
+    }
+
+    /// A flag for each component: whether it is frozen. Empty if none is.
+    pub fn frozen_components(&self) -> Vec<bool> {
+        let count = self.component_count();
+        match &self.frozen {
+            Frozen::No => Vec::new(),
+            Frozen::Whole => vec![true; count],
+            Frozen::Components(components) => (0..count).map(|z| components.contains(&z)).collect(),
+        }
+    }
+
+    fn refused(&self, source: plca_priors::PriorError) -> FitError {
+        FitError::Prior {
+            block: self.name.to_string(),
+            source,
+        }
+    }
+
+    /// The M-step: the new block from counts and the old one; and whether the prior set an entry to 0 that was positive, so that a cell of the
+    /// data may have lost its support. A column without counts keeps its values, and so does what is frozen, bit for bit.
+    pub(super) fn m_step(
+        &self,
+        mut counts: DMatrix<T>,
+        old: &DMatrix<T>,
+        exposure: Option<Exposure<T>>,
+        iteration: usize,
+    ) -> Result<(DMatrix<T>, bool), FitError> {
+        let frozen = self.frozen_components();
+        if let Some(prior) = &self.prior {
+            let mut new = old.clone();
+            let step = Step::at(iteration);
+            let step = match self.components {
+                Axis::Columns => step.frozen(&frozen),
+                Axis::Rows => step,
+            };
+            let updated = prior.update(&counts, &mut new, &step);
+            updated.map_err(|source| self.refused(source))?;
+            self.keep(&frozen, old, &mut new);
+            let emptied = |(before, after): (&T, &T)| *before > T::zero() && *after <= T::zero();
+            let lost = prior.may_empty() && old.iter().zip(&new).any(emptied);
+            return Ok((new, lost));
+        }
+        match (self.constraint, exposure) {
+            (Constraint::Simplex, _) if self.components == Axis::Rows && !frozen.is_empty() => {
+                share_out(&mut counts, old, &frozen);
+            }
+            (Constraint::Simplex, _) => {
+                // [SI eq. 4] [SI eq. 15] [SI eq. 40] [LV eq. 14] [SPEC 1.1] [SPEC 2] [SPEC 5.1] F <- C / n
+                let sums = normalise_columns(&mut counts);
+                for (z, _) in sums.iter().enumerate().filter(|&(_, &s)| s <= T::zero()) {
+                    counts.set_column(z, &old.column(z));
+                }
+            }
+            (Constraint::NonNegative, exposure) => self.divide(&mut counts, old, exposure),
+        }
+        self.keep(&frozen, old, &mut counts);
+        Ok((counts, false))
+    }
+
+    /// Counts over exposures. What has no exposure keeps its value.
+    fn divide(&self, counts: &mut DMatrix<T>, old: &DMatrix<T>, exposure: Option<Exposure<T>>) {
+        let rate = |c: T, old: T, x: T| if x > T::zero() { c / x } else { old };
+        match exposure {
+            Some(Exposure::PerEntry(exposure)) => {
+                counts.zip_zip_apply(old, &exposure, |c, old, x| *c = rate(*c, old, x));
+            }
+            Some(Exposure::PerComponent(exposure)) => {
+                let rows = counts.nrows();
+                let both = counts.as_mut_slice().iter_mut().zip(old.as_slice());
+                for (at, (c, &old)) in both.enumerate() {
+                    let z = match self.components {
+                        Axis::Rows => at % rows,
+                        Axis::Columns => at / rows,
+                    };
+                    *c = rate(*c, old, exposure[z]);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Puts frozen components back.
+    fn keep(&self, frozen: &[bool], old: &DMatrix<T>, new: &mut DMatrix<T>) {
+        for (z, _) in frozen.iter().enumerate().filter(|(_, frozen)| **frozen) {
+            match self.components {
+                Axis::Columns => new.set_column(z, &old.column(z)),
+                Axis::Rows => new.set_row(z, &old.row(z)),
+            }
+        }
+    }
+
+    /// Gives every entry a trace back: `q <- (q + 1e-12) / (1 + 1e-12 I)`, but for frozen components.
+    pub(super) fn restore(&self, block: &mut DMatrix<T>) {
+        let old = block.clone();
+        let rows = block.nrows() as f64;
+        for q in block.iter_mut() {
+            // [SPEC 8] q <- (q + 1e-12) / (1 + 1e-12 I)
+            *q = T::lit((q.to_f64() + TRACE) / (1.0 + TRACE * rows));
+        }
+        self.keep(&self.frozen_components(), &old, block);
+    }
+}
+
+/// Columns of counts whose frozen rows keep their shares: the others have what is left, as their counts say.
+fn share_out<T: Real>(counts: &mut DMatrix<T>, old: &DMatrix<T>, frozen: &[bool]) {
+    for (mut column, old) in counts.column_iter_mut().zip(old.column_iter()) {
+        let free = |z: &usize| !frozen[*z];
+        let rows = 0..old.len();
+        let kept: T = rows.clone().filter(|z| !free(z)).map(|z| old[z]).sum();
+        let sum: T = rows.clone().filter(free).map(|z| column[z]).sum();
+        for z in rows.filter(free) {
+            column[z] = if sum > T::zero() {
+                column[z] / sum * (T::one() - kept)
+            } else {
+                old[z]
+            };
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Expectation-maximisation of any model that says what to expect.
+
+use std::fmt::Debug;
+
+use nalgebra::DMatrix;
+use plca_priors::Step;
+use plca_tensor::Real;
+
+use super::{BlockSpec, Exposure, FitError, Frozen, Parameters};
+
+/// What the engine wants of an E-step.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// For each block, whether its counts are wanted.
+    pub blocks: &'a [bool],
+    /// Whether the log-likelihood is wanted.
+    pub value: bool,
+}
+
+/// What an E-step answers.
+#[derive(Clone, Debug)]
+pub struct Counts<T: Real> {
+    /// Expected counts of each wanted block, in its shape.
+    pub blocks: Vec<Option<DMatrix<T>>>,
+    /// The log-likelihood, without priors, if it was wanted.
+    pub value: Option<f64>,
+}
+
+/// The blocks of a step as far as they are known: those already renewed, and the old ones.
+#[derive(Clone, Copy, Debug)]
+pub struct Renewed<'a, T: Real> {
+    old: &'a Parameters<T>,
+    new: &'a [Option<DMatrix<T>>],
+}
+
+impl<'a, T: Real> Renewed<'a, T> {
+    /// A block by its place.
+    pub fn at(&self, block: usize) -> &'a DMatrix<T> {
+        self.new[block]
+            .as_ref()
+            .unwrap_or_else(|| self.old.at(block))
+    }
+}
+
+/// A model under expectation-maximisation: its blocks, and the counts that it expects of them.
+///
+/// M-steps, priors, frozen blocks and components, and steps that happen as a whole or not at all are [`Em`]'s.
+pub trait Expectation<T: Real>: Debug + Sync {
+    /// The blocks, in the order of [`Parameters`].
+    fn blocks(&self) -> &[BlockSpec<T>];
+
+    /// The E-step.
+    ///
+    /// # Errors
+    ///
+    /// What makes the counts unusable, such as data that cannot be read.
+    fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError>;
+
+    /// What the counts of a block of rates are divided by. Blocks are renewed from the last to the first.
+    fn exposure(&self, block: usize, renewed: Renewed<'_, T>) -> Option<Exposure<T>> {
+        let _ = (block, renewed);
+        None
+    }
+
+    /// The first positive cell, in row-major order, to which the model gives the probability 0.
+    ///
+    /// # Errors
+    ///
+    /// Data that cannot be read.
+    fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError>;
+
+    /// What a tolerance on the objective is relative to: the sum of the data for a likelihood.
+    fn unit(&self) -> f64;
+}
+
+/// What an iteration did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stepped {
+    /// The objective of the parameters before the iteration, if it was to be measured.
+    pub value: Option<f64>,
+    /// The places of blocks to whose every entry 1e-12 was added, because their priors had emptied what positive cells need.
+    pub restored: Vec<usize>,
+}
+
+/// Expectation-maximisation for a model.
+#[derive(Clone, Debug)]
+pub struct Em<E>(pub E);
+
+impl<E> Em<E> {
+    /// The log-densities of all priors, as in force at the next iteration.
+    fn ln_prior<T: Real>(&self, at: &Parameters<T>) -> f64
+    where
+        E: Expectation<T>,
+    {
+        let step = Step::at(at.next());
+        let blocks = self.0.blocks().iter().enumerate();
+        blocks
+            .filter_map(|(j, spec)| Some(spec.prior.as_ref()?.ln_density(at.at(j), &step)))
+            .fold(0.0, |sum, density| sum + density)
+    }
+
+    /// One iteration; with `measure`, also the objective of the parameters before it.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError`]; `at` is then as it was.
+    pub fn step<T: Real>(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError>
+    where
+        E: Expectation<T>,
+    {
+        let specs = self.0.blocks();
+        let blocks: Vec<bool> = specs.iter().map(|s| s.frozen != Frozen::Whole).collect();
+        let wanted = Wanted {
+            blocks: &blocks,
+            value: measure,
+        };
+        let counts = self.0.expect(at, &wanted)?;
+        if counts.value == Some(f64::NEG_INFINITY) {
+            self.check_support(at)?;
+        }
+        let value = counts.value.map(|value| value + self.ln_prior(at));
+        let iteration = at.next();
+        let mut counts = counts.blocks;
+        let mut new: Vec<Option<DMatrix<T>>> = vec![None; specs.len()];
+        let mut emptied = Vec::new();
+        for (j, spec) in specs.iter().enumerate().rev().filter(|(j, _)| blocks[*j]) {
+            let Some(counts) = counts[j].take() else {
+                continue;
+            };
+            let renewed = Renewed { old: at, new: &new };
+            let exposure = self.0.exposure(j, renewed);
+            let (block, lost) = spec.m_step(counts, at.at(j), exposure, iteration)?;
+            new[j] = Some(block);
+            if lost {
+                emptied.push(j);
+            }
+        }
+        let mut restored = Vec::new();
+        if !emptied.is_empty() {
+            let mut next = at.clone();
+            next.advance(new.clone());
+            if self.0.unsupported(&next)?.is_some() {
+                emptied.sort_unstable();
+                for &j in &emptied {
+                    if let Some(block) = &mut new[j] {
+                        specs[j].restore(block);
+                    }
+                }
+                restored = emptied;
+            }
+        }
+        at.advance(new);
+        Ok(Stepped { value, restored })
+    }
+
+    /// The log-likelihood and the log-densities of all priors.
+    ///
+    /// # Errors
+    ///
+    /// As [`step`](Self::step).
+    pub fn objective<T: Real>(&self, at: &Parameters<T>) -> Result<f64, FitError>
+    where
+        E: Expectation<T>,
+    {
+        let none = vec![false; self.0.blocks().len()];
+        let wanted = Wanted {
+            blocks: &none,
+            value: true,
+        };
+        let value = self.0.expect(at, &wanted)?.value.unwrap_or(f64::NAN);
+        Ok(value + self.ln_prior(at))
+    }
+
+    fn check_support<T: Real>(&self, at: &Parameters<T>) -> Result<(), FitError>
+    where
+        E: Expectation<T>,
+    {
+        match self.0.unsupported(at)? {
+            Some((index, value)) => Err(FitError::Support { index, value }),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Why a model cannot be fitted.
+
+use plca_priors::PriorError;
+use plca_tensor::DataError;
+
+/// Why a model, its parameters or a step was refused.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FitError {
+    /// The data were refused, or could not be read.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// A prior refused its block or its counts.
+    #[error("prior on `{block}`")]
+    Prior {
+        /// Name of the block.
+        block: String,
+        /// Why.
+        source: PriorError,
+    },
+    /// Another number of blocks than the model has.
+    #[error("{got} blocks, expected {}", .expected.join(", "))]
+    Blocks {
+        /// How many there are.
+        got: usize,
+        /// Their names.
+        expected: Vec<String>,
+    },
+    /// A block of another shape.
+    #[error("`{block}` is {}x{}, expected {}x{}", got.0, got.1, expected.0, expected.1)]
+    Shape {
+        /// Name of the block.
+        block: String,
+        /// Its rows and columns.
+        got: (usize, usize),
+        /// Those that the model has.
+        expected: (usize, usize),
+    },
+    /// A value that is negative or not finite.
+    #[error("`{block}` has {value} in row {row}, column {column}, expected a finite number >= 0")]
+    Value {
+        /// Name of the block.
+        block: String,
+        /// Row of the first such value, rows before columns.
+        row: usize,
+        /// Its column.
+        column: usize,
+        /// The value.
+        value: f64,
+    },
+    /// A column that is no distribution.
+    #[error("column {column} of `{block}` sums to {sum}, expected 1")]
+    Sum {
+        /// Name of the block.
+        block: String,
+        /// The first such column.
+        column: usize,
+        /// Its sum.
+        sum: f64,
+    },
+    /// A frozen component that a block does not have.
+    #[error("component {component} of `{block}`, which has {components}")]
+    Component {
+        /// Name of the block.
+        block: String,
+        /// The component, counted from 0.
+        component: usize,
+        /// How many there are.
+        components: usize,
+    },
+    /// Frozen components that share their columns with others under a prior: the M-step of such a column is not the prior's.
+    #[error(
+        "`{block}` has both a prior and frozen components, which share its columns: freeze all of it, or leave out the prior"
+    )]
+    FrozenUnderPrior {
+        /// Name of the block.
+        block: String,
+    },
+    /// The model gives no probability to a positive cell.
+    #[error("entry {index:?} is {value}, to which the model gives the probability 0")]
+    Support {
+        /// The first such cell.
+        index: Vec<usize>,
+        /// Its value.
+        value: f64,
+    },
+}
+
+impl FitError {
+    /// Whether another point may fare better. An accelerated step then drops the point that it tried; any other error ends the run.
+    pub fn rejects_point(&self) -> bool {
+        matches!(
+            self,
+            Self::Support { .. } | Self::Prior { .. } | Self::Value { .. }
+        )
+    }
+}

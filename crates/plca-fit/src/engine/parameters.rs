@@ -1,0 +1,123 @@
+//! The parameters of a model: named blocks.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use nalgebra::DMatrix;
+use plca_tensor::Real;
+
+use super::{BlockSpec, Constraint, FitError};
+
+/// Named blocks of parameters, and how many iterations made them.
+///
+/// They are checked when they are made; every step leaves them valid.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameters<T: Real> {
+    names: Arc<[Cow<'static, str>]>,
+    blocks: Vec<DMatrix<T>>,
+    iteration: usize,
+}
+
+impl<T: Real> Parameters<T> {
+    /// Blocks of these specifications, in their order.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Blocks`] for another number of blocks, [`FitError::Shape`] for another shape, [`FitError::Value`] for the first value in row-major
+    /// order that is negative or not finite, [`FitError::Sum`] for a column that does not sum to 1 to half of the scalar's digits.
+    pub fn new(specs: &[BlockSpec<T>], blocks: Vec<DMatrix<T>>) -> Result<Self, FitError> {
+        if specs.len() != blocks.len() {
+            return Err(FitError::Blocks {
+                got: blocks.len(),
+                expected: specs.iter().map(|spec| spec.name.to_string()).collect(),
+            });
+        }
+        for (spec, block) in specs.iter().zip(&blocks) {
+            check(spec, block)?;
+        }
+        Ok(Self {
+            names: specs.iter().map(|spec| spec.name.clone()).collect(),
+            blocks,
+            iteration: 0,
+        })
+    }
+
+    /// A block by its name.
+    pub fn block(&self, name: &str) -> Option<&DMatrix<T>> {
+        let at = self.names.iter().position(|other| other == name)?;
+        Some(&self.blocks[at])
+    }
+
+    /// The blocks with their names, in the model's order.
+    pub fn blocks(&self) -> impl Iterator<Item = (&str, &DMatrix<T>)> {
+        self.names.iter().map(|name| &**name).zip(&self.blocks)
+    }
+
+    /// A block by its place.
+    ///
+    /// # Panics
+    ///
+    /// If there are not so many.
+    pub fn at(&self, block: usize) -> &DMatrix<T> {
+        &self.blocks[block]
+    }
+
+    /// Iterations done.
+    pub fn iteration(&self) -> usize {
+        self.iteration
+    }
+
+    /// The iteration that comes next, counted from 1. A full counter stays.
+    pub(super) fn next(&self) -> usize {
+        self.iteration.saturating_add(1)
+    }
+
+    /// Replaces blocks, all or none, and counts an iteration.
+    pub(super) fn advance(&mut self, new: Vec<Option<DMatrix<T>>>) {
+        for (block, new) in self.blocks.iter_mut().zip(new) {
+            if let Some(new) = new {
+                *block = new;
+            }
+        }
+        self.iteration = self.next();
+    }
+}
+
+fn check<T: Real>(spec: &BlockSpec<T>, block: &DMatrix<T>) -> Result<(), FitError> {
+    let name = || spec.name.to_string();
+    if block.shape() != spec.shape {
+        return Err(FitError::Shape {
+            block: name(),
+            got: block.shape(),
+            expected: spec.shape,
+        });
+    }
+    let good = |x: T| x >= T::zero() && x.is_finite();
+    let places = (0..block.nrows()).flat_map(|i| (0..block.ncols()).map(move |j| (i, j)));
+    if let Some(place) = places.into_iter().find(|&place| !good(block[place])) {
+        return Err(FitError::Value {
+            block: name(),
+            row: place.0,
+            column: place.1,
+            value: block[place].to_f64(),
+        });
+    }
+    if spec.constraint != Constraint::Simplex {
+        return Ok(());
+    }
+    let sums = block
+        .column_iter()
+        .map(|c| c.iter().map(|x| x.to_f64()).sum::<f64>());
+    let allowed = T::EPSILON.to_f64().sqrt();
+    match sums
+        .enumerate()
+        .find(|(_, sum)| (sum - 1.0).abs() > allowed)
+    {
+        Some((column, sum)) => Err(FitError::Sum {
+            block: name(),
+            column,
+            sum,
+        }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,298 @@
+//! The engine holds a model to what the model's own iterations do, and keeps what is frozen.
+
+use std::sync::Arc;
+
+use nalgebra::DMatrix;
+use plca_em::{Algorithm as _, Plca, PlcaInit, PlcaState};
+use plca_fit::engine::{
+    Axis, BlockSpec, Counts, Em, Expectation, FitError, Frozen, Parameters, Wanted,
+};
+use plca_priors::{Dirichlet, Entropic, Schedule, Scheduled, SimplexPrior};
+use plca_tensor::{Cp, Data, DenseTensor, Factor, Modes, Order, Request};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+/// `P(x) = Σ_z P(z) Π_j P(x_j | z)` of complete data.
+#[derive(Debug)]
+struct PlcaCounts<'a> {
+    data: &'a dyn Data<f64>,
+    specs: Vec<BlockSpec<f64>>,
+}
+
+impl<'a> PlcaCounts<'a> {
+    fn new(data: &'a dyn Data<f64>, k: usize) -> Self {
+        let weights = BlockSpec::simplex("weights", (k, 1), Axis::Rows);
+        let factor = |(j, &n)| BlockSpec::simplex(format!("factor_{j}"), (n, k), Axis::Columns);
+        let factors = data.shape().iter().enumerate().map(factor);
+        Self {
+            data,
+            specs: std::iter::once(weights).chain(factors).collect(),
+        }
+    }
+
+    fn with_model<O>(at: &Parameters<f64>, f: impl FnOnce(&Cp<'_, f64>) -> O) -> O {
+        let mut blocks = at.blocks().map(|(_, block)| block);
+        let weights = blocks.next().unwrap().as_slice();
+        let factors: Vec<_> = blocks.map(Factor::Columns).collect();
+        f(&Cp {
+            weights: Some(weights),
+            factors: &factors,
+        })
+    }
+}
+
+impl Expectation<f64> for PlcaCounts<'_> {
+    fn blocks(&self) -> &[BlockSpec<f64>] {
+        &self.specs
+    }
+
+    fn expect(&self, at: &Parameters<f64>, wanted: &Wanted<'_>) -> Result<Counts<f64>, FitError> {
+        let factors = 1..wanted.blocks.len();
+        let mut modes: Modes = factors
+            .clone()
+            .filter(|&j| wanted.blocks[j])
+            .map(|j| j - 1)
+            .collect();
+        if wanted.blocks[0] && modes.is_empty() {
+            modes = Modes::one(0);
+        }
+        let request = Request::counts(modes).value(wanted.value);
+        let mut e = Self::with_model(at, |model| self.data.e_step(model, &request))?;
+        let value = wanted.value.then(|| e.value());
+        let mut blocks = vec![None; wanted.blocks.len()];
+        if wanted.blocks[0] {
+            let counts = factors.clone().find_map(|j| e.get(j - 1)).unwrap();
+            let n = Factor::Columns(counts).component_sums();
+            blocks[0] = Some(DMatrix::from_vec(n.len(), 1, n));
+        }
+        for j in factors.filter(|&j| wanted.blocks[j]) {
+            blocks[j] = Some(e.take(j - 1));
+        }
+        Ok(Counts { blocks, value })
+    }
+
+    fn unsupported(&self, at: &Parameters<f64>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
+        let mut first = None;
+        Self::with_model(at, |model| {
+            self.data.visit(&mut |index, value| {
+                if first.is_none() && model.cell(index) <= 0.0 {
+                    first = Some((index.to_vec(), value));
+                }
+            })
+        })?;
+        Ok(first)
+    }
+
+    fn unit(&self) -> f64 {
+        self.data.total()
+    }
+}
+
+fn data() -> DenseTensor<f64> {
+    let values = (0..60)
+        .map(|i| f64::from((i * i * 7 + 3 * i) % 11))
+        .collect();
+    DenseTensor::new(vec![5, 4, 3], values, Order::RowMajor).unwrap()
+}
+
+fn start(data: &DenseTensor<f64>, k: usize) -> PlcaState<f64> {
+    let plca = Plca::builder(k).build().unwrap();
+    plca.init(
+        data,
+        &PlcaInit::default(),
+        &mut ChaCha8Rng::seed_from_u64(5),
+    )
+    .unwrap()
+}
+
+fn parameters(specs: &[BlockSpec<f64>], state: &PlcaState<f64>) -> Parameters<f64> {
+    let weights = DMatrix::from_column_slice(state.weights.len(), 1, state.weights.as_slice());
+    let blocks = std::iter::once(weights).chain(state.factors.iter().cloned());
+    Parameters::new(specs, blocks.collect()).unwrap()
+}
+
+fn same(at: &Parameters<f64>, state: &PlcaState<f64>) -> bool {
+    let factors = at.blocks().skip(1).map(|(_, block)| block);
+    at.at(0).as_slice() == state.weights.as_slice() && factors.eq(&state.factors)
+}
+
+/// Plain, with priors of every kind, and frozen: the same bits as the model's own iterations, values too.
+#[test]
+fn plca_has_the_bits_of_its_own_iterations() {
+    let data = data();
+    let sparse: Arc<dyn SimplexPrior<f64>> = Arc::new(Entropic::new(3.0).unwrap());
+    let clipping: Arc<dyn SimplexPrior<f64>> = Arc::new(Dirichlet::symmetric(0.4).unwrap());
+    let fading = Scheduled::new(
+        Entropic::new(2.0).unwrap(),
+        Schedule::Decreasing { over: 9.0 },
+    );
+    let fading: Arc<dyn SimplexPrior<f64>> = Arc::new(fading.unwrap());
+    let none: [Option<&Arc<dyn SimplexPrior<f64>>>; 4] = [None; 4];
+    let mut cases = vec![none];
+    for prior in [&sparse, &clipping, &fading] {
+        cases.extend((0..4).map(|j| {
+            let mut priors = none;
+            priors[j] = Some(prior);
+            priors
+        }));
+    }
+    for (at, priors) in cases.into_iter().enumerate() {
+        for frozen in [None, Some(0), Some(2)] {
+            let mut config = Plca::builder(3);
+            let mut counts = PlcaCounts::new(&data, 3);
+            for (j, prior) in priors.iter().enumerate() {
+                let Some(prior) = prior else { continue };
+                counts.specs[j].prior = Some((*prior).clone());
+                config = match j {
+                    0 => config.weights_prior((*prior).clone()),
+                    j => config.factor_prior(j - 1, (*prior).clone()),
+                };
+            }
+            if let Some(j) = frozen {
+                counts.specs[j].frozen = Frozen::Whole;
+                config = match j {
+                    0 => config.freeze_weights(),
+                    j => config.freeze_factor(j - 1),
+                };
+            }
+            let config = config.build().unwrap();
+            let (own, em) = (config.on(&data).unwrap(), Em(counts));
+            let mut state = start(&data, 3);
+            let mut parameters = parameters(em.0.blocks(), &state);
+            for iteration in 0..15 {
+                let value = own.step(&mut state, true).unwrap();
+                let stepped = em.step(&mut parameters, true).unwrap();
+                assert_eq!(stepped.value, value, "case {at}, frozen {frozen:?}");
+                assert!(
+                    same(&parameters, &state),
+                    "case {at}, frozen {frozen:?}, {iteration}"
+                );
+            }
+            assert_eq!(
+                em.objective(&parameters).unwrap(),
+                own.objective(&state).unwrap()
+            );
+            assert_eq!(parameters.iteration(), 15);
+        }
+    }
+}
+
+/// Frozen components keep their bits in every block; the others are learnt and the columns stay distributions. The likelihood rises.
+#[test]
+fn frozen_components_keep_their_bits() {
+    let data = data();
+    let mut counts = PlcaCounts::new(&data, 3);
+    counts.specs[0].frozen = Frozen::Components(vec![1]);
+    counts.specs[1].frozen = Frozen::Components(vec![0, 2]);
+    counts.specs[1].prior = Some(Arc::new(Dirichlet::symmetric(1.5).unwrap()));
+    counts.specs[3].frozen = Frozen::Components(vec![2]);
+    let em = Em(counts);
+    let first = parameters(em.0.blocks(), &start(&data, 3));
+    let mut at = first.clone();
+    let mut before = f64::NEG_INFINITY;
+    for _ in 0..20 {
+        let value = em.step(&mut at, true).unwrap().value.unwrap();
+        assert!(
+            value >= before - 1e-12 * before.abs(),
+            "{before} became {value}"
+        );
+        before = value;
+    }
+    assert_eq!(at.at(0)[1], first.at(0)[1]);
+    for z in [0, 2] {
+        assert_eq!(at.at(1).column(z), first.at(1).column(z));
+    }
+    assert_eq!(at.at(3).column(2), first.at(3).column(2));
+    assert!(at.at(1).column(1) != first.at(1).column(1) && at.at(0)[0] != first.at(0)[0]);
+    for (name, block) in at.blocks() {
+        let sums = block.row_sum();
+        assert!(
+            sums.iter().all(|s| (s - 1.0).abs() < 1e-14),
+            "{name}: {sums}"
+        );
+    }
+}
+
+/// A prior that fails in the middle of an iteration leaves the parameters as they were.
+#[test]
+fn a_step_that_fails_changes_nothing() {
+    use plca_priors::{PriorError, PriorRules, Step};
+    #[derive(Debug)]
+    struct FailsAt(usize);
+    impl PriorRules for FailsAt {}
+    impl SimplexPrior<f64> for FailsAt {
+        fn update(
+            &self,
+            _: &DMatrix<f64>,
+            theta: &mut DMatrix<f64>,
+            step: &Step<'_>,
+        ) -> Result<(), PriorError> {
+            theta.fill(0.0);
+            match step.iteration == self.0 {
+                true => Err(PriorError::Overflow { column: 0 }),
+                false => {
+                    theta.row_mut(0).fill(1.0);
+                    Ok(())
+                }
+            }
+        }
+        fn ln_density(&self, _: &DMatrix<f64>, _: &Step<'_>) -> f64 {
+            0.0
+        }
+    }
+    let data = data();
+    for block in 0..4 {
+        let mut counts = PlcaCounts::new(&data, 2);
+        counts.specs[block].prior = Some(Arc::new(FailsAt(1)));
+        let em = Em(counts);
+        let first = parameters(em.0.blocks(), &start(&data, 2));
+        let mut at = first.clone();
+        let error = em.step(&mut at, false).unwrap_err();
+        assert!(error.rejects_point(), "{error}");
+        assert_eq!(at, first);
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_named() {
+    let data = data();
+    let specs = PlcaCounts::new(&data, 2).specs;
+    let good: Vec<DMatrix<f64>> = specs
+        .iter()
+        .map(|s| DMatrix::from_element(s.shape.0, s.shape.1, 1.0 / s.shape.0 as f64))
+        .collect();
+    assert!(Parameters::new(&specs, good.clone()).is_ok());
+    let says = |blocks: Vec<DMatrix<f64>>| Parameters::new(&specs, blocks).unwrap_err().to_string();
+    let with = |at: usize, block: DMatrix<f64>| {
+        let mut blocks = good.clone();
+        blocks[at] = block;
+        says(blocks)
+    };
+    assert_eq!(
+        says(good[..3].to_vec()),
+        "3 blocks, expected weights, factor_0, factor_1, factor_2"
+    );
+    assert_eq!(with(1, good[2].clone()), "`factor_0` is 4x2, expected 5x2");
+    let mut bad = good[1].clone();
+    (bad[(4, 0)], bad[(2, 1)]) = (-1.0, f64::NAN);
+    assert_eq!(
+        with(1, bad),
+        "`factor_0` has NaN in row 2, column 1, expected a finite number >= 0"
+    );
+    assert_eq!(
+        with(0, DMatrix::from_element(2, 1, 0.6)),
+        "column 0 of `weights` sums to 1.2, expected 1"
+    );
+    let mut spec = specs[0].clone();
+    spec.frozen = Frozen::Components(vec![2]);
+    assert_eq!(
+        spec.check().unwrap_err().to_string(),
+        "component 2 of `weights`, which has 2"
+    );
+    spec.frozen = Frozen::Components(vec![1]);
+    assert!(spec.check().is_ok());
+    spec.prior = Some(Arc::new(Dirichlet::symmetric(2.0).unwrap()));
+    assert!(matches!(
+        spec.check(),
+        Err(FitError::FrozenUnderPrior { .. })
+    ));
+}
