@@ -5,8 +5,9 @@ use std::sync::Arc;
 use nalgebra::DMatrix;
 use plca_em::{Algorithm as _, Plca, PlcaInit, PlcaState};
 use plca_fit::engine::{
-    Axis, BlockSpec, Counts, Em, Expectation, FitError, Frozen, Parameters, Wanted,
+    Axis, BlockSpec, Counts, Em, Expectation, FitError, Frozen, Memory, Parameters, Solver, Wanted,
 };
+use plca_fit::{Carried, Momentum, Parabolic, Squarem};
 use plca_priors::{Dirichlet, Entropic, Schedule, Scheduled, SimplexPrior};
 use plca_tensor::{Cp, Data, DenseTensor, Factor, Modes, Order, Request};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -174,6 +175,116 @@ fn plca_has_the_bits_of_its_own_iterations() {
             assert_eq!(parameters.iteration(), 15);
         }
     }
+}
+
+/// Each solver takes the steps of the wrapper of its name around the model's own iterations, and counts the EM steps that led there.
+#[test]
+fn solvers_take_the_steps_of_their_wrappers() {
+    let data = data();
+    let own = Plca::builder(3).build().unwrap();
+    let em = Em(PlcaCounts::new(&data, 3));
+    let objective = |at: &Parameters<f64>| em.objective(at).unwrap();
+    for &solver in Solver::ALL {
+        let mut state = start(&data, 3);
+        let mut carried = Carried::new(state.clone());
+        let mut at = parameters(em.0.blocks(), &state);
+        let (mut memory, mut before) = (Memory::default(), objective(&at));
+        for iteration in 0..25 {
+            let own = own.on(&data).unwrap();
+            let value = match solver {
+                Solver::Em => own.step(&mut state, true).unwrap(),
+                Solver::Squarem => Squarem(own).step(&mut state, true).unwrap(),
+                Solver::Parabolic => Parabolic(own).step(&mut carried, true).unwrap(),
+                Solver::Momentum => Momentum(own).step(&mut carried, true).unwrap(),
+                _ => panic!("no wrapper for {solver}"),
+            };
+            let stepped = solver.step(&em, &mut at, &mut memory, true).unwrap();
+            assert_eq!(stepped.value, value, "{solver}, {iteration}");
+            let wrapped = match solver {
+                Solver::Em | Solver::Squarem => &state,
+                _ => carried.inner(),
+            };
+            assert!(same(&at, wrapped), "{solver}, {iteration}");
+            let now = objective(&at);
+            assert!(
+                now >= before - 1e-12 * before.abs(),
+                "{solver}: {before} became {now}"
+            );
+            before = now;
+        }
+        assert!(at.iteration() >= 25);
+    }
+}
+
+/// Extrapolation stays within the simplex, and leaves frozen blocks and components their bits.
+#[test]
+fn solvers_keep_what_is_frozen() {
+    let data = data();
+    let mut counts = PlcaCounts::new(&data, 3);
+    counts.specs[0].frozen = Frozen::Components(vec![1]);
+    counts.specs[1].frozen = Frozen::Whole;
+    counts.specs[2].frozen = Frozen::Components(vec![0]);
+    let em = Em(counts);
+    let first = parameters(em.0.blocks(), &start(&data, 3));
+    for &solver in Solver::ALL {
+        let (mut at, mut memory) = (first.clone(), Memory::default());
+        let (mut before, mut free) = (f64::NEG_INFINITY, false);
+        for _ in 0..12 {
+            solver.step(&em, &mut at, &mut memory, false).unwrap();
+            let now = em.objective(&at).unwrap();
+            assert!(
+                now >= before - 1e-12 * now.abs(),
+                "{solver}: {before} became {now}"
+            );
+            before = now;
+            assert_eq!(at.at(0)[1], first.at(0)[1], "{solver}");
+            assert_eq!(at.at(1), first.at(1), "{solver}");
+            assert_eq!(at.at(2).column(0), first.at(2).column(0), "{solver}");
+            free |= at.at(2).column(1) != first.at(2).column(1);
+            for (name, block) in at.blocks() {
+                let sums = block.row_sum();
+                let near = sums.iter().all(|s| (s - 1.0).abs() < 1e-13);
+                assert!(
+                    near && block.iter().all(|&x| x >= 0.0),
+                    "{solver}, {name}: {sums}"
+                );
+            }
+        }
+        assert!(free, "{solver}");
+    }
+}
+
+/// A prior that still changes is named with its block; a name that no solver has, with those that there are.
+#[test]
+fn solvers_say_why_they_refuse() {
+    let data = data();
+    let mut counts = PlcaCounts::new(&data, 3);
+    let fading = Scheduled::new(
+        Entropic::new(2.0).unwrap(),
+        Schedule::Decreasing { over: 9.0 },
+    );
+    counts.specs[2].prior = Some(Arc::new(fading.unwrap()));
+    let em = Em(counts);
+    let first = parameters(em.0.blocks(), &start(&data, 3));
+    for &solver in Solver::ALL {
+        let mut at = first.clone();
+        let stepped = solver.step(&em, &mut at, &mut Memory::default(), true);
+        if solver == Solver::Em {
+            assert!(stepped.is_ok());
+            continue;
+        }
+        let expected = FitError::Unsteady {
+            block: "factor_1".into(),
+            iteration: 1,
+        };
+        assert_eq!(stepped, Err(expected), "{solver}");
+        assert_eq!(at, first, "{solver}");
+    }
+    let error = "newton".parse::<Solver>().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "no solver is called `newton`, expected em, squarem, parabolic, momentum"
+    );
 }
 
 /// Frozen components keep their bits in every block; the others are learnt and the columns stay distributions. The likelihood rises.

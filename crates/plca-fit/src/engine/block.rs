@@ -202,6 +202,16 @@ impl<T: Real> BlockSpec<T> {
         }
     }
 
+    /// Puts what is frozen back. Other components of the same columns share what it leaves.
+    pub(super) fn keep_frozen(&self, old: &DMatrix<T>, new: &mut DMatrix<T>) {
+        let frozen = self.frozen_components();
+        let shared = self.components == Axis::Rows && self.constraint == Constraint::Simplex;
+        if shared && !frozen.is_empty() {
+            share_out(new, old, &frozen);
+        }
+        self.keep(&frozen, old, new);
+    }
+
     /// Puts frozen components back.
     fn keep(&self, frozen: &[bool], old: &DMatrix<T>, new: &mut DMatrix<T>) {
         for (z, _) in frozen.iter().enumerate().filter(|(_, frozen)| **frozen) {

@@ -76,6 +76,24 @@ pub enum FitError {
         /// Name of the block.
         block: String,
     },
+    /// What is maximised changes from one iteration to the next, so that it cannot guard an extrapolation.
+    #[error(
+        "the prior on `{block}` changes at iteration {iteration}, so that no solver can extrapolate yet: expected a steady prior, or the solver em"
+    )]
+    Unsteady {
+        /// Name of the block whose prior changes.
+        block: String,
+        /// The iteration that comes next, counted from 1.
+        iteration: usize,
+    },
+    /// A solver of no known name.
+    #[error("no solver is called `{name}`, expected {}", .expected.join(", "))]
+    UnknownSolver {
+        /// The name.
+        name: String,
+        /// Those that there are.
+        expected: Vec<&'static str>,
+    },
     /// The model gives no probability to a positive cell.
     #[error("entry {index:?} is {value}, to which the model gives the probability 0")]
     Support {

@@ -2,12 +2,16 @@
 //!
 //! A model says what to expect ([`Expectation`]); [`Em`] does the rest.
 
+mod algorithm;
 mod block;
 mod em;
 mod error;
 mod parameters;
+mod solver;
 
+pub use algorithm::{Algorithm, Sense};
 pub use block::{Axis, BlockSpec, Constraint, Exposure, Frozen};
 pub use em::{Counts, Em, Expectation, Renewed, Stepped, Wanted};
 pub use error::FitError;
 pub use parameters::Parameters;
+pub use solver::{Memory, Solver};

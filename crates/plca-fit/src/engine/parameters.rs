@@ -67,6 +67,19 @@ impl<T: Real> Parameters<T> {
         self.iteration
     }
 
+    /// All values, one block after the other, each by columns.
+    pub(super) fn flat(&self) -> Vec<f64> {
+        let values = self.blocks.iter().flat_map(|block| block.as_slice());
+        values.map(|x| x.to_f64()).collect()
+    }
+
+    /// Changes blocks where they stand.
+    pub(super) fn change(&mut self, mut f: impl FnMut(usize, &mut DMatrix<T>)) {
+        for (j, block) in self.blocks.iter_mut().enumerate() {
+            f(j, block);
+        }
+    }
+
     /// The iteration that comes next, counted from 1. A full counter stays.
     pub(super) fn next(&self) -> usize {
         self.iteration.saturating_add(1)

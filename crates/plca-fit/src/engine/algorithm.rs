@@ -1,0 +1,122 @@
+//! What a solver asks of a model that is bound to data.
+
+use std::fmt::Debug;
+
+use plca_tensor::{Real, normalise_columns};
+
+use super::{BlockSpec, Constraint, Em, Expectation, FitError, Frozen, Parameters, Stepped};
+
+/// Whether an objective is to rise or to fall.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sense {
+    /// It rises: a likelihood, a posterior, a bound.
+    Maximise,
+    /// It falls: a divergence, a squared error.
+    Minimise,
+}
+
+impl Sense {
+    /// Whether `new` is at least as good as `old`; never for NaN.
+    pub fn not_worse(self, new: f64, old: f64) -> bool {
+        match self {
+            Self::Maximise => new >= old,
+            Self::Minimise => new <= old,
+        }
+    }
+}
+
+/// A model bound to data: its blocks and its iterations.
+pub trait Algorithm<T: Real>: Debug {
+    /// The blocks, in the order of [`Parameters`].
+    fn blocks(&self) -> &[BlockSpec<T>];
+
+    /// One iteration; with `measure`, also the objective of the parameters before it.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError`]; `at` is then as it was.
+    fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError>;
+
+    /// The objective.
+    ///
+    /// # Errors
+    ///
+    /// As [`step`](Self::step).
+    fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError>;
+
+    /// Whether the objective is to rise (default) or to fall.
+    fn sense(&self) -> Sense {
+        Sense::Maximise
+    }
+
+    /// What a tolerance on the objective is relative to.
+    fn unit(&self) -> f64;
+
+    /// Whether steps from this iteration on, counted from 1, raise one and the same objective, so that it can guard extrapolation.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Unsteady`] with what changes.
+    fn extrapolates(&self, iteration: usize) -> Result<(), FitError>;
+}
+
+impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
+    fn blocks(&self) -> &[BlockSpec<T>] {
+        self.0.blocks()
+    }
+
+    fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
+        Em::step(self, at, measure)
+    }
+
+    fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        Em::objective(self, at)
+    }
+
+    fn unit(&self) -> f64 {
+        self.0.unit()
+    }
+
+    fn extrapolates(&self, iteration: usize) -> Result<(), FitError> {
+        let unsteady = |spec: &&BlockSpec<T>| {
+            let prior = spec.prior.as_ref();
+            prior.is_some_and(|prior| !prior.steady(iteration))
+        };
+        match self.0.blocks().iter().find(unsteady) {
+            Some(spec) => Err(FitError::Unsteady {
+                block: spec.name.to_string(),
+                iteration,
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Parameters from extrapolated values `flat`, which stand one block after the other. A value that left the orthant becomes a tenth of that of `last`;
+/// columns on the simplex are normalised; what is frozen keeps the values of `base`.
+pub(super) fn extrapolated<T: Real>(
+    specs: &[BlockSpec<T>],
+    base: &Parameters<T>,
+    flat: &[f64],
+    last: &[f64],
+) -> Parameters<T> {
+    let mut at = base.clone();
+    let mut values = flat.iter().zip(last);
+    at.change(|j, block| {
+        let spec = &specs[j];
+        let values = values.by_ref().take(block.len());
+        if spec.frozen == Frozen::Whole {
+            return values.for_each(drop);
+        }
+        let old = block.clone();
+        for (x, (&new, &last)) in block.iter_mut().zip(values) {
+            // [SPEC 10] an entry that left the orthant becomes a tenth of its last EM value
+            *x = T::lit(if new > 0.0 { new } else { 0.1 * last });
+        }
+        if spec.constraint == Constraint::Simplex {
+            normalise_columns(block);
+        }
+        spec.keep_frozen(&old, block);
+    });
+    at
+}

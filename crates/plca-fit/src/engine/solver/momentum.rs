@@ -1,0 +1,138 @@
+//! Extrapolation along the way that the parameters come, with a monotone guard (Ang & Gillis 2019).
+//!
+//! ```text
+//! y = x + β (x - x'),     (x', x) <- (x, M(y))
+//! ```
+//!
+//! An iteration is four such steps. The fourth point is kept if its objective is not worse than that of the first `x`, and `β` grows; otherwise
+//! it shrinks and the iteration is four plain steps.
+
+use plca_tensor::Real;
+
+use super::{Memory, unless_rejected};
+use crate::engine::{Algorithm, FitError, Parameters, Stepped, algorithm::extrapolated};
+
+/// The first `β`; its growth and that of its bound where a step was kept, its fall where not.
+const FIRST: f64 = 0.5;
+const GROWTH: f64 = 1.2;
+const BOUND: f64 = 1.04;
+const FALL: f64 = 1.5;
+/// Steps of an iteration.
+const STEPS: usize = 4;
+
+/// Where an iteration leads.
+struct Reached<T: Real> {
+    at: Parameters<T>,
+    /// The point before it.
+    before: Vec<f64>,
+    value: f64,
+    restored: Vec<usize>,
+}
+
+/// Four steps, each from where the last two points lead; `None` if the algorithm refuses a point.
+fn ahead<T: Real>(
+    algorithm: &dyn Algorithm<T>,
+    x: &Parameters<T>,
+    flat: &[f64],
+    before: &[f64],
+    beta: f64,
+) -> Result<Option<Reached<T>>, FitError> {
+    let (mut at, mut now, mut before) = (x.clone(), flat.to_vec(), before.to_vec());
+    let mut restored = Vec::new();
+    for step in 0..STEPS {
+        if step > 0 {
+            before = std::mem::replace(&mut now, at.flat());
+        }
+        // [AG alg. 1] [SPEC 10] y <- x + β (x - x')
+        let ahead = before.iter_mut().zip(&now);
+        ahead.for_each(|(old, x)| *old = x + beta * (x - *old));
+        at = extrapolated(algorithm.blocks(), &at, &before, &now);
+        let Some(stepped) = unless_rejected(algorithm.step(&mut at, false))? else {
+            return Ok(None);
+        };
+        restored.extend(stepped.restored);
+    }
+    let value = unless_rejected(algorithm.objective(&at))?;
+    Ok(value
+        .filter(|value| value.is_finite())
+        .map(|value| Reached {
+            at,
+            before: now,
+            value,
+            restored,
+        }))
+}
+
+/// Four plain steps.
+fn plain<T: Real>(algorithm: &dyn Algorithm<T>, x: &Parameters<T>) -> Result<Reached<T>, FitError> {
+    let (mut at, mut before, mut restored) = (x.clone(), Vec::new(), Vec::new());
+    for step in 1..=STEPS {
+        if step == STEPS {
+            before = at.flat();
+        }
+        restored.extend(algorithm.step(&mut at, false)?.restored);
+    }
+    let value = algorithm.objective(&at)?;
+    Ok(Reached {
+        at,
+        before,
+        value,
+        restored,
+    })
+}
+
+/// A plain step, after which there are two points.
+fn begin<T: Real>(
+    algorithm: &dyn Algorithm<T>,
+    at: &mut Parameters<T>,
+    memory: &mut Memory,
+) -> Result<Stepped, FitError> {
+    let flat = at.flat();
+    let stepped = algorithm.step(at, true)?;
+    *memory = Memory::default();
+    // Without an objective for now there is nothing to compare a point with.
+    if stepped.value.is_some() {
+        let value = algorithm.objective(at)?;
+        remember(memory, flat, [value, FIRST, 1.0]);
+    }
+    Ok(stepped)
+}
+
+/// What the next iteration needs: nothing where there is no number that its point could be compared with.
+fn remember(memory: &mut Memory, before: Vec<f64>, numbers: [f64; 3]) {
+    *memory = Memory::default();
+    if numbers[0].is_finite() {
+        memory.points = vec![before];
+        memory.numbers = numbers.to_vec();
+    }
+}
+
+pub(super) fn step<T: Real>(
+    algorithm: &dyn Algorithm<T>,
+    at: &mut Parameters<T>,
+    memory: &mut Memory,
+    measure: bool,
+) -> Result<Stepped, FitError> {
+    algorithm.extrapolates(at.next())?;
+    let (points, numbers) = (&memory.points[..], &memory.numbers[..]);
+    let ([before], &[value, beta, most]) = (points, numbers) else {
+        return begin(algorithm, at, memory);
+    };
+    let flat = at.flat();
+    if before.len() != flat.len() {
+        return begin(algorithm, at, memory);
+    }
+    let ahead = ahead(algorithm, at, &flat, before, beta)?;
+    let kept = ahead.filter(|new| algorithm.sense().not_worse(new.value, value));
+    // [AG alg. 1] [SPEC 10] β grows up to β_max, and β_max up to 1; or β_max <- β, β <- β / 1.5
+    let (new, beta, most) = match kept {
+        Some(new) => (new, (GROWTH * beta).min(most), (BOUND * most).min(1.0)),
+        None => (plain(algorithm, at)?, beta / FALL, beta),
+    };
+    *at = new.at;
+    remember(memory, new.before, [new.value, beta, most]);
+    Ok(Stepped {
+        value: measure.then_some(value),
+        restored: new.restored,
+    })
+}

@@ -1,0 +1,80 @@
+//! Parabolic extrapolation (Berlinet & Roland 2009): a search along the parabola through the last three points, then two steps.
+
+use plca_tensor::Real;
+
+use super::{Memory, unless_rejected};
+use crate::engine::{Algorithm, FitError, Parameters, Stepped, algorithm::extrapolated};
+
+/// How far beyond the last point the first trial is.
+const FIRST: f64 = 0.1;
+/// By what the next one is further.
+const GROWTH: f64 = 1.5;
+/// Trials at most.
+const TRIALS: i32 = 20;
+
+/// The best point on the parabola, of those that do better one after the other.
+fn search<T: Real>(
+    algorithm: &dyn Algorithm<T>,
+    at: &Parameters<T>,
+    [x0, x1, x2]: [&[f64]; 3],
+    mut best: f64,
+) -> Result<Parameters<T>, FitError> {
+    let mut found = at.clone();
+    for trial in 0..TRIALS {
+        let t = 1.0 + FIRST * GROWTH.powi(trial);
+        let point: Vec<f64> = (x0.iter().zip(x1).zip(x2))
+            .map(|((&x0, &x1), &x2)| {
+                // [PARABOLIC alg. P-EM] [SKELLAM 9] (1-t)² x0 + 2 t (1-t) x1 + t² x2
+                (1.0 - t) * (1.0 - t) * x0 + 2.0 * t * (1.0 - t) * x1 + t * t * x2
+            })
+            .collect();
+        let candidate = extrapolated(algorithm.blocks(), at, &point, x2);
+        // A point that the algorithm refuses ends the search like one that is worse.
+        let Some(reached) = unless_rejected(algorithm.objective(&candidate))? else {
+            break;
+        };
+        let better = reached != best && algorithm.sense().not_worse(reached, best);
+        if !(reached.is_finite() && better) {
+            break;
+        }
+        best = reached;
+        found = candidate;
+    }
+    Ok(found)
+}
+
+pub(super) fn step<T: Real>(
+    algorithm: &dyn Algorithm<T>,
+    at: &mut Parameters<T>,
+    memory: &mut Memory,
+    measure: bool,
+) -> Result<Stepped, FitError> {
+    algorithm.extrapolates(at.next())?;
+    memory.numbers.clear();
+    let x2 = at.flat();
+    let [x0, x1] = match &memory.points[..] {
+        [x0, x1] => [x0.clone(), x1.clone()],
+        known => {
+            let mut points = known.to_vec();
+            points.push(x2);
+            let stepped = algorithm.step(at, true)?;
+            // Without an objective for now there is nothing to search by.
+            memory.points = if stepped.value.is_some() {
+                points
+            } else {
+                Vec::new()
+            };
+            return Ok(stepped);
+        }
+    };
+    let value = algorithm.objective(at)?;
+    let mut new = search(algorithm, at, [&x0, &x1, &x2], value)?;
+    let mut restored = algorithm.step(&mut new, false)?.restored;
+    restored.extend(algorithm.step(&mut new, false)?.restored);
+    *at = new;
+    memory.points = vec![x1, x2];
+    Ok(Stepped {
+        value: measure.then_some(value),
+        restored,
+    })
+}

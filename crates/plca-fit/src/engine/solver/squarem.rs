@@ -1,0 +1,57 @@
+//! Squared extrapolation (SQUAREM; Varadhan & Roland 2008).
+//!
+//! ```text
+//! x1 = M(x0),  x2 = M(x1),  r = x1 - x0,  u = (x2 - x1) - r,  a = -|r|/|u|,  x = M(x0 - 2 a r + a² u)
+//! ```
+//!
+//! `x` is kept if its predecessor is not worse than `x1`; otherwise `x2` is. Where `a` is not below -1 there is nothing to extrapolate.
+
+use plca_tensor::Real;
+
+use super::{Memory, unless_rejected};
+use crate::engine::{Algorithm, FitError, Parameters, Stepped, algorithm::extrapolated};
+
+pub(super) fn step<T: Real>(
+    algorithm: &dyn Algorithm<T>,
+    at: &mut Parameters<T>,
+    _: &mut Memory,
+    measure: bool,
+) -> Result<Stepped, FitError> {
+    algorithm.extrapolates(at.next())?;
+    let x0 = at.flat();
+    let first = algorithm.step(at, measure)?;
+    let x1 = at.flat();
+    let objective1 = algorithm.step(at, true)?.value;
+    let x2 = at.flat();
+    let (mut r2, mut u2) = (0.0, 0.0);
+    for ((&x0, &x1), &x2) in x0.iter().zip(&x1).zip(&x2) {
+        let r = x1 - x0;
+        let u = (x2 - x1) - r;
+        r2 += r * r;
+        u2 += u * u;
+    }
+    // [SQUAREM alg. SqS3] [SPEC 10] a = -|r| / |u|, capped at -1
+    let a = -(r2.sqrt() / u2.sqrt());
+    if !(a.is_finite() && a < -1.0) {
+        return Ok(first);
+    }
+    let flat: Vec<f64> = (x0.iter().zip(&x1).zip(&x2))
+        .map(|((&x0, &x1), &x2)| {
+            let r = x1 - x0;
+            // [SQUAREM alg. SqS3] [SPEC 10] x0 - 2 a r + a² u
+            x0 - 2.0 * a * r + a * a * ((x2 - x1) - r)
+        })
+        .collect();
+    let mut candidate = extrapolated(algorithm.blocks(), at, &flat, &x2);
+    // A point that the algorithm refuses is rejected like one that is worse.
+    let reached = unless_rejected(algorithm.step(&mut candidate, true))?;
+    let reached = reached.and_then(|stepped| stepped.value);
+    // [SPEC 10] accepted only if the objective is not worse
+    if let (Some(new), Some(old)) = (reached, objective1)
+        && new.is_finite()
+        && algorithm.sense().not_worse(new, old)
+    {
+        *at = candidate;
+    }
+    Ok(first)
+}
