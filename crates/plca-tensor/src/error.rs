@@ -93,7 +93,7 @@ pub enum DataError {
         /// Its shape.
         shape: Vec<usize>,
     },
-    /// Entries so large that their sum, and with it expected counts or likelihoods, has no finite value.
+    /// Entries so large that their sum, or what a model of counts makes of it, has no finite value.
     #[error("the entries sum to {total:e}, beyond what the scalar type can hold")]
     Overflow {
         /// Their sum.

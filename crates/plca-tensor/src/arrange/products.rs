@@ -2,6 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 
+use super::visit;
 use crate::data::{data_scale, largest, unravel};
 use crate::kernel::dense::Grid;
 use crate::kernel::lanes;
@@ -129,7 +130,8 @@ impl<'a, T: Real> Products<'a, T> {
     ///
     /// # Errors
     ///
-    /// [`DataError::NothingObserved`] if every cell is hidden; data that could not be read.
+    /// [`DataError::NothingObserved`] if every cell is hidden; [`DataError::NotFinite`] for duplicates whose sum is beyond `T`; data that could
+    /// not be read.
     pub fn new(data: &'a dyn Data<T>) -> Result<Self, DataError> {
         let shape = data.shape();
         if let Some(view) = data.dense() {
@@ -158,7 +160,7 @@ impl<'a, T: Real> Products<'a, T> {
             to.values.push(x);
         };
         data.visit_mask(&mut |index| add(&mut listed, index, T::zero()))?;
-        data.visit(&mut |index, x| add(&mut entries, index, T::lit(x)))?;
+        visit(data, &mut |index, x| add(&mut entries, index, x))?;
         let all = shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m));
         let hidden = match data.summary().mask {
             Mask::Observed if listed.values.is_empty() => return Err(DataError::NothingObserved),

@@ -238,7 +238,7 @@ impl<T: Real> DenseTensor<T> {
             scale,
             hidden,
             sums: [sums.total.value(), sums.squares.value()],
-            summary: check_sums::<T>(sums.summary(scale.to_f64(), negative, mask))?,
+            summary: check_sums(sums.summary(scale.to_f64(), negative, mask))?,
             grid: Grid {
                 shape,
                 values,

@@ -232,11 +232,10 @@ pub(crate) fn data_scale<T: Real>(largest: T) -> T {
     }
 }
 
-/// Refuses data whose sums, counts in `T` or `Σ V ln V` in `f64` would overflow.
-pub(super) fn check_sums<T: Real>(summary: Summary) -> Result<Summary, DataError> {
+/// Refuses data whose sum overflows.
+pub(super) fn check_sums(summary: Summary) -> Result<Summary, DataError> {
     let total = summary.absolute;
-    // |ln V| < 1024 for every double.
-    if T::lit(total).is_finite() && (1024.0 * total).is_finite() {
+    if total.is_finite() {
         Ok(summary)
     } else {
         Err(DataError::Overflow { total })
@@ -257,19 +256,24 @@ pub(super) fn check_sums<T: Real>(summary: Summary) -> Result<Summary, DataError
 ///
 /// # Errors
 ///
-/// [`DataError::Negative`] with the first negative cell, or [`DataError::NoMass`] without a positive one.
+/// [`DataError::Negative`] with the first negative cell, [`DataError::NoMass`] without a positive one, or [`DataError::Overflow`] where
+/// counts in `T` or `Σ V ln V` in `f64` would overflow.
 pub fn check_counts<T: Real>(data: &dyn Data<T>) -> Result<(), DataError> {
-    counts_only(data.summary())
+    counts_only::<T>(data.summary())
 }
 
 /// [`check_counts`] of a summary.
-pub(super) fn counts_only(summary: &Summary) -> Result<(), DataError> {
+pub(super) fn counts_only<T: Real>(summary: &Summary) -> Result<(), DataError> {
+    let total = summary.total;
+    // |ln V| < 1024 for every double.
+    let overflows = !(T::lit(total).is_finite() && (1024.0 * total).is_finite());
     match &summary.negative {
         Some((index, value)) => Err(DataError::Negative {
             index: index.clone(),
             value: *value,
         }),
         None if summary.nnz == 0 => Err(DataError::NoMass),
+        None if overflows => Err(DataError::Overflow { total }),
         None => Ok(()),
     }
 }

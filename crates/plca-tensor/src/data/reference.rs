@@ -87,7 +87,7 @@ pub(super) fn e_step<T: Real, D: Data<T> + ?Sized>(
         value: CompensatedSum::default(),
     };
     if let Rule::Poisson | Rule::Gradient = request.rule {
-        counts_only(data.summary())?;
+        counts_only::<T>(data.summary())?;
     }
     match request.rule {
         Rule::Poisson => data.visit(&mut |index, v| {

@@ -274,7 +274,7 @@ impl<T: Real> SparseTensor<T> {
             Pattern::Stored => Mask::Observed,
             Pattern::AllBut(_) => Mask::Hidden,
         };
-        let summary = check_sums::<T>(sums.summary(scale.to_f64(), negative, mask))?;
+        let summary = check_sums(sums.summary(scale.to_f64(), negative, mask))?;
         Ok(Self {
             shape,
             cells,

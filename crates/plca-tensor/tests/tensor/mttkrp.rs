@@ -276,7 +276,7 @@ fn totals_and_conversions() {
 fn extreme_values_are_rescaled() {
     let tensor = |x| DenseTensor::new(vec![2, 2], vec![x, 0.0, -x / 4.0, x], Order::RowMajor);
     assert!(matches!(tensor(1e308), Err(DataError::Overflow { .. })));
-    for x in [1e304, 1e-310] {
+    for x in [7e307, 1e-310] {
         let data = tensor(x).unwrap();
         let data = Products::new(&data).unwrap();
         assert!(data.squared_norm().is_normal() && data.scale() != 1.0);

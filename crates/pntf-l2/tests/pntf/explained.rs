@@ -200,7 +200,7 @@ fn bad_input_is_named_and_extremes_are_explained() {
         PntfError::Value { value: -1.0, .. }
     ));
     assert_eq!(
-        refuse(&learned, &data(&[1e304, 1.0]), 1),
+        refuse(&learned, &data(&[1e308, 1.0]), 1),
         PntfError::Overflow
     );
     assert_eq!(

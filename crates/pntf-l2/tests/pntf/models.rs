@@ -1023,13 +1023,16 @@ fn bad_input_is_named() {
         Err(PntfError::ColumnTotal { column: 1, .. })
     ));
     // The total is one of the data, whatever they are stored as.
-    let negative = dense(&whole(&[2, 2], vec![1e304, 1e304, 1e304, -1.5e304]));
+    let negative = dense(&whole(&[2, 2], vec![3e307, 3e307, 3e307, -4.5e307]));
     let refused = nmf.on(&negative).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        format!("column 1 sums to {}, not to a positive number", -0.5e304)
+        format!(
+            "column 1 sums to {}, not to a positive number",
+            3e307 - 4.5e307
+        )
     );
-    let huge = dense(&whole(&[2, 2], vec![1e304, 1e304, 1e304, 0.0]));
+    let huge = dense(&whole(&[2, 2], vec![5e307, 5e307, 5e307, 0.0]));
     assert!(
         pntf.fit(&huge, &none, &Stop::default(), &mut rng(1))
             .unwrap()

@@ -2,6 +2,7 @@
 
 use nalgebra::DMatrix;
 
+use super::super::visit;
 use super::{SignedModel, SignedSums, SignedWanted, SplitRule, split_left};
 use crate::parallel::{map_in_order, wide};
 use crate::{CompensatedSum, Data, DataError, Real};
@@ -29,10 +30,10 @@ impl<T: Real> Listed<T> {
         let mut cells = Vec::new();
         data.visit_mask(&mut |index| cells.push((index[1] as u32, index[0] as u32, T::zero())))?;
         cells.sort_unstable_by_key(|&(column, row, _)| (column, row));
-        data.visit(&mut |index, x| {
+        visit(data, &mut |index, x| {
             let at = (index[1] as u32, index[0] as u32);
             if let Ok(at) = cells.binary_search_by_key(&at, |&(column, row, _)| (column, row)) {
-                cells[at].2 = T::lit(x);
+                cells[at].2 = x;
             }
         })?;
         let mut starts = vec![0; columns + 1];

@@ -13,6 +13,7 @@ use std::fmt::Debug;
 use listed::Listed;
 use nalgebra::DMatrix;
 
+use super::visit;
 use crate::kernel::aligned::Pool;
 use crate::kernel::signed::{Blocks, pass};
 use crate::{Data, DataError, DenseTensor, Mask, Order, Real};
@@ -155,7 +156,7 @@ impl<T: Real> Signed<T> {
     ///
     /// # Errors
     ///
-    /// [`DataError`]: another order than 2, a matrix too large to be held, data that could not be read.
+    /// [`DataError`]: another order than 2, a matrix too large to be held, duplicates whose sum is beyond `T`, data that could not be read.
     pub fn new(data: &dyn Data<T>) -> Result<Self, DataError> {
         let &[rows, columns] = data.shape() else {
             let shape = data.shape().to_vec();
@@ -170,7 +171,7 @@ impl<T: Real> Signed<T> {
             hidden += 1;
             blocks.set(index[0], index[1], T::lit(f64::NAN));
         })?;
-        data.visit(&mut |index, x| blocks.set(index[0], index[1], T::lit(x)))?;
+        visit(data, &mut |index, x| blocks.set(index[0], index[1], x))?;
         Ok(Self::of(blocks, hidden))
     }
 

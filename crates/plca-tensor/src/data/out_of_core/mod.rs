@@ -152,7 +152,7 @@ impl<T: Real, S: BlockSource<T>> OutOfCore<T, S> {
             rows[i] += x.to_f64() / scale;
             columns[j] += x.to_f64() / scale;
         })?;
-        data.summary = check_sums::<T>(sums.summary(scale, None, Mask::Complete))?;
+        data.summary = check_sums(sums.summary(scale, None, Mask::Complete))?;
         data.marginals = [rows, columns];
         check_counts(&data)?;
         Ok(data)
