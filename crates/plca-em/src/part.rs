@@ -22,14 +22,8 @@ use plca_tensor::{
 #[derive(Debug)]
 pub struct Part<'a, T: Real> {
     observed: &'a dyn Data<T>,
-    kept: Kept<T>,
+    kept: Box<dyn Data<T>>,
     summary: Summary,
-}
-
-#[derive(Debug)]
-enum Kept<T> {
-    Dense(DenseTensor<T>),
-    Sparse(SparseTensor<T>),
 }
 
 impl<'a, T: Real> Part<'a, T> {
@@ -65,38 +59,29 @@ impl<'a, T: Real> Part<'a, T> {
             }
         })?;
         let cells = shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m));
-        let kept = match cells {
+        let kept: Box<dyn Data<T>> = match cells {
             Some(cells) if cells / 4 < values.len() => {
                 let mut dense = vec![T::zero(); cells];
                 for (index, &x) in indices.chunks_exact(shape.len()).zip(&values) {
                     let at = (index.iter().zip(&shape)).fold(0, |at, (&i, n)| at * n + i as usize);
                     dense[at] = x;
                 }
-                Kept::Dense(DenseTensor::new(shape, dense, Order::RowMajor)?)
+                Box::new(DenseTensor::new(shape, dense, Order::RowMajor)?)
             }
-            _ => Kept::Sparse(SparseTensor::new(Coordinates {
+            _ => Box::new(SparseTensor::new(Coordinates {
                 shape,
                 indices,
                 values,
             })?),
         };
-        check_counts(kept.data())?;
-        let mut summary = kept.data().summary().clone();
+        check_counts(&*kept)?;
+        let mut summary = kept.summary().clone();
         summary.mask = data.summary().mask;
         Ok(Self {
             observed: data,
             kept,
             summary,
         })
-    }
-}
-
-impl<T: Real> Kept<T> {
-    fn data(&self) -> &dyn Data<T> {
-        match self {
-            Self::Dense(v) => v,
-            Self::Sparse(v) => v,
-        }
     }
 }
 
@@ -110,7 +95,7 @@ impl<T: Real> Data<T> for Part<'_, T> {
     }
 
     fn visit(&self, each: &mut dyn FnMut(&[usize], f64)) -> Result<(), DataError> {
-        self.kept.data().visit(each)
+        self.kept.visit(each)
     }
 
     fn visit_mask(&self, each: &mut dyn FnMut(&[usize])) -> Result<(), DataError> {
@@ -125,7 +110,7 @@ impl<T: Real> Data<T> for Part<'_, T> {
         if request.is_of_the_mask() {
             return self.observed.e_step(model, request);
         }
-        self.kept.data().e_step(model, request)
+        self.kept.e_step(model, request)
     }
 }
 

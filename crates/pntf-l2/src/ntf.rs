@@ -402,7 +402,9 @@ impl<T: Real> Algorithm for NtfSweep<'_, T> {
                 }),
             }
             state.factors[mode] = u.map(T::lit);
-            memo.set(mode, state.factors[mode].clone());
+            if mode + 1 < state.factors.len() {
+                memo.set(mode, &state.factors[mode]);
+            }
             grams[mode] = gram(&widen(&state.factors[mode]));
         }
         Ok(value)

@@ -35,6 +35,9 @@ pub struct PlsaEm<'a, T: Real> {
     pub(super) marginal: Vec<f64>,
 }
 
+/// Of basis and mixture, where they are free.
+type Counts<T> = [Option<DMatrix<T>>; 2];
+
 impl<T: Real> PlsaEm<'_, T> {
     /// `P(y)`: the share of every given index in the data.
     ///
@@ -109,7 +112,7 @@ impl<T: Real> PlsaEm<'_, T> {
         &self,
         state: &PlsaState<T>,
         measure: bool,
-    ) -> Result<([Option<DMatrix<T>>; 2], Option<f64>), EmError> {
+    ) -> Result<(Counts<T>, Option<f64>), EmError> {
         let given = self.config.given;
         let mut modes = Modes::NONE;
         if !self.config.freeze_basis {

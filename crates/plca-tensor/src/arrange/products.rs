@@ -63,7 +63,7 @@ pub struct Products<'a, T> {
 /// Products in a sweep over the modes: keeps from one mode for the next the data contracted with half of the modes, until a factor of these
 /// [changes](Self::set).
 ///
-/// In order a sweep costs two products on dense data whatever the order, and a copy of the factors.
+/// In order a sweep costs two products on dense data whatever the order, and two copies of the factors at most.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -72,13 +72,14 @@ pub struct Products<'a, T> {
 /// let products = Products::new(&x)?;
 /// let mut memo = products.memo(&[dmatrix![1.0; 0.0], dmatrix![1.0; 1.0], dmatrix![1.0; 2.0]]);
 /// assert_eq!(memo.product(1), dmatrix![5.0; 11.0]);                   // 1 + 2·2 and 3 + 2·4
-/// memo.set(1, dmatrix![5.0; 11.0]);
+/// memo.set(1, &dmatrix![5.0; 11.0]);
 /// assert_eq!(memo.product(2), dmatrix![38.0; 54.0]);
 /// # Ok::<(), plca_tensor::DataError>(())
 /// ```
 #[derive(Debug)]
 pub struct Memo<'a, T> {
     data: &'a Products<'a, T>,
+    /// Where halves of dense data have several modes.
     factors: Vec<DMatrix<T>>,
     panels: Vec<Packed<T>>,
     kept: Option<Kept<T>>,
@@ -98,10 +99,15 @@ impl<T: Real> Memo<'_, T> {
     /// # Panics
     ///
     /// If it has another shape than the one before.
-    pub fn set(&mut self, mode: usize, factor: DMatrix<T>) {
-        assert_eq!(factor.shape(), self.factors[mode].shape(), "factor shape");
-        self.panels[mode] = Packed::new(&factor, self.panels[mode].stride);
-        self.factors[mode] = factor;
+    pub fn set(&mut self, mode: usize, factor: &DMatrix<T>) {
+        let Packed {
+            rows, k, stride, ..
+        } = self.panels[mode];
+        assert_eq!(factor.shape(), (rows, k), "factor shape");
+        self.panels[mode] = Packed::new(factor, stride);
+        if let Some(kept) = self.factors.get_mut(mode) {
+            kept.clone_from(factor);
+        }
         self.kept.take_if(|kept| !kept.modes.contains(&mode));
     }
 
@@ -248,10 +254,11 @@ impl<'a, T: Real> Products<'a, T> {
     ///
     /// If the factors do not have the shape of the data and equal numbers of columns, at least one.
     pub fn memo(&self, factors: &[DMatrix<T>]) -> Memo<'_, T> {
+        let several = matches!(self.cells, Cells::Dense(..)) && factors.len() > 2;
         Memo {
             data: self,
             panels: self.pack(factors),
-            factors: factors.to_vec(),
+            factors: if several { factors.to_vec() } else { vec![] },
             kept: None,
         }
     }

@@ -49,7 +49,7 @@ pub(crate) struct Arranged<T> {
 
 impl<T: Real> Cells<T> {
     /// Checks and arranges the entries; duplicates are summed, zeros dropped unless `keep_zeros`.
-    pub(crate) fn new(
+    pub(crate) fn arrange(
         mut entries: Coordinates<T>,
         keep_zeros: bool,
     ) -> Result<Arranged<T>, DataError> {
@@ -194,7 +194,7 @@ impl<T: Real> SparseTensor<T> {
     /// is not finite, a sum that overflows.
     pub fn new(entries: Coordinates<T>) -> Result<Self, DataError> {
         let shape = entries.shape.clone();
-        Self::checked(shape, Cells::new(entries, false)?, Pattern::All)
+        Self::checked(shape, Cells::arrange(entries, false)?, Pattern::All)
     }
 
     /// Arranges entries of which all cells but the stored ones are hidden; explicit zeros are observed.
@@ -204,7 +204,7 @@ impl<T: Real> SparseTensor<T> {
     /// As [`new`](Self::new).
     pub fn stored_only(entries: Coordinates<T>) -> Result<Self, DataError> {
         let shape = entries.shape.clone();
-        Self::checked(shape, Cells::new(entries, true)?, Pattern::Stored)
+        Self::checked(shape, Cells::arrange(entries, true)?, Pattern::Stored)
     }
 
     /// Arranges entries of which the listed cells are hidden, whatever is stored there. Values of the list are not read.
@@ -240,13 +240,13 @@ impl<T: Real> SparseTensor<T> {
         entries.values.truncate(kept);
         hidden.values = vec![T::one(); hidden.indices.len() / order];
         let shape = entries.shape.clone();
-        let hidden = Cells::new(hidden, false)?.cells;
+        let hidden = Cells::arrange(hidden, false)?.cells;
         let unseen = wholly_listed(&shape, &hidden);
         let pattern = match hidden.stored() {
             0 => Pattern::All,
             _ => Pattern::AllBut(hidden),
         };
-        let checked = Self::checked(shape, Cells::new(entries, false)?, pattern)?;
+        let checked = Self::checked(shape, Cells::arrange(entries, false)?, pattern)?;
         Ok(Self { unseen, ..checked })
     }
 

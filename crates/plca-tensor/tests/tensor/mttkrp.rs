@@ -151,7 +151,7 @@ fn complete<T: Real>() {
                     let want = definition(shape, &changing, mode, |at, _| rounded[at], &[]);
                     close("memo", &memo.product(mode), &want, tol);
                     changing[mode] *= T::lit(0.5);
-                    memo.set(mode, changing[mode].clone());
+                    memo.set(mode, &changing[mode]);
                 }
             }
         }
@@ -183,6 +183,8 @@ fn squared_error(shape: &[usize], f: &[DMatrix<f64>], x: &[f64], scale: f64, w: 
         .sum()
 }
 
+type Stored = Box<dyn Data<f64>>;
+
 #[test]
 fn hidden_cells_are_0_or_filled_with_the_model() {
     let (scale, w) = (0.5, [0.3, 0.0, 1.5]);
@@ -195,13 +197,13 @@ fn hidden_cells_are_0_or_filled_with_the_model() {
             .iter()
             .map(|x| if x.is_nan() { 1.0 } else { *x })
             .collect();
-        let masked = |x: &[f64], order| -> Box<dyn Data<f64>> {
+        let masked = |x: &[f64], order| -> Stored {
             Box::new(DenseTensor::masked(shape.to_vec(), x.to_vec(), order).unwrap())
         };
-        let stored = |x: &[f64]| -> Box<dyn Data<f64>> {
+        let stored = |x: &[f64]| -> Stored {
             Box::new(SparseTensor::stored_only(entries(shape, x, |x| !x.is_nan())).unwrap())
         };
-        let cases: Vec<(Box<dyn Data<f64>>, &[f64])> = vec![
+        let cases: [(Stored, &[f64]); 8] = [
             (masked(&x, Order::RowMajor), &x),
             (masked(&column_major(shape, &x), Order::ColumnMajor), &x),
             (stored(&x), &x),
@@ -403,7 +405,7 @@ fn memos_do_not_go_stale() {
         for mode in [0, 1, 2, 3, 3, 0, 2, 1] {
             assert_eq!(memo.product(mode), data.mttkrp(&f, mode), "{mode}");
             f[changed][(1, 2)] += 0.25;
-            memo.set(changed, f[changed].clone());
+            memo.set(changed, &f[changed]);
             assert_eq!(memo.product(mode), data.mttkrp(&f, mode), "{mode}");
         }
     }
@@ -412,7 +414,7 @@ fn memos_do_not_go_stale() {
     let mut memo = line.memo(&factors::<f64>(&[3], 2));
     for x in [2.0, 1.0] {
         let f = [DMatrix::from_element(3, 2, x)];
-        memo.set(0, f[0].clone());
+        memo.set(0, &f[0]);
         assert_eq!(memo.product(0), line.mttkrp(&f, 0));
     }
 }

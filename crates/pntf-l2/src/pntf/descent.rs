@@ -158,8 +158,8 @@ impl<T: Real> PntfSweep<'_, T> {
                 let w = state.scaled_weights();
                 descend_on_simplex(&mut u, &m, &gamma, &w, self.config.revive, &mut projector);
                 state.factors[mode] = u.map(T::lit);
-                if let Some(memo) = &mut memo {
-                    memo.set(mode, state.factors[mode].clone());
+                if let Some(memo) = memo.as_mut().filter(|_| nth + 1 < visited.len()) {
+                    memo.set(mode, &state.factors[mode]);
                 }
                 // The rest of the sweep sees what is kept.
                 u.apply(|x| *x = T::lit(*x).to_f64());
