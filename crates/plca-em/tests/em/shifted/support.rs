@@ -49,7 +49,7 @@ pub(crate) fn complete<T: Real>(shape: &[usize], values: &[f64]) -> Storages<T> 
         ("dense", Box::new(dense::<T>(shape, values))),
         (
             "masked, nothing hidden",
-            Box::new(DenseTensor::from(dense::<T>(shape, values))),
+            Box::new(dense::<T>(shape, values)),
         ),
         ("sparse", Box::new(sparse)),
     ]
