@@ -24,7 +24,7 @@ use crate::{ParamError, Replicates, SnmfError, SnmfInit, SnmfState};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let v = DMatrix::from_fn(2, 3 * 2, |f, at| (at / 2 + 1) as f64 * (at % 2 + 1) as f64 * [1.0, -2.0][f]);
 /// let cp = SignedCp::new(1, Replicates::Limit)?;
-/// let fit = cp.fit(&Signed::from_matrix(v)?, &[3, 2], &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
+/// let fit = cp.fit(&Signed::from_matrix(v.clone())?, &[3, 2], &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
 /// assert!((fit.state.reconstruct() - v).amax() < 1e-2);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
