@@ -10,7 +10,7 @@ use criterion::{
 };
 use nalgebra::DMatrix;
 use plca_benches::{dense, factors, source, sparse, uniform};
-use plca_tensor::{Real, RealTensor};
+use plca_tensor::{Data, Real};
 use pntf_l2::{Algorithm, Ntf, NtfUpdate, Pntf, PntfInit, Projection, project_with, simplex_qp};
 use rayon::ThreadPoolBuilder;
 
@@ -24,7 +24,7 @@ fn group<'a>(c: &'a mut Criterion, name: &str) -> BenchmarkGroup<'a, WallTime> {
 }
 
 /// Sweeps of the constrained model and of the baselines, from the same start, on one thread.
-fn sweeps<T: Real>(c: &mut Criterion, name: &str, data: &RealTensor<T>, k: usize) {
+fn sweeps<T: Real>(c: &mut Criterion, name: &str, data: &dyn Data<T>, k: usize) {
     let pool = ThreadPoolBuilder::new()
         .num_threads(1)
         .build()
@@ -62,22 +62,12 @@ fn sweeps<T: Real>(c: &mut Criterion, name: &str, data: &RealTensor<T>, k: usize
 
 fn faces(c: &mut Criterion) {
     let shape = [19, 19, 2429];
-    sweeps(
-        c,
-        "19x19x2429-k50/f64",
-        &RealTensor::from(dense::<f64>(&shape)),
-        50,
-    );
-    sweeps(
-        c,
-        "19x19x2429-k50/f32",
-        &RealTensor::from(dense::<f32>(&shape)),
-        50,
-    );
+    sweeps(c, "19x19x2429-k50/f64", &dense::<f64>(&shape), 50);
+    sweeps(c, "19x19x2429-k50/f32", &dense::<f32>(&shape), 50);
 }
 
 fn words(c: &mut Criterion) {
-    let data = RealTensor::from(&sparse::<f64>(&[16_242, 100], 65_451));
+    let data = sparse::<f64>(&[16_242, 100], 65_451);
     sweeps(c, "16242x100-sparse-k4/f64", &data, 4);
 }
 

@@ -15,7 +15,7 @@ use plca_dist::{
     skellam_divergence_slice, skellam_ln_pmf, skellam_ratios_slice,
 };
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use skellam_snmf::{Algorithm, Replicates, SignedMatrix, Snmf, SnmfInit, SnmfVb, VbInit};
+use skellam_snmf::{Algorithm, Replicates, Signed, Snmf, SnmfInit, SnmfVb, VbInit};
 
 fn group<'a>(c: &'a mut Criterion, name: &str) -> BenchmarkGroup<'a, WallTime> {
     let mut group = c.benchmark_group(name);
@@ -32,10 +32,10 @@ fn pool(threads: usize) -> ThreadPool {
 }
 
 /// Whole numbers of either sign of a few tens.
-fn data(f: usize, n: usize) -> SignedMatrix<f64> {
+fn data(f: usize, n: usize) -> Signed<f64> {
     let mut rng = source(11);
     let v = DMatrix::from_fn(f, n, |_, _| (60.0 * uniform(&mut rng) - 25.0).round());
-    SignedMatrix::new(&v).expect("finite cells")
+    Signed::from_matrix(v).expect("finite cells")
 }
 
 /// One iteration of EM, of variational Bayes, and the value of each.

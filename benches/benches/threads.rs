@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use plca_benches::{dense, source, sparse, uniform};
 use plca_em::{Algorithm, Nmf, NmfInit, Plca, PlcaInit, Shifted, ShiftedInit};
+use plca_tensor::Data;
 use plca_tensor::parallel::record::{self, Loop, Task};
-use plca_tensor::{Data, RealTensor};
 use pntf_l2::{Pntf, PntfInit};
-use skellam_snmf::{SignedMatrix, Snmf, SnmfInit};
+use skellam_snmf::{Signed, Snmf, SnmfInit};
 
 const THREADS: [usize; 6] = [2, 4, 8, 16, 32, 64];
 /// Seconds until a thread that sleeps is at work.
@@ -126,7 +126,7 @@ fn shifted(name: &str, shape: &[usize], kernel: &[usize], k: usize) {
 }
 
 fn squares(name: &str, shape: &[usize], k: usize) {
-    let data = RealTensor::from(dense::<f64>(shape));
+    let data = dense::<f64>(shape);
     let pntf = Pntf::builder(k).build().expect("components");
     let init = PntfInit {
         weights: None,
@@ -142,7 +142,7 @@ fn squares(name: &str, shape: &[usize], k: usize) {
 fn signed(name: &str, (features, columns, k): (usize, usize, usize)) {
     let mut rng = source(11);
     let v = nalgebra::DMatrix::from_fn(features, columns, |_, _| 60.0 * uniform(&mut rng) - 25.0);
-    let v = SignedMatrix::new(&v).expect("finite cells");
+    let v = Signed::from_matrix(v).expect("finite cells");
     let snmf = Snmf::builder(k).build().expect("components");
     let mut state = snmf
         .init(&v, &SnmfInit::default(), &mut rng)

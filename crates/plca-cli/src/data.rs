@@ -4,13 +4,13 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use plca_io::{Array, DataFile, Element, Mask, ReadOptions};
-use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
+use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor, check_counts};
 
 use crate::args::{DataArgs, MissingCells};
 use crate::failure::Failure;
 use crate::precision;
 
-/// Non-negative data of any storage.
+/// Data of any storage.
 pub(crate) type Loaded<T> = Box<dyn Data<T>>;
 
 /// What the command says of data of any kind.
@@ -23,7 +23,7 @@ pub(crate) trait Dataset {
     fn warnings(&self) -> Vec<String>;
 }
 
-impl<T: Element> Dataset for dyn Data<T> {
+impl<T: Element> Dataset for dyn Data<T> + '_ {
     fn sizes(&self) -> &[usize] {
         self.shape()
     }
@@ -33,7 +33,13 @@ impl<T: Element> Dataset for dyn Data<T> {
     }
 
     fn warnings(&self) -> Vec<String> {
-        plca_em::unobserved(self).map_or_else(|_| Vec::new(), unobserved_warnings)
+        let unobserved = plca_em::unobserved(self);
+        let mut warnings = unobserved.map_or_else(|_| Vec::new(), unobserved_warnings);
+        // Models that take no negative values have refused them.
+        if self.summary().negative.is_some() {
+            warnings.push("some values are negative, which no distribution has".into());
+        }
+        warnings
     }
 }
 
@@ -89,45 +95,79 @@ fn flags(mask: Array<f32>, fortran: bool) -> Vec<bool> {
 /// Numbers that the arrangement of sparse data needs for every index of a mode.
 const WORDS_PER_INDEX: usize = 16;
 
-/// Reads non-negative data and hides what is missing.
-pub(crate) fn load<T: Element>(path: &Path, args: &DataArgs) -> Result<Loaded<T>, Failure> {
-    let options = ReadOptions {
-        // What a mask may hide is refused below where it does not.
-        allow_negative: args.mask.is_some(),
-        allow_infinite: args.mask.is_some(),
-        ..args.reading()
-    };
-    match plca_io::read_data_with::<T>(path, &options)? {
-        DataFile::Dense(array) => dense(path, args, array),
-        DataFile::Sparse(entries) => sparse(path, args, entries),
+/// Dense or sparse data, with what is hidden of them.
+pub(crate) enum Tensor<T> {
+    Dense(DenseTensor<T>),
+    Sparse(Box<SparseTensor<T>>),
+}
+
+impl<T: Element> Tensor<T> {
+    /// Hides what is missing.
+    pub(crate) fn new(path: &Path, args: &DataArgs, file: DataFile<T>) -> Result<Self, Failure> {
+        let tensor = match file {
+            DataFile::Dense(mut array) => {
+                let masked = hide(path, args, &mut array)?;
+                let order = if array.fortran {
+                    Order::ColumnMajor
+                } else {
+                    Order::RowMajor
+                };
+                let (shape, values) = (array.shape, array.values);
+                let dense = match masked {
+                    true => DenseTensor::masked(shape, values, order),
+                    false => DenseTensor::new(shape, values, order),
+                };
+                dense.map(Self::Dense)
+            }
+            DataFile::Sparse(entries) => {
+                let sparse = match hide_sparse(path, args, entries)? {
+                    Entries::All(entries) => SparseTensor::new(entries),
+                    Entries::Stored(entries) => SparseTensor::stored_only(entries),
+                    Entries::AllBut(entries, hidden) => SparseTensor::all_but(entries, hidden),
+                };
+                sparse.map(|sparse| Self::Sparse(Box::new(sparse)))
+            }
+        };
+        tensor.map_err(|e| precision::refused::<T>(path, args, e))
+    }
+
+    fn boxed(self) -> Loaded<T> {
+        match self {
+            Self::Dense(data) => Box::new(data),
+            Self::Sparse(data) => data,
+        }
     }
 }
 
-fn dense<T: Element>(
+/// Reads a file of data, whose values may be `negative` or not.
+pub(crate) fn read<T: Element>(
     path: &Path,
     args: &DataArgs,
-    mut array: Array<T>,
-) -> Result<Loaded<T>, Failure> {
-    let masked = hide(path, args, &mut array)?;
-    let order = if array.fortran {
-        Order::ColumnMajor
-    } else {
-        Order::RowMajor
+    negative: bool,
+) -> Result<DataFile<T>, Failure> {
+    let options = ReadOptions {
+        // What a mask may hide is refused later where it does not.
+        allow_negative: negative || args.mask.is_some(),
+        allow_infinite: args.mask.is_some(),
+        ..args.reading()
     };
-    let fail = |e| precision::refused::<T>(path, args, e);
-    Ok(if masked {
-        Box::new(DenseTensor::masked(array.shape, array.values, order).map_err(fail)?)
-    } else {
-        Box::new(DenseTensor::new(array.shape, array.values, order).map_err(fail)?)
-    })
+    Ok(plca_io::read_data_with::<T>(path, &options)?)
+}
+
+/// Reads data of either sign and hides what is missing.
+pub(crate) fn load_any<T: Element>(path: &Path, args: &DataArgs) -> Result<Loaded<T>, Failure> {
+    Ok(Tensor::new(path, args, read(path, args, true)?)?.boxed())
+}
+
+/// Reads non-negative data and hides what is missing.
+pub(crate) fn load<T: Element>(path: &Path, args: &DataArgs) -> Result<Loaded<T>, Failure> {
+    let data = Tensor::new(path, args, read(path, args, false)?)?.boxed();
+    check_counts(&*data).map_err(|e| precision::refused::<T>(path, args, e))?;
+    Ok(data)
 }
 
 /// Turns the hidden cells of an array into NaN; whether any cell could be hidden.
-pub(crate) fn hide<T: Element>(
-    path: &Path,
-    args: &DataArgs,
-    array: &mut Array<T>,
-) -> Result<bool, Failure> {
+fn hide<T: Element>(path: &Path, args: &DataArgs, array: &mut Array<T>) -> Result<bool, Failure> {
     if args.missing == Some(MissingCells::Unstored) {
         let what = "--missing unstored needs sparse data, these are dense";
         return Err(Failure::of(path, what));
@@ -166,7 +206,7 @@ fn not_listed<T>(cells: &Coordinates<f32>, array: &Array<T>) -> Vec<bool> {
 }
 
 /// Entries of sparse data by what the cells are that are not among them.
-pub(crate) enum Entries<T> {
+enum Entries<T> {
     /// Zeros.
     All(Coordinates<T>),
     /// Hidden.
@@ -176,7 +216,7 @@ pub(crate) enum Entries<T> {
 }
 
 /// Refuses shapes whose indices alone could not be held.
-pub(crate) fn indexable(path: &Path, shape: &[usize]) -> Result<(), Failure> {
+fn indexable(path: &Path, shape: &[usize]) -> Result<(), Failure> {
     let indices = shape.iter().fold(0usize, |sum, &n| sum.saturating_add(n));
     match plca_io::room::<f64>(&[WORDS_PER_INDEX, indices]) {
         Ok(_) => Ok(()),
@@ -185,7 +225,7 @@ pub(crate) fn indexable(path: &Path, shape: &[usize]) -> Result<(), Failure> {
 }
 
 /// Sparse data with what is hidden of them.
-pub(crate) fn hide_sparse<T: Element>(
+fn hide_sparse<T: Element>(
     path: &Path,
     args: &DataArgs,
     entries: Coordinates<T>,
@@ -214,21 +254,6 @@ pub(crate) fn hide_sparse<T: Element>(
                 values: Vec::new(),
             };
             Entries::AllBut(entries, hidden)
-        }
-    })
-}
-
-fn sparse<T: Element>(
-    path: &Path,
-    args: &DataArgs,
-    entries: Coordinates<T>,
-) -> Result<Loaded<T>, Failure> {
-    let fail = |e| precision::refused::<T>(path, args, e);
-    Ok(match hide_sparse(path, args, entries)? {
-        Entries::All(entries) => Box::new(SparseTensor::new(entries).map_err(fail)?),
-        Entries::Stored(entries) => Box::new(SparseTensor::stored_only(entries).map_err(fail)?),
-        Entries::AllBut(entries, hidden) => {
-            Box::new(SparseTensor::all_but(entries, hidden).map_err(fail)?)
         }
     })
 }
@@ -274,7 +299,7 @@ fn nan_failure<T: Element>(path: &Path, array: &Array<T>, at: usize) -> Failure 
     )
 }
 
-pub(crate) fn hidden_cells(mut mask: Array<f32>) -> Coordinates<f32> {
+fn hidden_cells(mut mask: Array<f32>) -> Coordinates<f32> {
     let shape = mask.shape.clone();
     let mut indices = Vec::new();
     for_each_cell(
@@ -294,10 +319,7 @@ pub(crate) fn hidden_cells(mut mask: Array<f32>) -> Coordinates<f32> {
     }
 }
 
-pub(crate) fn without<T: Element>(
-    entries: Coordinates<T>,
-    hidden: &Coordinates<f32>,
-) -> Coordinates<T> {
+fn without<T: Element>(entries: Coordinates<T>, hidden: &Coordinates<f32>) -> Coordinates<T> {
     let order = entries.shape.len();
     let hidden: HashSet<&[u32]> = hidden.indices.chunks_exact(order).collect();
     let mut kept = Coordinates {

@@ -16,7 +16,6 @@ mod online;
 mod out_of_core;
 mod outputs;
 mod precision;
-mod real;
 mod restored;
 mod saved;
 mod select;

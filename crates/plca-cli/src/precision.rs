@@ -31,9 +31,7 @@ fn in_the_file<T: Element>(path: &Path, args: &DataArgs, e: &DataError) -> Optio
         plca_io::read_data_with::<f64>(path, &options).ok()
     };
     match e {
-        DataError::Value { index, value } | DataError::NotFinite { index, value }
-            if value.is_infinite() =>
-        {
+        DataError::NotFinite { index, value } if value.is_infinite() => {
             let x = value_at(read()?, index);
             x.is_finite()
                 .then(|| beyond(&format!("entry {index:?}"), x))

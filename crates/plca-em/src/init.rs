@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random;
-use plca_tensor::{Cp, Data, Factor, Real, normalise_columns};
+use plca_tensor::{Cp, Data, Factor, Real, check_counts, normalise_columns};
 use rand::Rng;
 
 use crate::EmError;
@@ -119,6 +119,7 @@ pub(crate) fn check_measured<T: Real>(
 
 /// Refuses a start that gives probability 0 to something observed.
 pub(crate) fn check_support<T: Real>(data: &dyn Data<T>, model: &Cp<'_, T>) -> Result<(), EmError> {
+    check_counts(data)?;
     if model
         .weights
         .is_none_or(|w| w.iter().any(|&w| w > T::zero()))

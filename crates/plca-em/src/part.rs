@@ -3,7 +3,7 @@
 use nalgebra::DMatrix;
 use plca_tensor::{
     Coordinates, Cp, Data, DataError, DenseTensor, Expected, Modes, Order, Real, Request, Rule,
-    SparseTensor, Summary,
+    SparseTensor, Summary, check_counts,
 };
 
 /// Values that are kept of other data: the same cells are observed, with values that may be smaller.
@@ -74,6 +74,7 @@ impl<'a, T: Real> Part<'a, T> {
                 values,
             })?),
         };
+        check_counts(&*kept)?;
         let mut summary = kept.summary().clone();
         summary.mask = data.summary().mask;
         Ok(Self {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// ```
 /// use plca_tensor::{DenseTensor, Order, DataError};
 /// let error = DenseTensor::new(vec![2, 2], vec![1.0, f64::NAN, -1.0, 0.0], Order::RowMajor).unwrap_err();
-/// assert!(matches!(error, DataError::Value { index, .. } if index == [0, 1]));
+/// assert!(matches!(error, DataError::NotFinite { index, .. } if index == [0, 1]));
 /// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -49,27 +49,21 @@ pub enum DataError {
         /// Values given.
         got: usize,
     },
-    /// A negative or infinite value, or a NaN that is not marked as missing.
+    /// A negative value where a model takes numbers `>= 0`: see [`check_counts`](crate::check_counts).
     #[error("entry {index:?} is {value}, not a finite number >= 0")]
-    Value {
-        /// Index of the first offending entry, one number per mode.
+    Negative {
+        /// Index of the first negative entry, one number per mode.
         index: Vec<usize>,
         /// Its value.
         value: f64,
     },
-    /// A NaN or an infinite value where any finite number would do.
+    /// An infinite value, or a NaN that does not mark a hidden cell.
     #[error("entry {index:?} is {value}, not a finite number")]
     NotFinite {
         /// Index of the first offending entry, one number per mode.
         index: Vec<usize>,
         /// Its value.
         value: f64,
-    },
-    /// A cell that was given twice where one value is wanted.
-    #[error("entry {index:?} is given twice")]
-    Duplicate {
-        /// Index of the first such entry.
-        index: Vec<usize>,
     },
     /// A coordinate outside the shape.
     #[error("stored entry {position} has index {index} in mode {mode}, outside 0..{size}")]
@@ -99,7 +93,7 @@ pub enum DataError {
         /// Its shape.
         shape: Vec<usize>,
     },
-    /// Entries so large that their sum, and with it expected counts or likelihoods, has no finite value.
+    /// Entries so large that their sum, or what a model of counts makes of it, has no finite value.
     #[error("the entries sum to {total:e}, beyond what the scalar type can hold")]
     Overflow {
         /// Their sum.
@@ -111,7 +105,7 @@ pub enum DataError {
     /// Statistics of different modes, or of different shapes, cannot be added.
     #[error("statistics of different modes or shapes")]
     Merge,
-    /// All cells are zero, or no observed cell is positive.
+    /// No observed cell is positive where a model needs mass: see [`check_counts`](crate::check_counts).
     #[error("no observed entry is positive: there is nothing to explain")]
     NoMass,
     /// All cells are hidden.

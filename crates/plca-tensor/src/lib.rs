@@ -1,13 +1,10 @@
-//! Non-negative data for probabilistic latent-variable models, and the one E-step behind them.
+//! Data of probabilistic latent-variable models, and the one E-step behind them.
 //!
-//! * [`DenseTensor`], [`SparseTensor`]: data of any order, `f32` or `f64`, all cells observed or some hidden, checked once and then known to be
-//!   finite and non-negative.
+//! * [`DenseTensor`], [`SparseTensor`]: data of any order, `f32` or `f64`, all cells observed or some hidden, checked once and then known to be finite.
 //! * [`OutOfCore`]: a sparse matrix larger than memory, read block by block from a [`BlockSource`], bit-identical.
 //! * [`Data`]: what every model asks of its data. A storage of your own answers four questions.
 //! * [`Cp`], [`Factor`]: what the data ask of a model. [`Request`], [`Rule`], [`Expected`]: an E-step. [`CellRule`]: a likelihood of your own.
-//! * [`RealTensor`]: data of any sign for squared-error models, and their product with a Khatri-Rao product.
-//! * [`RowProblems`]: the data row by row, for coordinate descent.
-//! * [`SignedMatrix`], [`SignedCells`], [`Signed`], [`SplitRule`]: the same for data of either sign and two rates a cell.
+//! * [`arrange`]: the same data in the order of other kernels, for coordinate descent, two rates a cell ([`SplitRule`]) and squared error.
 //!
 //! ```
 //! use nalgebra::dmatrix;
@@ -32,6 +29,7 @@
 //!
 //! It holds no model: see `plca-em`. It is no general tensor algebra either.
 
+pub mod arrange;
 mod data;
 mod error;
 mod exposure;
@@ -40,18 +38,16 @@ mod interop;
 mod kernel;
 pub mod parallel;
 mod real;
-mod real_tensor;
-mod row_problems;
-mod signed;
-mod signed_cells;
 mod simplex;
 #[cfg(feature = "proptest-support")]
 pub mod strategies;
 mod sum;
 
+pub use arrange::{RowTerms, SignedModel, SignedSums, SignedWanted, SplitRule};
 pub use data::{
-    Block, BlockSource, CellRule, Coordinates, Data, DenseTensor, Expected, MAX_ORDER, Mask, Modes,
-    Order, OutOfCore, Request, Rule, SparseTensor, Summary, TileCounts, Tiling,
+    Block, BlockSource, CellRule, Coordinates, Data, DenseTensor, DenseView, Expected, MAX_ORDER,
+    Mask, Modes, Order, OutOfCore, Request, Rule, SparseTensor, Summary, TileCounts, Tiling,
+    check_counts,
 };
 pub use error::{DataError, SourceError};
 pub use factor::{Cp, Factor};
@@ -59,9 +55,5 @@ pub use factor::{Cp, Factor};
 pub use interop::checked;
 pub use nalgebra;
 pub use real::Real;
-pub use real_tensor::{Memo, RealTensor};
-pub use row_problems::{RowProblems, RowTerms};
-pub use signed::{Signed, SignedMatrix, SignedModel, SignedSums, SignedWanted, SplitRule};
-pub use signed_cells::SignedCells;
 pub use simplex::{divide_columns, divide_rows, normalise_columns, simplex_error};
 pub use sum::CompensatedSum;

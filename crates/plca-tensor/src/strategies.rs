@@ -26,7 +26,10 @@ use std::ops::RangeInclusive;
 use nalgebra::{DMatrix, DVector};
 use proptest::prelude::*;
 
-use crate::{Coordinates, DataError, DenseTensor, Order, Real, SparseTensor, normalise_columns};
+use crate::{
+    Coordinates, Data, DataError, DenseTensor, Order, Real, SparseTensor, check_counts,
+    normalise_columns,
+};
 
 pub use blocks::KeptBlocks;
 pub use claims::{check_written, overclaimed, written};
@@ -59,6 +62,11 @@ fn index(mut position: usize, shape: &[usize]) -> Vec<usize> {
         position /= n;
     }
     index
+}
+
+/// Data with mass and without a negative cell.
+fn counts<T: Real, D: Data<T>>(data: Result<D, DataError>) -> Option<D> {
+    data.ok().filter(|data| check_counts(data).is_ok())
 }
 
 /// Row-major position of a multi-index.
@@ -119,7 +127,7 @@ impl<T: Real> Table<T> {
         )
     }
 
-    /// All positive cells, sparse, the mask ignored.
+    /// All cells that are not 0, sparse, the mask ignored.
     ///
     /// # Errors
     ///
@@ -134,7 +142,7 @@ impl<T: Real> Table<T> {
     /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn sparse(&self) -> Result<SparseTensor<T>, DataError> {
-        SparseTensor::new(self.coordinates(|at| self.values[at] > T::zero()))
+        SparseTensor::new(self.coordinates(|at| self.values[at] != T::zero()))
     }
 
     /// Observed cells, dense.
@@ -179,7 +187,7 @@ impl<T: Real> Table<T> {
         SparseTensor::stored_only(self.coordinates(|at| self.observed[at]))
     }
 
-    /// Positive cells stored, hidden ones listed.
+    /// Cells that are not 0 stored, hidden ones listed.
     ///
     /// # Errors
     ///
@@ -196,7 +204,7 @@ impl<T: Real> Table<T> {
     /// ```
     pub fn all_but(&self) -> Result<SparseTensor<T>, DataError> {
         SparseTensor::all_but(
-            self.coordinates(|at| self.values[at] > T::zero()),
+            self.coordinates(|at| self.values[at] != T::zero()),
             self.coordinates(|at| !self.observed[at]),
         )
     }
@@ -408,7 +416,7 @@ pub fn dense<T: Real>(
     sizes: RangeInclusive<usize>,
 ) -> impl Strategy<Value = DenseTensor<T>> {
     let order = prop_oneof![Just(Order::RowMajor), Just(Order::ColumnMajor)];
-    (tables::<T>(orders, sizes), order).prop_filter_map("has mass", |(t, o)| t.dense(o).ok())
+    (tables::<T>(orders, sizes), order).prop_filter_map("has mass", |(t, o)| counts(t.dense(o)))
 }
 
 /// Stored entries in any order, with zeros and with duplicates, which are to be summed.
@@ -460,7 +468,7 @@ pub fn sparse<T: Real>(
     orders: RangeInclusive<usize>,
     sizes: RangeInclusive<usize>,
 ) -> impl Strategy<Value = SparseTensor<T>> {
-    coordinates::<T>(orders, sizes).prop_filter_map("has mass", |c| SparseTensor::new(c).ok())
+    coordinates::<T>(orders, sizes).prop_filter_map("has mass", |c| counts(SparseTensor::new(c)))
 }
 
 /// Dense tensors with hidden cells.
@@ -476,7 +484,7 @@ pub fn masked<T: Real>(
     sizes: RangeInclusive<usize>,
 ) -> impl Strategy<Value = DenseTensor<T>> {
     tables::<T>(orders, sizes)
-        .prop_filter_map("has mass", |table| table.masked(Order::RowMajor).ok())
+        .prop_filter_map("has mass", |table| counts(table.masked(Order::RowMajor)))
 }
 
 /// Sparse data with hidden cells: listed, or all that are not stored.
@@ -497,7 +505,7 @@ pub fn masked_sparse<T: Real>(
         } else {
             table.stored_only()
         };
-        data.ok()
+        counts(data)
     })
 }
 

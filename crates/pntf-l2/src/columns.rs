@@ -8,7 +8,8 @@
 
 use nalgebra::{DMatrix, DVectorView};
 use plca_fit::{Algorithm, Direction, Outcome, Stop};
-use plca_tensor::{CompensatedSum, Real, RealTensor};
+use plca_tensor::arrange::Products;
+use plca_tensor::{CompensatedSum, Data, Real};
 use rand::Rng;
 
 use crate::init::{check_shape, given_factor, random_columns};
@@ -23,9 +24,9 @@ use plca_tensor::parallel::map_in_order;
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_tensor::{Order, RealTensor};
+/// use plca_tensor::{DenseTensor, Order};
 /// use pntf_l2::{Algorithm, ColumnNmf, ColumnNmfState};
-/// let g = RealTensor::dense(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;      // Ḡ = 1
+/// let g = DenseTensor::new(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;      // Ḡ = 1
 /// let state = ColumnNmfState { u: dmatrix![1.0, 0.0; 0.0, 1.0], v: dmatrix![0.5, 0.0; 0.5, 1.0] };
 /// assert_eq!(ColumnNmf::builder(2).build()?.on(&g)?.objective(&state)?, 0.5);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -40,10 +41,10 @@ pub struct ColumnNmf {
 /// Settings of [`ColumnNmf`], not yet checked.
 ///
 /// ```
-/// use plca_tensor::{Order, RealTensor};
+/// use plca_tensor::{DenseTensor, Order};
 /// use pntf_l2::{ColumnNmf, ColumnNmfInit};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let g = RealTensor::dense(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
+/// let g = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
 /// let nmf = ColumnNmf::builder(2).freeze_v().build()?;
 /// let error = nmf.init(&g, &ColumnNmfInit::default(), &mut ChaCha8Rng::seed_from_u64(0)).unwrap_err();
 /// assert_eq!(error.to_string(), "`v` is to stay fixed but no initial value was given");
@@ -58,9 +59,9 @@ impl ColumnNmfBuilder {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_tensor::{Order, RealTensor};
+    /// use plca_tensor::{DenseTensor, Order};
     /// use pntf_l2::{Algorithm, ColumnNmf, ColumnNmfState};
-    /// let g = RealTensor::dense(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
+    /// let g = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
     /// let nmf = ColumnNmf::builder(2).freeze_u().build()?;
     /// let mut state = ColumnNmfState { u: dmatrix![1.0, 0.0; 0.0, 1.0], v: dmatrix![0.5; 0.5] };
     /// nmf.on(&g)?.step(&mut state, false)?;
@@ -77,9 +78,9 @@ impl ColumnNmfBuilder {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_tensor::{Order, RealTensor};
+    /// use plca_tensor::{DenseTensor, Order};
     /// use pntf_l2::{Algorithm, ColumnNmf, ColumnNmfState};
-    /// let g = RealTensor::dense(vec![2, 2], vec![3.0, 1.0, 1.0, 1.0], Order::RowMajor)?;
+    /// let g = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 1.0, 1.0], Order::RowMajor)?;
     /// let nmf = ColumnNmf::builder(2).freeze_v().build()?;
     /// let mut state = ColumnNmfState { u: dmatrix![0.5, 0.5; 0.5, 0.5], v: dmatrix![1.0, 0.0; 0.0, 1.0] };
     /// nmf.on(&g)?.step(&mut state, false)?;
@@ -115,10 +116,10 @@ impl ColumnNmfBuilder {
 /// The parameters: column `i` of `Ḡ` is modelled as `U V[:,i]`.
 ///
 /// ```
-/// use plca_tensor::{Order, RealTensor};
+/// use plca_tensor::{DenseTensor, Order};
 /// use pntf_l2::{ColumnNmf, ColumnNmfInit};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let g = RealTensor::dense(vec![3, 4], vec![1.0; 12], Order::RowMajor)?;
+/// let g = DenseTensor::new(vec![3, 4], vec![1.0; 12], Order::RowMajor)?;
 /// let nmf = ColumnNmf::builder(2).build()?;
 /// let state = nmf.init(&g, &ColumnNmfInit::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
 /// assert_eq!((state.u.shape(), state.v.shape()), ((3, 2), (2, 4)));
@@ -152,10 +153,10 @@ pub struct ColumnNmfState<T: Real> {
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_tensor::{Order, RealTensor};
+/// use plca_tensor::{DenseTensor, Order};
 /// use pntf_l2::{ColumnNmf, ColumnNmfInit};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let g = RealTensor::dense(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
+/// let g = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
 /// let given = ColumnNmfInit { u: Some(dmatrix![3.0; 1.0]), v: None };
 /// let state = ColumnNmf::builder(1).build()?.init(&g, &given, &mut ChaCha8Rng::seed_from_u64(0))?;
 /// assert_eq!(state.u, dmatrix![1.0; 0.0]);                            // the nearest point, not (3, 1)/4
@@ -199,17 +200,18 @@ impl ColumnNmf {
     /// # Examples
     ///
     /// ```
-    /// use plca_tensor::{Order, RealTensor};
+    /// use plca_tensor::{DenseTensor, Order};
     /// use pntf_l2::ColumnNmf;
-    /// let g = RealTensor::dense(vec![2, 2], vec![1.0, 0.0, 2.0, 0.0], Order::RowMajor)?;
+    /// let g = DenseTensor::new(vec![2, 2], vec![1.0, 0.0, 2.0, 0.0], Order::RowMajor)?;
     /// let nmf = ColumnNmf::builder(1).build()?;
     /// assert_eq!(nmf.on(&g).unwrap_err().to_string(), "column 1 sums to 0, not to a positive number");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn on<'a, T: Real>(
         &'a self,
-        data: &'a RealTensor<T>,
+        data: &'a dyn Data<T>,
     ) -> Result<ColumnNmfSweep<'a, T>, PntfError> {
+        let data = Products::new(data)?;
         let shape = data.shape();
         if shape.len() != 2 {
             return Err(PntfError::Order {
@@ -248,10 +250,10 @@ impl ColumnNmf {
     /// # Examples
     ///
     /// ```
-    /// use plca_tensor::{Order, RealTensor};
+    /// use plca_tensor::{DenseTensor, Order};
     /// use pntf_l2::{ColumnNmf, ColumnNmfInit};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// let g = RealTensor::dense(vec![3, 4], vec![1.0; 12], Order::RowMajor)?;
+    /// let g = DenseTensor::new(vec![3, 4], vec![1.0; 12], Order::RowMajor)?;
     /// let nmf = ColumnNmf::builder(2).build()?;
     /// let state = nmf.init(&g, &ColumnNmfInit::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
     /// assert!(state.u.column_iter().chain(state.v.column_iter()).all(|c| (c.sum() - 1.0f64).abs() < 1e-14));
@@ -259,11 +261,19 @@ impl ColumnNmf {
     /// ```
     pub fn init<T: Real, R: Rng + ?Sized>(
         &self,
-        data: &RealTensor<T>,
+        data: &dyn Data<T>,
         init: &ColumnNmfInit<T>,
         rng: &mut R,
     ) -> Result<ColumnNmfState<T>, PntfError> {
-        self.on(data)?;
+        self.start(&self.on(data)?.data, init, rng)
+    }
+
+    fn start<T: Real, R: Rng + ?Sized>(
+        &self,
+        data: &Products<'_, T>,
+        init: &ColumnNmfInit<T>,
+        rng: &mut R,
+    ) -> Result<ColumnNmfState<T>, PntfError> {
         let (shape, k) = (data.shape(), self.components);
         let mut block =
             |name: &str, given: &Option<DMatrix<T>>, frozen: bool, size: (usize, usize)| {
@@ -288,24 +298,24 @@ impl ColumnNmf {
     /// # Examples
     ///
     /// ```
-    /// use plca_tensor::{Order, RealTensor};
+    /// use plca_tensor::{DenseTensor, Order};
     /// use pntf_l2::{ColumnNmf, ColumnNmfInit, Stop};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// let g = RealTensor::dense(vec![2, 3], vec![4.0, 0.0, 1.0, 0.0, 6.0, 1.0], Order::RowMajor)?;
+    /// let g = DenseTensor::new(vec![2, 3], vec![4.0, 0.0, 1.0, 0.0, 6.0, 1.0], Order::RowMajor)?;
     /// let fit = ColumnNmf::builder(2).build()?.fit(&g, &ColumnNmfInit::default(), &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
     /// assert!(fit.objective < 1e-12 && (fit.state.v.column(2).sum() - 1.0f64).abs() < 1e-15);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn fit<T: Real, R: Rng + ?Sized>(
         &self,
-        data: &RealTensor<T>,
+        data: &dyn Data<T>,
         init: &ColumnNmfInit<T>,
         stop: &Stop,
         rng: &mut R,
     ) -> Result<Outcome<ColumnNmfState<T>>, PntfError> {
         stop.check()?;
         let algorithm = self.on(data)?;
-        let state = self.init(data, init, rng)?;
+        let state = self.start(&algorithm.data, init, rng)?;
         plca_fit::run(&algorithm, state, stop, ())
     }
 }
@@ -314,10 +324,10 @@ impl ColumnNmf {
 /// every column of `V` at its optimum `[HS eq. 4]`.
 ///
 /// ```
-/// use plca_tensor::{Order, RealTensor};
+/// use plca_tensor::{DenseTensor, Order};
 /// use pntf_l2::{Algorithm, ColumnNmf, ColumnNmfInit};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let g = RealTensor::dense(vec![2, 3], vec![4.0, 0.0, 1.0, 0.0, 6.0, 1.0], Order::RowMajor)?;
+/// let g = DenseTensor::new(vec![2, 3], vec![4.0, 0.0, 1.0, 0.0, 6.0, 1.0], Order::RowMajor)?;
 /// let nmf = ColumnNmf::builder(2).build()?;
 /// let mut state = nmf.init(&g, &ColumnNmfInit::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
 /// let sweep = nmf.on(&g)?;
@@ -328,7 +338,7 @@ impl ColumnNmf {
 #[derive(Debug)]
 pub struct ColumnNmfSweep<'a, T: Real> {
     config: &'a ColumnNmf,
-    data: &'a RealTensor<T>,
+    data: Products<'a, T>,
     totals: Vec<f64>,
     /// `‖Ḡ‖²`.
     norm: f64,

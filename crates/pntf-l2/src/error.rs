@@ -21,9 +21,9 @@ pub enum ParamError {
 /// Why data or a start were refused or a step could not be carried out.
 ///
 /// ```
-/// use plca_tensor::{Order, RealTensor};
+/// use plca_tensor::{DenseTensor, Order};
 /// use pntf_l2::{Pntf, PntfError};
-/// let g = RealTensor::dense(vec![2, 2], vec![1.0, -2.0, 0.0, 0.0], Order::RowMajor)?;
+/// let g = DenseTensor::new(vec![2, 2], vec![1.0, -2.0, 0.0, 0.0], Order::RowMajor)?;
 /// assert_eq!(Pntf::builder(1).build()?.on(&g).unwrap_err(), PntfError::Total(-1.0));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

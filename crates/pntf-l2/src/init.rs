@@ -2,7 +2,8 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random;
-use plca_tensor::{Real, RealTensor, normalise_columns};
+use plca_tensor::arrange::Products;
+use plca_tensor::{Real, normalise_columns};
 use rand::Rng;
 
 use crate::projection::Projector;
@@ -13,10 +14,10 @@ use crate::{Pntf, PntfError, PntfInit, PntfState, Projection};
 /// Where blocks come from that the caller does not give.
 ///
 /// ```
-/// use plca_tensor::{Order, RealTensor};
+/// use plca_tensor::{DenseTensor, Order};
 /// use pntf_l2::{Pntf, PntfInit, Start};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let g = RealTensor::dense(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
+/// let g = DenseTensor::new(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
 /// let pntf = Pntf::builder(2).start(Start::Deflation).build()?;
 /// let from_seed = |seed| pntf.init(&g, &PntfInit::default(), &mut ChaCha8Rng::seed_from_u64(seed));
 /// assert_eq!(from_seed(1)?, from_seed(2)?);
@@ -42,7 +43,7 @@ const UNIFORM: f64 = 0.05;
 
 pub(crate) fn start<T: Real, R: Rng + ?Sized>(
     config: &Pntf,
-    data: &RealTensor<T>,
+    data: &Products<'_, T>,
     init: &PntfInit<T>,
     rng: &mut R,
 ) -> Result<PntfState<T>, PntfError> {
@@ -202,7 +203,7 @@ fn on_simplex<T: Real>(mut m: DMatrix<T>, projector: &mut Projector) -> DMatrix<
 
 /// Rank-one terms of what is left over, one after the other.
 fn deflate<T: Real>(
-    data: &RealTensor<T>,
+    data: &Products<'_, T>,
     state: &mut PntfState<T>,
     free: &[bool],
     weigh: bool,

@@ -3,7 +3,8 @@
 use nalgebra::DMatrix;
 use plca_dist::random;
 use plca_fit::{Algorithm, Direction, Outcome, Stop};
-use plca_tensor::{Cp, Factor, Memo, Real, RealTensor};
+use plca_tensor::arrange::Products;
+use plca_tensor::{Cp, Data, Factor, Real};
 use rand::Rng;
 
 use crate::init::{check_block, check_shapes};
@@ -14,9 +15,9 @@ use crate::{ParamError, PntfError};
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_tensor::{Order, RealTensor};
+/// use plca_tensor::{DenseTensor, Order};
 /// use pntf_l2::{Algorithm, Ntf, NtfState, NtfUpdate};
-/// let g = RealTensor::dense(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
+/// let g = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
 /// let ntf = Ntf::builder(1).update(NtfUpdate::Multiplicative).build()?;
 /// let mut state = NtfState { factors: vec![dmatrix![0.0; 1.0], dmatrix![1.0]] };
 /// ntf.on(&g)?.step(&mut state, false)?;
@@ -38,9 +39,9 @@ pub enum NtfUpdate {
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_tensor::{Order, RealTensor};
+/// use plca_tensor::{DenseTensor, Order};
 /// use pntf_l2::{Algorithm, Ntf, NtfState};
-/// let g = RealTensor::dense(vec![2, 2], vec![2.0, 4.0, 1.0, 2.0], Order::RowMajor)?;
+/// let g = DenseTensor::new(vec![2, 2], vec![2.0, 4.0, 1.0, 2.0], Order::RowMajor)?;
 /// let state = NtfState { factors: vec![dmatrix![2.0; 1.0], dmatrix![1.0; 1.0]] };
 /// assert_eq!(Ntf::builder(1).build()?.on(&g)?.objective(&state)?, 5.0);       // (4 - 2)² + (2 - 1)²
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -55,9 +56,9 @@ pub struct Ntf {
 /// Settings of [`Ntf`], not yet checked.
 ///
 /// ```
-/// use plca_tensor::{Order, RealTensor};
+/// use plca_tensor::{DenseTensor, Order};
 /// use pntf_l2::Ntf;
-/// let g = RealTensor::dense(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
+/// let g = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
 /// let ntf = Ntf::builder(1).freeze_factor(5).build()?;                // known to be wrong once there are data
 /// assert_eq!(ntf.on(&g).unwrap_err().to_string(), "mode 5 does not exist, the data have order 2");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -71,9 +72,9 @@ impl NtfBuilder {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_tensor::{Order, RealTensor};
+    /// use plca_tensor::{DenseTensor, Order};
     /// use pntf_l2::{Algorithm, Ntf, NtfState, NtfUpdate};
-    /// let g = RealTensor::dense(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
+    /// let g = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
     /// let ntf = Ntf::builder(1).update(NtfUpdate::Hals).build()?;
     /// let mut state = NtfState { factors: vec![dmatrix![0.0; 1.0], dmatrix![1.0]] };
     /// ntf.on(&g)?.step(&mut state, false)?;
@@ -89,9 +90,9 @@ impl NtfBuilder {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_tensor::{Order, RealTensor};
+    /// use plca_tensor::{DenseTensor, Order};
     /// use pntf_l2::{Algorithm, Ntf, NtfState, NtfUpdate};
-    /// let g = RealTensor::dense(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
+    /// let g = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
     /// let ntf = Ntf::builder(1).update(NtfUpdate::Hals).freeze_factor(0).build()?;
     /// let mut state = NtfState { factors: vec![dmatrix![2.0; 0.0], dmatrix![1.0]] };
     /// ntf.on(&g)?.step(&mut state, false)?;
@@ -189,17 +190,15 @@ impl Ntf {
     /// # Examples
     ///
     /// ```
-    /// use plca_tensor::{Order, RealTensor};
+    /// use plca_tensor::{DenseTensor, Order};
     /// use pntf_l2::{Ntf, NtfUpdate, PntfError};
-    /// let g = RealTensor::dense(vec![2, 1], vec![3.0, -1.0], Order::RowMajor)?;
+    /// let g = DenseTensor::new(vec![2, 1], vec![3.0, -1.0], Order::RowMajor)?;
     /// assert_eq!(Ntf::builder(1).build()?.on(&g).unwrap_err(), PntfError::Negative);
     /// assert!(Ntf::builder(1).update(NtfUpdate::Hals).build()?.on(&g).is_ok());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn on<'a, T: Real>(
-        &'a self,
-        data: &'a RealTensor<T>,
-    ) -> Result<NtfSweep<'a, T>, PntfError> {
+    pub fn on<'a, T: Real>(&'a self, data: &'a dyn Data<T>) -> Result<NtfSweep<'a, T>, PntfError> {
+        let data = Products::new(data)?;
         if self.update == NtfUpdate::Multiplicative && data.has_negative() {
             return Err(PntfError::Negative);
         }
@@ -234,10 +233,10 @@ impl Ntf {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_tensor::{Order, RealTensor};
+    /// use plca_tensor::{DenseTensor, Order};
     /// use pntf_l2::Ntf;
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// let g = RealTensor::dense(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
+    /// let g = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
     /// let state = Ntf::builder(1).build()?.init(&g, &[Some(dmatrix![2.0; 0.0])], &mut ChaCha8Rng::seed_from_u64(0))?;
     /// assert_eq!(state.factors[0], dmatrix![2.0; 0.0]);
     /// assert!(state.factors[1].min() > 0.0);
@@ -245,11 +244,19 @@ impl Ntf {
     /// ```
     pub fn init<T: Real, R: Rng + ?Sized>(
         &self,
-        data: &RealTensor<T>,
+        data: &dyn Data<T>,
         init: &[Option<DMatrix<T>>],
         rng: &mut R,
     ) -> Result<NtfState<T>, PntfError> {
-        self.on(data)?;
+        self.start(&self.on(data)?.data, init, rng)
+    }
+
+    fn start<T: Real, R: Rng + ?Sized>(
+        &self,
+        data: &Products<'_, T>,
+        init: &[Option<DMatrix<T>>],
+        rng: &mut R,
+    ) -> Result<NtfState<T>, PntfError> {
         let (shape, k) = (data.shape(), self.components);
         if init.len() > shape.len() {
             return Err(PntfError::Factors {
@@ -288,10 +295,10 @@ impl Ntf {
     /// # Examples
     ///
     /// ```
-    /// use plca_tensor::{Order, RealTensor};
+    /// use plca_tensor::{DenseTensor, Order};
     /// use pntf_l2::{Ntf, NtfUpdate, Stop};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// let g = RealTensor::dense(vec![2, 2], vec![2.0, 4.0, 1.0, 2.0], Order::RowMajor)?;
+    /// let g = DenseTensor::new(vec![2, 2], vec![2.0, 4.0, 1.0, 2.0], Order::RowMajor)?;
     /// let ntf = Ntf::builder(1).update(NtfUpdate::Hals).build()?;
     /// let fit = ntf.fit(&g, &[], &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
     /// assert!(fit.objective < 1e-12);                                     // rank 1: an exact fit
@@ -299,14 +306,14 @@ impl Ntf {
     /// ```
     pub fn fit<T: Real, R: Rng + ?Sized>(
         &self,
-        data: &RealTensor<T>,
+        data: &dyn Data<T>,
         init: &[Option<DMatrix<T>>],
         stop: &Stop,
         rng: &mut R,
     ) -> Result<Outcome<NtfState<T>>, PntfError> {
         stop.check()?;
         let algorithm = self.on(data)?;
-        let state = self.init(data, init, rng)?;
+        let state = self.start(&algorithm.data, init, rng)?;
         plca_fit::run(&algorithm, state, stop, ())
     }
 }
@@ -315,9 +322,9 @@ impl Ntf {
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_tensor::{Order, RealTensor};
+/// use plca_tensor::{DenseTensor, Order};
 /// use pntf_l2::{Algorithm, Ntf, NtfState};
-/// let g = RealTensor::dense(vec![2, 2], vec![2.0, 4.0, 1.0, 2.0], Order::RowMajor)?;
+/// let g = DenseTensor::new(vec![2, 2], vec![2.0, 4.0, 1.0, 2.0], Order::RowMajor)?;
 /// let ntf = Ntf::builder(1).build()?;
 /// let mut state = NtfState { factors: vec![dmatrix![2.0; 1.0], dmatrix![1.0; 1.0]] };
 /// let sweep = ntf.on(&g)?;
@@ -328,7 +335,7 @@ impl Ntf {
 #[derive(Debug)]
 pub struct NtfSweep<'a, T: Real> {
     config: &'a Ntf,
-    data: &'a RealTensor<T>,
+    data: Products<'a, T>,
     /// Undoes the scale in which the data are held.
     scale: f64,
     norm: f64,
@@ -360,7 +367,7 @@ impl<T: Real> Algorithm for NtfSweep<'_, T> {
 
     fn step(&self, state: &mut NtfState<T>, measure: bool) -> Result<Option<f64>, PntfError> {
         self.check(state)?;
-        let mut memo = Memo::new(self.data);
+        let mut memo = self.data.memo(&state.factors);
         let mut grams: Vec<DMatrix<f64>> = state.factors.iter().map(|f| gram(&widen(f))).collect();
         let ones = vec![1.0; self.config.components];
         let mut value = None;
@@ -369,7 +376,7 @@ impl<T: Real> Algorithm for NtfSweep<'_, T> {
             if frozen && !(measure && mode == 0) {
                 continue;
             }
-            let m = memo.mttkrp(&state.factors, mode) * self.scale;
+            let m = memo.product(mode) * self.scale;
             let gamma = hadamard(&grams, Some(mode));
             let mut u = widen(&state.factors[mode]);
             if measure && mode == 0 {
@@ -395,6 +402,9 @@ impl<T: Real> Algorithm for NtfSweep<'_, T> {
                 }),
             }
             state.factors[mode] = u.map(T::lit);
+            if mode + 1 < state.factors.len() {
+                memo.set(mode, &state.factors[mode]);
+            }
             grams[mode] = gram(&widen(&state.factors[mode]));
         }
         Ok(value)

@@ -1,7 +1,8 @@
 //! New data explained by a learned model.
 
 use nalgebra::DMatrix;
-use plca_tensor::{Real, RealTensor};
+use plca_tensor::arrange::Products;
+use plca_tensor::{Data, Real};
 
 use crate::init::check_block;
 use crate::qp::{gram_qp, orthant_qp};
@@ -13,11 +14,11 @@ use plca_tensor::parallel::map_in_order;
 ///
 /// ```
 /// use nalgebra::{dmatrix, dvector};
-/// use plca_tensor::{Order, RealTensor};
+/// use plca_tensor::{DenseTensor, Order};
 /// use pntf_l2::PntfState;
 /// let topics = dmatrix![1.0, 0.0; 0.0, 1.0];
 /// let learned = PntfState { weights: dvector![0.5, 0.5], factors: vec![topics, dmatrix![1.0, 1.0]], mass: 1.0 };
-/// let new = RealTensor::dense(vec![2, 2], vec![3.0, 0.0, 1.0, 0.0], Order::RowMajor)?;
+/// let new = DenseTensor::new(vec![2, 2], vec![3.0, 0.0, 1.0, 0.0], Order::RowMajor)?;
 /// let mixture = learned.explain(&new, 1)?;
 /// assert!((mixture.weights[(0, 0)] - 0.75).abs() < 1e-12 && mixture.squared_errors[0] < 1e-12);
 /// assert_eq!((mixture.empty, mixture.weights[(0, 1)]), (vec![1], 0.5));
@@ -55,16 +56,17 @@ impl<T: Real> PntfState<T> {
     ///
     /// ```
     /// use nalgebra::{dmatrix, dvector};
-    /// use plca_tensor::{Order, RealTensor};
+    /// use plca_tensor::{DenseTensor, Order};
     /// use pntf_l2::PntfState;
     /// let topics = dmatrix![0.5, 0.0; 0.5, 0.0; 0.0, 1.0];
     /// let learned = PntfState { weights: dvector![0.5, 0.5], factors: vec![topics, dmatrix![1.0, 1.0]], mass: 1.0 };
-    /// let new = RealTensor::dense(vec![3, 1], vec![3.0, 3.0, 2.0], Order::RowMajor)?;
+    /// let new = DenseTensor::new(vec![3, 1], vec![3.0, 3.0, 2.0], Order::RowMajor)?;
     /// let mixture = learned.explain(&new, 1)?;
     /// assert!((mixture.weights[(0, 0)] - 0.75).abs() < 1e-15 && mixture.gaps[0] < 1e-15);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn explain(&self, data: &RealTensor<T>, mode: usize) -> Result<Mixture, PntfError> {
+    pub fn explain(&self, data: &dyn Data<T>, mode: usize) -> Result<Mixture, PntfError> {
+        let data = &Products::new(data)?;
         agree(&self.factors, data, mode)?;
         let Observations { h, m, totals } = Observations::new(&self.factors, data, mode);
         let norms = squared_norms(data, mode, &totals);
@@ -106,10 +108,10 @@ impl<T: Real> PntfState<T> {
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_tensor::{Order, RealTensor};
+/// use plca_tensor::{DenseTensor, Order};
 /// use pntf_l2::NtfState;
 /// let learned = NtfState { factors: vec![dmatrix![2.0, 0.0; 0.0, 1.0], dmatrix![1.0, 1.0]] };
-/// let new = RealTensor::dense(vec![2, 2], vec![4.0, 3.0, 1.0, -1.0], Order::RowMajor)?;
+/// let new = DenseTensor::new(vec![2, 2], vec![4.0, 3.0, 1.0, -1.0], Order::RowMajor)?;
 /// let found = learned.explain(&new, 1)?;
 /// assert_eq!(found.factor, dmatrix![2.0, 1.0; 1.5, 0.0]);             // -1 is out of reach
 /// assert_eq!(found.squared_errors, [0.0, 1.0]);
@@ -145,16 +147,17 @@ impl<T: Real> NtfState<T> {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_tensor::{Order, RealTensor};
+    /// use plca_tensor::{DenseTensor, Order};
     /// use pntf_l2::NtfState;
     /// let learned = NtfState { factors: vec![dmatrix![1.0, 1.0; 0.0, 1.0], dmatrix![1.0, 1.0]] };
-    /// let new = RealTensor::dense(vec![2, 1], vec![1.0, 3.0], Order::RowMajor)?;
+    /// let new = DenseTensor::new(vec![2, 1], vec![1.0, 3.0], Order::RowMajor)?;
     /// // Without the constraint it would be (-2, 3).
     /// let found = learned.explain(&new, 1)?;
     /// assert!((&found.factor - dmatrix![0.0, 2.0]).amax() < 1e-15 && found.gaps[0] < 1e-14);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn explain(&self, data: &RealTensor<T>, mode: usize) -> Result<Coefficients, PntfError> {
+    pub fn explain(&self, data: &dyn Data<T>, mode: usize) -> Result<Coefficients, PntfError> {
+        let data = &Products::new(data)?;
         agree(&self.factors, data, mode)?;
         for (j, factor) in self.factors.iter().enumerate().filter(|&(j, _)| j != mode) {
             check_block(&format!("factor_{j}"), factor, factor.shape(), false)?;
@@ -203,7 +206,7 @@ impl<T: Real> NtfState<T> {
 /// Refuses data whose slices along `mode` the other factors cannot explain.
 fn agree<T: Real>(
     factors: &[DMatrix<T>],
-    data: &RealTensor<T>,
+    data: &Products<'_, T>,
     mode: usize,
 ) -> Result<(), PntfError> {
     let (order, shape) = (factors.len(), data.shape());
@@ -272,7 +275,7 @@ struct Observations {
 
 impl Observations {
     /// Of data and factors that [`agree`].
-    fn new<T: Real>(factors: &[DMatrix<T>], data: &RealTensor<T>, mode: usize) -> Self {
+    fn new<T: Real>(factors: &[DMatrix<T>], data: &Products<'_, T>, mode: usize) -> Self {
         let n = data.shape()[mode];
         let mut factors = factors.to_vec();
         factors[mode] = DMatrix::zeros(n, factors[mode].ncols());
@@ -288,7 +291,7 @@ impl Observations {
 }
 
 /// `‖g / unit‖²` of every observation, divided before it is squared: small ones are not lost beside large ones.
-fn squared_norms<T: Real>(data: &RealTensor<T>, mode: usize, units: &[f64]) -> Vec<f64> {
+fn squared_norms<T: Real>(data: &Products<'_, T>, mode: usize, units: &[f64]) -> Vec<f64> {
     let mut norms = vec![0.0; units.len()];
     data.for_each(&mut |index, x| norms[index[mode]] += (x / units[index[mode]]).powi(2));
     norms

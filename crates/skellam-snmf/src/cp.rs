@@ -1,11 +1,10 @@
 //! Tensors of either sign: a sum of rank-one terms whose first factor has two sides.
 
-use std::marker::PhantomData;
-
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random;
 use plca_fit::{Accelerate, Algorithm, Outcome, Stop};
-use plca_tensor::{Real, Signed, SignedModel, SignedWanted, divide_columns};
+use plca_tensor::arrange::Signed;
+use plca_tensor::{Real, SignedModel, SignedWanted, divide_columns};
 use rand::Rng;
 
 use crate::init::{check_factor, check_support};
@@ -21,11 +20,11 @@ use crate::{ParamError, Replicates, SnmfError, SnmfInit, SnmfState};
 ///
 /// ```
 /// use nalgebra::DMatrix;
-/// use skellam_snmf::{Replicates, SignedCp, SignedMatrix, Stop};
+/// use skellam_snmf::{Replicates, SignedCp, Signed, Stop};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let v = DMatrix::from_fn(2, 3 * 2, |f, at| (at / 2 + 1) as f64 * (at % 2 + 1) as f64 * [1.0, -2.0][f]);
 /// let cp = SignedCp::new(1, Replicates::Limit)?;
-/// let fit = cp.fit(&SignedMatrix::new(&v)?, &[3, 2], &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
+/// let fit = cp.fit(&Signed::from_matrix(v.clone())?, &[3, 2], &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
 /// assert!((fit.state.reconstruct() - v).amax() < 1e-2);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -180,19 +179,19 @@ impl SignedCp {
     ///
     /// ```
     /// use nalgebra::DMatrix;
-    /// use skellam_snmf::{Replicates, SignedCp, SignedMatrix, SnmfError};
-    /// let v = SignedMatrix::new(&DMatrix::from_element(2, 3 * 2, -1.0))?;
+    /// use skellam_snmf::{Replicates, SignedCp, Signed, SnmfError};
+    /// let v = Signed::from_matrix(DMatrix::from_element(2, 3 * 2, -1.0))?;
     /// let cp = SignedCp::new(1, Replicates::One)?;
     /// assert!(cp.on(&v, &[3, 2]).is_ok() && cp.on(&v, &[6]).is_ok());
     /// let error = cp.on(&v, &[4, 2]).unwrap_err();
     /// assert_eq!(error, SnmfError::Shape { block: "unfolded data", got: (2, 6), expected: (2, 8) });
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn on<'a, T: Real, X: Signed<T>>(
+    pub fn on<'a, T: Real>(
         &'a self,
-        data: &'a X,
+        data: &'a Signed<T>,
         shape: &'a [usize],
-    ) -> Result<CpEm<'a, T, X>, SnmfError> {
+    ) -> Result<CpEm<'a, T>, SnmfError> {
         let (f, n) = data.shape();
         let product = shape.iter().try_fold(1usize, |p, &n| p.checked_mul(n));
         if product != Some(n) || shape.is_empty() {
@@ -208,7 +207,6 @@ impl SignedCp {
             data,
             shape,
             split: Split::of(self.replicates, data),
-            scalar: PhantomData,
         })
     }
 
@@ -222,18 +220,18 @@ impl SignedCp {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{Replicates, SignedCp, SignedMatrix, Stop};
+    /// use skellam_snmf::{Replicates, SignedCp, Signed, Stop};
     /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
     /// let v = dmatrix![2.0, 4.0, 1.0, 2.0; -4.0, -8.0, -2.0, -4.0];       // rank one in every mode
     /// let stop = Stop { tol: 1e-9, ..Stop::default() };
-    /// let fit = SignedCp::new(1, Replicates::Limit)?.fit(&SignedMatrix::new(&v)?, &[2, 2], &stop, &mut rng)?;
+    /// let fit = SignedCp::new(1, Replicates::Limit)?.fit(&Signed::from_matrix(v)?, &[2, 2], &stop, &mut rng)?;
     /// assert!((&fit.state.factors[1] - dmatrix![1.0 / 3.0; 2.0 / 3.0]).amax() < 1e-2);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn fit<T: Real, X: Signed<T>, R: Rng + ?Sized>(
+    pub fn fit<T: Real, R: Rng + ?Sized>(
         &self,
-        data: &X,
+        data: &Signed<T>,
         shape: &[usize],
         stop: &Stop,
         rng: &mut R,
@@ -250,10 +248,10 @@ impl SignedCp {
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use skellam_snmf::{Algorithm, Replicates, SignedCp, SignedMatrix};
+/// use skellam_snmf::{Algorithm, Replicates, SignedCp, Signed};
 /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
-/// let v = SignedMatrix::new(&dmatrix![2.0, 4.0, 1.0, 2.0; -4.0, -8.0, -2.0, 3.0])?;
+/// let v = Signed::from_matrix(dmatrix![2.0, 4.0, 1.0, 2.0; -4.0, -8.0, -2.0, 3.0])?;
 /// let cp = SignedCp::new(1, Replicates::Limit)?;
 /// let em = cp.on(&v, &[2, 2])?;
 /// let mut state = em.random(&mut rng)?;
@@ -262,15 +260,14 @@ impl SignedCp {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct CpEm<'a, T, X> {
+pub struct CpEm<'a, T> {
     config: &'a SignedCp,
-    data: &'a X,
+    data: &'a Signed<T>,
     shape: &'a [usize],
     split: Split,
-    scalar: PhantomData<T>,
 }
 
-impl<T: Real, X: Signed<T>> CpEm<'_, T, X> {
+impl<T: Real> CpEm<'_, T> {
     /// A random start: factors uniform on the simplex, weights that explain the mean absolute value of the data.
     ///
     /// # Errors
@@ -281,10 +278,10 @@ impl<T: Real, X: Signed<T>> CpEm<'_, T, X> {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{Replicates, SignedCp, SignedMatrix};
+    /// use skellam_snmf::{Replicates, SignedCp, Signed};
     /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
-    /// let v = SignedMatrix::new(&dmatrix![2.0, 4.0, 1.0, 2.0; -4.0, -8.0, -2.0, 3.0])?;
+    /// let v = Signed::from_matrix(dmatrix![2.0, 4.0, 1.0, 2.0; -4.0, -8.0, -2.0, 3.0])?;
     /// let cp = SignedCp::new(1, Replicates::Limit)?;
     /// let start = cp.on(&v, &[2, 2])?.random(&mut rng)?;
     /// assert!(start.factors.iter().all(|f| f.shape() == (2, 1) && f64::abs(f.sum() - 1.0) < 1e-12));
@@ -318,8 +315,8 @@ impl<T: Real, X: Signed<T>> CpEm<'_, T, X> {
     ///
     /// ```
     /// use nalgebra::{dmatrix, dvector};
-    /// use skellam_snmf::{CpState, Replicates, SignedCp, SignedMatrix};
-    /// let v = SignedMatrix::new(&dmatrix![2.0, 4.0, 1.0, 2.0; -4.0, -8.0, -2.0, 3.0])?;
+    /// use skellam_snmf::{CpState, Replicates, SignedCp, Signed};
+    /// let v = Signed::from_matrix(dmatrix![2.0, 4.0, 1.0, 2.0; -4.0, -8.0, -2.0, 3.0])?;
     /// let cp = SignedCp::new(1, Replicates::Limit)?;
     /// let factors = vec![dmatrix![1.0; 3.0], dmatrix![2.0; 2.0]];
     /// let ones = dmatrix![1.0; 1.0];
@@ -363,7 +360,7 @@ impl<T: Real, X: Signed<T>> CpEm<'_, T, X> {
     }
 }
 
-impl<T: Real, X: Signed<T>> Algorithm for CpEm<'_, T, X> {
+impl<T: Real> Algorithm for CpEm<'_, T> {
     type State = CpState<T>;
     type Error = SnmfError;
 
@@ -432,7 +429,7 @@ impl<T: Real, X: Signed<T>> Algorithm for CpEm<'_, T, X> {
     }
 }
 
-impl<T: Real, X: Signed<T>> Accelerate for CpEm<'_, T, X> {
+impl<T: Real> Accelerate for CpEm<'_, T> {
     fn pack(&self, state: &CpState<T>) -> Vec<f64> {
         let sides = state.plus.iter().chain(&state.minus).chain(&state.weights);
         let factors = state.factors.iter().flat_map(|f| f.iter());

@@ -1,10 +1,9 @@
 //! Expectation-maximisation.
 
-use std::marker::PhantomData;
-
 use nalgebra::DMatrix;
 use plca_fit::{Accelerate, Algorithm, Outcome, Stop};
-use plca_tensor::{Real, Signed, SignedWanted};
+use plca_tensor::arrange::Signed;
+use plca_tensor::{Real, SignedWanted};
 use rand::Rng;
 
 use crate::init::check_factor;
@@ -24,10 +23,10 @@ use crate::{Entries, ParamError, Prior, Replicates, SnmfError, SnmfInit, SnmfSta
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use skellam_snmf::{SignedMatrix, Snmf, SnmfInit, Stop};
+/// use skellam_snmf::{Signed, Snmf, SnmfInit, Stop};
 /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
-/// let v = SignedMatrix::new(&dmatrix![2.0, 4.0, -3.0; -1.0, -2.0, 5.0])?;
+/// let v = Signed::from_matrix(dmatrix![2.0, 4.0, -3.0; -1.0, -2.0, 5.0])?;
 /// let fit = Snmf::builder(2).build()?.fit(&v, &SnmfInit::default(), &Stop::default(), &mut rng)?;
 /// assert!(fit.trace.windows(2).all(|w| w[1].objective >= w[0].objective - 1e-9));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -59,8 +58,8 @@ impl SnmfBuilder {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{Replicates, SignedMatrix, Snmf};
-    /// let v = SignedMatrix::new(&dmatrix![0.5])?;
+    /// use skellam_snmf::{Replicates, Signed, Snmf};
+    /// let v = Signed::from_matrix(dmatrix![0.5])?;
     /// let taken = |m| Ok::<_, Box<dyn std::error::Error>>(Snmf::builder(1).replicates(m).build()?.on(&v).is_ok());
     /// assert!(taken(Replicates::Limit)? && taken(Replicates::Finite(2))?);                    // M V = 1 is whole
     /// assert!(!taken(Replicates::One)?);
@@ -76,8 +75,8 @@ impl SnmfBuilder {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{Replicates, SignedMatrix, Snmf};
-    /// let v = SignedMatrix::new(&dmatrix![0.5])?;
+    /// use skellam_snmf::{Replicates, Signed, Snmf};
+    /// let v = Signed::from_matrix(dmatrix![0.5])?;
     /// let counts = Snmf::builder(1).replicates(Replicates::One);
     /// assert!(counts.clone().build()?.on(&v).is_err());
     /// assert!(counts.real_data().build()?.on(&v).is_ok());
@@ -92,10 +91,10 @@ impl SnmfBuilder {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{Entries, Prior, SignedMatrix, Snmf, SnmfInit, Stop};
+    /// use skellam_snmf::{Entries, Prior, Signed, Snmf, SnmfInit, Stop};
     /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
-    /// let v = SignedMatrix::new(&dmatrix![4.0])?;
+    /// let v = Signed::from_matrix(dmatrix![4.0])?;
     /// let prior = Prior { shape: Entries::All(3.0), rate: Entries::All(1.0), ..Prior::flat() };
     /// let init = SnmfInit { atoms: Some((dmatrix![1.0], dmatrix![0.0])), activations: None };
     /// let fit = Snmf::builder(1).prior(prior).build()?.fit(&v, &init, &Stop::default(), &mut rng)?;
@@ -112,10 +111,10 @@ impl SnmfBuilder {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{Entries, Prior, SignedMatrix, Snmf, SnmfInit, Stop};
+    /// use skellam_snmf::{Entries, Prior, Signed, Snmf, SnmfInit, Stop};
     /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
-    /// let v = SignedMatrix::new(&dmatrix![0.25])?;
+    /// let v = Signed::from_matrix(dmatrix![0.25])?;
     /// let prior = Prior { shape: Entries::All(0.5), ..Prior::flat() };
     /// let init = SnmfInit { atoms: Some((dmatrix![1.0], dmatrix![0.0])), activations: None };
     /// let snmf = Snmf::builder(1).prior(prior).floor(1e-20).freeze_atoms().build()?;
@@ -132,10 +131,10 @@ impl SnmfBuilder {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{SignedMatrix, Snmf, SnmfInit, Stop};
+    /// use skellam_snmf::{Signed, Snmf, SnmfInit, Stop};
     /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
-    /// let v = SignedMatrix::new(&dmatrix![3.0, 6.0; -3.0, -6.0])?;
+    /// let v = Signed::from_matrix(dmatrix![3.0, 6.0; -3.0, -6.0])?;
     /// let init = SnmfInit { atoms: Some((dmatrix![0.5; 0.0], dmatrix![0.0; 0.5])), activations: None };
     /// let fit = Snmf::builder(1).freeze_atoms().build()?.fit(&v, &init, &Stop::default(), &mut rng)?;
     /// assert_eq!(fit.state.atoms(), dmatrix![0.5; -0.5]);
@@ -151,10 +150,10 @@ impl SnmfBuilder {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{SignedMatrix, Snmf, SnmfInit, Stop};
+    /// use skellam_snmf::{Signed, Snmf, SnmfInit, Stop};
     /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
-    /// let v = SignedMatrix::new(&dmatrix![3.0, 6.0; -3.0, -6.0])?;
+    /// let v = Signed::from_matrix(dmatrix![3.0, 6.0; -3.0, -6.0])?;
     /// let init = SnmfInit { atoms: None, activations: Some(dmatrix![6.0, 12.0]) };
     /// let fit = Snmf::builder(1).freeze_activations().build()?.fit(&v, &init, &Stop::default(), &mut rng)?;
     /// assert_eq!(fit.state.activations, dmatrix![6.0, 12.0]);
@@ -223,24 +222,20 @@ impl Snmf {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{Entries, Prior, SignedMatrix, Snmf, SnmfError};
-    /// let v = SignedMatrix::new(&dmatrix![2.0, 4.0; -1.0, -2.0])?;
+    /// use skellam_snmf::{Entries, Prior, Signed, Snmf, SnmfError};
+    /// let v = Signed::from_matrix(dmatrix![2.0, 4.0; -1.0, -2.0])?;
     /// let prior = Prior { shape: Entries::Each(dmatrix![1.0, 1.0, 2.0]), ..Prior::flat() };
     /// let error = Snmf::builder(1).prior(prior).build()?.on(&v).unwrap_err();
     /// assert_eq!(error, SnmfError::Shape { block: "shape", got: (1, 3), expected: (1, 2) });
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn on<'a, T: Real, X: Signed<T>>(
-        &'a self,
-        data: &'a X,
-    ) -> Result<SnmfEm<'a, T, X>, SnmfError> {
+    pub fn on<'a, T: Real>(&'a self, data: &'a Signed<T>) -> Result<SnmfEm<'a, T>, SnmfError> {
         self.prior.check_shape(data.shape(), self.components)?;
         self.replicates.check_data(data, self.real_data)?;
         Ok(SnmfEm {
             config: self,
             data,
             split: Split::of(self.replicates, data),
-            scalar: PhantomData,
         })
     }
 
@@ -255,10 +250,10 @@ impl Snmf {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{SignedMatrix, Snmf, SnmfError, SnmfInit};
+    /// use skellam_snmf::{Signed, Snmf, SnmfError, SnmfInit};
     /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
-    /// let v = SignedMatrix::new(&dmatrix![2.0, 4.0; -1.0, -2.0])?;
+    /// let v = Signed::from_matrix(dmatrix![2.0, 4.0; -1.0, -2.0])?;
     /// let snmf = Snmf::builder(1).build()?;
     /// let state = snmf.init(&v, &SnmfInit::default(), &mut rng)?;
     /// assert!(f64::abs(state.plus.sum() + state.minus.sum() - 1.0) < 1e-12);
@@ -266,9 +261,9 @@ impl Snmf {
     /// assert!(matches!(snmf.init(&v, &no_minus, &mut rng), Err(SnmfError::Support { side: "minus", row: 1, .. })));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn init<T: Real, X: Signed<T>, R: Rng + ?Sized>(
+    pub fn init<T: Real, R: Rng + ?Sized>(
         &self,
-        data: &X,
+        data: &Signed<T>,
         init: &SnmfInit<T>,
         rng: &mut R,
     ) -> Result<SnmfState<T>, SnmfError> {
@@ -293,18 +288,18 @@ impl Snmf {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{SignedMatrix, Snmf, SnmfInit, Stop};
+    /// use skellam_snmf::{Signed, Snmf, SnmfInit, Stop};
     /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
-    /// let v = SignedMatrix::new(&dmatrix![2.0, 4.0; -1.0, f64::NAN])?;    // one cell is hidden
+    /// let v = Signed::from_matrix(dmatrix![2.0, 4.0; -1.0, f64::NAN])?;    // one cell is hidden
     /// let stop = Stop { tol: 1e-9, ..Stop::default() };
     /// let fit = Snmf::builder(1).build()?.fit(&v, &SnmfInit::default(), &stop, &mut rng)?;
     /// assert!((fit.state.reconstruct()[(1, 1)] + 2.0).abs() < 1e-2);      // rank one: -1 · 4 / 2
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn fit<T: Real, X: Signed<T>, R: Rng + ?Sized>(
+    pub fn fit<T: Real, R: Rng + ?Sized>(
         &self,
-        data: &X,
+        data: &Signed<T>,
         init: &SnmfInit<T>,
         stop: &Stop,
         rng: &mut R,
@@ -320,10 +315,10 @@ impl Snmf {
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use skellam_snmf::{Carried, Momentum, SignedMatrix, Snmf, SnmfInit, Stop, run};
+/// use skellam_snmf::{Carried, Momentum, Signed, Snmf, SnmfInit, Stop, run};
 /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
-/// let v = SignedMatrix::new(&dmatrix![2.0, 4.0, -3.0; -1.0, -2.0, 5.0])?;
+/// let v = Signed::from_matrix(dmatrix![2.0, 4.0, -3.0; -1.0, -2.0, 5.0])?;
 /// let snmf = Snmf::builder(2).build()?;
 /// let start = snmf.init(&v, &SnmfInit::default(), &mut rng)?;
 /// let stop = Stop { max_iter: 20, tol: 0.0, ..Stop::default() };
@@ -333,14 +328,13 @@ impl Snmf {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct SnmfEm<'a, T, X> {
+pub struct SnmfEm<'a, T> {
     config: &'a Snmf,
-    data: &'a X,
+    data: &'a Signed<T>,
     split: Split,
-    scalar: PhantomData<T>,
 }
 
-impl<T: Real, X: Signed<T>> SnmfEm<'_, T, X> {
+impl<T: Real> SnmfEm<'_, T> {
     /// `Lfit` in nats, without the prior: the log-likelihood over `M` `[SKELLAM eq. 27]`, or minus the divergence in the limit
     /// `[SKELLAM eq. 30]`. Hidden cells add nothing. One pass over the data.
     ///
@@ -352,8 +346,8 @@ impl<T: Real, X: Signed<T>> SnmfEm<'_, T, X> {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{Replicates, SignedMatrix, Snmf, SnmfState};
-    /// let v = SignedMatrix::new(&dmatrix![4.0])?;
+    /// use skellam_snmf::{Replicates, Signed, Snmf, SnmfState};
+    /// let v = Signed::from_matrix(dmatrix![4.0])?;
     /// let state = SnmfState { plus: dmatrix![1.0], minus: dmatrix![0.0], activations: dmatrix![1.0] };
     /// let (limit, counts) = (Snmf::builder(1), Snmf::builder(1).replicates(Replicates::One));
     /// let divergence = 4.0 * 4f64.ln() - 3.0;                             // D(4 | 1, 0) = 4 ln 4 + 1 - 4
@@ -397,7 +391,7 @@ fn multiply<T: Real>(
     finite
 }
 
-impl<T: Real, X: Signed<T>> Algorithm for SnmfEm<'_, T, X> {
+impl<T: Real> Algorithm for SnmfEm<'_, T> {
     type State = SnmfState<T>;
     type Error = SnmfError;
 
@@ -492,7 +486,7 @@ pub(crate) fn unpack<T: Real>(
     }
 }
 
-impl<T: Real, X: Signed<T>> Accelerate for SnmfEm<'_, T, X> {
+impl<T: Real> Accelerate for SnmfEm<'_, T> {
     fn pack(&self, state: &SnmfState<T>) -> Vec<f64> {
         pack([&state.plus, &state.minus, &state.activations])
     }

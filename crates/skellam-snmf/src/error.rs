@@ -52,8 +52,8 @@ pub enum ParamError {
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use skellam_snmf::{Replicates, SignedMatrix, Snmf, SnmfError};
-/// let v = SignedMatrix::new(&dmatrix![2.0, -0.5])?;
+/// use skellam_snmf::{Replicates, Signed, Snmf, SnmfError};
+/// let v = Signed::from_matrix(dmatrix![2.0, -0.5])?;
 /// let counts = Snmf::builder(1).replicates(Replicates::One).build()?;
 /// let error = counts.on(&v).unwrap_err();
 /// assert_eq!(error, SnmfError::NotWhole { row: 0, column: 1, value: -0.5 });

@@ -11,7 +11,8 @@ use nalgebra::DMatrix;
 use plca_dist::{
     ln_gamma, skellam_divergence, skellam_limit_ratios, skellam_ln_pmf, skellam_ratios,
 };
-use plca_tensor::{CompensatedSum, Real, Signed, SignedSums, SplitRule};
+use plca_tensor::arrange::Signed;
+use plca_tensor::{CompensatedSum, Real, SignedSums, SplitRule};
 
 use crate::rule::Split;
 use crate::{Replicates, SnmfState};
@@ -115,8 +116,8 @@ fn scaled(ln: &DMatrix<f64>) -> (DMatrix<f64>, Vec<f64>) {
 
 /// What the pass of [`Signed`] gives, but expected counts `T± ∘ G± Hᵀ` and `H ∘ (T⁺ᵀ G⁺ + T⁻ᵀ G⁻)` in place of sums, in double
 /// precision from logarithms. Cost: `O(K)` operations a cell, ten and more times as long.
-pub(crate) fn pass<T: Real, X: Signed<T>>(
-    data: &X,
+pub(crate) fn pass<T: Real>(
+    data: &Signed<T>,
     replicates: Replicates,
     logs: &Logs,
 ) -> SignedSums<T> {

@@ -2,7 +2,8 @@
 
 use nalgebra::DMatrix;
 use plca_dist::random;
-use plca_tensor::{Real, Signed};
+use plca_tensor::Real;
+use plca_tensor::arrange::Signed;
 use rand::Rng;
 
 use crate::{SnmfError, SnmfState, state::normalise_atoms};
@@ -11,10 +12,10 @@ use crate::{SnmfError, SnmfState, state::normalise_atoms};
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use skellam_snmf::{SignedMatrix, Snmf, SnmfInit};
+/// use skellam_snmf::{Signed, Snmf, SnmfInit};
 /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
-/// let v = SignedMatrix::new(&dmatrix![2.0, 4.0; -1.0, -2.0])?;
+/// let v = Signed::from_matrix(dmatrix![2.0, 4.0; -1.0, -2.0])?;
 /// let init = SnmfInit { atoms: Some((dmatrix![2.0; 0.0], dmatrix![0.0; 2.0])), activations: None };
 /// let state = Snmf::builder(1).build()?.init(&v, &init, &mut rng)?;
 /// assert_eq!((state.plus, state.minus), (dmatrix![0.5; 0.0], dmatrix![0.0; 0.5]));
@@ -116,9 +117,9 @@ pub(crate) fn check_shapes(
 
 impl<T: Real> SnmfInit<T> {
     /// The state for data with `k` components.
-    pub(crate) fn state<X: Signed<T>, R: Rng + ?Sized>(
+    pub(crate) fn state<R: Rng + ?Sized>(
         &self,
-        data: &X,
+        data: &Signed<T>,
         k: usize,
         rng: &mut R,
     ) -> Result<SnmfState<T>, SnmfError> {
@@ -165,8 +166,8 @@ impl<T: Real> SnmfInit<T> {
 }
 
 /// Refuses a start that gives probability 0 to something observed.
-pub(crate) fn check_support<T: Real, X: Signed<T>>(
-    data: &X,
+pub(crate) fn check_support<T: Real>(
+    data: &Signed<T>,
     state: &SnmfState<T>,
 ) -> Result<(), SnmfError> {
     let positive = |m: &DMatrix<T>| m.iter().all(|&x| x > T::zero());

@@ -37,7 +37,7 @@ pub enum Rate {
 /// ```
 /// use nalgebra::dmatrix;
 /// use plca_fit::Stop;
-/// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, SignedMatrix, SnmfVb, VbInit};
+/// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, Signed, SnmfVb, VbInit};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 ///
 /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![1.0], rate: vec![0.1] };
@@ -45,7 +45,7 @@ pub enum Rate {
 /// let mut rng = ChaCha8Rng::seed_from_u64(0);
 /// for data in [dmatrix![9.0, 20.0, 3.0; -4.0, -9.0, -1.0], dmatrix![6.0, 8.0, 12.0; -5.0, -2.0, -7.0]] {
 ///     let vb = SnmfVb::builder(1).prior(learner.prior()?).build()?;
-///     let fit = vb.fit(&SignedMatrix::new(&data)?, &VbInit::Random, &Stop::default(), &mut rng)?;
+///     let fit = vb.fit(&Signed::from_matrix(data)?, &VbInit::Random, &Stop::default(), &mut rng)?;
 ///     learner.learn(&fit.state)?;
 /// }
 /// assert_eq!(learner.seen(), 2);

@@ -18,10 +18,10 @@
 //!
 //! ```
 //! use nalgebra::dmatrix;
-//! use skellam_snmf::{SignedMatrix, Snmf, SnmfInit, Stop};
+//! use skellam_snmf::{Signed, Snmf, SnmfInit, Stop};
 //! use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 //!
-//! let v = SignedMatrix::new(&dmatrix![2.0, 4.0; -1.0, -2.0])?;          // rank one
+//! let v = Signed::from_matrix(dmatrix![2.0, 4.0; -1.0, -2.0])?;          // rank one
 //! let snmf = Snmf::builder(1).build()?;
 //! let fit = snmf.fit(&v, &SnmfInit::default(), &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
 //! assert!((fit.state.reconstruct() - dmatrix![2.0, 4.0; -1.0, -2.0]).amax() < 1e-3);
@@ -62,7 +62,8 @@ pub use plca_fit::{
     Accelerate, Algorithm, Carried, Momentum, Need, Outcome, Parabolic, Progress, Squarem, Stop,
     StopError, StopReason, TracePoint, best_of, run, run_from,
 };
-pub use plca_tensor::{DataError, Signed, SignedCells, SignedMatrix};
+pub use plca_tensor::DataError;
+pub use plca_tensor::arrange::Signed;
 pub use posterior::Posterior;
 pub use prior::{Entries, Prior};
 pub use replicates::Replicates;

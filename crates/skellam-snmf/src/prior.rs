@@ -180,8 +180,8 @@ impl Prior {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{Algorithm, Prior, SignedMatrix, Snmf, SnmfState};
-    /// let v = SignedMatrix::new(&dmatrix![4.0; -1.0])?;
+    /// use skellam_snmf::{Algorithm, Prior, Signed, Snmf, SnmfState};
+    /// let v = Signed::from_matrix(dmatrix![4.0; -1.0])?;
     /// let state = SnmfState { plus: dmatrix![0.5; 0.1], minus: dmatrix![0.1; 0.3], activations: dmatrix![6.0] };
     /// let snmf = Snmf::builder(1).prior(Prior::flat()).build()?;
     /// let em = snmf.on(&v)?;

@@ -1,6 +1,7 @@
 //! How many draws a datum averages.
 
-use plca_tensor::{Real, Signed};
+use plca_tensor::Real;
+use plca_tensor::arrange::Signed;
 
 use crate::{ParamError, SnmfError};
 
@@ -17,8 +18,8 @@ use crate::{ParamError, SnmfError};
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use skellam_snmf::{Replicates, SignedMatrix, Snmf, SnmfState};
-/// let v = SignedMatrix::new(&dmatrix![4.0, -2.0])?;
+/// use skellam_snmf::{Replicates, Signed, Snmf, SnmfState};
+/// let v = Signed::from_matrix(dmatrix![4.0, -2.0])?;
 /// let state = SnmfState { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![6.0, 3.0] };
 /// let fit = |m| Ok::<_, Box<dyn std::error::Error>>(Snmf::builder(1).replicates(m).build()?.on(&v)?.log_fit(&state));
 /// let (many, limit) = (fit(Replicates::Finite(10_000))?, fit(Replicates::Limit)?);
@@ -61,11 +62,7 @@ impl Replicates {
     }
 
     /// Refuses data beyond the domain, and, for counts, unless `real` is allowed, those of which `M V` is not whole.
-    pub(crate) fn check_data<T: Real, X: Signed<T>>(
-        self,
-        data: &X,
-        real: bool,
-    ) -> Result<(), SnmfError> {
+    pub(crate) fn check_data<T: Real>(self, data: &Signed<T>, real: bool) -> Result<(), SnmfError> {
         /// Far below the ends of the exponent, so that no product of a rate and a multiplier leaves it.
         const LARGEST: f64 = 1e150;
         let largest = LARGEST.min(2f64.powi(T::MAX_EXPONENT / 2));

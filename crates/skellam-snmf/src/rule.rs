@@ -3,7 +3,9 @@
 use plca_dist::{
     skellam_divergence_slice, skellam_limit_ratios, skellam_ln_pmf, skellam_ratios_slice,
 };
-use plca_tensor::{CompensatedSum, Real, Signed, SplitRule};
+use plca_tensor::arrange::Signed;
+use plca_tensor::parallel::wide;
+use plca_tensor::{CompensatedSum, Real, SplitRule};
 
 use crate::Replicates;
 
@@ -17,7 +19,7 @@ pub(crate) struct Split {
 
 impl Split {
     /// For these data. Cost: one pass over them.
-    pub(crate) fn of<T: Real, X: Signed<T>>(replicates: Replicates, data: &X) -> Self {
+    pub(crate) fn of<T: Real>(replicates: Replicates, data: &Signed<T>) -> Self {
         let mut largest = 0.0f64;
         data.for_each(&mut |_, _, v| largest = largest.max(v.abs()));
         let scale = if largest > 0.0 {
@@ -119,17 +121,15 @@ fn counts<T: Real>(m: f64, cells: &[T], plus: &mut [T], minus: &mut [T]) {
 }
 
 impl<T: Real> SplitRule<T> for Split {
-    #[inline(always)]
     fn multipliers(&self, cells: &[T], plus: &mut [T], minus: &mut [T]) {
         if self.replicates != Replicates::Limit {
             return counts(self.replicates.number(), cells, plus, minus);
         }
-        if limit(T::lit(self.scale), cells, plus, minus) {
+        if wide(|| limit(T::lit(self.scale), cells, plus, minus)) {
             recover(cells, plus, minus);
         }
     }
 
-    #[inline(always)]
     fn value(&self, cells: &[T], plus: &[T], minus: &[T]) -> f64 {
         let mut at = [[0.0; BATCH]; 4];
         let mut sum = CompensatedSum::default();

@@ -1,7 +1,8 @@
 //! How many components: the evidence bound as criterion.
 
 use plca_fit::{Direction, Outcome, Stop, best_of};
-use plca_tensor::{Real, Signed};
+use plca_tensor::Real;
+use plca_tensor::arrange::Signed;
 use rand::Rng;
 
 use crate::{Posterior, SnmfError, SnmfVb, VbInit};
@@ -10,10 +11,10 @@ use crate::{Posterior, SnmfError, SnmfVb, VbInit};
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use skellam_snmf::{Replicates, SignedMatrix, SnmfVb, Stop, select_components};
+/// use skellam_snmf::{Replicates, Signed, SnmfVb, Stop, select_components};
 /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
-/// let v = SignedMatrix::new(&dmatrix![2.0, 4.0, 0.0; -1.0, -2.0, 3.0])?;
+/// let v = Signed::from_matrix(dmatrix![2.0, 4.0, 0.0; -1.0, -2.0, 3.0])?;
 /// let counts = |k| SnmfVb::builder(k).replicates(Replicates::One).build();
 /// let best = select_components(&v, [2], counts, 1, &Stop::default(), &mut rng)?.remove(0);
 /// assert!((best.score - best.outcome.objective - 2f64.ln()).abs() < 1e-9);                // two modes
@@ -41,16 +42,16 @@ pub struct Candidate<T: Real> {
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use skellam_snmf::{SignedMatrix, SnmfVb, Stop, select_components};
+/// use skellam_snmf::{Signed, SnmfVb, Stop, select_components};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let v = SignedMatrix::new(&dmatrix![20.0, 40.0, 10.0; -10.0, -20.0, -5.0; 30.0, 60.0, 15.0])?;   // rank one
+/// let v = Signed::from_matrix(dmatrix![20.0, 40.0, 10.0; -10.0, -20.0, -5.0; 30.0, 60.0, 15.0])?;   // rank one
 /// let mut rng = ChaCha8Rng::seed_from_u64(0);
 /// let ranked = select_components(&v, 1..=3, |k| SnmfVb::builder(k).build(), 3, &Stop::default(), &mut rng)?;
 /// assert_eq!(ranked[0].components, 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn select_components<T: Real, X: Signed<T>, R: Rng + ?Sized>(
-    data: &X,
+pub fn select_components<T: Real, R: Rng + ?Sized>(
+    data: &Signed<T>,
     components: impl IntoIterator<Item = usize>,
     configure: impl Fn(usize) -> Result<SnmfVb, crate::ParamError>,
     starts: u64,

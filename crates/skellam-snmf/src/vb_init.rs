@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_dist::random;
-use plca_tensor::{Real, Signed};
+use plca_tensor::Real;
 use rand::Rng;
 
 use crate::faint::Logs;
@@ -15,14 +15,14 @@ use crate::{Entries, ParamError, Posterior, SnmfError, SnmfInit, SnmfState, vbem
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use skellam_snmf::{SignedMatrix, SnmfVb, Stop, VbInit};
+/// use skellam_snmf::{Signed, SnmfVb, Stop, VbInit};
 /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
 /// let (old, new) = (dmatrix![3.0, 6.0; -1.0, -2.0], dmatrix![9.0; -3.0]);
 /// let vb = SnmfVb::builder(1).build()?;
-/// let fit = vb.fit(&SignedMatrix::new(&old)?, &VbInit::Random, &Stop::default(), &mut rng)?;
+/// let fit = vb.fit(&Signed::from_matrix(old)?, &VbInit::Random, &Stop::default(), &mut rng)?;
 /// let warm = VbInit::Atoms { plus: fit.state.plus.clone(), minus: fit.state.minus.clone() };
-/// let start = warm.state(&vb.on(&SignedMatrix::new(&new)?)?, &mut rng)?;
+/// let start = warm.state(&vb.on(&Signed::from_matrix(new)?)?, &mut rng)?;
 /// assert_eq!((start.plus, start.shape), (fit.state.plus, dmatrix![1.0]));                 // the prior's a
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -74,19 +74,19 @@ impl<T: Real> VbInit<T> {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{Entries, Prior, SignedMatrix, SnmfVb, VbInit};
+    /// use skellam_snmf::{Entries, Prior, Signed, SnmfVb, VbInit};
     /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
-    /// let v = SignedMatrix::new(&dmatrix![2.0, -4.0])?;
+    /// let v = Signed::from_matrix(dmatrix![2.0, -4.0])?;
     /// let prior = Prior { shape: Entries::All(3.0), rate: Entries::All(0.5), ..Prior::flat() };
     /// let vb = SnmfVb::builder(1).prior(prior).build()?;
     /// let start = VbInit::Prior { jitter: 0.0 }.state(&vb.on(&v)?, &mut rng)?;
     /// assert_eq!((start.shape, start.rate), (dmatrix![3.0, 3.0], dmatrix![1.5, 1.5]));        // a and b + 1
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn state<X: Signed<T>, R: Rng + ?Sized>(
+    pub fn state<R: Rng + ?Sized>(
         &self,
-        bound: &SnmfVbEm<'_, T, X>,
+        bound: &SnmfVbEm<'_, T>,
         rng: &mut R,
     ) -> Result<Posterior<T>, SnmfError> {
         let (data, k) = (bound.data, bound.config.components);

@@ -1,10 +1,9 @@
 //! Variational Bayes.
 
-use std::marker::PhantomData;
-
 use nalgebra::DMatrix;
 use plca_fit::{Accelerate, Algorithm, Outcome, Stop};
-use plca_tensor::{CompensatedSum, Real, Signed, SignedSums, SignedWanted};
+use plca_tensor::arrange::Signed;
+use plca_tensor::{CompensatedSum, Real, SignedSums, SignedWanted};
 use rand::Rng;
 
 use crate::em::{pack, unpack};
@@ -25,10 +24,10 @@ use crate::{Entries, ParamError, Posterior, Prior, Replicates, SnmfError, SnmfSt
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use skellam_snmf::{SignedMatrix, SnmfVb, Stop, VbInit};
+/// use skellam_snmf::{Signed, SnmfVb, Stop, VbInit};
 /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
-/// let v = SignedMatrix::new(&dmatrix![2.0, 4.0, -3.0; -1.0, -2.0, 5.0])?;
+/// let v = Signed::from_matrix(dmatrix![2.0, 4.0, -3.0; -1.0, -2.0, 5.0])?;
 /// let fit = SnmfVb::builder(2).build()?.fit(&v, &VbInit::Random, &Stop::default(), &mut rng)?;
 /// assert!(fit.trace.windows(2).all(|w| w[1].objective >= w[0].objective - 1e-9));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -59,8 +58,8 @@ impl SnmfVbBuilder {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{Replicates, SignedMatrix, SnmfVb};
-    /// let v = SignedMatrix::new(&dmatrix![0.5])?;
+    /// use skellam_snmf::{Replicates, Signed, SnmfVb};
+    /// let v = Signed::from_matrix(dmatrix![0.5])?;
     /// let taken = |m| Ok::<_, Box<dyn std::error::Error>>(SnmfVb::builder(1).replicates(m).build()?.on(&v).is_ok());
     /// assert!(taken(Replicates::Limit)? && taken(Replicates::Finite(2))?);                    // M V = 1 is whole
     /// assert!(!taken(Replicates::One)?);
@@ -76,8 +75,8 @@ impl SnmfVbBuilder {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{Replicates, SignedMatrix, SnmfVb};
-    /// let v = SignedMatrix::new(&dmatrix![0.5])?;
+    /// use skellam_snmf::{Replicates, Signed, SnmfVb};
+    /// let v = Signed::from_matrix(dmatrix![0.5])?;
     /// let counts = SnmfVb::builder(1).replicates(Replicates::One);
     /// assert!(counts.clone().build()?.on(&v).is_err());
     /// assert!(counts.real_data().build()?.on(&v).is_ok());
@@ -93,10 +92,10 @@ impl SnmfVbBuilder {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{Entries, Prior, SignedMatrix, SnmfVb, Stop, VbInit};
+    /// use skellam_snmf::{Entries, Prior, Signed, SnmfVb, Stop, VbInit};
     /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
-    /// let v = SignedMatrix::new(&dmatrix![2.0, -4.0])?;
+    /// let v = Signed::from_matrix(dmatrix![2.0, -4.0])?;
     /// let prior = Prior { rate: Entries::All(0.5), ..Prior::flat() };
     /// let fit = SnmfVb::builder(1).prior(prior).build()?.fit(&v, &VbInit::Random, &Stop::default(), &mut rng)?;
     /// assert_eq!(fit.state.rate, dmatrix![1.5, 1.5]);                     // b + 1
@@ -112,10 +111,10 @@ impl SnmfVbBuilder {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{SignedMatrix, SnmfVb, Stop, VbInit};
+    /// use skellam_snmf::{Signed, SnmfVb, Stop, VbInit};
     /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
-    /// let v = SignedMatrix::new(&dmatrix![3.0, 6.0; -3.0, -6.0])?;
+    /// let v = Signed::from_matrix(dmatrix![3.0, 6.0; -3.0, -6.0])?;
     /// let (plus, minus) = (dmatrix![40.0; 1.0], dmatrix![1.0; 40.0]);     // learnt from other data
     /// let start = VbInit::Atoms { plus: plus.clone(), minus: minus.clone() };
     /// let fit = SnmfVb::builder(1).freeze_atoms().build()?.fit(&v, &start, &Stop::default(), &mut rng)?;
@@ -132,10 +131,10 @@ impl SnmfVbBuilder {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{Posterior, SignedMatrix, SnmfVb, Stop, VbInit};
+    /// use skellam_snmf::{Posterior, Signed, SnmfVb, Stop, VbInit};
     /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
-    /// let v = SignedMatrix::new(&dmatrix![3.0, 6.0; -3.0, -6.0])?;
+    /// let v = Signed::from_matrix(dmatrix![3.0, 6.0; -3.0, -6.0])?;
     /// let (shape, rate) = (dmatrix![60.0, 120.0], dmatrix![10.0, 10.0]);
     /// let ones = dmatrix![1.0; 1.0];
     /// let start = Posterior { plus: ones.clone(), minus: ones, shape: shape.clone(), rate };
@@ -180,9 +179,9 @@ impl SnmfVb {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{SignedMatrix, SnmfVb, Stop, VbInit};
+    /// use skellam_snmf::{Signed, SnmfVb, Stop, VbInit};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// let v = SignedMatrix::new(&dmatrix![2.0, 4.0; -1.0, -2.0])?;
+    /// let v = Signed::from_matrix(dmatrix![2.0, 4.0; -1.0, -2.0])?;
     /// let vb = SnmfVb::builder(1).build()?;
     /// let fit = vb.fit(&v, &VbInit::Random, &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
     /// assert!(fit.state.means().reconstruct()[(0, 1)] > 1.0);
@@ -212,17 +211,14 @@ impl SnmfVb {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{SignedMatrix, SnmfError, SnmfVb};
+    /// use skellam_snmf::{Signed, SnmfError, SnmfVb};
     /// let vb = SnmfVb::builder(1).build()?;
-    /// assert!(vb.on(&SignedMatrix::new(&dmatrix![1e100, -1e-100])?).is_ok());
-    /// let error = vb.on(&SignedMatrix::new(&dmatrix![1.0, -1e200])?).unwrap_err();
+    /// assert!(vb.on(&Signed::from_matrix(dmatrix![1e100, -1e-100])?).is_ok());
+    /// let error = vb.on(&Signed::from_matrix(dmatrix![1.0, -1e200])?).unwrap_err();
     /// assert!(matches!(error, SnmfError::TooLarge { row: 0, column: 1, value: -1e200, .. }));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn on<'a, T: Real, X: Signed<T>>(
-        &'a self,
-        data: &'a X,
-    ) -> Result<SnmfVbEm<'a, T, X>, SnmfError> {
+    pub fn on<'a, T: Real>(&'a self, data: &'a Signed<T>) -> Result<SnmfVbEm<'a, T>, SnmfError> {
         self.prior.check_shape(data.shape(), self.components)?;
         self.prior.check_least(least_shape::<T>())?;
         self.replicates.check_data(data, self.real_data)?;
@@ -230,7 +226,6 @@ impl SnmfVb {
             config: self,
             data,
             split: Split::of(self.replicates, data),
-            scalar: PhantomData,
         })
     }
 
@@ -244,19 +239,19 @@ impl SnmfVb {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{Algorithm, SignedMatrix, SnmfVb, Stop, VbInit};
+    /// use skellam_snmf::{Algorithm, Signed, SnmfVb, Stop, VbInit};
     /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
-    /// let v = SignedMatrix::new(&dmatrix![2.0, 4.0, -3.0; -1.0, -2.0, 5.0])?;
+    /// let v = Signed::from_matrix(dmatrix![2.0, 4.0, -3.0; -1.0, -2.0, 5.0])?;
     /// let vb = SnmfVb::builder(1).build()?;
     /// let fit = vb.fit(&v, &VbInit::Random, &Stop::default(), &mut rng)?;
     /// assert_eq!(fit.objective, vb.on(&v)?.objective(&fit.state)?);       // ELBO / M
     /// assert_eq!(fit.state.means().activations.shape(), (1, 3));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn fit<T: Real, X: Signed<T>, R: Rng + ?Sized>(
+    pub fn fit<T: Real, R: Rng + ?Sized>(
         &self,
-        data: &X,
+        data: &Signed<T>,
         init: &VbInit<T>,
         stop: &Stop,
         rng: &mut R,
@@ -272,10 +267,10 @@ impl SnmfVb {
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use skellam_snmf::{Algorithm, SignedMatrix, SnmfVb, VbInit};
+/// use skellam_snmf::{Algorithm, Signed, SnmfVb, VbInit};
 /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
-/// let v = SignedMatrix::new(&dmatrix![2.0, 4.0, -3.0; -1.0, -2.0, 5.0])?;
+/// let v = Signed::from_matrix(dmatrix![2.0, 4.0, -3.0; -1.0, -2.0, 5.0])?;
 /// let vb = SnmfVb::builder(2).build()?;
 /// let bound = vb.on(&v)?;
 /// let mut state = VbInit::Random.state(&bound, &mut rng)?;
@@ -284,11 +279,10 @@ impl SnmfVb {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct SnmfVbEm<'a, T, X> {
+pub struct SnmfVbEm<'a, T> {
     pub(crate) config: &'a SnmfVb,
-    pub(crate) data: &'a X,
+    pub(crate) data: &'a Signed<T>,
     split: Split,
-    scalar: PhantomData<T>,
 }
 
 /// What a pass gives: expected counts as sums that the factors are multiplied by, or as they are.
@@ -315,7 +309,7 @@ fn total<'a, T: Real>(x: impl IntoIterator<Item = &'a T>) -> f64 {
     terms.collect::<CompensatedSum>().value()
 }
 
-impl<T: Real, X: Signed<T>> SnmfVbEm<'_, T, X> {
+impl<T: Real> SnmfVbEm<'_, T> {
     /// `Lfit` of factors, such as the posterior means, in nats: the log-likelihood over `M` `[SKELLAM eq. 27]`, or minus the
     /// divergence in the limit `[SKELLAM eq. 30]`. Hidden cells add nothing. One pass over the data.
     ///
@@ -327,8 +321,8 @@ impl<T: Real, X: Signed<T>> SnmfVbEm<'_, T, X> {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{SignedMatrix, SnmfState, SnmfVb};
-    /// let v = SignedMatrix::new(&dmatrix![3.0, f64::NAN])?;
+    /// use skellam_snmf::{Signed, SnmfState, SnmfVb};
+    /// let v = Signed::from_matrix(dmatrix![3.0, f64::NAN])?;
     /// let means = SnmfState { plus: dmatrix![0.75], minus: dmatrix![0.25], activations: dmatrix![6.0, 1.0] };
     /// assert!(SnmfVb::builder(1).build()?.on(&v)?.log_fit(&means).abs() < 1e-12);            // D(3 | 4.5, 1.5) = 0
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -450,7 +444,7 @@ impl<T: Real, X: Signed<T>> SnmfVbEm<'_, T, X> {
     }
 }
 
-impl<T: Real, X: Signed<T>> Algorithm for SnmfVbEm<'_, T, X> {
+impl<T: Real> Algorithm for SnmfVbEm<'_, T> {
     type State = Posterior<T>;
     type Error = SnmfError;
 
@@ -488,7 +482,7 @@ impl<T: Real, X: Signed<T>> Algorithm for SnmfVbEm<'_, T, X> {
     }
 }
 
-impl<T: Real, X: Signed<T>> Accelerate for SnmfVbEm<'_, T, X> {
+impl<T: Real> Accelerate for SnmfVbEm<'_, T> {
     fn pack(&self, state: &Posterior<T>) -> Vec<f64> {
         pack([&state.plus, &state.minus, &state.shape])
     }

@@ -1,7 +1,7 @@
 //! Images of parts, generated or of faces, for figures 2 and 3 of HS.
 
 use plca_dist::random::{below, uniform};
-use plca_tensor::{DenseTensor, Order, RealTensor};
+use plca_tensor::{DenseTensor, Order};
 use rand_chacha::ChaCha8Rng;
 
 use crate::Result;
@@ -71,11 +71,10 @@ pub(super) fn generate(n: usize, place: Place, rng: &mut ChaCha8Rng) -> Images {
 
 impl Images {
     /// Height x width x images.
-    pub(super) fn tensors(&self) -> Result<(DenseTensor<f64>, RealTensor<f64>)> {
+    pub(super) fn tensor(&self) -> Result<DenseTensor<f64>> {
         let shape = vec![self.side, self.side, self.pixels.len()];
         let values = self.pixels.concat();
-        let dense = DenseTensor::new(shape, values, Order::ColumnMajor)?;
-        Ok((dense.clone(), RealTensor::from(dense)))
+        Ok(DenseTensor::new(shape, values, Order::ColumnMajor)?)
     }
 
     pub(super) fn choose(&self, which: &[usize]) -> Self {

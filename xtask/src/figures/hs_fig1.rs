@@ -3,7 +3,7 @@
 use nalgebra::DMatrix;
 use plca_dist::random::uniform;
 use plca_fit::{Direction, best_of};
-use plca_tensor::{Order, RealTensor};
+use plca_tensor::{DenseTensor, Order};
 use pntf_l2::{Pntf, PntfInit, PntfState, Stop};
 
 use super::support::{matrix_rows, rng};
@@ -56,7 +56,7 @@ fn likelihood(g: &DMatrix<f64>) -> DMatrix<f64> {
 
 fn squared_error(g: &DMatrix<f64>, seed: u64) -> Result<DMatrix<f64>> {
     let shape = vec![g.nrows(), g.ncols()];
-    let data = RealTensor::dense(shape, g.as_slice().to_vec(), Order::ColumnMajor)?;
+    let data = DenseTensor::new(shape, g.as_slice().to_vec(), Order::ColumnMajor)?;
     let stop = Stop {
         max_iter: SWEEPS,
         tol: 0.0,

@@ -52,13 +52,13 @@ struct Figures {
 
 /// Means over starts; the first one is drawn.
 fn measure(context: &Context, name: &str, images: &Images, k: usize) -> Result<Figures> {
-    let (counts, data) = images.tensors()?;
+    let data = images.tensor()?;
     let mut means = [[0.0; 4]; 3];
     let mut drawn = None;
     for start in 0..STARTS {
-        let fits = factorize(&data, &counts, k, SWEEPS, 1, context.seed + start)?;
+        let fits = factorize(&data, k, SWEEPS, 1, context.seed + start)?;
         for (method, fit) in fits.iter().enumerate() {
-            let found = [fit.relative_error(&data), fit.weights[0], fit.zeros()];
+            let found = [fit.relative_error(&data)?, fit.weights[0], fit.zeros()];
             for (mean, x) in means.iter_mut().zip(found) {
                 mean[method] += x / STARTS as f64;
             }

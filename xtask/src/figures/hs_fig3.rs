@@ -59,8 +59,8 @@ impl Repeats {
     /// One split: components of positive training images, a classifier of both classes.
     fn add(&mut self, train: [&Images; 2], test: [&Images; 2], seed: u64) -> Result<()> {
         let some: Vec<usize> = (0..train[0].pixels.len().min(FACTORIZED)).collect();
-        let (counts, data) = train[0].choose(&some).tensors()?;
-        let fits = factorize(&data, &counts, COMPONENTS, SWEEPS, 1, seed)?;
+        let data = train[0].choose(&some).tensor()?;
+        let fits = factorize(&data, COMPONENTS, SWEEPS, 1, seed)?;
         let classes = |images: [&Images; 2]| -> Vec<bool> {
             let n = images[0].pixels.len() + images[1].pixels.len();
             (0..n).map(|i| i < images[0].pixels.len()).collect()

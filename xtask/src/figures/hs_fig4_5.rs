@@ -3,7 +3,6 @@
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random::below;
 use plca_em::{Plsa, PlsaInit};
-use plca_tensor::RealTensor;
 use pntf_l2::{NtfState, PntfState, Stop};
 
 use super::hs_methods::{Components, METHODS, Sample, factorize, roc, svm_scores};
@@ -42,11 +41,11 @@ fn coefficients(fit: &Components, method: usize, corpus: &Corpus) -> Result<DMat
                 factors: vec![basis, uniform],
                 mass: 1.0,
             };
-            state.explain(&RealTensor::from(&counts), 1)?.weights
+            state.explain(&counts, 1)?.weights
         }
         "NTF" => {
             let factors = vec![basis, uniform];
-            let found = NtfState { factors }.explain(&RealTensor::from(&counts), 1)?;
+            let found = NtfState { factors }.explain(&counts, 1)?;
             found.factor.transpose()
         }
         _ => {
@@ -148,8 +147,7 @@ fn on_generated(context: &Context) -> Result<Vec<Entry>> {
     let corpus = generate(1500, &topics, &mut draws)?;
     let new = generate(NEW, &topics, &mut draws)?;
     let counts = corpus.tensor()?;
-    let data = RealTensor::from(&counts);
-    let fits = factorize(&data, &counts, TOPICS, SWEEPS, STARTS, context.seed)?;
+    let fits = factorize(&counts, TOPICS, SWEEPS, STARTS, context.seed)?;
     let mut orders = Vec::new();
     let (mut cosines, mut misplaced) = (Vec::new(), 0);
     for fit in &fits {
@@ -238,8 +236,7 @@ fn on_newsgroups(
     data: &Data,
 ) -> Result<Vec<Entry>> {
     let counts = corpus.tensor()?;
-    let real = RealTensor::from(&counts);
-    let fits = factorize(&real, &counts, TOPICS, SWEEPS, STARTS, context.seed)?;
+    let fits = factorize(&counts, TOPICS, SWEEPS, STARTS, context.seed)?;
     // Each factor beside the group whose documents use it most.
     let (train, test) = (context.size(1000, 400), context.size(2000, 600));
     let mut draws = rng(context.seed, 61);

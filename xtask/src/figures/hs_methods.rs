@@ -6,7 +6,8 @@ use nalgebra::DMatrix;
 use ndarray::{Array1, Array2};
 use plca_em::{Plca, PlcaInit, PlcaState};
 use plca_fit::{Direction, best_of};
-use plca_tensor::{Data, RealTensor};
+use plca_tensor::Data;
+use plca_tensor::arrange::Products;
 use pntf_l2::{Ntf, NtfState, Pntf, PntfInit, PntfState, Stop};
 
 use super::support::rng;
@@ -62,10 +63,11 @@ impl Components {
     }
 
     /// `‖G - P‖² / ‖G‖²`.
-    pub(super) fn relative_error(&self, data: &RealTensor<f64>) -> f64 {
+    pub(super) fn relative_error(&self, data: &dyn Data<f64>) -> Result<f64> {
+        let data = Products::new(data)?;
         let scale = 1.0 / data.total();
         let (_, squares) = data.completed_mttkrp(scale, &self.weights, &self.factors, 0);
-        squares / (data.squared_norm() * scale * scale)
+        Ok(squares / (data.squared_norm() * scale * scale))
     }
 
     /// Share of the factors' entries that are exactly 0.
@@ -77,14 +79,13 @@ impl Components {
 
 /// Fits by the four methods from the same starts, drawn at random; of several starts each keeps its own best.
 pub(super) fn factorize(
-    data: &RealTensor<f64>,
-    counts: &dyn Data<f64>,
+    data: &dyn Data<f64>,
     k: usize,
     sweeps: usize,
     starts: u64,
     seed: u64,
 ) -> Result<[Components; 4]> {
-    let total = data.total() / data.scale();
+    let total = data.total();
     let pntf = Pntf::builder(k).build()?;
     let draw = |start| pntf.init(data, &PntfInit::default(), &mut rng(seed, 1 + start));
     let stop = |max_iter| Stop {
@@ -115,7 +116,7 @@ pub(super) fn factorize(
     let em = |power: f64, sweeps, init: &PlcaInit<f64>| {
         // [SPEC 1.5]
         let plca = Plca::builder(k).temper(power).build()?;
-        plca.fit(counts, init, &stop(sweeps), &mut rng(seed, 0))
+        plca.fit(data, init, &stop(sweeps), &mut rng(seed, 0))
     };
     let from = |state: PntfState<f64>| PlcaInit {
         weights: Some(state.weights),

@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random::uniform;
-use plca_tensor::{Order, RealTensor};
+use plca_tensor::{DenseTensor, Order};
 use pntf_l2::propositions::{
     l2_deviation_bound, limiting_relative_deviation, one_sided_noise, rank_one_relative_entropy,
     row_noise_bound,
@@ -44,7 +44,7 @@ fn deviation(seed: u64, trial: u64) -> Result<(f64, f64)> {
     let size = 10f64.powf(-2.5 - 0.75 * (trial % 4) as f64);
     let noise = DMatrix::from_fn(20, 20, |_, _| size * (2.0 * uniform(&mut draws) - 1.0));
     let values = (&p0 + &noise).as_slice().to_vec();
-    let data = RealTensor::dense(vec![20, 20], values, Order::ColumnMajor)?;
+    let data = DenseTensor::new(vec![20, 20], values, Order::ColumnMajor)?;
     // `P0 + E` is fitted as it is: its sum is not 1.
     let pntf = Pntf::builder(3).normalise(false).build()?;
     let stop = Stop {

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use plca_fit::{Accelerate, Algorithm, Carried, Momentum, Parabolic, Plain, Squarem};
-use skellam_snmf::{Entries, Prior, SignedMatrix, Snmf, SnmfError, SnmfInit, SnmfVb, VbInit};
+use skellam_snmf::{Entries, Prior, Signed, Snmf, SnmfError, SnmfInit, SnmfVb, VbInit};
 
 use super::sk_uci::samples;
 use super::support::rng;
@@ -112,7 +112,7 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
         .iter()
         .find(|s| s.name == "Wave")
         .ok_or("no waveform data")?;
-    let data = SignedMatrix::new(&set.values)?;
+    let data = Signed::from_matrix(set.values.clone())?;
     let most = context.size(3000, 600);
     let prior = Prior {
         rate: Entries::All(1e-3),

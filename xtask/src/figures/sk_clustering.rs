@@ -6,7 +6,7 @@ use plca_dist::random::uniform;
 use plca_fit::Stop;
 use rand_chacha::ChaCha8Rng;
 use skellam_snmf::{
-    Ding, Entries, Prior, Seeding, SignedMatrix, Snmf, SnmfInit, SnmfState, SnmfVb, VbInit, kmeans,
+    Ding, Entries, Prior, Seeding, Signed, Snmf, SnmfInit, SnmfState, SnmfVb, VbInit, kmeans,
 };
 
 use super::sk_fit::{self, By};
@@ -55,7 +55,7 @@ fn largest(activations: &DMatrix<f64>) -> Vec<usize> {
 /// One set, ready for every method.
 pub(super) struct Problem<'a> {
     values: &'a DMatrix<f64>,
-    signed: SignedMatrix<f64>,
+    signed: Signed<f64>,
     k: usize,
     max_iter: usize,
 }
@@ -64,7 +64,7 @@ impl<'a> Problem<'a> {
     pub(super) fn new(values: &'a DMatrix<f64>, k: usize, max_iter: usize) -> Result<Self> {
         Ok(Self {
             values,
-            signed: SignedMatrix::new(values)?,
+            signed: Signed::from_matrix(values.clone())?,
             k,
             max_iter,
         })

@@ -4,7 +4,7 @@ use nalgebra::DMatrix;
 use plca_dist::{draw_poisson, random::uniform};
 use plca_fit::Stop;
 use rayon::prelude::*;
-use skellam_snmf::{Entries, Prior, Replicates, SignedMatrix, SnmfVb, select_components};
+use skellam_snmf::{Entries, Prior, Replicates, Signed, SnmfVb, select_components};
 
 use super::support::{dirichlet, gamma, rng};
 use crate::Result;
@@ -28,7 +28,7 @@ const TRUE: [usize; 4] = [2, 3, 4, 5];
 const FORMS: [(&str, Replicates); 2] = [("M = 1", Replicates::One), ("limit", Replicates::Limit)];
 
 /// Counts of `k` components: atoms of random signs with about a third of the rows, gamma activations.
-fn counts(k: usize, seed: u64, set: u64) -> Result<SignedMatrix<f64>> {
+fn counts(k: usize, seed: u64, set: u64) -> Result<Signed<f64>> {
     let mut draws = rng(seed, 2000 + 16 * set + k as u64);
     let atoms = dirichlet(F, k, 0.3, &mut draws);
     let signs = DMatrix::from_fn(F, k, |_, _| uniform(&mut draws) < 0.5);
@@ -39,12 +39,12 @@ fn counts(k: usize, seed: u64, set: u64) -> Result<SignedMatrix<f64>> {
     for ((v, &p), &q) in v.iter_mut().zip(&plus).zip(&minus) {
         *v = draw_poisson(p, &mut draws)? as f64 - draw_poisson(q, &mut draws)? as f64;
     }
-    Ok(SignedMatrix::new(&v)?)
+    Ok(Signed::from_matrix(v)?)
 }
 
 /// Scores of `1..=most` components, in that order.
 fn scores(
-    data: &SignedMatrix<f64>,
+    data: &Signed<f64>,
     replicates: Replicates,
     most: usize,
     context: &Context,

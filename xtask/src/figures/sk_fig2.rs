@@ -3,7 +3,7 @@
 use nalgebra::DMatrix;
 use plca_dist::random::uniform;
 use plca_fit::Stop;
-use skellam_snmf::{Outcome, Replicates, SignedMatrix, Snmf, SnmfInit, SnmfState};
+use skellam_snmf::{Outcome, Replicates, Signed, Snmf, SnmfInit, SnmfState};
 
 use super::support::{dirichlet, gamma, normal, rng};
 use crate::Result;
@@ -44,7 +44,7 @@ fn problem(seed: u64) -> (SnmfState<f64>, DMatrix<f64>) {
 
 fn fit(
     truth: &SnmfState<f64>,
-    data: &SignedMatrix<f64>,
+    data: &Signed<f64>,
     replicates: Replicates,
 ) -> Result<Outcome<SnmfState<f64>>> {
     let snmf = Snmf::builder(K)
@@ -68,7 +68,7 @@ fn fit(
 
 fn run(context: &Context) -> Result<Vec<Entry>> {
     let (truth, values) = problem(context.seed);
-    let data = SignedMatrix::new(&values)?;
+    let data = Signed::from_matrix(values)?;
     let line = |h: &DMatrix<f64>| (1..).map(f64::from).zip(h.row(0).iter().copied()).collect();
     let mut shown = Vec::new();
     let mut changes = Vec::new();

@@ -3,7 +3,7 @@
 
 use plca_fit::{Accelerate, Carried, Momentum, Outcome, Parabolic, Squarem, Stop, run};
 use rand_chacha::ChaCha8Rng;
-use skellam_snmf::{Posterior, SignedMatrix, Snmf, SnmfInit, SnmfState, SnmfVb, VbInit};
+use skellam_snmf::{Posterior, Signed, Snmf, SnmfInit, SnmfState, SnmfVb, VbInit};
 
 use crate::Result;
 
@@ -60,7 +60,7 @@ fn accelerated<A: Accelerate>(
 /// Accelerated EM with at most `max_iter` accelerated iterations.
 pub(super) fn em(
     snmf: &Snmf,
-    data: &SignedMatrix<f64>,
+    data: &Signed<f64>,
     init: &SnmfInit<f64>,
     (by, max_iter): (By, usize),
     rng: &mut ChaCha8Rng,
@@ -73,7 +73,7 @@ pub(super) fn em(
 /// Accelerated variational Bayes with at most `max_iter` accelerated iterations.
 pub(super) fn vb(
     vb: &SnmfVb,
-    data: &SignedMatrix<f64>,
+    data: &Signed<f64>,
     init: &VbInit<f64>,
     (by, max_iter): (By, usize),
     rng: &mut ChaCha8Rng,

@@ -3,10 +3,9 @@
 use nalgebra::DMatrix;
 use plca_dist::random::uniform;
 use plca_fit::Stop;
+use plca_tensor::{Coordinates, SparseTensor};
 use rayon::prelude::*;
-use skellam_snmf::{
-    Entries, Prior, Signed, SignedCells, Snmf, SnmfInit, SnmfState, SnmfVb, VbInit,
-};
+use skellam_snmf::{Entries, Prior, Signed, Snmf, SnmfInit, SnmfState, SnmfVb, VbInit};
 
 use super::support::{normal, rng, rows};
 use crate::Result;
@@ -82,8 +81,14 @@ fn fit(
 ) -> Result<SnmfState<f64>> {
     let mut draws = rng(seed, 111);
     let s = scale.unwrap_or(1.0);
-    let cells = split.fitted.iter().map(|&(i, j, v)| (i, j, s * v));
-    let data = SignedCells::new(split.shape, cells)?;
+    let cells = Coordinates {
+        shape: vec![split.shape.0, split.shape.1],
+        indices: (split.fitted.iter())
+            .flat_map(|&(i, j, _)| [i as u32, j as u32])
+            .collect(),
+        values: split.fitted.iter().map(|&(_, _, v)| s * v).collect(),
+    };
+    let data = Signed::new(&SparseTensor::stored_only(cells)?)?;
     if scale.is_none() {
         let snmf = Snmf::builder(k).build()?;
         return Ok(snmf

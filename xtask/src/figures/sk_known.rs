@@ -4,7 +4,7 @@ use nalgebra::DMatrix;
 use plca_dist::{draw_poisson, random::uniform};
 use rand_chacha::ChaCha8Rng;
 use serde::Deserialize;
-use skellam_snmf::{Hyperparameters, SignedMatrix, SnmfState};
+use skellam_snmf::{Hyperparameters, Signed, SnmfState};
 
 use super::support::gamma;
 use crate::Result;
@@ -99,7 +99,7 @@ pub(super) fn factors(hyper: &Hyperparameters, n: usize, rng: &mut ChaCha8Rng) -
 }
 
 /// Draws the data of these factors.
-pub(super) fn counts(truth: &SnmfState<f64>, rng: &mut ChaCha8Rng) -> Result<SignedMatrix<f64>> {
+pub(super) fn counts(truth: &SnmfState<f64>, rng: &mut ChaCha8Rng) -> Result<Signed<f64>> {
     let (plus, minus) = (
         &truth.plus * &truth.activations,
         &truth.minus * &truth.activations,
@@ -109,7 +109,7 @@ pub(super) fn counts(truth: &SnmfState<f64>, rng: &mut ChaCha8Rng) -> Result<Sig
         // [SKELLAM eq. 20]
         *v = draw_poisson(p, rng)? as f64 - draw_poisson(q, rng)? as f64;
     }
-    Ok(SignedMatrix::new(&v)?)
+    Ok(Signed::from_matrix(v)?)
 }
 
 /// Prior means: atoms, and activations with `extra` added to the rate.

@@ -4,7 +4,7 @@ use plca_dist::random::uniform;
 use plca_fit::{Squarem, Stop, run};
 use rand_chacha::ChaCha8Rng;
 use skellam_snmf::{
-    Hyperparameters, Learner, Posterior, Rate, Replicates, Sharing, SignedMatrix, SnmfVb, VbInit,
+    Hyperparameters, Learner, Posterior, Rate, Replicates, Sharing, Signed, SnmfVb, VbInit,
 };
 
 use super::sk_known::{F, K, counts, errors, factors};
@@ -83,7 +83,7 @@ fn hyper_errors(truth: &Hyperparameters, found: &Hyperparameters, order: &[usize
 
 fn fit(
     learner: &Learner,
-    data: &SignedMatrix<f64>,
+    data: &Signed<f64>,
     guard: Guard,
     max_iter: usize,
     draws: &mut ChaCha8Rng,

@@ -6,6 +6,7 @@ use std::path::Path;
 use nalgebra::DVector;
 use plca_fit::{Carried, Direction, Observer, Outcome, Progress, Stop};
 use plca_io::Element;
+use plca_tensor::Data;
 use pntf_l2::{Ntf, NtfState};
 use rand_chacha::ChaCha8Rng;
 
@@ -16,10 +17,9 @@ use super::{CommandModel, ModelKind, plca};
 use crate::approximation::{Approximation, Product};
 use crate::args::{Acceleration, FitArgs, Precision, TransformArgs};
 use crate::blocks::{Arrays, matrix};
-use crate::data::Dataset;
+use crate::data::load_any;
 use crate::failure::Failure;
 use crate::fit;
-use crate::real::{RealData, load_real};
 use crate::saved::Saved;
 use crate::transform::{Found, along};
 
@@ -55,10 +55,10 @@ impl ModelKind for LeeSeung {
         let along = along(args, order - 1, |d| d < order)?;
         let factors = plca::factors(&mut file, order)?;
         let data = observations(args, &factors, along)?;
-        let found = NtfState { factors }.explain(&data.tensor, along);
+        let found = NtfState { factors }.explain(&*data, along);
         let found = found.map_err(|e| Failure::by(&args.data, e))?;
         let block = (plca::factor(along), matrix(&found.factor));
-        Ok(explained(&data, block, found.gaps, &found.squared_errors))
+        Ok(explained(&*data, block, found.gaps, &found.squared_errors))
     }
 
     fn approximation(&self, mut file: Saved) -> Result<Box<dyn Approximation>, Failure> {
@@ -73,8 +73,8 @@ impl ModelKind for LeeSeung {
 }
 
 fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
-    let data = load_real::<T>(&args.data, &args.hidden)?;
-    fit::fit(args, &data, |rank| NtfCommand::new(args, rank, &data))
+    let data = load_any::<T>(&args.data, &args.hidden)?;
+    fit::fit(args, &*data, |rank| NtfCommand::new(args, rank, &*data))
 }
 
 struct NtfCommand<T> {
@@ -84,7 +84,7 @@ struct NtfCommand<T> {
 }
 
 impl<T: Element> NtfCommand<T> {
-    fn new(args: &FitArgs, rank: usize, data: &RealData<T>) -> Result<Self, Failure> {
+    fn new(args: &FitArgs, rank: usize, data: &dyn Data<T>) -> Result<Self, Failure> {
         refuse_likelihoods(args, "ntf-l2")?;
         refuse(
             args.accelerate != Acceleration::None,
@@ -95,18 +95,18 @@ impl<T: Element> NtfCommand<T> {
         let builder = fixed.fold(Ntf::builder(rank), |builder, j| builder.freeze_factor(j));
         let config = builder.build()?;
         // What is wrong with the data is said of them, whatever the start.
-        let bound = config.on(&data.tensor).map(drop);
+        let bound = config.on(data).map(drop);
         bound.map_err(|e| Failure::by(&args.data, e))?;
         Ok(Self {
             config,
-            order: data.sizes().len(),
+            order: data.shape().len(),
             scalar: PhantomData,
         })
     }
 }
 
 impl<T: Element> CommandModel for NtfCommand<T> {
-    type Data = RealData<T>;
+    type Data = dyn Data<T>;
     type State = NtfState<T>;
     const OBJECTIVE: &'static str = "squared_error";
 
@@ -118,7 +118,7 @@ impl<T: Element> CommandModel for NtfCommand<T> {
         rng: &mut ChaCha8Rng,
     ) -> Result<NtfState<T>, Failure> {
         let init = plca::take_factors(path, &mut given, self.order)?;
-        Ok(self.config.init(&data.tensor, &init, rng)?)
+        Ok(self.config.init(data, &init, rng)?)
     }
 
     fn restore(&self, mut arrays: Arrays, path: &Path) -> Result<NtfState<T>, Failure> {
@@ -139,7 +139,7 @@ impl<T: Element> CommandModel for NtfCommand<T> {
         stop: &Stop,
         observer: impl Observer<Carried<Self::State>>,
     ) -> Result<Outcome<Carried<Self::State>>, Failure> {
-        let sweep = self.config.on(&data.tensor)?;
+        let sweep = self.config.on(data)?;
         plainly(sweep, from, stop, observer)
     }
 

@@ -7,6 +7,7 @@ use nalgebra::{DMatrix, DVector};
 use plca_em::{EmError, Outcome, Progress};
 use plca_fit::{Carried, Direction, Observer, Stop, StopReason};
 use plca_io::{Array, Element};
+use plca_tensor::Data;
 use pntf_l2::{Pntf, PntfInit, PntfState};
 use rand_chacha::ChaCha8Rng;
 use serde_json::json;
@@ -17,11 +18,10 @@ use super::{CommandModel, ModelKind, plca};
 use crate::approximation::{Approximation, Product};
 use crate::args::{Acceleration, FitArgs, Precision, TransformArgs};
 use crate::blocks::{Arrays, lacking, matrix, number, take_vector};
-use crate::data::Dataset;
+use crate::data::{Dataset, Loaded, load_any};
 use crate::failure::Failure;
 use crate::fit;
 use crate::limits::describable;
-use crate::real::{RealData, load_real};
 use crate::saved::Saved;
 use crate::transform::{Found, along};
 
@@ -66,7 +66,7 @@ impl ModelKind for OnSimplex {
             mass: 1.0,
         };
         let data = observations(args, &model.factors, along)?;
-        let found = model.explain(&data.tensor, along);
+        let found = model.explain(&*data, along);
         let found = found.map_err(|e| Failure::by(&args.data, e))?;
         let mut warnings = data.warnings();
         if !found.empty.is_empty() {
@@ -78,7 +78,7 @@ impl ModelKind for OnSimplex {
         let block = ("mixture".to_string(), matrix(&found.weights));
         let solved = Found {
             warnings,
-            ..explained(&data, block, found.gaps, &found.squared_errors)
+            ..explained(&*data, block, found.gaps, &found.squared_errors)
         };
         Ok(solved)
     }
@@ -101,8 +101,8 @@ pub(super) fn observations(
     args: &TransformArgs,
     factors: &[DMatrix<f64>],
     along: usize,
-) -> Result<RealData<f64>, Failure> {
-    let data = load_real::<f64>(&args.data, &args.hidden)?;
+) -> Result<Loaded<f64>, Failure> {
+    let data = load_any::<f64>(&args.data, &args.hidden)?;
     let (got, order) = (data.sizes(), factors.len());
     let rows = |d: usize| factors[d].nrows();
     if got.len() != order || (0..order).any(|d| d != along && got[d] != rows(d)) {
@@ -123,7 +123,7 @@ pub(super) fn observations(
 
 /// What `plca transform` writes of observations that were explained under squared error, one quadratic programme each.
 pub(super) fn explained(
-    data: &RealData<f64>,
+    data: &dyn Data<f64>,
     block: (String, Array<f64>),
     gaps: Vec<f64>,
     squared_errors: &[f64],
@@ -150,8 +150,8 @@ pub(super) fn explained(
 }
 
 fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
-    let data = load_real::<T>(&args.data, &args.hidden)?;
-    fit::fit(args, &data, |rank| PntfCommand::new(args, rank, &data))
+    let data = load_any::<T>(&args.data, &args.hidden)?;
+    fit::fit(args, &*data, |rank| PntfCommand::new(args, rank, &*data))
 }
 
 struct PntfCommand<T> {
@@ -172,7 +172,7 @@ pub(super) fn refuse_likelihoods(args: &FitArgs, model: &str) -> Result<(), Fail
 }
 
 impl<T: Element> PntfCommand<T> {
-    fn new(args: &FitArgs, rank: usize, data: &RealData<T>) -> Result<Self, Failure> {
+    fn new(args: &FitArgs, rank: usize, data: &dyn Data<T>) -> Result<Self, Failure> {
         refuse_likelihoods(args, "pntf")?;
         let mut builder = Pntf::builder(rank).normalise(!args.no_normalise);
         for name in &args.fix {
@@ -183,18 +183,18 @@ impl<T: Element> PntfCommand<T> {
         }
         let config = builder.build()?;
         // What is wrong with the data is said of them, whatever the start.
-        let bound = config.on(&data.tensor).map(drop);
+        let bound = config.on(data).map(drop);
         bound.map_err(|e| Failure::by(&args.data, e))?;
         Ok(Self {
             config,
-            order: data.sizes().len(),
+            order: data.shape().len(),
             scalar: PhantomData,
         })
     }
 }
 
 impl<T: Element> CommandModel for PntfCommand<T> {
-    type Data = RealData<T>;
+    type Data = dyn Data<T>;
     type State = PntfState<T>;
     const OBJECTIVE: &'static str = "squared_error";
 
@@ -209,7 +209,7 @@ impl<T: Element> CommandModel for PntfCommand<T> {
             weights: take_vector(path, &mut given, "weights")?,
             factors: plca::take_factors(path, &mut given, self.order)?,
         };
-        Ok(self.config.init(&data.tensor, &init, rng)?)
+        Ok(self.config.init(data, &init, rng)?)
     }
 
     fn restore(&self, mut arrays: Arrays, path: &Path) -> Result<PntfState<T>, Failure> {
@@ -245,7 +245,7 @@ impl<T: Element> CommandModel for PntfCommand<T> {
         stop: &Stop,
         observer: impl Observer<Carried<Self::State>>,
     ) -> Result<Outcome<Carried<Self::State>>, Failure> {
-        let sweep = self.config.on(&data.tensor)?;
+        let sweep = self.config.on(data)?;
         accelerated(sweep, acceleration, from, stop, observer)
     }
 
@@ -259,7 +259,7 @@ impl<T: Element> CommandModel for PntfCommand<T> {
         state: &PntfState<T>,
     ) -> Result<Option<Array<f64>>, Failure> {
         // The model has the mass of the data as they were fitted.
-        let sweep = self.config.on(&data.tensor)?;
+        let sweep = self.config.on(data)?;
         Ok(Some(number(state.mass / sweep.data_scale())))
     }
 }

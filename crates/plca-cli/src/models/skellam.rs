@@ -22,7 +22,7 @@ use crate::failure::Failure;
 use crate::fit;
 use crate::limits::describable;
 use crate::saved::Saved;
-use crate::signed::{SignedData, join, load, load_but, sides};
+use crate::signed::{SignedData, join, load, sides};
 use crate::transform::{Found, along};
 
 /// The model `skellam`.
@@ -244,12 +244,13 @@ pub(super) fn reachable(
     };
     let (up, down) = (reached(plus), reached(minus));
     let mut dropped = 0.0;
-    let data = load_but::<f64>(&args.data, &args.hidden, "this model", |row, _, v| {
+    let mut data = load::<f64>(&args.data, &args.hidden, "this model")?;
+    data.cells.hide(|row, _, v| {
         let side = if v > 0.0 { &up } else { &down };
         let lost = v != 0.0 && side.get(row) == Some(&false);
         dropped += if lost { v.abs() } else { 0.0 };
         lost
-    })?;
+    });
     let rows = data.sizes()[0];
     if rows != plus.nrows() {
         let what = format!("has {rows} rows, the model {}", plus.nrows());

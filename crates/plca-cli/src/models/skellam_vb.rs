@@ -185,7 +185,7 @@ fn scores(args: &SelectArgs, data: &SignedData<f64>, ranks: &[usize]) -> Result<
     });
     Ok(Table {
         criterion: "elbo",
-        sample_size: data.observed() as f64,
+        sample_size: data.cells.observed() as f64,
         rows: rows.collect::<Result<_, Failure>>()?,
         warnings: data.warnings(),
     })

@@ -7,7 +7,7 @@ use nalgebra::dmatrix;
 use plca_em::{EmError, Online, Plsa, StreamError};
 use plca_io::IoError;
 use plca_media::MediaError;
-use plca_tensor::{DataError, DenseTensor, Order};
+use plca_tensor::{DataError, DenseTensor, Order, check_counts};
 
 /// The parts of a chain, of which none may stand in another.
 fn parts(error: &dyn Error) -> Vec<String> {
@@ -25,7 +25,8 @@ fn parts(error: &dyn Error) -> Vec<String> {
 
 #[test]
 fn chains_say_every_part_once() {
-    let zero = DenseTensor::new(vec![1, 1], vec![0.0], Order::RowMajor).unwrap_err();
+    let zero = DenseTensor::new(vec![1, 1], vec![0.0], Order::RowMajor).unwrap();
+    let zero = check_counts(&zero).unwrap_err();
     let prior = plca_priors::Dirichlet::symmetric(-1.0).unwrap_err();
     let block = EmError::Prior {
         block: "weights".into(),

@@ -1,7 +1,7 @@
 //! Coordinate descent with guarded extrapolation: optima of EM's objective in a fraction of the time.
 //!
 //! With all factors but one fixed the likelihood falls apart into one problem of `K` numbers for every row of that factor
-//! ([`RowProblems`]). An iteration improves them mode after mode by scalar Newton steps and carries every factor on in the direction in
+//! ([`Rows`]). An iteration improves them mode after mode by scalar Newton steps and carries every factor on in the direction in
 //! which it moved; it is kept only if the objective did not get worse, and repeated without the extrapolation otherwise.
 
 mod models;
@@ -12,7 +12,8 @@ mod sweep;
 
 use nalgebra::DMatrix;
 use plca_fit::{Algorithm, Direction, Failure, StopReason};
-use plca_tensor::{Real, RowProblems};
+use plca_tensor::Real;
+use plca_tensor::arrange::Rows;
 
 use crate::EmError;
 use crate::blocks::following;
@@ -79,7 +80,7 @@ impl Default for Pace {
 pub struct Fast<T: Real, A> {
     model: A,
     plan: Plan,
-    rows: RowProblems<T>,
+    rows: Rows<T>,
     /// `Σ V ln V` less what the best scale takes: minus the likelihood, the divergence.
     entropy: f64,
     pace: Pace,
@@ -95,7 +96,7 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
     pub fn new(model: A) -> Result<Self, EmError> {
         let plan = model.plan()?;
         let data = model.data();
-        let rows = RowProblems::new(data, plan.free.iter().copied().collect())?;
+        let rows = Rows::new(data, plan.free.iter().copied().collect())?;
         let x_ln_x = |x: &f64| if *x > 0.0 { x * x.ln() } else { 0.0 };
         let scales = match plan.given {
             Some(mode) => rows.totals(mode).iter().map(x_ln_x).sum(),

@@ -1,7 +1,7 @@
 //! EM and multiplicative updates for KL-NMF, bound to data.
 
 use plca_fit::{Accelerate, Algorithm, Direction};
-use plca_tensor::{Data, Modes, Real, Request, Rule};
+use plca_tensor::{Data, Modes, Real, Request, Rule, check_counts};
 
 use super::{Nmf, NmfState, Update};
 use crate::blocks::{Extrapolated, Free, largest, pack, residual};
@@ -34,6 +34,7 @@ pub struct NmfEm<'a, T: Real> {
 
 impl<'a, T: Real> NmfEm<'a, T> {
     pub(super) fn new(config: &'a Nmf, data: &'a dyn Data<T>) -> Result<Self, EmError> {
+        check_counts(data)?;
         Ok(Self {
             config,
             data,

@@ -1,7 +1,7 @@
 //! What a block does to the state.
 
 use nalgebra::DMatrix;
-use plca_tensor::{Data, DataError, Factor, Real, normalise_columns};
+use plca_tensor::{Data, Factor, Real, check_counts, normalise_columns};
 
 use super::{Learnt, Online, OnlineState, Rule, Streamed};
 use crate::blocks::{check_prior, column, m_step};
@@ -82,11 +82,7 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
                 check_prior(&name, prior, factor.shape())?;
             }
         }
-        if block.total() > 0.0 {
-            Ok(())
-        } else {
-            Err(DataError::NoMass.into())
-        }
+        Ok(check_counts(block)?)
     }
 
     /// The factors, with a trace of what the block has and no component reaches; the names of those whose priors may be why.

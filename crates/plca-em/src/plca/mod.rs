@@ -17,7 +17,7 @@ use std::sync::Arc;
 use nalgebra::{DMatrix, DVector};
 use plca_fit::{Outcome, Stop};
 use plca_priors::SimplexPrior;
-use plca_tensor::{Data, Real};
+use plca_tensor::{Data, Real, check_counts};
 use rand::Rng;
 
 use crate::EmError;
@@ -155,6 +155,7 @@ impl<T: Real> Plca<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn on<'a>(&'a self, data: &'a dyn Data<T>) -> Result<PlcaEm<'a, T>, EmError> {
+        check_counts(data)?;
         let shape = data.shape();
         if self.missing == Missing::Multiplicative && !data.is_complete() && shape.len() != 2 {
             return Err(EmError::Order {

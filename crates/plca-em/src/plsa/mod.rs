@@ -7,7 +7,7 @@ mod state;
 
 use nalgebra::DMatrix;
 use plca_fit::{Outcome, Stop};
-use plca_tensor::{Data, Real};
+use plca_tensor::{Data, Real, check_counts};
 use rand::Rng;
 
 use crate::blocks::check_prior;
@@ -150,6 +150,7 @@ impl<T: Real> Plsa<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn on<'a>(&'a self, data: &'a dyn Data<T>) -> Result<PlsaEm<'a, T>, EmError> {
+        check_counts(data)?;
         let [explained, given] = self.given.sizes(data.shape())?;
         let k = self.components;
         check_prior("basis", self.basis_prior.as_ref(), (explained, k))?;

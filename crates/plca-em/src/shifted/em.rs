@@ -1,6 +1,6 @@
 //! EM for shifted models.
 
-use plca_tensor::{Data, Real};
+use plca_tensor::{Data, Real, check_counts};
 use rand::Rng;
 
 use super::engine::{self, Counts, Direct, Engine, Measured, Parts, Wanted};
@@ -35,6 +35,7 @@ pub struct ShiftedEm<'a, T: Real> {
 
 impl<'a, T: Real> ShiftedEm<'a, T> {
     pub(super) fn new(config: &'a Shifted<T>, data: &'a dyn Data<T>) -> Result<Self, EmError> {
+        check_counts(data)?;
         let geometry = config.geometry(data.shape())?;
         if config.likelihood == Likelihood::Literal && !geometry.is_valid() && !data.is_complete() {
             return Err(EmError::LiteralWithHidden);

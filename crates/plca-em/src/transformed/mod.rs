@@ -10,7 +10,7 @@ mod em;
 mod maps;
 
 use plca_fit::{Outcome, Stop};
-use plca_tensor::{Data, Real};
+use plca_tensor::{Data, Real, check_counts};
 use rand::Rng;
 
 use crate::shifted::engine::Cells;
@@ -135,6 +135,7 @@ impl<T: Real> Transformed<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn on<'a>(&'a self, data: &'a dyn Data<T>) -> Result<TransformedEm<'a, T>, EmError> {
+        check_counts(data)?;
         let shape = data.shape();
         let maps = &self.maps;
         if shape.iter().product::<usize>() != maps.cells {

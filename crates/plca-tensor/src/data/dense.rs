@@ -2,11 +2,11 @@
 
 use nalgebra::DMatrix;
 
-use super::pass::{Stored, data_scale, finite_total, require_mass};
-use super::{Data, Expected, Mask, Request, Summary};
+use super::pass::{Stored, check_sums, data_scale};
+use super::{Data, Expected, Mask, Request, Summary, Sums};
 use crate::kernel::aligned::Pool;
 use crate::kernel::dense::Grid;
-use crate::{CompensatedSum, Cp, DataError, Real};
+use crate::{Cp, DataError, Real};
 
 /// Which end of the shape is contiguous in memory.
 ///
@@ -27,17 +27,18 @@ pub enum Order {
     ColumnMajor,
 }
 
-/// A non-negative dense tensor of order at least 1, all of its cells observed or some hidden.
+/// A dense tensor of order at least 1, all of its cells observed or some hidden.
 ///
-/// Values are checked once, here: finite and `>= 0`, with at least one positive. They are never normalised. A hidden cell is NaN in place of
-/// its value, which is never read. Memory: the values, and from the first pass on the buffers that passes work in.
+/// Values are checked once, here: finite numbers of either sign. Models of counts ask for more where they meet data:
+/// [`check_counts`](crate::check_counts). Values are never normalised. A hidden cell is NaN in place of its value, which is never read.
+/// Memory: the values, and from the first pass on the buffers that passes work in.
 ///
 /// ```
 /// use plca_tensor::{Data, DenseTensor, Order};
 /// let v = DenseTensor::new(vec![2, 3], vec![1.0, 0.0, 2.0, 3.0, 4.0, 0.5], Order::RowMajor)?;
 /// assert_eq!(v.get(&[1, 0]), 3.0);
-/// let err = DenseTensor::new(vec![2], vec![1.0, -2.0], Order::RowMajor).unwrap_err();
-/// assert_eq!(err.to_string(), "entry [1] is -2, not a finite number >= 0");
+/// let err = DenseTensor::new(vec![2], vec![-1.0, f64::NAN], Order::RowMajor).unwrap_err();
+/// assert_eq!(err.to_string(), "entry [1] is NaN, not a finite number");
 /// let some = DenseTensor::with_mask(vec![3], vec![1.0, -99.0, 2.0], Order::RowMajor, &[true, false, true])?;
 /// assert_eq!((some.total(), some.hidden()), (3.0, 1));
 /// # Ok::<(), plca_tensor::DataError>(())
@@ -48,6 +49,8 @@ pub struct DenseTensor<T> {
     /// Stored values are those given times this power of two.
     scale: T,
     hidden: usize,
+    /// Sums of the values, and of their squares, as they are held.
+    sums: [f64; 2],
     summary: Summary,
     pub(crate) pool: Pool<T>,
 }
@@ -98,7 +101,23 @@ pub(crate) fn unravel(mut position: usize, shape: &[usize], order: Order) -> Vec
     index
 }
 
-/// Checks values; returns the largest. NaN marks a hidden cell where `nan_is_hidden`.
+/// Position in row-major order of a position in memory.
+fn row_major(position: usize, shape: &[usize], order: Order) -> usize {
+    match order {
+        Order::RowMajor => position,
+        Order::ColumnMajor => {
+            let (mut rest, mut at, mut step) = (position, 0, shape.iter().product::<usize>());
+            for &size in shape {
+                step /= size;
+                at += rest % size * step;
+                rest /= size;
+            }
+            at
+        }
+    }
+}
+
+/// Checks values; returns the largest absolute one. NaN marks a hidden cell where `nan_is_hidden`.
 fn check_values<T: Real>(
     shape: &[usize],
     values: &[T],
@@ -115,18 +134,21 @@ fn check_values<T: Real>(
             got: values.len(),
         });
     }
-    let refused = |&x: &T| !(x.is_finite() && x >= T::zero() || nan_is_hidden && x.is_nan());
+    let refused = |&x: &T| !(x.is_finite() || nan_is_hidden && x.is_nan());
     // The first offending index in row-major order, whatever the memory order.
     let worst = values.iter().enumerate().filter(|(_, x)| refused(x));
-    if let Some(index) = worst.map(|(i, _)| unravel(i, shape, order)).min() {
+    if let Some(at) = worst.map(|(at, _)| row_major(at, shape, order)).min() {
+        let index = unravel(at, shape, Order::RowMajor);
         let value = values[position(&index, shape, order)].to_f64();
-        return Err(DataError::Value { index, value });
+        return Err(DataError::NotFinite { index, value });
     }
-    let largest = values
-        .iter()
-        .fold(T::zero(), |a, &x| if x > a { x } else { a });
-    require_mass(largest > T::zero())?;
-    Ok(largest)
+    Ok(largest(values))
+}
+
+/// The largest absolute value, 0 of none; NaN is passed over.
+pub(crate) fn largest<T: Real>(values: &[T]) -> T {
+    let greater = |a: T, x: T| if x > a { x } else { a };
+    (values.iter()).fold(T::zero(), |a, x| greater(a, x.abs()))
 }
 
 impl<T: Real> DenseTensor<T> {
@@ -134,8 +156,8 @@ impl<T: Real> DenseTensor<T> {
     ///
     /// # Errors
     ///
-    /// [`DataError`]: order 0, an empty mode, a wrong number of values, a value that is negative
-    /// or not finite (the first one is named), no positive value at all, a sum that overflows.
+    /// [`DataError`]: order 0, an empty mode, a wrong number of values, a value that is
+    /// not finite (the first one is named), a sum that overflows.
     pub fn new(shape: Vec<usize>, values: Vec<T>, order: Order) -> Result<Self, DataError> {
         Self::checked(shape, values, order, false)
     }
@@ -144,7 +166,7 @@ impl<T: Real> DenseTensor<T> {
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new); [`DataError::NoMass`] if no observed cell is positive.
+    /// As [`new`](Self::new).
     pub fn masked(shape: Vec<usize>, values: Vec<T>, order: Order) -> Result<Self, DataError> {
         Self::checked(shape, values, order, true)
     }
@@ -153,7 +175,7 @@ impl<T: Real> DenseTensor<T> {
     ///
     /// # Errors
     ///
-    /// As [`masked`](Self::masked), and [`DataError::Length`] if the mask has another size.
+    /// As [`new`](Self::new), and [`DataError::Length`] if the mask has another size.
     pub fn with_mask(
         shape: Vec<usize>,
         mut values: Vec<T>,
@@ -166,6 +188,13 @@ impl<T: Real> DenseTensor<T> {
                 expected: values.len(),
                 got: observed.len(),
             });
+        }
+        // An observed NaN is refused by its place, before hidden cells are NaN too.
+        let bad = (values.iter().zip(observed)).any(|(x, &seen)| seen && x.is_nan());
+        if bad {
+            let shown = values.iter().zip(observed);
+            let shown = shown.map(|(&x, &seen)| if seen { x } else { T::zero() });
+            check_values(&shape, &shown.collect::<Vec<_>>(), order, false)?;
         }
         for (x, &seen) in values.iter_mut().zip(observed) {
             if !seen {
@@ -183,32 +212,33 @@ impl<T: Real> DenseTensor<T> {
         nan_is_hidden: bool,
     ) -> Result<Self, DataError> {
         let scale = data_scale(check_values(&shape, &values, order, nan_is_hidden)?);
-        let (mut sum, mut nnz, mut hidden) = (CompensatedSum::default(), 0, 0);
-        let mut integers = true;
-        for x in &mut values {
+        let (mut sums, mut hidden, mut negative) = (Sums::default(), 0, None);
+        for (at, x) in values.iter_mut().enumerate() {
             if x.is_nan() {
                 hidden += 1;
                 continue;
             }
-            integers &= x.to_f64().fract() == 0.0;
+            let given = x.to_f64();
+            if given < 0.0 && (order == Order::ColumnMajor || negative.is_none()) {
+                let at = row_major(at, &shape, order);
+                if negative.is_none_or(|(first, _)| at < first) {
+                    negative = Some((at, given));
+                }
+            }
             *x *= scale;
-            sum += x.to_f64();
-            nnz += u64::from(*x > T::zero());
+            sums.add(x.to_f64(), given);
         }
         let mask = if hidden > 0 {
             Mask::Hidden
         } else {
             Mask::Complete
         };
+        let negative = negative.map(|(at, x)| (unravel(at, &shape, Order::RowMajor), x));
         Ok(Self {
             scale,
             hidden,
-            summary: Summary {
-                total: finite_total::<T>(sum.value() / scale.to_f64())?,
-                nnz,
-                integers,
-                mask,
-            },
+            sums: [sums.total.value(), sums.squares.value()],
+            summary: check_sums(sums.summary(scale.to_f64(), negative, mask))?,
             grid: Grid {
                 shape,
                 values,
@@ -258,10 +288,6 @@ impl<T: Real> DenseTensor<T> {
         !self.grid.values[position(index, &self.grid.shape, self.grid.order)].is_nan()
     }
 
-    pub(crate) fn into_grid(self) -> (Grid<T>, T) {
-        (self.grid, self.scale)
-    }
-
     /// The value of one cell.
     ///
     /// # Panics
@@ -281,15 +307,15 @@ impl<T: Real> DenseTensor<T> {
     }
 }
 
-/// Visits the positive cells of a grid, in memory order, with their values as given.
-pub(crate) fn for_each_positive<T: Real>(
+/// Visits the cells of a grid that are neither 0 nor hidden, in memory order, with their values as given.
+pub(crate) fn for_each_nonzero<T: Real>(
     grid: &Grid<T>,
     scale: T,
     visit: &mut dyn FnMut(&[usize], f64),
 ) {
     let mut index = vec![0; grid.shape.len()];
     for &x in &grid.values {
-        if x > T::zero() {
+        if x != T::zero() && !x.is_nan() {
             visit(&index, x.to_f64() / scale.to_f64());
         }
         let mut advance = |m: usize| {
@@ -304,6 +330,24 @@ pub(crate) fn for_each_positive<T: Real>(
     }
 }
 
+/// Dense values as they lie in memory, borrowed from a [`DenseTensor`]; what [`arrange`](crate::arrange) makes of them needs no copy.
+///
+/// ```
+/// use plca_tensor::{Data, DenseTensor, Order};
+/// let v = DenseTensor::new(vec![2], vec![1.0, -2.0], Order::RowMajor)?;
+/// assert!(v.dense().is_some());
+/// # Ok::<(), plca_tensor::DataError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct DenseView<'a, T> {
+    pub(crate) grid: &'a Grid<T>,
+    /// Values are held times this power of two.
+    pub(crate) scale: T,
+    pub(crate) hidden: usize,
+    /// Sums of the values, and of their squares, as they are held.
+    pub(crate) sums: [f64; 2],
+}
+
 impl<T: Real> Data<T> for DenseTensor<T> {
     fn shape(&self) -> &[usize] {
         &self.grid.shape
@@ -314,7 +358,7 @@ impl<T: Real> Data<T> for DenseTensor<T> {
     }
 
     fn visit(&self, each: &mut dyn FnMut(&[usize], f64)) -> Result<(), DataError> {
-        for_each_positive(&self.grid, self.scale, each);
+        for_each_nonzero(&self.grid, self.scale, each);
         Ok(())
     }
 
@@ -325,6 +369,15 @@ impl<T: Real> Data<T> for DenseTensor<T> {
             }
         }
         Ok(())
+    }
+
+    fn dense(&self) -> Option<DenseView<'_, T>> {
+        Some(DenseView {
+            grid: &self.grid,
+            scale: self.scale,
+            hidden: self.hidden,
+            sums: self.sums,
+        })
     }
 
     fn e_step(

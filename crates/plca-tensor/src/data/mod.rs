@@ -11,9 +11,10 @@ use std::fmt::Debug;
 
 use crate::{CompensatedSum, Cp, DataError, Real};
 
-pub use dense::{DenseTensor, MAX_ORDER, Order};
-pub(crate) use dense::{check_shape, unravel};
+pub use dense::{DenseTensor, DenseView, MAX_ORDER, Order};
+pub(crate) use dense::{check_shape, largest, unravel};
 pub use out_of_core::{Block, BlockSource, OutOfCore, TileCounts, Tiling};
+pub use pass::check_counts;
 pub(crate) use pass::data_scale;
 pub use request::{CellRule, Expected, Modes, Request, Rule};
 pub(crate) use sparse::Cells;
@@ -37,7 +38,10 @@ pub enum Mask {
 /// let v = DenseTensor::masked(vec![2, 2], vec![3.0, f64::NAN, 0.0, 1.5], Order::RowMajor)?;
 /// let summary = v.summary();
 /// assert_eq!((summary.total, summary.nnz, summary.integers), (4.5, 2, false));
-/// assert_eq!(summary.mask, Mask::Hidden);
+/// assert_eq!((summary.squares, summary.mask), (11.25, Mask::Hidden));
+/// let signed = DenseTensor::new(vec![2], vec![3.0, -1.0], Order::RowMajor)?;
+/// let summary = signed.summary();
+/// assert_eq!((summary.total, summary.absolute, &summary.negative), (2.0, 4.0, &Some((vec![1], -1.0))));
 /// # Ok::<(), plca_tensor::DataError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +49,12 @@ pub enum Mask {
 pub struct Summary {
     /// The sum of the observed cells, `v`.
     pub total: f64,
+    /// The sum of their absolute values.
+    pub absolute: f64,
+    /// The sum of their squares; infinite, or 0, where that leaves the range of `f64`.
+    pub squares: f64,
+    /// Index and value of the first negative cell: in row-major order of dense data, in the order given of sparse data.
+    pub negative: Option<(Vec<usize>, f64)>,
     /// The number of observed cells that are not 0.
     pub nnz: u64,
     /// Whether all observed cells are whole numbers.
@@ -63,18 +73,49 @@ impl Summary {
         mask: Mask,
         visit: impl FnOnce(&mut dyn FnMut(&[usize], f64)) -> Result<(), DataError>,
     ) -> Result<Self, DataError> {
-        let (mut total, mut nnz, mut integers) = (CompensatedSum::default(), 0, true);
-        visit(&mut |_, value| {
-            total += value;
-            nnz += u64::from(value != 0.0);
-            integers &= value.fract() == 0.0;
+        let (mut sums, mut negative) = (Sums::default(), None);
+        visit(&mut |index, value| {
+            sums.add(value, value);
+            if value < 0.0 && negative.is_none() {
+                negative = Some((index.to_vec(), value));
+            }
         })?;
-        Ok(Self {
-            total: total.value(),
-            nnz,
-            integers,
+        Ok(sums.summary(1.0, negative, mask))
+    }
+}
+
+/// What a storage adds up over its cells, as it holds them.
+#[derive(Default)]
+struct Sums {
+    total: CompensatedSum,
+    absolute: CompensatedSum,
+    squares: CompensatedSum,
+    nnz: u64,
+    fractions: bool,
+}
+
+impl Sums {
+    /// One more cell, as it is held and as it was given.
+    #[inline(always)]
+    fn add(&mut self, held: f64, given: f64) {
+        self.total += held;
+        self.absolute += held.abs();
+        self.squares += held * held;
+        self.nnz += u64::from(held != 0.0);
+        self.fractions |= given.fract() != 0.0;
+    }
+
+    /// Of cells that are held times `scale`.
+    fn summary(&self, scale: f64, negative: Option<(Vec<usize>, f64)>, mask: Mask) -> Summary {
+        Summary {
+            total: self.total.value() / scale,
+            absolute: self.absolute.value() / scale,
+            squares: self.squares.value() / scale / scale,
+            negative,
+            nnz: self.nnz,
+            integers: !self.fractions,
             mask,
-        })
+        }
     }
 }
 
@@ -155,6 +196,12 @@ pub trait Data<T: Real>: Debug + Send + Sync {
         request: &Request<'_, T>,
     ) -> Result<Expected<T>, DataError> {
         reference::e_step(self, model, request)
+    }
+
+    /// The values as they lie in memory, if they do: lets an [arrangement](crate::arrange) borrow them. Provided for storages that
+    /// hold no dense array; one that wraps a [`DenseTensor`] may pass on what that answers.
+    fn dense(&self) -> Option<DenseView<'_, T>> {
+        None
     }
 
     /// `v`: the sum of the observed cells.

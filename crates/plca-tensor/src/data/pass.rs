@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 
-use super::{Data, Expected, Modes, Request, Rule, reference};
+use super::{Data, Expected, Modes, Request, Rule, Summary, reference};
 use crate::kernel::{
     Accumulate, Rule as Ratio,
     aligned::{Aligned, Pool},
@@ -55,6 +55,7 @@ impl<T: Real, C: Accumulate<T>> Stored<'_, T, C> {
         let scale = 1.0 / self.scale.to_f64();
         match request.rule {
             Rule::Poisson => {
+                check_counts(data)?;
                 let mut pass = pass();
                 let rows = pass.balance_rows();
                 // [SPEC 1.1] C_j = P(z) F_j ∘ Σ Q Π_{m≠j} F_m: all modes from one ratio and the old factors
@@ -91,6 +92,7 @@ impl<T: Real, C: Accumulate<T>> Stored<'_, T, C> {
                 Ok(Expected { counts, value })
             }
             Rule::Gradient => {
+                check_counts(data)?;
                 let counts = (0..modes.len())
                     .map(|mode| modes[mode].then(|| pass().gradient(self.cells, scale, mode)))
                     .collect();
@@ -230,21 +232,48 @@ pub(crate) fn data_scale<T: Real>(largest: T) -> T {
     }
 }
 
-/// The sum of the data, refused where counts in `T` or `Σ V ln V` in `f64` would overflow.
-pub(crate) fn finite_total<T: Real>(total: f64) -> Result<f64, DataError> {
-    // |ln V| < 1024 for every double.
-    if T::lit(total).is_finite() && (1024.0 * total).is_finite() {
-        Ok(total)
+/// Refuses data whose sum overflows.
+pub(super) fn check_sums(summary: Summary) -> Result<Summary, DataError> {
+    let total = summary.absolute;
+    if total.is_finite() {
+        Ok(summary)
     } else {
         Err(DataError::Overflow { total })
     }
 }
 
-/// An error unless something positive was observed.
-pub(crate) fn require_mass(positive: bool) -> Result<(), DataError> {
-    if positive {
-        Ok(())
-    } else {
-        Err(DataError::NoMass)
+/// Refuses data that are no counts, which every model of non-negative data asks where it meets them. Cost: a look at the summary.
+///
+/// ```
+/// use plca_tensor::{DataError, DenseTensor, Order, check_counts};
+/// let v = |values| DenseTensor::new(vec![2], values, Order::RowMajor);
+/// assert_eq!(check_counts::<f64>(&v(vec![1.0, 0.0])?), Ok(()));
+/// assert_eq!(check_counts::<f64>(&v(vec![0.0, 0.0])?), Err(DataError::NoMass));
+/// let error = check_counts::<f64>(&v(vec![1.0, -2.0])?).unwrap_err();
+/// assert_eq!(error.to_string(), "entry [1] is -2, not a finite number >= 0");
+/// # Ok::<(), DataError>(())
+/// ```
+///
+/// # Errors
+///
+/// [`DataError::Negative`] with the first negative cell, [`DataError::NoMass`] without a positive one, or [`DataError::Overflow`] where
+/// counts in `T` or `Σ V ln V` in `f64` would overflow.
+pub fn check_counts<T: Real>(data: &dyn Data<T>) -> Result<(), DataError> {
+    counts_only::<T>(data.summary())
+}
+
+/// [`check_counts`] of a summary.
+pub(super) fn counts_only<T: Real>(summary: &Summary) -> Result<(), DataError> {
+    let total = summary.total;
+    // |ln V| < 1024 for every double.
+    let overflows = !(T::lit(total).is_finite() && (1024.0 * total).is_finite());
+    match &summary.negative {
+        Some((index, value)) => Err(DataError::Negative {
+            index: index.clone(),
+            value: *value,
+        }),
+        None if summary.nnz == 0 => Err(DataError::NoMass),
+        None if overflows => Err(DataError::Overflow { total }),
+        None => Ok(()),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use nalgebra::DMatrix;
 
-use super::pass::check_model;
+use super::pass::{check_model, counts_only};
 use super::{Data, Expected, Mask, Request, Rule};
 use crate::{CompensatedSum, Cp, DataError, Factor, Real};
 
@@ -86,6 +86,9 @@ pub(super) fn e_step<T: Real, D: Data<T> + ?Sized>(
         modes: modes.collect(),
         value: CompensatedSum::default(),
     };
+    if let Rule::Poisson | Rule::Gradient = request.rule {
+        counts_only::<T>(data.summary())?;
+    }
     match request.rule {
         Rule::Poisson => data.visit(&mut |index, v| {
             let p = model.cell(index);

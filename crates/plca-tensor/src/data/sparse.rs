@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use nalgebra::DMatrix;
 
-use super::dense::check_shape;
-use super::pass::{Stored, data_scale, finite_total, require_mass};
-use super::{Data, Expected, Mask, Request, Summary};
+use super::dense::{check_shape, largest};
+use super::pass::{Stored, check_sums, data_scale};
+use super::{Data, Expected, Mask, Request, Summary, Sums as CellSums};
 use crate::exposure::remaining;
 use crate::kernel::aligned::Pool;
 use crate::kernel::{Accumulate, Rule, Sums, fibres::Fibres, panel::Panel, strata::Strata};
-use crate::{CompensatedSum, Cp, DataError, Factor, Real};
+use crate::{Cp, DataError, Factor, Real};
 
 /// Stored cells in coordinate form, in any order, duplicates allowed (they are summed).
 ///
@@ -40,31 +40,42 @@ pub(crate) enum Cells<T> {
     Tensor(Fibres<T>),
 }
 
+/// Cells, the power of two by which their values were multiplied, and the first negative entry.
+pub(crate) struct Arranged<T> {
+    cells: Cells<T>,
+    scale: T,
+    negative: Option<(Vec<usize>, f64)>,
+}
+
 impl<T: Real> Cells<T> {
-    /// Checks and arranges the entries; duplicates are summed, zeros dropped unless `keep_zeros`. Also returns the power of two
-    /// by which the values were multiplied.
-    pub(crate) fn new(
+    /// Checks and arranges the entries; duplicates are summed, zeros dropped unless `keep_zeros`.
+    pub(crate) fn arrange(
         mut entries: Coordinates<T>,
         keep_zeros: bool,
-    ) -> Result<(Self, T), DataError> {
+    ) -> Result<Arranged<T>, DataError> {
         check_indices(&entries)?;
-        let order = entries.shape.len();
-        let refused = |value: &T| !(value.is_finite() && *value >= T::zero());
-        if let Some(at) = entries.values.iter().position(refused) {
-            let index = &entries.indices[at * order..(at + 1) * order];
-            return Err(DataError::Value {
-                index: index.iter().map(|&i| i as usize).collect(),
-                value: entries.values[at].to_f64(),
-            });
+        let first = |bad: &dyn Fn(&T) -> bool| {
+            let at = entries.values.iter().position(bad)?;
+            let index = entries.indices.chunks_exact(entries.shape.len()).nth(at)?;
+            let index = index.iter().map(|&i| i as usize).collect();
+            Some((index, entries.values[at].to_f64()))
+        };
+        if let Some((index, value)) = first(&|x| !x.is_finite()) {
+            return Err(DataError::NotFinite { index, value });
         }
-        // Only after the check: a message shows the value as given.
+        // Before values are scaled: a message shows the value as given.
+        let negative = first(&|&x| x < T::zero());
         let scale = rescale(&mut entries.values);
-        let cells = if order == 2 {
+        let cells = if entries.shape.len() == 2 {
             Self::Matrix(Strata::new(entries, keep_zeros))
         } else {
             Self::Tensor(Fibres::new(entries, keep_zeros))
         };
-        Ok((cells, scale))
+        Ok(Arranged {
+            cells,
+            scale,
+            negative,
+        })
     }
 
     pub(crate) fn stored(&self) -> usize {
@@ -138,7 +149,7 @@ enum Pattern<T> {
     Stored,
 }
 
-/// A non-negative sparse tensor of order at least 1. Cells that are not stored are zeros, unless they are hidden.
+/// A sparse tensor of order at least 1. Cells that are not stored are zeros, unless they are hidden.
 ///
 /// Memory: about 12 bytes per entry in `f64`, whatever the product of the shape, and 12 per hidden cell that is listed.
 ///
@@ -166,8 +177,7 @@ pub struct SparseTensor<T> {
 
 /// Brings values into a comfortable scale; returns that scale.
 fn rescale<T: Real>(values: &mut [T]) -> T {
-    let largest = (values.iter()).fold(T::zero(), |a, &x| if x > a { x } else { a });
-    let scale = data_scale(largest);
+    let scale = data_scale(largest(values));
     if scale != T::one() {
         values.iter_mut().for_each(|x| *x *= scale);
     }
@@ -181,10 +191,10 @@ impl<T: Real> SparseTensor<T> {
     /// # Errors
     ///
     /// [`DataError`]: order 0, an empty mode, lengths that disagree, an index outside the shape, a value that
-    /// is negative or not finite, no positive value at all, a sum that overflows.
+    /// is not finite, a sum that overflows.
     pub fn new(entries: Coordinates<T>) -> Result<Self, DataError> {
         let shape = entries.shape.clone();
-        Self::checked(shape, Cells::new(entries, false)?, Pattern::All)
+        Self::checked(shape, Cells::arrange(entries, false)?, Pattern::All)
     }
 
     /// Arranges entries of which all cells but the stored ones are hidden; explicit zeros are observed.
@@ -194,7 +204,7 @@ impl<T: Real> SparseTensor<T> {
     /// As [`new`](Self::new).
     pub fn stored_only(entries: Coordinates<T>) -> Result<Self, DataError> {
         let shape = entries.shape.clone();
-        Self::checked(shape, Cells::new(entries, true)?, Pattern::Stored)
+        Self::checked(shape, Cells::arrange(entries, true)?, Pattern::Stored)
     }
 
     /// Arranges entries of which the listed cells are hidden, whatever is stored there. Values of the list are not read.
@@ -230,28 +240,33 @@ impl<T: Real> SparseTensor<T> {
         entries.values.truncate(kept);
         hidden.values = vec![T::one(); hidden.indices.len() / order];
         let shape = entries.shape.clone();
-        let hidden = Cells::new(hidden, false)?.0;
+        let hidden = Cells::arrange(hidden, false)?.cells;
         let unseen = wholly_listed(&shape, &hidden);
         let pattern = match hidden.stored() {
             0 => Pattern::All,
             _ => Pattern::AllBut(hidden),
         };
-        let checked = Self::checked(shape, Cells::new(entries, false)?, pattern)?;
+        let checked = Self::checked(shape, Cells::arrange(entries, false)?, pattern)?;
         Ok(Self { unseen, ..checked })
     }
 
     fn checked(
         shape: Vec<usize>,
-        (cells, scale): (Cells<T>, T),
+        arranged: Arranged<T>,
         pattern: Pattern<T>,
     ) -> Result<Self, DataError> {
-        let (mut sum, mut nnz, mut integers) = (CompensatedSum::default(), 0, true);
+        let Arranged {
+            cells,
+            scale,
+            negative,
+        } = arranged;
+        let (mut sums, mut below) = (CellSums::default(), false);
         cells.for_each(&mut |_, x| {
-            sum += x.to_f64();
-            nnz += u64::from(x > T::zero());
-            integers &= (x.to_f64() / scale.to_f64()).fract() == 0.0;
+            sums.add(x.to_f64(), x.to_f64() / scale.to_f64());
+            below |= x < T::zero();
         });
-        require_mass(sum.value() > 0.0)?;
+        // Duplicates may have made up for it; what a scale leaves nothing of is negative nevertheless.
+        let negative = negative.filter(|_| below || scale != T::one());
         let all = shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m));
         let mask = match &pattern {
             Pattern::All => Mask::Complete,
@@ -259,36 +274,22 @@ impl<T: Real> SparseTensor<T> {
             Pattern::Stored => Mask::Observed,
             Pattern::AllBut(_) => Mask::Hidden,
         };
-        let total = finite_total::<T>(sum.value() / scale.to_f64())?;
+        let summary = check_sums(sums.summary(scale.to_f64(), negative, mask))?;
         Ok(Self {
             shape,
             cells,
             pattern,
             unseen: Vec::new(),
             scale,
-            summary: Summary {
-                total,
-                nnz,
-                integers,
-                mask,
-            },
+            summary,
             pool: Pool::default(),
         })
-    }
-
-    /// The cells, what is hidden if that is listed, and the scale of the values.
-    pub(crate) fn parts(&self) -> (&Cells<T>, Option<&Cells<T>>, T) {
-        let hidden = match &self.pattern {
-            Pattern::AllBut(hidden) => Some(hidden),
-            Pattern::All | Pattern::Stored => None,
-        };
-        (&self.cells, hidden, self.scale)
     }
 
     /// The entries that are not 0, in the order of [`visit`](Data::visit), as they were given.
     pub fn to_coordinates(&self) -> Coordinates<T> {
         let (mut indices, mut values) = (Vec::new(), Vec::with_capacity(self.cells.stored()));
-        self.for_each_positive(&mut |index, value| {
+        self.for_each_nonzero(&mut |index, value| {
             indices.extend(index.iter().map(|&i| i as u32));
             values.push(T::lit(value));
         });
@@ -299,10 +300,10 @@ impl<T: Real> SparseTensor<T> {
         }
     }
 
-    pub(crate) fn for_each_positive(&self, each: &mut dyn FnMut(&[usize], f64)) {
+    pub(crate) fn for_each_nonzero(&self, each: &mut dyn FnMut(&[usize], f64)) {
         let scale = self.scale.to_f64();
         self.cells.for_each(&mut |index, x| {
-            if x > T::zero() {
+            if x != T::zero() {
                 each(index, x.to_f64() / scale);
             }
         });
@@ -355,7 +356,7 @@ impl<T: Real> Data<T> for SparseTensor<T> {
     }
 
     fn visit(&self, each: &mut dyn FnMut(&[usize], f64)) -> Result<(), DataError> {
-        self.for_each_positive(each);
+        self.for_each_nonzero(each);
         Ok(())
     }
 

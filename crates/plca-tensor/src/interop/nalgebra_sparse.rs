@@ -80,8 +80,7 @@ impl<T: Real> TryFrom<&SparseTensor<T>> for CooMatrix<T> {
             return Err(DataError::NotAMatrix { shape });
         };
         let mut matrix = Self::new(rows, columns);
-        tensor
-            .for_each_positive(&mut |index, value| matrix.push(index[0], index[1], T::lit(value)));
+        tensor.for_each_nonzero(&mut |index, value| matrix.push(index[0], index[1], T::lit(value)));
         Ok(matrix)
     }
 }

@@ -138,7 +138,7 @@ impl<T: Real> Fibres<T> {
         for e in permutation {
             let index = &indices[e as usize * order..][..order];
             let value = values[e as usize];
-            if !keep_zeros && value <= T::zero() {
+            if !keep_zeros && value == T::zero() {
                 continue;
             }
             let same =

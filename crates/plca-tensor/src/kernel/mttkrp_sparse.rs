@@ -57,10 +57,6 @@ impl<T: Real> Sorted<T> {
         Self { modes }
     }
 
-    pub(crate) fn stored(&self) -> usize {
-        self.modes[0].values.len()
-    }
-
     /// Values, duplicates merged, in a fixed order.
     pub(crate) fn values(&self) -> &[T] {
         &self.modes[0].values

@@ -10,42 +10,29 @@
 //! Rows and blocks are cut into a grid of [tasks](super::blocks), whose sums are added in a fixed order: the bits do not depend on the
 //! number of threads.
 
+mod blocks;
+
 use std::ops::Range;
 use std::sync::Mutex;
 
 use plca_dist::simd::instruction_set;
 use pulp::{Simd, WithSimd};
 
+pub(crate) use blocks::Blocks;
+
 use super::aligned::{Aligned, Pool};
 use super::blocks::{Cut, Total, lock};
 use super::lanes::Lanes;
 use crate::parallel::claim_in_order;
-use crate::signed::SplitRule;
 use crate::sum::CompensatedSum;
-use crate::{Real, SignedModel, SignedWanted};
+use crate::{Real, SignedModel, SignedWanted, SplitRule};
 
 /// Columns of a block.
-pub(crate) const WIDTH: usize = 32;
+const WIDTH: usize = 32;
 /// Rows of a tile of multipliers.
 const HEIGHT: usize = 16;
 /// Multiplications and additions that splitting a cell takes as long as.
 const SPLIT: f64 = 100.0;
-
-/// Cells in the order in which the pass reads them: block after block of columns, row after row. Hidden cells and the
-/// padding of the last block hold NaN.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Blocks<T> {
-    pub(crate) rows: usize,
-    pub(crate) columns: usize,
-    pub(crate) values: Vec<T>,
-}
-
-impl<T: Real> Blocks<T> {
-    /// Where a cell is kept.
-    pub(crate) fn position(&self, row: usize, column: usize) -> usize {
-        (column / WIDTH * self.rows + row) * WIDTH + column % WIDTH
-    }
-}
 
 /// What one pass adds up.
 pub(crate) struct Pass<T> {
@@ -74,10 +61,10 @@ fn pack_left<T: Real>(model: &SignedModel<'_, T>, pool: &Pool<T>) -> Aligned<T> 
 }
 
 /// The whole pass.
-pub(crate) fn pass<T: Real, R: SplitRule<T> + ?Sized>(
+pub(crate) fn pass<T: Real>(
     data: &Blocks<T>,
     model: &SignedModel<'_, T>,
-    rule: &R,
+    rule: &dyn SplitRule<T>,
     wanted: SignedWanted,
     pool: &Pool<T>,
 ) -> Pass<T> {
@@ -137,13 +124,13 @@ pub(crate) fn pass<T: Real, R: SplitRule<T> + ?Sized>(
 }
 
 /// Some rows of some blocks.
-struct Task<'a, T, R: ?Sized> {
+struct Task<'a, T> {
     data: &'a Blocks<T>,
     k: usize,
     left: &'a [T],
     /// The columns of `H` that belong to these blocks.
     right: &'a [T],
-    rule: &'a R,
+    rule: &'a dyn SplitRule<T>,
     wanted: SignedWanted,
     pool: &'a Pool<T>,
     rows: Range<usize>,
@@ -157,7 +144,7 @@ struct Part<T> {
     value: f64,
 }
 
-impl<T: Real, R: SplitRule<T> + ?Sized> WithSimd for Task<'_, T, R> {
+impl<T: Real> WithSimd for Task<'_, T> {
     type Output = Part<T>;
 
     #[inline(always)]
@@ -210,7 +197,7 @@ fn shares(k: usize) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-impl<T: Real, R: SplitRule<T> + ?Sized> Task<'_, T, R> {
+impl<T: Real> Task<'_, T> {
     /// `MR` registers of columns at a time, with `FR` rows of rates or `RR` of row sums.
     #[inline(always)]
     fn run<S: Simd, const MR: usize, const FR: usize, const RR: usize>(self, simd: S) -> Part<T> {

@@ -2,117 +2,10 @@
 
 use std::ops::RangeInclusive;
 
-use nalgebra::DMatrix;
 use proptest::prelude::*;
 
 use super::{Start, Table, shapes, slices, starting, table_of_shape};
-use crate::{DataError, Order, Real, RealTensor, SignedMatrix};
-
-impl<T: Real> Table<T> {
-    /// The observed cells of a matrix.
-    ///
-    /// # Errors
-    ///
-    /// [`DataError`] if a value is not finite.
-    ///
-    /// # Panics
-    ///
-    /// Unless there are two modes.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use plca_tensor::{Signed, strategies::Table};
-    /// let table = Table { shape: vec![2, 2], values: vec![1.0, -2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
-    /// assert_eq!(table.signed()?.observed(), 3);
-    /// # Ok::<(), plca_tensor::DataError>(())
-    /// ```
-    pub fn signed(&self) -> Result<SignedMatrix<T>, DataError> {
-        let [rows, columns] = self.shape[..] else {
-            panic!("a matrix has two modes, not {}", self.shape.len());
-        };
-        SignedMatrix::with_mask(
-            &DMatrix::from_row_slice(rows, columns, &self.values),
-            &DMatrix::from_row_slice(rows, columns, &self.observed),
-        )
-    }
-
-    /// All cells, dense, the mask ignored.
-    ///
-    /// # Errors
-    ///
-    /// [`DataError`] if a value is not finite; so for the other storages.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use plca_tensor::{Order, strategies::Table};
-    /// let table = Table { shape: vec![2, 2], values: vec![1.0, -2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
-    /// assert!(table.real(Order::RowMajor)?.is_complete());
-    /// # Ok::<(), plca_tensor::DataError>(())
-    /// ```
-    pub fn real(&self, order: Order) -> Result<RealTensor<T>, DataError> {
-        let values = self.in_order(&self.values, order);
-        RealTensor::dense(self.shape.clone(), values, order)
-    }
-
-    /// All cells that are not 0, sparse, the mask ignored.
-    ///
-    /// # Errors
-    ///
-    /// As [`real`](Self::real).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use plca_tensor::strategies::Table;
-    /// let table = Table { shape: vec![2, 2], values: vec![1.0, -2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
-    /// assert!(table.real_sparse()?.has_negative());
-    /// # Ok::<(), plca_tensor::DataError>(())
-    /// ```
-    pub fn real_sparse(&self) -> Result<RealTensor<T>, DataError> {
-        RealTensor::sparse(self.coordinates(|at| self.values[at] != T::zero()))
-    }
-
-    /// Observed cells, dense.
-    ///
-    /// # Errors
-    ///
-    /// As [`real`](Self::real).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use plca_tensor::{Order, strategies::Table};
-    /// let table = Table { shape: vec![2, 2], values: vec![1.0, -2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
-    /// assert!(!table.real_masked(Order::RowMajor)?.is_complete());
-    /// # Ok::<(), plca_tensor::DataError>(())
-    /// ```
-    pub fn real_masked(&self, order: Order) -> Result<RealTensor<T>, DataError> {
-        let cells = self.values.iter().zip(&self.observed);
-        let seen = cells.map(|(&x, &seen)| if seen { x } else { T::lit(f64::NAN) });
-        let values = self.in_order(&seen.collect::<Vec<_>>(), order);
-        RealTensor::masked(self.shape.clone(), values, order)
-    }
-
-    /// Observed cells stored, zeros included; what is not stored is hidden.
-    ///
-    /// # Errors
-    ///
-    /// As [`real`](Self::real).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use plca_tensor::strategies::Table;
-    /// let table = Table { shape: vec![2, 2], values: vec![1.0, -2.0, 0.0, 5.0], observed: vec![true, true, true, false] };
-    /// assert!(!table.real_stored_only()?.is_complete());
-    /// # Ok::<(), plca_tensor::DataError>(())
-    /// ```
-    pub fn real_stored_only(&self) -> Result<RealTensor<T>, DataError> {
-        RealTensor::stored_only(self.coordinates(|at| self.observed[at]))
-    }
-}
+use crate::Real;
 
 /// Whole numbers of either sign: about a quarter of the cells hidden, perhaps whole slices, perhaps all of them.
 ///
@@ -146,10 +39,10 @@ pub fn signed_table_of_shape<T: Real>(shape: Vec<usize>) -> impl Strategy<Value 
 /// Data for squared errors: those of [`table_of_shape`], some cells negative, the sums of all and of the observed cells positive.
 ///
 /// ```
-/// use plca_tensor::{Order, strategies};
+/// use plca_tensor::{Data, Order, strategies};
 /// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
 /// let table = strategies::real_table_of_shape::<f64>(vec![2, 3]).new_tree(&mut TestRunner::default()).unwrap().current();
-/// assert!(table.real_masked(Order::RowMajor).unwrap().total() > 0.0);
+/// assert!(table.masked(Order::RowMajor).unwrap().total() > 0.0);
 /// ```
 pub fn real_table_of_shape<T: Real>(shape: Vec<usize>) -> impl Strategy<Value = Table<T>> {
     let cells = shape.iter().product::<usize>();
@@ -197,16 +90,17 @@ mod tests {
     use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
 
     use super::*;
-    use crate::Signed;
+    use crate::arrange::Signed;
+    use crate::{Data, Order};
 
     proptest! {
         /// Every storage of data for squared errors has a positive sum, and every storage of the observed cells the same.
         #[test]
         fn storages_have_positive_sums((table, _) in real_problems::<f64>(1..=3, 1..=4, 1..=2)) {
-            let [whole, sparse] = [table.real(Order::ColumnMajor).unwrap(), table.real_sparse().unwrap()];
-            let [masked, stored] = [table.real_masked(Order::RowMajor).unwrap(), table.real_stored_only().unwrap()];
-            for pair in [[&whole, &sparse], [&masked, &stored]] {
-                let [a, b] = pair.map(|x| x.total() / x.scale());
+            let (whole, sparse) = (table.dense(Order::ColumnMajor).unwrap(), table.sparse().unwrap());
+            let (masked, stored) = (table.masked(Order::RowMajor).unwrap(), table.stored_only().unwrap());
+            for pair in [[&whole as &dyn Data<f64>, &sparse], [&masked, &stored]] {
+                let [a, b] = pair.map(|x| x.total());
                 prop_assert!(a > 0.0 && (a - b).abs() <= 1e-12 * a, "{} {}", a, b);
             }
         }
@@ -214,14 +108,16 @@ mod tests {
         /// A signed matrix holds the observed cells in their places.
         #[test]
         fn signed_matrices_hold_the_observed_cells(table in signed_table_of_shape::<f32>(vec![3, 4])) {
-            let data = table.signed().unwrap();
+            let data = Signed::from_dense(table.masked(Order::RowMajor).unwrap()).unwrap();
             prop_assert_eq!(data.observed(), table.observed.iter().filter(|seen| **seen).count());
-            for (at, (&v, &seen)) in table.values.iter().zip(&table.observed).enumerate() {
-                let index = table.index(at);
-                let got = data.get(index[0], index[1]);
-                let right = if seen { got == v } else { got.is_nan() };
-                prop_assert!(right, "{} instead of {}", got, v);
-            }
+            let mut held = Ok(());
+            data.for_each(&mut |i, j, got| {
+                let at = 4 * i + j;
+                if !(table.observed[at] && got == f64::from(table.values[at])) {
+                    held = Err(TestCaseError::fail(format!("{got} at {i}, {j}")));
+                }
+            });
+            held?;
         }
     }
 

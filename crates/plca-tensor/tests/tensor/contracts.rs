@@ -1,10 +1,11 @@
 //! What the documentation of models and statistics promises: which entries count as nothing, and what is refused.
 
 use nalgebra::{DMatrix, dmatrix};
+use plca_tensor::arrange::Products;
 use plca_tensor::strategies::KeptBlocks;
 use plca_tensor::{
-    Coordinates, Cp, Data, DataError, DenseTensor, Factor, Modes, Order, OutOfCore, Real,
-    RealTensor, Request, Rule, SparseTensor,
+    Coordinates, Cp, Data, DataError, DenseTensor, Factor, Modes, Order, OutOfCore, Real, Request,
+    Rule, SparseTensor,
 };
 
 /// One cell with a count, beside one without, in every storage.
@@ -157,7 +158,8 @@ fn models_that_do_not_fit_are_refused() {
         };
         data.e_step(&model, &all).unwrap();
     }
-    let real = RealTensor::dense(vec![1, 2], vec![1.0, 2.0], Order::RowMajor).unwrap();
+    let real = DenseTensor::new(vec![1, 2], vec![1.0, 2.0], Order::RowMajor).unwrap();
+    let real = Products::new(&real).unwrap();
     panics("no components", || {
         real.mttkrp(&[none.clone(), none_b.clone()], 0);
     });

@@ -12,7 +12,7 @@ mod nalgebra;
 mod nalgebra_sparse;
 mod ndarray;
 mod out_of_core;
-mod row_problems;
+mod rows;
 mod serde;
 mod signed;
 mod threads;

@@ -1,9 +1,8 @@
 //! The matricised product against its definition, for every storage, order and mode.
 
 use nalgebra::DMatrix;
-use plca_tensor::{
-    Coordinates, DataError, DenseTensor, Memo, Order, Real, RealTensor, SparseTensor,
-};
+use plca_tensor::arrange::Products;
+use plca_tensor::{Coordinates, Data, DataError, DenseTensor, Order, Real, SparseTensor};
 
 /// A fixed sequence of numbers on (0, 1).
 fn noise(seed: u64) -> impl FnMut() -> f64 {
@@ -135,26 +134,24 @@ fn complete<T: Real>() {
         for k in [1, 3, 11] {
             let f = factors::<T>(shape, k);
             let rounded: Vec<f64> = x.iter().map(|&x| T::lit(x).to_f64()).collect();
-            let storages = [
-                RealTensor::dense(shape.to_vec(), typed::<T>(&x), Order::RowMajor).unwrap(),
-                RealTensor::dense(
-                    shape.to_vec(),
-                    typed::<T>(&column_major(shape, &x)),
-                    Order::ColumnMajor,
-                )
-                .unwrap(),
-                RealTensor::sparse(entries(shape, &x, |x| x != 0.0)).unwrap(),
+            let columns = typed::<T>(&column_major(shape, &x));
+            let storages: [Box<dyn Data<T>>; 3] = [
+                Box::new(DenseTensor::new(shape.to_vec(), typed(&x), Order::RowMajor).unwrap()),
+                Box::new(DenseTensor::new(shape.to_vec(), columns, Order::ColumnMajor).unwrap()),
+                Box::new(SparseTensor::new(entries(shape, &x, |x| x != 0.0)).unwrap()),
             ];
             for data in &storages {
+                let data = Products::new(&**data).unwrap();
                 assert!(data.is_complete() && data.has_negative());
-                let (mut memo, mut changing) = (Memo::new(data), f.clone());
+                let (mut memo, mut changing) = (data.memo(&f), f.clone());
                 for mode in 0..shape.len() {
                     let want = definition(shape, &f, mode, |at, _| rounded[at], &[]);
                     close("alone", &data.mttkrp(&f, mode), &want, tol);
                     // In a sweep, where every factor changes after its turn.
                     let want = definition(shape, &changing, mode, |at, _| rounded[at], &[]);
-                    close("memo", &memo.mttkrp(&changing, mode), &want, tol);
+                    close("memo", &memo.product(mode), &want, tol);
                     changing[mode] *= T::lit(0.5);
+                    memo.set(mode, &changing[mode]);
                 }
             }
         }
@@ -186,6 +183,8 @@ fn squared_error(shape: &[usize], f: &[DMatrix<f64>], x: &[f64], scale: f64, w: 
         .sum()
 }
 
+type Stored = Box<dyn Data<f64>>;
+
 #[test]
 fn hidden_cells_are_0_or_filled_with_the_model() {
     let (scale, w) = (0.5, [0.3, 0.0, 1.5]);
@@ -198,49 +197,33 @@ fn hidden_cells_are_0_or_filled_with_the_model() {
             .iter()
             .map(|x| if x.is_nan() { 1.0 } else { *x })
             .collect();
-        let cases: Vec<(RealTensor<f64>, &[f64])> = vec![
+        let masked = |x: &[f64], order| -> Stored {
+            Box::new(DenseTensor::masked(shape.to_vec(), x.to_vec(), order).unwrap())
+        };
+        let stored = |x: &[f64]| -> Stored {
+            Box::new(SparseTensor::stored_only(entries(shape, x, |x| !x.is_nan())).unwrap())
+        };
+        let cases: [(Stored, &[f64]); 8] = [
+            (masked(&x, Order::RowMajor), &x),
+            (masked(&column_major(shape, &x), Order::ColumnMajor), &x),
+            (stored(&x), &x),
             (
-                RealTensor::masked(shape.to_vec(), x.clone(), Order::RowMajor).unwrap(),
-                &x,
-            ),
-            (
-                RealTensor::masked(shape.to_vec(), column_major(shape, &x), Order::ColumnMajor)
-                    .unwrap(),
-                &x,
-            ),
-            (
-                RealTensor::stored_only(entries(shape, &x, |x| !x.is_nan())).unwrap(),
-                &x,
-            ),
-            (
-                RealTensor::from(
-                    &SparseTensor::all_but(entries(shape, &positive, |x| x > 0.0), hidden).unwrap(),
+                Box::new(
+                    SparseTensor::all_but(entries(shape, &positive, |x| x > 0.0), hidden).unwrap(),
                 ),
                 &positive,
             ),
+            (stored(&positive), &positive),
+            (masked(&positive, Order::RowMajor), &positive),
+            (masked(&none_hidden, Order::RowMajor), &none_hidden),
             (
-                RealTensor::from(
-                    &SparseTensor::stored_only(entries(shape, &positive, |x| !x.is_nan())).unwrap(),
-                ),
-                &positive,
-            ),
-            (
-                RealTensor::from(
-                    DenseTensor::masked(shape.to_vec(), positive.clone(), Order::RowMajor).unwrap(),
-                ),
-                &positive,
-            ),
-            (
-                RealTensor::dense(shape.to_vec(), none_hidden.clone(), Order::RowMajor).unwrap(),
-                &none_hidden,
-            ),
-            (
-                RealTensor::sparse(entries(shape, &none_hidden, |_| true)).unwrap(),
+                Box::new(SparseTensor::new(entries(shape, &none_hidden, |_| true)).unwrap()),
                 &none_hidden,
             ),
         ];
         for (case, (data, x)) in cases.iter().enumerate() {
-            let mut memo = Memo::new(data);
+            let data = Products::new(&**data).unwrap();
+            let mut memo = data.memo(&f);
             for mode in 0..shape.len() {
                 let seen = |at: usize, _| if x[at].is_nan() { 0.0 } else { x[at] };
                 let want = definition(shape, &f, mode, seen, &[]);
@@ -252,7 +235,7 @@ fn hidden_cells_are_0_or_filled_with_the_model() {
                 );
                 close(
                     &format!("{shape:?} {case}"),
-                    &memo.mttkrp(&f, mode),
+                    &memo.product(mode),
                     &want,
                     1e-11,
                 );
@@ -277,7 +260,8 @@ fn totals_and_conversions() {
     let positive: Vec<f64> = x.iter().map(|x| x.abs()).collect();
     let dense = DenseTensor::new(vec![4, 6], positive.clone(), Order::RowMajor).unwrap();
     let sparse = SparseTensor::new(entries::<f64>(&[4, 6], &positive, |x| x > 0.0)).unwrap();
-    for data in [RealTensor::from(dense), RealTensor::from(&sparse)] {
+    for data in [&dense as &dyn Data<f64>, &sparse] {
+        let data = Products::new(data).unwrap();
         assert!(!data.has_negative() && data.is_complete());
         assert!((data.total() - positive.iter().sum::<f64>()).abs() < 1e-14);
         let mut sum = 0.0;
@@ -292,9 +276,11 @@ fn totals_and_conversions() {
 /// Values near the ends of the range are held in a scale where their squares are numbers.
 #[test]
 fn extreme_values_are_rescaled() {
-    for x in [1e308, 1e-310] {
-        let data =
-            RealTensor::dense(vec![2, 2], vec![x, 0.0, -x / 4.0, x], Order::RowMajor).unwrap();
+    let tensor = |x| DenseTensor::new(vec![2, 2], vec![x, 0.0, -x / 4.0, x], Order::RowMajor);
+    assert!(matches!(tensor(1e308), Err(DataError::Overflow { .. })));
+    for x in [7e307, 1e-310] {
+        let data = tensor(x).unwrap();
+        let data = Products::new(&data).unwrap();
         assert!(data.squared_norm().is_normal() && data.scale() != 1.0);
         let ratio = data.total() / data.scale() / x;
         assert!(
@@ -306,7 +292,7 @@ fn extreme_values_are_rescaled() {
 
 #[test]
 fn bad_values_are_named() {
-    let dense = |x: Vec<f64>| RealTensor::dense(vec![2, 2], x, Order::RowMajor).unwrap_err();
+    let dense = |x: Vec<f64>| DenseTensor::new(vec![2, 2], x, Order::RowMajor).unwrap_err();
     assert_eq!(
         dense(vec![0.0, 1.0, f64::INFINITY, 0.0]),
         DataError::NotFinite {
@@ -319,10 +305,25 @@ fn bad_values_are_named() {
         dense(vec![f64::NAN; 4]),
         DataError::NotFinite { .. }
     ));
-    let masked = RealTensor::masked(vec![2], vec![f64::NAN; 2], Order::RowMajor);
-    assert_eq!(masked.unwrap_err(), DataError::NothingObserved);
+    let masked = DenseTensor::masked(vec![2], vec![f64::NAN; 2], Order::RowMajor).unwrap();
+    let none = || Coordinates {
+        shape: vec![2],
+        indices: vec![],
+        values: vec![],
+    };
+    let all = Coordinates {
+        shape: vec![2],
+        indices: vec![0, 1],
+        values: vec![1.0; 2],
+    };
+    let listed = SparseTensor::all_but(none(), all).unwrap();
+    let stored = SparseTensor::stored_only(none()).unwrap();
+    for data in [&masked as &dyn Data<f64>, &listed, &stored] {
+        let refused = Products::new(data).unwrap_err();
+        assert_eq!(refused, DataError::NothingObserved);
+    }
     let sparse = |indices, values| {
-        RealTensor::sparse(Coordinates::<f64> {
+        SparseTensor::new(Coordinates::<f64> {
             shape: vec![2, 3],
             indices,
             values,
@@ -341,7 +342,7 @@ fn bad_values_are_named() {
         sparse(vec![0, 2], vec![f64::NAN]),
         DataError::NotFinite { .. }
     ));
-    let empty = RealTensor::<f64>::dense(vec![], vec![], Order::RowMajor);
+    let empty = DenseTensor::<f64>::new(vec![], vec![], Order::RowMajor);
     assert_eq!(empty.unwrap_err(), DataError::OrderZero);
 }
 
@@ -353,7 +354,9 @@ fn duplicates_are_summed() {
         indices: vec![0, 1, 1, 1, 0, 1],
         values: vec![1.0, 5.0, 2.0],
     };
-    let data = RealTensor::sparse(c).unwrap();
+    let data = SparseTensor::new(c).unwrap();
+    assert_eq!((data.total(), data.summary().squares), (8.0, 34.0));
+    let data = Products::new(&data).unwrap();
     assert_eq!((data.total(), data.squared_norm()), (8.0, 34.0));
 }
 
@@ -363,12 +366,12 @@ fn threads_change_no_bit() {
     let shape = [61, 90, 113];
     let x = cells(&shape, false);
     let f = factors::<f64>(&shape, 20);
-    let storages = [
-        RealTensor::dense(shape.to_vec(), x.clone(), Order::RowMajor).unwrap(),
-        RealTensor::sparse(entries(&shape, &x, |x| x != 0.0)).unwrap(),
-        RealTensor::masked(shape.to_vec(), cells(&shape, true), Order::ColumnMajor).unwrap(),
-    ];
-    for data in &storages {
+    let dense = DenseTensor::new(shape.to_vec(), x.clone(), Order::RowMajor).unwrap();
+    let sparse = SparseTensor::new(entries(&shape, &x, |x| x != 0.0)).unwrap();
+    let masked = cells(&shape, true);
+    let masked = DenseTensor::masked(shape.to_vec(), masked, Order::ColumnMajor).unwrap();
+    for data in [&dense as &dyn Data<f64>, &sparse, &masked] {
+        let data = Products::new(data).unwrap();
         let run = |threads| {
             let pool = rayon::ThreadPoolBuilder::new()
                 .num_threads(threads)
@@ -389,30 +392,29 @@ fn threads_change_no_bit() {
     }
 }
 
-/// What a memo keeps is never that of other factors, of another number of components or another half.
+/// What a memo keeps is never that of other factors or of another half.
 #[test]
 fn memos_do_not_go_stale() {
     let shape = [3, 4, 2, 5];
     let values = typed::<f64>(&cells(&shape, false));
-    let data = RealTensor::dense(shape.to_vec(), values, Order::RowMajor).unwrap();
-    let mut memo = Memo::new(&data);
+    let data = DenseTensor::new(shape.to_vec(), values, Order::RowMajor).unwrap();
+    let data = Products::new(&data).unwrap();
     let mut f = factors::<f64>(&shape, 3);
-    let same = |memo: &mut Memo<'_, f64>, f: &[DMatrix<f64>], mode| {
-        assert_eq!(memo.mttkrp(f, mode), data.mttkrp(f, mode), "{mode}");
-    };
+    let mut memo = data.memo(&f);
     for changed in 0..4 {
         for mode in [0, 1, 2, 3, 3, 0, 2, 1] {
-            same(&mut memo, &f, mode);
+            assert_eq!(memo.product(mode), data.mttkrp(&f, mode), "{mode}");
             f[changed][(1, 2)] += 0.25;
-            same(&mut memo, &f, mode);
+            memo.set(changed, &f[changed]);
+            assert_eq!(memo.product(mode), data.mttkrp(&f, mode), "{mode}");
         }
     }
-    same(&mut memo, &factors::<f64>(&shape, 2), 0);
-    same(&mut memo, &f, 1);
-    let line = RealTensor::dense(vec![3], vec![1.0, 2.0, 3.0], Order::RowMajor).unwrap();
-    let mut memo = Memo::new(&line);
-    for k in [2, 1, 4] {
-        let f = factors::<f64>(&[3], k);
-        assert_eq!(memo.mttkrp(&f, 0), line.mttkrp(&f, 0));
+    let line = DenseTensor::new(vec![3], vec![1.0, 2.0, 3.0], Order::RowMajor).unwrap();
+    let line = Products::new(&line).unwrap();
+    let mut memo = line.memo(&factors::<f64>(&[3], 2));
+    for x in [2.0, 1.0] {
+        let f = [DMatrix::from_element(3, 2, x)];
+        memo.set(0, &f[0]);
+        assert_eq!(memo.product(0), line.mttkrp(&f, 0));
     }
 }

@@ -1,7 +1,7 @@
 //! Matrices of `nalgebra-sparse` to and fro.
 
 use nalgebra_sparse::{CooMatrix, CscMatrix, CsrMatrix};
-use plca_tensor::{Coordinates, Data, DataError, SparseTensor};
+use plca_tensor::{Coordinates, Data, DataError, SparseTensor, check_counts};
 
 #[test]
 fn all_three_forms_are_one_tensor() {
@@ -37,8 +37,9 @@ fn all_three_forms_are_one_tensor() {
         DataError::NotAMatrix { shape }
     );
     coo.push(0, 0, -1.0);
+    let negative = SparseTensor::try_from(&coo).unwrap();
     assert!(matches!(
-        SparseTensor::try_from(&coo),
-        Err(DataError::Value { .. })
+        check_counts(&negative),
+        Err(DataError::Negative { .. })
     ));
 }

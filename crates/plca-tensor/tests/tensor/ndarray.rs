@@ -2,7 +2,7 @@
 
 use ndarray::{Array3, ShapeBuilder, s};
 
-use plca_tensor::{DataError, DenseTensor, Order};
+use plca_tensor::{DataError, DenseTensor, Order, check_counts};
 
 /// Every memory layout gives the same tensor; contiguous ones keep their block.
 #[test]
@@ -45,7 +45,8 @@ fn layouts_are_one_tensor() {
 
 #[test]
 fn bad_values_are_named() {
-    let error = DenseTensor::try_from(ndarray::array![[1.0, -1.0]]).unwrap_err();
+    let negative = DenseTensor::try_from(ndarray::array![[1.0, -1.0]]).unwrap();
+    let error = check_counts(&negative).unwrap_err();
     assert_eq!(
         error.to_string(),
         "entry [0, 1] is -1, not a finite number >= 0"

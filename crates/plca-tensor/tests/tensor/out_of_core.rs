@@ -4,7 +4,7 @@ use nalgebra::DMatrix;
 use plca_tensor::strategies::KeptBlocks;
 use plca_tensor::{
     Block, BlockSource, Coordinates, Cp, Data, DataError, Factor, Modes, OutOfCore, Real, Request,
-    Rule, SourceError, SparseTensor, TileCounts, Tiling,
+    Rule, SourceError, SparseTensor, TileCounts, Tiling, check_counts,
 };
 use proptest::prelude::*;
 
@@ -122,6 +122,13 @@ fn blocks_of_any_size_give_the_bits_of_memory() {
     check::<f32>([60, 90], 900, 1.0, 1e-20);
 }
 
+/// In memory, and accepted by models of counts.
+fn counts(v: Coordinates<f64>) -> Result<SparseTensor<f64>, DataError> {
+    let memory = SparseTensor::new(v)?;
+    check_counts(&memory)?;
+    Ok(memory)
+}
+
 proptest! {
     #[test]
     fn any_small_matrix_gives_the_bits_of_memory(
@@ -134,7 +141,7 @@ proptest! {
             indices: cells.iter().flat_map(|c| [c.0.index(shape[0]) as u32, c.1.index(shape[1]) as u32]).collect(),
             values: cells.iter().map(|c| f64::from(c.2)).collect(),
         };
-        match (SparseTensor::new(v.clone()), KeptBlocks::cut(&v, limit).and_then(OutOfCore::new)) {
+        match (counts(v.clone()), KeptBlocks::cut(&v, limit).and_then(OutOfCore::new)) {
             (Ok(memory), Ok(cut)) => prop_assert_eq!(bits(&cut, 2, 1.0, 1), bits(&memory, 2, 1.0, 1)),
             (memory, cut) => prop_assert_eq!(cut.err(), memory.err()),
         }
@@ -157,7 +164,7 @@ fn what_memory_refuses_is_refused() {
         v(&[2, 2], [0, 0], 0.0),
         v(&[2, 2], [0, 0], f64::MAX),
     ] {
-        let memory = SparseTensor::new(refused.clone()).unwrap_err();
+        let memory = counts(refused.clone()).unwrap_err();
         let cut = KeptBlocks::cut(&refused, 1).and_then(OutOfCore::new);
         // NaN is no equal of itself.
         assert_eq!(

@@ -7,11 +7,13 @@ fn tensors_survive_and_bad_ones_are_refused() {
     let v = DenseTensor::new(vec![2, 2], vec![0.1, 0.0, 3e-310, 2.0], Order::ColumnMajor).unwrap();
     let text = serde_json::to_string(&v).unwrap();
     assert_eq!(serde_json::from_str::<DenseTensor<f64>>(&text).unwrap(), v);
-    let bad = text.replace("0.1", "-0.1");
+    let signed: DenseTensor<f64> = serde_json::from_str(&text.replace("0.1", "-0.1")).unwrap();
+    assert_eq!(signed.get(&[0, 0]), -0.1);
+    let bad = text.replace("[2,2]", "[2,3]");
     let error = serde_json::from_str::<DenseTensor<f64>>(&bad)
         .unwrap_err()
         .to_string();
-    assert!(error.contains("entry [0, 0] is -0.1"), "{error}");
+    assert!(error.contains("needs 6 values"), "{error}");
 
     let entries = Coordinates {
         shape: vec![2, 3],

@@ -1,9 +1,10 @@
 //! The pass over signed data against its definition.
 
 use nalgebra::DMatrix;
+use plca_tensor::arrange::Signed;
 use plca_tensor::{
-    DataError, Real, Signed, SignedCells, SignedMatrix, SignedModel, SignedSums, SignedWanted,
-    SplitRule,
+    Coordinates, Data, DataError, DenseTensor, Order, Real, SignedModel, SignedSums, SignedWanted,
+    SparseTensor, SplitRule,
 };
 
 /// `G⁺ = (v² + q)/p`, `G⁻ = (p + 1)/(q + v²)`, value `v p - q`: no symmetry that could hide an exchange.
@@ -74,16 +75,30 @@ impl<T: Real> Problem<T> {
         }
     }
 
-    fn cells(&self) -> SignedCells<T> {
+    fn cells(&self) -> Signed<T> {
         let all =
-            (0..self.values.nrows()).flat_map(|f| (0..self.values.ncols()).map(move |n| (f, n)));
-        let seen = all.filter(|&at| self.seen[at]);
-        let cells = seen.map(|(f, n)| (f, n, self.values[(f, n)]));
-        SignedCells::new(self.values.shape(), cells).unwrap()
+            (0..self.values.nrows()).flat_map(|f| (0..self.values.ncols()).map(move |n| [f, n]));
+        let seen: Vec<_> = all.filter(|&[f, n]| self.seen[(f, n)]).collect();
+        let cells = Coordinates {
+            shape: vec![self.values.nrows(), self.values.ncols()],
+            indices: seen.iter().flatten().map(|&i| i as u32).collect(),
+            values: seen.iter().map(|&[f, n]| self.values[(f, n)]).collect(),
+        };
+        Signed::new(&SparseTensor::stored_only(cells).unwrap()).unwrap()
     }
 
-    fn data(&self) -> SignedMatrix<T> {
-        SignedMatrix::with_mask(&self.values, &self.seen).unwrap()
+    fn tensor(&self, order: Order) -> DenseTensor<T> {
+        let (rows, columns) = self.values.shape();
+        let (mut values, mut seen) = (self.values.clone(), self.seen.clone());
+        if order == Order::RowMajor {
+            (values, seen) = (values.transpose(), seen.transpose());
+        }
+        let values = values.as_slice().to_vec();
+        DenseTensor::with_mask(vec![rows, columns], values, order, seen.as_slice()).unwrap()
+    }
+
+    fn data(&self) -> Signed<T> {
+        Signed::from_dense(self.tensor(Order::ColumnMajor)).unwrap()
     }
 
     /// Every sum in `f64`, cell by cell.
@@ -168,7 +183,7 @@ fn parts_are_the_whole() {
     check_parts(&problem, &problem.cells());
 }
 
-fn check_parts(problem: &Problem<f64>, data: &impl Signed<f64>) {
+fn check_parts(problem: &Problem<f64>, data: &Signed<f64>) {
     let all = data.pass(&problem.model(), &Lopsided, ALL);
     for bits in 0..8 {
         let wanted = SignedWanted {
@@ -206,7 +221,7 @@ fn hidden_values_are_not_read() {
         *x = if *seen { *x } else { f64::INFINITY };
     }
     let after = problem.data();
-    let pass = |data: &SignedMatrix<f64>| data.pass(&problem.model(), &Lopsided, ALL);
+    let pass = |data: &Signed<f64>| data.pass(&problem.model(), &Lopsided, ALL);
     assert_eq!(pass(&before), pass(&after));
     let hidden = problem.seen.iter().filter(|x| !**x).count();
     assert_eq!(after.observed() + hidden, 400);
@@ -221,27 +236,72 @@ fn hidden_values_are_not_read() {
 #[test]
 fn refusals() {
     let bad = DMatrix::from_row_slice(2, 2, &[0.0, 1.0, f64::NEG_INFINITY, f64::INFINITY]);
-    let refused = SignedMatrix::new(&bad).unwrap_err();
+    let refused = Signed::from_matrix(bad).unwrap_err();
     assert_eq!(
         refused.to_string(),
         "entry [1, 0] is -inf, not a finite number"
     );
     let nan = DMatrix::from_element(2, 2, f64::NAN);
-    let all = DMatrix::from_element(2, 2, true);
-    let refused = SignedMatrix::with_mask(&nan, &all);
+    let values = nan.as_slice().to_vec();
+    let refused = DenseTensor::with_mask(vec![2, 2], values, Order::RowMajor, &[true; 4]);
     assert!(matches!(refused, Err(DataError::NotFinite { index, .. }) if index == [0, 0]));
-    assert_eq!(SignedMatrix::new(&nan).unwrap().observed(), 0);
-    let other = DMatrix::from_element(1, 2, true);
-    assert!(matches!(
-        SignedMatrix::with_mask(&nan, &other),
-        Err(DataError::Shape { .. })
-    ));
-    assert!(SignedMatrix::<f64>::new(&DMatrix::zeros(0, 3)).is_err());
-    let refused = SignedCells::new((2, 2), [(0, 1, 1.0), (1, 1, 2.0), (0, 1, 3.0)]).unwrap_err();
-    assert_eq!(refused.to_string(), "entry [0, 1] is given twice");
-    assert!(matches!(
-        SignedCells::new((2, 2), [(0, 2, 1.0)]),
-        Err(DataError::OutOfRange { mode: 1, .. })
-    ));
-    assert!(SignedCells::new((2, 2), [(0, 0, f64::NAN)]).is_err());
+    assert_eq!(Signed::from_matrix(nan).unwrap().observed(), 0);
+    assert!(Signed::<f64>::from_matrix(DMatrix::zeros(0, 3)).is_err());
+    let cube = DenseTensor::new(vec![2, 1, 2], vec![1.0; 4], Order::RowMajor).unwrap();
+    let shape = vec![2, 1, 2];
+    let refused = DataError::NotAMatrix { shape };
+    assert_eq!(Signed::new(&cube).unwrap_err(), refused);
+    assert_eq!(Signed::from_dense(cube).unwrap_err(), refused);
+}
+
+/// Copied or arranged in place, in either memory order, dense or sparse with zeros: the same cells in the same places.
+#[test]
+fn every_way_is_one_arrangement() {
+    for (f, n) in [(1, 1), (3, 5), (16, 32), (17, 33), (2, 170), (35, 31)] {
+        let problem = Problem::<f64>::new(f, n, 1);
+        let whole = problem.data();
+        let mut hidden = Coordinates {
+            shape: vec![f, n],
+            indices: Vec::new(),
+            values: Vec::new(),
+        };
+        for order in [Order::RowMajor, Order::ColumnMajor] {
+            let tensor = problem.tensor(order);
+            hidden.indices.clear();
+            tensor
+                .visit_mask(&mut |index| hidden.indices.extend(index.iter().map(|&i| i as u32)))
+                .unwrap();
+            let ways = [Signed::new(&tensor), Signed::from_dense(tensor)];
+            for way in ways {
+                assert_cells(&way.unwrap(), &whole);
+            }
+        }
+        hidden.values = vec![0.0; hidden.indices.len() / 2];
+        let all = (0..f as u32).flat_map(|i| (0..n as u32).flat_map(move |j| [i, j]));
+        let entries = Coordinates {
+            shape: vec![f, n],
+            indices: all.collect(),
+            values: problem.values.transpose().as_slice().to_vec(),
+        };
+        let sparse = SparseTensor::all_but(entries, hidden).unwrap();
+        assert_cells(&Signed::new(&sparse).unwrap(), &whole);
+    }
+}
+
+fn assert_cells(got: &Signed<f64>, want: &Signed<f64>) {
+    let cells = |data: &Signed<f64>| {
+        let mut cells = Vec::new();
+        data.for_each(&mut |i, j, x| cells.push((i, j, x)));
+        (data.shape(), data.observed(), cells)
+    };
+    assert_eq!(cells(got), cells(want));
+    let k = DMatrix::from_element(want.shape().0, 1, 0.5);
+    let h = DMatrix::from_element(1, want.shape().1, 0.5);
+    let model = SignedModel {
+        plus: &k,
+        minus: &k,
+        right: &h,
+    };
+    let pass = |data: &Signed<f64>| data.pass(&model, &Lopsided, ALL);
+    assert_eq!(pass(got), pass(want));
 }

@@ -2,7 +2,8 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::{Accelerate, Algorithm, Direction};
-use plca_tensor::{Memo, Real, RealTensor};
+use plca_tensor::Real;
+use plca_tensor::arrange::{Memo, Products};
 
 use super::{Pntf, PntfState};
 use crate::PntfError;
@@ -16,9 +17,9 @@ use crate::sweep::{contracted, descend_on_simplex, gram, hadamard, residual_prod
 ///
 /// ```
 /// use nalgebra::{dmatrix, dvector};
-/// use plca_tensor::{Order, RealTensor};
+/// use plca_tensor::{DenseTensor, Order};
 /// use pntf_l2::{Algorithm, Pntf, PntfState};
-/// let g = RealTensor::dense(vec![2, 2], vec![1.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
+/// let g = DenseTensor::new(vec![2, 2], vec![1.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
 /// let flat = PntfState { weights: dvector![1.0], factors: vec![dmatrix![0.5; 0.5]; 2], mass: 1.0 };
 /// let pntf = Pntf::builder(1).build()?;
 /// let sweep = pntf.on(&g)?;
@@ -29,7 +30,7 @@ use crate::sweep::{contracted, descend_on_simplex, gram, hadamard, residual_prod
 #[derive(Debug)]
 pub struct PntfSweep<'a, T: Real> {
     pub(super) config: &'a Pntf,
-    pub(super) data: &'a RealTensor<T>,
+    pub(super) data: Products<'a, T>,
     /// Multiplies the data as held.
     pub(super) scale: f64,
 }
@@ -38,8 +39,8 @@ impl<T: Real> PntfSweep<'_, T> {
     /// What the data as given were multiplied by: `1 / Σ G` unless normalisation was switched off.
     ///
     /// ```
-    /// use plca_tensor::{Order, RealTensor};
-    /// let g = RealTensor::dense(vec![2, 2], vec![4.0, 0.0, 0.0, 4.0], Order::RowMajor)?;
+    /// use plca_tensor::{DenseTensor, Order};
+    /// let g = DenseTensor::new(vec![2, 2], vec![4.0, 0.0, 0.0, 4.0], Order::RowMajor)?;
     /// assert_eq!(pntf_l2::Pntf::builder(1).build()?.on(&g)?.data_scale(), 0.125);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -54,12 +55,22 @@ impl<T: Real> PntfSweep<'_, T> {
         check_shapes(state.factors.iter(), self.data.shape(), k)
     }
 
+    /// Products of complete data with the factors of a state.
+    fn memo(&self, state: &PntfState<T>) -> Option<Memo<'_, T>> {
+        let complete = self.data.is_complete();
+        complete.then(|| self.data.memo(&state.factors))
+    }
+
     /// The data, hidden cells filled with the model, contracted with all modes but one.
-    fn contract(&self, state: &PntfState<T>, mode: usize, memo: &mut Memo<'_, T>) -> DMatrix<f64> {
-        if self.data.is_complete() {
-            memo.mttkrp(&state.factors, mode) * self.scale
-        } else {
-            self.enumerate(state, mode).0
+    fn contract(
+        &self,
+        state: &PntfState<T>,
+        mode: usize,
+        memo: &mut Option<Memo<'_, T>>,
+    ) -> DMatrix<f64> {
+        match memo {
+            Some(memo) => memo.product(mode) * self.scale,
+            None => self.enumerate(state, mode).0,
         }
     }
 
@@ -121,7 +132,7 @@ impl<T: Real> PntfSweep<'_, T> {
     /// One sweep; if it fails the state is of no use.
     fn sweep(&self, state: &mut PntfState<T>, measure: bool) -> Result<Option<f64>, PntfError> {
         let mut projector = Projector::new(self.config.projection);
-        let mut memo = Memo::new(self.data);
+        let mut memo = self.memo(state);
         let mut grams = state.grams();
         let mut value = None;
         if !self.data.is_complete() {
@@ -147,6 +158,9 @@ impl<T: Real> PntfSweep<'_, T> {
                 let w = state.scaled_weights();
                 descend_on_simplex(&mut u, &m, &gamma, &w, self.config.revive, &mut projector);
                 state.factors[mode] = u.map(T::lit);
+                if let Some(memo) = memo.as_mut().filter(|_| nth + 1 < visited.len()) {
+                    memo.set(mode, &state.factors[mode]);
+                }
                 // The rest of the sweep sees what is kept.
                 u.apply(|x| *x = T::lit(*x).to_f64());
                 grams[mode] = gram(&u);
@@ -200,7 +214,7 @@ impl<T: Real> Algorithm for PntfSweep<'_, T> {
     fn residual(&self, state: &PntfState<T>) -> Result<Option<f64>, PntfError> {
         self.check(state)?;
         let mut projector = Projector::new(self.config.projection);
-        let mut memo = Memo::new(self.data);
+        let mut memo = self.memo(state);
         let grams = state.grams();
         let w = state.scaled_weights();
         let mut worst: f64 = 0.0;

@@ -2,7 +2,8 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::{Outcome, Stop};
-use plca_tensor::{Cp, Factor, Real, RealTensor};
+use plca_tensor::arrange::Products;
+use plca_tensor::{Cp, Data, Factor, Real};
 use rand::Rng;
 
 mod descent;
@@ -17,10 +18,10 @@ use crate::{ParamError, PntfError, Projection};
 /// [`Pntf::builder`].
 ///
 /// ```
-/// use plca_tensor::{Order, RealTensor};
+/// use plca_tensor::{DenseTensor, Order};
 /// use pntf_l2::{Algorithm, Pntf, PntfInit};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let g = RealTensor::dense(vec![2, 2], vec![4.0, 1.0, 2.0, 1.0], Order::RowMajor)?;
+/// let g = DenseTensor::new(vec![2, 2], vec![4.0, 1.0, 2.0, 1.0], Order::RowMajor)?;
 /// let pntf = Pntf::builder(2).build()?;
 /// let mut state = pntf.init(&g, &PntfInit::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
 /// pntf.on(&g)?.step(&mut state, false)?;
@@ -41,10 +42,10 @@ pub struct Pntf {
 /// Settings of [`Pntf`], not yet checked.
 ///
 /// ```
-/// use plca_tensor::{Order, RealTensor};
+/// use plca_tensor::{DenseTensor, Order};
 /// use pntf_l2::{Pntf, PntfInit};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let g = RealTensor::dense(vec![2, 2], vec![4.0, 1.0, 2.0, 1.0], Order::RowMajor)?;
+/// let g = DenseTensor::new(vec![2, 2], vec![4.0, 1.0, 2.0, 1.0], Order::RowMajor)?;
 /// let pntf = Pntf::builder(2).freeze_weights().build()?;
 /// let error = pntf.init(&g, &PntfInit::default(), &mut ChaCha8Rng::seed_from_u64(0)).unwrap_err();
 /// assert_eq!(error.to_string(), "`weights` is to stay fixed but no initial value was given");
@@ -58,10 +59,10 @@ impl PntfBuilder {
     /// Where blocks that are not given come from (default: random).
     ///
     /// ```
-    /// use plca_tensor::{Order, RealTensor};
+    /// use plca_tensor::{DenseTensor, Order};
     /// use pntf_l2::{Pntf, PntfInit, Start};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// let g = RealTensor::dense(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
+    /// let g = DenseTensor::new(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
     /// let pntf = Pntf::builder(2).start(Start::Deflation).build()?;
     /// let state = pntf.init(&g, &PntfInit::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
     /// assert!(state.factors[0][(0, 0)] > 0.97);                           // the larger block comes first
@@ -75,10 +76,10 @@ impl PntfBuilder {
     /// How vectors are projected onto the simplex (default: by a rising bound and a sweep).
     ///
     /// ```
-    /// use plca_tensor::{Order, RealTensor};
+    /// use plca_tensor::{DenseTensor, Order};
     /// use pntf_l2::{Pntf, PntfInit, Projection, Stop};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// let g = RealTensor::dense(vec![2, 2], vec![4.0, 1.0, 2.0, 1.0], Order::RowMajor)?;
+    /// let g = DenseTensor::new(vec![2, 2], vec![4.0, 1.0, 2.0, 1.0], Order::RowMajor)?;
     /// let weights = |method| -> Result<_, Box<dyn std::error::Error>> {
     ///     let pntf = Pntf::builder(2).projection(method).build()?;
     ///     Ok(pntf.fit(&g, &PntfInit::default(), &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?.state.weights)
@@ -95,10 +96,10 @@ impl PntfBuilder {
     ///
     /// ```
     /// use nalgebra::{dmatrix, dvector};
-    /// use plca_tensor::{Order, RealTensor};
+    /// use plca_tensor::{DenseTensor, Order};
     /// use pntf_l2::{Pntf, PntfInit, Stop};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// let g = RealTensor::dense(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
+    /// let g = DenseTensor::new(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
     /// // The second component lies where the data are 0, and has no weight.
     /// let factors = vec![Some(dmatrix![1.0, 1.0; 0.0, 0.0]), Some(dmatrix![1.0, 0.0; 0.0, 1.0])];
     /// let init = PntfInit { weights: Some(dvector![1.0, 0.0]), factors };
@@ -117,8 +118,8 @@ impl PntfBuilder {
     /// Divides the data by their sum (default: yes). Without, the model still sums to 1.
     ///
     /// ```
-    /// use plca_tensor::{Order, RealTensor};
-    /// let g = RealTensor::dense(vec![2, 2], vec![4.0, 0.0, 0.0, 4.0], Order::RowMajor)?;
+    /// use plca_tensor::{DenseTensor, Order};
+    /// let g = DenseTensor::new(vec![2, 2], vec![4.0, 0.0, 0.0, 4.0], Order::RowMajor)?;
     /// assert_eq!(pntf_l2::Pntf::builder(1).normalise(false).build()?.on(&g)?.data_scale(), 1.0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -131,9 +132,9 @@ impl PntfBuilder {
     ///
     /// ```
     /// use nalgebra::{dmatrix, dvector};
-    /// use plca_tensor::{Order, RealTensor};
+    /// use plca_tensor::{DenseTensor, Order};
     /// use pntf_l2::{Algorithm, Pntf, PntfState};
-    /// let g = RealTensor::dense(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
+    /// let g = DenseTensor::new(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
     /// let apart = dmatrix![1.0, 0.0; 0.0, 1.0];
     /// let mut state = PntfState { weights: dvector![0.5, 0.5], factors: vec![apart.clone(), apart.clone()], mass: 1.0 };
     /// Pntf::builder(2).freeze_weights().build()?.on(&g)?.step(&mut state, false)?;
@@ -150,9 +151,9 @@ impl PntfBuilder {
     ///
     /// ```
     /// use nalgebra::{dmatrix, dvector};
-    /// use plca_tensor::{Order, RealTensor};
+    /// use plca_tensor::{DenseTensor, Order};
     /// use pntf_l2::{Algorithm, Pntf, PntfState};
-    /// let g = RealTensor::dense(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
+    /// let g = DenseTensor::new(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
     /// let apart = dmatrix![1.0, 0.0; 0.0, 1.0];
     /// let mut state = PntfState { weights: dvector![0.5, 0.5], factors: vec![apart.clone(), apart.clone()], mass: 1.0 };
     /// Pntf::builder(2).freeze_factor(0).freeze_factor(1).build()?.on(&g)?.step(&mut state, false)?;
@@ -252,10 +253,10 @@ impl<T: Real> PntfState<T> {
 ///
 /// ```
 /// use nalgebra::{dmatrix, dvector};
-/// use plca_tensor::{Order, RealTensor};
+/// use plca_tensor::{DenseTensor, Order};
 /// use pntf_l2::{Pntf, PntfInit, PntfState};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let g = RealTensor::dense(vec![2, 2], vec![4.0, 1.0, 2.0, 1.0], Order::RowMajor)?;
+/// let g = DenseTensor::new(vec![2, 2], vec![4.0, 1.0, 2.0, 1.0], Order::RowMajor)?;
 /// let learned = PntfState { weights: dvector![1.0], factors: vec![dmatrix![0.25; 0.75]; 2], mass: 1.0 };
 /// let init = PntfInit::from(learned.clone());
 /// assert_eq!(Pntf::builder(1).build()?.init(&g, &init, &mut ChaCha8Rng::seed_from_u64(0))?, learned);
@@ -306,7 +307,7 @@ impl Pntf {
         })
     }
 
-    /// Binds the configuration to data. Negative entries are accepted, see [`RealTensor::has_negative`].
+    /// Binds the configuration to data. Negative entries are accepted, see [`Summary::negative`](plca_tensor::Summary::negative).
     ///
     /// # Errors
     ///
@@ -315,18 +316,16 @@ impl Pntf {
     /// # Examples
     ///
     /// ```
-    /// use plca_tensor::{Order, RealTensor};
+    /// use plca_tensor::{DenseTensor, Order};
     /// use pntf_l2::{Pntf, PntfError};
-    /// let g = RealTensor::dense(vec![2, 2], vec![1.0, -0.5, 0.0, 1.5], Order::RowMajor)?;
+    /// let g = DenseTensor::new(vec![2, 2], vec![1.0, -0.5, 0.0, 1.5], Order::RowMajor)?;
     /// assert_eq!(Pntf::builder(1).build()?.on(&g)?.data_scale(), 0.5);
     /// let error = Pntf::builder(1).freeze_factor(2).build()?.on(&g).unwrap_err();
     /// assert_eq!(error, PntfError::Mode { mode: 2, order: 2 });
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn on<'a, T: Real>(
-        &'a self,
-        data: &'a RealTensor<T>,
-    ) -> Result<PntfSweep<'a, T>, PntfError> {
+    pub fn on<'a, T: Real>(&'a self, data: &'a dyn Data<T>) -> Result<PntfSweep<'a, T>, PntfError> {
+        let data = Products::new(data)?;
         if data.total() <= 0.0 {
             return Err(PntfError::Total(data.total() / data.scale()));
         }
@@ -357,10 +356,10 @@ impl Pntf {
     ///
     /// ```
     /// use nalgebra::dvector;
-    /// use plca_tensor::{Order, RealTensor};
+    /// use plca_tensor::{DenseTensor, Order};
     /// use pntf_l2::{Pntf, PntfInit};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// let g = RealTensor::dense(vec![2, 2], vec![4.0, 1.0, 2.0, 1.0], Order::RowMajor)?;
+    /// let g = DenseTensor::new(vec![2, 2], vec![4.0, 1.0, 2.0, 1.0], Order::RowMajor)?;
     /// let init = PntfInit { weights: Some(dvector![0.5, 0.5, 0.0]), factors: vec![] };
     /// let error = Pntf::builder(2).build()?.init(&g, &init, &mut ChaCha8Rng::seed_from_u64(0)).unwrap_err();
     /// assert_eq!(error.to_string(), "initial `weights` is 3x1, expected 2x1");
@@ -368,12 +367,11 @@ impl Pntf {
     /// ```
     pub fn init<T: Real, R: Rng + ?Sized>(
         &self,
-        data: &RealTensor<T>,
+        data: &dyn Data<T>,
         init: &PntfInit<T>,
         rng: &mut R,
     ) -> Result<PntfState<T>, PntfError> {
-        self.on(data)?;
-        start(self, data, init, rng)
+        start(self, &self.on(data)?.data, init, rng)
     }
 
     /// Draws a start and sweeps until `stop` says so.
@@ -388,10 +386,10 @@ impl Pntf {
     /// # Examples
     ///
     /// ```
-    /// use plca_tensor::{Order, RealTensor};
+    /// use plca_tensor::{DenseTensor, Order};
     /// use pntf_l2::{Pntf, PntfInit, Stop};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// let g = RealTensor::dense(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
+    /// let g = DenseTensor::new(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
     /// let fit = Pntf::builder(2).build()?.fit(&g, &PntfInit::default(), &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
     /// assert!(fit.objective < 1e-12);
     /// assert!((fit.state.weights.max() - 0.8f64).abs() < 1e-6);
@@ -399,14 +397,14 @@ impl Pntf {
     /// ```
     pub fn fit<T: Real, R: Rng + ?Sized>(
         &self,
-        data: &RealTensor<T>,
+        data: &dyn Data<T>,
         init: &PntfInit<T>,
         stop: &Stop,
         rng: &mut R,
     ) -> Result<Outcome<PntfState<T>>, PntfError> {
         stop.check()?;
         let algorithm = self.on(data)?;
-        let state = self.init(data, init, rng)?;
+        let state = start(self, &algorithm.data, init, rng)?;
         plca_fit::run(&algorithm, state, stop, ())
     }
 }

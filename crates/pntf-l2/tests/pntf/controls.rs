@@ -3,7 +3,7 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random;
-use plca_tensor::{Order, RealTensor};
+use plca_tensor::{DenseTensor, Order};
 use pntf_l2::{
     Accelerate, Algorithm, ColumnNmf, ColumnNmfInit, Pntf, PntfBuilder, PntfInit, PntfState,
     Projection, project_onto_simplex, project_with,
@@ -135,7 +135,7 @@ proptest! {
         let mut g: Vec<f64> = (0..shape.iter().product()).map(|_| random::exponential(&mut rng)).collect();
         let sum: f64 = g.iter().sum();
         g.iter_mut().for_each(|g| *g /= sum);
-        let data = RealTensor::dense(shape.clone(), g.clone(), Order::RowMajor).unwrap();
+        let data = DenseTensor::new(shape.clone(), g.clone(), Order::RowMajor).unwrap();
         let mut state = Pntf::builder(k).build().unwrap().init(&data, &PntfInit::default(), &mut rng).unwrap();
         for mode in 0..shape.len() {
             let mut by_hand = state.clone();
@@ -162,7 +162,7 @@ proptest! {
     fn columns_of_v_are_optimal(rows in 1..7usize, columns in 1..6usize, k in 1..5usize, seed: u64) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut g = DMatrix::from_fn(rows, columns, |_, _| random::exponential(&mut rng));
-        let data = RealTensor::dense(vec![rows, columns], g.as_slice().to_vec(), Order::ColumnMajor).unwrap();
+        let data = DenseTensor::new(vec![rows, columns], g.as_slice().to_vec(), Order::ColumnMajor).unwrap();
         g.column_iter_mut().for_each(|mut g| g /= g.sum());
         let drawn = ColumnNmf::builder(k).build().unwrap().init(&data, &ColumnNmfInit::default(), &mut rng).unwrap();
         let nmf = ColumnNmf::builder(k).freeze_u().build().unwrap();
@@ -194,7 +194,7 @@ fn a_sweep_over_a_long_mode_is_the_residual_form() {
     let g = DMatrix::from_fn(rows, columns, |_, _| random::exponential(&mut rng));
     let g = &g / g.sum();
     let values = g.as_slice().to_vec();
-    let data = RealTensor::dense(vec![rows, columns], values, Order::ColumnMajor).unwrap();
+    let data = DenseTensor::new(vec![rows, columns], values, Order::ColumnMajor).unwrap();
     let pntf = Pntf::builder(k).build().unwrap();
     let mut state = pntf.init(&data, &PntfInit::default(), &mut rng).unwrap();
     let (mut u, v, w) = (
@@ -229,7 +229,7 @@ fn simultaneous_updates_would_not_descend() {
     let thrice = |m: &DMatrix<f64>| DMatrix::from_fn(4, 3, |i, _| m[(i, 0)]);
     let shape = [4, 4];
     let g: Vec<f64> = (0..16).map(|at| u[(at / 4, 0)] * v[(at % 4, 0)]).collect();
-    let data = RealTensor::dense(shape.to_vec(), g.clone(), Order::RowMajor).unwrap();
+    let data = DenseTensor::new(shape.to_vec(), g.clone(), Order::RowMajor).unwrap();
     let start = PntfState {
         weights: DVector::from_element(3, 1.0 / 3.0),
         factors: vec![thrice(&near), thrice(&v)],
@@ -276,7 +276,7 @@ proptest! {
         let total: f64 = values.iter().sum();
         let g: Vec<f64> = values.iter().map(|x| x / total).collect();
         let held = values.iter().map(|x| x * 2f64.powi(20 * scale)).collect();
-        let data = RealTensor::dense(shape.clone(), held, Order::RowMajor).unwrap();
+        let data = DenseTensor::new(shape.clone(), held, Order::RowMajor).unwrap();
         let pntf = Pntf::builder(k).build().unwrap();
         let mut state = pntf.init(&data, &PntfInit::default(), &mut rng).unwrap();
         let drawn: Vec<f64> = (0..k).map(|_| 0.1 + random::exponential(&mut rng)).collect();
@@ -326,7 +326,7 @@ fn many_components_move_one_after_the_other() {
     let mut g: Vec<f64> = (0..20).map(|_| random::exponential(&mut rng)).collect();
     let sum: f64 = g.iter().sum();
     g.iter_mut().for_each(|g| *g /= sum);
-    let data = RealTensor::dense(shape.clone(), g.clone(), Order::RowMajor).unwrap();
+    let data = DenseTensor::new(shape.clone(), g.clone(), Order::RowMajor).unwrap();
     let pntf = only(0, 2, k);
     let drawn = Pntf::builder(k).build().unwrap();
     let mut state = drawn.init(&data, &PntfInit::default(), &mut rng).unwrap();
@@ -354,7 +354,7 @@ fn the_mass_is_fitted_at_once() {
             }
         })
         .collect();
-    let data = RealTensor::masked(shape, values.clone(), Order::RowMajor).unwrap();
+    let data = DenseTensor::masked(shape, values.clone(), Order::RowMajor).unwrap();
     let drawn = Pntf::builder(2).build().unwrap();
     let mut state = drawn.init(&data, &PntfInit::default(), &mut rng).unwrap();
     let (mut products, mut squares) = (0.0, 0.0);

@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random;
-use plca_tensor::{Coordinates, Order, RealTensor};
+use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
 use pntf_l2::{Coefficients, NtfState, PntfError, PntfState};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -21,9 +21,9 @@ fn components(rows: usize, k: usize, rng: &mut ChaCha8Rng) -> DMatrix<f64> {
     a
 }
 
-fn matrix(m: &DMatrix<f64>) -> RealTensor<f64> {
+fn matrix(m: &DMatrix<f64>) -> DenseTensor<f64> {
     let shape = vec![m.nrows(), m.ncols()];
-    RealTensor::dense(shape, m.as_slice().to_vec(), Order::ColumnMajor).unwrap()
+    DenseTensor::new(shape, m.as_slice().to_vec(), Order::ColumnMajor).unwrap()
 }
 
 /// Components of matrices: the factor of the observations is not looked at.
@@ -118,10 +118,10 @@ proptest! {
             indices.extend(index.map(|i| i as u32));
         }
         let learned = NtfState { factors };
-        let dense = RealTensor::dense(shape.to_vec(), values.clone(), Order::RowMajor).unwrap();
-        let sparse = RealTensor::sparse(Coordinates { shape: shape.to_vec(), indices, values }).unwrap();
-        for data in [dense, sparse] {
-            check(&a, &g, &learned.explain(&data, mode).unwrap())?;
+        let dense = DenseTensor::new(shape.to_vec(), values.clone(), Order::RowMajor).unwrap();
+        let sparse = SparseTensor::new(Coordinates { shape: shape.to_vec(), indices, values }).unwrap();
+        for data in [&dense as &dyn Data<f64>, &sparse] {
+            check(&a, &g, &learned.explain(data, mode).unwrap())?;
         }
     }
 }
@@ -159,10 +159,9 @@ fn random_coefficients_are_no_better() {
 fn bad_input_is_named_and_extremes_are_explained() {
     let a = DMatrix::from_row_slice(2, 2, &[1.0, 0.0, 0.0, 1.0]);
     let learned = state(&a);
-    let data = |values: &[f64; 2]| {
-        RealTensor::dense(vec![2, 1], values.to_vec(), Order::RowMajor).unwrap()
-    };
-    let refuse = |learned: &NtfState<f64>, data: &RealTensor<f64>, mode| {
+    let data =
+        |values: &[f64; 2]| DenseTensor::new(vec![2, 1], values.to_vec(), Order::RowMajor).unwrap();
+    let refuse = |learned: &NtfState<f64>, data: &dyn Data<f64>, mode| {
         learned.explain(data, mode).unwrap_err()
     };
     let good = data(&[1.0, 2.0]);
@@ -170,7 +169,7 @@ fn bad_input_is_named_and_extremes_are_explained() {
         refuse(&learned, &good, 2),
         PntfError::Mode { mode: 2, order: 2 }
     );
-    let cube = RealTensor::dense(vec![2, 1, 1], vec![1.0, 2.0], Order::RowMajor).unwrap();
+    let cube = DenseTensor::new(vec![2, 1, 1], vec![1.0, 2.0], Order::RowMajor).unwrap();
     assert_eq!(
         refuse(&learned, &cube, 1),
         PntfError::Order {
@@ -178,12 +177,12 @@ fn bad_input_is_named_and_extremes_are_explained() {
             got: 3
         }
     );
-    let tall = RealTensor::dense(vec![3, 1], vec![1.0; 3], Order::RowMajor).unwrap();
+    let tall = DenseTensor::new(vec![3, 1], vec![1.0; 3], Order::RowMajor).unwrap();
     assert!(matches!(
         refuse(&learned, &tall, 1),
         PntfError::Shape { .. }
     ));
-    let hidden = RealTensor::masked(vec![2, 1], vec![1.0, f64::NAN], Order::RowMajor).unwrap();
+    let hidden = DenseTensor::masked(vec![2, 1], vec![1.0, f64::NAN], Order::RowMajor).unwrap();
     assert!(matches!(
         refuse(&learned, &hidden, 1),
         PntfError::Incomplete(_)
@@ -218,7 +217,7 @@ fn bad_input_is_named_and_extremes_are_explained() {
         );
     }
     // Units of columns over many modes overflow, the coefficients of small data do not.
-    let cube = |x: f64| RealTensor::dense(vec![1, 1, 1], vec![x], Order::RowMajor).unwrap();
+    let cube = |x: f64| DenseTensor::new(vec![1, 1, 1], vec![x], Order::RowMajor).unwrap();
     let tiny = DMatrix::from_element(1, 1, 1e-200);
     let factors = vec![tiny.clone(), tiny, DMatrix::from_element(1, 1, 1.0)];
     let learned_tiny = NtfState { factors };
@@ -253,7 +252,7 @@ fn small_observations_have_their_errors() {
     };
     let beside_a_large_one = |g: [f64; 3]| {
         let values = vec![1.0, 3.0, 0.0, g[0], g[1], g[2]];
-        let data = RealTensor::dense(vec![3, 2], values, Order::ColumnMajor).unwrap();
+        let data = DenseTensor::new(vec![3, 2], values, Order::ColumnMajor).unwrap();
         learned.explain(&data, 1).map(|found| found.squared_errors)
     };
     for s in [1.0, 1e-100, 1e-160, 1e-170, 1e-250, 1e-305] {
@@ -273,7 +272,7 @@ fn observations_without_a_positive_sum_have_no_error() {
         factors: vec![DMatrix::identity(2, 2), DMatrix::from_element(1, 2, 1.0)],
         mass: 1.0,
     };
-    let data = RealTensor::dense(vec![2, 2], vec![1.0, 3.0, -2.0, 1.0], Order::RowMajor).unwrap();
+    let data = DenseTensor::new(vec![2, 2], vec![1.0, 3.0, -2.0, 1.0], Order::RowMajor).unwrap();
     let found = learned.explain(&data, 1).unwrap();
     assert_eq!(found.empty, [0]);
     assert_eq!((found.squared_errors[0], found.gaps[0]), (0.0, 0.0));

@@ -1,7 +1,7 @@
 //! Every case of the reference vectors of the L2 family.
 
 use nalgebra::{DMatrix, DVector};
-use plca_tensor::{Coordinates, Order, Real, RealTensor};
+use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
 use pntf_l2::{
     Algorithm, Ntf, NtfState, Pntf, PntfInit, PntfState, Projection, project_with, simplex_qp,
 };
@@ -114,7 +114,7 @@ fn factors<T: Real>(v: &Value) -> Vec<DMatrix<T>> {
 }
 
 /// The same array in both memory orders and as entries.
-fn storages<T: Real>(v: &Value) -> Vec<RealTensor<T>> {
+fn storages<T: Real>(v: &Value) -> Vec<Box<dyn Data<T>>> {
     let (shape, values) = (shape(v), list(&v["data"]));
     let typed: Vec<T> = values.iter().map(|&x| T::lit(x)).collect();
     let mut entries = Coordinates {
@@ -136,9 +136,9 @@ fn storages<T: Real>(v: &Value) -> Vec<RealTensor<T>> {
         entries.indices.extend(index.iter().map(|&i| i as u32));
     }
     vec![
-        RealTensor::dense(shape.clone(), typed, Order::RowMajor).unwrap(),
-        RealTensor::dense(shape, columns, Order::ColumnMajor).unwrap(),
-        RealTensor::sparse(entries).unwrap(),
+        Box::new(DenseTensor::new(shape.clone(), typed, Order::RowMajor).unwrap()),
+        Box::new(DenseTensor::new(shape, columns, Order::ColumnMajor).unwrap()),
+        Box::new(SparseTensor::new(entries).unwrap()),
     ]
 }
 
@@ -174,12 +174,13 @@ fn pntf<T: Real>() {
             weights: Some(DVector::from_vec(weights)),
             factors: factors(&case["init"]).into_iter().map(Some).collect(),
         };
-        for data in storages::<T>(&case["G"]) {
+        for data in &storages::<T>(&case["G"]) {
+            let data = &**data;
             let pntf = Pntf::builder(k).build().unwrap();
             let mut state: PntfState<T> = pntf
-                .init(&data, &init, &mut ChaCha8Rng::seed_from_u64(0))
+                .init(data, &init, &mut ChaCha8Rng::seed_from_u64(0))
                 .unwrap();
-            let sweep = pntf.on(&data).unwrap();
+            let sweep = pntf.on(data).unwrap();
             let mut done = 0;
             for point in case["trajectory"].as_array().unwrap() {
                 while done < point["iter"].as_u64().unwrap() {
@@ -231,12 +232,13 @@ fn lee_seung() {
         let name = case["name"].as_str().unwrap();
         let k = case["K"].as_u64().unwrap() as usize;
         let init: Vec<_> = factors(&case["init"]).into_iter().map(Some).collect();
-        for data in storages::<f64>(&case["G"]) {
+        for data in &storages::<f64>(&case["G"]) {
+            let data = &**data;
             let ntf = Ntf::builder(k).build().unwrap();
             let mut state: NtfState<f64> = ntf
-                .init(&data, &init, &mut ChaCha8Rng::seed_from_u64(0))
+                .init(data, &init, &mut ChaCha8Rng::seed_from_u64(0))
                 .unwrap();
-            let sweep = ntf.on(&data).unwrap();
+            let sweep = ntf.on(data).unwrap();
             let mut done = 0;
             for point in case["trajectory"].as_array().unwrap() {
                 while done < point["iter"].as_u64().unwrap() {

@@ -6,8 +6,9 @@ use plca_fit::laws::{
     Claims, Law, Rounding, check, check_failure, check_moved, check_rate, check_resumed,
     check_threads,
 };
+use plca_tensor::arrange::Products;
 use plca_tensor::strategies::{self, Table, real_problems};
-use plca_tensor::{Order, Real, RealTensor};
+use plca_tensor::{Data, DenseTensor, Order, Real};
 use pntf_l2::*;
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -37,16 +38,16 @@ fn whole<T: Real>(shape: &[usize], values: Vec<T>) -> Table<T> {
     }
 }
 
-fn dense<T: Real>(table: &Table<T>) -> RealTensor<T> {
-    table.real(Order::RowMajor).unwrap()
+fn dense<T: Real>(table: &Table<T>) -> DenseTensor<T> {
+    table.dense(Order::RowMajor).unwrap()
 }
 
 /// Sparse, and with hidden cells both ways.
-fn storages<T: Real>(table: &Table<T>) -> [RealTensor<T>; 3] {
+fn storages<T: Real>(table: &Table<T>) -> [Box<dyn Data<T>>; 3] {
     [
-        table.real_sparse().unwrap(),
-        table.real_masked(Order::RowMajor).unwrap(),
-        table.real_stored_only().unwrap(),
+        Box::new(table.sparse().unwrap()),
+        Box::new(table.masked(Order::RowMajor).unwrap()),
+        Box::new(table.stored_only().unwrap()),
     ]
 }
 
@@ -104,7 +105,7 @@ fn within(absolute: f64, compared: usize, entries: f64) -> Claims {
     }
 }
 
-fn start<T: Real>(pntf: &Pntf, data: &RealTensor<T>, seed: u64) -> PntfState<T> {
+fn start<T: Real>(pntf: &Pntf, data: &dyn Data<T>, seed: u64) -> PntfState<T> {
     pntf.init(data, &PntfInit::default(), &mut rng(seed))
         .unwrap()
 }
@@ -126,13 +127,14 @@ fn on_simplices<T: Real>(state: &PntfState<T>) -> Result<(), TestCaseError> {
 /// Sweeps obey the laws, the objective rising by no more than rounding, and all stays on its simplex; so do extrapolated sweeps.
 fn descends<T: Real>(
     pntf: &Pntf,
-    data: &RealTensor<T>,
+    data: &dyn Data<T>,
     mut state: PntfState<T>,
     sweeps: usize,
 ) -> Result<(), TestCaseError> {
     let sweep = pntf.on(data).unwrap();
-    let scale = sweep.data_scale() / data.scale();
-    let rounding = 20.0 * T::EPSILON.to_f64() * data.squared_norm() * scale * scale;
+    let held = Products::new(data).unwrap();
+    let scale = sweep.data_scale() / held.scale();
+    let rounding = 20.0 * T::EPSILON.to_f64() * held.squared_norm() * scale * scale;
     let claims = |iterations| Claims {
         iterations,
         ..within(rounding, 0, 0.0)
@@ -152,7 +154,7 @@ fn descends<T: Real>(
 }
 
 /// The column-normalised model and the baselines, in one storage.
-fn others_descend<T: Real>(data: &RealTensor<T>, k: usize, seed: u64) -> Result<(), TestCaseError> {
+fn others_descend<T: Real>(data: &dyn Data<T>, k: usize, seed: u64) -> Result<(), TestCaseError> {
     let eps = T::EPSILON.to_f64();
     let columns = data.shape()[1] as f64;
     let claims = |rounding| Claims {
@@ -179,7 +181,7 @@ fn others_descend<T: Real>(data: &RealTensor<T>, k: usize, seed: u64) -> Result<
         let ntf = Ntf::builder(k).update(update).build().unwrap();
         let state = ntf.init(data, &[], &mut rng(seed)).unwrap();
         let sweep = ntf.on(data).unwrap();
-        check(&sweep, &state, &claims(45.0 * eps * data.squared_norm()))?;
+        check(&sweep, &state, &claims(45.0 * eps * data.summary().squares))?;
     }
     Ok(())
 }
@@ -188,7 +190,7 @@ fn others_descend<T: Real>(data: &RealTensor<T>, k: usize, seed: u64) -> Result<
 fn every_storage_descends<T: Real>((table, start): &Problem<T>) -> Result<(), TestCaseError> {
     let (pntf, state) = setup(start);
     for data in storages(table) {
-        descends(&pntf, &data, state.clone(), 8)?;
+        descends(&pntf, &*data, state.clone(), 8)?;
     }
     Ok(())
 }
@@ -199,8 +201,8 @@ fn hidden_values_play_no_part((table, start): &Problem<f64>) -> Result<(), TestC
     let [_, masked, stored] = storages(table);
     let (mut a, mut b) = (first.clone(), first);
     for _ in 0..3 {
-        pntf.on(&masked).unwrap().step(&mut a, false).unwrap();
-        pntf.on(&stored).unwrap().step(&mut b, false).unwrap();
+        pntf.on(&*masked).unwrap().step(&mut a, false).unwrap();
+        pntf.on(&*stored).unwrap().step(&mut b, false).unwrap();
     }
     prop_assert!((a.mass - b.mass).abs() <= 1e-9 * a.mass, "{a:?} {b:?}");
     for (a, b) in show(&a).iter().zip(&show(&b)) {
@@ -213,7 +215,7 @@ fn hidden_values_play_no_part((table, start): &Problem<f64>) -> Result<(), TestC
 fn storages_agree((table, start): &Problem<f64>) -> Result<(), TestCaseError> {
     let (pntf, state) = setup(start);
     let (data, [sparse, ..]) = (dense(table), storages(table));
-    let (a, b) = (pntf.on(&data).unwrap(), pntf.on(&sparse).unwrap());
+    let (a, b) = (pntf.on(&data).unwrap(), pntf.on(&*sparse).unwrap());
     let claims = within(1e-11, 3, 1e-7);
     Ok(check_moved(
         Law::Same,
@@ -463,9 +465,9 @@ proptest! {
         table.values.iter_mut().take(columns).for_each(|x| *x += 0.1);
         let single = whole(&table.shape, table.values.iter().map(|&x| x as f32).collect());
         others_descend(&dense(&table), k, seed)?;
-        others_descend(&table.real_sparse().unwrap(), k, seed)?;
+        others_descend(&table.sparse().unwrap(), k, seed)?;
         others_descend(&dense(&single), k, seed)?;
-        others_descend(&single.real_sparse().unwrap(), k, seed)?;
+        others_descend(&single.sparse().unwrap(), k, seed)?;
     }
 }
 
@@ -496,9 +498,9 @@ fn small_errors_are_summed_cell_by_cell() {
         .map(|at| product[(at / columns, at % columns)] * totals[at % columns])
         .collect();
     let table = whole(&[rows, columns], values);
-    let sparse = table.real_sparse().unwrap();
+    let sparse = table.sparse().unwrap();
     let nmf = ColumnNmf::builder(2).build().unwrap();
-    for data in [dense(&table), sparse] {
+    for data in [&dense(&table) as &dyn Data<f64>, &sparse] {
         for error in [1e-3, 1e-6, 1e-8, 1e-10] {
             let mut state = ColumnNmfState {
                 u: u.clone(),
@@ -509,7 +511,7 @@ fn small_errors_are_summed_cell_by_cell() {
             state.u[(5, 0)] -= error;
             state.v[(0, 1)] += error;
             let want = (&product - &state.u * &state.v).norm_squared();
-            let sweep = nmf.on(&data).unwrap();
+            let sweep = nmf.on(data).unwrap();
             let got = sweep.objective(&state).unwrap();
             assert!((got - want).abs() <= 1e-4 * want, "{error}: {got} {want}");
             let measured = sweep.step(&mut state, true).unwrap().unwrap();
@@ -522,7 +524,7 @@ fn small_errors_are_summed_cell_by_cell() {
             u: u.clone(),
             v: v.clone(),
         };
-        let got = nmf.on(&data).unwrap().objective(&exact).unwrap();
+        let got = nmf.on(data).unwrap().objective(&exact).unwrap();
         assert!((0.0..1e-30).contains(&got), "{got}");
     }
 }
@@ -583,7 +585,7 @@ fn small_errors_of_any_order_are_summed_cell_by_cell() {
 fn deflation_with_hidden_cells() {
     let mut table = table(&[6, 8], 5);
     (0..48).for_each(|at| table.observed[at] = at % 7 != 3);
-    let masked = table.real_masked(Order::RowMajor).unwrap();
+    let masked = table.masked(Order::RowMajor).unwrap();
     let cells = table.values.iter().zip(&table.observed);
     let zeros = cells.map(|(&x, &seen)| if seen { x } else { 0.0 });
     let zeros = dense(&whole(&[6, 8], zeros.collect()));
@@ -615,7 +617,7 @@ fn hidden_cells_are_recovered() {
         .enumerate()
         .map(|(at, &x)| if at % 5 == 2 { f64::NAN } else { x })
         .collect();
-    let data = RealTensor::masked(vec![8, 9], values, Order::ColumnMajor).unwrap();
+    let data = DenseTensor::masked(vec![8, 9], values, Order::ColumnMajor).unwrap();
     let pntf = Pntf::builder(2).build().unwrap();
     let stop = Stop {
         max_iter: 3000,
@@ -733,15 +735,16 @@ fn threads_change_no_bit() {
     let table = table(&[31, 24, 13], 8);
     // Tall enough for its products to be cut.
     let tall = self::table(&[2100, 30], 8);
-    let sparse = table.real_sparse().unwrap();
-    for (data, k) in &[(dense(&table), 6), (sparse, 6), (dense(&tall), 24)] {
+    let (whole, sparse, tall) = (dense(&table), table.sparse().unwrap(), dense(&tall));
+    let storages: [(&dyn Data<f64>, usize); 3] = [(&whole, 6), (&sparse, 6), (&tall, 24)];
+    for (data, k) in storages {
         let run = || {
             let stop = Stop {
                 max_iter: 4,
                 tol: 0.0,
                 ..Stop::default()
             };
-            let fit = Pntf::builder(*k)
+            let fit = Pntf::builder(k)
                 .build()
                 .unwrap()
                 .fit(data, &PntfInit::default(), &stop, &mut rng(2))
@@ -774,7 +777,7 @@ fn explaining_the_model_itself() {
     let product = &topics * &mix;
     let mut values: Vec<f64> = product.iter().map(|x| x * 5.0).collect();
     values.extend([0.0; 12]);
-    let data = RealTensor::dense(vec![12, 8], values, Order::ColumnMajor).unwrap();
+    let data = DenseTensor::new(vec![12, 8], values, Order::ColumnMajor).unwrap();
     let mixture = state.explain(&data, 1).unwrap();
     assert_eq!(mixture.empty, [7]);
     assert!((mixture.weights.columns(0, 7) - mix).amax() < 1e-12);
@@ -810,7 +813,7 @@ fn deflation_goes_on_with_what_is_left() {
     let mut column = |n: usize| DVector::from_fn(n, |_, _| random::exponential(&mut draws) + 0.1);
     let g = column(7) * column(6).transpose() + column(7) * column(6).transpose() * 0.01;
     let dense = |m: &DMatrix<f64>| {
-        RealTensor::dense(shape.to_vec(), m.as_slice().to_vec(), Order::ColumnMajor).unwrap()
+        DenseTensor::new(shape.to_vec(), m.as_slice().to_vec(), Order::ColumnMajor).unwrap()
     };
     let deflated = |m: &DMatrix<f64>, k| {
         let pntf = Pntf::builder(k).start(Start::Deflation).build().unwrap();
@@ -842,7 +845,7 @@ fn deflation_leaves_nothing_at_zero() {
         _ => 0.0,
     });
     let values = apart.as_slice().to_vec();
-    let data = RealTensor::dense(vec![8, 6], values, Order::ColumnMajor).unwrap();
+    let data = DenseTensor::new(vec![8, 6], values, Order::ColumnMajor).unwrap();
     let pntf = Pntf::builder(2).start(Start::Deflation).build().unwrap();
     let state: PntfState<f64> = start(&pntf, &data, 0);
     let near = |got: f64, wanted: f64| assert!((got - wanted).abs() <= 1e-12, "{got} {wanted}");
@@ -872,7 +875,7 @@ fn deflation_leaves_nothing_at_zero() {
 #[test]
 fn a_model_beside_the_data_keeps_its_mass() {
     let values = vec![1.0, 0.0, 0.0, f64::NAN];
-    let data = RealTensor::masked(vec![2, 2], values, Order::RowMajor).unwrap();
+    let data = DenseTensor::masked(vec![2, 2], values, Order::RowMajor).unwrap();
     let frozen = Pntf::builder(1)
         .freeze_factor(0)
         .freeze_factor(1)
@@ -944,7 +947,7 @@ fn failing_steps_change_nothing() {
 #[test]
 fn bad_input_is_named() {
     let pntf = Pntf::builder(2).build().unwrap();
-    let refuse = |data: &RealTensor<f64>, init: &PntfInit<f64>| {
+    let refuse = |data: &dyn Data<f64>, init: &PntfInit<f64>| {
         pntf.init(data, init, &mut rng(0)).unwrap_err()
     };
     let none = PntfInit::default();
@@ -961,7 +964,7 @@ fn bad_input_is_named() {
         PntfError::Total(0.0)
     );
     let data = dense(&whole(&[2, 2], vec![1.0, 2.0, 3.0, -0.5]));
-    assert!(data.has_negative());
+    assert!(data.summary().negative.is_some());
     let given = |m: DMatrix<f64>| PntfInit {
         weights: None,
         factors: vec![Some(m)],
@@ -1020,13 +1023,16 @@ fn bad_input_is_named() {
         Err(PntfError::ColumnTotal { column: 1, .. })
     ));
     // The total is one of the data, whatever they are stored as.
-    let negative = dense(&whole(&[2, 2], vec![1e308, 1e308, 1e308, -1.5e308]));
+    let negative = dense(&whole(&[2, 2], vec![3e307, 3e307, 3e307, -4.5e307]));
     let refused = nmf.on(&negative).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        format!("column 1 sums to {}, not to a positive number", -0.5e308)
+        format!(
+            "column 1 sums to {}, not to a positive number",
+            3e307 - 4.5e307
+        )
     );
-    let huge = dense(&whole(&[2, 2], vec![1e308, 1e308, 1e308, 0.0]));
+    let huge = dense(&whole(&[2, 2], vec![5e307, 5e307, 5e307, 0.0]));
     assert!(
         pntf.fit(&huge, &none, &Stop::default(), &mut rng(1))
             .unwrap()
@@ -1064,7 +1070,7 @@ fn states_that_do_not_fit_are_refused() {
         assert_eq!(sweep.objective(&state), Err(error.clone()));
         assert!(matches!(sweep.residual(&state), Ok(None) | Err(_)));
     }
-    let g: RealTensor<f64> = dense(&whole(&[2, 3], vec![1.0, 0.0, 2.0, 0.5, 1.0, 3.0]));
+    let g: DenseTensor<f64> = dense(&whole(&[2, 3], vec![1.0, 0.0, 2.0, 0.5, 1.0, 3.0]));
     let (rows, columns) = (
         DMatrix::from_element(2, 2, 0.5),
         DMatrix::from_element(3, 2, 0.25),
@@ -1143,7 +1149,7 @@ fn starts_of_ntf_have_the_mean_of_the_data() {
     let data = dense(&table(&[20, 15, 10], 3));
     let ntf = Ntf::builder(4).build().unwrap();
     let state = ntf.init(&data, &[], &mut rng(3)).unwrap();
-    let mean = data.total() / data.scale() / 3000.0;
+    let mean = data.total() / 3000.0;
     let level = (mean / 4.0).cbrt();
     for factor in &state.factors {
         let over = factor / level;
@@ -1157,7 +1163,7 @@ fn starts_of_ntf_have_the_mean_of_the_data() {
         let sweep = ntf.on(&data).unwrap();
         let (mut after, before) = (state.clone(), sweep.objective(&state).unwrap());
         let measured = sweep.step(&mut after, true).unwrap().unwrap();
-        assert!((measured - before).abs() <= 1e-12 * data.squared_norm());
+        assert!((measured - before).abs() <= 1e-12 * data.summary().squares);
         assert_eq!(after.factors[frozen], state.factors[frozen]);
     }
 }

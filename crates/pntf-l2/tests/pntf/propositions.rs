@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random;
-use plca_tensor::{Order, RealTensor};
+use plca_tensor::{Data, DenseTensor, Order};
 use pntf_l2::propositions::*;
 use pntf_l2::{Pntf, PntfInit, PntfState, Stop};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -37,7 +37,7 @@ fn proposition_1() {
             size * (2.0 * random::uniform(&mut rng) - 1.0)
         });
         let values: Vec<f64> = (&p0 + &noise).iter().copied().collect();
-        let Ok(data) = RealTensor::dense(vec![20, 20], values, Order::ColumnMajor) else {
+        let Ok(data) = DenseTensor::new(vec![20, 20], values, Order::ColumnMajor) else {
             panic!()
         };
         if data.total() <= 0.0 {

@@ -2,14 +2,12 @@
 
 use nalgebra::{dmatrix, dvector};
 use plca_fit::Accelerate;
-use skellam_snmf::{
-    CpState, Posterior, Replicates, SignedCp, SignedMatrix, Snmf, SnmfState, SnmfVb,
-};
+use skellam_snmf::{CpState, Posterior, Replicates, Signed, SignedCp, Snmf, SnmfState, SnmfVb};
 
 /// Entries that extrapolation takes to 0 or below are a tenth of the last ones, and sums are 1 again; what is above stays.
 #[test]
 fn entries_that_leave_the_domain_are_a_tenth_of_the_last() {
-    let data = SignedMatrix::new(&dmatrix![2.0, -1.0]).unwrap();
+    let data = Signed::from_matrix(dmatrix![2.0, -1.0]).unwrap();
     let last = SnmfState {
         plus: dmatrix![0.5],
         minus: dmatrix![0.5],
@@ -45,7 +43,7 @@ fn entries_that_leave_the_domain_are_a_tenth_of_the_last() {
 /// [SKELLAM 9]
 #[test]
 fn extrapolated_shapes_are_clipped() {
-    let data = SignedMatrix::new(&dmatrix![2.0, -1.0]).unwrap();
+    let data = Signed::from_matrix(dmatrix![2.0, -1.0]).unwrap();
     let config = SnmfVb::builder(1).build().unwrap();
     let vb = config.on(&data).unwrap();
     let last = Posterior {

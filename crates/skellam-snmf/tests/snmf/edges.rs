@@ -6,9 +6,11 @@ use plca_fit::laws::check_failure;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{
     CpState, Ding, DingState, Entries, Hyperparameters, Learner, ParamError, Posterior, Prior,
-    Rate, Replicates, Sharing, SignedCp, SignedMatrix, Snmf, SnmfError, SnmfInit, SnmfState,
-    SnmfVb, Statistics, Stop, StopError, VbInit,
+    Rate, Replicates, Sharing, Signed, SignedCp, Snmf, SnmfError, SnmfInit, SnmfState, SnmfVb,
+    Statistics, Stop, StopError, VbInit,
 };
+
+use crate::support::masked;
 
 fn rng(seed: u64) -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(seed)
@@ -16,8 +18,8 @@ fn rng(seed: u64) -> ChaCha8Rng {
 
 const METHODS: [Replicates; 3] = [Replicates::One, Replicates::Finite(2), Replicates::Limit];
 
-fn data(m: DMatrix<f64>) -> SignedMatrix<f64> {
-    SignedMatrix::new(&m).unwrap()
+fn data(m: DMatrix<f64>) -> Signed<f64> {
+    Signed::from_matrix(m).unwrap()
 }
 
 fn start(plus: DMatrix<f64>, minus: DMatrix<f64>, h: DMatrix<f64>) -> SnmfInit<f64> {
@@ -261,8 +263,8 @@ fn whole_data() {
     );
     // Hidden cells need not be whole.
     let seen = dmatrix![true, true; false, false];
-    let masked = SignedMatrix::with_mask(&dmatrix![1.0, 2.0; 0.5, f64::NAN], &seen).unwrap();
-    assert!(config.on(&masked).is_ok());
+    let hidden = masked(&dmatrix![1.0, 2.0; 0.5, f64::NAN], &seen);
+    assert!(config.on(&hidden).is_ok());
 }
 
 /// Cells far below the largest datum have the ratios of double precision, where their squares are no numbers of single precision.
@@ -277,9 +279,9 @@ fn ratios_of_small_cells_in_single_precision() {
         let minus = dmatrix![0.5, 0.0; 0.0, 0.2; 0.0, 0.3];
         let h = dmatrix![2.0, 0.0, 0.0; 0.0, 2.0 * small, 5.0 * small];
         let config = Snmf::builder(2).freeze_atoms().build().unwrap();
-        let v = SignedMatrix::with_mask(&values, &seen).unwrap();
+        let v = masked(&values, &seen);
         let narrow = |m: &DMatrix<f64>| m.map(|x| x as f32);
-        let single = SignedMatrix::with_mask(&narrow(&values), &seen).unwrap();
+        let single = masked(&narrow(&values), &seen);
         let mut want = SnmfState {
             plus,
             minus,
@@ -302,9 +304,8 @@ fn ratios_of_small_cells_in_single_precision() {
 #[test]
 fn bad_data() {
     for bad in [f64::INFINITY, f64::NEG_INFINITY] {
-        assert!(SignedMatrix::new(&dmatrix![1.0, bad]).is_err());
+        assert!(Signed::from_matrix(dmatrix![1.0, bad]).is_err());
     }
-    assert!(SignedMatrix::with_mask(&dmatrix![1.0, f64::NAN], &dmatrix![true, true]).is_err());
     let huge = data(dmatrix![1.0, -1e200]);
     let refused = Snmf::builder(1).build().unwrap().on(&huge).unwrap_err();
     assert!(matches!(
@@ -710,7 +711,7 @@ fn failing_steps_change_nothing() {
         shape: Entries::All(1e300),
         ..Prior::flat()
     };
-    let single = SignedMatrix::new(&dmatrix![2.0f32, -1.0; 3.0, 1.0]).unwrap();
+    let single = Signed::from_matrix(dmatrix![2.0f32, -1.0; 3.0, 1.0]).unwrap();
     let config = Snmf::builder(1).prior(prior).build().unwrap();
     let start = config.init(&single, &SnmfInit::default(), &mut rng(0));
     check_failure(&config.on(&single).unwrap(), &start.unwrap()).unwrap();
@@ -737,7 +738,7 @@ fn states_of_other_sizes_are_refused() {
         assert!(steps.step(&mut after, true).is_err_and(|e| is_shape(&e)));
         assert_eq!(after, state);
     }
-    let data = SignedMatrix::new(&dmatrix![2.0, 4.0; -1.0, -2.0]).unwrap();
+    let data = Signed::from_matrix(dmatrix![2.0, 4.0; -1.0, -2.0]).unwrap();
     let block = |rows, columns| DMatrix::from_element(rows, columns, 0.25);
     let (em, vb) = (Snmf::builder(1).build(), SnmfVb::builder(1).build());
     let (em, vb) = (em.unwrap(), vb.unwrap());

@@ -7,9 +7,11 @@ use plca_fit::Algorithm;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
 use skellam_snmf::{
-    Entries, Groups, Hyperparameters, Learner, Posterior, Prior, Rate, Replicates, Sharing,
-    SignedMatrix, Snmf, SnmfInit, SnmfVb, Statistics, VbInit,
+    Entries, Groups, Hyperparameters, Learner, Posterior, Prior, Rate, Replicates, Sharing, Signed,
+    Snmf, SnmfInit, SnmfVb, Statistics, VbInit,
 };
+
+use crate::support::masked;
 use support::{assert_near, matrix, number, side};
 
 fn rng(seed: u64) -> ChaCha8Rng {
@@ -17,7 +19,7 @@ fn rng(seed: u64) -> ChaCha8Rng {
 }
 
 /// Data of a case, in which hidden cells hold whatever the file has there.
-fn data(case: &Value) -> SignedMatrix<f64> {
+fn data(case: &Value) -> Signed<f64> {
     let (values, observed) = (&case["V"], &case["observed"]);
     let rows = values.as_array().unwrap().len();
     let columns = values[0].as_array().unwrap().len();
@@ -25,7 +27,7 @@ fn data(case: &Value) -> SignedMatrix<f64> {
     let values = DMatrix::from_fn(rows, columns, |f, n| {
         values[f][n].as_f64().unwrap_or(f64::NAN)
     });
-    SignedMatrix::with_mask(&values, &seen).unwrap()
+    masked(&values, &seen)
 }
 
 fn prior(case: &Value) -> Prior {
@@ -242,7 +244,7 @@ fn online_hyperparameters() {
             .enumerate()
         {
             let what = format!("{} data set {t}", case["id"]);
-            let data = SignedMatrix::new(&matrix(set)).unwrap();
+            let data = Signed::from_matrix(matrix(set)).unwrap();
             let vb = SnmfVb::builder(k)
                 .replicates(replicates(case))
                 .prior(learner.prior().unwrap())

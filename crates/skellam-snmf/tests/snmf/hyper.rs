@@ -6,7 +6,7 @@ use plca_fit::Algorithm;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{
     Entries, Groups, Hyperparameters, KMeans, Learner, ParamError, Posterior, Prior, Rate, Sharing,
-    SignedMatrix, Snmf, SnmfError, SnmfInit, SnmfState, SnmfVb, Statistics, VbInit,
+    Signed, Snmf, SnmfError, SnmfInit, SnmfState, SnmfVb, Statistics, VbInit,
 };
 
 fn rng(seed: u64) -> ChaCha8Rng {
@@ -108,7 +108,7 @@ fn groups_are_their_maps() {
         near(&x.shape, &y.shape, &what);
         near(&x.rate, &y.rate, &what);
         // Under the priors, both methods to the bit.
-        let v = SignedMatrix::new(&DMatrix::from_fn(3, n, |i, j| {
+        let v = Signed::from_matrix(DMatrix::from_fn(3, n, |i, j| {
             ((i * 5 + j * 3) % 7) as f64 - 2.0
         }))
         .unwrap();
@@ -301,7 +301,7 @@ fn maps_that_do_not_fit_are_refused() {
             block: "statistics"
         })
     );
-    let v = SignedMatrix::new(&dmatrix![1.0, 2.0]).unwrap();
+    let v = Signed::from_matrix(dmatrix![1.0, 2.0]).unwrap();
     let prior = Prior {
         rate: Entries::PerComponent(vec![1.0; 2]),
         ..Prior::flat()
@@ -348,7 +348,7 @@ fn messages_name_the_place() {
         &KMeans::new(3).unwrap().on(&v).unwrap_err(),
         "3 clusters need as many samples, the data have 2",
     );
-    let v = SignedMatrix::new(&v).unwrap();
+    let v = Signed::from_matrix(v).unwrap();
     let vb = SnmfVb::builder(1).build().unwrap();
     let bound = vb.on(&v).unwrap();
     says(

@@ -7,8 +7,8 @@ use plca_fit::laws::{Law, Violation, check_rate};
 use rand::distr::Distribution;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{
-    Entries, Posterior, Prior, Replicates, SignedMatrix, Snmf, SnmfInit, SnmfState, SnmfVb,
-    Squarem, Stop, VbInit, best_of, run,
+    Entries, Posterior, Prior, Replicates, Signed, Snmf, SnmfInit, SnmfState, SnmfVb, Squarem,
+    Stop, VbInit, best_of, run,
 };
 use statrs::distribution::{Beta, ContinuousCDF, Gamma};
 
@@ -59,7 +59,7 @@ fn planted(rng: &mut ChaCha8Rng) -> SnmfState<f64> {
 fn found(seed: u64, read: impl Fn(f64) -> f64) -> bool {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let truth = planted(&mut rng);
-    let data = SignedMatrix::new(&draw(&truth, &mut rng).map(read)).unwrap();
+    let data = Signed::from_matrix(draw(&truth, &mut rng).map(read)).unwrap();
     let config = Snmf::builder(2)
         .replicates(Replicates::One)
         .build()
@@ -144,7 +144,7 @@ fn trial(known: bool, seed: u64) -> (SnmfState<f64>, Posterior<f64>) {
         minus,
         activations: DMatrix::from_fn(k, 3, |_, _| gamma(2, 0.2, &mut rng)),
     };
-    let data = SignedMatrix::new(&draw(&truth, &mut rng)).unwrap();
+    let data = Signed::from_matrix(draw(&truth, &mut rng)).unwrap();
     let config = SnmfVb::builder(k).replicates(Replicates::One).prior(prior);
     let start = VbInit::Prior { jitter: 0.0 };
     let fit = config

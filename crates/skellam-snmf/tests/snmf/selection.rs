@@ -5,7 +5,7 @@ use plca_dist::{Skellam, random};
 use rand::distr::Distribution;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{
-    Entries, Prior, Replicates, SignedMatrix, SnmfError, SnmfVb, Stop, select_components,
+    Entries, Prior, Replicates, Signed, SnmfError, SnmfVb, Stop, select_components,
 };
 
 /// Counts drawn from three components whose atoms share no row.
@@ -48,14 +48,14 @@ fn the_bound_finds_the_number_of_components() {
         ..Stop::default()
     };
     for seed in 0..3 {
-        let v = SignedMatrix::new(&data(seed)).unwrap();
+        let v = Signed::from_matrix(data(seed)).unwrap();
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let ranked = select_components(&v, 1..=5, configure, 4, &stop, &mut rng).unwrap();
         let order: Vec<usize> = ranked.iter().map(|c| c.components).collect();
         assert_eq!(order[0], 3, "{order:?}");
         assert!(ranked.windows(2).all(|w| w[0].score >= w[1].score));
     }
-    let v = SignedMatrix::new(&data(0)).unwrap();
+    let v = Signed::from_matrix(data(0)).unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(0);
     let refused = select_components(&v, [1], configure, 0, &stop, &mut rng);
     assert_eq!(refused.unwrap_err(), SnmfError::NoStarts);

@@ -1,7 +1,32 @@
 //! Reading reference values.
 
 use nalgebra::DMatrix;
+use plca_tensor::{Coordinates, DenseTensor, Order, Real, SparseTensor};
 use serde_json::Value;
+use skellam_snmf::Signed;
+
+/// A matrix of which some cells were observed.
+pub(crate) fn masked<T: Real>(values: &DMatrix<T>, seen: &DMatrix<bool>) -> Signed<T> {
+    let (shape, values) = (vec![values.nrows(), values.ncols()], values.as_slice());
+    let seen = seen.as_slice();
+    let data = DenseTensor::with_mask(shape, values.to_vec(), Order::ColumnMajor, seen).unwrap();
+    Signed::from_dense(data).unwrap()
+}
+
+/// The observed cells of a matrix as a list.
+pub(crate) fn listed<T: Real>(data: &Signed<T>) -> Signed<T> {
+    let (rows, columns) = data.shape();
+    let mut cells = Coordinates {
+        shape: vec![rows, columns],
+        indices: Vec::new(),
+        values: Vec::new(),
+    };
+    data.for_each(&mut |row, column, value| {
+        cells.indices.extend([row as u32, column as u32]);
+        cells.values.push(T::lit(value));
+    });
+    Signed::new(&SparseTensor::stored_only(cells).unwrap()).unwrap()
+}
 
 pub(crate) fn number(v: &Value) -> f64 {
     v.as_f64()

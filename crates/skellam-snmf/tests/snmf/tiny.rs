@@ -7,9 +7,10 @@ use plca_fit::Algorithm;
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{
-    Entries, ParamError, Posterior, Prior, Replicates, SignedMatrix, SnmfError, SnmfState, SnmfVb,
-    VbInit,
+    Entries, ParamError, Posterior, Prior, Replicates, Signed, SnmfError, SnmfState, SnmfVb, VbInit,
 };
+
+use crate::support::masked;
 
 use crate::properties::problem::{Problem, distance, problem, replicates};
 
@@ -158,7 +159,7 @@ proptest! {
     #[test]
     fn single_precision_follows_double(problem in problem(), m in replicates(), shape in prop_oneof![Just(0.02), Just(0.01), Just(1e-3)]) {
         let data = problem.data();
-        let single = SignedMatrix::with_mask(&problem.values.map(|x| x as f32), &problem.seen).unwrap();
+        let single = masked(&problem.values.map(|x| x as f32), &problem.seen);
         let config = vb(&problem, m, shape);
         let (a, b) = (config.on(&data).unwrap(), config.on(&single).unwrap());
         let start = problem.factors();
@@ -188,7 +189,7 @@ proptest! {
 /// A start at the prior is the prior, and has no divergence from it.
 #[test]
 fn the_prior_is_that_which_was_given() {
-    let v = SignedMatrix::new(&dmatrix![2.0f32, 5.0; -4.0, 0.0]).unwrap();
+    let v = Signed::from_matrix(dmatrix![2.0f32, 5.0; -4.0, 0.0]).unwrap();
     for shape in [0.02, 0.01, 1e-3, 1e-10, 1e-19] {
         let config = SnmfVb::builder(2).prior(prior(shape)).build().unwrap();
         let bound = config.on(&v).unwrap();
@@ -224,8 +225,8 @@ fn the_prior_is_that_which_was_given() {
 fn shapes_that_cannot_be_held_are_refused() {
     let v = dmatrix![2.0, -5.0];
     let (double, single) = (
-        SignedMatrix::new(&v).unwrap(),
-        SignedMatrix::new(&v.map(|x| x as f32)).unwrap(),
+        Signed::from_matrix(v.clone()).unwrap(),
+        Signed::from_matrix(v.map(|x| x as f32)).unwrap(),
     );
     let config = |shape| SnmfVb::builder(1).prior(prior(shape)).build().unwrap();
     assert!(config(1e-150).on(&double).is_ok() && config(1e-19).on(&single).is_ok());

@@ -1,7 +1,7 @@
 //! Models under squared error.
 
 use nalgebra::{dmatrix, dvector};
-use plca_tensor::{Order, RealTensor};
+use plca_tensor::{DenseTensor, Order};
 use pntf_l2::{
     Coefficients, ColumnNmf, ColumnNmfState, Mixture, Ntf, NtfState, NtfUpdate, Pntf, PntfInit,
     PntfState, SimplexQp, Start, simplex_qp,
@@ -18,8 +18,8 @@ pub(in crate::targets) const TARGET: Target = Target {
     run: |input| run(KINDS, input),
 };
 
-fn data() -> RealTensor<f64> {
-    RealTensor::dense(vec![2, 2], vec![3.0, 1.0, 0.5, 2.0], Order::RowMajor).expect("good data")
+fn data() -> DenseTensor<f64> {
+    DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.5, 2.0], Order::RowMajor).expect("good data")
 }
 
 fn pntf_state() -> PntfState<f64> {

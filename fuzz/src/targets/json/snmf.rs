@@ -4,7 +4,7 @@ use nalgebra::dmatrix;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{
     CpState, Ding, DingState, Entries, Hyperparameters, Learner, Posterior, Prior, Rate,
-    Replicates, Sharing, SignedCp, SignedMatrix, Snmf, SnmfState, SnmfVb, Statistics,
+    Replicates, Sharing, Signed, SignedCp, Snmf, SnmfState, SnmfVb, Statistics,
 };
 
 use super::{ASSERTS, Kind, go_on, one_line, read, run, seeds, text, whole};
@@ -17,8 +17,8 @@ pub(in crate::targets) const TARGET: Target = Target {
     run: |input| run(KINDS, input),
 };
 
-fn data() -> SignedMatrix<f64> {
-    SignedMatrix::new(&dmatrix![2.0, 4.0; -1.0, -2.0]).expect("good data")
+fn data() -> Signed<f64> {
+    Signed::from_matrix(dmatrix![2.0, 4.0; -1.0, -2.0]).expect("good data")
 }
 
 fn state() -> SnmfState<f64> {
@@ -91,7 +91,7 @@ const KINDS: &[Kind] = &[
             good(state.divergence(&prior));
             let k = state.plus.ncols();
             if let Some(snmf) = good(Snmf::builder(k).prior(prior.weakened(0.5)).build()) {
-                good(snmf.on::<f64, _>(&data).map(drop));
+                good(snmf.on::<f64>(&data).map(drop));
             }
             if let Some(vb) = good(SnmfVb::builder(k).prior(prior).build()) {
                 go_on(&good(vb.on(&data))?, &mut state);

@@ -2,15 +2,26 @@
 
 use nalgebra::DMatrix;
 use plca_em::{EmError, Nmf, ParamError, Plca, Plsa};
-use plca_tensor::{Coordinates, Data, DataError, DenseTensor, Order, SparseTensor};
+use plca_tensor::{Coordinates, Data, DataError, DenseTensor, Order, SparseTensor, check_counts};
 
 use super::models::{MODELS, Model, storages};
 
+/// What the constructor, or else the models, refuse.
 fn refused(result: Result<Box<dyn Data<f64>>, DataError>) -> DataError {
-    match result {
-        Err(e) => e,
-        Ok(data) => panic!("{:?} accepted", data.shape()),
+    let data = match result {
+        Err(e) => return e,
+        Ok(data) => data,
+    };
+    let error = check_counts(&*data).expect_err("data that are no counts");
+    let models: &[Model] = match data.shape() {
+        [_, _] => &MODELS,
+        _ => &[],
+    };
+    for model in models {
+        let found = model.run(&*data, 1, [None, None], 1).unwrap_err();
+        assert_eq!(found, EmError::Tensor(error.clone()), "{model:?}");
     }
+    error
 }
 
 /// The first offending entry is named with the value as given, whatever the largest entry is.
@@ -24,8 +35,10 @@ fn negative_nan_and_infinite_entries() {
                 if name == "masked" && bad.is_nan() {
                     continue;
                 }
-                let DataError::Value { index, value } = refused(result) else {
-                    panic!("{name}: another error");
+                let (index, value) = match refused(result) {
+                    DataError::NotFinite { index, value } if !bad.is_finite() => (index, value),
+                    DataError::Negative { index, value } if bad.is_finite() => (index, value),
+                    other => panic!("{name}: {other}"),
                 };
                 assert_eq!(index, [0, 2], "{name}");
                 assert_eq!(value.to_bits(), bad.to_bits(), "{name}");
@@ -39,7 +52,7 @@ fn negative_nan_and_infinite_entries() {
 fn nan_is_hidden_only_where_it_is_the_mark() {
     let values = vec![1.0, f64::NAN, 2.0, f64::INFINITY];
     let error = DenseTensor::masked(vec![2, 2], values, Order::RowMajor).unwrap_err();
-    let expected = DataError::Value {
+    let expected = DataError::NotFinite {
         index: vec![1, 1],
         value: f64::INFINITY,
     };
@@ -59,7 +72,9 @@ fn nothing_to_explain() {
 fn nothing_positive_observed() {
     let (shape, values) = (vec![2, 2], vec![5.0, 0.0, 0.0, 0.0]);
     let seen = [false, true, true, true];
-    let error = DenseTensor::with_mask(shape.clone(), values, Order::RowMajor, &seen).unwrap_err();
+    let boxed = |data: SparseTensor<f64>| Box::new(data) as Box<dyn Data<f64>>;
+    let data = DenseTensor::with_mask(shape.clone(), values, Order::RowMajor, &seen);
+    let error = refused(data.map(|data| Box::new(data) as Box<dyn Data<f64>>));
     assert_eq!(error, DataError::NoMass);
     let entry = |value: f64| Coordinates {
         shape: shape.clone(),
@@ -67,11 +82,11 @@ fn nothing_positive_observed() {
         values: vec![value],
     };
     assert_eq!(
-        SparseTensor::all_but(entry(5.0), entry(1.0)).unwrap_err(),
+        refused(SparseTensor::all_but(entry(5.0), entry(1.0)).map(boxed)),
         DataError::NoMass
     );
     assert_eq!(
-        SparseTensor::stored_only(entry(0.0)).unwrap_err(),
+        refused(SparseTensor::stored_only(entry(0.0)).map(boxed)),
         DataError::NoMass
     );
 }

@@ -179,7 +179,7 @@ fn what_is_refused_changes_nothing() {
     assert!(matches!(refused(&broken, &good), EmError::Value { .. }));
 }
 
-/// Data without mass and values that are no counts do not become blocks; their errors come through a stream, which goes on after them.
+/// Blocks without mass and with values that are no counts are refused by number; the stream goes on after them.
 #[test]
 fn bad_blocks_are_named_and_lose_nothing() {
     let block = |v: [f64; 3]| DenseTensor::new(vec![3, 1], v.to_vec(), Order::RowMajor);
@@ -190,7 +190,7 @@ fn bad_blocks_are_named_and_lose_nothing() {
         ([0.0; 3], DataError::NoMass),
         (
             [1.0, -2.0, 0.0],
-            DataError::Value {
+            DataError::Negative {
                 index: vec![1, 0],
                 value: -2.0,
             },
@@ -198,7 +198,8 @@ fn bad_blocks_are_named_and_lose_nothing() {
     ] {
         let mut state = start();
         let failed = plsa().fit_stream(&mut state, [good[0], bad, good[1]].map(block));
-        assert_eq!(failed.unwrap_err(), StreamError::Source(why));
+        let source = EmError::Tensor(why);
+        assert_eq!(failed.unwrap_err(), StreamError::Block { block: 1, source });
         assert_eq!((state.blocks, state.pass), (1, 3.0));
         plsa()
             .fit_stream(&mut state, good[1..].iter().map(|&v| block(v)))
@@ -206,7 +207,7 @@ fn bad_blocks_are_named_and_lose_nothing() {
         assert_eq!(state, whole);
     }
     let nan = block([f64::NAN, 1.0, 1.0]);
-    assert!(matches!(nan, Err(DataError::Value { .. })));
+    assert!(matches!(nan, Err(DataError::NotFinite { .. })));
     let tall = DenseTensor::new(vec![4, 1], vec![1.0; 4], Order::RowMajor);
     let failed = plsa()
         .fit_stream(&mut start(), [block(good[0]), tall])

@@ -11,8 +11,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use block::Block;
 pub use tiling::{TileCounts, Tiling};
 
-use super::pass::{Stored, finite_total, require_mass};
-use super::{Data, Expected, Mask, Request, Summary};
+use super::pass::{Stored, check_counts, check_sums};
+use super::{Data, Expected, Mask, Request, Summary, Sums as CellSums};
 use crate::kernel::aligned::Pool;
 use crate::kernel::panel::Panel;
 use crate::kernel::strata::TilePass;
@@ -140,30 +140,21 @@ impl<T: Real, S: BlockSource<T>> OutOfCore<T, S> {
         let mut data = Self {
             source,
             shape,
-            summary: Summary {
-                total: 0.0,
-                nnz: 0,
-                integers: true,
-                mask: Mask::Complete,
-            },
+            summary: CellSums::default().summary(1.0, None, Mask::Complete),
             marginals: shape.map(|n| vec![0.0; n]),
             spare: Mutex::default(),
             pool: Pool::none(),
         };
-        let (mut total, mut nnz, mut integers) = (CompensatedSum::default(), 0, true);
+        let mut sums = CellSums::default();
         let [mut rows, mut columns] = std::mem::take(&mut data.marginals);
         data.visit_held(|[i, j], x| {
-            total += x.to_f64();
-            nnz += 1;
-            integers &= (x.to_f64() / scale).fract() == 0.0;
+            sums.add(x.to_f64(), x.to_f64() / scale);
             rows[i] += x.to_f64() / scale;
             columns[j] += x.to_f64() / scale;
         })?;
-        require_mass(total.value() > 0.0)?;
-        data.summary.total = finite_total::<T>(total.value() / scale)?;
-        data.summary.nnz = nnz;
-        data.summary.integers = integers;
+        data.summary = check_sums(sums.summary(scale, None, Mask::Complete))?;
         data.marginals = [rows, columns];
+        check_counts(&data)?;
         Ok(data)
     }
 

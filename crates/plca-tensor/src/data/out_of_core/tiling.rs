@@ -13,7 +13,7 @@ use crate::{DataError, Real, SourceError};
 /// let mut counts = TileCounts::new(&[4, 3])?;
 /// counts.add([3, 0], 2.0)?;
 /// assert!(matches!(counts.add([3, 3], 2.0), Err(DataError::OutOfRange { position: 1, mode: 1, .. })));
-/// assert!(matches!(counts.add([3, 2], -2.0), Err(DataError::Value { .. })));
+/// assert!(matches!(counts.add([3, 2], -2.0), Err(DataError::Negative { .. })));
 /// assert_eq!(counts.tiling().shape(), [4, 3]);
 /// # Ok::<(), DataError>(())
 /// ```
@@ -76,10 +76,11 @@ impl<T: Real> TileCounts<T> {
                 });
             }
         }
-        if !(value.is_finite() && value >= T::zero()) {
-            return Err(DataError::Value {
-                index: index.into(),
-                value: value.to_f64(),
+        if !value.is_finite() || value < T::zero() {
+            let (index, value) = (index.into(), value.to_f64());
+            return Err(match value.is_finite() {
+                true => DataError::Negative { index, value },
+                false => DataError::NotFinite { index, value },
             });
         }
         if self.entries == u32::MAX as usize {

@@ -225,7 +225,7 @@ pub(crate) fn merge_run<T: Real>(
     for &(column, value) in &*entries {
         match &mut last {
             Some((same, sum)) if *same == column => *sum += value,
-            _ if keep_zeros || value > T::zero() => {
+            _ if keep_zeros || value != T::zero() => {
                 if let Some((column, sum)) = last.replace((column, value)) {
                     keep(column, sum);
                 }

@@ -4,11 +4,10 @@ use nalgebra::DMatrix;
 use plca_fit::Algorithm;
 use plca_fit::laws::check_threads;
 use proptest::prelude::*;
-use skellam_snmf::{
-    Replicates, Signed, SignedCells, SignedMatrix, Snmf, SnmfState, SnmfVb, VbInit,
-};
+use skellam_snmf::{Replicates, Snmf, SnmfState, SnmfVb, VbInit};
 
 use super::problem::{Problem, apart, distance, fixed, problem, replicates};
+use crate::support::{listed, masked};
 
 /// The state after some iterations from the given factors.
 fn after(problem: &Problem, m: Replicates, start: SnmfState<f64>, steps: usize) -> SnmfState<f64> {
@@ -59,9 +58,7 @@ proptest! {
     #[test]
     fn a_list_of_cells_is_the_masked_matrix(problem in problem(), m in replicates()) {
         let data = problem.data();
-        let mut cells = Vec::new();
-        data.for_each(&mut |f, n, v| cells.push((f, n, v)));
-        let list = SignedCells::new(problem.values.shape(), cells).unwrap();
+        let list = listed(&data);
         let config = Snmf::builder(problem.k).replicates(m).prior(problem.prior(1.0)).build().unwrap();
         let (a, b) = (config.on(&data).unwrap(), config.on(&list).unwrap());
         let (mut x, mut y) = (problem.factors(), problem.factors());
@@ -118,7 +115,7 @@ proptest! {
     #[test]
     fn single_precision(problem in problem(), m in replicates()) {
         let values = problem.values.map(|x| x as f32);
-        let data = SignedMatrix::with_mask(&values, &problem.seen).unwrap();
+        let data = masked(&values, &problem.seen);
         let config = Snmf::builder(problem.k).replicates(m).build().unwrap();
         let em = config.on(&data).unwrap();
         let start = problem.factors();

@@ -2,15 +2,14 @@
 
 use plca_tensor::Real;
 use proptest::prelude::*;
-use skellam_snmf::{
-    Replicates, Signed, SignedCells, SignedMatrix, Snmf, SnmfState, SnmfVb, VbInit,
-};
+use skellam_snmf::{Replicates, Signed, Snmf, SnmfState, SnmfVb, VbInit};
 
 use super::objective::{claims, obeys};
 use super::problem::{Problem, problem, replicates};
+use crate::support::{listed, masked};
 
-fn on<T: Real, X: Signed<T>>(
-    data: &X,
+fn on<T: Real>(
+    data: &Signed<T>,
     problem: &Problem,
     m: Replicates,
     low: f64,
@@ -49,12 +48,8 @@ fn on<T: Real, X: Signed<T>>(
     Ok(())
 }
 
-fn list<T: Real>(problem: &Problem) -> SignedCells<T> {
-    let mut cells = Vec::new();
-    problem
-        .data()
-        .for_each(&mut |f, n, v| cells.push((f, n, T::lit(v))));
-    SignedCells::new(problem.values.shape(), cells).unwrap()
+fn list<T: Real>(problem: &Problem) -> Signed<T> {
+    listed(&masked(&problem.values.map(T::lit), &problem.seen))
 }
 
 fn low() -> impl Strategy<Value = f64> {
@@ -68,18 +63,18 @@ proptest! {
     #[test]
     fn matrices_f32(problem in problem(), m in replicates(), low in low()) {
         let values = problem.values.map(|x| x as f32);
-        on::<f32, _>(&SignedMatrix::with_mask(&values, &problem.seen).unwrap(), &problem, m, low)?;
+        on(&masked(&values, &problem.seen), &problem, m, low)?;
     }
 
     // [SKELLAM 5] [SKELLAM 6]
     #[test]
     fn lists_f64(problem in problem(), m in replicates(), low in low()) {
-        on::<f64, _>(&list(&problem), &problem, m, low)?;
+        on::<f64>(&list(&problem), &problem, m, low)?;
     }
 
     // [SKELLAM 5] [SKELLAM 6]
     #[test]
     fn lists_f32(problem in problem(), m in replicates(), low in low()) {
-        on::<f32, _>(&list(&problem), &problem, m, low)?;
+        on::<f32>(&list(&problem), &problem, m, low)?;
     }
 }

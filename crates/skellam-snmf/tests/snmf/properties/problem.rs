@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-use skellam_snmf::{Entries, Prior, Replicates, SignedMatrix, SnmfState};
+use skellam_snmf::{Entries, Prior, Replicates, Signed, SnmfState};
+
+use crate::support::masked;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
@@ -19,8 +21,8 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    pub(crate) fn data(&self) -> SignedMatrix<f64> {
-        SignedMatrix::with_mask(&self.values, &self.seen).unwrap()
+    pub(crate) fn data(&self) -> Signed<f64> {
+        masked(&self.values, &self.seen)
     }
 
     pub(crate) fn rng(&self) -> ChaCha8Rng {

@@ -4,7 +4,7 @@ use nalgebra::{DMatrix, DVector};
 use plca_fit::laws::check;
 use plca_fit::{Algorithm, Squarem};
 use proptest::prelude::*;
-use skellam_snmf::{CpState, Replicates, SignedCp, SignedMatrix, Snmf};
+use skellam_snmf::{CpState, Replicates, Signed, SignedCp, Snmf};
 
 use super::objective::claims;
 use super::problem::{distance, problem, replicates};
@@ -46,7 +46,7 @@ proptest! {
         let n: usize = shape.iter().product();
         let (f, columns) = problem.values.shape();
         let values = DMatrix::from_fn(f, n, |i, j| problem.values[(i, j % columns)] + (j / columns) as f64);
-        let data = SignedMatrix::new(&values).unwrap();
+        let data = Signed::from_matrix(values.clone()).unwrap();
         let cp = SignedCp::new(problem.k, m).unwrap();
         let mut state = cp.on(&data, shape).unwrap().random(&mut problem.rng()).unwrap();
         let claims = claims(1e-13, values.abs().sum(), 15);
@@ -68,7 +68,7 @@ proptest! {
 
 #[test]
 fn refusals() {
-    let data = SignedMatrix::new(&DMatrix::from_element(2, 6, 1.0)).unwrap();
+    let data = Signed::from_matrix(DMatrix::from_element(2, 6, 1.0)).unwrap();
     assert!(SignedCp::new(0, Replicates::One).is_err());
     let cp = SignedCp::new(1, Replicates::One).unwrap();
     assert!(cp.on(&data, &[3, 3]).is_err() && cp.on(&data, &[]).is_err());

@@ -1,8 +1,9 @@
 //! Row problems against their definition.
 
 use nalgebra::{DMatrix, DVector, dmatrix};
+use plca_tensor::arrange::Rows;
 use plca_tensor::strategies::{Start, Table, permutations, problems};
-use plca_tensor::{Data, DenseTensor, Factor, Modes, Order, Real, RowProblems, RowTerms};
+use plca_tensor::{Data, DenseTensor, Factor, Modes, Order, Real, RowTerms};
 use proptest::prelude::*;
 
 /// The weighted factor of a mode, `K x I`, and the sums of the other factors' products.
@@ -64,7 +65,7 @@ fn improve(
 ) -> (DMatrix<f64>, f64) {
     let (mut block, linear) = problem(start, mode);
     let modes = Modes::one(mode);
-    let rows = RowProblems::new(data, modes).unwrap();
+    let rows = Rows::new(data, modes).unwrap();
     let factors: Vec<_> = start.factors.iter().map(Factor::Columns).collect();
     let terms = RowTerms {
         linear: &linear,
@@ -186,7 +187,7 @@ fn useless_components_end_at_their_floor() {
             pseudo: None,
         };
         let factors = [Factor::Columns(&one), Factor::Columns(&h)];
-        RowProblems::new(&data, Modes::one(0))
+        Rows::new(&data, Modes::one(0))
             .unwrap()
             .improve(0, &factors, terms, &mut block, 60, false);
         for (i, total) in [4.0, 12.0].into_iter().enumerate() {
@@ -223,7 +224,7 @@ proptest! {
             let w = block.transpose();
             let terms = RowTerms { linear: &linear, pseudo: None };
             let factors = [Factor::Columns(&w), Factor::Columns(&h)];
-            RowProblems::new(&data, Modes::one(0)).unwrap().improve(0, &factors, terms, &mut block, passes, true);
+            Rows::new(&data, Modes::one(0)).unwrap().improve(0, &factors, terms, &mut block, passes, true);
             block
         };
         let given: Vec<usize> = (0..rows).collect();
@@ -240,7 +241,7 @@ proptest! {
 #[test]
 fn one_term_is_solved_at_once() {
     let v = DenseTensor::new(vec![1, 2], vec![3.0, 5.0], Order::RowMajor).unwrap();
-    let rows = RowProblems::new(&v, Modes::one(0)).unwrap();
+    let rows = Rows::new(&v, Modes::one(0)).unwrap();
     let starts = [1e-200f64, 1e-3, 1.0, 1e3, 1e200];
     // In what unit the other factor is does not matter.
     for (start, unit) in (starts.into_iter()).flat_map(|s| [1e-20, 1.0, 1e20].map(|u| (s, u))) {
@@ -289,7 +290,7 @@ fn rows_without_data() {
             pseudo: None,
         };
         let factors = [Factor::Columns(&own), Factor::Columns(&h)];
-        RowProblems::new(&v, Modes::one(0))
+        Rows::new(&v, Modes::one(0))
             .unwrap()
             .improve(0, &factors, terms, &mut block, 1, false);
         let total = v.total();
@@ -314,7 +315,7 @@ fn threads<T: Real>(data: &dyn Data<T>) {
             .build()
             .unwrap();
         let modes = Modes::all(factors.len());
-        let rows = RowProblems::new(data, modes).unwrap();
+        let rows = Rows::new(data, modes).unwrap();
         let mut block = DMatrix::from_fn(k, data.shape()[mode], |z, i| value(i, z));
         let terms = RowTerms {
             linear: &linear,

@@ -2,12 +2,10 @@
 
 use nalgebra::DMatrix;
 
-use crate::data::check_shape;
+use super::super::visit;
+use super::{SignedModel, SignedSums, SignedWanted, SplitRule, split_left};
 use crate::parallel::{map_in_order, wide};
-use crate::signed::{check_model, split_left};
-use crate::{
-    CompensatedSum, DataError, Real, Signed, SignedModel, SignedSums, SignedWanted, SplitRule,
-};
+use crate::{CompensatedSum, Data, DataError, Real};
 
 /// Cells whose rates are judged together.
 const BATCH: usize = 64;
@@ -17,85 +15,38 @@ const GROUPS: usize = 8;
 const LEAST: usize = 1 << 16;
 
 /// The observed cells of a matrix of either sign, zeros included; all others are hidden.
-///
-/// A pass costs `O(nnz K + (F + N) K)`: hidden cells multiply by 1, so that what they add is known without visiting them.
-///
-/// ```
-/// use plca_tensor::{Signed, SignedCells};
-/// let v = SignedCells::new((1000, 1000), [(3, 7, -1.5), (0, 9, 0.0)])?;
-/// assert_eq!(v.observed(), 2);
-/// # Ok::<(), plca_tensor::DataError>(())
-/// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct SignedCells<T> {
-    shape: (usize, usize),
+pub(super) struct Listed<T> {
+    pub(super) shape: (usize, usize),
     /// Where the cells of each column start, and the number of all.
     starts: Vec<usize>,
     rows: Vec<u32>,
-    values: Vec<T>,
+    pub(super) values: Vec<T>,
 }
 
-impl<T: Real> SignedCells<T> {
-    /// From row, column and value of every observed cell, in any order.
-    ///
-    /// # Errors
-    ///
-    /// [`DataError`]: an empty mode, an index outside the shape, a value that is no finite number, a cell given twice.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use plca_tensor::{Signed, SignedCells};
-    /// let v = SignedCells::new((2, 3), [(1, 2, -1.5), (0, 1, 4.0)])?;
-    /// assert_eq!((v.shape(), v.observed()), ((2, 3), 2));
-    /// let error = SignedCells::new((2, 3), [(1, 2, -1.5), (1, 2, 4.0)]).unwrap_err();
-    /// assert_eq!(error.to_string(), "entry [1, 2] is given twice");
-    /// # Ok::<(), plca_tensor::DataError>(())
-    /// ```
-    pub fn new(
-        shape: (usize, usize),
-        cells: impl IntoIterator<Item = (usize, usize, T)>,
-    ) -> Result<Self, DataError> {
-        check_shape(&[shape.0, shape.1])?;
-        let mut cells: Vec<_> = cells.into_iter().collect();
-        for (position, &(row, column, value)) in cells.iter().enumerate() {
-            for (mode, index, size) in [(0, row, shape.0), (1, column, shape.1)] {
-                if index >= size {
-                    return Err(DataError::OutOfRange {
-                        position,
-                        mode,
-                        index,
-                        size,
-                    });
-                }
+impl<T: Real> Listed<T> {
+    /// Of data whose mask lists the observed cells.
+    pub(super) fn new([rows, columns]: [usize; 2], data: &dyn Data<T>) -> Result<Self, DataError> {
+        let mut cells = Vec::new();
+        data.visit_mask(&mut |index| cells.push((index[1] as u32, index[0] as u32, T::zero())))?;
+        cells.sort_unstable_by_key(|&(column, row, _)| (column, row));
+        visit(data, &mut |index, x| {
+            let at = (index[1] as u32, index[0] as u32);
+            if let Ok(at) = cells.binary_search_by_key(&at, |&(column, row, _)| (column, row)) {
+                cells[at].2 = x;
             }
-            if !value.is_finite() {
-                return Err(DataError::NotFinite {
-                    index: vec![row, column],
-                    value: value.to_f64(),
-                });
-            }
+        })?;
+        let mut starts = vec![0; columns + 1];
+        for &(column, _, _) in &cells {
+            starts[column as usize + 1] += 1;
         }
-        cells.sort_unstable_by_key(|&(row, column, _)| (column, row));
-        if let Some(pair) = cells
-            .windows(2)
-            .find(|w| (w[0].0, w[0].1) == (w[1].0, w[1].1))
-        {
-            return Err(DataError::Duplicate {
-                index: vec![pair[0].0, pair[0].1],
-            });
-        }
-        let mut starts = vec![0; shape.1 + 1];
-        for &(_, column, _) in &cells {
-            starts[column + 1] += 1;
-        }
-        for column in 0..shape.1 {
+        for column in 0..columns {
             starts[column + 1] += starts[column];
         }
         Ok(Self {
-            shape,
+            shape: (rows, columns),
             starts,
-            rows: cells.iter().map(|&(row, _, _)| row as u32).collect(),
+            rows: cells.iter().map(|&(_, row, _)| row).collect(),
             values: cells.into_iter().map(|(_, _, value)| value).collect(),
         })
     }
@@ -115,12 +66,12 @@ impl<T: Real> SignedCells<T> {
     }
 
     /// What the cells of some columns add to what hidden cells would: `G - 1` in place of `G`.
-    fn add<R: SplitRule<T> + ?Sized>(
+    fn add(
         &self,
         columns: std::ops::Range<usize>,
         left: &[T],
         right: &[T],
-        rule: &R,
+        rule: &dyn SplitRule<T>,
         wanted: SignedWanted,
         sums: &mut [T],
     ) -> (Vec<T>, f64) {
@@ -171,18 +122,24 @@ impl<T: Real> SignedCells<T> {
         }
         (rows, value.value())
     }
-}
 
-impl<T: Real> Signed<T> for SignedCells<T> {
-    fn shape(&self) -> (usize, usize) {
-        self.shape
+    pub(super) fn hide(&mut self, hidden: &mut dyn FnMut(usize, usize, f64) -> bool) {
+        let (mut kept, mut first) = (0, 0);
+        for column in 0..self.shape.1 {
+            for at in first..self.starts[column + 1] {
+                let (row, x) = (self.rows[at], self.values[at]);
+                if !hidden(row as usize, column, x.to_f64()) {
+                    (self.rows[kept], self.values[kept]) = (row, x);
+                    kept += 1;
+                }
+            }
+            first = std::mem::replace(&mut self.starts[column + 1], kept);
+        }
+        self.rows.truncate(kept);
+        self.values.truncate(kept);
     }
 
-    fn observed(&self) -> usize {
-        self.values.len()
-    }
-
-    fn for_each(&self, visit: &mut dyn FnMut(usize, usize, f64)) {
+    pub(super) fn for_each(&self, visit: &mut dyn FnMut(usize, usize, f64)) {
         for column in 0..self.shape.1 {
             for at in self.starts[column]..self.starts[column + 1] {
                 visit(self.rows[at] as usize, column, self.values[at].to_f64());
@@ -190,13 +147,12 @@ impl<T: Real> Signed<T> for SignedCells<T> {
         }
     }
 
-    fn pass<R: SplitRule<T> + ?Sized>(
+    pub(super) fn pass(
         &self,
         model: &SignedModel<'_, T>,
-        rule: &R,
+        rule: &dyn SplitRule<T>,
         wanted: SignedWanted,
     ) -> SignedSums<T> {
-        check_model(model, self.shape);
         let (f, n) = self.shape;
         let k = model.right.nrows();
         let mut left = vec![T::zero(); f * 2 * k];

@@ -7,13 +7,13 @@ use crate::kernel::coordinate::{Entries, RowGroup, Terms, gather, unit_exponent}
 use crate::kernel::lanes;
 use crate::kernel::panel::{Panel, pow2};
 use crate::parallel::map_in_order;
-use crate::{CompensatedSum, Data, DataError, Factor, Modes, Real};
+use crate::{CompensatedSum, Data, DataError, Factor, Modes, Real, check_counts};
 
 /// Groups of rows at most; the sum over the data adds up group by group.
 const GROUPS: usize = 64;
 /// Entries that are worth a group of their own.
 const GROUP: usize = 1 << 12;
-/// Rows from which on a group has whole pairs of them, which are solved in less time than two alone; of fewer the threads need every one.
+/// ModeRows from which on a group has whole pairs of them, which are solved in less time than two alone; of fewer the threads need every one.
 const PAIRED: usize = 2 * GROUPS;
 
 /// Data arranged row by row for every mode, so that one factor can be improved while the others stay: the rows of that factor are
@@ -29,9 +29,9 @@ const PAIRED: usize = 2 * GROUPS;
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_tensor::{DenseTensor, Factor, Modes, Order, RowProblems, RowTerms};
+/// use plca_tensor::{DenseTensor, Factor, Modes, Order, RowTerms, arrange::Rows};
 /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 4.0], Order::RowMajor)?;
-/// let rows = RowProblems::new(&v, Modes::one(0))?;
+/// let rows = Rows::new(&v, Modes::one(0))?;
 /// let (w, h) = (dmatrix![0.3; 0.2], dmatrix![0.25; 0.75]);
 /// // One component: the row of a factor is the row's share of the data, whatever it was.
 /// let mut block = w.transpose();
@@ -41,12 +41,12 @@ const PAIRED: usize = 2 * GROUPS;
 /// # Ok::<(), plca_tensor::DataError>(())
 /// ```
 #[derive(Debug)]
-pub struct RowProblems<T> {
+pub struct Rows<T> {
     shape: Vec<usize>,
     total: f64,
     /// Sums over the rows of every mode.
     totals: Vec<Vec<f64>>,
-    modes: Vec<Option<Rows<T>>>,
+    modes: Vec<Option<ModeRows<T>>>,
     pool: Pool<T>,
 }
 
@@ -69,7 +69,7 @@ pub struct RowTerms<'a, T> {
 
 /// The rows of one mode.
 #[derive(Debug)]
-struct Rows<T> {
+struct ModeRows<T> {
     cells: Cells<T>,
     /// Every row is stored times the power of two that brings its sum into `[1, 2)`.
     exponents: Vec<i32>,
@@ -105,7 +105,7 @@ fn cut(lengths: impl Iterator<Item = usize> + Clone) -> Vec<usize> {
     bounds
 }
 
-impl<T: Real> Rows<T> {
+impl<T: Real> ModeRows<T> {
     fn new(
         data: &dyn Data<T>,
         mode: usize,
@@ -181,13 +181,14 @@ impl<T: Real> Rows<T> {
     }
 }
 
-impl<T: Real> RowProblems<T> {
+impl<T: Real> Rows<T> {
     /// Arranges data for these modes, several at the same time. Account for hidden cells through [`RowTerms::linear`].
     ///
     /// # Errors
     ///
-    /// As [`Data::visit`].
+    /// As [`check_counts`] and [`Data::visit`].
     pub fn new(data: &dyn Data<T>, modes: Modes) -> Result<Self, DataError> {
+        check_counts(data)?;
         let shape = data.shape().to_vec();
         let mut counts: Vec<Vec<usize>> = shape.iter().map(|&n| vec![0; n]).collect();
         let mut totals: Vec<Vec<CompensatedSum>> = shape
@@ -204,7 +205,7 @@ impl<T: Real> RowProblems<T> {
         let totals: Vec<Vec<f64>> = totals.into_iter().map(value).collect();
         let all = (0..shape.len()).collect();
         let modes = map_in_order(all, |m: usize| {
-            let rows = || Rows::new(data, m, &counts[m], &totals[m]);
+            let rows = || ModeRows::new(data, m, &counts[m], &totals[m]);
             modes.contains(m).then(rows).transpose()
         });
         let modes = modes.into_iter().collect::<Result<_, _>>()?;
@@ -220,9 +221,9 @@ impl<T: Real> RowProblems<T> {
     /// Sums of the data over the rows of a mode.
     ///
     /// ```
-    /// use plca_tensor::{DenseTensor, Modes, Order, RowProblems};
+    /// use plca_tensor::{DenseTensor, Modes, Order, arrange::Rows};
     /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 4.0], Order::RowMajor)?;
-    /// assert_eq!(RowProblems::<f64>::new(&v, Modes::one(0))?.totals(1), [3.0, 5.0]);
+    /// assert_eq!(Rows::<f64>::new(&v, Modes::one(0))?.totals(1), [3.0, 5.0]);
     /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn totals(&self, mode: usize) -> &[f64] {

@@ -1,0 +1,495 @@
+//! The data times a Khatri-Rao product.
+
+use nalgebra::{DMatrix, DVector};
+
+use super::visit;
+use crate::data::{data_scale, largest, unravel};
+use crate::kernel::dense::Grid;
+use crate::kernel::lanes;
+use crate::kernel::mttkrp::{Fill, Halves, Packed, Product, khatri_rao, unscaled_weights};
+use crate::kernel::mttkrp_sparse::{Entry, Sorted};
+use crate::parallel::for_each_part;
+use crate::{CompensatedSum, Coordinates, Data, DataError, Mask, Real};
+
+/// Columns that are written side by side: their numbers lie in one line of the cache.
+const COLUMNS: usize = 8;
+
+/// How the cells are kept.
+#[derive(Debug)]
+enum Cells<'a, T> {
+    /// NaN marks a hidden cell.
+    Dense(&'a Grid<T>, Halves),
+    Sparse {
+        cells: Sorted<T>,
+        hidden: Hidden<T>,
+    },
+}
+
+/// Which cells of sparse data are hidden.
+#[derive(Debug)]
+enum Hidden<T> {
+    None,
+    Listed(Sorted<T>),
+    NotStored,
+}
+
+/// Data of either sign as squared-error models need them: their product with a Khatri-Rao product ([`mttkrp`](Self::mttkrp)), which
+/// forms no unfolding.
+///
+/// Values are held times a power of two, [`scale`](Self::scale), which is 1 in the usual range; every result refers to the values
+/// as held. Memory: nothing for dense data, which are borrowed; one sorted copy of the entries for every mode for others.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_tensor::{DenseTensor, Order, arrange::Products};
+/// let x = DenseTensor::new(vec![2, 2], vec![1.0, -2.0, 3.0, 4.0], Order::RowMajor)?;
+/// let x = Products::new(&x)?;
+/// assert_eq!((x.total(), x.squared_norm(), x.has_negative()), (6.0, 30.0, true));
+/// let factors = [dmatrix![1.0; 0.0], dmatrix![0.5; 0.5]];
+/// assert_eq!(x.mttkrp(&factors, 0), dmatrix![-0.5; 3.5]);       // X F_1
+/// # Ok::<(), plca_tensor::DataError>(())
+/// ```
+#[derive(Debug)]
+pub struct Products<'a, T> {
+    shape: &'a [usize],
+    cells: Cells<'a, T>,
+    scale: T,
+    total: f64,
+    squares: f64,
+    complete: bool,
+    negative: bool,
+}
+
+/// Products in a sweep over the modes: keeps from one mode for the next the data contracted with half of the modes, until a factor of these
+/// [changes](Self::set).
+///
+/// In order a sweep costs two products on dense data whatever the order, and two copies of the factors at most.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_tensor::{DenseTensor, Order, arrange::Products};
+/// let x = DenseTensor::new(vec![2, 2, 2], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], Order::RowMajor)?;
+/// let products = Products::new(&x)?;
+/// let mut memo = products.memo(&[dmatrix![1.0; 0.0], dmatrix![1.0; 1.0], dmatrix![1.0; 2.0]]);
+/// assert_eq!(memo.product(1), dmatrix![5.0; 11.0]);                   // 1 + 2·2 and 3 + 2·4
+/// memo.set(1, &dmatrix![5.0; 11.0]);
+/// assert_eq!(memo.product(2), dmatrix![38.0; 54.0]);
+/// # Ok::<(), plca_tensor::DataError>(())
+/// ```
+#[derive(Debug)]
+pub struct Memo<'a, T> {
+    data: &'a Products<'a, T>,
+    /// Where halves of dense data have several modes.
+    factors: Vec<DMatrix<T>>,
+    panels: Vec<Packed<T>>,
+    kept: Option<Kept<T>>,
+}
+
+#[derive(Debug)]
+struct Kept<T> {
+    sums: Vec<T>,
+    exponent: i32,
+    /// The modes that were not contracted; all others were.
+    modes: Vec<usize>,
+}
+
+impl<T: Real> Memo<'_, T> {
+    /// Replaces the factor of a mode.
+    ///
+    /// # Panics
+    ///
+    /// If it has another shape than the one before.
+    pub fn set(&mut self, mode: usize, factor: &DMatrix<T>) {
+        let Packed {
+            rows, k, stride, ..
+        } = self.panels[mode];
+        assert_eq!(factor.shape(), (rows, k), "factor shape");
+        self.panels[mode] = Packed::new(factor, stride);
+        if let Some(kept) = self.factors.get_mut(mode) {
+            kept.clone_from(factor);
+        }
+        self.kept.take_if(|kept| !kept.modes.contains(&mode));
+    }
+
+    /// [`Products::mttkrp`] of the factors as they are, to the bit.
+    pub fn product(&mut self, mode: usize) -> DMatrix<f64> {
+        match &self.data.cells {
+            Cells::Dense(grid, halves) => {
+                let held = (self.kept.take()).filter(|kept| kept.modes.contains(&mode));
+                let held =
+                    held.unwrap_or_else(|| half(grid, halves, &self.panels, mode, Fill::Values).0);
+                let product = spread(&self.panels, &self.factors, mode, &held);
+                self.kept = Some(held);
+                product
+            }
+            Cells::Sparse { cells, .. } => {
+                let (sums, _) = cells.contract(&self.panels, mode, Entry::Value);
+                let exponent = others_exponent(&self.panels, mode);
+                unpack(&sums, &self.panels, mode, exponent)
+            }
+        }
+    }
+}
+
+impl<'a, T: Real> Products<'a, T> {
+    /// Borrows dense data, and sorts others.
+    ///
+    /// # Errors
+    ///
+    /// [`DataError::NothingObserved`] if every cell is hidden; [`DataError::NotFinite`] for duplicates whose sum is beyond `T`; data that could
+    /// not be read.
+    pub fn new(data: &'a dyn Data<T>) -> Result<Self, DataError> {
+        let shape = data.shape();
+        if let Some(view) = data.dense() {
+            if view.hidden == view.grid.values.len() {
+                return Err(DataError::NothingObserved);
+            }
+            let [total, squares] = view.sums;
+            return Ok(Self {
+                shape,
+                cells: Cells::Dense(view.grid, Halves::new(shape, view.grid.order)),
+                scale: view.scale,
+                total,
+                squares,
+                complete: view.hidden == 0,
+                negative: data.summary().negative.is_some(),
+            });
+        }
+        let mut entries = Coordinates {
+            shape: shape.to_vec(),
+            indices: Vec::new(),
+            values: Vec::new(),
+        };
+        let mut listed = entries.clone();
+        let add = |to: &mut Coordinates<T>, index: &[usize], x: T| {
+            to.indices.extend(index.iter().map(|&i| i as u32));
+            to.values.push(x);
+        };
+        data.visit_mask(&mut |index| add(&mut listed, index, T::zero()))?;
+        visit(data, &mut |index, x| add(&mut entries, index, x))?;
+        let all = shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m));
+        let hidden = match data.summary().mask {
+            Mask::Observed if listed.values.is_empty() => return Err(DataError::NothingObserved),
+            Mask::Hidden if all == Some(listed.values.len()) => {
+                return Err(DataError::NothingObserved);
+            }
+            Mask::Hidden => Hidden::Listed(Sorted::new(&listed, true)),
+            Mask::Observed => {
+                // Zeros that were observed; the values are added to theirs.
+                entries.indices.extend(listed.indices);
+                entries.values.extend(listed.values);
+                Hidden::NotStored
+            }
+            Mask::Complete if all == Some(entries.values.len()) => Hidden::NotStored,
+            Mask::Complete => Hidden::None,
+        };
+        let scale = data_scale(largest(&entries.values));
+        if scale != T::one() {
+            entries.values.iter_mut().for_each(|x| *x *= scale);
+        }
+        let cells = Sorted::new(&entries, matches!(hidden, Hidden::NotStored));
+        let values = || cells.values().iter().map(|x| x.to_f64());
+        Ok(Self {
+            shape,
+            scale,
+            total: values().collect::<CompensatedSum>().value(),
+            squares: values().map(|x| x * x).collect::<CompensatedSum>().value(),
+            complete: data.is_complete(),
+            negative: values().any(|x| x < 0.0),
+            cells: Cells::Sparse { cells, hidden },
+        })
+    }
+
+    /// Size of each mode.
+    pub fn shape(&self) -> &[usize] {
+        self.shape
+    }
+
+    /// The power of two by which the values as given were multiplied.
+    pub fn scale(&self) -> f64 {
+        self.scale.to_f64()
+    }
+
+    /// Sum of the observed values as held.
+    pub fn total(&self) -> f64 {
+        self.total
+    }
+
+    /// Sum of the squares of the observed values as held.
+    pub fn squared_norm(&self) -> f64 {
+        self.squares
+    }
+
+    /// Whether every cell was observed.
+    pub fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// Whether some observed value is negative.
+    pub fn has_negative(&self) -> bool {
+        self.negative
+    }
+
+    /// Visits the observed values as held that are not 0, in a fixed order.
+    pub fn for_each(&self, visit: &mut dyn FnMut(&[usize], f64)) {
+        match &self.cells {
+            Cells::Dense(grid, _) => {
+                for (at, x) in grid.values.iter().enumerate() {
+                    if !x.is_nan() && *x != T::zero() {
+                        visit(&unravel(at, self.shape, grid.order), x.to_f64());
+                    }
+                }
+            }
+            Cells::Sparse { cells, .. } => cells.for_each(&mut |index, x| {
+                if x != T::zero() {
+                    visit(index, x.to_f64());
+                }
+            }),
+        }
+    }
+
+    /// For products of these factors with one mode after the other.
+    ///
+    /// # Panics
+    ///
+    /// If the factors do not have the shape of the data and equal numbers of columns, at least one.
+    pub fn memo(&self, factors: &[DMatrix<T>]) -> Memo<'_, T> {
+        let several = matches!(self.cells, Cells::Dense(..)) && factors.len() > 2;
+        Memo {
+            data: self,
+            panels: self.pack(factors),
+            factors: if several { factors.to_vec() } else { vec![] },
+            kept: None,
+        }
+    }
+
+    /// `M[i,z] = Σ_{x: x_mode=i} X[x] Π_{m≠mode} F_m[x_m,z]`, hidden cells counting as 0; accumulated in `T`.
+    ///
+    /// Cost: dense `2 K Π I` flops or, from a [`Memo`], `2 K √(Π I)` or so; sparse `2 K` flops an entry and more for each fibre.
+    ///
+    /// # Panics
+    ///
+    /// As [`memo`](Self::memo).
+    pub fn mttkrp(&self, factors: &[DMatrix<T>], mode: usize) -> DMatrix<f64> {
+        self.memo(factors).product(mode)
+    }
+
+    /// As [`mttkrp`](Self::mttkrp) of `scale` times the data, the hidden cells filled with the model `Σ_z w_z Π_m F_m`; and
+    /// `Σ (scale X - model)²` over the observed cells, summed cell by cell where cells can be enumerated: on dense data and where
+    /// only stored cells were observed.
+    ///
+    /// # Panics
+    ///
+    /// As there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::{DenseTensor, Order, arrange::Products};
+    /// let x = DenseTensor::masked(vec![2, 2], vec![1.0, f64::NAN, 3.0, 4.0], Order::RowMajor)?;
+    /// let x = Products::new(&x)?;
+    /// let factors = [dmatrix![1.0; 1.0], dmatrix![1.0; 2.0]];
+    /// // The model says 2 in the hidden cell, and is wrong by 0, 2 and 2 in the others.
+    /// assert_eq!(x.completed_mttkrp(1.0, &[1.0], &factors, 0), (dmatrix![5.0; 11.0], 8.0));
+    /// # Ok::<(), plca_tensor::DataError>(())
+    /// ```
+    pub fn completed_mttkrp(
+        &self,
+        scale: f64,
+        weights: &[T],
+        factors: &[DMatrix<T>],
+        mode: usize,
+    ) -> (DMatrix<f64>, f64) {
+        let panels = self.pack(factors);
+        let inner = unscaled_weights(&panels, weights);
+        let exponent = others_exponent(&panels, mode);
+        let gram = gram_of_others(factors, mode);
+        let whole = || {
+            let w = DVector::from_iterator(weights.len(), weights.iter().map(|w| w.to_f64()));
+            let own = factors[mode].map(|x| x.to_f64()) * DMatrix::from_diagonal(&w);
+            own * &gram
+        };
+        match &self.cells {
+            Cells::Dense(grid, halves) => {
+                let fill = Fill::Residual {
+                    scale: T::lit(scale),
+                    weights: &inner,
+                };
+                let (kept, squares) = half(grid, halves, &panels, mode, fill);
+                (spread(&panels, factors, mode, &kept) + whole(), squares)
+            }
+            Cells::Sparse {
+                cells,
+                hidden: Hidden::NotStored,
+            } => {
+                let entry = Entry::Residual {
+                    scale: T::lit(scale),
+                    weights: &inner,
+                };
+                let (sums, squares) = cells.contract(&panels, mode, entry);
+                (unpack(&sums, &panels, mode, exponent) + whole(), squares)
+            }
+            Cells::Sparse { cells, hidden } => {
+                let (sums, _) = cells.contract(&panels, mode, Entry::Value);
+                let data = unpack(&sums, &panels, mode, exponent) * scale;
+                // Σ (sX - P)² over all observed cells, from the stored ones, the whole model and the hidden part of it.
+                let entry = Entry::Residual {
+                    scale: T::lit(scale),
+                    weights: &inner,
+                };
+                let (_, residual) = cells.contract(&panels, mode, entry);
+                let (_, at_stored) =
+                    cells.contract(&panels, mode, Entry::Model { weights: &inner });
+                let own = factors[mode].map(|x| x.to_f64());
+                let whole = whole();
+                let mut norm = 0.0;
+                for (z, w) in weights.iter().enumerate() {
+                    norm += w.to_f64() * own.column(z).dot(&whole.column(z));
+                }
+                let (imputed, at_hidden) = match hidden {
+                    Hidden::Listed(hidden) => {
+                        let (sums, squares) =
+                            hidden.contract(&panels, mode, Entry::Model { weights: &inner });
+                        (Some(unpack(&sums, &panels, mode, exponent)), squares)
+                    }
+                    _ => (None, 0.0),
+                };
+                let outside = (norm - at_stored - at_hidden).max(0.0);
+                (
+                    imputed.map_or(data.clone(), |i| data + i),
+                    residual + outside,
+                )
+            }
+        }
+    }
+
+    fn pack(&self, factors: &[DMatrix<T>]) -> Vec<Packed<T>> {
+        assert_eq!(factors.len(), self.shape.len(), "one factor per mode");
+        let k = factors[0].ncols();
+        assert!(k > 0, "at least one component");
+        for (factor, &size) in factors.iter().zip(self.shape) {
+            assert_eq!(factor.shape(), (size, k), "factor shape");
+        }
+        let stride = lanes::stride::<T>(k);
+        factors.iter().map(|f| Packed::new(f, stride)).collect()
+    }
+}
+
+/// Contracts the half that `mode` is not in; also the tiles' sum of squares.
+fn half<T: Real>(
+    grid: &Grid<T>,
+    halves: &Halves,
+    panels: &[Packed<T>],
+    mode: usize,
+    fill: Fill<'_, T>,
+) -> (Kept<T>, f64) {
+    let slow = halves.slow.contains(&mode);
+    let (left, right) = (
+        khatri_rao(panels, &halves.fast),
+        khatri_rao(panels, &halves.slow),
+    );
+    let product = Product {
+        grid,
+        halves,
+        k: panels[0].k,
+        stride: panels[0].stride,
+        left: &left,
+        right: &right,
+        fill,
+    };
+    let (sums, squares) = product.half(slow);
+    let (modes, contracted) = if slow {
+        (&halves.slow, &halves.fast)
+    } else {
+        (&halves.fast, &halves.slow)
+    };
+    let kept = Kept {
+        sums,
+        exponent: contracted.iter().map(|&m| panels[m].exponent).sum(),
+        modes: modes.clone(),
+    };
+    (kept, squares)
+}
+
+/// Sum of the exponents of all panels but one.
+fn others_exponent<T>(panels: &[Packed<T>], mode: usize) -> i32 {
+    let others = panels.iter().enumerate().filter(|&(m, _)| m != mode);
+    others.map(|(_, p)| p.exponent).sum()
+}
+
+/// `rows x stride` in the panels' scale as a matrix.
+fn unpack<T: Real>(sums: &[T], panels: &[Packed<T>], mode: usize, exponent: i32) -> DMatrix<f64> {
+    let Packed {
+        rows, stride, k, ..
+    } = panels[mode];
+    let scale = 2f64.powi(-exponent);
+    let mut out = DMatrix::zeros(rows, k);
+    for_each_part(out.as_mut_slice(), rows * COLUMNS, |part, columns| {
+        let first = part * COLUMNS;
+        let sums = sums.chunks_exact(stride).map(|row| &row[first..]);
+        for (i, row) in sums.enumerate() {
+            for (column, x) in columns.chunks_exact_mut(rows).zip(row) {
+                column[i] = x.to_f64() * scale;
+            }
+        }
+    });
+    out
+}
+
+/// Contracts what is kept with the factors of its other modes.
+fn spread<T: Real>(
+    panels: &[Packed<T>],
+    factors: &[DMatrix<T>],
+    mode: usize,
+    kept: &Kept<T>,
+) -> DMatrix<f64> {
+    let (k, stride) = (panels[mode].k, panels[mode].stride);
+    if kept.modes == [mode] {
+        return unpack(&kept.sums, panels, mode, kept.exponent);
+    }
+    let scale = 2f64.powi(-kept.exponent);
+    // Component by component, so that rows of the other factors are read in order.
+    let rows: Vec<DMatrix<f64>> = kept
+        .modes
+        .iter()
+        .map(|&m| factors[m].map(|x| x.to_f64()).transpose())
+        .collect();
+    let mut out = DMatrix::zeros(k, panels[mode].rows);
+    let mut index = vec![0; kept.modes.len()];
+    let mut product = vec![0.0; k];
+    for (position, sums) in kept.sums.chunks_exact(stride).enumerate() {
+        let mut rest = position;
+        for (i, &m) in index.iter_mut().zip(&kept.modes).rev() {
+            *i = rest % panels[m].rows;
+            rest /= panels[m].rows;
+        }
+        product
+            .iter_mut()
+            .zip(sums)
+            .for_each(|(p, s)| *p = s.to_f64() * scale);
+        let mut target = 0;
+        for ((&m, &i), rows) in kept.modes.iter().zip(&index).zip(&rows) {
+            if m == mode {
+                target = i;
+            } else {
+                let row = &rows.as_slice()[i * k..][..k];
+                product.iter_mut().zip(row).for_each(|(p, &f)| *p *= f);
+            }
+        }
+        let into = &mut out.as_mut_slice()[target * k..][..k];
+        into.iter_mut().zip(&product).for_each(|(o, &p)| *o += p);
+    }
+    out.transpose()
+}
+
+/// Hadamard product of the Grams of all factors but one.
+fn gram_of_others<T: Real>(factors: &[DMatrix<T>], mode: usize) -> DMatrix<f64> {
+    let k = factors[0].ncols();
+    let mut gram = DMatrix::from_element(k, k, 1.0);
+    for (_, factor) in factors.iter().enumerate().filter(|&(m, _)| m != mode) {
+        let wide = factor.map(|x| x.to_f64());
+        gram.component_mul_assign(&(wide.transpose() * &wide));
+    }
+    gram
+}

@@ -1,0 +1,311 @@
+//! Data of either sign, explained by the difference of two non-negative models.
+//!
+//! ```text
+//! V ~ (A⁺ - A⁻) H,      p = A⁺ H,  q = A⁻ H
+//! ```
+//!
+//! What a datum makes of its two rates is a [`SplitRule`]; this crate knows none.
+
+mod listed;
+
+use std::fmt::Debug;
+
+use listed::Listed;
+use nalgebra::DMatrix;
+
+use super::visit;
+use crate::kernel::aligned::Pool;
+use crate::kernel::signed::{Blocks, pass};
+use crate::{Data, DataError, DenseTensor, Mask, Order, Real};
+
+/// How a datum and its two rates are judged, cell by cell. A hidden cell is NaN: it multiplies by 1 and adds nothing.
+///
+/// ```
+/// use plca_tensor::SplitRule;
+/// /// Squared distance of the datum and the difference of its rates.
+/// #[derive(Debug)]
+/// struct Squares;
+/// impl SplitRule<f64> for Squares {
+///     fn multipliers(&self, cells: &[f64], plus: &mut [f64], minus: &mut [f64]) {
+///         for ((v, p), q) in cells.iter().zip(plus).zip(minus) {
+///             let up = (*q + f64::max(*v, 0.0)) / (*p + f64::max(-*v, 0.0));
+///             (*p, *q) = if v.is_nan() { (1.0, 1.0) } else { (up, 1.0 / up) };
+///         }
+///     }
+///     fn value(&self, cells: &[f64], plus: &[f64], minus: &[f64]) -> f64 {
+///         let squares = (0..cells.len()).map(|i| (cells[i] - plus[i] + minus[i]).powi(2));
+///         squares.filter(|x| !x.is_nan()).sum()
+///     }
+/// }
+/// let (cells, mut plus, mut minus) = ([4.0, -1.0, f64::NAN], [2.0, 1.0, 3.0], [4.0, 1.0, 5.0]);
+/// assert_eq!(Squares.value(&cells, &plus, &minus), 37.0);             // (4 - 2 + 4)² + (-1 - 1 + 1)²
+/// Squares.multipliers(&cells, &mut plus, &mut minus);
+/// assert_eq!((plus, minus), ([4.0, 0.5, 1.0], [0.25, 2.0, 1.0]));
+/// ```
+pub trait SplitRule<T>: Debug + Sync {
+    /// Replaces the rates `p` and `q` of every cell by what an update multiplies them with. Slices of equal length.
+    fn multipliers(&self, cells: &[T], plus: &mut [T], minus: &mut [T]);
+
+    /// Sum over the cells of the objective.
+    fn value(&self, cells: &[T], plus: &[T], minus: &[T]) -> f64;
+}
+
+/// Two factors of the rows and one of the columns.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_tensor::SignedModel;
+/// let (plus, minus, right) = (dmatrix![2.0f64; 0.0], dmatrix![0.0; 1.0], dmatrix![1.0, 3.0]);
+/// let model = SignedModel { plus: &plus, minus: &minus, right: &right };
+/// assert_eq!((model.plus - model.minus) * model.right, dmatrix![2.0, 6.0; -1.0, -3.0]);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct SignedModel<'a, T> {
+    /// `A⁺`, `F x K`.
+    pub plus: &'a DMatrix<T>,
+    /// `A⁻`, `F x K`.
+    pub minus: &'a DMatrix<T>,
+    /// `H`, `K x N`.
+    pub right: &'a DMatrix<T>,
+}
+
+/// What a pass is to compute; see [`SignedSums`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignedWanted {
+    /// `S⁺` and `S⁻`.
+    pub left: bool,
+    /// `R`.
+    pub right: bool,
+    /// The objective.
+    pub value: bool,
+}
+
+/// What a pass gives: `S± = G± Hᵀ` (`F x K`), `R = A⁺ᵀ G⁺ + A⁻ᵀ G⁻` (`K x N`), hidden cells with `G± = 1`. Empty where not
+/// wanted.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_tensor::{SignedModel, SignedWanted, SplitRule, arrange::Signed};
+/// # #[derive(Debug)]
+/// # struct Ones;
+/// # impl SplitRule<f64> for Ones {
+/// #     fn multipliers(&self, _: &[f64], plus: &mut [f64], minus: &mut [f64]) {
+/// #         plus.fill(1.0);
+/// #         minus.fill(1.0);
+/// #     }
+/// #     fn value(&self, cells: &[f64], _: &[f64], _: &[f64]) -> f64 {
+/// #         cells.iter().filter(|v| !v.is_nan()).sum()
+/// #     }
+/// # }
+/// let v = Signed::from_matrix(dmatrix![1.0, -2.0; f64::NAN, 4.0])?;
+/// let (plus, minus, right) = (dmatrix![2.0; 0.0], dmatrix![0.0; 1.0], dmatrix![1.0, 3.0]);
+/// let model = SignedModel { plus: &plus, minus: &minus, right: &right };
+/// let sums = v.pass(&model, &Ones, SignedWanted { left: true, right: true, value: true });
+/// // A rule that multiplies by 1, and whose value is the datum.
+/// assert_eq!((sums.plus, sums.minus), (dmatrix![4.0; 4.0], dmatrix![4.0; 4.0]));
+/// assert_eq!((sums.right, sums.value), (dmatrix![3.0, 3.0], 3.0));
+/// # Ok::<(), plca_tensor::DataError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct SignedSums<T> {
+    /// `S⁺`.
+    pub plus: DMatrix<T>,
+    /// `S⁻`.
+    pub minus: DMatrix<T>,
+    /// `R`.
+    pub right: DMatrix<T>,
+    /// Sum of the rule's values over the observed cells; 0 if not wanted.
+    pub value: f64,
+}
+
+/// A matrix of either sign as the pass over two rates reads it, some of its cells hidden.
+///
+/// Few observed cells, those of data whose mask is [`Mask::Observed`], are a list: a pass costs `O(nnz K + (F + N) K)`, because hidden cells
+/// multiply by 1, so that what they add is known without visiting them. All other data are held as a dense matrix, zeros included. Memory:
+/// [`new`](Self::new) copies; [`from_dense`](Self::from_dense) and [`from_matrix`](Self::from_matrix) arrange the values where they lie.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_tensor::{Coordinates, SparseTensor, arrange::Signed};
+/// let mean = |data: &Signed<f64>| {
+///     let mut sum = 0.0;
+///     data.for_each(&mut |_, _, value| sum += value);
+///     sum / data.observed() as f64
+/// };
+/// let dense = Signed::from_matrix(dmatrix![1.0, f64::NAN; f64::NAN, -3.0])?;              // NaN hides a cell
+/// let cells = Coordinates { shape: vec![2, 2], indices: vec![0, 0, 1, 1], values: vec![1.0, -3.0] };
+/// let listed = Signed::new(&SparseTensor::stored_only(cells)?)?;
+/// assert_eq!((mean(&dense), mean(&listed)), (-1.0, -1.0));
+/// # Ok::<(), plca_tensor::DataError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Signed<T>(Cells<T>);
+
+#[derive(Clone, Debug, PartialEq)]
+enum Cells<T> {
+    Blocks {
+        blocks: Blocks<T>,
+        observed: usize,
+        pool: Pool<T>,
+    },
+    Listed(Listed<T>),
+}
+
+impl<T: Real> Signed<T> {
+    /// A copy of a matrix of any storage.
+    ///
+    /// # Errors
+    ///
+    /// [`DataError`]: another order than 2, a matrix too large to be held, duplicates whose sum is beyond `T`, data that could not be read.
+    pub fn new(data: &dyn Data<T>) -> Result<Self, DataError> {
+        let &[rows, columns] = data.shape() else {
+            let shape = data.shape().to_vec();
+            return Err(DataError::NotAMatrix { shape });
+        };
+        if data.summary().mask == Mask::Observed {
+            return Ok(Self(Cells::Listed(Listed::new([rows, columns], data)?)));
+        }
+        let mut blocks = Blocks::zeros(rows, columns)?;
+        let mut hidden = 0;
+        data.visit_mask(&mut |index| {
+            hidden += 1;
+            blocks.set(index[0], index[1], T::lit(f64::NAN));
+        })?;
+        visit(data, &mut |index, x| blocks.set(index[0], index[1], x))?;
+        Ok(Self::of(blocks, hidden))
+    }
+
+    /// The same of dense data, whose values are arranged in place: no second array of them exists at any time.
+    ///
+    /// # Errors
+    ///
+    /// [`DataError`]: another order than 2, a matrix too large to be held.
+    pub fn from_dense(data: DenseTensor<T>) -> Result<Self, DataError> {
+        let hidden = data.hidden();
+        let (shape, values, order) = data.into_parts();
+        let [rows, columns] = shape[..] else {
+            return Err(DataError::NotAMatrix { shape });
+        };
+        let blocks = Blocks::from_values(rows, columns, values, order)?;
+        Ok(Self::of(blocks, hidden))
+    }
+
+    /// The same of a matrix in which NaN marks a hidden cell.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`DenseTensor::masked`].
+    pub fn from_matrix(values: DMatrix<T>) -> Result<Self, DataError> {
+        let shape = vec![values.nrows(), values.ncols()];
+        let values = values.data.into();
+        Self::from_dense(DenseTensor::masked(shape, values, Order::ColumnMajor)?)
+    }
+
+    fn of(blocks: Blocks<T>, hidden: usize) -> Self {
+        Self(Cells::Blocks {
+            observed: blocks.rows * blocks.columns - hidden,
+            blocks,
+            pool: Pool::default(),
+        })
+    }
+
+    /// Rows and columns.
+    pub fn shape(&self) -> (usize, usize) {
+        match &self.0 {
+            Cells::Blocks { blocks, .. } => (blocks.rows, blocks.columns),
+            Cells::Listed(cells) => cells.shape,
+        }
+    }
+
+    /// Number of observed cells.
+    pub fn observed(&self) -> usize {
+        match &self.0 {
+            Cells::Blocks { observed, .. } => *observed,
+            Cells::Listed(cells) => cells.values.len(),
+        }
+    }
+
+    /// Visits the observed cells, zeros included, with row, column and value.
+    pub fn for_each(&self, visit: &mut dyn FnMut(usize, usize, f64)) {
+        match &self.0 {
+            Cells::Blocks { blocks, .. } => blocks.for_each(visit),
+            Cells::Listed(cells) => cells.for_each(visit),
+        }
+    }
+
+    /// Hides the observed cells, given by row, column and value, for which `hidden` says so.
+    pub fn hide(&mut self, mut hidden: impl FnMut(usize, usize, f64) -> bool) {
+        match &mut self.0 {
+            Cells::Listed(cells) => cells.hide(&mut hidden),
+            Cells::Blocks {
+                blocks, observed, ..
+            } => *observed -= blocks.hide(&mut hidden),
+        }
+    }
+
+    /// One pass over the cells.
+    ///
+    /// # Panics
+    ///
+    /// If the model has another shape.
+    pub fn pass(
+        &self,
+        model: &SignedModel<'_, T>,
+        rule: &dyn SplitRule<T>,
+        wanted: SignedWanted,
+    ) -> SignedSums<T> {
+        check_model(model, self.shape());
+        match &self.0 {
+            Cells::Listed(cells) => cells.pass(model, rule, wanted),
+            Cells::Blocks { blocks, pool, .. } => {
+                pool.next_pass();
+                let sums = pass(blocks, model, rule, wanted, pool);
+                let [plus, minus] = split_left(&sums.left, blocks.rows, model.right.nrows());
+                let (nrows, ncols) = if wanted.right {
+                    model.right.shape()
+                } else {
+                    (0, 0)
+                };
+                SignedSums {
+                    plus,
+                    minus,
+                    right: DMatrix::from_vec(nrows, ncols, sums.right),
+                    value: sums.value,
+                }
+            }
+        }
+    }
+}
+
+/// Rows of `2K` values as two matrices.
+fn split_left<T: Real>(sums: &[T], rows: usize, k: usize) -> [DMatrix<T>; 2] {
+    let rows = if sums.is_empty() { 0 } else { rows };
+    [0, k].map(|first| {
+        let mut side = DMatrix::zeros(rows, if rows == 0 { 0 } else { k });
+        for (z, mut column) in side.column_iter_mut().enumerate() {
+            let source = sums.chunks_exact(2 * k).map(|row| row[first + z]);
+            column.iter_mut().zip(source).for_each(|(x, s)| *x = s);
+        }
+        side
+    })
+}
+
+/// Refuses factors that do not belong to data of this shape.
+fn check_model<T: Real>(model: &SignedModel<'_, T>, (rows, columns): (usize, usize)) {
+    let k = model.right.nrows();
+    assert_eq!(
+        model.plus.shape(),
+        (rows, k),
+        "one row for every row of the data"
+    );
+    assert_eq!(
+        model.minus.shape(),
+        (rows, k),
+        "one row for every row of the data"
+    );
+    assert_eq!(
+        model.right.ncols(),
+        columns,
+        "one column for every column of the data"
+    );
+}
