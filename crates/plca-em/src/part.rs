@@ -3,7 +3,7 @@
 use nalgebra::DMatrix;
 use plca_tensor::{
     Coordinates, Cp, Data, DataError, DenseTensor, Expected, Modes, Order, Real, Request, Rule,
-    SparseTensor, Summary, check_counts,
+    SparseTensor, Summary, check_counts, e_step_by_visits,
 };
 
 /// Values that are kept of other data: the same cells are observed, with values that may be smaller.
@@ -107,10 +107,13 @@ impl<T: Real> Data<T> for Part<'_, T> {
         model: &Cp<'_, T>,
         request: &Request<'_, T>,
     ) -> Result<Expected<T>, DataError> {
-        if request.is_of_the_mask() {
-            return self.observed.e_step(model, request);
+        match request.rule {
+            // The same cells are observed.
+            Rule::Exposure => self.observed.e_step(model, request),
+            // Zeros that are not hidden may count.
+            Rule::Cell(_) => e_step_by_visits(self, model, request),
+            _ => self.kept.e_step(model, request),
         }
-        self.kept.e_step(model, request)
     }
 }
 

@@ -3,6 +3,7 @@
 use nalgebra::DMatrix;
 use plca_tensor::Real;
 
+use crate::simplex_prior::fitting;
 use crate::{PriorError, PriorRules, SimplexPrior, Step, Weighted, check_counts, columns};
 
 /// `ln p = Σ_{i<k} A_ik (H(q_i, q_k) + H(q_k, q_i))` over the columns of a block, `H(a, b) = -Σ a ln b`.
@@ -137,12 +138,7 @@ impl CrossEntropy {
     /// ```
     pub fn pairs(weights: DMatrix<f64>) -> Result<Self, PriorError> {
         let k = weights.ncols();
-        if weights.nrows() != k {
-            return Err(PriorError::Shape {
-                got: weights.shape(),
-                expected: (k, k),
-            });
-        }
+        fitting(weights.nrows() == k, weights.shape(), (k, k))?;
         for (i, j) in (0..k).flat_map(|i| (0..k).map(move |j| (i, j))) {
             let a = weights[(i, j)];
             if !a.is_finite() || a != weights[(j, i)] || (i == j && a != 0.0) {
@@ -344,14 +340,7 @@ fn not_negative(name: &'static str, value: f64) -> Result<(), PriorError> {
 
 impl PriorRules for CrossEntropy {
     fn check(&self, shape: (usize, usize)) -> Result<(), PriorError> {
-        if self.weights.ncols() == shape.1 {
-            Ok(())
-        } else {
-            Err(PriorError::Shape {
-                got: self.weights.shape(),
-                expected: shape,
-            })
-        }
+        fitting(self.weights.ncols() == shape.1, self.weights.shape(), shape)
     }
 
     fn may_empty(&self) -> bool {

@@ -3,6 +3,7 @@
 use nalgebra::DMatrix;
 use plca_tensor::Real;
 
+use crate::simplex_prior::fitting;
 use crate::{PriorError, PriorRules, SimplexPrior, Step, Weighted, check_counts};
 
 /// `ln p(θ) = Σ (α - 1) ln θ` up to a constant, with one `α > 0` or one per entry.
@@ -105,11 +106,8 @@ impl PriorRules for Dirichlet {
 
     fn check(&self, shape: (usize, usize)) -> Result<(), PriorError> {
         match &self.0 {
-            Concentration::PerEntry(a) if a.shape() != shape => Err(PriorError::Shape {
-                got: a.shape(),
-                expected: shape,
-            }),
-            _ => Ok(()),
+            Concentration::PerEntry(a) => fitting(a.shape() == shape, a.shape(), shape),
+            Concentration::Symmetric(_) => Ok(()),
         }
     }
 }

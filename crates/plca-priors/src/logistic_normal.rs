@@ -3,6 +3,7 @@
 use nalgebra::{DMatrix, DVector};
 use plca_tensor::Real;
 
+use crate::simplex_prior::fitting;
 use crate::{
     PriorError, PriorRules, SimplexPrior, Step, Weighted, check_counts, columns::for_each_column,
 };
@@ -61,12 +62,7 @@ impl LogisticNormal {
     /// # Ok::<(), plca_priors::PriorError>(())
     /// ```
     pub fn independent(mean: DVector<f64>, variance: &DVector<f64>) -> Result<Self, PriorError> {
-        if mean.len() != variance.len() {
-            return Err(PriorError::Shape {
-                got: variance.shape(),
-                expected: mean.shape(),
-            });
-        }
+        fitting(mean.len() == variance.len(), variance.shape(), mean.shape())?;
         check_mean(&mean)?;
         if let Some(&value) = variance.iter().find(|v| !(v.is_finite() && **v > 0.0)) {
             return Err(PriorError::Domain {
@@ -99,12 +95,7 @@ impl LogisticNormal {
     pub fn new(mean: DVector<f64>, covariance: DMatrix<f64>) -> Result<Self, PriorError> {
         check_mean(&mean)?;
         let n = mean.len();
-        if covariance.shape() != (n, n) {
-            return Err(PriorError::Shape {
-                got: covariance.shape(),
-                expected: (n, n),
-            });
-        }
+        fitting(covariance.shape() == (n, n), covariance.shape(), (n, n))?;
         let asymmetric = |&(i, j): &(usize, usize)| covariance[(i, j)] != covariance[(j, i)];
         if let Some(at) = (0..n)
             .flat_map(|i| (0..i).map(move |j| (i, j)))
@@ -230,14 +221,7 @@ fn softmax(eta: &DVector<f64>) -> DVector<f64> {
 
 impl PriorRules for LogisticNormal {
     fn check(&self, shape: (usize, usize)) -> Result<(), PriorError> {
-        if self.mean.len() == shape.0 {
-            Ok(())
-        } else {
-            Err(PriorError::Shape {
-                got: self.mean.shape(),
-                expected: shape,
-            })
-        }
+        fitting(self.mean.len() == shape.0, self.mean.shape(), shape)
     }
 }
 

@@ -57,6 +57,18 @@ pub enum PriorError {
     },
 }
 
+/// Refuses hyperparameters of shape `got` where one of `expected` is needed, unless they fit.
+pub(crate) fn fitting(
+    fits: bool,
+    got: (usize, usize),
+    expected: (usize, usize),
+) -> Result<(), PriorError> {
+    match fits {
+        true => Ok(()),
+        false => Err(PriorError::Shape { got, expected }),
+    }
+}
+
 /// Refuses counts that no E-step yields, before they become parameters: for use in [`SimplexPrior::update`].
 ///
 /// # Errors
@@ -116,7 +128,7 @@ pub fn check_counts<T: Real>(counts: &DMatrix<T>, theta: &DMatrix<T>) -> Result<
 pub struct Step<'a> {
     /// The iteration, counted from 1.
     pub iteration: usize,
-    /// Which columns keep their values, whatever the prior makes of them; empty if none does. For priors that couple columns.
+    /// Columns that the caller keeps as they are; empty if none. A prior that couples columns must use the values that they have.
     pub frozen: &'a [bool],
 }
 
@@ -145,7 +157,7 @@ impl Step<'_> {
     }
 }
 
-/// What a prior says of itself, for either scalar.
+/// Properties of a prior that do not depend on the scalar.
 pub trait PriorRules: Debug + Send + Sync {
     /// Whether the prior fits a block of so many rows and columns. Default: it fits all.
     ///
@@ -178,7 +190,7 @@ pub trait PriorRules: Debug + Send + Sync {
     }
 
     /// Whether from this iteration on, counted from 1, every update raises one and the same objective: the prior changes no
-    /// more, and its update obeys the first law. Accelerated runs need that, as they compare objectives. Default: if it empties nothing; a prior
+    /// more, and its update never lowers `Σ c ln θ + ln p(θ)`. Accelerated runs need that, as they compare objectives. Default: if it empties nothing; a prior
     /// that reads [`Step::iteration`] must say it itself.
     ///
     /// ```

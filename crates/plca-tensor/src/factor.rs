@@ -216,6 +216,13 @@ impl<T: Real> Cp<'_, T> {
         self.product(index, z, &self.least(index))
     }
 
+    /// [`joint`](Self::joint) of every component, in `into`.
+    pub(crate) fn joints(&self, index: &[usize], into: &mut Vec<f64>) {
+        let least = self.least(index);
+        into.clear();
+        into.extend((0..self.components()).map(|z| self.product(index, z, &least)));
+    }
+
     /// `F_j[i, z]` as kernels see it, the weights in the first mode.
     fn entry(&self, j: usize, i: usize, z: usize) -> f64 {
         let weight = self.weights.filter(|_| j == 0);

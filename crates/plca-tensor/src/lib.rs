@@ -47,7 +47,7 @@ pub use arrange::{RowTerms, SignedModel, SignedSums, SignedWanted, SplitRule};
 pub use data::{
     Block, BlockSource, CellRule, Coordinates, Data, DenseTensor, DenseView, Expected, MAX_ORDER,
     Mask, Modes, Order, OutOfCore, Request, Rule, SparseTensor, Summary, TileCounts, Tiling,
-    check_counts,
+    check_counts, e_step_by_visits,
 };
 pub use error::{DataError, SourceError};
 pub use factor::{Cp, Factor};

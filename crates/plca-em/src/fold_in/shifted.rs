@@ -1,7 +1,7 @@
 //! Shift-invariant models with known kernels.
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::Algorithm as _;
+use plca_fit::{Algorithm as _, Failure as _};
 use plca_tensor::{Data, Mask, Real};
 
 use super::{Explained, FoldIn, Impossible, Solver, certify_as_it_is};
@@ -111,7 +111,7 @@ impl<T: Real> Shifted<T> {
         // [SPEC 5.4] only P(z) and the impulses move
         let shares = shares(em.geometry(), data, &state.kernels)?;
         let measured = self.on(data)?;
-        let gap = |state: &ShiftedState<T>| Ok(vec![gap(&measured, state, &shares)]);
+        let gap = |state: &ShiftedState<T>| Ok(vec![gap(&measured, state, &shares)?]);
         let (mut outcome, gap) = certify_as_it_is(em, state, &how.stop, gap)?;
         outcome.state.kernels.clone_from(kernels);
         Ok(Explained {
@@ -163,10 +163,14 @@ fn shares<T: Real>(
 
 /// `max (g - 1)` over components and places. With `a = P(z) H(h | z)` one EM step multiplies `a` by `r = 1 + e (g - 1)`, what is
 /// hidden or outside being imputed as the model has it.
-fn gap<T: Real>(em: &ShiftedEm<'_, T>, state: &ShiftedState<T>, shares: &DMatrix<f64>) -> f64 {
+fn gap<T: Real>(
+    em: &ShiftedEm<'_, T>,
+    state: &ShiftedState<T>,
+    shares: &DMatrix<f64>,
+) -> Result<f64, EmError> {
     let mut next = state.clone();
-    if em.step(&mut next, false).is_err() {
-        return f64::INFINITY;
+    if EmError::unless_rejected(em.step(&mut next, false))?.is_none() {
+        return Ok(f64::INFINITY);
     }
     let free = |s: &ShiftedState<T>, h: usize, z: usize| {
         s.weights[z].to_f64() * s.impulses[(h, z)].to_f64()
@@ -181,7 +185,7 @@ fn gap<T: Real>(em: &ShiftedEm<'_, T>, state: &ShiftedState<T>, shares: &DMatrix
             }
         }
     }
-    worst
+    Ok(worst)
 }
 
 #[cfg(test)]

@@ -141,9 +141,10 @@ impl<T: Real> SimplexPrior<T> for OfBatch<T> {
         &self,
         counts: &DMatrix<T>,
         theta: &mut DMatrix<T>,
-        _: &Step<'_>,
+        step: &Step<'_>,
     ) -> Result<(), PriorError> {
-        self.prior.update(counts, theta, &Step::at(self.batch))
+        let step = Step::at(self.batch).frozen(step.frozen);
+        self.prior.update(counts, theta, &step)
     }
 
     fn ln_density(&self, theta: &DMatrix<T>, _: &Step<'_>) -> f64 {

@@ -143,7 +143,6 @@ impl<'a, T: Real> ShiftedEm<'a, T> {
         })
     }
 
-    /// Passes on why the data could not be read.
     /// `v P(x)` over the window of the data, in row-major order; under the conditional likelihood scaled so that the observed
     /// cells have the mass of the data.
     ///

@@ -98,7 +98,6 @@ impl<T: Real> Settings<T> {
         }
     }
 
-    /// The priors in force at an iteration.
     /// `Σ ln p(block)` under the priors in force at the next iteration.
     pub(crate) fn ln_prior(&self, state: &ShiftedState<T>) -> f64 {
         let [weights, kernels, impulses] = &self.priors;

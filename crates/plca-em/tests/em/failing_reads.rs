@@ -11,7 +11,7 @@ use plca_em::{
     hold_out, run, unobserved,
 };
 use plca_priors::Dirichlet;
-use plca_tensor::{Cp, Data, DataError, DenseTensor, Expected, Order, Request, Summary};
+use plca_tensor::{Cp, Data, DataError, DenseTensor, Expected, Order, Request, Rule, Summary};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 /// Data that fail after so many reads: what was visited until then was half of it.
@@ -79,7 +79,7 @@ impl Data<f64> for Failing<'_> {
         request: &Request<'_, f64>,
     ) -> Result<Expected<f64>, DataError> {
         // Of complete data no cell need be read for an exposure.
-        if !(request.is_of_the_mask() && self.is_complete()) {
+        if !(matches!(request.rule, Rule::Exposure) && self.is_complete()) {
             self.read()?;
         }
         self.whole.e_step(model, request)

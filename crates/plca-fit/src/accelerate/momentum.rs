@@ -1,6 +1,7 @@
 //! Extrapolation along the way that the parameters come, with a monotone guard (Ang & Gillis 2019).
 
 use super::{Accelerate, Carried};
+use crate::engine::solver::momentum::{FIRST, STEPS, extrapolate, next};
 use crate::{Algorithm, Direction, Failure, StopReason};
 
 /// Four EM steps, each from where the last two points lead.
@@ -45,14 +46,6 @@ use crate::{Algorithm, Direction, Failure, StopReason};
 #[derive(Clone, Copy, Debug)]
 pub struct Momentum<A>(pub A);
 
-/// The first `β`; its growth and that of its bound where a step was kept, its fall where not.
-const FIRST: f64 = 0.5;
-const GROWTH: f64 = 1.2;
-const BOUND: f64 = 1.04;
-const FALL: f64 = 1.5;
-/// EM steps of an iteration.
-const STEPS: usize = 4;
-
 impl<A: Accelerate> Momentum<A> {
     /// Four steps, the packed point before the last, and the objective; `None` if the algorithm refuses a point.
     fn ahead(
@@ -67,9 +60,7 @@ impl<A: Accelerate> Momentum<A> {
             if step > 0 {
                 before = std::mem::replace(&mut now, self.0.pack(&state));
             }
-            // [AG alg. 1] [SPEC 10] y <- x + β (x - x')
-            let ahead = before.iter_mut().zip(&now);
-            ahead.for_each(|(old, x)| *old = x + beta * (x - *old));
+            extrapolate(&mut before, &now, beta);
             state = self.0.unpack(&state, &before, &now);
             let step = self.0.step(&mut state, false);
             if A::Error::unless_rejected(step)?.is_none() {
@@ -139,11 +130,8 @@ impl<A: Accelerate> Algorithm for Momentum<A> {
         }
         let ahead = self.ahead(&carried.state, &flat, before, beta)?;
         let kept = ahead.filter(|new| self.0.direction().not_worse(new.value, value));
-        // [AG alg. 1] [SPEC 10] β grows up to β_max, and β_max up to 1; or β_max <- β, β <- β / 1.5
-        let (new, beta, most) = match kept {
-            Some(new) => (new, (GROWTH * beta).min(most), (BOUND * most).min(1.0)),
-            None => (self.plain(&carried.state)?, beta / FALL, beta),
-        };
+        let (beta, most) = next(kept.is_some(), beta, most);
+        let new = kept.map_or_else(|| self.plain(&carried.state), Ok)?;
         carried.state = new.state;
         carried.remember(new.before, [new.value, beta, most]);
         Ok(measure.then_some(value))

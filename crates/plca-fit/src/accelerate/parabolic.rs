@@ -1,6 +1,7 @@
 //! Parabolic extrapolation (Berlinet & Roland 2009).
 
 use super::{Accelerate, Carried};
+use crate::engine::solver::parabolic::trials;
 use crate::{Algorithm, Direction, Failure, StopReason};
 
 /// A geometric search along the parabola through the last three states, and two EM steps from its best point.
@@ -15,12 +16,6 @@ use crate::{Algorithm, Direction, Failure, StopReason};
 #[derive(Clone, Copy, Debug)]
 pub struct Parabolic<A>(pub A);
 
-/// First excess of `t` over 1, and its growth from trial to trial.
-const FIRST: f64 = 0.1;
-const GROWTH: f64 = 1.5;
-/// Trials at most: `t` then is near 200.
-const TRIALS: i32 = 20;
-
 impl<A: Accelerate> Parabolic<A> {
     /// The best state along the parabola, not worse than `x2`, whose objective is `best`.
     fn search(
@@ -32,14 +27,7 @@ impl<A: Accelerate> Parabolic<A> {
         mut best: f64,
     ) -> Result<A::State, A::Error> {
         let mut found = x2.clone();
-        for trial in 0..TRIALS {
-            let t = 1.0 + FIRST * GROWTH.powi(trial);
-            let point: Vec<f64> = (x0.iter().zip(x1).zip(flat))
-                .map(|((&x0, &x1), &x2)| {
-                    // [PARABOLIC alg. P-EM] [SKELLAM 9] (1-t)² x0 + 2 t (1-t) x1 + t² x2
-                    (1.0 - t) * (1.0 - t) * x0 + 2.0 * t * (1.0 - t) * x1 + t * t * x2
-                })
-                .collect();
+        for point in trials(x0, x1, flat) {
             let candidate = self.0.unpack(x2, &point, flat);
             // A point that the algorithm refuses ends the search like one that is worse.
             let reached = A::Error::unless_rejected(self.0.objective(&candidate))?;

@@ -1,6 +1,7 @@
 //! Squared extrapolation (SQUAREM; Varadhan & Roland 2008).
 
 use super::Accelerate;
+use crate::engine::solver::squarem::extrapolation;
 use crate::{Algorithm, Direction, Failure, StopReason};
 
 /// Two EM steps, a squared extrapolation along them, and a stabilising EM step from where it leads.
@@ -25,27 +26,9 @@ impl<A: Accelerate> Algorithm for Squarem<A> {
         let x1 = self.0.pack(state);
         let objective1 = self.0.step(state, true)?;
         let x2 = self.0.pack(state);
-
-        let (mut r2, mut u2) = (0.0, 0.0);
-        for ((&x0, &x1), &x2) in x0.iter().zip(&x1).zip(&x2) {
-            let r = x1 - x0;
-            let u = (x2 - x1) - r;
-            r2 += r * r;
-            u2 += u * u;
-        }
-        // [SQUAREM alg. SqS3] [SPEC 10] a = -|r| / |u|, capped at -1
-        let a = -(r2.sqrt() / u2.sqrt());
-        if !(a.is_finite() && a < -1.0) {
-            // A step of -1 is x2 itself; no curvature means nothing to extrapolate.
+        let Some(flat) = extrapolation(&x0, &x1, &x2) else {
             return Ok(before);
-        }
-        let flat: Vec<f64> = (x0.iter().zip(&x1).zip(&x2))
-            .map(|((&x0, &x1), &x2)| {
-                let r = x1 - x0;
-                // [SQUAREM alg. SqS3] [SPEC 10] x0 - 2 a r + a² u
-                x0 - 2.0 * a * r + a * a * ((x2 - x1) - r)
-            })
-            .collect();
+        };
         let mut candidate = self.0.unpack(state, &flat, &x2);
         // A point that the algorithm refuses is rejected like one that is worse.
         let reached = A::Error::unless_rejected(self.0.step(&mut candidate, true))?.flatten();

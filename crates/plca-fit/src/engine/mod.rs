@@ -7,7 +7,7 @@ mod block;
 mod em;
 mod error;
 mod parameters;
-mod solver;
+pub(crate) mod solver;
 
 pub use algorithm::{Algorithm, Sense};
 pub use block::{Axis, BlockSpec, Constraint, Exposure, Frozen};

@@ -118,6 +118,8 @@ pub enum Law {
     Maximum,
     /// `J` is not smaller than it was.
     NotWorse,
+    /// `J` is not smaller than it was with a column frozen, so that it keeps its values.
+    Frozen,
     /// A column without counts changes only if the prior alone prefers the change.
     NothingSeen,
     /// A second M-step with the same counts changes nothing.

@@ -3,7 +3,7 @@
 use nalgebra::DMatrix;
 use plca_tensor::{Real, normalise_columns};
 
-use super::evaluate::Trial;
+use super::evaluate::{Trial, update};
 use super::{Law, Optimum, Violation};
 
 pub(super) fn check<T: Real>(trial: &Trial<'_, T>) -> Result<(), Violation> {
@@ -15,6 +15,7 @@ pub(super) fn check<T: Real>(trial: &Trial<'_, T>) -> Result<(), Violation> {
         }
         Optimum::Unstated => return Ok(()),
     }
+    frozen(trial)?;
     // Where columns know each other, the gain of one is not the prior's alone.
     if trial.claims.optimum != Optimum::OnSupport && trial.claims.columns_apart {
         nothing_seen(trial)?;
@@ -98,6 +99,30 @@ fn better_unless_kept<T: Real>(
             better(trial, law, &one)?;
         }
         better(trial, law, &all)?;
+    }
+    Ok(())
+}
+
+/// With a frozen column put back, which a caller does, `J` is not worse either.
+fn frozen<T: Real>(trial: &Trial<'_, T>) -> Result<(), Violation> {
+    let (counts, theta) = (&trial.case.counts, &trial.case.theta);
+    if trial.claims.optimum == Optimum::OnSupport {
+        return Ok(());
+    }
+    for z in 0..theta.ncols() {
+        let flags: Vec<bool> = (0..theta.ncols()).map(|other| other == z).collect();
+        let step = trial.step.frozen(&flags);
+        let mut result = update(trial.prior, trial.claims, counts, theta, &step)?;
+        result.set_column(z, &theta.column(z));
+        let before = trial.posterior(counts, theta, theta)?;
+        let after = trial.posterior(counts, &result, &result)?;
+        if after.value < before.value - after.rounding {
+            let excess = before.value - after.value;
+            let details = format!(
+                "{theta} is better by {excess:e} than {result}, with column {z} frozen, for {counts}"
+            );
+            return Err(Violation::new(Law::Frozen, details));
+        }
     }
     Ok(())
 }

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nalgebra::DMatrix;
 use plca_priors::laws::{Case, Claims, Law, Optimum, cases, check, check_promises, check_strength};
-use plca_priors::{Dirichlet, Flat, PriorError, PriorRules, SimplexPrior, Step};
+use plca_priors::{
+    CrossEntropy, CrossEntropyStep, Dirichlet, Flat, PriorError, PriorRules, SimplexPrior, Step,
+};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
@@ -114,6 +116,56 @@ fn another_maximiser() {
     for other in [3.0, 2.001, 1.999] {
         let laws = broken(&Off(dirichlet(2.0), dirichlet(other)), Claims::default());
         assert!(laws.contains(&Law::Maximum), "{other}: {laws:?}");
+    }
+}
+
+/// Coupled columns that reckon with what a frozen one would have become.
+#[test]
+fn a_frozen_column_unseen() {
+    #[derive(Debug)]
+    struct Heedless(CrossEntropy, bool);
+    impl PriorRules for Heedless {
+        fn check(&self, shape: (usize, usize)) -> Result<(), PriorError> {
+            self.0.check(shape)
+        }
+        fn may_empty(&self) -> bool {
+            true
+        }
+    }
+    impl SimplexPrior<f64> for Heedless {
+        fn update(
+            &self,
+            counts: &Block,
+            theta: &mut Block,
+            step: &Step<'_>,
+        ) -> Result<(), PriorError> {
+            let blind = Step::at(step.iteration);
+            self.0
+                .update(counts, theta, if self.1 { &blind } else { step })
+        }
+        fn ln_density(&self, theta: &Block, step: &Step<'_>) -> f64 {
+            self.0.ln_density(theta, step)
+        }
+    }
+    let similar = CrossEntropy::groups(&[0, 0, 0], 0.0, 5.0).unwrap();
+    let similar = similar.step(CrossEntropyStep::ExactSimilarity).unwrap();
+    let claims = Claims {
+        optimum: Optimum::NotWorse,
+        unique: false,
+        columns_alike: false,
+        columns_apart: false,
+        tolerance: 1e4,
+        ..Claims::default()
+    };
+    let three = many_cases().filter(|case| case.theta.ncols() == 3 && case.theta.min() > 0.0);
+    let three: Vec<_> = three.collect();
+    for (heedless, expected) in [(false, HashSet::new()), (true, only(Law::Frozen))] {
+        let prior = Heedless(similar.clone(), heedless);
+        let broken = three
+            .iter()
+            .filter_map(|case| check(&prior, &claims, case).err());
+        let laws: HashSet<Law> = broken.map(|violation| violation.law).collect();
+        assert_eq!(laws, expected);
     }
 }
 

@@ -43,7 +43,7 @@ pub enum Order {
 /// assert_eq!((some.total(), some.hidden()), (3.0, 1));
 /// # Ok::<(), plca_tensor::DataError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct DenseTensor<T> {
     grid: Grid<T>,
     /// Stored values are those given times this power of two.
@@ -346,6 +346,16 @@ pub struct DenseView<'a, T> {
     pub(crate) hidden: usize,
     /// Sums of the values, and of their squares, as they are held.
     pub(crate) sums: [f64; 2],
+}
+
+/// The same values in the same memory order, and the same cells hidden.
+impl<T: Real> PartialEq for DenseTensor<T> {
+    fn eq(&self, other: &Self) -> bool {
+        let (mine, theirs) = (&self.grid, &other.grid);
+        let mut cells = mine.values.iter().zip(&theirs.values);
+        (&mine.shape, mine.order, self.scale) == (&theirs.shape, theirs.order, other.scale)
+            && cells.all(|(a, b)| a == b || a.is_nan() && b.is_nan())
+    }
 }
 
 impl<T: Real> Data<T> for DenseTensor<T> {

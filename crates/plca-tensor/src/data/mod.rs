@@ -16,6 +16,7 @@ pub(crate) use dense::{check_shape, largest, unravel};
 pub use out_of_core::{Block, BlockSource, OutOfCore, TileCounts, Tiling};
 pub use pass::check_counts;
 pub(crate) use pass::data_scale;
+pub use reference::e_step_by_visits;
 pub use request::{CellRule, Expected, Modes, Request, Rule};
 pub(crate) use sparse::Cells;
 pub use sparse::{Coordinates, SparseTensor};
@@ -59,7 +60,7 @@ pub struct Summary {
     pub nnz: u64,
     /// Whether all observed cells are whole numbers.
     pub integers: bool,
-    /// How hidden cells are told.
+    /// Which cells [`Data::visit_mask`] lists.
     pub mask: Mask,
 }
 
@@ -121,8 +122,8 @@ impl Sums {
 
 /// Data that models are fitted to: dense, sparse, masked, larger than memory, or a storage of your own.
 ///
-/// A storage answers four questions; the E-step follows from them, slowly. Storages with a kernel override it. All values are as given:
-/// an internal scale, a power of two, keeps subnormal and huge data from underflow and overflow.
+/// A storage of your own implements four methods; a slow E-step on one thread is provided, and a storage with a kernel overrides it. All values
+/// are as given: an internal scale, a power of two, keeps subnormal and huge data from underflow and overflow.
 ///
 /// ```
 /// use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
@@ -141,14 +142,17 @@ pub trait Data<T: Real>: Debug + Send + Sync {
     /// What is known of the data as a whole.
     fn summary(&self) -> &Summary;
 
-    /// Visits every observed cell that is not 0, in a fixed order.
+    /// Visits every observed cell that is not 0, in a fixed order: each once, with its sum where a storage holds several entries of a cell, which
+    /// is finite. What is visited, and what [`visit_mask`](Self::visit_mask) lists, is what [`summary`](Self::summary) tells:
+    /// [`Summary::of`] makes it from the visits.
     ///
     /// # Errors
     ///
     /// [`DataError::Source`] if the data cannot be read. So for all methods that go through them.
     fn visit(&self, each: &mut dyn FnMut(&[usize], f64)) -> Result<(), DataError>;
 
-    /// Visits the cells that [`Summary::mask`] says, in a fixed order. Provided for complete data, which list none.
+    /// Visits the cells that [`Summary::mask`] says, in a fixed order, each once; observed cells with those that are 0. Provided for complete data,
+    /// which list none.
     ///
     /// # Errors
     ///
@@ -165,7 +169,7 @@ pub trait Data<T: Real>: Debug + Send + Sync {
     /// `p = 0`, and the log-likelihood is `-inf`. A cell whose `p` is below `√TINY` times the product of its rows' largest entries may lose
     /// digits, or count as 0.
     ///
-    /// Provided from the visits: `O(K)` for every cell visited, one thread.
+    /// Provided by [`e_step_by_visits`]: `O(N K)` for every cell visited, one thread.
     ///
     /// # Errors
     ///
@@ -195,7 +199,7 @@ pub trait Data<T: Real>: Debug + Send + Sync {
         model: &Cp<'_, T>,
         request: &Request<'_, T>,
     ) -> Result<Expected<T>, DataError> {
-        reference::e_step(self, model, request)
+        e_step_by_visits(self, model, request)
     }
 
     /// The values as they lie in memory, if they do: lets an [arrangement](crate::arrange) borrow them. Provided for storages that

@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 
-use super::{Data, Expected, Modes, Request, Rule, Summary, reference};
+use super::{Data, Expected, Request, Rule, Summary, e_step_by_visits};
 use crate::kernel::{
     Accumulate, Rule as Ratio,
     aligned::{Aligned, Pool},
@@ -36,7 +36,7 @@ pub(crate) struct Stored<'a, T, C> {
     /// What the values were multiplied by.
     pub(crate) scale: T,
     pub(crate) pool: &'a Pool<T>,
-    /// Whether memory is scarce: sums become counts in place.
+    /// Whether memory is scarce: counts take the memory of the sums.
     pub(crate) sparing: bool,
 }
 
@@ -54,7 +54,7 @@ impl<T: Real, C: Accumulate<T>> Stored<'_, T, C> {
         let pass = || Pass::new(model, self.pool);
         let scale = 1.0 / self.scale.to_f64();
         match request.rule {
-            Rule::Poisson => {
+            Rule::Poisson | Rule::Gradient => {
                 check_counts(data)?;
                 let mut pass = pass();
                 let rows = pass.balance_rows();
@@ -66,7 +66,13 @@ impl<T: Real, C: Accumulate<T>> Stored<'_, T, C> {
                     false => None,
                     true => Some(sums.ln_lik * scale - pass.ln_scale(data, rows.as_deref())?),
                 };
+                let gradient = matches!(request.rule, Rule::Gradient);
                 let counts = match self.sparing {
+                    _ if gradient => (0..modes.len())
+                        .map(|j| {
+                            modes[j].then(|| pass.alone(&sums.modes[j], j, rows.as_deref(), scale))
+                        })
+                        .collect(),
                     true => pass.unpack_in_place(sums.modes, &modes, scales),
                     false => pass.unpack(&sums.modes, &modes, scales),
                 };
@@ -91,21 +97,7 @@ impl<T: Real, C: Accumulate<T>> Stored<'_, T, C> {
                 }
                 Ok(Expected { counts, value })
             }
-            Rule::Gradient => {
-                check_counts(data)?;
-                let counts = (0..modes.len())
-                    .map(|mode| modes[mode].then(|| pass().gradient(self.cells, scale, mode)))
-                    .collect();
-                let value = match request.value {
-                    false => None,
-                    true => {
-                        let poisson = Request::counts(Modes::NONE).value(true);
-                        self.e_step(data, model, &poisson, seen)?.value
-                    }
-                };
-                Ok(Expected { counts, value })
-            }
-            Rule::Cell(_) => reference::e_step(data, model, request),
+            Rule::Cell(_) => e_step_by_visits(data, model, request),
         }
     }
 }
@@ -134,7 +126,7 @@ impl<'a, T: Real> Pass<'a, T> {
 
     /// Exponents of all rows of all factors where, with one for each factor, products of small rows would leave the range of `T`.
     ///
-    /// A ratio `Q` takes back what the rows of its cell were multiplied by: counts need not know of it. Half of the range is left to
+    /// Counts need no correction, as what the rows of a cell were multiplied by divides out of its ratio. Half of the range is left to
     /// entries that are small beside the largest of their row, a quarter to sums of many ratios.
     fn balance_rows(&mut self) -> Option<Vec<Vec<i32>>> {
         let room = -f64::from(T::MAX_EXPONENT) / 4.0;
@@ -164,13 +156,11 @@ impl<'a, T: Real> Pass<'a, T> {
         self.unpack(&sums.modes, modes, pow2_halves(-self.exponent))
     }
 
-    fn gradient(mut self, data: &impl Accumulate<T>, scale: f64, mode: usize) -> DMatrix<T> {
-        let modes: Vec<bool> = (0..self.panels.len()).map(|j| j == mode).collect();
-        let rows = self.balance_rows();
-        let sums = data.accumulate(&self.panels, Ratio::Ratio, &modes, false);
+    /// Sums of a mode as they are, without the factor of the mode itself; `rows` are the exponents of its panels' rows.
+    fn alone(&self, sums: &[T], mode: usize, rows: Option<&[Vec<i32>]>, scale: f64) -> DMatrix<T> {
         let panel = &self.panels[mode];
         let scale = T::lit(scale) * pow2::<T>(panel.exponent);
-        let mut out = panel.alone(&sums.modes[mode], self.model.factors[mode], scale);
+        let mut out = panel.alone(sums, self.model.factors[mode], scale);
         for (i, &e) in rows.iter().flat_map(|rows| rows[mode].iter().enumerate()) {
             let [a, b] = pow2_halves::<T>(e);
             match self.model.factors[mode] {

@@ -1,40 +1,65 @@
-//! The E-step from a storage's visits alone: slow and right.
+//! A single-threaded E-step that uses only a storage's visits.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use nalgebra::DMatrix;
 
+use super::dense::{position, unravel};
 use super::pass::{check_model, counts_only};
-use super::{Data, Expected, Mask, Request, Rule};
+use super::{Data, Expected, Mask, Order, Request, Rule};
 use crate::{CompensatedSum, Cp, DataError, Factor, Real};
 
-/// Every observed cell, zeros included.
+/// Visits the cells that `visit` does not, of a mask that lists hidden cells or none. Cost: the number of all cells, with a bit of memory for each.
+fn for_each_other<T: Real, D: Data<T> + ?Sized>(
+    data: &D,
+    and_entries: bool,
+    each: &mut dyn FnMut(&[usize]),
+) -> Result<(), DataError> {
+    let shape = data.shape();
+    let cells = shape.iter().product::<usize>();
+    let mut skipped = vec![0u64; cells.div_ceil(64)];
+    let mut skip = |index: &[usize]| {
+        let at = position(index, shape, Order::RowMajor);
+        skipped[at / 64] |= 1 << (at % 64);
+    };
+    data.visit_mask(&mut skip)?;
+    if and_entries {
+        data.visit(&mut |index, _| skip(index))?;
+    }
+    for at in (0..cells).filter(|at| skipped[at / 64] >> (at % 64) & 1 == 0) {
+        each(&unravel(at, shape, Order::RowMajor));
+    }
+    Ok(())
+}
+
+/// Visits every observed cell.
 fn for_each_observed<T: Real, D: Data<T> + ?Sized>(
     data: &D,
-    each: &mut dyn FnMut(&[usize], f64),
+    each: &mut dyn FnMut(&[usize]),
 ) -> Result<(), DataError> {
-    let (mut values, mut listed) = (HashMap::new(), HashSet::new());
-    data.visit(&mut |index, value| {
-        values.insert(index.to_vec(), value);
+    match data.summary().mask {
+        Mask::Observed => data.visit_mask(each),
+        Mask::Complete | Mask::Hidden => for_each_other(data, false, each),
+    }
+}
+
+/// Visits every observed cell that is 0.
+fn for_each_zero<T: Real, D: Data<T> + ?Sized>(
+    data: &D,
+    each: &mut dyn FnMut(&[usize]),
+) -> Result<(), DataError> {
+    if data.summary().mask != Mask::Observed {
+        return for_each_other(data, true, each);
+    }
+    let mut entries = HashSet::new();
+    data.visit(&mut |index, _| {
+        entries.insert(index.to_vec());
     })?;
     data.visit_mask(&mut |index| {
-        listed.insert(index.to_vec());
-    })?;
-    let seen = data.summary().mask == Mask::Observed;
-    let shape = data.shape();
-    let mut index = vec![0; shape.len()];
-    loop {
-        if data.is_complete() || listed.contains(&index) == seen {
-            each(&index, values.get(&index).copied().unwrap_or(0.0));
+        if !entries.contains(index) {
+            each(index);
         }
-        let next = |mode: usize| {
-            index[mode] = (index[mode] + 1) % shape[mode];
-            index[mode] == 0
-        };
-        if (0..shape.len()).rev().all(next) {
-            return Ok(());
-        }
-    }
+    })
 }
 
 /// Sums `C_j[i,z]` of every requested mode.
@@ -42,21 +67,30 @@ struct Sums<'a, T> {
     model: &'a Cp<'a, T>,
     modes: Vec<Option<DMatrix<f64>>>,
     value: CompensatedSum,
+    /// What each component gives to the cell at hand.
+    joints: Vec<f64>,
 }
 
 impl<T: Real> Sums<'_, T> {
-    fn add(&mut self, index: &[usize], q: f64) {
-        for z in 0..self.model.components() {
-            let term = q * self.model.joint(index, z);
+    /// Goes to a cell; returns its `P[x]`.
+    fn go_to(&mut self, index: &[usize]) -> f64 {
+        self.model.joints(index, &mut self.joints);
+        self.joints.iter().sum()
+    }
+
+    /// Adds `term(w_z Π_m F_m)` of the cell at hand.
+    fn add(&mut self, index: &[usize], term: impl Fn(f64) -> f64) {
+        // A component without a share in the cell gets nothing, whatever the ratio.
+        for (z, &joint) in (self.joints.iter().enumerate()).filter(|(_, joint)| **joint > 0.0) {
             for (sums, &i) in self.modes.iter_mut().zip(index) {
                 if let Some(sums) = sums {
-                    sums[(i, z)] += term;
+                    sums[(i, z)] += term(joint);
                 }
             }
         }
     }
 
-    /// `q w_z Π_{m≠j} F_m` in place of `q w_z Π_m F_m`.
+    /// Adds `q w_z Π_{m≠j} F_m`.
     fn add_gradient(&mut self, index: &[usize], q: f64) {
         for (mode, sums) in self.modes.iter_mut().enumerate() {
             let Some(sums) = sums else { continue };
@@ -71,7 +105,31 @@ impl<T: Real> Sums<'_, T> {
     }
 }
 
-pub(super) fn e_step<T: Real, D: Data<T> + ?Sized>(
+/// The [E-step](Data::e_step) of any storage from its visits, on one thread: what a storage of your own answers where it has no kernel.
+///
+/// Cost: `O(N K)` for every cell visited. [`Rule::Exposure`] of complete data visits none; where the mask lists hidden cells it visits all
+/// cells, and so does a [`CellRule`](crate::CellRule) for which zeros are not inert.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_tensor::{Cp, Data, DenseTensor, Factor, Modes, Order, Request, e_step_by_visits};
+/// let (a, b) = (dmatrix![0.5, 1.0; 0.5, 0.0], dmatrix![0.25, 0.5; 0.75, 0.5]);
+/// let model = Cp { weights: Some(&[0.5, 0.5]), factors: &[Factor::Columns(&a), Factor::Columns(&b)] };
+/// let v = DenseTensor::new(vec![2, 2], vec![5.0, 1.0, 1.0, 3.0], Order::RowMajor)?;
+/// let request = Request::counts(Modes::all(2));
+/// let slow = e_step_by_visits(&v, &model, &request)?;
+/// assert!((slow.counts(0) - v.e_step(&model, &request)?.counts(0)).amax() < 1e-12);
+/// # Ok::<(), plca_tensor::DataError>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`Data::e_step`].
+///
+/// # Panics
+///
+/// As [`Data::e_step`].
+pub fn e_step_by_visits<T: Real, D: Data<T> + ?Sized>(
     data: &D,
     model: &Cp<'_, T>,
     request: &Request<'_, T>,
@@ -79,44 +137,52 @@ pub(super) fn e_step<T: Real, D: Data<T> + ?Sized>(
     check_model(data.shape(), model);
     let k = model.components();
     let wanted = request.modes.flags(model.factors.len());
+    if let (Rule::Exposure, true) = (request.rule, data.is_complete()) {
+        return Ok(Expected {
+            counts: model.exposures(&wanted),
+            value: request.value.then(|| model.mass()),
+        });
+    }
     let modes = (wanted.iter().zip(model.factors))
         .map(|(wanted, f)| wanted.then(|| DMatrix::zeros(f.rows(), k)));
     let mut sums = Sums {
         model,
         modes: modes.collect(),
         value: CompensatedSum::default(),
+        joints: Vec::new(),
     };
     if let Rule::Poisson | Rule::Gradient = request.rule {
         counts_only::<T>(data.summary())?;
     }
     match request.rule {
         Rule::Poisson => data.visit(&mut |index, v| {
-            let p = model.cell(index);
+            let p = sums.go_to(index);
             sums.value += v * p.ln();
-            sums.add(index, v / p.max(T::TINY.to_f64()));
+            sums.add(index, |joint| v * (joint / p));
         })?,
         Rule::Gradient => data.visit(&mut |index, v| {
-            let p = model.cell(index);
+            let p = sums.go_to(index);
             sums.value += v * p.ln();
-            sums.add_gradient(index, v / p.max(T::TINY.to_f64()));
+            sums.add_gradient(index, v / p.max(f64::MIN_POSITIVE));
         })?,
-        Rule::Exposure => for_each_observed(data, &mut |index, _| {
-            sums.value += model.cell(index);
-            sums.add(index, 1.0);
+        Rule::Exposure => for_each_observed(data, &mut |index| {
+            let p = sums.go_to(index);
+            sums.value += p;
+            sums.add(index, |joint| joint);
         })?,
         Rule::Cell(rule) => {
             let mut cell = |index: &[usize], v: f64| {
-                let (v, p) = ([T::lit(v)], [T::lit(model.cell(index))]);
+                let (v, p) = ([T::lit(v)], [T::lit(sums.go_to(index))]);
                 if request.value {
                     sums.value += rule.value(&v, &p);
                 }
                 let mut q = p;
                 rule.ratios(&v, &mut q);
-                sums.add(index, q[0].to_f64());
+                sums.add(index, |joint| joint * q[0].to_f64());
             };
-            match rule.zero_is_inert() {
-                true => data.visit(&mut cell)?,
-                false => for_each_observed(data, &mut cell)?,
+            data.visit(&mut cell)?;
+            if !rule.zero_is_inert() {
+                for_each_zero(data, &mut |index| cell(index, 0.0))?;
             }
         }
     }

@@ -85,7 +85,8 @@ impl FromIterator<usize> for Modes {
 /// }
 /// ```
 pub trait CellRule<T>: Debug + Sync {
-    /// Replaces the rates in `q`, one for every value of `v`, by what the factors of each cell are multiplied by.
+    /// Replaces the rates in `q`, one for every value of `v`, by what the factors of each cell are multiplied by. A rate may be 0, where the
+    /// model gives a cell nothing; components without a share in a cell get nothing of it, whatever its ratio.
     fn ratios(&self, v: &[T], q: &mut [T]);
 
     /// The sum of the cells' terms of the objective, from values `v` and rates `p`.
@@ -119,9 +120,12 @@ pub enum Rule<'a, T> {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a, T> {
-    pub(crate) modes: Modes,
-    pub(crate) value: bool,
-    pub(crate) rule: Rule<'a, T>,
+    /// The modes whose counts are wanted.
+    pub modes: Modes,
+    /// Whether the value is wanted.
+    pub value: bool,
+    /// What a cell adds.
+    pub rule: Rule<'a, T>,
 }
 
 impl<'a, T> Request<'a, T> {
@@ -139,11 +143,6 @@ impl<'a, T> Request<'a, T> {
     pub fn value(mut self, yes: bool) -> Self {
         self.value = yes;
         self
-    }
-
-    /// Whether the answer depends on which cells were observed, and not on their values: for a storage that lends another's mask.
-    pub fn is_of_the_mask(&self) -> bool {
-        matches!(self.rule, Rule::Exposure)
     }
 
     /// Another rule.

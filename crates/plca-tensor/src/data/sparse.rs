@@ -286,12 +286,13 @@ impl<T: Real> SparseTensor<T> {
         })
     }
 
-    /// The entries that are not 0, in the order of [`visit`](Data::visit), as they were given.
+    /// The stored entries in the order of [`visit`](Data::visit), as they were given; of [`stored_only`](Self::stored_only) data zeros too.
     pub fn to_coordinates(&self) -> Coordinates<T> {
         let (mut indices, mut values) = (Vec::new(), Vec::with_capacity(self.cells.stored()));
-        self.for_each_nonzero(&mut |index, value| {
+        let scale = self.scale.to_f64();
+        self.cells.for_each(&mut |index, x| {
             indices.extend(index.iter().map(|&i| i as u32));
-            values.push(T::lit(value));
+            values.push(T::lit(x.to_f64() / scale));
         });
         Coordinates {
             shape: self.shape.clone(),

@@ -1,9 +1,9 @@
 //! Solvers: ways from parameters to better ones. Each is one file and one line of [`solvers!`].
 
 mod em;
-mod momentum;
-mod parabolic;
-mod squarem;
+pub(crate) mod momentum;
+pub(crate) mod parabolic;
+pub(crate) mod squarem;
 
 use plca_tensor::Real;
 

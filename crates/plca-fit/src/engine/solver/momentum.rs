@@ -13,12 +13,29 @@ use super::{Memory, unless_rejected};
 use crate::engine::{Algorithm, FitError, Parameters, Stepped, algorithm::extrapolated};
 
 /// The first `β`; its growth and that of its bound where a step was kept, its fall where not.
-const FIRST: f64 = 0.5;
+pub(crate) const FIRST: f64 = 0.5;
 const GROWTH: f64 = 1.2;
 const BOUND: f64 = 1.04;
 const FALL: f64 = 1.5;
 /// Steps of an iteration.
-const STEPS: usize = 4;
+pub(crate) const STEPS: usize = 4;
+
+/// `y`, in place of `before`.
+pub(crate) fn extrapolate(before: &mut [f64], now: &[f64], beta: f64) {
+    for (old, x) in before.iter_mut().zip(now) {
+        // [AG alg. 1] [SPEC 10] y <- x + β (x - x')
+        *old = x + beta * (x - *old);
+    }
+}
+
+/// The next `β` and its bound.
+pub(crate) fn next(kept: bool, beta: f64, most: f64) -> (f64, f64) {
+    // [AG alg. 1] [SPEC 10] β grows up to β_max, and β_max up to 1; or β_max <- β, β <- β / 1.5
+    match kept {
+        true => ((GROWTH * beta).min(most), (BOUND * most).min(1.0)),
+        false => (beta / FALL, beta),
+    }
+}
 
 /// Where an iteration leads.
 struct Reached<T: Real> {
@@ -43,9 +60,7 @@ fn ahead<T: Real>(
         if step > 0 {
             before = std::mem::replace(&mut now, at.flat());
         }
-        // [AG alg. 1] [SPEC 10] y <- x + β (x - x')
-        let ahead = before.iter_mut().zip(&now);
-        ahead.for_each(|(old, x)| *old = x + beta * (x - *old));
+        extrapolate(&mut before, &now, beta);
         at = extrapolated(algorithm.blocks(), &at, &before, &now);
         let Some(stepped) = unless_rejected(algorithm.step(&mut at, false))? else {
             return Ok(None);
@@ -124,11 +139,8 @@ pub(super) fn step<T: Real>(
     }
     let ahead = ahead(algorithm, at, &flat, before, beta)?;
     let kept = ahead.filter(|new| algorithm.sense().not_worse(new.value, value));
-    // [AG alg. 1] [SPEC 10] β grows up to β_max, and β_max up to 1; or β_max <- β, β <- β / 1.5
-    let (new, beta, most) = match kept {
-        Some(new) => (new, (GROWTH * beta).min(most), (BOUND * most).min(1.0)),
-        None => (plain(algorithm, at)?, beta / FALL, beta),
-    };
+    let (beta, most) = next(kept.is_some(), beta, most);
+    let new = kept.map_or_else(|| plain(algorithm, at), Ok)?;
     *at = new.at;
     remember(memory, new.before, [new.value, beta, most]);
     Ok(Stepped {

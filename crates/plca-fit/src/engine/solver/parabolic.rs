@@ -12,6 +12,22 @@ const GROWTH: f64 = 1.5;
 /// Trials at most.
 const TRIALS: i32 = 20;
 
+/// Points further and further on the parabola.
+pub(crate) fn trials<'a>(
+    x0: &'a [f64],
+    x1: &'a [f64],
+    x2: &'a [f64],
+) -> impl Iterator<Item = Vec<f64>> + 'a {
+    (0..TRIALS).map(move |trial| {
+        let t = 1.0 + FIRST * GROWTH.powi(trial);
+        let point = |((&x0, &x1), &x2): ((&f64, &f64), &f64)| {
+            // [PARABOLIC alg. P-EM] [SKELLAM 9] (1-t)² x0 + 2 t (1-t) x1 + t² x2
+            (1.0 - t) * (1.0 - t) * x0 + 2.0 * t * (1.0 - t) * x1 + t * t * x2
+        };
+        x0.iter().zip(x1).zip(x2).map(point).collect()
+    })
+}
+
 /// The best point on the parabola, of those that do better one after the other.
 fn search<T: Real>(
     algorithm: &dyn Algorithm<T>,
@@ -20,14 +36,7 @@ fn search<T: Real>(
     mut best: f64,
 ) -> Result<Parameters<T>, FitError> {
     let mut found = at.clone();
-    for trial in 0..TRIALS {
-        let t = 1.0 + FIRST * GROWTH.powi(trial);
-        let point: Vec<f64> = (x0.iter().zip(x1).zip(x2))
-            .map(|((&x0, &x1), &x2)| {
-                // [PARABOLIC alg. P-EM] [SKELLAM 9] (1-t)² x0 + 2 t (1-t) x1 + t² x2
-                (1.0 - t) * (1.0 - t) * x0 + 2.0 * t * (1.0 - t) * x1 + t * t * x2
-            })
-            .collect();
+    for point in trials(x0, x1, x2) {
         let candidate = extrapolated(algorithm.blocks(), at, &point, x2);
         // A point that the algorithm refuses ends the search like one that is worse.
         let Some(reached) = unless_rejected(algorithm.objective(&candidate))? else {

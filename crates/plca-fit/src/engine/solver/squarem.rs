@@ -11,6 +11,29 @@ use plca_tensor::Real;
 use super::{Memory, unless_rejected};
 use crate::engine::{Algorithm, FitError, Parameters, Stepped, algorithm::extrapolated};
 
+/// Where the squared extrapolation of three points leads; `None` where there is nothing to extrapolate.
+pub(crate) fn extrapolation(x0: &[f64], x1: &[f64], x2: &[f64]) -> Option<Vec<f64>> {
+    let points = || x0.iter().zip(x1).zip(x2);
+    let (mut r2, mut u2) = (0.0, 0.0);
+    for ((&x0, &x1), &x2) in points() {
+        let r = x1 - x0;
+        let u = (x2 - x1) - r;
+        r2 += r * r;
+        u2 += u * u;
+    }
+    // [SQUAREM alg. SqS3] [SPEC 10] a = -|r| / |u|, capped at -1
+    let a = -(r2.sqrt() / u2.sqrt());
+    // A step of -1 is x2 itself; without curvature a is infinite.
+    (a.is_finite() && a < -1.0).then(|| {
+        let point = |((&x0, &x1), &x2): ((&f64, &f64), &f64)| {
+            let r = x1 - x0;
+            // [SQUAREM alg. SqS3] [SPEC 10] x0 - 2 a r + a² u
+            x0 - 2.0 * a * r + a * a * ((x2 - x1) - r)
+        };
+        points().map(point).collect()
+    })
+}
+
 pub(super) fn step<T: Real>(
     algorithm: &dyn Algorithm<T>,
     at: &mut Parameters<T>,
@@ -23,25 +46,9 @@ pub(super) fn step<T: Real>(
     let x1 = at.flat();
     let objective1 = algorithm.step(at, true)?.value;
     let x2 = at.flat();
-    let (mut r2, mut u2) = (0.0, 0.0);
-    for ((&x0, &x1), &x2) in x0.iter().zip(&x1).zip(&x2) {
-        let r = x1 - x0;
-        let u = (x2 - x1) - r;
-        r2 += r * r;
-        u2 += u * u;
-    }
-    // [SQUAREM alg. SqS3] [SPEC 10] a = -|r| / |u|, capped at -1
-    let a = -(r2.sqrt() / u2.sqrt());
-    if !(a.is_finite() && a < -1.0) {
+    let Some(flat) = extrapolation(&x0, &x1, &x2) else {
         return Ok(first);
-    }
-    let flat: Vec<f64> = (x0.iter().zip(&x1).zip(&x2))
-        .map(|((&x0, &x1), &x2)| {
-            let r = x1 - x0;
-            // [SQUAREM alg. SqS3] [SPEC 10] x0 - 2 a r + a² u
-            x0 - 2.0 * a * r + a * a * ((x2 - x1) - r)
-        })
-        .collect();
+    };
     let mut candidate = extrapolated(algorithm.blocks(), at, &flat, &x2);
     // A point that the algorithm refuses is rejected like one that is worse.
     let reached = unless_rejected(algorithm.step(&mut candidate, true))?;

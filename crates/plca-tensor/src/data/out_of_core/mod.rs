@@ -118,7 +118,7 @@ pub struct OutOfCore<T, S> {
     pool: Pool<T>,
 }
 
-/// What a thread that panicked left behind is still what it was.
+/// The guarded value stays valid where a thread panicked, so that poisoning is ignored.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -191,10 +191,16 @@ impl<T: Real, S: BlockSource<T>> OutOfCore<T, S> {
     }
 }
 
-/// A pass that reads, with the first failure.
+/// A pass that reads, with the failure of the first tile that has one, whatever the order in which threads come to them.
 struct Reading<'a, T, S> {
     data: &'a OutOfCore<T, S>,
-    failure: Mutex<Option<DataError>>,
+    failure: Mutex<Option<(usize, DataError)>>,
+}
+
+impl<T, S> Reading<'_, T, S> {
+    fn failed_before(&self, tile: usize) -> bool {
+        matches!(&*lock(&self.failure), Some((first, _)) if *first < tile)
+    }
 }
 
 impl<T: Real, S: BlockSource<T>> Accumulate<T> for Reading<'_, T, S> {
@@ -208,13 +214,16 @@ impl<T: Real, S: BlockSource<T>> Accumulate<T> for Reading<'_, T, S> {
         let grid = &self.data.source.tiling().grid;
         let sums = grid.accumulate(panels, wanted, |mut share| {
             let mut ln_lik = CompensatedSum::default();
-            if lock(&self.failure).is_none() {
+            if !self.failed_before(share.tile) {
                 let read = self.data.for_each_block(share.tile, |block| {
                     let pass = TilePass::new(block.cells(), share.next(), (rule, log), ln_lik);
                     ln_lik = T::strata_tile(pass);
                 });
                 if let Err(failure) = read {
-                    lock(&self.failure).get_or_insert(failure);
+                    let mut first = lock(&self.failure);
+                    if first.as_ref().is_none_or(|(tile, _)| share.tile < *tile) {
+                        *first = Some((share.tile, failure));
+                    }
                 }
             }
             if share.first {
@@ -263,7 +272,7 @@ impl<T: Real, S: BlockSource<T>> Data<T> for OutOfCore<T, S> {
         let failure = reading.failure.into_inner();
         match failure.unwrap_or_else(PoisonError::into_inner) {
             None => Ok(expected),
-            Some(failure) => Err(failure),
+            Some((_, failure)) => Err(failure),
         }
     }
 
