@@ -1,6 +1,6 @@
 //! Data in the order that a kernel wants which no storage has: copied once, when a model meets its data, or borrowed.
 //!
-//! Each is made of any [`Data`](crate::Data): [`Rows`] for coordinate descent, [`Signed`] for two rates a cell, [`Products`] for squared
+//! Each is made of any [`Data`]: [`Rows`] for coordinate descent, [`Signed`] for two rates a cell, [`Products`] for squared
 //! error.
 
 use crate::{Data, DataError, Real};
