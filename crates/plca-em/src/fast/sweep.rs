@@ -33,9 +33,11 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
         for (turn, &mode) in self.plan.free.iter().enumerate() {
             let linear = self.linear(&at, mode)?;
             let mut block = at.weighted(mode);
-            let (with_priors, pseudo) = self.terms(&at, mode, &linear, &block);
+            let floored = floored(&linear);
+            let bounded = floored.as_ref().unwrap_or(&linear);
+            let (with_priors, pseudo) = self.terms(&at, mode, bounded, &block);
             let terms = RowTerms {
-                linear: with_priors.as_ref().unwrap_or(&linear),
+                linear: with_priors.as_ref().unwrap_or(bounded),
                 pseudo: pseudo.as_ref(),
             };
             let (passes, log) = (self.pace.passes, turn == last);
@@ -215,6 +217,14 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
         });
         (Some(with), Some(pseudo))
     }
+}
+
+/// Linear terms that differ from row to row, those that are all but 0 raised: an entry grows as its term shrinks, beyond what a number
+/// can hold. Factors sum to 1, and terms are of their size.
+fn floored<T: Real>(linear: &DMatrix<T>) -> Option<DMatrix<T>> {
+    let least = T::lit(T::TINY.to_f64().sqrt());
+    let faint = |s: &T| *s > T::zero() && *s < least;
+    (linear.iter().any(faint)).then(|| linear.map(|s| if faint(&s) { least } else { s }))
 }
 
 /// One column for every row of the mode.

@@ -487,3 +487,83 @@ fn a_state_of_other_data() {
         Err(EmError::NotSeparable { .. })
     ));
 }
+
+/// An entry that is seen to no digit, because what it is multiplied by has almost left the observed cells, counts as hidden: it
+/// would grow without bound.
+#[test]
+fn entries_that_almost_nothing_observes_stay_finite() {
+    let shape = vec![5, 1, 2, 2];
+    let hidden = [4, 5, 7, 18, 19];
+    let values = [
+        5.0,
+        8.342513,
+        0.0,
+        0.44929662,
+        0.0,
+        2.4594884,
+        0.68719274,
+        1.8316221,
+        1.0,
+        4.3782983,
+        3.0,
+        0.0,
+        3.0,
+        2.7722833,
+        0.1457124,
+        0.0,
+        0.0,
+        0.69796216,
+        0.018350195,
+        4.6320457,
+    ];
+    let cells = values.iter().enumerate();
+    let seen = |(c, &v): (usize, &f32)| if hidden.contains(&c) { f32::NAN } else { v };
+    let data = DenseTensor::masked(shape, cells.map(seen).collect(), Order::RowMajor).unwrap();
+    let first = [
+        0.077952586,
+        0.6881896,
+        0.077952586,
+        0.077952586,
+        0.077952586,
+        0.41885674,
+        0.4052856,
+        0.05861921,
+        0.05861921,
+        0.05861921,
+        0.23300657,
+        0.16196315,
+        0.15247963,
+        0.24194992,
+        0.21060076,
+    ];
+    let third = [
+        0.5236728, 0.47632718, 0.8639541, 0.13604586, 0.47887242, 0.5211276,
+    ];
+    let fourth = [
+        0.74780136, 0.25219864, 0.16838023, 0.8316198, 0.3393933, 0.66060674,
+    ];
+    let start = PlcaState::<f32> {
+        weights: [0.34292522, 0.59747434, 0.059600435].to_vec().into(),
+        factors: vec![
+            DMatrix::from_column_slice(5, 3, &first),
+            DMatrix::from_element(1, 3, 1.0),
+            DMatrix::from_column_slice(2, 3, &third),
+            DMatrix::from_column_slice(2, 3, &fourth),
+        ],
+        power: 1.0,
+        iteration: 0,
+    };
+    let plca = Plca::builder(3).build().unwrap();
+    let fast = Fast::new(plca.on(&data).unwrap()).unwrap();
+    let mut at = FastState::new(start);
+    let mut last = f64::NEG_INFINITY;
+    for iteration in 0..30 {
+        let value = fast.step(&mut at, true).expect("finite entries");
+        let value = value.expect("a measured step");
+        assert!(
+            value >= last - 1e-4 * value.abs(),
+            "{iteration}: {last} to {value}"
+        );
+        last = value;
+    }
+}
