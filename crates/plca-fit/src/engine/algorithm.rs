@@ -58,6 +58,34 @@ pub trait Algorithm<T: Real>: Debug {
     ///
     /// [`FitError::Unsteady`] with what changes.
     fn extrapolates(&self, iteration: usize) -> Result<(), FitError>;
+
+    /// Refuses a start from which no iteration can go on. Default: none.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Support`] and its like.
+    fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {
+        let _ = at;
+        Ok(())
+    }
+
+    /// How far the parameters are from stationary, `>= 0`.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::NoResidual`] (default) with the reason why there is none; and as [`step`](Self::step).
+    fn residual(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        let _ = at;
+        Err(FitError::NoResidual {
+            why: "the model has no conditions of optimality".into(),
+        })
+    }
+
+    /// Whether nothing is left to do. Asked after every iteration.
+    fn settled(&self, at: &Parameters<T>) -> bool {
+        let _ = at;
+        false
+    }
 }
 
 impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
@@ -73,8 +101,38 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
         Em::objective(self, at)
     }
 
+    fn sense(&self) -> Sense {
+        self.0.sense()
+    }
+
     fn unit(&self) -> f64 {
         self.0.unit()
+    }
+
+    fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {
+        self.check_support(at)
+    }
+
+    fn residual(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        let specs = self.0.blocks();
+        if let Some(spec) = specs.iter().find(|spec| spec.prior.is_some()) {
+            return Err(FitError::NoResidual {
+                why: format!("`{}` has a prior", spec.name),
+            });
+        }
+        if let Some(residual) = self.0.residual(at) {
+            return residual;
+        }
+        let mut next = at.clone();
+        Em::step(self, &mut next, false)?;
+        let moves = at.flat().into_iter().zip(next.flat());
+        // Not a number is the largest of all.
+        Ok(moves.map(|(a, b)| (a - b).abs()).fold(
+            0.0,
+            |worst: f64, x| {
+                if x <= worst { worst } else { x }
+            },
+        ))
     }
 
     fn extrapolates(&self, iteration: usize) -> Result<(), FitError> {

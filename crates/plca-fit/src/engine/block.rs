@@ -4,8 +4,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use nalgebra::DMatrix;
+use plca_dist::random::{exponential, uniform};
 use plca_priors::{SimplexPrior, Step};
 use plca_tensor::{Real, normalise_columns};
+use rand::Rng;
 
 use super::FitError;
 
@@ -40,6 +42,18 @@ pub enum Frozen {
     Components(Vec<usize>),
 }
 
+/// Where the values of a block come from at a start that does not give it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Draw {
+    /// Columns drawn uniformly from the simplex.
+    Simplex,
+    /// `1 / rows` everywhere, without a random number.
+    Even,
+    /// Numbers drawn uniformly between half of this and 1.5 times this.
+    Around(f64),
+}
+
 /// A block of parameters: its name, shape, constraint, prior, and what of it is frozen.
 #[derive(Clone, Debug)]
 pub struct BlockSpec<T: Real> {
@@ -55,6 +69,8 @@ pub struct BlockSpec<T: Real> {
     pub prior: Option<Arc<dyn SimplexPrior<T>>>,
     /// What of it is frozen.
     pub frozen: Frozen,
+    /// Where its values come from at a start that does not give them.
+    pub draw: Draw,
 }
 
 /// What the counts of a block of rates are divided by.
@@ -83,6 +99,94 @@ impl<T: Real> BlockSpec<T> {
             constraint: Constraint::Simplex,
             prior: None,
             frozen: Frozen::No,
+            draw: Draw::Simplex,
+        }
+    }
+
+    /// Drawn values. The numbers that a generator gives are taken column after column.
+    fn drawn(&self, rng: &mut dyn Rng) -> DMatrix<T> {
+        let (rows, columns) = self.shape;
+        match self.draw {
+            Draw::Simplex => {
+                let mut m = DMatrix::from_fn(rows, columns, |_, _| T::lit(exponential(rng)));
+                normalise_columns(&mut m);
+                m
+            }
+            Draw::Even => DMatrix::from_element(rows, columns, T::one() / T::lit(rows as f64)),
+            Draw::Around(x) => {
+                DMatrix::from_fn(rows, columns, |_, _| T::lit(x * (0.5 + uniform(rng))))
+            }
+        }
+    }
+
+    /// The values of a start: those given, or drawn. Random numbers are drawn for both, so that what is given changes no other block.
+    ///
+    /// Columns of a given simplex block are normalised; those that sum to 1 already keep their bits.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::NotGiven`] for a frozen block, [`FitError::Shape`], [`FitError::Value`], [`FitError::Empty`] for a column of zeros.
+    pub(super) fn start(
+        &self,
+        given: Option<&DMatrix<T>>,
+        rng: &mut dyn Rng,
+    ) -> Result<DMatrix<T>, FitError> {
+        let drawn = self.drawn(rng);
+        let Some(given) = given else {
+            return match self.frozen {
+                Frozen::No => Ok(drawn),
+                _ => Err(FitError::NotGiven {
+                    block: self.name.to_string(),
+                }),
+            };
+        };
+        self.check_values(given)?;
+        let mut block = given.clone();
+        if self.constraint != Constraint::Simplex {
+            return Ok(block);
+        }
+        for mut column in block.column_iter_mut() {
+            // Large entries first: a column of 1e308s must not sum to infinity.
+            let largest = column.amax();
+            if largest > T::zero() {
+                column /= largest;
+            }
+        }
+        let sums = normalise_columns(&mut block);
+        if let Some(column) = sums.iter().position(|&s| s <= T::zero()) {
+            return Err(FitError::Empty {
+                block: self.name.to_string(),
+                column,
+            });
+        }
+        let rounding = T::lit(4.0 * given.nrows() as f64) * T::EPSILON;
+        for (z, given) in given.column_iter().enumerate() {
+            if (given.sum() - T::one()).abs() <= rounding {
+                block.set_column(z, &given);
+            }
+        }
+        Ok(block)
+    }
+
+    /// Refuses another shape, and the first value in row-major order that is negative or not finite.
+    pub(super) fn check_values(&self, block: &DMatrix<T>) -> Result<(), FitError> {
+        if block.shape() != self.shape {
+            return Err(FitError::Shape {
+                block: self.name.to_string(),
+                got: block.shape(),
+                expected: self.shape,
+            });
+        }
+        let good = |x: T| x >= T::zero() && x.is_finite();
+        let mut places = (0..block.nrows()).flat_map(|i| (0..block.ncols()).map(move |j| (i, j)));
+        match places.find(|&place| !good(block[place])) {
+            Some(place) => Err(FitError::Value {
+                block: self.name.to_string(),
+                row: place.0,
+                column: place.1,
+                value: block[place].to_f64(),
+            }),
+            None => Ok(()),
         }
     }
 

@@ -6,7 +6,7 @@ use nalgebra::DMatrix;
 use plca_priors::Step;
 use plca_tensor::Real;
 
-use super::{BlockSpec, Exposure, FitError, Frozen, Parameters};
+use super::{BlockSpec, Exposure, FitError, Frozen, Parameters, Sense};
 
 /// What the engine wants of an E-step.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +68,17 @@ pub trait Expectation<T: Real>: Debug + Sync {
     ///
     /// Data that cannot be read.
     fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError>;
+
+    /// How far the parameters are from stationary, `>= 0`. Default, `None`: the largest change that an iteration makes.
+    fn residual(&self, at: &Parameters<T>) -> Option<Result<f64, FitError>> {
+        let _ = at;
+        None
+    }
+
+    /// Whether the objective is to rise (default) or to fall.
+    fn sense(&self) -> Sense {
+        Sense::Maximise
+    }
 
     /// What a tolerance on the objective is relative to: the sum of the data for a likelihood.
     fn unit(&self) -> f64;
@@ -171,7 +182,7 @@ impl<E> Em<E> {
         Ok(value + self.ln_prior(at))
     }
 
-    fn check_support<T: Real>(&self, at: &Parameters<T>) -> Result<(), FitError>
+    pub(super) fn check_support<T: Real>(&self, at: &Parameters<T>) -> Result<(), FitError>
     where
         E: Expectation<T>,
     {

@@ -3,6 +3,8 @@
 use plca_priors::PriorError;
 use plca_tensor::DataError;
 
+use super::StopError;
+
 /// Why a model, its parameters or a step was refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -85,6 +87,43 @@ pub enum FitError {
         block: String,
         /// The iteration that comes next, counted from 1.
         iteration: usize,
+    },
+    /// A frozen block that a start does not give.
+    #[error("`{block}` is frozen, but the start does not give it")]
+    NotGiven {
+        /// Name of the block.
+        block: String,
+    },
+    /// A given column without mass, which cannot be normalised.
+    #[error("column {column} of `{block}` is all zeros, expected a distribution")]
+    Empty {
+        /// Name of the block.
+        block: String,
+        /// The first such column.
+        column: usize,
+    },
+    /// A block that the model does not have.
+    #[error("no block is called `{name}`, expected {}", .expected.join(", "))]
+    UnknownBlock {
+        /// The name.
+        name: String,
+        /// Those that the model has.
+        expected: Vec<String>,
+    },
+    /// A stop rule that compares a residual, where there is none.
+    #[error("{why}: there is no residual that a tolerance could be compared with")]
+    NoResidual {
+        /// Why.
+        why: String,
+    },
+    /// A stop rule that means nothing.
+    #[error(transparent)]
+    Stop(#[from] StopError),
+    /// A checkpoint of other blocks than the model has.
+    #[error("the checkpoint has other blocks or shapes, expected {}", .expected.join(", "))]
+    Checkpoint {
+        /// The blocks of the model.
+        expected: Vec<String>,
     },
     /// A solver of no known name.
     #[error("no solver is called `{name}`, expected {}", .expected.join(", "))]

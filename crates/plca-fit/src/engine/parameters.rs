@@ -80,6 +80,12 @@ impl<T: Real> Parameters<T> {
         }
     }
 
+    /// Whether these are parameters of blocks of these names and shapes.
+    pub(super) fn fits(&self, specs: &[BlockSpec<T>]) -> bool {
+        let known = specs.iter().map(|spec| (&*spec.name, spec.shape));
+        known.eq(self.blocks().map(|(name, block)| (name, block.shape())))
+    }
+
     /// The iteration that comes next, counted from 1. A full counter stays.
     pub(super) fn next(&self) -> usize {
         self.iteration.saturating_add(1)
@@ -98,23 +104,7 @@ impl<T: Real> Parameters<T> {
 
 fn check<T: Real>(spec: &BlockSpec<T>, block: &DMatrix<T>) -> Result<(), FitError> {
     let name = || spec.name.to_string();
-    if block.shape() != spec.shape {
-        return Err(FitError::Shape {
-            block: name(),
-            got: block.shape(),
-            expected: spec.shape,
-        });
-    }
-    let good = |x: T| x >= T::zero() && x.is_finite();
-    let places = (0..block.nrows()).flat_map(|i| (0..block.ncols()).map(move |j| (i, j)));
-    if let Some(place) = places.into_iter().find(|&place| !good(block[place])) {
-        return Err(FitError::Value {
-            block: name(),
-            row: place.0,
-            column: place.1,
-            value: block[place].to_f64(),
-        });
-    }
+    spec.check_values(block)?;
     if spec.constraint != Constraint::Simplex {
         return Ok(());
     }

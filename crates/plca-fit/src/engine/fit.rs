@@ -1,0 +1,111 @@
+//! What a run gives back, and what continues it.
+
+use plca_tensor::Real;
+
+use super::{Memory, Parameters, State, Status};
+
+pub use crate::TracePoint;
+
+/// What happened in a run besides iterations.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Event {
+    /// A prior had emptied entries of a block that positive cells need; 1e-12 was added to each of its entries.
+    SupportRestored {
+        /// Name of the block.
+        block: String,
+        /// The iteration, counted from 1.
+        iteration: usize,
+    },
+}
+
+/// Where a run stands: all that is needed to go on as if it had not been interrupted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checkpoint<T: Real> {
+    pub(super) parameters: Parameters<T>,
+    pub(super) memory: Memory,
+    pub(super) iteration: usize,
+    /// The last check, which the next is compared with.
+    pub(super) checked: Option<TracePoint>,
+    /// Checks in a row, up to the last, that found a change within the tolerance.
+    pub(super) small_changes: usize,
+    /// Why the run ended: a run resumed from here ends at once, as it did.
+    pub(super) ended: Option<Status>,
+}
+
+impl<T: Real> Checkpoint<T> {
+    pub(super) fn new(parameters: Parameters<T>) -> Self {
+        Self {
+            parameters,
+            memory: Memory::default(),
+            iteration: 0,
+            checked: None,
+            small_changes: 0,
+            ended: None,
+        }
+    }
+
+    /// The parameters.
+    pub fn parameters(&self) -> &Parameters<T> {
+        &self.parameters
+    }
+
+    /// Iterations done.
+    pub fn iteration(&self) -> usize {
+        self.iteration
+    }
+}
+
+/// A fitted state, and how the run came to it.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Fit<S: State> {
+    pub(super) state: S,
+    pub(super) status: Status,
+    pub(super) objective: f64,
+    pub(super) trace: Vec<TracePoint>,
+    pub(super) events: Vec<Event>,
+    pub(super) checkpoint: Checkpoint<S::Scalar>,
+}
+
+impl<S: State> Fit<S> {
+    /// The state that the run ended with.
+    pub fn state(&self) -> &S {
+        &self.state
+    }
+
+    /// The same, taken out.
+    pub fn into_state(self) -> S {
+        self.state
+    }
+
+    /// Why the run ended.
+    pub fn status(&self) -> &Status {
+        &self.status
+    }
+
+    /// Iterations done, those before a resumption included.
+    pub fn iterations(&self) -> usize {
+        self.checkpoint.iteration
+    }
+
+    /// The objective of the state.
+    pub fn objective(&self) -> f64 {
+        self.objective
+    }
+
+    /// The objective at every check of this run, and at its end.
+    pub fn trace(&self) -> &[TracePoint] {
+        &self.trace
+    }
+
+    /// What happened besides iterations.
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// What continues the run.
+    pub fn checkpoint(&self) -> &Checkpoint<S::Scalar> {
+        &self.checkpoint
+    }
+}

@@ -1,0 +1,103 @@
+//! What a model is to its user: a state, and runs that fit it to data.
+
+use std::fmt::Debug;
+
+use plca_tensor::{Data, Real};
+use rand::Rng;
+
+use super::{Algorithm, Fit, FitError, Init, Parameters, Run};
+
+/// The fitted parameters of a model, which are valid.
+pub trait State: Clone + Debug + Sized {
+    /// The scalar.
+    type Scalar: Real;
+
+    /// Takes parameters as the state of this model.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError`] for blocks that are not those of the model.
+    fn wrap(parameters: Parameters<Self::Scalar>) -> Result<Self, FitError>;
+
+    /// The blocks.
+    fn parameters(&self) -> &Parameters<Self::Scalar>;
+}
+
+/// The state of any model, its blocks by name.
+impl<T: Real> State for Parameters<T> {
+    type Scalar = T;
+
+    fn wrap(parameters: Self) -> Result<Self, FitError> {
+        Ok(parameters)
+    }
+
+    fn parameters(&self) -> &Self {
+        self
+    }
+}
+
+/// A model with its settings.
+pub trait Model: Debug + Send + Sync {
+    /// The scalar.
+    type Scalar: Real;
+    /// What is fitted.
+    type State: State<Scalar = Self::Scalar>;
+    /// The name on the command line and in files.
+    const NAME: &'static str;
+
+    /// How many components it has.
+    fn components(&self) -> usize;
+
+    /// Binds it to data: checks them, and arranges them where a kernel needs that.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError`] for data or settings that do not go together.
+    fn bind<'a>(
+        &'a self,
+        data: &'a dyn Data<Self::Scalar>,
+    ) -> Result<Box<dyn Algorithm<Self::Scalar> + 'a>, FitError>;
+
+    /// A run on data, whose solver, stop rule and observers can be chosen before it begins.
+    ///
+    /// # Errors
+    ///
+    /// As [`bind`](Self::bind).
+    fn on<'a>(
+        &'a self,
+        data: &'a dyn Data<Self::Scalar>,
+    ) -> Result<Run<'a, Self::State>, FitError> {
+        Ok(Run::new(self.bind(data)?))
+    }
+
+    /// A start, without a run.
+    ///
+    /// # Errors
+    ///
+    /// As [`Init::parameters`].
+    fn init(
+        &self,
+        data: &dyn Data<Self::Scalar>,
+        init: impl Into<Init<Self::Scalar>>,
+        rng: &mut dyn Rng,
+    ) -> Result<Self::State, FitError>
+    where
+        Self: Sized,
+    {
+        let algorithm = self.bind(data)?;
+        Self::State::wrap(init.into().parameters(&*algorithm, rng)?)
+    }
+
+    /// Fits with the defaults of [`Run`].
+    ///
+    /// # Errors
+    ///
+    /// As [`on`](Self::on) and [`Run::run`].
+    fn fit(
+        &self,
+        data: &dyn Data<Self::Scalar>,
+        rng: &mut dyn Rng,
+    ) -> Result<Fit<Self::State>, FitError> {
+        self.on(data)?.run(Init::default(), rng)
+    }
+}
