@@ -4,7 +4,9 @@ use std::fmt::Debug;
 
 use plca_tensor::{Real, normalise_columns};
 
-use super::{BlockSpec, Constraint, Em, Expectation, FitError, Frozen, Parameters, Stepped};
+use super::{
+    BlockSpec, Constraint, Em, Expectation, FitError, Frozen, Parameters, Separable, Stepped,
+};
 
 /// Whether an objective is to rise or to fall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +83,17 @@ pub trait Algorithm<T: Real>: Debug {
         })
     }
 
+    /// The model as one that separates.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::NotSeparable`] (default) with what is in the way.
+    fn separable(&self) -> Result<&dyn Separable<T>, FitError> {
+        Err(FitError::NotSeparable {
+            what: "the model".into(),
+        })
+    }
+
     /// Whether nothing is left to do. Asked after every iteration.
     fn settled(&self, at: &Parameters<T>) -> bool {
         let _ = at;
@@ -111,6 +124,10 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
 
     fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {
         self.check_support(at)
+    }
+
+    fn separable(&self) -> Result<&dyn Separable<T>, FitError> {
+        self.0.separable()
     }
 
     fn residual(&self, at: &Parameters<T>) -> Result<f64, FitError> {

@@ -6,7 +6,7 @@ use nalgebra::DMatrix;
 use plca_priors::Step;
 use plca_tensor::Real;
 
-use super::{BlockSpec, Exposure, FitError, Frozen, Parameters, Sense};
+use super::{BlockSpec, Exposure, FitError, Frozen, Parameters, Sense, Separable};
 
 /// What the engine wants of an E-step.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +73,17 @@ pub trait Expectation<T: Real>: Debug + Sync {
     fn residual(&self, at: &Parameters<T>) -> Option<Result<f64, FitError>> {
         let _ = at;
         None
+    }
+
+    /// The model as one that separates.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::NotSeparable`] (default) with what is in the way.
+    fn separable(&self) -> Result<&dyn Separable<T>, FitError> {
+        Err(FitError::NotSeparable {
+            what: "the model".into(),
+        })
     }
 
     /// Whether the objective is to rise (default) or to fall.

@@ -119,11 +119,17 @@ pub enum FitError {
     /// A stop rule that means nothing.
     #[error(transparent)]
     Stop(#[from] StopError),
-    /// A checkpoint of other blocks than the model has.
-    #[error("the checkpoint has other blocks or shapes, expected {}", .expected.join(", "))]
+    /// A checkpoint of another run.
+    #[error("the checkpoint is of another run: {what}")]
     Checkpoint {
-        /// The blocks of the model.
-        expected: Vec<String>,
+        /// What does not fit.
+        what: String,
+    },
+    /// Something of a model that coordinate descent cannot do.
+    #[error("{what} is not for coordinate descent: expected the solver `em`")]
+    NotSeparable {
+        /// What.
+        what: String,
     },
     /// A solver of no known name.
     #[error("no solver is called `{name}`, expected {}", .expected.join(", "))]

@@ -11,6 +11,7 @@ mod init;
 mod model;
 mod parameters;
 mod run;
+mod separable;
 pub(crate) mod solver;
 mod stop;
 
@@ -23,5 +24,7 @@ pub use init::Init;
 pub use model::{Model, State};
 pub use parameters::Parameters;
 pub use run::{Iteration, Observer, Run};
-pub use solver::{Memory, Solver};
+pub use separable::{Plan, Separable, pseudo_counts, refuse};
+pub use solver::fast::{Product, transpose_to};
+pub use solver::{Memory, Solver, Steps};
 pub use stop::{Need, Status, Stop, StopError};

@@ -73,8 +73,8 @@ impl<T: Real> Parameters<T> {
         values.map(|x| x.to_f64()).collect()
     }
 
-    /// Changes blocks where they stand.
-    pub(super) fn change(&mut self, mut f: impl FnMut(usize, &mut DMatrix<T>)) {
+    /// Changes blocks where they stand, each by its place. Its caller keeps what the blocks must satisfy.
+    pub fn change(&mut self, mut f: impl FnMut(usize, &mut DMatrix<T>)) {
         for (j, block) in self.blocks.iter_mut().enumerate() {
             f(j, block);
         }
@@ -91,6 +91,11 @@ impl<T: Real> Parameters<T> {
         self.iteration.saturating_add(1)
     }
 
+    /// Counts an iteration.
+    pub fn count(&mut self) {
+        self.iteration = self.next();
+    }
+
     /// Replaces blocks, all or none, and counts an iteration.
     pub(super) fn advance(&mut self, new: Vec<Option<DMatrix<T>>>) {
         for (block, new) in self.blocks.iter_mut().zip(new) {
@@ -98,7 +103,7 @@ impl<T: Real> Parameters<T> {
                 *block = new;
             }
         }
-        self.iteration = self.next();
+        self.count();
     }
 }
 

@@ -10,7 +10,7 @@ use rand::Rng;
 
 use super::{
     Algorithm, Checkpoint, Event, Fit, FitError, Init, Need, Parameters, Solver, State, Status,
-    Stop, TracePoint,
+    Steps, Stop, TracePoint,
 };
 
 /// What an observer sees after an iteration.
@@ -23,18 +23,22 @@ pub struct Iteration<'a, T: Real> {
     pub measured: Option<TracePoint>,
     /// What happened in it.
     pub events: &'a [Event],
-    checkpoint: &'a Checkpoint<T>,
+    at: &'a Checkpoint<T>,
+    steps: &'a dyn Steps<T>,
 }
 
 impl<T: Real> Iteration<'_, T> {
     /// The parameters after this iteration.
     pub fn parameters(&self) -> &Parameters<T> {
-        &self.checkpoint.parameters
+        &self.at.parameters
     }
 
     /// What continues the run from here.
-    pub fn checkpoint(&self) -> &Checkpoint<T> {
-        self.checkpoint
+    pub fn checkpoint(&self) -> Checkpoint<T> {
+        Checkpoint {
+            memory: self.steps.memory(),
+            ..self.at.clone()
+        }
     }
 }
 
@@ -121,9 +125,9 @@ impl<'a, S: State> Run<'a, S> {
     pub fn resume(self, from: Checkpoint<S::Scalar>) -> Result<Fit<S>, FitError> {
         let specs = self.algorithm.blocks();
         if !from.parameters.fits(specs) {
-            return Err(FitError::Checkpoint {
-                expected: specs.iter().map(|spec| spec.name.to_string()).collect(),
-            });
+            let names: Vec<_> = specs.iter().map(|spec| &*spec.name).collect();
+            let what = format!("its blocks or shapes are others than {}", names.join(", "));
+            return Err(FitError::Checkpoint { what });
         }
         self.go_on(from)
     }
@@ -133,6 +137,8 @@ impl<'a, S: State> Run<'a, S> {
         for spec in self.algorithm.blocks() {
             spec.check()?;
         }
+        let mut observers = std::mem::take(&mut self.observers);
+        let mut steps = (self.solver).on(&*self.algorithm, std::mem::take(&mut at.memory))?;
         let limit = self.stop.time_limit.map(|limit| (Instant::now(), limit));
         let (mut trace, mut events) = (Vec::new(), Vec::new());
         let mut cut = None;
@@ -146,15 +152,17 @@ impl<'a, S: State> Run<'a, S> {
                 cut = Some(Status::Stationary);
                 break;
             }
-            let new = self.iterate(&mut at, measure, near, &mut events)?;
-            trace.extend(new.measured);
+            let first = events.len();
+            let measured = self.iterate(&mut *steps, &mut at, measure, near, &mut events)?;
+            trace.extend(measured);
             let iteration = Iteration {
                 iteration: at.iteration,
-                measured: new.measured,
-                events: &events[new.events..],
-                checkpoint: &at,
+                measured,
+                events: &events[first..],
+                at: &at,
+                steps: &*steps,
             };
-            for observer in &mut self.observers {
+            for observer in &mut observers {
                 if let ControlFlow::Break(status) = observer.on_iteration(&iteration) {
                     cut.get_or_insert(status);
                 }
@@ -166,14 +174,21 @@ impl<'a, S: State> Run<'a, S> {
                 break;
             }
         }
+        at.memory = steps.memory();
         let status = cut.or_else(|| at.ended.clone());
-        let objective = self.algorithm.objective(&at.parameters)?;
+        let end = match status {
+            // Of parameters that a residual has chosen none other are asked for.
+            Some(Status::Stationary) => None,
+            _ => steps.finish(&at.parameters)?,
+        };
+        let end = end.unwrap_or_else(|| at.parameters.clone());
+        let objective = self.algorithm.objective(&end)?;
         trace.push(TracePoint {
             iteration: at.iteration,
             objective,
         });
         Ok(Fit {
-            state: S::wrap(at.parameters.clone())?,
+            state: S::wrap(end)?,
             status: status.unwrap_or(Status::MaxIterations),
             objective,
             trace,
@@ -198,29 +213,24 @@ impl<'a, S: State> Run<'a, S> {
     /// One iteration, and what the stop rule makes of it.
     fn iterate(
         &self,
+        steps: &mut dyn Steps<S::Scalar>,
         at: &mut Checkpoint<S::Scalar>,
         measure: bool,
         near: bool,
         events: &mut Vec<Event>,
-    ) -> Result<Iterated, FitError> {
+    ) -> Result<Option<TracePoint>, FitError> {
         let (algorithm, stop) = (&*self.algorithm, &self.stop);
-        let (parameters, memory) = (&mut at.parameters, &mut at.memory);
-        let stepped = self.solver.step(algorithm, parameters, memory, measure)?;
+        let stepped = steps.step(&mut at.parameters, measure)?;
         let measured = stepped.value.map(|objective| TracePoint {
             iteration: at.iteration,
             objective,
         });
         at.iteration += 1;
-        let first = events.len();
-        events.extend(
-            stepped
-                .restored
-                .into_iter()
-                .map(|j| Event::SupportRestored {
-                    block: algorithm.blocks()[j].name.to_string(),
-                    iteration: at.iteration,
-                }),
-        );
+        let restored = |j: usize| Event::SupportRestored {
+            block: algorithm.blocks()[j].name.to_string(),
+            iteration: at.iteration,
+        };
+        events.extend(stepped.restored.into_iter().map(restored));
         if algorithm.settled(&at.parameters) {
             at.ended = Some(Status::Settled);
         }
@@ -229,10 +239,9 @@ impl<'a, S: State> Run<'a, S> {
                 let iterations = (new.iteration - old.iteration) as f64;
                 (new.objective - old.objective).abs() <= tol * algorithm.unit() * iterations
             });
-            at.small_changes = if small {
-                at.small_changes.saturating_add(1)
-            } else {
-                0
+            at.small_changes = match small {
+                true => at.small_changes.saturating_add(1),
+                false => 0,
             };
             let residual = near || stop.need == Need::Any || stop.residual_tol.is_none();
             if residual && at.small_changes >= stop.patience {
@@ -240,15 +249,6 @@ impl<'a, S: State> Run<'a, S> {
             }
         }
         at.checked = measured.or(at.checked);
-        Ok(Iterated {
-            measured,
-            events: first,
-        })
+        Ok(measured)
     }
-}
-
-/// What an iteration measured, and where its events begin.
-struct Iterated {
-    measured: Option<TracePoint>,
-    events: usize,
 }

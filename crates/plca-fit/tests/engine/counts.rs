@@ -2,7 +2,9 @@
 
 use nalgebra::DMatrix;
 use plca_em::{Plca, PlcaInit, PlcaState};
-use plca_fit::engine::{Axis, BlockSpec, Counts, Expectation, FitError, Parameters, Wanted};
+use plca_fit::engine::{
+    Axis, BlockSpec, Counts, Expectation, FitError, Parameters, Solver, Wanted,
+};
 use plca_tensor::{Cp, Data, DenseTensor, Factor, Modes, Order, Request};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -80,6 +82,12 @@ impl Expectation<f64> for PlcaCounts<'_> {
     fn unit(&self) -> f64 {
         self.data.total()
     }
+}
+
+/// The solvers that take a model which does not say how it separates.
+pub(super) fn solvers() -> impl Iterator<Item = Solver> {
+    let all = Solver::ALL.iter().copied();
+    all.filter(|&solver| solver != Solver::Fast)
 }
 
 pub(super) fn data() -> DenseTensor<f64> {

@@ -14,7 +14,7 @@ use plca_priors::{Dirichlet, Entropic, SimplexPrior};
 use plca_tensor::DenseTensor;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-use super::counts::{PlcaCounts, data, scaled};
+use super::counts::{PlcaCounts, data, scaled, solvers};
 
 type Blocks = Parameters<f64>;
 
@@ -71,7 +71,7 @@ fn resumed_runs_have_the_same_bits_and_the_same_end() {
         .check_every(4)
         .patience(2)
         .max_iter(400);
-    for &solver in Solver::ALL {
+    for solver in solvers() {
         let whole = fit(on(&data).solver(solver).stop(stop.clone()));
         assert_eq!(whole.status(), &Status::Converged, "{solver}");
         for cut in [1, 4, 6, whole.iterations() - 1, whole.iterations()] {

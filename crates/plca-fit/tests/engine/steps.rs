@@ -8,7 +8,7 @@ use plca_fit::engine::{Em, Expectation as _, FitError, Frozen, Memory, Parameter
 use plca_fit::{Carried, Momentum, Parabolic, Squarem};
 use plca_priors::{Dirichlet, Entropic, Schedule, Scheduled, SimplexPrior};
 
-use super::counts::{PlcaCounts, data, parameters, same, start};
+use super::counts::{PlcaCounts, data, parameters, same, solvers, start};
 
 /// Plain, with priors of every kind, and frozen: the same bits as the model's own iterations, values too.
 #[test]
@@ -78,24 +78,25 @@ fn solvers_take_the_steps_of_their_wrappers() {
     let own = Plca::builder(3).build().unwrap();
     let em = Em(PlcaCounts::new(&data, 3));
     let objective = |at: &Parameters<f64>| em.objective(at).unwrap();
-    for &solver in Solver::ALL {
+    for solver in solvers() {
         let mut state = start(&data, 3);
         let mut carried = Carried::new(state.clone());
         let mut at = parameters(em.0.blocks(), &state);
-        let (mut memory, mut before) = (Memory::default(), objective(&at));
+        let mut steps = solver.on(&em, Memory::default()).unwrap();
+        let mut before = objective(&at);
         for iteration in 0..25 {
             let own = own.on(&data).unwrap();
             let value = match solver {
-                Solver::Em => own.step(&mut state, true).unwrap(),
+                Solver::Em | Solver::Auto => own.step(&mut state, true).unwrap(),
                 Solver::Squarem => Squarem(own).step(&mut state, true).unwrap(),
                 Solver::Parabolic => Parabolic(own).step(&mut carried, true).unwrap(),
                 Solver::Momentum => Momentum(own).step(&mut carried, true).unwrap(),
                 _ => panic!("no wrapper for {solver}"),
             };
-            let stepped = solver.step(&em, &mut at, &mut memory, true).unwrap();
+            let stepped = steps.step(&mut at, true).unwrap();
             assert_eq!(stepped.value, value, "{solver}, {iteration}");
             let wrapped = match solver {
-                Solver::Em | Solver::Squarem => &state,
+                Solver::Em | Solver::Auto | Solver::Squarem => &state,
                 _ => carried.inner(),
             };
             assert!(same(&at, wrapped), "{solver}, {iteration}");
@@ -120,11 +121,12 @@ fn solvers_keep_what_is_frozen() {
     counts.specs[2].frozen = Frozen::Components(vec![0]);
     let em = Em(counts);
     let first = parameters(em.0.blocks(), &start(&data, 3));
-    for &solver in Solver::ALL {
-        let (mut at, mut memory) = (first.clone(), Memory::default());
+    for solver in solvers() {
+        let mut at = first.clone();
+        let mut steps = solver.on(&em, Memory::default()).unwrap();
         let (mut before, mut free) = (f64::NEG_INFINITY, false);
         for _ in 0..12 {
-            solver.step(&em, &mut at, &mut memory, false).unwrap();
+            steps.step(&mut at, false).unwrap();
             let now = em.objective(&at).unwrap();
             assert!(
                 now >= before - 1e-12 * now.abs(),
@@ -160,10 +162,11 @@ fn solvers_say_why_they_refuse() {
     counts.specs[2].prior = Some(Arc::new(fading.unwrap()));
     let em = Em(counts);
     let first = parameters(em.0.blocks(), &start(&data, 3));
-    for &solver in Solver::ALL {
+    for solver in solvers() {
         let mut at = first.clone();
-        let stepped = solver.step(&em, &mut at, &mut Memory::default(), true);
-        if solver == Solver::Em {
+        let mut steps = solver.on(&em, Memory::default()).unwrap();
+        let stepped = steps.step(&mut at, true);
+        if matches!(solver, Solver::Em | Solver::Auto) {
             assert!(stepped.is_ok());
             continue;
         }
@@ -174,10 +177,12 @@ fn solvers_say_why_they_refuse() {
         assert_eq!(stepped, Err(expected), "{solver}");
         assert_eq!(at, first, "{solver}");
     }
+    let fast = Solver::Fast.on(&em, Memory::default()).unwrap_err();
+    assert!(matches!(fast, FitError::NotSeparable { .. }), "{fast}");
     let error = "newton".parse::<Solver>().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "no solver is called `newton`, expected em, squarem, parabolic, momentum"
+        "no solver is called `newton`, expected em, squarem, parabolic, momentum, fast, auto"
     );
 }
 

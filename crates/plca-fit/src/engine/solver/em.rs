@@ -2,14 +2,18 @@
 
 use plca_tensor::Real;
 
-use super::Memory;
+use super::{Bound, Memory, function};
 use crate::engine::{Algorithm, FitError, Parameters, Stepped};
 
-pub(super) fn step<T: Real>(
+fn step<T: Real>(
     algorithm: &dyn Algorithm<T>,
     at: &mut Parameters<T>,
     _: &mut Memory,
     measure: bool,
 ) -> Result<Stepped, FitError> {
     algorithm.step(at, measure)
+}
+
+pub(super) fn bind<T: Real>(algorithm: &dyn Algorithm<T>, memory: Memory) -> Bound<'_, T> {
+    function(algorithm, memory, step)
 }

@@ -1,19 +1,80 @@
 //! Solvers: ways from parameters to better ones. Each is one file and one line of [`solvers!`].
 
+mod auto;
 mod em;
+pub(crate) mod fast;
 pub(crate) mod momentum;
 pub(crate) mod parabolic;
 pub(crate) mod squarem;
+
+use std::fmt::Debug;
 
 use plca_tensor::Real;
 
 use super::{Algorithm, FitError, Parameters, Stepped};
 
-/// What a solver remembers from one iteration to the next: earlier points, one block after the other, and numbers.
+/// What a solver remembers from one iteration to the next, as numbers that a checkpoint can hold.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Memory {
     points: Vec<Vec<f64>>,
     numbers: Vec<f64>,
+}
+
+/// A solver at work on an algorithm.
+pub trait Steps<T: Real>: Debug {
+    /// One iteration; with `measure`, also the objective of the parameters before it, where that is known.
+    ///
+    /// # Errors
+    ///
+    /// Those of the algorithm; `at` is then that of an earlier step.
+    fn step(&mut self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError>;
+
+    /// What it needs besides the parameters to go on with the same bits.
+    fn memory(&self) -> Memory;
+
+    /// Better parameters to end a run with, where a last step finds them. Default: none.
+    ///
+    /// # Errors
+    ///
+    /// Those of the algorithm.
+    fn finish(&self, at: &Parameters<T>) -> Result<Option<Parameters<T>>, FitError> {
+        let _ = at;
+        Ok(None)
+    }
+}
+
+type Bound<'a, T> = Result<Box<dyn Steps<T> + 'a>, FitError>;
+type Step<T> =
+    fn(&dyn Algorithm<T>, &mut Parameters<T>, &mut Memory, bool) -> Result<Stepped, FitError>;
+
+/// A solver that is a function of the algorithm, the parameters and its memory.
+#[derive(Debug)]
+struct Function<'a, T: Real> {
+    algorithm: &'a dyn Algorithm<T>,
+    memory: Memory,
+    step: Step<T>,
+}
+
+impl<T: Real> Steps<T> for Function<'_, T> {
+    fn step(&mut self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
+        (self.step)(self.algorithm, at, &mut self.memory, measure)
+    }
+
+    fn memory(&self) -> Memory {
+        self.memory.clone()
+    }
+}
+
+fn function<'a, T: Real>(
+    algorithm: &'a dyn Algorithm<T>,
+    memory: Memory,
+    step: Step<T>,
+) -> Bound<'a, T> {
+    Ok(Box::new(Function {
+        algorithm,
+        memory,
+        step,
+    }))
 }
 
 /// `None` for an error that rejects the point.
@@ -26,13 +87,13 @@ fn unless_rejected<O>(tried: Result<O, FitError>) -> Result<Option<O>, FitError>
 }
 
 macro_rules! solvers {
-    ($($(#[$default:meta])* $variant:ident = $name:literal, $about:literal, $step:path;)*) => {
+    ($($(#[$default:meta])* $variant:ident = $name:literal, $about:literal, $bind:path;)*) => {
         /// How iterations are made.
         ///
         /// ```
         /// use plca_fit::engine::Solver;
         /// assert_eq!("squarem".parse(), Ok(Solver::Squarem));
-        /// assert_eq!(Solver::default().to_string(), "em");
+        /// assert_eq!(Solver::default().to_string(), "auto");
         /// assert!(Solver::ALL.iter().all(|solver| !solver.about().is_empty()));
         /// ```
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -55,30 +116,30 @@ macro_rules! solvers {
                 match self { $(Self::$variant => $about,)* }
             }
 
-            /// One iteration; with `measure`, also the objective of the parameters before it, where that is known.
+            /// Sets it to work on an algorithm, from the start of a run or from what it remembers of one.
             ///
             /// # Errors
             ///
-            /// Those of the algorithm; `at` is then that of an earlier step.
-            pub fn step<T: Real>(
+            /// [`FitError::NotSeparable`] from [`Fast`](Self::Fast), and [`FitError::Data`] for data that cannot be read.
+            pub fn on<T: Real>(
                 self,
                 algorithm: &dyn Algorithm<T>,
-                at: &mut Parameters<T>,
-                memory: &mut Memory,
-                measure: bool,
-            ) -> Result<Stepped, FitError> {
-                match self { $(Self::$variant => $step(algorithm, at, memory, measure),)* }
+                memory: Memory,
+            ) -> Result<Box<dyn Steps<T> + '_>, FitError> {
+                match self { $(Self::$variant => $bind(algorithm, memory),)* }
             }
         }
     };
 }
 
 solvers! {
+    Em = "em", "Plain iterations of the model.", em::bind;
+    Squarem = "squarem", "Two steps, a squared extrapolation, a step (Varadhan & Roland 2008).", squarem::bind;
+    Parabolic = "parabolic", "A search along a parabola through three points, two steps (Berlinet & Roland 2009).", parabolic::bind;
+    Momentum = "momentum", "Steps carried on in their direction, kept if the objective is not worse (Ang & Gillis 2019).", momentum::bind;
+    Fast = "fast", "Coordinate descent with guarded extrapolation, for models that separate (Ang & Gillis 2019).", fast::bind;
     #[default]
-    Em = "em", "Plain iterations of the model.", em::step;
-    Squarem = "squarem", "Two steps, a squared extrapolation, a step (Varadhan & Roland 2008).", squarem::step;
-    Parabolic = "parabolic", "A search along a parabola through three points, two steps (Berlinet & Roland 2009).", parabolic::step;
-    Momentum = "momentum", "Steps carried on in their direction, kept if the objective is not worse (Ang & Gillis 2019).", momentum::step;
+    Auto = "auto", "Coordinate descent where the model separates, else plain iterations.", auto::bind;
 }
 
 impl std::fmt::Display for Solver {

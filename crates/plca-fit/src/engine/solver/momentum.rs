@@ -9,7 +9,7 @@
 
 use plca_tensor::Real;
 
-use super::{Memory, unless_rejected};
+use super::{Bound, Memory, function, unless_rejected};
 use crate::engine::{Algorithm, FitError, Parameters, Stepped, algorithm::extrapolated};
 
 /// The first `β`; its growth and that of its bound where a step was kept, its fall where not.
@@ -122,7 +122,7 @@ fn remember(memory: &mut Memory, before: Vec<f64>, numbers: [f64; 3]) {
     }
 }
 
-pub(super) fn step<T: Real>(
+fn step<T: Real>(
     algorithm: &dyn Algorithm<T>,
     at: &mut Parameters<T>,
     memory: &mut Memory,
@@ -147,4 +147,8 @@ pub(super) fn step<T: Real>(
         value: measure.then_some(value),
         restored: new.restored,
     })
+}
+
+pub(super) fn bind<T: Real>(algorithm: &dyn Algorithm<T>, memory: Memory) -> Bound<'_, T> {
+    function(algorithm, memory, step)
 }

@@ -2,7 +2,7 @@
 
 use plca_tensor::Real;
 
-use super::{Memory, unless_rejected};
+use super::{Bound, Memory, function, unless_rejected};
 use crate::engine::{Algorithm, FitError, Parameters, Stepped, algorithm::extrapolated};
 
 /// How far beyond the last point the first trial is.
@@ -52,7 +52,7 @@ fn search<T: Real>(
     Ok(found)
 }
 
-pub(super) fn step<T: Real>(
+fn step<T: Real>(
     algorithm: &dyn Algorithm<T>,
     at: &mut Parameters<T>,
     memory: &mut Memory,
@@ -86,4 +86,8 @@ pub(super) fn step<T: Real>(
         value: measure.then_some(value),
         restored,
     })
+}
+
+pub(super) fn bind<T: Real>(algorithm: &dyn Algorithm<T>, memory: Memory) -> Bound<'_, T> {
+    function(algorithm, memory, step)
 }

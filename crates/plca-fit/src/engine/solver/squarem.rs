@@ -8,7 +8,7 @@
 
 use plca_tensor::Real;
 
-use super::{Memory, unless_rejected};
+use super::{Bound, Memory, function, unless_rejected};
 use crate::engine::{Algorithm, FitError, Parameters, Stepped, algorithm::extrapolated};
 
 /// Where the squared extrapolation of three points leads; `None` where there is nothing to extrapolate.
@@ -34,7 +34,7 @@ pub(crate) fn extrapolation(x0: &[f64], x1: &[f64], x2: &[f64]) -> Option<Vec<f6
     })
 }
 
-pub(super) fn step<T: Real>(
+fn step<T: Real>(
     algorithm: &dyn Algorithm<T>,
     at: &mut Parameters<T>,
     _: &mut Memory,
@@ -61,4 +61,8 @@ pub(super) fn step<T: Real>(
         *at = candidate;
     }
     Ok(first)
+}
+
+pub(super) fn bind<T: Real>(algorithm: &dyn Algorithm<T>, memory: Memory) -> Bound<'_, T> {
+    function(algorithm, memory, step)
 }

@@ -1,0 +1,14 @@
+//! The solver that suits the model.
+
+use plca_tensor::Real;
+
+use super::{Bound, Memory, em, fast};
+use crate::engine::{Algorithm, FitError};
+
+pub(super) fn bind<T: Real>(algorithm: &dyn Algorithm<T>, memory: Memory) -> Bound<'_, T> {
+    match algorithm.separable() {
+        Err(FitError::NotSeparable { .. }) => em::bind(algorithm, memory),
+        Err(error) => Err(error),
+        Ok(_) => fast::bind(algorithm, memory),
+    }
+}
