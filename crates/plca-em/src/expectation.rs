@@ -1,9 +1,7 @@
 //! The E-step that the models share: expected counts, with hidden cells imputed where there are any.
 
 use nalgebra::DMatrix;
-use plca_tensor::{Cp, Data, Expected, Modes, Real, Request, Rule};
-
-use crate::EmError;
+use plca_tensor::{Cp, Data, DataError, Expected, Modes, Real, Request, Rule};
 
 /// Expected counts and the observed-data objective of the multinomial models.
 ///
@@ -14,7 +12,7 @@ pub(crate) fn completed<T: Real>(
     model: &Cp<'_, T>,
     modes: Modes,
     measure: bool,
-) -> Result<Expected<T>, EmError> {
+) -> Result<Expected<T>, DataError> {
     let expected = data.e_step(model, &Request::counts(modes).value(measure))?;
     if data.is_complete() {
         return Ok(expected);

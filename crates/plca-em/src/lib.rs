@@ -55,6 +55,7 @@
 //! For squared error or Gaussian noise; for signed data; when a point estimate of the factors is not what you want.
 
 mod blocks;
+pub mod engine;
 mod error;
 mod expectation;
 mod fast;

@@ -4,6 +4,7 @@
 mod atomic;
 mod bad_input;
 mod certificates;
+mod engine;
 mod failing_reads;
 mod fast;
 mod fast_optima;

@@ -54,12 +54,22 @@ pub trait Algorithm<T: Real>: Debug {
     /// What a tolerance on the objective is relative to.
     fn unit(&self) -> f64;
 
-    /// Whether steps from this iteration on, counted from 1, raise one and the same objective, so that it can guard extrapolation.
+    /// The sum of the data, if the model is one of distributions; default 1.
+    fn mass(&self) -> f64 {
+        1.0
+    }
+
+    /// The tempering power that a run begins with; default 1, none.
+    fn power(&self) -> f64 {
+        1.0
+    }
+
+    /// Whether the next step and those after it raise one and the same objective, so that it can guard extrapolation.
     ///
     /// # Errors
     ///
-    /// [`FitError::Unsteady`] with what changes.
-    fn extrapolates(&self, iteration: usize) -> Result<(), FitError>;
+    /// [`FitError::Unsteady`] with what changes, [`FitError::Conflict`] under tempering.
+    fn extrapolates(&self, at: &Parameters<T>) -> Result<(), FitError>;
 
     /// Refuses a start from which no iteration can go on. Default: none.
     ///
@@ -152,7 +162,22 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
         ))
     }
 
-    fn extrapolates(&self, iteration: usize) -> Result<(), FitError> {
+    fn mass(&self) -> f64 {
+        self.0.mass()
+    }
+
+    fn power(&self) -> f64 {
+        self.0.power()
+    }
+
+    fn extrapolates(&self, at: &Parameters<T>) -> Result<(), FitError> {
+        // [SPEC 1.4] at fixed b < 1 the monotone quantity is L_b, not L
+        if at.power() != 1.0 {
+            return Err(FitError::Conflict {
+                what: "extrapolation does not go with tempering: expected the solver `em`".into(),
+            });
+        }
+        let iteration = at.next();
         let unsteady = |spec: &&BlockSpec<T>| {
             let prior = spec.prior.as_ref();
             prior.is_some_and(|prior| !prior.steady(iteration))

@@ -93,6 +93,25 @@ pub trait Expectation<T: Real>: Debug + Sync {
 
     /// What a tolerance on the objective is relative to: the sum of the data for a likelihood.
     fn unit(&self) -> f64;
+
+    /// The sum of the data, if the model is one of distributions; default 1.
+    fn mass(&self) -> f64 {
+        1.0
+    }
+
+    /// The tempering power that a run begins with; default 1, none.
+    fn power(&self) -> f64 {
+        1.0
+    }
+}
+
+/// The log-densities of all priors, as in force at the next iteration.
+pub(super) fn ln_prior<T: Real>(specs: &[BlockSpec<T>], at: &Parameters<T>) -> f64 {
+    let step = Step::at(at.next());
+    let blocks = specs.iter().enumerate();
+    blocks
+        .filter_map(|(j, spec)| Some(spec.prior.as_ref()?.ln_density(at.at(j), &step)))
+        .fold(0.0, |sum, density| sum + density)
 }
 
 /// What an iteration did.
@@ -109,18 +128,6 @@ pub struct Stepped {
 pub struct Em<E>(pub E);
 
 impl<E> Em<E> {
-    /// The log-densities of all priors, as in force at the next iteration.
-    fn ln_prior<T: Real>(&self, at: &Parameters<T>) -> f64
-    where
-        E: Expectation<T>,
-    {
-        let step = Step::at(at.next());
-        let blocks = self.0.blocks().iter().enumerate();
-        blocks
-            .filter_map(|(j, spec)| Some(spec.prior.as_ref()?.ln_density(at.at(j), &step)))
-            .fold(0.0, |sum, density| sum + density)
-    }
-
     /// One iteration; with `measure`, also the objective of the parameters before it.
     ///
     /// # Errors
@@ -140,7 +147,7 @@ impl<E> Em<E> {
         if counts.value == Some(f64::NEG_INFINITY) {
             self.check_support(at)?;
         }
-        let value = counts.value.map(|value| value + self.ln_prior(at));
+        let value = counts.value.map(|value| value + ln_prior(specs, at));
         let iteration = at.next();
         let mut counts = counts.blocks;
         let mut new: Vec<Option<DMatrix<T>>> = vec![None; specs.len()];
@@ -190,7 +197,7 @@ impl<E> Em<E> {
             value: true,
         };
         let value = self.0.expect(at, &wanted)?.value.unwrap_or(f64::NAN);
-        Ok(value + self.ln_prior(at))
+        Ok(value + ln_prior(self.0.blocks(), at))
     }
 
     pub(super) fn check_support<T: Real>(&self, at: &Parameters<T>) -> Result<(), FitError>

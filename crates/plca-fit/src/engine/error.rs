@@ -22,11 +22,35 @@ pub enum FitError {
     },
     /// Another number of blocks than the model has.
     #[error("{got} blocks, expected {}", .expected.join(", "))]
-    Blocks {
+    Count {
         /// How many there are.
         got: usize,
         /// Their names.
         expected: Vec<String>,
+    },
+    /// Other blocks than the model has.
+    #[error("the blocks are {}, expected {}", .got.join(", "), .expected.join(", "))]
+    Blocks {
+        /// Their names.
+        got: Vec<String>,
+        /// Those that the model has.
+        expected: Vec<String>,
+    },
+    /// A setting out of its range.
+    #[error("`{name}` is {value}, expected {expected}")]
+    Setting {
+        /// Its name.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+        /// Its range.
+        expected: &'static str,
+    },
+    /// Settings, or settings and data, that exclude each other.
+    #[error("{what}")]
+    Conflict {
+        /// Which, and what to do instead.
+        what: String,
     },
     /// A block of another shape.
     #[error("`{block}` is {}x{}, expected {}x{}", got.0, got.1, expected.0, expected.1)]

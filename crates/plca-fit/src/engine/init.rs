@@ -56,6 +56,7 @@ impl<T: Real> Init<T> {
             spec.start(given.map(|(_, value)| value), rng)
         });
         let at = Parameters::new(specs, blocks.collect::<Result<_, _>>()?)?;
+        let at = at.with(algorithm.power(), algorithm.mass());
         algorithm.check_start(&at)?;
         Ok(at)
     }

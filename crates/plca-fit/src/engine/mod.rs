@@ -12,6 +12,7 @@ mod model;
 mod parameters;
 mod run;
 mod separable;
+mod settings;
 pub(crate) mod solver;
 mod stop;
 
@@ -25,6 +26,7 @@ pub use model::{Model, State};
 pub use parameters::Parameters;
 pub use run::{Iteration, Observer, Run};
 pub use separable::{Plan, Separable, pseudo_counts, refuse};
+pub use settings::Settings;
 pub use solver::fast::{Product, transpose_to};
 pub use solver::{Memory, Solver, Steps};
 pub use stop::{Need, Status, Stop, StopError};

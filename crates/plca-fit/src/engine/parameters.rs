@@ -16,6 +16,8 @@ pub struct Parameters<T: Real> {
     names: Arc<[Cow<'static, str>]>,
     blocks: Vec<DMatrix<T>>,
     iteration: usize,
+    power: f64,
+    mass: f64,
 }
 
 impl<T: Real> Parameters<T> {
@@ -23,11 +25,11 @@ impl<T: Real> Parameters<T> {
     ///
     /// # Errors
     ///
-    /// [`FitError::Blocks`] for another number of blocks, [`FitError::Shape`] for another shape, [`FitError::Value`] for the first value in row-major
+    /// [`FitError::Count`] for another number of blocks, [`FitError::Shape`] for another shape, [`FitError::Value`] for the first value in row-major
     /// order that is negative or not finite, [`FitError::Sum`] for a column that does not sum to 1 to half of the scalar's digits.
     pub fn new(specs: &[BlockSpec<T>], blocks: Vec<DMatrix<T>>) -> Result<Self, FitError> {
         if specs.len() != blocks.len() {
-            return Err(FitError::Blocks {
+            return Err(FitError::Count {
                 got: blocks.len(),
                 expected: specs.iter().map(|spec| spec.name.to_string()).collect(),
             });
@@ -39,7 +41,26 @@ impl<T: Real> Parameters<T> {
             names: specs.iter().map(|spec| spec.name.clone()).collect(),
             blocks,
             iteration: 0,
+            power: 1.0,
+            mass: 1.0,
         })
+    }
+
+    /// Refuses parameters of other blocks.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn check(&self, specs: &[BlockSpec<T>]) -> Result<(), FitError> {
+        let expected = || specs.iter().map(|spec| spec.name.to_string());
+        if !expected().eq(self.names.iter().map(|name| name.to_string())) {
+            return Err(FitError::Blocks {
+                got: self.names.iter().map(|name| name.to_string()).collect(),
+                expected: expected().collect(),
+            });
+        }
+        let mut pairs = specs.iter().zip(&self.blocks);
+        pairs.try_for_each(|(spec, block)| check(spec, block))
     }
 
     /// A block by its name.
@@ -60,6 +81,24 @@ impl<T: Real> Parameters<T> {
     /// If there are not so many.
     pub fn at(&self, block: usize) -> &DMatrix<T> {
         &self.blocks[block]
+    }
+
+    /// The tempering power of the next iteration, 1 if it is not tempered.
+    pub fn power(&self) -> f64 {
+        self.power
+    }
+
+    /// The sum of the data that they were fitted to: what the cells of a model of distributions are multiplied by.
+    pub fn mass(&self) -> f64 {
+        self.mass
+    }
+
+    pub(super) fn with(self, power: f64, mass: f64) -> Self {
+        Self {
+            power,
+            mass,
+            ..self
+        }
     }
 
     /// Iterations done.

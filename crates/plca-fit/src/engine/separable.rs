@@ -30,8 +30,10 @@ pub trait Separable<T: Real>: Debug {
     /// Writes the free blocks.
     fn write(&self, product: &Product<T>, at: &mut Parameters<T>);
 
-    /// The objective from the likelihood at the best scale, `Σ V ln P - v ln Σ P` over the observed cells.
-    fn reached(&self, ln_lik: f64, at: &Parameters<T>) -> f64;
+    /// The objective without priors, from the likelihood at the best scale, `Σ V ln P - v ln Σ P` over the observed cells. Default: the same.
+    fn value(&self, ln_lik: f64) -> f64 {
+        ln_lik
+    }
 }
 
 /// How a model separates.

@@ -345,7 +345,7 @@ fn settled_runs_end() {
         fn unit(&self) -> f64 {
             1.0
         }
-        fn extrapolates(&self, _: usize) -> Result<(), FitError> {
+        fn extrapolates(&self, _: &Blocks) -> Result<(), FitError> {
             Ok(())
         }
         fn settled(&self, at: &Blocks) -> bool {

@@ -128,7 +128,7 @@ fn step<T: Real>(
     memory: &mut Memory,
     measure: bool,
 ) -> Result<Stepped, FitError> {
-    algorithm.extrapolates(at.next())?;
+    algorithm.extrapolates(at)?;
     let (points, numbers) = (&memory.points[..], &memory.numbers[..]);
     let ([before], &[value, beta, most]) = (points, numbers) else {
         return begin(algorithm, at, memory);

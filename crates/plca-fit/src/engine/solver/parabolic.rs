@@ -58,7 +58,7 @@ fn step<T: Real>(
     memory: &mut Memory,
     measure: bool,
 ) -> Result<Stepped, FitError> {
-    algorithm.extrapolates(at.next())?;
+    algorithm.extrapolates(at)?;
     memory.numbers.clear();
     let x2 = at.flat();
     let [x0, x1] = match &memory.points[..] {

@@ -40,7 +40,7 @@ fn step<T: Real>(
     _: &mut Memory,
     measure: bool,
 ) -> Result<Stepped, FitError> {
-    algorithm.extrapolates(at.next())?;
+    algorithm.extrapolates(at)?;
     let x0 = at.flat();
     let first = algorithm.step(at, measure)?;
     let x1 = at.flat();

@@ -18,6 +18,7 @@ use plca_tensor::Real;
 use plca_tensor::arrange::Rows;
 
 use super::{Bound, Memory, Steps};
+use crate::engine::em::ln_prior;
 use crate::engine::{Algorithm, FitError, Parameters, Sense, Separable, Stepped};
 use sweep::Swept;
 
@@ -197,7 +198,12 @@ impl<T: Real> Fast<'_, T> {
         let value = match &new {
             // The E-step may take for 0 what the row problems do not.
             Some(new) if faint => self.algorithm.objective(new)?,
-            new => (self.model).reached(swept.ln_lik, new.as_ref().unwrap_or(at)),
+            new => {
+                let prior = new
+                    .as_ref()
+                    .map(|new| ln_prior(self.algorithm.blocks(), new));
+                self.model.value(swept.ln_lik) + prior.unwrap_or(0.0)
+            }
         };
         if !self.accepts(value, place.best) {
             return Ok(false);

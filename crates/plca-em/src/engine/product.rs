@@ -1,0 +1,70 @@
+//! What the models of products of factors share.
+
+use nalgebra::DMatrix;
+use plca_fit::engine::FitError;
+use plca_tensor::{Cp, Data, DataError, Real, check_counts};
+
+/// The first positive cell, in row-major order, to which a model gives the probability 0.
+pub(crate) fn unsupported<T: Real>(
+    data: &dyn Data<T>,
+    model: &Cp<'_, T>,
+) -> Result<Option<(Vec<usize>, f64)>, DataError> {
+    check_counts(data)?;
+    let positive = |values: &[T]| values.iter().all(|&x| x > T::zero());
+    let some = |weights: &[T]| weights.iter().any(|&w| w > T::zero());
+    if model.weights.is_none_or(some) && model.factors.iter().all(|f| positive(f.values())) {
+        return Ok(None);
+    }
+    let mut first: Option<(Vec<usize>, f64)> = None;
+    data.visit(&mut |index, value| {
+        let earlier = first.as_ref().is_none_or(|(i, _)| index < i.as_slice());
+        if earlier && model.cell(index) <= 0.0 {
+            first = Some((index.to_vec(), value));
+        }
+    })?;
+    Ok(first)
+}
+
+/// After a log-likelihood of `-inf`: refuses the first cell without support, if the model itself has none there.
+pub(crate) fn check_measured<T: Real>(
+    ln_lik: Option<f64>,
+    data: &dyn Data<T>,
+    model: &Cp<'_, T>,
+) -> Result<(), FitError> {
+    if ln_lik != Some(f64::NEG_INFINITY) {
+        return Ok(());
+    }
+    match unsupported(data, model)? {
+        Some((index, value)) => Err(FitError::Support { index, value }),
+        None => Ok(()),
+    }
+}
+
+/// A block to a power, entry by entry.
+pub(crate) fn power<T: Real>(block: &DMatrix<T>, power: T) -> DMatrix<T> {
+    block.map(|x| x.powf(power))
+}
+
+/// Refuses a tempering power outside `(0, 1]`.
+pub(crate) fn check_power(value: f64) -> Result<(), FitError> {
+    if value > 0.0 && value <= 1.0 {
+        return Ok(());
+    }
+    Err(FitError::Setting {
+        name: "temper",
+        value,
+        expected: "a power in (0, 1]",
+    })
+}
+
+/// Refuses a model without components.
+pub(crate) fn check_components(components: usize) -> Result<(), FitError> {
+    if components > 0 {
+        return Ok(());
+    }
+    Err(FitError::Setting {
+        name: "components",
+        value: 0.0,
+        expected: "at least 1",
+    })
+}

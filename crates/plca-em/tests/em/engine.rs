@@ -1,0 +1,236 @@
+//! The models on the engine against those that they replace: the same bits.
+
+use std::sync::Arc;
+
+use plca_em::engine::{Plca, PlcaState};
+use plca_em::{Fast, FastState, Missing, PlcaInit, Squarem};
+use plca_fit::engine::{FitError, Init, Model, Solver, State, Stop};
+use plca_priors::{Dirichlet, Entropic, SimplexPrior};
+use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+type Old<T> = plca_em::Plca<T>;
+type Prior<T> = Arc<dyn SimplexPrior<T>>;
+
+fn rng() -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(3)
+}
+
+fn storages<T: Real>(shape: &[usize]) -> Vec<(&'static str, Box<dyn Data<T>>)> {
+    let cells: usize = shape.iter().product();
+    let values: Vec<T> = (0..cells)
+        .map(|i| T::lit(((i * i * 7 + 3 * i) % 11) as f64))
+        .collect();
+    let hidden = |(i, v): (usize, &T)| if i % 7 == 3 { T::lit(f64::NAN) } else { *v };
+    let masked = values.iter().enumerate().map(hidden).collect();
+    let dense = DenseTensor::new(shape.to_vec(), values, Order::RowMajor).unwrap();
+    let mut entries = Coordinates {
+        shape: shape.to_vec(),
+        indices: Vec::new(),
+        values: Vec::new(),
+    };
+    let mut push = |index: &[usize], value: f64| {
+        entries.indices.extend(index.iter().map(|&i| i as u32));
+        entries.values.push(T::lit(value));
+    };
+    dense.visit(&mut push).unwrap();
+    let masked = DenseTensor::masked(shape.to_vec(), masked, Order::RowMajor).unwrap();
+    vec![
+        ("dense", Box::new(dense) as Box<dyn Data<T>>),
+        ("sparse", Box::new(SparseTensor::new(entries).unwrap())),
+        ("masked", Box::new(masked)),
+    ]
+}
+
+fn same<T: Real>(new: &PlcaState<T>, old: &plca_em::PlcaState<T>) -> bool {
+    new.weights() == old.weights.as_slice() && new.factors().eq(old.factors.iter())
+}
+
+fn exactly(n: usize) -> (Stop, plca_em::Stop) {
+    let old = plca_em::Stop {
+        max_iter: n,
+        tol: 0.0,
+        ..plca_em::Stop::default()
+    };
+    (Stop::default().max_iter(n).tol(None), old)
+}
+
+/// Both ways of one run.
+fn agree<T: Real>(what: &str, data: &dyn Data<T>, old: &Old<T>, new: &Plca<T>, solvers: &[Solver]) {
+    let (stop, old_stop) = exactly(12);
+    let start = old.init(data, &PlcaInit::default(), &mut rng()).unwrap();
+    let init = Init::default();
+    for &solver in solvers {
+        let run = new.on(data).unwrap().solver(solver).stop(stop.clone());
+        let fit = run.run(init.clone(), &mut rng()).unwrap();
+        let em = old.on(data).unwrap();
+        let (state, objective) = match solver {
+            Solver::Em => {
+                let end = plca_em::run(&em, start.clone(), &old_stop, ()).unwrap();
+                (end.state, end.objective)
+            }
+            Solver::Squarem => {
+                let end = plca_em::run(&Squarem(em), start.clone(), &old_stop, ()).unwrap();
+                (end.state, end.objective)
+            }
+            _ => {
+                let fast = Fast::new(em).unwrap();
+                let end = plca_em::run(&fast, FastState::new(start.clone()), &old_stop, ());
+                let end = end.unwrap();
+                (end.state.into_model(), end.objective)
+            }
+        };
+        assert!(same(fit.state(), &state), "{what}, {solver}");
+        assert_eq!(fit.objective(), objective, "{what}, {solver}");
+    }
+}
+
+fn all<T: Real>() {
+    use Solver::{Em, Fast, Squarem};
+    for shape in [vec![7, 5], vec![4, 3, 5], vec![3, 2, 4, 2]] {
+        for (storage, data) in storages::<T>(&shape) {
+            let (old, new) = (|| Old::<T>::builder(3), || Plca::<T>::builder(3));
+            let what = |case: &str| format!("{case}, {storage}, {shape:?}");
+            let check = |case: &str, old: plca_em::PlcaBuilder<T>, new: Plca<T>, solvers: &[_]| {
+                agree(&what(case), &*data, &old.build().unwrap(), &new, solvers);
+            };
+            check("plain", old(), new().build().unwrap(), &[Em, Squarem, Fast]);
+            let tempered = new().temper(0.8).build().unwrap();
+            check("tempered", old().temper(0.8), tempered, &[Em]);
+            let tempered = new().temper(0.8).temper_prior(true).build().unwrap();
+            check(
+                "tempered weights",
+                old().temper(0.8).temper_prior(true),
+                tempered,
+                &[Em],
+            );
+            let smooth: Prior<T> = Arc::new(Dirichlet::symmetric(1.5).unwrap());
+            let sparse: Prior<T> = Arc::new(Entropic::new(2.0).unwrap());
+            let new_smooth = new()
+                .prior("factor_1", smooth.clone())
+                .prior("weights", smooth.clone());
+            let old_smooth = old().factor_prior(1, smooth.clone()).weights_prior(smooth);
+            check(
+                "smooth",
+                old_smooth,
+                new_smooth.build().unwrap(),
+                &[Em, Squarem, Fast],
+            );
+            let new_sparse = new().prior("factor_0", sparse.clone());
+            let old_sparse = old().factor_prior(0, sparse);
+            check(
+                "sparse",
+                old_sparse,
+                new_sparse.build().unwrap(),
+                &[Em, Squarem],
+            );
+            if shape.len() == 2 {
+                let old = old().missing(Missing::Multiplicative);
+                let new = new().missing(Missing::Multiplicative).build().unwrap();
+                check("multiplicative", old, new, &[Em, Squarem, Fast]);
+            }
+        }
+    }
+}
+
+#[test]
+fn plca_f64() {
+    all::<f64>();
+}
+
+#[test]
+fn plca_f32() {
+    all::<f32>();
+}
+
+/// Frozen blocks are taken from the start, and the residual is that of the conditions.
+#[test]
+fn frozen_blocks_and_residuals() {
+    for (storage, data) in storages::<f64>(&[6, 5]) {
+        let state = Old::builder(2).build().unwrap();
+        let state = state
+            .init(&*data, &PlcaInit::default(), &mut rng())
+            .unwrap();
+        let given = PlcaInit {
+            weights: Some(state.weights.clone()),
+            factors: state.factors.iter().cloned().map(Some).collect(),
+        };
+        let start = PlcaState::new(state.weights.clone(), state.factors.clone()).unwrap();
+        for frozen in [
+            vec!["weights"],
+            vec!["factor_0"],
+            vec!["factor_0", "factor_1"],
+            vec![],
+        ] {
+            let (mut old, mut new) = (Old::builder(2), Plca::builder(2));
+            for name in &frozen {
+                new = new.freeze(*name);
+                old = match *name {
+                    "weights" => old.freeze_weights(),
+                    "factor_0" => old.freeze_factor(0),
+                    _ => old.freeze_factor(1),
+                };
+            }
+            let (old, new) = (old.build().unwrap(), new.build().unwrap());
+            let (stop, old_stop) = exactly(9);
+            let run = new.on(&*data).unwrap().solver(Solver::Em).stop(stop);
+            let fit = run.run(&start, &mut rng()).unwrap();
+            let em = old.on(&*data).unwrap();
+            let at = old.init(&*data, &given, &mut rng()).unwrap();
+            let end = plca_em::run(&em, at, &old_stop, ()).unwrap();
+            let near = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-14);
+            assert!(
+                near(fit.state().weights(), end.state.weights.as_slice()),
+                "{storage} {frozen:?}"
+            );
+            let residual = new
+                .bind(&*data)
+                .unwrap()
+                .residual(fit.state().parameters())
+                .unwrap();
+            let old = plca_em::Algorithm::residual(&em, &end.state)
+                .unwrap()
+                .unwrap();
+            assert!(
+                (residual - old).abs() < 1e-13,
+                "{storage} {frozen:?}: {residual}, {old}"
+            );
+        }
+    }
+}
+
+/// What does not go together is refused with its reason.
+#[test]
+fn settings_that_do_not_go_together() {
+    let setting = |plca: Result<Plca<f64>, FitError>| match plca.unwrap_err() {
+        FitError::Setting { name, .. } => name,
+        error => panic!("{error}"),
+    };
+    assert_eq!(setting(Plca::builder(0).build()), "components");
+    assert_eq!(setting(Plca::builder(1).temper(0.0).build()), "temper");
+    let multiplicative = || Plca::<f64>::builder(2).missing(Missing::Multiplicative);
+    for plca in [
+        multiplicative().temper(0.9),
+        multiplicative().freeze("weights"),
+        multiplicative().freeze("factor_0").freeze("factor_1"),
+        multiplicative().freeze_components("factor_1", [0]),
+    ] {
+        assert!(matches!(plca.build(), Err(FitError::Conflict { .. })));
+    }
+    let (_, data) = storages::<f64>(&[3, 2, 4]).pop().unwrap();
+    let error = multiplicative().build().unwrap().on(&*data).err().unwrap();
+    assert!(error.to_string().contains("order 3"), "{error}");
+    let plca = Plca::<f64>::builder(2).freeze("factor_3").build().unwrap();
+    let error = plca.on(&*data).err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "no block is called `factor_3`, expected weights, factor_0, factor_1, factor_2"
+    );
+    let tempered = Plca::<f64>::builder(2).temper(0.9).build().unwrap();
+    for solver in [Solver::Squarem, Solver::Momentum, Solver::Fast] {
+        let run = tempered.on(&*data).unwrap().solver(solver);
+        let error = run.run(Init::default(), &mut rng()).unwrap_err();
+        assert!(error.to_string().contains("tempering"), "{solver}: {error}");
+    }
+    assert!(tempered.fit(&*data, &mut rng()).is_ok());
+}
