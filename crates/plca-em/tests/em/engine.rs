@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
-use plca_em::engine::{Plca, PlcaState};
-use plca_em::{Fast, FastState, Missing, PlcaInit, Squarem};
-use plca_fit::engine::{FitError, Init, Model, Solver, State, Stop};
+use nalgebra::DMatrix;
+use plca_em::engine::{Nmf, Plca, PlcaState, Plsa};
+use plca_em::{
+    Accelerate, Algorithm, Fast, FastState, Given, Missing, NmfInit, PlcaInit, PlsaInit, Separable,
+    Squarem, Update,
+};
+use plca_fit::engine::{Fit, FitError, Init, Model, Solver, State, Stop};
 use plca_priors::{Dirichlet, Entropic, SimplexPrior};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -42,10 +46,6 @@ fn storages<T: Real>(shape: &[usize]) -> Vec<(&'static str, Box<dyn Data<T>>)> {
     ]
 }
 
-fn same<T: Real>(new: &PlcaState<T>, old: &plca_em::PlcaState<T>) -> bool {
-    new.weights() == old.weights.as_slice() && new.factors().eq(old.factors.iter())
-}
-
 fn exactly(n: usize) -> (Stop, plca_em::Stop) {
     let old = plca_em::Stop {
         max_iter: n,
@@ -55,37 +55,65 @@ fn exactly(n: usize) -> (Stop, plca_em::Stop) {
     (Stop::default().max_iter(n).tol(None), old)
 }
 
-/// Both ways of one run.
-fn agree<T: Real>(what: &str, data: &dyn Data<T>, old: &Old<T>, new: &Plca<T>, solvers: &[Solver]) {
-    let (stop, old_stop) = exactly(12);
-    let start = old.init(data, &PlcaInit::default(), &mut rng()).unwrap();
-    let init = Init::default();
+/// What the old run of an algorithm ends with.
+fn old<A: Accelerate + Separable<T>, T: Real>(
+    em: A,
+    start: A::State,
+    solver: Solver,
+    n: usize,
+) -> (A::State, f64)
+where
+    A: Algorithm<Error = plca_em::EmError>,
+    A::State: Clone,
+{
+    let stop = exactly(n).1;
+    match solver {
+        Solver::Em => {
+            let end = plca_em::run(&em, start, &stop, ()).unwrap();
+            (end.state, end.objective)
+        }
+        Solver::Squarem => {
+            let end = plca_em::run(&Squarem(em), start, &stop, ()).unwrap();
+            (end.state, end.objective)
+        }
+        _ => {
+            let fast = Fast::new(em).unwrap();
+            let end = plca_em::run(&fast, FastState::new(start), &stop, ()).unwrap();
+            (end.state.into_model(), end.objective)
+        }
+    }
+}
+
+/// What the run of a model ends with.
+fn new<M: Model>(model: &M, data: &dyn Data<M::Scalar>, solver: Solver, n: usize) -> Fit<M::State> {
+    let run = model.on(data).unwrap().solver(solver).stop(exactly(n).0);
+    run.run(Init::default(), &mut rng()).unwrap()
+}
+
+fn blocks<S: State>(fit: &Fit<S>, count: usize) -> Vec<DMatrix<S::Scalar>> {
+    let blocks = fit.state().parameters().blocks();
+    blocks.take(count).map(|(_, block)| block.clone()).collect()
+}
+
+fn agree<T: Real>(
+    what: &str,
+    data: &dyn Data<T>,
+    before: &Old<T>,
+    now: &Plca<T>,
+    solvers: &[Solver],
+) {
+    let start = before.init(data, &PlcaInit::default(), &mut rng()).unwrap();
     for &solver in solvers {
-        let run = new.on(data).unwrap().solver(solver).stop(stop.clone());
-        let fit = run.run(init.clone(), &mut rng()).unwrap();
-        let em = old.on(data).unwrap();
-        let (state, objective) = match solver {
-            Solver::Em => {
-                let end = plca_em::run(&em, start.clone(), &old_stop, ()).unwrap();
-                (end.state, end.objective)
-            }
-            Solver::Squarem => {
-                let end = plca_em::run(&Squarem(em), start.clone(), &old_stop, ()).unwrap();
-                (end.state, end.objective)
-            }
-            _ => {
-                let fast = Fast::new(em).unwrap();
-                let end = plca_em::run(&fast, FastState::new(start.clone()), &old_stop, ());
-                let end = end.unwrap();
-                (end.state.into_model(), end.objective)
-            }
-        };
-        assert!(same(fit.state(), &state), "{what}, {solver}");
+        let (state, objective) = old(before.on(data).unwrap(), start.clone(), solver, 12);
+        let fit = new(now, data, solver, 12);
+        let mut expected = vec![DMatrix::from_column_slice(3, 1, state.weights.as_slice())];
+        expected.extend(state.factors);
+        assert_eq!(blocks(&fit, usize::MAX), expected, "{what}, {solver}");
         assert_eq!(fit.objective(), objective, "{what}, {solver}");
     }
 }
 
-fn all<T: Real>() {
+fn all_plca<T: Real>() {
     use Solver::{Em, Fast, Squarem};
     for shape in [vec![7, 5], vec![4, 3, 5], vec![3, 2, 4, 2]] {
         for (storage, data) in storages::<T>(&shape) {
@@ -133,14 +161,121 @@ fn all<T: Real>() {
     }
 }
 
-#[test]
-fn plca_f64() {
-    all::<f64>();
+fn all_plsa<T: Real>() {
+    use Solver::{Em, Fast, Squarem};
+    type OldPlsa<T> = plca_em::Plsa<T>;
+    for (storage, data) in storages::<T>(&[7, 5]) {
+        for given in [Given::Rows, Given::Columns] {
+            let smooth: Prior<T> = Arc::new(Dirichlet::symmetric(1.5).unwrap());
+            let sparse: Prior<T> = Arc::new(Entropic::new(2.0).unwrap());
+            let before = || OldPlsa::<T>::builder(3).given(given);
+            let now = || Plsa::<T>::builder(3).given(given);
+            let all: &[Solver] = &[Em, Squarem, Fast];
+            let cases = [
+                ("plain", before(), now(), all),
+                ("tempered", before().temper(0.8), now().temper(0.8), &[Em]),
+                (
+                    "smooth",
+                    before()
+                        .basis_prior(smooth.clone())
+                        .mixture_prior(smooth.clone()),
+                    now()
+                        .prior("basis", smooth.clone())
+                        .prior("mixture", smooth),
+                    all,
+                ),
+                (
+                    "sparse",
+                    before().mixture_prior(sparse.clone()),
+                    now().prior("mixture", sparse),
+                    &[Em, Squarem],
+                ),
+            ];
+            for (case, before, now, solvers) in cases {
+                let (before, now) = (before.build().unwrap(), now.build().unwrap());
+                let start = before
+                    .init(&*data, &PlsaInit::default(), &mut rng())
+                    .unwrap();
+                for &solver in solvers {
+                    let em = before.on(&*data).unwrap();
+                    let (state, objective) = old(em, start.clone(), solver, 12);
+                    let fit = new(&now, &*data, solver, 12);
+                    let what = format!("{case}, {storage}, {given:?}, {solver}");
+                    assert_eq!(blocks(&fit, 2), [state.basis, state.mixture], "{what}");
+                    assert_eq!(fit.objective(), objective, "{what}");
+                    assert_eq!(fit.state().given(), given);
+                }
+            }
+        }
+    }
+}
+
+fn all_nmf<T: Real>() {
+    use Missing::{Imputation, Multiplicative};
+    use Solver::{Em, Fast, Squarem};
+    use Update::{Sequential, Simultaneous};
+    for (storage, data) in storages::<T>(&[7, 5]) {
+        let before = || plca_em::Nmf::builder(3);
+        let now = || Nmf::<T>::builder(3);
+        for (case, before, now) in [
+            ("plain", before(), now()),
+            (
+                "together",
+                before().update(Simultaneous),
+                now().update(Simultaneous),
+            ),
+            (
+                "in turn",
+                before().update(Sequential),
+                now().update(Sequential),
+            ),
+            (
+                "imputed",
+                before().missing(Imputation),
+                now().missing(Imputation),
+            ),
+            (
+                "masked",
+                before().missing(Multiplicative),
+                now().missing(Multiplicative),
+            ),
+        ] {
+            let (before, now) = (before.build().unwrap(), now.build().unwrap());
+            let start = before
+                .init(&*data, &NmfInit::default(), &mut rng())
+                .unwrap();
+            for solver in [Em, Squarem, Fast] {
+                let em = before.on(&*data).unwrap();
+                let (state, objective) = old(em, start.clone(), solver, 12);
+                let fit = new(&now, &*data, solver, 12);
+                let what = format!("{case}, {storage}, {solver}");
+                assert_eq!(
+                    blocks(&fit, 2),
+                    [state.w.clone(), state.h.clone()],
+                    "{what}"
+                );
+                assert_eq!(fit.objective(), objective, "{what}");
+                let algorithm = now.bind(&*data).unwrap();
+                let residual = algorithm.residual(fit.state().parameters()).unwrap();
+                let em = before.on(&*data).unwrap();
+                assert_eq!(Some(residual), em.residual(&state).unwrap(), "{what}");
+            }
+        }
+    }
 }
 
 #[test]
-fn plca_f32() {
-    all::<f32>();
+fn models_f64() {
+    all_plca::<f64>();
+    all_plsa::<f64>();
+    all_nmf::<f64>();
+}
+
+#[test]
+fn models_f32() {
+    all_plca::<f32>();
+    all_plsa::<f32>();
+    all_nmf::<f32>();
 }
 
 /// Frozen blocks are taken from the start, and the residual is that of the conditions.
@@ -188,9 +323,7 @@ fn frozen_blocks_and_residuals() {
                 .unwrap()
                 .residual(fit.state().parameters())
                 .unwrap();
-            let old = plca_em::Algorithm::residual(&em, &end.state)
-                .unwrap()
-                .unwrap();
+            let old = Algorithm::residual(&em, &end.state).unwrap().unwrap();
             assert!(
                 (residual - old).abs() < 1e-13,
                 "{storage} {frozen:?}: {residual}, {old}"

@@ -59,6 +59,11 @@ pub trait Algorithm<T: Real>: Debug {
         1.0
     }
 
+    /// Numbers that its parameters must remember besides their blocks.
+    fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
+        Vec::new()
+    }
+
     /// The tempering power that a run begins with; default 1, none.
     fn power(&self) -> f64 {
         1.0
@@ -164,6 +169,10 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
 
     fn mass(&self) -> f64 {
         self.0.mass()
+    }
+
+    fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
+        self.0.facts()
     }
 
     fn power(&self) -> f64 {

@@ -18,6 +18,8 @@ pub enum Axis {
     Rows,
     /// A column belongs to a component, as of factors.
     Columns,
+    /// Neither.
+    None,
 }
 
 /// What the values of a block must satisfy.
@@ -43,7 +45,7 @@ pub enum Frozen {
 }
 
 /// Where the values of a block come from at a start that does not give it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Draw {
     /// Columns drawn uniformly from the simplex.
@@ -52,6 +54,8 @@ pub enum Draw {
     Even,
     /// Numbers drawn uniformly between half of this and 1.5 times this.
     Around(f64),
+    /// These values column after column, which come from the data, whatever a start gives.
+    Data(Vec<f64>),
 }
 
 /// A block of parameters: its name, shape, constraint, prior, and what of it is frozen.
@@ -78,7 +82,7 @@ pub struct BlockSpec<T: Real> {
 pub enum Exposure<T: Real> {
     /// One number for every component.
     PerComponent(Vec<T>),
-    /// One for every entry.
+    /// What every old entry gave to the observed cells, as an E-step under [`Rule::Exposure`](plca_tensor::Rule) counts it.
     PerEntry(DMatrix<T>),
 }
 
@@ -106,7 +110,7 @@ impl<T: Real> BlockSpec<T> {
     /// Drawn values. The numbers that a generator gives are taken column after column.
     fn drawn(&self, rng: &mut dyn Rng) -> DMatrix<T> {
         let (rows, columns) = self.shape;
-        match self.draw {
+        match &self.draw {
             Draw::Simplex => {
                 let mut m = DMatrix::from_fn(rows, columns, |_, _| T::lit(exponential(rng)));
                 normalise_columns(&mut m);
@@ -115,6 +119,9 @@ impl<T: Real> BlockSpec<T> {
             Draw::Even => DMatrix::from_element(rows, columns, T::one() / T::lit(rows as f64)),
             Draw::Around(x) => {
                 DMatrix::from_fn(rows, columns, |_, _| T::lit(x * (0.5 + uniform(rng))))
+            }
+            Draw::Data(values) => {
+                DMatrix::from_iterator(rows, columns, values.iter().map(|&x| T::lit(x)))
             }
         }
     }
@@ -132,8 +139,10 @@ impl<T: Real> BlockSpec<T> {
         rng: &mut dyn Rng,
     ) -> Result<DMatrix<T>, FitError> {
         let drawn = self.drawn(rng);
-        let Some(given) = given else {
+        let from_data = matches!(self.draw, Draw::Data(_));
+        let Some(given) = given.filter(|_| !from_data) else {
             return match self.frozen {
+                _ if from_data => Ok(drawn),
                 Frozen::No => Ok(drawn),
                 _ => Err(FitError::NotGiven {
                     block: self.name.to_string(),
@@ -197,6 +206,14 @@ impl<T: Real> BlockSpec<T> {
     /// [`FitError::Prior`], [`FitError::Component`], [`FitError::FrozenUnderPrior`].
     pub fn check(&self) -> Result<(), FitError> {
         if let Some(prior) = &self.prior {
+            if self.constraint != Constraint::Simplex {
+                return Err(FitError::Conflict {
+                    what: format!(
+                        "a prior of distributions on `{}`, which has none",
+                        self.name
+                    ),
+                });
+            }
             let checked = prior.check(self.shape);
             checked.map_err(|source| self.refused(source))?;
         }
@@ -223,6 +240,7 @@ impl<T: Real> BlockSpec<T> {
         match self.components {
             Axis::Rows => self.shape.0,
             Axis::Columns => self.shape.1,
+            Axis::None => 0,
         }
     }
 
@@ -258,7 +276,7 @@ impl<T: Real> BlockSpec<T> {
             let step = Step::at(iteration);
             let step = match self.components {
                 Axis::Columns => step.frozen(&frozen),
-                Axis::Rows => step,
+                Axis::Rows | Axis::None => step,
             };
             let updated = prior.update(&counts, &mut new, &step);
             updated.map_err(|source| self.refused(source))?;
@@ -278,32 +296,43 @@ impl<T: Real> BlockSpec<T> {
                     counts.set_column(z, &old.column(z));
                 }
             }
-            (Constraint::NonNegative, exposure) => self.divide(&mut counts, old, exposure),
+            (Constraint::NonNegative, Some(exposure)) => {
+                return Ok((self.divided(counts, old, exposure), false));
+            }
+            (Constraint::NonNegative, None) => {}
         }
         self.keep(&frozen, old, &mut counts);
         Ok((counts, false))
     }
 
-    /// Counts over exposures. What has no exposure keeps its value.
-    fn divide(&self, counts: &mut DMatrix<T>, old: &DMatrix<T>, exposure: Option<Exposure<T>>) {
-        let rate = |c: T, old: T, x: T| if x > T::zero() { c / x } else { old };
+    /// Rates from counts: `C / x`, or `F C / X` where `X` counts what the old entries `F` gave. What has no exposure keeps its value, and so
+    /// do frozen components.
+    pub fn divided(
+        &self,
+        mut counts: DMatrix<T>,
+        old: &DMatrix<T>,
+        exposure: Exposure<T>,
+    ) -> DMatrix<T> {
         match exposure {
-            Some(Exposure::PerEntry(exposure)) => {
-                counts.zip_zip_apply(old, &exposure, |c, old, x| *c = rate(*c, old, x));
+            Exposure::PerEntry(exposure) => {
+                counts.zip_zip_apply(old, &exposure, |c, old, x| {
+                    *c = if x > T::zero() { old * (*c / x) } else { old };
+                });
             }
-            Some(Exposure::PerComponent(exposure)) => {
+            Exposure::PerComponent(exposure) => {
                 let rows = counts.nrows();
                 let both = counts.as_mut_slice().iter_mut().zip(old.as_slice());
                 for (at, (c, &old)) in both.enumerate() {
-                    let z = match self.components {
-                        Axis::Rows => at % rows,
-                        Axis::Columns => at / rows,
+                    let x = match self.components {
+                        Axis::Rows => exposure[at % rows],
+                        Axis::Columns | Axis::None => exposure[at / rows],
                     };
-                    *c = rate(*c, old, exposure[z]);
+                    *c = if x > T::zero() { *c / x } else { old };
                 }
             }
-            None => {}
         }
+        self.keep(&self.frozen_components(), old, &mut counts);
+        counts
     }
 
     /// Puts what is frozen back. Other components of the same columns share what it leaves.
@@ -322,6 +351,7 @@ impl<T: Real> BlockSpec<T> {
             match self.components {
                 Axis::Columns => new.set_column(z, &old.column(z)),
                 Axis::Rows => new.set_row(z, &old.row(z)),
+                Axis::None => {}
             }
         }
     }

@@ -13,7 +13,7 @@ use super::{BlockSpec, Exposure, FitError, Frozen, Parameters, Sense, Separable}
 pub struct Wanted<'a> {
     /// For each block, whether its counts are wanted.
     pub blocks: &'a [bool],
-    /// Whether the log-likelihood is wanted.
+    /// Whether the log-likelihood, or the divergence, is wanted.
     pub value: bool,
 }
 
@@ -22,7 +22,7 @@ pub struct Wanted<'a> {
 pub struct Counts<T: Real> {
     /// Expected counts of each wanted block, in its shape.
     pub blocks: Vec<Option<DMatrix<T>>>,
-    /// The log-likelihood, without priors, if it was wanted.
+    /// The log-likelihood or the divergence, without priors, if it was wanted.
     pub value: Option<f64>,
 }
 
@@ -99,19 +99,33 @@ pub trait Expectation<T: Real>: Debug + Sync {
         1.0
     }
 
+    /// Numbers that its parameters must remember besides their blocks.
+    fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
+        Vec::new()
+    }
+
     /// The tempering power that a run begins with; default 1, none.
     fn power(&self) -> f64 {
         1.0
     }
 }
 
-/// The log-densities of all priors, as in force at the next iteration.
-pub(super) fn ln_prior<T: Real>(specs: &[BlockSpec<T>], at: &Parameters<T>) -> f64 {
+/// The objective from one without priors: their log-densities added, as in force at the next iteration, or taken from what is to fall.
+pub(super) fn with_priors<T: Real>(
+    value: f64,
+    sense: Sense,
+    specs: &[BlockSpec<T>],
+    at: &Parameters<T>,
+) -> f64 {
     let step = Step::at(at.next());
     let blocks = specs.iter().enumerate();
-    blocks
-        .filter_map(|(j, spec)| Some(spec.prior.as_ref()?.ln_density(at.at(j), &step)))
-        .fold(0.0, |sum, density| sum + density)
+    let densities =
+        blocks.filter_map(|(j, spec)| Some(spec.prior.as_ref()?.ln_density(at.at(j), &step)));
+    let sum = densities.fold(0.0, |sum, density| sum + density);
+    match sense {
+        Sense::Maximise => value + sum,
+        Sense::Minimise => value - sum,
+    }
 }
 
 /// What an iteration did.
@@ -144,10 +158,10 @@ impl<E> Em<E> {
             value: measure,
         };
         let counts = self.0.expect(at, &wanted)?;
-        if counts.value == Some(f64::NEG_INFINITY) {
+        if counts.value.is_some_and(f64::is_infinite) {
             self.check_support(at)?;
         }
-        let value = counts.value.map(|value| value + ln_prior(specs, at));
+        let value = counts.value.map(|value| self.with_priors(value, at));
         let iteration = at.next();
         let mut counts = counts.blocks;
         let mut new: Vec<Option<DMatrix<T>>> = vec![None; specs.len()];
@@ -197,7 +211,14 @@ impl<E> Em<E> {
             value: true,
         };
         let value = self.0.expect(at, &wanted)?.value.unwrap_or(f64::NAN);
-        Ok(value + ln_prior(self.0.blocks(), at))
+        Ok(self.with_priors(value, at))
+    }
+
+    fn with_priors<T: Real>(&self, value: f64, at: &Parameters<T>) -> f64
+    where
+        E: Expectation<T>,
+    {
+        with_priors(value, self.0.sense(), self.0.blocks(), at)
     }
 
     pub(super) fn check_support<T: Real>(&self, at: &Parameters<T>) -> Result<(), FitError>

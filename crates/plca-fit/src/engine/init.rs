@@ -57,6 +57,8 @@ impl<T: Real> Init<T> {
         });
         let at = Parameters::new(specs, blocks.collect::<Result<_, _>>()?)?;
         let at = at.with(algorithm.power(), algorithm.mass());
+        let facts = algorithm.facts().into_iter();
+        let at = facts.fold(at, |at, (name, numbers)| at.with_fact(name, numbers));
         algorithm.check_start(&at)?;
         Ok(at)
     }

@@ -18,6 +18,7 @@ pub struct Parameters<T: Real> {
     iteration: usize,
     power: f64,
     mass: f64,
+    facts: Vec<(&'static str, Vec<f64>)>,
 }
 
 impl<T: Real> Parameters<T> {
@@ -43,6 +44,7 @@ impl<T: Real> Parameters<T> {
             iteration: 0,
             power: 1.0,
             mass: 1.0,
+            facts: Vec::new(),
         })
     }
 
@@ -93,12 +95,24 @@ impl<T: Real> Parameters<T> {
         self.mass
     }
 
-    pub(super) fn with(self, power: f64, mass: f64) -> Self {
-        Self {
-            power,
-            mass,
-            ..self
-        }
+    /// Numbers that a state must remember besides its blocks, such as which mode is given.
+    pub fn fact(&self, name: &str) -> Option<&[f64]> {
+        let mut facts = self.facts.iter();
+        let fact = facts.find(|(other, _)| *other == name)?;
+        Some(&fact.1)
+    }
+
+    /// The same with a fact more, in place of one of its name.
+    #[must_use]
+    pub fn with_fact(mut self, name: &'static str, numbers: Vec<f64>) -> Self {
+        self.facts.retain(|(other, _)| *other != name);
+        self.facts.push((name, numbers));
+        self
+    }
+
+    pub(super) fn with(mut self, power: f64, mass: f64) -> Self {
+        (self.power, self.mass) = (power, mass);
+        self
     }
 
     /// Iterations done.

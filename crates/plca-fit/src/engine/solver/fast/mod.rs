@@ -18,7 +18,7 @@ use plca_tensor::Real;
 use plca_tensor::arrange::Rows;
 
 use super::{Bound, Memory, Steps};
-use crate::engine::em::ln_prior;
+use crate::engine::em::with_priors;
 use crate::engine::{Algorithm, FitError, Parameters, Sense, Separable, Stepped};
 use sweep::Swept;
 
@@ -199,10 +199,9 @@ impl<T: Real> Fast<'_, T> {
             // The E-step may take for 0 what the row problems do not.
             Some(new) if faint => self.algorithm.objective(new)?,
             new => {
-                let prior = new
-                    .as_ref()
-                    .map(|new| ln_prior(self.algorithm.blocks(), new));
-                self.model.value(swept.ln_lik) + prior.unwrap_or(0.0)
+                let (sense, specs) = (self.algorithm.sense(), self.algorithm.blocks());
+                let value = self.model.value(swept.ln_lik);
+                (new.as_ref()).map_or(value, |new| with_priors(value, sense, specs, new))
             }
         };
         if !self.accepts(value, place.best) {

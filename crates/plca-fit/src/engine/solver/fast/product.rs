@@ -58,6 +58,11 @@ impl<T: Real> Product<T> {
         &self.scale
     }
 
+    /// Writes the factor of a mode, `K x I`, every component times its number.
+    pub fn weigh(&self, mode: usize, numbers: &[f64], to: &mut DMatrix<T>) {
+        each(to, [&self.factors[mode]], numbers, |_, [x], n| x * n);
+    }
+
     pub(super) fn rows(&self) -> Vec<Factor<'_, T>> {
         self.factors.iter().map(|f| Factor::Rows(f)).collect()
     }
