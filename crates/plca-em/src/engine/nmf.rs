@@ -241,13 +241,13 @@ impl<T: Real> NmfCounts<'_, T> {
         at: &Parameters<T>,
         modes: Modes,
         value: bool,
-    ) -> Result<(Expected<T>, Option<f64>, Option<f64>), FitError> {
+    ) -> Result<(Expected<T>, Option<f64>), FitError> {
         let wanted = Request::counts(modes).value(value);
         with_model(at, |cp| {
             let e = self.data.e_step(cp, &wanted)?;
             let ln_lik = value.then(|| e.value());
             if self.data.is_complete() || modes.is_empty() {
-                return Ok((e, ln_lik, None));
+                return Ok((e, None));
             }
             let exposure = Request::counts(modes.with(0))
                 .value(true)
@@ -255,11 +255,8 @@ impl<T: Real> NmfCounts<'_, T> {
             let seen = self.data.e_step(cp, &exposure)?;
             // [SPEC 4] s = v_obs / Σ_obs P
             let s = T::lit(self.data.total() / seen.value());
-            Ok((
-                with_hidden(e, &seen, cp, s, None),
-                ln_lik,
-                Some(seen.value()),
-            ))
+            let mass = seen.value();
+            Ok((with_hidden(e, &seen, cp, s, ln_lik), Some(mass)))
         })
     }
 }
@@ -271,11 +268,11 @@ impl<T: Real> Expectation<T> for NmfCounts<'_, T> {
 
     fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
         let modes: Modes = (0..2).filter(|&j| wanted.blocks[j]).collect();
-        let (mut e, ln_lik, mass) = self.counts(at, modes, wanted.value)?;
-        let value = match (ln_lik, mass) {
-            (None, _) => None,
-            (Some(ln_lik), Some(mass)) => Some(self.divergence(ln_lik, mass)),
-            (Some(ln_lik), None) => Some(self.divergence(ln_lik, self.seen_mass(at)?)),
+        let (mut e, mass) = self.counts(at, modes, wanted.value)?;
+        let value = match (wanted.value, mass) {
+            (false, _) => None,
+            (true, Some(mass)) => Some(self.divergence(e.value(), mass)),
+            (true, None) => Some(self.divergence(e.value(), self.seen_mass(at)?)),
         };
         let blocks = (0..2)
             .map(|j| modes.contains(j).then(|| e.take(j)))

@@ -56,14 +56,9 @@ fn exactly(n: usize) -> (Stop, plca_em::Stop) {
 }
 
 /// What the old run of an algorithm ends with.
-fn old<A: Accelerate + Separable<T>, T: Real>(
-    em: A,
-    start: A::State,
-    solver: Solver,
-    n: usize,
-) -> (A::State, f64)
+fn old<A, T: Real>(em: A, start: A::State, solver: Solver, n: usize) -> (A::State, f64)
 where
-    A: Algorithm<Error = plca_em::EmError>,
+    A: Accelerate + Separable<T> + Algorithm<Error = plca_em::EmError>,
     A::State: Clone,
 {
     let stop = exactly(n).1;
