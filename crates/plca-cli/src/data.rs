@@ -33,7 +33,7 @@ impl<T: Element> Dataset for dyn Data<T> + '_ {
     }
 
     fn warnings(&self) -> Vec<String> {
-        let unobserved = plca_em::unobserved(self);
+        let unobserved = plca_tensor::unobserved(self);
         let mut warnings = unobserved.map_or_else(|_| Vec::new(), unobserved_warnings);
         // Models that take no negative values have refused them.
         if self.summary().negative.is_some() {

@@ -1,10 +1,10 @@
 //! Counts held out, to judge what was learned from the others.
 
 use plca_dist::thin;
-use plca_tensor::{Data, DataError, DenseTensor, Mask, Order, Real};
+use plca_tensor::{Data, DataError, DenseTensor, Mask, Order, Part, Real};
 use rand::Rng;
 
-use crate::{EmError, ParamError, Part};
+use crate::{EmError, ParamError};
 
 /// A data set of counts in two parts that add up to it.
 ///

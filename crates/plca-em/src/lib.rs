@@ -66,7 +66,6 @@ mod interpolated;
 mod nmf;
 mod online;
 mod order;
-mod part;
 mod plca;
 mod plsa;
 mod posterior;
@@ -89,7 +88,6 @@ pub use online::{
     Learnt, Local, Online, OnlineBuilder, OnlineState, Pass, StepSize, StreamError, Streamed,
 };
 pub use order::{ModelOrder, effective_parameters, nominal_parameters, shifted_parameters};
-pub use part::{Part, unobserved};
 pub use plca::{Missing, Plca, PlcaBuilder, PlcaEm, PlcaInit, PlcaState, Prior};
 pub use plca_fit::{
     Accelerate, Algorithm, Carried, Direction, Iteration, Momentum, Need, Observer, Outcome,

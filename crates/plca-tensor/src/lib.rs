@@ -46,8 +46,8 @@ mod sum;
 pub use arrange::{RowTerms, SignedModel, SignedSums, SignedWanted, SplitRule};
 pub use data::{
     Block, BlockSource, CellRule, Coordinates, Data, DenseTensor, DenseView, Expected, MAX_ORDER,
-    Mask, Modes, Order, OutOfCore, Request, Rule, SparseTensor, Summary, TileCounts, Tiling,
-    check_counts, e_step_by_visits,
+    Mask, Modes, Order, OutOfCore, Part, Request, Rule, SparseTensor, Summary, TileCounts, Tiling,
+    check_counts, e_step_by_visits, unobserved,
 };
 pub use error::{DataError, SourceError};
 pub use factor::{Cp, Factor};

@@ -223,7 +223,7 @@ impl Run<'_> {
                 let learnt = learnt.map_err(|e| refused(path, e))?;
                 if place.passes == 0 {
                     let hidden =
-                        plca_em::unobserved(&*block).map_err(|e| refused(path, e.into()))?;
+                        plca_tensor::unobserved(&*block).map_err(|e| refused(path, e.into()))?;
                     let before = place.sums.len();
                     place.unobserved.note(hidden, self.along, before);
                     let sums = block.marginal(self.along);

@@ -16,9 +16,9 @@ mod shifted;
 
 use nalgebra::DMatrix;
 use plca_fit::{Algorithm, Direction, Outcome, Stop, StopReason};
-use plca_tensor::{Cp, Data, Factor, Modes, Real, Request, Rule};
+use plca_tensor::{Cp, Data, Factor, Modes, Part, Real, Request, Rule};
 
-use crate::{EmError, Fast, FastState, ParamError, Part, Separable};
+use crate::{EmError, Fast, FastState, ParamError, Separable};
 
 /// What becomes of an observation where no learned component reaches.
 ///

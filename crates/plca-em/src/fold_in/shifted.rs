@@ -2,12 +2,12 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::{Algorithm as _, Failure as _};
-use plca_tensor::{Data, Mask, Real};
+use plca_tensor::{Data, Mask, Part, Real};
 
 use super::{Explained, FoldIn, Impossible, Solver, certify_as_it_is};
 use crate::init::stochastic_block;
 use crate::shifted::geometry::{Geometry, advance};
-use crate::{EmError, Part, Shifted, ShiftedEm, ShiftedState};
+use crate::{EmError, Shifted, ShiftedEm, ShiftedState};
 
 impl<T: Real> Shifted<T> {
     /// `P(z)` and the impulses of new data under known kernels, a column for each component: positive deconvolution. Shapes and

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use nalgebra::dmatrix;
 use plca_em::{
     Algorithm, Cooling, EmError, Evaluation, Fast, FastState, FoldIn, Given, Impossible, IndexMaps,
-    Likelihood, Missing, Nmf, NmfInit, Online, Part, Plca, PlcaInit, Plsa, PlsaInit, Prior,
-    Shifted, ShiftedInit, ShiftedState, Solver, Squarem, Stop, Support, Transformed, Update,
-    hold_out, run, unobserved,
+    Likelihood, Missing, Nmf, NmfInit, Online, Plca, PlcaInit, Plsa, PlsaInit, Prior, Shifted,
+    ShiftedInit, ShiftedState, Solver, Squarem, Stop, Support, Transformed, Update, hold_out, run,
 };
 use plca_priors::Dirichlet;
-use plca_tensor::{Cp, Data, DataError, DenseTensor, Expected, Order, Request, Rule, Summary};
+use plca_tensor::{
+    Cp, Data, DataError, DenseTensor, Expected, Order, Part, Request, Rule, Summary, unobserved,
+};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 /// Data that fail after so many reads: what was visited until then was half of it.

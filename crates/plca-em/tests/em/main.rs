@@ -14,7 +14,6 @@ mod instruction_sets;
 mod measured;
 mod online;
 mod out_of_core;
-mod part;
 mod priors;
 mod properties;
 mod settings;

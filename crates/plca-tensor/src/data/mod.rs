@@ -2,6 +2,7 @@
 
 mod dense;
 mod out_of_core;
+mod part;
 mod pass;
 mod reference;
 mod request;
@@ -14,6 +15,7 @@ use crate::{CompensatedSum, Cp, DataError, Real};
 pub use dense::{DenseTensor, DenseView, MAX_ORDER, Order};
 pub(crate) use dense::{check_shape, largest, unravel};
 pub use out_of_core::{Block, BlockSource, OutOfCore, TileCounts, Tiling};
+pub use part::{Part, unobserved};
 pub use pass::check_counts;
 pub(crate) use pass::data_scale;
 pub use reference::e_step_by_visits;

@@ -12,6 +12,7 @@ mod nalgebra;
 mod nalgebra_sparse;
 mod ndarray;
 mod out_of_core;
+mod part;
 mod rows;
 mod serde;
 mod signed;

@@ -1,9 +1,8 @@
 //! A part of data answers like data with its values and the same hidden cells.
 
 use nalgebra::dmatrix;
-use plca_em::Part;
 use plca_tensor::{
-    CellRule, Cp, Data, DenseTensor, Factor, Modes, Order, Request, Rule, SparseTensor,
+    CellRule, Cp, Data, DenseTensor, Factor, Modes, Order, Part, Request, Rule, SparseTensor,
 };
 
 /// Squared error: zeros count, hidden cells do not.

@@ -1,10 +1,11 @@
 //! Data with some of their counts left out.
 
-use nalgebra::DMatrix;
-use plca_tensor::{
-    Coordinates, Cp, Data, DataError, DenseTensor, Expected, Modes, Order, Real, Request, Rule,
-    SparseTensor, Summary, check_counts, e_step_by_visits,
+use super::{
+    Coordinates, Data, DenseTensor, Expected, Modes, Order, Request, Rule, SparseTensor, Summary,
+    check_counts, e_step_by_visits,
 };
+use crate::{Cp, DataError, Factor, Real};
+use nalgebra::DMatrix;
 
 /// Values that are kept of other data: the same cells are observed, with values that may be smaller.
 ///
@@ -12,8 +13,7 @@ use plca_tensor::{
 /// held out by thinning, or the part that a model can explain, apart from masked data.
 ///
 /// ```
-/// use plca_em::Part;
-/// use plca_tensor::{DenseTensor, Data, Order};
+/// use plca_tensor::{DenseTensor, Data, Order, Part};
 /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
 /// let first_row = Part::of(&v, |index, x| if index[0] == 0 { x } else { 0.0 })?;
 /// assert_eq!((first_row.total(), first_row.is_complete()), (4.0, true));
@@ -38,7 +38,7 @@ impl<'a, T: Real> Part<'a, T> {
     /// # Examples
     ///
     /// ```
-    /// use plca_em::Part;
+    /// use plca_tensor::Part;
     /// use plca_tensor::{DenseTensor, Data, Order};
     /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
     /// assert_eq!(Part::of(&v, |_, x| x / 2.0)?.total(), 3.0);
@@ -127,7 +127,7 @@ impl<T: Real> Data<T> for Part<'_, T> {
 /// # Examples
 ///
 /// ```
-/// use plca_em::unobserved;
+/// use plca_tensor::unobserved;
 /// use plca_tensor::{DenseTensor, Order};
 /// let v = DenseTensor::masked(vec![2, 2], vec![1.0, f64::NAN, 2.0, f64::NAN], Order::RowMajor)?;
 /// assert_eq!(unobserved(&v)?, [vec![], vec![1]]);
@@ -142,7 +142,7 @@ pub fn unobserved<T: Real>(data: &dyn Data<T>) -> Result<Vec<Vec<usize>>, DataEr
     let ones: Vec<_> = (shape.iter())
         .map(|&n| DMatrix::from_element(n, 1, T::one()))
         .collect();
-    let factors: Vec<_> = ones.iter().map(plca_tensor::Factor::Columns).collect();
+    let factors: Vec<_> = ones.iter().map(Factor::Columns).collect();
     let model = Cp {
         weights: None,
         factors: &factors,
