@@ -16,9 +16,9 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::engine::{
-    Algorithm, Axis, BlockSpec, Constraint, Counts, Draw, Em, Expectation, Exposure, FitError,
-    Frozen, Model, Parameters, Plan, Product, Renewed, Sense, Separable, Settings, State, Stepped,
-    Wanted, refuse, transpose_to,
+    Algorithm, Axis, BlockSpec, Constraint, Counts, Draw, Em, Expectation, Explained, Exposure,
+    FitError, Frozen, Model, Parameters, Plan, Product, Renewed, Sense, Separable, Settings, State,
+    Stepped, Transform, Wanted, begin, certify, empty, gaps, possible, refuse, share, transpose_to,
 };
 use plca_tensor::{
     Cp, Data, Expected, Factor, Modes, Real, Request, Rule, check_counts, normalise_columns,
@@ -543,6 +543,63 @@ impl<T: Real> NmfState<T> {
     /// Calls `f` with the state as a model for the kernels.
     pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
         with_model(&self.0, f)
+    }
+
+    /// Explains new data along one mode: the factor of the other is kept.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Mode`], [`FitError::DataShape`], [`FitError::Impossible`], and those of a run.
+    pub fn transform(
+        &self,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<Self>, FitError> {
+        let along = how.mode(2)?;
+        let both = [Factor::Columns(self.w()), Factor::Rows(self.h())];
+        let mut learnt = both.map(Some);
+        learnt[along] = None;
+        let (part, dropped) = possible(data, &learnt, how.impossible)?;
+        let data = part.as_ref().map_or(data, |part| part);
+        let (n, k) = (data.shape()[along], self.w().ncols());
+        let ones = DMatrix::from_element(k, n, T::one());
+        let mut factors = both;
+        factors[along] = Factor::Rows(&ones);
+        let (totals, share) = (data.marginal(along)?, share(data, &factors, along)?);
+        // Every observation starts with a model of its own mass: from there on the gap is certified.
+        let uniform = |y: usize| {
+            let unit = share.row(y).sum();
+            match unit > T::zero() {
+                true => T::lit(totals[y]) / unit,
+                false => T::one(),
+            }
+        };
+        let (name, blocks) = match along {
+            0 => (
+                "h",
+                vec![DMatrix::from_fn(n, k, |y, _| uniform(y)), self.h().clone()],
+            ),
+            _ => (
+                "w",
+                vec![self.w().clone(), DMatrix::from_fn(k, n, |_, y| uniform(y))],
+            ),
+        };
+        let config = Nmf::builder(k).freeze(name).build()?;
+        let algorithm = config.bind(data)?;
+        let start = begin(&*algorithm, blocks)?;
+        let (fit, gap) = certify::<Self>(algorithm, start, how, |at| match along {
+            1 => gaps(data, [at.at(0), at.at(1)], along, &totals),
+            _ => {
+                let [fixed, free] = [at.at(1).transpose(), at.at(0).transpose()];
+                gaps(data, [&fixed, &free], along, &totals)
+            }
+        })?;
+        Ok(Explained {
+            fit,
+            gap,
+            dropped,
+            empty: empty(data, along)?,
+        })
     }
 
     /// The PLCA whose distribution the product has, up to its mass. Components without mass get uniform factors.

@@ -16,9 +16,9 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::engine::{
-    Algorithm, Axis, BlockSpec, Counts, Draw, Em, Expectation, FitError, Frozen, Model, Parameters,
-    Plan, Product, Separable, Settings, State, Stepped, Wanted, pseudo_counts, refuse,
-    transpose_to,
+    Algorithm, Axis, BlockSpec, Counts, Draw, Em, Expectation, Explained, FitError, Frozen, Model,
+    Parameters, Plan, Product, Separable, Settings, State, Stepped, Transform, Wanted, begin,
+    certify, empty, gap, possible, pseudo_counts, refuse, share, transpose_to,
 };
 use plca_tensor::{Cp, Data, Factor, Modes, Real, Request, Rule, check_counts, normalise_columns};
 
@@ -512,10 +512,78 @@ impl<T: Real> PlcaState<T> {
         self.0.blocks().skip(1).map(|(_, factor)| factor)
     }
 
+    /// Explains new data along one mode: the factors of the others are kept, and the weights are those of the new data.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Mode`], [`FitError::DataShape`], [`FitError::Impossible`], and those of a run.
+    pub fn transform(
+        &self,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<Self>, FitError> {
+        let along = how.mode(self.factors().count())?;
+        let learnt = self.factors().enumerate();
+        let learnt = learnt.map(|(j, f)| (j != along).then_some(Factor::Columns(f)));
+        let (part, dropped) = possible(data, &learnt.collect::<Vec<_>>(), how.impossible)?;
+        let data = part.as_ref().map_or(data, |part| part);
+        let mut config = Plca::builder(self.weights().len());
+        for j in (0..data.shape().len()).filter(|&j| j != along) {
+            config = config.freeze(format!("factor_{j}"));
+        }
+        let config = config.build()?;
+        let algorithm = config.bind(data)?;
+        let is_learnt = |j: usize| j > 0 && j - 1 != along;
+        let blocks = algorithm.blocks().iter().enumerate();
+        let blocks = blocks.map(|(j, spec)| match is_learnt(j) {
+            true => self.0.at(j).clone(),
+            false => spec.even(),
+        });
+        let start = begin(&*algorithm, blocks.collect())?;
+        let gap = |at: &Parameters<T>| gap_of(data, at, along);
+        let (fit, gap) = certify::<Self>(algorithm, start, how, gap)?;
+        let keep = |j: usize, block: &mut DMatrix<T>| {
+            if is_learnt(j) {
+                block.copy_from(self.0.at(j));
+            }
+        };
+        Ok(Explained {
+            fit: fit.change(|at| at.change(keep))?,
+            gap,
+            dropped,
+            empty: empty(data, along)?,
+        })
+    }
+
     /// Calls `f` with the state as a model for the kernels.
     pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
         with_model(&self.0, f)
     }
+}
+
+/// The free parameters of PLCA along a mode are the products `P(z) P(x_along | z)`.
+fn gap_of<T: Real>(
+    data: &dyn Data<T>,
+    at: &Parameters<T>,
+    along: usize,
+) -> Result<Vec<f64>, FitError> {
+    let mut free = at.at(along + 1).clone();
+    for (mut column, &weight) in free.column_iter_mut().zip(at.at(0).iter()) {
+        column *= weight;
+    }
+    let factors = at.blocks().skip(1).map(|(_, f)| Factor::Columns(f));
+    let mut factors: Vec<_> = factors.collect();
+    factors[along] = Factor::Columns(&free);
+    let model = Cp {
+        weights: None,
+        factors: &factors,
+    };
+    let gradient = Request::counts(Modes::one(along)).rule(Rule::Gradient);
+    let gradient = data.e_step(&model, &gradient)?.take(along);
+    let share = share(data, &factors, along)?;
+    let parameters = gradient.iter().zip(&share).zip(&free);
+    let parameters = parameters.map(|((&g, &s), &x)| (g, s, x));
+    Ok(vec![gap(parameters, data.total())])
 }
 
 impl<T: Real> State for PlcaState<T> {

@@ -16,8 +16,9 @@
 
 use nalgebra::DMatrix;
 use plca_fit::engine::{
-    Algorithm, Axis, BlockSpec, Counts, Draw, Em, Expectation, FitError, Frozen, Model, Parameters,
-    Plan, Product, Separable, Settings, State, Wanted, pseudo_counts, refuse, transpose_to,
+    Algorithm, Axis, BlockSpec, Counts, Draw, Em, Expectation, Explained, FitError, Frozen, Model,
+    Parameters, Plan, Product, Separable, Settings, State, Transform, Wanted, begin, certify,
+    empty, gaps, possible, pseudo_counts, refuse, transpose_to,
 };
 use plca_tensor::parallel::for_each_part;
 use plca_tensor::{Cp, Data, Expected, Factor, Modes, Real, Request, Rule, check_counts};
@@ -426,6 +427,48 @@ impl<T: Real> PlsaState<T> {
     /// `P(y)`.
     pub fn marginal(&self) -> &[T] {
         self.0.at(2).as_slice()
+    }
+
+    /// Explains new observations by the learnt basis.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::DataShape`], [`FitError::Impossible`], [`FitError::Conflict`] for another mode than the given one, and those of a run.
+    pub fn transform(
+        &self,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<Self>, FitError> {
+        let (given, k) = (self.given(), self.basis().ncols());
+        let along = given.mode();
+        if how.along.is_some_and(|mode| mode != along) {
+            return Err(FitError::Conflict {
+                what: format!("the observations of this PLSA lie along mode {along}"),
+            });
+        }
+        let mut learnt = [None, None];
+        learnt[given.explained()] = Some(Factor::Columns(self.basis()));
+        let (part, dropped) = possible(data, &learnt, how.impossible)?;
+        let data = part.as_ref().map_or(data, |part| part);
+        let config = Plsa::builder(k).given(given).freeze("basis").build()?;
+        let algorithm = config.bind(data)?;
+        let specs = algorithm.blocks();
+        let [mixture, marginal] = [specs[1].even(), specs[2].even()];
+        let totals = data.marginal(along)?;
+        let start = begin(&*algorithm, vec![self.basis().clone(), mixture, marginal])?;
+        let gap = |at: &Parameters<T>| gaps(data, [at.at(0), at.at(1)], along, &totals);
+        let (fit, gap) = certify::<Self>(algorithm, start, how, gap)?;
+        let keep = |j: usize, block: &mut DMatrix<T>| {
+            if j == 0 {
+                block.copy_from(self.basis());
+            }
+        };
+        Ok(Explained {
+            fit: fit.change(|at| at.change(keep))?,
+            gap,
+            dropped,
+            empty: empty(data, along)?,
+        })
     }
 
     /// Calls `f` with `P(x | y)` as a model for the kernels.

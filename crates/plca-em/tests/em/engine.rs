@@ -5,10 +5,10 @@ use std::sync::Arc;
 use nalgebra::DMatrix;
 use plca_em::engine::{Nmf, Plca, PlcaState, Plsa};
 use plca_em::{
-    Accelerate, Algorithm, Fast, FastState, Given, Missing, NmfInit, PlcaInit, PlsaInit, Separable,
-    Squarem, Update,
+    Accelerate, Algorithm, Fast, FastState, FoldIn, Given, Missing, NmfInit, PlcaInit, PlsaInit,
+    Separable, Squarem, Update,
 };
-use plca_fit::engine::{Fit, FitError, Init, Model, Solver, State, Stop};
+use plca_fit::engine::{Fit, FitError, Impossible, Init, Model, Solver, State, Stop, Transform};
 use plca_priors::{Dirichlet, Entropic, SimplexPrior};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -361,4 +361,138 @@ fn settings_that_do_not_go_together() {
         assert!(error.to_string().contains("tempering"), "{solver}: {error}");
     }
     assert!(tempered.fit(&*data, &mut rng()).is_ok());
+}
+
+fn how(solver: Solver) -> (Transform, FoldIn) {
+    let stop = Stop::default().max_iter(15).tol(None).residual_tol(None);
+    let before = FoldIn {
+        stop: plca_em::Stop {
+            max_iter: 15,
+            tol: 0.0,
+            residual_tol: None,
+            ..plca_em::Stop::default()
+        },
+        solver: match solver {
+            Solver::Em => plca_em::Solver::Em,
+            _ => plca_em::Solver::Fast,
+        },
+        ..FoldIn::default()
+    };
+    (Transform::default().stop(stop).solver(solver), before)
+}
+
+fn near(now: &[f64], before: &[f64], what: &str) {
+    assert_eq!(now.len(), before.len(), "{what}");
+    let pairs = now.iter().zip(before);
+    let worst = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    assert!(worst <= 1e-11, "{what}: {worst}");
+}
+
+/// New data under learnt factors: the same values and certificates as before, but for the bits of learnt columns that are no longer
+/// normalised again.
+#[test]
+fn new_data_are_explained_as_before() {
+    for (storage, data) in storages::<f64>(&[7, 5]) {
+        let (_, other) = storages::<f64>(&[7, 9]).swap_remove(1);
+        let (_, upright) = storages::<f64>(&[8, 5]).swap_remove(2);
+        for solver in [Solver::Em, Solver::Fast] {
+            let (how, before) = how(solver);
+            let what = format!("{storage}, {solver}");
+
+            let plca = Plca::builder(3).build().unwrap();
+            let learnt = new(&plca, &*data, Solver::Em, 20);
+            let learnt = learnt.state();
+            let old = plca_em::PlcaState {
+                weights: learnt.weights().to_vec().into(),
+                factors: learnt.factors().cloned().collect(),
+                power: 1.0,
+                iteration: 0,
+            };
+            for (along, data) in [(1, &other), (0, &upright)] {
+                let now = learnt
+                    .transform(&**data, &how.clone().along(along))
+                    .unwrap();
+                let before = old.fold_in(&**data, along, &before).unwrap();
+                let end = before.outcome.state;
+                near(now.fit.state().weights(), end.weights.as_slice(), &what);
+                for (now, before) in now.fit.state().factors().zip(&end.factors) {
+                    near(now.as_slice(), before.as_slice(), &what);
+                }
+                near(&now.gap, &before.gap, &what);
+                assert_eq!(now.empty, before.empty, "{what}");
+            }
+
+            let plsa = Plsa::builder(3).build().unwrap();
+            let learnt = new(&plsa, &*data, Solver::Em, 20);
+            let learnt = learnt.state();
+            let old = plca_em::PlsaState {
+                basis: learnt.basis().clone(),
+                mixture: learnt.mixture().clone(),
+                power: 1.0,
+                iteration: 0,
+            };
+            let now = learnt.transform(&*other, &how).unwrap();
+            let ended = old.fold_in(&*other, Given::Columns, &before).unwrap();
+            let (mixture, old) = (now.fit.state().mixture(), &ended.outcome.state.mixture);
+            near(mixture.as_slice(), old.as_slice(), &what);
+            near(&now.gap, &ended.gap, &what);
+            let shares = now.fit.state().marginal();
+            let marginal = other.marginal(1).unwrap();
+            assert!(
+                shares
+                    .iter()
+                    .zip(&marginal)
+                    .all(|(a, b)| (a - b / other.total()).abs() < 1e-15)
+            );
+
+            let nmf = Nmf::builder(3).build().unwrap();
+            let learnt = new(&nmf, &*data, Solver::Em, 20);
+            let learnt = learnt.state();
+            let old = plca_em::NmfState {
+                w: learnt.w().clone(),
+                h: learnt.h().clone(),
+            };
+            for (along, data) in [(1, &other), (0, &upright)] {
+                let now = learnt
+                    .transform(&**data, &how.clone().along(along))
+                    .unwrap();
+                let before = old.fold_in(&**data, along, &before).unwrap();
+                let (w, h) = (&before.outcome.state.w, &before.outcome.state.h);
+                assert_eq!((now.fit.state().w(), now.fit.state().h()), (w, h), "{what}");
+                assert_eq!(now.gap, before.gap, "{what}");
+            }
+        }
+    }
+}
+
+/// What no component explains is refused with its place, or left out and counted; the gap ends a run.
+#[test]
+fn impossible_counts_are_named_or_dropped() {
+    use nalgebra::{dmatrix, dvector};
+    let factors = vec![
+        dmatrix![0.5, 0.5; 0.5, 0.5; 0.0, 0.0],
+        dmatrix![0.5, 0.2; 0.5, 0.8],
+    ];
+    let state = PlcaState::new(dvector![0.5, 0.5], factors).unwrap();
+    let values = vec![3.0, 0.0, 1.0, 2.0, 4.0, 0.0];
+    let data = DenseTensor::new(vec![3, 2], values, Order::RowMajor).unwrap();
+    let how = Transform::default();
+    let error = state.transform(&data, &how).unwrap_err();
+    assert!(
+        matches!(error, FitError::Impossible { value: 4.0, .. }),
+        "{error}"
+    );
+    let explained = state
+        .transform(&data, &how.clone().impossible(Impossible::Drop))
+        .unwrap();
+    assert_eq!(explained.dropped, 4.0);
+    assert!(explained.gap[0] <= 1e-6);
+    let error = state.transform(&data, &how.clone().along(2)).unwrap_err();
+    assert!(
+        matches!(error, FitError::Mode { mode: 2, modes: 2 }),
+        "{error}"
+    );
+    let wide = DenseTensor::new(vec![2, 2], vec![1.0; 4], Order::RowMajor).unwrap();
+    let error = state.transform(&wide, &Transform::default()).unwrap_err();
+    assert_eq!(error.to_string(), "the data are 2 x 2, expected 3 x any");
 }

@@ -108,7 +108,7 @@ impl<T: Real> BlockSpec<T> {
     }
 
     /// Drawn values. The numbers that a generator gives are taken column after column.
-    fn drawn(&self, rng: &mut dyn Rng) -> DMatrix<T> {
+    pub(super) fn drawn(&self, rng: &mut dyn Rng) -> DMatrix<T> {
         let (rows, columns) = self.shape;
         match &self.draw {
             Draw::Simplex => {
@@ -116,44 +116,39 @@ impl<T: Real> BlockSpec<T> {
                 normalise_columns(&mut m);
                 m
             }
-            Draw::Even => DMatrix::from_element(rows, columns, T::one() / T::lit(rows as f64)),
+            Draw::Even => self.even(),
             Draw::Around(x) => {
                 DMatrix::from_fn(rows, columns, |_, _| T::lit(x * (0.5 + uniform(rng))))
             }
-            Draw::Data(values) => {
-                DMatrix::from_iterator(rows, columns, values.iter().map(|&x| T::lit(x)))
-            }
+            Draw::Data(values) => self.of_data(values),
         }
     }
 
-    /// The values of a start: those given, or drawn. Random numbers are drawn for both, so that what is given changes no other block.
-    ///
-    /// Columns of a given simplex block are normalised; those that sum to 1 already keep their bits.
+    fn of_data(&self, values: &[f64]) -> DMatrix<T> {
+        let (rows, columns) = self.shape;
+        DMatrix::from_iterator(rows, columns, values.iter().map(|&x| T::lit(x)))
+    }
+
+    /// `1 / rows` everywhere.
+    pub fn even(&self) -> DMatrix<T> {
+        let (rows, columns) = self.shape;
+        DMatrix::from_element(rows, columns, T::one() / T::lit(rows as f64))
+    }
+
+    /// The block that given values stand for; that of the data, where it comes from them. Columns of a simplex block are normalised; those that sum to 1 already keep their bits.
     ///
     /// # Errors
     ///
-    /// [`FitError::NotGiven`] for a frozen block, [`FitError::Shape`], [`FitError::Value`], [`FitError::Empty`] for a column of zeros.
-    pub(super) fn start(
-        &self,
-        given: Option<&DMatrix<T>>,
-        rng: &mut dyn Rng,
-    ) -> Result<DMatrix<T>, FitError> {
-        let drawn = self.drawn(rng);
-        let from_data = matches!(self.draw, Draw::Data(_));
-        let Some(given) = given.filter(|_| !from_data) else {
-            return match self.frozen {
-                _ if from_data => Ok(drawn),
-                Frozen::No => Ok(drawn),
-                _ => Err(FitError::NotGiven {
-                    block: self.name.to_string(),
-                }),
-            };
-        };
-        self.check_values(given)?;
-        let mut block = given.clone();
-        if self.constraint != Constraint::Simplex {
-            return Ok(block);
+    /// [`FitError::Shape`], [`FitError::Value`], [`FitError::Empty`] for a column of zeros.
+    pub(super) fn given(&self, given: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
+        if let Draw::Data(values) = &self.draw {
+            return Ok(self.of_data(values));
         }
+        self.check_values(&given)?;
+        if self.constraint != Constraint::Simplex {
+            return Ok(given);
+        }
+        let mut block = given.clone();
         for mut column in block.column_iter_mut() {
             // Large entries first: a column of 1e308s must not sum to infinity.
             let largest = column.amax();

@@ -149,6 +149,32 @@ pub enum FitError {
         /// What does not fit.
         what: String,
     },
+    /// A mode that a model does not have.
+    #[error("there is no mode {mode}, the model has {modes}, counted from 0")]
+    Mode {
+        /// The mode, counted from 0.
+        mode: usize,
+        /// How many there are.
+        modes: usize,
+    },
+    /// Data of other sizes than those of learnt factors.
+    #[error("the data are {}, expected {}", sizes(.got), .expected.join(" x "))]
+    DataShape {
+        /// Their shape.
+        got: Vec<usize>,
+        /// The sizes that the model needs, `any` where it needs none.
+        expected: Vec<String>,
+    },
+    /// A count that no learnt component can explain.
+    #[error(
+        "entry {index:?} is {value}, which no learnt component can explain: leave such counts out, or learn from data that have them"
+    )]
+    Impossible {
+        /// The first such cell.
+        index: Vec<usize>,
+        /// Its value.
+        value: f64,
+    },
     /// Something of a model that coordinate descent cannot do.
     #[error("{what} is not for coordinate descent: expected the solver `em`")]
     NotSeparable {
@@ -171,6 +197,11 @@ pub enum FitError {
         /// Its value.
         value: f64,
     },
+}
+
+fn sizes(shape: &[usize]) -> String {
+    let sizes: Vec<_> = shape.iter().map(|n| n.to_string()).collect();
+    sizes.join(" x ")
 }
 
 impl FitError {

@@ -2,7 +2,7 @@
 
 use plca_tensor::Real;
 
-use super::{Memory, Parameters, State, Status};
+use super::{FitError, Memory, Parameters, State, Status};
 
 pub use crate::TracePoint;
 
@@ -72,6 +72,21 @@ impl<S: State> Fit<S> {
     /// The state that the run ended with.
     pub fn state(&self) -> &S {
         &self.state
+    }
+
+    /// The same with other blocks, which take the place of the fitted ones.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`State::wrap`].
+    pub fn change(
+        mut self,
+        change: impl FnOnce(&mut Parameters<S::Scalar>),
+    ) -> Result<Self, FitError> {
+        let mut parameters = self.state.parameters().clone();
+        change(&mut parameters);
+        self.state = S::wrap(parameters)?;
+        Ok(self)
     }
 
     /// The same, taken out.

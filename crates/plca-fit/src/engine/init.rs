@@ -4,7 +4,7 @@ use nalgebra::DMatrix;
 use plca_tensor::Real;
 use rand::Rng;
 
-use super::{Algorithm, FitError, Parameters, State};
+use super::{Algorithm, Draw, FitError, Frozen, Parameters, State};
 
 /// What a run starts from: blocks that are given, the others drawn.
 ///
@@ -51,17 +51,45 @@ impl<T: Real> Init<T> {
                 expected: specs.iter().map(|spec| spec.name.to_string()).collect(),
             });
         }
-        let blocks = specs.iter().map(|spec| {
+        let mut blocks = Vec::with_capacity(specs.len());
+        for spec in specs {
+            // Random numbers are drawn for given blocks too, so that what is given changes no other block.
+            let drawn = spec.drawn(rng);
             let given = self.given.iter().rev().find(|(name, _)| spec.name == *name);
-            spec.start(given.map(|(_, value)| value), rng)
-        });
-        let at = Parameters::new(specs, blocks.collect::<Result<_, _>>()?)?;
-        let at = at.with(algorithm.power(), algorithm.mass());
-        let facts = algorithm.facts().into_iter();
-        let at = facts.fold(at, |at, (name, numbers)| at.with_fact(name, numbers));
-        algorithm.check_start(&at)?;
-        Ok(at)
+            blocks.push(match given {
+                Some((_, value)) => value.clone(),
+                None if spec.frozen == Frozen::No || matches!(spec.draw, Draw::Data(_)) => drawn,
+                None => {
+                    return Err(FitError::NotGiven {
+                        block: spec.name.to_string(),
+                    });
+                }
+            });
+        }
+        begin(algorithm, blocks)
     }
+}
+
+/// The parameters that blocks stand for, in the order of the algorithm.
+///
+/// # Errors
+///
+/// [`FitError::Shape`], [`FitError::Value`], [`FitError::Empty`], and those of [`Algorithm::check_start`].
+pub fn begin<T: Real>(
+    algorithm: &dyn Algorithm<T>,
+    blocks: Vec<DMatrix<T>>,
+) -> Result<Parameters<T>, FitError> {
+    let specs = algorithm.blocks();
+    let blocks = specs
+        .iter()
+        .zip(blocks)
+        .map(|(spec, block)| spec.given(block));
+    let at = Parameters::new(specs, blocks.collect::<Result<_, _>>()?)?;
+    let at = at.with(algorithm.power(), algorithm.mass());
+    let facts = algorithm.facts().into_iter();
+    let at = facts.fold(at, |at, (name, numbers)| at.with_fact(name, numbers));
+    algorithm.check_start(&at)?;
+    Ok(at)
 }
 
 /// A warm start: all blocks of a state.

@@ -1,0 +1,318 @@
+//! New data under learnt blocks, with a certified distance to the optimum.
+//!
+//! With all blocks but one fixed the log-likelihood `L` is concave in the rest. Every start ends at the same value, and the multiplier `g` of a
+//! free parameter (its gradient relative to that of the optimum) bounds what is still to be gained:
+//!
+//! ```text
+//! L* - L <= v gap,      gap = max_z g_z - 1
+//! ```
+//!
+//! with `v` the sum of the observation for PLSA and NMF (one gap for every observation), of all the data for PLCA.
+
+use std::fmt;
+
+use nalgebra::DMatrix;
+use plca_tensor::{Cp, Data, Factor, Modes, Part, Real, Request, Rule};
+
+use super::{
+    Algorithm, BlockSpec, Checkpoint, Fit, FitError, Parameters, Run, Sense, Separable, Solver,
+    State, Stepped, Stop,
+};
+
+/// What is done with counts that no learnt component can explain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Impossible {
+    /// The data are refused, with the first such cell.
+    #[default]
+    Refuse,
+    /// They are left out, and counted.
+    Drop,
+}
+
+/// How new data are explained.
+///
+/// ```
+/// use plca_fit::engine::{Impossible, Transform};
+/// let how = Transform::default().impossible(Impossible::Drop);
+/// assert_eq!(how.stop.residual_tol, Some(1e-6));                      // of the gap
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Transform {
+    /// The mode of the new observations, counted from 0 (default: the last). PLSA knows its own.
+    pub along: Option<usize>,
+    /// When to stop; the residual is the largest gap (default: 1e-6, or a change of 1e-12 per count and iteration).
+    pub stop: Stop,
+    /// What is done with counts that no component can explain.
+    pub impossible: Impossible,
+    /// The solver.
+    pub solver: Solver,
+}
+
+impl Default for Transform {
+    fn default() -> Self {
+        Self {
+            along: None,
+            stop: Stop::default().tol(1e-12).residual_tol(1e-6),
+            impossible: Impossible::default(),
+            solver: Solver::default(),
+        }
+    }
+}
+
+impl Transform {
+    /// Sets [`along`](field@Self::along).
+    #[must_use]
+    pub fn along(mut self, mode: usize) -> Self {
+        self.along = Some(mode);
+        self
+    }
+
+    /// Sets [`stop`](field@Self::stop).
+    #[must_use]
+    pub fn stop(mut self, stop: Stop) -> Self {
+        self.stop = stop;
+        self
+    }
+
+    /// Sets [`impossible`](field@Self::impossible).
+    #[must_use]
+    pub fn impossible(mut self, impossible: Impossible) -> Self {
+        self.impossible = impossible;
+        self
+    }
+
+    /// Sets [`solver`](field@Self::solver).
+    #[must_use]
+    pub fn solver(mut self, solver: Solver) -> Self {
+        self.solver = solver;
+        self
+    }
+
+    /// The mode of the new observations of a model of so many.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Mode`].
+    pub fn mode(&self, modes: usize) -> Result<usize, FitError> {
+        let mode = self.along.unwrap_or(modes.saturating_sub(1));
+        match mode < modes {
+            true => Ok(mode),
+            false => Err(FitError::Mode { mode, modes }),
+        }
+    }
+}
+
+/// New data explained.
+#[derive(Clone, Debug)]
+pub struct Explained<S: State> {
+    /// The learnt blocks with those of the new data, and how the run came to them.
+    pub fit: Fit<S>,
+    /// What is still to be gained, in nats per count: one number, or one for every observation.
+    pub gap: Vec<f64>,
+    /// The sum of the counts that were left out.
+    pub dropped: f64,
+    /// Observations without a count: their blocks are those of the start.
+    pub empty: Vec<usize>,
+}
+
+/// An algorithm whose residual is the largest gap.
+struct Certified<'a, T: Real, G> {
+    algorithm: Box<dyn Algorithm<T> + 'a>,
+    gap: G,
+}
+
+impl<T: Real, G> fmt::Debug for Certified<'_, T, G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.algorithm.fmt(f)
+    }
+}
+
+impl<T: Real, G> Algorithm<T> for Certified<'_, T, G>
+where
+    G: Fn(&Parameters<T>) -> Result<Vec<f64>, FitError>,
+{
+    fn blocks(&self) -> &[BlockSpec<T>] {
+        self.algorithm.blocks()
+    }
+
+    fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
+        self.algorithm.step(at, measure)
+    }
+
+    fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        self.algorithm.objective(at)
+    }
+
+    fn sense(&self) -> Sense {
+        self.algorithm.sense()
+    }
+
+    fn unit(&self) -> f64 {
+        self.algorithm.unit()
+    }
+
+    fn extrapolates(&self, at: &Parameters<T>) -> Result<(), FitError> {
+        self.algorithm.extrapolates(at)
+    }
+
+    // [SPEC 1.5] stop by the gap
+    fn residual(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        Ok((self.gap)(at)?.into_iter().fold(0.0, f64::max))
+    }
+
+    fn separable(&self) -> Result<&dyn Separable<T>, FitError> {
+        self.algorithm.separable()
+    }
+}
+
+/// Runs an algorithm from a start until its gap is small enough; the gaps at the end.
+///
+/// # Errors
+///
+/// Those of the run.
+pub fn certify<S: State>(
+    algorithm: Box<dyn Algorithm<S::Scalar> + '_>,
+    start: Parameters<S::Scalar>,
+    how: &Transform,
+    gap: impl Fn(&Parameters<S::Scalar>) -> Result<Vec<f64>, FitError>,
+) -> Result<(Fit<S>, Vec<f64>), FitError> {
+    let certified = Certified {
+        algorithm,
+        gap: &gap,
+    };
+    let run = Run::<S>::new(Box::new(certified));
+    let run = run.solver(how.solver).stop(how.stop.clone());
+    let fit = run.resume(Checkpoint::new(start))?;
+    let gap = gap(fit.state().parameters())?;
+    Ok((fit, gap))
+}
+
+/// The part of the data that learnt factors can explain, `None` for all of them, and the sum of the rest.
+///
+/// # Errors
+///
+/// [`FitError::Data`] for data that cannot be read, [`FitError::DataShape`] for other sizes than those of the learnt factors,
+/// [`FitError::Impossible`] with the first cell that no component explains, where those are to be refused.
+pub fn possible<'a, T: Real>(
+    data: &'a dyn Data<T>,
+    learnt: &[Option<Factor<'_, T>>],
+    impossible: Impossible,
+) -> Result<(Option<Part<'a, T>>, f64), FitError> {
+    let shape = data.shape();
+    let fits = shape.len() == learnt.len()
+        && (learnt.iter().zip(shape)).all(|(f, &n)| f.is_none_or(|f| f.rows() == n));
+    if !fits {
+        let size = |f: &Option<Factor<'_, T>>| f.map_or("any".into(), |f| f.rows().to_string());
+        return Err(FitError::DataShape {
+            got: shape.to_vec(),
+            expected: learnt.iter().map(size).collect(),
+        });
+    }
+    let factors = || {
+        learnt
+            .iter()
+            .enumerate()
+            .filter_map(|(j, f)| Some((j, (*f)?)))
+    };
+    if factors().all(|(_, f)| f.values().iter().all(|&x| x > T::zero())) {
+        return Ok((None, 0.0));
+    }
+    let components = factors().next().map_or(0, |(_, f)| f.components());
+    let reached = |index: &[usize]| {
+        (0..components).any(|z| factors().all(|(j, f)| f.get(index[j], z) > T::zero()))
+    };
+    let (mut dropped, mut first) = (0.0, None);
+    data.visit(&mut |index, value| {
+        if !reached(index) {
+            dropped += value;
+            first.get_or_insert_with(|| (index.to_vec(), value));
+        }
+    })?;
+    match (first, impossible) {
+        (None, _) => Ok((None, 0.0)),
+        (Some((index, value)), Impossible::Refuse) => Err(FitError::Impossible { index, value }),
+        (Some(_), Impossible::Drop) => {
+            let part = Part::of(data, |index, x| if reached(index) { x } else { 0.0 })?;
+            Ok((Some(part), dropped))
+        }
+    }
+}
+
+/// Observations without a count.
+///
+/// # Errors
+///
+/// Data that cannot be read.
+pub fn empty<T: Real>(data: &dyn Data<T>, along: usize) -> Result<Vec<usize>, FitError> {
+    let sums = data.marginal(along)?.into_iter().enumerate();
+    Ok(sums.filter(|&(_, v)| v <= 0.0).map(|(y, _)| y).collect())
+}
+
+/// What every component gives to the observed cells of every index of a mode, `I x K`, where its own factor is 1.
+///
+/// # Errors
+///
+/// Data that cannot be read.
+pub fn share<T: Real>(
+    data: &dyn Data<T>,
+    factors: &[Factor<'_, T>],
+    along: usize,
+) -> Result<DMatrix<T>, FitError> {
+    let (n, k) = (data.shape()[along], factors[along].components());
+    let ones = DMatrix::from_element(n, k, T::one());
+    let mut factors = factors.to_vec();
+    factors[along] = Factor::Columns(&ones);
+    let model = Cp {
+        weights: None,
+        factors: &factors,
+    };
+    let exposure = Request::counts(Modes::one(along)).rule(Rule::Exposure);
+    Ok(data.e_step(&model, &exposure)?.take(along))
+}
+
+/// The gap of free parameters `x` with gradients `m` and shares `s`, given as `(m, s, x)`, for data of this sum.
+pub fn gap<T: Real>(parameters: impl Iterator<Item = (T, T, T)> + Clone, total: f64) -> f64 {
+    if total <= 0.0 {
+        return 0.0;
+    }
+    let seen = parameters.filter(|&(_, share, _)| share > T::zero());
+    let products = seen.clone().map(|(_, s, x)| s.to_f64() * x.to_f64());
+    let mass: f64 = products.sum();
+    // [SPEC 1.1] [SPEC 1.5] g = 1 where the parameter is positive at the optimum, in units in which the model's mass is v
+    let largest = seen.fold(0.0, |g: f64, (m, s, _)| g.max(m.to_f64() / s.to_f64()));
+    (largest * mass / total - 1.0).max(0.0)
+}
+
+/// One gap for every observation of a matrix, from the fixed factor `I x K` and the free one, `K x J`, which lies along this mode.
+///
+/// # Errors
+///
+/// Data that cannot be read.
+pub fn gaps<T: Real>(
+    data: &dyn Data<T>,
+    [fixed, free]: [&DMatrix<T>; 2],
+    along: usize,
+    totals: &[f64],
+) -> Result<Vec<f64>, FitError> {
+    let mut factors = [Factor::Columns(fixed), Factor::Rows(free)];
+    if along == 0 {
+        factors.reverse();
+    }
+    let model = Cp {
+        weights: None,
+        factors: &factors,
+    };
+    let gradient = Request::counts(Modes::one(along)).rule(Rule::Gradient);
+    let gradient = data.e_step(&model, &gradient)?.take(along);
+    let share = share(data, &factors, along)?;
+    let of = |(y, &total): (usize, &f64)| {
+        let components = 0..free.nrows();
+        gap(
+            components.map(|z| (gradient[(z, y)], share[(y, z)], free[(z, y)])),
+            total,
+        )
+    };
+    Ok(totals.iter().enumerate().map(of).collect())
+}
