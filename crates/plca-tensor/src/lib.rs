@@ -38,6 +38,7 @@ mod interop;
 mod kernel;
 pub mod parallel;
 mod real;
+mod reconstruct;
 mod simplex;
 #[cfg(feature = "proptest-support")]
 pub mod strategies;

@@ -17,11 +17,13 @@
 use nalgebra::{DMatrix, DVector};
 use plca_fit::engine::{
     Algorithm, Axis, BlockSpec, Constraint, Counts, Draw, Em, Expectation, Explained, Exposure,
-    FitError, Frozen, Model, Parameters, Plan, Product, Renewed, Sense, Separable, Settings, State,
-    Stepped, Transform, Wanted, begin, certify, empty, gaps, possible, refuse, share, transpose_to,
+    FitError, Frozen, Model, Parameters, Plan, Product, Reconstruct, Renewed, Sense, Separable,
+    Settings, State, Stepped, Transform, Wanted, begin, certify, dense, empty, gaps, one_component,
+    possible, refuse, share, transpose_to,
 };
 use plca_tensor::{
-    Cp, Data, Expected, Factor, Modes, Real, Request, Rule, check_counts, normalise_columns,
+    Cp, Data, DenseTensor, Expected, Factor, Modes, Real, Request, Rule, check_counts,
+    normalise_columns,
 };
 
 use super::PlcaState;
@@ -648,6 +650,28 @@ impl<T: Real> NmfState<T> {
             h.row_mut(z).iter_mut().for_each(|x| *x *= scale);
         }
         Self::new(w, h)
+    }
+}
+
+impl<T: Real> Reconstruct for NmfState<T> {
+    fn shape(&self) -> Vec<usize> {
+        vec![self.w().nrows(), self.h().ncols()]
+    }
+
+    fn components(&self) -> usize {
+        self.w().ncols()
+    }
+
+    fn cell(&self, index: &[usize]) -> f64 {
+        self.with_model(|cp| cp.cell(index))
+    }
+
+    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
+        self.with_model(|cp| dense(cp, 1.0))
+    }
+
+    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
+        self.with_model(|cp| one_component(cp, z, 1.0))
     }
 }
 

@@ -17,10 +17,13 @@
 use nalgebra::{DMatrix, DVector};
 use plca_fit::engine::{
     Algorithm, Axis, BlockSpec, Counts, Draw, Em, Expectation, Explained, FitError, Frozen, Model,
-    Parameters, Plan, Product, Separable, Settings, State, Stepped, Transform, Wanted, begin,
-    certify, empty, gap, possible, pseudo_counts, refuse, share, transpose_to,
+    Parameters, Plan, Product, Reconstruct, Separable, Settings, State, Stepped, Transform, Wanted,
+    begin, certify, dense, empty, gap, one_component, possible, pseudo_counts, refuse, share,
+    transpose_to,
 };
-use plca_tensor::{Cp, Data, Factor, Modes, Real, Request, Rule, check_counts, normalise_columns};
+use plca_tensor::{
+    Cp, Data, DenseTensor, Factor, Modes, Real, Request, Rule, check_counts, normalise_columns,
+};
 
 use super::product::{check_components, check_measured, check_power, power, unsupported};
 use crate::blocks::{Free, largest, residual};
@@ -209,7 +212,7 @@ impl<'a, T: Real> PlcaCounts<'a, T> {
         modes: Modes,
         value: bool,
     ) -> Result<plca_tensor::Expected<T>, FitError> {
-        if at.power() == 1.0 {
+        if at.power() == 1.0 || modes.is_empty() {
             return Ok(with_model(at, |model| {
                 completed(self.data, model, modes, value)
             })?);
@@ -244,7 +247,7 @@ impl<T: Real> Expectation<T> for PlcaCounts<'_, T> {
         let modes = Self::modes(wanted.blocks);
         let mut e = self.counts(at, modes, wanted.value)?;
         let value = match wanted.value {
-            true if at.power() == 1.0 => Some(e.value()),
+            true if at.power() == 1.0 || modes.is_empty() => Some(e.value()),
             true => Some(self.ln_lik(at)?),
             false => None,
         };
@@ -315,6 +318,10 @@ impl<T: Real> Expectation<T> for PlcaCounts<'_, T> {
 
     fn mass(&self) -> f64 {
         self.data.total()
+    }
+
+    fn tempers(&self) -> bool {
+        true
     }
 
     fn power(&self) -> f64 {
@@ -558,6 +565,28 @@ impl<T: Real> PlcaState<T> {
     /// Calls `f` with the state as a model for the kernels.
     pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
         with_model(&self.0, f)
+    }
+}
+
+impl<T: Real> Reconstruct for PlcaState<T> {
+    fn shape(&self) -> Vec<usize> {
+        self.factors().map(|f| f.nrows()).collect()
+    }
+
+    fn components(&self) -> usize {
+        self.weights().len()
+    }
+
+    fn cell(&self, index: &[usize]) -> f64 {
+        self.0.mass() * self.with_model(|cp| cp.cell(index))
+    }
+
+    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
+        self.with_model(|cp| dense(cp, self.0.mass()))
+    }
+
+    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
+        self.with_model(|cp| one_component(cp, z, self.0.mass()))
     }
 }
 

@@ -17,11 +17,13 @@
 use nalgebra::DMatrix;
 use plca_fit::engine::{
     Algorithm, Axis, BlockSpec, Counts, Draw, Em, Expectation, Explained, FitError, Frozen, Model,
-    Parameters, Plan, Product, Separable, Settings, State, Transform, Wanted, begin, certify,
-    empty, gaps, possible, pseudo_counts, refuse, transpose_to,
+    Parameters, Plan, Product, Reconstruct, Separable, Settings, State, Transform, Wanted, begin,
+    certify, dense, empty, gaps, one_component, possible, pseudo_counts, refuse, transpose_to,
 };
 use plca_tensor::parallel::for_each_part;
-use plca_tensor::{Cp, Data, Expected, Factor, Modes, Real, Request, Rule, check_counts};
+use plca_tensor::{
+    Cp, Data, DenseTensor, Expected, Factor, Modes, Real, Request, Rule, check_counts,
+};
 
 use super::product::{check_components, check_power, power, unsupported};
 use crate::Given;
@@ -270,7 +272,7 @@ impl<T: Real> Expectation<T> for PlsaCounts<'_, T> {
             .map(|j| order[j])
             .collect();
         let (basis, mixture) = (at.at(0), at.at(1));
-        let (mut e, value) = if at.power() == 1.0 {
+        let (mut e, value) = if at.power() == 1.0 || modes.is_empty() {
             let e = self.counts(basis, mixture, modes, wanted.value)?;
             let value = wanted.value.then(|| e.value());
             (e, value)
@@ -313,6 +315,10 @@ impl<T: Real> Expectation<T> for PlsaCounts<'_, T> {
 
     fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
         vec![("given", vec![self.model.given.mode() as f64])]
+    }
+
+    fn tempers(&self) -> bool {
+        true
     }
 
     fn power(&self) -> f64 {
@@ -474,6 +480,44 @@ impl<T: Real> PlsaState<T> {
     /// Calls `f` with `P(x | y)` as a model for the kernels.
     pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
         with_model(self.given(), self.basis(), self.mixture(), f)
+    }
+}
+
+impl<T: Real> PlsaState<T> {
+    /// Calls `f` with `P(x | y) P(y)` as a model for the kernels.
+    fn with_joint<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
+        let mut joint = self.mixture().clone();
+        for (mut column, &share) in joint.column_iter_mut().zip(self.marginal()) {
+            column *= share;
+        }
+        with_model(self.given(), self.basis(), &joint, f)
+    }
+}
+
+impl<T: Real> Reconstruct for PlsaState<T> {
+    fn shape(&self) -> Vec<usize> {
+        let mut shape = vec![self.basis().nrows(), self.mixture().ncols()];
+        if self.given() == Given::Rows {
+            shape.reverse();
+        }
+        shape
+    }
+
+    fn components(&self) -> usize {
+        self.basis().ncols()
+    }
+
+    fn cell(&self, index: &[usize]) -> f64 {
+        let share = self.marginal()[index[self.given().mode()]];
+        self.0.mass() * share.to_f64() * self.with_model(|cp| cp.cell(index))
+    }
+
+    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
+        self.with_joint(|cp| dense(cp, self.0.mass()))
+    }
+
+    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
+        self.with_joint(|cp| one_component(cp, z, self.0.mass()))
     }
 }
 

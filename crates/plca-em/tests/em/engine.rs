@@ -1,5 +1,6 @@
 //! The models on the engine against those that they replace: the same bits.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use nalgebra::DMatrix;
@@ -8,7 +9,10 @@ use plca_em::{
     Accelerate, Algorithm, Fast, FastState, FoldIn, Given, Missing, NmfInit, PlcaInit, PlsaInit,
     Separable, Squarem, Update,
 };
-use plca_fit::engine::{Fit, FitError, Impossible, Init, Model, Solver, State, Stop, Transform};
+use plca_fit::engine::{
+    Cooling, Fit, FitError, Impossible, Init, Iteration, Model, Reconstruct, Solver, State, Status,
+    Stop, Transform,
+};
 use plca_priors::{Dirichlet, Entropic, SimplexPrior};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -495,4 +499,108 @@ fn impossible_counts_are_named_or_dropped() {
     let wide = DenseTensor::new(vec![2, 2], vec![1.0; 4], Order::RowMajor).unwrap();
     let error = state.transform(&wide, &Transform::default()).unwrap_err();
     assert_eq!(error.to_string(), "the data are 2 x 2, expected 3 x any");
+}
+
+/// Held-out counts drive the power as before, to the bit; interrupted anywhere, a run goes on as if it had not been.
+#[test]
+fn cooling_is_as_before() {
+    let (_, data) = storages::<f64>(&[7, 5]).swap_remove(1);
+    let plca = |k| {
+        (
+            Old::builder(k).build().unwrap(),
+            Plca::builder(k).build().unwrap(),
+        )
+    };
+    for (k, eta) in [(2, 0.9), (4, 0.7)] {
+        let (before, now) = plca(k);
+        let (stop, old_stop) = exactly(60);
+        let old = plca_em::Cooling {
+            eta,
+            share: 0.3,
+            ..plca_em::Cooling::default()
+        };
+        let old = before.fit_tempered(&*data, &old, &PlcaInit::default(), &old_stop, &mut rng());
+        let old = old.unwrap();
+        let mut draws = rng();
+        let parts = plca_em::hold_out(&*data, 0.3, &mut draws).unwrap();
+        let cooling = Cooling::default().eta(eta);
+        let run = || {
+            let run = now.on(&*data).unwrap().stop(stop.clone());
+            run.cool(cooling, &parts.train, &parts.held)
+        };
+        let fit = run().run(Init::default(), &mut draws.clone()).unwrap();
+        let best = &old.state.best;
+        assert_eq!(fit.state().weights(), best.weights.as_slice());
+        assert!(fit.state().factors().eq(best.factors.iter()));
+        assert_eq!(fit.state().parameters().power(), best.power);
+        assert_eq!(
+            (fit.iterations(), fit.objective()),
+            (old.iterations, old.objective)
+        );
+        assert_eq!(fit.status(), &Status::HeldOut);
+        for cut in [1, 5, fit.iterations() - 1, fit.iterations()] {
+            let interrupt = move |it: &Iteration<'_, f64>| match it.iteration == cut {
+                true => ControlFlow::Break(Status::Interrupted),
+                false => ControlFlow::Continue(()),
+            };
+            let part = run().observe(interrupt);
+            let part = part.run(Init::default(), &mut draws.clone()).unwrap();
+            let rest = run().resume(part.checkpoint().clone()).unwrap();
+            assert_eq!(rest.state(), fit.state(), "{cut}");
+            assert_eq!(
+                (rest.status(), rest.iterations()),
+                (fit.status(), fit.iterations())
+            );
+        }
+        let fast = run().solver(Solver::Fast).run(Init::default(), &mut rng());
+        assert!(matches!(fast, Err(FitError::Conflict { .. })));
+    }
+    let parts = plca_em::hold_out(&*data, 0.3, &mut rng()).unwrap();
+    let nmf = Nmf::builder(2).build().unwrap();
+    let run = nmf.on(&*data).unwrap();
+    let error = run.cool(Cooling::default(), &parts.train, &parts.held);
+    let error = error.run(Init::default(), &mut rng()).unwrap_err();
+    assert!(error.to_string().contains("tempering"), "{error}");
+}
+
+/// A reconstruction has the cells of its state, and is the sum of its components; both are in the scale of the data.
+#[test]
+fn reconstructions_are_sums_of_components() {
+    fn check<S: Reconstruct<Scalar = f64>>(state: &S, data: &dyn Data<f64>) {
+        assert_eq!(state.shape(), data.shape());
+        let whole = &state.reconstruct().unwrap().into_parts().1[..];
+        let parts = (0..state.components()).map(|z| state.component(z).unwrap().into_parts().1);
+        let mut sums = vec![0.0; whole.len()];
+        for part in parts {
+            sums.iter_mut().zip(&part).for_each(|(s, x)| *s += x);
+        }
+        near(whole, &sums, "components");
+        let total: f64 = sums.iter().sum();
+        assert!((total - data.total()).abs() < 1e-6 * total, "{total}");
+        let mut at = 0;
+        let ones = vec![1.0; sums.len()];
+        let ones = DenseTensor::new(state.shape(), ones, Order::RowMajor).unwrap();
+        ones.visit(&mut |index, _| {
+            assert!((state.cell(index) - whole[at]).abs() < 1e-11 * total);
+            at += 1;
+        })
+        .unwrap();
+        assert_eq!(at, sums.len());
+        let error = state.component(state.components()).unwrap_err();
+        assert!(matches!(error, FitError::NoComponent { .. }), "{error}");
+    }
+    for shape in [vec![7, 90], vec![4, 3, 5]] {
+        let (_, data) = storages::<f64>(&shape).swap_remove(0);
+        let plca = Plca::builder(3).build().unwrap();
+        check(new(&plca, &*data, Solver::Em, 30).state(), &*data);
+        if shape.len() > 2 {
+            continue;
+        }
+        for given in [Given::Rows, Given::Columns] {
+            let plsa = Plsa::builder(3).given(given).build().unwrap();
+            check(new(&plsa, &*data, Solver::Em, 30).state(), &*data);
+        }
+        let nmf = Nmf::builder(3).build().unwrap();
+        check(new(&nmf, &*data, Solver::Em, 30).state(), &*data);
+    }
 }

@@ -46,6 +46,20 @@ pub trait Algorithm<T: Real>: Debug {
     /// As [`step`](Self::step).
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError>;
 
+    /// The objective without priors. Default: the objective.
+    ///
+    /// # Errors
+    ///
+    /// As [`step`](Self::step).
+    fn likelihood(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        self.objective(at)
+    }
+
+    /// Whether its steps heed the tempering power; default: no.
+    fn tempers(&self) -> bool {
+        false
+    }
+
     /// Whether the objective is to rise (default) or to fall.
     fn sense(&self) -> Sense {
         Sense::Maximise
@@ -127,6 +141,14 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
 
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
         Em::objective(self, at)
+    }
+
+    fn likelihood(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        Em::likelihood(self, at)
+    }
+
+    fn tempers(&self) -> bool {
+        self.0.tempers()
     }
 
     fn sense(&self) -> Sense {

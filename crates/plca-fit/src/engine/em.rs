@@ -104,6 +104,11 @@ pub trait Expectation<T: Real>: Debug + Sync {
         Vec::new()
     }
 
+    /// Whether its E-step heeds the tempering power; default: no.
+    fn tempers(&self) -> bool {
+        false
+    }
+
     /// The tempering power that a run begins with; default 1, none.
     fn power(&self) -> f64 {
         1.0
@@ -205,13 +210,19 @@ impl<E> Em<E> {
     where
         E: Expectation<T>,
     {
+        Ok(self.with_priors(self.likelihood(at)?, at))
+    }
+
+    pub(super) fn likelihood<T: Real>(&self, at: &Parameters<T>) -> Result<f64, FitError>
+    where
+        E: Expectation<T>,
+    {
         let none = vec![false; self.0.blocks().len()];
         let wanted = Wanted {
             blocks: &none,
             value: true,
         };
-        let value = self.0.expect(at, &wanted)?.value.unwrap_or(f64::NAN);
-        Ok(self.with_priors(value, at))
+        Ok(self.0.expect(at, &wanted)?.value.unwrap_or(f64::NAN))
     }
 
     fn with_priors<T: Real>(&self, value: f64, at: &Parameters<T>) -> f64

@@ -157,6 +157,14 @@ pub enum FitError {
         /// How many there are.
         modes: usize,
     },
+    /// A component that a model does not have.
+    #[error("there is no component {component}, the model has {components}, counted from 0")]
+    NoComponent {
+        /// The component, counted from 0.
+        component: usize,
+        /// How many there are.
+        components: usize,
+    },
     /// Data of other sizes than those of learnt factors.
     #[error("the data are {}, expected {}", sizes(.got), .expected.join(" x "))]
     DataShape {

@@ -4,12 +4,14 @@
 
 mod algorithm;
 mod block;
+mod cool;
 mod em;
 mod error;
 mod fit;
 mod init;
 mod model;
 mod parameters;
+mod reconstruct;
 mod run;
 mod separable;
 mod settings;
@@ -19,12 +21,14 @@ mod transform;
 
 pub use algorithm::{Algorithm, Sense};
 pub use block::{Axis, BlockSpec, Constraint, Draw, Exposure, Frozen};
+pub use cool::Cooling;
 pub use em::{Counts, Em, Expectation, Renewed, Stepped, Wanted};
 pub use error::FitError;
 pub use fit::{Checkpoint, Event, Fit, TracePoint};
 pub use init::{Init, begin};
 pub use model::{Model, State};
 pub use parameters::Parameters;
+pub use reconstruct::{Reconstruct, dense, one_component};
 pub use run::{Iteration, Observer, Run};
 pub use separable::{Plan, Separable, pseudo_counts, refuse};
 pub use settings::Settings;

@@ -36,6 +36,21 @@ impl<T: Real> State for Parameters<T> {
     }
 }
 
+/// What a run asks of a model besides its algorithm.
+pub(super) trait Bind<T: Real>: Debug {
+    fn bind_to<'a>(&'a self, data: &'a dyn Data<T>)
+    -> Result<Box<dyn Algorithm<T> + 'a>, FitError>;
+}
+
+impl<M: Model> Bind<M::Scalar> for M {
+    fn bind_to<'a>(
+        &'a self,
+        data: &'a dyn Data<M::Scalar>,
+    ) -> Result<Box<dyn Algorithm<M::Scalar> + 'a>, FitError> {
+        self.bind(data)
+    }
+}
+
 /// A model with its settings.
 pub trait Model: Debug + Send + Sync {
     /// The scalar.
@@ -63,11 +78,11 @@ pub trait Model: Debug + Send + Sync {
     /// # Errors
     ///
     /// As [`bind`](Self::bind).
-    fn on<'a>(
-        &'a self,
-        data: &'a dyn Data<Self::Scalar>,
-    ) -> Result<Run<'a, Self::State>, FitError> {
-        Ok(Run::new(self.bind(data)?))
+    fn on<'a>(&'a self, data: &'a dyn Data<Self::Scalar>) -> Result<Run<'a, Self::State>, FitError>
+    where
+        Self: Sized,
+    {
+        Ok(Run::of(self, self.bind(data)?))
     }
 
     /// A start, without a run.
@@ -97,7 +112,10 @@ pub trait Model: Debug + Send + Sync {
         &self,
         data: &dyn Data<Self::Scalar>,
         rng: &mut dyn Rng,
-    ) -> Result<Fit<Self::State>, FitError> {
+    ) -> Result<Fit<Self::State>, FitError>
+    where
+        Self: Sized,
+    {
         self.on(data)?.run(Init::default(), rng)
     }
 }

@@ -110,6 +110,12 @@ impl<T: Real> Parameters<T> {
         self
     }
 
+    /// The same at another power and iteration.
+    pub(super) fn cooled(mut self, power: f64, iteration: usize) -> Self {
+        (self.power, self.iteration) = (power, iteration);
+        self
+    }
+
     pub(super) fn with(mut self, power: f64, mass: f64) -> Self {
         (self.power, self.mass) = (power, mass);
         self

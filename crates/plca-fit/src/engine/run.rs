@@ -3,20 +3,24 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use plca_tensor::Real;
+use plca_tensor::{Data, Real};
 use rand::Rng;
 
+use super::cool::{Cooled, Held};
+use super::model::Bind;
 use super::{
-    Algorithm, Checkpoint, Event, Fit, FitError, Init, Need, Parameters, Solver, State, Status,
-    Steps, Stop, TracePoint,
+    Algorithm, Checkpoint, Cooling, Event, Fit, FitError, Init, Need, Parameters, Solver, State,
+    Status, Steps, Stop, StopError, TracePoint,
 };
 
 /// What an observer sees after an iteration.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Iteration<'a, T: Real> {
+    /// Which start of several this is, counted from 0.
+    pub start: u32,
     /// Iterations done so far, this one included.
     pub iteration: usize,
     /// The objective measured during this iteration, of the parameters *before* it.
@@ -54,10 +58,33 @@ impl<T: Real, F: FnMut(&Iteration<'_, T>) -> ControlFlow<Status>> Observer<T> fo
     }
 }
 
+/// What ends a run from outside.
+struct Ends<'a, T: Real> {
+    observers: Vec<Box<dyn Observer<T> + 'a>>,
+    limit: Option<(Instant, Duration)>,
+}
+
+impl<T: Real> Ends<'_, T> {
+    /// Tells all observers; why the run is to end, if it is.
+    fn after(&mut self, iteration: &Iteration<'_, T>) -> Option<Status> {
+        let mut cut = None;
+        for observer in &mut self.observers {
+            if let ControlFlow::Break(status) = observer.on_iteration(iteration) {
+                cut.get_or_insert(status);
+            }
+        }
+        let is_late = |&(start, limit): &(Instant, Duration)| start.elapsed() >= limit;
+        cut.or_else(|| self.limit.filter(is_late).map(|_| Status::TimeLimit))
+    }
+}
+
 /// A model on data, ready to run.
 #[must_use = "call `.run(init, rng)`"]
 pub struct Run<'a, S: State> {
     algorithm: Box<dyn Algorithm<S::Scalar> + 'a>,
+    model: Option<&'a dyn Bind<S::Scalar>>,
+    held: Option<Held<'a, S::Scalar>>,
+    restarts: u32,
     solver: Solver,
     stop: Stop,
     observers: Vec<Box<dyn Observer<S::Scalar> + 'a>>,
@@ -78,11 +105,46 @@ impl<'a, S: State> Run<'a, S> {
     pub fn new(algorithm: Box<dyn Algorithm<S::Scalar> + 'a>) -> Self {
         Self {
             algorithm,
+            model: None,
+            held: None,
+            restarts: 1,
             solver: Solver::default(),
             stop: Stop::default(),
             observers: Vec::new(),
             state: PhantomData,
         }
+    }
+
+    pub(super) fn of(
+        model: &'a dyn Bind<S::Scalar>,
+        algorithm: Box<dyn Algorithm<S::Scalar> + 'a>,
+    ) -> Self {
+        Self {
+            model: Some(model),
+            ..Self::new(algorithm)
+        }
+    }
+
+    /// Sets from how many starts the run is made (default 1). They are drawn one after the other, and the best end is the result.
+    pub fn restarts(mut self, starts: u32) -> Self {
+        self.restarts = starts;
+        self
+    }
+
+    /// Tempered EM on a schedule: it learns from the training counts, and the held-out ones say when to lower the power and when to give up. Its
+    /// iterations alone, [`max_iter`](Stop::max_iter), and a time limit end it besides.
+    pub fn cool(
+        mut self,
+        cooling: Cooling,
+        train: &'a dyn Data<S::Scalar>,
+        held: &'a dyn Data<S::Scalar>,
+    ) -> Self {
+        self.held = Some(Held {
+            cooling,
+            train,
+            held,
+        });
+        self
     }
 
     /// Chooses the solver.
@@ -109,12 +171,33 @@ impl<'a, S: State> Run<'a, S> {
     ///
     /// Those of the start ([`Init::parameters`]), the stop rule, the algorithm and the solver; [`FitError::NoResidual`] before the first step.
     pub fn run(
-        self,
+        mut self,
         init: impl Into<Init<S::Scalar>>,
         rng: &mut dyn Rng,
     ) -> Result<Fit<S>, FitError> {
-        let start = init.into().parameters(&*self.algorithm, rng)?;
-        self.go_on(Checkpoint::new(start))
+        let init = init.into();
+        if self.restarts == 0 {
+            return Err(StopError::Zero { name: "restarts" }.into());
+        }
+        let mut ends = self.prepare()?;
+        let mut best: Option<Fit<S>> = None;
+        for start in 0..self.restarts {
+            let at = init.parameters(&*self.algorithm, rng)?;
+            let fit = self.go_on(start, Checkpoint::new(at), &mut ends)?;
+            let is_last = fit.status().is_cut();
+            // Not a number never displaces a number.
+            let sense = self.algorithm.sense();
+            let better = |best: &Fit<S>| {
+                !sense.not_worse(best.objective, fit.objective) && !fit.objective.is_nan()
+            };
+            if best.as_ref().is_none_or(better) {
+                best = Some(fit);
+            }
+            if is_last {
+                break;
+            }
+        }
+        Ok(best.expect("at least one start"))
     }
 
     /// Continues a run: the same bits and the same end as without the interruption.
@@ -122,27 +205,67 @@ impl<'a, S: State> Run<'a, S> {
     /// # Errors
     ///
     /// [`FitError::Checkpoint`] for one of other blocks; and as [`run`](Self::run).
-    pub fn resume(self, from: Checkpoint<S::Scalar>) -> Result<Fit<S>, FitError> {
+    pub fn resume(mut self, from: Checkpoint<S::Scalar>) -> Result<Fit<S>, FitError> {
         let specs = self.algorithm.blocks();
         if !from.parameters.fits(specs) {
             let names: Vec<_> = specs.iter().map(|spec| &*spec.name).collect();
             let what = format!("its blocks or shapes are others than {}", names.join(", "));
             return Err(FitError::Checkpoint { what });
         }
-        self.go_on(from)
+        let mut ends = self.prepare()?;
+        self.go_on(0, from, &mut ends)
     }
 
-    fn go_on(mut self, mut at: Checkpoint<S::Scalar>) -> Result<Fit<S>, FitError> {
+    /// Looks at the settings, and starts the clock if there is a limit.
+    fn prepare(&mut self) -> Result<Ends<'a, S::Scalar>, FitError> {
         self.stop.check()?;
         for spec in self.algorithm.blocks() {
             spec.check()?;
         }
-        let mut observers = std::mem::take(&mut self.observers);
-        let mut steps = (self.solver).on(&*self.algorithm, std::mem::take(&mut at.memory))?;
-        let limit = self.stop.time_limit.map(|limit| (Instant::now(), limit));
+        if self.held.is_some() {
+            if !matches!(self.solver, Solver::Em | Solver::Auto) {
+                let what = format!("the solver `{}` does not go with cooling", self.solver);
+                return Err(FitError::Conflict { what });
+            }
+            // The held-out counts alone say when it is enough.
+            (self.stop.tol, self.stop.residual_tol) = (None, None);
+        }
+        Ok(Ends {
+            observers: std::mem::take(&mut self.observers),
+            limit: self.stop.time_limit.map(|limit| (Instant::now(), limit)),
+        })
+    }
+
+    /// The solver at work, from what a checkpoint remembers of it.
+    fn steps<'s>(
+        &'s self,
+        at: &mut Checkpoint<S::Scalar>,
+    ) -> Result<Box<dyn Steps<S::Scalar> + 's>, FitError> {
+        let memory = std::mem::take(&mut at.memory);
+        let algorithm = &*self.algorithm;
+        let Some(parts) = &self.held else {
+            return self.solver.on(algorithm, memory);
+        };
+        let Some(model) = self.model else {
+            return Err(FitError::Conflict {
+                what: "cooling needs a model, which this run is not made of".into(),
+            });
+        };
+        let bound = [model.bind_to(parts.train)?, model.bind_to(parts.held)?];
+        let cooled = Cooled::new(algorithm, bound, parts.cooling, &at.parameters, &memory)?;
+        Ok(Box::new(cooled))
+    }
+
+    fn go_on(
+        &self,
+        start: u32,
+        mut at: Checkpoint<S::Scalar>,
+        ends: &mut Ends<'a, S::Scalar>,
+    ) -> Result<Fit<S>, FitError> {
+        let mut steps = self.steps(&mut at)?;
         let (mut trace, mut events) = (Vec::new(), Vec::new());
         let mut cut = None;
-        while at.ended.is_none() && at.iteration < self.stop.max_iter {
+        while cut.is_none() && at.ended.is_none() && at.iteration < self.stop.max_iter {
             let measure = at.iteration.is_multiple_of(self.stop.check_every);
             let near = match measure {
                 true => self.is_near(&at)?,
@@ -155,24 +278,14 @@ impl<'a, S: State> Run<'a, S> {
             let first = events.len();
             let measured = self.iterate(&mut *steps, &mut at, measure, near, &mut events)?;
             trace.extend(measured);
-            let iteration = Iteration {
+            cut = ends.after(&Iteration {
+                start,
                 iteration: at.iteration,
                 measured,
                 events: &events[first..],
                 at: &at,
                 steps: &*steps,
-            };
-            for observer in &mut observers {
-                if let ControlFlow::Break(status) = observer.on_iteration(&iteration) {
-                    cut.get_or_insert(status);
-                }
-            }
-            if cut.is_none() && limit.is_some_and(|(start, limit)| start.elapsed() >= limit) {
-                cut = Some(Status::TimeLimit);
-            }
-            if cut.is_some() {
-                break;
-            }
+            });
         }
         at.memory = steps.memory();
         let status = cut.or_else(|| at.ended.clone());
@@ -187,6 +300,7 @@ impl<'a, S: State> Run<'a, S> {
             iteration: at.iteration,
             objective,
         });
+        drop(steps);
         Ok(Fit {
             state: S::wrap(end)?,
             status: status.unwrap_or(Status::MaxIterations),
@@ -234,6 +348,7 @@ impl<'a, S: State> Run<'a, S> {
         if algorithm.settled(&at.parameters) {
             at.ended = Some(Status::Settled);
         }
+        at.ended = at.ended.take().or_else(|| steps.ended());
         if let (Some(new), Some(tol)) = (measured, stop.tol) {
             let small = at.checked.is_some_and(|old| {
                 let iterations = (new.iteration - old.iteration) as f64;

@@ -153,6 +153,11 @@ pub enum Status {
 }
 
 impl Status {
+    /// Whether the run was ended from outside, so that no other start is made.
+    pub(super) fn is_cut(&self) -> bool {
+        matches!(self, Self::TimeLimit | Self::Interrupted | Self::Custom(_))
+    }
+
     /// Whether the run ended before the model did.
     pub fn is_warning(&self) -> bool {
         matches!(self, Self::MaxIterations | Self::TimeLimit)

@@ -362,3 +362,47 @@ fn settled_runs_end() {
         .unwrap();
     assert_eq!((again.iterations(), again.state()), (4, end.state()));
 }
+
+/// Starts are drawn one after the other from one generator; the result is the best of their ends, and observers know which start they see.
+#[test]
+fn the_best_of_several_starts_is_the_result() {
+    let data = data();
+    let run = || on(&data).solver(Solver::Em).stop(exactly(20));
+    let mut draws = rng();
+    let ends: Vec<_> = (0..4)
+        .map(|_| run().run(Init::default(), &mut draws).unwrap())
+        .collect();
+    let best = ends
+        .iter()
+        .max_by(|a, b| a.objective().total_cmp(&b.objective()))
+        .unwrap();
+    let seen = RefCell::new(Vec::new());
+    let note = |it: &Iteration<'_, f64>| {
+        seen.borrow_mut().push((it.start, it.iteration));
+        ControlFlow::Continue(())
+    };
+    let fit = run()
+        .restarts(4)
+        .observe(note)
+        .run(Init::default(), &mut rng())
+        .unwrap();
+    assert_eq!(fit.state(), best.state());
+    assert_eq!(fit.trace(), best.trace());
+    let all: Vec<_> = (0..4).flat_map(|s| (1..=20).map(move |i| (s, i))).collect();
+    assert_eq!(*seen.borrow(), all);
+    let error = run()
+        .restarts(0)
+        .run(Init::default(), &mut rng())
+        .unwrap_err();
+    assert!(error.to_string().contains("`restarts`"), "{error}");
+    let stop = |it: &Iteration<'_, f64>| match it.start {
+        1 => ControlFlow::Break(Status::Interrupted),
+        _ => ControlFlow::Continue(()),
+    };
+    let cut = run()
+        .restarts(4)
+        .observe(stop)
+        .run(Init::default(), &mut rng())
+        .unwrap();
+    assert_eq!(cut.state(), ends[0].state());
+}

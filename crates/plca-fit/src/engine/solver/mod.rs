@@ -11,13 +11,13 @@ use std::fmt::Debug;
 
 use plca_tensor::Real;
 
-use super::{Algorithm, FitError, Parameters, Stepped};
+use super::{Algorithm, FitError, Parameters, Status, Stepped};
 
 /// What a solver remembers from one iteration to the next, as numbers that a checkpoint can hold.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Memory {
-    points: Vec<Vec<f64>>,
-    numbers: Vec<f64>,
+    pub(super) points: Vec<Vec<f64>>,
+    pub(super) numbers: Vec<f64>,
 }
 
 /// A solver at work on an algorithm.
@@ -31,6 +31,11 @@ pub trait Steps<T: Real>: Debug {
 
     /// What it needs besides the parameters to go on with the same bits.
     fn memory(&self) -> Memory;
+
+    /// Why there is nothing left to do, if there is not.
+    fn ended(&self) -> Option<Status> {
+        None
+    }
 
     /// Better parameters to end a run with, where a last step finds them. Default: none.
     ///
