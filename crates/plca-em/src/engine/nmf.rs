@@ -521,6 +521,8 @@ fn image<T: Real>(w: &DMatrix<T>, h: &DMatrix<T>) -> (DVector<T>, Vec<DMatrix<T>
 #[derive(Clone, Debug, PartialEq)]
 pub struct NmfState<T: Real>(Parameters<T>);
 
+plca_fit::serialised!(NmfState);
+
 impl<T: Real> NmfState<T> {
     /// The state of `W`, `I x K`, and `H`, `K x J`.
     ///

@@ -486,6 +486,8 @@ impl<T: Real> Algorithm<T> for Multiplicative<'_, T> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlcaState<T: Real>(Parameters<T>);
 
+plca_fit::serialised!(PlcaState);
+
 impl<T: Real> PlcaState<T> {
     /// The state of weights `P(z)` and one factor `P(x_j | z)`, `I_j x K`, for every mode.
     ///

@@ -393,6 +393,8 @@ fn mix<T: Real>(
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlsaState<T: Real>(Parameters<T>);
 
+plca_fit::serialised!(PlsaState);
+
 impl<T: Real> PlsaState<T> {
     /// The state of a basis `P(x | z)`, `I x K`, mixtures `P(z | y)`, `K x J`, and the shares `P(y)` of the data.
     ///

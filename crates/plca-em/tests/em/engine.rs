@@ -604,3 +604,41 @@ fn reconstructions_are_sums_of_components() {
         check(new(&nmf, &*data, Solver::Em, 30).state(), &*data);
     }
 }
+
+/// Saved and read again, states and checkpoints are the same to the bit; what is no state of the model is refused.
+#[test]
+fn states_and_checkpoints_survive_serialisation() {
+    let (_, data) = storages::<f64>(&[7, 5]).swap_remove(2);
+    let plca = Plca::builder(3).build().unwrap();
+    for solver in Solver::ALL.iter().copied() {
+        let whole = new(&plca, &*data, solver, 20);
+        let half = new(&plca, &*data, solver, 9);
+        let saved = serde_json::to_string(half.checkpoint()).unwrap();
+        let run = plca.on(&*data).unwrap().solver(solver).stop(exactly(20).0);
+        let rest = run.resume(serde_json::from_str(&saved).unwrap()).unwrap();
+        assert_eq!(rest.state(), whole.state(), "{solver}");
+    }
+    let end = new(&plca, &*data, Solver::Em, 5);
+    let saved = serde_json::to_string(end.state()).unwrap();
+    let read: PlcaState<f64> = serde_json::from_str(&saved).unwrap();
+    assert_eq!(&read, end.state());
+    let broken = saved.replace("factor_1", "factor_2");
+    let error = serde_json::from_str::<PlcaState<f64>>(&broken).unwrap_err();
+    assert!(error.to_string().contains("factor_1"), "{error}");
+    assert!(serde_json::from_str::<plca_em::engine::NmfState<f64>>(&saved).is_err());
+    let mut lacks: serde_json::Value = serde_json::from_str(&saved).unwrap();
+    lacks["blocks"].as_array_mut().unwrap().pop();
+    assert!(serde_json::from_value::<PlcaState<f64>>(lacks.clone()).is_err());
+    let mut from = serde_json::to_value(end.checkpoint()).unwrap();
+    let resume = |from: &serde_json::Value| {
+        let run = plca.on(&*data).unwrap();
+        run.resume(serde_json::from_value(from.clone()).unwrap())
+    };
+    assert!(resume(&from).is_ok());
+    from["parameters"]["blocks"][1][0][2] = (-1.0).into();
+    let error = resume(&from).unwrap_err();
+    assert!(matches!(error, FitError::Value { .. }), "{error}");
+    from["parameters"] = lacks;
+    let error = resume(&from).unwrap_err();
+    assert!(matches!(error, FitError::Checkpoint { .. }), "{error}");
+}

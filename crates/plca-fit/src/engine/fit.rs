@@ -8,6 +8,7 @@ pub use crate::TracePoint;
 
 /// What happened in a run besides iterations.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Event {
     /// A prior had emptied entries of a block that positive cells need; 1e-12 was added to each of its entries.
@@ -21,6 +22,14 @@ pub enum Event {
 
 /// Where a run stands: all that is needed to go on as if it had not been interrupted.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(bound(
+        serialize = "T: serde::Serialize",
+        deserialize = "T: serde::Deserialize<'de>"
+    ))
+)]
 pub struct Checkpoint<T: Real> {
     pub(super) parameters: Parameters<T>,
     pub(super) memory: Memory,

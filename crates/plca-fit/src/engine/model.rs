@@ -23,6 +23,28 @@ pub trait State: Clone + Debug + Sized {
     fn parameters(&self) -> &Parameters<Self::Scalar>;
 }
 
+/// Serialises a state `$state(parameters)` as its parameters, and checks them when they are read.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! serialised {
+    ($state:ident) => {
+        #[cfg(feature = "serde")]
+        impl<T: Real + serde::Serialize> serde::Serialize for $state<T> {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                self.0.serialize(serializer)
+            }
+        }
+
+        #[cfg(feature = "serde")]
+        impl<'de, T: Real + serde::Deserialize<'de>> serde::Deserialize<'de> for $state<T> {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let parameters = Parameters::deserialize(deserializer)?;
+                Self::wrap(parameters).map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
 /// The state of any model, its blocks by name.
 impl<T: Real> State for Parameters<T> {
     type Scalar = T;

@@ -12,13 +12,25 @@ use super::{BlockSpec, Constraint, FitError};
 ///
 /// They are checked when they are made; every step leaves them valid.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(bound(
+        serialize = "T: serde::Serialize",
+        deserialize = "T: serde::Deserialize<'de>"
+    ))
+)]
 pub struct Parameters<T: Real> {
     names: Arc<[Cow<'static, str>]>,
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrices")
+    )]
     blocks: Vec<DMatrix<T>>,
     iteration: usize,
     power: f64,
     mass: f64,
-    facts: Vec<(&'static str, Vec<f64>)>,
+    facts: Vec<(Cow<'static, str>, Vec<f64>)>,
 }
 
 impl<T: Real> Parameters<T> {
@@ -61,6 +73,26 @@ impl<T: Real> Parameters<T> {
                 expected: expected().collect(),
             });
         }
+        if self.blocks.len() != specs.len() {
+            return Err(FitError::Count {
+                got: self.blocks.len(),
+                expected: expected().collect(),
+            });
+        }
+        if !(self.power > 0.0 && self.power <= 1.0) {
+            return Err(FitError::Setting {
+                name: "power",
+                value: self.power,
+                expected: "a power in (0, 1]",
+            });
+        }
+        if !(self.mass >= 0.0 && self.mass.is_finite()) {
+            return Err(FitError::Setting {
+                name: "mass",
+                value: self.mass,
+                expected: "a finite number >= 0",
+            });
+        }
         let mut pairs = specs.iter().zip(&self.blocks);
         pairs.try_for_each(|(spec, block)| check(spec, block))
     }
@@ -98,7 +130,7 @@ impl<T: Real> Parameters<T> {
     /// Numbers that a state must remember besides its blocks, such as which mode is given.
     pub fn fact(&self, name: &str) -> Option<&[f64]> {
         let mut facts = self.facts.iter();
-        let fact = facts.find(|(other, _)| *other == name)?;
+        let fact = facts.find(|(other, _)| other == name)?;
         Some(&fact.1)
     }
 
@@ -106,7 +138,7 @@ impl<T: Real> Parameters<T> {
     #[must_use]
     pub fn with_fact(mut self, name: &'static str, numbers: Vec<f64>) -> Self {
         self.facts.retain(|(other, _)| *other != name);
-        self.facts.push((name, numbers));
+        self.facts.push((name.into(), numbers));
         self
     }
 

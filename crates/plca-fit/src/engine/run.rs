@@ -212,6 +212,11 @@ impl<'a, S: State> Run<'a, S> {
             let what = format!("its blocks or shapes are others than {}", names.join(", "));
             return Err(FitError::Checkpoint { what });
         }
+        from.parameters.check(specs)?;
+        if !from.memory.is_finite() {
+            let what = "what its solver remembers is no number".into();
+            return Err(FitError::Checkpoint { what });
+        }
         let mut ends = self.prepare()?;
         self.go_on(0, from, &mut ends)
     }

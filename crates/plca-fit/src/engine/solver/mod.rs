@@ -15,9 +15,18 @@ use super::{Algorithm, FitError, Parameters, Status, Stepped};
 
 /// What a solver remembers from one iteration to the next, as numbers that a checkpoint can hold.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Memory {
     pub(super) points: Vec<Vec<f64>>,
     pub(super) numbers: Vec<f64>,
+}
+
+impl Memory {
+    /// Whether it holds numbers alone, as every solver's does.
+    pub(super) fn is_finite(&self) -> bool {
+        let points = self.points.iter().flatten();
+        points.chain(&self.numbers).all(|x| x.is_finite())
+    }
 }
 
 /// A solver at work on an algorithm.
@@ -102,6 +111,8 @@ macro_rules! solvers {
         /// assert!(Solver::ALL.iter().all(|solver| !solver.about().is_empty()));
         /// ```
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
         #[non_exhaustive]
         pub enum Solver {
             $(#[doc = $about] $(#[$default])* $variant,)*
