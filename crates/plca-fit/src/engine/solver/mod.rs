@@ -22,10 +22,10 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Whether it holds numbers alone, as every solver's does.
+    /// Whether it holds numbers alone, as every solver's does; of points finite ones.
     pub(super) fn is_finite(&self) -> bool {
-        let points = self.points.iter().flatten();
-        points.chain(&self.numbers).all(|x| x.is_finite())
+        let mut points = self.points.iter().flatten();
+        points.all(|x| x.is_finite()) && !self.numbers.iter().any(|x| x.is_nan())
     }
 }
 
