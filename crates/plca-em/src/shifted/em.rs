@@ -3,12 +3,11 @@
 use plca_tensor::{Data, Real, check_counts};
 use rand::Rng;
 
-use super::engine::{self, Counts, Direct, Engine, Measured, Parts, Wanted};
-use super::folded::Folded;
-use super::geometry::{Geometry, advance};
-use super::window::Window;
+use super::engine::{Counts, Wanted};
+use super::geometry::Geometry;
+use super::model::{Columns, Evaluator};
 use super::{Likelihood, Shifted, ShiftedInit, ShiftedState};
-use crate::EmError;
+use crate::{EmError, ParamError};
 
 /// [`Shifted`] bound to data: one EM iteration, its objective and its KKT residual.
 ///
@@ -28,9 +27,7 @@ use crate::EmError;
 pub struct ShiftedEm<'a, T: Real> {
     pub(super) config: &'a Shifted<T>,
     data: &'a dyn Data<T>,
-    geometry: Geometry,
-    pub(super) folded: Folded,
-    engine: Box<dyn Engine<T>>,
+    evaluator: Evaluator<T>,
 }
 
 impl<'a, T: Real> ShiftedEm<'a, T> {
@@ -41,14 +38,17 @@ impl<'a, T: Real> ShiftedEm<'a, T> {
             return Err(EmError::LiteralWithHidden);
         }
         config.settings.check_priors(geometry.cells())?;
-        let folded = Folded::new(&geometry);
-        let engine = engine::choose(&folded, config.components(), config.evaluation, data)?;
+        if !config.evaluation.is_available() {
+            let what = "`Evaluation::Fft` without the feature `fft`";
+            return Err(ParamError::Conflict(what).into());
+        }
+        let (likelihood, evaluation) = (config.likelihood, config.evaluation);
+        let k = config.components();
+        let evaluator = Evaluator::new(geometry, likelihood, evaluation, k, data)?;
         Ok(Self {
             config,
             data,
-            geometry,
-            folded,
-            engine,
+            evaluator,
         })
     }
 
@@ -66,7 +66,7 @@ impl<'a, T: Real> ShiftedEm<'a, T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn geometry(&self) -> &Geometry {
-        &self.geometry
+        &self.evaluator.layout.geometry
     }
 
     /// A start. Blocks that `init` does not give are drawn from `rng`, each consuming the same numbers whether or not the
@@ -98,7 +98,7 @@ impl<'a, T: Real> ShiftedEm<'a, T> {
         init: &ShiftedInit<T>,
         rng: &mut R,
     ) -> Result<ShiftedState<T>, EmError> {
-        let state = (self.config.settings).init(self.geometry.cells(), init, rng)?;
+        let state = (self.config.settings).init(self.geometry().cells(), init, rng)?;
         let positive = |values: &[T]| values.iter().all(|&x| x > T::zero());
         if !(positive(state.kernels.as_slice()) && positive(state.impulses.as_slice())) {
             self.check_support(&state)?;
@@ -106,35 +106,12 @@ impl<'a, T: Real> ShiftedEm<'a, T> {
         Ok(state)
     }
 
-    /// `Σ_t K H` of every component at one cell of the data, as the model is written.
-    fn cell(&self, state: &ShiftedState<T>, index: &[usize]) -> f64 {
-        let g = &self.geometry;
-        let mut t = vec![0; index.len()];
-        let mut p = 0.0;
-        for tap in 0..g.kernel_cells() {
-            // [SI eq. 6] [SI eq. 11] [SPEC 5.1] h = x - t + o
-            let place = (0..t.len()).try_fold(0, |place, d| {
-                let h = (index[d] + g.offset()[d]).checked_sub(t[d])?;
-                (h < g.impulse_shape()[d]).then(|| place * g.impulse_shape()[d] + h)
-            });
-            if let Some(place) = place {
-                for (z, w) in state.weights.iter().enumerate() {
-                    let product =
-                        state.kernels[(tap, z)].to_f64() * state.impulses[(place, z)].to_f64();
-                    p += w.to_f64() * product;
-                }
-            }
-            advance(&mut t, g.kernel_shape());
-        }
-        p
-    }
-
     /// Refuses a model that excludes something observed: names the first such cell, in row-major order.
     pub(super) fn check_support(&self, state: &ShiftedState<T>) -> Result<(), EmError> {
         let mut first: Option<(Vec<usize>, f64)> = None;
         self.data.visit(&mut |index, value| {
             let earlier = first.as_ref().is_none_or(|(i, _)| index < i.as_slice());
-            if earlier && self.cell(state, index) <= 0.0 {
+            if earlier && self.evaluator.layout.cell(columns(state), index) <= 0.0 {
                 first = Some((index.to_vec(), value));
             }
         })?;
@@ -167,25 +144,13 @@ impl<'a, T: Real> ShiftedEm<'a, T> {
     /// ```
     pub fn reconstruct(&self, state: &ShiftedState<T>) -> Result<Vec<T>, EmError> {
         self.check(state)?;
-        let f = &self.folded;
-        let blocks = self.fold(state);
-        let window = self.window(&blocks);
-        let parts = blocks.parts(window.as_ref());
-        let p = Direct::model(f, &parts);
         let mut scale = self.data.total();
-        if self.conditional() {
-            scale /= self.expect(&blocks, [false, false], false).measured.seen;
+        if self.evaluator.is_conditional() {
+            scale /= self.expect(state, [false, false], false).measured.seen;
         }
-        let shape = self.geometry.data_shape();
-        let mut index = vec![0; shape.len()];
-        let mut out = Vec::with_capacity(p.len());
-        loop {
-            let [c, d, x] = f.cell(&index);
-            out.push(p[(c * f.lanes + d) * f.positions() + x] * T::lit(scale));
-            if !advance(&mut index, shape) {
-                return Ok(out);
-            }
-        }
+        let mut cells = self.evaluator.layout.cells(columns(state));
+        cells.iter_mut().for_each(|p| *p *= T::lit(scale));
+        Ok(cells)
     }
 
     /// `Σ_x P(x)` over the window of the data: 1 if all supports are valid; NaN for a state that
@@ -206,8 +171,7 @@ impl<'a, T: Real> ShiftedEm<'a, T> {
         if self.check(state).is_err() {
             return f64::NAN;
         }
-        let blocks = self.fold(state);
-        self.window(&blocks).map_or(1.0, |w| w.mass)
+        self.evaluator.layout.window_mass(columns(state))
     }
 
     /// Log-likelihood of the observed data, without priors.
@@ -232,88 +196,38 @@ impl<'a, T: Real> ShiftedEm<'a, T> {
     pub fn ln_lik(&self, state: &ShiftedState<T>) -> Result<f64, EmError> {
         self.check(state)?;
         state.check_sums()?;
-        Ok(self.ln_lik_of(&self.expect(&self.fold(state), [false, false], true)))
+        let counts = self.expect(state, [false, false], true);
+        Ok(self.evaluator.ln_lik(&counts.measured))
     }
 
     pub(super) fn check(&self, state: &ShiftedState<T>) -> Result<(), EmError> {
-        state.check_blocks(self.geometry.cells(), self.config.components())
-    }
-
-    fn conditional(&self) -> bool {
-        let outside =
-            !self.geometry.is_valid() && self.config.likelihood == Likelihood::Conditional;
-        outside || !self.data.is_complete()
+        state.check_blocks(self.geometry().cells(), self.config.components())
     }
 
     pub(super) fn ln_lik_of(&self, counts: &Counts<T>) -> f64 {
-        let Measured { ln_lik, seen, .. } = counts.measured;
-        if self.conditional() {
-            // [SPEC 4] [SPEC 5.2] Σ V ln P - v ln Σ_obs P
-            ln_lik - self.data.total() * seen.ln()
-        } else {
-            ln_lik
-        }
-    }
-
-    pub(super) fn fold(&self, state: &ShiftedState<T>) -> Blocks<T> {
-        Blocks {
-            weights: state.weights.as_slice().to_vec(),
-            kernels: self.folded.fold_kernels(state.kernels.as_slice()),
-            impulses: self.folded.fold_impulses(state.impulses.as_slice()),
-        }
-    }
-
-    fn window(&self, b: &Blocks<T>) -> Option<Window> {
-        let outside = !self.geometry.is_valid();
-        outside.then(|| Window::new(&self.folded, &b.weights, &b.kernels, &b.impulses))
+        self.evaluator.ln_lik(&counts.measured)
     }
 
     /// The E-step, with what lies outside the window imputed where the likelihood asks for it.
     pub(super) fn expect(
         &self,
-        blocks: &Blocks<T>,
+        state: &ShiftedState<T>,
         [kernels, impulses]: [bool; 2],
         ln_lik: bool,
     ) -> Counts<T> {
-        let window = self.window(blocks);
         let wanted = Wanted {
             kernels,
             impulses,
             ln_lik,
         };
-        let mut counts = self.engine.expect(&blocks.parts(window.as_ref()), wanted);
-        if let (Some(window), Likelihood::Conditional) = (&window, self.config.likelihood) {
-            // [SPEC 4] [SPEC 5.2] s = v / Σ_obs P
-            let s = self.data.total() * counts.scale / counts.measured.seen;
-            let w = &blocks.weights;
-            let Counts {
-                kernels, impulses, ..
-            } = &mut counts;
-            if wanted.kernels {
-                Window::impute_outside(kernels, &blocks.kernels, w, &window.taps, s);
-            }
-            if wanted.impulses {
-                Window::impute_outside(impulses, &blocks.impulses, w, &window.places, s);
-            }
-        }
-        counts
+        self.evaluator.expect(columns(state), wanted)
     }
 }
 
-/// Folded copies of a state's blocks.
-pub(super) struct Blocks<T> {
-    weights: Vec<T>,
-    kernels: Vec<T>,
-    impulses: Vec<T>,
-}
-
-impl<T> Blocks<T> {
-    fn parts<'a>(&'a self, window: Option<&'a Window>) -> Parts<'a, T> {
-        Parts {
-            weights: &self.weights,
-            kernels: &self.kernels,
-            impulses: &self.impulses,
-            window,
-        }
+fn columns<T: Real>(state: &ShiftedState<T>) -> Columns<'_, T> {
+    Columns {
+        weights: state.weights.as_slice(),
+        kernels: state.kernels.as_slice(),
+        impulses: state.impulses.as_slice(),
     }
 }

@@ -1,5 +1,6 @@
 //! Where copies of a kernel may lie, and how data, kernels and impulses are indexed.
 
+use plca_fit::engine::FitError;
 use plca_tensor::DataError;
 
 use crate::EmError;
@@ -73,7 +74,6 @@ impl Geometry {
                 got: data.len(),
             });
         }
-        let (mut impulse, mut offset) = (Vec::new(), Vec::new());
         for (dimension, (&size, &extent)) in data.iter().zip(kernel).enumerate() {
             if extent == 0 || extent > size {
                 return Err(EmError::Kernel {
@@ -82,6 +82,35 @@ impl Geometry {
                     size,
                 });
             }
+        }
+        Ok(Self::placed(data, kernel, supports)?)
+    }
+
+    /// The same; kernels that do not fit are refused with the sizes that they need.
+    pub(crate) fn fitting(
+        data: &[usize],
+        kernel: &[usize],
+        supports: &[Support],
+    ) -> Result<Self, FitError> {
+        let mut extents = kernel.iter().zip(data);
+        let order = kernel.len() == data.len() && [1, data.len()].contains(&supports.len());
+        if !order || extents.any(|(&k, &n)| k == 0 || k > n) {
+            return Err(FitError::DataShape {
+                got: data.to_vec(),
+                expected: kernel.iter().map(|k| format!("at least {k}")).collect(),
+            });
+        }
+        Ok(Self::placed(data, kernel, supports)?)
+    }
+
+    /// The same, for kernels that fit.
+    pub(crate) fn placed(
+        data: &[usize],
+        kernel: &[usize],
+        supports: &[Support],
+    ) -> Result<Self, DataError> {
+        let (mut impulse, mut offset) = (Vec::new(), Vec::new());
+        for (dimension, (&size, &extent)) in data.iter().zip(kernel).enumerate() {
             // [SPEC 5.2]
             let (m, o) = match supports[dimension.min(supports.len() - 1)] {
                 Support::Valid => (size - extent + 1, 0),
@@ -97,7 +126,7 @@ impl Geometry {
                 .try_fold(1u32, |cells, &n| cells.checked_mul(u32::try_from(n).ok()?));
             if cells.is_none() {
                 let shape = shape.to_vec();
-                return Err(DataError::TooLarge { shape }.into());
+                return Err(DataError::TooLarge { shape });
             }
         }
         Ok(Self {
@@ -106,6 +135,16 @@ impl Geometry {
             impulse,
             offset,
         })
+    }
+
+    /// The supports that it was made with, one for every dimension. Where a kernel has one cell, all are the same.
+    pub(crate) fn supports(&self) -> Vec<Support> {
+        let of = |d: usize| match (self.impulse[d], self.offset[d]) {
+            (m, 0) if m + self.kernel[d] == self.data[d] + 1 => Support::Valid,
+            (_, 0) => Support::Same,
+            _ => Support::Full,
+        };
+        (0..self.data.len()).map(of).collect()
     }
 
     /// Extents of the data.

@@ -7,11 +7,12 @@
 //! Every component is a kernel, placed wherever its impulse is positive. Each dimension may be shifted or not: a kernel as
 //! long as the data does not move along that dimension, a kernel of extent 1 is an ordinary factor's index. `[SI eq. 6-15]`
 
-mod anneal;
 mod em;
 pub(crate) mod engine;
 pub(crate) mod folded;
 pub(crate) mod geometry;
+pub(crate) mod model;
+mod options;
 pub(crate) mod setters;
 pub(crate) mod settings;
 mod state;
@@ -26,55 +27,11 @@ use self::setters::block_setters;
 use self::settings::Settings;
 use crate::{EmError, ParamError, Prior};
 
-pub use anneal::Anneal;
 pub use em::ShiftedEm;
 pub use geometry::{Geometry, Support};
+pub use options::{Evaluation, Likelihood};
+pub use plca_fit::engine::Anneal;
 pub use state::{ShiftedInit, ShiftedState};
-
-/// What is maximised where mass of the model can lie outside the data; of no effect if all supports are valid. `[SPEC 5.2]`
-///
-/// ```
-/// use plca_em::{Likelihood, Shifted, Support};
-/// let as_in_the_paper = Shifted::<f64>::builder(3, vec![20])
-///     .support(Support::Full).likelihood(Likelihood::Literal).build()?;
-/// # Ok::<(), plca_em::ParamError>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-pub enum Likelihood {
-    /// `Σ V ln P - v ln Σ_window P`: the data are a window cut from a longer record.
-    #[default]
-    Conditional,
-    /// `Σ V ln P`: there is nothing outside, mass there is lost.
-    Literal,
-}
-
-/// How the E-step is computed. All ways give the same counts but for rounding.
-///
-/// ```
-/// use plca_em::{Evaluation, Shifted};
-/// let by_transforms = Shifted::<f64>::builder(3, vec![64, 64]).evaluation(Evaluation::Fft).build()?;
-/// # Ok::<(), plca_em::ParamError>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[non_exhaustive]
-pub enum Evaluation {
-    /// The one that should be fastest.
-    #[default]
-    Auto,
-    /// The sums as they are written.
-    Direct,
-    /// The same sums over the cells that are not 0 or hidden alone: time and memory do not depend on the other cells. Good with few
-    /// of them.
-    Sparse,
-    /// Copies stacked side by side and matrix products: good with many unshifted cells.
-    Matrix,
-    /// Fourier transforms along one or two shifted dimensions: good with large kernels.
-    Fft,
-}
 
 /// A checked configuration; see [`Shifted::builder`].
 ///

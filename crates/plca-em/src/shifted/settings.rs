@@ -42,8 +42,9 @@ impl<T: Real> Settings<T> {
         if self.components == 0 {
             return Err(ParamError::NoComponents);
         }
-        self.anneal.map_or(Ok(()), |a| a.check(true))?;
-        self.impulse_power.map_or(Ok(()), |a| a.check(false))
+        self.anneal.map_or(Ok(()), |a| check_anneal(a, true))?;
+        self.impulse_power
+            .map_or(Ok(()), |a| check_anneal(a, false))
     }
 
     /// Refuses priors made for blocks of other shapes; `cells` are those of a kernel and of an impulse.
@@ -237,6 +238,26 @@ impl<T: Real> Settings<T> {
         values.take_columns(&mut state.kernels, self.frozen[1]);
         values.take_columns(&mut state.impulses, self.frozen[2]);
         state
+    }
+}
+
+fn check_anneal(anneal: Anneal, below_one: bool) -> Result<(), ParamError> {
+    let Anneal { alpha0, over } = anneal;
+    let range = if below_one {
+        alpha0 > 0.0 && alpha0 <= 1.0
+    } else {
+        alpha0 >= 1.0 && alpha0.is_finite()
+    };
+    if !range {
+        return Err(ParamError::AnnealPower {
+            value: alpha0,
+            domain: if below_one { "(0, 1]" } else { "[1, inf)" },
+        });
+    }
+    if over > 0.0 {
+        Ok(())
+    } else {
+        Err(ParamError::AnnealDuration(over))
     }
 }
 

@@ -17,21 +17,15 @@ impl<T: Real> Algorithm for ShiftedEm<'_, T> {
         self.check(state)?;
         let settings = &self.config.settings;
         let measure = measure && !settings.annealing(following(state.iteration));
-        let counts = self.expect(&self.fold(state), settings.wanted(), measure);
+        let counts = self.expect(state, settings.wanted(), measure);
         if counts.measured.lost {
             self.check_support(state)?;
             return Err(EmError::NoMass);
         }
         let value = measure.then(|| self.ln_lik_of(&counts) + settings.ln_prior(state));
-        let kernels = self.folded.unfold_kernels(counts.kernels);
-        let impulses = self.folded.unfold_impulses(counts.impulses);
-        let emptied = settings.maximise(state, [kernels, impulses], counts.scale)?;
-        if emptied.contains(&true)
-            && self
-                .expect(&self.fold(state), [false; 2], true)
-                .measured
-                .lost
-        {
+        let of_blocks = [counts.kernels, counts.impulses];
+        let emptied = settings.maximise(state, of_blocks, counts.scale)?;
+        if emptied.contains(&true) && self.expect(state, [false; 2], true).measured.lost {
             restore_blocks(state, emptied);
         }
         Ok(value)
@@ -47,9 +41,8 @@ impl<T: Real> Algorithm for ShiftedEm<'_, T> {
     fn residual(&self, state: &ShiftedState<T>) -> Result<Option<f64>, EmError> {
         self.check(state)?;
         Ok(self.config.settings.residual(state, |wanted| {
-            let counts = self.expect(&self.fold(state), wanted, false);
-            let kernels = self.folded.unfold_kernels(counts.kernels);
-            [kernels, self.folded.unfold_impulses(counts.impulses)]
+            let counts = self.expect(state, wanted, false);
+            [counts.kernels, counts.impulses]
         }))
     }
 }

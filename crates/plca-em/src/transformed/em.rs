@@ -5,12 +5,12 @@ use plca_tensor::{Data, Real};
 use rand::Rng;
 
 use super::Transformed;
-use super::maps::Entry;
+use super::evaluator::Evaluator;
 use crate::blocks::following;
-use crate::shifted::engine::{Cells, Counts, Measured, Parts, Wanted};
+use crate::shifted::engine::{Counts, Wanted};
+use crate::shifted::model::Columns;
 use crate::shifted::settings::{pack, restore_blocks};
-use crate::{EmError, Likelihood, ShiftedInit, ShiftedState};
-use plca_tensor::parallel::for_each_part;
+use crate::{EmError, ShiftedInit, ShiftedState};
 
 /// [`Transformed`] bound to data: one EM iteration, its objective and its KKT residual.
 ///
@@ -30,7 +30,7 @@ use plca_tensor::parallel::for_each_part;
 pub struct TransformedEm<'a, T: Real> {
     pub(super) config: &'a Transformed<T>,
     pub(super) data: &'a dyn Data<T>,
-    pub(super) cells: Cells<T>,
+    pub(super) evaluator: Evaluator<T>,
 }
 
 impl<T: Real> TransformedEm<'_, T> {
@@ -91,10 +91,10 @@ impl<T: Real> TransformedEm<'_, T> {
     pub fn reconstruct(&self, state: &ShiftedState<T>) -> Result<Vec<T>, EmError> {
         self.check(state)?;
         let mut scale = self.data.total();
-        if self.conditional() {
+        if self.evaluator.is_conditional() {
             scale /= self.expect(state, [false; 2], false).measured.seen;
         }
-        let mut p = self.model(state);
+        let mut p = self.config.maps.cells_of(columns(state));
         p.iter_mut().for_each(|p| *p *= T::lit(scale));
         Ok(p)
     }
@@ -121,7 +121,8 @@ impl<T: Real> TransformedEm<'_, T> {
     pub fn ln_lik(&self, state: &ShiftedState<T>) -> Result<f64, EmError> {
         self.check(state)?;
         state.check_sums()?;
-        Ok(self.ln_lik_of(&self.expect(state, [false; 2], true)))
+        let counts = self.expect(state, [false; 2], true);
+        Ok(self.evaluator.ln_lik(&counts.measured))
     }
 
     fn check(&self, state: &ShiftedState<T>) -> Result<(), EmError> {
@@ -129,107 +130,23 @@ impl<T: Real> TransformedEm<'_, T> {
         state.check_blocks([maps.kernel, maps.maps], self.config.components())
     }
 
-    fn conditional(&self) -> bool {
-        let leaves = self.config.maps.any_outside;
-        leaves && self.config.likelihood == Likelihood::Conditional || !self.data.is_complete()
-    }
-
-    fn ln_lik_of(&self, counts: &Counts<T>) -> f64 {
-        let Measured { ln_lik, seen, .. } = counts.measured;
-        if self.conditional() {
-            // [SPEC 4] [SPEC 5.2] Σ V ln P - v ln Σ_obs P
-            ln_lik - self.data.total() * seen.ln()
-        } else {
-            ln_lik
-        }
-    }
-
-    /// `P` of every cell of the data.
-    fn model(&self, state: &ShiftedState<T>) -> Vec<T> {
-        let maps = &self.config.maps;
-        let mut p = vec![T::zero(); maps.cells];
-        const PART: usize = 256;
-        for_each_part(&mut p, PART, |part, p| {
-            for (x, p) in (part * PART..).zip(p) {
-                for (z, &w) in state.weights.iter().enumerate() {
-                    let (kernel, impulse) = (state.kernels.column(z), state.impulses.column(z));
-                    // [SPEC 5.7] P[x] = Σ_z P(z) Σ_s H[z,s] Σ_{u: T_s(u) = x} a[s,u] K[z,u]
-                    let terms = maps.of_cell(x).iter().map(|e| {
-                        T::lit(e.weight) * kernel[e.from as usize] * impulse[e.map as usize]
-                    });
-                    *p += w * terms.sum::<T>();
-                }
-            }
-        });
-        p
-    }
-
-    fn expect(&self, state: &ShiftedState<T>, wanted: [bool; 2], ln_lik: bool) -> Counts<T> {
-        let mut q = self.model(state);
-        let mass = q.iter().map(|p| p.to_f64()).sum();
-        let measured = self.cells.ratios(&mut q, ln_lik, mass);
-        // Beyond the data: imputed like a hidden cell, or nothing.
-        q.push(match self.config.likelihood {
-            Likelihood::Conditional => T::lit(self.data.total() * self.cells.scale / measured.seen),
-            Likelihood::Literal => T::zero(),
-        });
-        let parts = Parts {
-            weights: state.weights.as_slice(),
-            kernels: state.kernels.as_slice(),
-            impulses: state.impulses.as_slice(),
-            window: None,
-        };
+    fn expect(
+        &self,
+        state: &ShiftedState<T>,
+        [kernels, impulses]: [bool; 2],
+        ln_lik: bool,
+    ) -> Counts<T> {
         let wanted = Wanted {
-            kernels: wanted[0],
-            impulses: wanted[1],
-            ln_lik,
-        };
-        let kernels = || self.kernel_sums(state, &q);
-        let impulses = || self.impulse_sums(state, &q);
-        Counts::assemble(
-            &parts,
-            wanted,
-            self.cells.scale,
-            measured,
             kernels,
             impulses,
-        )
-    }
-
-    /// `Σ_s H[z,s] q[s,u]`, `[z][u]`.
-    fn kernel_sums(&self, state: &ShiftedState<T>, q: &[T]) -> Vec<T> {
-        let maps = &self.config.maps;
-        // [LV eq. 17] [SPEC 5.7] H q, of CK = P(z) K ∘ (H q)
-        let mut sums = vec![T::zero(); state.kernels.len()];
-        for_each_part(&mut sums, maps.kernel, |z, sums| {
-            for (s, &h) in state.impulses.column(z).iter().enumerate() {
-                for e in maps.of_map(s) {
-                    sums[e.from as usize] += h * ratio(e, q);
-                }
-            }
-        });
-        sums
-    }
-
-    /// `Σ_u K[z,u] q[s,u]`, `[z][s]`.
-    fn impulse_sums(&self, state: &ShiftedState<T>, q: &[T]) -> Vec<T> {
-        let maps = &self.config.maps;
-        // [LV eq. 17] [SPEC 5.7] K qᵀ, of CH = P(z) H ∘ (K qᵀ)
-        let mut sums = vec![T::zero(); state.impulses.len()];
-        const PART: usize = 64;
-        for_each_part(&mut sums, PART, |part, sums| {
-            for (at, sum) in (part * PART..).zip(sums) {
-                let kernel = state.kernels.column(at / maps.maps);
-                let terms = maps.of_map(at % maps.maps).iter();
-                *sum = terms.map(|e| kernel[e.from as usize] * ratio(e, q)).sum();
-            }
-        });
-        sums
+            ln_lik,
+        };
+        self.evaluator.expect(columns(state), wanted)
     }
 
     /// Refuses a model that excludes something observed: names the first such cell, in row-major order.
     fn check_support(&self, state: &ShiftedState<T>) -> Result<(), EmError> {
-        let p = self.model(state);
+        let p = self.config.maps.cells_of(columns(state));
         let shape = self.data.shape();
         let mut first: Option<(Vec<usize>, f64)> = None;
         self.data.visit(&mut |index, value| {
@@ -245,9 +162,12 @@ impl<T: Real> TransformedEm<'_, T> {
     }
 }
 
-/// `q[s,u] = a[s,u] Q[T_s(u)]`
-fn ratio<T: Real>(e: &Entry, q: &[T]) -> T {
-    T::lit(e.weight) * q[e.to as usize]
+fn columns<T: Real>(state: &ShiftedState<T>) -> Columns<'_, T> {
+    Columns {
+        weights: state.weights.as_slice(),
+        kernels: state.kernels.as_slice(),
+        impulses: state.impulses.as_slice(),
+    }
 }
 
 impl<T: Real> Algorithm for TransformedEm<'_, T> {
@@ -264,7 +184,8 @@ impl<T: Real> Algorithm for TransformedEm<'_, T> {
             self.check_support(state)?;
             return Err(EmError::NoMass);
         }
-        let value = measure.then(|| self.ln_lik_of(&counts) + settings.ln_prior(state));
+        let value =
+            measure.then(|| self.evaluator.ln_lik(&counts.measured) + settings.ln_prior(state));
         let of_blocks = [counts.kernels, counts.impulses];
         let emptied = settings.maximise(state, of_blocks, counts.scale)?;
         if emptied.contains(&true) && self.expect(state, [false; 2], true).measured.lost {

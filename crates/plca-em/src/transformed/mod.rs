@@ -7,15 +7,16 @@
 //! A kernel `K` is placed on the data by maps `T_s` of its cells: rotations, scales, flips, shifts, in any combination. `[LV eq. 17]`
 
 mod em;
+pub(crate) mod evaluator;
 mod maps;
+
+use std::sync::Arc;
 
 use plca_fit::{Outcome, Stop};
 use plca_tensor::{Data, Real, check_counts};
 use rand::Rng;
 
-use crate::shifted::engine::Cells;
-use crate::shifted::folded::Folded;
-use crate::shifted::geometry::Geometry;
+use self::evaluator::Evaluator;
 use crate::shifted::setters::block_setters;
 use crate::shifted::settings::Settings;
 use crate::{Anneal, EmError, Likelihood, ParamError, Prior, ShiftedInit, ShiftedState};
@@ -33,7 +34,7 @@ pub use maps::{IndexMaps, MapEntry};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Transformed<T: Real> {
-    maps: IndexMaps,
+    maps: Arc<IndexMaps>,
     likelihood: Likelihood,
     settings: Settings<T>,
 }
@@ -95,7 +96,7 @@ impl<T: Real> Transformed<T> {
     /// ```
     pub fn builder(components: usize, maps: IndexMaps) -> TransformedBuilder<T> {
         TransformedBuilder(Self {
-            maps,
+            maps: Arc::new(maps),
             likelihood: Likelihood::default(),
             settings: Settings::new(components),
         })
@@ -149,13 +150,11 @@ impl<T: Real> Transformed<T> {
             return Err(EmError::LiteralWithHidden);
         }
         self.settings.check_priors([maps.kernel, maps.maps])?;
-        // Every dimension indexes the kernel: the cells stay in row-major order.
-        let geometry = Geometry::new(shape, shape, &[crate::Support::Valid])?;
-        let cells = Cells::new(&Folded::new(&geometry), data)?;
+        let evaluator = Evaluator::new(self.maps.clone(), self.likelihood, data)?;
         Ok(TransformedEm {
             config: self,
             data,
-            cells,
+            evaluator,
         })
     }
 

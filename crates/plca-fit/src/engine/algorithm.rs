@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use plca_tensor::{Real, normalise_columns};
 
+use super::anneal::Annealing;
 use super::{
     BlockSpec, Constraint, Em, Expectation, FitError, Frozen, Parameters, Separable, Stepped,
 };
@@ -87,7 +88,8 @@ pub trait Algorithm<T: Real>: Debug {
     ///
     /// # Errors
     ///
-    /// [`FitError::Unsteady`] with what changes, [`FitError::Conflict`] under tempering.
+    /// [`FitError::Unsteady`] with what changes, [`FitError::Conflict`] under tempering and with a power that stays, and
+    /// [`FitError::Annealing`] while one moves: solvers then make plain iterations.
     fn extrapolates(&self, at: &Parameters<T>) -> Result<(), FitError>;
 
     /// Refuses a start from which no iteration can go on. Default: none.
@@ -174,6 +176,15 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
                 why: format!("`{}` has a prior", spec.name),
             });
         }
+        match self.annealing(at.next()) {
+            Annealing::Stays(j) => {
+                return Err(FitError::NoResidual {
+                    why: format!("`{}` is raised to a power that stays", specs[j].name),
+                });
+            }
+            Annealing::Moves(_) => return Ok(f64::INFINITY),
+            Annealing::Done => {}
+        }
         if let Some(residual) = self.0.residual(at) {
             return residual;
         }
@@ -213,12 +224,25 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
             let prior = spec.prior.as_ref();
             prior.is_some_and(|prior| !prior.steady(iteration))
         };
-        match self.0.blocks().iter().find(unsteady) {
-            Some(spec) => Err(FitError::Unsteady {
+        if let Some(spec) = self.0.blocks().iter().find(unsteady) {
+            return Err(FitError::Unsteady {
                 block: spec.name.to_string(),
                 iteration,
+            });
+        }
+        let name = |j: usize| self.0.blocks()[j].name.to_string();
+        match self.annealing(iteration) {
+            Annealing::Done => Ok(()),
+            Annealing::Moves(j) => Err(FitError::Annealing {
+                block: name(j),
+                iteration,
             }),
-            None => Ok(()),
+            Annealing::Stays(j) => Err(FitError::Conflict {
+                what: format!(
+                    "extrapolation does not go with the power of `{}`, which stays: expected the solver `em`",
+                    name(j)
+                ),
+            }),
         }
     }
 }

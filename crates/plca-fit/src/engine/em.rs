@@ -6,7 +6,8 @@ use nalgebra::DMatrix;
 use plca_priors::Step;
 use plca_tensor::Real;
 
-use super::{BlockSpec, Exposure, FitError, Frozen, Parameters, Sense, Separable};
+use super::anneal::{Annealing, raise};
+use super::{Anneal, BlockSpec, Exposure, FitError, Frozen, Parameters, Sense, Separable};
 
 /// What the engine wants of an E-step.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +60,12 @@ pub trait Expectation<T: Real>: Debug + Sync {
     /// What the counts of a block of rates are divided by. Blocks are renewed from the last to the first.
     fn exposure(&self, block: usize, renewed: Renewed<'_, T>) -> Option<Exposure<T>> {
         let _ = (block, renewed);
+        None
+    }
+
+    /// The power that every column of a new block is raised to before it is normalised again. Default: none.
+    fn anneal(&self, block: usize) -> Option<Anneal> {
+        let _ = block;
         None
     }
 
@@ -147,7 +154,8 @@ pub struct Stepped {
 pub struct Em<E>(pub E);
 
 impl<E> Em<E> {
-    /// One iteration; with `measure`, also the objective of the parameters before it.
+    /// One iteration; with `measure`, also the objective of the parameters before it. It is not measured while a power moves towards 1: such
+    /// iterations are no EM, and must not end a run.
     ///
     /// # Errors
     ///
@@ -158,16 +166,16 @@ impl<E> Em<E> {
     {
         let specs = self.0.blocks();
         let blocks: Vec<bool> = specs.iter().map(|s| s.frozen != Frozen::Whole).collect();
+        let iteration = at.next();
         let wanted = Wanted {
             blocks: &blocks,
-            value: measure,
+            value: measure && !matches!(self.annealing(iteration), Annealing::Moves(_)),
         };
         let counts = self.0.expect(at, &wanted)?;
         if counts.value.is_some_and(f64::is_infinite) {
             self.check_support(at)?;
         }
         let value = counts.value.map(|value| self.with_priors(value, at));
-        let iteration = at.next();
         let mut counts = counts.blocks;
         let mut new: Vec<Option<DMatrix<T>>> = vec![None; specs.len()];
         let mut emptied = Vec::new();
@@ -177,7 +185,10 @@ impl<E> Em<E> {
             };
             let renewed = Renewed { old: at, new: &new };
             let exposure = self.0.exposure(j, renewed);
-            let (block, lost) = spec.m_step(counts, at.at(j), exposure, iteration)?;
+            let (mut block, lost) = spec.m_step(counts, at.at(j), exposure, iteration)?;
+            if let Some(anneal) = self.0.anneal(j) {
+                raise(spec, at.at(j), &mut block, anneal.power(iteration));
+            }
             new[j] = Some(block);
             if lost {
                 emptied.push(j);
@@ -211,6 +222,17 @@ impl<E> Em<E> {
         E: Expectation<T>,
     {
         Ok(self.with_priors(self.likelihood(at)?, at))
+    }
+
+    /// What the powers of the free blocks do at an iteration.
+    pub(super) fn annealing<T: Real>(&self, iteration: usize) -> Annealing
+    where
+        E: Expectation<T>,
+    {
+        let specs = self.0.blocks().iter().enumerate();
+        let free = specs.filter(|(_, spec)| spec.frozen != Frozen::Whole);
+        let powers = free.filter_map(|(j, _)| Some((j, self.0.anneal(j)?)));
+        Annealing::of(powers, iteration)
     }
 
     pub(super) fn likelihood<T: Real>(&self, at: &Parameters<T>) -> Result<f64, FitError>

@@ -112,6 +112,16 @@ pub enum FitError {
         /// The iteration that comes next, counted from 1.
         iteration: usize,
     },
+    /// A block is raised to a power that still moves towards 1, so that nothing guards an extrapolation yet.
+    #[error(
+        "the power of `{block}` still moves at iteration {iteration}, so that no solver can extrapolate yet"
+    )]
+    Annealing {
+        /// Name of the block.
+        block: String,
+        /// The iteration that comes next, counted from 1.
+        iteration: usize,
+    },
     /// A frozen block that a start does not give.
     #[error("`{block}` is frozen, but the start does not give it")]
     NotGiven {
@@ -196,6 +206,16 @@ pub enum FitError {
         name: String,
         /// Those that there are.
         expected: Vec<&'static str>,
+    },
+    /// Parameters that lack a fact which their state needs, or have one that means nothing.
+    #[error("the fact `{name}` is {got}, expected {expected}")]
+    Fact {
+        /// Its name.
+        name: &'static str,
+        /// What it is: its first bad number, or `missing`.
+        got: String,
+        /// What it must be.
+        expected: String,
     },
     /// The model gives no probability to a positive cell.
     #[error("entry {index:?} is {value}, to which the model gives the probability 0")]

@@ -3,6 +3,7 @@
 //! A model says what to expect ([`Expectation`]); [`Em`] does the rest.
 
 mod algorithm;
+mod anneal;
 mod block;
 mod cool;
 mod em;
@@ -20,6 +21,7 @@ mod stop;
 mod transform;
 
 pub use algorithm::{Algorithm, Sense};
+pub use anneal::Anneal;
 pub use block::{Axis, BlockSpec, Constraint, Draw, Exposure, Frozen};
 pub use cool::Cooling;
 pub use em::{Counts, Em, Expectation, Renewed, Stepped, Wanted};
@@ -35,4 +37,6 @@ pub use settings::Settings;
 pub use solver::fast::{Product, transpose_to};
 pub use solver::{Memory, Solver, Steps};
 pub use stop::{Need, Status, Stop, StopError};
-pub use transform::{Explained, Impossible, Transform, certify, empty, gap, gaps, possible, share};
+pub use transform::{
+    Explained, Impossible, Transform, certify, empty, gap, gaps, possible, reached, share,
+};

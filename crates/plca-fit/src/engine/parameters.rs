@@ -30,7 +30,8 @@ pub struct Parameters<T: Real> {
     iteration: usize,
     power: f64,
     mass: f64,
-    facts: Vec<(Cow<'static, str>, Vec<f64>)>,
+    /// Shared, for they can be as long as the data have cells.
+    facts: Vec<(Cow<'static, str>, Arc<[f64]>)>,
 }
 
 impl<T: Real> Parameters<T> {
@@ -134,11 +135,30 @@ impl<T: Real> Parameters<T> {
         Some(&fact.1)
     }
 
+    /// A fact that is made of whole numbers, such as a shape.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Fact`] where it is missing, or with the first number that is not whole, negative or beyond 2^53.
+    pub fn whole(&self, name: &'static str) -> Result<Vec<usize>, FitError> {
+        let refuse = |got: String| FitError::Fact {
+            name,
+            got,
+            expected: "whole numbers from 0 to 2^53".into(),
+        };
+        let numbers = self.fact(name).ok_or_else(|| refuse("missing".into()))?;
+        let bad = |x: &&f64| !(**x >= 0.0 && **x <= (1u64 << 53) as f64 && x.fract() == 0.0);
+        match numbers.iter().find(bad) {
+            Some(x) => Err(refuse(x.to_string())),
+            None => Ok(numbers.iter().map(|&x| x as usize).collect()),
+        }
+    }
+
     /// The same with a fact more, in place of one of its name.
     #[must_use]
     pub fn with_fact(mut self, name: &'static str, numbers: Vec<f64>) -> Self {
         self.facts.retain(|(other, _)| *other != name);
-        self.facts.push((name.into(), numbers));
+        self.facts.push((name.into(), numbers.into()));
         self
     }
 

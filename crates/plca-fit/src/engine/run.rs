@@ -204,7 +204,7 @@ impl<'a, S: State> Run<'a, S> {
     ///
     /// # Errors
     ///
-    /// [`FitError::Checkpoint`] for one of other blocks; and as [`run`](Self::run).
+    /// [`FitError::Checkpoint`] for one of other blocks or facts; and as [`run`](Self::run).
     pub fn resume(mut self, from: Checkpoint<S::Scalar>) -> Result<Fit<S>, FitError> {
         let specs = self.algorithm.blocks();
         if !from.parameters.fits(specs) {
@@ -213,6 +213,12 @@ impl<'a, S: State> Run<'a, S> {
             return Err(FitError::Checkpoint { what });
         }
         from.parameters.check(specs)?;
+        let other =
+            |(name, numbers): &(&str, Vec<f64>)| from.parameters.fact(name) != Some(numbers);
+        if let Some((name, _)) = self.algorithm.facts().iter().find(|fact| other(fact)) {
+            let what = format!("its fact `{name}` is another than that of the model on these data");
+            return Err(FitError::Checkpoint { what });
+        }
         if !from.memory.is_finite() {
             let what = "what its solver remembers is no number".into();
             return Err(FitError::Checkpoint { what });

@@ -223,6 +223,20 @@ pub fn possible<'a, T: Real>(
     let reached = |index: &[usize]| {
         (0..components).any(|z| factors().all(|(j, f)| f.get(index[j], z) > T::zero()))
     };
+    self::reached(data, reached, impossible)
+}
+
+/// The part of the data in cells that learnt components reach, `None` for all of them, and the sum of the rest.
+///
+/// # Errors
+///
+/// [`FitError::Data`] for data that cannot be read, [`FitError::Impossible`] with the first cell that is not reached, where those are to be
+/// refused.
+pub fn reached<'a, T: Real>(
+    data: &'a dyn Data<T>,
+    reached: impl Fn(&[usize]) -> bool,
+    impossible: Impossible,
+) -> Result<(Option<Part<'a, T>>, f64), FitError> {
     let (mut dropped, mut first) = (0.0, None);
     data.visit(&mut |index, value| {
         if !reached(index) {

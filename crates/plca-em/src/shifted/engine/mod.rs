@@ -17,14 +17,11 @@ mod sparse;
 mod spectrum;
 
 use plca_tensor::parallel::{both, wide};
-use plca_tensor::{Data, Real};
+use plca_tensor::{Data, DataError, Real};
 
 use super::Evaluation;
 use super::folded::Folded;
 use super::window::Window;
-use crate::EmError;
-#[cfg(not(feature = "fft"))]
-use crate::ParamError;
 
 pub(crate) use cells::Cells;
 pub(crate) use direct::Direct;
@@ -150,13 +147,13 @@ pub(crate) trait Engine<T: Real>: std::fmt::Debug + Send + Sync {
     fn expect(&self, model: &Parts<'_, T>, wanted: Wanted) -> Counts<T>;
 }
 
-/// The engine asked for, or the one that should be fastest.
+/// The engine asked for, which must be available, or the one that should be fastest.
 pub(crate) fn choose<T: Real>(
     folded: &Folded,
     components: usize,
     evaluation: Evaluation,
     data: &dyn Data<T>,
-) -> Result<Box<dyn Engine<T>>, EmError> {
+) -> Result<Box<dyn Engine<T>>, DataError> {
     let f = folded;
     let less = |a: &(f64, _), b: &(f64, _)| a.0.total_cmp(&b.0);
     let stacks = [Stack::Impulses, Stack::Kernels];
@@ -192,11 +189,6 @@ pub(crate) fn choose<T: Real>(
         Evaluation::Matrix => Matrix::new(f, stack, data)?.map(|m| Box::new(m) as _),
         #[cfg(feature = "fft")]
         Evaluation::Fft => Some(Box::new(Fft::new(f, transformed, data)?)),
-        #[cfg(not(feature = "fft"))]
-        Evaluation::Fft => {
-            let what = "`Evaluation::Fft` without the feature `fft`";
-            return Err(ParamError::Conflict(what).into());
-        }
         Evaluation::Sparse => Some(Box::new(Sparse::new(f, data)?)),
         _ => None,
     };

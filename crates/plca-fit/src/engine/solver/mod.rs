@@ -91,6 +91,18 @@ fn function<'a, T: Real>(
     }))
 }
 
+/// Whether the next step can be extrapolated. While a power still moves, plain steps are made in its place.
+fn extrapolates<T: Real>(
+    algorithm: &dyn Algorithm<T>,
+    at: &Parameters<T>,
+) -> Result<bool, FitError> {
+    match algorithm.extrapolates(at) {
+        Ok(()) => Ok(true),
+        Err(FitError::Annealing { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// `None` for an error that rejects the point.
 fn unless_rejected<O>(tried: Result<O, FitError>) -> Result<Option<O>, FitError> {
     match tried {

@@ -9,7 +9,7 @@
 
 use plca_tensor::Real;
 
-use super::{Bound, Memory, function, unless_rejected};
+use super::{Bound, Memory, extrapolates, function, unless_rejected};
 use crate::engine::{Algorithm, FitError, Parameters, Stepped, algorithm::extrapolated};
 
 /// The first `β`; its growth and that of its bound where a step was kept, its fall where not.
@@ -128,7 +128,10 @@ fn step<T: Real>(
     memory: &mut Memory,
     measure: bool,
 ) -> Result<Stepped, FitError> {
-    algorithm.extrapolates(at)?;
+    if !extrapolates(algorithm, at)? {
+        *memory = Memory::default();
+        return algorithm.step(at, measure);
+    }
     let (points, numbers) = (&memory.points[..], &memory.numbers[..]);
     let ([before], &[value, beta, most]) = (points, numbers) else {
         return begin(algorithm, at, memory);

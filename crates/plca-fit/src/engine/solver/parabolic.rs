@@ -2,7 +2,7 @@
 
 use plca_tensor::Real;
 
-use super::{Bound, Memory, function, unless_rejected};
+use super::{Bound, Memory, extrapolates, function, unless_rejected};
 use crate::engine::{Algorithm, FitError, Parameters, Stepped, algorithm::extrapolated};
 
 /// How far beyond the last point the first trial is.
@@ -58,7 +58,10 @@ fn step<T: Real>(
     memory: &mut Memory,
     measure: bool,
 ) -> Result<Stepped, FitError> {
-    algorithm.extrapolates(at)?;
+    if !extrapolates(algorithm, at)? {
+        *memory = Memory::default();
+        return algorithm.step(at, measure);
+    }
     memory.numbers.clear();
     let x2 = at.flat();
     let [x0, x1] = match &memory.points[..] {

@@ -8,7 +8,7 @@
 
 use plca_tensor::Real;
 
-use super::{Bound, Memory, function, unless_rejected};
+use super::{Bound, Memory, extrapolates, function, unless_rejected};
 use crate::engine::{Algorithm, FitError, Parameters, Stepped, algorithm::extrapolated};
 
 /// Where the squared extrapolation of three points leads; `None` where there is nothing to extrapolate.
@@ -40,7 +40,11 @@ fn step<T: Real>(
     _: &mut Memory,
     measure: bool,
 ) -> Result<Stepped, FitError> {
-    algorithm.extrapolates(at)?;
+    if !extrapolates(algorithm, at)? {
+        let mut stepped = algorithm.step(at, measure)?;
+        stepped.restored.extend(algorithm.step(at, false)?.restored);
+        return Ok(stepped);
+    }
     let x0 = at.flat();
     let first = algorithm.step(at, measure)?;
     let x1 = at.flat();

@@ -1,0 +1,53 @@
+//! What is maximised, and how it is computed.
+
+/// What is maximised where mass of the model can lie outside the data; of no effect if all supports are valid. `[SPEC 5.2]`
+///
+/// ```
+/// use plca_em::{Likelihood, Support, engine::Shifted};
+/// let as_in_the_paper = Shifted::<f64>::builder(3, vec![20])
+///     .support(Support::Full).likelihood(Likelihood::Literal).build()?;
+/// # Ok::<(), plca_fit::engine::FitError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+pub enum Likelihood {
+    /// `Σ V ln P - v ln Σ_window P`: the data are a window cut from a longer record.
+    #[default]
+    Conditional,
+    /// `Σ V ln P`: there is nothing outside, mass there is lost.
+    Literal,
+}
+
+/// How the E-step is computed. All ways give the same counts but for rounding.
+///
+/// ```
+/// use plca_em::{Evaluation, engine::Shifted};
+/// let by_transforms = Shifted::<f64>::builder(3, vec![64, 64]).evaluation(Evaluation::Fft).build()?;
+/// # Ok::<(), plca_fit::engine::FitError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum Evaluation {
+    /// The one that should be fastest.
+    #[default]
+    Auto,
+    /// The sums as they are written.
+    Direct,
+    /// The same sums over the cells that are not 0 or hidden alone: time and memory do not depend on the other cells. Good with few
+    /// of them.
+    Sparse,
+    /// Copies stacked side by side and matrix products: good with many unshifted cells.
+    Matrix,
+    /// Fourier transforms along one or two shifted dimensions: good with large kernels.
+    Fft,
+}
+
+impl Evaluation {
+    /// Whether it was compiled.
+    pub(crate) fn is_available(self) -> bool {
+        cfg!(feature = "fft") || self != Self::Fft
+    }
+}

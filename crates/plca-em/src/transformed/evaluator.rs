@@ -1,0 +1,141 @@
+//! The E-step of transformed models.
+
+use std::sync::Arc;
+
+use plca_tensor::parallel::for_each_part;
+use plca_tensor::{Data, DataError, Real};
+
+use super::maps::{Entry, IndexMaps};
+use crate::shifted::engine::{Cells, Counts, Measured, Wanted};
+use crate::shifted::folded::Folded;
+use crate::shifted::geometry::Geometry;
+use crate::shifted::model::Columns;
+use crate::{Likelihood, Support};
+
+/// Kernels under index maps, on data.
+#[derive(Clone, Debug)]
+pub(crate) struct Evaluator<T: Real> {
+    pub(crate) maps: Arc<IndexMaps>,
+    pub(crate) likelihood: Likelihood,
+    cells: Arc<Cells<T>>,
+    complete: bool,
+}
+
+impl IndexMaps {
+    /// `P` of every cell of the data.
+    pub(crate) fn cells_of<T: Real>(&self, at: Columns<'_, T>) -> Vec<T> {
+        let mut p = vec![T::zero(); self.cells];
+        const PART: usize = 256;
+        for_each_part(&mut p, PART, |part, p| {
+            for (x, p) in (part * PART..).zip(p) {
+                *p = self.cell(at, x);
+            }
+        });
+        p
+    }
+
+    /// `P` of a cell of the data.
+    pub(crate) fn cell<T: Real>(&self, at: Columns<'_, T>, x: usize) -> T {
+        let mut p = T::zero();
+        for (z, &w) in at.weights.iter().enumerate() {
+            let kernel = &at.kernels[z * self.kernel..][..self.kernel];
+            let impulse = &at.impulses[z * self.maps..][..self.maps];
+            // [SPEC 5.7] P[x] = Σ_z P(z) Σ_s H[z,s] Σ_{u: T_s(u) = x} a[s,u] K[z,u]
+            let terms = self
+                .of_cell(x)
+                .iter()
+                .map(|e| T::lit(e.weight) * kernel[e.from as usize] * impulse[e.map as usize]);
+            p += w * terms.sum::<T>();
+        }
+        p
+    }
+}
+
+impl<T: Real> Evaluator<T> {
+    /// Of data that have as many cells as the maps.
+    pub(crate) fn new(
+        maps: Arc<IndexMaps>,
+        likelihood: Likelihood,
+        data: &dyn Data<T>,
+    ) -> Result<Self, DataError> {
+        // Every dimension indexes the kernel: the cells stay in row-major order.
+        let geometry = Geometry::placed(data.shape(), data.shape(), &[Support::Valid])?;
+        Ok(Self {
+            maps,
+            likelihood,
+            cells: Arc::new(Cells::new(&Folded::new(&geometry), data)?),
+            complete: data.is_complete(),
+        })
+    }
+
+    /// Whether the likelihood is relative to the model's mass in the observed cells.
+    pub(crate) fn is_conditional(&self) -> bool {
+        self.maps.any_outside && self.likelihood == Likelihood::Conditional || !self.complete
+    }
+
+    pub(crate) fn ln_lik(&self, measured: &Measured) -> f64 {
+        let Measured { ln_lik, seen, .. } = *measured;
+        if self.is_conditional() {
+            // [SPEC 4] [SPEC 5.2] Σ V ln P - v ln Σ_obs P
+            ln_lik - self.cells.total * seen.ln()
+        } else {
+            ln_lik
+        }
+    }
+
+    pub(crate) fn expect(&self, at: Columns<'_, T>, wanted: Wanted) -> Counts<T> {
+        let mut q = self.maps.cells_of(at);
+        let mass = q.iter().map(|p| p.to_f64()).sum();
+        let measured = self.cells.ratios(&mut q, wanted.ln_lik, mass);
+        // Beyond the data: imputed like a hidden cell, or nothing.
+        q.push(match self.likelihood {
+            Likelihood::Conditional => T::lit(self.cells.total * self.cells.scale / measured.seen),
+            Likelihood::Literal => T::zero(),
+        });
+        Counts::assemble(
+            &at.parts(),
+            wanted,
+            self.cells.scale,
+            measured,
+            || self.kernel_sums(at, &q),
+            || self.impulse_sums(at, &q),
+        )
+    }
+
+    /// `Σ_s H[z,s] q[s,u]`, `[z][u]`.
+    fn kernel_sums(&self, at: Columns<'_, T>, q: &[T]) -> Vec<T> {
+        let maps = &self.maps;
+        // [LV eq. 17] [SPEC 5.7] H q, of CK = P(z) K ∘ (H q)
+        let mut sums = vec![T::zero(); at.kernels.len()];
+        for_each_part(&mut sums, maps.kernel, |z, sums| {
+            let impulse = &at.impulses[z * maps.maps..][..maps.maps];
+            for (s, &h) in impulse.iter().enumerate() {
+                for e in maps.of_map(s) {
+                    sums[e.from as usize] += h * ratio(e, q);
+                }
+            }
+        });
+        sums
+    }
+
+    /// `Σ_u K[z,u] q[s,u]`, `[z][s]`.
+    fn impulse_sums(&self, at: Columns<'_, T>, q: &[T]) -> Vec<T> {
+        let maps = &self.maps;
+        // [LV eq. 17] [SPEC 5.7] K qᵀ, of CH = P(z) H ∘ (K qᵀ)
+        let mut sums = vec![T::zero(); at.impulses.len()];
+        const PART: usize = 64;
+        for_each_part(&mut sums, PART, |part, sums| {
+            for (place, sum) in (part * PART..).zip(sums) {
+                let kernel = &at.kernels[place / maps.maps * maps.kernel..][..maps.kernel];
+                let terms = maps.of_map(place % maps.maps).iter();
+                *sum = terms.map(|e| kernel[e.from as usize] * ratio(e, q)).sum();
+            }
+        });
+        sums
+    }
+}
+
+/// `q[s,u] = a[s,u] Q[T_s(u)]`
+fn ratio<T: Real>(e: &Entry, q: &[T]) -> T {
+    T::lit(e.weight) * q[e.to as usize]
+}
