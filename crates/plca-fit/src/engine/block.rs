@@ -140,7 +140,7 @@ impl<T: Real> BlockSpec<T> {
     /// # Errors
     ///
     /// [`FitError::Shape`], [`FitError::Value`], [`FitError::Empty`] for a column of zeros.
-    pub(super) fn given(&self, given: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
+    pub fn given(&self, given: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
         if let Draw::Data(values) = &self.draw {
             return Ok(self.of_data(values));
         }
