@@ -108,7 +108,7 @@ impl<T: Real> BlockSpec<T> {
     }
 
     /// Drawn values. The numbers that a generator gives are taken column after column.
-    pub(super) fn drawn(&self, rng: &mut dyn Rng) -> DMatrix<T> {
+    pub fn drawn(&self, rng: &mut dyn Rng) -> DMatrix<T> {
         let (rows, columns) = self.shape;
         match &self.draw {
             Draw::Simplex => {
@@ -173,7 +173,7 @@ impl<T: Real> BlockSpec<T> {
     }
 
     /// Refuses another shape, and the first value in row-major order that is negative or not finite.
-    pub(super) fn check_values(&self, block: &DMatrix<T>) -> Result<(), FitError> {
+    pub fn check_values(&self, block: &DMatrix<T>) -> Result<(), FitError> {
         if block.shape() != self.shape {
             return Err(FitError::Shape {
                 block: self.name.to_string(),
@@ -258,7 +258,11 @@ impl<T: Real> BlockSpec<T> {
 
     /// The M-step: the new block from counts and the old one; and whether the prior set an entry to 0 that was positive, so that a cell of the
     /// data may have lost its support. A column without counts keeps its values, and so does what is frozen, bit for bit.
-    pub(super) fn m_step(
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Prior`].
+    pub fn m_step(
         &self,
         mut counts: DMatrix<T>,
         old: &DMatrix<T>,
@@ -352,7 +356,7 @@ impl<T: Real> BlockSpec<T> {
     }
 
     /// Gives every entry a trace back: `q <- (q + 1e-12) / (1 + 1e-12 I)`, but for frozen components.
-    pub(super) fn restore(&self, block: &mut DMatrix<T>) {
+    pub fn restore(&self, block: &mut DMatrix<T>) {
         let old = block.clone();
         let rows = block.nrows() as f64;
         for q in block.iter_mut() {

@@ -35,4 +35,6 @@ pub use settings::Settings;
 pub use solver::fast::{Product, transpose_to};
 pub use solver::{Memory, Solver, Steps};
 pub use stop::{Need, Status, Stop, StopError};
-pub use transform::{Explained, Impossible, Transform, certify, empty, gap, gaps, possible, share};
+pub use transform::{
+    Explained, Impossible, Transform, certify, check_shape, empty, gap, gaps, possible, share,
+};
