@@ -433,7 +433,8 @@ impl<T: Real> Algorithm for ColumnNmfSweep<'_, T> {
                 let used: Vec<f64> = (0..gamma.ncols())
                     .map(|t| f64::from(gamma[(t, t)] > 0.0))
                     .collect();
-                descend_on_simplex(&mut u, &m, &gamma, &used, false, &mut Projector::default());
+                let mut projector = Projector::default();
+                descend_on_simplex(&mut u, &m, &gamma, &used, &[], false, &mut projector);
                 next.u = u.map(T::lit);
             }
         }

@@ -9,7 +9,7 @@ use rand::Rng;
 use crate::projection::Projector;
 use crate::qp::gram_qp;
 use crate::sweep::{gram, hadamard, widen};
-use crate::{Pntf, PntfError, PntfInit, PntfState, Projection};
+use crate::{Pntf, PntfError, PntfInit, PntfState, Projection, QpError};
 
 /// Where blocks come from that the caller does not give.
 ///
@@ -89,7 +89,14 @@ pub(crate) fn start<T: Real, R: Rng + ?Sized>(
     };
     if config.start == Start::Deflation {
         let free: Vec<bool> = (0..shape.len()).map(|j| given(j).is_none()).collect();
-        deflate(data, &mut state, &free, init.weights.is_none())?;
+        let weights = state.weights.as_mut_slice();
+        deflate(
+            data,
+            &mut state.factors,
+            &free,
+            k,
+            init.weights.is_none().then_some(weights),
+        )?;
     }
     Ok(state)
 }
@@ -145,20 +152,25 @@ pub(crate) fn check_block<T: Real>(
     negative: bool,
 ) -> Result<(), PntfError> {
     check_shape(block, m.shape(), expected)?;
-    for row in 0..m.nrows() {
-        for column in 0..m.ncols() {
-            let value = m[(row, column)];
-            if !value.is_finite() || (value < T::zero() && !negative) {
-                return Err(PntfError::Value {
-                    block: block.into(),
-                    row,
-                    column,
-                    value: value.to_f64(),
-                });
-            }
-        }
+    match first_unusable(m, negative) {
+        Some((row, column, value)) => Err(PntfError::Value {
+            block: block.into(),
+            row,
+            column,
+            value,
+        }),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// Row, column and value of the first entry, rows before columns, that is not finite, or negative where that is no use.
+pub(crate) fn first_unusable<T: Real>(
+    m: &DMatrix<T>,
+    negative: bool,
+) -> Option<(usize, usize, f64)> {
+    let places = (0..m.nrows()).flat_map(|i| (0..m.ncols()).map(move |j| (i, j)));
+    let mut entries = places.map(|(i, j)| (i, j, m[(i, j)].to_f64()));
+    entries.find(|&(_, _, x)| !x.is_finite() || (x < 0.0 && !negative))
 }
 
 fn given_weights<T: Real>(w: &DVector<T>, k: usize) -> Result<DVector<T>, PntfError> {
@@ -183,7 +195,7 @@ pub(crate) fn given_factor<T: Real>(
 }
 
 /// [PNTF 1] a column that is no distribution is projected, one of zeros becomes uniform; distributions are not touched.
-fn on_simplex<T: Real>(mut m: DMatrix<T>, projector: &mut Projector) -> DMatrix<T> {
+pub(crate) fn on_simplex<T: Real>(mut m: DMatrix<T>, projector: &mut Projector) -> DMatrix<T> {
     let rows = m.nrows();
     let close = 4.0 * T::EPSILON.to_f64() * rows as f64;
     for column in m.as_mut_slice().chunks_exact_mut(rows.max(1)) {
@@ -201,17 +213,18 @@ fn on_simplex<T: Real>(mut m: DMatrix<T>, projector: &mut Projector) -> DMatrix<
     m
 }
 
-/// Rank-one terms of what is left over, one after the other.
-fn deflate<T: Real>(
+/// Rank-one terms of what is left over, one after the other, in the `free` ones of the `outcome`; and the best weights, if these are free.
+pub(crate) fn deflate<T: Real>(
     data: &Products<'_, T>,
-    state: &mut PntfState<T>,
+    outcome: &mut [DMatrix<T>],
     free: &[bool],
-    weigh: bool,
-) -> Result<(), PntfError> {
-    let (n, k) = (state.factors.len(), state.weights.len());
+    k: usize,
+    weights: Option<&mut [T]>,
+) -> Result<(), QpError> {
+    let n = outcome.len();
     let scale = 1.0 / data.total();
     let contract = |factors: &[DMatrix<T>], mode| data.mttkrp(factors, mode) * scale;
-    let mut factors: Vec<DMatrix<f64>> = state.factors.iter().map(widen).collect();
+    let mut factors: Vec<DMatrix<f64>> = outcome.iter().map(widen).collect();
     // Strengths of the earlier components, unconstrained.
     let mut strengths: Vec<f64> = Vec::with_capacity(k);
     for t in 0..k {
@@ -255,18 +268,18 @@ fn deflate<T: Real>(
     for (j, factor) in factors.into_iter().enumerate() {
         if free[j] {
             let uniform = 1.0 / factor.nrows() as f64;
-            state.factors[j] = factor.map(|x| T::lit((1.0 - UNIFORM) * x + UNIFORM * uniform));
+            outcome[j] = factor.map(|x| T::lit((1.0 - UNIFORM) * x + UNIFORM * uniform));
         }
     }
-    if weigh {
-        let wide: Vec<DMatrix<f64>> = state.factors.iter().map(widen).collect();
+    if let Some(weights) = weights {
+        let wide: Vec<DMatrix<f64>> = outcome.iter().map(widen).collect();
         let grams: Vec<_> = wide.iter().map(gram).collect();
-        let m = contract(&state.factors, 0);
+        let m = contract(outcome, 0);
         let f = crate::sweep::contracted(&m, &wide[0]);
         let qp = gram_qp(&hadamard(&grams, None), &f, None)?;
         // No component starts dead.
         let uniform = 1.0 / k as f64;
-        for (w, l) in state.weights.iter_mut().zip(qp.weights) {
+        for (w, l) in weights.iter_mut().zip(qp.weights) {
             *w = T::lit((1.0 - UNIFORM) * l + UNIFORM * uniform);
         }
     }

@@ -180,18 +180,19 @@ pub(crate) fn descend(
     }
 }
 
-/// [`descend`] with every column on the simplex. Components of weight 0 are left alone, or, to `revive` them, put where
-/// the residual is largest; the objective does not depend on them.
+/// [`descend`] with every column on the simplex. Components that are `kept` stay as they are, and so do those of weight 0, or, to `revive`
+/// them, they are put where the residual is largest; the objective does not depend on them.
 pub(crate) fn descend_on_simplex(
     u: &mut DMatrix<f64>,
     m: &DMatrix<f64>,
     gamma: &DMatrix<f64>,
     w: &[f64],
+    kept: &[bool],
     revive: bool,
     projector: &mut Projector,
 ) {
     descend(u, m, gamma, w, |t, b, rho| {
-        if w[t] <= 0.0 && !revive {
+        if kept.get(t) == Some(&true) || (w[t] <= 0.0 && !revive) {
             return false;
         }
         // [HS alg. 1] [PNTF 2] the projection of num / ρ, without forming that quotient

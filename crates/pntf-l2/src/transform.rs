@@ -237,7 +237,7 @@ fn agree<T: Real>(
 
 /// A factor with every column times the power of two that brings its largest entry near 1, and the exponents: products over many
 /// modes then neither overflow nor underflow.
-fn balance<T: Real>(factor: &DMatrix<T>) -> (DMatrix<T>, Vec<i32>) {
+pub(crate) fn balance<T: Real>(factor: &DMatrix<T>) -> (DMatrix<T>, Vec<i32>) {
     let mut balanced = factor.clone();
     let exponents = (balanced.column_iter_mut())
         .map(|mut column| {
@@ -254,7 +254,7 @@ fn balance<T: Real>(factor: &DMatrix<T>) -> (DMatrix<T>, Vec<i32>) {
 }
 
 /// `x 2^exponent`, in steps whose powers are normal numbers.
-fn times_power_of_two(mut x: f64, mut exponent: i32) -> f64 {
+pub(crate) fn times_power_of_two(mut x: f64, mut exponent: i32) -> f64 {
     while exponent != 0 && x != 0.0 {
         let step = exponent.clamp(-1000, 1000);
         x *= 2f64.powi(step);
@@ -264,18 +264,22 @@ fn times_power_of_two(mut x: f64, mut exponent: i32) -> f64 {
 }
 
 /// What the problems of all observations are made of, the data in the scale in which they are held.
-struct Observations {
+pub(crate) struct Observations {
     /// `Aᵀ A`, `A` the components as seen in an observation.
-    h: DMatrix<f64>,
+    pub(crate) h: DMatrix<f64>,
     /// `Aᵀ g` in rows.
-    m: DMatrix<f64>,
+    pub(crate) m: DMatrix<f64>,
     /// `Σ g`.
-    totals: Vec<f64>,
+    pub(crate) totals: Vec<f64>,
 }
 
 impl Observations {
     /// Of data and factors that [`agree`].
-    fn new<T: Real>(factors: &[DMatrix<T>], data: &Products<'_, T>, mode: usize) -> Self {
+    pub(crate) fn new<T: Real>(
+        factors: &[DMatrix<T>],
+        data: &Products<'_, T>,
+        mode: usize,
+    ) -> Self {
         let n = data.shape()[mode];
         let mut factors = factors.to_vec();
         factors[mode] = DMatrix::zeros(n, factors[mode].ncols());
@@ -291,7 +295,7 @@ impl Observations {
 }
 
 /// `‖g / unit‖²` of every observation, divided before it is squared: small ones are not lost beside large ones.
-fn squared_norms<T: Real>(data: &Products<'_, T>, mode: usize, units: &[f64]) -> Vec<f64> {
+pub(crate) fn squared_norms<T: Real>(data: &Products<'_, T>, mode: usize, units: &[f64]) -> Vec<f64> {
     let mut norms = vec![0.0; units.len()];
     data.for_each(&mut |index, x| norms[index[mode]] += (x / units[index[mode]]).powi(2));
     norms

@@ -2,11 +2,12 @@
 
 use std::fmt::Debug;
 
+use nalgebra::DMatrix;
 use plca_tensor::{Real, normalise_columns};
 
 use super::anneal::Annealing;
 use super::{
-    BlockSpec, Constraint, Em, Expectation, FitError, Frozen, Parameters, Separable, Stepped,
+    BlockSpec, Constraint, Em, Expectation, FitError, Frozen, Parameters, Separable, Start, Stepped,
 };
 
 /// Whether an objective is to rise or to fall.
@@ -91,6 +92,31 @@ pub trait Algorithm<T: Real>: Debug {
     /// [`FitError::Unsteady`] with what changes, [`FitError::Conflict`] under tempering and with a power that stays, and
     /// [`FitError::Annealing`] while one moves: solvers then make plain iterations.
     fn extrapolates(&self, at: &Parameters<T>) -> Result<(), FitError>;
+
+    /// Parameters from extrapolated values `flat`, which stand one block after the other, each by columns. Default: a value that left the
+    /// orthant becomes a tenth of that of `last`, columns on the simplex are normalised, and what is frozen keeps the values of `base`.
+    fn extrapolated(&self, base: &Parameters<T>, flat: &[f64], last: &[f64]) -> Parameters<T> {
+        extrapolated(self.blocks(), base, flat, last)
+    }
+
+    /// What a given value of a block stands for, the block told by its place. Default: [`BlockSpec::given`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`BlockSpec::given`].
+    fn given(&self, block: usize, value: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
+        self.blocks()[block].given(value)
+    }
+
+    /// Fills the blocks that a start does not give, from the data and those that it gives.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::NoStart`] (default) for a start that the model does not have; and as [`step`](Self::step).
+    fn fill(&self, start: Start, blocks: &mut [Option<DMatrix<T>>]) -> Result<(), FitError> {
+        let _ = blocks;
+        Err(FitError::NoStart { start })
+    }
 
     /// Refuses a start from which no iteration can go on. Default: none.
     ///
@@ -249,7 +275,7 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
 
 /// Parameters from extrapolated values `flat`, which stand one block after the other. A value that left the orthant becomes a tenth of that of `last`;
 /// columns on the simplex are normalised; what is frozen keeps the values of `base`.
-pub(super) fn extrapolated<T: Real>(
+fn extrapolated<T: Real>(
     specs: &[BlockSpec<T>],
     base: &Parameters<T>,
     flat: &[f64],

@@ -3,7 +3,7 @@
 use plca_priors::PriorError;
 use plca_tensor::DataError;
 
-use super::StopError;
+use super::{Start, StopError};
 
 /// Why a model, its parameters or a step was refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -217,6 +217,28 @@ pub enum FitError {
         /// What it must be.
         expected: String,
     },
+    /// A start that a model does not have.
+    #[error("the model has no start by {}: expected blocks that are given or drawn", .start.name())]
+    NoStart {
+        /// Which.
+        start: Start,
+    },
+    /// Data, or a column of them, that cannot be divided by their sum.
+    #[error("{} to {total}, expected a positive number", summed(.column))]
+    Total {
+        /// The first such column, `None` if all of the data are to be divided.
+        column: Option<usize>,
+        /// The sum.
+        total: f64,
+    },
+    /// Data or parameters so large or so small that a number made of them is none.
+    #[error("{what} is {value}, expected a finite number: scale the data")]
+    NotFinite {
+        /// Which number.
+        what: String,
+        /// Its value.
+        value: f64,
+    },
     /// The model gives no probability to a positive cell.
     #[error("entry {index:?} is {value}, to which the model gives the probability 0")]
     Support {
@@ -232,12 +254,22 @@ fn sizes(shape: &[usize]) -> String {
     sizes.join(" x ")
 }
 
+fn summed(column: &Option<usize>) -> String {
+    match column {
+        Some(column) => format!("column {column} of the data sums"),
+        None => "the data sum".into(),
+    }
+}
+
 impl FitError {
     /// Whether another point may fare better. An accelerated step then drops the point that it tried; any other error ends the run.
     pub fn rejects_point(&self) -> bool {
         matches!(
             self,
-            Self::Support { .. } | Self::Prior { .. } | Self::Value { .. }
+            Self::Support { .. }
+                | Self::Prior { .. }
+                | Self::Value { .. }
+                | Self::NotFinite { .. }
         )
     }
 }

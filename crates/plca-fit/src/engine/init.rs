@@ -6,7 +6,28 @@ use rand::Rng;
 
 use super::{Algorithm, Draw, FitError, Frozen, Parameters, State};
 
-/// What a run starts from: blocks that are given, the others drawn.
+/// Where the blocks come from that a start does not give.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Start {
+    /// They are drawn, as [`BlockSpec::draw`](super::BlockSpec::draw) says.
+    #[default]
+    Drawn,
+    /// Component after component from what the earlier ones leave over of the data. Draws nothing.
+    Deflation,
+}
+
+impl Start {
+    /// The name on the command line and in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Drawn => "drawing",
+            Self::Deflation => "deflation",
+        }
+    }
+}
+
+/// What a run starts from: blocks that are given, the others drawn or read off the data.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -16,15 +37,37 @@ use super::{Algorithm, Draw, FitError, Frozen, Parameters, State};
 #[derive(Clone, Debug)]
 pub struct Init<T: Real> {
     given: Vec<(String, DMatrix<T>)>,
+    start: Start,
 }
 
 impl<T: Real> Default for Init<T> {
     fn default() -> Self {
-        Self { given: Vec::new() }
+        Self {
+            given: Vec::new(),
+            start: Start::default(),
+        }
     }
 }
 
 impl<T: Real> Init<T> {
+    /// A start by [`Start::Deflation`].
+    ///
+    /// ```
+    /// use plca_fit::engine::{Init, Start};
+    /// assert_eq!(Init::<f64>::deflation().start(), Start::Deflation);
+    /// ```
+    pub fn deflation() -> Self {
+        Self {
+            start: Start::Deflation,
+            ..Self::default()
+        }
+    }
+
+    /// Where the blocks come from that are not given.
+    pub fn start(&self) -> Start {
+        self.start
+    }
+
     /// Gives a block by its name; the last of one name counts.
     #[must_use]
     pub fn block(mut self, name: impl Into<String>, value: DMatrix<T>) -> Self {
@@ -37,7 +80,7 @@ impl<T: Real> Init<T> {
     /// # Errors
     ///
     /// [`FitError::UnknownBlock`], [`FitError::NotGiven`], [`FitError::Shape`], [`FitError::Value`], [`FitError::Empty`], and those of
-    /// [`Algorithm::check_start`].
+    /// [`Algorithm::fill`] and [`Algorithm::check_start`].
     pub fn parameters(
         &self,
         algorithm: &dyn Algorithm<T>,
@@ -51,13 +94,15 @@ impl<T: Real> Init<T> {
                 expected: specs.iter().map(|spec| spec.name.to_string()).collect(),
             });
         }
+        if self.start != Start::Drawn {
+            return self.filled(algorithm);
+        }
         let mut blocks = Vec::with_capacity(specs.len());
         for spec in specs {
             // Random numbers are drawn for given blocks too, so that what is given changes no other block.
             let drawn = spec.drawn(rng);
-            let given = self.given.iter().rev().find(|(name, _)| spec.name == *name);
-            blocks.push(match given {
-                Some((_, value)) => value.clone(),
+            blocks.push(match self.of(&spec.name) {
+                Some(value) => value.clone(),
                 None if spec.frozen == Frozen::No || matches!(spec.draw, Draw::Data(_)) => drawn,
                 None => {
                     return Err(FitError::NotGiven {
@@ -67,6 +112,33 @@ impl<T: Real> Init<T> {
             });
         }
         begin(algorithm, blocks)
+    }
+
+    /// The value that is given to a block.
+    fn of(&self, name: &str) -> Option<&DMatrix<T>> {
+        let mut given = self.given.iter().rev();
+        let given = given.find(|(other, _)| name == *other);
+        given.map(|(_, value)| value)
+    }
+
+    /// The parameters of a start that is read off the data.
+    fn filled(&self, algorithm: &dyn Algorithm<T>) -> Result<Parameters<T>, FitError> {
+        let specs = algorithm.blocks();
+        let given = specs.iter().enumerate().map(|(j, spec)| {
+            let given = self.of(&spec.name);
+            if given.is_none() && spec.frozen != Frozen::No && !matches!(spec.draw, Draw::Data(_)) {
+                let block = spec.name.to_string();
+                return Err(FitError::NotGiven { block });
+            }
+            let given = given.map(|value| algorithm.given(j, value.clone()));
+            given.transpose()
+        });
+        let mut blocks = given.collect::<Result<Vec<_>, _>>()?;
+        algorithm.fill(self.start, &mut blocks)?;
+        // What a model does not fill has a value of its own.
+        let blocks = blocks.into_iter().zip(specs);
+        let blocks = blocks.map(|(block, spec)| block.unwrap_or_else(|| spec.even()));
+        begin(algorithm, blocks.collect())
     }
 }
 
@@ -80,10 +152,8 @@ pub fn begin<T: Real>(
     blocks: Vec<DMatrix<T>>,
 ) -> Result<Parameters<T>, FitError> {
     let specs = algorithm.blocks();
-    let blocks = specs
-        .iter()
-        .zip(blocks)
-        .map(|(spec, block)| spec.given(block));
+    let blocks = (0..specs.len()).zip(blocks);
+    let blocks = blocks.map(|(j, block)| algorithm.given(j, block));
     let at = Parameters::new(specs, blocks.collect::<Result<_, _>>()?)?;
     let at = at.with(algorithm.power(), algorithm.mass());
     let facts = algorithm.facts().into_iter();
@@ -98,6 +168,7 @@ impl<S: State> From<&S> for Init<S::Scalar> {
         let blocks = state.parameters().blocks();
         Self {
             given: blocks.map(|(name, b)| (name.into(), b.clone())).collect(),
+            start: Start::default(),
         }
     }
 }

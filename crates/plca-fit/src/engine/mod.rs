@@ -27,7 +27,7 @@ pub use cool::Cooling;
 pub use em::{Counts, Em, Expectation, Renewed, Stepped, Wanted};
 pub use error::FitError;
 pub use fit::{Checkpoint, Event, Fit, TracePoint};
-pub use init::{Init, begin};
+pub use init::{Init, Start, begin};
 pub use model::{Model, State};
 pub use parameters::Parameters;
 pub use reconstruct::{Reconstruct, dense, one_component};

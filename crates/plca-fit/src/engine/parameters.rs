@@ -109,6 +109,11 @@ impl<T: Real> Parameters<T> {
         self.names.iter().map(|name| &**name).zip(&self.blocks)
     }
 
+    /// All blocks, in the model's order.
+    pub fn matrices(&self) -> &[DMatrix<T>] {
+        &self.blocks
+    }
+
     /// A block by its place.
     ///
     /// # Panics

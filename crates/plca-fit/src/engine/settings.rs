@@ -81,6 +81,8 @@ impl<T: Real> Settings<T> {
 #[macro_export]
 macro_rules! block_setters {
     ($builder:ident) => {
+        $crate::freeze_setters!($builder);
+
         impl<T: ::plca_tensor::Real> $builder<T> {
             /// Puts a prior on the columns of a block; the last one set counts. A block that the model does not have is refused when it
             /// meets its data.
@@ -92,7 +94,16 @@ macro_rules! block_setters {
                 self.0.settings.prior(block.into(), prior);
                 self
             }
+        }
+    };
+}
 
+/// Those of a model without priors.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! freeze_setters {
+    ($builder:ident) => {
+        impl<T: ::plca_tensor::Real> $builder<T> {
             /// Freezes a block: it keeps the values that the start gives.
             pub fn freeze(mut self, block: impl Into<String>) -> Self {
                 let frozen = $crate::engine::Frozen::Whole;

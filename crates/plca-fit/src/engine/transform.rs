@@ -157,6 +157,14 @@ where
         self.algorithm.extrapolates(at)
     }
 
+    fn extrapolated(&self, base: &Parameters<T>, flat: &[f64], last: &[f64]) -> Parameters<T> {
+        self.algorithm.extrapolated(base, flat, last)
+    }
+
+    fn settled(&self, at: &Parameters<T>) -> bool {
+        self.algorithm.settled(at)
+    }
+
     // [SPEC 1.5] stop by the gap
     fn residual(&self, at: &Parameters<T>) -> Result<f64, FitError> {
         Ok((self.gap)(at)?.into_iter().fold(0.0, f64::max))

@@ -156,7 +156,8 @@ impl<T: Real> PntfSweep<'_, T> {
             }
             if !modes.is_empty() {
                 let w = state.scaled_weights();
-                descend_on_simplex(&mut u, &m, &gamma, &w, self.config.revive, &mut projector);
+                let revive = self.config.revive;
+                descend_on_simplex(&mut u, &m, &gamma, &w, &[], revive, &mut projector);
                 state.factors[mode] = u.map(T::lit);
                 if let Some(memo) = memo.as_mut().filter(|_| nth + 1 < visited.len()) {
                     memo.set(mode, &state.factors[mode]);

@@ -13,7 +13,7 @@ mod search;
 
 use nalgebra::{Cholesky, DMatrix, SymmetricEigen};
 
-pub(crate) use orthant::orthant_qp;
+pub(crate) use orthant::{OrthantQp, orthant_at, orthant_qp};
 use search::{Domain, Problem};
 
 /// Why a problem was refused.
@@ -173,6 +173,16 @@ pub(crate) fn gram_qp(
 ) -> Result<SimplexQp, QpError> {
     check(h, f, start)?;
     Ok(solved(h, f, start, true))
+}
+
+/// What weights are worth, `h` a product of Gram matrices. No face is solved.
+pub(crate) fn gram_at(
+    h: &DMatrix<f64>,
+    f: &[f64],
+    weights: &[f64],
+) -> Result<SimplexQp, QpError> {
+    check(h, f, Some(weights))?;
+    Ok(solved(h, f, Some(weights), false))
 }
 
 /// The minimiser, or the start if there is no `search`, and its certificate.

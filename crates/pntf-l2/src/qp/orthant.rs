@@ -22,6 +22,15 @@ pub(crate) struct OrthantQp {
 ///
 /// The support is searched as for [`simplex_qp`](super::simplex_qp), from 0. Where the minimiser is not unique, the one that is met.
 pub(crate) fn orthant_qp(h: &DMatrix<f64>, f: &[f64]) -> OrthantQp {
+    solved(h, f, None)
+}
+
+/// What given unknowns are worth. Nothing is searched.
+pub(crate) fn orthant_at(h: &DMatrix<f64>, f: &[f64], x: &[f64]) -> OrthantQp {
+    solved(h, f, Some(x))
+}
+
+fn solved(h: &DMatrix<f64>, f: &[f64], x: Option<&[f64]>) -> OrthantQp {
     let k = f.len();
     // Powers of two, so that every curvature is near 1 and no bit changes: `x = unit ∘ z`.
     let unit: Vec<f64> = (h.diagonal().iter())
@@ -38,8 +47,17 @@ pub(crate) fn orthant_qp(h: &DMatrix<f64>, f: &[f64]) -> OrthantQp {
     };
     let target: Vec<f64> = slopes.iter().map(|f| f / size).collect();
     let problem = Problem::new(&scaled, &target, Domain::Orthant);
-    let mut z = vec![0.0; k];
-    problem.solve(&mut z);
+    let z = match x {
+        Some(x) => {
+            let inside = |(x, unit): (&f64, &f64)| if *unit > 0.0 { x / unit / size } else { 0.0 };
+            x.iter().zip(&unit).map(inside).collect()
+        }
+        None => {
+            let mut z = vec![0.0; k];
+            problem.solve(&mut z);
+            z
+        }
+    };
     let g = problem.gradient(&z);
     // [PNTF 8] With H >= 0 a minimiser y has H_ii y_i <= (H y)_i = f_i wherever y_i > 0, and objective(z) - objective(y) <= g·(z - y).
     let gap: f64 = (0..k)

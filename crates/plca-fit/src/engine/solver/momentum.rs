@@ -10,7 +10,7 @@
 use plca_tensor::Real;
 
 use super::{Bound, Memory, extrapolates, function, unless_rejected};
-use crate::engine::{Algorithm, FitError, Parameters, Stepped, algorithm::extrapolated};
+use crate::engine::{Algorithm, FitError, Parameters, Stepped};
 
 /// The first `β`; its growth and that of its bound where a step was kept, its fall where not.
 pub(crate) const FIRST: f64 = 0.5;
@@ -61,7 +61,7 @@ fn ahead<T: Real>(
             before = std::mem::replace(&mut now, at.flat());
         }
         extrapolate(&mut before, &now, beta);
-        at = extrapolated(algorithm.blocks(), &at, &before, &now);
+        at = algorithm.extrapolated(&at, &before, &now);
         let Some(stepped) = unless_rejected(algorithm.step(&mut at, false))? else {
             return Ok(None);
         };

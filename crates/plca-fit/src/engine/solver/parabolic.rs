@@ -3,7 +3,7 @@
 use plca_tensor::Real;
 
 use super::{Bound, Memory, extrapolates, function, unless_rejected};
-use crate::engine::{Algorithm, FitError, Parameters, Stepped, algorithm::extrapolated};
+use crate::engine::{Algorithm, FitError, Parameters, Stepped};
 
 /// How far beyond the last point the first trial is.
 const FIRST: f64 = 0.1;
@@ -37,7 +37,7 @@ fn search<T: Real>(
 ) -> Result<Parameters<T>, FitError> {
     let mut found = at.clone();
     for point in trials(x0, x1, x2) {
-        let candidate = extrapolated(algorithm.blocks(), at, &point, x2);
+        let candidate = algorithm.extrapolated(at, &point, x2);
         // A point that the algorithm refuses ends the search like one that is worse.
         let Some(reached) = unless_rejected(algorithm.objective(&candidate))? else {
             break;

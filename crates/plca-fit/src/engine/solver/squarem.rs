@@ -9,7 +9,7 @@
 use plca_tensor::Real;
 
 use super::{Bound, Memory, extrapolates, function, unless_rejected};
-use crate::engine::{Algorithm, FitError, Parameters, Stepped, algorithm::extrapolated};
+use crate::engine::{Algorithm, FitError, Parameters, Stepped};
 
 /// Where the squared extrapolation of three points leads; `None` where there is nothing to extrapolate.
 pub(crate) fn extrapolation(x0: &[f64], x1: &[f64], x2: &[f64]) -> Option<Vec<f64>> {
@@ -53,7 +53,7 @@ fn step<T: Real>(
     let Some(flat) = extrapolation(&x0, &x1, &x2) else {
         return Ok(first);
     };
-    let mut candidate = extrapolated(algorithm.blocks(), at, &flat, &x2);
+    let mut candidate = algorithm.extrapolated(at, &flat, &x2);
     // A point that the algorithm refuses is rejected like one that is worse.
     let reached = unless_rejected(algorithm.step(&mut candidate, true))?;
     let reached = reached.and_then(|stepped| stepped.value);

@@ -1,0 +1,218 @@
+//! What the models share: given, frozen and extrapolated blocks.
+
+use nalgebra::DMatrix;
+use plca_fit::engine::{Axis, BlockSpec, Constraint, FitError, Frozen, Parameters};
+use plca_tensor::arrange::Products;
+use plca_tensor::{Data, DataError, Real};
+
+use crate::QpError;
+use crate::init::{first_unusable, on_simplex};
+use crate::projection::Projector;
+use crate::qp::gram_qp;
+
+/// Refuses a model without components.
+pub(super) fn check_components(components: usize) -> Result<(), FitError> {
+    match components > 0 {
+        true => Ok(()),
+        false => Err(FitError::Setting {
+            name: "components",
+            value: 0.0,
+            expected: "at least 1",
+        }),
+    }
+}
+
+/// Refuses data with hidden cells.
+pub(super) fn check_complete<T: Real>(data: &Products<'_, T>, what: &str) -> Result<(), FitError> {
+    match data.is_complete() {
+        true => Ok(()),
+        false => Err(FitError::Conflict {
+            what: format!("{what} needs complete data, some cells are hidden"),
+        }),
+    }
+}
+
+/// Refuses data with negative cells.
+pub(super) fn check_signs<T: Real>(data: &dyn Data<T>) -> Result<(), FitError> {
+    match &data.summary().negative {
+        None => Ok(()),
+        Some((index, value)) => Err(FitError::Data(DataError::Negative {
+            index: index.clone(),
+            value: *value,
+        })),
+    }
+}
+
+/// The number itself, if it is one.
+pub(super) fn finite(what: &str, value: f64) -> Result<f64, FitError> {
+    match value.is_finite() {
+        true => Ok(value),
+        false => Err(FitError::NotFinite {
+            what: what.into(),
+            value,
+        }),
+    }
+}
+
+/// Why weights could not be found: of a product of Gram matrices nothing but its size can be wrong.
+pub(super) fn unsolved(error: QpError) -> FitError {
+    match error {
+        QpError::Value { name, index, value } => FitError::NotFinite {
+            what: format!("`{name}` at {index:?} of the problem of the weights"),
+            value,
+        },
+        other => FitError::Conflict {
+            what: other.to_string(),
+        },
+    }
+}
+
+/// Flags of the frozen components of every block, none where none is frozen.
+pub(super) fn kept<T: Real>(specs: &[BlockSpec<T>]) -> Vec<Vec<bool>> {
+    specs.iter().map(BlockSpec::frozen_components).collect()
+}
+
+pub(super) fn is_kept(kept: &[bool], z: usize) -> bool {
+    kept.get(z) == Some(&true)
+}
+
+/// What frozen entries leave of 1.
+fn left(values: &[f64], kept: &[bool]) -> f64 {
+    let frozen = values.iter().enumerate().filter(|&(z, _)| is_kept(kept, z));
+    1.0 - frozen.map(|(_, x)| x).sum::<f64>()
+}
+
+/// A given value of a block on simplices: a column that is no distribution is projected, one of zeros becomes uniform.
+pub(super) fn given<T: Real>(
+    spec: &BlockSpec<T>,
+    value: DMatrix<T>,
+    negative: bool,
+) -> Result<DMatrix<T>, FitError> {
+    let block = spec.name.to_string();
+    if value.shape() != spec.shape {
+        return Err(FitError::Shape {
+            block,
+            got: value.shape(),
+            expected: spec.shape,
+        });
+    }
+    match first_unusable(&value, negative) {
+        Some((row, column, value)) => Err(FitError::Value {
+            block,
+            row,
+            column,
+            value,
+        }),
+        None => Ok(on_simplex(value, &mut Projector::default())),
+    }
+}
+
+/// The weights on the simplex that minimise `½ lᵀ H l - fᵀ l`, searched from the old ones. What is frozen keeps its weight; the others share
+/// what is left.
+pub(super) fn weigh(
+    h: &DMatrix<f64>,
+    f: &[f64],
+    old: &[f64],
+    kept: &[bool],
+) -> Result<Vec<f64>, FitError> {
+    let free: Vec<usize> = (0..old.len()).filter(|&z| !is_kept(kept, z)).collect();
+    if free.len() == old.len() {
+        return Ok(gram_qp(h, f, Some(old)).map_err(unsolved)?.weights);
+    }
+    let mut weights = old.to_vec();
+    let left = left(old, kept);
+    if free.is_empty() || left <= 0.0 {
+        return Ok(weights);
+    }
+    // [PNTF 4] on a smaller simplex: l = left m for what is free, and f less what the rest explains
+    let rest = |i: usize| {
+        let frozen = (0..old.len()).filter(|&j| is_kept(kept, j));
+        f[i] - frozen.map(|j| h[(i, j)] * old[j]).sum::<f64>()
+    };
+    let k = free.len();
+    let small = DMatrix::from_fn(k, k, |i, j| h[(free[i], free[j])] * left * left);
+    let linear: Vec<f64> = free.iter().map(|&i| left * rest(i)).collect();
+    let start: Vec<f64> = free.iter().map(|&i| old[i]).collect();
+    let found = gram_qp(&small, &linear, Some(&start)).map_err(unsolved)?;
+    for (&z, m) in free.iter().zip(found.weights) {
+        weights[z] = left * m;
+    }
+    Ok(weights)
+}
+
+/// Projects a column onto the simplex. What is frozen keeps its old value; the others are projected onto what is left.
+pub(super) fn project(
+    projector: &mut Projector,
+    values: &mut [f64],
+    old: impl Fn(usize) -> f64,
+    kept: &[bool],
+) {
+    let free: Vec<usize> = (0..values.len()).filter(|&z| !is_kept(kept, z)).collect();
+    if free.len() == values.len() {
+        return projector.project(values, 1.0);
+    }
+    for z in (0..values.len()).filter(|&z| is_kept(kept, z)) {
+        values[z] = old(z);
+    }
+    let left = left(values, kept);
+    if free.is_empty() || left <= 0.0 {
+        return free.into_iter().for_each(|z| values[z] = old(z));
+    }
+    let mut some: Vec<f64> = free.iter().map(|&z| values[z]).collect();
+    projector.project(&mut some, left);
+    for (z, x) in free.into_iter().zip(some) {
+        values[z] = left * x;
+    }
+}
+
+/// Extrapolated parameters: columns on simplices are projected, those with a value that is no number stay; a number that is not positive is
+/// that of `last`.
+pub(super) fn extrapolated<T: Real>(
+    specs: &[BlockSpec<T>],
+    projector: &mut Projector,
+    base: &Parameters<T>,
+    flat: &[f64],
+    last: &[f64],
+) -> Parameters<T> {
+    let mut at = base.clone();
+    let mut place = 0;
+    at.change(|j, block| {
+        let spec = &specs[j];
+        let values = place..place + block.len();
+        place = values.end;
+        if spec.frozen == Frozen::Whole {
+            return;
+        }
+        let (values, last) = (&flat[values.clone()], &last[values]);
+        if spec.constraint != Constraint::Simplex {
+            for (x, (&new, &last)) in block.iter_mut().zip(values.iter().zip(last)) {
+                *x = T::lit(if new > 0.0 && new.is_finite() { new } else { last });
+            }
+            return;
+        }
+        let (kept, rows) = (spec.frozen_components(), block.nrows());
+        let columns = block.as_mut_slice().chunks_exact_mut(rows);
+        for (t, (column, values)) in columns.zip(values.chunks_exact(rows)).enumerate() {
+            let rows_kept: &[bool] = match spec.components {
+                Axis::Columns if is_kept(&kept, t) => continue,
+                Axis::Rows => &kept,
+                _ => &[],
+            };
+            if values.iter().all(|x| x.is_finite()) {
+                let mut values = values.to_vec();
+                project(projector, &mut values, |z| column[z].to_f64(), rows_kept);
+                column.iter_mut().zip(values).for_each(|(c, x)| *c = T::lit(x));
+            }
+        }
+    });
+    at
+}
+
+/// Replaces one block.
+pub(super) fn put<T: Real>(at: &mut Parameters<T>, place: usize, new: &DMatrix<f64>) {
+    at.change(|j, block| {
+        if j == place {
+            block.zip_apply(new, |x, new| *x = T::lit(new));
+        }
+    });
+}

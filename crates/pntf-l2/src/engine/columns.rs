@@ -1,0 +1,432 @@
+//! Matrices whose columns are distributions of their own.
+//!
+//! ```text
+//! min ‖Ḡ - U V‖²,     columns of Ḡ, U and V on simplices
+//! ```
+//!
+//! where `Ḡ` is the data with every column divided by its sum: each column counts alike, whatever its mass. One iteration improves the columns
+//! of `U` in order, then puts every column of `V` at its optimum. `[PNTF 1]` `[HS eq. 4]`
+
+use nalgebra::{DMatrix, DVectorView};
+use plca_fit::engine::{
+    Algorithm, Axis, BlockSpec, Explained, FitError, Frozen, Model, Parameters, Reconstruct, Sense,
+    Settings, State, Stepped, Transform, dense, one_component,
+};
+use plca_tensor::arrange::Products;
+use plca_tensor::parallel::map_in_order;
+use plca_tensor::{CompensatedSum, Cp, Data, DenseTensor, Factor, Real};
+
+use super::blocks::{
+    check_complete, check_components, extrapolated, finite, given, kept, put, weigh,
+};
+use super::exact::{self, TOTALS, check_totals};
+use super::mixture::explain_columns;
+use crate::projection::Projector;
+use crate::sweep::{contracted, descend_on_simplex, gram, widen};
+
+/// Settings of a factorization of columns, checked; see [`ColumnNmf::builder`]. Its blocks are `u`, `I x K`, and `v`, `K x J`, the columns of
+/// both on simplices.
+///
+/// ```
+/// use plca_fit::engine::Model;
+/// use plca_tensor::{DenseTensor, Order};
+/// use pntf_l2::engine::ColumnNmf;
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let g = DenseTensor::<f64>::new(vec![2, 3], vec![4.0, 0.0, 1.0, 0.0, 6.0, 1.0], Order::RowMajor)?;
+/// let fit = ColumnNmf::builder(2).build()?.fit(&g, &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert!(fit.objective() < 1e-12 && (fit.state().v().column(2).sum() - 1.0).abs() < 1e-15);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ColumnNmf<T: Real> {
+    components: usize,
+    settings: Settings<T>,
+}
+
+/// Settings of [`ColumnNmf`], not yet checked.
+#[derive(Clone, Debug)]
+#[must_use = "call `.build()`"]
+pub struct ColumnNmfBuilder<T: Real>(ColumnNmf<T>);
+
+plca_fit::freeze_setters!(ColumnNmfBuilder);
+
+impl<T: Real> ColumnNmf<T> {
+    /// Starts the settings of a model of so many components.
+    pub fn builder(components: usize) -> ColumnNmfBuilder<T> {
+        ColumnNmfBuilder(Self {
+            components,
+            settings: Settings::default(),
+        })
+    }
+}
+
+impl<T: Real> ColumnNmfBuilder<T> {
+    /// Checks the settings.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Setting`] without components.
+    pub fn build(self) -> Result<ColumnNmf<T>, FitError> {
+        check_components(self.0.components)?;
+        Ok(self.0)
+    }
+}
+
+impl<T: Real> Model for ColumnNmf<T> {
+    type Scalar = T;
+    type State = ColumnNmfState<T>;
+    const NAME: &'static str = "column-nmf";
+
+    fn components(&self) -> usize {
+        self.components
+    }
+
+    /// # Errors
+    ///
+    /// [`FitError::Conflict`] for data that are no matrix and for hidden cells, [`FitError::Total`] for a column that does not sum to a positive
+    /// number, [`FitError::NotFinite`] where squares overflow beside it; those of [`Settings::apply`] and [`Products::new`].
+    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        let data = Products::new(data)?;
+        let &[rows, columns] = data.shape() else {
+            let order = data.shape().len();
+            return Err(FitError::Conflict {
+                what: format!(
+                    "the column-normalised factorization is for matrices, the data have order {order}"
+                ),
+            });
+        };
+        check_complete(&data, "the column-normalised factorization")?;
+        let (mut totals, mut squares) = (vec![0.0; columns], vec![0.0; columns]);
+        data.for_each(&mut |index, x| {
+            totals[index[1]] += x;
+            squares[index[1]] += x * x;
+        });
+        if let Some(column) = totals.iter().position(|&t| t <= 0.0) {
+            let total = totals[column] / data.scale();
+            let column = Some(column);
+            return Err(FitError::Total { column, total });
+        }
+        for (column, total) in totals.iter().enumerate() {
+            finite(&format!("the sum of column {column}"), total / data.scale())?;
+        }
+        let norm = squares.iter().zip(&totals).map(|(s, t)| s / (t * t)).sum();
+        let what = "the sum of the squares of the columns over their sums";
+        let norm = finite(what, norm)?;
+        let mut specs = specs([rows, columns], self.components);
+        self.settings.apply(&mut specs)?;
+        Ok(Box::new(Sweep {
+            data,
+            totals,
+            norm,
+            kept: kept(&specs),
+            specs,
+        }))
+    }
+}
+
+/// The blocks of a matrix of this shape.
+pub(super) fn specs<T: Real>([rows, columns]: [usize; 2], k: usize) -> Vec<BlockSpec<T>> {
+    vec![
+        BlockSpec::simplex("u", (rows, k), Axis::Columns),
+        BlockSpec::simplex("v", (k, columns), Axis::Rows),
+    ]
+}
+
+/// [`ColumnNmf`] bound to data.
+#[derive(Debug)]
+struct Sweep<'a, T: Real> {
+    data: Products<'a, T>,
+    /// Sums of the columns as held.
+    totals: Vec<f64>,
+    /// `‖Ḡ‖²`.
+    norm: f64,
+    specs: Vec<BlockSpec<T>>,
+    /// Flags of the frozen components of every block.
+    kept: Vec<Vec<bool>>,
+}
+
+impl<T: Real> Sweep<'_, T> {
+    /// `Ḡ Vᵀ` and `V Vᵀ`.
+    fn by_rows(&self, at: &Parameters<T>) -> (DMatrix<f64>, DMatrix<f64>) {
+        let (u, v) = (at.at(0), at.at(1));
+        let vt = widen(v).transpose();
+        let mut divided = vt.clone();
+        for (mut row, t) in divided.row_iter_mut().zip(&self.totals) {
+            row /= *t;
+        }
+        let factors = [DMatrix::zeros(u.nrows(), u.ncols()), divided.map(T::lit)];
+        (self.data.mttkrp(&factors, 0), gram(&vt))
+    }
+
+    /// `‖Ḡ - U V‖²` from what [`by_rows`](Self::by_rows) returned, or cell by cell where too much cancels.
+    fn squared_error(
+        &self,
+        at: &Parameters<T>,
+        u: &DMatrix<f64>,
+        m: &DMatrix<f64>,
+        gamma: &DMatrix<f64>,
+    ) -> f64 {
+        let linear: f64 = contracted(m, u).iter().sum();
+        // [PNTF 5]
+        let value = self.norm - 2.0 * linear + gram(u).component_mul(gamma).sum();
+        if value > 4.5e5 * T::EPSILON.to_f64() * self.norm {
+            return value;
+        }
+        self.explicit(u, &widen(at.at(1)))
+    }
+
+    /// `‖Ḡ - U V‖²`, over the cells where either side is not 0.
+    fn explicit(&self, u: &DMatrix<f64>, v: &DMatrix<f64>) -> f64 {
+        let mut columns = vec![Vec::new(); self.totals.len()];
+        (self.data).for_each(&mut |index, x| columns[index[1]].push((index[0], x)));
+        let nonzero = |c: DVectorView<'_, f64>| -> Vec<(usize, f64)> {
+            let entries = c.iter().copied().enumerate();
+            entries.filter(|&(_, x)| x != 0.0).collect()
+        };
+        let atoms: Vec<_> = u.column_iter().map(nonzero).collect();
+        let (mut residual, mut met) = (vec![0.0; u.nrows()], Vec::new());
+        let mut sum = CompensatedSum::default();
+        for ((cells, total), weights) in columns.iter().zip(&self.totals).zip(v.column_iter()) {
+            for &(i, x) in cells {
+                residual[i] -= x / total;
+                met.push(i);
+            }
+            for (z, w) in nonzero(weights) {
+                for &(i, x) in &atoms[z] {
+                    residual[i] += w * x;
+                    met.push(i);
+                }
+            }
+            // A row that was met twice is 0 the second time.
+            for i in met.drain(..) {
+                sum += residual[i] * residual[i];
+                residual[i] = 0.0;
+            }
+        }
+        sum.value()
+    }
+
+    /// Every column of `V` at its optimum.
+    fn weigh(&self, at: &mut Parameters<T>) -> Result<(), FitError> {
+        let u = widen(at.at(0));
+        let h = gram(&u);
+        let factors = [at.at(0).clone(), DMatrix::zeros(self.totals.len(), u.ncols())];
+        let f = self.data.mttkrp(&factors, 1);
+        let mut v = widen(at.at(1));
+        // [HS eq. 4] [PNTF 1] every column of V is a weight problem with H = Uᵀ U, f = Uᵀ g
+        let solved = map_in_order((0..self.totals.len()).collect(), |i| {
+            let f: Vec<f64> = f.row(i).iter().map(|f| f / self.totals[i]).collect();
+            weigh(&h, &f, v.column(i).as_slice(), &self.kept[1])
+        });
+        for (i, weights) in solved.into_iter().enumerate() {
+            v.column_mut(i).copy_from_slice(&weights?);
+        }
+        put(at, 1, &v);
+        Ok(())
+    }
+}
+
+impl<T: Real> Algorithm<T> for Sweep<'_, T> {
+    fn blocks(&self) -> &[BlockSpec<T>] {
+        &self.specs
+    }
+
+    fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
+        let frozen = |block: usize| self.specs[block].frozen == Frozen::Whole;
+        // A step that fails leaves the parameters as they were.
+        let mut next = at.clone();
+        let mut value = None;
+        if measure || !frozen(0) {
+            let (m, gamma) = self.by_rows(at);
+            let mut u = widen(at.at(0));
+            value = measure.then(|| self.squared_error(at, &u, &m, &gamma));
+            if !frozen(0) {
+                // A component that no column uses has no curvature: it is left alone.
+                let used: Vec<f64> = (0..gamma.ncols())
+                    .map(|t| f64::from(gamma[(t, t)] > 0.0))
+                    .collect();
+                let (kept, mut projector) = (&self.kept[0], Projector::default());
+                descend_on_simplex(&mut u, &m, &gamma, &used, kept, false, &mut projector);
+                put(&mut next, 0, &u);
+            }
+        }
+        if !frozen(1) {
+            self.weigh(&mut next)?;
+        }
+        next.count();
+        *at = next;
+        Ok(Stepped {
+            value,
+            restored: Vec::new(),
+        })
+    }
+
+    fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        let (m, gamma) = self.by_rows(at);
+        Ok(self.squared_error(at, &widen(at.at(0)), &m, &gamma))
+    }
+
+    fn sense(&self) -> Sense {
+        Sense::Minimise
+    }
+
+    /// `‖Ḡ‖²`.
+    fn unit(&self) -> f64 {
+        self.norm
+    }
+
+    fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
+        let scale = self.data.scale();
+        vec![(TOTALS, self.totals.iter().map(|t| t / scale).collect())]
+    }
+
+    fn extrapolates(&self, _: &Parameters<T>) -> Result<(), FitError> {
+        Ok(())
+    }
+
+    fn extrapolated(&self, base: &Parameters<T>, flat: &[f64], last: &[f64]) -> Parameters<T> {
+        extrapolated(&self.specs, &mut Projector::default(), base, flat, last)
+    }
+
+    /// [PNTF 1] a column that is no distribution is projected onto the simplex.
+    fn given(&self, block: usize, value: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
+        given(&self.specs[block], value, true)
+    }
+
+    fn residual(&self, _: &Parameters<T>) -> Result<f64, FitError> {
+        Err(FitError::NoResidual {
+            why: "the column-normalised factorization measures no conditions of optimality".into(),
+        })
+    }
+}
+
+/// Fitted parameters of [`ColumnNmf`]: column `i` of `Ḡ` is modelled as `U V[:,i]`.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_fit::engine::Reconstruct;
+/// use pntf_l2::engine::ColumnNmfState;
+/// let state = ColumnNmfState::new(dmatrix![1.0, 0.5; 0.0, 0.5], dmatrix![0.5; 0.5])?;
+/// assert_eq!(state.cell(&[0, 0]), 0.75);
+/// # Ok::<(), plca_fit::engine::FitError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnNmfState<T: Real>(Parameters<T>);
+
+plca_fit::serialised!(ColumnNmfState);
+
+impl<T: Real> ColumnNmfState<T> {
+    /// The state of `U`, `I x K`, and `V`, `K x J`, for columns that sum to 1.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Shape`], [`FitError::Value`], [`FitError::Sum`].
+    pub fn new(u: DMatrix<T>, v: DMatrix<T>) -> Result<Self, FitError> {
+        let specs = specs([u.nrows(), v.ncols()], u.ncols());
+        Ok(Self(Parameters::new(&specs, vec![u, v])?))
+    }
+
+    /// `U`, `I x K`, every column on the simplex.
+    pub fn u(&self) -> &DMatrix<T> {
+        self.0.at(0)
+    }
+
+    /// `V`, `K x J`, every column on the simplex.
+    pub fn v(&self) -> &DMatrix<T> {
+        self.0.at(1)
+    }
+
+    /// The sum of every column of the data, 1 of a state that was not fitted.
+    pub fn totals(&self) -> Vec<f64> {
+        let ones = || vec![1.0; self.v().ncols()];
+        self.0.fact(TOTALS).map_or_else(ones, <[f64]>::to_vec)
+    }
+
+    /// The squared error of every column that [`transform`](Self::transform) explained, divided by its sum; `None` of a state that comes from
+    /// elsewhere.
+    pub fn squared_errors(&self) -> Option<&[f64]> {
+        self.0.fact(exact::ERRORS)
+    }
+
+    /// Calls `f` with `U V` as a model for the kernels.
+    pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
+        f(&Cp {
+            weights: None,
+            factors: &[Factor::Columns(self.u()), Factor::Rows(self.v())],
+        })
+    }
+
+    /// Calls `f` with the model in the scale of the data.
+    fn with_scaled<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
+        let mut v = self.v().clone();
+        for (mut column, total) in v.column_iter_mut().zip(self.totals()) {
+            column *= T::lit(total);
+        }
+        f(&Cp {
+            weights: None,
+            factors: &[Factor::Columns(self.u()), Factor::Rows(&v)],
+        })
+    }
+
+    /// Explains new columns by the learnt `U`.
+    ///
+    /// Every column is divided by its sum and gets the mixture with the least squared error: a convex problem, solved to rounding in one
+    /// iteration, after which the run has settled. So of the [stop rule](Transform::stop) the tolerances play no part, and neither does
+    /// [`impossible`](Transform::impossible). A gap is how far the squared error of a column is at most above the least. Columns that do
+    /// not sum to a positive number are [`empty`](Explained::empty): their mixtures are uniform.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::DataShape`], [`FitError::Conflict`] for another mode than 1, for hidden cells and for a solver that extrapolates,
+    /// [`FitError::NotFinite`] for columns whose sum is so small beside their values that squares overflow.
+    pub fn transform(
+        &self,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<Self>, FitError> {
+        explain_columns(self.u(), data, how)
+    }
+}
+
+impl<T: Real> Reconstruct for ColumnNmfState<T> {
+    fn shape(&self) -> Vec<usize> {
+        vec![self.u().nrows(), self.v().ncols()]
+    }
+
+    fn components(&self) -> usize {
+        self.u().ncols()
+    }
+
+    fn cell(&self, index: &[usize]) -> f64 {
+        let total = self.0.fact(TOTALS).map_or(1.0, |totals| totals[index[1]]);
+        total * self.with_model(|cp| cp.cell(index))
+    }
+
+    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
+        self.with_scaled(|cp| dense(cp, 1.0))
+    }
+
+    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
+        self.with_scaled(|cp| one_component(cp, z, 1.0))
+    }
+}
+
+impl<T: Real> State for ColumnNmfState<T> {
+    type Scalar = T;
+
+    fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+        let shapes: Vec<_> = parameters.blocks().map(|(_, b)| b.shape()).collect();
+        let (sizes, k) = match shapes[..] {
+            [(rows, k), (_, columns)] => ([rows, columns], k),
+            _ => ([0, 0], 0),
+        };
+        parameters.check(&specs(sizes, k))?;
+        check_totals(&parameters, sizes[1])?;
+        exact::check_errors(&parameters, [sizes[1]])?;
+        Ok(Self(parameters))
+    }
+
+    fn parameters(&self) -> &Parameters<T> {
+        &self.0
+    }
+}

@@ -1,0 +1,390 @@
+//! Non-negative factorization of any order under squared error, nothing but non-negativity asked for: the baseline.
+//!
+//! ```text
+//! min ‖G - P‖²,     P[x] = Σ_z Π_j U_j[x_j, z],     U_j >= 0
+//! ```
+//!
+//! One iteration updates the modes in order, each from the newest others. `[PNTF 5]`
+
+use nalgebra::DMatrix;
+use plca_fit::engine::{
+    Algorithm, Axis, BlockSpec, Constraint, Draw, Explained, FitError, Frozen, Model, Parameters,
+    Reconstruct, Sense, Settings, State, Stepped, Transform, dense, one_component,
+};
+use plca_tensor::arrange::Products;
+use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
+
+use super::blocks::{check_complete, check_components, check_signs, finite, is_kept, kept, put};
+use super::exact::{self, explain_sums};
+use crate::NtfUpdate;
+use crate::sweep::{contracted, descend, gram, hadamard, widen};
+
+/// Settings of an unconstrained factorization, checked; see [`Ntf::builder`]. Its blocks are `factor_0`, `factor_1`, …, `U_j` as an `I_j x K`
+/// matrix for every mode. All together they have the units of the data; they are never normalised.
+///
+/// ```
+/// use plca_fit::engine::Model;
+/// use plca_tensor::{DenseTensor, Order};
+/// use pntf_l2::NtfUpdate;
+/// use pntf_l2::engine::Ntf;
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let g = DenseTensor::<f64>::new(vec![2, 2], vec![2.0, 4.0, 1.0, 2.0], Order::RowMajor)?;
+/// let ntf = Ntf::builder(1).update(NtfUpdate::Hals).build()?;
+/// let fit = ntf.fit(&g, &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert!(fit.objective() < 1e-12);                                   // rank 1: an exact fit
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Ntf<T: Real> {
+    components: usize,
+    settings: Settings<T>,
+    update: NtfUpdate,
+}
+
+/// Settings of [`Ntf`], not yet checked.
+#[derive(Clone, Debug)]
+#[must_use = "call `.build()`"]
+pub struct NtfBuilder<T: Real>(Ntf<T>);
+
+plca_fit::freeze_setters!(NtfBuilder);
+
+impl<T: Real> Ntf<T> {
+    /// Starts the settings of a model of so many components.
+    pub fn builder(components: usize) -> NtfBuilder<T> {
+        NtfBuilder(Self {
+            components,
+            settings: Settings::default(),
+            update: NtfUpdate::default(),
+        })
+    }
+}
+
+impl<T: Real> NtfBuilder<T> {
+    /// Sets the form of the update (default: multiplicative).
+    pub fn update(mut self, update: NtfUpdate) -> Self {
+        self.0.update = update;
+        self
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Setting`] without components.
+    pub fn build(self) -> Result<Ntf<T>, FitError> {
+        check_components(self.0.components)?;
+        Ok(self.0)
+    }
+}
+
+impl<T: Real> Model for Ntf<T> {
+    type Scalar = T;
+    type State = NtfState<T>;
+    const NAME: &'static str = "ntf-l2";
+
+    fn components(&self) -> usize {
+        self.components
+    }
+
+    /// # Errors
+    ///
+    /// [`DataError::Negative`](plca_tensor::DataError) under multiplicative updates, [`FitError::Conflict`] for hidden cells,
+    /// [`FitError::NotFinite`] for data whose squares overflow; those of [`Settings::apply`] and [`Products::new`].
+    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        let products = Products::new(data)?;
+        if self.update == NtfUpdate::Multiplicative {
+            check_signs(data)?;
+        }
+        check_complete(&products, "the unconstrained factorization")?;
+        let scale = 1.0 / products.scale();
+        let squares = products.squared_norm() * scale * scale;
+        let norm = finite("the sum of the squares of the data", squares)?;
+        let (shape, k) = (products.shape(), self.components);
+        // The model has the mass of the data where its entries are their mean, to which all modes contribute alike.
+        let cells: f64 = shape.iter().map(|&n| n as f64).product();
+        let mean = (products.total() / products.scale() / cells).abs();
+        let level = (mean / k as f64).powf(1.0 / shape.len() as f64);
+        let mut specs = specs(shape, k);
+        for spec in &mut specs {
+            spec.draw = Draw::Around(level);
+        }
+        self.settings.apply(&mut specs)?;
+        Ok(Box::new(Sweep {
+            model: self,
+            data: products,
+            scale,
+            norm,
+            kept: kept(&specs),
+            specs,
+        }))
+    }
+}
+
+/// The blocks of data of this shape.
+pub(super) fn specs<T: Real>(shape: &[usize], k: usize) -> Vec<BlockSpec<T>> {
+    let factor = |(j, &n)| BlockSpec {
+        constraint: Constraint::NonNegative,
+        ..BlockSpec::simplex(format!("factor_{j}"), (n, k), Axis::Columns)
+    };
+    shape.iter().enumerate().map(factor).collect()
+}
+
+/// [`Ntf`] bound to data.
+#[derive(Debug)]
+struct Sweep<'a, T: Real> {
+    model: &'a Ntf<T>,
+    data: Products<'a, T>,
+    /// Undoes the scale in which the data are held.
+    scale: f64,
+    /// `‖G‖²`.
+    norm: f64,
+    specs: Vec<BlockSpec<T>>,
+    /// Flags of the frozen components of every block.
+    kept: Vec<Vec<bool>>,
+}
+
+fn grams<T: Real>(at: &Parameters<T>) -> Vec<DMatrix<f64>> {
+    at.matrices().iter().map(|f| gram(&widen(f))).collect()
+}
+
+impl<T: Real> Sweep<'_, T> {
+    /// `‖G - P‖²` from the product of all Grams and the contracted data, or cell by cell where too much cancels.
+    fn squared_error(&self, at: &Parameters<T>, h: &DMatrix<f64>, f: &[f64]) -> f64 {
+        let value = self.norm - 2.0 * f.iter().sum::<f64>() + h.sum();
+        if value > 4.5e5 * T::EPSILON.to_f64() * self.norm {
+            return value;
+        }
+        let ones = vec![T::one(); self.model.components];
+        self.data
+            .completed_mttkrp(self.scale, &ones, at.matrices(), 0)
+            .1
+    }
+
+    /// The factor of a mode from the data and the Grams, both contracted with all others.
+    fn renew(&self, u: &mut DMatrix<f64>, m: &DMatrix<f64>, gamma: &DMatrix<f64>, kept: &[bool]) {
+        match self.model.update {
+            NtfUpdate::Multiplicative => {
+                let old = (!kept.is_empty()).then(|| u.clone());
+                let below = &*u * gamma;
+                // [PNTF 5] U <- U ∘ M / (U Γ), 0/0 = 0
+                u.zip_zip_apply(m, &below, |u, m, b| {
+                    *u = if b > 0.0 { *u * m / b } else { 0.0 }
+                });
+                let Some(old) = old else { return };
+                for t in (0..u.ncols()).filter(|&t| is_kept(kept, t)) {
+                    u.set_column(t, &old.column(t));
+                }
+            }
+            // `NtfUpdate::Hals`, and none besides.
+            _ => {
+                let ones = vec![1.0; self.model.components];
+                descend(u, m, gamma, &ones, |t, b, rho| {
+                    if is_kept(kept, t) || rho <= 0.0 {
+                        return false;
+                    }
+                    b.iter_mut().for_each(|b| *b = (*b / rho).max(0.0));
+                    true
+                });
+            }
+        }
+    }
+}
+
+impl<T: Real> Algorithm<T> for Sweep<'_, T> {
+    fn blocks(&self) -> &[BlockSpec<T>] {
+        &self.specs
+    }
+
+    fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
+        let mut memo = self.data.memo(at.matrices());
+        let mut grams = grams(at);
+        let mut value = None;
+        for mode in 0..self.specs.len() {
+            let frozen = self.specs[mode].frozen == Frozen::Whole;
+            if frozen && !(measure && mode == 0) {
+                continue;
+            }
+            let m = memo.product(mode) * self.scale;
+            let gamma = hadamard(&grams, Some(mode));
+            let mut u = widen(at.at(mode));
+            if measure && mode == 0 {
+                let h = gamma.component_mul(&grams[mode]);
+                value = Some(self.squared_error(at, &h, &contracted(&m, &u)));
+            }
+            if frozen {
+                continue;
+            }
+            self.renew(&mut u, &m, &gamma, &self.kept[mode]);
+            put(at, mode, &u);
+            if mode + 1 < self.specs.len() {
+                memo.set(mode, at.at(mode));
+            }
+            grams[mode] = gram(&widen(at.at(mode)));
+        }
+        at.count();
+        Ok(Stepped {
+            value,
+            restored: Vec::new(),
+        })
+    }
+
+    fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        let m = self.data.mttkrp(at.matrices(), 0) * self.scale;
+        let f = contracted(&m, &widen(at.at(0)));
+        Ok(self.squared_error(at, &hadamard(&grams(at), None), &f))
+    }
+
+    fn sense(&self) -> Sense {
+        Sense::Minimise
+    }
+
+    /// `‖G‖²`.
+    fn unit(&self) -> f64 {
+        self.norm
+    }
+
+    fn extrapolates(&self, _: &Parameters<T>) -> Result<(), FitError> {
+        Ok(())
+    }
+
+    fn residual(&self, _: &Parameters<T>) -> Result<f64, FitError> {
+        Err(FitError::NoResidual {
+            why: "the unconstrained factorization measures no conditions of optimality".into(),
+        })
+    }
+}
+
+/// Fitted parameters of [`Ntf`].
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use pntf_l2::engine::NtfState;
+/// let state = NtfState::new(vec![dmatrix![2.0; 1.0], dmatrix![3.0; 0.5]])?;
+/// assert_eq!(state.with_model(|p| p.cell(&[0, 1])), 1.0);
+/// # Ok::<(), plca_fit::engine::FitError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct NtfState<T: Real>(Parameters<T>);
+
+plca_fit::serialised!(NtfState);
+
+impl<T: Real> NtfState<T> {
+    /// The state of one factor `U_j`, `I_j x K`, for every mode.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Count`] for none, [`FitError::Shape`], [`FitError::Value`].
+    pub fn new(factors: Vec<DMatrix<T>>) -> Result<Self, FitError> {
+        let shape: Vec<usize> = factors.iter().map(|f| f.nrows()).collect();
+        let k = factors.first().map_or(0, |f| f.ncols());
+        Self::wrap(Parameters::new(&specs(&shape, k), factors)?)
+    }
+
+    /// `U_j` of a mode, `I_j x K`.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such mode.
+    pub fn factor(&self, mode: usize) -> &DMatrix<T> {
+        self.0.at(mode)
+    }
+
+    /// The factors of all modes.
+    pub fn factors(&self) -> &[DMatrix<T>] {
+        self.0.matrices()
+    }
+
+    /// The squared error of every observation that [`transform`](Self::transform) explained, in the units of the data squared; `None` of a
+    /// state that comes from elsewhere.
+    pub fn squared_errors(&self) -> Option<&[f64]> {
+        self.0.fact(exact::ERRORS)
+    }
+
+    /// Calls `f` with the state as a model for the kernels.
+    pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
+        let factors: Vec<_> = self.factors().iter().map(Factor::Columns).collect();
+        f(&Cp {
+            weights: None,
+            factors: &factors,
+        })
+    }
+
+    /// Explains the slices of new data along one mode, the observations, by the components' other factors.
+    ///
+    /// Every slice gets the coefficients `>= 0` with the least squared error, a row of the mode's factor: a convex problem, solved to rounding in
+    /// one iteration, after which the run has settled. So of the [stop rule](Transform::stop) the tolerances play no part, and neither does
+    /// [`impossible`](Transform::impossible). The learnt factor of the mode plays no part, and components that are 0 get 0. A gap is how far
+    /// the squared error of an observation is at most above the least.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_fit::engine::Transform;
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use pntf_l2::engine::NtfState;
+    /// let learnt = NtfState::new(vec![dmatrix![2.0, 0.0; 0.0, 1.0], dmatrix![1.0, 1.0]])?;
+    /// let new = DenseTensor::new(vec![2, 2], vec![4.0, 3.0, 1.0, -1.0], Order::RowMajor)?;
+    /// let explained = learnt.transform(&new, &Transform::default())?;
+    /// let state = explained.fit.state();
+    /// assert_eq!(state.factor(1), &dmatrix![2.0, 1.0; 1.5, 0.0]);         // -1 is out of reach
+    /// assert_eq!(state.squared_errors(), Some(&[0.0, 1.0][..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Mode`], [`FitError::DataShape`], [`FitError::Conflict`] for hidden cells and for a solver that extrapolates,
+    /// [`FitError::NotFinite`] for data whose squares, or what explains them, overflow.
+    pub fn transform(
+        &self,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<Self>, FitError> {
+        explain_sums(self.factors(), data, how)
+    }
+}
+
+impl<T: Real> Reconstruct for NtfState<T> {
+    fn shape(&self) -> Vec<usize> {
+        self.factors().iter().map(|f| f.nrows()).collect()
+    }
+
+    fn components(&self) -> usize {
+        self.factor(0).ncols()
+    }
+
+    fn cell(&self, index: &[usize]) -> f64 {
+        self.with_model(|cp| cp.cell(index))
+    }
+
+    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
+        self.with_model(|cp| dense(cp, 1.0))
+    }
+
+    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
+        self.with_model(|cp| one_component(cp, z, 1.0))
+    }
+}
+
+impl<T: Real> State for NtfState<T> {
+    type Scalar = T;
+
+    fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+        let factors = parameters.matrices();
+        let shape: Vec<usize> = factors.iter().map(|f| f.nrows()).collect();
+        let k = factors.first().map_or(0, |f| f.ncols());
+        parameters.check(&specs(&shape, k))?;
+        if shape.is_empty() {
+            return Err(FitError::Count {
+                got: 0,
+                expected: vec!["factor_0".into(), "…".into()],
+            });
+        }
+        let observations = shape.iter().copied();
+        exact::check_errors(&parameters, observations)?;
+        Ok(Self(parameters))
+    }
+
+    fn parameters(&self) -> &Parameters<T> {
+        &self.0
+    }
+}

@@ -1,0 +1,320 @@
+//! Non-negative factorization of any order on the simplex, under squared error.
+//!
+//! ```text
+//! min ‖G - s P‖²,     P[x] = Σ_z λ_z Π_j U_j[x_j, z],     λ and all columns of U_j on simplices
+//! ```
+//!
+//! `G` is the data divided by their sum. The mass `s` is 1 on complete data. Where cells are hidden it is fitted to the observed ones, because
+//! `P` sums to 1 over all of them. One iteration is one sweep: the mass, then mode after mode, in each component after component, then the
+//! weights. `[PNTF 1]` `[PNTF 5]`
+
+mod descent;
+
+use nalgebra::{DMatrix, DVector};
+use plca_fit::engine::{
+    Algorithm, Axis, BlockSpec, Constraint, Draw, Explained, FitError, Frozen, Model, Parameters,
+    Reconstruct, Settings, State, Transform, dense, one_component,
+};
+use plca_tensor::arrange::Products;
+use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
+
+use super::blocks::{check_components, finite, kept};
+use super::mixture::{self, MixtureState};
+use crate::Projection;
+use descent::Descent;
+
+/// Settings of a factorization on the simplex, checked; see [`Pntf::builder`]. Its blocks are `weights`, `λ` as a column of `K`; `factor_0`,
+/// `factor_1`, …, `U_j` as an `I_j x K` matrix for every mode; and `mass`, `s` as a single number.
+///
+/// ```
+/// use plca_fit::engine::{Init, Model};
+/// use plca_tensor::{DenseTensor, Order};
+/// use pntf_l2::engine::Pntf;
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let g = DenseTensor::<f64>::new(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
+/// let pntf = Pntf::builder(2).build()?;
+/// let fit = pntf.on(&g)?.run(Init::deflation(), &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert!(fit.objective() < 1e-12);
+/// assert!((fit.state().weights()[0] - 0.8).abs() < 1e-6);             // the larger block comes first
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Pntf<T: Real> {
+    components: usize,
+    settings: Settings<T>,
+    projection: Projection,
+    revive: bool,
+    normalise: bool,
+}
+
+/// Settings of [`Pntf`], not yet checked.
+///
+/// The two tests that the paper stops by, of the change of the objective and of the residual, are a rule of [`Stop`](plca_fit::engine::Stop):
+///
+/// ```
+/// use plca_fit::engine::{Init, Model, Need, Status, Stop};
+/// use plca_tensor::{DenseTensor, Order};
+/// use pntf_l2::engine::Pntf;
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let g = DenseTensor::<f64>::new(vec![2, 3], vec![4.0, 1.0, 0.0, 2.0, 1.0, 3.0], Order::RowMajor)?;
+/// // [HS section 5] [PNTF 5]
+/// let both = Stop::default().tol(1e-8).residual_tol(1e-6).need(Need::All).check_every(1);
+/// let pntf = Pntf::builder(1).revive(true).build()?;
+/// let fit = pntf.on(&g)?.stop(both).run(Init::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert_eq!(fit.status(), &Status::Converged);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "call `.build()`"]
+pub struct PntfBuilder<T: Real>(Pntf<T>);
+
+plca_fit::freeze_setters!(PntfBuilder);
+
+impl<T: Real> Pntf<T> {
+    /// Starts the settings of a model of so many components.
+    pub fn builder(components: usize) -> PntfBuilder<T> {
+        PntfBuilder(Self {
+            components,
+            settings: Settings::default(),
+            projection: Projection::default(),
+            revive: false,
+            normalise: true,
+        })
+    }
+}
+
+impl<T: Real> PntfBuilder<T> {
+    /// Sets how vectors are projected onto the simplex (default: by a rising bound and a sweep).
+    pub fn projection(mut self, projection: Projection) -> Self {
+        self.0.projection = projection;
+        self
+    }
+
+    /// Puts components of weight 0 where the residual is largest and lets the weights decide (default: they stay as they are).
+    pub fn revive(mut self, yes: bool) -> Self {
+        self.0.revive = yes;
+        self
+    }
+
+    /// Divides the data by their sum (default: yes). Without, the model still sums to 1.
+    pub fn normalise(mut self, yes: bool) -> Self {
+        self.0.normalise = yes;
+        self
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Setting`] without components.
+    pub fn build(self) -> Result<Pntf<T>, FitError> {
+        check_components(self.0.components)?;
+        Ok(self.0)
+    }
+}
+
+/// Negative cells are accepted, see [`Summary::negative`](plca_tensor::Summary::negative).
+impl<T: Real> Model for Pntf<T> {
+    type Scalar = T;
+    type State = PntfState<T>;
+    const NAME: &'static str = "pntf";
+
+    fn components(&self) -> usize {
+        self.components
+    }
+
+    /// # Errors
+    ///
+    /// [`FitError::Total`] for data that do not sum to a positive number, [`FitError::NotFinite`] for data whose sum, or whose squares beside
+    /// it, overflow; those of [`Settings::apply`] and [`Products::new`].
+    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        let data = Products::new(data)?;
+        let total = data.total() / data.scale();
+        if total <= 0.0 {
+            let column = None;
+            return Err(FitError::Total { column, total });
+        }
+        let mut specs = specs(data.shape(), self.components);
+        self.settings.apply(&mut specs)?;
+        let [scale, mass] = match self.normalise {
+            true => [1.0 / data.total(), finite("the sum of the data", total)?],
+            false => [1.0 / data.scale(), 1.0],
+        };
+        let squares = data.squared_norm() * scale * scale;
+        let norm = finite("the sum of the squares of the data over their sum", squares)?;
+        if let (true, Some(spec)) = (data.is_complete(), specs.last_mut()) {
+            // Nothing is hidden that the model could have mass in.
+            spec.draw = Draw::Data(vec![1.0]);
+            spec.frozen = Frozen::Whole;
+        }
+        Ok(Box::new(Descent {
+            model: self,
+            data,
+            scale,
+            norm,
+            mass,
+            kept: kept(&specs),
+            specs,
+        }))
+    }
+}
+
+/// The blocks of data of this shape.
+fn specs<T: Real>(shape: &[usize], k: usize) -> Vec<BlockSpec<T>> {
+    let mut weights = BlockSpec::simplex("weights", (k, 1), Axis::Rows);
+    let mut mass = BlockSpec::simplex("mass", (1, 1), Axis::None);
+    weights.draw = Draw::Even;
+    mass.draw = Draw::Even;
+    mass.constraint = Constraint::NonNegative;
+    let factor = |(j, &n)| BlockSpec::simplex(format!("factor_{j}"), (n, k), Axis::Columns);
+    let factors = shape.iter().enumerate().map(factor);
+    std::iter::once(weights).chain(factors).chain([mass]).collect()
+}
+
+/// The factors of parameters: neither the weights before them nor the mass behind them.
+fn factors<T: Real>(at: &Parameters<T>) -> &[DMatrix<T>] {
+    let blocks = at.matrices();
+    &blocks[1..blocks.len() - 1]
+}
+
+/// `s`.
+fn mass<T: Real>(at: &Parameters<T>) -> f64 {
+    at.at(at.matrices().len() - 1)[0].to_f64()
+}
+
+/// Fitted parameters of [`Pntf`].
+///
+/// ```
+/// use nalgebra::{dmatrix, dvector};
+/// use pntf_l2::engine::PntfState;
+/// let factors = vec![dmatrix![1.0, 0.5; 0.0, 0.5], dmatrix![0.5, 0.0; 0.5, 1.0]];
+/// let state = PntfState::new(dvector![0.75, 0.25], factors)?;
+/// assert_eq!(state.with_model(|p| p.cell(&[0, 1])), 0.5);             // 3/4 · 1 · 1/2 + 1/4 · 1/2 · 1
+/// # Ok::<(), plca_fit::engine::FitError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct PntfState<T: Real>(Parameters<T>);
+
+plca_fit::serialised!(PntfState);
+
+impl<T: Real> PntfState<T> {
+    /// The state of weights `λ` and one factor `U_j`, `I_j x K`, for every mode; of mass 1.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Shape`], [`FitError::Value`], [`FitError::Sum`].
+    pub fn new(weights: DVector<T>, factors: Vec<DMatrix<T>>) -> Result<Self, FitError> {
+        let shape: Vec<usize> = factors.iter().map(|f| f.nrows()).collect();
+        let specs = specs(&shape, weights.len());
+        let weights = DMatrix::from_column_slice(weights.len(), 1, weights.as_slice());
+        let one = DMatrix::from_element(1, 1, T::one());
+        let blocks = std::iter::once(weights).chain(factors).chain([one]);
+        Ok(Self(Parameters::new(&specs, blocks.collect())?))
+    }
+
+    /// `λ`: `>= 0`, sum 1.
+    pub fn weights(&self) -> &[T] {
+        self.0.at(0).as_slice()
+    }
+
+    /// `U_j` of a mode, `I_j x K`: every column `>= 0` with sum 1.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such mode.
+    pub fn factor(&self, mode: usize) -> &DMatrix<T> {
+        &self.factors()[mode]
+    }
+
+    /// The factors of all modes.
+    pub fn factors(&self) -> &[DMatrix<T>] {
+        factors(&self.0)
+    }
+
+    /// `s`: what the model must be multiplied by to fit the observed cells divided by their sum. 1 on complete data, at least about 1 where
+    /// cells are hidden, because the model's mass covers them too.
+    pub fn mass(&self) -> f64 {
+        mass(&self.0)
+    }
+
+    /// Calls `f` with `P` as a model for the kernels, without the mass.
+    pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
+        let factors: Vec<_> = self.factors().iter().map(Factor::Columns).collect();
+        f(&Cp {
+            weights: Some(self.weights()),
+            factors: &factors,
+        })
+    }
+
+    /// Explains the slices of new data along one mode, the observations, by the components' other factors.
+    ///
+    /// Every slice is divided by its sum and gets the weights on the simplex with the least squared error: a convex problem, solved to rounding
+    /// in one iteration, after which the run has settled. So of the [stop rule](Transform::stop) the tolerances play no part, and
+    /// neither does [`impossible`](Transform::impossible): squared error can explain everything, more or less well. The learnt weights and the
+    /// factor of the mode play no part. A gap is how far the squared error of an observation, divided by its sum, is at most above the least.
+    ///
+    /// ```
+    /// use nalgebra::{dmatrix, dvector};
+    /// use plca_fit::engine::Transform;
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use pntf_l2::engine::PntfState;
+    /// let topics = dmatrix![0.5, 0.0; 0.5, 0.0; 0.0, 1.0];
+    /// let learnt = PntfState::new(dvector![0.5, 0.5], vec![topics, dmatrix![1.0, 1.0]])?;
+    /// let new = DenseTensor::new(vec![3, 1], vec![3.0, 3.0, 2.0], Order::RowMajor)?;
+    /// let explained = learnt.transform(&new, &Transform::default())?;
+    /// assert!((explained.fit.state().mixture()[(0, 0)] - 0.75).abs() < 1e-15 && explained.gap[0] < 1e-15);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Mode`], [`FitError::DataShape`], [`FitError::Conflict`] for hidden cells and for a solver that extrapolates,
+    /// [`FitError::NotFinite`] for slices whose sum is so small beside their values that squares overflow.
+    pub fn transform(
+        &self,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<MixtureState<T>>, FitError> {
+        mixture::explain(self.factors(), data, how)
+    }
+}
+
+impl<T: Real> Reconstruct for PntfState<T> {
+    fn shape(&self) -> Vec<usize> {
+        self.factors().iter().map(|f| f.nrows()).collect()
+    }
+
+    fn components(&self) -> usize {
+        self.weights().len()
+    }
+
+    fn cell(&self, index: &[usize]) -> f64 {
+        self.0.mass() * self.mass() * self.with_model(|cp| cp.cell(index))
+    }
+
+    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
+        self.with_model(|cp| dense(cp, self.0.mass() * self.mass()))
+    }
+
+    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
+        self.with_model(|cp| one_component(cp, z, self.0.mass() * self.mass()))
+    }
+}
+
+impl<T: Real> State for PntfState<T> {
+    type Scalar = T;
+
+    fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+        let blocks = parameters.matrices();
+        let k = blocks.first().map_or(0, |weights| weights.nrows());
+        let end = blocks.len().saturating_sub(1).max(1);
+        let factors = blocks.get(1..end).unwrap_or(&[]);
+        let shape: Vec<usize> = factors.iter().map(|f| f.nrows()).collect();
+        parameters.check(&specs(&shape, k))?;
+        Ok(Self(parameters))
+    }
+
+    fn parameters(&self) -> &Parameters<T> {
+        &self.0
+    }
+}
