@@ -51,13 +51,19 @@ impl<T: Real> Init<T> {
                 expected: specs.iter().map(|spec| spec.name.to_string()).collect(),
             });
         }
+        // Random numbers are drawn for given blocks too, so that what is given changes no other block.
+        let drawn = algorithm.draw(rng)?;
         let mut blocks = Vec::with_capacity(specs.len());
-        for spec in specs {
-            // Random numbers are drawn for given blocks too, so that what is given changes no other block.
-            let drawn = spec.drawn(rng);
+        let mut known = Vec::with_capacity(specs.len());
+        for (spec, drawn) in specs.iter().zip(drawn) {
             let given = self.given.iter().rev().find(|(name, _)| spec.name == *name);
+            known.push(given.is_some());
             blocks.push(match given {
-                Some((_, value)) => value.clone(),
+                Some(_) if matches!(spec.draw, Draw::Data(_)) => drawn,
+                Some((_, value)) => {
+                    spec.check_values(value)?;
+                    value.clone()
+                }
                 None if spec.frozen == Frozen::No || matches!(spec.draw, Draw::Data(_)) => drawn,
                 None => {
                     return Err(FitError::NotGiven {
@@ -66,6 +72,7 @@ impl<T: Real> Init<T> {
                 }
             });
         }
+        algorithm.complete(&mut blocks, &known)?;
         begin(algorithm, blocks)
     }
 }

@@ -11,6 +11,7 @@ mod fit;
 mod init;
 mod model;
 mod parameters;
+mod prior;
 mod reconstruct;
 mod run;
 mod separable;
@@ -28,6 +29,7 @@ pub use fit::{Checkpoint, Event, Fit, TracePoint};
 pub use init::{Init, begin};
 pub use model::{Model, State};
 pub use parameters::Parameters;
+pub use prior::Prior;
 pub use reconstruct::{Reconstruct, dense, one_component};
 pub use run::{Iteration, Observer, Run};
 pub use separable::{Plan, Separable, pseudo_counts, refuse};
@@ -35,4 +37,6 @@ pub use settings::Settings;
 pub use solver::fast::{Product, transpose_to};
 pub use solver::{Memory, Solver, Steps};
 pub use stop::{Need, Status, Stop, StopError};
-pub use transform::{Explained, Impossible, Transform, certify, empty, gap, gaps, possible, share};
+pub use transform::{
+    Explained, Impossible, Transform, certify, empty, gap, gaps, possible, share, uncertified,
+};
