@@ -8,7 +8,10 @@
 use std::time::Instant;
 
 use plca_benches::{spectrogram, topics};
-use plca_em::{Algorithm, Fast, FastState, Nmf, NmfInit, NmfState, Pace};
+use plca_em::{
+    Algorithm, Fast, FastState, NmfInit, Pace,
+    before::{Nmf, NmfState},
+};
 use plca_tensor::Data;
 
 /// Iterations of EM to either target.

@@ -7,7 +7,7 @@
 #![allow(clippy::print_stdout, reason = "the table is what it is for")]
 
 use plca_benches::source;
-use plca_em::{Fast, FastState, Plca, PlcaInit, Stop, run, sample_counts};
+use plca_em::{Fast, FastState, PlcaInit, Stop, before::Plca, run, sample_counts};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
 use rayon::prelude::*;
 

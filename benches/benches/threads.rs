@@ -9,7 +9,10 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use plca_benches::{dense, source, sparse, uniform};
-use plca_em::{Algorithm, Nmf, NmfInit, Plca, PlcaInit, Shifted, ShiftedInit};
+use plca_em::{
+    Algorithm, NmfInit, PlcaInit, Shifted, ShiftedInit,
+    before::{Nmf, Plca},
+};
 use plca_tensor::Data;
 use plca_tensor::parallel::record::{self, Loop, Task};
 use pntf_l2::{Pntf, PntfInit};

@@ -146,6 +146,26 @@ impl From<plca_em::EmError> for Failure {
     }
 }
 
+impl From<plca_fit::engine::FitError> for Failure {
+    fn from(e: plca_fit::engine::FitError) -> Self {
+        use plca_fit::engine::FitError as E;
+        use plca_tensor::DataError;
+        match e {
+            // Settings come from the command line.
+            E::Setting { .. } | E::Conflict { .. } | E::UnknownBlock { .. } => {
+                Self::usage(chain(&e))
+            }
+            // What a source says names its file.
+            E::Data(DataError::Source { .. }) => Self {
+                placed: true,
+                unread: true,
+                ..Self::told(&e)
+            },
+            _ => Self::told(&e),
+        }
+    }
+}
+
 impl From<plca_em::ParamError> for Failure {
     // Settings come from the command line.
     fn from(e: plca_em::ParamError) -> Self {

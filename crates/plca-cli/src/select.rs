@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_em::{
-    EmError, HeldCells, HeldOut, Judged, ModelOrder, Outcome, Plca, PlcaInit, Stop,
+    EmError, HeldCells, HeldOut, Judged, ModelOrder, Outcome, PlcaInit, Stop, before::Plca,
     effective_parameters, held_out_divergence, held_out_perplexity, hold_out, hold_out_cells,
 };
 use plca_fit::Direction;

@@ -109,7 +109,7 @@ pub(crate) fn restore<T: Real>(block: &mut [T], rows: usize) {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use plca_em::{Algorithm, Plca, PlcaInit, restored};
+/// use plca_em::{before::Plca, Algorithm, PlcaInit, restored};
 /// use plca_priors::Dirichlet;
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};

@@ -5,7 +5,7 @@ use plca_priors::PriorError;
 /// Why a configuration was refused; see the builders.
 ///
 /// ```
-/// use plca_em::{ParamError, Plca};
+/// use plca_em::{before::Plca, ParamError};
 /// assert_eq!(Plca::<f64>::builder(2).temper(0.0).build().unwrap_err(), ParamError::Temper(0.0));
 /// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -79,7 +79,7 @@ pub enum ParamError {
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_em::{EmError, Plca, PlcaInit};
+/// use plca_em::{before::Plca, EmError, PlcaInit};
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;

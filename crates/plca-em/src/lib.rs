@@ -12,7 +12,7 @@
 //! [`plca_fit`]'s loop, with the same bits for any number of threads.
 //!
 //! ```
-//! use plca_em::{Plca, PlcaInit, Stop};
+//! use plca_em::{before::Plca, PlcaInit, Stop};
 //! use plca_tensor::{DenseTensor, Order};
 //! use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 //!
@@ -35,7 +35,7 @@
 //! [`Squarem`], [`Momentum`] and [`Parabolic`] wrap what `on` returns, and [`run`] iterates the result as it does plain EM:
 //!
 //! ```
-//! use plca_em::{Plca, PlcaInit, Squarem, Stop, run};
+//! use plca_em::{before::Plca, PlcaInit, Squarem, Stop, run};
 //! use plca_tensor::{DenseTensor, Order};
 //! use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 //!
@@ -74,6 +74,9 @@ mod tempering;
 mod transformed;
 
 pub use blocks::restored;
+pub use engine::{
+    Nmf, NmfBuilder, NmfState, Plca, PlcaBuilder, PlcaState, Plsa, PlsaBuilder, PlsaState,
+};
 pub use error::{EmError, ParamError};
 pub use fast::{Fast, FastState, Pace, Separable};
 #[doc(hidden)]
@@ -81,20 +84,20 @@ pub use fast::{Plan, Product};
 pub use fold_in::{Explained, FoldIn, Impossible, Solver};
 pub use held_out::{HeldCells, HeldOut, hold_out, hold_out_cells, perplexity};
 pub use interpolated::{Judged, held_out_divergence, held_out_perplexity};
-pub use nmf::{Nmf, NmfBuilder, NmfEm, NmfInit, NmfState, Update};
-#[doc(hidden)]
-pub use online::{Explanation, Rule};
+pub use nmf::{NmfEm, NmfInit, Update};
 pub use online::{
-    Learnt, Local, Online, OnlineBuilder, OnlineState, Pass, StepSize, StreamError, Streamed,
+    Batch, Local, Online, OnlineBuilder, OnlineState, Pass, StepSize, StreamError, Streamed,
 };
+#[doc(hidden)]
+pub use online::{Explanation, Turn};
 pub use order::{ModelOrder, effective_parameters, nominal_parameters, shifted_parameters};
-pub use plca::{Missing, Plca, PlcaBuilder, PlcaEm, PlcaInit, PlcaState, Prior};
+pub use plca::{Missing, PlcaEm, PlcaInit, Prior};
 pub use plca_fit::{
     Accelerate, Algorithm, Carried, Direction, Iteration, Momentum, Need, Observer, Outcome,
     Parabolic, Progress, Squarem, Stop, StopError, StopReason, TracePoint, best_of, run, run_from,
 };
 pub use plca_priors::{PriorError, SimplexPrior};
-pub use plsa::{Given, Plsa, PlsaBuilder, PlsaEm, PlsaInit, PlsaState};
+pub use plsa::{Given, PlsaEm, PlsaInit};
 pub use posterior::{posterior, sample_counts};
 pub use shifted::{
     Anneal, Evaluation, Geometry, Likelihood, Shifted, ShiftedBuilder, ShiftedEm, ShiftedInit,
@@ -102,6 +105,14 @@ pub use shifted::{
 };
 pub use tempering::{CooledEm, CooledState, Cooling, Tempered};
 pub use transformed::{IndexMaps, MapEntry, Transformed, TransformedBuilder, TransformedEm};
+
+/// The models that those of [`engine`] replace.
+#[doc(hidden)]
+pub mod before {
+    pub use crate::nmf::{Nmf, NmfBuilder, NmfState};
+    pub use crate::plca::{Plca, PlcaBuilder, PlcaState};
+    pub use crate::plsa::{Plsa, PlsaBuilder, PlsaState};
+}
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

@@ -6,7 +6,8 @@ use rand::Rng;
 
 use crate::plca::Missing;
 use crate::{
-    EmError, ParamError, Plca, PlcaEm, PlcaInit, PlcaState, Plsa, PlsaEm, PlsaInit, PlsaState,
+    EmError, ParamError, PlcaEm, PlcaInit, PlsaEm, PlsaInit,
+    before::{Plca, PlcaState, Plsa, PlsaState},
     hold_out, perplexity,
 };
 
@@ -77,7 +78,7 @@ impl Cooling {
 /// An algorithm whose next step has a tempering power.
 ///
 /// ```
-/// use plca_em::{Plca, PlcaInit, Tempered};
+/// use plca_em::{before::Plca, PlcaInit, Tempered};
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// fn halve<A: Tempered>(_: &A, state: &mut A::State) { *A::power(state) *= 0.5; }
@@ -133,7 +134,7 @@ impl<T: Real> Tempered for PlsaEm<'_, T> {
 /// Where a scheduled run stands.
 ///
 /// ```
-/// use plca_em::{CooledEm, Cooling, Plca, PlcaState, hold_out};
+/// use plca_em::{before::{Plca, PlcaState}, CooledEm, Cooling, hold_out};
 /// use nalgebra::{dmatrix, dvector};
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -165,7 +166,7 @@ pub struct CooledState<S> {
 /// The objective is that of the best state on the whole data, untempered; it is what the run reports, not what it maximises.
 ///
 /// ```
-/// use plca_em::{CooledEm, Cooling, Plca, PlcaState, Stop, hold_out, run};
+/// use plca_em::{before::{Plca, PlcaState}, CooledEm, Cooling, Stop, hold_out, run};
 /// use nalgebra::{dmatrix, dvector};
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -200,7 +201,7 @@ where
     /// # Examples
     ///
     /// ```
-    /// use plca_em::{CooledEm, Cooling, Plca, hold_out};
+    /// use plca_em::{before::Plca, CooledEm, Cooling, hold_out};
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![30.0, 10.0, 0.0, 60.0], Order::RowMajor)?;
@@ -228,7 +229,7 @@ where
     /// # Examples
     ///
     /// ```
-    /// use plca_em::{CooledEm, Cooling, Plca, PlcaState, hold_out};
+    /// use plca_em::{before::{Plca, PlcaState}, CooledEm, Cooling, hold_out};
     /// use nalgebra::{dmatrix, dvector};
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -260,7 +261,7 @@ where
     /// # Examples
     ///
     /// ```
-    /// use plca_em::{CooledEm, Cooling, Plca, PlcaState, hold_out};
+    /// use plca_em::{before::{Plca, PlcaState}, CooledEm, Cooling, hold_out};
     /// use nalgebra::{dmatrix, dvector};
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -343,7 +344,7 @@ impl<T: Real> Plca<T> {
     /// # Examples
     ///
     /// ```
-    /// use plca_em::{Plca, PlcaInit, Cooling, Stop};
+    /// use plca_em::{before::Plca, PlcaInit, Cooling, Stop};
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let v = DenseTensor::new(vec![3, 3], vec![8.0, 1.0, 0.0, 7.0, 2.0, 1.0, 0.0, 1.0, 9.0], Order::RowMajor)?;
@@ -386,7 +387,7 @@ impl<T: Real> Plsa<T> {
     /// # Examples
     ///
     /// ```
-    /// use plca_em::{Cooling, Plsa, PlsaInit, Stop};
+    /// use plca_em::{before::Plsa, Cooling, PlsaInit, Stop};
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// // Of one row, nothing in a column is uncertain.

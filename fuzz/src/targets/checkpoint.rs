@@ -1,7 +1,10 @@
 //! Checkpoints, sealed whatever a mutation did, and what goes on from them.
 
 use nalgebra::DMatrix;
-use plca_em::{Algorithm, Fast, FastState, Nmf, NmfState};
+use plca_em::{
+    Algorithm, Fast, FastState,
+    before::{Nmf, NmfState},
+};
 use plca_io::{Array, ModelFile, checksum, read_checkpoint, read_model, write_checkpoint};
 use plca_tensor::{DenseTensor, Order};
 use serde_json::Value;

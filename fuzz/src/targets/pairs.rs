@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use arbitrary::{Result, Unstructured};
 use nalgebra::DMatrix;
-use plca_em::{FoldIn, Given, Impossible, PlsaState, Solver, Stop};
+use plca_em::{FoldIn, Given, Impossible, Solver, Stop, before::PlsaState};
 use plca_tensor::strategies::KeptBlocks;
 use plca_tensor::{
     Coordinates, Cp, Data, DenseTensor, Expected, Factor, Modes, Order, OutOfCore, Real, Request,

@@ -2,7 +2,10 @@
 
 use nalgebra::DMatrix;
 use plca_dist::random::uniform;
-use plca_em::{Plca, PlcaInit, PlcaState, Prior, Stop};
+use plca_em::{
+    PlcaInit, Prior, Stop,
+    before::{Plca, PlcaState},
+};
 use plca_media::{Stft, read_sound};
 use plca_tensor::{DenseTensor, Order};
 

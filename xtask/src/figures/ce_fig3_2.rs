@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nalgebra::DMatrix;
-use plca_em::{PlcaState, Prior};
+use plca_em::{Prior, before::PlcaState};
 use plca_priors::{CrossEntropy, Schedule, Scheduled, pair_divergences};
 
 use super::ce_drums::{DRUMS, density, fit, generate};

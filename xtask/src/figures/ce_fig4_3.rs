@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plca_em::{PlcaState, Prior};
+use plca_em::{Prior, before::PlcaState};
 use plca_priors::{CrossEntropy, Schedule, Scheduled, pair_divergences};
 
 use super::ce_drums::{Spectrogram, density, fit, generate, read};

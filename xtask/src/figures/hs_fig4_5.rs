@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random::below;
-use plca_em::{Plsa, PlsaInit};
+use plca_em::{PlsaInit, before::Plsa};
 use pntf_l2::{NtfState, PntfState, Stop};
 
 use super::hs_methods::{Components, METHODS, Sample, factorize, roc, svm_scores};

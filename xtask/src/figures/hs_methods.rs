@@ -4,7 +4,10 @@ use linfa::prelude::{Dataset, Fit as _};
 use linfa_svm::Svm;
 use nalgebra::DMatrix;
 use ndarray::{Array1, Array2};
-use plca_em::{Plca, PlcaInit, PlcaState};
+use plca_em::{
+    PlcaInit,
+    before::{Plca, PlcaState},
+};
 use plca_fit::{Direction, best_of};
 use plca_tensor::Data;
 use plca_tensor::arrange::Products;

@@ -1,7 +1,11 @@
 //! LV, figures 1 and 2: the matrices of the symmetric and of the asymmetric model.
 
 use nalgebra::{DMatrix, DVector};
-use plca_em::{Outcome, Plca, PlcaInit, PlcaState, Plsa, PlsaInit, PlsaState, Stop, best_of};
+use plca_em::{
+    Outcome, PlcaInit, PlsaInit, Stop,
+    before::{Plca, PlcaState, Plsa, PlsaState},
+    best_of,
+};
 use plca_fit::Direction;
 use plca_tensor::{Data as _, DenseTensor, Order, normalise_columns};
 

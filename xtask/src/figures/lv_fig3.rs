@@ -1,6 +1,9 @@
 //! LV, figure 3: PLCA of a three-way array, two Gaussians.
 
-use plca_em::{Outcome, Plca, PlcaInit, PlcaState, Stop};
+use plca_em::{
+    Outcome, PlcaInit, Stop,
+    before::{Plca, PlcaState},
+};
 use plca_tensor::{Data as _, DenseTensor, Order};
 
 use super::support::{

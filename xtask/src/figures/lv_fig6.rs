@@ -1,7 +1,11 @@
 //! LV, figure 6: the asymmetric model finds the corners of a triangle around the data.
 
 use nalgebra::{DMatrix, Matrix3};
-use plca_em::{Outcome, Plsa, PlsaInit, PlsaState, Stop, best_of};
+use plca_em::{
+    Outcome, PlsaInit, Stop,
+    before::{Plsa, PlsaState},
+    best_of,
+};
 use plca_fit::Direction;
 use plca_tensor::{Data as _, DenseTensor, Order};
 

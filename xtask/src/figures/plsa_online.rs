@@ -1,13 +1,12 @@
 //! PLSA learnt from blocks of documents, beside batch EM.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use nalgebra::DMatrix;
 use plca_dist::random::Categorical;
-use plca_em::{
-    Algorithm as _, FoldIn, Given, Impossible, Online, Plsa, PlsaInit, PlsaState, Solver, StepSize,
-    perplexity,
-};
+use plca_em::{Given, Online, Plsa, PlsaState, StepSize, perplexity};
+use plca_fit::engine::{Impossible, Init, Iteration, Model, Solver, Status, Stop, Transform};
 use plca_priors::Dirichlet;
 use plca_tensor::{Coordinates, SparseTensor};
 
@@ -114,23 +113,12 @@ struct New {
 
 impl New {
     fn perplexity(&self, basis: &DMatrix<f64>) -> Result<f64> {
-        let learned = PlsaState {
-            basis: basis.clone(),
-            mixture: DMatrix::zeros(basis.ncols(), 0),
-            power: 1.0,
-            iteration: 0,
-        };
-        let how = FoldIn {
-            impossible: Impossible::Drop,
-            solver: Solver::Fast,
-            ..FoldIn::default()
-        };
-        let found = learned
-            .fold_in(&self.known, Given::Columns, &how)?
-            .outcome
-            .state;
+        let none = DMatrix::zeros(basis.ncols(), 0);
+        let learnt = PlsaState::new(Given::Columns, basis.clone(), none, Vec::new())?;
+        let how = Transform::default().impossible(Impossible::Drop);
+        let found = learnt.transform(&self.known, &how)?.fit.into_state();
         let (mut ln_lik, mut words) = (0.0, 0.0);
-        for (document, mixture) in self.predicted.iter().zip(found.mixture.column_iter()) {
+        for (document, mixture) in self.predicted.iter().zip(found.mixture().column_iter()) {
             for &word in document {
                 // A word that no topic has costs much, but not everything.
                 let p = basis.row(word as usize).transpose().dot(&mixture);
@@ -144,23 +132,34 @@ impl New {
 
 fn model(topics: usize) -> Result<Plsa<f64>> {
     let prior = Arc::new(Dirichlet::symmetric(SHAPE)?);
-    let plsa = Plsa::builder(topics).basis_prior(prior.clone());
-    Ok(plsa.mixture_prior(prior).build()?)
+    let plsa = Plsa::builder(topics).prior("basis", prior.clone());
+    Ok(plsa.prior("mixture", prior).build()?)
 }
 
 /// Perplexities of batch EM after some passes.
 fn batch(corpus: &Corpus, train: &[Vec<u32>], new: &New, seed: u64) -> Result<Vec<(f64, f64)>> {
     let (data, plsa) = (corpus.counts(train)?, model(corpus.topics)?);
-    let em = plsa.on(&data)?;
-    let mut state = plsa.init(&data, &PlsaInit::default(), &mut rng(seed, 72))?;
-    let mut curve = Vec::new();
-    for pass in 1..=PASSES {
-        em.step(&mut state, false)?;
-        if [1, 2, 3, 5, 7].contains(&pass) || pass % 10 == 0 {
-            curve.push((pass as f64, new.perplexity(&state.basis)?));
+    let (mut curve, mut failed) = (Vec::new(), None);
+    let note = |it: &Iteration<'_, f64>| {
+        let pass = it.iteration;
+        if [1, 2, 3, 5, 7].contains(&pass) || pass.is_multiple_of(10) {
+            match new.perplexity(it.parameters().at(0)) {
+                Ok(perplexity) => curve.push((pass as f64, perplexity)),
+                Err(e) => failed = Some(e),
+            }
         }
+        match failed {
+            Some(_) => ControlFlow::Break(Status::Interrupted),
+            None => ControlFlow::Continue(()),
+        }
+    };
+    let run = plsa.on(&data)?.solver(Solver::Em).observe(note);
+    let stop = Stop::default().max_iter(PASSES).tol(None);
+    let _ = run.stop(stop).run(Init::default(), &mut rng(seed, 72))?;
+    match failed {
+        Some(e) => Err(e),
+        None => Ok(curve),
     }
-    Ok(curve)
 }
 
 /// Perplexities after passes over blocks of so many documents.

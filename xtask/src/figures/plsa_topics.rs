@@ -3,7 +3,9 @@
 use nalgebra::DMatrix;
 use plca_dist::random::{Categorical, below, uniform};
 use plca_em::{
-    Algorithm as _, Plca, PlcaInit, PlcaState, Plsa, PlsaInit, PlsaState, Stop, best_of,
+    Algorithm as _, PlcaInit, PlsaInit, Stop,
+    before::{Plca, PlcaState, Plsa, PlsaState},
+    best_of,
 };
 use plca_fit::Direction;
 use plca_tensor::{Coordinates, SparseTensor};

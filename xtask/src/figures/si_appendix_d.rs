@@ -2,7 +2,10 @@
 
 use nalgebra::DMatrix;
 use plca_dist::random::exponential;
-use plca_em::{Algorithm as _, Nmf, NmfInit, NmfState, Plca, Update};
+use plca_em::{
+    Algorithm as _, NmfInit, Update,
+    before::{Nmf, NmfState, Plca},
+};
 use plca_tensor::{Data as _, DenseTensor, Order};
 
 use super::support::{largest, rng};

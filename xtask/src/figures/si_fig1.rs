@@ -1,7 +1,10 @@
 //! SI, figure 1: two-dimensional PLCA of three Gaussians.
 
 use nalgebra::DMatrix;
-use plca_em::{Outcome, Plca, PlcaInit, PlcaState, Stop};
+use plca_em::{
+    Outcome, PlcaInit, Stop,
+    before::{Plca, PlcaState},
+};
 use plca_tensor::{DenseTensor, Order};
 
 use super::support::{

@@ -4,7 +4,10 @@ use std::marker::PhantomData;
 use std::path::Path;
 
 use nalgebra::DVector;
-use plca_em::{Nmf, NmfEm, NmfInit, NmfState, Outcome, Progress, Update};
+use plca_em::{
+    NmfEm, NmfInit, Outcome, Progress, Update,
+    before::{Nmf, NmfState},
+};
 use plca_fit::{Carried, Direction, Observer, Stop};
 use plca_io::Element;
 use plca_tensor::Data;

@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use nalgebra::{DMatrix, DVector};
-use plca_em::{Outcome, Plca, PlcaEm, PlcaInit, PlcaState, Progress};
+use plca_em::{
+    Outcome, PlcaEm, PlcaInit, Progress,
+    before::{Plca, PlcaState},
+};
 use plca_fit::{Carried, Direction, Observer, Stop};
 use plca_io::{Array, Element};
 use plca_tensor::Data;
@@ -190,8 +193,35 @@ fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
 }
 
 fn stream<T: Element>(args: &FitArgs) -> Result<(), Failure> {
-    let make = |rank, shape: &[usize]| Ok(PlcaCommand::<T>::new(args, rank, shape)?.config);
+    let make = |rank, shape: &[usize]| model::<T>(args, rank, shape);
     online::fit(args, factor, None, make)
+}
+
+/// The model of the command line, for data of this shape.
+fn model<T: Element>(
+    args: &FitArgs,
+    rank: usize,
+    shape: &[usize],
+) -> Result<plca_em::Plca<T>, Failure> {
+    refuse(args.given.is_some(), "--given", "plca")?;
+    refuse_signed(args, "plca")?;
+    refuse(args.update.is_some(), "--update", "plca")?;
+    let mut builder = plca_em::Plca::builder(rank)
+        .temper(temper(args)?.0)
+        .temper_prior(args.temper_prior);
+    for name in &args.fix {
+        builder = builder.freeze(name);
+    }
+    let factors = shape.iter().enumerate();
+    let factors = factors.map(|(j, &n)| Block::matrix(factor(j), n, rank));
+    let blocks: Vec<_> = factors.chain([Block::vector("weights", rank)]).collect();
+    for (name, prior) in priors(args, &blocks)? {
+        builder = builder.prior(name, prior);
+    }
+    if let Some(missing) = missing(args) {
+        builder = builder.missing(missing);
+    }
+    Ok(builder.build()?)
 }
 
 struct PlcaCommand<T: Element> {

@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use nalgebra::{DMatrix, DVector};
-use plca_em::{Given, Outcome, Plsa, PlsaEm, PlsaInit, PlsaState, Progress};
+use plca_em::{
+    Given, Outcome, PlsaEm, PlsaInit, Progress,
+    before::{Plsa, PlsaState},
+};
 use plca_fit::{Carried, Direction, Observer, Stop};
 use plca_io::{Array, Element};
 use plca_tensor::{Cp, Data, Factor};
@@ -153,7 +156,7 @@ fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
 }
 
 fn stream<T: Element>(args: &FitArgs) -> Result<(), Failure> {
-    let make = |rank, shape: &[usize]| Ok(PlsaCommand::<T>::new(args, rank, shape)?.config);
+    let make = |rank, shape: &[usize]| model::<T>(args, rank, shape);
     online::fit(args, |_| "basis".into(), Some("marginal"), make)
 }
 
@@ -164,6 +167,38 @@ fn saved_direction(file: &Saved) -> Given {
     } else {
         Given::Columns
     }
+}
+
+/// The model of the command line, for data of this shape.
+fn model<T: Element>(
+    args: &FitArgs,
+    rank: usize,
+    shape: &[usize],
+) -> Result<plca_em::Plsa<T>, Failure> {
+    refuse(args.update.is_some(), "--update", "plsa")?;
+    refuse_signed(args, "plsa")?;
+    refuse(args.temper_prior, "--temper-prior", "plsa")?;
+    need_matrix(&args.data, "plsa", shape)?;
+    if missing(args) == Some(plca_em::Missing::Multiplicative) {
+        return Err(Failure::usage(
+            "--missing-method multiplicative: plsa treats missing cells by imputation only",
+        ));
+    }
+    let given = given(args.given);
+    let mut builder = plca_em::Plsa::builder(rank)
+        .given(given)
+        .temper(temper(args)?.0);
+    for name in &args.fix {
+        builder = builder.freeze(name);
+    }
+    let blocks = [
+        Block::matrix("basis", shape[given.explained()], rank),
+        Block::matrix("mixture", rank, shape[given.mode()]),
+    ];
+    for (name, prior) in priors(args, &blocks)? {
+        builder = builder.prior(name, prior);
+    }
+    Ok(builder.build()?)
 }
 
 struct PlsaCommand<T: Element> {

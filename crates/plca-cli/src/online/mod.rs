@@ -6,7 +6,8 @@ mod unobserved;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use plca_em::{EmError, Online, OnlineState, StepSize, Streamed};
+use plca_em::{Online, OnlineState, StepSize, Streamed};
+use plca_fit::engine::FitError;
 use plca_io::{Array, Element, ModelFile, Sealed};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
@@ -240,7 +241,7 @@ impl Run<'_> {
                 }
                 let interrupted = interrupt::requested();
                 if let (Some(path), Some(every)) = (&args.checkpoint, args.checkpoint_every)
-                    && (interrupted || place.state.blocks.is_multiple_of(every))
+                    && (interrupted || place.state.batches.is_multiple_of(every))
                 {
                     let file = self.checkpoint(&place);
                     interrupt::writing(|| plca_io::write_checkpoint(path, &file))?;
@@ -250,7 +251,7 @@ impl Run<'_> {
                         Some(path) => format!("{} continues it", path.display()),
                         None => "nothing was written".to_string(),
                     };
-                    let blocks = place.state.blocks;
+                    let blocks = place.state.batches;
                     let what = format!("interrupted after {blocks} blocks; {kept}");
                     return Err(Failure::interrupted(what));
                 }
@@ -260,7 +261,7 @@ impl Run<'_> {
             place.blocks = 0;
             place.ln_lik = [0.0, place.ln_lik[0]];
             let seconds = self.started.elapsed().as_secs_f64();
-            let (blocks, ln_lik) = (place.state.blocks, place.ln_lik[1]);
+            let (blocks, ln_lik) = (place.state.batches, place.ln_lik[1]);
             let line = json!({ "iteration": blocks, "objective": ln_lik, "seconds": seconds });
             trace.push_str(&format!("{line}\n"));
         }
@@ -277,7 +278,7 @@ impl Run<'_> {
         sizes.remove(self.along);
         let mut rng = ChaCha8Rng::seed_from_u64(self.args.seed);
         let path = self.args.init.as_deref().unwrap_or(&self.args.data);
-        let failure = |e: EmError| Failure::by(path, e);
+        let failure = |e: FitError| Failure::by(path, e);
         let drawn = learner.init(&sizes, &mut rng).map_err(failure)?;
         let weights = take_vector(path, &mut given, "weights")?.unwrap_or(drawn.weights);
         let mut factors = Vec::new();
@@ -286,7 +287,7 @@ impl Run<'_> {
                 Some(factor) if factor.shape() != drawn.shape() => {
                     let (block, got) = (name.clone(), factor.shape());
                     let expected = drawn.shape();
-                    return Err(failure(EmError::Shape {
+                    return Err(failure(FitError::Shape {
                         block,
                         got,
                         expected,
@@ -335,7 +336,7 @@ impl Run<'_> {
         settings["passes"] = json!(place.passes);
         let mut summary = json!({
             "model": args.model.name(),
-            "iterations": state.blocks,
+            "iterations": state.batches,
             "stop_reason": "passes",
             "objective": place.ln_lik[1],
         });
@@ -372,9 +373,9 @@ impl Run<'_> {
 }
 
 /// Why a block was refused: settings come from the command line, all else from the file.
-fn refused(path: &Path, e: EmError) -> Failure {
+fn refused(path: &Path, e: FitError) -> Failure {
     match e {
-        EmError::Param(e) => Failure::usage(e),
+        FitError::Setting { .. } | FitError::Conflict { .. } => Failure::usage(e),
         e => Failure::by(path, e),
     }
 }

@@ -44,7 +44,7 @@ impl Run<'_> {
             arrays.insert(format!("{STATISTICS}{j}"), matrix(s));
         }
         let numbers = vec![
-            state.blocks as f64,
+            state.batches as f64,
             state.seen,
             state.pass,
             state.total,
@@ -102,7 +102,7 @@ impl Run<'_> {
             weights: weights.ok_or_else(|| lacking(path, "weights"))?,
             factors,
             statistics,
-            blocks: blocks as u64,
+            batches: blocks as u64,
             seen,
             pass,
             total,

@@ -33,9 +33,13 @@ fn chains_say_every_part_once() {
         source: prior.clone(),
     };
     assert_eq!(parts(&block).len(), 2);
-    let stream: StreamError<DataError> = StreamError::Block {
-        block: 3,
-        source: block,
+    let of_block = plca_fit::engine::FitError::Prior {
+        block: "weights".into(),
+        source: prior.clone(),
+    };
+    let stream: StreamError<DataError> = StreamError::Batch {
+        batch: 3,
+        source: of_block,
     };
     assert_eq!(parts(&stream).len(), 3);
     let stop = plca_fit::Stop {

@@ -8,3 +8,4 @@ mod product;
 pub use nmf::{Nmf, NmfBuilder, NmfState};
 pub use plca::{Plca, PlcaBuilder, PlcaState};
 pub use plsa::{Plsa, PlsaBuilder, PlsaState};
+pub(crate) use product::check_components;

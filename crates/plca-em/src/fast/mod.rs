@@ -61,7 +61,7 @@ impl Default for Pace {
 /// such a step gets back; a run that is resumed goes on from before it.
 ///
 /// ```
-/// use plca_em::{Fast, FastState, Plca, PlcaInit, Stop, run};
+/// use plca_em::{before::Plca, Fast, FastState, PlcaInit, Stop, run};
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let v = DenseTensor::new(vec![3, 3], vec![5.0, 1.0, 2.0, 1.0, 4.0, 3.0, 2.0, 2.0, 9.0], Order::RowMajor)?;
@@ -116,7 +116,7 @@ impl<T: Real, A: Separable<T>> Fast<T, A> {
     /// Sets the pace.
     ///
     /// ```
-    /// use plca_em::{Fast, Nmf, Pace};
+    /// use plca_em::{before::Nmf, Fast, Pace};
     /// use plca_tensor::{DenseTensor, Order};
     /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
     /// let nmf = Nmf::builder(2).build()?;

@@ -6,7 +6,10 @@ use super::product::{each, for_each_row, transpose_to};
 use super::separable::{pseudo_counts, refuse};
 use super::{Plan, Product, Separable};
 use crate::blocks::following;
-use crate::{EmError, NmfEm, NmfState, PlcaEm, PlcaState, PlsaEm, PlsaState};
+use crate::{
+    EmError, NmfEm, PlcaEm, PlsaEm,
+    before::{NmfState, PlcaState, PlsaState},
+};
 
 impl<T: Real> Separable<T> for PlcaEm<'_, T> {
     fn data(&self) -> &dyn Data<T> {

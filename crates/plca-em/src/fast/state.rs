@@ -11,7 +11,7 @@ use super::Product;
 /// far it goes. After a run also what its closing step of EM made of the model, which the next iteration forgets.
 ///
 /// ```
-/// use plca_em::{Algorithm, Fast, FastState, Nmf, NmfInit, NmfState};
+/// use plca_em::{before::{Nmf, NmfState}, Algorithm, Fast, FastState, NmfInit};
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
@@ -98,7 +98,7 @@ impl<T: Real, S> FastState<T, S> {
     /// What a checkpoint keeps: the model that the next iteration begins with, and matrices and numbers besides, none before the first.
     ///
     /// ```
-    /// use plca_em::{Algorithm, Fast, FastState, Nmf, NmfInit};
+    /// use plca_em::{before::Nmf, Algorithm, Fast, FastState, NmfInit};
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;

@@ -24,7 +24,7 @@ use crate::{EmError, Fast, FastState, ParamError, Separable};
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_em::{FoldIn, Given, Impossible, PlsaState};
+/// use plca_em::{before::PlsaState, FoldIn, Given, Impossible};
 /// use plca_tensor::{DenseTensor, Order};
 /// let learned = PlsaState { basis: dmatrix![1.0f64; 0.0], mixture: dmatrix![1.0], power: 1.0, iteration: 0 };
 /// let new = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
@@ -47,7 +47,7 @@ pub enum Impossible {
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_em::{FoldIn, Given, PlsaState, Solver};
+/// use plca_em::{before::PlsaState, FoldIn, Given, Solver};
 /// use plca_tensor::{DenseTensor, Order};
 /// let learned = PlsaState { basis: dmatrix![0.6f64, 0.3; 0.4, 0.7], mixture: dmatrix![1.0; 0.0], power: 1.0, iteration: 0 };
 /// let new = DenseTensor::new(vec![2, 1], vec![4.0, 6.0], Order::RowMajor)?;
@@ -103,7 +103,7 @@ impl Default for FoldIn {
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_em::{FoldIn, Given, PlsaState};
+/// use plca_em::{before::PlsaState, FoldIn, Given};
 /// use plca_tensor::{DenseTensor, Order};
 /// let learned = PlsaState { basis: dmatrix![1.0f64, 0.0; 0.0, 1.0], mixture: dmatrix![1.0; 0.0], power: 1.0, iteration: 0 };
 /// let new = DenseTensor::new(vec![2, 2], vec![3.0, 0.0, 1.0, 0.0], Order::RowMajor)?;

@@ -6,7 +6,10 @@ use plca_tensor::{Data, Factor, Real};
 use super::plsa::gaps;
 use super::{Explained, FoldIn, certify, empty, possible, share};
 use crate::init::check_block;
-use crate::{EmError, Nmf, NmfState};
+use crate::{
+    EmError,
+    before::{Nmf, NmfState},
+};
 
 impl<T: Real> NmfState<T> {
     /// The activations of new observations: `H` for new columns (`along` is 1, `W` fixed) or `W` for new rows (`along` is 0,
@@ -14,13 +17,13 @@ impl<T: Real> NmfState<T> {
     ///
     /// # Errors
     ///
-    /// As [`PlcaState::fold_in`](crate::PlcaState::fold_in).
+    /// As [`PlcaState::fold_in`](crate::before::PlcaState::fold_in).
     ///
     /// # Examples
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_em::{FoldIn, NmfState};
+    /// use plca_em::{before::NmfState, FoldIn};
     /// use plca_tensor::{DenseTensor, Order};
     /// let learned = NmfState { w: dmatrix![2.0; 1.0], h: dmatrix![1.0] };
     /// let new = DenseTensor::new(vec![2, 2], vec![4.0, 2.0, 2.0, 1.0], Order::RowMajor)?;

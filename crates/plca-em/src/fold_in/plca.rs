@@ -5,7 +5,10 @@ use plca_tensor::{Cp, Data, Factor, Modes, Real, Request, Rule};
 
 use super::{Explained, FoldIn, certify, empty, gap, possible, share};
 use crate::init::{check_block, stochastic_block};
-use crate::{EmError, Plca, PlcaState};
+use crate::{
+    EmError,
+    before::{Plca, PlcaState},
+};
 
 impl<T: Real> PlcaState<T> {
     /// `P(z)` and `P(x_D | z)` of new data along mode `D = along`, all other factors fixed. The start is uniform; the
@@ -20,7 +23,7 @@ impl<T: Real> PlcaState<T> {
     ///
     /// ```
     /// use nalgebra::{dmatrix, dvector};
-    /// use plca_em::{FoldIn, PlcaState};
+    /// use plca_em::{before::PlcaState, FoldIn};
     /// use plca_tensor::{DenseTensor, Order};
     /// let learned = PlcaState {
     ///     weights: dvector![0.5, 0.5],

@@ -5,7 +5,10 @@ use plca_tensor::{Cp, Data, Factor, Modes, Real, Request, Rule};
 
 use super::{Explained, FoldIn, certify, empty, gap, possible, share};
 use crate::init::{check_block, stochastic_block};
-use crate::{EmError, Given, Plsa, PlsaState};
+use crate::{
+    EmError, Given,
+    before::{Plsa, PlsaState},
+};
 
 impl<T: Real> PlsaState<T> {
     /// `P(z | y)` of new observations, `P(x | z)` fixed; `given` is the mode of `data` that holds the observations. The start is
@@ -13,13 +16,13 @@ impl<T: Real> PlsaState<T> {
     ///
     /// # Errors
     ///
-    /// As [`PlcaState::fold_in`](crate::PlcaState::fold_in).
+    /// As [`PlcaState::fold_in`](crate::before::PlcaState::fold_in).
     ///
     /// # Examples
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_em::{FoldIn, Given, PlsaState};
+    /// use plca_em::{before::PlsaState, FoldIn, Given};
     /// use plca_tensor::{DenseTensor, Order};
     /// let learned = PlsaState { basis: dmatrix![1.0, 0.0; 0.0, 1.0], mixture: dmatrix![1.0; 0.0], power: 1.0, iteration: 0 };
     /// let new = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;

@@ -6,7 +6,7 @@ use crate::{Missing, ParamError};
 /// Settings of [`Nmf`], not yet checked.
 ///
 /// ```
-/// let nmf = plca_em::Nmf::builder(4).freeze_w().build()?;
+/// let nmf = plca_em::before::Nmf::builder(4).freeze_w().build()?;
 /// # Ok::<(), plca_em::ParamError>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ impl NmfBuilder {
     /// Form of the update (default: simultaneous on complete data; with hidden cells it follows the treatment of these).
     ///
     /// ```
-    /// use plca_em::{Nmf, Update};
+    /// use plca_em::{before::Nmf, Update};
     /// let as_most_packages_do = Nmf::builder(4).update(Update::Sequential).build()?;
     /// # Ok::<(), plca_em::ParamError>(())
     /// ```
@@ -29,7 +29,7 @@ impl NmfBuilder {
     /// Treatment of hidden cells (default: multiplicative, or imputation where the simultaneous form was asked for).
     ///
     /// ```
-    /// use plca_em::{Missing, Nmf, Update};
+    /// use plca_em::{before::Nmf, Missing, Update};
     /// assert!(Nmf::builder(4).missing(Missing::Imputation).build().is_ok());
     /// assert!(Nmf::builder(4).update(Update::Simultaneous).missing(Missing::Multiplicative).build().is_err());
     /// assert!(Nmf::builder(4).update(Update::Sequential).missing(Missing::Imputation).build().is_err());
@@ -43,7 +43,7 @@ impl NmfBuilder {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_em::{Algorithm, Nmf, NmfInit};
+    /// use plca_em::{before::Nmf, Algorithm, NmfInit};
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
@@ -65,7 +65,7 @@ impl NmfBuilder {
     /// Keeps `H` as it was given.
     ///
     /// ```
-    /// let nmf = plca_em::Nmf::builder(4).freeze_h().build()?;
+    /// let nmf = plca_em::before::Nmf::builder(4).freeze_h().build()?;
     /// # Ok::<(), plca_em::ParamError>(())
     /// ```
     pub fn freeze_h(mut self) -> Self {
@@ -83,7 +83,7 @@ impl NmfBuilder {
     /// # Examples
     ///
     /// ```
-    /// use plca_em::{Nmf, ParamError};
+    /// use plca_em::{before::Nmf, ParamError};
     /// assert_eq!(Nmf::builder(0).build().unwrap_err(), ParamError::NoComponents);
     /// ```
     pub fn build(self) -> Result<Nmf, ParamError> {

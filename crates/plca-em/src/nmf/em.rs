@@ -11,7 +11,7 @@ use crate::{EmError, Missing};
 /// [`Nmf`] bound to data.
 ///
 /// ```
-/// use plca_em::{Algorithm, Direction, Nmf, NmfInit};
+/// use plca_em::{before::Nmf, Algorithm, Direction, NmfInit};
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;

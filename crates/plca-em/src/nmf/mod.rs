@@ -21,7 +21,7 @@ pub use state::{NmfInit, NmfState};
 /// The order in which `W` and `H` are updated.
 ///
 /// ```
-/// use plca_em::{Nmf, Update};
+/// use plca_em::{before::Nmf, Update};
 /// let nmf = Nmf::builder(4).update(Update::Sequential).build()?;
 /// # Ok::<(), plca_em::ParamError>(())
 /// ```
@@ -38,7 +38,7 @@ pub enum Update {
 /// A checked configuration; see [`Nmf::builder`].
 ///
 /// ```
-/// use plca_em::{Nmf, NmfInit, Stop};
+/// use plca_em::{before::Nmf, NmfInit, Stop};
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![1.0, 2.0, 2.0, 4.0], Order::RowMajor)?;
@@ -60,7 +60,7 @@ impl Nmf {
     /// Starts a configuration with `components` components (`K`).
     ///
     /// ```
-    /// use plca_em::{Nmf, Update};
+    /// use plca_em::{before::Nmf, Update};
     /// let nmf = Nmf::builder(4).update(Update::Sequential).build()?;
     /// # Ok::<(), plca_em::ParamError>(())
     /// ```
@@ -83,7 +83,7 @@ impl Nmf {
     /// # Examples
     ///
     /// ```
-    /// use plca_em::{Algorithm, Nmf, NmfInit};
+    /// use plca_em::{before::Nmf, Algorithm, NmfInit};
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
@@ -101,7 +101,7 @@ impl Nmf {
         NmfEm::new(self, data)
     }
 
-    /// A start; see [`Plca::init`](crate::Plca::init).
+    /// A start; see [`Plca::init`](crate::before::Plca::init).
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl Nmf {
     /// # Examples
     ///
     /// ```
-    /// use plca_em::{Nmf, NmfInit};
+    /// use plca_em::{before::Nmf, NmfInit};
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
@@ -159,7 +159,7 @@ impl Nmf {
     /// # Examples
     ///
     /// ```
-    /// use plca_em::{Nmf, NmfInit, Stop};
+    /// use plca_em::{before::Nmf, NmfInit, Stop};
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let v = DenseTensor::new(vec![2, 2], vec![2.0, 4.0, 1.0, 2.0], Order::RowMajor)?;

@@ -5,13 +5,13 @@ use plca_tensor::{Cp, Factor, Real, normalise_columns};
 
 use super::sizes;
 use crate::init::check_block;
-use crate::{EmError, ParamError, PlcaState};
+use crate::{EmError, ParamError, before::PlcaState};
 
 /// The parameters.
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// let state = plca_em::NmfState { w: dmatrix![1.0; 2.0], h: dmatrix![3.0, 4.0] };
+/// let state = plca_em::before::NmfState { w: dmatrix![1.0; 2.0], h: dmatrix![3.0, 4.0] };
 /// assert_eq!(&state.w * &state.h, dmatrix![3.0, 4.0; 6.0, 8.0]);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -42,7 +42,7 @@ pub struct NmfState<T: Real> {
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_em::{Nmf, NmfInit};
+/// use plca_em::{before::Nmf, NmfInit};
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
@@ -70,7 +70,7 @@ impl<T: Real> NmfState<T> {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// let state = plca_em::NmfState { w: dmatrix![1.0; 2.0], h: dmatrix![3.0, 4.0] };
+    /// let state = plca_em::before::NmfState { w: dmatrix![1.0; 2.0], h: dmatrix![3.0, 4.0] };
     /// assert_eq!(state.with_model(|model| (model.cell(&[1, 0]), model.mass())), (6.0, 21.0));
     /// ```
     pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
@@ -90,7 +90,7 @@ impl<T: Real> NmfState<T> {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_em::{EmError, NmfState};
+    /// use plca_em::{before::NmfState, EmError};
     /// let state = NmfState { w: dmatrix![1.0; 2.0], h: dmatrix![3.0, f64::NAN] };
     /// assert!(matches!(state.check(&[3, 2]), Err(EmError::Shape { .. })));
     /// assert!(matches!(state.check(&[2, 2]), Err(EmError::Value { column: 1, .. })));
@@ -120,7 +120,7 @@ impl<T: Real> NmfState<T> {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// let plca = plca_em::NmfState { w: dmatrix![1.0; 3.0], h: dmatrix![2.0, 2.0] }.to_plca()?;
+    /// let plca = plca_em::before::NmfState { w: dmatrix![1.0; 3.0], h: dmatrix![2.0, 2.0] }.to_plca()?;
     /// assert_eq!((&plca.factors[0], &plca.factors[1]), (&dmatrix![0.25; 0.75], &dmatrix![0.5; 0.5]));
     /// assert_eq!(plca.weights.as_slice(), [1.0]);
     /// # Ok::<(), plca_em::EmError>(())
@@ -163,7 +163,7 @@ impl<T: Real> NmfState<T> {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_em::{EmError, NmfState};
+    /// use plca_em::{before::NmfState, EmError};
     /// let nmf = NmfState { w: dmatrix![1.0; 3.0], h: dmatrix![2.0, 2.0] };
     /// assert_eq!(NmfState::from_plca(&nmf.to_plca()?, &[4.0], 16.0)?, nmf);
     /// assert!(matches!(NmfState::from_plca(&nmf.to_plca()?, &[0.0], 16.0), Err(EmError::ZeroColumn { column: 0, .. })));

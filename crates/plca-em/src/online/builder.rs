@@ -2,14 +2,14 @@
 
 use std::marker::PhantomData;
 
+use plca_fit::engine::FitError;
 use plca_tensor::Real;
 
 use super::{Online, StepSize, Streamed};
-use crate::ParamError;
 
-/// When the mixtures of a block are good enough to learn from.
+/// When the mixtures of a batch are good enough to learn from.
 ///
-/// They start uniform. An iteration moves counts of the block from one component to another; the last one also counts for the factors.
+/// They start uniform. An iteration moves counts of the batch from one component to another; the last one also counts for the factors.
 ///
 /// ```
 /// let local = plca_em::Local::default();
@@ -20,7 +20,7 @@ use crate::ParamError;
 pub struct Local {
     /// E-steps at most, at least 1 (default 50).
     pub max_iter: usize,
-    /// Enough once at most this share of the block's counts changed its component in an iteration (default 1e-3; 0: always
+    /// Enough once at most this share of the batch's counts changed its component in an iteration (default 1e-3; 0: always
     /// `max_iter` iterations but where nothing changes at all).
     pub tol: f64,
 }
@@ -35,12 +35,20 @@ impl Default for Local {
 }
 
 impl Local {
-    pub(super) fn check(&self) -> Result<(), ParamError> {
+    pub(super) fn check(&self) -> Result<(), FitError> {
         if self.max_iter == 0 {
-            return Err(ParamError::NoIterations);
+            return Err(FitError::Setting {
+                name: "max_iter",
+                value: 0.0,
+                expected: "at least 1",
+            });
         }
         if !(self.tol.is_finite() && self.tol >= 0.0) {
-            return Err(ParamError::Tolerance(self.tol));
+            return Err(FitError::Setting {
+                name: "tol",
+                value: self.tol,
+                expected: "a finite number >= 0",
+            });
         }
         Ok(())
     }
@@ -54,7 +62,7 @@ impl Local {
 ///     .step(StepSize::Power { kappa: 0.6, t0: 10.0 })
 ///     .local(Local { max_iter: 20, ..Local::default() })
 ///     .build()?;
-/// # Ok::<(), plca_em::ParamError>(())
+/// # Ok::<(), plca_fit::engine::FitError>(())
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
@@ -74,25 +82,27 @@ impl<M, T: Real> OnlineBuilder<M, T> {
     /// The step-size law (default `(t + 1)^-0.7`).
     ///
     /// ```
-    /// use plca_em::{Online, ParamError, Plsa, StepSize};
+    /// use plca_em::{Online, Plsa, StepSize};
+    /// use plca_fit::engine::FitError;
     /// let plsa = Plsa::<f64>::builder(2).build()?;
     /// let slow = StepSize::Power { kappa: 0.5, t0: 1.0 };
-    /// assert!(matches!(Online::builder(plsa).step(slow).build(), Err(ParamError::StepSize { name: "kappa", .. })));
-    /// # Ok::<(), ParamError>(())
+    /// assert!(matches!(Online::builder(plsa).step(slow).build(), Err(FitError::Setting { name: "kappa", .. })));
+    /// # Ok::<(), FitError>(())
     /// ```
     pub fn step(mut self, step: StepSize) -> Self {
         self.0.step = step;
         self
     }
 
-    /// When the mixtures of a block are good enough.
+    /// When the mixtures of a batch are good enough.
     ///
     /// ```
-    /// use plca_em::{Local, Online, ParamError, Plsa};
+    /// use plca_em::{Local, Online, Plsa};
+    /// use plca_fit::engine::FitError;
     /// let plsa = Plsa::<f64>::builder(2).build()?;
     /// let none = Local { max_iter: 0, ..Local::default() };
-    /// assert_eq!(Online::builder(plsa).local(none).build().unwrap_err(), ParamError::NoIterations);
-    /// # Ok::<(), ParamError>(())
+    /// assert!(matches!(Online::builder(plsa).local(none).build(), Err(FitError::Setting { name: "max_iter", .. })));
+    /// # Ok::<(), FitError>(())
     /// ```
     pub fn local(mut self, local: Local) -> Self {
         self.0.local = local;
@@ -103,10 +113,11 @@ impl<M, T: Real> OnlineBuilder<M, T> {
     /// at first).
     ///
     /// ```
-    /// use plca_em::{Online, ParamError, Plsa};
+    /// use plca_em::{Online, Plsa};
+    /// use plca_fit::engine::FitError;
     /// let plsa = Plsa::<f64>::builder(2).build()?;
-    /// assert_eq!(Online::builder(plsa).total(-1.0).build().unwrap_err(), ParamError::Total(-1.0));
-    /// # Ok::<(), ParamError>(())
+    /// assert!(matches!(Online::builder(plsa).total(-1.0).build(), Err(FitError::Setting { name: "total", .. })));
+    /// # Ok::<(), FitError>(())
     /// ```
     pub fn total(mut self, mass: f64) -> Self {
         self.0.total = Some(mass);
@@ -119,18 +130,19 @@ impl<T: Real, M: Streamed<T>> OnlineBuilder<M, T> {
     ///
     /// # Errors
     ///
-    /// [`ParamError`]: a step-size law or local stop rule out of range, a total that is not positive, frozen blocks or priors that tie
-    /// the blocks of a stream together.
+    /// [`FitError::Setting`] for a step-size law or local stop rule out of range and for a total that is not positive. [`FitError::Conflict`]
+    /// for frozen blocks and priors that tie the batches of a stream together.
     ///
     /// # Examples
     ///
     /// ```
-    /// use plca_em::{Online, ParamError, Plca, StepSize};
-    /// let frozen = Plca::<f64>::builder(2).freeze_weights().build()?;
-    /// assert!(matches!(Online::builder(frozen).build(), Err(ParamError::Conflict(_))));
-    /// # Ok::<(), ParamError>(())
+    /// use plca_em::{Online, Plca, StepSize};
+    /// use plca_fit::engine::FitError;
+    /// let plca = Plca::<f64>::builder(2).build()?;
+    /// assert!(Online::builder(plca).step(StepSize::Constant(2.0)).build().is_err());
+    /// # Ok::<(), FitError>(())
     /// ```
-    pub fn build(self) -> Result<Online<M, T>, ParamError> {
+    pub fn build(self) -> Result<Online<M, T>, FitError> {
         let Online {
             model,
             step,
@@ -138,11 +150,15 @@ impl<T: Real, M: Streamed<T>> OnlineBuilder<M, T> {
             total,
             ..
         } = &self.0;
-        model.check()?;
+        model.check_stream()?;
         step.check()?;
         local.check()?;
         match *total {
-            Some(v) if !(v.is_finite() && v > 0.0) => Err(ParamError::Total(v)),
+            Some(value) if !(value.is_finite() && value > 0.0) => Err(FitError::Setting {
+                name: "total",
+                value,
+                expected: "a finite number > 0",
+            }),
             _ => Ok(self.0),
         }
     }

@@ -1,96 +1,113 @@
-//! What a block does to the state.
+//! What a batch does to the state.
 
 use nalgebra::DMatrix;
+use plca_fit::engine::{Axis, BlockSpec, FitError, Frozen, check_shape};
 use plca_tensor::{Data, Factor, Real, check_counts, normalise_columns};
 
-use super::{Learnt, Online, OnlineState, Rule, Streamed};
-use crate::blocks::{check_prior, column, m_step};
-use crate::fold_in::check_shape;
-use crate::{EmError, Prior};
+use super::{Batch, Online, OnlineState, Streamed, Turn};
 
 impl<T: Real, M: Streamed<T>> Online<M, T> {
     pub(super) fn learn(
         &self,
         state: &mut OnlineState<T>,
-        block: &dyn Data<T>,
+        batch: &dyn Data<T>,
         start: Option<&M::State>,
-    ) -> Result<Learnt<M::State>, EmError> {
-        self.check(state, block)?;
-        let t = state.blocks.saturating_add(1);
-        let rule = Rule {
+    ) -> Result<Batch<M::State>, FitError> {
+        let shared = self.check(state, batch)?;
+        let t = state.batches.saturating_add(1);
+        let rule = Turn {
             local: self.local,
-            block: t as usize,
+            batch: t as usize,
         };
-        let (factors, mut restored) = self.admit(state, block)?;
-        let found = (self.model).explain(factors.clone(), block, start, rule)?;
+        let (factors, mut restored) = self.admit(state, &shared, batch)?;
+        let found = (self.model).explain(factors.clone(), batch, start, rule)?;
         restored.extend(found.restored);
         let sum = |counts: &DMatrix<T>| counts.iter().map(|c| c.to_f64()).sum::<f64>();
-        let block_mass = match found.counts.first() {
+        let batch_mass = match found.counts.first() {
             // Hidden cells are among the counts.
-            Some(counts) if !block.is_complete() => sum(counts),
-            _ => block.total(),
+            Some(counts) if !batch.is_complete() => sum(counts),
+            _ => batch.total(),
         };
-        let (seen, pass) = (state.seen + block_mass, state.pass + block_mass);
-        let rho = self.step.rho(t, block_mass / seen);
+        let (seen, pass) = (state.seen + batch_mass, state.pass + batch_mass);
+        let rho = self.step.rho(t, batch_mass / seen);
         let mut statistics = found.counts;
         for (counts, s) in statistics.iter_mut().zip(&state.statistics) {
-            blend(counts, s, rho, block_mass);
+            blend(counts, s, rho, batch_mass);
         }
         let mut next = OnlineState {
             weights: state.weights.clone(),
             factors,
             statistics,
-            blocks: t,
+            batches: t,
             seen,
             pass,
             total: state.total.max(pass),
         };
-        self.m_steps(&mut next, rule.block)?;
+        self.m_steps(&mut next, &shared, rule.batch)?;
         // Statistics that are no shares, of a state from elsewhere, may have left the numbers.
         next.check()?;
         *state = next;
-        Ok(Learnt {
+        Ok(Batch {
             state: found.state,
             ln_lik: found.ln_lik,
-            mass: block_mass,
+            mass: batch_mass,
             rho,
             iterations: found.iterations,
             restored,
         })
     }
 
-    fn check(&self, state: &OnlineState<T>, block: &dyn Data<T>) -> Result<(), EmError> {
+    /// The shared blocks, for which state and batch must be made.
+    fn check(
+        &self,
+        state: &OnlineState<T>,
+        batch: &dyn Data<T>,
+    ) -> Result<Vec<BlockSpec<T>>, FitError> {
         state.check()?;
         let (k, got) = (self.model.components(), state.weights.len());
         if got != k {
-            return Err(EmError::Shape {
+            return Err(FitError::Shape {
                 block: "weights".into(),
                 got: (got, 1),
                 expected: (k, 1),
             });
         }
         let along = self.model.streamed(state.factors.len() + 1);
-        let mut learned: Vec<_> = state
-            .factors
-            .iter()
-            .map(|f| Some(Factor::Columns(f)))
-            .collect();
-        learned.insert(along, None);
-        check_shape(block.shape(), &learned)?;
-        for (j, factor) in state.factors.iter().enumerate() {
-            if let Some((name, prior)) = self.model.free(j) {
-                check_prior(&name, prior, factor.shape())?;
+        let factors = state.factors.iter();
+        let mut learnt: Vec<_> = factors.map(|f| Some(Factor::Columns(f))).collect();
+        learnt.insert(along, None);
+        check_shape(batch.shape(), &learnt)?;
+        check_counts(batch)?;
+        let specs = self.model.specs(batch.shape())?;
+        let count = specs.len();
+        let (mut own, mut shared) = (Vec::new(), Vec::new());
+        for (j, spec) in specs.into_iter().enumerate() {
+            match self.model.is_local(j, count) {
+                true => own.push(spec),
+                false => shared.push(spec),
             }
         }
-        Ok(check_counts(block)?)
+        // That of PLSA's marginal is its own.
+        let from_data = |spec: &BlockSpec<T>| matches!(spec.components, Axis::None);
+        let frozen = |spec: &&BlockSpec<T>| spec.frozen != Frozen::No && !from_data(spec);
+        match own.iter().find(frozen) {
+            Some(spec) => Err(FitError::Conflict {
+                what: format!(
+                    "`{}` belongs to the batches: it cannot be frozen",
+                    spec.name
+                ),
+            }),
+            None => Ok(shared),
+        }
     }
 
-    /// The factors, with a trace of what the block has and no component reaches; the names of those whose priors may be why.
+    /// The factors, with a trace of what the batch has and no component reaches; the names of those whose priors may be why.
     fn admit(
         &self,
         state: &OnlineState<T>,
-        block: &dyn Data<T>,
-    ) -> Result<(Vec<DMatrix<T>>, Vec<String>), EmError> {
+        shared: &[BlockSpec<T>],
+        batch: &dyn Data<T>,
+    ) -> Result<(Vec<DMatrix<T>>, Vec<String>), FitError> {
         let (mut factors, mut restored) = (state.factors.clone(), Vec::new());
         let positive = |f: &DMatrix<T>| f.iter().all(|&x| x > T::zero());
         if factors.iter().all(positive) {
@@ -99,13 +116,11 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
         let k = self.model.components();
         let along = self.model.streamed(factors.len() + 1);
         let mode = |j: usize| j + usize::from(j >= along);
-        let free: Vec<bool> = (0..factors.len())
-            .map(|j| self.model.free(j).is_some())
-            .collect();
+        let free: Vec<bool> = shared.iter().map(is_free).collect();
         // Rows of which some component gets a trace.
         let mut rows: Vec<Vec<bool>> = factors.iter().map(|f| vec![false; f.nrows()]).collect();
         let mut impossible = None;
-        block.visit(&mut |index, value| {
+        batch.visit(&mut |index, value| {
             let reaches = |z: usize, j: usize| factors[j][(index[mode(j)], z)] > T::zero();
             if (0..k).any(|z| (0..factors.len()).all(|j| reaches(z, j))) {
                 return;
@@ -118,15 +133,16 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
             }
         })?;
         if let Some((index, value)) = impossible {
-            return Err(EmError::Impossible { index, value });
+            return Err(FitError::Impossible { index, value });
         }
         for (j, (factor, rows)) in factors.iter_mut().zip(&rows).enumerate() {
             if !rows.contains(&true) {
                 continue;
             }
-            let emptied =
-                |(_, prior): &(_, Option<&Prior<T>>)| prior.is_some_and(|p| p.may_empty());
-            restored.extend(self.model.free(j).filter(emptied).map(|(name, _)| name));
+            let spec = &shared[j];
+            if spec.prior.as_ref().is_some_and(|prior| prior.may_empty()) {
+                restored.push(spec.name.to_string());
+            }
             for (i, _) in rows.iter().enumerate().filter(|&(_, &new)| new) {
                 // [SPEC 13.3] [SPEC 8] a zero becomes 1e-12
                 let zeros = factor.row_iter_mut().nth(i).into_iter();
@@ -138,26 +154,34 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     }
 
     /// The parameters that follow from the statistics.
-    fn m_steps(&self, state: &mut OnlineState<T>, t: usize) -> Result<(), EmError> {
+    fn m_steps(
+        &self,
+        state: &mut OnlineState<T>,
+        shared: &[BlockSpec<T>],
+        t: usize,
+    ) -> Result<(), FitError> {
         let mass = T::lit(self.total.unwrap_or(state.total));
-        let parts = state.factors.iter_mut().zip(&state.statistics).enumerate();
-        for (j, (factor, joint)) in parts {
-            if let Some((name, prior)) = self.model.free(j) {
-                // [SPEC 13.1] F_j <- M-step of v s_j
-                m_step(&name, prior, joint * mass, factor, t)?;
-            }
+        let parts = state.factors.iter_mut().zip(&state.statistics);
+        for ((factor, joint), spec) in parts.zip(shared).filter(|(_, spec)| is_free(spec)) {
+            // [SPEC 13.1] F_j <- M-step of v s_j
+            (*factor, _) = spec.m_step(joint * mass, factor, None, t)?;
         }
-        let first = state.statistics.first();
-        let sums = first
-            .map(|s| Factor::Columns(s).component_sums())
-            .unwrap_or_default();
-        let n = DMatrix::from_vec(sums.len(), 1, sums);
-        let mut weights = column(&state.weights);
+        let Some(first) = state.statistics.first() else {
+            return Ok(());
+        };
+        let mut weights = state.weights.clone();
+        weights.copy_from_slice(&Factor::Columns(first).component_sums());
         // [SPEC 13.1] P(z) <- Σ_x s[x, z]
-        m_step("weights", None, n, &mut weights, t)?;
-        state.weights.copy_from_slice(weights.as_slice());
+        let sum = weights.sum();
+        if sum > T::zero() {
+            state.weights = weights / sum;
+        }
         Ok(())
     }
+}
+
+fn is_free<T: Real>(spec: &BlockSpec<T>) -> bool {
+    spec.frozen != Frozen::Whole
 }
 
 /// What a component gets of something new.

@@ -1,15 +1,15 @@
-//! PLSA and PLCA learnt from blocks of data, one after the other: stepwise EM.
+//! PLSA and PLCA learnt from batches of data, one after the other: stepwise EM.
 //!
-//! Blocks are parts of the data along one mode: documents of a corpus, frames of a recording. What belongs to the indices of that
-//! mode (mixtures) is found within the block under the parameters so far; what all blocks share is learnt from its counts:
+//! Batches are parts of the data along one mode: documents of a corpus, frames of a recording. What belongs to the indices of that
+//! mode (mixtures) is found within the batch under the parameters so far; what all batches share is learnt from its counts:
 //!
 //! ```text
-//! C_B   = expected counts of block B under the factors so far and its own mixtures, of sum v_B
+//! C_B   = expected counts of batch B under the factors so far and its own mixtures, of sum v_B
 //! s    <- (1 - ρ_t) s + ρ_t C_B / v_B
 //! F_j  <- M-step of the counts v s_j
 //! ```
 //!
-//! Only one block is in memory. With the whole data as one block, `ρ = 1` and one local iteration this is batch EM. `[SPEC 13]`
+//! Only one batch is in memory. With the whole data as one batch, `ρ = 1` and one local iteration this is batch EM. `[SPEC 13]`
 
 mod builder;
 mod learn;
@@ -21,19 +21,18 @@ mod streamed;
 use std::marker::PhantomData;
 
 use nalgebra::DVector;
+use plca_fit::engine::{Axis, BlockSpec, FitError};
 use plca_tensor::{Data, Real};
 use rand::Rng;
-
-use crate::EmError;
-use crate::init::random_columns;
 
 pub use builder::{Local, OnlineBuilder};
 pub use state::OnlineState;
 pub use step::StepSize;
 pub use stream::{Pass, StreamError};
-pub use streamed::{Explanation, Rule, Streamed};
+pub use streamed::{Explanation, Streamed, Turn};
+pub(crate) use streamed::{explain, sealed};
 
-/// A learner of blocks; see [`Online::builder`].
+/// A learner of batches; see [`Online::builder`].
 ///
 /// ```
 /// use plca_em::{Online, Plsa};
@@ -45,8 +44,8 @@ pub use streamed::{Explanation, Rule, Streamed};
 /// for pass in 0..200 {
 ///     // Four words; documents with words of the first two, or of the last two.
 ///     for words in [vec![0, 0, 1, 0, 2, 1, 3, 1], vec![2, 0, 3, 0, 0, 1, 1, 1]] {
-///         let block = Coordinates { shape: vec![4, 2], indices: words, values: vec![5.0; 4] };
-///         learner.partial_fit(&mut state, &SparseTensor::new(block)?)?;
+///         let batch = Coordinates { shape: vec![4, 2], indices: words, values: vec![5.0; 4] };
+///         learner.partial_fit(&mut state, &SparseTensor::new(batch)?)?;
 ///     }
 ///     state.end_pass();
 /// }
@@ -63,7 +62,7 @@ pub struct Online<M, T: Real> {
     scalar: PhantomData<T>,
 }
 
-/// What was found of a block before it changed anything.
+/// What was found of a batch before it changed anything.
 ///
 /// ```
 /// use plca_em::{Online, Plsa};
@@ -71,27 +70,27 @@ pub struct Online<M, T: Real> {
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let learner = Online::builder(Plsa::<f64>::builder(2).build()?).build()?;
 /// let mut state = learner.init(&[2], &mut ChaCha8Rng::seed_from_u64(0))?;
-/// let block = DenseTensor::new(vec![2, 3], vec![3.0, 1.0, 0.0, 0.0, 2.0, 2.0], Order::RowMajor)?;
-/// let learnt = learner.partial_fit(&mut state, &block)?;
+/// let batch = DenseTensor::new(vec![2, 3], vec![3.0, 1.0, 0.0, 0.0, 2.0, 2.0], Order::RowMajor)?;
+/// let learnt = learner.partial_fit(&mut state, &batch)?;
 /// assert_eq!((learnt.state.mixture.shape(), learnt.mass), ((2, 3), 8.0));
-/// assert_ne!(learnt.state.basis, state.factors[0]);                   // the one that the block met
+/// assert_ne!(learnt.state.basis, state.factors[0]);                   // the one that the batch met
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Learnt<S> {
-    /// The model of the block: the factors that it met, and what was found of its own.
+pub struct Batch<S> {
+    /// The model of the batch: the factors that it met, and what was found of its own.
     pub state: S,
-    /// Log-likelihood of the block under the factors that it met, one iteration short of `state`: as of a fold-in, and of no data that
+    /// Log-likelihood of the batch under the factors that it met, one iteration short of `state`: as of a fold-in, and of no data that
     /// the model has seen in a first pass.
     pub ln_lik: f64,
-    /// Sum of the block, hidden cells imputed.
+    /// Sum of the batch, hidden cells imputed.
     pub mass: f64,
     /// The weight `ρ_t` that it had.
     pub rho: f64,
     /// E-steps that it took.
     pub iterations: usize,
-    /// Names of blocks with priors that may empty them, which had nothing of what the data have here and were given a trace of it,
+    /// Names of batches with priors that may empty them, which had nothing of what the data have here and were given a trace of it,
     /// 1e-12: `mixture`, `basis`, `factor_0`, ….
     pub restored: Vec<String>,
 }
@@ -102,18 +101,18 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     /// ```
     /// use plca_em::{Online, Plca, StepSize};
     /// let learner = Online::builder(Plca::<f64>::builder(3).build()?).step(StepSize::Average).build()?;
-    /// # Ok::<(), plca_em::ParamError>(())
+    /// # Ok::<(), plca_fit::engine::FitError>(())
     /// ```
     pub fn builder(model: M) -> OnlineBuilder<M, T> {
         OnlineBuilder::new(model)
     }
 
-    /// A random start for blocks whose modes other than the streamed one have these sizes: uniform draws from the simplex, the same as
+    /// A random start for batches whose modes other than the streamed one have these sizes: uniform draws from the simplex, the same as
     /// those of the batch model.
     ///
     /// # Errors
     ///
-    /// [`EmError`]: no mode besides the streamed one, a mode of size 0.
+    /// [`FitError`]: no mode besides the streamed one, a mode of size 0.
     ///
     /// # Examples
     ///
@@ -125,26 +124,23 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     /// assert_eq!(state.factors[1].shape(), (7, 2));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn init<R: Rng + ?Sized>(
-        &self,
-        sizes: &[usize],
-        rng: &mut R,
-    ) -> Result<OnlineState<T>, EmError> {
+    pub fn init(&self, sizes: &[usize], rng: &mut dyn Rng) -> Result<OnlineState<T>, FitError> {
         let k = self.model.components();
-        let factors = sizes.iter().map(|&n| random_columns(n, k, rng)).collect();
+        let factor = |&n: &usize| BlockSpec::simplex("factor", (n, k), Axis::Columns).drawn(rng);
+        let factors = sizes.iter().map(factor).collect();
         OnlineState::new(DVector::from_element(k, T::one()), factors)
     }
 
-    /// Learns from a block: any data of which all modes but the streamed one have the sizes of the state.
+    /// Learns from a batch: any data of which all modes but the streamed one have the sizes of the state.
     ///
-    /// Indices without mass (empty documents) take no part. Where the block has something that no component reaches any more, a word
+    /// Indices without mass (empty documents) take no part. Where the batch has something that no component reaches any more, a word
     /// not seen before, the components get a trace of it, 1e-12. Cost: an E-step without the counts of the factors for every local
     /// iteration, and one with them.
     ///
     /// # Errors
     ///
-    /// [`EmError`]; then nothing has changed. A state that [`check`](OnlineState::check) refuses or that has another number of
-    /// components, a block of another shape or without mass, something observed where a frozen factor has nothing, a prior that does not fit.
+    /// [`FitError`]; then nothing has changed. A state that [`check`](OnlineState::check) refuses or that has another number of
+    /// components, a batch of another shape or without mass, something observed where a frozen factor has nothing, a prior that does not fit.
     ///
     /// # Examples
     ///
@@ -157,18 +153,18 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     /// for frames in [vec![3.0, 0.0, 1.0, 2.0], vec![0.0, 6.0, 4.0, 2.0]] {
     ///     learner.partial_fit(&mut state, &DenseTensor::new(vec![2, 2], frames, Order::RowMajor)?)?;
     /// }
-    /// assert_eq!((state.blocks, state.seen), (2, 18.0));
+    /// assert_eq!((state.batches, state.seen), (2, 18.0));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn partial_fit(
         &self,
         state: &mut OnlineState<T>,
-        block: &dyn Data<T>,
-    ) -> Result<Learnt<M::State>, EmError> {
-        self.learn(state, block, None)
+        batch: &dyn Data<T>,
+    ) -> Result<Batch<M::State>, FitError> {
+        self.learn(state, batch, None)
     }
 
-    /// [`partial_fit`](Self::partial_fit) with what the block was explained by the last time, for passes over blocks whose mixtures fit into
+    /// [`partial_fit`](Self::partial_fit) with what the batch was explained by the last time, for passes over batches whose mixtures fit into
     /// memory: fewer local iterations do.
     ///
     /// # Errors
@@ -181,7 +177,7 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     /// use plca_em::{Local, Online, Plsa, StepSize};
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// // Batch EM: all data in one block, of which nothing is remembered but the mixtures.
+    /// // Batch EM: all data in one batch, of which nothing is remembered but the mixtures.
     /// let learner = Online::builder(Plsa::<f64>::builder(2).build()?)
     ///     .step(StepSize::Constant(1.0))
     ///     .local(Local { max_iter: 1, tol: 0.0 })
@@ -199,9 +195,9 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     pub fn partial_fit_from(
         &self,
         state: &mut OnlineState<T>,
-        block: &dyn Data<T>,
+        batch: &dyn Data<T>,
         mixtures: &M::State,
-    ) -> Result<Learnt<M::State>, EmError> {
-        self.learn(state, block, Some(mixtures))
+    ) -> Result<Batch<M::State>, FitError> {
+        self.learn(state, batch, Some(mixtures))
     }
 }

@@ -1,12 +1,12 @@
 //! What a stream has taught so far.
 
 use nalgebra::{DMatrix, DVector};
+use plca_fit::engine::{Axis, BlockSpec, FitError};
 use plca_tensor::Real;
 
-use crate::init::{check_block, check_weights, stochastic_block};
-use crate::{EmError, ParamError};
+use crate::engine::check_components;
 
-/// Parameters that all blocks of a stream share, the statistics that they follow from, and where the stream stands. Serialised, it
+/// Parameters that all batches of a stream share, the statistics that they follow from, and where the stream stands. Serialised, it
 /// goes on to the bit.
 ///
 /// ```
@@ -16,7 +16,7 @@ use crate::{EmError, ParamError};
 /// let state = OnlineState::new(dvector![1.0, 3.0], vec![dmatrix![1.0, 2.0; 1.0, 0.0; 2.0, 2.0]])?;
 /// assert_eq!(state.factors[0].column(0).as_slice(), [0.25, 0.25, 0.5]);
 /// assert_eq!(state.statistics[0][(0, 1)], 0.375);                     // P(x, z)
-/// # Ok::<(), plca_em::EmError>(())
+/// # Ok::<(), plca_fit::engine::FitError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -36,15 +36,15 @@ pub struct OnlineState<T: Real> {
         serde(deserialize_with = "plca_tensor::checked::matrices")
     )]
     pub factors: Vec<DMatrix<T>>,
-    /// `P(x_j, z)` as the blocks have shown it, in the order of `factors`: expected counts divided by their sum.
+    /// `P(x_j, z)` as the batches have shown it, in the order of `factors`: expected counts divided by their sum.
     #[cfg_attr(
         feature = "serde",
         serde(deserialize_with = "plca_tensor::checked::matrices")
     )]
     pub statistics: Vec<DMatrix<T>>,
-    /// Blocks learnt.
-    pub blocks: u64,
-    /// Expected counts of all blocks learnt: the sum of the data, hidden cells imputed.
+    /// Batches learnt.
+    pub batches: u64,
+    /// Expected counts of all batches learnt: the sum of the data, hidden cells imputed.
     pub seen: f64,
     /// Those since the present pass began.
     pub pass: f64,
@@ -57,33 +57,31 @@ impl<T: Real> OnlineState<T> {
     ///
     /// # Errors
     ///
-    /// [`EmError`]: no components, no factor, blocks of different numbers of components, a bad value, a column of zeros.
+    /// [`FitError`]: no components, no factor, batches of different numbers of components, a bad value, a column of zeros.
     ///
     /// # Examples
     ///
     /// ```
     /// use nalgebra::{dmatrix, dvector};
-    /// use plca_em::{EmError, OnlineState};
+    /// use plca_em::OnlineState;
+    /// use plca_fit::engine::FitError;
     /// let refused = OnlineState::new(dvector![0.5, 0.5], vec![dmatrix![1.0]]);
-    /// assert!(matches!(refused, Err(EmError::Shape { got: (1, 1), .. })));
+    /// assert!(matches!(refused, Err(FitError::Shape { got: (1, 1), .. })));
     /// ```
-    pub fn new(weights: DVector<T>, factors: Vec<DMatrix<T>>) -> Result<Self, EmError> {
+    pub fn new(weights: DVector<T>, factors: Vec<DMatrix<T>>) -> Result<Self, FitError> {
         let k = weights.len();
-        if k == 0 {
-            return Err(ParamError::NoComponents.into());
-        }
+        check_components(k)?;
         if factors.is_empty() {
-            return Err(EmError::Order {
-                expected: 2,
-                got: 1,
+            return Err(FitError::Conflict {
+                what: "a stream has one mode or more besides the streamed one, expected a factor"
+                    .into(),
             });
         }
-        let weights = stochastic_block("weights", crate::blocks::column(&weights), (k, 1))?;
-        let normal =
-            |(j, f): (usize, DMatrix<T>)| stochastic_block(&name(j), f.clone(), (f.nrows(), k));
-        let factors: Vec<_> = (factors.into_iter().enumerate())
-            .map(normal)
-            .collect::<Result<_, _>>()?;
+        let weights = DMatrix::from_column_slice(k, 1, weights.as_slice());
+        let weights = column::<T>("weights".into(), k, 1).given(weights)?;
+        let normal = |(j, f): (usize, DMatrix<T>)| column(name(j), f.nrows(), k).given(f);
+        let factors = factors.into_iter().enumerate().map(normal);
+        let factors: Vec<_> = factors.collect::<Result<_, _>>()?;
         let joint = |f: &DMatrix<T>| {
             let mut joint = f.clone();
             for (mut column, &w) in joint.column_iter_mut().zip(&weights) {
@@ -95,14 +93,14 @@ impl<T: Real> OnlineState<T> {
             statistics: factors.iter().map(joint).collect(),
             weights: DVector::from_column_slice(weights.as_slice()),
             factors,
-            blocks: 0,
+            batches: 0,
             seen: 0.0,
             pass: 0.0,
             total: 0.0,
         })
     }
 
-    /// Says that all data have been seen and the next block begins with them again. It matters to priors alone: what a pass amounts
+    /// Says that all data have been seen and the next batch begins with them again. It matters to priors alone: what a pass amounts
     /// to is what they are weighed against. [`fit_stream`](crate::Online::fit_stream) says it by itself.
     ///
     /// ```
@@ -111,9 +109,9 @@ impl<T: Real> OnlineState<T> {
     /// use plca_tensor::{DenseTensor, Order};
     /// let learner = Online::builder(Plsa::<f64>::builder(1).build()?).build()?;
     /// let mut state = OnlineState::new(dvector![1.0], vec![dmatrix![0.5; 0.5]])?;
-    /// let block = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
+    /// let batch = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
     /// for _ in 0..2 {
-    ///     learner.partial_fit(&mut state, &block)?;
+    ///     learner.partial_fit(&mut state, &batch)?;
     ///     state.end_pass();
     /// }
     /// assert_eq!((state.seen, state.total), (8.0, 4.0));
@@ -127,36 +125,39 @@ impl<T: Real> OnlineState<T> {
     ///
     /// # Errors
     ///
-    /// [`EmError`]: blocks of different shapes or numbers of components, a negative or non-finite value.
+    /// [`FitError`]: batches of different shapes or numbers of components, a negative or non-finite value.
     ///
     /// # Examples
     ///
     /// ```
     /// use nalgebra::{dmatrix, dvector};
-    /// use plca_em::{EmError, OnlineState};
+    /// use plca_em::OnlineState;
+    /// use plca_fit::engine::FitError;
     /// let mut state = OnlineState::new(dvector![1.0], vec![dmatrix![0.5; 0.5]])?;
     /// assert!(state.check().is_ok());
     /// state.statistics[0][(1, 0)] = f64::NAN;
-    /// assert!(matches!(state.check(), Err(EmError::Value { row: 1, .. })));
-    /// # Ok::<(), EmError>(())
+    /// assert!(matches!(state.check(), Err(FitError::Value { row: 1, .. })));
+    /// # Ok::<(), FitError>(())
     /// ```
-    pub fn check(&self) -> Result<(), EmError> {
+    pub fn check(&self) -> Result<(), FitError> {
         let k = self.weights.len();
-        check_weights(&self.weights, k)?;
+        let weights = DMatrix::from_column_slice(k, 1, self.weights.as_slice());
+        column("weights".into(), k, 1).check_values(&weights)?;
         if self.statistics.len() != self.factors.len() {
-            return Err(EmError::Order {
-                expected: self.factors.len() + 1,
-                got: self.statistics.len() + 1,
+            return Err(FitError::Count {
+                got: self.statistics.len(),
+                expected: (0..self.factors.len())
+                    .map(|j| format!("statistics_{j}"))
+                    .collect(),
             });
         }
         for (j, (factor, joint)) in self.factors.iter().zip(&self.statistics).enumerate() {
-            let shape = (factor.nrows(), k);
-            check_block(&name(j), factor, shape)?;
-            check_block(&format!("statistics_{j}"), joint, shape)?;
+            column(name(j), factor.nrows(), k).check_values(factor)?;
+            column(format!("statistics_{j}"), factor.nrows(), k).check_values(joint)?;
         }
         let masses = [self.seen, self.pass, self.total];
         match masses.into_iter().find(|m| !(m.is_finite() && *m >= 0.0)) {
-            Some(value) => Err(EmError::Value {
+            Some(value) => Err(FitError::Value {
                 block: "mass".into(),
                 row: 0,
                 column: 0,
@@ -165,6 +166,11 @@ impl<T: Real> OnlineState<T> {
             None => Ok(()),
         }
     }
+}
+
+/// A block of columns that are distributions.
+fn column<T: Real>(name: String, rows: usize, k: usize) -> BlockSpec<T> {
+    BlockSpec::simplex(name, (rows, k), Axis::Columns)
 }
 
 /// A factor by its place among those that are not streamed.

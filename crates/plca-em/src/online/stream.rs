@@ -1,11 +1,11 @@
-//! A pass over blocks that come from somewhere.
+//! A pass over batches that come from somewhere.
 
+use plca_fit::engine::FitError;
 use plca_tensor::{Data, Real};
 
 use super::{Online, OnlineState, Streamed};
-use crate::EmError;
 
-/// Why a pass ended before its source did. What was learnt before is kept, and the rest of the blocks may follow in another call.
+/// Why a pass ended before its source did. What was learnt before is kept, and the rest of the batches may follow in another call.
 ///
 /// ```
 /// use plca_em::{Online, Plsa, StreamError};
@@ -13,10 +13,10 @@ use crate::EmError;
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let learner = Online::builder(Plsa::<f64>::builder(2).build()?).build()?;
 /// let mut state = learner.init(&[2], &mut ChaCha8Rng::seed_from_u64(0))?;
-/// let block = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
-/// let failed = learner.fit_stream(&mut state, [Ok(block), Err("the tape is torn")]);
+/// let batch = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
+/// let failed = learner.fit_stream(&mut state, [Ok(batch), Err("the tape is torn")]);
 /// assert_eq!(failed.unwrap_err(), StreamError::Source("the tape is torn"));
-/// assert_eq!(state.blocks, 1);
+/// assert_eq!(state.batches, 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -25,13 +25,13 @@ pub enum StreamError<E> {
     /// The source failed, in its own words.
     #[error("{0}")]
     Source(E),
-    /// A block was refused.
-    #[error("block {block} of the stream")]
-    Block {
-        /// Its number among all blocks of the stream, from 0.
-        block: u64,
+    /// A batch was refused.
+    #[error("batch {batch} of the stream")]
+    Batch {
+        /// Its number among all batches of the stream, from 0.
+        batch: u64,
         /// Why.
-        source: EmError,
+        source: FitError,
     },
 }
 
@@ -43,30 +43,30 @@ pub enum StreamError<E> {
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let learner = Online::builder(Plsa::<f64>::builder(1).build()?).build()?;
 /// let mut state = learner.init(&[2], &mut ChaCha8Rng::seed_from_u64(0))?;
-/// let blocks = || [[3.0, 1.0], [1.0, 3.0]].map(|v| DenseTensor::new(vec![2, 1], v.to_vec(), Order::RowMajor));
-/// let pass = learner.fit_stream(&mut state, blocks())?;
-/// assert_eq!((pass.blocks, pass.mass), (2, 8.0));
+/// let batches = || [[3.0, 1.0], [1.0, 3.0]].map(|v| DenseTensor::new(vec![2, 1], v.to_vec(), Order::RowMajor));
+/// let pass = learner.fit_stream(&mut state, batches())?;
+/// assert_eq!((pass.batches, pass.mass), (2, 8.0));
 /// assert!(perplexity(pass.ln_lik, pass.mass) >= 2.0);                 // as good as nothing can be known
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Pass {
-    /// Blocks learnt.
-    pub blocks: u64,
+    /// Batches learnt.
+    pub batches: u64,
     /// Their sum, hidden cells imputed.
     pub mass: f64,
-    /// Sum of their [`ln_lik`](super::Learnt::ln_lik): each under the factors that it met.
+    /// Sum of their [`ln_lik`](super::Batch::ln_lik): each under the factors that it met.
     pub ln_lik: f64,
 }
 
 impl<T: Real, M: Streamed<T>> Online<M, T> {
-    /// Learns from all blocks of a source, in its order, holding one at a time; then the pass has ended.
+    /// Learns from all batches of a source, in its order, holding one at a time; then the pass has ended.
     ///
     /// # Errors
     ///
     /// [`StreamError`]: the first error of the source or of [`partial_fit`](Self::partial_fit). The state is that after the last good
-    /// block and the pass goes on: another call with the rest of the blocks is as if nothing had happened.
+    /// batch and the pass goes on: another call with the rest of the batches is as if nothing had happened.
     ///
     /// # Examples
     ///
@@ -79,28 +79,28 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     /// // Frames as they would come from a file.
     /// let frames = (1..5).map(|t| DenseTensor::new(vec![2, 1], vec![f64::from(t), 1.0], Order::RowMajor));
     /// learner.fit_stream(&mut state, frames)?;
-    /// assert_eq!((state.blocks, state.total), (4, 14.0));
+    /// assert_eq!((state.batches, state.total), (4, 14.0));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn fit_stream<X, E, I>(
         &self,
         state: &mut OnlineState<T>,
-        blocks: I,
+        batches: I,
     ) -> Result<Pass, StreamError<E>>
     where
         X: Data<T>,
         I: IntoIterator<Item = Result<X, E>>,
     {
         let mut pass = Pass::default();
-        for block in blocks {
-            let block = block.map_err(StreamError::Source)?;
-            let number = state.blocks;
-            let learnt = self.partial_fit(state, &block);
-            let learnt = learnt.map_err(|source| StreamError::Block {
-                block: number,
+        for batch in batches {
+            let batch = batch.map_err(StreamError::Source)?;
+            let number = state.batches;
+            let learnt = self.partial_fit(state, &batch);
+            let learnt = learnt.map_err(|source| StreamError::Batch {
+                batch: number,
                 source,
             })?;
-            pass.blocks += 1;
+            pass.batches += 1;
             pass.mass += learnt.mass;
             pass.ln_lik += learnt.ln_lik;
         }

@@ -1,336 +1,193 @@
-//! What online learning asks of a model, and the models that answer.
+//! What online learning asks of a model, and how a batch is explained.
 
 use std::fmt::Debug;
 
-use std::sync::Arc;
-
-use nalgebra::{DMatrix, DVector};
-use plca_fit::Algorithm;
-use plca_priors::{PriorError, PriorRules, SimplexPrior, Step};
-use plca_tensor::{Data, Modes, Real};
+use nalgebra::DMatrix;
+use plca_fit::engine::{
+    BlockSpec, Counts, Em, Expectation, Exposure, FitError, Frozen, Model, Parameters, Renewed,
+    State, Wanted,
+};
+use plca_tensor::{Data, Real};
 
 use super::Local;
-use super::state::name;
-use crate::blocks::{column, m_step, restore};
-use crate::init::{check_block, check_measured, check_support, check_weights};
-use crate::{EmError, Missing, ParamError, Plca, PlcaState, Plsa, PlsaState, Prior};
 
-/// A model of which one mode may come in blocks: what belongs to the indices of that mode is found block by block, and all else is
-/// learnt from the counts.
-///
-/// ```
-/// use plca_em::{Plca, Streamed};
-/// let plca = Plca::<f64>::builder(2).build()?;
-/// assert_eq!(Streamed::streamed(&plca, 3), 2);                        // the last mode
-/// # Ok::<(), plca_em::ParamError>(())
-/// ```
-pub trait Streamed<T: Real>: Debug + sealed::Sealed {
-    /// The model of one block.
-    type State: Clone + Debug;
-
-    /// Refuses settings that tie the blocks of a stream together.
-    ///
-    /// # Errors
-    ///
-    /// [`ParamError::Conflict`].
-    fn check(&self) -> Result<(), ParamError>;
-
-    /// Number of components `K`.
-    fn components(&self) -> usize;
-
-    /// The mode that is streamed, of data of this order.
+/// A model that can be learnt from batches: PLSA in both directions and PLCA of any order.
+pub trait Streamed<T: Real>: Model<Scalar = T> + sealed::Sealed {
+    /// The mode along which data of this order are cut into batches: that of PLSA's given index, the last of PLCA.
     fn streamed(&self, order: usize) -> usize;
 
-    /// Name of the `j`-th of the other factors, and its prior; `None` where it stays as it is.
+    /// The blocks for data of this shape.
     #[doc(hidden)]
-    fn free(&self, j: usize) -> Option<(String, Option<&Prior<T>>)>;
+    fn specs(&self, shape: &[usize]) -> Result<Vec<BlockSpec<T>>, FitError>;
 
-    /// Finds what belongs to the block under these factors, and counts.
+    /// Whether a block belongs to the batch.
+    #[doc(hidden)]
+    fn is_local(&self, block: usize, blocks: usize) -> bool;
+
+    /// Refuses settings that have no meaning batch by batch.
+    #[doc(hidden)]
+    fn check_stream(&self) -> Result<(), FitError>;
+
+    /// What was found of a batch under shared blocks.
     #[doc(hidden)]
     fn explain(
         &self,
-        factors: Vec<DMatrix<T>>,
-        block: &dyn Data<T>,
+        shared: Vec<DMatrix<T>>,
+        batch: &dyn Data<T>,
         start: Option<&Self::State>,
-        how: Rule,
-    ) -> Result<Explanation<T, Self::State>, EmError>;
+        how: Turn,
+    ) -> Result<Explanation<T, Self::State>, FitError>;
 }
 
-mod sealed {
+pub(crate) mod sealed {
+    /// Implemented here alone.
     pub trait Sealed {}
-    impl<T: plca_tensor::Real> Sealed for crate::Plsa<T> {}
-    impl<T: plca_tensor::Real> Sealed for crate::Plca<T> {}
 }
 
-/// When a block counts as explained, and which block it is, from 1.
+/// How far the blocks of a batch are found, and which batch it is, counted from 1.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
-pub struct Rule {
+pub struct Turn {
     pub(super) local: Local,
-    pub(super) block: usize,
+    pub(super) batch: usize,
 }
 
-/// A block explained.
+/// What was found of a batch.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Explanation<T: Real, S> {
-    /// Expected counts of the factors that are not streamed.
+    /// Expected counts of the shared blocks.
     pub(super) counts: Vec<DMatrix<T>>,
     pub(super) state: S,
     pub(super) ln_lik: f64,
     pub(super) iterations: usize,
-    /// The block's own part whose prior had emptied it.
-    pub(super) restored: Option<String>,
+    pub(super) restored: Vec<String>,
 }
 
-/// Iterates what belongs to the block until few of its counts change their component; `joint` is `P(z, y)` up to rounding.
-fn settle<A: Algorithm<Error = EmError>>(
-    em: &A,
-    state: &mut A::State,
-    local: Local,
-    joint: impl Fn(&A::State) -> Vec<f64>,
-) -> Result<usize, EmError> {
+/// A model whose shared blocks are frozen.
+#[derive(Debug)]
+struct Own<'a, T: Real, E> {
+    model: &'a E,
+    specs: Vec<BlockSpec<T>>,
+}
+
+impl<T: Real, E: Expectation<T>> Expectation<T> for Own<'_, T, E> {
+    fn blocks(&self) -> &[BlockSpec<T>] {
+        &self.specs
+    }
+
+    fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
+        self.model.expect(at, wanted)
+    }
+
+    fn exposure(&self, block: usize, renewed: Renewed<'_, T>) -> Option<Exposure<T>> {
+        self.model.exposure(block, renewed)
+    }
+
+    fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
+        self.model.unsupported(at)
+    }
+
+    fn unit(&self) -> f64 {
+        self.model.unit()
+    }
+}
+
+/// Finds the batch's own blocks of parameters under the shared ones, and counts for all.
+///
+/// `joint` gives `P(z, y)` of the batch.
+pub(crate) fn explain<T: Real, E: Expectation<T>, S: State<Scalar = T>>(
+    model: &E,
+    is_local: impl Fn(usize) -> bool,
+    joint: impl Fn(&Parameters<T>) -> Vec<f64>,
+    at: Parameters<T>,
+    Turn { local, batch: t }: Turn,
+) -> Result<Explanation<T, S>, FitError> {
+    let specs = model.blocks();
+    // Schedules of priors go by batches.
+    let mut at = at.at_iteration(t - 1);
+    let em = Em(Own {
+        model,
+        specs: own(specs, &is_local),
+    });
     let mut iterations = 1;
     while iterations < local.max_iter {
-        let before = joint(state);
-        em.step(state, false)?;
+        let before = joint(&at);
+        em.step(&mut at, false)?;
+        at = at.at_iteration(t - 1);
         iterations += 1;
         // [SPEC 13.1] Σ |P_new(z, y) - P(z, y)| / 2, the share of the counts that changed its component
-        let moved: f64 = (joint(state).iter().zip(&before))
-            .map(|(a, b)| (a - b).abs())
-            .sum();
+        let now = joint(&at);
+        let moved: f64 = now.iter().zip(&before).map(|(a, b)| (a - b).abs()).sum();
         if moved <= 2.0 * local.tol {
             break;
         }
     }
-    Ok(iterations)
-}
-
-/// The counts of a pass that asked for all.
-fn wanted<T: Real>(counts: Option<DMatrix<T>>) -> DMatrix<T> {
-    counts.unwrap_or_else(|| DMatrix::zeros(0, 0))
-}
-
-/// A prior as it is in force at a batch, whatever the iteration within it.
-#[derive(Debug)]
-struct OfBatch<T: Real> {
-    prior: Prior<T>,
-    batch: usize,
-}
-
-impl<T: Real> PriorRules for OfBatch<T> {
-    fn check(&self, shape: (usize, usize)) -> Result<(), PriorError> {
-        self.prior.check(shape)
-    }
-
-    fn may_empty(&self) -> bool {
-        self.prior.may_empty()
-    }
-
-    fn steady(&self, _: usize) -> bool {
-        self.prior.steady(self.batch)
-    }
-
-    fn pseudo_counts(&self, shape: (usize, usize)) -> Option<DMatrix<f64>> {
-        self.prior.pseudo_counts(shape)
-    }
-}
-
-impl<T: Real> SimplexPrior<T> for OfBatch<T> {
-    fn update(
-        &self,
-        counts: &DMatrix<T>,
-        theta: &mut DMatrix<T>,
-        step: &Step<'_>,
-    ) -> Result<(), PriorError> {
-        let step = Step::at(self.batch).frozen(step.frozen);
-        self.prior.update(counts, theta, &step)
-    }
-
-    fn ln_density(&self, theta: &DMatrix<T>, _: &Step<'_>) -> f64 {
-        self.prior.ln_density(theta, &Step::at(self.batch))
-    }
-}
-
-impl<T: Real> Streamed<T> for Plsa<T> {
-    type State = PlsaState<T>;
-
-    fn check(&self) -> Result<(), ParamError> {
-        if self.freeze_basis {
-            let what = "there is nothing to learn from a stream under a frozen basis: use fold_in";
-            return Err(ParamError::Conflict(what));
+    let all: Vec<bool> = specs
+        .iter()
+        .map(|s| s.shape.0 > 0 && !is_fixed(s))
+        .collect();
+    let shared: Vec<bool> = (0..specs.len()).map(|j| !is_local(j)).collect();
+    let wanted: Vec<bool> = all.iter().zip(&shared).map(|(a, s)| *a || *s).collect();
+    let request = Wanted {
+        blocks: &wanted,
+        value: true,
+    };
+    let mut found = model.expect(&at, &request)?;
+    let mut counts = Vec::new();
+    let own = em.0.specs;
+    let mut emptied = Vec::new();
+    let mut new: Vec<Option<DMatrix<T>>> = vec![None; specs.len()];
+    for (j, spec) in own.iter().enumerate() {
+        let Some(c) = found.blocks[j].take() else {
+            continue;
+        };
+        if shared[j] {
+            counts.push(c);
+            continue;
         }
-        if self.freeze_mixture {
-            let what = "the mixtures of a stream belong to its blocks: they cannot be frozen";
-            return Err(ParamError::Conflict(what));
-        }
-        Ok(())
-    }
-
-    fn components(&self) -> usize {
-        self.components
-    }
-
-    fn streamed(&self, _: usize) -> usize {
-        self.given.mode()
-    }
-
-    fn free(&self, _: usize) -> Option<(String, Option<&Prior<T>>)> {
-        Some(("basis".into(), self.basis_prior.as_ref()))
-    }
-
-    fn explain(
-        &self,
-        mut factors: Vec<DMatrix<T>>,
-        block: &dyn Data<T>,
-        start: Option<&PlsaState<T>>,
-        Rule { local, block: t }: Rule,
-    ) -> Result<Explanation<T, PlsaState<T>>, EmError> {
-        let (k, n) = (self.components, block.shape()[self.given.mode()]);
-        let mixture = match start {
-            Some(start) => {
-                check_block("mixture", &start.mixture, (k, n))?;
-                start.mixture.clone()
-            }
-            None => DMatrix::from_element(k, n, T::one() / T::lit(k as f64)),
-        };
-        let mut state = PlsaState {
-            basis: factors.swap_remove(0),
-            mixture,
-            power: self.temper,
-            iteration: t - 1,
-        };
-        state.with_model(self.given, |m| check_support(block, m))?;
-        // Schedules of priors go by blocks.
-        let prior = self.mixture_prior.clone();
-        let of_block = |prior: Prior<T>| Arc::new(OfBatch { prior, batch: t }) as _;
-        let fixed = Self {
-            freeze_basis: true,
-            basis_prior: None,
-            mixture_prior: prior.clone().map(of_block),
-            ..self.clone()
-        };
-        let sums = block.marginal(self.given.mode())?;
-        let total: f64 = sums.iter().sum();
-        let joint = |state: &PlsaState<T>| {
-            let columns = state.mixture.column_iter().zip(&sums);
-            let share = |(column, v): (nalgebra::DVectorView<'_, T>, &f64)| {
-                column.iter().map(|g| g.to_f64() * v / total).collect()
-            };
-            columns.map(share).collect::<Vec<Vec<f64>>>().concat()
-        };
-        let iterations = settle(&fixed.on(block)?, &mut state, local, joint)?;
-        let em = self.on(block)?;
-        let ([basis, mixture], ln_lik) = em.e_step(&state, true)?;
-        state.with_model(self.given, |m| check_measured(ln_lik, block, m))?;
-        let own = &mut state.mixture;
-        let emptied = m_step("mixture", prior.as_ref(), wanted(mixture), own, t)?;
-        let lost = emptied && em.lost(&state)?;
+        let (block, lost) = spec.m_step(c, at.at(j), None, t)?;
+        new[j] = Some(block);
         if lost {
-            restore(state.mixture.as_mut_slice(), k);
+            emptied.push(j);
         }
-        state.iteration = t;
-        Ok(Explanation {
-            counts: vec![wanted(basis)],
-            state,
-            ln_lik: ln_lik.unwrap_or(f64::NAN),
-            iterations,
-            restored: lost.then(|| "mixture".into()),
-        })
     }
+    let mut next = at.clone();
+    next.change(|j, block| {
+        if let Some(new) = &new[j] {
+            block.copy_from(new);
+        }
+    });
+    let mut restored = Vec::new();
+    if !emptied.is_empty() && model.unsupported(&next)?.is_some() {
+        next.change(|j, block| {
+            if emptied.contains(&j) {
+                own[j].restore(block);
+                restored.push(own[j].name.to_string());
+            }
+        });
+    }
+    Ok(Explanation {
+        counts,
+        state: S::wrap(next.at_iteration(t))?,
+        ln_lik: found.value.unwrap_or(f64::NAN),
+        iterations,
+        restored,
+    })
 }
 
-impl<T: Real> Streamed<T> for Plca<T> {
-    type State = PlcaState<T>;
+fn is_fixed<T: Real>(spec: &BlockSpec<T>) -> bool {
+    spec.frozen == Frozen::Whole
+}
 
-    fn check(&self) -> Result<(), ParamError> {
-        if self.freeze_weights || self.weights_prior.is_some() {
-            let what =
-                "P(z) of a stream follows from its blocks: it takes neither prior nor freezing";
-            return Err(ParamError::Conflict(what));
+/// The blocks with those that are shared frozen, without their priors.
+fn own<T: Real>(specs: &[BlockSpec<T>], is_local: impl Fn(usize) -> bool) -> Vec<BlockSpec<T>> {
+    let of = |(j, spec): (usize, &BlockSpec<T>)| {
+        let mut spec = spec.clone();
+        if !is_local(j) {
+            (spec.frozen, spec.prior) = (Frozen::Whole, None);
         }
-        if self.missing == Missing::Multiplicative {
-            let what =
-                "multiplicative treatment of missing cells has no counts to learn online from";
-            return Err(ParamError::Conflict(what));
-        }
-        Ok(())
-    }
-
-    fn components(&self) -> usize {
-        Plca::components(self)
-    }
-
-    fn streamed(&self, order: usize) -> usize {
-        order.saturating_sub(1)
-    }
-
-    fn free(&self, j: usize) -> Option<(String, Option<&Prior<T>>)> {
-        let frozen = self.frozen.contains(&j);
-        (!frozen).then(|| (name(j), self.factor_prior(j)))
-    }
-
-    fn explain(
-        &self,
-        mut factors: Vec<DMatrix<T>>,
-        block: &dyn Data<T>,
-        start: Option<&PlcaState<T>>,
-        Rule { local, block: t }: Rule,
-    ) -> Result<Explanation<T, PlcaState<T>>, EmError> {
-        let (k, along) = (Plca::components(self), block.shape().len() - 1);
-        let n = block.shape()[along];
-        if self.frozen.contains(&along) || self.factor_prior(along).is_some() {
-            let what = "the factor of the streamed mode belongs to the blocks: it takes neither prior nor freezing";
-            return Err(ParamError::Conflict(what).into());
-        }
-        let even = |rows: usize| T::one() / T::lit(rows as f64);
-        let (weights, last) = match start {
-            Some(start) => {
-                check_weights(&start.weights, k)?;
-                let last = start.factors.last().cloned();
-                let last = last.unwrap_or_else(|| DMatrix::zeros(0, 0));
-                check_block(&name(along), &last, (n, k))?;
-                (start.weights.clone(), last)
-            }
-            None => (
-                DVector::from_element(k, even(k)),
-                DMatrix::from_element(n, k, even(n)),
-            ),
-        };
-        factors.push(last);
-        let mut state = PlcaState {
-            weights,
-            factors,
-            power: self.temper,
-            iteration: t - 1,
-        };
-        state.with_model(|m| check_support(block, m))?;
-        let mut fixed = self.clone();
-        fixed.frozen = (0..along).collect();
-        let joint = |state: &PlcaState<T>| {
-            let columns = state.factors[along].column_iter().zip(&state.weights);
-            let share = |(column, w): (nalgebra::DVectorView<'_, T>, &T)| {
-                column.iter().map(|h| h.to_f64() * w.to_f64()).collect()
-            };
-            columns.map(share).collect::<Vec<Vec<f64>>>().concat()
-        };
-        let iterations = settle(&fixed.on(block)?, &mut state, local, joint)?;
-        let em = self.on(block)?;
-        let (mut counts, ln_lik) = em.e_step(&state, Modes::all(along + 1), true)?;
-        state.with_model(|m| check_measured(ln_lik, block, m))?;
-        let own = counts.take(along);
-        let n = DMatrix::from_iterator(k, 1, own.column_iter().map(|c| c.sum()));
-        let mut weights = column(&state.weights);
-        m_step("weights", None, n, &mut weights, t)?;
-        state.weights.copy_from_slice(weights.as_slice());
-        m_step(&name(along), None, own, &mut state.factors[along], t)?;
-        state.iteration = t;
-        Ok(Explanation {
-            counts: (0..along).map(|j| counts.take(j)).collect(),
-            state,
-            ln_lik: ln_lik.unwrap_or(f64::NAN),
-            iterations,
-            restored: None,
-        })
-    }
+        spec
+    };
+    specs.iter().enumerate().map(of).collect()
 }

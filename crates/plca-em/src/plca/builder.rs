@@ -9,7 +9,7 @@ use crate::blocks::check_power;
 /// Settings of [`Plca`], not yet checked.
 ///
 /// ```
-/// let plca = plca_em::Plca::<f64>::builder(3).temper(0.9).freeze_factor(0).build()?;
+/// let plca = plca_em::before::Plca::<f64>::builder(3).temper(0.9).freeze_factor(0).build()?;
 /// assert_eq!(plca.components(), 3);
 /// # Ok::<(), plca_em::ParamError>(())
 /// ```
@@ -22,7 +22,7 @@ impl<T: Real> PlcaBuilder<T> {
     ///
     /// ```
     /// use nalgebra::{DVector};
-    /// use plca_em::{Algorithm, Plca, PlcaInit};
+    /// use plca_em::{before::Plca, Algorithm, PlcaInit};
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
@@ -43,7 +43,7 @@ impl<T: Real> PlcaBuilder<T> {
     ///
     /// ```
     /// use nalgebra::{dmatrix};
-    /// use plca_em::{Algorithm, Plca, PlcaInit};
+    /// use plca_em::{before::Plca, Algorithm, PlcaInit};
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
@@ -65,7 +65,7 @@ impl<T: Real> PlcaBuilder<T> {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use plca_em::Plca;
+    /// use plca_em::before::Plca;
     /// use plca_priors::Dirichlet;
     /// let plca = Plca::<f64>::builder(3).weights_prior(Arc::new(Dirichlet::symmetric(0.5)?)).build()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -79,7 +79,7 @@ impl<T: Real> PlcaBuilder<T> {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use plca_em::Plca;
+    /// use plca_em::before::Plca;
     /// use plca_priors::Dirichlet;
     /// let plca = Plca::<f64>::builder(3).factor_prior(1, Arc::new(Dirichlet::symmetric(1.1)?)).build()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -92,7 +92,7 @@ impl<T: Real> PlcaBuilder<T> {
     /// Tempered EM: factors raised to `power` in the E-step (default 1, plain EM).
     ///
     /// ```
-    /// use plca_em::{ParamError, Plca};
+    /// use plca_em::{before::Plca, ParamError};
     /// assert!(Plca::<f64>::builder(3).temper(0.9).build().is_ok());
     /// assert_eq!(Plca::<f64>::builder(3).temper(1.1).build().unwrap_err(), ParamError::Temper(1.1));
     /// ```
@@ -104,7 +104,7 @@ impl<T: Real> PlcaBuilder<T> {
     /// Raises `P(z)` to the tempering power too (default: no, as in the original tempered EM).
     ///
     /// ```
-    /// let plca = plca_em::Plca::<f64>::builder(3).temper(0.9).temper_prior(true).build()?;
+    /// let plca = plca_em::before::Plca::<f64>::builder(3).temper(0.9).temper_prior(true).build()?;
     /// # Ok::<(), plca_em::ParamError>(())
     /// ```
     pub fn temper_prior(mut self, yes: bool) -> Self {
@@ -115,7 +115,7 @@ impl<T: Real> PlcaBuilder<T> {
     /// Treatment of hidden cells (default: imputation).
     ///
     /// ```
-    /// use plca_em::{Missing, Plca};
+    /// use plca_em::{before::Plca, Missing};
     /// let plca = Plca::<f64>::builder(3).missing(Missing::Multiplicative).build()?;
     /// # Ok::<(), plca_em::ParamError>(())
     /// ```
@@ -134,7 +134,7 @@ impl<T: Real> PlcaBuilder<T> {
     /// # Examples
     ///
     /// ```
-    /// use plca_em::{ParamError, Plca};
+    /// use plca_em::{before::Plca, ParamError};
     /// assert_eq!(Plca::<f64>::builder(0).build().unwrap_err(), ParamError::NoComponents);
     /// ```
     pub fn build(self) -> Result<Plca<T>, ParamError> {

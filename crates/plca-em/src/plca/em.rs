@@ -16,7 +16,7 @@ use crate::{EmError, ParamError};
 /// [`Plca`] bound to data: one EM iteration, its objective and its KKT residual.
 ///
 /// ```
-/// use plca_em::{Algorithm, Plca, PlcaInit};
+/// use plca_em::{before::Plca, Algorithm, PlcaInit};
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
@@ -58,7 +58,7 @@ impl<T: Real> PlcaEm<'_, T> {
     /// # Examples
     ///
     /// ```
-    /// use plca_em::{Algorithm, Plca, PlcaInit};
+    /// use plca_em::{before::Plca, Algorithm, PlcaInit};
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;

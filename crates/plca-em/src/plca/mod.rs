@@ -32,7 +32,7 @@ pub use state::{PlcaInit, PlcaState};
 ///
 /// ```
 /// use std::sync::Arc;
-/// use plca_em::{Plca, Prior};
+/// use plca_em::{before::Plca, Prior};
 /// use plca_priors::Dirichlet;
 /// let smooth: Prior<f64> = Arc::new(Dirichlet::symmetric(1.1)?);
 /// let plca = Plca::builder(3).factor_prior(0, smooth.clone()).factor_prior(1, smooth).build()?;
@@ -46,7 +46,7 @@ pub type Prior<T> = Arc<dyn SimplexPrior<T>>;
 /// treat all modes alike. KL-NMF takes the multiplicative updates, which are sequential, unless it is told otherwise.
 ///
 /// ```
-/// use plca_em::{Missing, Plca};
+/// use plca_em::{before::Plca, Missing};
 /// let plca = Plca::<f64>::builder(3).missing(Missing::Multiplicative);
 /// assert!(plca.temper(0.9).build().is_err());                     // these updates know no tempering
 /// ```
@@ -64,7 +64,7 @@ pub enum Missing {
 /// A checked configuration; see [`Plca::builder`].
 ///
 /// ```
-/// use plca_em::{Plca, PlcaInit, Stop};
+/// use plca_em::{before::Plca, PlcaInit, Stop};
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
@@ -89,8 +89,8 @@ impl<T: Real> Plca<T> {
     /// Starts a configuration with `components` components (`K`).
     ///
     /// ```
-    /// let plca = plca_em::Plca::<f64>::builder(3).temper(0.9).build()?;
-    /// assert!(plca_em::Plca::<f64>::builder(0).build().is_err());
+    /// let plca = plca_em::before::Plca::<f64>::builder(3).temper(0.9).build()?;
+    /// assert!(plca_em::before::Plca::<f64>::builder(0).build().is_err());
     /// # Ok::<(), plca_em::ParamError>(())
     /// ```
     pub fn builder(components: usize) -> PlcaBuilder<T> {
@@ -125,7 +125,7 @@ impl<T: Real> Plca<T> {
     /// Number of components `K`.
     ///
     /// ```
-    /// assert_eq!(plca_em::Plca::<f64>::builder(3).build()?.components(), 3);
+    /// assert_eq!(plca_em::before::Plca::<f64>::builder(3).build()?.components(), 3);
     /// # Ok::<(), plca_em::ParamError>(())
     /// ```
     pub fn components(&self) -> usize {
@@ -141,7 +141,7 @@ impl<T: Real> Plca<T> {
     /// # Examples
     ///
     /// ```
-    /// use plca_em::{Algorithm, Plca, PlcaInit};
+    /// use plca_em::{before::Plca, Algorithm, PlcaInit};
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
@@ -194,7 +194,7 @@ impl<T: Real> Plca<T> {
     /// # Examples
     ///
     /// ```
-    /// use plca_em::{Plca, PlcaInit};
+    /// use plca_em::{before::Plca, PlcaInit};
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
@@ -262,7 +262,7 @@ impl<T: Real> Plca<T> {
     /// # Examples
     ///
     /// ```
-    /// use plca_em::{Plca, PlcaInit, Stop};
+    /// use plca_em::{before::Plca, PlcaInit, Stop};
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     ///

@@ -10,7 +10,7 @@ use crate::init::{check_block, check_sums, check_weights};
 /// The parameters, and all that changes from iteration to iteration.
 ///
 /// ```
-/// use plca_em::{Plca, PlcaInit};
+/// use plca_em::{before::Plca, PlcaInit};
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
@@ -47,7 +47,7 @@ pub struct PlcaState<T: Real> {
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_em::{Plca, PlcaInit};
+/// use plca_em::{before::Plca, PlcaInit};
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
@@ -79,7 +79,7 @@ impl<T: Real> PlcaState<T> {
     /// Calls `f` with the state as a model for the kernels.
     ///
     /// ```
-    /// use plca_em::{Plca, PlcaInit};
+    /// use plca_em::{before::Plca, PlcaInit};
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
@@ -107,7 +107,7 @@ impl<T: Real> PlcaState<T> {
     ///
     /// ```
     /// use nalgebra::{dmatrix, dvector};
-    /// use plca_em::{EmError, PlcaState};
+    /// use plca_em::{before::PlcaState, EmError};
     /// let mut state = PlcaState {
     ///     weights: dvector![1.0],
     ///     factors: vec![dmatrix![0.5; 0.5], dmatrix![1.0]],

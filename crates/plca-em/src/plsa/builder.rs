@@ -9,7 +9,7 @@ use crate::{ParamError, Prior};
 /// Settings of [`Plsa`], not yet checked.
 ///
 /// ```
-/// use plca_em::{Given, Plsa};
+/// use plca_em::{before::Plsa, Given};
 /// let plsa = Plsa::<f64>::builder(5).given(Given::Rows).temper(0.8).build()?;
 /// assert_eq!(plsa.given(), Given::Rows);
 /// # Ok::<(), plca_em::ParamError>(())
@@ -22,7 +22,7 @@ impl<T: Real> PlsaBuilder<T> {
     /// Which mode is given (default: the columns).
     ///
     /// ```
-    /// use plca_em::{Given, Plsa};
+    /// use plca_em::{before::Plsa, Given};
     /// let words_per_row = Plsa::<f64>::builder(5).given(Given::Rows).build()?;
     /// # Ok::<(), plca_em::ParamError>(())
     /// ```
@@ -35,7 +35,7 @@ impl<T: Real> PlsaBuilder<T> {
     ///
     /// ```
     /// // New documents under known topics: only the mixtures are learned.
-    /// let plsa = plca_em::Plsa::<f64>::builder(5).freeze_basis().build()?;
+    /// let plsa = plca_em::before::Plsa::<f64>::builder(5).freeze_basis().build()?;
     /// # Ok::<(), plca_em::ParamError>(())
     /// ```
     pub fn freeze_basis(mut self) -> Self {
@@ -46,7 +46,7 @@ impl<T: Real> PlsaBuilder<T> {
     /// Keeps `P(z | y)` as it was given.
     ///
     /// ```
-    /// let plsa = plca_em::Plsa::<f64>::builder(5).freeze_mixture().build()?;
+    /// let plsa = plca_em::before::Plsa::<f64>::builder(5).freeze_mixture().build()?;
     /// # Ok::<(), plca_em::ParamError>(())
     /// ```
     pub fn freeze_mixture(mut self) -> Self {
@@ -58,7 +58,7 @@ impl<T: Real> PlsaBuilder<T> {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use plca_em::Plsa;
+    /// use plca_em::before::Plsa;
     /// use plca_priors::Dirichlet;
     /// let plsa = Plsa::<f64>::builder(5).basis_prior(Arc::new(Dirichlet::symmetric(1.01)?)).build()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -72,7 +72,7 @@ impl<T: Real> PlsaBuilder<T> {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use plca_em::Plsa;
+    /// use plca_em::before::Plsa;
     /// use plca_priors::Dirichlet;
     /// let plsa = Plsa::<f64>::builder(5).mixture_prior(Arc::new(Dirichlet::symmetric(0.5)?)).build()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -85,7 +85,7 @@ impl<T: Real> PlsaBuilder<T> {
     /// Tempered EM: both factors raised to `power` in the E-step (default 1, plain EM).
     ///
     /// ```
-    /// use plca_em::{ParamError, Plsa};
+    /// use plca_em::{before::Plsa, ParamError};
     /// assert_eq!(Plsa::<f64>::builder(5).temper(0.0).build().unwrap_err(), ParamError::Temper(0.0));
     /// ```
     pub fn temper(mut self, power: f64) -> Self {
@@ -102,7 +102,7 @@ impl<T: Real> PlsaBuilder<T> {
     /// # Examples
     ///
     /// ```
-    /// use plca_em::{ParamError, Plsa};
+    /// use plca_em::{before::Plsa, ParamError};
     /// assert_eq!(Plsa::<f64>::builder(0).build().unwrap_err(), ParamError::NoComponents);
     /// ```
     pub fn build(self) -> Result<Plsa<T>, ParamError> {

@@ -19,7 +19,7 @@ type Free<T> = [Option<DMatrix<T>>; 2];
 /// [`Plsa`] bound to data.
 ///
 /// ```
-/// use plca_em::{Algorithm, Plsa, PlsaInit};
+/// use plca_em::{before::Plsa, Algorithm, PlsaInit};
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
@@ -43,7 +43,7 @@ impl<T: Real> PlsaEm<'_, T> {
     /// `P(y)`: the share of every given index in the data.
     ///
     /// ```
-    /// use plca_em::{Plsa};
+    /// use plca_em::before::Plsa;
     /// use plca_tensor::{DenseTensor, Order};
     /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
     /// let plsa = Plsa::<f64>::builder(2).build()?;
@@ -76,7 +76,7 @@ impl<T: Real> PlsaEm<'_, T> {
     /// # Examples
     ///
     /// ```
-    /// use plca_em::{Algorithm, Plsa, PlsaInit};
+    /// use plca_em::{before::Plsa, Algorithm, PlsaInit};
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;

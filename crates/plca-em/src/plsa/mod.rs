@@ -72,7 +72,7 @@ impl Given {
 /// A checked configuration; see [`Plsa::builder`].
 ///
 /// ```
-/// use plca_em::{Plsa, PlsaInit, Stop};
+/// use plca_em::{before::Plsa, PlsaInit, Stop};
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
@@ -96,7 +96,7 @@ impl<T: Real> Plsa<T> {
     /// Starts a configuration with `components` components (`K`).
     ///
     /// ```
-    /// use plca_em::{Given, Plsa};
+    /// use plca_em::{before::Plsa, Given};
     /// let plsa = Plsa::<f64>::builder(5).given(Given::Rows).build()?;
     /// # Ok::<(), plca_em::ParamError>(())
     /// ```
@@ -119,7 +119,7 @@ impl<T: Real> Plsa<T> {
     /// Which mode is given.
     ///
     /// ```
-    /// use plca_em::{Given, Plsa};
+    /// use plca_em::{before::Plsa, Given};
     /// assert_eq!(Plsa::<f64>::builder(5).build()?.given(), Given::Columns);
     /// # Ok::<(), plca_em::ParamError>(())
     /// ```
@@ -136,7 +136,7 @@ impl<T: Real> Plsa<T> {
     /// # Examples
     ///
     /// ```
-    /// use plca_em::{Algorithm, Plsa, PlsaInit};
+    /// use plca_em::{before::Plsa, Algorithm, PlsaInit};
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
@@ -163,7 +163,7 @@ impl<T: Real> Plsa<T> {
         })
     }
 
-    /// A start; see [`Plca::init`](crate::Plca::init).
+    /// A start; see [`Plca::init`](crate::before::Plca::init).
     ///
     /// # Errors
     ///
@@ -172,7 +172,7 @@ impl<T: Real> Plsa<T> {
     /// # Examples
     ///
     /// ```
-    /// use plca_em::{Plsa, PlsaInit};
+    /// use plca_em::{before::Plsa, PlsaInit};
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
@@ -221,7 +221,7 @@ impl<T: Real> Plsa<T> {
     /// # Examples
     ///
     /// ```
-    /// use plca_em::{Plsa, PlsaInit, Stop};
+    /// use plca_em::{before::Plsa, PlsaInit, Stop};
     /// use plca_tensor::{Coordinates, SparseTensor};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     ///

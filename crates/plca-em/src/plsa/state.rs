@@ -11,7 +11,7 @@ use crate::init::{check_block, check_sums};
 /// The parameters, and all that changes from iteration to iteration.
 ///
 /// ```
-/// use plca_em::{Plsa, PlsaInit};
+/// use plca_em::{before::Plsa, PlsaInit};
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
@@ -52,7 +52,7 @@ pub struct PlsaState<T: Real> {
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_em::{Plsa, PlsaInit};
+/// use plca_em::{before::Plsa, PlsaInit};
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
@@ -103,7 +103,7 @@ impl<T: Real> PlsaState<T> {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_em::{Given, PlsaState, posterior};
+    /// use plca_em::{before::PlsaState, Given, posterior};
     /// let state = PlsaState { basis: dmatrix![1.0, 0.5; 0.0, 0.5], mixture: dmatrix![0.5; 0.5], power: 1.0, iteration: 0 };
     /// let p = state.with_model(Given::Columns, |model| model.cell(&[1, 0]));
     /// assert_eq!(p, 0.25);
@@ -124,7 +124,7 @@ impl<T: Real> PlsaState<T> {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_em::{EmError, Given, PlsaState};
+    /// use plca_em::{before::PlsaState, EmError, Given};
     /// let state = PlsaState { basis: dmatrix![0.5; 0.5], mixture: dmatrix![1.0, 1.0, -1.0], power: 1.0, iteration: 0 };
     /// assert!(matches!(state.check(&[2, 2], Given::Columns), Err(EmError::Shape { .. })));
     /// assert!(matches!(state.check(&[2, 3], Given::Columns), Err(EmError::Value { column: 2, .. })));

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use nalgebra::DMatrix;
 use plca_em::{
-    Algorithm, CooledEm, Cooling, EmError, IndexMaps, Plca, PlcaInit, Plsa, PlsaInit, Prior,
-    PriorError, Shifted, ShiftedInit, SimplexPrior, Squarem, Transformed,
+    Algorithm, CooledEm, Cooling, EmError, IndexMaps, PlcaInit, PlsaInit, Prior, PriorError,
+    Shifted, ShiftedInit, SimplexPrior, Squarem, Transformed,
+    before::{Plca, Plsa},
 };
 use plca_fit::laws::check_failure;
 use plca_priors::{Dirichlet, PriorRules, Step};

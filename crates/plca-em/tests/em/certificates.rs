@@ -7,8 +7,10 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_em::{
-    Algorithm, FoldIn, Given, IndexMaps, Nmf, NmfInit, NmfState, Plca, PlcaState, Plsa, PlsaInit,
-    PlsaState, Shifted, ShiftedInit, ShiftedState, Stop, StopReason, Transformed, Update, run,
+    Algorithm, FoldIn, Given, IndexMaps, NmfInit, PlsaInit, Shifted, ShiftedInit, ShiftedState,
+    Stop, StopReason, Transformed, Update,
+    before::{Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState},
+    run,
 };
 use plca_tensor::{Data, DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};

@@ -17,7 +17,7 @@ use plca_priors::{Dirichlet, Entropic, SimplexPrior};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-type Old<T> = plca_em::Plca<T>;
+type Old<T> = plca_em::before::Plca<T>;
 type Prior<T> = Arc<dyn SimplexPrior<T>>;
 
 fn rng() -> ChaCha8Rng {
@@ -118,9 +118,10 @@ fn all_plca<T: Real>() {
         for (storage, data) in storages::<T>(&shape) {
             let (old, new) = (|| Old::<T>::builder(3), || Plca::<T>::builder(3));
             let what = |case: &str| format!("{case}, {storage}, {shape:?}");
-            let check = |case: &str, old: plca_em::PlcaBuilder<T>, new: Plca<T>, solvers: &[_]| {
-                agree(&what(case), &*data, &old.build().unwrap(), &new, solvers);
-            };
+            let check =
+                |case: &str, old: plca_em::before::PlcaBuilder<T>, new: Plca<T>, solvers: &[_]| {
+                    agree(&what(case), &*data, &old.build().unwrap(), &new, solvers);
+                };
             check("plain", old(), new().build().unwrap(), &[Em, Squarem, Fast]);
             let tempered = new().temper(0.8).build().unwrap();
             check("tempered", old().temper(0.8), tempered, &[Em]);
@@ -162,7 +163,7 @@ fn all_plca<T: Real>() {
 
 fn all_plsa<T: Real>() {
     use Solver::{Em, Fast, Squarem};
-    type OldPlsa<T> = plca_em::Plsa<T>;
+    type OldPlsa<T> = plca_em::before::Plsa<T>;
     for (storage, data) in storages::<T>(&[7, 5]) {
         for given in [Given::Rows, Given::Columns] {
             let smooth: Prior<T> = Arc::new(Dirichlet::symmetric(1.5).unwrap());
@@ -214,7 +215,7 @@ fn all_nmf<T: Real>() {
     use Solver::{Em, Fast, Squarem};
     use Update::{Sequential, Simultaneous};
     for (storage, data) in storages::<T>(&[7, 5]) {
-        let before = || plca_em::Nmf::builder(3);
+        let before = || plca_em::before::Nmf::builder(3);
         let now = || Nmf::<T>::builder(3);
         for (case, before, now) in [
             ("plain", before(), now()),
@@ -406,7 +407,7 @@ fn new_data_are_explained_as_before() {
             let plca = Plca::builder(3).build().unwrap();
             let learnt = new(&plca, &*data, Solver::Em, 20);
             let learnt = learnt.state();
-            let old = plca_em::PlcaState {
+            let old = plca_em::before::PlcaState {
                 weights: learnt.weights().to_vec().into(),
                 factors: learnt.factors().cloned().collect(),
                 power: 1.0,
@@ -429,7 +430,7 @@ fn new_data_are_explained_as_before() {
             let plsa = Plsa::builder(3).build().unwrap();
             let learnt = new(&plsa, &*data, Solver::Em, 20);
             let learnt = learnt.state();
-            let old = plca_em::PlsaState {
+            let old = plca_em::before::PlsaState {
                 basis: learnt.basis().clone(),
                 mixture: learnt.mixture().clone(),
                 power: 1.0,
@@ -452,7 +453,7 @@ fn new_data_are_explained_as_before() {
             let nmf = Nmf::builder(3).build().unwrap();
             let learnt = new(&nmf, &*data, Solver::Em, 20);
             let learnt = learnt.state();
-            let old = plca_em::NmfState {
+            let old = plca_em::before::NmfState {
                 w: learnt.w().clone(),
                 h: learnt.h().clone(),
             };

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use nalgebra::DMatrix;
 
 use plca_em::{
-    Algorithm, EmError, Fast, FastState, Given, Nmf, NmfInit, Pace, Plca, PlcaInit, PlcaState,
-    Plsa, PlsaInit, Prior, Separable, Stop, run,
+    Algorithm, EmError, Fast, FastState, Given, NmfInit, Pace, PlcaInit, PlsaInit, Prior,
+    Separable, Stop,
+    before::{Nmf, Plca, PlcaState, Plsa},
+    run,
 };
 use plca_fit::laws::check_threads;
 use plca_priors::{Dirichlet, Entropic};
@@ -173,7 +175,8 @@ fn models_that_are_equal_stay_so() {
     let plca = Plca::builder(3).build().unwrap();
     let start = plca.init(&data, &PlcaInit::default(), &mut rng(2)).unwrap();
     let nmf = Nmf::builder(3).build().unwrap();
-    let matched = plca_em::NmfState::from_plca(&start, &[1.0, 2.0, 0.5], data.total()).unwrap();
+    let matched =
+        plca_em::before::NmfState::from_plca(&start, &[1.0, 2.0, 0.5], data.total()).unwrap();
     let (a, b) = (
         Fast::new(plca.on(&data).unwrap()).unwrap(),
         Fast::new(nmf.on(&data).unwrap()).unwrap(),

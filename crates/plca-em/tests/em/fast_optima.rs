@@ -1,6 +1,10 @@
 //! Where coordinate descent ends, beside EM: forty problems of every kind of data.
 
-use plca_em::{Algorithm, Fast, FastState, Plca, PlcaInit, PlcaState, Stop, run};
+use plca_em::{
+    Algorithm, Fast, FastState, PlcaInit, Stop,
+    before::{Plca, PlcaState},
+    run,
+};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::Rng, rand_core::SeedableRng};
 

@@ -2,8 +2,9 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_em::{
-    EmError, Explained, FoldIn, Given, Impossible, Nmf, NmfInit, NmfState, ParamError, Plca,
-    PlcaInit, PlcaState, Plsa, PlsaInit, PlsaState, Solver, Stop,
+    EmError, Explained, FoldIn, Given, Impossible, NmfInit, ParamError, PlcaInit, PlsaInit, Solver,
+    Stop,
+    before::{Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState},
 };
 use plca_tensor::{Data, DenseTensor, Order, normalise_columns};
 use proptest::prelude::*;

@@ -2,7 +2,8 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_em::{
-    Algorithm, Given, Missing, Nmf, NmfInit, NmfState, Plca, PlcaInit, Plsa, PlsaInit, Update,
+    Algorithm, Given, Missing, NmfInit, PlcaInit, PlsaInit, Update,
+    before::{Nmf, NmfState, Plca, Plsa},
 };
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};

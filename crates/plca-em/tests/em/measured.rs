@@ -2,8 +2,10 @@
 
 use nalgebra::DMatrix;
 use plca_em::{
-    Algorithm, EmError, Given, IndexMaps, MapEntry, Missing, Nmf, NmfState, ParamError, Plca,
-    PlcaState, Plsa, PlsaState, Shifted, ShiftedState, Stop, Transformed, Update, run,
+    Algorithm, EmError, Given, IndexMaps, MapEntry, Missing, ParamError, Shifted, ShiftedState,
+    Stop, Transformed, Update,
+    before::{Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState},
+    run,
 };
 use plca_tensor::{DenseTensor, Order};
 

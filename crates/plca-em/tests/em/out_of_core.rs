@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use nalgebra::DMatrix;
 use plca_em::{
-    Algorithm, EmError, FoldIn, Given, Impossible, Iteration, Need, Nmf, NmfInit, Plca, PlcaInit,
-    Plsa, PlsaInit, PlsaState, Prior, Solver, Squarem, Stop, Update, run,
+    Algorithm, EmError, FoldIn, Given, Impossible, Iteration, Need, NmfInit, PlcaInit, PlsaInit,
+    Prior, Solver, Squarem, Stop, Update,
+    before::{Nmf, Plca, Plsa, PlsaState},
+    run,
 };
 use plca_priors::Dirichlet;
 use plca_tensor::strategies::KeptBlocks;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use nalgebra::{DMatrix, DVector, dmatrix};
 use plca_em::{
-    Algorithm, EmError, Plca, PlcaInit, PlcaState, Plsa, PlsaInit, PlsaState, Prior, Shifted,
-    ShiftedInit, ShiftedState, Stop,
+    Algorithm, EmError, PlcaInit, PlsaInit, Prior, Shifted, ShiftedInit, ShiftedState, Stop,
+    before::{Plca, PlcaState, Plsa, PlsaState},
 };
 use plca_priors::{CrossEntropy, Dirichlet, Entropic, Schedule, Scheduled};
 use plca_tensor::{DenseTensor, Order};

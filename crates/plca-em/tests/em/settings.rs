@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use nalgebra::{DMatrix, DVector, dmatrix};
 use plca_em::{
-    Algorithm, Carried, EmError, Missing, Momentum, Nmf, Parabolic, ParamError, Plca, PlcaInit,
-    PlcaState, Plsa, PlsaInit, PlsaState, Prior, Shifted, ShiftedState, Squarem, Update,
+    Algorithm, Carried, EmError, Missing, Momentum, Parabolic, ParamError, PlcaInit, PlsaInit,
+    Prior, Shifted, ShiftedState, Squarem, Update,
+    before::{Nmf, Plca, PlcaState, Plsa, PlsaState},
 };
 use plca_priors::{CrossEntropy, CrossEntropyOrder, Dirichlet, Entropic, Schedule, Scheduled};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
@@ -91,7 +92,7 @@ fn masked_updates_have_no_scale() -> Result<(), EmError> {
     let s = data.total() / cells(&|i, j| p[(i, j)]);
     let nmf = Nmf::builder(2).missing(Missing::Multiplicative).build()?;
     let em = nmf.on::<f64>(&**data)?;
-    let mut product = plca_em::NmfState {
+    let mut product = plca_em::before::NmfState {
         w: &start.factors[0] * DMatrix::from_diagonal(&start.weights) * s,
         h: start.factors[1].transpose(),
     };

@@ -1,7 +1,7 @@
 //! Starts that are drawn.
 
 use nalgebra::DMatrix;
-use plca_em::{Nmf, NmfInit};
+use plca_em::{NmfInit, before::Nmf};
 use plca_tensor::{DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 

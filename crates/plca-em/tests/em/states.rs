@@ -4,9 +4,10 @@ use std::fmt::Debug;
 
 use nalgebra::{DMatrix, DVector, dmatrix, dvector};
 use plca_em::{
-    Accelerate, Algorithm, EmError, Fast, FastState, FoldIn, Given, IndexMaps, Nmf, NmfState,
-    Online, OnlineState, ParamError, Plca, PlcaState, Plsa, PlsaState, Shifted, ShiftedState,
-    Squarem, Stop, Transformed, run,
+    Accelerate, Algorithm, EmError, Fast, FastState, FoldIn, Given, IndexMaps, Online, OnlineState,
+    ParamError, Shifted, ShiftedState, Squarem, Stop, Transformed,
+    before::{Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState},
+    run,
 };
 use plca_tensor::{DenseTensor, Order};
 
@@ -422,10 +423,11 @@ fn the_largest_counts_stay() {
     assert_eq!(state.iteration, MOST);
 
     let mut state = OnlineState::new(plca().weights, vec![even(3, 2)]).unwrap();
-    state.blocks = u64::MAX;
-    let learner = Online::builder(plca_of.clone()).build().unwrap();
+    state.batches = u64::MAX;
+    let learner = plca_em::Plca::<f64>::builder(2).build().unwrap();
+    let learner = Online::builder(learner).build().unwrap();
     learner.partial_fit(&mut state, &data).unwrap();
-    assert_eq!(state.blocks, u64::MAX);
+    assert_eq!(state.batches, u64::MAX);
 }
 
 /// What accelerations extrapolate is the whole state: every entry once, and back again.

@@ -1,7 +1,9 @@
 //! Tempered EM on a schedule.
 
 use plca_em::{
-    CooledEm, Cooling, EmError, Plca, PlcaInit, Plsa, PlsaInit, Stop, StopReason, hold_out,
+    CooledEm, Cooling, EmError, PlcaInit, PlsaInit, Stop, StopReason,
+    before::{Plca, Plsa},
+    hold_out,
 };
 use plca_fit::Algorithm;
 use plca_tensor::{Data, DenseTensor, Order};

@@ -2,7 +2,8 @@
 
 use nalgebra::{DVector, dmatrix};
 use plca_em::{
-    Algorithm, Carried, CooledState, Fast, FastState, Nmf, NmfState, OnlineState, ShiftedState,
+    Algorithm, Carried, CooledState, Fast, FastState, OnlineState, ShiftedState,
+    before::{Nmf, NmfState},
 };
 use plca_tensor::strategies::written;
 
@@ -32,7 +33,7 @@ fn no_matrix_claims_more_than_it_holds() {
                 weights: DVector::from_element(2, 0.5),
                 factors: vec![even(3, 2), even(4, 2)],
                 statistics: vec![even(3, 2), even(4, 2)],
-                blocks: 1,
+                batches: 1,
                 seen: 2.0,
                 pass: 2.0,
                 total: 2.0,

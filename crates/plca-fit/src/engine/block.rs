@@ -183,7 +183,7 @@ impl<T: Real> BlockSpec<T> {
     /// # Errors
     ///
     /// [`FitError::Shape`], [`FitError::Value`], [`FitError::Empty`] for a column of zeros.
-    pub(super) fn given(&self, given: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
+    pub fn given(&self, given: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
         if let Draw::Data(values) = &self.draw {
             return Ok(self.of_data(values));
         }
@@ -216,7 +216,7 @@ impl<T: Real> BlockSpec<T> {
     }
 
     /// Refuses another shape, and the first value in row-major order that its constraint does not allow.
-    pub(super) fn check_values(&self, block: &DMatrix<T>) -> Result<(), FitError> {
+    pub fn check_values(&self, block: &DMatrix<T>) -> Result<(), FitError> {
         if block.shape() != self.shape {
             return Err(FitError::Shape {
                 block: self.name.to_string(),
@@ -320,7 +320,11 @@ impl<T: Real> BlockSpec<T> {
 
     /// The M-step: the new block from counts and the old one; and whether the prior set an entry to 0 that was positive, so that a cell of the
     /// data may have lost its support. A column without counts keeps its values, and so does what is frozen, bit for bit.
-    pub(super) fn m_step(
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Prior`].
+    pub fn m_step(
         &self,
         mut counts: DMatrix<T>,
         old: &DMatrix<T>,
@@ -438,7 +442,7 @@ impl<T: Real> BlockSpec<T> {
     }
 
     /// Gives every entry a trace back: `q <- (q + 1e-12) / (1 + 1e-12 I)`, but for frozen components. Rates get 1e-12 times the largest of them.
-    pub(super) fn restore(&self, block: &mut DMatrix<T>) {
+    pub fn restore(&self, block: &mut DMatrix<T>) {
         let old = block.clone();
         let (trace, sum) = match self.constraint {
             Constraint::Simplex => (TRACE, TRACE * block.nrows() as f64),

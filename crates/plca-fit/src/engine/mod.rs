@@ -38,5 +38,6 @@ pub use solver::fast::{Product, transpose_to};
 pub use solver::{Memory, Solver, Steps};
 pub use stop::{Need, Status, Stop, StopError};
 pub use transform::{
-    Explained, Impossible, Transform, certify, empty, gap, gaps, possible, share, uncertified,
+    Explained, Impossible, Transform, certify, check_shape, empty, gap, gaps, possible, share,
+    uncertified,
 };

@@ -142,6 +142,13 @@ impl<T: Real> Parameters<T> {
         self
     }
 
+    /// The same after so many iterations.
+    #[must_use]
+    pub fn at_iteration(mut self, iteration: usize) -> Self {
+        self.iteration = iteration;
+        self
+    }
+
     /// The same at another power and iteration.
     pub(super) fn cooled(mut self, power: f64, iteration: usize) -> Self {
         (self.power, self.iteration) = (power, iteration);

@@ -44,6 +44,11 @@ impl<T: Real> Settings<T> {
         !self.priors.is_empty()
     }
 
+    /// Whether this block has a prior.
+    pub fn has_prior(&self, block: &str) -> bool {
+        self.priors.iter().any(|(name, _)| name == block)
+    }
+
     /// What of a block is frozen.
     pub fn frozen(&self, block: &str) -> &Frozen {
         let mut settings = self.frozen.iter().rev();

@@ -204,6 +204,27 @@ pub fn uncertified<S: State>(
     run.stop(stop).resume(Checkpoint::new(start))
 }
 
+/// Refuses data of other sizes than those of learnt factors.
+///
+/// # Errors
+///
+/// [`FitError::DataShape`].
+pub fn check_shape<T: Real>(
+    shape: &[usize],
+    learnt: &[Option<Factor<'_, T>>],
+) -> Result<(), FitError> {
+    let fits = shape.len() == learnt.len()
+        && (learnt.iter().zip(shape)).all(|(f, &n)| f.is_none_or(|f| f.rows() == n));
+    if fits {
+        return Ok(());
+    }
+    let size = |f: &Option<Factor<'_, T>>| f.map_or("any".into(), |f| f.rows().to_string());
+    Err(FitError::DataShape {
+        got: shape.to_vec(),
+        expected: learnt.iter().map(size).collect(),
+    })
+}
+
 /// The part of the data that learnt factors can explain, `None` for all of them, and the sum of the rest.
 ///
 /// # Errors
@@ -215,16 +236,7 @@ pub fn possible<'a, T: Real>(
     learnt: &[Option<Factor<'_, T>>],
     impossible: Impossible,
 ) -> Result<(Option<Part<'a, T>>, f64), FitError> {
-    let shape = data.shape();
-    let fits = shape.len() == learnt.len()
-        && (learnt.iter().zip(shape)).all(|(f, &n)| f.is_none_or(|f| f.rows() == n));
-    if !fits {
-        let size = |f: &Option<Factor<'_, T>>| f.map_or("any".into(), |f| f.rows().to_string());
-        return Err(FitError::DataShape {
-            got: shape.to_vec(),
-            expected: learnt.iter().map(size).collect(),
-        });
-    }
+    check_shape(data.shape(), learnt)?;
     let factors = || {
         learnt
             .iter()

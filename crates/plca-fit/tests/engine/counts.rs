@@ -1,7 +1,8 @@
 //! PLCA as a model of the engine.
 
 use nalgebra::DMatrix;
-use plca_em::{Plca, PlcaInit, PlcaState};
+use plca_em::PlcaInit;
+use plca_em::before::{Plca, PlcaState};
 use plca_fit::engine::{
     Axis, BlockSpec, Counts, Expectation, FitError, Parameters, Solver, Wanted,
 };

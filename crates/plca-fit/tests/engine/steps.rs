@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use nalgebra::DMatrix;
-use plca_em::{Algorithm as _, Plca};
+use plca_em::Algorithm as _;
+use plca_em::before::Plca;
 use plca_fit::engine::{Em, Expectation as _, FitError, Frozen, Memory, Parameters, Prior, Solver};
 use plca_fit::{Carried, Momentum, Parabolic, Squarem};
 use plca_priors::{Dirichlet, Entropic, Schedule, Scheduled, SimplexPrior};

@@ -3,8 +3,9 @@
 use nalgebra::{DMatrix, dmatrix, dvector};
 use plca_em::{
     Anneal, CooledEm, CooledState, Cooling, Evaluation, Fast, FastState, FoldIn, Given, Impossible,
-    Likelihood, Local, Missing, Nmf, NmfState, Online, OnlineState, Pass, Plca, PlcaState, Plsa,
-    PlsaState, Shifted, ShiftedState, Solver, StepSize, Support, Update,
+    Likelihood, Local, Missing, Online, OnlineState, Pass, Shifted, ShiftedState, Solver, StepSize,
+    Support, Update,
+    before::{Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState},
 };
 use plca_tensor::{Cp, DenseTensor, Order};
 
@@ -71,7 +72,7 @@ fn online_state() -> OnlineState<f64> {
 
 /// Learns a block.
 fn learn(state: &mut OnlineState<f64>, step: StepSize, local: Local) -> Option<()> {
-    let plca = Plca::builder(state.weights.len()).build().ok()?;
+    let plca = plca_em::Plca::builder(state.weights.len()).build().ok()?;
     let learner = Online::builder(plca).step(step).local(local).build();
     let learnt = learner.map_err(|e| one_line(&e)).ok()?;
     let before = state.check();

@@ -1,6 +1,6 @@
 //! The loop: rules, and where a run stands.
 
-use plca_em::{Nmf, NmfState};
+use plca_em::before::{Nmf, NmfState};
 use plca_fit::{
     Carried, Momentum, Parabolic, Plain, Progress, Squarem, Stop, StopReason, TracePoint, run_from,
 };

@@ -1,7 +1,10 @@
 //! Input that is awkward but allowed: empty slices, dead components, wholly hidden rows.
 
 use nalgebra::{DMatrix, DVector, dmatrix};
-use plca_em::{Algorithm, Missing, Nmf, NmfInit, Plca, PlcaInit, PlcaState};
+use plca_em::{
+    Algorithm, Missing, NmfInit, PlcaInit,
+    before::{Nmf, Plca, PlcaState},
+};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor, unobserved};
 
 use super::models::{MODELS, Model, rng, storages};

@@ -1,7 +1,10 @@
 //! Data that no model may take.
 
 use nalgebra::DMatrix;
-use plca_em::{EmError, Nmf, ParamError, Plca, Plsa};
+use plca_em::{
+    EmError, ParamError,
+    before::{Nmf, Plca, Plsa},
+};
 use plca_tensor::{Coordinates, Data, DataError, DenseTensor, Order, SparseTensor, check_counts};
 
 use super::models::{MODELS, Model, storages};

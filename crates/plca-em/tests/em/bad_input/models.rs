@@ -2,7 +2,8 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_em::{
-    Algorithm, EmError, Given, Nmf, NmfInit, NmfState, Plca, PlcaInit, Plsa, PlsaInit, Update,
+    Algorithm, EmError, Given, NmfInit, PlcaInit, PlsaInit, Update,
+    before::{Nmf, NmfState, Plca, Plsa},
 };
 use plca_tensor::{Coordinates, Data, DataError, DenseTensor, Order, Real, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};

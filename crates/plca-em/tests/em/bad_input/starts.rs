@@ -1,7 +1,10 @@
 //! Starts that no model may take, and those that it normalises.
 
 use nalgebra::{DMatrix, DVector, dmatrix};
-use plca_em::{EmError, Nmf, NmfInit, ParamError, Plca, PlcaInit, Plsa, PlsaInit};
+use plca_em::{
+    EmError, NmfInit, ParamError, PlcaInit, PlsaInit,
+    before::{Nmf, Plca, Plsa},
+};
 use plca_tensor::{DenseTensor, Order};
 
 use super::models::{MODELS, Model, rng, storages};

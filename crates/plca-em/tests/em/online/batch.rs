@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use nalgebra::DMatrix;
-use plca_em::{
-    Algorithm, Given, Local, Online, OnlineState, Plca, PlcaState, Plsa, PlsaState, StepSize,
-};
+use plca_em::{Given, Local, Online, OnlineState, Plca, PlcaState, Plsa, PlsaState, StepSize};
+use plca_fit::engine::{Init, Model};
 use plca_priors::Dirichlet;
 use plca_tensor::strategies::{Start, problems};
 use plca_tensor::{Data, Order, Real, normalise_columns};
 use proptest::prelude::*;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 use crate::properties::storages;
 
@@ -17,6 +17,10 @@ const ONE: Local = Local {
     max_iter: 1,
     tol: 0.0,
 };
+
+fn rng() -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(0)
+}
 
 fn close<T: Real>(what: &str, a: &[T], b: &[T], tol: f64) -> Result<(), TestCaseError> {
     prop_assert_eq!(a.len(), b.len());
@@ -38,22 +42,24 @@ fn plsa<T: Real>(
     let mut builder = Plsa::<T>::builder(k).given(given);
     if let Some(alpha) = alpha {
         let prior = Arc::new(Dirichlet::symmetric(alpha).unwrap());
-        builder = builder.basis_prior(prior.clone()).mixture_prior(prior);
+        builder = builder
+            .prior("basis", prior.clone())
+            .prior("mixture", prior);
     }
     let plsa = builder.build().unwrap();
     let mut mixture = start.factors[given.mode()].transpose();
     normalise_columns(&mut mixture);
-    let mut batch = PlsaState {
-        basis: start.factors[given.explained()].clone(),
-        mixture,
-        power: 1.0,
-        iteration: 0,
-    };
+    let basis = start.factors[given.explained()].clone();
+    let marginal = vec![T::one(); data.shape()[given.mode()]];
+    let mut marginal = DMatrix::from_vec(marginal.len(), 1, marginal);
+    normalise_columns(&mut marginal);
+    let marginal = marginal.as_slice().to_vec();
+    let mut last = PlsaState::new(given, basis.clone(), mixture, marginal).unwrap();
     let builder = Online::builder(plsa.clone()).step(StepSize::Constant(1.0));
     let learner = builder.local(ONE).build().unwrap();
-    let mut state = OnlineState::new(start.weights.clone(), vec![batch.basis.clone()]).unwrap();
-    let mut last = batch.clone();
-    let em = plsa.on(data).unwrap();
+    let mut state = OnlineState::new(start.weights.clone(), vec![basis]).unwrap();
+    let em = plsa.bind(data).unwrap();
+    let mut batch = Init::from(&last).parameters(&*em, &mut rng()).unwrap();
     // With hidden cells a pass has another mass in every iteration, which only a prior can tell.
     let steps = if alpha.is_some() && !data.is_complete() {
         1
@@ -61,20 +67,20 @@ fn plsa<T: Real>(
         4
     };
     for _ in 0..steps {
-        let ln_lik = em.ln_lik(&batch).unwrap();
+        let ln_lik = em.likelihood(&batch).unwrap();
         em.step(&mut batch, false).unwrap();
         let learnt = learner.partial_fit_from(&mut state, data, &last).unwrap();
         state.end_pass();
         close(
             "basis",
             state.factors[0].as_slice(),
-            batch.basis.as_slice(),
+            batch.at(0).as_slice(),
             tol,
         )?;
         close(
             "mixture",
-            learnt.state.mixture.as_slice(),
-            batch.mixture.as_slice(),
+            learnt.state.mixture().as_slice(),
+            batch.at(1).as_slice(),
             tol,
         )?;
         prop_assert!((learnt.ln_lik - ln_lik).abs() <= tol * (1.0 + ln_lik.abs()));
@@ -91,21 +97,16 @@ fn plca<T: Real>(
 ) -> Result<(), TestCaseError> {
     let mut builder = Plca::<T>::builder(start.weights.len());
     if let Some(alpha) = alpha {
-        builder = builder.factor_prior(0, Arc::new(Dirichlet::symmetric(alpha).unwrap()));
+        builder = builder.prior("factor_0", Arc::new(Dirichlet::symmetric(alpha).unwrap()));
     }
     let plca = builder.build().unwrap();
-    let mut batch = PlcaState {
-        weights: start.weights.clone(),
-        factors: start.factors.clone(),
-        power: 1.0,
-        iteration: 0,
-    };
     let shared: Vec<DMatrix<T>> = start.factors[..start.factors.len() - 1].to_vec();
     let builder = Online::builder(plca.clone()).step(StepSize::Constant(1.0));
     let learner = builder.local(ONE).build().unwrap();
     let mut state = OnlineState::new(start.weights.clone(), shared).unwrap();
-    let mut last = batch.clone();
-    let em = plca.on(data).unwrap();
+    let mut last = PlcaState::new(start.weights.clone(), start.factors.clone()).unwrap();
+    let em = plca.bind(data).unwrap();
+    let mut batch = Init::from(&last).parameters(&*em, &mut rng()).unwrap();
     let steps = if alpha.is_some() && !data.is_complete() {
         1
     } else {
@@ -118,19 +119,15 @@ fn plca<T: Real>(
         close(
             "weights",
             state.weights.as_slice(),
-            batch.weights.as_slice(),
+            batch.at(0).as_slice(),
             tol,
         )?;
-        for (a, b) in state.factors.iter().zip(&batch.factors) {
+        for (a, (_, b)) in state.factors.iter().zip(batch.blocks().skip(1)) {
             close("factor", a.as_slice(), b.as_slice(), tol)?;
         }
-        let (own, whole) = (learnt.state.factors.last(), batch.factors.last());
-        close(
-            "streamed",
-            own.unwrap().as_slice(),
-            whole.unwrap().as_slice(),
-            tol,
-        )?;
+        let own = learnt.state.factors().last().unwrap();
+        let (_, whole) = batch.blocks().last().unwrap();
+        close("streamed", own.as_slice(), whole.as_slice(), tol)?;
         last = learnt.state;
     }
     Ok(())

@@ -9,7 +9,7 @@ use plca_priors::{Dirichlet, Schedule, Scheduled};
 use super::documents;
 
 fn learner(prior: Prior<f64>, max_iter: usize) -> Online<Plsa<f64>, f64> {
-    let plsa = Plsa::builder(2).mixture_prior(prior).build().unwrap();
+    let plsa = Plsa::builder(2).prior("mixture", prior).build().unwrap();
     let local = Local { max_iter, tol: 0.0 };
     Online::builder(plsa).local(local).build().unwrap()
 }
@@ -29,7 +29,7 @@ fn schedules_go_by_blocks() {
         let constant = learner(Arc::new(Dirichlet::symmetric(alpha).unwrap()), 5);
         let expected = constant.partial_fit(&mut other, &block).unwrap();
         assert_eq!(learnt.iterations, 5);
-        assert_eq!(learnt.state.mixture, expected.state.mixture, "{alpha}");
+        assert_eq!(learnt.state.mixture(), expected.state.mixture(), "{alpha}");
         assert_eq!(state, other, "{alpha}");
     }
 }
@@ -46,7 +46,7 @@ fn emptied_mixtures_are_restored() {
     let mut learnt = learner.partial_fit(&mut state, &block).unwrap();
     for _ in 0..3 {
         assert_eq!(learnt.restored, ["mixture"]);
-        let least = learnt.state.mixture[(1, 0)];
+        let least = learnt.state.mixture()[(1, 0)];
         assert_eq!(least, 1e-12 / (1.0 + 2.0 * 1e-12));
         learnt = (learner.partial_fit_from(&mut state, &block, &learnt.state)).unwrap();
     }
@@ -54,7 +54,7 @@ fn emptied_mixtures_are_restored() {
     let mut state = start;
     let block = documents(2, &[vec![9.0, 0.0]]);
     let learnt = learner.partial_fit(&mut state, &block).unwrap();
-    assert_eq!(learnt.state.mixture.as_slice(), [1.0, 0.0]);
+    assert_eq!(learnt.state.mixture().as_slice(), [1.0, 0.0]);
     assert!(learnt.restored.is_empty());
 }
 
@@ -66,14 +66,14 @@ fn emptied_factors_are_named() {
     let block = documents(3, &[vec![4.0, 3.0, 0.5]]);
     let state = || OnlineState::new(dvector![1.0], vec![dmatrix![0.6; 0.3; 0.1]]).unwrap();
     let step = StepSize::Average;
-    let plsa = Plsa::<f64>::builder(1).basis_prior(prior.clone());
+    let plsa = Plsa::<f64>::builder(1).prior("basis", prior.clone());
     let learner = Online::builder(plsa.build().unwrap()).step(step).build();
     let (learner, mut state_0) = (learner.unwrap(), state());
     let first = learner.partial_fit(&mut state_0, &block).unwrap();
     let second = learner.partial_fit(&mut state_0, &block).unwrap();
     assert!(first.restored.is_empty());
     assert_eq!(second.restored, ["basis"]);
-    let plca = Plca::<f64>::builder(1).factor_prior(0, prior);
+    let plca = Plca::<f64>::builder(1).prior("factor_0", prior);
     let learner = Online::builder(plca.build().unwrap()).step(step).build();
     let (learner, mut state_0) = (learner.unwrap(), state());
     learner.partial_fit(&mut state_0, &block).unwrap();
@@ -85,5 +85,5 @@ fn emptied_factors_are_named() {
     let mut state_0 = state();
     (learner.partial_fit(&mut state_0, &documents(3, &[vec![4.0, 3.0, 0.0]]))).unwrap();
     let second = learner.partial_fit(&mut state_0, &block).unwrap();
-    assert!(second.restored.is_empty() && second.state.basis[(2, 0)] > 0.0);
+    assert!(second.restored.is_empty() && second.state.basis()[(2, 0)] > 0.0);
 }

@@ -227,7 +227,7 @@ where
 fn resumed_streams_and_threads() {
     let prior = Arc::new(Dirichlet::symmetric(1.01).unwrap());
     let plsa = Plsa::<f64>::builder(7)
-        .basis_prior(prior.clone())
+        .prior("basis", prior.clone())
         .build()
         .unwrap();
     resumed(plsa);
@@ -235,7 +235,7 @@ fn resumed_streams_and_threads() {
     resumed(Plca::<f64>::builder(7).build().unwrap());
     resumed(
         Plca::<f32>::builder(7)
-            .factor_prior(0, prior)
+            .prior("factor_0", prior)
             .build()
             .unwrap(),
     );

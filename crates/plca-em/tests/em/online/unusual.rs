@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use nalgebra::{dmatrix, dvector};
-use plca_em::{
-    EmError, Local, Missing, Online, OnlineState, ParamError, Plca, Plsa, StepSize, StreamError,
-};
+use plca_em::{Local, Missing, Online, OnlineState, Plca, Plsa, StepSize, StreamError};
+use plca_fit::engine::FitError;
 use plca_priors::Dirichlet;
 use plca_tensor::{DataError, DenseTensor, Order};
 
@@ -36,8 +35,8 @@ fn empty_documents_take_no_part() {
         .partial_fit(&mut b, &documents(3, &with_empty))
         .unwrap();
     assert!((&a.factors[0] - &b.factors[0]).amax() < 1e-14);
-    assert_eq!((a.blocks, a.seen), (b.blocks, b.seen));
-    assert_eq!(learnt.state.mixture.column(1).as_slice(), [0.5, 0.5]);
+    assert_eq!((a.batches, a.seen), (b.batches, b.seen));
+    assert_eq!(learnt.state.mixture().column(1).as_slice(), [0.5, 0.5]);
 }
 
 /// [SPEC 13.3] A word that no topic has any more comes back when it is seen, and the others lose next to nothing.
@@ -69,7 +68,10 @@ fn statistics_that_overflow_are_refused() {
     state.statistics[0][(0, 0)] = 1e308;
     let before = state.clone();
     let refused = plsa().partial_fit(&mut state, &documents(3, &[vec![30.0, 10.0, 20.0]]));
-    assert!(matches!(refused, Err(EmError::Value { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(FitError::Value { .. })),
+        "{refused:?}"
+    );
     assert_eq!(state, before);
 }
 
@@ -77,7 +79,10 @@ fn statistics_that_overflow_are_refused() {
 #[test]
 fn a_prior_keeps_words_that_are_not_seen() {
     let prior = Arc::new(Dirichlet::symmetric(1.5).unwrap());
-    let plsa = Plsa::<f64>::builder(1).basis_prior(prior).build().unwrap();
+    let plsa = Plsa::<f64>::builder(1)
+        .prior("basis", prior)
+        .build()
+        .unwrap();
     let learner = Online::builder(plsa).step(StepSize::Average);
     let basis = |learner: Online<Plsa<f64>, f64>| {
         let mut state = OnlineState::new(dvector![1.0], vec![dmatrix![0.2; 0.3; 0.5]]).unwrap();
@@ -105,7 +110,7 @@ fn a_prior_keeps_words_that_are_not_seen() {
 /// A frozen factor takes in nothing: the place is named.
 #[test]
 fn a_frozen_factor_stays_and_excludes() {
-    let plca = Plca::<f64>::builder(2).freeze_factor(0).build().unwrap();
+    let plca = Plca::<f64>::builder(2).freeze("factor_0").build().unwrap();
     let learner = Online::builder(plca).build().unwrap();
     let frozen = dmatrix![0.5, 0.25; 0.5, 0.75; 0.0, 0.0];
     let mut state = OnlineState::new(dvector![0.5, 0.5], vec![frozen.clone()]).unwrap();
@@ -117,7 +122,7 @@ fn a_frozen_factor_stays_and_excludes() {
     let refused = learner.partial_fit(&mut state, &documents(3, &[vec![3.0, 0.0, 4.0]]));
     assert_eq!(
         refused.unwrap_err(),
-        EmError::Impossible {
+        FitError::Impossible {
             index: vec![2, 0],
             value: 4.0
         }
@@ -140,17 +145,17 @@ fn what_is_refused_changes_nothing() {
         DenseTensor::new(shape, vec![1.0; cells], Order::RowMajor).unwrap()
     };
     let error = refused(&fresh, &dense(vec![4, 2]));
-    let expected = "3 x any".to_string();
+    let expected = vec!["3".to_string(), "any".to_string()];
     assert_eq!(
         error,
-        EmError::Data {
+        FitError::DataShape {
             got: vec![4, 2],
             expected: expected.clone()
         }
     );
     assert_eq!(
         refused(&fresh, &dense(vec![3, 2, 2])),
-        EmError::Data {
+        FitError::DataShape {
             got: vec![3, 2, 2],
             expected
         }
@@ -159,13 +164,13 @@ fn what_is_refused_changes_nothing() {
     let other = OnlineState::new(dvector![1.0], vec![dmatrix![0.5; 0.2; 0.3]]).unwrap();
     assert!(matches!(
         refused(&other, &good),
-        EmError::Shape { got: (1, 1), .. }
+        FitError::Shape { got: (1, 1), .. }
     ));
     let mut broken = start();
     broken.factors[0][(1, 1)] = -0.5;
     assert!(matches!(
         refused(&broken, &good),
-        EmError::Value {
+        FitError::Value {
             row: 1,
             column: 1,
             ..
@@ -173,10 +178,10 @@ fn what_is_refused_changes_nothing() {
     ));
     broken = start();
     broken.statistics.clear();
-    assert!(matches!(refused(&broken, &good), EmError::Order { .. }));
+    assert!(matches!(refused(&broken, &good), FitError::Count { .. }));
     broken = start();
     broken.seen = -1.0;
-    assert!(matches!(refused(&broken, &good), EmError::Value { .. }));
+    assert!(matches!(refused(&broken, &good), FitError::Value { .. }));
 }
 
 /// Blocks without mass and with values that are no counts are refused by number; the stream goes on after them.
@@ -198,9 +203,9 @@ fn bad_blocks_are_named_and_lose_nothing() {
     ] {
         let mut state = start();
         let failed = plsa().fit_stream(&mut state, [good[0], bad, good[1]].map(block));
-        let source = EmError::Tensor(why);
-        assert_eq!(failed.unwrap_err(), StreamError::Block { block: 1, source });
-        assert_eq!((state.blocks, state.pass), (1, 3.0));
+        let source = FitError::Data(why);
+        assert_eq!(failed.unwrap_err(), StreamError::Batch { batch: 1, source });
+        assert_eq!((state.batches, state.pass), (1, 3.0));
         plsa()
             .fit_stream(&mut state, good[1..].iter().map(|&v| block(v)))
             .unwrap();
@@ -212,13 +217,13 @@ fn bad_blocks_are_named_and_lose_nothing() {
     let failed = plsa()
         .fit_stream(&mut start(), [block(good[0]), tall])
         .unwrap_err();
-    assert_eq!(failed.to_string(), "block 1 of the stream");
+    assert_eq!(failed.to_string(), "batch 1 of the stream");
     let why = std::error::Error::source(&failed).unwrap().to_string();
-    assert!(why.starts_with("the data have shape [4, 1]"), "{why}");
+    assert!(why.starts_with("the data are 4 x 1"), "{why}");
     // Nothing comes of nothing.
     let mut state = start();
     let none: [Result<DenseTensor<f64>, DataError>; 0] = [];
-    assert_eq!(plsa().fit_stream(&mut state, none).unwrap().blocks, 0);
+    assert_eq!(plsa().fit_stream(&mut state, none).unwrap().batches, 0);
     assert_eq!(state, start());
 }
 
@@ -226,27 +231,35 @@ fn bad_blocks_are_named_and_lose_nothing() {
 #[test]
 fn settings_are_checked() {
     let plsa = || Plsa::<f64>::builder(2);
-    let conflict =
-        |plsa: Plsa<f64>| matches!(Online::builder(plsa).build(), Err(ParamError::Conflict(_)));
-    assert!(conflict(plsa().freeze_basis().build().unwrap()));
-    assert!(conflict(plsa().freeze_mixture().build().unwrap()));
+    let conflict = |plsa: Plsa<f64>| {
+        matches!(
+            Online::builder(plsa).build(),
+            Err(FitError::Conflict { .. })
+        )
+    };
+    assert!(conflict(plsa().freeze("basis").build().unwrap()));
+    assert!(conflict(plsa().freeze("mixture").build().unwrap()));
     let prior = Arc::new(Dirichlet::symmetric(1.1).unwrap());
-    let conflict =
-        |plca: Plca<f64>| matches!(Online::builder(plca).build(), Err(ParamError::Conflict(_)));
+    let conflict = |plca: Plca<f64>| {
+        matches!(
+            Online::builder(plca).build(),
+            Err(FitError::Conflict { .. })
+        )
+    };
     let plca = || Plca::<f64>::builder(2);
-    assert!(conflict(plca().freeze_weights().build().unwrap()));
+    assert!(conflict(plca().freeze("weights").build().unwrap()));
     assert!(conflict(
-        plca().weights_prior(prior.clone()).build().unwrap()
+        plca().prior("weights", prior.clone()).build().unwrap()
     ));
     assert!(conflict(
         plca().missing(Missing::Multiplicative).build().unwrap()
     ));
     // Which mode is streamed is known once there is a block.
     let block = documents(3, &[vec![1.0, 1.0, 1.0]]);
-    for last in [plca().freeze_factor(1), plca().factor_prior(1, prior)] {
+    for last in [plca().freeze("factor_1"), plca().prior("factor_1", prior)] {
         let learner = Online::builder(last.build().unwrap()).build().unwrap();
         let refused = learner.partial_fit(&mut start(), &block).unwrap_err();
-        assert!(matches!(refused, EmError::Param(ParamError::Conflict(_))));
+        assert!(matches!(refused, FitError::Conflict { .. }));
     }
     let laws = [
         StepSize::Power {
@@ -274,10 +287,7 @@ fn settings_are_checked() {
     ];
     for law in laws {
         let refused = Online::builder(plsa().build().unwrap()).step(law).build();
-        assert!(
-            matches!(refused, Err(ParamError::StepSize { .. })),
-            "{law:?}"
-        );
+        assert!(matches!(refused, Err(FitError::Setting { .. })), "{law:?}");
     }
     for local in [
         Local {

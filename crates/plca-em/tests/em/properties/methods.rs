@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use nalgebra::{DMatrix, DVector};
 use plca_em::{
-    Accelerate, Algorithm, Fast, FastState, Missing, Nmf, NmfState, Plca, PlcaState, Plsa,
-    PlsaState, Prior, Separable, Squarem, Update,
+    Accelerate, Algorithm, Fast, FastState, Missing, Prior, Separable, Squarem, Update,
+    before::{Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState},
 };
 use plca_fit::Direction;
 use plca_fit::laws::{Claims, Violation, check};

@@ -2,7 +2,10 @@
 
 use std::fmt::Debug;
 
-use plca_em::{Accelerate, Algorithm, Nmf, NmfInit, Plca, PlcaInit, Plsa, PlsaInit, Squarem, Stop};
+use plca_em::{
+    Accelerate, Algorithm, NmfInit, PlcaInit, PlsaInit, Squarem, Stop,
+    before::{Nmf, Plca, Plsa},
+};
 use plca_fit::laws::check_resumed;
 use plca_tensor::strategies::tables;
 use plca_tensor::{Order, Real};

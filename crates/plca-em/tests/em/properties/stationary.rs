@@ -2,7 +2,9 @@
 
 use nalgebra::DMatrix;
 use plca_em::{
-    Algorithm, Plca, PlcaInit, PlcaState, Plsa, PlsaInit, PlsaState, Squarem, Stop, StopReason, run,
+    Algorithm, PlcaInit, PlsaInit, Squarem, Stop, StopReason,
+    before::{Plca, PlcaState, Plsa, PlsaState},
+    run,
 };
 use plca_fit::laws::{Law, Rounding, Way, check_gradient};
 use plca_tensor::strategies::{Start, Table, problems};

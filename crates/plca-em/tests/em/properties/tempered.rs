@@ -2,7 +2,8 @@
 
 use nalgebra::DMatrix;
 use plca_em::{
-    Algorithm, EmError, Given, Plca, PlcaBuilder, PlcaInit, Plsa, PlsaBuilder, PlsaInit,
+    Algorithm, EmError, Given, PlcaInit, PlsaInit,
+    before::{Plca, PlcaBuilder, Plsa, PlsaBuilder},
 };
 use plca_fit::Direction;
 use plca_fit::laws::{Rounding, never_worse};
@@ -64,7 +65,7 @@ fn plca<T: Real>(
     start: &Start<T>,
     settings: impl FnOnce(PlcaBuilder<T>) -> PlcaBuilder<T>,
     n: usize,
-    see: impl FnMut(&plca_em::PlcaState<T>, f64),
+    see: impl FnMut(&plca_em::before::PlcaState<T>, f64),
 ) -> Result<(), EmError> {
     let plca = settings(Plca::builder(start.weights.len())).build()?;
     let em = plca.on(data)?;
@@ -82,7 +83,7 @@ fn plsa<T: Real>(
     start: &Start<T>,
     settings: impl FnOnce(PlsaBuilder<T>) -> PlsaBuilder<T>,
     n: usize,
-    see: impl FnMut(&plca_em::PlsaState<T>, f64),
+    see: impl FnMut(&plca_em::before::PlsaState<T>, f64),
 ) -> Result<(), EmError> {
     let builder = Plsa::builder(start.weights.len()).given(Given::Columns);
     let plsa = settings(builder).build()?;
@@ -164,7 +165,7 @@ fn states<T: Real>(
     data: &dyn Data<T>,
     start: &Start<T>,
     settings: impl FnOnce(PlcaBuilder<T>) -> PlcaBuilder<T>,
-) -> Vec<plca_em::PlcaState<T>> {
+) -> Vec<plca_em::before::PlcaState<T>> {
     let mut all = Vec::new();
     plca(data, start, settings, 5, |state, _| all.push(state.clone())).unwrap();
     all
@@ -175,7 +176,7 @@ fn states_of_plsa<T: Real>(
     data: &dyn Data<T>,
     start: &Start<T>,
     settings: impl FnOnce(PlsaBuilder<T>) -> PlsaBuilder<T>,
-) -> Vec<plca_em::PlsaState<T>> {
+) -> Vec<plca_em::before::PlsaState<T>> {
     let mut all = Vec::new();
     plsa(data, start, settings, 5, |state, _| all.push(state.clone())).unwrap();
     all

@@ -2,8 +2,8 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_em::{
-    Algorithm, EmError, Evaluation, Likelihood, Plca, PlcaInit, Shifted, ShiftedInit, ShiftedState,
-    Support,
+    Algorithm, EmError, Evaluation, Likelihood, PlcaInit, Shifted, ShiftedInit, ShiftedState,
+    Support, before::Plca,
 };
 use plca_tensor::{Coordinates, Real, SparseTensor};
 use proptest::prelude::*;

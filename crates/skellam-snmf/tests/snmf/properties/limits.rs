@@ -1,7 +1,10 @@
 //! The limit of many replicates, and NMF as its special case.
 
 use nalgebra::DMatrix;
-use plca_em::{Nmf, NmfState, Update};
+use plca_em::{
+    Update,
+    before::{Nmf, NmfState},
+};
 use plca_fit::Algorithm;
 use plca_tensor::{DenseTensor, Order};
 use proptest::prelude::*;

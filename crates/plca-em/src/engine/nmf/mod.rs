@@ -1,0 +1,180 @@
+//! Non-negative matrix factorization under the generalised Kullback-Leibler divergence.
+//!
+//! ```text
+//! V ~ W H,     D = Σ V ln(V / WH) - V + WH
+//! ```
+//!
+//! `D` falls in every iteration, simultaneous or sequential:
+//!
+//! ```text
+//! H <- H ∘ (Wᵀ Q) / (Wᵀ 1),     W <- W ∘ (Q Hᵀ) / (1 Hᵀ),     Q = V / WH
+//! ```
+//!
+//! The simultaneous form takes both from one ratio `Q`, in one pass over the data; the divisors are sums of the partner, of the new `H` for
+//! `W`. The sequential form takes `W` first and `H` from a fresh ratio. With hidden cells the sequential form divides by sums over the observed
+//! cells, and the simultaneous one replaces hidden cells by what the model expects of them. `[SPEC 3]` `[SPEC 4]`
+
+mod counts;
+mod sequential;
+mod state;
+
+use plca_fit::engine::{
+    Algorithm, Axis, BlockSpec, Constraint, Draw, Em, FitError, Model, Parameters, Settings,
+};
+use plca_tensor::{Cp, Data, Factor, Real, check_counts};
+
+use super::product::check_components;
+use crate::Update;
+use crate::plca::Missing;
+use counts::{NmfCounts, plan};
+use sequential::Sequential;
+
+pub use state::NmfState;
+
+/// Settings of KL-NMF, checked; see [`Nmf::builder`]. Its blocks are `w`, `I x K`, and `h`, `K x J`, in the scale of the data.
+///
+/// ```
+/// use plca_em::engine::Nmf;
+/// use plca_fit::engine::Model;
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+/// let fit = Nmf::builder(2).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert!(fit.objective() < 1e-3);                                    // two components are enough
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Nmf<T: Real> {
+    components: usize,
+    settings: Settings<T>,
+    update: Option<Update>,
+    missing: Option<Missing>,
+}
+
+/// Settings of [`Nmf`], not yet checked.
+#[derive(Clone, Debug)]
+#[must_use = "call `.build()`"]
+pub struct NmfBuilder<T: Real>(Nmf<T>);
+
+plca_fit::block_setters!(NmfBuilder);
+
+impl<T: Real> Nmf<T> {
+    /// Starts the settings of a model of so many components.
+    pub fn builder(components: usize) -> NmfBuilder<T> {
+        NmfBuilder(Self {
+            components,
+            settings: Settings::default(),
+            update: None,
+            missing: None,
+        })
+    }
+
+    /// Whether one iteration takes both factors from one ratio.
+    fn is_simultaneous(&self, complete: bool) -> bool {
+        let missing = self.missing.unwrap_or(match self.update {
+            Some(Update::Simultaneous) => Missing::Imputation,
+            _ => Missing::Multiplicative,
+        });
+        match complete {
+            true => self.update.unwrap_or_default() == Update::Simultaneous,
+            false => missing == Missing::Imputation,
+        }
+    }
+}
+
+impl<T: Real> NmfBuilder<T> {
+    /// Sets the form of the updates (default: simultaneous on complete data, sequential where cells are hidden).
+    pub fn update(mut self, update: Update) -> Self {
+        self.0.update = Some(update);
+        self
+    }
+
+    /// Sets how hidden cells are treated (default: multiplicative, or imputation with simultaneous updates).
+    pub fn missing(mut self, missing: Missing) -> Self {
+        self.0.missing = Some(missing);
+        self
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Setting`] without components, [`FitError::Conflict`] for updates and a treatment of hidden cells that do not go together.
+    pub fn build(self) -> Result<Nmf<T>, FitError> {
+        let mut nmf = self.0;
+        check_components(nmf.components)?;
+        let what = match (nmf.update, nmf.missing) {
+            (Some(Update::Simultaneous), Some(Missing::Multiplicative)) => {
+                "masked multiplicative updates have the sequential form only"
+            }
+            (Some(Update::Sequential), Some(Missing::Imputation)) => {
+                "imputation of hidden cells has the simultaneous form only"
+            }
+            (_, missing) => {
+                // On complete data too: whether a cell is hidden should not change the form of the updates.
+                if missing == Some(Missing::Multiplicative) {
+                    nmf.update = Some(Update::Sequential);
+                }
+                return Ok(nmf);
+            }
+        };
+        Err(FitError::Conflict { what: what.into() })
+    }
+}
+
+impl<T: Real> Model for Nmf<T> {
+    type Scalar = T;
+    type State = NmfState<T>;
+    const NAME: &'static str = "nmf-kl";
+
+    fn components(&self) -> usize {
+        self.components
+    }
+
+    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        check_counts(data)?;
+        let &[rows, columns] = data.shape() else {
+            let order = data.shape().len();
+            return Err(FitError::Conflict {
+                what: format!("NMF is for matrices, the data have order {order}"),
+            });
+        };
+        // E[W H] over all cells is K; both factors take half of the scale.
+        let cells = rows as f64 * columns as f64;
+        let scale = (data.total() / cells / self.components as f64).sqrt();
+        let mut specs = specs([rows, columns], self.components);
+        for spec in &mut specs {
+            spec.draw = Draw::Around(scale);
+        }
+        self.settings.apply(&mut specs)?;
+        let counts = NmfCounts {
+            data,
+            self_information: data.self_information()?,
+            plan: plan(self, &specs),
+            specs,
+        };
+        Ok(match self.is_simultaneous(data.is_complete()) {
+            true => Box::new(Em(counts)),
+            false => Box::new(Sequential(Em(counts))),
+        })
+    }
+}
+
+/// The blocks of a matrix of this shape.
+fn specs<T: Real>([rows, columns]: [usize; 2], k: usize) -> Vec<BlockSpec<T>> {
+    let rates = |name, shape, components| BlockSpec {
+        constraint: Constraint::NonNegative,
+        ..BlockSpec::simplex(name, shape, components)
+    };
+    vec![
+        rates("w", (rows, k), Axis::Columns),
+        rates("h", (k, columns), Axis::Rows),
+    ]
+}
+
+fn with_model<T: Real, O>(at: &Parameters<T>, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
+    f(&Cp {
+        weights: None,
+        factors: &[Factor::Columns(at.at(0)), Factor::Rows(at.at(1))],
+    })
+}

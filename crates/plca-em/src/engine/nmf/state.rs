@@ -1,0 +1,190 @@
+//! Fitted parameters, and what they say of data.
+
+use nalgebra::DMatrix;
+use plca_fit::engine::{
+    Explained, FitError, Model, Parameters, Reconstruct, State, Transform, begin, certify, dense,
+    empty, gaps, one_component, possible, share,
+};
+use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
+
+use super::super::PlcaState;
+use super::counts::image;
+use super::{Nmf, specs, with_model};
+
+/// Fitted parameters of [`Nmf`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct NmfState<T: Real>(Parameters<T>);
+
+plca_fit::serialised!(NmfState);
+
+impl<T: Real> NmfState<T> {
+    /// The state of `W`, `I x K`, and `H`, `K x J`.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Shape`], [`FitError::Value`].
+    pub fn new(w: DMatrix<T>, h: DMatrix<T>) -> Result<Self, FitError> {
+        let specs = specs([w.nrows(), h.ncols()], w.ncols());
+        Ok(Self(Parameters::new(&specs, vec![w, h])?))
+    }
+
+    /// `W`, `I x K`.
+    pub fn w(&self) -> &DMatrix<T> {
+        self.0.at(0)
+    }
+
+    /// `H`, `K x J`.
+    pub fn h(&self) -> &DMatrix<T> {
+        self.0.at(1)
+    }
+
+    /// Calls `f` with the state as a model for the kernels.
+    pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
+        with_model(&self.0, f)
+    }
+
+    /// Explains new data along one mode: the factor of the other is kept.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Mode`], [`FitError::DataShape`], [`FitError::Impossible`], and those of a run.
+    pub fn transform(
+        &self,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<Self>, FitError> {
+        let along = how.mode(2)?;
+        let both = [Factor::Columns(self.w()), Factor::Rows(self.h())];
+        let mut learnt = both.map(Some);
+        learnt[along] = None;
+        let (part, dropped) = possible(data, &learnt, how.impossible)?;
+        let data = part.as_ref().map_or(data, |part| part);
+        let (n, k) = (data.shape()[along], self.w().ncols());
+        let ones = DMatrix::from_element(k, n, T::one());
+        let mut factors = both;
+        factors[along] = Factor::Rows(&ones);
+        let (totals, share) = (data.marginal(along)?, share(data, &factors, along)?);
+        // Every observation starts with a model of its own mass: from there on the gap is certified.
+        let uniform = |y: usize| {
+            let unit = share.row(y).sum();
+            match unit > T::zero() {
+                true => T::lit(totals[y]) / unit,
+                false => T::one(),
+            }
+        };
+        let (name, blocks) = match along {
+            0 => (
+                "h",
+                vec![DMatrix::from_fn(n, k, |y, _| uniform(y)), self.h().clone()],
+            ),
+            _ => (
+                "w",
+                vec![self.w().clone(), DMatrix::from_fn(k, n, |_, y| uniform(y))],
+            ),
+        };
+        let config = Nmf::builder(k).freeze(name).build()?;
+        let algorithm = config.bind(data)?;
+        let start = begin(&*algorithm, blocks)?;
+        let (fit, gap) = certify::<Self>(algorithm, start, how, |at| match along {
+            1 => gaps(data, [at.at(0), at.at(1)], along, &totals),
+            _ => {
+                let [fixed, free] = [at.at(1).transpose(), at.at(0).transpose()];
+                gaps(data, [&fixed, &free], along, &totals)
+            }
+        })?;
+        Ok(Explained {
+            fit,
+            gap,
+            dropped,
+            empty: empty(data, along)?,
+        })
+    }
+
+    /// The PLCA whose distribution the product has, up to its mass. Components without mass get uniform factors.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Sum`] for a product without mass.
+    pub fn to_plca(&self) -> Result<PlcaState<T>, FitError> {
+        let (weights, factors) = image(self.w(), self.h());
+        PlcaState::new(weights, factors)
+    }
+
+    /// The product of mass `v` that a PLCA of a matrix stands for, the columns of `W` summing to `d`.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Conflict`] for a PLCA of another order, [`FitError::Shape`] for another number of sums than components, [`FitError::Empty`] where
+    /// a component with weight is to sum to 0, [`FitError::Value`].
+    pub fn from_plca(plca: &PlcaState<T>, d: &[T], v: T) -> Result<Self, FitError> {
+        let factors: Vec<_> = plca.factors().collect();
+        let &[first, second] = &factors[..] else {
+            return Err(FitError::Conflict {
+                what: format!("NMF is for matrices, the PLCA has order {}", factors.len()),
+            });
+        };
+        let weights = plca.weights();
+        if d.len() != weights.len() {
+            return Err(FitError::Shape {
+                block: "d".into(),
+                got: (d.len(), 1),
+                expected: (weights.len(), 1),
+            });
+        }
+        let (mut w, mut h) = (first.clone(), second.transpose());
+        for (z, (&d, &weight)) in d.iter().zip(weights).enumerate() {
+            if d <= T::zero() && weight > T::zero() {
+                let block = "w".into();
+                return Err(FitError::Empty { block, column: z });
+            }
+            w.column_mut(z).iter_mut().for_each(|x| *x *= d);
+            // [SI eq. 97] [SPEC 3] H = v D⁻¹ diag(P(z)) F_2ᵀ
+            let scale = match weight > T::zero() {
+                true => v * weight / d,
+                false => T::zero(),
+            };
+            h.row_mut(z).iter_mut().for_each(|x| *x *= scale);
+        }
+        Self::new(w, h)
+    }
+}
+
+impl<T: Real> Reconstruct for NmfState<T> {
+    fn shape(&self) -> Vec<usize> {
+        vec![self.w().nrows(), self.h().ncols()]
+    }
+
+    fn components(&self) -> usize {
+        self.w().ncols()
+    }
+
+    fn cell(&self, index: &[usize]) -> f64 {
+        self.with_model(|cp| cp.cell(index))
+    }
+
+    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
+        self.with_model(|cp| dense(cp, 1.0))
+    }
+
+    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
+        self.with_model(|cp| one_component(cp, z, 1.0))
+    }
+}
+
+impl<T: Real> State for NmfState<T> {
+    type Scalar = T;
+
+    fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+        let shapes: Vec<_> = parameters.blocks().map(|(_, b)| b.shape()).collect();
+        let (sizes, k) = match shapes[..] {
+            [(rows, k), (_, columns)] => ([rows, columns], k),
+            _ => ([0, 0], 0),
+        };
+        parameters.check(&specs(sizes, k))?;
+        Ok(Self(parameters))
+    }
+
+    fn parameters(&self) -> &Parameters<T> {
+        &self.0
+    }
+}

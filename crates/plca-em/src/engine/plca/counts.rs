@@ -1,0 +1,231 @@
+//! Expected counts of PLCA, its conditions of optimality, and how it separates.
+
+use nalgebra::{DMatrix, DVector};
+use plca_fit::engine::{
+    BlockSpec, Counts, Expectation, FitError, Frozen, Parameters, Plan, Product, Separable, Wanted,
+    pseudo_counts, refuse, transpose_to,
+};
+use plca_tensor::{Cp, Data, Expected, Factor, Modes, Real};
+
+use super::super::product::{power, unsupported};
+use super::{Plca, with_model};
+use crate::blocks::{Free, largest, residual};
+use crate::expectation::completed;
+use crate::online::Streamed;
+
+/// PLCA on data.
+#[derive(Debug)]
+pub(super) struct PlcaCounts<'a, T: Real> {
+    model: &'a Plca<T>,
+    pub(super) data: &'a dyn Data<T>,
+    pub(super) specs: Vec<BlockSpec<T>>,
+    /// How it separates, or what is in the way.
+    plan: Result<Plan, FitError>,
+}
+
+impl<'a, T: Real> PlcaCounts<'a, T> {
+    pub(super) fn new(model: &'a Plca<T>, data: &'a dyn Data<T>) -> Result<Self, FitError> {
+        let specs = model.specs(data.shape())?;
+        let plan = plan(model, &specs);
+        Ok(Self {
+            model,
+            data,
+            specs,
+            plan,
+        })
+    }
+
+    pub(super) fn is_free(&self, block: usize) -> bool {
+        self.specs[block].frozen != Frozen::Whole
+    }
+
+    /// The modes whose counts these blocks need: those of the factors, or any for the weights.
+    fn modes(wanted: &[bool]) -> Modes {
+        let modes: Modes = (1..wanted.len())
+            .filter(|&j| wanted[j])
+            .map(|j| j - 1)
+            .collect();
+        match modes.is_empty() && wanted[0] {
+            true => Modes::one(0),
+            false => modes,
+        }
+    }
+
+    fn counts(
+        &self,
+        at: &Parameters<T>,
+        modes: Modes,
+        value: bool,
+    ) -> Result<Expected<T>, FitError> {
+        if at.power() == 1.0 || modes.is_empty() {
+            return Ok(with_model(at, |model| {
+                completed(self.data, model, modes, value)
+            })?);
+        }
+        // [SPEC 1.4] the ordinary step on (P(z)^s, F^b); neither is normalised and that does not matter
+        let b = T::lit(at.power());
+        let weights = match self.model.temper_prior {
+            true => power(at.at(0), b),
+            false => at.at(0).clone(),
+        };
+        let factors: Vec<_> = at.blocks().skip(1).map(|(_, f)| power(f, b)).collect();
+        let factors: Vec<_> = factors.iter().map(Factor::Columns).collect();
+        let tempered = Cp {
+            weights: Some(weights.as_slice()),
+            factors: &factors,
+        };
+        Ok(completed(self.data, &tempered, modes, false)?)
+    }
+
+    fn ln_lik(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        let e = with_model(at, |model| completed(self.data, model, Modes::NONE, true))?;
+        Ok(e.value())
+    }
+}
+
+impl<T: Real> Expectation<T> for PlcaCounts<'_, T> {
+    fn blocks(&self) -> &[BlockSpec<T>] {
+        &self.specs
+    }
+
+    fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
+        let modes = Self::modes(wanted.blocks);
+        let mut e = self.counts(at, modes, wanted.value)?;
+        let value = match wanted.value {
+            true if at.power() == 1.0 || modes.is_empty() => Some(e.value()),
+            true => Some(self.ln_lik(at)?),
+            false => None,
+        };
+        let factors = 1..wanted.blocks.len();
+        let mut blocks = vec![None; wanted.blocks.len()];
+        if let (true, Some(counts)) = (wanted.blocks[0], factors.clone().find_map(|j| e.get(j - 1)))
+        {
+            // [SI eq. 3] [SI eq. 39] [LV eq. 13] [SPEC 1.1] [SPEC 1.2] P(z) <- n / Σ n
+            let n = Factor::Columns(counts).component_sums();
+            blocks[0] = Some(DMatrix::from_vec(n.len(), 1, n));
+        }
+        for j in factors.filter(|&j| wanted.blocks[j]) {
+            blocks[j] = Some(e.take(j - 1));
+        }
+        Ok(Counts { blocks, value })
+    }
+
+    fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
+        Ok(with_model(at, |model| unsupported(self.data, model))?)
+    }
+
+    /// The largest of these over the free blocks and live components; 0 exactly at a stationary point of the likelihood, or of
+    /// `L_b` where steps are tempered. A probability.
+    ///
+    /// ```text
+    /// |n / v - P(z)|,   |F_j (g_j - 1)| = |C_j / (v P(z)) - F_j|,   |C_j / n - F_j| where the weights are frozen
+    /// g_j[i,z] = (1/v) Σ_{x: x_j = i} Q[x] Π_{m≠j} F_m[x_m,z],   Q = V / P,   C_j = v P(z) F_j g_j,   n = Σ_i C_j
+    /// ```
+    ///
+    /// `g_j = 1` where `F_j > 0` is what they measure; that `g_j <= 1` where `F_j = 0` they do not see: EM keeps zeros. Hidden
+    /// cells are imputed, with `v` the mass of the completed data. With frozen components it is the largest change that an iteration
+    /// makes. `[SPEC 1.1]`
+    fn residual(&self, at: &Parameters<T>) -> Option<Result<f64, FitError>> {
+        if self
+            .specs
+            .iter()
+            .any(|s| matches!(s.frozen, Frozen::Components(_)))
+        {
+            return None;
+        }
+        let wanted: Vec<bool> = (0..self.specs.len()).map(|j| self.is_free(j)).collect();
+        let counts = match self.counts(at, Self::modes(&wanted), false) {
+            Ok(counts) => counts,
+            Err(error) => return Some(Err(error)),
+        };
+        let weights = DVector::from_column_slice(at.at(0).as_slice());
+        let of_block = |j: usize| {
+            let free = Free {
+                weights: self.is_free(0),
+                block: self.is_free(j),
+            };
+            Some(residual(counts.get(j - 1)?, at.at(j), &weights, free))
+        };
+        let blocks = (1..self.specs.len()).filter_map(of_block);
+        Some(Ok(blocks.fold(0.0, largest)))
+    }
+
+    fn separable(&self) -> Result<&dyn Separable<T>, FitError> {
+        match &self.plan {
+            Ok(_) => Ok(self),
+            Err(error) => Err(error.clone()),
+        }
+    }
+
+    fn unit(&self) -> f64 {
+        self.data.total()
+    }
+
+    fn mass(&self) -> f64 {
+        self.data.total()
+    }
+
+    fn tempers(&self) -> bool {
+        true
+    }
+
+    fn power(&self) -> f64 {
+        self.model.temper
+    }
+}
+
+fn plan<T: Real>(model: &Plca<T>, specs: &[BlockSpec<T>]) -> Result<Plan, FitError> {
+    let whole = |j: usize| specs[j].frozen == Frozen::Whole;
+    refuse(model.temper != 1.0, "tempering")?;
+    refuse(whole(0), "a frozen block of weights")?;
+    let weights = pseudo_counts(&specs[0])?;
+    let free: Vec<usize> = (1..specs.len())
+        .filter(|&j| !whole(j))
+        .map(|j| j - 1)
+        .collect();
+    refuse(free.is_empty(), "a model of free weights alone")?;
+    let mut pseudo = vec![None; specs.len() - 1];
+    for &mode in &free {
+        let counts = pseudo_counts(&specs[mode + 1])?;
+        pseudo[mode] = counts.map(|c| c.transpose());
+    }
+    Ok(Plan {
+        components: model.components,
+        free,
+        pseudo,
+        weights: weights.map(|w| w.as_slice().to_vec()),
+        given: None,
+    })
+}
+
+impl<T: Real> Separable<T> for PlcaCounts<'_, T> {
+    fn data(&self) -> &dyn Data<T> {
+        self.data
+    }
+
+    fn plan(&self) -> &Plan {
+        self.plan.as_ref().expect("`separable` has shown it")
+    }
+
+    fn product(&self, at: &Parameters<T>) -> Product<T> {
+        let weights = at.at(0).iter().map(|w| w.to_f64()).collect();
+        Product::new(
+            at.blocks().skip(1).map(|(_, f)| f.transpose()).collect(),
+            weights,
+        )
+    }
+
+    fn write(&self, product: &Product<T>, at: &mut Parameters<T>) {
+        // [SPEC 3] P(z) <- n / Σ n
+        let total: f64 = product.scale().iter().sum();
+        let ones = vec![1.0; product.scale().len()];
+        at.change(|j, block| {
+            if j == 0 {
+                let weights = block.iter_mut().zip(product.scale());
+                weights.for_each(|(w, n)| *w = T::lit(n / total));
+            } else if self.is_free(j) {
+                transpose_to(product.factor(j - 1), &ones, block);
+            }
+        });
+    }
+}

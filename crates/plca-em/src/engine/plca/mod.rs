@@ -1,0 +1,169 @@
+//! Symmetric PLCA of any order: the components are the latent classes `z`, given which the modes are independent.
+//!
+//! ```text
+//! P(x) = Σ_z P(z) Π_j P(x_j | z)
+//! ```
+//!
+//! Its likelihood `Σ_x V[x] ln P(x)` rises in every iteration of expectation-maximisation:
+//!
+//! ```text
+//! E-step:  C_j[i,z] = Σ_{x: x_j = i} V[x] P(z | x),     P(z | x) = P(z) Π_j P(x_j | z) / P(x)
+//! M-step:  P(z) = n_z / Σ n,   P(x_j = i | z) = C_j[i,z] / n_z,     n_z = Σ_i C_j[i,z]
+//! ```
+//!
+//! One pass over the data gives the counts `C_j` of all modes. A prior changes the M-step of its block; hidden cells are replaced by what
+//! the model expects of them. `[LV eq. 11-14]`
+
+mod counts;
+mod multiplicative;
+mod state;
+mod stream;
+
+use plca_fit::engine::{
+    Algorithm, Axis, BlockSpec, Draw, Em, FitError, Frozen, Model, Parameters, Settings,
+};
+use plca_tensor::{Cp, Data, Factor, Real, check_counts};
+
+use super::product::{check_components, check_power};
+use crate::plca::Missing;
+use counts::PlcaCounts;
+use multiplicative::Multiplicative;
+
+pub use state::PlcaState;
+
+/// Settings of PLCA, checked; see [`Plca::builder`]. Its blocks are `weights`, `P(z)` as a column of `K`, and `factor_0`, `factor_1`, …,
+/// `P(x_j | z)` as an `I_j x K` matrix for every mode.
+///
+/// ```
+/// use plca_em::engine::Plca;
+/// use plca_fit::engine::Model;
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+/// let fit = Plca::builder(1).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert!((fit.state().factor(1)[(0, 0)] - 0.5).abs() < 1e-12);       // one component: the marginals
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Plca<T: Real> {
+    components: usize,
+    settings: Settings<T>,
+    temper: f64,
+    temper_prior: bool,
+    missing: Missing,
+}
+
+/// Settings of [`Plca`], not yet checked.
+#[derive(Clone, Debug)]
+#[must_use = "call `.build()`"]
+pub struct PlcaBuilder<T: Real>(Plca<T>);
+
+plca_fit::block_setters!(PlcaBuilder);
+
+impl<T: Real> Plca<T> {
+    /// Starts the settings of a model of so many components.
+    pub fn builder(components: usize) -> PlcaBuilder<T> {
+        PlcaBuilder(Self {
+            components,
+            settings: Settings::default(),
+            temper: 1.0,
+            temper_prior: false,
+            missing: Missing::default(),
+        })
+    }
+
+    /// Whether blocks can be renewed one after the other, each at its optimum with the others fixed.
+    fn is_sequential(&self) -> bool {
+        let whole = |name: &str| *self.settings.frozen(name) == Frozen::Whole;
+        let free = |name: &str| *self.settings.frozen(name) == Frozen::No;
+        let one = free("factor_0") && whole("factor_1") || whole("factor_0") && free("factor_1");
+        let blocks = one || free("factor_0") && free("factor_1");
+        !self.settings.has_priors() && self.temper == 1.0 && free("weights") && blocks
+    }
+}
+
+impl<T: Real> PlcaBuilder<T> {
+    /// Raises the factors to a power in `(0, 1]` in the E-step (default 1: tempered EM, which flattens the posteriors).
+    pub fn temper(mut self, power: f64) -> Self {
+        self.0.temper = power;
+        self
+    }
+
+    /// Raises `P(z)` to the tempering power too (default: no, as in the original tempered EM).
+    pub fn temper_prior(mut self, yes: bool) -> Self {
+        self.0.temper_prior = yes;
+        self
+    }
+
+    /// Sets how hidden cells are treated (default: imputation).
+    pub fn missing(mut self, missing: Missing) -> Self {
+        self.0.missing = missing;
+        self
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Setting`] without components or for a tempering power outside `(0, 1]`, [`FitError::Conflict`] for multiplicative updates
+    /// together with priors, tempering, frozen weights or components, or both factors frozen.
+    pub fn build(self) -> Result<Plca<T>, FitError> {
+        let plca = self.0;
+        check_components(plca.components)?;
+        check_power(plca.temper)?;
+        if plca.missing == Missing::Multiplicative && !plca.is_sequential() {
+            return Err(FitError::Conflict {
+                what: "multiplicative treatment of missing cells goes with neither priors, tempering, frozen weights or components nor both factors frozen"
+                    .into(),
+            });
+        }
+        Ok(plca)
+    }
+}
+
+impl<T: Real> Model for Plca<T> {
+    type Scalar = T;
+    type State = PlcaState<T>;
+    const NAME: &'static str = "plca";
+
+    fn components(&self) -> usize {
+        self.components
+    }
+
+    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        check_counts(data)?;
+        let counts = PlcaCounts::new(self, data)?;
+        if self.missing == Missing::Imputation || data.is_complete() {
+            return Ok(Box::new(Em(counts)));
+        }
+        match data.shape().len() {
+            2 => Ok(Box::new(Multiplicative(Em(counts)))),
+            order => Err(FitError::Conflict {
+                what: format!(
+                    "multiplicative updates are for matrices, the data have order {order}"
+                ),
+            }),
+        }
+    }
+}
+
+/// The blocks of PLCA: `K x 1` weights and `I_j x K` factors.
+fn specs<T: Real>(shape: &[usize], k: usize) -> Vec<BlockSpec<T>> {
+    let mut weights = BlockSpec::simplex("weights", (k, 1), Axis::Rows);
+    weights.draw = Draw::Even;
+    let factor = |(j, &n)| BlockSpec::simplex(format!("factor_{j}"), (n, k), Axis::Columns);
+    let factors = shape.iter().enumerate().map(factor);
+    std::iter::once(weights).chain(factors).collect()
+}
+
+fn with_model<T: Real, O>(at: &Parameters<T>, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
+    let factors: Vec<_> = at
+        .blocks()
+        .skip(1)
+        .map(|(_, f)| Factor::Columns(f))
+        .collect();
+    f(&Cp {
+        weights: Some(at.at(0).as_slice()),
+        factors: &factors,
+    })
+}

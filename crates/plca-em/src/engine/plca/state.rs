@@ -1,0 +1,170 @@
+//! Fitted parameters, and what they say of data.
+
+use nalgebra::{DMatrix, DVector};
+use plca_fit::engine::{
+    Explained, FitError, Model, Parameters, Reconstruct, State, Transform, begin, certify, dense,
+    empty, gap, one_component, possible, share,
+};
+use plca_tensor::{Cp, Data, DenseTensor, Factor, Modes, Real, Request, Rule};
+
+use super::{Plca, specs, with_model};
+
+/// Fitted parameters of [`Plca`].
+///
+/// ```
+/// use nalgebra::{dmatrix, dvector};
+/// use plca_em::engine::PlcaState;
+/// let state = PlcaState::new(dvector![0.5, 0.5], vec![dmatrix![0.5, 1.0; 0.5, 0.0], dmatrix![1.0, 1.0]])?;
+/// assert_eq!(state.factor(0)[(0, 1)], 1.0);
+/// assert!(PlcaState::new(dvector![0.5, 0.4], vec![dmatrix![1.0, 1.0]]).is_err());
+/// # Ok::<(), plca_fit::engine::FitError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlcaState<T: Real>(Parameters<T>);
+
+plca_fit::serialised!(PlcaState);
+
+impl<T: Real> PlcaState<T> {
+    /// The state of weights `P(z)` and one factor `P(x_j | z)`, `I_j x K`, for every mode.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Shape`], [`FitError::Value`], [`FitError::Sum`].
+    pub fn new(weights: DVector<T>, factors: Vec<DMatrix<T>>) -> Result<Self, FitError> {
+        let shape: Vec<usize> = factors.iter().map(|f| f.nrows()).collect();
+        let specs = specs(&shape, weights.len());
+        let weights = DMatrix::from_column_slice(weights.len(), 1, weights.as_slice());
+        let blocks = std::iter::once(weights).chain(factors);
+        Ok(Self(Parameters::new(&specs, blocks.collect())?))
+    }
+
+    /// `P(z)`.
+    pub fn weights(&self) -> &[T] {
+        self.0.at(0).as_slice()
+    }
+
+    /// `P(x_j | z)` of a mode, `I_j x K`.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such mode.
+    pub fn factor(&self, mode: usize) -> &DMatrix<T> {
+        self.0.at(mode + 1)
+    }
+
+    /// The factors of all modes.
+    pub fn factors(&self) -> impl Iterator<Item = &DMatrix<T>> {
+        self.0.blocks().skip(1).map(|(_, factor)| factor)
+    }
+
+    /// Explains new data along one mode: the factors of the others are kept, and the weights are those of the new data.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Mode`], [`FitError::DataShape`], [`FitError::Impossible`], and those of a run.
+    pub fn transform(
+        &self,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<Self>, FitError> {
+        let along = how.mode(self.factors().count())?;
+        let learnt = self.factors().enumerate();
+        let learnt = learnt.map(|(j, f)| (j != along).then_some(Factor::Columns(f)));
+        let (part, dropped) = possible(data, &learnt.collect::<Vec<_>>(), how.impossible)?;
+        let data = part.as_ref().map_or(data, |part| part);
+        let mut config = Plca::builder(self.weights().len());
+        for j in (0..data.shape().len()).filter(|&j| j != along) {
+            config = config.freeze(format!("factor_{j}"));
+        }
+        let config = config.build()?;
+        let algorithm = config.bind(data)?;
+        let is_learnt = |j: usize| j > 0 && j - 1 != along;
+        let blocks = algorithm.blocks().iter().enumerate();
+        let blocks = blocks.map(|(j, spec)| match is_learnt(j) {
+            true => self.0.at(j).clone(),
+            false => spec.even(),
+        });
+        let start = begin(&*algorithm, blocks.collect())?;
+        let gap = |at: &Parameters<T>| gap_of(data, at, along);
+        let (fit, gap) = certify::<Self>(algorithm, start, how, gap)?;
+        let keep = |j: usize, block: &mut DMatrix<T>| {
+            if is_learnt(j) {
+                block.copy_from(self.0.at(j));
+            }
+        };
+        Ok(Explained {
+            fit: fit.change(|at| at.change(keep))?,
+            gap,
+            dropped,
+            empty: empty(data, along)?,
+        })
+    }
+
+    /// Calls `f` with the state as a model for the kernels.
+    pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
+        with_model(&self.0, f)
+    }
+}
+
+impl<T: Real> Reconstruct for PlcaState<T> {
+    fn shape(&self) -> Vec<usize> {
+        self.factors().map(|f| f.nrows()).collect()
+    }
+
+    fn components(&self) -> usize {
+        self.weights().len()
+    }
+
+    fn cell(&self, index: &[usize]) -> f64 {
+        self.0.mass() * self.with_model(|cp| cp.cell(index))
+    }
+
+    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
+        self.with_model(|cp| dense(cp, self.0.mass()))
+    }
+
+    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
+        self.with_model(|cp| one_component(cp, z, self.0.mass()))
+    }
+}
+
+/// The free parameters of PLCA along a mode are the products `P(z) P(x_along | z)`.
+fn gap_of<T: Real>(
+    data: &dyn Data<T>,
+    at: &Parameters<T>,
+    along: usize,
+) -> Result<Vec<f64>, FitError> {
+    let mut free = at.at(along + 1).clone();
+    for (mut column, &weight) in free.column_iter_mut().zip(at.at(0).iter()) {
+        column *= weight;
+    }
+    let factors = at.blocks().skip(1).map(|(_, f)| Factor::Columns(f));
+    let mut factors: Vec<_> = factors.collect();
+    factors[along] = Factor::Columns(&free);
+    let model = Cp {
+        weights: None,
+        factors: &factors,
+    };
+    let gradient = Request::counts(Modes::one(along)).rule(Rule::Gradient);
+    let gradient = data.e_step(&model, &gradient)?.take(along);
+    let share = share(data, &factors, along)?;
+    let parameters = gradient.iter().zip(&share).zip(&free);
+    let parameters = parameters.map(|((&g, &s), &x)| (g, s, x));
+    Ok(vec![gap(parameters, data.total())])
+}
+
+impl<T: Real> State for PlcaState<T> {
+    type Scalar = T;
+
+    fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+        let mut blocks = parameters.blocks();
+        let k = blocks.next().map_or(0, |(_, weights)| weights.nrows());
+        let shape: Vec<usize> = blocks.map(|(_, factor)| factor.nrows()).collect();
+        parameters.check(&specs(&shape, k))?;
+        Ok(Self(parameters))
+    }
+
+    fn parameters(&self) -> &Parameters<T> {
+        &self.0
+    }
+}

@@ -1,0 +1,266 @@
+//! Expected counts of PLSA, and how it separates.
+
+use nalgebra::DMatrix;
+use plca_fit::engine::{
+    BlockSpec, Counts, Draw, Expectation, FitError, Frozen, Parameters, Plan, Product, Separable,
+    Wanted, pseudo_counts, refuse, transpose_to,
+};
+use plca_tensor::parallel::for_each_part;
+use plca_tensor::{Cp, Data, Expected, Modes, Real, Request, Rule, check_counts};
+
+use super::super::product::{power, unsupported};
+use super::{Plsa, with_model};
+use crate::Given;
+use crate::expectation::add_hidden;
+use crate::online::Streamed;
+
+fn plan<T: Real>(model: &Plsa<T>, specs: &[BlockSpec<T>]) -> Result<Plan, FitError> {
+    let (explained, given) = (model.given.explained(), model.given.mode());
+    let whole = |j: usize| specs[j].frozen == Frozen::Whole;
+    refuse(model.temper != 1.0, "tempering")?;
+    refuse(whole(1), "a frozen block `mixture`")?;
+    let mut pseudo = vec![None, None];
+    let mut free = vec![given];
+    if !whole(0) {
+        free.insert(0, explained);
+        pseudo[explained] = pseudo_counts(&specs[0])?.map(|c| c.transpose());
+    }
+    pseudo[given] = pseudo_counts(&specs[1])?;
+    Ok(Plan {
+        components: model.components,
+        free,
+        pseudo,
+        weights: None,
+        given: Some(given),
+    })
+}
+
+/// PLSA on data.
+#[derive(Debug)]
+pub(super) struct PlsaCounts<'a, T: Real> {
+    model: &'a Plsa<T>,
+    data: &'a dyn Data<T>,
+    /// Sums of the data over the explained mode.
+    pub(super) marginal: Vec<f64>,
+    pub(super) specs: Vec<BlockSpec<T>>,
+    /// How it separates, or what is in the way.
+    plan: Result<Plan, FitError>,
+}
+
+impl<'a, T: Real> PlsaCounts<'a, T> {
+    pub(super) fn new(model: &'a Plsa<T>, data: &'a dyn Data<T>) -> Result<Self, FitError> {
+        check_counts(data)?;
+        let &[_, _] = data.shape() else {
+            let order = data.shape().len();
+            return Err(FitError::Conflict {
+                what: format!("PLSA is for matrices, the data have order {order}"),
+            });
+        };
+        let mut specs = model.specs(data.shape())?;
+        let marginal = data.marginal(model.given.mode())?;
+        let total: f64 = marginal.iter().sum();
+        // [SPEC 2] P(x2) = colsum(V) / v
+        specs[2].draw = Draw::Data(marginal.iter().map(|m| m / total).collect());
+        let plan = plan(model, &specs);
+        Ok(Self {
+            model,
+            data,
+            marginal,
+            specs,
+            plan,
+        })
+    }
+
+    /// Expected counts of the modes, with hidden cells imputed.
+    fn counts(
+        &self,
+        basis: &DMatrix<T>,
+        mixture: &DMatrix<T>,
+        modes: Modes,
+        value: bool,
+    ) -> Result<Expected<T>, FitError> {
+        let request = Request::counts(modes).value(value);
+        let given = self.model.given;
+        let e = with_model(given, basis, mixture, |cp| self.data.e_step(cp, &request))?;
+        match self.data.is_complete() {
+            true => Ok(e),
+            false => self.impute(e, basis, mixture, modes, value),
+        }
+    }
+
+    fn impute(
+        &self,
+        mut e: Expected<T>,
+        basis: &DMatrix<T>,
+        mixture: &DMatrix<T>,
+        modes: Modes,
+        value: bool,
+    ) -> Result<Expected<T>, FitError> {
+        let given = self.model.given;
+        let exposure = |mode| Request::counts(Modes::one(mode)).rule(Rule::Exposure);
+        let mut seen = with_model(given, basis, mixture, |cp| {
+            self.data.e_step(cp, &exposure(given.mode()))
+        })?;
+        let mut seen = seen.take(given.mode());
+        // [SPEC 4] one scale v_obs(y) / Σ_obs P(x | y) for every y
+        let mass = |column: nalgebra::DVectorView<'_, T>| column.iter().map(|x| x.to_f64()).sum();
+        let masses: Vec<f64> = seen.column_iter().map(mass).collect();
+        let value = value.then(|| {
+            let logs = self.marginal.iter().zip(&masses);
+            let logs = logs.filter(|&(&v, _)| v > 0.0).map(|(v, m)| v * m.ln());
+            e.value() - logs.sum::<f64>()
+        });
+        let mut scaled = mixture.clone();
+        for (y, (&v, &mass)) in self.marginal.iter().zip(&masses).enumerate() {
+            let s = T::lit(if mass > 0.0 { v / mass } else { 0.0 });
+            scaled.column_mut(y).iter_mut().for_each(|x| *x *= s);
+            seen.column_mut(y).iter_mut().for_each(|x| *x *= s);
+        }
+        let mut counts = vec![None, None];
+        with_model(given, basis, &scaled, |cp| {
+            if modes.contains(given.mode()) {
+                let mut own = e.take(given.mode());
+                add_hidden(&mut own, &seen, cp, given.mode(), T::one());
+                counts[given.mode()] = Some(own);
+            }
+            let explained = given.explained();
+            if modes.contains(explained) {
+                let seen = self.data.e_step(cp, &exposure(explained))?;
+                let mut own = e.take(explained);
+                add_hidden(&mut own, seen.counts(explained), cp, explained, T::one());
+                counts[explained] = Some(own);
+            }
+            Ok::<_, FitError>(())
+        })?;
+        Ok(Expected::new(counts, value))
+    }
+}
+
+impl<T: Real> Expectation<T> for PlsaCounts<'_, T> {
+    fn blocks(&self) -> &[BlockSpec<T>] {
+        &self.specs
+    }
+
+    fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
+        let order = [self.model.given.explained(), self.model.given.mode()];
+        let modes: Modes = (0..2)
+            .filter(|&j| wanted.blocks[j])
+            .map(|j| order[j])
+            .collect();
+        let (basis, mixture) = (at.at(0), at.at(1));
+        let (mut e, value) = if at.power() == 1.0 || modes.is_empty() {
+            let e = self.counts(basis, mixture, modes, wanted.value)?;
+            let value = wanted.value.then(|| e.value());
+            (e, value)
+        } else {
+            // [HOFMANN alg. TEM] [SPEC 1.4] both factors of the asymmetric model
+            let b = T::lit(at.power());
+            let e = self.counts(&power(basis, b), &power(mixture, b), modes, false)?;
+            let untempered = || self.counts(basis, mixture, Modes::NONE, true);
+            let value = wanted.value.then(untempered).transpose()?;
+            (e, value.map(|e| e.value()))
+        };
+        // [LV eq. 10] [SPEC 2] W <- W ∘ (Q Gᵀ), G <- G ∘ (Wᵀ Q), columns normalised
+        let counts = order.map(|mode| modes.contains(mode).then(|| e.take(mode)));
+        Ok(Counts {
+            blocks: counts.into_iter().chain([None]).collect(),
+            value,
+        })
+    }
+
+    fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
+        let (basis, mixture) = (at.at(0), at.at(1));
+        let first = |cp: &Cp<'_, T>| unsupported(self.data, cp);
+        Ok(with_model(self.model.given, basis, mixture, first)?)
+    }
+
+    fn separable(&self) -> Result<&dyn Separable<T>, FitError> {
+        match &self.plan {
+            Ok(_) => Ok(self),
+            Err(error) => Err(error.clone()),
+        }
+    }
+
+    fn unit(&self) -> f64 {
+        self.data.total()
+    }
+
+    fn mass(&self) -> f64 {
+        self.data.total()
+    }
+
+    fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
+        vec![("given", vec![self.model.given.mode() as f64])]
+    }
+
+    fn tempers(&self) -> bool {
+        true
+    }
+
+    fn power(&self) -> f64 {
+        self.model.temper
+    }
+}
+
+impl<T: Real> Separable<T> for PlsaCounts<'_, T> {
+    fn data(&self) -> &dyn Data<T> {
+        self.data
+    }
+
+    fn plan(&self) -> &Plan {
+        self.plan.as_ref().expect("`separable` has shown it")
+    }
+
+    fn product(&self, at: &Parameters<T>) -> Product<T> {
+        let mut blocks = vec![at.at(0).transpose(), at.at(1).clone()];
+        if self.model.given == Given::Rows {
+            blocks.reverse();
+        }
+        Product::new(blocks, vec![1.0; self.model.components])
+    }
+
+    fn write(&self, product: &Product<T>, at: &mut Parameters<T>) {
+        let (given, k) = (self.model.given, self.model.components);
+        let pseudo = Separable::plan(self).pseudo[given.mode()].as_ref();
+        at.change(|j, block| match j {
+            0 if self.specs[0].frozen != Frozen::Whole => {
+                transpose_to(product.factor(given.explained()), &vec![1.0; k], block);
+            }
+            1 => mix(product.factor(given.mode()), product.scale(), pseudo, block),
+            _ => {}
+        });
+    }
+}
+
+/// Columns of shares `P(z | y)` that one thread takes at a time.
+const PART_COLUMNS: usize = 512;
+
+/// Writes the mixtures that a factor of the given mode stands for.
+fn mix<T: Real>(
+    factor: &DMatrix<T>,
+    scale: &[f64],
+    pseudo: Option<&DMatrix<f64>>,
+    mixture: &mut DMatrix<T>,
+) {
+    let k = scale.len();
+    for_each_part(mixture.as_mut_slice(), PART_COLUMNS * k, |part, columns| {
+        for (at, mixture) in columns.chunks_exact_mut(k).enumerate() {
+            let y = part * PART_COLUMNS + at;
+            let column = factor.column(y);
+            let shares = column.iter().zip(scale);
+            let shares = shares.map(|(f, n)| f.to_f64() * n);
+            let total: f64 = shares.clone().sum();
+            // [SPEC 2] a column without data keeps its mixture, or has its prior's
+            if total > 0.0 {
+                let entries = mixture.iter_mut().zip(shares);
+                entries.for_each(|(m, x)| *m = T::lit(x / total));
+            } else if let Some(counts) = pseudo.map(|c| c.column(y)) {
+                let all = counts.sum();
+                if all > 0.0 {
+                    let entries = mixture.iter_mut().zip(counts.iter());
+                    entries.for_each(|(m, c)| *m = T::lit(c / all));
+                }
+            }
+        }
+    });
+}

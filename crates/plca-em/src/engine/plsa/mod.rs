@@ -1,0 +1,140 @@
+//! Asymmetric PLSA: every given index `y` is a mixture of the components' distributions over the explained mode.
+//!
+//! ```text
+//! P(x | y) = Σ_z P(x | z) P(z | y)
+//! ```
+//!
+//! The likelihood `Σ V[x,y] ln P(x | y)` rises in every iteration of expectation-maximisation:
+//!
+//! ```text
+//! E-step:  C[x,y,z] = V[x,y] P(z | x,y),      P(z | x,y) = P(x | z) P(z | y) / P(x | y)
+//! M-step:  P(x | z) ∝ Σ_y C[x,y,z],           P(z | y) ∝ Σ_x C[x,y,z]
+//! ```
+//!
+//! Hidden cells are replaced by what the model expects of them, of every `y` in the scale of what was observed of it. `[LV eq. 10]`
+//! `[SPEC 2]`
+
+mod counts;
+mod state;
+mod stream;
+
+use nalgebra::DMatrix;
+use plca_fit::engine::{Algorithm, Axis, BlockSpec, Em, FitError, Frozen, Model, Settings};
+use plca_tensor::{Cp, Data, Factor, Real};
+
+use super::product::{check_components, check_power};
+use crate::Given;
+use counts::PlsaCounts;
+
+pub use state::PlsaState;
+
+/// Settings of PLSA, checked; see [`Plsa::builder`]. Its blocks are `basis`, `P(x | z)` as columns of length `I`, `mixture`, `P(z | y)` as
+/// columns of length `K`, and `marginal`, `P(y)`, which comes from the data.
+///
+/// ```
+/// use plca_em::engine::Plsa;
+/// use plca_fit::engine::Model;
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let v = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
+/// let fit = Plsa::builder(2).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert_eq!(fit.state().marginal(), [0.5, 0.5]);                     // both columns sum to 3
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Plsa<T: Real> {
+    components: usize,
+    given: Given,
+    settings: Settings<T>,
+    temper: f64,
+}
+
+/// Settings of [`Plsa`], not yet checked.
+#[derive(Clone, Debug)]
+#[must_use = "call `.build()`"]
+pub struct PlsaBuilder<T: Real>(Plsa<T>);
+
+plca_fit::block_setters!(PlsaBuilder);
+
+impl<T: Real> Plsa<T> {
+    /// Starts the settings of a model of so many components.
+    pub fn builder(components: usize) -> PlsaBuilder<T> {
+        PlsaBuilder(Self {
+            components,
+            given: Given::default(),
+            settings: Settings::default(),
+            temper: 1.0,
+        })
+    }
+
+    /// Which mode is given.
+    pub fn given(&self) -> Given {
+        self.given
+    }
+}
+
+impl<T: Real> PlsaBuilder<T> {
+    /// Sets the mode that is given (default: the columns).
+    pub fn given(mut self, given: Given) -> Self {
+        self.0.given = given;
+        self
+    }
+
+    /// Raises both blocks to a power in `(0, 1]` in the E-step (default 1: tempered EM, which flattens the posteriors).
+    pub fn temper(mut self, power: f64) -> Self {
+        self.0.temper = power;
+        self
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Setting`] without components or for a tempering power outside `(0, 1]`.
+    pub fn build(self) -> Result<Plsa<T>, FitError> {
+        check_components(self.0.components)?;
+        check_power(self.0.temper)?;
+        Ok(self.0)
+    }
+}
+
+impl<T: Real> Model for Plsa<T> {
+    type Scalar = T;
+    type State = PlsaState<T>;
+    const NAME: &'static str = "plsa";
+
+    fn components(&self) -> usize {
+        self.components
+    }
+
+    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        Ok(Box::new(Em(PlsaCounts::new(self, data)?)))
+    }
+}
+
+/// The blocks of PLSA for so many explained and given indices.
+fn specs<T: Real>([explained, given]: [usize; 2], k: usize) -> Vec<BlockSpec<T>> {
+    let mut marginal = BlockSpec::simplex("marginal", (given, 1), Axis::None);
+    marginal.frozen = Frozen::Whole;
+    vec![
+        BlockSpec::simplex("basis", (explained, k), Axis::Columns),
+        BlockSpec::simplex("mixture", (k, given), Axis::Rows),
+        marginal,
+    ]
+}
+
+fn with_model<T: Real, O>(
+    given: Given,
+    basis: &DMatrix<T>,
+    mixture: &DMatrix<T>,
+    f: impl FnOnce(&Cp<'_, T>) -> O,
+) -> O {
+    let mut factors = [Factor::Columns(basis), Factor::Rows(mixture)];
+    if given == Given::Rows {
+        factors.reverse();
+    }
+    f(&Cp {
+        weights: None,
+        factors: &factors,
+    })
+}

@@ -1,0 +1,163 @@
+//! Fitted parameters, and what they say of data.
+
+use nalgebra::DMatrix;
+use plca_fit::engine::{
+    Explained, FitError, Model, Parameters, Reconstruct, State, Transform, begin, certify, dense,
+    empty, gaps, one_component, possible,
+};
+use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
+
+use super::{Plsa, specs, with_model};
+use crate::Given;
+
+/// Fitted parameters of [`Plsa`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlsaState<T: Real>(Parameters<T>);
+
+plca_fit::serialised!(PlsaState);
+
+impl<T: Real> PlsaState<T> {
+    /// The state of a basis `P(x | z)`, `I x K`, mixtures `P(z | y)`, `K x J`, and the shares `P(y)` of the data.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Shape`], [`FitError::Value`], [`FitError::Sum`].
+    pub fn new(
+        given: Given,
+        basis: DMatrix<T>,
+        mixture: DMatrix<T>,
+        marginal: Vec<T>,
+    ) -> Result<Self, FitError> {
+        let specs = specs([basis.nrows(), mixture.ncols()], basis.ncols());
+        let marginal = DMatrix::from_vec(marginal.len(), 1, marginal);
+        let parameters = Parameters::new(&specs, vec![basis, mixture, marginal])?;
+        let given = vec![given.mode() as f64];
+        Ok(Self(parameters.with_fact("given", given)))
+    }
+
+    /// Which mode is given.
+    pub fn given(&self) -> Given {
+        match self.0.fact("given") {
+            Some([0.0]) => Given::Rows,
+            _ => Given::Columns,
+        }
+    }
+
+    /// `P(x | z)`, `I x K`.
+    pub fn basis(&self) -> &DMatrix<T> {
+        self.0.at(0)
+    }
+
+    /// `P(z | y)`, `K x J`.
+    pub fn mixture(&self) -> &DMatrix<T> {
+        self.0.at(1)
+    }
+
+    /// `P(y)`.
+    pub fn marginal(&self) -> &[T] {
+        self.0.at(2).as_slice()
+    }
+
+    /// Explains new observations by the learnt basis.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::DataShape`], [`FitError::Impossible`], [`FitError::Conflict`] for another mode than the given one, and those of a run.
+    pub fn transform(
+        &self,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<Self>, FitError> {
+        let (given, k) = (self.given(), self.basis().ncols());
+        let along = given.mode();
+        if how.along.is_some_and(|mode| mode != along) {
+            return Err(FitError::Conflict {
+                what: format!("the observations of this PLSA lie along mode {along}"),
+            });
+        }
+        let mut learnt = [None, None];
+        learnt[given.explained()] = Some(Factor::Columns(self.basis()));
+        let (part, dropped) = possible(data, &learnt, how.impossible)?;
+        let data = part.as_ref().map_or(data, |part| part);
+        let config = Plsa::builder(k).given(given).freeze("basis").build()?;
+        let algorithm = config.bind(data)?;
+        let specs = algorithm.blocks();
+        let [mixture, marginal] = [specs[1].even(), specs[2].even()];
+        let totals = data.marginal(along)?;
+        let start = begin(&*algorithm, vec![self.basis().clone(), mixture, marginal])?;
+        let gap = |at: &Parameters<T>| gaps(data, [at.at(0), at.at(1)], along, &totals);
+        let (fit, gap) = certify::<Self>(algorithm, start, how, gap)?;
+        let keep = |j: usize, block: &mut DMatrix<T>| {
+            if j == 0 {
+                block.copy_from(self.basis());
+            }
+        };
+        Ok(Explained {
+            fit: fit.change(|at| at.change(keep))?,
+            gap,
+            dropped,
+            empty: empty(data, along)?,
+        })
+    }
+
+    /// Calls `f` with `P(x | y)` as a model for the kernels.
+    pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
+        with_model(self.given(), self.basis(), self.mixture(), f)
+    }
+}
+
+impl<T: Real> PlsaState<T> {
+    /// Calls `f` with `P(x | y) P(y)` as a model for the kernels.
+    fn with_joint<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
+        let mut joint = self.mixture().clone();
+        for (mut column, &share) in joint.column_iter_mut().zip(self.marginal()) {
+            column *= share;
+        }
+        with_model(self.given(), self.basis(), &joint, f)
+    }
+}
+
+impl<T: Real> Reconstruct for PlsaState<T> {
+    fn shape(&self) -> Vec<usize> {
+        let mut shape = vec![self.basis().nrows(), self.mixture().ncols()];
+        if self.given() == Given::Rows {
+            shape.reverse();
+        }
+        shape
+    }
+
+    fn components(&self) -> usize {
+        self.basis().ncols()
+    }
+
+    fn cell(&self, index: &[usize]) -> f64 {
+        let share = self.marginal()[index[self.given().mode()]];
+        self.0.mass() * share.to_f64() * self.with_model(|cp| cp.cell(index))
+    }
+
+    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
+        self.with_joint(|cp| dense(cp, self.0.mass()))
+    }
+
+    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
+        self.with_joint(|cp| one_component(cp, z, self.0.mass()))
+    }
+}
+
+impl<T: Real> State for PlsaState<T> {
+    type Scalar = T;
+
+    fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+        let shapes: Vec<_> = parameters.blocks().map(|(_, b)| b.shape()).collect();
+        let (sizes, k) = match shapes[..] {
+            [(explained, k), (_, given), _] => ([explained, given], k),
+            _ => ([0, 0], 0),
+        };
+        parameters.check(&specs(sizes, k))?;
+        Ok(Self(parameters))
+    }
+
+    fn parameters(&self) -> &Parameters<T> {
+        &self.0
+    }
+}

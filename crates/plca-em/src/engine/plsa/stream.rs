@@ -1,0 +1,63 @@
+//! PLSA learnt from batches of its given index.
+
+use nalgebra::DMatrix;
+use plca_fit::engine::{BlockSpec, Em, FitError, Frozen, Parameters, begin};
+use plca_tensor::{Data, Real};
+
+use super::counts::PlsaCounts;
+use super::{Plsa, PlsaState, specs};
+use crate::online::{Explanation, Streamed, Turn, explain, sealed};
+
+impl<T: Real> sealed::Sealed for Plsa<T> {}
+
+impl<T: Real> Streamed<T> for Plsa<T> {
+    fn streamed(&self, _: usize) -> usize {
+        self.given.mode()
+    }
+
+    fn specs(&self, shape: &[usize]) -> Result<Vec<BlockSpec<T>>, FitError> {
+        let sizes = [self.given.explained(), self.given.mode()].map(|mode| shape[mode]);
+        let mut specs = specs(sizes, self.components);
+        self.settings.apply(&mut specs[..2])?;
+        Ok(specs)
+    }
+
+    fn is_local(&self, block: usize, _: usize) -> bool {
+        block > 0
+    }
+
+    fn check_stream(&self) -> Result<(), FitError> {
+        let what = if *self.settings.frozen("basis") == Frozen::Whole {
+            "there is nothing to learn from a stream under a frozen basis: use transform"
+        } else if *self.settings.frozen("mixture") != Frozen::No {
+            "the mixtures of a stream belong to its batches: they cannot be frozen"
+        } else {
+            return Ok(());
+        };
+        Err(FitError::Conflict { what: what.into() })
+    }
+
+    fn explain(
+        &self,
+        mut shared: Vec<DMatrix<T>>,
+        batch: &dyn Data<T>,
+        start: Option<&PlsaState<T>>,
+        how: Turn,
+    ) -> Result<Explanation<T, PlsaState<T>>, FitError> {
+        let counts = PlsaCounts::new(self, batch)?;
+        let mixture = start.map_or_else(|| counts.specs[1].even(), |s| s.mixture().clone());
+        let marginal = counts.specs[2].even();
+        let em = Em(counts);
+        let at = begin(&em, vec![shared.swap_remove(0), mixture, marginal])?;
+        let sums = &em.0.marginal;
+        let total: f64 = sums.iter().sum();
+        let joint = |at: &Parameters<T>| {
+            let columns = at.at(1).column_iter().zip(sums);
+            let share = |(column, v): (nalgebra::DVectorView<'_, T>, &f64)| {
+                column.iter().map(|g| g.to_f64() * v / total).collect()
+            };
+            columns.map(share).collect::<Vec<Vec<f64>>>().concat()
+        };
+        explain(&em.0, |j| self.is_local(j, 3), joint, at, how)
+    }
+}
