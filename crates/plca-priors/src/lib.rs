@@ -2,7 +2,7 @@
 //!
 //! A block is a matrix whose columns are distributions. A [`SimplexPrior`] turns the expected counts of the E-step into
 //! the block that maximises the expected log-posterior: the M-step. The trait is object-safe, so models hold
-//! `Arc<dyn SimplexPrior<T>>` and users add priors of their own.
+//! `Arc<dyn SimplexPrior<T>>` and users add priors of their own. A [`RatePrior`] does the same for a block of rates.
 //!
 //! ```
 //! use nalgebra::dmatrix;
@@ -19,9 +19,11 @@ mod cross_entropy;
 mod dirichlet;
 mod entropic;
 mod flat;
+mod gamma;
 #[cfg(feature = "laws")]
 pub mod laws;
 mod logistic_normal;
+mod rate_prior;
 mod schedule;
 mod simplex_prior;
 
@@ -29,6 +31,8 @@ pub use cross_entropy::{CrossEntropy, CrossEntropyOrder, CrossEntropyStep, pair_
 pub use dirichlet::Dirichlet;
 pub use entropic::Entropic;
 pub use flat::Flat;
+pub use gamma::{Gamma, Values};
 pub use logistic_normal::LogisticNormal;
+pub use rate_prior::RatePrior;
 pub use schedule::{Schedule, Scheduled, Weighted};
 pub use simplex_prior::{PriorError, PriorRules, SimplexPrior, Step, check_counts};

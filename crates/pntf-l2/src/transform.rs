@@ -295,7 +295,11 @@ impl Observations {
 }
 
 /// `‖g / unit‖²` of every observation, divided before it is squared: small ones are not lost beside large ones.
-pub(crate) fn squared_norms<T: Real>(data: &Products<'_, T>, mode: usize, units: &[f64]) -> Vec<f64> {
+pub(crate) fn squared_norms<T: Real>(
+    data: &Products<'_, T>,
+    mode: usize,
+    units: &[f64],
+) -> Vec<f64> {
     let mut norms = vec![0.0; units.len()];
     data.for_each(&mut |index, x| norms[index[mode]] += (x / units[index[mode]]).powi(2));
     norms

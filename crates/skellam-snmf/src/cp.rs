@@ -4,11 +4,12 @@ use nalgebra::{DMatrix, DVector};
 use plca_dist::random;
 use plca_fit::{Accelerate, Algorithm, Outcome, Stop};
 use plca_tensor::arrange::Signed;
-use plca_tensor::{Real, SignedModel, SignedWanted, divide_columns};
+use plca_tensor::{Real, SignedModel, SignedWanted};
 use rand::Rng;
 
 use crate::init::{check_factor, check_support};
 use crate::rule::Split;
+use crate::sides::{split, stack};
 use crate::state::normalise_atoms;
 use crate::{ParamError, Replicates, SnmfError, SnmfInit, SnmfState};
 
@@ -100,15 +101,8 @@ impl<T: Real> CpState<T> {
     /// assert_eq!(state.activations(), dmatrix![1.0, 1.0, 3.0, 3.0]);      // 8 · (0.25, 0.75) ⊗ (0.5, 0.5)
     /// ```
     pub fn activations(&self) -> DMatrix<T> {
-        let k = self.weights.len();
-        let mut out = DMatrix::from_column_slice(k, 1, self.weights.as_slice());
-        for factor in &self.factors {
-            let n = factor.nrows();
-            out = DMatrix::from_fn(k, out.ncols() * n, |z, at| {
-                out[(z, at / n)] * factor[(at % n, z)]
-            });
-        }
-        out
+        let factors: Vec<_> = self.factors.iter().collect();
+        activations(self.weights.as_slice(), &factors)
     }
 
     /// `(T⁺ - T⁻)` times the [`activations`](Self::activations): the expected data, unfolded like these.
@@ -142,6 +136,19 @@ impl<T: Real> CpState<T> {
             activations: self.activations(),
         }
     }
+}
+
+/// `w_k B[i,k] C[j,k] …`, `K` x (product of the modes), the last mode running fastest.
+pub(crate) fn activations<T: Real>(weights: &[T], factors: &[&DMatrix<T>]) -> DMatrix<T> {
+    let k = weights.len();
+    let mut out = DMatrix::from_column_slice(k, 1, weights);
+    for factor in factors {
+        let n = factor.nrows();
+        out = DMatrix::from_fn(k, out.ncols() * n, |z, at| {
+            out[(z, at / n)] * factor[(at % n, z)]
+        });
+    }
+    out
 }
 
 impl SignedCp {
@@ -386,18 +393,9 @@ impl<T: Real> Algorithm for CpEm<'_, T> {
         // [SKELLAM 5] with the activations' counts shared out over their factors
         let weights: DVector<T> = counts.column_sum();
         let alive: Vec<bool> = weights.iter().map(|&w| w > T::zero()).collect();
-        let mut inner = 1;
-        for factor in state.factors.iter_mut().rev() {
-            let n = factor.nrows();
-            let mut new = DMatrix::zeros(n, factor.ncols());
-            for (at, column) in counts.column_iter().enumerate() {
-                let mut row = new.row_mut(at / inner % n);
-                row.iter_mut()
-                    .zip(column.iter())
-                    .for_each(|(x, &c)| *x += c);
-            }
-            divide_columns(&mut new, weights.as_slice());
-            inner *= n;
+        let shared = shared_out(&counts, self.shape);
+        for (factor, mut new) in state.factors.iter_mut().zip(shared) {
+            plca_tensor::normalise_columns(&mut new);
             // A component that is gone keeps its factors.
             for z in (0..alive.len()).filter(|&z| alive[z]) {
                 factor.set_column(z, &new.column(z));
@@ -429,21 +427,42 @@ impl<T: Real> Algorithm for CpEm<'_, T> {
     }
 }
 
+/// Counts `K x N` of activations as those of their factors, `I x K` each, in the order of the modes, of which the last runs fastest.
+pub(crate) fn shared_out<T: Real>(counts: &DMatrix<T>, shape: &[usize]) -> Vec<DMatrix<T>> {
+    let mut inner = 1;
+    let factors = shape.iter().rev().map(|&n| {
+        let mut sums = DMatrix::zeros(n, counts.nrows());
+        for (at, column) in counts.column_iter().enumerate() {
+            let mut row = sums.row_mut(at / inner % n);
+            row.iter_mut()
+                .zip(column.iter())
+                .for_each(|(x, &c)| *x += c);
+        }
+        inner *= n;
+        sums
+    });
+    let mut factors: Vec<_> = factors.collect();
+    factors.reverse();
+    factors
+}
+
 impl<T: Real> Accelerate for CpEm<'_, T> {
     fn pack(&self, state: &CpState<T>) -> Vec<f64> {
-        let sides = state.plus.iter().chain(&state.minus).chain(&state.weights);
+        let atoms = stack(&state.plus, &state.minus);
         let factors = state.factors.iter().flat_map(|f| f.iter());
-        sides.chain(factors).map(|x| x.to_f64()).collect()
+        let values = atoms.iter().chain(&state.weights).chain(factors);
+        values.map(|x| x.to_f64()).collect()
     }
 
     fn unpack(&self, template: &CpState<T>, flat: &[f64], fallback: &[f64]) -> CpState<T> {
         let mut state = template.clone();
         let values = flat.iter().zip(fallback);
         let values = values.map(|(&new, &old)| T::lit(if new > 0.0 { new } else { 0.1 * old }));
-        let blocks = state.plus.iter_mut().chain(state.minus.iter_mut());
-        let blocks = blocks.chain(state.weights.iter_mut());
+        let mut atoms = stack(&state.plus, &state.minus);
+        let blocks = atoms.iter_mut().chain(state.weights.iter_mut());
         let blocks = blocks.chain(state.factors.iter_mut().flat_map(|f| f.iter_mut()));
         blocks.zip(values).for_each(|(x, new)| *x = new);
+        [state.plus, state.minus] = split(&atoms);
         normalise_atoms(&mut state.plus, &mut state.minus);
         for factor in &mut state.factors {
             plca_tensor::normalise_columns(factor);

@@ -9,6 +9,7 @@ use rand::Rng;
 use crate::init::check_factor;
 use crate::prior::Axis;
 use crate::rule::Split;
+use crate::sides::{split, stack};
 use crate::state::normalise_atoms;
 use crate::{Entries, ParamError, Prior, Replicates, SnmfError, SnmfInit, SnmfState};
 
@@ -459,30 +460,37 @@ impl<T: Real> Algorithm for SnmfEm<'_, T> {
     }
 }
 
-/// Blocks as one list of numbers.
+/// Atoms, both sides of each together, and activations as one list of numbers.
 pub(crate) fn pack<T: Real>(blocks: [&DMatrix<T>; 3]) -> Vec<f64> {
-    let mut flat = Vec::with_capacity(blocks.iter().map(|b| b.len()).sum());
-    for block in blocks {
-        flat.extend(block.as_slice().iter().map(|x| x.to_f64()));
-    }
-    flat
+    let [plus, minus, activations] = blocks;
+    let atoms = stack(plus, minus);
+    let values = atoms.iter().chain(activations);
+    values.map(|x| x.to_f64()).collect()
 }
 
 /// Fills blocks from a list of numbers and the one to fall back on; those that are frozen stay.
 pub(crate) fn unpack<T: Real>(
-    blocks: [(&mut DMatrix<T>, bool); 3],
-    mut flat: &[f64],
-    mut fallback: &[f64],
+    blocks: [&mut DMatrix<T>; 3],
+    [freeze_atoms, freeze_activations]: [bool; 2],
+    flat: &[f64],
+    fallback: &[f64],
     choose: impl Fn(f64, f64) -> f64,
 ) {
-    for (block, frozen) in blocks {
-        let n = block.len();
-        let pairs = flat[..n].iter().zip(&fallback[..n]);
-        if !frozen {
-            let cells = block.as_mut_slice().iter_mut().zip(pairs);
-            cells.for_each(|(x, (&new, &old))| *x = T::lit(choose(new, old)));
-        }
-        (flat, fallback) = (&flat[n..], &fallback[n..]);
+    let [plus, minus, activations] = blocks;
+    let mut atoms = stack(plus, minus);
+    let (own, rest) = flat.split_at(atoms.len());
+    let (own_fallback, rest_fallback) = fallback.split_at(atoms.len());
+    let fill = |block: &mut DMatrix<T>, flat: &[f64], fallback: &[f64]| {
+        let pairs = flat.iter().zip(fallback);
+        let cells = block.as_mut_slice().iter_mut().zip(pairs);
+        cells.for_each(|(x, (&new, &old))| *x = T::lit(choose(new, old)));
+    };
+    if !freeze_atoms {
+        fill(&mut atoms, own, own_fallback);
+        [*plus, *minus] = split(&atoms);
+    }
+    if !freeze_activations {
+        fill(activations, rest, rest_fallback);
     }
 }
 
@@ -493,13 +501,9 @@ impl<T: Real> Accelerate for SnmfEm<'_, T> {
 
     fn unpack(&self, template: &SnmfState<T>, flat: &[f64], fallback: &[f64]) -> SnmfState<T> {
         let mut state = template.clone();
-        let (atoms, activations) = (self.config.freeze_atoms, self.config.freeze_activations);
-        let blocks = [
-            (&mut state.plus, atoms),
-            (&mut state.minus, atoms),
-            (&mut state.activations, activations),
-        ];
-        unpack(blocks, flat, fallback, |new, old| {
+        let frozen = [self.config.freeze_atoms, self.config.freeze_activations];
+        let blocks = [&mut state.plus, &mut state.minus, &mut state.activations];
+        unpack(blocks, frozen, flat, fallback, |new, old| {
             if new > 0.0 { new } else { 0.1 * old }
         });
         if !self.config.freeze_atoms {

@@ -46,6 +46,7 @@ mod prior;
 mod replicates;
 mod rule;
 mod select;
+mod sides;
 mod state;
 mod vb_init;
 mod vbem;

@@ -3,6 +3,8 @@
 use nalgebra::DMatrix;
 use plca_tensor::{Real, SignedModel};
 
+use crate::sides::{normalise, split, stack};
+
 /// The factors: atoms with a positive and a negative side, and activations.
 ///
 /// Each atom sums to 1 over its rows and both sides `[SKELLAM eq. 13]`, so that `H` carries the size of the data: `Σ_f L⁺ + L⁻`
@@ -96,21 +98,8 @@ pub(crate) fn normalise_atoms<T: Real>(
     plus: &mut DMatrix<T>,
     minus: &mut DMatrix<T>,
 ) -> Option<usize> {
-    let mut empty = None;
-    for (k, (mut plus, mut minus)) in
-        (plus.column_iter_mut().zip(minus.column_iter_mut())).enumerate()
-    {
-        let largest = plus.amax().max(minus.amax());
-        if largest <= T::zero() {
-            empty = empty.or(Some(k));
-            continue;
-        }
-        // Large entries first: their sum might not be finite.
-        plus /= largest;
-        minus /= largest;
-        let sum = plus.sum() + minus.sum();
-        plus /= sum;
-        minus /= sum;
-    }
-    empty
+    let mut both = stack(plus, minus);
+    let sums = normalise(&mut both);
+    [*plus, *minus] = split(&both);
+    sums.iter().position(|&s| s <= T::zero())
 }

@@ -491,14 +491,12 @@ impl<T: Real> Accelerate for SnmfVbEm<'_, T> {
         /// Extrapolated shapes go no lower, unless the last one was lower already.
         const CLIP: f64 = 0.02;
         let mut state = template.clone();
-        let frozen = self.config.freeze_atoms;
-        let blocks = [
-            (&mut state.plus, frozen),
-            (&mut state.minus, frozen),
-            (&mut state.shape, self.config.freeze_activations),
-        ];
+        let frozen = [self.config.freeze_atoms, self.config.freeze_activations];
+        let blocks = [&mut state.plus, &mut state.minus, &mut state.shape];
         // [SKELLAM 9]
-        unpack(blocks, flat, fallback, |new, old| new.max(CLIP.min(old)));
+        unpack(blocks, frozen, flat, fallback, |new, old| {
+            new.max(CLIP.min(old))
+        });
         state
     }
 }

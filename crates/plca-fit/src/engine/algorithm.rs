@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use nalgebra::DMatrix;
 use plca_tensor::{Real, normalise_columns};
+use rand::Rng;
 
 use super::anneal::Annealing;
 use super::{
@@ -118,6 +119,25 @@ pub trait Algorithm<T: Real>: Debug {
         Err(FitError::NoStart { start })
     }
 
+    /// The blocks of a start that gives none, in the order of [`blocks`](Self::blocks). Default: each as its [`Draw`](super::Draw) says.
+    ///
+    /// # Errors
+    ///
+    /// As [`step`](Self::step).
+    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
+        Ok(self.blocks().iter().map(|spec| spec.drawn(rng)).collect())
+    }
+
+    /// Completes a start by blocks that follow from those that are given, of which there is a flag for every block. Default: as they are.
+    ///
+    /// # Errors
+    ///
+    /// As [`step`](Self::step).
+    fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) -> Result<(), FitError> {
+        let _ = (blocks, given);
+        Ok(())
+    }
+
     /// Refuses a start from which no iteration can go on. Default: none.
     ///
     /// # Errors
@@ -187,6 +207,10 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
         self.0.unit()
     }
 
+    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
+        self.0.draw(rng)
+    }
+
     fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {
         self.check_support(at)
     }
@@ -216,14 +240,23 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
         }
         let mut next = at.clone();
         Em::step(self, &mut next, false)?;
-        let moves = at.flat().into_iter().zip(next.flat());
-        // Not a number is the largest of all.
-        Ok(moves.map(|(a, b)| (a - b).abs()).fold(
-            0.0,
-            |worst: f64, x| {
-                if x <= worst { worst } else { x }
-            },
-        ))
+        let largest = |worst: f64, x: f64| if x <= worst { worst } else { x };
+        let moves = specs.iter().enumerate().map(|(j, spec)| {
+            let pairs = at.at(j).iter().zip(next.at(j));
+            let moves = pairs.map(|(a, b)| (a.to_f64() - b.to_f64()).abs());
+            // Not a number is the largest of all.
+            let moved = moves.fold(0.0, largest);
+            match spec.constraint {
+                Constraint::Simplex => moved,
+                // Rates have a unit: in parts of their sum.
+                _ if moved > 0.0 => {
+                    let sizes = next.at(j).iter().map(|x| x.to_f64().abs());
+                    moved / sizes.sum::<f64>()
+                }
+                _ => moved,
+            }
+        });
+        Ok(moves.fold(0.0, largest))
     }
 
     fn mass(&self) -> f64 {
@@ -273,8 +306,8 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
     }
 }
 
-/// Parameters from extrapolated values `flat`, which stand one block after the other. A value that left the orthant becomes a tenth of that of `last`;
-/// columns on the simplex are normalised; what is frozen keeps the values of `base`.
+/// Parameters from extrapolated values `flat`, which stand one block after the other. A value that left its domain is brought back, by that of `last`;
+/// columns on the simplex are normalised; what is frozen, or follows from the rest, keeps the values of `base`.
 fn extrapolated<T: Real>(
     specs: &[BlockSpec<T>],
     base: &Parameters<T>,
@@ -286,13 +319,12 @@ fn extrapolated<T: Real>(
     at.change(|j, block| {
         let spec = &specs[j];
         let values = values.by_ref().take(block.len());
-        if spec.frozen == Frozen::Whole {
+        if spec.frozen == Frozen::Whole || spec.follows {
             return values.for_each(drop);
         }
         let old = block.clone();
         for (x, (&new, &last)) in block.iter_mut().zip(values) {
-            // [SPEC 10] an entry that left the orthant becomes a tenth of its last EM value
-            *x = T::lit(if new > 0.0 { new } else { 0.1 * last });
+            *x = T::lit(spec.constraint.bring_back(new, last));
         }
         if spec.constraint == Constraint::Simplex {
             normalise_columns(block);

@@ -1,15 +1,14 @@
 //! What the engine knows of a block of parameters.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use nalgebra::DMatrix;
 use plca_dist::random::{exponential, uniform};
-use plca_priors::{SimplexPrior, Step};
+use plca_priors::Step;
 use plca_tensor::{Real, normalise_columns};
 use rand::Rng;
 
-use super::FitError;
+use super::{FitError, Prior};
 
 /// Where the components of a block lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +29,34 @@ pub enum Constraint {
     Simplex,
     /// Non-negative values.
     NonNegative,
+    /// Positive values, such as the shapes of a posterior. An extrapolated value goes no lower than 0.02, or than the last one where that was lower.
+    Positive,
+    /// Any finite values.
+    Free,
+}
+
+impl Constraint {
+    /// Whether a value satisfies it.
+    fn allows<T: Real>(self, x: T) -> bool {
+        let inside = match self {
+            Self::Simplex | Self::NonNegative => x >= T::zero(),
+            Self::Positive => x > T::zero(),
+            Self::Free => true,
+        };
+        inside && x.is_finite()
+    }
+
+    /// An extrapolated value, brought back to where it may be; `last` is that of the last iteration.
+    pub(super) fn bring_back(self, new: f64, last: f64) -> f64 {
+        match self {
+            // [SPEC 10] an entry that left the orthant becomes a tenth of its last EM value
+            Self::Simplex | Self::NonNegative if new > 0.0 => new,
+            Self::Simplex | Self::NonNegative => 0.1 * last,
+            // [SKELLAM 9]
+            Self::Positive => new.max(last.min(0.02)),
+            Self::Free => new,
+        }
+    }
 }
 
 /// What of a block keeps its values.
@@ -69,12 +96,14 @@ pub struct BlockSpec<T: Real> {
     pub components: Axis,
     /// What its values must satisfy.
     pub constraint: Constraint,
-    /// A prior on its columns.
-    pub prior: Option<Arc<dyn SimplexPrior<T>>>,
+    /// A prior on it.
+    pub prior: Option<Prior<T>>,
     /// What of it is frozen.
     pub frozen: Frozen,
     /// Where its values come from at a start that does not give them.
     pub draw: Draw,
+    /// Whether every iteration sets it, whatever it was: no solver extrapolates it.
+    pub follows: bool,
 }
 
 /// What the counts of a block of rates are divided by.
@@ -104,6 +133,20 @@ impl<T: Real> BlockSpec<T> {
             prior: None,
             frozen: Frozen::No,
             draw: Draw::Simplex,
+            follows: false,
+        }
+    }
+
+    /// A free block of other values without a prior.
+    pub fn values(
+        name: impl Into<Cow<'static, str>>,
+        shape: (usize, usize),
+        components: Axis,
+        constraint: Constraint,
+    ) -> Self {
+        Self {
+            constraint,
+            ..Self::simplex(name, shape, components)
         }
     }
 
@@ -172,7 +215,7 @@ impl<T: Real> BlockSpec<T> {
         Ok(block)
     }
 
-    /// Refuses another shape, and the first value in row-major order that is negative or not finite.
+    /// Refuses another shape, and the first value in row-major order that its constraint does not allow.
     pub fn check_values(&self, block: &DMatrix<T>) -> Result<(), FitError> {
         if block.shape() != self.shape {
             return Err(FitError::Shape {
@@ -181,16 +224,28 @@ impl<T: Real> BlockSpec<T> {
                 expected: self.shape,
             });
         }
-        let good = |x: T| x >= T::zero() && x.is_finite();
         let mut places = (0..block.nrows()).flat_map(|i| (0..block.ncols()).map(move |j| (i, j)));
-        match places.find(|&place| !good(block[place])) {
-            Some(place) => Err(FitError::Value {
+        let place = places.find(|&place| !self.constraint.allows(block[place]));
+        let expected = match self.constraint {
+            Constraint::Simplex | Constraint::NonNegative => None,
+            Constraint::Positive => Some("a finite number > 0"),
+            Constraint::Free => Some("a finite number"),
+        };
+        match (place, expected) {
+            (Some(place), Some(expected)) => Err(FitError::Range {
+                block: self.name.to_string(),
+                row: place.0,
+                column: place.1,
+                value: block[place].to_f64(),
+                expected,
+            }),
+            (Some(place), None) => Err(FitError::Value {
                 block: self.name.to_string(),
                 row: place.0,
                 column: place.1,
                 value: block[place].to_f64(),
             }),
-            None => Ok(()),
+            (None, _) => Ok(()),
         }
     }
 
@@ -201,13 +256,19 @@ impl<T: Real> BlockSpec<T> {
     /// [`FitError::Prior`], [`FitError::Component`], [`FitError::FrozenUnderPrior`].
     pub fn check(&self) -> Result<(), FitError> {
         if let Some(prior) = &self.prior {
-            if self.constraint != Constraint::Simplex {
-                return Err(FitError::Conflict {
-                    what: format!(
-                        "a prior of distributions on `{}`, which has none",
-                        self.name
-                    ),
-                });
+            let name = &self.name;
+            let what = match (prior, self.constraint) {
+                (Prior::Simplex(_), Constraint::Simplex)
+                | (Prior::Rate(_), Constraint::NonNegative) => None,
+                (Prior::Simplex(_), _) => Some(format!(
+                    "a prior of distributions on `{name}`, which has none"
+                )),
+                (Prior::Rate(_), _) => {
+                    Some(format!("a prior of rates on `{name}`, which has none"))
+                }
+            };
+            if let Some(what) = what {
+                return Err(FitError::Conflict { what });
             }
             let checked = prior.check(self.shape);
             checked.map_err(|source| self.refused(source))?;
@@ -223,7 +284,8 @@ impl<T: Real> BlockSpec<T> {
                 components: count,
             });
         }
-        if self.prior.is_some() && self.components == Axis::Rows {
+        let shared = self.components == Axis::Rows && self.constraint == Constraint::Simplex;
+        if self.prior.is_some() && shared {
             return Err(FitError::FrozenUnderPrior {
                 block: self.name.to_string(),
             });
@@ -277,7 +339,13 @@ impl<T: Real> BlockSpec<T> {
                 Axis::Columns => step.frozen(&frozen),
                 Axis::Rows | Axis::None => step,
             };
-            let updated = prior.update(&counts, &mut new, &step);
+            let updated = match prior {
+                Prior::Simplex(prior) => prior.update(&counts, &mut new, &step),
+                Prior::Rate(prior) => {
+                    let exposure = self.per_entry(exposure, old);
+                    prior.update(&counts, &exposure, &mut new, &step)
+                }
+            };
             updated.map_err(|source| self.refused(source))?;
             self.keep(&frozen, old, &mut new);
             let emptied = |(before, after): (&T, &T)| *before > T::zero() && *after <= T::zero();
@@ -298,10 +366,28 @@ impl<T: Real> BlockSpec<T> {
             (Constraint::NonNegative, Some(exposure)) => {
                 return Ok((self.divided(counts, old, exposure), false));
             }
-            (Constraint::NonNegative, None) => {}
+            (Constraint::NonNegative, None) | (Constraint::Positive | Constraint::Free, _) => {}
         }
         self.keep(&frozen, old, &mut counts);
         Ok((counts, false))
+    }
+
+    /// What the counts of each entry are divided by: 0 where nothing is known of it.
+    fn per_entry(&self, exposure: Option<Exposure<T>>, old: &DMatrix<T>) -> DMatrix<T> {
+        let (rows, columns) = self.shape;
+        match exposure {
+            None => DMatrix::zeros(rows, columns),
+            Some(Exposure::PerEntry(given)) => given.zip_map(old, |x, old| match old > T::zero() {
+                true => x / old,
+                false => T::zero(),
+            }),
+            Some(Exposure::PerComponent(each)) => {
+                DMatrix::from_fn(rows, columns, |i, j| match self.components {
+                    Axis::Rows => each[i],
+                    Axis::Columns | Axis::None => each[j],
+                })
+            }
+        }
     }
 
     /// Rates from counts: `C / x`, or `F C / X` where `X` counts what the old entries `F` gave. What has no exposure keeps its value, and so
@@ -335,7 +421,7 @@ impl<T: Real> BlockSpec<T> {
     }
 
     /// Puts what is frozen back. Other components of the same columns share what it leaves.
-    pub(super) fn keep_frozen(&self, old: &DMatrix<T>, new: &mut DMatrix<T>) {
+    pub fn keep_frozen(&self, old: &DMatrix<T>, new: &mut DMatrix<T>) {
         let frozen = self.frozen_components();
         let shared = self.components == Axis::Rows && self.constraint == Constraint::Simplex;
         if shared && !frozen.is_empty() {
@@ -355,13 +441,19 @@ impl<T: Real> BlockSpec<T> {
         }
     }
 
-    /// Gives every entry a trace back: `q <- (q + 1e-12) / (1 + 1e-12 I)`, but for frozen components.
+    /// Gives every entry a trace back: `q <- (q + 1e-12) / (1 + 1e-12 I)`, but for frozen components. Rates get 1e-12 times the largest of them.
     pub fn restore(&self, block: &mut DMatrix<T>) {
         let old = block.clone();
-        let rows = block.nrows() as f64;
+        let (trace, sum) = match self.constraint {
+            Constraint::Simplex => (TRACE, TRACE * block.nrows() as f64),
+            _ => match block.max().to_f64() {
+                largest if largest > 0.0 => (TRACE * largest, 0.0),
+                _ => (TRACE, 0.0),
+            },
+        };
         for q in block.iter_mut() {
             // [SPEC 8] q <- (q + 1e-12) / (1 + 1e-12 I)
-            *q = T::lit((q.to_f64() + TRACE) / (1.0 + TRACE * rows));
+            *q = T::lit((q.to_f64() + trace) / (1.0 + sum));
         }
         self.keep(&self.frozen_components(), &old, block);
     }

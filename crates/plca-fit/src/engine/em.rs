@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use nalgebra::DMatrix;
 use plca_priors::Step;
 use plca_tensor::Real;
+use rand::Rng;
 
 use super::anneal::{Annealing, raise};
 use super::{Anneal, BlockSpec, Exposure, FitError, Frozen, Parameters, Sense, Separable};
@@ -76,7 +77,17 @@ pub trait Expectation<T: Real>: Debug + Sync {
     /// Data that cannot be read.
     fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError>;
 
-    /// How far the parameters are from stationary, `>= 0`. Default, `None`: the largest change that an iteration makes.
+    /// The blocks of a start that gives none. Default: each as its [`Draw`](super::Draw) says.
+    ///
+    /// # Errors
+    ///
+    /// Data that cannot be read.
+    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
+        Ok(self.blocks().iter().map(|spec| spec.drawn(rng)).collect())
+    }
+
+    /// How far the parameters are from stationary, `>= 0`. Default, `None`: the largest change that an iteration makes, of rates in parts of their
+    /// sum.
     fn residual(&self, at: &Parameters<T>) -> Option<Result<f64, FitError>> {
         let _ = at;
         None

@@ -74,6 +74,30 @@ pub enum FitError {
         /// The value.
         value: f64,
     },
+    /// A value outside the range of its block.
+    #[error("`{block}` has {value} in row {row}, column {column}, expected {expected}")]
+    Range {
+        /// Name of the block.
+        block: String,
+        /// Row of the first such value, rows before columns.
+        row: usize,
+        /// Its column.
+        column: usize,
+        /// The value.
+        value: f64,
+        /// The range.
+        expected: &'static str,
+    },
+    /// A cell of the data that the model cannot have drawn.
+    #[error("entry {index:?} is {value}, expected {expected}")]
+    Entry {
+        /// The first such cell.
+        index: Vec<usize>,
+        /// Its value.
+        value: f64,
+        /// What the model expects.
+        expected: String,
+    },
     /// A column that is no distribution.
     #[error("column {column} of `{block}` sums to {sum}, expected 1")]
     Sum {
@@ -269,6 +293,7 @@ impl FitError {
             Self::Support { .. }
                 | Self::Prior { .. }
                 | Self::Value { .. }
+                | Self::Range { .. }
                 | Self::NotFinite { .. }
         )
     }

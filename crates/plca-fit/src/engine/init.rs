@@ -97,12 +97,19 @@ impl<T: Real> Init<T> {
         if self.start != Start::Drawn {
             return self.filled(algorithm);
         }
+        // Random numbers are drawn for given blocks too, so that what is given changes no other block.
+        let drawn = algorithm.draw(rng)?;
         let mut blocks = Vec::with_capacity(specs.len());
-        for spec in specs {
-            // Random numbers are drawn for given blocks too, so that what is given changes no other block.
-            let drawn = spec.drawn(rng);
-            blocks.push(match self.of(&spec.name) {
-                Some(value) => value.clone(),
+        let mut known = Vec::with_capacity(specs.len());
+        for (spec, drawn) in specs.iter().zip(drawn) {
+            let given = self.of(&spec.name);
+            known.push(given.is_some());
+            blocks.push(match given {
+                Some(_) if matches!(spec.draw, Draw::Data(_)) => drawn,
+                Some(value) => {
+                    spec.check_values(value)?;
+                    value.clone()
+                }
                 None if spec.frozen == Frozen::No || matches!(spec.draw, Draw::Data(_)) => drawn,
                 None => {
                     return Err(FitError::NotGiven {
@@ -111,6 +118,7 @@ impl<T: Real> Init<T> {
                 }
             });
         }
+        algorithm.complete(&mut blocks, &known)?;
         begin(algorithm, blocks)
     }
 

@@ -12,6 +12,7 @@ mod fit;
 mod init;
 mod model;
 mod parameters;
+mod prior;
 mod reconstruct;
 mod run;
 mod separable;
@@ -30,6 +31,7 @@ pub use fit::{Checkpoint, Event, Fit, TracePoint};
 pub use init::{Init, Start, begin};
 pub use model::{Model, State};
 pub use parameters::Parameters;
+pub use prior::Prior;
 pub use reconstruct::{Reconstruct, dense, one_component};
 pub use run::{Iteration, Observer, Run};
 pub use separable::{Plan, Separable, pseudo_counts, refuse};
@@ -39,5 +41,5 @@ pub use solver::{Memory, Solver, Steps};
 pub use stop::{Need, Status, Stop, StopError};
 pub use transform::{
     Explained, Impossible, Transform, certify, check_shape, empty, gap, gaps, possible, reached,
-    share,
+    share, uncertified,
 };

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use plca_priors::SimplexPrior;
+use plca_priors::{RatePrior, SimplexPrior};
 use plca_tensor::Real;
 
-use super::{BlockSpec, FitError, Frozen};
+use super::{BlockSpec, FitError, Frozen, Prior};
 
 /// Priors and frozen blocks of a model, before its data say which blocks there are.
 #[derive(Clone, Debug)]
 pub struct Settings<T: Real> {
-    priors: Vec<(String, Arc<dyn SimplexPrior<T>>)>,
+    priors: Vec<(String, Prior<T>)>,
     frozen: Vec<(String, Frozen)>,
 }
 
@@ -26,7 +26,12 @@ impl<T: Real> Default for Settings<T> {
 impl<T: Real> Settings<T> {
     /// Sets the prior of a block; the last one counts.
     pub fn prior(&mut self, block: String, prior: Arc<dyn SimplexPrior<T>>) {
-        self.priors.push((block, prior));
+        self.priors.push((block, Prior::Simplex(prior)));
+    }
+
+    /// Sets the prior of a block of rates; the last one counts.
+    pub fn rate_prior(&mut self, block: String, prior: Arc<dyn RatePrior<T>>) {
+        self.priors.push((block, Prior::Rate(prior)));
     }
 
     /// Sets what of a block is frozen; the last setting counts.
@@ -120,6 +125,26 @@ macro_rules! freeze_setters {
                 let components = components.into_iter().collect();
                 let frozen = $crate::engine::Frozen::Components(components);
                 self.0.settings.freeze(block.into(), frozen);
+                self
+            }
+        }
+    };
+}
+
+/// The setter of a builder `$builder(model)` whose model has `settings` and heeds priors on rates.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! rate_setters {
+    ($builder:ident) => {
+        impl<T: ::plca_tensor::Real> $builder<T> {
+            /// Puts a prior on the values of a block of rates; the last one set counts. A block that the model does not have is refused when it
+            /// meets its data.
+            pub fn rate_prior(
+                mut self,
+                block: impl Into<String>,
+                prior: ::std::sync::Arc<dyn ::plca_priors::RatePrior<T>>,
+            ) -> Self {
+                self.0.settings.rate_prior(block.into(), prior);
                 self
             }
         }

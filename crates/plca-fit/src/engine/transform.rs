@@ -197,6 +197,21 @@ pub fn certify<S: State>(
     Ok((fit, gap))
 }
 
+/// Runs an algorithm without a certificate from a start: the objective alone ends the run.
+///
+/// # Errors
+///
+/// Those of the run.
+pub fn uncertified<S: State>(
+    algorithm: Box<dyn Algorithm<S::Scalar> + '_>,
+    start: Parameters<S::Scalar>,
+    how: &Transform,
+) -> Result<Fit<S>, FitError> {
+    let run = Run::<S>::new(algorithm).solver(how.solver);
+    let stop = how.stop.clone().residual_tol(None);
+    run.stop(stop).resume(Checkpoint::new(start))
+}
+
 /// Refuses data of other sizes than those of learnt factors.
 ///
 /// # Errors

@@ -8,7 +8,7 @@ use std::time::Duration;
 use nalgebra::{DMatrix, dmatrix};
 use plca_fit::engine::{
     Algorithm, BlockSpec, Checkpoint, Constraint, Draw, Em, Event, Fit, FitError, Frozen, Init,
-    Iteration, Need, Observer, Parameters, Run, Solver, Status, Stepped, Stop, StopError,
+    Iteration, Need, Observer, Parameters, Prior, Run, Solver, Status, Stepped, Stop, StopError,
 };
 use plca_priors::{Dirichlet, Entropic, SimplexPrior};
 use plca_tensor::DenseTensor;
@@ -290,7 +290,7 @@ fn impossible_rules_are_refused() {
     }
     let prior: Arc<dyn SimplexPrior<f64>> = Arc::new(Entropic::new(1.0).unwrap());
     let mut counts = PlcaCounts::new(&data, 3);
-    counts.specs[2].prior = Some(prior);
+    counts.specs[2].prior = Some(Prior::Simplex(prior));
     let run = Run::<Blocks>::new(Box::new(Em(counts)));
     let run = run.stop(Stop::default().residual_tol(1e-3));
     let error = run.run(Init::default(), &mut rng()).unwrap_err();
@@ -317,7 +317,7 @@ fn restored_support_is_an_event() {
     let data = scaled(0.02);
     let prior: Arc<dyn SimplexPrior<f64>> = Arc::new(Dirichlet::symmetric(0.01).unwrap());
     let mut counts = PlcaCounts::new(&data, 1);
-    counts.specs[1].prior = Some(prior);
+    counts.specs[1].prior = Some(Prior::Simplex(prior));
     let run = Run::<Blocks>::new(Box::new(Em(counts)));
     let end = fit(run.solver(Solver::Em).stop(exactly(10)));
     let Some(Event::SupportRestored { block, iteration }) = end.events().first() else {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nalgebra::DMatrix;
 use plca_em::Algorithm as _;
 use plca_em::before::Plca;
-use plca_fit::engine::{Em, Expectation as _, FitError, Frozen, Memory, Parameters, Solver};
+use plca_fit::engine::{Em, Expectation as _, FitError, Frozen, Memory, Parameters, Prior, Solver};
 use plca_fit::{Carried, Momentum, Parabolic, Squarem};
 use plca_priors::{Dirichlet, Entropic, Schedule, Scheduled, SimplexPrior};
 
@@ -37,7 +37,7 @@ fn plca_has_the_bits_of_its_own_iterations() {
             let mut counts = PlcaCounts::new(&data, 3);
             for (j, prior) in priors.iter().enumerate() {
                 let Some(prior) = prior else { continue };
-                counts.specs[j].prior = Some((*prior).clone());
+                counts.specs[j].prior = Some(Prior::Simplex((*prior).clone()));
                 config = match j {
                     0 => config.weights_prior((*prior).clone()),
                     j => config.factor_prior(j - 1, (*prior).clone()),
@@ -160,7 +160,7 @@ fn solvers_say_why_they_refuse() {
         Entropic::new(2.0).unwrap(),
         Schedule::Decreasing { over: 9.0 },
     );
-    counts.specs[2].prior = Some(Arc::new(fading.unwrap()));
+    counts.specs[2].prior = Some(Prior::Simplex(Arc::new(fading.unwrap())));
     let em = Em(counts);
     let first = parameters(em.0.blocks(), &start(&data, 3));
     for solver in solvers() {
@@ -194,7 +194,7 @@ fn frozen_components_keep_their_bits() {
     let mut counts = PlcaCounts::new(&data, 3);
     counts.specs[0].frozen = Frozen::Components(vec![1]);
     counts.specs[1].frozen = Frozen::Components(vec![0, 2]);
-    counts.specs[1].prior = Some(Arc::new(Dirichlet::symmetric(1.5).unwrap()));
+    counts.specs[1].prior = Some(Prior::Simplex(Arc::new(Dirichlet::symmetric(1.5).unwrap())));
     counts.specs[3].frozen = Frozen::Components(vec![2]);
     let em = Em(counts);
     let first = parameters(em.0.blocks(), &start(&data, 3));
@@ -253,7 +253,7 @@ fn a_step_that_fails_changes_nothing() {
     let data = data();
     for block in 0..4 {
         let mut counts = PlcaCounts::new(&data, 2);
-        counts.specs[block].prior = Some(Arc::new(FailsAt(1)));
+        counts.specs[block].prior = Some(Prior::Simplex(Arc::new(FailsAt(1))));
         let em = Em(counts);
         let first = parameters(em.0.blocks(), &start(&data, 2));
         let mut at = first.clone();
@@ -301,7 +301,7 @@ fn what_does_not_fit_is_named() {
     );
     spec.frozen = Frozen::Components(vec![1]);
     assert!(spec.check().is_ok());
-    spec.prior = Some(Arc::new(Dirichlet::symmetric(2.0).unwrap()));
+    spec.prior = Some(Prior::Simplex(Arc::new(Dirichlet::symmetric(2.0).unwrap())));
     assert!(matches!(
         spec.check(),
         Err(FitError::FrozenUnderPrior { .. })

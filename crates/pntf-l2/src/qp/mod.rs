@@ -176,11 +176,7 @@ pub(crate) fn gram_qp(
 }
 
 /// What weights are worth, `h` a product of Gram matrices. No face is solved.
-pub(crate) fn gram_at(
-    h: &DMatrix<f64>,
-    f: &[f64],
-    weights: &[f64],
-) -> Result<SimplexQp, QpError> {
+pub(crate) fn gram_at(h: &DMatrix<f64>, f: &[f64], weights: &[f64]) -> Result<SimplexQp, QpError> {
     check(h, f, Some(weights))?;
     Ok(solved(h, f, Some(weights), false))
 }

@@ -1,0 +1,58 @@
+//! A prior on a block, of either kind.
+
+use std::sync::Arc;
+
+use nalgebra::DMatrix;
+use plca_priors::{PriorError, PriorRules, RatePrior, SimplexPrior, Step};
+use plca_tensor::Real;
+
+/// A prior on a block: of distributions or of rates.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Prior<T: Real> {
+    /// On columns that are distributions.
+    Simplex(Arc<dyn SimplexPrior<T>>),
+    /// On non-negative values.
+    Rate(Arc<dyn RatePrior<T>>),
+}
+
+impl<T: Real> Prior<T> {
+    fn rules(&self) -> &dyn PriorRules {
+        match self {
+            Self::Simplex(prior) => &**prior,
+            Self::Rate(prior) => &**prior,
+        }
+    }
+
+    /// [`PriorRules::check`].
+    ///
+    /// # Errors
+    ///
+    /// [`PriorError::Shape`].
+    pub fn check(&self, shape: (usize, usize)) -> Result<(), PriorError> {
+        self.rules().check(shape)
+    }
+
+    /// [`PriorRules::pseudo_counts`].
+    pub fn pseudo_counts(&self, shape: (usize, usize)) -> Option<DMatrix<f64>> {
+        self.rules().pseudo_counts(shape)
+    }
+
+    /// [`PriorRules::may_empty`].
+    pub fn may_empty(&self) -> bool {
+        self.rules().may_empty()
+    }
+
+    /// [`PriorRules::steady`].
+    pub fn steady(&self, iteration: usize) -> bool {
+        self.rules().steady(iteration)
+    }
+
+    /// The log-density of a block.
+    pub fn ln_density(&self, block: &DMatrix<T>, step: &Step<'_>) -> f64 {
+        match self {
+            Self::Simplex(prior) => prior.ln_density(block, step),
+            Self::Rate(prior) => prior.ln_density(block, step),
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Both sides of the atoms as one block, `T⁺` above `T⁻`.
+
+use nalgebra::{DMatrix, DMatrixView};
+use plca_tensor::{Real, normalise_columns};
+
+/// `T⁺` above `T⁻`, `2F x K`.
+pub(crate) fn stack<T: Real>(plus: &DMatrix<T>, minus: &DMatrix<T>) -> DMatrix<T> {
+    let (f, k) = plus.shape();
+    let mut both = DMatrix::zeros(2 * f, k);
+    both.rows_mut(0, f).copy_from(plus);
+    both.rows_mut(f, f).copy_from(minus);
+    both
+}
+
+/// `T⁺` and `T⁻` of a block of `2F` rows.
+pub(crate) fn views<T: Real>(both: &DMatrix<T>) -> [DMatrixView<'_, T>; 2] {
+    let f = both.nrows() / 2;
+    [both.rows(0, f), both.rows(f, f)]
+}
+
+/// The same, copied.
+pub(crate) fn split<T: Real>(both: &DMatrix<T>) -> [DMatrix<T>; 2] {
+    views(both).map(|side| side.into_owned())
+}
+
+/// Divides every column by its sum, which a column of zeros has not; returns the sums.
+pub(crate) fn normalise<T: Real>(both: &mut DMatrix<T>) -> Vec<T> {
+    let most = T::one() / (T::TINY * T::lit(4.0 * both.nrows().max(1) as f64));
+    for mut column in both.column_iter_mut() {
+        // Large entries first: their sum might not be finite.
+        let largest = column.amax();
+        if largest > most {
+            column /= largest;
+        }
+    }
+    normalise_columns(both)
+}
