@@ -2,32 +2,46 @@
 
 use std::path::{Path, PathBuf};
 
-use plca_fit::{Carried, Iteration, Outcome, Progress};
-use plca_io::ModelFile;
+use nalgebra::DMatrix;
+use plca_fit::engine::{Checkpoint, Parameters, Status};
+use plca_io::{Array, Element, ModelFile};
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use crate::args::FitArgs;
-use crate::blocks::Arrays;
+use crate::blocks::{Arrays, matrix};
 use crate::failure::Failure;
-use crate::models::accelerated::{recall, remember};
-use crate::models::fast::solver;
-use crate::models::{CommandModel, Kind};
+use crate::layout::Layout;
+use crate::models::Kind;
 use crate::restored::Restored;
+use crate::solver;
 
-/// Before the names of the blocks of the best finished start in a checkpoint.
+/// Before the names of the arrays of the best finished start in a checkpoint.
 const BEST: &str = "best.";
 
+/// A start that has ended.
+pub(crate) struct Ended<T: Element> {
+    pub(crate) parameters: Parameters<T>,
+    pub(crate) status: Status,
+    pub(crate) iterations: usize,
+    pub(crate) objective: f64,
+    pub(crate) held_out_perplexity: Option<f64>,
+    /// What starts are compared by: larger is better.
+    pub(crate) score: f64,
+    pub(crate) restored: Restored,
+}
+
 /// Where a run over several starts stands.
-pub(crate) struct Place<S> {
+pub(crate) struct Place<T: Element> {
     /// The best of the starts before the present one.
-    pub(crate) best: Option<(Outcome<S>, Restored)>,
+    pub(crate) best: Option<Ended<T>>,
     /// The present start, from 0.
     pub(crate) start: u64,
     /// Where it stands; drawn anew if nothing is known.
-    pub(crate) running: Option<(Carried<S>, Progress, Restored)>,
+    pub(crate) running: Option<(Checkpoint<T>, Restored)>,
 }
 
-impl<S> Place<S> {
+impl<T: Element + Serialize + DeserializeOwned> Place<T> {
     /// A run that has not begun.
     pub(crate) fn beginning() -> Self {
         Self {
@@ -41,71 +55,95 @@ impl<S> Place<S> {
     pub(crate) fn read(
         path: &Path,
         kind: Kind,
-        model: &impl CommandModel<State = S>,
         settings: &Value,
         checksum: &str,
     ) -> Result<Self, Failure> {
-        let file = plca_io::read_checkpoint(path)?;
+        let mut file = plca_io::read_checkpoint(path)?;
         belongs(path, &file, kind, settings, checksum)?;
         let saved = &file.metadata["checkpoint"];
-        let bad = |e| Failure::by(path, e);
-        let (mut running, mut finished) = (Arrays::new(), Arrays::new());
-        for (name, array) in file.arrays {
-            match name.strip_prefix(BEST) {
-                Some(block) => finished.insert(block.into(), array),
-                None => running.insert(name, array),
-            };
-        }
-        let part = |name: &str| saved["best"][name].clone();
-        let best = if saved["best"].is_null() {
-            None
-        } else {
-            let outcome = Outcome {
-                state: model.restore(finished, path)?,
-                trace: Vec::new(),
-                reason: serde_json::from_value(part("reason")).map_err(bad)?,
-                iterations: serde_json::from_value(part("iterations")).map_err(bad)?,
-                objective: serde_json::from_value(part("objective")).map_err(bad)?,
-            };
-            Some((outcome, Restored::load(&saved["best"]["restored"])))
+        let best = match saved["best"].is_null() {
+            true => None,
+            false => {
+                let saved = &saved["best"];
+                let number = |name: &str| saved[name].as_f64();
+                let bad = |e| Failure::by(path, e);
+                let from = filled::<T>(path, &saved["run"], &mut file.arrays, BEST)?;
+                let missing = || Failure::of(path, "lacks the numbers of its best start");
+                Some(Ended {
+                    parameters: from.parameters().clone(),
+                    status: serde_json::from_value(saved["status"].clone()).map_err(bad)?,
+                    iterations: serde_json::from_value(saved["iterations"].clone()).map_err(bad)?,
+                    objective: number("objective").ok_or_else(missing)?,
+                    held_out_perplexity: number("held_out_perplexity"),
+                    score: number("score").ok_or_else(missing)?,
+                    restored: Restored::load(&saved["restored"]),
+                })
+            }
         };
-        let (points, numbers) = recall(&mut running);
-        let state = model.restore(running, path)?;
-        let progress = serde_json::from_value(saved["progress"].clone()).map_err(bad)?;
+        let running = filled(path, &saved["run"], &mut file.arrays, "")?;
         Ok(Self {
             best,
             start: saved["start"].as_u64().unwrap_or(0),
-            running: Some((
-                Carried::from_parts(state, points, numbers),
-                progress,
-                Restored::load(&saved["restored"]),
-            )),
+            running: Some((running, Restored::load(&saved["restored"]))),
         })
     }
 }
 
-/// Blocks of a checkpoint after an iteration, and its own part of the metadata.
-pub(crate) fn checkpoint<M: CommandModel>(
-    model: &M,
-    data: &M::Data,
-    it: &Iteration<'_, Carried<M::State>>,
+/// A checkpoint from its small parts and its arrays.
+fn filled<T: Element + DeserializeOwned>(
+    path: &Path,
+    small: &Value,
+    arrays: &mut Arrays,
+    prefix: &str,
+) -> Result<Checkpoint<T>, Failure> {
+    let mut all: Checkpoint<T> =
+        serde_json::from_value(small.clone()).map_err(|e| Failure::by(path, e))?;
+    let find = |name: &str| -> Option<DMatrix<f64>> {
+        let array = arrays.remove(&format!("{prefix}{name}"))?;
+        match array.shape[..] {
+            [0, columns] => Some(DMatrix::zeros(0, columns)),
+            _ => Layout::Matrix.block(path, name, array).ok(),
+        }
+    };
+    all.put_arrays(find).map_err(|e| Failure::by(path, e))?;
+    Ok(all)
+}
+
+/// The arrays of a checkpoint, and its small parts.
+fn emptied<T: Element + Serialize>(
+    mut all: Checkpoint<T>,
+    prefix: &str,
+) -> Result<(Arrays, Value), Failure> {
+    let arrays = all.take_arrays().into_iter();
+    let array = |block: &DMatrix<f64>| -> Array<f64> { matrix(block) };
+    let arrays = arrays.map(|(name, block)| (format!("{prefix}{name}"), array(&block)));
+    let small = serde_json::to_value(&all).map_err(Failure::new)?;
+    Ok((arrays.collect(), small))
+}
+
+/// Arrays of a checkpoint after an iteration, and its own part of the metadata.
+pub(crate) fn checkpoint<T: Element + Serialize>(
+    at: Checkpoint<T>,
     (start, restored): (u64, &Restored),
-    best: Option<&(Outcome<M::State>, Restored)>,
-) -> (Arrays, Value) {
-    let mut arrays = model.saved(data, it.state.inner());
-    remember(it.state, &mut arrays);
-    let kept = best.map(|(best, restored)| {
-        let blocks = model.saved(data, &best.state).into_iter();
-        arrays.extend(blocks.map(|(name, block)| (format!("{BEST}{name}"), block)));
-        json!({
-            "reason": best.reason, "iterations": best.iterations, "objective": best.objective,
-            "restored": restored.save(),
-        })
-    });
+    best: Option<&Ended<T>>,
+) -> Result<(Arrays, Value), Failure> {
+    let iteration = at.iteration();
+    let (mut arrays, run) = emptied(at, "")?;
+    let mut kept = Value::Null;
+    if let Some(best) = best {
+        let (blocks, run) = emptied(Checkpoint::new(best.parameters.clone()), BEST)?;
+        arrays.extend(blocks);
+        kept = json!({
+            "run": run, "status": best.status, "iterations": best.iterations,
+            "objective": best.objective, "held_out_perplexity": best.held_out_perplexity,
+            "score": best.score, "restored": best.restored.save(),
+        });
+    }
     let place = json!({
-        "progress": it.progress, "start": start, "restored": restored.save(), "best": kept,
+        "run": run, "progress": { "iteration": iteration },
+        "start": start, "restored": restored.save(), "best": kept,
     });
-    (arrays, json!({ "checkpoint": place }))
+    Ok((arrays, json!({ "checkpoint": place })))
 }
 
 /// Everything that changes the numbers of a run; a checkpoint is continued under the same settings only.
@@ -143,7 +181,7 @@ pub(crate) fn settings(args: &FitArgs, rank: usize) -> Result<Value, Failure> {
         "temper_prior": args.temper_prior,
         "missing": args.hidden.missing.map(|m| format!("{m:?}").to_lowercase()),
         "missing_method": args.missing_method.map(|m| format!("{m:?}").to_lowercase()),
-        "solver": format!("{:?}", solver(args)).to_lowercase(),
+        "solver": format!("{:?}", solver::asked(args)).to_lowercase(),
         "accelerate": format!("{:?}", args.accelerate).to_lowercase(),
         "precision": format!("{:?}", args.precision).to_lowercase(),
     }))

@@ -6,28 +6,36 @@ use std::path::Path;
 use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use plca_fit::{Carried, Iteration, Outcome, Progress, Stop};
-use plca_io::{ModelFile, Sealed};
+use plca_em::{HeldOut, hold_out};
+use plca_fit::engine::{
+    Algorithm, AnyModel, Checkpoint, Cooling, Event, FitError, Init, Iteration, SCALE, Sense, Status, Stop,
+};
+use plca_io::{Array, Element, ModelFile, Sealed};
+use plca_tensor::Data;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
 
 use crate::args::{FitArgs, Precision, Solver};
-use crate::blocks::{Arrays, SCALE};
-use crate::checkpoint::{Place, checkpoint, settings};
+use crate::blocks::Arrays;
+use crate::checkpoint::{Ended, Place, checkpoint, settings};
 use crate::data::Dataset;
 use crate::failure::Failure;
 use crate::given;
 use crate::interrupt;
+use crate::layout;
 use crate::limits::on_threads;
-use crate::models::CommandModel;
-use crate::models::options::refuse;
+use crate::models::options::{refuse, schedule};
 use crate::models::priors::any_density;
-use crate::out_of_core;
+use crate::models::{Makers, Scalar};
+use crate::out_of_core::{self, load};
 use crate::outputs::{Leaving, MODEL_FILES, distinct, warn, writable};
 use crate::restored::Restored;
+use crate::solver;
 
 /// Random numbers of what is held out, apart from those of any start.
 pub(crate) const HELD_OUT_STREAM: u64 = u64::MAX;
+/// A count, or a cell, is held out with this probability.
+pub(crate) const SHARE: f64 = 0.1;
 
 pub(crate) fn run(args: &FitArgs) -> Result<(), Failure> {
     writable(&args.output, MODEL_FILES)?;
@@ -105,167 +113,183 @@ pub(crate) fn sealed(args: &FitArgs) -> Result<&Sealed, Failure> {
     Ok(args.sealed.get_or_init(|| sealed))
 }
 
-/// Fits a model to data, and leaves its files and its summary.
-pub(crate) fn fit<M: CommandModel>(
-    args: &FitArgs,
-    data: &M::Data,
-    make: impl FnOnce(usize) -> Result<M, Failure>,
-) -> Result<(), Failure> {
-    let (given, implied) = given::blocks(args, data.sizes().len())?;
-    let rank = given::rank(args, implied, data.sizes())?;
-    let stop = Stop {
-        max_iter: args.max_iter(),
-        tol: args.tol(),
-        check_every: args.check_every(),
-        residual_tol: args.kkt_tol,
-        ..Stop::default()
+/// Fits a model to its data, and leaves its files and its summary.
+pub(crate) fn fit(args: &FitArgs, makers: Makers) -> Result<(), Failure> {
+    match args.precision {
+        Precision::F64 => fit_as::<f64>(args, makers),
+        Precision::F32 => fit_as::<f32>(args, makers),
+    }
+}
+
+fn fit_as<T: Scalar>(args: &FitArgs, makers: Makers) -> Result<(), Failure> {
+    let data = load::<T>(args)?;
+    let (given, implied) = given::blocks(args, data.shape().len())?;
+    let rank = given::rank(args, implied, data.shape())?;
+    let stop = stop(args)?;
+    let model = T::make(&makers)(args, rank, data.shape())?;
+    let cooling = match schedule(args)? {
+        None => None,
+        Some(cooling) => {
+            let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
+            rng.set_stream(HELD_OUT_STREAM);
+            let parts = hold_out(&*data, SHARE, &mut rng);
+            Some((cooling, parts.map_err(|e| Failure::by(&args.data, e))?))
+        }
     };
-    if args.check_every() == 0 {
-        return Err(Failure::usage("--check-every 0: at least 1 is needed"));
-    }
-    stop.check().map_err(Failure::usage)?;
-    if args.restarts == 0 {
-        return Err(Failure::usage("--restarts 0: at least one start is needed"));
-    }
-    let model = make(rank)?;
-    let settings = settings(args, rank)?;
-    let checksum = sealed(args)?.sha256()?.to_string();
     let run = Run {
         args,
-        data,
+        data: &*data,
         model,
         given,
         stop,
-        settings,
-        checksum,
+        cooling,
+        settings: settings(args, rank)?,
+        checksum: sealed(args)?.sha256()?.to_string(),
         // With all files read.
         started: Instant::now(),
     };
     let mut trace = String::new();
-    let (outcome, restored) = run.starts(&mut trace)?;
-    run.leave(&outcome, &restored, &trace)
+    let best = run.starts(&mut trace)?;
+    run.leave(best, &trace)
+}
+
+/// When a run ends.
+fn stop(args: &FitArgs) -> Result<Stop, Failure> {
+    if args.check_every() == 0 {
+        return Err(Failure::usage("--check-every 0: at least 1 is needed"));
+    }
+    if args.restarts == 0 {
+        return Err(Failure::usage("--restarts 0: at least one start is needed"));
+    }
+    let mut stop = Stop::default().max_iter(args.max_iter());
+    stop = stop.check_every(args.check_every());
+    stop.tol = Some(args.tol()).filter(|&tol| tol > 0.0);
+    stop.residual_tol = args.kkt_tol;
+    stop.check().map_err(Failure::usage)?;
+    Ok(stop)
 }
 
 /// One call of `plca fit`.
-struct Run<'a, M: CommandModel> {
+struct Run<'a, T: Element> {
     args: &'a FitArgs,
-    data: &'a M::Data,
-    model: M,
+    data: &'a dyn Data<T>,
+    model: Box<dyn AnyModel<T>>,
     given: Arrays,
     stop: Stop,
+    cooling: Option<(Cooling, HeldOut<'a, T>)>,
     settings: Value,
     checksum: String,
     started: Instant,
 }
 
-impl<M: CommandModel> Run<'_, M> {
-    /// The best outcome of all starts.
-    fn starts(&self, trace: &mut String) -> Result<(Outcome<M::State>, Restored), Failure> {
-        let free = self.args.model.free_blocks(self.data.sizes().len());
+impl<T: Scalar> Run<'_, T> {
+    /// The best of all starts.
+    fn starts(&self, trace: &mut String) -> Result<Ended<T>, Failure> {
+        let free = self.args.model.free_blocks(self.data.shape().len());
         let complete = free.iter().all(|n| self.given.contains_key(n));
         // With every block given all starts are the same.
         let starts = if complete { 1 } else { self.args.restarts };
         let mut place = match &self.args.resume {
-            Some(path) => {
-                let kind = self.args.model;
-                Place::read(path, kind, &self.model, &self.settings, &self.checksum)?
-            }
+            Some(path) => Place::read(path, self.args.model, &self.settings, &self.checksum)?,
             None => Place::beginning(),
         };
-        if let (Some((_, progress, _)), Some(path)) = (&place.running, &self.args.resume)
-            && progress.iteration > self.stop.max_iter
+        if let (Some((from, _)), Some(path)) = (&place.running, &self.args.resume)
+            && from.iteration() > self.stop.max_iter
         {
-            let (there, most) = (progress.iteration, self.stop.max_iter);
+            let (there, most) = (from.iteration(), self.stop.max_iter);
             let what = format!("stands at iteration {there}, beyond --max-iter {most}");
             return Err(Failure::of(path, what));
         }
         interrupt::iterating();
         for start in place.start..starts {
-            let from = match place.running.take() {
-                Some(saved) => saved,
-                None => (
-                    Carried::new(self.begin(start)?),
-                    Progress::default(),
-                    Restored::default(),
-                ),
-            };
-            let outcome = self.start(start, from, place.best.as_ref(), trace)?;
-            let better = |best: &(Outcome<M::State>, Restored)| {
-                let (old, new) = (self.model.score(&best.0), self.model.score(&outcome.0));
-                !self.model.direction().not_worse(old, new)
-            };
-            if place.best.as_ref().is_none_or(better) {
-                place.best = Some(outcome);
+            let from = place.running.take();
+            let ended = self.start(start, from, place.best.as_ref(), trace)?;
+            if place.best.as_ref().is_none_or(|best| ended.score > best.score) {
+                place.best = Some(ended);
             }
         }
         (place.best).ok_or_else(|| Failure::usage("--restarts 0: at least one start is needed"))
     }
 
-    /// The state that a start begins with: the blocks given, and the others drawn from the seed.
-    fn begin(&self, start: u64) -> Result<M::State, Failure> {
+    /// The parameters that a start begins with: the blocks given, and the others drawn from the seed.
+    fn begin(&self, start: u64, algorithm: &dyn Algorithm<T>) -> Result<Checkpoint<T>, Failure> {
         let args = self.args;
         let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
         rng.set_stream(start);
         let path = args.init.as_deref().unwrap_or(Path::new("--init"));
+        let mut init = Init::default();
+        for (name, array) in &self.given {
+            let block = args.model.layout(name).block(path, name, array.clone())?;
+            init = init.block(name, block.map(T::lit));
+        }
         let file = args.init.as_deref().unwrap_or(&args.data);
-        let state = (self.model).start(self.data, self.given.clone(), path, &mut rng);
-        state.map_err(|e| e.about(file))
+        let parameters = init.parameters(algorithm, &mut rng);
+        let parameters = parameters.map_err(|e| Failure::from(e).about(file))?;
+        Ok(Checkpoint::new(parameters))
     }
 
     /// Runs one start to its end.
     fn start(
         &self,
         start: u64,
-        (state, progress, mut restored): (Carried<M::State>, Progress, Restored),
-        best: Option<&(Outcome<M::State>, Restored)>,
+        from: Option<(Checkpoint<T>, Restored)>,
+        best: Option<&Ended<T>>,
         trace: &mut String,
-    ) -> Result<(Outcome<M::State>, Restored), Failure> {
+    ) -> Result<Ended<T>, Failure> {
         let args = self.args;
+        let run = self.model.on(self.data).map_err(|e| about_data(args, e))?;
+        let (from, mut restored) = match from {
+            Some(from) => from,
+            None => (self.begin(start, run.algorithm())?, Restored::default()),
+        };
+        let sense = run.algorithm().sense();
+        let solver = solver::of(args, run.algorithm())?;
+        let mut run = run.solver(solver).stop(self.stop.clone());
+        if let Some((cooling, parts)) = &self.cooling {
+            run = run.cool(*cooling, &parts.train, &parts.held);
+        }
         let bar = progress_bar(args);
         let (mut failure, mut interrupted, mut kept) = (None, false, args.resume.as_ref());
-        let observer = |it: &Iteration<'_, Carried<M::State>>| {
+        let observer = |it: &Iteration<'_, T>| {
             bar.set_position(it.iteration as u64);
             if let Some(point) = it.measured {
                 bar.set_message(format!("{:.6e}", point.objective));
                 trace.push_str(&self.trace_line(point.iteration, point.objective));
             }
-            restored.note(self.model.restored(it.state.inner()));
+            let blocks = it.events.iter().filter_map(|event| match event {
+                Event::SupportRestored { block, .. } => Some(block.clone()),
+                _ => None,
+            });
+            restored.note(blocks.collect());
             interrupted = interrupt::requested();
             if let (Some(path), Some(every)) = (&args.checkpoint, args.checkpoint_every)
                 && (interrupted || (it.iteration as u64).is_multiple_of(every))
             {
-                let (arrays, extra) =
-                    checkpoint(&self.model, self.data, it, (start, &restored), best);
-                let metadata = self.describe(extra);
-                let file = ModelFile { arrays, metadata };
-                let written = interrupt::writing(|| plca_io::write_checkpoint(path, &file));
+                let written = checkpoint(it.checkpoint(), (start, &restored), best);
+                let written = written.and_then(|(arrays, extra)| {
+                    let metadata = self.describe(extra);
+                    let file = ModelFile { arrays, metadata };
+                    Ok(interrupt::writing(|| plca_io::write_checkpoint(path, &file))?)
+                });
                 failure = written.err();
                 kept = Some(path);
             }
-            if interrupted || failure.is_some() {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
+            match interrupted || failure.is_some() {
+                true => ControlFlow::Break(Status::Interrupted),
+                false => ControlFlow::Continue(()),
             }
         };
-        let outcome = self.model.iterate(
-            self.data,
-            args.accelerate,
-            (state, progress),
-            &self.stop,
-            observer,
-        );
-        let outcome = outcome.map_err(|e| match kept {
-            Some(path) if e.is_unread() => {
+        let fit = run.observe(observer).resume(from);
+        let fit = fit.map_err(|e| match (Failure::from(e), kept) {
+            (e, Some(path)) if e.is_unread() => {
                 e.and(format_args!("{} continues the run", path.display()))
             }
-            _ => e.about(&args.data),
+            (e, _) => e.about(&args.data),
         })?;
-        let outcome = outcome.map(Carried::into_inner);
         bar.finish_and_clear();
-        let (iterations, objective) = (outcome.iterations, outcome.objective);
+        let (iterations, objective) = (fit.iterations(), fit.objective());
         if let Some(e) = failure {
-            return Err(e.into());
+            return Err(e);
         }
         if interrupted {
             let kept = match &args.checkpoint {
@@ -281,7 +305,20 @@ impl<M: CommandModel> Run<'_, M> {
             let what = format!("the objective became {objective} after {iterations} iterations");
             return Err(Failure::of(&args.data, what));
         }
-        Ok((outcome, restored))
+        let held_out_perplexity = fit.held_out_perplexity();
+        Ok(Ended {
+            score: match (held_out_perplexity, sense) {
+                (Some(perplexity), _) => -perplexity,
+                (None, Sense::Maximise) => objective,
+                (None, Sense::Minimise) => -objective,
+            },
+            status: fit.status().clone(),
+            iterations,
+            objective,
+            held_out_perplexity,
+            restored,
+            parameters: fit.into_state(),
+        })
     }
 
     fn trace_line(&self, iteration: usize, objective: f64) -> String {
@@ -301,46 +338,46 @@ impl<M: CommandModel> Run<'_, M> {
             "settings": settings,
             "seed": args.seed,
             "version": env!("CARGO_PKG_VERSION"),
-            "data": { "shape": data.sizes(), "sha256": self.checksum, "total": data.sum() },
-            "objective_name": if any_density(args) { M::WITH_PRIORS } else { M::OBJECTIVE },
+            "data": { "shape": data.shape(), "sha256": self.checksum, "total": data.total() },
+            "objective_name": args.model.objective(any_density(args)),
         });
         merge(&mut all, extra);
         all
     }
 
     /// Writes the model and says what it is.
-    fn leave(
-        &self,
-        outcome: &Outcome<M::State>,
-        restored: &Restored,
-        trace: &str,
-    ) -> Result<(), Failure> {
-        let (args, data, model) = (self.args, self.data, &self.model);
+    fn leave(&self, best: Ended<T>, trace: &str) -> Result<(), Failure> {
+        let (args, data) = (self.args, self.data);
         let mut summary = json!({
             "model": args.model.name(),
-            "iterations": outcome.iterations,
-            "stop_reason": outcome.reason.to_string(),
-            "objective": outcome.objective,
+            "iterations": best.iterations,
+            "stop_reason": best.status.to_string(),
+            "objective": best.objective,
         });
         if has_priors(args) {
-            let ln_lik = model.ln_lik(data, &outcome.state);
-            if let Some(ln_lik) = ln_lik.map_err(|e| e.about(&args.data))? {
-                summary["log_likelihood"] = json!(ln_lik);
-            }
+            let run = self.model.on(data).map_err(|e| about_data(args, e))?;
+            let ln_lik = run.algorithm().likelihood(&best.parameters);
+            summary["log_likelihood"] = json!(ln_lik.map_err(|e| about_data(args, e))?);
         }
-        merge(&mut summary, model.remarks(&outcome.state));
+        if let Some(perplexity) = best.held_out_perplexity {
+            summary["held_out_perplexity"] = json!(perplexity);
+            summary["power"] = json!(best.parameters.power());
+        }
         let mut warnings = data.warnings();
-        warnings.extend(restored.warnings());
+        warnings.extend(best.restored.warnings());
         let mut extra = summary.clone();
         if !warnings.is_empty() {
             extra["warnings"] = json!(warnings);
         }
-        let mut arrays = model.arrays(data, &outcome.state);
-        let scale = model.scale(data, &outcome.state);
-        match scale.map_err(|e| e.about(&args.data))? {
-            Some(scale) if scale.shape.is_empty() => extra[SCALE] = json!(scale.values[0]),
-            Some(scale) => drop(arrays.insert(SCALE.into(), scale)),
-            None => (),
+        let parameters = best.parameters.widened();
+        let mut arrays = layout::arrays(args.model, &parameters);
+        let is_block = args.model.blocks(data.shape().len()).iter().any(|b| b == SCALE);
+        match parameters.fact(SCALE) {
+            Some(scales) if is_block => {
+                arrays.insert(SCALE.into(), Array::new(vec![scales.len()], scales.to_vec()));
+            }
+            Some(scale) => extra[SCALE] = json!(scale.first()),
+            None => {}
         }
         // Wall time is no property of the model: equal runs write equal files.
         summary["seconds"] = json!(self.started.elapsed().as_secs_f64());
@@ -362,6 +399,11 @@ impl<M: CommandModel> Run<'_, M> {
     }
 }
 
+/// What is wrong with the data or the run.
+fn about_data(args: &FitArgs, e: FitError) -> Failure {
+    Failure::from(e).about(&args.data)
+}
+
 /// Adds the members of one object to another.
 pub(crate) fn merge(all: &mut Value, extra: Value) {
     if let (Value::Object(all), Value::Object(extra)) = (all, extra) {
@@ -369,11 +411,11 @@ pub(crate) fn merge(all: &mut Value, extra: Value) {
     }
 }
 
-fn has_priors(args: &FitArgs) -> bool {
+pub(crate) fn has_priors(args: &FitArgs) -> bool {
     !args.prior.is_empty() || args.priors.is_some()
 }
 
-fn progress_bar(args: &FitArgs) -> ProgressBar {
+pub(crate) fn progress_bar(args: &FitArgs) -> ProgressBar {
     if args.quiet || !std::io::stderr().is_terminal() {
         return ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
     }

@@ -2,6 +2,8 @@
 
 mod approximation;
 mod args;
+mod before;
+mod before_checkpoint;
 mod blocks;
 mod checkpoint;
 mod data;
@@ -10,6 +12,7 @@ mod fit;
 mod given;
 mod inspect;
 mod interrupt;
+mod layout;
 mod limits;
 mod models;
 mod online;
@@ -21,6 +24,7 @@ mod saved;
 mod select;
 mod separate;
 mod signed;
+mod solver;
 mod spectrogram;
 mod table;
 mod transform;

@@ -59,6 +59,21 @@ impl Saved {
         need_matrix(&self.path, &mut self.arrays, name)
     }
 
+    /// Takes a matrix whose columns are distributions, of which files in single precision know fewer digits.
+    pub(crate) fn distributions(&mut self, name: &str) -> Result<DMatrix<f64>, Failure> {
+        let mut block = self.matrix(name)?;
+        for (z, mut column) in block.column_iter_mut().enumerate() {
+            let sum: f64 = column.iter().sum();
+            if sum <= 0.0 {
+                return Err(self.failure(format!("column {z} of `{name}` sums to {sum}")));
+            }
+            if (sum - 1.0).abs() > 1e-12 {
+                column /= sum;
+            }
+        }
+        Ok(block)
+    }
+
     /// Takes a matrix of finite numbers of either sign.
     pub(crate) fn real_matrix(&mut self, name: &str) -> Result<DMatrix<f64>, Failure> {
         let block = take_matrix::<f64>(&self.path, &mut self.arrays, name)?;

@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use plca_em::{EmError, Explained, FoldIn, Impossible, Solver};
+use plca_em::{EmError, FoldIn, Impossible, Solver};
+use plca_fit::engine::{self, Explained, FitError, Parameters, Transform};
 use plca_io::{Array, ModelFile, Sealed};
 use plca_tensor::Data;
 use serde_json::{Value, json};
@@ -87,12 +88,70 @@ pub(crate) fn along(
     )))
 }
 
+/// Explains new data by learnt blocks, with so many numbers for `each` observation; `explain` also says what is written.
+pub(crate) fn explain(
+    args: &TransformArgs,
+    along: usize,
+    each: usize,
+    explain: impl FnOnce(&dyn Data<f64>, Transform) -> Result<Described, FitError>,
+) -> Result<Found, Failure> {
+    let data: Loaded<f64> = load(&args.data, &args.hidden)?;
+    // Of another order it is refused below.
+    let observations = data.sizes().get(along).copied().unwrap_or(0);
+    describable(&args.data, each, observations)?;
+    let mut how = Transform::default().impossible(engine::Impossible::Drop);
+    how.solver = match args.solver {
+        args::Solver::Em => engine::Solver::Em,
+        args::Solver::Fast => engine::Solver::Fast,
+        args::Solver::Auto if args.tol == 0.0 => engine::Solver::Em,
+        args::Solver::Auto => engine::Solver::Auto,
+    };
+    // [SPEC 1.5] stop by the gap
+    how.stop.max_iter = args.max_iter;
+    how.stop.residual_tol = Some(args.tol).filter(|&gap| gap > 0.0);
+    if args.tol == 0.0 {
+        how.stop.tol = None;
+    }
+    let (explained, mut arrays) = explain(&*data, how).map_err(|e| Failure::by(&args.data, e))?;
+    let mut warnings = data.warnings();
+    let dropped = explained.dropped;
+    if dropped > 0.0 {
+        warnings.push(format!(
+            "observations of mass {dropped} were dropped: no component reaches them"
+        ));
+    }
+    if !explained.empty.is_empty() {
+        warnings.push(format!(
+            "observations {} along dimension {along} hold nothing: what is written for them means nothing",
+            listed(&explained.empty)
+        ));
+    }
+    let gap = Array::new(vec![explained.gap.len()], explained.gap);
+    arrays.insert("gap".into(), gap);
+    arrays.insert("dropped".into(), Array::new(vec![], vec![dropped]));
+    let fit = explained.fit;
+    Ok(Found {
+        arrays,
+        summary: json!({
+            "iterations": fit.iterations(),
+            "stop_reason": fit.status().to_string(),
+            "objective": fit.objective(),
+            "dropped": dropped,
+        }),
+        shape: data.sizes().to_vec(),
+        warnings,
+    })
+}
+
+/// What was found, and the arrays that describe the data.
+type Described = (Explained<Parameters<f64>>, Arrays);
+
 /// Explains new data by a model whose optimum is unique, with so many numbers for `each` observation.
 pub(crate) fn fold_in<S>(
     args: &TransformArgs,
     along: usize,
     each: usize,
-    explain: impl FnOnce(&dyn Data<f64>, &FoldIn) -> Result<Explained<S>, EmError>,
+    explain: impl FnOnce(&dyn Data<f64>, &FoldIn) -> Result<plca_em::Explained<S>, EmError>,
     blocks: impl FnOnce(&S) -> Arrays,
 ) -> Result<Found, Failure> {
     let data: Loaded<f64> = load(&args.data, &args.hidden)?;

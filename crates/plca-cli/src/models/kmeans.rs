@@ -17,7 +17,7 @@ use crate::approximation::Approximation;
 use crate::args::{self, Acceleration, FitArgs, Precision};
 use crate::blocks::{Arrays, lacking, matrix, take_matrix};
 use crate::failure::Failure;
-use crate::fit;
+use crate::before;
 use crate::saved::Saved;
 use crate::signed::{Complete, load_complete};
 
@@ -95,7 +95,7 @@ impl Approximation for Nearest {
 
 fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
     let data = load_complete::<T>(&args.data, &args.hidden, "kmeans")?;
-    fit::fit(args, &data, |rank| KMeansCommand::<T>::new(args, rank))
+    before::fit(args, &data, |rank| KMeansCommand::<T>::new(args, rank))
 }
 
 struct KMeansCommand<T> {

@@ -2,7 +2,6 @@
 
 pub(crate) mod accelerated;
 mod broadcast;
-pub(crate) mod fast;
 pub(crate) mod kmeans;
 pub(crate) mod nmf_kl;
 pub(crate) mod ntf;
@@ -17,15 +16,17 @@ pub(crate) mod skellam;
 mod skellam_priors;
 pub(crate) mod skellam_vb;
 pub(crate) mod snmf_ding;
-pub(crate) mod tempered;
 
 use std::fmt;
 use std::path::Path;
 
 use plca_em::{Outcome, Progress, Stop};
+use plca_fit::engine::AnyModel;
 use plca_fit::{Carried, Direction, Observer};
-use plca_io::Array;
+use plca_io::{Array, Element};
 use rand_chacha::ChaCha8Rng;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::approximation::Approximation;
@@ -33,6 +34,7 @@ use crate::args::{Acceleration, FitArgs, SelectArgs, TransformArgs};
 use crate::blocks::Arrays;
 use crate::data::Dataset;
 use crate::failure::Failure;
+use crate::layout::Layout;
 use crate::saved::Saved;
 use crate::select::Table;
 use crate::transform::Found;
@@ -68,6 +70,20 @@ pub(crate) trait ModelKind: Send + Sync {
     }
     /// The axis of a block that counts the components.
     fn component_axis(&self, block: &str) -> usize;
+    /// How a block lies in files.
+    fn layout(&self, block: &str) -> Layout {
+        match block {
+            "weights" | "marginal" => Layout::Vector,
+            _ => Layout::Matrix,
+        }
+    }
+    /// Name of the objective in the metadata, `posterior` where a prior has a density.
+    fn objective(&self, posterior: bool) -> &'static str {
+        match posterior {
+            true => "log_posterior",
+            false => "log_likelihood",
+        }
+    }
     /// Whether its components are kernels that are shifted.
     fn shifts(&self) -> bool {
         false
@@ -110,6 +126,34 @@ pub(crate) trait ModelKind: Send + Sync {
 impl fmt::Debug for dyn ModelKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+/// Makes a model from the command line, for so many components and data of this shape.
+pub(crate) type Make<T> = fn(&FitArgs, usize, &[usize]) -> Result<Box<dyn AnyModel<T>>, Failure>;
+
+/// A model for either scalar.
+#[derive(Clone, Copy)]
+pub(crate) struct Makers {
+    pub(crate) f64: Make<f64>,
+    pub(crate) f32: Make<f32>,
+}
+
+/// A scalar of fits.
+pub(crate) trait Scalar: Element + Serialize + DeserializeOwned {
+    /// What makes a model of it.
+    fn make(makers: &Makers) -> Make<Self>;
+}
+
+impl Scalar for f64 {
+    fn make(makers: &Makers) -> Make<Self> {
+        makers.f64
+    }
+}
+
+impl Scalar for f32 {
+    fn make(makers: &Makers) -> Make<Self> {
+        makers.f32
     }
 }
 

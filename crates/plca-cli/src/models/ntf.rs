@@ -19,7 +19,7 @@ use crate::args::{Acceleration, FitArgs, Precision, TransformArgs};
 use crate::blocks::{Arrays, matrix};
 use crate::data::load_any;
 use crate::failure::Failure;
-use crate::fit;
+use crate::before;
 use crate::saved::Saved;
 use crate::transform::{Found, along};
 
@@ -74,7 +74,7 @@ impl ModelKind for LeeSeung {
 
 fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
     let data = load_any::<T>(&args.data, &args.hidden)?;
-    fit::fit(args, &*data, |rank| NtfCommand::new(args, rank, &*data))
+    before::fit(args, &*data, |rank| NtfCommand::new(args, rank, &*data))
 }
 
 struct NtfCommand<T> {

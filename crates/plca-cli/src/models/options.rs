@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use plca_em::Cooling;
+use plca_fit::engine::Cooling;
 use plca_io::Element;
 use plca_tensor::{Cp, Data, DataError, Factor, Modes, Request, Rule};
 
@@ -90,11 +90,8 @@ pub(crate) fn temper(args: &FitArgs) -> Result<(f64, Option<f64>), Failure> {
         Some((power, eta)) => (number(power)?, Some(number(eta)?)),
         None => (number(spec)?, None),
     };
-    let schedule = Cooling {
-        start: power,
-        eta: eta.unwrap_or(Cooling::default().eta),
-        ..Cooling::default()
-    };
+    let mut schedule = Cooling::default().start(power);
+    schedule.eta = eta.unwrap_or(schedule.eta);
     schedule
         .check()
         .map_err(|e| Failure::usage(format!("--temper: {e}")))?;
@@ -120,10 +117,5 @@ pub(crate) fn schedule(args: &FitArgs) -> Result<Option<Cooling>, Failure> {
             "--missing-method multiplicative does not go with --temper",
         ));
     }
-    Ok(Some(Cooling {
-        start,
-        eta,
-        tol: args.tol(),
-        ..Cooling::default()
-    }))
+    Ok(Some(Cooling::default().start(start).eta(eta).tol(args.tol())))
 }

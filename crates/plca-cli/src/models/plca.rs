@@ -1,35 +1,22 @@
 //! `plca`: symmetric, any order.
 
-use std::path::Path;
-
 use nalgebra::{DMatrix, DVector};
-use plca_em::{
-    Outcome, PlcaEm, PlcaInit, Progress,
-    before::{Plca, PlcaState},
-};
-use plca_fit::{Carried, Direction, Observer, Stop};
-use plca_io::{Array, Element};
-use plca_tensor::Data;
-use rand_chacha::ChaCha8Rng;
+use plca_em::{Plca, PlcaState};
+use plca_fit::engine::AnyModel;
+use plca_io::Element;
 
-use super::accelerated::accelerated;
-use super::options::{missing, refuse, refuse_signed, seen_mass, temper};
-use super::priors::{Block, emptying, priors};
-use super::tempered::{self, Bind};
-use super::{CommandModel, ModelKind, fast};
+use super::options::{missing, refuse, refuse_signed, temper};
+use super::priors::{Block, priors};
+use super::{Makers, ModelKind};
 use crate::approximation::{Approximation, Product};
-use crate::args::{Acceleration, FitArgs, Precision, SelectArgs, TransformArgs};
-use crate::blocks::{
-    Arrays, ITERATION, count, keep_fixed, lacking, matrix, number, take_count, take_matrix,
-    take_vector, vector,
-};
-use crate::data::Loaded;
+use crate::args::{FitArgs, Precision, SelectArgs, TransformArgs};
+use crate::blocks::{Arrays, matrix, take_matrix, vector};
 use crate::failure::Failure;
+use crate::fit;
 use crate::online;
-use crate::out_of_core::load;
 use crate::saved::Saved;
 use crate::select::{self, Table};
-use crate::transform::{Found, along, fold_in};
+use crate::transform::{Found, along, explain};
 
 /// The model `plca`.
 pub(crate) struct Symmetric;
@@ -62,16 +49,17 @@ impl ModelKind for Symmetric {
     }
 
     fn fit(&self, args: &FitArgs) -> Result<(), Failure> {
-        match args.precision {
-            Precision::F64 => fit::<f64>(args),
-            Precision::F32 => fit::<f32>(args),
-        }
+        let makers = Makers {
+            f64: boxed,
+            f32: boxed,
+        };
+        fit::fit(args, makers)
     }
 
     fn online(&self, args: &FitArgs) -> Result<(), Failure> {
         match args.precision {
-            Precision::F64 => stream::<f64>(args),
-            Precision::F32 => stream::<f32>(args),
+            Precision::F64 => online::fit(args, factor, None, model::<f64>),
+            Precision::F32 => online::fit(args, factor, None, model::<f32>),
         }
     }
 
@@ -84,36 +72,29 @@ impl ModelKind for Symmetric {
         let along = along(args, order - 1, |d| d < order)?;
         // A stream has no factor of what is looked for.
         let streamed = !file.metadata["settings"]["online"].is_null();
-        let learned = (0..order).filter(|&j| j != along || !streamed);
-        let learned = learned.map(|j| file.matrix(&factor(j)));
-        let mut factors = learned.collect::<Result<Vec<_>, _>>()?;
+        let learnt = (0..order).filter(|&j| j != along || !streamed);
+        let learnt = learnt.map(|j| file.distributions(&factor(j)));
+        let mut factors = learnt.collect::<Result<Vec<_>, _>>()?;
         file.agree(factors.iter().map(DMatrix::ncols))?;
         let k = match factors.first() {
             Some(factor) => factor.ncols(),
             None => file.vector("weights")?.len(),
         };
         if streamed {
-            factors.insert(along, DMatrix::zeros(0, k));
+            factors.insert(along, DMatrix::from_element(1, k, 1.0));
         }
-        let model = PlcaState {
-            weights: DVector::from_element(k, 1.0),
-            factors,
-            power: 1.0,
-            iteration: 0,
-        };
-        let mut found = fold_in(
-            args,
-            along,
-            k,
-            |data, how| model.fold_in(data, along, how),
-            |state| {
-                [
-                    ("weights".to_string(), vector(&state.weights)),
-                    (factor(along), matrix(&state.factors[along])),
-                ]
-                .into()
-            },
-        )?;
+        let even = DVector::from_element(k, 1.0 / k as f64);
+        let state = PlcaState::new(even, factors).map_err(|e| file.failure(e))?;
+        let mut found = explain(args, along, k, |data, how| {
+            let how = how.along(along);
+            let explained = state.transform(data, &how)?;
+            let found = explained.fit.state();
+            let blocks = [
+                ("weights".to_string(), vector(&DVector::from_column_slice(found.weights()))),
+                (factor(along), matrix(found.factor(along))),
+            ];
+            Ok((explained.untyped(), blocks.into()))
+        })?;
         // There is one gap for all observations.
         if let Some(gap) = found.arrays.get_mut("gap") {
             gap.shape.clear();
@@ -148,7 +129,7 @@ pub(super) fn mode(name: &str) -> Option<usize> {
 
 /// The factors that are given.
 pub(super) fn take_factors<T: Element>(
-    path: &Path,
+    path: &std::path::Path,
     arrays: &mut Arrays,
     order: usize,
 ) -> Result<Vec<Option<DMatrix<T>>>, Failure> {
@@ -158,13 +139,13 @@ pub(super) fn take_factors<T: Element>(
 
 /// As [`take_factors`] from a file that must have them all.
 pub(super) fn all_factors<T: Element>(
-    path: &Path,
+    path: &std::path::Path,
     arrays: &mut Arrays,
     order: usize,
 ) -> Result<Vec<DMatrix<T>>, Failure> {
     let factors = take_factors(path, arrays, order)?.into_iter().enumerate();
     factors
-        .map(|(j, f)| f.ok_or_else(|| lacking(path, &factor(j))))
+        .map(|(j, f)| f.ok_or_else(|| crate::blocks::lacking(path, &factor(j))))
         .collect()
 }
 
@@ -185,28 +166,20 @@ pub(super) fn factors(file: &mut Saved, order: usize) -> Result<Vec<DMatrix<f64>
     Ok(factors)
 }
 
-fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
-    let data: Loaded<T> = load(args)?;
-    let shape = data.shape();
-    let make = |rank| PlcaCommand::new(args, rank, shape);
-    fast::fit(args, &*data, make, || tempered::fit(args, &*data, make))
-}
-
-fn stream<T: Element>(args: &FitArgs) -> Result<(), Failure> {
-    let make = |rank, shape: &[usize]| model::<T>(args, rank, shape);
-    online::fit(args, factor, None, make)
-}
-
-/// The model of the command line, for data of this shape.
-fn model<T: Element>(
+fn boxed<T: Element>(
     args: &FitArgs,
     rank: usize,
     shape: &[usize],
-) -> Result<plca_em::Plca<T>, Failure> {
+) -> Result<Box<dyn AnyModel<T>>, Failure> {
+    Ok(Box::new(model::<T>(args, rank, shape)?))
+}
+
+/// The model of the command line, for data of this shape.
+fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Plca<T>, Failure> {
     refuse(args.given.is_some(), "--given", "plca")?;
     refuse_signed(args, "plca")?;
     refuse(args.update.is_some(), "--update", "plca")?;
-    let mut builder = plca_em::Plca::builder(rank)
+    let mut builder = Plca::builder(rank)
         .temper(temper(args)?.0)
         .temper_prior(args.temper_prior);
     for name in &args.fix {
@@ -222,183 +195,4 @@ fn model<T: Element>(
         builder = builder.missing(missing);
     }
     Ok(builder.build()?)
-}
-
-struct PlcaCommand<T: Element> {
-    config: Plca<T>,
-    order: usize,
-    power: f64,
-    priors: bool,
-    /// Blocks whose priors may empty them.
-    emptying: Vec<String>,
-    fix: Vec<String>,
-}
-
-pub(super) fn as_column<T: Element>(v: &DVector<T>) -> DMatrix<T> {
-    DMatrix::from_column_slice(v.len(), 1, v.as_slice())
-}
-
-impl<T: Element> PlcaCommand<T> {
-    /// From the command line, for data of this shape.
-    fn new(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Self, Failure> {
-        refuse(args.given.is_some(), "--given", "plca")?;
-        refuse_signed(args, "plca")?;
-        refuse(args.update.is_some(), "--update", "plca")?;
-        let (power, _) = temper(args)?;
-        let mut builder = Plca::builder(rank)
-            .temper(power)
-            .temper_prior(args.temper_prior);
-        for name in &args.fix {
-            builder = match mode(name) {
-                Some(j) => builder.freeze_factor(j),
-                None => builder.freeze_weights(),
-            };
-        }
-        let factors = shape.iter().enumerate();
-        let factors = factors.map(|(j, &n)| Block::matrix(factor(j), n, rank));
-        let blocks: Vec<_> = factors.chain([Block::vector("weights", rank)]).collect();
-        let priors = priors(args, &blocks)?;
-        let (any, emptying) = (!priors.is_empty(), emptying(&priors));
-        for (name, prior) in priors {
-            builder = match mode(&name) {
-                Some(j) => builder.factor_prior(j, prior),
-                None => builder.weights_prior(prior),
-            };
-        }
-        if let Some(missing) = missing(args) {
-            builder = builder.missing(missing);
-        }
-        Ok(Self {
-            config: builder.build()?,
-            order: shape.len(),
-            power,
-            priors: any,
-            emptying,
-            fix: args.fix.clone(),
-        })
-    }
-}
-
-impl<T: Element> CommandModel for PlcaCommand<T> {
-    type Data = dyn Data<T>;
-    type State = PlcaState<T>;
-    const OBJECTIVE: &'static str = "log_likelihood";
-
-    fn start(
-        &self,
-        data: &Self::Data,
-        mut given: Arrays,
-        path: &Path,
-        rng: &mut ChaCha8Rng,
-    ) -> Result<PlcaState<T>, Failure> {
-        let weights = take_vector(path, &mut given, "weights")?;
-        let factors = take_factors(path, &mut given, self.order)?;
-        let init = PlcaInit { weights, factors };
-        let mut state = self.config.init(data, &init, rng)?;
-        for name in &self.fix {
-            match mode(name) {
-                Some(j) => {
-                    if let Some(given) = &init.factors[j] {
-                        keep_fixed(&mut state.factors[j], given);
-                    }
-                }
-                None => {
-                    if let Some(given) = &init.weights {
-                        let mut weights = as_column(&state.weights);
-                        keep_fixed(&mut weights, &as_column(given));
-                        state.weights = weights.column(0).into_owned();
-                    }
-                }
-            }
-        }
-        Ok(state)
-    }
-
-    fn restore(&self, mut arrays: Arrays, path: &Path) -> Result<PlcaState<T>, Failure> {
-        let lacks = |name: &str| lacking(path, name);
-        let iteration = take_count(path, &mut arrays, ITERATION)?;
-        let weights: DVector<T> =
-            take_vector(path, &mut arrays, "weights")?.ok_or_else(|| lacks("weights"))?;
-        Ok(PlcaState {
-            weights,
-            factors: all_factors(path, &mut arrays, self.order)?,
-            power: self.power,
-            iteration,
-        })
-    }
-
-    fn arrays(&self, _: &Self::Data, state: &PlcaState<T>) -> Arrays {
-        written(&state.weights, &state.factors)
-    }
-
-    fn restored(&self, state: &PlcaState<T>) -> Vec<String> {
-        let restored = |name: &&String| match mode(name) {
-            Some(j) => plca_em::restored(&state.factors[j]),
-            None => plca_em::restored(&as_column(&state.weights)),
-        };
-        self.emptying.iter().filter(restored).cloned().collect()
-    }
-
-    fn saved(&self, data: &Self::Data, state: &Self::State) -> Arrays {
-        let mut arrays = self.arrays(data, state);
-        arrays.insert(ITERATION.into(), count(state.iteration));
-        arrays
-    }
-
-    fn iterate(
-        &self,
-        data: &Self::Data,
-        acceleration: Acceleration,
-        from: (Carried<Self::State>, Progress),
-        stop: &Stop,
-        observer: impl Observer<Carried<Self::State>>,
-    ) -> Result<Outcome<Carried<Self::State>>, Failure> {
-        accelerated(self.config.on(data)?, acceleration, from, stop, observer)
-    }
-
-    fn direction(&self) -> Direction {
-        Direction::Maximise
-    }
-
-    fn scale(
-        &self,
-        data: &Self::Data,
-        state: &PlcaState<T>,
-    ) -> Result<Option<Array<f64>>, Failure> {
-        if data.is_complete() {
-            return Ok(None);
-        }
-        // [SPEC 4] s = v_obs / Σ_obs P
-        let seen = state.with_model(|model| seen_mass(data, model, 0));
-        let seen: f64 = seen.map_err(plca_em::EmError::from)?.iter().sum();
-        Ok(Some(number(data.total() / seen)))
-    }
-
-    fn ln_lik(&self, data: &Self::Data, state: &PlcaState<T>) -> Result<Option<f64>, Failure> {
-        Ok(if self.priors {
-            Some(self.config.on(data)?.ln_lik(state)?)
-        } else {
-            None
-        })
-    }
-}
-
-impl<T: Element> Bind<T> for PlcaCommand<T> {
-    type Em<'a> = PlcaEm<'a, T>;
-
-    fn on<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Self::Em<'a>, Failure> {
-        Ok(self.config.on(data)?)
-    }
-
-    fn power(state: &mut Self::State) -> &mut f64 {
-        &mut state.power
-    }
-}
-
-impl<T: Element> fast::Separates<T> for PlcaCommand<T> {
-    type Algorithm<'a> = PlcaEm<'a, T>;
-
-    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Self::Algorithm<'a>, Failure> {
-        Ok(self.config.on(data)?)
-    }
 }

@@ -1,34 +1,22 @@
 //! `plsa`: asymmetric, either direction.
 
-use std::path::Path;
-
 use nalgebra::{DMatrix, DVector};
-use plca_em::{
-    Given, Outcome, PlsaEm, PlsaInit, Progress,
-    before::{Plsa, PlsaState},
-};
-use plca_fit::{Carried, Direction, Observer, Stop};
-use plca_io::{Array, Element};
-use plca_tensor::{Cp, Data, Factor};
-use rand_chacha::ChaCha8Rng;
+use plca_em::{Given, Plsa, PlsaState};
+use plca_fit::engine::AnyModel;
+use plca_io::Element;
 
-use super::accelerated::accelerated;
-use super::options::{missing, need_matrix, refuse, refuse_signed, seen_mass, temper};
-use super::priors::{Block, emptying, priors};
-use super::tempered::{self, Bind};
-use super::{CommandModel, ModelKind, fast};
+use super::options::{missing, need_matrix, refuse, refuse_signed, temper};
+use super::priors::{Block, priors};
+use super::{Makers, ModelKind};
 use crate::approximation::{Approximation, Product};
-use crate::args::{Acceleration, FitArgs, Precision, SelectArgs, TransformArgs};
-use crate::blocks::{
-    Arrays, ITERATION, SCALE, count, keep_fixed, lacking, matrix, take_count, take_matrix,
-};
-use crate::data::Loaded;
+use crate::args::{FitArgs, Precision, SelectArgs, TransformArgs};
+use crate::blocks::{SCALE, matrix};
 use crate::failure::Failure;
+use crate::fit;
 use crate::online;
-use crate::out_of_core::load;
 use crate::saved::Saved;
 use crate::select::{self, Table};
-use crate::transform::{Found, along, fold_in};
+use crate::transform::{Found, along, explain};
 
 /// The model `plsa`.
 pub(crate) struct Asymmetric;
@@ -66,16 +54,18 @@ impl ModelKind for Asymmetric {
     }
 
     fn fit(&self, args: &FitArgs) -> Result<(), Failure> {
-        match args.precision {
-            Precision::F64 => fit::<f64>(args),
-            Precision::F32 => fit::<f32>(args),
-        }
+        let makers = Makers {
+            f64: boxed,
+            f32: boxed,
+        };
+        fit::fit(args, makers)
     }
 
     fn online(&self, args: &FitArgs) -> Result<(), Failure> {
+        let name = |_| "basis".into();
         match args.precision {
-            Precision::F64 => stream::<f64>(args),
-            Precision::F32 => stream::<f32>(args),
+            Precision::F64 => online::fit(args, name, Some("marginal"), model::<f64>),
+            Precision::F32 => online::fit(args, name, Some("marginal"), model::<f32>),
         }
     }
 
@@ -87,20 +77,16 @@ impl ModelKind for Asymmetric {
         // The observations are what was given.
         let given = saved_direction(&file);
         let along = along(args, given.mode(), |d| d == given.mode())?;
-        let basis = file.matrix("basis")?;
-        let model = PlsaState {
-            mixture: DMatrix::zeros(basis.ncols(), 0),
-            basis,
-            power: 1.0,
-            iteration: 0,
-        };
-        fold_in(
-            args,
-            along,
-            model.basis.ncols(),
-            |data, how| model.fold_in(data, given, how),
-            |state| [("mixture".to_string(), matrix(&state.mixture))].into(),
-        )
+        let basis = file.distributions("basis")?;
+        let k = basis.ncols();
+        let one = DMatrix::from_element(k, 1, 1.0 / k as f64);
+        let state = PlsaState::new(given, basis, one, vec![1.0]).map_err(|e| file.failure(e))?;
+        explain(args, along, k, |data, how| {
+            let explained = state.transform(data, &how)?;
+            let mixture = matrix(explained.fit.state().mixture());
+            let blocks = [("mixture".to_string(), mixture)];
+            Ok((explained.untyped(), blocks.into()))
+        })
     }
 
     fn approximation(&self, mut file: Saved) -> Result<Box<dyn Approximation>, Failure> {
@@ -135,29 +121,12 @@ impl ModelKind for Asymmetric {
     }
 }
 
-fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
-    let data: Loaded<T> = load(args)?;
-    let shape = data.shape();
-    let given = given(args.given);
-    let marginal = match shape.len() {
-        2 => data
-            .marginal(given.mode())
-            .map_err(plca_em::EmError::from)?,
-        _ => Vec::new(),
-    };
-    let make = |rank| {
-        let command = PlsaCommand::new(args, rank, shape)?;
-        Ok(PlsaCommand {
-            marginal: marginal.clone(),
-            ..command
-        })
-    };
-    fast::fit(args, &*data, make, || tempered::fit(args, &*data, make))
-}
-
-fn stream<T: Element>(args: &FitArgs) -> Result<(), Failure> {
-    let make = |rank, shape: &[usize]| model::<T>(args, rank, shape);
-    online::fit(args, |_| "basis".into(), Some("marginal"), make)
+fn boxed<T: Element>(
+    args: &FitArgs,
+    rank: usize,
+    shape: &[usize],
+) -> Result<Box<dyn AnyModel<T>>, Failure> {
+    Ok(Box::new(model::<T>(args, rank, shape)?))
 }
 
 /// The direction that a model file was fitted in.
@@ -174,7 +143,7 @@ fn model<T: Element>(
     args: &FitArgs,
     rank: usize,
     shape: &[usize],
-) -> Result<plca_em::Plsa<T>, Failure> {
+) -> Result<Plsa<T>, Failure> {
     refuse(args.update.is_some(), "--update", "plsa")?;
     refuse_signed(args, "plsa")?;
     refuse(args.temper_prior, "--temper-prior", "plsa")?;
@@ -185,7 +154,7 @@ fn model<T: Element>(
         ));
     }
     let given = given(args.given);
-    let mut builder = plca_em::Plsa::builder(rank)
+    let mut builder = Plsa::builder(rank)
         .given(given)
         .temper(temper(args)?.0);
     for name in &args.fix {
@@ -201,209 +170,11 @@ fn model<T: Element>(
     Ok(builder.build()?)
 }
 
-struct PlsaCommand<T: Element> {
-    config: Plsa<T>,
-    power: f64,
-    priors: bool,
-    /// Blocks whose priors may empty them.
-    emptying: Vec<String>,
-    fix: Vec<String>,
-    /// The sum of each given index.
-    marginal: Vec<f64>,
-}
-
 /// The direction of `--given`.
 fn given(mode: Option<u8>) -> Given {
     if mode == Some(0) {
         Given::Rows
     } else {
         Given::Columns
-    }
-}
-
-impl<T: Element> PlsaCommand<T> {
-    /// From the command line, for data of this shape.
-    fn new(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Self, Failure> {
-        refuse(args.update.is_some(), "--update", "plsa")?;
-        refuse_signed(args, "plsa")?;
-        refuse(args.temper_prior, "--temper-prior", "plsa")?;
-        need_matrix(&args.data, "plsa", shape)?;
-        if missing(args) == Some(plca_em::Missing::Multiplicative) {
-            return Err(Failure::usage(
-                "--missing-method multiplicative: plsa treats missing cells by imputation only",
-            ));
-        }
-        let given = given(args.given);
-        let (power, _) = temper(args)?;
-        let mut builder = Plsa::builder(rank).given(given).temper(power);
-        for name in &args.fix {
-            builder = match name.as_str() {
-                "basis" => builder.freeze_basis(),
-                "mixture" => builder.freeze_mixture(),
-                _ => builder,
-            };
-        }
-        let blocks = [
-            Block::matrix("basis", shape[given.explained()], rank),
-            Block::matrix("mixture", rank, shape[given.mode()]),
-        ];
-        let priors = priors(args, &blocks)?;
-        let (any, emptying) = (!priors.is_empty(), emptying(&priors));
-        for (name, prior) in priors {
-            builder = if name == "basis" {
-                builder.basis_prior(prior)
-            } else {
-                builder.mixture_prior(prior)
-            };
-        }
-        Ok(Self {
-            marginal: Vec::new(),
-            config: builder.build()?,
-            power,
-            priors: any,
-            emptying,
-            fix: args.fix.clone(),
-        })
-    }
-}
-
-impl<T: Element> CommandModel for PlsaCommand<T> {
-    type Data = dyn Data<T>;
-    type State = PlsaState<T>;
-    const OBJECTIVE: &'static str = "log_likelihood";
-
-    fn start(
-        &self,
-        data: &Self::Data,
-        mut given: Arrays,
-        path: &Path,
-        rng: &mut ChaCha8Rng,
-    ) -> Result<PlsaState<T>, Failure> {
-        let init = PlsaInit {
-            basis: take_matrix(path, &mut given, "basis")?,
-            mixture: take_matrix(path, &mut given, "mixture")?,
-        };
-        let mut state = self.config.init(data, &init, rng)?;
-        for name in &self.fix {
-            let (block, given) = if name == "basis" {
-                (&mut state.basis, &init.basis)
-            } else {
-                (&mut state.mixture, &init.mixture)
-            };
-            if let Some(given) = given {
-                keep_fixed(block, given);
-            }
-        }
-        Ok(state)
-    }
-
-    fn restore(&self, mut arrays: Arrays, path: &Path) -> Result<PlsaState<T>, Failure> {
-        let iteration = take_count(path, &mut arrays, ITERATION)?;
-        let mut block =
-            |name: &str| take_matrix(path, &mut arrays, name)?.ok_or_else(|| lacking(path, name));
-        Ok(PlsaState {
-            basis: block("basis")?,
-            mixture: block("mixture")?,
-            power: self.power,
-            iteration,
-        })
-    }
-
-    fn arrays(&self, _: &Self::Data, state: &PlsaState<T>) -> Arrays {
-        let total: f64 = self.marginal.iter().sum();
-        let shares = self.marginal.iter().map(|s| s / total).collect();
-        let marginal = Array::new(vec![self.marginal.len()], shares);
-        [
-            ("basis", matrix(&state.basis)),
-            ("mixture", matrix(&state.mixture)),
-            ("marginal", marginal),
-        ]
-        .map(|(name, array)| (name.to_string(), array))
-        .into()
-    }
-
-    fn restored(&self, state: &PlsaState<T>) -> Vec<String> {
-        let restored = |name: &&String| {
-            plca_em::restored(match name.as_str() {
-                "basis" => &state.basis,
-                _ => &state.mixture,
-            })
-        };
-        self.emptying.iter().filter(restored).cloned().collect()
-    }
-
-    fn saved(&self, data: &Self::Data, state: &Self::State) -> Arrays {
-        let mut arrays = self.arrays(data, state);
-        arrays.insert(ITERATION.into(), count(state.iteration));
-        arrays
-    }
-
-    fn iterate(
-        &self,
-        data: &Self::Data,
-        acceleration: Acceleration,
-        from: (Carried<Self::State>, Progress),
-        stop: &Stop,
-        observer: impl Observer<Carried<Self::State>>,
-    ) -> Result<Outcome<Carried<Self::State>>, Failure> {
-        accelerated(self.config.on(data)?, acceleration, from, stop, observer)
-    }
-
-    fn direction(&self) -> Direction {
-        Direction::Maximise
-    }
-
-    fn scale(
-        &self,
-        data: &Self::Data,
-        state: &PlsaState<T>,
-    ) -> Result<Option<Array<f64>>, Failure> {
-        if data.is_complete() {
-            return Ok(None);
-        }
-        let given = self.config.given();
-        let (basis, mixture) = (Factor::Columns(&state.basis), Factor::Rows(&state.mixture));
-        let mut factors = [basis, mixture];
-        if given == Given::Rows {
-            factors.reverse();
-        }
-        let model = Cp {
-            weights: None,
-            factors: &factors,
-        };
-        let seen = seen_mass(data, &model, given.mode()).map_err(plca_em::EmError::from)?;
-        // [SPEC 4] s = v_obs / Σ_obs P, for every given index; 0 where nothing of it was observed
-        let scales = self.marginal.iter().zip(seen);
-        let scales = scales.map(|(&v, mass)| if v > 0.0 { v / mass } else { 0.0 });
-        let scales: Vec<_> = scales.collect();
-        Ok(Some(Array::new(vec![scales.len()], scales)))
-    }
-
-    fn ln_lik(&self, data: &Self::Data, state: &PlsaState<T>) -> Result<Option<f64>, Failure> {
-        Ok(if self.priors {
-            Some(self.config.on(data)?.ln_lik(state)?)
-        } else {
-            None
-        })
-    }
-}
-
-impl<T: Element> Bind<T> for PlsaCommand<T> {
-    type Em<'a> = PlsaEm<'a, T>;
-
-    fn on<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Self::Em<'a>, Failure> {
-        Ok(self.config.on(data)?)
-    }
-
-    fn power(state: &mut Self::State) -> &mut f64 {
-        &mut state.power
-    }
-}
-
-impl<T: Element> fast::Separates<T> for PlsaCommand<T> {
-    type Algorithm<'a> = PlsaEm<'a, T>;
-
-    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Self::Algorithm<'a>, Failure> {
-        Ok(self.config.on(data)?)
     }
 }

@@ -20,7 +20,7 @@ use crate::args::{Acceleration, FitArgs, Precision, TransformArgs};
 use crate::blocks::{Arrays, lacking, matrix, number, take_vector};
 use crate::data::{Dataset, Loaded, load_any};
 use crate::failure::Failure;
-use crate::fit;
+use crate::before;
 use crate::limits::describable;
 use crate::saved::Saved;
 use crate::transform::{Found, along};
@@ -151,7 +151,7 @@ pub(super) fn explained(
 
 fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
     let data = load_any::<T>(&args.data, &args.hidden)?;
-    fit::fit(args, &*data, |rank| PntfCommand::new(args, rank, &*data))
+    before::fit(args, &*data, |rank| PntfCommand::new(args, rank, &*data))
 }
 
 struct PntfCommand<T> {

@@ -15,7 +15,6 @@ use rand_chacha::ChaCha8Rng;
 
 use super::accelerated::accelerated;
 use super::options::refuse;
-use super::plca::as_column;
 use super::priors::{Block, emptying, priors};
 use super::{CommandModel, ModelKind, siplca_select};
 use crate::approximation::Approximation;
@@ -27,7 +26,7 @@ use crate::blocks::{
 };
 use crate::data::{Loaded, load};
 use crate::failure::Failure;
-use crate::fit;
+use crate::before;
 use crate::given;
 use crate::limits::parameters;
 use crate::saved::Saved;
@@ -172,7 +171,7 @@ fn support(domain: args::Domain) -> Support {
 
 fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
     let data: Loaded<T> = load(&args.data, &args.hidden)?;
-    fit::fit(args, &*data, |rank| {
+    before::fit(args, &*data, |rank| {
         ShiftedCommand::new(args, rank, data.shape())
     })
 }
@@ -581,4 +580,8 @@ impl Approximation for Convolution {
         }
         Ok(())
     }
+}
+
+fn as_column<T: Element>(v: &nalgebra::DVector<T>) -> DMatrix<T> {
+    DMatrix::from_column_slice(v.len(), 1, v.as_slice())
 }

@@ -19,7 +19,7 @@ use crate::args::{Acceleration, FitArgs, Precision, TransformArgs};
 use crate::blocks::{Arrays, keep_fixed, lacking, matrix, take_matrix};
 use crate::data::Dataset;
 use crate::failure::Failure;
-use crate::fit;
+use crate::before;
 use crate::limits::describable;
 use crate::saved::Saved;
 use crate::signed::{SignedData, join, load, sides};
@@ -70,7 +70,7 @@ impl ModelKind for SkellamEm {
 fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
     let data = load::<T>(&args.data, &args.hidden, "skellam")?;
     let sizes = data.shape();
-    fit::fit(args, &data, |rank| {
+    before::fit(args, &data, |rank| {
         SkellamCommand::<T>::new(args, rank, sizes)
     })
 }

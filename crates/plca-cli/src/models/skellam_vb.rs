@@ -21,7 +21,7 @@ use crate::args::{
 use crate::blocks::{Arrays, lacking, matrix, take_matrix};
 use crate::data::Dataset;
 use crate::failure::Failure;
-use crate::fit;
+use crate::before;
 use crate::limits::reasonable;
 use crate::saved::Saved;
 use crate::select::{self, Table, ranks};
@@ -194,7 +194,7 @@ fn scores(args: &SelectArgs, data: &SignedData<f64>, ranks: &[usize]) -> Result<
 fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
     let data = load::<T>(&args.data, &args.hidden, "skellam-vb")?;
     let sizes = data.shape();
-    fit::fit(args, &data, |rank| VbCommand::<T>::new(args, rank, sizes))
+    before::fit(args, &data, |rank| VbCommand::<T>::new(args, rank, sizes))
 }
 
 struct VbCommand<T> {

@@ -16,7 +16,7 @@ use crate::approximation::{Approximation, multiply};
 use crate::args::{Acceleration, FitArgs, Precision};
 use crate::blocks::{Arrays, lacking, matrix, take_matrix};
 use crate::failure::Failure;
-use crate::fit;
+use crate::before;
 use crate::saved::Saved;
 use crate::signed::{Complete, load_complete};
 
@@ -61,7 +61,7 @@ impl ModelKind for DingSemiNmf {
 
 fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
     let data = load_complete::<T>(&args.data, &args.hidden, "snmf-ding")?;
-    fit::fit(args, &data, |rank| DingCommand::<T>::new(args, rank))
+    before::fit(args, &data, |rank| DingCommand::<T>::new(args, rank))
 }
 
 /// Refuses what the baselines do not have.

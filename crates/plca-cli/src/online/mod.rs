@@ -35,7 +35,7 @@ pub(crate) fn fit<T: Element, M: Streamed<T>>(
     args: &FitArgs,
     name: impl Fn(usize) -> String,
     marginal: Option<&str>,
-    make: impl FnOnce(usize, &[usize]) -> Result<M, Failure>,
+    make: impl FnOnce(&FitArgs, usize, &[usize]) -> Result<M, Failure>,
 ) -> Result<(), Failure> {
     let started = Instant::now();
     check(args)?;
@@ -46,7 +46,7 @@ pub(crate) fn fit<T: Element, M: Streamed<T>>(
     let shape = first.shape().to_vec();
     let (given, implied) = given::blocks(args, shape.len())?;
     let rank = given::rank(args, implied, &shape)?;
-    let model = make(rank, &shape)?;
+    let model = make(args, rank, &shape)?;
     let along = model.streamed(shape.len());
     let settings = stream_settings(args, rank)?;
     let learner = Online::builder(model)

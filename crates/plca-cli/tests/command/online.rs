@@ -212,7 +212,7 @@ fn lists_of_cells_need_a_shape() {
     let marginal = [3.0, 2.0, 0.0, 5.0, 0.0, 1.0].map(|n| n / 11.0);
     assert_eq!(tns.arrays["marginal"].values, marginal);
     for (files, shape, parts) in [
-        ("1.tns 2.tns", "", ["2.tns", "[3, 3]"]),
+        ("1.tns 2.tns", "", ["2.tns", "3 x 3"]),
         ("1.tns 2.tns", "--shape 3x3", ["1.tns", "3"]),
         ("1.mtx 2.mtx", "--shape 5x4", ["1.mtx", "[5, 3]"]),
     ] {
@@ -333,7 +333,7 @@ fn what_no_stream_can_be() {
         "constant:0",
         "constant:1.1",
     ] {
-        usage(&format!("plsa b --online {law}"), &["step size"]);
+        usage(&format!("plsa b --online {law}"), &["`kappa` is 0.5"]);
     }
     for law in ["0.7", "fast", "constant:x", "0.7,x"] {
         usage(&format!("plsa b --online {law}"), &["--online"]);

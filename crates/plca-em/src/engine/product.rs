@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_fit::engine::FitError;
-use plca_tensor::{Cp, Data, DataError, Real, check_counts};
+use plca_tensor::{Cp, Data, DataError, Factor, Modes, Real, Request, Rule, check_counts};
 
 /// The first positive cell, in row-major order, to which a model gives the probability 0.
 pub(crate) fn unsupported<T: Real>(
@@ -43,6 +43,22 @@ pub(crate) fn check_measured<T: Real>(
 /// A block to a power, entry by entry.
 pub(crate) fn power<T: Real>(block: &DMatrix<T>, power: T) -> DMatrix<T> {
     block.map(|x| x.powf(power))
+}
+
+/// Mass of a model over the observed cells, for every index of one mode.
+pub(super) fn seen_mass<T: Real>(
+    data: &dyn Data<T>,
+    model: &Cp<'_, T>,
+    mode: usize,
+) -> Result<Vec<f64>, DataError> {
+    let exposure = Request::counts(Modes::one(mode)).rule(Rule::Exposure);
+    let seen = data.e_step(model, &exposure)?.take(mode);
+    let cell = |i, z| match model.factors[mode] {
+        Factor::Columns(_) => seen[(i, z)].to_f64(),
+        Factor::Rows(_) => seen[(z, i)].to_f64(),
+    };
+    let mass = |i| (0..model.components()).map(|z| cell(i, z)).sum();
+    Ok((0..model.factors[mode].rows()).map(mass).collect())
 }
 
 /// Refuses a tempering power outside `(0, 1]`.

@@ -81,6 +81,17 @@ pub trait Algorithm<T: Real>: Debug {
         Vec::new()
     }
 
+    /// What the model at these parameters must be multiplied by to approximate data of which something is hidden, or not in its reach: one
+    /// number, or one for each given index. Default: nothing is hidden, and [`mass`](Self::mass) says it all.
+    ///
+    /// # Errors
+    ///
+    /// Data that cannot be read.
+    fn scale(&self, at: &Parameters<T>) -> Result<Option<Vec<f64>>, FitError> {
+        let _ = at;
+        Ok(None)
+    }
+
     /// The tempering power that a run begins with; default 1, none.
     fn power(&self) -> f64 {
         1.0
@@ -265,6 +276,10 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
 
     fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
         self.0.facts()
+    }
+
+    fn scale(&self, at: &Parameters<T>) -> Result<Option<Vec<f64>>, FitError> {
+        self.0.scale(at)
     }
 
     fn power(&self) -> f64 {

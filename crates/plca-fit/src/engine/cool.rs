@@ -233,6 +233,10 @@ impl<T: Real> Steps<T> for Cooled<'_, T> {
         }
     }
 
+    fn held_out_perplexity(&self) -> Option<f64> {
+        self.place.as_ref().map(|place| place.perplexity)
+    }
+
     fn ended(&self) -> Option<Status> {
         let ended = self.place.as_ref().is_some_and(|place| place.ended);
         ended.then_some(Status::HeldOut)

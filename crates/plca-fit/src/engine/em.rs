@@ -122,6 +122,16 @@ pub trait Expectation<T: Real>: Debug + Sync {
         Vec::new()
     }
 
+    /// [`Algorithm::scale`](super::Algorithm::scale).
+    ///
+    /// # Errors
+    ///
+    /// Data that cannot be read.
+    fn scale(&self, at: &Parameters<T>) -> Result<Option<Vec<f64>>, FitError> {
+        let _ = at;
+        Ok(None)
+    }
+
     /// Whether its E-step heeds the tempering power; default: no.
     fn tempers(&self) -> bool {
         false

@@ -1,5 +1,6 @@
 //! What a run gives back, and what continues it.
 
+use nalgebra::DMatrix;
 use plca_tensor::Real;
 
 use super::{FitError, Memory, Parameters, State, Status};
@@ -43,7 +44,8 @@ pub struct Checkpoint<T: Real> {
 }
 
 impl<T: Real> Checkpoint<T> {
-    pub(super) fn new(parameters: Parameters<T>) -> Self {
+    /// A run that has not begun, from these parameters.
+    pub fn new(parameters: Parameters<T>) -> Self {
         Self {
             parameters,
             memory: Memory::default(),
@@ -63,6 +65,46 @@ impl<T: Real> Checkpoint<T> {
     pub fn iteration(&self) -> usize {
         self.iteration
     }
+
+    /// Whether the run has ended by itself: resumed from here, it ends at once.
+    pub fn is_ended(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    /// Takes the large parts out, by name, so that a file can hold them as arrays beside the rest; scalars are widened to `f64`, which
+    /// changes none.
+    pub fn take_arrays(&mut self) -> Vec<(String, DMatrix<f64>)> {
+        let column = |values: Vec<f64>| DMatrix::from_vec(values.len(), 1, values);
+        let mut arrays = self.parameters.take_arrays();
+        for (j, point) in self.memory.points.iter_mut().enumerate() {
+            arrays.push((format!("memory.{j}"), column(std::mem::take(point))));
+        }
+        let numbers = std::mem::take(&mut self.memory.numbers);
+        arrays.push(("memory.numbers".into(), column(numbers)));
+        arrays
+    }
+
+    /// Puts back what [`take_arrays`](Self::take_arrays) took, which `find` finds by its name.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Checkpoint`] with the first that is not found.
+    pub fn put_arrays(
+        &mut self,
+        mut find: impl FnMut(&str) -> Option<DMatrix<f64>>,
+    ) -> Result<(), FitError> {
+        let mut find = |name: &str| {
+            find(name).ok_or_else(|| FitError::Checkpoint {
+                what: format!("it has no `{name}`"),
+            })
+        };
+        self.parameters.put_arrays(&mut find)?;
+        for (j, point) in self.memory.points.iter_mut().enumerate() {
+            *point = find(&format!("memory.{j}"))?.as_slice().to_vec();
+        }
+        self.memory.numbers = find("memory.numbers")?.as_slice().to_vec();
+        Ok(())
+    }
 }
 
 /// A fitted state, and how the run came to it.
@@ -72,12 +114,26 @@ pub struct Fit<S: State> {
     pub(super) state: S,
     pub(super) status: Status,
     pub(super) objective: f64,
+    pub(super) held_out_perplexity: Option<f64>,
     pub(super) trace: Vec<TracePoint>,
     pub(super) events: Vec<Event>,
     pub(super) checkpoint: Checkpoint<S::Scalar>,
 }
 
 impl<S: State> Fit<S> {
+    /// The same, whose state is its parameters alone: one type for all models.
+    pub fn untyped(self) -> Fit<Parameters<S::Scalar>> {
+        Fit {
+            state: self.state.parameters().clone(),
+            status: self.status,
+            objective: self.objective,
+            held_out_perplexity: self.held_out_perplexity,
+            trace: self.trace,
+            events: self.events,
+            checkpoint: self.checkpoint,
+        }
+    }
+
     /// The state that the run ended with.
     pub fn state(&self) -> &S {
         &self.state
@@ -116,6 +172,11 @@ impl<S: State> Fit<S> {
     /// The objective of the state.
     pub fn objective(&self) -> f64 {
         self.objective
+    }
+
+    /// Perplexity of the held-out counts under the state, where they chose it; see [`Cooling`](super::Cooling).
+    pub fn held_out_perplexity(&self) -> Option<f64> {
+        self.held_out_perplexity
     }
 
     /// The objective at every check of this run, and at its end.

@@ -58,6 +58,32 @@ impl<T: Real> State for Parameters<T> {
     }
 }
 
+/// A model of any kind, its parameters by name: what a table of models holds.
+pub trait AnyModel<T: Real>: Debug + Send + Sync {
+    /// [`Model::components`].
+    fn components(&self) -> usize;
+
+    /// [`Model::on`], whose state is the parameters.
+    ///
+    /// # Errors
+    ///
+    /// As [`Model::bind`].
+    fn on<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Run<'a, Parameters<T>>, FitError>;
+}
+
+impl<M: Model> AnyModel<M::Scalar> for M {
+    fn components(&self) -> usize {
+        Model::components(self)
+    }
+
+    fn on<'a>(
+        &'a self,
+        data: &'a dyn Data<M::Scalar>,
+    ) -> Result<Run<'a, Parameters<M::Scalar>>, FitError> {
+        Ok(Model::on(self, data)?.untyped())
+    }
+}
+
 /// What a run asks of a model besides its algorithm.
 pub(super) trait Bind<T: Real>: Debug {
     fn bind_to<'a>(&'a self, data: &'a dyn Data<T>)

@@ -34,6 +34,11 @@ pub struct Parameters<T: Real> {
     facts: Vec<(Cow<'static, str>, Arc<[f64]>)>,
 }
 
+/// The fact that holds what a model must be multiplied by to approximate data of which something is hidden; see [`Algorithm::scale`].
+///
+/// [`Algorithm::scale`]: super::Algorithm::scale
+pub const SCALE: &str = "scale";
+
 impl<T: Real> Parameters<T> {
     /// Blocks of these specifications, in their order.
     ///
@@ -201,6 +206,60 @@ impl<T: Real> Parameters<T> {
         for (j, block) in self.blocks.iter_mut().enumerate() {
             f(j, block);
         }
+    }
+
+    /// Blocks by their names, as a file has them; the state of a model checks them. `mass` is the sum of the data, for models of
+    /// distributions.
+    pub fn named(blocks: Vec<(String, DMatrix<T>)>, mass: f64) -> Self {
+        let (names, blocks): (Vec<_>, _) = blocks.into_iter().unzip();
+        Self {
+            names: names.into_iter().map(Cow::from).collect(),
+            blocks,
+            iteration: 0,
+            power: 1.0,
+            mass,
+            facts: Vec::new(),
+        }
+    }
+
+    /// The same in double precision.
+    pub fn widened(&self) -> Parameters<f64> {
+        Parameters {
+            names: self.names.clone(),
+            blocks: self.blocks.iter().map(|b| b.map(|x| x.to_f64())).collect(),
+            iteration: self.iteration,
+            power: self.power,
+            mass: self.mass,
+            facts: self.facts.clone(),
+        }
+    }
+
+    /// Takes blocks and facts out, by name.
+    pub(super) fn take_arrays(&mut self) -> Vec<(String, DMatrix<f64>)> {
+        let mut arrays = Vec::new();
+        for (name, block) in self.names.iter().zip(std::mem::take(&mut self.blocks)) {
+            arrays.push((format!("block.{name}"), block.map(|x| x.to_f64())));
+        }
+        for (name, numbers) in &mut self.facts {
+            let column = DMatrix::from_column_slice(numbers.len(), 1, numbers);
+            arrays.push((format!("fact.{name}"), column));
+            *numbers = Arc::new([]);
+        }
+        arrays
+    }
+
+    /// The inverse of [`take_arrays`](Self::take_arrays).
+    pub(super) fn put_arrays(
+        &mut self,
+        find: &mut impl FnMut(&str) -> Result<DMatrix<f64>, FitError>,
+    ) -> Result<(), FitError> {
+        let names = self.names.iter();
+        let blocks = names.map(|name| Ok(find(&format!("block.{name}"))?.map(T::lit)));
+        self.blocks = blocks.collect::<Result<_, FitError>>()?;
+        for (name, numbers) in &mut self.facts {
+            *numbers = find(&format!("fact.{name}"))?.as_slice().into();
+        }
+        Ok(())
     }
 
     /// Whether these are parameters of blocks of these names and shapes.

@@ -11,8 +11,8 @@ use rand::Rng;
 use super::cool::{Cooled, Held};
 use super::model::Bind;
 use super::{
-    Algorithm, Checkpoint, Cooling, Event, Fit, FitError, Init, Need, Parameters, Solver, State,
-    Status, Steps, Stop, StopError, TracePoint,
+    Algorithm, Checkpoint, Cooling, Event, Fit, FitError, Init, Need, Parameters, SCALE, Solver,
+    State, Status, Steps, Stop, StopError, TracePoint,
 };
 
 /// What an observer sees after an iteration.
@@ -113,6 +113,25 @@ impl<'a, S: State> Run<'a, S> {
             observers: Vec::new(),
             state: PhantomData,
         }
+    }
+
+    /// The same run, whose state is its parameters alone: one type for all models.
+    pub fn untyped(self) -> Run<'a, Parameters<S::Scalar>> {
+        Run {
+            algorithm: self.algorithm,
+            model: self.model,
+            held: self.held,
+            restarts: self.restarts,
+            solver: self.solver,
+            stop: self.stop,
+            observers: self.observers,
+            state: PhantomData,
+        }
+    }
+
+    /// The model on its data.
+    pub fn algorithm(&self) -> &dyn Algorithm<S::Scalar> {
+        &*self.algorithm
     }
 
     pub(super) fn of(
@@ -305,14 +324,19 @@ impl<'a, S: State> Run<'a, S> {
             Some(Status::Stationary) => None,
             _ => steps.finish(&at.parameters)?,
         };
-        let end = end.unwrap_or_else(|| at.parameters.clone());
+        let mut end = end.unwrap_or_else(|| at.parameters.clone());
         let objective = self.algorithm.objective(&end)?;
         trace.push(TracePoint {
             iteration: at.iteration,
             objective,
         });
+        let held_out_perplexity = steps.held_out_perplexity();
         drop(steps);
+        if let Some(scale) = self.algorithm.scale(&end)? {
+            end = end.with_fact(SCALE, scale);
+        }
         Ok(Fit {
+            held_out_perplexity,
             state: S::wrap(end)?,
             status: status.unwrap_or(Status::MaxIterations),
             objective,

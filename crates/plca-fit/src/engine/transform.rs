@@ -117,6 +117,18 @@ pub struct Explained<S: State> {
     pub empty: Vec<usize>,
 }
 
+impl<S: State> Explained<S> {
+    /// The same, whose state is its parameters alone: one type for all models.
+    pub fn untyped(self) -> Explained<Parameters<S::Scalar>> {
+        Explained {
+            fit: self.fit.untyped(),
+            gap: self.gap,
+            dropped: self.dropped,
+            empty: self.empty,
+        }
+    }
+}
+
 /// An algorithm whose residual is the largest gap.
 struct Certified<'a, T: Real, G> {
     algorithm: Box<dyn Algorithm<T> + 'a>,

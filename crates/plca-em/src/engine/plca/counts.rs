@@ -7,7 +7,7 @@ use plca_fit::engine::{
 };
 use plca_tensor::{Cp, Data, Expected, Factor, Modes, Real};
 
-use super::super::product::{power, unsupported};
+use super::super::product::{power, seen_mass, unsupported};
 use super::{Plca, with_model};
 use crate::blocks::{Free, largest, residual};
 use crate::expectation::completed;
@@ -163,6 +163,17 @@ impl<T: Real> Expectation<T> for PlcaCounts<'_, T> {
 
     fn mass(&self) -> f64 {
         self.data.total()
+    }
+
+    fn scale(&self, at: &Parameters<T>) -> Result<Option<Vec<f64>>, FitError> {
+        if self.data.is_complete() {
+            return Ok(None);
+        }
+        // [SPEC 4] s = v_obs / Σ_obs P
+        let seen: f64 = with_model(at, |cp| seen_mass(self.data, cp, 0))?
+            .iter()
+            .sum();
+        Ok(Some(vec![self.data.total() / seen]))
     }
 
     fn tempers(&self) -> bool {

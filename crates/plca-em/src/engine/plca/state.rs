@@ -2,8 +2,8 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::engine::{
-    Explained, FitError, Model, Parameters, Reconstruct, State, Transform, begin, certify, dense,
-    empty, gap, one_component, possible, share,
+    Explained, FitError, Model, Parameters, Reconstruct, SCALE, State, Transform, begin, certify,
+    dense, empty, gap, one_component, possible, share,
 };
 use plca_tensor::{Cp, Data, DenseTensor, Factor, Modes, Real, Request, Rule};
 
@@ -100,6 +100,14 @@ impl<T: Real> PlcaState<T> {
         })
     }
 
+    /// What the distribution is multiplied by to approximate the data: their sum, more where cells were hidden.
+    fn scale(&self) -> f64 {
+        match self.0.fact(SCALE) {
+            Some(&[scale]) => scale,
+            _ => self.0.mass(),
+        }
+    }
+
     /// Calls `f` with the state as a model for the kernels.
     pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
         with_model(&self.0, f)
@@ -116,15 +124,15 @@ impl<T: Real> Reconstruct for PlcaState<T> {
     }
 
     fn cell(&self, index: &[usize]) -> f64 {
-        self.0.mass() * self.with_model(|cp| cp.cell(index))
+        self.scale() * self.with_model(|cp| cp.cell(index))
     }
 
     fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
-        self.with_model(|cp| dense(cp, self.0.mass()))
+        self.with_model(|cp| dense(cp, self.scale()))
     }
 
     fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
-        self.with_model(|cp| one_component(cp, z, self.0.mass()))
+        self.with_model(|cp| one_component(cp, z, self.scale()))
     }
 }
 

@@ -8,7 +8,7 @@ use plca_fit::engine::{
 use plca_tensor::parallel::for_each_part;
 use plca_tensor::{Cp, Data, Expected, Modes, Real, Request, Rule, check_counts};
 
-use super::super::product::{power, unsupported};
+use super::super::product::{power, seen_mass, unsupported};
 use super::{Plsa, with_model};
 use crate::Given;
 use crate::expectation::add_hidden;
@@ -187,6 +187,20 @@ impl<T: Real> Expectation<T> for PlsaCounts<'_, T> {
 
     fn mass(&self) -> f64 {
         self.data.total()
+    }
+
+    fn scale(&self, at: &Parameters<T>) -> Result<Option<Vec<f64>>, FitError> {
+        if self.data.is_complete() {
+            return Ok(None);
+        }
+        let given = self.model.given;
+        let seen = with_model(given, at.at(0), at.at(1), |cp| {
+            seen_mass(self.data, cp, given.mode())
+        })?;
+        // [SPEC 4] s = v_obs / Σ_obs P, for every given index; 0 where nothing of it was observed
+        let scales = self.marginal.iter().zip(seen);
+        let scales = scales.map(|(&v, mass)| if v > 0.0 { v / mass } else { 0.0 });
+        Ok(Some(scales.collect()))
     }
 
     fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {

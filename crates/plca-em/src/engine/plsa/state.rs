@@ -2,8 +2,8 @@
 
 use nalgebra::DMatrix;
 use plca_fit::engine::{
-    Explained, FitError, Model, Parameters, Reconstruct, State, Transform, begin, certify, dense,
-    empty, gaps, one_component, possible,
+    Explained, FitError, Model, Parameters, Reconstruct, SCALE, State, Transform, begin, certify,
+    dense, empty, gaps, one_component, possible,
 };
 use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
 
@@ -107,13 +107,21 @@ impl<T: Real> PlsaState<T> {
 }
 
 impl<T: Real> PlsaState<T> {
-    /// Calls `f` with `P(x | y) P(y)` as a model for the kernels.
-    fn with_joint<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
-        let mut joint = self.mixture().clone();
-        for (mut column, &share) in joint.column_iter_mut().zip(self.marginal()) {
-            column *= share;
+    /// What the distribution of a given index is multiplied by to approximate the data: their sum, more where cells were hidden.
+    fn scale(&self, y: usize) -> f64 {
+        match self.0.fact(SCALE) {
+            Some(scales) if scales.len() == self.marginal().len() => scales[y],
+            _ => self.0.mass() * self.marginal()[y].to_f64(),
         }
-        with_model(self.given(), self.basis(), &joint, f)
+    }
+
+    /// Calls `f` with the approximation of the data as a model for the kernels.
+    fn with_scaled<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
+        let mut scaled = self.mixture().clone();
+        for (y, mut column) in scaled.column_iter_mut().enumerate() {
+            column *= T::lit(self.scale(y));
+        }
+        with_model(self.given(), self.basis(), &scaled, f)
     }
 }
 
@@ -131,16 +139,15 @@ impl<T: Real> Reconstruct for PlsaState<T> {
     }
 
     fn cell(&self, index: &[usize]) -> f64 {
-        let share = self.marginal()[index[self.given().mode()]];
-        self.0.mass() * share.to_f64() * self.with_model(|cp| cp.cell(index))
+        self.scale(index[self.given().mode()]) * self.with_model(|cp| cp.cell(index))
     }
 
     fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
-        self.with_joint(|cp| dense(cp, self.0.mass()))
+        self.with_scaled(|cp| dense(cp, 1.0))
     }
 
     fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
-        self.with_joint(|cp| one_component(cp, z, self.0.mass()))
+        self.with_scaled(|cp| one_component(cp, z, 1.0))
     }
 }
 

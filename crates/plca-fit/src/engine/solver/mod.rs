@@ -46,6 +46,11 @@ pub trait Steps<T: Real>: Debug {
         None
     }
 
+    /// Perplexity of held-out counts under the parameters of the run, where it is what the run is judged by. Default: none.
+    fn held_out_perplexity(&self) -> Option<f64> {
+        None
+    }
+
     /// Better parameters to end a run with, where a last step finds them. Default: none.
     ///
     /// # Errors
