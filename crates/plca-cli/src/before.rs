@@ -10,8 +10,8 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
 
 use crate::args::{FitArgs, Precision};
-use crate::blocks::{Arrays, SCALE};
 use crate::before_checkpoint::{Place, checkpoint};
+use crate::blocks::{Arrays, SCALE};
 use crate::checkpoint::settings;
 use crate::data::Dataset;
 use crate::failure::Failure;

@@ -8,7 +8,8 @@ use std::time::Instant;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plca_em::{HeldOut, hold_out};
 use plca_fit::engine::{
-    Algorithm, AnyModel, Checkpoint, Cooling, Event, FitError, Init, Iteration, SCALE, Sense, Status, Stop,
+    Algorithm, AnyModel, Checkpoint, Cooling, Event, FitError, Init, Iteration, SCALE, Sense,
+    Status, Stop,
 };
 use plca_io::{Array, Element, ModelFile, Sealed};
 use plca_tensor::Data;
@@ -204,7 +205,11 @@ impl<T: Scalar> Run<'_, T> {
         for start in place.start..starts {
             let from = place.running.take();
             let ended = self.start(start, from, place.best.as_ref(), trace)?;
-            if place.best.as_ref().is_none_or(|best| ended.score > best.score) {
+            if place
+                .best
+                .as_ref()
+                .is_none_or(|best| ended.score > best.score)
+            {
                 place.best = Some(ended);
             }
         }
@@ -269,7 +274,9 @@ impl<T: Scalar> Run<'_, T> {
                 let written = written.and_then(|(arrays, extra)| {
                     let metadata = self.describe(extra);
                     let file = ModelFile { arrays, metadata };
-                    Ok(interrupt::writing(|| plca_io::write_checkpoint(path, &file))?)
+                    Ok(interrupt::writing(|| {
+                        plca_io::write_checkpoint(path, &file)
+                    })?)
                 });
                 failure = written.err();
                 kept = Some(path);
@@ -371,10 +378,17 @@ impl<T: Scalar> Run<'_, T> {
         }
         let parameters = best.parameters.widened();
         let mut arrays = layout::arrays(args.model, &parameters);
-        let is_block = args.model.blocks(data.shape().len()).iter().any(|b| b == SCALE);
+        let is_block = args
+            .model
+            .blocks(data.shape().len())
+            .iter()
+            .any(|b| b == SCALE);
         match parameters.fact(SCALE) {
             Some(scales) if is_block => {
-                arrays.insert(SCALE.into(), Array::new(vec![scales.len()], scales.to_vec()));
+                arrays.insert(
+                    SCALE.into(),
+                    Array::new(vec![scales.len()], scales.to_vec()),
+                );
             }
             Some(scale) => extra[SCALE] = json!(scale.first()),
             None => {}
@@ -401,7 +415,10 @@ impl<T: Scalar> Run<'_, T> {
 
 /// What is wrong with the data or the run.
 fn about_data(args: &FitArgs, e: FitError) -> Failure {
-    Failure::from(e).about(&args.data)
+    match Failure::from(e) {
+        e if e.is_unread() => e,
+        e => Failure::of(&args.data, e),
+    }
 }
 
 /// Adds the members of one object to another.

@@ -15,9 +15,9 @@ use super::snmf_ding::refuse_all;
 use super::{CommandModel, ModelKind};
 use crate::approximation::Approximation;
 use crate::args::{self, Acceleration, FitArgs, Precision};
+use crate::before;
 use crate::blocks::{Arrays, lacking, matrix, take_matrix};
 use crate::failure::Failure;
-use crate::before;
 use crate::saved::Saved;
 use crate::signed::{Complete, load_complete};
 

@@ -16,10 +16,10 @@ use super::pntf::{explained, observations, refuse_likelihoods};
 use super::{CommandModel, ModelKind, plca};
 use crate::approximation::{Approximation, Product};
 use crate::args::{Acceleration, FitArgs, Precision, TransformArgs};
+use crate::before;
 use crate::blocks::{Arrays, matrix};
 use crate::data::load_any;
 use crate::failure::Failure;
-use crate::before;
 use crate::saved::Saved;
 use crate::transform::{Found, along};
 

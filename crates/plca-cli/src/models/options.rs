@@ -117,5 +117,7 @@ pub(crate) fn schedule(args: &FitArgs) -> Result<Option<Cooling>, Failure> {
             "--missing-method multiplicative does not go with --temper",
         ));
     }
-    Ok(Some(Cooling::default().start(start).eta(eta).tol(args.tol())))
+    Ok(Some(
+        Cooling::default().start(start).eta(eta).tol(args.tol()),
+    ))
 }

@@ -90,7 +90,10 @@ impl ModelKind for Symmetric {
             let explained = state.transform(data, &how)?;
             let found = explained.fit.state();
             let blocks = [
-                ("weights".to_string(), vector(&DVector::from_column_slice(found.weights()))),
+                (
+                    "weights".to_string(),
+                    vector(&DVector::from_column_slice(found.weights())),
+                ),
                 (factor(along), matrix(found.factor(along))),
             ];
             Ok((explained.untyped(), blocks.into()))

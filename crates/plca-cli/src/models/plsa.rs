@@ -139,11 +139,7 @@ fn saved_direction(file: &Saved) -> Given {
 }
 
 /// The model of the command line, for data of this shape.
-fn model<T: Element>(
-    args: &FitArgs,
-    rank: usize,
-    shape: &[usize],
-) -> Result<Plsa<T>, Failure> {
+fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Plsa<T>, Failure> {
     refuse(args.update.is_some(), "--update", "plsa")?;
     refuse_signed(args, "plsa")?;
     refuse(args.temper_prior, "--temper-prior", "plsa")?;
@@ -154,9 +150,7 @@ fn model<T: Element>(
         ));
     }
     let given = given(args.given);
-    let mut builder = Plsa::builder(rank)
-        .given(given)
-        .temper(temper(args)?.0);
+    let mut builder = Plsa::builder(rank).given(given).temper(temper(args)?.0);
     for name in &args.fix {
         builder = builder.freeze(name);
     }

@@ -21,12 +21,12 @@ use crate::approximation::Approximation;
 use crate::args::{
     self, Acceleration, FitArgs, MissingMethod, PlaceArgs, Precision, SelectArgs, TransformArgs,
 };
+use crate::before;
 use crate::blocks::{
     Arrays, ITERATION, count, keep_fixed, lacking, number, take_count, take_vector, vector,
 };
 use crate::data::{Loaded, load};
 use crate::failure::Failure;
-use crate::before;
 use crate::given;
 use crate::limits::parameters;
 use crate::saved::Saved;

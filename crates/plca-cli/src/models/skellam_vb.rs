@@ -18,10 +18,10 @@ use crate::approximation::Approximation;
 use crate::args::{
     Acceleration, Criterion, FitArgs, Precision, SelectArgs, SignedArgs, TransformArgs,
 };
+use crate::before;
 use crate::blocks::{Arrays, lacking, matrix, take_matrix};
 use crate::data::Dataset;
 use crate::failure::Failure;
-use crate::before;
 use crate::limits::reasonable;
 use crate::saved::Saved;
 use crate::select::{self, Table, ranks};

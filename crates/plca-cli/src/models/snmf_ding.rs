@@ -14,9 +14,9 @@ use super::options::{refuse, refuse_signed, refuse_unsigned};
 use super::{CommandModel, ModelKind};
 use crate::approximation::{Approximation, multiply};
 use crate::args::{Acceleration, FitArgs, Precision};
+use crate::before;
 use crate::blocks::{Arrays, lacking, matrix, take_matrix};
 use crate::failure::Failure;
-use crate::before;
 use crate::saved::Saved;
 use crate::signed::{Complete, load_complete};
 

@@ -322,6 +322,8 @@ impl<'a, S: State> Run<'a, S> {
         let end = match status {
             // Of parameters that a residual has chosen none other are asked for.
             Some(Status::Stationary) => None,
+            // A run without iterations ends where it began.
+            _ if at.iteration == 0 => None,
             _ => steps.finish(&at.parameters)?,
         };
         let mut end = end.unwrap_or_else(|| at.parameters.clone());

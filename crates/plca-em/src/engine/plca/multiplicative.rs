@@ -80,6 +80,10 @@ impl<T: Real> Algorithm<T> for Multiplicative<'_, T> {
         self.0.0.mass()
     }
 
+    fn scale(&self, at: &Parameters<T>) -> Result<Option<Vec<f64>>, FitError> {
+        Algorithm::scale(&self.0, at)
+    }
+
     fn extrapolates(&self, at: &Parameters<T>) -> Result<(), FitError> {
         self.0.extrapolates(at)
     }
