@@ -343,8 +343,8 @@ pub(crate) struct FitArgs {
     /// Iterations at most [default: 1000].
     #[arg(long)]
     pub(crate) max_iter: Option<usize>,
-    /// Stops when the objective changed by at most T times its absolute value from one check to the next; 0 runs exactly
-    /// --max-iter iterations [default: 1e-6].
+    /// Stops when the objective changes by at most T per iteration from one check to the next, relative to the sum of the data (nats
+    /// per count; of squares for squared errors); 0 runs exactly --max-iter iterations [default: 1e-7].
     #[arg(long, value_name = "T", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) tol: Option<f64>,
     /// Also stops when the residual of the optimality conditions is at most this; not with --tol 0.
@@ -445,9 +445,9 @@ impl FitArgs {
         self.max_iter.unwrap_or(1000)
     }
 
-    /// Relative change of the objective at which a run ends.
+    /// Change of the objective per iteration at which a run ends.
     pub(crate) fn tol(&self) -> f64 {
-        self.tol.unwrap_or(1e-6)
+        self.tol.unwrap_or(1e-7)
     }
 
     /// Iterations between checks of the objective.
@@ -565,7 +565,7 @@ pub(crate) struct SelectArgs {
     #[arg(long, default_value_t = 1000)]
     pub(crate) max_iter: usize,
     /// As for fit.
-    #[arg(long, value_name = "T", default_value = "1e-6", value_parser = tolerance, allow_negative_numbers = true)]
+    #[arg(long, value_name = "T", default_value = "1e-7", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) tol: f64,
     /// ChaCha seed.
     #[arg(long, default_value_t = 0)]

@@ -1,25 +1,23 @@
 //! `plca select`: a table of scores per number of components.
 
-use nalgebra::{DMatrix, DVector};
+use nalgebra::DMatrix;
 use plca_em::{
-    EmError, HeldCells, HeldOut, Judged, ModelOrder, Outcome, PlcaInit, Stop, before::Plca,
-    effective_parameters, held_out_divergence, held_out_perplexity, hold_out, hold_out_cells,
+    HeldCells, HeldOut, Judged, ModelOrder, Plca, effective_parameters, held_out_divergence,
+    held_out_perplexity, hold_out, hold_out_cells,
 };
-use plca_fit::Direction;
-use plca_tensor::{Cp, Data, Factor};
+use plca_fit::engine::{Fit, FitError, Init, Model, Reconstruct, State, Stop};
+use plca_tensor::Data;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
 
 use crate::args::{Criterion, SelectArgs};
 use crate::data::{Dataset, Loaded, load};
 use crate::failure::Failure;
-use crate::fit::HELD_OUT_STREAM;
+use crate::fit::{HELD_OUT_STREAM, SHARE};
 use crate::limits::{on_threads, reasonable};
-use crate::models::options::{need_matrix, refuse, seen_mass};
+use crate::models::options::{need_matrix, refuse};
 use crate::outputs::{print, warn};
 
-/// A count, or a cell, is held out with this probability.
-const SHARE: f64 = 0.1;
 /// More ranks than anyone can wait for.
 const MOST_RANKS: usize = 100_000;
 
@@ -78,24 +76,29 @@ pub(crate) fn select(args: &SelectArgs) -> Result<(), Failure> {
 
 /// When every fit ends.
 pub(crate) fn stop(args: &SelectArgs) -> Stop {
-    Stop {
-        max_iter: args.max_iter,
-        tol: args.tol,
-        ..Stop::default()
-    }
+    let mut stop = Stop::default().max_iter(args.max_iter);
+    stop.tol = Some(args.tol).filter(|&tol| tol > 0.0);
+    stop
 }
 
-/// The best of the starts that `run` makes from their random numbers.
-pub(crate) fn best<S>(
+/// The best of the starts that `run` makes from their random numbers, by a likelihood.
+pub(crate) fn best<S: State>(
     args: &SelectArgs,
-    run: impl Fn(&mut ChaCha8Rng) -> Result<Outcome<S>, EmError>,
-) -> Result<S, EmError> {
-    let best = plca_em::best_of(args.restarts, Direction::Maximise, |start| {
+    run: impl Fn(&mut ChaCha8Rng) -> Result<Fit<S>, FitError>,
+) -> Result<Fit<S>, FitError> {
+    let start = |start| {
         let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
         rng.set_stream(start);
         run(&mut rng)
-    })?;
-    Ok(best.state)
+    };
+    let mut best = start(0)?;
+    for other in 1..args.restarts {
+        let fit = start(other)?;
+        if fit.objective() > best.objective() {
+            best = fit;
+        }
+    }
+    Ok(best)
 }
 
 /// A model of one size.
@@ -104,10 +107,10 @@ pub(crate) struct Candidate<'a> {
     pub(crate) size: Value,
     pub(crate) parameters: usize,
     /// The best fit to some data.
-    pub(crate) fit: Box<Fit<'a>>,
+    pub(crate) fit: Box<Best<'a>>,
 }
 
-type Fit<'a> = dyn Fn(&dyn Data<f64>) -> Result<Fitted, EmError> + 'a;
+type Best<'a> = dyn Fn(&dyn Data<f64>) -> Result<Fitted, Failure> + 'a;
 
 /// A fit, as far as scores need it.
 pub(crate) struct Fitted {
@@ -119,31 +122,26 @@ pub(crate) struct Fitted {
 
 type Density = dyn Fn(&[usize]) -> f64;
 
-/// The density of a sum of products.
-fn product(
-    data: &dyn Data<f64>,
-    weights: Option<DVector<f64>>,
-    factors: Vec<DMatrix<f64>>,
-) -> Result<Box<Density>, EmError> {
-    let with_model = move |f: &mut dyn FnMut(&Cp<'_, f64>) -> f64| {
-        let factors: Vec<_> = factors.iter().map(Factor::Columns).collect();
-        f(&Cp {
-            weights: weights.as_ref().map(|w| w.as_slice()),
-            factors: &factors,
-        })
-    };
-    let mut seen = 1.0;
-    if !data.is_complete() {
-        let mut masses = Ok(Vec::new());
-        with_model(&mut |model| {
-            masses = seen_mass(data, model, 0);
-            0.0
-        });
-        seen = masses?.iter().sum();
+/// The density of independent dimensions.
+fn independent(data: &dyn Data<f64>) -> Result<Box<Density>, FitError> {
+    let mut init = Init::default();
+    for j in 0..data.shape().len() {
+        let sums = data.marginal(j)?;
+        init = init.block(
+            format!("factor_{j}"),
+            DMatrix::from_vec(sums.len(), 1, sums),
+        );
     }
-    Ok(Box::new(move |index| {
-        with_model(&mut |model| model.cell(index)) / seen
-    }))
+    let one = Plca::builder(1).build()?;
+    let run = one.on(data)?.stop(Stop::default().max_iter(0));
+    let fit = run.run(init, &mut ChaCha8Rng::seed_from_u64(0))?;
+    Ok(density(fit.into_state(), data))
+}
+
+/// The density of a fitted state.
+fn density(state: impl Reconstruct + 'static, data: &dyn Data<f64>) -> Box<Density> {
+    let total = data.total();
+    Box::new(move |index| state.cell(index) / total)
 }
 
 /// What is held out, of counts or of other numbers.
@@ -161,15 +159,10 @@ impl Held<'_> {
     }
 
     /// How badly a fit to the training part predicts the other one, where it is mixed with the model of independent dimensions.
-    fn score(&self, fitted: &Fitted, rng: &mut ChaCha8Rng) -> Result<f64, EmError> {
+    fn score(&self, fitted: &Fitted, rng: &mut ChaCha8Rng) -> Result<f64, FitError> {
         let train = self.train();
         let total = train.total();
-        let shares = (0..train.shape().len()).map(|j| {
-            let sums = train.marginal(j)?;
-            let shares = sums.iter().map(|x| x / total);
-            Ok::<_, EmError>(DMatrix::from_iterator(sums.len(), 1, shares))
-        });
-        let base = product(train, None, shares.collect::<Result<_, _>>()?)?;
+        let base = independent(train)?;
         let judged = |index: &[usize], value, unit: f64| Judged {
             value,
             model: unit * (fitted.density)(index),
@@ -197,7 +190,7 @@ impl Candidate<'_> {
         criterion: Criterion,
         data: &dyn Data<f64>,
         held: Option<(&Held<'_>, ChaCha8Rng)>,
-    ) -> Result<Value, EmError> {
+    ) -> Result<Value, Failure> {
         let fitted = (self.fit)(held.as_ref().map_or(data, |(held, _)| held.train()))?;
         let order = ModelOrder::with_parameters(fitted.ln_lik, self.parameters, data.total());
         let score = match (criterion, held) {
@@ -230,11 +223,13 @@ pub(crate) fn likelihood<'a>(args: &'a SelectArgs) -> Result<Table, Failure> {
                 size: json!({ "rank": rank }),
                 parameters: effective_parameters(data.shape(), rank),
                 fit: Box::new(move |data| {
-                    let init = PlcaInit::default();
-                    let state = best(args, |rng| plca.fit(data, &init, &stop(args), rng))?;
+                    let run = |rng: &mut ChaCha8Rng| {
+                        plca.on(data)?.stop(stop(args)).run(Init::default(), rng)
+                    };
+                    let fit = best(args, run)?;
                     Ok(Fitted {
-                        ln_lik: plca.on(data)?.ln_lik(&state)?,
-                        density: product(data, Some(state.weights), state.factors)?,
+                        ln_lik: fit.objective(),
+                        density: density(fit.into_state(), data),
                     })
                 }),
             })
@@ -289,7 +284,7 @@ pub(crate) fn table<'a>(
     let rows = (candidates.iter())
         .map(|c| c.row(criterion, data, held.map(|(held, rng)| (held, rng.clone()))))
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|e| Failure::by(&args.data, e))?;
+        .map_err(|e| e.about(&args.data))?;
     if !counts && criterion == Criterion::Bic {
         // [SPEC 9]
         warnings.push(

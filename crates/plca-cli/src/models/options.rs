@@ -3,28 +3,9 @@
 use std::path::Path;
 
 use plca_fit::engine::Cooling;
-use plca_io::Element;
-use plca_tensor::{Cp, Data, DataError, Factor, Modes, Request, Rule};
 
 use crate::args::{Acceleration, FitArgs, MissingMethod};
 use crate::failure::Failure;
-
-/// Mass of a model over the observed cells, for every index of one mode.
-pub(crate) fn seen_mass<T: Element>(
-    data: &dyn Data<T>,
-    model: &Cp<'_, T>,
-    mode: usize,
-) -> Result<Vec<f64>, DataError> {
-    let exposure = Request::counts(Modes::one(mode)).rule(Rule::Exposure);
-    let seen = data.e_step(model, &exposure)?.take(mode);
-    let rows = model.factors[mode].rows();
-    let cell = |i, z| match model.factors[mode] {
-        Factor::Columns(_) => seen[(i, z)].to_f64(),
-        Factor::Rows(_) => seen[(z, i)].to_f64(),
-    };
-    let mass = |i| (0..model.components()).map(|z| cell(i, z)).sum();
-    Ok((0..rows).map(mass).collect())
-}
 
 /// Refuses data that are not a matrix.
 pub(crate) fn need_matrix(path: &Path, model: &str, shape: &[usize]) -> Result<(), Failure> {

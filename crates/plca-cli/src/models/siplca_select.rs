@@ -1,7 +1,8 @@
 //! `plca select siplca`: numbers of components, and extents of kernels.
 
-use plca_em::{EmError, Shifted, ShiftedInit, shifted_parameters};
+use plca_em::{Direction, Shifted, ShiftedInit, Stop, shifted_parameters};
 use plca_tensor::Data;
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::json;
 
 use super::siplca::{check_order, placed, reasonable};
@@ -39,13 +40,20 @@ pub(super) fn scores<'a>(args: &'a SelectArgs) -> Result<Table, Failure> {
 }
 
 /// The best fit.
-fn fit(args: &SelectArgs, shifted: &Shifted<f64>, data: &dyn Data<f64>) -> Result<Fitted, EmError> {
+fn fit(args: &SelectArgs, shifted: &Shifted<f64>, data: &dyn Data<f64>) -> Result<Fitted, Failure> {
     let em = shifted.on(data)?;
-    let stop = select::stop(args);
-    let best = select::best(args, |rng| {
-        let start = em.init(&ShiftedInit::default(), rng)?;
+    let stop = Stop {
+        max_iter: args.max_iter,
+        tol: args.tol,
+        ..Stop::default()
+    };
+    let best = plca_em::best_of(args.restarts, Direction::Maximise, |start| {
+        let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
+        rng.set_stream(start);
+        let start = em.init(&ShiftedInit::default(), &mut rng)?;
         plca_em::run(&em, start, &stop, ())
-    })?;
+    })?
+    .state;
     let (values, shape) = (em.reconstruct(&best)?, data.shape().to_vec());
     let total = data.total();
     Ok(Fitted {

@@ -166,7 +166,11 @@ fn scores(args: &SelectArgs, data: &SignedData<f64>, ranks: &[usize]) -> Result<
         ranks.iter().copied(),
         configure,
         args.restarts,
-        &select::stop(args),
+        &Stop {
+            max_iter: args.max_iter,
+            tol: args.tol,
+            ..Stop::default()
+        },
         &mut rng,
     );
     let mut found = found.map_err(|e| Failure::by(&args.data, e))?;
