@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use nalgebra::{DMatrix, DVector};
+use plca_fit::engine::Reconstruct;
 use plca_io::Array;
 use plca_tensor::{Cp, Factor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -40,6 +41,74 @@ pub(crate) struct Product {
     pub(crate) factors: Vec<DMatrix<f64>>,
     /// What the sum must be multiplied by to approximate the data.
     pub(crate) scale: f64,
+}
+
+/// A fitted state that is a sum of products of factors.
+pub(crate) struct Products<S> {
+    state: S,
+    with_model: WithModel<S>,
+}
+
+/// Calls a function with a state as a sum of products.
+type WithModel<S> = fn(&S, &mut dyn FnMut(&Cp<'_, f64>));
+
+impl<S: Reconstruct<Scalar = f64>> Products<S> {
+    pub(crate) fn of(file: Saved, with_model: WithModel<S>) -> Result<Self, Failure> {
+        let state = file.state()?;
+        Ok(Self { state, with_model })
+    }
+}
+
+impl<S: Reconstruct<Scalar = f64>> Approximation for Products<S> {
+    fn shape(&self) -> Vec<usize> {
+        self.state.shape()
+    }
+
+    fn evaluate(&self, into: &mut Array<f64>) -> Result<(), Failure> {
+        into.values = self.state.reconstruct()?.into_parts().1;
+        Ok(())
+    }
+
+    fn components(&self) -> usize {
+        self.state.components()
+    }
+
+    fn component(&self, z: usize) -> Result<Vec<f64>, Failure> {
+        Ok(self.state.component(z)?.into_parts().1)
+    }
+
+    fn sample(
+        &self,
+        draws: u64,
+        rng: &mut ChaCha8Rng,
+        into: &mut Array<f64>,
+    ) -> Result<(), Failure> {
+        let mut drawn = Ok(());
+        (self.with_model)(&self.state, &mut |model| {
+            drawn = sample_into(model, draws, rng, into);
+        });
+        drawn
+    }
+}
+
+/// Adds the counts of so many events to an array of zeros.
+fn sample_into(
+    model: &Cp<'_, f64>,
+    draws: u64,
+    rng: &mut ChaCha8Rng,
+    into: &mut Array<f64>,
+) -> Result<(), Failure> {
+    let mut left = draws;
+    while left > 0 {
+        let draws = left.min(BATCH);
+        left -= draws;
+        let events = plca_em::sample_counts(model, draws as usize, rng)?;
+        for index in events.indices.chunks_exact(into.shape.len()) {
+            let place = index.iter().zip(&into.shape);
+            into.values[place.fold(0, |at, (&i, &n)| at * n + i as usize)] += 1.0;
+        }
+    }
+    Ok(())
 }
 
 /// Writes the product of two matrices, row by row.
@@ -103,18 +172,7 @@ impl Approximation for Product {
         rng: &mut ChaCha8Rng,
         into: &mut Array<f64>,
     ) -> Result<(), Failure> {
-        let mut left = draws;
-        while left > 0 {
-            let draws = left.min(BATCH);
-            left -= draws;
-            let events =
-                self.with_model(|model| plca_em::sample_counts(model, draws as usize, rng))?;
-            for index in events.indices.chunks_exact(into.shape.len()) {
-                let place = index.iter().zip(&into.shape);
-                into.values[place.fold(0, |at, (&i, &n)| at * n + i as usize)] += 1.0;
-            }
-        }
-        Ok(())
+        self.with_model(|model| sample_into(model, draws, rng, into))
     }
 }
 

@@ -11,7 +11,7 @@ use plca_fit::engine::{
     Algorithm, AnyModel, Checkpoint, Cooling, Event, FitError, Init, Iteration, SCALE, Sense,
     Status, Stop,
 };
-use plca_io::{Array, Element, ModelFile, Sealed};
+use plca_io::{Element, ModelFile, Sealed};
 use plca_tensor::Data;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
@@ -23,7 +23,6 @@ use crate::data::Dataset;
 use crate::failure::Failure;
 use crate::given;
 use crate::interrupt;
-use crate::layout;
 use crate::limits::on_threads;
 use crate::models::options::{refuse, schedule};
 use crate::models::priors::any_density;
@@ -224,7 +223,8 @@ impl<T: Scalar> Run<'_, T> {
         let path = args.init.as_deref().unwrap_or(Path::new("--init"));
         let mut init = Init::default();
         for (name, array) in &self.given {
-            let block = args.model.layout(name).block(path, name, array.clone())?;
+            let block = args.model.block(name, array);
+            let block = block.map_err(|what| Failure::of(path, what))?;
             init = init.block(name, block.map(T::lit));
         }
         let file = args.init.as_deref().unwrap_or(&args.data);
@@ -376,22 +376,11 @@ impl<T: Scalar> Run<'_, T> {
         if !warnings.is_empty() {
             extra["warnings"] = json!(warnings);
         }
-        let parameters = best.parameters.widened();
-        let mut arrays = layout::arrays(args.model, &parameters);
-        let is_block = args
-            .model
-            .blocks(data.shape().len())
-            .iter()
-            .any(|b| b == SCALE);
-        match parameters.fact(SCALE) {
-            Some(scales) if is_block => {
-                arrays.insert(
-                    SCALE.into(),
-                    Array::new(vec![scales.len()], scales.to_vec()),
-                );
+        let ModelFile { arrays, metadata } = args.model.file(&best.parameters.widened());
+        for name in ["facts", SCALE] {
+            if !metadata[name].is_null() {
+                extra[name] = metadata[name].clone();
             }
-            Some(scale) => extra[SCALE] = json!(scale.first()),
-            None => {}
         }
         // Wall time is no property of the model: equal runs write equal files.
         summary["seconds"] = json!(self.started.elapsed().as_secs_f64());

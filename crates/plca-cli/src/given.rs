@@ -14,7 +14,12 @@ pub(crate) fn blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usi
         None => Arrays::new(),
     };
     let known = names.join(", ");
-    if let (Some(name), Some(path)) = (given.keys().find(|n| !names.contains(n)), &args.init) {
+    if let (Some(name), Some(path)) = (
+        given
+            .keys()
+            .find(|n| !names.contains(n) && !plca_io::ModelFile::is_fact(n)),
+        &args.init,
+    ) {
         return Err(Failure::of(
             path,
             format!("`{name}` is no block of this model; there are {known}"),

@@ -12,7 +12,6 @@ mod fit;
 mod given;
 mod inspect;
 mod interrupt;
-mod layout;
 mod limits;
 mod models;
 mod online;

@@ -4,10 +4,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use nalgebra::{DMatrix, DVector};
+use plca_fit::engine::State;
 use plca_io::{Array, ModelFile};
 use serde_json::Value;
 
-use crate::blocks::{Arrays, SCALE, need_array, need_matrix, need_vector, take_matrix};
+use crate::blocks::{Arrays, need_array, need_matrix, need_vector, take_matrix};
 use crate::failure::Failure;
 use crate::models::{Kind, MODELS};
 
@@ -47,6 +48,15 @@ impl Saved {
                 Err(file.failure(what))
             }
         }
+    }
+
+    /// The state in it.
+    pub(crate) fn state<S: State>(self) -> Result<S, Failure> {
+        let file = ModelFile {
+            arrays: self.arrays,
+            metadata: self.metadata,
+        };
+        Ok(file.state(&self.path)?)
     }
 
     /// Something about this file.
@@ -139,21 +149,6 @@ impl Saved {
     /// Sum of the data that the model was fitted to; 1 where the file does not say it.
     pub(crate) fn total(&self) -> f64 {
         self.metadata["data"]["total"].as_f64().unwrap_or(1.0)
-    }
-
-    /// One scale for each of `count` given indices, where cells were hidden.
-    pub(crate) fn scales(&mut self, count: usize) -> Result<Option<DVector<f64>>, Failure> {
-        // Files of earlier versions have them in the metadata.
-        let listed = self.metadata[SCALE].as_array();
-        let listed = listed.map(|saved| saved.iter().filter_map(Value::as_f64).collect());
-        let saved = self.arrays.remove(SCALE).map(|array| array.values);
-        let Some(scales): Option<Vec<f64>> = saved.or(listed) else {
-            return Ok(None);
-        };
-        if scales.len() != count || scales.iter().any(|&s| !(s.is_finite() && s >= 0.0)) {
-            return Err(self.failure(format!("`scale` is no list of {count} numbers >= 0")));
-        }
-        Ok(Some(DVector::from_vec(scales)))
     }
 
     /// Refuses blocks of different numbers of components.

@@ -5,6 +5,7 @@
 //! | `.npy`, `.npz` with one array or from `scipy.sparse.save_npz`, `.mtx`, `.tns`, `.csv`, `.tsv` (the last four also `.gz`) | [`read_data`], [`read_data_with`] |
 //! | masks | [`read_mask`] |
 //! | model files and initial values, `.npz` or `.safetensors` | [`read_model`], [`write_model`], [`pending_model`] |
+//! | fitted states | [`save`], [`load`] |
 //! | one array | [`write_npy`] |
 //! | sparse matrices larger than memory | [`Store`], [`StoreWriter`] |
 //! | checksums of what is read | [`Sealed`], [`sha256_file`] |
@@ -42,6 +43,7 @@ mod model;
 mod npy;
 mod room;
 mod sealed;
+mod state;
 mod store;
 mod text;
 mod zipped;
@@ -58,4 +60,5 @@ pub use model::{
 };
 pub use room::{NoRoom, room};
 pub use sealed::Sealed;
+pub use state::{block_of, load, save};
 pub use store::{Store, StoreWriter};

@@ -20,10 +20,11 @@ pub(crate) mod snmf_ding;
 use std::fmt;
 use std::path::Path;
 
+use nalgebra::DMatrix;
 use plca_em::{Outcome, Progress, Stop};
-use plca_fit::engine::AnyModel;
+use plca_fit::engine::{AnyModel, Parameters};
 use plca_fit::{Carried, Direction, Observer};
-use plca_io::{Array, Element};
+use plca_io::{Array, Element, ModelFile};
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -34,7 +35,6 @@ use crate::args::{Acceleration, FitArgs, SelectArgs, TransformArgs};
 use crate::blocks::Arrays;
 use crate::data::Dataset;
 use crate::failure::Failure;
-use crate::layout::Layout;
 use crate::saved::Saved;
 use crate::select::Table;
 use crate::transform::Found;
@@ -70,12 +70,15 @@ pub(crate) trait ModelKind: Send + Sync {
     }
     /// The axis of a block that counts the components.
     fn component_axis(&self, block: &str) -> usize;
-    /// How a block lies in files.
-    fn layout(&self, block: &str) -> Layout {
-        match block {
-            "weights" | "marginal" => Layout::Vector,
-            _ => Layout::Matrix,
-        }
+    /// Its parameters as a file.
+    fn file(&self, at: &Parameters<f64>) -> ModelFile {
+        let _ = at;
+        ModelFile::default()
+    }
+    /// The block that an array holds, or what is wrong with it.
+    fn block(&self, name: &str, array: &Array<f64>) -> Result<DMatrix<f64>, String> {
+        let _ = array;
+        Err(format!("`{name}` is no block"))
     }
     /// Name of the objective in the metadata, `posterior` where a prior has a density.
     fn objective(&self, posterior: bool) -> &'static str {
@@ -128,6 +131,33 @@ impl fmt::Debug for dyn ModelKind {
         f.write_str(self.name())
     }
 }
+
+/// What follows from the state of a model.
+macro_rules! of_state {
+    ($state:ty) => {
+        fn name(&self) -> &'static str {
+            <$state as plca_fit::engine::State>::NAME
+        }
+
+        fn blocks(&self, order: usize) -> Vec<String> {
+            let names = <$state as plca_fit::engine::State>::block_names(order);
+            names.into_iter().map(String::from).collect()
+        }
+
+        fn file(&self, at: &plca_fit::engine::Parameters<f64>) -> plca_io::ModelFile {
+            plca_io::ModelFile::of_parameters::<$state>(at)
+        }
+
+        fn block(
+            &self,
+            name: &str,
+            array: &plca_io::Array<f64>,
+        ) -> Result<nalgebra::DMatrix<f64>, String> {
+            plca_io::block_of::<$state>(name, array)
+        }
+    };
+}
+use of_state;
 
 /// Makes a model from the command line, for so many components and data of this shape.
 pub(crate) type Make<T> = fn(&FitArgs, usize, &[usize]) -> Result<Box<dyn AnyModel<T>>, Failure>;

@@ -1,13 +1,12 @@
 //! `nmf-kl`: KL-NMF, never renormalised.
 
-use nalgebra::DVector;
 use plca_em::{Nmf, NmfState, Update};
 use plca_fit::engine::AnyModel;
 use plca_io::Element;
 
 use super::options::{missing, need_matrix, refuse, refuse_signed};
-use super::{Makers, ModelKind};
-use crate::approximation::{Approximation, Product};
+use super::{Makers, ModelKind, of_state};
+use crate::approximation::{Approximation, Products};
 use crate::args::{self, FitArgs, SelectArgs, TransformArgs};
 use crate::blocks::matrix;
 use crate::failure::Failure;
@@ -20,16 +19,10 @@ use crate::transform::{Found, along, explain};
 pub(crate) struct Unnormalised;
 
 impl ModelKind for Unnormalised {
-    fn name(&self) -> &'static str {
-        "nmf-kl"
-    }
+    of_state!(NmfState<f64>);
 
     fn about(&self) -> &'static str {
         "KL-NMF of a matrix"
-    }
-
-    fn blocks(&self, _: usize) -> Vec<String> {
-        ["w", "h"].map(String::from).to_vec()
     }
 
     fn component_axis(&self, block: &str) -> usize {
@@ -73,13 +66,11 @@ impl ModelKind for Unnormalised {
         })
     }
 
-    fn approximation(&self, mut file: Saved) -> Result<Box<dyn Approximation>, Failure> {
-        let state = state(&mut file)?;
-        Ok(Box::new(Product {
-            weights: DVector::from_element(state.w().ncols(), 1.0),
-            factors: vec![state.w().clone(), state.h().transpose()],
-            scale: 1.0,
-        }))
+    fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {
+        Ok(Box::new(Products::<NmfState<f64>>::of(
+            file,
+            |state, f| state.with_model(|cp| f(cp)),
+        )?))
     }
 }
 

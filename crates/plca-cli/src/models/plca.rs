@@ -7,8 +7,8 @@ use plca_io::Element;
 
 use super::options::{missing, refuse, refuse_signed, temper};
 use super::priors::{Block, priors};
-use super::{Makers, ModelKind};
-use crate::approximation::{Approximation, Product};
+use super::{Makers, ModelKind, of_state};
+use crate::approximation::{Approximation, Products};
 use crate::args::{FitArgs, Precision, SelectArgs, TransformArgs};
 use crate::blocks::{Arrays, matrix, take_matrix, vector};
 use crate::failure::Failure;
@@ -22,18 +22,10 @@ use crate::transform::{Found, along, explain};
 pub(crate) struct Symmetric;
 
 impl ModelKind for Symmetric {
-    fn name(&self) -> &'static str {
-        "plca"
-    }
+    of_state!(PlcaState<f64>);
 
     fn about(&self) -> &'static str {
         "Symmetric PLCA of any order"
-    }
-
-    fn blocks(&self, order: usize) -> Vec<String> {
-        std::iter::once("weights".into())
-            .chain((0..order).map(factor))
-            .collect()
     }
 
     fn component_axis(&self, block: &str) -> usize {
@@ -105,18 +97,11 @@ impl ModelKind for Symmetric {
         Ok(found)
     }
 
-    fn approximation(&self, mut file: Saved) -> Result<Box<dyn Approximation>, Failure> {
-        let order = file.order()?;
-        let weights = file.vector("weights")?;
-        let factors = factors(&mut file, order)?;
-        file.agree([weights.len(), factors[0].ncols()])?;
-        // There is a scale in the file where cells were hidden.
-        let scale = file.metadata["scale"].as_f64().unwrap_or(file.total());
-        Ok(Box::new(Product {
-            weights,
-            factors,
-            scale,
-        }))
+    fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {
+        Ok(Box::new(Products::<PlcaState<f64>>::of(
+            file,
+            |state, f| state.with_model(|cp| f(cp)),
+        )?))
     }
 }
 

@@ -1,16 +1,16 @@
 //! `plsa`: asymmetric, either direction.
 
-use nalgebra::{DMatrix, DVector};
+use nalgebra::DMatrix;
 use plca_em::{Given, Plsa, PlsaState};
 use plca_fit::engine::AnyModel;
 use plca_io::Element;
 
 use super::options::{missing, need_matrix, refuse, refuse_signed, temper};
 use super::priors::{Block, priors};
-use super::{Makers, ModelKind};
-use crate::approximation::{Approximation, Product};
+use super::{Makers, ModelKind, of_state};
+use crate::approximation::{Approximation, Products};
 use crate::args::{FitArgs, Precision, SelectArgs, TransformArgs};
-use crate::blocks::{SCALE, matrix};
+use crate::blocks::matrix;
 use crate::failure::Failure;
 use crate::fit;
 use crate::online;
@@ -22,18 +22,10 @@ use crate::transform::{Found, along, explain};
 pub(crate) struct Asymmetric;
 
 impl ModelKind for Asymmetric {
-    fn name(&self) -> &'static str {
-        "plsa"
-    }
+    of_state!(PlsaState<f64>);
 
     fn about(&self) -> &'static str {
         "Asymmetric PLSA of a matrix"
-    }
-
-    fn blocks(&self, _: usize) -> Vec<String> {
-        ["basis", "mixture", "marginal", SCALE]
-            .map(String::from)
-            .to_vec()
     }
 
     fn free_blocks(&self, _: usize) -> Vec<String> {
@@ -89,35 +81,11 @@ impl ModelKind for Asymmetric {
         })
     }
 
-    fn approximation(&self, mut file: Saved) -> Result<Box<dyn Approximation>, Failure> {
-        let basis = file.matrix("basis")?;
-        let mixture = file.matrix("mixture")?;
-        let marginal = file.vector("marginal")?;
-        file.agree([basis.ncols(), mixture.nrows()])?;
-        let count = mixture.ncols();
-        if marginal.len() != count {
-            let what = format!(
-                "`marginal` has {} entries, `mixture` {count}",
-                marginal.len()
-            );
-            return Err(file.failure(what));
-        }
-        let (shares, scale) = match file.scales(count)? {
-            Some(scales) => (scales, 1.0),
-            None => (marginal, file.total()),
-        };
-        let explained =
-            DMatrix::from_fn(count, mixture.nrows(), |y, z| mixture[(z, y)] * shares[y]);
-        let weights = DVector::from_element(basis.ncols(), 1.0);
-        let factors = match saved_direction(&file) {
-            Given::Rows => vec![explained, basis],
-            Given::Columns => vec![basis, explained],
-        };
-        Ok(Box::new(Product {
-            weights,
-            factors,
-            scale,
-        }))
+    fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {
+        Ok(Box::new(Products::<PlsaState<f64>>::of(
+            file,
+            |state, f| state.with_scaled(|cp| f(cp)),
+        )?))
     }
 }
 

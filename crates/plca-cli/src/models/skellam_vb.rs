@@ -24,7 +24,7 @@ use crate::data::Dataset;
 use crate::failure::Failure;
 use crate::limits::reasonable;
 use crate::saved::Saved;
-use crate::select::{self, Table, ranks};
+use crate::select::{Table, ranks};
 use crate::signed::{SignedData, join, load, sides};
 use crate::transform::{Found, along};
 

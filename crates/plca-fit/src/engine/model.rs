@@ -1,11 +1,12 @@
 //! What a model is to its user: a state, and runs that fit it to data.
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 
 use plca_tensor::{Data, Real};
 use rand::Rng;
 
-use super::{Algorithm, Fit, FitError, Init, Parameters, Run};
+use super::{Algorithm, Fit, FitError, Init, Layout, Parameters, Run};
 
 /// The fitted parameters of a model, which are valid.
 pub trait State: Clone + Debug + Sized {
@@ -21,6 +22,20 @@ pub trait State: Clone + Debug + Sized {
 
     /// The blocks.
     fn parameters(&self) -> &Parameters<Self::Scalar>;
+
+    /// The name of its model on the command line and in files.
+    const NAME: &'static str;
+
+    /// The names of its blocks, in their order, for data of this order.
+    fn block_names(order: usize) -> Vec<Cow<'static, str>>;
+
+    /// How a block lies in files; default: `weights` and `marginal` as vectors, all else as matrices.
+    fn layout(block: &str) -> Layout {
+        match block {
+            "weights" | "marginal" => Layout::Vector,
+            _ => Layout::Matrix,
+        }
+    }
 }
 
 /// Serialises a state `$state(parameters)` as its parameters, and checks them when they are read.
@@ -48,6 +63,11 @@ macro_rules! serialised {
 /// The state of any model, its blocks by name.
 impl<T: Real> State for Parameters<T> {
     type Scalar = T;
+    const NAME: &'static str = "parameters";
+
+    fn block_names(_: usize) -> Vec<Cow<'static, str>> {
+        Vec::new()
+    }
 
     fn wrap(parameters: Self) -> Result<Self, FitError> {
         Ok(parameters)
@@ -105,8 +125,6 @@ pub trait Model: Debug + Send + Sync {
     type Scalar: Real;
     /// What is fitted.
     type State: State<Scalar = Self::Scalar>;
-    /// The name on the command line and in files.
-    const NAME: &'static str;
 
     /// How many components it has.
     fn components(&self) -> usize;

@@ -145,6 +145,13 @@ impl<T: Real> Parameters<T> {
         Some(&fact.1)
     }
 
+    /// All facts, in the order in which they were remembered.
+    pub fn facts(&self) -> impl Iterator<Item = (&str, &[f64])> {
+        self.facts
+            .iter()
+            .map(|(name, numbers)| (&**name, &**numbers))
+    }
+
     /// A fact that is made of whole numbers, such as a shape.
     ///
     /// # Errors
@@ -166,9 +173,10 @@ impl<T: Real> Parameters<T> {
 
     /// The same with a fact more, in place of one of its name.
     #[must_use]
-    pub fn with_fact(mut self, name: &'static str, numbers: Vec<f64>) -> Self {
+    pub fn with_fact(mut self, name: impl Into<Cow<'static, str>>, numbers: Vec<f64>) -> Self {
+        let name = name.into();
         self.facts.retain(|(other, _)| *other != name);
-        self.facts.push((name.into(), numbers.into()));
+        self.facts.push((name, numbers.into()));
         self
     }
 

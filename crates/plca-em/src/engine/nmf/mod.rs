@@ -125,7 +125,6 @@ impl<T: Real> NmfBuilder<T> {
 impl<T: Real> Model for Nmf<T> {
     type Scalar = T;
     type State = NmfState<T>;
-    const NAME: &'static str = "nmf-kl";
 
     fn components(&self) -> usize {
         self.components

@@ -1,5 +1,7 @@
 //! Fitted parameters, and what they say of data.
 
+use std::borrow::Cow;
+
 use nalgebra::DMatrix;
 use plca_fit::engine::{
     Explained, FitError, Model, Parameters, Reconstruct, State, Transform, begin, certify, dense,
@@ -173,6 +175,11 @@ impl<T: Real> Reconstruct for NmfState<T> {
 
 impl<T: Real> State for NmfState<T> {
     type Scalar = T;
+    const NAME: &'static str = "nmf-kl";
+
+    fn block_names(_: usize) -> Vec<Cow<'static, str>> {
+        ["w", "h"].map(Cow::from).into()
+    }
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let shapes: Vec<_> = parameters.blocks().map(|(_, b)| b.shape()).collect();

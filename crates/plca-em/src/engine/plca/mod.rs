@@ -124,7 +124,6 @@ impl<T: Real> PlcaBuilder<T> {
 impl<T: Real> Model for Plca<T> {
     type Scalar = T;
     type State = PlcaState<T>;
-    const NAME: &'static str = "plca";
 
     fn components(&self) -> usize {
         self.components

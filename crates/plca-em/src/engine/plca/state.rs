@@ -1,5 +1,7 @@
 //! Fitted parameters, and what they say of data.
 
+use std::borrow::Cow;
+
 use nalgebra::{DMatrix, DVector};
 use plca_fit::engine::{
     Explained, FitError, Model, Parameters, Reconstruct, SCALE, State, Transform, begin, certify,
@@ -163,6 +165,12 @@ fn gap_of<T: Real>(
 
 impl<T: Real> State for PlcaState<T> {
     type Scalar = T;
+    const NAME: &'static str = "plca";
+
+    fn block_names(order: usize) -> Vec<Cow<'static, str>> {
+        let factors = (0..order).map(|j| format!("factor_{j}").into());
+        std::iter::once("weights".into()).chain(factors).collect()
+    }
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let mut blocks = parameters.blocks();

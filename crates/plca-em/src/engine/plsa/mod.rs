@@ -101,7 +101,6 @@ impl<T: Real> PlsaBuilder<T> {
 impl<T: Real> Model for Plsa<T> {
     type Scalar = T;
     type State = PlsaState<T>;
-    const NAME: &'static str = "plsa";
 
     fn components(&self) -> usize {
         self.components

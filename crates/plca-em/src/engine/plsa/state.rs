@@ -1,5 +1,7 @@
 //! Fitted parameters, and what they say of data.
 
+use std::borrow::Cow;
+
 use nalgebra::DMatrix;
 use plca_fit::engine::{
     Explained, FitError, Model, Parameters, Reconstruct, SCALE, State, Transform, begin, certify,
@@ -116,7 +118,7 @@ impl<T: Real> PlsaState<T> {
     }
 
     /// Calls `f` with the approximation of the data as a model for the kernels.
-    fn with_scaled<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
+    pub fn with_scaled<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
         let mut scaled = self.mixture().clone();
         for (y, mut column) in scaled.column_iter_mut().enumerate() {
             column *= T::lit(self.scale(y));
@@ -153,6 +155,11 @@ impl<T: Real> Reconstruct for PlsaState<T> {
 
 impl<T: Real> State for PlsaState<T> {
     type Scalar = T;
+    const NAME: &'static str = "plsa";
+
+    fn block_names(_: usize) -> Vec<Cow<'static, str>> {
+        ["basis", "mixture", "marginal"].map(Cow::from).into()
+    }
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let shapes: Vec<_> = parameters.blocks().map(|(_, b)| b.shape()).collect();

@@ -1,0 +1,194 @@
+//! Fitted states as model files.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use nalgebra::DMatrix;
+use plca_fit::engine::{FitError, Parameters, SCALE, State};
+use plca_tensor::Real;
+use serde_json::{Value, json};
+
+use crate::{Array, IoError, ModelFile, read_model, write_model};
+
+/// Longer facts are arrays.
+const MOST_NUMBERS: usize = 64;
+/// Before the names of facts that are arrays.
+const FACT: &str = "fact.";
+/// How far single precision may have moved the sum of a distribution.
+const SINGLE: f64 = 1e-3;
+
+impl ModelFile {
+    /// The blocks of a state as arrays, and what it remembers as metadata. Scalars are widened to `f64`, which changes none.
+    pub fn of<S: State>(state: &S) -> Self {
+        Self::of_parameters::<S>(&state.parameters().widened())
+    }
+
+    /// The same of the parameters of a state.
+    pub fn of_parameters<S: State>(at: &Parameters<f64>) -> Self {
+        let mut file = Self {
+            arrays: at.blocks().map(|block| array_of::<S>(at, block)).collect(),
+            metadata: json!({
+                "model": S::NAME,
+                "facts": {},
+                "data": { "total": at.mass() },
+            }),
+        };
+        for (name, numbers) in at.facts() {
+            let array = || Array::new(vec![numbers.len()], numbers.to_vec());
+            match (name, numbers) {
+                (SCALE, &[scale]) => file.metadata[SCALE] = json!(scale),
+                (SCALE, _) => drop(file.arrays.insert(SCALE.into(), array())),
+                (_, few) if few.len() <= MOST_NUMBERS => {
+                    file.metadata["facts"][name] = json!(few);
+                }
+                _ => drop(file.arrays.insert(format!("{FACT}{name}"), array())),
+            }
+        }
+        file
+    }
+
+    /// Whether this is the name of an array that is no block: what a state remembers.
+    pub fn is_fact(name: &str) -> bool {
+        name == SCALE || name.starts_with(FACT)
+    }
+
+    /// The state in this file, which `path` names in errors.
+    ///
+    /// # Errors
+    ///
+    /// [`IoError`] for the file of another model, for arrays that are missing or have a wrong shape, and for values that no state has.
+    pub fn state<S: State>(mut self, path: &Path) -> Result<S, IoError> {
+        let named = self.metadata["model"].as_str().unwrap_or_default();
+        if named != S::NAME {
+            let what = format!("holds the model `{named}`, expected `{}`", S::NAME);
+            return Err(IoError::new(path, what));
+        }
+        let order = self.metadata["data"]["shape"].as_array();
+        let order = order.map_or_else(|| factors(&self.arrays), Vec::len);
+        let mut blocks = Vec::new();
+        for name in S::block_names(order) {
+            let array = self.arrays.remove(&*name);
+            let array = array.ok_or_else(|| IoError::new(path, format!("has no `{name}`")))?;
+            let block = block_of::<S>(&name, &array).map_err(|what| IoError::new(path, what))?;
+            blocks.push((name.into_owned(), block.map(S::Scalar::lit)));
+        }
+        let mass = self.metadata["data"]["total"].as_f64().unwrap_or(1.0);
+        let mut at = Parameters::named(blocks, mass);
+        for (name, numbers) in self.facts() {
+            at = at.with_fact(name, numbers);
+        }
+        wrapped(at).map_err(|e| IoError::new(path, e))
+    }
+
+    /// What a state remembers. Files of earlier versions tell it by the settings of their fit.
+    fn facts(&self) -> Vec<(String, Vec<f64>)> {
+        let numbers = |value: &Value| -> Option<Vec<f64>> {
+            match value {
+                Value::Array(list) => list.iter().map(Value::as_f64).collect(),
+                one => Some(vec![one.as_f64()?]),
+            }
+        };
+        let mut facts = Vec::new();
+        let arrays = self.arrays.iter();
+        for (name, array) in arrays {
+            let fact = match name.strip_prefix(FACT) {
+                Some(fact) => fact,
+                None if name == SCALE => SCALE,
+                None => continue,
+            };
+            facts.push((fact.to_string(), array.values.clone()));
+        }
+        let all = &self.metadata;
+        facts.extend(numbers(&all[SCALE]).map(|n| (SCALE.to_string(), n)));
+        for (name, value) in all["facts"].as_object().into_iter().flatten() {
+            facts.extend(numbers(value).map(|n| (name.clone(), n)));
+        }
+        if all["facts"].is_null() {
+            let given = numbers(&all["settings"]["given"]);
+            facts.extend(given.map(|n| ("given".to_string(), n)));
+        }
+        facts
+    }
+}
+
+/// A block as an array.
+fn array_of<S: State>(
+    at: &Parameters<f64>,
+    (name, block): (&str, &DMatrix<f64>),
+) -> (String, Array<f64>) {
+    let layout = S::layout(name);
+    let extents: Vec<usize> = match layout.extents().and_then(|fact| at.fact(fact)) {
+        Some(extents) => extents.iter().map(|&n| n as usize).collect(),
+        None => vec![block.nrows()],
+    };
+    let shape = layout.shape(block.shape(), &extents);
+    (name.to_string(), Array::new(shape, layout.values(block)))
+}
+
+/// The block that an array of this name holds, or what is wrong with it.
+///
+/// # Errors
+///
+/// One line that names the block, its shape and what was expected.
+pub fn block_of<S: State>(name: &str, array: &Array<f64>) -> Result<DMatrix<f64>, String> {
+    let layout = S::layout(name);
+    let shape = &array.shape;
+    // Sizes that nothing stands behind are counted all the same.
+    if array.values.is_empty() {
+        return Err(format!("`{name}` is empty, of shape {shape:?}"));
+    }
+    let block = layout.block(shape, &array.values);
+    block.ok_or_else(|| {
+        let expected = layout.expected();
+        format!("`{name}` has shape {shape:?}, {expected} is needed")
+    })
+}
+
+/// How many factors there are.
+fn factors(arrays: &BTreeMap<String, Array<f64>>) -> usize {
+    let named = |j: &usize| arrays.contains_key(&format!("factor_{j}"));
+    (0..).take_while(named).count()
+}
+
+/// The state of parameters. Distributions that were written in single precision are normalised again.
+fn wrapped<S: State>(mut at: Parameters<S::Scalar>) -> Result<S, FitError> {
+    let count = at.matrices().len();
+    for _ in 0..count {
+        let refused = match S::wrap(at.clone()) {
+            Err(FitError::Sum { block, sum, .. }) if (sum - 1.0).abs() <= SINGLE => block,
+            other => return other,
+        };
+        let names: Vec<String> = at.blocks().map(|(name, _)| name.to_string()).collect();
+        at.change(|j, block| {
+            if names[j] == refused {
+                for mut column in block.column_iter_mut() {
+                    let sum: f64 = column.iter().map(|x| x.to_f64()).sum();
+                    column /= S::Scalar::lit(sum);
+                }
+            }
+        });
+    }
+    S::wrap(at)
+}
+
+/// Writes a state to `.npz` or `.safetensors`, with metadata of its own.
+///
+/// # Errors
+///
+/// [`IoError`] naming the file; nothing is left or changed by a failure.
+pub fn save<S: State>(path: &Path, state: &S, metadata: Value) -> Result<(), IoError> {
+    let mut file = ModelFile::of(state);
+    if let (Value::Object(all), Value::Object(more)) = (&mut file.metadata, metadata) {
+        all.extend(more);
+    }
+    write_model(path, &file, size_of::<S::Scalar>() == 4)
+}
+
+/// Reads the state of a model from its file.
+///
+/// # Errors
+///
+/// As [`ModelFile::state`], and those of [`read_model`].
+pub fn load<S: State>(path: &Path) -> Result<S, IoError> {
+    read_model(path)?.state(path)
+}
