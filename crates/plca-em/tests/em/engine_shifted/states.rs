@@ -1,0 +1,1 @@
+//! What fitted states are and say, and what is refused.
