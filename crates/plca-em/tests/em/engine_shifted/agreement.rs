@@ -391,7 +391,7 @@ fn new_data_are_explained_as_before() {
             let what = format!("{support:?}, {storage}");
             let kernels = learnt.state().kernels();
             let old = FoldIn {
-                stop: stop.clone(),
+                stop,
                 impossible: plca_em::Impossible::Refuse,
                 solver: plca_em::Solver::Em,
             };
