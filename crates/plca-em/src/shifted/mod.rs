@@ -15,6 +15,7 @@ pub(crate) mod model;
 mod options;
 pub(crate) mod setters;
 pub(crate) mod settings;
+pub(crate) mod shares;
 mod state;
 mod step;
 mod window;

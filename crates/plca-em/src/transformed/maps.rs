@@ -202,6 +202,21 @@ impl IndexMaps {
         self.cells
     }
 
+    /// All entries, map after map.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = MapEntry> {
+        self.by_map.iter().map(|e| MapEntry {
+            map: e.map as usize,
+            from: e.from as usize,
+            to: Some(e.to as usize).filter(|&to| to < self.cells),
+            weight: e.weight,
+        })
+    }
+
+    /// Whether a kernel can leave the data.
+    pub(crate) fn any_outside(&self) -> bool {
+        self.any_outside
+    }
+
     pub(super) fn of_map(&self, s: usize) -> &[Entry] {
         &self.by_map[self.map_bounds[s]..self.map_bounds[s + 1]]
     }

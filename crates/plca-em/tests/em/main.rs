@@ -5,6 +5,7 @@ mod atomic;
 mod bad_input;
 mod certificates;
 mod engine;
+mod engine_shifted;
 mod failing_reads;
 mod fast;
 mod fast_optima;

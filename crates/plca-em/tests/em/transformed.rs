@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use nalgebra::{DMatrix, DVector};
-use plca_em::{
-    Algorithm, IndexMaps, Likelihood, MapEntry, ShiftedInit, ShiftedState, Squarem, Transformed,
-    TransformedBuilder,
-};
+use nalgebra::{DMatrix, dmatrix};
+use plca_em::engine::{Transformed, TransformedBuilder};
+use plca_em::{IndexMaps, Likelihood, MapEntry};
+use plca_fit::engine::{Init, Model, Parameters, Solver};
 use plca_fit::laws::check_threads;
 use plca_priors::{Dirichlet, Entropic};
 use plca_tensor::{Data, DenseTensor, Order, Real};
@@ -67,10 +66,11 @@ struct Counts {
 
 /// Term by term: what lies outside or is hidden has the model's share of `v / Σ_obs P`, nothing under the literal likelihood.
 // [SPEC 4] [SPEC 5.2] [SPEC 5.7]
-fn explicit(v: &[f64], state: &ShiftedState<f64>, likelihood: Likelihood) -> Counts {
-    let k = state.weights.len();
+fn explicit(v: &[f64], at: &Parameters<f64>, likelihood: Likelihood) -> Counts {
+    let [weights, kernels, impulses] = [0, 1, 2].map(|j| at.at(j));
+    let k = weights.len();
     let term = |z: usize, e: &MapEntry| {
-        e.weight * state.weights[z] * state.kernels[(e.from, z)] * state.impulses[(e.map, z)]
+        e.weight * weights[z] * kernels[(e.from, z)] * impulses[(e.map, z)]
     };
     let mut p = [0.0; CELLS];
     for e in entries() {
@@ -87,7 +87,7 @@ fn explicit(v: &[f64], state: &ShiftedState<f64>, likelihood: Likelihood) -> Cou
     let mut counts = Counts {
         weights: DMatrix::zeros(k, 1),
         kernels: DMatrix::zeros(KERNEL, k),
-        impulses: DMatrix::zeros(state.impulses.nrows(), k),
+        impulses: DMatrix::zeros(impulses.nrows(), k),
         ln_lik: ln_lik - if conditional { total * mass.ln() } else { 0.0 },
     };
     for e in entries() {
@@ -146,25 +146,23 @@ fn a_step_is_what_its_terms_sum_to() {
                     let alpha = added[at].map(|c| c + 1.0);
                     Arc::new(Dirichlet::per_entry(alpha).unwrap())
                 };
-                config = config.weights_prior(prior(0)).kernels_prior(prior(1));
-                config = config.impulses_prior(prior(2));
+                config = config.prior("weights", prior(0)).prior("kernels", prior(1));
+                config = config.prior("impulses", prior(2));
             }
             let config = config.build().unwrap();
             let data = data::<f64>(values);
-            let em = config.on(&*data).unwrap();
+            let em = config.bind(&*data).unwrap();
             for seed in 0..4 {
-                let mut state = em.init(&ShiftedInit::default(), &mut rng(seed)).unwrap();
-                state.weights = DVector::from_vec(vec![0.2, 0.5, 0.3]);
-                let want = explicit(values, &state, likelihood);
-                let ln_lik = em.ln_lik(&state).unwrap();
+                let start = Init::default().block("weights", dmatrix![0.2; 0.5; 0.3]);
+                let mut at = start.parameters(&*em, &mut rng(seed)).unwrap();
+                let want = explicit(values, &at, likelihood);
+                let ln_lik = em.likelihood(&at).unwrap();
                 assert!((ln_lik - want.ln_lik).abs() < 1e-11);
-                em.step(&mut state, true).unwrap();
-                let weights = normalised(want.weights + &added[0]);
-                close("weights", state.weights.as_slice(), &weights);
-                let kernels = normalised(want.kernels + &added[1]);
-                close("kernels", state.kernels.as_slice(), &kernels);
-                let impulses = normalised(want.impulses + &added[2]);
-                close("impulses", state.impulses.as_slice(), &impulses);
+                em.step(&mut at, true).unwrap();
+                let counts = [want.weights, want.kernels, want.impulses];
+                for (((name, got), counts), added) in at.blocks().zip(counts).zip(&added) {
+                    close(name, got.as_slice(), &normalised(counts + added));
+                }
             }
         }
     }
@@ -196,15 +194,15 @@ fn monotone<T: Real>(
                 let entropic = Arc::new(Entropic::new(beta).unwrap());
                 let dirichlet = Arc::new(Dirichlet::symmetric(1.5).unwrap());
                 config = config
-                    .weights_prior(dirichlet)
-                    .kernels_prior(entropic.clone());
-                config = config.impulses_prior(entropic);
+                    .prior("weights", dirichlet)
+                    .prior("kernels", entropic.clone());
+                config = config.prior("impulses", entropic);
             }
             let config = config.build().unwrap();
-            let em = config.on(&*data).unwrap();
-            let start = em.init(&ShiftedInit::default(), &mut rng(seed)).unwrap();
-            obeys(&em, start.clone(), data.total(), "plain")?;
-            obeys(&Squarem(em), start, data.total(), "accelerated")?;
+            let em = config.bind(&*data).unwrap();
+            let start = Init::default().parameters(&*em, &mut rng(seed)).unwrap();
+            obeys(&*em, Solver::Em, &start, "plain")?;
+            obeys(&*em, Solver::Squarem, &start, "accelerated")?;
         }
     }
     Ok(())
@@ -229,12 +227,12 @@ proptest! {
     fn precisions_agree(v in values(), k in 1..=3usize, seed: u64) {
         let (wide, narrow) = (data::<f64>(&v), data::<f32>(&v));
         let (in_f64, in_f32) = (builder::<f64>(k).build().unwrap(), builder::<f32>(k).build().unwrap());
-        let (a, b) = (in_f64.on(&*wide).unwrap(), in_f32.on(&*narrow).unwrap());
-        let mut x = a.init(&ShiftedInit::default(), &mut rng(seed)).unwrap();
-        let mut y = b.init(&ShiftedInit::default(), &mut rng(seed)).unwrap();
+        let (a, b) = (in_f64.bind(&*wide).unwrap(), in_f32.bind(&*narrow).unwrap());
+        let mut x = Init::default().parameters(&*a, &mut rng(seed)).unwrap();
+        let mut y = Init::default().parameters(&*b, &mut rng(seed)).unwrap();
         a.step(&mut x, false).unwrap();
         b.step(&mut y, false).unwrap();
-        for (x, y) in x.kernels.iter().chain(&x.impulses).zip(y.kernels.iter().chain(&y.impulses)) {
+        for (x, y) in x.at(1).iter().chain(x.at(2)).zip(y.at(1).iter().chain(y.at(2))) {
             prop_assert!((x - f64::from(*y)).abs() < 1e-4, "{x} and {y}");
         }
     }
@@ -259,8 +257,8 @@ fn one_thread_is_many() {
     let config = Transformed::<f64>::builder(4, IndexMaps::new(cells, kernel, &table).unwrap());
     let config = config.build().unwrap();
     let end = || {
-        let em = config.on(&data).unwrap();
-        let mut state = em.init(&ShiftedInit::default(), &mut rng(2)).unwrap();
+        let em = config.bind(&data).unwrap();
+        let mut state = Init::default().parameters(&*em, &mut rng(2)).unwrap();
         for _ in 0..3 {
             em.step(&mut state, false).unwrap();
         }

@@ -190,7 +190,7 @@ impl<E> Em<E> {
         let iteration = at.next();
         let wanted = Wanted {
             blocks: &blocks,
-            value: measure && !matches!(self.annealing(iteration), Annealing::Moves(_)),
+            value: measure && !self.powers().any(|(_, power)| power.moves(iteration)),
         };
         let counts = self.0.expect(at, &wanted)?;
         if counts.value.is_some_and(f64::is_infinite) {
@@ -250,10 +250,17 @@ impl<E> Em<E> {
     where
         E: Expectation<T>,
     {
+        Annealing::of(self.powers(), iteration)
+    }
+
+    /// The powers of the free blocks, each with its place.
+    fn powers<T: Real>(&self) -> impl Iterator<Item = (usize, Anneal)>
+    where
+        E: Expectation<T>,
+    {
         let specs = self.0.blocks().iter().enumerate();
         let free = specs.filter(|(_, spec)| spec.frozen != Frozen::Whole);
-        let powers = free.filter_map(|(j, _)| Some((j, self.0.anneal(j)?)));
-        Annealing::of(powers, iteration)
+        free.filter_map(|(j, _)| Some((j, self.0.anneal(j)?)))
     }
 
     pub(super) fn likelihood<T: Real>(&self, at: &Parameters<T>) -> Result<f64, FitError>

@@ -1,17 +1,11 @@
 //! Patterns that a record cuts off.
 
 use nalgebra::DMatrix;
-use plca_em::{Likelihood, Shifted, ShiftedInit, Stop, Support, run};
+use plca_em::engine::Shifted;
+use plca_em::{Likelihood, Support};
+use plca_fit::engine::{Init, Model, Stop};
 
 use super::support::{dense, rng};
-
-fn exactly(iterations: usize) -> Stop {
-    Stop {
-        max_iter: iterations,
-        tol: 0.0,
-        ..Stop::default()
-    }
-}
 
 /// An event on the last sample of a record cut short: given the window its mass is found, the literal likelihood explains
 /// it away (its optimum is known: 17.5 of 82.5 instead of 35 of 100).
@@ -30,17 +24,14 @@ fn events_at_the_border_need_the_conditional_likelihood() {
         let builder = Shifted::<f64>::builder(1, vec![3]).support(Support::Same);
         let shifted = builder
             .likelihood(likelihood)
-            .freeze_kernels()
+            .freeze("kernels")
             .build()
             .unwrap();
-        let em = shifted.on(&data).unwrap();
-        let init = ShiftedInit {
-            kernels: Some(DMatrix::from_column_slice(3, 1, &kernel)),
-            ..ShiftedInit::default()
-        };
-        let start = em.init(&init, &mut rng(1)).unwrap();
-        let state = run(&em, start, &exactly(3000), ()).unwrap().state;
-        (state.impulses[19], em.window_mass(&state))
+        let run = shifted.on(&data).unwrap();
+        let run = run.stop(Stop::default().max_iter(3000).tol(None));
+        let start = Init::default().block("kernels", DMatrix::from_column_slice(3, 1, &kernel));
+        let state = run.run(start, &mut rng(1)).unwrap().into_state();
+        (state.impulses()[19], state.window_mass())
     };
     let (found, mass) = fit(Likelihood::Conditional);
     assert!((found - 0.35).abs() < 1e-3, "{found}");

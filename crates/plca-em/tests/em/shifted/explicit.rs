@@ -1,17 +1,16 @@
 //! EM with the posterior written out: `R(z, t | x)` of every component and tap at every cell, as the equations are.
 
-use nalgebra::{DMatrix, DVector};
-use plca_em::{
-    Algorithm, FoldIn, Geometry, IndexMaps, Likelihood, Shifted, ShiftedInit, ShiftedState, Stop,
-    Transformed,
-};
+use nalgebra::{DMatrix, dvector};
+use plca_em::engine::{Shifted, ShiftedState, Transformed};
+use plca_em::{Geometry, IndexMaps, Likelihood, Support};
+use plca_fit::engine::{Init, Model, Parameters, Stop, Transform};
 use plca_tensor::Data;
 use proptest::prelude::*;
 
 use super::properties::problems;
 use super::support::{EVALUATIONS, complete, rng};
 
-type State = ShiftedState<f64>;
+type State = Parameters<f64>;
 
 /// One way to explain a cell: a kernel cell and the impulse cell that puts it there.
 struct Way {
@@ -26,15 +25,14 @@ fn explicit(
     ways: impl Fn(&[usize]) -> Vec<Way>,
     mass: impl Fn(f64) -> f64,
 ) -> State {
-    let k = old.weights.len();
-    let mut n = DVector::<f64>::zeros(k);
-    let mut kernels = DMatrix::zeros(old.kernels.nrows(), k);
-    let mut impulses = DMatrix::zeros(old.impulses.nrows(), k);
+    let [weights, kernel, impulse] = [0, 1, 2].map(|j| old.at(j));
+    let k = weights.len();
+    let mut n = DMatrix::<f64>::zeros(k, 1);
+    let mut kernels = DMatrix::zeros(kernel.nrows(), k);
+    let mut impulses = DMatrix::zeros(impulse.nrows(), k);
     data.visit(&mut |index, value| {
         let ways = ways(index);
-        let joint = |w: &Way, z: usize| {
-            old.weights[z] * old.kernels[(w.tap, z)] * old.impulses[(w.place, z)]
-        };
+        let joint = |w: &Way, z: usize| weights[z] * kernel[(w.tap, z)] * impulse[(w.place, z)];
         // P(x) = Σ_z P(z) Σ_t K(t | z) H(x - t | z)
         let p: f64 = (0..k)
             .flat_map(|z| ways.iter().map(move |w| (w, z)))
@@ -55,19 +53,15 @@ fn explicit(
         kernels.column_mut(z).scale_mut(1.0 / n[z]);
         impulses.column_mut(z).scale_mut(1.0 / n[z]);
     }
-    State {
-        weights: &n / n.sum(),
-        kernels,
-        impulses,
-        iteration: old.iteration + 1,
-    }
+    let mut blocks = [&n / n.sum(), kernels, impulses].into_iter();
+    let mut new = old.clone();
+    new.change(|_, block| *block = blocks.next().unwrap());
+    new
 }
 
 fn difference(a: &State, b: &State) -> f64 {
-    (&a.kernels - &b.kernels)
-        .amax()
-        .max((&a.impulses - &b.impulses).amax())
-        .max((&a.weights - &b.weights).amax())
+    let blocks = a.matrices().iter().zip(b.matrices());
+    blocks.map(|(a, b)| (a - b).amax()).fold(0.0, f64::max)
 }
 
 /// The impulse cells `x - t + o` that every tap meets.
@@ -115,9 +109,10 @@ proptest! {
             for evaluation in EVALUATIONS {
                 let builder = p.builder().evaluation(evaluation);
                 let shifted = builder.likelihood(Likelihood::Literal).build().unwrap();
-                let em = shifted.on(&*data).unwrap();
-                let mut state = p.start(&shifted, &*data);
-                let want = explicit(&*data, &state, |x| shifts(em.geometry(), x), |v| v);
+                let em = shifted.bind(&*data).unwrap();
+                let geometry = shifted.geometry(&p.shape).unwrap();
+                let mut state = p.start(&*em);
+                let want = explicit(&*data, &state, |x| shifts(&geometry, x), |v| v);
                 em.step(&mut state, false).unwrap();
                 let off = difference(&state, &want);
                 prop_assert!(off <= 1e-12, "{storage}, {evaluation:?}: {off}");
@@ -138,8 +133,8 @@ proptest! {
             meets.map(way).collect()
         };
         for (storage, data) in complete::<f64>(&[values.len()], &values) {
-            let em = transformed.on(&*data).unwrap();
-            let mut state = em.init(&ShiftedInit::default(), &mut rng(seed)).unwrap();
+            let em = transformed.bind(&*data).unwrap();
+            let mut state = Init::default().parameters(&*em, &mut rng(seed)).unwrap();
             let want = explicit(&*data, &state, ways, |v| v);
             em.step(&mut state, false).unwrap();
             let off = difference(&state, &want);
@@ -156,14 +151,8 @@ fn known_kernels_are_deconvolved() {
     let values = [1.0, 4.0, 2.0, 6.0, 3.0, 9.0, 2.0];
     // Divided by their sums, which are 1, they would differ in the last bits.
     let kernels = DMatrix::from_column_slice(taps, 2, &[0.55, 0.2, 0.25, 0.05, 0.15, 0.8]);
-    let how = FoldIn {
-        stop: Stop {
-            max_iter: 6,
-            tol: 0.0,
-            ..Stop::default()
-        },
-        ..FoldIn::default()
-    };
+    let stop = Stop::default().max_iter(6).tol(None);
+    let how = Transform::default().stop(stop);
     let ways =
         || (0..2).flat_map(|z| (0..places).flat_map(move |h| (0..taps).map(move |t| (z, h, t))));
     let mut a = DMatrix::from_element(places, 2, 0.1);
@@ -178,12 +167,21 @@ fn known_kernels_are_deconvolved() {
         }
         a = next / values.iter().sum::<f64>();
     }
+    let geometry = Geometry::new(&[cells], &[taps], &[Support::Valid]).unwrap();
+    let learnt = ShiftedState::new(
+        geometry,
+        Likelihood::Conditional,
+        dvector![0.5, 0.5],
+        kernels.clone(),
+        DMatrix::from_element(places, 2, 0.2),
+    );
+    let learnt = learnt.unwrap();
     for (storage, data) in complete::<f64>(&[cells], &values) {
-        let shifted = Shifted::<f64>::builder(2, vec![taps]).build().unwrap();
-        let found = shifted.fold_in(&*data, &kernels, &how).unwrap();
-        let state = found.outcome.state;
-        assert_eq!(state.kernels, kernels, "{storage}");
-        let joint = &state.impulses * DMatrix::from_diagonal(&state.weights);
+        let found = learnt.transform(&*data, &how).unwrap();
+        let state = found.fit.state();
+        assert_eq!(state.kernels(), &kernels, "{storage}");
+        let weights = nalgebra::DVector::from_column_slice(state.weights());
+        let joint = state.impulses() * DMatrix::from_diagonal(&weights);
         assert!((&joint - &a).amax() <= 1e-12, "{storage}: {joint} {a}");
     }
 }
@@ -195,10 +193,10 @@ fn the_posterior_is_weighed_with_the_data() {
     let values = [1.0, 7.0, 2.0, 0.5, 4.0, 9.0];
     for (storage, data) in complete::<f64>(&[6], &values) {
         let shifted = Shifted::<f64>::builder(2, vec![2]).build().unwrap();
-        let em = shifted.on(&*data).unwrap();
-        let mut state = em.init(&ShiftedInit::default(), &mut rng(3)).unwrap();
-        let step =
-            |mass: fn(f64) -> f64| explicit(&*data, &state, |x| shifts(em.geometry(), x), mass);
+        let em = shifted.bind(&*data).unwrap();
+        let geometry = shifted.geometry(&[6]).unwrap();
+        let mut state = Init::default().parameters(&*em, &mut rng(3)).unwrap();
+        let step = |mass: fn(f64) -> f64| explicit(&*data, &state, |x| shifts(&geometry, x), mass);
         let (right, wrong) = (step(|v| v), step(|_| 1.0));
         em.step(&mut state, false).unwrap();
         assert!(difference(&state, &right) <= 1e-12, "{storage}");

@@ -1,10 +1,9 @@
 //! Every trajectory of the reference vectors, by every arithmetic and from every storage.
 
-use nalgebra::{DMatrix, DVector};
-use plca_em::{
-    Algorithm, Anneal, Evaluation, IndexMaps, Likelihood, Shifted, ShiftedInit, ShiftedState,
-    Support, Transformed,
-};
+use nalgebra::DMatrix;
+use plca_em::engine::{Shifted, ShiftedState, Transformed};
+use plca_em::{Anneal, Evaluation, IndexMaps, Likelihood, Support};
+use plca_fit::engine::{Algorithm, Init, Model, Parameters, State};
 use plca_tensor::{Data, Real};
 use serde_json::Value;
 
@@ -56,7 +55,7 @@ fn configuration<T: Real>(case: &Value, evaluation: Evaluation) -> Shifted<T> {
         .likelihood(Likelihood::Literal)
         .evaluation(evaluation);
     if case["kernels_fixed"] == true {
-        builder = builder.freeze_kernels();
+        builder = builder.freeze("kernels");
     }
     if let Some(alpha0) = case["anneal"]["alpha0"].as_f64() {
         let over = case["anneal"]["T"].as_f64().unwrap();
@@ -65,13 +64,12 @@ fn configuration<T: Real>(case: &Value, evaluation: Evaluation) -> Shifted<T> {
     builder.build().unwrap()
 }
 
-fn start<T: Real>(init: &Value) -> ShiftedInit<T> {
-    let weights = numbers(&init["pz"]).into_iter().map(T::lit).collect();
-    ShiftedInit {
-        weights: Some(DVector::from_vec(weights)),
-        kernels: Some(block(&init["kernels"])),
-        impulses: Some(block(&init["impulses"])),
-    }
+fn start<T: Real>(init: &Value, impulses: &str) -> Init<T> {
+    let weights: Vec<T> = numbers(&init["pz"]).into_iter().map(T::lit).collect();
+    Init::default()
+        .block("weights", DMatrix::from_vec(weights.len(), 1, weights))
+        .block("kernels", block(&init["kernels"]))
+        .block("impulses", block(&init[impulses]))
 }
 
 /// 1e-11 up to 50 iterations, 1e-9 beyond; 1e-4 in f32.
@@ -95,61 +93,61 @@ fn same<T: Real>(what: &str, got: &[T], want: &Value, tolerance: f64) {
     }
 }
 
-fn follow<T: Real>(case: &Value, evaluation: Evaluation, storage: &str, data: &dyn Data<T>) {
-    let config = configuration::<T>(case, evaluation);
-    let em = config.on(data).unwrap();
-    let name = format!("{}, {evaluation:?}, {storage}", case["name"]);
-    assert_eq!(
-        em.geometry().impulse_shape(),
-        sizes(&case["impulse_shape"]),
-        "{name}"
-    );
-    assert_eq!(em.geometry().offset(), sizes(&case["offset"]), "{name}");
-    let mut state: ShiftedState<T> = em.init(&start(&case["init"]), &mut rng(0)).unwrap();
+/// Follows a trajectory from its start; `each` sees the parameters at every point of it.
+fn follow<T: Real>(
+    name: &str,
+    case: &Value,
+    impulses: &str,
+    algorithm: &dyn Algorithm<T>,
+    each: impl Fn(&Parameters<T>, &Value, f64),
+) {
+    let init = start::<T>(&case["init"], impulses);
+    let mut at = init.parameters(algorithm, &mut rng(0)).unwrap();
     let mut points = 0;
     for point in case["trajectory"].as_array().unwrap() {
         let iteration = point["iter"].as_u64().unwrap();
-        while state.iteration < iteration as usize {
-            em.step(&mut state, false).unwrap();
+        while at.iteration() < iteration as usize {
+            algorithm.step(&mut at, false).unwrap();
         }
         let t = tolerance::<T>(iteration);
-        same(
-            &format!("{name}, weights"),
-            state.weights.as_slice(),
-            &point["pz"],
-            t,
-        );
-        same(
-            &format!("{name}, kernels"),
-            state.kernels.as_slice(),
-            &point["kernels"],
-            t,
-        );
-        same(
-            &format!("{name}, impulses"),
-            state.impulses.as_slice(),
-            &point["impulses"],
-            t,
-        );
+        for (block, key) in ["pz", "kernels", impulses].into_iter().enumerate() {
+            same(
+                &format!("{name}, {key}"),
+                at.at(block).as_slice(),
+                &point[key],
+                t,
+            );
+        }
         let (got, want) = (
-            em.ln_lik(&state).unwrap(),
+            algorithm.objective(&at).unwrap(),
             point["loglik"].as_f64().unwrap(),
         );
         assert!(
             (got - want).abs() <= t * want.abs(),
             "{name}: {got} instead of {want}"
         );
-        let (got, want) = (
-            em.window_mass(&state),
-            point["mass_in_domain"].as_f64().unwrap(),
-        );
+        each(&at, point, t);
+        points += 1;
+    }
+    assert!(points > 0);
+}
+
+fn shifted<T: Real>(case: &Value, evaluation: Evaluation, storage: &str, data: &dyn Data<T>) {
+    let config = configuration::<T>(case, evaluation);
+    let geometry = config.geometry(data.shape()).unwrap();
+    let name = format!("{}, {evaluation:?}, {storage}", case["name"]);
+    let impulse = sizes(&case["impulse_shape"]);
+    assert_eq!(geometry.impulse_shape(), impulse, "{name}");
+    assert_eq!(geometry.offset(), sizes(&case["offset"]), "{name}");
+    let em = config.bind(data).unwrap();
+    follow(&name, case, "impulses", &*em, |at, point, t| {
+        let got = ShiftedState::wrap(at.clone()).unwrap().window_mass();
+        let want = point["mass_in_domain"].as_f64().unwrap();
         assert!(
             (got - want).abs() <= t,
             "{name}: mass {got} instead of {want}"
         );
-        points += 1;
-    }
-    assert!(points > 0);
+    });
 }
 
 fn every_trajectory<T: Real>() {
@@ -159,7 +157,7 @@ fn every_trajectory<T: Real>() {
         let (shape, values) = (sizes(&case["V"]["shape"]), numbers(&case["V"]));
         for (storage, data) in complete::<T>(&shape, &values) {
             for evaluation in EVALUATIONS {
-                follow(case, evaluation, storage, &*data);
+                shifted(case, evaluation, storage, &*data);
             }
         }
     }
@@ -194,31 +192,8 @@ fn transformed_trajectories_match_the_reference() {
         // A square of five: the maps know nothing of the shape.
         for (storage, data) in complete::<f64>(&[5, 5], &values) {
             let name = format!("{}, {storage}", case["name"]);
-            let em = config.on(&*data).unwrap();
-            let init = ShiftedInit {
-                weights: Some(DVector::from_vec(numbers(&case["init"]["pz"]))),
-                kernels: Some(block(&case["init"]["kernels"])),
-                impulses: Some(block(&case["init"]["weights"])),
-            };
-            let mut state = em.init(&init, &mut rng(0)).unwrap();
-            for point in case["trajectory"].as_array().unwrap() {
-                let iteration = point["iter"].as_u64().unwrap();
-                while state.iteration < iteration as usize {
-                    em.step(&mut state, false).unwrap();
-                }
-                let t = tolerance::<f64>(iteration);
-                same(&name, state.weights.as_slice(), &point["pz"], t);
-                same(&name, state.kernels.as_slice(), &point["kernels"], t);
-                same(&name, state.impulses.as_slice(), &point["weights"], t);
-                let (got, want) = (
-                    em.ln_lik(&state).unwrap(),
-                    point["loglik"].as_f64().unwrap(),
-                );
-                assert!(
-                    (got - want).abs() <= t * want.abs(),
-                    "{name}: {got} instead of {want}"
-                );
-            }
+            let em = config.bind(&*data).unwrap();
+            follow(&name, case, "weights", &*em, |_, _, _| {});
         }
     }
 }

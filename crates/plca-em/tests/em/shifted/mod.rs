@@ -9,4 +9,4 @@ mod powers;
 pub(crate) mod properties;
 mod rounding;
 mod structure;
-mod support;
+pub(crate) mod support;

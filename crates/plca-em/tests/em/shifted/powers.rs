@@ -4,12 +4,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use nalgebra::DMatrix;
-use plca_em::{
-    Algorithm, Anneal, Carried, EmError, Parabolic, ParamError, Progress, Shifted, ShiftedInit,
-    ShiftedState, Squarem, Stop, run, run_from,
-};
-use plca_fit::Iteration;
-use plca_priors::{CrossEntropy, Entropic, Schedule, Scheduled};
+use plca_em::Anneal;
+use plca_em::engine::{Shifted, ShiftedState};
+use plca_fit::engine::{Fit, FitError, Init, Iteration, Memory, Model, Solver, Status, Stop};
+use plca_priors::{CrossEntropy, Dirichlet, Entropic, Schedule, Scheduled, SimplexPrior};
 use plca_tensor::Data;
 
 use super::support::{dense, rng};
@@ -20,12 +18,18 @@ fn data() -> impl Data<f64> {
 }
 
 fn stop(max_iter: usize) -> Stop {
-    Stop {
-        max_iter,
-        tol: 0.0,
-        check_every: 3,
-        ..Stop::default()
-    }
+    Stop::default().max_iter(max_iter).tol(None).check_every(3)
+}
+
+/// A run of so many iterations from a drawn start.
+fn run(
+    config: &Shifted<f64>,
+    data: &dyn Data<f64>,
+    solver: Solver,
+    n: usize,
+) -> Fit<ShiftedState<f64>> {
+    let run = config.on(data).unwrap().solver(solver).stop(stop(n));
+    run.run(Init::default(), &mut rng(3)).unwrap()
 }
 
 /// Everything that an iteration number decides.
@@ -41,32 +45,30 @@ fn scheduled() -> Shifted<f64> {
             alpha0: 1.3,
             over: 5.0,
         })
-        .impulses_prior(Arc::new(prior))
+        .prior("impulses", Arc::new(prior))
         .build()
         .unwrap()
 }
 
-/// The state and the progress that a checkpoint holds continue the run to the bit, wherever it was cut.
+/// A checkpoint continues the run to the bit, wherever it was cut.
 #[test]
 fn resumed_is_uninterrupted() {
     let (data, config) = (data(), scheduled());
-    let em = config.on(&data).unwrap();
-    let start = em.init(&ShiftedInit::default(), &mut rng(3)).unwrap();
-    let whole = run(&em, start.clone(), &stop(14), ()).unwrap();
+    let whole = run(&config, &data, Solver::Em, 14);
     for cut in 1..14 {
         let mut saved = String::new();
-        let save = |it: &Iteration<'_, ShiftedState<f64>>| {
+        let save = |it: &Iteration<'_, f64>| {
             if it.iteration < cut {
                 return ControlFlow::Continue(());
             }
-            saved = serde_json::to_string(&(it.state, it.progress)).unwrap();
-            ControlFlow::Break(())
+            saved = serde_json::to_string(&it.checkpoint()).unwrap();
+            ControlFlow::Break(Status::Interrupted)
         };
-        run(&em, start.clone(), &stop(14), save).map(drop).unwrap();
-        let (state, progress): (ShiftedState<f64>, Progress) =
-            serde_json::from_str(&saved).unwrap();
-        let resumed = run_from(&em, state, progress, &stop(14), ()).unwrap();
-        assert_eq!(resumed.state, whole.state, "cut after {cut}");
+        let of = || config.on(&data).unwrap().solver(Solver::Em).stop(stop(14));
+        let part = of().observe(save).run(Init::default(), &mut rng(3));
+        assert_eq!(part.unwrap().iterations(), cut);
+        let rest = of().resume(serde_json::from_str(&saved).unwrap()).unwrap();
+        assert_eq!(rest.state(), whole.state(), "cut after {cut}");
     }
 }
 
@@ -75,20 +77,16 @@ fn resumed_is_uninterrupted() {
 #[test]
 fn convergence_is_not_tested_while_a_power_moves() {
     let (data, config) = (data(), scheduled());
-    let em = config.on(&data).unwrap();
-    let mut state = em.init(&ShiftedInit::default(), &mut rng(3)).unwrap();
+    let em = config.bind(&data).unwrap();
+    let mut at = Init::default().parameters(&*em, &mut rng(3)).unwrap();
     let measured: Vec<bool> = (0..10)
-        .map(|_| em.step(&mut state, true).unwrap().is_some())
+        .map(|_| em.step(&mut at, true).unwrap().value.is_some())
         .collect();
     assert_eq!(measured, [[false; 8].as_slice(), &[true; 2]].concat());
-    let patient = Stop {
-        max_iter: 500,
-        tol: 1.0,
-        check_every: 1,
-        ..Stop::default()
-    };
-    let start = em.init(&ShiftedInit::default(), &mut rng(3)).unwrap();
-    assert!(run(&em, start, &patient, ()).unwrap().iterations > 8);
+    let patient = Stop::default().max_iter(500).tol(1.0).check_every(1);
+    let patient = config.on(&data).unwrap().stop(patient);
+    let fit = patient.run(Init::default(), &mut rng(3)).unwrap();
+    assert!(fit.iterations() > 8);
 }
 
 /// Extrapolations are left alone while a power moves: the same states as without them, and rising ones afterwards. They are
@@ -104,35 +102,28 @@ fn nothing_is_extrapolated_while_a_power_moves() {
         alpha0: 1.3,
         over: 8.0,
     });
-    let em = moving.on(&data).unwrap();
-    let start = em.init(&ShiftedInit::default(), &mut rng(3)).unwrap();
-    let plain = run(&em, start.clone(), &stop(8), ()).unwrap().state;
-    let (squarem, parabolic) = (
-        Squarem(moving.on(&data).unwrap()),
-        Parabolic(moving.on(&data).unwrap()),
-    );
-    let ends = [
-        run(&squarem, start.clone(), &stop(4), ()).unwrap().state,
-        run(&parabolic, Carried::new(start.clone()), &stop(8), ())
-            .unwrap()
-            .state
-            .into_inner(),
-    ];
-    assert_eq!(ends, [plain.clone(), plain]);
-    for mut state in ends {
+    let plain = run(&moving, &data, Solver::Em, 8).into_state();
+    let em = moving.bind(&data).unwrap();
+    for (solver, iterations) in [
+        (Solver::Squarem, 4),
+        (Solver::Parabolic, 8),
+        (Solver::Momentum, 8),
+    ] {
+        let end = run(&moving, &data, solver, iterations);
+        assert_eq!(end.state(), &plain, "{solver}");
+        let mut at = end.checkpoint().parameters().clone();
+        let mut steps = Solver::Squarem.on(&*em, Memory::default()).unwrap();
         let mut last = f64::NEG_INFINITY;
         for _ in 0..20 {
-            let now = squarem.step(&mut state, true).unwrap().unwrap();
+            let now = steps.step(&mut at, true).unwrap().value.unwrap();
             assert!(now >= last - 1e-12 * (1.0 + now.abs()), "{last} {now}");
             last = now;
         }
     }
     let constant = of(Anneal::constant(1.3));
-    let refused = Squarem(constant.on(&data).unwrap()).step(&mut start.clone(), true);
-    assert!(matches!(
-        refused,
-        Err(EmError::Param(ParamError::Conflict(_)))
-    ));
+    let constant = constant.on(&data).unwrap().solver(Solver::Squarem);
+    let refused = constant.run(Init::default(), &mut rng(3)).unwrap_err();
+    assert!(matches!(refused, FitError::Conflict { .. }), "{refused}");
 }
 
 /// A power of 1 is plain EM to the bit, powers keep zeros, and powers above 1 make impulses sparser.
@@ -146,44 +137,46 @@ fn powers_do_what_they_say() {
             builder = builder.impulse_power(Anneal::constant(power));
         }
         let config = builder.build().unwrap();
-        let em = config.on(&data).unwrap();
         let mut impulse = DMatrix::from_element(42, 1, 1.0);
         impulse[5] = 0.0;
-        let init = ShiftedInit {
-            impulses: Some(impulse),
-            ..ShiftedInit::default()
-        };
-        let start = em.init(&init, &mut rng(3)).unwrap();
-        run(&em, start, &stop(10), ()).unwrap().state
+        let init = Init::default().block("impulses", impulse);
+        let run = config.on(&data).unwrap().stop(stop(10));
+        run.run(init, &mut rng(3)).unwrap().into_state()
     };
     let entropy = |s: &ShiftedState<f64>| -> f64 {
-        s.impulses
-            .iter()
-            .filter(|&&x| x > 0.0)
-            .map(|x| -x * x.ln())
-            .sum()
+        let positive = s.impulses().iter().filter(|&&x| x > 0.0);
+        positive.map(|x| -x * x.ln()).sum()
     };
     assert_eq!(end(None), end(Some(1.0)));
     let sparse = end(Some(1.5));
-    assert_eq!(sparse.impulses[5], 0.0);
+    assert_eq!(sparse.impulses()[5], 0.0);
     assert!(entropy(&sparse) < entropy(&end(None)) - 0.1);
 }
 
-/// A prior that pulls two kernels apart until they exclude a cell of the data gives every cell a trace back.
+/// Priors that pull two kernels apart, or that take more from a cell than it has, leave the model no cell of the data without support.
 // [SPEC 8]
 #[test]
 fn support_that_a_prior_takes_is_given_back() {
-    let data = dense::<f64>(&[6], &[1.0; 6]);
     let strong = CrossEntropy::groups(&[0, 1], 1e6, 0.0).unwrap();
-    let config = Shifted::builder(2, vec![6])
-        .kernels_prior(Arc::new(strong))
-        .build()
-        .unwrap();
-    let em = config.on(&data).unwrap();
-    let mut state = em.init(&ShiftedInit::default(), &mut rng(1)).unwrap();
-    for _ in 0..20 {
-        em.step(&mut state, true).unwrap();
-        assert!(em.ln_lik(&state).unwrap().is_finite());
+    let harsh = Dirichlet::symmetric(0.1).unwrap();
+    let even = (
+        vec![1.0; 6],
+        2,
+        Arc::new(strong) as Arc<dyn SimplexPrior<f64>>,
+    );
+    for ((values, k, prior), empties) in
+        [(even, false), ((vec![4.0, 0.5], 1, Arc::new(harsh)), true)]
+    {
+        let data = dense::<f64>(&[values.len()], &values);
+        let config = Shifted::builder(k, vec![values.len()]).prior("kernels", prior);
+        let config = config.build().unwrap();
+        let em = config.bind(&data).unwrap();
+        let mut at = Init::default().parameters(&*em, &mut rng(1)).unwrap();
+        for _ in 0..20 {
+            let stepped = em.step(&mut at, true).unwrap();
+            assert_eq!(stepped.restored == [1], empties);
+            assert!(em.likelihood(&at).unwrap().is_finite());
+        }
     }
 }
 
@@ -191,31 +184,24 @@ fn support_that_a_prior_takes_is_given_back() {
 #[test]
 fn residuals_of_frozen_blocks() {
     let data = data();
+    let builder = || Shifted::<f64>::builder(2, vec![3, 9]);
+    let drawn = builder().build().unwrap();
+    let drawn = drawn.bind(&data).unwrap();
     for frozen in 0..8 {
-        let mut builder = Shifted::<f64>::builder(2, vec![3, 9]);
-        if frozen & 1 != 0 {
-            builder = builder.freeze_weights();
-        }
-        if frozen & 2 != 0 {
-            builder = builder.freeze_kernels();
-        }
-        if frozen & 4 != 0 {
-            builder = builder.freeze_impulses();
-        }
-        let drawn = Shifted::<f64>::builder(2, vec![3, 9]).build().unwrap();
-        let mut state = drawn
-            .init(&data, &ShiftedInit::default(), &mut rng(3))
-            .unwrap();
-        let config = builder.build().unwrap();
-        let em = config.on(&data).unwrap();
-        let before = em.residual(&state).unwrap().unwrap();
+        let names = ["weights", "kernels", "impulses"].into_iter().enumerate();
+        let names = names.filter(|(j, _)| frozen & (1 << j) != 0);
+        let config = names.fold(builder(), |b, (_, name)| b.freeze(name));
+        let config = config.build().unwrap();
+        let mut at = Init::default().parameters(&*drawn, &mut rng(3)).unwrap();
+        let em = config.bind(&data).unwrap();
+        let before = em.residual(&at).unwrap();
         assert_eq!(before > 1e-3, frozen != 7, "frozen {frozen:b}: {before}");
         let mut after = before;
         for _ in 0..200 {
             for _ in 0..100 {
-                em.step(&mut state, false).unwrap();
+                em.step(&mut at, false).unwrap();
             }
-            after = em.residual(&state).unwrap().unwrap();
+            after = em.residual(&at).unwrap();
             if after <= 1e-6 {
                 break;
             }

@@ -1,14 +1,14 @@
 //! What must hold for any data, support, storage, arithmetic and scalar.
 
-use nalgebra::DMatrix;
-use plca_em::{
-    Algorithm, EmError, Geometry, Likelihood, Shifted, ShiftedBuilder, ShiftedInit, ShiftedState,
-    Squarem, Support,
-};
+use plca_em::engine::{Shifted, ShiftedBuilder, ShiftedState};
+use plca_em::{Geometry, Likelihood, Support};
 use plca_fit::Direction;
-use plca_fit::laws::{Claims, Rounding, check, never_worse};
+use plca_fit::engine::{
+    Algorithm, Init, Memory, Model, Parameters, Reconstruct, Sense, Solver, State,
+};
+use plca_fit::laws::{Rounding, never_worse};
 use plca_priors::{Dirichlet, Entropic};
-use plca_tensor::{Data, Real};
+use plca_tensor::Real;
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -80,19 +80,15 @@ impl Problem {
         all
     }
 
-    pub(crate) fn start<T: Real>(
-        &self,
-        shifted: &Shifted<T>,
-        data: &dyn Data<T>,
-    ) -> ShiftedState<T> {
-        let em = shifted.on(data).unwrap();
-        em.init(&ShiftedInit::default(), &mut rng(self.seed))
-            .unwrap()
+    /// The start that this seed draws.
+    pub(crate) fn start<T: Real>(&self, algorithm: &dyn Algorithm<T>) -> Parameters<T> {
+        let init = Init::default();
+        init.parameters(algorithm, &mut rng(self.seed)).unwrap()
     }
 }
 
 /// `P(x)` by loops over every component, tap and place.
-fn convolution<T: Real>(g: &Geometry, state: &ShiftedState<T>) -> Vec<f64> {
+fn convolution<T: Real>(g: &Geometry, at: &Parameters<T>) -> Vec<f64> {
     let [data, kernel] = [g.data_shape(), g.kernel_shape()];
     let [impulse, offset] = [g.impulse_shape(), g.offset()];
     let unravel = |mut i: usize, shape: &[usize]| {
@@ -104,10 +100,10 @@ fn convolution<T: Real>(g: &Geometry, state: &ShiftedState<T>) -> Vec<f64> {
         index
     };
     let mut p = vec![0.0; data.iter().product()];
-    for z in 0..state.weights.len() {
-        for (i, k) in state.kernels.column(z).iter().enumerate() {
+    for z in 0..at.at(0).len() {
+        for (i, k) in at.at(1).column(z).iter().enumerate() {
             let t = unravel(i, kernel);
-            for (j, h) in state.impulses.column(z).iter().enumerate() {
+            for (j, h) in at.at(2).column(z).iter().enumerate() {
                 let place = unravel(j, impulse);
                 let x: Option<Vec<usize>> = (0..data.len())
                     .map(|d| {
@@ -116,8 +112,8 @@ fn convolution<T: Real>(g: &Geometry, state: &ShiftedState<T>) -> Vec<f64> {
                     })
                     .collect();
                 if let Some(x) = x {
-                    let at = x.iter().zip(data).fold(0, |at, (x, n)| at * n + x);
-                    p[at] += state.weights[z].to_f64() * k.to_f64() * h.to_f64();
+                    let cell = x.iter().zip(data).fold(0, |cell, (x, n)| cell * n + x);
+                    p[cell] += at.at(0)[z].to_f64() * k.to_f64() * h.to_f64();
                 }
             }
         }
@@ -125,42 +121,54 @@ fn convolution<T: Real>(g: &Geometry, state: &ShiftedState<T>) -> Vec<f64> {
     p
 }
 
-/// Steps succeed, measure what they were given and never lose, and the residual is none or a number. Returns where 12 of them end.
+/// Steps of a solver succeed, measure what they were given and never lose, whether they are measured or not. Returns where 12 of them end.
 ///
 /// Beside `1 + |L|` stands the data's mass: `P` sums to 1 to a rounding error only, which moves the likelihood by that many
 /// times `v`.
-pub(crate) fn obeys<T: Real, A: Algorithm<State = ShiftedState<T>, Error = EmError>>(
-    method: &A,
-    mut state: ShiftedState<T>,
-    mass: f64,
+pub(crate) fn obeys<T: Real>(
+    algorithm: &dyn Algorithm<T>,
+    solver: Solver,
+    start: &Parameters<T>,
     what: &str,
-) -> Result<ShiftedState<T>, TestCaseError> {
+) -> Result<Parameters<T>, TestCaseError> {
     let tolerance = if size_of::<T>() == 4 { 1e-6 } else { 1e-12 };
+    prop_assert_eq!(algorithm.sense(), Sense::Maximise);
     let rounding = Rounding {
         relative: tolerance,
-        absolute: tolerance * (1.0 + mass),
+        absolute: tolerance * (1.0 + algorithm.unit()),
     };
-    let failed = |e| TestCaseError::fail(format!("{what}: {e}"));
-    let claims = Claims {
-        iterations: 2,
-        ..Claims::new(rounding)
-    };
-    check(method, &state, &claims).map_err(failed)?;
+    let steps = || solver.on(algorithm, Memory::default()).unwrap();
+    let (mut measured, mut silent) = (steps(), steps());
+    let (mut at, mut unmeasured) = (start.clone(), start.clone());
     let mut values = Vec::new();
     for _ in 0..12 {
-        let measured = method.step(&mut state, true).unwrap();
-        values.push((measured.expect("nothing anneals"), rounding));
+        let before = algorithm.objective(&at).unwrap();
+        let value = measured.step(&mut at, true).unwrap().value;
+        let value = value.expect("nothing anneals");
+        let allowed = rounding.absolute + rounding.relative * before.abs();
+        prop_assert!(
+            (value - before).abs() <= allowed,
+            "{what}: {value} {before}"
+        );
+        values.push((value, rounding));
+        prop_assert!(silent.step(&mut unmeasured, false).unwrap().value.is_none());
+        prop_assert_eq!(&at, &unmeasured, "{}", what);
+        let residual = algorithm.residual(&at);
+        prop_assert!(
+            residual.is_err() || residual.is_ok_and(|r| r >= 0.0),
+            "{what}"
+        );
     }
+    let failed = |e| TestCaseError::fail(format!("{what}: {e}"));
     never_worse(Direction::Maximise, &values).map_err(failed)?;
-    Ok(state)
+    Ok(at)
 }
 
-fn on_the_simplex<T: Real>(state: &ShiftedState<T>, what: &str) -> Result<(), TestCaseError> {
+fn on_the_simplex<T: Real>(at: &Parameters<T>, what: &str) -> Result<(), TestCaseError> {
     let tolerance = if size_of::<T>() == 4 { 1e-5 } else { 1e-12 };
-    let weights = DMatrix::from_column_slice(state.weights.len(), 1, state.weights.as_slice());
-    for block in [&weights, &state.kernels, &state.impulses] {
+    for (name, block) in at.blocks() {
         let error = plca_tensor::simplex_error(block);
-        prop_assert!(error <= tolerance, "{what}: {error} off the simplex");
+        prop_assert!(error <= tolerance, "{what}: {name} {error} off the simplex");
     }
     Ok(())
 }
@@ -173,10 +181,10 @@ fn monotone<T: Real>(
         for evaluation in EVALUATIONS {
             let shifted = adapt(p.builder()).evaluation(evaluation).build().unwrap();
             let what = format!("{storage}, {evaluation:?}");
-            let start = p.start(&shifted, &*data);
-            let em = shifted.on(&*data).unwrap();
-            on_the_simplex(&obeys(&em, start.clone(), data.total(), &what)?, &what)?;
-            obeys(&Squarem(em), start, data.total(), &what)?;
+            let em = shifted.bind(&*data).unwrap();
+            let start = p.start(&*em);
+            on_the_simplex(&obeys(&*em, Solver::Em, &start, &what)?, &what)?;
+            obeys(&*em, Solver::Squarem, &start, &what)?;
         }
     }
     Ok(())
@@ -188,12 +196,8 @@ fn literal<T: Real>(p: &Problem) -> Result<(), TestCaseError> {
             let builder = p.builder().evaluation(evaluation);
             let shifted = builder.likelihood(Likelihood::Literal).build().unwrap();
             let what = format!("literal, {storage}, {evaluation:?}");
-            obeys(
-                &shifted.on(&*data).unwrap(),
-                p.start(&shifted, &*data),
-                data.total(),
-                &what,
-            )?;
+            let em = shifted.bind(&*data).unwrap();
+            obeys(&*em, Solver::Em, &p.start(&*em), &what)?;
         }
     }
     Ok(())
@@ -209,18 +213,20 @@ fn reconstructed<T: Real>(p: &Problem) -> Result<(), TestCaseError> {
                 continue;
             }
             let shifted = p.builder().likelihood(likelihood).build().unwrap();
-            let em = shifted.on(&*data).unwrap();
-            let state = p.start(&shifted, &*data);
-            let mut want = convolution(em.geometry(), &state);
+            let em = shifted.bind(&*data).unwrap();
+            let at = p.start(&*em);
+            let state = ShiftedState::wrap(at.clone()).unwrap();
+            let mut want = convolution(state.geometry(), &at);
             let mass: f64 = want.iter().sum();
-            prop_assert!((em.window_mass(&state) - mass).abs() <= tolerance);
+            prop_assert!((state.window_mass() - mass).abs() <= tolerance);
             let hidden = p.hidden();
             let observed = |i: &usize| data.is_complete() || !hidden(*i);
             let seen: f64 = (0..want.len()).filter(observed).map(|i| want[i]).sum();
             let scale = data.total() / if literal { 1.0 } else { seen };
             want.iter_mut().for_each(|x| *x *= scale);
             let largest = want.iter().fold(0.0, |a: f64, &x| a.max(x));
-            for (got, want) in em.reconstruct(&state).unwrap().iter().zip(&want) {
+            let got = state.reconstruct().unwrap().into_parts().1;
+            for (got, want) in got.iter().zip(&want) {
                 let off = (got.to_f64() - want).abs();
                 prop_assert!(
                     off <= tolerance * largest,
@@ -236,32 +242,25 @@ fn posterior<T: Real>(p: &Problem, beta: f64, alpha: f64) -> Result<(), TestCase
     let entropic = Arc::new(Entropic::new(beta).unwrap());
     let dirichlet = Arc::new(Dirichlet::symmetric(alpha).unwrap());
     monotone::<T>(p, |b| {
-        let b = b.weights_prior(dirichlet.clone());
-        b.kernels_prior(entropic.clone())
-            .impulses_prior(entropic.clone())
+        let b = b.prior("weights", dirichlet.clone());
+        b.prior("kernels", entropic.clone())
+            .prior("impulses", entropic.clone())
     })
 }
 
 fn frozen_stays<T: Real>(p: &Problem, frozen: [bool; 3]) -> Result<(), TestCaseError> {
-    let [weights, kernels, impulses] = frozen;
+    let names = ["weights", "kernels", "impulses"];
     for (storage, data) in p.storages::<T>() {
-        let start = p.start(&p.builder().build().unwrap(), &*data);
-        let mut builder = p.builder();
-        if weights {
-            builder = builder.freeze_weights();
-        }
-        if kernels {
-            builder = builder.freeze_kernels();
-        }
-        if impulses {
-            builder = builder.freeze_impulses();
-        }
+        let free = p.builder().build().unwrap();
+        let start = p.start(&*free.bind(&*data).unwrap());
+        let of = |on: bool| names.into_iter().zip(frozen).filter(move |f| f.1 == on);
+        let builder = of(true).fold(p.builder(), |b, (name, _)| b.freeze(name));
         let shifted = builder.build().unwrap();
-        let em = shifted.on(&*data).unwrap();
-        let end = obeys(&em, start.clone(), data.total(), storage)?;
-        prop_assert!(!weights || end.weights == start.weights);
-        prop_assert!(!kernels || end.kernels == start.kernels);
-        prop_assert!(!impulses || end.impulses == start.impulses);
+        let em = shifted.bind(&*data).unwrap();
+        let end = obeys(&*em, Solver::Em, &start, storage)?;
+        for (name, _) in of(true) {
+            prop_assert_eq!(end.block(name), start.block(name));
+        }
     }
     Ok(())
 }

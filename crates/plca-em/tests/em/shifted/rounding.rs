@@ -1,7 +1,9 @@
 //! Many iterations by transforms, where most of the model falls far below rounding.
 
 use nalgebra::DMatrix;
-use plca_em::{Algorithm, Evaluation, Shifted, ShiftedInit, ShiftedState};
+use plca_em::Evaluation;
+use plca_em::engine::Shifted;
+use plca_fit::engine::{Init, Model};
 
 use super::support::{dense, rng};
 
@@ -21,37 +23,30 @@ fn record() -> Vec<f64> {
 #[test]
 fn transforms_follow_direct_sums() {
     let data = dense::<f64>(&[4096], &record());
-    let end = |evaluation| -> ShiftedState<f64> {
+    let end = |evaluation| {
         let shifted = Shifted::builder(1, vec![30]).evaluation(evaluation);
         let shifted = shifted.build().unwrap();
-        let em = shifted.on(&data).unwrap();
+        let em = shifted.bind(&data).unwrap();
         let mut impulses = DMatrix::from_fn(4067, 1, |i, _| 1.0 + ((i * 7919) % 13) as f64);
         impulses.rows_mut(1500, 200).fill(0.0);
-        let init = ShiftedInit {
-            impulses: Some(impulses),
-            ..ShiftedInit::default()
-        };
-        let mut state = em.init(&init, &mut rng(4)).unwrap();
+        let init = Init::default().block("impulses", impulses);
+        let mut at = init.parameters(&*em, &mut rng(4)).unwrap();
         let mut last = f64::NEG_INFINITY;
         for _ in 0..200 {
-            let now = em.step(&mut state, true).unwrap().unwrap();
+            let now = em.step(&mut at, true).unwrap().value.unwrap();
             assert!(now >= last - 1e-12 * (1.0 + now.abs()), "{last} {now}");
             last = now;
         }
-        state
+        at
     };
     let (direct, fft) = (end(Evaluation::Direct), end(Evaluation::Fft));
-    for (blocks, name) in [
-        ([&fft.kernels, &direct.kernels], "kernels"),
-        ([&fft.impulses, &direct.impulses], "impulses"),
-    ] {
-        let [got, want] = blocks;
+    for ((name, got), (_, want)) in fft.blocks().zip(direct.blocks()) {
         assert!(got.iter().all(|&x| x >= 0.0 && x.is_finite()), "{name}");
         let off = (got - want).amax();
         assert!(off <= 1e-10, "{name}: {off}");
     }
-    assert!(fft.impulses.rows(1500, 200).iter().all(|&h| h == 0.0));
+    assert!(fft.at(2).rows(1500, 200).iter().all(|&h| h == 0.0));
     // The case is what it is meant to be: most impulses are beyond the reach of a transform.
-    let small = fft.impulses.iter().filter(|&&h| h < 1e-17).count();
+    let small = fft.at(2).iter().filter(|&&h| h < 1e-17).count();
     assert!(small > 2000, "{small}");
 }

@@ -1,10 +1,9 @@
 //! What shifted models share with their definition and with PLCA, for any order, support, arithmetic and scalar.
 
-use nalgebra::{DMatrix, DVector};
-use plca_em::{
-    Algorithm, EmError, Evaluation, Likelihood, PlcaInit, Shifted, ShiftedInit, ShiftedState,
-    Support, before::Plca,
-};
+use nalgebra::{DMatrix, dmatrix};
+use plca_em::engine::{Plca, Shifted};
+use plca_em::{Evaluation, Likelihood, Support};
+use plca_fit::engine::{FitError, Init, Model, Parameters};
 use plca_tensor::{Coordinates, Real, SparseTensor};
 use proptest::prelude::*;
 
@@ -78,11 +77,7 @@ impl Moved {
     }
 
     /// The state after some iterations, data and start moved by `shift`.
-    fn end<T: Real>(
-        &self,
-        evaluation: Evaluation,
-        shift: &[usize],
-    ) -> (Vec<usize>, ShiftedState<T>) {
+    fn end<T: Real>(&self, evaluation: Evaluation, shift: &[usize]) -> (Vec<usize>, Parameters<T>) {
         let shape = self.shape();
         let builder = Shifted::<T>::builder(2, self.kernel.clone());
         let shifted = builder.support(self.support).evaluation(evaluation);
@@ -100,13 +95,13 @@ impl Moved {
         let kernels = DMatrix::from_fn(g.kernel_cells(), 2, |i, z| {
             T::lit(1.0 + ((i * (5 + z) + self.seed) % 7) as f64)
         });
-        let init = ShiftedInit {
-            weights: Some(DVector::from_vec(vec![T::lit(0.3), T::lit(0.7)])),
-            kernels: Some(kernels),
-            impulses: Some(DMatrix::from_vec(g.impulse_cells(), 2, columns)),
-        };
-        let em = shifted.on(&data).unwrap();
-        let mut state = em.init(&init, &mut rng(0)).unwrap();
+        let impulses = DMatrix::from_vec(g.impulse_cells(), 2, columns);
+        let init = Init::default()
+            .block("weights", dmatrix![T::lit(0.3); T::lit(0.7)])
+            .block("kernels", kernels)
+            .block("impulses", impulses);
+        let em = shifted.bind(&data).unwrap();
+        let mut state = init.parameters(&*em, &mut rng(0)).unwrap();
         for _ in 0..4 {
             em.step(&mut state, false).unwrap();
         }
@@ -119,16 +114,12 @@ impl Moved {
             let (shape, here) = self.end::<T>(evaluation, &none);
             let (_, there) = self.end::<T>(evaluation, &self.shift);
             let close = |a: T, b: T| (a.to_f64() - b.to_f64()).abs() <= tolerance::<T>();
-            let kernels = here.kernels.iter().zip(&there.kernels);
+            let kernels = here.at(1).iter().zip(there.at(1));
             prop_assert!(
                 kernels.clone().all(|(&a, &b)| close(a, b)),
                 "{evaluation:?}"
             );
-            for (a, b) in here
-                .impulses
-                .column_iter()
-                .zip(there.impulses.column_iter())
-            {
+            for (a, b) in here.at(2).column_iter().zip(there.at(2).column_iter()) {
                 for (at, &h) in a.iter().enumerate() {
                     let index = unravel(at, &shape);
                     let to: Vec<usize> =
@@ -179,46 +170,33 @@ fn extent_one<T: Real>(
     }
     let plca = Plca::<T>::builder(components).build().unwrap();
     let data = dense::<T>(&[rows, columns], &matrix);
-    let em = plca.on(&data).unwrap();
-    let start = plca
-        .init(&data, &PlcaInit::default(), &mut rng(seed))
-        .unwrap();
+    let em = plca.bind(&data).unwrap();
+    let start = Init::default().parameters(&*em, &mut rng(seed)).unwrap();
     let (mut want, mut objectives) = (start.clone(), Vec::new());
     for _ in 0..6 {
-        objectives.push(em.step(&mut want, true).unwrap().unwrap());
+        objectives.push(em.step(&mut want, true).unwrap().value.unwrap());
     }
-    let init = ShiftedInit {
-        weights: None,
-        kernels: Some(start.factors[0].clone()),
-        impulses: Some(start.factors[1].clone()),
-    };
+    let init = Init::default()
+        .block("kernels", start.at(1).clone())
+        .block("impulses", start.at(2).clone());
     for (storage, data) in complete::<T>(shape, &values) {
         for evaluation in EVALUATIONS {
             let what = format!("{storage}, {evaluation:?}");
             let builder = Shifted::<T>::builder(components, kernel.clone()).evaluation(evaluation);
             let shifted = builder.build().unwrap();
-            let em = shifted.on(&*data).unwrap();
-            let mut state = em.init(&init, &mut rng(0)).unwrap();
+            let em = shifted.bind(&*data).unwrap();
+            let mut state = init.parameters(&*em, &mut rng(0)).unwrap();
             for want in &objectives {
-                let got = em.step(&mut state, true).unwrap().unwrap();
+                let got = em.step(&mut state, true).unwrap().value.unwrap();
                 prop_assert!(
                     (got - want).abs() <= tolerance::<T>() * (1.0 + want.abs()),
                     "{what}: {got} {want}"
                 );
             }
-            let off = |a: &DMatrix<T>, b: &DMatrix<T>| (a - b).amax().to_f64();
-            prop_assert!(
-                (&state.weights - &want.weights).amax().to_f64() <= tolerance::<T>(),
-                "{what}"
-            );
-            prop_assert!(
-                off(&state.kernels, &want.factors[0]) <= tolerance::<T>(),
-                "{what}"
-            );
-            prop_assert!(
-                off(&state.impulses, &want.factors[1]) <= tolerance::<T>(),
-                "{what}"
-            );
+            for (got, want) in state.matrices().iter().zip(want.matrices()) {
+                let off = (got - want).amax().to_f64();
+                prop_assert!(off <= tolerance::<T>(), "{what}");
+            }
         }
     }
     Ok(())
@@ -268,16 +246,16 @@ fn sparse_data_are_never_laid_out() {
     // Rows belong to the impulses of one event each, columns shift.
     let shifted = Shifted::<f64>::builder(1, vec![n as usize, 3]);
     let shifted = shifted.likelihood(Likelihood::Literal).build().unwrap();
-    let em = shifted.on(&data).unwrap();
-    let mut state = em.init(&ShiftedInit::default(), &mut rng(5)).unwrap();
+    let em = shifted.bind(&data).unwrap();
+    let mut state = Init::default().parameters(&*em, &mut rng(5)).unwrap();
     let mut last = f64::NEG_INFINITY;
     for _ in 0..5 {
-        let now = em.step(&mut state, true).unwrap().unwrap();
+        let now = em.step(&mut state, true).unwrap().value.unwrap();
         assert!(now >= last - 1e-12 * (1.0 + now.abs()), "{last} {now}");
         last = now;
     }
     // Rows without data have lost their kernel cells after the first step.
-    let seen = state.kernels.iter().filter(|k| **k > 0.0).count();
+    let seen = state.at(1).iter().filter(|k| **k > 0.0).count();
     assert!(seen <= 3 * events as usize && seen > 0, "{seen}");
 }
 
@@ -293,6 +271,6 @@ fn absurd_extents_are_refused() {
     for kernel in [vec![2, 2], vec![1 << 20, 1 << 19]] {
         let shifted = Shifted::<f64>::builder(1, kernel).build().unwrap();
         let refused = shifted.on(&data).map(drop).unwrap_err();
-        assert!(matches!(refused, EmError::Tensor(_)), "{refused}");
+        assert!(matches!(refused, FitError::Data(_)), "{refused}");
     }
 }

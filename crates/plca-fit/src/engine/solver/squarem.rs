@@ -40,16 +40,18 @@ fn step<T: Real>(
     _: &mut Memory,
     measure: bool,
 ) -> Result<Stepped, FitError> {
-    if !extrapolates(algorithm, at)? {
-        let mut stepped = algorithm.step(at, measure)?;
-        stepped.restored.extend(algorithm.step(at, false)?.restored);
-        return Ok(stepped);
-    }
+    extrapolates(algorithm, at)?;
     let x0 = at.flat();
-    let first = algorithm.step(at, measure)?;
+    let mut first = algorithm.step(at, measure)?;
     let x1 = at.flat();
-    let objective1 = algorithm.step(at, true)?.value;
+    let second = algorithm.step(at, true)?;
+    let objective1 = second.value;
+    first.restored.extend(second.restored);
     let x2 = at.flat();
+    // While a power moves there is nothing to compare an extrapolation with.
+    if objective1.is_none() {
+        return Ok(first);
+    }
     let Some(flat) = extrapolation(&x0, &x1, &x2) else {
         return Ok(first);
     };

@@ -1,0 +1,214 @@
+//! Shift-invariant PLCA of any order.
+//!
+//! ```text
+//! P(x) = Σ_z P(z) Σ_t K(t | z) H(x - t + o | z)
+//! ```
+//!
+//! Every component is a kernel, placed wherever its impulse is positive. Each dimension may be shifted or not: a kernel as long as the data does
+//! not move along that dimension, a kernel of extent 1 is an ordinary factor's index. `[SI eq. 6-15]`
+//!
+//! The likelihood `Σ_x V[x] ln P(x)` rises in every iteration of expectation-maximisation, with `Q = V / P`:
+//!
+//! ```text
+//! K(t | z) ∝ K(t | z) Σ_x Q[x] H(x - t + o | z),     H(h | z) ∝ H(h | z) Σ_t Q[h + t - o] K(t | z),     P(z) = n_z / Σ n
+//! ```
+
+mod state;
+
+use plca_fit::engine::{Algorithm, Anneal, Em, FitError, Model, Settings};
+use plca_tensor::{Data, Real, check_counts};
+
+use super::placed::{
+    Placed, Placing, Powers, check_literal, likelihood_fact, mask_fact, numbers, placed_setters,
+    specs,
+};
+use super::product::check_components;
+use crate::shifted::engine::{Counts, Measured, Wanted};
+use crate::shifted::model::{Columns, Evaluator};
+use crate::{Evaluation, Geometry, Likelihood, Support};
+
+pub use state::ShiftedState;
+
+/// Settings of shift-invariant PLCA, checked; see [`Shifted::builder`]. Its blocks are `weights`, `P(z)` as a column of `K`, `kernels`, a column
+/// for each component with the cells of its kernel in row-major order, and `impulses`, the same of the places.
+///
+/// ```
+/// use plca_em::engine::Shifted;
+/// use plca_fit::engine::Model;
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// // The pattern 1 3, twice.
+/// let v = DenseTensor::<f64>::new(vec![6], vec![0.0, 1.0, 3.0, 2.0, 6.0, 0.0], Order::RowMajor)?;
+/// let fit = Shifted::builder(1, vec![2]).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(2))?;
+/// // A kernel of 2 cells, an impulse over the 5 places where it fits.
+/// assert_eq!((fit.state().kernels().shape(), fit.state().impulses().shape()), ((2, 1), (5, 1)));
+/// assert!((fit.state().kernels()[1] - 0.75).abs() < 1e-3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(alias = "SI-PLCA")]
+#[derive(Clone, Debug)]
+pub struct Shifted<T: Real> {
+    components: usize,
+    kernel: Vec<usize>,
+    supports: Vec<Support>,
+    likelihood: Likelihood,
+    evaluation: Evaluation,
+    powers: Powers,
+    settings: Settings<T>,
+}
+
+/// Settings of [`Shifted`], not yet checked.
+#[derive(Clone, Debug)]
+#[must_use = "call `.build()`"]
+pub struct ShiftedBuilder<T: Real>(Shifted<T>);
+
+plca_fit::block_setters!(ShiftedBuilder);
+placed_setters!(ShiftedBuilder);
+
+impl<T: Real> Shifted<T> {
+    /// Starts the settings of a model of so many components, whose kernels have these extents along the dimensions of the data.
+    pub fn builder(components: usize, kernel: Vec<usize>) -> ShiftedBuilder<T> {
+        ShiftedBuilder(Self {
+            components,
+            kernel,
+            supports: vec![Support::default()],
+            likelihood: Likelihood::default(),
+            evaluation: Evaluation::default(),
+            powers: Powers::default(),
+            settings: Settings::default(),
+        })
+    }
+
+    /// Shapes of kernels and impulses on data of a shape.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::DataShape`] for data of another order or smaller than a kernel, [`FitError::Data`] for more cells than 32 bits can number.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let shifted = plca_em::engine::Shifted::<f64>::builder(2, vec![9, 9]).build()?;
+    /// assert_eq!(shifted.geometry(&[60, 60])?.impulse_cells(), 52 * 52);
+    /// assert!(shifted.geometry(&[60, 8]).is_err());
+    /// # Ok::<(), plca_fit::engine::FitError>(())
+    /// ```
+    pub fn geometry(&self, data: &[usize]) -> Result<Geometry, FitError> {
+        Geometry::fitting(data, &self.kernel, &self.supports)
+    }
+
+    fn on_data<'a>(&self, data: &'a dyn Data<T>) -> Result<Placed<'a, T, Evaluator<T>>, FitError> {
+        check_counts(data)?;
+        let geometry = self.geometry(data.shape())?;
+        check_literal(self.likelihood, !geometry.is_valid(), data)?;
+        if !self.evaluation.is_available() {
+            let what = "`Evaluation::Fft` without the feature `fft`";
+            return Err(FitError::Conflict { what: what.into() });
+        }
+        let k = self.components;
+        let mut specs = specs(geometry.cells(), k);
+        self.settings.apply(&mut specs)?;
+        let mut facts = facts(&geometry, self.likelihood);
+        facts.extend(mask_fact(data)?);
+        let evaluator = Evaluator::new(geometry, self.likelihood, self.evaluation, k, data)?;
+        Ok(Placed {
+            data,
+            evaluator,
+            specs,
+            powers: self.powers,
+            facts,
+        })
+    }
+}
+
+impl<T: Real> ShiftedBuilder<T> {
+    /// Sets where kernels may lie, the same along every dimension (default: inside the data).
+    pub fn support(self, support: Support) -> Self {
+        self.supports(vec![support])
+    }
+
+    /// Sets where kernels may lie, dimension by dimension.
+    pub fn supports(mut self, supports: Vec<Support>) -> Self {
+        self.0.supports = supports;
+        self
+    }
+
+    /// Sets how the E-step is computed (default: whichever should be fastest).
+    pub fn evaluation(mut self, evaluation: Evaluation) -> Self {
+        self.0.evaluation = evaluation;
+        self
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Setting`] without components, for a kernel without extent, a power out of range or one that lasts no time;
+    /// [`FitError::Conflict`] for another number of supports than dimensions.
+    pub fn build(self) -> Result<Shifted<T>, FitError> {
+        let shifted = self.0;
+        check_components(shifted.components)?;
+        shifted.powers.check()?;
+        if shifted.kernel.contains(&0) {
+            return Err(FitError::Setting {
+                name: "kernel",
+                value: 0.0,
+                expected: "extents of at least 1",
+            });
+        }
+        let (supports, order) = (shifted.supports.len(), shifted.kernel.len());
+        if supports != 1 && supports != order {
+            return Err(FitError::Conflict {
+                what: format!(
+                    "{supports} supports for kernels of {order} dimensions: expected one, or one for each"
+                ),
+            });
+        }
+        Ok(shifted)
+    }
+}
+
+impl<T: Real> Model for Shifted<T> {
+    type Scalar = T;
+    type State = ShiftedState<T>;
+    const NAME: &'static str = "siplca";
+
+    fn components(&self) -> usize {
+        self.components
+    }
+
+    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        Ok(Box::new(Em(self.on_data(data)?)))
+    }
+}
+
+impl<T: Real> Placing<T> for Evaluator<T> {
+    fn expect(&self, at: Columns<'_, T>, wanted: Wanted) -> Counts<T> {
+        Evaluator::expect(self, at, wanted)
+    }
+
+    fn ln_lik(&self, measured: &Measured) -> f64 {
+        Evaluator::ln_lik(self, measured)
+    }
+
+    fn cell(&self, at: Columns<'_, T>, index: &[usize], _: &[usize]) -> f64 {
+        self.layout.cell(at, index)
+    }
+}
+
+const SHAPE: &str = "shape";
+const KERNEL: &str = "kernel";
+const SUPPORTS: &str = "supports";
+const ALL: [Support; 3] = [Support::Valid, Support::Same, Support::Full];
+
+/// What a state remembers: the shapes of data and kernels, where these may lie as places in [`ALL`], and the likelihood.
+fn facts(geometry: &Geometry, likelihood: Likelihood) -> Vec<(&'static str, Vec<f64>)> {
+    let supports = geometry.supports().into_iter();
+    let supports = supports.map(|s| ALL.iter().position(|&other| other == s).unwrap_or(0));
+    vec![
+        (SHAPE, numbers(geometry.data_shape())),
+        (KERNEL, numbers(geometry.kernel_shape())),
+        (SUPPORTS, numbers(&supports.collect::<Vec<_>>())),
+        likelihood_fact(likelihood),
+    ]
+}

@@ -1,0 +1,176 @@
+//! PLCA that is invariant to a given finite set of transformations.
+//!
+//! ```text
+//! P(x) = Σ_z P(z) Σ_s H(s | z) Σ_{u: T_s(u) = x} a(s,u) K(u | z)
+//! ```
+//!
+//! A kernel `K` is placed on the data by maps `T_s` of its cells: rotations, scales, flips, shifts, in any combination. Iterations are those of
+//! expectation-maximisation, with `Q = V / P`:
+//!
+//! ```text
+//! K(u | z) ∝ K(u | z) Σ_s H(s | z) q(s,u),     H(s | z) ∝ H(s | z) Σ_u K(u | z) q(s,u),     q(s,u) = a(s,u) Q[T_s(u)]
+//! ```
+//!
+//! `[LV eq. 17]` `[SPEC 5.7]`
+
+mod state;
+
+use std::sync::Arc;
+
+use plca_fit::engine::{Algorithm, Anneal, Em, FitError, Model, Settings};
+use plca_tensor::{Data, Real, check_counts};
+
+use super::placed::{
+    Placed, Placing, Powers, check_literal, likelihood_fact, mask_fact, numbers, placed_setters,
+    position, specs,
+};
+use super::product::check_components;
+use crate::shifted::engine::{Counts, Measured, Wanted};
+use crate::shifted::model::Columns;
+use crate::transformed::evaluator::Evaluator;
+use crate::{IndexMaps, Likelihood};
+
+pub use state::TransformedState;
+
+/// Settings of PLCA under maps, checked; see [`Transformed::builder`]. Its blocks are `weights`, `P(z)` as a column of `K`, `kernels`, a column of
+/// the kernel's cells for each component, and `impulses`, the same of the maps.
+///
+/// ```
+/// use plca_em::{IndexMaps, engine::Transformed};
+/// use plca_fit::engine::Model;
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// // The pattern 1 3 as it is, and turned round.
+/// let v = DenseTensor::<f64>::new(vec![4], vec![1.0, 3.0, 6.0, 2.0], Order::RowMajor)?;
+/// let maps = IndexMaps::new(4, 2, &[0, 1,  1, 0,  1, 2,  2, 1,  2, 3,  3, 2])?;
+/// let fit = Transformed::builder(1, maps).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert_eq!((fit.state().kernels().shape(), fit.state().impulses().shape()), ((2, 1), (6, 1)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Transformed<T: Real> {
+    components: usize,
+    maps: Arc<IndexMaps>,
+    likelihood: Likelihood,
+    powers: Powers,
+    settings: Settings<T>,
+}
+
+/// Settings of [`Transformed`], not yet checked.
+#[derive(Clone, Debug)]
+#[must_use = "call `.build()`"]
+pub struct TransformedBuilder<T: Real>(Transformed<T>);
+
+plca_fit::block_setters!(TransformedBuilder);
+placed_setters!(TransformedBuilder);
+
+impl<T: Real> Transformed<T> {
+    /// Starts the settings of a model of so many components, whose kernels have the cells that the maps place.
+    pub fn builder(components: usize, maps: IndexMaps) -> TransformedBuilder<T> {
+        Self::under(components, Arc::new(maps))
+    }
+
+    fn under(components: usize, maps: Arc<IndexMaps>) -> TransformedBuilder<T> {
+        TransformedBuilder(Self {
+            components,
+            maps,
+            likelihood: Likelihood::default(),
+            powers: Powers::default(),
+            settings: Settings::default(),
+        })
+    }
+
+    fn on_data<'a>(&self, data: &'a dyn Data<T>) -> Result<Placed<'a, T, Evaluator<T>>, FitError> {
+        check_counts(data)?;
+        let (maps, shape) = (&self.maps, data.shape());
+        check_cells(maps, shape)?;
+        check_literal(self.likelihood, maps.any_outside(), data)?;
+        let mut specs = specs([maps.kernel_cells(), maps.maps()], self.components);
+        self.settings.apply(&mut specs)?;
+        let mut facts = facts(maps, shape, self.likelihood);
+        facts.extend(mask_fact(data)?);
+        Ok(Placed {
+            data,
+            evaluator: Evaluator::new(self.maps.clone(), self.likelihood, data)?,
+            specs,
+            powers: self.powers,
+            facts,
+        })
+    }
+}
+
+impl<T: Real> TransformedBuilder<T> {
+    /// Checks the settings.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Setting`] without components, for a power out of range or one that lasts no time.
+    pub fn build(self) -> Result<Transformed<T>, FitError> {
+        check_components(self.0.components)?;
+        self.0.powers.check()?;
+        Ok(self.0)
+    }
+}
+
+impl<T: Real> Model for Transformed<T> {
+    type Scalar = T;
+    type State = TransformedState<T>;
+    const NAME: &'static str = "transformed";
+
+    fn components(&self) -> usize {
+        self.components
+    }
+
+    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        Ok(Box::new(Em(self.on_data(data)?)))
+    }
+}
+
+impl<T: Real> Placing<T> for Evaluator<T> {
+    fn expect(&self, at: Columns<'_, T>, wanted: Wanted) -> Counts<T> {
+        Evaluator::expect(self, at, wanted)
+    }
+
+    fn ln_lik(&self, measured: &Measured) -> f64 {
+        Evaluator::ln_lik(self, measured)
+    }
+
+    fn cell(&self, at: Columns<'_, T>, index: &[usize], shape: &[usize]) -> f64 {
+        self.maps.cell(at, position(index, shape)).to_f64()
+    }
+}
+
+/// Refuses data of another number of cells than the maps lead to.
+fn check_cells(maps: &IndexMaps, shape: &[usize]) -> Result<(), FitError> {
+    let cells = shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m));
+    if cells == Some(maps.cells()) {
+        return Ok(());
+    }
+    Err(FitError::DataShape {
+        got: shape.to_vec(),
+        expected: vec![format!("{} cells", maps.cells())],
+    })
+}
+
+const SHAPE: &str = "shape";
+const KERNEL: &str = "kernel";
+const MAPS: &str = "maps";
+
+/// What a state remembers: the shape of the data, the cells of a kernel, four numbers for every entry of the maps, of which the cell of the data
+/// is -1 outside, and the likelihood.
+fn facts(
+    maps: &IndexMaps,
+    shape: &[usize],
+    likelihood: Likelihood,
+) -> Vec<(&'static str, Vec<f64>)> {
+    let entries = maps.entries().flat_map(|e| {
+        let to = e.to.map_or(-1.0, |to| to as f64);
+        [e.map as f64, e.from as f64, to, e.weight]
+    });
+    vec![
+        (SHAPE, numbers(shape)),
+        (KERNEL, numbers(&[maps.kernel_cells()])),
+        (MAPS, entries.collect()),
+        likelihood_fact(likelihood),
+    ]
+}

@@ -1,0 +1,512 @@
+//! What fitted states are and say, and what is refused.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use nalgebra::{DMatrix, dmatrix, dvector};
+use plca_em::engine::{Shifted, ShiftedState, Transformed, TransformedState};
+use plca_em::{Anneal, Evaluation, Geometry, IndexMaps, Likelihood, Support};
+use plca_fit::engine::{
+    FitError, Frozen, Impossible, Init, Iteration, Model, Parameters, Reconstruct, Solver, State,
+    Status, Transform,
+};
+use plca_priors::{CrossEntropy, Entropic, Schedule, Scheduled};
+use plca_tensor::{Data, DenseTensor, Order};
+
+use super::{SHAPE, exactly, fitted, maps, near, shifted, storages, transformed, turns};
+use crate::shifted::support::{dense, rng};
+
+/// A reconstruction has the cells of its state and is the sum of its components; the observed cells have the sum of the data where the
+/// likelihood is conditional.
+#[test]
+fn reconstructions_are_sums_of_components() {
+    fn check<S: Reconstruct<Scalar = f64>>(state: &S, data: &dyn Data<f64>, what: &str) {
+        assert_eq!(state.shape(), data.shape());
+        let whole = &state.reconstruct().unwrap().into_parts().1[..];
+        let mut sums = vec![0.0; whole.len()];
+        for z in 0..state.components() {
+            let part = state.component(z).unwrap().into_parts().1;
+            sums.iter_mut().zip(&part).for_each(|(s, x)| *s += x);
+        }
+        near(whole, &sums, what);
+        let mut seen = vec![data.is_complete(); whole.len()];
+        let (mut at, observed) = (0, data.summary().mask == plca_tensor::Mask::Observed);
+        if !data.is_complete() {
+            seen.fill(!observed);
+        }
+        let shape = data.shape().to_vec();
+        let position = |index: &[usize]| index.iter().zip(&shape).fold(0, |at, (&i, n)| at * n + i);
+        data.visit_mask(&mut |index| seen[position(index)] = observed)
+            .unwrap();
+        let ones = DenseTensor::new(shape.clone(), vec![1.0; whole.len()], Order::RowMajor);
+        ones.unwrap()
+            .visit(&mut |index, _| {
+                assert!((state.cell(index) - whole[at]).abs() < 1e-10, "{what}");
+                at += 1;
+            })
+            .unwrap();
+        let total: f64 = whole.iter().zip(&seen).filter(|x| *x.1).map(|x| x.0).sum();
+        assert!(
+            (total / data.total() - 1.0).abs() < 1e-12,
+            "{what}: {total}"
+        );
+        let error = state.component(state.components()).unwrap_err();
+        assert!(matches!(error, FitError::NoComponent { .. }), "{error}");
+    }
+    for (storage, data) in storages::<f64>(&SHAPE) {
+        for support in [Support::Valid, Support::Same, Support::Full] {
+            let model = shifted().support(support).build().unwrap();
+            let fit = fitted(&model, &*data, Init::default(), Solver::Em, 8);
+            check(fit.state(), &*data, &format!("{storage}, {support:?}"));
+        }
+    }
+    for (storage, data) in storages::<f64>(&[2, 4]) {
+        for maps in [maps(), turns()] {
+            let model = Transformed::builder(2, maps).build().unwrap();
+            let fit = fitted(&model, &*data, Init::default(), Solver::Em, 8);
+            check(fit.state(), &*data, storage);
+        }
+    }
+}
+
+/// Saved and read again anywhere, a run ends with the same bits: whatever powers, schedules, masks and solvers go by.
+#[test]
+fn resumed_is_uninterrupted() {
+    fn check<M: Model<Scalar = f64>>(model: &M, data: &dyn Data<f64>, solver: Solver, what: &str)
+    where
+        M::State: PartialEq,
+    {
+        let whole = fitted(model, data, Init::default(), solver, 14);
+        for cut in [1, 4, 9, 13] {
+            let mut saved = String::new();
+            let save = |it: &Iteration<'_, f64>| {
+                if it.iteration < cut {
+                    return ControlFlow::Continue(());
+                }
+                saved = serde_json::to_string(&it.checkpoint()).unwrap();
+                ControlFlow::Break(Status::Interrupted)
+            };
+            let run = || model.on(data).unwrap().solver(solver).stop(exactly(14));
+            let part = run().observe(save).run(Init::default(), &mut rng(3));
+            assert_eq!(part.unwrap().iterations(), cut);
+            let rest = run().resume(serde_json::from_str(&saved).unwrap()).unwrap();
+            assert_eq!(rest.state(), whole.state(), "{what}, {solver}, {cut}");
+            assert_eq!(rest.objective(), whole.objective());
+        }
+    }
+    let fading = || {
+        let fading = Schedule::Decreasing { over: 9.0 };
+        Arc::new(Scheduled::new(Entropic::new(4.0).unwrap(), fading).unwrap())
+    };
+    let (flat, sharp) = (anneal(0.6, 8.0), anneal(1.3, 5.0));
+    for (storage, data) in storages::<f64>(&SHAPE) {
+        let plain = shifted().support(Support::Full).anneal(flat);
+        let faded = plain
+            .clone()
+            .impulse_power(sharp)
+            .prior("impulses", fading());
+        check(&faded.build().unwrap(), &*data, Solver::Em, storage);
+        for solver in [Solver::Squarem, Solver::Parabolic, Solver::Momentum] {
+            check(&plain.clone().build().unwrap(), &*data, solver, storage);
+        }
+    }
+    for (storage, data) in storages::<f64>(&[2, 4]) {
+        let plain = transformed().anneal(flat);
+        let faded = plain
+            .clone()
+            .impulse_power(sharp)
+            .prior("impulses", fading());
+        check(&faded.build().unwrap(), &*data, Solver::Em, storage);
+        for solver in [Solver::Squarem, Solver::Momentum] {
+            check(&plain.clone().build().unwrap(), &*data, solver, storage);
+        }
+    }
+}
+
+fn anneal(alpha0: f64, over: f64) -> Anneal {
+    Anneal { alpha0, over }
+}
+
+/// A checkpoint of other data, of which a state remembers shape and hidden cells, is refused with what differs.
+#[test]
+fn checkpoints_of_other_data_are_refused() {
+    let model = shifted::<f64>().support(Support::Full).build().unwrap();
+    let all = storages::<f64>(&SHAPE);
+    let (whole, masked) = (&*all[0].1, &*all[2].1);
+    let fit = fitted(&model, masked, Init::default(), Solver::Em, 3);
+    let refused = |data: &dyn Data<f64>, model: &Shifted<f64>| {
+        let run = model.on(data).unwrap();
+        run.resume(fit.checkpoint().clone())
+            .unwrap_err()
+            .to_string()
+    };
+    let other = Shifted::builder(2, vec![3, 2]).support(Support::Full);
+    let literal = other.likelihood(Likelihood::Literal).build().unwrap();
+    assert!(refused(whole, &literal).contains("`likelihood`"));
+    let values = vec![1.0; 42];
+    let mut seen = vec![true; 42];
+    seen[1] = false;
+    let shape = SHAPE.to_vec();
+    let other = DenseTensor::with_mask(shape, values, Order::RowMajor, &seen).unwrap();
+    assert!(refused(&other, &model).contains("`hidden`"));
+}
+
+/// States survive serialisation to the bit; what is no state of the model is refused.
+#[test]
+fn states_survive_serialisation() {
+    let (_, data) = storages::<f64>(&SHAPE).swap_remove(2);
+    let model = shifted().support(Support::Same).build().unwrap();
+    let fit = fitted(&model, &*data, Init::default(), Solver::Em, 3);
+    let saved = serde_json::to_string(fit.state()).unwrap();
+    let read: ShiftedState<f64> = serde_json::from_str(&saved).unwrap();
+    assert_eq!(&read, fit.state());
+    assert_eq!(read.geometry(), fit.state().geometry());
+    assert_eq!(
+        read.reconstruct().unwrap(),
+        fit.state().reconstruct().unwrap()
+    );
+    assert!(serde_json::from_str::<TransformedState<f64>>(&saved).is_err());
+    let at = fit.state().parameters();
+    let refused = |name: &'static str, numbers: &[f64]| {
+        let at = at.clone().with_fact(name, numbers.to_vec());
+        ShiftedState::wrap(at).unwrap_err()
+    };
+    let is_fact = |error: FitError, expected: &str| {
+        assert!(
+            matches!(&error, FitError::Fact { name, .. } if *name == expected),
+            "{error}"
+        );
+    };
+    is_fact(refused("supports", &[1.0, 3.0]), "supports");
+    is_fact(refused("shape", &[6.0, 6.5]), "shape");
+    is_fact(refused("likelihood", &[2.0]), "likelihood");
+    is_fact(refused("likelihood", &[]), "likelihood");
+    is_fact(refused("hidden", &[42.0]), "hidden");
+    let error = refused("kernel", &[7.0, 2.0]);
+    assert!(matches!(error, FitError::DataShape { .. }), "{error}");
+    let error = refused("shape", &[6.0]);
+    assert!(matches!(error, FitError::DataShape { .. }), "{error}");
+    let error = refused("supports", &[0.0, 0.0]);
+    assert!(matches!(error, FitError::Shape { .. }), "{error}");
+
+    let (_, data) = storages::<f64>(&[2, 4]).swap_remove(2);
+    let model = transformed().build().unwrap();
+    let fit = fitted(&model, &*data, Init::default(), Solver::Em, 3);
+    let saved = serde_json::to_string(fit.state()).unwrap();
+    let read: TransformedState<f64> = serde_json::from_str(&saved).unwrap();
+    assert_eq!(&read, fit.state());
+    assert_eq!(
+        read.reconstruct().unwrap(),
+        fit.state().reconstruct().unwrap()
+    );
+    let at = fit.state().parameters();
+    let refused = |name: &'static str, numbers: &[f64]| {
+        let at = at.clone().with_fact(name, numbers.to_vec());
+        TransformedState::wrap(at).unwrap_err()
+    };
+    for entries in [
+        &[0.0, 0.0, 0.0][..],
+        &[],
+        &[9.0, 0.0, 0.0, 1.0],
+        &[0.0, 0.5, 0.0, 1.0],
+        &[0.0, 0.0, -2.0, 1.0],
+        &[0.0, 0.0, 8.0, 1.0],
+        &[0.0, 2.0, 0.0, 1.0],
+        &[0.0, 0.0, 0.0, -1.0],
+    ] {
+        is_fact(refused("maps", entries), "maps");
+    }
+    is_fact(refused("kernel", &[]), "kernel");
+    let error = refused("maps", &[0.0, 0.0, 0.0, 1.0]);
+    assert!(matches!(error, FitError::Shape { .. }), "{error}");
+}
+
+/// What does not go together is refused with its reason.
+#[test]
+fn settings_that_do_not_go_together() {
+    let setting = |built: Result<Shifted<f64>, FitError>| match built.unwrap_err() {
+        FitError::Setting { name, .. } => name,
+        error => panic!("{error}"),
+    };
+    let of = |kernel: &[usize]| Shifted::<f64>::builder(1, kernel.to_vec());
+    assert_eq!(setting(Shifted::builder(0, vec![2]).build()), "components");
+    assert_eq!(setting(of(&[9, 0]).build()), "kernel");
+    assert_eq!(setting(of(&[2]).anneal(anneal(1.5, 5.0)).build()), "anneal");
+    assert_eq!(setting(of(&[2]).anneal(anneal(0.5, 0.0)).build()), "anneal");
+    let sharp = of(&[2]).impulse_power(anneal(0.5, 5.0)).build();
+    assert_eq!(setting(sharp), "impulse_power");
+    let error = of(&[2]).supports(vec![Support::Valid; 2]).build();
+    assert!(matches!(error, Err(FitError::Conflict { .. })));
+    let refused = Transformed::<f64>::builder(0, turns()).build();
+    assert!(matches!(
+        refused,
+        Err(FitError::Setting {
+            name: "components",
+            ..
+        })
+    ));
+    let refused = transformed::<f64>().anneal(anneal(0.0, 1.0)).build();
+    assert!(matches!(
+        refused,
+        Err(FitError::Setting { name: "anneal", .. })
+    ));
+
+    let all = storages::<f64>(&SHAPE);
+    let (whole, masked) = (&*all[0].1, &*all[2].1);
+    let on = |model: Shifted<f64>, data: &dyn Data<f64>| model.on(data).err().unwrap();
+    assert_eq!(
+        on(of(&[7, 2]).build().unwrap(), whole).to_string(),
+        "the data are 6 x 7, expected at least 7 x at least 2"
+    );
+    let error = on(of(&[2]).build().unwrap(), whole);
+    assert!(matches!(error, FitError::DataShape { .. }), "{error}");
+    let literal = shifted().likelihood(Likelihood::Literal);
+    let error = on(
+        literal.clone().support(Support::Full).build().unwrap(),
+        masked,
+    );
+    assert!(error.to_string().contains("hidden cells"), "{error}");
+    assert!(literal.build().unwrap().on(masked).is_ok());
+    let error = on(shifted().freeze("factor_0").build().unwrap(), whole);
+    assert_eq!(
+        error.to_string(),
+        "no block is called `factor_0`, expected weights, kernels, impulses"
+    );
+    let target = CrossEntropy::groups(&[0, 1, 1], 1.0, 0.0).unwrap();
+    let error = on(
+        shifted()
+            .prior("kernels", Arc::new(target))
+            .build()
+            .unwrap(),
+        whole,
+    );
+    assert!(
+        matches!(&error, FitError::Prior { block, .. } if block == "kernels"),
+        "{error}"
+    );
+    let error = transformed::<f64>()
+        .build()
+        .unwrap()
+        .on(whole)
+        .err()
+        .unwrap();
+    assert_eq!(error.to_string(), "the data are 6 x 7, expected 8 cells");
+
+    let frozen = shifted::<f64>().freeze("kernels").build().unwrap();
+    let error = frozen.fit(whole, &mut rng(0)).unwrap_err();
+    assert!(
+        matches!(&error, FitError::NotGiven { block } if block == "kernels"),
+        "{error}"
+    );
+    let negative = shifted::<f64>().build().unwrap();
+    let start = Init::default().block("weights", dmatrix![-1.0; 1.0]);
+    let error = negative.init(whole, start, &mut rng(0)).unwrap_err();
+    assert!(matches!(error, FitError::Value { .. }), "{error}");
+    for solver in [Solver::Squarem, Solver::Parabolic, Solver::Momentum] {
+        let steady = shifted::<f64>().impulse_power(Anneal::constant(1.2));
+        let steady = steady.build().unwrap();
+        let run = steady.on(whole).unwrap().solver(solver);
+        let error = run.run(Init::default(), &mut rng(0)).unwrap_err();
+        assert!(
+            error.to_string().contains("`impulses`, which stays"),
+            "{error}"
+        );
+    }
+    let run = negative.on(whole).unwrap().solver(Solver::Fast);
+    let error = run.run(Init::default(), &mut rng(0)).unwrap_err();
+    assert!(matches!(error, FitError::NotSeparable { .. }), "{error}");
+    #[cfg(not(feature = "fft"))]
+    assert!(
+        shifted::<f64>()
+            .evaluation(Evaluation::Fft)
+            .build()
+            .unwrap()
+            .on(whole)
+            .is_err()
+    );
+    assert!(
+        shifted::<f64>()
+            .evaluation(Evaluation::Sparse)
+            .build()
+            .unwrap()
+            .on(whole)
+            .is_ok()
+    );
+}
+
+/// A start that excludes something observed is refused with the first such cell.
+#[test]
+fn starts_without_support_are_refused() {
+    let data = dense::<f64>(&[4], &[0.0, 1.0, 3.0, 2.0]);
+    let model = Shifted::builder(1, vec![2]).build().unwrap();
+    let start = Init::default().block("impulses", dmatrix![1.0; 1.0; 0.0]);
+    let error = model.init(&data, start, &mut rng(0)).unwrap_err();
+    let expected = |index: usize, value: f64| FitError::Support {
+        index: vec![index],
+        value,
+    };
+    assert_eq!(error, expected(3, 2.0));
+    let data = dense::<f64>(&[8], &[0.0, 1.0, 3.0, 2.0, 0.0, 0.0, 5.0, 0.0]);
+    let model = Transformed::builder(1, turns()).build().unwrap();
+    let impulses = DMatrix::from_fn(14, 1, |s, _| f64::from(u8::from(s < 10)));
+    let start = Init::default().block("impulses", impulses);
+    let error = model.init(&data, start, &mut rng(0)).unwrap_err();
+    assert_eq!(error, expected(6, 5.0));
+    // Too small for its scalar, though no entry of the start is 0.
+    let data = dense::<f32>(&[3], &[1.0, 1.0, 1.0]);
+    let model = Shifted::<f32>::builder(1, vec![2]).evaluation(Evaluation::Direct);
+    let model = model.build().unwrap();
+    let start = Init::default().block("impulses", dmatrix![1.0; 1e-37]);
+    let start = start.block("kernels", dmatrix![1.0; 1e-37]);
+    let run = model.on(&data).unwrap().solver(Solver::Em);
+    let error = run.run(start, &mut rng(0)).unwrap_err();
+    assert!(
+        matches!(error, FitError::Support { ref index, .. } if index[..] == [2]),
+        "{error}"
+    );
+}
+
+/// Frozen components keep their bits, and the others are learnt: the likelihood rises.
+#[test]
+fn frozen_components_keep_their_bits() {
+    let (_, data) = storages::<f64>(&SHAPE).swap_remove(0);
+    let known = [0.1, 0.2, 0.3, 0.05, 0.25, 0.1];
+    let kernels = DMatrix::from_fn(6, 2, |i, z| if z == 0 { known[i] } else { 1.0 / 6.0 });
+    let model = shifted().freeze_components("kernels", [0]).build().unwrap();
+    let start = Init::default().block("kernels", kernels.clone());
+    let first = fitted(&model, &*data, start.clone(), Solver::Em, 2);
+    let fit = fitted(&model, &*data, start, Solver::Em, 30);
+    assert_eq!(fit.state().kernels().column(0), kernels.column(0));
+    assert_ne!(fit.state().kernels().column(1), kernels.column(1));
+    assert!(fit.objective() > first.objective());
+    let algorithm = model.bind(&*data).unwrap();
+    assert_eq!(algorithm.blocks()[1].frozen, Frozen::Components(vec![0]));
+    assert!(algorithm.residual(fit.state().parameters()).unwrap() < 0.1);
+}
+
+/// No objective while a power moves, so that nothing converges meanwhile; also where another one stays.
+// [SPEC 5.3] [SI eq. 16]
+#[test]
+fn nothing_is_measured_while_a_power_moves() {
+    let (_, data) = storages::<f64>(&SHAPE).swap_remove(0);
+    for stays in [false, true] {
+        let mut model = shifted().anneal(anneal(0.6, 8.0));
+        if stays {
+            model = model.impulse_power(Anneal::constant(1.1));
+        }
+        let model = model.build().unwrap();
+        let stop = exactly(12).check_every(1);
+        let run = model.on(&*data).unwrap().stop(stop);
+        let fit = run.run(Init::default(), &mut rng(3)).unwrap();
+        let measured: Vec<usize> = fit.trace().iter().map(|point| point.iteration).collect();
+        assert_eq!(measured, [8, 9, 10, 11, 12]);
+    }
+}
+
+/// `L* - L <= v gap` at every point of a run, `L*` from a much longer one: maps that stay inside and that leave the data, with hidden cells and
+/// without.
+// [SPEC 1.5]
+#[test]
+fn gaps_bound_what_is_left() {
+    let kernels = dmatrix![0.3, 0.9; 0.7, 0.1];
+    for (storage, data) in storages::<f64>(&[8]) {
+        for (maps, likelihood) in [
+            (maps(), Likelihood::Conditional),
+            (turns(), Likelihood::Conditional),
+            (maps(), Likelihood::Literal),
+        ] {
+            if likelihood == Likelihood::Literal && !data.is_complete() {
+                continue;
+            }
+            let n = maps.maps();
+            let even = DMatrix::from_element(n, 2, 1.0 / n as f64);
+            let state = TransformedState::new(
+                maps,
+                &[2, 4],
+                likelihood,
+                dvector![0.5, 0.5],
+                kernels.clone(),
+                even,
+            );
+            let state = state.unwrap();
+            let run = |n| {
+                let how = Transform::default().stop(exactly(n).residual_tol(None));
+                state.transform(&*data, &how).unwrap()
+            };
+            let optimum = run(20_000).fit.objective();
+            for n in [1, 5, 40, 300] {
+                let found = run(n);
+                let left = optimum - found.fit.objective();
+                let bound = data.total() * found.gap[0];
+                let what = format!("{storage}, {likelihood:?}, {n}: {left}, {bound}");
+                assert!(left <= bound + 1e-9, "{what}");
+                // It is no vacuous bound either.
+                assert!(found.gap[0] < 10.0, "{what}");
+                assert_eq!(found.fit.state().kernels(), &kernels);
+            }
+            let found = state.transform(&*data, &Transform::default()).unwrap();
+            assert!(found.gap[0] < 1e-3, "{storage}: {}", found.gap[0]);
+            assert_eq!(found.fit.state().shape(), [8]);
+        }
+    }
+}
+
+/// What no map reaches is refused or dropped; there is no mode to explain along, and no coordinate descent.
+#[test]
+fn transforms_that_cannot_be() {
+    let maps = IndexMaps::new(4, 2, &[0, 1, 1, 2]).unwrap();
+    let weights = dvector![1.0];
+    let state = TransformedState::new(
+        maps,
+        &[4],
+        Likelihood::Conditional,
+        weights.clone(),
+        dmatrix![0.5; 0.5],
+        dmatrix![0.5; 0.5],
+    );
+    let state = state.unwrap();
+    let data = dense::<f64>(&[4], &[2.0, 1.0, 1.0, 3.0]);
+    let how = Transform::default();
+    let refused = state.transform(&data, &how).unwrap_err();
+    let (index, value) = (vec![3], 3.0);
+    assert_eq!(refused, FitError::Impossible { index, value });
+    let drop = how.clone().impossible(Impossible::Drop);
+    assert_eq!(state.transform(&data, &drop).unwrap().dropped, 3.0);
+    let error = state.transform(&data, &how.clone().along(0)).unwrap_err();
+    assert!(matches!(error, FitError::Conflict { .. }), "{error}");
+    let small = dense::<f64>(&[3], &[2.0, 1.0, 1.0]);
+    let error = state.transform(&small, &how).unwrap_err();
+    assert!(matches!(error, FitError::DataShape { .. }), "{error}");
+
+    let geometry = Geometry::new(&[4], &[2], &[Support::Valid]).unwrap();
+    let (kernels, impulses) = (dmatrix![0.5; 0.5], dmatrix![0.5; 0.25; 0.25]);
+    let new = |impulses| {
+        let conditional = Likelihood::Conditional;
+        ShiftedState::new(
+            geometry.clone(),
+            conditional,
+            weights.clone(),
+            kernels.clone(),
+            impulses,
+        )
+    };
+    assert!(matches!(
+        new(dmatrix![1.0; 0.0]),
+        Err(FitError::Shape { .. })
+    ));
+    assert!(matches!(
+        new(dmatrix![1.0; 0.5; 0.0]),
+        Err(FitError::Sum { .. })
+    ));
+    let state = new(impulses).unwrap();
+    let error = state.transform(&data, &how.clone().along(0)).unwrap_err();
+    assert!(matches!(error, FitError::Conflict { .. }), "{error}");
+    let fast = how.clone().solver(Solver::Fast);
+    let error = state.transform(&data, &fast).unwrap_err();
+    assert!(matches!(error, FitError::NotSeparable { .. }), "{error}");
+    let tiny = dense::<f64>(&[1], &[2.0]);
+    let error = state.transform(&tiny, &how).unwrap_err();
+    assert!(matches!(error, FitError::DataShape { .. }), "{error}");
+    let bare = Parameters::wrap(state.parameters().clone()).unwrap();
+    assert_eq!(ShiftedState::wrap(bare).unwrap(), state);
+}
