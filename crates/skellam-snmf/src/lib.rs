@@ -35,6 +35,7 @@
 mod cp;
 mod ding;
 mod em;
+pub mod engine;
 mod error;
 mod faint;
 mod hyper;
