@@ -32,6 +32,7 @@
 //!
 //! For non-negative data: `plca-em` is the same model with half the work. For factors that may be negative on both sides.
 
+mod bayes;
 mod cp;
 mod ding;
 mod em;

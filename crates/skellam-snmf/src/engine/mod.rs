@@ -3,5 +3,7 @@
 mod refusal;
 mod signed;
 mod snmf;
+mod vb;
 
 pub use snmf::{Snmf, SnmfBuilder, SnmfState};
+pub use vb::{Candidate, SnmfVb, SnmfVbBuilder, SnmfVbState, select_components};

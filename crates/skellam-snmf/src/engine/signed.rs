@@ -1,8 +1,8 @@
 //! What the models of data of either sign share.
 
-use nalgebra::DMatrix;
+use nalgebra::{DMatrix, DVectorView, RowDVector};
 use plca_dist::random;
-use plca_fit::engine::{FitError, Impossible};
+use plca_fit::engine::{FitError, Impossible, Transform};
 use plca_tensor::arrange::Signed;
 use plca_tensor::{DenseTensor, Order, Real};
 use rand::Rng;
@@ -104,6 +104,27 @@ pub(super) fn empty_columns<T: Real>(cells: &Signed<T>) -> Vec<usize> {
     let mut empty = vec![true; cells.shape().1];
     cells.for_each(&mut |_, column, value| empty[column] &= value == 0.0);
     (0..empty.len()).filter(|&column| empty[column]).collect()
+}
+
+/// Refuses to explain along another mode than the columns.
+pub(super) fn along_columns(how: &Transform) -> Result<(), FitError> {
+    match how.mode(2)? {
+        1 => Ok(()),
+        _ => Err(FitError::Conflict {
+            what: "new data are explained column by column: expected `along` 1".into(),
+        }),
+    }
+}
+
+/// `Σ_z (plus_z - minus_z) h_z` of one cell.
+pub(super) fn cell<T: Real>(
+    [plus, minus]: [RowDVector<T>; 2],
+    activations: DVectorView<'_, T>,
+) -> f64 {
+    let atoms = plus.iter().zip(minus.iter());
+    let terms = atoms.zip(activations.iter());
+    let terms = terms.map(|((&p, &m), h)| (p - m).to_f64() * h.to_f64());
+    terms.sum()
 }
 
 /// `W H` as a tensor.

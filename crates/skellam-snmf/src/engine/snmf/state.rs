@@ -1,10 +1,10 @@
 //! Fitted parameters.
 
-use nalgebra::{DMatrix, DMatrixView, DVectorView, RowDVector};
+use nalgebra::{DMatrix, DMatrixView};
 use plca_fit::engine::{FitError, Parameters, Reconstruct, State};
 use plca_tensor::{DenseTensor, Real};
 
-use super::super::signed::{product, product_of_one};
+use super::super::signed::{cell, product, product_of_one};
 use super::specs;
 use crate::sides::{stack, views};
 
@@ -74,17 +74,6 @@ impl<T: Real> SnmfState<T> {
     pub fn activations(&self) -> &DMatrix<T> {
         self.0.at(1)
     }
-}
-
-/// `Σ_z (plus_z - minus_z) h_z` of one cell.
-pub(in crate::engine) fn cell<T: Real>(
-    [plus, minus]: [RowDVector<T>; 2],
-    activations: DVectorView<'_, T>,
-) -> f64 {
-    let atoms = plus.iter().zip(minus.iter());
-    let terms = atoms.zip(activations.iter());
-    let terms = terms.map(|((&p, &m), h)| (p - m).to_f64() * h.to_f64());
-    terms.sum()
 }
 
 /// `[SKELLAM eq. 3]` The expected data, `L⁺ - L⁻`.

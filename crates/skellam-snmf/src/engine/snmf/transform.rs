@@ -7,19 +7,9 @@ use plca_fit::engine::{
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Factor, Real};
 
-use super::super::signed::{empty_columns, possible};
+use super::super::signed::{along_columns, empty_columns, possible};
 use super::{Snmf, SnmfState};
 use crate::sides::split;
-
-/// Refuses to explain along another mode than the columns.
-pub(in crate::engine) fn along_columns(how: &Transform) -> Result<(), FitError> {
-    match how.mode(2)? {
-        1 => Ok(()),
-        _ => Err(FitError::Conflict {
-            what: "new data are explained column by column: expected `along` 1".into(),
-        }),
-    }
-}
 
 impl<T: Real> Snmf<T> {
     /// Finds the activations of new columns under the atoms of a state, with the likelihood and the priors of this model. There is no bound on what

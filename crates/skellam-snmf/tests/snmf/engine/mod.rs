@@ -1,6 +1,7 @@
 //! The models on the engine against those that they replace: the same bits.
 
 mod snmf;
+mod vb;
 
 use plca_fit::engine::{Checkpoint, Fit, FitError, Init, Model, Reconstruct, Solver, State, Stop};
 use plca_fit::{Accelerate, Carried, Momentum, Parabolic, Squarem};

@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, dmatrix};
 use plca_fit::engine::{
-    FitError, Impossible, Init, Model, Reconstruct, Solver, State, Status, Transform,
+    FitError, Impossible, Init, Model, Reconstruct, Solver, State, Status, Stop, Transform,
 };
 use plca_priors::{Dirichlet, Gamma};
 use plca_tensor::{DenseTensor, Order, Real};
@@ -372,7 +372,9 @@ fn refusals() {
 #[test]
 fn runs_converge() {
     let (_, data) = storages::<f64>(&[7, 5]).swap_remove(0);
-    let fit = now().build().unwrap().fit(&*data, &mut rng()).unwrap();
+    let snmf = now().build().unwrap();
+    let run = snmf.on(&*data).unwrap().stop(Stop::default().tol(1e-4));
+    let fit = run.run(Init::default(), &mut rng()).unwrap();
     assert_eq!(fit.status(), &Status::Converged);
     let trace = fit.trace().windows(2);
     assert!(trace.clone().count() > 3);
