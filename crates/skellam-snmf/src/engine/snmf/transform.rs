@@ -52,6 +52,7 @@ impl<T: Real> Snmf<T> {
         let mut config = self.clone();
         config.components = k;
         config.settings.freeze("atoms".into(), Frozen::Whole);
+        config.settings.freeze("activations".into(), Frozen::No);
         let algorithm = config.on_cells(cells)?;
         let size = algorithm.0.data.size;
         let each = match size > 0.0 {

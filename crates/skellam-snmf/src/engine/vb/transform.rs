@@ -47,7 +47,10 @@ impl<T: Real> SnmfVb<T> {
         let empty = empty_columns(&cells);
         let mut config = self.clone();
         config.components = learnt.components();
-        config.settings.freeze(NAMES[0].into(), Frozen::Whole);
+        let frozen = [Frozen::Whole, Frozen::No, Frozen::No];
+        for (name, frozen) in NAMES.into_iter().zip(frozen) {
+            config.settings.freeze(name.into(), frozen);
+        }
         let bound = config.on_cells(cells)?;
         let mut blocks = vec![learnt.atoms_shape().clone(); 3];
         bound.complete(&mut blocks, &[true, false, false])?;

@@ -1,5 +1,7 @@
 //! The models on the engine against those that they replace: the same bits.
 
+mod cp;
+mod ding;
 mod snmf;
 mod vb;
 
