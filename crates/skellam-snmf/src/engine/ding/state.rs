@@ -49,7 +49,8 @@ impl<T: Real> DingState<T> {
         self.0.at(1)
     }
 
-    /// Finds the activations of new columns under the basis. There is no bound on what is still to be gained.
+    /// Finds the activations of new columns under the basis, from equal values. An activation that vanishes on the way stays 0, even where it would
+    /// make the error smaller; there is no bound on what is still to be gained.
     ///
     /// # Errors
     ///

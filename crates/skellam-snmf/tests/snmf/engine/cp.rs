@@ -31,10 +31,14 @@ fn unfolded<T: Real>(data: &dyn Data<T>) -> Signed<T> {
             values: Vec::new(),
         };
         let mut values = std::collections::BTreeMap::new();
-        data.visit_mask(&mut |index| drop(values.insert(at(index), 0.0)))
-            .unwrap();
-        data.visit(&mut |index, v| drop(values.insert(at(index), v)))
-            .unwrap();
+        data.visit_mask(&mut |index| {
+            values.insert(at(index), 0.0);
+        })
+        .unwrap();
+        data.visit(&mut |index, v| {
+            values.insert(at(index), v);
+        })
+        .unwrap();
         for ((row, column), value) in values {
             cells.indices.extend([row as u32, column as u32]);
             cells.values.push(T::lit(value));
