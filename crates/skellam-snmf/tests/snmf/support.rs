@@ -1,16 +1,82 @@
 //! Reading reference values.
 
 use nalgebra::DMatrix;
-use plca_tensor::{Coordinates, DenseTensor, Order, Real, SparseTensor};
+use plca_fit::engine::{Algorithm, Init, Model, Parameters, State};
+use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
 use skellam_snmf::Signed;
 
+/// A model on data, at some parameters.
+pub(crate) struct At<'a, M: Model> {
+    algorithm: Box<dyn Algorithm<M::Scalar> + 'a>,
+    parameters: Parameters<M::Scalar>,
+}
+
+impl<'a, M: Model> At<'a, M> {
+    pub(crate) fn start(
+        model: &'a M,
+        data: &'a dyn Data<M::Scalar>,
+        init: impl Into<Init<M::Scalar>>,
+    ) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(0);
+        let algorithm = model.bind(data).unwrap();
+        Self {
+            parameters: init.into().parameters(&*algorithm, &mut rng).unwrap(),
+            algorithm,
+        }
+    }
+
+    pub(crate) fn state(&self) -> M::State {
+        M::State::wrap(self.parameters.clone()).unwrap()
+    }
+
+    pub(crate) fn objective(&self) -> f64 {
+        self.algorithm.objective(&self.parameters).unwrap()
+    }
+
+    /// The objective without priors.
+    pub(crate) fn fit(&self) -> f64 {
+        self.algorithm.likelihood(&self.parameters).unwrap()
+    }
+
+    pub(crate) fn step(&mut self) {
+        let stepped = self.algorithm.step(&mut self.parameters, false);
+        assert_eq!(stepped.unwrap().value, None);
+    }
+
+    /// A step, and the objective before it.
+    pub(crate) fn measured(&mut self) -> f64 {
+        let stepped = self.algorithm.step(&mut self.parameters, true).unwrap();
+        stepped.value.unwrap()
+    }
+}
+
+/// A matrix as data.
+pub(crate) fn tensor<T: Real>(values: &DMatrix<T>) -> DenseTensor<T> {
+    let shape = vec![values.nrows(), values.ncols()];
+    DenseTensor::masked(shape, values.as_slice().to_vec(), Order::ColumnMajor).unwrap()
+}
+
+/// Both sides of atoms as one block.
+pub(crate) fn stacked<T: Real>(plus: &DMatrix<T>, minus: &DMatrix<T>) -> DMatrix<T> {
+    let f = plus.nrows();
+    DMatrix::from_fn(2 * f, plus.ncols(), |i, z| match i < f {
+        true => plus[(i, z)],
+        false => minus[(i - f, z)],
+    })
+}
+
 /// A matrix of which some cells were observed.
-pub(crate) fn masked<T: Real>(values: &DMatrix<T>, seen: &DMatrix<bool>) -> Signed<T> {
+pub(crate) fn masked_tensor<T: Real>(values: &DMatrix<T>, seen: &DMatrix<bool>) -> DenseTensor<T> {
     let (shape, values) = (vec![values.nrows(), values.ncols()], values.as_slice());
     let seen = seen.as_slice();
-    let data = DenseTensor::with_mask(shape, values.to_vec(), Order::ColumnMajor, seen).unwrap();
-    Signed::from_dense(data).unwrap()
+    DenseTensor::with_mask(shape, values.to_vec(), Order::ColumnMajor, seen).unwrap()
+}
+
+/// The same, arranged.
+pub(crate) fn masked<T: Real>(values: &DMatrix<T>, seen: &DMatrix<bool>) -> Signed<T> {
+    Signed::from_dense(masked_tensor(values, seen)).unwrap()
 }
 
 /// The observed cells of a matrix as a list.

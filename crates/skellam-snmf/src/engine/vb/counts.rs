@@ -44,14 +44,14 @@ impl<T: Real> VbCounts<T> {
     }
 
     /// The update from factors, taken for the geometric means.
-    pub(super) fn from_means(&self, means: &SnmfState<T>) -> Result<Posterior<T>, FitError> {
+    pub(super) fn updated(&self, means: &SnmfState<T>) -> Result<Posterior<T>, FitError> {
         let wanted = SignedWanted {
             left: true,
             right: true,
             ..NOTHING
         };
-        let updated = self.bayes().update(means, || Ok(Logs::of(means)), wanted);
-        Ok(updated.map_err(refused)?.0)
+        let new = self.bayes().update(means, || Ok(Logs::of(means)), wanted);
+        Ok(new.map_err(refused)?.0)
     }
 
     /// `Lfit` of the posterior means.
@@ -124,7 +124,7 @@ impl<T: Real> Expectation<T> for VbCounts<T> {
             minus,
             activations: self.data.activations(self.components(), rng),
         };
-        Ok(blocks(self.from_means(&start)?))
+        Ok(blocks(self.updated(&start)?))
     }
 
     /// The sum of the absolute values.

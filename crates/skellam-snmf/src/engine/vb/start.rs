@@ -222,6 +222,6 @@ impl<T: Real> SnmfVb<T> {
             minus,
             activations: means.activations().clone(),
         };
-        SnmfVbState::wrap(begin(&bound, blocks(counts.from_means(&factors)?))?)
+        SnmfVbState::wrap(begin(&bound, blocks(counts.updated(&factors)?))?)
     }
 }

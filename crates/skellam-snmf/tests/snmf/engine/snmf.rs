@@ -10,6 +10,8 @@ use skellam_snmf::engine::{Snmf, SnmfBuilder, SnmfState};
 use skellam_snmf::{Entries, Prior, Replicates, Signed, SnmfInit};
 use std::sync::Arc;
 
+use crate::support::stacked;
+
 use super::{ALL, block, exactly, near, new, old, reconstructs, refusal, resumes, rng, storages};
 
 type Before = skellam_snmf::SnmfBuilder;
@@ -20,14 +22,6 @@ fn before() -> Before {
 
 fn now<T: Real>() -> SnmfBuilder<T> {
     Snmf::builder(3)
-}
-
-fn stacked<T: Real>(plus: &DMatrix<T>, minus: &DMatrix<T>) -> DMatrix<T> {
-    let f = plus.nrows();
-    DMatrix::from_fn(2 * f, plus.ncols(), |i, z| match i < f {
-        true => plus[(i, z)],
-        false => minus[(i - f, z)],
-    })
 }
 
 /// Priors with a hyperparameter of every kind.
