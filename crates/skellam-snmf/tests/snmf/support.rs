@@ -5,7 +5,7 @@ use plca_fit::engine::{Algorithm, Init, Model, Parameters, State};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
-use skellam_snmf::Signed;
+use skellam_snmf::{Signed, SnmfState};
 
 /// A model on data, at some parameters.
 pub(crate) struct At<'a, M: Model> {
@@ -52,6 +52,13 @@ impl<'a, M: Model> At<'a, M> {
     }
 }
 
+/// A start from factors.
+pub(crate) fn from_factors<T: Real>(factors: &SnmfState<T>) -> Init<T> {
+    Init::default()
+        .block("atoms", stacked(&factors.plus, &factors.minus))
+        .block("activations", factors.activations.clone())
+}
+
 /// A matrix as data.
 pub(crate) fn tensor<T: Real>(values: &DMatrix<T>) -> DenseTensor<T> {
     let shape = vec![values.nrows(), values.ncols()];
@@ -92,6 +99,22 @@ pub(crate) fn listed<T: Real>(data: &Signed<T>) -> Signed<T> {
         cells.values.push(T::lit(value));
     });
     Signed::new(&SparseTensor::stored_only(cells).unwrap()).unwrap()
+}
+
+/// The same as data.
+pub(crate) fn listed_tensor<T: Real>(data: &dyn Data<T>) -> SparseTensor<T> {
+    let mut cells = Coordinates {
+        shape: data.shape().to_vec(),
+        indices: Vec::new(),
+        values: Vec::new(),
+    };
+    Signed::new(data)
+        .unwrap()
+        .for_each(&mut |row, column, value| {
+            cells.indices.extend([row as u32, column as u32]);
+            cells.values.push(T::lit(value));
+        });
+    SparseTensor::stored_only(cells).unwrap()
 }
 
 pub(crate) fn number(v: &Value) -> f64 {

@@ -6,7 +6,7 @@ use plca_tensor::{DenseTensor, Real};
 
 use super::super::signed::{cell, product, product_of_one};
 use super::specs;
-use crate::sides::{stack, views};
+use crate::sides::{split, stack, views};
 
 /// Fitted parameters of [`Snmf`](super::Snmf).
 ///
@@ -68,6 +68,16 @@ impl<T: Real> SnmfState<T> {
     /// `T⁺ - T⁻`, `F x K`.
     pub fn signed_atoms(&self) -> DMatrix<T> {
         self.plus() - self.minus()
+    }
+
+    /// A copy as factors: what hyperparameters are learnt from where factors are known.
+    pub fn factors(&self) -> crate::SnmfState<T> {
+        let [plus, minus] = split(self.atoms());
+        crate::SnmfState {
+            plus,
+            minus,
+            activations: self.activations().clone(),
+        }
     }
 
     /// `H`, `K x N`, in the units of the data.

@@ -16,7 +16,7 @@ use crate::Entries;
 use crate::init::unsupported;
 use crate::posterior::least_shape;
 use crate::prior::Axis;
-use crate::sides::{split, stack};
+use crate::sides::stack;
 
 /// Variational Bayes on data, with its starts.
 #[derive(Debug)]
@@ -209,19 +209,15 @@ impl<T: Real> SnmfVb<T> {
                 });
             }
         }
-        let [plus, minus] = split(means.atoms());
-        let lost = unsupported(&counts.data.cells, [&plus, &minus], means.activations());
+        let factors = means.factors();
+        let sides = [&factors.plus, &factors.minus];
+        let lost = unsupported(&counts.data.cells, sides, &factors.activations);
         if let Some(lost) = lost {
             return Err(FitError::Support {
                 index: vec![lost.row, lost.column],
                 value: lost.value,
             });
         }
-        let factors = crate::SnmfState {
-            plus,
-            minus,
-            activations: means.activations().clone(),
-        };
         SnmfVbState::wrap(begin(&bound, blocks(counts.updated(&factors)?))?)
     }
 }
