@@ -210,7 +210,7 @@ impl<T: Real> DingSteps<'_, T> {
     /// ```
     pub fn start(&self, h: DMatrix<T>) -> Result<DingState<T>, SnmfError> {
         check_factor("h", &h, (self.components, self.data.ncols()))?;
-        let w = self.left(&h)?;
+        let w = left(self.data, &h)?;
         Ok(DingState { w, h })
     }
 
@@ -221,22 +221,55 @@ impl<T: Real> DingSteps<'_, T> {
         check_block("w", &state.w, (f, k), "a finite number", ok)?;
         check_factor("h", &state.h, (k, n))
     }
+}
 
-    /// `V Hᵀ (H Hᵀ)⁻¹ = V H⁺`, the pseudo-inverse where components depend on each other. From `Hᵀ = Q R` it is
-    /// `V Q (Rᵀ)⁺`: `H Hᵀ` would square the condition of `H`, and half of the digits would be lost.
-    fn left(&self, h: &DMatrix<T>) -> Result<DMatrix<T>, SnmfError> {
-        let cutoff = h.amax() * T::lit(h.len() as f64) * T::EPSILON;
-        if !cutoff.is_finite() {
-            return Err(SnmfError::NotFinite { block: "h" });
-        }
-        let (q, r) = h.transpose().qr().unpack();
-        let inverse = r.transpose().pseudo_inverse(cutoff);
-        let w = inverse.map(|inverse| self.data * q * inverse);
-        match w {
-            Ok(w) if w.iter().all(|x| x.is_finite()) => Ok(w),
-            _ => Err(SnmfError::NotFinite { block: "w" }),
-        }
+/// `V Hᵀ (H Hᵀ)⁻¹ = V H⁺`, the pseudo-inverse where components depend on each other. From `Hᵀ = Q R` it is
+/// `V Q (Rᵀ)⁺`: `H Hᵀ` would square the condition of `H`, and half of the digits would be lost.
+pub(crate) fn left<T: Real>(data: &DMatrix<T>, h: &DMatrix<T>) -> Result<DMatrix<T>, SnmfError> {
+    let cutoff = h.amax() * T::lit(h.len() as f64) * T::EPSILON;
+    if !cutoff.is_finite() {
+        return Err(SnmfError::NotFinite { block: "h" });
     }
+    let (q, r) = h.transpose().qr().unpack();
+    let inverse = r.transpose().pseudo_inverse(cutoff);
+    let w = inverse.map(|inverse| data * q * inverse);
+    match w {
+        Ok(w) if w.iter().all(|x| x.is_finite()) => Ok(w),
+        _ => Err(SnmfError::NotFinite { block: "w" }),
+    }
+}
+
+/// The next activations under `W`.
+pub(crate) fn multiplied<T: Real>(
+    data: &DMatrix<T>,
+    w: &DMatrix<T>,
+    old: &DMatrix<T>,
+) -> DMatrix<T> {
+    let positive = |m: &DMatrix<T>| m.map(|x| if x > T::zero() { x } else { T::zero() });
+    let data = w.transpose() * data;
+    let gram = w.transpose() * w;
+    // [SKELLAM 12] H <- H √(((WᵀV)⁺ + (WᵀW)⁻ H) / ((WᵀV)⁻ + (WᵀW)⁺ H))
+    let up = positive(&data) + positive(&-&gram) * old;
+    let down = positive(&-&data) + positive(&gram) * old;
+    let mut h = old.clone();
+    for ((h, &up), &down) in h.iter_mut().zip(&up).zip(&down) {
+        // Roots first: where h has vanished the quotient may be no number.
+        *h = if down > T::zero() {
+            *h * (up.sqrt() / down.sqrt())
+        } else {
+            T::zero()
+        };
+    }
+    h
+}
+
+/// `‖V - W H‖²`.
+pub(crate) fn squared_error<T: Real>(data: &DMatrix<T>, w: &DMatrix<T>, h: &DMatrix<T>) -> f64 {
+    let mut sum = CompensatedSum::default();
+    for (v, h) in data.column_iter().zip(h.column_iter()) {
+        sum += (v - w * h).norm_squared().to_f64();
+    }
+    sum.value()
 }
 
 impl<T: Real> Algorithm for DingSteps<'_, T> {
@@ -249,22 +282,8 @@ impl<T: Real> Algorithm for DingSteps<'_, T> {
             true => Some(self.objective(state)?),
             false => None,
         };
-        let positive = |m: &DMatrix<T>| m.map(|x| if x > T::zero() { x } else { T::zero() });
-        let data = state.w.transpose() * self.data;
-        let gram = state.w.transpose() * &state.w;
-        // [SKELLAM 12] H <- H √(((WᵀV)⁺ + (WᵀW)⁻ H) / ((WᵀV)⁻ + (WᵀW)⁺ H))
-        let up = positive(&data) + positive(&-&gram) * &state.h;
-        let down = positive(&-&data) + positive(&gram) * &state.h;
-        let mut h = state.h.clone();
-        for ((h, &up), &down) in h.iter_mut().zip(&up).zip(&down) {
-            // Roots first: where h has vanished the quotient may be no number.
-            *h = if down > T::zero() {
-                *h * (up.sqrt() / down.sqrt())
-            } else {
-                T::zero()
-            };
-        }
-        let w = self.left(&h)?;
+        let h = multiplied(self.data, &state.w, &state.h);
+        let w = left(self.data, &h)?;
         *state = DingState { w, h };
         Ok(before)
     }
@@ -272,11 +291,7 @@ impl<T: Real> Algorithm for DingSteps<'_, T> {
     /// `‖V - W H‖²`.
     fn objective(&self, state: &DingState<T>) -> Result<f64, SnmfError> {
         self.check(state)?;
-        let mut sum = CompensatedSum::default();
-        for (v, h) in self.data.column_iter().zip(state.h.column_iter()) {
-            sum += (v - &state.w * h).norm_squared().to_f64();
-        }
-        Ok(sum.value())
+        Ok(squared_error(self.data, &state.w, &state.h))
     }
 
     fn direction(&self) -> Direction {

@@ -165,39 +165,69 @@ impl<T: Real> SnmfInit<T> {
     }
 }
 
+/// An observed cell whose own rate is 0.
+pub(crate) struct Lost {
+    /// `plus` or `minus`.
+    pub(crate) side: &'static str,
+    pub(crate) row: usize,
+    pub(crate) column: usize,
+    pub(crate) value: f64,
+}
+
 /// Refuses a start that gives probability 0 to something observed.
 pub(crate) fn check_support<T: Real>(
     data: &Signed<T>,
     state: &SnmfState<T>,
 ) -> Result<(), SnmfError> {
-    let positive = |m: &DMatrix<T>| m.iter().all(|&x| x > T::zero());
-    if [&state.plus, &state.minus, &state.activations]
-        .into_iter()
-        .all(positive)
-    {
-        return Ok(());
+    match unsupported(data, [&state.plus, &state.minus], &state.activations) {
+        None => Ok(()),
+        Some(lost) => Err(SnmfError::Support {
+            side: lost.side,
+            row: lost.row,
+            column: lost.column,
+            value: lost.value,
+        }),
     }
-    let mut error: Option<((usize, usize), SnmfError)> = None;
+}
+
+/// The first observed cell, in row-major order, to which the factors give probability 0.
+pub(crate) fn unsupported<T: Real>(
+    data: &Signed<T>,
+    [plus, minus]: [&DMatrix<T>; 2],
+    activations: &DMatrix<T>,
+) -> Option<Lost> {
+    let positive = |m: &DMatrix<T>| m.iter().all(|&x| x > T::zero());
+    if [plus, minus, activations].into_iter().all(positive) {
+        return None;
+    }
+    let mut first: Option<Lost> = None;
     data.for_each(&mut |row, column, value| {
-        if value == 0.0 || error.as_ref().is_some_and(|(at, _)| *at < (row, column)) {
+        let known = first.as_ref();
+        if known.is_some_and(|lost| (lost.row, lost.column) < (row, column)) {
             return;
         }
-        let (side, atoms) = if value > 0.0 {
-            ("plus", &state.plus)
-        } else {
-            ("minus", &state.minus)
-        };
-        let reached = (0..atoms.ncols())
-            .any(|z| atoms[(row, z)] > T::zero() && state.activations[(z, column)] > T::zero());
-        if !reached {
-            let refused = SnmfError::Support {
+        if !reached([plus, minus], activations, (row, column), value) {
+            let side = if value > 0.0 { "plus" } else { "minus" };
+            first = Some(Lost {
                 side,
                 row,
                 column,
                 value,
-            };
-            error = Some(((row, column), refused));
+            });
         }
     });
-    error.map_or(Ok(()), |(_, refused)| Err(refused))
+    first
+}
+
+/// Whether a value has a rate of its own sign; 0 needs none.
+pub(crate) fn reached<T: Real>(
+    [plus, minus]: [&DMatrix<T>; 2],
+    activations: &DMatrix<T>,
+    (row, column): (usize, usize),
+    value: f64,
+) -> bool {
+    let atoms = if value > 0.0 { plus } else { minus };
+    value == 0.0
+        || (0..atoms.ncols())
+            .any(|z| atoms[(row, z)] > T::zero() && activations[(z, column)] > T::zero())
 }

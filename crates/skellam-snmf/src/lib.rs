@@ -32,9 +32,11 @@
 //!
 //! For non-negative data: `plca-em` is the same model with half the work. For factors that may be negative on both sides.
 
+mod bayes;
 mod cp;
 mod ding;
 mod em;
+pub mod engine;
 mod error;
 mod faint;
 mod hyper;

@@ -62,6 +62,15 @@ impl Entries {
         }
     }
 
+    /// Every hyperparameter that is held.
+    pub(crate) fn values(&self) -> &[f64] {
+        match self {
+            Self::All(x) => std::slice::from_ref(x),
+            Self::PerComponent(each) => each,
+            Self::Each(m) => m.as_slice(),
+        }
+    }
+
     fn map(&self, f: impl Fn(f64) -> f64) -> Self {
         match self {
             Self::All(x) => Self::All(f(*x)),

@@ -23,15 +23,19 @@ pub(crate) fn split<T: Real>(both: &DMatrix<T>) -> [DMatrix<T>; 2] {
     views(both).map(|side| side.into_owned())
 }
 
-/// Divides every column by its sum, which a column of zeros has not; returns the sums.
-pub(crate) fn normalise<T: Real>(both: &mut DMatrix<T>) -> Vec<T> {
+/// Divides columns so large that their sum might not be finite by their largest entry.
+pub(crate) fn tame<T: Real>(both: &mut DMatrix<T>) {
     let most = T::one() / (T::TINY * T::lit(4.0 * both.nrows().max(1) as f64));
     for mut column in both.column_iter_mut() {
-        // Large entries first: their sum might not be finite.
         let largest = column.amax();
         if largest > most {
             column /= largest;
         }
     }
+}
+
+/// Divides every column by its sum, which a column of zeros has not; returns the sums.
+pub(crate) fn normalise<T: Real>(both: &mut DMatrix<T>) -> Vec<T> {
+    tame(both);
     normalise_columns(both)
 }

@@ -1,16 +1,15 @@
 //! Variational Bayes.
 
-use nalgebra::DMatrix;
 use plca_fit::{Accelerate, Algorithm, Outcome, Stop};
 use plca_tensor::arrange::Signed;
-use plca_tensor::{CompensatedSum, Real, SignedSums, SignedWanted};
+use plca_tensor::{Real, SignedWanted};
 use rand::Rng;
 
+use crate::bayes::Bayes;
 use crate::em::{pack, unpack};
-use crate::faint::{self, Logs, Watch};
+use crate::faint::Logs;
 use crate::init::check_shapes;
 use crate::posterior::least_shape;
-use crate::prior::Axis;
 use crate::rule::Split;
 use crate::{Entries, ParamError, Posterior, Prior, Replicates, SnmfError, SnmfState, VbInit};
 
@@ -285,30 +284,6 @@ pub struct SnmfVbEm<'a, T> {
     split: Split,
 }
 
-/// What a pass gives: expected counts as sums that the factors are multiplied by, or as they are.
-struct Counts<T> {
-    sums: SignedSums<T>,
-    whole: bool,
-}
-
-impl<T: Real> Counts<T> {
-    /// The prior and the counts of a block `x`, of which these are the sums.
-    fn over(&self, prior: &Entries, axis: Axis, x: &DMatrix<T>, sums: &DMatrix<T>) -> DMatrix<T> {
-        let mut out = match self.whole {
-            true => sums.clone(),
-            false => x.component_mul(sums),
-        };
-        prior.for_each(out.as_mut_slice(), axis, |x, c| *x += T::lit(c));
-        out
-    }
-}
-
-/// Sum of the entries.
-fn total<'a, T: Real>(x: impl IntoIterator<Item = &'a T>) -> f64 {
-    let terms = x.into_iter().map(|x| x.to_f64());
-    terms.collect::<CompensatedSum>().value()
-}
-
 impl<T: Real> SnmfVbEm<'_, T> {
     /// `Lfit` of factors, such as the posterior means, in nats: the log-likelihood over `M` `[SKELLAM eq. 27]`, or minus the
     /// divergence in the limit `[SKELLAM eq. 30]`. Hidden cells add nothing. One pass over the data.
@@ -346,25 +321,14 @@ impl<T: Real> SnmfVbEm<'_, T> {
         ])
     }
 
-    /// A pass under geometric means, whose logarithms are asked for where the numbers do not do.
-    fn pass(
-        &self,
-        means: &SnmfState<T>,
-        logs: impl FnOnce() -> Result<Logs, SnmfError>,
-        wanted: SignedWanted,
-    ) -> Result<Counts<T>, SnmfError> {
-        let sums = match Watch::over(self.split, means) {
-            None => self.data.pass(&means.model(), &self.split, wanted),
-            Some(watch) => {
-                let sums = self.data.pass(&means.model(), &watch, wanted);
-                if watch.met() {
-                    let sums = faint::pass(self.data, self.config.replicates, &logs()?);
-                    return Ok(Counts { sums, whole: true });
-                }
-                sums
-            }
-        };
-        Ok(Counts { sums, whole: false })
+    /// The updates under this prior.
+    fn bayes(&self) -> Bayes<'_, T> {
+        Bayes {
+            prior: &self.config.prior,
+            replicates: self.config.replicates,
+            data: self.data,
+            split: self.split,
+        }
     }
 
     /// One update from geometric means: the posterior of atoms and activations, and the likelihood term if measured.
@@ -374,73 +338,12 @@ impl<T: Real> SnmfVbEm<'_, T> {
         logs: impl FnOnce() -> Result<Logs, SnmfError>,
         measure: bool,
     ) -> Result<(Posterior<T>, f64), SnmfError> {
-        let prior = &self.config.prior;
         let wanted = SignedWanted {
             left: !self.config.freeze_atoms,
             right: !self.config.freeze_activations,
             value: measure,
         };
-        let counts = self.pass(means, logs, wanted)?;
-        let sums = &counts.sums;
-        let (atoms, activations) = (
-            Axis::Columns(means.plus.nrows()),
-            Axis::Rows(means.activations.nrows()),
-        );
-        let update = |wanted: bool, prior, axis, x, s| match wanted {
-            true => counts.over(prior, axis, x, s),
-            false => DMatrix::zeros(0, 0),
-        };
-        // [SKELLAM 6] α̂ <- α + T̃ ∘ G̃ H̃ᵀ
-        let plus = update(wanted.left, &prior.plus, atoms, &means.plus, &sums.plus);
-        let minus = update(wanted.left, &prior.minus, atoms, &means.minus, &sums.minus);
-        // [SKELLAM 6] ŝ <- a + H̃ ∘ (T̃⁺ᵀ G̃⁺ + T̃⁻ᵀ G̃⁻), b̂ <- b + 1
-        let shape = update(
-            wanted.right,
-            &prior.shape,
-            activations,
-            &means.activations,
-            &sums.right,
-        );
-        let mut rate = DMatrix::from_element(shape.nrows(), shape.ncols(), T::one());
-        if wanted.right {
-            let slice = rate.as_mut_slice();
-            prior
-                .rate
-                .for_each(slice, activations, |x, b| *x = T::lit(b + 1.0));
-        }
-        // Without a way out of the loop it is compiled for vectors.
-        let finite = |m: &DMatrix<T>| m.as_slice().iter().fold(true, |all, x| all & x.is_finite());
-        if !(finite(&plus) && finite(&minus)) {
-            return Err(SnmfError::NotFinite { block: "atoms" });
-        }
-        if !finite(&shape) {
-            return Err(SnmfError::NotFinite { block: "shape" });
-        }
-        let posterior = Posterior {
-            plus,
-            minus,
-            shape,
-            rate,
-        };
-        Ok((posterior, sums.value))
-    }
-
-    /// The bound from its likelihood term: `Lfit(L̃) + Σ (L̃⁺ + L̃⁻) - Σ ŝ/b̂ - KL`, the second sum over all cells.
-    fn bound(
-        &self,
-        state: &Posterior<T>,
-        means: &SnmfState<T>,
-        fit: f64,
-    ) -> Result<f64, SnmfError> {
-        let columns = means.plus.column_iter().zip(means.minus.column_iter());
-        let mass = columns
-            .zip(means.activations.row_iter())
-            .map(|((p, m), h)| {
-                // [SKELLAM 7] hidden cells included
-                (total(p.iter()) + total(m.iter())) * total(h.iter())
-            });
-        let mass = mass.collect::<CompensatedSum>().value();
-        Ok(fit + mass + state.bound_terms(&self.config.prior)?)
+        self.bayes().update(means, logs, wanted)
     }
 }
 
@@ -453,7 +356,7 @@ impl<T: Real> Algorithm for SnmfVbEm<'_, T> {
         let means = state.geometric()?;
         let (mut next, fit) = self.update(&means, || state.ln_geometric(), measure)?;
         let before = match measure {
-            true => Some(self.bound(state, &means, fit)?),
+            true => Some(self.bayes().bound(state, &means, fit)?),
             false => None,
         };
         if self.config.freeze_atoms {
@@ -477,8 +380,8 @@ impl<T: Real> Algorithm for SnmfVbEm<'_, T> {
             right: false,
             value: true,
         };
-        let counts = self.pass(&means, || state.ln_geometric(), wanted)?;
-        self.bound(state, &means, counts.sums.value)
+        let fit = self.bayes().fit(&means, || state.ln_geometric(), wanted)?;
+        self.bayes().bound(state, &means, fit)
     }
 }
 

@@ -3,23 +3,20 @@
 use crate::support;
 
 use nalgebra::DMatrix;
-use plca_fit::Algorithm;
+use plca_fit::engine::Init;
+use plca_tensor::DenseTensor;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
+use skellam_snmf::engine::{Snmf, SnmfVb, SnmfVbState};
 use skellam_snmf::{
-    Entries, Groups, Hyperparameters, Learner, Posterior, Prior, Rate, Replicates, Sharing, Signed,
-    Snmf, SnmfInit, SnmfVb, Statistics, VbInit,
+    Entries, Groups, Hyperparameters, Learner, Posterior, Prior, Rate, Replicates, Sharing,
+    Statistics,
 };
 
-use crate::support::masked;
-use support::{assert_near, matrix, number, side};
-
-fn rng(seed: u64) -> ChaCha8Rng {
-    ChaCha8Rng::seed_from_u64(seed)
-}
+use support::{At, assert_near, masked_tensor, matrix, number, side, stacked, tensor};
 
 /// Data of a case, in which hidden cells hold whatever the file has there.
-fn data(case: &Value) -> Signed<f64> {
+fn data(case: &Value) -> DenseTensor<f64> {
     let (values, observed) = (&case["V"], &case["observed"]);
     let rows = values.as_array().unwrap().len();
     let columns = values[0].as_array().unwrap().len();
@@ -27,7 +24,7 @@ fn data(case: &Value) -> Signed<f64> {
     let values = DMatrix::from_fn(rows, columns, |f, n| {
         values[f][n].as_f64().unwrap_or(f64::NAN)
     });
-    masked(&values, &seen)
+    masked_tensor(&values, &seen)
 }
 
 fn prior(case: &Value) -> Prior {
@@ -58,24 +55,24 @@ fn em_trajectories() {
         let k = case["K"].as_u64().unwrap() as usize;
         let config = Snmf::builder(k)
             .replicates(replicates(case))
-            .prior(prior(case))
+            .priors(prior(case))
             .build()
             .unwrap();
-        let start = SnmfInit {
-            atoms: Some((side(&case["theta0"], 0), side(&case["theta0"], 1))),
-            activations: Some(matrix(&case["lambda0"])),
-        };
-        let em = config.on(&data).unwrap();
-        let mut state = config.init(&data, &start, &mut rng(0)).unwrap();
+        let atoms = stacked(&side(&case["theta0"], 0), &side(&case["theta0"], 1));
+        let start = Init::default()
+            .block("atoms", atoms)
+            .block("activations", matrix(&case["lambda0"]));
+        let mut at = At::start(&config, &data, start);
         for iteration in 0..=50 {
             if let Some(want) = case["iterations"].get(iteration.to_string()) {
                 let what = format!("{} after {iteration}", case["id"]);
-                assert_near(&state.plus, &side(&want["theta"], 0), rtol, &what);
-                assert_near(&state.minus, &side(&want["theta"], 1), rtol, &what);
-                assert_near(&state.activations, &matrix(&want["lambda"]), rtol, &what);
+                let theta = stacked(&side(&want["theta"], 0), &side(&want["theta"], 1));
+                assert_near(at.state().atoms(), &theta, rtol, &what);
+                let lambda = matrix(&want["lambda"]);
+                assert_near(at.state().activations(), &lambda, rtol, &what);
                 for (got, want) in [
-                    (em.objective(&state).unwrap(), number(&want["objective"])),
-                    (em.log_fit(&state), number(&want["fit"])),
+                    (at.objective(), number(&want["objective"])),
+                    (at.fit(), number(&want["fit"])),
                 ] {
                     assert!(
                         (got - want).abs() <= rtol * want.abs(),
@@ -83,7 +80,7 @@ fn em_trajectories() {
                     );
                 }
             }
-            em.step(&mut state, false).unwrap();
+            at.step();
         }
     }
 }
@@ -115,29 +112,26 @@ fn vbem_trajectories() {
         let k = case["K"].as_u64().unwrap() as usize;
         let config = SnmfVb::builder(k)
             .replicates(replicates(case))
-            .prior(prior(case))
+            .priors(prior(case))
             .build()
             .unwrap();
-        let vb = config.on(&data).unwrap();
-        let start = VbInit::Posterior(posterior(case, "0"));
-        let mut state = start.state(&vb, &mut rng(0)).unwrap();
+        let start = SnmfVbState::new(posterior(case, "0")).unwrap();
+        let mut at = At::start(&config, &data, &start);
         for iteration in 0..=50 {
-            if let Some(want) = case["iterations"].get(iteration.to_string()) {
-                let what = format!("{} after {iteration}", case["id"]);
-                assert_posterior(&state, &posterior(want, ""), rtol, &what);
-                let (got, want) = (vb.objective(&state).unwrap(), number(&want["elbo"]));
-                assert!(
-                    (got - want).abs() <= rtol * want.abs(),
-                    "{what}: {got} {want}"
-                );
-                let mut next = state.clone();
-                let measured = vb.step(&mut next, true).unwrap();
-                assert!(
-                    (measured.unwrap() - got).abs() <= 1e-13 * got.abs(),
-                    "{what}"
-                );
-            }
-            vb.step(&mut state, false).unwrap();
+            let Some(want) = case["iterations"].get(iteration.to_string()) else {
+                at.step();
+                continue;
+            };
+            let what = format!("{} after {iteration}", case["id"]);
+            let expected = posterior(want, "");
+            assert_posterior(&at.state().posterior(), &expected, rtol, &what);
+            let (got, want) = (at.objective(), number(&want["elbo"]));
+            assert!(
+                (got - want).abs() <= rtol * want.abs(),
+                "{what}: {got} {want}"
+            );
+            let measured = at.measured();
+            assert!((measured - got).abs() <= 1e-13 * got.abs(), "{what}");
         }
     }
 }
@@ -244,18 +238,19 @@ fn online_hyperparameters() {
             .enumerate()
         {
             let what = format!("{} data set {t}", case["id"]);
-            let data = Signed::from_matrix(matrix(set)).unwrap();
+            let data = tensor(&matrix(set));
             let vb = SnmfVb::builder(k)
                 .replicates(replicates(case))
-                .prior(learner.prior().unwrap())
+                .priors(learner.prior().unwrap())
                 .build()
                 .unwrap();
-            let vb = vb.on(&data).unwrap();
-            let start = VbInit::Prior { jitter: 0.0 };
-            let mut state = start.state(&vb, &mut rng(0)).unwrap();
+            let mut rng = ChaCha8Rng::seed_from_u64(0);
+            let start = vb.at_prior(&data, 0.0, &mut rng).unwrap();
+            let mut at = At::start(&vb, &data, &start);
             for _ in 0..case["vbem_iterations"].as_u64().unwrap() {
-                vb.step(&mut state, false).unwrap();
+                at.step();
             }
+            let state = at.state().posterior();
             assert_near(&state.plus, &side(&want["alpha_hat"], 0), rtol, &what);
             assert_near(&state.minus, &side(&want["alpha_hat"], 1), rtol, &what);
             assert_near(&state.shape, &matrix(&want["a_hat"]), rtol, &what);

@@ -2,19 +2,19 @@
 
 use nalgebra::DMatrix;
 use plca_dist::{Skellam, random};
-use plca_fit::Direction;
+use plca_fit::engine::{Init, Model, Solver, Stop};
 use plca_fit::laws::{Law, Violation, check_rate};
 use rand::distr::Distribution;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-use skellam_snmf::{
-    Entries, Posterior, Prior, Replicates, Signed, Snmf, SnmfInit, SnmfState, SnmfVb, Squarem,
-    Stop, VbInit, best_of, run,
-};
+use skellam_snmf::engine::{Snmf, SnmfState, SnmfVb};
+use skellam_snmf::{Entries, Posterior, Prior, Replicates};
 use statrs::distribution::{Beta, ContinuousCDF, Gamma};
+
+use crate::support::tensor;
 
 /// Counts with the expectation of these factors.
 fn draw(truth: &SnmfState<f64>, rng: &mut ChaCha8Rng) -> DMatrix<f64> {
-    let [plus, minus] = [&truth.plus, &truth.minus].map(|side| side * &truth.activations);
+    let [plus, minus] = [truth.plus(), truth.minus()].map(|side| side * truth.activations());
     plus.zip_map(&minus, |p, m| {
         Skellam::new(p, m).unwrap().sample(rng) as f64
     })
@@ -31,11 +31,7 @@ fn normalised(mut plus: DMatrix<f64>, mut minus: DMatrix<f64>) -> [DMatrix<f64>;
 }
 
 fn stop(max_iter: usize) -> Stop {
-    Stop {
-        max_iter,
-        tol: 0.0,
-        ..Stop::default()
-    }
+    Stop::default().max_iter(max_iter).tol(None)
 }
 
 /// Two atoms of 8 rows, each entry of a random sign, and 30 columns; every third column is of the one alone, every third of the other.
@@ -48,29 +44,27 @@ fn planted(rng: &mut ChaCha8Rng) -> SnmfState<f64> {
         let size = 1000.0 * random::exponential(rng);
         if n % 3 == z { 0.0 } else { size }
     });
-    SnmfState {
-        plus,
-        minus,
-        activations,
-    }
+    SnmfState::new(&plus, &minus, activations).unwrap()
 }
 
 /// Whether the better of 2 fits of 500 accelerated iterations has the planted atoms, in either order, each of unit length to within 0.2.
 fn found(seed: u64, read: impl Fn(f64) -> f64) -> bool {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let truth = planted(&mut rng);
-    let data = Signed::from_matrix(draw(&truth, &mut rng).map(read)).unwrap();
-    let config = Snmf::builder(2)
+    let data = tensor(&draw(&truth, &mut rng).map(read));
+    let config = Snmf::<f64>::builder(2)
         .replicates(Replicates::One)
         .build()
         .unwrap();
-    let best = best_of(2, Direction::Maximise, |start| {
+    let fits = (0..2).map(|start| {
         let mut rng = ChaCha8Rng::seed_from_u64(1000 * start + seed);
-        let start = config.init(&data, &SnmfInit::default(), &mut rng)?;
-        run(&Squarem(config.on(&data)?), start, &stop(500), ())
+        let run = config.on(&data).unwrap().solver(Solver::Squarem);
+        let run = run.stop(stop(500));
+        run.run(Init::default(), &mut rng).unwrap()
     });
-    let [want, got] = [truth, best.unwrap().state].map(|state| {
-        let mut atoms = state.atoms();
+    let best = fits.max_by(|a, b| a.objective().total_cmp(&b.objective()));
+    let [want, got] = [truth, best.unwrap().into_state()].map(|state| {
+        let mut atoms = state.signed_atoms();
         let norms = atoms.column_iter_mut();
         norms.for_each(|mut atom| atom /= atom.norm());
         atoms
@@ -139,19 +133,15 @@ fn trial(known: bool, seed: u64) -> (SnmfState<f64>, Posterior<f64>) {
     });
     let [plus, minus] = normalised(plus, minus);
     let k = plus.ncols();
-    let truth = SnmfState {
-        plus,
-        minus,
-        activations: DMatrix::from_fn(k, 3, |_, _| gamma(2, 0.2, &mut rng)),
-    };
-    let data = Signed::from_matrix(draw(&truth, &mut rng)).unwrap();
-    let config = SnmfVb::builder(k).replicates(Replicates::One).prior(prior);
-    let start = VbInit::Prior { jitter: 0.0 };
-    let fit = config
-        .build()
-        .unwrap()
-        .fit(&data, &start, &stop(200), &mut rng);
-    (truth, fit.unwrap().state)
+    let activations = DMatrix::from_fn(k, 3, |_, _| gamma(2, 0.2, &mut rng));
+    let truth = SnmfState::new(&plus, &minus, activations).unwrap();
+    let data = tensor(&draw(&truth, &mut rng));
+    let vb = SnmfVb::builder(k).replicates(Replicates::One).priors(prior);
+    let vb = vb.build().unwrap();
+    let start = vb.at_prior(&data, 0.0, &mut rng).unwrap();
+    let run = vb.on(&data).unwrap().solver(Solver::Em).stop(stop(200));
+    let fit = run.run(&start, &mut rng).unwrap();
+    (truth, fit.state().posterior())
 }
 
 /// Of all trials: whether the interval of the first activation holds the truth, and that of the first entry of the first atom.
@@ -164,8 +154,8 @@ fn covered(known: bool, change: impl Fn(&mut Posterior<f64>)) -> [Vec<bool>; 2] 
         let others = q.plus.column(0).sum() + q.minus.column(0).sum() - q.plus[0];
         let entry = Beta::new(q.plus[0], others).unwrap();
         (
-            inside(activation.cdf(truth.activations[0])),
-            inside(entry.cdf(truth.plus[0])),
+            inside(activation.cdf(truth.activations()[0])),
+            inside(entry.cdf(truth.plus()[0])),
         )
     });
     let (activations, entries) = each.unzip();

@@ -2,11 +2,13 @@
 
 use nalgebra::DMatrix;
 use plca_dist::{Skellam, random};
+use plca_fit::engine::{FitError, Stop};
 use rand::distr::Distribution;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-use skellam_snmf::{
-    Entries, Prior, Replicates, Signed, SnmfError, SnmfVb, Stop, select_components,
-};
+use skellam_snmf::engine::{SnmfVb, select_components};
+use skellam_snmf::{Entries, Prior, Replicates};
+
+use crate::support::tensor;
 
 /// Counts drawn from three components whose atoms share no row.
 fn data(seed: u64) -> DMatrix<f64> {
@@ -41,22 +43,24 @@ fn the_bound_finds_the_number_of_components() {
     };
     let configure = |k| {
         let builder = SnmfVb::builder(k).replicates(Replicates::One);
-        builder.prior(prior.clone()).build()
+        builder.priors(prior.clone()).build()
     };
-    let stop = Stop {
-        max_iter: 600,
-        ..Stop::default()
-    };
+    let stop = Stop::default().max_iter(600).tol(1e-5);
     for seed in 0..3 {
-        let v = Signed::from_matrix(data(seed)).unwrap();
+        let v = tensor(&data(seed));
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let ranked = select_components(&v, 1..=5, configure, 4, &stop, &mut rng).unwrap();
         let order: Vec<usize> = ranked.iter().map(|c| c.components).collect();
         assert_eq!(order[0], 3, "{order:?}");
         assert!(ranked.windows(2).all(|w| w[0].score >= w[1].score));
     }
-    let v = Signed::from_matrix(data(0)).unwrap();
+    let v = tensor(&data(0));
     let mut rng = ChaCha8Rng::seed_from_u64(0);
     let refused = select_components(&v, [1], configure, 0, &stop, &mut rng);
-    assert_eq!(refused.unwrap_err(), SnmfError::NoStarts);
+    let expected = FitError::Setting {
+        name: "starts",
+        value: 0.0,
+        expected: "at least 1",
+    };
+    assert_eq!(refused.unwrap_err(), expected);
 }

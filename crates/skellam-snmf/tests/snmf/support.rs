@@ -1,16 +1,89 @@
 //! Reading reference values.
 
 use nalgebra::DMatrix;
-use plca_tensor::{Coordinates, DenseTensor, Order, Real, SparseTensor};
+use plca_fit::engine::{Algorithm, Init, Model, Parameters, State};
+use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
-use skellam_snmf::Signed;
+use skellam_snmf::{Signed, SnmfState};
+
+/// A model on data, at some parameters.
+pub(crate) struct At<'a, M: Model> {
+    algorithm: Box<dyn Algorithm<M::Scalar> + 'a>,
+    parameters: Parameters<M::Scalar>,
+}
+
+impl<'a, M: Model> At<'a, M> {
+    pub(crate) fn start(
+        model: &'a M,
+        data: &'a dyn Data<M::Scalar>,
+        init: impl Into<Init<M::Scalar>>,
+    ) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(0);
+        let algorithm = model.bind(data).unwrap();
+        Self {
+            parameters: init.into().parameters(&*algorithm, &mut rng).unwrap(),
+            algorithm,
+        }
+    }
+
+    pub(crate) fn state(&self) -> M::State {
+        M::State::wrap(self.parameters.clone()).unwrap()
+    }
+
+    pub(crate) fn objective(&self) -> f64 {
+        self.algorithm.objective(&self.parameters).unwrap()
+    }
+
+    /// The objective without priors.
+    pub(crate) fn fit(&self) -> f64 {
+        self.algorithm.likelihood(&self.parameters).unwrap()
+    }
+
+    pub(crate) fn step(&mut self) {
+        let stepped = self.algorithm.step(&mut self.parameters, false);
+        assert_eq!(stepped.unwrap().value, None);
+    }
+
+    /// A step, and the objective before it.
+    pub(crate) fn measured(&mut self) -> f64 {
+        let stepped = self.algorithm.step(&mut self.parameters, true).unwrap();
+        stepped.value.unwrap()
+    }
+}
+
+/// A start from factors.
+pub(crate) fn from_factors<T: Real>(factors: &SnmfState<T>) -> Init<T> {
+    Init::default()
+        .block("atoms", stacked(&factors.plus, &factors.minus))
+        .block("activations", factors.activations.clone())
+}
+
+/// A matrix as data.
+pub(crate) fn tensor<T: Real>(values: &DMatrix<T>) -> DenseTensor<T> {
+    let shape = vec![values.nrows(), values.ncols()];
+    DenseTensor::masked(shape, values.as_slice().to_vec(), Order::ColumnMajor).unwrap()
+}
+
+/// Both sides of atoms as one block.
+pub(crate) fn stacked<T: Real>(plus: &DMatrix<T>, minus: &DMatrix<T>) -> DMatrix<T> {
+    let f = plus.nrows();
+    DMatrix::from_fn(2 * f, plus.ncols(), |i, z| match i < f {
+        true => plus[(i, z)],
+        false => minus[(i - f, z)],
+    })
+}
 
 /// A matrix of which some cells were observed.
-pub(crate) fn masked<T: Real>(values: &DMatrix<T>, seen: &DMatrix<bool>) -> Signed<T> {
+pub(crate) fn masked_tensor<T: Real>(values: &DMatrix<T>, seen: &DMatrix<bool>) -> DenseTensor<T> {
     let (shape, values) = (vec![values.nrows(), values.ncols()], values.as_slice());
     let seen = seen.as_slice();
-    let data = DenseTensor::with_mask(shape, values.to_vec(), Order::ColumnMajor, seen).unwrap();
-    Signed::from_dense(data).unwrap()
+    DenseTensor::with_mask(shape, values.to_vec(), Order::ColumnMajor, seen).unwrap()
+}
+
+/// The same, arranged.
+pub(crate) fn masked<T: Real>(values: &DMatrix<T>, seen: &DMatrix<bool>) -> Signed<T> {
+    Signed::from_dense(masked_tensor(values, seen)).unwrap()
 }
 
 /// The observed cells of a matrix as a list.
@@ -26,6 +99,22 @@ pub(crate) fn listed<T: Real>(data: &Signed<T>) -> Signed<T> {
         cells.values.push(T::lit(value));
     });
     Signed::new(&SparseTensor::stored_only(cells).unwrap()).unwrap()
+}
+
+/// The same as data.
+pub(crate) fn listed_tensor<T: Real>(data: &dyn Data<T>) -> SparseTensor<T> {
+    let mut cells = Coordinates {
+        shape: data.shape().to_vec(),
+        indices: Vec::new(),
+        values: Vec::new(),
+    };
+    Signed::new(data)
+        .unwrap()
+        .for_each(&mut |row, column, value| {
+            cells.indices.extend([row as u32, column as u32]);
+            cells.values.push(T::lit(value));
+        });
+    SparseTensor::stored_only(cells).unwrap()
 }
 
 pub(crate) fn number(v: &Value) -> f64 {

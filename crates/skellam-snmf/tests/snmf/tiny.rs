@@ -3,14 +3,14 @@
 use nalgebra::{DMatrix, dmatrix};
 use plca_dist::{digamma, ln_gamma, skellam_divergence, skellam_limit_ratios};
 use plca_dist::{skellam_ln_pmf, skellam_ratios};
-use plca_fit::Algorithm;
+use plca_fit::engine::{FitError, Init, Model};
+use plca_tensor::Real;
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-use skellam_snmf::{
-    Entries, ParamError, Posterior, Prior, Replicates, Signed, SnmfError, SnmfState, SnmfVb, VbInit,
-};
+use skellam_snmf::engine::{SnmfState, SnmfVb};
+use skellam_snmf::{Entries, Posterior, Prior, Replicates};
 
-use crate::support::masked;
+use crate::support::{At, masked_tensor, tensor};
 
 use crate::properties::problem::{Problem, distance, problem, replicates};
 
@@ -39,9 +39,9 @@ fn apart(a: &Posterior<f64>, b: &Posterior<f64>) -> f64 {
     atoms.max(distance(&a.shape, &b.shape))
 }
 
-fn vb(problem: &Problem, m: Replicates, shape: f64) -> SnmfVb {
+fn vb<T: Real>(problem: &Problem, m: Replicates, shape: f64) -> SnmfVb<T> {
     let builder = SnmfVb::builder(problem.k).replicates(m);
-    builder.prior(prior(shape)).build().unwrap()
+    builder.priors(prior(shape)).build().unwrap()
 }
 
 /// One update of `[SKELLAM 6]` and the bound of `[SKELLAM 7]` before it, term by term with logarithms.
@@ -139,17 +139,18 @@ proptest! {
     /// [SKELLAM 6] [SKELLAM 7] [SKELLAM 11]
     #[test]
     fn steps_are_those_of_the_definition(problem in problem(), m in replicates(), shape in prop_oneof![Just(0.02), Just(1e-3), Just(1e-5), Just(1e-9)]) {
-        let data = problem.data();
+        let data = problem.tensor();
         let config = vb(&problem, m, shape);
-        let bound = config.on(&data).unwrap();
-        let mut state = VbInit::Prior { jitter: 0.1 * shape }.state(&bound, &mut problem.rng()).unwrap();
+        let start = config.at_prior(&data, 0.1 * shape, &mut problem.rng()).unwrap();
+        let mut at = At::start(&config, &data, &start);
         for _ in 0..6 {
-            let (want, value) = by_definition(&problem, m, shape, &state);
+            let (want, value) = by_definition(&problem, m, shape, &at.state().posterior());
             let size = problem.values.abs().sum() * (1.0 + 1.0 / shape);
-            let got = bound.objective(&state).unwrap();
+            let got = at.objective();
             prop_assert!((got - value).abs() <= 1e-12 * (size + value.abs()), "{got} {value}");
-            let measured = bound.step(&mut state, true).unwrap().unwrap();
+            let measured = at.measured();
             prop_assert!((measured - got).abs() <= 1e-12 * (size + value.abs()), "{measured} {got}");
+            let state = at.state().posterior();
             // Where ψ is steep, so are shares in the shapes' rounding.
             prop_assert!(apart(&state, &want) <= 1e-9_f64.max(1e-15 / shape), "{}", apart(&state, &want));
         }
@@ -158,30 +159,31 @@ proptest! {
     /// Single precision follows double precision, its bound too.
     #[test]
     fn single_precision_follows_double(problem in problem(), m in replicates(), shape in prop_oneof![Just(0.02), Just(0.01), Just(1e-3)]) {
-        let data = problem.data();
-        let single = masked(&problem.values.map(|x| x as f32), &problem.seen);
-        let config = vb(&problem, m, shape);
-        let (a, b) = (config.on(&data).unwrap(), config.on(&single).unwrap());
+        let data = problem.tensor();
+        let single = masked_tensor(&problem.values.map(|x| x as f32), &problem.seen);
+        let (double, narrow) = (vb::<f64>(&problem, m, shape), vb::<f32>(&problem, m, shape));
         let start = problem.factors();
-        let narrow = |m: &DMatrix<f64>| m.map(|x| x as f32);
-        let means = SnmfState { plus: narrow(&start.plus), minus: narrow(&start.minus), activations: narrow(&start.activations) };
-        let mut x = VbInit::Means(start).state(&a, &mut problem.rng()).unwrap();
-        let mut y = VbInit::Means(means).state(&b, &mut problem.rng()).unwrap();
+        let means = SnmfState::new(&start.plus, &start.minus, start.activations.clone()).unwrap();
+        let mut a = At::start(&double, &data, &double.at_means(&data, &means).unwrap());
+        let cut = |m: &DMatrix<f64>| m.map(|x| x as f32);
+        let means = SnmfState::new(&cut(&start.plus), &cut(&start.minus), cut(&start.activations)).unwrap();
+        let mut b = At::start(&narrow, &single, &narrow.at_means(&single, &means).unwrap());
         let size = problem.values.abs().sum() + problem.values.len() as f64;
         let mut before = f64::NEG_INFINITY;
         for _ in 0..8 {
-            prop_assert!(apart(&x, &wide(&y)) <= 1e-3, "{}", apart(&x, &wide(&y)));
-            let (u, v) = (a.objective(&x).unwrap(), b.objective(&y).unwrap());
+            let (x, y) = (a.state().posterior(), wide(&b.state().posterior()));
+            prop_assert!(apart(&x, &y) <= 1e-3, "{}", apart(&x, &y));
+            let (u, v) = (a.objective(), b.objective());
             prop_assert!((u - v).abs() <= 1e-4 * (size + u.abs()), "{u} {v}");
             prop_assert!(v >= before - 1e-5 * (size + v.abs()), "{before} {v}");
             before = v;
-            a.step(&mut x, false).unwrap();
-            b.step(&mut y, false).unwrap();
+            a.step();
+            b.step();
         }
         // What no datum asks for stays at the prior, not above it.
         let hidden: Vec<usize> = (0..problem.values.ncols()).filter(|&n| !problem.seen.column(n).iter().any(|&s| s)).collect();
         for n in hidden {
-            prop_assert!(y.shape.column(n).iter().all(|&s| s >= shape as f32));
+            prop_assert!(b.state().activations_shape().column(n).iter().all(|&s| s >= shape as f32));
         }
     }
 }
@@ -189,30 +191,22 @@ proptest! {
 /// A start at the prior is the prior, and has no divergence from it.
 #[test]
 fn the_prior_is_that_which_was_given() {
-    let v = Signed::from_matrix(dmatrix![2.0f32, 5.0; -4.0, 0.0]).unwrap();
+    let v = tensor(&dmatrix![2.0f32, 5.0; -4.0, 0.0]);
     for shape in [0.02, 0.01, 1e-3, 1e-10, 1e-19] {
-        let config = SnmfVb::builder(2).prior(prior(shape)).build().unwrap();
-        let bound = config.on(&v).unwrap();
+        let config = SnmfVb::builder(2).priors(prior(shape)).build().unwrap();
         let mut rng = ChaCha8Rng::seed_from_u64(0);
-        let start = VbInit::Prior { jitter: 0.0 }
-            .state(&bound, &mut rng)
-            .unwrap();
-        assert!(
-            start
-                .plus
-                .iter()
-                .chain(&start.shape)
-                .all(|&x| x == shape as f32)
-        );
+        let start = config.at_prior(&v, 0.0, &mut rng).unwrap();
+        let q = start.posterior();
+        assert!(q.plus.iter().chain(&q.shape).all(|&x| x == shape as f32));
         let at_prior = Posterior {
-            rate: start.rate.map(|_| 0.1f32),
-            ..start.clone()
+            rate: q.rate.map(|_| 0.1f32),
+            ..q
         };
         let divergence = at_prior.divergence(&prior(shape)).unwrap();
         assert!(divergence.abs() < 1e-4, "{shape}: {divergence}");
-        let mut state = start;
-        let before = bound.step(&mut state, true).unwrap().unwrap();
-        let after = bound.objective(&state).unwrap();
+        let mut at = At::start(&config, &v, &start);
+        let before = at.measured();
+        let after = at.objective();
         assert!(
             before.is_finite() && after >= before,
             "{shape}: {before} {after}"
@@ -224,46 +218,34 @@ fn the_prior_is_that_which_was_given() {
 #[test]
 fn shapes_that_cannot_be_held_are_refused() {
     let v = dmatrix![2.0, -5.0];
-    let (double, single) = (
-        Signed::from_matrix(v.clone()).unwrap(),
-        Signed::from_matrix(v.map(|x| x as f32)).unwrap(),
-    );
-    let config = |shape| SnmfVb::builder(1).prior(prior(shape)).build().unwrap();
+    let (double, single) = (tensor(&v), tensor(&v.map(|x| x as f32)));
+    fn config<T: Real>(shape: f64) -> SnmfVb<T> {
+        SnmfVb::builder(1).priors(prior(shape)).build().unwrap()
+    }
     assert!(config(1e-150).on(&double).is_ok() && config(1e-19).on(&single).is_ok());
-    let refused = config(1e-20).on(&single).unwrap_err();
-    assert!(matches!(
-        refused,
-        SnmfError::Prior(ParamError::Prior { value: 1e-20, .. })
-    ));
+    let small = config(1e-20);
+    let refused = small.on(&single).unwrap_err();
+    assert!(matches!(refused, FitError::Range { value: 1e-20, .. }));
+    let least =
+        "in row 0, column 0, expected a finite number >= 1e-19, the least in single precision";
+    assert!(refused.to_string().ends_with(least), "{refused}");
+    let small = config(1e-300);
+    let refused = small.on(&double).unwrap_err().to_string();
     assert!(
-        refused
-            .to_string()
-            .ends_with(" at (0, 0), not a finite number >= 1e-19, the least in single precision"),
+        refused.ends_with("expected a finite number >= 1e-150"),
         "{refused}"
     );
-    let refused = config(1e-300).on(&double).unwrap_err();
-    assert!(
-        refused
-            .to_string()
-            .ends_with("not a finite number >= 1e-150"),
-        "{refused}"
-    );
-    let one = DMatrix::from_element(1, 1, 1.0f32);
-    let start = VbInit::Atoms {
-        plus: one.clone(),
-        minus: one * 1e-30,
-    };
     let config = config(0.5);
-    let refused = start.state(
-        &config.on(&single).unwrap(),
-        &mut ChaCha8Rng::seed_from_u64(0),
-    );
-    assert!(matches!(
+    let start = Init::default().block("atoms_shape", dmatrix![1.0f32; 1e-30]);
+    let refused = config.init(&single, start, &mut ChaCha8Rng::seed_from_u64(0));
+    let refused = refused.unwrap_err();
+    let named = matches!(
         refused,
-        Err(SnmfError::Value {
-            row: 0,
+        FitError::Range {
+            row: 1,
             column: 0,
             ..
-        })
-    ));
+        }
+    );
+    assert!(named, "{refused}");
 }

@@ -1,40 +1,37 @@
 //! States that are written down and read again: equal, and never larger than what was read.
 
-use nalgebra::{DVector, dmatrix};
+use nalgebra::{dmatrix, dvector};
 use plca_tensor::strategies::written;
 use skellam_snmf::{
-    CpState, DingState, Entries, Groups, Hyperparameters, Learner, Posterior, Prior, Rate, Sharing,
-    SnmfError, SnmfState, Statistics,
+    Entries, Groups, Hyperparameters, Learner, Posterior, Prior, Rate, Sharing, SnmfError,
+    SnmfState, Statistics, engine,
 };
 
 #[test]
 fn no_matrix_claims_more_than_it_holds() {
     let matrix = || dmatrix![0.5, 0.25; 0.5, 0.75];
+    let half = || matrix() / 2.0;
     let each = || Entries::Each(matrix());
     written![
         (
-            SnmfState {
-                plus: matrix(),
-                minus: matrix(),
-                activations: matrix(),
-            },
-            3
+            engine::SnmfState::new(&half(), &half(), matrix()).unwrap(),
+            2
         ),
         (
-            CpState {
-                plus: matrix(),
-                minus: matrix(),
-                weights: DVector::from_element(2, 0.5),
-                factors: vec![matrix(), matrix()],
-            },
+            engine::SignedCpState::new(&half(), &half(), &dvector![0.5, 0.5], vec![matrix(); 2], 1)
+                .unwrap(),
             4
         ),
+        (engine::DingState::new(matrix(), matrix()).unwrap(), 2),
         (
-            DingState {
-                w: matrix(),
-                h: matrix(),
-            },
-            2
+            engine::SnmfVbState::new(Posterior {
+                plus: matrix(),
+                minus: matrix(),
+                shape: matrix(),
+                rate: matrix(),
+            })
+            .unwrap(),
+            3
         ),
         (
             Posterior {

@@ -1,13 +1,14 @@
 //! What must not matter: names, order, sign, scale, hidden values, threads.
 
 use nalgebra::DMatrix;
-use plca_fit::Algorithm;
+use plca_fit::engine::Init;
 use plca_fit::laws::check_threads;
 use proptest::prelude::*;
-use skellam_snmf::{Replicates, Snmf, SnmfState, SnmfVb, VbInit};
+use skellam_snmf::engine::{Snmf, SnmfState as Fitted, SnmfVb};
+use skellam_snmf::{Replicates, SnmfState};
 
 use super::problem::{Problem, apart, distance, fixed, problem, replicates};
-use crate::support::{listed, masked};
+use crate::support::{At, from_factors, listed_tensor, masked_tensor};
 
 /// The state after some iterations from the given factors.
 fn after(problem: &Problem, m: Replicates, start: SnmfState<f64>, steps: usize) -> SnmfState<f64> {
@@ -16,13 +17,12 @@ fn after(problem: &Problem, m: Replicates, start: SnmfState<f64>, steps: usize) 
         .real_data()
         .build()
         .unwrap();
-    let data = problem.data();
-    let em = config.on(&data).unwrap();
-    let mut state = start;
+    let data = problem.tensor();
+    let mut at = At::start(&config, &data, from_factors(&start));
     for _ in 0..steps {
-        em.step(&mut state, false).unwrap();
+        at.step();
     }
-    state
+    at.state().factors()
 }
 
 proptest! {
@@ -57,24 +57,24 @@ proptest! {
     /// A list of the observed cells is the masked matrix, for both methods. [SKELLAM 5] [SKELLAM 6]
     #[test]
     fn a_list_of_cells_is_the_masked_matrix(problem in problem(), m in replicates()) {
-        let data = problem.data();
-        let list = listed(&data);
-        let config = Snmf::builder(problem.k).replicates(m).prior(problem.prior(1.0)).build().unwrap();
-        let (a, b) = (config.on(&data).unwrap(), config.on(&list).unwrap());
-        let (mut x, mut y) = (problem.factors(), problem.factors());
-        let vb = SnmfVb::builder(problem.k).replicates(m).prior(problem.prior(0.1)).build().unwrap();
-        let (c, d) = (vb.on(&data).unwrap(), vb.on(&list).unwrap());
-        let start = VbInit::Means(problem.factors());
-        let mut p = start.state(&c, &mut problem.rng()).unwrap();
-        let mut q = start.state(&d, &mut problem.rng()).unwrap();
+        let data = problem.tensor();
+        let list = listed_tensor(&data);
+        let config = Snmf::builder(problem.k).replicates(m).priors(problem.prior(1.0)).build().unwrap();
+        let start = problem.factors();
+        let (mut a, mut b) = (At::start(&config, &data, from_factors(&start)), At::start(&config, &list, from_factors(&start)));
+        let vb = SnmfVb::builder(problem.k).replicates(m).priors(problem.prior(0.1)).build().unwrap();
+        let means = Fitted::new(&start.plus, &start.minus, start.activations).unwrap();
+        let mut c = At::start(&vb, &data, &vb.at_means(&data, &means).unwrap());
+        let mut d = At::start(&vb, &list, &vb.at_means(&list, &means).unwrap());
         let size = 1.0 + problem.values.abs().sum();
         for _ in 0..10 {
-            let (u, v) = (a.step(&mut x, true).unwrap().unwrap(), b.step(&mut y, true).unwrap().unwrap());
+            let (u, v) = (a.measured(), b.measured());
             prop_assert!((u - v).abs() <= 1e-11 * (size + u.abs()));
-            let (u, v) = (c.step(&mut p, true).unwrap().unwrap(), d.step(&mut q, true).unwrap().unwrap());
+            let (u, v) = (c.measured(), d.measured());
             prop_assert!((u - v).abs() <= 1e-11 * (size + u.abs()));
         }
-        prop_assert!(apart(&x, &y) <= 1e-10 && apart(&p.means(), &q.means()) <= 1e-10);
+        prop_assert!(apart(&a.state().factors(), &b.state().factors()) <= 1e-10);
+        prop_assert!(apart(&c.state().posterior().means(), &d.state().posterior().means()) <= 1e-10);
     }
 
     /// What lies under the mask decides nothing.
@@ -115,14 +115,16 @@ proptest! {
     #[test]
     fn single_precision(problem in problem(), m in replicates()) {
         let values = problem.values.map(|x| x as f32);
-        let data = masked(&values, &problem.seen);
+        let data = masked_tensor(&values, &problem.seen);
         let config = Snmf::builder(problem.k).replicates(m).build().unwrap();
-        let em = config.on(&data).unwrap();
         let start = problem.factors();
-        let mut state = SnmfState { plus: start.plus.map(|x| x as f32), minus: start.minus.map(|x| x as f32), activations: start.activations.map(|x| x as f32) };
+        let narrow = |m: &DMatrix<f64>| m.map(|x| x as f32);
+        let first = SnmfState { plus: narrow(&start.plus), minus: narrow(&start.minus), activations: narrow(&start.activations) };
+        let mut at = At::start(&config, &data, from_factors(&first));
         for _ in 0..3 {
-            em.step(&mut state, false).unwrap();
+            at.step();
         }
+        let state = at.state().factors();
         let wide = |m: &DMatrix<f32>| m.map(f64::from);
         let state = SnmfState { plus: wide(&state.plus), minus: wide(&state.minus), activations: wide(&state.activations) };
         prop_assert!(apart(&state, &after(&problem, m, start, 3)) <= 1e-4);
@@ -138,15 +140,14 @@ fn threads_change_no_bit() {
         4,
         5,
     );
-    let data = problem.data();
-    let vb = SnmfVb::builder(4).build().unwrap();
+    let data = problem.tensor();
+    let vb = SnmfVb::<f64>::builder(4).build().unwrap();
     let run = || {
         let states =
             [Replicates::Limit, Replicates::One].map(|m| after(&problem, m, problem.factors(), 3));
-        let bound = vb.on(&data).unwrap();
-        let mut posterior = VbInit::Random.state(&bound, &mut problem.rng()).unwrap();
-        let objective = bound.step(&mut posterior, true).unwrap();
-        (states, posterior, objective)
+        let mut at = At::start(&vb, &data, Init::default());
+        let objective = at.measured();
+        (states, at.state().posterior(), objective)
     };
     check_threads(run).unwrap();
 }

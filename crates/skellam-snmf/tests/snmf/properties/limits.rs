@@ -8,9 +8,11 @@ use plca_em::{
 use plca_fit::Algorithm;
 use plca_tensor::{DenseTensor, Order};
 use proptest::prelude::*;
-use skellam_snmf::{Replicates, Snmf};
+use skellam_snmf::Replicates;
+use skellam_snmf::engine::Snmf;
 
 use super::problem::{Problem, apart, distance, problem};
+use crate::support::{At, from_factors};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
@@ -28,51 +30,52 @@ proptest! {
         }
         state.minus.fill(0.0);
         let mut nmf_state = NmfState { w: state.plus.clone(), h: state.activations.clone() };
-        let data = problem.data();
+        let data = problem.tensor();
         let config = Snmf::builder(problem.k).build().unwrap();
-        let em = config.on(&data).unwrap();
+        let mut em = At::start(&config, &data, from_factors(&state));
         let tensor = DenseTensor::new(vec![f, n], problem.values.as_slice().to_vec(), Order::ColumnMajor).unwrap();
         let nmf = Nmf::builder(problem.k).update(Update::Simultaneous).build().unwrap();
         let nmf = nmf.on(&tensor).unwrap();
         for _ in 0..50 {
-            em.step(&mut state, false).unwrap();
+            em.step();
             nmf.step(&mut nmf_state, false).unwrap();
-            prop_assert_eq!(state.minus.amax(), 0.0);
         }
+        state = em.state().factors();
+        prop_assert_eq!(state.minus.amax(), 0.0);
         prop_assert!(distance(&state.activations, &nmf_state.h) <= 1e-12);
         // An empty component keeps its atom here, and vanishes there.
         let alive: Vec<usize> = (0..problem.k).filter(|&z| nmf_state.h.row(z).amax() > 0.0).collect();
         prop_assert!(distance(&state.plus.select_columns(&alive), &nmf_state.w.select_columns(&alive)) <= 1e-12);
-        let (a, b) = (em.objective(&state).unwrap(), nmf.objective(&nmf_state).unwrap());
-        prop_assert!((a + b - (em.objective(&state).unwrap() - em.log_fit(&state))).abs() <= 1e-11 * (1.0 + problem.values.sum()));
+        let (a, b) = (em.objective(), nmf.objective(&nmf_state).unwrap());
+        prop_assert!((a + b).abs() <= 1e-11 * (1.0 + problem.values.sum()));
     }
 
     /// `M → ∞`: updates differ by `O(1/M)`, and `Lfit_M = Lfit - Σ ln(2π M w)/(2M) + O(1/M²)`. [SKELLAM 4]
     /// [SKELLAM eq. 22] [SKELLAM eq. 27] [SKELLAM eq. 30]
     #[test]
     fn many_replicates_tend_to_the_limit(problem in problem()) {
-        let data = problem.data();
+        let data = problem.tensor();
         let start = problem.factors();
         let config = |m| Snmf::builder(problem.k).replicates(m).build().unwrap();
         let limit = config(Replicates::Limit);
-        let limit = limit.on(&data).unwrap();
-        let (fit, mut next) = (limit.log_fit(&start), start.clone());
-        limit.step(&mut next, false).unwrap();
+        let mut limit = At::start(&limit, &data, from_factors(&start));
+        let fit = limit.fit();
+        limit.step();
+        let next = limit.state().factors();
         let (p, q) = (&start.plus * &start.activations, &start.minus * &start.activations);
         let mut before = [f64::INFINITY; 2];
         for m in [80u32, 8000, 800_000] {
             let finite = config(Replicates::Finite(m));
-            let finite = finite.on(&data).unwrap();
+            let mut finite = At::start(&finite, &data, from_factors(&start));
             let m = f64::from(m);
             let mut spread = 0.0;
             for (at, &v) in problem.values.iter().enumerate().filter(|&(at, _)| problem.seen[at]) {
                 let w = v.hypot(2.0 * (p[at] * q[at]).sqrt());
                 spread += (std::f64::consts::TAU * m * w).ln() / (2.0 * m);
             }
-            let value = (finite.log_fit(&start) - (fit - spread)).abs();
-            let mut state = start.clone();
-            finite.step(&mut state, false).unwrap();
-            let step = apart(&state, &next);
+            let value = (finite.fit() - (fit - spread)).abs();
+            finite.step();
+            let step = apart(&finite.state().factors(), &next);
             // A hundred times as many replicates: a ten-thousandth and a hundredth, down to rounding.
             let rounding = 1e-13 * (1.0 + problem.values.abs().sum());
             prop_assert!(value <= (1e-4 * 1.3 * before[0]).max(rounding), "value {value} after {}", before[0]);

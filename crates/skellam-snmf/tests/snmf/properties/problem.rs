@@ -1,6 +1,7 @@
 //! Random data, masks, priors and starts.
 
 use nalgebra::DMatrix;
+use plca_tensor::DenseTensor;
 use plca_tensor::strategies::{Start, Table, signed_table_of_shape, starts};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -8,7 +9,7 @@ use proptest::test_runner::TestRunner;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{Entries, Prior, Replicates, Signed, SnmfState};
 
-use crate::support::masked;
+use crate::support::{masked, masked_tensor};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
@@ -23,6 +24,10 @@ pub(crate) struct Problem {
 impl Problem {
     pub(crate) fn data(&self) -> Signed<f64> {
         masked(&self.values, &self.seen)
+    }
+
+    pub(crate) fn tensor(&self) -> DenseTensor<f64> {
+        masked_tensor(&self.values, &self.seen)
     }
 
     pub(crate) fn rng(&self) -> ChaCha8Rng {

@@ -1,0 +1,114 @@
+//! Dirichlet priors on atoms of two sides, gamma priors on activations.
+
+use nalgebra::DMatrix;
+use plca_dist::ln_gamma;
+use plca_priors::{Gamma, PriorError, PriorRules, SimplexPrior, Step, Values, check_counts};
+use plca_tensor::{CompensatedSum, Real};
+
+use crate::prior::Axis;
+use crate::sides::{normalise, split, stack, views};
+use crate::{Entries, Prior};
+
+/// `ln p(T) = Σ (α - 1) ln T + ln Γ(Σ α) - Σ ln Γ(α)` for every atom, both sides together.
+///
+/// The M-step is `T ∝ max(c + α - 1, floor)`. Entries that a shape below 1 has clipped to 0 are left out of the density.
+#[derive(Debug)]
+pub(super) struct Sides {
+    plus: Entries,
+    minus: Entries,
+    floor: f64,
+}
+
+impl Sides {
+    /// The part of a checked prior that is of the atoms.
+    pub(super) fn new(prior: Prior, floor: f64) -> Self {
+        Self {
+            plus: prior.plus,
+            minus: prior.minus,
+            floor,
+        }
+    }
+}
+
+impl PriorRules for Sides {
+    fn may_empty(&self) -> bool {
+        let mut shapes = self.plus.values().iter().chain(self.minus.values());
+        self.floor <= 0.0 && shapes.any(|&alpha| alpha < 1.0)
+    }
+}
+
+impl<T: Real> SimplexPrior<T> for Sides {
+    fn update(
+        &self,
+        counts: &DMatrix<T>,
+        theta: &mut DMatrix<T>,
+        _: &Step<'_>,
+    ) -> Result<(), PriorError> {
+        if counts.shape() != theta.shape() {
+            check_counts(counts, theta)?;
+        }
+        let (axis, floor) = (Axis::Columns(counts.nrows() / 2), T::lit(self.floor));
+        let mut sides = split(counts);
+        for (side, alpha) in sides.iter_mut().zip([&self.plus, &self.minus]) {
+            alpha.for_each(side.as_mut_slice(), axis, |x, alpha| {
+                // [SKELLAM 5] T± <- norm(T± ∘ G± Hᵀ + α± - 1), both sides together
+                let new = *x + T::lit(alpha - 1.0);
+                // What is no number shows as such.
+                *x = if new <= floor { floor } else { new };
+            });
+        }
+        let [plus, minus] = &sides;
+        let mut new = stack(plus, minus);
+        if let Some(at) = new.iter().position(|x| !x.is_finite()) {
+            let column = at / new.nrows();
+            return Err(PriorError::Overflow { column });
+        }
+        normalise(&mut new);
+        for (mut old, new) in theta.column_iter_mut().zip(new.column_iter()) {
+            // An atom that nothing is left of keeps its value.
+            if new.amax() > T::zero() {
+                old.copy_from(&new);
+            }
+        }
+        Ok(())
+    }
+
+    fn ln_density(&self, theta: &DMatrix<T>, _: &Step<'_>) -> f64 {
+        let gamma = |x: f64| ln_gamma(x).unwrap_or(f64::NAN);
+        let rows = theta.nrows() / 2;
+        let mut sum = CompensatedSum::default();
+        let sides = views(theta);
+        for k in 0..theta.ncols() {
+            let mut total = 0.0;
+            for (side, alpha) in sides.iter().zip([&self.plus, &self.minus]) {
+                for f in 0..rows {
+                    let alpha = alpha.get(k * rows + f, Axis::Columns(rows));
+                    let x = side[(f, k)].to_f64();
+                    let power = match alpha == 1.0 || (alpha < 1.0 && x == 0.0) {
+                        true => 0.0,
+                        false => (alpha - 1.0) * x.ln(),
+                    };
+                    total += alpha;
+                    // [SKELLAM eq. 26]
+                    sum += power - gamma(alpha);
+                }
+            }
+            sum += gamma(total);
+        }
+        sum.value()
+    }
+}
+
+/// The part of a prior that is of the activations.
+///
+/// # Errors
+///
+/// [`PriorError::Domain`].
+pub(super) fn gamma(prior: &Prior, floor: f64) -> Result<Gamma, PriorError> {
+    let values = |entries: &Entries| match entries {
+        Entries::All(x) => Values::All(*x),
+        Entries::PerComponent(each) => Values::PerRow(each.clone()),
+        Entries::Each(m) => Values::Each(m.clone()),
+    };
+    Gamma::of(values(&prior.shape), values(&prior.rate))?.with_floor(floor)
+}
