@@ -43,6 +43,20 @@ pub(crate) struct Product {
     pub(crate) scale: f64,
 }
 
+/// A fitted state without a law to draw from.
+pub(crate) struct Cells<S>(pub(crate) S);
+
+impl<S: Reconstruct<Scalar = f64>> Approximation for Cells<S> {
+    fn shape(&self) -> Vec<usize> {
+        self.0.shape()
+    }
+
+    fn evaluate(&self, into: &mut Array<f64>) -> Result<(), Failure> {
+        into.values = self.0.reconstruct()?.into_parts().1;
+        Ok(())
+    }
+}
+
 /// A fitted state that is a sum of products of factors.
 pub(crate) struct Products<S> {
     state: S,
@@ -109,19 +123,6 @@ fn sample_into(
         }
     }
     Ok(())
-}
-
-/// Writes the product of two matrices, row by row.
-pub(crate) fn multiply(left: &DMatrix<f64>, right: &DMatrix<f64>, into: &mut Array<f64>) {
-    for (row, out) in left
-        .row_iter()
-        .zip(into.values.chunks_exact_mut(right.ncols().max(1)))
-    {
-        let row = row.transpose();
-        for (x, column) in out.iter_mut().zip(right.column_iter()) {
-            *x = row.dot(&column);
-        }
-    }
 }
 
 /// Events held in memory together.

@@ -11,7 +11,8 @@ use skellam_snmf::Replicates;
 
 use crate::models::{Kind, MODELS};
 use crate::table::TableArgs;
-use plca_em::{Anneal, Local, StepSize};
+use plca_em::{Local, StepSize};
+use plca_fit::engine::Anneal;
 
 /// Probabilistic latent-variable factorization of files.
 #[derive(Debug, Parser)]

@@ -84,51 +84,12 @@ pub(crate) fn need_vector(
     }
 }
 
-/// Takes an array of any order but 0 that must be there, as [`need_matrix`].
-pub(crate) fn need_array(
-    path: &Path,
-    arrays: &mut Arrays,
-    name: &str,
-) -> Result<Array<f64>, Failure> {
-    let array = arrays.remove(name);
-    let array = array.ok_or_else(|| lacking(path, name))?;
-    if array.shape.is_empty() || array.values.is_empty() {
-        let what = format!("`{name}` is empty, of shape {:?}", array.shape);
-        return Err(Failure::of(path, what));
-    }
-    let bad = |x: &f64| !(x.is_finite() && *x >= 0.0);
-    match array.values.iter().position(bad) {
-        Some(at) => {
-            let value = array.values[at];
-            let what = format!("`{name}` is {value} at entry {at}, not a finite number >= 0");
-            Err(Failure::of(path, what))
-        }
-        None => Ok(array),
-    }
-}
-
-/// Where a checkpoint keeps how many steps led to a state, which schedules of priors go by.
-pub(crate) const ITERATION: &str = "iteration";
-
 /// What a model is multiplied by where that is one number for each index.
 pub(crate) const SCALE: &str = "scale";
 
 /// A number as an array of order 0.
 pub(crate) fn number(x: f64) -> Array<f64> {
     Array::new(Vec::new(), vec![x])
-}
-
-/// A count as an array.
-pub(crate) fn count(n: usize) -> Array<f64> {
-    Array::new(vec![1], vec![n as f64])
-}
-
-/// Takes a count that must be there.
-pub(crate) fn take_count(path: &Path, arrays: &mut Arrays, name: &str) -> Result<usize, Failure> {
-    match arrays.remove(name).as_ref().map(|a| a.values.as_slice()) {
-        Some(&[n]) if n >= 0.0 && n.fract() == 0.0 => Ok(n as usize),
-        _ => Err(Failure::of(path, format!("has no whole number `{name}`"))),
-    }
 }
 
 /// Takes a vector out of a set of arrays.
@@ -167,15 +128,4 @@ pub(crate) fn matrix<T: Element>(m: &DMatrix<T>) -> Array<f64> {
 /// A vector as an array.
 pub(crate) fn vector<T: Element>(v: &DVector<T>) -> Array<f64> {
     Array::new(vec![v.len()], v.iter().map(|x| x.to_f64()).collect())
-}
-
-/// Puts back, bit for bit, the columns of a fixed block that summed to 1 already: normalising them again would move them by
-/// an ulp.
-pub(crate) fn keep_fixed<T: Element>(block: &mut DMatrix<T>, given: &DMatrix<T>) {
-    let rounding = T::lit(4.0 * given.nrows() as f64) * T::default_epsilon();
-    for (mut column, given) in block.column_iter_mut().zip(given.column_iter()) {
-        if (given.sum() - T::one()).abs() <= rounding {
-            column.copy_from(&given);
-        }
-    }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{Checkpoint, Layout, Parameters, Status};
+use plca_fit::engine::{Checkpoint, FileLayout, Parameters, Status};
 use plca_io::{Array, Element, ModelFile};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -101,7 +101,7 @@ fn filled<T: Element + DeserializeOwned>(
         let array = arrays.remove(&format!("{prefix}{name}"))?;
         match array.shape[..] {
             [0, columns] => Some(DMatrix::zeros(0, columns)),
-            _ => Layout::Matrix.block(&array.shape, &array.values),
+            _ => FileLayout::Matrix.block(&array.shape, &array.values),
         }
     };
     all.put_arrays(find).map_err(|e| Failure::by(path, e))?;

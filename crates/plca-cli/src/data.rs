@@ -8,7 +8,9 @@ use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor, check_cou
 
 use crate::args::{DataArgs, MissingCells};
 use crate::failure::Failure;
+use crate::models::{Kind, Takes};
 use crate::precision;
+use crate::signed;
 
 /// Data of any storage.
 pub(crate) type Loaded<T> = Box<dyn Data<T>>;
@@ -40,6 +42,19 @@ impl<T: Element> Dataset for dyn Data<T> + '_ {
             warnings.push("some values are negative, which no distribution has".into());
         }
         warnings
+    }
+}
+
+/// Reads data for a model and hides what is missing.
+pub(crate) fn load_for<T: Element>(
+    model: Kind,
+    path: &Path,
+    args: &DataArgs,
+) -> Result<Loaded<T>, Failure> {
+    match model.takes() {
+        Takes::Counts => load(path, args),
+        Takes::Numbers => load_any(path, args),
+        Takes::SignedMatrix => signed::load(path, args, model.name()),
     }
 }
 
@@ -131,7 +146,7 @@ impl<T: Element> Tensor<T> {
         tensor.map_err(|e| precision::refused::<T>(path, args, e))
     }
 
-    fn boxed(self) -> Loaded<T> {
+    pub(crate) fn boxed(self) -> Loaded<T> {
         match self {
             Self::Dense(data) => Box::new(data),
             Self::Sparse(data) => data,

@@ -361,7 +361,7 @@ impl<T: Scalar> Run<'_, T> {
             "stop_reason": best.status.to_string(),
             "objective": best.objective,
         });
-        if has_priors(args) {
+        if has_priors(args) && args.model.objective(false) == "log_likelihood" {
             let run = self.model.on(data).map_err(|e| about_data(args, e))?;
             let ln_lik = run.algorithm().likelihood(&best.parameters);
             summary["log_likelihood"] = json!(ln_lik.map_err(|e| about_data(args, e))?);

@@ -58,7 +58,7 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
 /// The data of a fit, in memory or in their store.
 pub(crate) fn load<T: Element>(args: &FitArgs) -> Result<Loaded<T>, Failure> {
     let Some(path) = &args.out_of_core else {
-        return data::load(&args.data, &args.hidden);
+        return data::load_for(args.model, &args.data, &args.hidden);
     };
     let options = args.hidden.reading();
     let sha256 = sealed(args)?.sha256()?;

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::engine::State;
-use plca_io::{Array, ModelFile};
+use plca_io::ModelFile;
 use serde_json::Value;
 
-use crate::blocks::{Arrays, need_array, need_matrix, need_vector, take_matrix};
+use crate::blocks::{Arrays, need_matrix, need_vector, take_matrix};
 use crate::failure::Failure;
 use crate::models::{Kind, MODELS};
 
@@ -100,42 +100,9 @@ impl Saved {
         }
     }
 
-    /// Takes both sides of a block of `F x K x 2` of finite numbers that are not negative.
-    pub(crate) fn sides(&mut self, name: &str) -> Result<(DMatrix<f64>, DMatrix<f64>), Failure> {
-        let array = self.arrays.remove(name);
-        let array = array.ok_or_else(|| self.failure(format!("has no `{name}`")))?;
-        if let Some(at) = array
-            .values
-            .iter()
-            .position(|x| !(x.is_finite() && *x >= 0.0))
-        {
-            let value = array.values[at];
-            return Err(self.failure(format!(
-                "`{name}` is {value} at entry {at}, not a finite number >= 0"
-            )));
-        }
-        crate::signed::sides(&self.path, name, array)
-    }
-
     /// Takes a vector of finite numbers that are not negative.
     pub(crate) fn vector(&mut self, name: &str) -> Result<DVector<f64>, Failure> {
         need_vector(&self.path, &mut self.arrays, name)
-    }
-
-    /// Takes an array of finite numbers that are not negative, of any order but 0.
-    pub(crate) fn array(&mut self, name: &str) -> Result<Array<f64>, Failure> {
-        need_array(&self.path, &mut self.arrays, name)
-    }
-
-    /// Shape of the data that the model was fitted to.
-    pub(crate) fn shape(&self) -> Result<Vec<usize>, Failure> {
-        let sizes = self.metadata["data"]["shape"].as_array();
-        let sizes = sizes.into_iter().flatten().map(Value::as_u64);
-        let sizes: Option<Vec<usize>> = sizes.map(|n| usize::try_from(n?).ok()).collect();
-        match sizes {
-            Some(sizes) if !sizes.is_empty() => Ok(sizes),
-            _ => Err(self.failure("does not say the shape of its data")),
-        }
     }
 
     /// Order of the data that the model was fitted to.
@@ -144,11 +111,6 @@ impl Saved {
             Some(order) if order > 0 => Ok(order),
             _ => Err(self.failure("does not say the shape of its data")),
         }
-    }
-
-    /// Sum of the data that the model was fitted to; 1 where the file does not say it.
-    pub(crate) fn total(&self) -> f64 {
-        self.metadata["data"]["total"].as_f64().unwrap_or(1.0)
     }
 
     /// Refuses blocks of different numbers of components.

@@ -6,7 +6,7 @@ use plca_em::{
     held_out_perplexity, hold_out, hold_out_cells,
 };
 use plca_fit::engine::{Fit, FitError, Init, Model, Reconstruct, State, Stop};
-use plca_tensor::Data;
+use plca_tensor::{Data, DataError, Mask};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
 
@@ -138,8 +138,20 @@ fn independent(data: &dyn Data<f64>) -> Result<Box<Density>, FitError> {
     Ok(density(fit.into_state(), data))
 }
 
+/// How many cells were observed.
+pub(crate) fn observed(data: &dyn Data<f64>) -> Result<f64, DataError> {
+    let cells = data.shape().iter().map(|&n| n as f64).product::<f64>();
+    let mut listed = 0.0;
+    data.visit_mask(&mut |_| listed += 1.0)?;
+    Ok(match data.summary().mask {
+        Mask::Complete => cells,
+        Mask::Hidden => cells - listed,
+        Mask::Observed => listed,
+    })
+}
+
 /// The density of a fitted state.
-fn density(state: impl Reconstruct + 'static, data: &dyn Data<f64>) -> Box<Density> {
+pub(crate) fn density(state: impl Reconstruct + 'static, data: &dyn Data<f64>) -> Box<Density> {
     let total = data.total();
     Box::new(move |index| state.cell(index) / total)
 }

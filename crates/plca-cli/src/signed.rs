@@ -3,62 +3,14 @@
 use std::path::Path;
 
 use nalgebra::DMatrix;
-use plca_io::{Array, DataFile, Element};
-use plca_tensor::arrange::Signed;
+use plca_io::{DataFile, Element};
 use plca_tensor::{CompensatedSum, Data, Mask, SparseTensor};
 
 use crate::args::DataArgs;
-use crate::data::{Dataset, Tensor, read, unobserved_warnings};
+use crate::data::{Dataset, Loaded, Tensor, read};
 use crate::failure::Failure;
 use crate::models::options::need_matrix;
 use crate::precision;
-
-/// Indices that were not seen.
-fn unseen(seen: &[bool]) -> Vec<usize> {
-    let indices = seen.iter().enumerate().filter(|(_, seen)| !**seen);
-    indices.map(|(at, _)| at).collect()
-}
-
-/// A matrix of either sign, and what the command says of it.
-#[derive(Debug)]
-pub(crate) struct SignedData<T> {
-    pub(crate) cells: Signed<T>,
-    sizes: [usize; 2],
-}
-
-impl<T: Element> SignedData<T> {
-    pub(crate) fn shape(&self) -> (usize, usize) {
-        self.cells.shape()
-    }
-
-    /// Sum of the absolute values of what was observed.
-    pub(crate) fn absolute_sum(&self) -> f64 {
-        let mut sum = CompensatedSum::default();
-        self.cells.for_each(&mut |_, _, v| sum += v.abs());
-        sum.value()
-    }
-}
-
-impl<T: Element> Dataset for SignedData<T> {
-    fn sizes(&self) -> &[usize] {
-        &self.sizes
-    }
-
-    fn sum(&self) -> f64 {
-        let mut sum = CompensatedSum::default();
-        self.cells.for_each(&mut |_, _, v| sum += v);
-        sum.value()
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        let mut seen = self.sizes.map(|n| vec![false; n]);
-        self.cells.for_each(&mut |row, column, _| {
-            seen[0][row] = true;
-            seen[1][column] = true;
-        });
-        unobserved_warnings(seen.iter().map(|seen| unseen(seen)).collect())
-    }
-}
 
 /// Reads a matrix of either sign. `model` is named where it must be one.
 fn matrix<T: Element>(path: &Path, args: &DataArgs, model: &str) -> Result<Tensor<T>, Failure> {
@@ -70,25 +22,19 @@ fn matrix<T: Element>(path: &Path, args: &DataArgs, model: &str) -> Result<Tenso
     Tensor::new(path, args, file)
 }
 
-/// Reads a matrix of either sign and hides what is missing.
+/// Reads a matrix of either sign, of which a dense copy is to be made, and hides what is missing.
 pub(crate) fn load<T: Element>(
     path: &Path,
     args: &DataArgs,
     model: &str,
-) -> Result<SignedData<T>, Failure> {
-    let cells = match matrix(path, args, model)? {
-        Tensor::Dense(data) => Signed::from_dense(data),
-        Tensor::Sparse(data) => {
-            if data.summary().mask != Mask::Observed {
-                room(path, &*data)?;
-            }
-            Signed::new(&*data)
-        }
-    };
-    let cells = cells.map_err(|e| precision::refused::<T>(path, args, e))?;
-    let (rows, columns) = cells.shape();
-    let sizes = [rows, columns];
-    Ok(SignedData { cells, sizes })
+) -> Result<Loaded<T>, Failure> {
+    let tensor = matrix(path, args, model)?;
+    if let Tensor::Sparse(data) = &tensor
+        && data.summary().mask != Mask::Observed
+    {
+        room(path, data)?;
+    }
+    Ok(tensor.boxed())
 }
 
 /// A matrix without hidden cells.
@@ -156,26 +102,4 @@ fn room<T: Element>(path: &Path, data: &SparseTensor<T>) -> Result<(), Failure> 
     }
     plca_io::room::<T>(&[rows, columns]).map_err(|e| Failure::by(path, e))?;
     Ok(())
-}
-
-/// The two sides of an array of `F x K x 2`.
-pub(crate) fn sides<T: Element>(
-    path: &Path,
-    name: &str,
-    array: Array<f64>,
-) -> Result<(DMatrix<T>, DMatrix<T>), Failure> {
-    let &[f, k, 2] = &array.shape[..] else {
-        let what = format!("`{name}` has shape {:?}, F x K x 2 is needed", array.shape);
-        return Err(Failure::of(path, what));
-    };
-    let side = |s| DMatrix::from_fn(f, k, |i, z| T::lit(array.values[2 * (i * k + z) + s]));
-    Ok((side(0), side(1)))
-}
-
-/// The inverse of [`sides`].
-pub(crate) fn join<T: Element>(plus: &DMatrix<T>, minus: &DMatrix<T>) -> Array<f64> {
-    let (f, k) = plus.shape();
-    let cells = (0..f).flat_map(|i| (0..k).map(move |z| (i, z)));
-    let values = cells.flat_map(|at| [plus[at].to_f64(), minus[at].to_f64()]);
-    Array::new(vec![f, k, 2], values.collect())
 }

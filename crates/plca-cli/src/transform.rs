@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use plca_em::{EmError, FoldIn, Impossible, Solver};
 use plca_fit::engine::{self, Explained, FitError, Parameters, Transform};
 use plca_io::{Array, ModelFile, Sealed};
 use plca_tensor::Data;
@@ -10,9 +9,10 @@ use serde_json::{Value, json};
 
 use crate::args::{self, TransformArgs};
 use crate::blocks::Arrays;
-use crate::data::{Dataset, Loaded, listed, load};
+use crate::data::{Dataset, Loaded, listed, load_for};
 use crate::failure::Failure;
 use crate::limits::{describable, on_threads};
+use crate::models::Kind;
 use crate::outputs::{Leaving, MODEL_FILES, distinct, warn, writable};
 use crate::saved::Saved;
 
@@ -90,12 +90,13 @@ pub(crate) fn along(
 
 /// Explains new data by learnt blocks, with so many numbers for `each` observation; `explain` also says what is written.
 pub(crate) fn explain(
+    model: Kind,
     args: &TransformArgs,
     along: usize,
     each: usize,
     explain: impl FnOnce(&dyn Data<f64>, Transform) -> Result<Described, FitError>,
 ) -> Result<Found, Failure> {
-    let data: Loaded<f64> = load(&args.data, &args.hidden)?;
+    let data: Loaded<f64> = load_for(model, &args.data, &args.hidden)?;
     // Of another order it is refused below.
     let observations = data.sizes().get(along).copied().unwrap_or(0);
     describable(&args.data, each, observations)?;
@@ -126,8 +127,10 @@ pub(crate) fn explain(
             listed(&explained.empty)
         ));
     }
-    let gap = Array::new(vec![explained.gap.len()], explained.gap);
-    arrays.insert("gap".into(), gap);
+    if !explained.gap.is_empty() {
+        let gap = Array::new(vec![explained.gap.len()], explained.gap);
+        arrays.insert("gap".into(), gap);
+    }
     arrays.insert("dropped".into(), Array::new(vec![], vec![dropped]));
     let fit = explained.fit;
     Ok(Found {
@@ -145,63 +148,3 @@ pub(crate) fn explain(
 
 /// What was found, and the arrays that describe the data.
 type Described = (Explained<Parameters<f64>>, Arrays);
-
-/// Explains new data by a model whose optimum is unique, with so many numbers for `each` observation.
-pub(crate) fn fold_in<S>(
-    args: &TransformArgs,
-    along: usize,
-    each: usize,
-    explain: impl FnOnce(&dyn Data<f64>, &FoldIn) -> Result<plca_em::Explained<S>, EmError>,
-    blocks: impl FnOnce(&S) -> Arrays,
-) -> Result<Found, Failure> {
-    let data: Loaded<f64> = load(&args.data, &args.hidden)?;
-    // Of another order it is refused below.
-    let observations = data.sizes().get(along).copied().unwrap_or(0);
-    describable(&args.data, each, observations)?;
-    let mut how = FoldIn {
-        impossible: Impossible::Drop,
-        ..FoldIn::default()
-    };
-    if args.solver == args::Solver::Fast || args.solver == args::Solver::Auto && args.tol > 0.0 {
-        how.solver = Solver::Fast;
-    }
-    how.stop.max_iter = args.max_iter;
-    // [SPEC 1.5] stop by the gap
-    how.stop.residual_tol = Some(args.tol).filter(|&gap| gap > 0.0);
-    if args.tol == 0.0 {
-        how.stop.tol = 0.0;
-    }
-    let explained = explain(&*data, &how).map_err(|e| match e {
-        EmError::Value { .. } | EmError::ZeroColumn { .. } => Failure::by(&args.model, e),
-        e => Failure::by(&args.data, e),
-    })?;
-    let mut warnings = data.warnings();
-    let dropped = explained.dropped;
-    if dropped > 0.0 {
-        warnings.push(format!(
-            "observations of mass {dropped} were dropped: no component reaches them"
-        ));
-    }
-    if !explained.empty.is_empty() {
-        warnings.push(format!(
-            "observations {} along dimension {along} hold nothing: what is written for them means nothing",
-            listed(&explained.empty)
-        ));
-    }
-    let outcome = explained.outcome;
-    let mut arrays = blocks(&outcome.state);
-    let gap = Array::new(vec![explained.gap.len()], explained.gap);
-    arrays.insert("gap".into(), gap);
-    arrays.insert("dropped".into(), Array::new(vec![], vec![dropped]));
-    Ok(Found {
-        arrays,
-        summary: json!({
-            "iterations": outcome.iterations,
-            "stop_reason": outcome.reason.to_string(),
-            "objective": outcome.objective,
-            "dropped": dropped,
-        }),
-        shape: data.sizes().to_vec(),
-        warnings,
-    })
-}

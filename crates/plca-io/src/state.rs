@@ -25,8 +25,11 @@ impl ModelFile {
 
     /// The same of the parameters of a state.
     pub fn of_parameters<S: State>(at: &Parameters<f64>) -> Self {
+        let derived = S::derived(at);
+        let derived = derived.iter().map(|(name, block)| (*name, block));
+        let arrays = at.blocks().chain(derived);
         let mut file = Self {
-            arrays: at.blocks().map(|block| array_of::<S>(at, block)).collect(),
+            arrays: arrays.map(|block| array_of::<S>(at, block)).collect(),
             metadata: json!({
                 "model": S::NAME,
                 "facts": {},
@@ -67,8 +70,10 @@ impl ModelFile {
         let order = order.map_or_else(|| factors(&self.arrays), Vec::len);
         let mut blocks = Vec::new();
         for name in S::block_names(order) {
-            let array = self.arrays.remove(&*name);
-            let array = array.ok_or_else(|| IoError::new(path, format!("has no `{name}`")))?;
+            // The state says which of them it cannot do without.
+            let Some(array) = self.arrays.remove(&*name) else {
+                continue;
+            };
             let block = block_of::<S>(&name, &array).map_err(|what| IoError::new(path, what))?;
             blocks.push((name.into_owned(), block.map(S::Scalar::lit)));
         }
@@ -104,8 +109,41 @@ impl ModelFile {
             facts.extend(numbers(value).map(|n| (name.clone(), n)));
         }
         if all["facts"].is_null() {
-            let given = numbers(&all["settings"]["given"]);
-            facts.extend(given.map(|n| ("given".to_string(), n)));
+            facts.extend(self.told_by_settings());
+        }
+        facts
+    }
+}
+
+impl ModelFile {
+    fn told_by_settings(&self) -> Vec<(String, Vec<f64>)> {
+        let settings = &self.metadata["settings"];
+        let given = settings["given"].as_f64().unwrap_or(1.0);
+        let mut facts = vec![("given".to_string(), vec![given])];
+        let extents = |name: &str| Some(self.arrays.get(name)?.shape.get(1..)?.to_vec());
+        let shape = self.metadata["data"]["shape"].as_array();
+        let shape = shape.and_then(|all| all.iter().map(Value::as_u64).collect::<Option<Vec<_>>>());
+        let shape = shape.map(|all| all.into_iter().map(|n| n as usize).collect::<Vec<_>>());
+        if let (Some(shape), Some(kernel), Some(places)) =
+            (shape, extents("kernels"), extents("impulses"))
+        {
+            // An impulse's extent tells the support: 0, valid, 1, same, 2, full.
+            let supports = shape.iter().zip(&kernel).zip(&places);
+            let supports = supports.map(|((&i, &k), &m)| match m {
+                m if m + k == i + 1 => 0,
+                m if m == i => 1,
+                _ => 2,
+            });
+            let literal = settings["likelihood"] == "literal";
+            let lists = [
+                ("supports", supports.collect()),
+                ("likelihood", vec![usize::from(literal)]),
+                ("shape", shape),
+                ("kernel", kernel),
+                ("places", places),
+            ];
+            let numbers = |list: Vec<usize>| list.into_iter().map(|n| n as f64).collect();
+            facts.extend(lists.map(|(name, list)| (name.to_string(), numbers(list))));
         }
         facts
     }

@@ -80,6 +80,10 @@ pub(crate) trait ModelKind: Send + Sync {
         let _ = array;
         Err(format!("`{name}` is no block"))
     }
+    /// What data it takes.
+    fn takes(&self) -> Takes {
+        Takes::Counts
+    }
     /// Name of the objective in the metadata, `posterior` where a prior has a density.
     fn objective(&self, posterior: bool) -> &'static str {
         match posterior {
@@ -130,6 +134,17 @@ impl fmt::Debug for dyn ModelKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
+}
+
+/// What data a model takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Takes {
+    /// Numbers that are not negative, of any order.
+    Counts,
+    /// Numbers of any sign and order.
+    Numbers,
+    /// A matrix of any sign, of which a dense copy is made.
+    SignedMatrix,
 }
 
 /// What follows from the state of a model.

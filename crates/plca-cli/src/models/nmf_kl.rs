@@ -56,14 +56,20 @@ impl ModelKind for Unnormalised {
     fn transform(&self, mut file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
         let along = along(args, 1, |d| d < 2)?;
         let state = state(&mut file)?;
-        explain(args, along, state.w().ncols(), |data, how| {
-            let how = how.along(along);
-            let explained = state.transform(data, &how)?;
-            let found = explained.fit.state();
-            let (name, block) = [("w", found.w()), ("h", found.h())][along];
-            let blocks = [(name.to_string(), matrix(block))];
-            Ok((explained.untyped(), blocks.into()))
-        })
+        explain(
+            &Unnormalised,
+            args,
+            along,
+            state.w().ncols(),
+            |data, how| {
+                let how = how.along(along);
+                let explained = state.transform(data, &how)?;
+                let found = explained.fit.state();
+                let (name, block) = [("w", found.w()), ("h", found.h())][along];
+                let blocks = [(name.to_string(), matrix(block))];
+                Ok((explained.untyped(), blocks.into()))
+            },
+        )
     }
 
     fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {

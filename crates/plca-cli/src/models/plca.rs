@@ -77,7 +77,7 @@ impl ModelKind for Symmetric {
         }
         let even = DVector::from_element(k, 1.0 / k as f64);
         let state = PlcaState::new(even, factors).map_err(|e| file.failure(e))?;
-        let mut found = explain(args, along, k, |data, how| {
+        let mut found = explain(&Symmetric, args, along, k, |data, how| {
             let how = how.along(along);
             let explained = state.transform(data, &how)?;
             let found = explained.fit.state();

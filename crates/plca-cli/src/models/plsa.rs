@@ -73,7 +73,7 @@ impl ModelKind for Asymmetric {
         let k = basis.ncols();
         let one = DMatrix::from_element(k, 1, 1.0 / k as f64);
         let state = PlsaState::new(given, basis, one, vec![1.0]).map_err(|e| file.failure(e))?;
-        explain(args, along, k, |data, how| {
+        explain(&Asymmetric, args, along, k, |data, how| {
             let explained = state.transform(data, &how)?;
             let mixture = matrix(explained.fit.state().mixture());
             let blocks = [("mixture".to_string(), mixture)];

@@ -65,12 +65,6 @@ impl Block {
     }
 }
 
-/// Names of the blocks whose priors may empty them.
-pub(super) fn emptying<T: Element>(priors: &[(String, Prior<T>)]) -> Vec<String> {
-    let priors = priors.iter().filter(|(_, prior)| prior.may_empty());
-    priors.map(|(name, _)| name.clone()).collect()
-}
-
 /// Priors of every block, from `--prior` and `--priors`.
 pub(super) fn priors<T: Element>(
     args: &FitArgs,

@@ -1,8 +1,9 @@
 //! `plca select siplca`: numbers of components, and extents of kernels.
 
-use plca_em::{Direction, Shifted, ShiftedInit, Stop, shifted_parameters};
+use plca_em::engine::Shifted;
+use plca_em::shifted_parameters;
+use plca_fit::engine::{Init, Model as _, Solver};
 use plca_tensor::Data;
-use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::json;
 
 use super::siplca::{check_order, placed, reasonable};
@@ -41,26 +42,15 @@ pub(super) fn scores<'a>(args: &'a SelectArgs) -> Result<Table, Failure> {
 
 /// The best fit.
 fn fit(args: &SelectArgs, shifted: &Shifted<f64>, data: &dyn Data<f64>) -> Result<Fitted, Failure> {
-    let em = shifted.on(data)?;
-    let stop = Stop {
-        max_iter: args.max_iter,
-        tol: args.tol,
-        ..Stop::default()
-    };
-    let best = plca_em::best_of(args.restarts, Direction::Maximise, |start| {
-        let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
-        rng.set_stream(start);
-        let start = em.init(&ShiftedInit::default(), &mut rng)?;
-        plca_em::run(&em, start, &stop, ())
-    })?
-    .state;
-    let (values, shape) = (em.reconstruct(&best)?, data.shape().to_vec());
-    let total = data.total();
+    let fit = select::best(args, |rng| {
+        let run = shifted
+            .on(data)?
+            .solver(Solver::Em)
+            .stop(select::stop(args));
+        run.run(Init::default(), rng)
+    })?;
     Ok(Fitted {
-        ln_lik: em.ln_lik(&best)?,
-        density: Box::new(move |index| {
-            let at = (index.iter().zip(&shape)).fold(0, |at, (i, n)| at * n + i);
-            values[at] / total
-        }),
+        ln_lik: fit.objective(),
+        density: select::density(fit.into_state(), data),
     })
 }

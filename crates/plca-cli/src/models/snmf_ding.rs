@@ -1,39 +1,25 @@
 //! `snmf-ding`: semi-NMF in squared error, the baseline.
 
-use std::marker::PhantomData;
-use std::path::Path;
+use plca_fit::engine::AnyModel;
+use plca_io::Element;
+use skellam_snmf::engine::{Ding, DingState};
 
-use nalgebra::DMatrix;
-use plca_fit::{Carried, Direction, Observer, Outcome, Progress, Stop};
-use plca_io::{Array, Element};
-use rand_chacha::ChaCha8Rng;
-use skellam_snmf::{Ding, DingState};
-
-use super::accelerated::plainly;
 use super::options::{refuse, refuse_signed, refuse_unsigned};
-use super::{CommandModel, ModelKind};
-use crate::approximation::{Approximation, multiply};
-use crate::args::{Acceleration, FitArgs, Precision};
-use crate::before;
-use crate::blocks::{Arrays, lacking, matrix, take_matrix};
+use super::{Makers, ModelKind, Takes, of_state};
+use crate::approximation::{Approximation, Cells};
+use crate::args::{Acceleration, FitArgs};
 use crate::failure::Failure;
+use crate::fit;
 use crate::saved::Saved;
-use crate::signed::{Complete, load_complete};
 
 /// The model `snmf-ding`.
 pub(crate) struct DingSemiNmf;
 
 impl ModelKind for DingSemiNmf {
-    fn name(&self) -> &'static str {
-        "snmf-ding"
-    }
+    of_state!(DingState<f64>);
 
     fn about(&self) -> &'static str {
         "Semi-NMF of a matrix of either sign in squared error (Ding 2010)"
-    }
-
-    fn blocks(&self, _: usize) -> Vec<String> {
-        ["basis", "activations"].map(String::from).to_vec()
     }
 
     /// The basis follows from the activations.
@@ -45,23 +31,25 @@ impl ModelKind for DingSemiNmf {
         usize::from(block == "basis")
     }
 
+    fn takes(&self) -> Takes {
+        Takes::SignedMatrix
+    }
+
+    fn objective(&self, _: bool) -> &'static str {
+        "squared_error"
+    }
+
     fn fit(&self, args: &FitArgs) -> Result<(), Failure> {
-        match args.precision {
-            Precision::F64 => fit::<f64>(args),
-            Precision::F32 => fit::<f32>(args),
-        }
+        let makers = Makers {
+            f64: boxed,
+            f32: boxed,
+        };
+        fit::fit(args, makers)
     }
 
-    fn approximation(&self, mut file: Saved) -> Result<Box<dyn Approximation>, Failure> {
-        let (w, h) = (file.real_matrix("basis")?, file.matrix("activations")?);
-        file.agree([w.ncols(), h.nrows()])?;
-        Ok(Box::new(Cells { w, h }))
+    fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {
+        Ok(Box::new(Cells(file.state::<DingState<f64>>()?)))
     }
-}
-
-fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
-    let data = load_complete::<T>(&args.data, &args.hidden, "snmf-ding")?;
-    before::fit(args, &data, |rank| DingCommand::<T>::new(args, rank))
 }
 
 /// Refuses what the baselines do not have.
@@ -73,88 +61,13 @@ pub(super) fn refuse_all(args: &FitArgs, model: &str) -> Result<(), Failure> {
     refuse(args.accelerate != Acceleration::None, "--accelerate", model)
 }
 
-struct DingCommand<T> {
-    config: Ding,
-    scalar: PhantomData<T>,
-}
-
-impl<T> DingCommand<T> {
-    fn new(args: &FitArgs, k: usize) -> Result<Self, Failure> {
-        refuse_all(args, "snmf-ding")?;
-        refuse_signed(args, "snmf-ding")?;
-        Ok(Self {
-            config: Ding::new(k)?,
-            scalar: PhantomData,
-        })
-    }
-}
-
-impl<T: Element> CommandModel for DingCommand<T> {
-    type Data = Complete<T>;
-    type State = DingState<T>;
-    const OBJECTIVE: &'static str = "squared_error";
-
-    fn start(
-        &self,
-        data: &Self::Data,
-        mut given: Arrays,
-        path: &Path,
-        rng: &mut ChaCha8Rng,
-    ) -> Result<DingState<T>, Failure> {
-        let steps = self.config.on(&data.values)?;
-        Ok(match take_matrix(path, &mut given, "activations")? {
-            Some(h) => steps.start(h)?,
-            None => steps.random(rng)?,
-        })
-    }
-
-    fn restore(&self, mut arrays: Arrays, path: &Path) -> Result<DingState<T>, Failure> {
-        let mut block =
-            |name: &str| take_matrix(path, &mut arrays, name)?.ok_or_else(|| lacking(path, name));
-        Ok(DingState {
-            w: block("basis")?,
-            h: block("activations")?,
-        })
-    }
-
-    fn arrays(&self, _: &Self::Data, state: &DingState<T>) -> Arrays {
-        [
-            ("basis".to_string(), matrix(&state.w)),
-            ("activations".to_string(), matrix(&state.h)),
-        ]
-        .into()
-    }
-
-    fn iterate(
-        &self,
-        data: &Self::Data,
-        _: Acceleration,
-        from: (Carried<Self::State>, Progress),
-        stop: &Stop,
-        observer: impl Observer<Carried<Self::State>>,
-    ) -> Result<Outcome<Carried<Self::State>>, Failure> {
-        let steps = self.config.on(&data.values)?;
-        plainly(steps, from, stop, observer)
-    }
-
-    fn direction(&self) -> Direction {
-        Direction::Minimise
-    }
-}
-
-/// `W H`, which has no law.
-struct Cells {
-    w: DMatrix<f64>,
-    h: DMatrix<f64>,
-}
-
-impl Approximation for Cells {
-    fn shape(&self) -> Vec<usize> {
-        vec![self.w.nrows(), self.h.ncols()]
-    }
-
-    fn evaluate(&self, into: &mut Array<f64>) -> Result<(), Failure> {
-        multiply(&self.w, &self.h, into);
-        Ok(())
-    }
+/// The model of the command line.
+fn boxed<T: Element>(
+    args: &FitArgs,
+    rank: usize,
+    _: &[usize],
+) -> Result<Box<dyn AnyModel<T>>, Failure> {
+    refuse_all(args, "snmf-ding")?;
+    refuse_signed(args, "snmf-ding")?;
+    Ok(Box::new(Ding::builder(rank).build()?))
 }

@@ -4,9 +4,9 @@ use std::fmt::Debug;
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::engine::{
-    Anneal, Axis, BlockSpec, Counts, Draw, Expectation, FitError, Frozen, Parameters, Wanted,
+    Anneal, Axis, BlockSpec, Counts, Draw, Expectation, FitError, Frozen, Parameters, SCALE, Wanted,
 };
-use plca_tensor::{Data, DataError, Mask, Real};
+use plca_tensor::{Data, DataError, Real};
 
 use crate::Likelihood;
 use crate::blocks::{Free, largest, residual};
@@ -18,6 +18,9 @@ pub(crate) trait Placing<T: Real>: Debug + Sync {
     fn expect(&self, at: Columns<'_, T>, wanted: engine::Wanted) -> engine::Counts<T>;
 
     fn ln_lik(&self, measured: &Measured) -> f64;
+
+    /// Whether the likelihood is relative to the model's mass in the observed cells.
+    fn is_conditional(&self) -> bool;
 
     /// `P` at one cell of data of a shape.
     fn cell(&self, at: Columns<'_, T>, index: &[usize], shape: &[usize]) -> f64;
@@ -256,6 +259,15 @@ impl<T: Real, E: Placing<T>> Expectation<T> for Placed<'_, T, E> {
     fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
         self.facts.clone()
     }
+
+    fn scale(&self, at: &Parameters<T>) -> Result<Option<Vec<f64>>, FitError> {
+        if !self.evaluator.is_conditional() {
+            return Ok(None);
+        }
+        let seen = self.expected(at, [false; 2], false).measured.seen;
+        // [SPEC 4] [SPEC 5.2] s = v / Σ_obs P
+        Ok(Some(vec![self.data.total() / seen]))
+    }
 }
 
 pub(crate) fn numbers(whole: &[usize]) -> Vec<f64> {
@@ -284,39 +296,21 @@ pub(crate) fn check_room<T: Real>(shape: &[usize]) -> Result<(), DataError> {
 }
 
 const LIKELIHOOD: &str = "likelihood";
-const HIDDEN: &str = "hidden";
-const OBSERVED: &str = "observed";
 
 pub(crate) fn likelihood_fact(likelihood: Likelihood) -> (&'static str, Vec<f64>) {
     let literal = likelihood == Likelihood::Literal;
     (LIKELIHOOD, vec![f64::from(u8::from(literal))])
 }
 
-/// The positions of the cells that the data list as hidden, or as observed; none for complete data.
-pub(crate) fn mask_fact<T: Real>(
-    data: &dyn Data<T>,
-) -> Result<Option<(&'static str, Vec<f64>)>, DataError> {
-    let name = match data.summary().mask {
-        Mask::Complete => return Ok(None),
-        Mask::Hidden => HIDDEN,
-        Mask::Observed => OBSERVED,
-    };
-    let mut positions = Vec::new();
-    data.visit_mask(&mut |index| positions.push(position(index, data.shape())))?;
-    positions.sort_unstable();
-    Ok(Some((name, numbers(&positions))))
-}
-
-/// What a state remembers of the data besides their shape.
+/// What a state remembers of its model besides the geometry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Remembered {
     pub(crate) likelihood: Likelihood,
-    pub(crate) complete: bool,
 }
 
 impl Remembered {
-    /// From the facts of parameters of data with so many cells.
-    pub(crate) fn of<T: Real>(at: &Parameters<T>, cells: usize) -> Result<Self, FitError> {
+    /// From the facts of parameters.
+    pub(crate) fn of<T: Real>(at: &Parameters<T>) -> Result<Self, FitError> {
         let likelihood = match at.whole(LIKELIHOOD)?[..] {
             [0] => Likelihood::Conditional,
             [1] => Likelihood::Literal,
@@ -328,51 +322,21 @@ impl Remembered {
                 });
             }
         };
-        let mut complete = true;
-        for name in [HIDDEN, OBSERVED] {
-            if at.fact(name).is_none() {
-                continue;
-            }
-            complete = false;
-            if let Some(&bad) = at.whole(name)?.iter().find(|&&x| x >= cells) {
-                return Err(FitError::Fact {
-                    name,
-                    got: bad.to_string(),
-                    expected: format!("positions below {cells}"),
-                });
-            }
-        }
-        Ok(Self {
-            likelihood,
-            complete,
-        })
+        Ok(Self { likelihood })
     }
 
-    /// What `P` is multiplied by in the scale of the data: under the conditional likelihood the observed cells have their sum. From whether the
-    /// model can have mass outside the data, how much is inside, and all of its cells.
+    /// What `P` is multiplied by in the scale of the data: under the conditional likelihood the window has their sum. From whether the model
+    /// can have mass outside the data, and how much is inside.
     pub(crate) fn scale<T: Real>(
         self,
         at: &Parameters<T>,
         outside: bool,
         inside: impl FnOnce() -> f64,
-        cells: impl FnOnce() -> Vec<T>,
     ) -> f64 {
-        if self.complete {
-            return match outside && self.likelihood == Likelihood::Conditional {
-                true => at.mass() / inside(),
-                false => at.mass(),
-            };
+        match at.fact(SCALE) {
+            Some(&[scale]) => scale,
+            _ if outside && self.likelihood == Likelihood::Conditional => at.mass() / inside(),
+            _ => at.mass(),
         }
-        let mut p: Vec<f64> = cells().iter().map(|p| p.to_f64()).collect();
-        let listed = |name: &str| at.fact(name).map(|all| all.iter().map(|&x| x as usize));
-        let seen: f64 = match (listed(OBSERVED), listed(HIDDEN)) {
-            (Some(observed), _) => observed.map(|x| p[x]).sum(),
-            (None, hidden) => {
-                hidden.into_iter().flatten().for_each(|x| p[x] = 0.0);
-                p.iter().sum()
-            }
-        };
-        // [SPEC 4] s = v / Σ_obs P
-        at.mass() / seen
     }
 }

@@ -5,7 +5,7 @@ use nalgebra::DMatrix;
 /// How a block lies in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Layout {
+pub enum FileLayout {
     /// `rows x columns`, as the block itself.
     Matrix,
     /// A block of one column, without its second dimension.
@@ -16,7 +16,7 @@ pub enum Layout {
     Sides,
 }
 
-impl Layout {
+impl FileLayout {
     /// The shape of the array of a block; `extents` are those of [`Stack`](Self::Stack).
     pub fn shape(self, block: (usize, usize), extents: &[usize]) -> Vec<usize> {
         let (rows, columns) = block;
@@ -87,9 +87,9 @@ mod tests {
     fn arrays_become_the_blocks_that_they_were() {
         let block = DMatrix::from_fn(6, 2, |i, j| (10 * i + j) as f64);
         for (layout, extents) in [
-            (Layout::Matrix, &[][..]),
-            (Layout::Stack("kernel"), &[2, 3]),
-            (Layout::Sides, &[]),
+            (FileLayout::Matrix, &[][..]),
+            (FileLayout::Stack("kernel"), &[2, 3]),
+            (FileLayout::Sides, &[]),
         ] {
             let shape = layout.shape(block.shape(), extents);
             let back = layout.block(&shape, &layout.values(&block));
@@ -97,8 +97,11 @@ mod tests {
             assert_eq!(layout.block(&[5], &[0.0; 5]), None);
         }
         let column = block.columns(0, 1).into_owned();
-        let values = Layout::Vector.values(&column);
-        assert_eq!(Layout::Vector.block(&[6], &values), Some(column));
-        assert_eq!(Layout::Sides.values(&block)[..4], [0.0, 30.0, 1.0, 31.0]);
+        let values = FileLayout::Vector.values(&column);
+        assert_eq!(FileLayout::Vector.block(&[6], &values), Some(column));
+        assert_eq!(
+            FileLayout::Sides.values(&block)[..4],
+            [0.0, 30.0, 1.0, 31.0]
+        );
     }
 }

@@ -30,7 +30,7 @@ pub use em::{Counts, Em, Expectation, Renewed, Stepped, Wanted};
 pub use error::FitError;
 pub use fit::{Checkpoint, Event, Fit, TracePoint};
 pub use init::{Init, Start, begin};
-pub use layout::Layout;
+pub use layout::FileLayout;
 pub use model::{AnyModel, Model, State};
 pub use parameters::{Parameters, SCALE};
 pub use prior::Prior;

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::fmt::Debug;
 
+use nalgebra::DMatrix;
 use plca_tensor::{Data, Real};
 use rand::Rng;
 
-use super::{Algorithm, Fit, FitError, Init, Layout, Parameters, Run};
+use super::{Algorithm, FileLayout, Fit, FitError, Init, Parameters, Run};
 
 /// The fitted parameters of a model, which are valid.
 pub trait State: Clone + Debug + Sized {
@@ -29,11 +30,17 @@ pub trait State: Clone + Debug + Sized {
     /// The names of its blocks, in their order, for data of this order.
     fn block_names(order: usize) -> Vec<Cow<'static, str>>;
 
+    /// What follows from the parameters and is written beside them, but not read, such as posterior means. Default: nothing.
+    fn derived(at: &Parameters<f64>) -> Vec<(&'static str, DMatrix<f64>)> {
+        let _ = at;
+        Vec::new()
+    }
+
     /// How a block lies in files; default: `weights` and `marginal` as vectors, all else as matrices.
-    fn layout(block: &str) -> Layout {
+    fn layout(block: &str) -> FileLayout {
         match block {
-            "weights" | "marginal" => Layout::Vector,
-            _ => Layout::Matrix,
+            "weights" | "marginal" => FileLayout::Vector,
+            _ => FileLayout::Matrix,
         }
     }
 }

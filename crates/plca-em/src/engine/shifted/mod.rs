@@ -19,8 +19,7 @@ use plca_fit::engine::{Algorithm, Anneal, Em, FitError, Model, Settings};
 use plca_tensor::{Data, Real, check_counts};
 
 use super::placed::{
-    Placed, Placing, Powers, check_literal, likelihood_fact, mask_fact, numbers, placed_setters,
-    specs,
+    Placed, Placing, Powers, check_literal, likelihood_fact, numbers, placed_setters, specs,
 };
 use super::product::check_components;
 use crate::shifted::engine::{Counts, Measured, Wanted};
@@ -108,8 +107,7 @@ impl<T: Real> Shifted<T> {
         let k = self.components;
         let mut specs = specs(geometry.cells(), k);
         self.settings.apply(&mut specs)?;
-        let mut facts = facts(&geometry, self.likelihood);
-        facts.extend(mask_fact(data)?);
+        let facts = facts(&geometry, self.likelihood);
         let evaluator = Evaluator::new(geometry, self.likelihood, self.evaluation, k, data)?;
         Ok(Placed {
             data,
@@ -171,7 +169,6 @@ impl<T: Real> ShiftedBuilder<T> {
 impl<T: Real> Model for Shifted<T> {
     type Scalar = T;
     type State = ShiftedState<T>;
-    const NAME: &'static str = "siplca";
 
     fn components(&self) -> usize {
         self.components
@@ -191,6 +188,10 @@ impl<T: Real> Placing<T> for Evaluator<T> {
         Evaluator::ln_lik(self, measured)
     }
 
+    fn is_conditional(&self) -> bool {
+        Evaluator::is_conditional(self)
+    }
+
     fn cell(&self, at: Columns<'_, T>, index: &[usize], _: &[usize]) -> f64 {
         self.layout.cell(at, index)
     }
@@ -198,16 +199,18 @@ impl<T: Real> Placing<T> for Evaluator<T> {
 
 const SHAPE: &str = "shape";
 const KERNEL: &str = "kernel";
+const PLACES: &str = "places";
 const SUPPORTS: &str = "supports";
 const ALL: [Support; 3] = [Support::Valid, Support::Same, Support::Full];
 
-/// What a state remembers: the shapes of data and kernels, where these may lie as places in [`ALL`], and the likelihood.
+/// What a state remembers: the shapes of data, kernels and impulses, where these may lie as places in [`ALL`], and the likelihood.
 fn facts(geometry: &Geometry, likelihood: Likelihood) -> Vec<(&'static str, Vec<f64>)> {
     let supports = geometry.supports().into_iter();
     let supports = supports.map(|s| ALL.iter().position(|&other| other == s).unwrap_or(0));
     vec![
         (SHAPE, numbers(geometry.data_shape())),
         (KERNEL, numbers(geometry.kernel_shape())),
+        (PLACES, numbers(geometry.impulse_shape())),
         (SUPPORTS, numbers(&supports.collect::<Vec<_>>())),
         likelihood_fact(likelihood),
     ]

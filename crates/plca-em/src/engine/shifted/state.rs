@@ -1,11 +1,12 @@
 //! Fitted parameters, and what they say of data.
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::engine::{
-    Algorithm, Em, Explained, FitError, Parameters, Reconstruct, State, Transform, begin, certify,
-    reached,
+    Algorithm, Em, Explained, FileLayout, FitError, Parameters, Reconstruct, State, Transform,
+    begin, certify, reached,
 };
 use plca_tensor::{Data, DenseTensor, Order, Real};
 
@@ -197,7 +198,7 @@ impl<T: Real> ShiftedState<T> {
         let at = columns(&self.0);
         let outside = !layout.geometry.is_valid();
         let inside = || layout.window_mass(at);
-        *scale.get_or_init(|| remembered.scale(&self.0, outside, inside, || layout.cells(at)))
+        *scale.get_or_init(|| remembered.scale(&self.0, outside, inside))
     }
 
     fn cells(&self, at: Columns<'_, T>) -> Result<DenseTensor<T>, FitError> {
@@ -270,6 +271,19 @@ impl<T: Real> Reconstruct for ShiftedState<T> {
 
 impl<T: Real> State for ShiftedState<T> {
     type Scalar = T;
+    const NAME: &'static str = "siplca";
+
+    fn block_names(_: usize) -> Vec<Cow<'static, str>> {
+        ["weights", "kernels", "impulses"].map(Cow::from).into()
+    }
+
+    fn layout(block: &str) -> FileLayout {
+        match block {
+            "weights" => FileLayout::Vector,
+            "kernels" => FileLayout::Stack("kernel"),
+            _ => FileLayout::Stack("places"),
+        }
+    }
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let supports = parameters.whole(SUPPORTS)?.into_iter();
@@ -284,7 +298,7 @@ impl<T: Real> State for ShiftedState<T> {
         let geometry = Geometry::fitting(&shape, &kernel, &supports)?;
         let k = parameters.matrices().first().map_or(0, |w| w.nrows());
         parameters.check(&specs(geometry.cells(), k))?;
-        let remembered = Remembered::of(&parameters, shape.iter().product())?;
+        let remembered = Remembered::of(&parameters)?;
         let frame = Frame {
             layout: Layout::new(geometry),
             remembered,

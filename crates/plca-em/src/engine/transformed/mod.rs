@@ -21,8 +21,8 @@ use plca_fit::engine::{Algorithm, Anneal, Em, FitError, Model, Settings};
 use plca_tensor::{Data, Real, check_counts};
 
 use super::placed::{
-    Placed, Placing, Powers, check_literal, likelihood_fact, mask_fact, numbers, placed_setters,
-    position, specs,
+    Placed, Placing, Powers, check_literal, likelihood_fact, numbers, placed_setters, position,
+    specs,
 };
 use super::product::check_components;
 use crate::shifted::engine::{Counts, Measured, Wanted};
@@ -87,8 +87,7 @@ impl<T: Real> Transformed<T> {
         check_literal(self.likelihood, maps.any_outside(), data)?;
         let mut specs = specs([maps.kernel_cells(), maps.maps()], self.components);
         self.settings.apply(&mut specs)?;
-        let mut facts = facts(maps, shape, self.likelihood);
-        facts.extend(mask_fact(data)?);
+        let facts = facts(maps, shape, self.likelihood);
         Ok(Placed {
             data,
             evaluator: Evaluator::new(self.maps.clone(), self.likelihood, data)?,
@@ -115,7 +114,6 @@ impl<T: Real> TransformedBuilder<T> {
 impl<T: Real> Model for Transformed<T> {
     type Scalar = T;
     type State = TransformedState<T>;
-    const NAME: &'static str = "transformed";
 
     fn components(&self) -> usize {
         self.components
@@ -133,6 +131,10 @@ impl<T: Real> Placing<T> for Evaluator<T> {
 
     fn ln_lik(&self, measured: &Measured) -> f64 {
         Evaluator::ln_lik(self, measured)
+    }
+
+    fn is_conditional(&self) -> bool {
+        Evaluator::is_conditional(self)
     }
 
     fn cell(&self, at: Columns<'_, T>, index: &[usize], shape: &[usize]) -> f64 {

@@ -1,10 +1,12 @@
 //! Fitted parameters, and what they say of data.
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::engine::{
-    Em, Explained, FitError, Parameters, Reconstruct, State, Transform, begin, certify, reached,
+    Em, Explained, FileLayout, FitError, Parameters, Reconstruct, State, Transform, begin, certify,
+    reached,
 };
 use plca_tensor::{Data, DenseTensor, Mask, Order, Part, Real};
 
@@ -169,7 +171,7 @@ impl<T: Real> TransformedState<T> {
         } = &*self.1;
         let cells = || maps.cells_of(columns(&self.0));
         let inside = || cells().iter().map(|p| p.to_f64()).sum();
-        *scale.get_or_init(|| remembered.scale(&self.0, maps.any_outside(), inside, cells))
+        *scale.get_or_init(|| remembered.scale(&self.0, maps.any_outside(), inside))
     }
 
     fn cells(&self, at: Columns<'_, T>) -> Result<DenseTensor<T>, FitError> {
@@ -318,6 +320,19 @@ fn read_maps<T: Real>(parameters: &Parameters<T>, cells: usize) -> Result<IndexM
 
 impl<T: Real> State for TransformedState<T> {
     type Scalar = T;
+    const NAME: &'static str = "tiplca";
+
+    fn block_names(_: usize) -> Vec<Cow<'static, str>> {
+        ["weights", "kernels", "impulses"].map(Cow::from).into()
+    }
+
+    fn layout(block: &str) -> FileLayout {
+        match block {
+            "weights" => FileLayout::Vector,
+            "kernels" => FileLayout::Stack("kernel"),
+            _ => FileLayout::Stack("places"),
+        }
+    }
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let shape = parameters.whole(SHAPE)?;
@@ -326,7 +341,7 @@ impl<T: Real> State for TransformedState<T> {
         check_cells(&maps, &shape)?;
         let k = parameters.matrices().first().map_or(0, |w| w.nrows());
         parameters.check(&specs([maps.kernel_cells(), maps.maps()], k))?;
-        let remembered = Remembered::of(&parameters, maps.cells())?;
+        let remembered = Remembered::of(&parameters)?;
         let frame = Frame {
             maps: Arc::new(maps),
             shape,

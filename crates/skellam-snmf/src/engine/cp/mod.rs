@@ -116,7 +116,6 @@ impl<T: Real> SignedCpBuilder<T> {
 impl<T: Real> Model for SignedCp<T> {
     type Scalar = T;
     type State = SignedCpState<T>;
-    const NAME: &'static str = "skellam-cp";
 
     fn components(&self) -> usize {
         self.components

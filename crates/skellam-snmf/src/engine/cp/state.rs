@@ -1,7 +1,9 @@
 //! Fitted parameters.
 
+use std::borrow::Cow;
+
 use nalgebra::{DMatrix, DMatrixView, DVector};
-use plca_fit::engine::{FitError, Parameters, Reconstruct, State};
+use plca_fit::engine::{FileLayout, FitError, Parameters, Reconstruct, State};
 use plca_tensor::{DenseTensor, Order, Real};
 
 use super::super::signed::check_component;
@@ -178,6 +180,23 @@ impl<T: Real> Reconstruct for SignedCpState<T> {
 
 impl<T: Real> State for SignedCpState<T> {
     type Scalar = T;
+    const NAME: &'static str = "skellam-cp";
+
+    fn block_names(order: usize) -> Vec<Cow<'static, str>> {
+        let factors = (0..order).map(|j| format!("factor_{j}").into());
+        ["atoms".into(), "weights".into()]
+            .into_iter()
+            .chain(factors)
+            .collect()
+    }
+
+    fn layout(block: &str) -> FileLayout {
+        match block {
+            "atoms" => FileLayout::Sides,
+            "weights" => FileLayout::Vector,
+            _ => FileLayout::Matrix,
+        }
+    }
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let mode = match parameters.whole(SIGNED_MODE)?[..] {

@@ -79,7 +79,6 @@ impl<T: Real> DingBuilder<T> {
 impl<T: Real> Model for Ding<T> {
     type Scalar = T;
     type State = DingState<T>;
-    const NAME: &'static str = "snmf-ding";
 
     fn components(&self) -> usize {
         self.components

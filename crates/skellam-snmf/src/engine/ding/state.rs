@@ -1,5 +1,7 @@
 //! Fitted parameters, and what they say of data.
 
+use std::borrow::Cow;
+
 use nalgebra::DMatrix;
 use plca_fit::engine::{
     Explained, FitError, Frozen, Parameters, Reconstruct, State, Transform, begin, check_shape,
@@ -131,6 +133,11 @@ impl<T: Real> Reconstruct for DingState<T> {
 
 impl<T: Real> State for DingState<T> {
     type Scalar = T;
+    const NAME: &'static str = "snmf-ding";
+
+    fn block_names(_: usize) -> Vec<Cow<'static, str>> {
+        ["basis", "activations"].map(Cow::from).into()
+    }
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let shapes: Vec<_> = parameters.blocks().map(|(_, b)| b.shape()).collect();

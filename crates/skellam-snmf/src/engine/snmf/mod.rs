@@ -182,7 +182,6 @@ impl<T: Real> SnmfBuilder<T> {
 impl<T: Real> Model for Snmf<T> {
     type Scalar = T;
     type State = SnmfState<T>;
-    const NAME: &'static str = "skellam";
 
     fn components(&self) -> usize {
         self.components

@@ -1,7 +1,9 @@
 //! Fitted parameters.
 
+use std::borrow::Cow;
+
 use nalgebra::{DMatrix, DMatrixView};
-use plca_fit::engine::{FitError, Parameters, Reconstruct, State};
+use plca_fit::engine::{FileLayout, FitError, Parameters, Reconstruct, State};
 use plca_tensor::{DenseTensor, Real};
 
 use super::super::signed::{cell, product, product_of_one};
@@ -112,6 +114,18 @@ impl<T: Real> Reconstruct for SnmfState<T> {
 
 impl<T: Real> State for SnmfState<T> {
     type Scalar = T;
+    const NAME: &'static str = "skellam";
+
+    fn block_names(_: usize) -> Vec<Cow<'static, str>> {
+        ["atoms", "activations"].map(Cow::from).into()
+    }
+
+    fn layout(block: &str) -> FileLayout {
+        match block {
+            "atoms" => FileLayout::Sides,
+            _ => FileLayout::Matrix,
+        }
+    }
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let shapes: Vec<_> = parameters.blocks().map(|(_, b)| b.shape()).collect();

@@ -139,7 +139,6 @@ impl<T: Real> SnmfVbBuilder<T> {
 impl<T: Real> Model for SnmfVb<T> {
     type Scalar = T;
     type State = SnmfVbState<T>;
-    const NAME: &'static str = "skellam-vb";
 
     fn components(&self) -> usize {
         self.components

@@ -1,7 +1,9 @@
 //! Fitted posteriors.
 
+use std::borrow::Cow;
+
 use nalgebra::DMatrix;
-use plca_fit::engine::{FitError, Parameters, Reconstruct, State};
+use plca_fit::engine::{FileLayout, FitError, Parameters, Reconstruct, State};
 use plca_tensor::{DenseTensor, Real};
 
 use super::super::SnmfState;
@@ -141,6 +143,27 @@ impl<T: Real> Reconstruct for SnmfVbState<T> {
 
 impl<T: Real> State for SnmfVbState<T> {
     type Scalar = T;
+    const NAME: &'static str = "skellam-vb";
+
+    fn block_names(_: usize) -> Vec<Cow<'static, str>> {
+        super::NAMES.map(Cow::from).into()
+    }
+
+    fn derived(at: &Parameters<f64>) -> Vec<(&'static str, DMatrix<f64>)> {
+        let means = SnmfVbState::wrap(at.clone()).and_then(|state| state.means());
+        let blocks = means.map(|means| {
+            let [atoms, activations] = [means.atoms(), means.activations()].map(DMatrix::clone);
+            vec![("atoms", atoms), ("activations", activations)]
+        });
+        blocks.unwrap_or_default()
+    }
+
+    fn layout(block: &str) -> FileLayout {
+        match block {
+            "atoms_shape" | "atoms" => FileLayout::Sides,
+            _ => FileLayout::Matrix,
+        }
+    }
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let shapes: Vec<_> = parameters.blocks().map(|(_, b)| b.shape()).collect();
