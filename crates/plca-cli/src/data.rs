@@ -36,12 +36,7 @@ impl<T: Element> Dataset for dyn Data<T> + '_ {
 
     fn warnings(&self) -> Vec<String> {
         let unobserved = plca_tensor::unobserved(self);
-        let mut warnings = unobserved.map_or_else(|_| Vec::new(), unobserved_warnings);
-        // Models that take no negative values have refused them.
-        if self.summary().negative.is_some() {
-            warnings.push("some values are negative, which no distribution has".into());
-        }
-        warnings
+        unobserved.map_or_else(|_| Vec::new(), unobserved_warnings)
     }
 }
 
@@ -56,6 +51,16 @@ pub(crate) fn load_for<T: Element>(
         Takes::Numbers => load_any(path, args),
         Takes::SignedMatrix => signed::load(path, args, model.name()),
     }
+}
+
+/// What a person should know of the data of a model.
+pub(crate) fn warnings<T: Element>(model: Kind, data: &dyn Data<T>) -> Vec<String> {
+    let mut warnings = data.warnings();
+    // Models that take no negative values have refused them.
+    if model.takes() == Takes::Numbers && data.summary().negative.is_some() {
+        warnings.push("some values are negative, which no distribution has".into());
+    }
+    warnings
 }
 
 /// Calls `visit` with the multi-index and a reference to every value, in memory order.

@@ -12,14 +12,14 @@ use plca_fit::engine::{
     Status, Stop,
 };
 use plca_io::{Element, ModelFile, Sealed};
-use plca_tensor::Data;
+use plca_tensor::{Data, DataError};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
 
 use crate::args::{FitArgs, Precision, Solver};
 use crate::blocks::Arrays;
 use crate::checkpoint::{Ended, Place, checkpoint, settings};
-use crate::data::Dataset;
+use crate::data;
 use crate::failure::Failure;
 use crate::given;
 use crate::interrupt;
@@ -29,6 +29,7 @@ use crate::models::priors::any_density;
 use crate::models::{Makers, Scalar};
 use crate::out_of_core::{self, load};
 use crate::outputs::{Leaving, MODEL_FILES, distinct, warn, writable};
+use crate::precision;
 use crate::restored::Restored;
 use crate::solver;
 
@@ -242,7 +243,10 @@ impl<T: Scalar> Run<'_, T> {
         trace: &mut String,
     ) -> Result<Ended<T>, Failure> {
         let args = self.args;
-        let run = self.model.on(self.data).map_err(|e| about_data(args, e))?;
+        let run = self
+            .model
+            .on(self.data)
+            .map_err(|e| about_data::<T>(args, e))?;
         let (from, mut restored) = match from {
             Some(from) => from,
             None => (self.begin(start, run.algorithm())?, Restored::default()),
@@ -361,16 +365,16 @@ impl<T: Scalar> Run<'_, T> {
             "stop_reason": best.status.to_string(),
             "objective": best.objective,
         });
-        if has_priors(args) && args.model.objective(false) == "log_likelihood" {
-            let run = self.model.on(data).map_err(|e| about_data(args, e))?;
+        if has_priors(args) && args.model.objective(false).starts_with("log_") {
+            let run = self.model.on(data).map_err(|e| about_data::<T>(args, e))?;
             let ln_lik = run.algorithm().likelihood(&best.parameters);
-            summary["log_likelihood"] = json!(ln_lik.map_err(|e| about_data(args, e))?);
+            summary["log_likelihood"] = json!(ln_lik.map_err(|e| about_data::<T>(args, e))?);
         }
         if let Some(perplexity) = best.held_out_perplexity {
             summary["held_out_perplexity"] = json!(perplexity);
             summary["power"] = json!(best.parameters.power());
         }
-        let mut warnings = data.warnings();
+        let mut warnings = data::warnings(args.model, data);
         warnings.extend(best.restored.warnings());
         let mut extra = summary.clone();
         if !warnings.is_empty() {
@@ -403,10 +407,15 @@ impl<T: Scalar> Run<'_, T> {
 }
 
 /// What is wrong with the data or the run.
-fn about_data(args: &FitArgs, e: FitError) -> Failure {
-    match Failure::from(e) {
-        e if e.is_unread() => e,
-        e => Failure::of(&args.data, e),
+fn about_data<T: Element>(args: &FitArgs, e: FitError) -> Failure {
+    match e {
+        FitError::Data(e @ (DataError::NotFinite { .. } | DataError::NoMass)) => {
+            precision::refused::<T>(&args.data, &args.hidden, e)
+        }
+        e => match Failure::from(e) {
+            e if e.is_unread() => e,
+            e => Failure::of(&args.data, e),
+        },
     }
 }
 

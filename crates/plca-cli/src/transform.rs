@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::args::{self, TransformArgs};
 use crate::blocks::Arrays;
-use crate::data::{Dataset, Loaded, listed, load_for};
+use crate::data::{self, Dataset, Loaded, listed, load_for};
 use crate::failure::Failure;
 use crate::limits::{describable, on_threads};
 use crate::models::Kind;
@@ -114,7 +114,7 @@ pub(crate) fn explain(
         how.stop.tol = None;
     }
     let (explained, mut arrays) = explain(&*data, how).map_err(|e| Failure::by(&args.data, e))?;
-    let mut warnings = data.warnings();
+    let mut warnings = data::warnings(model, &*data);
     let dropped = explained.dropped;
     if dropped > 0.0 {
         warnings.push(format!(

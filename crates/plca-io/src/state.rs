@@ -82,7 +82,15 @@ impl ModelFile {
         for (name, numbers) in self.facts() {
             at = at.with_fact(name, numbers);
         }
-        wrapped(at).map_err(|e| IoError::new(path, e))
+        wrapped(at).map_err(|e| match &e {
+            FitError::Blocks { got, expected } => {
+                match expected.iter().find(|name| !got.contains(name)) {
+                    Some(name) => IoError::new(path, format!("has no `{name}`")),
+                    None => IoError::new(path, e),
+                }
+            }
+            _ => IoError::new(path, e),
+        })
     }
 
     /// What a state remembers. Files of earlier versions tell it by the settings of their fit.

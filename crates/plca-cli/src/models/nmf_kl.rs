@@ -53,9 +53,9 @@ impl ModelKind for Unnormalised {
         select::likelihood(args)
     }
 
-    fn transform(&self, mut file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
+    fn transform(&self, file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
         let along = along(args, 1, |d| d < 2)?;
-        let state = state(&mut file)?;
+        let state: NmfState<f64> = file.state()?;
         explain(
             &Unnormalised,
             args,
@@ -78,12 +78,6 @@ impl ModelKind for Unnormalised {
             |state, f| state.with_model(|cp| f(cp)),
         )?))
     }
-}
-
-fn state(file: &mut Saved) -> Result<NmfState<f64>, Failure> {
-    let (w, h) = (file.matrix("w")?, file.matrix("h")?);
-    file.agree([w.ncols(), h.nrows()])?;
-    NmfState::new(w, h).map_err(|e| file.failure(e))
 }
 
 /// The model of the command line, for data of this shape.

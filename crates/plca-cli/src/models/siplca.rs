@@ -3,7 +3,7 @@
 use plca_dist::random::Categorical;
 use plca_em::engine::{Shifted, ShiftedBuilder, ShiftedState};
 use plca_em::{Likelihood, Support};
-use plca_fit::engine::{AnyModel, Reconstruct};
+use plca_fit::engine::{AnyModel, FitError, Reconstruct};
 use plca_io::{Array, Element};
 use rand_chacha::ChaCha8Rng;
 
@@ -60,8 +60,21 @@ impl ModelKind for ShiftInvariant {
         let along = along(args, order - 1, |d| d < order)?;
         let others = places.iter().enumerate().filter(|&(d, _)| d != along);
         let each = others.fold(state.weights().len(), |n, (_, &m)| n.saturating_mul(m));
+        let learnt = state.shape();
         let mut found = explain(&ShiftInvariant, args, along, each, |data, how| {
-            let explained = state.transform(data, &how.along(along))?.untyped();
+            let got = data.shape();
+            let other = |d: usize| d != along && got[d] != learnt[d];
+            if got.len() != order || (0..order).any(other) {
+                let size = |d: usize| match d == along {
+                    true => "any".into(),
+                    false => learnt[d].to_string(),
+                };
+                return Err(FitError::DataShape {
+                    got: got.to_vec(),
+                    expected: (0..order).map(size).collect(),
+                });
+            }
+            let explained = state.transform(data, &how)?.untyped();
             let mut arrays = self.file(explained.fit.state()).arrays;
             arrays.retain(|name, _| name == "weights" || name == "impulses");
             Ok((explained, arrays))

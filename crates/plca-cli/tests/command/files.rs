@@ -172,7 +172,7 @@ fn empty_blocks_are_refused_at_once() {
         .arrays
         .insert("w".into(), Array::new(vec![1 << 60, 0], vec![]));
     write_model(&folder.path("bad.npz"), &model, false).unwrap();
-    let what = "`w` is empty, 1152921504606846976 x 0";
+    let what = "`w` is empty, of shape [1152921504606846976, 0]";
     folder.fails(1, "reconstruct bad.npz --output x.npy", &["bad.npz", what]);
     model.metadata = Value::Null;
     write_model(&folder.path("init.npz"), &model, false).unwrap();

@@ -430,7 +430,7 @@ fn select_scores_components_and_kernels() {
         folder.fails(2, line, &parts);
     }
     let large = "select siplca v.npy --ranks 1 --kernel 7x3";
-    folder.fails(1, large, &["v.npy", "dimension 0", "7"]);
+    folder.fails(1, large, &["v.npy", "6 x 9", "7"]);
 }
 
 #[test]
@@ -441,16 +441,22 @@ fn bad_shifts_are_refused() {
         ("", &["--kernel"][..]),
         ("--kernel 2", &["[6, 9]"]),
         ("--kernel 2x3x1", &["[6, 9]"]),
-        ("--kernel 0x3", &["dimension 0"]),
+        ("--kernel 0x3", &["`kernel` is 0"]),
         ("--kernel 2xa", &["`a`"]),
         ("--kernel 2x3 --domain same,valid,full", &["3", "2"]),
         ("--kernel 2x3 --domain around", &["around"]),
-        ("--kernel 2x3 --anneal 0,5", &["annealing power 0"]),
-        ("--kernel 2x3 --anneal -1,5", &["annealing power -1"]),
+        ("--kernel 2x3 --anneal 0,5", &["`anneal` is 0", "(0, 1]"]),
+        ("--kernel 2x3 --anneal -1,5", &["`anneal` is -1"]),
         ("--kernel 2x3 --anneal NaN,5", &["NaN"]),
-        ("--kernel 2x3 --anneal 0.5,0", &["0 iterations"]),
+        (
+            "--kernel 2x3 --anneal 0.5,0",
+            &["`anneal` is 0", "iterations"],
+        ),
         ("--kernel 2x3 --anneal 0.5", &["ALPHA0,T"]),
-        ("--kernel 2x3 --impulse-power 0.5", &["annealing power 0.5"]),
+        (
+            "--kernel 2x3 --impulse-power 0.5",
+            &["`impulse_power` is 0.5"],
+        ),
         (
             "--kernel 2x3 --anneal 0.5,5 --accelerate squarem",
             &["--accelerate"],
@@ -462,11 +468,7 @@ fn bad_shifts_are_refused() {
     ] {
         folder.fails(2, &format!("{fit} {options}"), parts);
     }
-    folder.fails(
-        1,
-        &format!("{fit} --kernel 7x3"),
-        &["v.npy", "dimension 0", "7"],
-    );
+    folder.fails(1, &format!("{fit} --kernel 7x3"), &["v.npy", "6 x 9", "7"]);
     folder.arrays("i.npz", &[("kernels", &[2, 2, 2], &[1.0; 8])]);
     folder.fails(
         1,

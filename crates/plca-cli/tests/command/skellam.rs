@@ -142,7 +142,7 @@ fn hidden_cells_are_never_read_however_they_are_hidden() {
         folder.fails(
             1,
             &format!("fit {model} a.npy --missing nan --rank 1 --output o.npz --quiet"),
-            &["a.npy", "every cell"],
+            &["a.npy", "cell"],
         );
     }
 }
@@ -162,7 +162,7 @@ fn bad_data_and_starts_are_refused_by_place_and_value() {
         };
         fails("nan.npy", &["nan.npy", "[0, 1]", "--missing nan"]);
         fails("inf.npy", &["inf.npy", "inf"]);
-        fails("huge.npy", &["huge.npy", "[0, 1]", "largest"]);
+        fails("huge.npy", &["huge.npy", "[0, 1]", "1e150"]);
         fails("cube.npy", &["cube.npy", "matrix", "[1, 1, 2]"]);
         fails("half.npy --m 1", &["half.npy", "[0, 1]", "-0.5", "whole"]);
         folder.ok(&format!(
@@ -329,7 +329,7 @@ fn fixed_atoms_stay_bit_for_bit_and_transform_explains_by_them() {
     folder.fails(
         1,
         "transform o.npz wide.csv --output n.npz --quiet",
-        &["wide.csv", "2 rows", "3"],
+        &["wide.csv", "2 x 2", "3"],
     );
     folder.fails(
         2,

@@ -145,6 +145,27 @@ impl<T: Real> Parameters<T> {
         Some(&fact.1)
     }
 
+    /// Refuses a scale, if there is one, that is not so many finite numbers `>= 0`.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Fact`].
+    pub fn check_scale(&self, count: usize) -> Result<(), FitError> {
+        let Some(scale) = self.fact(SCALE) else {
+            return Ok(());
+        };
+        let got = match scale.iter().find(|x| !(x.is_finite() && **x >= 0.0)) {
+            Some(bad) => bad.to_string(),
+            None if scale.len() != count => format!("a list of {}", scale.len()),
+            None => return Ok(()),
+        };
+        Err(FitError::Fact {
+            name: SCALE,
+            got,
+            expected: format!("{count} finite numbers >= 0"),
+        })
+    }
+
     /// All facts, in the order in which they were remembered.
     pub fn facts(&self) -> impl Iterator<Item = (&str, &[f64])> {
         self.facts

@@ -209,7 +209,7 @@ pub fn certify<S: State>(
     Ok((fit, gap))
 }
 
-/// Runs an algorithm without a certificate from a start: the objective alone ends the run.
+/// Runs an algorithm without a certificate from a start: the objective alone ends the run. `Auto` is `squarem` where that goes.
 ///
 /// # Errors
 ///
@@ -219,7 +219,11 @@ pub fn uncertified<S: State>(
     start: Parameters<S::Scalar>,
     how: &Transform,
 ) -> Result<Fit<S>, FitError> {
-    let run = Run::<S>::new(algorithm).solver(how.solver);
+    let solver = match how.solver {
+        Solver::Auto if algorithm.extrapolates(&start).is_ok() => Solver::Squarem,
+        solver => solver,
+    };
+    let run = Run::<S>::new(algorithm).solver(solver);
     let stop = how.stop.clone().residual_tol(None);
     run.stop(stop).resume(Checkpoint::new(start))
 }

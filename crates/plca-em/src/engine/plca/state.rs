@@ -177,6 +177,7 @@ impl<T: Real> State for PlcaState<T> {
         let k = blocks.next().map_or(0, |(_, weights)| weights.nrows());
         let shape: Vec<usize> = blocks.map(|(_, factor)| factor.nrows()).collect();
         parameters.check(&specs(&shape, k))?;
+        parameters.check_scale(1)?;
         Ok(Self(parameters))
     }
 

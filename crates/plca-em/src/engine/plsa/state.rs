@@ -168,6 +168,7 @@ impl<T: Real> State for PlsaState<T> {
             _ => ([0, 0], 0),
         };
         parameters.check(&specs(sizes, k))?;
+        parameters.check_scale(parameters.at(2).len())?;
         Ok(Self(parameters))
     }
 
