@@ -20,6 +20,7 @@
 //! For counts: their noise is not the same in every cell, see `plca-em`.
 
 mod columns;
+pub mod engine;
 mod error;
 mod init;
 mod ntf;

@@ -264,6 +264,7 @@ pub(crate) fn times_power_of_two(mut x: f64, mut exponent: i32) -> f64 {
 }
 
 /// What the problems of all observations are made of, the data in the scale in which they are held.
+#[derive(Debug)]
 pub(crate) struct Observations {
     /// `Aᵀ A`, `A` the components as seen in an observation.
     pub(crate) h: DMatrix<f64>,

@@ -186,7 +186,11 @@ pub(super) fn extrapolated<T: Real>(
         let (values, last) = (&flat[values.clone()], &last[values]);
         if spec.constraint != Constraint::Simplex {
             for (x, (&new, &last)) in block.iter_mut().zip(values.iter().zip(last)) {
-                *x = T::lit(if new > 0.0 && new.is_finite() { new } else { last });
+                *x = T::lit(if new > 0.0 && new.is_finite() {
+                    new
+                } else {
+                    last
+                });
             }
             return;
         }
@@ -201,7 +205,10 @@ pub(super) fn extrapolated<T: Real>(
             if values.iter().all(|x| x.is_finite()) {
                 let mut values = values.to_vec();
                 project(projector, &mut values, |z| column[z].to_f64(), rows_kept);
-                column.iter_mut().zip(values).for_each(|(c, x)| *c = T::lit(x));
+                column
+                    .iter_mut()
+                    .zip(values)
+                    .for_each(|(c, x)| *c = T::lit(x));
             }
         }
     });

@@ -20,7 +20,7 @@ use super::blocks::{
     check_complete, check_components, extrapolated, finite, given, kept, put, weigh,
 };
 use super::exact::{self, TOTALS, check_totals};
-use super::mixture::explain_columns;
+use super::mixture::{explain_columns, scaled};
 use crate::projection::Projector;
 use crate::sweep::{contracted, descend_on_simplex, gram, widen};
 
@@ -210,7 +210,10 @@ impl<T: Real> Sweep<'_, T> {
     fn weigh(&self, at: &mut Parameters<T>) -> Result<(), FitError> {
         let u = widen(at.at(0));
         let h = gram(&u);
-        let factors = [at.at(0).clone(), DMatrix::zeros(self.totals.len(), u.ncols())];
+        let factors = [
+            at.at(0).clone(),
+            DMatrix::zeros(self.totals.len(), u.ncols()),
+        ];
         let f = self.data.mttkrp(&factors, 1);
         let mut v = widen(at.at(1));
         // [HS eq. 4] [PNTF 1] every column of V is a weight problem with H = Uᵀ U, f = Uᵀ g
@@ -358,10 +361,7 @@ impl<T: Real> ColumnNmfState<T> {
 
     /// Calls `f` with the model in the scale of the data.
     fn with_scaled<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
-        let mut v = self.v().clone();
-        for (mut column, total) in v.column_iter_mut().zip(self.totals()) {
-            column *= T::lit(total);
-        }
+        let v = scaled(self.v(), &self.totals());
         f(&Cp {
             weights: None,
             factors: &[Factor::Columns(self.u()), Factor::Rows(&v)],

@@ -1,9 +1,7 @@
 //! One sweep of block coordinate descent.
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::engine::{
-    Algorithm, BlockSpec, FitError, Frozen, Parameters, Sense, Start, Stepped,
-};
+use plca_fit::engine::{Algorithm, BlockSpec, FitError, Frozen, Parameters, Sense, Start, Stepped};
 use plca_tensor::Real;
 use plca_tensor::arrange::{Memo, Products};
 
@@ -264,7 +262,10 @@ impl<T: Real> Algorithm<T> for Descent<'_, T> {
         let factors = &mut rest[..self.order()];
         let k = self.model.components;
         deflate(&self.data, factors, &is_free[1..], k, weights).map_err(unsolved)?;
-        blocks.iter_mut().zip(filled).for_each(|(b, f)| *b = Some(f));
+        blocks
+            .iter_mut()
+            .zip(filled)
+            .for_each(|(b, f)| *b = Some(f));
         Ok(())
     }
 

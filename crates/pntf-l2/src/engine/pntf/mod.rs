@@ -168,7 +168,10 @@ fn specs<T: Real>(shape: &[usize], k: usize) -> Vec<BlockSpec<T>> {
     mass.constraint = Constraint::NonNegative;
     let factor = |(j, &n)| BlockSpec::simplex(format!("factor_{j}"), (n, k), Axis::Columns);
     let factors = shape.iter().enumerate().map(factor);
-    std::iter::once(weights).chain(factors).chain([mass]).collect()
+    std::iter::once(weights)
+        .chain(factors)
+        .chain([mass])
+        .collect()
 }
 
 /// The factors of parameters: neither the weights before them nor the mass behind them.

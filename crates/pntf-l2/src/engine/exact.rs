@@ -1,0 +1,327 @@
+//! New data under learnt components: a small convex problem for every observation, solved to rounding at once.
+
+use std::fmt::Debug;
+
+use nalgebra::{DMatrix, DVector};
+use plca_fit::engine::{
+    Algorithm, Axis, BlockSpec, Explained, FitError, Frozen, Parameters, Sense, State, Stepped,
+    Transform, begin, check_shape, uncertified,
+};
+use plca_tensor::arrange::Products;
+use plca_tensor::parallel::map_in_order;
+use plca_tensor::{Data, Factor, Real};
+
+use super::blocks::{check_complete, finite};
+use super::ntf::{self, NtfState};
+use crate::qp::{orthant_at, orthant_qp};
+use crate::transform::{Observations, balance, squared_norms, times_power_of_two};
+
+/// The fact that holds the squared error of every observation.
+pub(super) const ERRORS: &str = "squared_errors";
+/// The fact that holds the sum of every observation.
+pub(super) const TOTALS: &str = "totals";
+
+/// The problems of all observations.
+pub(super) trait Problems: Debug + Sync {
+    /// The best coefficients of an observation; `None` of one that says nothing.
+    fn best(&self, observation: usize) -> Result<Option<Vec<f64>>, FitError>;
+
+    /// The squared error of an observation under these coefficients, and how far it is at most above the least.
+    fn judge(&self, observation: usize, x: &[f64]) -> Result<[f64; 2], FitError>;
+
+    /// The sum of the squares of all observations, in the units of the errors.
+    fn norm(&self) -> f64;
+}
+
+/// One iteration that puts every observation at its optimum.
+#[derive(Debug)]
+struct Exact<'a, T: Real, P> {
+    specs: Vec<BlockSpec<T>>,
+    /// The place of the coefficients.
+    free: usize,
+    facts: Vec<(&'static str, Vec<f64>)>,
+    problems: &'a P,
+}
+
+impl<T: Real, P: Problems> Exact<'_, T, P> {
+    /// Whether the coefficients of an observation are a column.
+    fn is_mixture(&self) -> bool {
+        self.specs[self.free].components == Axis::Rows
+    }
+
+    fn count(&self) -> usize {
+        let (rows, columns) = self.specs[self.free].shape;
+        if self.is_mixture() { columns } else { rows }
+    }
+
+    fn coefficients(&self, at: &Parameters<T>, i: usize) -> Vec<f64> {
+        let block = at.at(self.free);
+        match self.is_mixture() {
+            true => block.column(i).iter().map(|x| x.to_f64()).collect(),
+            false => block.row(i).iter().map(|x| x.to_f64()).collect(),
+        }
+    }
+
+    /// Squared error and gap of every observation.
+    fn judged(&self, at: &Parameters<T>) -> Result<Vec<[f64; 2]>, FitError> {
+        let judge = |i| self.problems.judge(i, &self.coefficients(at, i));
+        let judged = map_in_order((0..self.count()).collect(), judge);
+        judged.into_iter().collect()
+    }
+}
+
+/// A coefficient in the scalar of the model.
+fn narrow<T: Real>(x: f64, i: usize, z: usize) -> Result<T, FitError> {
+    let narrow = T::lit(x);
+    let what = format!("the coefficient of component {z} in observation {i}");
+    finite(&what, narrow.to_f64()).map(|_| narrow)
+}
+
+impl<T: Real, P: Problems> Algorithm<T> for Exact<'_, T, P> {
+    fn blocks(&self) -> &[BlockSpec<T>] {
+        &self.specs
+    }
+
+    fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
+        let value = measure.then(|| self.objective(at)).transpose()?;
+        let best = |i| self.problems.best(i);
+        let solved = map_in_order((0..self.count()).collect(), best);
+        let mut new = at.at(self.free).clone();
+        for (i, x) in solved.into_iter().enumerate() {
+            let Some(x) = x? else { continue };
+            let x = x.into_iter().enumerate().map(|(z, x)| narrow(x, i, z));
+            let x = DVector::from_vec(x.collect::<Result<Vec<T>, _>>()?);
+            match self.is_mixture() {
+                true => new.set_column(i, &x),
+                false => new.set_row(i, &x.transpose()),
+            }
+        }
+        at.change(|j, block| {
+            if j == self.free {
+                block.copy_from(&new);
+            }
+        });
+        at.count();
+        Ok(Stepped {
+            value,
+            restored: Vec::new(),
+        })
+    }
+
+    fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        Ok(self.judged(at)?.iter().map(|[error, _]| error).sum())
+    }
+
+    fn sense(&self) -> Sense {
+        Sense::Minimise
+    }
+
+    fn unit(&self) -> f64 {
+        self.problems.norm()
+    }
+
+    fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
+        self.facts.clone()
+    }
+
+    fn extrapolates(&self, _: &Parameters<T>) -> Result<(), FitError> {
+        Err(FitError::Conflict {
+            what: "new data are explained at once, so that there is nothing to extrapolate: expected the solver `em`".into(),
+        })
+    }
+
+    /// What was learnt is valid, and keeps its bits.
+    fn given(&self, _: usize, value: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
+        Ok(value)
+    }
+
+    fn settled(&self, at: &Parameters<T>) -> bool {
+        at.iteration() > 0
+    }
+}
+
+/// What new data are explained with.
+#[derive(Debug)]
+pub(super) struct Learnt<T: Real> {
+    pub(super) specs: Vec<BlockSpec<T>>,
+    pub(super) blocks: Vec<DMatrix<T>>,
+    /// The place of the coefficients, which are those of the start.
+    pub(super) free: usize,
+    pub(super) facts: Vec<(&'static str, Vec<f64>)>,
+}
+
+/// Solves all problems; the state with the error of every observation, and the gaps.
+pub(super) fn explain<T: Real, S: State<Scalar = T>>(
+    learnt: Learnt<T>,
+    problems: &impl Problems,
+    empty: Vec<usize>,
+    how: &Transform,
+) -> Result<Explained<S>, FitError> {
+    let Learnt {
+        mut specs,
+        blocks,
+        free,
+        facts,
+    } = learnt;
+    for (j, spec) in specs.iter_mut().enumerate() {
+        if j != free {
+            spec.frozen = Frozen::Whole;
+        }
+    }
+    let exact = || Exact {
+        specs: specs.clone(),
+        free,
+        facts: facts.clone(),
+        problems,
+    };
+    let start = begin(&exact(), blocks)?;
+    let fit = uncertified::<S>(Box::new(exact()), start, how)?;
+    let judged = exact().judged(fit.state().parameters())?;
+    let errors = judged.iter().map(|&[error, _]| error).collect();
+    Ok(Explained {
+        fit: fit.change(|at| *at = at.clone().with_fact(ERRORS, errors))?,
+        gap: judged.iter().map(|&[_, gap]| gap).collect(),
+        dropped: 0.0,
+        empty,
+    })
+}
+
+/// `‖g - A x‖²` from `‖g‖²` and `½ ‖A x‖² - g·A x`; below 0 it is rounding.
+pub(super) fn squared_error(i: usize, norm: f64, objective: f64) -> Result<f64, FitError> {
+    let what = format!("the squared error of observation {i}");
+    Ok(finite(&what, norm + 2.0 * objective)?.max(0.0))
+}
+
+/// The mode of the observations, of data that these factors of the others can explain.
+pub(super) fn agree<T: Real>(
+    learnt: &[&DMatrix<T>],
+    data: &Products<'_, T>,
+    how: &Transform,
+) -> Result<usize, FitError> {
+    let mode = how.mode(learnt.len())?;
+    let sizes = learnt.iter().enumerate();
+    let sizes = sizes.map(|(j, f)| (j != mode).then_some(Factor::Columns(*f)));
+    check_shape(data.shape(), &sizes.collect::<Vec<_>>())?;
+    check_complete(data, "explaining new data")?;
+    Ok(mode)
+}
+
+/// Refuses errors that are none, or of another number than any of these.
+pub(super) fn check_errors<T: Real>(
+    parameters: &Parameters<T>,
+    sizes: impl IntoIterator<Item = usize>,
+) -> Result<(), FitError> {
+    let sizes: Vec<usize> = sizes.into_iter().collect();
+    let range = ("a finite number >= 0", |x: f64| x.is_finite() && x >= 0.0);
+    check_fact(parameters, ERRORS, &sizes, range)
+}
+
+/// Refuses sums that are none, or of another number.
+pub(super) fn check_totals<T: Real>(
+    parameters: &Parameters<T>,
+    size: usize,
+) -> Result<(), FitError> {
+    let range = ("a finite number", f64::is_finite);
+    check_fact(parameters, TOTALS, &[size], range)
+}
+
+fn check_fact<T: Real>(
+    parameters: &Parameters<T>,
+    name: &'static str,
+    sizes: &[usize],
+    (range, is_in): (&str, impl Fn(f64) -> bool),
+) -> Result<(), FitError> {
+    let Some(numbers) = parameters.fact(name) else {
+        return Ok(());
+    };
+    let got = match numbers.iter().find(|&&x| !is_in(x)) {
+        Some(x) => x.to_string(),
+        None if sizes.contains(&numbers.len()) => return Ok(()),
+        None => format!("{} numbers", numbers.len()),
+    };
+    Err(FitError::Fact {
+        name,
+        got,
+        expected: format!("{range} for every observation"),
+    })
+}
+
+/// Observations as sums of components.
+#[derive(Debug)]
+struct Sums {
+    observations: Observations,
+    /// `‖g‖²` of every observation as held.
+    norms: Vec<f64>,
+    /// Exponents of the powers of two that undo the balance of the components and the scale of the data.
+    units: Vec<i32>,
+    /// Undoes the scale in which the data are held.
+    scale: f64,
+    /// `‖G‖²`.
+    norm: f64,
+}
+
+impl Sums {
+    fn products(&self, i: usize) -> Vec<f64> {
+        self.observations.m.row(i).iter().copied().collect()
+    }
+}
+
+impl Problems for Sums {
+    fn best(&self, i: usize) -> Result<Option<Vec<f64>>, FitError> {
+        // [PNTF 8] non-negative least squares, H = Aᵀ A and f = Aᵀ g
+        let found = orthant_qp(&self.observations.h, &self.products(i));
+        let units = found.x.into_iter().zip(&self.units);
+        Ok(Some(
+            units.map(|(x, &e)| times_power_of_two(x, e)).collect(),
+        ))
+    }
+
+    fn judge(&self, i: usize, x: &[f64]) -> Result<[f64; 2], FitError> {
+        let units = x.iter().zip(&self.units);
+        let x: Vec<f64> = units.map(|(&x, &e)| times_power_of_two(x, -e)).collect();
+        let found = orthant_at(&self.observations.h, &self.products(i), &x);
+        let error = squared_error(i, self.norms[i], found.objective)?;
+        Ok([error, 2.0 * found.gap].map(|x| x * self.scale * self.scale))
+    }
+
+    fn norm(&self) -> f64 {
+        self.norm
+    }
+}
+
+/// Explains the slices of new data as sums of components that have these factors.
+pub(super) fn explain_sums<T: Real>(
+    factors: &[DMatrix<T>],
+    data: &dyn Data<T>,
+    how: &Transform,
+) -> Result<Explained<NtfState<T>>, FitError> {
+    let data = &Products::new(data)?;
+    let mode = agree(&factors.iter().collect::<Vec<_>>(), data, how)?;
+    let balanced: Vec<_> = factors.iter().map(balance).collect();
+    let scale = 1.0 / data.scale();
+    let squares = data.squared_norm() * scale * scale;
+    let norm = finite("the sum of the squares of the data", squares)?;
+    // Added up as exponents: products of powers over many modes overflow where the coefficients do not.
+    let k = factors[mode].ncols();
+    let others = || balanced.iter().enumerate().filter(|&(j, _)| j != mode);
+    let unit = |z| others().map(|(_, (_, units))| units[z]).sum::<i32>() + scale.log2() as i32;
+    let units = (0..k).map(unit).collect();
+    let balanced: Vec<_> = balanced.into_iter().map(|(factor, _)| factor).collect();
+    let n = data.shape()[mode];
+    let problems = Sums {
+        observations: Observations::new(&balanced, data, mode),
+        norms: squared_norms(data, mode, &vec![1.0; n]),
+        units,
+        scale,
+        norm,
+    };
+    let mut blocks = factors.to_vec();
+    blocks[mode] = DMatrix::zeros(n, k);
+    let learnt = Learnt {
+        specs: ntf::specs(data.shape(), k),
+        blocks,
+        free: mode,
+        facts: Vec::new(),
+    };
+    explain(learnt, &problems, Vec::new(), how)
+}

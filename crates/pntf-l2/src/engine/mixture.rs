@@ -1,0 +1,306 @@
+//! New data as mixtures of learnt components.
+
+use nalgebra::DMatrix;
+use plca_fit::engine::{
+    Axis, BlockSpec, Explained, FitError, Parameters, Reconstruct, State, Transform, dense,
+    one_component,
+};
+use plca_tensor::arrange::Products;
+use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
+
+use super::blocks::unsolved;
+use super::columns::{self, ColumnNmfState};
+use super::exact::{
+    ERRORS, Learnt, Problems, TOTALS, agree, check_errors, check_totals, explain as solve,
+    squared_error,
+};
+use crate::qp::{gram_at, gram_qp};
+use crate::transform::{Observations, squared_norms};
+
+/// The fact that holds the mode of the observations.
+const ALONG: &str = "along";
+
+/// Observations along one mode, each a mixture of components of its own:
+///
+/// ```text
+/// G[x] ≈ t_y Σ_z V[z, y] Π_{j ≠ along} U_j[x_j, z],     y = x_along
+/// ```
+///
+/// with `t_y` the sum of observation `y`. Its blocks are `mixture`, `V` as a `K x n` matrix whose columns are on the simplex, and `factor_0`,
+/// `factor_1`, …, `U_j` for every mode but that of the observations.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_fit::engine::Reconstruct;
+/// use pntf_l2::engine::MixtureState;
+/// let state = MixtureState::new(1, dmatrix![0.25; 0.75], vec![dmatrix![1.0, 0.0; 0.0, 1.0]])?;
+/// assert_eq!((state.shape(), state.cell(&[1, 0])), (vec![2, 1], 0.75));
+/// # Ok::<(), plca_fit::engine::FitError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct MixtureState<T: Real>(Parameters<T>);
+
+plca_fit::serialised!(MixtureState);
+
+/// The blocks for `n` observations along a mode, the other modes of these sizes.
+fn specs<T: Real>(along: usize, n: usize, others: &[usize], k: usize) -> Vec<BlockSpec<T>> {
+    let mixture = BlockSpec::simplex("mixture", (k, n), Axis::Rows);
+    let factor = |(j, &rows): (usize, &usize)| {
+        let name = format!("factor_{}", j + usize::from(j >= along));
+        BlockSpec::simplex(name, (rows, k), Axis::Columns)
+    };
+    let factors = others.iter().enumerate().map(factor);
+    std::iter::once(mixture).chain(factors).collect()
+}
+
+impl<T: Real> MixtureState<T> {
+    /// The state of mixtures, `K x n`, of observations along a mode, and one factor for every other mode; for observations that sum to 1.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Mode`], [`FitError::Shape`], [`FitError::Value`], [`FitError::Sum`].
+    pub fn new(
+        along: usize,
+        mixture: DMatrix<T>,
+        factors: Vec<DMatrix<T>>,
+    ) -> Result<Self, FitError> {
+        let modes = factors.len() + 1;
+        if along >= modes {
+            return Err(FitError::Mode { mode: along, modes });
+        }
+        let others: Vec<usize> = factors.iter().map(|f| f.nrows()).collect();
+        let specs = specs(along, mixture.ncols(), &others, mixture.nrows());
+        let blocks = std::iter::once(mixture).chain(factors);
+        let parameters = Parameters::new(&specs, blocks.collect())?;
+        Ok(Self(parameters.with_fact(ALONG, vec![along as f64])))
+    }
+
+    /// The mode of the observations.
+    pub fn along(&self) -> usize {
+        let along = self.0.fact(ALONG).and_then(|fact| fact.first());
+        along.map_or(0, |&along| along as usize)
+    }
+
+    /// `V`, `K x n`, every column on the simplex.
+    pub fn mixture(&self) -> &DMatrix<T> {
+        self.0.at(0)
+    }
+
+    /// The factors of the modes but that of the observations.
+    pub fn factors(&self) -> &[DMatrix<T>] {
+        &self.0.matrices()[1..]
+    }
+
+    /// The sum of every observation, 1 of a state that comes from elsewhere.
+    pub fn totals(&self) -> Vec<f64> {
+        let ones = || vec![1.0; self.mixture().ncols()];
+        self.0.fact(TOTALS).map_or_else(ones, <[f64]>::to_vec)
+    }
+
+    /// The squared error of every observation, divided by its sum, exact up to rounding of the sum of its squares; `None` of a state that comes
+    /// from elsewhere.
+    pub fn squared_errors(&self) -> Option<&[f64]> {
+        self.0.fact(ERRORS)
+    }
+
+    fn with_mixture<O>(&self, mixture: &DMatrix<T>, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
+        let mut factors: Vec<_> = self.factors().iter().map(Factor::Columns).collect();
+        factors.insert(self.along(), Factor::Rows(mixture));
+        f(&Cp {
+            weights: None,
+            factors: &factors,
+        })
+    }
+
+    /// Calls `f` with the mixtures as a model for the kernels, every observation divided by its sum.
+    pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
+        self.with_mixture(self.mixture(), f)
+    }
+
+    /// Calls `f` with the model in the scale of the data.
+    fn with_scaled<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
+        self.with_mixture(&scaled(self.mixture(), &self.totals()), f)
+    }
+}
+
+/// Mixtures times the sums of their observations.
+pub(super) fn scaled<T: Real>(mixture: &DMatrix<T>, totals: &[f64]) -> DMatrix<T> {
+    let mut scaled = mixture.clone();
+    for (mut column, &total) in scaled.column_iter_mut().zip(totals) {
+        column *= T::lit(total);
+    }
+    scaled
+}
+
+impl<T: Real> Reconstruct for MixtureState<T> {
+    fn shape(&self) -> Vec<usize> {
+        let mut shape: Vec<usize> = self.factors().iter().map(|f| f.nrows()).collect();
+        shape.insert(self.along(), self.mixture().ncols());
+        shape
+    }
+
+    fn components(&self) -> usize {
+        self.mixture().nrows()
+    }
+
+    fn cell(&self, index: &[usize]) -> f64 {
+        let total = self.0.fact(TOTALS);
+        let total = total.map_or(1.0, |totals| totals[index[self.along()]]);
+        total * self.with_model(|cp| cp.cell(index))
+    }
+
+    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
+        self.with_scaled(|cp| dense(cp, 1.0))
+    }
+
+    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
+        self.with_scaled(|cp| one_component(cp, z, 1.0))
+    }
+}
+
+impl<T: Real> State for MixtureState<T> {
+    type Scalar = T;
+
+    fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+        let modes = parameters.matrices().len();
+        let along = match parameters.whole(ALONG)?[..] {
+            [along] if along < modes.max(1) => along,
+            ref other => {
+                return Err(FitError::Fact {
+                    name: ALONG,
+                    got: format!("{other:?}"),
+                    expected: format!("one mode of {modes}"),
+                });
+            }
+        };
+        let shapes: Vec<_> = parameters.blocks().map(|(_, b)| b.shape()).collect();
+        let (k, n) = shapes.first().copied().unwrap_or_default();
+        let others: Vec<usize> = shapes.iter().skip(1).map(|&(rows, _)| rows).collect();
+        parameters.check(&specs(along, n, &others, k))?;
+        check_totals(&parameters, n)?;
+        check_errors(&parameters, [n])?;
+        Ok(Self(parameters))
+    }
+
+    fn parameters(&self) -> &Parameters<T> {
+        &self.0
+    }
+}
+
+/// Observations, divided by their sums, as mixtures of components.
+#[derive(Debug)]
+struct Mixtures {
+    observations: Observations,
+    /// `‖g‖²` of every observation, divided by its sum.
+    norms: Vec<f64>,
+}
+
+impl Mixtures {
+    fn new<T: Real>(factors: &[DMatrix<T>], data: &Products<'_, T>, mode: usize) -> Self {
+        let observations = Observations::new(factors, data, mode);
+        let norms = squared_norms(data, mode, &observations.totals);
+        Self {
+            observations,
+            norms,
+        }
+    }
+
+    fn is_empty(&self, i: usize) -> bool {
+        self.observations.totals[i] <= 0.0
+    }
+
+    fn empty(&self) -> Vec<usize> {
+        let all = 0..self.norms.len();
+        all.filter(|&i| self.is_empty(i)).collect()
+    }
+
+    fn products(&self, i: usize) -> Vec<f64> {
+        let products = self.observations.m.row(i);
+        let total = self.observations.totals[i];
+        products.iter().map(|m| m / total).collect()
+    }
+
+    /// The sums of the observations in the units of the data.
+    fn totals(&self, scale: f64) -> Vec<f64> {
+        self.observations.totals.iter().map(|t| t / scale).collect()
+    }
+}
+
+impl Problems for Mixtures {
+    fn best(&self, i: usize) -> Result<Option<Vec<f64>>, FitError> {
+        if self.is_empty(i) {
+            return Ok(None);
+        }
+        let found = gram_qp(&self.observations.h, &self.products(i), None);
+        Ok(Some(found.map_err(unsolved)?.weights))
+    }
+
+    fn judge(&self, i: usize, x: &[f64]) -> Result<[f64; 2], FitError> {
+        if self.is_empty(i) {
+            return Ok([0.0; 2]);
+        }
+        let found = gram_at(&self.observations.h, &self.products(i), x).map_err(unsolved)?;
+        let error = squared_error(i, self.norms[i], found.objective)?;
+        Ok([error, 2.0 * found.gap])
+    }
+
+    fn norm(&self) -> f64 {
+        let norms = self.norms.iter().enumerate();
+        norms
+            .filter(|&(i, _)| !self.is_empty(i))
+            .map(|(_, x)| x)
+            .sum()
+    }
+}
+
+/// Explains the slices of new data as mixtures of components that have these factors.
+pub(super) fn explain<T: Real>(
+    factors: &[DMatrix<T>],
+    data: &dyn Data<T>,
+    how: &Transform,
+) -> Result<Explained<MixtureState<T>>, FitError> {
+    let data = &Products::new(data)?;
+    let along = agree(&factors.iter().collect::<Vec<_>>(), data, how)?;
+    let problems = Mixtures::new(factors, data, along);
+    let (n, k) = (data.shape()[along], factors[along].ncols());
+    let others = factors.iter().enumerate().filter(|&(j, _)| j != along);
+    let others: Vec<_> = others.map(|(_, f)| f.clone()).collect();
+    let sizes: Vec<usize> = others.iter().map(|f| f.nrows()).collect();
+    let specs = specs(along, n, &sizes, k);
+    let mut blocks = vec![specs[0].even()];
+    blocks.extend(others);
+    let learnt = Learnt {
+        specs,
+        blocks,
+        free: 0,
+        facts: vec![
+            (ALONG, vec![along as f64]),
+            (TOTALS, problems.totals(data.scale())),
+        ],
+    };
+    solve(learnt, &problems, problems.empty(), how)
+}
+
+/// Explains new columns by a learnt `U`.
+pub(super) fn explain_columns<T: Real>(
+    u: &DMatrix<T>,
+    data: &dyn Data<T>,
+    how: &Transform,
+) -> Result<Explained<ColumnNmfState<T>>, FitError> {
+    if how.along.is_some_and(|mode| mode != 1) {
+        return Err(FitError::Conflict {
+            what: "the observations of a factorization of columns lie along mode 1".into(),
+        });
+    }
+    let data = &Products::new(data)?;
+    let along = agree(&[u, u], data, how)?;
+    let problems = Mixtures::new(&[u.clone(), u.clone()], data, along);
+    let specs = columns::specs([u.nrows(), data.shape()[along]], u.ncols());
+    let learnt = Learnt {
+        blocks: vec![u.clone(), specs[1].even()],
+        specs,
+        free: 1,
+        facts: vec![(TOTALS, problems.totals(data.scale()))],
+    };
+    solve(learnt, &problems, problems.empty(), how)
+}
