@@ -10,7 +10,7 @@ use skellam_snmf::{
     SnmfError, SnmfState, Statistics,
 };
 
-use crate::support::{At, masked_tensor, stacked, tensor};
+use crate::support::{At, masked, stacked, tensor};
 
 fn rng(seed: u64) -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(seed)
@@ -196,7 +196,7 @@ fn whole_data() {
     assert!(vb.build().unwrap().on(&half).is_err());
     // Hidden cells need not be whole.
     let seen = dmatrix![true, true; false, false];
-    let hidden = masked_tensor(&dmatrix![1.0, 2.0; 0.5, f64::NAN], &seen);
+    let hidden = masked(&dmatrix![1.0, 2.0; 0.5, f64::NAN], &seen);
     assert!(config.on(&hidden).is_ok());
 }
 
@@ -222,9 +222,9 @@ fn ratios_of_small_cells_in_single_precision() {
         let minus = dmatrix![0.5, 0.0; 0.0, 0.2; 0.0, 0.3];
         let h = dmatrix![2.0, 0.0, 0.0; 0.0, 2.0 * small, 5.0 * small];
         let narrow = |m: &DMatrix<f64>| m.map(|x| x as f32);
-        let single = masked_tensor(&narrow(&values), &seen);
+        let single = masked(&narrow(&values), &seen);
         let got = stepped(&single, [&narrow(&plus), &narrow(&minus)], narrow(&h));
-        let want = stepped(&masked_tensor(&values, &seen), [&plus, &minus], h);
+        let want = stepped(&masked(&values, &seen), [&plus, &minus], h);
         for (&got, &want) in got.iter().zip(&want) {
             let error = (f64::from(got) - want).abs();
             assert!(error <= 1e-6 * want, "{small}: {got} {want}");
