@@ -15,14 +15,14 @@ use crate::sides::{normalise, stack};
 
 /// Data with the E-step of their law.
 #[derive(Debug)]
-pub(super) struct Observed<T> {
+pub(super) struct SignedData<T> {
     pub(super) cells: Signed<T>,
     pub(super) split: Split,
     /// The sum of the absolute values.
     pub(super) size: f64,
 }
 
-impl<T: Real> Observed<T> {
+impl<T: Real> SignedData<T> {
     /// # Errors
     ///
     /// [`FitError::Entry`] with the first cell that the law cannot have drawn.

@@ -1,41 +1,54 @@
 //! What extrapolation leaves in the domain.
 
 use nalgebra::{dmatrix, dvector};
-use plca_fit::Accelerate;
-use skellam_snmf::{CpState, Posterior, Replicates, Signed, SignedCp, Snmf, SnmfState, SnmfVb};
+use plca_fit::engine::{Algorithm, Model, Parameters, State};
+use plca_tensor::{DenseTensor, Order};
+use skellam_snmf::Posterior;
+use skellam_snmf::engine::{SignedCp, SignedCpState, Snmf, SnmfState, SnmfVb, SnmfVbState};
+
+use crate::support::tensor;
+
+fn flat(at: &Parameters<f64>) -> Vec<f64> {
+    let values = at.matrices().iter().flat_map(|block| block.iter());
+    values.copied().collect()
+}
+
+/// Where extrapolated values lead from parameters that are the last ones too.
+fn extrapolated(
+    algorithm: &dyn Algorithm<f64>,
+    last: &Parameters<f64>,
+    values: &[f64],
+) -> Vec<f64> {
+    flat(&algorithm.extrapolated(last, values, &flat(last)))
+}
+
+fn near(got: &[f64], want: &[f64]) {
+    assert_eq!(got.len(), want.len());
+    for (got, want) in got.iter().zip(want) {
+        assert!((got - want).abs() < 1e-15, "{got} is not {want}");
+    }
+}
 
 /// Entries that extrapolation takes to 0 or below are a tenth of the last ones, and sums are 1 again; what is above stays.
 #[test]
 fn entries_that_leave_the_domain_are_a_tenth_of_the_last() {
-    let data = Signed::from_matrix(dmatrix![2.0, -1.0]).unwrap();
-    let last = SnmfState {
-        plus: dmatrix![0.5],
-        minus: dmatrix![0.5],
-        activations: dmatrix![3.0, 4.0],
-    };
-    let config = Snmf::builder(1).build().unwrap();
-    let em = config.on(&data).unwrap();
-    let fallback = em.pack(&last);
+    let half = dmatrix![0.5];
+    let last = SnmfState::new(&half, &half, dmatrix![3.0, 4.0]).unwrap();
+    let (config, data) = (
+        Snmf::builder(1).build().unwrap(),
+        tensor(&dmatrix![2.0, -1.0]),
+    );
+    let em = config.bind(&data).unwrap();
+    let found = extrapolated(&*em, last.parameters(), &[0.4, 0.0, -2.0, 9.0]);
     // 0.4 and a tenth of 0.5, over their sum.
-    let found = em.unpack(&last, &[0.4, 0.0, -2.0, 9.0], &fallback);
-    assert!((em.pack(&found)[0] - 0.4 / 0.45).abs() < 1e-15);
-    assert!((em.pack(&found)[1] - 0.05 / 0.45).abs() < 1e-15);
-    assert!((found.activations - dmatrix![0.3, 9.0]).amax() < 1e-15);
+    near(&found, &[0.4 / 0.45, 0.05 / 0.45, 0.3, 9.0]);
 
-    let last = CpState {
-        plus: last.plus,
-        minus: last.minus,
-        weights: dvector![4.0],
-        factors: vec![dmatrix![0.25; 0.75]],
-    };
-    let config = SignedCp::new(1, Replicates::Limit).unwrap();
-    let em = config.on(&data, &[2]).unwrap();
-    let fallback = em.pack(&last);
-    let found = em.unpack(&last, &[0.4, 0.0, -2.0, 0.0, 0.1], &fallback);
-    let want = [0.4 / 0.45, 0.05 / 0.45, 0.4, 0.2, 0.8];
-    for (got, want) in em.pack(&found).into_iter().zip(want) {
-        assert!((got - want).abs() < 1e-15, "{got} is not {want}");
-    }
+    let factors = vec![dmatrix![0.25; 0.75]];
+    let last = SignedCpState::new(&half, &half, &dvector![4.0], factors, 0).unwrap();
+    let config = SignedCp::builder(1).build().unwrap();
+    let em = config.bind(&data).unwrap();
+    let found = extrapolated(&*em, last.parameters(), &[0.4, 0.0, -2.0, 0.0, 0.1]);
+    near(&found, &[0.4 / 0.45, 0.05 / 0.45, 0.4, 0.2, 0.8]);
 }
 
 /// A shape is extrapolated no lower than 0.02, or than the last one where that was lower; rates and frozen blocks are not
@@ -43,31 +56,32 @@ fn entries_that_leave_the_domain_are_a_tenth_of_the_last() {
 /// [SKELLAM 9]
 #[test]
 fn extrapolated_shapes_are_clipped() {
-    let data = Signed::from_matrix(dmatrix![2.0, -1.0]).unwrap();
-    let config = SnmfVb::builder(1).build().unwrap();
-    let vb = config.on(&data).unwrap();
     let last = Posterior {
         plus: dmatrix![0.5],
         minus: dmatrix![0.01],
         shape: dmatrix![3.0, 0.004],
         rate: dmatrix![2.0, 5.0],
     };
-    let flat = vb.pack(&last);
-    assert_eq!(flat, [0.5, 0.01, 3.0, 0.004]);
-    assert_eq!(vb.unpack(&last, &flat, &flat), last);
-    let clipped = Posterior {
-        plus: dmatrix![0.02],
-        shape: dmatrix![7.0, 0.004],
-        ..last.clone()
+    let last = SnmfVbState::new(last).unwrap();
+    let last = last.parameters();
+    assert_eq!(flat(last), [0.5, 0.01, 3.0, 0.004, 2.0, 5.0]);
+    let data = DenseTensor::new(vec![1, 2], vec![2.0, -1.0], Order::RowMajor).unwrap();
+    let found = |frozen: &[&'static str], values: [f64; 4]| {
+        let builder = SnmfVb::builder(1);
+        let builder = frozen.iter().fold(builder, |b, &name| b.freeze(name));
+        let config = builder.build().unwrap();
+        let vb = config.bind(&data).unwrap();
+        let values = [&values[..], &[7.0, 0.5]].concat();
+        let found = extrapolated(&*vb, last, &values);
+        assert_eq!(found[4..], [2.0, 5.0]);
+        found[..4].to_vec()
     };
-    assert_eq!(vb.unpack(&last, &[-4.0, 0.0, 7.0, -1.0], &flat), clipped);
+    assert_eq!(found(&[], [0.5, 0.01, 3.0, 0.004]), flat(last)[..4]);
+    assert_eq!(found(&[], [-4.0, 0.0, 7.0, -1.0]), [0.02, 0.01, 7.0, 0.004]);
     let raised = [0.015, 0.015, 0.03, 0.4];
-    let found = vb.unpack(&last, &raised, &flat);
-    assert_eq!(vb.pack(&found), [0.02, 0.015, 0.03, 0.4]);
-    let atoms = SnmfVb::builder(1).freeze_atoms().build().unwrap();
-    let found = atoms.on(&data).unwrap().unpack(&last, &raised, &flat);
-    assert_eq!(vb.pack(&found), [0.5, 0.01, 0.03, 0.4]);
-    let activations = SnmfVb::builder(1).freeze_activations().build().unwrap();
-    let found = activations.on(&data).unwrap().unpack(&last, &raised, &flat);
-    assert_eq!(vb.pack(&found), [0.02, 0.015, 3.0, 0.004]);
+    assert_eq!(found(&[], raised), [0.02, 0.015, 0.03, 0.4]);
+    let atoms = found(&["atoms_shape"], raised);
+    assert_eq!(atoms, [0.5, 0.01, 0.03, 0.4]);
+    let activations = found(&["activations_shape", "activations_rate"], raised);
+    assert_eq!(activations, [0.02, 0.015, 3.0, 0.004]);
 }

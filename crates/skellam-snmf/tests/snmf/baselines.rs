@@ -2,10 +2,13 @@
 
 use nalgebra::DMatrix;
 use plca_fit::Algorithm;
-use plca_fit::laws::{Claims, Rounding, check};
+use plca_fit::engine::{FitError, Init, Model};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-use skellam_snmf::{Ding, DingState, KMeans, Seeding, SnmfError, kmeans};
+use skellam_snmf::engine::{Ding, DingState};
+use skellam_snmf::{KMeans, Seeding, kmeans};
+
+use crate::support::{At, tensor};
 
 fn matrix() -> impl Strategy<Value = DMatrix<f64>> {
     (1..6usize, 1..20usize).prop_flat_map(|(f, n)| {
@@ -15,15 +18,21 @@ fn matrix() -> impl Strategy<Value = DMatrix<f64>> {
 }
 
 /// `(V - W H) Hᵀ = 0` within the rounding of its terms, of which the factorization of `H` makes some for each of its entries.
-fn w_is_optimal(
-    v: &DMatrix<f64>,
-    DingState { w, h }: &DingState<f64>,
-) -> Result<(), TestCaseError> {
+fn w_is_optimal(v: &DMatrix<f64>, state: &DingState<f64>) -> Result<(), TestCaseError> {
+    let (w, h) = (state.basis(), state.activations());
     let slope = (v - w * h) * h.transpose();
     let size = (v.norm() + w.norm() * h.norm()) * h.norm();
     let rounding = f64::EPSILON * 8.0 * (4 + h.len()) as f64;
     prop_assert!(slope.norm() <= rounding * size, "{slope} of {size}");
     Ok(())
+}
+
+fn ding(k: usize) -> Ding<f64> {
+    Ding::builder(k).build().unwrap()
+}
+
+fn from(h: DMatrix<f64>) -> Init<f64> {
+    Init::default().block("activations", h)
 }
 
 /// Three components of two samples always depend on each other; here two of three do so nearly.
@@ -32,31 +41,29 @@ fn w_is_optimal_for_components_that_depend_on_each_other() {
     let v = DMatrix::from_row_slice(1, 2, &[4.131756739057387, 0.0]);
     let mut rng = ChaCha8Rng::seed_from_u64(14940614014930777158);
     let h = DMatrix::from_fn(3, 2, |_, _| plca_dist::random::uniform(&mut rng));
-    let ding = Ding::new(3).unwrap();
-    let steps = ding.on(&v).unwrap();
-    let mut state = steps.start(h).unwrap();
-    w_is_optimal(&v, &state).unwrap();
-    steps.step(&mut state, false).unwrap();
-    w_is_optimal(&v, &state).unwrap();
+    let (three, data) = (ding(3), tensor(&v));
+    let mut at = At::start(&three, &data, from(h));
+    w_is_optimal(&v, &at.state()).unwrap();
+    at.step();
+    w_is_optimal(&v, &at.state()).unwrap();
     for small in [1e-3, 1e-7, 1e-11] {
         let h = DMatrix::from_row_slice(2, 3, &[1.0, 2.0, 3.0, 1.0, 2.0, 3.0 + small]);
         let v = DMatrix::from_row_slice(1, 3, &[1.0, -1.0, 2.0]);
-        w_is_optimal(&v, &Ding::new(2).unwrap().on(&v).unwrap().start(h).unwrap()).unwrap();
+        w_is_optimal(&v, &At::start(&ding(2), &tensor(&v), from(h)).state()).unwrap();
     }
 }
 
 /// Entries of `H` that vanish come back: `up / down` is above all numbers, its root is not.
 #[test]
 fn vanished_entries_of_h_come_back() {
-    let v = DMatrix::from_row_slice(1, 2, &[1.0, 2.0]);
-    let ding = Ding::new(1).unwrap();
-    let steps = ding.on(&v).unwrap();
+    let data = tensor(&DMatrix::from_row_slice(1, 2, &[1.0, 2.0]));
     let h = DMatrix::from_row_slice(1, 2, &[1e-317, 1.0]);
-    let mut state = steps.start(h).unwrap();
+    let one = ding(1);
+    let mut at = At::start(&one, &data, from(h));
     for _ in 0..200 {
-        steps.step(&mut state, false).unwrap();
+        at.step();
     }
-    assert!(steps.objective(&state).unwrap() < 1e-9, "{state:?}");
+    assert!(at.objective() < 1e-9, "{:?}", at.state());
 }
 
 proptest! {
@@ -65,44 +72,45 @@ proptest! {
     /// The squared error never grows. [SKELLAM 12]
     #[test]
     fn ding_never_loses(v in matrix(), k in 1..4usize, seed in any::<u64>()) {
-        let ding = Ding::new(k).unwrap();
-        let steps = ding.on(&v).unwrap();
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let h = DMatrix::from_fn(k, v.ncols(), |_, _| plca_dist::random::uniform(&mut rng));
-        let mut state = steps.start(h).unwrap();
-        let rounding = Rounding { relative: 0.0, absolute: 1e-9 * v.norm_squared() };
-        check(&steps, &state, &Claims { iterations: 30, ..Claims::new(rounding) })?;
+        let (ding, data) = (ding(k), tensor(&v));
+        let mut at = At::start(&ding, &data, from(h));
+        let mut before = f64::INFINITY;
         for _ in 0..30 {
-            steps.step(&mut state, false).unwrap();
+            let (objective, measured) = (at.objective(), at.measured());
+            prop_assert_eq!(objective, measured);
+            prop_assert!(objective <= before + 1e-9 * v.norm_squared(), "{} {}", before, objective);
+            before = objective;
         }
-        prop_assert!(state.h.iter().all(|&x| x >= 0.0));
+        prop_assert!(at.state().activations().iter().all(|&x| x >= 0.0));
     }
 
     /// `H` entry by entry as the update is written, and then the `W` that is optimal for it: `(V - W H) Hᵀ = 0`. [SKELLAM 12]
     #[test]
     fn a_step_of_ding_is_its_formula(v in matrix(), k in 1..4usize, seed in any::<u64>()) {
-        let ding = Ding::new(k).unwrap();
-        let steps = ding.on(&v).unwrap();
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let h = DMatrix::from_fn(k, v.ncols(), |_, _| plca_dist::random::uniform(&mut rng));
-        let mut state = steps.start(h).unwrap();
-        let before = state.clone();
-        steps.step(&mut state, false).unwrap();
+        let (ding, data) = (ding(k), tensor(&v));
+        let mut at = At::start(&ding, &data, from(h));
+        let before = at.state();
+        at.step();
+        let state = at.state();
         let parts = |x: f64| (0.5 * (x.abs() + x), 0.5 * (x.abs() - x));
         for z in 0..k {
-            let w = before.w.column(z);
+            let w = before.basis().column(z);
             for n in 0..v.ncols() {
                 let (mut up, mut down) = parts(w.dot(&v.column(n)));
                 // Of the terms before they cancel.
                 let mut size = w.abs().dot(&v.column(n).abs());
                 for l in 0..k {
-                    let (other, h) = (before.w.column(l), before.h[(l, n)]);
+                    let (other, h) = (before.basis().column(l), before.activations()[(l, n)]);
                     let (plus, minus) = parts(w.dot(&other));
                     up += minus * h;
                     down += plus * h;
                     size += w.abs().dot(&other.abs()) * h;
                 }
-                let [old, new] = [before.h[(z, n)], state.h[(z, n)]].map(|h| h * h);
+                let [old, new] = [before.activations()[(z, n)], state.activations()[(z, n)]].map(|h| h * h);
                 prop_assert!((new * down - old * up).abs() <= 1e-13 * size * (old + new));
             }
         }
@@ -175,11 +183,8 @@ fn seeds_are_drawn_by_squared_distance() {
 fn refusals() {
     let mut rng = ChaCha8Rng::seed_from_u64(0);
     let v = DMatrix::from_row_slice(1, 2, &[1.0, f64::NAN]);
-    assert!(Ding::new(0).is_err());
-    assert!(matches!(
-        Ding::new(1).unwrap().on(&v),
-        Err(SnmfError::Value { column: 1, .. })
-    ));
+    let refused = ding(1).on(&tensor(&v)).map(drop).unwrap_err();
+    assert!(matches!(&refused, FitError::Entry { index, .. } if index == &[0, 1]));
     assert!(kmeans(&v, 1, Seeding::Random, 9, &mut rng).is_err());
     let v = DMatrix::from_row_slice(1, 2, &[1.0, 1.0]);
     assert!(kmeans(&v, 0, Seeding::Random, 9, &mut rng).is_err());
@@ -191,11 +196,6 @@ fn refusals() {
             .inertia,
         0.0
     );
-    let ding = Ding::new(1).unwrap();
-    assert!(
-        ding.on(&v)
-            .unwrap()
-            .start(DMatrix::from_element(1, 2, -1.0))
-            .is_err()
-    );
+    let start = from(DMatrix::from_element(1, 2, -1.0));
+    assert!(ding(1).init(&tensor(&v), start, &mut rng).is_err());
 }

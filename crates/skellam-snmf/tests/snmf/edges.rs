@@ -1,16 +1,16 @@
 //! Zeros, hidden cells, tiny shapes, refused input: every case of the specification's section 11.
 
-use nalgebra::{DMatrix, DVector, dmatrix};
-use plca_fit::Algorithm;
-use plca_fit::laws::check_failure;
+use nalgebra::{DMatrix, dmatrix};
+use plca_fit::engine::{FitError, Init, Model, Solver, State, Stop, StopError};
+use plca_tensor::{DenseTensor, Real};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use skellam_snmf::engine::{Ding, DingState, Snmf, SnmfBuilder, SnmfVb, SnmfVbState};
 use skellam_snmf::{
-    CpState, Ding, DingState, Entries, Hyperparameters, Learner, ParamError, Posterior, Prior,
-    Rate, Replicates, Sharing, Signed, SignedCp, Snmf, SnmfError, SnmfInit, SnmfState, SnmfVb,
-    Statistics, Stop, StopError, VbInit,
+    Entries, Hyperparameters, Learner, Posterior, Prior, Rate, Replicates, Sharing, Signed,
+    SnmfError, SnmfState, Statistics,
 };
 
-use crate::support::masked;
+use crate::support::{At, masked, stacked, tensor};
 
 fn rng(seed: u64) -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(seed)
@@ -18,39 +18,35 @@ fn rng(seed: u64) -> ChaCha8Rng {
 
 const METHODS: [Replicates; 3] = [Replicates::One, Replicates::Finite(2), Replicates::Limit];
 
-fn data(m: DMatrix<f64>) -> Signed<f64> {
-    Signed::from_matrix(m).unwrap()
+fn start<T: Real>(plus: &DMatrix<T>, minus: &DMatrix<T>, h: DMatrix<T>) -> Init<T> {
+    Init::default()
+        .block("atoms", stacked(plus, minus))
+        .block("activations", h)
 }
 
-fn start(plus: DMatrix<f64>, minus: DMatrix<f64>, h: DMatrix<f64>) -> SnmfInit<f64> {
-    SnmfInit {
-        atoms: Some((plus, minus)),
-        activations: Some(h),
-    }
+fn snmf(k: usize) -> SnmfBuilder<f64> {
+    Snmf::builder(k)
 }
 
 /// A rate of 0 gives a product of 0, never NaN; a zero stays where the shape is 1 and comes back where it is larger.
 #[test]
 fn zeros() {
-    let v = data(dmatrix![3.0, 0.0, 0.0; 0.0, -2.0, 0.0]);
-    let init = start(
-        dmatrix![0.5; 0.0],
-        dmatrix![0.0; 0.5],
-        dmatrix![1.0, 1.0, 1.0],
-    );
+    let v = tensor(&dmatrix![3.0, 0.0, 0.0; 0.0, -2.0, 0.0]);
+    let h = dmatrix![1.0, 1.0, 1.0];
+    let init = start(&dmatrix![0.5; 0.0], &dmatrix![0.0; 0.5], h);
     for m in METHODS {
         for (alpha, stays) in [(1.0, true), (1.5, false)] {
             let prior = Prior {
                 plus: Entries::All(alpha),
                 ..Prior::flat()
             };
-            let config = Snmf::builder(1).replicates(m).prior(prior).build().unwrap();
-            let em = config.on(&v).unwrap();
-            let mut state = config.init(&v, &init, &mut rng(0)).unwrap();
+            let config = snmf(1).replicates(m).priors(prior).build().unwrap();
+            let mut at = At::start(&config, &v, init.clone());
             for _ in 0..3 {
-                em.step(&mut state, false).unwrap();
+                at.step();
             }
-            assert!(em.objective(&state).unwrap().is_finite() || !stays, "{m:?}");
+            assert!(at.objective().is_finite() || !stays, "{m:?}");
+            let state = at.state().factors();
             assert_eq!(state.plus[(1, 0)] == 0.0, stays, "{m:?}");
             assert_eq!(state.minus[(0, 0)], 0.0);
             let all = state
@@ -66,90 +62,54 @@ fn zeros() {
 /// Both sides of a cell without data may become exact zeros in the limit, and stay.
 #[test]
 fn the_limit_makes_zeros() {
-    let v = data(dmatrix![0.0, 0.0; 1.0, 2.0]);
-    let config = Snmf::builder(1).build().unwrap();
-    let em = config.on(&v).unwrap();
-    let init = start(dmatrix![0.4; 0.4], dmatrix![0.0; 0.2], dmatrix![1.0, 1.0]);
-    let mut state = config.init(&v, &init, &mut rng(0)).unwrap();
+    let v = tensor(&dmatrix![0.0, 0.0; 1.0, 2.0]);
+    let config = snmf(1).build().unwrap();
+    let init = start(&dmatrix![0.4; 0.4], &dmatrix![0.0; 0.2], dmatrix![1.0, 1.0]);
+    let mut at = At::start(&config, &v, init);
     for _ in 0..3 {
-        em.step(&mut state, false).unwrap();
+        at.step();
     }
-    assert_eq!((state.plus[(0, 0)], state.minus[(0, 0)]), (0.0, 0.0));
-    assert!(em.objective(&state).unwrap().is_finite());
+    let atoms = at.state().atoms().clone();
+    assert_eq!((atoms[0], atoms[2]), (0.0, 0.0));
+    assert!(at.objective().is_finite());
 }
 
 /// A start that makes a datum impossible is refused with its first cell; EM would stay at `-inf`.
 #[test]
 fn impossible_starts() {
-    let v = data(dmatrix![0.0, 1.0; -1.0, 1.0]);
-    let config = Snmf::builder(1).build().unwrap();
+    let v = tensor(&dmatrix![0.0, 1.0; -1.0, 1.0]);
+    let config = snmf(1).build().unwrap();
     let refused = |plus, minus, h| {
-        config
-            .init(&v, &start(plus, minus, h), &mut rng(0))
-            .unwrap_err()
+        let init = start(&plus, &minus, h);
+        config.init(&v, init, &mut rng(0)).unwrap_err()
+    };
+    let support = |index: [usize; 2], value| FitError::Support {
+        index: index.to_vec(),
+        value,
     };
     let error = refused(dmatrix![0.5; 0.5], dmatrix![0.1; 0.0], dmatrix![1.0, 1.0]);
-    let expected = SnmfError::Support {
-        side: "minus",
-        row: 1,
-        column: 0,
-        value: -1.0,
-    };
-    assert_eq!(error, expected);
-    assert_eq!(
-        error.to_string(),
-        "initial support: the minus rate is 0 at [1, 0] where the data are -1"
-    );
+    assert_eq!(error, support([1, 0], -1.0));
     let error = refused(dmatrix![0.5; 0.5], dmatrix![0.1; 0.1], dmatrix![1.0, 0.0]);
-    assert!(matches!(
-        error,
-        SnmfError::Support {
-            side: "plus",
-            row: 0,
-            column: 1,
-            ..
-        }
-    ));
-    let vb = SnmfVb::builder(1).build().unwrap();
-    let means = SnmfState {
-        plus: dmatrix![0.5; 0.0],
-        minus: dmatrix![0.1; 0.1],
-        activations: dmatrix![1.0, 1.0],
-    };
-    let refused = VbInit::Means(means).state(&vb.on(&v).unwrap(), &mut rng(0));
-    assert!(matches!(
-        refused,
-        Err(SnmfError::Support {
-            row: 1,
-            column: 1,
-            ..
-        })
-    ));
+    assert_eq!(error, support([0, 1], 1.0));
 }
 
 /// A component that explains nothing keeps its atom.
 #[test]
 fn empty_components_keep_their_atom() {
-    let v = data(dmatrix![2.0, -1.0; 1.0, 3.0]);
+    let v = tensor(&dmatrix![2.0, -1.0; 1.0, 3.0]);
     for m in METHODS {
-        let config = Snmf::builder(2).replicates(m).build().unwrap();
-        let em = config.on(&v).unwrap();
+        let config = snmf(2).replicates(m).build().unwrap();
         let init = start(
-            dmatrix![0.3, 0.1; 0.3, 0.2],
-            dmatrix![0.2, 0.3; 0.2, 0.4],
+            &dmatrix![0.3, 0.1; 0.3, 0.2],
+            &dmatrix![0.2, 0.3; 0.2, 0.4],
             dmatrix![1.0, 2.0; 0.0, 0.0],
         );
-        let mut state = config.init(&v, &init, &mut rng(0)).unwrap();
-        let atom = (
-            state.plus.column(1).clone_owned(),
-            state.minus.column(1).clone_owned(),
-        );
-        em.step(&mut state, false).unwrap();
-        assert_eq!(
-            (state.plus.column(1), state.minus.column(1)),
-            (atom.0.column(0), atom.1.column(0))
-        );
-        assert_eq!(state.activations.row(1).amax(), 0.0);
+        let mut at = At::start(&config, &v, init);
+        let before = at.state();
+        at.step();
+        let after = at.state();
+        assert_eq!(after.atoms().column(1), before.atoms().column(1));
+        assert_eq!(after.activations().row(1).amax(), 0.0);
     }
 }
 
@@ -157,33 +117,32 @@ fn empty_components_keep_their_atom() {
 #[test]
 fn hidden_columns_and_nothing_at_all() {
     let nan = f64::NAN;
-    let v = data(dmatrix![2.0, nan, -1.0; 1.0, nan, 3.0; nan, nan, nan]);
+    let v = tensor(&dmatrix![2.0, nan, -1.0; 1.0, nan, 3.0; nan, nan, nan]);
     for m in METHODS {
-        let config = Snmf::builder(2).replicates(m).build().unwrap();
-        let em = config.on(&v).unwrap();
-        let mut state = config.init(&v, &SnmfInit::default(), &mut rng(0)).unwrap();
-        let before = state.activations.column(1).clone_owned();
+        let config = snmf(2).replicates(m).build().unwrap();
+        let mut at = At::start(&config, &v, Init::default());
+        let before = at.state();
         for _ in 0..5 {
-            em.step(&mut state, false).unwrap();
+            at.step();
         }
-        assert!((state.activations.column(1) - before).amax() < 1e-13);
-        let nothing = data(DMatrix::from_element(3, 2, nan));
-        let em = config.on(&nothing).unwrap();
-        let mut state = config
-            .init(&nothing, &SnmfInit::default(), &mut rng(0))
-            .unwrap();
-        assert_eq!(em.log_fit(&state), 0.0);
-        let before = state.clone();
-        em.step(&mut state, false).unwrap();
-        assert!((&state.plus - before.plus).amax() < 1e-15);
-        assert!((&state.activations - before.activations).amax() < 1e-14);
+        let after = at.state();
+        let moved = after.activations().column(1) - before.activations().column(1);
+        assert!(moved.amax() < 1e-13);
+        let nothing = tensor(&DMatrix::from_element(3, 2, nan));
+        let mut at = At::start(&config, &nothing, Init::default());
+        assert_eq!((at.fit(), at.objective()), (0.0, 0.0));
+        let before = at.state();
+        at.step();
+        let after = at.state();
+        assert!((after.atoms() - before.atoms()).amax() < 1e-15);
+        assert!((after.activations() - before.activations()).amax() < 1e-14);
     }
 }
 
 /// Shapes whose `e^ψ` underflows: everything stays finite and the bound rises.
 #[test]
 fn tiny_shapes() {
-    let v = data(dmatrix![2.0, 5.0, -1.0; 1.0, -4.0, 3.0]);
+    let v = tensor(&dmatrix![2.0, 5.0, -1.0; 1.0, -4.0, 3.0]);
     for tiny in [1e-150, 1e-5, 1e-3, 0.02] {
         let prior = Prior {
             plus: Entries::All(tiny),
@@ -192,18 +151,16 @@ fn tiny_shapes() {
             rate: Entries::All(1e-3),
         };
         for m in METHODS {
-            let config = SnmfVb::builder(2)
-                .replicates(m)
-                .prior(prior.clone())
-                .build()
-                .unwrap();
-            let vb = config.on(&v).unwrap();
-            for init in [VbInit::Random, VbInit::Prior { jitter: 1e-5 }] {
-                let mut state = init.state(&vb, &mut rng(0)).unwrap();
-                let mut before = vb.objective(&state).unwrap();
+            let config = SnmfVb::builder(2).replicates(m).priors(prior.clone());
+            let config = config.build().unwrap();
+            let drawn = config.init(&v, Init::default(), &mut rng(0)).unwrap();
+            let near = config.at_prior(&v, 1e-5, &mut rng(0)).unwrap();
+            for init in [drawn, near] {
+                let mut at = At::start(&config, &v, &init);
+                let mut before = at.objective();
                 for _ in 0..30 {
-                    vb.step(&mut state, false).unwrap();
-                    let after = vb.objective(&state).unwrap();
+                    at.step();
+                    let after = at.objective();
                     assert!(
                         after.is_finite() && after >= before - 1e-10 * before.abs(),
                         "{tiny} {m:?} {before} {after}"
@@ -219,48 +176,24 @@ fn tiny_shapes() {
 #[test]
 fn whole_data() {
     let large = 2f64.powi(53);
-    let v = data(dmatrix![-large, large; 0.0, 3.0]);
-    let one = Snmf::builder(1).replicates(Replicates::One);
-    let config = one.clone().build().unwrap();
-    let fit = config.fit(
-        &v,
-        &SnmfInit::default(),
-        &Stop {
-            max_iter: 5,
-            ..Stop::default()
-        },
-        &mut rng(0),
-    );
-    assert!(fit.unwrap().objective.is_finite());
-    let half = data(dmatrix![1.0, 2.0; 0.5, 2.5]);
+    let v = tensor(&dmatrix![-large, large; 0.0, 3.0]);
+    let one = || snmf(1).replicates(Replicates::One);
+    let config = one().build().unwrap();
+    let run = config.on(&v).unwrap().stop(Stop::default().max_iter(5));
+    let fit = run.run(Init::default(), &mut rng(0)).unwrap();
+    assert!(fit.objective().is_finite());
+    let half = tensor(&dmatrix![1.0, 2.0; 0.5, 2.5]);
     let refused = config.on(&half).unwrap_err();
     assert_eq!(
-        refused,
-        SnmfError::NotWhole {
-            row: 1,
-            column: 0,
-            value: 0.5
-        }
-    );
-    assert_eq!(
         refused.to_string(),
-        "entry [1, 0] is 0.5: with finitely many replicates the data must be whole numbers"
+        "entry [1, 0] is 0.5, expected a whole number, replicates being finitely many"
     );
-    assert!(one.real_data().build().unwrap().on(&half).is_ok());
+    assert!(one().real_data().build().unwrap().on(&half).is_ok());
     // Two draws average to halves.
-    let two = Snmf::builder(1)
-        .replicates(Replicates::Finite(2))
-        .build()
-        .unwrap();
+    let two = snmf(1).replicates(Replicates::Finite(2)).build().unwrap();
     assert!(two.on(&half).is_ok());
-    assert!(
-        SnmfVb::builder(1)
-            .replicates(Replicates::One)
-            .build()
-            .unwrap()
-            .on(&half)
-            .is_err()
-    );
+    let vb = SnmfVb::builder(1).replicates(Replicates::One);
+    assert!(vb.build().unwrap().on(&half).is_err());
     // Hidden cells need not be whole.
     let seen = dmatrix![true, true; false, false];
     let hidden = masked(&dmatrix![1.0, 2.0; 0.5, f64::NAN], &seen);
@@ -271,6 +204,16 @@ fn whole_data() {
 /// [SKELLAM 10]
 #[test]
 fn ratios_of_small_cells_in_single_precision() {
+    fn stepped<T: Real>(
+        data: &DenseTensor<T>,
+        atoms: [&DMatrix<T>; 2],
+        h: DMatrix<T>,
+    ) -> DMatrix<T> {
+        let config = Snmf::builder(2).freeze("atoms").build().unwrap();
+        let mut at = At::start(&config, data, start(atoms[0], atoms[1], h));
+        at.step();
+        at.state().activations().clone()
+    }
     for small in [1e-18, 3e-20, 1e-22, 1e-24, 1e-30] {
         // Rates around the datum, on either side, and a datum of 0.
         let values = dmatrix![1.0, 0.0, 0.0; 0.0, small, -3.0 * small; 0.0, 0.0, 2.0 * small];
@@ -278,23 +221,11 @@ fn ratios_of_small_cells_in_single_precision() {
         let plus = dmatrix![0.5, 0.0; 0.0, 0.4; 0.0, 0.1];
         let minus = dmatrix![0.5, 0.0; 0.0, 0.2; 0.0, 0.3];
         let h = dmatrix![2.0, 0.0, 0.0; 0.0, 2.0 * small, 5.0 * small];
-        let config = Snmf::builder(2).freeze_atoms().build().unwrap();
-        let v = masked(&values, &seen);
         let narrow = |m: &DMatrix<f64>| m.map(|x| x as f32);
         let single = masked(&narrow(&values), &seen);
-        let mut want = SnmfState {
-            plus,
-            minus,
-            activations: h,
-        };
-        let mut got = SnmfState {
-            plus: narrow(&want.plus),
-            minus: narrow(&want.minus),
-            activations: narrow(&want.activations),
-        };
-        config.on(&v).unwrap().step(&mut want, false).unwrap();
-        config.on(&single).unwrap().step(&mut got, false).unwrap();
-        for (&got, &want) in got.activations.iter().zip(&want.activations) {
+        let got = stepped(&single, [&narrow(&plus), &narrow(&minus)], narrow(&h));
+        let want = stepped(&masked(&values, &seen), [&plus, &minus], h);
+        for (&got, &want) in got.iter().zip(&want) {
             let error = (f64::from(got) - want).abs();
             assert!(error <= 1e-6 * want, "{small}: {got} {want}");
         }
@@ -306,48 +237,27 @@ fn bad_data() {
     for bad in [f64::INFINITY, f64::NEG_INFINITY] {
         assert!(Signed::from_matrix(dmatrix![1.0, bad]).is_err());
     }
-    let huge = data(dmatrix![1.0, -1e200]);
-    let refused = Snmf::builder(1).build().unwrap().on(&huge).unwrap_err();
-    assert!(matches!(
-        refused,
-        SnmfError::TooLarge {
-            row: 0,
-            column: 1,
-            ..
-        }
-    ));
+    let config = snmf(1).build().unwrap();
+    let huge = tensor(&dmatrix![1.0, -1e200]);
+    let refused = config.on(&huge).unwrap_err();
+    assert!(matches!(&refused, FitError::Entry { index, .. } if index == &[0, 1]));
     // The limit has no scale of its own.
     for size in [1e-140, 1e140] {
         let values = dmatrix![size, 2.0 * size; -size, -2.0 * size];
-        let stop = Stop {
-            tol: 0.0,
-            ..Stop::default()
-        };
-        let config = Snmf::builder(1).build().unwrap();
-        let fit = config.fit(
-            &data(values.clone()),
-            &SnmfInit::default(),
-            &stop,
-            &mut rng(0),
-        );
-        let error = fit.unwrap().state.reconstruct() - values;
+        let data = tensor(&values);
+        let run = config.on(&data).unwrap().stop(Stop::default().tol(None));
+        let fit = run.run(Init::default(), &mut rng(0)).unwrap();
+        let state = fit.state();
+        let error = state.signed_atoms() * state.activations() - values;
         assert!(error.amax() < 1e-2 * size, "{size}");
     }
 }
 
 #[test]
 fn bad_settings() {
-    assert_eq!(Snmf::builder(0).build(), Err(ParamError::NoComponents));
-    assert_eq!(SnmfVb::builder(0).build(), Err(ParamError::NoComponents));
-    assert_eq!(
-        Snmf::builder(1).replicates(Replicates::Finite(0)).build(),
-        Err(ParamError::NoReplicates)
-    );
     for bad in [-1.0, f64::NAN, f64::INFINITY] {
-        assert!(matches!(
-            Snmf::builder(1).floor(bad).build(),
-            Err(ParamError::Floor(_))
-        ));
+        let refused = snmf(1).floor(bad).build().unwrap_err();
+        assert!(matches!(refused, FitError::Setting { name: "floor", .. }));
     }
     let with = |change: &dyn Fn(&mut Prior)| {
         let mut prior = Prior {
@@ -356,8 +266,8 @@ fn bad_settings() {
         };
         change(&mut prior);
         (
-            Snmf::builder(1).prior(prior.clone()).build(),
-            SnmfVb::builder(1).prior(prior).build(),
+            snmf(1).priors(prior.clone()).build(),
+            SnmfVb::<f64>::builder(1).priors(prior).build(),
         )
     };
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
@@ -367,177 +277,118 @@ fn bad_settings() {
             &|p| p.shape = Entries::All(bad),
         ] {
             let (em, vb) = with(change);
-            assert!(matches!(em, Err(ParamError::Prior { .. })) && em.is_err() == vb.is_err());
+            assert!(matches!(em, Err(FitError::Range { .. })) && em.is_err() == vb.is_err());
         }
         let (em, vb) = with(&|p| p.rate = Entries::All(bad));
         // A rate of 0 is for EM alone.
         assert!(em.is_ok() == (bad == 0.0) && vb.is_err());
     }
-    let (em, _) = with(&|p| p.minus = Entries::Each(dmatrix![1.0; -2.0]));
-    let message = em.unwrap_err().to_string();
-    assert_eq!(
-        message,
-        "prior `minus` is -2 at (1, 0), not a finite number > 0"
-    );
-    let v = data(dmatrix![1.0, 2.0]);
+    let v = tensor(&dmatrix![1.0, 2.0]);
     let (em, vb) = with(&|p| p.shape = Entries::Each(DMatrix::from_element(2, 2, 1.0)));
+    let em = em.unwrap();
     assert!(matches!(
-        em.unwrap().on(&v),
-        Err(SnmfError::Shape { block: "shape", .. })
+        em.on(&v),
+        Err(FitError::Shape { got: (2, 2), .. })
     ));
     assert!(vb.unwrap().on(&v).is_err());
 }
 
 #[test]
 fn bad_starts() {
-    let v = data(dmatrix![1.0, 2.0; 3.0, -4.0]);
-    let config = Snmf::builder(1).build().unwrap();
+    let v = tensor(&dmatrix![1.0, 2.0; 3.0, -4.0]);
+    let config = snmf(1).build().unwrap();
     let good = || (dmatrix![0.2; 0.3], dmatrix![0.2; 0.3], dmatrix![1.0, 1.0]);
-    let refused = |init: SnmfInit<f64>| config.init(&v, &init, &mut rng(0)).unwrap_err();
+    let refused = |init| config.init(&v, init, &mut rng(0)).unwrap_err();
+    let names = |error: &FitError, name: &str, at: (usize, usize)| matches!(error, FitError::Value { block, row, column, .. } if block == name && (*row, *column) == at);
     for bad in [-0.1, f64::NAN, f64::INFINITY] {
         let (p, m, mut h) = good();
         h[(0, 1)] = bad;
-        let error = refused(start(p, m, h));
-        assert!(matches!(
-            error,
-            SnmfError::Value {
-                block: "activations",
-                row: 0,
-                column: 1,
-                ..
-            }
-        ));
-        let (mut p, m, h) = good();
-        p[(1, 0)] = bad;
-        assert!(matches!(
-            refused(start(p, m, h)),
-            SnmfError::Value {
-                block: "plus",
-                row: 1,
-                ..
-            }
-        ));
+        assert!(names(&refused(start(&p, &m, h)), "activations", (0, 1)));
+        let (p, mut m, h) = good();
+        m[(1, 0)] = bad;
+        assert!(names(&refused(start(&p, &m, h)), "atoms", (3, 0)));
     }
     let (_, _, h) = good();
-    assert_eq!(
-        refused(start(dmatrix![0.0; 0.0], dmatrix![0.0; 0.0], h.clone())),
-        SnmfError::ZeroAtom { component: 0 }
-    );
-    let error = refused(start(dmatrix![1.0], dmatrix![1.0], h));
-    assert!(matches!(
-        error,
-        SnmfError::Shape {
-            block: "plus",
-            got: (1, 1),
-            expected: (2, 1)
-        }
-    ));
-    let frozen = Snmf::builder(1).freeze_atoms().build().unwrap();
-    let error = frozen
-        .init(&v, &SnmfInit::default(), &mut rng(0))
-        .unwrap_err();
-    assert_eq!(error, SnmfError::FixedWithoutValue { block: "atoms" });
-    let frozen = Snmf::builder(1).freeze_activations().build().unwrap();
-    assert!(frozen.init(&v, &SnmfInit::default(), &mut rng(0)).is_err());
-    let vb = SnmfVb::builder(1).freeze_atoms().build().unwrap();
-    assert!(
-        VbInit::Random
-            .state(&vb.on(&v).unwrap(), &mut rng(0))
-            .is_err()
-    );
-    let stop = Stop {
-        tol: -1.0,
-        ..Stop::default()
+    let nothing = dmatrix![0.0; 0.0];
+    let empty = FitError::Empty {
+        block: "atoms".into(),
+        column: 0,
     };
-    let error = config
-        .fit(&v, &SnmfInit::default(), &stop, &mut rng(0))
-        .unwrap_err();
-    assert_eq!(error, SnmfError::Stop(StopError::Tolerance(-1.0)));
-    let vb = SnmfVb::builder(1).build().unwrap();
-    let bound = vb.on(&v).unwrap();
+    assert_eq!(refused(start(&nothing, &nothing, h.clone())), empty);
+    let one = dmatrix![1.0];
+    let shape = FitError::Shape {
+        block: "atoms".into(),
+        got: (2, 1),
+        expected: (4, 1),
+    };
+    assert_eq!(refused(start(&one, &one, h)), shape);
+    for name in ["atoms", "activations"] {
+        let frozen = snmf(1).freeze(name).build().unwrap();
+        let error = frozen.init(&v, Init::default(), &mut rng(0)).unwrap_err();
+        assert_eq!(error, FitError::NotGiven { block: name.into() });
+    }
+    let vb = SnmfVb::builder(1).freeze("atoms_shape").build().unwrap();
+    assert!(vb.init(&v, Init::default(), &mut rng(0)).is_err());
+    let run = config.on(&v).unwrap().stop(Stop::default().tol(-1.0));
+    let error = run.run(Init::default(), &mut rng(0)).unwrap_err();
+    let expected = StopError::Tolerance {
+        name: "tol",
+        value: -1.0,
+    };
+    assert_eq!(error, FitError::Stop(expected));
     for bad in [0.0, -1.0, f64::NAN] {
         let one = DMatrix::from_element(1, 2, 1.0);
-        let atoms = dmatrix![1.0; bad];
         let posterior = Posterior {
-            plus: atoms,
+            plus: dmatrix![1.0; bad],
             minus: dmatrix![1.0; 1.0],
             shape: one.clone(),
             rate: one,
         };
-        assert!(
-            VbInit::Posterior(posterior)
-                .state(&bound, &mut rng(0))
-                .is_err()
-        );
-        assert!(
-            bad == 0.0
-                || VbInit::Prior { jitter: bad }
-                    .state(&bound, &mut rng(0))
-                    .is_err()
-        );
+        let error = SnmfVbState::new(posterior).unwrap_err();
+        assert!(matches!(error, FitError::Range { row: 1, .. }), "{error}");
     }
 }
 
 /// New data under fixed atoms: the atoms stay to the bit, for both methods.
 #[test]
 fn fixed_blocks_stay() {
-    let v = data(dmatrix![1.0, 2.0, 5.0; 3.0, -4.0, 1.0]);
-    let stop = Stop {
-        max_iter: 20,
-        ..Stop::default()
-    };
-    let atoms = (dmatrix![0.2, 0.1; 0.3, 0.4], dmatrix![0.2, 0.3; 0.3, 0.2]);
-    let init = SnmfInit {
-        atoms: Some(atoms),
-        activations: None,
-    };
-    let config = Snmf::builder(2).freeze_atoms().build().unwrap();
-    let first = config.init(&v, &init, &mut rng(0)).unwrap();
-    let fit = config.fit(&v, &init, &stop, &mut rng(0)).unwrap();
-    assert_eq!(
-        (&fit.state.plus, &fit.state.minus),
-        (&first.plus, &first.minus)
-    );
-    assert_ne!(fit.state.activations, first.activations);
-    let h = SnmfInit {
-        atoms: None,
-        activations: Some(first.activations.clone()),
-    };
-    let config = Snmf::builder(2).freeze_activations().build().unwrap();
-    let fit = config.fit(&v, &h, &stop, &mut rng(0)).unwrap();
-    assert_eq!(fit.state.activations, first.activations);
-    let learnt = SnmfVb::builder(2)
-        .build()
-        .unwrap()
-        .fit(&v, &VbInit::Random, &stop, &mut rng(0))
-        .unwrap()
-        .state;
-    let new = data(dmatrix![4.0; -2.0]);
-    let vb = SnmfVb::builder(2).freeze_atoms().build().unwrap();
-    let init = VbInit::Atoms {
-        plus: learnt.plus.clone(),
-        minus: learnt.minus.clone(),
-    };
-    let fit = vb.fit(&new, &init, &stop, &mut rng(0)).unwrap();
-    assert_eq!(
-        (fit.state.plus, fit.state.minus),
-        (learnt.plus.clone(), learnt.minus.clone())
-    );
-    assert_eq!(fit.state.shape.shape(), (2, 1));
-    let vb = SnmfVb::builder(2).freeze_activations().build().unwrap();
-    assert!(vb.fit(&v, &VbInit::Random, &stop, &mut rng(0)).is_err());
-    let flat = DMatrix::from_element(2, 2, 1.0);
-    let init = VbInit::Posterior(Posterior {
-        plus: flat.clone(),
-        minus: flat.clone(),
-        ..learnt.clone()
-    });
-    let fit = vb.fit(&v, &init, &stop, &mut rng(0)).unwrap();
-    assert_eq!(
-        (fit.state.shape, fit.state.rate),
-        (learnt.shape, learnt.rate)
-    );
-    assert_ne!(fit.state.plus, flat);
+    let v = tensor(&dmatrix![1.0, 2.0, 5.0; 3.0, -4.0, 1.0]);
+    let stop = Stop::default().max_iter(20);
+    let atoms = stacked(&dmatrix![0.2, 0.1; 0.3, 0.4], &dmatrix![0.2, 0.3; 0.3, 0.2]);
+    let init = Init::default().block("atoms", atoms);
+    let config = snmf(2).freeze("atoms").build().unwrap();
+    let first = config.init(&v, init.clone(), &mut rng(0)).unwrap();
+    let run = config.on(&v).unwrap().stop(stop.clone());
+    let fit = run.run(init, &mut rng(0)).unwrap();
+    assert_eq!(fit.state().atoms(), first.atoms());
+    assert_ne!(fit.state().activations(), first.activations());
+    let h = Init::default().block("activations", first.activations().clone());
+    let config = snmf(2).freeze("activations").build().unwrap();
+    let run = config.on(&v).unwrap().stop(stop.clone());
+    let fit = run.run(h, &mut rng(0)).unwrap();
+    assert_eq!(fit.state().activations(), first.activations());
+
+    let vb = SnmfVb::builder(2).build().unwrap();
+    let run = vb.on(&v).unwrap().stop(stop.clone());
+    let learnt = run.run(Init::default(), &mut rng(0)).unwrap();
+    let learnt = learnt.into_state();
+    let new = tensor(&dmatrix![4.0; -2.0]);
+    let vb = SnmfVb::builder(2).freeze("atoms_shape").build().unwrap();
+    let init = Init::default().block("atoms_shape", learnt.atoms_shape().clone());
+    let run = vb.on(&new).unwrap().stop(stop.clone());
+    let fit = run.run(init, &mut rng(0)).unwrap();
+    assert_eq!(fit.state().atoms_shape(), learnt.atoms_shape());
+    assert_eq!(fit.state().activations_shape().shape(), (2, 1));
+    let vb = SnmfVb::builder(2).freeze("activations_shape");
+    let vb = vb.freeze("activations_rate").build().unwrap();
+    let flat = DMatrix::from_element(4, 2, 1.0);
+    let init = Init::from(&learnt).block("atoms_shape", flat.clone());
+    let run = vb.on(&v).unwrap().stop(stop);
+    let fit = run.run(init, &mut rng(0)).unwrap();
+    let state = fit.state();
+    assert_eq!(state.activations_shape(), learnt.activations_shape());
+    assert_eq!(state.activations_rate(), learnt.activations_rate());
+    assert_ne!(state.atoms_shape(), &flat);
 }
 
 /// Groups without entries keep their value; statistics without spread stop at the cap; bad ones change nothing.
@@ -596,41 +447,24 @@ fn hyperparameters_at_the_border() {
     ));
 }
 
-/// A run cut in two is the run; states and learners survive being written down.
+/// Learners survive being written down.
 #[test]
-fn resumption_and_serialisation() {
-    let v = data(DMatrix::from_fn(5, 12, |i, j| {
+fn learners_are_written_down() {
+    let v = tensor(&DMatrix::from_fn(5, 12, |i, j| {
         ((i * 5 + j * 3) % 7) as f64 - 2.0
     }));
-    let config = Snmf::builder(2).build().unwrap();
-    let em = config.on(&v).unwrap();
-    let first = config.init(&v, &SnmfInit::default(), &mut rng(0)).unwrap();
-    let stop = |max_iter| Stop {
-        max_iter,
-        tol: 0.0,
-        ..Stop::default()
-    };
-    let whole = skellam_snmf::run(&em, first.clone(), &stop(20), ()).unwrap();
-    let half = skellam_snmf::run(&em, first, &stop(8), ()).unwrap();
-    let text = serde_json::to_string(&half.state).unwrap();
-    let state: SnmfState<f64> = serde_json::from_str(&text).unwrap();
-    assert_eq!(state, half.state);
-    let rest = skellam_snmf::run(&em, state, &stop(12), ()).unwrap();
-    assert_eq!((rest.state, rest.objective), (whole.state, whole.objective));
     let hyper = Hyperparameters {
         alpha: vec![0.3],
         shape: vec![0.7],
         rate: vec![0.1],
     };
     let mut learner = Learner::new(Sharing::all(5, 2), hyper, Rate::Constant(0.3)).unwrap();
-    let vb = SnmfVb::builder(2)
-        .prior(learner.prior().unwrap())
-        .build()
-        .unwrap();
-    let posterior = vb
-        .fit(&v, &VbInit::Random, &stop(10), &mut rng(0))
-        .unwrap()
-        .state;
+    let vb = SnmfVb::builder(2).priors(learner.prior().unwrap());
+    let vb = vb.build().unwrap();
+    let run = vb.on(&v).unwrap().solver(Solver::Em);
+    let run = run.stop(Stop::default().max_iter(10));
+    let fit = run.run(Init::default(), &mut rng(0)).unwrap();
+    let posterior = fit.state().posterior();
     learner.learn(&posterior).unwrap();
     let text = serde_json::to_string(&(&learner, &posterior)).unwrap();
     let (mut again, posterior): (Learner, Posterior<f64>) = serde_json::from_str(&text).unwrap();
@@ -703,79 +537,32 @@ fn blocks_of_a_posterior_belong_together() {
     );
 }
 
-/// A step that fails leaves its state as it was, whatever it had computed of it.
+/// A step that fails leaves its parameters as they were, whatever it had computed of them.
 #[test]
 fn failing_steps_change_nothing() {
+    fn fails<M: Model>(model: &M, data: &DenseTensor<M::Scalar>, start: &M::State)
+    where
+        M::State: PartialEq + std::fmt::Debug,
+    {
+        let algorithm = model.bind(data).unwrap();
+        for measure in [false, true] {
+            let mut at = start.parameters().clone();
+            let error = algorithm.step(&mut at, measure).unwrap_err();
+            assert!(error.rejects_point(), "{error}");
+            assert_eq!(&M::State::wrap(at).unwrap(), start);
+        }
+    }
     // The atoms have their update when the activations leave the numbers.
     let prior = Prior {
         shape: Entries::All(1e300),
         ..Prior::flat()
     };
-    let single = Signed::from_matrix(dmatrix![2.0f32, -1.0; 3.0, 1.0]).unwrap();
-    let config = Snmf::builder(1).prior(prior).build().unwrap();
-    let start = config.init(&single, &SnmfInit::default(), &mut rng(0));
-    check_failure(&config.on(&single).unwrap(), &start.unwrap()).unwrap();
+    let single = tensor(&dmatrix![2.0f32, -1.0; 3.0, 1.0]);
+    let config = Snmf::builder(1).priors(prior).build().unwrap();
+    let start = config.init(&single, Init::default(), &mut rng(0)).unwrap();
+    fails(&config, &single, &start);
     // The updated H is finite, and H Hᵀ is not.
-    let v = dmatrix![2e10, 3e10];
-    let state = DingState {
-        w: dmatrix![1e-150],
-        h: dmatrix![1e160, 1e160],
-    };
-    let ding = Ding::new(1).unwrap();
-    check_failure(&ding.on(&v).unwrap(), &state).unwrap();
-}
-
-/// States with public fields: one of another size than the data is an error of every step and objective, and stays as it was.
-#[test]
-fn states_of_other_sizes_are_refused() {
-    fn refuses<A: Algorithm<Error = SnmfError>>(steps: &A, state: A::State)
-    where
-        A::State: Clone + PartialEq + std::fmt::Debug,
-    {
-        let is_shape = |e: &SnmfError| matches!(e, SnmfError::Shape { .. });
-        assert!(steps.objective(&state).is_err_and(|e| is_shape(&e)));
-        let mut after = state.clone();
-        assert!(steps.step(&mut after, true).is_err_and(|e| is_shape(&e)));
-        assert_eq!(after, state);
-    }
-    let data = Signed::from_matrix(dmatrix![2.0, 4.0; -1.0, -2.0]).unwrap();
-    let block = |rows, columns| DMatrix::from_element(rows, columns, 0.25);
-    let (em, vb) = (Snmf::builder(1).build(), SnmfVb::builder(1).build());
-    let (em, vb) = (em.unwrap(), vb.unwrap());
-    let cp = SignedCp::new(1, Replicates::Limit).unwrap();
-    // (rows of plus, rows of minus, components, columns)
-    for (f, g, k, n) in [
-        (3, 3, 1, 2),
-        (2, 3, 1, 2),
-        (2, 2, 2, 2),
-        (2, 2, 1, 3),
-        (2, 2, 0, 2),
-    ] {
-        let (plus, minus, activations) = (block(f, k), block(g, k), block(k, n));
-        let state = SnmfState {
-            plus: plus.clone(),
-            minus: minus.clone(),
-            activations,
-        };
-        refuses(&em.on(&data).unwrap(), state);
-        let (shape, rate) = (block(k, n), block(k, n));
-        let posterior = Posterior {
-            plus: plus.clone(),
-            minus: minus.clone(),
-            shape,
-            rate,
-        };
-        refuses(&vb.on(&data).unwrap(), posterior);
-        let weights = DVector::from_element(k, 8.0);
-        let factors = vec![block(n, k)];
-        refuses(
-            &cp.on(&data, &[2]).unwrap(),
-            CpState {
-                plus,
-                minus,
-                weights,
-                factors,
-            },
-        );
-    }
+    let v = tensor(&dmatrix![2e10, 3e10]);
+    let state = DingState::new(dmatrix![1e-150], dmatrix![1e160, 1e160]).unwrap();
+    fails(&Ding::builder(1).build().unwrap(), &v, &state);
 }

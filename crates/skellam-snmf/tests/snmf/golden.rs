@@ -13,7 +13,7 @@ use skellam_snmf::{
     Statistics,
 };
 
-use support::{At, assert_near, masked_tensor, matrix, number, side, stacked, tensor};
+use support::{At, assert_near, masked, matrix, number, side, stacked, tensor};
 
 /// Data of a case, in which hidden cells hold whatever the file has there.
 fn data(case: &Value) -> DenseTensor<f64> {
@@ -24,7 +24,7 @@ fn data(case: &Value) -> DenseTensor<f64> {
     let values = DMatrix::from_fn(rows, columns, |f, n| {
         values[f][n].as_f64().unwrap_or(f64::NAN)
     });
-    masked_tensor(&values, &seen)
+    masked(&values, &seen)
 }
 
 fn prior(case: &Value) -> Prior {

@@ -2,12 +2,15 @@
 
 use nalgebra::{DMatrix, dmatrix};
 use plca_dist::random;
-use plca_fit::Algorithm;
+use plca_fit::engine::{FitError, Init, Model};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use skellam_snmf::engine::{Snmf, SnmfVb};
 use skellam_snmf::{
-    Entries, Groups, Hyperparameters, KMeans, Learner, ParamError, Posterior, Prior, Rate, Sharing,
-    Signed, Snmf, SnmfError, SnmfInit, SnmfState, SnmfVb, Statistics, VbInit,
+    Entries, Groups, Hyperparameters, KMeans, Learner, Posterior, Prior, Rate, Sharing, SnmfError,
+    SnmfState, Statistics,
 };
+
+use crate::support::{At, tensor};
 
 fn rng(seed: u64) -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(seed)
@@ -108,29 +111,25 @@ fn groups_are_their_maps() {
         near(&x.shape, &y.shape, &what);
         near(&x.rate, &y.rate, &what);
         // Under the priors, both methods to the bit.
-        let v = Signed::from_matrix(DMatrix::from_fn(3, n, |i, j| {
+        let v = tensor(&DMatrix::from_fn(3, n, |i, j| {
             ((i * 5 + j * 3) % 7) as f64 - 2.0
-        }))
-        .unwrap();
+        }));
         let (p, q) = (hyper.prior(&sharing).unwrap(), hyper.prior(&maps).unwrap());
         assert_ne!(p.shape, q.shape);
         let vb = [&p, &q].map(|p| {
-            let config = SnmfVb::builder(2).prior(p.weakened(0.5)).build().unwrap();
-            let bound = config.on(&v).unwrap();
-            let mut state = VbInit::Prior { jitter: 0.5 }
-                .state(&bound, &mut rng(3))
-                .unwrap();
-            bound.step(&mut state, false).unwrap();
-            let value = bound.objective(&state).unwrap();
-            (state.divergence(p).unwrap(), state, value)
+            let config = SnmfVb::builder(2).priors(p.weakened(0.5)).build().unwrap();
+            let start = config.at_prior(&v, 0.5, &mut rng(3)).unwrap();
+            let mut at = At::start(&config, &v, &start);
+            at.step();
+            let q = at.state().posterior();
+            (q.divergence(p).unwrap(), q, at.objective())
         });
         assert_eq!(vb[0], vb[1]);
         let em = [&p, &q].map(|p| {
-            let config = Snmf::builder(2).prior(p.clone()).build().unwrap();
-            let em = config.on(&v).unwrap();
-            let mut state = config.init(&v, &SnmfInit::default(), &mut rng(3)).unwrap();
-            em.step(&mut state, false).unwrap();
-            (em.objective(&state).unwrap(), state)
+            let config = Snmf::builder(2).priors(p.clone()).build().unwrap();
+            let mut at = At::start(&config, &v, Init::default());
+            at.step();
+            (at.objective(), at.state())
         });
         assert_eq!(em[0], em[1]);
     }
@@ -301,18 +300,14 @@ fn maps_that_do_not_fit_are_refused() {
             block: "statistics"
         })
     );
-    let v = Signed::from_matrix(dmatrix![1.0, 2.0]).unwrap();
+    let v = tensor(&dmatrix![1.0, 2.0]);
     let prior = Prior {
         rate: Entries::PerComponent(vec![1.0; 2]),
         ..Prior::flat()
     };
-    let refused = Snmf::builder(1)
-        .prior(prior)
-        .build()
-        .unwrap()
-        .on(&v)
-        .unwrap_err();
-    assert_eq!(refused.to_string(), "`rate` is 2x1, expected 1x1");
+    let snmf = Snmf::builder(1).priors(prior).build().unwrap();
+    let refused = snmf.on(&v).unwrap_err();
+    assert_eq!(refused.to_string(), "`prior rate` is 2x1, expected 1x1");
 }
 
 /// Every refusal says what it was and where, by the name of the field that it was given in.
@@ -348,61 +343,43 @@ fn messages_name_the_place() {
         &KMeans::new(3).unwrap().on(&v).unwrap_err(),
         "3 clusters need as many samples, the data have 2",
     );
-    let v = Signed::from_matrix(v).unwrap();
+    let v = tensor(&v);
     let vb = SnmfVb::builder(1).build().unwrap();
-    let bound = vb.on(&v).unwrap();
+    let says = |e: FitError, what: &str| assert_eq!(e.to_string(), what);
     says(
-        &VbInit::Prior { jitter: -1.0 }
-            .state(&bound, &mut rng(0))
-            .unwrap_err(),
-        "jitter is -1, not a finite number >= 0",
+        vb.at_prior(&v, -1.0, &mut rng(0)).unwrap_err(),
+        "`jitter` is -1, expected a finite number >= 0",
     );
-    // One block, one name: in a prior, in a start and in a posterior.
+    // One block, one name: in a prior and in a start.
     let prior = Prior {
         minus: Entries::PerComponent(vec![1.0, -1.0]),
         ..Prior::flat()
     };
-    assert!(matches!(
-        Snmf::builder(2).prior(prior).build(),
-        Err(ParamError::Prior {
-            name: "minus",
-            row: 0,
-            column: 1,
-            ..
-        })
-    ));
+    says(
+        Snmf::<f64>::builder(2).priors(prior).build().unwrap_err(),
+        "`prior minus` has -1 in row 0, column 1, expected a finite number > 0",
+    );
     let prior = Prior {
         shape: Entries::PerComponent(vec![1.0, -1.0]),
         ..Prior::flat()
     };
-    assert!(matches!(
-        Snmf::builder(2).prior(prior).build(),
-        Err(ParamError::Prior {
-            name: "shape",
-            row: 1,
-            column: 0,
-            ..
-        })
-    ));
-    let start = VbInit::Atoms {
-        plus: dmatrix![1.0],
-        minus: dmatrix![-1.0],
-    };
     says(
-        &start.state(&bound, &mut rng(0)).unwrap_err(),
-        "`minus` is -1 at (0, 0), not a finite number >= 1e-150",
+        Snmf::<f64>::builder(2).priors(prior).build().unwrap_err(),
+        "`prior shape` has -1 in row 1, column 0, expected a finite number > 0",
     );
-    let init = SnmfInit {
-        atoms: Some((dmatrix![1.0], dmatrix![-1.0])),
-        activations: None,
-    };
+    let start = Init::default().block("atoms_shape", dmatrix![1.0; 1e-300]);
     says(
-        &Snmf::builder(1)
-            .build()
-            .unwrap()
-            .init(&v, &init, &mut rng(0))
-            .unwrap_err(),
-        "`minus` is -1 at (0, 0), not a finite number >= 0",
+        vb.init(&v, start, &mut rng(0)).unwrap_err(),
+        &format!(
+            "`atoms_shape` has {} in row 1, column 0, expected a finite number >= 1e-150",
+            1e-300
+        ),
+    );
+    let start = Init::default().block("atoms", dmatrix![1.0; -1.0]);
+    let snmf = Snmf::builder(1).build().unwrap();
+    says(
+        snmf.init(&v, start, &mut rng(0)).unwrap_err(),
+        "`atoms` has -1 in row 1, column 0, expected a finite number >= 0",
     );
 }
 

@@ -75,34 +75,14 @@ pub(crate) fn stacked<T: Real>(plus: &DMatrix<T>, minus: &DMatrix<T>) -> DMatrix
 }
 
 /// A matrix of which some cells were observed.
-pub(crate) fn masked_tensor<T: Real>(values: &DMatrix<T>, seen: &DMatrix<bool>) -> DenseTensor<T> {
+pub(crate) fn masked<T: Real>(values: &DMatrix<T>, seen: &DMatrix<bool>) -> DenseTensor<T> {
     let (shape, values) = (vec![values.nrows(), values.ncols()], values.as_slice());
     let seen = seen.as_slice();
     DenseTensor::with_mask(shape, values.to_vec(), Order::ColumnMajor, seen).unwrap()
 }
 
-/// The same, arranged.
-pub(crate) fn masked<T: Real>(values: &DMatrix<T>, seen: &DMatrix<bool>) -> Signed<T> {
-    Signed::from_dense(masked_tensor(values, seen)).unwrap()
-}
-
 /// The observed cells of a matrix as a list.
-pub(crate) fn listed<T: Real>(data: &Signed<T>) -> Signed<T> {
-    let (rows, columns) = data.shape();
-    let mut cells = Coordinates {
-        shape: vec![rows, columns],
-        indices: Vec::new(),
-        values: Vec::new(),
-    };
-    data.for_each(&mut |row, column, value| {
-        cells.indices.extend([row as u32, column as u32]);
-        cells.values.push(T::lit(value));
-    });
-    Signed::new(&SparseTensor::stored_only(cells).unwrap()).unwrap()
-}
-
-/// The same as data.
-pub(crate) fn listed_tensor<T: Real>(data: &dyn Data<T>) -> SparseTensor<T> {
+pub(crate) fn listed<T: Real>(data: &dyn Data<T>) -> SparseTensor<T> {
     let mut cells = Coordinates {
         shape: data.shape().to_vec(),
         indices: Vec::new(),

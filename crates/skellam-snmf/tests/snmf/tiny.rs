@@ -10,7 +10,7 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::engine::{SnmfState, SnmfVb};
 use skellam_snmf::{Entries, Posterior, Prior, Replicates};
 
-use crate::support::{At, masked_tensor, tensor};
+use crate::support::{At, masked, tensor};
 
 use crate::properties::problem::{Problem, distance, problem, replicates};
 
@@ -160,7 +160,7 @@ proptest! {
     #[test]
     fn single_precision_follows_double(problem in problem(), m in replicates(), shape in prop_oneof![Just(0.02), Just(0.01), Just(1e-3)]) {
         let data = problem.tensor();
-        let single = masked_tensor(&problem.values.map(|x| x as f32), &problem.seen);
+        let single = masked(&problem.values.map(|x| x as f32), &problem.seen);
         let (double, narrow) = (vb::<f64>(&problem, m, shape), vb::<f32>(&problem, m, shape));
         let start = problem.factors();
         let means = SnmfState::new(&start.plus, &start.minus, start.activations.clone()).unwrap();

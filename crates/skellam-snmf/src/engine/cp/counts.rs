@@ -8,7 +8,7 @@ use plca_tensor::{Real, SignedModel, SignedWanted};
 use rand::Rng;
 
 use super::super::refusal::finite;
-use super::super::signed::Observed;
+use super::super::signed::SignedData;
 use super::unfold::Folding;
 use crate::cp::{activations, shared_out};
 use crate::init::unsupported;
@@ -17,7 +17,7 @@ use crate::sides::{split, stack, tame};
 /// Skellam factorization of a tensor.
 #[derive(Debug)]
 pub(super) struct CpCounts<T: Real> {
-    pub(super) data: Observed<T>,
+    pub(super) data: SignedData<T>,
     pub(super) folding: Folding,
     pub(super) specs: Vec<BlockSpec<T>>,
 }

@@ -17,7 +17,7 @@ use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Real};
 
 use super::refusal::check_numbers;
-use super::signed::Observed;
+use super::signed::SignedData;
 use crate::Replicates;
 use counts::CpCounts;
 use unfold::{Folding, unfold};
@@ -72,7 +72,7 @@ impl<T: Real> SignedCp<T> {
     fn on_cells(&self, cells: Signed<T>, folding: Folding) -> Result<Em<CpCounts<T>>, FitError> {
         let mut specs = specs(&folding, self.components);
         self.settings.apply(&mut specs)?;
-        let data = Observed::new(cells, self.replicates, self.real_data);
+        let data = SignedData::new(cells, self.replicates, self.real_data);
         let data = data.map_err(|error| folding.refused(error))?;
         Ok(Em(CpCounts {
             data,

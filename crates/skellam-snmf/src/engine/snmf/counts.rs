@@ -8,14 +8,14 @@ use plca_tensor::{Real, SignedModel, SignedWanted};
 use rand::Rng;
 
 use super::super::refusal::finite;
-use super::super::signed::Observed;
+use super::super::signed::SignedData;
 use crate::init::unsupported;
 use crate::sides::{split, stack, tame};
 
 /// Skellam semi-NMF on data.
 #[derive(Debug)]
 pub(super) struct SnmfCounts<T: Real> {
-    pub(super) data: Observed<T>,
+    pub(super) data: SignedData<T>,
     pub(super) specs: Vec<BlockSpec<T>>,
 }
 

@@ -21,7 +21,7 @@ use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Real};
 
 use super::refusal::{check_numbers, of, of_prior};
-use super::signed::Observed;
+use super::signed::SignedData;
 use crate::{Prior, Replicates};
 use counts::SnmfCounts;
 use prior::{Sides, gamma};
@@ -102,7 +102,7 @@ impl<T: Real> Snmf<T> {
 
     fn on_cells(&self, cells: Signed<T>) -> Result<Em<SnmfCounts<T>>, FitError> {
         let specs = self.blocks(cells.shape())?;
-        let data = Observed::new(cells, self.replicates, self.real_data)?;
+        let data = SignedData::new(cells, self.replicates, self.real_data)?;
         Ok(Em(SnmfCounts { data, specs }))
     }
 }

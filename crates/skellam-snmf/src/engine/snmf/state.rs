@@ -88,7 +88,7 @@ impl<T: Real> SnmfState<T> {
     }
 }
 
-/// `[SKELLAM eq. 3]` The expected data, `L⁺ - L⁻`.
+/// Its cells are the expected data, `L⁺ - L⁻`. `[SKELLAM eq. 3]`
 impl<T: Real> Reconstruct for SnmfState<T> {
     fn shape(&self) -> Vec<usize> {
         vec![self.atoms().nrows() / 2, self.activations().ncols()]

@@ -6,7 +6,7 @@ use plca_tensor::{Real, SignedWanted};
 use rand::Rng;
 
 use super::super::refusal::of;
-use super::super::signed::Observed;
+use super::super::signed::SignedData;
 use super::NAMES;
 use super::state::posterior;
 use crate::bayes::Bayes;
@@ -19,7 +19,7 @@ use crate::{Posterior, Prior, Replicates, SnmfError, SnmfState};
 pub(super) struct VbCounts<T: Real> {
     pub(super) priors: Prior,
     pub(super) replicates: Replicates,
-    pub(super) data: Observed<T>,
+    pub(super) data: SignedData<T>,
     pub(super) specs: Vec<BlockSpec<T>>,
 }
 

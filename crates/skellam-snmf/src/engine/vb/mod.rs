@@ -18,7 +18,7 @@ use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Real};
 
 use super::refusal::{check_numbers, of, of_prior};
-use super::signed::Observed;
+use super::signed::SignedData;
 use crate::posterior::least_shape;
 use crate::{Entries, Prior, Replicates};
 use counts::VbCounts;
@@ -90,7 +90,7 @@ impl<T: Real> SnmfVb<T> {
         Ok(Bound(Em(VbCounts {
             priors: priors.clone(),
             replicates: self.replicates,
-            data: Observed::new(cells, self.replicates, self.real_data)?,
+            data: SignedData::new(cells, self.replicates, self.real_data)?,
             specs,
         })))
     }

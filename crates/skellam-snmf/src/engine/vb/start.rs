@@ -108,10 +108,12 @@ impl<T: Real> Algorithm<T> for Bound<T> {
     /// Refuses shapes too small to be fitted.
     fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {
         let (least, expected) = least_shape::<T>();
+        // As the scalar has it: the prior may be as small.
+        let least = T::lit(least);
         for (name, block) in at.blocks().take(2) {
             let rows = 0..block.nrows();
             let mut places = rows.flat_map(|i| (0..block.ncols()).map(move |j| (i, j)));
-            if let Some((row, column)) = places.find(|&place| block[place].to_f64() < least) {
+            if let Some((row, column)) = places.find(|&place| block[place] < least) {
                 return Err(FitError::Range {
                     block: name.into(),
                     row,

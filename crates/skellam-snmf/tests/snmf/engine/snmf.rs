@@ -232,13 +232,13 @@ fn new_columns_are_explained_as_before() {
             rate: Entries::All(0.5),
             ..Prior::flat()
         };
-        let now = now().priors(priors.clone()).build().unwrap();
-        let learnt = new(&now, &*data, Init::default(), Solver::Em);
+        let model = now().priors(priors.clone()).build().unwrap();
+        let learnt = new(&model, &*data, Init::default(), Solver::Em);
         let learnt = learnt.state();
         let stop = exactly(super::ITERATIONS).0;
         for solver in ALL {
             let how = Transform::default().stop(stop.clone()).solver(solver);
-            let explained = now.transform(learnt, &*other, &how).unwrap();
+            let explained = model.transform(learnt, &*other, &how).unwrap();
             let cells = Signed::new(&*other).unwrap();
             let before = before().prior(priors.clone()).freeze_atoms();
             let before = before.build().unwrap();
@@ -251,7 +251,12 @@ fn new_columns_are_explained_as_before() {
             };
             let (state, _) = old(before.on(&cells).unwrap(), start, solver);
             let fit = &explained.fit;
-            assert_eq!(fit.state().activations(), &state.activations, "{storage}");
+            let (now, before) = (fit.state().activations(), &state.activations);
+            match solver {
+                Solver::Em => assert_eq!(now, before, "{storage}"),
+                // At the optimum the last bit of the objective decides which point is kept.
+                _ => near(now.as_slice(), before.as_slice(), 1e-11, storage),
+            }
             assert_eq!(fit.state().atoms(), learnt.atoms(), "{storage}");
             assert!((explained.dropped, &explained.empty[..]) == (0.0, &[]));
         }

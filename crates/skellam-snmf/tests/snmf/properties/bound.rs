@@ -1,12 +1,14 @@
 //! The evidence bound never falls: not by its own steps, not by those of the hyperparameters.
 
 use nalgebra::DMatrix;
-use plca_fit::Algorithm;
+use plca_fit::engine::{Init, Model, State};
 use proptest::prelude::*;
-use skellam_snmf::{Groups, Hyperparameters, Sharing, SnmfVb, Statistics, VbInit};
+use skellam_snmf::engine::SnmfVb;
+use skellam_snmf::{Groups, Hyperparameters, Sharing, Statistics};
 
-use super::objective::{claims, obeys};
+use super::objective::{Claims, obeys};
 use super::problem::{problem, replicates};
+use crate::support::At;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
@@ -14,13 +16,12 @@ proptest! {
     /// `ELBO` never falls, for shapes below 1 too. [SKELLAM 6] [SKELLAM 7]
     #[test]
     fn bound_never_falls(problem in problem(), m in replicates(), low in prop_oneof![Just(1e-3), Just(0.1), Just(1.0)]) {
-        let config = SnmfVb::builder(problem.k).replicates(m).prior(problem.prior(low)).build().unwrap();
-        let data = problem.data();
-        let vb = config.on(&data).unwrap();
-        let start = VbInit::Random.state(&vb, &mut problem.rng()).unwrap();
+        let config = SnmfVb::builder(problem.k).replicates(m).priors(problem.prior(low)).build().unwrap();
+        let data = problem.tensor();
+        let start = config.init(&data, Init::default(), &mut problem.rng()).unwrap();
         let size = problem.values.abs().sum() + (problem.values.len() * problem.k) as f64;
-        let claims = claims(1e-13, size, 20);
-        obeys(&vb, &start, [&claims; 2])?;
+        let claims = Claims { rounding: 1e-13, size, iterations: 20 };
+        obeys(&config, &data, &start, [claims; 2])?;
     }
 
     /// With the posterior held fixed, learning the hyperparameters raises the bound: its divergence falls. [SKELLAM 8]
@@ -36,13 +37,15 @@ proptest! {
         let mut map = |r, c| Groups::Each(DMatrix::from_fn(r, c, |_, _| group()));
         let sharing = Sharing { rows: f, components: problem.k, plus: map(f, problem.k), minus: map(f, problem.k), shape: map(problem.k, n), rate: map(problem.k, n) };
         let mut hyper = Hyperparameters { alpha: vec![0.7; groups], shape: vec![1.3; groups], rate: vec![0.2; groups] };
-        let config = SnmfVb::builder(problem.k).prior(hyper.prior(&sharing).unwrap()).build().unwrap();
-        let data = problem.data();
-        let vb = config.on(&data).unwrap();
-        let mut state = VbInit::Random.state(&vb, &mut problem.rng()).unwrap();
+        let config = SnmfVb::builder(problem.k).priors(hyper.prior(&sharing).unwrap()).build().unwrap();
+        let data = problem.tensor();
+        let start = config.init(&data, Init::default(), &mut problem.rng()).unwrap();
+        let mut at = At::start(&config, &data, &start);
         for _ in 0..5 {
-            vb.step(&mut state, false).unwrap();
+            at.step();
         }
+        let fitted = at.state();
+        let state = fitted.posterior();
         let statistics = Statistics::of(&state, &sharing).unwrap();
         let mut before = state.divergence(&hyper.prior(&sharing).unwrap()).unwrap();
         let first = before;
@@ -54,8 +57,9 @@ proptest! {
         }
         prop_assert!(before < first);
         // The bound itself moves by as much.
-        let learnt = SnmfVb::builder(problem.k).prior(hyper.prior(&sharing).unwrap()).build().unwrap();
-        let gain = learnt.on(&data).unwrap().objective(&state).unwrap() - vb.objective(&state).unwrap();
+        let learnt = SnmfVb::builder(problem.k).priors(hyper.prior(&sharing).unwrap()).build().unwrap();
+        let learnt = learnt.bind(&data).unwrap().objective(fitted.parameters()).unwrap();
+        let gain = learnt - at.objective();
         prop_assert!((gain - (first - before)).abs() <= 1e-11 * (first.abs() + problem.values.abs().sum()));
     }
 }

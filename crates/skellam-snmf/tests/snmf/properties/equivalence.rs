@@ -8,7 +8,7 @@ use skellam_snmf::engine::{Snmf, SnmfState as Fitted, SnmfVb};
 use skellam_snmf::{Replicates, SnmfState};
 
 use super::problem::{Problem, apart, distance, fixed, problem, replicates};
-use crate::support::{At, from_factors, listed_tensor, masked_tensor};
+use crate::support::{At, from_factors, listed, masked};
 
 /// The state after some iterations from the given factors.
 fn after(problem: &Problem, m: Replicates, start: SnmfState<f64>, steps: usize) -> SnmfState<f64> {
@@ -58,7 +58,7 @@ proptest! {
     #[test]
     fn a_list_of_cells_is_the_masked_matrix(problem in problem(), m in replicates()) {
         let data = problem.tensor();
-        let list = listed_tensor(&data);
+        let list = listed(&data);
         let config = Snmf::builder(problem.k).replicates(m).priors(problem.prior(1.0)).build().unwrap();
         let start = problem.factors();
         let (mut a, mut b) = (At::start(&config, &data, from_factors(&start)), At::start(&config, &list, from_factors(&start)));
@@ -115,7 +115,7 @@ proptest! {
     #[test]
     fn single_precision(problem in problem(), m in replicates()) {
         let values = problem.values.map(|x| x as f32);
-        let data = masked_tensor(&values, &problem.seen);
+        let data = masked(&values, &problem.seen);
         let config = Snmf::builder(problem.k).replicates(m).build().unwrap();
         let start = problem.factors();
         let narrow = |m: &DMatrix<f64>| m.map(|x| x as f32);

@@ -1,15 +1,17 @@
 //! No objective ever falls: in both precisions, on matrices and on lists of cells, for every way to go faster.
 
-use plca_tensor::Real;
+use plca_fit::engine::{Init, Model};
+use plca_tensor::{Data, Real, SparseTensor};
 use proptest::prelude::*;
-use skellam_snmf::{Replicates, Signed, Snmf, SnmfState, SnmfVb, VbInit};
+use skellam_snmf::Replicates;
+use skellam_snmf::engine::{Snmf, SnmfVb};
 
-use super::objective::{claims, obeys};
+use super::objective::{Claims, obeys};
 use super::problem::{Problem, problem, replicates};
-use crate::support::{listed, masked};
+use crate::support::{from_factors, listed, masked};
 
 fn on<T: Real>(
-    data: &Signed<T>,
+    data: &dyn Data<T>,
     problem: &Problem,
     m: Replicates,
     low: f64,
@@ -17,38 +19,29 @@ fn on<T: Real>(
     let rounding = if size_of::<T>() == 4 { 1e-6 } else { 1e-13 };
     let size = problem.values.abs().sum();
     let narrow = |m: &nalgebra::DMatrix<f64>| m.map(T::lit);
-    let SnmfState {
-        plus,
-        minus,
-        activations,
-    } = problem.factors();
-    let start = SnmfState {
-        plus: narrow(&plus),
-        minus: narrow(&minus),
-        activations: narrow(&activations),
+    let factors = problem.factors();
+    let start = from_factors(&skellam_snmf::SnmfState {
+        plus: narrow(&factors.plus),
+        minus: narrow(&factors.minus),
+        activations: narrow(&factors.activations),
+    });
+    let em = Snmf::<T>::builder(problem.k).replicates(m);
+    let em = em.priors(problem.prior(1.0)).build().unwrap();
+    let claims = |size, iterations| Claims {
+        rounding,
+        size,
+        iterations,
     };
-    let em = Snmf::builder(problem.k)
-        .replicates(m)
-        .prior(problem.prior(1.0))
-        .build()
-        .unwrap();
-    let each = [25, 10].map(|n| claims(rounding, size, n));
-    obeys(&em.on(data).unwrap(), &start, each.each_ref())?;
-    let vb = SnmfVb::builder(problem.k)
-        .replicates(m)
-        .prior(problem.prior(low))
-        .build()
-        .unwrap();
-    let start = VbInit::Random
-        .state(&vb.on(data).unwrap(), &mut problem.rng())
-        .unwrap();
+    let start = em.init(data, start, &mut problem.rng()).unwrap();
+    obeys(&em, data, &start, [25, 10].map(|n| claims(size, n)))?;
+    let vb = SnmfVb::<T>::builder(problem.k).replicates(m);
+    let vb = vb.priors(problem.prior(low)).build().unwrap();
+    let start = vb.init(data, Init::default(), &mut problem.rng()).unwrap();
     let size = size + (problem.values.len() * problem.k) as f64;
-    let each = [25, 10].map(|n| claims(rounding, size, n));
-    obeys(&vb.on(data).unwrap(), &start, each.each_ref())?;
-    Ok(())
+    obeys(&vb, data, &start, [25, 10].map(|n| claims(size, n)))
 }
 
-fn list<T: Real>(problem: &Problem) -> Signed<T> {
+fn list<T: Real>(problem: &Problem) -> SparseTensor<T> {
     listed(&masked(&problem.values.map(T::lit), &problem.seen))
 }
 

@@ -1,34 +1,104 @@
 //! EM never loses, accelerated or not; wrong steps are caught.
 
-use std::fmt::Debug;
-
 use nalgebra::DMatrix;
-use plca_fit::laws::{Claims, Law, Rounding, Violation, check, check_accelerated};
-use plca_fit::{Accelerate, Algorithm, Carried, Momentum};
+use plca_fit::engine::{
+    Algorithm, BlockSpec, FitError, Model, Parameters, Run, Solver, State, Stepped, Stop,
+};
+use plca_tensor::Data;
 use proptest::prelude::*;
-use skellam_snmf::{Prior, Replicates, Snmf, SnmfState};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use skellam_snmf::engine::{Snmf, SnmfState};
+use skellam_snmf::{Prior, Replicates};
 
-use super::problem::{fixed, problem, replicates};
+use super::problem::{Problem, fixed, problem, replicates};
 
-/// Objectives are sums of what has this size, in all.
-pub(super) fn claims(rounding: f64, size: f64, iterations: usize) -> Claims {
-    Claims {
-        iterations,
-        ..Claims::new(Rounding {
-            relative: rounding,
-            absolute: rounding * size,
-        })
+/// Objectives are sums of what has this size, in all, and are right to this part of it and of themselves.
+#[derive(Clone, Copy)]
+pub(super) struct Claims {
+    pub(super) rounding: f64,
+    pub(super) size: f64,
+    pub(super) iterations: usize,
+}
+
+impl Claims {
+    fn slack(self, objective: f64) -> f64 {
+        self.rounding * (self.size + objective.abs())
     }
 }
 
-/// The laws of every method, plain for so many iterations and accelerated for others.
-pub(super) fn obeys<A: Accelerate<State: PartialEq + Debug>>(
-    algorithm: &A,
-    start: &A::State,
-    [plain, accelerated]: [&Claims; 2],
-) -> Result<(), Violation> {
-    check(algorithm, start, plain)?;
-    check_accelerated(algorithm, start, accelerated)
+fn fails(what: &str, solver: Solver, found: impl std::fmt::Debug) -> TestCaseError {
+    TestCaseError::fail(format!("{what}, {solver}: {found:?}"))
+}
+
+/// No iteration of a solver lowers the objective, which is that of the end; a run that is cut goes on as if it had not been.
+fn never_loses<'a, S: State + PartialEq>(
+    bind: &dyn Fn() -> Box<dyn Algorithm<S::Scalar> + 'a>,
+    start: &S,
+    solver: Solver,
+    claims: Claims,
+) -> Result<(), TestCaseError> {
+    let run = |iterations| {
+        let stop = Stop::default().max_iter(iterations).tol(None);
+        let run = Run::<S>::new(bind()).solver(solver);
+        run.stop(stop.check_every(1))
+    };
+    let failed = |error: FitError| fails("failed", solver, error);
+    let fit = run(claims.iterations).run(start, &mut ChaCha8Rng::seed_from_u64(0));
+    let fit = fit.map_err(failed)?;
+    for w in fit.trace().windows(2) {
+        let [before, after] = [w[0].objective, w[1].objective];
+        if after.is_nan() || after < before - claims.slack(before) {
+            return Err(fails("lost", solver, w));
+        }
+    }
+    let end = bind().objective(fit.state().parameters());
+    if end.map_err(failed)? != fit.objective() {
+        return Err(fails("objective", solver, fit.objective()));
+    }
+    let half = run(claims.iterations / 2).run(start, &mut ChaCha8Rng::seed_from_u64(0));
+    let from = half.map_err(failed)?.checkpoint().clone();
+    let rest = run(claims.iterations).resume(from).map_err(failed)?;
+    if rest.state() != fit.state() {
+        return Err(fails("resumed", solver, rest.state()));
+    }
+    Ok(())
+}
+
+/// What a step measures is the objective before it.
+fn measures<T: plca_tensor::Real>(
+    algorithm: &dyn Algorithm<T>,
+    start: &Parameters<T>,
+    claims: Claims,
+) -> Result<(), TestCaseError> {
+    let mut at = start.clone();
+    for _ in 0..claims.iterations {
+        let objective = algorithm.objective(&at).unwrap();
+        let measured = algorithm.step(&mut at, true).unwrap().value.unwrap();
+        let near = (measured - objective).abs() <= claims.slack(objective);
+        prop_assert!(near, "{} is not {}", measured, objective);
+    }
+    Ok(())
+}
+
+/// The laws of a model: plain for so many iterations and accelerated for others.
+pub(super) fn obeys<M: Model<State: PartialEq>>(
+    model: &M,
+    data: &dyn Data<M::Scalar>,
+    start: &M::State,
+    [plain, accelerated]: [Claims; 2],
+) -> Result<(), TestCaseError> {
+    let bind = || model.bind(data).unwrap();
+    measures(&*bind(), start.parameters(), plain)?;
+    never_loses(&bind, start, Solver::Em, plain)?;
+    for solver in [Solver::Squarem, Solver::Parabolic, Solver::Momentum] {
+        never_loses(&bind, start, solver, accelerated)?;
+    }
+    Ok(())
+}
+
+pub(super) fn fitted(problem: &Problem) -> SnmfState<f64> {
+    let factors = problem.factors();
+    SnmfState::new(&factors.plus, &factors.minus, factors.activations).unwrap()
 }
 
 proptest! {
@@ -38,18 +108,9 @@ proptest! {
     #[test]
     fn em_never_loses(problem in problem(), m in replicates(), flat in any::<bool>()) {
         let prior = if flat { Prior::flat() } else { problem.prior(1.0) };
-        let config = Snmf::builder(problem.k).replicates(m).prior(prior).build().unwrap();
-        let data = problem.data();
-        let em = config.on(&data).unwrap();
-        let claims = |iterations| claims(1e-13, problem.values.abs().sum(), iterations);
-        let start = problem.factors();
-        obeys(&em, &start, [&claims(40), &claims(15)])?;
-        let start = Carried::new(start);
-        let momentum = Momentum(config.on(&data).unwrap());
-        // What it remembers is the objective.
-        let mut state = start;
-        momentum.step(&mut state, false).unwrap();
-        prop_assert_eq!(momentum.objective(&state).unwrap(), em.objective(state.inner()).unwrap());
+        let config = Snmf::builder(problem.k).replicates(m).priors(prior).build().unwrap();
+        let claims = |iterations| Claims { rounding: 1e-13, size: problem.values.abs().sum(), iterations };
+        obeys(&config, &problem.tensor(), &fitted(&problem), [claims(40), claims(15)])?;
     }
 
     /// Neither does it on data that are not whole, if these are allowed.
@@ -57,29 +118,36 @@ proptest! {
     fn em_never_loses_on_real_data(mut problem in problem()) {
         problem.values *= 0.37;
         let config = Snmf::builder(problem.k).replicates(Replicates::One).real_data().build().unwrap();
-        let data = problem.data();
-        let em = config.on(&data).unwrap();
-        check(&em, &problem.factors(), &claims(1e-13, problem.values.abs().sum(), 40))?;
+        let claims = Claims { rounding: 1e-13, size: problem.values.abs().sum(), iterations: 15 };
+        obeys(&config, &problem.tensor(), &fitted(&problem), [claims; 2])?;
     }
 }
 
-/// The steps of one likelihood judged by another.
-struct Mismatched<A, B>(A, B);
+/// The steps of one algorithm judged by another.
+#[derive(Debug)]
+struct Mismatched<'a>([Box<dyn Algorithm<f64> + 'a>; 2]);
 
-impl<A: Algorithm<State = SnmfState<f64>>, B: Algorithm<State = A::State, Error = A::Error>>
-    Algorithm for Mismatched<A, B>
-{
-    type State = A::State;
-    type Error = A::Error;
-
-    fn step(&self, state: &mut A::State, measure: bool) -> Result<Option<f64>, A::Error> {
-        let before = measure.then(|| self.objective(state)).transpose()?;
-        self.0.step(state, false)?;
-        Ok(before)
+impl Algorithm<f64> for Mismatched<'_> {
+    fn blocks(&self) -> &[BlockSpec<f64>] {
+        self.0[0].blocks()
     }
 
-    fn objective(&self, state: &A::State) -> Result<f64, A::Error> {
-        self.1.objective(state)
+    fn step(&self, at: &mut Parameters<f64>, measure: bool) -> Result<Stepped, FitError> {
+        let value = measure.then(|| self.objective(at)).transpose()?;
+        let stepped = self.0[0].step(at, false)?;
+        Ok(Stepped { value, ..stepped })
+    }
+
+    fn objective(&self, at: &Parameters<f64>) -> Result<f64, FitError> {
+        self.0[1].objective(at)
+    }
+
+    fn unit(&self) -> f64 {
+        self.0[1].unit()
+    }
+
+    fn extrapolates(&self, at: &Parameters<f64>) -> Result<(), FitError> {
+        self.0[0].extrapolates(at)
     }
 }
 
@@ -92,22 +160,36 @@ fn wrong_ratios_are_caught() {
         3,
         0,
     );
-    let data = problem.data();
-    let config = |m| Snmf::builder(3).replicates(m).build().unwrap();
+    let data = problem.tensor();
+    let config = |m| Snmf::<f64>::builder(3).replicates(m).build().unwrap();
     let (one, limit) = (config(Replicates::One), config(Replicates::Limit));
-    let (right, limit) = (one.on(&data).unwrap(), limit.on(&data).unwrap());
-    let mut fitted = problem.factors();
-    for _ in 0..300 {
-        right.step(&mut fitted, false).unwrap();
-    }
-    let claims = claims(1e-6, problem.values.abs().sum(), 50);
-    let wrong = Mismatched(limit, one.on(&data).unwrap());
-    let found = check(&wrong, &fitted, &claims).unwrap_err();
-    assert_eq!(found.law, Law::Monotone, "{found}");
+    let run = one.on(&data).unwrap().solver(Solver::Em);
+    let run = run.stop(Stop::default().max_iter(300).tol(None));
+    let start = run.run(&fitted(&problem), &mut problem.rng()).unwrap();
+    let claims = Claims {
+        rounding: 1e-6,
+        size: problem.values.abs().sum(),
+        iterations: 50,
+    };
     let mut other = problem.clone();
     other.values[(0, 0)] = 9.0;
-    let other = other.data();
-    let wrong = Mismatched(one.on(&other).unwrap(), one.on(&data).unwrap());
-    let found = check(&wrong, &fitted, &claims).unwrap_err();
-    assert_eq!(found.law, Law::Monotone, "{found}");
+    let other = other.tensor();
+    let bind = |model: &'static str| -> Box<dyn Algorithm<f64> + '_> {
+        match model {
+            "right" => one.bind(&data).unwrap(),
+            "limit" => limit.bind(&data).unwrap(),
+            _ => one.bind(&other).unwrap(),
+        }
+    };
+    let judge = |steps| {
+        let judged = || -> Box<dyn Algorithm<f64> + '_> {
+            Box::new(Mismatched([bind(steps), bind("right")]))
+        };
+        never_loses(&judged, start.state(), Solver::Em, claims)
+    };
+    judge("right").unwrap();
+    for wrong in ["limit", "other"] {
+        let found = judge(wrong).unwrap_err();
+        assert!(found.to_string().contains("lost"), "{wrong}: {found}");
+    }
 }

@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-use skellam_snmf::{Entries, Prior, Replicates, Signed, SnmfState};
+use skellam_snmf::{Entries, Prior, Replicates, SnmfState};
 
-use crate::support::{masked, masked_tensor};
+use crate::support::masked;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
@@ -22,12 +22,8 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    pub(crate) fn data(&self) -> Signed<f64> {
-        masked(&self.values, &self.seen)
-    }
-
     pub(crate) fn tensor(&self) -> DenseTensor<f64> {
-        masked_tensor(&self.values, &self.seen)
+        masked(&self.values, &self.seen)
     }
 
     pub(crate) fn rng(&self) -> ChaCha8Rng {

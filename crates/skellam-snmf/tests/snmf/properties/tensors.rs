@@ -1,13 +1,14 @@
-//! Tensors with a signed first mode.
+//! Tensors with a signed mode.
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::laws::check;
-use plca_fit::{Algorithm, Squarem};
+use plca_fit::engine::{Init, Model, Reconstruct, Solver, Stop};
+use plca_tensor::{DenseTensor, Order};
 use proptest::prelude::*;
-use skellam_snmf::{CpState, Replicates, Signed, SignedCp, Snmf};
+use skellam_snmf::engine::{SignedCp, SignedCpState, Snmf};
 
-use super::objective::claims;
+use super::objective::{Claims, obeys};
 use super::problem::{distance, problem, replicates};
+use crate::support::{At, from_factors, stacked};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
@@ -15,84 +16,81 @@ proptest! {
     /// With one other mode it is the matrix model, step by step.
     #[test]
     fn one_other_mode_is_the_matrix_model(problem in problem(), m in replicates()) {
-        let data = problem.data();
-        let mut matrix = problem.factors();
+        let data = problem.tensor();
+        let matrix = problem.factors();
         let weights: DVector<f64> = matrix.activations.column_sum();
         let mut factor = matrix.activations.transpose();
         for (mut column, &w) in factor.column_iter_mut().zip(weights.iter()) {
             column /= w;
         }
-        let shape = [problem.values.ncols()];
-        let cp = SignedCp::new(problem.k, m).unwrap();
-        let cp = cp.on(&data, &shape).unwrap();
-        let start = CpState { plus: matrix.plus.clone(), minus: matrix.minus.clone(), weights, factors: vec![factor] };
-        let mut state = cp.start(start).unwrap();
+        let cp = SignedCp::builder(problem.k).replicates(m).build().unwrap();
+        let start = SignedCpState::new(&matrix.plus, &matrix.minus, &weights, vec![factor], 0).unwrap();
+        let mut tensor = At::start(&cp, &data, &start);
         let config = Snmf::builder(problem.k).replicates(m).build().unwrap();
-        let em = config.on(&data).unwrap();
+        let mut em = At::start(&config, &data, from_factors(&matrix));
         for _ in 0..10 {
-            let value = cp.step(&mut state, true).unwrap().unwrap();
-            prop_assert!((value - em.log_fit(&matrix)).abs() <= 1e-11 * (1.0 + value.abs() + problem.values.abs().sum()));
-            em.step(&mut matrix, false).unwrap();
+            let value = tensor.measured();
+            prop_assert!((value - em.fit()).abs() <= 1e-11 * (1.0 + value.abs() + problem.values.abs().sum()));
+            em.step();
         }
-        prop_assert!(distance(&state.activations(), &matrix.activations) <= 1e-10);
-        prop_assert!(distance(&state.plus, &matrix.plus) <= 1e-10 && distance(&state.minus, &matrix.minus) <= 1e-10);
+        let (tensor, matrix) = (tensor.state(), em.state());
+        let weights = DMatrix::from_diagonal(&DVector::from_column_slice(tensor.weights()));
+        let activations = weights * tensor.factor(1).transpose();
+        prop_assert!(distance(&activations, matrix.activations()) <= 1e-10);
+        prop_assert!(distance(tensor.atoms(), matrix.atoms()) <= 1e-10);
     }
 
     /// Orders 3 and 4: the objective never falls, and every factor is a distribution.
     #[test]
-    fn never_loses(problem in problem(), m in replicates(), order in 2..4usize) {
-        let shape = [3, 2, 4];
-        let shape = &shape[..order];
-        let n: usize = shape.iter().product();
+    fn never_loses(problem in problem(), m in replicates(), order in 3..5usize, mode in 0..3usize) {
         let (f, columns) = problem.values.shape();
-        let values = DMatrix::from_fn(f, n, |i, j| problem.values[(i, j % columns)] + (j / columns) as f64);
-        let data = Signed::from_matrix(values.clone()).unwrap();
-        let cp = SignedCp::new(problem.k, m).unwrap();
-        let mut state = cp.on(&data, shape).unwrap().random(&mut problem.rng()).unwrap();
-        let claims = claims(1e-13, values.abs().sum(), 15);
-        let em = cp.on(&data, shape).unwrap();
-        check(&em, &state, &claims)?;
-        for _ in 0..15 {
-            em.step(&mut state, false).unwrap();
-        }
-        let fast = Squarem(em);
-        check(&fast, &state, &claims)?;
-        for _ in 0..15 {
-            fast.step(&mut state, false).unwrap();
-        }
-        for factor in &state.factors {
+        let mut shape = [3, 2, 4][..order - 1].to_vec();
+        shape.insert(mode, f);
+        let cells: usize = shape.iter().product();
+        let value = |at: usize| {
+            let (i, j) = (at % f, at / f);
+            problem.values[(i, j % columns)] + (j / columns) as f64
+        };
+        let values: Vec<f64> = (0..cells).map(value).collect();
+        let size = values.iter().map(|v| v.abs()).sum();
+        let data = DenseTensor::new(shape, values, Order::RowMajor).unwrap();
+        let cp = SignedCp::builder(problem.k).replicates(m).signed_mode(mode).build().unwrap();
+        let start = cp.init(&data, Init::default(), &mut problem.rng()).unwrap();
+        let claims = Claims { rounding: 1e-13, size, iterations: 15 };
+        obeys(&cp, &data, &start, [claims; 2])?;
+        let run = cp.on(&data).unwrap().solver(Solver::Squarem).stop(Stop::default().max_iter(15).tol(None));
+        let fit = run.run(&start, &mut problem.rng()).unwrap();
+        let state = fit.state();
+        prop_assert_eq!(state.components(), problem.k);
+        for factor in state.factors() {
             prop_assert!(plca_tensor::simplex_error(factor) <= 1e-13);
         }
+        prop_assert!(plca_tensor::simplex_error(state.atoms()) <= 1e-13);
     }
 }
 
 #[test]
 fn refusals() {
-    let data = Signed::from_matrix(DMatrix::from_element(2, 6, 1.0)).unwrap();
-    assert!(SignedCp::new(0, Replicates::One).is_err());
-    let cp = SignedCp::new(1, Replicates::One).unwrap();
-    assert!(cp.on(&data, &[3, 3]).is_err() && cp.on(&data, &[]).is_err());
-    assert!(cp.on(&data, &[usize::MAX, 2]).is_err());
-    let em = cp.on(&data, &[3, 2]).unwrap();
+    let data = DenseTensor::new(vec![2, 3, 2], vec![1.0; 12], Order::RowMajor).unwrap();
+    let cp = SignedCp::builder(1).build().unwrap();
     let side = || DMatrix::from_element(2, 1, 0.25);
-    let good = CpState {
-        plus: side(),
-        minus: side(),
-        weights: DVector::from_element(1, 6.0),
-        factors: vec![
-            DMatrix::from_element(3, 1, 1.0),
-            DMatrix::from_element(2, 1, 1.0),
-        ],
+    let good = || {
+        Init::default()
+            .block("atoms", stacked(&side(), &side()))
+            .block("weights", DMatrix::from_element(1, 1, 6.0))
+            .block("factor_1", DMatrix::from_element(3, 1, 1.0))
+            .block("factor_2", DMatrix::from_element(2, 1, 1.0))
     };
-    assert!(em.start(good.clone()).is_ok());
-    let bad = |change: &dyn Fn(&mut CpState<f64>)| {
-        let mut state = good.clone();
-        change(&mut state);
-        em.start(state).is_err()
+    let refused = |init: Init<f64>| {
+        let mut rng =
+            <rand_chacha::ChaCha8Rng as rand_chacha::rand_core::SeedableRng>::seed_from_u64(0);
+        cp.init(&data, init, &mut rng).is_err()
     };
-    assert!(bad(&|s| s.plus = DMatrix::zeros(1, 1)));
-    assert!(bad(&|s| s.weights[0] = f64::NAN));
-    assert!(bad(&|s| s.factors.truncate(1)));
-    assert!(bad(&|s| s.factors[1].fill(0.0)));
-    assert!(bad(&|s| s.plus.fill(0.0)));
+    assert!(!refused(good()));
+    let atoms = |x: f64, rows| good().block("atoms", DMatrix::from_element(rows, 1, x));
+    assert!(refused(atoms(0.25, 2)) && refused(atoms(0.0, 4)));
+    let bad = |name: &str, x: f64, rows| good().block(name, DMatrix::from_element(rows, 1, x));
+    assert!(refused(bad("weights", f64::NAN, 1)));
+    assert!(refused(bad("factor_2", 0.0, 2)));
+    assert!(refused(bad("factor_3", 1.0, 2)));
 }
