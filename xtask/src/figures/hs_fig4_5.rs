@@ -2,8 +2,9 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random::below;
-use plca_em::{PlsaInit, before::Plsa};
-use pntf_l2::{NtfState, PntfState, Stop};
+use plca_em::{Given, PlsaState};
+use plca_fit::engine::{Impossible, Transform};
+use pntf_l2::{NtfState, PntfState};
 
 use super::hs_methods::{Components, METHODS, Sample, factorize, roc, svm_scores};
 use super::hs_words::{Corpus, TOPICS, WORDS, generate, read, topics};
@@ -49,19 +50,15 @@ fn coefficients(fit: &Components, method: usize, corpus: &Corpus) -> Result<DMat
             found.factor.transpose()
         }
         _ => {
-            let plsa = Plsa::builder(TOPICS).freeze_basis().build()?;
-            let init = PlsaInit {
-                basis: Some(basis),
-                mixture: None,
-            };
-            let stop = Stop {
-                max_iter: 200,
-                tol: 0.0,
-                ..Stop::default()
-            };
-            plsa.fit(&counts, &init, &stop, &mut rng(0, 0))?
-                .state
-                .mixture
+            let none = DMatrix::zeros(TOPICS, 0);
+            let learnt = PlsaState::new(Given::Columns, basis, none, Vec::new())?;
+            let how = Transform::default().impossible(Impossible::Drop);
+            learnt
+                .transform(&counts, &how)?
+                .fit
+                .state()
+                .mixture()
+                .clone()
         }
     };
     for mut column in found.column_iter_mut() {
