@@ -2,13 +2,11 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random::below;
-use plca_em::{Given, PlsaState};
-use plca_fit::engine::{Impossible, Transform};
 use pntf_l2::{NtfState, PntfState};
 
 use super::hs_methods::{Components, METHODS, Sample, factorize, roc, svm_scores};
 use super::hs_words::{Corpus, TOPICS, WORDS, generate, read, topics};
-use super::support::{best_matching, cosine, rng, smallest};
+use super::support::{best_matching, cosine, mixtures, rng, smallest};
 use crate::Result;
 use crate::plot::{Axis, Panel, Series};
 use crate::reproduce::{Context, Data, Entry, Figure, Measured};
@@ -49,17 +47,7 @@ fn coefficients(fit: &Components, method: usize, corpus: &Corpus) -> Result<DMat
             let found = NtfState { factors }.explain(&counts, 1)?;
             found.factor.transpose()
         }
-        _ => {
-            let none = DMatrix::zeros(TOPICS, 0);
-            let learnt = PlsaState::new(Given::Columns, basis, none, Vec::new())?;
-            let how = Transform::default().impossible(Impossible::Drop);
-            learnt
-                .transform(&counts, &how)?
-                .fit
-                .state()
-                .mixture()
-                .clone()
-        }
+        _ => mixtures(&basis, &counts)?,
     };
     for mut column in found.column_iter_mut() {
         let sum = column.sum();
