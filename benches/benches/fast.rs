@@ -1,17 +1,16 @@
-//! What the pace of coordinate descent is decided by: seconds, and iterations, to what EM reaches.
+//! Coordinate descent and the accelerated solvers: seconds, and iterations, to what EM reaches.
 //!
 //! `cargo bench -p plca-benches --bench fast [-- full]`. Every kind of data is drawn with several seeds and fitted from a start of its
-//! own; a line is one pace, its numbers are medians over the seeds (and the worst). One thread. Targets: the divergence after 30 and
+//! own; a line is one solver, its numbers are medians over the seeds (and the worst). One thread. Targets: the divergence after 30 and
 //! after 200 iterations of EM. "end" is the divergence when the time of those 200 iterations is over, relative to EM's.
 #![allow(clippy::print_stdout, reason = "the table is what it is for")]
 
+use std::ops::ControlFlow;
 use std::time::Instant;
 
-use plca_benches::{spectrogram, topics};
-use plca_em::{
-    Algorithm, Fast, FastState, NmfInit, Pace,
-    before::{Nmf, NmfState},
-};
+use plca_benches::{source, spectrogram, topics};
+use plca_em::Nmf;
+use plca_fit::engine::{Init, Iteration, Model, Solver, Status, Stop};
 use plca_tensor::Data;
 
 /// Iterations of EM to either target.
@@ -57,63 +56,12 @@ fn kinds(full: bool) -> Vec<Kind> {
     ]
 }
 
-fn paces() -> Vec<(&'static str, Pace)> {
-    let usual = Pace::default();
-    vec![
-        ("default", usual),
-        (
-            "extrapolation at once",
-            Pace {
-                below: f64::INFINITY,
-                ..usual
-            },
-        ),
-        (
-            "below 20 %",
-            Pace {
-                below: 0.2,
-                ..usual
-            },
-        ),
-        (
-            "below 5 %",
-            Pace {
-                below: 0.05,
-                ..usual
-            },
-        ),
-        (
-            "below 1 %",
-            Pace {
-                below: 0.01,
-                ..usual
-            },
-        ),
-        (
-            "no extrapolation",
-            Pace {
-                below: 0.0,
-                ..usual
-            },
-        ),
-        ("2 passes", Pace { passes: 2, ..usual }),
-        ("4 passes", Pace { passes: 4, ..usual }),
-        (
-            "2 of EM first",
-            Pace {
-                em_first: 2,
-                ..usual
-            },
-        ),
-        (
-            "6 of EM first",
-            Pace {
-                em_first: 6,
-                ..usual
-            },
-        ),
-    ]
-}
+const SOLVERS: [Solver; 4] = [
+    Solver::Fast,
+    Solver::Momentum,
+    Solver::Squarem,
+    Solver::Parabolic,
+];
 
 /// Seconds and iterations to the targets, and the last objective over EM's.
 struct Run {
@@ -121,59 +69,53 @@ struct Run {
     end: f64,
 }
 
-/// EM's objectives after the targets' iterations, and its seconds.
-fn em(nmf: &Nmf, data: &dyn Data<f64>, start: &NmfState<f64>) -> ([f64; 2], [f64; 2]) {
-    let em = nmf.on(data).expect("a matrix");
-    let (mut state, begun, mut done) = (start.clone(), Instant::now(), 0);
-    let mut seconds = [0.0; 2];
-    let values = std::array::from_fn(|target| {
-        while done < TARGETS[target] {
-            em.step(&mut state, false).expect("a step");
-            done += 1;
-        }
-        seconds[target] = begun.elapsed().as_secs_f64();
-        em.objective(&state).expect("an objective")
-    });
-    (values, seconds)
+/// EM's seconds and objective after so many iterations.
+fn em(nmf: &Nmf<f64>, data: &dyn Data<f64>, seed: u64, iterations: usize) -> (f64, f64) {
+    let begun = Instant::now();
+    let run = nmf.on(data).expect("a matrix").solver(Solver::Em);
+    let stop = Stop::default().max_iter(iterations).tol(None);
+    let run = run.stop(stop.check_every(iterations));
+    let fit = run.run(Init::default(), &mut source(seed)).expect("a run");
+    (begun.elapsed().as_secs_f64(), fit.objective())
 }
 
-fn fast(
-    nmf: &Nmf,
+/// A run of another solver from the same start, until it has reached both targets or taken three times as long as EM.
+fn race(
+    nmf: &Nmf<f64>,
     data: &dyn Data<f64>,
-    start: &NmfState<f64>,
-    pace: Pace,
-    targets: [f64; 2],
-    most: f64,
+    seed: u64,
+    solver: Solver,
+    [first, second]: [(f64, f64); 2],
 ) -> Run {
-    let begun = Instant::now();
+    let (targets, most) = ([first.1, second.1], second.0);
+    let (mut hits, mut end, mut seconds) = ([None; 2], f64::INFINITY, 0.0);
     // Arranging the data counts.
-    let fast = Fast::new(nmf.on(data).expect("a matrix"))
-        .expect("it separates")
-        .pace(pace);
-    let mut state = FastState::new(start.clone());
-    let (mut hits, mut end, mut done) = ([None; 2], f64::INFINITY, 0);
-    loop {
-        let seconds = begun.elapsed().as_secs_f64();
-        // What is measured belongs to the state before the step.
-        let before = fast
-            .step(&mut state, true)
-            .expect("a step")
-            .expect("asked for");
-        for (hit, target) in hits.iter_mut().zip(targets) {
-            if before <= target && hit.is_none() {
-                *hit = Some((seconds, done));
+    let begun = Instant::now();
+    let note = |it: &Iteration<'_, f64>| {
+        // What is measured belongs to the state before the iteration.
+        if let Some(before) = it.measured {
+            for (hit, target) in hits.iter_mut().zip(targets) {
+                if before.objective <= target && hit.is_none() {
+                    *hit = Some((seconds, before.iteration));
+                }
+            }
+            if seconds <= most {
+                end = before.objective;
             }
         }
-        if seconds <= most {
-            end = before;
+        seconds = begun.elapsed().as_secs_f64();
+        match seconds > most && (hits[1].is_some() || seconds > 3.0 * most) {
+            true => ControlFlow::Break(Status::Interrupted),
+            false => ControlFlow::Continue(()),
         }
-        done += 1;
-        if seconds > most && (hits[1].is_some() || seconds > 3.0 * most) {
-            return Run {
-                hits,
-                end: end / targets[1],
-            };
-        }
+    };
+    let run = nmf.on(data).expect("a matrix").solver(solver).observe(note);
+    let stop = Stop::default().max_iter(usize::MAX).tol(None);
+    let run = run.stop(stop.check_every(1));
+    let _ = run.run(Init::default(), &mut source(seed)).expect("a run");
+    Run {
+        hits,
+        end: end / targets[1],
     }
 }
 
@@ -189,23 +131,20 @@ fn main() {
         .build_global()
         .expect("the first pool");
     for kind in kinds(full) {
-        let mut runs: Vec<Vec<Run>> = paces().iter().map(|_| Vec::new()).collect();
+        let mut runs: [Vec<Run>; SOLVERS.len()] = Default::default();
         let mut seconds = Vec::new();
         for seed in 0..SEEDS {
             let data = (kind.draw)(seed);
             let nmf = Nmf::builder(kind.k).build().expect("settings");
-            let start = nmf
-                .init(&*data, &NmfInit::default(), &mut plca_benches::source(seed))
-                .expect("a start");
-            let (targets, times) = em(&nmf, &*data, &start);
-            seconds.push(times);
-            for ((_, pace), runs) in paces().into_iter().zip(&mut runs) {
-                runs.push(fast(&nmf, &*data, &start, pace, targets, times[1]));
+            let ends = TARGETS.map(|iterations| em(&nmf, &*data, seed, iterations));
+            seconds.push(ends.map(|end| end.0));
+            for (solver, runs) in SOLVERS.into_iter().zip(&mut runs) {
+                runs.push(race(&nmf, &*data, seed, solver, ends));
             }
         }
         let of_em = |t: usize| median(seconds.iter().map(|s| s[t]).collect());
         println!("{}, EM {:.3} s and {:.3} s", kind.name, of_em(0), of_em(1));
-        for ((name, _), runs) in paces().into_iter().zip(runs) {
+        for (solver, runs) in SOLVERS.into_iter().zip(runs) {
             let column = |t: usize| {
                 let seconds: Vec<f64> = runs
                     .iter()
@@ -221,7 +160,8 @@ fn main() {
             };
             let ends: Vec<f64> = runs.iter().map(|r| r.end).collect();
             println!(
-                "  {name:<22} {}   {}   end {:.5}",
+                "  {:<10} {}   {}   end {:.5}",
+                solver.name(),
                 column(0),
                 column(1),
                 median(ends)

@@ -7,7 +7,8 @@
 #![allow(clippy::print_stdout, reason = "the table is what it is for")]
 
 use plca_benches::source;
-use plca_em::{Fast, FastState, PlcaInit, Stop, before::Plca, run, sample_counts};
+use plca_em::{Plca, sample_counts};
+use plca_fit::engine::{Init, Model, Solver, Stop};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
 use rayon::prelude::*;
 
@@ -26,7 +27,7 @@ fn draw(kind: &str, seed: u64) -> Box<dyn Data<f64>> {
     let ones = DenseTensor::new(shape.clone(), vec![1.0; cells], Order::RowMajor).expect("data");
     let plca = Plca::builder(K + 2).build().expect("settings");
     let truth = plca
-        .init(&ones, &PlcaInit::default(), &mut rng)
+        .init(&ones, Init::default(), &mut rng)
         .expect("a start");
     let draws = if kind == "sparse" {
         cells / 4
@@ -58,21 +59,15 @@ fn draw(kind: &str, seed: u64) -> Box<dyn Data<f64>> {
 fn ratio(kind: &str, seed: u64) -> f64 {
     let data = draw(kind, seed);
     let plca = Plca::builder(K).build().expect("settings");
-    let start = plca
-        .init(&*data, &PlcaInit::default(), &mut source(1000 + seed))
-        .expect("a start");
-    let exactly = |max_iter| Stop {
-        max_iter,
-        tol: 0.0,
-        ..Stop::default()
+    let end = |solver, iterations| {
+        let run = plca.on(&*data).expect("data").solver(solver);
+        let run = run.stop(Stop::default().max_iter(iterations).tol(None));
+        let fit = run.run(Init::default(), &mut source(1000 + seed));
+        fit.expect("a run").objective()
     };
-    let em = plca.on(&*data).expect("data");
-    let fast = Fast::new(plca.on(&*data).expect("data")).expect("it separates");
-    let slow = run(&em, start.clone(), &exactly(20_000), ()).expect("a run");
-    let quick = run(&fast, FastState::new(start), &exactly(2000), ()).expect("a run");
     let v = data.total();
     let best = data.self_information().expect("data in memory") - v * v.ln();
-    (best - quick.objective) / (best - slow.objective)
+    (best - end(Solver::Fast, 2000)) / (best - end(Solver::Em, 20_000))
 }
 
 fn main() {

@@ -9,10 +9,8 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use plca_benches::{dense, source, sparse, uniform};
-use plca_em::{
-    Algorithm, NmfInit, PlcaInit, Shifted, ShiftedInit,
-    before::{Nmf, Plca},
-};
+use plca_em::{Algorithm as _, Nmf, Plca, Shifted, ShiftedInit};
+use plca_fit::engine::{Init, Model};
 use plca_tensor::Data;
 use plca_tensor::parallel::record::{self, Loop, Task};
 use pntf_l2::{Pntf, PntfInit};
@@ -93,26 +91,21 @@ fn watch(name: &str, mut step: impl FnMut()) {
     );
 }
 
-fn matrix(name: &str, data: &dyn Data<f64>, k: usize) {
-    let nmf = Nmf::builder(k).build().expect("components");
-    let em = nmf.on(data).expect("mass");
-    let mut state = nmf
-        .init(data, &NmfInit::default(), &mut source(4))
-        .expect("a start");
+fn steps<M: Model<Scalar = f64>>(name: &str, model: &M, data: &dyn Data<f64>) {
+    let em = model.bind(data).expect("mass");
+    let start = Init::default().parameters(&*em, &mut source(4));
+    let mut at = start.expect("a start");
     watch(name, || {
-        em.step(&mut state, false).expect("a step");
+        em.step(&mut at, false).expect("a step");
     });
 }
 
+fn matrix(name: &str, data: &dyn Data<f64>, k: usize) {
+    steps(name, &Nmf::builder(k).build().expect("components"), data);
+}
+
 fn tensor(name: &str, data: &dyn Data<f64>, k: usize) {
-    let plca = Plca::builder(k).build().expect("components");
-    let em = plca.on(data).expect("mass");
-    let mut state = plca
-        .init(data, &PlcaInit::default(), &mut source(4))
-        .expect("a start");
-    watch(name, || {
-        em.step(&mut state, false).expect("a step");
-    });
+    steps(name, &Plca::builder(k).build().expect("components"), data);
 }
 
 fn shifted(name: &str, shape: &[usize], kernel: &[usize], k: usize) {

@@ -1,13 +1,10 @@
 //! Checkpoints, sealed whatever a mutation did, and what goes on from them.
 
 use nalgebra::DMatrix;
-use plca_em::{
-    Algorithm, Fast, FastState,
-    before::{Nmf, NmfState},
-};
+use plca_em::{Nmf, NmfState};
+use plca_fit::engine::{Checkpoint, Model, Solver, State, Stop};
 use plca_io::{Array, ModelFile, checksum, read_checkpoint, read_model, write_checkpoint};
 use plca_tensor::{DenseTensor, Order};
-use serde_json::Value;
 
 use super::{members, model_npz, npy, one_line};
 use crate::{Target, scratch};
@@ -23,19 +20,24 @@ fn data() -> DenseTensor<f64> {
     DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor).expect("good data")
 }
 
-fn nmf() -> Nmf {
+fn nmf() -> Nmf<f64> {
     Nmf::builder(1).build().expect("a good model")
 }
 
 fn seeds() -> Vec<Vec<u8>> {
     let (nmf, data) = (nmf(), data());
-    let fast = Fast::new(nmf.on(&data).expect("good data")).expect("a separable model");
-    let mut state = FastState::new(NmfState {
-        w: DMatrix::from_element(2, 1, 1.0),
-        h: DMatrix::from_element(1, 2, 1.5),
-    });
-    fast.step(&mut state, false).expect("a good start");
-    let (model, blocks, numbers) = state.to_parts();
+    let (w, h) = (
+        DMatrix::from_element(2, 1, 1.0),
+        DMatrix::from_element(1, 2, 1.5),
+    );
+    let start = NmfState::new(w, h)
+        .expect("a good state")
+        .parameters()
+        .clone();
+    let run = nmf.on(&data).expect("good data").solver(Solver::Fast);
+    let run = run.stop(Stop::default().max_iter(1));
+    let fit = run.resume(Checkpoint::new(start)).expect("a good start");
+    let mut at = fit.checkpoint().clone();
     let array = |m: &DMatrix<f64>| {
         let bytes: Vec<u8> = m.iter().flat_map(|x| x.to_le_bytes()).collect();
         npy::ordered(
@@ -45,18 +47,16 @@ fn seeds() -> Vec<Vec<u8>> {
             &bytes,
         )
     };
-    let metadata = serde_json::json!({ "iteration": 7, "numbers": numbers });
-    let names: Vec<String> = (0..blocks.len())
-        .map(|n| format!("point_{n}.npy"))
+    let arrays = at.take_arrays().into_iter();
+    let arrays: Vec<_> = arrays
+        .map(|(name, m)| (format!("{name}.npy"), array(&m)))
         .collect();
-    let mut all = vec![("w.npy", array(&model.w)), ("h.npy", array(&model.h))];
-    all.extend(
-        names
-            .iter()
-            .map(String::as_str)
-            .zip(blocks.iter().map(array)),
-    );
-    all.push(("model.json", metadata.to_string().into_bytes()));
+    let metadata = serde_json::json!({ "checkpoint": at }).to_string();
+    let mut all: Vec<_> = arrays
+        .iter()
+        .map(|(name, m)| (&**name, m.clone()))
+        .collect();
+    all.push(("model.json", metadata.into_bytes()));
     let mut seeds = model_npz::seeds();
     seeds.push(members::join(false, &all));
     seeds
@@ -72,27 +72,18 @@ fn matrix(array: &Array<f64>) -> Option<DMatrix<f64>> {
 
 /// Goes on from a state, if it has the blocks of one.
 fn resume(file: &ModelFile) -> Option<()> {
-    let block = |name: &str| file.arrays.get(name).and_then(matrix);
-    let model = NmfState {
-        w: block("w")?,
-        h: block("h")?,
-    };
-    let points = (0..).map_while(|n| block(&format!("point_{n}"))).collect();
-    let numbers = file.metadata["numbers"].as_array();
-    let numbers: Vec<f64> = numbers
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_f64)
-        .collect();
-    let mut state = FastState::from_parts(model, points, &numbers)?;
+    let small = file.metadata.get("checkpoint")?.clone();
+    let mut at: Checkpoint<f64> = serde_json::from_value(small).ok()?;
+    let find = |name: &str| file.arrays.get(name).and_then(matrix);
+    if let Err(e) = at.put_arrays(find) {
+        one_line(&e);
+        return None;
+    }
     let (nmf, data) = (nmf(), data());
-    let fast = Fast::new(nmf.on(&data).ok()?).ok()?;
-    for _ in 0..2 {
-        if let Err(e) = fast.step(&mut state, true) {
-            one_line(&e);
-            break;
-        }
-        assert!(state.model().check(&[2, 2]).is_ok(), "{state:?}");
+    let run = nmf.on(&data).ok()?.solver(Solver::Fast);
+    let stop = Stop::default().max_iter(at.iteration().saturating_add(2));
+    if let Err(e) = run.stop(stop).resume(at) {
+        one_line(&e);
     }
     Some(())
 }

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use arbitrary::{Result, Unstructured};
 use nalgebra::DMatrix;
-use plca_em::{FoldIn, Given, Impossible, Solver, Stop, before::PlsaState};
+use plca_em::{Given, PlsaState};
+use plca_fit::engine::{Solver, Stop, Transform};
 use plca_tensor::strategies::KeptBlocks;
 use plca_tensor::{
     Coordinates, Cp, Data, DenseTensor, Expected, Factor, Modes, Order, OutOfCore, Real, Request,
@@ -22,7 +23,7 @@ pub(super) const ESTEP: Target = Target {
 
 pub(super) const FAST: Target = Target {
     name: "fast_em",
-    asserts: "fold-in by fast and by EM: each likelihood is within the other's certified gap",
+    asserts: "new data explained by fast and by EM: each likelihood is within the other's certified gap",
     seeds,
     run: |input| fast(&mut Unstructured::new(input)).unwrap_or(false),
 };
@@ -242,33 +243,18 @@ fn fast(u: &mut Unstructured<'_>) -> Result<bool> {
     let mut basis = block::<f64>(u, shape[0], k)?;
     normalise_columns(&mut basis);
     let mixture = DMatrix::from_element(k, 1, 1.0 / k as f64);
-    let state = PlsaState {
-        basis,
-        mixture,
-        power: 1.0,
-        iteration: 0,
-    };
+    let state = PlsaState::new(Given::Columns, basis, mixture, vec![1.0]).expect("a good state");
     let data = DenseTensor::new(shape.clone(), values, Order::RowMajor).expect("good data");
-    let stop = Stop {
-        tol: 0.0,
-        residual_tol: Some(1e-6),
-        max_iter: 300,
-        ..Stop::default()
-    };
+    let stop = Stop::default().max_iter(300).tol(None).residual_tol(1e-6);
     let by = |solver| {
-        let how = FoldIn {
-            stop,
-            solver,
-            impossible: Impossible::Refuse,
-        };
-        state
-            .fold_in(&data, Given::Columns, &how)
-            .expect("every cell is explained")
+        let how = Transform::default().stop(stop.clone()).solver(solver);
+        let explained = state.transform(&data, &how);
+        explained.expect("every cell is explained")
     };
     let (em, fast) = (by(Solver::Em), by(Solver::Fast));
     let v = data.marginal(1).expect("data in memory");
     let within = |gap: &[f64]| gap.iter().zip(&v).map(|(g, v)| g * v).sum::<f64>();
-    let (a, b) = (em.outcome.objective, fast.outcome.objective);
+    let (a, b) = (em.fit.objective(), fast.fit.objective());
     let rounding = 1e-9 * (a.abs() + data.total());
     assert!(
         b >= a - within(&fast.gap) - rounding,

@@ -2,10 +2,8 @@
 
 use nalgebra::DMatrix;
 use plca_dist::random::uniform;
-use plca_em::{
-    PlcaInit, Prior, Stop,
-    before::{Plca, PlcaState},
-};
+use plca_em::{Plca, PlcaState, Prior};
+use plca_fit::engine::{Init, Model, Solver, State, Stop};
 use plca_media::{Stft, read_sound};
 use plca_tensor::{DenseTensor, Order};
 
@@ -121,16 +119,12 @@ pub(super) fn fit(
 ) -> Result<(PlcaState<f64>, f64)> {
     let mut builder = Plca::builder(components);
     if let Some(prior) = prior {
-        builder = builder.factor_prior(1, prior);
+        builder = builder.prior("factor_1", prior);
     }
     let plca = builder.build()?;
-    let stop = Stop {
-        max_iter: iterations,
-        tol: 0.0,
-        check_every: iterations,
-        ..Stop::default()
-    };
-    let fit = plca.fit(v, &PlcaInit::default(), &stop, &mut rng(seed, 0))?;
-    let d = divergence(v, plca.on(v)?.ln_lik(&fit.state)?);
-    Ok((fit.state, d))
+    let run = plca.on(v)?.solver(Solver::Em);
+    let run = run.stop(Stop::default().max_iter(iterations).tol(None));
+    let state = run.run(Init::default(), &mut rng(seed, 0))?.into_state();
+    let ln_lik = plca.bind(v)?.likelihood(state.parameters())?;
+    Ok((state, divergence(v, ln_lik)))
 }

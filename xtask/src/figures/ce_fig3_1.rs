@@ -16,10 +16,10 @@ fn show(context: &Context, name: &str, drums: &Spectrogram) -> Result<Entry> {
     let (state, d) = fit(&drums.tensor()?, DRUMS, None, 200, context.seed)?;
     let panels = vec![
         drums.panel("drums (square root of magnitude)"),
-        density("P(f | z)", &state.factors[0], "component", "frequency"),
+        density("P(f | z)", state.factor(0), "component", "frequency"),
         density(
             "P(t | z)",
-            &state.factors[1].transpose(),
+            &state.factor(1).transpose(),
             "frame",
             "component",
         ),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nalgebra::DMatrix;
-use plca_em::{Prior, before::PlcaState};
+use plca_em::{PlcaState, Prior};
 use plca_priors::{CrossEntropy, Schedule, Scheduled, pair_divergences};
 
 use super::ce_drums::{DRUMS, density, fit, generate};
@@ -52,7 +52,7 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
         let (mut pairs, mut zeros, mut d, mut first) = (0.0, 0.0, 0.0, None);
         for seed in context.seed..context.seed + SEEDS {
             let (state, now) = fit(&v, DRUMS, Some(prior(weight, decrease)?), ITERATIONS, seed)?;
-            let times = &state.factors[1];
+            let times = state.factor(1);
             let small = times.iter().filter(|&&x| x < 1e-6).count();
             pairs += pair_divergences(times, &groups).1 / SEEDS as f64;
             zeros += small as f64 / (times.len() as f64 * SEEDS as f64);
@@ -111,7 +111,7 @@ fn draw(context: &Context, drums: Panel, fitted: &[Fitted]) -> Result<Vec<String
     for (weight, fit) in WEIGHTS.iter().zip(fitted) {
         panels.push(density(
             &format!("P(f | z), weight {weight}"),
-            &fit.state.factors[0],
+            fit.state.factor(0),
             "component",
             "frequency",
         ));
@@ -134,7 +134,7 @@ fn draw(context: &Context, drums: Panel, fitted: &[Fitted]) -> Result<Vec<String
     for fit in fitted {
         panels.push(density(
             "P(t | z)",
-            &fit.state.factors[1].transpose(),
+            &fit.state.factor(1).transpose(),
             "frame",
             "component",
         ));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plca_em::{Prior, before::PlcaState};
+use plca_em::{PlcaState, Prior};
 use plca_priors::{CrossEntropy, Schedule, Scheduled, pair_divergences};
 
 use super::ce_drums::{Spectrogram, density, fit, generate, read};
@@ -57,7 +57,7 @@ fn measure(context: &Context, drums: &Spectrogram, seeds: u64) -> Result<Vec<Fit
         for seed in context.seed..context.seed + seeds {
             let prior = Some(prior(between, within)?);
             let (state, d) = fit(&v, COMPONENTS, prior, ITERATIONS, seed)?;
-            let (inside, outside) = pair_divergences(&state.factors[1], &groups());
+            let (inside, outside) = pair_divergences(state.factor(1), &groups());
             for (mean, x) in means.iter_mut().zip([inside, outside, d]) {
                 *mean += x / seeds as f64;
             }
@@ -80,7 +80,7 @@ fn draw(context: &Context, name: &str, fitted: &[Fitted]) -> Result<Vec<String>>
     for ((how, ..), fit) in RUNS.iter().zip(fitted) {
         panels.push(density(
             &format!("{how}: P(f | z)"),
-            &fit.state.factors[0],
+            fit.state.factor(0),
             "component",
             "frequency",
         ));
@@ -90,7 +90,7 @@ fn draw(context: &Context, name: &str, fitted: &[Fitted]) -> Result<Vec<String>>
             "P(t | z): within {:.2}, between {:.2}",
             fit.within, fit.between
         );
-        let times = fit.state.factors[1].transpose();
+        let times = fit.state.factor(1).transpose();
         panels.push(density(&title, &times, "frame", "component"));
     }
     context.picture(name, 4, (380.0, 320.0), panels)

@@ -2,12 +2,11 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random::below;
-use plca_em::{PlsaInit, before::Plsa};
-use pntf_l2::{NtfState, PntfState, Stop};
+use pntf_l2::{NtfState, PntfState};
 
 use super::hs_methods::{Components, METHODS, Sample, factorize, roc, svm_scores};
 use super::hs_words::{Corpus, TOPICS, WORDS, generate, read, topics};
-use super::support::{best_matching, cosine, rng, smallest};
+use super::support::{best_matching, cosine, mixtures, rng, smallest};
 use crate::Result;
 use crate::plot::{Axis, Panel, Series};
 use crate::reproduce::{Context, Data, Entry, Figure, Measured};
@@ -48,21 +47,7 @@ fn coefficients(fit: &Components, method: usize, corpus: &Corpus) -> Result<DMat
             let found = NtfState { factors }.explain(&counts, 1)?;
             found.factor.transpose()
         }
-        _ => {
-            let plsa = Plsa::builder(TOPICS).freeze_basis().build()?;
-            let init = PlsaInit {
-                basis: Some(basis),
-                mixture: None,
-            };
-            let stop = Stop {
-                max_iter: 200,
-                tol: 0.0,
-                ..Stop::default()
-            };
-            plsa.fit(&counts, &init, &stop, &mut rng(0, 0))?
-                .state
-                .mixture
-        }
+        _ => mixtures(&basis, &counts)?,
     };
     for mut column in found.column_iter_mut() {
         let sum = column.sum();

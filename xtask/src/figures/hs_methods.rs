@@ -4,10 +4,8 @@ use linfa::prelude::{Dataset, Fit as _};
 use linfa_svm::Svm;
 use nalgebra::DMatrix;
 use ndarray::{Array1, Array2};
-use plca_em::{
-    PlcaInit,
-    before::{Plca, PlcaState},
-};
+use plca_em::{Plca, PlcaState};
+use plca_fit::engine::{self, Fit as Fitted, Model, Solver, State as _};
 use plca_fit::{Direction, best_of};
 use plca_tensor::Data;
 use plca_tensor::arrange::Products;
@@ -46,7 +44,7 @@ impl Components {
     }
 
     fn of_em(state: &PlcaState<f64>) -> Self {
-        Self::sorted(state.weights.as_slice(), &state.factors)
+        Self::sorted(state.weights(), &state.parameters().matrices()[1..])
     }
 
     /// Weights are the products of the column sums, for data that sum to `total`.
@@ -116,31 +114,33 @@ pub(super) fn factorize(
             .collect();
         ntf.fit(data, &factors, &stop(sweeps), &mut rng(seed, 0))
     })?;
-    let em = |power: f64, sweeps, init: &PlcaInit<f64>| {
+    let em = |power: f64, sweeps, from: &PlcaState<f64>| -> Result<Fitted<PlcaState<f64>>> {
         // [SPEC 1.5]
         let plca = Plca::builder(k).temper(power).build()?;
-        plca.fit(data, init, &stop(sweeps), &mut rng(seed, 0))
+        let run = plca.on(data)?.solver(Solver::Em);
+        let run = run.stop(engine::Stop::default().max_iter(sweeps).tol(None));
+        Ok(run.run(from, &mut rng(seed, 0))?)
     };
-    let from = |state: PntfState<f64>| PlcaInit {
-        weights: Some(state.weights),
-        factors: state.factors.into_iter().map(Some).collect(),
-    };
-    let plain = best_of(starts, Direction::Maximise, |start| -> Result<_> {
-        Ok(em(1.0, sweeps, &from(draw(start)?))?)
-    })?;
-    let tempered = best_of(starts, Direction::Maximise, |start| -> Result<_> {
-        let warm = em(POWER, sweeps / 2, &from(draw(start)?))?.state;
-        let init = PlcaInit {
-            weights: Some(warm.weights),
-            factors: warm.factors.into_iter().map(Some).collect(),
+    let best = |tempered: usize| -> Result<Components> {
+        let one = |start| -> Result<_> {
+            let drawn = draw(start)?;
+            let drawn = PlcaState::new(drawn.weights, drawn.factors)?;
+            match tempered {
+                0 => em(1.0, sweeps, &drawn),
+                _ => em(1.0, sweeps - tempered, em(POWER, tempered, &drawn)?.state()),
+            }
         };
-        Ok(em(1.0, sweeps - sweeps / 2, &init)?)
-    })?;
+        let fits = (0..starts).map(one).collect::<Result<Vec<_>>>()?;
+        let best = fits
+            .iter()
+            .max_by(|a, b| a.objective().total_cmp(&b.objective()));
+        Ok(Components::of_em(best.ok_or("no starts")?.state()))
+    };
     Ok([
         Components::of_pntf(&constrained.state),
         Components::of_ntf(&free.state, total),
-        Components::of_em(&plain.state),
-        Components::of_em(&tempered.state),
+        best(0)?,
+        best(sweeps / 2)?,
     ])
 }
 

@@ -1,12 +1,8 @@
 //! LV, figures 1 and 2: the matrices of the symmetric and of the asymmetric model.
 
 use nalgebra::{DMatrix, DVector};
-use plca_em::{
-    Outcome, PlcaInit, PlsaInit, Stop,
-    before::{Plca, PlcaState, Plsa, PlsaState},
-    best_of,
-};
-use plca_fit::Direction;
+use plca_em::{Plca, Plsa};
+use plca_fit::engine::{Fit, Init, Model, Stop};
 use plca_tensor::{Data as _, DenseTensor, Order, normalise_columns};
 
 use super::support::{
@@ -29,7 +25,7 @@ pub(crate) const FIGURE: Figure = Figure {
 const M: usize = 24;
 const N: usize = 30;
 const K: usize = 3;
-const STARTS: u64 = 5;
+const STARTS: u32 = 5;
 
 /// What the data are made of: three spectra and their activities, which overlap, but each with a row and a column of its own, so
 /// that no other product is the same.
@@ -82,29 +78,14 @@ impl Truth {
     }
 }
 
-fn symmetric(
+fn fit<M: Model<Scalar = f64>>(
     context: &Context,
+    model: &M,
     data: &DenseTensor<f64>,
-    k: usize,
-    stop: &Stop,
-) -> Result<Outcome<PlcaState<f64>>> {
-    let plca = Plca::builder(k).build()?;
-    Ok(best_of(STARTS, Direction::Maximise, |s| {
-        let mut rng = rng(context.seed + s, 0);
-        plca.fit(data, &PlcaInit::default(), stop, &mut rng)
-    })?)
-}
-
-fn asymmetric(
-    context: &Context,
-    data: &DenseTensor<f64>,
-    stop: &Stop,
-) -> Result<Outcome<PlsaState<f64>>> {
-    let plsa = Plsa::builder(K).build()?;
-    Ok(best_of(STARTS, Direction::Maximise, |s| {
-        let mut rng = rng(context.seed + s, 1);
-        plsa.fit(data, &PlsaInit::default(), stop, &mut rng)
-    })?)
+) -> Result<Fit<M::State>> {
+    let run = model.on(data)?.restarts(STARTS);
+    let run = run.stop(Stop::default().max_iter(2000).tol(1e-12));
+    Ok(run.run(Init::default(), &mut rng(context.seed, 0))?)
 }
 
 /// `D/v` of data against a product of mass 1, cell by cell.
@@ -119,31 +100,24 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     let truth = Truth::new();
     let v = &truth.spectra * &truth.activity;
     let data = DenseTensor::new(vec![M, N], v.as_slice().to_vec(), Order::ColumnMajor)?;
-    let stop = Stop {
-        max_iter: context.size(2000, 500),
-        tol: 0.0,
-        check_every: 100,
-        ..Stop::default()
-    };
 
-    let joint = symmetric(context, &data, K, &stop)?.state;
-    let (w, g) = (&joint.factors[0], joint.factors[1].transpose());
-    let s = DMatrix::from_diagonal(&joint.weights);
+    let joint = fit(context, &Plca::builder(K).build()?, &data)?.into_state();
+    let (w, g) = (joint.factor(0), joint.factor(1).transpose());
+    let s = DMatrix::from_diagonal(&DVector::from_column_slice(joint.weights()));
     let p = w * &s * &g;
     let order = truth.matching(w);
     let weights = truth.weights();
-    let priors = largest((0..K).map(|t| (joint.weights[order[t]] - weights[t]).abs()));
+    let priors = largest((0..K).map(|t| (joint.weights()[order[t]] - weights[t]).abs()));
     let rows = truth.activity.transpose();
     let cosines = order.iter().enumerate().flat_map(|(t, &z)| {
-        let of_row = cosine(rows.column(t), joint.factors[1].column(z));
+        let of_row = cosine(rows.column(t), joint.factor(1).column(z));
         [cosine(truth.spectra.column(t), w.column(z)), of_row]
     });
     let alike = smallest(cosines);
 
-    let conditional = asymmetric(context, &data, &stop)?.state;
-    let (basis, mixture) = (&conditional.basis, &conditional.mixture);
-    let shares = DVector::from_vec(data.marginal(1)?) / data.total();
-    let scale = DMatrix::from_diagonal(&shares);
+    let conditional = fit(context, &Plsa::builder(K).build()?, &data)?.into_state();
+    let (basis, mixture) = (conditional.basis(), conditional.mixture());
+    let scale = DMatrix::from_diagonal(&DVector::from_column_slice(conditional.marginal()));
     let product = basis * mixture * &scale;
     let order = truth.matching(basis);
     let known = truth.mixture();
@@ -152,8 +126,8 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     let of_row = |(t, &z): (usize, &usize)| (mixture.row(z) - known.row(t)).amax();
     let mixtures = largest(order.iter().enumerate().map(of_row));
 
-    let too_few = symmetric(context, &data, K - 1, &stop)?;
-    let too_few = divergence(&data, too_few.objective);
+    let too_few = fit(context, &Plca::builder(K - 1).build()?, &data)?;
+    let too_few = divergence(&data, too_few.objective());
 
     let panel = |title: &str, m: &DMatrix<f64>, x: &str, y: &str| {
         Panel::density(

@@ -1,9 +1,7 @@
 //! LV, figure 3: PLCA of a three-way array, two Gaussians.
 
-use plca_em::{
-    Outcome, PlcaInit, Stop,
-    before::{Plca, PlcaState},
-};
+use plca_em::{Plca, PlcaState};
+use plca_fit::engine::{Fit, Init, Model, Solver, Stop};
 use plca_tensor::{Data as _, DenseTensor, Order};
 
 use super::support::{
@@ -42,25 +40,23 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
         }
     }
     let v = DenseTensor::new(vec![SIDE; 3], values, Order::RowMajor)?;
-    let stop = Stop {
-        max_iter: ITERATIONS,
-        tol: 0.0,
-        check_every: 2,
-        ..Stop::default()
-    };
     let plca = Plca::builder(2).build()?;
+    let stop = Stop::default()
+        .max_iter(ITERATIONS)
+        .tol(None)
+        .check_every(2);
     let mut runs = Vec::new();
     for s in 0..SEEDS {
-        let mut rng = rng(context.seed + s, 0);
-        runs.push(plca.fit(&v, &PlcaInit::default(), &stop, &mut rng)?);
+        let run = plca.on(&v)?.solver(Solver::Em).stop(stop.clone());
+        runs.push(run.run(Init::default(), &mut rng(context.seed + s, 0))?);
     }
-    let reached: Vec<f64> = runs.iter().map(|r| divergence(&v, r.objective)).collect();
+    let reached: Vec<f64> = runs.iter().map(|r| divergence(&v, r.objective())).collect();
     let worst = largest(reached.iter().copied());
     let best_at = (0..runs.len())
         .min_by(|&a, &b| reached[a].total_cmp(&reached[b]))
         .unwrap_or(0);
-    let best = &runs[best_at].state;
-    let of = |j: usize, z: usize| moments(&grid, best.factors[j].column(z));
+    let best = runs[best_at].state();
+    let of = |j: usize, z: usize| moments(&grid, best.factor(j).column(z));
     let order = best_matching(2, |t, z| {
         (0..3).map(|j| (of(j, z).0 - TRUTH[t].0[j]).powi(2)).sum()
     });
@@ -100,20 +96,20 @@ fn draw(
     v: &DenseTensor<f64>,
     best: &PlcaState<f64>,
     order: &[usize],
-    runs: &[Outcome<PlcaState<f64>>],
+    runs: &[Fit<PlcaState<f64>>],
 ) -> Result<Vec<String>> {
     let axis = |label: &str| Axis::linear(label, 0.5, SIDE as f64 + 0.5);
     let mut input = vec![vec![0.0; SIDE]; SIDE];
     v.visit(&mut |i, value| input[i[2]][i[0]] += value / v.total())?;
     let model = rows(SIDE, SIDE, |c, a| {
-        let term = |z| best.weights[z] * best.factors[0][(a, z)] * best.factors[2][(c, z)];
+        let term = |z| best.weights()[z] * best.factor(0)[(a, z)] * best.factor(2)[(c, z)];
         (0..2).map(term).sum()
     });
     let traces: Vec<_> = runs
         .iter()
         .enumerate()
         .map(|(i, r)| {
-            let points = divergence_trace(v, &r.trace);
+            let points = divergence_trace(v, r.trace());
             // Rounding may leave a divergence of zero slightly negative.
             Series::new(
                 "",
@@ -144,12 +140,12 @@ fn draw(
             .iter()
             .enumerate()
             .map(|(t, &z)| {
-                let column = best.factors[j].column(z);
+                let column = best.factor(j).column(z);
                 let points = grid.iter().copied().zip(column.iter().copied()).collect();
                 Series::new(&format!("z = {}", t + 1), t, points)
             })
             .collect();
-        let heights = Axis::from_zero("probability", best.factors[j].iter().copied());
+        let heights = Axis::from_zero("probability", best.factor(j).iter().copied());
         let label = format!("x{}", j + 1);
         let x = Axis::linear(&label, 1.0, SIDE as f64);
         panels.push(Panel::lines(

@@ -1,12 +1,8 @@
 //! LV, figure 6: the asymmetric model finds the corners of a triangle around the data.
 
 use nalgebra::{DMatrix, Matrix3};
-use plca_em::{
-    Outcome, PlsaInit, Stop,
-    before::{Plsa, PlsaState},
-    best_of,
-};
-use plca_fit::Direction;
+use plca_em::{Plsa, PlsaState};
+use plca_fit::engine::{Init, Model, Solver, Stop};
 use plca_tensor::{Data as _, DenseTensor, Order};
 
 use super::support::{best_matching, cosine, dirichlet, rng, smallest};
@@ -24,7 +20,7 @@ pub(crate) const FIGURE: Figure = Figure {
 };
 
 const DATA: usize = 400;
-const SEEDS: u64 = 5;
+const STARTS: u32 = 5;
 
 /// Corner of the plotted triangle for each of the three coordinates.
 const TRIANGLE: [(f64, f64); 3] = [(0.0, 0.0), (1.0, 0.0), (0.5, 0.866_025_403_784_438_6)];
@@ -39,25 +35,15 @@ fn fit(
     v: &DenseTensor<f64>,
     k: usize,
     max_iter: usize,
-) -> Result<(Outcome<PlsaState<f64>>, f64)> {
-    let stop = Stop {
-        max_iter,
-        tol: 0.0,
-        check_every: 100,
-        ..Stop::default()
-    };
+) -> Result<(PlsaState<f64>, f64)> {
     let plsa = Plsa::builder(k).build()?;
-    let best = best_of(SEEDS, Direction::Maximise, |s| {
-        plsa.fit(
-            v,
-            &PlsaInit::default(),
-            &stop,
-            &mut rng(context.seed + s, 0),
-        )
-    })?;
+    // Every triangle around the data explains them; those that EM finds are close to the corners.
+    let run = plsa.on(v)?.restarts(STARTS).solver(Solver::Em);
+    let run = run.stop(Stop::default().max_iter(max_iter).tol(None));
+    let best = run.run(Init::default(), &mut rng(context.seed, 0))?;
     // Columns of the data sum to 1: the divergence of the conditional model, per datum.
-    let d = (v.self_information()? - best.objective) / v.total();
-    Ok((best, d))
+    let d = (v.self_information()? - best.objective()) / v.total();
+    Ok((best.into_state(), d))
 }
 
 fn run(context: &Context) -> Result<Vec<Entry>> {
@@ -77,7 +63,7 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     let (three, d3) = fit(context, &v, 3, iterations)?;
     let (_, d2) = fit(context, &v, 2, iterations)?;
 
-    let learned = &three.state.basis;
+    let learned = three.basis();
     let order = best_matching(3, |t, z| -cosine(corners.column(t), learned.column(z)));
     let matched = order.iter().enumerate();
     let worst_cosine =

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use nalgebra::DMatrix;
 use plca_dist::random::Categorical;
-use plca_em::{Given, Online, Plsa, PlsaState, StepSize, perplexity};
-use plca_fit::engine::{Impossible, Init, Iteration, Model, Solver, Status, Stop, Transform};
+use plca_em::{Online, Plsa, StepSize, perplexity};
+use plca_fit::engine::{Init, Iteration, Model, Solver, Status, Stop};
 use plca_priors::Dirichlet;
 use plca_tensor::{Coordinates, SparseTensor};
 
-use super::support::{dirichlet, largest, rng, smallest};
+use super::support::{dirichlet, largest, mixtures, rng, smallest};
 use crate::Result;
 use crate::plot::{Axis, Panel, Series};
 use crate::reproduce::{Context, Data, Entry, Figure, Measured};
@@ -113,12 +113,9 @@ struct New {
 
 impl New {
     fn perplexity(&self, basis: &DMatrix<f64>) -> Result<f64> {
-        let none = DMatrix::zeros(basis.ncols(), 0);
-        let learnt = PlsaState::new(Given::Columns, basis.clone(), none, Vec::new())?;
-        let how = Transform::default().impossible(Impossible::Drop);
-        let found = learnt.transform(&self.known, &how)?.fit.into_state();
+        let mixtures = mixtures(basis, &self.known)?;
         let (mut ln_lik, mut words) = (0.0, 0.0);
-        for (document, mixture) in self.predicted.iter().zip(found.mixture().column_iter()) {
+        for (document, mixture) in self.predicted.iter().zip(mixtures.column_iter()) {
             for &word in document {
                 // A word that no topic has costs much, but not everything.
                 let p = basis.row(word as usize).transpose().dot(&mixture);

@@ -1,13 +1,11 @@
 //! PLSA of word counts: topics, and what tempered EM does for words not seen.
 
+use std::ops::ControlFlow;
+
 use nalgebra::DMatrix;
 use plca_dist::random::{Categorical, below, uniform};
-use plca_em::{
-    Algorithm as _, PlcaInit, PlsaInit, Stop,
-    before::{Plca, PlcaState, Plsa, PlsaState},
-    best_of,
-};
-use plca_fit::Direction;
+use plca_em::{Plca, PlcaState, Plsa};
+use plca_fit::engine::{Init, Iteration, Model, Parameters, Solver, Stop};
 use plca_tensor::{Coordinates, SparseTensor};
 use rand_chacha::ChaCha8Rng;
 
@@ -26,7 +24,7 @@ pub(crate) const FIGURE: Figure = Figure {
 };
 
 const TOPICS: usize = 4;
-const STARTS: u64 = 10;
+const STARTS: u32 = 10;
 const FILE: &str = "20news_w100/20news_w100.txt.gz";
 /// One held-out word in five; half of those choose the temperature, the other half judge.
 const HELD_OUT: u64 = 5;
@@ -114,15 +112,12 @@ impl Words {
 }
 
 /// `exp(-Σ ln P(w | d) / n)`.
-fn perplexity(state: &PlsaState<f64>, events: &[(u32, u32)]) -> f64 {
+fn perplexity(at: &Parameters<f64>, events: &[(u32, u32)]) -> f64 {
+    let (basis, mixture) = (at.at(0), at.at(1));
     let sum: f64 = events
         .iter()
         .map(|&(w, d)| {
-            let p = state
-                .basis
-                .row(w as usize)
-                .transpose()
-                .dot(&state.mixture.column(d as usize));
+            let p = (basis.row(w as usize).transpose()).dot(&mixture.column(d as usize));
             // A floor, so that a word ruled out costs much but not everything.
             p.max(1e-12).ln()
         })
@@ -171,8 +166,6 @@ fn follow(words: &Words, parts: &Split, seed: u64, iterations: usize, power: f64
     let train = words.tensor(parts.train.iter())?;
     // [SPEC 1.4]
     let plsa = Plsa::builder(TOPICS).temper(power).build()?;
-    let em = plsa.on(&train)?;
-    let mut state = plsa.init(&train, &PlsaInit::default(), &mut rng(seed, 0))?;
     let mut curve = Curve {
         power,
         fitted: Vec::new(),
@@ -180,18 +173,20 @@ fn follow(words: &Words, parts: &Split, seed: u64, iterations: usize, power: f64
         validation: f64::INFINITY,
         chosen: f64::INFINITY,
     };
-    for i in 1..=iterations {
-        em.step(&mut state, false)?;
-        let now = perplexity(&state, &parts.validation);
-        let test = perplexity(&state, &parts.test);
-        curve
-            .fitted
-            .push((i as f64, perplexity(&state, &parts.train)));
-        curve.test.push((i as f64, test));
+    let note = |it: &Iteration<'_, f64>| {
+        let (at, i) = (it.parameters(), it.iteration as f64);
+        let [fitted, now, test] =
+            [&parts.train, &parts.validation, &parts.test].map(|part| perplexity(at, part));
+        curve.fitted.push((i, fitted));
+        curve.test.push((i, test));
         if now < curve.validation {
             (curve.validation, curve.chosen) = (now, test);
         }
-    }
+        ControlFlow::Continue(())
+    };
+    let run = plsa.on(&train)?.solver(Solver::Em).observe(note);
+    let run = run.stop(Stop::default().max_iter(iterations).tol(None));
+    let _ = run.run(Init::default(), &mut rng(seed, 0))?;
     Ok(curve)
 }
 
@@ -210,12 +205,12 @@ fn tempered(words: &Words, parts: &Split, seed: u64, iterations: usize) -> Resul
 
 fn topic_panels(words: &Words, state: &PlcaState<f64>) -> Vec<Panel> {
     let mut order: Vec<usize> = (0..TOPICS).collect();
-    order.sort_by(|&a, &b| state.weights[b].total_cmp(&state.weights[a]));
+    order.sort_by(|&a, &b| state.weights()[b].total_cmp(&state.weights()[a]));
     order
         .iter()
         .enumerate()
         .map(|(n, &z)| {
-            let column = state.factors[0].column(z);
+            let column = state.factor(0).column(z);
             let mut ranked: Vec<usize> = (0..words.vocabulary.len()).collect();
             ranked.sort_by(|&a, &b| column[b].total_cmp(&column[a]));
             let bars: Vec<_> = ranked
@@ -223,7 +218,7 @@ fn topic_panels(words: &Words, state: &PlcaState<f64>) -> Vec<Panel> {
                 .take(8)
                 .map(|&w| (words.vocabulary[w].clone(), column[w]))
                 .collect();
-            let title = format!("topic {}, P(z) = {:.2}", n + 1, state.weights[z]);
+            let title = format!("topic {}, P(z) = {:.2}", n + 1, state.weights()[z]);
             Panel::bars(&title, &bars, "P(word | z)", n)
         })
         .collect()
@@ -268,21 +263,10 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
         ),
     };
     let all = words.tensor(words.events.iter())?;
-    let stop = Stop {
-        max_iter: context.size(500, 200),
-        tol: 0.0,
-        check_every: 100,
-        ..Stop::default()
-    };
     let plca = Plca::builder(TOPICS).build()?;
-    let best = best_of(STARTS, Direction::Maximise, |s| {
-        plca.fit(
-            &all,
-            &PlcaInit::default(),
-            &stop,
-            &mut rng(context.seed + s, 0),
-        )
-    })?;
+    let run = plca.on(&all)?.restarts(STARTS);
+    let run = run.stop(Stop::default().max_iter(context.size(500, 200)));
+    let best = run.run(Init::default(), &mut rng(context.seed, 0))?;
 
     let parts = split(&words.events, &mut rng(context.seed, 9));
     let iterations = context.size(120, 60);
@@ -290,7 +274,7 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     let tempered = tempered(&words, &parts, context.seed, iterations)?;
     let oracle = plain.test.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
 
-    let mut panels = topic_panels(&words, &best.state);
+    let mut panels = topic_panels(&words, best.state());
     panels.push(curves_panel(
         "fitted words",
         &plain.fitted,
@@ -307,13 +291,13 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
 
     let quality = match &words.truth {
         None => {
-            let d = divergence(&all, best.objective);
+            let d = divergence(&all, best.objective());
             let pass = (1.99..=2.05).contains(&d);
             let what = "best of ten starts: D/S between 1.99 and 2.05";
             context.entry(what, Measured::Number(d), pass, &data, &files)
         }
         Some(truth) => {
-            let found = &best.state.factors[0];
+            let found = best.state().factor(0);
             let order = best_matching(TOPICS, |t, z| -cosine(truth.column(t), found.column(z)));
             let matched = order.iter().enumerate();
             let worst = smallest(matched.map(|(t, &z)| cosine(truth.column(t), found.column(z))));

@@ -2,11 +2,9 @@
 
 use nalgebra::DMatrix;
 use plca_dist::random::exponential;
-use plca_em::{
-    Algorithm as _, NmfInit, Update,
-    before::{Nmf, NmfState, Plca},
-};
-use plca_tensor::{Data as _, DenseTensor, Order};
+use plca_em::{Nmf, NmfState, Plca, Update};
+use plca_fit::engine::{Model, Reconstruct, State};
+use plca_tensor::{DenseTensor, Order};
 
 use super::support::{largest, rng};
 use crate::Result;
@@ -22,9 +20,25 @@ pub(crate) const FIGURE: Figure = Figure {
     run,
 };
 
-/// `max |A - B| / max A`.
-fn difference(a: &DMatrix<f64>, b: &DMatrix<f64>) -> f64 {
-    (a - b).amax() / a.amax()
+/// What approximates the data after every iteration.
+fn products<M>(model: &M, v: &DenseTensor<f64>, start: &M::State, n: usize) -> Result<Vec<Vec<f64>>>
+where
+    M: Model<Scalar = f64, State: Reconstruct>,
+{
+    let em = model.bind(v)?;
+    let mut at = model.init(v, start, &mut rng(0, 0))?.parameters().clone();
+    let mut next = || {
+        em.step(&mut at, false)?;
+        let product = M::State::wrap(at.clone())?.reconstruct()?;
+        Ok(product.into_parts().1.to_vec())
+    };
+    (0..n).map(|_| next()).collect()
+}
+
+/// `max |a - b| / max a`.
+fn difference(a: &[f64], b: &[f64]) -> f64 {
+    let differences = a.iter().zip(b).map(|(a, b)| (a - b).abs());
+    largest(differences) / largest(a.iter().copied())
 }
 
 fn run(context: &Context) -> Result<Vec<Entry>> {
@@ -34,33 +48,17 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     let mut positive = |r, c| DMatrix::from_fn(r, c, |_, _| exponential(&mut draws) + 1e-3);
     let (v, w, h) = (positive(m, n), positive(m, k), positive(k, n));
     let v = DenseTensor::new(vec![m, n], v.as_slice().to_vec(), Order::ColumnMajor)?;
-    let total = v.total();
 
-    let start = NmfState { w, h };
-    let mut plca_state = start.to_plca()?;
+    let start = NmfState::new(w, h)?;
     let plca = Plca::builder(k).build()?;
-    let plca = plca.on(&v)?;
-    let mut others = Vec::new();
+    let of_plca = products(&plca, &v, &start.to_plca()?, iterations)?;
+    let mut curves = Vec::new();
     for update in [Update::Simultaneous, Update::Sequential] {
         let nmf = Nmf::builder(k).update(update).build()?;
-        let init = NmfInit {
-            w: Some(start.w.clone()),
-            h: Some(start.h.clone()),
-        };
-        let state = nmf.init(&v, &init, &mut rng(0, 0))?;
-        others.push((nmf, state));
-    }
-    let mut curves = vec![Vec::new(), Vec::new()];
-    for step in 1..=iterations {
-        plca.step(&mut plca_state, false)?;
-        let product = &plca_state.factors[0]
-            * DMatrix::from_diagonal(&plca_state.weights)
-            * plca_state.factors[1].transpose()
-            * total;
-        for ((nmf, state), curve) in others.iter_mut().zip(&mut curves) {
-            nmf.on(&v)?.step(state, false)?;
-            curve.push((step as f64, difference(&product, &(&state.w * &state.h))));
-        }
+        let of_nmf = products(&nmf, &v, &start, iterations)?;
+        let pairs = of_plca.iter().zip(&of_nmf).enumerate();
+        let points = pairs.map(|(n, (a, b))| (n as f64 + 1.0, difference(a, b)));
+        curves.push(points.collect::<Vec<_>>());
     }
     let [same, other] = [0, 1].map(|c: usize| largest(curves[c].iter().map(|p| p.1)));
     let shown = |c: &[(f64, f64)]| c.iter().map(|p| (p.0, p.1.max(1e-17))).collect();

@@ -1,10 +1,8 @@
 //! SI, figure 1: two-dimensional PLCA of three Gaussians.
 
 use nalgebra::DMatrix;
-use plca_em::{
-    Outcome, PlcaInit, Stop,
-    before::{Plca, PlcaState},
-};
+use plca_em::{Plca, PlcaState};
+use plca_fit::engine::{Fit, Init, Model, Solver, Stop};
 use plca_tensor::{DenseTensor, Order};
 
 use super::support::{
@@ -33,15 +31,11 @@ const TRUTH: [(f64, [f64; 2], [f64; 2]); 3] = [
 const SIDE: usize = 81;
 const SEEDS: u64 = 10;
 
-fn fit(v: &DenseTensor<f64>, seed: u64, max_iter: usize) -> Result<Outcome<PlcaState<f64>>> {
-    let stop = Stop {
-        max_iter,
-        tol: 0.0,
-        check_every: 1,
-        ..Stop::default()
-    };
+fn fit(v: &DenseTensor<f64>, seed: u64, max_iter: usize) -> Result<Fit<PlcaState<f64>>> {
     let plca = Plca::builder(3).build()?;
-    Ok(plca.fit(v, &PlcaInit::default(), &stop, &mut rng(seed, 0))?)
+    let stop = Stop::default().max_iter(max_iter).tol(None).check_every(1);
+    let run = plca.on(v)?.solver(Solver::Em).stop(stop);
+    Ok(run.run(Init::default(), &mut rng(seed, 0))?)
 }
 
 fn run(context: &Context) -> Result<Vec<Entry>> {
@@ -60,26 +54,26 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     let runs = (0..SEEDS)
         .map(|s| fit(&v, context.seed + s, 40))
         .collect::<Result<Vec<_>>>()?;
-    let reached: Vec<f64> = runs.iter().map(|r| divergence(&v, r.objective)).collect();
+    let reached: Vec<f64> = runs.iter().map(|r| divergence(&v, r.objective())).collect();
     let worst = largest(reached.iter().copied());
     let best_at = (0..runs.len())
         .min_by(|&a, &b| reached[a].total_cmp(&reached[b]))
         .unwrap_or(0);
-    let best = &runs[best_at].state;
+    let best = runs[best_at].state();
     let found: Vec<[f64; 2]> = (0..3)
-        .map(|z| [0, 1].map(|j| moments(&grid, best.factors[j].column(z)).0))
+        .map(|z| [0, 1].map(|j| moments(&grid, best.factor(j).column(z)).0))
         .collect();
     let order = best_matching(3, |t, z| {
         (0..2).map(|j| (found[z][j] - TRUTH[t].1[j]).powi(2)).sum()
     });
     let matched = || order.iter().zip(TRUTH);
-    let prior_error = largest(matched().map(|(&z, truth)| (best.weights[z] - truth.0).abs()));
+    let prior_error = largest(matched().map(|(&z, truth)| (best.weights()[z] - truth.0).abs()));
     let mean_error = largest(matched().flat_map(|(&z, truth)| {
         let errors = found[z].iter().zip(truth.1).map(|(f, t)| (f - t).abs());
         errors.collect::<Vec<_>>()
     }));
     let longer = fit(&v, context.seed + best_at as u64, 200)?;
-    let after_200 = divergence(&v, longer.objective);
+    let after_200 = divergence(&v, longer.objective());
 
     let files = draw(context, &grid, &v, &density, best, &order, &runs)?;
     let data = Data::generated("81 x 81 grid of three Gaussians");
@@ -122,7 +116,7 @@ fn draw(
     density: &DMatrix<f64>,
     best: &PlcaState<f64>,
     order: &[usize],
-    runs: &[Outcome<PlcaState<f64>>],
+    runs: &[Fit<PlcaState<f64>>],
 ) -> Result<Vec<String>> {
     let axis = |label: &str| Axis::linear(label, -4.05, 4.05);
     let picture = |f: &dyn Fn(usize, usize) -> f64| rows(SIDE, SIDE, |i, j| f(j, i));
@@ -133,12 +127,12 @@ fn draw(
             .iter()
             .enumerate()
             .map(|(t, &z)| {
-                let column = best.factors[mode].column(z);
+                let column = best.factor(mode).column(z);
                 let points = grid.iter().copied().zip(column.iter().copied()).collect();
                 Series::new(&format!("z = {}", t + 1), t, points)
             })
             .collect();
-        let heights = Axis::from_zero("probability", best.factors[mode].iter().copied());
+        let heights = Axis::from_zero("probability", best.factor(mode).iter().copied());
         Panel::lines(
             &format!("P({label} | z)"),
             &series,
@@ -150,12 +144,12 @@ fn draw(
     let priors: Vec<_> = order
         .iter()
         .enumerate()
-        .map(|(t, &z)| (format!("{}", t + 1), best.weights[z]))
+        .map(|(t, &z)| (format!("{}", t + 1), best.weights()[z]))
         .collect();
     let traces: Vec<_> = runs
         .iter()
         .enumerate()
-        .map(|(i, r)| Series::new("", i, divergence_trace(v, &r.trace)))
+        .map(|(i, r)| Series::new("", i, divergence_trace(v, r.trace())))
         .collect();
     let lowest = traces.iter().flat_map(|s| &s.points).map(|p| p.1);
     let lowest = lowest.fold(f64::INFINITY, f64::min).max(1e-12);

@@ -2,10 +2,13 @@
 
 use nalgebra::{DMatrix, DVectorView};
 use plca_dist::random::{exponential, uniform};
-use plca_em::TracePoint;
+use plca_em::{Given, PlsaState, TracePoint};
+use plca_fit::engine::{Impossible, Transform};
 use plca_tensor::Data;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
+
+use crate::Result;
 
 /// A generator for one purpose: streams of one seed are independent.
 pub(super) fn rng(seed: u64, stream: u64) -> ChaCha8Rng {
@@ -27,6 +30,15 @@ pub(super) fn divergence_trace(data: &dyn Data<f64>, trace: &[TracePoint]) -> Ve
         .filter(|p| p.iteration > 0)
         .map(|p| (p.iteration as f64, divergence(data, p.objective)))
         .collect()
+}
+
+/// Mixtures of new observations, columns of `data`, under a learnt basis; counts that no component explains are left out.
+pub(super) fn mixtures(basis: &DMatrix<f64>, data: &dyn Data<f64>) -> Result<DMatrix<f64>> {
+    let k = basis.ncols();
+    let even = DMatrix::from_element(k, 1, 1.0 / k as f64);
+    let learnt = PlsaState::new(Given::Columns, basis.clone(), even, vec![1.0])?;
+    let how = Transform::default().impossible(Impossible::Drop);
+    Ok(learnt.transform(data, &how)?.fit.state().mixture().clone())
 }
 
 /// `N(x; mean, variance)`.

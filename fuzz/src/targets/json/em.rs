@@ -2,14 +2,17 @@
 
 use nalgebra::{DMatrix, dmatrix, dvector};
 use plca_em::{
-    Anneal, CooledEm, CooledState, Cooling, Evaluation, Fast, FastState, FoldIn, Given, Impossible,
-    Likelihood, Local, Missing, Online, OnlineState, Pass, Shifted, ShiftedState, Solver, StepSize,
-    Support, Update,
-    before::{Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState},
+    Anneal, Evaluation, Given, Likelihood, Local, Missing, Nmf, NmfState, Online, OnlineState,
+    Pass, Plca, PlcaState, Plsa, PlsaState, Shifted, ShiftedState, StepSize, Support, Update,
 };
-use plca_tensor::{Cp, DenseTensor, Order};
+use plca_fit::engine::{
+    Checkpoint, Cooling, Explained, FitError, Impossible, Model, Reconstruct, Run, Solver, State,
+    Stop, Transform,
+};
+use plca_tensor::{DenseTensor, Order};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-use super::{ASSERTS, Kind, go_on, one_line, read, run, seeds, short, text, whole};
+use super::{ASSERTS, Kind, few, go_on, one_line, read, resume, run, seeds, text, whole};
 use crate::Target;
 
 pub(in crate::targets) const TARGET: Target = Target {
@@ -23,46 +26,65 @@ fn tensor(shape: &[usize], values: &[f64]) -> DenseTensor<f64> {
     DenseTensor::new(shape.to_vec(), values.to_vec(), Order::RowMajor).expect("good data")
 }
 
+fn rng() -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(0)
+}
+
 fn data() -> DenseTensor<f64> {
     tensor(&[2, 2], &[3.0, 1.0, 0.0, 2.0])
 }
 
-/// A model that was checked has cells and a mass.
-fn measure(model: &Cp<'_, f64>) {
-    let cell = model.cell(&[1, 0]);
-    assert!(
-        cell >= 0.0 && model.mass() >= 0.0,
-        "{cell} {}",
-        model.mass()
-    );
+/// A state that was read has cells, explains data and is a start.
+fn use_state<M: Model<Scalar = f64, State: Reconstruct>>(
+    model: Result<M, FitError>,
+    state: &M::State,
+    explained: Result<Explained<M::State>, FitError>,
+) -> Option<()> {
+    state.parameters().matrices().iter().for_each(whole);
+    if state.shape() == [2, 2] {
+        let cell = state.cell(&[1, 0]);
+        assert!(cell >= 0.0, "{cell}");
+    }
+    match explained {
+        Ok(found) => assert!(found.gap.iter().all(|gap| *gap >= 0.0)),
+        Err(e) => one_line(&e),
+    }
+    let from = Checkpoint::new(state.parameters().clone());
+    resume(model, &data(), &from)
+}
+
+/// How data are explained, in few iterations.
+fn how() -> Transform {
+    let how = Transform::default().impossible(Impossible::Drop);
+    let stop = how.stop.clone().max_iter(20);
+    how.stop(stop)
 }
 
 fn plca_state() -> PlcaState<f64> {
-    PlcaState {
-        weights: dvector![0.5, 0.5],
-        factors: vec![
-            dmatrix![0.75, 0.5; 0.25, 0.5],
-            dmatrix![0.5, 0.25; 0.5, 0.75],
-        ],
-        power: 1.0,
-        iteration: 3,
-    }
+    let factors = vec![
+        dmatrix![0.75, 0.5; 0.25, 0.5],
+        dmatrix![0.5, 0.25; 0.5, 0.75],
+    ];
+    PlcaState::new(dvector![0.5, 0.5], factors).expect("a good state")
 }
 
 fn plsa_state() -> PlsaState<f64> {
-    PlsaState {
-        basis: dmatrix![0.75, 0.5; 0.25, 0.5],
-        mixture: dmatrix![0.5, 0.25; 0.5, 0.75],
-        power: 1.0,
-        iteration: 0,
-    }
+    let (basis, mixture) = (
+        dmatrix![0.75, 0.5; 0.25, 0.5],
+        dmatrix![0.5, 0.25; 0.5, 0.75],
+    );
+    PlsaState::new(Given::Rows, basis, mixture, vec![0.5, 0.5]).expect("a good state")
 }
 
 fn nmf_state() -> NmfState<f64> {
-    NmfState {
-        w: dmatrix![1.0; 0.5],
-        h: dmatrix![2.0, 1.0],
-    }
+    NmfState::new(dmatrix![1.0; 0.5], dmatrix![2.0, 1.0]).expect("a good state")
+}
+
+/// A run of PLCA that held-out data cool.
+fn cooled<O>(cooling: Cooling, act: impl FnOnce(Run<'_, PlcaState<f64>>) -> O) -> O {
+    let (plca, data) = (Plca::builder(2).build().expect("a good model"), data());
+    let run = plca.on(&data).expect("good data");
+    act(run.cool(cooling, &data, &data))
 }
 
 fn online_state() -> OnlineState<f64> {
@@ -72,7 +94,7 @@ fn online_state() -> OnlineState<f64> {
 
 /// Learns a block.
 fn learn(state: &mut OnlineState<f64>, step: StepSize, local: Local) -> Option<()> {
-    let plca = plca_em::Plca::builder(state.weights.len()).build().ok()?;
+    let plca = Plca::builder(state.weights.len()).build().ok()?;
     let learner = Online::builder(plca).step(step).local(local).build();
     let learnt = learner.map_err(|e| one_line(&e)).ok()?;
     let before = state.check();
@@ -112,81 +134,45 @@ const KINDS: &[Kind] = &[
     Kind {
         seed: || text(&plca_state()),
         run: |input| {
-            let mut state = read::<PlcaState<f64>>(input)?;
-            state.factors.iter().for_each(whole);
-            let good = state.check(&[2, 2]).is_ok();
-            if good {
-                state.with_model(measure);
-            }
-            let (plca, data) = (Plca::builder(state.weights.len()).build().ok()?, data());
-            if let Err(e) = state.fold_in(
-                &data,
-                1,
-                &FoldIn {
-                    stop: short(FoldIn::default().stop),
-                    ..FoldIn::default()
-                },
-            ) {
-                one_line(&e);
-            }
-            go_on(&plca.on(&data).ok()?, &mut state);
-            assert!(!good || state.check(&[2, 2]).is_ok(), "{state:?}");
-            Some(())
+            let state = read::<PlcaState<f64>>(input)?;
+            let plca = Plca::builder(state.weights().len()).build();
+            use_state(plca, &state, state.transform(&data(), &how()))
         },
     },
     Kind {
-        seed: || text(&(Given::Rows, plsa_state())),
+        seed: || text(&plsa_state()),
         run: |input| {
-            let (given, mut state) = read::<(Given, PlsaState<f64>)>(input)?;
-            [&state.basis, &state.mixture].into_iter().for_each(whole);
-            let good = state.check(&[2, 2], given).is_ok();
-            if good {
-                state.with_model(given, measure);
-            }
-            let plsa = Plsa::builder(state.basis.ncols())
-                .given(given)
-                .build()
-                .ok()?;
-            go_on(&plsa.on(&data()).ok()?, &mut state);
-            assert!(!good || state.check(&[2, 2], given).is_ok(), "{state:?}");
-            Some(())
+            let state = read::<PlsaState<f64>>(input)?;
+            let plsa = Plsa::builder(state.basis().ncols()).given(state.given());
+            use_state(plsa.build(), &state, state.transform(&data(), &how()))
         },
     },
     Kind {
         seed: || text(&(Update::Sequential, Missing::default(), nmf_state())),
         run: |input| {
-            let (update, missing, mut state) = read::<(Update, Missing, NmfState<f64>)>(input)?;
-            [&state.w, &state.h].into_iter().for_each(whole);
-            let good = state.check(&[2, 2]).is_ok();
-            if good {
-                state.with_model(measure);
-            }
+            let (update, missing, state) = read::<(Update, Missing, NmfState<f64>)>(input)?;
             if let Err(e) = state.to_plca() {
                 one_line(&e);
             }
-            let nmf = Nmf::builder(state.w.ncols())
-                .update(update)
-                .missing(missing)
-                .build();
-            let data = data();
-            go_on(&nmf.ok()?.on(&data).ok()?, &mut state);
-            assert!(!good || state.check(&[2, 2]).is_ok(), "{state:?}");
-            Some(())
+            let nmf = Nmf::builder(state.w().ncols()).update(update);
+            let explained = state.transform(&data(), &how());
+            use_state(nmf.missing(missing).build(), &state, explained)
         },
     },
     Kind {
         seed: || {
             let (nmf, data) = (Nmf::builder(1).build().expect("a good model"), data());
-            let fast = Fast::new(nmf.on(&data).expect("good data")).expect("separable");
-            let mut state = FastState::new(nmf_state());
-            go_on(&fast, &mut state);
-            text(&state)
+            let run = nmf.on(&data).expect("good data").solver(Solver::Fast);
+            let fit = run
+                .stop(Stop::default().max_iter(3))
+                .run(&nmf_state(), &mut rng());
+            text(fit.expect("a run").checkpoint())
         },
         run: |input| {
-            let mut state = read::<FastState<f64, NmfState<f64>>>(input)?;
-            let (nmf, data) = (Nmf::builder(state.model().w.ncols()).build().ok()?, data());
-            go_on(&Fast::new(nmf.on(&data).ok()?).ok()?, &mut state);
-            Some(())
+            let from = read::<Checkpoint<f64>>(input)?;
+            from.parameters().matrices().iter().for_each(whole);
+            let components = from.parameters().block("w").map_or(1, |w| w.ncols());
+            resume(Nmf::builder(components).build(), &data(), &from)
         },
     },
     Kind {
@@ -261,38 +247,27 @@ const KINDS: &[Kind] = &[
     },
     Kind {
         seed: || {
-            text(&(
-                Cooling::default(),
-                CooledState {
-                    best: plca_state(),
-                    perplexity: 3.5,
-                    current: plca_state(),
-                    improved: true,
-                    ended: false,
-                },
-            ))
+            let cooling = Cooling::default();
+            cooled(cooling, |run| {
+                let run = run.stop(Stop::default().max_iter(3));
+                let fit = run.run(&plca_state(), &mut rng()).expect("a run");
+                text(&(cooling, fit.checkpoint()))
+            })
         },
         run: |input| {
-            let (cooling, mut state) = read::<(Cooling, CooledState<PlcaState<f64>>)>(input)?;
+            let (cooling, from) = read::<(Cooling, Checkpoint<f64>)>(input)?;
             if let Err(e) = cooling.check() {
                 one_line(&e);
             }
-            let plca = Plca::builder(state.best.weights.len()).build().ok()?;
-            let data = data();
-            let em = || plca.on(&data).expect("good data");
-            go_on(&CooledEm::new(em(), em(), em(), cooling).ok()?, &mut state);
+            cooled(cooling, |run| few(run, &from));
             Some(())
         },
     },
     Kind {
-        seed: || text(&(FoldIn::default(), Impossible::Drop, Solver::Fast)),
+        seed: || text(&(Impossible::Drop, Solver::Fast)),
         run: |input| {
-            let (how, _, _) = read::<(FoldIn, Impossible, Solver)>(input)?;
-            let how = FoldIn {
-                stop: short(how.stop),
-                ..how
-            };
-            match plsa_state().fold_in(&data(), Given::Columns, &how) {
+            let (impossible, solver) = read::<(Impossible, Solver)>(input)?;
+            match plsa_state().transform(&data(), &how().impossible(impossible).solver(solver)) {
                 Ok(explained) => assert!(explained.gap.iter().all(|gap| *gap >= 0.0)),
                 Err(e) => one_line(&e),
             }

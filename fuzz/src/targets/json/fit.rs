@@ -1,6 +1,7 @@
 //! The loop: rules, and where a run stands.
 
-use plca_em::before::{Nmf, NmfState};
+use nalgebra::{dmatrix, dvector};
+use plca_em::{Shifted, ShiftedState};
 use plca_fit::{
     Carried, Momentum, Parabolic, Plain, Progress, Squarem, Stop, StopReason, TracePoint, run_from,
 };
@@ -17,24 +18,26 @@ pub(in crate::targets) const TARGET: Target = Target {
 };
 
 fn data() -> DenseTensor<f64> {
-    DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor).expect("good data")
+    DenseTensor::new(vec![4], vec![0.0, 1.0, 3.0, 2.0], Order::RowMajor).expect("good data")
 }
 
-fn start() -> NmfState<f64> {
-    NmfState {
-        w: nalgebra::dmatrix![1.0; 0.5],
-        h: nalgebra::dmatrix![2.0, 1.0],
+fn start() -> ShiftedState<f64> {
+    ShiftedState {
+        weights: dvector![1.0],
+        kernels: dmatrix![0.5; 0.5],
+        impulses: dmatrix![0.25; 0.5; 0.25],
+        iteration: 0,
     }
 }
 
-fn nmf() -> Nmf {
-    Nmf::builder(1).build().expect("a good model")
+fn shifted(components: usize) -> Option<Shifted<f64>> {
+    Shifted::builder(components, vec![2]).build().ok()
 }
 
 /// Runs from a place in a run under a rule.
 fn iterate(progress: Progress, stop: &Stop) {
-    let (nmf, data) = (nmf(), data());
-    let em = nmf.on(&data).expect("good data");
+    let (shifted, data) = (shifted(1).expect("a good model"), data());
+    let em = shifted.on(&data).expect("good data");
     match run_from(&em, start(), progress, stop, ()) {
         Ok(outcome) => assert!(outcome.iterations >= progress.iteration),
         Err(e) => one_line(&e),
@@ -80,17 +83,16 @@ const KINDS: &[Kind] = &[
     },
     Kind {
         seed: || {
-            let (nmf, data) = (nmf(), data());
-            let momentum = Momentum(nmf.on(&data).expect("good data"));
+            let (shifted, data) = (shifted(1).expect("a good model"), data());
+            let momentum = Momentum(shifted.on(&data).expect("good data"));
             let mut state = Carried::new(start());
             go_on(&momentum, &mut state);
             text(&state)
         },
         run: |input| {
-            let state = read::<Carried<NmfState<f64>>>(input)?;
-            let k = state.inner().w.ncols();
-            let (nmf, data) = (Nmf::builder(k).build().ok()?, data());
-            let em = || nmf.on(&data).expect("good data");
+            let state = read::<Carried<ShiftedState<f64>>>(input)?;
+            let (shifted, data) = (shifted(state.inner().weights.len())?, data());
+            let em = || shifted.on(&data).expect("good data");
             go_on(&Momentum(em()), &mut state.clone());
             go_on(&Parabolic(em()), &mut state.clone());
             go_on(&Plain(em()), &mut state.clone());

@@ -7,9 +7,12 @@ mod snmf;
 mod tensor;
 
 use std::fmt::Display;
+use std::ops::ControlFlow;
 
 use nalgebra::DMatrix;
+use plca_fit::engine::{self, Checkpoint, FitError, Iteration, Model, Run, Solver, State};
 use plca_fit::{Algorithm, Stop};
+use plca_tensor::Data;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -87,6 +90,35 @@ where
         .objective(state)
         .map(drop)
         .unwrap_or_else(&refused);
+}
+
+/// Goes on from a checkpoint by every solver, as far as the model on these data does; what is good stays so.
+fn resume<M: Model<Scalar = f64>>(
+    model: Result<M, FitError>,
+    data: &dyn Data<f64>,
+    from: &Checkpoint<f64>,
+) -> Option<()> {
+    let model = model.map_err(|e| one_line(&e)).ok()?;
+    for &solver in Solver::ALL {
+        let run = model.on(data).map_err(|e| one_line(&e)).ok()?;
+        few(run.solver(solver), from);
+    }
+    Some(())
+}
+
+/// A few iterations of a run from a checkpoint.
+fn few<S: State<Scalar = f64>>(run: Run<'_, S>, from: &Checkpoint<f64>) {
+    let specs = run.algorithm().blocks().to_vec();
+    let good = |it: &Iteration<'_, f64>| {
+        assert!(it.parameters().check(&specs).is_ok(), "{it:?}");
+        ControlFlow::Continue(())
+    };
+    let last = from.iteration().saturating_add(3);
+    let stop = engine::Stop::default().max_iter(last).tol(None);
+    let run = run.stop(stop.check_every(1)).observe(good);
+    if let Err(e) = run.resume(from.clone()) {
+        one_line(&e);
+    }
 }
 
 /// A rule that ends soon.
