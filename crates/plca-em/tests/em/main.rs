@@ -20,6 +20,7 @@ mod settings;
 mod shifted;
 mod starts;
 mod states;
+mod support;
 mod tempering;
 mod transformed;
 mod written;
