@@ -1,4 +1,4 @@
-//! Residuals and gaps away from the optimum, against their formulas written out cell by cell.
+//! Steps, residuals and gaps away from the optimum, against their formulas written out cell by cell.
 
 #![allow(
     clippy::needless_range_loop,
@@ -161,6 +161,95 @@ fn of_plsa() {
             of_w,
             "basis",
         );
+    }
+}
+
+/// A step from hidden cells that are filled with what the model expects, tempered or not.
+// [SPEC 1.1] [SPEC 1.4] [SPEC 4]
+#[test]
+fn steps_of_plca() {
+    for (v, data) in both() {
+        for (power, too) in [(1.0, false), (0.7, false), (0.7, true)] {
+            let weights = DVector::from_vec(stochastic(2, 1, 1).as_slice().to_vec());
+            let factors = vec![stochastic(4, 2, 2), stochastic(3, 2, 3)];
+            let state = PlcaState::new(weights, factors).unwrap();
+            let of_weight = |w: &f64| if too { w.powf(power) } else { *w };
+            let w: Vec<f64> = state.weights().iter().map(of_weight).collect();
+            let [f, h] = [0, 1].map(|j| state.factor(j).map(|x| x.powf(power)));
+            let plca = Plca::builder(2).temper(power).temper_prior(too);
+            let plca = plca.build().unwrap();
+            let run = plca.on(&*data).unwrap().solver(Solver::Em);
+            let fit = run.stop(exactly(1)).run(&state, &mut rng(0)).unwrap();
+            let [c0, c1] = counts(&v, &w, &f, &h);
+            for (z, &weight) in fit.state().weights().iter().enumerate() {
+                assert!((weight - column_sum(&c0, z) / c0.sum()).abs() < 1e-14);
+            }
+            for (j, mut c) in [c0, c1].into_iter().enumerate() {
+                plca_tensor::normalise_columns(&mut c);
+                assert!((fit.state().factor(j) - &c).amax() < 1e-14);
+                assert!((state.factor(j) - c).amax() > 1e-2);
+            }
+        }
+    }
+}
+
+/// Every given index has its own scale, in which its hidden cells are filled.
+// [SPEC 2] [SPEC 1.4] [SPEC 4]
+#[test]
+fn steps_of_plsa() {
+    for (v, data) in both() {
+        for power in [1.0, 0.7] {
+            let (basis, mixture) = (stochastic(4, 2, 2), stochastic(2, 3, 3));
+            let (w, g) = (basis.map(|x| x.powf(power)), mixture.map(|x| x.powf(power)));
+            let p = &w * &g;
+            let (mut of_basis, mut of_mixture) = (w.map(|_| 0.0), g.map(|_| 0.0));
+            for y in 0..3 {
+                let value = |x: usize| v[x * 3 + y];
+                let seen = || (0..4).filter(|&x| !value(x).is_nan());
+                let mass: f64 = seen().map(value).sum();
+                let scale = mass / seen().map(|x| p[(x, y)]).sum::<f64>();
+                for (x, z) in (0..4).flat_map(|x| [(x, 0), (x, 1)]) {
+                    let ratio = match value(x) {
+                        v if v.is_nan() => scale,
+                        v => v / p[(x, y)],
+                    };
+                    of_basis[(x, z)] += ratio * w[(x, z)] * g[(z, y)];
+                    of_mixture[(z, y)] += ratio * w[(x, z)] * g[(z, y)];
+                }
+            }
+            plca_tensor::normalise_columns(&mut of_basis);
+            plca_tensor::normalise_columns(&mut of_mixture);
+            let plsa = Plsa::builder(2).temper(power).build().unwrap();
+            let run = plsa.on(&*data).unwrap().solver(Solver::Em);
+            let start = Init::default().block("basis", basis.clone());
+            let start = start.block("mixture", mixture);
+            let fit = run.stop(exactly(1)).run(start, &mut rng(0)).unwrap();
+            assert!((fit.state().basis() - &of_basis).amax() < 1e-14);
+            assert!((fit.state().mixture() - of_mixture).amax() < 1e-14);
+            assert!((basis - of_basis).amax() > 1e-2);
+        }
+    }
+}
+
+/// Both factors from one ratio: `H` by the sums of `W`, `W` by those of the new `H`; hidden cells are filled in the scale of the data.
+// [SPEC 3] [SPEC 4]
+#[test]
+fn simultaneous_steps_of_nmf() {
+    for (v, data) in both() {
+        let (w, h) = (random(4, 2, 1), random(2, 3, 7));
+        let [of_w, of_h] = counts(&v, &[1.0, 1.0], &w, &h.transpose());
+        let new_h = DMatrix::from_fn(2, 3, |z, j| of_h[(j, z)] / w.column(z).sum());
+        let new_w = DMatrix::from_fn(4, 2, |i, z| of_w[(i, z)] / new_h.row(z).sum());
+        let nmf = Nmf::builder(2)
+            .update(Update::Simultaneous)
+            .build()
+            .unwrap();
+        let run = nmf.on(&*data).unwrap().solver(Solver::Em).stop(exactly(1));
+        let start = NmfState::new(w.clone(), h).unwrap();
+        let fit = run.run(&start, &mut rng(0)).unwrap();
+        assert!((fit.state().w() - &new_w).amax() < 1e-13);
+        assert!((fit.state().h() - new_h).amax() < 1e-13);
+        assert!((w - new_w).amax() > 1e-2);
     }
 }
 

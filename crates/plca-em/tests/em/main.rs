@@ -4,7 +4,6 @@
 mod atomic;
 mod bad_input;
 mod certificates;
-mod engine;
 mod failing_reads;
 mod fast;
 mod fast_optima;
@@ -16,6 +15,7 @@ mod online;
 mod out_of_core;
 mod priors;
 mod properties;
+mod reconstruct;
 mod settings;
 mod shifted;
 mod starts;

@@ -133,19 +133,21 @@ fn zeroed(rows: usize, columns: usize) -> DMatrix<f64> {
 /// A state that excludes something observed is refused as a start, by a step that measures, and by a run from there, which does not take
 /// what is no number for stationary.
 fn excludes<M: Model<Scalar = f64>>(model: &M, data: &dyn Data<f64>, state: &M::State) {
-    let excluded = |error: Option<FitError>| {
+    let excluded = |what: &str, error: Option<FitError>| {
         let (index, value) = (vec![0, 0], 1.0);
-        assert_eq!(error, Some(FitError::Support { index, value }));
+        let expected = Some(FitError::Support { index, value });
+        assert_eq!(error, expected, "{model:?}, {what}");
     };
     let at = state.parameters();
     let em = model.bind(data).unwrap();
-    excluded(em.step(&mut at.clone(), true).err());
+    excluded("a step", em.step(&mut at.clone(), true).err());
     let mut rng = ChaCha8Rng::seed_from_u64(0);
-    excluded(model.init(data, state, &mut rng).err());
+    excluded("a start", model.init(data, state, &mut rng).err());
     for &solver in Solver::ALL {
         for stop in [Stop::default(), Stop::default().residual_tol(1e-3)] {
             let run = model.on(data).unwrap().solver(solver).stop(stop);
-            excluded(run.resume(Checkpoint::new(at.clone())).err());
+            let ran = run.resume(Checkpoint::new(at.clone()));
+            excluded(solver.name(), ran.err());
         }
     }
 }
