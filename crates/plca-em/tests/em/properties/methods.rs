@@ -54,16 +54,12 @@ pub(crate) type Method<T> = dyn Fn(&dyn Data<T>, &Start<T>, usize) -> Vec<Step<T
 
 /// What is shown of parameters: their blocks, and how far they are from what they must be.
 type Shown<T> = (Vec<Block<T>>, f64);
+type Show<'a, T> = &'a dyn Fn(&Parameters<T>) -> Shown<T>;
 
 /// What is done with a model, its start and what is shown of that.
 trait Visit<T: Real> {
     type Out;
-    fn visit(
-        self,
-        method: &Lawful<'_, T>,
-        start: Place<T>,
-        show: &dyn Fn(&Parameters<T>) -> Shown<T>,
-    ) -> Self::Out;
+    fn visit(self, method: &Lawful<'_, T>, start: Place<T>, show: Show<'_, T>) -> Self::Out;
 }
 
 /// The states after 0, 1, …, this many iterations.
@@ -72,12 +68,7 @@ struct Follow(usize);
 impl<T: Real> Visit<T> for Follow {
     type Out = Vec<Step<T>>;
 
-    fn visit(
-        self,
-        method: &Lawful<'_, T>,
-        mut place: Place<T>,
-        show: &dyn Fn(&Parameters<T>) -> Shown<T>,
-    ) -> Vec<Step<T>> {
+    fn visit(self, method: &Lawful<'_, T>, mut place: Place<T>, show: Show<'_, T>) -> Vec<Step<T>> {
         let sign = match method.direction() {
             Direction::Maximise => 1.0,
             Direction::Minimise => -1.0,
@@ -110,7 +101,7 @@ impl<T: Real> Visit<T> for Obey {
         self,
         method: &Lawful<'_, T>,
         start: Place<T>,
-        _: &dyn Fn(&Parameters<T>) -> Shown<T>,
+        _: Show<'_, T>,
     ) -> Result<(), Violation> {
         check(method, &start, &self.0)
     }
@@ -169,7 +160,7 @@ impl Setup {
         model: &M,
         data: &dyn Data<M::Scalar>,
         start: &M::State,
-        show: &dyn Fn(&Parameters<M::Scalar>) -> Shown<M::Scalar>,
+        show: Show<'_, M::Scalar>,
         visit: V,
     ) -> V::Out {
         let solver = match (self.fast, self.squarem) {
