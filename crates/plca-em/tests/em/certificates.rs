@@ -1,4 +1,4 @@
-//! Residuals and gaps away from the optimum, against their formulas written out cell by cell.
+//! Steps, residuals and gaps away from the optimum, against their formulas written out cell by cell.
 
 #![allow(
     clippy::needless_range_loop,
@@ -7,13 +7,14 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_em::{
-    Algorithm, FoldIn, Given, IndexMaps, NmfInit, PlsaInit, Shifted, ShiftedInit, ShiftedState,
-    Stop, StopReason, Transformed, Update,
-    before::{Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState},
-    run,
+    Algorithm, Given, IndexMaps, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState, Shifted,
+    ShiftedInit, ShiftedState, StopReason, Transformed, Update, run,
 };
+use plca_fit::engine::{FitError, Init, Model, Solver, Status, Stop, Transform};
 use plca_tensor::{Data, DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+use super::support::{exactly, residual};
 
 const SHAPE: [usize; 2] = [4, 3];
 
@@ -93,14 +94,11 @@ fn close(got: f64, want: f64, what: &str) {
 fn of_plca() {
     for (v, data) in both() {
         for seed in 0..4 {
-            let state = PlcaState {
-                weights: DVector::from_vec(stochastic(2, 1, seed).as_slice().to_vec()),
-                factors: vec![stochastic(4, 2, 10 + seed), stochastic(3, 2, 20 + seed)],
-                power: 1.0,
-                iteration: 0,
-            };
-            let w = state.weights.as_slice();
-            let c = counts(&v, w, &state.factors[0], &state.factors[1]);
+            let weights = DVector::from_vec(stochastic(2, 1, seed).as_slice().to_vec());
+            let factors = vec![stochastic(4, 2, 10 + seed), stochastic(3, 2, 20 + seed)];
+            let state = PlcaState::new(weights, factors).unwrap();
+            let w = state.weights();
+            let c = counts(&v, w, state.factor(0), state.factor(1));
             let total = c[0].sum();
             for frozen in 0..7 {
                 let free = |block: usize| frozen >> block & 1 == 0;
@@ -111,11 +109,11 @@ fn of_plca() {
                         worst = worst.max((column_sum(&c[0], z) / total - w).abs());
                     }
                 } else {
-                    builder = builder.freeze_weights();
+                    builder = builder.freeze("weights");
                 }
                 for j in 0..2 {
                     if !free(j) {
-                        builder = builder.freeze_factor(j);
+                        builder = builder.freeze(format!("factor_{j}"));
                         continue;
                     }
                     for z in 0..2 {
@@ -123,13 +121,13 @@ fn of_plca() {
                             true => total * w[z],
                             false => column_sum(&c[j], z),
                         };
-                        let change = c[j].column(z) / n - state.factors[j].column(z);
+                        let change = c[j].column(z) / n - state.factor(j).column(z);
                         worst = worst.max(change.amax());
                     }
                 }
                 let config = builder.build().unwrap();
-                let residual = config.on(&*data).unwrap().residual(&state).unwrap();
-                close(residual.unwrap(), worst, &format!("frozen {frozen:b}"));
+                let residual = residual(&config, &*data, &state).unwrap();
+                close(residual, worst, &format!("frozen {frozen:b}"));
             }
         }
     }
@@ -148,20 +146,110 @@ fn of_plsa() {
         let mut new_g = (w.transpose() * &q).component_mul(&g);
         plca_tensor::normalise_columns(&mut new_g);
         let (of_w, of_g) = ((&new_w - &w).amax(), (&new_g - &g).amax());
-        let state = PlsaState {
-            basis: w,
-            mixture: g,
-            power: 1.0,
-            iteration: 0,
-        };
-        let of = |config: Plsa<f64>| {
-            let residual = config.on(&data).unwrap().residual(&state).unwrap();
-            residual.unwrap()
-        };
+        let given = Given::Columns;
+        let state = PlsaState::new(given, w, g, vec![1.0 / 3.0; 3]).unwrap();
+        let of = |config: Plsa<f64>| residual(&config, &data, &state).unwrap();
         let plain = || Plsa::builder(2);
         close(of(plain().build().unwrap()), of_w.max(of_g), "both");
-        close(of(plain().freeze_basis().build().unwrap()), of_g, "mixture");
-        close(of(plain().freeze_mixture().build().unwrap()), of_w, "basis");
+        close(
+            of(plain().freeze("basis").build().unwrap()),
+            of_g,
+            "mixture",
+        );
+        close(
+            of(plain().freeze("mixture").build().unwrap()),
+            of_w,
+            "basis",
+        );
+    }
+}
+
+/// A step from hidden cells that are filled with what the model expects, tempered or not.
+// [SPEC 1.1] [SPEC 1.4] [SPEC 4]
+#[test]
+fn steps_of_plca() {
+    for (v, data) in both() {
+        for (power, too) in [(1.0, false), (0.7, false), (0.7, true)] {
+            let weights = DVector::from_vec(stochastic(2, 1, 1).as_slice().to_vec());
+            let factors = vec![stochastic(4, 2, 2), stochastic(3, 2, 3)];
+            let state = PlcaState::new(weights, factors).unwrap();
+            let of_weight = |w: &f64| if too { w.powf(power) } else { *w };
+            let w: Vec<f64> = state.weights().iter().map(of_weight).collect();
+            let [f, h] = [0, 1].map(|j| state.factor(j).map(|x| x.powf(power)));
+            let plca = Plca::builder(2).temper(power).temper_prior(too);
+            let plca = plca.build().unwrap();
+            let run = plca.on(&*data).unwrap().solver(Solver::Em);
+            let fit = run.stop(exactly(1)).run(&state, &mut rng(0)).unwrap();
+            let [c0, c1] = counts(&v, &w, &f, &h);
+            for (z, &weight) in fit.state().weights().iter().enumerate() {
+                assert!((weight - column_sum(&c0, z) / c0.sum()).abs() < 1e-14);
+            }
+            for (j, mut c) in [c0, c1].into_iter().enumerate() {
+                plca_tensor::normalise_columns(&mut c);
+                assert!((fit.state().factor(j) - &c).amax() < 1e-14);
+                assert!((state.factor(j) - c).amax() > 1e-2);
+            }
+        }
+    }
+}
+
+/// Every given index has its own scale, in which its hidden cells are filled.
+// [SPEC 2] [SPEC 1.4] [SPEC 4]
+#[test]
+fn steps_of_plsa() {
+    for (v, data) in both() {
+        for power in [1.0, 0.7] {
+            let (basis, mixture) = (stochastic(4, 2, 2), stochastic(2, 3, 3));
+            let (w, g) = (basis.map(|x| x.powf(power)), mixture.map(|x| x.powf(power)));
+            let p = &w * &g;
+            let (mut of_basis, mut of_mixture) = (w.map(|_| 0.0), g.map(|_| 0.0));
+            for y in 0..3 {
+                let value = |x: usize| v[x * 3 + y];
+                let seen = || (0..4).filter(|&x| !value(x).is_nan());
+                let mass: f64 = seen().map(value).sum();
+                let scale = mass / seen().map(|x| p[(x, y)]).sum::<f64>();
+                for (x, z) in (0..4).flat_map(|x| [(x, 0), (x, 1)]) {
+                    let ratio = match value(x) {
+                        v if v.is_nan() => scale,
+                        v => v / p[(x, y)],
+                    };
+                    of_basis[(x, z)] += ratio * w[(x, z)] * g[(z, y)];
+                    of_mixture[(z, y)] += ratio * w[(x, z)] * g[(z, y)];
+                }
+            }
+            plca_tensor::normalise_columns(&mut of_basis);
+            plca_tensor::normalise_columns(&mut of_mixture);
+            let plsa = Plsa::builder(2).temper(power).build().unwrap();
+            let run = plsa.on(&*data).unwrap().solver(Solver::Em);
+            let start = Init::default().block("basis", basis.clone());
+            let start = start.block("mixture", mixture);
+            let fit = run.stop(exactly(1)).run(start, &mut rng(0)).unwrap();
+            assert!((fit.state().basis() - &of_basis).amax() < 1e-14);
+            assert!((fit.state().mixture() - of_mixture).amax() < 1e-14);
+            assert!((basis - of_basis).amax() > 1e-2);
+        }
+    }
+}
+
+/// Both factors from one ratio: `H` by the sums of `W`, `W` by those of the new `H`; hidden cells are filled in the scale of the data.
+// [SPEC 3] [SPEC 4]
+#[test]
+fn simultaneous_steps_of_nmf() {
+    for (v, data) in both() {
+        let (w, h) = (random(4, 2, 1), random(2, 3, 7));
+        let [of_w, of_h] = counts(&v, &[1.0, 1.0], &w, &h.transpose());
+        let new_h = DMatrix::from_fn(2, 3, |z, j| of_h[(j, z)] / w.column(z).sum());
+        let new_w = DMatrix::from_fn(4, 2, |i, z| of_w[(i, z)] / new_h.row(z).sum());
+        let nmf = Nmf::builder(2)
+            .update(Update::Simultaneous)
+            .build()
+            .unwrap();
+        let run = nmf.on(&*data).unwrap().solver(Solver::Em).stop(exactly(1));
+        let start = NmfState::new(w.clone(), h).unwrap();
+        let fit = run.run(&start, &mut rng(0)).unwrap();
+        assert!((fit.state().w() - &new_w).amax() < 1e-13);
+        assert!((fit.state().h() - new_h).amax() < 1e-13);
+        assert!((w - new_w).amax() > 1e-2);
     }
 }
 
@@ -181,7 +269,7 @@ fn of_nmf() {
             let mass = [0, 1].map(|z| w.column(z).sum() * h.row(z).sum());
             let c = counts(&v, &mass, &f, &g);
             let total = c[0].sum();
-            let state = NmfState { w, h };
+            let state = NmfState::new(w, h).unwrap();
             for frozen in 0..3 {
                 let blocks = [(&c[0], &f, 1), (&c[1], &g, 2)];
                 let mut worst: f64 = 0.0;
@@ -194,23 +282,20 @@ fn of_nmf() {
                 }
                 let builder = match frozen {
                     0 => Nmf::builder(2),
-                    1 => Nmf::builder(2).freeze_w(),
-                    _ => Nmf::builder(2).freeze_h(),
+                    1 => Nmf::builder(2).freeze("w"),
+                    _ => Nmf::builder(2).freeze("h"),
                 };
                 let config = builder.build().unwrap();
-                let em = config.on(&*data).unwrap();
-                let residual = em.residual(&state).unwrap().unwrap();
+                let of = |state: &NmfState<f64>| residual(&config, &*data, state).unwrap();
+                let residual = of(&state);
                 assert!(
                     (residual - worst).abs() < 1e-12 * (1.0 + worst),
                     "{residual}, {worst}"
                 );
                 assert!(worst > 1e-3);
                 // However the scale is shared.
-                let shared = NmfState {
-                    w: &state.w * 8.0,
-                    h: &state.h / 8.0,
-                };
-                assert_eq!(em.residual(&shared).unwrap(), Some(residual));
+                let shared = NmfState::new(state.w() * 8.0, state.h() / 8.0);
+                assert_eq!(of(&shared.unwrap()), residual);
             }
         }
     }
@@ -224,16 +309,11 @@ fn nmf_ends_where_its_conditions_hold() {
     let v = DMatrix::from_row_slice(4, 3, &values());
     for update in [Update::Simultaneous, Update::Sequential] {
         let nmf = Nmf::builder(2).update(update).build().unwrap();
-        let start = nmf.init(&data, &NmfInit::default(), &mut rng(3)).unwrap();
-        let stop = Stop {
-            max_iter: 100_000,
-            tol: 0.0,
-            residual_tol: Some(1e-9),
-            ..Stop::default()
-        };
-        let fit = run(&nmf.on(&data).unwrap(), start, &stop, ()).unwrap();
-        assert_eq!(fit.reason, StopReason::Stationary, "{update:?}");
-        let NmfState { w, h } = &fit.state;
+        let run = nmf.on(&data).unwrap().solver(Solver::Em);
+        let run = run.stop(exactly(100_000).residual_tol(1e-9));
+        let fit = run.run(Init::default(), &mut rng(3)).unwrap();
+        assert_eq!(fit.status(), &Status::Stationary, "{update:?}");
+        let (w, h) = (fit.state().w(), fit.state().h());
         let q = v.component_div(&(w * h));
         let of_w =
             (&q * h.transpose()).component_mul(w) - w * DMatrix::from_diagonal(&h.column_sum());
@@ -313,11 +393,11 @@ fn while_a_power_moves() {
         let config = config.build().unwrap();
         let em = config.on(&**data).unwrap();
         let start = em.init(&ShiftedInit::default(), &mut rng(1)).unwrap();
-        let stop = Stop {
+        let stop = plca_em::Stop {
             tol: 0.0,
             check_every: 1,
             residual_tol: Some(1e9),
-            ..Stop::default()
+            ..plca_em::Stop::default()
         };
         let ended = run(&em, start, &stop, ());
         match (&ended, reason) {
@@ -331,29 +411,27 @@ fn while_a_power_moves() {
 /// A prior takes the residual away: to stop by it is refused, and nothing else is done.
 #[test]
 fn with_a_prior() {
-    use plca_em::{EmError, PlcaInit, Squarem, StopError};
+    use plca_em::{EmError, StopError};
     let (_, data) = &both()[0];
     let prior = std::sync::Arc::new(plca_priors::Dirichlet::symmetric(2.0).unwrap());
-    let stop = Stop {
+    fn refused<M: Model<Scalar = f64>>(model: &M, data: &dyn Data<f64>, block: &str) {
+        for solver in [Solver::Em, Solver::Squarem, Solver::Fast] {
+            let run = model.on(data).unwrap().solver(solver);
+            let run = run.stop(Stop::default().residual_tol(1e-3));
+            let refused = run.run(Init::default(), &mut rng(0)).unwrap_err();
+            let no = matches!(refused, FitError::NoResidual { .. });
+            assert!(no && refused.to_string().contains(block), "{refused}");
+        }
+    }
+    let plca = Plca::builder(2).prior("factor_0", prior.clone());
+    refused(&plca.build().unwrap(), &**data, "`factor_0`");
+    let plsa = Plsa::builder(2).prior("mixture", prior.clone());
+    refused(&plsa.build().unwrap(), &**data, "`mixture`");
+    let stop = plca_em::Stop {
         residual_tol: Some(1e-3),
-        ..Stop::default()
+        ..plca_em::Stop::default()
     };
     let none = EmError::Stop(StopError::NoResidual(1e-3));
-    let plca = Plca::builder(2).factor_prior(0, prior.clone());
-    let plca = plca.build().unwrap();
-    let refused = plca.fit(&**data, &PlcaInit::default(), &stop, &mut rng(0));
-    assert_eq!(refused.unwrap_err(), none);
-    let start = plca
-        .init(&**data, &PlcaInit::default(), &mut rng(0))
-        .unwrap();
-    let refused = run(&Squarem(plca.on(&**data).unwrap()), start, &stop, ());
-    assert_eq!(refused.unwrap_err(), none);
-    let plsa = Plsa::builder(2).mixture_prior(prior.clone());
-    let refused = plsa
-        .build()
-        .unwrap()
-        .fit(&**data, &PlsaInit::default(), &stop, &mut rng(0));
-    assert_eq!(refused.unwrap_err(), none);
     let shifted = Shifted::builder(2, vec![2, 2]).kernels_prior(prior);
     let shifted = shifted.build().unwrap();
     let refused = shifted.fit(&**data, &ShiftedInit::default(), &stop, &mut rng(0));
@@ -377,13 +455,9 @@ fn gap(v: &[f64], terms: &[Vec<f64>], free: &[f64]) -> f64 {
 // [SPEC 1.5]
 #[test]
 fn of_fold_ins() {
-    let how = |max_iter| FoldIn {
-        stop: Stop {
-            max_iter,
-            tol: 0.0,
-            ..Stop::default()
-        },
-        ..FoldIn::default()
+    let how = |n| {
+        let how = Transform::default().solver(Solver::Em).along(1);
+        how.stop(exactly(n))
     };
     let learned = stochastic(4, 2, 5);
     for (v, data) in both() {
@@ -392,36 +466,25 @@ fn of_fold_ins() {
             let terms: Vec<Vec<f64>> = (0..2)
                 .map(|z| learned.column(z).iter().copied().collect())
                 .collect();
-            let plsa = PlsaState {
-                basis: learned.clone(),
-                mixture: DMatrix::zeros(2, 0),
-                power: 1.0,
-                iteration: 0,
-            };
-            let found = plsa.fold_in(&*data, Given::Columns, &how(n)).unwrap();
-            let mixture = &found.outcome.state.mixture;
+            let mixture = DMatrix::from_element(2, 3, 0.5);
+            let plsa = PlsaState::new(Given::Columns, learned.clone(), mixture, vec![1.0 / 3.0; 3]);
+            let found = plsa.unwrap().transform(&*data, &how(n)).unwrap();
+            let mixture = found.fit.state().mixture();
             for (y, &got) in found.gap.iter().enumerate() {
                 let free: Vec<f64> = mixture.column(y).iter().copied().collect();
                 close(got, gap(&column(y), &terms, &free), "plsa");
             }
-            let nmf = NmfState {
-                w: &learned * 3.0,
-                h: DMatrix::zeros(2, 0),
-            };
-            let found = nmf.fold_in(&*data, 1, &how(n)).unwrap();
-            let h = &found.outcome.state.h;
+            let nmf = NmfState::new(&learned * 3.0, DMatrix::zeros(2, 3)).unwrap();
+            let found = nmf.transform(&*data, &how(n)).unwrap();
+            let h = found.fit.state().h();
             for (y, &got) in found.gap.iter().enumerate() {
                 let free: Vec<f64> = h.column(y).iter().copied().collect();
                 close(got, gap(&column(y), &terms, &free), "nmf");
             }
-            let plca = PlcaState {
-                weights: DVector::from_element(2, 0.5),
-                factors: vec![learned.clone(), stochastic(3, 2, 6)],
-                power: 1.0,
-                iteration: 0,
-            };
-            let found = plca.fold_in(&*data, 1, &how(n)).unwrap();
-            let state = &found.outcome.state;
+            let factors = vec![learned.clone(), stochastic(3, 2, 6)];
+            let plca = PlcaState::new(DVector::from_element(2, 0.5), factors).unwrap();
+            let found = plca.transform(&*data, &how(n)).unwrap();
+            let state = found.fit.state();
             let pairs = || (0..2).flat_map(|z| (0..3).map(move |y| (z, y)));
             let term = |(z, y): (usize, usize)| {
                 let cell = |at: usize| {
@@ -435,7 +498,7 @@ fn of_fold_ins() {
             };
             let all: Vec<Vec<f64>> = pairs().map(term).collect();
             let free: Vec<f64> = pairs()
-                .map(|(z, y)| state.weights[z] * state.factors[1][(y, z)])
+                .map(|(z, y)| state.weights()[z] * state.factor(1)[(y, z)])
                 .collect();
             close(found.gap[0], gap(&v, &all, &free), "plca");
         }

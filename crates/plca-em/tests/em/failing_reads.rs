@@ -6,18 +6,20 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use nalgebra::dmatrix;
 use plca_em::{
-    Algorithm, Cooling, EmError, Evaluation, Fast, FastState, FoldIn, Given, Impossible, IndexMaps,
-    Likelihood, Missing, NmfInit, Online, PlcaInit, PlsaInit, Prior, Shifted, ShiftedInit,
-    ShiftedState, Solver, Squarem, Stop, Support, Transformed, Update,
-    before::{Nmf, Plca, Plsa},
-    hold_out, run,
+    Algorithm, EmError, Evaluation, FoldIn, Given, IndexMaps, Likelihood, Missing, Nmf, NmfState,
+    Online, Plca, PlcaState, Plsa, PlsaState, Shifted, ShiftedInit, ShiftedState, Support,
+    Transformed, Update, hold_out, run,
 };
-use plca_fit::engine::FitError;
+use plca_fit::engine::{
+    Checkpoint, Cooling, FitError, Impossible, Init, Model, Solver, State, Transform,
+};
 use plca_priors::Dirichlet;
 use plca_tensor::{
     Cp, Data, DataError, DenseTensor, Expected, Order, Part, Request, Rule, Summary, unobserved,
 };
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+use super::support::{Prior, exactly};
 
 /// Data that fail after so many reads: what was visited until then was half of it.
 #[derive(Debug)]
@@ -163,12 +165,44 @@ impl<A: Algorithm<Error = EmError>> Dynamic<A::State> for A {
     }
 
     fn iterate(&self, state: A::State) -> Result<(), EmError> {
-        let stop = Stop {
+        let stop = plca_em::Stop {
             max_iter: 3,
             check_every: 1,
-            ..Stop::default()
+            ..plca_em::Stop::default()
         };
         run(self, state, &stop, ()).map(drop)
+    }
+}
+
+/// What a model of the engine does with data: its start, a step, its measures, and runs under every solver that takes it.
+fn model_fails<M: Model<Scalar = f64>>(name: &str, model: Result<M, FitError>) {
+    let model = model.unwrap();
+    fails::<FitError>(name, |data| {
+        model.init(data, Init::default(), &mut rng()).map(drop)
+    });
+    let whole = DenseTensor::new(vec![4, 3], vec![2.0; 12], Order::RowMajor).unwrap();
+    let start = model.init(&whole, Init::default(), &mut rng()).unwrap();
+    let at = start.parameters();
+    for measure in [false, true] {
+        fails::<FitError>(name, |data| {
+            let mut at = at.clone();
+            model.bind(data)?.step(&mut at, measure).map(drop)
+        });
+    }
+    fails::<FitError>(name, |data| model.bind(data)?.objective(at).map(drop));
+    fails::<FitError>(name, |data| match model.bind(data)?.residual(at) {
+        Err(FitError::NoResidual { .. }) => Ok(()),
+        residual => residual.map(drop),
+    });
+    for &solver in Solver::ALL {
+        let run = |data: &dyn Data<f64>| {
+            let stop = exactly(3).check_every(1);
+            let run = model.on(data)?.solver(solver).stop(stop);
+            run.resume(Checkpoint::new(at.clone())).map(drop)
+        };
+        if run(&whole).is_ok() {
+            fails(&format!("{name}, {solver}"), run);
+        }
     }
 }
 
@@ -180,75 +214,52 @@ fn emptying() -> Prior<f64> {
 #[test]
 fn of_plca() {
     let plain = || Plca::<f64>::builder(2);
-    for (name, config) in [
-        ("plca", plain()),
-        ("plca, tempered", plain().temper(0.7)),
-        (
-            "plca, multiplicative",
-            plain().missing(Missing::Multiplicative),
-        ),
-        ("plca, weights", plain().weights_prior(emptying())),
-        ("plca, factor", plain().factor_prior(1, emptying())),
-    ] {
-        let config = config.build().unwrap();
-        let start = |data: &dyn Data<f64>| config.init(data, &PlcaInit::default(), &mut rng());
-        algorithm_fails(name, start, |data, f| f(&config.on(data)?));
-        let zero = PlcaInit {
-            factors: vec![Some(dmatrix![0.0, 1.0; 1.0, 1.0; 1.0, 1.0; 1.0, 1.0])],
-            ..PlcaInit::default()
-        };
-        // What is 0 is looked for in the data.
-        fails(name, |data| config.init(data, &zero, &mut rng()).map(drop));
-    }
+    model_fails("plca", plain().build());
+    model_fails("plca, tempered", plain().temper(0.7).build());
+    let multiplicative = plain().missing(Missing::Multiplicative);
+    model_fails("plca, multiplicative", multiplicative.build());
+    model_fails(
+        "plca, weights",
+        plain().prior("weights", emptying()).build(),
+    );
+    model_fails(
+        "plca, factor",
+        plain().prior("factor_1", emptying()).build(),
+    );
     let config = plain().build().unwrap();
-    let start = |data: &dyn Data<f64>| config.init(data, &PlcaInit::default(), &mut rng());
-    algorithm_fails("squarem", start, |data, f| f(&Squarem(config.on(data)?)));
-    let start = |data: &dyn Data<f64>| start(data).map(FastState::new);
-    algorithm_fails("fast plca", start, |data, f| {
-        f(&Fast::new(config.on(data)?)?)
+    let zero = dmatrix![0.0, 1.0; 1.0, 1.0; 1.0, 1.0; 1.0, 1.0];
+    let zero = Init::default().block("factor_0", zero);
+    // What is 0 is looked for in the data.
+    fails::<FitError>("plca, zeros", |data| {
+        config.init(data, zero.clone(), &mut rng()).map(drop)
     });
 }
 
 #[test]
 fn of_plsa() {
     let plain = || Plsa::<f64>::builder(2);
-    for (name, config) in [
-        ("plsa", plain()),
-        ("plsa of rows", plain().given(Given::Rows)),
-        ("plsa, tempered", plain().temper(0.7)),
-        ("plsa, basis", plain().basis_prior(emptying())),
-        ("plsa, mixture", plain().mixture_prior(emptying())),
-    ] {
-        let config = config.build().unwrap();
-        let start = |data: &dyn Data<f64>| config.init(data, &PlsaInit::default(), &mut rng());
-        algorithm_fails(name, start, |data, f| f(&config.on(data)?));
-    }
-    let config = plain().build().unwrap();
-    let start = |data: &dyn Data<f64>| config.init(data, &PlsaInit::default(), &mut rng());
-    let start = |data: &dyn Data<f64>| start(data).map(FastState::new);
-    algorithm_fails("fast plsa", start, |data, f| {
-        f(&Fast::new(config.on(data)?)?)
-    });
+    model_fails("plsa", plain().build());
+    model_fails("plsa of rows", plain().given(Given::Rows).build());
+    model_fails("plsa, tempered", plain().temper(0.7).build());
+    model_fails("plsa, basis", plain().prior("basis", emptying()).build());
+    model_fails(
+        "plsa, mixture",
+        plain().prior("mixture", emptying()).build(),
+    );
 }
 
 #[test]
 fn of_nmf() {
-    let plain = || Nmf::builder(2);
-    for (name, config) in [
-        ("nmf", plain()),
-        ("nmf, imputation", plain().missing(Missing::Imputation)),
-        ("nmf, sequential", plain().update(Update::Sequential)),
-    ] {
-        let config = config.build().unwrap();
-        let start = |data: &dyn Data<f64>| config.init(data, &NmfInit::default(), &mut rng());
-        algorithm_fails(name, start, |data, f| f(&config.on(data)?));
-    }
-    let config = plain().build().unwrap();
-    let start = |data: &dyn Data<f64>| config.init(data, &NmfInit::default(), &mut rng());
-    let start = |data: &dyn Data<f64>| start(data).map(FastState::new);
-    algorithm_fails("fast nmf", start, |data, f| {
-        f(&Fast::new(config.on(data)?)?)
-    });
+    let plain = || Nmf::<f64>::builder(2);
+    model_fails("nmf", plain().build());
+    model_fails(
+        "nmf, imputation",
+        plain().missing(Missing::Imputation).build(),
+    );
+    model_fails(
+        "nmf, sequential",
+        plain().update(Update::Sequential).build(),
+    );
 }
 
 /// Models that copy the data, and look at these again where a cell has lost its support.
@@ -346,11 +357,11 @@ fn where_the_support_was_lost() {
 }
 
 #[test]
-fn of_fold_ins() {
-    let whole = DenseTensor::new(vec![4, 3], vec![2.0; 12], Order::RowMajor).unwrap();
-    let stop = Stop {
-        max_iter: 2,
-        ..FoldIn::default().stop
+fn of_new_data() {
+    let factor = |reach: f64| {
+        let mut factor = dmatrix![1.0, 2.0; 3.0, 1.0; 1.0, 1.0; reach, reach];
+        plca_tensor::normalise_columns(&mut factor);
+        factor
     };
     for (solver, impossible, reach) in [
         (Solver::Em, Impossible::Refuse, 1.0),
@@ -358,32 +369,37 @@ fn of_fold_ins() {
         (Solver::Em, Impossible::Drop, 0.0),
         (Solver::Fast, Impossible::Drop, 0.0),
     ] {
+        let stop = Transform::default().stop.max_iter(2);
+        let how = Transform::default().solver(solver).stop(stop).along(1);
+        let how = how.impossible(impossible);
+        let name = format!("transform, {solver:?}, {impossible:?}");
+        let even = dmatrix![0.5, 0.5; 0.5, 0.5];
+        let plca = PlcaState::new(vec![0.5; 2].into(), vec![factor(reach), even.clone()]);
+        let plca = plca.unwrap();
+        fails::<FitError>(&name, |data| plca.transform(data, &how).map(drop));
+        let plsa = PlsaState::new(Given::Columns, factor(reach), even.clone(), vec![0.5; 2]);
+        let plsa = plsa.unwrap();
+        fails::<FitError>(&name, |data| plsa.transform(data, &how).map(drop));
+        let nmf = NmfState::new(factor(reach), even).unwrap();
+        fails::<FitError>(&name, |data| nmf.transform(data, &how).map(drop));
+    }
+    for (impossible, reach) in [
+        (plca_em::Impossible::Refuse, 1.0),
+        (plca_em::Impossible::Drop, 0.0),
+    ] {
         let how = FoldIn {
-            stop,
+            stop: plca_em::Stop {
+                max_iter: 2,
+                ..FoldIn::default().stop
+            },
             impossible,
-            solver,
+            solver: plca_em::Solver::Em,
         };
-        let name = format!("fold-in, {solver:?}, {impossible:?}");
-        let plca = Plca::<f64>::builder(2).build().unwrap();
-        let mut learned = plca.init(&whole, &PlcaInit::default(), &mut rng()).unwrap();
-        learned.factors[0].row_mut(3).scale_mut(reach);
-        fails(&name, |data| learned.fold_in(data, 1, &how).map(drop));
-        let plsa = Plsa::<f64>::builder(2).build().unwrap();
-        let mut learned = plsa.init(&whole, &PlsaInit::default(), &mut rng()).unwrap();
-        learned.basis.row_mut(3).scale_mut(reach);
-        let given = Given::Columns;
-        fails(&name, |data| learned.fold_in(data, given, &how).map(drop));
-        let nmf = Nmf::builder(2).build().unwrap();
-        let mut learned = nmf.init(&whole, &NmfInit::default(), &mut rng()).unwrap();
-        learned.w.row_mut(3).scale_mut(reach);
-        fails(&name, |data| learned.fold_in(data, 1, &how).map(drop));
         let kernels = dmatrix![reach, reach; 1.0, 2.0; 1.0, 3.0; 2.0, 1.0];
         let shifted = Shifted::<f64>::builder(2, vec![2, 2]).build().unwrap();
-        if solver == Solver::Em {
-            fails(&name, |data| {
-                shifted.fold_in(data, &kernels, &how).map(drop)
-            });
-        }
+        fails("shifted", |data| {
+            shifted.fold_in(data, &kernels, &how).map(drop)
+        });
     }
 }
 
@@ -391,43 +407,40 @@ fn of_fold_ins() {
 fn of_what_looks_at_data_alone() {
     fails("hold_out", |data| hold_out(data, 0.3, &mut rng()).map(drop));
     fails("part", |data| Part::of(data, |_, x| x).map(drop));
-    fails("part of a part", |data| {
+    fails::<FitError>("part of a part", |data| {
         let part = Part::of(data, |_, x| x)?;
         let plca = Plca::builder(2).build()?;
-        plca.init(&part, &PlcaInit::default(), &mut rng())
-            .and_then(|state| plca.on(&part)?.objective(&state))
-            .map(drop)
+        let state = plca.init(&part, Init::default(), &mut rng())?;
+        plca.bind(&part)?.objective(state.parameters()).map(drop)
     });
     fails("unobserved", |data| unobserved(data).map(drop));
-    let stop = Stop {
-        max_iter: 3,
-        ..Stop::default()
-    };
-    let cooling = Cooling {
-        share: 0.3,
-        ..Cooling::default()
-    };
-    fails("tempered plca", |data| {
-        let plca = Plca::builder(2).build()?;
-        let fit = plca.fit_tempered(data, &cooling, &PlcaInit::default(), &stop, &mut rng());
-        fit.map(drop)
+    fn cooled<M: Model<Scalar = f64>>(model: &M, data: &dyn Data<f64>) -> Result<(), FitError> {
+        let parts = hold_out(data, 0.3, &mut rng());
+        let parts = parts.map_err(|error| match error {
+            EmError::Tensor(error) => FitError::Data(error),
+            error => panic!("{error}"),
+        })?;
+        let run = model.on(data)?.stop(exactly(3));
+        let run = run.cool(Cooling::default(), &parts.train, &parts.held);
+        run.run(Init::default(), &mut rng()).map(drop)
+    }
+    fails("cooled plca", |data| {
+        cooled(&Plca::builder(2).build()?, data)
     });
-    fails("tempered plsa", |data| {
-        let plsa = Plsa::builder(2).build()?;
-        let fit = plsa.fit_tempered(data, &cooling, &PlsaInit::default(), &stop, &mut rng());
-        fit.map(drop)
+    fails("cooled plsa", |data| {
+        cooled(&Plsa::builder(2).build()?, data)
     });
 }
 
 #[test]
 fn of_streams() {
     fails::<FitError>("online plsa", |data| {
-        let learner = Online::builder(plca_em::Plsa::<f64>::builder(2).build()?).build()?;
+        let learner = Online::builder(Plsa::<f64>::builder(2).build()?).build()?;
         let mut state = learner.init(&[4], &mut rng())?;
         learner.partial_fit(&mut state, data).map(drop)
     });
     fails::<FitError>("online plca", |data| {
-        let plca = plca_em::Plca::<f64>::builder(2)
+        let plca = Plca::<f64>::builder(2)
             .prior("factor_0", emptying())
             .build()?;
         let learner = Online::builder(plca).build()?;

@@ -4,16 +4,15 @@ use std::sync::Arc;
 
 use nalgebra::DMatrix;
 
-use plca_em::{
-    Algorithm, EmError, Fast, FastState, Given, NmfInit, Pace, PlcaInit, PlsaInit, Prior,
-    Separable, Stop,
-    before::{Nmf, Plca, PlcaState, Plsa},
-    run,
-};
+use plca_em::{Given, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState};
+use plca_fit::Algorithm as _;
+use plca_fit::engine::{Checkpoint, Fit, FitError, Init, Memory, Model, Solver, State};
 use plca_fit::laws::check_threads;
 use plca_priors::{Dirichlet, Entropic};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+use super::support::{Lawful, Place, Prior, after, exactly, residual};
 
 fn rng(seed: u64) -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(seed)
@@ -24,18 +23,8 @@ fn counts(shape: &[usize], k: usize, draws: usize, seed: u64) -> Coordinates<f64
     let cells = shape.iter().product();
     let ones = DenseTensor::new(shape.to_vec(), vec![1.0; cells], Order::RowMajor).unwrap();
     let plca = Plca::builder(k).build().unwrap();
-    let truth = plca
-        .init(&ones, &PlcaInit::default(), &mut rng(seed))
-        .unwrap();
+    let truth = plca.init(&ones, Init::default(), &mut rng(seed)).unwrap();
     truth.with_model(|m| plca_em::sample_counts(m, draws, &mut rng(seed + 1)).unwrap())
-}
-
-fn exactly(max_iter: usize) -> Stop {
-    Stop {
-        max_iter,
-        tol: 0.0,
-        ..Stop::default()
-    }
 }
 
 /// With one factor fixed there is one optimum, and coordinate descent is nearer to it after as many iterations.
@@ -44,19 +33,12 @@ fn exactly(max_iter: usize) -> Stop {
 fn fewer_iterations_to_the_optimum() {
     let data = SparseTensor::new(counts(&[40, 30], 4, 4000, 3)).unwrap();
     let free = Plca::builder(4).build().unwrap();
-    let start = free.init(&data, &PlcaInit::default(), &mut rng(0)).unwrap();
-    let plca = Plca::builder(4).freeze_factor(0).build().unwrap();
-    let em = plca.on(&data).unwrap();
-    let fast = Fast::new(plca.on(&data).unwrap()).unwrap();
+    let start = free.init(&data, Init::default(), &mut rng(0)).unwrap();
+    let plca = Plca::builder(4).freeze("factor_0").build().unwrap();
     for n in [5, 20] {
-        let slow = run(&em, start.clone(), &exactly(n), ()).unwrap();
-        let quick = run(&fast, FastState::new(start.clone()), &exactly(n), ()).unwrap();
-        assert!(
-            quick.objective > slow.objective,
-            "{n}: {} {}",
-            quick.objective,
-            slow.objective
-        );
+        let end = |solver| after(&plca, &data, &start, solver, n).unwrap().objective();
+        let (slow, quick) = (end(Solver::Em), end(Solver::Fast));
+        assert!(quick > slow, "{n}: {quick} {slow}");
     }
 }
 
@@ -66,55 +48,52 @@ fn fewer_iterations_to_the_optimum() {
 fn runs_end_stationary() {
     let data = SparseTensor::new(counts(&[12, 9], 3, 500, 6)).unwrap();
     let plca = Plca::builder(3).build().unwrap();
-    let fast = Fast::new(plca.on(&data).unwrap()).unwrap();
-    let start = plca.init(&data, &PlcaInit::default(), &mut rng(0)).unwrap();
-    let end = run(&fast, FastState::new(start), &exactly(2000), ()).unwrap();
-    let residual = fast.residual(&end.state).unwrap().unwrap();
+    let start = plca.init(&data, Init::default(), &mut rng(0)).unwrap();
+    let end = after(&plca, &data, &start, Solver::Fast, 2000).unwrap();
+    let residual = residual(&plca, &data, end.state()).unwrap();
     assert!(residual < 1e-6, "{residual}");
 }
 
-fn refused(error: EmError) -> String {
-    assert!(matches!(error, EmError::NotSeparable { .. }), "{error}");
-    error.to_string()
+fn refused<M: Model<Scalar = f64>>(model: Result<M, FitError>, what: &str) {
+    let (data, model) = (
+        SparseTensor::new(counts(&[6, 5], 2, 100, 1)).unwrap(),
+        model.unwrap(),
+    );
+    let algorithm = model.bind(&data).unwrap();
+    let error = Solver::Fast.on(&*algorithm, Memory::default()).unwrap_err();
+    assert!(matches!(error, FitError::NotSeparable { .. }), "{error}");
+    let message = error.to_string();
+    assert!(
+        message.contains(what) && message.contains("`em`"),
+        "{message}"
+    );
 }
 
 #[test]
 fn what_does_not_separate_is_refused() {
-    let data = SparseTensor::new(counts(&[6, 5], 2, 100, 1)).unwrap();
     let sparse: Prior<f64> = Arc::new(Entropic::new(1.0).unwrap());
     let clipping: Prior<f64> = Arc::new(Dirichlet::symmetric(0.5).unwrap());
+    let plca = || Plca::builder(2);
     for (plca, what) in [
-        (Plca::builder(2).temper(0.9), "tempering"),
-        (Plca::builder(2).freeze_weights(), "weights"),
-        (Plca::builder(2).factor_prior(1, sparse.clone()), "factor_1"),
-        (Plca::builder(2).weights_prior(clipping.clone()), "weights"),
-        (
-            Plca::builder(2).freeze_factor(0).freeze_factor(1),
-            "weights",
-        ),
+        (plca().temper(0.9), "tempering"),
+        (plca().freeze("weights"), "weights"),
+        (plca().prior("factor_1", sparse.clone()), "factor_1"),
+        (plca().prior("weights", clipping.clone()), "weights"),
+        (plca().freeze("factor_0").freeze("factor_1"), "weights"),
+        (plca().freeze_components("factor_1", [0]), "factor_1"),
     ] {
-        let plca = plca.build().unwrap();
-        let message = refused(Fast::new(plca.on(&data).unwrap()).unwrap_err());
-        assert!(
-            message.contains(what) && message.contains("`em`"),
-            "{message}"
-        );
+        refused(plca.build(), what);
     }
+    let plsa = || Plsa::builder(2);
     for (plsa, what) in [
-        (Plsa::builder(2).temper(0.9), "tempering"),
-        (Plsa::builder(2).freeze_mixture(), "mixture"),
-        (Plsa::builder(2).basis_prior(clipping), "basis"),
-        (Plsa::builder(2).mixture_prior(sparse), "mixture"),
+        (plsa().temper(0.9), "tempering"),
+        (plsa().freeze("mixture"), "mixture"),
+        (plsa().prior("basis", clipping), "basis"),
+        (plsa().prior("mixture", sparse), "mixture"),
     ] {
-        let plsa = plsa.build().unwrap();
-        let message = refused(Fast::new(plsa.on(&data).unwrap()).unwrap_err());
-        assert!(
-            message.contains(what) && message.contains("`em`"),
-            "{message}"
-        );
+        refused(plsa.build(), what);
     }
-    let nmf = Nmf::builder(2).freeze_w().freeze_h().build().unwrap();
-    refused(Fast::<f64, _>::new(nmf.on(&data).unwrap()).unwrap_err());
+    refused(Nmf::builder(2).freeze("w").freeze("h").build(), "free");
 }
 
 /// Frozen blocks keep every bit.
@@ -122,48 +101,26 @@ fn what_does_not_separate_is_refused() {
 fn frozen_blocks_stay() {
     let data = SparseTensor::new(counts(&[6, 5, 4], 2, 300, 1)).unwrap();
     let free = Plca::builder(2).build().unwrap();
-    let start = free.init(&data, &PlcaInit::default(), &mut rng(4)).unwrap();
-    let plca = Plca::builder(2)
-        .freeze_factor(0)
-        .freeze_factor(2)
-        .build()
-        .unwrap();
-    let fast = Fast::new(plca.on(&data).unwrap()).unwrap();
-    let end = run(&fast, FastState::new(start.clone()), &exactly(30), ()).unwrap();
-    let model = end.state.model();
-    assert_eq!(
-        (&model.factors[0], &model.factors[2]),
-        (&start.factors[0], &start.factors[2])
-    );
-    assert_ne!(model.factors[1], start.factors[1]);
+    let start = free.init(&data, Init::default(), &mut rng(4)).unwrap();
+    let plca = Plca::builder(2).freeze("factor_0").freeze("factor_2");
+    let plca = plca.build().unwrap();
+    let end = after(&plca, &data, &start, Solver::Fast, 30).unwrap();
+    for mode in 0..3 {
+        let stays = end.state().factor(mode) == start.factor(mode);
+        assert_eq!(stays, mode != 1, "{mode}");
+    }
 
     let data = SparseTensor::new(counts(&[6, 5], 2, 300, 1)).unwrap();
-    let start = Nmf::builder(2)
-        .build()
-        .unwrap()
-        .init(&data, &NmfInit::default(), &mut rng(4))
-        .unwrap();
-    for frozen in 0..2 {
-        let nmf = Nmf::builder(2);
-        let nmf = if frozen == 0 {
-            nmf.freeze_w()
-        } else {
-            nmf.freeze_h()
-        };
-        let nmf = nmf.build().unwrap();
-        let (em, fast) = (
-            nmf.on(&data).unwrap(),
-            Fast::new(nmf.on(&data).unwrap()).unwrap(),
-        );
-        let end = run(&fast, FastState::new(start.clone()), &exactly(200), ()).unwrap();
-        let model = end.state.model();
-        assert_eq!(
-            if frozen == 0 { &model.w } else { &model.h },
-            if frozen == 0 { &start.w } else { &start.h }
-        );
+    let nmf = Nmf::builder(2).build().unwrap();
+    let start = nmf.init(&data, Init::default(), &mut rng(4)).unwrap();
+    for frozen in ["w", "h"] {
+        let nmf = Nmf::builder(2).freeze(frozen).build().unwrap();
+        let end = after(&nmf, &data, &start, Solver::Fast, 200).unwrap();
+        let block = |state: &NmfState<f64>| state.parameters().block(frozen).cloned();
+        assert_eq!(block(end.state()), block(&start));
         // The problem is convex: there is one optimum.
-        let slow = run(&em, start.clone(), &exactly(20_000), ()).unwrap();
-        assert!((end.objective - slow.objective).abs() < 1e-9 * slow.objective);
+        let slow = after(&nmf, &data, &start, Solver::Em, 20_000).unwrap();
+        assert!((end.objective() - slow.objective()).abs() < 1e-9 * slow.objective());
     }
 }
 
@@ -173,18 +130,13 @@ fn frozen_blocks_stay() {
 fn models_that_are_equal_stay_so() {
     let data = SparseTensor::new(counts(&[12, 9], 3, 500, 6)).unwrap();
     let plca = Plca::builder(3).build().unwrap();
-    let start = plca.init(&data, &PlcaInit::default(), &mut rng(2)).unwrap();
+    let start = plca.init(&data, Init::default(), &mut rng(2)).unwrap();
     let nmf = Nmf::builder(3).build().unwrap();
-    let matched =
-        plca_em::before::NmfState::from_plca(&start, &[1.0, 2.0, 0.5], data.total()).unwrap();
-    let (a, b) = (
-        Fast::new(plca.on(&data).unwrap()).unwrap(),
-        Fast::new(nmf.on(&data).unwrap()).unwrap(),
-    );
-    let a = run(&a, FastState::new(start), &exactly(15), ()).unwrap();
-    let b = run(&b, FastState::new(matched), &exactly(15), ()).unwrap();
-    let product = b.state.model().to_plca().unwrap();
-    for (x, y) in a.state.model().factors.iter().zip(&product.factors) {
+    let matched = NmfState::from_plca(&start, &[1.0, 2.0, 0.5], data.total()).unwrap();
+    let a = after(&plca, &data, &start, Solver::Fast, 15).unwrap();
+    let b = after(&nmf, &data, &matched, Solver::Fast, 15).unwrap();
+    let product = b.state().to_plca().unwrap();
+    for (x, y) in a.state().factors().zip(product.factors()) {
         assert!((x - y).amax() < 1e-9, "{x} {y}");
     }
 }
@@ -195,61 +147,50 @@ fn models_that_are_equal_stay_so() {
 fn the_posterior_of_em() {
     let data = SparseTensor::new(counts(&[10, 8], 3, 400, 5)).unwrap();
     let prior = |alpha| -> Prior<f64> { Arc::new(Dirichlet::symmetric(alpha).unwrap()) };
-    let apart = |a: &DMatrix<f64>, b: &DMatrix<f64>| (a - b).amax();
-    for blocks in [
-        [true; 3],
-        [true, false, false],
-        [false, true, false],
-        [false, false, true],
-    ] {
+    for blocks in 1..8 {
         let mut plca = Plca::builder(3);
-        if blocks[0] {
-            plca = plca.weights_prior(prior(3.0));
-        }
-        for (mode, alpha) in [1.2, 1.5]
+        for (at, (block, alpha)) in [("weights", 3.0), ("factor_0", 1.2), ("factor_1", 1.5)]
             .into_iter()
             .enumerate()
-            .filter(|&(m, _)| blocks[m + 1])
         {
-            plca = plca.factor_prior(mode, prior(alpha));
+            if blocks >> at & 1 == 1 {
+                plca = plca.prior(block, prior(alpha));
+            }
         }
-        let plca = plca.build().unwrap();
-        let em = plca.on(&data).unwrap();
-        let fast = Fast::new(plca.on(&data).unwrap()).unwrap();
-        let start = plca.init(&data, &PlcaInit::default(), &mut rng(2)).unwrap();
-        let slow = run(&em, start.clone(), &exactly(20_000), ()).unwrap();
-        let stays = run(&fast, FastState::new(slow.state.clone()), &exactly(20), ()).unwrap();
-        assert!((stays.objective - slow.objective).abs() < 1e-12 * slow.objective.abs());
-        for (x, y) in stays.state.model().factors.iter().zip(&slow.state.factors) {
-            assert!(apart(x, y) < 1e-8, "{blocks:?}");
+        stays_with_em(&plca.build().unwrap(), &data);
+    }
+    for given in [Given::Rows, Given::Columns] {
+        for blocks in 1..4 {
+            let mut plsa = Plsa::builder(3).given(given);
+            if blocks & 1 == 1 {
+                plsa = plsa.prior("basis", prior(1.3));
+            }
+            if blocks & 2 == 2 {
+                plsa = plsa.prior("mixture", prior(2.0));
+            }
+            let plsa = plsa.build().unwrap();
+            let start = stays_with_em(&plsa, &data);
+            let quick = after(&plsa, &data, &start, Solver::Fast, 500).unwrap();
+            let again = after(&plsa, &data, quick.state(), Solver::Em, 2000).unwrap();
+            // EM finds nothing left to gain.
+            let (quick, again) = (quick.objective(), again.objective());
+            assert!((again - quick).abs() < 1e-9 * again.abs());
         }
     }
-    for (given, [basis, mixture]) in [Given::Rows, Given::Columns]
-        .into_iter()
-        .flat_map(|given| [[true; 2], [true, false], [false, true]].map(|blocks| (given, blocks)))
-    {
-        let mut plsa = Plsa::builder(3).given(given);
-        if basis {
-            plsa = plsa.basis_prior(prior(1.3));
-        }
-        if mixture {
-            plsa = plsa.mixture_prior(prior(2.0));
-        }
-        let plsa = plsa.build().unwrap();
-        let em = plsa.on(&data).unwrap();
-        let fast = Fast::new(plsa.on(&data).unwrap()).unwrap();
-        let start = plsa.init(&data, &PlsaInit::default(), &mut rng(2)).unwrap();
-        let slow = run(&em, start.clone(), &exactly(20_000), ()).unwrap();
-        let stays = run(&fast, FastState::new(slow.state.clone()), &exactly(20), ()).unwrap();
-        assert!((stays.objective - slow.objective).abs() < 1e-12 * slow.objective.abs());
-        let (x, y) = (stays.state.model(), &slow.state);
-        let off = apart(&x.basis, &y.basis).max(apart(&x.mixture, &y.mixture));
-        assert!(off < 1e-8, "{given:?} {basis} {mixture}: {off}");
-        let quick = run(&fast, FastState::new(start), &exactly(500), ()).unwrap();
-        let again = run(&em, quick.state.into_model(), &exactly(2000), ()).unwrap();
-        // EM finds nothing left to gain.
-        assert!((again.objective - quick.objective).abs() < 1e-9 * again.objective.abs());
+}
+
+/// Coordinate descent stays where EM ends; the start.
+fn stays_with_em<M: Model<Scalar = f64>>(model: &M, data: &dyn Data<f64>) -> M::State {
+    let start = model.init(data, Init::default(), &mut rng(2)).unwrap();
+    let slow = after(model, data, &start, Solver::Em, 20_000).unwrap();
+    let stays = after(model, data, slow.state(), Solver::Fast, 20).unwrap();
+    assert!((stays.objective() - slow.objective()).abs() < 1e-12 * slow.objective().abs());
+    let pairs = stays.state().parameters().matrices().iter();
+    for (x, y) in pairs.zip(slow.state().parameters().matrices()) {
+        let apart = |x: &DMatrix<f64>, y: &DMatrix<f64>| (x - y).amax();
+        assert!(apart(x, y) < 1e-8, "{model:?}");
     }
+    start
 }
 
 /// Zeros that a start gives are structure: they stay.
@@ -262,13 +203,16 @@ fn zeros_of_the_start_stay() {
     )
     .unwrap();
     let plca = Plca::builder(2).build().unwrap();
-    let mut start = plca.init(&data, &PlcaInit::default(), &mut rng(1)).unwrap();
-    start.factors[0][(1, 0)] = 0.0;
-    let sum = start.factors[0].column(0).sum();
-    start.factors[0].column_mut(0).unscale_mut(sum);
-    let fast = Fast::new(plca.on(&data).unwrap()).unwrap();
-    let end = run(&fast, FastState::new(start), &exactly(20), ()).unwrap();
-    assert_eq!(end.state.model().factors[0][(1, 0)], 0.0);
+    let mut first = plca
+        .init(&data, Init::default(), &mut rng(1))
+        .unwrap()
+        .factor(0)
+        .clone();
+    first[(1, 0)] = 0.0;
+    let start = Init::default().block("factor_0", first);
+    let start = plca.init(&data, start, &mut rng(1)).unwrap();
+    let end = after(&plca, &data, &start, Solver::Fast, 20).unwrap();
+    assert_eq!(end.state().factor(0)[(1, 0)], 0.0);
 }
 
 /// A run cut in two, by way of a file, and on other threads, has the bits of the whole.
@@ -282,62 +226,61 @@ fn resumed_runs_and_threads() {
     let masked = DenseTensor::masked(vec![60, 50], values, Order::RowMajor).unwrap();
     let plsa = Plsa::builder(3).build().unwrap();
     for data in [&sparse as &dyn Data<f64>, &masked] {
-        let start = plsa.init(data, &PlsaInit::default(), &mut rng(3)).unwrap();
+        let start = plsa.init(data, Init::default(), &mut rng(3)).unwrap();
         let whole = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new()
                 .num_threads(threads)
                 .build()
                 .unwrap();
-            let fast = Fast::new(plsa.on(data).unwrap()).unwrap();
-            pool.install(|| run(&fast, FastState::new(start.clone()), &exactly(12), ()).unwrap())
+            pool.install(|| after(&plsa, data, &start, Solver::Fast, 12).unwrap())
         };
         let one = whole(1);
-        assert_eq!(one.state, whole(3).state);
-        let fast = Fast::new(plsa.on(data).unwrap()).unwrap();
-        let half = run(&fast, FastState::new(start.clone()), &exactly(5), ()).unwrap();
+        let ends = |fit: &Fit<PlsaState<f64>>| (fit.state().clone(), fit.checkpoint().clone());
+        assert_eq!(ends(&one), ends(&whole(3)));
+        let half = after(&plsa, data, &start, Solver::Fast, 5).unwrap();
         // The last step of a run is none of those that a longer run takes.
-        let (before, ..) = half.state.to_parts();
-        assert!(fast.em().objective(before).unwrap() < half.objective);
+        let algorithm = plsa.bind(data).unwrap();
+        let before = algorithm.objective(half.checkpoint().parameters());
+        assert!(before.unwrap() < half.objective());
         // A run of no iterations leaves a start and an end as they are.
-        let again = run(&fast, half.state.clone(), &exactly(0), ()).unwrap();
-        assert_eq!(
-            (&again.state, again.objective),
-            (&half.state, half.objective)
-        );
-        let mut ended = half.state.clone();
-        fast.finish(&mut ended).unwrap();
-        assert_eq!(ended, half.state);
-        let none = run(&fast, FastState::new(start.clone()), &exactly(0), ()).unwrap();
-        assert_eq!(none.state.model(), &start);
-        let saved = serde_json::to_string(&half.state).unwrap();
-        let half = serde_json::from_str(&saved).unwrap();
-        let end = run(&fast, half, &exactly(7), ()).unwrap();
-        assert_eq!(end.state, one.state);
-        let (model, blocks, numbers) = one.state.to_parts();
-        let other = plsa.on(data).unwrap().marginal();
-        assert!(FastState::from_parts(model.clone(), blocks[1..].to_vec(), &numbers).is_none());
-        assert!(FastState::from_parts(model.clone(), blocks, &other[..3]).is_none());
+        let resume = |from: Checkpoint<f64>, n| {
+            let run = plsa.on(data).unwrap().solver(Solver::Fast);
+            run.stop(exactly(n)).resume(from)
+        };
+        let again = resume(half.checkpoint().clone(), 5).unwrap();
+        assert_eq!(ends(&again), ends(&half));
+        assert_eq!(again.objective(), half.objective());
+        let none = after(&plsa, data, &start, Solver::Fast, 0).unwrap();
+        let matrices = |state: &PlsaState<f64>| state.parameters().matrices().to_vec();
+        assert_eq!(matrices(none.state()), matrices(&start));
+        let saved = serde_json::to_value(half.checkpoint()).unwrap();
+        let read = |saved| serde_json::from_value(saved).unwrap();
+        assert_eq!(ends(&resume(read(saved.clone()), 12).unwrap()), ends(&one));
+        // What is remembered must be whole, and of the right sizes.
+        for kind in ["points", "numbers"] {
+            let mut less = saved.clone();
+            less["memory"][kind].as_array_mut().unwrap().pop();
+            let error = resume(read(less), 12).unwrap_err();
+            assert!(matches!(error, FitError::Checkpoint { .. }), "{error}");
+        }
     }
 }
 
 /// Models of more rows and components than one thread takes at a time: the objective that follows from the row problems is that of
 /// the model as written, and the bits are those of one thread.
-fn parts_fit_together<T: Real, A: Separable<T>>(
-    model: impl Fn() -> A + Sync,
-    start: &A::State,
-    tol: f64,
-) where
-    A::State: PartialEq + std::fmt::Debug + Send + Sync,
-{
+fn parts_fit_together<M: Model>(model: &M, data: &dyn Data<M::Scalar>, tol: f64) {
+    let start = model.init(data, Init::default(), &mut rng(2)).unwrap();
+    let start = Place::new(&start);
     let run = || {
-        let fast = Fast::new(model()).unwrap();
-        let mut state = FastState::new(start.clone());
+        let algorithm = model.bind(data).unwrap();
+        let fast = Lawful::new(&*algorithm, Solver::Fast);
+        let mut place = start.clone();
         for _ in 0..4 {
-            let is = fast.objective(&state).unwrap();
-            let follows = fast.step(&mut state, true).unwrap().unwrap();
+            let is = fast.objective(&place).unwrap();
+            let follows = fast.step(&mut place, true).unwrap().unwrap();
             assert!((follows - is).abs() <= tol * is.abs(), "{follows} {is}");
         }
-        state
+        place
     };
     check_threads(run).unwrap();
 }
@@ -349,19 +292,13 @@ fn all_models_in_parts<T: Real>(data: &dyn Data<T>, tol: f64) {
             let mut plsa = Plsa::builder(k).given(given);
             if let Some(alpha) = alpha {
                 let prior: Prior<T> = Arc::new(Dirichlet::symmetric(alpha).unwrap());
-                plsa = plsa.basis_prior(prior.clone()).mixture_prior(prior);
+                plsa = plsa.prior("basis", prior.clone()).prior("mixture", prior);
             }
-            let plsa = plsa.build().unwrap();
-            let start = plsa.init(data, &PlsaInit::default(), &mut rng(2)).unwrap();
-            parts_fit_together(|| plsa.on(data).unwrap(), &start, tol);
+            parts_fit_together(&plsa.build().unwrap(), data, tol);
         }
     }
-    let plca = Plca::builder(k).build().unwrap();
-    let start = plca.init(data, &PlcaInit::default(), &mut rng(2)).unwrap();
-    parts_fit_together(|| plca.on(data).unwrap(), &start, tol);
-    let nmf = Nmf::builder(k).build().unwrap();
-    let start = nmf.init(data, &NmfInit::default(), &mut rng(2)).unwrap();
-    parts_fit_together(|| nmf.on(data).unwrap(), &start, tol);
+    parts_fit_together(&Plca::<T>::builder(k).build().unwrap(), data, tol);
+    parts_fit_together(&Nmf::<T>::builder(k).build().unwrap(), data, tol);
 }
 
 #[test]
@@ -396,7 +333,7 @@ fn hidden_columns_keep_their_share() {
     let truth = Plca::builder(6).build().unwrap();
     for seed in 60..72 {
         let mut drawn = rng(seed);
-        let truth = truth.init(&ones, &PlcaInit::default(), &mut drawn).unwrap();
+        let truth = truth.init(&ones, Init::default(), &mut drawn).unwrap();
         let drawn = truth.with_model(|m| plca_em::sample_counts(m, 24_000, &mut drawn).unwrap());
         let mut values = vec![0.0; 40 * columns];
         for index in drawn.indices.chunks(2) {
@@ -408,24 +345,24 @@ fn hidden_columns_keep_their_share() {
         unseen.for_each(|(_, v)| *v = f64::NAN);
         let data = DenseTensor::<f64>::masked(vec![40, columns], values, Order::RowMajor).unwrap();
         let plca = Plca::builder(4).build().unwrap();
-        let start = plca
-            .init(&data, &PlcaInit::default(), &mut rng(1000 + seed))
-            .unwrap();
-        let shares = |state: &PlcaState<f64>| -> Vec<f64> {
+        let drawn = &mut rng(1000 + seed);
+        let start = plca.init(&data, Init::default(), drawn).unwrap();
+        let shares = |factor: &DMatrix<f64>| -> Vec<f64> {
             let share = |z| (0..columns).filter(|&j| hidden(j)).map(move |j| (j, z));
-            let factor = &state.factors[1];
             (0..4)
                 .map(|z| share(z).map(|at| factor[at]).sum())
                 .collect()
         };
-        let before = shares(&start);
-        let fast = Fast::new(plca.on(&data).unwrap()).unwrap();
-        let end = run(&fast, FastState::new(start), &exactly(500), ()).unwrap();
-        // Objectives, extrapolation, iterations, then the masses of the components in units of the data's.
-        let (model, _, numbers) = end.state.to_parts();
-        for (z, (share, was)) in shares(model).iter().zip(&before).enumerate() {
+        let before = shares(start.factor(1));
+        let end = after(&plca, &data, &start, Solver::Fast, 500).unwrap();
+        let mut at = end.checkpoint().clone();
+        let reached = shares(at.parameters().at(2));
+        // Two products of two factors each, then the masses of the components in units of the data's.
+        let arrays = at.take_arrays();
+        let masses = arrays.iter().find(|(name, _)| name == "memory.4").unwrap();
+        for (z, (share, was)) in reached.iter().zip(&before).enumerate() {
             assert!((share - was).abs() < 1e-12, "{seed} {z}: {share} {was}");
-            let mass = numbers[5 + z];
+            let mass = masses.1[z];
             assert!(
                 mass * (1.0 - was) <= 1.0 + 1e-12,
                 "{seed} {z}: {mass} {was}"
@@ -434,15 +371,24 @@ fn hidden_columns_keep_their_share() {
     }
 }
 
-/// A model of other sizes is refused at the start and in the middle of a run, where all else fits.
-fn refuses<A: Separable<f64>>(fast: &Fast<f64, A>, right: A::State, wrong: A::State) {
-    let mut run = FastState::new(right);
-    fast.step(&mut run, false).unwrap();
-    let (_, blocks, numbers) = run.to_parts();
-    let amid = FastState::from_parts(wrong.clone(), blocks, &numbers).unwrap();
-    for mut state in [FastState::new(wrong), amid] {
-        let refused = fast.step(&mut state, true);
-        assert!(matches!(refused, Err(EmError::Shape { .. })), "{refused:?}");
+/// Parameters of other data are refused at the start of a run, and amid one in which all else fits; so is a memory of other data.
+fn refuses<M: Model<Scalar = f64>>(model: &M, data: &dyn Data<f64>, other: &dyn Data<f64>) {
+    let end = |data| {
+        let start = model.init(data, Init::default(), &mut rng(1)).unwrap();
+        after(model, data, &start, Solver::Fast, 1).unwrap()
+    };
+    let (right, wrong) = (end(data), end(other));
+    let json = |fit: &Fit<M::State>| serde_json::to_value(fit.checkpoint()).unwrap();
+    let mixed = |part: &str| {
+        let mut mixed = json(&right);
+        mixed[part] = json(&wrong)[part].clone();
+        serde_json::from_value(mixed).unwrap()
+    };
+    let start = Checkpoint::new(wrong.state().parameters().clone());
+    for from in [start, mixed("parameters"), mixed("memory")] {
+        let run = model.on(data).unwrap().solver(Solver::Fast);
+        let refused = run.resume(from).unwrap_err();
+        assert!(matches!(refused, FitError::Checkpoint { .. }), "{refused}");
     }
 }
 
@@ -451,44 +397,18 @@ fn refuses<A: Separable<f64>>(fast: &Fast<f64, A>, right: A::State, wrong: A::St
 fn a_state_of_other_data() {
     let data = SparseTensor::new(counts(&[6, 5], 2, 100, 1)).unwrap();
     let other = SparseTensor::new(counts(&[6, 4], 2, 100, 1)).unwrap();
+    refuses(&Plca::<f64>::builder(2).build().unwrap(), &data, &other);
+    refuses(&Plsa::<f64>::builder(2).build().unwrap(), &data, &other);
+    refuses(&Nmf::<f64>::builder(2).build().unwrap(), &data, &other);
+    // One that is tempered, too.
+    let tempered = Plca::builder(2).temper(0.5).build().unwrap();
+    let tempered = tempered.init(&data, Init::default(), &mut rng(1)).unwrap();
     let plca = Plca::builder(2).build().unwrap();
-    let fast = Fast::new(plca.on(&data).unwrap()).unwrap().pace(Pace {
-        passes: 2,
-        ..Pace::default()
-    });
-    let fits = plca.init(&data, &PlcaInit::default(), &mut rng(1)).unwrap();
-    let wrong = plca
-        .init(&other, &PlcaInit::default(), &mut rng(1))
-        .unwrap();
-    refuses(&fast, fits.clone(), wrong.clone());
-    let mut state = FastState::new(wrong);
-    Fast::new(plca.on(&other).unwrap())
-        .unwrap()
-        .step(&mut state, false)
-        .unwrap();
-    let (_, blocks, numbers) = state.to_parts();
-    let mut mixed = FastState::from_parts(fits.clone(), blocks, &numbers).unwrap();
-    let before = mixed.clone();
-    for _ in 0..2 {
-        assert!(matches!(
-            fast.step(&mut mixed, true),
-            Err(EmError::Shape { .. })
-        ));
-        assert_eq!(mixed, before);
-    }
-    let nmf = Nmf::builder(2).build().unwrap();
-    let [right, wrong] =
-        [&data, &other].map(|v| nmf.init(v, &NmfInit::default(), &mut rng(1)).unwrap());
-    refuses(&Fast::new(nmf.on(&data).unwrap()).unwrap(), right, wrong);
-    let plsa = Plsa::builder(2).build().unwrap();
-    let [right, wrong] =
-        [&data, &other].map(|v| plsa.init(v, &PlsaInit::default(), &mut rng(1)).unwrap());
-    refuses(&Fast::new(plsa.on(&data).unwrap()).unwrap(), right, wrong);
-    let tempered = PlcaState { power: 0.5, ..fits };
-    assert!(matches!(
-        fast.step(&mut FastState::new(tempered), true),
-        Err(EmError::NotSeparable { .. })
-    ));
+    let refused = after(&plca, &data, &tempered, Solver::Fast, 1).unwrap_err();
+    assert!(
+        matches!(refused, FitError::NotSeparable { .. }),
+        "{refused}"
+    );
 }
 
 /// An entry that is seen to no digit, because what it is multiplied by has almost left the observed cells, counts as hidden: it
@@ -545,20 +465,19 @@ fn entries_that_almost_nothing_observes_stay_finite() {
     let fourth = [
         0.74780136, 0.25219864, 0.16838023, 0.8316198, 0.3393933, 0.66060674,
     ];
-    let start = PlcaState::<f32> {
-        weights: [0.34292522, 0.59747434, 0.059600435].to_vec().into(),
-        factors: vec![
+    let start = PlcaState::<f32>::new(
+        vec![0.34292522, 0.59747434, 0.059600435].into(),
+        vec![
             DMatrix::from_column_slice(5, 3, &first),
             DMatrix::from_element(1, 3, 1.0),
             DMatrix::from_column_slice(2, 3, &third),
             DMatrix::from_column_slice(2, 3, &fourth),
         ],
-        power: 1.0,
-        iteration: 0,
-    };
+    );
     let plca = Plca::builder(3).build().unwrap();
-    let fast = Fast::new(plca.on(&data).unwrap()).unwrap();
-    let mut at = FastState::new(start);
+    let algorithm = plca.bind(&data).unwrap();
+    let fast = Lawful::new(&*algorithm, Solver::Fast);
+    let mut at = Place::new(&start.unwrap());
     let mut last = f64::NEG_INFINITY;
     for iteration in 0..30 {
         let value = fast.step(&mut at, true).expect("finite entries");

@@ -1,12 +1,11 @@
 //! Where coordinate descent ends, beside EM: forty problems of every kind of data.
 
-use plca_em::{
-    Algorithm, Fast, FastState, PlcaInit, Stop,
-    before::{Plca, PlcaState},
-    run,
-};
+use plca_em::{Plca, PlcaState};
+use plca_fit::engine::{Init, Model, Solver};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::Rng, rand_core::SeedableRng};
+
+use super::support::{after, residual};
 
 const PROBLEMS: u64 = 40;
 /// Problems that EM is run on to its end.
@@ -33,7 +32,7 @@ impl Kind {
         let cells = shape.iter().product();
         let ones = DenseTensor::new(shape.clone(), vec![1.0; cells], Order::RowMajor).unwrap();
         let plca = Plca::builder(3).build().unwrap();
-        let truth = plca.init(&ones, &PlcaInit::default(), &mut rng).unwrap();
+        let truth = plca.init(&ones, Init::default(), &mut rng).unwrap();
         let draws = if matches!(self, Self::Sparse) {
             40
         } else {
@@ -75,18 +74,12 @@ fn problem(kind: Kind, seed: u64, convex: bool) -> (Plca<f64>, Box<dyn Data<f64>
     let data = kind.draw(seed);
     let free = Plca::builder(3).build().unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(1000 + seed);
-    let start = free.init(&*data, &PlcaInit::default(), &mut rng).unwrap();
+    let start = free.init(&*data, Init::default(), &mut rng).unwrap();
     let frozen = if convex { data.shape().len() - 1 } else { 0 };
-    let plca = (0..frozen).fold(Plca::builder(3), |plca, j| plca.freeze_factor(j));
+    let plca = (0..frozen).fold(Plca::builder(3), |plca, j| {
+        plca.freeze(format!("factor_{j}"))
+    });
     (plca.build().unwrap(), data, start)
-}
-
-fn exactly(max_iter: usize) -> Stop {
-    Stop {
-        max_iter,
-        tol: 0.0,
-        ..Stop::default()
-    }
 }
 
 /// Where there is one optimum, the end is never worse than EM's by more than 1e-9, and the same conditions hold at both.
@@ -97,20 +90,18 @@ fn one_optimum_is_the_one_of_em() {
         let mut stationary = 0;
         for seed in 0..PROBLEMS {
             let (plca, data, start) = problem(kind, seed, true);
-            let em = plca.on(&*data).unwrap();
-            let fast = Fast::new(plca.on(&*data).unwrap()).unwrap();
-            let slow = run(&em, start.clone(), &exactly(500), ()).unwrap();
-            let quick = run(&fast, FastState::new(start), &exactly(300), ()).unwrap();
-            let scale = 1.0 + slow.objective.abs();
+            let slow = after(&plca, &*data, &start, Solver::Em, 500).unwrap();
+            let quick = after(&plca, &*data, &start, Solver::Fast, 300).unwrap();
+            let scale = 1.0 + slow.objective().abs();
             assert!(
-                quick.objective >= slow.objective - 1e-9 * scale,
+                quick.objective() >= slow.objective() - 1e-9 * scale,
                 "{kind:?} {seed}: {} {}",
-                quick.objective,
-                slow.objective
+                quick.objective(),
+                slow.objective()
             );
-            let residual = fast.residual(&quick.state).unwrap().unwrap();
+            let residual = residual(&plca, &*data, quick.state()).unwrap();
             // The columns of a component that is going out have no counts to agree with, for EM neither.
-            let weights = &quick.state.model().weights;
+            let weights = quick.state().weights();
             let going = weights.iter().any(|&w| w < 1e-12);
             assert!(going || residual < 1e-6, "{kind:?} {seed}: {residual}");
             stationary += u64::from(!going);
@@ -127,19 +118,17 @@ fn optima_of_em_are_kept() {
         let mut converged = 0;
         for seed in 0..ENDED {
             let (plca, data, start) = problem(kind, seed, false);
-            let em = plca.on(&*data).unwrap();
-            let fast = Fast::new(plca.on(&*data).unwrap()).unwrap();
             // Near an optimum first: EM alone takes tens of thousands of iterations.
-            let near = run(&fast, FastState::new(start), &exactly(400), ()).unwrap();
-            let end = run(&em, near.state.into_model(), &exactly(2000), ()).unwrap();
-            if em.residual(&end.state).unwrap().unwrap() > 1e-10 {
+            let near = after(&plca, &*data, &start, Solver::Fast, 400).unwrap();
+            let end = after(&plca, &*data, near.state(), Solver::Em, 2000).unwrap();
+            if residual(&plca, &*data, end.state()).unwrap() > 1e-10 {
                 continue;
             }
             converged += 1;
-            let stays = run(&fast, FastState::new(end.state.clone()), &exactly(20), ()).unwrap();
-            let moved = (stays.objective - end.objective).abs();
+            let stays = after(&plca, &*data, end.state(), Solver::Fast, 20).unwrap();
+            let moved = (stays.objective() - end.objective()).abs();
             assert!(
-                moved <= 1e-12 * (1.0 + end.objective.abs()),
+                moved <= 1e-12 * (1.0 + end.objective().abs()),
                 "{kind:?} {seed}: {moved}"
             );
         }

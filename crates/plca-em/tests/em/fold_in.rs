@@ -1,32 +1,23 @@
-//! Fold-in: the certified gap bounds the true one, whatever the start.
+//! New data under learnt factors: the certified gap bounds the true one, whatever the start.
 
-use nalgebra::{DMatrix, DVector};
-use plca_em::{
-    EmError, Explained, FoldIn, Given, Impossible, NmfInit, ParamError, PlcaInit, PlsaInit, Solver,
-    Stop,
-    before::{Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState},
+use nalgebra::{DMatrix, DVector, dmatrix};
+use plca_em::{Given, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState};
+use plca_fit::engine::{
+    Explained, FitError, Impossible, Init, Model, Reconstruct, Solver, State, Transform,
 };
 use plca_tensor::{Data, DenseTensor, Order, normalise_columns};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-fn after(iterations: usize) -> FoldIn {
-    FoldIn {
-        stop: Stop {
-            max_iter: iterations,
-            tol: 0.0,
-            ..Stop::default()
-        },
-        impossible: Impossible::Refuse,
-        solver: Solver::Em,
-    }
+use super::support::exactly;
+
+fn after(iterations: usize) -> Transform {
+    let how = Transform::default().solver(Solver::Em);
+    how.stop(exactly(iterations))
 }
 
-fn fast(iterations: usize) -> FoldIn {
-    FoldIn {
-        solver: Solver::Fast,
-        ..after(iterations)
-    }
+fn fast(iterations: usize) -> Transform {
+    after(iterations).solver(Solver::Fast)
 }
 
 /// Positive factors, and data of which some cells may be hidden.
@@ -76,42 +67,37 @@ impl Problem {
     }
 
     fn plca(&self) -> PlcaState<f64> {
-        PlcaState {
-            weights: DVector::from_element(self.a.ncols(), 1.0),
-            factors: vec![self.a.clone(), self.b.clone()],
-            power: 1.0,
-            iteration: 0,
-        }
+        let k = self.a.ncols();
+        let factors = vec![self.a.clone(), self.b.clone()];
+        PlcaState::new(DVector::from_element(k, 1.0 / k as f64), factors).unwrap()
     }
 
     fn plsa(&self) -> PlsaState<f64> {
-        let mixture = DMatrix::from_element(self.a.ncols(), 1, 1.0);
-        PlsaState {
-            basis: self.a.clone(),
-            mixture,
-            power: 1.0,
-            iteration: 0,
-        }
+        of_basis(self.a.clone())
     }
 
     fn nmf(&self) -> NmfState<f64> {
-        NmfState {
-            w: 3.0 * &self.a,
-            h: self.b.transpose(),
-        }
+        NmfState::new(3.0 * &self.a, self.b.transpose()).unwrap()
     }
 }
 
+/// A PLSA of which only the basis matters.
+fn of_basis(basis: DMatrix<f64>) -> PlsaState<f64> {
+    let k = basis.ncols();
+    let mixture = DMatrix::from_element(k, 1, 1.0 / k as f64);
+    PlsaState::new(Given::Columns, basis, mixture, vec![1.0]).unwrap()
+}
+
 /// What is still to be gained after few iterations, against what is certified, in units of the log-likelihood.
-fn bounded<S>(
+fn bounded<S: State>(
     few: &Explained<S>,
     many: &Explained<S>,
     totals: &[f64],
 ) -> Result<(), TestCaseError> {
     let certified =
         |e: &Explained<S>| -> f64 { e.gap.iter().zip(totals).map(|(g, v)| g * v).sum() };
-    let gained = (many.outcome.objective - few.outcome.objective).abs();
-    let scale = 1.0 + few.outcome.objective.abs();
+    let gained = (many.fit.objective() - few.fit.objective()).abs();
+    let scale = 1.0 + few.fit.objective().abs();
     prop_assert!(
         gained <= certified(few) + 1e-9 * scale,
         "{gained} {:?}",
@@ -126,16 +112,16 @@ fn check(p: &Problem, data: &dyn Data<f64>) -> Result<(), TestCaseError> {
         for along in 0..2 {
             let totals = data.marginal(along).unwrap();
             let model = p.plca();
-            let run = |n| model.fold_in(data, along, &after(n)).unwrap();
+            let run = |n| model.transform(data, &after(n).along(along)).unwrap();
             bounded(&run(few), &run(400), &[data.total()])?;
             let model = p.nmf();
-            let run = |n| model.fold_in(data, along, &after(n)).unwrap();
+            let run = |n| model.transform(data, &after(n).along(along)).unwrap();
             if totals.iter().all(|&v| v > 0.0) {
                 bounded(&run(few), &run(400), &totals)?;
             }
         }
         let model = p.plsa();
-        let run = |n| model.fold_in(data, Given::Columns, &after(n)).unwrap();
+        let run = |n| model.transform(data, &after(n)).unwrap();
         bounded(&run(few), &run(400), &data.marginal(1).unwrap())?;
     }
     Ok(())
@@ -166,26 +152,26 @@ proptest! {
         };
         for along in 0..2 {
             let plca = p.plca();
-            let run = |how| plca.fold_in(data, along, &how).unwrap();
-            let ends = |e: &Explained<PlcaState<f64>>| (e.outcome.objective, e.gap[0] * data.total());
+            let run = |how: Transform| plca.transform(data, &how.along(along)).unwrap();
+            let ends = |e: &Explained<PlcaState<f64>>| (e.fit.objective(), e.gap[0] * data.total());
             let quick = run(fast(200));
             alike(ends(&run(after(2000))), ends(&quick))?;
-            prop_assert_eq!(&quick.outcome.state.factors[1 - along], &plca.factors[1 - along]);
+            prop_assert_eq!(quick.fit.state().factor(1 - along), plca.factor(1 - along));
         }
         let totals = data.marginal(1).unwrap();
         let certified = |gaps: &[f64]| gaps.iter().zip(&totals).map(|(g, v)| g * v).sum::<f64>();
         let plsa = p.plsa();
-        let run = |how| plsa.fold_in(data, Given::Columns, &how).unwrap();
+        let run = |how: Transform| plsa.transform(data, &how).unwrap();
         let (slow, quick) = (run(after(2000)), run(fast(200)));
-        let ends = |e: &Explained<PlsaState<f64>>| (e.outcome.objective, certified(&e.gap));
+        let ends = |e: &Explained<PlsaState<f64>>| (e.fit.objective(), certified(&e.gap));
         alike(ends(&slow), ends(&quick))?;
-        prop_assert_eq!(&quick.outcome.state.basis, &plsa.basis);
+        prop_assert_eq!(quick.fit.state().basis(), plsa.basis());
         let nmf = p.nmf();
-        let run = |how| nmf.fold_in(data, 1, &how).unwrap();
+        let run = |how: Transform| nmf.transform(data, &how).unwrap();
         let (slow, quick) = (run(after(2000)), run(fast(200)));
-        let ends = |e: &Explained<NmfState<f64>>| (e.outcome.objective, certified(&e.gap));
+        let ends = |e: &Explained<NmfState<f64>>| (e.fit.objective(), certified(&e.gap));
         alike(ends(&slow), ends(&quick))?;
-        prop_assert_eq!(&quick.outcome.state.w, &nmf.w);
+        prop_assert_eq!(quick.fit.state().w(), nmf.w());
     }
 
     /// A drawn start ends at the likelihood of the uniform one, to within what both certify.
@@ -194,24 +180,40 @@ proptest! {
     fn the_start_does_not_matter(p in problem(), seed in 0..1000u64) {
         let data = p.complete();
         let k = p.a.ncols();
-        let stop = after(400).stop;
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let folded = p.plca().fold_in(&data, 1, &after(400)).unwrap();
-        let init = PlcaInit { weights: None, factors: vec![Some(p.a.clone())] };
-        let drawn = Plca::builder(k).freeze_factor(0).build().unwrap().fit(&data, &init, &stop, &mut rng).unwrap();
-        prop_assert!(drawn.objective <= folded.outcome.objective + data.total() * folded.gap[0] + 1e-9 * data.total());
+        fn ends<M: Model<Scalar = f64>>(model: Result<M, FitError>, data: &dyn Data<f64>, block: &str, given: &DMatrix<f64>, seed: u64) -> f64 {
+            let model = model.unwrap();
+            let run = model.on(data).unwrap().solver(Solver::Em).stop(exactly(400));
+            let init = Init::default().block(block, given.clone());
+            run.run(init, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap().objective()
+        }
+        let certified = |gap: &[f64]| -> f64 {
+            gap.iter().zip(data.marginal(1).unwrap()).map(|(g, v)| g * v).sum::<f64>() + 1e-9 * data.total()
+        };
+        let found = p.plca().transform(&data, &after(400)).unwrap();
+        let end = ends(Plca::builder(k).freeze("factor_0").build(), &data, "factor_0", &p.a, seed);
+        prop_assert!(end <= found.fit.objective() + data.total() * (found.gap[0] + 1e-9));
+        let found = p.plsa().transform(&data, &after(400)).unwrap();
+        let end = ends(Plsa::builder(k).freeze("basis").build(), &data, "basis", &p.a, seed);
+        prop_assert!(end <= found.fit.objective() + certified(&found.gap));
+        let found = p.nmf().transform(&data, &after(400)).unwrap();
+        let end = ends(Nmf::builder(k).freeze("w").build(), &data, "w", p.nmf().w(), seed);
+        prop_assert!(end >= found.fit.objective() - certified(&found.gap));
+    }
 
-        let folded = p.plsa().fold_in(&data, Given::Columns, &after(400)).unwrap();
-        let certified: f64 = folded.gap.iter().zip(data.marginal(1).unwrap()).map(|(g, v)| g * v).sum();
-        let init = PlsaInit { basis: Some(p.a.clone()), mixture: None };
-        let drawn = Plsa::builder(k).freeze_basis().build().unwrap().fit(&data, &init, &stop, &mut rng).unwrap();
-        prop_assert!(drawn.objective <= folded.outcome.objective + certified + 1e-9 * data.total());
-
-        let folded = p.nmf().fold_in(&data, 1, &after(400)).unwrap();
-        let certified: f64 = folded.gap.iter().zip(data.marginal(1).unwrap()).map(|(g, v)| g * v).sum();
-        let init = NmfInit { w: Some(p.nmf().w), h: None };
-        let drawn = Nmf::builder(k).freeze_w().build().unwrap().fit(&data, &init, &stop, &mut rng).unwrap();
-        prop_assert!(drawn.objective >= folded.outcome.objective - certified - 1e-9 * data.total());
+    /// In the scale of the new data: the cells that were seen sum to them.
+    #[test]
+    fn reconstructions_have_the_scale_of_the_new_data(p in problem()) {
+        let data = p.masked();
+        let near = |cell: &dyn Fn(&[usize]) -> f64| {
+            let seen = (0..ROWS * COLUMNS).filter(|&at| !p.hidden[at]);
+            let sum: f64 = seen.map(|at| cell(&[at / COLUMNS, at % COLUMNS])).sum();
+            prop_assert!((sum - data.total()).abs() < 1e-9 * data.total(), "{} {}", sum, data.total());
+            Ok(())
+        };
+        let plca = p.plca().transform(&data, &after(50)).unwrap();
+        near(&|index| plca.fit.state().cell(index))?;
+        let plsa = p.plsa().transform(&data, &after(50)).unwrap();
+        near(&|index| plsa.fit.state().cell(index))?;
     }
 }
 
@@ -219,21 +221,14 @@ proptest! {
 #[test]
 fn the_gap_of_a_start_is_not_small() {
     let data = DenseTensor::new(vec![2, 1], vec![9.0, 1.0], Order::RowMajor).unwrap();
-    let model = PlsaState {
-        basis: nalgebra::dmatrix![0.5, 1.0; 0.5, 0.0],
-        mixture: nalgebra::dmatrix![1.0; 1.0],
-        power: 1.0,
-        iteration: 0,
-    };
-    let start = model.fold_in(&data, Given::Columns, &after(0)).unwrap();
+    let model = of_basis(dmatrix![0.5, 1.0; 0.5, 0.0]);
+    let start = model.transform(&data, &after(0)).unwrap();
     // At g = (1/2, 1/2): P = (3/4, 1/4), multipliers 8 and 12 of 10.
     assert!((start.gap[0] - 0.2).abs() < 1e-12, "{:?}", start.gap);
-    let end = model
-        .fold_in(&data, Given::Columns, &FoldIn::default())
-        .unwrap();
+    let end = model.transform(&data, &Transform::default()).unwrap();
     assert!(end.gap[0] <= 1e-6, "{:?}", end.gap);
     // The optimum explains the data exactly: P = (0.9, 0.1).
-    assert!((end.outcome.state.mixture[(1, 0)] - 0.8f64).abs() < 1e-5);
+    assert!((end.fit.state().mixture()[(1, 0)] - 0.8).abs() < 1e-5);
 }
 
 #[test]
@@ -245,22 +240,12 @@ fn learned_factors_stay_to_the_bit() {
     )
     .unwrap();
     let thirds = DMatrix::from_element(3, 2, 1.0 / 3.0 + 1e-17);
-    let plca = PlcaState {
-        weights: DVector::from_element(2, 0.5),
-        factors: vec![thirds.clone(), DMatrix::from_element(2, 2, 0.5)],
-        power: 1.0,
-        iteration: 0,
-    };
-    let explained = plca.fold_in(&data, 1, &after(5)).unwrap();
-    assert_eq!(explained.outcome.state.factors[0], thirds);
-    let plsa = PlsaState {
-        basis: thirds.clone(),
-        mixture: DMatrix::zeros(2, 0),
-        power: 1.0,
-        iteration: 0,
-    };
-    let explained = plsa.fold_in(&data, Given::Columns, &after(5)).unwrap();
-    assert_eq!(explained.outcome.state.basis, thirds);
+    let factors = vec![thirds.clone(), DMatrix::from_element(2, 2, 0.5)];
+    let plca = PlcaState::new(DVector::from_element(2, 0.5), factors).unwrap();
+    let explained = plca.transform(&data, &after(5)).unwrap();
+    assert_eq!(explained.fit.state().factor(0), &thirds);
+    let explained = of_basis(thirds.clone()).transform(&data, &after(5));
+    assert_eq!(explained.unwrap().fit.state().basis(), &thirds);
 }
 
 // [SPEC 1.5]
@@ -272,76 +257,50 @@ fn impossible_observations_are_refused_or_dropped_and_empty_ones_flagged() {
         Order::RowMajor,
     )
     .unwrap();
-    let model = PlsaState {
-        basis: nalgebra::dmatrix![0.0, 0.0; 1.0, 1.0],
-        mixture: DMatrix::zeros(2, 0),
-        power: 1.0,
-        iteration: 0,
-    };
-    let refused = model.fold_in(&data, Given::Columns, &after(5)).unwrap_err();
-    let impossible = EmError::Impossible {
+    let model = of_basis(dmatrix![0.0, 0.0; 1.0, 1.0]);
+    let plca = PlcaState::new(
+        DVector::from_element(2, 0.5),
+        vec![
+            dmatrix![0.0, 0.0; 1.0, 1.0],
+            DMatrix::from_element(3, 2, 1.0 / 3.0),
+        ],
+    );
+    let plca = plca.unwrap();
+    let impossible = FitError::Impossible {
         index: vec![0, 0],
         value: 3.0,
     };
-    assert_eq!(refused, impossible);
-    let drop = FoldIn {
-        impossible: Impossible::Drop,
-        ..after(5)
-    };
-    let explained = model.fold_in(&data, Given::Columns, &drop).unwrap();
+    assert_eq!(model.transform(&data, &after(5)).unwrap_err(), impossible);
+    assert_eq!(plca.transform(&data, &after(5)).unwrap_err(), impossible);
+    let drop = after(5).impossible(Impossible::Drop);
+    let explained = model.transform(&data, &drop).unwrap();
     assert_eq!((explained.dropped, explained.empty), (4.0, vec![1, 2]));
-    assert_eq!(
-        explained.outcome.state.mixture.column(1),
-        DVector::from_element(2, 0.5)
-    );
+    let even = DVector::from_element(2, 0.5);
+    assert_eq!(explained.fit.state().mixture().column(1), even);
+    let explained = plca.transform(&data, &drop).unwrap();
+    assert_eq!((explained.dropped, explained.empty), (4.0, vec![1, 2]));
     let other = DenseTensor::new(vec![3, 1], vec![1.0; 3], Order::RowMajor).unwrap();
-    let error = model
-        .fold_in(&other, Given::Columns, &after(5))
-        .unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "the data have shape [3, 1], the model explains 2 x any"
-    );
+    let expected = "the data are 3 x 1, expected 2 x any";
+    let error = model.transform(&other, &after(5)).unwrap_err();
+    assert_eq!(error.to_string(), expected);
+    let error = plca.transform(&other, &after(5)).unwrap_err();
+    assert_eq!(error.to_string(), expected);
 }
 
-/// A mode that is not there, and a model without components, are refused by name.
+/// A mode that is not there is refused by name; PLSA explains along the given mode alone.
 #[test]
-fn of_nothing() {
+fn of_other_modes() {
     let data = DenseTensor::new(vec![2, 3], vec![1.0f64; 6], Order::RowMajor).unwrap();
-    let how = FoldIn::default();
-    let refused = |k: usize, along: usize| {
-        let plca = PlcaState {
-            weights: DVector::from_element(k, 1.0),
-            factors: vec![DMatrix::from_element(2, k, 0.5), DMatrix::zeros(3, k)],
-            power: 1.0,
-            iteration: 0,
-        };
-        let nmf = NmfState {
-            w: DMatrix::from_element(2, k, 1.0),
-            h: DMatrix::from_element(k, 3, 1.0),
-        };
-        [
-            plca.fold_in(&data, along, &how).map(drop).unwrap_err(),
-            nmf.fold_in(&data, along, &how).map(drop).unwrap_err(),
-        ]
-    };
+    let even = |rows: usize| DMatrix::from_element(rows, 1, 1.0 / rows as f64);
+    let plca = PlcaState::new(DVector::from_element(1, 1.0), vec![even(2), even(3)]).unwrap();
+    let nmf = NmfState::new(even(2), even(3).transpose()).unwrap();
     for mode in [2, 3] {
-        for error in refused(1, mode) {
-            assert_eq!(error, EmError::Mode { mode, modes: 2 });
-        }
+        let how = Transform::default().along(mode);
+        let expected = FitError::Mode { mode, modes: 2 };
+        assert_eq!(plca.transform(&data, &how).unwrap_err(), expected);
+        assert_eq!(nmf.transform(&data, &how).unwrap_err(), expected);
     }
-    let none = EmError::from(ParamError::NoComponents);
-    for along in 0..2 {
-        for error in refused(0, along) {
-            assert_eq!(error, none, "{along}");
-        }
-    }
-    let plsa = PlsaState {
-        basis: DMatrix::zeros(2, 0),
-        mixture: DMatrix::zeros(0, 3),
-        power: 1.0,
-        iteration: 0,
-    };
-    let error = plsa.fold_in(&data, Given::Columns, &how).map(drop);
-    assert_eq!(error.unwrap_err(), none);
+    let rows = Transform::default().along(0);
+    let refused = of_basis(even(2)).transform(&data, &rows).unwrap_err();
+    assert!(matches!(refused, FitError::Conflict { .. }), "{refused}");
 }

@@ -1,10 +1,8 @@
 //! Every trajectory of the reference vectors, dense and sparse, in f64 and f32.
 
-use nalgebra::{DMatrix, DVector};
-use plca_em::{
-    Algorithm, Given, Missing, NmfInit, PlcaInit, PlsaInit, Update,
-    before::{Nmf, NmfState, Plca, Plsa},
-};
+use nalgebra::DMatrix;
+use plca_em::{Given, Missing, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState, Update};
+use plca_fit::engine::{Algorithm, Init, Model, State};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
@@ -119,20 +117,20 @@ fn same<T: Real>(what: &str, got: &[T], want: &[T], tolerance: f64) {
 }
 
 /// Steps to every reference point of a trajectory and calls `compare` there.
-fn follow<A: Algorithm>(
-    algorithm: &A,
-    mut state: A::State,
+fn follow<S: State>(
+    algorithm: &dyn Algorithm<S::Scalar>,
+    state: &S,
     points: &Value,
-    compare: impl Fn(&A::State, &Value, u64),
+    compare: impl Fn(&S, &Value, u64),
 ) {
-    let mut done = 0;
+    let (mut at, mut done) = (state.parameters().clone(), 0);
     for point in points.as_array().unwrap() {
         let iteration = point["iter"].as_u64().unwrap();
         while done < iteration {
-            algorithm.step(&mut state, false).unwrap();
+            algorithm.step(&mut at, false).unwrap();
             done += 1;
         }
-        compare(&state, point, iteration);
+        compare(&S::wrap(at.clone()).unwrap(), point, iteration);
     }
     assert!(done > 0, "no reference points");
 }
@@ -150,45 +148,39 @@ fn plca_case<T: Real>(case: &Value, mask: Option<&Value>, key: &str) {
             .temper_prior(case["temper_prior"].as_bool().unwrap());
     }
     let plca = builder.build().unwrap();
-    let init = PlcaInit {
-        weights: Some(DVector::from_column_slice(
-            matrix::<T>(&case["init"]["pz"]).as_slice(),
-        )),
-        factors: case["init"]["factors"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|f| Some(matrix(f)))
-            .collect(),
-    };
+    let mut init = Init::default().block("weights", matrix::<T>(&case["init"]["pz"]));
+    for (j, factor) in case["init"]["factors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .enumerate()
+    {
+        init = init.block(format!("factor_{j}"), matrix(factor));
+    }
     for data in storages::<T>(&case["V"], mask) {
-        let algorithm = plca.on(&*data).unwrap();
-        let state = plca.init(&*data, &init, &mut rng()).unwrap();
+        let algorithm = plca.bind(&*data).unwrap();
+        let state = plca.init(&*data, init.clone(), &mut rng()).unwrap();
         if let Some(want) = case["init_loglik"].as_f64() {
             same(
                 "init",
-                &[algorithm.objective(&state).unwrap()],
+                &[algorithm.objective(state.parameters()).unwrap()],
                 &[want],
                 tolerance::<T>(1),
             );
         }
         follow(
-            &algorithm,
-            state,
+            &*algorithm,
+            &state,
             &case["trajectory"],
-            |state, point, iteration| {
+            |state: &PlcaState<T>, point, iteration| {
                 let tolerance = tolerance::<T>(iteration);
                 same(
                     "pz",
-                    state.weights.as_slice(),
+                    state.weights(),
                     matrix::<T>(&point["pz"]).as_slice(),
                     tolerance,
                 );
-                for (got, want) in state
-                    .factors
-                    .iter()
-                    .zip(point["factors"].as_array().unwrap())
-                {
+                for (got, want) in state.factors().zip(point["factors"].as_array().unwrap()) {
                     same(
                         "factor",
                         got.as_slice(),
@@ -198,7 +190,7 @@ fn plca_case<T: Real>(case: &Value, mask: Option<&Value>, key: &str) {
                 }
                 same(
                     "likelihood",
-                    &[algorithm.ln_lik(state).unwrap()],
+                    &[algorithm.likelihood(state.parameters()).unwrap()],
                     &[point[key].as_f64().unwrap()],
                     tolerance,
                 );
@@ -243,13 +235,12 @@ fn plsa<T: Real>() {
             builder = builder.temper(b);
         }
         if fold_in {
-            builder = builder.freeze_basis();
+            builder = builder.freeze("basis");
         }
         let plsa = builder.build().unwrap();
-        let init = PlsaInit {
-            basis: Some(matrix(&case["init"]["P_x_given_z"])),
-            mixture: Some(matrix(&case["init"]["P_z_given_y"])),
-        };
+        let init = Init::default()
+            .block("basis", matrix::<T>(&case["init"]["P_x_given_z"]))
+            .block("mixture", matrix(&case["init"]["P_z_given_y"]));
         for data in storages::<T>(
             if fold_in {
                 &case["V_new_columns"]
@@ -258,35 +249,35 @@ fn plsa<T: Real>() {
             },
             None,
         ) {
-            let algorithm = plsa.on(&*data).unwrap();
-            let state = plsa.init(&*data, &init, &mut rng()).unwrap();
-            let basis = state.basis.clone();
+            let algorithm = plsa.bind(&*data).unwrap();
+            let state = plsa.init(&*data, init.clone(), &mut rng()).unwrap();
+            let basis = state.basis().clone();
             follow(
-                &algorithm,
-                state,
+                &*algorithm,
+                &state,
                 &case["trajectory"],
-                |state, point, iteration| {
+                |state: &PlsaState<T>, point, iteration| {
                     let tolerance = tolerance::<T>(iteration);
                     if fold_in {
-                        assert_eq!(state.basis, basis, "a frozen block changed");
+                        assert_eq!(state.basis(), &basis, "a frozen block changed");
                     } else {
                         same(
                             "basis",
-                            state.basis.as_slice(),
+                            state.basis().as_slice(),
                             matrix::<T>(&point["P_x_given_z"]).as_slice(),
                             tolerance,
                         );
                     }
                     same(
                         "mixture",
-                        state.mixture.as_slice(),
+                        state.mixture().as_slice(),
                         matrix::<T>(&point["P_z_given_y"]).as_slice(),
                         tolerance,
                     );
                     let want = point["loglik_conditional"].as_f64().unwrap();
                     same(
                         "likelihood",
-                        &[algorithm.ln_lik(state).unwrap()],
+                        &[algorithm.likelihood(state.parameters()).unwrap()],
                         &[want],
                         tolerance,
                     );
@@ -311,10 +302,9 @@ fn plsa_f32() {
 fn nmf<T: Real>() {
     for case in golden("nmf_kl")["cases"].as_array().unwrap() {
         let k = case["K"].as_u64().unwrap() as usize;
-        let init = NmfInit {
-            w: Some(matrix::<T>(&case["W0"])),
-            h: Some(matrix(&case["H0"])),
-        };
+        let init = Init::default()
+            .block("w", matrix::<T>(&case["W0"]))
+            .block("h", matrix(&case["H0"]));
         for (update, points) in [
             (Update::Sequential, "sequential"),
             (Update::Simultaneous, "simultaneous"),
@@ -324,54 +314,64 @@ fn nmf<T: Real>() {
                 .into_iter()
                 .filter(|d| d.is_complete())
             {
-                let algorithm = nmf.on::<T>(&*data).unwrap();
-                let state = nmf.init(&*data, &init, &mut rng()).unwrap();
+                let algorithm = nmf.bind(&*data).unwrap();
+                let state = nmf.init(&*data, init.clone(), &mut rng()).unwrap();
                 follow(
-                    &algorithm,
-                    state,
+                    &*algorithm,
+                    &state,
                     &case[points],
-                    |state, point, iteration| {
+                    |state: &NmfState<T>, point, iteration| {
                         let tolerance = tolerance::<T>(iteration);
                         same(
                             "W",
-                            state.w.as_slice(),
+                            state.w().as_slice(),
                             matrix::<T>(&point["W"]).as_slice(),
                             tolerance,
                         );
                         same(
                             "H",
-                            state.h.as_slice(),
+                            state.h().as_slice(),
                             matrix::<T>(&point["H"]).as_slice(),
                             tolerance,
                         );
-                        let kl = algorithm.objective(state).unwrap();
+                        let kl = algorithm.objective(state.parameters()).unwrap();
                         let want = point["kl"].as_f64().unwrap();
                         same("divergence", &[kl], &[want], tolerance);
                         if point["plca_pz"].is_object() {
                             let image = state.to_plca().unwrap();
                             same(
                                 "pz",
-                                image.weights.as_slice(),
+                                image.weights(),
                                 matrix::<T>(&point["plca_pz"]).as_slice(),
                                 tolerance,
                             );
                             same(
                                 "F1",
-                                image.factors[0].as_slice(),
+                                image.factor(0).as_slice(),
                                 matrix::<T>(&point["plca_F1"]).as_slice(),
                                 tolerance,
                             );
                             same(
                                 "F2",
-                                image.factors[1].as_slice(),
+                                image.factor(1).as_slice(),
                                 matrix::<T>(&point["plca_F2"]).as_slice(),
                                 tolerance,
                             );
                             let d: Vec<T> = matrix::<T>(&case["D"]).as_slice().to_vec();
                             let back =
                                 NmfState::from_plca(&image, &d, T::lit(data.total())).unwrap();
-                            same("W back", back.w.as_slice(), state.w.as_slice(), tolerance);
-                            same("H back", back.h.as_slice(), state.h.as_slice(), tolerance);
+                            same(
+                                "W back",
+                                back.w().as_slice(),
+                                state.w().as_slice(),
+                                tolerance,
+                            );
+                            same(
+                                "H back",
+                                back.h().as_slice(),
+                                state.h().as_slice(),
+                                tolerance,
+                            );
                         }
                     },
                 );
@@ -400,47 +400,48 @@ fn missing<T: Real>() {
             plca_case::<T>(case, Some(mask), "loglik_observed");
             continue;
         }
-        let init = NmfInit {
-            w: Some(matrix::<T>(&case["init"]["W"])),
-            h: Some(matrix(&case["init"]["H"])),
-        };
-        let nmf = Nmf::builder(case["K"].as_u64().unwrap() as usize)
+        let init = Init::default()
+            .block("w", matrix::<T>(&case["init"]["W"]))
+            .block("h", matrix(&case["init"]["H"]));
+        let k = case["K"].as_u64().unwrap() as usize;
+        let nmf = Nmf::builder(k)
             .missing(Missing::Multiplicative)
             .build()
             .unwrap();
         for data in storages::<T>(&case["V"], Some(mask)) {
-            let algorithm = nmf.on::<T>(&*data).unwrap();
-            let state = nmf.init(&*data, &init, &mut rng()).unwrap();
+            let algorithm = nmf.bind(&*data).unwrap();
+            let state = nmf.init(&*data, init.clone(), &mut rng()).unwrap();
             // The same updates through PLCA, whose observed likelihood has no scale.
-            let plca = Plca::<T>::builder(init.w.as_ref().unwrap().ncols())
+            let plca = Plca::<T>::builder(k)
                 .missing(Missing::Multiplicative)
                 .build()
                 .unwrap();
-            let plca_algorithm = plca.on(&*data).unwrap();
-            let mut image = state.to_plca().unwrap();
-            let mut steps = 0;
+            let plca_algorithm = plca.bind(&*data).unwrap();
+            let mut image = state.to_plca().unwrap().parameters().clone();
             follow(
-                &algorithm,
-                state,
+                &*algorithm,
+                &state,
                 &case["trajectory"],
-                |state, point, iteration| {
+                |state: &NmfState<T>, point, iteration| {
                     let tolerance = tolerance::<T>(iteration);
                     same(
                         "W",
-                        state.w.as_slice(),
+                        state.w().as_slice(),
                         matrix::<T>(&point["W"]).as_slice(),
                         tolerance,
                     );
                     same(
                         "H",
-                        state.h.as_slice(),
+                        state.h().as_slice(),
                         matrix::<T>(&point["H"]).as_slice(),
                         tolerance,
                     );
-                    let kl = algorithm.objective(state).unwrap();
+                    let kl = algorithm.objective(state.parameters()).unwrap();
                     let want = point["kl_observed"].as_f64().unwrap();
                     same("divergence", &[kl], &[want], tolerance);
-                    let ln_lik = plca_algorithm.ln_lik(&state.to_plca().unwrap()).unwrap();
+                    let ln_lik = plca_algorithm
+                        .likelihood(state.to_plca().unwrap().parameters())
+                        .unwrap();
                     same(
                         "likelihood",
                         &[ln_lik],
@@ -449,9 +450,8 @@ fn missing<T: Real>() {
                     );
                 },
             );
-            while steps < 5 {
+            for _ in 0..5 {
                 plca_algorithm.step(&mut image, false).unwrap();
-                steps += 1;
             }
             let five = case["trajectory"]
                 .as_array()
@@ -462,7 +462,7 @@ fn missing<T: Real>() {
             let want = five["loglik_observed"].as_f64().unwrap();
             same(
                 "as PLCA",
-                &[plca_algorithm.ln_lik(&image).unwrap()],
+                &[plca_algorithm.likelihood(&image).unwrap()],
                 &[want],
                 tolerance::<T>(5),
             );

@@ -1,18 +1,21 @@
 //! Models of data that are read block by block: the bits of memory, and a typed error when a read fails.
 
+use std::cell::RefCell;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use nalgebra::DMatrix;
-use plca_em::{
-    Algorithm, EmError, FoldIn, Given, Impossible, Iteration, Need, NmfInit, PlcaInit, PlsaInit,
-    Prior, Solver, Squarem, Stop, Update,
-    before::{Nmf, Plca, Plsa, PlsaState},
-    run,
+use plca_em::{Given, Nmf, Plca, Plsa, PlsaState, Update};
+use plca_fit::engine::{
+    Checkpoint, Fit, FitError, Impossible, Init, Iteration, Model, Parameters, Solver, State,
+    Transform,
 };
 use plca_priors::Dirichlet;
 use plca_tensor::strategies::KeptBlocks;
 use plca_tensor::{Coordinates, Data, DataError, OutOfCore, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+use super::support::{Prior, exactly};
 
 fn entries() -> Coordinates<f64> {
     let cell = |i: u32, j: u32| f64::from((i * 7 + j * 5 + i * j) % 6);
@@ -25,70 +28,83 @@ fn entries() -> Coordinates<f64> {
     }
 }
 
-const STOP: Stop = Stop {
-    max_iter: 5,
-    tol: 0.0,
-    check_every: 2,
-    residual_tol: None,
-    need: Need::Any,
-    patience: 1,
-};
+const ITERATIONS: usize = 5;
 
-/// A run on `data`, and the states that it went through.
-type Ran<S, E> = (Result<plca_em::Outcome<S>, E>, Vec<S>);
+/// A run on `data`, and the parameters that it went through.
+type Ran<S> = (Result<Fit<S>, FitError>, Vec<Parameters<f64>>);
 
-fn ran<A: Algorithm>(algorithm: &A, state: A::State) -> Ran<A::State, A::Error> {
-    let mut states = vec![state.clone()];
-    let observer = |it: &Iteration<'_, A::State>| {
-        states.push(it.state.clone());
-        std::ops::ControlFlow::Continue(())
+fn ran<M: Model<Scalar = f64>>(
+    model: &M,
+    data: &dyn Data<f64>,
+    solver: Solver,
+) -> Result<Ran<M::State>, FitError> {
+    let start = model.init(data, Init::default(), &mut rng())?;
+    let start = start.parameters().clone();
+    let seen = RefCell::new(vec![start.clone()]);
+    let note = |it: &Iteration<'_, f64>| {
+        seen.borrow_mut().push(it.parameters().clone());
+        ControlFlow::Continue(())
     };
-    let outcome = run(algorithm, state, &STOP, observer);
-    (outcome, states)
+    let run = model.on(data)?.solver(solver).observe(note);
+    let run = run.stop(exactly(ITERATIONS).check_every(2));
+    let fit = run.resume(Checkpoint::new(start));
+    Ok((fit, seen.into_inner()))
 }
 
-/// Runs `fit` in memory, out of core, and out of core with a failure at every read: what was observed until then is what the whole
-/// run observed, and a step that fails leaves its state.
-fn check<S: Clone + PartialEq + std::fmt::Debug>(
-    fit: impl Fn(&dyn Data<f64>) -> Result<Ran<S, EmError>, EmError>,
-    step: impl Fn(&dyn Data<f64>, &mut S) -> Result<(), EmError>,
-) {
-    let memory = SparseTensor::new(entries()).unwrap();
-    let (whole, states) = fit(&memory).unwrap();
-    let whole = whole.unwrap();
-    let cut = |reads: usize| {
-        let blocks = KeptBlocks::cut(&entries(), 20).unwrap();
-        let count = blocks.count();
-        assert!(count > 2);
-        OutOfCore::new(blocks.fail_after(count + reads)).unwrap()
-    };
-    let (same, _) = fit(&cut(usize::MAX / 2)).unwrap();
-    let same = same.unwrap();
-    assert_eq!((&same.state, &same.trace), (&whole.state, &whole.trace));
-    let mut reached = 0;
-    for reads in 0.. {
-        let data = cut(reads);
-        let unread = |e: &EmError| matches!(e, EmError::Tensor(DataError::Source { .. }));
-        match fit(&data) {
-            Err(e) => assert!(unread(&e), "{e}"),
-            Ok((Err(e), observed)) => {
-                assert!(unread(&e), "{e}");
-                assert_eq!(observed[..], states[..observed.len()]);
-                reached = reached.max(observed.len());
+fn cut(reads: usize) -> OutOfCore<f64, KeptBlocks<f64>> {
+    let blocks = KeptBlocks::cut(&entries(), 20).unwrap();
+    let count = blocks.count();
+    assert!(count > 2);
+    OutOfCore::new(blocks.fail_after(count + reads)).unwrap()
+}
+
+fn unread(error: &FitError) -> bool {
+    matches!(error, FitError::Data(DataError::Source { .. }))
+}
+
+/// Runs in memory, out of core, and out of core with a failure at every read: what was observed until then is what the whole
+/// run observed, and a step that fails leaves its parameters.
+fn check<M: Model<Scalar = f64>>(model: &M, solvers: &[Solver]) {
+    for &solver in solvers {
+        let memory = SparseTensor::new(entries()).unwrap();
+        let (whole, states) = ran(model, &memory, solver).unwrap();
+        let whole = whole.unwrap();
+        let ends = |fit: &Fit<M::State>| (fit.state().parameters().clone(), fit.trace().to_vec());
+        let (same, _) = ran(model, &cut(usize::MAX / 2), solver).unwrap();
+        assert_eq!(ends(&same.unwrap()), ends(&whole), "{solver}");
+        let mut reached = 0;
+        for reads in 0.. {
+            match ran(model, &cut(reads), solver) {
+                Err(e) => assert!(unread(&e), "{e}"),
+                Ok((Err(e), observed)) => {
+                    assert!(unread(&e), "{e}");
+                    assert_eq!(observed[..], states[..observed.len()]);
+                    reached = reached.max(observed.len());
+                }
+                Ok((Ok(fit), _)) => {
+                    assert_eq!(ends(&fit), ends(&whole), "{solver}");
+                    break;
+                }
             }
-            Ok((Ok(outcome), _)) => {
-                assert_eq!(outcome.state, whole.state);
-                break;
+            let data = cut(reads);
+            for measure in [false, true] {
+                let mut at = states[1].clone();
+                let stepped = model.bind(&data).and_then(|em| {
+                    match em.residual(&at) {
+                        Err(FitError::NoResidual { .. }) => {}
+                        residual => drop(residual?),
+                    }
+                    em.step(&mut at, measure)
+                });
+                if let Err(e) = stepped {
+                    assert!(unread(&e), "{e}");
+                    assert_eq!(at, states[1]);
+                }
             }
         }
-        let mut state = states[1].clone();
-        if let Err(e) = step(&cut(reads), &mut state) {
-            assert!(unread(&e), "{e}");
-            assert_eq!(state, states[1]);
-        }
+        // The last measurement is after all iterations.
+        assert_eq!(reached, ITERATIONS + 1, "{solver}");
     }
-    // The last measurement is after all iterations.
-    assert_eq!(reached, STOP.max_iter + 1);
 }
 
 fn rng() -> ChaCha8Rng {
@@ -97,74 +113,33 @@ fn rng() -> ChaCha8Rng {
 
 #[test]
 fn plsa_runs_on_blocks_and_ends_with_their_failure() {
-    let plsa = Plsa::<f64>::builder(2).build().unwrap();
-    check(
-        |data| {
-            let state = plsa.init(data, &PlsaInit::default(), &mut rng())?;
-            Ok(ran(&plsa.on(data)?, state))
-        },
-        |data, state| plsa.on(data)?.step(state, true).map(|_| ()),
-    );
+    let plsa = Plsa::builder(2).build().unwrap();
+    check(&plsa, &[Solver::Em, Solver::Fast]);
 }
 
+/// Accelerated steps reject points that are refused, but not for this.
 #[test]
 fn plca_runs_on_blocks_and_ends_with_their_failure() {
-    let plca = Plca::<f64>::builder(2).build().unwrap();
-    check(
-        |data| {
-            let state = plca.init(data, &PlcaInit::default(), &mut rng())?;
-            Ok(ran(&plca.on(data)?, state))
-        },
-        |data, state| {
-            let em = plca.on(data)?;
-            em.residual(state)?;
-            em.step(state, false).map(|_| ())
-        },
-    );
-    // Accelerated steps reject points that are refused, but not for this.
-    check(
-        |data| {
-            let state = plca.init(data, &PlcaInit::default(), &mut rng())?;
-            Ok(ran(&Squarem(plca.on(data)?), state))
-        },
-        |_, _| Ok(()),
-    );
+    let plca = Plca::builder(2).build().unwrap();
+    check(&plca, Solver::ALL);
 }
 
 #[test]
 fn nmf_runs_on_blocks_and_ends_with_their_failure() {
     for update in [Update::Simultaneous, Update::Sequential] {
         let nmf = Nmf::builder(2).update(update).build().unwrap();
-        check(
-            |data| {
-                let state = nmf.init(data, &NmfInit::default(), &mut rng())?;
-                Ok(ran(&nmf.on(data)?, state))
-            },
-            |data, state| nmf.on(data)?.step(state, false).map(|_| ()),
-        );
+        check(&nmf, &[Solver::Em, Solver::Fast]);
     }
 }
 
-/// A prior that empties something has the data read once more after the M-step: failing there leaves the state too.
+/// A prior that empties something has the data read once more after the M-step: failing there leaves the parameters too.
 #[test]
 fn priors_that_empty_leave_the_state_of_a_failed_step() {
     let prior: Prior<f64> = Arc::new(Dirichlet::symmetric(0.1).unwrap());
-    let plsa = Plsa::builder(2).basis_prior(prior.clone()).build().unwrap();
-    check(
-        |data| {
-            let state = plsa.init(data, &PlsaInit::default(), &mut rng())?;
-            Ok(ran(&plsa.on(data)?, state))
-        },
-        |data, state| plsa.on(data)?.step(state, true).map(|_| ()),
-    );
-    let plca = Plca::builder(2).factor_prior(1, prior).build().unwrap();
-    check(
-        |data| {
-            let state = plca.init(data, &PlcaInit::default(), &mut rng())?;
-            Ok(ran(&plca.on(data)?, state))
-        },
-        |data, state| plca.on(data)?.step(state, true).map(|_| ()),
-    );
+    let plsa = Plsa::builder(2).prior("basis", prior.clone());
+    check(&plsa.build().unwrap(), &[Solver::Em]);
+    let plca = Plca::builder(2).prior("factor_1", prior);
+    check(&plca.build().unwrap(), &[Solver::Em]);
 }
 
 /// What is certified was read to the end, whichever read fails; so are the observations that are left out.
@@ -179,30 +154,20 @@ fn fold_ins_end_with_the_failure_of_their_blocks() {
                 0.1 * (1 + (i + z) % 3) as f64
             }
         });
-        let learned = PlsaState {
-            basis,
-            mixture: DMatrix::zeros(2, 0),
-            power: 1.0,
-            iteration: 0,
-        };
-        let how = FoldIn {
-            stop: STOP,
-            impossible: Impossible::Drop,
-            solver,
-        };
-        let whole = learned.fold_in(&memory, Given::Columns, &how).unwrap();
+        let mut basis = basis;
+        plca_tensor::normalise_columns(&mut basis);
+        let mixture = DMatrix::from_element(2, 1, 0.5);
+        let learned = PlsaState::new(Given::Columns, basis, mixture, vec![1.0]).unwrap();
+        let how = Transform::default().solver(solver);
+        let how = how.impossible(Impossible::Drop);
+        let how = how.stop(exactly(ITERATIONS).check_every(2));
+        let whole = learned.transform(&memory, &how).unwrap();
         assert_eq!(whole.dropped > 0.0, least == 0.0);
         let mut failed = 0;
         for reads in 0.. {
-            let blocks = KeptBlocks::cut(&entries(), 20).unwrap();
-            let count = blocks.count();
-            let data = OutOfCore::new(blocks.fail_after(count + reads)).unwrap();
-            match learned.fold_in(&data, Given::Columns, &how) {
+            match learned.transform(&cut(reads), &how) {
                 Err(e) => {
-                    assert!(
-                        matches!(e, EmError::Tensor(DataError::Source { .. })),
-                        "{e}"
-                    );
+                    assert!(unread(&e), "{e}");
                     failed += 1;
                 }
                 Ok(found) => {

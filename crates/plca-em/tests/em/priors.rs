@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use nalgebra::{DMatrix, DVector, dmatrix};
 use plca_em::{
-    Algorithm, EmError, PlcaInit, PlsaInit, Prior, Shifted, ShiftedInit, ShiftedState, Stop,
-    before::{Plca, PlcaState, Plsa, PlsaState},
+    Algorithm as _, EmError, Given, Plca, PlcaState, Plsa, PlsaState, Shifted, ShiftedInit,
+    ShiftedState,
 };
+use plca_fit::engine::{Algorithm, Event, FitError, Init, Model, Solver, State};
 use plca_priors::{CrossEntropy, Dirichlet, Entropic, Schedule, Scheduled};
 use plca_tensor::{DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
+
+use super::support::{Prior, after, exactly};
 
 fn cases(file: &str, kind: &str) -> Vec<Value> {
     let path = format!(
@@ -54,19 +57,23 @@ fn same(what: &str, got: &[f64], want: &[f64], tolerance: f64) {
 }
 
 /// Steps to every point of a trajectory and calls `compare` there.
-fn follow<A: Algorithm>(
-    em: &A,
-    mut state: A::State,
+fn follow<S: State<Scalar = f64>>(
+    em: &dyn Algorithm<f64>,
+    state: &S,
     case: &Value,
-    compare: impl Fn(&A::State, &Value, f64),
+    compare: impl Fn(&S, &Value, f64),
 ) {
-    let mut done = 0;
+    let (mut at, mut done) = (state.parameters().clone(), 0);
     for point in case["trajectory"].as_array().unwrap() {
         while done < point["iter"].as_u64().unwrap() {
-            em.step(&mut state, false).ok().unwrap();
+            em.step(&mut at, false).unwrap();
             done += 1;
         }
-        compare(&state, point, case["tolerance"].as_f64().unwrap());
+        compare(
+            &S::wrap(at.clone()).unwrap(),
+            point,
+            case["tolerance"].as_f64().unwrap(),
+        );
     }
     assert!(done > 0, "no reference points");
 }
@@ -92,13 +99,13 @@ fn cross_entropy_runs() {
             Arc::new(prior)
         };
         let mode = number("constrained_mode") as usize;
-        let plca = Plca::builder(groups.len()).factor_prior(mode, prior);
+        let plca = Plca::builder(groups.len()).prior(format!("factor_{mode}"), prior);
         let plca = plca.build().unwrap();
         let factors = case["init"]["factors"].as_array().unwrap();
-        let init = PlcaInit {
-            weights: Some(DVector::from_vec(numbers(&case["init"]["pz"]))),
-            factors: factors.iter().map(|f| Some(matrix(f))).collect(),
-        };
+        let mut init = Init::default().block("weights", matrix(&case["init"]["pz"]));
+        for (j, factor) in factors.iter().enumerate() {
+            init = init.block(format!("factor_{j}"), matrix(factor));
+        }
         let v = data(&case["V"]);
         let values = numbers(&case["V"]);
         let entropy: f64 = values
@@ -107,26 +114,22 @@ fn cross_entropy_runs() {
             .map(|v| v * v.ln())
             .sum();
         let total: f64 = values.iter().sum();
-        let em = plca.on(&v).unwrap();
-        let state = plca.init(&v, &init, &mut rng()).unwrap();
-        follow(&em, state, case, |state, point, tolerance| {
-            let name = case["name"].as_str().unwrap();
-            same(
-                name,
-                state.weights.as_slice(),
-                &numbers(&point["pz"]),
-                tolerance,
-            );
-            for (got, want) in state
-                .factors
-                .iter()
-                .zip(point["factors"].as_array().unwrap())
-            {
-                same(name, got.as_slice(), matrix(want).as_slice(), tolerance);
-            }
-            let kl = entropy - total * total.ln() - em.ln_lik(state).unwrap();
-            same(name, &[kl], &[point["kl"].as_f64().unwrap()], tolerance);
-        });
+        let em = plca.bind(&v).unwrap();
+        let state = plca.init(&v, init, &mut rng()).unwrap();
+        follow(
+            &*em,
+            &state,
+            case,
+            |state: &PlcaState<f64>, point, tolerance| {
+                let name = case["name"].as_str().unwrap();
+                same(name, state.weights(), &numbers(&point["pz"]), tolerance);
+                for (got, want) in state.factors().zip(point["factors"].as_array().unwrap()) {
+                    same(name, got.as_slice(), matrix(want).as_slice(), tolerance);
+                }
+                let kl = entropy - total * total.ln() - em.likelihood(state.parameters()).unwrap();
+                same(name, &[kl], &[point["kl"].as_f64().unwrap()], tolerance);
+            },
+        );
     }
 }
 
@@ -138,34 +141,39 @@ fn entropic_runs() {
     assert!(cases.len() >= 3);
     for case in &cases {
         let beta = case["beta"].as_f64().unwrap();
-        let init = PlsaInit {
-            basis: Some(matrix(&case["init"]["P_x_given_z"])),
-            mixture: Some(matrix(&case["init"]["P_z_given_y"])),
-        };
-        let k = init.basis.as_ref().unwrap().ncols();
-        let plsa = Plsa::builder(k).mixture_prior(Arc::new(Entropic::new(beta).unwrap()));
+        let basis = matrix(&case["init"]["P_x_given_z"]);
+        let k = basis.ncols();
+        let init = Init::default().block("basis", basis);
+        let init = init.block("mixture", matrix(&case["init"]["P_z_given_y"]));
+        let plsa = Plsa::builder(k).prior("mixture", Arc::new(Entropic::new(beta).unwrap()));
         let plsa = plsa.build().unwrap();
         let v = data(&case["V"]);
-        let em = plsa.on(&v).unwrap();
-        let state = plsa.init(&v, &init, &mut rng()).unwrap();
-        follow(&em, state, case, |state, point, tolerance| {
-            let name = case["name"].as_str().unwrap();
-            let block = |name: &str| matrix(&point[name]);
-            same(
-                name,
-                state.basis.as_slice(),
-                block("P_x_given_z").as_slice(),
-                tolerance,
-            );
-            same(
-                name,
-                state.mixture.as_slice(),
-                block("P_z_given_y").as_slice(),
-                tolerance,
-            );
-            let want = point["objective"].as_f64().unwrap();
-            same(name, &[em.objective(state).unwrap()], &[want], tolerance);
-        });
+        let em = plsa.bind(&v).unwrap();
+        let state = plsa.init(&v, init, &mut rng()).unwrap();
+        follow(
+            &*em,
+            &state,
+            case,
+            |state: &PlsaState<f64>, point, tolerance| {
+                let name = case["name"].as_str().unwrap();
+                let block = |name: &str| matrix(&point[name]);
+                same(
+                    name,
+                    state.basis().as_slice(),
+                    block("P_x_given_z").as_slice(),
+                    tolerance,
+                );
+                same(
+                    name,
+                    state.mixture().as_slice(),
+                    block("P_z_given_y").as_slice(),
+                    tolerance,
+                );
+                let want = point["objective"].as_f64().unwrap();
+                let objective = em.objective(state.parameters()).unwrap();
+                same(name, &[objective], &[want], tolerance);
+            },
+        );
     }
 }
 
@@ -179,137 +187,117 @@ fn counts() -> DenseTensor<f64> {
 /// the objective is the likelihood.
 // [SPEC 8]
 #[test]
-fn schedules_advance() -> Result<(), EmError> {
+fn schedules_advance() -> Result<(), FitError> {
     let schedule = Schedule::Decreasing { over: 4.0 };
     let prior = Scheduled::new(Dirichlet::symmetric(5.0).unwrap(), schedule).unwrap();
-    let (v, prior): (_, Prior<f64>) = (counts(), Arc::new(prior));
-    let plca = Plca::builder(2).factor_prior(0, prior.clone()).build()?;
-    let em = plca.on(&v)?;
-    let mut state = plca.init(&v, &PlcaInit::default(), &mut rng())?;
-    for done in 0..7 {
-        assert_eq!(state.iteration, done);
-        assert_eq!(
-            em.objective(&state)? == em.ln_lik(&state).unwrap(),
-            done >= 4
-        );
-        assert_eq!(
-            em.step(&mut state.clone(), true)?,
-            Some(em.objective(&state)?)
-        );
-        em.step(&mut state, false)?;
+    let prior: Prior<f64> = Arc::new(prior);
+    fn advance<M: Model<Scalar = f64>>(model: &M) -> Result<(), FitError> {
+        let v = counts();
+        let em = model.bind(&v)?;
+        let start = model.init(&v, Init::default(), &mut rng())?;
+        let mut at = start.parameters().clone();
+        for done in 0..7 {
+            assert_eq!(at.iteration(), done);
+            assert_eq!(em.objective(&at)? == em.likelihood(&at)?, done >= 4);
+            let measured = em.step(&mut at.clone(), true)?.value;
+            assert_eq!(measured, Some(em.objective(&at)?));
+            em.step(&mut at, false)?;
+        }
+        Ok(())
     }
-    let plsa = Plsa::builder(2).basis_prior(prior).build()?;
-    let em = plsa.on(&v)?;
-    let mut state = plsa.init(&v, &PlsaInit::default(), &mut rng())?;
-    for done in 0..7 {
-        assert_eq!(state.iteration, done);
-        assert_eq!(
-            em.objective(&state)? == em.ln_lik(&state).unwrap(),
-            done >= 4
-        );
-        assert_eq!(
-            em.step(&mut state.clone(), true)?,
-            Some(em.objective(&state)?)
-        );
-        em.step(&mut state, false)?;
-    }
-    Ok(())
+    advance(&Plca::builder(2).prior("factor_0", prior.clone()).build()?)?;
+    advance(&Plsa::builder(2).prior("basis", prior).build()?)
 }
 
-/// A prior that would empty a row of the data leaves `1e-12` of it in every column `[SPEC 8]`; blocks without such a prior
-/// are left alone.
+/// A prior that would empty a row of the data leaves `1e-12` of it in every column, which is told `[SPEC 8]`; blocks without such a
+/// prior are left alone.
 #[test]
-fn data_stay_possible() -> Result<(), EmError> {
+fn data_stay_possible() -> Result<(), FitError> {
     // Row 1 has a count of 1.2 for two components; 0.9 are taken from either.
-    let (v, prior): (_, Prior<f64>) = (counts(), Arc::new(Dirichlet::symmetric(0.1).unwrap()));
-    let trace = |x: f64| 0.0 < x && x <= 1e-12;
-    let plca = Plca::builder(2).factor_prior(0, prior.clone()).build()?;
-    let mut state = PlcaState {
-        weights: DVector::from_element(2, 0.5),
-        factors: vec![
-            dmatrix![0.4, 0.3; 0.3, 0.3; 0.3, 0.4],
-            dmatrix![0.5, 0.6; 0.5, 0.4],
-        ],
-        power: 1.0,
-        iteration: 0,
-    };
-    let em = plca.on(&v)?;
-    em.step(&mut state, false)?;
-    assert!(
-        state.factors[0].row(1).iter().all(|&x| trace(x)),
-        "{state:?}"
-    );
-    for _ in 0..20 {
-        em.step(&mut state, false)?;
-        assert!(em.ln_lik(&state).unwrap().is_finite());
-        assert!(state.factors.iter().flatten().all(|x| x.is_finite()));
+    let prior: Prior<f64> = Arc::new(Dirichlet::symmetric(0.1).unwrap());
+    let first = dmatrix![0.4, 0.3; 0.3, 0.3; 0.3, 0.4];
+    let second = dmatrix![0.5, 0.6; 0.5, 0.4];
+    fn possible<M: Model<Scalar = f64>>(
+        model: &M,
+        start: &M::State,
+        name: &str,
+    ) -> Result<(), FitError> {
+        let v = counts();
+        let one = after(model, &v, start, Solver::Em, 1)?;
+        let block = one.state().parameters().block(name).unwrap();
+        assert!(block.row(1).iter().all(|&x| 0.0 < x && x <= 1e-12));
+        let (block, iteration) = (name.to_string(), 1);
+        assert_eq!(one.events(), [Event::SupportRestored { block, iteration }]);
+        for n in 2..=21 {
+            let fit = after(model, &v, start, Solver::Em, n)?;
+            let at = fit.state().parameters();
+            assert!(model.bind(&v)?.likelihood(at)?.is_finite());
+            assert!(at.matrices().iter().flatten().all(|x| x.is_finite()));
+        }
+        Ok(())
     }
-    let plsa = Plsa::builder(2).basis_prior(prior).build()?;
-    let mut state = PlsaState {
-        basis: dmatrix![0.4, 0.3; 0.3, 0.3; 0.3, 0.4],
-        mixture: dmatrix![0.5, 0.6; 0.5, 0.4],
-        power: 1.0,
-        iteration: 0,
-    };
-    let em = plsa.on(&v)?;
-    em.step(&mut state, false)?;
-    assert!(state.basis.row(1).iter().all(|&x| trace(x)), "{state:?}");
-    for _ in 0..20 {
-        em.step(&mut state, false)?;
-        assert!(em.ln_lik(&state).unwrap().is_finite());
-        assert!(
-            state
-                .basis
-                .iter()
-                .chain(&state.mixture)
-                .all(|x| x.is_finite())
-        );
-    }
-    Ok(())
+    let plca = Plca::builder(2).prior("factor_0", prior.clone()).build()?;
+    let factors = vec![first.clone(), second.clone()];
+    let start = PlcaState::new(DVector::from_element(2, 0.5), factors)?;
+    possible(&plca, &start, "factor_0")?;
+    let plsa = Plsa::builder(2).prior("basis", prior).build()?;
+    let start = PlsaState::new(Given::Columns, first, second, vec![0.5; 2])?;
+    possible(&plsa, &start, "basis")
 }
 
 /// A weight of 0 that costs no cell its support stays 0: components may die.
 #[test]
-fn components_may_die() -> Result<(), EmError> {
+fn components_may_die() -> Result<(), FitError> {
     let v = counts();
     let prior: Prior<f64> = Arc::new(Dirichlet::symmetric(0.01).unwrap());
-    let plca = Plca::builder(40).weights_prior(prior).build()?;
-    let em = plca.on(&v)?;
-    let mut state = plca.init(&v, &PlcaInit::default(), &mut rng())?;
-    for _ in 0..50 {
-        em.step(&mut state, false)?;
-    }
-    assert!(state.weights.iter().filter(|w| **w == 0.0).count() > 1);
-    assert!(em.ln_lik(&state).unwrap().is_finite());
+    let plca = Plca::builder(40).prior("weights", prior).build()?;
+    let start = plca.init(&v, Init::default(), &mut rng())?;
+    let fit = after(&plca, &v, &start, Solver::Em, 50)?;
+    let weights = fit.state().weights();
+    assert!(weights.iter().filter(|w| **w == 0.0).count() > 1);
+    let at = fit.state().parameters();
+    assert!(plca.bind(&v)?.likelihood(at)?.is_finite());
     Ok(())
 }
 
-/// A weight that its prior takes away although a cell has nothing else is restored, with all weights; so are the weights of a shifted model.
+/// Row 1 has half a count, which component 1 alone explains; the prior takes nine tenths.
+fn half_a_count() -> (DenseTensor<f64>, Prior<f64>) {
+    let v = DenseTensor::new(vec![2, 1], vec![4.0, 0.5], Order::RowMajor).unwrap();
+    (v, Arc::new(Dirichlet::symmetric(0.1).unwrap()))
+}
+
+fn restored(q: f64) -> f64 {
+    (q + 1e-12) / (1.0 + 2e-12)
+}
+
+/// A weight that its prior takes away although a cell has nothing else is restored, with all weights.
 // [SPEC 8]
 #[test]
-fn weights_are_restored_where_the_data_need_them() -> Result<(), EmError> {
-    // Row 1 has half a count, which component 1 alone explains; the prior takes nine tenths.
-    let v = DenseTensor::new(vec![2, 1], vec![4.0, 0.5], Order::RowMajor).unwrap();
-    let prior: Prior<f64> = Arc::new(Dirichlet::symmetric(0.1).unwrap());
-    let restored = |q: f64| (q + 1e-12) / (1.0 + 2e-12);
-    let plca = Plca::builder(2).weights_prior(prior.clone()).build()?;
-    let mut state = PlcaState {
-        weights: DVector::from_element(2, 0.5),
-        factors: vec![dmatrix![1.0, 0.0; 0.0, 1.0], dmatrix![1.0, 1.0]],
-        power: 1.0,
-        iteration: 0,
-    };
-    let before = state.factors.clone();
-    plca.on(&v)?.step(&mut state, false)?;
-    assert_eq!(state.weights.as_slice(), [restored(1.0), restored(0.0)]);
-    assert_eq!(state.factors, before);
-    assert_eq!(state.iteration, 1);
+fn weights_are_restored_where_the_data_need_them() -> Result<(), FitError> {
+    let (v, prior) = half_a_count();
+    let plca = Plca::builder(2).prior("weights", prior).build()?;
+    let factors = vec![dmatrix![1.0, 0.0; 0.0, 1.0], dmatrix![1.0, 1.0]];
+    let start = PlcaState::new(DVector::from_element(2, 0.5), factors.clone())?;
+    let mut at = start.parameters().clone();
+    let stepped = plca.bind(&v)?.step(&mut at, false)?;
+    assert_eq!(at.at(0).as_slice(), [restored(1.0), restored(0.0)]);
+    assert_eq!((&at.matrices()[1..], at.iteration()), (&factors[..], 1));
+    assert_eq!(stepped.restored, [0]);
     // Where no cell needs it, it stays away.
-    state.factors[0] = dmatrix![0.5, 0.5; 0.5, 0.5];
-    state.weights = DVector::from_vec(vec![0.95, 0.05]);
-    plca.on(&v)?.step(&mut state, false)?;
-    assert_eq!(state.weights.as_slice(), [1.0, 0.0]);
+    let factors = vec![dmatrix![0.5, 0.5; 0.5, 0.5], dmatrix![1.0, 1.0]];
+    let start = PlcaState::new(DVector::from_vec(vec![0.95, 0.05]), factors)?;
+    let mut at = start.parameters().clone();
+    let stepped = plca.bind(&v)?.step(&mut at, false)?;
+    assert_eq!(at.at(0).as_slice(), [1.0, 0.0]);
+    assert!(stepped.restored.is_empty());
+    Ok(())
+}
 
+/// So are the weights of a shifted model.
+// [SPEC 8]
+#[test]
+fn weights_of_shifted_models_are_restored() -> Result<(), EmError> {
+    let (v, prior) = half_a_count();
     let shifted = Shifted::builder(2, vec![2, 1])
         .weights_prior(prior)
         .build()?;
@@ -328,68 +316,81 @@ fn weights_are_restored_where_the_data_need_them() -> Result<(), EmError> {
 /// Pseudo-counts that differ from entry to entry, of blocks as high as they are wide: a fit ends where every entry has its own.
 // [SPEC 7]
 #[test]
-fn pseudo_counts_of_single_entries() -> Result<(), EmError> {
-    let values = vec![3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0, 5.0];
-    let v = DenseTensor::new(vec![3, 3], values.clone(), Order::RowMajor).unwrap();
-    let of = |seed: usize, columns: usize| {
-        DMatrix::from_fn(3, columns, |i, z| {
-            0.2 + 0.9 * i as f64 + 0.4 * (z * (i + seed)) as f64
-        })
-    };
-    let prior = |added: &DMatrix<f64>| -> Prior<f64> {
-        Arc::new(Dirichlet::per_entry(added.map(|c| c + 1.0)).unwrap())
-    };
-    let normalised = |mut m: DMatrix<f64>| {
-        plca_tensor::normalise_columns(&mut m);
-        m
-    };
-    let stop = Stop {
-        max_iter: 3000,
-        tol: 0.0,
-        ..Stop::default()
-    };
-    let table = DMatrix::from_row_slice(3, 3, &values);
-    let near = |what: &str, a: &DMatrix<f64>, b: DMatrix<f64>| {
-        assert!((a - &b).amax() < 1e-9, "{what}: {a} is not {b}");
-    };
-
+fn pseudo_counts_of_single_entries() -> Result<(), FitError> {
+    let (v, table) = square();
     let added = [of(1, 1), of(2, 3), of(3, 3)];
-    let plca = Plca::builder(3).weights_prior(prior(&added[0]));
+    let plca = Plca::builder(3).prior("weights", prior(&added[0]));
     let plca = plca
-        .factor_prior(0, prior(&added[1]))
-        .factor_prior(1, prior(&added[2]));
-    let fit = plca
-        .build()?
-        .fit(&v, &PlcaInit::default(), &stop, &mut rng())?;
-    let PlcaState {
-        weights, factors, ..
-    } = &fit.state;
-    let p = DMatrix::from_diagonal(weights);
-    let q = table.component_div(&(&factors[0] * &p * factors[1].transpose()));
+        .prior("factor_0", prior(&added[1]))
+        .prior("factor_1", prior(&added[2]))
+        .build()?;
+    let run = plca.on(&v)?.solver(Solver::Em).stop(exactly(3000));
+    let fit = run.run(Init::default(), &mut rng())?;
+    let factors: Vec<_> = fit.state().factors().collect();
+    let weights = DVector::from_column_slice(fit.state().weights());
+    let p = DMatrix::from_diagonal(&weights);
+    let q = table.component_div(&(factors[0] * &p * factors[1].transpose()));
     let counts = [
-        (&q * &factors[1] * &p).component_mul(&factors[0]),
-        (q.transpose() * &factors[0] * &p).component_mul(&factors[1]),
+        (&q * factors[1] * &p).component_mul(factors[0]),
+        (q.transpose() * factors[0] * &p).component_mul(factors[1]),
     ];
     let n = counts[0].row_sum().transpose();
     let n = DMatrix::from_column_slice(3, 1, n.as_slice());
     let found = DMatrix::from_column_slice(3, 1, weights.as_slice());
     near("weights", &found, normalised(n + &added[0]));
-    near("factor_0", &factors[0], normalised(&counts[0] + &added[1]));
-    near("factor_1", &factors[1], normalised(&counts[1] + &added[2]));
+    near("factor_0", factors[0], normalised(&counts[0] + &added[1]));
+    near("factor_1", factors[1], normalised(&counts[1] + &added[2]));
 
     let plsa = Plsa::builder(3)
-        .basis_prior(prior(&added[1]))
-        .mixture_prior(prior(&added[2]));
-    let fit = plsa
-        .build()?
-        .fit(&v, &PlsaInit::default(), &stop, &mut rng())?;
-    let PlsaState { basis, mixture, .. } = &fit.state;
+        .prior("basis", prior(&added[1]))
+        .prior("mixture", prior(&added[2]))
+        .build()?;
+    let run = plsa.on(&v)?.solver(Solver::Em).stop(exactly(3000));
+    let fit = run.run(Init::default(), &mut rng())?;
+    let (basis, mixture) = (fit.state().basis(), fit.state().mixture());
     let q = table.component_div(&(basis * mixture));
     let of_basis = (&q * mixture.transpose()).component_mul(basis);
     let of_mixture = (basis.transpose() * &q).component_mul(mixture);
     near("basis", basis, normalised(of_basis + &added[1]));
     near("mixture", mixture, normalised(of_mixture + &added[2]));
+    Ok(())
+}
 
+fn square() -> (DenseTensor<f64>, DMatrix<f64>) {
+    let values = vec![3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0, 5.0];
+    let v = DenseTensor::new(vec![3, 3], values.clone(), Order::RowMajor).unwrap();
+    (v, DMatrix::from_row_slice(3, 3, &values))
+}
+
+fn of(seed: usize, columns: usize) -> DMatrix<f64> {
+    DMatrix::from_fn(3, columns, |i, z| {
+        0.2 + 0.9 * i as f64 + 0.4 * (z * (i + seed)) as f64
+    })
+}
+
+fn prior(added: &DMatrix<f64>) -> Prior<f64> {
+    Arc::new(Dirichlet::per_entry(added.map(|c| c + 1.0)).unwrap())
+}
+
+fn normalised(mut m: DMatrix<f64>) -> DMatrix<f64> {
+    plca_tensor::normalise_columns(&mut m);
+    m
+}
+
+fn near(what: &str, a: &DMatrix<f64>, b: DMatrix<f64>) {
+    assert!((a - &b).amax() < 1e-9, "{what}: {a} is not {b}");
+}
+
+// [SPEC 7]
+#[test]
+fn pseudo_counts_of_shifted_models() -> Result<(), EmError> {
+    let (v, table) = square();
+    let added = [of(1, 1), of(2, 3), of(3, 3)];
+    let stop = plca_em::Stop {
+        max_iter: 3000,
+        tol: 0.0,
+        ..plca_em::Stop::default()
+    };
     // A kernel as high as the data: PLCA of the flattened matrix and a last mode of one index.
     let shifted = Shifted::builder(3, vec![3, 1]).weights_prior(prior(&added[0]));
     let shifted = shifted

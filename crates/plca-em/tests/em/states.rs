@@ -1,15 +1,14 @@
 //! States made by hand: what does not fit the data or is no number is a typed error everywhere, never a panic.
 
-use std::fmt::Debug;
-
 use nalgebra::{DMatrix, DVector, dmatrix, dvector};
 use plca_em::{
-    Accelerate, Algorithm, EmError, Fast, FastState, FoldIn, Given, IndexMaps, Online, OnlineState,
-    ParamError, Shifted, ShiftedState, Squarem, Stop, Transformed,
-    before::{Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState},
-    run,
+    Algorithm, EmError, Given, IndexMaps, Nmf, NmfState, Online, OnlineState, Plca, PlcaState,
+    Plsa, PlsaState, Shifted, ShiftedState, Squarem, Transformed, Update, run,
 };
+use plca_fit::engine::{Checkpoint, FitError, Frozen, Model, Parameters, Solver, State, Transform};
 use plca_tensor::{DenseTensor, Order};
+
+use super::support::exactly;
 
 const SHAPE: [usize; 2] = [3, 4];
 
@@ -55,21 +54,16 @@ fn spoilt_weights(weights: &DVector<f64>) -> Vec<DVector<f64>> {
 }
 
 pub(super) fn plca() -> PlcaState<f64> {
-    PlcaState {
-        weights: DVector::from_element(2, 0.5),
-        factors: vec![even(3, 2), even(4, 2)],
-        power: 1.0,
-        iteration: 0,
-    }
+    let factors = vec![even(3, 2), even(4, 2)];
+    PlcaState::new(DVector::from_element(2, 0.5), factors).unwrap()
 }
 
 pub(super) fn plsa() -> PlsaState<f64> {
-    PlsaState {
-        basis: even(3, 2),
-        mixture: even(2, 4),
-        power: 1.0,
-        iteration: 0,
-    }
+    PlsaState::new(Given::Columns, even(3, 2), even(2, 4), vec![0.25; 4]).unwrap()
+}
+
+pub(super) fn nmf() -> NmfState<f64> {
+    NmfState::new(even(3, 2), even(2, 4)).unwrap()
 }
 
 pub(super) fn shifted() -> ShiftedState<f64> {
@@ -84,8 +78,7 @@ pub(super) fn shifted() -> ShiftedState<f64> {
 /// What a bad state must be: refused by every entry of the algorithm, and by the loop over it.
 fn refused<A: Algorithm<Error = EmError>>(em: &A, state: &A::State) {
     let expected = |e: EmError| match e {
-        EmError::Shape { .. } | EmError::Value { .. } | EmError::Order { .. } => {}
-        EmError::Param(ParamError::Temper(_)) => {}
+        EmError::Shape { .. } | EmError::Value { .. } => {}
         e => panic!("{e}"),
     };
     for measure in [false, true] {
@@ -93,11 +86,8 @@ fn refused<A: Algorithm<Error = EmError>>(em: &A, state: &A::State) {
     }
     expected(em.objective(state).unwrap_err());
     expected(em.residual(state).unwrap_err());
-    expected(
-        run(em, state.clone(), &Stop::default(), ())
-            .map(drop)
-            .unwrap_err(),
-    );
+    let stop = plca_em::Stop::default();
+    expected(run(em, state.clone(), &stop, ()).map(drop).unwrap_err());
 }
 
 /// Whether the loop and the entries accept a state.
@@ -107,168 +97,155 @@ fn accepted<A: Algorithm<Error = EmError>>(em: &A, state: &A::State) {
     em.residual(state).unwrap();
 }
 
-#[test]
-fn of_plca() {
-    let (data, plca_config) = (data(), Plca::builder(2).build().unwrap());
-    let em = plca_config.on(&data).unwrap();
-    accepted(&em, &plca());
-    let mut bad: Vec<PlcaState<f64>> = Vec::new();
-    for weights in spoilt_weights(&plca().weights) {
-        bad.push(PlcaState { weights, ..plca() });
-    }
-    for j in 0..2 {
-        for factor in spoilt(&plca().factors[j]) {
-            let mut state = plca();
-            state.factors[j] = factor;
-            bad.push(state);
-        }
-    }
-    for factors in [vec![], vec![even(3, 2)], vec![even(3, 2); 3]] {
-        bad.push(PlcaState { factors, ..plca() });
-    }
-    for power in [0.0, -1.0, 1.5, f64::NAN] {
-        bad.push(PlcaState { power, ..plca() });
-    }
-    // Another number of components than the configuration has.
-    bad.push(PlcaState {
-        weights: DVector::from_element(3, 1.0 / 3.0),
-        factors: vec![even(3, 3), even(4, 3)],
-        ..plca()
-    });
-    for state in &bad {
-        refused(&em, state);
-        assert!(em.ln_lik(state).is_err());
-        assert!(
-            Squarem(plca_config.on(&data).unwrap())
-                .step(&mut state.clone(), true)
-                .is_err()
-        );
-        // Weights and the folded mode are not looked at: whatever comes back, it is no panic.
-        let _ = state.fold_in(&data, 1, &FoldIn::default()).map(drop);
-    }
+/// Blocks as a file may have them.
+type Named = Vec<(String, DMatrix<f64>)>;
+
+fn named(state: &impl State<Scalar = f64>) -> Named {
+    let blocks = state.parameters().blocks();
+    blocks.map(|(name, m)| (name.into(), m.clone())).collect()
 }
 
-#[test]
-fn of_plsa() {
+/// A good state goes on under every solver. With a block that is spoilt, one too few, one too many or of another name it is refused by all
+/// of them, and so is a power or a mass that is none; whatever becomes of new data, it is no panic.
+fn guarded<M: Model<Scalar = f64>>(
+    model: &M,
+    state: &M::State,
+    other: &[Named],
+    transform: impl Fn(&M::State),
+) {
     let data = data();
-    let config = Plsa::builder(2).build().unwrap();
-    let em = config.on(&data).unwrap();
-    accepted(&em, &plsa());
-    let mut bad: Vec<PlsaState<f64>> = Vec::new();
-    for basis in spoilt(&plsa().basis) {
-        bad.push(PlsaState { basis, ..plsa() });
-    }
-    for mixture in spoilt(&plsa().mixture) {
-        bad.push(PlsaState { mixture, ..plsa() });
-    }
-    bad.push(PlsaState {
-        power: f64::NAN,
-        ..plsa()
-    });
-    for state in &bad {
-        refused(&em, state);
-        assert!(em.ln_lik(state).is_err());
-        let _ = state
-            .fold_in(&data, Given::Columns, &FoldIn::default())
-            .map(drop);
-    }
-}
-
-#[test]
-fn of_nmf() {
-    let data = data();
-    let good = NmfState {
-        w: even(3, 2),
-        h: even(2, 4),
+    let run = |solver, at: Parameters<f64>| {
+        let run = model.on(&data).unwrap().solver(solver).stop(exactly(2));
+        run.resume(Checkpoint::new(at))
     };
-    for update in [plca_em::Update::Simultaneous, plca_em::Update::Sequential] {
-        let config = Nmf::builder(2).update(update).build().unwrap();
-        let em = config.on(&data).unwrap();
-        accepted(&em, &good);
-        let ws = spoilt(&good.w)
-            .into_iter()
-            .map(|w| NmfState { w, ..good.clone() });
-        let hs = spoilt(&good.h)
-            .into_iter()
-            .map(|h| NmfState { h, ..good.clone() });
-        for state in ws.chain(hs) {
-            refused(&em, &state);
-            for along in 0..3 {
-                let _ = state.fold_in(&data, along, &FoldIn::default()).map(drop);
+    let good = named(state);
+    let mut bad = other.to_vec();
+    for (j, (name, block)) in good.iter().enumerate() {
+        for block in spoilt(block) {
+            let mut blocks = good.clone();
+            blocks[j].1 = block;
+            bad.push(blocks);
+        }
+        let mut blocks = good.clone();
+        blocks[j].0 = format!("{name}_");
+        bad.push(blocks);
+    }
+    bad.push(good[1..].to_vec());
+    bad.push([good.clone(), vec![("more".into(), even(3, 2))]].concat());
+    let fact = |at: Parameters<f64>| match state.parameters().fact("given") {
+        Some(given) => at.with_fact("given", given.to_vec()),
+        None => at,
+    };
+    for &solver in Solver::ALL {
+        let at = fact(Parameters::named(good.clone(), 1.0));
+        assert!(run(solver, at).unwrap().objective().is_finite());
+        for blocks in &bad {
+            let at = fact(Parameters::named(blocks.clone(), 1.0));
+            match run(solver, at.clone()).unwrap_err() {
+                FitError::Checkpoint { .. } | FitError::Value { .. } => {}
+                e => panic!("{solver}: {e}"),
+            }
+            if let Ok(state) = M::State::wrap(at) {
+                transform(&state);
+            }
+        }
+        let saved = serde_json::to_value(state.parameters()).unwrap();
+        for (name, values) in [("power", [0.0, -1.0, 1.5]), ("mass", [-1.0, -0.5, -1e300])] {
+            for value in values {
+                let mut saved = saved.clone();
+                saved[name] = value.into();
+                let at: Parameters<f64> = serde_json::from_value(saved).unwrap();
+                let of = |error| matches!(error, FitError::Setting { name: n, .. } if n == name);
+                assert!(of(run(solver, at.clone()).unwrap_err()));
+                assert!(of(M::State::wrap(at).unwrap_err()));
             }
         }
     }
 }
 
+#[test]
+fn of_plca() {
+    let config = Plca::builder(2).build().unwrap();
+    // Other numbers of modes, and another number of components than the configuration has.
+    let weights = |k: usize| ("weights".to_string(), even(k, 1));
+    let factor = |j: usize, block| (format!("factor_{j}"), block);
+    let other = [
+        vec![weights(2)],
+        vec![weights(2), factor(0, even(3, 2))],
+        vec![weights(3), factor(0, even(3, 3)), factor(1, even(4, 3))],
+    ];
+    guarded(&config, &plca(), &other, |state| {
+        let _ = state.transform(&data(), &Transform::default().along(1));
+    });
+}
+
+#[test]
+fn of_plsa() {
+    let config = Plsa::builder(2).build().unwrap();
+    guarded(&config, &plsa(), &[], |state| {
+        let _ = state.transform(&data(), &Transform::default());
+    });
+    // Given along another mode.
+    let rows = PlsaState::new(Given::Rows, even(4, 2), even(2, 3), vec![1.0 / 3.0; 3]).unwrap();
+    let from = Checkpoint::new(rows.parameters().clone());
+    let refused = config.on(&data()).unwrap().resume(from).unwrap_err();
+    assert!(matches!(refused, FitError::Checkpoint { .. }), "{refused}");
+}
+
+#[test]
+fn of_nmf() {
+    for update in [Update::Simultaneous, Update::Sequential] {
+        let config = Nmf::builder(2).update(update).build().unwrap();
+        guarded(&config, &nmf(), &[], |state| {
+            for along in 0..3 {
+                let _ = state.transform(&data(), &Transform::default().along(along));
+            }
+        });
+    }
+}
+
 /// The mapping between the two forms refuses what does not fit together, and a component without mass survives it.
 #[test]
-fn of_the_mapping_between_nmf_and_plca() -> Result<(), EmError> {
-    let good = NmfState {
-        w: dmatrix![0.5, 0.0; 1.5, 0.0],
-        h: dmatrix![1.0, 3.0; 0.0, 0.0],
-    };
+fn of_the_mapping_between_nmf_and_plca() -> Result<(), FitError> {
+    let w = dmatrix![0.5, 0.0; 1.5, 0.0];
+    let good = NmfState::new(w.clone(), dmatrix![1.0, 3.0; 0.0, 0.0])?;
     let image = good.to_plca()?;
-    assert_eq!(image.weights.as_slice(), [1.0, 0.0]);
+    assert_eq!(image.weights(), [1.0, 0.0]);
     assert_eq!(NmfState::from_plca(&image, &[2.0, 0.0], 8.0)?, good);
-    let unequal = NmfState {
-        h: even(3, 2),
-        ..good.clone()
-    };
-    assert!(matches!(unequal.to_plca(), Err(EmError::Shape { .. })));
+    let unequal = NmfState::new(w, even(3, 2));
+    assert!(matches!(unequal, Err(FitError::Shape { .. })));
 
     let from = |image: &PlcaState<f64>, d: &[f64]| NmfState::from_plca(image, d, 8.0).unwrap_err();
-    assert!(matches!(from(&image, &[2.0]), EmError::Shape { .. }));
-    for d in [-1.0, f64::NAN, f64::INFINITY] {
-        let error = from(&image, &[2.0, d]);
-        assert!(
-            matches!(
-                error,
-                EmError::Value {
-                    row: 1,
-                    column: 0,
-                    ..
-                }
-            ),
-            "{error}"
+    assert!(matches!(from(&image, &[2.0]), FitError::Shape { .. }));
+    let of = |error: FitError, name: &str| {
+        let named = matches!(&error, FitError::Value { block, .. } if block == name);
+        assert!(named, "{error}");
+    };
+    for bad in [-1.0, f64::NAN, f64::INFINITY] {
+        of(from(&image, &[2.0, bad]), "w");
+        of(
+            NmfState::from_plca(&image, &[2.0, 0.0], bad).unwrap_err(),
+            "h",
         );
     }
-    for v in [-1.0, f64::NAN, f64::INFINITY] {
-        let error = NmfState::from_plca(&image, &[2.0, 0.0], v).unwrap_err();
-        let of_v = matches!(&error, EmError::Value { block, .. } if block == "v");
-        assert!(of_v, "{error}");
-    }
-    // Beyond the range of the scalar: W D under the largest numbers, H D^-1 under the smallest.
-    for (d, name) in [(f64::MAX, "w"), (5e-324, "h")] {
-        let image = PlcaState {
-            factors: vec![dmatrix![1.0, 0.0; 1.0, 0.0] * 1.5, image.factors[1].clone()],
-            ..image.clone()
-        };
-        let error = from(&image, &[d, 0.0]);
-        let beyond =
-            matches!(&error, EmError::Value { block, value, .. } if block == name && *value > 1.0);
-        assert!(beyond, "{error}");
-    }
-    let dead = EmError::ZeroColumn {
+    // Beyond the range of the scalar: H D^-1 under the smallest number.
+    of(from(&image, &[5e-324, 0.0]), "h");
+    let dead = FitError::Empty {
         block: "w".into(),
         column: 0,
     };
     assert_eq!(from(&image, &[0.0, 0.0]), dead);
+    let weights = || DVector::from_vec(vec![1.0, 0.0]);
     for factors in [vec![], vec![even(2, 2); 3]] {
-        let image = PlcaState {
-            factors,
-            ..image.clone()
-        };
+        let image = PlcaState::new(weights(), factors)?;
         assert!(matches!(
             from(&image, &[2.0, 0.0]),
-            EmError::Order { expected: 2, .. }
+            FitError::Conflict { .. }
         ));
     }
     for factors in [vec![even(2, 3), even(2, 2)], vec![even(2, 2), even(2, 1)]] {
-        let image = PlcaState {
-            factors,
-            ..image.clone()
-        };
-        assert!(matches!(from(&image, &[2.0, 0.0]), EmError::Shape { .. }));
+        let unequal = PlcaState::new(weights(), factors);
+        assert!(matches!(unequal, Err(FitError::Shape { .. })));
     }
     Ok(())
 }
@@ -324,41 +301,55 @@ fn of_shifted_and_transformed() {
     }
 }
 
-/// States without components are refused by name, before any kernel sees them.
+/// States without components are refused, before any kernel sees them.
 #[test]
 fn without_components() {
-    let none = NmfState::<f64> {
-        w: DMatrix::zeros(3, 0),
-        h: DMatrix::zeros(0, 4),
-    };
-    let refused = EmError::Param(ParamError::NoComponents);
-    assert_eq!(none.check(&[3, 4]), Err(refused.clone()));
-    assert_eq!(none.to_plca(), Err(refused.clone()));
-    let fold_in = none.fold_in(&data(), 1, &FoldIn::default());
-    assert_eq!(fold_in.unwrap_err(), refused);
-    let none = PlcaState::<f64> {
-        weights: DVector::zeros(0),
-        factors: vec![DMatrix::zeros(3, 0), DMatrix::zeros(4, 0)],
-        ..plca()
-    };
-    assert_eq!(
-        none.fold_in(&data(), 1, &FoldIn::default()).unwrap_err(),
-        refused
-    );
+    let none = |rows: usize| DMatrix::<f64>::zeros(rows, 0);
+    let nmf = NmfState::new(none(3), DMatrix::zeros(0, 4)).map(drop);
+    let plca = PlcaState::new(DVector::zeros(0), vec![none(3), none(4)]).map(drop);
+    let plsa = PlsaState::new(Given::Columns, none(3), DMatrix::zeros(0, 4), vec![0.25; 4]);
+    for state in [nmf, plca, plsa.map(drop)] {
+        let error = state.unwrap_err();
+        let named = matches!(
+            &error,
+            FitError::Setting {
+                name: "components",
+                ..
+            }
+        );
+        assert!(named, "{error}");
+    }
 }
 
 /// Plain, accelerated, and by the loop: all go on from a state.
 fn goes_on<A>(em: A, state: A::State) -> A::State
 where
-    A: Accelerate<Error = EmError>,
+    A: plca_em::Accelerate<Error = EmError>,
     A::State: Clone,
 {
     accepted(&em, &state);
-    let stop = Stop {
+    let stop = plca_em::Stop {
         max_iter: 2,
-        ..Stop::default()
+        ..plca_em::Stop::default()
     };
     run(&Squarem(em), state, &stop, ()).unwrap().state
+}
+
+/// Under every solver, a full count of the iterations that made the parameters stays; a full count of those of the run ends it.
+fn full<M: Model<Scalar = f64>>(model: &M, state: &M::State) {
+    const MOST: usize = usize::MAX;
+    let data = data();
+    for &solver in Solver::ALL {
+        let on = || model.on(&data).unwrap().solver(solver);
+        let full = state.parameters().clone().at_iteration(MOST);
+        let fit = on().stop(exactly(3)).resume(Checkpoint::new(full)).unwrap();
+        assert_eq!(fit.checkpoint().parameters().iteration(), MOST, "{solver}");
+        let mut saved = serde_json::to_value(fit.checkpoint()).unwrap();
+        saved["iteration"] = MOST.into();
+        let from = serde_json::from_value(saved).unwrap();
+        let fit = on().resume(from).unwrap();
+        assert_eq!(fit.iterations(), MOST, "{solver}");
+    }
 }
 
 /// Counters that are full, as files may hold them, stay so.
@@ -366,44 +357,8 @@ where
 fn the_largest_counts_stay() {
     const MOST: usize = usize::MAX;
     let data = data();
-    let plca_of = Plca::builder(2).build().unwrap();
-    let full = PlcaState {
-        iteration: MOST,
-        ..plca()
-    };
-    let on = || plca_of.on(&data).unwrap();
-    assert_eq!(goes_on(on(), full.clone()).iteration, MOST);
-    let fast = Fast::new(on()).unwrap();
-    let mut state = FastState::new(full);
-    fast.step(&mut state, true).unwrap();
-    // How many steps led to a state is one more counter.
-    let text = serde_json::to_string(&state).unwrap();
-    let more = text.replace("\"steps\":1}", &format!("\"steps\":{MOST}}}"));
-    assert_ne!(more, text);
-    state = serde_json::from_str(&more).unwrap();
-    for _ in 0..3 {
-        fast.step(&mut state, true).unwrap();
-    }
-    assert_eq!(state.model().iteration, MOST);
-    assert_eq!(
-        serde_json::to_string(&state)
-            .unwrap()
-            .matches(&MOST.to_string())
-            .count(),
-        2
-    );
-
-    let plsa_of = Plsa::builder(2).build().unwrap();
-    let full = PlsaState {
-        iteration: MOST,
-        ..plsa()
-    };
-    let on = || plsa_of.on(&data).unwrap();
-    assert_eq!(goes_on(on(), full.clone()).iteration, MOST);
-    let mut state = FastState::new(full);
-    Fast::new(on()).unwrap().step(&mut state, true).unwrap();
-    Fast::new(on()).unwrap().step(&mut state, true).unwrap();
-    assert_eq!(state.model().iteration, MOST);
+    full(&Plca::builder(2).build().unwrap(), &plca());
+    full(&Plsa::builder(2).build().unwrap(), &plsa());
 
     let full = ShiftedState {
         iteration: MOST,
@@ -422,55 +377,42 @@ fn the_largest_counts_stay() {
     let state = goes_on(transformed_of.on(&on).unwrap(), full);
     assert_eq!(state.iteration, MOST);
 
-    let mut state = OnlineState::new(plca().weights, vec![even(3, 2)]).unwrap();
+    let mut state = OnlineState::new(DVector::from_element(2, 0.5), vec![even(3, 2)]).unwrap();
     state.batches = u64::MAX;
-    let learner = plca_em::Plca::<f64>::builder(2).build().unwrap();
+    let learner = Plca::<f64>::builder(2).build().unwrap();
     let learner = Online::builder(learner).build().unwrap();
     learner.partial_fit(&mut state, &data).unwrap();
     assert_eq!(state.batches, u64::MAX);
 }
 
-/// What accelerations extrapolate is the whole state: every entry once, and back again.
+/// What solvers extrapolate is the whole state, block after block: every entry once, and back again; but for what comes from the data.
 #[test]
-fn states_are_packed_whole() {
-    fn whole<A: Accelerate<State: PartialEq + Debug>>(
-        model: &A,
-        state: &A::State,
-        entries: &[f64],
-    ) {
-        let flat = model.pack(state);
-        assert_eq!(flat, entries);
-        assert_eq!(&model.unpack(state, &flat, &flat), state);
+fn states_are_extrapolated_whole() {
+    fn whole<M: Model<Scalar = f64>>(model: &M, state: &M::State) {
+        // A size and numbers that nothing rounds.
+        let values = vec![4.0, 1.0, 1.0, 2.0];
+        let data = DenseTensor::new(vec![2, 2], values, Order::RowMajor).unwrap();
+        let em = model.bind(&data).unwrap();
+        let at = state.parameters();
+        let flat: Vec<f64> = at.matrices().iter().flatten().copied().collect();
+        assert_eq!(&em.extrapolated(at, &flat, &flat), at);
+        // From elsewhere, the same.
+        let mut base = at.clone();
+        base.change(|j, block| {
+            if em.blocks()[j].frozen == Frozen::No {
+                block.fill(0.5);
+            }
+        });
+        assert_eq!(&em.extrapolated(&base, &flat, &flat), at);
     }
-    // A size and numbers that nothing rounds.
-    let data = DenseTensor::new(vec![2, 2], vec![4.0, 1.0, 1.0, 2.0], Order::RowMajor).unwrap();
     let (a, b) = (
         dmatrix![0.5, 0.25; 0.5, 0.75],
         dmatrix![0.125, 1.0; 0.875, 0.0],
     );
-    let both: Vec<f64> = a.iter().chain(&b).copied().collect();
-    let nmf = Nmf::builder(2).build().unwrap();
-    let state = NmfState {
-        w: a.clone(),
-        h: b.clone(),
-    };
-    whole(&nmf.on(&data).unwrap(), &state, &both);
-    let plsa = Plsa::builder(2).build().unwrap();
-    let state = PlsaState {
-        basis: a.clone(),
-        mixture: b.clone(),
-        power: 1.0,
-        iteration: 0,
-    };
-    whole(&plsa.on(&data).unwrap(), &state, &both);
-    let plca = Plca::builder(2).build().unwrap();
-    let weights = dvector![0.25, 0.75];
-    let state = PlcaState {
-        weights: weights.clone(),
-        factors: vec![a, b],
-        power: 1.0,
-        iteration: 0,
-    };
-    let all: Vec<f64> = weights.iter().copied().chain(both).collect();
-    whole(&plca.on(&data).unwrap(), &state, &all);
+    let nmf = NmfState::new(a.clone(), b.clone()).unwrap();
+    whole(&Nmf::builder(2).build().unwrap(), &nmf);
+    let plsa = PlsaState::new(Given::Columns, a.clone(), b.clone(), vec![0.625, 0.375]);
+    whole(&Plsa::builder(2).build().unwrap(), &plsa.unwrap());
+    let plca = PlcaState::new(dvector![0.25, 0.75], vec![a, b]);
+    whole(&Plca::builder(2).build().unwrap(), &plca.unwrap());
 }

@@ -251,11 +251,14 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
         }
         let mut next = at.clone();
         Em::step(self, &mut next, false)?;
-        let largest = |worst: f64, x: f64| if x <= worst { worst } else { x };
+        // Not a number is the largest of all.
+        let largest = |worst: f64, x: f64| match x <= worst || worst.is_nan() {
+            true => worst,
+            false => x,
+        };
         let moves = specs.iter().enumerate().map(|(j, spec)| {
             let pairs = at.at(j).iter().zip(next.at(j));
             let moves = pairs.map(|(a, b)| (a.to_f64() - b.to_f64()).abs());
-            // Not a number is the largest of all.
             let moved = moves.fold(0.0, largest);
             match spec.constraint {
                 Constraint::Simplex => moved,

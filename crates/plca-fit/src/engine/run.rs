@@ -232,6 +232,10 @@ impl<'a, S: State> Run<'a, S> {
             return Err(FitError::Checkpoint { what });
         }
         from.parameters.check(specs)?;
+        if from.parameters.power() != 1.0 && !self.algorithm.tempers() {
+            let what = "it is tempered, which these iterations are not".into();
+            return Err(FitError::Checkpoint { what });
+        }
         let other =
             |(name, numbers): &(&str, Vec<f64>)| from.parameters.fact(name) != Some(numbers);
         if let Some((name, _)) = self.algorithm.facts().iter().find(|fact| other(fact)) {

@@ -165,6 +165,10 @@ where
         self.algorithm.unit()
     }
 
+    fn scale(&self, at: &Parameters<T>) -> Result<Option<Vec<f64>>, FitError> {
+        self.algorithm.scale(at)
+    }
+
     fn extrapolates(&self, at: &Parameters<T>) -> Result<(), FitError> {
         self.algorithm.extrapolates(at)
     }

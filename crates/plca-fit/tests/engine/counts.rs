@@ -1,10 +1,8 @@
 //! PLCA as a model of the engine.
 
 use nalgebra::DMatrix;
-use plca_em::PlcaInit;
-use plca_em::before::{Plca, PlcaState};
 use plca_fit::engine::{
-    Axis, BlockSpec, Counts, Expectation, FitError, Parameters, Solver, Wanted,
+    Axis, BlockSpec, Counts, Expectation, FitError, Init, Model, Parameters, Solver, State, Wanted,
 };
 use plca_tensor::{Cp, Data, DenseTensor, Factor, Modes, Order, Request};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -103,23 +101,10 @@ pub(super) fn scaled(by: f64) -> DenseTensor<f64> {
     DenseTensor::new(vec![5, 4, 3], values, Order::RowMajor).unwrap()
 }
 
-pub(super) fn start(data: &DenseTensor<f64>, k: usize) -> PlcaState<f64> {
-    let plca = Plca::builder(k).build().unwrap();
-    plca.init(
-        data,
-        &PlcaInit::default(),
-        &mut ChaCha8Rng::seed_from_u64(5),
-    )
-    .unwrap()
-}
-
-pub(super) fn parameters(specs: &[BlockSpec<f64>], state: &PlcaState<f64>) -> Parameters<f64> {
-    let weights = DMatrix::from_column_slice(state.weights.len(), 1, state.weights.as_slice());
-    let blocks = std::iter::once(weights).chain(state.factors.iter().cloned());
-    Parameters::new(specs, blocks.collect()).unwrap()
-}
-
-pub(super) fn same(at: &Parameters<f64>, state: &PlcaState<f64>) -> bool {
-    let factors = at.blocks().skip(1).map(|(_, block)| block);
-    at.at(0).as_slice() == state.weights.as_slice() && factors.eq(&state.factors)
+pub(super) fn start(data: &DenseTensor<f64>, k: usize) -> Parameters<f64> {
+    let plca = plca_em::Plca::builder(k).build().unwrap();
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    let start = plca.init(data, Init::default(), &mut rng).unwrap();
+    let blocks = start.parameters().matrices().to_vec();
+    Parameters::new(&PlcaCounts::new(data, k).specs, blocks).unwrap()
 }

@@ -10,6 +10,7 @@ use plca_fit::engine::{
 use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
 
 use super::super::PlcaState;
+use super::super::product::check_components;
 use super::counts::image;
 use super::{Nmf, specs, with_model};
 
@@ -24,8 +25,9 @@ impl<T: Real> NmfState<T> {
     ///
     /// # Errors
     ///
-    /// [`FitError::Shape`], [`FitError::Value`].
+    /// [`FitError::Shape`], [`FitError::Value`], [`FitError::Setting`] without components.
     pub fn new(w: DMatrix<T>, h: DMatrix<T>) -> Result<Self, FitError> {
+        check_components(w.ncols())?;
         let specs = specs([w.nrows(), h.ncols()], w.ncols());
         Ok(Self(Parameters::new(&specs, vec![w, h])?))
     }
@@ -188,6 +190,7 @@ impl<T: Real> State for NmfState<T> {
             _ => ([0, 0], 0),
         };
         parameters.check(&specs(sizes, k))?;
+        check_components(k)?;
         Ok(Self(parameters))
     }
 

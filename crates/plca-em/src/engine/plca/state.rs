@@ -9,6 +9,7 @@ use plca_fit::engine::{
 };
 use plca_tensor::{Cp, Data, DenseTensor, Factor, Modes, Real, Request, Rule};
 
+use super::super::product::check_components;
 use super::{Plca, specs, with_model};
 
 /// Fitted parameters of [`Plca`].
@@ -31,8 +32,9 @@ impl<T: Real> PlcaState<T> {
     ///
     /// # Errors
     ///
-    /// [`FitError::Shape`], [`FitError::Value`], [`FitError::Sum`].
+    /// [`FitError::Shape`], [`FitError::Value`], [`FitError::Sum`], [`FitError::Setting`] without components.
     pub fn new(weights: DVector<T>, factors: Vec<DMatrix<T>>) -> Result<Self, FitError> {
+        check_components(weights.len())?;
         let shape: Vec<usize> = factors.iter().map(|f| f.nrows()).collect();
         let specs = specs(&shape, weights.len());
         let weights = DMatrix::from_column_slice(weights.len(), 1, weights.as_slice());

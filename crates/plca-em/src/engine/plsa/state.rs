@@ -9,6 +9,7 @@ use plca_fit::engine::{
 };
 use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
 
+use super::super::product::check_components;
 use super::{Plsa, specs, with_model};
 use crate::Given;
 
@@ -23,13 +24,14 @@ impl<T: Real> PlsaState<T> {
     ///
     /// # Errors
     ///
-    /// [`FitError::Shape`], [`FitError::Value`], [`FitError::Sum`].
+    /// [`FitError::Shape`], [`FitError::Value`], [`FitError::Sum`], [`FitError::Setting`] without components.
     pub fn new(
         given: Given,
         basis: DMatrix<T>,
         mixture: DMatrix<T>,
         marginal: Vec<T>,
     ) -> Result<Self, FitError> {
+        check_components(basis.ncols())?;
         let specs = specs([basis.nrows(), mixture.ncols()], basis.ncols());
         let marginal = DMatrix::from_vec(marginal.len(), 1, marginal);
         let parameters = Parameters::new(&specs, vec![basis, mixture, marginal])?;

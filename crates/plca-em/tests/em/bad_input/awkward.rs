@@ -1,10 +1,8 @@
 //! Input that is awkward but allowed: empty slices, dead components, wholly hidden rows.
 
 use nalgebra::{DMatrix, DVector, dmatrix};
-use plca_em::{
-    Algorithm, Missing, NmfInit, PlcaInit,
-    before::{Nmf, Plca, PlcaState},
-};
+use plca_em::{Missing, Nmf, Plca, PlcaState};
+use plca_fit::engine::{Init, Model as _, State};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor, unobserved};
 
 use super::models::{MODELS, Model, rng, storages};
@@ -72,21 +70,18 @@ fn dead_components() {
         dmatrix![0.4, 0.2; 0.4, 0.3; 0.2, 0.5],
         dmatrix![0.5, 0.1; 0.5, 0.9],
     ];
-    let mut state = PlcaState {
-        weights: DVector::from_vec(vec![1.0, 0.0]),
-        factors: factors.clone(),
-        power: 1.0,
-        iteration: 0,
-    };
-    let em = plca.on(&data).unwrap();
+    let weights = DVector::from_vec(vec![1.0, 0.0]);
+    let state = PlcaState::new(weights, factors.clone()).unwrap();
+    let mut at = state.parameters().clone();
+    let em = plca.bind(&data).unwrap();
     for _ in 0..5 {
-        em.step(&mut state, true).unwrap();
+        em.step(&mut at, true).unwrap();
     }
-    assert_eq!(state.weights.as_slice(), [1.0, 0.0]);
-    for (now, before) in state.factors.iter().zip(&factors) {
+    assert_eq!(at.at(0).as_slice(), [1.0, 0.0]);
+    for (now, before) in at.matrices()[1..].iter().zip(&factors) {
         assert_eq!(now.column(1), before.column(1));
     }
-    assert!(em.residual(&state).unwrap().unwrap() <= 1e-15);
+    assert!(em.residual(&at).unwrap() <= 1e-15);
 }
 
 /// A 3 x 3 matrix of rank 1 whose row 1 was not observed.
@@ -155,20 +150,16 @@ fn wholly_hidden_rows() {
 fn multiplicative_updates_keep_hidden_rows() {
     for (name, data) in hidden_row() {
         let w = DMatrix::from_row_slice(3, 2, &[1.0, 2.0, 0.3, 0.7, 1.5, 0.5]);
-        let init = NmfInit {
-            w: Some(w.clone()),
-            h: None,
-        };
-        let nmf = Nmf::builder(2)
-            .missing(Missing::Multiplicative)
-            .build()
-            .unwrap();
-        let mut state = nmf.init(&*data, &init, &mut rng()).unwrap();
+        let nmf = Nmf::builder(2).missing(Missing::Multiplicative);
+        let nmf = nmf.build().unwrap();
+        let em = nmf.bind(&*data).unwrap();
+        let start = Init::default().block("w", w.clone());
+        let mut at = start.parameters(&*em, &mut rng()).unwrap();
         for _ in 0..10 {
-            nmf.on(&*data).unwrap().step(&mut state, false).unwrap();
+            em.step(&mut at, false).unwrap();
         }
-        assert_eq!(state.w.row(1), w.row(1), "{name}");
-        assert!(state.w.row(0) != w.row(0));
+        assert_eq!(at.at(0).row(1), w.row(1), "{name}");
+        assert!(at.at(0).row(0) != w.row(0));
     }
 }
 
@@ -200,11 +191,6 @@ fn more_components_than_cells() {
         assert!(fit.objective.is_finite(), "{model:?}");
     }
     let plca = Plca::<f64>::builder(9).build().unwrap();
-    assert_eq!(
-        plca.init(&data, &PlcaInit::default(), &mut rng())
-            .unwrap()
-            .weights
-            .len(),
-        9
-    );
+    let start = plca.init(&data, Init::default(), &mut rng()).unwrap();
+    assert_eq!(start.weights().len(), 9);
 }

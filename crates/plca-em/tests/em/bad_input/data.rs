@@ -1,10 +1,8 @@
 //! Data that no model may take.
 
 use nalgebra::DMatrix;
-use plca_em::{
-    EmError, ParamError,
-    before::{Nmf, Plca, Plsa},
-};
+use plca_em::{Nmf, Plca, Plsa};
+use plca_fit::engine::{self, FitError};
 use plca_tensor::{Coordinates, Data, DataError, DenseTensor, Order, SparseTensor, check_counts};
 
 use super::models::{MODELS, Model, storages};
@@ -22,7 +20,7 @@ fn refused(result: Result<Box<dyn Data<f64>>, DataError>) -> DataError {
     };
     for model in models {
         let found = model.run(&*data, 1, [None, None], 1).unwrap_err();
-        assert_eq!(found, EmError::Tensor(error.clone()), "{model:?}");
+        assert_eq!(found, FitError::Data(error.clone()), "{model:?}");
     }
     error
 }
@@ -218,64 +216,37 @@ fn hidden_values_are_not_read() {
 
 #[test]
 fn no_components() {
-    assert_eq!(
-        Plca::<f64>::builder(0).build().unwrap_err(),
-        ParamError::NoComponents
-    );
-    assert_eq!(
-        Plsa::<f64>::builder(0).build().unwrap_err(),
-        ParamError::NoComponents
-    );
-    assert_eq!(
-        Nmf::builder(0).build().unwrap_err(),
-        ParamError::NoComponents
-    );
+    fn refused<M: std::fmt::Debug>(model: Result<M, FitError>) {
+        let error = model.unwrap_err();
+        let named =
+            matches!(error, FitError::Setting { name: "components", value, .. } if value == 0.0);
+        assert!(named, "{error}");
+    }
+    refused(Plca::<f64>::builder(0).build());
+    refused(Plsa::<f64>::builder(0).build());
+    refused(Nmf::<f64>::builder(0).build());
 }
 
-/// Models of matrices refuse other orders, in `on` and in `init`.
+/// Models of matrices refuse other orders where they meet the data; so do blocks of modes that the data do not have.
 #[test]
 fn wrong_order() {
     let data = DenseTensor::new(vec![2, 1, 2], vec![1.0; 4], Order::RowMajor).unwrap();
     for model in MODELS.into_iter().filter(|m| *m != Model::Plca) {
         let error = model.run(&data, 1, [None, None], 1).unwrap_err();
-        assert_eq!(
-            error,
-            EmError::Order {
-                expected: 2,
-                got: 3
-            },
-            "{model:?}"
+        let conflict = matches!(error, FitError::Conflict { .. });
+        assert!(
+            conflict && error.to_string().contains("order 3"),
+            "{model:?}: {error}"
         );
     }
-    let plsa = Plsa::<f64>::builder(1).build().unwrap();
-    assert_eq!(
-        plsa.on(&data).unwrap_err(),
-        EmError::Order {
-            expected: 2,
-            got: 3
-        }
-    );
-    let nmf = Nmf::builder(1).build().unwrap();
-    assert_eq!(
-        nmf.on(&data).unwrap_err(),
-        EmError::Order {
-            expected: 2,
-            got: 3
-        }
-    );
-    let frozen = Plca::<f64>::builder(1).freeze_factor(3).build().unwrap();
-    assert_eq!(
-        frozen.on(&data).unwrap_err(),
-        EmError::Mode { mode: 3, modes: 3 }
-    );
-    let many = [Some(DMatrix::from_element(2, 1, 0.5)), None];
+    let unknown = |error: FitError, block: &str| {
+        let named = matches!(&error, FitError::UnknownBlock { name, .. } if name == block);
+        assert!(named, "{error}");
+    };
+    let frozen = Plca::<f64>::builder(1).freeze("factor_3").build().unwrap();
+    unknown(engine::Model::bind(&frozen, &data).unwrap_err(), "factor_3");
+    let many = [None, Some(DMatrix::from_element(2, 1, 0.5))];
     let vector = DenseTensor::new(vec![2], vec![1.0, 2.0], Order::RowMajor).unwrap();
     let error = Model::Plca.run(&vector, 1, many, 1).unwrap_err();
-    assert_eq!(
-        error,
-        EmError::Order {
-            expected: 2,
-            got: 1
-        }
-    );
+    unknown(error, "factor_1");
 }

@@ -1,10 +1,8 @@
 //! All models behind one signature.
 
 use nalgebra::{DMatrix, DVector};
-use plca_em::{
-    Algorithm, EmError, Given, NmfInit, PlcaInit, PlsaInit, Update,
-    before::{Nmf, NmfState, Plca, Plsa},
-};
+use plca_em::{Given, Nmf, Plca, Plsa, Update};
+use plca_fit::engine::{self, FitError, Init, Parameters};
 use plca_tensor::{Coordinates, Data, DataError, DenseTensor, Order, Real, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -36,16 +34,19 @@ pub(crate) fn rng() -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(3)
 }
 
-fn steps<A: Algorithm<Error = EmError>>(
-    algorithm: &A,
-    mut state: A::State,
+fn steps<M: engine::Model>(
+    model: &M,
+    data: &dyn Data<M::Scalar>,
+    init: Init<M::Scalar>,
     n: usize,
-) -> Result<(A::State, f64), EmError> {
+) -> Result<(Parameters<M::Scalar>, f64), FitError> {
+    let algorithm = model.bind(data)?;
+    let mut at = init.parameters(&*algorithm, &mut rng())?;
     for _ in 0..n {
-        algorithm.step(&mut state, false)?;
+        algorithm.step(&mut at, false)?;
     }
-    let objective = algorithm.objective(&state)?;
-    Ok((state, objective))
+    let objective = algorithm.objective(&at)?;
+    Ok((at, objective))
 }
 
 impl Model {
@@ -71,61 +72,39 @@ impl Model {
         k: usize,
         start: [Option<DMatrix<T>>; 2],
         n: usize,
-    ) -> Result<Fit<T>, EmError> {
-        let [a, b] = start;
-        match self {
-            Self::Plca => {
-                let plca = Plca::<T>::builder(k).build().unwrap();
-                let init = PlcaInit {
-                    weights: None,
-                    factors: vec![a, b],
-                };
-                let state = plca.init(data, &init, &mut rng())?;
-                let (state, objective) = steps(&plca.on(data)?, state, n)?;
-                let blocks = state.factors.try_into().expect("two modes");
-                Ok(Fit {
-                    weights: Some(state.weights),
-                    blocks,
-                    objective,
-                })
-            }
+    ) -> Result<Fit<T>, FitError> {
+        let mut init = Init::default();
+        for (mode, block) in start.into_iter().enumerate() {
+            let Some(block) = block else { continue };
+            let lies = self.lies(mode);
+            let block = if lies { block.transpose() } else { block };
+            init = init.block(self.blocks()[mode], block);
+        }
+        let (at, objective) = match self {
+            Self::Plca => steps(&Plca::builder(k).build().unwrap(), data, init, n)?,
             Self::Plsa(given) => {
-                let plsa = Plsa::<T>::builder(k).given(given).build().unwrap();
-                let (basis, mixture) = if given == Given::Columns {
-                    (a, b)
-                } else {
-                    (b, a)
-                };
-                let mixture = mixture.map(|m| m.transpose());
-                let state = plsa.init(data, &PlsaInit { basis, mixture }, &mut rng())?;
-                let (state, objective) = steps(&plsa.on(data)?, state, n)?;
-                let (basis, mixture) = (state.basis, state.mixture.transpose());
-                let blocks = if given == Given::Columns {
-                    [basis, mixture]
-                } else {
-                    [mixture, basis]
-                };
-                Ok(Fit {
-                    weights: None,
-                    blocks,
-                    objective,
-                })
+                let plsa = Plsa::builder(k).given(given).build().unwrap();
+                steps(&plsa, data, init, n)?
             }
             Self::Nmf(update) => {
                 let nmf = Nmf::builder(k).update(update).build().unwrap();
-                let init = NmfInit {
-                    w: a,
-                    h: b.map(|m| m.transpose()),
-                };
-                let state = nmf.init(data, &init, &mut rng())?;
-                let (NmfState { w, h }, objective) = steps(&nmf.on(data)?, state, n)?;
-                Ok(Fit {
-                    weights: None,
-                    blocks: [w, h.transpose()],
-                    objective,
-                })
+                steps(&nmf, data, init, n)?
             }
-        }
+        };
+        let block = |mode: usize| {
+            let block = at.block(self.blocks()[mode]).unwrap();
+            if self.lies(mode) {
+                block.transpose()
+            } else {
+                block.clone()
+            }
+        };
+        let weights = at.block("weights");
+        Ok(Fit {
+            weights: weights.map(|w| DVector::from_column_slice(w.as_slice())),
+            blocks: [block(0), block(1)],
+            objective,
+        })
     }
 }
 

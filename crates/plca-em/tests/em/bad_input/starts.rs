@@ -1,10 +1,8 @@
 //! Starts that no model may take, and those that it normalises.
 
-use nalgebra::{DMatrix, DVector, dmatrix};
-use plca_em::{
-    EmError, NmfInit, ParamError, PlcaInit, PlsaInit,
-    before::{Nmf, Plca, Plsa},
-};
+use nalgebra::{DMatrix, dmatrix};
+use plca_em::{Nmf, Plca, Plsa};
+use plca_fit::engine::{self, FitError, Init};
 use plca_tensor::{DenseTensor, Order};
 
 use super::models::{MODELS, Model, rng, storages};
@@ -18,6 +16,16 @@ fn data() -> DenseTensor<f64> {
     .unwrap()
 }
 
+/// Why these weights are no start.
+fn of_weights(weights: &[f64]) -> FitError {
+    let init = Init::default().block(
+        "weights",
+        DMatrix::from_column_slice(weights.len(), 1, weights),
+    );
+    let plca = Plca::<f64>::builder(2).build().unwrap();
+    engine::Model::init(&plca, &data(), init, &mut rng()).unwrap_err()
+}
+
 /// In the layout of the model's block.
 fn as_stored(model: Model, mode: usize, (i, z): (usize, usize)) -> (usize, usize) {
     if model.lies(mode) { (z, i) } else { (i, z) }
@@ -29,7 +37,7 @@ fn wrong_shape() {
         for (mode, rows) in [(0, 2), (1, 3)] {
             let mut start = [None, None];
             start[mode] = Some(DMatrix::from_element(rows + 1, 2, 0.5));
-            let expected = EmError::Shape {
+            let expected = FitError::Shape {
                 block: model.blocks()[mode].into(),
                 got: as_stored(model, mode, (rows + 1, 2)),
                 expected: as_stored(model, mode, (rows, 2)),
@@ -41,20 +49,12 @@ fn wrong_shape() {
             );
         }
     }
-    let init = PlcaInit {
-        weights: Some(DVector::from_element(3, 0.5)),
-        factors: vec![],
-    };
-    let error = Plca::<f64>::builder(2)
-        .build()
-        .unwrap()
-        .init(&data(), &init, &mut rng());
-    let expected = EmError::Shape {
+    let expected = FitError::Shape {
         block: "weights".into(),
         got: (3, 1),
         expected: (2, 1),
     };
-    assert_eq!(error.unwrap_err(), expected);
+    assert_eq!(of_weights(&[0.5; 3]), expected);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn negative_and_non_finite() {
                 let mut start = [None, None];
                 start[mode] = Some(m);
                 let error = model.run(&data(), 2, start, 1).unwrap_err();
-                let EmError::Value {
+                let FitError::Value {
                     block,
                     row,
                     column,
@@ -81,20 +81,13 @@ fn negative_and_non_finite() {
                 assert_eq!(value.to_bits(), bad.to_bits());
             }
         }
-        let init = PlcaInit {
-            weights: Some(DVector::from_vec(vec![0.5, bad])),
-            factors: vec![],
-        };
-        let error = Plca::<f64>::builder(2)
-            .build()
-            .unwrap()
-            .init(&data(), &init, &mut rng());
-        let Err(EmError::Value {
+        let error = of_weights(&[0.5, bad]);
+        let FitError::Value {
             block,
             row: 1,
             column: 0,
             value,
-        }) = error
+        } = error
         else {
             panic!("{error:?}");
         };
@@ -123,27 +116,17 @@ fn columns_are_normalised_or_refused() {
             dmatrix![0.0, 0.5; 0.0, 1.0]
         };
         let error = model.run(&data(), 2, [Some(zeros), None], 1).unwrap_err();
-        let expected = EmError::ZeroColumn {
+        let expected = FitError::Empty {
             block: model.blocks()[0].into(),
             column: 0,
         };
         assert_eq!(error, expected, "{model:?}");
     }
-    let init = PlcaInit {
-        weights: Some(DVector::zeros(2)),
-        factors: vec![],
+    let expected = FitError::Empty {
+        block: "weights".into(),
+        column: 0,
     };
-    let error = Plca::<f64>::builder(2)
-        .build()
-        .unwrap()
-        .init(&data(), &init, &mut rng());
-    assert_eq!(
-        error.unwrap_err(),
-        EmError::ZeroColumn {
-            block: "weights".into(),
-            column: 0
-        }
-    );
+    assert_eq!(of_weights(&[0.0; 2]), expected);
 }
 
 /// The model is 0 where something was observed: the first such cell in row-major order is named.
@@ -159,7 +142,7 @@ fn initial_support() {
             let start = [Some(rows.clone()), Some(columns.clone())];
             let result = model.run(&*data, 2, start, 1);
             // In this layout the zeros of a mixture are in rows, which does not matter to the support.
-            let expected = EmError::Support {
+            let expected = FitError::Support {
                 index: vec![0, 2],
                 value: 7.5,
             };
@@ -183,45 +166,34 @@ fn zeros_on_zeros() {
 
 #[test]
 fn frozen_blocks_must_be_given() {
-    let missing = |block: &str| EmError::FixedWithoutValue {
-        block: block.into(),
-    };
-    let plca = Plca::<f64>::builder(2).freeze_factor(1).build().unwrap();
-    let error = plca
-        .init(&data(), &PlcaInit::default(), &mut rng())
-        .unwrap_err();
-    assert_eq!(error, missing("factor_1"));
-    let plca = Plca::<f64>::builder(2).freeze_weights().build().unwrap();
-    let error = plca
-        .init(&data(), &PlcaInit::default(), &mut rng())
-        .unwrap_err();
-    assert_eq!(error, missing("weights"));
-    let plsa = Plsa::<f64>::builder(2).freeze_mixture().build().unwrap();
-    let error = plsa
-        .init(&data(), &PlsaInit::default(), &mut rng())
-        .unwrap_err();
-    assert_eq!(error, missing("mixture"));
-    let nmf = Nmf::builder(2).freeze_h().build().unwrap();
-    let error = nmf
-        .init(&data(), &NmfInit::default(), &mut rng())
-        .unwrap_err();
-    assert_eq!(error, missing("h"));
+    fn refused<M: engine::Model<Scalar = f64>>(model: &M, block: &str) {
+        let block = block.into();
+        let error = model.init(&data(), Init::default(), &mut rng());
+        assert_eq!(error.err(), Some(FitError::NotGiven { block }));
+    }
+    for block in ["factor_1", "weights"] {
+        refused(&Plca::builder(2).freeze(block).build().unwrap(), block);
+    }
+    for block in ["basis", "mixture"] {
+        refused(&Plsa::builder(2).freeze(block).build().unwrap(), block);
+    }
+    for block in ["w", "h"] {
+        refused(&Nmf::builder(2).freeze(block).build().unwrap(), block);
+    }
 }
 
 /// `b = 0` is an error, and so is everything else outside (0, 1].
 #[test]
 fn tempering_powers() {
-    for bad in [0.0, -0.5, 1.0 + 1e-12, f64::INFINITY] {
-        assert_eq!(
-            Plca::<f64>::builder(2).temper(bad).build().unwrap_err(),
-            ParamError::Temper(bad)
-        );
-        assert_eq!(
-            Plsa::<f64>::builder(2).temper(bad).build().unwrap_err(),
-            ParamError::Temper(bad)
-        );
+    for bad in [0.0, -0.5, 1.0 + 1e-12, f64::INFINITY, f64::NAN] {
+        let plca = Plca::<f64>::builder(2).temper(bad).build().map(drop);
+        let plsa = Plsa::<f64>::builder(2).temper(bad).build().map(drop);
+        for built in [plca, plsa] {
+            let error = built.unwrap_err();
+            let FitError::Setting { name, value, .. } = error else {
+                panic!("{error}");
+            };
+            assert_eq!((name, value.to_bits()), ("temper", bad.to_bits()));
+        }
     }
-    assert!(
-        matches!(Plca::<f64>::builder(2).temper(f64::NAN).build(), Err(ParamError::Temper(b)) if b.is_nan())
-    );
 }

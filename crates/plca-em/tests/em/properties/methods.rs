@@ -1,15 +1,12 @@
 //! All models behind one signature, so that a property is written once and can be shown to fail.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use nalgebra::{DMatrix, DVector};
-use plca_em::{
-    Accelerate, Algorithm, Fast, FastState, Missing, Prior, Separable, Squarem, Update,
-    before::{Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState},
-};
-use plca_fit::Direction;
+use plca_em::{Missing, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState, Update};
+use plca_fit::engine::{Model, Parameters, Solver};
 use plca_fit::laws::{Claims, Violation, check};
+use plca_fit::{Algorithm, Direction};
 use plca_priors::{Dirichlet, Entropic, LogisticNormal};
 use plca_tensor::strategies::Start;
 use plca_tensor::{Cp, Data, Factor, Modes, Real, Request, Rule, normalise_columns, simplex_error};
@@ -17,6 +14,7 @@ use proptest::prelude::*;
 
 use super::conditions::{Precision, rounding};
 use super::setups::{Choice, Kind, Setup};
+use crate::support::{Lawful, Place, Prior};
 
 /// A block as an `I x K` matrix, whatever its layout in the model.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,15 +52,14 @@ pub(crate) struct Step<T: Real> {
 /// States after 0, 1, …, n iterations.
 pub(crate) type Method<T> = dyn Fn(&dyn Data<T>, &Start<T>, usize) -> Vec<Step<T>> + Sync;
 
-/// What is done with a model, its state and what is shown of that.
+/// What is shown of parameters: their blocks, and how far they are from what they must be.
+type Shown<T> = (Vec<Block<T>>, f64);
+type Show<'a, T> = &'a dyn Fn(&Parameters<T>) -> Shown<T>;
+
+/// What is done with a model, its start and what is shown of that.
 trait Visit<T: Real> {
     type Out;
-    fn visit<A: Algorithm<State: PartialEq + Debug>>(
-        self,
-        algorithm: &A,
-        state: A::State,
-        show: impl Fn(&A::State) -> (Vec<Block<T>>, f64),
-    ) -> Self::Out;
+    fn visit(self, method: &Lawful<'_, T>, start: Place<T>, show: Show<'_, T>) -> Self::Out;
 }
 
 /// The states after 0, 1, …, this many iterations.
@@ -71,23 +68,18 @@ struct Follow(usize);
 impl<T: Real> Visit<T> for Follow {
     type Out = Vec<Step<T>>;
 
-    fn visit<A: Algorithm<State: PartialEq + Debug>>(
-        self,
-        algorithm: &A,
-        mut state: A::State,
-        show: impl Fn(&A::State) -> (Vec<Block<T>>, f64),
-    ) -> Vec<Step<T>> {
-        let sign = match algorithm.direction() {
+    fn visit(self, method: &Lawful<'_, T>, mut place: Place<T>, show: Show<'_, T>) -> Vec<Step<T>> {
+        let sign = match method.direction() {
             Direction::Maximise => 1.0,
             Direction::Minimise => -1.0,
         };
         (0..=self.0)
             .map(|i| {
                 if i > 0 {
-                    algorithm.step(&mut state, false).unwrap();
+                    method.step(&mut place, false).unwrap();
                 }
-                let (blocks, simplex) = show(&state);
-                let value = sign * algorithm.objective(&state).unwrap();
+                let (blocks, simplex) = show(&place.at);
+                let value = sign * method.objective(&place).unwrap();
                 Step {
                     value,
                     blocks,
@@ -105,13 +97,13 @@ struct Obey(Claims);
 impl<T: Real> Visit<T> for Obey {
     type Out = Result<(), Violation>;
 
-    fn visit<A: Algorithm<State: PartialEq + Debug>>(
+    fn visit(
         self,
-        algorithm: &A,
-        state: A::State,
-        _: impl Fn(&A::State) -> (Vec<Block<T>>, f64),
+        method: &Lawful<'_, T>,
+        start: Place<T>,
+        _: Show<'_, T>,
     ) -> Result<(), Violation> {
-        check(algorithm, &state, &self.0)
+        check(method, &start, &self.0)
     }
 }
 
@@ -153,35 +145,31 @@ pub(crate) fn seen<T: Real>(data: &dyn Data<T>, blocks: &[Block<T>], given: Opti
     }
 }
 
-pub(crate) fn show_plca<T: Real>(state: &PlcaState<T>) -> (Vec<Block<T>>, f64) {
-    let k = state.weights.len();
-    let weights = DMatrix::from_column_slice(k, 1, state.weights.as_slice());
-    let blocks = std::iter::once(Block::new(None, weights.transpose()))
-        .chain((state.factors.iter().enumerate()).map(|(j, f)| Block::new(Some(j), f.clone())));
-    let errors = state.factors.iter().map(simplex_error);
-    (
-        blocks.collect(),
-        errors.fold(simplex_error(&weights), f64::max),
-    )
+pub(crate) fn show_plca<T: Real>(at: &Parameters<T>) -> Shown<T> {
+    let factors = at.matrices()[1..].iter().enumerate();
+    let blocks = std::iter::once(Block::new(None, at.at(0).transpose()))
+        .chain(factors.map(|(j, f)| Block::new(Some(j), f.clone())));
+    let errors = at.matrices().iter().map(simplex_error);
+    (blocks.collect(), errors.fold(0.0, f64::max))
 }
 
 impl Setup {
     /// Visits a model under the solver of these settings.
-    fn solve<A: Accelerate<State: PartialEq + Debug> + Separable<T>, T: Real, V: Visit<T>>(
+    fn solve<M: Model, V: Visit<M::Scalar>>(
         &self,
-        algorithm: A,
-        state: A::State,
-        show: impl Fn(&A::State) -> (Vec<Block<T>>, f64),
+        model: &M,
+        data: &dyn Data<M::Scalar>,
+        start: &M::State,
+        show: Show<'_, M::Scalar>,
         visit: V,
     ) -> V::Out {
-        if self.fast {
-            let fast = Fast::new(algorithm).unwrap();
-            visit.visit(&fast, FastState::new(state), |s| show(s.model()))
-        } else if self.squarem {
-            visit.visit(&Squarem(algorithm), state, show)
-        } else {
-            visit.visit(&algorithm, state, show)
-        }
+        let solver = match (self.fast, self.squarem) {
+            (true, _) => Solver::Fast,
+            (_, true) => Solver::Squarem,
+            (false, false) => Solver::Em,
+        };
+        let algorithm = model.bind(data).unwrap();
+        visit.visit(&Lawful::new(&*algorithm, solver), Place::new(start), show)
     }
 
     /// The prior of a block whose columns have `rows` entries.
@@ -236,61 +224,52 @@ impl Setup {
             Kind::Plca => {
                 let mut builder = Plca::<T>::builder(k);
                 if let Some(prior) = self.prior(k) {
-                    builder = builder.weights_prior(prior);
+                    builder = builder.prior("weights", prior);
                 }
                 for (j, factor) in start.factors.iter().enumerate() {
                     if let Some(prior) = self.prior(factor.nrows()) {
-                        builder = builder.factor_prior(j, prior);
+                        builder = builder.prior(format!("factor_{j}"), prior);
                     }
                 }
                 if self.freeze_first {
-                    builder = builder.freeze_factor(0);
+                    builder = builder.freeze("factor_0");
                 }
                 if self.freeze_weights {
-                    builder = builder.freeze_weights();
+                    builder = builder.freeze("weights");
                 }
                 if self.multiplicative {
                     builder = builder.missing(Missing::Multiplicative);
                 }
                 let plca = builder.build().unwrap();
-                let state = PlcaState {
-                    weights: start.weights.clone(),
-                    factors: start.factors.clone(),
-                    power: 1.0,
-                    iteration: 0,
-                };
-                self.solve(plca.on(data).unwrap(), state, show_plca, visit)
+                let state = PlcaState::new(start.weights.clone(), start.factors.clone());
+                self.solve(&plca, data, &state.unwrap(), &show_plca, visit)
             }
             Kind::Plsa(given) => {
                 let mut builder = Plsa::<T>::builder(k).given(given);
                 let rows = start.factors[given.explained()].nrows();
                 if let (Some(basis), Some(mixture)) = (self.prior(rows), self.prior(k)) {
-                    builder = builder.basis_prior(basis).mixture_prior(mixture);
+                    builder = builder.prior("basis", basis).prior("mixture", mixture);
                 }
                 if self.freeze_first {
-                    builder = builder.freeze_basis();
+                    builder = builder.freeze("basis");
                 }
                 let plsa = builder.build().unwrap();
-                let state = PlsaState {
-                    basis: start.factors[given.explained()].clone(),
-                    mixture: mixture(start, given.mode()),
-                    power: 1.0,
-                    iteration: 0,
-                };
-                let show = move |s: &PlsaState<T>| {
+                let basis = start.factors[given.explained()].clone();
+                let mixture = mixture(start, given.mode());
+                let shares = data.marginal(given.mode()).unwrap();
+                let shares = shares.iter().map(|v| T::lit(v / data.total()));
+                let state = PlsaState::new(given, basis, mixture, shares.collect());
+                let show = move |at: &Parameters<T>| {
                     let blocks = vec![
-                        Block::new(Some(given.explained()), s.basis.clone()),
-                        Block::new(Some(given.mode()), s.mixture.transpose()),
+                        Block::new(Some(given.explained()), at.at(0).clone()),
+                        Block::new(Some(given.mode()), at.at(1).transpose()),
                     ];
-                    (
-                        blocks,
-                        simplex_error(&s.basis).max(simplex_error(&s.mixture)),
-                    )
+                    (blocks, simplex_error(at.at(0)).max(simplex_error(at.at(1))))
                 };
-                self.solve(plsa.on(data).unwrap(), state, show, visit)
+                self.solve(&plsa, data, &state.unwrap(), &show, visit)
             }
             Kind::Nmf(update) => {
-                let mut builder = Nmf::builder(k);
+                let mut builder = Nmf::<T>::builder(k);
                 // On masked data the treatment of hidden cells decides on the form.
                 builder = if data.is_complete() {
                     builder.update(update)
@@ -300,7 +279,7 @@ impl Setup {
                     builder.missing(Missing::Multiplicative)
                 };
                 if self.freeze_first {
-                    builder = builder.freeze_w();
+                    builder = builder.freeze("w");
                 }
                 let nmf = builder.build().unwrap();
                 let mut h = start.factors[1].transpose();
@@ -308,25 +287,20 @@ impl Setup {
                     row *= start.weights[z];
                     row *= T::lit(data.total());
                 }
-                let state = NmfState {
-                    w: start.factors[0].clone(),
-                    h,
-                };
-                let show = |s: &NmfState<T>| {
+                let state = NmfState::new(start.factors[0].clone(), h).unwrap();
+                let show = |at: &Parameters<T>| {
                     let blocks = vec![
-                        Block::new(Some(0), s.w.clone()),
+                        Block::new(Some(0), at.at(0).clone()),
                         Block {
                             scales: true,
-                            ..Block::new(Some(1), s.h.transpose())
+                            ..Block::new(Some(1), at.at(1).transpose())
                         },
                     ];
-                    let lowest =
-                        s.w.iter()
-                            .chain(&s.h)
-                            .fold(0.0, |a: f64, x| a.min(x.to_f64()));
+                    let all = at.matrices().iter().flatten();
+                    let lowest = all.fold(0.0, |a: f64, x| a.min(x.to_f64()));
                     (blocks, -lowest)
                 };
-                self.solve(nmf.on(data).unwrap(), state, show, visit)
+                self.solve(&nmf, data, &state, &show, visit)
             }
         }
     }

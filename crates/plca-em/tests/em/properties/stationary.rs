@@ -1,18 +1,16 @@
 //! Optimality conditions: met at convergence, not before; certified gaps.
 
-use nalgebra::DMatrix;
-use plca_em::{
-    Algorithm, PlcaInit, PlsaInit, Squarem, Stop, StopReason,
-    before::{Plca, PlcaState, Plsa, PlsaState},
-    run,
-};
+use nalgebra::{DMatrix, DVector};
+use plca_em::{Given, Plca, PlcaState, Plsa, PlsaState};
+use plca_fit::engine::{Init, Model, Solver, State, Status, Stop};
 use plca_fit::laws::{Law, Rounding, Way, check_gradient};
 use plca_tensor::strategies::{Start, Table, problems};
-use plca_tensor::{Cp, Data, Factor, Modes, Order, Request, Rule};
+use plca_tensor::{Data, Modes, Order, Request, Rule};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 use super::methods::{mixture, seen, show_plca};
+use crate::support::{Lawful, Place, after, residual};
 
 /// Two overlapping patterns with a background: no exact fit, no zero in sight.
 fn table() -> Table<f64> {
@@ -30,19 +28,20 @@ fn table() -> Table<f64> {
     }
 }
 
-fn stop() -> Stop {
-    Stop {
-        max_iter: 200_000,
-        tol: f64::MIN_POSITIVE,
-        check_every: 10,
-        residual_tol: Some(1e-9),
-        ..Stop::default()
-    }
-}
-
 // [SPEC 1.1]
 #[test]
 fn residual_vanishes_at_convergence_only() {
+    fn check<M: Model<Scalar = f64>>(model: &M, data: &dyn Data<f64>) {
+        let rng = || ChaCha8Rng::seed_from_u64(1);
+        let start = model.init(data, Init::default(), &mut rng()).unwrap();
+        assert!(residual(model, data, &start).unwrap() > 1e-2);
+        let stop = Stop::default().max_iter(200_000).tol(None);
+        let run = model.on(data).unwrap().solver(Solver::Squarem);
+        let run = run.stop(stop.residual_tol(1e-9));
+        let fit = run.run(&start, &mut rng()).unwrap();
+        assert_eq!(fit.status(), &Status::Stationary);
+        assert!(residual(model, data, fit.state()).unwrap() <= 1e-9);
+    }
     let table = table();
     let kinds: [Box<dyn Data<f64>>; 3] = [
         Box::new(table.dense(Order::RowMajor).unwrap()),
@@ -50,74 +49,65 @@ fn residual_vanishes_at_convergence_only() {
         Box::new(table.masked(Order::RowMajor).unwrap()),
     ];
     for data in kinds {
-        let mut rng = ChaCha8Rng::seed_from_u64(1);
-        let plca = Plca::<f64>::builder(2).build().unwrap();
-        let em = plca.on(&*data).unwrap();
-        let start = plca.init(&*data, &PlcaInit::default(), &mut rng).unwrap();
-        assert!(em.residual(&start).unwrap().unwrap() > 1e-2);
-        let fit = run(&Squarem(em), start, &stop(), ()).unwrap();
-        assert_eq!(fit.reason, StopReason::Stationary);
-
-        let plsa = Plsa::<f64>::builder(2).build().unwrap();
-        let em = plsa.on(&*data).unwrap();
-        let start = plsa.init(&*data, &PlsaInit::default(), &mut rng).unwrap();
-        assert!(em.residual(&start).unwrap().unwrap() > 1e-2);
-        let fit = run(&Squarem(em), start, &stop(), ()).unwrap();
-        assert_eq!(fit.reason, StopReason::Stationary);
+        check(&Plca::builder(2).build().unwrap(), &*data);
+        check(&Plsa::builder(2).build().unwrap(), &*data);
     }
 }
 
 /// `g_z`: how much the likelihood per unit of mass rises with `P(z)`.
 fn gradient(data: &dyn Data<f64>, state: &PlcaState<f64>) -> Vec<f64> {
-    let factors: Vec<_> = state.factors.iter().map(Factor::Columns).collect();
-    let model = Cp {
-        weights: Some(state.weights.as_slice()),
-        factors: &factors,
-    };
     // v P(z) g_z = Σ_i F_0[i,z] gradient[i,z]
     let gradient = Request::counts(Modes::one(0)).rule(Rule::Gradient);
-    let m = data.e_step(&model, &gradient).unwrap().take(0);
-    (0..state.weights.len())
-        .map(|z| m.column(z).dot(&state.factors[0].column(z)) / state.weights[z] / data.total())
+    let m = state.with_model(|model| data.e_step(model, &gradient).unwrap().take(0));
+    let weights = state.weights().iter().enumerate();
+    weights
+        .map(|(z, w)| m.column(z).dot(&state.factor(0).column(z)) / w / data.total())
         .collect()
 }
 
+/// Weights that were raised, summing to 1 again.
+fn shares(mut weights: DVector<f64>) -> DVector<f64> {
+    let sum = weights.sum();
+    weights /= sum;
+    weights
+}
+
+fn place(weights: DVector<f64>, factors: Vec<DMatrix<f64>>) -> Place<f64> {
+    Place::new(&PlcaState::new(weights, factors).unwrap())
+}
+
+fn parts(state: &PlcaState<f64>) -> (DVector<f64>, Vec<DMatrix<f64>>) {
+    let weights = DVector::from_column_slice(state.weights());
+    (weights, state.factors().cloned().collect())
+}
+
 /// Raises the joint share of component `z` and index `i` of a mode by `1 + t`: `P(z)`, the mode's factor, and the sum of all.
-fn raise(state: &PlcaState<f64>, mode: usize, (i, z): (usize, usize), t: f64) -> PlcaState<f64> {
-    let mut state = state.clone();
-    let more = 1.0 + t * state.factors[mode][(i, z)];
-    state.weights[z] *= more;
-    let sum = state.weights.sum();
-    state.weights /= sum;
-    let mut column = state.factors[mode].column_mut(z);
+fn raise(state: &PlcaState<f64>, mode: usize, (i, z): (usize, usize), t: f64) -> Place<f64> {
+    let (mut weights, mut factors) = parts(state);
+    let more = 1.0 + t * factors[mode][(i, z)];
+    weights[z] *= more;
+    let mut column = factors[mode].column_mut(z);
     column[i] *= 1.0 + t;
     column /= more;
-    state
+    place(shares(weights), factors)
 }
 
 /// All ways to raise `P(z)`, and those to raise a joint share of one of these modes. `mass` is that of the completed data.
-fn ways<'a>(
-    state: &'a PlcaState<f64>,
-    modes: &'a [usize],
-    mass: f64,
-) -> Vec<Way<'a, PlcaState<f64>>> {
-    let k = state.weights.len();
+fn ways<'a>(state: &'a PlcaState<f64>, modes: &'a [usize], mass: f64) -> Vec<Way<'a, Place<f64>>> {
+    let k = state.weights().len();
     let components = (0..k).map(|z| Way {
         at: Box::new(move |t| {
-            let mut state = state.clone();
-            state.weights[z] *= 1.0 + t;
-            let sum = state.weights.sum();
-            state.weights /= sum;
-            state
+            let (mut weights, factors) = parts(state);
+            weights[z] *= 1.0 + t;
+            place(shares(weights), factors)
         }),
         unit: mass,
     });
     let entries = modes.iter().flat_map(|&mode| {
-        let places =
-            (0..state.factors[mode].nrows()).flat_map(move |i| (0..k).map(move |z| (i, z)));
+        let places = (0..state.factor(mode).nrows()).flat_map(move |i| (0..k).map(move |z| (i, z)));
         places.map(move |(i, z)| Way {
             at: Box::new(move |t| raise(state, mode, (i, z), t)),
-            unit: mass * state.weights[z],
+            unit: mass * state.weights()[z],
         })
     });
     components.chain(entries).collect()
@@ -125,9 +115,9 @@ fn ways<'a>(
 
 /// The mass of the completed data, and what rounding does to the likelihood of these data and this model.
 fn completed(data: &dyn Data<f64>, state: &PlcaState<f64>) -> (f64, Rounding) {
-    let mass = data.total() / seen(data, &show_plca(state).0, None);
-    let rows = state.factors.iter().map(|f| f.nrows()).max().unwrap_or(0);
-    let depth = state.weights.len() + state.factors.len() + rows;
+    let mass = data.total() / seen(data, &show_plca(state.parameters()).0, None);
+    let rows = state.factors().map(|f| f.nrows()).max().unwrap_or(0);
+    let depth = state.weights().len() + state.factors().count() + rows;
     let rounding = Rounding::derived(f64::EPSILON, depth, data.total() + mass);
     (mass, rounding)
 }
@@ -141,11 +131,10 @@ proptest! {
     fn one_component_converges_at_once((table, start) in problems::<f64>(1..=4, 1..=5, 1..=1)) {
         let data = table.sparse().unwrap();
         let plca = Plca::<f64>::builder(1).build().unwrap();
-        let em = plca.on(&data).unwrap();
-        let mut state = PlcaState { weights: start.weights, factors: start.factors, power: 1.0, iteration: 0 };
-        em.step(&mut state, false).unwrap();
-        prop_assert!(em.residual(&state).unwrap().unwrap() <= 1e-14);
-        for (j, f) in state.factors.iter().enumerate() {
+        let start = PlcaState::new(start.weights, start.factors).unwrap();
+        let fit = after(&plca, &data, &start, Solver::Em, 1).unwrap();
+        prop_assert!(residual(&plca, &data, fit.state()).unwrap() <= 1e-14);
+        for (j, f) in fit.state().factors().enumerate() {
             for (x, m) in f.iter().zip(data.marginal(j).unwrap()) {
                 prop_assert!((x - m / data.total()).abs() <= 1e-14);
             }
@@ -157,23 +146,24 @@ proptest! {
     fn gap_is_certified((table, start) in problems::<f64>(1..=3, 2..=5, 1..=4)) {
         let data = table.sparse().unwrap();
         let Start { weights, factors } = start;
-        let builder = (0..factors.len()).fold(Plca::<f64>::builder(weights.len()).freeze_weights(), |b, j| b.freeze_factor(j));
-        let frozen = builder.build().unwrap();
-        let mut state = PlcaState { weights, factors, power: 1.0, iteration: 0 };
-        let before = state.clone();
-        frozen.on(&data).unwrap().step(&mut state, false).unwrap();
-        prop_assert_eq!((&state.weights, &state.factors), (&before.weights, &before.factors));
+        let (k, modes) = (weights.len(), factors.len());
+        let fixed = || (0..modes).fold(Plca::<f64>::builder(k), |b, j| b.freeze(format!("factor_{j}")));
+        let state = PlcaState::new(weights, factors).unwrap();
+        let frozen = fixed().freeze("weights").build().unwrap();
+        let stays = after(&frozen, &data, &state, Solver::Em, 1).unwrap();
+        prop_assert_eq!(stays.state().parameters().matrices(), state.parameters().matrices());
 
-        let builder = (0..state.factors.len()).fold(Plca::<f64>::builder(state.weights.len()), |b, j| b.freeze_factor(j));
-        let plca = builder.build().unwrap();
-        let em = plca.on(&data).unwrap();
+        let plca = fixed().build().unwrap();
+        let em = plca.bind(&data).unwrap();
+        let mut at = state.parameters().clone();
         let mut bounds = Vec::new();
         for _ in 0..100 {
+            let state = PlcaState::wrap(at.clone()).unwrap();
             let gap = gradient(&data, &state).into_iter().fold(0.0, f64::max) - 1.0;
-            bounds.push(em.objective(&state).unwrap() + data.total() * gap);
-            em.step(&mut state, false).unwrap();
+            bounds.push(em.objective(&at).unwrap() + data.total() * gap);
+            em.step(&mut at, false).unwrap();
         }
-        let reached = em.objective(&state).unwrap();
+        let reached = em.objective(&at).unwrap();
         for bound in bounds {
             prop_assert!(reached <= bound + 1e-11 * (1.0 + reached.abs() + data.total()), "{reached} above {bound}");
         }
@@ -185,12 +175,13 @@ proptest! {
     fn residual_is_the_largest_slope((table, start) in problems::<f64>(1..=3, 1..=4, 1..=3)) {
         let Start { weights, factors } = start;
         let plca = Plca::<f64>::builder(weights.len()).build().unwrap();
-        let state = PlcaState { weights, factors, power: 1.0, iteration: 0 };
-        let modes: Vec<usize> = (0..state.factors.len()).collect();
+        let modes: Vec<usize> = (0..factors.len()).collect();
+        let state = PlcaState::new(weights, factors).unwrap();
         let kinds: [Box<dyn Data<f64>>; 2] = [Box::new(table.sparse().unwrap()), Box::new(table.masked(Order::RowMajor).unwrap())];
         for data in kinds {
             let (mass, rounding) = completed(&*data, &state);
-            check_gradient(&plca.on(&*data).unwrap(), &state, &ways(&state, &modes, mass), &rounding)?;
+            let em = plca.bind(&*data).unwrap();
+            check_gradient(&Lawful::new(&*em, Solver::Em), &Place::new(&state), &ways(&state, &modes, mass), &rounding)?;
         }
     }
 
@@ -199,23 +190,26 @@ proptest! {
     #[test]
     fn residual_of_a_mixture_is_the_largest_slope((table, start) in problems::<f64>(2..=2, 1..=4, 1..=3)) {
         let data = table.sparse().unwrap();
-        let plsa = Plsa::<f64>::builder(start.weights.len()).freeze_basis().build().unwrap();
-        let state = PlsaState { basis: start.factors[0].clone(), mixture: mixture(&start, 1), power: 1.0, iteration: 0 };
+        let plsa = Plsa::<f64>::builder(start.weights.len()).freeze("basis").build().unwrap();
+        let masses = data.marginal(1).unwrap();
+        let given = || masses.iter().map(|v| v / data.total()).collect();
+        let state = |mixture| PlsaState::new(Given::Columns, start.factors[0].clone(), mixture, given()).unwrap();
         let raised = |z: usize, y: usize, t: f64| {
-            let mut mixture: DMatrix<f64> = state.mixture.clone();
+            let mut mixture: DMatrix<f64> = mixture(&start, 1);
             mixture[(z, y)] *= 1.0 + t;
             let sum = mixture.column(y).sum();
             mixture.column_mut(y).scale_mut(1.0 / sum);
-            PlsaState { mixture, ..state.clone() }
+            Place::new(&state(mixture))
         };
-        let masses = data.marginal(1).unwrap();
         let places = masses.iter().enumerate().filter(|(_, mass)| **mass > 0.0);
         let raised = &raised;
         let ways: Vec<_> = places
             .flat_map(|(y, &unit)| (0..start.weights.len()).map(move |z| Way { at: Box::new(move |t| raised(z, y, t)), unit }))
             .collect();
         let rounding = Rounding::derived(f64::EPSILON, start.weights.len() + 2 + table.shape[0], data.total());
-        check_gradient(&plsa.on(&data).unwrap(), &state, &ways, &rounding)?;
+        let em = plsa.bind(&data).unwrap();
+        let at = Place::new(&state(mixture(&start, 1)));
+        check_gradient(&Lawful::new(&*em, Solver::Em), &at, &ways, &rounding)?;
     }
 }
 
@@ -226,15 +220,19 @@ fn a_residual_that_forgets_a_factor_is_caught() {
     let data = table().dense(Order::RowMajor).unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let plca = Plca::<f64>::builder(2).build().unwrap();
-    let mut state = plca.init(&data, &PlcaInit::default(), &mut rng).unwrap();
+    let start = plca.init(&data, Init::default(), &mut rng).unwrap();
     // What the first factor lacks most is at one index.
-    state.factors[0].fill(0.01 / 7.0);
-    state.factors[0].row_mut(7).fill(0.99);
+    let (weights, mut factors) = parts(&start);
+    factors[0].fill(0.01 / 7.0);
+    factors[0].row_mut(7).fill(0.99);
+    let state = PlcaState::new(weights, factors).unwrap();
     let (mass, rounding) = completed(&data, &state);
-    let forgets = Plca::<f64>::builder(2).freeze_factor(0).build().unwrap();
-    let forgets = forgets.on(&data).unwrap();
-    let against =
-        |modes: &[usize]| check_gradient(&forgets, &state, &ways(&state, modes, mass), &rounding);
+    let forgets = Plca::<f64>::builder(2).freeze("factor_0");
+    let forgets = forgets.build().unwrap();
+    let em = forgets.bind(&data).unwrap();
+    let em = Lawful::new(&*em, Solver::Em);
+    let at = Place::new(&state);
+    let against = |modes: &[usize]| check_gradient(&em, &at, &ways(&state, modes, mass), &rounding);
     assert_eq!(against(&[0, 1]).unwrap_err().law, Law::Gradient);
     against(&[1]).unwrap();
 }

@@ -1,11 +1,9 @@
 //! Tempered EM: at a fixed power `b` it is `L_b` that rises, not `L`.
 
 use nalgebra::DMatrix;
-use plca_em::{
-    Algorithm, EmError, Given, PlcaInit, PlsaInit,
-    before::{Plca, PlcaBuilder, Plsa, PlsaBuilder},
-};
+use plca_em::{Given, Plca, PlcaBuilder, PlcaState, Plsa, PlsaBuilder, PlsaState};
 use plca_fit::Direction;
+use plca_fit::engine::{FitError, Init, Model, State};
 use plca_fit::laws::{Rounding, never_worse};
 use plca_tensor::strategies::{Start, Table, problems};
 use plca_tensor::{Cp, Data, Factor, Modes, Real, Request};
@@ -44,16 +42,19 @@ fn tempered<T: Real>(
 }
 
 /// Runs `n` iterations; `see` is shown every state and its likelihood.
-fn watch<A: Algorithm<Error = EmError>>(
-    em: &A,
-    mut state: A::State,
+fn watch<M: Model>(
+    model: &M,
+    data: &dyn Data<M::Scalar>,
+    init: Init<M::Scalar>,
     n: usize,
-    mut see: impl FnMut(&A::State, f64),
-) -> Result<(), EmError> {
+    mut see: impl FnMut(&M::State, f64),
+) -> Result<(), FitError> {
+    let em = model.bind(data)?;
+    let mut at = init.parameters(&*em, &mut ChaCha8Rng::seed_from_u64(0))?;
     for left in (0..=n).rev() {
-        see(&state, em.objective(&state)?);
+        see(&M::State::wrap(at.clone())?, em.objective(&at)?);
         if left > 0 {
-            em.step(&mut state, false)?;
+            em.step(&mut at, false)?;
         }
     }
     Ok(())
@@ -65,16 +66,11 @@ fn plca<T: Real>(
     start: &Start<T>,
     settings: impl FnOnce(PlcaBuilder<T>) -> PlcaBuilder<T>,
     n: usize,
-    see: impl FnMut(&plca_em::before::PlcaState<T>, f64),
-) -> Result<(), EmError> {
+    see: impl FnMut(&PlcaState<T>, f64),
+) -> Result<(), FitError> {
     let plca = settings(Plca::builder(start.weights.len())).build()?;
-    let em = plca.on(data)?;
-    let init = PlcaInit {
-        weights: Some(start.weights.clone()),
-        factors: start.factors.iter().cloned().map(Some).collect(),
-    };
-    let state = plca.init(data, &init, &mut ChaCha8Rng::seed_from_u64(0))?;
-    watch(&em, state, n, see)
+    let state = PlcaState::new(start.weights.clone(), start.factors.clone())?;
+    watch(&plca, data, Init::from(&state), n, see)
 }
 
 /// As [`plca`].
@@ -83,17 +79,13 @@ fn plsa<T: Real>(
     start: &Start<T>,
     settings: impl FnOnce(PlsaBuilder<T>) -> PlsaBuilder<T>,
     n: usize,
-    see: impl FnMut(&plca_em::before::PlsaState<T>, f64),
-) -> Result<(), EmError> {
+    see: impl FnMut(&PlsaState<T>, f64),
+) -> Result<(), FitError> {
     let builder = Plsa::builder(start.weights.len()).given(Given::Columns);
     let plsa = settings(builder).build()?;
-    let em = plsa.on(data)?;
-    let init = PlsaInit {
-        basis: Some(start.factors[0].clone()),
-        mixture: Some(mixture(start, 1)),
-    };
-    let state = plsa.init(data, &init, &mut ChaCha8Rng::seed_from_u64(0))?;
-    watch(&em, state, n, see)
+    let init = Init::default().block("basis", start.factors[0].clone());
+    let init = init.block("mixture", mixture(start, 1));
+    watch(&plsa, data, init, n, see)
 }
 
 /// `L` and `L_b` of the states after 0, …, 25 iterations.
@@ -107,9 +99,9 @@ fn of_plca<T: Real>(
     let settings = |c: PlcaBuilder<T>| c.temper(b).temper_prior(prior_too);
     plca(data, start, settings, 25, |state, plain| {
         let power = |w: T| if prior_too { w.powf(T::lit(b)) } else { w };
-        let weights = state.weights.map(power);
-        let factors: Vec<_> = state.factors.iter().map(|f| (f, false)).collect();
-        run.push((plain, tempered(data, Some(weights.as_slice()), &factors, b)));
+        let weights: Vec<T> = state.weights().iter().map(|&w| power(w)).collect();
+        let factors: Vec<_> = state.factors().map(|f| (f, false)).collect();
+        run.push((plain, tempered(data, Some(&weights), &factors, b)));
     })
     .unwrap();
     run
@@ -124,7 +116,7 @@ fn of_plsa<T: Real>(data: &dyn Data<T>, start: &Start<T>, b: f64) -> Vec<(f64, f
         |c| c.temper(b),
         25,
         |state, plain| {
-            let factors = [(&state.basis, false), (&state.mixture, true)];
+            let factors = [(state.basis(), false), (state.mixture(), true)];
             run.push((plain, tempered(data, None, &factors, b)));
         },
     )
@@ -165,7 +157,7 @@ fn states<T: Real>(
     data: &dyn Data<T>,
     start: &Start<T>,
     settings: impl FnOnce(PlcaBuilder<T>) -> PlcaBuilder<T>,
-) -> Vec<plca_em::before::PlcaState<T>> {
+) -> Vec<PlcaState<T>> {
     let mut all = Vec::new();
     plca(data, start, settings, 5, |state, _| all.push(state.clone())).unwrap();
     all
@@ -176,7 +168,7 @@ fn states_of_plsa<T: Real>(
     data: &dyn Data<T>,
     start: &Start<T>,
     settings: impl FnOnce(PlsaBuilder<T>) -> PlsaBuilder<T>,
-) -> Vec<plca_em::before::PlsaState<T>> {
+) -> Vec<PlsaState<T>> {
     let mut all = Vec::new();
     plsa(data, start, settings, 5, |state, _| all.push(state.clone())).unwrap();
     all
@@ -265,7 +257,7 @@ fn power_below_one_is_not_plain() {
     let (data, start) = fixed();
     let after = |settings: fn(PlcaBuilder<f64>) -> PlcaBuilder<f64>| {
         let state = states(&data, &start, settings).swap_remove(1);
-        (state.factors[0].clone(), state.weights)
+        (state.factor(0).clone(), state.parameters().at(0).clone())
     };
     let plain = after(|c| c);
     let factors_only = after(|c| c.temper(0.9));
@@ -278,7 +270,10 @@ fn power_below_one_is_not_plain() {
         assert!((&a.0 - &b.0).amax() > 1e-6 && (&a.1 - &b.1).amax() > 1e-6);
     }
     let of_plsa = |settings: fn(PlsaBuilder<f64>) -> PlsaBuilder<f64>| {
-        states_of_plsa(&data, &start, settings).swap_remove(1).basis
+        states_of_plsa(&data, &start, settings)
+            .swap_remove(1)
+            .basis()
+            .clone()
     };
     assert!((of_plsa(|c| c) - of_plsa(|c| c.temper(0.9))).amax() > 1e-6);
 }

@@ -1,11 +1,9 @@
 //! The limit of many replicates, and NMF as its special case.
 
 use nalgebra::DMatrix;
-use plca_em::{
-    Update,
-    before::{Nmf, NmfState},
-};
+use plca_em::{Nmf, NmfState, Update};
 use plca_fit::Algorithm;
+use plca_fit::engine::{Model, State};
 use plca_tensor::{DenseTensor, Order};
 use proptest::prelude::*;
 use skellam_snmf::Replicates;
@@ -29,24 +27,26 @@ proptest! {
             column /= sum;
         }
         state.minus.fill(0.0);
-        let mut nmf_state = NmfState { w: state.plus.clone(), h: state.activations.clone() };
+        let nmf_state = NmfState::new(state.plus.clone(), state.activations.clone()).unwrap();
+        let mut at = nmf_state.parameters().clone();
         let data = problem.tensor();
         let config = Snmf::builder(problem.k).build().unwrap();
         let mut em = At::start(&config, &data, from_factors(&state));
         let tensor = DenseTensor::new(vec![f, n], problem.values.as_slice().to_vec(), Order::ColumnMajor).unwrap();
         let nmf = Nmf::builder(problem.k).update(Update::Simultaneous).build().unwrap();
-        let nmf = nmf.on(&tensor).unwrap();
+        let nmf = nmf.bind(&tensor).unwrap();
         for _ in 0..50 {
             em.step();
-            nmf.step(&mut nmf_state, false).unwrap();
+            nmf.step(&mut at, false).unwrap();
         }
         state = em.state().factors();
         prop_assert_eq!(state.minus.amax(), 0.0);
-        prop_assert!(distance(&state.activations, &nmf_state.h) <= 1e-12);
+        let nmf_state = NmfState::wrap(at).unwrap();
+        prop_assert!(distance(&state.activations, nmf_state.h()) <= 1e-12);
         // An empty component keeps its atom here, and vanishes there.
-        let alive: Vec<usize> = (0..problem.k).filter(|&z| nmf_state.h.row(z).amax() > 0.0).collect();
-        prop_assert!(distance(&state.plus.select_columns(&alive), &nmf_state.w.select_columns(&alive)) <= 1e-12);
-        let (a, b) = (em.objective(), nmf.objective(&nmf_state).unwrap());
+        let alive: Vec<usize> = (0..problem.k).filter(|&z| nmf_state.h().row(z).amax() > 0.0).collect();
+        prop_assert!(distance(&state.plus.select_columns(&alive), &nmf_state.w().select_columns(&alive)) <= 1e-12);
+        let (a, b) = (em.objective(), nmf.objective(nmf_state.parameters()).unwrap());
         prop_assert!((a + b).abs() <= 1e-11 * (1.0 + problem.values.sum()));
     }
 

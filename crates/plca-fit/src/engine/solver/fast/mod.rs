@@ -19,7 +19,7 @@ use plca_tensor::arrange::Rows;
 
 use super::{Bound, Memory, Steps};
 use crate::engine::em::with_priors;
-use crate::engine::{Algorithm, FitError, Parameters, Sense, Separable, Stepped};
+use crate::engine::{Algorithm, FitError, Parameters, Sense, Separable, Stepped, refuse};
 use sweep::Swept;
 
 pub use product::{Product, transpose_to};
@@ -268,6 +268,8 @@ impl<T: Real> Fast<'_, T> {
 
 impl<T: Real> Steps<T> for Fast<'_, T> {
     fn step(&mut self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
+        // [SPEC 1.4] what tempered steps raise is not what the row problems are about
+        refuse(at.power() != 1.0, "tempering")?;
         // A step that fails leaves the place as it was.
         let mut place = match &self.place {
             Some(place) => place.clone(),
