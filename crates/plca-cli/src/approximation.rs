@@ -35,14 +35,6 @@ pub(crate) trait Approximation {
     }
 }
 
-/// `scale Σ_z w_z Π_j f_j(x_j, z)`
-pub(crate) struct Product {
-    pub(crate) weights: DVector<f64>,
-    pub(crate) factors: Vec<DMatrix<f64>>,
-    /// What the sum must be multiplied by to approximate the data.
-    pub(crate) scale: f64,
-}
-
 /// A fitted state without a law to draw from.
 pub(crate) struct Cells<S>(pub(crate) S);
 
@@ -127,55 +119,6 @@ fn sample_into(
 
 /// Events held in memory together.
 const BATCH: u64 = 1 << 20;
-
-impl Product {
-    fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, f64>) -> O) -> O {
-        let factors: Vec<_> = self.factors.iter().map(Factor::Columns).collect();
-        f(&Cp {
-            weights: Some(self.weights.as_slice()),
-            factors: &factors,
-        })
-    }
-}
-
-impl Approximation for Product {
-    fn shape(&self) -> Vec<usize> {
-        self.factors.iter().map(DMatrix::nrows).collect()
-    }
-
-    fn evaluate(&self, into: &mut Array<f64>) -> Result<(), Failure> {
-        self.with_model(|model| {
-            for_each_cell(&into.shape, false, &mut into.values, |index, x| {
-                *x = self.scale * model.cell(index)
-            });
-        });
-        Ok(())
-    }
-
-    fn components(&self) -> usize {
-        self.weights.len()
-    }
-
-    fn component(&self, z: usize) -> Result<Vec<f64>, Failure> {
-        let shape = self.shape();
-        let mut values = plca_io::room(&shape)?;
-        values.resize(shape.iter().product(), 0.0);
-        for_each_cell(&shape, false, &mut values, |index, x| {
-            let factors = self.factors.iter().zip(index);
-            *x = factors.fold(self.weights[z], |p, (f, &i)| p * f[(i, z)]);
-        });
-        Ok(values)
-    }
-
-    fn sample(
-        &self,
-        draws: u64,
-        rng: &mut ChaCha8Rng,
-        into: &mut Array<f64>,
-    ) -> Result<(), Failure> {
-        self.with_model(|model| sample_into(model, draws, rng, into))
-    }
-}
 
 /// The model of a file, and an array of zeros of its shape, refused where it could not be held.
 fn read(path: &Path) -> Result<(Box<dyn Approximation>, Array<f64>), Failure> {

@@ -87,11 +87,6 @@ pub(crate) fn need_vector(
 /// What a model is multiplied by where that is one number for each index.
 pub(crate) const SCALE: &str = "scale";
 
-/// A number as an array of order 0.
-pub(crate) fn number(x: f64) -> Array<f64> {
-    Array::new(Vec::new(), vec![x])
-}
-
 /// Takes a vector out of a set of arrays.
 pub(crate) fn take_vector<T: Element>(
     path: &Path,

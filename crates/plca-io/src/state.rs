@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{FitError, Parameters, SCALE, State};
+use plca_fit::engine::{FileLayout, FitError, Parameters, SCALE, State};
 use plca_tensor::Real;
 use serde_json::{Value, json};
 
@@ -28,6 +28,7 @@ impl ModelFile {
         let derived = S::derived(at);
         let derived = derived.iter().map(|(name, block)| (*name, block));
         let arrays = at.blocks().chain(derived);
+        let arrays = arrays.filter(|(name, _)| S::layout(name) != FileLayout::Absent);
         let mut file = Self {
             arrays: arrays.map(|block| array_of::<S>(at, block)).collect(),
             metadata: json!({
@@ -70,6 +71,11 @@ impl ModelFile {
         let order = order.map_or_else(|| factors(&self.arrays), Vec::len);
         let mut blocks = Vec::new();
         for name in S::block_names(order) {
+            if S::layout(&name) == FileLayout::Absent {
+                let one = DMatrix::from_element(1, 1, S::Scalar::lit(1.0));
+                blocks.push((name.into_owned(), one));
+                continue;
+            }
             // The state says which of them it cannot do without.
             let Some(array) = self.arrays.remove(&*name) else {
                 continue;

@@ -33,33 +33,6 @@ where
     )?)
 }
 
-/// Runs an algorithm, accelerated as asked for.
-pub(crate) fn accelerated<A: Accelerate>(
-    algorithm: A,
-    acceleration: Acceleration,
-    (state, progress): (Carried<A::State>, Progress),
-    stop: &Stop,
-    observer: impl Observer<Carried<A::State>>,
-) -> Result<Outcome<Carried<A::State>>, Failure>
-where
-    Failure: From<<A as Algorithm>::Error>,
-{
-    Ok(match acceleration {
-        Acceleration::None => {
-            plca_fit::run_from(&Plain(algorithm), state, progress, stop, observer)
-        }
-        Acceleration::Squarem => {
-            plca_fit::run_from(&Plain(Squarem(algorithm)), state, progress, stop, observer)
-        }
-        Acceleration::Parabolic => {
-            plca_fit::run_from(&Parabolic(algorithm), state, progress, stop, observer)
-        }
-        Acceleration::Momentum => {
-            plca_fit::run_from(&Momentum(algorithm), state, progress, stop, observer)
-        }
-    }?)
-}
-
 /// Adds what a run remembers to the blocks of its state.
 pub(crate) fn remember<S>(state: &Carried<S>, arrays: &mut Arrays) {
     let (points, numbers) = state.to_parts();

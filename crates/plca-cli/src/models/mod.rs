@@ -156,7 +156,11 @@ macro_rules! of_state {
 
         fn blocks(&self, order: usize) -> Vec<String> {
             let names = <$state as plca_fit::engine::State>::block_names(order);
-            names.into_iter().map(String::from).collect()
+            let layout = <$state as plca_fit::engine::State>::layout;
+            let names = names.into_iter().map(String::from);
+            names
+                .filter(|name| layout(name) != plca_fit::engine::FileLayout::Absent)
+                .collect()
         }
 
         fn file(&self, at: &plca_fit::engine::Parameters<f64>) -> plca_io::ModelFile {

@@ -1,149 +1,82 @@
 //! `ntf-l2`: non-negative factors of any order under squared error, the baseline.
 
-use std::marker::PhantomData;
-use std::path::Path;
-
-use nalgebra::DVector;
-use plca_fit::{Carried, Direction, Observer, Outcome, Progress, Stop};
+use plca_fit::engine::{AnyModel, Reconstruct as _};
 use plca_io::Element;
-use plca_tensor::Data;
-use pntf_l2::{Ntf, NtfState};
-use rand_chacha::ChaCha8Rng;
+use plca_tensor::Cp;
+use pntf_l2::engine::{Ntf, NtfState};
 
-use super::accelerated::plainly;
 use super::options::refuse;
-use super::pntf::{explained, observations, refuse_likelihoods};
-use super::{CommandModel, ModelKind, plca};
-use crate::approximation::{Approximation, Product};
-use crate::args::{Acceleration, FitArgs, Precision, TransformArgs};
-use crate::before;
-use crate::blocks::{Arrays, matrix};
-use crate::data::load_any;
+use super::pntf::refuse_likelihoods;
+use super::{Makers, ModelKind, Takes, of_state};
+use crate::approximation::{Approximation, Products};
+use crate::args::{Acceleration, FitArgs, TransformArgs};
+use crate::blocks::matrix;
 use crate::failure::Failure;
+use crate::fit;
 use crate::saved::Saved;
-use crate::transform::{Found, along};
+use crate::transform::{Found, along, explain};
 
 /// The model `ntf-l2`.
 pub(crate) struct LeeSeung;
 
 impl ModelKind for LeeSeung {
-    fn name(&self) -> &'static str {
-        "ntf-l2"
-    }
+    of_state!(NtfState<f64>);
 
     fn about(&self) -> &'static str {
         "Non-negative factors of any order under squared error (Lee and Seung)"
-    }
-
-    fn blocks(&self, order: usize) -> Vec<String> {
-        (0..order).map(plca::factor).collect()
     }
 
     fn component_axis(&self, _: &str) -> usize {
         1
     }
 
-    fn fit(&self, args: &FitArgs) -> Result<(), Failure> {
-        match args.precision {
-            Precision::F64 => fit::<f64>(args),
-            Precision::F32 => fit::<f32>(args),
-        }
+    fn takes(&self) -> Takes {
+        Takes::Numbers
     }
 
-    fn transform(&self, mut file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
+    fn objective(&self, _: bool) -> &'static str {
+        "squared_error"
+    }
+
+    fn fit(&self, args: &FitArgs) -> Result<(), Failure> {
+        let makers = Makers {
+            f64: boxed,
+            f32: boxed,
+        };
+        fit::fit(args, makers)
+    }
+
+    fn transform(&self, file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
         let order = file.order()?;
         let along = along(args, order - 1, |d| d < order)?;
-        let factors = plca::factors(&mut file, order)?;
-        let data = observations(args, &factors, along)?;
-        let found = NtfState { factors }.explain(&*data, along);
-        let found = found.map_err(|e| Failure::by(&args.data, e))?;
-        let block = (plca::factor(along), matrix(&found.factor));
-        Ok(explained(&*data, block, found.gaps, &found.squared_errors))
-    }
-
-    fn approximation(&self, mut file: Saved) -> Result<Box<dyn Approximation>, Failure> {
-        let order = file.order()?;
-        let factors = plca::factors(&mut file, order)?;
-        Ok(Box::new(Product {
-            weights: DVector::from_element(factors[0].ncols(), 1.0),
-            factors,
-            scale: 1.0,
-        }))
-    }
-}
-
-fn fit<T: Element>(args: &FitArgs) -> Result<(), Failure> {
-    let data = load_any::<T>(&args.data, &args.hidden)?;
-    before::fit(args, &*data, |rank| NtfCommand::new(args, rank, &*data))
-}
-
-struct NtfCommand<T> {
-    config: Ntf,
-    order: usize,
-    scalar: PhantomData<T>,
-}
-
-impl<T: Element> NtfCommand<T> {
-    fn new(args: &FitArgs, rank: usize, data: &dyn Data<T>) -> Result<Self, Failure> {
-        refuse_likelihoods(args, "ntf-l2")?;
-        refuse(
-            args.accelerate != Acceleration::None,
-            "--accelerate",
-            "ntf-l2",
-        )?;
-        let fixed = args.fix.iter().filter_map(|name| plca::mode(name));
-        let builder = fixed.fold(Ntf::builder(rank), |builder, j| builder.freeze_factor(j));
-        let config = builder.build()?;
-        // What is wrong with the data is said of them, whatever the start.
-        let bound = config.on(data).map(drop);
-        bound.map_err(|e| Failure::by(&args.data, e))?;
-        Ok(Self {
-            config,
-            order: data.shape().len(),
-            scalar: PhantomData,
+        let state: NtfState<f64> = file.state()?;
+        explain(&LeeSeung, args, along, state.components(), |data, how| {
+            let explained = state.transform(data, &how.along(along))?;
+            let factor = matrix(explained.fit.state().factor(along));
+            let blocks = [(format!("factor_{along}"), factor)];
+            Ok((explained.untyped(), blocks.into()))
         })
     }
+
+    fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {
+        let with_model =
+            |state: &_, f: &mut dyn FnMut(&Cp<'_, f64>)| NtfState::with_model(state, |cp| f(cp));
+        Ok(Box::new(Products::<NtfState<f64>>::of(file, with_model)?))
+    }
 }
 
-impl<T: Element> CommandModel for NtfCommand<T> {
-    type Data = dyn Data<T>;
-    type State = NtfState<T>;
-    const OBJECTIVE: &'static str = "squared_error";
-
-    fn start(
-        &self,
-        data: &Self::Data,
-        mut given: Arrays,
-        path: &Path,
-        rng: &mut ChaCha8Rng,
-    ) -> Result<NtfState<T>, Failure> {
-        let init = plca::take_factors(path, &mut given, self.order)?;
-        Ok(self.config.init(data, &init, rng)?)
+/// The model of the command line.
+fn boxed<T: Element>(
+    args: &FitArgs,
+    rank: usize,
+    _: &[usize],
+) -> Result<Box<dyn AnyModel<T>>, Failure> {
+    refuse_likelihoods(args, "ntf-l2")?;
+    let accelerated = args.accelerate != Acceleration::None;
+    refuse(accelerated, "--accelerate", "ntf-l2")?;
+    let mut builder = Ntf::builder(rank);
+    for name in &args.fix {
+        builder = builder.freeze(name);
     }
-
-    fn restore(&self, mut arrays: Arrays, path: &Path) -> Result<NtfState<T>, Failure> {
-        let factors = plca::all_factors(path, &mut arrays, self.order)?;
-        Ok(NtfState { factors })
-    }
-
-    fn arrays(&self, _: &Self::Data, state: &NtfState<T>) -> Arrays {
-        let factors = state.factors.iter().enumerate();
-        factors.map(|(j, f)| (plca::factor(j), matrix(f))).collect()
-    }
-
-    fn iterate(
-        &self,
-        data: &Self::Data,
-        _: Acceleration,
-        from: (Carried<Self::State>, Progress),
-        stop: &Stop,
-        observer: impl Observer<Carried<Self::State>>,
-    ) -> Result<Outcome<Carried<Self::State>>, Failure> {
-        let sweep = self.config.on(data)?;
-        plainly(sweep, from, stop, observer)
-    }
-
-    fn direction(&self) -> Direction {
-        Direction::Minimise
-    }
+    Ok(Box::new(builder.build()?))
 }

@@ -10,7 +10,7 @@ use super::priors::{Block, priors};
 use super::{Makers, ModelKind, of_state};
 use crate::approximation::{Approximation, Products};
 use crate::args::{FitArgs, Precision, SelectArgs, TransformArgs};
-use crate::blocks::{Arrays, matrix, take_matrix, vector};
+use crate::blocks::{matrix, vector};
 use crate::failure::Failure;
 use crate::fit;
 use crate::online;
@@ -108,50 +108,6 @@ impl ModelKind for Symmetric {
 /// Name of the block of dimension `j`.
 pub(super) fn factor(j: usize) -> String {
     format!("factor_{j}")
-}
-
-/// The dimension whose block has this name.
-pub(super) fn mode(name: &str) -> Option<usize> {
-    name.strip_prefix("factor_")?.parse().ok()
-}
-
-/// The factors that are given.
-pub(super) fn take_factors<T: Element>(
-    path: &std::path::Path,
-    arrays: &mut Arrays,
-    order: usize,
-) -> Result<Vec<Option<DMatrix<T>>>, Failure> {
-    let take = |j| take_matrix(path, arrays, &factor(j));
-    (0..order).map(take).collect()
-}
-
-/// As [`take_factors`] from a file that must have them all.
-pub(super) fn all_factors<T: Element>(
-    path: &std::path::Path,
-    arrays: &mut Arrays,
-    order: usize,
-) -> Result<Vec<DMatrix<T>>, Failure> {
-    let factors = take_factors(path, arrays, order)?.into_iter().enumerate();
-    factors
-        .map(|(j, f)| f.ok_or_else(|| crate::blocks::lacking(path, &factor(j))))
-        .collect()
-}
-
-/// The blocks by their names.
-pub(super) fn written<T: Element>(weights: &DVector<T>, factors: &[DMatrix<T>]) -> Arrays {
-    let factors = factors.iter().enumerate();
-    let factors = factors.map(|(j, f)| (factor(j), matrix(f)));
-    factors
-        .chain([("weights".to_string(), vector(weights))])
-        .collect()
-}
-
-/// `P(x_j | z)` of every dimension, of one number of components.
-pub(super) fn factors(file: &mut Saved, order: usize) -> Result<Vec<DMatrix<f64>>, Failure> {
-    let factors = (0..order).map(|j| file.matrix(&factor(j)));
-    let factors = factors.collect::<Result<Vec<_>, _>>()?;
-    file.agree(factors.iter().map(DMatrix::ncols))?;
-    Ok(factors)
 }
 
 fn boxed<T: Element>(

@@ -12,6 +12,8 @@ pub enum FileLayout {
     Vector,
     /// `K x extents`: an array for every column. The extents are the fact of this name.
     Stack(&'static str),
+    /// Not in files: it is 1 when they are read, and what it says is in the scale.
+    Absent,
     /// `F x K x 2`: plus and minus, whose rows stand one above the other in the block.
     Sides,
 }
@@ -23,6 +25,7 @@ impl FileLayout {
         match self {
             Self::Matrix => vec![rows, columns],
             Self::Vector => vec![rows],
+            Self::Absent => Vec::new(),
             Self::Stack(_) => [&[columns], extents].concat(),
             Self::Sides => vec![rows / 2, columns, 2],
         }
@@ -41,6 +44,7 @@ impl FileLayout {
         match self {
             Self::Matrix => "a matrix",
             Self::Vector => "one dimension",
+            Self::Absent => "no array",
             Self::Stack(_) => "K x the extents of a component",
             Self::Sides => "F x K x 2",
         }
@@ -52,6 +56,7 @@ impl FileLayout {
         match self {
             Self::Matrix | Self::Vector => block.transpose().as_slice().to_vec(),
             Self::Stack(_) => block.as_slice().to_vec(),
+            Self::Absent => Vec::new(),
             Self::Sides => {
                 let cells = (0..rows / 2).flat_map(|i| (0..columns).map(move |z| (i, z)));
                 let values = cells.flat_map(|(i, z)| [block[(i, z)], block[(rows / 2 + i, z)]]);

@@ -7,6 +7,8 @@
 //! where `Ḡ` is the data with every column divided by its sum: each column counts alike, whatever its mass. One iteration improves the columns
 //! of `U` in order, then puts every column of `V` at its optimum. `[PNTF 1]` `[HS eq. 4]`
 
+use std::borrow::Cow;
+
 use nalgebra::{DMatrix, DVectorView};
 use plca_fit::engine::{
     Algorithm, Axis, BlockSpec, Explained, FitError, Frozen, Model, Parameters, Reconstruct, Sense,
@@ -75,7 +77,6 @@ impl<T: Real> ColumnNmfBuilder<T> {
 impl<T: Real> Model for ColumnNmf<T> {
     type Scalar = T;
     type State = ColumnNmfState<T>;
-    const NAME: &'static str = "column-nmf";
 
     fn components(&self) -> usize {
         self.components
@@ -413,6 +414,11 @@ impl<T: Real> Reconstruct for ColumnNmfState<T> {
 
 impl<T: Real> State for ColumnNmfState<T> {
     type Scalar = T;
+    const NAME: &'static str = "column-nmf";
+
+    fn block_names(_: usize) -> Vec<Cow<'static, str>> {
+        ["u", "v"].map(Cow::from).into()
+    }
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let shapes: Vec<_> = parameters.blocks().map(|(_, b)| b.shape()).collect();

@@ -1,5 +1,7 @@
 //! New data as mixtures of learnt components.
 
+use std::borrow::Cow;
+
 use nalgebra::DMatrix;
 use plca_fit::engine::{
     Axis, BlockSpec, Explained, FitError, Parameters, Reconstruct, State, Transform, dense,
@@ -160,6 +162,12 @@ impl<T: Real> Reconstruct for MixtureState<T> {
 
 impl<T: Real> State for MixtureState<T> {
     type Scalar = T;
+    const NAME: &'static str = "pntf-mixture";
+
+    fn block_names(order: usize) -> Vec<Cow<'static, str>> {
+        let factors = (0..order).map(|j| format!("factor_{j}").into());
+        std::iter::once("mixture".into()).chain(factors).collect()
+    }
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let modes = parameters.matrices().len();

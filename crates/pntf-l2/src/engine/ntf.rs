@@ -6,6 +6,8 @@
 //!
 //! One iteration updates the modes in order, each from the newest others. `[PNTF 5]`
 
+use std::borrow::Cow;
+
 use nalgebra::DMatrix;
 use plca_fit::engine::{
     Algorithm, Axis, BlockSpec, Constraint, Draw, Explained, FitError, Frozen, Model, Parameters,
@@ -80,7 +82,6 @@ impl<T: Real> NtfBuilder<T> {
 impl<T: Real> Model for Ntf<T> {
     type Scalar = T;
     type State = NtfState<T>;
-    const NAME: &'static str = "ntf-l2";
 
     fn components(&self) -> usize {
         self.components
@@ -367,6 +368,12 @@ impl<T: Real> Reconstruct for NtfState<T> {
 
 impl<T: Real> State for NtfState<T> {
     type Scalar = T;
+    const NAME: &'static str = "ntf-l2";
+
+    fn block_names(order: usize) -> Vec<Cow<'static, str>> {
+        let factors = (0..order).map(|j| format!("factor_{j}").into());
+        factors.collect()
+    }
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let factors = parameters.matrices();

@@ -227,6 +227,10 @@ impl<T: Real> Algorithm<T> for Descent<'_, T> {
         self.mass
     }
 
+    fn scale(&self, at: &Parameters<T>) -> Result<Option<Vec<f64>>, FitError> {
+        Ok(Some(vec![self.mass * mass(at)]))
+    }
+
     fn extrapolates(&self, _: &Parameters<T>) -> Result<(), FitError> {
         Ok(())
     }

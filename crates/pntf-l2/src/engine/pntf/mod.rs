@@ -10,10 +10,12 @@
 
 mod descent;
 
+use std::borrow::Cow;
+
 use nalgebra::{DMatrix, DVector};
 use plca_fit::engine::{
-    Algorithm, Axis, BlockSpec, Constraint, Draw, Explained, FitError, Frozen, Model, Parameters,
-    Reconstruct, Settings, State, Transform, dense, one_component,
+    Algorithm, Axis, BlockSpec, Constraint, Draw, Explained, FileLayout, FitError, Frozen, Model,
+    Parameters, Reconstruct, SCALE, Settings, State, Transform, dense, one_component,
 };
 use plca_tensor::arrange::Products;
 use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
@@ -117,7 +119,6 @@ impl<T: Real> PntfBuilder<T> {
 impl<T: Real> Model for Pntf<T> {
     type Scalar = T;
     type State = PntfState<T>;
-    const NAME: &'static str = "pntf";
 
     fn components(&self) -> usize {
         self.components
@@ -240,6 +241,14 @@ impl<T: Real> PntfState<T> {
         mass(&self.0)
     }
 
+    /// What `P` is multiplied by to approximate the data.
+    fn scale(&self) -> f64 {
+        match self.0.fact(SCALE) {
+            Some(&[scale]) => scale,
+            _ => self.0.mass() * self.mass(),
+        }
+    }
+
     /// Calls `f` with `P` as a model for the kernels, without the mass.
     pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
         let factors: Vec<_> = self.factors().iter().map(Factor::Columns).collect();
@@ -292,20 +301,37 @@ impl<T: Real> Reconstruct for PntfState<T> {
     }
 
     fn cell(&self, index: &[usize]) -> f64 {
-        self.0.mass() * self.mass() * self.with_model(|cp| cp.cell(index))
+        self.scale() * self.with_model(|cp| cp.cell(index))
     }
 
     fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
-        self.with_model(|cp| dense(cp, self.0.mass() * self.mass()))
+        self.with_model(|cp| dense(cp, self.scale()))
     }
 
     fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
-        self.with_model(|cp| one_component(cp, z, self.0.mass() * self.mass()))
+        self.with_model(|cp| one_component(cp, z, self.scale()))
     }
 }
 
 impl<T: Real> State for PntfState<T> {
     type Scalar = T;
+    const NAME: &'static str = "pntf";
+
+    fn block_names(order: usize) -> Vec<Cow<'static, str>> {
+        let factors = (0..order).map(|j| format!("factor_{j}").into());
+        std::iter::once("weights".into())
+            .chain(factors)
+            .chain(["mass".into()])
+            .collect()
+    }
+
+    fn layout(block: &str) -> FileLayout {
+        match block {
+            "weights" => FileLayout::Vector,
+            "mass" => FileLayout::Absent,
+            _ => FileLayout::Matrix,
+        }
+    }
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let blocks = parameters.matrices();
@@ -314,6 +340,7 @@ impl<T: Real> State for PntfState<T> {
         let factors = blocks.get(1..end).unwrap_or(&[]);
         let shape: Vec<usize> = factors.iter().map(|f| f.nrows()).collect();
         parameters.check(&specs(&shape, k))?;
+        parameters.check_scale(1)?;
         Ok(Self(parameters))
     }
 
