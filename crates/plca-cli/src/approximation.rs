@@ -2,14 +2,12 @@
 
 use std::path::Path;
 
-use nalgebra::{DMatrix, DVector};
 use plca_fit::engine::Reconstruct;
 use plca_io::Array;
-use plca_tensor::{Cp, Factor};
+use plca_tensor::Cp;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 use crate::args::{ReconstructArgs, SampleArgs};
-use crate::data::for_each_cell;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::outputs::writable;

@@ -1,12 +1,8 @@
 //! Runs as `--accelerate` asks for, and what their checkpoints hold besides a model's blocks.
 
-use plca_fit::{
-    Accelerate, Algorithm, Carried, Momentum, Observer, Outcome, Parabolic, Plain, Progress,
-    Squarem, Stop,
-};
+use plca_fit::{Algorithm, Carried, Observer, Outcome, Plain, Progress, Stop};
 use plca_io::Array;
 
-use crate::args::Acceleration;
 use crate::blocks::Arrays;
 use crate::failure::Failure;
 
