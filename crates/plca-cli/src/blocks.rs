@@ -84,9 +84,6 @@ pub(crate) fn need_vector(
     }
 }
 
-/// What a model is multiplied by where that is one number for each index.
-pub(crate) const SCALE: &str = "scale";
-
 /// Takes a vector out of a set of arrays.
 pub(crate) fn take_vector<T: Element>(
     path: &Path,

@@ -19,8 +19,6 @@ pub(crate) type Loaded<T> = Box<dyn Data<T>>;
 pub(crate) trait Dataset {
     /// Size of each mode.
     fn sizes(&self) -> &[usize];
-    /// Sum of what was observed.
-    fn sum(&self) -> f64;
     /// What a person should know of them.
     fn warnings(&self) -> Vec<String>;
 }
@@ -28,10 +26,6 @@ pub(crate) trait Dataset {
 impl<T: Element> Dataset for dyn Data<T> + '_ {
     fn sizes(&self) -> &[usize] {
         self.shape()
-    }
-
-    fn sum(&self) -> f64 {
-        self.total()
     }
 
     fn warnings(&self) -> Vec<String> {

@@ -2,8 +2,6 @@
 
 mod approximation;
 mod args;
-mod before;
-mod before_checkpoint;
 mod blocks;
 mod checkpoint;
 mod data;

@@ -84,22 +84,6 @@ impl Saved {
         Ok(block)
     }
 
-    /// Takes a matrix of finite numbers of either sign.
-    pub(crate) fn real_matrix(&mut self, name: &str) -> Result<DMatrix<f64>, Failure> {
-        let block = take_matrix::<f64>(&self.path, &mut self.arrays, name)?;
-        let block = block.ok_or_else(|| self.failure(format!("has no `{name}`")))?;
-        match block.iter().position(|x| !x.is_finite()) {
-            Some(at) => {
-                let (row, column) = (at % block.nrows(), at / block.nrows());
-                let value = block[(row, column)];
-                Err(self.failure(format!(
-                    "`{name}` is {value} at [{row}, {column}], not a finite number"
-                )))
-            }
-            None => Ok(block),
-        }
-    }
-
     /// Takes a vector of finite numbers that are not negative.
     pub(crate) fn vector(&mut self, name: &str) -> Result<DVector<f64>, Failure> {
         need_vector(&self.path, &mut self.arrays, name)

@@ -2,15 +2,13 @@
 
 use std::path::Path;
 
-use nalgebra::DMatrix;
 use plca_io::{DataFile, Element};
-use plca_tensor::{CompensatedSum, Data, Mask, SparseTensor};
+use plca_tensor::{Data, Mask, SparseTensor};
 
 use crate::args::DataArgs;
-use crate::data::{Dataset, Loaded, Tensor, read};
+use crate::data::{Loaded, Tensor, read};
 use crate::failure::Failure;
 use crate::models::options::need_matrix;
-use crate::precision;
 
 /// Reads a matrix of either sign. `model` is named where it must be one.
 fn matrix<T: Element>(path: &Path, args: &DataArgs, model: &str) -> Result<Tensor<T>, Failure> {
@@ -35,56 +33,6 @@ pub(crate) fn load<T: Element>(
         room(path, data)?;
     }
     Ok(tensor.boxed())
-}
-
-/// A matrix without hidden cells.
-#[derive(Debug)]
-pub(crate) struct Complete<T> {
-    pub(crate) values: DMatrix<T>,
-    sizes: [usize; 2],
-}
-
-impl<T: Element> Dataset for Complete<T> {
-    fn sizes(&self) -> &[usize] {
-        &self.sizes
-    }
-
-    fn sum(&self) -> f64 {
-        self.values
-            .iter()
-            .map(|x| x.to_f64())
-            .collect::<CompensatedSum>()
-            .value()
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        Vec::new()
-    }
-}
-
-/// A complete matrix, for models that cannot do without a cell.
-pub(crate) fn load_complete<T: Element>(
-    path: &Path,
-    args: &DataArgs,
-    model: &str,
-) -> Result<Complete<T>, Failure> {
-    let fail = |e| precision::refused::<T>(path, args, e);
-    let values = match matrix(path, args, model)? {
-        Tensor::Dense(data) if data.is_complete() => DMatrix::try_from(data).map_err(fail)?,
-        Tensor::Sparse(data) if data.is_complete() => {
-            room(path, &*data)?;
-            let mut values = DMatrix::zeros(data.shape()[0], data.shape()[1]);
-            data.visit(&mut |index, v| values[(index[0], index[1])] = T::lit(v))
-                .map_err(fail)?;
-            values
-        }
-        _ => {
-            let what = format!("{model} needs every cell, and here are hidden ones");
-            return Err(Failure::of(path, what));
-        }
-    };
-    let sizes = [values.nrows(), values.ncols()];
-    Ok(Complete { values, sizes })
 }
 
 /// A dense matrix of more cells is not made from a sparse file.

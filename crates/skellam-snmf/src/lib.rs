@@ -13,7 +13,7 @@
 //! | EM: maximum a posteriori | [`Snmf`] | `T⁺`, `T⁻`, `H` |
 //! | variational Bayes | [`SnmfVb`] | Dirichlet and gamma posteriors of them |
 //! | tensors with a signed first mode, EM | [`SignedCp`] | `T⁺`, `T⁻`, weights, factors of the other modes |
-//! | baselines: squared error, k-means | [`Ding`], [`kmeans`] | `W` of any sign and `H`; centres |
+//! | baselines: squared error, k-means | [`Ding`], [`KMeans`](engine::KMeans) | `W` of any sign and `H`; centres |
 //! | learning the prior, in batch or online | [`Hyperparameters`], [`Learner`] | shapes and rates of the prior |
 //!
 //! ```
@@ -41,7 +41,6 @@ mod error;
 mod faint;
 mod hyper;
 mod init;
-mod kmeans;
 mod learner;
 mod posterior;
 mod prior;
@@ -59,7 +58,6 @@ pub use em::{Snmf, SnmfBuilder, SnmfEm};
 pub use error::{ParamError, SnmfError};
 pub use hyper::{Groups, Hyperparameters, Sharing, Statistics};
 pub use init::SnmfInit;
-pub use kmeans::{Clusters, KMeans, KMeansState, KMeansSteps, Seeding, kmeans};
 pub use learner::{Learner, Rate};
 pub use plca_fit::{
     Accelerate, Algorithm, Carried, Momentum, Need, Outcome, Parabolic, Progress, Squarem, Stop,

@@ -6,7 +6,7 @@ use plca_dist::random::uniform;
 use plca_fit::Stop;
 use rand_chacha::ChaCha8Rng;
 use skellam_snmf::{
-    Ding, Entries, Prior, Seeding, Signed, Snmf, SnmfInit, SnmfState, SnmfVb, VbInit, kmeans,
+    Ding, Entries, Prior, Signed, Snmf, SnmfInit, SnmfState, SnmfVb, VbInit,
 };
 
 use super::sk_fit::{self, By};
@@ -95,8 +95,9 @@ impl<'a> Problem<'a> {
         };
         match method {
             Method::KMeans => {
-                let rounds = 300;
-                Ok(kmeans(self.values, self.k, Seeding::Random, rounds, rng)?.labels)
+                let model = KMeans::builder(self.k).seeding(Seeding::Random).build()?;
+                let values = DenseTensor::try_from(self.values.clone())?;
+                Ok(model.fit(&values, rng)?.state().labels())
             }
             Method::Ding => {
                 // As many passes as an accelerated iteration has.

@@ -1,6 +1,5 @@
 //! What the command does with a model: one file per model, and its line in [`MODELS`].
 
-pub(crate) mod accelerated;
 mod broadcast;
 pub(crate) mod kmeans;
 pub(crate) mod nmf_kl;
@@ -18,22 +17,15 @@ pub(crate) mod skellam_vb;
 pub(crate) mod snmf_ding;
 
 use std::fmt;
-use std::path::Path;
 
 use nalgebra::DMatrix;
-use plca_em::{Outcome, Progress, Stop};
 use plca_fit::engine::{AnyModel, Parameters};
-use plca_fit::{Carried, Direction, Observer};
 use plca_io::{Array, Element, ModelFile};
-use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 
 use crate::approximation::Approximation;
-use crate::args::{Acceleration, FitArgs, SelectArgs, TransformArgs};
-use crate::blocks::Arrays;
-use crate::data::Dataset;
+use crate::args::{FitArgs, SelectArgs, TransformArgs};
 use crate::failure::Failure;
 use crate::saved::Saved;
 use crate::select::Table;
@@ -203,68 +195,5 @@ impl Scalar for f64 {
 impl Scalar for f32 {
     fn make(makers: &Makers) -> Make<Self> {
         makers.f32
-    }
-}
-
-/// A model that the command can fit, save and continue.
-pub(crate) trait CommandModel: Sized {
-    /// What it is fitted to.
-    type Data: Dataset + ?Sized;
-    /// Its parameters.
-    type State: Clone;
-    /// Name of the objective in the metadata.
-    const OBJECTIVE: &'static str;
-    /// Its name where priors have a density.
-    const WITH_PRIORS: &'static str = "log_posterior";
-    /// A start; blocks that are not given are drawn.
-    fn start(
-        &self,
-        data: &Self::Data,
-        given: Arrays,
-        path: &Path,
-        rng: &mut ChaCha8Rng,
-    ) -> Result<Self::State, Failure>;
-    /// A state saved by [`arrays`](Self::arrays), bit for bit.
-    fn restore(&self, arrays: Arrays, path: &Path) -> Result<Self::State, Failure>;
-    /// The blocks by their names.
-    fn arrays(&self, data: &Self::Data, state: &Self::State) -> Arrays;
-    /// What a checkpoint holds: more than the blocks where the state is more.
-    fn saved(&self, data: &Self::Data, state: &Self::State) -> Arrays {
-        self.arrays(data, state)
-    }
-    /// Blocks that the last iteration gave everything back, as their priors had emptied them where the data are positive.
-    fn restored(&self, _state: &Self::State) -> Vec<String> {
-        Vec::new()
-    }
-    /// Runs the algorithm on from a state and where it stands.
-    fn iterate(
-        &self,
-        data: &Self::Data,
-        acceleration: Acceleration,
-        from: (Carried<Self::State>, Progress),
-        stop: &Stop,
-        observer: impl Observer<Carried<Self::State>>,
-    ) -> Result<Outcome<Carried<Self::State>>, Failure>;
-    /// Whether the score of the best start is the largest or the smallest.
-    fn direction(&self) -> Direction;
-    /// What starts are compared by.
-    fn score(&self, outcome: &Outcome<Self::State>) -> f64 {
-        outcome.objective
-    }
-    /// What else the summary says.
-    fn remarks(&self, _state: &Self::State) -> Value {
-        json!({})
-    }
-    /// What the model must be multiplied by to approximate data with hidden cells: one number, of order 0, or one for each given index.
-    fn scale(
-        &self,
-        _data: &Self::Data,
-        _state: &Self::State,
-    ) -> Result<Option<Array<f64>>, Failure> {
-        Ok(None)
-    }
-    /// Log-likelihood without priors, where the objective is another number.
-    fn ln_lik(&self, _data: &Self::Data, _state: &Self::State) -> Result<Option<f64>, Failure> {
-        Ok(None)
     }
 }

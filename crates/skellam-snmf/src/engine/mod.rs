@@ -2,6 +2,7 @@
 
 mod cp;
 mod ding;
+mod kmeans;
 mod refusal;
 mod signed;
 mod snmf;
@@ -9,5 +10,6 @@ mod vb;
 
 pub use cp::{SignedCp, SignedCpBuilder, SignedCpState};
 pub use ding::{Ding, DingBuilder, DingState};
+pub use kmeans::{KMeans, KMeansBuilder, KMeansState, Seeding};
 pub use snmf::{Snmf, SnmfBuilder, SnmfState};
 pub use vb::{Candidate, SnmfVb, SnmfVbBuilder, SnmfVbState, select_components};

@@ -1,12 +1,10 @@
 //! Ding's semi-NMF and k-means.
 
 use nalgebra::DMatrix;
-use plca_fit::Algorithm;
-use plca_fit::engine::{FitError, Init, Model};
+use plca_fit::engine::{Fit, FitError, Init, Model, Status, Stop};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-use skellam_snmf::engine::{Ding, DingState};
-use skellam_snmf::{KMeans, Seeding, kmeans};
+use skellam_snmf::engine::{Ding, DingState, KMeans, KMeansState, Seeding};
 
 use crate::support::{At, tensor};
 
@@ -66,6 +64,18 @@ fn vanished_entries_of_h_come_back() {
     assert!(at.objective() < 1e-9, "{:?}", at.state());
 }
 
+fn clusters(
+    v: &DMatrix<f64>,
+    k: usize,
+    seeding: Seeding,
+    max_iter: usize,
+    rng: &mut ChaCha8Rng,
+) -> Result<Fit<KMeansState<f64>>, FitError> {
+    let model = KMeans::builder(k).seeding(seeding).build()?;
+    let stop = Stop::default().max_iter(max_iter).tol(None);
+    model.on(&tensor(v))?.stop(stop).run(Init::default(), rng)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -122,36 +132,19 @@ proptest! {
     fn kmeans_is_a_fixed_point(v in matrix(), k in 1..5usize, seed in any::<u64>(), plus in any::<bool>()) {
         let k = k.min(v.ncols());
         let seeding = if plus { Seeding::PlusPlus } else { Seeding::Random };
-        let c = kmeans(&v, k, seeding, 1000, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap();
-        let distance = |n: usize, z: usize| (v.column(n) - c.centres.column(z)).norm_squared();
+        let fit = clusters(&v, k, seeding, 1000, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap();
+        let c = fit.state();
+        let distance = |n: usize, z: usize| (v.column(n) - c.centres().column(z)).norm_squared();
         let mut inertia = 0.0;
-        for (n, &label) in c.labels.iter().enumerate() {
+        for (n, label) in c.labels().into_iter().enumerate() {
             prop_assert!((0..k).all(|z| distance(n, label) <= distance(n, z)));
             inertia += distance(n, label);
         }
-        prop_assert!((inertia - c.inertia).abs() <= 1e-12 * (1.0 + inertia));
+        prop_assert_eq!(fit.status(), &Status::Settled);
+        prop_assert!((inertia - fit.objective()).abs() <= 1e-12 * (1.0 + inertia));
         let mean = v.column_mean();
         let one: f64 = v.column_iter().map(|x| (x - &mean).norm_squared()).sum();
-        prop_assert!(c.inertia <= one * (1.0 + 1e-12) + 1e-12);
-    }
-}
-
-/// `kmeans` makes the steps of the algorithm, as many as it says, and no more than it may.
-#[test]
-fn iterations_of_kmeans_are_counted() {
-    let v = DMatrix::from_fn(2, 60, |f, n| ((7 * n + 3 * f) as f64).sin());
-    for (seed, most) in (0..20).flat_map(|seed| [(seed, 0), (seed, 2), (seed, 1000)]) {
-        let rng = || ChaCha8Rng::seed_from_u64(seed);
-        let c = kmeans(&v, 4, Seeding::Random, most, &mut rng()).unwrap();
-        let steps = KMeans::new(4).unwrap();
-        let steps = steps.on(&v).unwrap();
-        let mut state = steps.seed(Seeding::Random, &mut rng());
-        let mut made = 0;
-        while !state.settled && made < most {
-            steps.step(&mut state, false).unwrap();
-            made += 1;
-        }
-        assert_eq!((c.iterations, c.centres), (made, state.centres));
+        prop_assert!(fit.objective() <= one * (1.0 + 1e-12) + 1e-12);
     }
 }
 
@@ -159,13 +152,14 @@ fn iterations_of_kmeans_are_counted() {
 #[test]
 fn seeds_are_drawn_by_squared_distance() {
     let v = DMatrix::from_row_slice(1, 4, &[0.0, 1.0, 3.0, 4.0]);
-    let steps = KMeans::new(2).unwrap();
-    let steps = steps.on(&v).unwrap();
+    let data = tensor(&v);
+    let model = KMeans::builder(2).build().unwrap();
+    let steps = model.bind(&data).unwrap();
     let mut pairs = DMatrix::<f64>::zeros(5, 5);
     const DRAWS: f64 = 40_000.0;
     for seed in 0..DRAWS as u64 {
-        let centres = steps.seed(Seeding::PlusPlus, &mut ChaCha8Rng::seed_from_u64(seed));
-        let [a, b] = [0, 1].map(|k| centres.centres[k] as usize);
+        let blocks = steps.draw(&mut ChaCha8Rng::seed_from_u64(seed)).unwrap();
+        let [a, b] = [0, 1].map(|k| blocks[0][k] as usize);
         pairs[(a, b)] += 1.0;
     }
     for &a in &v {
@@ -185,15 +179,15 @@ fn refusals() {
     let v = DMatrix::from_row_slice(1, 2, &[1.0, f64::NAN]);
     let refused = ding(1).on(&tensor(&v)).map(drop).unwrap_err();
     assert!(matches!(&refused, FitError::Entry { index, .. } if index == &[0, 1]));
-    assert!(kmeans(&v, 1, Seeding::Random, 9, &mut rng).is_err());
+    assert!(clusters(&v, 1, Seeding::Random, 9, &mut rng).is_err());
     let v = DMatrix::from_row_slice(1, 2, &[1.0, 1.0]);
-    assert!(kmeans(&v, 0, Seeding::Random, 9, &mut rng).is_err());
-    assert!(kmeans(&v, 3, Seeding::Random, 9, &mut rng).is_err());
+    assert!(clusters(&v, 0, Seeding::Random, 9, &mut rng).is_err());
+    assert!(clusters(&v, 3, Seeding::Random, 9, &mut rng).is_err());
     // All samples alike: no distance to seed by.
     assert_eq!(
-        kmeans(&v, 2, Seeding::PlusPlus, 9, &mut rng)
+        clusters(&v, 2, Seeding::PlusPlus, 9, &mut rng)
             .unwrap()
-            .inertia,
+            .objective(),
         0.0
     );
     let start = from(DMatrix::from_element(1, 2, -1.0));

@@ -101,7 +101,7 @@ fn specs<T: Real>((f, n): (usize, usize), k: usize) -> Vec<BlockSpec<T>> {
 }
 
 /// A copy of a matrix without hidden cells.
-fn complete<T: Real>(data: &dyn Data<T>) -> Result<DMatrix<T>, FitError> {
+pub(super) fn complete<T: Real>(data: &dyn Data<T>) -> Result<DMatrix<T>, FitError> {
     let &[rows, columns] = data.shape() else {
         let shape = data.shape().to_vec();
         return Err(DataError::NotAMatrix { shape }.into());
