@@ -8,7 +8,7 @@ use plca_fit::engine::State;
 use plca_io::ModelFile;
 use serde_json::Value;
 
-use crate::blocks::{Arrays, need_matrix, need_vector, take_matrix};
+use crate::blocks::{Arrays, need_matrix, need_vector};
 use crate::failure::Failure;
 use crate::models::{Kind, MODELS};
 

@@ -4,10 +4,11 @@ use nalgebra::DMatrix;
 use pathfinding::prelude::{Matrix, kuhn_munkres};
 use plca_dist::random::uniform;
 use plca_fit::Stop;
+use plca_fit::engine::Model;
+use plca_tensor::DenseTensor;
 use rand_chacha::ChaCha8Rng;
-use skellam_snmf::{
-    Ding, Entries, Prior, Signed, Snmf, SnmfInit, SnmfState, SnmfVb, VbInit,
-};
+use skellam_snmf::engine::{KMeans, Seeding};
+use skellam_snmf::{Ding, Entries, Prior, Signed, Snmf, SnmfInit, SnmfState, SnmfVb, VbInit};
 
 use super::sk_fit::{self, By};
 use crate::Result;

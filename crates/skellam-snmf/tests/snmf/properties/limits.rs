@@ -2,7 +2,6 @@
 
 use nalgebra::DMatrix;
 use plca_em::{Nmf, NmfState, Update};
-use plca_fit::Algorithm;
 use plca_fit::engine::{Model, State};
 use plca_tensor::{DenseTensor, Order};
 use proptest::prelude::*;
