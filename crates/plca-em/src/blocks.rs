@@ -5,7 +5,7 @@ use nalgebra::{DMatrix, DVector};
 use plca_priors::Step;
 use plca_tensor::{Real, normalise_columns};
 
-use crate::{EmError, ParamError, Prior};
+use crate::{EmError, Prior};
 
 /// A vector as a block of one column.
 pub(crate) fn column<T: Real>(v: &DVector<T>) -> DMatrix<T> {
@@ -73,15 +73,6 @@ pub(crate) fn whole_or_not<S: Clone, R>(
         *state = before;
     }
     changed
-}
-
-/// Whether a model lost the support of the data, from what checking it said.
-pub(crate) fn lost(support: Result<(), EmError>) -> Result<bool, EmError> {
-    match support {
-        Ok(()) => Ok(false),
-        Err(EmError::Support { .. }) => Ok(true),
-        Err(e) => Err(e),
-    }
 }
 
 /// What [`restore`] adds to every entry.
@@ -234,24 +225,5 @@ pub(crate) fn check_steady<T: Real>(
             block: block.into(),
             iteration,
         })
-    }
-}
-
-/// Refuses to guard tempered steps by the likelihood, which they may lower.
-pub(crate) fn check_untempered(power: f64) -> Result<(), EmError> {
-    // [SPEC 1.4] at fixed b < 1 the monotone quantity is L_b, not L
-    if power == 1.0 {
-        Ok(())
-    } else {
-        Err(ParamError::Conflict("acceleration does not go with tempering").into())
-    }
-}
-
-/// Refuses tempering powers outside `(0, 1]`.
-pub(crate) fn check_power(power: f64) -> Result<(), ParamError> {
-    if power > 0.0 && power <= 1.0 {
-        Ok(())
-    } else {
-        Err(ParamError::Temper(power))
     }
 }

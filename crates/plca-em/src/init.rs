@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random;
-use plca_tensor::{Cp, Data, Factor, Real, check_counts, normalise_columns};
+use plca_tensor::{Data, Factor, Real, normalise_columns};
 use rand::Rng;
 
 use crate::EmError;
@@ -102,43 +102,5 @@ pub(crate) fn stochastic_block<T: Real>(
             column,
         }),
         None => Ok(m),
-    }
-}
-
-/// After a likelihood of `-inf`: the first cell without support, if the model itself has none there.
-pub(crate) fn check_measured<T: Real>(
-    ln_lik: Option<f64>,
-    data: &dyn Data<T>,
-    model: &Cp<'_, T>,
-) -> Result<(), EmError> {
-    match ln_lik {
-        Some(f64::NEG_INFINITY) => check_support(data, model),
-        _ => Ok(()),
-    }
-}
-
-/// Refuses a start that gives probability 0 to something observed.
-pub(crate) fn check_support<T: Real>(data: &dyn Data<T>, model: &Cp<'_, T>) -> Result<(), EmError> {
-    check_counts(data)?;
-    if model
-        .weights
-        .is_none_or(|w| w.iter().any(|&w| w > T::zero()))
-        && model
-            .factors
-            .iter()
-            .all(|f| f.values().iter().all(|&x| x > T::zero()))
-    {
-        return Ok(());
-    }
-    let mut first: Option<(Vec<usize>, f64)> = None;
-    data.visit(&mut |index, value| {
-        let earlier = first.as_ref().is_none_or(|(i, _)| index < i.as_slice());
-        if earlier && model.cell(index) <= 0.0 {
-            first = Some((index.to_vec(), value));
-        }
-    })?;
-    match first {
-        Some((index, value)) => Err(EmError::Support { index, value }),
-        None => Ok(()),
     }
 }

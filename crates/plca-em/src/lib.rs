@@ -58,61 +58,43 @@ mod blocks;
 pub mod engine;
 mod error;
 mod expectation;
-mod fast;
-mod fold_in;
 mod held_out;
 mod init;
 mod interpolated;
-mod nmf;
 mod online;
 mod order;
-mod plca;
-mod plsa;
 mod posterior;
 mod shifted;
-mod tempering;
 mod transformed;
 
 pub use blocks::restored;
 pub use engine::{
-    Nmf, NmfBuilder, NmfState, Plca, PlcaBuilder, PlcaState, Plsa, PlsaBuilder, PlsaState,
+    Given, Missing, Nmf, NmfBuilder, NmfState, Plca, PlcaBuilder, PlcaState, Plsa, PlsaBuilder,
+    PlsaState, Update,
 };
 pub use error::{EmError, ParamError};
-pub use fast::{Fast, FastState, Pace, Separable};
-#[doc(hidden)]
-pub use fast::{Plan, Product};
-pub use fold_in::{Explained, FoldIn, Impossible, Solver};
 pub use held_out::{HeldCells, HeldOut, hold_out, hold_out_cells, perplexity};
 pub use interpolated::{Judged, held_out_divergence, held_out_perplexity};
-pub use nmf::{NmfEm, NmfInit, Update};
 pub use online::{
     Batch, Local, Online, OnlineBuilder, OnlineState, Pass, StepSize, StreamError, Streamed,
 };
 #[doc(hidden)]
 pub use online::{Explanation, Turn};
 pub use order::{ModelOrder, effective_parameters, nominal_parameters, shifted_parameters};
-pub use plca::{Missing, PlcaEm, PlcaInit, Prior};
 pub use plca_fit::{
     Accelerate, Algorithm, Carried, Direction, Iteration, Momentum, Need, Observer, Outcome,
     Parabolic, Progress, Squarem, Stop, StopError, StopReason, TracePoint, best_of, run, run_from,
 };
 pub use plca_priors::{PriorError, SimplexPrior};
-pub use plsa::{Given, PlsaEm, PlsaInit};
+
+/// A shared prior of distributions.
+pub type Prior<T> = std::sync::Arc<dyn SimplexPrior<T>>;
 pub use posterior::{posterior, sample_counts};
 pub use shifted::{
     Anneal, Evaluation, Geometry, Likelihood, Shifted, ShiftedBuilder, ShiftedEm, ShiftedInit,
     ShiftedState, Support,
 };
-pub use tempering::{CooledEm, CooledState, Cooling, Tempered};
 pub use transformed::{IndexMaps, MapEntry, Transformed, TransformedBuilder, TransformedEm};
-
-/// The models that those of [`engine`] replace.
-#[doc(hidden)]
-pub mod before {
-    pub use crate::nmf::{Nmf, NmfBuilder, NmfState};
-    pub use crate::plca::{Plca, PlcaBuilder, PlcaState};
-    pub use crate::plsa::{Plsa, PlsaBuilder, PlsaState};
-}
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

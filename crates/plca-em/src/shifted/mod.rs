@@ -192,16 +192,6 @@ impl<T: Real> Shifted<T> {
         Geometry::new(data, &self.kernel, &self.supports)
     }
 
-    /// The same shapes and likelihood with fixed kernels, and nothing else.
-    pub(crate) fn deconvolution(&self) -> Self {
-        let mut settings = Settings::new(self.components());
-        settings.frozen[1] = true;
-        Self {
-            settings,
-            ..self.clone()
-        }
-    }
-
     /// Binds the configuration to data, as an algorithm for [`plca_fit::run`]. Copies the data.
     ///
     /// # Errors

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use nalgebra::dmatrix;
 use plca_em::{
-    Algorithm, EmError, Evaluation, FoldIn, Given, IndexMaps, Likelihood, Missing, Nmf, NmfState,
-    Online, Plca, PlcaState, Plsa, PlsaState, Shifted, ShiftedInit, ShiftedState, Support,
-    Transformed, Update, hold_out, run,
+    Algorithm, EmError, Evaluation, Given, IndexMaps, Likelihood, Missing, Nmf, NmfState, Online,
+    Plca, PlcaState, Plsa, PlsaState, Shifted, ShiftedInit, ShiftedState, Support, Transformed,
+    Update, hold_out, run,
 };
 use plca_fit::engine::{
     Checkpoint, Cooling, FitError, Impossible, Init, Model, Solver, State, Transform,
@@ -382,24 +382,6 @@ fn of_new_data() {
         fails::<FitError>(&name, |data| plsa.transform(data, &how).map(drop));
         let nmf = NmfState::new(factor(reach), even).unwrap();
         fails::<FitError>(&name, |data| nmf.transform(data, &how).map(drop));
-    }
-    for (impossible, reach) in [
-        (plca_em::Impossible::Refuse, 1.0),
-        (plca_em::Impossible::Drop, 0.0),
-    ] {
-        let how = FoldIn {
-            stop: plca_em::Stop {
-                max_iter: 2,
-                ..FoldIn::default().stop
-            },
-            impossible,
-            solver: plca_em::Solver::Em,
-        };
-        let kernels = dmatrix![reach, reach; 1.0, 2.0; 1.0, 3.0; 2.0, 1.0];
-        let shifted = Shifted::<f64>::builder(2, vec![2, 2]).build().unwrap();
-        fails("shifted", |data| {
-            shifted.fold_in(data, &kernels, &how).map(drop)
-        });
     }
 }
 

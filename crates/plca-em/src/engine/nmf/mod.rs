@@ -24,12 +24,28 @@ use plca_fit::engine::{
 use plca_tensor::{Cp, Data, Factor, Real, check_counts};
 
 use super::product::check_components;
-use crate::Update;
-use crate::plca::Missing;
+use crate::Missing;
 use counts::{NmfCounts, plan};
 use sequential::Sequential;
 
 pub use state::NmfState;
+
+/// The order in which `W` and `H` are updated.
+///
+/// ```
+/// use plca_em::{Nmf, Update};
+/// let nmf = Nmf::<f64>::builder(4).update(Update::Sequential).build()?;
+/// # Ok::<(), plca_fit::engine::FitError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Update {
+    /// Both from one ratio, `W` divided by the row sums of the new `H`: this is PLCA.
+    #[default]
+    Simultaneous,
+    /// `W` first, then `H` from a fresh ratio: what most packages do. Another trajectory, the same fixed points.
+    Sequential,
+}
 
 /// Settings of KL-NMF, checked; see [`Nmf::builder`]. Its blocks are `w`, `I x K`, and `h`, `K x J`, in the scale of the data.
 ///

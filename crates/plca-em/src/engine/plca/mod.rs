@@ -25,11 +25,31 @@ use plca_fit::engine::{
 use plca_tensor::{Cp, Data, Factor, Real, check_counts};
 
 use super::product::{check_components, check_power};
-use crate::plca::Missing;
 use counts::PlcaCounts;
 use multiplicative::Multiplicative;
 
 pub use state::PlcaState;
+
+/// How hidden cells are treated; of no effect on complete data.
+///
+/// Both reach the same optima. The simultaneous form goes with imputation [SPEC 4]: that is the default of PLCA, whose updates
+/// treat all modes alike. KL-NMF takes the multiplicative updates, which are sequential, unless it is told otherwise.
+///
+/// ```
+/// use plca_em::{Missing, Plca};
+/// let plca = Plca::<f64>::builder(3).missing(Missing::Multiplicative);
+/// assert!(plca.temper(0.9).build().is_err());                     // these updates know no tempering
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub enum Missing {
+    /// Imputation EM: hidden cells are replaced by their expectation. Any order, any prior.
+    #[default]
+    Imputation,
+    /// Masked multiplicative updates, block after block: fewer iterations; matrices without priors.
+    Multiplicative,
+}
 
 /// Settings of PLCA, checked; see [`Plca::builder`]. Its blocks are `weights`, `P(z)` as a column of `K`, and `factor_0`, `factor_1`, …,
 /// `P(x_j | z)` as an `I_j x K` matrix for every mode.

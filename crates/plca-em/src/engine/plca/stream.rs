@@ -6,8 +6,8 @@ use plca_tensor::{Data, Real};
 
 use super::counts::PlcaCounts;
 use super::{Plca, PlcaState, specs};
+use crate::Missing;
 use crate::online::{Explanation, Streamed, Turn, explain, sealed};
-use crate::plca::Missing;
 
 impl<T: Real> sealed::Sealed for Plca<T> {}
 

@@ -23,10 +23,48 @@ use plca_fit::engine::{Algorithm, Axis, BlockSpec, Em, FitError, Frozen, Model, 
 use plca_tensor::{Cp, Data, Factor, Real};
 
 use super::product::{check_components, check_power};
-use crate::Given;
 use counts::PlsaCounts;
 
 pub use state::PlsaState;
+
+/// Which mode of the matrix is given.
+///
+/// ```
+/// use plca_em::Given;
+/// assert_eq!((Given::Columns.explained(), Given::Columns.mode()), (0, 1));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Given {
+    /// `P(x_1 | x_0)`: mixtures belong to rows.
+    Rows,
+    /// `P(x_0 | x_1)`: mixtures belong to columns (the usual form: columns are documents or time frames).
+    #[default]
+    Columns,
+}
+
+impl Given {
+    /// The mode that is given, 0 or 1; the other one is explained.
+    ///
+    /// ```
+    /// assert_eq!(plca_em::Given::Rows.mode(), 0);
+    /// ```
+    pub fn mode(self) -> usize {
+        match self {
+            Self::Rows => 0,
+            Self::Columns => 1,
+        }
+    }
+
+    /// The mode that is explained.
+    ///
+    /// ```
+    /// assert_eq!(plca_em::Given::Rows.explained(), 1);
+    /// ```
+    pub fn explained(self) -> usize {
+        1 - self.mode()
+    }
+}
 
 /// Settings of PLSA, checked; see [`Plsa::builder`]. Its blocks are `basis`, `P(x | z)` as columns of length `I`, `mixture`, `P(z | y)` as
 /// columns of length `K`, and `marginal`, `P(y)`, which comes from the data.
