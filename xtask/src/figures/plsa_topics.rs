@@ -264,8 +264,9 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     };
     let all = words.tensor(words.events.iter())?;
     let plca = Plca::builder(TOPICS).build()?;
-    let run = plca.on(&all)?.restarts(STARTS);
-    let run = run.stop(Stop::default().max_iter(context.size(500, 200)));
+    // The criterion is what EM comes to: coordinate descent goes on to lower divergences.
+    let run = plca.on(&all)?.restarts(STARTS).solver(Solver::Em);
+    let run = run.stop(Stop::default().max_iter(context.size(500, 200)).tol(None));
     let best = run.run(Init::default(), &mut rng(context.seed, 0))?;
 
     let parts = split(&words.events, &mut rng(context.seed, 9));
