@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random;
-use plca_tensor::{Data, Factor, Real, normalise_columns};
+use plca_tensor::{Factor, Real, normalise_columns};
 use rand::Rng;
 
 use crate::EmError;
