@@ -24,9 +24,9 @@ use crate::failure::Failure;
 use crate::given;
 use crate::interrupt;
 use crate::limits::on_threads;
+use crate::models::Scalar;
 use crate::models::options::{refuse, schedule};
 use crate::models::priors::any_density;
-use crate::models::{Makers, Scalar};
 use crate::out_of_core::{self, load};
 use crate::outputs::{Leaving, MODEL_FILES, distinct, warn, writable};
 use crate::precision;
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<(), Failure> {
         Some(_) => model.online(args),
         None if args.blocks.is_empty() => {
             sealed(args)?;
-            model.fit(args)
+            fit(args)
         }
         None => Err(Failure::usage(
             "several files of data: --online learns from them one after the other",
@@ -115,19 +115,19 @@ pub(crate) fn sealed(args: &FitArgs) -> Result<&Sealed, Failure> {
 }
 
 /// Fits a model to its data, and leaves its files and its summary.
-pub(crate) fn fit(args: &FitArgs, makers: Makers) -> Result<(), Failure> {
+fn fit(args: &FitArgs) -> Result<(), Failure> {
     match args.precision {
-        Precision::F64 => fit_as::<f64>(args, makers),
-        Precision::F32 => fit_as::<f32>(args, makers),
+        Precision::F64 => fit_as::<f64>(args),
+        Precision::F32 => fit_as::<f32>(args),
     }
 }
 
-fn fit_as<T: Scalar>(args: &FitArgs, makers: Makers) -> Result<(), Failure> {
+fn fit_as<T: Scalar>(args: &FitArgs) -> Result<(), Failure> {
     let data = load::<T>(args)?;
     let (given, implied) = given::blocks(args, data.shape().len())?;
     let rank = given::rank(args, implied, data.shape())?;
     let stop = stop(args)?;
-    let model = T::make(&makers)(args, rank, data.shape())?;
+    let model = T::make(&args.model.makers())(args, rank, data.shape())?;
     let cooling = match schedule(args)? {
         None => None,
         Some(cooling) => {

@@ -6,18 +6,17 @@ use skellam_snmf::engine::{KMeans, KMeansState, Seeding};
 
 use super::options::refuse;
 use super::snmf_ding::refuse_all;
-use super::{Makers, ModelKind, Takes, of_state};
+use super::{ModelKind, Takes, of_state};
 use crate::approximation::{Approximation, Cells};
 use crate::args::{self, FitArgs};
 use crate::failure::Failure;
-use crate::fit;
 use crate::saved::Saved;
 
 /// The model `kmeans`.
 pub(crate) struct Clustering;
 
 impl ModelKind for Clustering {
-    of_state!(KMeansState<f64>);
+    of_state!(KMeansState<f64>, boxed);
 
     fn about(&self) -> &'static str {
         "Clusters of the columns of a matrix of either sign"
@@ -38,14 +37,6 @@ impl ModelKind for Clustering {
 
     fn objective(&self, _: bool) -> &'static str {
         "squared_error"
-    }
-
-    fn fit(&self, args: &FitArgs) -> Result<(), Failure> {
-        let makers = Makers {
-            f64: boxed,
-            f32: boxed,
-        };
-        fit::fit(args, makers)
     }
 
     fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {

@@ -63,15 +63,9 @@ pub(crate) trait ModelKind: Send + Sync {
     /// The axis of a block that counts the components.
     fn component_axis(&self, block: &str) -> usize;
     /// Its parameters as a file.
-    fn file(&self, at: &Parameters<f64>) -> ModelFile {
-        let _ = at;
-        ModelFile::default()
-    }
+    fn file(&self, at: &Parameters<f64>) -> ModelFile;
     /// The block that an array holds, or what is wrong with it.
-    fn block(&self, name: &str, array: &Array<f64>) -> Result<DMatrix<f64>, String> {
-        let _ = array;
-        Err(format!("`{name}` is no block"))
-    }
+    fn block(&self, name: &str, array: &Array<f64>) -> Result<DMatrix<f64>, String>;
     /// What data it takes.
     fn takes(&self) -> Takes {
         Takes::Counts
@@ -99,8 +93,8 @@ pub(crate) trait ModelKind: Send + Sync {
     fn normalises(&self) -> bool {
         false
     }
-    /// `plca fit`, the outputs being writable.
-    fn fit(&self, args: &FitArgs) -> Result<(), Failure>;
+    /// What makes it from the command line.
+    fn makers(&self) -> Makers;
     /// `plca fit --online`.
     fn online(&self, args: &FitArgs) -> Result<(), Failure> {
         let _ = args;
@@ -141,7 +135,14 @@ pub(crate) enum Takes {
 
 /// What follows from the state of a model.
 macro_rules! of_state {
-    ($state:ty) => {
+    ($state:ty, $make:ident) => {
+        fn makers(&self) -> super::Makers {
+            super::Makers {
+                f64: $make,
+                f32: $make,
+            }
+        }
+
         fn name(&self) -> &'static str {
             <$state as plca_fit::engine::State>::NAME
         }

@@ -5,12 +5,11 @@ use plca_fit::engine::AnyModel;
 use plca_io::Element;
 
 use super::options::{missing, need_matrix, refuse, refuse_signed};
-use super::{Makers, ModelKind, of_state};
+use super::{ModelKind, of_state};
 use crate::approximation::{Approximation, Products};
 use crate::args::{self, FitArgs, SelectArgs, TransformArgs};
 use crate::blocks::matrix;
 use crate::failure::Failure;
-use crate::fit;
 use crate::saved::Saved;
 use crate::select::{self, Table};
 use crate::transform::{Found, along, explain};
@@ -19,7 +18,7 @@ use crate::transform::{Found, along, explain};
 pub(crate) struct Unnormalised;
 
 impl ModelKind for Unnormalised {
-    of_state!(NmfState<f64>);
+    of_state!(NmfState<f64>, boxed);
 
     fn about(&self) -> &'static str {
         "KL-NMF of a matrix"
@@ -39,14 +38,6 @@ impl ModelKind for Unnormalised {
 
     fn objective(&self, _: bool) -> &'static str {
         "kl_divergence"
-    }
-
-    fn fit(&self, args: &FitArgs) -> Result<(), Failure> {
-        let makers = Makers {
-            f64: boxed,
-            f32: boxed,
-        };
-        fit::fit(args, makers)
     }
 
     fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {

@@ -7,12 +7,11 @@ use pntf_l2::engine::{Ntf, NtfState};
 
 use super::options::refuse;
 use super::pntf::refuse_likelihoods;
-use super::{Makers, ModelKind, Takes, of_state};
+use super::{ModelKind, Takes, of_state};
 use crate::approximation::{Approximation, Products};
 use crate::args::{Acceleration, FitArgs, TransformArgs};
 use crate::blocks::matrix;
 use crate::failure::Failure;
-use crate::fit;
 use crate::saved::Saved;
 use crate::transform::{Found, along, explain};
 
@@ -20,7 +19,7 @@ use crate::transform::{Found, along, explain};
 pub(crate) struct LeeSeung;
 
 impl ModelKind for LeeSeung {
-    of_state!(NtfState<f64>);
+    of_state!(NtfState<f64>, boxed);
 
     fn about(&self) -> &'static str {
         "Non-negative factors of any order under squared error (Lee and Seung)"
@@ -36,14 +35,6 @@ impl ModelKind for LeeSeung {
 
     fn objective(&self, _: bool) -> &'static str {
         "squared_error"
-    }
-
-    fn fit(&self, args: &FitArgs) -> Result<(), Failure> {
-        let makers = Makers {
-            f64: boxed,
-            f32: boxed,
-        };
-        fit::fit(args, makers)
     }
 
     fn transform(&self, file: Saved, args: &TransformArgs) -> Result<Found, Failure> {

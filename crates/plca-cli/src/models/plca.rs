@@ -7,12 +7,11 @@ use plca_io::Element;
 
 use super::options::{missing, refuse, refuse_signed, temper};
 use super::priors::{Block, priors};
-use super::{Makers, ModelKind, of_state};
+use super::{ModelKind, of_state};
 use crate::approximation::{Approximation, Products};
 use crate::args::{FitArgs, Precision, SelectArgs, TransformArgs};
 use crate::blocks::{matrix, vector};
 use crate::failure::Failure;
-use crate::fit;
 use crate::online;
 use crate::saved::Saved;
 use crate::select::{self, Table};
@@ -22,7 +21,7 @@ use crate::transform::{Found, along, explain};
 pub(crate) struct Symmetric;
 
 impl ModelKind for Symmetric {
-    of_state!(PlcaState<f64>);
+    of_state!(PlcaState<f64>, boxed);
 
     fn about(&self) -> &'static str {
         "Symmetric PLCA of any order"
@@ -38,14 +37,6 @@ impl ModelKind for Symmetric {
 
     fn out_of_core(&self) -> bool {
         true
-    }
-
-    fn fit(&self, args: &FitArgs) -> Result<(), Failure> {
-        let makers = Makers {
-            f64: boxed,
-            f32: boxed,
-        };
-        fit::fit(args, makers)
     }
 
     fn online(&self, args: &FitArgs) -> Result<(), Failure> {

@@ -7,12 +7,11 @@ use plca_io::Element;
 
 use super::options::{missing, need_matrix, refuse, refuse_signed, temper};
 use super::priors::{Block, priors};
-use super::{Makers, ModelKind, of_state};
+use super::{ModelKind, of_state};
 use crate::approximation::{Approximation, Products};
 use crate::args::{FitArgs, Precision, SelectArgs, TransformArgs};
 use crate::blocks::matrix;
 use crate::failure::Failure;
-use crate::fit;
 use crate::online;
 use crate::saved::Saved;
 use crate::select::{self, Table};
@@ -22,7 +21,7 @@ use crate::transform::{Found, along, explain};
 pub(crate) struct Asymmetric;
 
 impl ModelKind for Asymmetric {
-    of_state!(PlsaState<f64>);
+    of_state!(PlsaState<f64>, boxed);
 
     fn about(&self) -> &'static str {
         "Asymmetric PLSA of a matrix"
@@ -43,14 +42,6 @@ impl ModelKind for Asymmetric {
 
     fn out_of_core(&self) -> bool {
         true
-    }
-
-    fn fit(&self, args: &FitArgs) -> Result<(), Failure> {
-        let makers = Makers {
-            f64: boxed,
-            f32: boxed,
-        };
-        fit::fit(args, makers)
     }
 
     fn online(&self, args: &FitArgs) -> Result<(), Failure> {

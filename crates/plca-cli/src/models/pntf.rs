@@ -6,12 +6,11 @@ use plca_tensor::Cp;
 use pntf_l2::engine::{Pntf, PntfState};
 
 use super::options::{refuse, refuse_signed, refuse_unsigned};
-use super::{Makers, ModelKind, Takes, of_state};
+use super::{ModelKind, Takes, of_state};
 use crate::approximation::{Approximation, Products};
 use crate::args::{FitArgs, TransformArgs};
 use crate::blocks::matrix;
 use crate::failure::Failure;
-use crate::fit;
 use crate::saved::Saved;
 use crate::transform::{Found, along, explain};
 
@@ -19,7 +18,7 @@ use crate::transform::{Found, along, explain};
 pub(crate) struct OnSimplex;
 
 impl ModelKind for OnSimplex {
-    of_state!(PntfState<f64>);
+    of_state!(PntfState<f64>, boxed);
 
     fn about(&self) -> &'static str {
         "Factorization on the simplex of any order, under squared error"
@@ -39,14 +38,6 @@ impl ModelKind for OnSimplex {
 
     fn normalises(&self) -> bool {
         true
-    }
-
-    fn fit(&self, args: &FitArgs) -> Result<(), Failure> {
-        let makers = Makers {
-            f64: boxed,
-            f32: boxed,
-        };
-        fit::fit(args, makers)
     }
 
     fn transform(&self, file: Saved, args: &TransformArgs) -> Result<Found, Failure> {

@@ -9,13 +9,12 @@ use rand_chacha::ChaCha8Rng;
 
 use super::options::refuse;
 use super::priors::{Block, priors};
-use super::{Makers, ModelKind, of_state, siplca_select};
+use super::{ModelKind, of_state, siplca_select};
 use crate::approximation::Approximation;
 use crate::args::{
     self, Acceleration, FitArgs, MissingMethod, PlaceArgs, SelectArgs, TransformArgs,
 };
 use crate::failure::Failure;
-use crate::fit;
 use crate::given;
 use crate::limits::parameters;
 use crate::saved::Saved;
@@ -26,7 +25,7 @@ use crate::transform::{Found, along, explain};
 pub(crate) struct ShiftInvariant;
 
 impl ModelKind for ShiftInvariant {
-    of_state!(ShiftedState<f64>);
+    of_state!(ShiftedState<f64>, boxed);
 
     fn about(&self) -> &'static str {
         "Shift-invariant PLCA of any order"
@@ -38,14 +37,6 @@ impl ModelKind for ShiftInvariant {
 
     fn shifts(&self) -> bool {
         true
-    }
-
-    fn fit(&self, args: &FitArgs) -> Result<(), Failure> {
-        let makers = Makers {
-            f64: boxed,
-            f32: boxed,
-        };
-        fit::fit(args, makers)
     }
 
     fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {

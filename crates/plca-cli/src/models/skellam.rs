@@ -8,11 +8,10 @@ use skellam_snmf::{Prior, Replicates};
 
 use super::options::{refuse, refuse_unsigned};
 use super::skellam_priors::prior;
-use super::{Makers, ModelKind, Takes, of_state};
+use super::{ModelKind, Takes, of_state};
 use crate::approximation::Approximation;
 use crate::args::{FitArgs, TransformArgs};
 use crate::failure::Failure;
-use crate::fit;
 use crate::saved::Saved;
 use crate::transform::{Found, along, explain};
 
@@ -20,7 +19,7 @@ use crate::transform::{Found, along, explain};
 pub(crate) struct SkellamEm;
 
 impl ModelKind for SkellamEm {
-    of_state!(SnmfState<f64>);
+    of_state!(SnmfState<f64>, boxed);
 
     fn about(&self) -> &'static str {
         "Skellam semi-NMF of a matrix of either sign, by EM"
@@ -37,14 +36,6 @@ impl ModelKind for SkellamEm {
     // Its normaliser is in it without a prior too.
     fn objective(&self, _: bool) -> &'static str {
         "log_posterior"
-    }
-
-    fn fit(&self, args: &FitArgs) -> Result<(), Failure> {
-        let makers = Makers {
-            f64: boxed,
-            f32: boxed,
-        };
-        fit::fit(args, makers)
     }
 
     fn transform(&self, file: Saved, args: &TransformArgs) -> Result<Found, Failure> {

@@ -11,12 +11,11 @@ use skellam_snmf::{Entries, Prior};
 use super::options::{refuse, refuse_unsigned};
 use super::skellam::{Rates, SavedPrior, replicates};
 use super::skellam_priors::prior;
-use super::{Makers, ModelKind, Takes, of_state};
+use super::{ModelKind, Takes, of_state};
 use crate::approximation::Approximation;
 use crate::args::{Criterion, FitArgs, SelectArgs, SignedArgs, TransformArgs};
 use crate::data::load_for;
 use crate::failure::Failure;
-use crate::fit;
 use crate::limits::reasonable;
 use crate::saved::Saved;
 use crate::select::{self, Table, ranks};
@@ -34,7 +33,7 @@ fn vague() -> Prior {
 }
 
 impl ModelKind for SkellamVb {
-    of_state!(SnmfVbState<f64>);
+    of_state!(SnmfVbState<f64>, boxed);
 
     fn about(&self) -> &'static str {
         "Skellam semi-NMF of a matrix of either sign, by variational Bayes"
@@ -50,14 +49,6 @@ impl ModelKind for SkellamVb {
 
     fn objective(&self, _: bool) -> &'static str {
         "elbo"
-    }
-
-    fn fit(&self, args: &FitArgs) -> Result<(), Failure> {
-        let makers = Makers {
-            f64: boxed,
-            f32: boxed,
-        };
-        fit::fit(args, makers)
     }
 
     fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {

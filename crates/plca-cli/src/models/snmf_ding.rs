@@ -5,18 +5,17 @@ use plca_io::Element;
 use skellam_snmf::engine::{Ding, DingState};
 
 use super::options::{refuse, refuse_signed, refuse_unsigned};
-use super::{Makers, ModelKind, Takes, of_state};
+use super::{ModelKind, Takes, of_state};
 use crate::approximation::{Approximation, Cells};
 use crate::args::{Acceleration, FitArgs};
 use crate::failure::Failure;
-use crate::fit;
 use crate::saved::Saved;
 
 /// The model `snmf-ding`.
 pub(crate) struct DingSemiNmf;
 
 impl ModelKind for DingSemiNmf {
-    of_state!(DingState<f64>);
+    of_state!(DingState<f64>, boxed);
 
     fn about(&self) -> &'static str {
         "Semi-NMF of a matrix of either sign in squared error (Ding 2010)"
@@ -37,14 +36,6 @@ impl ModelKind for DingSemiNmf {
 
     fn objective(&self, _: bool) -> &'static str {
         "squared_error"
-    }
-
-    fn fit(&self, args: &FitArgs) -> Result<(), Failure> {
-        let makers = Makers {
-            f64: boxed,
-            f32: boxed,
-        };
-        fit::fit(args, makers)
     }
 
     fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {
