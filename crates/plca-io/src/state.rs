@@ -67,6 +67,7 @@ impl ModelFile {
             let what = format!("holds the model `{named}`, expected `{}`", S::NAME);
             return Err(IoError::new(path, what));
         }
+        let facts = self.facts();
         let order = self.metadata["data"]["shape"].as_array();
         let order = order.map_or_else(|| factors(&self.arrays), Vec::len);
         let mut blocks = Vec::new();
@@ -85,7 +86,7 @@ impl ModelFile {
         }
         let mass = self.metadata["data"]["total"].as_f64().unwrap_or(1.0);
         let mut at = Parameters::named(blocks, mass);
-        for (name, numbers) in self.facts() {
+        for (name, numbers) in facts {
             at = at.with_fact(name, numbers);
         }
         wrapped(at).map_err(|e| match &e {

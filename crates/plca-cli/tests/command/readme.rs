@@ -153,7 +153,7 @@ fn hostile_models_are_refused() {
         ],
         nmf.clone(),
     );
-    all(&["`h`", "NaN", "[0, 1]"]);
+    all(&["`h`", "NaN", "row 0, column 1"]);
     write(
         &[("w", &[3, 1], &[1.0; 3]), ("h", &[2, 4], &[1.0; 8])],
         nmf.clone(),

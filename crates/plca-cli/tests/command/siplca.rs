@@ -473,7 +473,7 @@ fn bad_shifts_are_refused() {
     folder.fails(
         1,
         &format!("{fit} --kernel 2x3 --init i.npz"),
-        &["i.npz", "[2, 2, 2]"],
+        &["i.npz", "`kernels` is 4x2"],
     );
     for model in ["plca", "plsa", "nmf-kl"] {
         folder.fails(

@@ -179,7 +179,7 @@ fn bad_data_and_starts_are_refused_by_place_and_value() {
     };
     let line = "fit skellam d.csv --init init.npz --output o.npz --quiet";
     start(&[1.0, 1.0, 1.0, 1.0, 1.0, 0.0], &[1.0; 5]);
-    folder.fails(1, line, &["init.npz", "minus", "[2, 1]", "-8"]);
+    folder.fails(1, line, &["init.npz", "[2, 1]", "-8"]);
     start(&[1.0, 1.0, 1.0, -1.0, 1.0, 1.0], &[1.0; 5]);
     folder.fails(1, line, &["init.npz", "`minus`", "-1"]);
     start(&[0.0; 6], &[1.0; 5]);

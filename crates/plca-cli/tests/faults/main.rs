@@ -342,8 +342,11 @@ fn requests_beyond_the_memory_are_refused() {
     let sound = plca_media::Sound::mono(8000, (0..9000).map(|n| (0.1 * n as f64).sin()).collect());
     plca_media::write_wav(&folder.path("s.wav"), &sound).unwrap();
     let n = 20_000;
-    let ones =
-        |shape: &[usize]| plca_io::Array::new(shape.to_vec(), vec![1.0; shape.iter().product()]);
+    // Distributions, whichever axis they lie along.
+    let ones = |shape: &[usize]| {
+        let each = 1.0 / (shape[0] * shape.get(2).unwrap_or(&1)) as f64;
+        plca_io::Array::new(shape.to_vec(), vec![each; shape.iter().product()])
+    };
     let model = |name: &str, model: &str, arrays: &[(&str, &[usize])]| {
         let arrays = arrays
             .iter()
@@ -369,6 +372,10 @@ fn requests_beyond_the_memory_are_refused() {
     );
     let centres: &[(&str, &[usize])] = &[("centres", &[n, 2]), ("labels", &[n])];
     model("kmeans.npz", "kmeans", centres);
+    let file = folder.path("kmeans.npz");
+    let mut clusters = plca_io::read_model(&file).unwrap();
+    clusters.arrays.get_mut("labels").unwrap().values.fill(0.0);
+    plca_io::write_model(&file, &clusters, false).unwrap();
     let limit = "ulimit -v 2097152;";
     for line in [
         "spectrogram s.wav --frame 1048576 --hop 1 --output o.npy",
@@ -416,7 +423,15 @@ fn data_beyond_the_memory_are_refused() {
     let (limit, k) = ("ulimit -v 2097152;", 10_000);
     let file = |name: &str, arrays: Blocks<'_>| {
         let ones = |&(block, shape): &(&str, &[usize])| {
-            let values = vec![1.0; shape.iter().product()];
+            // Distributions, whichever axes they lie along.
+            let each = match shape {
+                [_, 1, 1] => 1,
+                [_, rows, columns] if *columns > 2 => rows * columns,
+                [rows, _, 2] => 2 * rows,
+                [rows, ..] => *rows,
+                [] => 1,
+            };
+            let values = vec![1.0 / each as f64; shape.iter().product()];
             (
                 block.to_string(),
                 plca_io::Array::new(shape.to_vec(), values),
@@ -428,7 +443,16 @@ fn data_beyond_the_memory_are_refused() {
         };
         plca_io::write_model(&folder.path("m.npz"), &file, false).unwrap();
     };
-    let factors: Blocks<'_> = &[("factor_0", &[2, k]), ("factor_1", &[3, k])];
+    let factors: Blocks<'_> = &[
+        ("weights", &[k]),
+        ("factor_0", &[2, k]),
+        ("factor_1", &[3, k]),
+    ];
+    let posterior: Blocks<'_> = &[
+        ("atoms_shape", &[2, k, 2]),
+        ("activations_shape", &[k, 3]),
+        ("activations_rate", &[k, 3]),
+    ];
     let shifted: Blocks<'_> = &[
         ("weights", &[k]),
         ("kernels", &[k, 1, 1]),
@@ -439,8 +463,11 @@ fn data_beyond_the_memory_are_refused() {
         ("plsa", &[("basis", &[2, k])]),
         ("nmf-kl", &[("w", &[2, k]), ("h", &[k, 3])]),
         ("siplca", shifted),
-        ("skellam", &[("atoms", &[2, k, 2])]),
-        ("skellam-vb", &[("atoms_shape", &[2, k, 2])]),
+        (
+            "skellam",
+            &[("atoms", &[2, k, 2]), ("activations", &[k, 3])],
+        ),
+        ("skellam-vb", posterior),
         ("pntf", factors),
         ("ntf-l2", factors),
     ];
