@@ -47,3 +47,48 @@ fn a_wholly_hidden_column_has_no_mass_under_plsa() {
     assert_eq!((got[1], got[4]), (0.0, 0.0));
     assert!((got[2] - 6.0).abs() < 1e-6, "{got:?}");
 }
+
+/// Files of every model, written before their states had facts: they are read, and mean what they meant.
+#[test]
+fn files_of_earlier_versions_are_read() {
+    let folder = Folder::new();
+    let kept = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/models");
+    let mut files = 0;
+    for entry in std::fs::read_dir(&kept).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if !(name.ends_with(".npz") || name.ends_with(".safetensors")) {
+            continue;
+        }
+        files += 1;
+        std::fs::copy(&path, folder.path(&name)).unwrap();
+        folder.ok(&format!("reconstruct {name} --output now.npy"));
+        // Of either sign.
+        let options = plca_io::ReadOptions {
+            allow_negative: true,
+            ..plca_io::ReadOptions::default()
+        };
+        let read = |path: &std::path::Path| match plca_io::read_data_with::<f64>(path, &options)
+            .unwrap()
+        {
+            plca_io::DataFile::Dense(array) => array,
+            plca_io::DataFile::Sparse(_) => unreachable!("an array"),
+        };
+        let then = read(&kept.join(format!("{name}.npy")));
+        let now = read(&folder.path("now.npy"));
+        assert_eq!(then.shape, now.shape, "{name}");
+        let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-6 * (1.0 + b.abs());
+        let exact = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-12 * (1.0 + b.abs());
+        let mut pairs = then.values.iter().zip(&now.values);
+        match name.contains("f32") {
+            true => assert!(pairs.all(near), "{name}"),
+            false => assert!(
+                pairs.all(exact),
+                "{name} {:?} {:?}",
+                then.values,
+                now.values
+            ),
+        }
+    }
+    assert!(files >= 17, "{files}");
+}
