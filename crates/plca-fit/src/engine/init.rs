@@ -4,7 +4,7 @@ use nalgebra::DMatrix;
 use plca_tensor::Real;
 use rand::Rng;
 
-use super::{Algorithm, Draw, FitError, Frozen, Parameters, State};
+use super::{Algorithm, Draw, FitError, Frozen, Parameters, SCALE, State};
 
 /// Where the blocks come from that a start does not give.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -148,6 +148,18 @@ impl<T: Real> Init<T> {
         let blocks = blocks.map(|(block, spec)| block.unwrap_or_else(|| spec.even()));
         begin(algorithm, blocks.collect())
     }
+}
+
+/// Parameters with what the model must be multiplied by to approximate the data, where that is not their sum alone.
+pub(super) fn scaled<T: Real>(
+    algorithm: &dyn Algorithm<T>,
+    at: Parameters<T>,
+) -> Result<Parameters<T>, FitError> {
+    Ok(match algorithm.scale(&at)? {
+        // A model without mass in the observed cells has no scale.
+        Some(scale) if scale.iter().all(|x| x.is_finite()) => at.with_fact(SCALE, scale),
+        _ => at.without_fact(SCALE),
+    })
 }
 
 /// The parameters that blocks stand for, in the order of the algorithm.

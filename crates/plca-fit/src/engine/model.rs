@@ -7,6 +7,7 @@ use nalgebra::DMatrix;
 use plca_tensor::{Data, Real};
 use rand::Rng;
 
+use super::init::scaled;
 use super::{Algorithm, FileLayout, Fit, FitError, Init, Parameters, Run};
 
 /// The fitted parameters of a model, which are valid.
@@ -173,7 +174,10 @@ pub trait Model: Debug + Send + Sync {
         Self: Sized,
     {
         let algorithm = self.bind(data)?;
-        Self::State::wrap(init.into().parameters(&*algorithm, rng)?)
+        Self::State::wrap(scaled(
+            &*algorithm,
+            init.into().parameters(&*algorithm, rng)?,
+        )?)
     }
 
     /// Fits with the defaults of [`Run`].

@@ -201,6 +201,12 @@ impl<T: Real> Parameters<T> {
         self
     }
 
+    /// The same without a fact.
+    pub(super) fn without_fact(mut self, name: &str) -> Self {
+        self.facts.retain(|(other, _)| other != name);
+        self
+    }
+
     /// The same after so many iterations.
     #[must_use]
     pub fn at_iteration(mut self, iteration: usize) -> Self {

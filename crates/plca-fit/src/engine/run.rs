@@ -9,10 +9,11 @@ use plca_tensor::{Data, Real};
 use rand::Rng;
 
 use super::cool::{Cooled, Held};
+use super::init::scaled;
 use super::model::Bind;
 use super::{
-    Algorithm, Checkpoint, Cooling, Event, Fit, FitError, Init, Need, Parameters, SCALE, Solver,
-    State, Status, Steps, Stop, StopError, TracePoint,
+    Algorithm, Checkpoint, Cooling, Event, Fit, FitError, Init, Need, Parameters, Solver, State,
+    Status, Steps, Stop, StopError, TracePoint,
 };
 
 /// What an observer sees after an iteration.
@@ -330,7 +331,7 @@ impl<'a, S: State> Run<'a, S> {
             _ if at.iteration == 0 => None,
             _ => steps.finish(&at.parameters)?,
         };
-        let mut end = end.unwrap_or_else(|| at.parameters.clone());
+        let end = end.unwrap_or_else(|| at.parameters.clone());
         let objective = self.algorithm.objective(&end)?;
         trace.push(TracePoint {
             iteration: at.iteration,
@@ -338,9 +339,7 @@ impl<'a, S: State> Run<'a, S> {
         });
         let held_out_perplexity = steps.held_out_perplexity();
         drop(steps);
-        if let Some(scale) = self.algorithm.scale(&end)? {
-            end = end.with_fact(SCALE, scale);
-        }
+        let end = scaled(&*self.algorithm, end)?;
         Ok(Fit {
             held_out_perplexity,
             state: S::wrap(end)?,

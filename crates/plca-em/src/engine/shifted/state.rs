@@ -299,6 +299,7 @@ impl<T: Real> State for ShiftedState<T> {
         let k = parameters.matrices().first().map_or(0, |w| w.nrows());
         parameters.check(&specs(geometry.cells(), k))?;
         let remembered = Remembered::of(&parameters)?;
+        parameters.check_scale(1)?;
         let frame = Frame {
             layout: Layout::new(geometry),
             remembered,

@@ -342,6 +342,7 @@ impl<T: Real> State for TransformedState<T> {
         let k = parameters.matrices().first().map_or(0, |w| w.nrows());
         parameters.check(&specs([maps.kernel_cells(), maps.maps()], k))?;
         let remembered = Remembered::of(&parameters)?;
+        parameters.check_scale(1)?;
         let frame = Frame {
             maps: Arc::new(maps),
             shape,
