@@ -274,7 +274,7 @@ impl<T: Real> PntfState<T> {
     /// let learnt = PntfState::new(dvector![0.5, 0.5], vec![topics, dmatrix![1.0, 1.0]])?;
     /// let new = DenseTensor::new(vec![3, 1], vec![3.0, 3.0, 2.0], Order::RowMajor)?;
     /// let explained = learnt.transform(&new, &Transform::default())?;
-    /// assert!((explained.fit.state().mixture()[(0, 0)] - 0.75).abs() < 1e-15 && explained.gap[0] < 1e-15);
+    /// assert!((explained.fit.state().mixture()[(0, 0)] - 0.75f64).abs() < 1e-15 && explained.gap[0] < 1e-15);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
