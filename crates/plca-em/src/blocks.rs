@@ -91,33 +91,6 @@ pub(crate) fn restore<T: Real>(block: &mut [T], rows: usize) {
     }
 }
 
-/// Whether a step restored the block's support by adding 1e-12 to every entry, `q <- (q + 1e-12) / (1 + 1e-12 I)`, after its prior had
-/// set entries to 0 so that the model lost cells that the data have. Such a step may lower the objective. `[SPEC 8]`
-///
-/// It is recognised by an entry that is what a 0 becomes, to the bit. So ask it after every step, and of blocks whose prior may empty
-/// them ([`SimplexPrior::may_empty`](plca_priors::PriorRules::may_empty)) only: a column that keeps its value keeps such an entry, and
-/// a prior's own floor of 1e-12 looks the same.
-///
-/// ```
-/// use std::sync::Arc;
-/// use plca_em::{before::Plca, Algorithm, PlcaInit, restored};
-/// use plca_priors::Dirichlet;
-/// use plca_tensor::{DenseTensor, Order};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// // Row 1 has half a count, and the prior takes nine tenths of a count from every row.
-/// let v = DenseTensor::new(vec![2, 1], vec![4.0, 0.5], Order::RowMajor)?;
-/// let plca = Plca::builder(1).factor_prior(0, Arc::new(Dirichlet::symmetric(0.1)?)).build()?;
-/// let mut state = plca.init(&v, &PlcaInit::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
-/// assert!(!restored::<f64>(&state.factors[0]));
-/// plca.on(&v)?.step(&mut state, false)?;
-/// assert!(restored(&state.factors[0]) && !restored(&state.factors[1]));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn restored<T: Real>(block: &DMatrix<T>) -> bool {
-    let trace = T::lit(with_trace(0.0, block.nrows()));
-    block.iter().any(|&q| q == trace)
-}
-
 /// What of a model an iteration may change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Free {

@@ -3,11 +3,6 @@
 use plca_priors::PriorError;
 
 /// Why a configuration was refused; see the builders.
-///
-/// ```
-/// use plca_em::{before::Plca, ParamError};
-/// assert_eq!(Plca::<f64>::builder(2).temper(0.0).build().unwrap_err(), ParamError::Temper(0.0));
-/// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParamError {
@@ -76,19 +71,6 @@ pub enum ParamError {
 }
 
 /// Why a start was refused or a step could not be carried out.
-///
-/// ```
-/// use nalgebra::dmatrix;
-/// use plca_em::{before::Plca, EmError, PlcaInit};
-/// use plca_tensor::{DenseTensor, Order};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let v = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;
-/// let mut rng = ChaCha8Rng::seed_from_u64(0);
-/// let init = PlcaInit { factors: vec![Some(dmatrix![1.0; 0.0])], ..PlcaInit::default() };
-/// let error = Plca::<f64>::builder(1).build()?.init(&v, &init, &mut rng).unwrap_err();
-/// assert_eq!(error, EmError::Support { index: vec![1, 1], value: 2.0 });
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmError {

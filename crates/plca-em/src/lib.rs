@@ -12,7 +12,8 @@
 //! [`plca_fit`]'s loop, with the same bits for any number of threads.
 //!
 //! ```
-//! use plca_em::{before::Plca, PlcaInit, Stop};
+//! use plca_em::Plca;
+//! use plca_fit::engine::Model;
 //! use plca_tensor::{DenseTensor, Order};
 //! use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 //!
@@ -23,30 +24,31 @@
 //!     0.0, 0.0, 1.0, 1.0,
 //!     0.0, 0.0, 1.0, 1.0,
 //! ], Order::RowMajor)?;
-//! let fit = Plca::builder(2).build()?.fit(&v, &PlcaInit::default(), &Stop::default(), &mut ChaCha8Rng::seed_from_u64(1))?;
-//! let mut weights = fit.state.weights.as_slice().to_vec();
+//! let fit = Plca::builder(2).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(1))?;
+//! let mut weights = fit.state().weights().to_vec();
 //! weights.sort_by(f64::total_cmp);
 //! assert!((weights[0] - 0.2).abs() < 1e-6 && (weights[1] - 0.8).abs() < 1e-6);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Acceleration
+//! # Solvers
 //!
-//! [`Squarem`], [`Momentum`] and [`Parabolic`] wrap what `on` returns, and [`run`] iterates the result as it does plain EM:
+//! By default a run is by coordinate descent where the model separates, and by plain iterations elsewhere. Any other solver, stop rule or
+//! start is chosen before the run:
 //!
 //! ```
-//! use plca_em::{before::Plca, PlcaInit, Squarem, Stop, run};
+//! use plca_em::Plca;
+//! use plca_fit::engine::{Init, Model, Solver, Stop};
 //! use plca_tensor::{DenseTensor, Order};
 //! use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 //!
 //! let v = DenseTensor::new(vec![3, 3], vec![5.0, 1.0, 2.0, 1.0, 4.0, 3.0, 2.0, 2.0, 9.0], Order::RowMajor)?;
 //! let plca = Plca::builder(2).build()?;
-//! let em = plca.on(&v)?;
-//! let start = plca.init(&v, &PlcaInit::default(), &mut ChaCha8Rng::seed_from_u64(1))?;
-//! let stop = Stop { tol: 1e-10, ..Stop::default() };
-//! let plain = run(&em, start.clone(), &stop, ())?;
-//! let accelerated = run(&Squarem(em), start, &stop, ())?;
-//! assert!(accelerated.iterations < plain.iterations);
+//! let fit = |solver| {
+//!     let run = plca.on(&v)?.solver(solver).stop(Stop::default().tol(1e-10));
+//!     run.run(Init::default(), &mut ChaCha8Rng::seed_from_u64(1))
+//! };
+//! assert!(fit(Solver::Squarem)?.iterations() < fit(Solver::Em)?.iterations());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -67,7 +69,6 @@ mod posterior;
 mod shifted;
 mod transformed;
 
-pub use blocks::restored;
 pub use engine::{
     Given, Missing, Nmf, NmfBuilder, NmfState, Plca, PlcaBuilder, PlcaState, Plsa, PlsaBuilder,
     PlsaState, Update,

@@ -82,6 +82,15 @@ impl ModelFile {
                 continue;
             };
             let block = block_of::<S>(&name, &array).map_err(|what| IoError::new(path, what))?;
+            let extents = S::layout(&name).extents();
+            let known = facts.iter().find(|(fact, _)| Some(&**fact) == extents);
+            let got = array.shape.get(1..).unwrap_or_default();
+            if let Some((_, known)) = known
+                && !got.iter().map(|&n| n as f64).eq(known.iter().copied())
+            {
+                let what = format!("`{name}` has components of {got:?}, expected {known:?}");
+                return Err(IoError::new(path, what));
+            }
             blocks.push((name.into_owned(), block.map(S::Scalar::lit)));
         }
         let mass = self.metadata["data"]["total"].as_f64().unwrap_or(1.0);

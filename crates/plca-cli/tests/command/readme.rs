@@ -158,7 +158,7 @@ fn hostile_models_are_refused() {
         &[("w", &[3, 1], &[1.0; 3]), ("h", &[2, 4], &[1.0; 8])],
         nmf.clone(),
     );
-    all(&["1 and 2 components"]);
+    all(&["`h` is", "2x4"]);
     write(&[("w", &[3, 1], &[1.0; 3])], nmf);
     all(&["`h`"]);
     write(

@@ -181,9 +181,9 @@ fn bad_data_and_starts_are_refused_by_place_and_value() {
     start(&[1.0, 1.0, 1.0, 1.0, 1.0, 0.0], &[1.0; 5]);
     folder.fails(1, line, &["init.npz", "[2, 1]", "-8"]);
     start(&[1.0, 1.0, 1.0, -1.0, 1.0, 1.0], &[1.0; 5]);
-    folder.fails(1, line, &["init.npz", "`minus`", "-1"]);
+    folder.fails(1, line, &["init.npz", "`atoms`", "-1"]);
     start(&[0.0; 6], &[1.0; 5]);
-    folder.fails(1, line, &["init.npz", "all zeros"]);
+    folder.fails(1, line, &["init.npz", "`atoms`"]);
     start(&[1.0; 6], &[1.0, 1.0, f64::NAN, 1.0, 1.0]);
     folder.fails(1, line, &["init.npz", "`activations`", "NaN"]);
     folder.arrays("init.npz", &[("activations", &[1, 4], &[1.0; 4])]);
@@ -194,7 +194,7 @@ fn bad_data_and_starts_are_refused_by_place_and_value() {
     folder.fails(1, line, &["init.npz", "`weights`", "atoms, activations"]);
     folder.arrays("init.npz", &[("activations_shape", &[2, 5], &[0.0; 10])]);
     let vb = "fit skellam-vb d.csv --init init.npz --output o.npz --quiet";
-    folder.fails(1, vb, &["init.npz", "`shape`", "0"]);
+    folder.fails(1, vb, &["init.npz", "`activations_shape`", "0"]);
 }
 
 #[test]

@@ -72,8 +72,8 @@ pub struct Online<M, T: Real> {
 /// let mut state = learner.init(&[2], &mut ChaCha8Rng::seed_from_u64(0))?;
 /// let batch = DenseTensor::new(vec![2, 3], vec![3.0, 1.0, 0.0, 0.0, 2.0, 2.0], Order::RowMajor)?;
 /// let learnt = learner.partial_fit(&mut state, &batch)?;
-/// assert_eq!((learnt.state.mixture.shape(), learnt.mass), ((2, 3), 8.0));
-/// assert_ne!(learnt.state.basis, state.factors[0]);                   // the one that the batch met
+/// assert_eq!((learnt.state.mixture().shape(), learnt.mass), ((2, 3), 8.0));
+/// assert_ne!(learnt.state.basis(), &state.factors[0]);                   // the one that the batch met
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]

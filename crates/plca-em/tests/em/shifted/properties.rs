@@ -214,7 +214,10 @@ fn reconstructed<T: Real>(p: &Problem) -> Result<(), TestCaseError> {
             }
             let shifted = p.builder().likelihood(likelihood).build().unwrap();
             let em = shifted.bind(&*data).unwrap();
-            let at = p.start(&*em);
+            let mut at = p.start(&*em);
+            if let Some(scale) = em.scale(&at).unwrap() {
+                at = at.with_fact("scale", scale);
+            }
             let state = ShiftedState::wrap(at.clone()).unwrap();
             let mut want = convolution(state.geometry(), &at);
             let mass: f64 = want.iter().sum();
