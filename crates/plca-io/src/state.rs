@@ -70,6 +70,9 @@ impl ModelFile {
         let facts = self.facts();
         let order = self.metadata["data"]["shape"].as_array();
         let order = order.map_or_else(|| factors(&self.arrays), Vec::len);
+        if order == 0 && S::block_names(0) != S::block_names(1) {
+            return Err(IoError::new(path, "does not say the shape of its data"));
+        }
         let mut blocks = Vec::new();
         for name in S::block_names(order) {
             if S::layout(&name) == FileLayout::Absent {
