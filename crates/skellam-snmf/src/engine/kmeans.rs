@@ -25,7 +25,7 @@ use super::signed::along_columns;
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use skellam_snmf::{Seeding, kmeans};
+/// use skellam_snmf::engine::{Seeding, kmeans};
 /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
 /// let v = dmatrix![0.0, 2.0, 10.0];
