@@ -1,4 +1,4 @@
-//! `faults`: the command is killed at random moments; files are whole, runs go on to the same bits, nothing is left behind.
+//! `faults`: the command is killed at random moments; files are whole, runs go on bit-identically, nothing is left behind.
 
 use std::path::PathBuf;
 

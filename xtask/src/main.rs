@@ -20,6 +20,7 @@ mod fuzz;
 mod gallery;
 mod out_of_core;
 mod plot;
+mod recipes;
 mod reproduce;
 mod soak;
 mod tidy;
@@ -52,6 +53,8 @@ enum Command {
     Faults(faults::Args),
     /// Download the public data sets and verify their checksums.
     FetchData(fetch_data::Args),
+    /// Do what the examples of extension say to a copy of the workspace: the command there knows the new prior, solver and model.
+    Recipes,
     /// Run every property of the workspace on new problems for as long as asked; shrunk failures, cases and seeds.
     Soak(soak::Args),
 }
@@ -108,6 +111,7 @@ fn main() -> ExitCode {
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Faults(args) => faults::run(&args),
         Command::FetchData(args) => fetch_data::run(&args),
+        Command::Recipes => recipes::run(),
         Command::Soak(args) => soak::run(&args),
     };
     match done {

@@ -1,7 +1,8 @@
 //! `tidy`: the rules that the compiler does not know.
 //!
 //! Layers (internal normal and build dependencies), packages that the core must not use, the one file that may hold
-//! code the compiler cannot check, manifests, paths of somebody's machine in tracked text, and found cases that no test reads.
+//! code the compiler cannot check, manifests, paths of somebody's machine in tracked text, found cases that no test reads, and words
+//! that the glossary replaces.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -40,10 +41,30 @@ const PACKAGES: &[(&str, usize)] = &[
 const RIM_LIBRARIES: &[(&str, &[&str])] = &[
     ("plca-io", &["plca-fit", "plca-tensor"]),
     ("plca-media", &["plca-io"]),
+    (
+        "plca",
+        &[
+            "plca-dist",
+            "plca-em",
+            "plca-fit",
+            "plca-io",
+            "plca-media",
+            "plca-priors",
+            "plca-tensor",
+            "pntf-l2",
+            "skellam-snmf",
+        ],
+    ),
 ];
 
 /// What is built from all of these may use every library; nothing knows it.
-pub(crate) const RIM: &[&str] = &["plca-cli", "plca-benches", "plca-fuzz", "xtask"];
+pub(crate) const RIM: &[&str] = &[
+    "plca-cli",
+    "plca-benches",
+    "plca-extend",
+    "plca-fuzz",
+    "xtask",
+];
 
 /// Files, clocks, pictures, sound, terminals, networks: never in the core.
 const FORBIDDEN: &[&str] = &[
@@ -282,6 +303,60 @@ fn text(path: &str, content: &str) -> Vec<String> {
     wrong
 }
 
+/// The words that the glossary replaces: those of the last columns of its tables.
+fn replaced_words(glossary: &str) -> Vec<String> {
+    let rows = glossary.lines().filter_map(|line| {
+        let cells: Vec<&str> = line.strip_prefix('|')?.split('|').collect();
+        cells.get(2).map(|cell| cell.trim())
+    });
+    let words = rows.filter(|cell| *cell != "not" && !cell.starts_with("---"));
+    let words = words.flat_map(|cell| cell.split(','));
+    let words = words.map(|word| word.trim().to_lowercase());
+    words.filter(|word| !word.is_empty()).collect()
+}
+
+/// The prose of a file: documents, and doc comments of libraries. `None` for what is neither.
+fn prose(path: &str, line: &str) -> Option<String> {
+    let text = match path.strip_suffix(".rs") {
+        Some(_) if path.contains("/src/") => {
+            let line = line.trim_start();
+            line.strip_prefix("///").or(line.strip_prefix("//!"))?
+        }
+        None if path.ends_with(".md") => line,
+        _ => return None,
+    };
+    // Every second part is code.
+    Some(
+        text.split('`')
+            .step_by(2)
+            .collect::<String>()
+            .to_lowercase(),
+    )
+}
+
+/// Words in the prose of a file that the glossary replaces.
+fn replaced(path: &str, content: &str, words: &[String]) -> Vec<String> {
+    const FREE: [&str; 3] = ["docs/GLOSSARY.md", "docs/EQUATIONS.md", "CHANGELOG.md"];
+    if FREE.contains(&path) {
+        return Vec::new();
+    }
+    let in_word = |c: char| c.is_alphanumeric();
+    let lines = (1..).zip(content.lines());
+    let found = lines.flat_map(|(n, line)| {
+        let text = prose(path, line).unwrap_or_default();
+        let stands = |word: &&String| {
+            text.match_indices(word.as_str()).any(|(at, word)| {
+                !text[..at].ends_with(in_word) && !text[at + word.len()..].starts_with(in_word)
+            })
+        };
+        let words: Vec<_> = words.iter().filter(stands).collect();
+        words.into_iter().map(move |word| {
+            format!("{path}:{n}: \"{word}\", for which docs/GLOSSARY.md has another word")
+        })
+    });
+    found.collect()
+}
+
 /// Where proptest reads the found cases of a source file: beside the folder above it that has a `lib.rs` or `main.rs`, or beside the file
 /// where there is none.
 fn found_cases(source: &str, tracked: &[&str]) -> PathBuf {
@@ -353,10 +428,13 @@ pub(crate) fn run() -> Result<bool> {
     let tracked = String::from_utf8(output(&root, "git", &["ls-files", "-z"])?)?;
     let tracked: Vec<&str> = tracked.split('\0').filter(|p| !p.is_empty()).collect();
     wrong.extend(stray_cases(&tracked));
+    let glossary = root.join("docs/GLOSSARY.md");
+    let words = replaced_words(&std::fs::read_to_string(glossary)?);
     for path in tracked {
         // Pictures and archives are not text; a tracked file may be deleted in the work tree.
         if let Ok(content) = std::fs::read_to_string(root.join(path)) {
             wrong.extend(text(path, &content));
+            wrong.extend(replaced(path, &content, &words));
             if has_idle_tests(&root.join(path), &content, &untested) {
                 wrong.push(format!(
                     "{path}: tests of a library that has `test = false`"
@@ -396,6 +474,19 @@ mod tests {
             .collect();
         all.push(json!({"name": name, "license": "MIT", "description": "d", "dependencies": dependencies}));
         packages(&json!({ "packages": all }))
+    }
+
+    #[test]
+    fn replaced_words_are_found_in_prose_alone() {
+        let glossary = "| say | meaning | not |\n|---|---|---|\n| gap | a bound | Still Missing, other |\n| a | b | |\n";
+        let words = replaced_words(glossary);
+        assert_eq!(words, ["still missing", "other"]);
+        let found = |path, line| replaced(path, line, &words).len();
+        assert_eq!(found("docs/X.md", "What is still missing, and others."), 1);
+        assert_eq!(found("docs/X.md", "`still missing`"), 0);
+        assert_eq!(found("crates/a/src/b.rs", "    /// Other things"), 1);
+        assert_eq!(found("crates/a/src/b.rs", "let other = 1; // other"), 0);
+        assert_eq!(found("docs/GLOSSARY.md", "other"), 0);
     }
 
     #[test]

@@ -10,9 +10,11 @@ use plca_io::Sealed;
 use skellam_snmf::Replicates;
 
 use crate::models::{Kind, MODELS};
+use crate::solver;
 use crate::table::TableArgs;
 use plca_em::{Local, StepSize};
-use plca_fit::engine::Anneal;
+use plca_fit::engine::{Anneal, Solver};
+use plca_priors::Priors;
 
 /// Probabilistic latent-variable factorization of files.
 #[derive(Debug, Parser)]
@@ -58,6 +60,35 @@ fn models() -> impl TypedValueParser<Value = Kind> {
     })
 }
 
+/// What `--prior` may be.
+fn priors_help() -> String {
+    let all = Priors::<f64>::ALL.iter();
+    let all = all.map(|entry| format!("{}:{} ({})", entry.name, entry.form, entry.about));
+    format!(
+        "Prior on every column of a block. An r behind a weight: in multiples of the counts of a component. One of {}; for the activations of skellam and skellam-vb gamma:SHAPE,RATE",
+        all.collect::<Vec<_>>().join("; ")
+    )
+}
+
+/// A solver by its name.
+fn solvers() -> impl TypedValueParser<Value = Solver> {
+    let names = Solver::ALL.iter();
+    let names = names.map(|solver| PossibleValue::new(solver.name()).help(solver.about()));
+    PossibleValuesParser::new(names).try_map(|name| name.parse())
+}
+
+/// A solver that extrapolates EM; `none` is EM itself.
+fn accelerations() -> impl TypedValueParser<Value = Solver> {
+    let all = Solver::ALL.iter().copied();
+    let names = all.filter(|solver| solver::extrapolates(*solver));
+    let names = names.map(|solver| PossibleValue::new(solver.name()).help(solver.about()));
+    let none = PossibleValue::new("none");
+    PossibleValuesParser::new(std::iter::once(none).chain(names)).try_map(|name| match &*name {
+        "none" => Ok(Solver::Em),
+        name => name.parse(),
+    })
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Precision {
     F64,
@@ -100,27 +131,6 @@ pub(crate) enum Likelihood {
     Conditional,
     /// There is nothing outside the data.
     Literal,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Solver {
-    /// Expectation-maximisation.
-    Em,
-    /// Coordinate descent with guarded extrapolation: plca, plsa, nmf-kl.
-    Fast,
-    /// fast where it is exact and no other option asks for em, as --tol 0 does; em otherwise.
-    Auto,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Acceleration {
-    None,
-    /// Two steps, a squared extrapolation, a step (Varadhan & Roland).
-    Squarem,
-    /// A search along the parabola through the last three states, two steps (Berlinet & Roland).
-    Parabolic,
-    /// Four steps, each carried on in the direction of the last one (Ang & Gillis).
-    Momentum,
 }
 
 /// How k-means chooses its first centres.
@@ -366,11 +376,7 @@ pub(crate) struct FitArgs {
     /// Blocks that stay as they are in --init.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) fix: Vec<String>,
-    /// Prior on every column of a block: dirichlet:A; entropic:BETA, in counts, negative for flat columns; gamma:SHAPE,RATE for the
-    /// activations of skellam and skellam-vb; or cross-entropy:groups=0/0/1/1,between=A,within=B, which drives
-    /// columns of different groups apart and makes those of one group alike; ,decrease=T behind it: it fades within T iterations,
-    /// ,floor=E: no entry falls below E. An r behind BETA, A or B: multiples of the counts of a component.
-    #[arg(long, value_name = "BLOCK=SPEC")]
+    #[arg(long, value_name = "BLOCK=SPEC", help = priors_help())]
     pub(crate) prior: Vec<String>,
     /// Priors per entry: arrays named BLOCK.dirichlet; skellam: also BLOCK.gamma_shape and BLOCK.gamma_rate.
     #[arg(long, value_name = "FILE")]
@@ -405,12 +411,12 @@ pub(crate) struct FitArgs {
     /// How missing cells are treated [default: imputation; nmf-kl: multiplicative].
     #[arg(long)]
     pub(crate) missing_method: Option<MissingMethod>,
-    /// How the parameters are found; an iteration of fast takes longer, and far fewer are needed.
-    #[arg(long, default_value = "auto")]
+    /// How iterations are made; auto is em where another option asks for it, as --tol 0 does.
+    #[arg(long, default_value = "auto", value_parser = solvers())]
     pub(crate) solver: Solver,
-    /// Acceleration; every accelerated run stays monotone.
-    #[arg(long, default_value = "none")]
-    pub(crate) accelerate: Acceleration,
+    /// The same as --solver, for the solvers that extrapolate EM.
+    #[arg(long, default_value = "none", value_parser = accelerations())]
+    pub(crate) accelerate: Solver,
     /// Scalars of the fit.
     #[arg(long, default_value = "f64")]
     pub(crate) precision: Precision,
@@ -423,7 +429,7 @@ pub(crate) struct FitArgs {
     /// Iterations between checkpoints.
     #[arg(long, value_name = "N", requires = "checkpoint", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) checkpoint_every: Option<u64>,
-    /// Continue from a checkpoint: the same bits as without the interruption.
+    /// Continue from a checkpoint: bit-identical to a run without the interruption.
     #[arg(long, value_name = "FILE")]
     pub(crate) resume: Option<PathBuf>,
     /// File of a JSON line per checked iteration: iteration, objective, seconds.
@@ -478,8 +484,8 @@ pub(crate) struct TransformArgs {
     /// --max-iter iterations.
     #[arg(long, value_name = "T", default_value = "1e-6", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) tol: f64,
-    /// How the parameters are found.
-    #[arg(long, default_value = "auto")]
+    /// How iterations are made.
+    #[arg(long, default_value = "auto", value_parser = solvers())]
     pub(crate) solver: Solver,
     /// Threads [default: all].
     #[arg(long)]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{Checkpoint, FileLayout, Parameters, Status};
+use plca_fit::engine::{Checkpoint, FileLayout, Parameters, Solver, Status};
 use plca_io::{Array, Element, ModelFile};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -180,8 +180,8 @@ pub(crate) fn settings(args: &FitArgs, rank: usize) -> Result<Value, Failure> {
         "temper_prior": args.temper_prior,
         "missing": args.hidden.missing.map(|m| format!("{m:?}").to_lowercase()),
         "missing_method": args.missing_method.map(|m| format!("{m:?}").to_lowercase()),
-        "solver": format!("{:?}", solver::asked(args)).to_lowercase(),
-        "accelerate": format!("{:?}", args.accelerate).to_lowercase(),
+        "solver": solver::asked(args).name(),
+        "accelerate": if args.accelerate == Solver::Em { "none" } else { args.accelerate.name() },
         "precision": format!("{:?}", args.precision).to_lowercase(),
     }))
 }

@@ -8,15 +8,15 @@ use std::time::Instant;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plca_em::{HeldOut, hold_out};
 use plca_fit::engine::{
-    Algorithm, AnyModel, Checkpoint, Cooling, Event, FitError, Init, Iteration, SCALE, Sense,
-    Status, Stop,
+    Algorithm, AnyModel, Checkpoint, Cooling, Event, FitError, Init, Iteration, Prior, Sense,
+    Solver, Status, Stop,
 };
 use plca_io::{Element, ModelFile, Sealed};
 use plca_tensor::{Data, DataError};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
 
-use crate::args::{FitArgs, Precision, Solver};
+use crate::args::{FitArgs, Precision};
 use crate::blocks::Arrays;
 use crate::checkpoint::{Ended, Place, checkpoint, settings};
 use crate::data;
@@ -26,7 +26,6 @@ use crate::interrupt;
 use crate::limits::on_threads;
 use crate::models::Scalar;
 use crate::models::options::{refuse, schedule};
-use crate::models::priors::any_density;
 use crate::out_of_core::{self, load};
 use crate::outputs::{Leaving, MODEL_FILES, distinct, warn, writable};
 use crate::precision;
@@ -252,6 +251,7 @@ impl<T: Scalar> Run<'_, T> {
             None => (self.begin(start, run.algorithm())?, Restored::default()),
         };
         let sense = run.algorithm().sense();
+        let posterior = has_density(run.algorithm());
         let solver = solver::of(args, run.algorithm())?;
         let mut run = run.solver(solver).stop(self.stop.clone());
         if let Some((cooling, parts)) = &self.cooling {
@@ -276,7 +276,7 @@ impl<T: Scalar> Run<'_, T> {
             {
                 let written = checkpoint(it.checkpoint(), (start, &restored), best);
                 let written = written.and_then(|(arrays, extra)| {
-                    let metadata = self.describe(extra);
+                    let metadata = self.describe(posterior, extra);
                     let file = ModelFile { arrays, metadata };
                     Ok(interrupt::writing(|| {
                         plca_io::write_checkpoint(path, &file)
@@ -338,8 +338,8 @@ impl<T: Scalar> Run<'_, T> {
         format!("{line}\n")
     }
 
-    /// The metadata of a file, with `extra` of its own.
-    fn describe(&self, extra: Value) -> Value {
+    /// The metadata of a file, with `extra` of its own. The objective is a posterior where a prior has a density.
+    fn describe(&self, posterior: bool, extra: Value) -> Value {
         let (args, data) = (self.args, self.data);
         // What the checks of a checkpoint leave aside.
         let mut settings = self.settings.clone();
@@ -350,7 +350,7 @@ impl<T: Scalar> Run<'_, T> {
             "seed": args.seed,
             "version": env!("CARGO_PKG_VERSION"),
             "data": { "shape": data.shape(), "sha256": self.checksum, "total": data.total() },
-            "objective_name": args.model.objective(any_density(args)),
+            "objective_name": args.model.objective(posterior),
         });
         merge(&mut all, extra);
         all
@@ -365,8 +365,10 @@ impl<T: Scalar> Run<'_, T> {
             "stop_reason": best.status.to_string(),
             "objective": best.objective,
         });
+        let mut posterior = false;
         if has_priors(args) && args.model.objective(false).starts_with("log_") {
             let run = self.model.on(data).map_err(|e| about_data::<T>(args, e))?;
+            posterior = has_density(run.algorithm());
             let ln_lik = run.algorithm().likelihood(&best.parameters);
             summary["log_likelihood"] = json!(ln_lik.map_err(|e| about_data::<T>(args, e))?);
         }
@@ -380,20 +382,13 @@ impl<T: Scalar> Run<'_, T> {
         if !warnings.is_empty() {
             extra["warnings"] = json!(warnings);
         }
-        let ModelFile { arrays, metadata } = args.model.file(&best.parameters.widened());
-        for name in ["facts", SCALE] {
-            if !metadata[name].is_null() {
-                extra[name] = metadata[name].clone();
-            }
-        }
+        let mut model = args.model.file(&best.parameters.widened());
+        merge(&mut model.metadata, self.describe(posterior, extra));
         // Wall time is no property of the model: equal runs write equal files.
         summary["seconds"] = json!(self.started.elapsed().as_secs_f64());
         let leaving = Leaving {
             output: &args.output,
-            model: &ModelFile {
-                arrays,
-                metadata: self.describe(extra),
-            },
+            model: &model,
             single: args.precision == Precision::F32,
             trace: args.trace.as_deref().map(|path| (path, trace)),
             summary: &summary,
@@ -404,6 +399,12 @@ impl<T: Scalar> Run<'_, T> {
         warn(args.quiet, &warnings);
         Ok(())
     }
+}
+
+/// Whether any block has a prior with a density.
+fn has_density<T: Element>(algorithm: &dyn Algorithm<T>) -> bool {
+    let mut blocks = algorithm.blocks().iter();
+    blocks.any(|block| block.prior.as_ref().is_some_and(Prior::has_density))
 }
 
 /// What is wrong with the data or the run.

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use plca_fit::engine::Solver;
 use plca_io::{Element, Store, StoreWriter};
 use plca_tensor::{DataError, OutOfCore};
 
-use crate::args::{FitArgs, Solver};
+use crate::args::FitArgs;
 use crate::data::{self, Loaded};
 use crate::failure::Failure;
 use crate::fit::sealed;

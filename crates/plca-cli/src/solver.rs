@@ -1,10 +1,24 @@
 //! The solver of a run, from the command line.
 
-use plca_fit::engine::{self, Algorithm};
+use plca_fit::engine::{Algorithm, Solver};
 use plca_io::Element;
 
-use crate::args::{Acceleration, FitArgs, Solver};
+use crate::args::FitArgs;
 use crate::failure::Failure;
+
+/// Whether a solver extrapolates the iterations of EM.
+pub(crate) fn extrapolates(solver: Solver) -> bool {
+    !matches!(solver, Solver::Em | Solver::Fast | Solver::Auto)
+}
+
+/// The option that asks for extrapolation, if there is one.
+pub(crate) fn extrapolated(args: &FitArgs) -> Option<&'static str> {
+    match (args.accelerate, extrapolates(args.solver)) {
+        (Solver::Em, false) => None,
+        (Solver::Em, true) => Some("--solver"),
+        _ => Some("--accelerate"),
+    }
+}
 
 /// The solver asked for: `auto` leaves the choice to the model only where no option says that it is EM.
 pub(crate) fn asked(args: &FitArgs) -> Solver {
@@ -22,9 +36,10 @@ pub(crate) fn asked(args: &FitArgs) -> Solver {
 pub(crate) fn of<T: Element>(
     args: &FitArgs,
     algorithm: &dyn Algorithm<T>,
-) -> Result<engine::Solver, Failure> {
-    Ok(match (asked(args), args.accelerate) {
-        (Solver::Fast, _) => {
+) -> Result<Solver, Failure> {
+    match asked(args) {
+        Solver::Em => Ok(args.accelerate),
+        Solver::Fast => {
             if let Some(option) = of_em(args) {
                 return Err(Failure::usage(format!(
                     "{option} does not go with --solver fast: use --solver em"
@@ -32,21 +47,20 @@ pub(crate) fn of<T: Element>(
             }
             let separable = algorithm.separable();
             separable.map_err(|e| Failure::usage(format!("--solver fast: {e}")))?;
-            engine::Solver::Fast
+            Ok(Solver::Fast)
         }
-        (Solver::Auto, _) => engine::Solver::Auto,
-        (Solver::Em, Acceleration::None) => engine::Solver::Em,
-        (Solver::Em, Acceleration::Squarem) => engine::Solver::Squarem,
-        (Solver::Em, Acceleration::Parabolic) => engine::Solver::Parabolic,
-        (Solver::Em, Acceleration::Momentum) => engine::Solver::Momentum,
-    })
+        solver if args.accelerate == Solver::Em => Ok(solver),
+        solver => Err(Failure::usage(format!(
+            "--accelerate does not go with --solver {solver}"
+        ))),
+    }
 }
 
 /// The first option that says how EM is to work.
 fn of_em(args: &FitArgs) -> Option<&'static str> {
     let options = [
         (args.temper.is_some(), "--temper"),
-        (args.accelerate != Acceleration::None, "--accelerate"),
+        (args.accelerate != Solver::Em, "--accelerate"),
         (args.update.is_some(), "--update"),
         (args.missing_method.is_some(), "--missing-method"),
     ];

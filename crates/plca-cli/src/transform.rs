@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
-use plca_fit::engine::{self, Explained, FitError, Parameters, Transform};
+use plca_fit::engine::{Explained, FitError, Impossible, Parameters, Solver, Transform};
 use plca_io::{Array, ModelFile, Sealed};
 use plca_tensor::Data;
 use serde_json::{Value, json};
 
-use crate::args::{self, TransformArgs};
+use crate::args::TransformArgs;
 use crate::blocks::Arrays;
 use crate::data::{self, Dataset, Loaded, listed, load_for};
 use crate::failure::Failure;
@@ -42,7 +42,7 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
     distinct(&inputs, &[("--output", Some(&args.output))])?;
     let (fitted, data) = (Sealed::of(&args.model)?, Sealed::of(&args.data)?);
     let (kind, file) = Saved::read(&args.model)?;
-    if args.solver == args::Solver::Fast && !kind.separates() {
+    if args.solver == Solver::Fast && !kind.separates() {
         let name = kind.name();
         return Err(Failure::usage(format!(
             "{name} has no --solver fast: use --solver em"
@@ -100,12 +100,10 @@ pub(crate) fn explain(
     // Of another order it is refused below.
     let observations = data.sizes().get(along).copied().unwrap_or(0);
     describable(&args.data, each, observations)?;
-    let mut how = Transform::default().impossible(engine::Impossible::Drop);
+    let mut how = Transform::default().impossible(Impossible::Drop);
     how.solver = match args.solver {
-        args::Solver::Em => engine::Solver::Em,
-        args::Solver::Fast => engine::Solver::Fast,
-        args::Solver::Auto if args.tol == 0.0 => engine::Solver::Em,
-        args::Solver::Auto => engine::Solver::Auto,
+        Solver::Auto if args.tol == 0.0 => Solver::Em,
+        solver => solver,
     };
     // [SPEC 1.5] stop by the gap
     how.stop.max_iter = args.max_iter;

@@ -20,7 +20,7 @@ use crate::{
 /// Above this `w` the expansion alone is exact to the last digit.
 const FAR: f64 = 30.0;
 
-/// `ρ` of several pairs at once. Lane by lane the same operations whatever the width, so one pair gives the same bits.
+/// `ρ` of several pairs at once. Every lane does the same operations whatever the width, so one pair has a bit-identical result.
 #[inline(always)]
 pub(crate) fn rho_lanes<const L: usize>(nu: &[f64; L], z: &[f64; L]) -> [f64; L] {
     let mut raise = [0.0; L];

@@ -5,7 +5,9 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
-use plca_tensor::{Coordinates, MAX_ORDER, Real};
+use plca_tensor::{
+    Coordinates, Data, DataError, DenseTensor, MAX_ORDER, Order, Real, SparseTensor,
+};
 use sha2::{Digest, Sha256};
 
 use crate::error::Fault;
@@ -151,6 +153,38 @@ pub enum DataFile<T> {
     Sparse(Coordinates<T>),
 }
 
+impl<T: Element> DataFile<T> {
+    /// The data as models take them, every cell observed. Cells that a sparse file does not list are 0. For hidden cells see
+    /// [`DenseTensor::masked`] and [`SparseTensor::stored_only`].
+    ///
+    /// # Errors
+    ///
+    /// [`DataError`] with the first value that is not finite.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// let path = folder.path().join("v.csv");
+    /// std::fs::write(&path, "2,0,1\n3,4,0\n")?;
+    /// let data = plca_io::read_data::<f64>(&path, None)?.into_data()?;
+    /// assert_eq!((data.shape(), data.total()), (&[2, 3][..], 10.0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn into_data(self) -> Result<Box<dyn Data<T>>, DataError> {
+        Ok(match self {
+            Self::Dense(array) => {
+                let order = match array.fortran {
+                    true => Order::ColumnMajor,
+                    false => Order::RowMajor,
+                };
+                Box::new(DenseTensor::new(array.shape, array.values, order)?)
+            }
+            Self::Sparse(entries) => Box::new(SparseTensor::new(entries)?),
+        })
+    }
+}
+
 /// Which cells were observed.
 ///
 /// ```
@@ -292,14 +326,17 @@ pub struct ReadOptions {
 /// assert!(e.to_string().ends_with("v.tns: line 2: index 0 in mode 1 is below 1"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn read_data<T: Element>(path: &Path, shape: Option<&[usize]>) -> Result<DataFile<T>, IoError> {
+pub fn read_data<T: Element>(
+    path: impl AsRef<Path>,
+    shape: Option<&[usize]>,
+) -> Result<DataFile<T>, IoError> {
     let accept = Accept {
         nan_dense: true,
         nan_sparse: false,
         negative: true,
         infinite: false,
     };
-    read(path, shape, accept, &Table::default())
+    read(path.as_ref(), shape, accept, &Table::default())
 }
 
 /// Reads data by extension, refusing in text formats, by line, the values that `options` do not allow.
@@ -323,11 +360,11 @@ pub fn read_data<T: Element>(path: &Path, shape: Option<&[usize]>) -> Result<Dat
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn read_data_with<T: Element>(
-    path: &Path,
+    path: impl AsRef<Path>,
     options: &ReadOptions,
 ) -> Result<DataFile<T>, IoError> {
     let shape = options.shape.as_deref();
-    read(path, shape, accept(options), &options.table)
+    read(path.as_ref(), shape, accept(options), &options.table)
 }
 
 /// What `options` let through.

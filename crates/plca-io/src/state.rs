@@ -33,10 +33,18 @@ impl ModelFile {
             arrays: arrays.map(|block| array_of::<S>(at, block)).collect(),
             metadata: json!({
                 "model": S::NAME,
+                "blocks": at.blocks().map(|(name, _)| name).collect::<Vec<_>>(),
+                "iteration": at.iteration(),
+                "power": at.power(),
                 "facts": {},
                 "data": { "total": at.mass() },
             }),
         };
+        for (name, block) in at.blocks() {
+            if S::layout(name) == FileLayout::Absent {
+                file.metadata["facts"][name] = json!(block.as_slice());
+            }
+        }
         for (name, numbers) in at.facts() {
             let array = || Array::new(vec![numbers.len()], numbers.to_vec());
             match (name, numbers) {
@@ -68,24 +76,17 @@ impl ModelFile {
             return Err(IoError::new(path, what));
         }
         let facts = self.facts();
-        let order = self.metadata["data"]["shape"].as_array();
-        let order = order.map_or_else(|| factors(&self.arrays), Vec::len);
-        if order == 0 && S::block_names(0) != S::block_names(1) {
-            return Err(IoError::new(path, "does not say the shape of its data"));
-        }
         let mut blocks = Vec::new();
-        for name in S::block_names(order) {
+        for name in self.block_names::<S>(path)? {
             if S::layout(&name) == FileLayout::Absent {
-                let one = DMatrix::from_element(1, 1, S::Scalar::lit(1.0));
-                blocks.push((name.into_owned(), one));
+                let known = facts.iter().find(|(fact, _)| *fact == name);
+                let values = known.map_or(&[1.0][..], |(_, values)| values);
+                let values = values.iter().map(|&x| S::Scalar::lit(x));
+                let block = DMatrix::from_iterator(values.len(), 1, values);
+                blocks.push((name, block));
                 continue;
             }
-            // The state says which of them it cannot do without.
-            let Some(array) = self.arrays.remove(&*name) else {
-                // Of a signed tensor the signed mode has no factor.
-                if S::NAME == "skellam-cp" {
-                    continue;
-                }
+            let Some(array) = self.arrays.remove(&name) else {
                 return Err(IoError::new(path, format!("has no `{name}`")));
             };
             let block = block_of::<S>(&name, &array).map_err(|what| IoError::new(path, what))?;
@@ -98,12 +99,18 @@ impl ModelFile {
                 let what = format!("`{name}` has components of {got:?}, expected {known:?}");
                 return Err(IoError::new(path, what));
             }
-            blocks.push((name.into_owned(), block.map(S::Scalar::lit)));
+            blocks.push((name, block.map(S::Scalar::lit)));
         }
         let mass = self.metadata["data"]["total"].as_f64().unwrap_or(1.0);
-        let mut at = Parameters::named(blocks, mass);
+        let iteration = self.metadata["iteration"].as_u64().unwrap_or(0);
+        let power = self.metadata["power"].as_f64().unwrap_or(1.0);
+        let mut at = Parameters::named(blocks, mass)
+            .at_iteration(iteration as usize)
+            .at_power(power);
         for (name, numbers) in facts {
-            at = at.with_fact(name, numbers);
+            if S::layout(&name) != FileLayout::Absent {
+                at = at.with_fact(name, numbers);
+            }
         }
         wrapped(at).map_err(|e| match &e {
             FitError::Blocks { got, expected } => {
@@ -114,6 +121,22 @@ impl ModelFile {
             }
             _ => IoError::new(path, e),
         })
+    }
+
+    /// The blocks in their order. Files of earlier versions tell it by the shape of their data, or by their factors.
+    fn block_names<S: State>(&self, path: &Path) -> Result<Vec<String>, IoError> {
+        if let Some(names) = self.metadata["blocks"].as_array() {
+            let names = names.iter().map(|name| name.as_str().map(str::to_string));
+            let names = names.collect::<Option<_>>();
+            return names.ok_or_else(|| IoError::new(path, "has blocks without names"));
+        }
+        let order = self.metadata["data"]["shape"].as_array();
+        let order = order.map_or_else(|| factors(&self.arrays), Vec::len);
+        if order == 0 && S::block_names(0) != S::block_names(1) {
+            return Err(IoError::new(path, "does not say the shape of its data"));
+        }
+        let names = S::block_names(order).into_iter();
+        Ok(names.map(|name| name.into_owned()).collect())
     }
 
     /// What a state remembers. Files of earlier versions tell it by the settings of their fit.
@@ -240,17 +263,28 @@ fn wrapped<S: State>(mut at: Parameters<S::Scalar>) -> Result<S, FitError> {
     S::wrap(at)
 }
 
-/// Writes a state to `.npz` or `.safetensors`, with metadata of its own.
+/// Writes a state to `.npz` or `.safetensors`, in its own precision.
 ///
 /// # Errors
 ///
 /// [`IoError`] naming the file; nothing is left or changed by a failure.
-pub fn save<S: State>(path: &Path, state: &S, metadata: Value) -> Result<(), IoError> {
-    let mut file = ModelFile::of(state);
-    if let (Value::Object(all), Value::Object(more)) = (&mut file.metadata, metadata) {
-        all.extend(more);
-    }
-    write_model(path, &file, size_of::<S::Scalar>() == 4)
+///
+/// # Examples
+///
+/// ```
+/// use nalgebra::{dmatrix, dvector};
+/// use plca_em::PlcaState;
+/// use plca_fit::engine::State;
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("m.npz");
+/// let state = PlcaState::new(dvector![0.25, 0.75], vec![dmatrix![0.5, 0.0; 0.5, 1.0]])?;
+/// plca_io::save(&path, &state)?;
+/// assert_eq!(plca_io::load::<PlcaState<f64>>(&path)?.parameters(), state.parameters());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn save<S: State>(path: impl AsRef<Path>, state: &S) -> Result<(), IoError> {
+    let single = size_of::<S::Scalar>() == 4;
+    write_model(path.as_ref(), &ModelFile::of(state), single)
 }
 
 /// Reads the state of a model from its file.
@@ -258,6 +292,7 @@ pub fn save<S: State>(path: &Path, state: &S, metadata: Value) -> Result<(), IoE
 /// # Errors
 ///
 /// As [`ModelFile::state`], and those of [`read_model`].
-pub fn load<S: State>(path: &Path) -> Result<S, IoError> {
+pub fn load<S: State>(path: impl AsRef<Path>) -> Result<S, IoError> {
+    let path = path.as_ref();
     read_model(path)?.state(path)
 }

@@ -1,10 +1,16 @@
 //! Cross-entropy priors: components of a block that are alike, or that exclude each other.
 
+use std::sync::Arc;
+
 use nalgebra::DMatrix;
 use plca_tensor::Real;
 
 use crate::simplex_prior::fitting;
-use crate::{PriorError, PriorRules, SimplexPrior, Step, Weighted, check_counts, columns};
+use crate::table::{Parsed, number, refused, relative, settings};
+use crate::{
+    PriorError, PriorRules, Schedule, Scheduled, SimplexPrior, Step, Weighted, check_counts,
+    columns,
+};
 
 /// `ln p = Σ_{i<k} A_ik (H(q_i, q_k) + H(q_k, q_i))` over the columns of a block, `H(a, b) = -Σ a ln b`.
 ///
@@ -338,9 +344,56 @@ fn not_negative(name: &'static str, value: f64) -> Result<(), PriorError> {
     }
 }
 
+/// `groups=0/0/1/1,between=A[r],within=B[r][,decrease=T][,floor=E]`.
+pub(crate) fn parse<T: Real>(text: &str, _: (usize, usize)) -> Parsed<T> {
+    let names = ["groups", "between", "within", "decrease", "floor"];
+    let [groups, between, within, decrease, floor] = settings(text, names)?;
+    let needed = |value: Option<&str>, name| {
+        value
+            .map(str::to_string)
+            .ok_or_else(|| refused(text, format!("`{name}` too")))
+    };
+    let groups = needed(groups, "groups")?;
+    let groups = groups.split('/').map(|group| {
+        let number = group.parse();
+        number.map_err(|_| refused(group, "a group, which is a whole number"))
+    });
+    let groups: Vec<usize> = groups.collect::<Result<_, _>>()?;
+    let between = relative(&needed(between, "between")?)?;
+    let within = relative(&needed(within, "within")?)?;
+    // A weight of 0 is 0 in any unit.
+    if between.1 != within.1 && between.0 != 0.0 && within.0 != 0.0 {
+        let units = "`between` and `within` in the same units: an r behind both, or neither";
+        return Err(refused(text, units));
+    }
+    let mut prior = CrossEntropy::groups(&groups, between.0, within.0)?;
+    prior.relative = [between, within].iter().any(|&(w, r)| r && w != 0.0);
+    if let Some(floor) = floor {
+        prior = prior.floor(number(floor)?)?;
+    }
+    Ok(match decrease {
+        None => Arc::new(prior),
+        Some(over) => {
+            let over = number(over)?;
+            Arc::new(Scheduled::new(prior, Schedule::Decreasing { over })?)
+        }
+    })
+}
+
 impl PriorRules for CrossEntropy {
     fn check(&self, shape: (usize, usize)) -> Result<(), PriorError> {
-        fitting(self.weights.ncols() == shape.1, self.weights.shape(), shape)
+        let got = self.weights.ncols();
+        match got == shape.1 {
+            true => Ok(()),
+            false => Err(PriorError::Components {
+                got,
+                expected: shape.1,
+            }),
+        }
+    }
+
+    fn has_density(&self) -> bool {
+        !self.relative
     }
 
     fn may_empty(&self) -> bool {

@@ -1,9 +1,12 @@
 //! Dirichlet prior.
 
+use std::sync::Arc;
+
 use nalgebra::DMatrix;
 use plca_tensor::Real;
 
 use crate::simplex_prior::fitting;
+use crate::table::{Parsed, number};
 use crate::{PriorError, PriorRules, SimplexPrior, Step, Weighted, check_counts};
 
 /// `ln p(θ) = Σ (α - 1) ln θ` up to a constant, with one `α > 0` or one per entry.
@@ -75,6 +78,11 @@ impl Dirichlet {
             Concentration::PerEntry(a) => a[at],
         }
     }
+}
+
+/// `A`.
+pub(crate) fn parse<T: Real>(text: &str, _: (usize, usize)) -> Parsed<T> {
+    Ok(Arc::new(Dirichlet::symmetric(number(text)?)?))
 }
 
 fn domain(alpha: f64) -> Result<(), PriorError> {

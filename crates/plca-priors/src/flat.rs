@@ -1,8 +1,11 @@
 //! No opinion: the M-step of maximum likelihood.
 
+use std::sync::Arc;
+
 use nalgebra::DMatrix;
 use plca_tensor::{Real, normalise_columns};
 
+use crate::table::{Parsed, refused};
 use crate::{PriorError, PriorRules, SimplexPrior, Step, check_counts};
 
 /// The flat prior: `θ = c / Σ c`; a column without counts keeps its value.
@@ -17,6 +20,14 @@ use crate::{PriorError, PriorRules, SimplexPrior, Step, check_counts};
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flat;
+
+/// Nothing.
+pub(crate) fn parse<T: Real>(text: &str, _: (usize, usize)) -> Parsed<T> {
+    match text {
+        "" => Ok(Arc::new(Flat)),
+        _ => Err(refused(text, "nothing")),
+    }
+}
 
 impl PriorRules for Flat {
     fn pseudo_counts(&self, shape: (usize, usize)) -> Option<DMatrix<f64>> {

@@ -14,25 +14,47 @@
 //! # Ok::<(), plca_priors::PriorError>(())
 //! ```
 
+extern crate self as plca_priors;
+
 mod columns;
-mod cross_entropy;
-mod dirichlet;
-mod entropic;
-mod flat;
 mod gamma;
 #[cfg(feature = "laws")]
 pub mod laws;
-mod logistic_normal;
 mod rate_prior;
 mod schedule;
 mod simplex_prior;
+mod table;
 
-pub use cross_entropy::{CrossEntropy, CrossEntropyOrder, CrossEntropyStep, pair_divergences};
-pub use dirichlet::Dirichlet;
-pub use entropic::Entropic;
-pub use flat::Flat;
 pub use gamma::{Gamma, Values};
-pub use logistic_normal::LogisticNormal;
 pub use rate_prior::RatePrior;
 pub use schedule::{Schedule, Scheduled, Weighted};
 pub use simplex_prior::{PriorError, PriorRules, SimplexPrior, Step, check_counts};
+pub use table::{PriorEntry, Priors};
+
+/// A prior is one file and one line here. What a line names is public; `parse` of the file makes the prior from text.
+macro_rules! priors {
+    ($($file:ident::{$($item:ident),*} = $name:literal, $form:literal, $about:literal;)*) => {
+        $(mod $file; pub use $file::{$($item),*};)*
+
+        impl<T: plca_tensor::Real> Priors<T> {
+            /// All priors on blocks of distributions.
+            pub const ALL: &'static [PriorEntry<T>] = &[$(PriorEntry {
+                name: $name,
+                form: $form,
+                about: $about,
+                parse: $file::parse,
+            }),*];
+        }
+    };
+}
+
+priors! {
+    dirichlet::{Dirichlet} = "dirichlet", "A", "Pseudo-counts A - 1 for every entry.";
+    entropic::{Entropic} = "entropic", "BETA[r]", "Sparse where BETA > 0, flat where BETA < 0.";
+    cross_entropy::{CrossEntropy, CrossEntropyOrder, CrossEntropyStep, pair_divergences} = "cross-entropy",
+        "groups=0/0/1/1,between=A[r],within=B[r][,decrease=T][,floor=E]",
+        "Columns of different groups are kept apart, those of one group made alike; with decrease it fades within T iterations.";
+    logistic_normal::{LogisticNormal} = "logistic-normal", "VARIANCE",
+        "Logarithms of the entries are normal around those of even ones.";
+    flat::{Flat} = "flat", "", "No preference.";
+}

@@ -1,9 +1,12 @@
 //! Logistic-normal prior: correlated logarithms.
 
+use std::sync::Arc;
+
 use nalgebra::{DMatrix, DVector};
 use plca_tensor::Real;
 
 use crate::simplex_prior::fitting;
+use crate::table::{Parsed, number};
 use crate::{
     PriorError, PriorRules, SimplexPrior, Step, Weighted, check_counts, columns::for_each_column,
 };
@@ -217,6 +220,13 @@ fn softmax(eta: &DVector<f64>) -> DVector<f64> {
     let e = eta.map(|e| (e - top).exp());
     let sum = e.sum();
     e / sum
+}
+
+/// `VARIANCE`, around even columns.
+pub(crate) fn parse<T: Real>(text: &str, (rows, _): (usize, usize)) -> Parsed<T> {
+    let variance = DVector::repeat(rows, number(text)?);
+    let mean = DVector::zeros(rows);
+    Ok(Arc::new(LogisticNormal::independent(mean, &variance)?))
 }
 
 impl PriorRules for LogisticNormal {

@@ -1,5 +1,7 @@
 //! The trait of all priors on blocks of rates.
 
+use std::sync::Arc;
+
 use nalgebra::DMatrix;
 use plca_tensor::Real;
 
@@ -33,4 +35,20 @@ pub trait RatePrior<T: Real>: PriorRules {
 
     /// `ln p(θ)` summed over the entries, up to a constant, as it is in force at `step`.
     fn ln_density(&self, rate: &DMatrix<T>, step: &Step<'_>) -> f64;
+}
+
+impl<T: Real, P: RatePrior<T> + ?Sized> RatePrior<T> for Arc<P> {
+    fn update(
+        &self,
+        counts: &DMatrix<T>,
+        exposure: &DMatrix<T>,
+        rate: &mut DMatrix<T>,
+        step: &Step<'_>,
+    ) -> Result<(), PriorError> {
+        (**self).update(counts, exposure, rate, step)
+    }
+
+    fn ln_density(&self, rate: &DMatrix<T>, step: &Step<'_>) -> f64 {
+        (**self).ln_density(rate, step)
+    }
 }

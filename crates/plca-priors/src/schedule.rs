@@ -141,6 +141,10 @@ impl<P: PriorRules + Weighted> PriorRules for Scheduled<P> {
         self.prior.check(shape)
     }
 
+    fn has_density(&self) -> bool {
+        self.prior.has_density()
+    }
+
     fn may_empty(&self) -> bool {
         self.prior.may_empty()
     }

@@ -1,6 +1,7 @@
 //! The trait of all priors on column-stochastic blocks.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use nalgebra::DMatrix;
 use plca_tensor::Real;
@@ -22,6 +23,22 @@ pub enum PriorError {
         name: &'static str,
         /// The offending value.
         value: f64,
+    },
+    /// Text that describes no prior.
+    #[error("`{got}`: expected {expected}")]
+    Text {
+        /// The text.
+        got: String,
+        /// What is needed in its place.
+        expected: String,
+    },
+    /// A prior that couples the components is for another number of them.
+    #[error("it is for {got} components, the block has {expected}")]
+    Components {
+        /// Of the prior.
+        got: usize,
+        /// Of the block.
+        expected: usize,
     },
     /// Hyperparameters given per entry do not have the block's shape.
     #[error("hyperparameters are {}x{}, the block is {}x{}", got.0, got.1, expected.0, expected.1)]
@@ -183,6 +200,11 @@ pub trait PriorRules: Debug + Send + Sync {
         None
     }
 
+    /// Whether [`ln_density`](SimplexPrior::ln_density) is the logarithm of a density. Priors whose weight follows the counts have none.
+    fn has_density(&self) -> bool {
+        true
+    }
+
     /// Whether the update may set an entry to 0 whose count is positive, so that a model can lose a cell that
     /// the data have. Models then check their support after the step. Default: no.
     fn may_empty(&self) -> bool {
@@ -264,4 +286,42 @@ pub trait SimplexPrior<T: Real>: PriorRules {
 
     /// `ln p(θ)` summed over the columns, up to a constant, as it is in force at `step`.
     fn ln_density(&self, theta: &DMatrix<T>, step: &Step<'_>) -> f64;
+}
+
+/// Shared priors are priors.
+impl<P: PriorRules + ?Sized> PriorRules for Arc<P> {
+    fn check(&self, shape: (usize, usize)) -> Result<(), PriorError> {
+        (**self).check(shape)
+    }
+
+    fn pseudo_counts(&self, shape: (usize, usize)) -> Option<DMatrix<f64>> {
+        (**self).pseudo_counts(shape)
+    }
+
+    fn has_density(&self) -> bool {
+        (**self).has_density()
+    }
+
+    fn may_empty(&self) -> bool {
+        (**self).may_empty()
+    }
+
+    fn steady(&self, iteration: usize) -> bool {
+        (**self).steady(iteration)
+    }
+}
+
+impl<T: Real, P: SimplexPrior<T> + ?Sized> SimplexPrior<T> for Arc<P> {
+    fn update(
+        &self,
+        counts: &DMatrix<T>,
+        theta: &mut DMatrix<T>,
+        step: &Step<'_>,
+    ) -> Result<(), PriorError> {
+        (**self).update(counts, theta, step)
+    }
+
+    fn ln_density(&self, theta: &DMatrix<T>, step: &Step<'_>) -> f64 {
+        (**self).ln_density(theta, step)
+    }
 }

@@ -29,6 +29,8 @@
 //!
 //! It holds no model: see `plca-em`. It is no general tensor algebra either.
 
+extern crate self as plca_tensor;
+
 pub mod arrange;
 mod data;
 mod error;
@@ -36,6 +38,8 @@ mod exposure;
 mod factor;
 mod interop;
 mod kernel;
+#[cfg(feature = "laws")]
+pub mod laws;
 pub mod parallel;
 mod real;
 mod reconstruct;

@@ -1,20 +1,10 @@
-//! What the command does with a model: one file per model, and its line in [`MODELS`].
+//! What the command does with a model: one file per model, and its line in [`models!`].
 
 mod broadcast;
-pub(crate) mod kmeans;
-pub(crate) mod nmf_kl;
-pub(crate) mod ntf;
 pub(crate) mod options;
-pub(crate) mod plca;
-pub(crate) mod plsa;
-pub(crate) mod pntf;
 pub(crate) mod priors;
-pub(crate) mod siplca;
 mod siplca_select;
-pub(crate) mod skellam;
 mod skellam_priors;
-pub(crate) mod skellam_vb;
-pub(crate) mod snmf_ding;
 
 use std::fmt;
 
@@ -31,19 +21,28 @@ use crate::saved::Saved;
 use crate::select::Table;
 use crate::transform::Found;
 
-/// Every model that the command knows.
-pub(crate) static MODELS: &[Kind] = &[
-    &plca::Symmetric,
-    &plsa::Asymmetric,
-    &nmf_kl::Unnormalised,
-    &skellam::SkellamEm,
-    &skellam_vb::SkellamVb,
-    &snmf_ding::DingSemiNmf,
-    &kmeans::Clustering,
-    &siplca::ShiftInvariant,
-    &pntf::OnSimplex,
-    &ntf::LeeSeung,
-];
+/// A model of the command is one file and one line here: the file, and what it calls its kind of model.
+macro_rules! models {
+    ($($file:ident::$kind:ident),* $(,)?) => {
+        $(pub(crate) mod $file;)*
+
+        /// Every model that the command knows.
+        pub(crate) static MODELS: &[Kind] = &[$(&$file::$kind),*];
+    };
+}
+
+models! {
+    plca::Symmetric,
+    plsa::Asymmetric,
+    nmf_kl::Unnormalised,
+    skellam::SkellamEm,
+    skellam_vb::SkellamVb,
+    snmf_ding::DingSemiNmf,
+    kmeans::Clustering,
+    siplca::ShiftInvariant,
+    pntf::OnSimplex,
+    ntf::LeeSeung,
+}
 
 /// A model by its name.
 pub(crate) type Kind = &'static dyn ModelKind;

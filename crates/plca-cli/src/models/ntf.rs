@@ -9,10 +9,11 @@ use super::options::refuse;
 use super::pntf::refuse_likelihoods;
 use super::{ModelKind, Takes, of_state};
 use crate::approximation::{Approximation, Products};
-use crate::args::{Acceleration, FitArgs, TransformArgs};
+use crate::args::{FitArgs, TransformArgs};
 use crate::blocks::matrix;
 use crate::failure::Failure;
 use crate::saved::Saved;
+use crate::solver::extrapolated;
 use crate::transform::{Found, along, explain};
 
 /// The model `ntf-l2`.
@@ -63,8 +64,9 @@ fn boxed<T: Element>(
     _: &[usize],
 ) -> Result<Box<dyn AnyModel<T>>, Failure> {
     refuse_likelihoods(args, "ntf-l2")?;
-    let accelerated = args.accelerate != Acceleration::None;
-    refuse(accelerated, "--accelerate", "ntf-l2")?;
+    if let Some(option) = extrapolated(args) {
+        refuse(true, option, "ntf-l2")?;
+    }
     let mut builder = Ntf::builder(rank);
     for name in &args.fix {
         builder = builder.freeze(name);

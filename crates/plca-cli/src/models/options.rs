@@ -4,8 +4,9 @@ use std::path::Path;
 
 use plca_fit::engine::Cooling;
 
-use crate::args::{Acceleration, FitArgs, MissingMethod};
+use crate::args::{FitArgs, MissingMethod};
 use crate::failure::Failure;
+use crate::solver::extrapolated;
 
 /// Refuses data that are not a matrix.
 pub(crate) fn need_matrix(path: &Path, model: &str, shape: &[usize]) -> Result<(), Failure> {
@@ -82,8 +83,10 @@ pub(crate) fn temper(args: &FitArgs) -> Result<(f64, Option<f64>), Failure> {
 /// The schedule of `--temper B,ETA`.
 pub(crate) fn schedule(args: &FitArgs) -> Result<Option<Cooling>, Failure> {
     let (start, eta) = temper(args)?;
-    if (start != 1.0 || eta.is_some()) && args.accelerate != Acceleration::None {
-        return Err(Failure::usage("--accelerate does not go with --temper"));
+    if let (true, Some(option)) = (start != 1.0 || eta.is_some(), extrapolated(args)) {
+        return Err(Failure::usage(format!(
+            "{option} does not go with --temper"
+        )));
     }
     let Some(eta) = eta else {
         return Ok(None);

@@ -11,14 +11,13 @@ use super::options::refuse;
 use super::priors::{Block, priors};
 use super::{ModelKind, of_state, siplca_select};
 use crate::approximation::Approximation;
-use crate::args::{
-    self, Acceleration, FitArgs, MissingMethod, PlaceArgs, SelectArgs, TransformArgs,
-};
+use crate::args::{self, FitArgs, MissingMethod, PlaceArgs, SelectArgs, TransformArgs};
 use crate::failure::Failure;
 use crate::given;
 use crate::limits::parameters;
 use crate::saved::Saved;
 use crate::select::Table;
+use crate::solver::extrapolated;
 use crate::transform::{Found, along, explain};
 
 /// The model `siplca`.
@@ -144,10 +143,10 @@ fn boxed<T: Element>(
     refuse(multiplicative, "--missing-method multiplicative", "siplca")?;
     let shifts = &args.shifts;
     let powers = shifts.places.anneal.is_some() || shifts.places.impulse_power.is_some();
-    if args.accelerate != Acceleration::None && powers {
-        return Err(Failure::usage(
-            "--accelerate goes with neither --anneal nor --impulse-power",
-        ));
+    if let (Some(option), true) = (extrapolated(args), powers) {
+        return Err(Failure::usage(format!(
+            "{option} goes with neither --anneal nor --impulse-power"
+        )));
     }
     let kernel = kernel(args, shape)?;
     reasonable(rank, &kernel, shape)?;

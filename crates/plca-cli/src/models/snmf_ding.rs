@@ -7,9 +7,10 @@ use skellam_snmf::engine::{Ding, DingState};
 use super::options::{refuse, refuse_signed, refuse_unsigned};
 use super::{ModelKind, Takes, of_state};
 use crate::approximation::{Approximation, Cells};
-use crate::args::{Acceleration, FitArgs};
+use crate::args::FitArgs;
 use crate::failure::Failure;
 use crate::saved::Saved;
+use crate::solver::extrapolated;
 
 /// The model `snmf-ding`.
 pub(crate) struct DingSemiNmf;
@@ -49,7 +50,10 @@ pub(super) fn refuse_all(args: &FitArgs, model: &str) -> Result<(), Failure> {
     refuse(!args.prior.is_empty(), "--prior", model)?;
     refuse(args.priors.is_some(), "--priors", model)?;
     refuse(!args.fix.is_empty(), "--fix", model)?;
-    refuse(args.accelerate != Acceleration::None, "--accelerate", model)
+    match extrapolated(args) {
+        Some(option) => refuse(true, option, model),
+        None => Ok(()),
+    }
 }
 
 /// The model of the command line.

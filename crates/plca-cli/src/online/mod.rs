@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use plca_em::{Online, OnlineState, StepSize, Streamed};
-use plca_fit::engine::FitError;
+use plca_fit::engine::{FitError, Solver};
 use plca_io::{Array, Element, ModelFile, Sealed};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
 
-use crate::args::{Acceleration, FitArgs, Precision, Solver};
+use crate::args::{FitArgs, Precision};
 use crate::blocks::{Arrays, matrix, take_matrix, take_vector, vector};
 use crate::checkpoint::settings;
 use crate::data::{Loaded, load};
@@ -21,6 +21,7 @@ use crate::fit::merge;
 use crate::models::options::{refuse, temper};
 use crate::outputs::{Leaving, warn};
 use crate::restored::Restored;
+use crate::solver::extrapolated;
 use crate::{given, interrupt};
 
 use place::Place;
@@ -78,7 +79,9 @@ fn check(args: &FitArgs) -> Result<(), Failure> {
     without(args.kkt_tol.is_some(), "--kkt-tol")?;
     without(args.restarts != 1, "--restarts")?;
     without(args.solver == Solver::Fast, "--solver fast")?;
-    without(args.accelerate != Acceleration::None, "--accelerate")?;
+    if let Some(option) = extrapolated(args) {
+        without(true, option)?;
+    }
     without(args.missing_method.is_some(), "--missing-method")?;
     match temper(args)? {
         (_, Some(_)) => without(true, "--temper B,ETA"),

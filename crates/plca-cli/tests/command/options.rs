@@ -394,7 +394,7 @@ fn bad_cross_entropy_priors_are_refused() {
         ("groups=0/1", "between"),
         ("groups=0/1,between=1", "within"),
         (weights, "groups"),
-        ("groups=0/1/1,between=1,within=1", "3 groups"),
+        ("groups=0/1/1,between=1,within=1", "3 components"),
         ("groups=0/x,between=1,within=1", "`x`"),
         ("groups=0/1,between=-1,within=1", "-1"),
         ("groups=0/1,between=1,within=nan", "NaN"),

@@ -214,6 +214,13 @@ impl<T: Real> Parameters<T> {
         self
     }
 
+    /// The same with another tempering power of the next iteration.
+    #[must_use]
+    pub fn at_power(mut self, power: f64) -> Self {
+        self.power = power;
+        self
+    }
+
     /// The same at another power and iteration.
     pub(super) fn cooled(mut self, power: f64, iteration: usize) -> Self {
         (self.power, self.iteration) = (power, iteration);

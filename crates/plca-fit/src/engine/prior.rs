@@ -38,6 +38,11 @@ impl<T: Real> Prior<T> {
         self.rules().pseudo_counts(shape)
     }
 
+    /// [`PriorRules::has_density`].
+    pub fn has_density(&self) -> bool {
+        self.rules().has_density()
+    }
+
     /// [`PriorRules::may_empty`].
     pub fn may_empty(&self) -> bool {
         self.rules().may_empty()

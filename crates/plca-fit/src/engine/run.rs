@@ -220,7 +220,7 @@ impl<'a, S: State> Run<'a, S> {
         Ok(best.expect("at least one start"))
     }
 
-    /// Continues a run: the same bits and the same end as without the interruption.
+    /// Continues a run. The result is bit-identical to that without the interruption.
     ///
     /// # Errors
     ///

@@ -94,8 +94,9 @@ macro_rules! block_setters {
             pub fn prior(
                 mut self,
                 block: impl Into<String>,
-                prior: ::std::sync::Arc<dyn ::plca_priors::SimplexPrior<T>>,
+                prior: impl ::plca_priors::SimplexPrior<T> + 'static,
             ) -> Self {
+                let prior = ::std::sync::Arc::new(prior);
                 self.0.settings.prior(block.into(), prior);
                 self
             }
@@ -142,8 +143,9 @@ macro_rules! rate_setters {
             pub fn rate_prior(
                 mut self,
                 block: impl Into<String>,
-                prior: ::std::sync::Arc<dyn ::plca_priors::RatePrior<T>>,
+                prior: impl ::plca_priors::RatePrior<T> + 'static,
             ) -> Self {
+                let prior = ::std::sync::Arc::new(prior);
                 self.0.settings.rate_prior(block.into(), prior);
                 self
             }

@@ -1,7 +1,7 @@
 //! New data under learnt blocks, with a certified distance to the optimum.
 //!
 //! With all blocks but one fixed the log-likelihood `L` is concave in the rest. Every start ends at the same value, and the multiplier `g` of a
-//! free parameter (its gradient relative to that of the optimum) bounds what is still to be gained:
+//! free parameter (its gradient relative to that of the optimum) bounds what the objective can still gain:
 //!
 //! ```text
 //! L* - L <= v gap,      gap = max_z g_z - 1
@@ -109,7 +109,7 @@ impl Transform {
 pub struct Explained<S: State> {
     /// The learnt blocks with those of the new data, and how the run came to them.
     pub fit: Fit<S>,
-    /// What is still to be gained, in nats per count: one number, or one for every observation.
+    /// What the objective can still gain at most, in nats per count: one number, or one for every observation.
     pub gap: Vec<f64>,
     /// The sum of the counts that were left out.
     pub dropped: f64,

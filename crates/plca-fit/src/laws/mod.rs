@@ -63,7 +63,7 @@ pub enum Law {
     Accepts,
     /// What a step measures is the objective of the state it was given.
     Measured,
-    /// A step that measures and one that does not lead to the same bits.
+    /// A step that measures and one that does not are bit-identical.
     MeasuringChangesNothing,
     /// The objective is never worse after a step.
     Monotone,

@@ -187,7 +187,7 @@ pub fn check_moved<A: Algorithm, B: Algorithm>(
     })
 }
 
-/// Holds what a closure builds and runs against [`Law::Threads`]: the same bits in pools of one, two and three threads.
+/// Holds what a closure builds and runs against [`Law::Threads`]: bit-identical in pools of one, two and three threads.
 ///
 /// # Errors
 ///

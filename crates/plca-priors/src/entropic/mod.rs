@@ -2,9 +2,12 @@
 
 mod column;
 
+use std::sync::Arc;
+
 use nalgebra::DMatrix;
 use plca_tensor::Real;
 
+use crate::table::{Parsed, relative};
 use crate::{
     PriorError, PriorRules, SimplexPrior, Step, Weighted, check_counts, columns::for_each_column,
 };
@@ -98,7 +101,19 @@ fn finite(name: &'static str, value: f64) -> Result<(), PriorError> {
     }
 }
 
+/// `BETA` or `RHOr`.
+pub(crate) fn parse<T: Real>(text: &str, _: (usize, usize)) -> Parsed<T> {
+    Ok(Arc::new(match relative(text)? {
+        (beta, false) => Entropic::new(beta)?,
+        (rho, true) => Entropic::relative(rho)?,
+    }))
+}
+
 impl PriorRules for Entropic {
+    fn has_density(&self) -> bool {
+        matches!(self.0, Strength::Counts(_))
+    }
+
     /// Not relative to the counts: there is no objective then, unless the strength is 0.
     fn steady(&self, _iteration: usize) -> bool {
         match self.0 {

@@ -7,4 +7,5 @@ mod golden;
 mod laws;
 mod logistic_normal;
 mod steady;
+mod table;
 mod wrong_priors;

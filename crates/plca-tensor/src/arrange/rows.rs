@@ -235,7 +235,7 @@ impl<T: Real> Rows<T> {
     /// Returns `Σ v ln p` if `log`, with `p = Σ_k w_k U[j,k]` of the result, and 0 otherwise.
     ///
     /// Coordinates that are 0 stay 0; others do not become 0 where the row has data, but may fall until `s w` is half a rounding error of its sum. A row
-    /// of which nothing was observed, `s = 0`, keeps its values. The same bits for any number of threads. Cost: `K` reciprocals per
+    /// of which nothing was observed, `s = 0`, keeps its values. Bit-identical for any number of threads. Cost: `K` reciprocals per
     /// entry and pass. `[SPEC 10.1]`
     ///
     /// # Panics

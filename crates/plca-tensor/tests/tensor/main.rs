@@ -6,6 +6,7 @@ mod e_step;
 mod exposure;
 mod factor;
 mod instruction_sets;
+mod laws;
 mod masks;
 mod mttkrp;
 mod nalgebra;

@@ -1,12 +1,5 @@
 //! Solvers: ways from parameters to better ones. Each is one file and one line of [`solvers!`].
 
-mod auto;
-mod em;
-pub(crate) mod fast;
-pub(crate) mod momentum;
-pub(crate) mod parabolic;
-pub(crate) mod squarem;
-
 use std::fmt::Debug;
 
 use plca_tensor::Real;
@@ -38,7 +31,7 @@ pub trait Steps<T: Real>: Debug {
     /// Those of the algorithm; `at` is then that of an earlier step.
     fn step(&mut self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError>;
 
-    /// What it needs besides the parameters to go on with the same bits.
+    /// What it needs besides the parameters to go on bit-identically.
     fn memory(&self) -> Memory;
 
     /// Why there is nothing left to do, if there is not.
@@ -118,7 +111,9 @@ fn unless_rejected<O>(tried: Result<O, FitError>) -> Result<Option<O>, FitError>
 }
 
 macro_rules! solvers {
-    ($($(#[$default:meta])* $variant:ident = $name:literal, $about:literal, $bind:path;)*) => {
+    ($($(#[$default:meta])* $variant:ident = $name:literal, $about:literal, $file:ident;)*) => {
+        $(pub(crate) mod $file;)*
+
         /// How iterations are made.
         ///
         /// ```
@@ -159,20 +154,20 @@ macro_rules! solvers {
                 algorithm: &dyn Algorithm<T>,
                 memory: Memory,
             ) -> Result<Box<dyn Steps<T> + '_>, FitError> {
-                match self { $(Self::$variant => $bind(algorithm, memory),)* }
+                match self { $(Self::$variant => $file::bind(algorithm, memory),)* }
             }
         }
     };
 }
 
 solvers! {
-    Em = "em", "Plain iterations of the model.", em::bind;
-    Squarem = "squarem", "Two steps, a squared extrapolation, a step (Varadhan & Roland 2008).", squarem::bind;
-    Parabolic = "parabolic", "A search along a parabola through three points, two steps (Berlinet & Roland 2009).", parabolic::bind;
-    Momentum = "momentum", "Steps carried on in their direction, kept if the objective is not worse (Ang & Gillis 2019).", momentum::bind;
-    Fast = "fast", "Coordinate descent with guarded extrapolation, for models that separate (Ang & Gillis 2019).", fast::bind;
+    Em = "em", "Plain iterations of the model.", em;
+    Squarem = "squarem", "Two steps, a squared extrapolation, a step (Varadhan & Roland 2008).", squarem;
+    Parabolic = "parabolic", "A search along a parabola through three points, two steps (Berlinet & Roland 2009).", parabolic;
+    Momentum = "momentum", "Steps carried on in their direction, kept if the objective is not worse (Ang & Gillis 2019).", momentum;
+    Fast = "fast", "Coordinate descent with guarded extrapolation, for models that separate (Ang & Gillis 2019).", fast;
     #[default]
-    Auto = "auto", "Coordinate descent where the model separates, else plain iterations.", auto::bind;
+    Auto = "auto", "Coordinate descent where the model separates, else plain iterations.", auto;
 }
 
 impl std::fmt::Display for Solver {

@@ -1,0 +1,110 @@
+//! Priors by name.
+
+use nalgebra::DMatrix;
+use plca_priors::{
+    CrossEntropy, Dirichlet, Entropic, PriorError, Priors, Schedule, Scheduled, SimplexPrior, Step,
+};
+
+/// What an M-step makes of counts.
+fn updated(prior: &dyn SimplexPrior<f64>) -> DMatrix<f64> {
+    let counts = DMatrix::from_fn(3, 4, |i, z| 1.0 + (5 * i + 3 * z) as f64 % 7.0);
+    let mut theta = DMatrix::from_element(3, 4, 1.0 / 3.0);
+    prior.update(&counts, &mut theta, &Step::at(3)).unwrap();
+    theta
+}
+
+#[test]
+fn text_makes_the_prior_that_the_constructors_make() {
+    let groups = |between, within| CrossEntropy::groups(&[0, 0, 1, 1], between, within).unwrap();
+    let fading = Schedule::Decreasing { over: 9.0 };
+    let cases: [(&str, Box<dyn SimplexPrior<f64>>, bool); 6] = [
+        (
+            "dirichlet:2.5",
+            Box::new(Dirichlet::symmetric(2.5).unwrap()),
+            true,
+        ),
+        (
+            "entropic:-1.5",
+            Box::new(Entropic::new(-1.5).unwrap()),
+            true,
+        ),
+        (
+            "entropic:.5r",
+            Box::new(Entropic::relative(0.5).unwrap()),
+            false,
+        ),
+        (
+            "cross-entropy:groups=0/0/1/1,between=.5,within=.25",
+            Box::new(groups(0.5, 0.25)),
+            true,
+        ),
+        (
+            "cross-entropy:groups=0/0/1/1,within=0,between=.2r,floor=1e-9",
+            Box::new(groups(0.2, 0.0).relative().floor(1e-9).unwrap()),
+            false,
+        ),
+        (
+            "cross-entropy:groups=0/0/1/1,between=1,within=0,decrease=9",
+            Box::new(Scheduled::new(groups(1.0, 0.0), fading).unwrap()),
+            true,
+        ),
+    ];
+    for (text, want, density) in cases {
+        let prior = Priors::<f64>::parse(text, (3, 4)).unwrap();
+        assert_eq!(updated(&*prior), updated(&*want), "{text}");
+        assert_eq!(
+            (prior.has_density(), want.has_density()),
+            (density, density),
+            "{text}"
+        );
+    }
+    let even = Priors::<f64>::parse("logistic-normal:1e-6", (3, 4)).unwrap();
+    assert!(updated(&*even).iter().all(|x| (x - 1.0 / 3.0).abs() < 1e-4));
+}
+
+#[test]
+fn text_that_makes_no_prior_is_refused() {
+    for (text, part) in [
+        ("dirichlet", "`` : expected a number"),
+        ("dirichlet:x", "`x`: expected a number"),
+        ("flat:1", "`1`: expected nothing"),
+        (
+            "sparse:1",
+            "`sparse:1`: expected one of dirichlet:A, entropic:BETA[r]",
+        ),
+        (
+            "cross-entropy:groups=0/1,between=1,within=1",
+            "it is for 2 components, the block has 4",
+        ),
+        ("cross-entropy:groups=0/0/1/1,between=1", "`within` too"),
+        ("cross-entropy:groups=0/0/1/1,groups=0", "given twice"),
+        (
+            "cross-entropy:beyond=1",
+            "one of groups, between, within, decrease, floor",
+        ),
+    ] {
+        let error = Priors::<f64>::parse(text, (3, 4)).unwrap_err().to_string();
+        assert!(
+            error.contains(&part.replace("` :", "`:")),
+            "{text}: {error}"
+        );
+    }
+    let negative = Priors::<f64>::parse("dirichlet:-1", (3, 4)).unwrap_err();
+    assert_eq!(
+        negative,
+        PriorError::Domain {
+            name: "alpha",
+            value: -1.0
+        }
+    );
+}
+
+/// Everything in the table has a name of its own and says what it does.
+#[test]
+fn names_are_different() {
+    let all = Priors::<f32>::ALL;
+    for (at, entry) in all.iter().enumerate() {
+        assert!(!entry.about.is_empty());
+        assert!(all[..at].iter().all(|other| other.name != entry.name));
+    }
+}

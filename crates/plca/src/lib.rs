@@ -1,0 +1,59 @@
+#![doc = include_str!("../README.md")]
+#![doc = "\n# Features\n\n`distributions`, `fft`, `l2`, `rayon` and `skellam` are on by default; `io`, `media`, `serde`, `ndarray`, `nalgebra-sparse`, or all with `full`, are not."]
+
+pub use nalgebra;
+pub use plca_dist as dist;
+pub use plca_em as em;
+pub use plca_fit as fit;
+#[cfg(feature = "io")]
+pub use plca_io as io;
+#[cfg(feature = "media")]
+pub use plca_media as media;
+pub use plca_priors as priors;
+pub use plca_tensor as tensor;
+#[cfg(feature = "l2")]
+pub use pntf_l2 as l2;
+#[cfg(feature = "skellam")]
+pub use skellam_snmf as skellam;
+
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+/// The random numbers of a seed: the same in every version and on every machine.
+///
+/// ```
+/// use plca::prelude::*;
+/// let v = DenseTensor::new(vec![2, 2], vec![1.0, 2.0, 3.0, 4.0], Order::RowMajor)?;
+/// let model = Plca::builder(1).build()?;
+/// assert_eq!(model.fit(&v, &mut plca::seed(0))?.objective(), model.fit(&v, &mut plca::seed(0))?.objective());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn seed(seed: u64) -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(seed)
+}
+
+/// What most programs need: `use plca::prelude::*`.
+pub mod prelude {
+    pub use plca_em::engine::{
+        Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState, Shifted, ShiftedState, Transformed,
+        TransformedState,
+    };
+    pub use plca_em::{Evaluation, Geometry, Online, OnlineState, Support};
+    pub use plca_fit::engine::{
+        Anneal, Checkpoint, Cooling, Event, Explained, Fit, FitError, Impossible, Init, Iteration,
+        Model, Observer, Parameters, Reconstruct, Run, Solver, State, Status, Stop, Transform,
+    };
+    pub use plca_priors::{
+        CrossEntropy, Dirichlet, Entropic, Gamma, LogisticNormal, RatePrior, Schedule, Scheduled,
+        SimplexPrior,
+    };
+    pub use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
+    #[cfg(feature = "l2")]
+    pub use pntf_l2::engine::{
+        ColumnNmf, ColumnNmfState, MixtureState, Ntf, NtfState, Pntf, PntfState,
+    };
+    #[cfg(feature = "skellam")]
+    pub use skellam_snmf::engine::{
+        Ding, DingState, KMeans, KMeansState, SignedCp, SignedCpState, Snmf, SnmfState, SnmfVb,
+        SnmfVbState,
+    };
+}

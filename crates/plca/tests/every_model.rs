@@ -1,0 +1,224 @@
+//! One table: every model on every storage by every solver, in either precision, through the same lines. What does not go says why.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use plca::em::IndexMaps;
+use plca::prelude::*;
+use plca::tensor::strategies::KeptBlocks;
+use plca::tensor::{OutOfCore, Part};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+const SHAPE: [usize; 2] = [6, 5];
+const ITERATIONS: usize = 6;
+
+fn entries<T: Real>() -> Coordinates<T> {
+    let cells = (0..SHAPE[0]).flat_map(|i| (0..SHAPE[1]).map(move |j| (i, j)));
+    let cells = cells.map(|(i, j)| (i, j, (3 * i + 5 * j + i * j) % 7));
+    let cells: Vec<_> = cells.filter(|&(_, _, v)| v > 0).collect();
+    Coordinates {
+        shape: SHAPE.to_vec(),
+        indices: cells
+            .iter()
+            .flat_map(|&(i, j, _)| [i as u32, j as u32])
+            .collect(),
+        values: cells.iter().map(|&(_, _, v)| T::lit(v as f64)).collect(),
+    }
+}
+
+/// The same data in every storage; of two of them a cell is hidden.
+fn storages<T: Real>() -> Vec<(&'static str, Box<dyn Data<T>>)> {
+    let mut values = vec![T::zero(); SHAPE[0] * SHAPE[1]];
+    let sparse = entries::<T>();
+    for (index, &value) in sparse.indices.chunks(2).zip(&sparse.values) {
+        values[index[0] as usize * SHAPE[1] + index[1] as usize] = value;
+    }
+    let shape = SHAPE.to_vec();
+    let mut masked = values.clone();
+    masked[7] = T::lit(f64::NAN);
+    let hidden = Coordinates {
+        shape: shape.clone(),
+        indices: vec![1, 2],
+        values: vec![T::one()],
+    };
+    let whole: &'static _ = Box::leak(Box::new(SparseTensor::new(entries::<T>()).unwrap()));
+    let blocks = KeptBlocks::cut(&sparse, 8).unwrap();
+    vec![
+        (
+            "dense",
+            Box::new(DenseTensor::new(shape.clone(), values, Order::RowMajor).unwrap()),
+        ),
+        (
+            "masked",
+            Box::new(DenseTensor::masked(shape, masked, Order::RowMajor).unwrap()),
+        ),
+        ("sparse", Box::new(SparseTensor::new(entries()).unwrap())),
+        (
+            "hidden",
+            Box::new(SparseTensor::all_but(entries(), hidden).unwrap()),
+        ),
+        ("part", Box::new(Part::of(whole, |_, x| x).unwrap())),
+        ("out of core", Box::new(OutOfCore::new(blocks).unwrap())),
+    ]
+}
+
+/// What a model may be asked for.
+type Asked<S> = fn(&S, &dyn Data<<S as State>::Scalar>) -> Result<(), FitError>;
+
+/// Fits, resumes, changes threads, reconstructs, saves, loads and serialises; `Err` with what the model refuses.
+fn through<M: Model>(
+    model: &M,
+    data: &dyn Data<M::Scalar>,
+    solver: Solver,
+    ask: Asked<M::State>,
+) -> Result<(), FitError>
+where
+    M::State: Reconstruct + Serialize + DeserializeOwned + Sync,
+    M::Scalar: Real,
+{
+    let run = || -> Result<_, FitError> {
+        let stop = Stop::default()
+            .tol(None)
+            .max_iter(ITERATIONS)
+            .check_every(2);
+        Ok(model.on(data)?.solver(solver).stop(stop))
+    };
+    let start = model.init(data, Init::default(), &mut plca::seed(1))?;
+    let half = RefCell::new(None);
+    let keep = |it: &Iteration<'_, M::Scalar>| {
+        if it.iteration == ITERATIONS / 2 {
+            half.replace(Some(it.checkpoint()));
+        }
+        ControlFlow::Continue(())
+    };
+    let fit = run()?.observe(keep).run(&start, &mut plca::seed(2))?;
+    let state = fit.state();
+    let same = |other: &M::State, what: &str| {
+        assert_eq!(other.parameters(), state.parameters(), "{what}");
+    };
+    assert!(fit.objective().is_finite());
+    assert!(fit.iterations() == ITERATIONS || !fit.status().is_warning());
+    if let Some(half) = half.take() {
+        let resumed = run()?.resume(half)?;
+        same(resumed.state(), "resumed");
+        assert_eq!(resumed.objective().to_bits(), fit.objective().to_bits());
+    }
+    for threads in [1, 3] {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap();
+        let other = pool.install(|| run()?.run(&start, &mut plca::seed(2)))?;
+        same(other.state(), "threads");
+    }
+    let whole = state.reconstruct()?;
+    let parts = (0..Reconstruct::components(state)).map(|z| state.component(z));
+    let parts = parts.collect::<Result<Vec<_>, _>>()?;
+    let close = M::Scalar::EPSILON.to_f64() * 1e3;
+    for index in (0..SHAPE[0]).flat_map(|i| (0..SHAPE[1]).map(move |j| [i, j])) {
+        let cell = whole.get(&index).to_f64();
+        let sum: f64 = parts.iter().map(|part| part.get(&index).to_f64()).sum();
+        let all: f64 = parts
+            .iter()
+            .map(|part| part.get(&index).to_f64().abs())
+            .sum();
+        assert!(
+            (cell - state.cell(&index)).abs() <= close * (1.0 + all),
+            "{index:?}"
+        );
+        assert!(
+            (cell - sum).abs() <= close * (1.0 + all),
+            "{index:?}: {cell} {sum}"
+        );
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["m.npz", "m.safetensors"] {
+        let path = folder.path().join(name);
+        plca::io::save(&path, state).unwrap();
+        same(&plca::io::load(&path).unwrap(), name);
+    }
+    let text = serde_json::to_string(state).unwrap();
+    same(&serde_json::from_str(&text).unwrap(), "serde");
+    ask(state, data)
+}
+
+/// Runs a model in every way; what it refuses, by storage and solver.
+fn refusals<M: Model>(model: &M, ask: Asked<M::State>) -> BTreeSet<String>
+where
+    M::State: Reconstruct + Serialize + DeserializeOwned + Sync,
+{
+    let mut refused = BTreeSet::new();
+    for (storage, data) in storages::<M::Scalar>() {
+        for &solver in Solver::ALL {
+            if let Err(error) = through(model, &*data, solver, ask) {
+                refused.insert(format!("{storage}, {solver}: {error}"));
+            }
+        }
+    }
+    refused
+}
+
+/// A transform with few iterations, whose blocks of learnt things are those of the state.
+macro_rules! transform {
+    ($state:ty) => {
+        |state: &$state, data| {
+            let stop = Stop::default().max_iter(4);
+            let new = state.transform(data, &Transform::default().stop(stop))?;
+            assert_eq!(
+                Reconstruct::components(new.fit.state()),
+                Reconstruct::components(state)
+            );
+            assert!(new.fit.objective().is_finite());
+            Ok(())
+        }
+    };
+}
+
+macro_rules! table {
+    ($($name:ident: $state:ident, $model:expr, $refused:expr;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                fn of<T: Real + Serialize + DeserializeOwned>() -> BTreeSet<String> {
+                    refusals(&$model, transform!($state<T>))
+                }
+                let expected: &[&str] = &$refused;
+                for refused in [of::<f64>(), of::<f32>()] {
+                    let missing: Vec<_> = expected
+                        .iter()
+                        .filter(|part| !refused.iter().any(|line| line.contains(**part)))
+                        .collect();
+                    let more: Vec<_> = refused
+                        .iter()
+                        .filter(|line| !expected.iter().any(|part| line.contains(*part)))
+                        .collect();
+                    assert!(missing.is_empty() && more.is_empty(), "not refused {missing:?}, refused {more:#?}");
+                }
+            }
+        )*
+    };
+}
+
+fn maps() -> IndexMaps {
+    let shift = |by: i64| (0..3).map(move |y| (y + by) * 5);
+    let table: Vec<i64> = (0..4).flat_map(shift).flat_map(|at| [at]).collect();
+    IndexMaps::new(30, 3, &table).unwrap()
+}
+
+table! {
+    plca: PlcaState, Plca::<T>::builder(2).build().unwrap(), [];
+    plsa: PlsaState, Plsa::<T>::builder(2).build().unwrap(), [];
+    nmf: NmfState, Nmf::<T>::builder(2).build().unwrap(), [];
+    shifted: ShiftedState, Shifted::<T>::builder(2, vec![3, 2]).build().unwrap(), [];
+    transformed: TransformedState, Transformed::<T>::builder(2, maps()).build().unwrap(), [];
+    snmf: SnmfState, Snmf::<T>::builder(2).build().unwrap(), [];
+    snmf_vb: SnmfVbState, SnmfVb::<T>::builder(2).build().unwrap(), [];
+    signed_cp: SignedCpState, SignedCp::<T>::builder(2).build().unwrap(), [];
+    ding: DingState, Ding::<T>::builder(2).build().unwrap(), [];
+    kmeans: KMeansState, KMeans::<T>::builder(2).build().unwrap(), [];
+    pntf: PntfState, Pntf::<T>::builder(2).build().unwrap(), [];
+    ntf: NtfState, Ntf::<T>::builder(2).build().unwrap(), [];
+    column_nmf: ColumnNmfState, ColumnNmf::<T>::builder(2).build().unwrap(), [];
+}

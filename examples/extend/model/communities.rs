@@ -1,0 +1,253 @@
+//! A model of your own: communities of a graph. Weights of edges between `n` nodes are a mixture of products in which both modes have one
+//! distribution,
+//!
+//! ```text
+//! P(x, y) = Σ_z P(z) P(x | z) P(y | z)
+//! ```
+//!
+//! E-step: expected counts of both modes, `C_0` and `C_1`. M-step: `P(x | z) ∝ C_0 + C_1`, `P(z) ∝ Σ_x C_0`.
+
+use std::borrow::Cow;
+
+use nalgebra::DMatrix;
+use plca_fit::{
+    Algorithm, Axis, BlockSpec, Counts, Em, Expectation, FitError, Model, Parameters, Reconstruct,
+    Settings, State, Wanted, dense, one_component,
+};
+use plca_tensor::{Cp, Data, DenseTensor, Factor, Modes, Real, Request, check_counts};
+
+/// Settings of the model. Its blocks are `weights`, `P(z)`, and `members`, `P(x | z)` in columns.
+#[derive(Clone, Debug)]
+pub struct Communities<T: Real> {
+    components: usize,
+    settings: Settings<T>,
+}
+
+/// Settings of [`Communities`], not yet checked.
+#[derive(Clone, Debug)]
+#[must_use = "call `.build()`"]
+pub struct CommunitiesBuilder<T: Real>(Communities<T>);
+
+plca_fit::block_setters!(CommunitiesBuilder);
+
+impl<T: Real> Communities<T> {
+    /// Starts the settings of a model of so many communities.
+    pub fn builder(components: usize) -> CommunitiesBuilder<T> {
+        let settings = Settings::default();
+        CommunitiesBuilder(Self {
+            components,
+            settings,
+        })
+    }
+}
+
+impl<T: Real> CommunitiesBuilder<T> {
+    /// Checks the settings.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Setting`] without communities.
+    pub fn build(self) -> Result<Communities<T>, FitError> {
+        match self.0.components {
+            0 => Err(FitError::Setting {
+                name: "components",
+                value: 0.0,
+                expected: "at least 1",
+            }),
+            _ => Ok(self.0),
+        }
+    }
+}
+
+fn specs<T: Real>(nodes: usize, k: usize) -> Vec<BlockSpec<T>> {
+    vec![
+        BlockSpec::simplex("weights", (k, 1), Axis::Rows),
+        BlockSpec::simplex("members", (nodes, k), Axis::Columns),
+    ]
+}
+
+fn with_model<T: Real, O>(at: &Parameters<T>, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
+    let members = Factor::Columns(at.at(1));
+    f(&Cp {
+        weights: Some(at.at(0).as_slice()),
+        factors: &[members, members],
+    })
+}
+
+/// The model on data.
+#[derive(Debug)]
+struct OnData<'a, T: Real> {
+    data: &'a dyn Data<T>,
+    specs: Vec<BlockSpec<T>>,
+}
+
+impl<T: Real> Expectation<T> for OnData<'_, T> {
+    fn blocks(&self) -> &[BlockSpec<T>] {
+        &self.specs
+    }
+
+    fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
+        let modes = match wanted.blocks {
+            [false, false] => Modes::NONE,
+            _ => Modes::all(2),
+        };
+        let request = Request::counts(modes).value(wanted.value);
+        let mut e = with_model(at, |model| self.data.e_step(model, &request))?;
+        let value = wanted.value.then(|| e.value());
+        let weights = wanted.blocks[0].then(|| {
+            let sums = e.counts(0).column_iter().map(|column| column.sum());
+            DMatrix::from_iterator(at.at(0).len(), 1, sums)
+        });
+        let members = wanted.blocks[1].then(|| e.take(0) + e.take(1));
+        Ok(Counts {
+            blocks: vec![weights, members],
+            value,
+        })
+    }
+
+    fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
+        let mut first = None;
+        with_model(at, |model| {
+            self.data.visit(&mut |index, value| {
+                if first.is_none() && model.cell(index) <= 0.0 {
+                    first = Some((index.to_vec(), value));
+                }
+            })
+        })?;
+        Ok(first)
+    }
+
+    fn unit(&self) -> f64 {
+        self.data.total()
+    }
+
+    fn mass(&self) -> f64 {
+        self.data.total()
+    }
+}
+
+impl<T: Real> Model for Communities<T> {
+    type Scalar = T;
+    type State = CommunitiesState<T>;
+
+    fn components(&self) -> usize {
+        self.components
+    }
+
+    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        check_counts(data)?;
+        let &[nodes, others] = data.shape() else {
+            return Err(wrong_shape(data.shape()));
+        };
+        if nodes != others || !data.is_complete() {
+            return Err(wrong_shape(data.shape()));
+        }
+        let mut specs = specs(nodes, self.components);
+        self.settings.apply(&mut specs)?;
+        Ok(Box::new(Em(OnData { data, specs })))
+    }
+}
+
+fn wrong_shape(got: &[usize]) -> FitError {
+    let expected = vec!["n".into(), "n, every cell observed".into()];
+    FitError::DataShape {
+        got: got.to_vec(),
+        expected,
+    }
+}
+
+/// Fitted communities.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommunitiesState<T: Real>(Parameters<T>);
+
+impl<T: Real> State for CommunitiesState<T> {
+    type Scalar = T;
+    const NAME: &'static str = "communities";
+
+    fn block_names(_: usize) -> Vec<Cow<'static, str>> {
+        vec!["weights".into(), "members".into()]
+    }
+
+    fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+        let members = parameters.block("members").map_or((0, 0), DMatrix::shape);
+        parameters.check(&specs(members.0, members.1))?;
+        Ok(Self(parameters))
+    }
+
+    fn parameters(&self) -> &Parameters<T> {
+        &self.0
+    }
+}
+
+impl<T: Real> Reconstruct for CommunitiesState<T> {
+    fn shape(&self) -> Vec<usize> {
+        vec![self.0.at(1).nrows(); 2]
+    }
+
+    fn components(&self) -> usize {
+        self.0.at(0).len()
+    }
+
+    fn cell(&self, index: &[usize]) -> f64 {
+        self.0.mass() * with_model(&self.0, |model| model.cell(index))
+    }
+
+    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
+        with_model(&self.0, |model| dense(model, self.0.mass()))
+    }
+
+    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
+        with_model(&self.0, |model| one_component(model, z, self.0.mass()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plca_fit::Init;
+    use plca_fit::laws::{Claims, Rounding, check_model};
+    use plca_tensor::Order;
+    use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+    use super::*;
+
+    /// Two groups of four nodes with many edges inside and few between.
+    fn graph() -> DenseTensor<f64> {
+        let edge = |at: usize| match (at / 8 / 4, at % 8 / 4) {
+            (a, b) if a == b => 9.0 + (at % 5) as f64,
+            _ => 1.0,
+        };
+        DenseTensor::new(vec![8, 8], (0..64).map(edge).collect(), Order::RowMajor).unwrap()
+    }
+
+    #[test]
+    fn it_obeys_the_laws() {
+        let (graph, model) = (graph(), Communities::builder(2).build().unwrap());
+        let start = model
+            .init(&graph, Init::default(), &mut ChaCha8Rng::seed_from_u64(3))
+            .unwrap();
+        // Two components of three factors, columns of 8.
+        let claims = Claims::new(Rounding::derived(f64::EPSILON, 2 + 3 + 8, graph.total()));
+        check_model(&model, &graph, &start, &claims).unwrap();
+    }
+
+    #[test]
+    fn groups_are_found() {
+        let model = Communities::builder(2).build().unwrap();
+        let fit = model
+            .fit(&graph(), &mut ChaCha8Rng::seed_from_u64(0))
+            .unwrap();
+        let members = fit.state().parameters().at(1);
+        for z in 0..2 {
+            let first: f64 = members.column(z).rows(0, 4).sum();
+            assert!(!(0.1..0.9).contains(&first), "{members}");
+        }
+    }
+
+    #[test]
+    fn other_data_are_refused() {
+        let model = Communities::builder(2).build().unwrap();
+        let flat = DenseTensor::new(vec![2, 3], vec![1.0; 6], Order::RowMajor).unwrap();
+        assert!(matches!(model.bind(&flat), Err(FitError::DataShape { .. })));
+        assert!(Communities::<f64>::builder(0).build().is_err());
+    }
+}
