@@ -6,6 +6,17 @@
 //!
 //! where `Ḡ` is the data with every column divided by its sum: each column counts alike, whatever its mass. One iteration improves the columns
 //! of `U` in order, then puts every column of `V` at its optimum. `[PNTF 1]` `[HS eq. 4]`
+//!
+//! With `M = Ḡ Vᵀ` and `Γ = V Vᵀ` the objective is
+//!
+//! ```text
+//! ‖Ḡ - U V‖² = ‖Ḡ‖² - 2 Σ M ∘ U + Σ (Uᵀ U) ∘ Γ
+//!            = Γ_tt ‖u_t - b_t / Γ_tt‖² + what is free of u_t,     b_t = M[:,t] - Σ_{j≠t} Γ_jt u_j
+//!            = Σ_i 2 (½ v_iᵀ H v_i - f_iᵀ v_i) + ‖Ḡ‖²,             H = Uᵀ U,  f_i = Uᵀ ḡ_i
+//! ```
+//!
+//! So the best column of `U` is `b_t / Γ_tt` projected onto the simplex, and every column of `V` is a small quadratic programme of its own, all
+//! with the same `H`. Each block ends at its optimum under the others, and the objective never rises. Neither line needs `Ḡ - U V`.
 
 use std::borrow::Cow;
 
@@ -240,9 +251,11 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
         let mut next = at.clone();
         let mut value = None;
         if measure || !frozen(0) {
+            // 1. What the data and `V` say of `U`, and with it the objective.
             let (m, gamma) = self.by_rows(at);
             let mut u = widen(at.at(0));
             value = measure.then(|| self.squared_error(at, &u, &m, &gamma));
+            // 2. The columns of `U`, one after the other.
             if !frozen(0) {
                 // A component that no column uses has no curvature: it is left alone.
                 let used: Vec<f64> = (0..gamma.ncols())
@@ -253,6 +266,7 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
                 put(&mut next, 0, &u);
             }
         }
+        // 3. All columns of `V`, each by itself.
         if !frozen(1) {
             self.weigh(&mut next)?;
         }

@@ -1,4 +1,15 @@
 //! New data under learnt components: a small convex problem for every observation, solved to rounding at once.
+//!
+//! An observation `g` is a slice of the data, and column `z` of `A` is component `z` as seen in a slice: the outer product of its columns in the
+//! other factors. With `q` convex and the same `H` for all observations,
+//!
+//! ```text
+//! ‖g - A x‖² = ‖g‖² + 2 q(x),     q(x) = ½ xᵀ H x - fᵀ x,     H = Aᵀ A,  f = Aᵀ g
+//! ```
+//!
+//! `H` is the Hadamard product of the other factors' Grams, and the `f` of all observations are one product of the data with these factors: `A`
+//! is never formed. `x` lies on the simplex for mixtures, in the orthant for sums. An active-set search ends at a point whose slopes `q' = H x - f`
+//! say how far it is at most above the least value: `q(x) - q(y) <= q'·(x - y)` for all `y`, so on the simplex `q'·x - min q'`.
 
 use std::fmt::Debug;
 
@@ -83,9 +94,12 @@ impl<T: Real, P: Problems> Algorithm<T> for Exact<'_, T, P> {
     }
 
     fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
+        // 1. The objective before, where it is asked for.
         let value = measure.then(|| self.objective(at)).transpose()?;
+        // 2. The best coefficients of every observation.
         let best = |i| self.problems.best(i);
         let solved = map_in_order((0..self.count()).collect(), best);
+        // 3. They take their places, in the scalar of the model; what says nothing keeps its start.
         let mut new = at.at(self.free).clone();
         for (i, x) in solved.into_iter().enumerate() {
             let Some(x) = x? else { continue };

@@ -1,4 +1,18 @@
 //! One sweep of block coordinate descent.
+//!
+//! With `w = s λ`, `Γ` the Hadamard product of the other modes' Grams and `M` the data contracted with the other modes' factors, the objective
+//! in column `u_t` of a mode, in the weights and in the mass is
+//!
+//! ```text
+//! ‖G - s P‖² = w_t² Γ_tt ‖u_t - b_t / (w_t Γ_tt)‖² + …,     b_t = M[:,t] - Σ_{j≠t} w_j Γ_jt u_j
+//!            = 2 (½ λᵀ s² H λ - s fᵀ λ) + ‖G‖²,             H = Γ ∘ Uᵀ U,  f_t = u_t · M[:,t]
+//!            = s² ‖P‖² - 2 s G·P + ‖G‖²
+//! ```
+//!
+//! So the best column is a projection onto the simplex, the best weights are a quadratic programme, the best mass, over the observed cells alone, a
+//! quotient. Each is put in its
+//! place with the newest others, and the objective never rises. Hidden cells are filled with the model, which leaves the objective where it is
+//! and bounds it from above elsewhere: what lowers the bound lowers the objective.
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::engine::{Algorithm, BlockSpec, FitError, Frozen, Parameters, Sense, Start, Stepped};
@@ -129,6 +143,7 @@ impl<T: Real> Descent<'_, T> {
         let mut memo = self.memo(at);
         let mut grams = grams(at);
         let mut value = None;
+        // 1. The mass, where cells are hidden.
         if !self.data.is_complete() {
             if !self.is_frozen(self.order() + 1) {
                 let before = self.refit_mass(at);
@@ -137,6 +152,7 @@ impl<T: Real> Descent<'_, T> {
                 value = Some(self.explicit(at));
             }
         }
+        // 2. Mode after mode, in each its columns one after the other.
         let mut last = Vec::new();
         let free = |m: &usize| !self.is_frozen(m + 1);
         let modes: Vec<usize> = (0..self.order()).filter(free).collect();
@@ -164,6 +180,7 @@ impl<T: Real> Descent<'_, T> {
             }
             last = contracted(&m, &u);
         }
+        // 3. The weights.
         self.weigh(at, &hadamard(&grams, None), &last)?;
         Ok(value)
     }

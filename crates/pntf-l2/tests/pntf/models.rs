@@ -689,17 +689,26 @@ fn planted_factors_are_found() {
 /// A dead component stays dead, unless it is revived; then the fit gets better.
 #[test]
 fn revival_of_a_dead_component() {
-    let data = dense(&whole(&[2, 2], vec![1.0, 0.0, 0.0, 1.0]));
-    let half = DMatrix::from_element(2, 2, 0.5);
-    let dead = PntfState::new(DVector::from_vec(vec![1.0, 0.0]), vec![half.clone(), half]).unwrap();
-    let fit = |revive| {
-        let pntf = Pntf::builder(2).revive(revive).build().unwrap();
-        after(&pntf, &data, &dead, 30)
+    let fits = |first: f64, columns: [DMatrix<f64>; 2]| {
+        let data = dense(&whole(&[2, 2], vec![first, 0.0, 0.0, 1.0]));
+        let weights = DVector::from_vec(vec![1.0, 0.0]);
+        let dead = PntfState::new(weights, columns.to_vec()).unwrap();
+        [false, true].map(|revive| {
+            let pntf = Pntf::builder(2).revive(revive).build().unwrap();
+            after(&pntf, &data, &dead, 30)
+        })
     };
-    let (kept, revived) = (fit(false), fit(true));
+    // By symmetry nothing moves.
+    let half = DMatrix::from_element(2, 2, 0.5);
+    let [kept, revived] = fits(1.0, [half.clone(), half]);
+    assert_eq!(kept.state().weights()[1], 0.0);
+    assert!(revived.objective() <= kept.objective());
+    // Here the dead component lies where the data are 0.
+    let above = DMatrix::from_row_slice(2, 2, &[1.0, 1.0, 0.0, 0.0]);
+    let [kept, revived] = fits(4.0, [above, DMatrix::identity(2, 2)]);
     assert_eq!(kept.state().weights()[1], 0.0);
     assert!(revived.state().weights()[1] > 0.0);
-    assert!(revived.objective() < kept.objective());
+    assert!(revived.objective() < 0.5 * kept.objective());
 }
 
 /// Continuing from a saved run, through JSON, is the same run to the bit under every solver; and the saved text holds every digit.
@@ -993,7 +1002,7 @@ fn bad_input_is_named() {
     let error = refuse(&data, given(DMatrix::zeros(3, 2)));
     assert!(matches!(error, FitError::Shape { .. }), "{error}");
     let error = refuse(&data, given(DMatrix::from_element(2, 2, f64::NAN)));
-    assert!(matches!(error, FitError::Value { .. }), "{error}");
+    assert!(matches!(error, FitError::Range { .. }), "{error}");
     let many = Init::default().block("factor_2", DMatrix::zeros(2, 2));
     let error = refuse(&data, many);
     assert!(matches!(error, FitError::UnknownBlock { .. }), "{error}");
