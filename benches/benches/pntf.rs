@@ -11,7 +11,7 @@ use criterion::{
 use nalgebra::DMatrix;
 use plca_benches::{dense, factors, source, sparse, uniform};
 use plca_tensor::{Data, Real};
-use pntf_l2::{Algorithm, Ntf, NtfUpdate, Pntf, PntfInit, Projection, project_with, simplex_qp};
+use pntf_l2::{Init, Model, Ntf, NtfUpdate, Pntf, Projection, project_with, simplex_qp};
 use rayon::ThreadPoolBuilder;
 
 fn group<'a>(c: &'a mut Criterion, name: &str) -> BenchmarkGroup<'a, WallTime> {
@@ -25,39 +25,42 @@ fn group<'a>(c: &'a mut Criterion, name: &str) -> BenchmarkGroup<'a, WallTime> {
 
 /// Sweeps of the constrained model and of the baselines, from the same start, on one thread.
 fn sweeps<T: Real>(c: &mut Criterion, name: &str, data: &dyn Data<T>, k: usize) {
-    let pool = ThreadPoolBuilder::new()
-        .num_threads(1)
-        .build()
-        .expect("a thread");
-    let start: Vec<_> = factors::<T>(data.shape(), k)
-        .into_iter()
-        .map(Some)
-        .collect();
-    let mut rng = source(4);
-    let mut group = group(c, &format!("pntf/sweep/{name}"));
-    let init = PntfInit {
-        weights: None,
-        factors: start.clone(),
-    };
-    let pntf = Pntf::builder(k).build().expect("components");
-    let state = pntf.init(data, &init, &mut rng).expect("a start");
-    let sweep = pntf.on(data).expect("mass");
-    group.bench_function("pntf", |b| {
-        let mut state = state.clone();
-        pool.install(|| b.iter(|| sweep.step(&mut state, true)));
+    let given = factors::<T>(data.shape(), k).into_iter().enumerate();
+    let start = given.fold(Init::default(), |init, (j, factor)| {
+        init.block(format!("factor_{j}"), factor)
     });
+    let mut group = group(c, &format!("pntf/sweep/{name}"));
+    let pntf = Pntf::builder(k).build().expect("components");
+    sweep(&mut group, "pntf", &pntf, data, &start);
     for (name, update) in [
         ("hals", NtfUpdate::Hals),
         ("multiplicative", NtfUpdate::Multiplicative),
     ] {
         let ntf = Ntf::builder(k).update(update).build().expect("components");
-        let mut state = ntf.init(data, &start, &mut rng).expect("a start");
-        let sweep = ntf.on(data).expect("non-negative data");
-        group.bench_function(name, |b| {
-            pool.install(|| b.iter(|| sweep.step(&mut state, true)))
-        });
+        sweep(&mut group, name, &ntf, data, &start);
     }
     group.finish();
+}
+
+fn sweep<M: Model>(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    name: &str,
+    model: &M,
+    data: &dyn Data<M::Scalar>,
+    start: &Init<M::Scalar>,
+) {
+    let one = ThreadPoolBuilder::new().num_threads(1).build();
+    let pool = one.expect("a thread");
+    let at = model
+        .bind(data)
+        .and_then(|sweep| start.parameters(&*sweep, &mut source(4)));
+    let mut at = at.expect("a start");
+    group.bench_function(name, |b| {
+        pool.install(|| {
+            let sweep = model.bind(data).expect("data of the model");
+            b.iter(|| sweep.step(&mut at, true));
+        });
+    });
 }
 
 fn faces(c: &mut Criterion) {

@@ -13,7 +13,7 @@ use plca_em::{Algorithm as _, Nmf, Plca, Shifted, ShiftedInit};
 use plca_fit::engine::{Init, Model};
 use plca_tensor::Data;
 use plca_tensor::parallel::record::{self, Loop, Task};
-use pntf_l2::{Pntf, PntfInit};
+use pntf_l2::Pntf;
 use skellam_snmf::{Signed, Snmf, SnmfInit};
 
 const THREADS: [usize; 6] = [2, 4, 8, 16, 32, 64];
@@ -122,17 +122,8 @@ fn shifted(name: &str, shape: &[usize], kernel: &[usize], k: usize) {
 }
 
 fn squares(name: &str, shape: &[usize], k: usize) {
-    let data = dense::<f64>(shape);
     let pntf = Pntf::builder(k).build().expect("components");
-    let init = PntfInit {
-        weights: None,
-        factors: vec![None; shape.len()],
-    };
-    let mut state = pntf.init(&data, &init, &mut source(4)).expect("a start");
-    let sweep = pntf.on(&data).expect("mass");
-    watch(name, || {
-        sweep.step(&mut state, true).expect("a sweep");
-    });
+    steps(name, &pntf, &dense::<f64>(shape));
 }
 
 fn signed(name: &str, (features, columns, k): (usize, usize, usize)) {

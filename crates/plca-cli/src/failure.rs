@@ -186,19 +186,6 @@ impl From<skellam_snmf::ParamError> for Failure {
     }
 }
 
-impl From<pntf_l2::PntfError> for Failure {
-    fn from(e: pntf_l2::PntfError) -> Self {
-        Self::told(&e)
-    }
-}
-
-impl From<pntf_l2::ParamError> for Failure {
-    // Settings come from the command line.
-    fn from(e: pntf_l2::ParamError) -> Self {
-        Self::usage(chain(&e))
-    }
-}
-
 impl From<plca_priors::PriorError> for Failure {
     fn from(e: plca_priors::PriorError) -> Self {
         Self::told(&e)

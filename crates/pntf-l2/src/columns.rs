@@ -4,372 +4,175 @@
 //! min ‖Ḡ - U V‖²,     columns of Ḡ, U and V on simplices
 //! ```
 //!
-//! where `Ḡ` is the data with every column divided by its sum: each column counts alike, whatever its mass.
+//! where `Ḡ` is the data with every column divided by its sum: each column counts alike, whatever its mass. One iteration improves the columns
+//! of `U` in order, then puts every column of `V` at its optimum. `[PNTF 1]` `[HS eq. 4]`
+//!
+//! With `M = Ḡ Vᵀ` and `Γ = V Vᵀ` the objective is
+//!
+//! ```text
+//! ‖Ḡ - U V‖² = ‖Ḡ‖² - 2 Σ M ∘ U + Σ (Uᵀ U) ∘ Γ
+//!            = Γ_tt ‖u_t - b_t / Γ_tt‖² + what is free of u_t,     b_t = M[:,t] - Σ_{j≠t} Γ_jt u_j
+//!            = Σ_i 2 (½ v_iᵀ H v_i - f_iᵀ v_i) + ‖Ḡ‖²,             H = Uᵀ U,  f_i = Uᵀ ḡ_i
+//! ```
+//!
+//! So the best column of `U` is `b_t / Γ_tt` projected onto the simplex, and every column of `V` is a small quadratic programme of its own, all
+//! with the same `H`. Each block ends at its optimum under the others, and the objective never rises. Neither line needs `Ḡ - U V`.
+
+use std::borrow::Cow;
 
 use nalgebra::{DMatrix, DVectorView};
-use plca_fit::{Algorithm, Direction, Outcome, Stop};
+use plca_fit::engine::{
+    Algorithm, Axis, BlockSpec, Explained, FitError, Frozen, Model, Parameters, Reconstruct, Sense,
+    Settings, State, Stepped, Transform, dense, one_component,
+};
 use plca_tensor::arrange::Products;
-use plca_tensor::{CompensatedSum, Data, Real};
-use rand::Rng;
-
-use crate::init::{check_shape, given_factor, random_columns};
-use crate::projection::Projector;
-use crate::qp::gram_qp;
-use crate::sweep::{contracted, descend_on_simplex, gram, widen};
-use crate::{ParamError, PntfError};
 use plca_tensor::parallel::map_in_order;
+use plca_tensor::{CompensatedSum, Cp, Data, DenseTensor, Factor, Real};
 
-/// A checked configuration of `min ‖Ḡ - U V‖²`, `Ḡ` the data with every column divided by its sum `[PNTF 1]`; see
-/// [`ColumnNmf::builder`].
+use crate::blocks::{
+    check_complete, check_components, extrapolated, finite, given, kept, put, weigh,
+};
+use crate::exact::{self, TOTALS, check_totals};
+use crate::mixture::{explain_columns, scaled};
+use crate::projection::Projector;
+use crate::sweep::{contracted, descend_on_simplex, gram, widen};
+
+/// Settings of a factorization of columns, checked; see [`ColumnNmf::builder`]. Its blocks are `u`, `I x K`, and `v`, `K x J`, the columns of
+/// both on simplices.
 ///
 /// ```
-/// use nalgebra::dmatrix;
 /// use plca_tensor::{DenseTensor, Order};
-/// use pntf_l2::{Algorithm, ColumnNmf, ColumnNmfState};
-/// let g = DenseTensor::new(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;      // Ḡ = 1
-/// let state = ColumnNmfState { u: dmatrix![1.0, 0.0; 0.0, 1.0], v: dmatrix![0.5, 0.0; 0.5, 1.0] };
-/// assert_eq!(ColumnNmf::builder(2).build()?.on(&g)?.objective(&state)?, 0.5);
+/// use pntf_l2::{ColumnNmf, Model};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let g = DenseTensor::<f64>::new(vec![2, 3], vec![4.0, 0.0, 1.0, 0.0, 6.0, 1.0], Order::RowMajor)?;
+/// let fit = ColumnNmf::builder(2).build()?.fit(&g, &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert!(fit.objective() < 1e-12 && (fit.state().v().column(2).sum() - 1.0).abs() < 1e-15);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct ColumnNmf {
+pub struct ColumnNmf<T: Real> {
     components: usize,
-    freeze_u: bool,
-    freeze_v: bool,
+    settings: Settings<T>,
 }
 
 /// Settings of [`ColumnNmf`], not yet checked.
-///
-/// ```
-/// use plca_tensor::{DenseTensor, Order};
-/// use pntf_l2::{ColumnNmf, ColumnNmfInit};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let g = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
-/// let nmf = ColumnNmf::builder(2).freeze_v().build()?;
-/// let error = nmf.init(&g, &ColumnNmfInit::default(), &mut ChaCha8Rng::seed_from_u64(0)).unwrap_err();
-/// assert_eq!(error.to_string(), "`v` is to stay fixed but no initial value was given");
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
-pub struct ColumnNmfBuilder(ColumnNmf);
+pub struct ColumnNmfBuilder<T: Real>(ColumnNmf<T>);
 
-impl ColumnNmfBuilder {
-    /// Keeps `U` as it was given.
-    ///
-    /// ```
-    /// use nalgebra::dmatrix;
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use pntf_l2::{Algorithm, ColumnNmf, ColumnNmfState};
-    /// let g = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
-    /// let nmf = ColumnNmf::builder(2).freeze_u().build()?;
-    /// let mut state = ColumnNmfState { u: dmatrix![1.0, 0.0; 0.0, 1.0], v: dmatrix![0.5; 0.5] };
-    /// nmf.on(&g)?.step(&mut state, false)?;
-    /// assert_eq!(state.u, dmatrix![1.0, 0.0; 0.0, 1.0]);
-    /// assert!((state.v[0] - 0.75f64).abs() < 1e-12);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn freeze_u(mut self) -> Self {
-        self.0.freeze_u = true;
-        self
+plca_fit::freeze_setters!(ColumnNmfBuilder);
+
+impl<T: Real> ColumnNmf<T> {
+    /// Starts the settings of a model of so many components.
+    pub fn builder(components: usize) -> ColumnNmfBuilder<T> {
+        ColumnNmfBuilder(Self {
+            components,
+            settings: Settings::default(),
+        })
     }
+}
 
-    /// Keeps `V` as it was given.
-    ///
-    /// ```
-    /// use nalgebra::dmatrix;
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use pntf_l2::{Algorithm, ColumnNmf, ColumnNmfState};
-    /// let g = DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 1.0, 1.0], Order::RowMajor)?;
-    /// let nmf = ColumnNmf::builder(2).freeze_v().build()?;
-    /// let mut state = ColumnNmfState { u: dmatrix![0.5, 0.5; 0.5, 0.5], v: dmatrix![1.0, 0.0; 0.0, 1.0] };
-    /// nmf.on(&g)?.step(&mut state, false)?;
-    /// assert_eq!(state.v, dmatrix![1.0, 0.0; 0.0, 1.0]);
-    /// assert!((state.u[0] - 0.75f64).abs() < 1e-12);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn freeze_v(mut self) -> Self {
-        self.0.freeze_v = true;
-        self
-    }
-
+impl<T: Real> ColumnNmfBuilder<T> {
     /// Checks the settings.
     ///
     /// # Errors
     ///
-    /// [`ParamError::NoComponents`] if `K` is 0.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use pntf_l2::{ColumnNmf, ParamError};
-    /// assert_eq!(ColumnNmf::builder(0).build().unwrap_err(), ParamError::NoComponents);
-    /// ```
-    pub fn build(self) -> Result<ColumnNmf, ParamError> {
-        if self.0.components == 0 {
-            return Err(ParamError::NoComponents);
-        }
+    /// [`FitError::Setting`] without components.
+    pub fn build(self) -> Result<ColumnNmf<T>, FitError> {
+        check_components(self.0.components)?;
         Ok(self.0)
     }
 }
 
-/// The parameters: column `i` of `Ḡ` is modelled as `U V[:,i]`.
-///
-/// ```
-/// use plca_tensor::{DenseTensor, Order};
-/// use pntf_l2::{ColumnNmf, ColumnNmfInit};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let g = DenseTensor::new(vec![3, 4], vec![1.0; 12], Order::RowMajor)?;
-/// let nmf = ColumnNmf::builder(2).build()?;
-/// let state = nmf.init(&g, &ColumnNmfInit::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
-/// assert_eq!((state.u.shape(), state.v.shape()), ((3, 2), (2, 4)));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(
-    feature = "serde",
-    serde(bound(
-        serialize = "T: serde::Serialize",
-        deserialize = "T: serde::Deserialize<'de>"
-    ))
-)]
-pub struct ColumnNmfState<T: Real> {
-    /// `U`, `I_0 x K`, every column on the simplex.
-    #[cfg_attr(
-        feature = "serde",
-        serde(deserialize_with = "plca_tensor::checked::matrix")
-    )]
-    pub u: DMatrix<T>,
-    /// `V`, `K x I_1`, every column on the simplex.
-    #[cfg_attr(
-        feature = "serde",
-        serde(deserialize_with = "plca_tensor::checked::matrix")
-    )]
-    pub v: DMatrix<T>,
-}
+impl<T: Real> Model for ColumnNmf<T> {
+    type Scalar = T;
+    type State = ColumnNmfState<T>;
 
-/// Blocks that a start gives; the others are drawn uniformly from the simplex.
-///
-/// ```
-/// use nalgebra::dmatrix;
-/// use plca_tensor::{DenseTensor, Order};
-/// use pntf_l2::{ColumnNmf, ColumnNmfInit};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let g = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
-/// let given = ColumnNmfInit { u: Some(dmatrix![3.0; 1.0]), v: None };
-/// let state = ColumnNmf::builder(1).build()?.init(&g, &given, &mut ChaCha8Rng::seed_from_u64(0))?;
-/// assert_eq!(state.u, dmatrix![1.0; 0.0]);                            // the nearest point, not (3, 1)/4
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct ColumnNmfInit<T: Real> {
-    /// `U`; columns that are no distributions are projected.
-    pub u: Option<DMatrix<T>>,
-    /// `V`, likewise.
-    pub v: Option<DMatrix<T>>,
-}
-
-impl<T: Real> Default for ColumnNmfInit<T> {
-    fn default() -> Self {
-        Self { u: None, v: None }
-    }
-}
-
-impl ColumnNmf {
-    /// Starts a configuration with `components` components (`K`).
-    ///
-    /// ```
-    /// use pntf_l2::ColumnNmf;
-    /// assert!(ColumnNmf::builder(3).build().is_ok() && ColumnNmf::builder(0).build().is_err());
-    /// ```
-    pub fn builder(components: usize) -> ColumnNmfBuilder {
-        ColumnNmfBuilder(Self {
-            components,
-            freeze_u: false,
-            freeze_v: false,
-        })
+    fn components(&self) -> usize {
+        self.components
     }
 
-    /// Binds the configuration to a matrix. Cost: one pass over the data.
-    ///
     /// # Errors
     ///
-    /// [`PntfError`]: not a matrix, hidden cells, a column that does not sum to a positive number.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use pntf_l2::ColumnNmf;
-    /// let g = DenseTensor::new(vec![2, 2], vec![1.0, 0.0, 2.0, 0.0], Order::RowMajor)?;
-    /// let nmf = ColumnNmf::builder(1).build()?;
-    /// assert_eq!(nmf.on(&g).unwrap_err().to_string(), "column 1 sums to 0, not to a positive number");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn on<'a, T: Real>(
-        &'a self,
-        data: &'a dyn Data<T>,
-    ) -> Result<ColumnNmfSweep<'a, T>, PntfError> {
+    /// [`FitError::Conflict`] for data that are no matrix and for hidden cells, [`FitError::Total`] for a column that does not sum to a positive
+    /// number, [`FitError::NotFinite`] where squares overflow beside it; those of [`Settings::apply`] and [`Products::new`].
+    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
         let data = Products::new(data)?;
-        let shape = data.shape();
-        if shape.len() != 2 {
-            return Err(PntfError::Order {
-                expected: 2,
-                got: shape.len(),
+        let &[rows, columns] = data.shape() else {
+            let order = data.shape().len();
+            return Err(FitError::Conflict {
+                what: format!(
+                    "the column-normalised factorization is for matrices, the data have order {order}"
+                ),
             });
-        }
-        if !data.is_complete() {
-            return Err(PntfError::Incomplete("the column-normalised factorization"));
-        }
-        let (mut totals, mut squares) = (vec![0.0; shape[1]], vec![0.0; shape[1]]);
+        };
+        check_complete(&data, "the column-normalised factorization")?;
+        let (mut totals, mut squares) = (vec![0.0; columns], vec![0.0; columns]);
         data.for_each(&mut |index, x| {
             totals[index[1]] += x;
             squares[index[1]] += x * x;
         });
         if let Some(column) = totals.iter().position(|&t| t <= 0.0) {
             let total = totals[column] / data.scale();
-            return Err(PntfError::ColumnTotal { column, total });
+            let column = Some(column);
+            return Err(FitError::Total { column, total });
+        }
+        for (column, total) in totals.iter().enumerate() {
+            finite(&format!("the sum of column {column}"), total / data.scale())?;
         }
         let norm = squares.iter().zip(&totals).map(|(s, t)| s / (t * t)).sum();
-        Ok(ColumnNmfSweep {
-            config: self,
+        let what = "the sum of the squares of the columns over their sums";
+        let norm = finite(what, norm)?;
+        let mut specs = specs([rows, columns], self.components);
+        self.settings.apply(&mut specs)?;
+        Ok(Box::new(Sweep {
             data,
             totals,
             norm,
-        })
-    }
-
-    /// A start: what `init` gives, checked and every column projected onto the simplex; the rest drawn.
-    ///
-    /// # Errors
-    ///
-    /// [`PntfError`]: a given block of the wrong shape or with values that are not finite, a frozen block that was not given; as
-    /// [`on`](Self::on).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use pntf_l2::{ColumnNmf, ColumnNmfInit};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// let g = DenseTensor::new(vec![3, 4], vec![1.0; 12], Order::RowMajor)?;
-    /// let nmf = ColumnNmf::builder(2).build()?;
-    /// let state = nmf.init(&g, &ColumnNmfInit::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
-    /// assert!(state.u.column_iter().chain(state.v.column_iter()).all(|c| (c.sum() - 1.0f64).abs() < 1e-14));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn init<T: Real, R: Rng + ?Sized>(
-        &self,
-        data: &dyn Data<T>,
-        init: &ColumnNmfInit<T>,
-        rng: &mut R,
-    ) -> Result<ColumnNmfState<T>, PntfError> {
-        self.start(&self.on(data)?.data, init, rng)
-    }
-
-    fn start<T: Real, R: Rng + ?Sized>(
-        &self,
-        data: &Products<'_, T>,
-        init: &ColumnNmfInit<T>,
-        rng: &mut R,
-    ) -> Result<ColumnNmfState<T>, PntfError> {
-        let (shape, k) = (data.shape(), self.components);
-        let mut block =
-            |name: &str, given: &Option<DMatrix<T>>, frozen: bool, size: (usize, usize)| {
-                let drawn = random_columns(size.0, size.1, rng);
-                match given {
-                    Some(m) => given_factor(name, m, size),
-                    None if frozen => Err(PntfError::FixedWithoutValue { block: name.into() }),
-                    None => Ok(drawn),
-                }
-            };
-        let u = block("u", &init.u, self.freeze_u, (shape[0], k))?;
-        let v = block("v", &init.v, self.freeze_v, (k, shape[1]))?;
-        Ok(ColumnNmfState { u, v })
-    }
-
-    /// Draws a start and sweeps until `stop` says so: the columns of `U` in order, then every column of `V` to its optimum.
-    ///
-    /// # Errors
-    ///
-    /// As [`init`](Self::init) and [`on`](Self::on).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use pntf_l2::{ColumnNmf, ColumnNmfInit, Stop};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// let g = DenseTensor::new(vec![2, 3], vec![4.0, 0.0, 1.0, 0.0, 6.0, 1.0], Order::RowMajor)?;
-    /// let fit = ColumnNmf::builder(2).build()?.fit(&g, &ColumnNmfInit::default(), &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
-    /// assert!(fit.objective < 1e-12 && (fit.state.v.column(2).sum() - 1.0f64).abs() < 1e-15);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn fit<T: Real, R: Rng + ?Sized>(
-        &self,
-        data: &dyn Data<T>,
-        init: &ColumnNmfInit<T>,
-        stop: &Stop,
-        rng: &mut R,
-    ) -> Result<Outcome<ColumnNmfState<T>>, PntfError> {
-        stop.check()?;
-        let algorithm = self.on(data)?;
-        let state = self.start(&algorithm.data, init, rng)?;
-        plca_fit::run(&algorithm, state, stop, ())
+            kept: kept(&specs),
+            specs,
+        }))
     }
 }
 
-/// [`ColumnNmf`] bound to data: one sweep and its objective `‖Ḡ - U V‖²`. A sweep improves the columns of `U` in order, then puts
-/// every column of `V` at its optimum `[HS eq. 4]`.
-///
-/// ```
-/// use plca_tensor::{DenseTensor, Order};
-/// use pntf_l2::{Algorithm, ColumnNmf, ColumnNmfInit};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let g = DenseTensor::new(vec![2, 3], vec![4.0, 0.0, 1.0, 0.0, 6.0, 1.0], Order::RowMajor)?;
-/// let nmf = ColumnNmf::builder(2).build()?;
-/// let mut state = nmf.init(&g, &ColumnNmfInit::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
-/// let sweep = nmf.on(&g)?;
-/// let before = sweep.step(&mut state, true)?.expect("asked for");
-/// assert!(sweep.objective(&state)? <= before);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// The blocks of a matrix of this shape.
+pub(crate) fn specs<T: Real>([rows, columns]: [usize; 2], k: usize) -> Vec<BlockSpec<T>> {
+    vec![
+        BlockSpec::simplex("u", (rows, k), Axis::Columns),
+        BlockSpec::simplex("v", (k, columns), Axis::Rows),
+    ]
+}
+
+/// [`ColumnNmf`] bound to data.
 #[derive(Debug)]
-pub struct ColumnNmfSweep<'a, T: Real> {
-    config: &'a ColumnNmf,
+struct Sweep<'a, T: Real> {
     data: Products<'a, T>,
+    /// Sums of the columns as held.
     totals: Vec<f64>,
     /// `‖Ḡ‖²`.
     norm: f64,
+    specs: Vec<BlockSpec<T>>,
+    /// Flags of the frozen components of every block.
+    kept: Vec<Vec<bool>>,
 }
 
-impl<T: Real> ColumnNmfSweep<'_, T> {
-    /// Refuses factors that do not go with the data.
-    fn check(&self, state: &ColumnNmfState<T>) -> Result<(), PntfError> {
-        let (shape, k) = (self.data.shape(), self.config.components);
-        check_shape("u", state.u.shape(), (shape[0], k))?;
-        check_shape("v", state.v.shape(), (k, shape[1]))
-    }
-
+impl<T: Real> Sweep<'_, T> {
     /// `Ḡ Vᵀ` and `V Vᵀ`.
-    fn by_rows(&self, state: &ColumnNmfState<T>) -> (DMatrix<f64>, DMatrix<f64>) {
-        let vt = widen(&state.v).transpose();
+    fn by_rows(&self, at: &Parameters<T>) -> (DMatrix<f64>, DMatrix<f64>) {
+        let (u, v) = (at.at(0), at.at(1));
+        let vt = widen(v).transpose();
         let mut divided = vt.clone();
         for (mut row, t) in divided.row_iter_mut().zip(&self.totals) {
             row /= *t;
         }
-        let factors = [
-            DMatrix::zeros(state.u.nrows(), state.u.ncols()),
-            divided.map(T::lit),
-        ];
+        let factors = [DMatrix::zeros(u.nrows(), u.ncols()), divided.map(T::lit)];
         (self.data.mttkrp(&factors, 0), gram(&vt))
     }
 
     /// `‖Ḡ - U V‖²` from what [`by_rows`](Self::by_rows) returned, or cell by cell where too much cancels.
     fn squared_error(
         &self,
-        state: &ColumnNmfState<T>,
+        at: &Parameters<T>,
         u: &DMatrix<f64>,
         m: &DMatrix<f64>,
         gamma: &DMatrix<f64>,
@@ -380,7 +183,7 @@ impl<T: Real> ColumnNmfSweep<'_, T> {
         if value > 4.5e5 * T::EPSILON.to_f64() * self.norm {
             return value;
         }
-        self.explicit(u, &widen(&state.v))
+        self.explicit(u, &widen(at.at(1)))
     }
 
     /// `‖Ḡ - U V‖²`, over the cells where either side is not 0.
@@ -413,61 +216,235 @@ impl<T: Real> ColumnNmfSweep<'_, T> {
         }
         sum.value()
     }
+
+    /// Every column of `V` at its optimum.
+    fn weigh(&self, at: &mut Parameters<T>) -> Result<(), FitError> {
+        let u = widen(at.at(0));
+        let h = gram(&u);
+        let factors = [
+            at.at(0).clone(),
+            DMatrix::zeros(self.totals.len(), u.ncols()),
+        ];
+        let f = self.data.mttkrp(&factors, 1);
+        let mut v = widen(at.at(1));
+        // [HS eq. 4] [PNTF 1] every column of V is a weight problem with H = Uᵀ U, f = Uᵀ g
+        let solved = map_in_order((0..self.totals.len()).collect(), |i| {
+            let f: Vec<f64> = f.row(i).iter().map(|f| f / self.totals[i]).collect();
+            weigh(&h, &f, v.column(i).as_slice(), &self.kept[1])
+        });
+        for (i, weights) in solved.into_iter().enumerate() {
+            v.column_mut(i).copy_from_slice(&weights?);
+        }
+        put(at, 1, &v);
+        Ok(())
+    }
 }
 
-impl<T: Real> Algorithm for ColumnNmfSweep<'_, T> {
-    type State = ColumnNmfState<T>;
-    type Error = PntfError;
+impl<T: Real> Algorithm<T> for Sweep<'_, T> {
+    fn blocks(&self) -> &[BlockSpec<T>] {
+        &self.specs
+    }
 
-    fn step(&self, state: &mut ColumnNmfState<T>, measure: bool) -> Result<Option<f64>, PntfError> {
-        self.check(state)?;
-        // A step that fails leaves the state as it was.
-        let mut next = state.clone();
+    fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
+        let frozen = |block: usize| self.specs[block].frozen == Frozen::Whole;
+        // A step that fails leaves the parameters as they were.
+        let mut next = at.clone();
         let mut value = None;
-        if measure || !self.config.freeze_u {
-            let (m, gamma) = self.by_rows(state);
-            let mut u = widen(&state.u);
-            value = measure.then(|| self.squared_error(state, &u, &m, &gamma));
-            if !self.config.freeze_u {
+        if measure || !frozen(0) {
+            // 1. What the data and `V` say of `U`, and with it the objective.
+            let (m, gamma) = self.by_rows(at);
+            let mut u = widen(at.at(0));
+            value = measure.then(|| self.squared_error(at, &u, &m, &gamma));
+            // 2. The columns of `U`, one after the other.
+            if !frozen(0) {
                 // A component that no column uses has no curvature: it is left alone.
                 let used: Vec<f64> = (0..gamma.ncols())
                     .map(|t| f64::from(gamma[(t, t)] > 0.0))
                     .collect();
-                let mut projector = Projector::default();
-                descend_on_simplex(&mut u, &m, &gamma, &used, &[], false, &mut projector);
-                next.u = u.map(T::lit);
+                let (kept, mut projector) = (&self.kept[0], Projector::default());
+                descend_on_simplex(&mut u, &m, &gamma, &used, kept, false, &mut projector);
+                put(&mut next, 0, &u);
             }
         }
-        if self.config.freeze_v {
-            *state = next;
-            return Ok(value);
+        // 3. All columns of `V`, each by itself.
+        if !frozen(1) {
+            self.weigh(&mut next)?;
         }
-        let u = widen(&next.u);
-        let h = gram(&u);
-        let factors = [next.u.clone(), DMatrix::zeros(self.totals.len(), u.ncols())];
-        let f = self.data.mttkrp(&factors, 1);
-        let v = widen(&next.v);
-        // [HS eq. 4] [PNTF 1] every column of V is a weight problem with H = Uᵀ U, f = Uᵀ g
-        let solved = map_in_order((0..self.totals.len()).collect(), |i| {
-            let f: Vec<f64> = f.row(i).iter().map(|f| f / self.totals[i]).collect();
-            gram_qp(&h, &f, Some(v.column(i).as_slice()))
-        });
-        for (i, qp) in solved.into_iter().enumerate() {
-            for (v, new) in next.v.column_mut(i).iter_mut().zip(qp?.weights) {
-                *v = T::lit(new);
-            }
-        }
-        *state = next;
-        Ok(value)
+        next.count();
+        *at = next;
+        Ok(Stepped {
+            value,
+            restored: Vec::new(),
+        })
     }
 
-    fn objective(&self, state: &ColumnNmfState<T>) -> Result<f64, PntfError> {
-        self.check(state)?;
-        let (m, gamma) = self.by_rows(state);
-        Ok(self.squared_error(state, &widen(&state.u), &m, &gamma))
+    fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        let (m, gamma) = self.by_rows(at);
+        Ok(self.squared_error(at, &widen(at.at(0)), &m, &gamma))
     }
 
-    fn direction(&self) -> Direction {
-        Direction::Minimise
+    fn sense(&self) -> Sense {
+        Sense::Minimise
+    }
+
+    /// `‖Ḡ‖²`.
+    fn unit(&self) -> f64 {
+        self.norm
+    }
+
+    fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
+        let scale = self.data.scale();
+        vec![(TOTALS, self.totals.iter().map(|t| t / scale).collect())]
+    }
+
+    fn extrapolates(&self, _: &Parameters<T>) -> Result<(), FitError> {
+        Ok(())
+    }
+
+    fn extrapolated(&self, base: &Parameters<T>, flat: &[f64], last: &[f64]) -> Parameters<T> {
+        extrapolated(&self.specs, &mut Projector::default(), base, flat, last)
+    }
+
+    /// [PNTF 1] a column that is no distribution is projected onto the simplex.
+    fn given(&self, block: usize, value: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
+        given(&self.specs[block], value, true)
+    }
+
+    fn residual(&self, _: &Parameters<T>) -> Result<f64, FitError> {
+        Err(FitError::NoResidual {
+            why: "the column-normalised factorization measures no conditions of optimality".into(),
+        })
+    }
+}
+
+/// Fitted parameters of [`ColumnNmf`]: column `i` of `Ḡ` is modelled as `U V[:,i]`.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use pntf_l2::{ColumnNmfState, Reconstruct};
+/// let state = ColumnNmfState::new(dmatrix![1.0, 0.5; 0.0, 0.5], dmatrix![0.5; 0.5])?;
+/// assert_eq!(state.cell(&[0, 0]), 0.75);
+/// # Ok::<(), pntf_l2::FitError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnNmfState<T: Real>(Parameters<T>);
+
+plca_fit::serialised!(ColumnNmfState);
+
+impl<T: Real> ColumnNmfState<T> {
+    /// The state of `U`, `I x K`, and `V`, `K x J`, for columns that sum to 1.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Shape`], [`FitError::Value`], [`FitError::Sum`].
+    pub fn new(u: DMatrix<T>, v: DMatrix<T>) -> Result<Self, FitError> {
+        let specs = specs([u.nrows(), v.ncols()], u.ncols());
+        Ok(Self(Parameters::new(&specs, vec![u, v])?))
+    }
+
+    /// `U`, `I x K`, every column on the simplex.
+    pub fn u(&self) -> &DMatrix<T> {
+        self.0.at(0)
+    }
+
+    /// `V`, `K x J`, every column on the simplex.
+    pub fn v(&self) -> &DMatrix<T> {
+        self.0.at(1)
+    }
+
+    /// The sum of every column of the data, 1 of a state that was not fitted.
+    pub fn totals(&self) -> Vec<f64> {
+        let ones = || vec![1.0; self.v().ncols()];
+        self.0.fact(TOTALS).map_or_else(ones, <[f64]>::to_vec)
+    }
+
+    /// The squared error of every column that [`transform`](Self::transform) explained, divided by its sum; `None` of a state that comes from
+    /// elsewhere.
+    pub fn squared_errors(&self) -> Option<&[f64]> {
+        self.0.fact(exact::ERRORS)
+    }
+
+    /// Calls `f` with `U V` as a model for the kernels.
+    pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
+        f(&Cp {
+            weights: None,
+            factors: &[Factor::Columns(self.u()), Factor::Rows(self.v())],
+        })
+    }
+
+    /// Calls `f` with the model in the scale of the data.
+    fn with_scaled<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
+        let v = scaled(self.v(), &self.totals());
+        f(&Cp {
+            weights: None,
+            factors: &[Factor::Columns(self.u()), Factor::Rows(&v)],
+        })
+    }
+
+    /// Explains new columns by the learnt `U`.
+    ///
+    /// Every column is divided by its sum and gets the mixture with the least squared error: a convex problem, solved to rounding in one
+    /// iteration, after which the run has settled. So of the [stop rule](Transform::stop) the tolerances play no part, and neither does
+    /// [`impossible`](Transform::impossible). A gap is how far the squared error of a column is at most above the least. Columns that do
+    /// not sum to a positive number are [`empty`](Explained::empty): their mixtures are uniform.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::DataShape`], [`FitError::Conflict`] for another mode than 1, for hidden cells and for a solver that extrapolates,
+    /// [`FitError::NotFinite`] for columns whose sum is so small beside their values that squares overflow.
+    pub fn transform(
+        &self,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<Self>, FitError> {
+        explain_columns(self.u(), data, how)
+    }
+}
+
+impl<T: Real> Reconstruct for ColumnNmfState<T> {
+    fn shape(&self) -> Vec<usize> {
+        vec![self.u().nrows(), self.v().ncols()]
+    }
+
+    fn components(&self) -> usize {
+        self.u().ncols()
+    }
+
+    fn cell(&self, index: &[usize]) -> f64 {
+        let total = self.0.fact(TOTALS).map_or(1.0, |totals| totals[index[1]]);
+        total * self.with_model(|cp| cp.cell(index))
+    }
+
+    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
+        self.with_scaled(|cp| dense(cp, 1.0))
+    }
+
+    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
+        self.with_scaled(|cp| one_component(cp, z, 1.0))
+    }
+}
+
+impl<T: Real> State for ColumnNmfState<T> {
+    type Scalar = T;
+    const NAME: &'static str = "column-nmf";
+
+    fn block_names(_: usize) -> Vec<Cow<'static, str>> {
+        ["u", "v"].map(Cow::from).into()
+    }
+
+    fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+        let shapes: Vec<_> = parameters.blocks().map(|(_, b)| b.shape()).collect();
+        let (sizes, k) = match shapes[..] {
+            [(rows, k), (_, columns)] => ([rows, columns], k),
+            _ => ([0, 0], 0),
+        };
+        parameters.check(&specs(sizes, k))?;
+        check_totals(&parameters, sizes[1])?;
+        exact::check_errors(&parameters, [sizes[1]])?;
+        Ok(Self(parameters))
+    }
+
+    fn parameters(&self) -> &Parameters<T> {
+        &self.0
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! * [`Pntf`]: weights and factors of any order on the simplex, dense, sparse and masked data.
 //! * [`ColumnNmf`]: matrices whose columns are distributions of their own.
-//! * [`PntfState::explain`], [`NtfState::explain`]: new data as mixtures or sums of learned components.
 //! * [`Ntf`]: unconstrained baselines, multiplicative or column by column.
+//! * [`PntfState::transform`], [`ColumnNmfState::transform`], [`NtfState::transform`]: new data as mixtures or sums of learnt components.
 //! * [`simplex_qp`]: the small quadratic programme over the simplex, with a certified gap.
 //! * [`project_onto_simplex`]: the nearest point of a simplex of any radius, by three methods.
 //!
@@ -19,27 +19,27 @@
 //!
 //! For counts: their noise is not the same in every cell, see `plca-em`.
 
+mod blocks;
 mod columns;
-pub mod engine;
-mod error;
-mod init;
+mod deflation;
+mod exact;
+mod mixture;
 mod ntf;
+mod observations;
 mod pntf;
 mod projection;
 pub mod propositions;
 mod qp;
 mod sweep;
-mod transform;
 
-pub use columns::{ColumnNmf, ColumnNmfBuilder, ColumnNmfInit, ColumnNmfState, ColumnNmfSweep};
-pub use error::{ParamError, PntfError};
-pub use init::Start;
-pub use ntf::{Ntf, NtfBuilder, NtfState, NtfSweep, NtfUpdate};
-pub use plca_fit::{
-    Accelerate, Algorithm, Carried, Direction, Momentum, Need, Outcome, Parabolic, Progress,
-    Squarem, Stop, StopReason, TracePoint, best_of, run, run_from,
+pub use columns::{ColumnNmf, ColumnNmfBuilder, ColumnNmfState};
+pub use mixture::MixtureState;
+pub use ntf::{Ntf, NtfBuilder, NtfState, NtfUpdate};
+pub use plca_fit::engine::{
+    Checkpoint, Event, Explained, Fit, FitError, Init, Iteration, Model, Need, Observer,
+    Parameters, Reconstruct, Run, Solver, Start, State, Status, Stop, StopError, TracePoint,
+    Transform,
 };
-pub use pntf::{Pntf, PntfBuilder, PntfInit, PntfState, PntfSweep};
+pub use pntf::{Pntf, PntfBuilder, PntfState};
 pub use projection::{Projection, ProjectionError, project_onto_simplex, project_with};
 pub use qp::{QpError, SimplexQp, simplex_qp};
-pub use transform::{Coefficients, Mixture};

@@ -1,27 +1,41 @@
-//! Unconstrained baselines: non-negative factorization under squared error, nothing but non-negativity asked for.
+//! Non-negative factorization of any order under squared error, nothing but non-negativity asked for: the baseline.
+//!
+//! ```text
+//! min ‖G - P‖²,     P[x] = Σ_z Π_j U_j[x_j, z],     U_j >= 0
+//! ```
+//!
+//! One iteration updates the modes in order, each from the newest others. `[PNTF 5]`
+
+use std::borrow::Cow;
 
 use nalgebra::DMatrix;
-use plca_dist::random;
-use plca_fit::{Algorithm, Direction, Outcome, Stop};
+use plca_fit::engine::{
+    Algorithm, Axis, BlockSpec, Constraint, Draw, Explained, FitError, Frozen, Model, Parameters,
+    Reconstruct, Sense, Settings, State, Stepped, Transform, dense, one_component,
+};
 use plca_tensor::arrange::Products;
-use plca_tensor::{Cp, Data, Factor, Real};
-use rand::Rng;
+use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
 
-use crate::init::{check_block, check_shapes};
+use crate::blocks::{check_complete, check_components, check_signs, finite, is_kept, kept, put};
+use crate::exact::{self, explain_sums};
 use crate::sweep::{contracted, descend, gram, hadamard, widen};
-use crate::{ParamError, PntfError};
 
 /// How a factor is updated `[PNTF 5]`.
 ///
 /// ```
 /// use nalgebra::dmatrix;
 /// use plca_tensor::{DenseTensor, Order};
-/// use pntf_l2::{Algorithm, Ntf, NtfState, NtfUpdate};
+/// use pntf_l2::{Model, Ntf, NtfState, NtfUpdate, Stop};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let g = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
-/// let ntf = Ntf::builder(1).update(NtfUpdate::Multiplicative).build()?;
-/// let mut state = NtfState { factors: vec![dmatrix![0.0; 1.0], dmatrix![1.0]] };
-/// ntf.on(&g)?.step(&mut state, false)?;
-/// assert_eq!(state.factors[0], dmatrix![0.0; 1.0]);                   // the 0 stays
+/// let start = NtfState::new(vec![dmatrix![0.0; 1.0], dmatrix![1.0]])?;
+/// let first = |update| -> Result<_, Box<dyn std::error::Error>> {
+///     let ntf = Ntf::builder(1).update(update).build()?;
+///     let run = ntf.on(&g)?.stop(Stop::default().max_iter(1));
+///     Ok(run.run(&start, &mut ChaCha8Rng::seed_from_u64(0))?.state().factor(0).clone())
+/// };
+/// assert_eq!(first(NtfUpdate::Multiplicative)?, dmatrix![0.0; 1.0]);  // the 0 stays
+/// assert_eq!(first(NtfUpdate::Hals)?, dmatrix![3.0; 1.0]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -35,72 +49,48 @@ pub enum NtfUpdate {
     Hals,
 }
 
-/// A checked configuration of `min ‖G - P‖²` with `P[x] = Σ_z Π_j U_j[x_j, z]` and `U_j >= 0`; see [`Ntf::builder`].
+/// Settings of an unconstrained factorization, checked; see [`Ntf::builder`]. Its blocks are `factor_0`, `factor_1`, …, `U_j` as an `I_j x K`
+/// matrix for every mode. All together they have the units of the data; they are never normalised.
 ///
 /// ```
-/// use nalgebra::dmatrix;
 /// use plca_tensor::{DenseTensor, Order};
-/// use pntf_l2::{Algorithm, Ntf, NtfState};
-/// let g = DenseTensor::new(vec![2, 2], vec![2.0, 4.0, 1.0, 2.0], Order::RowMajor)?;
-/// let state = NtfState { factors: vec![dmatrix![2.0; 1.0], dmatrix![1.0; 1.0]] };
-/// assert_eq!(Ntf::builder(1).build()?.on(&g)?.objective(&state)?, 5.0);       // (4 - 2)² + (2 - 1)²
+/// use pntf_l2::{Model, Ntf, NtfUpdate};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// let g = DenseTensor::<f64>::new(vec![2, 2], vec![2.0, 4.0, 1.0, 2.0], Order::RowMajor)?;
+/// let ntf = Ntf::builder(1).update(NtfUpdate::Hals).build()?;
+/// let fit = ntf.fit(&g, &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert!(fit.objective() < 1e-12);                                   // rank 1: an exact fit
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Ntf {
+pub struct Ntf<T: Real> {
     components: usize,
+    settings: Settings<T>,
     update: NtfUpdate,
-    frozen: Vec<usize>,
 }
 
 /// Settings of [`Ntf`], not yet checked.
-///
-/// ```
-/// use plca_tensor::{DenseTensor, Order};
-/// use pntf_l2::Ntf;
-/// let g = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
-/// let ntf = Ntf::builder(1).freeze_factor(5).build()?;                // known to be wrong once there are data
-/// assert_eq!(ntf.on(&g).unwrap_err().to_string(), "mode 5 does not exist, the data have order 2");
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
-pub struct NtfBuilder(Ntf);
+pub struct NtfBuilder<T: Real>(Ntf<T>);
 
-impl NtfBuilder {
-    /// Form of the update (default: multiplicative).
-    ///
-    /// ```
-    /// use nalgebra::dmatrix;
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use pntf_l2::{Algorithm, Ntf, NtfState, NtfUpdate};
-    /// let g = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
-    /// let ntf = Ntf::builder(1).update(NtfUpdate::Hals).build()?;
-    /// let mut state = NtfState { factors: vec![dmatrix![0.0; 1.0], dmatrix![1.0]] };
-    /// ntf.on(&g)?.step(&mut state, false)?;
-    /// assert_eq!(state.factors[0], dmatrix![3.0; 1.0]);                   // a multiplicative step keeps the 0
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+plca_fit::freeze_setters!(NtfBuilder);
+
+impl<T: Real> Ntf<T> {
+    /// Starts the settings of a model of so many components.
+    pub fn builder(components: usize) -> NtfBuilder<T> {
+        NtfBuilder(Self {
+            components,
+            settings: Settings::default(),
+            update: NtfUpdate::default(),
+        })
+    }
+}
+
+impl<T: Real> NtfBuilder<T> {
+    /// Sets the form of the update (default: multiplicative).
     pub fn update(mut self, update: NtfUpdate) -> Self {
         self.0.update = update;
-        self
-    }
-
-    /// Keeps the factor of mode `j` as it was given.
-    ///
-    /// ```
-    /// use nalgebra::dmatrix;
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use pntf_l2::{Algorithm, Ntf, NtfState, NtfUpdate};
-    /// let g = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
-    /// let ntf = Ntf::builder(1).update(NtfUpdate::Hals).freeze_factor(0).build()?;
-    /// let mut state = NtfState { factors: vec![dmatrix![2.0; 0.0], dmatrix![1.0]] };
-    /// ntf.on(&g)?.step(&mut state, false)?;
-    /// assert_eq!(state.factors, [dmatrix![2.0; 0.0], dmatrix![1.5]]);     // least squares in the other mode
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn freeze_factor(mut self, j: usize) -> Self {
-        self.0.frozen.push(j);
         self
     }
 
@@ -108,317 +98,325 @@ impl NtfBuilder {
     ///
     /// # Errors
     ///
-    /// [`ParamError::NoComponents`] if `K` is 0.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use pntf_l2::{Ntf, ParamError};
-    /// assert_eq!(Ntf::builder(0).build().unwrap_err(), ParamError::NoComponents);
-    /// ```
-    pub fn build(self) -> Result<Ntf, ParamError> {
-        if self.0.components == 0 {
-            return Err(ParamError::NoComponents);
-        }
+    /// [`FitError::Setting`] without components.
+    pub fn build(self) -> Result<Ntf<T>, FitError> {
+        check_components(self.0.components)?;
         Ok(self.0)
     }
 }
 
-/// The factors, in the units of the data together; never renormalised.
-///
-/// ```
-/// use nalgebra::dmatrix;
-/// let state = pntf_l2::NtfState { factors: vec![dmatrix![2.0; 1.0], dmatrix![3.0; 0.5]] };
-/// assert_eq!(state.with_model(|p| p.cell(&[0, 1])), 1.0);
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(
-    feature = "serde",
-    serde(bound(
-        serialize = "T: serde::Serialize",
-        deserialize = "T: serde::Deserialize<'de>"
-    ))
-)]
-pub struct NtfState<T: Real> {
-    /// `U_j`, `I_j x K`.
-    #[cfg_attr(
-        feature = "serde",
-        serde(deserialize_with = "plca_tensor::checked::matrices")
-    )]
-    pub factors: Vec<DMatrix<T>>,
-}
+impl<T: Real> Model for Ntf<T> {
+    type Scalar = T;
+    type State = NtfState<T>;
 
-impl<T: Real> NtfState<T> {
-    /// Lends the factors as a model, `P[x] = Σ_z Π_j U_j[x_j, z]`, and returns what `f` makes of it.
-    ///
-    /// ```
-    /// use nalgebra::dmatrix;
-    /// let state = pntf_l2::NtfState { factors: vec![dmatrix![2.0, 1.0], dmatrix![3.0, 4.0]] };
-    /// assert_eq!(state.with_model(|p| p.cell(&[0, 0])), 10.0);            // 2·3 + 1·4
-    /// ```
-    pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
-        let factors: Vec<_> = self.factors.iter().map(Factor::Columns).collect();
-        f(&Cp {
-            weights: None,
-            factors: &factors,
-        })
-    }
-}
-
-impl Ntf {
-    /// Starts a configuration with `components` components (`K`).
-    ///
-    /// ```
-    /// use pntf_l2::{Ntf, NtfUpdate};
-    /// assert!(Ntf::builder(4).update(NtfUpdate::Hals).build().is_ok() && Ntf::builder(0).build().is_err());
-    /// ```
-    pub fn builder(components: usize) -> NtfBuilder {
-        NtfBuilder(Self {
-            components,
-            update: NtfUpdate::default(),
-            frozen: Vec::new(),
-        })
+    fn components(&self) -> usize {
+        self.components
     }
 
-    /// Binds the configuration to data.
-    ///
     /// # Errors
     ///
-    /// [`PntfError`]: negative data with multiplicative updates, hidden cells, data whose squares overflow, a frozen mode that does not exist.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use pntf_l2::{Ntf, NtfUpdate, PntfError};
-    /// let g = DenseTensor::new(vec![2, 1], vec![3.0, -1.0], Order::RowMajor)?;
-    /// assert_eq!(Ntf::builder(1).build()?.on(&g).unwrap_err(), PntfError::Negative);
-    /// assert!(Ntf::builder(1).update(NtfUpdate::Hals).build()?.on(&g).is_ok());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn on<'a, T: Real>(&'a self, data: &'a dyn Data<T>) -> Result<NtfSweep<'a, T>, PntfError> {
-        let data = Products::new(data)?;
-        if self.update == NtfUpdate::Multiplicative && data.has_negative() {
-            return Err(PntfError::Negative);
+    /// [`DataError::Negative`](plca_tensor::DataError) under multiplicative updates, [`FitError::Conflict`] for hidden cells,
+    /// [`FitError::NotFinite`] for data whose squares overflow; those of [`Settings::apply`] and [`Products::new`].
+    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        let products = Products::new(data)?;
+        if self.update == NtfUpdate::Multiplicative {
+            check_signs(data)?;
         }
-        if !data.is_complete() {
-            return Err(PntfError::Incomplete("the unconstrained factorization"));
+        check_complete(&products, "the unconstrained factorization")?;
+        let scale = 1.0 / products.scale();
+        let squares = products.squared_norm() * scale * scale;
+        let norm = finite("the sum of the squares of the data", squares)?;
+        let (shape, k) = (products.shape(), self.components);
+        // The model has the mass of the data where its entries are their mean, to which all modes contribute alike.
+        let cells: f64 = shape.iter().map(|&n| n as f64).product();
+        let mean = (products.total() / products.scale() / cells).abs();
+        let level = (mean / k as f64).powf(1.0 / shape.len() as f64);
+        let mut specs = specs(shape, k);
+        for spec in &mut specs {
+            spec.draw = Draw::Around(level);
         }
-        let scale = 1.0 / data.scale();
-        let norm = data.squared_norm() * scale * scale;
-        if !norm.is_finite() {
-            return Err(PntfError::Overflow);
-        }
-        let order = data.shape().len();
-        if let Some(&mode) = self.frozen.iter().find(|&&m| m >= order) {
-            return Err(PntfError::Mode { mode, order });
-        }
-        Ok(NtfSweep {
-            config: self,
-            data,
+        self.settings.apply(&mut specs)?;
+        Ok(Box::new(Sweep {
+            model: self,
+            data: products,
             scale,
             norm,
-        })
-    }
-
-    /// A start: the given factors (`init[j]`), the others uniform on (0.5, 1.5), scaled so that the model has the mass of the data.
-    ///
-    /// # Errors
-    ///
-    /// [`PntfError`]: a given factor of the wrong shape or with values that are not finite and `>= 0`, a frozen one not given; as
-    /// [`on`](Self::on).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use nalgebra::dmatrix;
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use pntf_l2::Ntf;
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// let g = DenseTensor::new(vec![2, 1], vec![3.0, 1.0], Order::RowMajor)?;
-    /// let state = Ntf::builder(1).build()?.init(&g, &[Some(dmatrix![2.0; 0.0])], &mut ChaCha8Rng::seed_from_u64(0))?;
-    /// assert_eq!(state.factors[0], dmatrix![2.0; 0.0]);
-    /// assert!(state.factors[1].min() > 0.0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn init<T: Real, R: Rng + ?Sized>(
-        &self,
-        data: &dyn Data<T>,
-        init: &[Option<DMatrix<T>>],
-        rng: &mut R,
-    ) -> Result<NtfState<T>, PntfError> {
-        self.start(&self.on(data)?.data, init, rng)
-    }
-
-    fn start<T: Real, R: Rng + ?Sized>(
-        &self,
-        data: &Products<'_, T>,
-        init: &[Option<DMatrix<T>>],
-        rng: &mut R,
-    ) -> Result<NtfState<T>, PntfError> {
-        let (shape, k) = (data.shape(), self.components);
-        if init.len() > shape.len() {
-            return Err(PntfError::Factors {
-                expected: shape.len(),
-                got: init.len(),
-            });
-        }
-        let cells: f64 = shape.iter().map(|&n| n as f64).product();
-        let mean = (data.total() / data.scale() / cells).abs();
-        let level = (mean / k as f64).powf(1.0 / shape.len() as f64);
-        let mut factors = Vec::with_capacity(shape.len());
-        for (j, &rows) in shape.iter().enumerate() {
-            let drawn =
-                DMatrix::from_fn(rows, k, |_, _| T::lit(level * (0.5 + random::uniform(rng))));
-            let block = format!("factor_{j}");
-            factors.push(match init.get(j).and_then(Option::as_ref) {
-                Some(f) => {
-                    check_block(&block, f, (rows, k), false)?;
-                    f.clone()
-                }
-                None if self.frozen.contains(&j) => {
-                    return Err(PntfError::FixedWithoutValue { block });
-                }
-                None => drawn,
-            });
-        }
-        Ok(NtfState { factors })
-    }
-
-    /// Draws a start and sweeps until `stop` says so. One iteration updates the modes in order, each from the newest others.
-    ///
-    /// # Errors
-    ///
-    /// As [`init`](Self::init).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use pntf_l2::{Ntf, NtfUpdate, Stop};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// let g = DenseTensor::new(vec![2, 2], vec![2.0, 4.0, 1.0, 2.0], Order::RowMajor)?;
-    /// let ntf = Ntf::builder(1).update(NtfUpdate::Hals).build()?;
-    /// let fit = ntf.fit(&g, &[], &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
-    /// assert!(fit.objective < 1e-12);                                     // rank 1: an exact fit
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn fit<T: Real, R: Rng + ?Sized>(
-        &self,
-        data: &dyn Data<T>,
-        init: &[Option<DMatrix<T>>],
-        stop: &Stop,
-        rng: &mut R,
-    ) -> Result<Outcome<NtfState<T>>, PntfError> {
-        stop.check()?;
-        let algorithm = self.on(data)?;
-        let state = self.start(&algorithm.data, init, rng)?;
-        plca_fit::run(&algorithm, state, stop, ())
+            kept: kept(&specs),
+            specs,
+        }))
     }
 }
 
-/// [`Ntf`] bound to data: one sweep over the modes and its objective `‖G - P‖²`, in the units of the data squared.
-///
-/// ```
-/// use nalgebra::dmatrix;
-/// use plca_tensor::{DenseTensor, Order};
-/// use pntf_l2::{Algorithm, Ntf, NtfState};
-/// let g = DenseTensor::new(vec![2, 2], vec![2.0, 4.0, 1.0, 2.0], Order::RowMajor)?;
-/// let ntf = Ntf::builder(1).build()?;
-/// let mut state = NtfState { factors: vec![dmatrix![2.0; 1.0], dmatrix![1.0; 1.0]] };
-/// let sweep = ntf.on(&g)?;
-/// assert_eq!(sweep.step(&mut state, true)?, Some(5.0));               // the objective before the step
-/// assert!(sweep.objective(&state)? < 1e-12);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// The blocks of data of this shape.
+pub(crate) fn specs<T: Real>(shape: &[usize], k: usize) -> Vec<BlockSpec<T>> {
+    let factor = |(j, &n)| BlockSpec {
+        constraint: Constraint::NonNegative,
+        ..BlockSpec::simplex(format!("factor_{j}"), (n, k), Axis::Columns)
+    };
+    shape.iter().enumerate().map(factor).collect()
+}
+
+/// [`Ntf`] bound to data.
 #[derive(Debug)]
-pub struct NtfSweep<'a, T: Real> {
-    config: &'a Ntf,
+struct Sweep<'a, T: Real> {
+    model: &'a Ntf<T>,
     data: Products<'a, T>,
     /// Undoes the scale in which the data are held.
     scale: f64,
+    /// `‖G‖²`.
     norm: f64,
+    specs: Vec<BlockSpec<T>>,
+    /// Flags of the frozen components of every block.
+    kept: Vec<Vec<bool>>,
 }
 
-impl<T: Real> NtfSweep<'_, T> {
-    /// Refuses factors that do not go with the data.
-    fn check(&self, state: &NtfState<T>) -> Result<(), PntfError> {
-        let (shape, k) = (self.data.shape(), self.config.components);
-        check_shapes(state.factors.iter(), shape, k)
-    }
+fn grams<T: Real>(at: &Parameters<T>) -> Vec<DMatrix<f64>> {
+    at.matrices().iter().map(|f| gram(&widen(f))).collect()
+}
 
+impl<T: Real> Sweep<'_, T> {
     /// `‖G - P‖²` from the product of all Grams and the contracted data, or cell by cell where too much cancels.
-    fn squared_error(&self, state: &NtfState<T>, h: &DMatrix<f64>, f: &[f64]) -> f64 {
+    fn squared_error(&self, at: &Parameters<T>, h: &DMatrix<f64>, f: &[f64]) -> f64 {
         let value = self.norm - 2.0 * f.iter().sum::<f64>() + h.sum();
         if value > 4.5e5 * T::EPSILON.to_f64() * self.norm {
             return value;
         }
-        let ones = vec![T::one(); self.config.components];
+        let ones = vec![T::one(); self.model.components];
         self.data
-            .completed_mttkrp(self.scale, &ones, &state.factors, 0)
+            .completed_mttkrp(self.scale, &ones, at.matrices(), 0)
             .1
+    }
+
+    /// The factor of a mode from the data and the Grams, both contracted with all others.
+    fn renew(&self, u: &mut DMatrix<f64>, m: &DMatrix<f64>, gamma: &DMatrix<f64>, kept: &[bool]) {
+        match self.model.update {
+            NtfUpdate::Multiplicative => {
+                let old = (!kept.is_empty()).then(|| u.clone());
+                let below = &*u * gamma;
+                // [PNTF 5] U <- U ∘ M / (U Γ), 0/0 = 0
+                u.zip_zip_apply(m, &below, |u, m, b| {
+                    *u = if b > 0.0 { *u * m / b } else { 0.0 }
+                });
+                let Some(old) = old else { return };
+                for t in (0..u.ncols()).filter(|&t| is_kept(kept, t)) {
+                    u.set_column(t, &old.column(t));
+                }
+            }
+            // `NtfUpdate::Hals`, and none besides.
+            _ => {
+                let ones = vec![1.0; self.model.components];
+                descend(u, m, gamma, &ones, |t, b, rho| {
+                    if is_kept(kept, t) || rho <= 0.0 {
+                        return false;
+                    }
+                    b.iter_mut().for_each(|b| *b = (*b / rho).max(0.0));
+                    true
+                });
+            }
+        }
     }
 }
 
-impl<T: Real> Algorithm for NtfSweep<'_, T> {
-    type State = NtfState<T>;
-    type Error = PntfError;
+impl<T: Real> Algorithm<T> for Sweep<'_, T> {
+    fn blocks(&self) -> &[BlockSpec<T>] {
+        &self.specs
+    }
 
-    fn step(&self, state: &mut NtfState<T>, measure: bool) -> Result<Option<f64>, PntfError> {
-        self.check(state)?;
-        let mut memo = self.data.memo(&state.factors);
-        let mut grams: Vec<DMatrix<f64>> = state.factors.iter().map(|f| gram(&widen(f))).collect();
-        let ones = vec![1.0; self.config.components];
+    fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
+        let mut memo = self.data.memo(at.matrices());
+        let mut grams = grams(at);
         let mut value = None;
-        for mode in 0..state.factors.len() {
-            let frozen = self.config.frozen.contains(&mode);
+        for mode in 0..self.specs.len() {
+            let frozen = self.specs[mode].frozen == Frozen::Whole;
             if frozen && !(measure && mode == 0) {
                 continue;
             }
             let m = memo.product(mode) * self.scale;
             let gamma = hadamard(&grams, Some(mode));
-            let mut u = widen(&state.factors[mode]);
+            let mut u = widen(at.at(mode));
             if measure && mode == 0 {
                 let h = gamma.component_mul(&grams[mode]);
-                value = Some(self.squared_error(state, &h, &contracted(&m, &u)));
+                value = Some(self.squared_error(at, &h, &contracted(&m, &u)));
             }
             if frozen {
                 continue;
             }
-            match self.config.update {
-                NtfUpdate::Multiplicative => {
-                    let below = &u * &gamma;
-                    // [PNTF 5] U <- U ∘ M / (U Γ), 0/0 = 0
-                    u.zip_zip_apply(&m, &below, |u, m, b| {
-                        *u = if b > 0.0 { *u * m / b } else { 0.0 }
-                    });
-                }
-                NtfUpdate::Hals => descend(&mut u, &m, &gamma, &ones, |_, b, rho| {
-                    if rho > 0.0 {
-                        b.iter_mut().for_each(|b| *b = (*b / rho).max(0.0));
-                    }
-                    rho > 0.0
-                }),
+            self.renew(&mut u, &m, &gamma, &self.kept[mode]);
+            put(at, mode, &u);
+            if mode + 1 < self.specs.len() {
+                memo.set(mode, at.at(mode));
             }
-            state.factors[mode] = u.map(T::lit);
-            if mode + 1 < state.factors.len() {
-                memo.set(mode, &state.factors[mode]);
-            }
-            grams[mode] = gram(&widen(&state.factors[mode]));
+            grams[mode] = gram(&widen(at.at(mode)));
         }
-        Ok(value)
+        at.count();
+        Ok(Stepped {
+            value,
+            restored: Vec::new(),
+        })
     }
 
-    fn objective(&self, state: &NtfState<T>) -> Result<f64, PntfError> {
-        self.check(state)?;
-        let grams: Vec<DMatrix<f64>> = state.factors.iter().map(|f| gram(&widen(f))).collect();
-        let m = self.data.mttkrp(&state.factors, 0) * self.scale;
-        let f = contracted(&m, &widen(&state.factors[0]));
-        Ok(self.squared_error(state, &hadamard(&grams, None), &f))
+    fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        let m = self.data.mttkrp(at.matrices(), 0) * self.scale;
+        let f = contracted(&m, &widen(at.at(0)));
+        Ok(self.squared_error(at, &hadamard(&grams(at), None), &f))
     }
 
-    fn direction(&self) -> Direction {
-        Direction::Minimise
+    fn sense(&self) -> Sense {
+        Sense::Minimise
+    }
+
+    /// `‖G‖²`.
+    fn unit(&self) -> f64 {
+        self.norm
+    }
+
+    fn extrapolates(&self, _: &Parameters<T>) -> Result<(), FitError> {
+        Ok(())
+    }
+
+    fn residual(&self, _: &Parameters<T>) -> Result<f64, FitError> {
+        Err(FitError::NoResidual {
+            why: "the unconstrained factorization measures no conditions of optimality".into(),
+        })
+    }
+}
+
+/// Fitted parameters of [`Ntf`].
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use pntf_l2::NtfState;
+/// let state = NtfState::new(vec![dmatrix![2.0; 1.0], dmatrix![3.0; 0.5]])?;
+/// assert_eq!(state.with_model(|p| p.cell(&[0, 1])), 1.0);
+/// # Ok::<(), pntf_l2::FitError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct NtfState<T: Real>(Parameters<T>);
+
+plca_fit::serialised!(NtfState);
+
+impl<T: Real> NtfState<T> {
+    /// The state of one factor `U_j`, `I_j x K`, for every mode.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Count`] for none, [`FitError::Shape`], [`FitError::Value`].
+    pub fn new(factors: Vec<DMatrix<T>>) -> Result<Self, FitError> {
+        let shape: Vec<usize> = factors.iter().map(|f| f.nrows()).collect();
+        let k = factors.first().map_or(0, |f| f.ncols());
+        Self::wrap(Parameters::new(&specs(&shape, k), factors)?)
+    }
+
+    /// `U_j` of a mode, `I_j x K`.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such mode.
+    pub fn factor(&self, mode: usize) -> &DMatrix<T> {
+        self.0.at(mode)
+    }
+
+    /// The factors of all modes.
+    pub fn factors(&self) -> &[DMatrix<T>] {
+        self.0.matrices()
+    }
+
+    /// The squared error of every observation that [`transform`](Self::transform) explained, in the units of the data squared; `None` of a
+    /// state that comes from elsewhere.
+    pub fn squared_errors(&self) -> Option<&[f64]> {
+        self.0.fact(exact::ERRORS)
+    }
+
+    /// Calls `f` with the state as a model for the kernels.
+    pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
+        let factors: Vec<_> = self.factors().iter().map(Factor::Columns).collect();
+        f(&Cp {
+            weights: None,
+            factors: &factors,
+        })
+    }
+
+    /// Explains the slices of new data along one mode, the observations, by the components' other factors.
+    ///
+    /// Every slice gets the coefficients `>= 0` with the least squared error, a row of the mode's factor: a convex problem, solved to rounding in
+    /// one iteration, after which the run has settled. So of the [stop rule](Transform::stop) the tolerances play no part, and neither does
+    /// [`impossible`](Transform::impossible). The learnt factor of the mode plays no part, and components that are 0 get 0. A gap is how far
+    /// the squared error of an observation is at most above the least.
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use pntf_l2::{NtfState, Transform};
+    /// let learnt = NtfState::new(vec![dmatrix![2.0, 0.0; 0.0, 1.0], dmatrix![1.0, 1.0]])?;
+    /// let new = DenseTensor::new(vec![2, 2], vec![4.0, 3.0, 1.0, -1.0], Order::RowMajor)?;
+    /// let explained = learnt.transform(&new, &Transform::default())?;
+    /// let state = explained.fit.state();
+    /// assert_eq!(state.factor(1), &dmatrix![2.0, 1.0; 1.5, 0.0]);         // -1 is out of reach
+    /// assert_eq!(state.squared_errors(), Some(&[0.0, 1.0][..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Mode`], [`FitError::DataShape`], [`FitError::Conflict`] for hidden cells and for a solver that extrapolates,
+    /// [`FitError::NotFinite`] for data whose squares, or what explains them, overflow.
+    pub fn transform(
+        &self,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<Self>, FitError> {
+        explain_sums(self.factors(), data, how)
+    }
+}
+
+impl<T: Real> Reconstruct for NtfState<T> {
+    fn shape(&self) -> Vec<usize> {
+        self.factors().iter().map(|f| f.nrows()).collect()
+    }
+
+    fn components(&self) -> usize {
+        self.factor(0).ncols()
+    }
+
+    fn cell(&self, index: &[usize]) -> f64 {
+        self.with_model(|cp| cp.cell(index))
+    }
+
+    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
+        self.with_model(|cp| dense(cp, 1.0))
+    }
+
+    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
+        self.with_model(|cp| one_component(cp, z, 1.0))
+    }
+}
+
+impl<T: Real> State for NtfState<T> {
+    type Scalar = T;
+    const NAME: &'static str = "ntf-l2";
+
+    fn block_names(order: usize) -> Vec<Cow<'static, str>> {
+        let factors = (0..order).map(|j| format!("factor_{j}").into());
+        factors.collect()
+    }
+
+    fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+        let factors = parameters.matrices();
+        let shape: Vec<usize> = factors.iter().map(|f| f.nrows()).collect();
+        let k = factors.first().map_or(0, |f| f.ncols());
+        parameters.check(&specs(&shape, k))?;
+        if shape.is_empty() {
+            return Err(FitError::Count {
+                got: 0,
+                expected: vec!["factor_0".into(), "…".into()],
+            });
+        }
+        let observations = shape.iter().copied();
+        exact::check_errors(&parameters, observations)?;
+        Ok(Self(parameters))
+    }
+
+    fn parameters(&self) -> &Parameters<T> {
+        &self.0
     }
 }

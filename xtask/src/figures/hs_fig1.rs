@@ -2,10 +2,10 @@
 
 use nalgebra::DMatrix;
 use plca_dist::random::uniform;
-use plca_fit::{Direction, best_of};
 use plca_tensor::{DenseTensor, Order};
-use pntf_l2::{Pntf, PntfInit, PntfState, Stop};
+use pntf_l2::{Init, Model, Pntf, Stop};
 
+use super::hs_methods::best;
 use super::support::{matrix_rows, rng};
 use crate::Result;
 use crate::plot::{Axis, Panel};
@@ -57,22 +57,14 @@ fn likelihood(g: &DMatrix<f64>) -> DMatrix<f64> {
 fn squared_error(g: &DMatrix<f64>, seed: u64) -> Result<DMatrix<f64>> {
     let shape = vec![g.nrows(), g.ncols()];
     let data = DenseTensor::new(shape, g.as_slice().to_vec(), Order::ColumnMajor)?;
-    let stop = Stop {
-        max_iter: SWEEPS,
-        tol: 0.0,
-        ..Stop::default()
-    };
+    let stop = Stop::default().max_iter(SWEEPS).tol(None);
     let pntf = Pntf::builder(1).build()?;
-    let fit = best_of(STARTS, Direction::Minimise, |start| {
-        pntf.fit(
-            &data,
-            &PntfInit::default(),
-            &stop,
-            &mut rng(seed + start, 1),
-        )
-    })?;
-    let PntfState { factors, .. } = fit.state;
-    Ok(&factors[0] * factors[1].transpose())
+    let fit = best((0..STARTS).map(|start| {
+        let run = pntf.on(&data)?.stop(stop.clone());
+        Ok(run.run(Init::default(), &mut rng(seed + start, 1))?)
+    }))?;
+    let state = fit.state();
+    Ok(state.factor(0) * state.factor(1).transpose())
 }
 
 fn run(context: &Context) -> Result<Vec<Entry>> {

@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random::below;
-use pntf_l2::{NtfState, PntfState};
+use pntf_l2::{NtfState, PntfState, Transform};
 
 use super::hs_methods::{Components, METHODS, Sample, factorize, roc, svm_scores};
 use super::hs_words::{Corpus, TOPICS, WORDS, generate, read, topics};
@@ -31,21 +31,18 @@ fn coefficients(fit: &Components, method: usize, corpus: &Corpus) -> Result<DMat
     let counts = corpus.tensor()?;
     let basis = fit.factors[0].clone();
     // The factor of the documents plays no part.
-    let uniform = DMatrix::from_element(corpus.documents.len(), TOPICS, 1.0);
+    let unused = DMatrix::from_element(1, TOPICS, 1.0);
     let mut found = match METHODS[method] {
         "pNTF" => {
             let weights = DVector::from_column_slice(&fit.weights);
-            let state = PntfState {
-                weights,
-                factors: vec![basis, uniform],
-                mass: 1.0,
-            };
-            state.explain(&counts, 1)?.weights
+            let state = PntfState::new(weights, vec![basis, unused])?;
+            let found = state.transform(&counts, &Transform::default())?;
+            found.fit.state().mixture().clone()
         }
         "NTF" => {
-            let factors = vec![basis, uniform];
-            let found = NtfState { factors }.explain(&counts, 1)?;
-            found.factor.transpose()
+            let state = NtfState::new(vec![basis, unused])?;
+            let found = state.transform(&counts, &Transform::default())?;
+            found.fit.state().factor(1).transpose()
         }
         _ => mixtures(&basis, &counts)?,
     };

@@ -2,14 +2,12 @@
 
 use linfa::prelude::{Dataset, Fit as _};
 use linfa_svm::Svm;
-use nalgebra::DMatrix;
+use nalgebra::{DMatrix, DVector};
 use ndarray::{Array1, Array2};
 use plca_em::{Plca, PlcaState};
-use plca_fit::engine::{self, Fit as Fitted, Model, Solver, State as _};
-use plca_fit::{Direction, best_of};
 use plca_tensor::Data;
 use plca_tensor::arrange::Products;
-use pntf_l2::{Ntf, NtfState, Pntf, PntfInit, PntfState, Stop};
+use pntf_l2::{Fit as Fitted, Init, Model, Ntf, NtfState, Pntf, PntfState, Solver, State, Stop};
 
 use super::support::rng;
 use crate::Result;
@@ -40,7 +38,7 @@ impl Components {
     }
 
     fn of_pntf(state: &PntfState<f64>) -> Self {
-        Self::sorted(state.weights.as_slice(), &state.factors)
+        Self::sorted(state.weights(), state.factors())
     }
 
     fn of_em(state: &PlcaState<f64>) -> Self {
@@ -49,7 +47,7 @@ impl Components {
 
     /// Weights are the products of the column sums, for data that sum to `total`.
     fn of_ntf(state: &NtfState<f64>, total: f64) -> Self {
-        let mut factors = state.factors.clone();
+        let mut factors = state.factors().to_vec();
         let mut weights = vec![1.0 / total; factors[0].ncols()];
         for factor in &mut factors {
             for (mut column, weight) in factor.column_iter_mut().zip(&mut weights) {
@@ -78,6 +76,13 @@ impl Components {
     }
 }
 
+/// The best of several runs, of equals the first.
+pub(super) fn best<S: State>(runs: impl Iterator<Item = Result<Fitted<S>>>) -> Result<Fitted<S>> {
+    let fits = runs.collect::<Result<Vec<_>>>()?.into_iter();
+    let best = fits.min_by(|a, b| a.objective().total_cmp(&b.objective()));
+    best.ok_or_else(|| "no starts".into())
+}
+
 /// Fits by the four methods from the same starts, drawn at random; of several starts each keeps its own best.
 pub(super) fn factorize(
     data: &dyn Data<f64>,
@@ -88,43 +93,32 @@ pub(super) fn factorize(
 ) -> Result<[Components; 4]> {
     let total = data.total();
     let pntf = Pntf::builder(k).build()?;
-    let draw = |start| pntf.init(data, &PntfInit::default(), &mut rng(seed, 1 + start));
-    let stop = |max_iter| Stop {
-        max_iter,
-        tol: 0.0,
-        ..Stop::default()
-    };
+    let draw = |start| pntf.init(data, Init::default(), &mut rng(seed, 1 + start));
+    let stop = |max_iter| Stop::default().max_iter(max_iter).tol(None);
 
-    let constrained = best_of(starts, Direction::Minimise, |start| {
-        let init = draw(start)?;
-        pntf.fit(
-            data,
-            &PntfInit::from(init),
-            &stop(sweeps),
-            &mut rng(seed, 0),
-        )
-    })?;
+    let constrained = best((0..starts).map(|start| {
+        let run = pntf.on(data)?.stop(stop(sweeps));
+        Ok(run.run(&draw(start)?, &mut rng(seed, 0))?)
+    }))?;
     let ntf = Ntf::builder(k).build()?;
     let level = (total / k as f64).powf(1.0 / data.shape().len() as f64);
-    let free = best_of(starts, Direction::Minimise, |start| {
-        let factors: Vec<_> = draw(start)?
-            .factors
-            .into_iter()
-            .map(|f| Some(f * level))
-            .collect();
-        ntf.fit(data, &factors, &stop(sweeps), &mut rng(seed, 0))
-    })?;
+    let free = best((0..starts).map(|start| {
+        let factors = draw(start)?.factors().iter().map(|f| f * level).collect();
+        let run = ntf.on(data)?.stop(stop(sweeps));
+        Ok(run.run(&NtfState::new(factors)?, &mut rng(seed, 0))?)
+    }))?;
     let em = |power: f64, sweeps, from: &PlcaState<f64>| -> Result<Fitted<PlcaState<f64>>> {
         // [SPEC 1.5]
         let plca = Plca::builder(k).temper(power).build()?;
         let run = plca.on(data)?.solver(Solver::Em);
-        let run = run.stop(engine::Stop::default().max_iter(sweeps).tol(None));
+        let run = run.stop(stop(sweeps));
         Ok(run.run(from, &mut rng(seed, 0))?)
     };
-    let best = |tempered: usize| -> Result<Components> {
+    let likely = |tempered: usize| -> Result<Components> {
         let one = |start| -> Result<_> {
             let drawn = draw(start)?;
-            let drawn = PlcaState::new(drawn.weights, drawn.factors)?;
+            let weights = DVector::from_column_slice(drawn.weights());
+            let drawn = PlcaState::new(weights, drawn.factors().to_vec())?;
             match tempered {
                 0 => em(1.0, sweeps, &drawn),
                 _ => em(1.0, sweeps - tempered, em(POWER, tempered, &drawn)?.state()),
@@ -137,10 +131,10 @@ pub(super) fn factorize(
         Ok(Components::of_em(best.ok_or("no starts")?.state()))
     };
     Ok([
-        Components::of_pntf(&constrained.state),
-        Components::of_ntf(&free.state, total),
-        best(0)?,
-        best(sweeps / 2)?,
+        Components::of_pntf(constrained.state()),
+        Components::of_ntf(free.state(), total),
+        likely(0)?,
+        likely(sweeps / 2)?,
     ])
 }
 

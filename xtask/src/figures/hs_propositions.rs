@@ -7,7 +7,7 @@ use pntf_l2::propositions::{
     l2_deviation_bound, limiting_relative_deviation, one_sided_noise, rank_one_relative_entropy,
     row_noise_bound,
 };
-use pntf_l2::{Pntf, PntfInit, PntfState, Stop};
+use pntf_l2::{Model, Pntf, PntfState, Stop};
 
 use super::support::{dirichlet, largest, rng};
 use crate::Result;
@@ -25,7 +25,8 @@ pub(crate) const FIGURE: Figure = Figure {
 };
 
 fn product(state: &PntfState<f64>) -> DMatrix<f64> {
-    &state.factors[0] * DMatrix::from_diagonal(&state.weights) * state.factors[1].transpose()
+    let weights = DVector::from_column_slice(state.weights());
+    state.factor(0) * DMatrix::from_diagonal(&weights) * state.factor(1).transpose()
 }
 
 /// `(ε, ‖P0 - P*‖∞)` of one descent from `P0`, 20 x 20 of rank 3, to `P0 + E`.
@@ -34,11 +35,7 @@ fn deviation(seed: u64, trial: u64) -> Result<(f64, f64)> {
     let mut simplex = |rows, columns| dirichlet(rows, columns, 1.0, &mut draws);
     let weights = DVector::from_column_slice(simplex(3, 1).as_slice());
     let factors = vec![simplex(20, 3), simplex(20, 3)];
-    let truth = PntfState {
-        weights,
-        factors,
-        mass: 1.0,
-    };
+    let truth = PntfState::new(weights, factors)?;
     let p0 = product(&truth);
     // Four sizes of noise, small enough that the data keep a positive sum.
     let size = 10f64.powf(-2.5 - 0.75 * (trial % 4) as f64);
@@ -47,13 +44,9 @@ fn deviation(seed: u64, trial: u64) -> Result<(f64, f64)> {
     let data = DenseTensor::new(vec![20, 20], values, Order::ColumnMajor)?;
     // `P0 + E` is fitted as it is: its sum is not 1.
     let pntf = Pntf::builder(3).normalise(false).build()?;
-    let stop = Stop {
-        max_iter: 200,
-        tol: 0.0,
-        ..Stop::default()
-    };
-    let fit = pntf.fit(&data, &PntfInit::from(truth), &stop, &mut draws)?;
-    Ok((noise.amax(), (product(&fit.state) - p0).amax()))
+    let stop = Stop::default().max_iter(200).tol(None);
+    let fit = pntf.on(&data)?.stop(stop).run(&truth, &mut draws)?;
+    Ok((noise.amax(), (product(fit.state()) - p0).amax()))
 }
 
 /// `n x n`, all mass uniform on the first `block` rows and columns.

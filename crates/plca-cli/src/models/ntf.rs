@@ -3,7 +3,7 @@
 use plca_fit::engine::{AnyModel, Reconstruct as _};
 use plca_io::Element;
 use plca_tensor::Cp;
-use pntf_l2::engine::{Ntf, NtfState};
+use pntf_l2::{Ntf, NtfState};
 
 use super::options::refuse;
 use super::pntf::refuse_likelihoods;

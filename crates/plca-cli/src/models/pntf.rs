@@ -3,7 +3,7 @@
 use plca_fit::engine::AnyModel;
 use plca_io::Element;
 use plca_tensor::Cp;
-use pntf_l2::engine::{Pntf, PntfState};
+use pntf_l2::{Pntf, PntfState};
 
 use super::options::{refuse, refuse_signed, refuse_unsigned};
 use super::{ModelKind, Takes, of_state};

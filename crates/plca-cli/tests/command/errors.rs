@@ -50,14 +50,12 @@ fn chains_say_every_part_once() {
     let file = IoError::at(Path::new("v.npy"), "header", "is cut");
     let room = plca_io::room::<f64>(&[usize::MAX]).unwrap_err();
     let weights = pntf_l2::simplex_qp(&dmatrix![f64::NAN], &[1.0], None).unwrap_err();
-    let weights = pntf_l2::PntfError::from(weights);
-    assert_eq!(parts(&weights).len(), 2);
     let param = Online::builder(Plsa::<f64>::builder(1).build().unwrap());
     let param = param
         .step(plca_em::StepSize::Constant(2.0))
         .build()
         .unwrap_err();
-    let all: [&dyn Error; 12] = [
+    let all: [&dyn Error; 13] = [
         &zero,
         &prior,
         &stop,
@@ -69,7 +67,8 @@ fn chains_say_every_part_once() {
         &MediaError::from(file.clone()),
         &MediaError::from(room.clone()),
         &skellam_snmf::SnmfError::from(stop),
-        &pntf_l2::PntfError::from(zero.clone()),
+        &plca_fit::engine::FitError::from(zero.clone()),
+        &weights,
     ];
     for error in all {
         parts(error);

@@ -101,13 +101,14 @@ impl<T: Real> Init<T> {
         let drawn = algorithm.draw(rng)?;
         let mut blocks = Vec::with_capacity(specs.len());
         let mut known = Vec::with_capacity(specs.len());
-        for (spec, drawn) in specs.iter().zip(drawn) {
+        for (j, (spec, drawn)) in specs.iter().zip(drawn).enumerate() {
             let given = self.of(&spec.name);
             known.push(given.is_some());
             blocks.push(match given {
                 Some(_) if matches!(spec.draw, Draw::Data(_)) => drawn,
                 Some(value) => {
-                    spec.check_values(value)?;
+                    // The model says what it takes: some project what is no distribution.
+                    algorithm.given(j, value.clone())?;
                     value.clone()
                 }
                 None if spec.frozen == Frozen::No || matches!(spec.draw, Draw::Data(_)) => drawn,

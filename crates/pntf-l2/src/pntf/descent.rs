@@ -1,166 +1,178 @@
 //! One sweep of block coordinate descent.
+//!
+//! With `w = s λ`, `Γ` the Hadamard product of the other modes' Grams and `M` the data contracted with the other modes' factors, the objective
+//! in column `u_t` of a mode, in the weights and in the mass is
+//!
+//! ```text
+//! ‖G - s P‖² = w_t² Γ_tt ‖u_t - b_t / (w_t Γ_tt)‖² + …,     b_t = M[:,t] - Σ_{j≠t} w_j Γ_jt u_j
+//!            = 2 (½ λᵀ s² H λ - s fᵀ λ) + ‖G‖²,             H = Γ ∘ Uᵀ U,  f_t = u_t · M[:,t]
+//!            = s² ‖P‖² - 2 s G·P + ‖G‖²
+//! ```
+//!
+//! So the best column is a projection onto the simplex, the best weights are a quadratic programme, the best mass, over the observed cells alone, a
+//! quotient. Each is put in its
+//! place with the newest others, and the objective never rises. Hidden cells are filled with the model, which leaves the objective where it is
+//! and bounds it from above elsewhere: what lowers the bound lowers the objective.
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::{Accelerate, Algorithm, Direction};
+use plca_fit::engine::{Algorithm, BlockSpec, FitError, Frozen, Parameters, Sense, Start, Stepped};
 use plca_tensor::Real;
 use plca_tensor::arrange::{Memo, Products};
 
-use super::{Pntf, PntfState};
-use crate::PntfError;
-use crate::init::{check_shape, check_shapes};
+use super::{Pntf, factors, mass};
+use crate::blocks::{extrapolated, given, is_kept, project, put, unsolved, weigh};
+use crate::deflation::deflate;
 use crate::projection::Projector;
-use crate::qp::gram_qp;
 use crate::sweep::{contracted, descend_on_simplex, gram, hadamard, residual_products, widen};
 
-/// [`Pntf`] bound to data: one sweep of block coordinate descent, its objective `‖G - s P‖²` over the observed cells, with `G` the
-/// data times [`data_scale`](Self::data_scale), and its residual `[PNTF 5]`.
-///
-/// ```
-/// use nalgebra::{dmatrix, dvector};
-/// use plca_tensor::{DenseTensor, Order};
-/// use pntf_l2::{Algorithm, Pntf, PntfState};
-/// let g = DenseTensor::new(vec![2, 2], vec![1.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
-/// let flat = PntfState { weights: dvector![1.0], factors: vec![dmatrix![0.5; 0.5]; 2], mass: 1.0 };
-/// let pntf = Pntf::builder(1).build()?;
-/// let sweep = pntf.on(&g)?;
-/// assert_eq!(sweep.objective(&flat)?, 0.25);                          // four cells, each wrong by 1/4
-/// assert!(sweep.residual(&flat)?.is_some_and(|r| r < 1e-15));         // by symmetry nothing moves
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// [`Pntf`] bound to data.
 #[derive(Debug)]
-pub struct PntfSweep<'a, T: Real> {
-    pub(super) config: &'a Pntf,
+pub(super) struct Descent<'a, T: Real> {
+    pub(super) model: &'a Pntf<T>,
     pub(super) data: Products<'a, T>,
     /// Multiplies the data as held.
     pub(super) scale: f64,
+    /// `‖G‖²`.
+    pub(super) norm: f64,
+    /// What `G` was divided by.
+    pub(super) mass: f64,
+    pub(super) specs: Vec<BlockSpec<T>>,
+    /// Flags of the frozen components of every block.
+    pub(super) kept: Vec<Vec<bool>>,
 }
 
-impl<T: Real> PntfSweep<'_, T> {
-    /// What the data as given were multiplied by: `1 / Σ G` unless normalisation was switched off.
-    ///
-    /// ```
-    /// use plca_tensor::{DenseTensor, Order};
-    /// let g = DenseTensor::new(vec![2, 2], vec![4.0, 0.0, 0.0, 4.0], Order::RowMajor)?;
-    /// assert_eq!(pntf_l2::Pntf::builder(1).build()?.on(&g)?.data_scale(), 0.125);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn data_scale(&self) -> f64 {
-        self.scale * self.data.scale()
+/// `s λ_z`: what multiplies component `z`.
+fn scaled_weights<T: Real>(at: &Parameters<T>) -> Vec<f64> {
+    let mass = mass(at);
+    at.at(0).iter().map(|w| w.to_f64() * mass).collect()
+}
+
+fn grams<T: Real>(at: &Parameters<T>) -> Vec<DMatrix<f64>> {
+    factors(at).iter().map(|f| gram(&widen(f))).collect()
+}
+
+impl<T: Real> Descent<'_, T> {
+    fn order(&self) -> usize {
+        self.data.shape().len()
     }
 
-    /// Refuses blocks that do not go with the data.
-    fn check(&self, state: &PntfState<T>) -> Result<(), PntfError> {
-        let k = self.config.components;
-        check_shape("weights", state.weights.shape(), (k, 1))?;
-        check_shapes(state.factors.iter(), self.data.shape(), k)
+    fn is_frozen(&self, block: usize) -> bool {
+        self.specs[block].frozen == Frozen::Whole
     }
 
-    /// Products of complete data with the factors of a state.
-    fn memo(&self, state: &PntfState<T>) -> Option<Memo<'_, T>> {
+    /// Products of complete data with the factors.
+    fn memo(&self, at: &Parameters<T>) -> Option<Memo<'_, T>> {
         let complete = self.data.is_complete();
-        complete.then(|| self.data.memo(&state.factors))
+        complete.then(|| self.data.memo(factors(at)))
     }
 
     /// The data, hidden cells filled with the model, contracted with all modes but one.
     fn contract(
         &self,
-        state: &PntfState<T>,
+        at: &Parameters<T>,
         mode: usize,
         memo: &mut Option<Memo<'_, T>>,
     ) -> DMatrix<f64> {
         match memo {
             Some(memo) => memo.product(mode) * self.scale,
-            None => self.enumerate(state, mode).0,
+            None => self.enumerate(at, mode).0,
         }
     }
 
     /// The completed product and the squared error, cell by cell.
-    fn enumerate(&self, state: &PntfState<T>, mode: usize) -> (DMatrix<f64>, f64) {
-        let weights: Vec<T> = state.scaled_weights().into_iter().map(T::lit).collect();
+    fn enumerate(&self, at: &Parameters<T>, mode: usize) -> (DMatrix<f64>, f64) {
+        let weights: Vec<T> = scaled_weights(at).into_iter().map(T::lit).collect();
         self.data
-            .completed_mttkrp(self.scale, &weights, &state.factors, mode)
+            .completed_mttkrp(self.scale, &weights, factors(at), mode)
     }
 
-    /// `‖G - s P‖²` from quantities at hand, `H` the product of all Grams and `f` the contracted data; `None` where too much
-    /// cancels.
-    fn combine(&self, h: &DMatrix<f64>, f: &[f64], w: &[f64]) -> Option<f64> {
-        let w = DVector::from_column_slice(w);
-        let norm = self.data.squared_norm() * self.scale * self.scale;
+    /// The squared error, cell by cell.
+    fn explicit(&self, at: &Parameters<T>) -> f64 {
+        // The smallest mode costs least.
+        let shape = self.data.shape();
+        let mode = (0..shape.len()).min_by_key(|&m| shape[m]).unwrap_or(0);
+        self.enumerate(at, mode).1
+    }
+
+    /// `‖G - s P‖²` from quantities at hand, `H` the product of all Grams and `f` the contracted data; cell by cell where too much cancels.
+    fn squared_error(&self, at: &Parameters<T>, h: &DMatrix<f64>, f: &[f64]) -> f64 {
+        let w = DVector::from_vec(scaled_weights(at));
         let linear: f64 = f.iter().zip(w.iter()).map(|(f, w)| f * w).sum();
         // [PNTF 5] ‖G‖² - 2 f·l + lᵀ H l
-        let value = norm - 2.0 * linear + (h * &w).dot(&w);
-        (value > 4.5e5 * T::EPSILON.to_f64() * norm).then_some(value)
-    }
-
-    fn weigh(
-        &self,
-        state: &mut PntfState<T>,
-        h: &DMatrix<f64>,
-        f: &[f64],
-    ) -> Result<(), PntfError> {
-        let s = state.mass;
-        if !self.config.freeze_weights {
-            let start: Vec<f64> = state.weights.iter().map(|w| w.to_f64()).collect();
-            let linear: Vec<f64> = f.iter().map(|f| s * f).collect();
-            let qp = gram_qp(&(h * (s * s)), &linear, Some(&start))?;
-            for (w, new) in state.weights.iter_mut().zip(qp.weights) {
-                *w = T::lit(new);
-            }
+        let value = self.norm - 2.0 * linear + (h * &w).dot(&w);
+        match value > 4.5e5 * T::EPSILON.to_f64() * self.norm {
+            true => value,
+            false => self.explicit(at),
         }
-        Ok(())
     }
 
     /// Fits the mass to the observed cells; returns the squared error before.
     ///
     /// With `A = Σ_obs (G - s P) P` and `E` the squared error, `Σ_obs P² = (‖G‖² - 2 s A - E) / s²`.
-    fn refit_mass(&self, state: &mut PntfState<T>) -> f64 {
-        let (m, squared_error) = self.enumerate(state, 0);
-        let f = contracted(&m, &widen(&state.factors[0]));
-        let l = state.weights.map(|w| w.to_f64());
-        let s = state.mass;
-        let norm = self.data.squared_norm() * self.scale * self.scale;
+    fn refit_mass(&self, at: &mut Parameters<T>) -> f64 {
+        let (m, squared_error) = self.enumerate(at, 0);
+        let f = contracted(&m, &widen(&factors(at)[0]));
+        let l = at.at(0).column(0).map(|w| w.to_f64());
+        let s = mass(at);
         let linear: f64 = f.iter().zip(l.iter()).map(|(f, l)| f * l).sum();
-        let slope = linear - s * (hadamard(&state.grams(), None) * &l).dot(&l);
-        let squares = (norm - 2.0 * s * slope - squared_error) / (s * s);
+        let slope = linear - s * (hadamard(&grams(at), None) * &l).dot(&l);
+        let squares = (self.norm - 2.0 * s * slope - squared_error) / (s * s);
         let best = s + slope / squares;
         if squares > 0.0 && best.is_finite() && best > 0.0 {
-            state.mass = best;
+            put(at, self.order() + 1, &DMatrix::from_element(1, 1, best));
         }
         squared_error
     }
 
-    /// One sweep; if it fails the state is of no use.
-    fn sweep(&self, state: &mut PntfState<T>, measure: bool) -> Result<Option<f64>, PntfError> {
-        let mut projector = Projector::new(self.config.projection);
-        let mut memo = self.memo(state);
-        let mut grams = state.grams();
-        let mut value = None;
-        if !self.data.is_complete() {
-            let before = self.refit_mass(state);
-            value = measure.then_some(before);
+    /// The weights at their optimum.
+    fn weigh(&self, at: &mut Parameters<T>, h: &DMatrix<f64>, f: &[f64]) -> Result<(), FitError> {
+        if self.is_frozen(0) {
+            return Ok(());
         }
+        let s = mass(at);
+        let old: Vec<f64> = at.at(0).iter().map(|w| w.to_f64()).collect();
+        let linear: Vec<f64> = f.iter().map(|f| s * f).collect();
+        let weights = weigh(&(h * (s * s)), &linear, &old, &self.kept[0])?;
+        put(at, 0, &DMatrix::from_vec(weights.len(), 1, weights));
+        Ok(())
+    }
+
+    /// One sweep; if it fails the parameters are of no use.
+    fn sweep(&self, at: &mut Parameters<T>, measure: bool) -> Result<Option<f64>, FitError> {
+        let mut projector = Projector::new(self.model.projection);
+        let mut memo = self.memo(at);
+        let mut grams = grams(at);
+        let mut value = None;
+        // 1. The mass, where cells are hidden.
+        if !self.data.is_complete() {
+            if !self.is_frozen(self.order() + 1) {
+                let before = self.refit_mass(at);
+                value = measure.then_some(before);
+            } else if measure {
+                value = Some(self.explicit(at));
+            }
+        }
+        // 2. Mode after mode, in each its columns one after the other.
         let mut last = Vec::new();
-        let modes: Vec<usize> = (0..state.factors.len())
-            .filter(|m| !self.config.frozen.contains(m))
-            .collect();
+        let free = |m: &usize| !self.is_frozen(m + 1);
+        let modes: Vec<usize> = (0..self.order()).filter(free).collect();
         // With all factors frozen the weights still need the data contracted once.
         let visited: &[usize] = if modes.is_empty() { &[0] } else { &modes };
         for (nth, &mode) in visited.iter().enumerate() {
-            let m = self.contract(state, mode, &mut memo);
+            let m = self.contract(at, mode, &mut memo);
             let gamma = hadamard(&grams, Some(mode));
-            let mut u = widen(&state.factors[mode]);
+            let mut u = widen(&factors(at)[mode]);
             if measure && nth == 0 && value.is_none() {
                 let h = gamma.component_mul(&grams[mode]);
-                let cheap = self.combine(&h, &contracted(&m, &u), &state.scaled_weights());
-                value = Some(cheap.unwrap_or_else(|| self.explicit(state)));
+                value = Some(self.squared_error(at, &h, &contracted(&m, &u)));
             }
             if !modes.is_empty() {
-                let w = state.scaled_weights();
-                let revive = self.config.revive;
-                descend_on_simplex(&mut u, &m, &gamma, &w, &[], revive, &mut projector);
-                state.factors[mode] = u.map(T::lit);
+                let (w, kept) = (scaled_weights(at), &self.kept[mode + 1]);
+                let revive = self.model.revive;
+                descend_on_simplex(&mut u, &m, &gamma, &w, kept, revive, &mut projector);
+                put(at, mode + 1, &u);
                 if let Some(memo) = memo.as_mut().filter(|_| nth + 1 < visited.len()) {
-                    memo.set(mode, &state.factors[mode]);
+                    memo.set(mode, &factors(at)[mode]);
                 }
                 // The rest of the sweep sees what is kept.
                 u.apply(|x| *x = T::lit(*x).to_f64());
@@ -168,65 +180,146 @@ impl<T: Real> PntfSweep<'_, T> {
             }
             last = contracted(&m, &u);
         }
-        self.weigh(state, &hadamard(&grams, None), &last)?;
+        // 3. The weights.
+        self.weigh(at, &hadamard(&grams, None), &last)?;
         Ok(value)
     }
 
-    fn explicit(&self, state: &PntfState<T>) -> f64 {
-        // The smallest mode costs least.
-        let shape = self.data.shape();
-        let mode = (0..shape.len()).min_by_key(|&m| shape[m]).unwrap_or(0);
-        self.enumerate(state, mode).1
+    /// Largest change that a projected gradient step makes to the weights.
+    fn weights_residual(
+        &self,
+        at: &Parameters<T>,
+        h: &DMatrix<f64>,
+        f: Vec<f64>,
+        projector: &mut Projector,
+    ) -> f64 {
+        let l = at.at(0).column(0).map(|w| w.to_f64());
+        let slope = h * &l * mass(at) - DVector::from_vec(f);
+        let step = 1.0 / (h.trace() * mass(at));
+        let mut moved: Vec<f64> = (l.iter().zip(slope.iter()))
+            .map(|(l, g)| l - step * g)
+            .collect();
+        project(projector, &mut moved, |z| l[z], &self.kept[0]);
+        let moves = moved.iter().zip(l.iter());
+        moves.fold(0.0, |worst: f64, (new, old)| worst.max((new - old).abs()))
     }
 }
 
-impl<T: Real> Algorithm for PntfSweep<'_, T> {
-    type State = PntfState<T>;
-    type Error = PntfError;
+impl<T: Real> Algorithm<T> for Descent<'_, T> {
+    fn blocks(&self) -> &[BlockSpec<T>] {
+        &self.specs
+    }
 
-    fn step(&self, state: &mut PntfState<T>, measure: bool) -> Result<Option<f64>, PntfError> {
-        self.check(state)?;
-        // A step that fails leaves the state as it was.
-        let mut next = state.clone();
+    fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
+        // A step that fails leaves the parameters as they were.
+        let mut next = at.clone();
         let value = self.sweep(&mut next, measure)?;
-        *state = next;
-        Ok(value)
+        next.count();
+        *at = next;
+        Ok(Stepped {
+            value,
+            restored: Vec::new(),
+        })
     }
 
-    fn objective(&self, state: &PntfState<T>) -> Result<f64, PntfError> {
-        self.check(state)?;
+    fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
         if !self.data.is_complete() {
-            return Ok(self.explicit(state));
+            return Ok(self.explicit(at));
         }
-        let m = self.data.mttkrp(&state.factors, 0) * self.scale;
-        let f = contracted(&m, &widen(&state.factors[0]));
-        let h = hadamard(&state.grams(), None);
-        let cheap = self.combine(&h, &f, &state.scaled_weights());
-        Ok(cheap.unwrap_or_else(|| self.explicit(state)))
+        let m = self.data.mttkrp(factors(at), 0) * self.scale;
+        let f = contracted(&m, &widen(&factors(at)[0]));
+        Ok(self.squared_error(at, &hadamard(&grams(at), None), &f))
     }
 
-    fn direction(&self) -> Direction {
-        Direction::Minimise
+    fn sense(&self) -> Sense {
+        Sense::Minimise
     }
 
-    /// Largest change that a projected gradient step makes to an entry of a free block: 0 exactly at a stationary point. Every
-    /// column has its own step, `1 / (s λ)² Γ`, the inverse of its curvature; that of the weights is `1 / s² tr H`, with `H` the product
-    /// of all Grams. Gradients are those of half the objective.
-    fn residual(&self, state: &PntfState<T>) -> Result<Option<f64>, PntfError> {
-        self.check(state)?;
-        let mut projector = Projector::new(self.config.projection);
-        let mut memo = self.memo(state);
-        let grams = state.grams();
-        let w = state.scaled_weights();
+    /// `‖G‖²`.
+    fn unit(&self) -> f64 {
+        self.norm
+    }
+
+    fn mass(&self) -> f64 {
+        self.mass
+    }
+
+    fn scale(&self, at: &Parameters<T>) -> Result<Option<Vec<f64>>, FitError> {
+        Ok(Some(vec![self.mass * mass(at)]))
+    }
+
+    fn extrapolates(&self, _: &Parameters<T>) -> Result<(), FitError> {
+        Ok(())
+    }
+
+    fn extrapolated(&self, base: &Parameters<T>, flat: &[f64], last: &[f64]) -> Parameters<T> {
+        let mut projector = Projector::new(self.model.projection);
+        extrapolated(&self.specs, &mut projector, base, flat, last)
+    }
+
+    /// [PNTF 1] a column that is no distribution is projected onto the simplex.
+    fn given(&self, block: usize, value: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
+        let spec = &self.specs[block];
+        match block {
+            0 => given(spec, value, false),
+            _ if block <= self.order() => given(spec, value, true),
+            _ => spec.given(value),
+        }
+    }
+
+    fn fill(&self, start: Start, blocks: &mut [Option<DMatrix<T>>]) -> Result<(), FitError> {
+        if start != Start::Deflation {
+            return Err(FitError::NoStart { start });
+        }
+        let is_free: Vec<bool> = blocks.iter().map(Option::is_none).collect();
+        let even = |(block, spec): (&mut Option<DMatrix<T>>, &BlockSpec<T>)| {
+            block.take().unwrap_or_else(|| spec.even())
+        };
+        let mut filled: Vec<_> = blocks.iter_mut().zip(&self.specs).map(even).collect();
+        let ([weights], rest) = filled.split_at_mut(1) else {
+            return Err(FitError::NoStart { start });
+        };
+        let weights = is_free[0].then(|| weights.as_mut_slice());
+        let factors = &mut rest[..self.order()];
+        let k = self.model.components;
+        deflate(&self.data, factors, &is_free[1..], k, weights).map_err(unsolved)?;
+        blocks
+            .iter_mut()
+            .zip(filled)
+            .for_each(|(b, f)| *b = Some(f));
+        Ok(())
+    }
+
+    /// A model without mass gains none.
+    fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {
+        let value = mass(at);
+        match value > 0.0 {
+            true => Ok(()),
+            false => Err(FitError::Setting {
+                name: "mass",
+                value,
+                expected: "a number > 0",
+            }),
+        }
+    }
+
+    /// Largest change that a projected gradient step makes to an entry of what is free: 0 exactly at a stationary point. Every column has
+    /// its own step, `1 / (s λ)² Γ`, the inverse of its curvature; that of the weights is `1 / s² tr H`, with `H` the product of all Grams.
+    /// Gradients are those of half the objective.
+    fn residual(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        let mut projector = Projector::new(self.model.projection);
+        let mut memo = self.memo(at);
+        let grams = grams(at);
+        let w = scaled_weights(at);
         let mut worst: f64 = 0.0;
         let mut f = Vec::new();
-        for mode in 0..state.factors.len() {
-            let free = !self.config.frozen.contains(&mode);
+        for mode in 0..self.order() {
+            let free = !self.is_frozen(mode + 1);
             if !free && mode > 0 {
                 continue;
             }
-            let m = self.contract(state, mode, &mut memo);
-            let u = widen(&state.factors[mode]);
+            let m = self.contract(at, mode, &mut memo);
+            let u = widen(&factors(at)[mode]);
             if mode == 0 {
                 f = contracted(&m, &u);
             }
@@ -235,7 +328,8 @@ impl<T: Real> Algorithm for PntfSweep<'_, T> {
             }
             let gamma = hadamard(&grams, Some(mode));
             let n = residual_products(&m, &u, &gamma, &w);
-            for t in (0..w.len()).filter(|&t| w[t] > 0.0) {
+            let moving = |&t: &usize| w[t] > 0.0 && !is_kept(&self.kept[mode + 1], t);
+            for t in (0..w.len()).filter(moving) {
                 // [PNTF 5] u against its own projection of u - grad/L, L = λ² Γ
                 let rho = w[t] * gamma[(t, t)];
                 let mut b: Vec<f64> = n
@@ -250,75 +344,10 @@ impl<T: Real> Algorithm for PntfSweep<'_, T> {
                 }
             }
         }
-        if !self.config.freeze_weights {
+        if !self.is_frozen(0) {
             let h = hadamard(&grams, None);
-            let l = state.weights.map(|w| w.to_f64());
-            let slope = &h * &l * state.mass - DVector::from_vec(f);
-            let step = 1.0 / (h.trace() * state.mass);
-            let mut moved: Vec<f64> = (l.iter().zip(slope.iter()))
-                .map(|(l, g)| l - step * g)
-                .collect();
-            projector.project(&mut moved, 1.0);
-            for (new, old) in moved.iter().zip(l.iter()) {
-                worst = worst.max((new - old).abs());
-            }
+            worst = worst.max(self.weights_residual(at, &h, f, &mut projector));
         }
-        Ok(Some(worst))
-    }
-}
-
-impl<T: Real> Accelerate for PntfSweep<'_, T> {
-    /// `(λ, U_1, U_2, …, s)`.
-    fn pack(&self, state: &PntfState<T>) -> Vec<f64> {
-        let factors = state.factors.iter().flat_map(|f| f.iter());
-        let all = state.weights.iter().chain(factors).map(|x| x.to_f64());
-        all.chain([state.mass]).collect()
-    }
-
-    /// The extrapolated parameters, every block projected onto its simplex.
-    fn unpack(&self, template: &PntfState<T>, flat: &[f64], fallback: &[f64]) -> PntfState<T> {
-        let mut state = template.clone();
-        let mut projector = Projector::new(self.config.projection);
-        let (weights, mut rest) = flat.split_at(state.weights.len());
-        if !self.config.freeze_weights && weights.iter().all(|x| x.is_finite()) {
-            let mut weights = weights.to_vec();
-            projector.project(&mut weights, 1.0);
-            state
-                .weights
-                .iter_mut()
-                .zip(weights)
-                .for_each(|(w, x)| *w = T::lit(x));
-        }
-        for (mode, factor) in state.factors.iter_mut().enumerate() {
-            let (values, after) = rest.split_at(factor.len());
-            rest = after;
-            if self.config.frozen.contains(&mode) {
-                continue;
-            }
-            let rows = factor.nrows();
-            for (column, values) in factor
-                .as_mut_slice()
-                .chunks_exact_mut(rows)
-                .zip(values.chunks_exact(rows))
-            {
-                if values.iter().all(|x| x.is_finite()) {
-                    let mut values = values.to_vec();
-                    projector.project(&mut values, 1.0);
-                    column
-                        .iter_mut()
-                        .zip(values)
-                        .for_each(|(c, x)| *c = T::lit(x));
-                }
-            }
-        }
-        let (Some(&mass), Some(&old)) = (rest.first(), fallback.last()) else {
-            return state;
-        };
-        state.mass = if mass > 0.0 && mass.is_finite() {
-            mass
-        } else {
-            old
-        };
-        state
+        Ok(worst)
     }
 }

@@ -1,168 +1,104 @@
 //! Non-negative factorization of any order on the simplex, under squared error.
-
-use nalgebra::{DMatrix, DVector};
-use plca_fit::{Outcome, Stop};
-use plca_tensor::arrange::Products;
-use plca_tensor::{Cp, Data, Factor, Real};
-use rand::Rng;
+//!
+//! ```text
+//! min ‖G - s P‖²,     P[x] = Σ_z λ_z Π_j U_j[x_j, z],     λ and all columns of U_j on simplices
+//! ```
+//!
+//! `G` is the data divided by their sum. The mass `s` is 1 on complete data. Where cells are hidden it is fitted to the observed ones, because
+//! `P` sums to 1 over all of them. One iteration is one sweep: the mass, then mode after mode, in each component after component, then the
+//! weights. `[PNTF 1]` `[PNTF 5]`
 
 mod descent;
 
-pub use descent::PntfSweep;
+use std::borrow::Cow;
 
-use crate::init::{Start, start};
-use crate::sweep::{gram, widen};
-use crate::{ParamError, PntfError, Projection};
+use nalgebra::{DMatrix, DVector};
+use plca_fit::engine::{
+    Algorithm, Axis, BlockSpec, Constraint, Draw, Explained, FileLayout, FitError, Frozen, Model,
+    Parameters, Reconstruct, SCALE, Settings, State, Transform, dense, one_component,
+};
+use plca_tensor::arrange::Products;
+use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
 
-/// A checked configuration of `min ‖G - P‖²` with `P` as in [`PntfState`] and `G` the data divided by their sum `[PNTF 1]`; see
-/// [`Pntf::builder`].
+use crate::Projection;
+use crate::blocks::{check_components, finite, kept};
+use crate::mixture::{self, MixtureState};
+use descent::Descent;
+
+/// Settings of a factorization on the simplex, checked; see [`Pntf::builder`]. Its blocks are `weights`, `λ` as a column of `K`; `factor_0`,
+/// `factor_1`, …, `U_j` as an `I_j x K` matrix for every mode; and `mass`, `s` as a single number.
 ///
 /// ```
 /// use plca_tensor::{DenseTensor, Order};
-/// use pntf_l2::{Algorithm, Pntf, PntfInit};
+/// use pntf_l2::{Init, Model, Pntf};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let g = DenseTensor::new(vec![2, 2], vec![4.0, 1.0, 2.0, 1.0], Order::RowMajor)?;
+/// let g = DenseTensor::<f64>::new(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
 /// let pntf = Pntf::builder(2).build()?;
-/// let mut state = pntf.init(&g, &PntfInit::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
-/// pntf.on(&g)?.step(&mut state, false)?;
-/// assert!((state.weights.sum() - 1.0f64).abs() < 1e-14 && state.factors[0].min() >= 0.0);
+/// let fit = pntf.on(&g)?.run(Init::deflation(), &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert!(fit.objective() < 1e-12);
+/// assert!((fit.state().weights()[0] - 0.8).abs() < 1e-6);             // the larger block comes first
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Pntf {
-    pub(crate) components: usize,
-    pub(crate) start: Start,
+pub struct Pntf<T: Real> {
+    components: usize,
+    settings: Settings<T>,
     projection: Projection,
     revive: bool,
     normalise: bool,
-    pub(crate) freeze_weights: bool,
-    pub(crate) frozen: Vec<usize>,
 }
 
 /// Settings of [`Pntf`], not yet checked.
 ///
+/// The two tests that the paper stops by, of the change of the objective and of the residual, are a rule of [`Stop`](crate::Stop):
+///
 /// ```
 /// use plca_tensor::{DenseTensor, Order};
-/// use pntf_l2::{Pntf, PntfInit};
+/// use pntf_l2::{Init, Model, Need, Pntf, Status, Stop};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let g = DenseTensor::new(vec![2, 2], vec![4.0, 1.0, 2.0, 1.0], Order::RowMajor)?;
-/// let pntf = Pntf::builder(2).freeze_weights().build()?;
-/// let error = pntf.init(&g, &PntfInit::default(), &mut ChaCha8Rng::seed_from_u64(0)).unwrap_err();
-/// assert_eq!(error.to_string(), "`weights` is to stay fixed but no initial value was given");
+/// let g = DenseTensor::<f64>::new(vec![2, 3], vec![4.0, 1.0, 0.0, 2.0, 1.0, 3.0], Order::RowMajor)?;
+/// // [HS section 5] [PNTF 5]
+/// let both = Stop::default().tol(1e-8).residual_tol(1e-6).need(Need::All).check_every(1);
+/// let pntf = Pntf::builder(1).revive(true).build()?;
+/// let fit = pntf.on(&g)?.stop(both).run(Init::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert_eq!(fit.status(), &Status::Converged);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
-pub struct PntfBuilder(Pntf);
+pub struct PntfBuilder<T: Real>(Pntf<T>);
 
-impl PntfBuilder {
-    /// Where blocks that are not given come from (default: random).
-    ///
-    /// ```
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use pntf_l2::{Pntf, PntfInit, Start};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// let g = DenseTensor::new(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
-    /// let pntf = Pntf::builder(2).start(Start::Deflation).build()?;
-    /// let state = pntf.init(&g, &PntfInit::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
-    /// assert!(state.factors[0][(0, 0)] > 0.97);                           // the larger block comes first
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn start(mut self, start: Start) -> Self {
-        self.0.start = start;
-        self
+plca_fit::freeze_setters!(PntfBuilder);
+
+impl<T: Real> Pntf<T> {
+    /// Starts the settings of a model of so many components.
+    pub fn builder(components: usize) -> PntfBuilder<T> {
+        PntfBuilder(Self {
+            components,
+            settings: Settings::default(),
+            projection: Projection::default(),
+            revive: false,
+            normalise: true,
+        })
     }
+}
 
-    /// How vectors are projected onto the simplex (default: by a rising bound and a sweep).
-    ///
-    /// ```
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use pntf_l2::{Pntf, PntfInit, Projection, Stop};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// let g = DenseTensor::new(vec![2, 2], vec![4.0, 1.0, 2.0, 1.0], Order::RowMajor)?;
-    /// let weights = |method| -> Result<_, Box<dyn std::error::Error>> {
-    ///     let pntf = Pntf::builder(2).projection(method).build()?;
-    ///     Ok(pntf.fit(&g, &PntfInit::default(), &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?.state.weights)
-    /// };
-    /// assert!((weights(Projection::Sort)? - weights(Projection::ActiveSet)?).amax() < 1e-9);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+impl<T: Real> PntfBuilder<T> {
+    /// Sets how vectors are projected onto the simplex (default: by a rising bound and a sweep).
     pub fn projection(mut self, projection: Projection) -> Self {
         self.0.projection = projection;
         self
     }
 
     /// Puts components of weight 0 where the residual is largest and lets the weights decide (default: they stay as they are).
-    ///
-    /// ```
-    /// use nalgebra::{dmatrix, dvector};
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use pntf_l2::{Pntf, PntfInit, Stop};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// let g = DenseTensor::new(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
-    /// // The second component lies where the data are 0, and has no weight.
-    /// let factors = vec![Some(dmatrix![1.0, 1.0; 0.0, 0.0]), Some(dmatrix![1.0, 0.0; 0.0, 1.0])];
-    /// let init = PntfInit { weights: Some(dvector![1.0, 0.0]), factors };
-    /// let objective = |revive| -> Result<f64, Box<dyn std::error::Error>> {
-    ///     let pntf = Pntf::builder(2).revive(revive).build()?;
-    ///     Ok(pntf.fit(&g, &init, &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?.objective)
-    /// };
-    /// assert!(objective(true)? < 0.5 * objective(false)?);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn revive(mut self, yes: bool) -> Self {
         self.0.revive = yes;
         self
     }
 
     /// Divides the data by their sum (default: yes). Without, the model still sums to 1.
-    ///
-    /// ```
-    /// use plca_tensor::{DenseTensor, Order};
-    /// let g = DenseTensor::new(vec![2, 2], vec![4.0, 0.0, 0.0, 4.0], Order::RowMajor)?;
-    /// assert_eq!(pntf_l2::Pntf::builder(1).normalise(false).build()?.on(&g)?.data_scale(), 1.0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn normalise(mut self, yes: bool) -> Self {
         self.0.normalise = yes;
-        self
-    }
-
-    /// Keeps the weights as they were given.
-    ///
-    /// ```
-    /// use nalgebra::{dmatrix, dvector};
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use pntf_l2::{Algorithm, Pntf, PntfState};
-    /// let g = DenseTensor::new(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
-    /// let apart = dmatrix![1.0, 0.0; 0.0, 1.0];
-    /// let mut state = PntfState { weights: dvector![0.5, 0.5], factors: vec![apart.clone(), apart.clone()], mass: 1.0 };
-    /// Pntf::builder(2).freeze_weights().build()?.on(&g)?.step(&mut state, false)?;
-    /// assert_eq!(state.weights, dvector![0.5, 0.5]);
-    /// assert_ne!(state.factors[0], apart);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn freeze_weights(mut self) -> Self {
-        self.0.freeze_weights = true;
-        self
-    }
-
-    /// Keeps the factor of mode `j` as it was given.
-    ///
-    /// ```
-    /// use nalgebra::{dmatrix, dvector};
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use pntf_l2::{Algorithm, Pntf, PntfState};
-    /// let g = DenseTensor::new(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
-    /// let apart = dmatrix![1.0, 0.0; 0.0, 1.0];
-    /// let mut state = PntfState { weights: dvector![0.5, 0.5], factors: vec![apart.clone(), apart.clone()], mass: 1.0 };
-    /// Pntf::builder(2).freeze_factor(0).freeze_factor(1).build()?.on(&g)?.step(&mut state, false)?;
-    /// assert_eq!(state.factors, [apart.clone(), apart]);
-    /// assert!((state.weights[0] - 0.8f64).abs() < 1e-12);                 // the weights are left, a convex problem
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn freeze_factor(mut self, j: usize) -> Self {
-        self.0.frozen.push(j);
         self
     }
 
@@ -170,241 +106,242 @@ impl PntfBuilder {
     ///
     /// # Errors
     ///
-    /// [`ParamError::NoComponents`] if `K` is 0.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use pntf_l2::{ParamError, Pntf};
-    /// assert_eq!(Pntf::builder(0).build().unwrap_err(), ParamError::NoComponents);
-    /// ```
-    pub fn build(self) -> Result<Pntf, ParamError> {
-        if self.0.components == 0 {
-            return Err(ParamError::NoComponents);
-        }
+    /// [`FitError::Setting`] without components.
+    pub fn build(self) -> Result<Pntf<T>, FitError> {
+        check_components(self.0.components)?;
         Ok(self.0)
     }
 }
 
-/// The parameters: `P[x] = Σ_z λ_z Π_j U_j[x_j, z]`.
+/// Negative cells are accepted, see [`Summary::negative`](plca_tensor::Summary::negative).
+impl<T: Real> Model for Pntf<T> {
+    type Scalar = T;
+    type State = PntfState<T>;
+
+    fn components(&self) -> usize {
+        self.components
+    }
+
+    /// # Errors
+    ///
+    /// [`FitError::Total`] for data that do not sum to a positive number, [`FitError::NotFinite`] for data whose sum, or whose squares beside
+    /// it, overflow; those of [`Settings::apply`] and [`Products::new`].
+    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        let data = Products::new(data)?;
+        let total = data.total() / data.scale();
+        if total <= 0.0 {
+            let column = None;
+            return Err(FitError::Total { column, total });
+        }
+        let mut specs = specs(data.shape(), self.components);
+        self.settings.apply(&mut specs)?;
+        let [scale, mass] = match self.normalise {
+            true => [1.0 / data.total(), finite("the sum of the data", total)?],
+            false => [1.0 / data.scale(), 1.0],
+        };
+        let squares = data.squared_norm() * scale * scale;
+        let norm = finite("the sum of the squares of the data over their sum", squares)?;
+        if let (true, Some(spec)) = (data.is_complete(), specs.last_mut()) {
+            // Nothing is hidden that the model could have mass in.
+            spec.draw = Draw::Data(vec![1.0]);
+            spec.frozen = Frozen::Whole;
+        }
+        Ok(Box::new(Descent {
+            model: self,
+            data,
+            scale,
+            norm,
+            mass,
+            kept: kept(&specs),
+            specs,
+        }))
+    }
+}
+
+/// The blocks of data of this shape.
+fn specs<T: Real>(shape: &[usize], k: usize) -> Vec<BlockSpec<T>> {
+    let mut weights = BlockSpec::simplex("weights", (k, 1), Axis::Rows);
+    let mut mass = BlockSpec::simplex("mass", (1, 1), Axis::None);
+    weights.draw = Draw::Even;
+    mass.draw = Draw::Even;
+    mass.constraint = Constraint::NonNegative;
+    let factor = |(j, &n)| BlockSpec::simplex(format!("factor_{j}"), (n, k), Axis::Columns);
+    let factors = shape.iter().enumerate().map(factor);
+    std::iter::once(weights)
+        .chain(factors)
+        .chain([mass])
+        .collect()
+}
+
+/// The factors of parameters: neither the weights before them nor the mass behind them.
+fn factors<T: Real>(at: &Parameters<T>) -> &[DMatrix<T>] {
+    let blocks = at.matrices();
+    &blocks[1..blocks.len() - 1]
+}
+
+/// `s`.
+fn mass<T: Real>(at: &Parameters<T>) -> f64 {
+    at.at(at.matrices().len() - 1)[0].to_f64()
+}
+
+/// Fitted parameters of [`Pntf`].
 ///
 /// ```
 /// use nalgebra::{dmatrix, dvector};
-/// let state = pntf_l2::PntfState {
-///     weights: dvector![0.75, 0.25],
-///     factors: vec![dmatrix![1.0, 0.5; 0.0, 0.5], dmatrix![0.5, 0.0; 0.5, 1.0]],
-///     mass: 1.0,
-/// };
+/// use pntf_l2::PntfState;
+/// let factors = vec![dmatrix![1.0, 0.5; 0.0, 0.5], dmatrix![0.5, 0.0; 0.5, 1.0]];
+/// let state = PntfState::new(dvector![0.75, 0.25], factors)?;
 /// assert_eq!(state.with_model(|p| p.cell(&[0, 1])), 0.5);             // 3/4 · 1 · 1/2 + 1/4 · 1/2 · 1
+/// # Ok::<(), pntf_l2::FitError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(
-    feature = "serde",
-    serde(bound(
-        serialize = "T: serde::Serialize",
-        deserialize = "T: serde::Deserialize<'de>"
-    ))
-)]
-pub struct PntfState<T: Real> {
-    /// `λ`: `>= 0`, sum 1.
-    pub weights: DVector<T>,
-    /// `U_j`, `I_j x K`: every column `>= 0` with sum 1.
-    #[cfg_attr(
-        feature = "serde",
-        serde(deserialize_with = "plca_tensor::checked::matrices")
-    )]
-    pub factors: Vec<DMatrix<T>>,
-    /// What the model must be multiplied by to fit the observed cells divided by their sum: 1 on complete data, at least
-    /// about 1 where cells are hidden, because the model's mass covers them too.
-    pub mass: f64,
-}
+pub struct PntfState<T: Real>(Parameters<T>);
+
+plca_fit::serialised!(PntfState);
 
 impl<T: Real> PntfState<T> {
-    /// Lends the parameters as a model (without the mass) and returns what `f` makes of it.
+    /// The state of weights `λ` and one factor `U_j`, `I_j x K`, for every mode; of mass 1.
     ///
-    /// ```
-    /// use nalgebra::{dmatrix, dvector};
-    /// let state = pntf_l2::PntfState { weights: dvector![1.0], factors: vec![dmatrix![0.25; 0.75]; 3], mass: 2.0 };
-    /// assert_eq!(state.with_model(|p| p.cell(&[0, 0, 1])), 0.75 / 16.0);
-    /// ```
+    /// # Errors
+    ///
+    /// [`FitError::Shape`], [`FitError::Value`], [`FitError::Sum`].
+    pub fn new(weights: DVector<T>, factors: Vec<DMatrix<T>>) -> Result<Self, FitError> {
+        let shape: Vec<usize> = factors.iter().map(|f| f.nrows()).collect();
+        let specs = specs(&shape, weights.len());
+        let weights = DMatrix::from_column_slice(weights.len(), 1, weights.as_slice());
+        let one = DMatrix::from_element(1, 1, T::one());
+        let blocks = std::iter::once(weights).chain(factors).chain([one]);
+        Ok(Self(Parameters::new(&specs, blocks.collect())?))
+    }
+
+    /// `λ`: `>= 0`, sum 1.
+    pub fn weights(&self) -> &[T] {
+        self.0.at(0).as_slice()
+    }
+
+    /// `U_j` of a mode, `I_j x K`: every column `>= 0` with sum 1.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such mode.
+    pub fn factor(&self, mode: usize) -> &DMatrix<T> {
+        &self.factors()[mode]
+    }
+
+    /// The factors of all modes.
+    pub fn factors(&self) -> &[DMatrix<T>] {
+        factors(&self.0)
+    }
+
+    /// `s`: what the model must be multiplied by to fit the observed cells divided by their sum. 1 on complete data, at least about 1 where
+    /// cells are hidden, because the model's mass covers them too.
+    pub fn mass(&self) -> f64 {
+        mass(&self.0)
+    }
+
+    /// What `P` is multiplied by to approximate the data.
+    fn scale(&self) -> f64 {
+        match self.0.fact(SCALE) {
+            Some(&[scale]) => scale,
+            _ => self.0.mass() * self.mass(),
+        }
+    }
+
+    /// Calls `f` with `P` as a model for the kernels, without the mass.
     pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
-        let factors: Vec<_> = self.factors.iter().map(Factor::Columns).collect();
+        let factors: Vec<_> = self.factors().iter().map(Factor::Columns).collect();
         f(&Cp {
-            weights: Some(self.weights.as_slice()),
+            weights: Some(self.weights()),
             factors: &factors,
         })
     }
 
-    /// `λ_z s`: what multiplies component `z`.
-    fn scaled_weights(&self) -> Vec<f64> {
-        self.weights
-            .iter()
-            .map(|w| w.to_f64() * self.mass)
+    /// Explains the slices of new data along one mode, the observations, by the components' other factors.
+    ///
+    /// Every slice is divided by its sum and gets the weights on the simplex with the least squared error: a convex problem, solved to rounding
+    /// in one iteration, after which the run has settled. So of the [stop rule](Transform::stop) the tolerances play no part, and
+    /// neither does [`impossible`](Transform::impossible): squared error can explain everything, more or less well. The learnt weights and the
+    /// factor of the mode play no part. A gap is how far the squared error of an observation, divided by its sum, is at most above the least.
+    ///
+    /// ```
+    /// use nalgebra::{dmatrix, dvector};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use pntf_l2::{PntfState, Transform};
+    /// let topics = dmatrix![0.5, 0.0; 0.5, 0.0; 0.0, 1.0];
+    /// let learnt = PntfState::new(dvector![0.5, 0.5], vec![topics, dmatrix![1.0, 1.0]])?;
+    /// let new = DenseTensor::new(vec![3, 1], vec![3.0, 3.0, 2.0], Order::RowMajor)?;
+    /// let explained = learnt.transform(&new, &Transform::default())?;
+    /// assert!((explained.fit.state().mixture()[(0, 0)] - 0.75f64).abs() < 1e-15 && explained.gap[0] < 1e-15);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Mode`], [`FitError::DataShape`], [`FitError::Conflict`] for hidden cells and for a solver that extrapolates,
+    /// [`FitError::NotFinite`] for slices whose sum is so small beside their values that squares overflow.
+    pub fn transform(
+        &self,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<MixtureState<T>>, FitError> {
+        mixture::explain(self.factors(), data, how)
+    }
+}
+
+impl<T: Real> Reconstruct for PntfState<T> {
+    fn shape(&self) -> Vec<usize> {
+        self.factors().iter().map(|f| f.nrows()).collect()
+    }
+
+    fn components(&self) -> usize {
+        self.weights().len()
+    }
+
+    fn cell(&self, index: &[usize]) -> f64 {
+        self.scale() * self.with_model(|cp| cp.cell(index))
+    }
+
+    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
+        self.with_model(|cp| dense(cp, self.scale()))
+    }
+
+    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
+        self.with_model(|cp| one_component(cp, z, self.scale()))
+    }
+}
+
+impl<T: Real> State for PntfState<T> {
+    type Scalar = T;
+    const NAME: &'static str = "pntf";
+
+    fn block_names(order: usize) -> Vec<Cow<'static, str>> {
+        let factors = (0..order).map(|j| format!("factor_{j}").into());
+        std::iter::once("weights".into())
+            .chain(factors)
+            .chain(["mass".into()])
             .collect()
     }
 
-    fn grams(&self) -> Vec<DMatrix<f64>> {
-        self.factors.iter().map(|f| gram(&widen(f))).collect()
-    }
-}
-
-/// Blocks that a start gives; the others come from [`PntfBuilder::start`].
-///
-/// ```
-/// use nalgebra::{dmatrix, dvector};
-/// use plca_tensor::{DenseTensor, Order};
-/// use pntf_l2::{Pntf, PntfInit, PntfState};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let g = DenseTensor::new(vec![2, 2], vec![4.0, 1.0, 2.0, 1.0], Order::RowMajor)?;
-/// let learned = PntfState { weights: dvector![1.0], factors: vec![dmatrix![0.25; 0.75]; 2], mass: 1.0 };
-/// let init = PntfInit::from(learned.clone());
-/// assert_eq!(Pntf::builder(1).build()?.init(&g, &init, &mut ChaCha8Rng::seed_from_u64(0))?, learned);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct PntfInit<T: Real> {
-    /// `λ` (default: `1/K` each). Projected onto the simplex; zeros stay.
-    pub weights: Option<DVector<T>>,
-    /// `U_j`; a column that is no distribution is projected onto the simplex, one of zeros becomes uniform.
-    pub factors: Vec<Option<DMatrix<T>>>,
-}
-
-impl<T: Real> Default for PntfInit<T> {
-    fn default() -> Self {
-        Self {
-            weights: None,
-            factors: Vec::new(),
+    fn layout(block: &str) -> FileLayout {
+        match block {
+            "weights" => FileLayout::Vector,
+            "mass" => FileLayout::Absent,
+            _ => FileLayout::Matrix,
         }
     }
-}
 
-impl<T: Real> From<PntfState<T>> for PntfInit<T> {
-    fn from(state: PntfState<T>) -> Self {
-        Self {
-            weights: Some(state.weights),
-            factors: state.factors.into_iter().map(Some).collect(),
-        }
-    }
-}
-
-impl Pntf {
-    /// Starts a configuration with `components` components (`K`).
-    ///
-    /// ```
-    /// use pntf_l2::Pntf;
-    /// assert!(Pntf::builder(4).revive(true).build().is_ok() && Pntf::builder(0).build().is_err());
-    /// ```
-    pub fn builder(components: usize) -> PntfBuilder {
-        PntfBuilder(Self {
-            components,
-            start: Start::default(),
-            projection: Projection::default(),
-            revive: false,
-            normalise: true,
-            freeze_weights: false,
-            frozen: Vec::new(),
-        })
+    fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+        let blocks = parameters.matrices();
+        let k = blocks.first().map_or(0, |weights| weights.nrows());
+        let end = blocks.len().saturating_sub(1).max(1);
+        let factors = blocks.get(1..end).unwrap_or(&[]);
+        let shape: Vec<usize> = factors.iter().map(|f| f.nrows()).collect();
+        parameters.check(&specs(&shape, k))?;
+        parameters.check_scale(1)?;
+        Ok(Self(parameters))
     }
 
-    /// Binds the configuration to data. Negative entries are accepted, see [`Summary::negative`](plca_tensor::Summary::negative).
-    ///
-    /// # Errors
-    ///
-    /// [`PntfError::Total`] if the data do not sum to a positive number; [`PntfError::Mode`] if a frozen mode does not exist.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use pntf_l2::{Pntf, PntfError};
-    /// let g = DenseTensor::new(vec![2, 2], vec![1.0, -0.5, 0.0, 1.5], Order::RowMajor)?;
-    /// assert_eq!(Pntf::builder(1).build()?.on(&g)?.data_scale(), 0.5);
-    /// let error = Pntf::builder(1).freeze_factor(2).build()?.on(&g).unwrap_err();
-    /// assert_eq!(error, PntfError::Mode { mode: 2, order: 2 });
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn on<'a, T: Real>(&'a self, data: &'a dyn Data<T>) -> Result<PntfSweep<'a, T>, PntfError> {
-        let data = Products::new(data)?;
-        if data.total() <= 0.0 {
-            return Err(PntfError::Total(data.total() / data.scale()));
-        }
-        let order = data.shape().len();
-        if let Some(&mode) = self.frozen.iter().find(|&&m| m >= order) {
-            return Err(PntfError::Mode { mode, order });
-        }
-        let scale = if self.normalise {
-            1.0 / data.total()
-        } else {
-            1.0 / data.scale()
-        };
-        Ok(PntfSweep {
-            config: self,
-            data,
-            scale,
-        })
-    }
-
-    /// A start: what `init` gives, checked; the rest drawn.
-    ///
-    /// # Errors
-    ///
-    /// [`PntfError`]: a given block of the wrong shape or with values that are not finite, negative weights, a frozen block that
-    /// was not given; as [`on`](Self::on).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use nalgebra::dvector;
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use pntf_l2::{Pntf, PntfInit};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// let g = DenseTensor::new(vec![2, 2], vec![4.0, 1.0, 2.0, 1.0], Order::RowMajor)?;
-    /// let init = PntfInit { weights: Some(dvector![0.5, 0.5, 0.0]), factors: vec![] };
-    /// let error = Pntf::builder(2).build()?.init(&g, &init, &mut ChaCha8Rng::seed_from_u64(0)).unwrap_err();
-    /// assert_eq!(error.to_string(), "initial `weights` is 3x1, expected 2x1");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn init<T: Real, R: Rng + ?Sized>(
-        &self,
-        data: &dyn Data<T>,
-        init: &PntfInit<T>,
-        rng: &mut R,
-    ) -> Result<PntfState<T>, PntfError> {
-        start(self, &self.on(data)?.data, init, rng)
-    }
-
-    /// Draws a start and sweeps until `stop` says so.
-    ///
-    /// One iteration is one sweep: the modes in order, inside each the components in order, then the weights. A relative tolerance of
-    /// 1e-8 is sensible, as is checking at every sweep: the objective comes free.
-    ///
-    /// # Errors
-    ///
-    /// As [`init`](Self::init).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use pntf_l2::{Pntf, PntfInit, Stop};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// let g = DenseTensor::new(vec![2, 2], vec![4.0, 0.0, 0.0, 1.0], Order::RowMajor)?;
-    /// let fit = Pntf::builder(2).build()?.fit(&g, &PntfInit::default(), &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
-    /// assert!(fit.objective < 1e-12);
-    /// assert!((fit.state.weights.max() - 0.8f64).abs() < 1e-6);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn fit<T: Real, R: Rng + ?Sized>(
-        &self,
-        data: &dyn Data<T>,
-        init: &PntfInit<T>,
-        stop: &Stop,
-        rng: &mut R,
-    ) -> Result<Outcome<PntfState<T>>, PntfError> {
-        stop.check()?;
-        let algorithm = self.on(data)?;
-        let state = start(self, &algorithm.data, init, rng)?;
-        plca_fit::run(&algorithm, state, stop, ())
+    fn parameters(&self) -> &Parameters<T> {
+        &self.0
     }
 }

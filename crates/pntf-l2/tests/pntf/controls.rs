@@ -3,13 +3,13 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random;
+use plca_fit::engine::{Init, Model, State};
 use plca_tensor::{DenseTensor, Order};
-use pntf_l2::{
-    Accelerate, Algorithm, ColumnNmf, ColumnNmfInit, Pntf, PntfBuilder, PntfInit, PntfState,
-    Projection, project_onto_simplex, project_with,
-};
+use pntf_l2::{ColumnNmf, Pntf, PntfState, Projection, project_onto_simplex, project_with};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+use crate::support::{self, after};
 
 /// Algorithm 1 as printed: `per_round` is what the shift is divided by, and a coordinate that leaves is never set to 0.
 fn as_printed(b: &[f64], divide_by_all: bool) -> Vec<f64> {
@@ -70,13 +70,34 @@ fn index(shape: &[usize], mut at: usize) -> Vec<usize> {
     index
 }
 
+/// Weights and factors that can be written to.
+#[derive(Clone)]
+struct Parts {
+    weights: Vec<f64>,
+    factors: Vec<DMatrix<f64>>,
+}
+
+impl Parts {
+    fn of(state: &PntfState<f64>) -> Self {
+        Self {
+            weights: state.weights().to_vec(),
+            factors: state.factors().to_vec(),
+        }
+    }
+
+    fn state(&self) -> PntfState<f64> {
+        let weights = DVector::from_column_slice(&self.weights);
+        PntfState::new(weights, self.factors.clone()).unwrap()
+    }
+}
+
 /// `G - Σ_{j≠t} λ_j u_1^j ∘ … ∘ u_n^j`, row-major; with `t` none, the whole residual.
-fn residual(g: &[f64], shape: &[usize], state: &PntfState<f64>, but: Option<usize>) -> Vec<f64> {
+fn residual(g: &[f64], shape: &[usize], parts: &Parts, but: Option<usize>) -> Vec<f64> {
     let term = |index: &[usize], j: usize| -> f64 {
-        let factors = state.factors.iter().zip(index);
-        state.weights[j] * factors.map(|(f, &i)| f[(i, j)]).product::<f64>()
+        let factors = parts.factors.iter().zip(index);
+        parts.weights[j] * factors.map(|(f, &i)| f[(i, j)]).product::<f64>()
     };
-    let components = 0..state.weights.len();
+    let components = 0..parts.weights.len();
     (g.iter().enumerate())
         .map(|(at, g)| {
             let index = index(shape, at);
@@ -87,40 +108,34 @@ fn residual(g: &[f64], shape: &[usize], state: &PntfState<f64>, but: Option<usiz
 }
 
 /// The best `u_mode^t` when all else stays, from the residual tensor.
-fn best_column(
-    g: &[f64],
-    shape: &[usize],
-    state: &PntfState<f64>,
-    mode: usize,
-    t: usize,
-) -> Vec<f64> {
+fn best_column(g: &[f64], shape: &[usize], parts: &Parts, mode: usize, t: usize) -> Vec<f64> {
     let mut b = vec![0.0; shape[mode]];
-    for (at, r) in residual(g, shape, state, Some(t)).iter().enumerate() {
+    for (at, r) in residual(g, shape, parts, Some(t)).iter().enumerate() {
         let index = index(shape, at);
         let others = (0..shape.len()).filter(|&m| m != mode);
         b[index[mode]] += r * others
-            .map(|m| state.factors[m][(index[m], t)])
+            .map(|m| parts.factors[m][(index[m], t)])
             .product::<f64>();
     }
     let others = (0..shape.len()).filter(|&m| m != mode);
     let squares: f64 = others
-        .map(|m| state.factors[m].column(t).norm_squared())
+        .map(|m| parts.factors[m].column(t).norm_squared())
         .product();
-    b.iter_mut().for_each(|b| *b /= state.weights[t] * squares);
+    b.iter_mut().for_each(|b| *b /= parts.weights[t] * squares);
     project_onto_simplex(&mut b, 1.0).unwrap();
     b
 }
 
-fn objective(g: &[f64], shape: &[usize], state: &PntfState<f64>) -> f64 {
-    residual(g, shape, state, None).iter().map(|r| r * r).sum()
+fn objective(g: &[f64], shape: &[usize], parts: &Parts) -> f64 {
+    residual(g, shape, parts, None).iter().map(|r| r * r).sum()
 }
 
 /// Only the factor of `mode` moves.
-fn only(mode: usize, order: usize, k: usize) -> Pntf {
-    let builder = (0..order)
-        .filter(|&m| m != mode)
-        .fold(Pntf::builder(k), PntfBuilder::freeze_factor);
-    builder.freeze_weights().build().unwrap()
+fn only(mode: usize, order: usize, k: usize) -> Pntf<f64> {
+    let frozen = (0..order).filter(|&m| m != mode);
+    let frozen = frozen.map(|m| format!("factor_{m}"));
+    let builder = frozen.fold(Pntf::builder(k), |builder, f| builder.freeze(f));
+    builder.freeze("weights").build().unwrap()
 }
 
 proptest! {
@@ -136,9 +151,9 @@ proptest! {
         let sum: f64 = g.iter().sum();
         g.iter_mut().for_each(|g| *g /= sum);
         let data = DenseTensor::new(shape.clone(), g.clone(), Order::RowMajor).unwrap();
-        let mut state = Pntf::builder(k).build().unwrap().init(&data, &PntfInit::default(), &mut rng).unwrap();
+        let mut state = Pntf::builder(k).build().unwrap().init(&data, Init::default(), &mut rng).unwrap();
         for mode in 0..shape.len() {
-            let mut by_hand = state.clone();
+            let mut by_hand = Parts::of(&state);
             for t in 0..k {
                 let column = best_column(&g, &shape, &by_hand, mode, t);
                 let before = objective(&g, &shape, &by_hand);
@@ -146,11 +161,10 @@ proptest! {
                 prop_assert!(objective(&g, &shape, &by_hand) <= before + 1e-15);
             }
             let pntf = only(mode, shape.len(), k);
-            let sweep = pntf.on(&data).unwrap();
-            sweep.step(&mut state, false).unwrap();
+            state = after(&pntf, &data, &state, 1).into_state();
             // `num / ρ` is formed by hand and not here: its rounding is relative to the size of that quotient, at most K / Π min u.
-            prop_assert!((&state.factors[mode] - &by_hand.factors[mode]).amax() <= 1e-11);
-            let (found, want) = (sweep.objective(&state).unwrap(), objective(&g, &shape, &state));
+            prop_assert!((state.factor(mode) - &by_hand.factors[mode]).amax() <= 1e-11);
+            let (found, want) = (support::objective(&pntf, &data, &state), objective(&g, &shape, &Parts::of(&state)));
             prop_assert!((found - want).abs() <= 1e-15, "{} {}", found, want);
         }
     }
@@ -164,23 +178,22 @@ proptest! {
         let mut g = DMatrix::from_fn(rows, columns, |_, _| random::exponential(&mut rng));
         let data = DenseTensor::new(vec![rows, columns], g.as_slice().to_vec(), Order::ColumnMajor).unwrap();
         g.column_iter_mut().for_each(|mut g| g /= g.sum());
-        let drawn = ColumnNmf::builder(k).build().unwrap().init(&data, &ColumnNmfInit::default(), &mut rng).unwrap();
-        let nmf = ColumnNmf::builder(k).freeze_u().build().unwrap();
-        let init = ColumnNmfInit { u: Some(drawn.u), v: None };
-        let mut state = nmf.init(&data, &init, &mut rng).unwrap();
-        let sweep = nmf.on(&data).unwrap();
-        sweep.step(&mut state, true).unwrap();
-        prop_assert_eq!(&state.u, init.u.as_ref().unwrap());
-        let error = &state.u * &state.v - &g;
-        let slopes = state.u.transpose() * &error;
-        for (v, slopes) in state.v.column_iter().zip(slopes.column_iter()) {
+        let drawn = ColumnNmf::builder(k).build().unwrap().init(&data, Init::default(), &mut rng).unwrap();
+        let nmf = ColumnNmf::builder(k).freeze("u").build().unwrap();
+        let init = Init::default().block("u", drawn.u().clone());
+        let start = nmf.init(&data, init, &mut rng).unwrap();
+        let state = after(&nmf, &data, &start, 1).into_state();
+        prop_assert_eq!(state.u(), drawn.u());
+        let error = state.u() * state.v() - &g;
+        let slopes = state.u().transpose() * &error;
+        for (v, slopes) in state.v().column_iter().zip(slopes.column_iter()) {
             let mean = slopes.dot(&v);
             for (&v, &slope) in v.iter().zip(slopes.iter()) {
                 prop_assert!(slope >= mean - 1e-12, "{slope} {mean}");
                 prop_assert!(v == 0.0 || slope <= mean + 1e-12, "{slope} {mean}");
             }
         }
-        let found = sweep.objective(&state).unwrap();
+        let found = support::objective(&nmf, &data, &state);
         prop_assert!((found - error.norm_squared()).abs() <= 1e-14 * columns as f64, "{found}");
     }
 }
@@ -196,12 +209,9 @@ fn a_sweep_over_a_long_mode_is_the_residual_form() {
     let values = g.as_slice().to_vec();
     let data = DenseTensor::new(vec![rows, columns], values, Order::ColumnMajor).unwrap();
     let pntf = Pntf::builder(k).build().unwrap();
-    let mut state = pntf.init(&data, &PntfInit::default(), &mut rng).unwrap();
-    let (mut u, v, w) = (
-        state.factors[0].clone(),
-        state.factors[1].clone(),
-        state.weights.clone(),
-    );
+    let start = pntf.init(&data, Init::default(), &mut rng).unwrap();
+    let (mut u, v) = (start.factor(0).clone(), start.factor(1));
+    let w = DVector::from_column_slice(start.weights());
     for t in 0..k {
         let model = &u * DMatrix::from_diagonal(&w) * v.transpose();
         let own = u.column(t) * v.column(t).transpose() * w[t];
@@ -212,10 +222,10 @@ fn a_sweep_over_a_long_mode_is_the_residual_form() {
         u.column_mut(t).copy_from_slice(&b);
     }
     let alone = only(0, 2, k);
-    alone.on(&data).unwrap().step(&mut state, false).unwrap();
-    assert!((&state.factors[0] - &u).amax() <= 1e-11);
+    let state = after(&alone, &data, &start, 1).into_state();
+    assert!((state.factor(0) - &u).amax() <= 1e-11);
     let model = &u * DMatrix::from_diagonal(&w) * v.transpose();
-    let found = alone.on(&data).unwrap().objective(&state).unwrap();
+    let found = support::objective(&alone, &data, &state);
     assert!((found - (g - model).norm_squared()).abs() <= 1e-15);
 }
 
@@ -230,10 +240,9 @@ fn simultaneous_updates_would_not_descend() {
     let shape = [4, 4];
     let g: Vec<f64> = (0..16).map(|at| u[(at / 4, 0)] * v[(at % 4, 0)]).collect();
     let data = DenseTensor::new(shape.to_vec(), g.clone(), Order::RowMajor).unwrap();
-    let start = PntfState {
-        weights: DVector::from_element(3, 1.0 / 3.0),
+    let start = Parts {
+        weights: vec![1.0 / 3.0; 3],
         factors: vec![thrice(&near), thrice(&v)],
-        mass: 1.0,
     };
     let before = objective(&g, &shape, &start);
     let mut at_once = start.clone();
@@ -242,12 +251,8 @@ fn simultaneous_updates_would_not_descend() {
         at_once.factors[0].column_mut(t).copy_from_slice(&column);
     }
     assert!(objective(&g, &shape, &at_once) > 2.0 * before);
-    let mut in_turn = start;
-    only(0, 2, 3)
-        .on(&data)
-        .unwrap()
-        .step(&mut in_turn, false)
-        .unwrap();
+    let in_turn = after(&only(0, 2, 3), &data, &start.state(), 1);
+    let in_turn = Parts::of(in_turn.state());
     assert!(objective(&g, &shape, &in_turn) < 1e-6 * before);
 }
 
@@ -278,14 +283,14 @@ proptest! {
         let held = values.iter().map(|x| x * 2f64.powi(20 * scale)).collect();
         let data = DenseTensor::new(shape.clone(), held, Order::RowMajor).unwrap();
         let pntf = Pntf::builder(k).build().unwrap();
-        let mut state = pntf.init(&data, &PntfInit::default(), &mut rng).unwrap();
+        let mut parts = Parts::of(&pntf.init(&data, Init::default(), &mut rng).unwrap());
         let drawn: Vec<f64> = (0..k).map(|_| 0.1 + random::exponential(&mut rng)).collect();
-        state.weights = DVector::from_vec(drawn.iter().map(|x| x / drawn.iter().sum::<f64>()).collect());
+        parts.weights = drawn.iter().map(|x| x / drawn.iter().sum::<f64>()).collect();
         let mut columns = 0.0f64;
         for mode in 0..shape.len() {
             for t in 0..k {
-                let best = best_column(&g, &shape, &state, mode, t);
-                let own = state.factors[mode].column(t);
+                let best = best_column(&g, &shape, &parts, mode, t);
+                let own = parts.factors[mode].column(t);
                 let moved = best.iter().zip(own.iter()).map(|(b, u)| (b - u).abs());
                 columns = moved.fold(columns, f64::max);
             }
@@ -293,26 +298,27 @@ proptest! {
         // Half the gradient by the weights, over the trace of its matrix.
         let mut slope = vec![0.0; k];
         let mut trace = 0.0;
-        for (at, r) in residual(&g, &shape, &state, None).iter().enumerate() {
+        for (at, r) in residual(&g, &shape, &parts, None).iter().enumerate() {
             let index = index(&shape, at);
             for (t, slope) in slope.iter_mut().enumerate() {
-                let term: f64 = state.factors.iter().zip(&index).map(|(f, &i)| f[(i, t)]).product();
+                let term: f64 = parts.factors.iter().zip(&index).map(|(f, &i)| f[(i, t)]).product();
                 *slope -= r * term;
                 trace += term * term;
             }
         }
-        let mut moved: Vec<f64> = state.weights.iter().zip(&slope).map(|(l, s)| l - s / trace).collect();
+        let mut moved: Vec<f64> = parts.weights.iter().zip(&slope).map(|(l, s)| l - s / trace).collect();
         project_onto_simplex(&mut moved, 1.0).unwrap();
-        let weights = moved.iter().zip(state.weights.iter()).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        let weights = moved.iter().zip(parts.weights.iter()).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         let near = |a: f64, b: f64| (a - b).abs() <= 1e-11 * (1.0 + b);
-        let got = pntf.on(&data).unwrap().residual(&state).unwrap().unwrap();
+        let state = parts.state();
+        let got = support::residual(&pntf, &data, &state);
         prop_assert!(near(got, columns.max(weights)), "{got} {columns} {weights}");
         // Frozen blocks are no part of it.
-        let all = (0..shape.len()).fold(Pntf::builder(k), PntfBuilder::freeze_factor).build().unwrap();
-        let got = all.on(&data).unwrap().residual(&state).unwrap().unwrap();
+        let all = (0..shape.len()).fold(Pntf::builder(k), |b, m| b.freeze(format!("factor_{m}"))).build().unwrap();
+        let got = support::residual(&all, &data, &state);
         prop_assert!(near(got, weights), "{got} {weights}");
-        let factors = Pntf::builder(k).freeze_weights().build().unwrap();
-        let got = factors.on(&data).unwrap().residual(&state).unwrap().unwrap();
+        let factors = Pntf::builder(k).freeze("weights").build().unwrap();
+        let got = support::residual(&factors, &data, &state);
         prop_assert!(near(got, columns), "{got} {columns}");
     }
 }
@@ -329,14 +335,14 @@ fn many_components_move_one_after_the_other() {
     let data = DenseTensor::new(shape.clone(), g.clone(), Order::RowMajor).unwrap();
     let pntf = only(0, 2, k);
     let drawn = Pntf::builder(k).build().unwrap();
-    let mut state = drawn.init(&data, &PntfInit::default(), &mut rng).unwrap();
-    let mut by_hand = state.clone();
+    let start = drawn.init(&data, Init::default(), &mut rng).unwrap();
+    let mut by_hand = Parts::of(&start);
     for t in 0..k {
         let column = best_column(&g, &shape, &by_hand, 0, t);
         by_hand.factors[0].column_mut(t).copy_from_slice(&column);
     }
-    pntf.on(&data).unwrap().step(&mut state, false).unwrap();
-    assert!((&state.factors[0] - &by_hand.factors[0]).amax() <= 1e-10);
+    let state = after(&pntf, &data, &start, 1).into_state();
+    assert!((state.factor(0) - &by_hand.factors[0]).amax() <= 1e-10);
 }
 
 /// With all else fixed, one step puts the mass where the squared error over the observed cells is least; an extrapolated mass that
@@ -356,37 +362,37 @@ fn the_mass_is_fitted_at_once() {
         .collect();
     let data = DenseTensor::masked(shape, values.clone(), Order::RowMajor).unwrap();
     let drawn = Pntf::builder(2).build().unwrap();
-    let mut state = drawn.init(&data, &PntfInit::default(), &mut rng).unwrap();
+    let drawn = drawn.init(&data, Init::default(), &mut rng).unwrap();
+    let parts = Parts::of(&drawn);
     let (mut products, mut squares) = (0.0, 0.0);
     let total: f64 = values.iter().filter(|x| !x.is_nan()).sum();
     for (at, x) in values.iter().enumerate().filter(|(_, x)| !x.is_nan()) {
         let p: f64 = (0..2)
             .map(|z| {
-                state.weights[z] * state.factors[0][(at / 5, z)] * state.factors[1][(at % 5, z)]
+                parts.weights[z] * parts.factors[0][(at / 5, z)] * parts.factors[1][(at % 5, z)]
             })
             .sum();
         products += x / total * p;
         squares += p * p;
     }
-    state.mass = 0.3;
     let frozen = Pntf::builder(2)
-        .freeze_factor(0)
-        .freeze_factor(1)
-        .freeze_weights()
+        .freeze("factor_0")
+        .freeze("factor_1")
+        .freeze("weights")
         .build()
         .unwrap();
-    let sweep = frozen.on(&data).unwrap();
-    sweep.step(&mut state, false).unwrap();
+    let start = Init::from(&drawn).block("mass", DMatrix::from_element(1, 1, 0.3));
+    let state = after(&frozen, &data, start, 1).into_state();
     let want = products / squares;
-    assert!(
-        (state.mass - want).abs() <= 1e-12 * want,
-        "{} {want}",
-        state.mass
-    );
-    let good = sweep.pack(&state);
+    let mass = state.mass();
+    assert!((mass - want).abs() <= 1e-12 * want, "{mass} {want}");
+    let algorithm = frozen.bind(&data).unwrap();
+    let at = state.parameters();
+    let good: Vec<f64> = at.matrices().iter().flatten().copied().collect();
     for bad in [-1.0, 0.0, f64::NAN] {
         let mut flat = good.clone();
         *flat.last_mut().unwrap() = bad;
-        assert_eq!(sweep.unpack(&state, &flat, &good).mass, state.mass);
+        let at = algorithm.extrapolated(at, &flat, &good);
+        assert_eq!(PntfState::wrap(at).unwrap().mass(), mass);
     }
 }

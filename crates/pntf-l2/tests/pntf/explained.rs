@@ -2,8 +2,9 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random;
+use plca_fit::engine::{Explained, FitError, Reconstruct, Solver, Status, Transform};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
-use pntf_l2::{Coefficients, NtfState, PntfError, PntfState};
+use pntf_l2::{ColumnNmfState, MixtureState, NtfState, PntfState};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -28,16 +29,38 @@ fn matrix(m: &DMatrix<f64>) -> DenseTensor<f64> {
 
 /// Components of matrices: the factor of the observations is not looked at.
 fn state(a: &DMatrix<f64>) -> NtfState<f64> {
-    NtfState {
-        factors: vec![a.clone(), DMatrix::from_element(1, a.ncols(), f64::NAN)],
-    }
+    NtfState::new(vec![a.clone(), DMatrix::from_element(1, a.ncols(), 7.0)]).unwrap()
+}
+
+fn along(mode: usize) -> Transform {
+    Transform::default().along(mode)
+}
+
+/// Columns as sums of components.
+fn explain(a: &DMatrix<f64>, data: &dyn Data<f64>) -> Explained<NtfState<f64>> {
+    state(a).transform(data, &along(1)).unwrap()
+}
+
+/// The coefficients, a row for each observation.
+fn coefficients(found: &Explained<NtfState<f64>>) -> &DMatrix<f64> {
+    found.fit.state().factor(1)
+}
+
+fn errors(found: &Explained<NtfState<f64>>) -> &[f64] {
+    found.fit.state().squared_errors().unwrap()
 }
 
 /// `x >= 0`, the slopes `Aᵀ (A x - g)` are `>= 0` and 0 where `x > 0`, and the numbers beside are what they say.
-fn check(a: &DMatrix<f64>, g: &DMatrix<f64>, found: &Coefficients) -> Result<(), TestCaseError> {
-    prop_assert_eq!(found.factor.shape(), (g.ncols(), a.ncols()));
+fn check(
+    a: &DMatrix<f64>,
+    g: &DMatrix<f64>,
+    found: &Explained<NtfState<f64>>,
+    mode: usize,
+) -> Result<(), TestCaseError> {
+    let factor = found.fit.state().factor(mode);
+    prop_assert_eq!(factor.shape(), (g.ncols(), a.ncols()));
     for (i, g) in g.column_iter().enumerate() {
-        let x = found.factor.row(i).transpose();
+        let x = factor.row(i).transpose();
         let error = a * &x - g;
         let slopes = a.transpose() * &error;
         let norm = g.norm_squared();
@@ -47,11 +70,11 @@ fn check(a: &DMatrix<f64>, g: &DMatrix<f64>, found: &Coefficients) -> Result<(),
             prop_assert!(x == 0.0 || slope <= tol, "{x} {slope}");
             prop_assert!(a.column(z).amax() > 0.0 || x == 0.0);
         }
-        prop_assert!((found.squared_errors[i] - error.norm_squared()).abs() <= 1e-13 * norm);
+        prop_assert!((errors(found)[i] - error.norm_squared()).abs() <= 1e-13 * norm);
         prop_assert!(
-            (0.0..=1e-12 * norm).contains(&found.gaps[i]),
+            (0.0..=1e-12 * norm).contains(&found.gap[i]),
             "gap {}",
-            found.gaps[i]
+            found.gap[i]
         );
     }
     Ok(())
@@ -67,7 +90,7 @@ proptest! {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let a = components(rows, k, &mut rng);
         let g = DMatrix::from_fn(rows, 4, |_, _| random::exponential(&mut rng) - f64::from(negative));
-        check(&a, &g, &state(&a).explain(&matrix(&g), 1).unwrap())?;
+        check(&a, &g, &explain(&a, &matrix(&g)), 1)?;
     }
 
     /// What is a sum of components is explained exactly, and by those coefficients where the components are independent.
@@ -76,9 +99,9 @@ proptest! {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let a = DMatrix::from_fn(k + extra, k, |i, z| random::uniform(&mut rng) + 3.0 * f64::from(i == z));
         let x = DMatrix::from_fn(k, 3, |_, _| random::exponential(&mut rng));
-        let found = state(&a).explain(&matrix(&(&a * &x)), 1).unwrap();
-        prop_assert!((found.factor.transpose() - &x).amax() <= 1e-11 * x.amax());
-        prop_assert!(found.squared_errors.iter().all(|&e| e <= 1e-13 * (&a * &x).norm_squared()));
+        let found = explain(&a, &matrix(&(&a * &x)));
+        prop_assert!((coefficients(&found).transpose() - &x).amax() <= 1e-11 * x.amax());
+        prop_assert!(errors(&found).iter().all(|&e| e <= 1e-13 * (&a * &x).norm_squared()));
     }
 
     /// `x` of `s g` is `s x`, and a component of twice the size has half the coefficient: powers of two change no bit.
@@ -87,14 +110,17 @@ proptest! {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let a = components(9, k, &mut rng);
         let g = DMatrix::from_fn(9, 2, |_, _| random::exponential(&mut rng));
-        let plain = state(&a).explain(&matrix(&g), 1).unwrap().factor;
+        let plain = explain(&a, &matrix(&g));
+        let plain = coefficients(&plain);
         let s = 2f64.powi(exponent);
-        prop_assert_eq!(&state(&a).explain(&matrix(&(&g * s)), 1).unwrap().factor, &(&plain * s));
+        let scaled = explain(&a, &matrix(&(&g * s)));
+        prop_assert_eq!(coefficients(&scaled), &(plain * s));
         let mut other = a.clone();
         other.column_mut(0).scale_mut(s);
         let mut want = plain.clone();
         want.column_mut(0).scale_mut(s.recip());
-        prop_assert_eq!(&state(&other).explain(&matrix(&g), 1).unwrap().factor, &want);
+        let scaled = explain(&other, &matrix(&g));
+        prop_assert_eq!(coefficients(&scaled), &want);
     }
 
     /// Any mode of a tensor, dense or sparse, is the matrix of its slices under the Khatri-Rao product of the other factors.
@@ -117,11 +143,11 @@ proptest! {
             }
             indices.extend(index.map(|i| i as u32));
         }
-        let learned = NtfState { factors };
+        let learned = NtfState::new(factors).unwrap();
         let dense = DenseTensor::new(shape.to_vec(), values.clone(), Order::RowMajor).unwrap();
         let sparse = SparseTensor::new(Coordinates { shape: shape.to_vec(), indices, values }).unwrap();
         for data in [&dense as &dyn Data<f64>, &sparse] {
-            check(&a, &g, &learned.explain(data, mode).unwrap())?;
+            check(&a, &g, &learned.transform(data, &along(mode)).unwrap(), mode)?;
         }
     }
 }
@@ -134,9 +160,9 @@ fn random_coefficients_are_no_better() {
     for k in [2, 5, 12] {
         let a = components(8, k, &mut rng);
         let g = DMatrix::from_fn(8, 1, |_, _| random::exponential(&mut rng));
-        let found = state(&a).explain(&matrix(&g), 1).unwrap();
-        let best = found.factor.row(0).transpose();
-        let least = found.squared_errors[0] - found.gaps[0] - 1e-14;
+        let found = explain(&a, &matrix(&g));
+        let best = coefficients(&found).row(0).transpose();
+        let least = errors(&found)[0] - found.gap[0] - 1e-14;
         for trial in 0..10_000 {
             let size = if trial % 2 == 0 { 1.0 } else { 1e-3 };
             let near = best.map(|x| {
@@ -151,8 +177,8 @@ fn random_coefficients_are_no_better() {
         DMatrix::from_column_slice(2, 1, &[1.0, 3.0]),
     );
     let clipped = a.clone().lu().solve(&g).unwrap().map(|x: f64| x.max(0.0));
-    let found = state(&a).explain(&matrix(&g), 1).unwrap();
-    assert!((&a * clipped - &g).norm_squared() > found.squared_errors[0] + 1.0);
+    let found = explain(&a, &matrix(&g));
+    assert!((&a * clipped - &g).norm_squared() > errors(&found)[0] + 1.0);
 }
 
 #[test]
@@ -162,119 +188,136 @@ fn bad_input_is_named_and_extremes_are_explained() {
     let data =
         |values: &[f64; 2]| DenseTensor::new(vec![2, 1], values.to_vec(), Order::RowMajor).unwrap();
     let refuse = |learned: &NtfState<f64>, data: &dyn Data<f64>, mode| {
-        learned.explain(data, mode).unwrap_err()
+        learned.transform(data, &along(mode)).unwrap_err()
     };
     let good = data(&[1.0, 2.0]);
     assert_eq!(
         refuse(&learned, &good, 2),
-        PntfError::Mode { mode: 2, order: 2 }
+        FitError::Mode { mode: 2, modes: 2 }
     );
     let cube = DenseTensor::new(vec![2, 1, 1], vec![1.0, 2.0], Order::RowMajor).unwrap();
-    assert_eq!(
-        refuse(&learned, &cube, 1),
-        PntfError::Order {
-            expected: 2,
-            got: 3
-        }
-    );
     let tall = DenseTensor::new(vec![3, 1], vec![1.0; 3], Order::RowMajor).unwrap();
-    assert!(matches!(
-        refuse(&learned, &tall, 1),
-        PntfError::Shape { .. }
-    ));
+    for data in [&cube, &tall] {
+        let error = refuse(&learned, data, 1);
+        assert!(matches!(error, FitError::DataShape { .. }), "{error}");
+    }
     let hidden = DenseTensor::masked(vec![2, 1], vec![1.0, f64::NAN], Order::RowMajor).unwrap();
-    assert!(matches!(
-        refuse(&learned, &hidden, 1),
-        PntfError::Incomplete(_)
-    ));
-    assert!(matches!(
-        refuse(&learned, &good, 0),
-        PntfError::Value {
-            row: 0,
-            column: 0,
-            ..
-        }
-    ));
-    assert!(matches!(
-        refuse(&state(&-&a), &good, 1),
-        PntfError::Value { value: -1.0, .. }
-    ));
-    assert_eq!(
-        refuse(&learned, &data(&[1e308, 1.0]), 1),
-        PntfError::Overflow
+    let error = refuse(&learned, &hidden, 1);
+    assert!(matches!(error, FitError::Conflict { .. }), "{error}");
+    let error = learned.transform(&good, &along(1).solver(Solver::Squarem));
+    assert!(matches!(error, Err(FitError::Conflict { .. })));
+    let error = NtfState::new(vec![-&a]).unwrap_err();
+    assert!(
+        matches!(error, FitError::Value { value: -1.0, .. }),
+        "{error}"
     );
-    assert_eq!(
-        refuse(&state(&(&a * 1e-200)), &data(&[1e150, 1.0]), 1),
-        PntfError::Overflow
-    );
+    let too_large =
+        |error: FitError| assert!(matches!(error, FitError::NotFinite { .. }), "{error}");
+    too_large(refuse(&learned, &data(&[1e308, 1.0]), 1));
+    too_large(refuse(&state(&(&a * 1e-200)), &data(&[1e150, 1.0]), 1));
     // Squares of these components overflow or vanish, their coefficients do not.
     for size in [1e-300, 1e-160, 1e160, 1e300] {
-        let found = state(&(&a * size)).explain(&good, 1).unwrap();
+        let found = explain(&(&a * size), &good);
         let want = DVector::from_vec(vec![1.0 / size, 2.0 / size]);
-        assert!(
-            (found.factor.row(0).transpose() - &want).amax() <= 1e-15 * want.amax(),
-            "{size}"
-        );
+        let got = coefficients(&found).row(0).transpose();
+        assert!((got - &want).amax() <= 1e-15 * want.amax(), "{size}");
     }
     // Units of columns over many modes overflow, the coefficients of small data do not.
     let cube = |x: f64| DenseTensor::new(vec![1, 1, 1], vec![x], Order::RowMajor).unwrap();
     let tiny = DMatrix::from_element(1, 1, 1e-200);
     let factors = vec![tiny.clone(), tiny, DMatrix::from_element(1, 1, 1.0)];
-    let learned_tiny = NtfState { factors };
-    let found = learned_tiny.explain(&cube(1e-250), 2).unwrap();
-    assert!((found.factor[(0, 0)] / 1e150 - 1.0).abs() <= 1e-15);
-    assert_eq!(refuse(&learned_tiny, &cube(1.0), 2), PntfError::Overflow);
+    let learned_tiny = NtfState::new(factors).unwrap();
+    let found = learned_tiny.transform(&cube(1e-250), &along(2)).unwrap();
+    assert!((found.fit.state().factor(2)[(0, 0)] / 1e150 - 1.0).abs() <= 1e-15);
+    too_large(refuse(&learned_tiny, &cube(1.0), 2));
     // Nothing, and components that are nothing.
+    let found = explain(&a, &data(&[0.0, 0.0]));
+    assert_eq!(coefficients(&found).amax(), 0.0);
+    let found = explain(&(&a * 0.0), &good);
     assert_eq!(
-        learned
-            .explain(&data(&[0.0, 0.0]), 1)
-            .unwrap()
-            .factor
-            .amax(),
-        0.0
-    );
-    let found = state(&(&a * 0.0)).explain(&good, 1).unwrap();
-    assert_eq!(
-        (found.factor.amax(), found.squared_errors[0], found.gaps[0]),
+        (coefficients(&found).amax(), errors(&found)[0], found.gap[0]),
         (0.0, 5.0, 0.0)
     );
+}
+
+fn topics(topics: DMatrix<f64>) -> PntfState<f64> {
+    let k = topics.ncols();
+    let documents = DMatrix::from_element(1, k, 1.0);
+    let weights = DVector::from_element(k, 1.0 / k as f64);
+    PntfState::new(weights, vec![topics, documents]).unwrap()
 }
 
 /// The error of an observation does not depend on how small it is beside the others, where squares of its values are 0 too. Where squares
 /// overflow, as its sum is nothing beside its values, it is refused.
 #[test]
 fn small_observations_have_their_errors() {
-    let topic = DMatrix::from_column_slice(3, 1, &[0.5, 0.25, 0.25]);
-    let learned = PntfState {
-        weights: DVector::from_element(1, 1.0),
-        factors: vec![topic, DMatrix::from_element(1, 1, 1.0)],
-        mass: 1.0,
-    };
+    let learned = topics(DMatrix::from_column_slice(3, 1, &[0.5, 0.25, 0.25]));
     let beside_a_large_one = |g: [f64; 3]| {
         let values = vec![1.0, 3.0, 0.0, g[0], g[1], g[2]];
         let data = DenseTensor::new(vec![3, 2], values, Order::ColumnMajor).unwrap();
-        learned.explain(&data, 1).map(|found| found.squared_errors)
+        let found = learned.transform(&data, &along(1));
+        found.map(|found| found.fit.state().squared_errors().unwrap().to_vec())
     };
     for s in [1.0, 1e-100, 1e-160, 1e-170, 1e-250, 1e-305] {
         for error in beside_a_large_one([s, 3.0 * s, 0.0]).unwrap() {
             assert!((error - 0.375).abs() <= 1e-12, "{s}: {error}");
         }
     }
-    let refused = beside_a_large_one([1.0, -1.0, 1e-300]);
-    assert_eq!(refused, Err(PntfError::Overflow));
+    let refused = beside_a_large_one([1.0, -1.0, 1e-300]).unwrap_err();
+    assert!(matches!(refused, FitError::NotFinite { .. }), "{refused}");
 }
 
 /// What sums to nothing is not explained: its error is no number of the data's internal scale.
 #[test]
 fn observations_without_a_positive_sum_have_no_error() {
-    let learned = PntfState {
-        weights: DVector::from_element(2, 0.5),
-        factors: vec![DMatrix::identity(2, 2), DMatrix::from_element(1, 2, 1.0)],
-        mass: 1.0,
-    };
+    let learned = topics(DMatrix::identity(2, 2));
     let data = DenseTensor::new(vec![2, 2], vec![1.0, 3.0, -2.0, 1.0], Order::RowMajor).unwrap();
-    let found = learned.explain(&data, 1).unwrap();
-    assert_eq!(found.empty, [0]);
-    assert_eq!((found.squared_errors[0], found.gaps[0]), (0.0, 0.0));
-    assert_eq!(found.weights.column(0).as_slice(), [0.5, 0.5]);
+    let found = learned.transform(&data, &along(1)).unwrap();
+    assert_eq!(
+        (&found.empty[..], found.fit.status()),
+        (&[0][..], &Status::Settled)
+    );
+    let state = found.fit.state();
+    assert_eq!(
+        (state.squared_errors().unwrap()[0], found.gap[0]),
+        (0.0, 0.0)
+    );
+    assert_eq!(state.mixture().column(0).as_slice(), [0.5, 0.5]);
+    // A factorization of columns explains them alike.
+    let columns = ColumnNmfState::new(DMatrix::identity(2, 2), DMatrix::from_element(2, 1, 0.5));
+    let others = columns.unwrap().transform(&data, &along(1)).unwrap();
+    assert_eq!(
+        (others.fit.state().v(), &others.gap),
+        (state.mixture(), &found.gap)
+    );
+    assert_eq!(
+        (others.fit.state().totals(), &others.empty),
+        (state.totals(), &found.empty)
+    );
+}
+
+/// Mixtures are in the units of the data again when cells are asked for, whichever mode the observations lie along.
+#[test]
+fn mixtures_have_the_sums_of_the_data() {
+    let factors = vec![
+        DMatrix::from_row_slice(2, 2, &[0.75, 0.25, 0.25, 0.75]),
+        DMatrix::identity(2, 2),
+        DMatrix::from_element(1, 2, 1.0),
+    ];
+    let learned = PntfState::new(DVector::from_element(2, 0.5), factors).unwrap();
+    // Each observation is 4 times the first component, and 8 times the second.
+    let values = vec![3.0, 1.0, 2.0, 6.0];
+    let data = DenseTensor::new(vec![2, 2, 1], values, Order::ColumnMajor).unwrap();
+    let found = learned.transform(&data, &along(1)).unwrap();
+    let state: &MixtureState<f64> = found.fit.state();
+    assert_eq!((state.along(), state.totals()), (1, vec![4.0, 8.0]));
+    for (index, want) in [
+        ([0, 0, 0], 3.0),
+        ([1, 0, 0], 1.0),
+        ([0, 1, 0], 2.0),
+        ([1, 1, 0], 6.0),
+    ] {
+        let got = state.cell(&index);
+        assert!((got - want).abs() <= 1e-14, "{index:?}: {got} {want}");
+    }
 }

@@ -1,12 +1,14 @@
 //! Every case of the reference vectors of the L2 family.
 
-use nalgebra::{DMatrix, DVector};
+use nalgebra::DMatrix;
+use plca_fit::engine::{Init, Model, Parameters, Solver, State, Transform};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
 use pntf_l2::{
-    Algorithm, Ntf, NtfState, Pntf, PntfInit, PntfState, Projection, project_with, simplex_qp,
+    ColumnNmf, Ntf, NtfState, NtfUpdate, Pntf, PntfState, Projection, project_with, simplex_qp,
 };
-use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
+
+use crate::support::{exactly, rng};
 
 fn golden(name: &str) -> Vec<Value> {
     let path = format!(
@@ -113,6 +115,14 @@ fn factors<T: Real>(v: &Value) -> Vec<DMatrix<T>> {
         .collect()
 }
 
+/// A start from the factors of a case.
+fn start<T: Real>(v: &Value) -> Init<T> {
+    let factors = factors(v).into_iter().enumerate();
+    factors.fold(Init::default(), |init, (j, factor)| {
+        init.block(format!("factor_{j}"), factor)
+    })
+}
+
 /// The same array in both memory orders and as entries.
 fn storages<T: Real>(v: &Value) -> Vec<Box<dyn Data<T>>> {
     let (shape, values) = (shape(v), list(&v["data"]));
@@ -170,24 +180,18 @@ fn pntf<T: Real>() {
             .into_iter()
             .map(T::lit)
             .collect();
-        let init = PntfInit {
-            weights: Some(DVector::from_vec(weights)),
-            factors: factors(&case["init"]).into_iter().map(Some).collect(),
-        };
+        let init = start(&case["init"]).block("weights", DMatrix::from_vec(k, 1, weights));
         for data in &storages::<T>(&case["G"]) {
-            let data = &**data;
             let pntf = Pntf::builder(k).build().unwrap();
-            let mut state: PntfState<T> = pntf
-                .init(data, &init, &mut ChaCha8Rng::seed_from_u64(0))
-                .unwrap();
-            let sweep = pntf.on(data).unwrap();
+            let sweep = pntf.bind(&**data).unwrap();
+            let mut at = init.parameters(&*sweep, &mut rng(0)).unwrap();
             let mut done = 0;
             for point in case["trajectory"].as_array().unwrap() {
                 while done < point["iter"].as_u64().unwrap() {
-                    sweep.step(&mut state, false).unwrap();
+                    sweep.step(&mut at, false).unwrap();
                     done += 1;
                 }
-                let objective = sweep.objective(&state).unwrap();
+                let objective = sweep.objective(&at).unwrap();
                 let want = point["objective"].as_f64().unwrap();
                 assert!(
                     (objective - want).abs() <= tol,
@@ -196,13 +200,9 @@ fn pntf<T: Real>() {
                 if single {
                     continue;
                 }
-                close(
-                    name,
-                    state.weights.as_slice(),
-                    &list(&point["lambda"]["data"]),
-                    tol,
-                );
-                for (got, want) in state.factors.iter().zip(factors::<f64>(point)) {
+                let state = PntfState::wrap(at.clone()).unwrap();
+                close(name, state.weights(), &list(&point["lambda"]["data"]), tol);
+                for (got, want) in state.factors().iter().zip(factors::<f64>(point)) {
                     close(name, got.as_slice(), want.as_slice(), tol);
                 }
             }
@@ -231,30 +231,134 @@ fn lee_seung() {
     for case in cases {
         let name = case["name"].as_str().unwrap();
         let k = case["K"].as_u64().unwrap() as usize;
-        let init: Vec<_> = factors(&case["init"]).into_iter().map(Some).collect();
         for data in &storages::<f64>(&case["G"]) {
-            let data = &**data;
             let ntf = Ntf::builder(k).build().unwrap();
-            let mut state: NtfState<f64> = ntf
-                .init(data, &init, &mut ChaCha8Rng::seed_from_u64(0))
+            let sweep = ntf.bind(&**data).unwrap();
+            let mut at = start(&case["init"])
+                .parameters(&*sweep, &mut rng(0))
                 .unwrap();
-            let sweep = ntf.on(data).unwrap();
             let mut done = 0;
             for point in case["trajectory"].as_array().unwrap() {
                 while done < point["iter"].as_u64().unwrap() {
-                    sweep.step(&mut state, false).unwrap();
+                    sweep.step(&mut at, false).unwrap();
                     done += 1;
                 }
-                for (got, want) in state.factors.iter().zip(factors::<f64>(point)) {
+                for (got, want) in at.matrices().iter().zip(factors::<f64>(point)) {
                     close(name, got.as_slice(), want.as_slice(), 1e-11);
                 }
                 if let Some(want) = point["objective"].as_f64() {
-                    let objective = sweep.objective(&state).unwrap();
+                    let objective = sweep.objective(&at).unwrap();
                     assert!(
                         (objective - want).abs() <= 1e-11,
                         "{name}: {objective} {want}"
                     );
                 }
+            }
+        }
+    }
+}
+
+/// The array of a case: dense, with hidden cells, or as entries.
+fn data_of(case: &Value) -> Box<dyn Data<f64>> {
+    let shape = shape(&case["V"]);
+    let cells = case["V"]["data"].as_array().unwrap();
+    let values = cells.iter().map(|x| x.as_f64().unwrap_or(f64::NAN));
+    match case["storage"].as_str().unwrap() {
+        "masked" => {
+            Box::new(DenseTensor::masked(shape, values.collect(), Order::RowMajor).unwrap())
+        }
+        "sparse" => storages(&case["V"]).swap_remove(2),
+        _ => Box::new(DenseTensor::new(shape, values.collect(), Order::RowMajor).unwrap()),
+    }
+}
+
+/// The given blocks of a case.
+fn blocks_of(case: &Value) -> Vec<(String, DMatrix<f64>)> {
+    let given = case["init"].as_object().unwrap().iter();
+    given.map(|(name, m)| (name.clone(), matrix(m))).collect()
+}
+
+/// Objective and parameters of a case after its iterations.
+fn iterated<M: Model<Scalar = f64>>(model: &M, case: &Value) -> (f64, Parameters<f64>) {
+    let data = data_of(case);
+    let init = match case["settings"]["start"].as_str() {
+        Some(_) => Init::deflation(),
+        None => Init::default(),
+    };
+    let blocks = blocks_of(case).into_iter();
+    let init = blocks.fold(init, |init, (name, block)| init.block(name, block));
+    let solver: Solver = case["solver"].as_str().unwrap().parse().unwrap();
+    let iterations = case["iterations"].as_u64().unwrap() as usize;
+    let run = model.on(&*data).unwrap().solver(solver);
+    let fit = run
+        .stop(exactly(iterations))
+        .run(init, &mut rng(0))
+        .unwrap();
+    assert_eq!(fit.iterations(), iterations);
+    (fit.objective(), fit.state().parameters().clone())
+}
+
+/// Sum of the squared errors and parameters of new data under the blocks of a case.
+fn explained(case: &Value, along: usize) -> (f64, Parameters<f64>) {
+    let data = data_of(case);
+    let how = Transform::default().along(along);
+    let blocks = blocks_of(case).into_iter();
+    let (weights, factors): (Vec<_>, Vec<_>) = blocks.partition(|(name, _)| name == "weights");
+    let factors = factors.into_iter().map(|(_, factor)| factor).collect();
+    let Some((_, weights)) = weights.first() else {
+        let found = NtfState::new(factors).unwrap().transform(&*data, &how);
+        let state = found.unwrap().fit.into_state();
+        let errors = state.squared_errors().unwrap().iter().sum();
+        return (errors, state.parameters().clone());
+    };
+    let learnt = PntfState::new(weights.column(0).into_owned(), factors).unwrap();
+    let state = learnt.transform(&*data, &how).unwrap().fit.into_state();
+    let errors = state.squared_errors().unwrap().iter().sum();
+    (errors, state.parameters().clone())
+}
+
+/// Iterates of all models, and new data that they explain.
+// [PNTF 1] [PNTF 5] [PNTF 8]
+#[test]
+fn iterates() {
+    let cases = golden("iterates_l2");
+    assert_eq!(cases.len(), 29);
+    for case in cases {
+        let (name, settings) = (case["name"].as_str().unwrap(), &case["settings"]);
+        let k = case["K"].as_u64().unwrap() as usize;
+        let frozen = settings["freeze"].as_array().into_iter().flatten();
+        let frozen = frozen.map(|block| block.as_str().unwrap());
+        let (objective, at) = match (settings["along"].as_u64(), case["model"].as_str().unwrap()) {
+            (Some(along), _) => explained(&case, along as usize),
+            (None, "ntf") => {
+                let update = match settings["update"].as_str().unwrap() {
+                    "hals" => NtfUpdate::Hals,
+                    _ => NtfUpdate::Multiplicative,
+                };
+                let builder = frozen.fold(Ntf::builder(k).update(update), |b, f| b.freeze(f));
+                iterated(&builder.build().unwrap(), &case)
+            }
+            (None, "column-nmf") => {
+                let builder = frozen.fold(ColumnNmf::builder(k), |b, f| b.freeze(f));
+                iterated(&builder.build().unwrap(), &case)
+            }
+            (None, _) => {
+                let builder = frozen.fold(Pntf::builder(k), |b, f| b.freeze(f));
+                let builder = builder.revive(settings["revive"] == true);
+                let builder = builder.normalise(settings["normalise"] != false);
+                iterated(&builder.build().unwrap(), &case)
+            }
+        };
+        let near = |what: &str, got: f64, want: f64| {
+            let far = (got - want).abs();
+            assert!(far <= 1e-10 * want.abs(), "{name}, {what}: {got} {want}");
+        };
+        near("objective", objective, case["objective"].as_f64().unwrap());
+        for (block, entries) in case["entries"].as_object().unwrap() {
+            for entry in entries.as_array().unwrap() {
+                let place = [0, 1].map(|axis| entry[axis].as_u64().unwrap() as usize);
+                let got = at.block(block).unwrap()[(place[0], place[1])];
+                near(block, got, entry[2].as_f64().unwrap());
             }
         }
     }

@@ -9,4 +9,5 @@ mod models;
 mod projection;
 mod propositions;
 mod qp;
+mod support;
 mod written;

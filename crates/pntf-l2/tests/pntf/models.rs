@@ -1,21 +1,23 @@
 //! Properties of the models: descent, simplices, equivariance, storages, threads.
 
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random;
-use plca_fit::laws::{
-    Claims, Law, Rounding, check, check_failure, check_moved, check_rate, check_resumed,
-    check_threads,
+use plca_fit::engine::{
+    Algorithm, Checkpoint, FitError, Init, Iteration, Model, Parameters, Solver, State, Stop,
+    Transform,
 };
-use plca_tensor::arrange::Products;
+use plca_fit::laws::{
+    Claims, Law, Rounding, check, check_failure, check_moved, check_rate, check_threads,
+};
 use plca_tensor::strategies::{self, Table, real_problems};
-use plca_tensor::{Data, DenseTensor, Order, Real};
+use plca_tensor::{Data, DataError, DenseTensor, Order, Real};
 use pntf_l2::*;
 use proptest::prelude::*;
-use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-fn rng(seed: u64) -> ChaCha8Rng {
-    ChaCha8Rng::seed_from_u64(seed)
-}
+use crate::support::{Lawful, Place, after, best, exactly, objective, residual, rng};
 
 /// Cells of which a third are 0, all observed.
 fn table(shape: &[usize], seed: u64) -> Table<f64> {
@@ -59,32 +61,43 @@ fn problems<T: Real>() -> impl Strategy<Value = Problem<T>> {
 type Problem<T> = (Table<T>, strategies::Start<T>);
 
 /// The settings for as many components as a start has, and the start as a state.
-fn setup<T: Real>(start: &strategies::Start<T>) -> (Pntf, PntfState<T>) {
-    let state = PntfState {
-        weights: start.weights.clone(),
-        factors: start.factors.clone(),
-        mass: 1.0,
-    };
+fn setup<T: Real>(start: &strategies::Start<T>) -> (Pntf<T>, PntfState<T>) {
+    let state = PntfState::new(start.weights.clone(), start.factors.clone()).unwrap();
     (Pntf::builder(start.weights.len()).build().unwrap(), state)
 }
 
+/// A state as the start of a run on these data.
+fn place<M: Model>(model: &M, data: &dyn Data<M::Scalar>, state: &M::State) -> Place<M::Scalar> {
+    Place::new(&model.init(data, state, &mut rng(0)).unwrap())
+}
+
+/// Plain iterations.
+fn plain<T: Real>(algorithm: &dyn Algorithm<T>) -> Lawful<'_, T> {
+    Lawful::new(algorithm, Solver::Em)
+}
+
+fn pntf_of(place: &Place<f64>) -> PntfState<f64> {
+    PntfState::wrap(place.at.clone()).unwrap()
+}
+
 /// Factors, every component times its weight: of one without weight nothing is known.
-fn show(state: &PntfState<f64>) -> Vec<Vec<f64>> {
-    let weights = DMatrix::from_diagonal(&state.weights);
-    let factors = state
-        .factors
-        .iter()
-        .map(|f| (f * &weights).as_slice().to_vec());
-    factors.collect()
+fn show(place: &Place<f64>) -> Vec<Vec<f64>> {
+    let state = pntf_of(place);
+    let weights = DMatrix::from_diagonal(&DVector::from_column_slice(state.weights()));
+    let factors = state.factors().iter();
+    factors
+        .map(|f| (f * &weights).as_slice().to_vec())
+        .collect()
 }
 
 /// What the model says of every cell. Rounding decides how components that are nearly equal share their weight.
-fn cells(state: &PntfState<f64>) -> Vec<Vec<f64>> {
-    let shape: Vec<usize> = state.factors.iter().map(DMatrix::nrows).collect();
+fn cells(place: &Place<f64>) -> Vec<Vec<f64>> {
+    let state = pntf_of(place);
+    let shape: Vec<usize> = state.factors().iter().map(DMatrix::nrows).collect();
     let number = shape.iter().product();
     let cell = |mut at: usize| -> f64 {
-        let mut terms = state.weights.clone();
-        for (f, &n) in state.factors.iter().zip(&shape) {
+        let mut terms = DVector::from_column_slice(state.weights());
+        for (f, &n) in state.factors().iter().zip(&shape) {
             terms.component_mul_assign(&f.row(at % n).transpose());
             at /= n;
         }
@@ -105,50 +118,55 @@ fn within(absolute: f64, compared: usize, entries: f64) -> Claims {
     }
 }
 
-fn start<T: Real>(pntf: &Pntf, data: &dyn Data<T>, seed: u64) -> PntfState<T> {
-    pntf.init(data, &PntfInit::default(), &mut rng(seed))
-        .unwrap()
+fn start<T: Real>(pntf: &Pntf<T>, data: &dyn Data<T>, seed: u64) -> PntfState<T> {
+    pntf.init(data, Init::default(), &mut rng(seed)).unwrap()
 }
 
-fn on_simplices<T: Real>(state: &PntfState<T>) -> Result<(), TestCaseError> {
+fn deflated<T: Real>(pntf: &Pntf<T>, data: &dyn Data<T>) -> PntfState<T> {
+    pntf.init(data, Init::deflation(), &mut rng(0)).unwrap()
+}
+
+/// Every column of these blocks is on its simplex.
+fn on_simplices<T: Real>(blocks: &[DMatrix<T>]) -> Result<(), TestCaseError> {
     // Below 1e-15 in double precision.
     let eps = T::EPSILON.to_f64() * 4.5;
     let check = |column: &[T]| {
         let sum: f64 = column.iter().map(|x| x.to_f64()).sum();
         (sum - 1.0).abs() <= eps * column.len() as f64 && column.iter().all(|&x| x >= T::zero())
     };
-    prop_assert!(check(state.weights.as_slice()));
-    for factor in &state.factors {
-        prop_assert!(factor.as_slice().chunks(factor.nrows()).all(check));
+    for block in blocks {
+        prop_assert!(block.as_slice().chunks(block.nrows()).all(check));
     }
     Ok(())
 }
 
+/// The blocks of [`Pntf`] that lie on simplices: all but the mass.
+fn simplices<T: Real>(at: &Parameters<T>) -> &[DMatrix<T>] {
+    let blocks = at.matrices();
+    &blocks[..blocks.len() - 1]
+}
+
 /// Sweeps obey the laws, the objective rising by no more than rounding, and all stays on its simplex; so do extrapolated sweeps.
 fn descends<T: Real>(
-    pntf: &Pntf,
+    pntf: &Pntf<T>,
     data: &dyn Data<T>,
-    mut state: PntfState<T>,
+    state: &PntfState<T>,
     sweeps: usize,
 ) -> Result<(), TestCaseError> {
-    let sweep = pntf.on(data).unwrap();
-    let held = Products::new(data).unwrap();
-    let scale = sweep.data_scale() / held.scale();
-    let rounding = 20.0 * T::EPSILON.to_f64() * held.squared_norm() * scale * scale;
-    let claims = |iterations| Claims {
-        iterations,
-        ..within(rounding, 0, 0.0)
-    };
-    check(&sweep, &state, &claims(sweeps))?;
-    for _ in 0..sweeps {
-        sweep.step(&mut state, false).unwrap();
-        on_simplices(&state)?;
-    }
-    let fast = Squarem(sweep);
-    check(&fast, &state, &claims(sweeps / 4))?;
-    for _ in 0..sweeps / 4 {
-        fast.step(&mut state, false).unwrap();
-        on_simplices(&state)?;
+    let algorithm = pntf.bind(data).unwrap();
+    let rounding = 20.0 * T::EPSILON.to_f64() * algorithm.unit();
+    let mut at = place(pntf, data, state);
+    for (solver, iterations) in [(Solver::Em, sweeps), (Solver::Squarem, sweeps / 4)] {
+        let sweep = Lawful::new(&*algorithm, solver);
+        let claims = Claims {
+            iterations,
+            ..within(rounding, 0, 0.0)
+        };
+        check(&sweep, &at, &claims)?;
+        for _ in 0..iterations {
+            plca_fit::Algorithm::step(&sweep, &mut at, false).unwrap();
+            on_simplices(simplices(&at.at))?;
+        }
     }
     Ok(())
 }
@@ -162,26 +180,24 @@ fn others_descend<T: Real>(data: &dyn Data<T>, k: usize, seed: u64) -> Result<()
         ..within(rounding, 0, 0.0)
     };
     let nmf = ColumnNmf::builder(k).build().unwrap();
-    let mut state = nmf
-        .init(data, &ColumnNmfInit::default(), &mut rng(seed))
-        .unwrap();
-    let sweep = nmf.on(data).unwrap();
-    check(&sweep, &state, &claims(450.0 * eps * columns))?;
+    let first = nmf.init(data, Init::default(), &mut rng(seed)).unwrap();
+    let sweep = nmf.bind(data).unwrap();
+    check(
+        &plain(&*sweep),
+        &Place::new(&first),
+        &claims(450.0 * eps * columns),
+    )?;
+    let mut at = first.parameters().clone();
     for _ in 0..8 {
-        sweep.step(&mut state, false).unwrap();
-        let sums = |c: &[T]| (c.iter().map(|x| x.to_f64()).sum::<f64>() - 1.0).abs();
-        for m in [&state.u, &state.v] {
-            let mut columns = m.as_slice().chunks(m.nrows());
-            prop_assert!(
-                columns.all(|c| sums(c) <= 45.0 * eps && c.iter().all(|&x| x >= T::zero()))
-            );
-        }
+        sweep.step(&mut at, false).unwrap();
+        on_simplices(at.matrices())?;
     }
     for update in [NtfUpdate::Multiplicative, NtfUpdate::Hals] {
         let ntf = Ntf::builder(k).update(update).build().unwrap();
-        let state = ntf.init(data, &[], &mut rng(seed)).unwrap();
-        let sweep = ntf.on(data).unwrap();
-        check(&sweep, &state, &claims(45.0 * eps * data.summary().squares))?;
+        let first = ntf.init(data, Init::default(), &mut rng(seed)).unwrap();
+        let sweep = ntf.bind(data).unwrap();
+        let rounding = 45.0 * eps * data.summary().squares;
+        check(&plain(&*sweep), &Place::new(&first), &claims(rounding))?;
     }
     Ok(())
 }
@@ -190,7 +206,7 @@ fn others_descend<T: Real>(data: &dyn Data<T>, k: usize, seed: u64) -> Result<()
 fn every_storage_descends<T: Real>((table, start): &Problem<T>) -> Result<(), TestCaseError> {
     let (pntf, state) = setup(start);
     for data in storages(table) {
-        descends(&pntf, &*data, state.clone(), 8)?;
+        descends(&pntf, &*data, &state, 8)?;
     }
     Ok(())
 }
@@ -199,13 +215,13 @@ fn every_storage_descends<T: Real>((table, start): &Problem<T>) -> Result<(), Te
 fn hidden_values_play_no_part((table, start): &Problem<f64>) -> Result<(), TestCaseError> {
     let (pntf, first) = setup(start);
     let [_, masked, stored] = storages(table);
-    let (mut a, mut b) = (first.clone(), first);
-    for _ in 0..3 {
-        pntf.on(&*masked).unwrap().step(&mut a, false).unwrap();
-        pntf.on(&*stored).unwrap().step(&mut b, false).unwrap();
-    }
-    prop_assert!((a.mass - b.mass).abs() <= 1e-9 * a.mass, "{a:?} {b:?}");
-    for (a, b) in show(&a).iter().zip(&show(&b)) {
+    let three = |data: &dyn Data<f64>| after(&pntf, data, &first, 3).into_state();
+    let (a, b) = (three(&*masked), three(&*stored));
+    prop_assert!(
+        (a.mass() - b.mass()).abs() <= 1e-9 * a.mass(),
+        "{a:?} {b:?}"
+    );
+    for (a, b) in show(&Place::new(&a)).iter().zip(&show(&Place::new(&b))) {
         prop_assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-7));
     }
     Ok(())
@@ -215,13 +231,13 @@ fn hidden_values_play_no_part((table, start): &Problem<f64>) -> Result<(), TestC
 fn storages_agree((table, start): &Problem<f64>) -> Result<(), TestCaseError> {
     let (pntf, state) = setup(start);
     let (data, [sparse, ..]) = (dense(table), storages(table));
-    let (a, b) = (pntf.on(&data).unwrap(), pntf.on(&*sparse).unwrap());
+    let (a, b) = (pntf.bind(&data).unwrap(), pntf.bind(&*sparse).unwrap());
     let claims = within(1e-11, 3, 1e-7);
     Ok(check_moved(
         Law::Same,
-        &a,
-        &b,
-        &state,
+        &plain(&*a),
+        &plain(&*b),
+        &place(&pntf, &data, &state),
         Clone::clone,
         cells,
         1.0,
@@ -241,8 +257,8 @@ fn a_problem_found_before() {
     let problem = (
         table,
         strategies::Start {
-            weights: drawn.weights,
-            factors: drawn.factors,
+            weights: DVector::from_column_slice(drawn.weights()),
+            factors: drawn.factors().to_vec(),
         },
     );
     every_storage_descends(&problem).unwrap();
@@ -351,11 +367,12 @@ proptest! {
     /// The objective never rises over a sweep, in any order and either precision.
     #[test]
     fn sweeps_descend((table, start) in problems::<f64>(), single in problems::<f32>(), revive: bool) {
-        let settings = |k| Pntf::builder(k).revive(revive).build().unwrap();
-        let state = setup(&start).1;
-        descends(&settings(state.weights.len()), &dense(&table), state, 12)?;
-        let state = setup(&single.1).1;
-        descends(&settings(state.weights.len()), &dense(&single.0), state, 12)?;
+        fn reviving<T: Real>((table, start): &Problem<T>, revive: bool) -> Result<(), TestCaseError> {
+            let pntf = Pntf::builder(start.weights.len()).revive(revive).build().unwrap();
+            descends(&pntf, &dense(table), &setup(start).1, 12)
+        }
+        reviving(&(table, start), revive)?;
+        reviving(&single, revive)?;
     }
 
     /// Nor over any single block: one factor free, or the weights alone.
@@ -364,17 +381,14 @@ proptest! {
         let (data, order) = (dense(&table), table.shape.len());
         let drawn = setup(&start).1;
         for free in 0..=order {
-            let mut builder = Pntf::builder(drawn.weights.len());
+            let mut builder = Pntf::builder(drawn.weights().len());
             for mode in (0..order).filter(|&m| m != free) {
-                builder = builder.freeze_factor(mode);
+                builder = builder.freeze(format!("factor_{mode}"));
             }
             if free < order {
-                builder = builder.freeze_weights();
+                builder = builder.freeze("weights");
             }
-            let pntf = builder.build().unwrap();
-            let init = PntfInit::from(drawn.clone());
-            let state = pntf.init(&data, &init, &mut rng(0)).unwrap();
-            descends(&pntf, &data, state, 2)?;
+            descends(&builder.build().unwrap(), &data, &drawn, 2)?;
         }
     }
 
@@ -403,10 +417,11 @@ proptest! {
         let (pntf, state) = setup(&start);
         let total: f64 = table.values.iter().sum();
         let (data, other) = (dense(&table), dense(&table.scaled(2f64.powi(exponent))));
-        let (a, b) = (pntf.on(&data).unwrap(), pntf.on(&other).unwrap());
-        prop_assert!((a.data_scale() * total - 1.0).abs() <= 1e-14);
-        prop_assert!((b.data_scale() * total * 2f64.powi(exponent) - 1.0).abs() <= 1e-14);
-        check_moved(Law::Scale, &a, &b, &state, Clone::clone, show, 1.0, &within(0.0, 5, 0.0))?;
+        let (a, b) = (pntf.bind(&data).unwrap(), pntf.bind(&other).unwrap());
+        prop_assert!((a.mass() - total).abs() <= 1e-14 * total);
+        prop_assert!((b.mass() - total * 2f64.powi(exponent)).abs() <= 1e-14 * b.mass());
+        let at = place(&pntf, &data, &state);
+        check_moved(Law::Scale, &plain(&*a), &plain(&*b), &at, Clone::clone, show, 1.0, &within(0.0, 5, 0.0))?;
     }
 
     /// Permuting the indices of a mode permutes the rows of its factor.
@@ -420,13 +435,18 @@ proptest! {
     ) {
         let (pntf, state) = setup(&start);
         let (data, other) = (dense(&table), dense(&table.permute_mode(mode, &order)));
-        let permuted = |state: &PntfState<f64>| {
-            let mut state = state.clone();
-            state.factors[mode] = state.factors[mode].select_rows(&order);
-            state
+        let permuted = |place: &Place<f64>| {
+            let mut place = place.clone();
+            place.at.change(|j, block| {
+                if j == mode + 1 {
+                    *block = block.select_rows(&order);
+                }
+            });
+            place
         };
-        let (a, b) = (pntf.on(&data).unwrap(), pntf.on(&other).unwrap());
-        check_moved(Law::Permutation, &a, &b, &state, permuted, cells, 1.0, &within(1e-11, 1, 1e-9))?;
+        let (a, b) = (pntf.bind(&data).unwrap(), pntf.bind(&other).unwrap());
+        let at = place(&pntf, &data, &state);
+        check_moved(Law::Permutation, &plain(&*a), &plain(&*b), &at, permuted, cells, 1.0, &within(1e-11, 1, 1e-9))?;
     }
 
     /// Permuting modes, or components where one component moves at a time, permutes the model: same objective, same step.
@@ -437,25 +457,27 @@ proptest! {
         let (data, other) = (dense(&table), dense(&table.permute_modes(&turned)));
         // Only mode 0 of the one and the last of the other move.
         let frozen = |free: usize| {
-            let builder = (0..n).filter(|&m| m != free).fold(Pntf::builder(3), PntfBuilder::freeze_factor);
+            let others = (0..n).filter(|&m| m != free);
+            let builder = others.fold(Pntf::builder(3), |b, m| b.freeze(format!("factor_{m}")));
             builder.build().unwrap()
         };
-        let mut a = setup(&start).1;
-        let mut b = a.clone();
-        b.factors.reverse();
-        frozen(0).on(&data).unwrap().step(&mut a, false).unwrap();
-        frozen(n - 1).on(&other).unwrap().step(&mut b, false).unwrap();
-        prop_assert!((&a.factors[0] - &b.factors[n - 1]).amax() <= 1e-8);
+        let a = setup(&start).1;
+        let factors: Vec<_> = a.factors().iter().rev().cloned().collect();
+        let b = PntfState::new(DVector::from_column_slice(a.weights()), factors).unwrap();
+        let a = after(&frozen(0), &data, &a, 1).into_state();
+        let b = after(&frozen(n - 1), &other, &b, 1).into_state();
+        prop_assert!((a.factor(0) - b.factor(n - 1)).amax() <= 1e-8);
         // Components: the objective and the weight problem do not depend on their order.
-        let mut c = a.clone();
-        c.factors.iter_mut().for_each(|f| f.swap_columns(0, 2));
-        c.weights.swap_rows(0, 2);
-        let all = (0..n).fold(Pntf::builder(3), PntfBuilder::freeze_factor).build().unwrap();
-        let weigh = all.on(&data).unwrap();
-        prop_assert!((weigh.objective(&a).unwrap() - weigh.objective(&c).unwrap()).abs() <= 1e-13);
-        weigh.step(&mut a, false).unwrap();
-        weigh.step(&mut c, false).unwrap();
-        prop_assert!((weigh.objective(&a).unwrap() - weigh.objective(&c).unwrap()).abs() <= 1e-13);
+        let mut factors = a.factors().to_vec();
+        factors.iter_mut().for_each(|f| f.swap_columns(0, 2));
+        let mut weights = DVector::from_column_slice(a.weights());
+        weights.swap_rows(0, 2);
+        let c = PntfState::new(weights, factors).unwrap();
+        let weigh = frozen(n);
+        let alike = |a: &_, c: &_| (objective(&weigh, &data, a) - objective(&weigh, &data, c)).abs() <= 1e-13;
+        prop_assert!(alike(&a, &c));
+        let weighed = |state: &PntfState<f64>| after(&weigh, &data, state, 1).into_state();
+        prop_assert!(alike(&weighed(&a), &weighed(&c)));
     }
 
     /// The column-normalised model and the baselines descend as well.
@@ -502,29 +524,28 @@ fn small_errors_are_summed_cell_by_cell() {
     let nmf = ColumnNmf::builder(2).build().unwrap();
     for data in [&dense(&table) as &dyn Data<f64>, &sparse] {
         for error in [1e-3, 1e-6, 1e-8, 1e-10] {
-            let mut state = ColumnNmfState {
-                u: u.clone(),
-                v: v.clone(),
-            };
+            let (mut u_moved, mut v_moved) = (u.clone(), v.clone());
             // In a cell of the model, and outside.
-            state.u[(0, 0)] += error;
-            state.u[(5, 0)] -= error;
-            state.v[(0, 1)] += error;
-            let want = (&product - &state.u * &state.v).norm_squared();
-            let sweep = nmf.on(data).unwrap();
-            let got = sweep.objective(&state).unwrap();
+            u_moved[(0, 0)] -= error;
+            u_moved[(5, 0)] += error;
+            v_moved[(0, 1)] += error;
+            v_moved[(1, 1)] -= error;
+            let want = (&product - &u_moved * &v_moved).norm_squared();
+            let state = ColumnNmfState::new(u_moved, v_moved).unwrap();
+            let got = objective(&nmf, data, &state);
             assert!((got - want).abs() <= 1e-4 * want, "{error}: {got} {want}");
-            let measured = sweep.step(&mut state, true).unwrap().unwrap();
+            let step = nmf
+                .bind(data)
+                .unwrap()
+                .step(&mut state.parameters().clone(), true);
+            let measured = step.unwrap().value.unwrap();
             assert!(
                 (measured - want).abs() <= 1e-4 * want,
                 "{error}: {measured} {want}"
             );
         }
-        let exact = ColumnNmfState {
-            u: u.clone(),
-            v: v.clone(),
-        };
-        let got = nmf.on(data).unwrap().objective(&exact).unwrap();
+        let exact = ColumnNmfState::new(u.clone(), v.clone()).unwrap();
+        let got = objective(&nmf, data, &exact);
         assert!((0.0..1e-30).contains(&got), "{got}");
     }
 }
@@ -561,21 +582,14 @@ fn small_errors_of_any_order_are_summed_cell_by_cell() {
             .zip(model(&moved))
             .map(|(a, b)| (a - b).powi(2))
             .sum();
-        let state = PntfState {
-            weights: DVector::from_element(2, 0.5),
-            factors: moved.clone(),
-            mass: 1.0,
-        };
+        let weights = DVector::from_element(2, 0.5);
+        let state = PntfState::new(weights, moved.clone()).unwrap();
         let pntf = Pntf::builder(2).build().unwrap();
-        let got = pntf.on(&data).unwrap().objective(&state).unwrap();
+        let got = objective(&pntf, &data, &state);
         assert!((got - want).abs() <= 1e-4 * want, "{error}: {got} {want}");
         moved[0] *= 0.5;
         let ntf = Ntf::builder(2).build().unwrap();
-        let got = ntf
-            .on(&data)
-            .unwrap()
-            .objective(&NtfState { factors: moved })
-            .unwrap();
+        let got = objective(&ntf, &data, &NtfState::new(moved).unwrap());
         assert!((got - want).abs() <= 1e-4 * want, "{error}: {got} {want}");
     }
 }
@@ -589,19 +603,16 @@ fn deflation_with_hidden_cells() {
     let cells = table.values.iter().zip(&table.observed);
     let zeros = cells.map(|(&x, &seen)| if seen { x } else { 0.0 });
     let zeros = dense(&whole(&[6, 8], zeros.collect()));
-    let pntf = Pntf::builder(2).start(Start::Deflation).build().unwrap();
-    let first = start(&pntf, &masked, 0);
-    let other = start(&pntf, &zeros, 0);
-    for (a, b) in first.factors.iter().zip(&other.factors) {
+    let pntf = Pntf::builder(2).build().unwrap();
+    let (first, other) = (deflated(&pntf, &masked), deflated(&pntf, &zeros));
+    for (a, b) in first.factors().iter().zip(other.factors()) {
         assert!((a - b).amax() < 1e-12);
     }
-    descends(&pntf, &masked, first.clone(), 30).unwrap();
+    descends(&pntf, &masked, &first, 30).unwrap();
     // The hidden cells' own values decide nothing, and zeros do.
-    let sweep = pntf.on(&masked).unwrap();
-    let (mut a, mut b) = (first.clone(), first);
-    sweep.step(&mut a, false).unwrap();
-    pntf.on(&zeros).unwrap().step(&mut b, false).unwrap();
-    assert!((&a.factors[0] - &b.factors[0]).amax() > 1e-3);
+    let a = after(&pntf, &masked, &first, 1).into_state();
+    let b = after(&pntf, &zeros, &first, 1).into_state();
+    assert!((a.factor(0) - b.factor(0)).amax() > 1e-3);
 }
 
 /// Data of an exact model with hidden cells: the hidden cells are recovered.
@@ -619,21 +630,17 @@ fn hidden_cells_are_recovered() {
         .collect();
     let data = DenseTensor::masked(vec![8, 9], values, Order::ColumnMajor).unwrap();
     let pntf = Pntf::builder(2).build().unwrap();
-    let stop = Stop {
-        max_iter: 3000,
-        tol: 1e-15,
-        ..Stop::default()
-    };
-    let best = best_of(4, Direction::Minimise, |seed| {
-        pntf.fit(&data, &PntfInit::default(), &stop, &mut rng(seed))
-    })
-    .unwrap();
-    let scale = best.state.mass * data.total();
-    let got = &best.state.factors[0]
-        * DMatrix::from_diagonal(&best.state.weights)
-        * best.state.factors[1].transpose()
-        * scale;
-    assert!((got - p).amax() < 1e-3, "{}", best.objective);
+    let fits = (0..4).map(|seed| after(&pntf, &data, &start(&pntf, &data, seed), 3000));
+    let best = best(fits);
+    let state = best.state();
+    let weights = DMatrix::from_diagonal(&DVector::from_column_slice(state.weights()));
+    let scale = state.mass() * data.total();
+    let got = state.factor(0) * weights * state.factor(1).transpose() * scale;
+    assert!((got - &p).amax() < 1e-3, "{}", best.objective());
+    // The state knows the scale by itself.
+    for (at, want) in p.iter().enumerate() {
+        assert!((state.cell(&[at % 8, at / 8]) - want).abs() < 1e-3);
+    }
 }
 
 /// Three factors of two components with random columns. The components of an exact tensor of order 3 are unique.
@@ -654,18 +661,13 @@ fn recovered(seed: u64, read: impl Fn(&mut Table<f64>)) -> bool {
     read(&mut table);
     let data = dense(&table);
     let pntf = Pntf::builder(2).build().unwrap();
-    let stop = Stop {
-        max_iter: 1000,
-        tol: 0.0,
-        ..Stop::default()
-    };
-    let best = best_of(3, Direction::Minimise, |start| {
-        let mut draws = rng(1000 * start + seed);
-        pntf.fit(&data, &PntfInit::default(), &stop, &mut draws)
-    });
-    let state = best.unwrap().state;
+    let best = best((0..3).map(|nth| {
+        let first = start(&pntf, &data, 1000 * nth + seed);
+        after(&pntf, &data, &first, 1000)
+    }));
+    let state = best.state();
     [[0, 1], [1, 0]].iter().any(|order| {
-        let pairs = state.factors.iter().zip(&factors);
+        let pairs = state.factors().iter().zip(&factors);
         pairs
             .into_iter()
             .all(|(got, want)| (got.select_columns(order) - want).amax() <= 0.05)
@@ -687,47 +689,68 @@ fn planted_factors_are_found() {
 /// A dead component stays dead, unless it is revived; then the fit gets better.
 #[test]
 fn revival_of_a_dead_component() {
-    let data = dense(&whole(&[2, 2], vec![1.0, 0.0, 0.0, 1.0]));
+    let fits = |first: f64, columns: [DMatrix<f64>; 2]| {
+        let data = dense(&whole(&[2, 2], vec![first, 0.0, 0.0, 1.0]));
+        let weights = DVector::from_vec(vec![1.0, 0.0]);
+        let dead = PntfState::new(weights, columns.to_vec()).unwrap();
+        [false, true].map(|revive| {
+            let pntf = Pntf::builder(2).revive(revive).build().unwrap();
+            after(&pntf, &data, &dead, 30)
+        })
+    };
+    // By symmetry nothing moves.
     let half = DMatrix::from_element(2, 2, 0.5);
-    let init = PntfInit {
-        weights: Some(DVector::from_vec(vec![1.0, 0.0])),
-        factors: vec![Some(half.clone()), Some(half)],
-    };
-    let stop = Stop {
-        max_iter: 30,
-        tol: 0.0,
-        ..Stop::default()
-    };
-    let fit = |revive| {
-        Pntf::builder(2)
-            .revive(revive)
-            .build()
-            .unwrap()
-            .fit(&data, &init, &stop, &mut rng(0))
-            .unwrap()
-    };
-    assert!(fit(false).state.weights[1] >= 0.0);
-    assert!(fit(true).objective <= fit(false).objective);
+    let [kept, revived] = fits(1.0, [half.clone(), half]);
+    assert_eq!(kept.state().weights()[1], 0.0);
+    assert!(revived.objective() <= kept.objective());
+    // Here the dead component lies where the data are 0.
+    let above = DMatrix::from_row_slice(2, 2, &[1.0, 1.0, 0.0, 0.0]);
+    let [kept, revived] = fits(4.0, [above, DMatrix::identity(2, 2)]);
+    assert_eq!(kept.state().weights()[1], 0.0);
+    assert!(revived.state().weights()[1] > 0.0);
+    assert!(revived.objective() < 0.5 * kept.objective());
 }
 
-/// Continuing from a saved state, through JSON, is the same run to the bit; and the saved text holds every digit.
+/// Continuing from a saved run, through JSON, is the same run to the bit under every solver; and the saved text holds every digit.
 #[test]
 fn a_run_can_be_interrupted() {
-    let data = dense(&table(&[5, 4, 3], 4));
+    let data = table(&[5, 4, 3], 4).masked(Order::RowMajor).unwrap();
     let pntf = Pntf::builder(3).build().unwrap();
-    let sweep = pntf.on(&data).unwrap();
-    let stop = Stop {
-        max_iter: 9,
-        tol: 0.0,
-        ..Stop::default()
-    };
-    let copy = |saved: &_| {
-        let text = serde_json::to_string(saved).unwrap();
-        let back = serde_json::from_str(&text).unwrap();
-        assert_eq!(saved, &back);
-        back
-    };
-    check_resumed(&sweep, &start(&pntf, &data, 1), &stop, 4, copy).unwrap();
+    for solver in [
+        Solver::Em,
+        Solver::Squarem,
+        Solver::Parabolic,
+        Solver::Momentum,
+    ] {
+        let run = || {
+            pntf.on(&data)
+                .unwrap()
+                .solver(solver)
+                .stop(exactly(9).check_every(2))
+        };
+        let saved = RefCell::new(String::new());
+        let keep = |it: &Iteration<'_, f64>| {
+            if it.iteration == 4 {
+                *saved.borrow_mut() = serde_json::to_string(&it.checkpoint()).unwrap();
+            }
+            ControlFlow::Continue(())
+        };
+        let whole = run().observe(keep);
+        let whole = whole.run(Init::default(), &mut rng(1)).unwrap();
+        let from: Checkpoint<f64> = serde_json::from_str(&saved.into_inner()).unwrap();
+        assert_eq!(from.iteration(), 4);
+        let rest = run().resume(from).unwrap();
+        assert_eq!(rest.state(), whole.state());
+        assert_eq!(rest.checkpoint(), whole.checkpoint());
+        assert_eq!(rest.objective().to_bits(), whole.objective().to_bits());
+        let later = whole.trace().iter().filter(|t| t.iteration >= 4);
+        assert!(rest.trace().iter().eq(later), "{solver}");
+        let text = serde_json::to_string(rest.state()).unwrap();
+        assert_eq!(
+            &serde_json::from_str::<PntfState<f64>>(&text).unwrap(),
+            rest.state()
+        );
+    }
 }
 
 #[test]
@@ -739,18 +762,17 @@ fn threads_change_no_bit() {
     let storages: [(&dyn Data<f64>, usize); 3] = [(&whole, 6), (&sparse, 6), (&tall, 24)];
     for (data, k) in storages {
         let run = || {
-            let stop = Stop {
-                max_iter: 4,
-                tol: 0.0,
-                ..Stop::default()
-            };
-            let fit = Pntf::builder(k)
-                .build()
-                .unwrap()
-                .fit(data, &PntfInit::default(), &stop, &mut rng(2))
-                .unwrap();
-            let mixture = fit.state.explain(data, 0).unwrap();
-            (fit.state, fit.objective.to_bits(), mixture)
+            let pntf = Pntf::builder(k).build().unwrap();
+            let fit = after(&pntf, data, &start(&pntf, data, 2), 4);
+            let mixture = fit.state().transform(data, &Transform::default().along(0));
+            let mixture = mixture.unwrap();
+            let objective = fit.objective().to_bits();
+            (
+                fit.into_state(),
+                objective,
+                mixture.gap,
+                mixture.fit.into_state(),
+            )
         };
         check_threads(run).unwrap();
     }
@@ -769,21 +791,21 @@ fn explaining_the_model_itself() {
         m
     };
     let (topics, mix) = (random(12, 3), random(3, 7));
-    let state = PntfState {
-        weights: DVector::from_element(3, 1.0 / 3.0),
-        factors: vec![topics.clone(), random(4, 3)],
-        mass: 1.0,
-    };
+    let weights = DVector::from_element(3, 1.0 / 3.0);
+    let state = PntfState::new(weights, vec![topics.clone(), random(4, 3)]).unwrap();
     let product = &topics * &mix;
     let mut values: Vec<f64> = product.iter().map(|x| x * 5.0).collect();
     values.extend([0.0; 12]);
     let data = DenseTensor::new(vec![12, 8], values, Order::ColumnMajor).unwrap();
-    let mixture = state.explain(&data, 1).unwrap();
-    assert_eq!(mixture.empty, [7]);
-    assert!((mixture.weights.columns(0, 7) - mix).amax() < 1e-12);
+    let found = state.transform(&data, &Transform::default()).unwrap();
+    let mixture = found.fit.state();
+    assert_eq!(found.empty, [7]);
+    assert!((mixture.mixture().columns(0, 7) - mix).amax() < 1e-12);
+    assert!(found.gap.iter().all(|&g| g < 1e-14));
     assert!(
-        mixture.gaps.iter().all(|&g| g < 1e-14)
-            && mixture.squared_errors[..7].iter().all(|&e| e < 1e-14)
+        mixture.squared_errors().unwrap()[..7]
+            .iter()
+            .all(|&e| e < 1e-14)
     );
 }
 
@@ -791,16 +813,27 @@ fn explaining_the_model_itself() {
 #[test]
 fn deflation_starts_better_than_chance() {
     let data = dense(&table(&[9, 8, 7], 5));
-    let at = |kind, seed| {
-        let pntf = Pntf::builder(4).start(kind).build().unwrap();
-        let state = start(&pntf, &data, seed);
-        (pntf.on(&data).unwrap().objective(&state).unwrap(), state)
+    let pntf = Pntf::builder(4).build().unwrap();
+    let at = |init: Init<f64>, seed| {
+        let state = pntf.init(&data, init, &mut rng(seed)).unwrap();
+        (objective(&pntf, &data, &state), state)
     };
-    let (deflated, state) = at(Start::Deflation, 1);
-    assert_eq!(state, at(Start::Deflation, 2).1);
+    let (deflated, state) = at(Init::deflation(), 1);
+    assert_eq!(state, at(Init::deflation(), 2).1);
     for seed in 0..10 {
-        assert!(deflated < at(Start::Random, seed).0);
+        assert!(deflated < at(Init::default(), seed).0);
     }
+    // What is given stays, and what is frozen must be given; other models have no such start.
+    let given = state.factor(1);
+    let frozen = Pntf::builder(4).freeze("factor_1").build().unwrap();
+    let init = Init::deflation().block("factor_1", given.clone());
+    let other = frozen.init(&data, init, &mut rng(0)).unwrap();
+    assert_eq!(other.factor(1), given);
+    let refused = frozen.init(&data, Init::deflation(), &mut rng(0));
+    assert!(matches!(refused, Err(FitError::NotGiven { .. })));
+    let ntf = Ntf::builder(4).build().unwrap();
+    let refused = ntf.init(&data, Init::deflation(), &mut rng(0));
+    assert!(matches!(refused, Err(FitError::NoStart { .. })));
 }
 
 /// The second component of deflation is the first one of what the best rank-one term leaves over.
@@ -815,18 +848,13 @@ fn deflation_goes_on_with_what_is_left() {
     let dense = |m: &DMatrix<f64>| {
         DenseTensor::new(shape.to_vec(), m.as_slice().to_vec(), Order::ColumnMajor).unwrap()
     };
-    let deflated = |m: &DMatrix<f64>, k| {
-        let pntf = Pntf::builder(k).start(Start::Deflation).build().unwrap();
-        start(&pntf, &dense(m), 0)
-    };
+    let deflated = |m: &DMatrix<f64>, k| deflated(&Pntf::builder(k).build().unwrap(), &dense(m));
     let svd = g.clone().svd(true, true);
     let first = svd.u.unwrap().column(0) * svd.v_t.unwrap().row(0) * svd.singular_values[0];
     let (both, one, rest) = (deflated(&g, 2), deflated(&g, 1), deflated(&(&g - first), 1));
     for mode in 0..2 {
-        let columns = both.factors[mode].column_iter();
-        let expected = one.factors[mode]
-            .column_iter()
-            .chain(rest.factors[mode].column_iter());
+        let columns = both.factor(mode).column_iter();
+        let expected = (one.factor(mode).column_iter()).chain(rest.factor(mode).column_iter());
         for (got, want) in columns.zip(expected) {
             assert!((got - want).amax() <= 1e-9, "{got} {want}");
         }
@@ -846,17 +874,16 @@ fn deflation_leaves_nothing_at_zero() {
     });
     let values = apart.as_slice().to_vec();
     let data = DenseTensor::new(vec![8, 6], values, Order::ColumnMajor).unwrap();
-    let pntf = Pntf::builder(2).start(Start::Deflation).build().unwrap();
-    let state: PntfState<f64> = start(&pntf, &data, 0);
+    let state = deflated(&Pntf::builder(2).build().unwrap(), &data);
     let near = |got: f64, wanted: f64| assert!((got - wanted).abs() <= 1e-12, "{got} {wanted}");
     for t in 0..2 {
-        for (i, &x) in state.factors[0].column(t).iter().enumerate() {
+        for (i, &x) in state.factor(0).column(t).iter().enumerate() {
             near(
                 x,
                 if i / 4 == t { 0.95 * a[i % 4] } else { 0.0 } + 0.05 / 8.0,
             );
         }
-        for (j, &x) in state.factors[1].column(t).iter().enumerate() {
+        for (j, &x) in state.factor(1).column(t).iter().enumerate() {
             near(
                 x,
                 if j / 3 == t { 0.95 * b[j % 3] } else { 0.0 } + 0.05 / 6.0,
@@ -864,11 +891,11 @@ fn deflation_leaves_nothing_at_zero() {
         }
     }
     // The weights are the best ones of these factors, before their part is mixed in.
-    let term = |t: usize| state.factors[0].column(t) * state.factors[1].column(t).transpose();
+    let term = |t: usize| state.factor(0).column(t) * state.factor(1).column(t).transpose();
     let (first, difference) = (term(0), term(0) - term(1));
     let best = 1.0 - (first - apart).dot(&difference) / difference.norm_squared();
-    near(state.weights[0], 0.95 * best + 0.05 / 2.0);
-    near(state.weights.sum(), 1.0);
+    near(state.weights()[0], 0.95 * best + 0.05 / 2.0);
+    near(state.weights().iter().sum(), 1.0);
 }
 
 /// A mass that would be 0 is not taken: nothing would come back from it.
@@ -877,19 +904,25 @@ fn a_model_beside_the_data_keeps_its_mass() {
     let values = vec![1.0, 0.0, 0.0, f64::NAN];
     let data = DenseTensor::masked(vec![2, 2], values, Order::RowMajor).unwrap();
     let frozen = Pntf::builder(1)
-        .freeze_factor(0)
-        .freeze_factor(1)
-        .freeze_weights()
+        .freeze("factor_0")
+        .freeze("factor_1")
+        .freeze("weights")
         .build()
         .unwrap();
     let column = |first| DMatrix::from_vec(2, 1, vec![first, 1.0 - first]);
-    let mut state = PntfState {
-        weights: DVector::from_element(1, 1.0),
-        factors: vec![column(0.0), column(1.0)],
-        mass: 0.5,
-    };
-    frozen.on(&data).unwrap().step(&mut state, false).unwrap();
-    assert_eq!(state.mass, 0.5);
+    let start = Init::default()
+        .block("weights", DMatrix::from_element(1, 1, 1.0))
+        .block("factor_0", column(0.0))
+        .block("factor_1", column(1.0))
+        .block("mass", DMatrix::from_element(1, 1, 0.5));
+    assert_eq!(after(&frozen, &data, start.clone(), 1).state().mass(), 0.5);
+    // One that is 0 from the start is refused.
+    let nothing = start.block("mass", DMatrix::from_element(1, 1, 0.0));
+    let refused = frozen.init(&data, nothing, &mut rng(0));
+    assert!(matches!(
+        refused,
+        Err(FitError::Setting { name: "mass", .. })
+    ));
 }
 
 /// Extrapolated sweeps never end worse than plain ones of which they consist began.
@@ -897,14 +930,15 @@ fn a_model_beside_the_data_keeps_its_mass() {
 fn acceleration_is_monotone() {
     let data = dense(&table(&[12, 11], 6));
     let pntf = Pntf::builder(4).build().unwrap();
-    let sweep = Squarem(pntf.on(&data).unwrap());
-    let mut state = start(&pntf, &data, 1);
-    let mut before = sweep.objective(&state).unwrap();
+    let sweep = pntf.bind(&data).unwrap();
+    let squarem = Lawful::new(&*sweep, Solver::Squarem);
+    let mut at = Place::new(&start(&pntf, &data, 1));
+    let mut before = sweep.objective(&at.at).unwrap();
     for _ in 0..30 {
-        sweep.step(&mut state, false).unwrap();
-        let after = sweep.objective(&state).unwrap();
+        plca_fit::Algorithm::step(&squarem, &mut at, false).unwrap();
+        let after = sweep.objective(&at.at).unwrap();
         assert!(after <= before + 1e-16, "{before} {after}");
-        on_simplices(&state).unwrap();
+        on_simplices(simplices(&at.at)).unwrap();
         before = after;
     }
 }
@@ -914,16 +948,10 @@ fn acceleration_is_monotone() {
 fn residual_vanishes_at_a_stationary_point() {
     let data = dense(&table(&[6, 5], 9));
     let pntf = Pntf::builder(2).build().unwrap();
-    let sweep = pntf.on(&data).unwrap();
     let first = start(&pntf, &data, 1);
-    assert!(sweep.residual(&first).unwrap().unwrap() > 1e-3);
-    let stop = Stop {
-        max_iter: 5000,
-        tol: 0.0,
-        ..Stop::default()
-    };
-    let fit = run(&sweep, first, &stop, ()).unwrap();
-    let end = sweep.residual(&fit.state).unwrap().unwrap();
+    assert!(residual(&pntf, &data, &first) > 1e-3);
+    let fit = after(&pntf, &data, &first, 5000);
+    let end = residual(&pntf, &data, fit.state());
     assert!(end < 1e-6, "{end}");
 }
 
@@ -932,214 +960,144 @@ fn residual_vanishes_at_a_stationary_point() {
 fn failing_steps_change_nothing() {
     let data = dense(&table(&[3, 4], 1));
     let pntf = Pntf::builder(2).build().unwrap();
-    let state = PntfState {
-        mass: 1e200,
-        ..start(&pntf, &data, 1)
-    };
-    check_failure(&pntf.on(&data).unwrap(), &state).unwrap();
+    let mut at = Place::new(&start(&pntf, &data, 1));
+    at.at.change(|j, block| {
+        if j == 3 {
+            block.fill(1e200);
+        }
+    });
+    check_failure(&plain(&*pntf.bind(&data).unwrap()), &at).unwrap();
     let nmf = ColumnNmf::builder(2).build().unwrap();
-    let init = ColumnNmfInit::default();
-    let mut state = nmf.init(&data, &init, &mut rng(1)).unwrap();
-    state.v[(0, 1)] = f64::INFINITY;
-    check_failure(&nmf.on(&data).unwrap(), &state).unwrap();
+    let first = nmf.init(&data, Init::default(), &mut rng(1)).unwrap();
+    let mut at = Place::new(&first);
+    at.at.change(|j, block| {
+        if j == 1 {
+            block[(0, 1)] = f64::INFINITY;
+        }
+    });
+    check_failure(&plain(&*nmf.bind(&data).unwrap()), &at).unwrap();
 }
 
 #[test]
 fn bad_input_is_named() {
     let pntf = Pntf::builder(2).build().unwrap();
-    let refuse = |data: &dyn Data<f64>, init: &PntfInit<f64>| {
-        pntf.init(data, init, &mut rng(0)).unwrap_err()
+    let refuse =
+        |data: &dyn Data<f64>, init: Init<f64>| pntf.init(data, init, &mut rng(0)).unwrap_err();
+    let none = || FitError::Setting {
+        name: "components",
+        value: 0.0,
+        expected: "at least 1",
     };
-    let none = PntfInit::default();
-    assert_eq!(
-        Pntf::builder(0).build().unwrap_err(),
-        ParamError::NoComponents
-    );
-    assert_eq!(
-        refuse(&dense(&whole(&[2, 1], vec![1.0, -1.0])), &none),
-        PntfError::Total(0.0)
-    );
-    assert_eq!(
-        refuse(&dense(&whole(&[2, 1], vec![0.0, 0.0])), &none),
-        PntfError::Total(0.0)
-    );
+    assert_eq!(Pntf::<f64>::builder(0).build().unwrap_err(), none());
+    assert_eq!(Ntf::<f64>::builder(0).build().unwrap_err(), none());
+    assert_eq!(ColumnNmf::<f64>::builder(0).build().unwrap_err(), none());
+    for values in [vec![1.0, -1.0], vec![0.0, 0.0]] {
+        let error = refuse(&dense(&whole(&[2, 1], values)), Init::default());
+        let (column, total) = (None, 0.0);
+        assert_eq!(error, FitError::Total { column, total });
+    }
     let data = dense(&whole(&[2, 2], vec![1.0, 2.0, 3.0, -0.5]));
     assert!(data.summary().negative.is_some());
-    let given = |m: DMatrix<f64>| PntfInit {
-        weights: None,
-        factors: vec![Some(m)],
-    };
-    assert!(matches!(
-        refuse(&data, &given(DMatrix::zeros(3, 2))),
-        PntfError::Shape { .. }
-    ));
-    assert!(matches!(
-        refuse(&data, &given(DMatrix::from_element(2, 2, f64::NAN))),
-        PntfError::Value { .. }
-    ));
-    let many = PntfInit {
-        weights: None,
-        factors: vec![None, None, None],
-    };
-    assert!(matches!(
-        refuse(&data, &many),
-        PntfError::Factors { got: 3, .. }
-    ));
-    let weights = PntfInit {
-        weights: Some(DVector::from_vec(vec![1.0, -1.0])),
-        factors: vec![],
-    };
-    assert!(matches!(refuse(&data, &weights), PntfError::Value { .. }));
-    let frozen = Pntf::builder(2).freeze_factor(5).build().unwrap();
-    assert!(matches!(
-        frozen.on(&data),
-        Err(PntfError::Mode { mode: 5, order: 2 })
-    ));
-    let frozen = Pntf::builder(2).freeze_factor(1).build().unwrap();
-    assert!(matches!(
-        frozen.init(&data, &none, &mut rng(0)),
-        Err(PntfError::FixedWithoutValue { .. })
-    ));
+    let given = |m: DMatrix<f64>| Init::default().block("factor_0", m);
+    let error = refuse(&data, given(DMatrix::zeros(3, 2)));
+    assert!(matches!(error, FitError::Shape { .. }), "{error}");
+    let error = refuse(&data, given(DMatrix::from_element(2, 2, f64::NAN)));
+    assert!(matches!(error, FitError::Range { .. }), "{error}");
+    let many = Init::default().block("factor_2", DMatrix::zeros(2, 2));
+    let error = refuse(&data, many);
+    assert!(matches!(error, FitError::UnknownBlock { .. }), "{error}");
+    let weights = Init::default().block("weights", DMatrix::from_vec(2, 1, vec![1.0, -1.0]));
+    let error = refuse(&data, weights);
+    assert!(matches!(error, FitError::Value { row: 1, .. }), "{error}");
+    let frozen = Pntf::builder(2).freeze("factor_5").build().unwrap();
+    let error = frozen.bind(&data).unwrap_err();
+    assert!(matches!(error, FitError::UnknownBlock { .. }), "{error}");
+    let frozen = Pntf::builder(2).freeze("factor_1").build().unwrap();
+    let error = frozen
+        .init(&data, Init::default(), &mut rng(0))
+        .unwrap_err();
+    assert!(matches!(error, FitError::NotGiven { .. }), "{error}");
     // Columns that are no distributions are projected, zeros become uniform.
-    let state = pntf
-        .init(
-            &data,
-            &given(DMatrix::from_row_slice(2, 2, &[0.0, 3.0, 0.0, -1.0])),
-            &mut rng(0),
-        )
-        .unwrap();
-    assert_eq!(
-        state.factors[0],
-        DMatrix::from_row_slice(2, 2, &[0.5, 1.0, 0.5, 0.0])
-    );
-    assert_eq!(
-        Ntf::builder(1).build().unwrap().on(&data).unwrap_err(),
-        PntfError::Negative
-    );
-    let empty_column = dense(&whole(&[2, 2], vec![1.0, 0.0, 3.0, 0.0]));
+    let init = given(DMatrix::from_row_slice(2, 2, &[0.0, 3.0, 0.0, -1.0]));
+    let state = pntf.init(&data, init, &mut rng(0)).unwrap();
+    let want = DMatrix::from_row_slice(2, 2, &[0.5, 1.0, 0.5, 0.0]);
+    assert_eq!(state.factor(0), &want);
+    let ntf = Ntf::builder(1).build().unwrap();
+    let error = ntf.bind(&data).unwrap_err();
+    let (index, value) = (vec![1, 1], -0.5);
+    assert_eq!(error, FitError::Data(DataError::Negative { index, value }));
+    let hals = Ntf::builder(1).update(NtfUpdate::Hals).build().unwrap();
+    assert!(hals.bind(&data).is_ok());
+    let hidden = DenseTensor::masked(vec![1, 2], vec![1.0, f64::NAN], Order::RowMajor).unwrap();
     let nmf = ColumnNmf::builder(1).build().unwrap();
-    assert!(matches!(
-        nmf.on(&empty_column),
-        Err(PntfError::ColumnTotal { column: 1, .. })
-    ));
+    for error in [
+        hals.bind(&hidden).unwrap_err(),
+        nmf.bind(&hidden).unwrap_err(),
+    ] {
+        assert!(matches!(error, FitError::Conflict { .. }), "{error}");
+    }
+    let error = nmf.bind(&dense(&whole(&[1, 1, 1], vec![1.0]))).unwrap_err();
+    assert!(matches!(error, FitError::Conflict { .. }), "{error}");
+    let empty_column = dense(&whole(&[2, 2], vec![1.0, 0.0, 3.0, 0.0]));
+    let error = nmf.bind(&empty_column).unwrap_err();
+    let (column, total) = (Some(1), 0.0);
+    assert_eq!(error, FitError::Total { column, total });
     // The total is one of the data, whatever they are stored as.
     let negative = dense(&whole(&[2, 2], vec![3e307, 3e307, 3e307, -4.5e307]));
-    let refused = nmf.on(&negative).unwrap_err();
-    assert_eq!(
-        refused.to_string(),
-        format!(
-            "column 1 sums to {}, not to a positive number",
-            3e307 - 4.5e307
-        )
-    );
+    let error = nmf.bind(&negative).unwrap_err();
+    let (column, total) = (Some(1), 3e307 - 4.5e307);
+    assert_eq!(error, FitError::Total { column, total });
     let huge = dense(&whole(&[2, 2], vec![5e307, 5e307, 5e307, 0.0]));
-    assert!(
-        pntf.fit(&huge, &none, &Stop::default(), &mut rng(1))
-            .unwrap()
-            .objective
-            .is_finite()
-    );
-    assert_eq!(
-        Ntf::builder(1).build().unwrap().on(&huge).unwrap_err(),
-        PntfError::Overflow
-    );
-    let stop = Stop {
-        tol: f64::NAN,
-        ..Stop::default()
-    };
-    assert!(matches!(
-        pntf.fit(&data, &none, &stop, &mut rng(0)),
-        Err(PntfError::Stop(_))
-    ));
+    let fit = pntf.fit(&huge, &mut rng(1)).unwrap();
+    assert!(fit.objective().is_finite());
+    let error = ntf.bind(&huge).unwrap_err();
+    assert!(matches!(error, FitError::NotFinite { .. }), "{error}");
+    let stop = Stop::default().tol(f64::NAN);
+    let run = pntf.on(&data).unwrap().stop(stop);
+    let error = run.run(Init::default(), &mut rng(0)).unwrap_err();
+    assert!(matches!(error, FitError::Stop(_)), "{error}");
 }
 
-/// A state that does not go with the data is an error of every entry point, and stays as it is.
+/// No run goes on from a state that does not go with the data.
 #[test]
 fn states_that_do_not_fit_are_refused() {
-    fn refuses<A>(sweep: &A, state: A::State)
-    where
-        A: Algorithm<Error = PntfError>,
-        A::State: Clone + PartialEq + std::fmt::Debug,
-    {
-        check_failure(sweep, &state).unwrap();
-        let error = sweep.step(&mut state.clone(), true).unwrap_err();
-        assert!(
-            matches!(error, PntfError::Factors { .. } | PntfError::Shape { .. }),
-            "{error}"
-        );
-        assert_eq!(sweep.objective(&state), Err(error.clone()));
-        assert!(matches!(sweep.residual(&state), Ok(None) | Err(_)));
+    fn refuses<M: Model<Scalar = f64>>(model: &M, data: &dyn Data<f64>, state: &M::State) {
+        let from = Checkpoint::new(state.parameters().clone());
+        let error = model.on(data).unwrap().resume(from).unwrap_err();
+        assert!(matches!(error, FitError::Checkpoint { .. }), "{error}");
     }
     let g: DenseTensor<f64> = dense(&whole(&[2, 3], vec![1.0, 0.0, 2.0, 0.5, 1.0, 3.0]));
-    let (rows, columns) = (
-        DMatrix::from_element(2, 2, 0.5),
-        DMatrix::from_element(3, 2, 0.25),
-    );
+    let even = |rows: usize, k| DMatrix::from_element(rows, k, 1.0 / rows as f64);
     let wrong = [
-        vec![],
-        vec![rows.clone()],
-        vec![rows.clone(), columns.clone(), columns.clone()],
-        vec![columns.clone(), rows.clone()],
-        vec![rows.clone(), DMatrix::from_element(3, 1, 0.25)],
+        vec![even(2, 2)],
+        vec![even(2, 2), even(3, 2), even(3, 2)],
+        vec![even(3, 2), even(2, 2)],
     ];
     let (pntf, ntf) = (
         Pntf::builder(2).build().unwrap(),
         Ntf::builder(2).build().unwrap(),
     );
-    let (pntf, ntf) = (pntf.on(&g).unwrap(), ntf.on(&g).unwrap());
     for factors in wrong {
-        let (weights, mass) = (DVector::from_element(2, 0.5), 1.0);
-        refuses(
-            &ntf,
-            NtfState {
-                factors: factors.clone(),
-            },
-        );
-        refuses(
-            &pntf,
-            PntfState {
-                weights,
-                factors,
-                mass,
-            },
-        );
+        refuses(&ntf, &g, &NtfState::new(factors.clone()).unwrap());
+        let weights = DVector::from_element(2, 0.5);
+        refuses(&pntf, &g, &PntfState::new(weights, factors).unwrap());
     }
-    let (weights, factors) = (
-        DVector::from_element(3, 0.25),
-        vec![rows.clone(), columns.clone()],
-    );
-    refuses(
-        &pntf,
-        PntfState {
-            weights,
-            factors,
-            mass: 1.0,
-        },
-    );
+    let weights = DVector::from_element(3, 1.0 / 3.0);
+    let more = PntfState::new(weights, vec![even(2, 3), even(3, 3)]).unwrap();
+    refuses(&pntf, &g, &more);
     let nmf = ColumnNmf::builder(2).build().unwrap();
-    let nmf = nmf.on(&g).unwrap();
-    let v = columns.transpose();
-    refuses(
-        &nmf,
-        ColumnNmfState {
-            u: columns,
-            v: v.clone(),
-        },
-    );
-    refuses(
-        &nmf,
-        ColumnNmfState {
-            u: rows.clone(),
-            v: rows.clone(),
-        },
-    );
-    refuses(
-        &nmf,
-        ColumnNmfState {
-            u: rows,
-            v: v.columns(0, 2).into_owned(),
-        },
-    );
+    for (u, v) in [
+        (even(3, 2), even(2, 3)),
+        (even(2, 2), even(2, 2)),
+        (even(2, 3), even(3, 3)),
+    ] {
+        refuses(&nmf, &g, &ColumnNmfState::new(u, v).unwrap());
+    }
+    // Factors of other numbers of components are no state.
+    let mixed = NtfState::new(vec![even(2, 2), even(3, 1)]).unwrap_err();
+    assert!(matches!(mixed, FitError::Shape { .. }), "{mixed}");
+    let none = NtfState::<f64>::new(Vec::new()).unwrap_err();
+    assert!(matches!(none, FitError::Count { got: 0, .. }), "{none}");
 }
 
 /// Entries of a start are uniform between half and one and a half times the level at which the model has the mean of the data; a
@@ -1148,10 +1106,10 @@ fn states_that_do_not_fit_are_refused() {
 fn starts_of_ntf_have_the_mean_of_the_data() {
     let data = dense(&table(&[20, 15, 10], 3));
     let ntf = Ntf::builder(4).build().unwrap();
-    let state = ntf.init(&data, &[], &mut rng(3)).unwrap();
+    let state = ntf.init(&data, Init::default(), &mut rng(3)).unwrap();
     let mean = data.total() / 3000.0;
     let level = (mean / 4.0).cbrt();
-    for factor in &state.factors {
+    for factor in state.factors() {
         let over = factor / level;
         assert!(over.iter().all(|x| (0.5..1.5).contains(x)), "{over}");
         // Of uniform draws on an interval of length 1.
@@ -1159,11 +1117,71 @@ fn starts_of_ntf_have_the_mean_of_the_data() {
         assert!((over.mean() - 1.0).abs() < error, "{over}");
     }
     for frozen in 0..3 {
-        let ntf = Ntf::builder(4).freeze_factor(frozen).build().unwrap();
-        let sweep = ntf.on(&data).unwrap();
-        let (mut after, before) = (state.clone(), sweep.objective(&state).unwrap());
-        let measured = sweep.step(&mut after, true).unwrap().unwrap();
+        let builder = Ntf::builder(4).freeze(format!("factor_{frozen}"));
+        let ntf = builder.build().unwrap();
+        let before = objective(&ntf, &data, &state);
+        let mut after = state.parameters().clone();
+        let step = ntf.bind(&data).unwrap().step(&mut after, true);
+        let measured = step.unwrap().value.unwrap();
         assert!((measured - before).abs() <= 1e-12 * data.summary().squares);
-        assert_eq!(after.factors[frozen], state.factors[frozen]);
+        assert_eq!(after.at(frozen), state.factor(frozen));
+    }
+}
+
+/// Frozen components keep their bits in every block, what is left obeys the laws, and no solver moves them.
+#[test]
+fn frozen_components_keep_their_bits() {
+    fn keeps<M: Model<Scalar = f64>>(model: &M, data: &dyn Data<f64>, frozen: &[(&str, bool)]) {
+        let algorithm = model.bind(data).unwrap();
+        let claims = within(1e-13 * algorithm.unit(), 0, 0.0);
+        let first = model.init(data, Init::default(), &mut rng(2));
+        // They must be given.
+        assert!(matches!(first, Err(FitError::NotGiven { .. })));
+        let specs = algorithm.blocks();
+        let given = specs.iter().map(|spec| {
+            let mut draws = rng(7);
+            (spec.name.to_string(), spec.drawn(&mut draws))
+        });
+        let init = given.fold(Init::default(), |init, (name, block)| {
+            init.block(name, block)
+        });
+        let first = model.init(data, init, &mut rng(2)).unwrap();
+        for solver in [Solver::Em, Solver::Squarem, Solver::Momentum] {
+            let lawful = Lawful::new(&*algorithm, solver);
+            let mut place = Place::new(&first);
+            check(&lawful, &place, &claims).unwrap();
+            for _ in 0..10 {
+                plca_fit::Algorithm::step(&lawful, &mut place, false).unwrap();
+            }
+            for &(name, is_row) in frozen {
+                let (old, new) = (first.parameters().block(name), place.at.block(name));
+                let (old, new) = (old.unwrap(), new.unwrap());
+                match is_row {
+                    true => assert_eq!(old.row(1), new.row(1), "{solver} {name}"),
+                    false => assert_eq!(old.column(1), new.column(1), "{solver} {name}"),
+                }
+                assert_ne!(old, new, "{solver} {name}");
+            }
+        }
+    }
+    let mut table = table(&[6, 5], 4);
+    table.values.iter_mut().for_each(|x| *x += 0.1);
+    let data = dense(&table);
+    let pntf = Pntf::builder(3)
+        .freeze_components("weights", [1])
+        .freeze_components("factor_0", [1]);
+    let pntf = pntf.build().unwrap();
+    keeps(&pntf, &data, &[("weights", true), ("factor_0", false)]);
+    table.observed[7] = false;
+    let masked = table.masked(Order::RowMajor).unwrap();
+    keeps(&pntf, &masked, &[("weights", true), ("factor_0", false)]);
+    let nmf = ColumnNmf::builder(3)
+        .freeze_components("u", [1])
+        .freeze_components("v", [1]);
+    keeps(&nmf.build().unwrap(), &data, &[("u", false), ("v", true)]);
+    for update in [NtfUpdate::Multiplicative, NtfUpdate::Hals] {
+        let ntf = Ntf::builder(3).update(update);
+        let ntf = ntf.freeze_components("factor_1", [1]).build().unwrap();
+        keeps(&ntf, &data, &[("factor_1", false)]);
     }
 }

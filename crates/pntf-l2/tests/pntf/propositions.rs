@@ -4,8 +4,10 @@ use nalgebra::{DMatrix, DVector};
 use plca_dist::random;
 use plca_tensor::{Data, DenseTensor, Order};
 use pntf_l2::propositions::*;
-use pntf_l2::{Pntf, PntfInit, PntfState, Stop};
+use pntf_l2::{Pntf, PntfState};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+use crate::support::after;
 
 fn simplex(rows: usize, columns: usize, rng: &mut ChaCha8Rng) -> DMatrix<f64> {
     let mut m = DMatrix::from_fn(rows, columns, |_, _| random::exponential(rng));
@@ -16,7 +18,8 @@ fn simplex(rows: usize, columns: usize, rng: &mut ChaCha8Rng) -> DMatrix<f64> {
 }
 
 fn product(state: &PntfState<f64>) -> DMatrix<f64> {
-    &state.factors[0] * DMatrix::from_diagonal(&state.weights) * state.factors[1].transpose()
+    let weights = DVector::from_column_slice(state.weights());
+    state.factor(0) * DMatrix::from_diagonal(&weights) * state.factor(1).transpose()
 }
 
 /// Descent from `P0` ends within `2 √ε` of it, at every size of the noise. Nothing is rescaled: `P0 + E` is fitted as it is.
@@ -26,11 +29,9 @@ fn proposition_1() {
     assert_eq!(l2_deviation_bound(0.0625), 0.5);
     for trial in 0..40 {
         let mut rng = ChaCha8Rng::seed_from_u64(trial);
-        let truth = PntfState {
-            weights: DVector::from_column_slice(simplex(3, 1, &mut rng).as_slice()),
-            factors: vec![simplex(20, 3, &mut rng), simplex(20, 3, &mut rng)],
-            mass: 1.0,
-        };
+        let weights = DVector::from_column_slice(simplex(3, 1, &mut rng).as_slice());
+        let factors = vec![simplex(20, 3, &mut rng), simplex(20, 3, &mut rng)];
+        let truth = PntfState::new(weights, factors).unwrap();
         let p0 = product(&truth);
         let size = 10f64.powi(-(trial as i32 % 4) - 2);
         let noise = DMatrix::from_fn(20, 20, |_, _| {
@@ -44,15 +45,8 @@ fn proposition_1() {
             continue;
         }
         let pntf = Pntf::builder(3).normalise(false).build().unwrap();
-        let stop = Stop {
-            max_iter: 200,
-            tol: 0.0,
-            ..Stop::default()
-        };
-        let fit = pntf
-            .fit(&data, &PntfInit::from(truth), &stop, &mut rng)
-            .unwrap();
-        let deviation = (product(&fit.state) - &p0).amax();
+        let fit = after(&pntf, &data, &truth, 200);
+        let deviation = (product(fit.state()) - &p0).amax();
         assert!(deviation <= l2_deviation_bound(noise.amax()), "{deviation}");
     }
 }

@@ -1,14 +1,14 @@
 //! Models under squared error.
 
-use nalgebra::{dmatrix, dvector};
+use nalgebra::{DMatrix, dmatrix, dvector};
 use plca_tensor::{DenseTensor, Order};
 use pntf_l2::{
-    Coefficients, ColumnNmf, ColumnNmfState, Mixture, Ntf, NtfState, NtfUpdate, Pntf, PntfInit,
-    PntfState, SimplexQp, Start, simplex_qp,
+    Checkpoint, ColumnNmf, ColumnNmfState, Explained, FitError, Init, MixtureState, Model, Ntf,
+    NtfState, NtfUpdate, Pntf, PntfState, Reconstruct, SimplexQp, State, Transform, simplex_qp,
 };
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-use super::{ASSERTS, Kind, go_on, one_line, read, run, seeds, text, whole};
+use super::{ASSERTS, Kind, one_line, read, resume, run, seeds, text, whole};
 use crate::Target;
 
 pub(in crate::targets) const TARGET: Target = Target {
@@ -22,82 +22,92 @@ fn data() -> DenseTensor<f64> {
     DenseTensor::new(vec![2, 2], vec![3.0, 1.0, 0.5, 2.0], Order::RowMajor).expect("good data")
 }
 
+fn factors() -> Vec<DMatrix<f64>> {
+    vec![
+        dmatrix![0.75, 0.5; 0.25, 0.5],
+        dmatrix![0.5, 0.25; 0.5, 0.75],
+    ]
+}
+
 fn pntf_state() -> PntfState<f64> {
-    PntfState {
-        weights: dvector![0.5, 0.5],
-        factors: vec![
-            dmatrix![0.75, 0.5; 0.25, 0.5],
-            dmatrix![0.5, 0.25; 0.5, 0.75],
-        ],
-        mass: 1.0,
+    PntfState::new(dvector![0.5, 0.5], factors()).expect("a good state")
+}
+
+fn ntf_state() -> NtfState<f64> {
+    let factors = vec![dmatrix![2.0, 0.5; 0.0, 1.0], dmatrix![1.0, 1.0; 0.5, 0.0]];
+    NtfState::new(factors).expect("a good state")
+}
+
+/// A state that was read has cells, explains data, and is a start of every solver.
+fn use_state<M: Model<Scalar = f64, State: Reconstruct>, E: State<Scalar = f64>>(
+    model: Result<M, FitError>,
+    state: &M::State,
+    explained: Result<Explained<E>, FitError>,
+) -> Option<()> {
+    state.parameters().matrices().iter().for_each(whole);
+    if state.shape() == [2, 2] {
+        let cell = state.cell(&[1, 0]);
+        assert!(cell >= 0.0, "{cell}");
     }
+    match explained {
+        Ok(found) => assert!(found.gap.iter().all(|gap| *gap >= 0.0)),
+        Err(e) => one_line(&e),
+    }
+    let model = model.map_err(|e| one_line(&e)).ok()?;
+    // A state may lack what a run remembers of its data: as a start it is none the worse.
+    let mut rng = ChaCha8Rng::seed_from_u64(0);
+    let start = model.init(&data(), Init::from(state), &mut rng);
+    let start = start.map_err(|e| one_line(&e)).ok()?;
+    let from = Checkpoint::new(start.parameters().clone());
+    resume(Ok(model), &data(), &from)
 }
 
 const KINDS: &[Kind] = &[
     Kind {
-        seed: || text(&(Start::Deflation, pntf_state())),
+        seed: || text(&pntf_state()),
         run: |input| {
-            let (start, mut state) = read::<(Start, PntfState<f64>)>(input)?;
-            state.factors.iter().for_each(whole);
-            let (pntf, data) = (Pntf::builder(state.weights.len()).start(start), data());
-            let pntf = pntf.build().ok()?;
-            let mut rng = ChaCha8Rng::seed_from_u64(0);
-            if let Err(e) = pntf.init(&data, &PntfInit::from(state.clone()), &mut rng) {
-                one_line(&e);
-            }
-            if let Err(e) = state.explain(&data, 1) {
-                one_line(&e);
-            }
-            go_on(&pntf.on(&data).ok()?, &mut state);
-            Some(())
+            let state = read::<PntfState<f64>>(input)?;
+            let pntf = Pntf::builder(state.weights().len()).build();
+            use_state(
+                pntf,
+                &state,
+                state.transform(&data(), &Transform::default()),
+            )
+        },
+    },
+    Kind {
+        seed: || text(&(NtfUpdate::Hals, ntf_state())),
+        run: |input| {
+            let (update, state) = read::<(NtfUpdate, NtfState<f64>)>(input)?;
+            let ntf = Ntf::builder(state.components()).update(update).build();
+            use_state(ntf, &state, state.transform(&data(), &Transform::default()))
         },
     },
     Kind {
         seed: || {
-            let factors = vec![dmatrix![2.0, 0.5; 0.0, 1.0], dmatrix![1.0, 1.0; 0.5, 0.0]];
-            text(&(NtfUpdate::Hals, NtfState { factors }))
+            let [u, v] = [0, 1].map(|j| factors().swap_remove(j));
+            text(&ColumnNmfState::new(u, v).expect("a good state"))
         },
         run: |input| {
-            let (update, mut state) = read::<(NtfUpdate, NtfState<f64>)>(input)?;
-            state.factors.iter().for_each(whole);
-            let k = state.factors.first().map_or(0, |f| f.ncols());
-            let (ntf, data) = (Ntf::builder(k).update(update).build().ok()?, data());
-            if let Err(e) = state.explain(&data, 1) {
-                one_line(&e);
-            }
-            go_on(&ntf.on(&data).ok()?, &mut state);
-            Some(())
-        },
-    },
-    Kind {
-        seed: || {
-            let PntfState { mut factors, .. } = pntf_state();
-            let (v, u) = (factors.remove(1), factors.remove(0));
-            text(&ColumnNmfState { u, v })
-        },
-        run: |input| {
-            let mut state = read::<ColumnNmfState<f64>>(input)?;
-            [&state.u, &state.v].into_iter().for_each(whole);
-            let (nmf, data) = (ColumnNmf::builder(state.u.ncols()).build().ok()?, data());
-            go_on(&nmf.on(&data).ok()?, &mut state);
-            Some(())
+            let state = read::<ColumnNmfState<f64>>(input)?;
+            let nmf = ColumnNmf::builder(state.components()).build();
+            use_state(nmf, &state, state.transform(&data(), &Transform::default()))
         },
     },
     Kind {
         seed: || {
             let qp = simplex_qp(&dmatrix![2.0, 1.0; 1.0, 3.0], &[1.0, 2.0], None);
-            let mixture = pntf_state().explain(&data(), 1).expect("good data");
-            let factors = pntf_state().factors;
-            let found = NtfState { factors }.explain(&data(), 1).expect("good data");
-            text(&(qp.expect("a good programme"), mixture, found))
+            let found = pntf_state().transform(&data(), &Transform::default());
+            let mixture = found.expect("good data").fit.into_state();
+            text(&(qp.expect("a good programme"), mixture))
         },
         run: |input| {
-            let (qp, mixture, found) = read::<(SimplexQp, Mixture, Coefficients)>(input)?;
-            [&mixture.weights, &found.factor]
-                .into_iter()
-                .for_each(whole);
+            let (qp, mixture) = read::<(SimplexQp, MixtureState<f64>)>(input)?;
+            mixture.parameters().matrices().iter().for_each(whole);
+            let cell = mixture.cell(&vec![0; mixture.shape().len()]);
+            assert!(!cell.is_nan(), "{cell}");
             // Any square matrix is a programme or is refused.
-            match simplex_qp(&mixture.weights, &qp.weights, None) {
+            match simplex_qp(mixture.mixture(), &qp.weights, None) {
                 Ok(qp) => assert!(qp.weights.iter().all(|x| *x >= 0.0)),
                 Err(e) => one_line(&e),
             }

@@ -6,12 +6,11 @@ use plca_tensor::arrange::Products;
 use plca_tensor::{Data, DataError, Real};
 
 use crate::QpError;
-use crate::init::{first_unusable, on_simplex};
 use crate::projection::Projector;
 use crate::qp::gram_qp;
 
 /// Refuses a model without components.
-pub(super) fn check_components(components: usize) -> Result<(), FitError> {
+pub(crate) fn check_components(components: usize) -> Result<(), FitError> {
     match components > 0 {
         true => Ok(()),
         false => Err(FitError::Setting {
@@ -23,7 +22,7 @@ pub(super) fn check_components(components: usize) -> Result<(), FitError> {
 }
 
 /// Refuses data with hidden cells.
-pub(super) fn check_complete<T: Real>(data: &Products<'_, T>, what: &str) -> Result<(), FitError> {
+pub(crate) fn check_complete<T: Real>(data: &Products<'_, T>, what: &str) -> Result<(), FitError> {
     match data.is_complete() {
         true => Ok(()),
         false => Err(FitError::Conflict {
@@ -33,7 +32,7 @@ pub(super) fn check_complete<T: Real>(data: &Products<'_, T>, what: &str) -> Res
 }
 
 /// Refuses data with negative cells.
-pub(super) fn check_signs<T: Real>(data: &dyn Data<T>) -> Result<(), FitError> {
+pub(crate) fn check_signs<T: Real>(data: &dyn Data<T>) -> Result<(), FitError> {
     match &data.summary().negative {
         None => Ok(()),
         Some((index, value)) => Err(FitError::Data(DataError::Negative {
@@ -44,7 +43,7 @@ pub(super) fn check_signs<T: Real>(data: &dyn Data<T>) -> Result<(), FitError> {
 }
 
 /// The number itself, if it is one.
-pub(super) fn finite(what: &str, value: f64) -> Result<f64, FitError> {
+pub(crate) fn finite(what: &str, value: f64) -> Result<f64, FitError> {
     match value.is_finite() {
         true => Ok(value),
         false => Err(FitError::NotFinite {
@@ -55,7 +54,7 @@ pub(super) fn finite(what: &str, value: f64) -> Result<f64, FitError> {
 }
 
 /// Why weights could not be found: of a product of Gram matrices nothing but its size can be wrong.
-pub(super) fn unsolved(error: QpError) -> FitError {
+pub(crate) fn unsolved(error: QpError) -> FitError {
     match error {
         QpError::Value { name, index, value } => FitError::NotFinite {
             what: format!("`{name}` at {index:?} of the problem of the weights"),
@@ -68,11 +67,11 @@ pub(super) fn unsolved(error: QpError) -> FitError {
 }
 
 /// Flags of the frozen components of every block, none where none is frozen.
-pub(super) fn kept<T: Real>(specs: &[BlockSpec<T>]) -> Vec<Vec<bool>> {
+pub(crate) fn kept<T: Real>(specs: &[BlockSpec<T>]) -> Vec<Vec<bool>> {
     specs.iter().map(BlockSpec::frozen_components).collect()
 }
 
-pub(super) fn is_kept(kept: &[bool], z: usize) -> bool {
+pub(crate) fn is_kept(kept: &[bool], z: usize) -> bool {
     kept.get(z) == Some(&true)
 }
 
@@ -82,34 +81,46 @@ fn left(values: &[f64], kept: &[bool]) -> f64 {
     1.0 - frozen.map(|(_, x)| x).sum::<f64>()
 }
 
-/// A given value of a block on simplices: a column that is no distribution is projected, one of zeros becomes uniform.
-pub(super) fn given<T: Real>(
+/// A given value of a block on simplices: a column that is no distribution is projected, one of zeros becomes uniform. What may be
+/// `negative` need only be finite.
+pub(crate) fn given<T: Real>(
     spec: &BlockSpec<T>,
     value: DMatrix<T>,
     negative: bool,
 ) -> Result<DMatrix<T>, FitError> {
-    let block = spec.name.to_string();
-    if value.shape() != spec.shape {
-        return Err(FitError::Shape {
-            block,
-            got: value.shape(),
-            expected: spec.shape,
-        });
+    match negative {
+        true => {
+            let mut finite = spec.clone();
+            finite.constraint = Constraint::Free;
+            finite.check_values(&value)?;
+        }
+        false => spec.check_values(&value)?,
     }
-    match first_unusable(&value, negative) {
-        Some((row, column, value)) => Err(FitError::Value {
-            block,
-            row,
-            column,
-            value,
-        }),
-        None => Ok(on_simplex(value, &mut Projector::default())),
+    Ok(on_simplex(value, &mut Projector::default()))
+}
+
+/// [PNTF 1] a column that is no distribution is projected, one of zeros becomes uniform; distributions are not touched.
+fn on_simplex<T: Real>(mut m: DMatrix<T>, projector: &mut Projector) -> DMatrix<T> {
+    let rows = m.nrows();
+    let close = 4.0 * T::EPSILON.to_f64() * rows as f64;
+    for column in m.as_mut_slice().chunks_exact_mut(rows.max(1)) {
+        let mut values: Vec<f64> = column.iter().map(|x| x.to_f64()).collect();
+        let sum: f64 = values.iter().sum();
+        if (sum - 1.0).abs() <= close && values.iter().all(|&x| x >= 0.0) {
+            continue;
+        }
+        projector.project(&mut values, 1.0);
+        column
+            .iter_mut()
+            .zip(values)
+            .for_each(|(c, x)| *c = T::lit(x));
     }
+    m
 }
 
 /// The weights on the simplex that minimise `½ lᵀ H l - fᵀ l`, searched from the old ones. What is frozen keeps its weight; the others share
 /// what is left.
-pub(super) fn weigh(
+pub(crate) fn weigh(
     h: &DMatrix<f64>,
     f: &[f64],
     old: &[f64],
@@ -141,7 +152,7 @@ pub(super) fn weigh(
 }
 
 /// Projects a column onto the simplex. What is frozen keeps its old value; the others are projected onto what is left.
-pub(super) fn project(
+pub(crate) fn project(
     projector: &mut Projector,
     values: &mut [f64],
     old: impl Fn(usize) -> f64,
@@ -167,7 +178,7 @@ pub(super) fn project(
 
 /// Extrapolated parameters: columns on simplices are projected, those with a value that is no number stay; a number that is not positive is
 /// that of `last`.
-pub(super) fn extrapolated<T: Real>(
+pub(crate) fn extrapolated<T: Real>(
     specs: &[BlockSpec<T>],
     projector: &mut Projector,
     base: &Parameters<T>,
@@ -216,7 +227,7 @@ pub(super) fn extrapolated<T: Real>(
 }
 
 /// Replaces one block.
-pub(super) fn put<T: Real>(at: &mut Parameters<T>, place: usize, new: &DMatrix<f64>) {
+pub(crate) fn put<T: Real>(at: &mut Parameters<T>, place: usize, new: &DMatrix<f64>) {
     at.change(|j, block| {
         if j == place {
             block.zip_apply(new, |x, new| *x = T::lit(new));

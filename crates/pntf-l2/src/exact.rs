@@ -1,4 +1,15 @@
 //! New data under learnt components: a small convex problem for every observation, solved to rounding at once.
+//!
+//! An observation `g` is a slice of the data, and column `z` of `A` is component `z` as seen in a slice: the outer product of its columns in the
+//! other factors. With `q` convex and the same `H` for all observations,
+//!
+//! ```text
+//! ‖g - A x‖² = ‖g‖² + 2 q(x),     q(x) = ½ xᵀ H x - fᵀ x,     H = Aᵀ A,  f = Aᵀ g
+//! ```
+//!
+//! `H` is the Hadamard product of the other factors' Grams, and the `f` of all observations are one product of the data with these factors: `A`
+//! is never formed. `x` lies on the simplex for mixtures, in the orthant for sums. An active-set search ends at a point whose slopes `q' = H x - f`
+//! say how far it is at most above the least value: `q(x) - q(y) <= q'·(x - y)` for all `y`, so on the simplex `q'·x - min q'`.
 
 use std::fmt::Debug;
 
@@ -11,18 +22,18 @@ use plca_tensor::arrange::Products;
 use plca_tensor::parallel::map_in_order;
 use plca_tensor::{Data, Factor, Real};
 
-use super::blocks::{check_complete, finite};
-use super::ntf::{self, NtfState};
+use crate::blocks::{check_complete, finite};
+use crate::ntf::{self, NtfState};
+use crate::observations::{Observations, balance, squared_norms, times_power_of_two};
 use crate::qp::{orthant_at, orthant_qp};
-use crate::transform::{Observations, balance, squared_norms, times_power_of_two};
 
 /// The fact that holds the squared error of every observation.
-pub(super) const ERRORS: &str = "squared_errors";
+pub(crate) const ERRORS: &str = "squared_errors";
 /// The fact that holds the sum of every observation.
-pub(super) const TOTALS: &str = "totals";
+pub(crate) const TOTALS: &str = "totals";
 
 /// The problems of all observations.
-pub(super) trait Problems: Debug + Sync {
+pub(crate) trait Problems: Debug + Sync {
     /// The best coefficients of an observation; `None` of one that says nothing.
     fn best(&self, observation: usize) -> Result<Option<Vec<f64>>, FitError>;
 
@@ -83,9 +94,12 @@ impl<T: Real, P: Problems> Algorithm<T> for Exact<'_, T, P> {
     }
 
     fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
+        // 1. The objective before, where it is asked for.
         let value = measure.then(|| self.objective(at)).transpose()?;
+        // 2. The best coefficients of every observation.
         let best = |i| self.problems.best(i);
         let solved = map_in_order((0..self.count()).collect(), best);
+        // 3. They take their places, in the scalar of the model; what says nothing keeps its start.
         let mut new = at.at(self.free).clone();
         for (i, x) in solved.into_iter().enumerate() {
             let Some(x) = x? else { continue };
@@ -142,16 +156,16 @@ impl<T: Real, P: Problems> Algorithm<T> for Exact<'_, T, P> {
 
 /// What new data are explained with.
 #[derive(Debug)]
-pub(super) struct Learnt<T: Real> {
-    pub(super) specs: Vec<BlockSpec<T>>,
-    pub(super) blocks: Vec<DMatrix<T>>,
+pub(crate) struct Learnt<T: Real> {
+    pub(crate) specs: Vec<BlockSpec<T>>,
+    pub(crate) blocks: Vec<DMatrix<T>>,
     /// The place of the coefficients, which are those of the start.
-    pub(super) free: usize,
-    pub(super) facts: Vec<(&'static str, Vec<f64>)>,
+    pub(crate) free: usize,
+    pub(crate) facts: Vec<(&'static str, Vec<f64>)>,
 }
 
 /// Solves all problems; the state with the error of every observation, and the gaps.
-pub(super) fn explain<T: Real, S: State<Scalar = T>>(
+pub(crate) fn explain<T: Real, S: State<Scalar = T>>(
     learnt: Learnt<T>,
     problems: &impl Problems,
     empty: Vec<usize>,
@@ -187,13 +201,13 @@ pub(super) fn explain<T: Real, S: State<Scalar = T>>(
 }
 
 /// `‖g - A x‖²` from `‖g‖²` and `½ ‖A x‖² - g·A x`; below 0 it is rounding.
-pub(super) fn squared_error(i: usize, norm: f64, objective: f64) -> Result<f64, FitError> {
+pub(crate) fn squared_error(i: usize, norm: f64, objective: f64) -> Result<f64, FitError> {
     let what = format!("the squared error of observation {i}");
     Ok(finite(&what, norm + 2.0 * objective)?.max(0.0))
 }
 
 /// The mode of the observations, of data that these factors of the others can explain.
-pub(super) fn agree<T: Real>(
+pub(crate) fn agree<T: Real>(
     learnt: &[&DMatrix<T>],
     data: &Products<'_, T>,
     how: &Transform,
@@ -207,7 +221,7 @@ pub(super) fn agree<T: Real>(
 }
 
 /// Refuses errors that are none, or of another number than any of these.
-pub(super) fn check_errors<T: Real>(
+pub(crate) fn check_errors<T: Real>(
     parameters: &Parameters<T>,
     sizes: impl IntoIterator<Item = usize>,
 ) -> Result<(), FitError> {
@@ -217,7 +231,7 @@ pub(super) fn check_errors<T: Real>(
 }
 
 /// Refuses sums that are none, or of another number.
-pub(super) fn check_totals<T: Real>(
+pub(crate) fn check_totals<T: Real>(
     parameters: &Parameters<T>,
     size: usize,
 ) -> Result<(), FitError> {
@@ -290,7 +304,7 @@ impl Problems for Sums {
 }
 
 /// Explains the slices of new data as sums of components that have these factors.
-pub(super) fn explain_sums<T: Real>(
+pub(crate) fn explain_sums<T: Real>(
     factors: &[DMatrix<T>],
     data: &dyn Data<T>,
     how: &Transform,

@@ -10,14 +10,14 @@ use plca_fit::engine::{
 use plca_tensor::arrange::Products;
 use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
 
-use super::blocks::unsolved;
-use super::columns::{self, ColumnNmfState};
-use super::exact::{
+use crate::blocks::unsolved;
+use crate::columns::{self, ColumnNmfState};
+use crate::exact::{
     ERRORS, Learnt, Problems, TOTALS, agree, check_errors, check_totals, explain as solve,
     squared_error,
 };
+use crate::observations::{Observations, squared_norms};
 use crate::qp::{gram_at, gram_qp};
-use crate::transform::{Observations, squared_norms};
 
 /// The fact that holds the mode of the observations.
 const ALONG: &str = "along";
@@ -33,11 +33,10 @@ const ALONG: &str = "along";
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_fit::engine::Reconstruct;
-/// use pntf_l2::engine::MixtureState;
+/// use pntf_l2::{MixtureState, Reconstruct};
 /// let state = MixtureState::new(1, dmatrix![0.25; 0.75], vec![dmatrix![1.0, 0.0; 0.0, 1.0]])?;
 /// assert_eq!((state.shape(), state.cell(&[1, 0])), (vec![2, 1], 0.75));
-/// # Ok::<(), plca_fit::engine::FitError>(())
+/// # Ok::<(), pntf_l2::FitError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct MixtureState<T: Real>(Parameters<T>);
@@ -126,7 +125,7 @@ impl<T: Real> MixtureState<T> {
 }
 
 /// Mixtures times the sums of their observations.
-pub(super) fn scaled<T: Real>(mixture: &DMatrix<T>, totals: &[f64]) -> DMatrix<T> {
+pub(crate) fn scaled<T: Real>(mixture: &DMatrix<T>, totals: &[f64]) -> DMatrix<T> {
     let mut scaled = mixture.clone();
     for (mut column, &total) in scaled.column_iter_mut().zip(totals) {
         column *= T::lit(total);
@@ -262,7 +261,7 @@ impl Problems for Mixtures {
 }
 
 /// Explains the slices of new data as mixtures of components that have these factors.
-pub(super) fn explain<T: Real>(
+pub(crate) fn explain<T: Real>(
     factors: &[DMatrix<T>],
     data: &dyn Data<T>,
     how: &Transform,
@@ -290,7 +289,7 @@ pub(super) fn explain<T: Real>(
 }
 
 /// Explains new columns by a learnt `U`.
-pub(super) fn explain_columns<T: Real>(
+pub(crate) fn explain_columns<T: Real>(
     u: &DMatrix<T>,
     data: &dyn Data<T>,
     how: &Transform,

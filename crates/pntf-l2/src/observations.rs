@@ -1,0 +1,78 @@
+//! What the problems of new observations are made of.
+
+use nalgebra::DMatrix;
+use plca_tensor::Real;
+use plca_tensor::arrange::Products;
+
+use crate::sweep::{gram, hadamard, widen};
+
+/// A factor with every column times the power of two that brings its largest entry near 1, and the exponents: products over many
+/// modes then neither overflow nor underflow.
+pub(crate) fn balance<T: Real>(factor: &DMatrix<T>) -> (DMatrix<T>, Vec<i32>) {
+    let mut balanced = factor.clone();
+    let exponents = (balanced.column_iter_mut())
+        .map(|mut column| {
+            let largest = column.amax().to_f64();
+            if largest <= 0.0 {
+                return 0;
+            }
+            let exponent = -largest.log2().floor() as i32;
+            column.apply(|x| *x = T::lit(times_power_of_two(x.to_f64(), exponent)));
+            exponent
+        })
+        .collect();
+    (balanced, exponents)
+}
+
+/// `x 2^exponent`, in steps whose powers are normal numbers.
+pub(crate) fn times_power_of_two(mut x: f64, mut exponent: i32) -> f64 {
+    while exponent != 0 && x != 0.0 {
+        let step = exponent.clamp(-1000, 1000);
+        x *= 2f64.powi(step);
+        exponent -= step;
+    }
+    x
+}
+
+/// What the problems of all observations are made of, the data in the scale in which they are held.
+#[derive(Debug)]
+pub(crate) struct Observations {
+    /// `Aᵀ A`, `A` the components as seen in an observation.
+    pub(crate) h: DMatrix<f64>,
+    /// `Aᵀ g` in rows.
+    pub(crate) m: DMatrix<f64>,
+    /// `Σ g`.
+    pub(crate) totals: Vec<f64>,
+}
+
+impl Observations {
+    /// Of complete data, and of factors of which only that of the observations has another number of rows.
+    pub(crate) fn new<T: Real>(
+        factors: &[DMatrix<T>],
+        data: &Products<'_, T>,
+        mode: usize,
+    ) -> Self {
+        let n = data.shape()[mode];
+        let mut factors = factors.to_vec();
+        factors[mode] = DMatrix::zeros(n, factors[mode].ncols());
+        let grams: Vec<_> = factors.iter().map(|f| gram(&widen(f))).collect();
+        let mut totals = vec![0.0; n];
+        data.for_each(&mut |index, x| totals[index[mode]] += x);
+        Self {
+            h: hadamard(&grams, Some(mode)),
+            m: data.mttkrp(&factors, mode),
+            totals,
+        }
+    }
+}
+
+/// `‖g / unit‖²` of every observation, divided before it is squared: small ones are not lost beside large ones.
+pub(crate) fn squared_norms<T: Real>(
+    data: &Products<'_, T>,
+    mode: usize,
+    units: &[f64],
+) -> Vec<f64> {
+    let mut norms = vec![0.0; units.len()];
+    data.for_each(&mut |index, x| norms[index[mode]] += (x / units[index[mode]]).powi(2));
+    norms
+}
