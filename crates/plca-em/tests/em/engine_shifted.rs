@@ -1,6 +1,7 @@
 //! Shifted and transformed models on the engine against those that they replace: the same bits.
 
 mod agreement;
+mod iterates;
 mod states;
 
 use plca_em::engine::{Shifted, ShiftedBuilder, Transformed, TransformedBuilder};
