@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use plca_benches::{dense, source, sparse};
-use plca_em::{Algorithm, Evaluation, Shifted, ShiftedInit};
+use plca_em::{Evaluation, Init, Model, Shifted};
 use plca_tensor::{Data, Real};
 use rayon::ThreadPoolBuilder;
 
@@ -43,8 +43,8 @@ fn iteration<T: Real>(
     for (evaluation, how) in EVALUATIONS.iter().filter(|e| !skip.contains(&e.0)) {
         let builder = Shifted::<T>::builder(components, kernel.to_vec()).evaluation(*how);
         let shifted = builder.build().expect("a kernel with cells");
-        let em = shifted.on(data).expect("a kernel smaller than the data");
-        let start = em.init(&ShiftedInit::default(), &mut source(4));
+        let em = shifted.bind(data).expect("a kernel smaller than the data");
+        let start = Init::default().parameters(&*em, &mut source(4));
         let start = start.expect("a positive start");
         for threads in [1, 2] {
             let pool = (ThreadPoolBuilder::new().num_threads(threads).build()).expect("threads");

@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use plca_benches::{dense, source, sparse, uniform};
-use plca_em::{Algorithm as _, Nmf, Plca, Shifted, ShiftedInit};
-use plca_fit::engine::{Init, Model};
+use plca_em::{Init, Model, Nmf, Plca, Shifted};
+use plca_fit::Algorithm as _;
 use plca_tensor::Data;
 use plca_tensor::parallel::record::{self, Loop, Task};
 use pntf_l2::Pntf;
@@ -112,13 +112,7 @@ fn shifted(name: &str, shape: &[usize], kernel: &[usize], k: usize) {
     let data = dense::<f64>(shape);
     let shifted = Shifted::<f64>::builder(k, kernel.to_vec());
     let shifted = shifted.build().expect("a kernel with cells");
-    let em = shifted.on(&data).expect("a kernel smaller than the data");
-    let mut state = em
-        .init(&ShiftedInit::default(), &mut source(4))
-        .expect("a start");
-    watch(name, || {
-        em.step(&mut state, false).expect("a step");
-    });
+    steps(name, &shifted, &data);
 }
 
 fn squares(name: &str, shape: &[usize], k: usize) {

@@ -166,13 +166,6 @@ impl From<plca_fit::engine::FitError> for Failure {
     }
 }
 
-impl From<plca_em::ParamError> for Failure {
-    // Settings come from the command line.
-    fn from(e: plca_em::ParamError) -> Self {
-        Self::usage(chain(&e))
-    }
-}
-
 impl From<skellam_snmf::SnmfError> for Failure {
     fn from(e: skellam_snmf::SnmfError) -> Self {
         Self::told(&e)

@@ -4,7 +4,7 @@ use plca_dist::thin;
 use plca_tensor::{Data, DataError, DenseTensor, Mask, Order, Part, Real};
 use rand::Rng;
 
-use crate::{EmError, ParamError};
+use crate::EmError;
 
 /// A data set of counts in two parts that add up to it.
 ///
@@ -56,7 +56,7 @@ where
     R: Rng + ?Sized,
 {
     if !(share > 0.0 && share < 1.0) {
-        return Err(ParamError::Share(share).into());
+        return Err(EmError::Share(share));
     }
     let mut left: Vec<Vec<f64>> = data.shape().iter().map(|&n| vec![0.0; n]).collect();
     let (mut drawn, mut fraction) = (Vec::new(), None);
@@ -138,7 +138,7 @@ where
     R: Rng + ?Sized,
 {
     if !(share > 0.0 && share < 1.0) {
-        return Err(ParamError::Share(share).into());
+        return Err(EmError::Share(share));
     }
     let shape = data.shape().to_vec();
     let large = || DataError::TooLarge {

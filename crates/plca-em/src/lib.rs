@@ -12,8 +12,7 @@
 //! [`plca_fit`]'s loop, with the same bits for any number of threads.
 //!
 //! ```
-//! use plca_em::Plca;
-//! use plca_fit::engine::Model;
+//! use plca_em::{Model, Plca};
 //! use plca_tensor::{DenseTensor, Order};
 //! use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 //!
@@ -37,8 +36,7 @@
 //! start is chosen before the run:
 //!
 //! ```
-//! use plca_em::Plca;
-//! use plca_fit::engine::{Init, Model, Solver, Stop};
+//! use plca_em::{Init, Model, Plca, Solver, Stop};
 //! use plca_tensor::{DenseTensor, Order};
 //! use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 //!
@@ -57,45 +55,47 @@
 //! For squared error or Gaussian noise; for signed data; when a point estimate of the factors is not what you want.
 
 mod blocks;
-pub mod engine;
 mod error;
 mod expectation;
 mod held_out;
-mod init;
 mod interpolated;
+mod nmf;
 mod online;
 mod order;
+mod placed;
+mod plca;
+mod plsa;
 mod posterior;
+mod product;
 mod shifted;
 mod transformed;
 
-pub use engine::{
-    Given, Missing, Nmf, NmfBuilder, NmfState, Plca, PlcaBuilder, PlcaState, Plsa, PlsaBuilder,
-    PlsaState, Update,
-};
-pub use error::{EmError, ParamError};
+pub use error::EmError;
 pub use held_out::{HeldCells, HeldOut, hold_out, hold_out_cells, perplexity};
 pub use interpolated::{Judged, held_out_divergence, held_out_perplexity};
+pub use nmf::{Nmf, NmfBuilder, NmfState, Update};
 pub use online::{
     Batch, Local, Online, OnlineBuilder, OnlineState, Pass, StepSize, StreamError, Streamed,
 };
 #[doc(hidden)]
 pub use online::{Explanation, Turn};
 pub use order::{ModelOrder, effective_parameters, nominal_parameters, shifted_parameters};
-pub use plca_fit::{
-    Accelerate, Algorithm, Carried, Direction, Iteration, Momentum, Need, Observer, Outcome,
-    Parabolic, Progress, Squarem, Stop, StopError, StopReason, TracePoint, best_of, run, run_from,
+pub use plca::{Missing, Plca, PlcaBuilder, PlcaState};
+pub use plca_fit::engine::{
+    Algorithm, Anneal, AnyModel, Checkpoint, Cooling, Event, Explained, Fit, FitError, Impossible,
+    Init, Iteration, Model, Need, Observer, Parameters, Reconstruct, Run, Sense, Solver, Start,
+    State, Status, Stop, StopError, TracePoint, Transform,
 };
 pub use plca_priors::{PriorError, SimplexPrior};
+pub use plsa::{Given, Plsa, PlsaBuilder, PlsaState};
+pub use posterior::{posterior, sample_counts};
+pub use shifted::{
+    Evaluation, Geometry, Likelihood, Shifted, ShiftedBuilder, ShiftedState, Support,
+};
+pub use transformed::{IndexMaps, MapEntry, Transformed, TransformedBuilder, TransformedState};
 
 /// A shared prior of distributions.
 pub type Prior<T> = std::sync::Arc<dyn SimplexPrior<T>>;
-pub use posterior::{posterior, sample_counts};
-pub use shifted::{
-    Anneal, Evaluation, Geometry, Likelihood, Shifted, ShiftedBuilder, ShiftedEm, ShiftedInit,
-    ShiftedState, Support,
-};
-pub use transformed::{IndexMaps, MapEntry, Transformed, TransformedBuilder, TransformedEm};
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

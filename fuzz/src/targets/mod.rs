@@ -35,7 +35,6 @@ pub const TARGETS: &[Target] = &[
     store::TARGET,
     checkpoint::TARGET,
     json::TENSOR,
-    json::FIT,
     json::EM,
     json::SNMF,
     json::L2,

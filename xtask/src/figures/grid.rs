@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use nalgebra::DMatrix;
 use plca_dist::random::{exponential, uniform};
-use plca_em::{Outcome, Shifted, ShiftedInit, ShiftedState, Stop};
+use plca_em::{Fit, Init, Model, Reconstruct, Shifted, ShiftedState, Solver, State, Stop};
 use plca_tensor::{Data as _, DenseTensor, Order};
 use rand_chacha::ChaCha8Rng;
 
@@ -266,7 +266,7 @@ pub(super) fn worst(matches: &[Match]) -> f64 {
 
 /// Runs of one configuration, and their divergences `D/v` of data and model.
 pub(super) struct Runs {
-    pub(super) all: Vec<Outcome<ShiftedState<f64>>>,
+    pub(super) all: Vec<Fit<ShiftedState<f64>>>,
     pub(super) divergences: Vec<f64>,
     /// What each state says the data are.
     pub(super) models: Vec<Grid>,
@@ -276,7 +276,7 @@ pub(super) struct Runs {
 impl Runs {
     /// The state with the smallest divergence.
     pub(super) fn best(&self) -> &ShiftedState<f64> {
-        &self.all[self.best].state
+        self.all[self.best].state()
     }
 
     pub(super) fn divergence(&self) -> f64 {
@@ -296,28 +296,20 @@ pub(super) fn runs(
     seeds: Range<u64>,
     iterations: usize,
 ) -> Result<Runs> {
-    let stop = Stop {
-        max_iter: iterations,
-        tol: 0.0,
-        check_every: 5,
-        ..Stop::default()
-    };
-    let em = config.on(v)?;
-    let mut all = Vec::new();
+    let stop = Stop::default().max_iter(iterations).tol(None);
+    let em = config.bind(v)?;
+    let (mut all, mut divergences, mut models) = (Vec::new(), Vec::new(), Vec::new());
     for seed in seeds {
-        let start = em.init(&ShiftedInit::default(), &mut rng(seed, 0))?;
-        all.push(plca_em::run(&em, start, &stop, ())?);
-    }
-    // Priors are in the objective, not in the divergence.
-    let divergences: Vec<f64> = (all.iter())
-        .map(|run| Ok(divergence(v, em.ln_lik(&run.state)?)))
-        .collect::<Result<Vec<_>>>()?;
-    let mut models = Vec::new();
-    for run in &all {
+        let run = config.on(v)?.solver(Solver::Em).stop(stop.clone());
+        let fit = run.run(Init::default(), &mut rng(seed, 0))?;
+        // Priors are in the objective, not in the divergence.
+        let ln_lik = em.likelihood(fit.state().parameters())?;
+        divergences.push(divergence(v, ln_lik));
         models.push(Grid {
             shape: v.shape().to_vec(),
-            values: em.reconstruct(&run.state)?,
+            values: fit.state().reconstruct()?.into_parts().1,
         });
+        all.push(fit);
     }
     let best = (0..all.len())
         .min_by(|&a, &b| divergences[a].total_cmp(&divergences[b]))

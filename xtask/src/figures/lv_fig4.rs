@@ -84,7 +84,7 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     let seeds = context.seed..context.seed + SEEDS;
     let runs = runs(&config, &input.tensor()?, seeds, 120)?;
     let reach = [KERNEL[0] - 1, KERNEL[1] - 1, 0];
-    let found = matches(&truth, &runs.best().kernels, &reach);
+    let found = matches(&truth, runs.best().kernels(), &reach);
 
     let state = runs.best();
     let mut panels = vec![
@@ -92,15 +92,15 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
         runs.model().colours("reconstruction", false),
     ];
     let priors: Vec<_> = (found.iter().enumerate())
-        .map(|(t, m)| ((t + 1).to_string(), state.weights[m.component]))
+        .map(|(t, m)| ((t + 1).to_string(), state.weights()[m.component]))
         .collect();
     panels.push(Panel::bars("priors P(z)", &priors, "probability", 0));
     for (t, m) in found.iter().enumerate() {
-        let kernel = Grid::of_block(&state.kernels, m.component, &KERNEL);
+        let kernel = Grid::of_block(state.kernels(), m.component, &KERNEL);
         panels.push(kernel.colours(&format!("kernel {}", t + 1), false));
     }
     for (t, m) in found.iter().enumerate() {
-        let impulse = Grid::of_block(&state.impulses, m.component, &room);
+        let impulse = Grid::of_block(state.impulses(), m.component, &room);
         panels.push(impulse.image(&format!("impulse {}", t + 1)));
     }
     let files = context.picture(FIGURE.name, 3, (330.0, 320.0), panels)?;

@@ -54,9 +54,9 @@ fn fit(context: &Context, input: &Grid, name: &'static str) -> Result<Way> {
     let prior = |rho: f64| -> Result<Prior<f64>> { Ok(Arc::new(Entropic::relative(rho)?)) };
     let builder = Shifted::builder(1, KERNEL.to_vec());
     let config = match name {
-        "impulse, 0.1" => builder.impulses_prior(prior(0.1)?),
-        "impulse, 0.3" => builder.impulses_prior(prior(0.3)?),
-        "kernel, 0.3" => builder.kernels_prior(prior(0.3)?),
+        "impulse, 0.1" => builder.prior("impulses", prior(0.1)?),
+        "impulse, 0.3" => builder.prior("impulses", prior(0.3)?),
+        "kernel, 0.3" => builder.prior("kernels", prior(0.3)?),
         "annealed" => builder.anneal(Anneal {
             alpha0: 0.7,
             over: 40.0,
@@ -69,12 +69,12 @@ fn fit(context: &Context, input: &Grid, name: &'static str) -> Result<Way> {
     truth.stamp(&sign(), &[2, 2], 1.0);
     let results = (runs.all.iter())
         .map(|run| {
-            let kernel = Grid::of_block(&run.state.kernels, 0, &KERNEL);
+            let kernel = Grid::of_block(run.state().kernels(), 0, &KERNEL);
             let (cosine, _) = aligned(&truth, &kernel, &[10, 10]);
             [
                 cosine,
                 kernel.entropy(),
-                impulse(&run.state.impulses).entropy(),
+                impulse(run.state().impulses()).entropy(),
             ]
         })
         .collect();
@@ -109,13 +109,14 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
 
     let mut panels = vec![input.image("input")];
     for way in &ways {
-        let kernel = Grid::of_block(&way.runs.best().kernels, 0, &KERNEL);
+        let kernel = Grid::of_block(way.runs.best().kernels(), 0, &KERNEL);
         panels.push(kernel.image(way.name));
     }
     panels.push(input.image("input"));
     for way in &ways {
         let [_, k, i] = way.best();
-        panels.push(impulse(&way.runs.best().impulses).image(&format!("entropies {k:.2}, {i:.2}")));
+        panels
+            .push(impulse(way.runs.best().impulses()).image(&format!("entropies {k:.2}, {i:.2}")));
     }
     let files = context.picture(FIGURE.name, 6, (260.0, 275.0), panels)?;
 

@@ -1,7 +1,8 @@
 //! SI: positive deconvolution, a model whose kernel is known.
 
 use nalgebra::DMatrix;
-use plca_em::{Shifted, ShiftedEm, ShiftedInit, ShiftedState, Stop, TracePoint};
+use plca_em::{Fit, Init, Model, Reconstruct, Shifted, ShiftedState, Solver, Stop, TracePoint};
+use plca_tensor::DenseTensor;
 
 use super::grid::{Grid, poisson};
 use super::support::rng;
@@ -31,28 +32,29 @@ const SPIKES: [(usize, f64); 6] = [
     (104, 0.10),
 ];
 
-fn stop(max_iter: usize) -> Stop {
-    Stop {
-        max_iter,
-        tol: 0.0,
-        check_every: 10,
-        ..Stop::default()
-    }
-}
-
 /// Mass within one sample of each spike, relative to its share.
 fn recovered(state: &ShiftedState<f64>) -> Vec<f64> {
-    let mass = |at: usize| state.impulses.view((at - 1, 0), (3, 1)).sum();
+    let mass = |at: usize| state.impulses().view((at - 1, 0), (3, 1)).sum();
     SPIKES.iter().map(|&(at, share)| mass(at) / share).collect()
 }
 
-fn start(em: &ShiftedEm<'_, f64>, kernel: &Grid) -> Result<ShiftedState<f64>> {
-    let init = ShiftedInit {
-        kernels: Some(DMatrix::from_column_slice(TAPS, 1, &kernel.values)),
-        impulses: Some(DMatrix::from_element(PLACES, 1, 1.0)),
-        ..ShiftedInit::default()
-    };
-    Ok(em.init(&init, &mut rng(0, 0))?)
+/// The impulses after so many iterations from everywhere the same.
+fn deconvolved(
+    v: &DenseTensor<f64>,
+    kernel: &Grid,
+    iterations: usize,
+) -> Result<Fit<ShiftedState<f64>>> {
+    // [SPEC 5.4]
+    let config = Shifted::builder(1, vec![TAPS]).freeze("kernels").build()?;
+    let start = Init::default()
+        .block(
+            "kernels",
+            DMatrix::from_column_slice(TAPS, 1, &kernel.values),
+        )
+        .block("impulses", DMatrix::from_element(PLACES, 1, 1.0));
+    let run = config.on(v)?.solver(Solver::Em);
+    let run = run.stop(Stop::default().max_iter(iterations).tol(None));
+    Ok(run.run(start, &mut rng(0, 0))?)
 }
 
 /// The largest fall from one point of a trace to the next, relative to the objective.
@@ -74,13 +76,9 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     let mut rng = rng(context.seed, 22);
     let input = Grid::from_fn(&rate.shape, |i| poisson(rate.get(i), &mut rng));
     let v = input.tensor()?;
-    // [SPEC 5.4]
-    let config = Shifted::builder(1, vec![TAPS]).freeze_kernels().build()?;
-    let em = config.on(&v)?;
-    let first = start(&em, &blur)?;
-    let early = plca_em::run(&em, first.clone(), &stop(50), ())?.state;
-    let plain = plca_em::run(&em, first, &stop(ITERATIONS), ())?;
-    let ratios = recovered(&plain.state);
+    let early = deconvolved(&v, &blur, 50)?;
+    let plain = deconvolved(&v, &blur, ITERATIONS)?;
+    let ratios = recovered(plain.state());
     let within = ratios.iter().all(|r| (0.9..=1.1).contains(r));
 
     let line = |values: &[f64]| {
@@ -90,9 +88,9 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     };
     let x = || Axis::linear("x", 0.0, rate.shape[0] as f64);
     let counts = Axis::from_zero("counts", input.values.iter().copied());
-    let model = em.reconstruct(&plain.state)?;
+    let model = plain.state().reconstruct()?.into_parts().1;
     let truth: Vec<(f64, f64)> = SPIKES.iter().map(|s| (s.0 as f64, s.1)).collect();
-    let impulse = |state: &ShiftedState<f64>| line(state.impulses.as_slice());
+    let impulse = |state: &ShiftedState<f64>| line(state.impulses().as_slice());
     let stems = truth
         .iter()
         .flat_map(|&(x, y)| [(x, 0.0), (x, y), (x, 0.0)])
@@ -116,8 +114,8 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
         Panel::lines(
             "impulse P(x)",
             &[
-                Series::new("50 iterations", 4, impulse(&early)),
-                Series::new("5000", 1, impulse(&plain.state)),
+                Series::new("50 iterations", 4, impulse(early.state())),
+                Series::new("5000", 1, impulse(plain.state())),
                 Series::new("true spikes", 0, stems).dashed(),
             ],
             &x(),
@@ -128,7 +126,7 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     let files = context.picture(FIGURE.name, 3, (480.0, 340.0), panels)?;
     let data = Data::generated("six spikes blurred by 15 taps, 1e5 counts");
     let list: Vec<_> = ratios.iter().map(|r| format!("{r:.3}")).collect();
-    let fall = largest_fall(&plain.trace);
+    let fall = largest_fall(plain.trace());
     Ok(vec![
         context.entry(
             "mass within one sample of each spike relative to the truth, 0.9 to 1.1",

@@ -86,7 +86,7 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     let (annealed, plain) = (fit(context, &input, true)?, fit(context, &input, false)?);
     let reach = [0, KERNEL[1] - 1];
     let cosines =
-        [&annealed, &plain].map(|runs| worst(&matches(&truth, &runs.best().kernels, &reach)));
+        [&annealed, &plain].map(|runs| worst(&matches(&truth, runs.best().kernels(), &reach)));
 
     let files = draw(context, &input, &truth, &annealed)?;
     let data = Data::generated("30 x 80, two kernels 30 x 11, four smooth impulses each");
@@ -119,9 +119,9 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
 
 fn draw(context: &Context, input: &Grid, truth: &[Grid; 2], runs: &Runs) -> Result<Vec<String>> {
     let state = runs.best();
-    let found = matches(truth, &state.kernels, &[0, KERNEL[1] - 1]);
+    let found = matches(truth, state.kernels(), &[0, KERNEL[1] - 1]);
     let kernels: Vec<Grid> = (found.iter())
-        .map(|m| Grid::of_block(&state.kernels, m.component, &KERNEL))
+        .map(|m| Grid::of_block(state.kernels(), m.component, &KERNEL))
         .collect();
     let places = SHAPE[1] - KERNEL[1] + 1;
     let density = |title: &str, grid: &Grid| {
@@ -130,15 +130,15 @@ fn draw(context: &Context, input: &Grid, truth: &[Grid; 2], runs: &Runs) -> Resu
     };
     let impulses: Vec<Series> = (found.iter().enumerate())
         .map(|(t, m)| {
-            let column = state.impulses.column(m.component);
+            let column = state.impulses().column(m.component);
             let points = (0..places).map(|h| (h as f64, column[h])).collect();
             Series::new(&format!("z = {}", t + 1), t, points)
         })
         .collect();
     let priors: Vec<_> = (found.iter().enumerate())
-        .map(|(t, m)| ((t + 1).to_string(), state.weights[m.component]))
+        .map(|(t, m)| ((t + 1).to_string(), state.weights()[m.component]))
         .collect();
-    let highest = Axis::from_zero("probability", state.impulses.iter().copied());
+    let highest = Axis::from_zero("probability", state.impulses().iter().copied());
     let panels = vec![
         density("input", input),
         density("kernel, z = 1", &kernels[0]),

@@ -80,13 +80,13 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     let reach = [KERNEL[0] - 1, KERNEL[1] - 1];
     let (annealed, plain) = (fit(context, &input, true)?, fit(context, &input, false)?);
     let cosines = |runs: &Runs| -> Vec<f64> {
-        let states = runs.all.iter().map(|run| &run.state);
+        let states = runs.all.iter().map(|run| run.state());
         states
-            .map(|state| worst(&matches(&truth, &state.kernels, &reach)))
+            .map(|state| worst(&matches(&truth, state.kernels(), &reach)))
             .collect()
     };
     let (with, without) = (cosines(&annealed), cosines(&plain));
-    let room_of = |z: usize| Grid::of_block(&annealed.best().impulses, z, &room);
+    let room_of = |z: usize| Grid::of_block(annealed.best().impulses(), z, &room);
     let entropies = [0, 1].map(|z| room_of(z).entropy());
 
     let mut panels = row(&input, &truth, &annealed, annealed.best);
@@ -133,15 +133,19 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
 /// Input, two kernels, two impulses and the reconstruction of one run.
 fn row(input: &Grid, truth: &[Grid; 2], runs: &Runs, at: usize) -> Vec<Panel> {
     let room: Vec<usize> = (0..2).map(|d| SHAPE[d] - KERNEL[d] + 1).collect();
-    let state = &runs.all[at].state;
-    let found = matches(truth, &state.kernels, &[KERNEL[0] - 1, KERNEL[1] - 1]);
+    let state = runs.all[at].state();
+    let found = matches(truth, state.kernels(), &[KERNEL[0] - 1, KERNEL[1] - 1]);
     let mut panels = vec![input.image("input")];
     for (t, m) in found.iter().enumerate() {
-        let title = format!("kernel {}, P(z) = {:.2}", t + 1, state.weights[m.component]);
-        panels.push(Grid::of_block(&state.kernels, m.component, &KERNEL).image(&title));
+        let title = format!(
+            "kernel {}, P(z) = {:.2}",
+            t + 1,
+            state.weights()[m.component]
+        );
+        panels.push(Grid::of_block(state.kernels(), m.component, &KERNEL).image(&title));
     }
     for (t, m) in found.iter().enumerate() {
-        let impulse = Grid::of_block(&state.impulses, m.component, &room);
+        let impulse = Grid::of_block(state.impulses(), m.component, &room);
         panels.push(impulse.image(&format!("impulse {}", t + 1)));
     }
     panels.push(runs.models[at].image("reconstruction"));

@@ -72,9 +72,9 @@ fn fit(input: &Grid, kernel: &[usize], seeds: std::ops::Range<u64>) -> Result<Ru
 
 fn draw(context: &Context, name: &str, input: &Grid, runs: &Runs) -> Result<Vec<String>> {
     let state = runs.best();
-    let places = [state.impulses.nrows() / input.shape[1], input.shape[1]];
-    let impulse = Grid::of_block(&state.impulses, 0, &places);
-    let kernel: Vec<(f64, f64)> = (state.kernels.iter().enumerate())
+    let places = [state.impulses().nrows() / input.shape[1], input.shape[1]];
+    let impulse = Grid::of_block(state.impulses(), 0, &places);
+    let kernel: Vec<(f64, f64)> = (state.kernels().iter().enumerate())
         .map(|(i, &p)| (i as f64, p))
         .collect();
     let density = |title: &str, grid: &Grid, label: &str| {
@@ -112,10 +112,10 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
         .for_each(|x| *x += 0.02 * loudest * uniform(&mut rng));
     let runs = fit(&input, &KERNEL, context.seed..context.seed + 5)?;
     let state = runs.best();
-    let found = Grid::of_block(&state.impulses, 0, &impulse.shape);
+    let found = Grid::of_block(state.impulses(), 0, &impulse.shape);
     // Kernel and impulse are known up to opposite shifts: those of the impulse count.
     let (impulse_cosine, shift) = aligned(&impulse, &found, &[20, 0]);
-    let kernel = Grid::of_block(&state.kernels, 0, &KERNEL).moved_back(&shift);
+    let kernel = Grid::of_block(state.kernels(), 0, &KERNEL).moved_back(&shift);
     let cosine = truth.cosine(&kernel);
     let right = sounding(&impulse, &found.moved(&shift));
 
@@ -175,7 +175,7 @@ fn piano(context: &Context) -> Result<Option<(Entry, Vec<String>)>> {
     };
     let runs = fit(&input, &[PIANO_KERNEL, 1], context.seed..context.seed + 1)?;
     let files = draw(context, "si_fig4_piano", &input, &runs)?;
-    let kernel: Vec<f64> = runs.best().kernels.iter().copied().collect();
+    let kernel: Vec<f64> = runs.best().kernels().iter().copied().collect();
     let largest = kernel.iter().copied().fold(0.0, f64::max);
     let peak = |i: usize| {
         let beside = [i.wrapping_sub(1), i + 1];

@@ -60,7 +60,7 @@ fn draw(
     columns: usize,
 ) -> Result<Vec<String>> {
     let state = runs.best();
-    let frames = state.impulses.nrows();
+    let frames = state.impulses().nrows();
     let axis = |label: &str, n: usize| Axis::linear(label, 0.0, n as f64);
     let density = |title: &str, grid: &Grid| {
         let (f, t) = (grid.shape[0], grid.shape[1]);
@@ -73,7 +73,7 @@ fn draw(
         density("reconstruction", runs.model()),
     ];
     let impulses = Grid::from_fn(&[order.len(), frames], |i| {
-        state.weights[order[i[0]]] * state.impulses[(i[1], order[i[0]])]
+        state.weights()[order[i[0]]] * state.impulses()[(i[1], order[i[0]])]
     });
     let rows = impulses.thinned(order.len(), 240).rows_up();
     panels.push(Panel::density(
@@ -84,8 +84,11 @@ fn draw(
     ));
     let kernel = [input.shape[0], 8];
     for (n, &z) in order.iter().enumerate() {
-        let title = format!("kernel {}, P(z) = {:.2}", n + 1, state.weights[z]);
-        panels.push(density(&title, &Grid::of_block(&state.kernels, z, &kernel)));
+        let title = format!("kernel {}, P(z) = {:.2}", n + 1, state.weights()[z]);
+        panels.push(density(
+            &title,
+            &Grid::of_block(state.kernels(), z, &kernel),
+        ));
     }
     context.picture(name, columns, (360.0, 290.0), panels)
 }
@@ -106,7 +109,7 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
         .build()?;
     let seeds = context.seed..context.seed + SEEDS;
     let runs = runs(&config, &input.tensor()?, seeds, 200)?;
-    let found = matches(&truth, &runs.best().kernels, &[0, KERNEL[1] - 1]);
+    let found = matches(&truth, runs.best().kernels(), &[0, KERNEL[1] - 1]);
     let order: Vec<usize> = found.iter().map(|m| m.component).collect();
     let mut files = draw(context, FIGURE.name, &input, &runs, &order, 3)?;
     let real = speech(context)?;
@@ -161,7 +164,7 @@ fn speech(context: &Context) -> Result<Option<(Entry, Vec<String>)>> {
         iterations,
     )?;
     let mut order: Vec<usize> = (0..20).collect();
-    let weights = &runs.best().weights;
+    let weights = runs.best().weights();
     order.sort_by(|&a, &b| weights[b].total_cmp(&weights[a]));
     let files = draw(context, "si_fig5_speech", &input, &runs, &order[..9], 3)?;
     let d = runs.divergence();

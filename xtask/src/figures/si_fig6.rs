@@ -86,9 +86,9 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
         ITERATIONS,
     )?;
     let state = runs.best();
-    let kernel = Grid::of_block(&state.kernels, 0, &KERNEL);
+    let kernel = Grid::of_block(state.kernels(), 0, &KERNEL);
     let (cosine, shift) = aligned(&truth, &kernel, &[KERNEL[0] - 1, KERNEL[1] - 1, 0]);
-    let found = Grid::of_block(&state.impulses, 0, &room).moved_back(&shift);
+    let found = Grid::of_block(state.impulses(), 0, &room).moved_back(&shift);
     let (colour, placed) = (
         colours(&truth).cosine(&colours(&kernel)),
         impulse.cosine(&found),
@@ -98,7 +98,7 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
         input.colours("input", false),
         runs.model().colours("reconstruction", false),
         kernel.colours("kernel", false),
-        Grid::of_block(&state.impulses, 0, &room).image("impulse"),
+        Grid::of_block(state.impulses(), 0, &room).image("impulse"),
     ];
     let mut files = context.picture(FIGURE.name, 2, (520.0, 260.0), panels)?;
     let real: Vec<_> = [group(context)?, sweets(context)?]
@@ -157,8 +157,8 @@ fn group(context: &Context) -> Result<Option<(Entry, Vec<String>)>> {
     let panels = vec![
         bright("input", &input),
         bright("reconstruction", runs.model()),
-        bright("kernel", &Grid::of_block(&state.kernels, 0, &kernel)),
-        Grid::of_block(&state.impulses, 0, &room).image("impulse"),
+        bright("kernel", &Grid::of_block(state.kernels(), 0, &kernel)),
+        Grid::of_block(state.impulses(), 0, &room).image("impulse"),
     ];
     let files = context.picture("si_fig6_group", 2, (620.0, 200.0), panels)?;
     let d = runs.divergence();
@@ -187,15 +187,15 @@ fn sweets(context: &Context) -> Result<Option<(Entry, Vec<String>)>> {
     let state = runs.best();
     let room: Vec<usize> = (0..3).map(|d| input.shape[d] - kernel[d] + 1).collect();
     let mut order: Vec<usize> = (0..components).collect();
-    order.sort_by(|&a, &b| state.weights[b].total_cmp(&state.weights[a]));
+    order.sort_by(|&a, &b| state.weights()[b].total_cmp(&state.weights()[a]));
     let mut panels = vec![input.colours("input", true)];
     for &z in &order {
-        let title = format!("kernel, P(z) = {:.2}", state.weights[z]);
-        panels.push(Grid::of_block(&state.kernels, z, &kernel).colours(&title, true));
+        let title = format!("kernel, P(z) = {:.2}", state.weights()[z]);
+        panels.push(Grid::of_block(state.kernels(), z, &kernel).colours(&title, true));
     }
     panels.push(runs.model().colours("reconstruction", true));
     for &z in &order {
-        panels.push(Grid::of_block(&state.impulses, z, &room).image("impulse"));
+        panels.push(Grid::of_block(state.impulses(), z, &room).image("impulse"));
     }
     let files = context.picture("si_fig6_sweets", components + 1, (260.0, 280.0), panels)?;
     let d = runs.divergence();

@@ -118,12 +118,16 @@ fn draw(
     let state = runs.best();
     let mut panels = vec![input.image("input")];
     for (t, &z) in order.iter().enumerate() {
-        let kernel = Grid::of_block(&state.kernels, z, &KERNEL);
-        panels.push(kernel.image(&format!("kernel {}, P(z) = {:.2}", t + 1, state.weights[z])));
+        let kernel = Grid::of_block(state.kernels(), z, &KERNEL);
+        panels.push(kernel.image(&format!(
+            "kernel {}, P(z) = {:.2}",
+            t + 1,
+            state.weights()[z]
+        )));
     }
     panels.push(runs.model().image("reconstruction"));
     for (t, &z) in order.iter().enumerate() {
-        let impulse = Grid::of_block(&state.impulses, z, &ROOM);
+        let impulse = Grid::of_block(state.impulses(), z, &ROOM);
         panels.push(impulse.image(&format!("impulse {}", t + 1)));
     }
     context.picture(name, 4, (380.0, 310.0), panels)
@@ -133,10 +137,10 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     let truth = letters();
     let input = generate(context, &truth);
     let runs = fit(&input, context.seed)?;
-    let found = matches(&truth, &runs.best().kernels, &[14, 14]);
+    let found = matches(&truth, runs.best().kernels(), &[14, 14]);
     let order: Vec<usize> = found.iter().map(|m| m.component).collect();
     let mut files = draw(context, FIGURE.name, &input, &runs, &order)?;
-    let mut sorted: Vec<f64> = runs.best().weights.iter().copied().collect();
+    let mut sorted: Vec<f64> = runs.best().weights().iter().copied().collect();
     sorted.sort_by(|a, b| b.total_cmp(a));
     let off = sorted
         .iter()
@@ -196,7 +200,7 @@ fn handwriting(context: &Context) -> Result<Option<(Entry, Vec<String>)>> {
     let runs = fit(&input, context.seed)?;
     let state = runs.best();
     let peaks: Vec<_> = (0..3)
-        .map(|z| peaks(&Grid::of_block(&state.impulses, z, &ROOM)))
+        .map(|z| peaks(&Grid::of_block(state.impulses(), z, &ROOM)))
         .collect();
     let hits: Vec<Vec<usize>> = (positions.iter())
         .map(|class| peaks.iter().map(|peaks| hits(class, peaks)).collect())

@@ -46,12 +46,12 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
                 .image(&format!("{name}: D/v {:.4}", runs.divergence())),
         );
         for z in 0..components {
-            let kernel = Grid::of_block(&state.kernels, z, &[side, side]);
-            panels.push(kernel.image(&format!("kernel, P(z) = {:.2}", state.weights[z])));
+            let kernel = Grid::of_block(state.kernels(), z, &[side, side]);
+            panels.push(kernel.image(&format!("kernel, P(z) = {:.2}", state.weights()[z])));
         }
         let room = [SHAPE[0] - side + 1, SHAPE[1] - side + 1];
         for z in 0..components.min(COLUMNS - 1 - components) {
-            let impulse = Grid::of_block(&state.impulses, z, &room);
+            let impulse = Grid::of_block(state.impulses(), z, &room);
             panels.push(impulse.image(&format!("impulse {}", z + 1)));
         }
         while panels.len() % COLUMNS > 0 {

@@ -1,8 +1,7 @@
 //! `siplca`: kernels shifted along any dimensions, any order.
 
 use plca_dist::random::Categorical;
-use plca_em::engine::{Shifted, ShiftedBuilder, ShiftedState};
-use plca_em::{Likelihood, Support};
+use plca_em::{Likelihood, Shifted, ShiftedBuilder, ShiftedState, Support};
 use plca_fit::engine::{AnyModel, FitError, Reconstruct};
 use plca_io::{Array, Element};
 use rand_chacha::ChaCha8Rng;

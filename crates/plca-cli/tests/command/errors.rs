@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::Path;
 
 use nalgebra::dmatrix;
-use plca_em::{EmError, Online, Plsa, StreamError};
+use plca_em::{EmError, FitError, Online, Plsa, StreamError};
 use plca_io::IoError;
 use plca_media::MediaError;
 use plca_tensor::{DataError, DenseTensor, Order, check_counts};
@@ -28,15 +28,11 @@ fn chains_say_every_part_once() {
     let zero = DenseTensor::new(vec![1, 1], vec![0.0], Order::RowMajor).unwrap();
     let zero = check_counts(&zero).unwrap_err();
     let prior = plca_priors::Dirichlet::symmetric(-1.0).unwrap_err();
-    let block = EmError::Prior {
+    let of_block = FitError::Prior {
         block: "weights".into(),
         source: prior.clone(),
     };
-    assert_eq!(parts(&block).len(), 2);
-    let of_block = plca_fit::engine::FitError::Prior {
-        block: "weights".into(),
-        source: prior.clone(),
-    };
+    assert_eq!(parts(&of_block).len(), 2);
     let stream: StreamError<DataError> = StreamError::Batch {
         batch: 3,
         source: of_block,
@@ -47,6 +43,7 @@ fn chains_say_every_part_once() {
         ..plca_fit::Stop::default()
     };
     let stop = stop.check().unwrap_err();
+    let rule = plca_em::Stop::default().tol(-1.0).check().unwrap_err();
     let file = IoError::at(Path::new("v.npy"), "header", "is cut");
     let room = plca_io::room::<f64>(&[usize::MAX]).unwrap_err();
     let weights = pntf_l2::simplex_qp(&dmatrix![f64::NAN], &[1.0], None).unwrap_err();
@@ -63,7 +60,7 @@ fn chains_say_every_part_once() {
         &room,
         &param,
         &EmError::from(zero.clone()),
-        &EmError::from(stop),
+        &FitError::from(rule),
         &MediaError::from(file.clone()),
         &MediaError::from(room.clone()),
         &skellam_snmf::SnmfError::from(stop),

@@ -4,7 +4,7 @@ use nalgebra::{DMatrix, DVector};
 use plca_fit::engine::{Axis, BlockSpec, FitError};
 use plca_tensor::Real;
 
-use crate::engine::check_components;
+use crate::product::check_components;
 
 /// Parameters that all batches of a stream share, the statistics that they follow from, and where the stream stands. Serialised, it
 /// goes on to the bit.

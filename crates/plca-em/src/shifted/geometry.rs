@@ -3,8 +3,6 @@
 use plca_fit::engine::FitError;
 use plca_tensor::DataError;
 
-use crate::EmError;
-
 /// Which places a kernel may take along one dimension of size `I`, with kernel extent `k`. `[SPEC 5.2]`
 ///
 /// | support | impulse extent `m` | offset `o` | a copy |
@@ -17,7 +15,7 @@ use crate::EmError;
 /// use plca_em::{Geometry, Support};
 /// let places = |support| Geometry::new(&[10], &[4], &[support]).map(|g| g.impulse_cells());
 /// assert_eq!([places(Support::Valid)?, places(Support::Same)?, places(Support::Full)?], [7, 10, 13]);
-/// # Ok::<(), plca_em::EmError>(())
+/// # Ok::<(), plca_em::FitError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -38,7 +36,7 @@ pub enum Support {
 /// use plca_em::{Geometry, Support};
 /// let g = Geometry::new(&[513, 938], &[513, 8], &[Support::Valid, Support::Full])?;
 /// assert_eq!((g.impulse_shape(), g.offset()), (&[1, 945][..], &[0, 7][..]));
-/// # Ok::<(), plca_em::EmError>(())
+/// # Ok::<(), plca_em::FitError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Geometry {
@@ -53,45 +51,17 @@ impl Geometry {
     ///
     /// # Errors
     ///
-    /// [`EmError`]: another number of extents or supports than dimensions, an extent of 0 or larger than the data, kernels or
-    /// impulses of more cells than 32 bits can number.
+    /// [`FitError::DataShape`] for another number of extents or supports than dimensions, and for an extent of 0 or larger than the data;
+    /// [`FitError::Data`] for kernels or impulses of more cells than 32 bits can number.
     ///
     /// # Examples
     ///
     /// ```
-    /// use plca_em::{EmError, Geometry, Support};
-    /// let refused = Geometry::new(&[20, 30], &[5, 31], &[Support::Valid]);
-    /// assert_eq!(refused.unwrap_err(), EmError::Kernel { dimension: 1, extent: 31, size: 30 });
+    /// use plca_em::{Geometry, Support};
+    /// let refused = Geometry::new(&[20, 30], &[5, 31], &[Support::Valid]).unwrap_err();
+    /// assert_eq!(refused.to_string(), "the data are 20 x 30, expected at least 5 x at least 31");
     /// ```
-    pub fn new(data: &[usize], kernel: &[usize], supports: &[Support]) -> Result<Self, EmError> {
-        let wrong = [kernel.len(), supports.len()]
-            .into_iter()
-            .enumerate()
-            .find(|&(at, n)| n != data.len() && !(at == 1 && n == 1));
-        if let Some((_, expected)) = wrong {
-            return Err(EmError::Order {
-                expected,
-                got: data.len(),
-            });
-        }
-        for (dimension, (&size, &extent)) in data.iter().zip(kernel).enumerate() {
-            if extent == 0 || extent > size {
-                return Err(EmError::Kernel {
-                    dimension,
-                    extent,
-                    size,
-                });
-            }
-        }
-        Ok(Self::placed(data, kernel, supports)?)
-    }
-
-    /// The same; kernels that do not fit are refused with the sizes that they need.
-    pub(crate) fn fitting(
-        data: &[usize],
-        kernel: &[usize],
-        supports: &[Support],
-    ) -> Result<Self, FitError> {
+    pub fn new(data: &[usize], kernel: &[usize], supports: &[Support]) -> Result<Self, FitError> {
         let mut extents = kernel.iter().zip(data);
         let order = kernel.len() == data.len() && [1, data.len()].contains(&supports.len());
         if !order || extents.any(|(&k, &n)| k == 0 || k > n) {
@@ -137,8 +107,15 @@ impl Geometry {
         })
     }
 
-    /// The supports that it was made with, one for every dimension. Where a kernel has one cell, all are the same.
-    pub(crate) fn supports(&self) -> Vec<Support> {
+    /// The supports that it was made with, one for every dimension. Where a kernel has one cell, all are the same: [`Support::Valid`].
+    ///
+    /// ```
+    /// use plca_em::{Geometry, Support};
+    /// let g = Geometry::new(&[20, 30], &[5, 6], &[Support::Valid, Support::Full])?;
+    /// assert_eq!(g.supports(), [Support::Valid, Support::Full]);
+    /// # Ok::<(), plca_em::FitError>(())
+    /// ```
+    pub fn supports(&self) -> Vec<Support> {
         let of = |d: usize| match (self.impulse[d], self.offset[d]) {
             (m, 0) if m + self.kernel[d] == self.data[d] + 1 => Support::Valid,
             (_, 0) => Support::Same,
@@ -153,7 +130,7 @@ impl Geometry {
     /// use plca_em::{Geometry, Support};
     /// let g = Geometry::new(&[20, 30], &[5, 6], &[Support::Valid, Support::Full])?;
     /// assert_eq!(g.data_shape(), [20, 30]);
-    /// # Ok::<(), plca_em::EmError>(())
+    /// # Ok::<(), plca_em::FitError>(())
     /// ```
     pub fn data_shape(&self) -> &[usize] {
         &self.data
@@ -165,7 +142,7 @@ impl Geometry {
     /// use plca_em::{Geometry, Support};
     /// let g = Geometry::new(&[20, 30], &[5, 6], &[Support::Valid, Support::Full])?;
     /// assert_eq!(g.kernel_shape(), [5, 6]);
-    /// # Ok::<(), plca_em::EmError>(())
+    /// # Ok::<(), plca_em::FitError>(())
     /// ```
     pub fn kernel_shape(&self) -> &[usize] {
         &self.kernel
@@ -177,7 +154,7 @@ impl Geometry {
     /// use plca_em::{Geometry, Support};
     /// let g = Geometry::new(&[20, 30], &[5, 6], &[Support::Valid, Support::Full])?;
     /// assert_eq!(g.impulse_shape(), [16, 35]);
-    /// # Ok::<(), plca_em::EmError>(())
+    /// # Ok::<(), plca_em::FitError>(())
     /// ```
     pub fn impulse_shape(&self) -> &[usize] {
         &self.impulse
@@ -189,7 +166,7 @@ impl Geometry {
     /// use plca_em::{Geometry, Support};
     /// let g = Geometry::new(&[20, 30], &[5, 6], &[Support::Valid, Support::Full])?;
     /// assert_eq!(g.offset(), [0, 5]);
-    /// # Ok::<(), plca_em::EmError>(())
+    /// # Ok::<(), plca_em::FitError>(())
     /// ```
     pub fn offset(&self) -> &[usize] {
         &self.offset
@@ -201,7 +178,7 @@ impl Geometry {
     /// use plca_em::{Geometry, Support};
     /// let g = Geometry::new(&[20, 30], &[5, 6], &[Support::Valid, Support::Full])?;
     /// assert_eq!(g.kernel_cells(), 30);
-    /// # Ok::<(), plca_em::EmError>(())
+    /// # Ok::<(), plca_em::FitError>(())
     /// ```
     pub fn kernel_cells(&self) -> usize {
         self.kernel.iter().product()
@@ -213,7 +190,7 @@ impl Geometry {
     /// use plca_em::{Geometry, Support};
     /// let g = Geometry::new(&[20, 30], &[5, 6], &[Support::Valid, Support::Full])?;
     /// assert_eq!(g.impulse_cells(), 16 * 35);
-    /// # Ok::<(), plca_em::EmError>(())
+    /// # Ok::<(), plca_em::FitError>(())
     /// ```
     pub fn impulse_cells(&self) -> usize {
         self.impulse.iter().product()

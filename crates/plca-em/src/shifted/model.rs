@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use plca_tensor::{Data, DataError, Real};
 
-use super::engine::{self, Counts, Direct, Engine, Measured, Parts, Wanted};
+use super::evaluate::{self, Counts, Direct, Engine, Parts, Wanted};
 use super::folded::Folded;
 use super::geometry::{Geometry, advance};
 use super::window::Window;
 use super::{Evaluation, Likelihood};
+use crate::placed::Placing;
 
 /// Weights, kernels and impulses, component after component.
 #[derive(Clone, Copy, Debug)]
@@ -156,7 +157,7 @@ impl<T: Real> Evaluator<T> {
         data: &dyn Data<T>,
     ) -> Result<Self, DataError> {
         let layout = Layout::new(geometry);
-        let engine = engine::choose(&layout.folded, components, evaluation, data)?;
+        let engine = evaluate::choose(&layout.folded, components, evaluation, data)?;
         Ok(Self {
             layout,
             likelihood,
@@ -165,26 +166,24 @@ impl<T: Real> Evaluator<T> {
             total: data.total(),
         })
     }
+}
 
-    /// Whether the likelihood is relative to the model's mass in the observed cells.
-    pub(crate) fn is_conditional(&self) -> bool {
+impl<T: Real> Placing<T> for Evaluator<T> {
+    fn total(&self) -> f64 {
+        self.total
+    }
+
+    fn is_conditional(&self) -> bool {
         let outside =
             !self.layout.geometry.is_valid() && self.likelihood == Likelihood::Conditional;
         outside || !self.complete
     }
 
-    pub(crate) fn ln_lik(&self, measured: &Measured) -> f64 {
-        let Measured { ln_lik, seen, .. } = *measured;
-        if self.is_conditional() {
-            // [SPEC 4] [SPEC 5.2] Σ V ln P - v ln Σ_obs P
-            ln_lik - self.total * seen.ln()
-        } else {
-            ln_lik
-        }
+    fn cell(&self, at: Columns<'_, T>, index: &[usize], _: &[usize]) -> f64 {
+        self.layout.cell(at, index)
     }
 
-    /// The E-step, with what lies outside the window imputed where the likelihood asks for it.
-    pub(crate) fn expect(&self, at: Columns<'_, T>, wanted: Wanted) -> Counts<T> {
+    fn expect(&self, at: Columns<'_, T>, wanted: Wanted) -> Counts<T> {
         let folds = self.layout.fold(at);
         let mut counts = self.engine.expect(&folds.parts(), wanted);
         if let (Some(window), Likelihood::Conditional) = (&folds.window, self.likelihood) {

@@ -3,7 +3,7 @@
 /// What is maximised where mass of the model can lie outside the data; of no effect if all supports are valid. `[SPEC 5.2]`
 ///
 /// ```
-/// use plca_em::{Likelihood, Support, engine::Shifted};
+/// use plca_em::{Likelihood, Shifted, Support};
 /// let as_in_the_paper = Shifted::<f64>::builder(3, vec![20])
 ///     .support(Support::Full).likelihood(Likelihood::Literal).build()?;
 /// # Ok::<(), plca_fit::engine::FitError>(())
@@ -22,7 +22,7 @@ pub enum Likelihood {
 /// How the E-step is computed. All ways give the same counts but for rounding.
 ///
 /// ```
-/// use plca_em::{Evaluation, engine::Shifted};
+/// use plca_em::{Evaluation, Shifted};
 /// let by_transforms = Shifted::<f64>::builder(3, vec![64, 64]).evaluation(Evaluation::Fft).build()?;
 /// # Ok::<(), plca_fit::engine::FitError>(())
 /// ```

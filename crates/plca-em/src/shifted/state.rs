@@ -1,122 +1,183 @@
-//! Parameters of shifted models, and their starts.
+//! Fitted parameters, and what they say of data.
+
+use std::borrow::Cow;
+use std::sync::Arc;
 
 use nalgebra::{DMatrix, DVector};
-use plca_tensor::{Factor, Real};
+use plca_fit::engine::{
+    Algorithm, Em, Explained, FileLayout, FitError, Parameters, Reconstruct, State, Transform,
+};
+use plca_tensor::{Data, DenseTensor, Real};
 
-use super::settings::BLOCKS;
-use crate::EmError;
-use crate::blocks::column;
-use crate::init::{check_block, check_sums, check_weights};
+use super::{ALL, KERNEL, SHAPE, SUPPORTS, Shifted, facts};
+use crate::placed::{
+    Frame, Place, Placed, columns, explain, parameters, placed_state, possible, refuse_along,
+};
+use crate::shifted::model::{Columns, Evaluator, Layout};
+use crate::shifted::shares::shares;
+use crate::{Geometry, Likelihood, Support};
 
-/// The parameters, and all that changes from iteration to iteration.
+/// Fitted parameters of [`Shifted`].
 ///
 /// ```
-/// use plca_em::{Shifted, ShiftedInit};
-/// use plca_tensor::{DenseTensor, Order};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let v = DenseTensor::<f64>::new(vec![2, 4], vec![1.0; 8], Order::RowMajor)?;
-/// // The first dimension does not shift, the second does, to 3 places.
-/// let shifted = Shifted::builder(5, vec![2, 2]).build()?;
-/// let state = shifted.init(&v, &ShiftedInit::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
-/// assert_eq!((state.weights.len(), state.kernels.shape(), state.impulses.shape()), (5, (4, 5), (3, 5)));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(
-    feature = "serde",
-    serde(bound(
-        serialize = "T: serde::Serialize",
-        deserialize = "T: serde::Deserialize<'de>"
-    ))
-)]
-pub struct ShiftedState<T: Real> {
-    /// `P(z)`: `K` numbers that sum to 1.
-    pub weights: DVector<T>,
-    /// `K(t | z)`: a column of `|k|` numbers for every component, the cells of the kernel in row-major order.
-    #[cfg_attr(
-        feature = "serde",
-        serde(deserialize_with = "plca_tensor::checked::matrix")
-    )]
-    pub kernels: DMatrix<T>,
-    /// `H(h | z)`: a column of `|m|` numbers for every component, the cells of the impulse in row-major order.
-    #[cfg_attr(
-        feature = "serde",
-        serde(deserialize_with = "plca_tensor::checked::matrix")
-    )]
-    pub impulses: DMatrix<T>,
-    /// EM steps done, which powers and schedules of priors go by.
-    pub iteration: usize,
-}
-
-impl<T: Real> ShiftedState<T> {
-    /// Refuses a state whose blocks do not have the cells of a kernel and of an impulse, as [`Geometry`](crate::Geometry) or
-    /// [`IndexMaps`](crate::IndexMaps) count them. States that this crate made for them always do.
-    ///
-    /// # Errors
-    ///
-    /// [`EmError`]: a block of another shape, or with a negative or non-finite value.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use nalgebra::{dmatrix, dvector};
-    /// use plca_em::{EmError, ShiftedState};
-    /// let mut state = ShiftedState { weights: dvector![1.0], kernels: dmatrix![0.5; 0.5], impulses: dmatrix![1.0], iteration: 0 };
-    /// assert!(state.check([2, 1]).is_ok());
-    /// assert!(matches!(state.check([2, 3]), Err(EmError::Shape { .. })));
-    /// state.kernels[0] = -1.0;
-    /// assert!(matches!(state.check([2, 1]), Err(EmError::Value { value: -1.0, .. })));
-    /// ```
-    pub fn check(&self, cells: [usize; 2]) -> Result<(), EmError> {
-        self.check_blocks(cells, self.weights.len())?;
-        self.check_sums()
-    }
-
-    /// Whether weights and columns are distributions.
-    pub(crate) fn check_sums(&self) -> Result<(), EmError> {
-        check_sums(BLOCKS[0], Factor::Columns(&column(&self.weights)))?;
-        check_sums(BLOCKS[1], Factor::Columns(&self.kernels))?;
-        check_sums(BLOCKS[2], Factor::Columns(&self.impulses))
-    }
-
-    /// [`check`](Self::check) but for sums, and whether there are `k` components: what every iteration asks.
-    pub(crate) fn check_blocks(&self, cells: [usize; 2], k: usize) -> Result<(), EmError> {
-        check_weights(&self.weights, k)?;
-        check_block(BLOCKS[1], &self.kernels, (cells[0], k))?;
-        check_block(BLOCKS[2], &self.impulses, (cells[1], k))
-    }
-}
-
-/// Blocks that a start gives; the others are drawn.
-///
-/// ```
-/// use nalgebra::dmatrix;
-/// use plca_em::{Shifted, ShiftedInit};
-/// use plca_tensor::{DenseTensor, Order};
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let v = DenseTensor::<f64>::new(vec![4], vec![1.0; 4], Order::RowMajor)?;
-/// let known = ShiftedInit { kernels: Some(dmatrix![1.0; 3.0]), ..ShiftedInit::default() };
-/// let state = Shifted::builder(1, vec![2]).build()?.init(&v, &known, &mut ChaCha8Rng::seed_from_u64(0))?;
-/// assert_eq!(state.kernels, dmatrix![0.25; 0.75]);
+/// use nalgebra::{dmatrix, dvector};
+/// use plca_em::{Geometry, Likelihood, Reconstruct, ShiftedState, Support};
+/// // The kernel 1 3 at the first and at the last of three places.
+/// let geometry = Geometry::new(&[4], &[2], &[Support::Valid])?;
+/// let state = ShiftedState::<f64>::new(
+///     geometry, Likelihood::Conditional, dvector![1.0], dmatrix![0.25; 0.75], dmatrix![0.5; 0.0; 0.5])?;
+/// assert_eq!(state.reconstruct()?.into_parts().1, [0.125, 0.375, 0.125, 0.375]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct ShiftedInit<T: Real> {
-    /// `P(z)`, any non-negative numbers (they are normalised); default: uniform.
-    pub weights: Option<DVector<T>>,
-    /// Kernels, columns normalised; default: uniform draws from the simplex.
-    pub kernels: Option<DMatrix<T>>,
-    /// Impulses, columns normalised; default: uniform draws from the simplex.
-    pub impulses: Option<DMatrix<T>>,
+pub struct ShiftedState<T: Real>(Parameters<T>, Arc<Frame<Layout>>);
+
+placed_state!(
+    ShiftedState,
+    "siplca",
+    kernels: "Kernels `K(t | z)`, `|k| x K`: the cells of a kernel in row-major order.",
+    impulses: "Impulses `H(h | z)`, `|m| x K`: the places in row-major order."
+);
+
+impl Place for Layout {
+    fn shape(&self) -> &[usize] {
+        self.geometry.data_shape()
+    }
+
+    fn sizes(&self) -> [usize; 2] {
+        self.geometry.cells()
+    }
+
+    fn leaves(&self) -> bool {
+        !self.geometry.is_valid()
+    }
+
+    fn cells<T: Real>(&self, at: Columns<'_, T>) -> Vec<T> {
+        Layout::cells(self, at)
+    }
+
+    fn cell<T: Real>(&self, at: Columns<'_, T>, index: &[usize]) -> f64 {
+        Layout::cell(self, at, index)
+    }
+
+    fn inside<T: Real>(&self, at: Columns<'_, T>) -> f64 {
+        self.window_mass(at)
+    }
 }
 
-impl<T: Real> Default for ShiftedInit<T> {
-    fn default() -> Self {
-        Self {
-            weights: None,
-            kernels: None,
-            impulses: None,
+impl<T: Real> ShiftedState<T> {
+    /// The state of weights `P(z)`, kernels, a column of `|k|` numbers for every component, and impulses, a column of `|m|`.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Shape`], [`FitError::Value`], [`FitError::Sum`].
+    pub fn new(
+        geometry: Geometry,
+        likelihood: Likelihood,
+        weights: DVector<T>,
+        kernels: DMatrix<T>,
+        impulses: DMatrix<T>,
+    ) -> Result<Self, FitError> {
+        let facts = facts(&geometry, likelihood);
+        let blocks = [kernels, impulses];
+        Self::wrap(parameters(geometry.cells(), &weights, blocks, facts)?)
+    }
+
+    /// Where the facts of parameters place the kernels.
+    fn place(parameters: &Parameters<T>) -> Result<Layout, FitError> {
+        let supports = parameters.whole(SUPPORTS)?.into_iter();
+        let supports = supports.map(|s| ALL.get(s).copied().ok_or(s));
+        let supports = supports.collect::<Result<Vec<Support>, _>>();
+        let supports = supports.map_err(|s| FitError::Fact {
+            name: SUPPORTS,
+            got: s.to_string(),
+            expected: "0, valid, 1, same, or 2, full".into(),
+        })?;
+        let (shape, kernel) = (parameters.whole(SHAPE)?, parameters.whole(KERNEL)?);
+        Ok(Layout::new(Geometry::new(&shape, &kernel, &supports)?))
+    }
+
+    /// Shapes of data, kernels and impulses.
+    pub fn geometry(&self) -> &Geometry {
+        &self.1.place.geometry
+    }
+
+    /// `Σ_x P(x)` over the window of the data: 1 if all supports are valid.
+    pub fn window_mass(&self) -> f64 {
+        self.1.place.window_mass(columns(&self.0))
+    }
+
+    /// Explains new data by the learnt kernels: their `P(z)` and impulses, which is positive deconvolution. The problem is concave in
+    /// `P(z) H(h | z)`, so that the start does not matter. `[SPEC 5.4]`
+    ///
+    /// ```
+    /// use nalgebra::{dmatrix, dvector};
+    /// use plca_em::{Geometry, Likelihood, ShiftedState, Support, Transform};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// let geometry = Geometry::new(&[2], &[2], &[Support::Valid])?;
+    /// let learnt = ShiftedState::<f64>::new(
+    ///     geometry, Likelihood::Conditional, dvector![1.0], dmatrix![0.25; 0.75], dmatrix![1.0])?;
+    /// let new = DenseTensor::new(vec![4], vec![1.0, 3.0, 2.0, 6.0], Order::RowMajor)?;
+    /// let explained = learnt.transform(&new, &Transform::default())?;
+    /// let impulse = explained.fit.state().impulses();
+    /// assert!((impulse[0] - 4.0 / 12.0).abs() < 1e-3 && (impulse[2] - 8.0 / 12.0).abs() < 1e-3);
+    /// assert!(explained.gap[0] <= 1e-6);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::DataShape`], [`FitError::Impossible`], [`FitError::Conflict`] for a mode to explain along, which there is not, and those of a
+    /// run.
+    pub fn transform(
+        &self,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<Self>, FitError> {
+        refuse_along(how)?;
+        let learnt = self.geometry();
+        let config = Shifted::builder(self.weights().len(), learnt.kernel_shape().to_vec());
+        let config = config
+            .supports(learnt.supports())
+            .likelihood(self.likelihood());
+        let config = config.freeze("kernels").build()?;
+        let layout = Layout::new(config.geometry(data.shape())?);
+        // Positive kernels reach every cell.
+        let (part, dropped) = match self.kernels().iter().all(|&x| x > T::zero()) {
+            true => (None, 0.0),
+            false => possible(&layout, self.kernels(), data, how)?,
+        };
+        let data = part.as_ref().map_or(data, |part| part);
+        let bound = config.on_data(data)?;
+        let seen = |kernels: &DMatrix<T>| Ok(shares(&layout.geometry, data, kernels)?);
+        explain(bound, self.kernels(), how, dropped, seen, gap_of)
+    }
+}
+
+/// `max (g - 1)` over components and places. With `a = P(z) H(h | z)` one EM step multiplies `a` by `r = 1 + e (g - 1)`, what is hidden or outside
+/// being imputed as the model has it; `e` is how much of a copy falls on observed cells.
+fn gap_of<T: Real>(
+    em: &Em<Placed<'_, T, Evaluator<T>>>,
+    at: &Parameters<T>,
+    shares: &DMatrix<f64>,
+) -> Result<f64, FitError> {
+    let mut next = at.clone();
+    match Algorithm::step(em, &mut next, false) {
+        Ok(_) => {}
+        Err(error) if error.rejects_point() => return Ok(f64::INFINITY),
+        Err(error) => return Err(error),
+    }
+    let free =
+        |at: &Parameters<T>, h: usize, z: usize| at.at(0)[z].to_f64() * at.at(2)[(h, z)].to_f64();
+    let mut worst: f64 = 0.0;
+    for z in 0..shares.ncols() {
+        for h in 0..shares.nrows() {
+            let (now, share) = (free(at, h, z), shares[(h, z)]);
+            if now > 0.0 && share > 0.0 {
+                // [SPEC 1.5] L* - L <= v (max g - 1)
+                worst = worst.max((free(&next, h, z) / now - 1.0) / share);
+            }
         }
     }
+    Ok(worst)
 }

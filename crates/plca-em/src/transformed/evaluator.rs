@@ -6,7 +6,8 @@ use plca_tensor::parallel::for_each_part;
 use plca_tensor::{Data, DataError, Real};
 
 use super::maps::{Entry, IndexMaps};
-use crate::shifted::engine::{Cells, Counts, Measured, Wanted};
+use crate::placed::{Placing, position};
+use crate::shifted::evaluate::{Cells, Counts, Wanted};
 use crate::shifted::folded::Folded;
 use crate::shifted::geometry::Geometry;
 use crate::shifted::model::Columns;
@@ -68,40 +69,6 @@ impl<T: Real> Evaluator<T> {
         })
     }
 
-    /// Whether the likelihood is relative to the model's mass in the observed cells.
-    pub(crate) fn is_conditional(&self) -> bool {
-        self.maps.any_outside && self.likelihood == Likelihood::Conditional || !self.complete
-    }
-
-    pub(crate) fn ln_lik(&self, measured: &Measured) -> f64 {
-        let Measured { ln_lik, seen, .. } = *measured;
-        if self.is_conditional() {
-            // [SPEC 4] [SPEC 5.2] Σ V ln P - v ln Σ_obs P
-            ln_lik - self.cells.total * seen.ln()
-        } else {
-            ln_lik
-        }
-    }
-
-    pub(crate) fn expect(&self, at: Columns<'_, T>, wanted: Wanted) -> Counts<T> {
-        let mut q = self.maps.cells_of(at);
-        let mass = q.iter().map(|p| p.to_f64()).sum();
-        let measured = self.cells.ratios(&mut q, wanted.ln_lik, mass);
-        // Beyond the data: imputed like a hidden cell, or nothing.
-        q.push(match self.likelihood {
-            Likelihood::Conditional => T::lit(self.cells.total * self.cells.scale / measured.seen),
-            Likelihood::Literal => T::zero(),
-        });
-        Counts::assemble(
-            &at.parts(),
-            wanted,
-            self.cells.scale,
-            measured,
-            || self.kernel_sums(at, &q),
-            || self.impulse_sums(at, &q),
-        )
-    }
-
     /// `Σ_s H[z,s] q[s,u]`, `[z][u]`.
     fn kernel_sums(&self, at: Columns<'_, T>, q: &[T]) -> Vec<T> {
         let maps = &self.maps;
@@ -132,6 +99,39 @@ impl<T: Real> Evaluator<T> {
             }
         });
         sums
+    }
+}
+
+impl<T: Real> Placing<T> for Evaluator<T> {
+    fn total(&self) -> f64 {
+        self.cells.total
+    }
+
+    fn is_conditional(&self) -> bool {
+        self.maps.any_outside() && self.likelihood == Likelihood::Conditional || !self.complete
+    }
+
+    fn cell(&self, at: Columns<'_, T>, index: &[usize], shape: &[usize]) -> f64 {
+        self.maps.cell(at, position(index, shape)).to_f64()
+    }
+
+    fn expect(&self, at: Columns<'_, T>, wanted: Wanted) -> Counts<T> {
+        let mut q = self.maps.cells_of(at);
+        let mass = q.iter().map(|p| p.to_f64()).sum();
+        let measured = self.cells.ratios(&mut q, wanted.ln_lik, mass);
+        // Beyond the data: imputed like a hidden cell, or nothing.
+        q.push(match self.likelihood {
+            Likelihood::Conditional => T::lit(self.cells.total * self.cells.scale / measured.seen),
+            Likelihood::Literal => T::zero(),
+        });
+        Counts::assemble(
+            &at.parts(),
+            wanted,
+            self.cells.scale,
+            measured,
+            || self.kernel_sums(at, &q),
+            || self.impulse_sums(at, &q),
+        )
     }
 }
 

@@ -1,6 +1,6 @@
 //! Maps from the cells of a kernel to those of the data.
 
-use crate::ParamError;
+use plca_fit::engine::FitError;
 
 /// One cell of a kernel under one map.
 ///
@@ -10,7 +10,7 @@ use crate::ParamError;
 /// let half = |to| MapEntry { map: 0, from: 0, to: Some(to), weight: 0.5 };
 /// let maps = IndexMaps::from_entries(3, 1, vec![half(1), half(2)])?;
 /// assert_eq!((maps.maps(), maps.kernel_cells()), (1, 1));
-/// # Ok::<(), plca_em::ParamError>(())
+/// # Ok::<(), plca_em::FitError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MapEntry {
@@ -33,7 +33,7 @@ pub struct MapEntry {
 /// // Two cells, as they are and turned round, on data of three cells; one of the four maps leaves them.
 /// let maps = IndexMaps::new(3, 2, &[0, 1,  1, 0,  1, 2,  2, -1])?;
 /// assert_eq!((maps.maps(), maps.kernel_cells()), (4, 2));
-/// # Ok::<(), plca_em::ParamError>(())
+/// # Ok::<(), plca_em::FitError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct IndexMaps {
@@ -58,13 +58,18 @@ pub(super) struct Entry {
     pub(super) weight: f64,
 }
 
+fn refused(why: &str) -> FitError {
+    let what = format!("index maps: {why}");
+    FitError::Conflict { what }
+}
+
 impl IndexMaps {
     /// From a table with `kernel` numbers for every map: the cell of the data, or -1 outside. `cells` is the number of cells of the
     /// data.
     ///
     /// # Errors
     ///
-    /// [`ParamError::Maps`]: a table that is empty or no multiple of `kernel`, a cell that the data do not have.
+    /// [`FitError::Conflict`]: a table that is empty or no multiple of `kernel`, a cell that the data do not have.
     ///
     /// # Examples
     ///
@@ -74,13 +79,11 @@ impl IndexMaps {
     /// let shifts = IndexMaps::new(3, 2, &[0, 1,  1, 2,  2, -1])?;
     /// assert_eq!(shifts.maps(), 3);
     /// assert!(IndexMaps::new(3, 2, &[0, 1,  1, 3]).is_err());
-    /// # Ok::<(), plca_em::ParamError>(())
+    /// # Ok::<(), plca_em::FitError>(())
     /// ```
-    pub fn new(cells: usize, kernel: usize, table: &[i64]) -> Result<Self, ParamError> {
+    pub fn new(cells: usize, kernel: usize, table: &[i64]) -> Result<Self, FitError> {
         if kernel == 0 || !table.len().is_multiple_of(kernel) {
-            return Err(ParamError::Maps(
-                "the table is no multiple of the kernel's cells",
-            ));
+            return Err(refused("the table is no multiple of the kernel's cells"));
         }
         let entries = table.iter().enumerate().map(|(at, &to)| MapEntry {
             map: at / kernel,
@@ -90,7 +93,7 @@ impl IndexMaps {
             weight: 1.0,
         });
         if table.iter().any(|&to| to < -1) {
-            return Err(ParamError::Maps("a cell below -1"));
+            return Err(refused("a cell below -1"));
         }
         Self::from_entries(cells, kernel, entries.collect())
     }
@@ -99,7 +102,7 @@ impl IndexMaps {
     ///
     /// # Errors
     ///
-    /// [`ParamError::Maps`]: no entries, a cell that kernel or data do not have, a weight that is negative or not finite.
+    /// [`FitError::Conflict`]: no entries, a cell that kernel or data do not have, a weight that is negative or not finite.
     ///
     /// # Examples
     ///
@@ -110,35 +113,33 @@ impl IndexMaps {
     /// let entry = |(from, to)| MapEntry { map: 0, from, to, weight: 0.5 };
     /// let maps = IndexMaps::from_entries(2, 2, halves.map(entry).to_vec())?;
     /// assert_eq!((maps.maps(), maps.cells()), (1, 2));
-    /// # Ok::<(), plca_em::ParamError>(())
+    /// # Ok::<(), plca_em::FitError>(())
     /// ```
     pub fn from_entries(
         cells: usize,
         kernel: usize,
         mut entries: Vec<MapEntry>,
-    ) -> Result<Self, ParamError> {
+    ) -> Result<Self, FitError> {
         let maps = entries
             .iter()
             .map(|e| e.map.saturating_add(1))
             .max()
             .unwrap_or(0);
         if maps == 0 {
-            return Err(ParamError::Maps("no maps"));
+            return Err(refused("no maps"));
         }
         if [cells, kernel, maps]
             .iter()
             .any(|&n| n >= u32::MAX as usize)
         {
-            return Err(ParamError::Maps(
-                "more cells or maps than 32 bits can number",
-            ));
+            return Err(refused("more cells or maps than 32 bits can number"));
         }
         for entry in &entries {
             if entry.from >= kernel || entry.to.is_some_and(|to| to >= cells) {
-                return Err(ParamError::Maps("a cell outside the kernel or the data"));
+                return Err(refused("a cell outside the kernel or the data"));
             }
             if !(entry.weight.is_finite() && entry.weight >= 0.0) {
-                return Err(ParamError::Maps("a weight that is no finite number >= 0"));
+                return Err(refused("a weight that is no finite number >= 0"));
             }
         }
         entries.sort_by_key(|e| (e.map, e.from, e.to));
@@ -174,7 +175,7 @@ impl IndexMaps {
     /// ```
     /// let maps = plca_em::IndexMaps::new(4, 2, &[0, 1,  1, 2,  2, 3])?;
     /// assert_eq!(maps.maps(), 3);
-    /// # Ok::<(), plca_em::ParamError>(())
+    /// # Ok::<(), plca_em::FitError>(())
     /// ```
     pub fn maps(&self) -> usize {
         self.maps
@@ -185,7 +186,7 @@ impl IndexMaps {
     /// ```
     /// let maps = plca_em::IndexMaps::new(4, 2, &[0, 1,  1, 2,  2, 3])?;
     /// assert_eq!(maps.kernel_cells(), 2);
-    /// # Ok::<(), plca_em::ParamError>(())
+    /// # Ok::<(), plca_em::FitError>(())
     /// ```
     pub fn kernel_cells(&self) -> usize {
         self.kernel
@@ -196,7 +197,7 @@ impl IndexMaps {
     /// ```
     /// let maps = plca_em::IndexMaps::new(4, 2, &[0, 1,  1, 2,  2, 3])?;
     /// assert_eq!(maps.cells(), 4);
-    /// # Ok::<(), plca_em::ParamError>(())
+    /// # Ok::<(), plca_em::FitError>(())
     /// ```
     pub fn cells(&self) -> usize {
         self.cells

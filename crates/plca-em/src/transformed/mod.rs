@@ -4,192 +4,156 @@
 //! P(x) = Σ_z P(z) Σ_s H(s | z) Σ_{u: T_s(u) = x} a(s,u) K(u | z)
 //! ```
 //!
-//! A kernel `K` is placed on the data by maps `T_s` of its cells: rotations, scales, flips, shifts, in any combination. `[LV eq. 17]`
+//! A kernel `K` is placed on the data by maps `T_s` of its cells: rotations, scales, flips, shifts, in any combination. Iterations are those of
+//! expectation-maximisation, with `Q = V / P`:
+//!
+//! ```text
+//! K(u | z) ∝ K(u | z) Σ_s H(s | z) q(s,u),     H(s | z) ∝ H(s | z) Σ_u K(u | z) q(s,u),     q(s,u) = a(s,u) Q[T_s(u)]
+//! ```
+//!
+//! `[LV eq. 17]` `[SPEC 5.7]`
 
-mod em;
-pub(crate) mod evaluator;
+mod evaluator;
 mod maps;
+mod state;
 
 use std::sync::Arc;
 
-use plca_fit::{Outcome, Stop};
+use plca_fit::engine::{Algorithm, Anneal, Em, FitError, Model, Settings};
 use plca_tensor::{Data, Real, check_counts};
-use rand::Rng;
 
 use self::evaluator::Evaluator;
-use crate::shifted::setters::block_setters;
-use crate::shifted::settings::Settings;
-use crate::{Anneal, EmError, Likelihood, ParamError, Prior, ShiftedInit, ShiftedState};
+use crate::Likelihood;
+use crate::placed::{
+    Placed, Powers, check_literal, likelihood_fact, numbers, placed_setters, specs,
+};
+use crate::product::check_components;
 
-pub use em::TransformedEm;
 pub use maps::{IndexMaps, MapEntry};
+pub use state::TransformedState;
 
-/// A checked configuration; see [`Transformed::builder`].
+/// Settings of PLCA under maps, checked; see [`Transformed::builder`]. Its blocks are `weights`, `P(z)` as a column of `K`, `kernels`, a column of
+/// the kernel's cells for each component, and `impulses`, the same of the maps.
 ///
 /// ```
-/// use plca_em::{IndexMaps, Transformed};
-/// let model = Transformed::<f64>::builder(2, IndexMaps::new(3, 2, &[0, 1,  1, 0,  1, 2,  2, 1])?).build()?;
-/// assert_eq!(model.components(), 2);
-/// # Ok::<(), plca_em::ParamError>(())
+/// use plca_em::{IndexMaps, Model, Transformed};
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// // The pattern 1 3 as it is, and turned round.
+/// let v = DenseTensor::<f64>::new(vec![4], vec![1.0, 3.0, 6.0, 2.0], Order::RowMajor)?;
+/// let maps = IndexMaps::new(4, 2, &[0, 1,  1, 0,  1, 2,  2, 1,  2, 3,  3, 2])?;
+/// let fit = Transformed::builder(1, maps).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert_eq!((fit.state().kernels().shape(), fit.state().impulses().shape()), ((2, 1), (6, 1)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Transformed<T: Real> {
+    components: usize,
     maps: Arc<IndexMaps>,
     likelihood: Likelihood,
+    powers: Powers,
     settings: Settings<T>,
 }
 
 /// Settings of [`Transformed`], not yet checked.
-///
-/// ```
-/// use plca_em::{Anneal, IndexMaps, Transformed};
-/// let maps = IndexMaps::new(3, 2, &[0, 1,  1, 0,  1, 2,  2, 1])?;
-/// let model = Transformed::<f64>::builder(2, maps).anneal(Anneal { alpha0: 0.8, over: 20.0 }).build()?;
-/// # Ok::<(), plca_em::ParamError>(())
-/// ```
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
 pub struct TransformedBuilder<T: Real>(Transformed<T>);
 
-block_setters!(
-    TransformedBuilder,
-    "IndexMaps, Transformed",
-    "Transformed::<f64>::builder(2, IndexMaps::new(3, 2, &[0, 1, 1, 2])?)"
-);
+plca_fit::block_setters!(TransformedBuilder);
+placed_setters!(TransformedBuilder);
+
+impl<T: Real> Transformed<T> {
+    /// Starts the settings of a model of so many components, whose kernels have the cells that the maps place.
+    pub fn builder(components: usize, maps: IndexMaps) -> TransformedBuilder<T> {
+        Self::under(components, Arc::new(maps))
+    }
+
+    fn under(components: usize, maps: Arc<IndexMaps>) -> TransformedBuilder<T> {
+        TransformedBuilder(Self {
+            components,
+            maps,
+            likelihood: Likelihood::default(),
+            powers: Powers::default(),
+            settings: Settings::default(),
+        })
+    }
+
+    fn on_data<'a>(&self, data: &'a dyn Data<T>) -> Result<Placed<'a, T, Evaluator<T>>, FitError> {
+        check_counts(data)?;
+        let (maps, shape) = (&self.maps, data.shape());
+        check_cells(maps, shape)?;
+        check_literal(self.likelihood, maps.any_outside(), data)?;
+        let mut specs = specs([maps.kernel_cells(), maps.maps()], self.components);
+        self.settings.apply(&mut specs)?;
+        let facts = facts(maps, shape, self.likelihood);
+        Ok(Placed {
+            data,
+            evaluator: Evaluator::new(self.maps.clone(), self.likelihood, data)?,
+            specs,
+            powers: self.powers,
+            facts,
+        })
+    }
+}
 
 impl<T: Real> TransformedBuilder<T> {
     /// Checks the settings.
     ///
     /// # Errors
     ///
-    /// [`ParamError`]: no components, a power out of range or that lasts no time.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use plca_em::{IndexMaps, ParamError, Transformed};
-    /// let refused = Transformed::<f64>::builder(0, IndexMaps::new(3, 2, &[0, 1,  1, 2])?).build();
-    /// assert_eq!(refused.unwrap_err(), ParamError::NoComponents);
-    /// # Ok::<(), ParamError>(())
-    /// ```
-    pub fn build(self) -> Result<Transformed<T>, ParamError> {
-        self.0.settings.check()?;
+    /// [`FitError::Setting`] without components, for a power out of range or one that lasts no time.
+    pub fn build(self) -> Result<Transformed<T>, FitError> {
+        check_components(self.0.components)?;
+        self.0.powers.check()?;
         Ok(self.0)
     }
 }
 
-impl<T: Real> Transformed<T> {
-    /// Starts a configuration with `components` kernels under `maps`. Its states have the cells of the kernels as rows of
-    /// `kernels` and the maps as rows of `impulses`.
-    ///
-    /// ```
-    /// use plca_em::{IndexMaps, ShiftedInit, Stop, Transformed};
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// // The pattern 1 3 as it is, and turned round.
-    /// let v = DenseTensor::new(vec![4], vec![1.0, 3.0, 6.0, 2.0], Order::RowMajor)?;
-    /// let maps = IndexMaps::new(4, 2, &[0, 1,  1, 0,  1, 2,  2, 1,  2, 3,  3, 2])?;
-    /// let fit = Transformed::builder(1, maps).build()?
-    ///     .fit(&v, &ShiftedInit::default(), &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
-    /// assert_eq!((fit.state.kernels.shape(), fit.state.impulses.shape()), ((2, 1), (6, 1)));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn builder(components: usize, maps: IndexMaps) -> TransformedBuilder<T> {
-        TransformedBuilder(Self {
-            maps: Arc::new(maps),
-            likelihood: Likelihood::default(),
-            settings: Settings::new(components),
-        })
+impl<T: Real> Model for Transformed<T> {
+    type Scalar = T;
+    type State = TransformedState<T>;
+
+    fn components(&self) -> usize {
+        self.components
     }
 
-    /// Number of components `K`.
-    ///
-    /// ```
-    /// use plca_em::{IndexMaps, Transformed};
-    /// assert_eq!(Transformed::<f64>::builder(2, IndexMaps::new(3, 2, &[0, 1,  1, 2])?).build()?.components(), 2);
-    /// # Ok::<(), plca_em::ParamError>(())
-    /// ```
-    pub fn components(&self) -> usize {
-        self.settings.components
+    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        Ok(Box::new(Em(self.on_data(data)?)))
     }
+}
 
-    /// Binds the configuration to data, as an algorithm for [`plca_fit::run`]. Copies the data.
-    ///
-    /// # Errors
-    ///
-    /// [`EmError`]: data of another number of cells than the maps were made for, hidden cells together with a literal
-    /// likelihood, a prior that does not fit its block.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use plca_em::{Algorithm, IndexMaps, ShiftedInit, Transformed};
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// let v = DenseTensor::new(vec![3], vec![1.0, 5.0, 2.0], Order::RowMajor)?;
-    /// let model = Transformed::builder(1, IndexMaps::new(3, 2, &[0, 1,  1, 2])?).build()?;
-    /// let em = model.on(&v)?;
-    /// let mut state = em.init(&ShiftedInit::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
-    /// let before: f64 = em.objective(&state)?;
-    /// em.step(&mut state, false)?;
-    /// assert!(em.objective(&state)? >= before);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn on<'a>(&'a self, data: &'a dyn Data<T>) -> Result<TransformedEm<'a, T>, EmError> {
-        check_counts(data)?;
-        let shape = data.shape();
-        let maps = &self.maps;
-        if shape.iter().product::<usize>() != maps.cells {
-            return Err(EmError::Cells {
-                shape: shape.to_vec(),
-                expected: maps.cells,
-            });
-        }
-        let literal = self.likelihood == Likelihood::Literal;
-        if literal && maps.any_outside && !data.is_complete() {
-            return Err(EmError::LiteralWithHidden);
-        }
-        self.settings.check_priors([maps.kernel, maps.maps])?;
-        let evaluator = Evaluator::new(self.maps.clone(), self.likelihood, data)?;
-        Ok(TransformedEm {
-            config: self,
-            data,
-            evaluator,
-        })
+/// Refuses data of another number of cells than the maps lead to.
+fn check_cells(maps: &IndexMaps, shape: &[usize]) -> Result<(), FitError> {
+    let cells = shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m));
+    if cells == Some(maps.cells()) {
+        return Ok(());
     }
+    Err(FitError::DataShape {
+        got: shape.to_vec(),
+        expected: vec![format!("{} cells", maps.cells())],
+    })
+}
 
-    /// Runs EM on `data` from `init` until `stop`.
-    ///
-    /// # Errors
-    ///
-    /// As [`on`](Self::on) and [`TransformedEm::init`].
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use plca_em::{IndexMaps, ShiftedInit, Stop, Transformed};
-    /// use plca_tensor::{DenseTensor, Order};
-    /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-    /// // One map that changes nothing: the kernel is the data.
-    /// let v = DenseTensor::<f64>::new(vec![2], vec![1.0, 3.0], Order::RowMajor)?;
-    /// let fit = Transformed::builder(1, IndexMaps::new(2, 2, &[0, 1])?).build()?
-    ///     .fit(&v, &ShiftedInit::default(), &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
-    /// assert!((fit.state.kernels[(1, 0)] - 0.75).abs() < 1e-6);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn fit<R>(
-        &self,
-        data: &dyn Data<T>,
-        init: &ShiftedInit<T>,
-        stop: &Stop,
-        rng: &mut R,
-    ) -> Result<Outcome<ShiftedState<T>>, EmError>
-    where
-        R: Rng + ?Sized,
-    {
-        stop.check()?;
-        let algorithm = self.on(data)?;
-        let state = algorithm.init(init, rng)?;
-        plca_fit::run(&algorithm, state, stop, ())
-    }
+const SHAPE: &str = "shape";
+const KERNEL: &str = "kernel";
+const MAPS: &str = "maps";
+
+/// What a state remembers: the shape of the data, the cells of a kernel, four numbers for every entry of the maps, of which the cell of the data
+/// is -1 outside, and the likelihood.
+fn facts(
+    maps: &IndexMaps,
+    shape: &[usize],
+    likelihood: Likelihood,
+) -> Vec<(&'static str, Vec<f64>)> {
+    let entries = maps.entries().flat_map(|e| {
+        let to = e.to.map_or(-1.0, |to| to as f64);
+        [e.map as f64, e.from as f64, to, e.weight]
+    });
+    vec![
+        (SHAPE, numbers(shape)),
+        (KERNEL, numbers(&[maps.kernel_cells()])),
+        (MAPS, entries.collect()),
+        likelihood_fact(likelihood),
+    ]
 }

@@ -7,10 +7,10 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_em::{
-    Algorithm, Given, IndexMaps, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState, Shifted,
-    ShiftedInit, ShiftedState, StopReason, Transformed, Update, run,
+    Anneal, Given, IndexMaps, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState, Shifted,
+    Transformed, Update,
 };
-use plca_fit::engine::{FitError, Init, Model, Solver, Status, Stop, Transform};
+use plca_fit::engine::{FitError, Init, Model, Parameters, Solver, Status, Stop, Transform};
 use plca_tensor::{Data, DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -324,28 +324,24 @@ fn nmf_ends_where_its_conditions_hold() {
 }
 
 /// `θ g = C / (v P(z))` is what a step makes of a block, times what it makes of the weight beside what that was.
-fn of_blocks<A: Algorithm<State = ShiftedState<f64>>>(
-    em: &A,
-    state: &ShiftedState<f64>,
-    frozen: bool,
-) where
-    A::Error: std::fmt::Debug,
-{
-    let mut next = state.clone();
+fn of_blocks<M: Model<Scalar = f64>>(model: &M, data: &dyn Data<f64>, seed: u64, frozen: bool) {
+    let em = model.bind(data).unwrap();
+    let blocks = em.blocks().iter().zip([seed, 10 + seed, 20 + seed]);
+    let blocks = blocks.map(|(spec, seed)| stochastic(spec.shape.0, spec.shape.1, seed));
+    let at = Parameters::new(em.blocks(), blocks.collect()).unwrap();
+    let mut next = at.clone();
     em.step(&mut next, false).unwrap();
     let mut worst: f64 = 0.0;
-    for z in 0..state.weights.len() {
-        let share = next.weights[z] / state.weights[z];
-        worst = worst.max((next.weights[z] - state.weights[z]).abs());
-        for (new, old) in [
-            (&next.kernels, &state.kernels),
-            (&next.impulses, &state.impulses),
-        ] {
-            worst = worst.max((new.column(z) * share - old.column(z)).amax());
+    for z in 0..2 {
+        let share = next.at(0)[z] / at.at(0)[z];
+        worst = worst.max((next.at(0)[z] - at.at(0)[z]).abs());
+        for block in 1..3 {
+            let (new, old) = (next.at(block).column(z), at.at(block).column(z));
+            worst = worst.max((new * share - old).amax());
         }
     }
-    assert_eq!(frozen, next.weights == state.weights);
-    close(em.residual(state).unwrap().unwrap(), worst, "shifted");
+    assert_eq!(frozen, next.at(0) == at.at(0));
+    close(em.residual(&at).unwrap(), worst, "shifted");
 }
 
 // [SPEC 1.1] [SPEC 5.1]
@@ -353,17 +349,10 @@ fn of_blocks<A: Algorithm<State = ShiftedState<f64>>>(
 fn of_shifted_and_transformed() {
     for (_, data) in both() {
         for seed in 0..4 {
-            let state = |places: usize| ShiftedState {
-                weights: DVector::from_vec(stochastic(2, 1, seed).as_slice().to_vec()),
-                kernels: stochastic(4, 2, 10 + seed),
-                impulses: stochastic(places, 2, 20 + seed),
-                iteration: 0,
-            };
-            let config = Shifted::builder(2, vec![2, 2]).build().unwrap();
-            of_blocks(&config.on(&*data).unwrap(), &state(6), false);
-            let config = Shifted::builder(2, vec![2, 2]).freeze_weights();
-            let config = config.build().unwrap();
-            of_blocks(&config.on(&*data).unwrap(), &state(6), true);
+            let config = Shifted::builder(2, vec![2, 2]);
+            of_blocks(&config.clone().build().unwrap(), &*data, seed, false);
+            let config = config.freeze("weights").build().unwrap();
+            of_blocks(&config, &*data, seed, true);
             let corners = [0, 1, 3, 4, 6, 7];
             let table: Vec<i64> = corners
                 .iter()
@@ -371,7 +360,7 @@ fn of_shifted_and_transformed() {
                 .collect();
             let maps = IndexMaps::new(12, 4, &table).unwrap();
             let config = Transformed::builder(2, maps).build().unwrap();
-            of_blocks(&config.on(&*data).unwrap(), &state(6), false);
+            of_blocks(&config, &*data, seed, false);
         }
     }
 }
@@ -379,39 +368,27 @@ fn of_shifted_and_transformed() {
 /// No state is stationary while a power moves; where it stays there is no measure.
 #[test]
 fn while_a_power_moves() {
-    use plca_em::{Anneal, StopError};
     let (_, data) = &both()[0];
-    let moving = Anneal {
-        alpha0: 0.5,
-        over: 6.0,
-    };
-    for (anneal, reason) in [
-        (moving, Ok(StopReason::Stationary)),
-        (Anneal::constant(0.5), Err(())),
-    ] {
+    let ended = |anneal| {
         let config = Shifted::builder(2, vec![2, 2]).anneal(anneal);
         let config = config.build().unwrap();
-        let em = config.on(&**data).unwrap();
-        let start = em.init(&ShiftedInit::default(), &mut rng(1)).unwrap();
-        let stop = plca_em::Stop {
-            tol: 0.0,
-            check_every: 1,
-            residual_tol: Some(1e9),
-            ..plca_em::Stop::default()
-        };
-        let ended = run(&em, start, &stop, ());
-        match (&ended, reason) {
-            (Ok(fit), Ok(reason)) => assert_eq!((fit.iterations, fit.reason), (6, reason)),
-            (Err(e), Err(())) => assert_eq!(*e, StopError::NoResidual(1e9).into()),
-            _ => panic!("{ended:?}"),
-        }
-    }
+        let run = config.on(&**data).unwrap().solver(Solver::Em);
+        let stop = Stop::default().tol(None).check_every(1).residual_tol(1e9);
+        run.stop(stop).run(Init::default(), &mut rng(1))
+    };
+    let fit = ended(Anneal {
+        alpha0: 0.5,
+        over: 6.0,
+    });
+    let fit = fit.unwrap();
+    assert_eq!((fit.iterations(), fit.status()), (6, &Status::Stationary));
+    let refused = ended(Anneal::constant(0.5)).unwrap_err();
+    assert!(matches!(refused, FitError::NoResidual { .. }), "{refused}");
 }
 
 /// A prior takes the residual away: to stop by it is refused, and nothing else is done.
 #[test]
 fn with_a_prior() {
-    use plca_em::{EmError, StopError};
     let (_, data) = &both()[0];
     let prior = std::sync::Arc::new(plca_priors::Dirichlet::symmetric(2.0).unwrap());
     fn refused<M: Model<Scalar = f64>>(model: &M, data: &dyn Data<f64>, block: &str) {
@@ -427,15 +404,8 @@ fn with_a_prior() {
     refused(&plca.build().unwrap(), &**data, "`factor_0`");
     let plsa = Plsa::builder(2).prior("mixture", prior.clone());
     refused(&plsa.build().unwrap(), &**data, "`mixture`");
-    let stop = plca_em::Stop {
-        residual_tol: Some(1e-3),
-        ..plca_em::Stop::default()
-    };
-    let none = EmError::Stop(StopError::NoResidual(1e-3));
-    let shifted = Shifted::builder(2, vec![2, 2]).kernels_prior(prior);
-    let shifted = shifted.build().unwrap();
-    let refused = shifted.fit(&**data, &ShiftedInit::default(), &stop, &mut rng(0));
-    assert_eq!(refused.unwrap_err(), none);
+    let shifted = Shifted::builder(2, vec![2, 2]).prior("kernels", prior);
+    refused(&shifted.build().unwrap(), &**data, "`kernels`");
 }
 
 /// `max_z g_z - 1` in units in which the model has the mass of the observation: `g_z = Σ V/P f_z / Σ_obs f_z`.

@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use nalgebra::dmatrix;
 use plca_em::{
-    Algorithm, EmError, Evaluation, Given, IndexMaps, Likelihood, Missing, Nmf, NmfState, Online,
-    Plca, PlcaState, Plsa, PlsaState, Shifted, ShiftedInit, ShiftedState, Support, Transformed,
-    Update, hold_out, run,
+    EmError, Evaluation, Given, IndexMaps, Likelihood, Missing, Nmf, NmfState, Online, Plca,
+    PlcaState, Plsa, PlsaState, Shifted, Support, Transformed, Update, hold_out,
 };
 use plca_fit::engine::{
     Checkpoint, Cooling, FitError, Impossible, Init, Model, Solver, State, Transform,
@@ -124,56 +123,6 @@ fn rng() -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(5)
 }
 
-/// The entry points that all algorithms have, one by one.
-fn algorithm_fails<S: Clone>(
-    name: &str,
-    start: impl Fn(&dyn Data<f64>) -> Result<S, EmError>,
-    on: impl Fn(&dyn Data<f64>, &dyn Fn(&dyn Dynamic<S>) -> Result<(), EmError>) -> Result<(), EmError>,
-) {
-    fails(name, |data| start(data).map(drop));
-    let whole = DenseTensor::new(vec![4, 3], vec![2.0; 12], Order::RowMajor).unwrap();
-    let state = start(&whole).unwrap();
-    for measure in [false, true] {
-        fails(name, |data| {
-            on(data, &|em| em.one_step(&mut state.clone(), measure))
-        });
-    }
-    fails(name, |data| on(data, &|em| em.measure(&state)));
-    fails(name, |data| on(data, &|em| em.conditions(&state)));
-    fails(name, |data| on(data, &|em| em.iterate(state.clone())));
-}
-
-/// An algorithm of this state, whatever its type.
-trait Dynamic<S> {
-    fn one_step(&self, state: &mut S, measure: bool) -> Result<(), EmError>;
-    fn measure(&self, state: &S) -> Result<(), EmError>;
-    fn conditions(&self, state: &S) -> Result<(), EmError>;
-    fn iterate(&self, state: S) -> Result<(), EmError>;
-}
-
-impl<A: Algorithm<Error = EmError>> Dynamic<A::State> for A {
-    fn one_step(&self, state: &mut A::State, measure: bool) -> Result<(), EmError> {
-        self.step(state, measure).map(drop)
-    }
-
-    fn measure(&self, state: &A::State) -> Result<(), EmError> {
-        self.objective(state).map(drop)
-    }
-
-    fn conditions(&self, state: &A::State) -> Result<(), EmError> {
-        self.residual(state).map(drop)
-    }
-
-    fn iterate(&self, state: A::State) -> Result<(), EmError> {
-        let stop = plca_em::Stop {
-            max_iter: 3,
-            check_every: 1,
-            ..plca_em::Stop::default()
-        };
-        run(self, state, &stop, ()).map(drop)
-    }
-}
-
 /// What a model of the engine does with data: its start, a step, its measures, and runs under every solver that takes it.
 fn model_fails<M: Model<Scalar = f64>>(name: &str, model: Result<M, FitError>) {
     let model = model.unwrap();
@@ -277,20 +226,11 @@ fn of_shifted() {
                 .support(support)
                 .evaluation(evaluation);
             let name = format!("shifted, {support:?}, {evaluation:?}");
-            let config = config.build().unwrap();
-            let start =
-                |data: &dyn Data<f64>| config.init(data, &ShiftedInit::default(), &mut rng());
-            algorithm_fails(&name, start, |data, f| f(&config.on(data)?));
-            fails(&name, |data| {
-                let em = config.on(data)?;
-                em.reconstruct(&start(data)?).map(drop)
-            });
+            model_fails(&name, config.build());
         }
     }
-    let config = Shifted::<f64>::builder(2, vec![2, 2]).impulses_prior(emptying());
-    let config = config.build().unwrap();
-    let start = |data: &dyn Data<f64>| config.init(data, &ShiftedInit::default(), &mut rng());
-    algorithm_fails("shifted, prior", start, |data, f| f(&config.on(data)?));
+    let config = Shifted::<f64>::builder(2, vec![2, 2]).prior("impulses", emptying());
+    model_fails("shifted, prior", config.build());
 }
 
 #[test]
@@ -302,51 +242,33 @@ fn of_transformed() {
     for likelihood in [Likelihood::Conditional, Likelihood::Literal] {
         let maps = IndexMaps::new(12, 4, &table).unwrap();
         let config = Transformed::<f64>::builder(2, maps).likelihood(likelihood);
-        let config = config.build().unwrap();
-        let start =
-            |data: &dyn Data<f64>| config.on(data)?.init(&ShiftedInit::default(), &mut rng());
-        algorithm_fails("transformed", start, |data, f| f(&config.on(data)?));
-        fails("transformed", |data| {
-            let em = config.on(data)?;
-            em.reconstruct(&start(data)?).map(drop)
-        });
+        model_fails("transformed", config.build());
     }
 }
 
 /// A cell without support is looked up in data that can no longer be read.
 #[test]
 fn where_the_support_was_lost() {
-    let values = vec![3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0, 5.0, 3.0, 5.0, 8.0];
-    let whole = DenseTensor::new(vec![4, 3], values, Order::RowMajor).unwrap();
-    let mut state: ShiftedState<f64> = Shifted::builder(2, vec![2, 2])
-        .build()
-        .unwrap()
-        .init(&whole, &ShiftedInit::default(), &mut rng())
-        .unwrap();
-    state.impulses.fill(0.0);
-    state.impulses.row_mut(0).fill(1.0);
-    let shifted = Shifted::builder(2, vec![2, 2]).build().unwrap();
-    let corners = [0, 1, 3, 4, 6, 7];
-    let table: Vec<i64> = corners
-        .iter()
-        .flat_map(|c| [*c, c + 1, c + 3, c + 4])
-        .collect();
-    let transformed = Transformed::builder(2, IndexMaps::new(12, 4, &table).unwrap());
-    let transformed = transformed.build().unwrap();
-    for reads in 1..100 {
-        let data = Failing::after(reads, &whole);
-        let of_shifted = shifted
-            .on(&data)
-            .and_then(|em| em.step(&mut state.clone(), true));
-        let data = Failing::after(reads, &whole);
-        let of_transformed = transformed
-            .on(&data)
-            .and_then(|em| em.step(&mut state.clone(), true));
-        let lost = Err(EmError::Support {
+    fn lost<M: Model<Scalar = f64>>(name: &str, model: &M) {
+        let values = vec![3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0, 5.0, 3.0, 5.0, 8.0];
+        let whole = DenseTensor::new(vec![4, 3], values, Order::RowMajor).unwrap();
+        let start = model.init(&whole, Init::default(), &mut rng()).unwrap();
+        let mut at = start.parameters().clone();
+        at.change(|j, block| {
+            if j == 2 {
+                block.fill(0.0);
+                block.row_mut(0).fill(1.0);
+            }
+        });
+        let lost = Err(FitError::Support {
             index: vec![0, 2],
             value: 4.0,
         });
-        for (name, result) in [("shifted", of_shifted), ("transformed", of_transformed)] {
+        for reads in 1..100 {
+            let data = Failing::after(reads, &whole);
+            let em = model.bind(&data);
+            let result = em.and_then(|em| em.step(&mut at.clone(), true));
+            let result = result.map(drop);
             assert!(
                 result == lost || result == Err(GONE.into()),
                 "{name}: {result:?}"
@@ -354,6 +276,14 @@ fn where_the_support_was_lost() {
             assert!(reads < 99 || result == lost, "{name}");
         }
     }
+    lost("shifted", &Shifted::builder(2, vec![2, 2]).build().unwrap());
+    let corners = [0, 1, 3, 4, 6, 7];
+    let table: Vec<i64> = corners
+        .iter()
+        .flat_map(|c| [*c, c + 1, c + 3, c + 4])
+        .collect();
+    let transformed = Transformed::builder(2, IndexMaps::new(12, 4, &table).unwrap());
+    lost("transformed", &transformed.build().unwrap());
 }
 
 #[test]

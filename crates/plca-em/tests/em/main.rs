@@ -4,7 +4,6 @@
 mod atomic;
 mod bad_input;
 mod certificates;
-mod engine_shifted;
 mod failing_reads;
 mod fast;
 mod fast_optima;
@@ -14,6 +13,7 @@ mod instruction_sets;
 mod measured;
 mod online;
 mod out_of_core;
+mod placed;
 mod priors;
 mod properties;
 mod reconstruct;

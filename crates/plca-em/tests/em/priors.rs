@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use nalgebra::{DMatrix, DVector, dmatrix};
 use plca_em::{
-    Algorithm as _, EmError, Given, Plca, PlcaState, Plsa, PlsaState, Shifted, ShiftedInit,
-    ShiftedState,
+    Geometry, Given, Likelihood, Plca, PlcaState, Plsa, PlsaState, Shifted, ShiftedState, Support,
 };
 use plca_fit::engine::{Algorithm, Event, FitError, Init, Model, Solver, State};
 use plca_priors::{CrossEntropy, Dirichlet, Entropic, Schedule, Scheduled};
@@ -296,20 +295,23 @@ fn weights_are_restored_where_the_data_need_them() -> Result<(), FitError> {
 /// So are the weights of a shifted model.
 // [SPEC 8]
 #[test]
-fn weights_of_shifted_models_are_restored() -> Result<(), EmError> {
+fn weights_of_shifted_models_are_restored() -> Result<(), FitError> {
     let (v, prior) = half_a_count();
     let shifted = Shifted::builder(2, vec![2, 1])
-        .weights_prior(prior)
+        .prior("weights", prior)
         .build()?;
-    let mut state = ShiftedState {
-        weights: DVector::from_element(2, 0.5),
-        kernels: dmatrix![1.0, 0.0; 0.0, 1.0],
-        impulses: dmatrix![1.0, 1.0],
-        iteration: 0,
-    };
-    shifted.on(&v)?.step(&mut state, false)?;
-    assert_eq!(state.weights.as_slice(), [restored(1.0), restored(0.0)]);
-    assert_eq!(state.kernels, dmatrix![1.0, 0.0; 0.0, 1.0]);
+    let start = ShiftedState::new(
+        Geometry::new(&[2, 1], &[2, 1], &[Support::Valid])?,
+        Likelihood::Conditional,
+        DVector::from_element(2, 0.5),
+        dmatrix![1.0, 0.0; 0.0, 1.0],
+        dmatrix![1.0, 1.0],
+    )?;
+    let mut at = start.parameters().clone();
+    let stepped = shifted.bind(&v)?.step(&mut at, false)?;
+    assert_eq!(at.at(0).as_slice(), [restored(1.0), restored(0.0)]);
+    assert_eq!(at.at(1), start.kernels());
+    assert_eq!(stepped.restored, [0]);
     Ok(())
 }
 
@@ -383,29 +385,19 @@ fn near(what: &str, a: &DMatrix<f64>, b: DMatrix<f64>) {
 
 // [SPEC 7]
 #[test]
-fn pseudo_counts_of_shifted_models() -> Result<(), EmError> {
+fn pseudo_counts_of_shifted_models() -> Result<(), FitError> {
     let (v, table) = square();
     let added = [of(1, 1), of(2, 3), of(3, 3)];
-    let stop = plca_em::Stop {
-        max_iter: 3000,
-        tol: 0.0,
-        ..plca_em::Stop::default()
-    };
     // A kernel as high as the data: PLCA of the flattened matrix and a last mode of one index.
-    let shifted = Shifted::builder(3, vec![3, 1]).weights_prior(prior(&added[0]));
+    let shifted = Shifted::builder(3, vec![3, 1]).prior("weights", prior(&added[0]));
     let shifted = shifted
-        .kernels_prior(prior(&added[1]))
-        .impulses_prior(prior(&added[2]));
-    let fit = shifted
-        .build()?
-        .fit(&v, &ShiftedInit::default(), &stop, &mut rng())?;
-    let ShiftedState {
-        weights,
-        kernels,
-        impulses,
-        ..
-    } = &fit.state;
-    let p = DMatrix::from_diagonal(weights);
+        .prior("kernels", prior(&added[1]))
+        .prior("impulses", prior(&added[2]))
+        .build()?;
+    let run = shifted.on(&v)?.solver(Solver::Em).stop(exactly(3000));
+    let state = run.run(Init::default(), &mut rng())?.into_state();
+    let (kernels, impulses) = (state.kernels(), state.impulses());
+    let p = DMatrix::from_diagonal(&DVector::from_column_slice(state.weights()));
     let q = table.component_div(&(kernels * &p * impulses.transpose()));
     let of_kernels = (&q * impulses * &p).component_mul(kernels);
     let of_impulses = (q.transpose() * kernels * &p).component_mul(impulses);

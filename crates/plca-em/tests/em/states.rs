@@ -2,25 +2,19 @@
 
 use nalgebra::{DMatrix, DVector, dmatrix, dvector};
 use plca_em::{
-    Algorithm, EmError, Given, IndexMaps, Nmf, NmfState, Online, OnlineState, Plca, PlcaState,
-    Plsa, PlsaState, Shifted, ShiftedState, Squarem, Transformed, Update, run,
+    Geometry, Given, IndexMaps, Likelihood, Nmf, NmfState, Online, OnlineState, Plca, PlcaState,
+    Plsa, PlsaState, Shifted, ShiftedState, Support, Transformed, TransformedState, Update,
 };
-use plca_fit::engine::{Checkpoint, FitError, Frozen, Model, Parameters, Solver, State, Transform};
+use plca_fit::engine::{Checkpoint, FitError, Frozen, Model, Parameters, State, Transform};
 use plca_tensor::{DenseTensor, Order};
 
-use super::support::exactly;
+use super::support::{exactly, solvers};
 
 const SHAPE: [usize; 2] = [3, 4];
 
 pub(super) fn data() -> DenseTensor<f64> {
     let values = (0..12).map(|i| 1.0 + f64::from(i % 5)).collect();
     DenseTensor::new(SHAPE.to_vec(), values, Order::RowMajor).unwrap()
-}
-
-/// Data in the four cells of a corner.
-fn corner() -> Vec<f64> {
-    let cells = (0..12).map(|i| if i % 4 < 2 && i < 8 { 2.0 } else { 0.0 });
-    cells.collect()
 }
 
 pub(super) fn even(rows: usize, columns: usize) -> DMatrix<f64> {
@@ -44,15 +38,6 @@ fn spoilt(block: &DMatrix<f64>) -> Vec<DMatrix<f64>> {
     all
 }
 
-fn spoilt_weights(weights: &DVector<f64>) -> Vec<DVector<f64>> {
-    let as_block = DMatrix::from_column_slice(weights.len(), 1, weights.as_slice());
-    let columns = spoilt(&as_block).into_iter();
-    columns
-        .map(|m| DVector::from_column_slice(m.as_slice()))
-        .filter(|w| w.iter().sum::<f64>() != 1.0 || w.len() != weights.len())
-        .collect()
-}
-
 pub(super) fn plca() -> PlcaState<f64> {
     let factors = vec![even(3, 2), even(4, 2)];
     PlcaState::new(DVector::from_element(2, 0.5), factors).unwrap()
@@ -67,34 +52,23 @@ pub(super) fn nmf() -> NmfState<f64> {
 }
 
 pub(super) fn shifted() -> ShiftedState<f64> {
-    ShiftedState {
-        weights: DVector::from_element(2, 0.5),
-        kernels: even(4, 2),
-        impulses: even(6, 2),
-        iteration: 0,
-    }
+    let geometry = Geometry::new(&SHAPE, &[2, 2], &[Support::Valid]).unwrap();
+    let weights = DVector::from_element(2, 0.5);
+    let conditional = Likelihood::Conditional;
+    ShiftedState::new(geometry, conditional, weights, even(4, 2), even(6, 2)).unwrap()
 }
 
-/// What a bad state must be: refused by every entry of the algorithm, and by the loop over it.
-fn refused<A: Algorithm<Error = EmError>>(em: &A, state: &A::State) {
-    let expected = |e: EmError| match e {
-        EmError::Shape { .. } | EmError::Value { .. } => {}
-        e => panic!("{e}"),
-    };
-    for measure in [false, true] {
-        expected(em.step(&mut state.clone(), measure).unwrap_err());
-    }
-    expected(em.objective(state).unwrap_err());
-    expected(em.residual(state).unwrap_err());
-    let stop = plca_em::Stop::default();
-    expected(run(em, state.clone(), &stop, ()).map(drop).unwrap_err());
+/// The shifts of a kernel of 2 x 2 cells within the data, as maps.
+pub(super) fn maps() -> IndexMaps {
+    let corners = (0..6).map(|at| at / 3 * 4 + at % 3);
+    let table: Vec<i64> = corners.flat_map(|c| [c, c + 1, c + 4, c + 5]).collect();
+    IndexMaps::new(12, 4, &table).unwrap()
 }
 
-/// Whether the loop and the entries accept a state.
-fn accepted<A: Algorithm<Error = EmError>>(em: &A, state: &A::State) {
-    em.step(&mut state.clone(), true).unwrap();
-    assert!(em.objective(state).unwrap().is_finite());
-    em.residual(state).unwrap();
+pub(super) fn transformed() -> TransformedState<f64> {
+    let (weights, conditional) = (DVector::from_element(2, 0.5), Likelihood::Conditional);
+    let (kernels, impulses) = (even(4, 2), even(6, 2));
+    TransformedState::new(maps(), &SHAPE, conditional, weights, kernels, impulses).unwrap()
 }
 
 /// Blocks as a file may have them.
@@ -105,7 +79,7 @@ fn named(state: &impl State<Scalar = f64>) -> Named {
     blocks.map(|(name, m)| (name.into(), m.clone())).collect()
 }
 
-/// A good state goes on under every solver. With a block that is spoilt, one too few, one too many or of another name it is refused by all
+/// A good state goes on under every solver that the model takes. With a block that is spoilt, one too few, one too many or of another name it is refused by all
 /// of them, and so is a power or a mass that is none; whatever becomes of new data, it is no panic.
 fn guarded<M: Model<Scalar = f64>>(
     model: &M,
@@ -132,11 +106,14 @@ fn guarded<M: Model<Scalar = f64>>(
     }
     bad.push(good[1..].to_vec());
     bad.push([good.clone(), vec![("more".into(), even(3, 2))]].concat());
-    let fact = |at: Parameters<f64>| match state.parameters().fact("given") {
-        Some(given) => at.with_fact("given", given.to_vec()),
-        None => at,
+    let fact = |at: Parameters<f64>| {
+        let facts = state.parameters().facts();
+        facts.fold(at, |at, (name, numbers)| {
+            at.with_fact(name.to_string(), numbers.to_vec())
+        })
     };
-    for &solver in Solver::ALL {
+    let em = model.bind(&data).unwrap();
+    for solver in solvers(&*em) {
         let at = fact(Parameters::named(good.clone(), 1.0));
         assert!(run(solver, at).unwrap().objective().is_finite());
         for blocks in &bad {
@@ -252,53 +229,14 @@ fn of_the_mapping_between_nmf_and_plca() -> Result<(), FitError> {
 
 #[test]
 fn of_shifted_and_transformed() {
-    let data = data();
-    let shifted_config = Shifted::builder(2, vec![2, 2]).build().unwrap();
-    let of_shifted = shifted_config.on(&data).unwrap();
-    let cell = |i: i64, j: i64| 4 * i + j;
-    let places = (0..2).flat_map(|i| (0..3).map(move |j| (i, j)));
-    let table: Vec<i64> = places
-        .flat_map(|(i, j)| {
-            [
-                cell(i, j),
-                cell(i, j + 1),
-                cell(i + 1, j),
-                cell(i + 1, j + 1),
-            ]
-        })
-        .collect();
-    let maps = IndexMaps::new(12, 4, &table).unwrap();
-    let transformed_config = Transformed::builder(2, maps).build().unwrap();
-    let of_transformed = transformed_config.on(&data).unwrap();
-    accepted(&of_shifted, &shifted());
-    accepted(&of_transformed, &shifted());
-    let mut bad: Vec<ShiftedState<f64>> = Vec::new();
-    for weights in spoilt_weights(&shifted().weights) {
-        bad.push(ShiftedState {
-            weights,
-            ..shifted()
-        });
-    }
-    for kernels in spoilt(&shifted().kernels) {
-        bad.push(ShiftedState {
-            kernels,
-            ..shifted()
-        });
-    }
-    for impulses in spoilt(&shifted().impulses) {
-        bad.push(ShiftedState {
-            impulses,
-            ..shifted()
-        });
-    }
-    for state in &bad {
-        refused(&of_shifted, state);
-        refused(&of_transformed, state);
-        assert!(of_shifted.reconstruct(state).is_err());
-        assert!(of_transformed.reconstruct(state).is_err());
-        assert!(of_shifted.ln_lik(state).is_err() && of_transformed.ln_lik(state).is_err());
-        assert!(of_shifted.window_mass(state).is_nan());
-    }
+    let config = Shifted::builder(2, vec![2, 2]).build().unwrap();
+    guarded(&config, &shifted(), &[], |state| {
+        let _ = state.transform(&data(), &Transform::default());
+    });
+    let config = Transformed::builder(2, maps()).build().unwrap();
+    guarded(&config, &transformed(), &[], |state| {
+        let _ = state.transform(&data(), &Transform::default());
+    });
 }
 
 /// States without components are refused, before any kernel sees them.
@@ -321,25 +259,12 @@ fn without_components() {
     }
 }
 
-/// Plain, accelerated, and by the loop: all go on from a state.
-fn goes_on<A>(em: A, state: A::State) -> A::State
-where
-    A: plca_em::Accelerate<Error = EmError>,
-    A::State: Clone,
-{
-    accepted(&em, &state);
-    let stop = plca_em::Stop {
-        max_iter: 2,
-        ..plca_em::Stop::default()
-    };
-    run(&Squarem(em), state, &stop, ()).unwrap().state
-}
-
-/// Under every solver, a full count of the iterations that made the parameters stays; a full count of those of the run ends it.
+/// Under every solver that the model takes, a full count of the iterations that made the parameters stays; a full count of those of the run ends it.
 fn full<M: Model<Scalar = f64>>(model: &M, state: &M::State) {
     const MOST: usize = usize::MAX;
     let data = data();
-    for &solver in Solver::ALL {
+    let em = model.bind(&data).unwrap();
+    for solver in solvers(&*em) {
         let on = || model.on(&data).unwrap().solver(solver);
         let full = state.parameters().clone().at_iteration(MOST);
         let fit = on().stop(exactly(3)).resume(Checkpoint::new(full)).unwrap();
@@ -355,27 +280,15 @@ fn full<M: Model<Scalar = f64>>(model: &M, state: &M::State) {
 /// Counters that are full, as files may hold them, stay so.
 #[test]
 fn the_largest_counts_stay() {
-    const MOST: usize = usize::MAX;
     let data = data();
     full(&Plca::builder(2).build().unwrap(), &plca());
     full(&Plsa::builder(2).build().unwrap(), &plsa());
-
-    let full = ShiftedState {
-        iteration: MOST,
-        ..shifted()
-    };
-    let shifted_of = Shifted::builder(2, vec![2, 2]).build().unwrap();
-    let state = goes_on(shifted_of.on(&data).unwrap(), full.clone());
-    assert_eq!(state.iteration, MOST);
-    let maps = IndexMaps::new(12, 4, &[0, 1, 4, 5]).unwrap();
-    let transformed_of = Transformed::builder(2, maps).build().unwrap();
-    let full = ShiftedState {
-        impulses: even(1, 2),
-        ..full
-    };
-    let on = DenseTensor::new(SHAPE.to_vec(), corner(), Order::RowMajor).unwrap();
-    let state = goes_on(transformed_of.on(&on).unwrap(), full);
-    assert_eq!(state.iteration, MOST);
+    full(
+        &Shifted::builder(2, vec![2, 2]).build().unwrap(),
+        &shifted(),
+    );
+    let model = Transformed::builder(2, maps()).build().unwrap();
+    full(&model, &transformed());
 
     let mut state = OnlineState::new(DVector::from_element(2, 0.5), vec![even(3, 2)]).unwrap();
     state.batches = u64::MAX;
@@ -413,6 +326,11 @@ fn states_are_extrapolated_whole() {
     whole(&Nmf::builder(2).build().unwrap(), &nmf);
     let plsa = PlsaState::new(Given::Columns, a.clone(), b.clone(), vec![0.625, 0.375]);
     whole(&Plsa::builder(2).build().unwrap(), &plsa.unwrap());
+    let geometry = Geometry::new(&[2, 2], &[2, 1], &[Support::Valid]).unwrap();
+    let (weights, conditional) = (dvector![0.25, 0.75], Likelihood::Conditional);
+    let shifted = ShiftedState::new(geometry, conditional, weights, a.clone(), b.clone());
+    let model = Shifted::builder(2, vec![2, 1]).build().unwrap();
+    whole(&model, &shifted.unwrap());
     let plca = PlcaState::new(dvector![0.25, 0.75], vec![a, b]);
     whole(&Plca::builder(2).build().unwrap(), &plca.unwrap());
 }

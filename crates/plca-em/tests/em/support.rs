@@ -28,6 +28,14 @@ pub(crate) fn after<M: Model>(
     run.resume(Checkpoint::new(start.parameters().clone()))
 }
 
+/// The solvers that a model takes: coordinate descent where it separates.
+pub(crate) fn solvers<T: Real>(algorithm: &dyn Algorithm<T>) -> Vec<Solver> {
+    let separates = algorithm.separable().is_ok();
+    let all = Solver::ALL.iter().copied();
+    all.filter(|&solver| separates || solver != Solver::Fast)
+        .collect()
+}
+
 /// The residual of a state.
 pub(crate) fn residual<M: Model>(
     model: &M,

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use nalgebra::{DMatrix, dmatrix};
-use plca_em::engine::{Transformed, TransformedBuilder};
-use plca_em::{IndexMaps, Likelihood, MapEntry};
+use plca_em::{IndexMaps, Likelihood, MapEntry, Transformed, TransformedBuilder};
 use plca_fit::engine::{Init, Model, Parameters, Solver};
 use plca_fit::laws::check_threads;
 use plca_priors::{Dirichlet, Entropic};

@@ -1,11 +1,11 @@
 //! States that are written down and read again: equal, and never larger than what was read.
 
-use nalgebra::{DVector, dmatrix};
-use plca_em::{Nmf, NmfState, OnlineState, Plca, PlcaState, ShiftedState};
+use nalgebra::DVector;
+use plca_em::{Nmf, NmfState, OnlineState, Plca, PlcaState};
 use plca_fit::engine::{Checkpoint, FitError, Model, Solver};
 use plca_tensor::strategies::written;
 
-use crate::states::{data, even, nmf, plca, plsa};
+use crate::states::{data, even, nmf, plca, plsa, shifted, transformed};
 use crate::support::after;
 
 #[test]
@@ -14,15 +14,8 @@ fn no_matrix_claims_more_than_it_holds() {
         (plca(), 3),
         (plsa(), 3),
         (nmf(), 2),
-        (
-            ShiftedState {
-                weights: DVector::from_element(1, 1.0),
-                kernels: dmatrix![0.5; 0.5],
-                impulses: dmatrix![1.0],
-                iteration: 7,
-            },
-            2
-        ),
+        (shifted(), 3),
+        (transformed(), 3),
         (
             OnlineState {
                 weights: DVector::from_element(2, 0.5),

@@ -1,18 +1,16 @@
 //! Models of counts.
 
-use nalgebra::{DMatrix, dmatrix, dvector};
+use nalgebra::{dmatrix, dvector};
 use plca_em::{
-    Anneal, Evaluation, Given, Likelihood, Local, Missing, Nmf, NmfState, Online, OnlineState,
-    Pass, Plca, PlcaState, Plsa, PlsaState, Shifted, ShiftedState, StepSize, Support, Update,
-};
-use plca_fit::engine::{
-    Checkpoint, Cooling, Explained, FitError, Impossible, Model, Reconstruct, Run, Solver, State,
-    Stop, Transform,
+    Anneal, Checkpoint, Cooling, Evaluation, Explained, FitError, Geometry, Given, Impossible,
+    IndexMaps, Init, Likelihood, Local, Missing, Model, Nmf, NmfState, Online, OnlineState, Pass,
+    Plca, PlcaState, Plsa, PlsaState, Reconstruct, Run, Shifted, ShiftedState, Solver, State,
+    StepSize, Stop, Support, Transform, Transformed, TransformedState, Update,
 };
 use plca_tensor::{DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-use super::{ASSERTS, Kind, few, go_on, one_line, read, resume, run, seeds, text, whole};
+use super::{ASSERTS, Kind, few, one_line, read, resume, run, seeds, text, whole};
 use crate::Target;
 
 pub(in crate::targets) const TARGET: Target = Target {
@@ -105,6 +103,24 @@ fn learn(state: &mut OnlineState<f64>, step: StepSize, local: Local) -> Option<(
     Some(())
 }
 
+fn shifted_state() -> ShiftedState<f64> {
+    let geometry = Geometry::new(&[2, 2], &[2, 1], &[Support::Valid]).expect("a kernel that fits");
+    let (kernels, impulses) = (dmatrix![0.75; 0.25], dmatrix![0.5; 0.5]);
+    let likelihood = Likelihood::Conditional;
+    ShiftedState::new(geometry, likelihood, dvector![1.0], kernels, impulses).expect("a good state")
+}
+
+fn maps() -> IndexMaps {
+    IndexMaps::new(4, 2, &[0, 1, 2, 3, 3, -1]).expect("good maps")
+}
+
+fn transformed_state() -> TransformedState<f64> {
+    let (kernels, impulses) = (dmatrix![0.75; 0.25], dmatrix![0.25; 0.5; 0.25]);
+    let (weights, likelihood) = (dvector![1.0], Likelihood::Conditional);
+    let state = TransformedState::new(maps(), &[2, 2], likelihood, weights, kernels, impulses);
+    state.expect("a good state")
+}
+
 /// Settings of the shifted model, on data that it goes with.
 fn shifted(supports: Vec<Support>, anneal: Anneal, likelihood: Likelihood, how: Evaluation) {
     let builder = Shifted::<f64>::builder(1, vec![2])
@@ -112,21 +128,12 @@ fn shifted(supports: Vec<Support>, anneal: Anneal, likelihood: Likelihood, how: 
         .anneal(anneal);
     let built = builder.likelihood(likelihood).evaluation(how).build();
     let data = tensor(&[4], &[0.0, 1.0, 3.0, 2.0]);
-    match built {
-        Ok(shifted) => match shifted.on(&data) {
-            Ok(em) => {
-                let cells = em.geometry().impulse_cells();
-                let mut state = ShiftedState {
-                    weights: dvector![1.0],
-                    kernels: dmatrix![0.5; 0.5],
-                    impulses: DMatrix::from_element(cells, 1, 1.0 / cells as f64),
-                    iteration: 0,
-                };
-                go_on(&em, &mut state);
-            }
-            Err(e) => one_line(&e),
-        },
-        Err(e) => one_line(&e),
+    let fitted = built.and_then(|shifted| {
+        let run = shifted.on(&data)?.stop(Stop::default().max_iter(3));
+        run.run(Init::default(), &mut rng()).map(drop)
+    });
+    if let Err(e) = fitted {
+        one_line(&e);
     }
 }
 
@@ -176,28 +183,14 @@ const KINDS: &[Kind] = &[
         },
     },
     Kind {
-        seed: || {
-            let state = ShiftedState {
-                weights: dvector![1.0],
-                kernels: dmatrix![0.5; 0.5],
-                impulses: dmatrix![0.25; 0.5; 0.25],
-                iteration: 0,
-            };
-            text(&state)
-        },
+        seed: || text(&shifted_state()),
         run: |input| {
-            let mut state = read::<ShiftedState<f64>>(input)?;
-            [&state.kernels, &state.impulses]
-                .into_iter()
-                .for_each(whole);
-            let good = state.check([2, 3]).is_ok();
-            let shifted = Shifted::builder(state.weights.len(), vec![2])
-                .build()
-                .ok()?;
-            let data = tensor(&[4], &[0.0, 1.0, 3.0, 2.0]);
-            go_on(&shifted.on(&data).ok()?, &mut state);
-            assert!(!good || state.check([2, 3]).is_ok(), "{state:?}");
-            Some(())
+            let state = read::<ShiftedState<f64>>(input)?;
+            let geometry = state.geometry();
+            let shifted = Shifted::builder(state.weights().len(), geometry.kernel_shape().to_vec())
+                .supports(geometry.supports())
+                .likelihood(state.likelihood());
+            use_state(shifted.build(), &state, state.transform(&data(), &how()))
         },
     },
     Kind {
@@ -272,6 +265,19 @@ const KINDS: &[Kind] = &[
                 Err(e) => one_line(&e),
             }
             Some(())
+        },
+    },
+    Kind {
+        seed: || text(&transformed_state()),
+        run: |input| {
+            let state = read::<TransformedState<f64>>(input)?;
+            let transformed = Transformed::builder(state.weights().len(), state.maps().clone())
+                .likelihood(state.likelihood());
+            use_state(
+                transformed.build(),
+                &state,
+                state.transform(&data(), &how()),
+            )
         },
     },
 ];

@@ -1,7 +1,6 @@
 //! States and settings from JSON, and their use: the first byte of an input chooses the type, the rest is the text.
 
 mod em;
-mod fit;
 mod l2;
 mod snmf;
 mod tensor;
@@ -10,8 +9,8 @@ use std::fmt::Display;
 use std::ops::ControlFlow;
 
 use nalgebra::DMatrix;
+use plca_fit::Algorithm;
 use plca_fit::engine::{self, Checkpoint, FitError, Iteration, Model, Run, Solver, State};
-use plca_fit::{Algorithm, Stop};
 use plca_tensor::Data;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -20,7 +19,6 @@ use serde_json::Value;
 use super::one_line;
 
 pub(super) use em::TARGET as EM;
-pub(super) use fit::TARGET as FIT;
 pub(super) use l2::TARGET as L2;
 pub(super) use snmf::TARGET as SNMF;
 pub(super) use tensor::TARGET as TENSOR;
@@ -118,14 +116,6 @@ fn few<S: State<Scalar = f64>>(run: Run<'_, S>, from: &Checkpoint<f64>) {
     let run = run.stop(stop.check_every(1)).observe(good);
     if let Err(e) = run.resume(from.clone()) {
         one_line(&e);
-    }
-}
-
-/// A rule that ends soon.
-fn short(stop: Stop) -> Stop {
-    Stop {
-        max_iter: stop.max_iter.min(20),
-        ..stop
     }
 }
 

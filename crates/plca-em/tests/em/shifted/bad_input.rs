@@ -1,8 +1,7 @@
 //! What is refused, and where it says the fault lies.
 
 use nalgebra::DMatrix;
-use plca_em::engine::{Shifted, ShiftedBuilder};
-use plca_em::{Evaluation, Likelihood, Support};
+use plca_em::{Evaluation, Likelihood, Shifted, ShiftedBuilder, Support};
 use plca_fit::engine::{FitError, Init, Model, Parameters};
 use plca_tensor::Real;
 

@@ -1,8 +1,7 @@
 //! Patterns that a record cuts off.
 
 use nalgebra::DMatrix;
-use plca_em::engine::Shifted;
-use plca_em::{Likelihood, Support};
+use plca_em::{Likelihood, Shifted, Support};
 use plca_fit::engine::{Init, Model, Stop};
 
 use super::support::{dense, rng};

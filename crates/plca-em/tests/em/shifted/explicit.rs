@@ -1,8 +1,7 @@
 //! EM with the posterior written out: `R(z, t | x)` of every component and tap at every cell, as the equations are.
 
 use nalgebra::{DMatrix, dvector};
-use plca_em::engine::{Shifted, ShiftedState, Transformed};
-use plca_em::{Geometry, IndexMaps, Likelihood, Support};
+use plca_em::{Geometry, IndexMaps, Likelihood, Shifted, ShiftedState, Support, Transformed};
 use plca_fit::engine::{Init, Model, Parameters, Stop, Transform};
 use plca_tensor::Data;
 use proptest::prelude::*;

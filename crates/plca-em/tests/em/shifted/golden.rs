@@ -1,8 +1,9 @@
 //! Every trajectory of the reference vectors, by every arithmetic and from every storage.
 
 use nalgebra::DMatrix;
-use plca_em::engine::{Shifted, ShiftedState, Transformed};
-use plca_em::{Anneal, Evaluation, IndexMaps, Likelihood, Support};
+use plca_em::{
+    Anneal, Evaluation, IndexMaps, Likelihood, Shifted, ShiftedState, Support, Transformed,
+};
 use plca_fit::engine::{Algorithm, Init, Model, Parameters, State};
 use plca_tensor::{Data, Real};
 use serde_json::Value;

@@ -4,8 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use nalgebra::DMatrix;
-use plca_em::Anneal;
-use plca_em::engine::{Shifted, ShiftedState};
+use plca_em::{Anneal, Shifted, ShiftedState};
 use plca_fit::engine::{Fit, FitError, Init, Iteration, Memory, Model, Solver, Status, Stop};
 use plca_priors::{CrossEntropy, Dirichlet, Entropic, Schedule, Scheduled, SimplexPrior};
 use plca_tensor::Data;

@@ -1,7 +1,6 @@
 //! What must hold for any data, support, storage, arithmetic and scalar.
 
-use plca_em::engine::{Shifted, ShiftedBuilder, ShiftedState};
-use plca_em::{Geometry, Likelihood, Support};
+use plca_em::{Geometry, Likelihood, Shifted, ShiftedBuilder, ShiftedState, Support};
 use plca_fit::Direction;
 use plca_fit::engine::{
     Algorithm, Init, Memory, Model, Parameters, Reconstruct, Sense, Solver, State,

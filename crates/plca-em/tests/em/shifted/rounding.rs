@@ -1,8 +1,7 @@
 //! Many iterations by transforms, where most of the model falls far below rounding.
 
 use nalgebra::DMatrix;
-use plca_em::Evaluation;
-use plca_em::engine::Shifted;
+use plca_em::{Evaluation, Shifted};
 use plca_fit::engine::{Init, Model};
 
 use super::support::{dense, rng};

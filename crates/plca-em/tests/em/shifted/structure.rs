@@ -1,8 +1,7 @@
 //! What shifted models share with their definition and with PLCA, for any order, support, arithmetic and scalar.
 
 use nalgebra::{DMatrix, dmatrix};
-use plca_em::engine::{Plca, Shifted};
-use plca_em::{Evaluation, Likelihood, Support};
+use plca_em::{Evaluation, Likelihood, Plca, Shifted, Support};
 use plca_fit::engine::{FitError, Init, Model, Parameters};
 use plca_tensor::{Coordinates, Real, SparseTensor};
 use proptest::prelude::*;

@@ -9,10 +9,10 @@ use plca_fit::engine::{
 };
 use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
 
-use super::super::PlcaState;
-use super::super::product::check_components;
 use super::counts::image;
 use super::{Nmf, specs, with_model};
+use crate::PlcaState;
+use crate::product::check_components;
 
 /// Fitted parameters of [`Nmf`].
 #[derive(Clone, Debug, PartialEq)]

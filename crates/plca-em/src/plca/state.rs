@@ -9,14 +9,14 @@ use plca_fit::engine::{
 };
 use plca_tensor::{Cp, Data, DenseTensor, Factor, Modes, Real, Request, Rule};
 
-use super::super::product::check_components;
 use super::{Plca, specs, with_model};
+use crate::product::check_components;
 
 /// Fitted parameters of [`Plca`].
 ///
 /// ```
 /// use nalgebra::{dmatrix, dvector};
-/// use plca_em::engine::PlcaState;
+/// use plca_em::PlcaState;
 /// let state = PlcaState::new(dvector![0.5, 0.5], vec![dmatrix![0.5, 1.0; 0.5, 0.0], dmatrix![1.0, 1.0]])?;
 /// assert_eq!(state.factor(0)[(0, 1)], 1.0);
 /// assert!(PlcaState::new(dvector![0.5, 0.4], vec![dmatrix![1.0, 1.0]]).is_err());

@@ -8,11 +8,11 @@ use plca_fit::engine::{
 use plca_tensor::parallel::for_each_part;
 use plca_tensor::{Cp, Data, Expected, Modes, Real, Request, Rule, check_counts};
 
-use super::super::product::{power, seen_mass, unsupported};
 use super::{Plsa, with_model};
 use crate::Given;
 use crate::expectation::add_hidden;
 use crate::online::Streamed;
+use crate::product::{power, seen_mass, unsupported};
 
 fn plan<T: Real>(model: &Plsa<T>, specs: &[BlockSpec<T>]) -> Result<Plan, FitError> {
     let (explained, given) = (model.given.explained(), model.given.mode());

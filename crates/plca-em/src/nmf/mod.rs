@@ -23,8 +23,8 @@ use plca_fit::engine::{
 };
 use plca_tensor::{Cp, Data, Factor, Real, check_counts};
 
-use super::product::check_components;
 use crate::Missing;
+use crate::product::check_components;
 use counts::{NmfCounts, plan};
 use sequential::Sequential;
 
@@ -50,7 +50,7 @@ pub enum Update {
 /// Settings of KL-NMF, checked; see [`Nmf::builder`]. Its blocks are `w`, `I x K`, and `h`, `K x J`, in the scale of the data.
 ///
 /// ```
-/// use plca_em::engine::Nmf;
+/// use plca_em::Nmf;
 /// use plca_fit::engine::Model;
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};

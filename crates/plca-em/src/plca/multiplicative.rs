@@ -5,9 +5,9 @@ use plca_fit::engine::{
 };
 use plca_tensor::{Modes, Real, Request, Rule, normalise_columns};
 
-use super::super::product::check_measured;
 use super::counts::PlcaCounts;
 use super::with_model;
+use crate::product::check_measured;
 
 /// Masked multiplicative updates of a matrix: on `W = F_1`, `H = diag(P(z)) F_2ᵀ`, one after the other, mapped back.
 #[derive(Debug)]

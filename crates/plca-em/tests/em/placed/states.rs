@@ -4,8 +4,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use nalgebra::{DMatrix, dmatrix, dvector};
-use plca_em::engine::{Shifted, ShiftedState, Transformed, TransformedState};
-use plca_em::{Anneal, Evaluation, Geometry, IndexMaps, Likelihood, Support};
+use plca_em::{
+    Anneal, Evaluation, Geometry, IndexMaps, Likelihood, Shifted, ShiftedState, Support,
+    Transformed, TransformedState,
+};
 use plca_fit::engine::{
     FitError, Frozen, Impossible, Init, Iteration, Model, Parameters, Reconstruct, Solver, State,
     Status, Transform,

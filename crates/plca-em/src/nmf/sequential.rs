@@ -6,9 +6,9 @@ use plca_fit::engine::{
 };
 use plca_tensor::{Factor, Modes, Real, Request, Rule};
 
-use super::super::product::check_measured;
 use super::counts::NmfCounts;
 use super::with_model;
+use crate::product::check_measured;
 
 /// The sequential form: `W`, then `H` from a fresh ratio.
 #[derive(Debug)]

@@ -9,9 +9,9 @@ use plca_fit::engine::{
 };
 use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
 
-use super::super::product::check_components;
 use super::{Plsa, specs, with_model};
 use crate::Given;
+use crate::product::check_components;
 
 /// Fitted parameters of [`Plsa`].
 #[derive(Clone, Debug, PartialEq)]

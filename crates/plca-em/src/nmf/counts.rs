@@ -7,10 +7,10 @@ use plca_fit::engine::{
 };
 use plca_tensor::{Cp, Data, Expected, Factor, Modes, Real, Request, Rule, normalise_columns};
 
-use super::super::product::unsupported;
 use super::{Nmf, with_model};
 use crate::blocks::{Free, largest, residual};
 use crate::expectation::{completed, with_hidden};
+use crate::product::unsupported;
 
 pub(super) fn plan<T: Real>(model: &Nmf<T>, specs: &[BlockSpec<T>]) -> Result<Plan, FitError> {
     for spec in specs {

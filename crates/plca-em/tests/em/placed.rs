@@ -1,17 +1,14 @@
-//! Shifted and transformed models on the engine against those that they replace: the same bits.
+//! Shifted and transformed models: known iterates, and what their states are and say.
 
-mod agreement;
+mod explained;
+mod iterates;
 mod states;
 
-use plca_em::engine::{Shifted, ShiftedBuilder, Transformed, TransformedBuilder};
-use plca_em::{IndexMaps, MapEntry};
+use plca_em::{IndexMaps, MapEntry, Shifted, ShiftedBuilder, Transformed, TransformedBuilder};
 use plca_fit::engine::{Fit, Init, Model, Solver, Stop};
 use plca_tensor::{Data, Real};
 
 use crate::shifted::support::{complete, masked, rng};
-
-type OldShifted<T> = plca_em::Shifted<T>;
-type OldTransformed<T> = plca_em::Transformed<T>;
 
 const SHAPE: [usize; 2] = [6, 7];
 

@@ -46,7 +46,7 @@ pub(crate) fn power<T: Real>(block: &DMatrix<T>, power: T) -> DMatrix<T> {
 }
 
 /// Mass of a model over the observed cells, for every index of one mode.
-pub(super) fn seen_mass<T: Real>(
+pub(crate) fn seen_mass<T: Real>(
     data: &dyn Data<T>,
     model: &Cp<'_, T>,
     mode: usize,

@@ -1,26 +1,44 @@
 //! What models of kernels that are placed on the data share: three blocks, their counts, and what their states remember.
 
+mod state;
+
 use std::fmt::Debug;
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::engine::{
-    Anneal, Axis, BlockSpec, Counts, Draw, Expectation, FitError, Frozen, Parameters, SCALE, Wanted,
+    Anneal, Axis, BlockSpec, Counts, Draw, Expectation, FitError, Frozen, Parameters, Wanted,
 };
 use plca_tensor::{Data, DataError, Real};
 
 use crate::Likelihood;
 use crate::blocks::{Free, largest, residual};
-use crate::shifted::engine::{self, Measured, sum_of};
+use crate::shifted::evaluate::{self, Measured, sum_of};
 use crate::shifted::model::Columns;
+
+pub(crate) use state::{
+    Frame, Place, explain, likelihood_fact, parameters, placed_state, possible, refuse_along,
+};
 
 /// The E-step of kernels that are placed on data.
 pub(crate) trait Placing<T: Real>: Debug + Sync {
-    fn expect(&self, at: Columns<'_, T>, wanted: engine::Wanted) -> engine::Counts<T>;
+    /// Expected counts, with what lies outside the data imputed where the likelihood asks for it.
+    fn expect(&self, at: Columns<'_, T>, wanted: evaluate::Wanted) -> evaluate::Counts<T>;
 
-    fn ln_lik(&self, measured: &Measured) -> f64;
+    /// The sum of the data.
+    fn total(&self) -> f64;
 
     /// Whether the likelihood is relative to the model's mass in the observed cells.
     fn is_conditional(&self) -> bool;
+
+    fn ln_lik(&self, measured: &Measured) -> f64 {
+        let Measured { ln_lik, seen, .. } = *measured;
+        if self.is_conditional() {
+            // [SPEC 4] [SPEC 5.2] Σ V ln P - v ln Σ_obs P
+            ln_lik - self.total() * seen.ln()
+        } else {
+            ln_lik
+        }
+    }
 
     /// `P` at one cell of data of a shape.
     fn cell(&self, at: Columns<'_, T>, index: &[usize], shape: &[usize]) -> f64;
@@ -43,11 +61,6 @@ pub(crate) fn columns<T: Real>(at: &Parameters<T>) -> Columns<'_, T> {
         kernels: at.at(1).as_slice(),
         impulses: at.at(2).as_slice(),
     }
-}
-
-/// `P(z)` as a block.
-pub(crate) fn weights_block<T: Real>(weights: &DVector<T>) -> DMatrix<T> {
-    DMatrix::from_column_slice(weights.len(), 1, weights.as_slice())
 }
 
 /// The powers of kernels and impulses.
@@ -133,8 +146,8 @@ impl<T: Real, E: Placing<T>> Placed<'_, T, E> {
         at: &Parameters<T>,
         [kernels, impulses]: [bool; 2],
         ln_lik: bool,
-    ) -> engine::Counts<T> {
-        let wanted = engine::Wanted {
+    ) -> evaluate::Counts<T> {
+        let wanted = evaluate::Wanted {
             kernels,
             impulses,
             ln_lik,
@@ -277,66 +290,4 @@ pub(crate) fn numbers(whole: &[usize]) -> Vec<f64> {
 /// The position of a cell in row-major order.
 pub(crate) fn position(index: &[usize], shape: &[usize]) -> usize {
     index.iter().zip(shape).fold(0, |at, (&i, n)| at * n + i)
-}
-
-/// The numbers of all cells of data of a shape that a state is to fill.
-///
-/// # Errors
-///
-/// [`DataError::TooLarge`] for more cells than memory holds.
-pub(crate) fn check_room<T: Real>(shape: &[usize]) -> Result<(), DataError> {
-    let cells = shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m));
-    let reserved = cells.map(|cells| Vec::<T>::new().try_reserve_exact(cells));
-    match reserved {
-        Some(Ok(())) => Ok(()),
-        _ => Err(DataError::TooLarge {
-            shape: shape.to_vec(),
-        }),
-    }
-}
-
-const LIKELIHOOD: &str = "likelihood";
-
-pub(crate) fn likelihood_fact(likelihood: Likelihood) -> (&'static str, Vec<f64>) {
-    let literal = likelihood == Likelihood::Literal;
-    (LIKELIHOOD, vec![f64::from(u8::from(literal))])
-}
-
-/// What a state remembers of its model besides the geometry.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Remembered {
-    pub(crate) likelihood: Likelihood,
-}
-
-impl Remembered {
-    /// From the facts of parameters.
-    pub(crate) fn of<T: Real>(at: &Parameters<T>) -> Result<Self, FitError> {
-        let likelihood = match at.whole(LIKELIHOOD)?[..] {
-            [0] => Likelihood::Conditional,
-            [1] => Likelihood::Literal,
-            _ => {
-                return Err(FitError::Fact {
-                    name: LIKELIHOOD,
-                    got: format!("{:?}", at.fact(LIKELIHOOD).unwrap_or_default()),
-                    expected: "0, conditional, or 1, literal".into(),
-                });
-            }
-        };
-        Ok(Self { likelihood })
-    }
-
-    /// What `P` is multiplied by in the scale of the data: under the conditional likelihood the window has their sum. From whether the model
-    /// can have mass outside the data, and how much is inside.
-    pub(crate) fn scale<T: Real>(
-        self,
-        at: &Parameters<T>,
-        outside: bool,
-        inside: impl FnOnce() -> f64,
-    ) -> f64 {
-        match at.fact(SCALE) {
-            Some(&[scale]) => scale,
-            _ if outside && self.likelihood == Likelihood::Conditional => at.mass() / inside(),
-            _ => at.mass(),
-        }
-    }
 }

@@ -24,7 +24,7 @@ use plca_fit::engine::{
 };
 use plca_tensor::{Cp, Data, Factor, Real, check_counts};
 
-use super::product::{check_components, check_power};
+use crate::product::{check_components, check_power};
 use counts::PlcaCounts;
 use multiplicative::Multiplicative;
 
@@ -55,7 +55,7 @@ pub enum Missing {
 /// `P(x_j | z)` as an `I_j x K` matrix for every mode.
 ///
 /// ```
-/// use plca_em::engine::Plca;
+/// use plca_em::Plca;
 /// use plca_fit::engine::Model;
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};

@@ -22,7 +22,7 @@ use nalgebra::DMatrix;
 use plca_fit::engine::{Algorithm, Axis, BlockSpec, Em, FitError, Frozen, Model, Settings};
 use plca_tensor::{Cp, Data, Factor, Real};
 
-use super::product::{check_components, check_power};
+use crate::product::{check_components, check_power};
 use counts::PlsaCounts;
 
 pub use state::PlsaState;
@@ -70,7 +70,7 @@ impl Given {
 /// columns of length `K`, and `marginal`, `P(y)`, which comes from the data.
 ///
 /// ```
-/// use plca_em::engine::Plsa;
+/// use plca_em::Plsa;
 /// use plca_fit::engine::Model;
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};

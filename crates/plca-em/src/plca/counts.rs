@@ -7,11 +7,11 @@ use plca_fit::engine::{
 };
 use plca_tensor::{Cp, Data, Expected, Factor, Modes, Real};
 
-use super::super::product::{power, seen_mass, unsupported};
 use super::{Plca, with_model};
 use crate::blocks::{Free, largest, residual};
 use crate::expectation::completed;
 use crate::online::Streamed;
+use crate::product::{power, seen_mass, unsupported};
 
 /// PLCA on data.
 #[derive(Debug)]

@@ -132,7 +132,7 @@ mod tests {
 
     use super::super::fft::Buffers;
     use super::*;
-    use crate::shifted::engine::{Counts, Engine, Wanted};
+    use crate::shifted::evaluate::{Counts, Engine, Wanted};
     use crate::shifted::folded::Folded;
     use crate::{Geometry, Support};
 

@@ -1,0 +1,312 @@
+//! What fitted states of placed kernels say of data, the same wherever the kernels may lie.
+
+use std::fmt::Debug;
+use std::sync::{Arc, OnceLock};
+
+use nalgebra::{DMatrix, DVector};
+use plca_fit::engine::{
+    Em, Explained, FitError, Parameters, SCALE, State, Transform, begin, certify, reached,
+};
+use plca_tensor::{Data, DataError, DenseTensor, Order, Part, Real};
+
+use super::{Placed, Placing, columns, position, specs};
+use crate::Likelihood;
+use crate::shifted::model::Columns;
+
+/// Where kernels may lie on data of one shape.
+pub(crate) trait Place: Debug {
+    /// Shape of the data.
+    fn shape(&self) -> &[usize];
+
+    /// Cells of a kernel, and places of an impulse.
+    fn sizes(&self) -> [usize; 2];
+
+    /// Whether a kernel can leave the data.
+    fn leaves(&self) -> bool;
+
+    /// `P` of all cells, in row-major order.
+    fn cells<T: Real>(&self, at: Columns<'_, T>) -> Vec<T>;
+
+    /// `P` of one cell.
+    fn cell<T: Real>(&self, at: Columns<'_, T>, index: &[usize]) -> f64;
+
+    /// `Σ P` over the data.
+    fn inside<T: Real>(&self, at: Columns<'_, T>) -> f64;
+}
+
+/// What follows from the facts of the parameters of a state.
+#[derive(Debug)]
+pub(crate) struct Frame<P> {
+    pub(crate) place: P,
+    pub(crate) likelihood: Likelihood,
+    /// What `P` is multiplied by, once that was asked for.
+    scale: OnceLock<f64>,
+}
+
+impl<P: Place> Frame<P> {
+    /// Checks the parameters of a state.
+    pub(crate) fn new<T: Real>(place: P, at: &Parameters<T>) -> Result<Arc<Self>, FitError> {
+        let k = at.matrices().first().map_or(0, |w| w.nrows());
+        at.check(&specs(place.sizes(), k))?;
+        let likelihood = likelihood(at)?;
+        at.check_scale(1)?;
+        Ok(Arc::new(Self {
+            place,
+            likelihood,
+            scale: OnceLock::new(),
+        }))
+    }
+
+    /// What `P` is multiplied by in the scale of the data: under the conditional likelihood the window has their sum.
+    fn scale<T: Real>(&self, at: &Parameters<T>) -> f64 {
+        let conditional = self.likelihood == Likelihood::Conditional;
+        *self.scale.get_or_init(|| match at.fact(SCALE) {
+            Some(&[scale]) => scale,
+            _ if self.place.leaves() && conditional => at.mass() / self.place.inside(columns(at)),
+            _ => at.mass(),
+        })
+    }
+
+    pub(crate) fn cell<T: Real>(&self, at: &Parameters<T>, index: &[usize]) -> f64 {
+        self.scale(at) * self.place.cell(columns(at), index)
+    }
+
+    /// All cells as some columns have them, in the scale of the data.
+    fn cells<T: Real>(
+        &self,
+        at: &Parameters<T>,
+        of: Columns<'_, T>,
+    ) -> Result<DenseTensor<T>, FitError> {
+        let shape = self.place.shape().to_vec();
+        check_room::<T>(&shape)?;
+        let scale = T::lit(self.scale(at));
+        let mut cells = self.place.cells(of);
+        cells.iter_mut().for_each(|p| *p *= scale);
+        Ok(DenseTensor::new(shape, cells, Order::RowMajor)?)
+    }
+
+    pub(crate) fn reconstruct<T: Real>(
+        &self,
+        at: &Parameters<T>,
+    ) -> Result<DenseTensor<T>, FitError> {
+        self.cells(at, columns(at))
+    }
+
+    pub(crate) fn component<T: Real>(
+        &self,
+        at: &Parameters<T>,
+        z: usize,
+    ) -> Result<DenseTensor<T>, FitError> {
+        let columns = columns(at);
+        let components = columns.weights.len();
+        if z >= components {
+            return Err(FitError::NoComponent {
+                component: z,
+                components,
+            });
+        }
+        self.cells(at, columns.component(z))
+    }
+}
+
+/// Makes `$state(parameters, frame)` a state. It has a function `place`, which reads from parameters where its kernels may lie.
+macro_rules! placed_state {
+    ($state:ident, $name:literal, kernels: $kernels:literal, impulses: $impulses:literal) => {
+        impl<T: Real> PartialEq for $state<T> {
+            fn eq(&self, other: &Self) -> bool {
+                self.0 == other.0
+            }
+        }
+
+        plca_fit::serialised!($state);
+
+        impl<T: Real> $state<T> {
+            /// `P(z)`.
+            pub fn weights(&self) -> &[T] {
+                self.0.at(0).as_slice()
+            }
+
+            #[doc = $kernels]
+            pub fn kernels(&self) -> &DMatrix<T> {
+                self.0.at(1)
+            }
+
+            #[doc = $impulses]
+            pub fn impulses(&self) -> &DMatrix<T> {
+                self.0.at(2)
+            }
+
+            /// What was maximised.
+            pub fn likelihood(&self) -> Likelihood {
+                self.1.likelihood
+            }
+        }
+
+        impl<T: Real> Reconstruct for $state<T> {
+            fn shape(&self) -> Vec<usize> {
+                self.1.place.shape().to_vec()
+            }
+
+            fn components(&self) -> usize {
+                self.weights().len()
+            }
+
+            fn cell(&self, index: &[usize]) -> f64 {
+                self.1.cell(&self.0, index)
+            }
+
+            /// Under the conditional likelihood scaled so that the observed cells have the sum of the data.
+            fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
+                self.1.reconstruct(&self.0)
+            }
+
+            fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
+                self.1.component(&self.0, z)
+            }
+        }
+
+        impl<T: Real> State for $state<T> {
+            type Scalar = T;
+            const NAME: &'static str = $name;
+
+            fn block_names(_: usize) -> Vec<Cow<'static, str>> {
+                ["weights", "kernels", "impulses"].map(Cow::from).into()
+            }
+
+            fn layout(block: &str) -> FileLayout {
+                match block {
+                    "weights" => FileLayout::Vector,
+                    "kernels" => FileLayout::Stack("kernel"),
+                    _ => FileLayout::Stack("places"),
+                }
+            }
+
+            fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+                let place = Self::place(&parameters)?;
+                let frame = Frame::new(place, &parameters)?;
+                Ok(Self(parameters, frame))
+            }
+
+            fn parameters(&self) -> &Parameters<T> {
+                &self.0
+            }
+        }
+    };
+}
+
+pub(crate) use placed_state;
+
+/// Parameters of these blocks and facts.
+pub(crate) fn parameters<T: Real>(
+    sizes: [usize; 2],
+    weights: &DVector<T>,
+    blocks: [DMatrix<T>; 2],
+    facts: Vec<(&'static str, Vec<f64>)>,
+) -> Result<Parameters<T>, FitError> {
+    let [kernels, impulses] = blocks;
+    let column = DMatrix::from_column_slice(weights.len(), 1, weights.as_slice());
+    let specs = specs(sizes, weights.len());
+    let at = Parameters::new(&specs, vec![column, kernels, impulses])?;
+    let facts = facts.into_iter();
+    Ok(facts.fold(at, |at, (name, numbers)| at.with_fact(name, numbers)))
+}
+
+/// Refuses a mode to explain along.
+pub(crate) fn refuse_along(how: &Transform) -> Result<(), FitError> {
+    if how.along.is_none() {
+        return Ok(());
+    }
+    let what = "kernels lie along all modes of the data: there is none to explain along";
+    Err(FitError::Conflict { what: what.into() })
+}
+
+/// The part of the data that kernels reach from some place, `None` for all of them, and the sum of the rest.
+pub(crate) fn possible<'a, T: Real>(
+    place: &impl Place,
+    kernels: &DMatrix<T>,
+    data: &'a dyn Data<T>,
+    how: &Transform,
+) -> Result<(Option<Part<'a, T>>, f64), FitError> {
+    let k = kernels.ncols();
+    let everywhere = place.cells(Columns {
+        weights: &vec![T::one(); k],
+        kernels: kernels.as_slice(),
+        impulses: &vec![T::one(); place.sizes()[1] * k],
+    });
+    let is_reached = |index: &[usize]| everywhere[position(index, place.shape())] > T::zero();
+    reached(data, is_reached, how.impossible)
+}
+
+/// Explains data by learnt kernels, which keep their bits: only `P(z)` and the impulses move, from everywhere the same. `shares` is computed from
+/// the kernels of the start, `gap` from where the run is and from the shares.
+pub(crate) fn explain<'a, S, E, X>(
+    bound: Placed<'a, S::Scalar, E>,
+    kernels: &DMatrix<S::Scalar>,
+    how: &Transform,
+    dropped: f64,
+    shares: impl FnOnce(&DMatrix<S::Scalar>) -> Result<X, FitError>,
+    gap: impl Fn(&Em<Placed<'a, S::Scalar, E>>, &Parameters<S::Scalar>, &X) -> Result<f64, FitError>,
+) -> Result<Explained<S>, FitError>
+where
+    S: State,
+    E: Placing<S::Scalar> + Clone + 'a,
+{
+    let blocks = bound.specs.iter().enumerate();
+    let blocks = blocks.map(|(j, spec)| match j {
+        1 => kernels.clone(),
+        _ => spec.even(),
+    });
+    let em = Em(bound.clone());
+    // [SPEC 5.4] only P(z) and the impulses move
+    let start = begin(&em, blocks.collect())?;
+    let shares = shares(start.at(1))?;
+    let gap = |at: &Parameters<S::Scalar>| Ok(vec![gap(&em, at, &shares)?]);
+    let (fit, gap) = certify::<S>(Box::new(Em(bound)), start, how, gap)?;
+    let keep = |j: usize, block: &mut DMatrix<S::Scalar>| {
+        if j == 1 {
+            block.copy_from(kernels);
+        }
+    };
+    Ok(Explained {
+        fit: fit.change(|at| at.change(keep))?,
+        gap,
+        dropped,
+        empty: Vec::new(),
+    })
+}
+
+/// The numbers of all cells of data of a shape that a state is to fill.
+///
+/// # Errors
+///
+/// [`DataError::TooLarge`] for more cells than memory holds.
+fn check_room<T: Real>(shape: &[usize]) -> Result<(), DataError> {
+    let cells = shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m));
+    let reserved = cells.map(|cells| Vec::<T>::new().try_reserve_exact(cells));
+    match reserved {
+        Some(Ok(())) => Ok(()),
+        _ => Err(DataError::TooLarge {
+            shape: shape.to_vec(),
+        }),
+    }
+}
+
+const LIKELIHOOD: &str = "likelihood";
+
+pub(crate) fn likelihood_fact(likelihood: Likelihood) -> (&'static str, Vec<f64>) {
+    let literal = likelihood == Likelihood::Literal;
+    (LIKELIHOOD, vec![f64::from(u8::from(literal))])
+}
+
+/// The likelihood that parameters remember.
+fn likelihood<T: Real>(at: &Parameters<T>) -> Result<Likelihood, FitError> {
+    match at.whole(LIKELIHOOD)?[..] {
+        [0] => Ok(Likelihood::Conditional),
+        [1] => Ok(Likelihood::Literal),
+        _ => Err(FitError::Fact {
+            name: LIKELIHOOD,
+            got: format!("{:?}", at.fact(LIKELIHOOD).unwrap_or_default()),
+            expected: "0, conditional, or 1, literal".into(),
+        }),
+    }
+}

@@ -1,0 +1,240 @@
+//! Fitted parameters, and what they say of data.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use nalgebra::{DMatrix, DVector};
+use plca_fit::engine::{
+    Em, Explained, FileLayout, FitError, Parameters, Reconstruct, State, Transform,
+};
+use plca_tensor::{Data, DenseTensor, Mask, Real};
+
+use super::evaluator::Evaluator;
+use super::{KERNEL, MAPS, SHAPE, Transformed, check_cells, facts};
+use crate::placed::{
+    Frame, Place, Placed, Placing, explain, parameters, placed_state, position, possible,
+    refuse_along,
+};
+use crate::shifted::model::Columns;
+use crate::{IndexMaps, Likelihood, MapEntry};
+
+/// Fitted parameters of [`Transformed`].
+///
+/// ```
+/// use nalgebra::{dmatrix, dvector};
+/// use plca_em::{IndexMaps, Likelihood, Reconstruct, TransformedState};
+/// // The kernel 1 3, once as it is and once turned round.
+/// let maps = IndexMaps::new(4, 2, &[0, 1,  3, 2])?;
+/// let state = TransformedState::<f64>::new(
+///     maps, &[4], Likelihood::Conditional, dvector![1.0], dmatrix![0.25; 0.75], dmatrix![0.5; 0.5])?;
+/// assert_eq!(state.reconstruct()?.into_parts().1, [0.125, 0.375, 0.375, 0.125]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct TransformedState<T: Real>(Parameters<T>, Arc<Frame<Mapped>>);
+
+placed_state!(
+    TransformedState,
+    "tiplca",
+    kernels: "Kernels `K(u | z)`, a column of cells for every component.",
+    impulses: "Impulses `H(s | z)`, a column of maps for every component."
+);
+
+/// Maps to data of a shape.
+#[derive(Debug)]
+struct Mapped {
+    maps: Arc<IndexMaps>,
+    shape: Vec<usize>,
+}
+
+impl Place for Mapped {
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn sizes(&self) -> [usize; 2] {
+        [self.maps.kernel_cells(), self.maps.maps()]
+    }
+
+    fn leaves(&self) -> bool {
+        self.maps.any_outside()
+    }
+
+    fn cells<T: Real>(&self, at: Columns<'_, T>) -> Vec<T> {
+        self.maps.cells_of(at)
+    }
+
+    fn cell<T: Real>(&self, at: Columns<'_, T>, index: &[usize]) -> f64 {
+        self.maps.cell(at, position(index, &self.shape)).to_f64()
+    }
+
+    fn inside<T: Real>(&self, at: Columns<'_, T>) -> f64 {
+        self.maps.cells_of(at).iter().map(|p| p.to_f64()).sum()
+    }
+}
+
+impl<T: Real> TransformedState<T> {
+    /// The state of weights `P(z)`, kernels, a column of the kernel's cells for every component, and impulses, a column of the maps, for data of a
+    /// shape.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::DataShape`] for another number of cells than the maps lead to, [`FitError::Shape`], [`FitError::Value`], [`FitError::Sum`].
+    pub fn new(
+        maps: IndexMaps,
+        shape: &[usize],
+        likelihood: Likelihood,
+        weights: DVector<T>,
+        kernels: DMatrix<T>,
+        impulses: DMatrix<T>,
+    ) -> Result<Self, FitError> {
+        let facts = facts(&maps, shape, likelihood);
+        let (sizes, blocks) = ([maps.kernel_cells(), maps.maps()], [kernels, impulses]);
+        Self::wrap(parameters(sizes, &weights, blocks, facts)?)
+    }
+
+    /// Where the facts of parameters place the kernels.
+    fn place(parameters: &Parameters<T>) -> Result<Mapped, FitError> {
+        let shape = parameters.whole(SHAPE)?;
+        let cells = shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m));
+        let maps = read_maps(parameters, cells.unwrap_or(usize::MAX))?;
+        check_cells(&maps, &shape)?;
+        let maps = Arc::new(maps);
+        Ok(Mapped { maps, shape })
+    }
+
+    /// The maps.
+    pub fn maps(&self) -> &IndexMaps {
+        &self.1.place.maps
+    }
+
+    /// Explains new data of as many cells by the learnt kernels: their `P(z)` and impulses. The problem is concave in `P(z) H(s | z)`, so that the
+    /// start does not matter.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::DataShape`], [`FitError::Impossible`], [`FitError::Conflict`] for a mode to explain along, which there is not, and those of a
+    /// run.
+    pub fn transform(
+        &self,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<Self>, FitError> {
+        refuse_along(how)?;
+        let (maps, shape) = (&self.1.place.maps, data.shape().to_vec());
+        let config = Transformed::under(self.weights().len(), maps.clone());
+        let config = config.likelihood(self.likelihood());
+        let config = config.freeze("kernels").build()?;
+        check_cells(maps, &shape)?;
+        let maps = maps.clone();
+        let place = Mapped { maps, shape };
+        let (part, dropped) = possible(&place, self.kernels(), data, how)?;
+        let data = part.as_ref().map_or(data, |part| part);
+        let bound = config.on_data(data)?;
+        let seen = |kernels: &DMatrix<T>| shares(self.maps(), data, kernels);
+        explain(bound, self.kernels(), how, dropped, seen, gap_of)
+    }
+}
+
+/// How much of the learnt kernels falls on observed cells and elsewhere, map by component.
+fn shares<T: Real>(
+    maps: &IndexMaps,
+    data: &dyn Data<T>,
+    kernels: &DMatrix<T>,
+) -> Result<[DMatrix<f64>; 2], FitError> {
+    let mut seen = vec![data.summary().mask != Mask::Observed; maps.cells()];
+    data.visit_mask(&mut |index| {
+        let at = position(index, data.shape());
+        seen[at] = !seen[at];
+    })?;
+    let mut shares = [(); 2].map(|()| DMatrix::zeros(maps.maps(), kernels.ncols()));
+    for e in maps.entries() {
+        let hidden = e.to.is_none_or(|to| !seen[to]);
+        for z in 0..kernels.ncols() {
+            let part = e.weight * kernels[(e.from, z)].to_f64();
+            shares[usize::from(hidden)][(e.map, z)] += part;
+        }
+    }
+    Ok(shares)
+}
+
+/// `max (g - 1)` over components and maps, where with `a = P(z) H(s | z)`
+///
+/// ```text
+/// g = S/v Σ_obs w Q / Σ_obs w,     w[x] = Σ_{u: T_s(u) = x} a(s,u) K(u | z),     S = Σ_obs P
+/// ```
+///
+/// and without mass that could be hidden `g = Σ w Q / v`. Counts have `v/S` in place of `Q` where nothing was observed.
+fn gap_of<T: Real>(
+    Em(bound): &Em<Placed<'_, T, Evaluator<T>>>,
+    at: &Parameters<T>,
+    [observed, other]: &[DMatrix<f64>; 2],
+) -> Result<f64, FitError> {
+    let e = bound.expected(at, [false, true], false);
+    if e.measured.lost {
+        return Ok(f64::INFINITY);
+    }
+    let (total, seen) = (bound.data.total(), e.measured.seen);
+    let mut worst: f64 = 0.0;
+    for z in 0..observed.ncols() {
+        for s in 0..observed.nrows() {
+            let now = at.at(0)[z].to_f64() * at.at(2)[(s, z)].to_f64();
+            let share = observed[(s, z)];
+            if now <= 0.0 || share <= 0.0 {
+                continue;
+            }
+            let ratio = e.impulses[z * observed.nrows() + s].to_f64() / e.scale / now;
+            let g = match bound.evaluator.is_conditional() {
+                true => (ratio - total / seen * other[(s, z)]) * seen / (total * share),
+                false => ratio / total,
+            };
+            // [SPEC 1.5] L* - L <= v (max g - 1)
+            worst = worst.max(g - 1.0);
+        }
+    }
+    Ok(worst)
+}
+
+/// The maps that the facts of parameters tell.
+fn read_maps<T: Real>(parameters: &Parameters<T>, cells: usize) -> Result<IndexMaps, FitError> {
+    let refuse = |name: &'static str, got: String, expected: &str| FitError::Fact {
+        name,
+        got,
+        expected: expected.into(),
+    };
+    let &[kernel] = &parameters.whole(KERNEL)?[..] else {
+        return Err(refuse(KERNEL, "no number".into(), "one number of cells"));
+    };
+    let numbers = parameters.fact(MAPS).unwrap_or_default();
+    let (entries, rest) = numbers.as_chunks::<4>();
+    if !rest.is_empty() {
+        let got = format!("{} numbers", numbers.len());
+        return Err(refuse(MAPS, got, "four for every entry"));
+    }
+    let whole = |x: f64| (x >= 0.0 && x <= f64::from(u32::MAX) && x.fract() == 0.0).then_some(x);
+    let read = |&[map, from, to, weight]: &[f64; 4]| {
+        let outside = to == -1.0;
+        Some(MapEntry {
+            map: whole(map)? as usize,
+            from: whole(from)? as usize,
+            to: match outside {
+                true => None,
+                false => Some(whole(to)? as usize),
+            },
+            weight,
+        })
+    };
+    let entries: Option<Vec<_>> = entries.iter().map(read).collect();
+    let entries = entries.ok_or_else(|| {
+        let got = "entries of other numbers".into();
+        refuse(MAPS, got, "whole numbers, but for weights and -1 outside")
+    })?;
+    // Tables are made for all maps up to the last: no more than the impulses have.
+    let places = parameters.matrices().get(2).map_or(0, |h| h.nrows());
+    if let Some(map) = entries.iter().map(|e| e.map).find(|&m| m >= places) {
+        let expected = format!("maps below {places}");
+        return Err(refuse(MAPS, format!("map {map}"), &expected));
+    }
+    IndexMaps::from_entries(cells, kernel, entries)
+        .map_err(|error| refuse(MAPS, error.to_string(), "maps from kernels to the data"))
+}
