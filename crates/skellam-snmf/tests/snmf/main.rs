@@ -8,6 +8,7 @@ mod engine;
 mod golden;
 mod hyper;
 mod instruction_sets;
+mod iterates;
 mod properties;
 mod rates;
 mod selection;
