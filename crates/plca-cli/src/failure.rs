@@ -173,19 +173,6 @@ impl From<plca_em::ParamError> for Failure {
     }
 }
 
-impl From<skellam_snmf::SnmfError> for Failure {
-    fn from(e: skellam_snmf::SnmfError) -> Self {
-        Self::told(&e)
-    }
-}
-
-impl From<skellam_snmf::ParamError> for Failure {
-    // Settings come from the command line.
-    fn from(e: skellam_snmf::ParamError) -> Self {
-        Self::usage(chain(&e))
-    }
-}
-
 impl From<pntf_l2::PntfError> for Failure {
     fn from(e: pntf_l2::PntfError) -> Self {
         Self::told(&e)

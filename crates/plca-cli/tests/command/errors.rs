@@ -57,7 +57,7 @@ fn chains_say_every_part_once() {
         .step(plca_em::StepSize::Constant(2.0))
         .build()
         .unwrap_err();
-    let all: [&dyn Error; 12] = [
+    let all: [&dyn Error; 11] = [
         &zero,
         &prior,
         &stop,
@@ -68,7 +68,6 @@ fn chains_say_every_part_once() {
         &EmError::from(stop),
         &MediaError::from(file.clone()),
         &MediaError::from(room.clone()),
-        &skellam_snmf::SnmfError::from(stop),
         &pntf_l2::PntfError::from(zero.clone()),
     ];
     for error in all {

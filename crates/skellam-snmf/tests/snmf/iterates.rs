@@ -5,10 +5,10 @@ use plca_fit::engine::{Init, Model, Parameters, Solver, State, Stop};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Map, Value};
-use skellam_snmf::engine::{
-    Ding, SignedCp, SignedCpBuilder, Snmf, SnmfBuilder, SnmfState, SnmfVb, SnmfVbBuilder,
+use skellam_snmf::{
+    Ding, Learner, Prior, Replicates, SignedCp, SignedCpBuilder, Snmf, SnmfBuilder, SnmfState,
+    SnmfVb, SnmfVbBuilder,
 };
-use skellam_snmf::{Learner, Prior, Replicates};
 
 use crate::support::number;
 
