@@ -2,15 +2,35 @@
 
 use nalgebra::{DMatrix, DVectorView, RowDVector};
 use plca_dist::random;
-use plca_fit::engine::{FitError, Impossible, Transform};
+use plca_fit::engine::{BlockSpec, FitError, Impossible, Transform};
 use plca_tensor::arrange::Signed;
-use plca_tensor::{DenseTensor, Order, Real};
+use plca_tensor::{DenseTensor, Order, Real, SignedModel, SignedWanted};
 use rand::Rng;
 
 use crate::Replicates;
-use crate::check::check_component;
+use crate::check::{check_component, finite};
 use crate::rule::Split;
-use crate::sides::{normalise, stack};
+use crate::sides::{normalise, split, stack, tame};
+
+/// The setters of builders `$builder(model)` that say which law the data have.
+macro_rules! law_setters {
+    ($builder:ident) => {
+        impl<T: Real> $builder<T> {
+            /// Sets the number `M` of replicated draws (default: the limit, for real data).
+            pub fn replicates(mut self, replicates: Replicates) -> Self {
+                self.0.replicates = replicates;
+                self
+            }
+
+            /// Accepts data of which `M V` is not whole with finite `M` too: factorials become gamma functions. No effect in the limit.
+            pub fn real_data(mut self) -> Self {
+                self.0.real_data = true;
+                self
+            }
+        }
+    };
+}
+pub(crate) use law_setters;
 
 /// Data with the E-step of their law.
 #[derive(Debug)]
@@ -38,6 +58,42 @@ impl<T: Real> SignedData<T> {
             cells,
             size,
         })
+    }
+
+    /// Expected counts of atoms and of activations, each as wanted, and the likelihood. `specs` are of the atoms, and of what is called if the
+    /// activations are no numbers.
+    pub(crate) fn counts(
+        &self,
+        specs: &[BlockSpec<T>],
+        [atoms, activations]: [&DMatrix<T>; 2],
+        wanted: SignedWanted,
+    ) -> Result<([Option<DMatrix<T>>; 2], f64), FitError> {
+        let [plus, minus] = split(atoms);
+        let model = SignedModel {
+            plus: &plus,
+            minus: &minus,
+            right: activations,
+        };
+        let sums = self.cells.pass(&model, &self.split, wanted);
+        let mut counts = [None, None];
+        if wanted.left {
+            // [SKELLAM 5] T± ∘ G± Hᵀ
+            let mut left = stack(&sums.plus, &sums.minus);
+            left.component_mul_assign(atoms);
+            finite(&specs[0].name, &mut left)?;
+            if specs[0].prior.is_none() {
+                tame(&mut left);
+            }
+            counts[0] = Some(left);
+        }
+        if wanted.right {
+            // [SKELLAM 5] H ∘ (T⁺ᵀ G⁺ + T⁻ᵀ G⁻)
+            let mut right = sums.right;
+            right.component_mul_assign(activations);
+            finite(&specs[1].name, &mut right)?;
+            counts[1] = Some(right);
+        }
+        Ok((counts, sums.value))
     }
 
     /// The activation that explains the mean absolute value of the data; 1 of data that are all 0.

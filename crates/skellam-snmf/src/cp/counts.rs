@@ -4,12 +4,11 @@ use nalgebra::DMatrix;
 use plca_fit::engine::{
     BlockSpec, Counts, Expectation, Exposure, FitError, Parameters, Renewed, Wanted,
 };
-use plca_tensor::{Real, SignedModel, SignedWanted};
+use plca_tensor::{Real, SignedWanted};
 use rand::Rng;
 
 use super::unfold::Folding;
-use crate::check::finite;
-use crate::sides::{split, stack, tame};
+use crate::sides::split;
 use crate::signed::{SignedData, unsupported};
 
 /// Skellam factorization of a tensor.
@@ -59,34 +58,17 @@ impl<T: Real> Expectation<T> for CpCounts<T> {
     }
 
     fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
-        let [plus, minus] = split(at.at(0));
-        let mut shared = unfolded(at.matrices());
-        let model = SignedModel {
-            plus: &plus,
-            minus: &minus,
-            right: &shared,
-        };
         let pass = SignedWanted {
             left: wanted.blocks[0],
             right: wanted.blocks[1..].contains(&true),
             value: wanted.value,
         };
-        let sums = self.data.cells.pass(&model, &self.data.split, pass);
+        let factors = [at.at(0), &unfolded(at.matrices())];
+        let ([atoms, shared], value) = self.data.counts(&self.specs, factors, pass)?;
         let mut blocks = vec![None; self.specs.len()];
-        if pass.left {
-            // [SKELLAM 5] T± ∘ G± Hᵀ
-            let mut atoms = stack(&sums.plus, &sums.minus);
-            atoms.component_mul_assign(at.at(0));
-            finite("atoms", &mut atoms)?;
-            if self.specs[0].prior.is_none() {
-                tame(&mut atoms);
-            }
-            blocks[0] = Some(atoms);
-        }
-        if pass.right {
+        blocks[0] = atoms;
+        if let Some(shared) = shared {
             // [SKELLAM 5] with the activations' counts shared out over their factors
-            shared.component_mul_assign(&sums.right);
-            finite("weights", &mut shared)?;
             let weights = shared.column_sum();
             let weights = DMatrix::from_column_slice(weights.len(), 1, weights.as_slice());
             let factors = shared_out(&shared, &self.folding.sizes());
@@ -99,7 +81,7 @@ impl<T: Real> Expectation<T> for CpCounts<T> {
         }
         Ok(Counts {
             blocks,
-            value: wanted.value.then_some(sums.value),
+            value: wanted.value.then_some(value),
         })
     }
 

@@ -18,7 +18,7 @@ use plca_tensor::{Data, Real};
 
 use crate::Replicates;
 use crate::check::check_numbers;
-use crate::signed::SignedData;
+use crate::signed::{SignedData, law_setters};
 use counts::CpCounts;
 use unfold::{Folding, unfold};
 
@@ -54,6 +54,7 @@ pub struct SignedCp<T: Real> {
 #[must_use = "call `.build()`"]
 pub struct SignedCpBuilder<T: Real>(SignedCp<T>);
 
+law_setters!(SignedCpBuilder);
 plca_fit::block_setters!(SignedCpBuilder);
 plca_fit::rate_setters!(SignedCpBuilder);
 
@@ -83,18 +84,6 @@ impl<T: Real> SignedCp<T> {
 }
 
 impl<T: Real> SignedCpBuilder<T> {
-    /// Sets the number `M` of replicated draws (default: the limit, for real data).
-    pub fn replicates(mut self, replicates: Replicates) -> Self {
-        self.0.replicates = replicates;
-        self
-    }
-
-    /// Accepts data of which `M V` is not whole with finite `M` too: factorials become gamma functions. No effect in the limit.
-    pub fn real_data(mut self) -> Self {
-        self.0.real_data = true;
-        self
-    }
-
     /// Sets the mode whose factor has two sides, counted from 0 (default: the first).
     pub fn signed_mode(mut self, mode: usize) -> Self {
         self.0.signed_mode = mode;

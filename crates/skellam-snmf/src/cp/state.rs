@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-use nalgebra::{DMatrix, DMatrixView, DVector};
+use nalgebra::{DMatrix, DVector};
 use plca_fit::engine::{FileLayout, FitError, Parameters, Reconstruct, State};
 use plca_tensor::{DenseTensor, Order, Real};
 
 use super::counts::{SIGNED_MODE, unfolded};
 use super::specs;
 use super::unfold::Folding;
-use crate::check::check_component;
-use crate::sides::{stack, views};
+use crate::check::{check_component, check_shapes};
+use crate::sides::{sides, stack, views};
 
 /// Fitted parameters of [`SignedCp`](super::SignedCp).
 ///
@@ -30,6 +30,8 @@ pub struct SignedCpState<T: Real> {
     parameters: Parameters<T>,
     folding: Folding,
 }
+
+sides!(SignedCpState);
 
 #[cfg(feature = "serde")]
 impl<T: Real + serde::Serialize> serde::Serialize for SignedCpState<T> {
@@ -59,13 +61,7 @@ impl<T: Real> SignedCpState<T> {
         factors: Vec<DMatrix<T>>,
         signed_mode: usize,
     ) -> Result<Self, FitError> {
-        if minus.shape() != plus.shape() {
-            return Err(FitError::Shape {
-                block: "minus".into(),
-                got: minus.shape(),
-                expected: plus.shape(),
-            });
-        }
+        check_shapes([("minus", minus.shape(), plus.shape())])?;
         let folding = folding(plus.nrows(), &factors, signed_mode)?;
         let weights = DMatrix::from_column_slice(weights.len(), 1, weights.as_slice());
         let mut blocks = vec![stack(plus, minus), weights];
@@ -86,23 +82,6 @@ impl<T: Real> SignedCpState<T> {
     /// Both sides of the signed mode, `T⁺` above `T⁻`, `2F x K`.
     pub fn atoms(&self) -> &DMatrix<T> {
         self.parameters.at(0)
-    }
-
-    /// `T⁺`, `F x K`.
-    pub fn plus(&self) -> DMatrixView<'_, T> {
-        let [plus, _] = views(self.atoms());
-        plus
-    }
-
-    /// `T⁻`, `F x K`.
-    pub fn minus(&self) -> DMatrixView<'_, T> {
-        let [_, minus] = views(self.atoms());
-        minus
-    }
-
-    /// `T⁺ - T⁻`, `F x K`.
-    pub fn signed_atoms(&self) -> DMatrix<T> {
-        self.plus() - self.minus()
     }
 
     /// `w`, in the units of the data.

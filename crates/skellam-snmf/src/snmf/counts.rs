@@ -4,11 +4,10 @@ use nalgebra::DMatrix;
 use plca_fit::engine::{
     BlockSpec, Counts, Expectation, Exposure, FitError, Parameters, Renewed, Wanted,
 };
-use plca_tensor::{Real, SignedModel, SignedWanted};
+use plca_tensor::{Real, SignedWanted};
 use rand::Rng;
 
-use crate::check::finite;
-use crate::sides::{split, stack, tame};
+use crate::sides::split;
 use crate::signed::{SignedData, unsupported};
 
 /// Skellam semi-NMF on data.
@@ -24,39 +23,16 @@ impl<T: Real> Expectation<T> for SnmfCounts<T> {
     }
 
     fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
-        let ([plus, minus], right) = (split(at.at(0)), at.at(1));
-        let model = SignedModel {
-            plus: &plus,
-            minus: &minus,
-            right,
-        };
         let pass = SignedWanted {
             left: wanted.blocks[0],
             right: wanted.blocks[1],
             value: wanted.value,
         };
-        let sums = self.data.cells.pass(&model, &self.data.split, pass);
-        let mut blocks = vec![None, None];
-        if pass.left {
-            // [SKELLAM 5] T± ∘ G± Hᵀ
-            let mut atoms = stack(&sums.plus, &sums.minus);
-            atoms.component_mul_assign(at.at(0));
-            finite("atoms", &mut atoms)?;
-            if self.specs[0].prior.is_none() {
-                tame(&mut atoms);
-            }
-            blocks[0] = Some(atoms);
-        }
-        if pass.right {
-            // [SKELLAM 5] H ∘ (T⁺ᵀ G⁺ + T⁻ᵀ G⁻)
-            let mut activations = sums.right;
-            activations.component_mul_assign(right);
-            finite("activations", &mut activations)?;
-            blocks[1] = Some(activations);
-        }
+        let factors = [at.at(0), at.at(1)];
+        let (counts, value) = self.data.counts(&self.specs, factors, pass)?;
         Ok(Counts {
-            blocks,
-            value: wanted.value.then_some(sums.value),
+            blocks: counts.into(),
+            value: wanted.value.then_some(value),
         })
     }
 

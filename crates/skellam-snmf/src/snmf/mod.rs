@@ -21,7 +21,7 @@ use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Real};
 
 use crate::check::check_numbers;
-use crate::signed::SignedData;
+use crate::signed::{SignedData, law_setters};
 use crate::{Prior, Replicates};
 use counts::SnmfCounts;
 use prior::{Sides, gamma};
@@ -63,6 +63,7 @@ pub struct Snmf<T: Real> {
 #[must_use = "call `.build()`"]
 pub struct SnmfBuilder<T: Real>(Snmf<T>);
 
+law_setters!(SnmfBuilder);
 plca_fit::block_setters!(SnmfBuilder);
 plca_fit::rate_setters!(SnmfBuilder);
 
@@ -108,18 +109,6 @@ impl<T: Real> Snmf<T> {
 }
 
 impl<T: Real> SnmfBuilder<T> {
-    /// Sets the number `M` of replicated draws (default: the limit, for real data).
-    pub fn replicates(mut self, replicates: Replicates) -> Self {
-        self.0.replicates = replicates;
-        self
-    }
-
-    /// Accepts data of which `M V` is not whole with finite `M` too: factorials become gamma functions. No effect in the limit.
-    pub fn real_data(mut self) -> Self {
-        self.0.real_data = true;
-        self
-    }
-
     /// Puts Dirichlet priors on the atoms and gamma priors on the activations. The objective has their normalisers too, even those of
     /// [`Prior::flat`].
     ///

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
-use nalgebra::{DMatrix, DMatrixView};
+use nalgebra::DMatrix;
 use plca_fit::engine::{FileLayout, FitError, Parameters, Reconstruct, State};
 use plca_tensor::{DenseTensor, Real};
 
 use super::specs;
 use crate::Factors;
-use crate::sides::{split, stack, views};
+use crate::check::check_shapes;
+use crate::sides::{sides, split, stack, views};
 use crate::signed::{cell, product, product_of_one};
 
 /// Fitted parameters of [`Snmf`](super::Snmf).
@@ -27,6 +28,7 @@ use crate::signed::{cell, product, product_of_one};
 pub struct SnmfState<T: Real>(Parameters<T>);
 
 plca_fit::serialised!(SnmfState);
+sides!(SnmfState);
 
 impl<T: Real> SnmfState<T> {
     /// The state of `T⁺` and `T⁻`, both `F x K`, and `H`, `K x N`.
@@ -39,13 +41,7 @@ impl<T: Real> SnmfState<T> {
         minus: &DMatrix<T>,
         activations: DMatrix<T>,
     ) -> Result<Self, FitError> {
-        if minus.shape() != plus.shape() {
-            return Err(FitError::Shape {
-                block: "minus".into(),
-                got: minus.shape(),
-                expected: plus.shape(),
-            });
-        }
+        check_shapes([("minus", minus.shape(), plus.shape())])?;
         let specs = specs((plus.nrows(), activations.ncols()), plus.ncols());
         let blocks = vec![stack(plus, minus), activations];
         Ok(Self(Parameters::new(&specs, blocks)?))
@@ -54,23 +50,6 @@ impl<T: Real> SnmfState<T> {
     /// Both sides of the atoms, `T⁺` above `T⁻`, `2F x K`.
     pub fn atoms(&self) -> &DMatrix<T> {
         self.0.at(0)
-    }
-
-    /// `T⁺`, `F x K`.
-    pub fn plus(&self) -> DMatrixView<'_, T> {
-        let [plus, _] = views(self.atoms());
-        plus
-    }
-
-    /// `T⁻`, `F x K`.
-    pub fn minus(&self) -> DMatrixView<'_, T> {
-        let [_, minus] = views(self.atoms());
-        minus
-    }
-
-    /// `T⁺ - T⁻`, `F x K`.
-    pub fn signed_atoms(&self) -> DMatrix<T> {
-        self.plus() - self.minus()
     }
 
     /// A copy as factors: what hyperparameters are learnt from where factors are known.

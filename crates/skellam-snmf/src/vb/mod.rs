@@ -19,7 +19,7 @@ use plca_tensor::{Data, Real};
 
 use crate::check::check_numbers;
 use crate::posterior::least_shape;
-use crate::signed::SignedData;
+use crate::signed::{SignedData, law_setters};
 use crate::{Entries, Prior, Replicates};
 use counts::VbCounts;
 use start::Bound;
@@ -60,6 +60,7 @@ pub struct SnmfVb<T: Real> {
 #[must_use = "call `.build()`"]
 pub struct SnmfVbBuilder<T: Real>(SnmfVb<T>);
 
+law_setters!(SnmfVbBuilder);
 plca_fit::freeze_setters!(SnmfVbBuilder);
 
 /// The names of the blocks.
@@ -96,18 +97,6 @@ impl<T: Real> SnmfVb<T> {
 }
 
 impl<T: Real> SnmfVbBuilder<T> {
-    /// Sets the number `M` of replicated draws (default: the limit, for real data).
-    pub fn replicates(mut self, replicates: Replicates) -> Self {
-        self.0.replicates = replicates;
-        self
-    }
-
-    /// Accepts data of which `M V` is not whole with finite `M` too: factorials become gamma functions. No effect in the limit.
-    pub fn real_data(mut self) -> Self {
-        self.0.real_data = true;
-        self
-    }
-
     /// Sets the priors of atoms and activations (default: shapes 1, rates 0.001), such as those that a [`Learner`](crate::Learner) has learnt.
     /// Every rate must be positive. Shapes from 1e-150 up can be fitted, from 1e-19 in `f32`.
     pub fn priors(mut self, priors: Prior) -> Self {

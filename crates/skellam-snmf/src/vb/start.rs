@@ -13,6 +13,7 @@ use super::counts::{VbCounts, blocks};
 use super::{SnmfVb, SnmfVbState};
 use crate::Entries;
 use crate::SnmfState;
+use crate::check::{check_shapes, check_values};
 use crate::posterior::least_shape;
 use crate::prior::Axis;
 use crate::sides::stack;
@@ -110,20 +111,8 @@ impl<T: Real> Algorithm<T> for Bound<T> {
         let (least, expected) = least_shape::<T>();
         // As the scalar has it: the prior may be as small.
         let least = T::lit(least);
-        for (name, block) in at.blocks().take(2) {
-            let rows = 0..block.nrows();
-            let mut places = rows.flat_map(|i| (0..block.ncols()).map(move |j| (i, j)));
-            if let Some((row, column)) = places.find(|&place| block[place] < least) {
-                return Err(FitError::Range {
-                    block: name.into(),
-                    row,
-                    column,
-                    value: block[(row, column)].to_f64(),
-                    expected,
-                });
-            }
-        }
-        Ok(())
+        let mut shapes = at.blocks().take(2);
+        shapes.try_for_each(|(name, block)| check_values(name, block, expected, |x| x >= least))
     }
 
     fn residual(&self, at: &Parameters<T>) -> Result<f64, FitError> {
@@ -201,16 +190,11 @@ impl<T: Real> SnmfVb<T> {
     ) -> Result<SnmfVbState<T>, FitError> {
         let bound = self.on_cells(Signed::new(data)?)?;
         let counts = &bound.0.0;
-        let given = [means.atoms(), means.activations()].into_iter();
-        for ((block, spec), name) in given.zip(&counts.specs).zip(["atoms", "activations"]) {
-            if block.shape() != spec.shape {
-                return Err(FitError::Shape {
-                    block: name.into(),
-                    got: block.shape(),
-                    expected: spec.shape,
-                });
-            }
-        }
+        let [atoms, activations] = [0, 1].map(|j| counts.specs[j].shape);
+        check_shapes([
+            ("atoms", means.atoms().shape(), atoms),
+            ("activations", means.activations().shape(), activations),
+        ])?;
         let factors = means.factors();
         let sides = [&factors.plus, &factors.minus];
         let lost = unsupported(&counts.data.cells, sides, &factors.activations);

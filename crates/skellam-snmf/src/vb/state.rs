@@ -9,6 +9,7 @@ use plca_tensor::{DenseTensor, Real};
 use super::specs;
 use crate::Posterior;
 use crate::SnmfState;
+use crate::check::check_shapes;
 use crate::sides::{split, views};
 use crate::signed::{cell, product, product_of_one};
 
@@ -47,13 +48,7 @@ impl<T: Real> SnmfVbState<T> {
     ///
     /// [`FitError::Shape`], [`FitError::Range`] for a value that is not positive and finite.
     pub fn new(q: Posterior<T>) -> Result<Self, FitError> {
-        if q.minus.shape() != q.plus.shape() {
-            return Err(FitError::Shape {
-                block: "minus".into(),
-                got: q.minus.shape(),
-                expected: q.plus.shape(),
-            });
-        }
+        check_shapes([("minus", q.minus.shape(), q.plus.shape())])?;
         let specs = specs((q.plus.nrows(), q.shape.ncols()), q.plus.ncols());
         let blocks = super::counts::blocks(q);
         Ok(Self(Parameters::new(&specs, blocks)?))

@@ -3,9 +3,7 @@
 use nalgebra::{DMatrix, dmatrix};
 use plca_fit::engine::{FitError, Init, Model, Reconstruct, Solver, State, Transform};
 use plca_tensor::{DenseTensor, Order, Real};
-use skellam_snmf::{
-    Entries, Prior, SnmfState, SnmfVb, SnmfVbBuilder, SnmfVbState,
-};
+use skellam_snmf::{Entries, Prior, SnmfState, SnmfVb, SnmfVbBuilder, SnmfVbState};
 
 use super::{ALL, ITERATIONS, exactly, new, reconstructs, refusal, resumes, rng, storages};
 
