@@ -14,8 +14,10 @@ use plca_dist::{
     bessel_rho_slice, digamma_slice, exp_digamma_slice, gamma_shape_kl_slice, ln_0f1,
     skellam_divergence_slice, skellam_ln_pmf, skellam_ratios_slice,
 };
+use plca_fit::engine::{Init, Model, State};
+use plca_tensor::DenseTensor;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use skellam_snmf::{Algorithm, Replicates, Signed, Snmf, SnmfInit, SnmfVb, VbInit};
+use skellam_snmf::{Replicates, Snmf, SnmfVb};
 
 fn group<'a>(c: &'a mut Criterion, name: &str) -> BenchmarkGroup<'a, WallTime> {
     let mut group = c.benchmark_group(name);
@@ -32,45 +34,48 @@ fn pool(threads: usize) -> ThreadPool {
 }
 
 /// Whole numbers of either sign of a few tens.
-fn data(f: usize, n: usize) -> Signed<f64> {
+fn data(f: usize, n: usize) -> DenseTensor<f64> {
     let mut rng = source(11);
     let v = DMatrix::from_fn(f, n, |_, _| (60.0 * uniform(&mut rng) - 25.0).round());
-    Signed::from_matrix(v).expect("finite cells")
+    DenseTensor::try_from(v).expect("finite cells")
 }
 
-/// One iteration of EM, of variational Bayes, and the value of each.
+/// One iteration of a model, and its objective.
+fn steps<M: Model<Scalar = f64>>(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    name: &str,
+    model: &M,
+    data: &DenseTensor<f64>,
+    pool: &ThreadPool,
+) {
+    let start = model.init(data, Init::default(), &mut source(12));
+    let start = start.expect("a start");
+    group.bench_function(name, |b| {
+        pool.install(|| {
+            let bound = model.bind(data).expect("whole numbers");
+            let mut at = start.parameters().clone();
+            b.iter(|| bound.step(&mut at, false));
+        });
+    });
+    group.bench_function(format!("{name}-objective"), |b| {
+        pool.install(|| {
+            let bound = model.bind(data).expect("whole numbers");
+            b.iter(|| bound.objective(start.parameters()));
+        });
+    });
+}
+
+/// EM and variational Bayes.
 fn iterations(c: &mut Criterion, (f, n, k): (usize, usize, usize), threads: usize, name: &str) {
     let v = data(f, n);
     let pool = pool(threads);
     for (m, replicates) in [("limit", Replicates::Limit), ("one", Replicates::One)] {
         let mut group = group(c, &format!("skellam/{name}/{m}/{threads}-threads"));
         group.throughput(Throughput::Elements((f * n) as u64));
-        let snmf = Snmf::builder(k)
-            .replicates(replicates)
-            .build()
-            .expect("components");
-        let mut state = snmf
-            .init(&v, &SnmfInit::default(), &mut source(12))
-            .expect("a start");
-        let em = snmf.on(&v).expect("whole numbers");
-        group.bench_function("em", |b| {
-            pool.install(|| b.iter(|| em.step(&mut state, false)));
-        });
-        group.bench_function("em-objective", |b| {
-            pool.install(|| b.iter(|| em.objective(&state)));
-        });
-        let vb = SnmfVb::builder(k)
-            .replicates(replicates)
-            .build()
-            .expect("components");
-        let vb = vb.on(&v).expect("whole numbers");
-        let mut state = VbInit::Random.state(&vb, &mut source(12)).expect("a start");
-        group.bench_function("vb", |b| {
-            pool.install(|| b.iter(|| vb.step(&mut state, false)));
-        });
-        group.bench_function("vb-objective", |b| {
-            pool.install(|| b.iter(|| vb.objective(&state)));
-        });
+        let snmf = Snmf::builder(k).replicates(replicates).build();
+        steps(&mut group, "em", &snmf.expect("components"), &v, &pool);
+        let vb = SnmfVb::builder(k).replicates(replicates).build();
+        steps(&mut group, "vb", &vb.expect("components"), &v, &pool);
         group.finish();
     }
 }

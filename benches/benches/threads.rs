@@ -10,11 +10,10 @@ use std::time::{Duration, Instant};
 
 use plca_benches::{dense, source, sparse, uniform};
 use plca_em::{Init, Model, Nmf, Plca, Shifted};
-use plca_fit::Algorithm as _;
 use plca_tensor::Data;
 use plca_tensor::parallel::record::{self, Loop, Task};
 use pntf_l2::Pntf;
-use skellam_snmf::{Signed, Snmf, SnmfInit};
+use skellam_snmf::Snmf;
 
 const THREADS: [usize; 6] = [2, 4, 8, 16, 32, 64];
 /// Seconds until a thread that sleeps is at work.
@@ -123,15 +122,8 @@ fn squares(name: &str, shape: &[usize], k: usize) {
 fn signed(name: &str, (features, columns, k): (usize, usize, usize)) {
     let mut rng = source(11);
     let v = nalgebra::DMatrix::from_fn(features, columns, |_, _| 60.0 * uniform(&mut rng) - 25.0);
-    let v = Signed::from_matrix(v).expect("finite cells");
-    let snmf = Snmf::builder(k).build().expect("components");
-    let mut state = snmf
-        .init(&v, &SnmfInit::default(), &mut rng)
-        .expect("a start");
-    let em = snmf.on(&v).expect("any cells");
-    watch(name, || {
-        em.step(&mut state, false).expect("a step");
-    });
+    let data = DenseTensor::try_from(v).expect("finite cells");
+    steps(name, &Snmf::builder(k).build().expect("components"), &data);
 }
 
 fn main() {

@@ -166,19 +166,6 @@ impl From<plca_fit::engine::FitError> for Failure {
     }
 }
 
-impl From<skellam_snmf::SnmfError> for Failure {
-    fn from(e: skellam_snmf::SnmfError) -> Self {
-        Self::told(&e)
-    }
-}
-
-impl From<skellam_snmf::ParamError> for Failure {
-    // Settings come from the command line.
-    fn from(e: skellam_snmf::ParamError) -> Self {
-        Self::usage(chain(&e))
-    }
-}
-
 impl From<plca_priors::PriorError> for Failure {
     fn from(e: plca_priors::PriorError) -> Self {
         Self::told(&e)

@@ -1,13 +1,15 @@
 //! The updates of variational Bayes, and its bound.
 
 use nalgebra::DMatrix;
+use plca_fit::engine::FitError;
 use plca_tensor::arrange::Signed;
 use plca_tensor::{CompensatedSum, Real, SignedSums, SignedWanted};
 
+use crate::check::not_finite;
 use crate::faint::{self, Logs, Watch};
 use crate::prior::Axis;
 use crate::rule::Split;
-use crate::{Entries, Posterior, Prior, Replicates, SnmfError, SnmfState};
+use crate::{Entries, Factors, Posterior, Prior, Replicates};
 
 /// Data under a prior.
 #[derive(Clone, Copy, Debug)]
@@ -46,10 +48,10 @@ impl<T: Real> Bayes<'_, T> {
     /// A pass under geometric means, whose logarithms are asked for where the numbers do not do.
     fn pass(
         &self,
-        means: &SnmfState<T>,
-        logs: impl FnOnce() -> Result<Logs, SnmfError>,
+        means: &Factors<T>,
+        logs: impl FnOnce() -> Result<Logs, FitError>,
         wanted: SignedWanted,
-    ) -> Result<Counts<T>, SnmfError> {
+    ) -> Result<Counts<T>, FitError> {
         let sums = match Watch::over(self.split, means) {
             None => self.data.pass(&means.model(), &self.split, wanted),
             Some(watch) => {
@@ -64,23 +66,13 @@ impl<T: Real> Bayes<'_, T> {
         Ok(Counts { sums, whole: false })
     }
 
-    /// The likelihood term of geometric means.
-    pub(crate) fn fit(
-        &self,
-        means: &SnmfState<T>,
-        logs: impl FnOnce() -> Result<Logs, SnmfError>,
-        wanted: SignedWanted,
-    ) -> Result<f64, SnmfError> {
-        Ok(self.pass(means, logs, wanted)?.sums.value)
-    }
-
     /// One update from geometric means: the posterior of atoms and activations, each as wanted, and the likelihood term.
     pub(crate) fn update(
         &self,
-        means: &SnmfState<T>,
-        logs: impl FnOnce() -> Result<Logs, SnmfError>,
+        means: &Factors<T>,
+        logs: impl FnOnce() -> Result<Logs, FitError>,
         wanted: SignedWanted,
-    ) -> Result<(Posterior<T>, f64), SnmfError> {
+    ) -> Result<(Posterior<T>, f64), FitError> {
         let prior = self.prior;
         let counts = self.pass(means, logs, wanted)?;
         let sums = &counts.sums;
@@ -113,10 +105,10 @@ impl<T: Real> Bayes<'_, T> {
         // Without a way out of the loop it is compiled for vectors.
         let finite = |m: &DMatrix<T>| m.as_slice().iter().fold(true, |all, x| all & x.is_finite());
         if !(finite(&plus) && finite(&minus)) {
-            return Err(SnmfError::NotFinite { block: "atoms" });
+            return Err(not_finite("atoms_shape", f64::NAN));
         }
         if !finite(&shape) {
-            return Err(SnmfError::NotFinite { block: "shape" });
+            return Err(not_finite("activations_shape", f64::NAN));
         }
         let posterior = Posterior {
             plus,
@@ -131,9 +123,9 @@ impl<T: Real> Bayes<'_, T> {
     pub(crate) fn bound(
         &self,
         state: &Posterior<T>,
-        means: &SnmfState<T>,
+        means: &Factors<T>,
         fit: f64,
-    ) -> Result<f64, SnmfError> {
+    ) -> Result<f64, FitError> {
         let columns = means.plus.column_iter().zip(means.minus.column_iter());
         let mass = columns
             .zip(means.activations.row_iter())

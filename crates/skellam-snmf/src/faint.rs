@@ -15,7 +15,7 @@ use plca_tensor::arrange::Signed;
 use plca_tensor::{CompensatedSum, Real, SignedSums, SplitRule};
 
 use crate::rule::Split;
-use crate::{Replicates, SnmfState};
+use crate::{Factors, Replicates};
 
 /// A rule that notes data whose own rate, positive for positive ones, is too small to go by.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct Watch<T> {
 
 impl<T: Real> Watch<T> {
     /// For these factors; `None` if no rate can be too small.
-    pub(crate) fn over(split: Split, factors: &SnmfState<T>) -> Option<Self> {
+    pub(crate) fn over(split: Split, factors: &Factors<T>) -> Option<Self> {
         let least_of = |m: &DMatrix<T>| m.iter().fold(f64::INFINITY, |a, x| a.min(x.to_f64()));
         let h = &factors.activations;
         let largest = h.iter().fold(1.0f64, |a, x| a.max(x.to_f64()));
@@ -91,7 +91,7 @@ pub(crate) struct Logs {
 }
 
 impl Logs {
-    pub(crate) fn of<T: Real>(factors: &SnmfState<T>) -> Self {
+    pub(crate) fn of<T: Real>(factors: &Factors<T>) -> Self {
         let ln = |m: &DMatrix<T>| m.map(|x| x.to_f64().ln());
         Self {
             atoms: [&factors.plus, &factors.minus].map(|m| ln(m).transpose()),

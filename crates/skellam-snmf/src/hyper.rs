@@ -8,12 +8,13 @@
 
 use nalgebra::DMatrix;
 use plca_dist::{digamma, inverse_digamma};
+use plca_fit::engine::FitError;
 use plca_tensor::{CompensatedSum, Real};
 
-use crate::init::{check_block, reserve};
+use crate::check::{check_shapes, check_values, not_finite, reserve};
 use crate::posterior::special;
 use crate::prior::Axis;
-use crate::{Entries, Posterior, Prior, SnmfError, SnmfState};
+use crate::{Entries, Factors, Posterior, Prior};
 
 /// Shapes and rates that would grow without end stop here: all that is shared has become constant.
 const LARGEST: f64 = 1e12;
@@ -84,13 +85,9 @@ impl Groups {
         }
     }
 
-    fn check_shape(&self, block: &'static str, expected: (usize, usize)) -> Result<(), SnmfError> {
+    fn check_shape(&self, block: &str, expected: (usize, usize)) -> Result<(), FitError> {
         match self {
-            Self::Each(map) if map.shape() != expected => Err(SnmfError::Shape {
-                block,
-                got: map.shape(),
-                expected,
-            }),
+            Self::Each(map) => check_shapes([(block, map.shape(), expected)]),
             _ => Ok(()),
         }
     }
@@ -220,14 +217,11 @@ impl Sharing {
     }
 
     /// Refuses maps of another shape than these sizes, and sizes of 0: beside one of them the other may be any number.
-    fn check_shape(&self, n: usize) -> Result<(), SnmfError> {
+    fn check_shape(&self, n: usize) -> Result<(), FitError> {
         let (f, k) = (self.rows, self.components);
         if f == 0 || k == 0 {
-            return Err(SnmfError::Shape {
-                block: "sharing",
-                got: (f, k),
-                expected: (f.max(1), k.max(1)),
-            });
+            let expected = (f.max(1), k.max(1));
+            return check_shapes([("sharing", (f, k), expected)]);
         }
         self.plus.check_shape("map of plus", (f, k))?;
         self.minus.check_shape("map of minus", (f, k))?;
@@ -260,8 +254,8 @@ pub struct Hyperparameters {
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use skellam_snmf::{Sharing, SnmfState, Statistics};
-/// let factors = SnmfState { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![2.0, 4.0] };
+/// use skellam_snmf::{Factors, Sharing, Statistics};
+/// let factors = Factors { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![2.0, 4.0] };
 /// let s = Statistics::of_known(&factors, &Sharing::all(1, 1))?;
 /// assert_eq!(s.activations, [6.0]);                                   // a sum over the group, not a mean
 /// assert!((s.ln_activations[0] - 8f64.ln()).abs() < 1e-12);
@@ -286,9 +280,9 @@ fn add(out: &mut [CompensatedSum], groups: &Groups, axis: Axis, x: &DMatrix<f64>
 }
 
 /// One sum for each group.
-fn sums(groups: usize) -> Result<Vec<CompensatedSum>, SnmfError> {
+fn sums(groups: usize) -> Result<Vec<CompensatedSum>, FitError> {
     let mut sums = Vec::new();
-    reserve(&mut sums, "sums over groups", (groups, 1))?;
+    reserve(&mut sums, groups)?;
     sums.resize(groups, CompensatedSum::default());
     Ok(sums)
 }
@@ -303,19 +297,19 @@ impl Hyperparameters {
     ///
     /// # Errors
     ///
-    /// [`SnmfError::Value`] for the first value that is not positive and finite, [`SnmfError::Shape`] for a map of another shape,
-    /// [`SnmfError::Hyperparameters`] for fewer values than are referred to.
+    /// [`FitError::Range`] for the first value that is not positive and finite, [`FitError::Shape`] for a map of another shape,
+    /// [`FitError::Conflict`] for fewer values than are referred to.
     ///
     /// # Examples
     ///
     /// ```
-    /// use skellam_snmf::{Hyperparameters, Sharing, SnmfError};
+    /// use skellam_snmf::{Hyperparameters, Sharing};
     /// let sharing = Sharing::by_component(1, 2);
     /// let hyper = Hyperparameters { alpha: vec![1.0; 4], shape: vec![1.0], rate: vec![0.1; 2] };
     /// let error = hyper.check(&sharing).unwrap_err();                     // one shape for two components
     /// assert_eq!(error.to_string(), "1 of `shape` given, the sharing refers to 2");
     /// ```
-    pub fn check(&self, sharing: &Sharing) -> Result<(), SnmfError> {
+    pub fn check(&self, sharing: &Sharing) -> Result<(), FitError> {
         for (block, values) in [
             ("alpha", &self.alpha),
             ("shape", &self.shape),
@@ -323,12 +317,12 @@ impl Hyperparameters {
         ] {
             let bad = values.iter().position(|&x| !(x.is_finite() && x > 0.0));
             if let Some(row) = bad {
-                return Err(SnmfError::Value {
-                    block,
+                return Err(FitError::Range {
+                    block: block.into(),
                     row,
                     column: 0,
                     value: values[row],
-                    range: "a finite number > 0",
+                    expected: "a finite number > 0",
                 });
             }
         }
@@ -343,7 +337,9 @@ impl Hyperparameters {
         {
             let got = values.len();
             if got < needed {
-                return Err(SnmfError::Hyperparameters { block, got, needed });
+                return Err(FitError::Conflict {
+                    what: format!("{got} of `{block}` given, the sharing refers to {needed}"),
+                });
             }
         }
         Ok(())
@@ -364,7 +360,7 @@ impl Hyperparameters {
     /// assert_eq!((prior.shape, prior.rate), (Entries::All(2.0), Entries::All(0.5)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn prior(&self, sharing: &Sharing) -> Result<Prior, SnmfError> {
+    pub fn prior(&self, sharing: &Sharing) -> Result<Prior, FitError> {
         self.check(sharing)?;
         let block = |groups: &Groups, values| groups.prior(values, sharing.components);
         Ok(Prior {
@@ -387,22 +383,22 @@ impl Hyperparameters {
     ///
     /// # Errors
     ///
-    /// As [`check`](Self::check); [`SnmfError::Shape`] for statistics of other sizes, [`SnmfError::NotFinite`] for those that
+    /// As [`check`](Self::check); [`FitError::Shape`] for statistics of other sizes, [`FitError::NotFinite`] for those that
     /// are no numbers.
     ///
     /// # Examples
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{Hyperparameters, Sharing, SnmfState, Statistics};
+    /// use skellam_snmf::{Factors, Hyperparameters, Sharing, Statistics};
     /// let mut hyper = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
-    /// let factors = SnmfState { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![2.0, 4.0] };
+    /// let factors = Factors { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![2.0, 4.0] };
     /// let sharing = Sharing::all(1, 1);
     /// hyper.improve(&sharing, &Statistics::of_known(&factors, &sharing)?)?;
     /// assert!((hyper.shape[0] / hyper.rate[0] - 3.0).abs() < 1e-12);      // a / b is the mean activation
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn improve(&mut self, sharing: &Sharing, s: &Statistics) -> Result<(), SnmfError> {
+    pub fn improve(&mut self, sharing: &Sharing, s: &Statistics) -> Result<(), FitError> {
         self.check(sharing)?;
         s.check(sharing)?;
         let (atoms, alike) = sharing.distinct_atoms();
@@ -454,7 +450,7 @@ impl Hyperparameters {
 }
 
 /// `ψ⁻¹`, within the shapes that are used.
-fn shape_of(y: f64) -> Result<f64, SnmfError> {
+fn shape_of(y: f64) -> Result<f64, FitError> {
     if y == f64::INFINITY {
         return Ok(LARGEST);
     }
@@ -472,7 +468,7 @@ impl Statistics {
     ///
     /// # Errors
     ///
-    /// [`SnmfError`] for a posterior of other sizes than the maps', blocks that do not belong together, or shapes that no posterior has.
+    /// [`FitError`] for a posterior of other sizes than the maps', blocks that do not belong together, or shapes that no posterior has.
     ///
     /// # Examples
     ///
@@ -485,7 +481,7 @@ impl Statistics {
     /// assert!((s.ln_atoms[0] + 2.0).abs() < 1e-12);                       // twice ψ(1) - ψ(2) = -1
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn of<T: Real>(posterior: &Posterior<T>, sharing: &Sharing) -> Result<Self, SnmfError> {
+    pub fn of<T: Real>(posterior: &Posterior<T>, sharing: &Sharing) -> Result<Self, FitError> {
         posterior.check_pairs()?;
         let psi = |x: f64| special(digamma, x, "statistics");
         let totals = posterior.totals();
@@ -493,7 +489,7 @@ impl Statistics {
             .iter()
             .map(|&a| psi(a))
             .collect::<Result<Vec<_>, _>>()?;
-        let side = |m: &DMatrix<T>| -> Result<DMatrix<f64>, SnmfError> {
+        let side = |m: &DMatrix<T>| -> Result<DMatrix<f64>, FitError> {
             let mut out = m.map(|x| x.to_f64());
             for (k, mut column) in out.column_iter_mut().enumerate() {
                 for x in column.iter_mut() {
@@ -520,22 +516,22 @@ impl Statistics {
     ///
     /// # Errors
     ///
-    /// [`SnmfError`] for factors of other sizes than the maps'; [`SnmfError::Value`] for the first that is not positive.
+    /// [`FitError`] for factors of other sizes than the maps'; [`FitError::Range`] for the first that is not positive.
     ///
     /// # Examples
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{Sharing, SnmfError, SnmfState, Statistics};
+    /// use skellam_snmf::{Factors, Sharing, Statistics};
     /// let sharing = Sharing::all(1, 1);
-    /// let known = |plus, minus| SnmfState { plus: dmatrix![plus], minus: dmatrix![minus], activations: dmatrix![1.0] };
+    /// let known = |plus, minus| Factors { plus: dmatrix![plus], minus: dmatrix![minus], activations: dmatrix![1.0] };
     /// let s = Statistics::of_known(&known(0.5, 0.5), &sharing)?;
     /// assert!((s.ln_atoms[0] + 4f64.ln()).abs() < 1e-12 && s.ln_activations[0] == 0.0);
     /// let zero = Statistics::of_known(&known(1.0, 0.0), &sharing).unwrap_err();
-    /// assert_eq!(zero.to_string(), "`minus` is 0 at (0, 0), not a finite number > 0");
+    /// assert_eq!(zero.to_string(), "`minus` has 0 in row 0, column 0, expected a finite number > 0");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn of_known<T: Real>(factors: &SnmfState<T>, sharing: &Sharing) -> Result<Self, SnmfError> {
+    pub fn of_known<T: Real>(factors: &Factors<T>, sharing: &Sharing) -> Result<Self, FitError> {
         let (f, k) = (sharing.rows, sharing.components);
         let n = factors.activations.ncols();
         for (block, m, shape) in [
@@ -543,8 +539,9 @@ impl Statistics {
             ("minus", &factors.minus, (f, k)),
             ("activations", &factors.activations, (k, n)),
         ] {
+            check_shapes([(block, m.shape(), shape)])?;
             let ok = |x: T| x.is_finite() && x > T::zero();
-            check_block(block, m, shape, "a finite number > 0", ok)?;
+            check_values(block, m, "a finite number > 0", ok)?;
         }
         let ln = |m: &DMatrix<T>| m.map(|x| x.to_f64().ln());
         let h = factors.activations.map(|x| x.to_f64());
@@ -571,7 +568,7 @@ impl Statistics {
         sharing: &Sharing,
         hyper: &Hyperparameters,
         columns: usize,
-    ) -> Result<Self, SnmfError> {
+    ) -> Result<Self, FitError> {
         hyper.check(sharing)?;
         sharing.check_shape(columns)?;
         let columns = columns as f64;
@@ -605,16 +602,10 @@ impl Statistics {
         (plus, minus): (&DMatrix<f64>, &DMatrix<f64>),
         (ln_h, h): (&DMatrix<f64>, &DMatrix<f64>),
         sharing: &Sharing,
-    ) -> Result<Self, SnmfError> {
+    ) -> Result<Self, FitError> {
         let ((f, k), n) = (plus.shape(), h.ncols());
         let needed = (sharing.rows, sharing.components);
-        if (f, k) != needed {
-            return Err(SnmfError::Shape {
-                block: "plus",
-                got: (f, k),
-                expected: needed,
-            });
-        }
+        check_shapes([("plus", (f, k), needed)])?;
         sharing.check_shape(n)?;
         let [c, e, m] = sharing.sizes().map(sums);
         let (mut c, mut e, mut m) = (c?, e?, m?);
@@ -660,32 +651,23 @@ impl Statistics {
     }
 
     /// Refuses statistics of other sizes and with values that are no numbers.
-    fn check(&self, sharing: &Sharing) -> Result<(), SnmfError> {
+    fn check(&self, sharing: &Sharing) -> Result<(), FitError> {
         let [alpha, shape, rate] = sharing.sizes();
-        for (got, expected) in [
+        let lengths = [
             (self.ln_activations.len(), shape),
             (self.activations.len(), rate),
             (self.ln_atoms.len(), alpha),
-        ] {
-            if got != expected {
-                return Err(SnmfError::Shape {
-                    block: "statistics",
-                    got: (got, 1),
-                    expected: (expected, 1),
-                });
-            }
-        }
+        ];
+        check_shapes(lengths.map(|(got, expected)| ("statistics", (got, 1), (expected, 1))))?;
         let all = self
             .ln_activations
             .iter()
             .chain(&self.activations)
             .chain(&self.ln_atoms)
             .chain([&self.columns]);
-        if all.into_iter().any(|x| !x.is_finite()) {
-            return Err(SnmfError::NotFinite {
-                block: "statistics",
-            });
+        match all.into_iter().find(|x| !x.is_finite()) {
+            Some(&value) => Err(not_finite("statistics", value)),
+            None => Ok(()),
         }
-        Ok(())
     }
 }

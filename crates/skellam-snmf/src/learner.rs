@@ -1,17 +1,16 @@
 //! Hyperparameters learnt from one data set after another.
 
+use plca_fit::engine::FitError;
 use plca_tensor::Real;
 
-use crate::{
-    Hyperparameters, ParamError, Posterior, Prior, Sharing, SnmfError, SnmfState, Statistics,
-};
+use crate::{Factors, Hyperparameters, Posterior, Prior, Sharing, Statistics};
 
 /// Weight `r` of the `t`-th data set against all before. `[SKELLAM eq. 51]`
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, SnmfState};
-/// # let factors = |h| SnmfState { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
+/// use skellam_snmf::{Factors, Hyperparameters, Learner, Rate, Sharing};
+/// # let factors = |h| Factors { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
 /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
 /// let mut learner = Learner::new(Sharing::all(1, 1), start, Rate::AtLeast(0.5))?.iterations(0);
 /// for h in [2.0, 4.0, 8.0] {
@@ -36,17 +35,18 @@ pub enum Rate {
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_fit::Stop;
-/// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, Signed, SnmfVb, VbInit};
+/// use plca_fit::engine::Model;
+/// use plca_tensor::DenseTensor;
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, SnmfVb};
 ///
 /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![1.0], rate: vec![0.1] };
 /// let mut learner = Learner::new(Sharing::all(2, 1), start, Rate::Average)?;
 /// let mut rng = ChaCha8Rng::seed_from_u64(0);
 /// for data in [dmatrix![9.0, 20.0, 3.0; -4.0, -9.0, -1.0], dmatrix![6.0, 8.0, 12.0; -5.0, -2.0, -7.0]] {
-///     let vb = SnmfVb::builder(1).prior(learner.prior()?).build()?;
-///     let fit = vb.fit(&Signed::from_matrix(data)?, &VbInit::Random, &Stop::default(), &mut rng)?;
-///     learner.learn(&fit.state)?;
+///     let vb = SnmfVb::builder(1).priors(learner.prior()?).build()?;
+///     let fit = vb.fit(&DenseTensor::try_from(data)?, &mut rng)?;
+///     learner.learn(&fit.state().posterior())?;
 /// }
 /// assert_eq!(learner.seen(), 2);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -69,7 +69,7 @@ impl Learner {
     ///
     /// # Errors
     ///
-    /// As [`Hyperparameters::check`]; [`ParamError::Number`] for a rate outside `(0, 1]`.
+    /// As [`Hyperparameters::check`]; [`FitError::Setting`] for a rate outside `(0, 1]`.
     ///
     /// # Examples
     ///
@@ -77,21 +77,21 @@ impl Learner {
     /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing};
     /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
     /// let refused = Learner::new(Sharing::all(1, 1), start, Rate::Constant(0.0)).unwrap_err();
-    /// assert_eq!(refused.to_string(), "learning rate is 0, not in (0, 1]");
+    /// assert_eq!(refused.to_string(), "`learning rate` is 0, expected a number in (0, 1]");
     /// ```
     pub fn new(
         sharing: Sharing,
         hyperparameters: Hyperparameters,
         rate: Rate,
-    ) -> Result<Self, SnmfError> {
+    ) -> Result<Self, FitError> {
         if let Rate::Constant(r) | Rate::AtLeast(r) = rate
             && !(r > 0.0 && r <= 1.0)
         {
-            return Err(SnmfError::from(ParamError::Number {
+            return Err(FitError::Setting {
                 name: "learning rate",
                 value: r,
-                range: "in (0, 1]",
-            }));
+                expected: "a number in (0, 1]",
+            });
         }
         Ok(Self {
             statistics: {
@@ -110,8 +110,8 @@ impl Learner {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, SnmfState};
-    /// # let factors = |h| SnmfState { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
+    /// use skellam_snmf::{Factors, Hyperparameters, Learner, Rate, Sharing};
+    /// # let factors = |h| Factors { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
     /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
     /// let mut idle = Learner::new(Sharing::all(1, 1), start.clone(), Rate::Average)?.iterations(0);
     /// idle.learn_known(&factors(9.0))?;
@@ -138,7 +138,7 @@ impl Learner {
     /// assert_eq!(learner.prior()?.rate, Entries::All(0.5));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn prior(&self) -> Result<Prior, SnmfError> {
+    pub fn prior(&self) -> Result<Prior, FitError> {
         self.hyperparameters.prior(&self.sharing)
     }
 
@@ -146,8 +146,8 @@ impl Learner {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, SnmfState};
-    /// # let factors = |h| SnmfState { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
+    /// use skellam_snmf::{Factors, Hyperparameters, Learner, Rate, Sharing};
+    /// # let factors = |h| Factors { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
     /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
     /// let mut learner = Learner::new(Sharing::all(1, 1), start, Rate::Average)?;
     /// learner.learn_known(&factors(2.0))?;
@@ -164,8 +164,8 @@ impl Learner {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, SnmfState};
-    /// # let factors = |h| SnmfState { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
+    /// use skellam_snmf::{Factors, Hyperparameters, Learner, Rate, Sharing};
+    /// # let factors = |h| Factors { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
     /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
     /// let mut learner = Learner::new(Sharing::all(1, 1), start, Rate::Average)?;
     /// assert_eq!(learner.statistics().activations, [4.0]);                // a / b of the start
@@ -181,8 +181,8 @@ impl Learner {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, SnmfState};
-    /// # let factors = |h| SnmfState { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
+    /// use skellam_snmf::{Factors, Hyperparameters, Learner, Rate, Sharing};
+    /// # let factors = |h| Factors { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
     /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
     /// let mut learner = Learner::new(Sharing::all(1, 1), start, Rate::Average)?;
     /// assert_eq!(learner.seen(), 0);
@@ -198,7 +198,7 @@ impl Learner {
     ///
     /// # Errors
     ///
-    /// [`SnmfError`] for a posterior of another shape or with shapes that are no numbers; then nothing has changed.
+    /// [`FitError`] for a posterior of another shape or with shapes that are no numbers; then nothing has changed.
     ///
     /// # Examples
     ///
@@ -219,7 +219,7 @@ impl Learner {
     /// assert!(learner.learn(&q).is_err() && learner.hyperparameters() == &learnt);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn learn<T: Real>(&mut self, posterior: &Posterior<T>) -> Result<(), SnmfError> {
+    pub fn learn<T: Real>(&mut self, posterior: &Posterior<T>) -> Result<(), FitError> {
         self.hyperparameters.check(&self.sharing)?;
         let new = Statistics::of(posterior, &self.sharing)?;
         self.take(new)
@@ -235,8 +235,8 @@ impl Learner {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, SnmfState};
-    /// # let factors = |h| SnmfState { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
+    /// use skellam_snmf::{Factors, Hyperparameters, Learner, Rate, Sharing};
+    /// # let factors = |h| Factors { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![h] };
     /// let start = Hyperparameters { alpha: vec![1.0], shape: vec![2.0], rate: vec![0.5] };
     /// let mut learner = Learner::new(Sharing::all(1, 1), start, Rate::Average)?;
     /// assert!(learner.learn_known(&factors(0.0)).is_err());
@@ -244,13 +244,13 @@ impl Learner {
     /// assert_eq!((learner.seen(), learner.statistics().activations[0]), (1, 6.0));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn learn_known<T: Real>(&mut self, factors: &SnmfState<T>) -> Result<(), SnmfError> {
+    pub fn learn_known<T: Real>(&mut self, factors: &Factors<T>) -> Result<(), FitError> {
         self.hyperparameters.check(&self.sharing)?;
         let new = Statistics::of_known(factors, &self.sharing)?;
         self.take(new)
     }
 
-    fn take(&mut self, new: Statistics) -> Result<(), SnmfError> {
+    fn take(&mut self, new: Statistics) -> Result<(), FitError> {
         let average = 1.0 / self.seen.saturating_add(1) as f64;
         let r = match self.rate {
             Rate::Average => average,

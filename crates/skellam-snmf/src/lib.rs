@@ -12,19 +12,22 @@
 //! |---|---|---|
 //! | EM: maximum a posteriori | [`Snmf`] | `T⁺`, `T⁻`, `H` |
 //! | variational Bayes | [`SnmfVb`] | Dirichlet and gamma posteriors of them |
-//! | tensors with a signed first mode, EM | [`SignedCp`] | `T⁺`, `T⁻`, weights, factors of the other modes |
-//! | baselines: squared error, k-means | [`Ding`], [`KMeans`](engine::KMeans) | `W` of any sign and `H`; centres |
+//! | tensors with a signed mode, EM | [`SignedCp`] | `T⁺`, `T⁻`, weights, factors of the other modes |
+//! | baselines: squared error, k-means | [`Ding`], [`KMeans`] | `W` of any sign and `H`; centres |
 //! | learning the prior, in batch or online | [`Hyperparameters`], [`Learner`] | shapes and rates of the prior |
 //!
 //! ```
 //! use nalgebra::dmatrix;
-//! use skellam_snmf::{Signed, Snmf, SnmfInit, Stop};
+//! use plca_tensor::DenseTensor;
 //! use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+//! use skellam_snmf::{Init, Model, Snmf, Solver, Stop};
 //!
-//! let v = Signed::from_matrix(dmatrix![2.0, 4.0; -1.0, -2.0])?;          // rank one
+//! let v = DenseTensor::try_from(dmatrix![2.0, 4.0; -1.0, -2.0])?;         // rank one
 //! let snmf = Snmf::builder(1).build()?;
-//! let fit = snmf.fit(&v, &SnmfInit::default(), &Stop::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
-//! assert!((fit.state.reconstruct() - dmatrix![2.0, 4.0; -1.0, -2.0]).amax() < 1e-3);
+//! let run = snmf.on(&v)?.solver(Solver::Squarem).stop(Stop::default().tol(1e-12));
+//! let fit = run.run(Init::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
+//! let product = fit.state().signed_atoms() * fit.state().activations();
+//! assert!((product - dmatrix![2.0, 4.0; -1.0, -2.0]).amax() < 1e-3);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -33,42 +36,37 @@
 //! For non-negative data: `plca-em` is the same model with half the work. For factors that may be negative on both sides.
 
 mod bayes;
+mod check;
 mod cp;
 mod ding;
-mod em;
-pub mod engine;
-mod error;
+mod factors;
 mod faint;
 mod hyper;
-mod init;
+mod kmeans;
 mod learner;
 mod posterior;
 mod prior;
 mod replicates;
 mod rule;
-mod select;
 mod sides;
-mod state;
-mod vb_init;
-mod vbem;
+mod signed;
+mod snmf;
+mod vb;
 
-pub use cp::{CpEm, CpState, SignedCp};
-pub use ding::{Ding, DingState, DingSteps};
-pub use em::{Snmf, SnmfBuilder, SnmfEm};
-pub use error::{ParamError, SnmfError};
+pub use cp::{SignedCp, SignedCpBuilder, SignedCpState};
+pub use ding::{Ding, DingBuilder, DingState};
+pub use factors::Factors;
 pub use hyper::{Groups, Hyperparameters, Sharing, Statistics};
-pub use init::SnmfInit;
+pub use kmeans::{KMeans, KMeansBuilder, KMeansState, Seeding};
 pub use learner::{Learner, Rate};
-pub use plca_fit::{
-    Accelerate, Algorithm, Carried, Momentum, Need, Outcome, Parabolic, Progress, Squarem, Stop,
-    StopError, StopReason, TracePoint, best_of, run, run_from,
+pub use plca_fit::engine::{
+    Checkpoint, Event, Explained, Fit, FitError, Impossible, Init, Iteration, Model, Need,
+    Observer, Parameters, Reconstruct, Run, Solver, Start, State, Status, Stop, StopError,
+    TracePoint, Transform,
 };
 pub use plca_tensor::DataError;
-pub use plca_tensor::arrange::Signed;
 pub use posterior::Posterior;
 pub use prior::{Entries, Prior};
 pub use replicates::Replicates;
-pub use select::{Candidate, select_components};
-pub use state::SnmfState;
-pub use vb_init::VbInit;
-pub use vbem::{SnmfVb, SnmfVbBuilder, SnmfVbEm};
+pub use snmf::{Snmf, SnmfBuilder, SnmfState};
+pub use vb::{Candidate, SnmfVb, SnmfVbBuilder, SnmfVbState, select_components};

@@ -2,12 +2,17 @@
 
 use nalgebra::DMatrix;
 use plca_dist::{digamma, exp_digamma_slice, gamma_shape_kl_slice, ln_gamma};
+use plca_fit::engine::FitError;
 use plca_tensor::{CompensatedSum, Real};
 
+use crate::check::{check_shapes, not_finite};
 use crate::faint::Logs;
-use crate::init::check_shapes;
 use crate::prior::Axis;
-use crate::{Prior, SnmfError, SnmfState};
+use crate::{Factors, Prior};
+
+/// The blocks of a model that posteriors are made of.
+const ATOMS: &str = "atoms_shape";
+const SHAPE: &str = "activations_shape";
 
 /// Least shape that can be fitted, and a sentence about it: `ψ(x) ≈ -1/x` times a datum is a number, and so is `x` itself.
 pub(crate) fn least_shape<T: Real>() -> (f64, &'static str) {
@@ -85,7 +90,7 @@ impl<T: Real> Posterior<T> {
     /// assert_eq!((means.plus, means.minus), (dmatrix![0.5; 0.25], dmatrix![0.125; 0.125]));
     /// assert_eq!(means.activations, dmatrix![3.0]);
     /// ```
-    pub fn means(&self) -> SnmfState<T> {
+    pub fn means(&self) -> Factors<T> {
         let (mut plus, mut minus) = (self.plus.clone(), self.minus.clone());
         let totals = self.totals();
         for side in [&mut plus, &mut minus] {
@@ -93,7 +98,7 @@ impl<T: Real> Posterior<T> {
                 column /= T::lit(total);
             }
         }
-        SnmfState {
+        Factors {
             plus,
             minus,
             activations: self.shape.component_div(&self.rate),
@@ -110,29 +115,28 @@ impl<T: Real> Posterior<T> {
     }
 
     /// Geometric means `e^E[ln T]` and `e^E[ln H]`: the factors that the E-step sees.
-    pub(crate) fn geometric(&self) -> Result<SnmfState<T>, SnmfError> {
+    pub(crate) fn geometric(&self) -> Result<Factors<T>, FitError> {
         let totals = self.totals();
         let mut over = vec![0.0; totals.len()];
-        exp_digamma_slice(&totals, &mut over)
-            .map_err(|_| SnmfError::NotFinite { block: "atoms" })?;
+        exp_digamma_slice(&totals, &mut over).map_err(|_| not_finite(ATOMS, f64::NAN))?;
         let rows = self.plus.nrows();
         let side = |shapes: &DMatrix<T>| {
             // [SKELLAM 6] e^(ψ(α̂) - ψ(Σ α̂))
-            let mut out = exp_psi_of(shapes, "atoms", |at, x| x / over[at / rows])?;
+            let mut out = exp_psi_of(shapes, ATOMS, |at, x| x / over[at / rows])?;
             // The quotient of two numbers that are none.
             for k in (0..over.len()).filter(|&k| over[k] < 1e-290) {
-                let psi = special(digamma, totals[k], "atoms")?;
+                let psi = special(digamma, totals[k], ATOMS)?;
                 for (x, shape) in out.column_mut(k).iter_mut().zip(shapes.column(k).iter()) {
-                    *x = normal((special(digamma, shape.to_f64(), "atoms")? - psi).exp());
+                    *x = normal((special(digamma, shape.to_f64(), ATOMS)? - psi).exp());
                 }
             }
-            Ok::<_, SnmfError>(out)
+            Ok::<_, FitError>(out)
         };
         let (plus, minus) = (side(&self.plus)?, side(&self.minus)?);
         // [SKELLAM 6] e^ψ(ŝ) / b̂
         let rates = self.rate.as_slice();
-        let activations = exp_psi_of(&self.shape, "shape", |at, x| x / rates[at].to_f64())?;
-        Ok(SnmfState {
+        let activations = exp_psi_of(&self.shape, SHAPE, |at, x| x / rates[at].to_f64())?;
+        Ok(Factors {
             plus,
             minus,
             activations,
@@ -140,8 +144,8 @@ impl<T: Real> Posterior<T> {
     }
 
     /// `E[ln T]` and `E[ln H]`. `[SKELLAM eq. 47]`, `[SKELLAM eq. 50]`
-    pub(crate) fn ln_geometric(&self) -> Result<Logs, SnmfError> {
-        let psi = |x: f64| special(digamma, x, "atoms");
+    pub(crate) fn ln_geometric(&self) -> Result<Logs, FitError> {
+        let psi = |x: f64| special(digamma, x, ATOMS);
         let totals = (self.totals().into_iter().map(psi)).collect::<Result<Vec<_>, _>>()?;
         let side = |shapes: &DMatrix<T>| {
             let mut ln = shapes.transpose().map(|x| x.to_f64());
@@ -150,12 +154,12 @@ impl<T: Real> Posterior<T> {
                     *x = psi(*x)? - total;
                 }
             }
-            Ok::<_, SnmfError>(ln)
+            Ok::<_, FitError>(ln)
         };
         let atoms = [side(&self.plus)?, side(&self.minus)?];
         let mut activations = self.shape.map(|x| x.to_f64());
         for (x, b) in activations.iter_mut().zip(&self.rate) {
-            *x = special(digamma, *x, "shape")? - b.to_f64().ln();
+            *x = special(digamma, *x, SHAPE)? - b.to_f64().ln();
         }
         Ok(Logs { atoms, activations })
     }
@@ -164,7 +168,7 @@ impl<T: Real> Posterior<T> {
     ///
     /// # Errors
     ///
-    /// [`SnmfError::NotFinite`] for shapes or rates that no posterior has; a prior of another shape.
+    /// [`FitError::NotFinite`] for shapes or rates that no posterior has; a prior of another shape.
     ///
     /// # Examples
     ///
@@ -177,7 +181,7 @@ impl<T: Real> Posterior<T> {
     /// assert!((q.divergence(&prior(1.0))? - (2f64.ln() - 0.5)).abs() < 1e-12);               // of two exponentials
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn divergence(&self, prior: &Prior) -> Result<f64, SnmfError> {
+    pub fn divergence(&self, prior: &Prior) -> Result<f64, FitError> {
         self.check_pairs()?;
         let (k, n) = self.shape.shape();
         prior.check_shape((self.plus.nrows(), n), k)?;
@@ -187,7 +191,7 @@ impl<T: Real> Posterior<T> {
     }
 
     /// Whether the blocks that belong together have one shape, and one number of components.
-    pub(crate) fn check_pairs(&self) -> Result<(), SnmfError> {
+    pub(crate) fn check_pairs(&self) -> Result<(), FitError> {
         let components = (self.plus.ncols(), self.shape.ncols());
         check_shapes([
             ("minus", self.minus.shape(), self.plus.shape()),
@@ -198,7 +202,7 @@ impl<T: Real> Posterior<T> {
 
     /// The part of the bound that is not the likelihood: `-Σ ŝ/b̂ - KL`. The mean and the last term of the divergence are
     /// taken together: where `b̂ = b + 1` they cancel.
-    pub(crate) fn bound_terms(&self, prior: &Prior) -> Result<f64, SnmfError> {
+    pub(crate) fn bound_terms(&self, prior: &Prior) -> Result<f64, FitError> {
         let gamma = self.gamma_terms(prior, |s, b, rate| s * ((b - rate) + 1.0) / rate)?;
         Ok(-gamma - self.dirichlet_terms(prior)?)
     }
@@ -208,7 +212,7 @@ impl<T: Real> Posterior<T> {
         &self,
         prior: &Prior,
         last: impl Fn(f64, f64, f64) -> f64,
-    ) -> Result<f64, SnmfError> {
+    ) -> Result<f64, FitError> {
         const BATCH: usize = 256;
         let axis = Axis::Rows(self.shape.nrows());
         let mut sum = CompensatedSum::default();
@@ -224,7 +228,7 @@ impl<T: Real> Posterior<T> {
             }
             let kl = &mut kl[..n];
             gamma_shape_kl_slice(&shapes[..n], &priors[..n], kl)
-                .map_err(|_| SnmfError::NotFinite { block: "shape" })?;
+                .map_err(|_| not_finite(SHAPE, f64::NAN))?;
             for i in 0..n {
                 let (rate, b) = (r[i].to_f64(), prior.rate.get(chunk * BATCH + i, axis));
                 if (rate, b) != rates {
@@ -238,11 +242,11 @@ impl<T: Real> Posterior<T> {
     }
 
     /// Divergence of the atoms.
-    fn dirichlet_terms(&self, prior: &Prior) -> Result<f64, SnmfError> {
+    fn dirichlet_terms(&self, prior: &Prior) -> Result<f64, FitError> {
         let mut sum = CompensatedSum::default();
         let rows = self.plus.nrows();
         for (k, total) in self.totals().into_iter().enumerate() {
-            let psi_total = special(digamma, total, "atoms")?;
+            let psi_total = special(digamma, total, ATOMS)?;
             let mut prior_total = 0.0;
             for (shapes, alphas) in [(&self.plus, &prior.plus), (&self.minus, &prior.minus)] {
                 for (f, shape) in shapes.column(k).iter().enumerate() {
@@ -252,11 +256,11 @@ impl<T: Real> Posterior<T> {
                     );
                     prior_total += alpha;
                     // [SKELLAM 7] KLD
-                    sum += special(ln_gamma, alpha, "atoms")? - special(ln_gamma, shape, "atoms")?
-                        + (shape - alpha) * (special(digamma, shape, "atoms")? - psi_total);
+                    sum += special(ln_gamma, alpha, ATOMS)? - special(ln_gamma, shape, ATOMS)?
+                        + (shape - alpha) * (special(digamma, shape, ATOMS)? - psi_total);
                 }
             }
-            sum += special(ln_gamma, total, "atoms")? - special(ln_gamma, prior_total, "atoms")?;
+            sum += special(ln_gamma, total, ATOMS)? - special(ln_gamma, prior_total, ATOMS)?;
         }
         Ok(sum.value())
     }
@@ -272,24 +276,24 @@ fn normal<T: Real>(x: f64) -> T {
 pub(crate) fn special<E>(
     f: impl Fn(f64) -> Result<f64, E>,
     x: f64,
-    block: &'static str,
-) -> Result<f64, SnmfError> {
-    f(x).map_err(|_| SnmfError::NotFinite { block })
+    block: &str,
+) -> Result<f64, FitError> {
+    f(x).map_err(|_| not_finite(block, x))
 }
 
 /// `finish` of every position and its `e^ψ`.
 fn exp_psi_of<T: Real>(
     shapes: &DMatrix<T>,
-    block: &'static str,
+    block: &str,
     finish: impl Fn(usize, f64) -> f64,
-) -> Result<DMatrix<T>, SnmfError> {
+) -> Result<DMatrix<T>, FitError> {
     const BATCH: usize = 256;
     let mut out = Vec::with_capacity(shapes.len());
     let (mut from, mut to) = ([0.0; BATCH], [0.0; BATCH]);
     for part in shapes.as_slice().chunks(BATCH) {
         let (from, to) = (&mut from[..part.len()], &mut to[..part.len()]);
         from.iter_mut().zip(part).for_each(|(f, x)| *f = x.to_f64());
-        exp_digamma_slice(from, to).map_err(|_| SnmfError::NotFinite { block })?;
+        exp_digamma_slice(from, to).map_err(|_| not_finite(block, f64::NAN))?;
         let first = out.len();
         out.extend((to.iter().enumerate()).map(|(i, &x)| normal::<T>(finish(first + i, x))));
     }

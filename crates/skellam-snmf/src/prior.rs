@@ -1,18 +1,18 @@
 //! Dirichlet priors on the atoms, gamma priors on the activations.
 
 use nalgebra::DMatrix;
-use plca_dist::ln_gamma;
-use plca_tensor::{CompensatedSum, Real};
+use plca_fit::engine::FitError;
 
-use crate::{ParamError, SnmfError, SnmfState};
+use crate::check::{check_shapes, check_values};
 
 /// Hyperparameters of a block: one for all entries, one for each component, or one each.
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use skellam_snmf::{Entries, ParamError, Prior};
+/// use skellam_snmf::{Entries, Prior};
 /// let prior = Prior { shape: Entries::Each(dmatrix![2.0, -1.0]), ..Prior::flat() };
-/// assert!(matches!(prior.check(), Err(ParamError::Prior { name: "shape", row: 0, column: 1, value: -1.0, .. })));
+/// let error = prior.check().unwrap_err();
+/// assert_eq!(error.to_string(), "`prior shape` has -1 in row 0, column 1, expected a finite number > 0");
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -100,16 +100,17 @@ impl Entries {
 
     fn check(
         &self,
-        name: &'static str,
-        range: &'static str,
+        name: &str,
+        expected: &'static str,
         ok: impl Fn(f64) -> bool,
-    ) -> Result<(), ParamError> {
-        let refuse = |row, column, value| ParamError::Prior {
-            name,
+    ) -> Result<(), FitError> {
+        let block = format!("prior {name}");
+        let refuse = |row, column, value| FitError::Range {
+            block: block.clone(),
             row,
             column,
             value,
-            range,
+            expected,
         };
         match self {
             Self::All(x) if ok(*x) => Ok(()),
@@ -120,39 +121,18 @@ impl Entries {
                 Some(k) => Err(refuse(k, 0, each[k])),
                 None => Ok(()),
             },
-            Self::Each(m) => {
-                for row in 0..m.nrows() {
-                    for column in 0..m.ncols() {
-                        if !ok(m[(row, column)]) {
-                            return Err(refuse(row, column, m[(row, column)]));
-                        }
-                    }
-                }
-                Ok(())
-            }
+            Self::Each(m) => check_values(&block, m, expected, ok),
         }
     }
 
     /// Refuses a block of another shape, of `k` components.
-    fn check_shape(
-        &self,
-        block: &'static str,
-        expected: (usize, usize),
-        k: usize,
-    ) -> Result<(), SnmfError> {
+    fn check_shape(&self, name: &str, expected: (usize, usize), k: usize) -> Result<(), FitError> {
         let (got, expected) = match self {
             Self::All(_) => return Ok(()),
             Self::PerComponent(each) => ((each.len(), 1), (k, 1)),
             Self::Each(m) => (m.shape(), expected),
         };
-        if got == expected {
-            return Ok(());
-        }
-        Err(SnmfError::Shape {
-            block,
-            got,
-            expected,
-        })
+        check_shapes([(&*format!("prior {name}"), got, expected)])
     }
 }
 
@@ -189,12 +169,14 @@ impl Prior {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use skellam_snmf::{Algorithm, Prior, Signed, Snmf, SnmfState};
-    /// let v = Signed::from_matrix(dmatrix![4.0; -1.0])?;
-    /// let state = SnmfState { plus: dmatrix![0.5; 0.1], minus: dmatrix![0.1; 0.3], activations: dmatrix![6.0] };
-    /// let snmf = Snmf::builder(1).prior(Prior::flat()).build()?;
-    /// let em = snmf.on(&v)?;
-    /// assert!((em.objective(&state)? - em.log_fit(&state) - 6f64.ln()).abs() < 1e-12);       // Γ(4) = 6
+    /// use plca_fit::engine::{Model, State};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use skellam_snmf::{Prior, Snmf, SnmfState};
+    /// let v = DenseTensor::new(vec![2, 1], vec![4.0, -1.0], Order::RowMajor)?;
+    /// let state = SnmfState::new(&dmatrix![0.5; 0.1], &dmatrix![0.1; 0.3], dmatrix![6.0])?;
+    /// let snmf = Snmf::builder(1).priors(Prior::flat()).build()?;
+    /// let (em, at) = (snmf.bind(&v)?, state.parameters());
+    /// assert!((em.objective(at)? - em.likelihood(at)? - 6f64.ln()).abs() < 1e-12);           // Γ(4) = 6
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn flat() -> Self {
@@ -229,7 +211,7 @@ impl Prior {
     ///
     /// # Errors
     ///
-    /// [`ParamError::Prior`]: a shape that is not positive, a rate that is negative, either not finite.
+    /// [`FitError::Range`]: a shape that is not positive, a rate that is negative, either not finite.
     ///
     /// # Examples
     ///
@@ -238,7 +220,7 @@ impl Prior {
     /// let prior = |b| Prior { rate: Entries::All(b), ..Prior::flat() };
     /// assert!(prior(0.0).check().is_ok() && prior(-1.0).check().is_err() && prior(f64::NAN).check().is_err());
     /// ```
-    pub fn check(&self) -> Result<(), ParamError> {
+    pub fn check(&self) -> Result<(), FitError> {
         const POSITIVE: &str = "a finite number > 0";
         let positive = |x: f64| x.is_finite() && x > 0.0;
         self.plus.check("plus", POSITIVE, positive)?;
@@ -249,16 +231,13 @@ impl Prior {
     }
 
     /// Refuses rates of 0, under which no bound exists.
-    pub(crate) fn check_proper(&self) -> Result<(), ParamError> {
+    pub(crate) fn check_proper(&self) -> Result<(), FitError> {
         let positive = |x: f64| x > 0.0;
         self.rate.check("rate", "a finite number > 0", positive)
     }
 
     /// Refuses shapes that variational Bayes cannot hold.
-    pub(crate) fn check_least(
-        &self,
-        (least, range): (f64, &'static str),
-    ) -> Result<(), ParamError> {
+    pub(crate) fn check_least(&self, (least, range): (f64, &'static str)) -> Result<(), FitError> {
         let enough = |x: f64| x >= least;
         self.plus.check("plus", range, enough)?;
         self.minus.check("minus", range, enough)?;
@@ -266,48 +245,10 @@ impl Prior {
     }
 
     /// Refuses blocks of another shape than the data and `k` components need.
-    pub(crate) fn check_shape(&self, (f, n): (usize, usize), k: usize) -> Result<(), SnmfError> {
+    pub(crate) fn check_shape(&self, (f, n): (usize, usize), k: usize) -> Result<(), FitError> {
         self.plus.check_shape("plus", (f, k), k)?;
         self.minus.check_shape("minus", (f, k), k)?;
         self.shape.check_shape("shape", (k, n), k)?;
         self.rate.check_shape("rate", (k, n), k)
-    }
-
-    /// `ln p(T, H)`; the gamma normaliser's `a ln b` is left out where `b = 0`.
-    pub(crate) fn ln_density<T: Real>(&self, state: &SnmfState<T>) -> f64 {
-        let mut sum = CompensatedSum::default();
-        let gamma = |x: f64| ln_gamma(x).unwrap_or(f64::NAN);
-        // 0 ln 0 = 0.
-        let power = |x: T, y: f64| if y == 0.0 { 0.0 } else { y * x.to_f64().ln() };
-        let flat = (&self.shape, &self.rate) == (&Entries::All(1.0), &Entries::All(0.0));
-        if !flat {
-            let normaliser = |a: f64, b: f64| gamma(a) - if b > 0.0 { a * b.ln() } else { 0.0 };
-            // One prior for all is the common case.
-            let constant = match (&self.shape, &self.rate) {
-                (&Entries::All(a), &Entries::All(b)) => Some(normaliser(a, b)),
-                _ => None,
-            };
-            let axis = Axis::Rows(state.activations.nrows());
-            for (at, &x) in state.activations.iter().enumerate() {
-                let (a, b) = (self.shape.get(at, axis), self.rate.get(at, axis));
-                // [SKELLAM eq. 26]
-                sum += power(x, a - 1.0) - b * x.to_f64();
-                sum += -constant.unwrap_or_else(|| normaliser(a, b));
-            }
-        }
-        let rows = state.plus.nrows();
-        for k in 0..state.plus.ncols() {
-            let mut total = 0.0;
-            for (side, alpha) in [(&state.plus, &self.plus), (&state.minus, &self.minus)] {
-                for f in 0..rows {
-                    let alpha = alpha.get(k * rows + f, Axis::Columns(rows));
-                    total += alpha;
-                    // [SKELLAM eq. 26]
-                    sum += power(side[(f, k)], alpha - 1.0) - gamma(alpha);
-                }
-            }
-            sum += gamma(total);
-        }
-        sum.value()
     }
 }

@@ -1,9 +1,8 @@
 //! How many draws a datum averages.
 
+use plca_fit::engine::FitError;
 use plca_tensor::Real;
 use plca_tensor::arrange::Signed;
-
-use crate::{ParamError, SnmfError};
 
 /// The number `M` of replicated draws of which a datum is the mean: `M V ~ Sk(M L⁺, M L⁻)` `[SKELLAM eq. 22]`.
 ///
@@ -18,10 +17,12 @@ use crate::{ParamError, SnmfError};
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use skellam_snmf::{Replicates, Signed, Snmf, SnmfState};
-/// let v = Signed::from_matrix(dmatrix![4.0, -2.0])?;
-/// let state = SnmfState { plus: dmatrix![0.5], minus: dmatrix![0.5], activations: dmatrix![6.0, 3.0] };
-/// let fit = |m| Ok::<_, Box<dyn std::error::Error>>(Snmf::builder(1).replicates(m).build()?.on(&v)?.log_fit(&state));
+/// use plca_fit::engine::{Model, State};
+/// use plca_tensor::{DenseTensor, Order};
+/// use skellam_snmf::{Replicates, Snmf, SnmfState};
+/// let v = DenseTensor::new(vec![1, 2], vec![4.0, -2.0], Order::RowMajor)?;
+/// let state = SnmfState::new(&dmatrix![0.5], &dmatrix![0.5], dmatrix![6.0, 3.0])?;
+/// let fit = |m| Snmf::builder(1).replicates(m).build()?.bind(&v)?.objective(state.parameters());
 /// let (many, limit) = (fit(Replicates::Finite(10_000))?, fit(Replicates::Limit)?);
 /// assert!(many < limit && limit - many < 2e-3);                       // ln(2πMw) / 2M for each cell
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -54,15 +55,8 @@ impl Replicates {
         }
     }
 
-    pub(crate) fn check(self) -> Result<(), ParamError> {
-        if self == Self::Finite(0) {
-            return Err(ParamError::NoReplicates);
-        }
-        Ok(())
-    }
-
     /// Refuses data beyond the domain, and, for counts, unless `real` is allowed, those of which `M V` is not whole.
-    pub(crate) fn check_data<T: Real>(self, data: &Signed<T>, real: bool) -> Result<(), SnmfError> {
+    pub(crate) fn check_data<T: Real>(self, data: &Signed<T>, real: bool) -> Result<(), FitError> {
         /// Far below the ends of the exponent, so that no product of a rate and a multiplier leaves it.
         const LARGEST: f64 = 1e150;
         let largest = LARGEST.min(2f64.powi(T::MAX_EXPONENT / 2));
@@ -79,20 +73,19 @@ impl Replicates {
             let counts = m * value;
             // M V is rounded once where V was rounded before.
             let whole = (counts - counts.round()).abs() <= 4.0 * T::EPSILON.to_f64() * counts.abs();
-            let found = if value.abs() > largest {
-                SnmfError::TooLarge {
-                    row,
-                    column,
-                    value,
-                    largest,
-                }
+            let expected = if value.abs() > largest {
+                format!("at most {largest:e} in size")
             } else if self != Self::Limit && !real && !whole {
-                SnmfError::NotWhole { row, column, value }
+                "a whole number, replicates being finitely many".into()
             } else {
                 return;
             };
             first = (row, column);
-            error = Some(found);
+            error = Some(FitError::Entry {
+                index: vec![row, column],
+                value,
+                expected,
+            });
         });
         error.map_or(Ok(()), Err)
     }

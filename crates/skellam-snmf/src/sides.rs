@@ -3,6 +3,31 @@
 use nalgebra::{DMatrix, DMatrixView};
 use plca_tensor::{Real, normalise_columns};
 
+/// The sides of the atoms of a state.
+macro_rules! sides {
+    ($state:ident) => {
+        impl<T: Real> $state<T> {
+            /// `T⁺`, `F x K`.
+            pub fn plus(&self) -> nalgebra::DMatrixView<'_, T> {
+                let [plus, _] = crate::sides::views(self.atoms());
+                plus
+            }
+
+            /// `T⁻`, `F x K`.
+            pub fn minus(&self) -> nalgebra::DMatrixView<'_, T> {
+                let [_, minus] = crate::sides::views(self.atoms());
+                minus
+            }
+
+            /// `T⁺ - T⁻`, `F x K`.
+            pub fn signed_atoms(&self) -> DMatrix<T> {
+                self.plus() - self.minus()
+            }
+        }
+    };
+}
+pub(crate) use sides;
+
 /// `T⁺` above `T⁻`, `2F x K`.
 pub(crate) fn stack<T: Real>(plus: &DMatrix<T>, minus: &DMatrix<T>) -> DMatrix<T> {
     let (f, k) = plus.shape();

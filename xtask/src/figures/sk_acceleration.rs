@@ -1,9 +1,15 @@
 //! What acceleration is worth, which the Skellam paper calls drastic and does not measure.
 
 use std::cell::Cell;
+use std::ops::ControlFlow;
+use std::rc::Rc;
 
-use plca_fit::{Accelerate, Algorithm, Carried, Momentum, Parabolic, Plain, Squarem};
-use skellam_snmf::{Entries, Prior, Signed, Snmf, SnmfError, SnmfInit, SnmfVb, VbInit};
+use plca_fit::engine::{
+    Algorithm, BlockSpec, FitError, Init, Iteration, Model, Parameters, Run, Solver, Status,
+    Stepped, Stop,
+};
+use plca_tensor::DenseTensor;
+use skellam_snmf::{Entries, Prior, Snmf, SnmfVb};
 
 use super::sk_uci::samples;
 use super::support::rng;
@@ -21,83 +27,94 @@ pub(crate) const FIGURE: Figure = Figure {
     run,
 };
 
-const NAMES: [&str; 4] = ["plain", "SQUAREM", "parabolic", "momentum"];
+const SOLVERS: [(&str, Solver); 4] = [
+    ("plain", Solver::Em),
+    ("SQUAREM", Solver::Squarem),
+    ("parabolic", Solver::Parabolic),
+    ("momentum", Solver::Momentum),
+];
 
 /// Counts passes over the data.
-struct Counted<A> {
-    inner: A,
-    passes: Cell<usize>,
+#[derive(Debug)]
+struct Counted<'a> {
+    inner: Box<dyn Algorithm<f64> + 'a>,
+    passes: Rc<Cell<usize>>,
 }
 
-impl<A: Algorithm> Algorithm for Counted<A> {
-    type State = A::State;
-    type Error = A::Error;
+impl Counted<'_> {
+    fn count(&self) {
+        self.passes.set(self.passes.get() + 1);
+    }
+}
+
+impl Algorithm<f64> for Counted<'_> {
+    fn blocks(&self) -> &[BlockSpec<f64>] {
+        self.inner.blocks()
+    }
 
     fn step(
         &self,
-        state: &mut A::State,
+        at: &mut Parameters<f64>,
         measure: bool,
-    ) -> std::result::Result<Option<f64>, A::Error> {
-        self.passes.set(self.passes.get() + 1);
-        self.inner.step(state, measure)
+    ) -> std::result::Result<Stepped, FitError> {
+        self.count();
+        self.inner.step(at, measure)
     }
 
-    fn objective(&self, state: &A::State) -> std::result::Result<f64, A::Error> {
-        self.passes.set(self.passes.get() + 1);
-        self.inner.objective(state)
-    }
-}
-
-impl<A: Accelerate> Accelerate for Counted<A> {
-    fn pack(&self, state: &A::State) -> Vec<f64> {
-        self.inner.pack(state)
+    fn objective(&self, at: &Parameters<f64>) -> std::result::Result<f64, FitError> {
+        self.count();
+        self.inner.objective(at)
     }
 
-    fn unpack(&self, template: &A::State, flat: &[f64], fallback: &[f64]) -> A::State {
-        self.inner.unpack(template, flat, fallback)
+    fn unit(&self) -> f64 {
+        self.inner.unit()
+    }
+
+    fn extrapolates(&self, at: &Parameters<f64>) -> std::result::Result<(), FitError> {
+        self.inner.extrapolates(at)
     }
 }
 
-/// `(passes, objective)` after every iteration until the passes are used up.
-fn follow<A: Algorithm>(
-    algorithm: &A,
-    passes: &dyn Fn() -> usize,
-    mut state: A::State,
+/// `(passes, objective)` before every iteration until the passes are used up.
+fn follow<M: Model<Scalar = f64>>(
+    model: &M,
+    data: &DenseTensor<f64>,
+    start: &M::State,
+    solver: Solver,
     most: usize,
-) -> std::result::Result<Vec<(f64, f64)>, A::Error> {
-    let mut course = Vec::new();
-    loop {
-        let before = passes();
-        if before >= most {
-            return Ok(course);
+) -> Result<Vec<(f64, f64)>> {
+    let passes = Rc::new(Cell::new(0));
+    let counted = Counted {
+        inner: model.bind(data)?,
+        passes: passes.clone(),
+    };
+    let (mut before, mut course) = (0, Vec::new());
+    let watch = |iteration: &Iteration<'_, f64>| {
+        let measured = iteration.measured.into_iter();
+        course.extend(measured.map(|point| (before as f64, point.objective)));
+        before = passes.get();
+        match before >= most {
+            true => ControlFlow::Break(Status::Interrupted),
+            false => ControlFlow::Continue(()),
         }
-        if let Some(objective) = algorithm.step(&mut state, true)? {
-            course.push((before as f64, objective));
-        }
-    }
+    };
+    let stop = Stop::default().max_iter(most).tol(None).check_every(1);
+    let run = Run::<M::State>::new(Box::new(counted)).solver(solver);
+    // Nothing is drawn: every block is given.
+    run.stop(stop).observe(watch).run(start, &mut rng(0, 0))?;
+    Ok(course)
 }
 
 /// The courses from one start.
-fn courses<A: Accelerate<Error = SnmfError>>(
-    bind: impl Fn() -> std::result::Result<A, SnmfError>,
-    start: &A::State,
+fn courses<M: Model<Scalar = f64>>(
+    model: &M,
+    data: &DenseTensor<f64>,
+    start: &M::State,
     most: usize,
 ) -> Result<Vec<Vec<(f64, f64)>>> {
-    let counted = || -> Result<Counted<A>> {
-        Ok(Counted {
-            inner: bind()?,
-            passes: Cell::new(0),
-        })
-    };
-    let (plain, squarem) = (Plain(counted()?), Plain(Squarem(counted()?)));
-    let (parabolic, momentum) = (Parabolic(counted()?), Momentum(counted()?));
-    let start = || Carried::new(start.clone());
-    Ok(vec![
-        follow(&plain, &|| plain.0.passes.get(), start(), most)?,
-        follow(&squarem, &|| squarem.0.0.passes.get(), start(), most)?,
-        follow(&parabolic, &|| parabolic.0.passes.get(), start(), most)?,
-        follow(&momentum, &|| momentum.0.passes.get(), start(), most)?,
-    ])
+    let each = SOLVERS.iter();
+    each.map(|&(_, solver)| follow(model, data, start, solver, most))
+        .collect()
 }
 
 /// Passes until an objective is reached.
@@ -112,20 +129,18 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
         .iter()
         .find(|s| s.name == "Wave")
         .ok_or("no waveform data")?;
-    let data = Signed::from_matrix(set.values.clone())?;
+    let data = DenseTensor::try_from(set.values.clone())?;
     let most = context.size(3000, 600);
-    let prior = Prior {
+    let priors = Prior {
         rate: Entries::All(1e-3),
         ..Prior::flat()
     };
     let mut draws = rng(context.seed, 120);
-    let snmf = Snmf::builder(3).prior(prior.clone()).build()?;
-    let start = snmf.init(&data, &SnmfInit::default(), &mut draws)?;
-    let em = courses(|| snmf.on(&data), &start, most)?;
-    let vb = SnmfVb::builder(3).prior(prior).build()?;
-    let bound = vb.on(&data)?;
-    let means = VbInit::Means(start).state(&bound, &mut draws)?;
-    let bayes = courses(|| vb.on(&data), &means, most)?;
+    let snmf = Snmf::builder(3).priors(priors.clone()).build()?;
+    let start = snmf.init(&data, Init::default(), &mut draws)?;
+    let em = courses(&snmf, &data, &start, most)?;
+    let vb = SnmfVb::builder(3).priors(priors).build()?;
+    let bayes = courses(&vb, &data, &vb.at_means(&data, &start)?, most)?;
 
     let mut panels = Vec::new();
     let mut entries = Vec::new();
@@ -135,8 +150,8 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
             .flatten()
             .map(|p| p.1)
             .fold(f64::NEG_INFINITY, f64::max);
-        let series: Vec<Series> = (NAMES.iter().zip(all).enumerate())
-            .map(|(at, (name, course))| {
+        let series: Vec<Series> = (SOLVERS.iter().zip(all).enumerate())
+            .map(|(at, ((name, _), course))| {
                 let gap = course
                     .iter()
                     .map(|&(n, o)| (n, (best - o).max(1e-9 * best.abs())));
@@ -159,8 +174,8 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     for (title, all) in [("EM", &em), ("variational Bayes", &bayes)] {
         let end = |course: &[(f64, f64)]| course.last().map_or(f64::NAN, |p| p.1);
         let plain = end(&all[0]);
-        for (name, course) in NAMES.iter().zip(all).skip(1) {
-            let judged = *name == "SQUAREM";
+        for ((name, solver), course) in SOLVERS.iter().zip(all).skip(1) {
+            let judged = *solver == Solver::Squarem;
             let what = format!(
                 "{title}, {name}: passes to what {most} plain ones reach{}",
                 if judged {

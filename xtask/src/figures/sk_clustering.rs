@@ -3,14 +3,12 @@
 use nalgebra::DMatrix;
 use pathfinding::prelude::{Matrix, kuhn_munkres};
 use plca_dist::random::uniform;
-use plca_fit::Stop;
-use plca_fit::engine::Model;
+use plca_fit::engine::{Init, Model, Solver};
 use plca_tensor::DenseTensor;
 use rand_chacha::ChaCha8Rng;
-use skellam_snmf::engine::{KMeans, Seeding};
-use skellam_snmf::{Ding, Entries, Prior, Signed, Snmf, SnmfInit, SnmfState, SnmfVb, VbInit};
+use skellam_snmf::{Ding, Entries, KMeans, Prior, Seeding, Snmf, SnmfState, SnmfVb};
 
-use super::sk_fit::{self, By};
+use super::sk_fit;
 use crate::Result;
 
 /// The methods that have random starts.
@@ -54,79 +52,69 @@ fn largest(activations: &DMatrix<f64>) -> Vec<usize> {
 }
 
 /// One set, ready for every method.
-pub(super) struct Problem<'a> {
-    values: &'a DMatrix<f64>,
-    signed: Signed<f64>,
+pub(super) struct Problem {
+    values: DenseTensor<f64>,
     k: usize,
     max_iter: usize,
 }
 
-impl<'a> Problem<'a> {
-    pub(super) fn new(values: &'a DMatrix<f64>, k: usize, max_iter: usize) -> Result<Self> {
+impl Problem {
+    pub(super) fn new(values: &DMatrix<f64>, k: usize, max_iter: usize) -> Result<Self> {
         Ok(Self {
-            values,
-            signed: Signed::from_matrix(values.clone())?,
+            values: DenseTensor::try_from(values.clone())?,
             k,
             max_iter,
         })
     }
 
     /// Atoms uniform on (0, 1), normalised; activations 1.
-    fn start(&self, rng: &mut ChaCha8Rng) -> SnmfState<f64> {
-        let (f, n) = self.values.shape();
+    fn start(&self, rng: &mut ChaCha8Rng) -> Result<SnmfState<f64>> {
+        let [f, n] = [0, 1].map(|mode| self.values.shape()[mode]);
         let mut both = DMatrix::from_fn(2 * f, self.k, |_, _| uniform(rng));
         plca_tensor::normalise_columns(&mut both);
-        SnmfState {
-            plus: both.rows(0, f).into_owned(),
-            minus: both.rows(f, f).into_owned(),
-            activations: DMatrix::from_element(self.k, n, 1.0),
-        }
+        let [plus, minus] = [0, f].map(|row| both.rows(row, f).into_owned());
+        let activations = DMatrix::from_element(self.k, n, 1.0);
+        Ok(SnmfState::new(&plus, &minus, activations)?)
     }
 
     /// Clusters found from one random start, those of Skellam models by accelerated fits.
     pub(super) fn labels(
         &self,
         method: Method,
-        by: By,
+        solver: Solver,
         rng: &mut ChaCha8Rng,
     ) -> Result<Vec<usize>> {
-        let prior = Prior {
+        let priors = Prior {
             rate: Entries::All(1e-3),
             ..Prior::flat()
         };
         match method {
             Method::KMeans => {
                 let model = KMeans::builder(self.k).seeding(Seeding::Random).build()?;
-                let values = DenseTensor::try_from(self.values.clone())?;
-                Ok(model.fit(&values, rng)?.state().labels())
+                Ok(model.fit(&self.values, rng)?.state().labels())
             }
             Method::Ding => {
+                let ding = Ding::builder(self.k).build()?;
                 // As many passes as an accelerated iteration has.
-                let stop = Stop {
-                    max_iter: 5 * self.max_iter,
-                    tol: 1e-7,
-                    check_every: 50,
-                    ..Stop::default()
-                };
-                let fit = Ding::new(self.k)?.fit(self.values, &stop, rng)?;
-                Ok(largest(&fit.state.h))
+                let stop = sk_fit::at_most(5 * self.max_iter);
+                let run = ding.on(&self.values)?.solver(Solver::Em).stop(stop);
+                let fit = run.observe(sk_fit::paper()).run(Init::default(), rng)?;
+                Ok(largest(fit.state().activations()))
             }
             Method::Em => {
-                let snmf = Snmf::builder(self.k).prior(prior).build()?;
-                let start = self.start(rng);
-                let init = SnmfInit {
-                    atoms: Some((start.plus, start.minus)),
-                    activations: Some(start.activations),
-                };
-                let fit = sk_fit::em(&snmf, &self.signed, &init, (by, self.max_iter), rng)?;
-                Ok(largest(&fit.state.activations))
+                let snmf = Snmf::builder(self.k).priors(priors).build()?;
+                let start = self.start(rng)?;
+                let how = (solver, self.max_iter);
+                let fit = sk_fit::fit(&snmf, &self.values, &start, how, rng)?;
+                Ok(largest(fit.state().activations()))
             }
             Method::Vb => {
-                let vb = SnmfVb::builder(self.k).prior(prior).build()?;
-                let init = VbInit::Means(self.start(rng));
-                let fit = sk_fit::vb(&vb, &self.signed, &init, (by, self.max_iter), rng)?;
+                let vb = SnmfVb::builder(self.k).priors(priors).build()?;
+                let start = vb.at_means(&self.values, &self.start(rng)?)?;
+                let how = (solver, self.max_iter);
+                let fit = sk_fit::fit(&vb, &self.values, &start, how, rng)?;
                 // All rates are alike: the largest shape is the largest geometric mean.
-                Ok(largest(&fit.state.shape))
+                Ok(largest(fit.state().activations_shape()))
             }
         }
     }

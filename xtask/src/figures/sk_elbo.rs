@@ -2,9 +2,10 @@
 
 use nalgebra::DMatrix;
 use plca_dist::{draw_poisson, random::uniform};
-use plca_fit::Stop;
+use plca_fit::engine::Stop;
+use plca_tensor::DenseTensor;
 use rayon::prelude::*;
-use skellam_snmf::{Entries, Prior, Replicates, Signed, SnmfVb, select_components};
+use skellam_snmf::{Entries, Prior, Replicates, SnmfVb, select_components};
 
 use super::support::{dirichlet, gamma, rng};
 use crate::Result;
@@ -25,10 +26,12 @@ const N: usize = 120;
 /// Mean activation.
 const SIZE: f64 = 300.0;
 const TRUE: [usize; 4] = [2, 3, 4, 5];
+/// Change of the objective per iteration that ends a fit, in nats per count.
+const TOL: f64 = 1e-10;
 const FORMS: [(&str, Replicates); 2] = [("M = 1", Replicates::One), ("limit", Replicates::Limit)];
 
 /// Counts of `k` components: atoms of random signs with about a third of the rows, gamma activations.
-fn counts(k: usize, seed: u64, set: u64) -> Result<Signed<f64>> {
+fn counts(k: usize, seed: u64, set: u64) -> Result<DenseTensor<f64>> {
     let mut draws = rng(seed, 2000 + 16 * set + k as u64);
     let atoms = dirichlet(F, k, 0.3, &mut draws);
     let signs = DMatrix::from_fn(F, k, |_, _| uniform(&mut draws) < 0.5);
@@ -39,12 +42,12 @@ fn counts(k: usize, seed: u64, set: u64) -> Result<Signed<f64>> {
     for ((v, &p), &q) in v.iter_mut().zip(&plus).zip(&minus) {
         *v = draw_poisson(p, &mut draws)? as f64 - draw_poisson(q, &mut draws)? as f64;
     }
-    Ok(Signed::from_matrix(v)?)
+    Ok(DenseTensor::try_from(v)?)
 }
 
 /// Scores of `1..=most` components, in that order.
 fn scores(
-    data: &Signed<f64>,
+    data: &DenseTensor<f64>,
     replicates: Replicates,
     most: usize,
     context: &Context,
@@ -59,15 +62,13 @@ fn scores(
     let configure = |k| {
         SnmfVb::builder(k)
             .replicates(replicates)
-            .prior(prior.clone())
+            .priors(prior.clone())
             .build()
     };
-    let stop = Stop {
-        max_iter: context.sizes([300, 600, 2000]),
-        tol: 1e-7,
-        ..Stop::default()
-    };
-    let starts = context.sizes([2, 4, 8]) as u64;
+    let stop = Stop::default()
+        .max_iter(context.sizes([300, 600, 2000]))
+        .tol(TOL);
+    let starts = context.sizes([2, 4, 8]) as u32;
     let mut draws = rng(context.seed, 3000 + set);
     let mut ranked = select_components(data, 1..=most, configure, starts, &stop, &mut draws)?;
     ranked.sort_by_key(|c| c.components);

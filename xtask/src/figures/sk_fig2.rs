@@ -2,8 +2,9 @@
 
 use nalgebra::DMatrix;
 use plca_dist::random::uniform;
-use plca_fit::Stop;
-use skellam_snmf::{Outcome, Replicates, Signed, Snmf, SnmfInit, SnmfState};
+use plca_fit::engine::{Fit, Init, Model, Solver, Stop};
+use plca_tensor::DenseTensor;
+use skellam_snmf::{Replicates, Snmf, SnmfState};
 
 use super::support::{dirichlet, gamma, normal, rng};
 use crate::Result;
@@ -26,66 +27,55 @@ const ITERATIONS: usize = 1000;
 const FORMS: [(&str, Replicates); 2] = [("M = 1", Replicates::One), ("limit", Replicates::Limit)];
 
 /// Atoms of random signs, activations and data.
-fn problem(seed: u64) -> (SnmfState<f64>, DMatrix<f64>) {
+fn problem(seed: u64) -> Result<(SnmfState<f64>, DenseTensor<f64>)> {
     let mut draws = rng(seed, 80);
     let size = dirichlet(F, K, 0.9, &mut draws);
     let w = size.map(|x| if uniform(&mut draws) < 0.5 { -x } else { x });
     let activations = DMatrix::from_fn(K, N, |_, _| 2.0 * gamma(0.6, &mut draws));
     let data = &w * &activations;
     let data = data.map(|x| x + 1e-4 * normal(&mut draws));
-    let truth = SnmfState {
-        // [SKELLAM eq. 58]
-        plus: w.map(|x: f64| x.max(0.0)),
-        minus: w.map(|x: f64| (-x).max(0.0)),
-        activations,
-    };
-    (truth, data)
+    // [SKELLAM eq. 58]
+    let (plus, minus) = (w.map(|x: f64| x.max(0.0)), w.map(|x: f64| (-x).max(0.0)));
+    let truth = SnmfState::new(&plus, &minus, activations)?;
+    Ok((truth, DenseTensor::try_from(data)?))
 }
 
 fn fit(
     truth: &SnmfState<f64>,
-    data: &Signed<f64>,
+    data: &DenseTensor<f64>,
     replicates: Replicates,
-) -> Result<Outcome<SnmfState<f64>>> {
+) -> Result<Fit<SnmfState<f64>>> {
     let snmf = Snmf::builder(K)
         .replicates(replicates)
         .real_data()
-        .freeze_atoms()
+        .freeze("atoms")
         .build()?;
-    let init = SnmfInit {
-        atoms: Some((truth.plus.clone(), truth.minus.clone())),
-        activations: Some(DMatrix::from_element(K, N, 1.0)),
-    };
-    let stop = Stop {
-        max_iter: ITERATIONS,
-        tol: 0.0,
-        check_every: 1,
-        ..Stop::default()
-    };
+    let start = Init::from(truth).block("activations", DMatrix::from_element(K, N, 1.0));
+    let stop = Stop::default().max_iter(ITERATIONS).tol(None);
+    let run = snmf.on(data)?.solver(Solver::Em).stop(stop.check_every(1));
     // Nothing is drawn: every block is given.
-    Ok(snmf.fit(data, &init, &stop, &mut rng(0, 0))?)
+    Ok(run.run(start, &mut rng(0, 0))?)
 }
 
 fn run(context: &Context) -> Result<Vec<Entry>> {
-    let (truth, values) = problem(context.seed);
-    let data = Signed::from_matrix(values)?;
+    let (truth, data) = problem(context.seed)?;
     let line = |h: &DMatrix<f64>| (1..).map(f64::from).zip(h.row(0).iter().copied()).collect();
     let mut shown = Vec::new();
     let mut changes = Vec::new();
     let mut errors = Vec::new();
     for (at, (name, replicates)) in FORMS.into_iter().enumerate() {
         let fit = fit(&truth, &data, replicates)?;
-        shown.push(Series::new(name, at + 1, line(&fit.state.activations)));
-        let ratio = fit.trace.windows(2).map(|w| {
+        shown.push(Series::new(name, at + 1, line(fit.state().activations())));
+        let ratio = fit.trace().windows(2).map(|w| {
             let change = 1.0 - w[1].objective.abs() / w[0].objective.abs();
             (w[1].iteration as f64, change.abs().max(1e-16))
         });
         changes.push(Series::new(name, at + 1, ratio.collect()));
-        let difference = &fit.state.activations - &truth.activations;
+        let difference = fit.state().activations() - truth.activations();
         errors.push(difference.norm_squared() / (K * N) as f64);
     }
-    shown.push(Series::new("truth", 0, line(&truth.activations)).dashed());
-    let high = truth.activations.row(0).max();
+    shown.push(Series::new("truth", 0, line(truth.activations())).dashed());
+    let high = truth.activations().row(0).max();
     let one = Panel::lines(
         "Activations of the first component",
         &shown,

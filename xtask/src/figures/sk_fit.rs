@@ -1,84 +1,62 @@
 //! Fits as the Skellam paper runs them, plain iterations first, then accelerated ones, by methods that need a fraction of the passes of
 //! the paper's parabolic extrapolation (figure `sk_acceleration`).
 
-use plca_fit::{Accelerate, Carried, Momentum, Outcome, Parabolic, Squarem, Stop, run};
+use std::ops::ControlFlow;
+
+use plca_fit::engine::{Fit, Init, Iteration, Model, Observer, Solver, Status, Stop};
+use plca_tensor::Data;
 use rand_chacha::ChaCha8Rng;
-use skellam_snmf::{Posterior, Signed, Snmf, SnmfInit, SnmfState, SnmfVb, VbInit};
 
 use crate::Result;
 
-/// How a fit goes on after its plain iterations.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum By {
-    /// Passes by no plateau.
-    Squarem,
-    /// Goes on where SQUAREM all but stands still: on the shuttle data it gets further in 500 iterations than SQUAREM in 15 000.
-    Momentum,
-    /// The paper's own.
-    Parabolic,
-}
+/// Passes by no plateau.
+pub(super) const SQUAREM: Solver = Solver::Squarem;
+/// Goes on where SQUAREM all but stands still: on the shuttle data it gets further in 500 iterations than SQUAREM in 15 000.
+pub(super) const MOMENTUM: Solver = Solver::Momentum;
+/// The paper's own.
+pub(super) const PARABOLIC: Solver = Solver::Parabolic;
 
 /// Plain iterations before the accelerated ones.
 const PLAIN: usize = 200;
+/// Iterations from one test of the change to the next.
+const CHECKS: usize = 50;
+/// The change of the objective over so many iterations, relative to the objective, that ends a fit.
+const CHANGE: f64 = 1e-7;
 
-/// `(plain, accelerated)`: a change below 1e-7, tested every 50 iterations, ends a fit.
-fn stops(max_iter: usize) -> (Stop, Stop) {
-    // [SKELLAM 9]
-    let accelerated = Stop {
-        max_iter,
-        tol: 1e-7,
-        check_every: 50,
-        ..Stop::default()
-    };
-    let plain = Stop {
-        max_iter: max_iter.min(PLAIN),
-        tol: 0.0,
-        ..accelerated
-    };
-    (plain, accelerated)
-}
-
-fn accelerated<A: Accelerate>(
-    by: By,
-    algorithm: A,
-    state: A::State,
-    stop: &Stop,
-) -> std::result::Result<Outcome<A::State>, A::Error> {
-    match by {
-        By::Squarem => run(&Squarem(algorithm), state, stop, ()),
-        By::Momentum => {
-            let done = run(&Momentum(algorithm), Carried::new(state), stop, ())?;
-            Ok(done.map(Carried::into_inner))
-        }
-        By::Parabolic => {
-            let done = run(&Parabolic(algorithm), Carried::new(state), stop, ())?;
-            Ok(done.map(Carried::into_inner))
+/// The paper's rule: ends a fit whose objective changes by no more than a part of itself from check to check.
+// [SKELLAM 9]
+pub(super) fn paper() -> impl Observer<f64> {
+    let mut last = f64::NAN;
+    move |iteration: &Iteration<'_, f64>| {
+        let Some(point) = iteration.measured else {
+            return ControlFlow::Continue(());
+        };
+        let before = std::mem::replace(&mut last, point.objective);
+        match (point.objective - before).abs() <= CHANGE * point.objective.abs() {
+            true => ControlFlow::Break(Status::Converged),
+            false => ControlFlow::Continue(()),
         }
     }
 }
 
-/// Accelerated EM with at most `max_iter` accelerated iterations.
-pub(super) fn em(
-    snmf: &Snmf,
-    data: &Signed<f64>,
-    init: &SnmfInit<f64>,
-    (by, max_iter): (By, usize),
-    rng: &mut ChaCha8Rng,
-) -> Result<Outcome<SnmfState<f64>>> {
-    let (plain, stop) = stops(max_iter);
-    let warm = snmf.fit(data, init, &plain, rng)?;
-    Ok(accelerated(by, snmf.on(data)?, warm.state, &stop)?)
+/// As many iterations as allowed, measured where the paper's rule needs it.
+pub(super) fn at_most(max_iter: usize) -> Stop {
+    Stop::default()
+        .max_iter(max_iter)
+        .tol(None)
+        .check_every(CHECKS)
 }
 
-/// Accelerated variational Bayes with at most `max_iter` accelerated iterations.
-pub(super) fn vb(
-    vb: &SnmfVb,
-    data: &Signed<f64>,
-    init: &VbInit<f64>,
-    (by, max_iter): (By, usize),
+/// An accelerated fit with at most `max_iter` accelerated iterations.
+pub(super) fn fit<M: Model<Scalar = f64>>(
+    model: &M,
+    data: &dyn Data<f64>,
+    init: impl Into<Init<f64>>,
+    (solver, max_iter): (Solver, usize),
     rng: &mut ChaCha8Rng,
-) -> Result<Outcome<Posterior<f64>>> {
-    let (plain, stop) = stops(max_iter);
-    let warm = vb.fit(data, init, &plain, rng)?;
-    Ok(accelerated(by, vb.on(data)?, warm.state, &stop)?)
+) -> Result<Fit<M::State>> {
+    let plain = model.on(data)?.solver(Solver::Em);
+    let warm = plain.stop(at_most(max_iter.min(PLAIN))).run(init, rng)?;
+    let run = model.on(data)?.solver(solver).stop(at_most(max_iter));
+    Ok(run.observe(paper()).run(warm.state(), rng)?)
 }

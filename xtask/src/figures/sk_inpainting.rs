@@ -2,10 +2,10 @@
 
 use nalgebra::DMatrix;
 use plca_dist::random::uniform;
-use plca_fit::Stop;
+use plca_fit::engine::{Init, Model, Reconstruct, Solver, Stop};
 use plca_tensor::{Coordinates, SparseTensor};
 use rayon::prelude::*;
-use skellam_snmf::{Entries, Prior, Signed, Snmf, SnmfInit, SnmfState, SnmfVb, VbInit};
+use skellam_snmf::{Entries, Prior, Snmf, SnmfState, SnmfVb};
 
 use super::support::{normal, rng, rows};
 use crate::Result;
@@ -23,6 +23,8 @@ pub(crate) const FIGURE: Figure = Figure {
     run,
 };
 
+/// Change of the objective per iteration that ends a fit, in nats per count.
+const TOL: f64 = 1e-10;
 const FILE: &str = "movielens_small/ratings.csv.gz";
 
 /// Row, column, value.
@@ -63,11 +65,6 @@ fn rmse(cells: &[Cell], predict: impl Fn(usize, usize) -> f64) -> f64 {
     (squares.sum::<f64>() / cells.len() as f64).sqrt()
 }
 
-fn predict(state: &SnmfState<f64>, i: usize, j: usize) -> f64 {
-    let atoms = state.plus.row(i) - state.minus.row(i);
-    (atoms * state.activations.column(j))[(0, 0)]
-}
-
 /// How many counts a unit of the data is worth to variational Bayes: in the limit the prior weighs against the size of the data.
 const SCALES: [f64; 4] = [1.0, 4.0, 16.0, 64.0];
 
@@ -88,27 +85,24 @@ fn fit(
             .collect(),
         values: split.fitted.iter().map(|&(_, _, v)| s * v).collect(),
     };
-    let data = Signed::new(&SparseTensor::stored_only(cells)?)?;
+    let data = SparseTensor::stored_only(cells)?;
     if scale.is_none() {
         let snmf = Snmf::builder(k).build()?;
-        return Ok(snmf
-            .fit(&data, &SnmfInit::default(), stop, &mut draws)?
-            .state);
+        let run = snmf.on(&data)?.solver(Solver::Em).stop(stop.clone());
+        return Ok(run.run(Init::default(), &mut draws)?.into_state());
     }
     // Rates of the size of the data: a prior in the units of what it explains.
     let size: f64 = split.fitted.iter().map(|c| s * c.2.abs()).sum();
-    let each = size / data.observed() as f64 * split.shape.0 as f64 / k as f64;
-    let prior = Prior {
+    let each = size / split.fitted.len() as f64 * split.shape.0 as f64 / k as f64;
+    let priors = Prior {
         rate: Entries::All(1.0 / each),
         ..Prior::flat()
     };
-    let vb = SnmfVb::builder(k).prior(prior).build()?;
-    let mut state = vb
-        .fit(&data, &VbInit::Random, stop, &mut draws)?
-        .state
-        .means();
-    state.activations /= s;
-    Ok(state)
+    let vb = SnmfVb::builder(k).priors(priors).build()?;
+    let run = vb.on(&data)?.solver(Solver::Em).stop(stop.clone());
+    let means = run.run(Init::default(), &mut draws)?.state().means()?;
+    let [plus, minus] = [means.plus(), means.minus()].map(|side| side.into_owned());
+    Ok(SnmfState::new(&plus, &minus, means.activations() / s)?)
 }
 
 /// Errors on the cells that choose and on those that judge, for every number of components: EM, then variational Bayes at the
@@ -116,7 +110,7 @@ fn fit(
 fn curves(split: &Split, numbers: &[usize], stop: &Stop, seed: u64) -> Result<[Vec<[f64; 2]>; 2]> {
     let score = |k: usize, scale: Option<f64>| -> Result<[f64; 2]> {
         let state = fit(split, k, scale, stop, seed)?;
-        Ok([&split.choosing, &split.judging].map(|c| rmse(c, |i, j| predict(&state, i, j))))
+        Ok([&split.choosing, &split.judging].map(|c| rmse(c, |i, j| state.cell(&[i, j]))))
     };
     let em = numbers.par_iter().map(|&k| score(k, None));
     let vb = numbers.par_iter().map(|&k| -> Result<[f64; 2]> {
@@ -141,7 +135,7 @@ fn preferred(
     for &k in numbers {
         for scale in SCALES {
             let state = fit(split, k, Some(scale), stop, seed)?;
-            let error = rmse(&split.choosing, |i, j| predict(&state, i, j));
+            let error = rmse(&split.choosing, |i, j| state.cell(&[i, j]));
             if best.as_ref().is_none_or(|b| error < b.0) {
                 best = Some((error, k, state));
             }
@@ -266,11 +260,7 @@ fn curve_panel(
 }
 
 fn run(context: &Context) -> Result<Vec<Entry>> {
-    let stop = Stop {
-        max_iter: 1000,
-        tol: 1e-6,
-        ..Stop::default()
-    };
+    let stop = Stop::default().max_iter(1000).tol(TOL);
     let (truth, seen) = field(context);
     let (f, n) = truth.shape();
     let cells = (0..n)
@@ -288,7 +278,7 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
         .map(|&(i, j, _)| (i, j, truth[(i, j)]))
         .collect();
     let (error, spread) = (
-        rmse(&hidden, |i, j| predict(&restored, i, j)),
+        rmse(&hidden, |i, j| restored.cell(&[i, j])),
         rmse(&hidden, |_, _| 0.0),
     );
 
@@ -303,7 +293,7 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
             if observed[(i, j)] { seen[(i, j)] } else { low }
         }),
         picture(&format!("restored, K = {k}"), &|i, j| {
-            predict(&restored, i, j)
+            restored.cell(&[i, j])
         }),
     ];
     let made_up = curves(&split, numbers, &stop, context.seed)?;
@@ -318,10 +308,8 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     if let Some((shape, cells, data)) = ratings(context)? {
         let mut split = Split::new(shape, cells, 0.2, context.seed);
         let films = centre(&mut split);
-        let stop = Stop {
-            max_iter: context.size(stop.max_iter, 60),
-            ..stop
-        };
+        let most = context.size(stop.max_iter, 60);
+        let stop = stop.max_iter(most);
         let found = curves(&split, numbers, &stop, context.seed)?;
         let user = rmse(&split.judging, |_, _| 0.0);
         let film = rmse(&split.judging, |_, j| films[j]);

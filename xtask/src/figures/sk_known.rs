@@ -4,7 +4,8 @@ use nalgebra::DMatrix;
 use plca_dist::{draw_poisson, random::uniform};
 use rand_chacha::ChaCha8Rng;
 use serde::Deserialize;
-use skellam_snmf::{Hyperparameters, Signed, SnmfState};
+use plca_tensor::DenseTensor;
+use skellam_snmf::{Hyperparameters, SnmfState};
 
 use super::support::gamma;
 use crate::Result;
@@ -76,7 +77,11 @@ pub(super) fn low_variance(hyper: &mut Hyperparameters, rng: &mut ChaCha8Rng) {
 }
 
 /// Draws factors from the prior.
-pub(super) fn factors(hyper: &Hyperparameters, n: usize, rng: &mut ChaCha8Rng) -> SnmfState<f64> {
+pub(super) fn factors(
+    hyper: &Hyperparameters,
+    n: usize,
+    rng: &mut ChaCha8Rng,
+) -> Result<SnmfState<f64>> {
     // [SKELLAM eq. 15]
     let activations = DMatrix::from_fn(K, n, |k, _| gamma(hyper.shape[k], rng) / hyper.rate[k]);
     let mut side = |s| DMatrix::from_fn(F, K, |f, k| gamma(hyper.alpha[2 * (f * K + k) + s], rng));
@@ -91,29 +96,26 @@ pub(super) fn factors(hyper: &Hyperparameters, n: usize, rng: &mut ChaCha8Rng) -
             *x = x.max(f64::MIN_POSITIVE);
         }
     }
-    SnmfState {
-        plus,
-        minus,
-        activations,
-    }
+    Ok(SnmfState::new(&plus, &minus, activations)?)
 }
 
 /// Draws the data of these factors.
-pub(super) fn counts(truth: &SnmfState<f64>, rng: &mut ChaCha8Rng) -> Result<Signed<f64>> {
-    let (plus, minus) = (
-        &truth.plus * &truth.activations,
-        &truth.minus * &truth.activations,
-    );
+pub(super) fn counts(truth: &SnmfState<f64>, rng: &mut ChaCha8Rng) -> Result<DenseTensor<f64>> {
+    let [plus, minus] = [truth.plus(), truth.minus()].map(|side| side * truth.activations());
     let mut v = DMatrix::zeros(plus.nrows(), plus.ncols());
     for ((v, &p), &q) in v.iter_mut().zip(&plus).zip(&minus) {
         // [SKELLAM eq. 20]
         *v = draw_poisson(p, rng)? as f64 - draw_poisson(q, rng)? as f64;
     }
-    Ok(Signed::from_matrix(v)?)
+    Ok(DenseTensor::try_from(v)?)
 }
 
 /// Prior means: atoms, and activations with `extra` added to the rate.
-pub(super) fn prior_means(hyper: &Hyperparameters, n: usize, extra: f64) -> SnmfState<f64> {
+pub(super) fn prior_means(
+    hyper: &Hyperparameters,
+    n: usize,
+    extra: f64,
+) -> Result<SnmfState<f64>> {
     let side = |s| DMatrix::from_fn(F, K, |f, k| hyper.alpha[2 * (f * K + k) + s]);
     let (mut plus, mut minus) = (side(0), side(1));
     for (mut p, mut m) in plus.column_iter_mut().zip(minus.column_iter_mut()) {
@@ -122,11 +124,7 @@ pub(super) fn prior_means(hyper: &Hyperparameters, n: usize, extra: f64) -> Snmf
         m /= sum;
     }
     let activations = DMatrix::from_fn(K, n, |k, _| hyper.shape[k] / (hyper.rate[k] + extra));
-    SnmfState {
-        plus,
-        minus,
-        activations,
-    }
+    Ok(SnmfState::new(&plus, &minus, activations)?)
 }
 
 /// Mean over row, component `found[k]` against `k`, and column of the squared difference of `H (T⁺ - T⁻)` and of `H (T⁺ + T⁻)`.
@@ -134,14 +132,14 @@ pub(super) fn errors(truth: &SnmfState<f64>, found: &SnmfState<f64>, order: &[us
     let mut sums = [0.0; 2];
     for (k, &z) in order.iter().enumerate() {
         for (sum, sign) in sums.iter_mut().zip([-1.0, 1.0]) {
-            let t = truth.plus.column(k) + truth.minus.column(k) * sign;
-            let e = found.plus.column(z) + found.minus.column(z) * sign;
-            let (h, g) = (truth.activations.row(k), found.activations.row(z));
+            let t = truth.plus().column(k) + truth.minus().column(k) * sign;
+            let e = found.plus().column(z) + found.minus().column(z) * sign;
+            let (h, g) = (truth.activations().row(k), found.activations().row(z));
             // [SKELLAM eq. 56] and [SKELLAM eq. 57]: |t hᵀ - e gᵀ|²
             *sum += (t * h - e * g).norm_squared();
         }
     }
-    let cells = truth.plus.len() as f64 * truth.activations.ncols() as f64;
+    let cells = truth.plus().len() as f64 * truth.activations().ncols() as f64;
     sums.map(|s| s / cells)
 }
 
@@ -153,7 +151,7 @@ mod tests {
     #[test]
     fn errors_vanish_at_the_truth_and_see_swapped_components() {
         let hyper = hyperparameters(10, 0).unwrap();
-        let truth = factors(&hyper, 20, &mut rng(1, 0));
+        let truth = factors(&hyper, 20, &mut rng(1, 0)).unwrap();
         assert_eq!(errors(&truth, &truth, &[0, 1]), [0.0, 0.0]);
         assert!(errors(&truth, &truth, &[1, 0])[1] > 1.0);
     }
@@ -161,14 +159,14 @@ mod tests {
     #[test]
     fn draws_have_the_means_of_the_prior() {
         let hyper = hyperparameters(0, 1).unwrap();
-        let truth = factors(&hyper, 4000, &mut rng(1, 0));
+        let truth = factors(&hyper, 4000, &mut rng(1, 0)).unwrap();
         for k in 0..K {
-            let mean = truth.activations.row(k).mean();
+            let mean = truth.activations().row(k).mean();
             let expected = hyper.shape[k] / hyper.rate[k];
             // Five standard errors.
             let error = expected / hyper.shape[k].sqrt() / 4000f64.sqrt();
             assert!((mean - expected).abs() < 5.0 * error, "{mean} {expected}");
-            let sum = truth.plus.column(k).sum() + truth.minus.column(k).sum();
+            let sum = truth.atoms().column(k).sum();
             assert!((sum - 1.0).abs() < 1e-14);
         }
     }

@@ -1,10 +1,11 @@
 //! Hyperparameters learnt from one data set after another, and how far they and the factors are off.
 
 use plca_dist::random::uniform;
-use plca_fit::{Squarem, Stop, run};
+use plca_fit::engine::{Model, Solver, Stop};
+use plca_tensor::DenseTensor;
 use rand_chacha::ChaCha8Rng;
 use skellam_snmf::{
-    Hyperparameters, Learner, Posterior, Rate, Replicates, Sharing, Signed, SnmfVb, VbInit,
+    Hyperparameters, Learner, Rate, Replicates, Sharing, SnmfVb, SnmfVbState,
 };
 
 use super::sk_known::{F, K, counts, errors, factors};
@@ -33,6 +34,8 @@ pub(super) struct Sizes {
 
 /// Iterations under a weakened prior.
 const WEAKENED: usize = 20;
+/// Change of the objective per iteration that ends a fit, in nats per count.
+const TOL: f64 = 1e-10;
 /// Weight of a new data set in the paper.
 pub(super) const RATE: f64 = 0.02;
 
@@ -83,39 +86,28 @@ fn hyper_errors(truth: &Hyperparameters, found: &Hyperparameters, order: &[usize
 
 fn fit(
     learner: &Learner,
-    data: &Signed<f64>,
+    data: &DenseTensor<f64>,
     guard: Guard,
     max_iter: usize,
     draws: &mut ChaCha8Rng,
-) -> Result<Posterior<f64>> {
-    let stop = Stop {
-        max_iter,
-        tol: 1e-7,
-        ..Stop::default()
-    };
+) -> Result<SnmfVbState<f64>> {
     let prior = learner.prior()?;
-    let vb = |prior| {
-        SnmfVb::builder(K)
-            .replicates(Replicates::One)
-            .prior(prior)
-            .build()
+    let vb = |priors| {
+        let builder = SnmfVb::builder(K).replicates(Replicates::One);
+        builder.priors(priors).build()
     };
     let fitted = vb(prior.clone())?;
-    let algorithm = fitted.on(data)?;
-    let start = VbInit::Prior { jitter: 0.0 }.state(&algorithm, draws)?;
-    let posterior = run(&Squarem(algorithm), start, &stop, ())?.state;
+    let start = fitted.at_prior(data, 0.0, draws)?;
+    let stop = Stop::default().max_iter(max_iter).tol(TOL);
+    let run = fitted.on(data)?.solver(Solver::Squarem).stop(stop);
+    let fit = run.run(&start, draws)?;
     let Some(power) = guard.weakened else {
-        return Ok(posterior);
+        return Ok(fit.into_state());
     };
     let weak = vb(prior.weakened(power))?;
-    let last = Stop {
-        max_iter: WEAKENED,
-        tol: 0.0,
-        ..stop
-    };
-    Ok(weak
-        .fit(data, &VbInit::Posterior(posterior), &last, draws)?
-        .state)
+    let last = Stop::default().max_iter(WEAKENED).tol(None);
+    let run = weak.on(data)?.solver(Solver::Em).stop(last);
+    Ok(run.run(fit.state(), draws)?.into_state())
 }
 
 /// Learns from data sets drawn one after another; the errors after each, those of the start first.
@@ -139,10 +131,10 @@ pub(super) fn learn(
     let mut points = Vec::new();
     for t in 0..sizes.sets {
         let mut draws = rng(seed, 1000 + t as u64);
-        let known = factors(truth, sizes.n, &mut draws);
+        let known = factors(truth, sizes.n, &mut draws)?;
         let data = counts(&known, &mut draws)?;
-        let posterior = fit(&learner, &data, guard, sizes.max_iter, &mut draws)?;
-        let means = posterior.means();
+        let fitted = fit(&learner, &data, guard, sizes.max_iter, &mut draws)?;
+        let means = fitted.means()?;
         let scored = orders.iter().map(|o| (o, errors(&known, &means, o)));
         let best = scored.min_by(|x, y| x.1[0].total_cmp(&y.1[0]));
         let (order, sources) = best.ok_or("no components")?;
@@ -150,9 +142,9 @@ pub(super) fn learn(
         let hyper = hyper_errors(truth, learner.hyperparameters(), order);
         points.push(Point { hyper, sources });
         if t < guard.supervised {
-            learner.learn_known(&known)?;
+            learner.learn_known(&known.factors())?;
         } else {
-            learner.learn(&posterior)?;
+            learner.learn(&fitted.posterior())?;
         }
     }
     Ok(points)

@@ -1,9 +1,9 @@
 //! Skellam paper, table III: factors estimated under known hyperparameters.
 
 use rayon::prelude::*;
-use skellam_snmf::{Replicates, Sharing, Snmf, SnmfInit, SnmfState, SnmfVb, VbInit};
+use skellam_snmf::{Replicates, Sharing, Snmf, SnmfState, SnmfVb};
 
-use super::sk_fit::{self, By};
+use super::sk_fit::{self, SQUAREM};
 use super::sk_known::{F, K, SCENARIOS, counts, errors, factors, hyperparameters, prior_means};
 use super::support::{mean_sd, rng};
 use crate::Result;
@@ -42,35 +42,24 @@ const PAPER: [[[(f64, f64); 4]; 3]; 2] = [
 fn one(scenario: usize, n: usize, max_iter: usize, seed: u64) -> Result<[[f64; 2]; 3]> {
     let hyper = hyperparameters(SEED, scenario)?;
     let mut draws = rng(seed, 70 + scenario as u64);
-    let truth = factors(&hyper, n, &mut draws);
+    let truth = factors(&hyper, n, &mut draws)?;
     let data = counts(&truth, &mut draws)?;
-    let prior = hyper.prior(&Sharing::by_component(F, K))?;
+    let priors = hyper.prior(&Sharing::by_component(F, K))?;
 
-    let dummy = prior_means(&hyper, n, 0.0);
-    let start = prior_means(&hyper, n, 1.0);
-    let init = SnmfInit {
-        atoms: Some((start.plus, start.minus)),
-        activations: Some(start.activations),
-    };
+    let dummy = prior_means(&hyper, n, 0.0)?;
+    let start = prior_means(&hyper, n, 1.0)?;
+    let snmf = Snmf::builder(K).replicates(Replicates::One);
     // Shapes below 1 leave the objective of EM unbounded.
-    let snmf = Snmf::builder(K)
-        .replicates(Replicates::One)
-        .prior(prior.clone());
-    let snmf = snmf.floor(1e-20).build()?;
-    let em = sk_fit::em(&snmf, &data, &init, (By::Squarem, max_iter), &mut draws)?.state;
-    let vb = SnmfVb::builder(K)
-        .replicates(Replicates::One)
-        .prior(prior)
-        .build()?;
-    let vb = sk_fit::vb(
-        &vb,
-        &data,
-        &VbInit::Prior { jitter: 0.0 },
-        (By::Squarem, max_iter),
-        &mut draws,
-    )?;
+    let snmf = snmf.priors(priors.clone()).floor(1e-20).build()?;
+    let how = (SQUAREM, max_iter);
+    let em = sk_fit::fit(&snmf, &data, &start, how, &mut draws)?;
+    let vb = SnmfVb::builder(K).replicates(Replicates::One);
+    let vb = vb.priors(priors).build()?;
+    let start = vb.at_prior(&data, 0.0, &mut draws)?;
+    let vb = sk_fit::fit(&vb, &data, &start, how, &mut draws)?;
     let against = |found: &SnmfState<f64>| errors(&truth, found, &[0, 1]).map(|e| e / 1000.0);
-    Ok([against(&dummy), against(&em), against(&vb.state.means())])
+    let means = vb.state().means()?;
+    Ok([against(&dummy), against(em.state()), against(&means)])
 }
 
 fn run(context: &Context) -> Result<Vec<Entry>> {

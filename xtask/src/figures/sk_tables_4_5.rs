@@ -1,9 +1,10 @@
 //! Skellam paper, tables IV and V: clusters of four public sets.
 
+use plca_fit::engine::Solver;
 use rayon::prelude::*;
 
 use super::sk_clustering::{METHODS, Method, Problem, accuracy};
-use super::sk_fit::By;
+use super::sk_fit::{MOMENTUM, PARABOLIC};
 use super::sk_uci::{Samples, samples};
 use super::support::{mean_sd, rng};
 use crate::Result;
@@ -61,13 +62,13 @@ const PAPER: [Paper; 4] = [
 /// Accuracies in per cent of every start of a method, in the order of the starts.
 fn accuracies(
     set: &Samples,
-    problem: &Problem<'_>,
-    (method, by): (Method, By),
+    problem: &Problem,
+    (method, solver): (Method, Solver),
     seeds: &[u64],
 ) -> Result<Vec<f64>> {
     let one = |&seed: &u64| -> Result<f64> {
         let mut draws = rng(seed, 60 + method as u64);
-        let labels = problem.labels(method, by, &mut draws)?;
+        let labels = problem.labels(method, solver, &mut draws)?;
         Ok(100.0 * accuracy(&set.classes, &labels, set.k())?)
     };
     seeds.par_iter().map(one).collect()
@@ -223,9 +224,9 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
         };
         let problem = Problem::new(&set.values, set.k(), max_iter)?;
         let of = |method, by| accuracies(set, &problem, (method, by), &seeds);
-        let by_method = METHODS.iter().map(|&m| of(m, By::Momentum));
+        let by_method = METHODS.iter().map(|&m| of(m, MOMENTUM));
         let by_method = by_method.collect::<Result<_>>()?;
-        let as_paper = (set.name == "Wave").then(|| of(Method::Vb, By::Parabolic));
+        let as_paper = (set.name == "Wave").then(|| of(Method::Vb, PARABOLIC));
         found.push(Found {
             set,
             paper,

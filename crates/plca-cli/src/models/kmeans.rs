@@ -2,7 +2,7 @@
 
 use plca_fit::engine::AnyModel;
 use plca_io::Element;
-use skellam_snmf::engine::{KMeans, KMeansState, Seeding};
+use skellam_snmf::{KMeans, KMeansState, Seeding};
 
 use super::options::refuse;
 use super::snmf_ding::refuse_all;

@@ -3,8 +3,7 @@
 use plca_fit::engine::{AnyModel, Reconstruct};
 use plca_io::{Array, Element};
 use rand_chacha::ChaCha8Rng;
-use skellam_snmf::engine::{Snmf, SnmfState};
-use skellam_snmf::{Prior, Replicates};
+use skellam_snmf::{Prior, Replicates, Snmf, SnmfState};
 
 use super::options::{refuse, refuse_unsigned};
 use super::skellam_priors::prior;

@@ -5,8 +5,7 @@ use plca_io::Element;
 use plca_tensor::Data;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::json;
-use skellam_snmf::engine::{Snmf, SnmfVb, SnmfVbState, select_components};
-use skellam_snmf::{Entries, Prior};
+use skellam_snmf::{Entries, Prior, Snmf, SnmfVb, SnmfVbState, select_components};
 
 use super::options::{refuse, refuse_unsigned};
 use super::skellam::{Rates, SavedPrior, replicates};

@@ -2,7 +2,7 @@
 
 use plca_fit::engine::AnyModel;
 use plca_io::Element;
-use skellam_snmf::engine::{Ding, DingState};
+use skellam_snmf::{Ding, DingState};
 
 use super::options::{refuse, refuse_signed, refuse_unsigned};
 use super::{ModelKind, Takes, of_state};

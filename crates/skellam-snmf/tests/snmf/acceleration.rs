@@ -3,8 +3,7 @@
 use nalgebra::{dmatrix, dvector};
 use plca_fit::engine::{Algorithm, Model, Parameters, State};
 use plca_tensor::{DenseTensor, Order};
-use skellam_snmf::Posterior;
-use skellam_snmf::engine::{SignedCp, SignedCpState, Snmf, SnmfState, SnmfVb, SnmfVbState};
+use skellam_snmf::{Posterior, SignedCp, SignedCpState, Snmf, SnmfState, SnmfVb, SnmfVbState};
 
 use crate::support::tensor;
 

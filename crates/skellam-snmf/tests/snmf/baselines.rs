@@ -4,7 +4,7 @@ use nalgebra::DMatrix;
 use plca_fit::engine::{Fit, FitError, Init, Model, Status, Stop};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-use skellam_snmf::engine::{Ding, DingState, KMeans, KMeansState, Seeding};
+use skellam_snmf::{Ding, DingState, KMeans, KMeansState, Seeding};
 
 use crate::support::{At, tensor};
 

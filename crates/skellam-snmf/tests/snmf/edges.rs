@@ -2,12 +2,12 @@
 
 use nalgebra::{DMatrix, dmatrix};
 use plca_fit::engine::{FitError, Init, Model, Solver, State, Stop, StopError};
+use plca_tensor::arrange::Signed;
 use plca_tensor::{DenseTensor, Real};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-use skellam_snmf::engine::{Ding, DingState, Snmf, SnmfBuilder, SnmfVb, SnmfVbState};
 use skellam_snmf::{
-    Entries, Hyperparameters, Learner, Posterior, Prior, Rate, Replicates, Sharing, Signed,
-    SnmfError, SnmfState, Statistics,
+    Ding, DingState, Entries, Factors, Hyperparameters, Learner, Posterior, Prior, Rate,
+    Replicates, Sharing, Snmf, SnmfBuilder, SnmfVb, SnmfVbState, Statistics,
 };
 
 use crate::support::{At, masked, stacked, tensor};
@@ -400,7 +400,7 @@ fn hyperparameters_at_the_border() {
         shape: vec![1.0, 7.0],
         rate: vec![1.0, 7.0],
     };
-    let factors = |h: f64| SnmfState {
+    let factors = |h: f64| Factors {
         plus: dmatrix![0.25; 0.25],
         minus: dmatrix![0.25; 0.25],
         activations: dmatrix![h, h],
@@ -439,11 +439,7 @@ fn hyperparameters_at_the_border() {
     };
     assert!(matches!(
         short.prior(&sharing),
-        Err(SnmfError::Hyperparameters {
-            block: "rate",
-            got: 0,
-            needed: 1,
-        })
+        Err(FitError::Conflict { what }) if what.starts_with("0 of `rate` given")
     ));
 }
 
@@ -492,8 +488,8 @@ fn blocks_of_a_posterior_belong_together() {
     Statistics::of(&good, &sharing).unwrap();
     good.divergence(&prior).unwrap();
     let other = |rows, columns| DMatrix::from_element(rows, columns, 1.0);
-    let shape = |block, got, expected| SnmfError::Shape {
-        block,
+    let shape = |block: &str, got, expected| FitError::Shape {
+        block: block.into(),
         got,
         expected,
     };
@@ -526,7 +522,7 @@ fn blocks_of_a_posterior_belong_together() {
         assert_eq!(refused, Err(refusal.clone()));
         assert_eq!(bad.divergence(&prior), Err(refusal));
     }
-    let known = SnmfState {
+    let known = Factors {
         plus: other(2, 1),
         minus: other(1, 1),
         activations: other(1, 3),

@@ -7,10 +7,9 @@ use plca_fit::engine::Init;
 use plca_tensor::DenseTensor;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
-use skellam_snmf::engine::{Snmf, SnmfVb, SnmfVbState};
 use skellam_snmf::{
-    Entries, Groups, Hyperparameters, Learner, Posterior, Prior, Rate, Replicates, Sharing,
-    Statistics,
+    Entries, Groups, Hyperparameters, Learner, Posterior, Prior, Rate, Replicates, Sharing, Snmf,
+    SnmfVb, SnmfVbState, Statistics,
 };
 
 use support::{At, assert_near, masked, matrix, number, side, stacked, tensor};

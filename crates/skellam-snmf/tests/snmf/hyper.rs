@@ -3,11 +3,11 @@
 use nalgebra::{DMatrix, dmatrix};
 use plca_dist::random;
 use plca_fit::engine::{FitError, Init, Model};
+use plca_tensor::DataError;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-use skellam_snmf::engine::{Snmf, SnmfVb};
 use skellam_snmf::{
-    Entries, Groups, Hyperparameters, Learner, Posterior, Prior, Rate, Sharing, SnmfError,
-    SnmfState, Statistics,
+    Entries, Factors, Groups, Hyperparameters, Learner, Posterior, Prior, Rate, Sharing, Snmf,
+    SnmfVb, Statistics,
 };
 
 use crate::support::{At, tensor};
@@ -21,14 +21,14 @@ fn draw(rows: usize, columns: usize, seed: u64) -> DMatrix<f64> {
     DMatrix::from_fn(rows, columns, |_, _| 0.2 + random::exponential(&mut rng))
 }
 
-fn known(n: usize, seed: u64) -> SnmfState<f64> {
+fn known(n: usize, seed: u64) -> Factors<f64> {
     let (mut plus, mut minus) = (draw(3, 2, seed), draw(3, 2, seed + 1));
     for (mut p, mut m) in plus.column_iter_mut().zip(minus.column_iter_mut()) {
         let sum = p.sum() + m.sum();
         p /= sum;
         m /= sum;
     }
-    SnmfState {
+    Factors {
         plus,
         minus,
         activations: draw(2, n, seed + 2),
@@ -159,7 +159,7 @@ fn groups_cost_what_they_hold() {
 fn data_sets_of_any_number_of_columns() {
     let (first, second) = (known(3, 1), known(5, 11));
     let atoms = known(1, 21);
-    let with = |h: DMatrix<f64>| SnmfState {
+    let with = |h: DMatrix<f64>| Factors {
         activations: h,
         ..atoms.clone()
     };
@@ -257,8 +257,8 @@ fn maps_that_do_not_fit_are_refused() {
     let refused = one.clone().improve(&wide, &s).unwrap_err();
     assert_eq!(
         refused,
-        SnmfError::Shape {
-            block: "map of minus",
+        FitError::Shape {
+            block: "map of minus".into(),
             got: (2, 3),
             expected: (2, 1)
         }
@@ -290,16 +290,13 @@ fn maps_that_do_not_fit_are_refused() {
     };
     assert!(matches!(
         Statistics::of(&q, &huge),
-        Err(SnmfError::Memory { .. })
+        Err(FitError::Data(DataError::TooLarge { .. }))
     ));
     let mut other = s.clone();
     other.columns = f64::NAN;
-    assert_eq!(
-        one.clone().improve(&Sharing::all(2, 1), &other),
-        Err(SnmfError::NotFinite {
-            block: "statistics"
-        })
-    );
+    let refused = one.clone().improve(&Sharing::all(2, 1), &other);
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.starts_with("`statistics` is NaN"), "{refused}");
     let v = tensor(&dmatrix![1.0, 2.0]);
     let prior = Prior {
         rate: Entries::PerComponent(vec![1.0; 2]),
@@ -319,29 +316,28 @@ fn messages_name_the_place() {
         rate: vec![0.5],
     };
     let learner = |rate| Learner::new(Sharing::all(2, 1), one.clone(), rate);
-    let says = |e: &SnmfError, what: &str| assert_eq!(e.to_string(), what);
+    let says = |e: FitError, what: &str| assert_eq!(e.to_string(), what);
     says(
-        &learner(Rate::AtLeast(1.5)).unwrap_err(),
-        "learning rate is 1.5, not in (0, 1]",
+        learner(Rate::AtLeast(1.5)).unwrap_err(),
+        "`learning rate` is 1.5, expected a number in (0, 1]",
     );
     let mut learner = learner(Rate::Average).unwrap();
-    let factors = |minus: f64, h: f64| SnmfState {
+    let factors = |minus: f64, h: f64| Factors {
         plus: dmatrix![0.5; 0.2],
         minus: dmatrix![0.1; minus],
         activations: dmatrix![1.0, h],
     };
     says(
-        &learner.learn_known(&factors(0.0, 1.0)).unwrap_err(),
-        "`minus` is 0 at (1, 0), not a finite number > 0",
+        learner.learn_known(&factors(0.0, 1.0)).unwrap_err(),
+        "`minus` has 0 in row 1, column 0, expected a finite number > 0",
     );
     says(
-        &learner.learn_known(&factors(0.2, 0.0)).unwrap_err(),
-        "`activations` is 0 at (0, 1), not a finite number > 0",
+        learner.learn_known(&factors(0.2, 0.0)).unwrap_err(),
+        "`activations` has 0 in row 0, column 1, expected a finite number > 0",
     );
     let v = dmatrix![0.0, 2.0];
     let v = tensor(&v);
     let vb = SnmfVb::builder(1).build().unwrap();
-    let says = |e: FitError, what: &str| assert_eq!(e.to_string(), what);
     says(
         vb.at_prior(&v, -1.0, &mut rng(0)).unwrap_err(),
         "`jitter` is -1, expected a finite number >= 0",
@@ -399,11 +395,8 @@ fn sharings_of_nothing_are_refused() {
         let error = Statistics::of_prior(&sharing, &hyper, 2).unwrap_err();
         assert!(
             matches!(
-                error,
-                SnmfError::Shape {
-                    block: "sharing",
-                    ..
-                }
+                &error,
+                FitError::Shape { block, .. } if block == "sharing"
             ),
             "{error}"
         );

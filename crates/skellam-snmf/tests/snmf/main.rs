@@ -4,10 +4,11 @@
 mod acceleration;
 mod baselines;
 mod edges;
-mod engine;
 mod golden;
 mod hyper;
 mod instruction_sets;
+mod iterates;
+mod models;
 mod properties;
 mod rates;
 mod selection;

@@ -6,8 +6,7 @@ use plca_fit::engine::{Init, Model, Solver, Stop};
 use plca_fit::laws::{Law, Violation, check_rate};
 use rand::distr::Distribution;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-use skellam_snmf::engine::{Snmf, SnmfState, SnmfVb};
-use skellam_snmf::{Entries, Posterior, Prior, Replicates};
+use skellam_snmf::{Entries, Posterior, Prior, Replicates, Snmf, SnmfState, SnmfVb};
 use statrs::distribution::{Beta, ContinuousCDF, Gamma};
 
 use crate::support::tensor;

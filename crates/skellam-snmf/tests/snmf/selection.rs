@@ -5,8 +5,7 @@ use plca_dist::{Skellam, random};
 use plca_fit::engine::{FitError, Stop};
 use rand::distr::Distribution;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-use skellam_snmf::engine::{SnmfVb, select_components};
-use skellam_snmf::{Entries, Prior, Replicates};
+use skellam_snmf::{Entries, Prior, Replicates, SnmfVb, select_components};
 
 use crate::support::tensor;
 

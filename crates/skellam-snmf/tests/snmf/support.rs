@@ -2,10 +2,11 @@
 
 use nalgebra::DMatrix;
 use plca_fit::engine::{Algorithm, Init, Model, Parameters, State};
+use plca_tensor::arrange::Signed;
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;
-use skellam_snmf::{Signed, SnmfState};
+use skellam_snmf::Factors;
 
 /// A model on data, at some parameters.
 pub(crate) struct At<'a, M: Model> {
@@ -53,7 +54,7 @@ impl<'a, M: Model> At<'a, M> {
 }
 
 /// A start from factors.
-pub(crate) fn from_factors<T: Real>(factors: &SnmfState<T>) -> Init<T> {
+pub(crate) fn from_factors<T: Real>(factors: &Factors<T>) -> Init<T> {
     Init::default()
         .block("atoms", stacked(&factors.plus, &factors.minus))
         .block("activations", factors.activations.clone())

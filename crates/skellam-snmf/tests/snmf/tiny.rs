@@ -7,8 +7,7 @@ use plca_fit::engine::{FitError, Init, Model};
 use plca_tensor::Real;
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-use skellam_snmf::engine::{SnmfState, SnmfVb};
-use skellam_snmf::{Entries, Posterior, Prior, Replicates};
+use skellam_snmf::{Entries, Posterior, Prior, Replicates, SnmfState, SnmfVb};
 
 use crate::support::{At, masked, tensor};
 

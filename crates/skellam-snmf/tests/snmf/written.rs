@@ -1,10 +1,11 @@
 //! States that are written down and read again: equal, and never larger than what was read.
 
 use nalgebra::{dmatrix, dvector};
+use plca_fit::engine::FitError;
 use plca_tensor::strategies::written;
 use skellam_snmf::{
-    Entries, Groups, Hyperparameters, Learner, Posterior, Prior, Rate, Sharing, SnmfError,
-    SnmfState, Statistics, engine,
+    DingState, Entries, Factors, Groups, Hyperparameters, Learner, Posterior, Prior, Rate, Sharing,
+    SignedCpState, SnmfState, SnmfVbState, Statistics,
 };
 
 #[test]
@@ -13,18 +14,15 @@ fn no_matrix_claims_more_than_it_holds() {
     let half = || matrix() / 2.0;
     let each = || Entries::Each(matrix());
     written![
+        (SnmfState::new(&half(), &half(), matrix()).unwrap(), 2),
         (
-            engine::SnmfState::new(&half(), &half(), matrix()).unwrap(),
-            2
-        ),
-        (
-            engine::SignedCpState::new(&half(), &half(), &dvector![0.5, 0.5], vec![matrix(); 2], 1)
+            SignedCpState::new(&half(), &half(), &dvector![0.5, 0.5], vec![matrix(); 2], 1)
                 .unwrap(),
             4
         ),
-        (engine::DingState::new(matrix(), matrix()).unwrap(), 2),
+        (DingState::new(matrix(), matrix()).unwrap(), 2),
         (
-            engine::SnmfVbState::new(Posterior {
+            SnmfVbState::new(Posterior {
                 plus: matrix(),
                 minus: matrix(),
                 shape: matrix(),
@@ -109,17 +107,15 @@ fn groups_without_a_value_are_refused() {
     let spoilt = text.replacen("[[0,0],2,1]", &format!("[[0,{group}],2,1]"), 1);
     assert_ne!(spoilt, text);
     let mut learner: Learner = serde_json::from_str(&spoilt).unwrap();
-    let factors = SnmfState {
+    let factors = Factors {
         plus: dmatrix![0.5; 0.25],
         minus: dmatrix![0.125; 0.125],
         activations: dmatrix![2.0],
     };
     let refused = learner.learn_known(&factors).unwrap_err();
     let needed = group + 1;
-    let expected = SnmfError::Hyperparameters {
-        block: "alpha",
-        got: 1,
-        needed,
+    let expected = FitError::Conflict {
+        what: format!("1 of `alpha` given, the sharing refers to {needed}"),
     };
     assert_eq!(refused, expected);
 }

@@ -1,13 +1,14 @@
 //! Models of signed data.
 
-use nalgebra::dmatrix;
-use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use nalgebra::{dmatrix, dvector};
+use plca_fit::engine::{Checkpoint, Explained, FitError, Impossible, Model, State, Transform};
+use plca_tensor::{DenseTensor, Order};
 use skellam_snmf::{
-    CpState, Ding, DingState, Entries, Hyperparameters, Learner, Posterior, Prior, Rate,
-    Replicates, Sharing, Signed, SignedCp, Snmf, SnmfState, SnmfVb, Statistics,
+    Ding, DingState, Entries, Factors, Hyperparameters, Learner, Posterior, Prior, Rate,
+    Replicates, Sharing, SignedCp, SignedCpState, Snmf, SnmfState, SnmfVb, SnmfVbState, Statistics,
 };
 
-use super::{ASSERTS, Kind, go_on, one_line, read, run, seeds, text, whole};
+use super::{ASSERTS, Kind, one_line, read, resume, run, seeds, text, whole};
 use crate::Target;
 
 pub(in crate::targets) const TARGET: Target = Target {
@@ -17,16 +18,25 @@ pub(in crate::targets) const TARGET: Target = Target {
     run: |input| run(KINDS, input),
 };
 
-fn data() -> Signed<f64> {
-    Signed::from_matrix(dmatrix![2.0, 4.0; -1.0, -2.0]).expect("good data")
+fn data() -> DenseTensor<f64> {
+    DenseTensor::new(vec![2, 2], vec![2.0, 4.0, -1.0, -2.0], Order::RowMajor).expect("good data")
 }
 
-fn state() -> SnmfState<f64> {
-    SnmfState {
+fn factors() -> Factors<f64> {
+    Factors {
         plus: dmatrix![0.5; 0.125],
         minus: dmatrix![0.125; 0.25],
         activations: dmatrix![4.0, 8.0],
     }
+}
+
+fn state() -> SnmfState<f64> {
+    let Factors {
+        plus,
+        minus,
+        activations,
+    } = factors();
+    SnmfState::new(&plus, &minus, activations).expect("a good state")
 }
 
 fn posterior() -> Posterior<f64> {
@@ -64,39 +74,56 @@ fn good<X, E: std::fmt::Display>(result: Result<X, E>) -> Option<X> {
     result.map_err(|e| one_line(&e)).ok()
 }
 
+/// How data are explained, in few iterations.
+fn how() -> Transform {
+    let how = Transform::default().impossible(Impossible::Drop);
+    let stop = how.stop.clone().max_iter(20);
+    how.stop(stop)
+}
+
+/// A state that was read explains data and is a start.
+fn use_state<M: Model<Scalar = f64>>(
+    model: Result<M, FitError>,
+    state: &M::State,
+    explained: impl FnOnce(&M) -> Result<Explained<M::State>, FitError>,
+) -> Option<()> {
+    state.parameters().matrices().iter().for_each(whole);
+    let model = good(model)?;
+    good(explained(&model));
+    resume(Ok(model), &data(), &Checkpoint::new(state.parameters().clone()))
+}
+
 const KINDS: &[Kind] = &[
     Kind {
         seed: || text(&(Replicates::One, state())),
         run: |input| {
-            let (replicates, mut state) = read::<(Replicates, SnmfState<f64>)>(input)?;
-            [&state.plus, &state.minus, &state.activations]
-                .into_iter()
-                .for_each(whole);
-            let data = data();
-            let builder = Snmf::builder(state.plus.ncols()).replicates(replicates);
-            if let Some(snmf) = good(builder.build()) {
-                go_on(&good(snmf.on(&data))?, &mut state);
-            }
-            Some(())
+            let (replicates, state) = read::<(Replicates, SnmfState<f64>)>(input)?;
+            let snmf = Snmf::builder(state.atoms().ncols()).replicates(replicates);
+            use_state(snmf.build(), &state, |snmf| {
+                snmf.transform(&state, &data(), &how())
+            })
         },
     },
     Kind {
         seed: || text(&(prior(), posterior())),
         run: |input| {
-            let (prior, mut state) = read::<(Prior, Posterior<f64>)>(input)?;
-            [&state.plus, &state.minus, &state.shape, &state.rate]
-                .into_iter()
-                .for_each(whole);
-            let data = data();
-            good(state.divergence(&prior));
-            let k = state.plus.ncols();
-            if let Some(snmf) = good(Snmf::builder(k).prior(prior.weakened(0.5)).build()) {
-                good(snmf.on::<f64>(&data).map(drop));
+            let (prior, posterior) = read::<(Prior, Posterior<f64>)>(input)?;
+            let Posterior {
+                plus,
+                minus,
+                shape,
+                rate,
+            } = &posterior;
+            [plus, minus, shape, rate].into_iter().for_each(whole);
+            good(posterior.divergence(&prior));
+            let k = plus.ncols();
+            if let Some(snmf) = good(Snmf::builder(k).priors(prior.weakened(0.5)).build()) {
+                good(snmf.on(&data()).map(drop));
             }
-            if let Some(vb) = good(SnmfVb::builder(k).prior(prior).build()) {
-                go_on(&good(vb.on(&data))?, &mut state);
-            }
-            Some(())
+            let state = good(SnmfVbState::new(posterior))?;
+            use_state(SnmfVb::builder(k).priors(prior).build(), &state, |vb| {
+                vb.transform(&state, &data(), &how())
+            })
         },
     },
     Kind {
@@ -110,7 +137,7 @@ const KINDS: &[Kind] = &[
             good(hyper.check(&sharing));
             good(hyper.prior(&sharing));
             good(Statistics::of(&posterior(), &sharing));
-            good(Statistics::of_known(&state(), &sharing));
+            good(Statistics::of_known(&factors(), &sharing));
             good(Statistics::of_prior(&sharing, &hyper, 2));
             good(hyper.improve(&sharing, &statistics));
             Some(())
@@ -120,55 +147,43 @@ const KINDS: &[Kind] = &[
         seed: || {
             let learner = Learner::new(sharing(), hyper(), Rate::AtLeast(0.25));
             let mut learner = learner.expect("good values").iterations(5);
-            learner.learn_known(&state()).expect("good factors");
+            learner.learn_known(&factors()).expect("good factors");
             text(&learner)
         },
         run: |input| {
             let mut learner = read::<Learner>(input)?.iterations(5);
             good(learner.prior());
-            good(learner.learn_known(&state()));
+            good(learner.learn_known(&factors()));
             good(learner.learn(&posterior()));
             Some(())
         },
     },
     Kind {
         seed: || {
-            let (data, cp) = (
-                data(),
-                SignedCp::new(1, Replicates::One).expect("a good model"),
-            );
-            let em = cp.on(&data, &[2]).expect("good data");
-            let mut rng = ChaCha8Rng::seed_from_u64(0);
-            let state: CpState<f64> = em.random(&mut rng).expect("a start");
-            text(&(Replicates::One, state))
+            let Factors { plus, minus, .. } = factors();
+            let factor = dmatrix![0.25; 0.75];
+            let state = SignedCpState::new(&plus, &minus, &dvector![12.0], vec![factor], 0);
+            text(&(Replicates::One, state.expect("a good state")))
         },
         run: |input| {
-            let (replicates, mut state) = read::<(Replicates, CpState<f64>)>(input)?;
-            [&state.plus, &state.minus]
-                .into_iter()
-                .chain(&state.factors)
-                .for_each(whole);
-            let (cp, data) = (good(SignedCp::new(state.plus.ncols(), replicates))?, data());
-            go_on(&good(cp.on(&data, &[2]))?, &mut state);
-            Some(())
+            let (replicates, state) = read::<(Replicates, SignedCpState<f64>)>(input)?;
+            let cp = SignedCp::builder(state.atoms().ncols()).replicates(replicates);
+            let cp = cp.signed_mode(state.signed_mode());
+            use_state(cp.build(), &state, |cp| {
+                cp.transform(&state, &data(), &how())
+            })
         },
     },
     Kind {
         seed: || {
-            text(&DingState {
-                w: dmatrix![2.0; -1.0],
-                h: dmatrix![1.0, 2.0],
-            })
+            let state = DingState::new(dmatrix![2.0; -1.0], dmatrix![1.0, 2.0]);
+            text(&state.expect("a good state"))
         },
         run: |input| {
-            let mut state = read::<DingState<f64>>(input)?;
-            [&state.w, &state.h].into_iter().for_each(whole);
-            let (ding, data) = (
-                good(Ding::new(state.w.ncols()))?,
-                dmatrix![2.0, 4.0; -1.0, -2.0],
-            );
-            go_on(&good(ding.on(&data))?, &mut state);
-            Some(())
+            let state = read::<DingState<f64>>(input)?;
+            use_state(Ding::builder(state.basis().ncols()).build(), &state, |_| {
+                state.transform(&data(), &how())
+            })
         },
     },
 ];

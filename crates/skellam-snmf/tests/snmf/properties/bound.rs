@@ -3,8 +3,7 @@
 use nalgebra::DMatrix;
 use plca_fit::engine::{Init, Model, State};
 use proptest::prelude::*;
-use skellam_snmf::engine::SnmfVb;
-use skellam_snmf::{Groups, Hyperparameters, Sharing, Statistics};
+use skellam_snmf::{Groups, Hyperparameters, Sharing, SnmfVb, Statistics};
 
 use super::objective::{Claims, obeys};
 use super::problem::{problem, replicates};

@@ -4,14 +4,13 @@ use nalgebra::DMatrix;
 use plca_fit::engine::Init;
 use plca_fit::laws::check_threads;
 use proptest::prelude::*;
-use skellam_snmf::engine::{Snmf, SnmfState as Fitted, SnmfVb};
-use skellam_snmf::{Replicates, SnmfState};
+use skellam_snmf::{Factors, Replicates, Snmf, SnmfState, SnmfVb};
 
 use super::problem::{Problem, apart, distance, fixed, problem, replicates};
 use crate::support::{At, from_factors, listed, masked};
 
 /// The state after some iterations from the given factors.
-fn after(problem: &Problem, m: Replicates, start: SnmfState<f64>, steps: usize) -> SnmfState<f64> {
+fn after(problem: &Problem, m: Replicates, start: Factors<f64>, steps: usize) -> Factors<f64> {
     let config = Snmf::builder(problem.k)
         .replicates(m)
         .real_data()
@@ -32,7 +31,7 @@ proptest! {
     #[test]
     fn sign_swaps_the_sides(problem in problem(), m in replicates()) {
         let start = problem.factors();
-        let swapped = SnmfState { plus: start.minus.clone(), minus: start.plus.clone(), activations: start.activations.clone() };
+        let swapped = Factors { plus: start.minus.clone(), minus: start.plus.clone(), activations: start.activations.clone() };
         let flipped = Problem { values: -&problem.values, ..problem.clone() };
         let (a, b) = (after(&problem, m, start, 15), after(&flipped, m, swapped, 15));
         prop_assert!(distance(&a.plus, &b.minus) <= 1e-12 && distance(&a.minus, &b.plus) <= 1e-12);
@@ -47,9 +46,9 @@ proptest! {
         let plain = after(&problem, Replicates::Limit, start.clone(), 15);
         for (c, tolerance) in [(c, 1e-11), (2f64.powi(200), 0.0), (2f64.powi(-200), 0.0)] {
             let scaled = Problem { values: &problem.values * c, ..problem.clone() };
-            let first = SnmfState { activations: &start.activations * c, ..start.clone() };
+            let first = Factors { activations: &start.activations * c, ..start.clone() };
             let got = after(&scaled, Replicates::Limit, first, 15);
-            let want = SnmfState { activations: &plain.activations * c, ..plain.clone() };
+            let want = Factors { activations: &plain.activations * c, ..plain.clone() };
             prop_assert!(apart(&got, &want) <= tolerance, "{c}: {}", apart(&got, &want));
         }
     }
@@ -63,7 +62,7 @@ proptest! {
         let start = problem.factors();
         let (mut a, mut b) = (At::start(&config, &data, from_factors(&start)), At::start(&config, &list, from_factors(&start)));
         let vb = SnmfVb::builder(problem.k).replicates(m).priors(problem.prior(0.1)).build().unwrap();
-        let means = Fitted::new(&start.plus, &start.minus, start.activations).unwrap();
+        let means = SnmfState::new(&start.plus, &start.minus, start.activations).unwrap();
         let mut c = At::start(&vb, &data, &vb.at_means(&data, &means).unwrap());
         let mut d = At::start(&vb, &list, &vb.at_means(&list, &means).unwrap());
         let size = 1.0 + problem.values.abs().sum();
@@ -97,7 +96,7 @@ proptest! {
             DMatrix::from_fn(m.nrows(), m.ncols(), |i, j| m[((i + by.0) % m.nrows(), (j + by.1) % m.ncols())])
         };
         let start = problem.factors();
-        let state = |s: &SnmfState<f64>| SnmfState {
+        let state = |s: &Factors<f64>| Factors {
             plus: turned(&s.plus, (turn % f, turn % k)),
             minus: turned(&s.minus, (turn % f, turn % k)),
             activations: turned(&s.activations, (turn % k, turn % n)),
@@ -119,14 +118,14 @@ proptest! {
         let config = Snmf::builder(problem.k).replicates(m).build().unwrap();
         let start = problem.factors();
         let narrow = |m: &DMatrix<f64>| m.map(|x| x as f32);
-        let first = SnmfState { plus: narrow(&start.plus), minus: narrow(&start.minus), activations: narrow(&start.activations) };
+        let first = Factors { plus: narrow(&start.plus), minus: narrow(&start.minus), activations: narrow(&start.activations) };
         let mut at = At::start(&config, &data, from_factors(&first));
         for _ in 0..3 {
             at.step();
         }
         let state = at.state().factors();
         let wide = |m: &DMatrix<f32>| m.map(f64::from);
-        let state = SnmfState { plus: wide(&state.plus), minus: wide(&state.minus), activations: wide(&state.activations) };
+        let state = Factors { plus: wide(&state.plus), minus: wide(&state.minus), activations: wide(&state.activations) };
         prop_assert!(apart(&state, &after(&problem, m, start, 3)) <= 1e-4);
     }
 }

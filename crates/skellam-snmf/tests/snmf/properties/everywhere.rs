@@ -3,8 +3,7 @@
 use plca_fit::engine::{Init, Model};
 use plca_tensor::{Data, Real, SparseTensor};
 use proptest::prelude::*;
-use skellam_snmf::Replicates;
-use skellam_snmf::engine::{Snmf, SnmfVb};
+use skellam_snmf::{Replicates, Snmf, SnmfVb};
 
 use super::objective::{Claims, obeys};
 use super::problem::{Problem, problem, replicates};
@@ -20,7 +19,7 @@ fn on<T: Real>(
     let size = problem.values.abs().sum();
     let narrow = |m: &nalgebra::DMatrix<f64>| m.map(T::lit);
     let factors = problem.factors();
-    let start = from_factors(&skellam_snmf::SnmfState {
+    let start = from_factors(&skellam_snmf::Factors {
         plus: narrow(&factors.plus),
         minus: narrow(&factors.minus),
         activations: narrow(&factors.activations),

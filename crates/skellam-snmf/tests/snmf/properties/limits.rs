@@ -5,8 +5,7 @@ use plca_em::{Nmf, NmfState, Update};
 use plca_fit::engine::{Model, State};
 use plca_tensor::{DenseTensor, Order};
 use proptest::prelude::*;
-use skellam_snmf::Replicates;
-use skellam_snmf::engine::Snmf;
+use skellam_snmf::{Replicates, Snmf};
 
 use super::problem::{Problem, apart, distance, problem};
 use crate::support::{At, from_factors};

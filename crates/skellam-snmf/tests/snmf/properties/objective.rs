@@ -7,8 +7,7 @@ use plca_fit::engine::{
 use plca_tensor::Data;
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-use skellam_snmf::engine::{Snmf, SnmfState};
-use skellam_snmf::{Prior, Replicates};
+use skellam_snmf::{Prior, Replicates, Snmf, SnmfState};
 
 use super::problem::{Problem, fixed, problem, replicates};
 

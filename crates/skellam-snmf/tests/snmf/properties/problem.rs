@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-use skellam_snmf::{Entries, Prior, Replicates, SnmfState};
+use skellam_snmf::{Entries, Factors, Prior, Replicates};
 
 use crate::support::masked;
 
@@ -31,13 +31,13 @@ impl Problem {
     }
 
     /// Positive factors; the activations have the mass of the data.
-    pub(crate) fn factors(&self) -> SnmfState<f64> {
+    pub(crate) fn factors(&self) -> Factors<f64> {
         let [atoms, shares] = &self.start.factors[..] else {
             panic!("a matrix has two modes");
         };
         let rows = self.values.nrows();
         let mass = self.values.abs().sum().max(1.0);
-        SnmfState {
+        Factors {
             plus: atoms.rows(0, rows).into_owned(),
             minus: atoms.rows(rows, rows).into_owned(),
             activations: DMatrix::from_fn(self.k, self.values.ncols(), |z, n| {
@@ -114,7 +114,7 @@ pub(crate) fn distance(a: &DMatrix<f64>, b: &DMatrix<f64>) -> f64 {
 }
 
 /// That of whole states.
-pub(crate) fn apart(a: &SnmfState<f64>, b: &SnmfState<f64>) -> f64 {
+pub(crate) fn apart(a: &Factors<f64>, b: &Factors<f64>) -> f64 {
     distance(&a.plus, &b.plus)
         .max(distance(&a.minus, &b.minus))
         .max(distance(&a.activations, &b.activations))

@@ -4,7 +4,7 @@ use nalgebra::{DMatrix, DVector};
 use plca_fit::engine::{Init, Model, Reconstruct, Solver, Stop};
 use plca_tensor::{DenseTensor, Order};
 use proptest::prelude::*;
-use skellam_snmf::engine::{SignedCp, SignedCpState, Snmf};
+use skellam_snmf::{SignedCp, SignedCpState, Snmf};
 
 use super::objective::{Claims, obeys};
 use super::problem::{distance, problem, replicates};

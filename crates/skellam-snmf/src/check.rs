@@ -1,0 +1,96 @@
+//! What settings, blocks and steps are refused with.
+
+use nalgebra::DMatrix;
+use plca_fit::engine::FitError;
+use plca_tensor::{DataError, Real};
+
+use crate::Replicates;
+
+/// Refuses a model without components or replicates.
+pub(crate) fn check_numbers(components: usize, replicates: Replicates) -> Result<(), FitError> {
+    let refuse = |name| FitError::Setting {
+        name,
+        value: 0.0,
+        expected: "at least 1",
+    };
+    if components == 0 {
+        return Err(refuse("components"));
+    }
+    match replicates {
+        Replicates::Finite(0) => Err(refuse("replicates")),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a component that there is not.
+pub(crate) fn check_component(component: usize, components: usize) -> Result<(), FitError> {
+    match component < components {
+        true => Ok(()),
+        false => Err(FitError::NoComponent {
+            component,
+            components,
+        }),
+    }
+}
+
+/// Refuses the first block whose shape is not the expected one: its name, its shape, and that.
+pub(crate) fn check_shapes<'a>(
+    blocks: impl IntoIterator<Item = (&'a str, (usize, usize), (usize, usize))>,
+) -> Result<(), FitError> {
+    let mut blocks = blocks.into_iter();
+    match blocks.find(|(_, got, expected)| got != expected) {
+        Some((block, got, expected)) => Err(FitError::Shape {
+            block: block.into(),
+            got,
+            expected,
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a block with a value for which `ok` does not hold.
+pub(crate) fn check_values<T: Real>(
+    block: &str,
+    m: &DMatrix<T>,
+    expected: &'static str,
+    ok: impl Fn(T) -> bool,
+) -> Result<(), FitError> {
+    let places = (0..m.nrows()).flat_map(|i| (0..m.ncols()).map(move |j| (i, j)));
+    match { places }.find(|&place| !ok(m[place])) {
+        Some((row, column)) => Err(FitError::Range {
+            block: block.into(),
+            row,
+            column,
+            value: m[(row, column)].to_f64(),
+            expected,
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Makes room for a list that is about to be built.
+pub(crate) fn reserve<T>(values: &mut Vec<T>, length: usize) -> Result<(), FitError> {
+    let room = values.try_reserve_exact(length);
+    let shape = vec![length];
+    Ok(room.map_err(|_| DataError::TooLarge { shape })?)
+}
+
+/// A step, or a special function, that left the numbers.
+pub(crate) fn not_finite(block: &str, value: f64) -> FitError {
+    FitError::NotFinite {
+        what: format!("`{block}`"),
+        value,
+    }
+}
+
+/// Refuses counts that are no numbers; those below 0, which are rounding errors, become 0.
+pub(crate) fn finite<T: Real>(block: &str, counts: &mut DMatrix<T>) -> Result<(), FitError> {
+    let mut bad = None;
+    for c in counts.iter_mut() {
+        if !c.is_finite() {
+            bad.get_or_insert(c.to_f64());
+        }
+        *c = if *c > T::zero() { *c } else { T::zero() };
+    }
+    bad.map_or(Ok(()), |value| Err(not_finite(block, value)))
+}

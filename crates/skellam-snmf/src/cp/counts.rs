@@ -1,0 +1,123 @@
+//! Expected counts.
+
+use nalgebra::DMatrix;
+use plca_fit::engine::{
+    BlockSpec, Counts, Expectation, Exposure, FitError, Parameters, Renewed, Wanted,
+};
+use plca_tensor::{Real, SignedWanted};
+use rand::Rng;
+
+use super::unfold::Folding;
+use crate::sides::split;
+use crate::signed::{SignedData, unsupported};
+
+/// Skellam factorization of a tensor.
+#[derive(Debug)]
+pub(super) struct CpCounts<T: Real> {
+    pub(super) data: SignedData<T>,
+    pub(super) folding: Folding,
+    pub(super) specs: Vec<BlockSpec<T>>,
+}
+
+/// `w_k B[i,k] C[j,k] …`, `K` x (product of the other modes), of which the last runs fastest.
+pub(super) fn unfolded<T: Real>(matrices: &[DMatrix<T>]) -> DMatrix<T> {
+    let weights = matrices[1].as_slice();
+    let k = weights.len();
+    let mut out = DMatrix::from_column_slice(k, 1, weights);
+    for factor in &matrices[2..] {
+        let n = factor.nrows();
+        out = DMatrix::from_fn(k, out.ncols() * n, |z, at| {
+            out[(z, at / n)] * factor[(at % n, z)]
+        });
+    }
+    out
+}
+
+/// Counts `K x N` of activations as those of their factors, `I x K` each, in the order of the modes, of which the last runs fastest.
+fn shared_out<T: Real>(counts: &DMatrix<T>, shape: &[usize]) -> Vec<DMatrix<T>> {
+    let mut inner = 1;
+    let factors = shape.iter().rev().map(|&n| {
+        let mut sums = DMatrix::zeros(n, counts.nrows());
+        for (at, column) in counts.column_iter().enumerate() {
+            let mut row = sums.row_mut(at / inner % n);
+            row.iter_mut()
+                .zip(column.iter())
+                .for_each(|(x, &c)| *x += c);
+        }
+        inner *= n;
+        sums
+    });
+    let mut factors: Vec<_> = factors.collect();
+    factors.reverse();
+    factors
+}
+
+impl<T: Real> Expectation<T> for CpCounts<T> {
+    fn blocks(&self) -> &[BlockSpec<T>] {
+        &self.specs
+    }
+
+    fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
+        let pass = SignedWanted {
+            left: wanted.blocks[0],
+            right: wanted.blocks[1..].contains(&true),
+            value: wanted.value,
+        };
+        let factors = [at.at(0), &unfolded(at.matrices())];
+        let ([atoms, shared], value) = self.data.counts(&self.specs, factors, pass)?;
+        let mut blocks = vec![None; self.specs.len()];
+        blocks[0] = atoms;
+        if let Some(shared) = shared {
+            // [SKELLAM 5] with the activations' counts shared out over their factors
+            let weights = shared.column_sum();
+            let weights = DMatrix::from_column_slice(weights.len(), 1, weights.as_slice());
+            let factors = shared_out(&shared, &self.folding.sizes());
+            let all = std::iter::once(weights).chain(factors);
+            for ((block, counts), wanted) in
+                blocks[1..].iter_mut().zip(all).zip(&wanted.blocks[1..])
+            {
+                *block = wanted.then_some(counts);
+            }
+        }
+        Ok(Counts {
+            blocks,
+            value: wanted.value.then_some(value),
+        })
+    }
+
+    /// All else sums to 1, and hidden cells are counted: a weight is exposed to 1.
+    fn exposure(&self, block: usize, _: Renewed<'_, T>) -> Option<Exposure<T>> {
+        let components = self.specs[1].shape.0;
+        (block == 1).then(|| Exposure::PerComponent(vec![T::one(); components]))
+    }
+
+    fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
+        let [plus, minus] = split(at.at(0));
+        let right = unfolded(at.matrices());
+        let lost = unsupported(&self.data.cells, [&plus, &minus], &right);
+        Ok(lost.map(|lost| (self.folding.index(lost.row, lost.column), lost.value)))
+    }
+
+    /// Weights explain the mean absolute value of the data.
+    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
+        let k = self.specs[1].shape.0;
+        let atoms = self.data.atoms(k, rng);
+        let weights = self.data.activations(k, rng).column_sum();
+        let weights = DMatrix::from_column_slice(k, 1, weights.as_slice());
+        let mut blocks = vec![atoms, weights];
+        blocks.extend(self.specs[2..].iter().map(|spec| spec.drawn(rng)));
+        Ok(blocks)
+    }
+
+    fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
+        vec![(SIGNED_MODE, vec![self.folding.mode() as f64])]
+    }
+
+    /// The sum of the absolute values.
+    fn unit(&self) -> f64 {
+        self.data.size
+    }
+}
+
+/// The fact of a state that says which mode is signed.
+pub(super) const SIGNED_MODE: &str = "signed_mode";

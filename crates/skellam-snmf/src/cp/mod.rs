@@ -1,0 +1,126 @@
+//! Tensors of either sign: a sum of rank-one terms whose factor of one mode has two sides.
+//!
+//! ```text
+//! V[f,i,j,…] ~ Sk(Σ_k w_k T⁺[f,k] B[i,k] C[j,k] …, Σ_k w_k T⁻[f,k] B[i,k] C[j,k] …)
+//! ```
+//!
+//! The EM of `[SKELLAM 5]` on the tensor unfolded along its signed mode, in which the counts of the activations `w_k B[i,k] C[j,k] …` are shared out
+//! over their factors.
+
+mod counts;
+mod state;
+mod transform;
+mod unfold;
+
+use plca_fit::engine::{Algorithm, Axis, BlockSpec, Constraint, Em, FitError, Model, Settings};
+use plca_tensor::arrange::Signed;
+use plca_tensor::{Data, Real};
+
+use crate::Replicates;
+use crate::check::check_numbers;
+use crate::signed::{SignedData, law_setters};
+use counts::CpCounts;
+use unfold::{Folding, unfold};
+
+pub use state::SignedCpState;
+
+/// Skellam factorization of tensors, settings that are checked; see [`SignedCp::builder`].
+///
+/// Its blocks are `atoms`, `T⁺` above `T⁻` (`2F x K`, columns sum to 1), `weights`, `w` (`K x 1`, in the units of the data), and `factor_j` for every
+/// other mode `j`, counted from 0: its size `x K`, columns sum to 1.
+///
+/// ```
+/// use plca_fit::engine::{Model, Reconstruct};
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// use skellam_snmf::SignedCp;
+/// let values = vec![2.0, 4.0, 1.0, 2.0, -4.0, -8.0, -2.0, -4.0];       // rank one in every mode
+/// let v = DenseTensor::<f64>::new(vec![2, 2, 2], values, Order::RowMajor)?;
+/// let fit = SignedCp::builder(1).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert!((fit.state().factor(2)[1] - 2.0 / 3.0).abs() < 1e-2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SignedCp<T: Real> {
+    components: usize,
+    replicates: Replicates,
+    real_data: bool,
+    signed_mode: usize,
+    settings: Settings<T>,
+}
+
+/// Settings of [`SignedCp`], not yet checked.
+#[derive(Clone, Debug)]
+#[must_use = "call `.build()`"]
+pub struct SignedCpBuilder<T: Real>(SignedCp<T>);
+
+law_setters!(SignedCpBuilder);
+plca_fit::block_setters!(SignedCpBuilder);
+plca_fit::rate_setters!(SignedCpBuilder);
+
+impl<T: Real> SignedCp<T> {
+    /// Starts the settings of a model of so many components.
+    pub fn builder(components: usize) -> SignedCpBuilder<T> {
+        SignedCpBuilder(Self {
+            components,
+            replicates: Replicates::default(),
+            real_data: false,
+            signed_mode: 0,
+            settings: Settings::default(),
+        })
+    }
+
+    fn on_cells(&self, cells: Signed<T>, folding: Folding) -> Result<Em<CpCounts<T>>, FitError> {
+        let mut specs = specs(&folding, self.components);
+        self.settings.apply(&mut specs)?;
+        let data = SignedData::new(cells, self.replicates, self.real_data);
+        let data = data.map_err(|error| folding.refused(error))?;
+        Ok(Em(CpCounts {
+            data,
+            folding,
+            specs,
+        }))
+    }
+}
+
+impl<T: Real> SignedCpBuilder<T> {
+    /// Sets the mode whose factor has two sides, counted from 0 (default: the first).
+    pub fn signed_mode(mut self, mode: usize) -> Self {
+        self.0.signed_mode = mode;
+        self
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Setting`] without components or replicates.
+    pub fn build(self) -> Result<SignedCp<T>, FitError> {
+        let cp = self.0;
+        check_numbers(cp.components, cp.replicates)?;
+        Ok(cp)
+    }
+}
+
+impl<T: Real> Model for SignedCp<T> {
+    type Scalar = T;
+    type State = SignedCpState<T>;
+
+    fn components(&self) -> usize {
+        self.components
+    }
+
+    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        let (cells, folding) = unfold(data, self.signed_mode)?;
+        Ok(Box::new(self.on_cells(cells, folding)?))
+    }
+}
+
+/// The blocks of tensors of this shape.
+fn specs<T: Real>(folding: &Folding, k: usize) -> Vec<BlockSpec<T>> {
+    let atoms = BlockSpec::simplex("atoms", (2 * folding.rows(), k), Axis::Columns);
+    let weights = BlockSpec::values("weights", (k, 1), Axis::Rows, Constraint::NonNegative);
+    let factor = |(j, n)| BlockSpec::simplex(format!("factor_{j}"), (n, k), Axis::Columns);
+    let factors = folding.others().map(factor);
+    [atoms, weights].into_iter().chain(factors).collect()
+}

@@ -1,0 +1,205 @@
+//! Fitted parameters.
+
+use std::borrow::Cow;
+
+use nalgebra::{DMatrix, DVector};
+use plca_fit::engine::{FileLayout, FitError, Parameters, Reconstruct, State};
+use plca_tensor::{DenseTensor, Order, Real};
+
+use super::counts::{SIGNED_MODE, unfolded};
+use super::specs;
+use super::unfold::Folding;
+use crate::check::{check_component, check_shapes};
+use crate::sides::{sides, stack, views};
+
+/// Fitted parameters of [`SignedCp`](super::SignedCp).
+///
+/// ```
+/// use nalgebra::{dmatrix, dvector};
+/// use plca_fit::engine::Reconstruct;
+/// use skellam_snmf::SignedCpState;
+/// let sides = (dmatrix![0.5; 0.0], dmatrix![0.0; 0.5]);
+/// let factors = vec![dmatrix![0.25; 0.75], dmatrix![0.5; 0.5]];
+/// let state = SignedCpState::new(&sides.0, &sides.1, &dvector![8.0], factors, 1)?;
+/// assert_eq!((state.shape(), state.factor(2)), (vec![2, 2, 2], &dmatrix![0.5; 0.5]));
+/// assert_eq!(state.cell(&[1, 1, 0]), -1.5);                           // -8 · 0.75 · 0.5 · 0.5
+/// # Ok::<(), plca_fit::engine::FitError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct SignedCpState<T: Real> {
+    parameters: Parameters<T>,
+    folding: Folding,
+}
+
+sides!(SignedCpState);
+
+#[cfg(feature = "serde")]
+impl<T: Real + serde::Serialize> serde::Serialize for SignedCpState<T> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.parameters.serialize(serializer)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de, T: Real + serde::Deserialize<'de>> serde::Deserialize<'de> for SignedCpState<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let parameters = Parameters::deserialize(deserializer)?;
+        Self::wrap(parameters).map_err(serde::de::Error::custom)
+    }
+}
+
+impl<T: Real> SignedCpState<T> {
+    /// The state of `T⁺` and `T⁻`, both `F x K`, weights `w`, one factor for every other mode, its size `x K`, and the signed mode, counted from 0.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Mode`], [`FitError::Conflict`] without another mode, [`FitError::Shape`], [`FitError::Value`], [`FitError::Sum`].
+    pub fn new(
+        plus: &DMatrix<T>,
+        minus: &DMatrix<T>,
+        weights: &DVector<T>,
+        factors: Vec<DMatrix<T>>,
+        signed_mode: usize,
+    ) -> Result<Self, FitError> {
+        check_shapes([("minus", minus.shape(), plus.shape())])?;
+        let folding = folding(plus.nrows(), &factors, signed_mode)?;
+        let weights = DMatrix::from_column_slice(weights.len(), 1, weights.as_slice());
+        let mut blocks = vec![stack(plus, minus), weights];
+        blocks.extend(factors);
+        let parameters = Parameters::new(&specs(&folding, plus.ncols()), blocks)?;
+        let parameters = parameters.with_fact(SIGNED_MODE, vec![signed_mode as f64]);
+        Ok(Self {
+            parameters,
+            folding,
+        })
+    }
+
+    /// Which mode is signed, counted from 0.
+    pub fn signed_mode(&self) -> usize {
+        self.folding.mode()
+    }
+
+    /// Both sides of the signed mode, `T⁺` above `T⁻`, `2F x K`.
+    pub fn atoms(&self) -> &DMatrix<T> {
+        self.parameters.at(0)
+    }
+
+    /// `w`, in the units of the data.
+    pub fn weights(&self) -> &[T] {
+        self.parameters.at(1).as_slice()
+    }
+
+    /// The factor of a mode, counted from 0, which is not the signed one: its size `x K`.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such mode, or if it is the signed one.
+    pub fn factor(&self, mode: usize) -> &DMatrix<T> {
+        let place = self.folding.others().position(|(j, _)| j == mode);
+        let place = place.expect("a mode of the data that is not signed");
+        self.parameters.at(2 + place)
+    }
+
+    /// The factors of all modes but the signed one, in their order.
+    pub fn factors(&self) -> &[DMatrix<T>] {
+        &self.parameters.matrices()[2..]
+    }
+
+    /// The tensor of some components.
+    fn tensor(&self, first: usize, count: usize) -> Result<DenseTensor<T>, FitError> {
+        let atoms = self.signed_atoms().columns(first, count).into_owned();
+        let activations = unfolded(self.parameters.matrices());
+        let activations = activations.rows(first, count).into_owned();
+        let rows = activations.transpose() * atoms.transpose();
+        let values = self.folding.folded(rows.data.into());
+        Ok(DenseTensor::new(self.shape(), values, Order::RowMajor)?)
+    }
+}
+
+/// The folding of data that factors of these sizes belong to.
+fn folding<T: Real>(rows: usize, factors: &[DMatrix<T>], mode: usize) -> Result<Folding, FitError> {
+    let mut shape: Vec<usize> = factors.iter().map(|f| f.nrows()).collect();
+    let modes = shape.len() + 1;
+    if mode >= modes {
+        return Err(FitError::Mode { mode, modes });
+    }
+    shape.insert(mode, rows);
+    Folding::new(shape, mode)
+}
+
+impl<T: Real> Reconstruct for SignedCpState<T> {
+    fn shape(&self) -> Vec<usize> {
+        self.folding.shape().to_vec()
+    }
+
+    fn components(&self) -> usize {
+        self.atoms().ncols()
+    }
+
+    fn cell(&self, index: &[usize]) -> f64 {
+        let row = index[self.folding.mode()];
+        let [plus, minus] = views(self.atoms()).map(|side| side.row(row).into_owned());
+        let term = |z: usize| {
+            let own = (plus[z] - minus[z]).to_f64() * self.weights()[z].to_f64();
+            let others = self.folding.others().zip(self.factors());
+            others.fold(own, |x, ((j, _), f)| x * f[(index[j], z)].to_f64())
+        };
+        (0..self.components()).map(term).sum()
+    }
+
+    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
+        self.tensor(0, self.components())
+    }
+
+    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
+        check_component(z, self.components())?;
+        self.tensor(z, 1)
+    }
+}
+
+impl<T: Real> State for SignedCpState<T> {
+    type Scalar = T;
+    const NAME: &'static str = "skellam-cp";
+
+    fn block_names(order: usize) -> Vec<Cow<'static, str>> {
+        let factors = (0..order).map(|j| format!("factor_{j}").into());
+        ["atoms".into(), "weights".into()]
+            .into_iter()
+            .chain(factors)
+            .collect()
+    }
+
+    fn layout(block: &str) -> FileLayout {
+        match block {
+            "atoms" => FileLayout::Sides,
+            "weights" => FileLayout::Vector,
+            _ => FileLayout::Matrix,
+        }
+    }
+
+    fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+        let mode = match parameters.whole(SIGNED_MODE)?[..] {
+            [mode] => mode,
+            ref other => {
+                return Err(FitError::Fact {
+                    name: SIGNED_MODE,
+                    got: format!("{} numbers", other.len()),
+                    expected: "one".into(),
+                });
+            }
+        };
+        let matrices = parameters.matrices();
+        let (rows, k) = matrices.first().map_or((0, 0), |atoms| atoms.shape());
+        let factors = matrices.get(2..).unwrap_or_default();
+        let folding = folding(rows / 2, factors, mode)?;
+        parameters.check(&specs(&folding, k))?;
+        Ok(Self {
+            parameters,
+            folding,
+        })
+    }
+
+    fn parameters(&self) -> &Parameters<T> {
+        &self.parameters
+    }
+}

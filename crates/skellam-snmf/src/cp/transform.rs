@@ -1,0 +1,103 @@
+//! New data under learnt factors.
+
+use nalgebra::DMatrix;
+use plca_fit::engine::{
+    Explained, FitError, Frozen, Reconstruct, State, Transform, begin, check_shape, uncertified,
+};
+use plca_tensor::{Data, Factor, Real};
+
+use super::counts::unfolded;
+use super::unfold::unfold;
+use super::{SignedCp, SignedCpState, specs};
+use crate::sides::split;
+use crate::signed::possible;
+
+impl<T: Real> SignedCp<T> {
+    /// Finds the factor of one mode, and the weights, of new data under the other factors of a state, with the likelihood and the priors of this
+    /// model. There is no bound on what is still to be gained.
+    ///
+    /// Data that no component reaches are refused, or hidden and counted by their absolute values.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Mode`], [`FitError::Conflict`] for the signed mode, [`FitError::DataShape`], [`FitError::Impossible`], and those of
+    /// [`on`](plca_fit::engine::Model::on) and of a run.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::{dmatrix, dvector};
+    /// use plca_fit::engine::Transform;
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use skellam_snmf::{SignedCp, SignedCpState};
+    /// let (plus, minus) = (dmatrix![0.5; 0.0], dmatrix![0.0; 0.5]);
+    /// let learnt = SignedCpState::new(&plus, &minus, &dvector![1.0], vec![dmatrix![0.25; 0.75], dmatrix![1.0]], 0)?;
+    /// let new = DenseTensor::new(vec![2, 2, 2], vec![1.0, 2.0, 3.0, 6.0, -1.0, -2.0, -3.0, -6.0], Order::RowMajor)?;
+    /// let explained = SignedCp::builder(1).build()?.transform(&learnt, &new, &Transform::default())?;
+    /// let state = explained.fit.state();
+    /// assert!(f64::abs(state.weights()[0] - 24.0) < 1e-3);
+    /// assert!(f64::abs(state.factor(2)[1] - 2.0 / 3.0) < 1e-6);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn transform(
+        &self,
+        learnt: &SignedCpState<T>,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<SignedCpState<T>>, FitError> {
+        let mode = learnt.signed_mode();
+        let along = how.mode(learnt.shape().len())?;
+        if along == mode {
+            return Err(FitError::Conflict {
+                what: format!("mode {mode} is signed: expected `along` another one"),
+            });
+        }
+        let [plus, minus] = split(learnt.atoms());
+        let factor = |j: usize| match j {
+            _ if j == along => None,
+            _ if j == mode => Some(Factor::Columns(&plus)),
+            _ => Some(Factor::Columns(learnt.factor(j))),
+        };
+        let fixed: Vec<_> = (0..learnt.shape().len()).map(factor).collect();
+        check_shape(data.shape(), &fixed)?;
+        let (mut cells, folding) = unfold(data, mode)?;
+        let k = learnt.components();
+        let specs = specs::<T>(&folding, k);
+        let free = format!("factor_{along}");
+        let name = |j: usize| &*specs[j].name;
+        let mut blocks: Vec<_> = learnt.parameters().matrices().to_vec();
+        blocks[1] = DMatrix::from_element(k, 1, T::one());
+        if let Some(j) = (2..specs.len()).find(|&j| name(j) == free) {
+            blocks[j] = specs[j].even();
+        }
+        let right = unfolded(&blocks);
+        let dropped = possible(&mut cells, [&plus, &minus], &right, how.impossible);
+        let dropped = dropped.map_err(|error| folding.refused(error))?;
+        let mut empty = vec![true; data.shape()[along]];
+        cells.for_each(&mut |row, column, value| {
+            let y = folding.index(row, column)[along];
+            empty[y] &= value == 0.0;
+        });
+        let mut config = self.clone();
+        (config.components, config.signed_mode) = (k, mode);
+        for j in 0..specs.len() {
+            let frozen = match j == 1 || name(j) == free {
+                true => Frozen::No,
+                false => Frozen::Whole,
+            };
+            config.settings.freeze(name(j).into(), frozen);
+        }
+        let algorithm = config.on_cells(cells, folding)?;
+        let size = algorithm.0.data.size;
+        if size > 0.0 {
+            blocks[1].fill(T::lit(size / k as f64));
+        }
+        let start = begin(&algorithm, blocks)?;
+        Ok(Explained {
+            fit: uncertified(Box::new(algorithm), start, how)?,
+            gap: Vec::new(),
+            dropped,
+            empty: (0..empty.len()).filter(|&y| empty[y]).collect(),
+        })
+    }
+}

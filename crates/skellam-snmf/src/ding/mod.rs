@@ -1,0 +1,135 @@
+//! Semi-non-negative factorization in squared error, the baseline.
+//!
+//! ```text
+//! min ‖V - W H‖²,     H <- H √(((WᵀV)⁺ + (WᵀW)⁻ H) / ((WᵀV)⁻ + (WᵀW)⁺ H)),     W = V Hᵀ (H Hᵀ)⁻¹
+//! ```
+//!
+//! `H ≥ 0` and `W` of any sign, by the multiplicative updates of Ding, Li, Jordan (2010). The error never grows; where it gets stuck depends on the
+//! start. `[SKELLAM 12]`
+
+mod state;
+mod steps;
+
+use nalgebra::DMatrix;
+use plca_fit::engine::{Algorithm, Axis, BlockSpec, Constraint, FitError, Frozen, Model, Settings};
+use plca_tensor::{Data, DataError, Mask, Real};
+
+use crate::Replicates;
+use crate::check::check_numbers;
+use steps::DingSteps;
+
+pub use state::DingState;
+
+/// Semi-NMF in squared error, settings that are checked; see [`Ding::builder`].
+///
+/// Its blocks are `basis`, `W` (`F x K`), and `activations`, `H` (`K x N`). A start that does not give the basis has the best one for its
+/// activations, which are drawn uniformly from (0, 1).
+///
+/// ```
+/// use plca_fit::engine::{Model, Reconstruct};
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// use skellam_snmf::Ding;
+/// let v = DenseTensor::<f64>::new(vec![2, 2], vec![2.0, 4.0, -1.0, -2.0], Order::RowMajor)?;
+/// let fit = Ding::builder(1).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert!((fit.state().cell(&[1, 0]) + 1.0).abs() < 1e-6);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Ding<T: Real> {
+    components: usize,
+    settings: Settings<T>,
+}
+
+/// Settings of [`Ding`], not yet checked.
+#[derive(Clone, Debug)]
+#[must_use = "call `.build()`"]
+pub struct DingBuilder<T: Real>(Ding<T>);
+
+plca_fit::freeze_setters!(DingBuilder);
+
+impl<T: Real> Ding<T> {
+    /// Starts the settings of a model of so many components.
+    pub fn builder(components: usize) -> DingBuilder<T> {
+        DingBuilder(Self {
+            components,
+            settings: Settings::default(),
+        })
+    }
+}
+
+impl<T: Real> DingBuilder<T> {
+    /// Checks the settings.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Setting`] without components; [`FitError::Conflict`] for frozen components of the basis, whose columns are found together.
+    pub fn build(self) -> Result<Ding<T>, FitError> {
+        let ding = self.0;
+        check_numbers(ding.components, Replicates::Limit)?;
+        if matches!(ding.settings.frozen("basis"), Frozen::Components(_)) {
+            return Err(FitError::Conflict {
+                what: "the columns of `basis` are found together: freeze all of it, or none".into(),
+            });
+        }
+        Ok(ding)
+    }
+}
+
+impl<T: Real> Model for Ding<T> {
+    type Scalar = T;
+    type State = DingState<T>;
+
+    fn components(&self) -> usize {
+        self.components
+    }
+
+    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        let data = complete(data)?;
+        let mut specs = specs(data.shape(), self.components);
+        self.settings.apply(&mut specs)?;
+        Ok(Box::new(DingSteps::new(data, specs)))
+    }
+}
+
+/// The blocks of a matrix of this shape.
+fn specs<T: Real>((f, n): (usize, usize), k: usize) -> Vec<BlockSpec<T>> {
+    vec![
+        BlockSpec::values("basis", (f, k), Axis::Columns, Constraint::Free),
+        BlockSpec::values("activations", (k, n), Axis::Rows, Constraint::NonNegative),
+    ]
+}
+
+/// A copy of a matrix without hidden cells.
+pub(super) fn complete<T: Real>(data: &dyn Data<T>) -> Result<DMatrix<T>, FitError> {
+    let &[rows, columns] = data.shape() else {
+        let shape = data.shape().to_vec();
+        return Err(DataError::NotAMatrix { shape }.into());
+    };
+    let too_large = || DataError::TooLarge {
+        shape: vec![rows, columns],
+    };
+    let cells = rows.checked_mul(columns).ok_or_else(too_large)?;
+    let mut values = Vec::new();
+    values.try_reserve_exact(cells).map_err(|_| too_large())?;
+    values.resize(cells, T::zero());
+    let mut values = DMatrix::from_vec(rows, columns, values);
+    let mask = data.summary().mask;
+    let mut listed = DMatrix::from_element(
+        rows,
+        if mask == Mask::Complete { 0 } else { columns },
+        false,
+    );
+    data.visit_mask(&mut |index| listed[(index[0], index[1])] = true)?;
+    let hidden = |seen: bool| seen == (mask == Mask::Hidden);
+    let place = (0..rows).flat_map(|i| (0..listed.ncols()).map(move |j| (i, j)));
+    if let Some((i, j)) = { place }.find(|&place| hidden(listed[place])) {
+        return Err(FitError::Entry {
+            index: vec![i, j],
+            value: f64::NAN,
+            expected: "an observed cell: the model is of complete data".into(),
+        });
+    }
+    data.visit(&mut |index, value| values[(index[0], index[1])] = T::lit(value))?;
+    Ok(values)
+}

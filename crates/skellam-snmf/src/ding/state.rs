@@ -1,0 +1,155 @@
+//! Fitted parameters, and what they say of data.
+
+use std::borrow::Cow;
+
+use nalgebra::DMatrix;
+use plca_fit::engine::{
+    Explained, FitError, Frozen, Parameters, Reconstruct, State, Transform, begin, check_shape,
+    uncertified,
+};
+use plca_tensor::{Data, DenseTensor, Factor, Real};
+
+use super::steps::DingSteps;
+use super::{complete, specs};
+use crate::signed::{along_columns, product, product_of_one};
+
+/// Fitted parameters of [`Ding`](super::Ding).
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_fit::engine::Reconstruct;
+/// use skellam_snmf::DingState;
+/// let state = DingState::new(dmatrix![2.0; -1.0], dmatrix![1.0, 2.0])?;
+/// assert_eq!(state.cell(&[1, 1]), -2.0);
+/// assert!(DingState::new(dmatrix![2.0; -1.0], dmatrix![1.0, -2.0]).is_err());
+/// # Ok::<(), plca_fit::engine::FitError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct DingState<T: Real>(Parameters<T>);
+
+plca_fit::serialised!(DingState);
+
+impl<T: Real> DingState<T> {
+    /// The state of `W`, `F x K`, and `H`, `K x N`.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Shape`], [`FitError::Range`] for a value of `W` that is not finite, [`FitError::Value`] for one of `H` that is negative or not
+    /// finite.
+    pub fn new(basis: DMatrix<T>, activations: DMatrix<T>) -> Result<Self, FitError> {
+        let specs = specs((basis.nrows(), activations.ncols()), basis.ncols());
+        Ok(Self(Parameters::new(&specs, vec![basis, activations])?))
+    }
+
+    /// `W`, `F x K`, of any sign.
+    pub fn basis(&self) -> &DMatrix<T> {
+        self.0.at(0)
+    }
+
+    /// `H`, `K x N`.
+    pub fn activations(&self) -> &DMatrix<T> {
+        self.0.at(1)
+    }
+
+    /// Finds the activations of new columns under the basis, from equal values. An activation that vanishes on the way stays 0, even where it would
+    /// make the error smaller; there is no bound on what is still to be gained.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Conflict`] for another mode than the columns, [`FitError::DataShape`], [`FitError::Entry`] for a hidden cell, and those of a run.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_fit::engine::Transform;
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use skellam_snmf::DingState;
+    /// let learnt = DingState::new(dmatrix![2.0; -1.0], dmatrix![1.0])?;
+    /// let new = DenseTensor::new(vec![2, 2], vec![6.0, 1.0, -3.0, -0.5], Order::RowMajor)?;
+    /// let explained = learnt.transform(&new, &Transform::default())?;
+    /// assert!((explained.fit.state().activations() - dmatrix![3.0, 0.5]).amax() < 1e-5);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn transform(
+        &self,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<Self>, FitError> {
+        along_columns(how)?;
+        let learnt = Factor::Columns(self.basis());
+        check_shape(data.shape(), &[Some(learnt), None])?;
+        let data = complete(data)?;
+        let (k, n) = (self.components(), data.ncols());
+        let columns = data.column_iter().enumerate();
+        let empty = columns.filter(|(_, v)| v.iter().all(|&x| x == T::zero()));
+        let empty = empty.map(|(j, _)| j).collect();
+        let mut specs = specs(data.shape(), k);
+        specs[0].frozen = Frozen::Whole;
+        // A column of the size of the data's.
+        let each = data.norm() / (self.basis().norm() * T::lit((n as f64).sqrt()));
+        let each = match each > T::zero() && each.is_finite() {
+            true => each,
+            false => T::one(),
+        };
+        let steps = DingSteps::new(data, specs);
+        let activations = DMatrix::from_element(k, n, each);
+        let start = begin(&steps, vec![self.basis().clone(), activations])?;
+        Ok(Explained {
+            fit: uncertified(Box::new(steps), start, how)?,
+            gap: Vec::new(),
+            dropped: 0.0,
+            empty,
+        })
+    }
+}
+
+impl<T: Real> Reconstruct for DingState<T> {
+    fn shape(&self) -> Vec<usize> {
+        vec![self.basis().nrows(), self.activations().ncols()]
+    }
+
+    fn components(&self) -> usize {
+        self.basis().ncols()
+    }
+
+    fn cell(&self, index: &[usize]) -> f64 {
+        let (w, h) = (
+            self.basis().row(index[0]),
+            self.activations().column(index[1]),
+        );
+        let terms = w.iter().zip(h.iter());
+        terms.map(|(w, h)| w.to_f64() * h.to_f64()).sum()
+    }
+
+    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
+        product(self.basis(), self.activations())
+    }
+
+    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
+        product_of_one(self.basis(), self.activations(), z)
+    }
+}
+
+impl<T: Real> State for DingState<T> {
+    type Scalar = T;
+    const NAME: &'static str = "snmf-ding";
+
+    fn block_names(_: usize) -> Vec<Cow<'static, str>> {
+        ["basis", "activations"].map(Cow::from).into()
+    }
+
+    fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+        let shapes: Vec<_> = parameters.blocks().map(|(_, b)| b.shape()).collect();
+        let (shape, k) = match shapes[..] {
+            [(rows, k), (_, columns)] => ((rows, columns), k),
+            _ => ((0, 0), 0),
+        };
+        parameters.check(&specs(shape, k))?;
+        Ok(Self(parameters))
+    }
+
+    fn parameters(&self) -> &Parameters<T> {
+        &self.0
+    }
+}

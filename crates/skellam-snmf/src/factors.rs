@@ -1,0 +1,59 @@
+//! Factors as plain matrices.
+
+use nalgebra::DMatrix;
+use plca_tensor::{Real, SignedModel};
+
+/// Atoms with a positive and a negative side, and activations, as plain matrices: what a posterior has for means, and what hyperparameters are
+/// learnt from where factors are known. `F` rows, `N` columns, `K` components; those of a fit are an [`SnmfState`](crate::SnmfState).
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use skellam_snmf::Factors;
+/// let factors = Factors { plus: dmatrix![0.5; 0.0], minus: dmatrix![0.0; 0.5], activations: dmatrix![4.0, 8.0] };
+/// assert_eq!(factors.plus.sum() + factors.minus.sum(), 1.0);
+/// assert_eq!(&factors.plus * &factors.activations, dmatrix![2.0, 4.0; 0.0, 0.0]);        // L⁺
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(bound(
+        serialize = "T: serde::Serialize",
+        deserialize = "T: serde::Deserialize<'de>"
+    ))
+)]
+pub struct Factors<T: Real> {
+    /// `T⁺`, `F x K`.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrix")
+    )]
+    pub plus: DMatrix<T>,
+    /// `T⁻`, `F x K`; column `k` of both sides together is an atom.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrix")
+    )]
+    pub minus: DMatrix<T>,
+    /// `H`, `K x N`, in the units of the data.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "plca_tensor::checked::matrix")
+    )]
+    pub activations: DMatrix<T>,
+}
+
+impl<T: Real> Factors<T> {
+    /// `W = T⁺ - T⁻`.
+    pub(crate) fn signed_atoms(&self) -> DMatrix<T> {
+        &self.plus - &self.minus
+    }
+
+    pub(crate) fn model(&self) -> SignedModel<'_, T> {
+        SignedModel {
+            plus: &self.plus,
+            minus: &self.minus,
+            right: &self.activations,
+        }
+    }
+}

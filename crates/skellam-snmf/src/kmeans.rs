@@ -1,0 +1,456 @@
+//! k-means: the baseline for clusters.
+//!
+//! ```text
+//! min Σ_n |v_n - c_{l(n)}|²
+//! ```
+//!
+//! One iteration moves every centre to the mean of its samples, then every sample to its nearest centre. The sum falls until no sample moves.
+
+use std::borrow::Cow;
+
+use nalgebra::DMatrix;
+use plca_dist::random;
+use plca_fit::engine::{
+    Algorithm, Axis, BlockSpec, Constraint, Explained, FileLayout, FitError, Frozen, Model,
+    Parameters, Reconstruct, Sense, Separable, Settings, State, Stepped, Transform, begin,
+    check_shape, uncertified,
+};
+use plca_tensor::{CompensatedSum, Data, DenseTensor, Factor, Order, Real};
+use rand::Rng;
+
+use crate::check::check_component;
+use crate::ding::complete;
+use crate::signed::along_columns;
+
+/// How the first centres are chosen: always different samples.
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_fit::engine::Model;
+/// use plca_tensor::DenseTensor;
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// use skellam_snmf::{KMeans, Seeding};
+/// let v = DenseTensor::try_from(dmatrix![0.0, 2.0, 10.0])?;
+/// for seeding in [Seeding::PlusPlus, Seeding::Random] {
+///     let fit = KMeans::builder(3).seeding(seeding).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+///     assert_eq!(fit.objective(), 0.0);                               // every sample is a centre
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Seeding {
+    /// Samples, each with probability proportional to its squared distance from the centres so far (k-means++).
+    #[default]
+    PlusPlus,
+    /// Different samples, all equally likely.
+    Random,
+}
+
+/// Settings of k-means, checked; see [`KMeans::builder`]. Its blocks are `centres`, `F x k`, and `labels`, the cluster of every column of the
+/// data, counted from 0, as a column of `N`; they follow from the centres.
+///
+/// ```
+/// use plca_fit::engine::Model;
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// use skellam_snmf::KMeans;
+/// let v = DenseTensor::new(vec![1, 4], vec![0.0, 9.0, 1.0, 11.0], Order::RowMajor)?;
+/// let fit = KMeans::builder(2).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+/// assert_eq!(fit.objective(), 2.5);                                       // means 0.5 and 10
+/// assert_eq!(fit.state().label(0), fit.state().label(2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct KMeans<T: Real> {
+    clusters: usize,
+    seeding: Seeding,
+    settings: Settings<T>,
+}
+
+/// Settings of [`KMeans`], not yet checked.
+#[derive(Clone, Debug)]
+#[must_use = "call `.build()`"]
+pub struct KMeansBuilder<T: Real>(KMeans<T>);
+
+plca_fit::freeze_setters!(KMeansBuilder);
+
+impl<T: Real> KMeans<T> {
+    /// Starts the settings of so many clusters.
+    pub fn builder(clusters: usize) -> KMeansBuilder<T> {
+        KMeansBuilder(Self {
+            clusters,
+            seeding: Seeding::default(),
+            settings: Settings::default(),
+        })
+    }
+
+    fn steps(&self, data: &dyn Data<T>) -> Result<KMeansSteps<T>, FitError> {
+        let data = complete(data)?;
+        if self.clusters > data.ncols() {
+            return Err(FitError::Conflict {
+                what: format!("{} clusters of {} samples", self.clusters, data.ncols()),
+            });
+        }
+        let mut specs = specs(data.shape(), self.clusters);
+        self.settings.apply(&mut specs)?;
+        Ok(KMeansSteps {
+            data,
+            seeding: self.seeding,
+            specs,
+        })
+    }
+}
+
+impl<T: Real> KMeansBuilder<T> {
+    /// Sets how the first centres are chosen (default: [`Seeding::PlusPlus`]).
+    pub fn seeding(mut self, seeding: Seeding) -> Self {
+        self.0.seeding = seeding;
+        self
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Setting`] without clusters.
+    pub fn build(self) -> Result<KMeans<T>, FitError> {
+        match self.0.clusters {
+            0 => Err(FitError::Setting {
+                name: "clusters",
+                value: 0.0,
+                expected: "at least 1",
+            }),
+            _ => Ok(self.0),
+        }
+    }
+}
+
+impl<T: Real> Model for KMeans<T> {
+    type Scalar = T;
+    type State = KMeansState<T>;
+
+    fn components(&self) -> usize {
+        self.clusters
+    }
+
+    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        Ok(Box::new(self.steps(data)?))
+    }
+}
+
+/// The blocks of a matrix of this shape.
+fn specs<T: Real>((f, n): (usize, usize), k: usize) -> Vec<BlockSpec<T>> {
+    vec![
+        BlockSpec::values("centres", (f, k), Axis::Columns, Constraint::Free),
+        BlockSpec::values("labels", (n, 1), Axis::None, Constraint::NonNegative),
+    ]
+}
+
+/// The fact of parameters that no iteration changes.
+const SETTLED: &str = "settled";
+
+/// k-means on data.
+#[derive(Debug)]
+struct KMeansSteps<T: Real> {
+    data: DMatrix<T>,
+    seeding: Seeding,
+    specs: Vec<BlockSpec<T>>,
+}
+
+fn label<T: Real>(labels: &DMatrix<T>, n: usize) -> usize {
+    labels[n].to_f64() as usize
+}
+
+/// Squared distance of a sample and a centre.
+fn distance<T: Real>(data: &DMatrix<T>, n: usize, centres: &DMatrix<T>, k: usize) -> f64 {
+    let (sample, centre) = (data.column(n), centres.column(k));
+    let terms = sample.iter().zip(centre.iter());
+    terms.map(|(&x, &c)| (x - c).to_f64().powi(2)).sum()
+}
+
+impl<T: Real> KMeansSteps<T> {
+    /// The nearest centre of every sample, the first of several.
+    fn nearest(&self, centres: &DMatrix<T>) -> DMatrix<T> {
+        let nearest = |n: usize| {
+            let all = (0..centres.ncols()).map(|k| (k, distance(&self.data, n, centres, k)));
+            all.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(k, _)| k)
+        };
+        let labels = (0..self.data.ncols()).map(|n| T::lit(nearest(n) as f64));
+        DMatrix::from_iterator(self.data.ncols(), 1, labels)
+    }
+
+    /// Every centre as the mean of its samples; one without samples stays.
+    fn means(&self, at: &Parameters<T>) -> DMatrix<T> {
+        let (mut centres, labels) = (at.at(0).clone(), at.at(1));
+        let mut sums = DMatrix::zeros(centres.nrows(), centres.ncols());
+        let mut counts = vec![0usize; centres.ncols()];
+        for (n, sample) in self.data.column_iter().enumerate() {
+            let k = label(labels, n);
+            let mut column = sums.column_mut(k);
+            column += sample;
+            counts[k] += 1;
+        }
+        for (k, &count) in counts.iter().enumerate().filter(|&(_, &c)| c > 0) {
+            centres.set_column(k, &(sums.column(k) / T::lit(count as f64)));
+        }
+        self.specs[0].keep_frozen(at.at(0), &mut centres);
+        centres
+    }
+}
+
+impl<T: Real> Algorithm<T> for KMeansSteps<T> {
+    fn blocks(&self) -> &[BlockSpec<T>] {
+        &self.specs
+    }
+
+    fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
+        let value = match measure {
+            true => Some(self.objective(at)?),
+            false => None,
+        };
+        let centres = match self.specs[0].frozen {
+            Frozen::Whole => at.at(0).clone(),
+            _ => self.means(at),
+        };
+        let labels = self.nearest(&centres);
+        if labels == *at.at(1) {
+            *at = at.clone().with_fact(SETTLED, vec![1.0]);
+        }
+        let mut new = [Some(centres), Some(labels)];
+        at.change(|j, block| {
+            if let Some(new) = new[j].take() {
+                *block = new;
+            }
+        });
+        at.count();
+        Ok(Stepped {
+            value,
+            restored: Vec::new(),
+        })
+    }
+
+    fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        let each = 0..self.data.ncols();
+        let each = each.map(|n| distance(&self.data, n, at.at(0), label(at.at(1), n)));
+        Ok(each.collect::<CompensatedSum>().value())
+    }
+
+    fn sense(&self) -> Sense {
+        Sense::Minimise
+    }
+
+    /// The squares of the data.
+    fn unit(&self) -> f64 {
+        let squares = self.data.iter().map(|x| x.to_f64().powi(2));
+        squares.collect::<CompensatedSum>().value()
+    }
+
+    fn settled(&self, at: &Parameters<T>) -> bool {
+        at.fact(SETTLED).is_some()
+    }
+
+    fn extrapolates(&self, _: &Parameters<T>) -> Result<(), FitError> {
+        Err(FitError::Conflict {
+            what: "labels cannot be extrapolated: expected the solver `em`".into(),
+        })
+    }
+
+    fn residual(&self, _: &Parameters<T>) -> Result<f64, FitError> {
+        Err(FitError::NoResidual {
+            why: "labels have no gradient".into(),
+        })
+    }
+
+    fn separable(&self) -> Result<&dyn Separable<T>, FitError> {
+        Err(FitError::NotSeparable {
+            what: "k-means".into(),
+        })
+    }
+
+    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
+        let seeds = seeds(&self.data, self.specs[0].shape.1, self.seeding, rng);
+        let centres = self.data.select_columns(&seeds);
+        let labels = self.nearest(&centres);
+        Ok(vec![centres, labels])
+    }
+
+    fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) -> Result<(), FitError> {
+        if given[0] && blocks[0].shape() == self.specs[0].shape {
+            blocks[1] = self.nearest(&blocks[0]);
+        }
+        Ok(())
+    }
+}
+
+/// Centres and labels of [`KMeans`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct KMeansState<T: Real>(Parameters<T>);
+
+plca_fit::serialised!(KMeansState);
+
+impl<T: Real> KMeansState<T> {
+    /// The centres, `F x k`.
+    pub fn centres(&self) -> &DMatrix<T> {
+        self.0.at(0)
+    }
+
+    /// The cluster of a sample, counted from 0.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such sample.
+    pub fn label(&self, sample: usize) -> usize {
+        label(self.0.at(1), sample)
+    }
+
+    /// The cluster of every sample, counted from 0.
+    pub fn labels(&self) -> Vec<usize> {
+        (0..self.0.at(1).len()).map(|n| self.label(n)).collect()
+    }
+
+    /// Gives every column of new data the label of its nearest centre. The centres stay.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::DataShape`], [`FitError::Entry`] for a hidden cell, and those of a run.
+    pub fn transform(
+        &self,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<Self>, FitError> {
+        along_columns(how)?;
+        check_shape(data.shape(), &[Some(Factor::Columns(self.centres())), None])?;
+        let data = complete(data)?;
+        let mut specs = specs(data.shape(), self.centres().ncols());
+        specs[0].frozen = Frozen::Whole;
+        let steps = KMeansSteps {
+            data,
+            seeding: Seeding::default(),
+            specs,
+        };
+        let labels = steps.nearest(self.centres());
+        let start = begin(&steps, vec![self.centres().clone(), labels])?;
+        Ok(Explained {
+            fit: uncertified(Box::new(steps), start, how)?,
+            gap: Vec::new(),
+            dropped: 0.0,
+            empty: Vec::new(),
+        })
+    }
+
+    fn dense(&self, value: impl Fn(usize, usize) -> T) -> Result<DenseTensor<T>, FitError> {
+        let (rows, samples) = (self.centres().nrows(), self.0.at(1).len());
+        let cells = (0..rows).flat_map(|i| (0..samples).map(move |n| (i, n)));
+        let values = cells.map(|(i, n)| value(i, n)).collect();
+        Ok(DenseTensor::new(
+            vec![rows, samples],
+            values,
+            Order::RowMajor,
+        )?)
+    }
+}
+
+/// Every column as the centre of its cluster.
+impl<T: Real> Reconstruct for KMeansState<T> {
+    fn shape(&self) -> Vec<usize> {
+        vec![self.centres().nrows(), self.0.at(1).len()]
+    }
+
+    fn components(&self) -> usize {
+        self.centres().ncols()
+    }
+
+    fn cell(&self, index: &[usize]) -> f64 {
+        self.centres()[(index[0], self.label(index[1]))].to_f64()
+    }
+
+    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
+        self.dense(|i, n| self.centres()[(i, self.label(n))])
+    }
+
+    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
+        check_component(z, self.components())?;
+        self.dense(|i, n| match self.label(n) == z {
+            true => self.centres()[(i, z)],
+            false => T::zero(),
+        })
+    }
+}
+
+impl<T: Real> State for KMeansState<T> {
+    type Scalar = T;
+    const NAME: &'static str = "kmeans";
+
+    fn block_names(_: usize) -> Vec<Cow<'static, str>> {
+        ["centres", "labels"].map(Cow::from).into()
+    }
+
+    fn layout(block: &str) -> FileLayout {
+        match block {
+            "labels" => FileLayout::Vector,
+            _ => FileLayout::Matrix,
+        }
+    }
+
+    fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+        let shapes: Vec<_> = parameters.blocks().map(|(_, b)| b.shape()).collect();
+        let (shape, k) = match shapes[..] {
+            [(f, k), (n, _)] => ((f, n), k),
+            _ => ((0, 0), 0),
+        };
+        parameters.check(&specs(shape, k))?;
+        let labels = parameters.at(1).iter().map(|x| x.to_f64());
+        let bad = |x: &f64| x.fract() != 0.0 || *x >= k as f64;
+        if let Some((row, value)) = { labels }.enumerate().find(|(_, x)| bad(x)) {
+            return Err(FitError::Range {
+                block: "labels".into(),
+                row,
+                column: 0,
+                value,
+                expected: "a cluster that has a centre",
+            });
+        }
+        Ok(Self(parameters))
+    }
+
+    fn parameters(&self) -> &Parameters<T> {
+        &self.0
+    }
+}
+
+/// The samples that become the first centres.
+fn seeds<T: Real, R: Rng + ?Sized>(
+    data: &DMatrix<T>,
+    k: usize,
+    seeding: Seeding,
+    rng: &mut R,
+) -> Vec<usize> {
+    let n = data.ncols();
+    let mut chosen: Vec<usize> = Vec::with_capacity(k);
+    let mut nearest = vec![f64::INFINITY; n];
+    while chosen.len() < k {
+        let total: f64 = nearest.iter().sum();
+        let next = if seeding == Seeding::PlusPlus && total.is_finite() && total > 0.0 {
+            let mut left = total * random::uniform(rng);
+            let at = nearest.iter().position(|&d| {
+                left -= d;
+                left <= 0.0
+            });
+            // What rounding may leave belongs to the last sample that is no centre.
+            at.or_else(|| nearest.iter().rposition(|&d| d > 0.0))
+        } else {
+            None
+        };
+        let next = next.unwrap_or_else(|| {
+            // Among the samples that are not chosen yet, in their order.
+            let skip = random::below((n - chosen.len()) as u64, rng) as usize;
+            let free = (0..n).filter(|at| !chosen.contains(at)).nth(skip);
+            free.unwrap_or(0)
+        });
+        chosen.push(next);
+        for (at, d) in nearest.iter_mut().enumerate() {
+            *d = d.min(distance(data, at, data, next));
+        }
+    }
+    chosen
+}

@@ -1,0 +1,252 @@
+//! What the models of data of either sign share.
+
+use nalgebra::{DMatrix, DVectorView, RowDVector};
+use plca_dist::random;
+use plca_fit::engine::{BlockSpec, FitError, Impossible, Transform};
+use plca_tensor::arrange::Signed;
+use plca_tensor::{DenseTensor, Order, Real, SignedModel, SignedWanted};
+use rand::Rng;
+
+use crate::Replicates;
+use crate::check::{check_component, finite};
+use crate::rule::Split;
+use crate::sides::{normalise, split, stack, tame};
+
+/// The setters of builders `$builder(model)` that say which law the data have.
+macro_rules! law_setters {
+    ($builder:ident) => {
+        impl<T: Real> $builder<T> {
+            /// Sets the number `M` of replicated draws (default: the limit, for real data).
+            pub fn replicates(mut self, replicates: Replicates) -> Self {
+                self.0.replicates = replicates;
+                self
+            }
+
+            /// Accepts data of which `M V` is not whole with finite `M` too: factorials become gamma functions. No effect in the limit.
+            pub fn real_data(mut self) -> Self {
+                self.0.real_data = true;
+                self
+            }
+        }
+    };
+}
+pub(crate) use law_setters;
+
+/// Data with the E-step of their law.
+#[derive(Debug)]
+pub(crate) struct SignedData<T> {
+    pub(crate) cells: Signed<T>,
+    pub(crate) split: Split,
+    /// The sum of the absolute values.
+    pub(crate) size: f64,
+}
+
+impl<T: Real> SignedData<T> {
+    /// # Errors
+    ///
+    /// [`FitError::Entry`] with the first cell that the law cannot have drawn.
+    pub(crate) fn new(
+        cells: Signed<T>,
+        replicates: Replicates,
+        real: bool,
+    ) -> Result<Self, FitError> {
+        replicates.check_data(&cells, real)?;
+        let mut size = 0.0;
+        cells.for_each(&mut |_, _, v| size += v.abs());
+        Ok(Self {
+            split: Split::of(replicates, &cells),
+            cells,
+            size,
+        })
+    }
+
+    /// Expected counts of atoms and of activations, each as wanted, and the likelihood. `specs` are of the atoms, and of what is called if the
+    /// activations are no numbers.
+    pub(crate) fn counts(
+        &self,
+        specs: &[BlockSpec<T>],
+        [atoms, activations]: [&DMatrix<T>; 2],
+        wanted: SignedWanted,
+    ) -> Result<([Option<DMatrix<T>>; 2], f64), FitError> {
+        let [plus, minus] = split(atoms);
+        let model = SignedModel {
+            plus: &plus,
+            minus: &minus,
+            right: activations,
+        };
+        let sums = self.cells.pass(&model, &self.split, wanted);
+        let mut counts = [None, None];
+        if wanted.left {
+            // [SKELLAM 5] T± ∘ G± Hᵀ
+            let mut left = stack(&sums.plus, &sums.minus);
+            left.component_mul_assign(atoms);
+            finite(&specs[0].name, &mut left)?;
+            if specs[0].prior.is_none() {
+                tame(&mut left);
+            }
+            counts[0] = Some(left);
+        }
+        if wanted.right {
+            // [SKELLAM 5] H ∘ (T⁺ᵀ G⁺ + T⁻ᵀ G⁻)
+            let mut right = sums.right;
+            right.component_mul_assign(activations);
+            finite(&specs[1].name, &mut right)?;
+            counts[1] = Some(right);
+        }
+        Ok((counts, sums.value))
+    }
+
+    /// The activation that explains the mean absolute value of the data; 1 of data that are all 0.
+    pub(crate) fn activation(&self, components: usize) -> f64 {
+        let mean = match self.size > 0.0 {
+            true => self.size / self.cells.observed() as f64,
+            false => 1.0,
+        };
+        mean * self.cells.shape().0 as f64 / components as f64
+    }
+
+    /// Atoms uniform on the simplex, `2F x K`: first all positive sides, then all negative ones.
+    pub(crate) fn atoms(&self, components: usize, rng: &mut dyn Rng) -> DMatrix<T> {
+        let rows = self.cells.shape().0;
+        let mut draw =
+            || DMatrix::from_fn(rows, components, |_, _| T::lit(random::exponential(rng)));
+        let (plus, minus) = (draw(), draw());
+        let mut both = stack(&plus, &minus);
+        normalise(&mut both);
+        both
+    }
+
+    /// Activations between half of [`activation`](Self::activation) and 1.5 times it, `K x N`.
+    pub(crate) fn activations(&self, components: usize, rng: &mut dyn Rng) -> DMatrix<T> {
+        let scale = self.activation(components);
+        let draw = |_, _| T::lit(scale * (0.5 + random::uniform(rng)));
+        DMatrix::from_fn(components, self.cells.shape().1, draw)
+    }
+}
+
+/// An observed cell to which factors give probability 0.
+pub(crate) struct Lost {
+    pub(crate) row: usize,
+    pub(crate) column: usize,
+    pub(crate) value: f64,
+}
+
+/// The first observed cell, in row-major order, to which the factors give probability 0.
+pub(crate) fn unsupported<T: Real>(
+    data: &Signed<T>,
+    [plus, minus]: [&DMatrix<T>; 2],
+    activations: &DMatrix<T>,
+) -> Option<Lost> {
+    let positive = |m: &DMatrix<T>| m.iter().all(|&x| x > T::zero());
+    if [plus, minus, activations].into_iter().all(positive) {
+        return None;
+    }
+    let mut first: Option<Lost> = None;
+    data.for_each(&mut |row, column, value| {
+        let known = first.as_ref();
+        if known.is_some_and(|lost| (lost.row, lost.column) < (row, column)) {
+            return;
+        }
+        if !reached([plus, minus], activations, (row, column), value) {
+            first = Some(Lost { row, column, value });
+        }
+    });
+    first
+}
+
+/// Whether a value has a rate of its own sign; 0 needs none.
+fn reached<T: Real>(
+    [plus, minus]: [&DMatrix<T>; 2],
+    activations: &DMatrix<T>,
+    (row, column): (usize, usize),
+    value: f64,
+) -> bool {
+    let atoms = if value > 0.0 { plus } else { minus };
+    value == 0.0
+        || (0..atoms.ncols())
+            .any(|z| atoms[(row, z)] > T::zero() && activations[(z, column)] > T::zero())
+}
+
+/// Hides the cells to which the factors give probability 0; the sum of their absolute values.
+///
+/// # Errors
+///
+/// [`FitError::Impossible`] with the first of them in row-major order, where they are to be refused.
+pub(crate) fn possible<T: Real>(
+    cells: &mut Signed<T>,
+    sides: [&DMatrix<T>; 2],
+    activations: &DMatrix<T>,
+    impossible: Impossible,
+) -> Result<f64, FitError> {
+    let first = unsupported(cells, sides, activations);
+    match (first, impossible) {
+        (None, _) => Ok(0.0),
+        (Some(lost), Impossible::Refuse) => Err(FitError::Impossible {
+            index: vec![lost.row, lost.column],
+            value: lost.value,
+        }),
+        (Some(_), Impossible::Drop) => {
+            let mut dropped = 0.0;
+            cells.hide(|row, column, value| {
+                let lost = !reached(sides, activations, (row, column), value);
+                dropped += if lost { value.abs() } else { 0.0 };
+                lost
+            });
+            Ok(dropped)
+        }
+    }
+}
+
+/// Columns in which nothing but zeros was observed.
+pub(crate) fn empty_columns<T: Real>(cells: &Signed<T>) -> Vec<usize> {
+    let mut empty = vec![true; cells.shape().1];
+    cells.for_each(&mut |_, column, value| empty[column] &= value == 0.0);
+    (0..empty.len()).filter(|&column| empty[column]).collect()
+}
+
+/// Refuses to explain along another mode than the columns.
+pub(crate) fn along_columns(how: &Transform) -> Result<(), FitError> {
+    match how.mode(2)? {
+        1 => Ok(()),
+        _ => Err(FitError::Conflict {
+            what: "new data are explained column by column: expected `along` 1".into(),
+        }),
+    }
+}
+
+/// `Σ_z (plus_z - minus_z) h_z` of one cell.
+pub(crate) fn cell<T: Real>(
+    [plus, minus]: [RowDVector<T>; 2],
+    activations: DVectorView<'_, T>,
+) -> f64 {
+    let atoms = plus.iter().zip(minus.iter());
+    let terms = atoms.zip(activations.iter());
+    let terms = terms.map(|((&p, &m), h)| (p - m).to_f64() * h.to_f64());
+    terms.sum()
+}
+
+/// `W H` as a tensor.
+///
+/// # Errors
+///
+/// [`FitError::Data`] for a value beyond the scalar.
+pub(crate) fn product<T: Real>(w: &DMatrix<T>, h: &DMatrix<T>) -> Result<DenseTensor<T>, FitError> {
+    let shape = vec![w.nrows(), h.ncols()];
+    let rows = h.transpose() * w.transpose();
+    Ok(DenseTensor::new(shape, rows.data.into(), Order::RowMajor)?)
+}
+
+/// Column `z` of `W` times row `z` of `H`.
+///
+/// # Errors
+///
+/// [`FitError::NoComponent`], and as [`product`].
+pub(crate) fn product_of_one<T: Real>(
+    w: &DMatrix<T>,
+    h: &DMatrix<T>,
+    z: usize,
+) -> Result<DenseTensor<T>, FitError> {
+    check_component(z, w.ncols())?;
+    let (w, h) = (w.columns(z, 1).into_owned(), h.rows(z, 1).into_owned());
+    product(&w, &h)
+}

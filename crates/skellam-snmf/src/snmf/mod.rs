@@ -1,0 +1,190 @@
+//! Semi-NMF under the Skellam law, by expectation-maximisation.
+//!
+//! ```text
+//! V ~ Sk(T⁺ H, T⁻ H),     T± <- norm(T± ∘ G± Hᵀ),     H <- H ∘ (T⁺ᵀ G⁺ + T⁻ᵀ G⁻)
+//! ```
+//!
+//! `G±` is what the law makes of a datum and its two rates; where a cell is hidden it is 1. Both factors are taken from one pass over the data.
+//! `[SKELLAM 5]`
+
+mod counts;
+mod prior;
+mod state;
+mod transform;
+
+use std::sync::Arc;
+
+use plca_fit::engine::{
+    Algorithm, Axis, BlockSpec, Constraint, Em, FitError, Model, Prior as BlockPrior, Settings,
+};
+use plca_tensor::arrange::Signed;
+use plca_tensor::{Data, Real};
+
+use crate::check::check_numbers;
+use crate::signed::{SignedData, law_setters};
+use crate::{Prior, Replicates};
+use counts::SnmfCounts;
+use prior::{Sides, gamma};
+
+pub use state::SnmfState;
+
+/// Maximum a posteriori of Skellam semi-NMF by EM, settings that are checked; see [`Snmf::builder`].
+///
+/// ```text
+/// maximise  Lfit(V; T, H) + ln p(T, H)
+/// ```
+///
+/// with the likelihood of [`Replicates`]; `Lfit` alone without priors. Its blocks are `atoms`, `T⁺` above `T⁻` (`2F x K`, columns sum to 1), and
+/// `activations`, `H` (`K x N`, in the units of the data). `[SKELLAM eq. 13]`, `[SKELLAM eq. 26]`
+///
+/// ```
+/// use plca_fit::engine::Model;
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// use skellam_snmf::Snmf;
+/// let v = DenseTensor::<f64>::new(vec![2, 2], vec![2.0, 4.0, -1.0, -2.0], Order::RowMajor)?;        // rank one
+/// let fit = Snmf::builder(1).build()?.fit(&v, &mut ChaCha8Rng::seed_from_u64(0))?;
+/// let product = fit.state().signed_atoms() * fit.state().activations();
+/// assert!((product[(1, 1)] + 2.0).abs() < 1e-2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Snmf<T: Real> {
+    components: usize,
+    replicates: Replicates,
+    real_data: bool,
+    priors: Option<Prior>,
+    floor: f64,
+    settings: Settings<T>,
+}
+
+/// Settings of [`Snmf`], not yet checked.
+#[derive(Clone, Debug)]
+#[must_use = "call `.build()`"]
+pub struct SnmfBuilder<T: Real>(Snmf<T>);
+
+law_setters!(SnmfBuilder);
+plca_fit::block_setters!(SnmfBuilder);
+plca_fit::rate_setters!(SnmfBuilder);
+
+impl<T: Real> Snmf<T> {
+    /// Starts the settings of a model of so many components.
+    pub fn builder(components: usize) -> SnmfBuilder<T> {
+        SnmfBuilder(Self {
+            components,
+            replicates: Replicates::default(),
+            real_data: false,
+            priors: None,
+            floor: 0.0,
+            settings: Settings::default(),
+        })
+    }
+
+    /// The blocks for data of this shape, with their priors.
+    fn blocks(&self, shape: (usize, usize)) -> Result<Vec<BlockSpec<T>>, FitError> {
+        let mut specs = specs(shape, self.components);
+        self.settings.apply(&mut specs)?;
+        let flat = (self.floor > 0.0).then(Prior::flat);
+        let Some(priors) = self.priors.clone().or(flat) else {
+            return Ok(specs);
+        };
+        priors.check_shape(shape, self.components)?;
+        let activations = gamma(&priors, self.floor);
+        let activations = activations.map_err(|source| FitError::Prior {
+            block: "activations".into(),
+            source,
+        })?;
+        let atoms = Sides::new(priors, self.floor);
+        specs[0].prior = Some(BlockPrior::Simplex(Arc::new(atoms)));
+        specs[1].prior = Some(BlockPrior::Rate(Arc::new(activations)));
+        specs.iter().try_for_each(BlockSpec::check)?;
+        Ok(specs)
+    }
+
+    fn on_cells(&self, cells: Signed<T>) -> Result<Em<SnmfCounts<T>>, FitError> {
+        let specs = self.blocks(cells.shape())?;
+        let data = SignedData::new(cells, self.replicates, self.real_data)?;
+        Ok(Em(SnmfCounts { data, specs }))
+    }
+}
+
+impl<T: Real> SnmfBuilder<T> {
+    /// Puts Dirichlet priors on the atoms and gamma priors on the activations. The objective has their normalisers too, even those of
+    /// [`Prior::flat`].
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_fit::engine::{Init, Model};
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use skellam_snmf::{Entries, Prior, Snmf};
+    /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let v = DenseTensor::new(vec![1, 1], vec![4.0], Order::RowMajor)?;
+    /// let priors = Prior { shape: Entries::All(3.0), rate: Entries::All(1.0), ..Prior::flat() };
+    /// let snmf = Snmf::builder(1).priors(priors).freeze("atoms").build()?;
+    /// let start = Init::default().block("atoms", dmatrix![1.0; 0.0]);
+    /// let fit = snmf.on(&v)?.run(start, &mut rng)?;
+    /// assert!(f64::abs(fit.state().activations()[0] - 3.0) < 1e-12);      // (4 + 3 - 1) / (1 + 1)
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn priors(mut self, priors: Prior) -> Self {
+        self.0.priors = Some(priors);
+        self
+    }
+
+    /// Sets the least value of counts and pseudo-counts together (default 0), before atoms are normalised and activations divided. Matters where a
+    /// shape of [`priors`](Self::priors) is below 1: there the objective has no maximum, and may fall. Without priors they are flat.
+    pub fn floor(mut self, floor: f64) -> Self {
+        self.0.floor = floor;
+        self
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Setting`] without components or replicates, and for a floor that is negative or not finite; [`FitError::Range`] for a
+    /// hyperparameter outside its range; [`FitError::Conflict`] for a floor or priors on both blocks beside a prior on one of them.
+    pub fn build(self) -> Result<Snmf<T>, FitError> {
+        let snmf = self.0;
+        check_numbers(snmf.components, snmf.replicates)?;
+        if !(snmf.floor.is_finite() && snmf.floor >= 0.0) {
+            return Err(FitError::Setting {
+                name: "floor",
+                value: snmf.floor,
+                expected: "a finite number >= 0",
+            });
+        }
+        if let Some(priors) = &snmf.priors {
+            priors.check()?;
+        }
+        if snmf.settings.has_priors() && (snmf.priors.is_some() || snmf.floor > 0.0) {
+            return Err(FitError::Conflict {
+                what: "`priors` and `floor` are of both blocks: they do not go with a prior on one"
+                    .into(),
+            });
+        }
+        Ok(snmf)
+    }
+}
+
+impl<T: Real> Model for Snmf<T> {
+    type Scalar = T;
+    type State = SnmfState<T>;
+
+    fn components(&self) -> usize {
+        self.components
+    }
+
+    fn bind<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Box<dyn Algorithm<T> + 'a>, FitError> {
+        Ok(Box::new(self.on_cells(Signed::new(data)?)?))
+    }
+}
+
+/// The blocks of a matrix of this shape.
+fn specs<T: Real>((f, n): (usize, usize), k: usize) -> Vec<BlockSpec<T>> {
+    vec![
+        BlockSpec::simplex("atoms", (2 * f, k), Axis::Columns),
+        BlockSpec::values("activations", (k, n), Axis::Rows, Constraint::NonNegative),
+    ]
+}

@@ -1,0 +1,124 @@
+//! Fitted parameters.
+
+use std::borrow::Cow;
+
+use nalgebra::DMatrix;
+use plca_fit::engine::{FileLayout, FitError, Parameters, Reconstruct, State};
+use plca_tensor::{DenseTensor, Real};
+
+use super::specs;
+use crate::Factors;
+use crate::check::check_shapes;
+use crate::sides::{sides, split, stack, views};
+use crate::signed::{cell, product, product_of_one};
+
+/// Fitted parameters of [`Snmf`](super::Snmf).
+///
+/// ```
+/// use nalgebra::dmatrix;
+/// use plca_fit::engine::Reconstruct;
+/// use skellam_snmf::SnmfState;
+/// let state = SnmfState::new(&dmatrix![0.5; 0.0], &dmatrix![0.0; 0.5], dmatrix![4.0, 8.0])?;
+/// assert_eq!(state.signed_atoms(), dmatrix![0.5; -0.5]);
+/// assert_eq!(state.cell(&[1, 1]), -4.0);
+/// assert!(SnmfState::new(&dmatrix![0.5; 0.0], &dmatrix![0.0; 0.4], dmatrix![4.0, 8.0]).is_err());
+/// # Ok::<(), plca_fit::engine::FitError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct SnmfState<T: Real>(Parameters<T>);
+
+plca_fit::serialised!(SnmfState);
+sides!(SnmfState);
+
+impl<T: Real> SnmfState<T> {
+    /// The state of `T⁺` and `T⁻`, both `F x K`, and `H`, `K x N`.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Shape`], [`FitError::Value`], [`FitError::Sum`] for an atom whose two sides do not sum to 1.
+    pub fn new(
+        plus: &DMatrix<T>,
+        minus: &DMatrix<T>,
+        activations: DMatrix<T>,
+    ) -> Result<Self, FitError> {
+        check_shapes([("minus", minus.shape(), plus.shape())])?;
+        let specs = specs((plus.nrows(), activations.ncols()), plus.ncols());
+        let blocks = vec![stack(plus, minus), activations];
+        Ok(Self(Parameters::new(&specs, blocks)?))
+    }
+
+    /// Both sides of the atoms, `T⁺` above `T⁻`, `2F x K`.
+    pub fn atoms(&self) -> &DMatrix<T> {
+        self.0.at(0)
+    }
+
+    /// A copy as factors: what hyperparameters are learnt from where factors are known.
+    pub fn factors(&self) -> Factors<T> {
+        let [plus, minus] = split(self.atoms());
+        Factors {
+            plus,
+            minus,
+            activations: self.activations().clone(),
+        }
+    }
+
+    /// `H`, `K x N`, in the units of the data.
+    pub fn activations(&self) -> &DMatrix<T> {
+        self.0.at(1)
+    }
+}
+
+/// Its cells are the expected data, `L⁺ - L⁻`. `[SKELLAM eq. 3]`
+impl<T: Real> Reconstruct for SnmfState<T> {
+    fn shape(&self) -> Vec<usize> {
+        vec![self.atoms().nrows() / 2, self.activations().ncols()]
+    }
+
+    fn components(&self) -> usize {
+        self.atoms().ncols()
+    }
+
+    fn cell(&self, index: &[usize]) -> f64 {
+        let row = views(self.atoms()).map(|side| side.row(index[0]).into_owned());
+        cell(row, self.activations().column(index[1]))
+    }
+
+    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
+        product(&self.signed_atoms(), self.activations())
+    }
+
+    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
+        product_of_one(&self.signed_atoms(), self.activations(), z)
+    }
+}
+
+impl<T: Real> State for SnmfState<T> {
+    type Scalar = T;
+    const NAME: &'static str = "skellam";
+
+    fn block_names(_: usize) -> Vec<Cow<'static, str>> {
+        ["atoms", "activations"].map(Cow::from).into()
+    }
+
+    fn layout(block: &str) -> FileLayout {
+        match block {
+            "atoms" => FileLayout::Sides,
+            _ => FileLayout::Matrix,
+        }
+    }
+
+    fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
+        let shapes: Vec<_> = parameters.blocks().map(|(_, b)| b.shape()).collect();
+        let (shape, k) = match shapes[..] {
+            // An odd number of rows has no two sides.
+            [(rows, k), (_, columns)] => ((rows / 2, columns), k),
+            _ => ((0, 0), 0),
+        };
+        parameters.check(&specs(shape, k))?;
+        Ok(Self(parameters))
+    }
+
+    fn parameters(&self) -> &Parameters<T> {
+        &self.0
+    }
+}

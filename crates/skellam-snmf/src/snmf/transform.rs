@@ -1,0 +1,71 @@
+//! New data under learnt atoms.
+
+use nalgebra::DMatrix;
+use plca_fit::engine::{
+    Explained, FitError, Frozen, Reconstruct, Transform, begin, check_shape, uncertified,
+};
+use plca_tensor::arrange::Signed;
+use plca_tensor::{Data, Factor, Real};
+
+use super::{Snmf, SnmfState};
+use crate::sides::split;
+use crate::signed::{along_columns, empty_columns, possible};
+
+impl<T: Real> Snmf<T> {
+    /// Finds the activations of new columns under the atoms of a state, with the likelihood and the priors of this model. There is no bound on what
+    /// is still to be gained.
+    ///
+    /// Data that no atom reaches are refused, or hidden and counted by their absolute values.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Conflict`] for another mode than the columns, [`FitError::DataShape`], [`FitError::Impossible`], and those of
+    /// [`on`](plca_fit::engine::Model::on) and of a run.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_fit::engine::Transform;
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use skellam_snmf::{Snmf, SnmfState};
+    /// let learnt = SnmfState::new(&dmatrix![0.5; 0.0], &dmatrix![0.0; 0.5], dmatrix![1.0])?;
+    /// let new = DenseTensor::new(vec![2, 2], vec![3.0, 6.0, -3.0, -6.0], Order::RowMajor)?;
+    /// let explained = Snmf::builder(1).build()?.transform(&learnt, &new, &Transform::default())?;
+    /// assert!((explained.fit.state().activations() - dmatrix![6.0, 12.0]).amax() < 1e-6);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn transform(
+        &self,
+        learnt: &SnmfState<T>,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<SnmfState<T>>, FitError> {
+        along_columns(how)?;
+        let [plus, minus] = split(learnt.atoms());
+        check_shape(data.shape(), &[Some(Factor::Columns(&plus)), None])?;
+        let mut cells = Signed::new(data)?;
+        let (k, n) = (learnt.components(), cells.shape().1);
+        let ones = DMatrix::from_element(k, n, T::one());
+        let dropped = possible(&mut cells, [&plus, &minus], &ones, how.impossible)?;
+        let empty = empty_columns(&cells);
+        let mut config = self.clone();
+        config.components = k;
+        config.settings.freeze("atoms".into(), Frozen::Whole);
+        config.settings.freeze("activations".into(), Frozen::No);
+        let algorithm = config.on_cells(cells)?;
+        let size = algorithm.0.data.size;
+        let each = match size > 0.0 {
+            true => size / (k * n) as f64,
+            false => 1.0,
+        };
+        let activations = DMatrix::from_element(k, n, T::lit(each));
+        let start = begin(&algorithm, vec![learnt.atoms().clone(), activations])?;
+        Ok(Explained {
+            fit: uncertified(Box::new(algorithm), start, how)?,
+            gap: Vec::new(),
+            dropped,
+            empty,
+        })
+    }
+}

@@ -1,0 +1,73 @@
+//! How many components: the evidence bound as criterion.
+
+use plca_fit::engine::{Fit, FitError, Init, Model, Stop};
+use plca_tensor::{Data, Real};
+use rand::Rng;
+
+use super::{SnmfVb, SnmfVbState};
+
+/// The best fit with some number of components.
+#[derive(Clone, Debug)]
+pub struct Candidate<T: Real> {
+    /// `K`.
+    pub components: usize,
+    /// `(ELBO + ln K!) / M`: with exchangeable components the posterior has `K!` equal modes, of which a fit sees one.
+    pub score: f64,
+    /// The fit; its objective is `ELBO / M`.
+    pub fit: Fit<SnmfVbState<T>>,
+}
+
+/// Fits of several numbers of components, best first: `configure` gives the model for each, and the best of `starts` random starts counts.
+///
+/// The bound pays for every component by its divergence from the prior, so it need not grow with their number. The prior matters: the same for
+/// all, and proper.
+///
+/// # Errors
+///
+/// [`FitError::Setting`] for 0 starts; those of `configure`, of [`on`](Model::on) and of a run.
+///
+/// # Examples
+///
+/// ```
+/// use plca_fit::engine::Stop;
+/// use plca_tensor::{DenseTensor, Order};
+/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+/// use skellam_snmf::{SnmfVb, select_components};
+/// let values = vec![20.0, 40.0, 10.0, -10.0, -20.0, -5.0, 30.0, 60.0, 15.0];                        // rank one
+/// let v = DenseTensor::<f64>::new(vec![3, 3], values, Order::RowMajor)?;
+/// let mut rng = ChaCha8Rng::seed_from_u64(0);
+/// let ranked = select_components(&v, 1..=3, |k| SnmfVb::builder(k).build(), 3, &Stop::default(), &mut rng)?;
+/// assert_eq!(ranked[0].components, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn select_components<T: Real>(
+    data: &dyn Data<T>,
+    components: impl IntoIterator<Item = usize>,
+    configure: impl Fn(usize) -> Result<SnmfVb<T>, FitError>,
+    starts: u32,
+    stop: &Stop,
+    rng: &mut dyn Rng,
+) -> Result<Vec<Candidate<T>>, FitError> {
+    if starts == 0 {
+        return Err(FitError::Setting {
+            name: "starts",
+            value: 0.0,
+            expected: "at least 1",
+        });
+    }
+    let mut candidates = Vec::new();
+    for k in components {
+        let vb = configure(k)?;
+        let run = vb.on(data)?.stop(stop.clone()).restarts(starts);
+        let fit = run.run(Init::default(), rng)?;
+        let ln_factorial: f64 = (1..=vb.components).map(|i| (i as f64).ln()).sum();
+        candidates.push(Candidate {
+            components: vb.components,
+            // The limit has no room for a choice among finitely many modes.
+            score: fit.objective() + ln_factorial / vb.replicates.number(),
+            fit,
+        });
+    }
+    candidates.sort_by(|a, b| b.score.total_cmp(&a.score));
+    Ok(candidates)
+}

@@ -1,0 +1,209 @@
+//! Starts.
+
+use nalgebra::DMatrix;
+use plca_dist::random;
+use plca_fit::engine::{
+    Algorithm, BlockSpec, Em, Expectation, FitError, Parameters, State, Stepped, begin,
+};
+use plca_tensor::arrange::Signed;
+use plca_tensor::{Data, Real};
+use rand::Rng;
+
+use super::counts::{VbCounts, blocks};
+use super::{SnmfVb, SnmfVbState};
+use crate::Entries;
+use crate::SnmfState;
+use crate::check::{check_shapes, check_values};
+use crate::posterior::least_shape;
+use crate::prior::Axis;
+use crate::sides::stack;
+use crate::signed::unsupported;
+
+/// Variational Bayes on data, with its starts.
+#[derive(Debug)]
+pub(super) struct Bound<T: Real>(pub(super) Em<VbCounts<T>>);
+
+/// A block of the prior, every entry raised by up to `most`.
+fn expanded<T: Real>(
+    entries: &Entries,
+    (rows, columns): (usize, usize),
+    axis: Axis,
+    most: f64,
+    mut draw: impl FnMut() -> f64,
+) -> DMatrix<T> {
+    let mut block = DMatrix::zeros(rows, columns);
+    entries.for_each(block.as_mut_slice(), axis, |x, c| {
+        let c = T::lit(c);
+        *x = if most > 0.0 {
+            T::lit(c.to_f64() + most * draw())
+        } else {
+            c
+        };
+    });
+    block
+}
+
+impl<T: Real> Bound<T> {
+    /// The prior of the activations, `ŝ = a` and `b̂ = b + 1`, shapes raised by up to `most`.
+    fn activations(&self, most: f64, draw: impl FnMut() -> f64) -> [DMatrix<T>; 2] {
+        let counts = &self.0.0;
+        let (shape, axis) = (counts.specs[1].shape, Axis::Rows(counts.components()));
+        let mut rate = DMatrix::zeros(shape.0, shape.1);
+        let each = rate.as_mut_slice();
+        (counts.priors.rate).for_each(each, axis, |x, b| *x = T::lit(b + 1.0));
+        let shapes = expanded(&counts.priors.shape, shape, axis, most, draw);
+        [shapes, rate]
+    }
+
+    /// The prior itself, shapes raised by up to `most`.
+    fn prior(&self, most: f64, mut draw: impl FnMut() -> f64) -> Vec<DMatrix<T>> {
+        let counts = &self.0.0;
+        let (rows, k) = counts.specs[0].shape;
+        let shape = (rows / 2, k);
+        let axis = Axis::Columns(rows / 2);
+        let mut side = |entries| expanded(entries, shape, axis, most, &mut draw);
+        let (plus, minus) = (side(&counts.priors.plus), side(&counts.priors.minus));
+        let [shape, rate] = self.activations(most, draw);
+        vec![stack(&plus, &minus), shape, rate]
+    }
+}
+
+impl<T: Real> Algorithm<T> for Bound<T> {
+    fn blocks(&self) -> &[BlockSpec<T>] {
+        &self.0.0.specs
+    }
+
+    fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
+        self.0.step(at, measure)
+    }
+
+    fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        self.0.objective(at)
+    }
+
+    fn likelihood(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        Ok(self.0.0.ln_lik(at))
+    }
+
+    fn unit(&self) -> f64 {
+        self.0.0.unit()
+    }
+
+    fn extrapolates(&self, at: &Parameters<T>) -> Result<(), FitError> {
+        self.0.extrapolates(at)
+    }
+
+    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
+        self.0.0.draw(rng)
+    }
+
+    /// Atoms alone meet the prior of the activations.
+    fn complete(&self, blocks: &mut [DMatrix<T>], given: &[bool]) -> Result<(), FitError> {
+        if given == [true, false, false] {
+            let prior = self.activations(0.0, || 0.0);
+            blocks[1..].iter_mut().zip(prior).for_each(|(x, p)| *x = p);
+        }
+        Ok(())
+    }
+
+    /// Refuses shapes too small to be fitted.
+    fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {
+        let (least, expected) = least_shape::<T>();
+        // As the scalar has it: the prior may be as small.
+        let least = T::lit(least);
+        let mut shapes = at.blocks().take(2);
+        shapes.try_for_each(|(name, block)| check_values(name, block, expected, |x| x >= least))
+    }
+
+    fn residual(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        Algorithm::residual(&self.0, at)
+    }
+}
+
+impl<T: Real> SnmfVb<T> {
+    /// The prior itself as a start, `α̂ = α`, `ŝ = a`, `b̂ = b + 1`, every shape raised by up to `jitter`: components that start alike under like
+    /// priors stay alike for ever.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Setting`] for a jitter that is negative or not finite, and those of [`on`](plca_fit::engine::Model::on).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use skellam_snmf::{Entries, Prior, SnmfVb};
+    /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let v = DenseTensor::new(vec![1, 2], vec![2.0, -4.0], Order::RowMajor)?;
+    /// let priors = Prior { shape: Entries::All(3.0), rate: Entries::All(0.5), ..Prior::flat() };
+    /// let start = SnmfVb::builder(1).priors(priors).build()?.at_prior(&v, 0.0, &mut rng)?;
+    /// assert_eq!(start.activations_shape(), &dmatrix![3.0, 3.0]);
+    /// assert_eq!(start.activations_rate(), &dmatrix![1.5, 1.5]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn at_prior(
+        &self,
+        data: &dyn Data<T>,
+        jitter: f64,
+        rng: &mut dyn Rng,
+    ) -> Result<SnmfVbState<T>, FitError> {
+        if !(jitter.is_finite() && jitter >= 0.0) {
+            return Err(FitError::Setting {
+                name: "jitter",
+                value: jitter,
+                expected: "a finite number >= 0",
+            });
+        }
+        let bound = self.on_cells(Signed::new(data)?)?;
+        let blocks = bound.prior(jitter, || random::uniform(rng));
+        SnmfVbState::wrap(begin(&bound, blocks)?)
+    }
+
+    /// The update from the factors of a state as a start: they are taken for the geometric means.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Shape`] for another number of components or columns, [`FitError::Support`] for a datum that the factors make impossible,
+    /// [`FitError::NotFinite`], and those of [`on`](plca_fit::engine::Model::on).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plca_fit::engine::Model;
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use skellam_snmf::{Snmf, SnmfVb};
+    /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+    /// # let mut rng = ChaCha8Rng::seed_from_u64(0);
+    /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![2.0, 4.0, -1.0, -2.0], Order::RowMajor)?;
+    /// let point = Snmf::builder(1).build()?.fit(&v, &mut rng)?;
+    /// let vb = SnmfVb::builder(1).build()?;
+    /// let start = vb.at_means(&v, point.state())?;
+    /// let fit = vb.on(&v)?.run(&start, &mut rng)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn at_means(
+        &self,
+        data: &dyn Data<T>,
+        means: &SnmfState<T>,
+    ) -> Result<SnmfVbState<T>, FitError> {
+        let bound = self.on_cells(Signed::new(data)?)?;
+        let counts = &bound.0.0;
+        let [atoms, activations] = [0, 1].map(|j| counts.specs[j].shape);
+        check_shapes([
+            ("atoms", means.atoms().shape(), atoms),
+            ("activations", means.activations().shape(), activations),
+        ])?;
+        let factors = means.factors();
+        let sides = [&factors.plus, &factors.minus];
+        let lost = unsupported(&counts.data.cells, sides, &factors.activations);
+        if let Some(lost) = lost {
+            return Err(FitError::Support {
+                index: vec![lost.row, lost.column],
+                value: lost.value,
+            });
+        }
+        SnmfVbState::wrap(begin(&bound, blocks(counts.updated(&factors)?))?)
+    }
+}

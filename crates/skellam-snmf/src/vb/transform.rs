@@ -1,0 +1,65 @@
+//! New data under the posterior of learnt atoms.
+
+use plca_fit::engine::{
+    Algorithm, Explained, FitError, Frozen, Reconstruct, Transform, begin, check_shape, uncertified,
+};
+use plca_tensor::arrange::Signed;
+use plca_tensor::{Data, Factor, Real};
+
+use super::{NAMES, SnmfVb, SnmfVbState};
+use crate::sides::split;
+use crate::signed::{along_columns, empty_columns};
+
+impl<T: Real> SnmfVb<T> {
+    /// Finds the posterior of the activations of new columns under that of the atoms of a state, with the likelihood and the priors of this model.
+    /// There is no bound on what is still to be gained.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Conflict`] for another mode than the columns, [`FitError::DataShape`], and those of [`on`](plca_fit::engine::Model::on) and of a
+    /// run.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use nalgebra::dmatrix;
+    /// use plca_fit::engine::Transform;
+    /// use plca_tensor::{DenseTensor, Order};
+    /// use skellam_snmf::{Posterior, SnmfVb, SnmfVbState};
+    /// let (plus, minus) = (dmatrix![40.0; 1.0], dmatrix![1.0; 40.0]);
+    /// let learnt = SnmfVbState::new(Posterior { plus, minus, shape: dmatrix![1.0], rate: dmatrix![1.0] })?;
+    /// let new = DenseTensor::new(vec![2, 2], vec![3.0, 6.0, -3.0, -6.0], Order::RowMajor)?;
+    /// let explained = SnmfVb::builder(1).build()?.transform(&learnt, &new, &Transform::default())?;
+    /// let shapes = explained.fit.state().activations_shape();
+    /// assert!(shapes[1] > shapes[0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn transform(
+        &self,
+        learnt: &SnmfVbState<T>,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<SnmfVbState<T>>, FitError> {
+        along_columns(how)?;
+        let [plus, _] = split(learnt.atoms_shape());
+        check_shape(data.shape(), &[Some(Factor::Columns(&plus)), None])?;
+        let cells = Signed::new(data)?;
+        let empty = empty_columns(&cells);
+        let mut config = self.clone();
+        config.components = learnt.components();
+        let frozen = [Frozen::Whole, Frozen::No, Frozen::No];
+        for (name, frozen) in NAMES.into_iter().zip(frozen) {
+            config.settings.freeze(name.into(), frozen);
+        }
+        let bound = config.on_cells(cells)?;
+        let mut blocks = vec![learnt.atoms_shape().clone(); 3];
+        bound.complete(&mut blocks, &[true, false, false])?;
+        let start = begin(&bound, blocks)?;
+        Ok(Explained {
+            fit: uncertified(Box::new(bound), start, how)?,
+            gap: Vec::new(),
+            dropped: 0.0,
+            empty,
+        })
+    }
+}
