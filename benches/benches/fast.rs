@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use plca_benches::{source, spectrogram, topics};
 use plca_em::Nmf;
-use plca_fit::engine::{Init, Iteration, Model, Solver, Status, Stop};
+use plca_fit::{Init, Iteration, Model, Solver, Status, Stop};
 use plca_tensor::Data;
 
 /// Iterations of EM to either target.

@@ -14,7 +14,7 @@ use plca_dist::{
     bessel_rho_slice, digamma_slice, exp_digamma_slice, gamma_shape_kl_slice, ln_0f1,
     skellam_divergence_slice, skellam_ln_pmf, skellam_ratios_slice,
 };
-use plca_fit::engine::{Init, Model, State};
+use plca_fit::{Init, Model, State};
 use plca_tensor::DenseTensor;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use skellam_snmf::{Replicates, Snmf, SnmfVb};

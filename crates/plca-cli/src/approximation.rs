@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use plca_fit::engine::Reconstruct;
+use plca_fit::Reconstruct;
 use plca_io::Array;
 use plca_tensor::Cp;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};

@@ -13,7 +13,7 @@ use crate::models::{Kind, MODELS};
 use crate::solver;
 use crate::table::TableArgs;
 use plca_em::{Local, StepSize};
-use plca_fit::engine::{Anneal, Solver};
+use plca_fit::{Anneal, Solver};
 use plca_priors::Priors;
 
 /// Probabilistic latent-variable factorization of files.

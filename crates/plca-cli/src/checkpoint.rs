@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{Checkpoint, FileLayout, Parameters, Solver, Status};
+use plca_fit::{Checkpoint, FileLayout, Parameters, Solver, Status};
 use plca_io::{Array, Element, ModelFile};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};

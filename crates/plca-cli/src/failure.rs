@@ -146,9 +146,9 @@ impl From<plca_em::EmError> for Failure {
     }
 }
 
-impl From<plca_fit::engine::FitError> for Failure {
-    fn from(e: plca_fit::engine::FitError) -> Self {
-        use plca_fit::engine::FitError as E;
+impl From<plca_fit::FitError> for Failure {
+    fn from(e: plca_fit::FitError) -> Self {
+        use plca_fit::FitError as E;
         use plca_tensor::DataError;
         match e {
             // Settings come from the command line.

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plca_em::{HeldOut, hold_out};
-use plca_fit::engine::{
+use plca_fit::{
     Algorithm, AnyModel, Checkpoint, Cooling, Event, FitError, Init, Iteration, Prior, Sense,
     Solver, Status, Stop,
 };

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use plca_fit::engine::Solver;
+use plca_fit::Solver;
 use plca_io::{Element, Store, StoreWriter};
 use plca_tensor::{DataError, OutOfCore};
 

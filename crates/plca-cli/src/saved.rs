@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::engine::State;
+use plca_fit::State;
 use plca_io::ModelFile;
 use serde_json::Value;
 

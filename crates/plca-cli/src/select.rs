@@ -5,7 +5,7 @@ use plca_em::{
     HeldCells, HeldOut, Judged, ModelOrder, Plca, effective_parameters, held_out_divergence,
     held_out_perplexity, hold_out, hold_out_cells,
 };
-use plca_fit::engine::{Fit, FitError, Init, Model, Reconstruct, State, Stop};
+use plca_fit::{Fit, FitError, Init, Model, Reconstruct, State, Stop};
 use plca_tensor::{Data, DataError, Mask};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};

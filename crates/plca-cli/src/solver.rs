@@ -1,6 +1,6 @@
 //! The solver of a run, from the command line.
 
-use plca_fit::engine::{Algorithm, Solver};
+use plca_fit::{Algorithm, Solver};
 use plca_io::Element;
 
 use crate::args::FitArgs;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use plca_fit::engine::{Explained, FitError, Impossible, Parameters, Solver, Transform};
+use plca_fit::{Explained, FitError, Impossible, Parameters, Solver, Transform};
 use plca_io::{Array, ModelFile, Sealed};
 use plca_tensor::Data;
 use serde_json::{Value, json};

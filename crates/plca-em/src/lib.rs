@@ -81,7 +81,7 @@ pub use online::{
 pub use online::{Explanation, Turn};
 pub use order::{ModelOrder, effective_parameters, nominal_parameters, shifted_parameters};
 pub use plca::{Missing, Plca, PlcaBuilder, PlcaState};
-pub use plca_fit::engine::{
+pub use plca_fit::{
     Algorithm, Anneal, AnyModel, Checkpoint, Cooling, Event, Explained, Fit, FitError, Impossible,
     Init, Iteration, Model, Need, Observer, Parameters, Reconstruct, Run, Sense, Solver, Start,
     State, Status, Stop, StopError, TracePoint, Transform,

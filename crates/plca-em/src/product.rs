@@ -1,7 +1,7 @@
 //! What the models of products of factors share.
 
 use nalgebra::DMatrix;
-use plca_fit::engine::FitError;
+use plca_fit::FitError;
 use plca_tensor::{Cp, Data, DataError, Factor, Modes, Real, Request, Rule, check_counts};
 
 /// The first positive cell, in row-major order, to which a model gives the probability 0.

@@ -1,48 +1,70 @@
-//! One loop for every iterative model.
+//! One engine for every model: named blocks of parameters, and runs that iterate them.
 //!
-//! A model implements [`Algorithm`]; [`run`] iterates it under a [`Stop`] rule, keeps the trace and tells an
-//! [`Observer`] about every iteration. [`Squarem`], [`Momentum`] and [`Parabolic`] wrap an algorithm that can also
-//! [`Accelerate`] and are algorithms themselves. Nothing here reads a clock, a file or a random number.
+//! * [`Model`]: settings. [`on`](Model::on) data it is a [`Run`], whose [`Solver`], [`Stop`] rule and [`Observer`]s can be chosen; what a run gives
+//!   back is a [`Fit`] of a [`State`].
+//! * [`Parameters`]: the blocks of any model by name. [`BlockSpec`] says what a block must satisfy, which prior it has and what of it is frozen.
+//! * [`Expectation`]: what a model of your own writes, its expected counts; [`Em`] does the rest. [`Algorithm`]: for iterations that are no EM.
+//! * [`Transform`]: new data under learnt blocks. [`Checkpoint`]: what continues a run with bit-identical results.
 //!
 //! ```
-//! use plca_fit::{Algorithm, Stop, StopError, StopReason, run};
-//!
-//! /// Halves the distance to 3; the objective to maximise is `-(x - 3)²`.
-//! struct Halving;
-//! impl Algorithm for Halving {
-//!     type State = f64;
-//!     type Error = StopError;
-//!     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, StopError> {
-//!         let before = measure.then(|| -(*x - 3.0).powi(2));
-//!         *x += (3.0 - *x) / 2.0;
-//!         Ok(before)
-//!     }
-//!     fn objective(&self, x: &f64) -> Result<f64, StopError> { Ok(-(*x - 3.0).powi(2)) }
-//! }
-//!
-//! let outcome = run(&Halving, 0.0, &Stop { max_iter: 5, tol: 0.0, ..Stop::default() }, ())?;
-//! assert_eq!((outcome.iterations, outcome.reason), (5, StopReason::MaxIterations));
-//! assert_eq!(outcome.objective, -(3.0f64 / 32.0).powi(2));
-//! # Ok::<(), StopError>(())
+//! use plca_em::Plca;
+//! use plca_fit::{Init, Model, Solver, Status, Stop};
+//! use plca_tensor::{DenseTensor, Order};
+//! use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+//! let v = DenseTensor::<f64>::new(vec![2, 3], vec![4.0, 0.0, 1.0, 0.0, 6.0, 1.0], Order::RowMajor)?;
+//! let model = Plca::builder(2).build()?;
+//! let run = model.on(&v)?.solver(Solver::Squarem).stop(Stop::default().tol(1e-9));
+//! let fit = run.run(Init::default(), &mut ChaCha8Rng::seed_from_u64(0))?;
+//! assert_eq!(fit.status(), &Status::Converged);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # When not to use this crate
 //!
-//! For optimisation in general: there is no line search, gradient or constraint here.
+//! It has no model and no data: see `plca-em`, `skellam-snmf`, `pntf-l2` and `plca-tensor`. It is no general optimiser either.
 
-mod accelerate;
 mod algorithm;
-pub mod engine;
+mod anneal;
+mod block;
+mod cool;
+mod em;
+mod error;
+mod fit;
+mod init;
 #[cfg(feature = "laws")]
 pub mod laws;
-mod observer;
-mod restarts;
+mod layout;
+mod model;
+mod parameters;
+mod prior;
+mod reconstruct;
 mod run;
+mod separable;
+mod settings;
+pub(crate) mod solver;
 mod stop;
+mod transform;
 
-pub use accelerate::{Accelerate, Carried, Momentum, Parabolic, Plain, Squarem};
-pub use algorithm::{Algorithm, Direction, Failure};
-pub use observer::{Iteration, Observer};
-pub use restarts::best_of;
-pub use run::{Outcome, Progress, TracePoint, run, run_from};
-pub use stop::{Need, Stop, StopError, StopReason};
+pub use algorithm::{Algorithm, Sense};
+pub use anneal::Anneal;
+pub use block::{Axis, BlockSpec, Constraint, Draw, Exposure, Frozen};
+pub use cool::Cooling;
+pub use em::{Counts, Em, Expectation, Renewed, Stepped, Wanted};
+pub use error::FitError;
+pub use fit::{Checkpoint, Event, Fit, TracePoint};
+pub use init::{Init, Start, begin};
+pub use layout::FileLayout;
+pub use model::{AnyModel, Model, State};
+pub use parameters::{Parameters, SCALE};
+pub use prior::Prior;
+pub use reconstruct::{Reconstruct, dense, one_component};
+pub use run::{Iteration, Observer, Run};
+pub use separable::{Plan, Separable, pseudo_counts, refuse};
+pub use settings::Settings;
+pub use solver::fast::{Product, transpose_to};
+pub use solver::{Memory, Solver, Steps};
+pub use stop::{Need, Status, Stop, StopError};
+pub use transform::{
+    Explained, Impossible, Transform, certify, check_shape, empty, gap, gaps, possible, reached,
+    share, uncertified,
+};

@@ -1,262 +1,409 @@
-//! The loop.
+//! The loop of every model.
 
-use crate::{Algorithm, Iteration, Need, Observer, Stop, StopError, StopReason};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
 
-/// The objective after some number of iterations, in the unit of [`Algorithm::objective`].
-///
-/// ```
-/// # use plca_fit::{Algorithm, StopError};
-/// # struct Halving;
-/// # impl Algorithm for Halving {
-/// #     type State = f64;
-/// #     type Error = StopError;
-/// #     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, StopError> {
-/// #         let before = measure.then(|| -x.powi(2));
-/// #         *x /= 2.0;
-/// #         Ok(before)
-/// #     }
-/// #     fn objective(&self, x: &f64) -> Result<f64, StopError> { Ok(-x.powi(2)) }
-/// # }
-/// use plca_fit::{Stop, TracePoint, run};
-/// let outcome = run(&Halving, 8.0, &Stop { max_iter: 2, ..Stop::default() }, ())?;
-/// assert_eq!(outcome.trace, [TracePoint { iteration: 0, objective: -64.0 }, TracePoint { iteration: 2, objective: -4.0 }]);
-/// # Ok::<(), StopError>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct TracePoint {
-    /// Iterations done, 0 for the start; those before a resumption included.
+use plca_tensor::{Data, Real};
+use rand::Rng;
+
+use super::cool::{Cooled, Held};
+use super::init::scaled;
+use super::model::Bind;
+use super::{
+    Algorithm, Checkpoint, Cooling, Event, Fit, FitError, Init, Need, Parameters, Solver, State,
+    Status, Steps, Stop, StopError, TracePoint,
+};
+
+/// What an observer sees after an iteration.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Iteration<'a, T: Real> {
+    /// Which start of several this is, counted from 0.
+    pub start: u32,
+    /// Iterations done so far, this one included.
     pub iteration: usize,
-    /// Objective of the state after them; of a run's last point, of the state that it [ends](crate::Algorithm::finish) with.
-    pub objective: f64,
+    /// The objective measured during this iteration, of the parameters *before* it.
+    pub measured: Option<TracePoint>,
+    /// What happened in it.
+    pub events: &'a [Event],
+    at: &'a Checkpoint<T>,
+    steps: &'a dyn Steps<T>,
 }
 
-/// Where a run stands: with the state, all that is needed to go on as if it had not been interrupted.
-///
-/// ```
-/// use plca_fit::Progress;
-/// assert_eq!(Progress::default().iteration, 0);                   // a run that has not begun
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Progress {
-    /// Iterations done (default 0).
-    pub iteration: usize,
-    /// The last check, which the next is compared with (default none).
-    pub checked: Option<TracePoint>,
-    /// How many checks in a row, up to the last, found a change within [`Stop::tol`] (default 0).
-    #[cfg_attr(feature = "serde", serde(default))]
-    pub small_changes: usize,
-    /// Why the run ended, if this was its last iteration (default none): a run resumed from here ends at once, as it did.
-    pub ended: Option<StopReason>,
-}
+impl<T: Real> Iteration<'_, T> {
+    /// The parameters after this iteration.
+    pub fn parameters(&self) -> &Parameters<T> {
+        &self.at.parameters
+    }
 
-/// What a run gives back.
-///
-/// ```
-/// # use plca_fit::{Algorithm, StopError};
-/// # struct Halving;
-/// # impl Algorithm for Halving {
-/// #     type State = f64;
-/// #     type Error = StopError;
-/// #     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, StopError> {
-/// #         let before = measure.then(|| -x.powi(2));
-/// #         *x /= 2.0;
-/// #         Ok(before)
-/// #     }
-/// #     fn objective(&self, x: &f64) -> Result<f64, StopError> { Ok(-x.powi(2)) }
-/// # }
-/// use plca_fit::{Stop, StopReason, run};
-/// let outcome = run(&Halving, 8.0, &Stop { max_iter: 3, ..Stop::default() }, ())?;
-/// assert_eq!((outcome.state, outcome.objective), (1.0, -1.0));
-/// assert_eq!((outcome.iterations, outcome.reason), (3, StopReason::MaxIterations));
-/// # Ok::<(), StopError>(())
-/// ```
-#[derive(Clone, Debug)]
-#[must_use]
-pub struct Outcome<S> {
-    /// The final state.
-    pub state: S,
-    /// The objective at every check of this run, and at its end.
-    pub trace: Vec<TracePoint>,
-    /// Why the run ended.
-    pub reason: StopReason,
-    /// Iterations done, those before a resumption included.
-    pub iterations: usize,
-    /// Objective of [`state`](Self::state).
-    pub objective: f64,
-}
-
-impl<S> Outcome<S> {
-    /// The same with another state.
-    ///
-    /// ```
-    /// # use plca_fit::{Outcome, StopReason};
-    /// # let reason = StopReason::MaxIterations;
-    /// let outcome = Outcome { state: 2, trace: Vec::new(), reason, iterations: 1, objective: 0.5 };
-    /// assert_eq!(outcome.map(|n| n.to_string()).state, "2");
-    /// ```
-    pub fn map<R>(self, state: impl FnOnce(S) -> R) -> Outcome<R> {
-        Outcome {
-            state: state(self.state),
-            trace: self.trace,
-            reason: self.reason,
-            iterations: self.iterations,
-            objective: self.objective,
+    /// What continues the run from here.
+    pub fn checkpoint(&self) -> Checkpoint<T> {
+        Checkpoint {
+            memory: self.steps.memory(),
+            ..self.at.clone()
         }
     }
 }
 
-/// Iterates `algorithm` from `state` until `stop` says so.
-///
-/// Checks cost nothing but the logarithm: the objective of a state is measured by the iteration that leaves it. The rule is not
-/// checked here ([`Stop::check`] does): 0 for `check_every` or `patience` counts as 1, a tolerance that is not a number is never met.
-///
-/// # Errors
-///
-/// The algorithm's own, [`StopError::NoResidual`] among them.
-///
-/// # Examples
-///
-/// ```
-/// # use plca_fit::{Algorithm, StopError};
-/// # struct Halving;
-/// # impl Algorithm for Halving {
-/// #     type State = f64;
-/// #     type Error = StopError;
-/// #     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, StopError> {
-/// #         let before = measure.then(|| -x.powi(2));
-/// #         *x /= 2.0;
-/// #         Ok(before)
-/// #     }
-/// #     fn objective(&self, x: &f64) -> Result<f64, StopError> { Ok(-x.powi(2)) }
-/// # }
-/// use plca_fit::{Stop, StopReason, run};
-/// let outcome = run(&Halving, 8.0, &Stop { tol: 10.0, check_every: 1, ..Stop::default() }, ())?;
-/// assert_eq!(outcome.reason, StopReason::Converged);              // a change of 48 on 16 is within 10 times 16
-/// # Ok::<(), StopError>(())
-/// ```
-pub fn run<A: Algorithm>(
-    algorithm: &A,
-    state: A::State,
-    stop: &Stop,
-    observer: impl Observer<A::State>,
-) -> Result<Outcome<A::State>, A::Error> {
-    run_from(algorithm, state, Progress::default(), stop, observer)
+/// Told about every iteration. Closures are observers.
+pub trait Observer<T: Real> {
+    /// Called after every iteration; `Break` ends the run with this status.
+    fn on_iteration(&mut self, iteration: &Iteration<'_, T>) -> ControlFlow<Status>;
 }
 
-/// Continues a run from a saved state and its [`Progress`]: the same bits and the same end as without the interruption.
-///
-/// # Errors
-///
-/// The algorithm's own, [`StopError::NoResidual`] among them.
-///
-/// # Examples
-///
-/// ```
-/// # use plca_fit::{Algorithm, StopError};
-/// # struct Halving;
-/// # impl Algorithm for Halving {
-/// #     type State = f64;
-/// #     type Error = StopError;
-/// #     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, StopError> {
-/// #         let before = measure.then(|| -x.powi(2));
-/// #         *x /= 2.0;
-/// #         Ok(before)
-/// #     }
-/// #     fn objective(&self, x: &f64) -> Result<f64, StopError> { Ok(-x.powi(2)) }
-/// # }
-/// use std::ops::ControlFlow;
-/// use plca_fit::{Iteration, Progress, Stop, run, run_from};
-/// let stop = Stop { max_iter: 9, tol: 0.0, ..Stop::default() };
-/// let mut saved = (8.0, Progress::default());
-/// let checkpoint = |i: &Iteration<'_, f64>| {
-///     saved = (*i.state, i.progress);
-///     if i.iteration == 4 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-/// };
-/// let cancelled = run(&Halving, 8.0, &stop, checkpoint)?;
-/// let (resumed, whole) = (run_from(&Halving, saved.0, saved.1, &stop, ())?, run(&Halving, 8.0, &stop, ())?);
-/// assert_eq!((resumed.state, resumed.iterations), (whole.state, whole.iterations));
-/// # Ok::<(), StopError>(())
-/// ```
-pub fn run_from<A: Algorithm>(
-    algorithm: &A,
-    mut state: A::State,
-    mut progress: Progress,
-    stop: &Stop,
-    mut observer: impl Observer<A::State>,
-) -> Result<Outcome<A::State>, A::Error> {
-    let mut trace = Vec::new();
-    let every = stop.check_every.max(1);
-    let mut reason = StopReason::MaxIterations;
-    while progress.iteration < stop.max_iter {
-        if let Some(ended) = progress.ended {
-            reason = ended;
-            break;
-        }
-        let measure = progress.iteration.is_multiple_of(every);
-        // The change may end a run unless the residual, which is needed too, is too large.
-        let mut near = stop.need == Need::Any || stop.residual_tol.is_none();
-        if measure && let Some(tol) = stop.residual_tol {
-            let residual = algorithm.residual(&state)?;
-            if residual.ok_or(StopError::NoResidual(tol))? <= tol {
-                if stop.need == Need::Any || stop.tol <= 0.0 {
-                    reason = StopReason::Stationary;
-                    break;
-                }
-                near = true;
+impl<T: Real, F: FnMut(&Iteration<'_, T>) -> ControlFlow<Status>> Observer<T> for F {
+    fn on_iteration(&mut self, iteration: &Iteration<'_, T>) -> ControlFlow<Status> {
+        self(iteration)
+    }
+}
+
+/// What ends a run from outside.
+struct Ends<'a, T: Real> {
+    observers: Vec<Box<dyn Observer<T> + 'a>>,
+    limit: Option<(Instant, Duration)>,
+}
+
+impl<T: Real> Ends<'_, T> {
+    /// Tells all observers; why the run is to end, if it is.
+    fn after(&mut self, iteration: &Iteration<'_, T>) -> Option<Status> {
+        let mut cut = None;
+        for observer in &mut self.observers {
+            if let ControlFlow::Break(status) = observer.on_iteration(iteration) {
+                cut.get_or_insert(status);
             }
         }
-        let objective = algorithm.step(&mut state, measure)?;
-        let measured = objective.map(|objective| TracePoint {
-            iteration: progress.iteration,
+        let is_late = |&(start, limit): &(Instant, Duration)| start.elapsed() >= limit;
+        cut.or_else(|| self.limit.filter(is_late).map(|_| Status::TimeLimit))
+    }
+}
+
+/// A model on data, ready to run.
+#[must_use = "call `.run(init, rng)`"]
+pub struct Run<'a, S: State> {
+    algorithm: Box<dyn Algorithm<S::Scalar> + 'a>,
+    model: Option<&'a dyn Bind<S::Scalar>>,
+    held: Option<Held<'a, S::Scalar>>,
+    restarts: u32,
+    solver: Solver,
+    stop: Stop,
+    observers: Vec<Box<dyn Observer<S::Scalar> + 'a>>,
+    state: PhantomData<S>,
+}
+
+impl<S: State> fmt::Debug for Run<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut run = f.debug_struct("Run");
+        run.field("algorithm", &self.algorithm);
+        run.field("solver", &self.solver);
+        run.field("stop", &self.stop).finish_non_exhaustive()
+    }
+}
+
+impl<'a, S: State> Run<'a, S> {
+    /// A run of an algorithm.
+    pub fn new(algorithm: Box<dyn Algorithm<S::Scalar> + 'a>) -> Self {
+        Self {
+            algorithm,
+            model: None,
+            held: None,
+            restarts: 1,
+            solver: Solver::default(),
+            stop: Stop::default(),
+            observers: Vec::new(),
+            state: PhantomData,
+        }
+    }
+
+    /// The same run, whose state is its parameters alone: one type for all models.
+    pub fn untyped(self) -> Run<'a, Parameters<S::Scalar>> {
+        Run {
+            algorithm: self.algorithm,
+            model: self.model,
+            held: self.held,
+            restarts: self.restarts,
+            solver: self.solver,
+            stop: self.stop,
+            observers: self.observers,
+            state: PhantomData,
+        }
+    }
+
+    /// The model on its data.
+    pub fn algorithm(&self) -> &dyn Algorithm<S::Scalar> {
+        &*self.algorithm
+    }
+
+    pub(super) fn of(
+        model: &'a dyn Bind<S::Scalar>,
+        algorithm: Box<dyn Algorithm<S::Scalar> + 'a>,
+    ) -> Self {
+        Self {
+            model: Some(model),
+            ..Self::new(algorithm)
+        }
+    }
+
+    /// Sets from how many starts the run is made (default 1). They are drawn one after the other, and the best end is the result.
+    pub fn restarts(mut self, starts: u32) -> Self {
+        self.restarts = starts;
+        self
+    }
+
+    /// Tempered EM on a schedule: it learns from the training counts, and the held-out ones say when to lower the power and when to give up. Its
+    /// iterations alone, [`max_iter`](Stop::max_iter), and a time limit end it besides.
+    pub fn cool(
+        mut self,
+        cooling: Cooling,
+        train: &'a dyn Data<S::Scalar>,
+        held: &'a dyn Data<S::Scalar>,
+    ) -> Self {
+        self.held = Some(Held {
+            cooling,
+            train,
+            held,
+        });
+        self
+    }
+
+    /// Chooses the solver.
+    pub fn solver(mut self, solver: Solver) -> Self {
+        self.solver = solver;
+        self
+    }
+
+    /// Sets the stop rule.
+    pub fn stop(mut self, stop: Stop) -> Self {
+        self.stop = stop;
+        self
+    }
+
+    /// Adds an observer. All are told of an iteration; of several that end the run the first one's status counts.
+    pub fn observe(mut self, observer: impl Observer<S::Scalar> + 'a) -> Self {
+        self.observers.push(Box::new(observer));
+        self
+    }
+
+    /// Iterates from a start until the stop rule says so.
+    ///
+    /// # Errors
+    ///
+    /// Those of the start ([`Init::parameters`]), the stop rule, the algorithm and the solver; [`FitError::NoResidual`] before the first step.
+    pub fn run(
+        mut self,
+        init: impl Into<Init<S::Scalar>>,
+        rng: &mut dyn Rng,
+    ) -> Result<Fit<S>, FitError> {
+        let init = init.into();
+        if self.restarts == 0 {
+            return Err(StopError::Zero { name: "restarts" }.into());
+        }
+        let mut ends = self.prepare()?;
+        let mut best: Option<Fit<S>> = None;
+        for start in 0..self.restarts {
+            let at = init.parameters(&*self.algorithm, rng)?;
+            let fit = self.go_on(start, Checkpoint::new(at), &mut ends)?;
+            let is_last = fit.status().is_cut();
+            // Not a number never displaces a number.
+            let sense = self.algorithm.sense();
+            let better = |best: &Fit<S>| {
+                !sense.not_worse(best.objective, fit.objective) && !fit.objective.is_nan()
+            };
+            if best.as_ref().is_none_or(better) {
+                best = Some(fit);
+            }
+            if is_last {
+                break;
+            }
+        }
+        Ok(best.expect("at least one start"))
+    }
+
+    /// Continues a run. The result is bit-identical to that without the interruption.
+    ///
+    /// # Errors
+    ///
+    /// [`FitError::Checkpoint`] for one of other blocks or facts; and as [`run`](Self::run).
+    pub fn resume(mut self, from: Checkpoint<S::Scalar>) -> Result<Fit<S>, FitError> {
+        let specs = self.algorithm.blocks();
+        if !from.parameters.fits(specs) {
+            let names: Vec<_> = specs.iter().map(|spec| &*spec.name).collect();
+            let what = format!("its blocks or shapes are others than {}", names.join(", "));
+            return Err(FitError::Checkpoint { what });
+        }
+        from.parameters.check(specs)?;
+        if from.parameters.power() != 1.0 && !self.algorithm.tempers() {
+            let what = "it is tempered, which these iterations are not".into();
+            return Err(FitError::Checkpoint { what });
+        }
+        let other =
+            |(name, numbers): &(&str, Vec<f64>)| from.parameters.fact(name) != Some(numbers);
+        if let Some((name, _)) = self.algorithm.facts().iter().find(|fact| other(fact)) {
+            let what = format!("its fact `{name}` is another than that of the model on these data");
+            return Err(FitError::Checkpoint { what });
+        }
+        if !from.memory.is_finite() {
+            let what = "what its solver remembers is no number".into();
+            return Err(FitError::Checkpoint { what });
+        }
+        let mut ends = self.prepare()?;
+        self.go_on(0, from, &mut ends)
+    }
+
+    /// Looks at the settings, and starts the clock if there is a limit.
+    fn prepare(&mut self) -> Result<Ends<'a, S::Scalar>, FitError> {
+        self.stop.check()?;
+        for spec in self.algorithm.blocks() {
+            spec.check()?;
+        }
+        if self.held.is_some() {
+            if !matches!(self.solver, Solver::Em | Solver::Auto) {
+                let what = format!("the solver `{}` does not go with cooling", self.solver);
+                return Err(FitError::Conflict { what });
+            }
+            // The held-out counts alone say when it is enough.
+            (self.stop.tol, self.stop.residual_tol) = (None, None);
+        }
+        Ok(Ends {
+            observers: std::mem::take(&mut self.observers),
+            limit: self.stop.time_limit.map(|limit| (Instant::now(), limit)),
+        })
+    }
+
+    /// The solver at work, from what a checkpoint remembers of it.
+    fn steps<'s>(
+        &'s self,
+        at: &mut Checkpoint<S::Scalar>,
+    ) -> Result<Box<dyn Steps<S::Scalar> + 's>, FitError> {
+        let memory = std::mem::take(&mut at.memory);
+        let algorithm = &*self.algorithm;
+        let Some(parts) = &self.held else {
+            return self.solver.on(algorithm, memory);
+        };
+        let Some(model) = self.model else {
+            return Err(FitError::Conflict {
+                what: "cooling needs a model, which this run is not made of".into(),
+            });
+        };
+        let bound = [model.bind_to(parts.train)?, model.bind_to(parts.held)?];
+        let cooled = Cooled::new(algorithm, bound, parts.cooling, &at.parameters, &memory)?;
+        Ok(Box::new(cooled))
+    }
+
+    fn go_on(
+        &self,
+        start: u32,
+        mut at: Checkpoint<S::Scalar>,
+        ends: &mut Ends<'a, S::Scalar>,
+    ) -> Result<Fit<S>, FitError> {
+        let mut steps = self.steps(&mut at)?;
+        let (mut trace, mut events) = (Vec::new(), Vec::new());
+        let mut cut = None;
+        while cut.is_none() && at.ended.is_none() && at.iteration < self.stop.max_iter {
+            let measure = at.iteration.is_multiple_of(self.stop.check_every);
+            let near = match measure {
+                true => self.is_near(&at)?,
+                false => false,
+            };
+            if near && self.residual_ends() {
+                cut = Some(Status::Stationary);
+                break;
+            }
+            let first = events.len();
+            let measured = self.iterate(&mut *steps, &mut at, measure, near, &mut events)?;
+            trace.extend(measured);
+            cut = ends.after(&Iteration {
+                start,
+                iteration: at.iteration,
+                measured,
+                events: &events[first..],
+                at: &at,
+                steps: &*steps,
+            });
+        }
+        at.memory = steps.memory();
+        let status = cut.or_else(|| at.ended.clone());
+        let end = match status {
+            // Of parameters that a residual has chosen none other are asked for.
+            Some(Status::Stationary) => None,
+            // A run without iterations ends where it began.
+            _ if at.iteration == 0 => None,
+            _ => steps.finish(&at.parameters)?,
+        };
+        let end = end.unwrap_or_else(|| at.parameters.clone());
+        let objective = self.algorithm.objective(&end)?;
+        trace.push(TracePoint {
+            iteration: at.iteration,
             objective,
         });
-        progress.iteration += 1;
-        progress.ended = algorithm.finished(&state);
-        if let Some(new) = measured {
-            let small = progress.checked.is_some_and(|old| {
-                (new.objective - old.objective).abs() <= stop.tol * new.objective.abs()
-            });
-            progress.small_changes = if small {
-                progress.small_changes.saturating_add(1)
-            } else {
-                0
-            };
-            if near && stop.tol > 0.0 && progress.small_changes >= stop.patience.max(1) {
-                progress.ended = progress.ended.or(Some(StopReason::Converged));
-            }
-            trace.push(new);
-            progress.checked = Some(new);
+        let held_out_perplexity = steps.held_out_perplexity();
+        drop(steps);
+        let end = scaled(&*self.algorithm, end)?;
+        Ok(Fit {
+            held_out_perplexity,
+            state: S::wrap(end)?,
+            status: status.unwrap_or(Status::MaxIterations),
+            objective,
+            trace,
+            events,
+            checkpoint: at,
+        })
+    }
+
+    /// Whether the residual is within its tolerance, at a check.
+    fn is_near(&self, at: &Checkpoint<S::Scalar>) -> Result<bool, FitError> {
+        match self.stop.residual_tol {
+            Some(tol) => Ok(self.algorithm.residual(&at.parameters)? <= tol),
+            None => Ok(false),
         }
-        let iteration = Iteration {
-            iteration: progress.iteration,
-            measured,
-            state: &state,
-            progress,
+    }
+
+    /// Whether a small residual ends a run whatever the objective does.
+    fn residual_ends(&self) -> bool {
+        self.stop.need == Need::Any || self.stop.tol.is_none()
+    }
+
+    /// One iteration, and what the stop rule makes of it.
+    fn iterate(
+        &self,
+        steps: &mut dyn Steps<S::Scalar>,
+        at: &mut Checkpoint<S::Scalar>,
+        measure: bool,
+        near: bool,
+        events: &mut Vec<Event>,
+    ) -> Result<Option<TracePoint>, FitError> {
+        let (algorithm, stop) = (&*self.algorithm, &self.stop);
+        let stepped = steps.step(&mut at.parameters, measure)?;
+        let measured = stepped.value.map(|objective| TracePoint {
+            iteration: at.iteration,
+            objective,
+        });
+        at.iteration += 1;
+        let restored = |j: usize| Event::SupportRestored {
+            block: algorithm.blocks()[j].name.to_string(),
+            iteration: at.iteration,
         };
-        if observer.on_iteration(&iteration).is_break() {
-            reason = StopReason::Interrupted;
-            break;
+        events.extend(stepped.restored.into_iter().map(restored));
+        if algorithm.settled(&at.parameters) {
+            at.ended = Some(Status::Settled);
         }
+        at.ended = at.ended.take().or_else(|| steps.ended());
+        if let (Some(new), Some(tol)) = (measured, stop.tol) {
+            let small = at.checked.is_some_and(|old| {
+                let iterations = (new.iteration - old.iteration) as f64;
+                (new.objective - old.objective).abs() <= tol * algorithm.unit() * iterations
+            });
+            at.small_changes = match small {
+                true => at.small_changes.saturating_add(1),
+                false => 0,
+            };
+            let residual = near || stop.need == Need::Any || stop.residual_tol.is_none();
+            if residual && at.small_changes >= stop.patience {
+                at.ended.get_or_insert(Status::Converged);
+            }
+        }
+        at.checked = measured.or(at.checked);
+        Ok(measured)
     }
-    if let (Some(ended), StopReason::MaxIterations) = (progress.ended, reason) {
-        reason = ended;
-    }
-    let cut = matches!(reason, StopReason::Stationary | StopReason::Interrupted);
-    if progress.iteration > 0 && !cut {
-        algorithm.finish(&mut state)?;
-    }
-    let objective = algorithm.objective(&state)?;
-    trace.push(TracePoint {
-        iteration: progress.iteration,
-        objective,
-    });
-    Ok(Outcome {
-        state,
-        trace,
-        reason,
-        iterations: progress.iteration,
-        objective,
-    })
 }

@@ -1,178 +1,197 @@
-//! When to stop.
+//! When a run stops, and why it did.
 
-use std::fmt;
-
-/// When [`run`](crate::run) stops: whichever test is met first, or where all are met ([`need`](Self::need)). The tests do not depend on
-/// each other.
-///
-/// The iterations `0, n, 2n, …` with `n =` [`check_every`](Self::check_every) are checks: the state that such an iteration is
-/// given is measured, and compared with what the last check measured.
-///
-/// ```
-/// use plca_fit::Stop;
-/// let patient = Stop { max_iter: 10_000, tol: 1e-9, patience: 3, ..Stop::default() };
-/// assert!(patient.check().is_ok());
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
-pub struct Stop {
-    /// Iterations at most (default 1000), those before a resumption included; 0 returns the start. Of an accelerated algorithm
-    /// an iteration is one of its own, which takes several of the algorithm inside. Met: [`StopReason::MaxIterations`].
-    pub max_iter: usize,
-    /// Stops when the objective `J` changed little from one check to the next, over [`check_every`](Self::check_every)
-    /// iterations; relative, without a unit (default 1e-6). Met: [`StopReason::Converged`].
-    ///
-    /// ```text
-    /// |J_new - J_old| <= tol |J_new|
-    /// ```
-    ///
-    /// `J` is what [`Algorithm::objective`](crate::Algorithm::objective) returns: in `plca-em` a log-likelihood in nats plus the
-    /// logarithms of the priors, or the divergence itself for NMF. So the test is not per iteration, not of the parameters and
-    /// not of the distance to the optimum; a scale of the data does not matter, but `|J|` of a likelihood hardly falls while the
-    /// divergence, a small difference of large numbers, may still change by much. The absolute change allowed is `tol |J|`: for
-    /// a fit to within `d` nats of the data's own entropy, take `tol` well below `d / |J|`.
-    ///
-    /// On a plateau the default ends a run far from the optimum. To ask for more, lower `tol` to 1e-9 or less, raise
-    /// `patience`, or set `residual_tol`, which does not depend on the length of steps. 0: no such test, so that a run without a
-    /// `residual_tol` takes `max_iter` iterations, unless the algorithm has [nothing left to do](crate::Algorithm::finished) or an
-    /// observer ends it. Where an algorithm measures no objective at a check, nothing is compared. `[SPEC 1.1]`
-    pub tol: f64,
-    /// Checks in a row that must find so small a change (default 1). More of them pass over short plateaus. Of no effect if
-    /// [`tol`](Self::tol) is 0.
-    pub patience: usize,
-    /// Iterations from check to check (default 10); the objective is computed at checks alone.
-    pub check_every: usize,
-    /// Also stops when [`Algorithm::residual`](crate::Algorithm::residual), how far the state is from the optimality conditions, is
-    /// at most this at a check, before its iteration (default `None`: no such test, which costs a pass over the data each).
-    /// Met: [`StopReason::Stationary`].
-    ///
-    /// The unit is the algorithm's: in `plca-em` a probability, `max |θ (g - 1)|` over the parameters `θ` with `g` the gradient of
-    /// the log-likelihood per unit of mass: take it small beside `1/I`, the mean of a column of `I` entries. Where the algorithm has no
-    /// such measure the run ends with [`StopError::NoResidual`]. `[SPEC 1.1]`
-    pub residual_tol: Option<f64>,
-    /// Whether one of the two tests, of the change and of the residual, ends a run (the default), or both at one check. A test that is
-    /// not made is no part of it.
-    pub need: Need,
-}
+use std::time::Duration;
 
 /// How many of the tests of a [`Stop`] rule must be met.
 ///
 /// ```
 /// use plca_fit::{Need, Stop};
 /// // Little changes, and little is wrong. [PNTF 5]
-/// let both = Stop { tol: 1e-8, residual_tol: Some(1e-6), need: Need::All, ..Stop::default() };
+/// let both = Stop::default().tol(1e-8).residual_tol(1e-6).need(Need::All);
 /// assert_eq!(Stop::default().need, Need::Any);
 /// assert!(both.check().is_ok());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Need {
-    /// Whichever is met first; it is the run's [`StopReason`].
+    /// Whichever is met first; it is the run's [`Status`].
     #[default]
     Any,
-    /// All that are made, at one check; the run ends as [`StopReason::Converged`].
+    /// All that are made, at one check; the run ends as [`Status::Converged`].
     All,
+}
+
+/// When a run stops: at the first test that is met, or where all are met at once ([`need`](Self::need)).
+///
+/// The iterations `0, n, 2n, …` with `n =` [`check_every`](Self::check_every) are checks: the parameters that such an iteration is given are
+/// measured, and compared with the last check.
+///
+/// ```
+/// use plca_fit::Stop;
+/// let patient = Stop::default().max_iter(10_000).tol(1e-9).patience(3);
+/// assert!(patient.check().is_ok());
+/// assert_eq!(Stop::default().tol(None).tol, None);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Stop {
+    /// Iterations at most (default 1000), those before a resumption included.
+    pub max_iter: usize,
+    /// The change of the objective `J` per iteration that ends a run (default 1e-7), in units of what the objective sums over: nats per count
+    /// for a likelihood. `None`: no such test.
+    ///
+    /// ```text
+    /// |J_new - J_old| <= tol · unit · iterations between the checks
+    /// ```
+    pub tol: Option<f64>,
+    /// The residual of the conditions of optimality that ends a run (default `None`: no such test).
+    pub residual_tol: Option<f64>,
+    /// Whether one of the two tests ends a run (default), or both at one check.
+    pub need: Need,
+    /// Checks in a row that must find so small a change (default 1).
+    pub patience: usize,
+    /// Iterations from check to check (default 10).
+    pub check_every: usize,
+    /// The time that a run may take (default `None`). With a limit the result depends on the machine.
+    pub time_limit: Option<Duration>,
 }
 
 impl Default for Stop {
     fn default() -> Self {
         Self {
             max_iter: 1000,
-            tol: 1e-6,
-            patience: 1,
-            check_every: 10,
+            tol: Some(1e-7),
             residual_tol: None,
             need: Need::Any,
+            patience: 1,
+            check_every: 10,
+            time_limit: None,
+        }
+    }
+}
+
+macro_rules! setters {
+    ($($name:ident: $value:ty;)*) => {
+        impl Stop {
+            $(
+                #[doc = concat!("Sets [`", stringify!($name), "`](field@Self::", stringify!($name), ").")]
+                #[must_use]
+                pub fn $name(mut self, value: $value) -> Self {
+                    self.$name = value.into();
+                    self
+                }
+            )*
+        }
+    };
+}
+
+setters! {
+    max_iter: usize;
+    tol: impl Into<Option<f64>>;
+    residual_tol: impl Into<Option<f64>>;
+    need: Need;
+    patience: usize;
+    check_every: usize;
+    time_limit: impl Into<Option<Duration>>;
+}
+
+impl Stop {
+    /// Refuses numbers that mean nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`StopError`] with the name of the number and its value.
+    pub fn check(&self) -> Result<(), StopError> {
+        let tolerances = [("tol", self.tol), ("residual_tol", self.residual_tol)];
+        for (name, value) in tolerances {
+            if let Some(value) = value.filter(|tol| !(tol.is_finite() && *tol >= 0.0)) {
+                return Err(StopError::Tolerance { name, value });
+            }
+        }
+        let counts = [
+            ("check_every", self.check_every),
+            ("patience", self.patience),
+        ];
+        match counts.into_iter().find(|&(_, n)| n == 0) {
+            Some((name, _)) => Err(StopError::Zero { name }),
+            None => Ok(()),
         }
     }
 }
 
 /// Why a stop rule was refused.
-///
-/// ```
-/// use plca_fit::{Stop, StopError};
-/// assert_eq!(Stop { tol: -1.0, ..Stop::default() }.check(), Err(StopError::Tolerance(-1.0)));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StopError {
     /// A tolerance that is negative or not a number.
-    #[error("tolerance {0} is not a finite number >= 0")]
-    Tolerance(f64),
-    /// Checks every 0 iterations.
-    #[error("the number of iterations between checks is 0")]
-    CheckEvery,
-    /// A change that no check need find.
-    #[error("the patience is 0 checks")]
-    Patience,
-    /// A [`residual_tol`](Stop::residual_tol) for an algorithm that has no [residual](crate::Algorithm::residual), as with a prior.
-    #[error(
-        "residual tolerance {0}: there is no residual of the optimality conditions to compare with it"
-    )]
-    NoResidual(f64),
-}
-
-impl Stop {
-    /// Refuses tolerances that mean nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`StopError`] with the offending value.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use plca_fit::{Stop, StopError};
-    /// assert_eq!(Stop { check_every: 0, ..Stop::default() }.check(), Err(StopError::CheckEvery));
-    /// ```
-    pub fn check(&self) -> Result<(), StopError> {
-        for tol in [Some(self.tol), self.residual_tol].into_iter().flatten() {
-            if !(tol.is_finite() && tol >= 0.0) {
-                return Err(StopError::Tolerance(tol));
-            }
-        }
-        if self.check_every == 0 {
-            return Err(StopError::CheckEvery);
-        }
-        if self.patience == 0 {
-            return Err(StopError::Patience);
-        }
-        Ok(())
-    }
+    #[error("`{name}` is {value}, expected a finite number >= 0")]
+    Tolerance {
+        /// Which.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+    },
+    /// A number of iterations or checks that is 0.
+    #[error("`{name}` is 0, expected at least 1")]
+    Zero {
+        /// Which.
+        name: &'static str,
+    },
 }
 
 /// Why a run ended. Not converging is one of these, not an error.
 ///
 /// ```
-/// use plca_fit::StopReason;
-/// assert_eq!(StopReason::MaxIterations.to_string(), "max_iterations");
+/// use plca_fit::Status;
+/// assert_eq!(Status::MaxIterations.to_string(), "max_iterations");
+/// assert!(Status::MaxIterations.is_warning() && !Status::Converged.is_warning());
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
-pub enum StopReason {
-    /// The objective changed by at most [`Stop::tol`], relatively, at [`Stop::patience`] checks in a row.
+pub enum Status {
+    /// The objective changed by at most [`Stop::tol`], at [`Stop::patience`] checks in a row.
     Converged,
-    /// The residual of the optimality conditions was at most [`Stop::residual_tol`] at a check.
+    /// The residual was at most [`Stop::residual_tol`] at a check.
     Stationary,
-    /// All [`Stop::max_iter`] iterations were used, and nothing else ended the run.
-    MaxIterations,
-    /// A score on held-out data stopped improving: [`Algorithm::finished`](crate::Algorithm::finished) said so.
+    /// The model has nothing left to do.
+    Settled,
+    /// A score on held-out data stopped improving.
     HeldOut,
-    /// An [`Observer`](crate::Observer) asked for it.
+    /// All [`Stop::max_iter`] iterations were used.
+    MaxIterations,
+    /// [`Stop::time_limit`] was reached.
+    TimeLimit,
+    /// An observer ended the run.
     Interrupted,
+    /// An observer ended the run and said why.
+    Custom(String),
 }
 
-impl fmt::Display for StopReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Status {
+    /// Whether the run was ended from outside, so that no other start is made.
+    pub(super) fn is_cut(&self) -> bool {
+        matches!(self, Self::TimeLimit | Self::Interrupted | Self::Custom(_))
+    }
+
+    /// Whether the run ended before the model did.
+    pub fn is_warning(&self) -> bool {
+        matches!(self, Self::MaxIterations | Self::TimeLimit)
+    }
+}
+
+impl std::fmt::Display for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Converged => "converged",
             Self::Stationary => "stationary",
-            Self::MaxIterations => "max_iterations",
+            Self::Settled => "settled",
             Self::HeldOut => "held_out",
+            Self::MaxIterations => "max_iterations",
+            Self::TimeLimit => "time_limit",
             Self::Interrupted => "interrupted",
+            Self::Custom(why) => why,
         })
     }
 }

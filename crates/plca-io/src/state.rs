@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{FileLayout, FitError, Parameters, SCALE, State};
+use plca_fit::{FileLayout, FitError, Parameters, SCALE, State};
 use plca_tensor::Real;
 use serde_json::{Value, json};
 
@@ -274,7 +274,7 @@ fn wrapped<S: State>(mut at: Parameters<S::Scalar>) -> Result<S, FitError> {
 /// ```
 /// use nalgebra::{dmatrix, dvector};
 /// use plca_em::PlcaState;
-/// use plca_fit::engine::State;
+/// use plca_fit::State;
 /// # let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("m.npz");
 /// let state = PlcaState::new(dvector![0.25, 0.75], vec![dmatrix![0.5, 0.0; 0.5, 1.0]])?;

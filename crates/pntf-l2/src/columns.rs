@@ -21,7 +21,7 @@
 use std::borrow::Cow;
 
 use nalgebra::{DMatrix, DVectorView};
-use plca_fit::engine::{
+use plca_fit::{
     Algorithm, Axis, BlockSpec, Explained, FitError, Frozen, Model, Parameters, Reconstruct, Sense,
     Settings, State, Stepped, Transform, dense, one_component,
 };

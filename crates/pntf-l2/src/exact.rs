@@ -14,7 +14,7 @@
 use std::fmt::Debug;
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::engine::{
+use plca_fit::{
     Algorithm, Axis, BlockSpec, Explained, FitError, Frozen, Parameters, Sense, State, Stepped,
     Transform, begin, check_shape, uncertified,
 };

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{
+use plca_fit::{
     Axis, BlockSpec, Explained, FitError, Parameters, Reconstruct, State, Transform, dense,
     one_component,
 };

@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{
+use plca_fit::{
     Algorithm, Axis, BlockSpec, Constraint, Draw, Explained, FitError, Frozen, Model, Parameters,
     Reconstruct, Sense, Settings, State, Stepped, Transform, dense, one_component,
 };

@@ -1,7 +1,7 @@
 //! The updates of variational Bayes, and its bound.
 
 use nalgebra::DMatrix;
-use plca_fit::engine::FitError;
+use plca_fit::FitError;
 use plca_tensor::arrange::Signed;
 use plca_tensor::{CompensatedSum, Real, SignedSums, SignedWanted};
 

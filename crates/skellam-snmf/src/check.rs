@@ -1,7 +1,7 @@
 //! What settings, blocks and steps are refused with.
 
 use nalgebra::DMatrix;
-use plca_fit::engine::FitError;
+use plca_fit::FitError;
 use plca_tensor::{DataError, Real};
 
 use crate::Replicates;

@@ -8,7 +8,7 @@
 
 use nalgebra::DMatrix;
 use plca_dist::{digamma, inverse_digamma};
-use plca_fit::engine::FitError;
+use plca_fit::FitError;
 use plca_tensor::{CompensatedSum, Real};
 
 use crate::check::{check_shapes, check_values, not_finite, reserve};

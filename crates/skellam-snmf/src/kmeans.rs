@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use nalgebra::DMatrix;
 use plca_dist::random;
-use plca_fit::engine::{
+use plca_fit::{
     Algorithm, Axis, BlockSpec, Constraint, Explained, FileLayout, FitError, Frozen, Model,
     Parameters, Reconstruct, Sense, Separable, Settings, State, Stepped, Transform, begin,
     check_shape, uncertified,
@@ -26,7 +26,7 @@ use crate::signed::along_columns;
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_fit::engine::Model;
+/// use plca_fit::Model;
 /// use plca_tensor::DenseTensor;
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// use skellam_snmf::{KMeans, Seeding};
@@ -50,7 +50,7 @@ pub enum Seeding {
 /// data, counted from 0, as a column of `N`; they follow from the centres.
 ///
 /// ```
-/// use plca_fit::engine::Model;
+/// use plca_fit::Model;
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// use skellam_snmf::KMeans;

@@ -1,6 +1,6 @@
 //! Hyperparameters learnt from one data set after another.
 
-use plca_fit::engine::FitError;
+use plca_fit::FitError;
 use plca_tensor::Real;
 
 use crate::{Factors, Hyperparameters, Posterior, Prior, Sharing, Statistics};
@@ -35,7 +35,7 @@ pub enum Rate {
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_fit::engine::Model;
+/// use plca_fit::Model;
 /// use plca_tensor::DenseTensor;
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, SnmfVb};

@@ -59,7 +59,7 @@ pub use factors::Factors;
 pub use hyper::{Groups, Hyperparameters, Sharing, Statistics};
 pub use kmeans::{KMeans, KMeansBuilder, KMeansState, Seeding};
 pub use learner::{Learner, Rate};
-pub use plca_fit::engine::{
+pub use plca_fit::{
     Checkpoint, Event, Explained, Fit, FitError, Impossible, Init, Iteration, Model, Need,
     Observer, Parameters, Reconstruct, Run, Solver, Start, State, Status, Stop, StopError,
     TracePoint, Transform,

@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_dist::{digamma, exp_digamma_slice, gamma_shape_kl_slice, ln_gamma};
-use plca_fit::engine::FitError;
+use plca_fit::FitError;
 use plca_tensor::{CompensatedSum, Real};
 
 use crate::check::{check_shapes, not_finite};

@@ -1,7 +1,7 @@
 //! Dirichlet priors on the atoms, gamma priors on the activations.
 
 use nalgebra::DMatrix;
-use plca_fit::engine::FitError;
+use plca_fit::FitError;
 
 use crate::check::{check_shapes, check_values};
 
@@ -169,7 +169,7 @@ impl Prior {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_fit::engine::{Model, State};
+    /// use plca_fit::{Model, State};
     /// use plca_tensor::{DenseTensor, Order};
     /// use skellam_snmf::{Prior, Snmf, SnmfState};
     /// let v = DenseTensor::new(vec![2, 1], vec![4.0, -1.0], Order::RowMajor)?;

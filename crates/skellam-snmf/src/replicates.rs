@@ -1,6 +1,6 @@
 //! How many draws a datum averages.
 
-use plca_fit::engine::FitError;
+use plca_fit::FitError;
 use plca_tensor::Real;
 use plca_tensor::arrange::Signed;
 
@@ -17,7 +17,7 @@ use plca_tensor::arrange::Signed;
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_fit::engine::{Model, State};
+/// use plca_fit::{Model, State};
 /// use plca_tensor::{DenseTensor, Order};
 /// use skellam_snmf::{Replicates, Snmf, SnmfState};
 /// let v = DenseTensor::new(vec![1, 2], vec![4.0, -2.0], Order::RowMajor)?;

@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVectorView, RowDVector};
 use plca_dist::random;
-use plca_fit::engine::{BlockSpec, FitError, Impossible, Transform};
+use plca_fit::{BlockSpec, FitError, Impossible, Transform};
 use plca_tensor::arrange::Signed;
 use plca_tensor::{DenseTensor, Order, Real, SignedModel, SignedWanted};
 use rand::Rng;

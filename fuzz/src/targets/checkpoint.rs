@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_em::{Nmf, NmfState};
-use plca_fit::engine::{Checkpoint, Model, Solver, State, Stop};
+use plca_fit::{Checkpoint, Model, Solver, State, Stop};
 use plca_io::{Array, ModelFile, checksum, read_checkpoint, read_model, write_checkpoint};
 use plca_tensor::{DenseTensor, Order};
 

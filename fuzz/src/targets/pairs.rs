@@ -5,7 +5,7 @@ use std::ops::Range;
 use arbitrary::{Result, Unstructured};
 use nalgebra::DMatrix;
 use plca_em::{Given, PlsaState};
-use plca_fit::engine::{Solver, Stop, Transform};
+use plca_fit::{Solver, Stop, Transform};
 use plca_tensor::strategies::KeptBlocks;
 use plca_tensor::{
     Coordinates, Cp, Data, DenseTensor, Expected, Factor, Modes, Order, OutOfCore, Real, Request,

@@ -3,7 +3,7 @@
 use nalgebra::DMatrix;
 use plca_dist::random::uniform;
 use plca_em::{Plca, PlcaState, Prior};
-use plca_fit::engine::{Init, Model, Solver, State, Stop};
+use plca_fit::{Init, Model, Solver, State, Stop};
 use plca_media::{Stft, read_sound};
 use plca_tensor::{DenseTensor, Order};
 

@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_em::{Plca, Plsa};
-use plca_fit::engine::{Fit, Init, Model, Stop};
+use plca_fit::{Fit, Init, Model, Stop};
 use plca_tensor::{Data as _, DenseTensor, Order, normalise_columns};
 
 use super::support::{

@@ -1,7 +1,7 @@
 //! LV, figure 3: PLCA of a three-way array, two Gaussians.
 
 use plca_em::{Plca, PlcaState};
-use plca_fit::engine::{Fit, Init, Model, Solver, Stop};
+use plca_fit::{Fit, Init, Model, Solver, Stop};
 use plca_tensor::{Data as _, DenseTensor, Order};
 
 use super::support::{

@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, Matrix3};
 use plca_em::{Plsa, PlsaState};
-use plca_fit::engine::{Init, Model, Solver, Stop};
+use plca_fit::{Init, Model, Solver, Stop};
 use plca_tensor::{Data as _, DenseTensor, Order};
 
 use super::support::{best_matching, cosine, dirichlet, rng, smallest};

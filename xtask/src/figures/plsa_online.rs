@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nalgebra::DMatrix;
 use plca_dist::random::Categorical;
 use plca_em::{Online, Plsa, StepSize, perplexity};
-use plca_fit::engine::{Init, Iteration, Model, Solver, Status, Stop};
+use plca_fit::{Init, Iteration, Model, Solver, Status, Stop};
 use plca_priors::Dirichlet;
 use plca_tensor::{Coordinates, SparseTensor};
 

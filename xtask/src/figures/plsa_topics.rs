@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use nalgebra::DMatrix;
 use plca_dist::random::{Categorical, below, uniform};
 use plca_em::{Plca, PlcaState, Plsa};
-use plca_fit::engine::{Init, Iteration, Model, Parameters, Solver, Stop};
+use plca_fit::{Init, Iteration, Model, Parameters, Solver, Stop};
 use plca_tensor::{Coordinates, SparseTensor};
 use rand_chacha::ChaCha8Rng;
 

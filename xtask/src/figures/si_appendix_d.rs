@@ -3,7 +3,7 @@
 use nalgebra::DMatrix;
 use plca_dist::random::exponential;
 use plca_em::{Nmf, NmfState, Plca, Update};
-use plca_fit::engine::{Model, Reconstruct, State};
+use plca_fit::{Model, Reconstruct, State};
 use plca_tensor::{DenseTensor, Order};
 
 use super::support::{largest, rng};

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use plca_fit::engine::{
+use plca_fit::{
     Algorithm, BlockSpec, FitError, Init, Iteration, Model, Parameters, Run, Solver, Status,
     Stepped, Stop,
 };

@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_dist::{draw_poisson, random::uniform};
-use plca_fit::engine::Stop;
+use plca_fit::Stop;
 use plca_tensor::DenseTensor;
 use rayon::prelude::*;
 use skellam_snmf::{Entries, Prior, Replicates, SnmfVb, select_components};

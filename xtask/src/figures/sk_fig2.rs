@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_dist::random::uniform;
-use plca_fit::engine::{Fit, Init, Model, Solver, Stop};
+use plca_fit::{Fit, Init, Model, Solver, Stop};
 use plca_tensor::DenseTensor;
 use skellam_snmf::{Replicates, Snmf, SnmfState};
 

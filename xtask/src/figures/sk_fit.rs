@@ -3,7 +3,7 @@
 
 use std::ops::ControlFlow;
 
-use plca_fit::engine::{Fit, Init, Iteration, Model, Observer, Solver, Status, Stop};
+use plca_fit::{Fit, Init, Iteration, Model, Observer, Solver, Status, Stop};
 use plca_tensor::Data;
 use rand_chacha::ChaCha8Rng;
 

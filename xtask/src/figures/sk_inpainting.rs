@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_dist::random::uniform;
-use plca_fit::engine::{Init, Model, Reconstruct, Solver, Stop};
+use plca_fit::{Init, Model, Reconstruct, Solver, Stop};
 use plca_tensor::{Coordinates, SparseTensor};
 use rayon::prelude::*;
 use skellam_snmf::{Entries, Prior, Snmf, SnmfState, SnmfVb};

@@ -1,7 +1,7 @@
 //! Hyperparameters learnt from one data set after another, and how far they and the factors are off.
 
 use plca_dist::random::uniform;
-use plca_fit::engine::{Model, Solver, Stop};
+use plca_fit::{Model, Solver, Stop};
 use plca_tensor::DenseTensor;
 use rand_chacha::ChaCha8Rng;
 use skellam_snmf::{

@@ -1,6 +1,6 @@
 //! Skellam paper, tables IV and V: clusters of four public sets.
 
-use plca_fit::engine::Solver;
+use plca_fit::Solver;
 use rayon::prelude::*;
 
 use super::sk_clustering::{METHODS, Method, Problem, accuracy};

@@ -3,7 +3,7 @@
 use nalgebra::{DMatrix, DVectorView};
 use plca_dist::random::{exponential, uniform};
 use plca_em::{Given, PlsaState, TracePoint};
-use plca_fit::engine::{Impossible, Transform};
+use plca_fit::{Impossible, Transform};
 use plca_tensor::Data;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;

@@ -1,6 +1,6 @@
 //! `kmeans`: clusters of the columns, the baseline.
 
-use plca_fit::engine::AnyModel;
+use plca_fit::AnyModel;
 use plca_io::Element;
 use skellam_snmf::{KMeans, KMeansState, Seeding};
 

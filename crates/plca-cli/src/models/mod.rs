@@ -9,7 +9,7 @@ mod skellam_priors;
 use std::fmt;
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{AnyModel, Parameters};
+use plca_fit::{AnyModel, Parameters};
 use plca_io::{Array, Element, ModelFile};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -143,19 +143,19 @@ macro_rules! of_state {
         }
 
         fn name(&self) -> &'static str {
-            <$state as plca_fit::engine::State>::NAME
+            <$state as plca_fit::State>::NAME
         }
 
         fn blocks(&self, order: usize) -> Vec<String> {
-            let names = <$state as plca_fit::engine::State>::block_names(order);
-            let layout = <$state as plca_fit::engine::State>::layout;
+            let names = <$state as plca_fit::State>::block_names(order);
+            let layout = <$state as plca_fit::State>::layout;
             let names = names.into_iter().map(String::from);
             names
-                .filter(|name| layout(name) != plca_fit::engine::FileLayout::Absent)
+                .filter(|name| layout(name) != plca_fit::FileLayout::Absent)
                 .collect()
         }
 
-        fn file(&self, at: &plca_fit::engine::Parameters<f64>) -> plca_io::ModelFile {
+        fn file(&self, at: &plca_fit::Parameters<f64>) -> plca_io::ModelFile {
             plca_io::ModelFile::of_parameters::<$state>(at)
         }
 

@@ -1,7 +1,7 @@
 //! `nmf-kl`: KL-NMF, never renormalised.
 
 use plca_em::{Nmf, NmfState, Update};
-use plca_fit::engine::AnyModel;
+use plca_fit::AnyModel;
 use plca_io::Element;
 
 use super::options::{missing, need_matrix, refuse, refuse_signed};

@@ -1,6 +1,6 @@
 //! `ntf-l2`: non-negative factors of any order under squared error, the baseline.
 
-use plca_fit::engine::{AnyModel, Reconstruct as _};
+use plca_fit::{AnyModel, Reconstruct as _};
 use plca_io::Element;
 use plca_tensor::Cp;
 use pntf_l2::{Ntf, NtfState};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use plca_fit::engine::Cooling;
+use plca_fit::Cooling;
 
 use crate::args::{FitArgs, MissingMethod};
 use crate::failure::Failure;

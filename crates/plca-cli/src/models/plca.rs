@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_em::{Plca, PlcaState};
-use plca_fit::engine::AnyModel;
+use plca_fit::AnyModel;
 use plca_io::Element;
 
 use super::options::{missing, refuse, refuse_signed, temper};

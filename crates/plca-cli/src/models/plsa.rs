@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_em::{Given, Plsa, PlsaState};
-use plca_fit::engine::AnyModel;
+use plca_fit::AnyModel;
 use plca_io::Element;
 
 use super::options::{missing, need_matrix, refuse, refuse_signed, temper};

@@ -1,6 +1,6 @@
 //! `pntf`: weights and factors on the simplex under squared error, any order.
 
-use plca_fit::engine::AnyModel;
+use plca_fit::AnyModel;
 use plca_io::Element;
 use plca_tensor::Cp;
 use pntf_l2::{Pntf, PntfState};

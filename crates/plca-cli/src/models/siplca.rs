@@ -2,7 +2,7 @@
 
 use plca_dist::random::Categorical;
 use plca_em::{Likelihood, Shifted, ShiftedBuilder, ShiftedState, Support};
-use plca_fit::engine::{AnyModel, FitError, Reconstruct};
+use plca_fit::{AnyModel, FitError, Reconstruct};
 use plca_io::{Array, Element};
 use rand_chacha::ChaCha8Rng;
 

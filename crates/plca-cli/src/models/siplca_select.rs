@@ -1,7 +1,7 @@
 //! `plca select siplca`: numbers of components, and extents of kernels.
 
 use plca_em::{Shifted, shifted_parameters};
-use plca_fit::engine::{Init, Model as _, Solver};
+use plca_fit::{Init, Model as _, Solver};
 use plca_tensor::Data;
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! `skellam`: data of either sign as a difference of rates, by EM.
 
-use plca_fit::engine::{AnyModel, Reconstruct};
+use plca_fit::{AnyModel, Reconstruct};
 use plca_io::{Array, Element};
 use rand_chacha::ChaCha8Rng;
 use skellam_snmf::{Prior, Replicates, Snmf, SnmfState};

@@ -1,6 +1,6 @@
 //! `skellam-vb`: data of either sign as a difference of rates, by variational Bayes.
 
-use plca_fit::engine::{AnyModel, FitError, Reconstruct, State as _};
+use plca_fit::{AnyModel, FitError, Reconstruct, State as _};
 use plca_io::Element;
 use plca_tensor::Data;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};

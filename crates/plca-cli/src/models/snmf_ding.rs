@@ -1,6 +1,6 @@
 //! `snmf-ding`: semi-NMF in squared error, the baseline.
 
-use plca_fit::engine::AnyModel;
+use plca_fit::AnyModel;
 use plca_io::Element;
 use skellam_snmf::{Ding, DingState};
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use plca_em::{Online, OnlineState, StepSize, Streamed};
-use plca_fit::engine::{FitError, Solver};
+use plca_fit::{FitError, Solver};
 use plca_io::{Array, Element, ModelFile, Sealed};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};

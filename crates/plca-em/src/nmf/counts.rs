@@ -1,7 +1,7 @@
 //! Expected counts of KL-NMF, its conditions of optimality, and how it separates.
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::engine::{
+use plca_fit::{
     BlockSpec, Counts, Expectation, Exposure, FitError, Frozen, Parameters, Plan, Product, Renewed,
     Sense, Separable, Wanted, refuse, transpose_to,
 };

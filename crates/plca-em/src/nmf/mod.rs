@@ -18,7 +18,7 @@ mod counts;
 mod sequential;
 mod state;
 
-use plca_fit::engine::{
+use plca_fit::{
     Algorithm, Axis, BlockSpec, Constraint, Draw, Em, FitError, Model, Parameters, Settings,
 };
 use plca_tensor::{Cp, Data, Factor, Real, check_counts};
@@ -35,7 +35,7 @@ pub use state::NmfState;
 /// ```
 /// use plca_em::{Nmf, Update};
 /// let nmf = Nmf::<f64>::builder(4).update(Update::Sequential).build()?;
-/// # Ok::<(), plca_fit::engine::FitError>(())
+/// # Ok::<(), plca_fit::FitError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -51,7 +51,7 @@ pub enum Update {
 ///
 /// ```
 /// use plca_em::Nmf;
-/// use plca_fit::engine::Model;
+/// use plca_fit::Model;
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;

@@ -1,6 +1,6 @@
 //! The sequential form of the updates.
 
-use plca_fit::engine::{
+use plca_fit::{
     Algorithm, BlockSpec, Em, Expectation, Exposure, FitError, Frozen, Parameters, Sense,
     Separable, Stepped,
 };

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{
+use plca_fit::{
     Explained, FitError, Model, Parameters, Reconstruct, State, Transform, begin, certify, dense,
     empty, gaps, one_component, possible, share,
 };

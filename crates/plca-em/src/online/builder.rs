@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use plca_fit::engine::FitError;
+use plca_fit::FitError;
 use plca_tensor::Real;
 
 use super::{Online, StepSize, Streamed};
@@ -62,7 +62,7 @@ impl Local {
 ///     .step(StepSize::Power { kappa: 0.6, t0: 10.0 })
 ///     .local(Local { max_iter: 20, ..Local::default() })
 ///     .build()?;
-/// # Ok::<(), plca_fit::engine::FitError>(())
+/// # Ok::<(), plca_fit::FitError>(())
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
@@ -83,7 +83,7 @@ impl<M, T: Real> OnlineBuilder<M, T> {
     ///
     /// ```
     /// use plca_em::{Online, Plsa, StepSize};
-    /// use plca_fit::engine::FitError;
+    /// use plca_fit::FitError;
     /// let plsa = Plsa::<f64>::builder(2).build()?;
     /// let slow = StepSize::Power { kappa: 0.5, t0: 1.0 };
     /// assert!(matches!(Online::builder(plsa).step(slow).build(), Err(FitError::Setting { name: "kappa", .. })));
@@ -98,7 +98,7 @@ impl<M, T: Real> OnlineBuilder<M, T> {
     ///
     /// ```
     /// use plca_em::{Local, Online, Plsa};
-    /// use plca_fit::engine::FitError;
+    /// use plca_fit::FitError;
     /// let plsa = Plsa::<f64>::builder(2).build()?;
     /// let none = Local { max_iter: 0, ..Local::default() };
     /// assert!(matches!(Online::builder(plsa).local(none).build(), Err(FitError::Setting { name: "max_iter", .. })));
@@ -114,7 +114,7 @@ impl<M, T: Real> OnlineBuilder<M, T> {
     ///
     /// ```
     /// use plca_em::{Online, Plsa};
-    /// use plca_fit::engine::FitError;
+    /// use plca_fit::FitError;
     /// let plsa = Plsa::<f64>::builder(2).build()?;
     /// assert!(matches!(Online::builder(plsa).total(-1.0).build(), Err(FitError::Setting { name: "total", .. })));
     /// # Ok::<(), FitError>(())
@@ -137,7 +137,7 @@ impl<T: Real, M: Streamed<T>> OnlineBuilder<M, T> {
     ///
     /// ```
     /// use plca_em::{Online, Plca, StepSize};
-    /// use plca_fit::engine::FitError;
+    /// use plca_fit::FitError;
     /// let plca = Plca::<f64>::builder(2).build()?;
     /// assert!(Online::builder(plca).step(StepSize::Constant(2.0)).build().is_err());
     /// # Ok::<(), FitError>(())

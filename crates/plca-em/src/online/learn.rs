@@ -1,7 +1,7 @@
 //! What a batch does to the state.
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{Axis, BlockSpec, FitError, Frozen, check_shape};
+use plca_fit::{Axis, BlockSpec, FitError, Frozen, check_shape};
 use plca_tensor::{Data, Factor, Real, check_counts, normalise_columns};
 
 use super::{Batch, Online, OnlineState, Streamed, Turn};

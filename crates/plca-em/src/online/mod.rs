@@ -21,7 +21,7 @@ mod streamed;
 use std::marker::PhantomData;
 
 use nalgebra::DVector;
-use plca_fit::engine::{Axis, BlockSpec, FitError};
+use plca_fit::{Axis, BlockSpec, FitError};
 use plca_tensor::{Data, Real};
 use rand::Rng;
 
@@ -101,7 +101,7 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     /// ```
     /// use plca_em::{Online, Plca, StepSize};
     /// let learner = Online::builder(Plca::<f64>::builder(3).build()?).step(StepSize::Average).build()?;
-    /// # Ok::<(), plca_fit::engine::FitError>(())
+    /// # Ok::<(), plca_fit::FitError>(())
     /// ```
     pub fn builder(model: M) -> OnlineBuilder<M, T> {
         OnlineBuilder::new(model)

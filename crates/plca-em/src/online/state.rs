@@ -1,7 +1,7 @@
 //! What a stream has taught so far.
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::engine::{Axis, BlockSpec, FitError};
+use plca_fit::{Axis, BlockSpec, FitError};
 use plca_tensor::Real;
 
 use crate::product::check_components;
@@ -16,7 +16,7 @@ use crate::product::check_components;
 /// let state = OnlineState::new(dvector![1.0, 3.0], vec![dmatrix![1.0, 2.0; 1.0, 0.0; 2.0, 2.0]])?;
 /// assert_eq!(state.factors[0].column(0).as_slice(), [0.25, 0.25, 0.5]);
 /// assert_eq!(state.statistics[0][(0, 1)], 0.375);                     // P(x, z)
-/// # Ok::<(), plca_fit::engine::FitError>(())
+/// # Ok::<(), plca_fit::FitError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -64,7 +64,7 @@ impl<T: Real> OnlineState<T> {
     /// ```
     /// use nalgebra::{dmatrix, dvector};
     /// use plca_em::OnlineState;
-    /// use plca_fit::engine::FitError;
+    /// use plca_fit::FitError;
     /// let refused = OnlineState::new(dvector![0.5, 0.5], vec![dmatrix![1.0]]);
     /// assert!(matches!(refused, Err(FitError::Shape { got: (1, 1), .. })));
     /// ```
@@ -132,7 +132,7 @@ impl<T: Real> OnlineState<T> {
     /// ```
     /// use nalgebra::{dmatrix, dvector};
     /// use plca_em::OnlineState;
-    /// use plca_fit::engine::FitError;
+    /// use plca_fit::FitError;
     /// let mut state = OnlineState::new(dvector![1.0], vec![dmatrix![0.5; 0.5]])?;
     /// assert!(state.check().is_ok());
     /// state.statistics[0][(1, 0)] = f64::NAN;

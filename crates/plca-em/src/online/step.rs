@@ -1,6 +1,6 @@
 //! How much a batch weighs against all before it.
 
-use plca_fit::engine::FitError;
+use plca_fit::FitError;
 
 /// Weight `ρ_t` of the `t`-th batch, counted from 1, against everything learnt before.
 ///

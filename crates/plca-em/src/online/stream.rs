@@ -1,6 +1,6 @@
 //! A pass over batches that come from somewhere.
 
-use plca_fit::engine::FitError;
+use plca_fit::FitError;
 use plca_tensor::{Data, Real};
 
 use super::{Online, OnlineState, Streamed};

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{
+use plca_fit::{
     BlockSpec, Counts, Em, Expectation, Exposure, FitError, Frozen, Model, Parameters, Renewed,
     State, Wanted,
 };

@@ -5,7 +5,7 @@ mod state;
 use std::fmt::Debug;
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::engine::{
+use plca_fit::{
     Anneal, Axis, BlockSpec, Counts, Draw, Expectation, FitError, Frozen, Parameters, Wanted,
 };
 use plca_tensor::{Data, DataError, Real};

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::{Arc, OnceLock};
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::engine::{
+use plca_fit::{
     Em, Explained, FitError, Parameters, SCALE, State, Transform, begin, certify, reached,
 };
 use plca_tensor::{Data, DataError, DenseTensor, Order, Part, Real};

@@ -1,7 +1,7 @@
 //! Expected counts of PLCA, its conditions of optimality, and how it separates.
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::engine::{
+use plca_fit::{
     BlockSpec, Counts, Expectation, FitError, Frozen, Parameters, Plan, Product, Separable, Wanted,
     pseudo_counts, refuse, transpose_to,
 };

@@ -19,7 +19,7 @@ mod multiplicative;
 mod state;
 mod stream;
 
-use plca_fit::engine::{
+use plca_fit::{
     Algorithm, Axis, BlockSpec, Draw, Em, FitError, Frozen, Model, Parameters, Settings,
 };
 use plca_tensor::{Cp, Data, Factor, Real, check_counts};
@@ -56,7 +56,7 @@ pub enum Missing {
 ///
 /// ```
 /// use plca_em::Plca;
-/// use plca_fit::engine::Model;
+/// use plca_fit::Model;
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::engine::{
+use plca_fit::{
     Explained, FitError, Model, Parameters, Reconstruct, SCALE, State, Transform, begin, certify,
     dense, empty, gap, one_component, possible, share,
 };
@@ -20,7 +20,7 @@ use crate::product::check_components;
 /// let state = PlcaState::new(dvector![0.5, 0.5], vec![dmatrix![0.5, 1.0; 0.5, 0.0], dmatrix![1.0, 1.0]])?;
 /// assert_eq!(state.factor(0)[(0, 1)], 1.0);
 /// assert!(PlcaState::new(dvector![0.5, 0.4], vec![dmatrix![1.0, 1.0]]).is_err());
-/// # Ok::<(), plca_fit::engine::FitError>(())
+/// # Ok::<(), plca_fit::FitError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlcaState<T: Real>(Parameters<T>);

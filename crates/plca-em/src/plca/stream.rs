@@ -1,7 +1,7 @@
 //! PLCA learnt from batches along its last mode.
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{BlockSpec, Em, FitError, Frozen, Parameters, State, begin};
+use plca_fit::{BlockSpec, Em, FitError, Frozen, Parameters, State, begin};
 use plca_tensor::{Data, Real};
 
 use super::counts::PlcaCounts;

@@ -1,7 +1,7 @@
 //! Expected counts of PLSA, and how it separates.
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{
+use plca_fit::{
     BlockSpec, Counts, Draw, Expectation, FitError, Frozen, Parameters, Plan, Product, Separable,
     Wanted, pseudo_counts, refuse, transpose_to,
 };

@@ -19,7 +19,7 @@ mod state;
 mod stream;
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{Algorithm, Axis, BlockSpec, Em, FitError, Frozen, Model, Settings};
+use plca_fit::{Algorithm, Axis, BlockSpec, Em, FitError, Frozen, Model, Settings};
 use plca_tensor::{Cp, Data, Factor, Real};
 
 use crate::product::{check_components, check_power};
@@ -71,7 +71,7 @@ impl Given {
 ///
 /// ```
 /// use plca_em::Plsa;
-/// use plca_fit::engine::Model;
+/// use plca_fit::Model;
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// let v = DenseTensor::<f64>::new(vec![2, 2], vec![3.0, 1.0, 0.0, 2.0], Order::RowMajor)?;

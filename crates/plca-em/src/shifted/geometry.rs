@@ -1,6 +1,6 @@
 //! Where copies of a kernel may lie, and how data, kernels and impulses are indexed.
 
-use plca_fit::engine::FitError;
+use plca_fit::FitError;
 use plca_tensor::DataError;
 
 /// Which places a kernel may take along one dimension of size `I`, with kernel extent `k`. `[SPEC 5.2]`

@@ -22,7 +22,7 @@ mod shares;
 mod state;
 mod window;
 
-use plca_fit::engine::{Algorithm, Anneal, Em, FitError, Model, Settings};
+use plca_fit::{Algorithm, Anneal, Em, FitError, Model, Settings};
 use plca_tensor::{Data, Real, check_counts};
 
 use self::model::Evaluator;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::engine::{
+use plca_fit::{
     Algorithm, Em, Explained, FileLayout, FitError, Parameters, Reconstruct, State, Transform,
 };
 use plca_tensor::{Data, DenseTensor, Real};

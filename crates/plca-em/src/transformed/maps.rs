@@ -1,6 +1,6 @@
 //! Maps from the cells of a kernel to those of the data.
 
-use plca_fit::engine::FitError;
+use plca_fit::FitError;
 
 /// One cell of a kernel under one map.
 ///

@@ -19,7 +19,7 @@ mod state;
 
 use std::sync::Arc;
 
-use plca_fit::engine::{Algorithm, Anneal, Em, FitError, Model, Settings};
+use plca_fit::{Algorithm, Anneal, Em, FitError, Model, Settings};
 use plca_tensor::{Data, Real, check_counts};
 
 use self::evaluator::Evaluator;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use nalgebra::DMatrix;
 use plca_em::{IndexMaps, Plca, Plsa, PriorError, Shifted, SimplexPrior, Transformed};
-use plca_fit::engine::{Cooling, FitError, Init, Iteration, Model, Solver};
+use plca_fit::{Cooling, FitError, Init, Iteration, Model, Solver};
 use plca_fit::laws::check_failure;
 use plca_priors::{Dirichlet, PriorRules, Step};
 use plca_tensor::{DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-use super::support::{Lawful, Place, Prior, exactly};
+use super::support::{Prior, exactly};
 
 /// A prior that fails, after writing into the block if it is told to.
 #[derive(Debug)]
@@ -66,15 +66,15 @@ fn fails<M: Model<Scalar = f64>>(model: &M) {
     let data = data();
     let algorithm = model.bind(&data).unwrap();
     let start = model.init(&data, Init::default(), &mut rng()).unwrap();
-    let start = Place::new(&start);
+    let start = start.parameters();
     for solver in [
         Solver::Em,
         Solver::Squarem,
         Solver::Parabolic,
         Solver::Momentum,
     ] {
-        check_failure(&Lawful::new(&*algorithm, solver), &start).unwrap();
-        failed(algorithm.step(&mut start.at.clone(), true).unwrap_err());
+        check_failure(&*algorithm, solver, start).unwrap();
+        failed(algorithm.step(&mut start.clone(), true).unwrap_err());
         let run = model.on(&data).unwrap().solver(solver).stop(exactly(3));
         let run = run.observe(|_: &Iteration<'_, f64>| panic!("it failed"));
         failed(run.run(Init::default(), &mut rng()).unwrap_err());

@@ -10,7 +10,7 @@ use plca_em::{
     Anneal, Given, IndexMaps, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState, Shifted,
     Transformed, Update,
 };
-use plca_fit::engine::{FitError, Init, Model, Parameters, Solver, Status, Stop, Transform};
+use plca_fit::{FitError, Init, Model, Parameters, Solver, Status, Stop, Transform};
 use plca_tensor::{Data, DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 

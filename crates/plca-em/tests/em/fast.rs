@@ -6,13 +6,13 @@ use nalgebra::DMatrix;
 
 use plca_em::{Given, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState};
 use plca_fit::Algorithm as _;
-use plca_fit::engine::{Checkpoint, Fit, FitError, Init, Memory, Model, Solver, State};
+use plca_fit::{Checkpoint, Fit, FitError, Init, Memory, Model, Solver, State};
 use plca_fit::laws::check_threads;
 use plca_priors::{Dirichlet, Entropic};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-use super::support::{Lawful, Place, Prior, after, exactly, residual};
+use super::support::{Prior, after, exactly, residual};
 
 fn rng(seed: u64) -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(seed)
@@ -270,17 +270,16 @@ fn resumed_runs_and_threads() {
 /// the model as written, and the bits are those of one thread.
 fn parts_fit_together<M: Model>(model: &M, data: &dyn Data<M::Scalar>, tol: f64) {
     let start = model.init(data, Init::default(), &mut rng(2)).unwrap();
-    let start = Place::new(&start);
     let run = || {
         let algorithm = model.bind(data).unwrap();
-        let fast = Lawful::new(&*algorithm, Solver::Fast);
-        let mut place = start.clone();
+        let mut fast = Solver::Fast.on(&*algorithm, Memory::default()).unwrap();
+        let mut at = start.parameters().clone();
         for _ in 0..4 {
-            let is = fast.objective(&place).unwrap();
-            let follows = fast.step(&mut place, true).unwrap().unwrap();
+            let is = algorithm.objective(&at).unwrap();
+            let follows = fast.step(&mut at, true).unwrap().value.unwrap();
             assert!((follows - is).abs() <= tol * is.abs(), "{follows} {is}");
         }
-        place
+        (at, fast.memory())
     };
     check_threads(run).unwrap();
 }
@@ -476,12 +475,12 @@ fn entries_that_almost_nothing_observes_stay_finite() {
     );
     let plca = Plca::builder(3).build().unwrap();
     let algorithm = plca.bind(&data).unwrap();
-    let fast = Lawful::new(&*algorithm, Solver::Fast);
-    let mut at = Place::new(&start.unwrap());
+    let mut fast = Solver::Fast.on(&*algorithm, Memory::default()).unwrap();
+    let mut at = start.unwrap().parameters().clone();
     let mut last = f64::NEG_INFINITY;
     for iteration in 0..30 {
-        let value = fast.step(&mut at, true).expect("finite entries");
-        let value = value.expect("a measured step");
+        let stepped = fast.step(&mut at, true).expect("finite entries");
+        let value = stepped.value.expect("a measured step");
         assert!(
             value >= last - 1e-4 * value.abs(),
             "{iteration}: {last} to {value}"

@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector, dmatrix};
 use plca_em::{Given, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState};
-use plca_fit::engine::{
+use plca_fit::{
     Explained, FitError, Impossible, Init, Model, Reconstruct, Solver, State, Transform,
 };
 use plca_tensor::{Data, DenseTensor, Order, normalise_columns};

@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_em::{Given, Missing, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState, Update};
-use plca_fit::engine::{Algorithm, Init, Model, State};
+use plca_fit::{Algorithm, Init, Model, State};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;

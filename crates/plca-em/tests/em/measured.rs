@@ -5,7 +5,7 @@ use plca_em::{
     Given, IndexMaps, MapEntry, Missing, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState, Shifted,
     Transformed, Update,
 };
-use plca_fit::engine::{Checkpoint, FitError, Init, Model, Parameters, Solver, State, Stop};
+use plca_fit::{Checkpoint, FitError, Init, Model, Parameters, Solver, State, Stop};
 use plca_tensor::{Data, DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 

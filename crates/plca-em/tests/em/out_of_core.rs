@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use nalgebra::DMatrix;
 use plca_em::{Given, Nmf, Plca, Plsa, PlsaState, Update};
-use plca_fit::engine::{
+use plca_fit::{
     Checkpoint, Fit, FitError, Impossible, Init, Iteration, Model, Parameters, Solver, State,
     Transform,
 };

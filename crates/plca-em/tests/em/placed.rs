@@ -5,7 +5,7 @@ mod iterates;
 mod states;
 
 use plca_em::{IndexMaps, MapEntry, Shifted, ShiftedBuilder, Transformed, TransformedBuilder};
-use plca_fit::engine::{Fit, Init, Model, Solver, Stop};
+use plca_fit::{Fit, Init, Model, Solver, Stop};
 use plca_tensor::{Data, Real};
 
 use crate::shifted::support::{complete, masked, rng};

@@ -6,7 +6,7 @@ use nalgebra::{DMatrix, DVector, dmatrix};
 use plca_em::{
     Geometry, Given, Likelihood, Plca, PlcaState, Plsa, PlsaState, Shifted, ShiftedState, Support,
 };
-use plca_fit::engine::{Algorithm, Event, FitError, Init, Model, Solver, State};
+use plca_fit::{Algorithm, Event, FitError, Init, Model, Solver, State};
 use plca_priors::{CrossEntropy, Dirichlet, Entropic, Schedule, Scheduled};
 use plca_tensor::{DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};

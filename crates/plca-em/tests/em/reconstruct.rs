@@ -1,7 +1,7 @@
 //! What states say of the data.
 
 use plca_em::{Given, Nmf, Plca, Plsa};
-use plca_fit::engine::{FitError, Init, Model, Reconstruct, Solver};
+use plca_fit::{FitError, Init, Model, Reconstruct, Solver};
 use plca_tensor::{Data, DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 

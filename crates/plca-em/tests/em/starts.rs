@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_em::Nmf;
-use plca_fit::engine::{Init, Model};
+use plca_fit::{Init, Model};
 use plca_tensor::{DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 

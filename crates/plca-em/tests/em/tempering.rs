@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use nalgebra::DMatrix;
 use plca_em::{EmError, HeldOut, Nmf, Plca, PlcaState, Plsa, hold_out};
-use plca_fit::engine::{
+use plca_fit::{
     Checkpoint, Cooling, Fit, FitError, Init, Iteration, Model, Parameters, Run, Solver, State,
     Status,
 };

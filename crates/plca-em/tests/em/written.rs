@@ -2,7 +2,7 @@
 
 use nalgebra::DVector;
 use plca_em::{Nmf, NmfState, OnlineState, Plca, PlcaState};
-use plca_fit::engine::{Checkpoint, FitError, Model, Solver};
+use plca_fit::{Checkpoint, FitError, Model, Solver};
 use plca_tensor::strategies::written;
 
 use crate::states::{data, even, nmf, plca, plsa, shifted, transformed};

@@ -1,17 +1,19 @@
 //! The residual beside finite differences of the objective.
 
+use plca_tensor::Real;
+
 use super::{Law, Rounding, Violation, objective};
-use crate::Algorithm;
+use crate::{Algorithm, Parameters};
 
 /// A way from a state along which an optimum has no slope, for a constrained state a curve within its domain.
-pub struct Way<'a, S> {
-    /// The state so far along the way; at 0 the state itself.
-    pub at: Box<dyn Fn(f64) -> S + 'a>,
+pub struct Way<'a, T: Real> {
+    /// The parameters so far along the way; at 0 the parameters themselves.
+    pub at: Box<dyn Fn(f64) -> Parameters<T> + 'a>,
     /// What the slope is divided by to be in the unit of the residual.
     pub unit: f64,
 }
 
-impl<S> std::fmt::Debug for Way<'_, S> {
+impl<T: Real> std::fmt::Debug for Way<'_, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Way")
             .field("unit", &self.unit)
@@ -36,49 +38,54 @@ impl<S> std::fmt::Debug for Way<'_, S> {
 /// # Examples
 ///
 /// ```
-/// use plca_fit::{Algorithm, StopError, laws::{Law, Rounding, Way, check_gradient}};
+/// use nalgebra::{DMatrix, dmatrix};
+/// use plca_fit::laws::{Law, Rounding, Way, check_gradient};
+/// use plca_fit::{Algorithm, Axis, BlockSpec, FitError, Parameters, Stepped};
 ///
-/// /// `Σ c ln θ`; a residual that is right, or forgets one entry.
-/// struct Shares { counts: [f64; 2], seen: usize }
-/// impl Algorithm for Shares {
-///     type State = [f64; 2];
-///     type Error = StopError;
-///     fn step(&self, theta: &mut [f64; 2], _measure: bool) -> Result<Option<f64>, StopError> {
-///         *theta = self.counts.map(|c| c / 5.0);
-///         Ok(None)
+/// /// `Σ c ln θ`; a residual that is right, or counts twice.
+/// #[derive(Debug)]
+/// struct Shares { counts: DMatrix<f64>, seen: usize, blocks: [BlockSpec<f64>; 1] }
+///
+/// impl Algorithm<f64> for Shares {
+///     fn blocks(&self) -> &[BlockSpec<f64>] { &self.blocks }
+///     fn step(&self, at: &mut Parameters<f64>, _: bool) -> Result<Stepped, FitError> {
+///         at.change(|_, theta| *theta = &self.counts / 5.0);
+///         at.count();
+///         Ok(Stepped::default())
 ///     }
-///     fn objective(&self, theta: &[f64; 2]) -> Result<f64, StopError> {
-///         Ok(self.counts[0] * theta[0].ln() + self.counts[1] * theta[1].ln())
-///     }
-///     fn residual(&self, theta: &[f64; 2]) -> Result<Option<f64>, StopError> {
-///         Ok(Some((0..self.seen).map(|i| (self.counts[i] / 5.0 - theta[i]).abs()).sum()))
+///     fn objective(&self, at: &Parameters<f64>) -> Result<f64, FitError> { Ok(self.counts.dot(&at.at(0).map(f64::ln))) }
+///     fn unit(&self) -> f64 { 5.0 }
+///     fn extrapolates(&self, _: &Parameters<f64>) -> Result<(), FitError> { Ok(()) }
+///     fn residual(&self, at: &Parameters<f64>) -> Result<f64, FitError> {
+///         Ok((0..self.seen).map(|i| (self.counts[i] / 5.0 - at.at(0)[i]).abs()).sum())
 ///     }
 /// }
 ///
-/// let theta = [0.5, 0.5];
+/// let shares = |seen| Shares { counts: dmatrix![4.0; 1.0], seen, blocks: [BlockSpec::simplex("theta", (2, 1), Axis::Rows)] };
+/// let theta = |x: DMatrix<f64>| Parameters::new(&shares(1).blocks, vec![&x / x.sum()]);
 /// let raised = |i: usize| Way {
 ///     at: Box::new(move |t| {
-///         let mut theta = theta;
-///         theta[i] *= 1.0 + t;
-///         theta.map(|x| x / (theta[0] + theta[1]))
+///         let mut x = dmatrix![0.5; 0.5];
+///         x[i] *= 1.0 + t;
+///         theta(x).expect("a distribution")
 ///     }),
 ///     unit: 5.0,
 /// };
 /// let ways = [raised(0), raised(1)];
 /// let rounding = Rounding::derived(f64::EPSILON, 4, 5.0);
-/// let with = |seen| check_gradient(&Shares { counts: [4.0, 1.0], seen }, &theta, &ways, &rounding);
+/// let with = |seen| check_gradient(&shares(seen), &theta(dmatrix![0.5; 0.5]).expect("a distribution"), &ways, &rounding);
 /// assert!(with(1).is_ok());                                        // |4/5 - 1/2|, the largest slope
 /// assert_eq!(with(2).unwrap_err().law, Law::Gradient);             // their sum
 /// ```
-pub fn check_gradient<A: Algorithm>(
-    algorithm: &A,
-    state: &A::State,
-    ways: &[Way<'_, A::State>],
+pub fn check_gradient<T: Real>(
+    algorithm: &dyn Algorithm<T>,
+    state: &Parameters<T>,
+    ways: &[Way<'_, T>],
     rounding: &Rounding,
 ) -> Result<(), Violation> {
     let broken = |details: String| Err(Violation::new(Law::Gradient, details));
     let residual = match algorithm.residual(state) {
-        Ok(Some(residual)) => residual,
+        Ok(residual) => residual,
         other => return broken(format!("the residual is {other:?}")),
     };
     let value = objective(algorithm, state, 0)?;

@@ -1,41 +1,50 @@
-//! What every iterative method obeys (feature `laws`): a test kit for algorithms of your own.
+//! What every model obeys (feature `laws`): a test kit for models and algorithms of your own.
 //!
 //! Each function holds a subject against one or a few laws and returns the first [`Violation`]: which law, where, and the numbers.
 //! The laws are made of the contract of [`Algorithm`] and never of the formulas of a model.
 //!
 //! | function | laws |
 //! |---|---|
+//! | [`check_model`] | all that can be asked of a model on data: [`check`] and [`check_resumed`] with every solver, [`check_threads`] |
 //! | [`check`] | a step succeeds, the measured value is the objective, measuring changes nothing, monotone, residual |
 //! | [`check_failure`] | a step that fails changes nothing |
-//! | [`check_resumed`] | `n + m` iterations are `n` and then `m`, to the bit |
-//! | [`check_accelerated`] | no acceleration is worse than where it came from, packing loses nothing |
+//! | [`check_resumed`] | a run that is interrupted and resumed is bit-identical to one that is not |
 //! | [`check_threads`] | the number of threads changes no bit |
 //! | [`check_moved`] | permutations and scales of the data permute and scale the result |
 //! | [`check_gradient`] | the residual is the largest slope of the objective |
 //! | [`check_rate`] | planted parts are recovered, intervals cover, as often as claimed |
 //!
 //! ```
-//! use plca_fit::{Algorithm, StopError, laws::{Claims, Law, Rounding, check}};
+//! use plca_fit::laws::{Claims, Law, Rounding, check};
+//! use plca_fit::{Algorithm, Axis, BlockSpec, Constraint, FitError, Parameters, Solver, Stepped};
 //!
-//! /// Halves the distance to 3, or walks past it.
-//! struct Towards(f64);
-//! impl Algorithm for Towards {
-//!     type State = f64;
-//!     type Error = StopError;
-//!     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, StopError> {
-//!         let before = measure.then(|| -(*x - 3.0).powi(2));
-//!         *x += (3.0 - *x) * self.0;
-//!         Ok(before)
+//! /// Goes a part of the way to 3, or walks past it.
+//! #[derive(Debug)]
+//! struct Towards { part: f64, blocks: [BlockSpec<f64>; 1] }
+//!
+//! impl Algorithm<f64> for Towards {
+//!     fn blocks(&self) -> &[BlockSpec<f64>] { &self.blocks }
+//!     fn step(&self, at: &mut Parameters<f64>, measure: bool) -> Result<Stepped, FitError> {
+//!         let value = if measure { Some(self.objective(at)?) } else { None };
+//!         at.change(|_, x| x[0] += (3.0 - x[0]) * self.part);
+//!         at.count();
+//!         Ok(Stepped { value, ..Stepped::default() })
 //!     }
-//!     fn objective(&self, x: &f64) -> Result<f64, StopError> { Ok(-(*x - 3.0).powi(2)) }
+//!     fn objective(&self, at: &Parameters<f64>) -> Result<f64, FitError> { Ok(-(at.at(0)[0] - 3.0).powi(2)) }
+//!     fn unit(&self) -> f64 { 1.0 }
+//!     fn extrapolates(&self, _: &Parameters<f64>) -> Result<(), FitError> { Ok(()) }
 //! }
 //!
+//! let towards = |part| Towards { part, blocks: [BlockSpec::values("x", (1, 1), Axis::None, Constraint::Free)] };
+//! let start = Parameters::new(&towards(0.5).blocks, vec![nalgebra::dmatrix![0.0]])?;
 //! let claims = Claims::new(Rounding::derived(f64::EPSILON, 3, 9.0));
-//! assert!(check(&Towards(0.5), &0.0, &claims).is_ok());
-//! assert_eq!(check(&Towards(2.5), &0.0, &claims).unwrap_err().law, Law::Monotone);
+//! assert!(check(&towards(0.5), Solver::Em, &start, &claims).is_ok());
+//! assert_eq!(check(&towards(2.5), Solver::Em, &start, &claims).unwrap_err().law, Law::Monotone);
+//! # Ok::<(), FitError>(())
 //! ```
 
 mod gradient;
+mod model;
 mod moved;
 mod rate;
 mod steps;
@@ -43,11 +52,14 @@ mod steps;
 use std::fmt;
 
 pub use gradient::{Way, check_gradient};
-pub use moved::{Agreement, Point, agree, check_moved, check_threads, follow};
+pub use model::check_model;
+pub use moved::{Agreement, Point, agree, blocks, check_moved, check_threads, follow};
 pub use rate::check_rate;
-pub use steps::{check, check_accelerated, check_failure, check_resumed, never_worse};
+pub use steps::{check, check_failure, check_resumed, never_worse};
 
-use crate::Algorithm;
+use plca_tensor::Real;
+
+use crate::{Algorithm, FitError, Memory, Parameters, Solver, Steps};
 
 /// A law of this module.
 ///
@@ -73,10 +85,8 @@ pub enum Law {
     Atomic,
     /// An interrupted run, resumed, is the run without the interruption.
     Resume,
-    /// An accelerated iteration is not worse than where it came from.
-    Accelerated,
-    /// Parameters that are packed and unpacked are the parameters.
-    Packed,
+    /// Parameters that are taken apart for extrapolation and put together again are the parameters.
+    Extrapolated,
     /// The number of threads changes no bit.
     Threads,
     /// Another order of indices, components or modes is another order of the result.
@@ -205,31 +215,60 @@ impl Claims {
     }
 }
 
-/// A step that is to succeed.
-fn step<A: Algorithm>(
-    algorithm: &A,
-    state: &mut A::State,
-    measure: bool,
-    iteration: usize,
-) -> Result<Option<f64>, Violation> {
-    (algorithm.step(state, measure))
-        .map_err(|e| Violation::new(Law::Accepts, format!("iteration {iteration} fails: {e}")))
+/// Why something was refused that must not be.
+fn refused(iteration: usize, e: &FitError) -> Violation {
+    let details = format!("refused at iteration {iteration}: {e}");
+    Violation::new(Law::Accepts, details)
 }
 
-/// The objective of a state that a step left.
-fn objective<A: Algorithm>(
-    algorithm: &A,
-    state: &A::State,
+/// An algorithm under a solver, and where it stands.
+struct Walk<'a, T: Real> {
+    algorithm: &'a dyn Algorithm<T>,
+    steps: Box<dyn Steps<T> + 'a>,
+    at: Parameters<T>,
+    iteration: usize,
+}
+
+impl<'a, T: Real> Walk<'a, T> {
+    fn new(
+        algorithm: &'a dyn Algorithm<T>,
+        solver: Solver,
+        (at, memory, iteration): (&Parameters<T>, Memory, usize),
+    ) -> Result<Self, Violation> {
+        let steps = solver.on(algorithm, memory);
+        Ok(Self {
+            algorithm,
+            steps: steps.map_err(|e| refused(iteration, &e))?,
+            at: at.clone(),
+            iteration,
+        })
+    }
+
+    /// One iteration; what it measured.
+    fn step(&mut self, measure: bool) -> Result<Option<f64>, Violation> {
+        self.iteration += 1;
+        let stepped = self.steps.step(&mut self.at, measure);
+        Ok(stepped.map_err(|e| refused(self.iteration, &e))?.value)
+    }
+
+    fn objective(&self) -> Result<f64, Violation> {
+        objective(self.algorithm, &self.at, self.iteration)
+    }
+}
+
+/// An objective, which is to be finite.
+fn objective<T: Real>(
+    algorithm: &dyn Algorithm<T>,
+    at: &Parameters<T>,
     iteration: usize,
 ) -> Result<f64, Violation> {
-    let refused = |e: String| {
-        let details = format!("the objective after {iteration} iterations is {e}");
-        Violation::new(Law::Accepts, details)
-    };
-    let value = (algorithm.objective(state)).map_err(|e| refused(format!("refused: {e}")))?;
-    if value.is_finite() {
-        Ok(value)
-    } else {
-        Err(refused(value.to_string()))
+    let value = algorithm.objective(at);
+    let value = value.map_err(|e| refused(iteration, &e))?;
+    match value.is_finite() {
+        true => Ok(value),
+        false => {
+            let details = format!("the objective after {iteration} iterations is {value}");
+            Err(Violation::new(Law::Accepts, details))
+        }
     }
 }

@@ -2,8 +2,10 @@
 
 use std::fmt::Debug;
 
-use super::{Claims, Law, Violation, objective, step};
-use crate::Algorithm;
+use plca_tensor::Real;
+
+use super::{Claims, Law, Violation, Walk};
+use crate::{Algorithm, Memory, Parameters, Solver};
 
 /// What is compared of a state: its objective, and its parameters block by block.
 ///
@@ -42,33 +44,35 @@ impl Agreement {
     };
 }
 
-/// The points of a run after 0, 1, …, `n` iterations.
+/// The blocks of parameters as they are: what [`check_moved`] compares where nothing else is to be compared.
+pub fn blocks<T: Real>(at: &Parameters<T>) -> Vec<Vec<f64>> {
+    let blocks = at.matrices().iter();
+    let blocks = blocks.map(|block| block.iter().map(|x| x.to_f64()).collect());
+    blocks.collect()
+}
+
+/// The points of plain iterations after 0, 1, …, `n` of them.
 ///
 /// # Errors
 ///
 /// [`Law::Accepts`] where a step fails, or an objective is not finite.
-///
-/// # Examples
-///
-/// See [`check_moved`].
-pub fn follow<A: Algorithm>(
-    algorithm: &A,
-    start: &A::State,
+pub fn follow<T: Real>(
+    algorithm: &dyn Algorithm<T>,
+    start: &Parameters<T>,
     n: usize,
-    blocks: impl Fn(&A::State) -> Vec<Vec<f64>>,
+    blocks: impl Fn(&Parameters<T>) -> Vec<Vec<f64>>,
 ) -> Result<Vec<Point>, Violation> {
-    let mut state = start.clone();
-    (0..=n)
-        .map(|i| {
-            if i > 0 {
-                step(algorithm, &mut state, false, i)?;
-            }
-            Ok(Point {
-                objective: objective(algorithm, &state, i)?,
-                blocks: blocks(&state),
-            })
+    let mut walk = Walk::new(algorithm, Solver::Em, (start, Memory::default(), 0))?;
+    let points = (0..=n).map(|i| {
+        if i > 0 {
+            walk.step(false)?;
+        }
+        Ok(Point {
+            objective: walk.objective()?,
+            blocks: blocks(&walk.at),
         })
-        .collect()
+    });
+    points.collect()
 }
 
 /// Whether two numbers differ by more than this. Infinities of one sign do not; NaN does from everything.
@@ -140,45 +144,17 @@ pub fn agree(
 /// # Errors
 ///
 /// The [`Violation`].
-///
-/// # Examples
-///
-/// Averages of a table's rows do not depend on the order of its columns, unless the first one counts twice:
-///
-/// ```
-/// use plca_fit::{Algorithm, StopError, laws::{Claims, Law, Rounding, check_moved}};
-/// struct Mean { data: Vec<f64>, first: f64 }
-/// impl Algorithm for Mean {
-///     type State = f64;
-///     type Error = StopError;
-///     fn step(&self, x: &mut f64, _measure: bool) -> Result<Option<f64>, StopError> {
-///         let sum: f64 = self.data.iter().sum::<f64>() + self.first * self.data[0];
-///         *x = sum / (self.data.len() as f64 + self.first);
-///         Ok(None)
-///     }
-///     fn objective(&self, x: &f64) -> Result<f64, StopError> { Ok(-self.data.iter().map(|d| (d - x).powi(2)).sum::<f64>()) }
-/// }
-/// let claims = Claims::new(Rounding::derived(f64::EPSILON, 4, 14.0));
-/// let on = |data: [f64; 3], first| Mean { data: data.to_vec(), first };
-/// let moved = |first, claims| check_moved(
-///     Law::Permutation, &on([1.0, 2.0, 3.0], first), &on([2.0, 1.0, 3.0], first), &0.0, |x| *x, |x| vec![vec![*x]], 1.0, &claims,
-/// );
-/// assert!(moved(0.0, Claims { entries: 0.0, ..claims }).is_ok());
-/// assert_eq!(moved(1.0, claims).unwrap_err().law, Law::Permutation);
-/// ```
-#[allow(clippy::too_many_arguments, reason = "two subjects, one map")]
-pub fn check_moved<A: Algorithm, B: Algorithm>(
+pub fn check_moved<T: Real>(
     law: Law,
-    here: &A,
-    there: &B,
-    start: &A::State,
-    map: impl Fn(&A::State) -> B::State,
-    blocks: impl Fn(&B::State) -> Vec<Vec<f64>>,
+    [here, there]: [&dyn Algorithm<T>; 2],
+    start: &Parameters<T>,
+    map: impl Fn(&Parameters<T>) -> Parameters<T>,
+    blocks: impl Fn(&Parameters<T>) -> Vec<Vec<f64>>,
     unit: f64,
     claims: &Claims,
 ) -> Result<(), Violation> {
     let n = claims.compared;
-    let mut want = follow(here, start, n, |s| blocks(&map(s)))?;
+    let mut want = follow(here, start, n, |at| blocks(&map(at)))?;
     want.iter_mut().for_each(|p| p.objective *= unit);
     let got = follow(there, &map(start), n, blocks)?;
     agree(law, &got, &want, |point| Agreement {

@@ -1,13 +1,9 @@
-//! One method from one start.
+//! One algorithm from one start.
 
-use std::fmt::Debug;
-use std::ops::ControlFlow;
+use plca_tensor::Real;
 
-use super::{Claims, Law, Rounding, Violation, objective, step};
-use crate::{
-    Accelerate, Algorithm, Carried, Direction, Iteration, Momentum, Parabolic, Plain, Progress,
-    Squarem, Stop, run, run_from,
-};
+use super::{Claims, Law, Rounding, Violation, Walk};
+use crate::{Algorithm, Checkpoint, FitError, Memory, Parameters, Sense, Solver};
 
 /// Objectives of successive states, each with its rounding: none is worse than the one before.
 ///
@@ -18,13 +14,13 @@ use crate::{
 /// # Examples
 ///
 /// ```
-/// use plca_fit::{Direction, laws::{Law, Rounding, never_worse}};
+/// use plca_fit::{Sense, laws::{Law, Rounding, never_worse}};
 /// let rounding = Rounding::derived(f64::EPSILON, 4, 1.0);
 /// let with = |values: &[f64]| values.iter().map(|&x| (x, rounding)).collect::<Vec<_>>();
-/// assert!(never_worse(Direction::Maximise, &with(&[-2.0, -1.0, -1.0 - 1e-15])).is_ok());
-/// assert_eq!(never_worse(Direction::Minimise, &with(&[1.0, 1.1])).unwrap_err().law, Law::Monotone);
+/// assert!(never_worse(Sense::Maximise, &with(&[-2.0, -1.0, -1.0 - 1e-15])).is_ok());
+/// assert_eq!(never_worse(Sense::Minimise, &with(&[1.0, 1.1])).unwrap_err().law, Law::Monotone);
 /// ```
-pub fn never_worse(direction: Direction, values: &[(f64, Rounding)]) -> Result<(), Violation> {
+pub fn never_worse(sense: Sense, values: &[(f64, Rounding)]) -> Result<(), Violation> {
     if let Some(i) = values.iter().position(|(value, _)| !value.is_finite()) {
         let details = format!("the objective after {i} iterations is {}", values[i].0);
         return Err(Violation::new(Law::Accepts, details));
@@ -32,22 +28,22 @@ pub fn never_worse(direction: Direction, values: &[(f64, Rounding)]) -> Result<(
     (values.windows(2).enumerate()).try_for_each(|(i, pair)| {
         let [(old, before), (new, after)] = [pair[0], pair[1]];
         let allowed = before.allowed(old).max(after.allowed(old));
-        not_worse(direction, [old, new], allowed, i + 1)
+        not_worse(sense, [old, new], allowed, i + 1)
     })
 }
 
 /// An iteration makes an objective worse by no more than what is allowed.
 fn not_worse(
-    direction: Direction,
+    sense: Sense,
     [old, new]: [f64; 2],
     allowed: f64,
     iteration: usize,
 ) -> Result<(), Violation> {
-    let forgiven = match direction {
-        Direction::Maximise => new + allowed,
-        Direction::Minimise => new - allowed,
+    let forgiven = match sense {
+        Sense::Maximise => new + allowed,
+        Sense::Minimise => new - allowed,
     };
-    if direction.not_worse(forgiven, old) {
+    if sense.not_worse(forgiven, old) {
         return Ok(());
     }
     let details = format!(
@@ -57,8 +53,8 @@ fn not_worse(
     Err(Violation::new(Law::Monotone, details))
 }
 
-/// Holds a method against [`Law::Accepts`], [`Law::Measured`], [`Law::MeasuringChangesNothing`], [`Law::Monotone`] and
-/// [`Law::Residual`], on the way from `start`. Two steps and an objective per iteration.
+/// Holds an algorithm under a solver against [`Law::Accepts`], [`Law::Measured`], [`Law::MeasuringChangesNothing`], [`Law::Monotone`],
+/// [`Law::Residual`] and [`Law::Extrapolated`], on the way from `start`. Two steps and an objective per iteration.
 ///
 /// # Errors
 ///
@@ -66,41 +62,25 @@ fn not_worse(
 ///
 /// # Examples
 ///
-/// A method that measures the state it leaves, not the one it was given:
-///
-/// ```
-/// use plca_fit::{Algorithm, StopError, laws::{Claims, Law, Rounding, check}};
-/// struct Late;
-/// impl Algorithm for Late {
-///     type State = f64;
-///     type Error = StopError;
-///     fn step(&self, x: &mut f64, measure: bool) -> Result<Option<f64>, StopError> {
-///         *x /= 2.0;
-///         Ok(measure.then(|| -x.powi(2)))
-///     }
-///     fn objective(&self, x: &f64) -> Result<f64, StopError> { Ok(-x.powi(2)) }
-/// }
-/// let claims = Claims::new(Rounding::derived(f64::EPSILON, 2, 1.0));
-/// assert_eq!(check(&Late, &1.0, &claims).unwrap_err().law, Law::Measured);
-/// ```
-pub fn check<A: Algorithm>(
-    algorithm: &A,
-    start: &A::State,
+/// See [the module](super).
+pub fn check<T: Real>(
+    algorithm: &dyn Algorithm<T>,
+    solver: Solver,
+    start: &Parameters<T>,
     claims: &Claims,
-) -> Result<(), Violation>
-where
-    A::State: PartialEq + Debug,
-{
-    let mut state = start.clone();
-    let mut before = objective(algorithm, &state, 0)?;
+) -> Result<(), Violation> {
+    extrapolated(algorithm, start, claims)?;
+    let mut walk = Walk::new(algorithm, solver, (start, Memory::default(), 0))?;
+    let mut before = walk.objective()?;
     for i in 1..=claims.iterations {
-        let mut unmeasured = state.clone();
-        let measured = step(algorithm, &mut state, true, i)?;
-        step(algorithm, &mut unmeasured, false, i)?;
-        if unmeasured != state {
-            let details = format!(
-                "iteration {i} leads to {state:?} where it measures, to {unmeasured:?} where not"
-            );
+        let here = (&walk.at, walk.steps.memory(), i - 1);
+        let mut unmeasured = Walk::new(algorithm, solver, here)?;
+        unmeasured.step(false)?;
+        let measured = walk.step(true)?;
+        if unmeasured.at != walk.at || unmeasured.steps.memory() != walk.steps.memory() {
+            let (a, b) = (&walk.at, &unmeasured.at);
+            let details =
+                format!("iteration {i} leads to {a:?} where it measures, to {b:?} where not");
             return Err(Violation::new(Law::MeasuringChangesNothing, details));
         }
         let allowed = claims.rounding.allowed(before);
@@ -114,24 +94,24 @@ where
             );
             return Err(Violation::new(Law::Measured, details));
         }
-        let after = objective(algorithm, &state, i)?;
+        let after = walk.objective()?;
         if claims.monotone {
-            not_worse(algorithm.direction(), [before, after], allowed, i)?;
+            not_worse(algorithm.sense(), [before, after], allowed, i)?;
         }
-        residual(algorithm, &state, i)?;
+        residual(algorithm, &walk.at, i)?;
         before = after;
     }
     Ok(())
 }
 
-fn residual<A: Algorithm>(
-    algorithm: &A,
-    state: &A::State,
+fn residual<T: Real>(
+    algorithm: &dyn Algorithm<T>,
+    at: &Parameters<T>,
     iteration: usize,
 ) -> Result<(), Violation> {
-    match algorithm.residual(state) {
-        Ok(None) => Ok(()),
-        Ok(Some(r)) if r >= 0.0 => Ok(()),
+    match algorithm.residual(at) {
+        Err(FitError::NoResidual { .. }) => Ok(()),
+        Ok(r) if r >= 0.0 => Ok(()),
         wrong => Err(Violation::new(
             Law::Residual,
             format!("after {iteration} iterations it is {wrong:?}"),
@@ -139,7 +119,23 @@ fn residual<A: Algorithm>(
     }
 }
 
-/// Holds a method whose step from `state` must fail against [`Law::Atomic`]: it fails, and the state keeps its bits.
+/// Values that extrapolation does not move are those that it was given.
+fn extrapolated<T: Real>(
+    algorithm: &dyn Algorithm<T>,
+    start: &Parameters<T>,
+    claims: &Claims,
+) -> Result<(), Violation> {
+    let flat = start.flat();
+    let again = algorithm.extrapolated(start, &flat, &flat).flat();
+    let close = |(a, b): (&f64, &f64)| (a - b).abs() <= claims.rounding.relative * a.abs();
+    if again.len() == flat.len() && flat.iter().zip(&again).all(close) {
+        return Ok(());
+    }
+    let details = format!("{flat:?} become {again:?}");
+    Err(Violation::new(Law::Extrapolated, details))
+}
+
+/// Holds an algorithm under a solver, whose first step must fail here, against [`Law::Atomic`]: it fails, and the parameters keep their bits.
 ///
 /// # Errors
 ///
@@ -148,179 +144,80 @@ fn residual<A: Algorithm>(
 /// # Examples
 ///
 /// ```
-/// use plca_fit::{Algorithm, StopError, laws::{Law, check_failure}};
-/// struct Careless;
-/// impl Algorithm for Careless {
-///     type State = f64;
-///     type Error = StopError;
-///     fn step(&self, x: &mut f64, _measure: bool) -> Result<Option<f64>, StopError> {
-///         *x -= 1.0;                                                  // before it looks
-///         if *x < 0.0 { Err(StopError::Tolerance(*x)) } else { Ok(None) }
+/// use plca_fit::laws::{Law, check_failure};
+/// use plca_fit::{Algorithm, Axis, BlockSpec, Constraint, FitError, Parameters, Solver, Stepped};
+///
+/// #[derive(Debug)]
+/// struct Careless([BlockSpec<f64>; 1]);
+///
+/// impl Algorithm<f64> for Careless {
+///     fn blocks(&self) -> &[BlockSpec<f64>] { &self.0 }
+///     fn step(&self, at: &mut Parameters<f64>, _: bool) -> Result<Stepped, FitError> {
+///         at.change(|_, x| x[0] -= 1.0);                              // before it looks
+///         match at.at(0)[0] < 0.0 {
+///             true => Err(FitError::Conflict { what: "below 0".into() }),
+///             false => Ok(Stepped::default()),
+///         }
 ///     }
-///     fn objective(&self, x: &f64) -> Result<f64, StopError> { Ok(*x) }
+///     fn objective(&self, at: &Parameters<f64>) -> Result<f64, FitError> { Ok(at.at(0)[0]) }
+///     fn unit(&self) -> f64 { 1.0 }
+///     fn extrapolates(&self, _: &Parameters<f64>) -> Result<(), FitError> { Ok(()) }
 /// }
-/// assert_eq!(check_failure(&Careless, &0.5).unwrap_err().law, Law::Atomic);
+///
+/// let careless = Careless([BlockSpec::values("x", (1, 1), Axis::None, Constraint::Free)]);
+/// let at = Parameters::new(&careless.0, vec![nalgebra::dmatrix![0.5]])?;
+/// assert_eq!(check_failure(&careless, Solver::Em, &at).unwrap_err().law, Law::Atomic);
+/// # Ok::<(), FitError>(())
 /// ```
-pub fn check_failure<A: Algorithm>(algorithm: &A, state: &A::State) -> Result<(), Violation>
-where
-    A::State: PartialEq + Debug,
-{
+pub fn check_failure<T: Real>(
+    algorithm: &dyn Algorithm<T>,
+    solver: Solver,
+    at: &Parameters<T>,
+) -> Result<(), Violation> {
     for measure in [false, true] {
-        let mut tried = state.clone();
-        let details = match algorithm.step(&mut tried, measure) {
+        let mut walk = Walk::new(algorithm, solver, (at, Memory::default(), 0))?;
+        let details = match walk.steps.step(&mut walk.at, measure) {
             Ok(_) => "the step was to fail and did not".to_owned(),
-            Err(_) if tried == *state => continue,
-            Err(e) => format!("a step that failed ({e}) made {tried:?} of {state:?}"),
+            Err(_) if walk.at == *at => continue,
+            Err(e) => format!("a step that failed ({e}) made {:?} of {at:?}", walk.at),
         };
         return Err(Violation::new(Law::Atomic, details));
     }
     Ok(())
 }
 
-/// Holds a run against [`Law::Resume`]: interrupted after `cut` iterations and resumed from a `copy` of what a checkpoint keeps, it
-/// has the same state, the same trace and the same end. A `copy` through a file format shows that the format keeps every bit;
-/// `|saved| saved.clone()` shows that the method hides nothing from its state.
+/// Holds an algorithm under a solver against [`Law::Resume`]: interrupted after `cut` of `n` iterations and resumed from a `copy` of the
+/// checkpoint, it has the same parameters. A `copy` through a file format shows that the format keeps every bit; `|saved| saved` shows that the
+/// algorithm hides nothing from its parameters.
 ///
 /// # Errors
 ///
-/// The [`Violation`]; [`Law::Accepts`] where the run itself fails.
-///
-/// # Examples
-///
-/// A method that counts its steps where no checkpoint sees it:
-///
-/// ```
-/// use std::cell::Cell;
-/// use plca_fit::{Algorithm, Stop, StopError, laws::{Law, check_resumed}};
-/// struct Secret(Cell<f64>);
-/// impl Algorithm for Secret {
-///     type State = f64;
-///     type Error = StopError;
-///     fn step(&self, x: &mut f64, _measure: bool) -> Result<Option<f64>, StopError> {
-///         self.0.set(self.0.get() + 1.0);
-///         *x += self.0.get();
-///         Ok(None)
-///     }
-///     fn objective(&self, x: &f64) -> Result<f64, StopError> { Ok(*x) }
-/// }
-/// let stop = Stop { max_iter: 5, ..Stop::default() };
-/// let violation = check_resumed(&Secret(Cell::new(0.0)), &0.0, &stop, 2, |saved| *saved).unwrap_err();
-/// assert_eq!(violation.law, Law::Resume);
-/// ```
-pub fn check_resumed<A: Algorithm>(
-    algorithm: &A,
-    start: &A::State,
-    stop: &Stop,
-    cut: usize,
-    copy: impl Fn(&(A::State, Progress)) -> (A::State, Progress),
-) -> Result<(), Violation>
-where
-    A::State: PartialEq + Debug,
-{
-    let failed = |e: A::Error| Violation::new(Law::Accepts, format!("the run fails: {e}"));
-    let mut saved = (cut == 0).then(|| copy(&(start.clone(), Progress::default())));
-    let keep = |i: &Iteration<'_, A::State>| {
-        if i.iteration == cut {
-            saved = Some(copy(&(i.state.clone(), i.progress)));
-        }
-        ControlFlow::Continue(())
-    };
-    let whole = run(algorithm, start.clone(), stop, keep).map_err(failed)?;
-    let Some((state, progress)) = saved else {
-        if whole.iterations < cut {
-            return Ok(()); // It ended earlier and has nothing to resume.
-        }
-        let details = format!("no observer saw iteration {cut} of {whole:?}");
-        return Err(Violation::new(Law::Resume, details));
-    };
-    let rest = run_from(algorithm, state, progress, stop, ()).map_err(failed)?;
-    let later = whole.trace.iter().filter(|t| t.iteration >= cut);
-    let same = rest.state == whole.state
-        && rest.reason == whole.reason
-        && rest.iterations == whole.iterations
-        && rest.objective.to_bits() == whole.objective.to_bits()
-        && rest.trace.iter().eq(later);
-    if same {
+/// The [`Violation`]; [`Law::Accepts`] where an iteration fails.
+pub fn check_resumed<T: Real>(
+    algorithm: &dyn Algorithm<T>,
+    solver: Solver,
+    start: &Parameters<T>,
+    [cut, n]: [usize; 2],
+    copy: impl Fn(Checkpoint<T>) -> Checkpoint<T>,
+) -> Result<(), Violation> {
+    let mut whole = Walk::new(algorithm, solver, (start, Memory::default(), 0))?;
+    for _ in 0..cut {
+        whole.step(false)?;
+    }
+    let mut saved = Checkpoint::new(whole.at.clone());
+    saved.memory = whole.steps.memory();
+    let saved = copy(saved);
+    let mut rest = Walk::new(algorithm, solver, (&saved.parameters, saved.memory, cut))?;
+    for _ in cut..n {
+        whole.step(false)?;
+        rest.step(false)?;
+    }
+    if whole.at == rest.at && whole.steps.memory() == rest.steps.memory() {
         return Ok(());
     }
-    let details = format!("cut after {cut} iterations it ends as {rest:?}, uncut as {whole:?}");
+    let details = format!(
+        "cut after {cut} of {n} iterations it ends at {:?}, uncut at {:?}",
+        rest.at, whole.at
+    );
     Err(Violation::new(Law::Resume, details))
-}
-
-/// Holds what [`Squarem`], [`Parabolic`] and [`Momentum`] make of a method against all laws of [`check`], with
-/// [`Law::Accelerated`] in the place of [`Law::Monotone`], against [`Law::Resume`] and against [`Law::Packed`].
-///
-/// # Errors
-///
-/// The first [`Violation`] met.
-///
-/// # Examples
-///
-/// A method that unpacks the wrong number:
-///
-/// ```
-/// use plca_fit::{Accelerate, Algorithm, StopError, laws::{Claims, Law, Rounding, check_accelerated}};
-/// struct Halving;
-/// impl Algorithm for Halving {
-///     type State = [f64; 2];
-///     type Error = StopError;
-///     fn step(&self, x: &mut [f64; 2], measure: bool) -> Result<Option<f64>, StopError> {
-///         let before = if measure { Some(self.objective(x)?) } else { None };
-///         x.iter_mut().for_each(|x| *x /= 2.0);
-///         Ok(before)
-///     }
-///     fn objective(&self, x: &[f64; 2]) -> Result<f64, StopError> { Ok(-(x[0] * x[0] + x[1] * x[1])) }
-/// }
-/// impl Accelerate for Halving {
-///     fn pack(&self, x: &[f64; 2]) -> Vec<f64> { x.to_vec() }
-///     fn unpack(&self, _: &[f64; 2], flat: &[f64], _: &[f64]) -> [f64; 2] { [flat[0], flat[0]] }
-/// }
-/// let claims = Claims::new(Rounding::derived(f64::EPSILON, 3, 1.0));
-/// assert_eq!(check_accelerated(&Halving, &[1.0, 0.5], &claims).unwrap_err().law, Law::Packed);
-/// ```
-pub fn check_accelerated<A: Accelerate>(
-    algorithm: &A,
-    start: &A::State,
-    claims: &Claims,
-) -> Result<(), Violation>
-where
-    A::State: PartialEq + Debug,
-{
-    let packed = algorithm.pack(start);
-    let again = algorithm.pack(&algorithm.unpack(start, &packed, &packed));
-    let close = |(a, b): (&f64, &f64)| (a - b).abs() <= claims.rounding.relative * a.abs();
-    if again.len() != packed.len() || !packed.iter().zip(&again).all(close) {
-        let details = format!("{packed:?} are unpacked and packed again as {again:?}");
-        return Err(Violation::new(Law::Packed, details));
-    }
-    let start = Carried::new(start.clone());
-    accelerated("Squarem", &Plain(Squarem(algorithm)), &start, claims)?;
-    accelerated("Parabolic", &Parabolic(algorithm), &start, claims)?;
-    accelerated("Momentum", &Momentum(algorithm), &start, claims)
-}
-
-fn accelerated<A: Algorithm>(
-    name: &str,
-    algorithm: &A,
-    start: &A::State,
-    claims: &Claims,
-) -> Result<(), Violation>
-where
-    A::State: PartialEq + Debug,
-{
-    let stop = Stop {
-        max_iter: claims.iterations,
-        tol: 0.0,
-        check_every: 2,
-        ..Stop::default()
-    };
-    check(algorithm, start, claims)
-        .and_then(|()| check_resumed(algorithm, start, &stop, claims.iterations / 2, Clone::clone))
-        .map_err(|violation| Violation {
-            law: match violation.law {
-                Law::Monotone => Law::Accelerated,
-                law => law,
-            },
-            details: format!("{name}: {}", violation.details),
-        })
 }

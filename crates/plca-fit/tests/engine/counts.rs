@@ -1,7 +1,7 @@
 //! PLCA as a model of the engine.
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{
+use plca_fit::{
     Axis, BlockSpec, Counts, Expectation, FitError, Init, Model, Parameters, Solver, State, Wanted,
 };
 use plca_tensor::{Cp, Data, DenseTensor, Factor, Modes, Order, Request};

@@ -1,6 +1,7 @@
 //! The engine on PLCA: its steps, and its runs; its solvers on a problem whose every iterate is known.
 
 mod counts;
+mod laws;
 mod runs;
 mod solvers;
 mod steps;

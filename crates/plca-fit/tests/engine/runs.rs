@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nalgebra::{DMatrix, dmatrix};
-use plca_fit::engine::{
+use plca_fit::{
     Algorithm, BlockSpec, Checkpoint, Constraint, Draw, Em, Event, Fit, FitError, Frozen, Init,
     Iteration, Need, Observer, Parameters, Prior, Run, Solver, Status, Stepped, Stop, StopError,
 };

@@ -1,7 +1,7 @@
 //! Solvers that extrapolate: never worse than where they come from, and faster than plain steps where they can be.
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{Checkpoint, Memory, Sense, Solver};
+use plca_fit::{Checkpoint, Memory, Sense, Solver};
 
 use super::toy::{START, Stand, Toy, toy};
 

@@ -1,6 +1,6 @@
 //! A problem whose every iterate is known.
 
-use plca_fit::engine::{
+use plca_fit::{
     Algorithm, Axis, BlockSpec, Checkpoint, Constraint, FitError, Parameters, Run, Sense, Solver,
     Stepped, Stop,
 };

@@ -15,7 +15,7 @@
 //! and bounds it from above elsewhere: what lowers the bound lowers the objective.
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::engine::{Algorithm, BlockSpec, FitError, Frozen, Parameters, Sense, Start, Stepped};
+use plca_fit::{Algorithm, BlockSpec, FitError, Frozen, Parameters, Sense, Start, Stepped};
 use plca_tensor::Real;
 use plca_tensor::arrange::{Memo, Products};
 

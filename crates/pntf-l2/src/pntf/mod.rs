@@ -13,7 +13,7 @@ mod descent;
 use std::borrow::Cow;
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::engine::{
+use plca_fit::{
     Algorithm, Axis, BlockSpec, Constraint, Draw, Explained, FileLayout, FitError, Frozen, Model,
     Parameters, Reconstruct, SCALE, Settings, State, Transform, dense, one_component,
 };

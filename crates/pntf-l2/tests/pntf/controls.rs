@@ -3,7 +3,7 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random;
-use plca_fit::engine::{Init, Model, State};
+use plca_fit::{Init, Model, State};
 use plca_tensor::{DenseTensor, Order};
 use pntf_l2::{ColumnNmf, Pntf, PntfState, Projection, project_onto_simplex, project_with};
 use proptest::prelude::*;

@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random;
-use plca_fit::engine::{Explained, FitError, Reconstruct, Solver, Status, Transform};
+use plca_fit::{Explained, FitError, Reconstruct, Solver, Status, Transform};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
 use pntf_l2::{ColumnNmfState, MixtureState, NtfState, PntfState};
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! Every case of the reference vectors of the L2 family.
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{Init, Model, Parameters, Solver, State, Transform};
+use plca_fit::{Init, Model, Parameters, Solver, State, Transform};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
 use pntf_l2::{
     ColumnNmf, Ntf, NtfState, NtfUpdate, Pntf, PntfState, Projection, project_with, simplex_qp,

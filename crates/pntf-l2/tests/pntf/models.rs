@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random;
-use plca_fit::engine::{
-    Algorithm, Checkpoint, FitError, Init, Iteration, Model, Parameters, Solver, State, Stop,
+use plca_fit::{
+    Checkpoint, FitError, Init, Iteration, Memory, Model, Parameters, Solver, State, Stop,
     Transform,
 };
 use plca_fit::laws::{
@@ -17,7 +17,7 @@ use plca_tensor::{Data, DataError, DenseTensor, Order, Real};
 use pntf_l2::*;
 use proptest::prelude::*;
 
-use crate::support::{Lawful, Place, after, best, exactly, objective, residual, rng};
+use crate::support::{after, best, exactly, objective, residual, rng};
 
 /// Cells of which a third are 0, all observed.
 fn table(shape: &[usize], seed: u64) -> Table<f64> {
@@ -67,22 +67,22 @@ fn setup<T: Real>(start: &strategies::Start<T>) -> (Pntf<T>, PntfState<T>) {
 }
 
 /// A state as the start of a run on these data.
-fn place<M: Model>(model: &M, data: &dyn Data<M::Scalar>, state: &M::State) -> Place<M::Scalar> {
-    Place::new(&model.init(data, state, &mut rng(0)).unwrap())
+fn place<M: Model>(
+    model: &M,
+    data: &dyn Data<M::Scalar>,
+    state: &M::State,
+) -> Parameters<M::Scalar> {
+    let state = model.init(data, state, &mut rng(0)).unwrap();
+    state.parameters().clone()
 }
 
-/// Plain iterations.
-fn plain<T: Real>(algorithm: &dyn Algorithm<T>) -> Lawful<'_, T> {
-    Lawful::new(algorithm, Solver::Em)
-}
-
-fn pntf_of(place: &Place<f64>) -> PntfState<f64> {
-    PntfState::wrap(place.at.clone()).unwrap()
+fn pntf_of(at: &Parameters<f64>) -> PntfState<f64> {
+    PntfState::wrap(at.clone()).unwrap()
 }
 
 /// Factors, every component times its weight: of one without weight nothing is known.
-fn show(place: &Place<f64>) -> Vec<Vec<f64>> {
-    let state = pntf_of(place);
+fn show(at: &Parameters<f64>) -> Vec<Vec<f64>> {
+    let state = pntf_of(at);
     let weights = DMatrix::from_diagonal(&DVector::from_column_slice(state.weights()));
     let factors = state.factors().iter();
     factors
@@ -91,8 +91,8 @@ fn show(place: &Place<f64>) -> Vec<Vec<f64>> {
 }
 
 /// What the model says of every cell. Rounding decides how components that are nearly equal share their weight.
-fn cells(place: &Place<f64>) -> Vec<Vec<f64>> {
-    let state = pntf_of(place);
+fn cells(at: &Parameters<f64>) -> Vec<Vec<f64>> {
+    let state = pntf_of(at);
     let shape: Vec<usize> = state.factors().iter().map(DMatrix::nrows).collect();
     let number = shape.iter().product();
     let cell = |mut at: usize| -> f64 {
@@ -157,15 +157,15 @@ fn descends<T: Real>(
     let rounding = 20.0 * T::EPSILON.to_f64() * algorithm.unit();
     let mut at = place(pntf, data, state);
     for (solver, iterations) in [(Solver::Em, sweeps), (Solver::Squarem, sweeps / 4)] {
-        let sweep = Lawful::new(&*algorithm, solver);
         let claims = Claims {
             iterations,
             ..within(rounding, 0, 0.0)
         };
-        check(&sweep, &at, &claims)?;
+        check(&*algorithm, solver, &at, &claims)?;
+        let mut sweep = solver.on(&*algorithm, Memory::default()).unwrap();
         for _ in 0..iterations {
-            plca_fit::Algorithm::step(&sweep, &mut at, false).unwrap();
-            on_simplices(simplices(&at.at))?;
+            sweep.step(&mut at, false).unwrap();
+            on_simplices(simplices(&at))?;
         }
     }
     Ok(())
@@ -183,8 +183,9 @@ fn others_descend<T: Real>(data: &dyn Data<T>, k: usize, seed: u64) -> Result<()
     let first = nmf.init(data, Init::default(), &mut rng(seed)).unwrap();
     let sweep = nmf.bind(data).unwrap();
     check(
-        &plain(&*sweep),
-        &Place::new(&first),
+        &*sweep,
+        Solver::Em,
+        first.parameters(),
         &claims(450.0 * eps * columns),
     )?;
     let mut at = first.parameters().clone();
@@ -197,7 +198,7 @@ fn others_descend<T: Real>(data: &dyn Data<T>, k: usize, seed: u64) -> Result<()
         let first = ntf.init(data, Init::default(), &mut rng(seed)).unwrap();
         let sweep = ntf.bind(data).unwrap();
         let rounding = 45.0 * eps * data.summary().squares;
-        check(&plain(&*sweep), &Place::new(&first), &claims(rounding))?;
+        check(&*sweep, Solver::Em, first.parameters(), &claims(rounding))?;
     }
     Ok(())
 }
@@ -221,7 +222,7 @@ fn hidden_values_play_no_part((table, start): &Problem<f64>) -> Result<(), TestC
         (a.mass() - b.mass()).abs() <= 1e-9 * a.mass(),
         "{a:?} {b:?}"
     );
-    for (a, b) in show(&Place::new(&a)).iter().zip(&show(&Place::new(&b))) {
+    for (a, b) in show(a.parameters()).iter().zip(&show(b.parameters())) {
         prop_assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-7));
     }
     Ok(())
@@ -235,8 +236,7 @@ fn storages_agree((table, start): &Problem<f64>) -> Result<(), TestCaseError> {
     let claims = within(1e-11, 3, 1e-7);
     Ok(check_moved(
         Law::Same,
-        &plain(&*a),
-        &plain(&*b),
+        [&*a, &*b],
         &place(&pntf, &data, &state),
         Clone::clone,
         cells,
@@ -421,7 +421,7 @@ proptest! {
         prop_assert!((a.mass() - total).abs() <= 1e-14 * total);
         prop_assert!((b.mass() - total * 2f64.powi(exponent)).abs() <= 1e-14 * b.mass());
         let at = place(&pntf, &data, &state);
-        check_moved(Law::Scale, &plain(&*a), &plain(&*b), &at, Clone::clone, show, 1.0, &within(0.0, 5, 0.0))?;
+        check_moved(Law::Scale, [&*a, &*b], &at, Clone::clone, show, 1.0, &within(0.0, 5, 0.0))?;
     }
 
     /// Permuting the indices of a mode permutes the rows of its factor.
@@ -435,18 +435,18 @@ proptest! {
     ) {
         let (pntf, state) = setup(&start);
         let (data, other) = (dense(&table), dense(&table.permute_mode(mode, &order)));
-        let permuted = |place: &Place<f64>| {
-            let mut place = place.clone();
-            place.at.change(|j, block| {
+        let permuted = |at: &Parameters<f64>| {
+            let mut at = at.clone();
+            at.change(|j, block| {
                 if j == mode + 1 {
                     *block = block.select_rows(&order);
                 }
             });
-            place
+            at
         };
         let (a, b) = (pntf.bind(&data).unwrap(), pntf.bind(&other).unwrap());
         let at = place(&pntf, &data, &state);
-        check_moved(Law::Permutation, &plain(&*a), &plain(&*b), &at, permuted, cells, 1.0, &within(1e-11, 1, 1e-9))?;
+        check_moved(Law::Permutation, [&*a, &*b], &at, permuted, cells, 1.0, &within(1e-11, 1, 1e-9))?;
     }
 
     /// Permuting modes, or components where one component moves at a time, permutes the model: same objective, same step.
@@ -931,14 +931,14 @@ fn acceleration_is_monotone() {
     let data = dense(&table(&[12, 11], 6));
     let pntf = Pntf::builder(4).build().unwrap();
     let sweep = pntf.bind(&data).unwrap();
-    let squarem = Lawful::new(&*sweep, Solver::Squarem);
-    let mut at = Place::new(&start(&pntf, &data, 1));
-    let mut before = sweep.objective(&at.at).unwrap();
+    let mut squarem = Solver::Squarem.on(&*sweep, Memory::default()).unwrap();
+    let mut at = start(&pntf, &data, 1).parameters().clone();
+    let mut before = sweep.objective(&at).unwrap();
     for _ in 0..30 {
-        plca_fit::Algorithm::step(&squarem, &mut at, false).unwrap();
-        let after = sweep.objective(&at.at).unwrap();
+        squarem.step(&mut at, false).unwrap();
+        let after = sweep.objective(&at).unwrap();
         assert!(after <= before + 1e-16, "{before} {after}");
-        on_simplices(simplices(&at.at)).unwrap();
+        on_simplices(simplices(&at)).unwrap();
         before = after;
     }
 }
@@ -960,22 +960,22 @@ fn residual_vanishes_at_a_stationary_point() {
 fn failing_steps_change_nothing() {
     let data = dense(&table(&[3, 4], 1));
     let pntf = Pntf::builder(2).build().unwrap();
-    let mut at = Place::new(&start(&pntf, &data, 1));
-    at.at.change(|j, block| {
+    let mut at = start(&pntf, &data, 1).parameters().clone();
+    at.change(|j, block| {
         if j == 3 {
             block.fill(1e200);
         }
     });
-    check_failure(&plain(&*pntf.bind(&data).unwrap()), &at).unwrap();
+    check_failure(&*pntf.bind(&data).unwrap(), Solver::Em, &at).unwrap();
     let nmf = ColumnNmf::builder(2).build().unwrap();
     let first = nmf.init(&data, Init::default(), &mut rng(1)).unwrap();
-    let mut at = Place::new(&first);
-    at.at.change(|j, block| {
+    let mut at = first.parameters().clone();
+    at.change(|j, block| {
         if j == 1 {
             block[(0, 1)] = f64::INFINITY;
         }
     });
-    check_failure(&plain(&*nmf.bind(&data).unwrap()), &at).unwrap();
+    check_failure(&*nmf.bind(&data).unwrap(), Solver::Em, &at).unwrap();
 }
 
 #[test]
@@ -1147,14 +1147,14 @@ fn frozen_components_keep_their_bits() {
         });
         let first = model.init(data, init, &mut rng(2)).unwrap();
         for solver in [Solver::Em, Solver::Squarem, Solver::Momentum] {
-            let lawful = Lawful::new(&*algorithm, solver);
-            let mut place = Place::new(&first);
-            check(&lawful, &place, &claims).unwrap();
+            let mut at = first.parameters().clone();
+            check(&*algorithm, solver, &at, &claims).unwrap();
+            let mut steps = solver.on(&*algorithm, Memory::default()).unwrap();
             for _ in 0..10 {
-                plca_fit::Algorithm::step(&lawful, &mut place, false).unwrap();
+                steps.step(&mut at, false).unwrap();
             }
             for &(name, is_row) in frozen {
-                let (old, new) = (first.parameters().block(name), place.at.block(name));
+                let (old, new) = (first.parameters().block(name), at.block(name));
                 let (old, new) = (old.unwrap(), new.unwrap());
                 match is_row {
                     true => assert_eq!(old.row(1), new.row(1), "{solver} {name}"),

@@ -1,9 +1,8 @@
-//! Models of the engine, iterated by hand and under the laws of all methods.
+//! Models iterated by hand.
 
-use plca_fit::engine::{
+use plca_fit::{
     Algorithm, Fit, FitError, Init, Memory, Model, Parameters, Sense, Solver, State, Stop,
 };
-use plca_fit::{Direction, Failure};
 use plca_tensor::{Data, Real};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -43,77 +42,4 @@ pub(crate) fn objective<M: Model>(model: &M, data: &dyn Data<M::Scalar>, state: 
 pub(crate) fn residual<M: Model>(model: &M, data: &dyn Data<M::Scalar>, state: &M::State) -> f64 {
     let algorithm = model.bind(data).unwrap();
     algorithm.residual(state.parameters()).unwrap()
-}
-
-/// A model on data under a solver, for the kit of laws.
-pub(crate) struct Lawful<'a, T: Real> {
-    algorithm: &'a dyn Algorithm<T>,
-    solver: Solver,
-}
-
-/// Where it stands.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Place<T: Real> {
-    pub(crate) at: Parameters<T>,
-    memory: Memory,
-}
-
-impl<T: Real> Place<T> {
-    /// The start of a run.
-    pub(crate) fn new(state: &impl State<Scalar = T>) -> Self {
-        Self {
-            at: state.parameters().clone(),
-            memory: Memory::default(),
-        }
-    }
-}
-
-impl<'a, T: Real> Lawful<'a, T> {
-    pub(crate) fn new(algorithm: &'a dyn Algorithm<T>, solver: Solver) -> Self {
-        Self { algorithm, solver }
-    }
-}
-
-/// Why it has no step.
-#[derive(Debug, PartialEq, thiserror::Error)]
-#[error(transparent)]
-pub(crate) struct Refused(#[from] FitError);
-
-impl From<plca_fit::StopError> for Refused {
-    fn from(error: plca_fit::StopError) -> Self {
-        panic!("{error}")
-    }
-}
-
-impl Failure for Refused {}
-
-impl<T: Real> plca_fit::Algorithm for Lawful<'_, T> {
-    type State = Place<T>;
-    type Error = Refused;
-
-    fn step(&self, place: &mut Place<T>, measure: bool) -> Result<Option<f64>, Refused> {
-        let mut steps = self.solver.on(self.algorithm, place.memory.clone())?;
-        let stepped = steps.step(&mut place.at, measure)?;
-        place.memory = steps.memory();
-        Ok(stepped.value)
-    }
-
-    fn objective(&self, place: &Place<T>) -> Result<f64, Refused> {
-        Ok(self.algorithm.objective(&place.at)?)
-    }
-
-    fn direction(&self) -> Direction {
-        match self.algorithm.sense() {
-            Sense::Maximise => Direction::Maximise,
-            Sense::Minimise => Direction::Minimise,
-        }
-    }
-
-    fn residual(&self, place: &Place<T>) -> Result<Option<f64>, Refused> {
-        match self.algorithm.residual(&place.at) {
-            Ok(residual) => Ok(Some(residual)),
-            Err(FitError::NoResidual { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
 }

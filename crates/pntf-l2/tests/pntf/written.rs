@@ -1,7 +1,7 @@
 //! States that are written down and read again: equal, and never larger than what was read.
 
 use nalgebra::{DVector, dmatrix};
-use plca_fit::engine::{Init, Model};
+use plca_fit::{Init, Model};
 use plca_tensor::strategies::written;
 use plca_tensor::{DenseTensor, Order};
 use pntf_l2::{ColumnNmfState, MixtureState, NtfState, Pntf, PntfState};

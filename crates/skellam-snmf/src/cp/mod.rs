@@ -12,7 +12,7 @@ mod state;
 mod transform;
 mod unfold;
 
-use plca_fit::engine::{Algorithm, Axis, BlockSpec, Constraint, Em, FitError, Model, Settings};
+use plca_fit::{Algorithm, Axis, BlockSpec, Constraint, Em, FitError, Model, Settings};
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Real};
 
@@ -30,7 +30,7 @@ pub use state::SignedCpState;
 /// other mode `j`, counted from 0: its size `x K`, columns sum to 1.
 ///
 /// ```
-/// use plca_fit::engine::{Model, Reconstruct};
+/// use plca_fit::{Model, Reconstruct};
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// use skellam_snmf::SignedCp;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::engine::{FileLayout, FitError, Parameters, Reconstruct, State};
+use plca_fit::{FileLayout, FitError, Parameters, Reconstruct, State};
 use plca_tensor::{DenseTensor, Order, Real};
 
 use super::counts::{SIGNED_MODE, unfolded};
@@ -16,14 +16,14 @@ use crate::sides::{sides, stack, views};
 ///
 /// ```
 /// use nalgebra::{dmatrix, dvector};
-/// use plca_fit::engine::Reconstruct;
+/// use plca_fit::Reconstruct;
 /// use skellam_snmf::SignedCpState;
 /// let sides = (dmatrix![0.5; 0.0], dmatrix![0.0; 0.5]);
 /// let factors = vec![dmatrix![0.25; 0.75], dmatrix![0.5; 0.5]];
 /// let state = SignedCpState::new(&sides.0, &sides.1, &dvector![8.0], factors, 1)?;
 /// assert_eq!((state.shape(), state.factor(2)), (vec![2, 2, 2], &dmatrix![0.5; 0.5]));
 /// assert_eq!(state.cell(&[1, 1, 0]), -1.5);                           // -8 · 0.75 · 0.5 · 0.5
-/// # Ok::<(), plca_fit::engine::FitError>(())
+/// # Ok::<(), plca_fit::FitError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct SignedCpState<T: Real> {

@@ -1,7 +1,7 @@
 //! New data under learnt factors.
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{
+use plca_fit::{
     Explained, FitError, Frozen, Reconstruct, State, Transform, begin, check_shape, uncertified,
 };
 use plca_tensor::{Data, Factor, Real};
@@ -21,13 +21,13 @@ impl<T: Real> SignedCp<T> {
     /// # Errors
     ///
     /// [`FitError::Mode`], [`FitError::Conflict`] for the signed mode, [`FitError::DataShape`], [`FitError::Impossible`], and those of
-    /// [`on`](plca_fit::engine::Model::on) and of a run.
+    /// [`on`](plca_fit::Model::on) and of a run.
     ///
     /// # Examples
     ///
     /// ```
     /// use nalgebra::{dmatrix, dvector};
-    /// use plca_fit::engine::Transform;
+    /// use plca_fit::Transform;
     /// use plca_tensor::{DenseTensor, Order};
     /// use skellam_snmf::{SignedCp, SignedCpState};
     /// let (plus, minus) = (dmatrix![0.5; 0.0], dmatrix![0.0; 0.5]);

@@ -1,6 +1,6 @@
 //! Tensors as matrices: a row for every index of the signed mode, a column for every index of the others, of which the last runs fastest.
 
-use plca_fit::engine::FitError;
+use plca_fit::FitError;
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Coordinates, Data, DataError, DenseTensor, Mask, Order, Real, SparseTensor};
 

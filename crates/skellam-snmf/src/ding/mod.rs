@@ -11,7 +11,7 @@ mod state;
 mod steps;
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{Algorithm, Axis, BlockSpec, Constraint, FitError, Frozen, Model, Settings};
+use plca_fit::{Algorithm, Axis, BlockSpec, Constraint, FitError, Frozen, Model, Settings};
 use plca_tensor::{Data, DataError, Mask, Real};
 
 use crate::Replicates;
@@ -26,7 +26,7 @@ pub use state::DingState;
 /// activations, which are drawn uniformly from (0, 1).
 ///
 /// ```
-/// use plca_fit::engine::{Model, Reconstruct};
+/// use plca_fit::{Model, Reconstruct};
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// use skellam_snmf::Ding;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{
+use plca_fit::{
     Explained, FitError, Frozen, Parameters, Reconstruct, State, Transform, begin, check_shape,
     uncertified,
 };
@@ -17,12 +17,12 @@ use crate::signed::{along_columns, product, product_of_one};
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_fit::engine::Reconstruct;
+/// use plca_fit::Reconstruct;
 /// use skellam_snmf::DingState;
 /// let state = DingState::new(dmatrix![2.0; -1.0], dmatrix![1.0, 2.0])?;
 /// assert_eq!(state.cell(&[1, 1]), -2.0);
 /// assert!(DingState::new(dmatrix![2.0; -1.0], dmatrix![1.0, -2.0]).is_err());
-/// # Ok::<(), plca_fit::engine::FitError>(())
+/// # Ok::<(), plca_fit::FitError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct DingState<T: Real>(Parameters<T>);
@@ -62,7 +62,7 @@ impl<T: Real> DingState<T> {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_fit::engine::Transform;
+    /// use plca_fit::Transform;
     /// use plca_tensor::{DenseTensor, Order};
     /// use skellam_snmf::DingState;
     /// let learnt = DingState::new(dmatrix![2.0; -1.0], dmatrix![1.0])?;

@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_dist::random;
-use plca_fit::engine::{Algorithm, BlockSpec, FitError, Frozen, Parameters, Sense, Stepped};
+use plca_fit::{Algorithm, BlockSpec, FitError, Frozen, Parameters, Sense, Stepped};
 use plca_tensor::{CompensatedSum, Real};
 use rand::Rng;
 

@@ -14,7 +14,7 @@ mod transform;
 
 use std::sync::Arc;
 
-use plca_fit::engine::{
+use plca_fit::{
     Algorithm, Axis, BlockSpec, Constraint, Em, FitError, Model, Prior as BlockPrior, Settings,
 };
 use plca_tensor::arrange::Signed;
@@ -38,7 +38,7 @@ pub use state::SnmfState;
 /// `activations`, `H` (`K x N`, in the units of the data). `[SKELLAM eq. 13]`, `[SKELLAM eq. 26]`
 ///
 /// ```
-/// use plca_fit::engine::Model;
+/// use plca_fit::Model;
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// use skellam_snmf::Snmf;
@@ -114,7 +114,7 @@ impl<T: Real> SnmfBuilder<T> {
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_fit::engine::{Init, Model};
+    /// use plca_fit::{Init, Model};
     /// use plca_tensor::{DenseTensor, Order};
     /// use skellam_snmf::{Entries, Prior, Snmf};
     /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};

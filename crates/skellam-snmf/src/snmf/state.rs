@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{FileLayout, FitError, Parameters, Reconstruct, State};
+use plca_fit::{FileLayout, FitError, Parameters, Reconstruct, State};
 use plca_tensor::{DenseTensor, Real};
 
 use super::specs;
@@ -16,13 +16,13 @@ use crate::signed::{cell, product, product_of_one};
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_fit::engine::Reconstruct;
+/// use plca_fit::Reconstruct;
 /// use skellam_snmf::SnmfState;
 /// let state = SnmfState::new(&dmatrix![0.5; 0.0], &dmatrix![0.0; 0.5], dmatrix![4.0, 8.0])?;
 /// assert_eq!(state.signed_atoms(), dmatrix![0.5; -0.5]);
 /// assert_eq!(state.cell(&[1, 1]), -4.0);
 /// assert!(SnmfState::new(&dmatrix![0.5; 0.0], &dmatrix![0.0; 0.4], dmatrix![4.0, 8.0]).is_err());
-/// # Ok::<(), plca_fit::engine::FitError>(())
+/// # Ok::<(), plca_fit::FitError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct SnmfState<T: Real>(Parameters<T>);

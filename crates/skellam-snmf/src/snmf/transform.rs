@@ -1,7 +1,7 @@
 //! New data under learnt atoms.
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{
+use plca_fit::{
     Explained, FitError, Frozen, Reconstruct, Transform, begin, check_shape, uncertified,
 };
 use plca_tensor::arrange::Signed;
@@ -20,13 +20,13 @@ impl<T: Real> Snmf<T> {
     /// # Errors
     ///
     /// [`FitError::Conflict`] for another mode than the columns, [`FitError::DataShape`], [`FitError::Impossible`], and those of
-    /// [`on`](plca_fit::engine::Model::on) and of a run.
+    /// [`on`](plca_fit::Model::on) and of a run.
     ///
     /// # Examples
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_fit::engine::Transform;
+    /// use plca_fit::Transform;
     /// use plca_tensor::{DenseTensor, Order};
     /// use skellam_snmf::{Snmf, SnmfState};
     /// let learnt = SnmfState::new(&dmatrix![0.5; 0.0], &dmatrix![0.0; 0.5], dmatrix![1.0])?;

@@ -1,7 +1,7 @@
 //! The posteriors that a pass gives.
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{BlockSpec, Counts, Expectation, FitError, Parameters, Wanted};
+use plca_fit::{BlockSpec, Counts, Expectation, FitError, Parameters, Wanted};
 use plca_tensor::{Real, SignedWanted};
 use rand::Rng;
 

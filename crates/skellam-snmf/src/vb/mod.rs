@@ -13,7 +13,7 @@ mod start;
 mod state;
 mod transform;
 
-use plca_fit::engine::{Algorithm, Axis, BlockSpec, Constraint, Em, FitError, Model, Settings};
+use plca_fit::{Algorithm, Axis, BlockSpec, Constraint, Em, FitError, Model, Settings};
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Real};
 
@@ -34,7 +34,7 @@ pub use state::SnmfVbState;
 /// the activations; the blocks that other starts do not give are those of an update from drawn factors.
 ///
 /// ```
-/// use plca_fit::engine::Model;
+/// use plca_fit::Model;
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// use skellam_snmf::SnmfVb;

@@ -1,6 +1,6 @@
 //! How many components: the evidence bound as criterion.
 
-use plca_fit::engine::{Fit, FitError, Init, Model, Stop};
+use plca_fit::{Fit, FitError, Init, Model, Stop};
 use plca_tensor::{Data, Real};
 use rand::Rng;
 
@@ -29,7 +29,7 @@ pub struct Candidate<T: Real> {
 /// # Examples
 ///
 /// ```
-/// use plca_fit::engine::Stop;
+/// use plca_fit::Stop;
 /// use plca_tensor::{DenseTensor, Order};
 /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 /// use skellam_snmf::{SnmfVb, select_components};

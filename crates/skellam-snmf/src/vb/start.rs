@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_dist::random;
-use plca_fit::engine::{
+use plca_fit::{
     Algorithm, BlockSpec, Em, Expectation, FitError, Parameters, State, Stepped, begin,
 };
 use plca_tensor::arrange::Signed;
@@ -126,7 +126,7 @@ impl<T: Real> SnmfVb<T> {
     ///
     /// # Errors
     ///
-    /// [`FitError::Setting`] for a jitter that is negative or not finite, and those of [`on`](plca_fit::engine::Model::on).
+    /// [`FitError::Setting`] for a jitter that is negative or not finite, and those of [`on`](plca_fit::Model::on).
     ///
     /// # Examples
     ///
@@ -166,12 +166,12 @@ impl<T: Real> SnmfVb<T> {
     /// # Errors
     ///
     /// [`FitError::Shape`] for another number of components or columns, [`FitError::Support`] for a datum that the factors make impossible,
-    /// [`FitError::NotFinite`], and those of [`on`](plca_fit::engine::Model::on).
+    /// [`FitError::NotFinite`], and those of [`on`](plca_fit::Model::on).
     ///
     /// # Examples
     ///
     /// ```
-    /// use plca_fit::engine::Model;
+    /// use plca_fit::Model;
     /// use plca_tensor::{DenseTensor, Order};
     /// use skellam_snmf::{Snmf, SnmfVb};
     /// # use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{FileLayout, FitError, Parameters, Reconstruct, State};
+use plca_fit::{FileLayout, FitError, Parameters, Reconstruct, State};
 use plca_tensor::{DenseTensor, Real};
 
 use super::specs;
@@ -17,13 +17,13 @@ use crate::signed::{cell, product, product_of_one};
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_fit::engine::Reconstruct;
+/// use plca_fit::Reconstruct;
 /// use skellam_snmf::{Posterior, SnmfVbState};
 /// let q = Posterior { plus: dmatrix![3.0], minus: dmatrix![1.0], shape: dmatrix![6.0], rate: dmatrix![2.0] };
 /// let state = SnmfVbState::new(q.clone())?;
 /// assert_eq!(state.cell(&[0, 0]), 1.5);                               // (3/4 - 1/4) 6/2
 /// assert_eq!(state.posterior(), q);
-/// # Ok::<(), plca_fit::engine::FitError>(())
+/// # Ok::<(), plca_fit::FitError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct SnmfVbState<T: Real>(Parameters<T>);
@@ -72,7 +72,7 @@ impl<T: Real> SnmfVbState<T> {
     /// A copy as a posterior: what hyperparameters are learnt from.
     ///
     /// ```
-    /// use plca_fit::engine::Model;
+    /// use plca_fit::Model;
     /// use plca_tensor::{DenseTensor, Order};
     /// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
     /// use skellam_snmf::{Hyperparameters, Learner, Rate, Sharing, SnmfVb};

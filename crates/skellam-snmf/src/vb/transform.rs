@@ -1,6 +1,6 @@
 //! New data under the posterior of learnt atoms.
 
-use plca_fit::engine::{
+use plca_fit::{
     Algorithm, Explained, FitError, Frozen, Reconstruct, Transform, begin, check_shape, uncertified,
 };
 use plca_tensor::arrange::Signed;
@@ -16,14 +16,14 @@ impl<T: Real> SnmfVb<T> {
     ///
     /// # Errors
     ///
-    /// [`FitError::Conflict`] for another mode than the columns, [`FitError::DataShape`], and those of [`on`](plca_fit::engine::Model::on) and of a
+    /// [`FitError::Conflict`] for another mode than the columns, [`FitError::DataShape`], and those of [`on`](plca_fit::Model::on) and of a
     /// run.
     ///
     /// # Examples
     ///
     /// ```
     /// use nalgebra::dmatrix;
-    /// use plca_fit::engine::Transform;
+    /// use plca_fit::Transform;
     /// use plca_tensor::{DenseTensor, Order};
     /// use skellam_snmf::{Posterior, SnmfVb, SnmfVbState};
     /// let (plus, minus) = (dmatrix![40.0; 1.0], dmatrix![1.0; 40.0]);

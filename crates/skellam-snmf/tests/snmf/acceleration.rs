@@ -1,7 +1,7 @@
 //! What extrapolation leaves in the domain.
 
 use nalgebra::{dmatrix, dvector};
-use plca_fit::engine::{Algorithm, Model, Parameters, State};
+use plca_fit::{Algorithm, Model, Parameters, State};
 use plca_tensor::{DenseTensor, Order};
 use skellam_snmf::{Posterior, SignedCp, SignedCpState, Snmf, SnmfState, SnmfVb, SnmfVbState};
 

@@ -1,7 +1,7 @@
 //! Ding's semi-NMF and k-means.
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{Fit, FitError, Init, Model, Status, Stop};
+use plca_fit::{Fit, FitError, Init, Model, Status, Stop};
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{Ding, DingState, KMeans, KMeansState, Seeding};

@@ -1,7 +1,7 @@
 //! Zeros, hidden cells, tiny shapes, refused input: every case of the specification's section 11.
 
 use nalgebra::{DMatrix, dmatrix};
-use plca_fit::engine::{FitError, Init, Model, Solver, State, Stop, StopError};
+use plca_fit::{FitError, Init, Model, Solver, State, Stop, StopError};
 use plca_tensor::arrange::Signed;
 use plca_tensor::{DenseTensor, Real};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};

@@ -3,7 +3,7 @@
 use crate::support;
 
 use nalgebra::DMatrix;
-use plca_fit::engine::Init;
+use plca_fit::Init;
 use plca_tensor::DenseTensor;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, dmatrix};
 use plca_dist::random;
-use plca_fit::engine::{FitError, Init, Model};
+use plca_fit::{FitError, Init, Model};
 use plca_tensor::DataError;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{

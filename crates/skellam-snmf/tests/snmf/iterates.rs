@@ -1,7 +1,7 @@
 //! Iterates of every model by every solver, as they were before one engine made them all.
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{Init, Model, Parameters, Solver, State, Stop};
+use plca_fit::{Init, Model, Parameters, Solver, State, Stop};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Map, Value};

@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_dist::{Skellam, random};
-use plca_fit::engine::{Init, Model, Solver, Stop};
+use plca_fit::{Init, Model, Solver, Stop};
 use plca_fit::laws::{Law, Violation, check_rate};
 use rand::distr::Distribution;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};

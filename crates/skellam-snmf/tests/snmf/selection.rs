@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_dist::{Skellam, random};
-use plca_fit::engine::{FitError, Stop};
+use plca_fit::{FitError, Stop};
 use rand::distr::Distribution;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{Entries, Prior, Replicates, SnmfVb, select_components};

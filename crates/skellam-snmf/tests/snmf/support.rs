@@ -1,7 +1,7 @@
 //! Reading reference values.
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{Algorithm, Init, Model, Parameters, State};
+use plca_fit::{Algorithm, Init, Model, Parameters, State};
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};

@@ -3,7 +3,7 @@
 use nalgebra::{DMatrix, dmatrix};
 use plca_dist::{digamma, ln_gamma, skellam_divergence, skellam_limit_ratios};
 use plca_dist::{skellam_ln_pmf, skellam_ratios};
-use plca_fit::engine::{FitError, Init, Model};
+use plca_fit::{FitError, Init, Model};
 use plca_tensor::Real;
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};

@@ -1,7 +1,7 @@
 //! States that are written down and read again: equal, and never larger than what was read.
 
 use nalgebra::{dmatrix, dvector};
-use plca_fit::engine::FitError;
+use plca_fit::FitError;
 use plca_tensor::strategies::written;
 use skellam_snmf::{
     DingState, Entries, Factors, Groups, Hyperparameters, Learner, Posterior, Prior, Rate, Sharing,

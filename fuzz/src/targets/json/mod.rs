@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 
 use nalgebra::DMatrix;
 use plca_fit::Algorithm;
-use plca_fit::engine::{self, Checkpoint, FitError, Iteration, Model, Run, Solver, State};
+use plca_fit::{self, Checkpoint, FitError, Iteration, Model, Run, Solver, State};
 use plca_tensor::Data;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

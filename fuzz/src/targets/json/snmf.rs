@@ -1,7 +1,7 @@
 //! Models of signed data.
 
 use nalgebra::{dmatrix, dvector};
-use plca_fit::engine::{Checkpoint, Explained, FitError, Impossible, Model, State, Transform};
+use plca_fit::{Checkpoint, Explained, FitError, Impossible, Model, State, Transform};
 use plca_tensor::{DenseTensor, Order};
 use skellam_snmf::{
     Ding, DingState, Entries, Factors, Hyperparameters, Learner, Posterior, Prior, Rate,

@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector, dmatrix};
 use plca_em::{Missing, Nmf, Plca, PlcaState};
-use plca_fit::engine::{Init, Model as _, State};
+use plca_fit::{Init, Model as _, State};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor, unobserved};
 
 use super::models::{MODELS, Model, rng, storages};

@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_em::{Nmf, Plca, Plsa};
-use plca_fit::engine::{self, FitError};
+use plca_fit::{self, FitError};
 use plca_tensor::{Coordinates, Data, DataError, DenseTensor, Order, SparseTensor, check_counts};
 
 use super::models::{MODELS, Model, storages};

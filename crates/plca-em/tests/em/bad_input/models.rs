@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_em::{Given, Nmf, Plca, Plsa, Update};
-use plca_fit::engine::{self, FitError, Init, Parameters};
+use plca_fit::{self, FitError, Init, Parameters};
 use plca_tensor::{Coordinates, Data, DataError, DenseTensor, Order, Real, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 

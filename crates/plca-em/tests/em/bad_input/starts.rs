@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, dmatrix};
 use plca_em::{Nmf, Plca, Plsa};
-use plca_fit::engine::{self, FitError, Init};
+use plca_fit::{self, FitError, Init};
 use plca_tensor::{DenseTensor, Order};
 
 use super::models::{MODELS, Model, rng, storages};

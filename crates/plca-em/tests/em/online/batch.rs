@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nalgebra::DMatrix;
 use plca_em::{Given, Local, Online, OnlineState, Plca, PlcaState, Plsa, PlsaState, StepSize};
-use plca_fit::engine::{Init, Model};
+use plca_fit::{Init, Model};
 use plca_priors::Dirichlet;
 use plca_tensor::strategies::{Start, problems};
 use plca_tensor::{Data, Order, Real, normalise_columns};

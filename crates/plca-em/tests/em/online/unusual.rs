@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nalgebra::{dmatrix, dvector};
 use plca_em::{Local, Missing, Online, OnlineState, Plca, Plsa, StepSize, StreamError};
-use plca_fit::engine::FitError;
+use plca_fit::FitError;
 use plca_priors::Dirichlet;
 use plca_tensor::{DataError, DenseTensor, Order};
 

@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_em::{Likelihood, Support};
-use plca_fit::engine::{FitError, Impossible, Init, Model, Solver, Transform};
+use plca_fit::{FitError, Impossible, Init, Model, Solver, Transform};
 
 use super::{SHAPE, exactly, fitted, shifted, storages};
 use crate::shifted::support::{dense, rng};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nalgebra::DMatrix;
 use plca_em::{Anneal, Evaluation, IndexMaps, Likelihood, MapEntry, Shifted, Support, Transformed};
-use plca_fit::engine::{Init, Model, Reconstruct, Solver, State};
+use plca_fit::{Init, Model, Reconstruct, Solver, State};
 use plca_priors::{Dirichlet, Entropic, Schedule, Scheduled, SimplexPrior};
 use plca_tensor::Data;
 use serde_json::Value;

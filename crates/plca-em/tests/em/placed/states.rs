@@ -8,7 +8,7 @@ use plca_em::{
     Anneal, Evaluation, Geometry, IndexMaps, Likelihood, Shifted, ShiftedState, Support,
     Transformed, TransformedState,
 };
-use plca_fit::engine::{
+use plca_fit::{
     FitError, Frozen, Impossible, Init, Iteration, Model, Parameters, Reconstruct, Solver, State,
     Status, Transform,
 };

@@ -1,6 +1,6 @@
 //! What a method must satisfy: laws of the public kit, for all models behind one signature.
 
-use plca_fit::Direction;
+use plca_fit::Sense;
 use plca_fit::laws::{self, Agreement, Law, Point, Rounding, never_worse};
 use plca_tensor::strategies::{Start, Table};
 use plca_tensor::{Data, Real};
@@ -52,7 +52,7 @@ pub(crate) fn rises<T: Precision>(
     let steps = method(data, start, n);
     let values = (steps.iter()).map(|s| (s.value, rounding::<T>(data.total(), s.seen)));
     Ok(never_worse(
-        Direction::Maximise,
+        Sense::Maximise,
         &values.collect::<Vec<_>>(),
     )?)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nalgebra::{DMatrix, DVector};
 use plca_em::{Missing, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState, Update};
-use plca_fit::engine::{Model, Parameters, Solver};
+use plca_fit::{Model, Parameters, Solver};
 use plca_fit::laws::{Claims, Violation, check};
 use plca_fit::{Algorithm, Direction};
 use plca_priors::{Dirichlet, Entropic, LogisticNormal};
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 use super::conditions::{Precision, rounding};
 use super::setups::{Choice, Kind, Setup};
-use crate::support::{Lawful, Place, Prior};
+use crate::support::Prior;
 
 /// A block as an `I x K` matrix, whatever its layout in the model.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,10 +56,13 @@ pub(crate) type Method<T> = dyn Fn(&dyn Data<T>, &Start<T>, usize) -> Vec<Step<T
 type Shown<T> = (Vec<Block<T>>, f64);
 type Show<'a, T> = &'a dyn Fn(&Parameters<T>) -> Shown<T>;
 
+/// A model on data, and its solver.
+type Solved<'a, T> = (&'a dyn Algorithm<T>, Solver);
+
 /// What is done with a model, its start and what is shown of that.
 trait Visit<T: Real> {
     type Out;
-    fn visit(self, method: &Lawful<'_, T>, start: Place<T>, show: Show<'_, T>) -> Self::Out;
+    fn visit(self, method: Solved<'_, T>, start: &Parameters<T>, show: Show<'_, T>) -> Self::Out;
 }
 
 /// The states after 0, 1, …, this many iterations.
@@ -68,18 +71,25 @@ struct Follow(usize);
 impl<T: Real> Visit<T> for Follow {
     type Out = Vec<Step<T>>;
 
-    fn visit(self, method: &Lawful<'_, T>, mut place: Place<T>, show: Show<'_, T>) -> Vec<Step<T>> {
-        let sign = match method.direction() {
-            Direction::Maximise => 1.0,
-            Direction::Minimise => -1.0,
+    fn visit(
+        self,
+        (algorithm, solver): Solved<'_, T>,
+        start: &Parameters<T>,
+        show: Show<'_, T>,
+    ) -> Vec<Step<T>> {
+        let sign = match algorithm.sense() {
+            Sense::Maximise => 1.0,
+            Sense::Minimise => -1.0,
         };
+        let mut steps = solver.on(algorithm, Memory::default()).unwrap();
+        let mut at = start.clone();
         (0..=self.0)
             .map(|i| {
                 if i > 0 {
-                    method.step(&mut place, false).unwrap();
+                    steps.step(&mut at, false).unwrap();
                 }
-                let (blocks, simplex) = show(&place.at);
-                let value = sign * method.objective(&place).unwrap();
+                let (blocks, simplex) = show(&at);
+                let value = sign * algorithm.objective(&at).unwrap();
                 Step {
                     value,
                     blocks,
@@ -99,11 +109,11 @@ impl<T: Real> Visit<T> for Obey {
 
     fn visit(
         self,
-        method: &Lawful<'_, T>,
-        start: Place<T>,
+        (algorithm, solver): Solved<'_, T>,
+        start: &Parameters<T>,
         _: Show<'_, T>,
     ) -> Result<(), Violation> {
-        check(method, &start, &self.0)
+        check(algorithm, solver, start, &self.0)
     }
 }
 
@@ -169,7 +179,7 @@ impl Setup {
             (false, false) => Solver::Em,
         };
         let algorithm = model.bind(data).unwrap();
-        visit.visit(&Lawful::new(&*algorithm, solver), Place::new(start), show)
+        visit.visit((&*algorithm, solver), start.parameters(), show)
     }
 
     /// The prior of a block whose columns have `rows` entries.

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ops::ControlFlow;
 
 use plca_em::{Nmf, Plca, Plsa};
-use plca_fit::engine::{Checkpoint, Init, Iteration, Model, Solver, State, Stop};
+use plca_fit::{Checkpoint, Init, Iteration, Model, Solver, State, Stop};
 use plca_tensor::strategies::{Table, tables};
 use plca_tensor::{Data, Order, Real};
 use proptest::prelude::*;

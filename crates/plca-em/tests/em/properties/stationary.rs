@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_em::{Given, Plca, PlcaState, Plsa, PlsaState};
-use plca_fit::engine::{Init, Model, Solver, State, Status, Stop};
+use plca_fit::{Init, Model, Solver, State, Status, Stop};
 use plca_fit::laws::{Law, Rounding, Way, check_gradient};
 use plca_tensor::strategies::{Start, Table, problems};
 use plca_tensor::{Data, Modes, Order, Request, Rule};
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 use super::methods::{mixture, seen, show_plca};
-use crate::support::{Lawful, Place, after, residual};
+use crate::support::{after, residual};
 
 /// Two overlapping patterns with a background: no exact fit, no zero in sight.
 fn table() -> Table<f64> {
@@ -72,8 +72,9 @@ fn shares(mut weights: DVector<f64>) -> DVector<f64> {
     weights
 }
 
-fn place(weights: DVector<f64>, factors: Vec<DMatrix<f64>>) -> Place<f64> {
-    Place::new(&PlcaState::new(weights, factors).unwrap())
+fn place(weights: DVector<f64>, factors: Vec<DMatrix<f64>>) -> Parameters<f64> {
+    let state = PlcaState::new(weights, factors).unwrap();
+    state.parameters().clone()
 }
 
 fn parts(state: &PlcaState<f64>) -> (DVector<f64>, Vec<DMatrix<f64>>) {
@@ -82,7 +83,7 @@ fn parts(state: &PlcaState<f64>) -> (DVector<f64>, Vec<DMatrix<f64>>) {
 }
 
 /// Raises the joint share of component `z` and index `i` of a mode by `1 + t`: `P(z)`, the mode's factor, and the sum of all.
-fn raise(state: &PlcaState<f64>, mode: usize, (i, z): (usize, usize), t: f64) -> Place<f64> {
+fn raise(state: &PlcaState<f64>, mode: usize, (i, z): (usize, usize), t: f64) -> Parameters<f64> {
     let (mut weights, mut factors) = parts(state);
     let more = 1.0 + t * factors[mode][(i, z)];
     weights[z] *= more;
@@ -93,7 +94,7 @@ fn raise(state: &PlcaState<f64>, mode: usize, (i, z): (usize, usize), t: f64) ->
 }
 
 /// All ways to raise `P(z)`, and those to raise a joint share of one of these modes. `mass` is that of the completed data.
-fn ways<'a>(state: &'a PlcaState<f64>, modes: &'a [usize], mass: f64) -> Vec<Way<'a, Place<f64>>> {
+fn ways<'a>(state: &'a PlcaState<f64>, modes: &'a [usize], mass: f64) -> Vec<Way<'a, f64>> {
     let k = state.weights().len();
     let components = (0..k).map(|z| Way {
         at: Box::new(move |t| {
@@ -181,7 +182,7 @@ proptest! {
         for data in kinds {
             let (mass, rounding) = completed(&*data, &state);
             let em = plca.bind(&*data).unwrap();
-            check_gradient(&Lawful::new(&*em, Solver::Em), &Place::new(&state), &ways(&state, &modes, mass), &rounding)?;
+            check_gradient(&*em, state.parameters(), &ways(&state, &modes, mass), &rounding)?;
         }
     }
 
@@ -199,7 +200,7 @@ proptest! {
             mixture[(z, y)] *= 1.0 + t;
             let sum = mixture.column(y).sum();
             mixture.column_mut(y).scale_mut(1.0 / sum);
-            Place::new(&state(mixture))
+            state(mixture).parameters().clone()
         };
         let places = masses.iter().enumerate().filter(|(_, mass)| **mass > 0.0);
         let raised = &raised;
@@ -208,8 +209,8 @@ proptest! {
             .collect();
         let rounding = Rounding::derived(f64::EPSILON, start.weights.len() + 2 + table.shape[0], data.total());
         let em = plsa.bind(&data).unwrap();
-        let at = Place::new(&state(mixture(&start, 1)));
-        check_gradient(&Lawful::new(&*em, Solver::Em), &at, &ways, &rounding)?;
+        let at = state(mixture(&start, 1));
+        check_gradient(&*em, at.parameters(), &ways, &rounding)?;
     }
 }
 
@@ -230,9 +231,8 @@ fn a_residual_that_forgets_a_factor_is_caught() {
     let forgets = Plca::<f64>::builder(2).freeze("factor_0");
     let forgets = forgets.build().unwrap();
     let em = forgets.bind(&data).unwrap();
-    let em = Lawful::new(&*em, Solver::Em);
-    let at = Place::new(&state);
-    let against = |modes: &[usize]| check_gradient(&em, &at, &ways(&state, modes, mass), &rounding);
+    let at = state.parameters();
+    let against = |modes: &[usize]| check_gradient(&*em, at, &ways(&state, modes, mass), &rounding);
     assert_eq!(against(&[0, 1]).unwrap_err().law, Law::Gradient);
     against(&[1]).unwrap();
 }

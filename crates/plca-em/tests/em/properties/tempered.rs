@@ -2,8 +2,8 @@
 
 use nalgebra::DMatrix;
 use plca_em::{Given, Plca, PlcaBuilder, PlcaState, Plsa, PlsaBuilder, PlsaState};
-use plca_fit::Direction;
-use plca_fit::engine::{FitError, Init, Model, State};
+use plca_fit::Sense;
+use plca_fit::{FitError, Init, Model, State};
 use plca_fit::laws::{Rounding, never_worse};
 use plca_tensor::strategies::{Start, Table, problems};
 use plca_tensor::{Cp, Data, Factor, Modes, Real, Request};
@@ -145,7 +145,7 @@ fn rises<T: Precision>(
                 absolute: T::FALL * (1.0 + run[0].1.abs() + data.total()),
             };
             let values: Vec<_> = run.iter().map(|r| (r.1, rounding)).collect();
-            never_worse(Direction::Maximise, &values)
+            never_worse(Sense::Maximise, &values)
                 .map_err(|e| TestCaseError::fail(format!("{name}: {e}")))?;
         }
     }

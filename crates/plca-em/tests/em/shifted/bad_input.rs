@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_em::{Evaluation, Likelihood, Shifted, ShiftedBuilder, Support};
-use plca_fit::engine::{FitError, Init, Model, Parameters};
+use plca_fit::{FitError, Init, Model, Parameters};
 use plca_tensor::Real;
 
 use super::support::{EVALUATIONS, complete, dense, masked, rng};

@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_em::{Likelihood, Shifted, Support};
-use plca_fit::engine::{Init, Model, Stop};
+use plca_fit::{Init, Model, Stop};
 
 use super::support::{dense, rng};
 

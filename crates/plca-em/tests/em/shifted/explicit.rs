@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, dvector};
 use plca_em::{Geometry, IndexMaps, Likelihood, Shifted, ShiftedState, Support, Transformed};
-use plca_fit::engine::{Init, Model, Parameters, Stop, Transform};
+use plca_fit::{Init, Model, Parameters, Stop, Transform};
 use plca_tensor::Data;
 use proptest::prelude::*;
 

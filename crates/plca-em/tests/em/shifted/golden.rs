@@ -4,7 +4,7 @@ use nalgebra::DMatrix;
 use plca_em::{
     Anneal, Evaluation, IndexMaps, Likelihood, Shifted, ShiftedState, Support, Transformed,
 };
-use plca_fit::engine::{Algorithm, Init, Model, Parameters, State};
+use plca_fit::{Algorithm, Init, Model, Parameters, State};
 use plca_tensor::{Data, Real};
 use serde_json::Value;
 

@@ -1,8 +1,8 @@
 //! What must hold for any data, support, storage, arithmetic and scalar.
 
 use plca_em::{Geometry, Likelihood, Shifted, ShiftedBuilder, ShiftedState, Support};
-use plca_fit::Direction;
-use plca_fit::engine::{
+use plca_fit::Sense;
+use plca_fit::{
     Algorithm, Init, Memory, Model, Parameters, Reconstruct, Sense, Solver, State,
 };
 use plca_fit::laws::{Rounding, never_worse};
@@ -159,7 +159,7 @@ pub(crate) fn obeys<T: Real>(
         );
     }
     let failed = |e| TestCaseError::fail(format!("{what}: {e}"));
-    never_worse(Direction::Maximise, &values).map_err(failed)?;
+    never_worse(Sense::Maximise, &values).map_err(failed)?;
     Ok(at)
 }
 

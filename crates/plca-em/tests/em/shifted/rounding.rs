@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_em::{Evaluation, Shifted};
-use plca_fit::engine::{Init, Model};
+use plca_fit::{Init, Model};
 
 use super::support::{dense, rng};
 

@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, dmatrix};
 use plca_em::{Evaluation, Likelihood, Plca, Shifted, Support};
-use plca_fit::engine::{FitError, Init, Model, Parameters};
+use plca_fit::{FitError, Init, Model, Parameters};
 use plca_tensor::{Coordinates, Real, SparseTensor};
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Tensors.
 
 use nalgebra::{DMatrix, DVector, dmatrix, dvector};
-use plca_fit::engine::{FitError, Impossible, Init, Model, Solver, State, Transform};
+use plca_fit::{FitError, Impossible, Init, Model, Solver, State, Transform};
 use plca_priors::{Dirichlet, Gamma};
 use plca_tensor::{DenseTensor, Order, Real};
 use skellam_snmf::{Replicates, SignedCp, SignedCpBuilder, SignedCpState, Snmf, SnmfState};

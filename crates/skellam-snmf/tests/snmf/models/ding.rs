@@ -1,7 +1,7 @@
 //! Squared error.
 
 use nalgebra::{DMatrix, dmatrix};
-use plca_fit::engine::{FitError, Init, Model, Solver, State, Status, Transform};
+use plca_fit::{FitError, Init, Model, Solver, State, Status, Transform};
 use plca_tensor::{Data, DenseTensor, Order, Real};
 use skellam_snmf::{Ding, DingState};
 

@@ -5,7 +5,7 @@ mod ding;
 mod snmf;
 mod vb;
 
-use plca_fit::engine::{Checkpoint, Fit, FitError, Init, Model, Reconstruct, Solver, State, Stop};
+use plca_fit::{Checkpoint, Fit, FitError, Init, Model, Reconstruct, Solver, State, Stop};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 

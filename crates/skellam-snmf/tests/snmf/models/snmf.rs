@@ -1,7 +1,7 @@
 //! Maximum a posteriori.
 
 use nalgebra::{DMatrix, dmatrix};
-use plca_fit::engine::{
+use plca_fit::{
     FitError, Impossible, Init, Model, Reconstruct, Solver, State, Status, Stop, Transform,
 };
 use plca_priors::{Dirichlet, Gamma};

@@ -1,7 +1,7 @@
 //! Variational Bayes.
 
 use nalgebra::{DMatrix, dmatrix};
-use plca_fit::engine::{FitError, Init, Model, Reconstruct, Solver, State, Transform};
+use plca_fit::{FitError, Init, Model, Reconstruct, Solver, State, Transform};
 use plca_tensor::{DenseTensor, Order, Real};
 use skellam_snmf::{Entries, Prior, SnmfState, SnmfVb, SnmfVbBuilder, SnmfVbState};
 

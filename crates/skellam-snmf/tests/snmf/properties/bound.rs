@@ -1,7 +1,7 @@
 //! The evidence bound never falls: not by its own steps, not by those of the hyperparameters.
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{Init, Model, State};
+use plca_fit::{Init, Model, State};
 use proptest::prelude::*;
 use skellam_snmf::{Groups, Hyperparameters, Sharing, SnmfVb, Statistics};
 

@@ -1,7 +1,7 @@
 //! What must not matter: names, order, sign, scale, hidden values, threads.
 
 use nalgebra::DMatrix;
-use plca_fit::engine::Init;
+use plca_fit::Init;
 use plca_fit::laws::check_threads;
 use proptest::prelude::*;
 use skellam_snmf::{Factors, Replicates, Snmf, SnmfState, SnmfVb};

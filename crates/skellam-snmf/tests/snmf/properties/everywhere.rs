@@ -1,6 +1,6 @@
 //! No objective ever falls: in both precisions, on matrices and on lists of cells, for every way to go faster.
 
-use plca_fit::engine::{Init, Model};
+use plca_fit::{Init, Model};
 use plca_tensor::{Data, Real, SparseTensor};
 use proptest::prelude::*;
 use skellam_snmf::{Replicates, Snmf, SnmfVb};

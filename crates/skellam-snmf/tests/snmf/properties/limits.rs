@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_em::{Nmf, NmfState, Update};
-use plca_fit::engine::{Model, State};
+use plca_fit::{Model, State};
 use plca_tensor::{DenseTensor, Order};
 use proptest::prelude::*;
 use skellam_snmf::{Replicates, Snmf};

@@ -1,7 +1,7 @@
 //! EM never loses, accelerated or not; wrong steps are caught.
 
 use nalgebra::DMatrix;
-use plca_fit::engine::{
+use plca_fit::{
     Algorithm, BlockSpec, FitError, Model, Parameters, Run, Solver, State, Stepped, Stop,
 };
 use plca_tensor::Data;

@@ -1,7 +1,7 @@
 //! Tensors with a signed mode.
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::engine::{Init, Model, Reconstruct, Solver, Stop};
+use plca_fit::{Init, Model, Reconstruct, Solver, Stop};
 use plca_tensor::{DenseTensor, Order};
 use proptest::prelude::*;
 use skellam_snmf::{SignedCp, SignedCpState, Snmf};

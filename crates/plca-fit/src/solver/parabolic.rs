@@ -3,7 +3,7 @@
 use plca_tensor::Real;
 
 use super::{Bound, Memory, extrapolates, function, unless_rejected};
-use crate::engine::{Algorithm, FitError, Parameters, Stepped};
+use crate::{Algorithm, FitError, Parameters, Stepped};
 
 /// How far beyond the last point the first trial is.
 const FIRST: f64 = 0.1;

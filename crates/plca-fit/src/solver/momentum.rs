@@ -10,7 +10,7 @@
 use plca_tensor::Real;
 
 use super::{Bound, Memory, extrapolates, function, unless_rejected};
-use crate::engine::{Algorithm, FitError, Parameters, Stepped};
+use crate::{Algorithm, FitError, Parameters, Stepped};
 
 /// The first `β`; its growth and that of its bound where a step was kept, its fall where not.
 pub(crate) const FIRST: f64 = 0.5;

@@ -6,7 +6,7 @@ use plca_tensor::{Cp, Factor, Modes, Real, Request, RowTerms, Rule};
 
 use super::product::{PART_ROWS, for_each_row, sums};
 use super::{Fast, PASSES, Product};
-use crate::engine::FitError;
+use crate::FitError;
 
 /// Where a sweep ended.
 #[derive(Debug)]

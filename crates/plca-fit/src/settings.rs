@@ -112,7 +112,7 @@ macro_rules! freeze_setters {
         impl<T: ::plca_tensor::Real> $builder<T> {
             /// Freezes a block: it keeps the values that the start gives.
             pub fn freeze(mut self, block: impl Into<String>) -> Self {
-                let frozen = $crate::engine::Frozen::Whole;
+                let frozen = $crate::Frozen::Whole;
                 self.0.settings.freeze(block.into(), frozen);
                 self
             }
@@ -124,7 +124,7 @@ macro_rules! freeze_setters {
                 components: impl IntoIterator<Item = usize>,
             ) -> Self {
                 let components = components.into_iter().collect();
-                let frozen = $crate::engine::Frozen::Components(components);
+                let frozen = $crate::Frozen::Components(components);
                 self.0.settings.freeze(block.into(), frozen);
                 self
             }

@@ -33,7 +33,7 @@ pub enum Impossible {
 /// How new data are explained.
 ///
 /// ```
-/// use plca_fit::engine::{Impossible, Transform};
+/// use plca_fit::{Impossible, Transform};
 /// let how = Transform::default().impossible(Impossible::Drop);
 /// assert_eq!(how.stop.residual_tol, Some(1e-6));                      // of the gap
 /// ```

@@ -3,7 +3,7 @@
 use plca_tensor::Real;
 
 use super::{Bound, Memory, em, fast};
-use crate::engine::{Algorithm, FitError};
+use crate::{Algorithm, FitError};
 
 pub(super) fn bind<T: Real>(algorithm: &dyn Algorithm<T>, memory: Memory) -> Bound<'_, T> {
     match algorithm.separable() {

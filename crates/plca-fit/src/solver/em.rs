@@ -3,7 +3,7 @@
 use plca_tensor::Real;
 
 use super::{Bound, Memory, function};
-use crate::engine::{Algorithm, FitError, Parameters, Stepped};
+use crate::{Algorithm, FitError, Parameters, Stepped};
 
 fn step<T: Real>(
     algorithm: &dyn Algorithm<T>,

@@ -117,7 +117,7 @@ macro_rules! solvers {
         /// How iterations are made.
         ///
         /// ```
-        /// use plca_fit::engine::Solver;
+        /// use plca_fit::Solver;
         /// assert_eq!("squarem".parse(), Ok(Solver::Squarem));
         /// assert_eq!(Solver::default().to_string(), "auto");
         /// assert!(Solver::ALL.iter().all(|solver| !solver.about().is_empty()));

@@ -9,7 +9,7 @@
 use plca_tensor::Real;
 
 use super::{Bound, Memory, extrapolates, function, unless_rejected};
-use crate::engine::{Algorithm, FitError, Parameters, Stepped};
+use crate::{Algorithm, FitError, Parameters, Stepped};
 
 /// Where the squared extrapolation of three points leads; `None` where there is nothing to extrapolate.
 pub(crate) fn extrapolation(x0: &[f64], x1: &[f64], x2: &[f64]) -> Option<Vec<f64>> {

@@ -18,8 +18,8 @@ use plca_tensor::Real;
 use plca_tensor::arrange::Rows;
 
 use super::{Bound, Memory, Steps};
-use crate::engine::em::with_priors;
-use crate::engine::{Algorithm, FitError, Parameters, Sense, Separable, Stepped, refuse};
+use crate::em::with_priors;
+use crate::{Algorithm, FitError, Parameters, Sense, Separable, Stepped, refuse};
 use sweep::Swept;
 
 pub use product::{Product, transpose_to};

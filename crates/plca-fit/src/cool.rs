@@ -11,7 +11,7 @@ use super::{Algorithm, FitError, Memory, Parameters, Status, Stepped, Steps};
 /// `eta` and the run goes on from the best parameters so far. It ends when a lower power does not lower the perplexity at all.
 ///
 /// ```
-/// use plca_fit::engine::Cooling;
+/// use plca_fit::Cooling;
 /// let cooling = Cooling::default().start(0.95);
 /// assert_eq!(cooling.eta, 0.9);
 /// assert!(cooling.eta(1.0).check().is_err());

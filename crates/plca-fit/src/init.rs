@@ -31,7 +31,7 @@ impl Start {
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use plca_fit::engine::Init;
+/// use plca_fit::Init;
 /// let start = Init::default().block("weights", dmatrix![0.5; 0.5]);
 /// ```
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ impl<T: Real> Init<T> {
     /// A start by [`Start::Deflation`].
     ///
     /// ```
-    /// use plca_fit::engine::{Init, Start};
+    /// use plca_fit::{Init, Start};
     /// assert_eq!(Init::<f64>::deflation().start(), Start::Deflation);
     /// ```
     pub fn deflation() -> Self {

@@ -5,7 +5,15 @@ use plca_tensor::Real;
 
 use super::{FitError, Memory, Parameters, State, Status};
 
-pub use crate::TracePoint;
+/// An objective that was measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct TracePoint {
+    /// Iterations done, 0 for the start; those before a resumption included.
+    pub iteration: usize,
+    /// Objective of the parameters after them; of a run's last point, of the parameters that it ends with.
+    pub objective: f64,
+}
 
 /// What happened in a run besides iterations.
 #[derive(Clone, Debug, PartialEq)]

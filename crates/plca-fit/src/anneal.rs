@@ -11,7 +11,7 @@ use super::{BlockSpec, FitError};
 /// is not 1 an iteration is no M-step of anything, and the likelihood may fall.
 ///
 /// ```
-/// use plca_fit::engine::Anneal;
+/// use plca_fit::Anneal;
 /// let anneal = Anneal { alpha0: 0.6, over: 20.0 };
 /// assert_eq!([1, 11, 21, 99].map(|it| anneal.power(it)), [0.6, 0.8, 1.0, 1.0]);
 /// ```
@@ -28,7 +28,7 @@ impl Anneal {
     /// A power that stays.
     ///
     /// ```
-    /// use plca_fit::engine::Anneal;
+    /// use plca_fit::Anneal;
     /// assert_eq!([1, 1000].map(|it| Anneal::constant(1.3).power(it)), [1.3, 1.3]);
     /// ```
     pub fn constant(power: f64) -> Self {
@@ -41,7 +41,7 @@ impl Anneal {
     /// The power at an iteration, counted from 1.
     ///
     /// ```
-    /// use plca_fit::engine::Anneal;
+    /// use plca_fit::Anneal;
     /// assert_eq!(Anneal { alpha0: 0.5, over: 10.0 }.power(6), 0.75);
     /// ```
     pub fn power(self, iteration: usize) -> f64 {
@@ -56,7 +56,7 @@ impl Anneal {
     /// Whether the power still moves at an iteration, counted from 1.
     ///
     /// ```
-    /// use plca_fit::engine::Anneal;
+    /// use plca_fit::Anneal;
     /// let anneal = Anneal { alpha0: 0.6, over: 20.0 };
     /// assert!(anneal.moves(20) && !anneal.moves(21) && !Anneal::constant(0.6).moves(1));
     /// ```

@@ -1,0 +1,53 @@
+//! A model on data.
+
+use plca_tensor::Data;
+
+use super::{Claims, Law, Violation, check, check_resumed, check_threads, refused};
+use crate::{Checkpoint, FitError, Model, Run, Solver, State, Stop};
+
+/// Holds a model on data from a start against [`check`] and [`check_resumed`] under every solver that it takes, and [`check_threads`].
+///
+/// # Errors
+///
+/// The first [`Violation`] met; its details name the solver.
+pub fn check_model<M: Model>(
+    model: &M,
+    data: &dyn Data<M::Scalar>,
+    start: &M::State,
+    claims: &Claims,
+) -> Result<(), Violation> {
+    let algorithm = model.bind(data).map_err(|e| refused(0, &e))?;
+    let start = start.parameters();
+    for &solver in Solver::ALL {
+        let stops = |e: &FitError| {
+            use FitError::{Conflict, NotSeparable, Unsteady};
+            matches!(e, Conflict { .. } | NotSeparable { .. } | Unsteady { .. })
+        };
+        let mut one = start.clone();
+        let tried = solver.on(&*algorithm, Default::default());
+        if tried
+            .and_then(|mut steps| steps.step(&mut one, false))
+            .is_err_and(|e| stops(&e))
+        {
+            continue;
+        }
+        let halves = [claims.iterations / 2, claims.iterations];
+        check(&*algorithm, solver, start, claims)
+            .and_then(|()| check_resumed(&*algorithm, solver, start, halves, |saved| saved))
+            .map_err(|violation| Violation {
+                details: format!("{solver}: {}", violation.details),
+                ..violation
+            })?;
+    }
+    let run = || {
+        let stop = Stop::default().tol(None).max_iter(claims.iterations);
+        let run = Run::<M::State>::new(model.bind(data)?).stop(stop);
+        let fit = run.resume(Checkpoint::new(start.clone()))?;
+        Ok::<_, FitError>((fit.state().parameters().clone(), fit.objective().to_bits()))
+    };
+    let ended = run().map_err(|e| refused(claims.iterations, &e))?;
+    check_threads(|| run().is_ok_and(|again| again == ended)).map_err(|violation| Violation {
+        law: Law::Threads,
+        ..violation
+    })
+}
