@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use plca_benches::{dense, source, sparse};
-use plca_em::{Evaluation, Init, Model, Shifted};
+use plca_em::{Evaluation, Init, Model, Shifted, State};
 use plca_tensor::{Data, Real};
 use rayon::ThreadPoolBuilder;
 
@@ -43,15 +43,18 @@ fn iteration<T: Real>(
     for (evaluation, how) in EVALUATIONS.iter().filter(|e| !skip.contains(&e.0)) {
         let builder = Shifted::<T>::builder(components, kernel.to_vec()).evaluation(*how);
         let shifted = builder.build().expect("a kernel with cells");
-        let em = shifted.bind(data).expect("a kernel smaller than the data");
-        let start = Init::default().parameters(&*em, &mut source(4));
-        let start = start.expect("a positive start");
+        let start = shifted.init(data, Init::default(), &mut source(4));
+        let start = start.expect("a kernel smaller than the data");
+        let start = start.parameters();
         for threads in [1, 2] {
             let pool = (ThreadPoolBuilder::new().num_threads(threads).build()).expect("threads");
             group.bench_function(BenchmarkId::new(*evaluation, format!("{threads}t")), |b| {
-                // States move on, as in a fit: no iteration costs more than another.
-                let mut state = start.clone();
-                pool.install(|| b.iter(|| em.step(&mut state, false).expect("a step")));
+                pool.install(|| {
+                    let em = shifted.bind(data).expect("the same data");
+                    // Parameters move on, as in a fit: no iteration costs more than another.
+                    let mut at = start.clone();
+                    b.iter(|| em.step(&mut at, false).expect("a step"));
+                });
             });
         }
     }

@@ -14,7 +14,7 @@ use plca_fit::{FitError, Init, Model, Parameters, Solver, Status, Stop, Transfor
 use plca_tensor::{Data, DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-use super::support::{exactly, residual};
+use super::support::{exactly, residual, solvers};
 
 const SHAPE: [usize; 2] = [4, 3];
 
@@ -392,7 +392,8 @@ fn with_a_prior() {
     let (_, data) = &both()[0];
     let prior = std::sync::Arc::new(plca_priors::Dirichlet::symmetric(2.0).unwrap());
     fn refused<M: Model<Scalar = f64>>(model: &M, data: &dyn Data<f64>, block: &str) {
-        for solver in [Solver::Em, Solver::Squarem, Solver::Fast] {
+        let em = model.bind(data).unwrap();
+        for solver in solvers(&*em) {
             let run = model.on(data).unwrap().solver(solver);
             let run = run.stop(Stop::default().residual_tol(1e-3));
             let refused = run.run(Init::default(), &mut rng(0)).unwrap_err();
