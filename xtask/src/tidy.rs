@@ -112,10 +112,7 @@ const FORBIDDEN_PATHS: &[&str] = &[
 const ENVIRONMENT_ALLOWED: &str = "crates/plca-dist/src/simd.rs";
 
 /// The files of the core that know of time: the limit of a run, and the loop that keeps it.
-const TIME_ALLOWED: [&str; 2] = [
-    "crates/plca-fit/src/stop.rs",
-    "crates/plca-fit/src/run.rs",
-];
+const TIME_ALLOWED: [&str; 2] = ["crates/plca-fit/src/stop.rs", "crates/plca-fit/src/run.rs"];
 
 /// The module of hand-written tiles.
 const UNCHECKED_ALLOWED: &str = "crates/plca-tensor/src/kernel/tiles.rs";

@@ -33,11 +33,11 @@ pub fn seed(seed: u64) -> ChaCha8Rng {
 
 /// What most programs need: `use plca::prelude::*`.
 pub mod prelude {
+    pub use plca_em::{Evaluation, Geometry, Online, OnlineState, Support};
     pub use plca_em::{
         Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState, Shifted, ShiftedState, Transformed,
         TransformedState,
     };
-    pub use plca_em::{Evaluation, Geometry, Online, OnlineState, Support};
     pub use plca_fit::{
         Anneal, Checkpoint, Cooling, Event, Explained, Fit, FitError, Impossible, Init, Iteration,
         Model, Observer, Parameters, Reconstruct, Run, Solver, State, Status, Stop, Transform,
@@ -48,9 +48,7 @@ pub mod prelude {
     };
     pub use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
     #[cfg(feature = "l2")]
-    pub use pntf_l2::{
-        ColumnNmf, ColumnNmfState, MixtureState, Ntf, NtfState, Pntf, PntfState,
-    };
+    pub use pntf_l2::{ColumnNmf, ColumnNmfState, MixtureState, Ntf, NtfState, Pntf, PntfState};
     #[cfg(feature = "skellam")]
     pub use skellam_snmf::{
         Ding, DingState, KMeans, KMeansState, SignedCp, SignedCpState, Snmf, SnmfState, SnmfVb,

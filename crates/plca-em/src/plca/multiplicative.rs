@@ -1,8 +1,6 @@
 //! Masked multiplicative updates.
 
-use plca_fit::{
-    Algorithm, BlockSpec, Em, Expectation, FitError, Parameters, Separable, Stepped,
-};
+use plca_fit::{Algorithm, BlockSpec, Em, Expectation, FitError, Parameters, Separable, Stepped};
 use plca_tensor::{Modes, Real, Request, Rule, normalise_columns};
 
 use super::counts::PlcaCounts;

@@ -4,9 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::{
-    Em, Explained, FileLayout, FitError, Parameters, Reconstruct, State, Transform,
-};
+use plca_fit::{Em, Explained, FileLayout, FitError, Parameters, Reconstruct, State, Transform};
 use plca_tensor::{Data, DenseTensor, Mask, Real};
 
 use super::evaluator::Evaluator;

@@ -9,9 +9,7 @@ use plca_em::{
     EmError, Evaluation, Given, IndexMaps, Likelihood, Missing, Nmf, NmfState, Online, Plca,
     PlcaState, Plsa, PlsaState, Shifted, Support, Transformed, Update, hold_out,
 };
-use plca_fit::{
-    Checkpoint, Cooling, FitError, Impossible, Init, Model, Solver, State, Transform,
-};
+use plca_fit::{Checkpoint, Cooling, FitError, Impossible, Init, Model, Solver, State, Transform};
 use plca_priors::Dirichlet;
 use plca_tensor::{
     Cp, Data, DataError, DenseTensor, Expected, Order, Part, Request, Rule, Summary, unobserved,

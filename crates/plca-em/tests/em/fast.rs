@@ -5,9 +5,8 @@ use std::sync::Arc;
 use nalgebra::DMatrix;
 
 use plca_em::{Given, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState};
-use plca_fit::Algorithm as _;
-use plca_fit::{Checkpoint, Fit, FitError, Init, Memory, Model, Solver, State};
 use plca_fit::laws::check_threads;
+use plca_fit::{Checkpoint, Fit, FitError, Init, Memory, Model, Solver, State};
 use plca_priors::{Dirichlet, Entropic};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, Real, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use plca_fit::{
-    Algorithm, Checkpoint, Fit, FitError, Model, Solver, State, Stop,
-};
+use plca_fit::{Algorithm, Checkpoint, Fit, FitError, Model, Solver, State, Stop};
 use plca_priors::SimplexPrior;
 use plca_tensor::{Data, Real};
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use nalgebra::{DMatrix, dmatrix};
 use plca_em::{IndexMaps, Likelihood, MapEntry, Transformed, TransformedBuilder};
-use plca_fit::{Init, Model, Parameters, Solver};
 use plca_fit::laws::check_threads;
+use plca_fit::{Init, Model, Parameters, Solver};
 use plca_priors::{Dirichlet, Entropic};
 use plca_tensor::{Data, DenseTensor, Order, Real};
 use proptest::prelude::*;

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use nalgebra::DMatrix;
 use plca_fit::laws::{
-    Claims, Law, Rounding, Violation, check, check_failure, check_model, check_moved, check_rate,
-    check_resumed, check_threads, blocks, never_worse,
+    Claims, Law, Rounding, Violation, blocks, check, check_failure, check_model, check_moved,
+    check_rate, check_resumed, check_threads, never_worse,
 };
 use plca_fit::{
     Algorithm, Axis, BlockSpec, Checkpoint, Constraint, FitError, Init, Model, Parameters, Sense,
@@ -260,13 +260,29 @@ fn what_depends_on_names_and_units_is_caught_by_name() {
     let start = here.at(START);
     let swap = |at: &Parameters<f64>| here.at([at.at(0)[1], at.at(0)[0]]);
     let moved = |there: &Toy| {
-        law(check_moved(Law::Permutation, [&here, there], &start, swap, blocks, 1.0, &exact))
+        law(check_moved(
+            Law::Permutation,
+            [&here, there],
+            &start,
+            swap,
+            blocks,
+            1.0,
+            &exact,
+        ))
     };
     assert_eq!(moved(&swapped), None);
     assert_eq!(moved(&here), Some(Law::Permutation));
     let doubled = |at: &Parameters<f64>| here.at([2.0 * at.at(0)[0], 2.0 * at.at(0)[1]]);
     let scaled = |unit| {
-        law(check_moved(Law::Scale, [&here, &here], &start, doubled, blocks, unit, &exact))
+        law(check_moved(
+            Law::Scale,
+            [&here, &here],
+            &start,
+            doubled,
+            blocks,
+            unit,
+            &exact,
+        ))
     };
     assert_eq!(scaled(4.0), None);
     assert_eq!(scaled(2.0), Some(Law::Scale));
@@ -286,7 +302,15 @@ fn parameters_are_compared_as_exactly_as_claimed() {
             entries,
             ..Claims::new(loose)
         };
-        law(check_moved(Law::Same, [&here, &off], &here.at(START), Clone::clone, blocks, 1.0, &claims))
+        law(check_moved(
+            Law::Same,
+            [&here, &off],
+            &here.at(START),
+            Clone::clone,
+            blocks,
+            1.0,
+            &claims,
+        ))
     };
     assert_eq!(same(3, 1e-6), None);
     assert_eq!(same(3, 1e-12), Some(Law::Same));

@@ -5,12 +5,12 @@ use std::ops::ControlFlow;
 
 use nalgebra::{DMatrix, DVector};
 use plca_dist::random;
+use plca_fit::laws::{
+    Claims, Law, Rounding, check, check_failure, check_moved, check_rate, check_threads,
+};
 use plca_fit::{
     Checkpoint, FitError, Init, Iteration, Memory, Model, Parameters, Solver, State, Stop,
     Transform,
-};
-use plca_fit::laws::{
-    Claims, Law, Rounding, check, check_failure, check_moved, check_rate, check_threads,
 };
 use plca_tensor::strategies::{self, Table, real_problems};
 use plca_tensor::{Data, DataError, DenseTensor, Order, Real};

@@ -1,9 +1,7 @@
 //! Expected counts.
 
 use nalgebra::DMatrix;
-use plca_fit::{
-    BlockSpec, Counts, Expectation, Exposure, FitError, Parameters, Renewed, Wanted,
-};
+use plca_fit::{BlockSpec, Counts, Expectation, Exposure, FitError, Parameters, Renewed, Wanted};
 use plca_tensor::{Real, SignedWanted};
 use rand::Rng;
 

@@ -101,3 +101,19 @@ impl<T: Real> SignedCp<T> {
         })
     }
 }
+
+impl<T: Real> SignedCpState<T> {
+    /// [`SignedCp::transform`] by a model of default settings.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn transform(
+        &self,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<Self>, FitError> {
+        let model = SignedCp::builder(self.components()).build()?;
+        model.transform(self, data, how)
+    }
+}

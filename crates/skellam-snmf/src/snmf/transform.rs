@@ -69,3 +69,19 @@ impl<T: Real> Snmf<T> {
         })
     }
 }
+
+impl<T: Real> SnmfState<T> {
+    /// [`Snmf::transform`] by a model of default settings.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn transform(
+        &self,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<Self>, FitError> {
+        let model = Snmf::builder(self.components()).build()?;
+        model.transform(self, data, how)
+    }
+}

@@ -63,3 +63,19 @@ impl<T: Real> SnmfVb<T> {
         })
     }
 }
+
+impl<T: Real> SnmfVbState<T> {
+    /// [`SnmfVb::transform`] by a model of default settings.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn transform(
+        &self,
+        data: &dyn Data<T>,
+        how: &Transform,
+    ) -> Result<Explained<Self>, FitError> {
+        let model = SnmfVb::builder(self.components()).build()?;
+        model.transform(self, data, how)
+    }
+}

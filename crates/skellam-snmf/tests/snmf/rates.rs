@@ -2,8 +2,8 @@
 
 use nalgebra::DMatrix;
 use plca_dist::{Skellam, random};
-use plca_fit::{Init, Model, Solver, Stop};
 use plca_fit::laws::{Law, Violation, check_rate};
+use plca_fit::{Init, Model, Solver, Stop};
 use rand::distr::Distribution;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use skellam_snmf::{Entries, Posterior, Prior, Replicates, Snmf, SnmfState, SnmfVb};

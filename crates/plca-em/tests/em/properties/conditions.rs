@@ -51,10 +51,7 @@ pub(crate) fn rises<T: Precision>(
 ) -> Result<(), TestCaseError> {
     let steps = method(data, start, n);
     let values = (steps.iter()).map(|s| (s.value, rounding::<T>(data.total(), s.seen)));
-    Ok(never_worse(
-        Sense::Maximise,
-        &values.collect::<Vec<_>>(),
-    )?)
+    Ok(never_worse(Sense::Maximise, &values.collect::<Vec<_>>())?)
 }
 
 /// Entries are non-negative and columns sum to 1 after every iteration.

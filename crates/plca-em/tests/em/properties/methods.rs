@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use nalgebra::{DMatrix, DVector};
 use plca_em::{Missing, Nmf, NmfState, Plca, PlcaState, Plsa, PlsaState, Update};
-use plca_fit::{Model, Parameters, Solver};
 use plca_fit::laws::{Claims, Violation, check};
-use plca_fit::{Algorithm, Direction};
+use plca_fit::{Algorithm, Memory, Model, Parameters, Sense, Solver, State};
 use plca_priors::{Dirichlet, Entropic, LogisticNormal};
 use plca_tensor::strategies::Start;
 use plca_tensor::{Cp, Data, Factor, Modes, Real, Request, Rule, normalise_columns, simplex_error};

@@ -3,8 +3,8 @@
 use nalgebra::DMatrix;
 use plca_em::{Given, Plca, PlcaBuilder, PlcaState, Plsa, PlsaBuilder, PlsaState};
 use plca_fit::Sense;
-use plca_fit::{FitError, Init, Model, State};
 use plca_fit::laws::{Rounding, never_worse};
+use plca_fit::{FitError, Init, Model, State};
 use plca_tensor::strategies::{Start, Table, problems};
 use plca_tensor::{Cp, Data, Factor, Modes, Real, Request};
 use proptest::prelude::*;

@@ -2,8 +2,8 @@
 
 use nalgebra::DMatrix;
 use plca_em::Support;
-use plca_fit::{Model, Parameters};
 use plca_fit::laws::check_threads;
+use plca_fit::{Model, Parameters};
 use plca_tensor::{Data, Real, strategies};
 use proptest::prelude::*;
 
