@@ -158,9 +158,9 @@ fn counted(files: usize) -> String {
 fn known(copy: &Path) -> Result<bool> {
     let plca = copy.join("target/debug/plca");
     let plca = plca.to_str().ok_or("the path of the copy is not text")?;
-    let call = |line: &str| {
+    let call = |line: &str| -> Result<String> {
         let arguments: Vec<&str> = line.split(' ').collect();
-        Ok::<_, Box<dyn std::error::Error>>(String::from_utf8(output(copy, plca, &arguments)?)?)
+        Ok(String::from_utf8(output(copy, plca, &arguments)?)?)
     };
     let edges = "0,9,8,1,0,0\n9,0,7,0,1,0\n8,7,0,0,0,1\n1,0,0,0,9,6\n0,1,0,9,0,8\n0,0,1,6,8,0\n";
     put(&copy.join("graph.csv"), edges.as_bytes())?;

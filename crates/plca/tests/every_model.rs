@@ -110,8 +110,11 @@ where
             .num_threads(threads)
             .build()
             .unwrap();
-        let other = pool.install(|| run()?.run(&start, &mut plca::seed(2)))?;
-        same(other.state(), "threads");
+        let other = pool.install(|| {
+            let fit = run()?.run(&start, &mut plca::seed(2))?;
+            Ok::<_, FitError>(fit.state().parameters().clone())
+        })?;
+        assert_eq!(&other, state.parameters(), "{threads} threads");
     }
     let whole = state.reconstruct()?;
     let parts = (0..Reconstruct::components(state)).map(|z| state.component(z));

@@ -5,12 +5,10 @@ mod l2;
 mod snmf;
 mod tensor;
 
-use std::fmt::Display;
 use std::ops::ControlFlow;
 
 use nalgebra::DMatrix;
-use plca_fit::Algorithm;
-use plca_fit::{self, Checkpoint, FitError, Iteration, Model, Run, Solver, State};
+use plca_fit::{Checkpoint, FitError, Iteration, Model, Run, Solver, State, Stop};
 use plca_tensor::Data;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -67,29 +65,6 @@ fn read<S: Serialize + DeserializeOwned>(input: &str) -> Option<S> {
     Some(value)
 }
 
-/// Takes a few steps, as far as the algorithm goes.
-fn go_on<A: Algorithm>(algorithm: &A, state: &mut A::State)
-where
-    A::Error: Display,
-{
-    let refused = |e: A::Error| one_line(&e);
-    algorithm
-        .objective(state)
-        .map(drop)
-        .unwrap_or_else(&refused);
-    algorithm.residual(state).map(drop).unwrap_or_else(&refused);
-    for measure in [true, false] {
-        if let Err(e) = algorithm.step(state, measure) {
-            return refused(e);
-        }
-    }
-    algorithm.finish(state).unwrap_or_else(&refused);
-    algorithm
-        .objective(state)
-        .map(drop)
-        .unwrap_or_else(&refused);
-}
-
 /// Goes on from a checkpoint by every solver, as far as the model on these data does; what is good stays so.
 fn resume<M: Model<Scalar = f64>>(
     model: Result<M, FitError>,
@@ -112,7 +87,7 @@ fn few<S: State<Scalar = f64>>(run: Run<'_, S>, from: &Checkpoint<f64>) {
         ControlFlow::Continue(())
     };
     let last = from.iteration().saturating_add(3);
-    let stop = engine::Stop::default().max_iter(last).tol(None);
+    let stop = Stop::default().max_iter(last).tol(None);
     let run = run.stop(stop.check_every(1)).observe(good);
     if let Err(e) = run.resume(from.clone()) {
         one_line(&e);
