@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use plca_benches::{dense, source, sparse, uniform};
 use plca_em::{Init, Model, Nmf, Plca, Shifted};
-use plca_tensor::{Data, DenseTensor};
 use plca_tensor::parallel::record::{self, Loop, Task};
+use plca_tensor::{Data, DenseTensor};
 use pntf_l2::Pntf;
 use skellam_snmf::Snmf;
 

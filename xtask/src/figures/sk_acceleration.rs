@@ -101,7 +101,8 @@ fn follow<M: Model<Scalar = f64>>(
     let stop = Stop::default().max_iter(most).tol(None).check_every(1);
     let run = Run::<M::State>::new(Box::new(counted)).solver(solver);
     // Nothing is drawn: every block is given.
-    run.stop(stop).observe(watch).run(start, &mut rng(0, 0))?;
+    let ended = run.stop(stop).observe(watch).run(start, &mut rng(0, 0))?;
+    drop(ended);
     Ok(course)
 }
 

@@ -1,9 +1,7 @@
 //! Models iterated by hand.
 
-use plca_fit::{
-    Algorithm, Fit, FitError, Init, Memory, Model, Parameters, Sense, Solver, State, Stop,
-};
-use plca_tensor::{Data, Real};
+use plca_fit::{Fit, Init, Model, Solver, State, Stop};
+use plca_tensor::Data;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 pub(crate) fn rng(seed: u64) -> ChaCha8Rng {

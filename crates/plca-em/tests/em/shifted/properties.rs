@@ -1,7 +1,6 @@
 //! What must hold for any data, support, storage, arithmetic and scalar.
 
 use plca_em::{Geometry, Likelihood, Shifted, ShiftedBuilder, ShiftedState, Support};
-use plca_fit::Sense;
 use plca_fit::laws::{Rounding, never_worse};
 use plca_fit::{Algorithm, Init, Memory, Model, Parameters, Reconstruct, Sense, Solver, State};
 use plca_priors::{Dirichlet, Entropic};
