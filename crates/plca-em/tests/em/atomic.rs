@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nalgebra::DMatrix;
 use plca_em::{IndexMaps, Plca, Plsa, PriorError, Shifted, SimplexPrior, Transformed};
 use plca_fit::laws::check_failure;
-use plca_fit::{Cooling, FitError, Init, Iteration, Model, Solver};
+use plca_fit::{Cooling, FitError, Init, Iteration, Model, Solver, State};
 use plca_priors::{Dirichlet, PriorRules, Step};
 use plca_tensor::{DenseTensor, Order};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};

@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_em::{Nmf, Plca, Plsa};
-use plca_fit::{FitError, Model};
+use plca_fit::FitError;
 use plca_tensor::{Coordinates, Data, DataError, DenseTensor, Order, SparseTensor, check_counts};
 
 use super::models::{MODELS, Model, storages};
@@ -244,7 +244,10 @@ fn wrong_order() {
         assert!(named, "{error}");
     };
     let frozen = Plca::<f64>::builder(1).freeze("factor_3").build().unwrap();
-    unknown(Model::bind(&frozen, &data).unwrap_err(), "factor_3");
+    unknown(
+        plca_fit::Model::bind(&frozen, &data).unwrap_err(),
+        "factor_3",
+    );
     let many = [None, Some(DMatrix::from_element(2, 1, 0.5))];
     let vector = DenseTensor::new(vec![2], vec![1.0, 2.0], Order::RowMajor).unwrap();
     let error = Model::Plca.run(&vector, 1, many, 1).unwrap_err();

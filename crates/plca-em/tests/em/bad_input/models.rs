@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_em::{Given, Nmf, Plca, Plsa, Update};
-use plca_fit::{FitError, Init, Model, Parameters};
+use plca_fit::{FitError, Init, Parameters};
 use plca_tensor::{Coordinates, Data, DataError, DenseTensor, Order, Real, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -34,7 +34,7 @@ pub(crate) fn rng() -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(3)
 }
 
-fn steps<M: Model>(
+fn steps<M: plca_fit::Model>(
     model: &M,
     data: &dyn Data<M::Scalar>,
     init: Init<M::Scalar>,

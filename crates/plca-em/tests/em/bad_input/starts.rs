@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, dmatrix};
 use plca_em::{Nmf, Plca, Plsa};
-use plca_fit::{FitError, Init, Model};
+use plca_fit::{FitError, Init};
 use plca_tensor::{DenseTensor, Order};
 
 use super::models::{MODELS, Model, rng, storages};
@@ -23,7 +23,7 @@ fn of_weights(weights: &[f64]) -> FitError {
         DMatrix::from_column_slice(weights.len(), 1, weights),
     );
     let plca = Plca::<f64>::builder(2).build().unwrap();
-    Model::init(&plca, &data(), init, &mut rng()).unwrap_err()
+    plca_fit::Model::init(&plca, &data(), init, &mut rng()).unwrap_err()
 }
 
 /// In the layout of the model's block.
@@ -166,7 +166,7 @@ fn zeros_on_zeros() {
 
 #[test]
 fn frozen_blocks_must_be_given() {
-    fn refused<M: Model<Scalar = f64>>(model: &M, block: &str) {
+    fn refused<M: plca_fit::Model<Scalar = f64>>(model: &M, block: &str) {
         let block = block.into();
         let error = model.init(&data(), Init::default(), &mut rng());
         assert_eq!(error.err(), Some(FitError::NotGiven { block }));
