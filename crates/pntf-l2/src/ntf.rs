@@ -223,6 +223,8 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
     }
 
     fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
+        // A step that fails leaves the parameters as they were.
+        let mut next = at.clone();
         let mut memo = self.data.memo(at.matrices());
         let mut grams = grams(at);
         let mut value = None;
@@ -233,7 +235,7 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
             }
             let m = memo.product(mode) * self.scale;
             let gamma = hadamard(&grams, Some(mode));
-            let mut u = widen(at.at(mode));
+            let mut u = widen(next.at(mode));
             if measure && mode == 0 {
                 let h = gamma.component_mul(&grams[mode]);
                 value = Some(self.squared_error(at, &h, &contracted(&m, &u)));
@@ -242,13 +244,22 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
                 continue;
             }
             self.renew(&mut u, &m, &gamma, &self.kept[mode]);
-            put(at, mode, &u);
-            if mode + 1 < self.specs.len() {
-                memo.set(mode, at.at(mode));
+            put(&mut next, mode, &u);
+            let new = next.at(mode);
+            // Factors whose products overflow lead nowhere.
+            if let Some(bad) = new.iter().find(|x| !x.is_finite()) {
+                finite(
+                    &format!("an entry of the next `factor_{mode}`"),
+                    bad.to_f64(),
+                )?;
             }
-            grams[mode] = gram(&widen(at.at(mode)));
+            if mode + 1 < self.specs.len() {
+                memo.set(mode, new);
+            }
+            grams[mode] = gram(&widen(new));
         }
-        at.count();
+        next.count();
+        *at = next;
         Ok(Stepped {
             value,
             restored: Vec::new(),

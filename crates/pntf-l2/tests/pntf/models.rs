@@ -976,6 +976,12 @@ fn failing_steps_change_nothing() {
         }
     });
     check_failure(&*nmf.bind(&data).unwrap(), Solver::Em, &at).unwrap();
+    // Products of these factors overflow.
+    let ntf = Ntf::builder(2).build().unwrap();
+    let first = ntf.init(&data, Init::default(), &mut rng(1)).unwrap();
+    let mut at = first.parameters().clone();
+    at.change(|_, block| block.fill(1e200));
+    check_failure(&*ntf.bind(&data).unwrap(), Solver::Em, &at).unwrap();
 }
 
 #[test]
