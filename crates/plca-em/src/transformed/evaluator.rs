@@ -28,8 +28,9 @@ impl IndexMaps {
         let mut p = vec![T::zero(); self.cells];
         const PART: usize = 256;
         for_each_part(&mut p, PART, |part, p| {
-            for (x, p) in (part * PART..).zip(p) {
-                *p = self.cell(at, x);
+            let first = part * PART;
+            for entries in self.of_cells(first..first + p.len()) {
+                p[entries[0].to as usize - first] = self.reached(at, entries);
             }
         });
         p
@@ -37,13 +38,26 @@ impl IndexMaps {
 
     /// `P` of a cell of the data.
     pub(crate) fn cell<T: Real>(&self, at: Columns<'_, T>, x: usize) -> T {
+        let mut entries = self.of_cells(x..x + 1);
+        entries.next().map_or(T::zero(), |e| self.reached(at, e))
+    }
+
+    /// `Σ P` over the data, from the cells that maps lead to.
+    pub(crate) fn inside<T: Real>(&self, at: Columns<'_, T>) -> f64 {
+        let cells = self.of_cells(0..self.cells);
+        cells
+            .map(|entries| self.reached(at, entries).to_f64())
+            .sum()
+    }
+
+    /// `P` of the cell that these entries lead to.
+    fn reached<T: Real>(&self, at: Columns<'_, T>, entries: &[Entry]) -> T {
         let mut p = T::zero();
         for (z, &w) in at.weights.iter().enumerate() {
             let kernel = &at.kernels[z * self.kernel..][..self.kernel];
             let impulse = &at.impulses[z * self.maps..][..self.maps];
             // [SPEC 5.7] P[x] = Σ_z P(z) Σ_s H[z,s] Σ_{u: T_s(u) = x} a[s,u] K[z,u]
-            let terms = self
-                .of_cell(x)
+            let terms = entries
                 .iter()
                 .map(|e| T::lit(e.weight) * kernel[e.from as usize] * impulse[e.map as usize]);
             p += w * terms.sum::<T>();

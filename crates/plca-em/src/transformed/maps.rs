@@ -1,6 +1,9 @@
 //! Maps from the cells of a kernel to those of the data.
 
+use std::ops::Range;
+
 use plca_fit::FitError;
+use plca_tensor::DataError;
 
 /// One cell of a kernel under one map.
 ///
@@ -43,9 +46,8 @@ pub struct IndexMaps {
     /// By map, then by cell of the kernel; a cell of `cells` is outside.
     by_map: Vec<Entry>,
     map_bounds: Vec<usize>,
-    /// By cell of the data; those outside are not listed.
+    /// By cell of the data; those outside are not listed. There are no bounds: files may claim far more cells than they have entries.
     by_cell: Vec<Entry>,
-    cell_bounds: Vec<usize>,
     pub(super) any_outside: bool,
 }
 
@@ -102,7 +104,8 @@ impl IndexMaps {
     ///
     /// # Errors
     ///
-    /// [`FitError::Conflict`]: no entries, a cell that kernel or data do not have, a weight that is negative or not finite.
+    /// [`FitError::Conflict`]: no entries, a cell that kernel or data do not have, a weight that is negative or not finite;
+    /// [`FitError::Data`] for more maps than memory holds.
     ///
     /// # Examples
     ///
@@ -153,14 +156,14 @@ impl IndexMaps {
         let inside = by_map.iter().filter(|e| (e.to as usize) < cells);
         let mut by_cell: Vec<Entry> = inside.copied().collect();
         by_cell.sort_by_key(|e| e.to);
-        let bounds = |all: &[Entry], n: usize, key: fn(&Entry) -> u32| -> Vec<usize> {
-            (0..=n)
-                .map(|i| all.partition_point(|e| (key(e) as usize) < i))
-                .collect()
-        };
+        let mut map_bounds = Vec::new();
+        if map_bounds.try_reserve_exact(maps + 1).is_err() {
+            return Err(DataError::TooLarge { shape: vec![maps] }.into());
+        }
+        let bound = |map| by_map.partition_point(|e| (e.map as usize) < map);
+        map_bounds.extend((0..=maps).map(bound));
         Ok(Self {
-            map_bounds: bounds(&by_map, maps, |e| e.map),
-            cell_bounds: bounds(&by_cell, cells, |e| e.to),
+            map_bounds,
             any_outside: by_cell.len() < by_map.len(),
             by_map,
             by_cell,
@@ -222,7 +225,10 @@ impl IndexMaps {
         &self.by_map[self.map_bounds[s]..self.map_bounds[s + 1]]
     }
 
-    pub(super) fn of_cell(&self, x: usize) -> &[Entry] {
-        &self.by_cell[self.cell_bounds[x]..self.cell_bounds[x + 1]]
+    /// Entries of a range of cells of the data, those of one cell after those of another.
+    pub(super) fn of_cells(&self, cells: Range<usize>) -> impl Iterator<Item = &[Entry]> {
+        let bound = |cell| self.by_cell.partition_point(|e| (e.to as usize) < cell);
+        let entries = &self.by_cell[bound(cells.start)..bound(cells.end)];
+        entries.chunk_by(|a, b| a.to == b.to)
     }
 }

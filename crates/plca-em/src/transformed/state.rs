@@ -67,7 +67,7 @@ impl Place for Mapped {
     }
 
     fn inside<T: Real>(&self, at: Columns<'_, T>) -> f64 {
-        self.maps.cells_of(at).iter().map(|p| p.to_f64()).sum()
+        self.maps.inside(at)
     }
 }
 
@@ -233,6 +233,8 @@ fn read_maps<T: Real>(parameters: &Parameters<T>, cells: usize) -> Result<IndexM
         let expected = format!("maps below {places}");
         return Err(refuse(MAPS, format!("map {map}"), &expected));
     }
-    IndexMaps::from_entries(cells, kernel, entries)
-        .map_err(|error| refuse(MAPS, error.to_string(), "maps from kernels to the data"))
+    IndexMaps::from_entries(cells, kernel, entries).map_err(|error| match error {
+        FitError::Data(_) => error,
+        error => refuse(MAPS, error.to_string(), "maps from kernels to the data"),
+    })
 }

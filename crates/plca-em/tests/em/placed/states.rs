@@ -218,6 +218,22 @@ fn states_survive_serialisation() {
     assert!(matches!(error, FitError::Shape { .. }), "{error}");
 }
 
+/// Nothing is laid out for the cells that a file claims, of which its maps reach none: 30 GB before the state is even looked at.
+#[test]
+fn claimed_cells_take_no_memory() {
+    let claimed = 4_000_000_000;
+    let maps = IndexMaps::new(4, 2, &[0, 1, 1, -1]).unwrap();
+    let (weights, conditional) = (dvector![1.0], Likelihood::Conditional);
+    let (kernels, impulses) = (dmatrix![0.75; 0.25], dmatrix![0.5; 0.5]);
+    let state = TransformedState::new(maps, &[4], conditional, weights, kernels, impulses);
+    let at = state.unwrap().parameters().clone();
+    let hostile = at.with_fact("shape", vec![claimed as f64]);
+    let state = TransformedState::wrap(hostile).unwrap();
+    // The kernel's second cell is outside under the second map.
+    assert!((state.cell(&[0]) - 0.375 / 0.875).abs() < 1e-12);
+    assert_eq!(state.cell(&[claimed - 1]), 0.0);
+}
+
 /// What does not go together is refused with its reason.
 #[test]
 fn settings_that_do_not_go_together() {
