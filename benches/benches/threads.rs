@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use plca_benches::{dense, source, sparse, uniform};
 use plca_em::{Algorithm as _, Nmf, Plca, Shifted, ShiftedInit};
 use plca_fit::engine::{Init, Model};
-use plca_tensor::{Data, DenseTensor};
 use plca_tensor::parallel::record::{self, Loop, Task};
+use plca_tensor::{Data, DenseTensor};
 use pntf_l2::{Pntf, PntfInit};
 use skellam_snmf::Snmf;
 

@@ -4,7 +4,7 @@ use nalgebra::DMatrix;
 use pathfinding::prelude::{Matrix, kuhn_munkres};
 use plca_dist::random::uniform;
 use plca_fit::engine::{Init, Model, Solver};
-use plca_tensor::DenseTensor;
+use plca_tensor::{Data, DenseTensor};
 use rand_chacha::ChaCha8Rng;
 use skellam_snmf::{Ding, Entries, KMeans, Prior, Seeding, Snmf, SnmfState, SnmfVb};
 

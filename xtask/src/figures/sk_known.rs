@@ -2,9 +2,9 @@
 
 use nalgebra::DMatrix;
 use plca_dist::{draw_poisson, random::uniform};
+use plca_tensor::DenseTensor;
 use rand_chacha::ChaCha8Rng;
 use serde::Deserialize;
-use plca_tensor::DenseTensor;
 use skellam_snmf::{Hyperparameters, SnmfState};
 
 use super::support::gamma;
@@ -111,11 +111,7 @@ pub(super) fn counts(truth: &SnmfState<f64>, rng: &mut ChaCha8Rng) -> Result<Den
 }
 
 /// Prior means: atoms, and activations with `extra` added to the rate.
-pub(super) fn prior_means(
-    hyper: &Hyperparameters,
-    n: usize,
-    extra: f64,
-) -> Result<SnmfState<f64>> {
+pub(super) fn prior_means(hyper: &Hyperparameters, n: usize, extra: f64) -> Result<SnmfState<f64>> {
     let side = |s| DMatrix::from_fn(F, K, |f, k| hyper.alpha[2 * (f * K + k) + s]);
     let (mut plus, mut minus) = (side(0), side(1));
     for (mut p, mut m) in plus.column_iter_mut().zip(minus.column_iter_mut()) {

@@ -4,9 +4,7 @@ use plca_dist::random::uniform;
 use plca_fit::engine::{Model, Solver, Stop};
 use plca_tensor::DenseTensor;
 use rand_chacha::ChaCha8Rng;
-use skellam_snmf::{
-    Hyperparameters, Learner, Rate, Replicates, Sharing, SnmfVb, SnmfVbState,
-};
+use skellam_snmf::{Hyperparameters, Learner, Rate, Replicates, Sharing, SnmfVb, SnmfVbState};
 
 use super::sk_known::{F, K, counts, errors, factors};
 use super::support::{mean_sd, permutations, rng};

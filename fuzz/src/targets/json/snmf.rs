@@ -90,7 +90,11 @@ fn use_state<M: Model<Scalar = f64>>(
     state.parameters().matrices().iter().for_each(whole);
     let model = good(model)?;
     good(explained(&model));
-    resume(Ok(model), &data(), &Checkpoint::new(state.parameters().clone()))
+    resume(
+        Ok(model),
+        &data(),
+        &Checkpoint::new(state.parameters().clone()),
+    )
 }
 
 const KINDS: &[Kind] = &[
