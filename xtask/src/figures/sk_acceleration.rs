@@ -100,9 +100,9 @@ fn follow<M: Model<Scalar = f64>>(
     };
     let stop = Stop::default().max_iter(most).tol(None).check_every(1);
     let run = Run::<M::State>::new(Box::new(counted)).solver(solver);
+    let run = run.stop(stop).observe(watch);
     // Nothing is drawn: every block is given.
-    let ended = run.stop(stop).observe(watch).run(start, &mut rng(0, 0))?;
-    drop(ended);
+    run.run(start, &mut rng(0, 0)).map(drop)?;
     Ok(course)
 }
 

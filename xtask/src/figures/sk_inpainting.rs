@@ -24,7 +24,7 @@ pub(crate) const FIGURE: Figure = Figure {
 };
 
 /// Change of the objective per iteration that ends a fit, in nats per count.
-const TOL: f64 = 1e-10;
+const TOL: f64 = 1e-9;
 const FILE: &str = "movielens_small/ratings.csv.gz";
 
 /// Row, column, value.
