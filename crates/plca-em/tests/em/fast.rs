@@ -269,10 +269,11 @@ fn resumed_runs_and_threads() {
 /// the model as written, and the bits are those of one thread.
 fn parts_fit_together<M: Model>(model: &M, data: &dyn Data<M::Scalar>, tol: f64) {
     let start = model.init(data, Init::default(), &mut rng(2)).unwrap();
+    let start = start.parameters();
     let run = || {
         let algorithm = model.bind(data).unwrap();
         let mut fast = Solver::Fast.on(&*algorithm, Memory::default()).unwrap();
-        let mut at = start.parameters().clone();
+        let mut at = start.clone();
         for _ in 0..4 {
             let is = algorithm.objective(&at).unwrap();
             let follows = fast.step(&mut at, true).unwrap().value.unwrap();
