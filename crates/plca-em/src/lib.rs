@@ -98,9 +98,5 @@ pub use transformed::{IndexMaps, MapEntry, Transformed, TransformedBuilder, Tran
 pub type Prior<T> = std::sync::Arc<dyn SimplexPrior<T>>;
 
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
-
-#[cfg(doctest)]
 #[doc = include_str!("../../../docs/CHOOSING.md")]
 struct Choosing;

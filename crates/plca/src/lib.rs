@@ -55,3 +55,7 @@ pub mod prelude {
         SnmfVbState,
     };
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
