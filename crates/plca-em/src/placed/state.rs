@@ -62,7 +62,11 @@ impl<P: Place> Frame<P> {
         let conditional = self.likelihood == Likelihood::Conditional;
         *self.scale.get_or_init(|| match at.fact(SCALE) {
             Some(&[scale]) => scale,
-            _ if self.place.leaves() && conditional => at.mass() / self.place.inside(columns(at)),
+            _ if self.place.leaves() && conditional => match self.place.inside(columns(at)) {
+                inside if inside > 0.0 => at.mass() / inside,
+                // All of the model lies outside: every cell is 0.
+                _ => at.mass(),
+            },
             _ => at.mass(),
         })
     }

@@ -234,6 +234,19 @@ fn claimed_cells_take_no_memory() {
     assert_eq!(state.cell(&[claimed - 1]), 0.0);
 }
 
+/// A model all of which lies outside the data has cells of 0.
+#[test]
+fn nothing_inside_is_nothing() {
+    let geometry = Geometry::new(&[3], &[2], &[Support::Same]).unwrap();
+    let (kernels, impulses) = (dmatrix![0.0; 1.0], dmatrix![0.0; 0.0; 1.0]);
+    let conditional = Likelihood::Conditional;
+    let state = ShiftedState::new(geometry, conditional, dvector![1.0], kernels, impulses);
+    assert_eq!(
+        state.unwrap().reconstruct().unwrap().into_parts().1,
+        [0.0; 3]
+    );
+}
+
 /// What does not go together is refused with its reason.
 #[test]
 fn settings_that_do_not_go_together() {
