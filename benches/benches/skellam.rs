@@ -49,18 +49,18 @@ fn steps<M: Model<Scalar = f64>>(
     pool: &ThreadPool,
 ) {
     let start = model.init(data, Init::default(), &mut source(12));
-    let start = start.expect("a start");
+    let start = start.expect("a start").parameters().clone();
     group.bench_function(name, |b| {
         pool.install(|| {
             let bound = model.bind(data).expect("whole numbers");
-            let mut at = start.parameters().clone();
+            let mut at = start.clone();
             b.iter(|| bound.step(&mut at, false));
         });
     });
     group.bench_function(format!("{name}-objective"), |b| {
         pool.install(|| {
             let bound = model.bind(data).expect("whole numbers");
-            b.iter(|| bound.objective(start.parameters()));
+            b.iter(|| bound.objective(&start));
         });
     });
 }
