@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVectorView, RowDVector};
 use plca_dist::random;
-use plca_fit::{BlockSpec, FitError, Impossible, Transform};
+use plca_fit::{BlockSpec, Counts, FitError, Impossible, Transform};
 use plca_tensor::arrange::Signed;
 use plca_tensor::{DenseTensor, Order, Real, SignedModel, SignedWanted};
 use rand::Rng;
@@ -67,7 +67,7 @@ impl<T: Real> SignedData<T> {
         specs: &[BlockSpec<T>],
         [atoms, activations]: [&DMatrix<T>; 2],
         wanted: SignedWanted,
-    ) -> Result<([Option<DMatrix<T>>; 2], f64), FitError> {
+    ) -> Result<Counts<T>, FitError> {
         let [plus, minus] = split(atoms);
         let model = SignedModel {
             plus: &plus,
@@ -75,7 +75,7 @@ impl<T: Real> SignedData<T> {
             right: activations,
         };
         let sums = self.cells.pass(&model, &self.split, wanted);
-        let mut counts = [None, None];
+        let mut blocks = vec![None, None];
         if wanted.left {
             // [SKELLAM 5] T± ∘ G± Hᵀ
             let mut left = stack(&sums.plus, &sums.minus);
@@ -84,16 +84,19 @@ impl<T: Real> SignedData<T> {
             if specs[0].prior.is_none() {
                 tame(&mut left);
             }
-            counts[0] = Some(left);
+            blocks[0] = Some(left);
         }
         if wanted.right {
             // [SKELLAM 5] H ∘ (T⁺ᵀ G⁺ + T⁻ᵀ G⁻)
             let mut right = sums.right;
             right.component_mul_assign(activations);
             finite(&specs[1].name, &mut right)?;
-            counts[1] = Some(right);
+            blocks[1] = Some(right);
         }
-        Ok((counts, sums.value))
+        Ok(Counts {
+            blocks,
+            value: wanted.value.then_some(sums.value),
+        })
     }
 
     /// The activation that explains the mean absolute value of the data; 1 of data that are all 0.

@@ -62,25 +62,20 @@ impl<T: Real> Expectation<T> for CpCounts<T> {
             value: wanted.value,
         };
         let factors = [at.at(0), &unfolded(at.matrices())];
-        let ([atoms, shared], value) = self.data.counts(&self.specs, factors, pass)?;
-        let mut blocks = vec![None; self.specs.len()];
-        blocks[0] = atoms;
+        let mut counts = self.data.counts(&self.specs, factors, pass)?;
+        let shared = counts.blocks.pop().flatten();
+        counts.blocks.resize(self.specs.len(), None);
         if let Some(shared) = shared {
             // [SKELLAM 5] with the activations' counts shared out over their factors
             let weights = shared.column_sum();
             let weights = DMatrix::from_column_slice(weights.len(), 1, weights.as_slice());
             let factors = shared_out(&shared, &self.folding.sizes());
-            let all = std::iter::once(weights).chain(factors);
-            for ((block, counts), wanted) in
-                blocks[1..].iter_mut().zip(all).zip(&wanted.blocks[1..])
-            {
-                *block = wanted.then_some(counts);
+            let all = std::iter::once(weights).chain(factors).enumerate();
+            for (j, block) in all.filter(|(j, _)| wanted.blocks[1 + j]) {
+                counts.blocks[1 + j] = Some(block);
             }
         }
-        Ok(Counts {
-            blocks,
-            value: wanted.value.then_some(value),
-        })
+        Ok(counts)
     }
 
     /// All else sums to 1, and hidden cells are counted: a weight is exposed to 1.

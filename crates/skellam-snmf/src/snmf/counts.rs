@@ -27,11 +27,7 @@ impl<T: Real> Expectation<T> for SnmfCounts<T> {
             value: wanted.value,
         };
         let factors = [at.at(0), at.at(1)];
-        let (counts, value) = self.data.counts(&self.specs, factors, pass)?;
-        Ok(Counts {
-            blocks: counts.into(),
-            value: wanted.value.then_some(value),
-        })
+        self.data.counts(&self.specs, factors, pass)
     }
 
     /// Atoms sum to 1, and hidden cells are counted: an activation is exposed to 1.

@@ -32,6 +32,14 @@ fn no_matrix_claims_more_than_it_holds() {
             3
         ),
         (
+            Factors {
+                plus: half(),
+                minus: half(),
+                activations: matrix(),
+            },
+            3
+        ),
+        (
             Posterior {
                 plus: matrix(),
                 minus: matrix(),
