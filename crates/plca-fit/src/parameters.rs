@@ -30,7 +30,7 @@ pub struct Parameters<T: Real> {
     iteration: usize,
     power: f64,
     mass: f64,
-    /// Shared, for they can be as long as the data have cells.
+    /// In the order of their names. Shared, for they can be as long as the data have cells.
     facts: Vec<(Cow<'static, str>, Arc<[f64]>)>,
 }
 
@@ -166,7 +166,7 @@ impl<T: Real> Parameters<T> {
         })
     }
 
-    /// All facts, in the order in which they were remembered.
+    /// All facts, in the order of their names.
     pub fn facts(&self) -> impl Iterator<Item = (&str, &[f64])> {
         self.facts
             .iter()
@@ -196,8 +196,13 @@ impl<T: Real> Parameters<T> {
     #[must_use]
     pub fn with_fact(mut self, name: impl Into<Cow<'static, str>>, numbers: Vec<f64>) -> Self {
         let name = name.into();
-        self.facts.retain(|(other, _)| *other != name);
-        self.facts.push((name, numbers.into()));
+        match self.facts.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, old)) => *old = numbers.into(),
+            None => {
+                let at = self.facts.partition_point(|(other, _)| *other < name);
+                self.facts.insert(at, (name, numbers.into()));
+            }
+        }
         self
     }
 

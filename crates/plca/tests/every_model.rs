@@ -204,24 +204,42 @@ macro_rules! table {
     };
 }
 
+/// A kernel of a column, which may be any column of the data.
 fn maps() -> IndexMaps {
-    let shift = |by: i64| (0..3).map(move |y| (y + by) * 5);
-    let table: Vec<i64> = (0..4).flat_map(shift).flat_map(|at| [at]).collect();
-    IndexMaps::new(30, 3, &table).unwrap()
+    let columns = 0..SHAPE[1];
+    let table = columns.flat_map(|j| (0..SHAPE[0]).map(move |i| (i * SHAPE[1] + j) as i64));
+    IndexMaps::new(30, SHAPE[0], &table.collect::<Vec<_>>()).unwrap()
 }
+
+const NO_DESCENT: &str = "fast: the model is not for coordinate descent: expected the solver `em`";
+const HIDDEN: &str =
+    "entry [1, 2] is NaN, expected an observed cell: the model is of complete data";
 
 table! {
     plca: PlcaState, Plca::<T>::builder(2).build().unwrap(), [];
     plsa: PlsaState, Plsa::<T>::builder(2).build().unwrap(), [];
     nmf: NmfState, Nmf::<T>::builder(2).build().unwrap(), [];
-    shifted: ShiftedState, Shifted::<T>::builder(2, vec![3, 2]).build().unwrap(), [];
-    transformed: TransformedState, Transformed::<T>::builder(2, maps()).build().unwrap(), [];
-    snmf: SnmfState, Snmf::<T>::builder(2).build().unwrap(), [];
-    snmf_vb: SnmfVbState, SnmfVb::<T>::builder(2).build().unwrap(), [];
-    signed_cp: SignedCpState, SignedCp::<T>::builder(2).build().unwrap(), [];
-    ding: DingState, Ding::<T>::builder(2).build().unwrap(), [];
-    kmeans: KMeansState, KMeans::<T>::builder(2).build().unwrap(), [];
-    pntf: PntfState, Pntf::<T>::builder(2).build().unwrap(), [];
-    ntf: NtfState, Ntf::<T>::builder(2).build().unwrap(), [];
-    column_nmf: ColumnNmfState, ColumnNmf::<T>::builder(2).build().unwrap(), [];
+    shifted: ShiftedState, Shifted::<T>::builder(2, vec![3, 2]).build().unwrap(), [NO_DESCENT];
+    transformed: TransformedState, Transformed::<T>::builder(2, maps()).build().unwrap(), [NO_DESCENT];
+    snmf: SnmfState, Snmf::<T>::builder(2).build().unwrap(), [NO_DESCENT];
+    snmf_vb: SnmfVbState, SnmfVb::<T>::builder(2).build().unwrap(), [NO_DESCENT];
+    signed_cp: SignedCpState, SignedCp::<T>::builder(2).build().unwrap(), [NO_DESCENT];
+    ding: DingState, Ding::<T>::builder(2).build().unwrap(), [NO_DESCENT, HIDDEN];
+    kmeans: KMeansState, KMeans::<T>::builder(2).build().unwrap(), [
+        "fast: k-means is not for coordinate descent: expected the solver `em`",
+        "labels cannot be extrapolated: expected the solver `em`",
+        HIDDEN,
+    ];
+    pntf: PntfState, Pntf::<T>::builder(2).build().unwrap(), [
+        NO_DESCENT,
+        "explaining new data needs complete data, some cells are hidden",
+    ];
+    ntf: NtfState, Ntf::<T>::builder(2).build().unwrap(), [
+        NO_DESCENT,
+        "the unconstrained factorization needs complete data, some cells are hidden",
+    ];
+    column_nmf: ColumnNmfState, ColumnNmf::<T>::builder(2).build().unwrap(), [
+        NO_DESCENT,
+        "the column-normalised factorization needs complete data, some cells are hidden",
+    ];
 }
