@@ -148,6 +148,10 @@ impl<'a, T: Real> Cooled<'a, T> {
                     let values = block.iter_mut().zip(values.by_ref());
                     values.for_each(|(x, &value)| *x = T::lit(value));
                 });
+                let checked = current.check(whole.blocks());
+                checked.map_err(|e| FitError::Checkpoint {
+                    what: format!("what the cooling remembers is refused: {e}"),
+                })?;
                 Some(Place {
                     current,
                     perplexity,
