@@ -404,17 +404,22 @@ pub fn pending_model(path: &Path, model: &ModelFile, single: bool) -> Result<Pen
     let mut pending = Pending::new(path)?;
     pending.write(|w| {
         w.write_all(&header)?;
-        for array in model.arrays.values() {
+        for (name, array) in &model.arrays {
             // The format has no other order.
             let array = match array.fortran {
                 true => &row_major(array.clone()),
                 false => array,
             };
-            npy::write_values(&array.values, single, w)?;
+            npy::write_values(&array.values, is_single(name, single), w)?;
         }
         Ok(())
     })?;
     Ok(pending)
+}
+
+/// Whether an array of a file in single precision is: what a state remembers besides its blocks is not.
+fn is_single(name: &str, single: bool) -> bool {
+    single && !ModelFile::is_fact(name)
 }
 
 pub(crate) fn write_npz<W: Write + Seek>(
@@ -444,7 +449,7 @@ fn fill<W: Write + Seek>(
         archive
             .start_file(format!("{name}.npy"), options)
             .map_err(std::io::Error::other)?;
-        npy::write_model_array(array, single, &mut archive)?;
+        npy::write_model_array(array, is_single(name, single), &mut archive)?;
     }
     if !metadata.is_empty() {
         archive
@@ -461,13 +466,12 @@ fn safetensors_header(
     metadata: String,
     single: bool,
 ) -> Result<Vec<u8>, Fault> {
-    let (dtype, size) = if single {
-        (Dtype::F32, 4)
-    } else {
-        (Dtype::F64, 8)
-    };
     let mut end = 0;
     let tensors = arrays.iter().map(|(name, array)| {
+        let (dtype, size) = match is_single(name, single) {
+            true => (Dtype::F32, 4),
+            false => (Dtype::F64, 8),
+        };
         let begin = end;
         end += size * array.values.len();
         let info = TensorInfo {
