@@ -8,8 +8,8 @@
 //! | PLCA invariant to a set of transformations | [`Transformed`] | `P(z)`, kernels, weights of the maps |
 //! | KL-NMF, simultaneous (EM) or sequential | [`Nmf`] | `W`, `H` |
 //!
-//! All take dense, sparse and masked data in `f32` or `f64` through [`plca_tensor::Data`]; all run in
-//! [`plca_fit`]'s loop, with the same bits for any number of threads.
+//! All take dense, sparse and masked data in `f32` or `f64` through [`plca_tensor::Data`]; all run by
+//! the engine of [`plca_fit`], bit-identical for any number of threads.
 //!
 //! ```
 //! use plca_em::{Model, Plca};

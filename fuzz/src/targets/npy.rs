@@ -63,7 +63,7 @@ fn seeds() -> Vec<Vec<u8>> {
     all
 }
 
-/// Whether two arrays have the same bits.
+/// Whether two arrays are bit-identical.
 pub(super) fn same<T: Element>(a: &Array<T>, b: &Array<T>) -> bool {
     let bits = |array: &Array<T>| -> Vec<u64> {
         let value = |x: &T| x.to_f64().to_bits();

@@ -78,7 +78,7 @@ fn strings(texts: &[&str]) -> Vec<Vec<u8>> {
 }
 
 fn read(name: &str, input: &[u8], options: &ReadOptions) -> Result<DataFile<f64>, IoError> {
-    read_data_with(&scratch::file(name, input), options)
+    read_data_with(scratch::file(name, input), options)
 }
 
 /// Shape, indices and bits of what was read.

@@ -140,7 +140,7 @@ fn run(context: &Context) -> Result<Vec<Entry>> {
     let found = matches(&truth, runs.best().kernels(), &[14, 14]);
     let order: Vec<usize> = found.iter().map(|m| m.component).collect();
     let mut files = draw(context, FIGURE.name, &input, &runs, &order)?;
-    let mut sorted: Vec<f64> = runs.best().weights().iter().copied().collect();
+    let mut sorted: Vec<f64> = runs.best().weights().to_vec();
     sorted.sort_by(|a, b| b.total_cmp(a));
     let off = sorted
         .iter()

@@ -1,4 +1,4 @@
-//! What the command does with a model: one file per model, and its line in [`models!`].
+//! What the command does with a model: one file per model, and its line in `models!`.
 
 mod broadcast;
 pub(crate) mod options;

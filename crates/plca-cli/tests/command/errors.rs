@@ -55,7 +55,7 @@ fn chains_say_every_part_once() {
         &room,
         &param,
         &EmError::from(zero.clone()),
-        &FitError::from(stop.clone()),
+        &FitError::from(stop),
         &MediaError::from(file.clone()),
         &MediaError::from(room.clone()),
         &FitError::from(zero.clone()),

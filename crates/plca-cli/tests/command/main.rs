@@ -51,7 +51,7 @@ impl Folder {
     }
 
     fn dense(&self, name: &str) -> Array<f64> {
-        match plca_io::read_data(&self.path(name), None).unwrap() {
+        match plca_io::read_data(self.path(name), None).unwrap() {
             plca_io::DataFile::Dense(array) => array,
             sparse => panic!("{sparse:?}"),
         }

@@ -14,7 +14,7 @@ use crate::signed::possible;
 
 impl<T: Real> SignedCp<T> {
     /// Finds the factor of one mode, and the weights, of new data under the other factors of a state, with the likelihood and the priors of this
-    /// model. There is no bound on what is still to be gained.
+    /// model. There is no bound on what the objective can gain.
     ///
     /// Data that no component reaches are refused, or hidden and counted by their absolute values.
     ///

@@ -52,7 +52,7 @@ impl<T: Real> DingState<T> {
     }
 
     /// Finds the activations of new columns under the basis, from equal values. An activation that vanishes on the way stays 0, even where it would
-    /// make the error smaller; there is no bound on what is still to be gained.
+    /// make the error smaller; there is no bound on what the objective can gain.
     ///
     /// # Errors
     ///

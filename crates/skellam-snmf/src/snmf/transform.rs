@@ -13,7 +13,7 @@ use crate::signed::{along_columns, empty_columns, possible};
 
 impl<T: Real> Snmf<T> {
     /// Finds the activations of new columns under the atoms of a state, with the likelihood and the priors of this model. There is no bound on what
-    /// is still to be gained.
+    /// the objective can gain.
     ///
     /// Data that no atom reaches are refused, or hidden and counted by their absolute values.
     ///

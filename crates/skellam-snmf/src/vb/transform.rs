@@ -12,7 +12,7 @@ use crate::signed::{along_columns, empty_columns};
 
 impl<T: Real> SnmfVb<T> {
     /// Finds the posterior of the activations of new columns under that of the atoms of a state, with the likelihood and the priors of this model.
-    /// There is no bound on what is still to be gained.
+    /// There is no bound on what the objective can gain.
     ///
     /// # Errors
     ///
