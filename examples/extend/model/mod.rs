@@ -1,5 +1,6 @@
 //! The model `communities` of the command.
 
+#[allow(unreachable_pub, reason = "it is written for a library")]
 mod communities;
 
 use plca_fit::AnyModel;
