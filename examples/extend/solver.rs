@@ -9,7 +9,7 @@ fn step<T: Real>(
     algorithm: &dyn Algorithm<T>,
     at: &mut Parameters<T>,
     _: &mut Memory,
-    _: bool,
+    measure: bool,
 ) -> Result<Stepped, FitError> {
     extrapolates(algorithm, at)?;
     let from = at.flat();
@@ -24,7 +24,9 @@ fn step<T: Real>(
     {
         *at = candidate;
     }
-    Ok(stepped)
+    // A value is told where it is asked for: the stop rule compares those alone.
+    let value = stepped.value.filter(|_| measure);
+    Ok(Stepped { value, ..stepped })
 }
 
 pub(super) fn bind<T: Real>(algorithm: &dyn Algorithm<T>, memory: Memory) -> Bound<'_, T> {

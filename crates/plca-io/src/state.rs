@@ -75,7 +75,7 @@ impl ModelFile {
             let what = format!("holds the model `{named}`, expected `{}`", S::NAME);
             return Err(IoError::new(path, what));
         }
-        let facts = self.facts();
+        let facts = self.facts(path)?;
         let mut blocks = Vec::new();
         for name in self.block_names::<S>(path)? {
             if S::layout(&name) == FileLayout::Absent {
@@ -101,9 +101,17 @@ impl ModelFile {
             }
             blocks.push((name, block.map(S::Scalar::lit)));
         }
-        let mass = self.metadata["data"]["total"].as_f64().unwrap_or(1.0);
-        let iteration = self.metadata["iteration"].as_u64().unwrap_or(0);
-        let power = self.metadata["power"].as_f64().unwrap_or(1.0);
+        let all = &self.metadata;
+        let number = |value: &Value, name: &str, default: f64| match value {
+            // Files of earlier versions do not have it.
+            Value::Null => Ok(default),
+            value => value.as_f64().ok_or_else(|| {
+                IoError::new(path, format!("`{name}` is {value}, expected a number"))
+            }),
+        };
+        let mass = number(&all["data"]["total"], "data.total", 1.0)?;
+        let iteration = number(&all["iteration"], "iteration", 0.0)?;
+        let power = number(&all["power"], "power", 1.0)?;
         let mut at = Parameters::named(blocks, mass)
             .at_iteration(iteration as usize)
             .at_power(power);
@@ -123,7 +131,7 @@ impl ModelFile {
         })
     }
 
-    /// The blocks in their order. Files of earlier versions tell it by the shape of their data, or by their factors.
+    /// The blocks in their order. For files of earlier versions it is inferred from the shape of the data, or from the number of factors.
     fn block_names<S: State>(&self, path: &Path) -> Result<Vec<String>, IoError> {
         if let Some(names) = self.metadata["blocks"].as_array() {
             let names = names.iter().map(|name| name.as_str().map(str::to_string));
@@ -139,13 +147,16 @@ impl ModelFile {
         Ok(names.map(|name| name.into_owned()).collect())
     }
 
-    /// What a state remembers. Files of earlier versions tell it by the settings of their fit.
-    fn facts(&self) -> Vec<(String, Vec<f64>)> {
-        let numbers = |value: &Value| -> Option<Vec<f64>> {
-            match value {
+    /// What a state remembers. For files of earlier versions it is inferred from the settings of their fit.
+    fn facts(&self, path: &Path) -> Result<Vec<(String, Vec<f64>)>, IoError> {
+        let numbers = |name: &str, value: &Value| -> Result<Vec<f64>, IoError> {
+            let numbers = match value {
                 Value::Array(list) => list.iter().map(Value::as_f64).collect(),
-                one => Some(vec![one.as_f64()?]),
-            }
+                one => one.as_f64().map(|x| vec![x]),
+            };
+            numbers.ok_or_else(|| {
+                IoError::new(path, format!("fact `{name}` is {value}, expected numbers"))
+            })
         };
         let mut facts = Vec::new();
         let arrays = self.arrays.iter();
@@ -158,14 +169,16 @@ impl ModelFile {
             facts.push((fact.to_string(), array.values.clone()));
         }
         let all = &self.metadata;
-        facts.extend(numbers(&all[SCALE]).map(|n| (SCALE.to_string(), n)));
+        if !all[SCALE].is_null() {
+            facts.push((SCALE.to_string(), numbers(SCALE, &all[SCALE])?));
+        }
         for (name, value) in all["facts"].as_object().into_iter().flatten() {
-            facts.extend(numbers(value).map(|n| (name.clone(), n)));
+            facts.push((name.clone(), numbers(name, value)?));
         }
         if all["facts"].is_null() {
             facts.extend(self.told_by_settings());
         }
-        facts
+        Ok(facts)
     }
 }
 
@@ -225,7 +238,7 @@ fn array_of<S: State>(
 pub fn block_of<S: State>(name: &str, array: &Array<f64>) -> Result<DMatrix<f64>, String> {
     let layout = S::layout(name);
     let shape = &array.shape;
-    // Sizes that nothing stands behind are counted all the same.
+    // An empty array may still claim a huge size in another dimension.
     if array.values.is_empty() {
         return Err(format!("`{name}` is empty, of shape {shape:?}"));
     }
