@@ -22,7 +22,7 @@ pub enum Law {
     Mask,
     /// The summary is that of the visits.
     Summary,
-    /// Marginals are the sums of the visits.
+    /// Marginals, and `Σ V ln V`, are those of the visits.
     Marginals,
     /// The E-step is that of the visits, to rounding.
     EStep,
@@ -155,6 +155,14 @@ fn summary<T: Real>(data: &dyn Data<T>) -> Result<(), Violation> {
 }
 
 fn marginals<T: Real>(data: &dyn Data<T>, cells: &[Cell]) -> Result<(), Violation> {
+    if data.summary().negative.is_none() {
+        let own: f64 = cells.iter().map(|(_, v)| v * v.ln()).sum();
+        let size: f64 = cells.iter().map(|(_, v)| (v * v.ln()).abs()).sum();
+        let got = read(data.self_information())?;
+        if !close::<T>(got, own, size) {
+            return broken(Law::Marginals, format!("Σ V ln V is {got}, expected {own}"));
+        }
+    }
     for (mode, &size) in data.shape().iter().enumerate() {
         let mut sums = vec![0.0; size];
         cells
@@ -174,55 +182,77 @@ fn marginals<T: Real>(data: &dyn Data<T>, cells: &[Cell]) -> Result<(), Violatio
 }
 
 fn e_step<T: Real>(data: &dyn Data<T>, components: usize) -> Result<(), Violation> {
-    let blocks: Vec<DMatrix<T>> = (data.shape().iter().enumerate())
-        .map(|(j, &n)| {
-            DMatrix::from_fn(n, components, |i, z| {
-                T::lit(0.25 + ((7 * i + 3 * z + 5 * j) % 11) as f64 / 11.0)
-            })
-        })
-        .collect();
-    let factors: Vec<_> = blocks.iter().map(Factor::Columns).collect();
-    let weights: Vec<T> = (0..components).map(|z| T::lit(1.0 + z as f64)).collect();
-    let model = Cp {
-        weights: Some(&weights),
-        factors: &factors,
+    let order = data.shape().len();
+    // A row has a factor of 0 where two components or more share it.
+    let entry = |j: usize, i: usize, z: usize| match components > 1 && (i + z) % 5 == 4 {
+        true => T::zero(),
+        false => T::lit(0.25 + ((7 * i + 3 * z + 5 * j) % 11) as f64 / 11.0),
     };
-    let request = Request::counts(Modes::all(blocks.len())).value(true);
+    let blocks: Vec<DMatrix<T>> = (data.shape().iter().enumerate())
+        .map(|(j, &n)| DMatrix::from_fn(n, components, |i, z| entry(j, i, z)))
+        .collect();
+    let turned: Vec<DMatrix<T>> = blocks.iter().map(DMatrix::transpose).collect();
+    let columns: Vec<_> = blocks.iter().map(Factor::Columns).collect();
+    // The last one as a model keeps its mixtures.
+    let mut mixed = columns.clone();
+    mixed[order - 1] = Factor::Rows(&turned[order - 1]);
+    let weights: Vec<T> = (0..components).map(|z| T::lit(1.0 + z as f64)).collect();
+    let models = [(Some(&weights[..]), &columns), (None, &mixed)];
     let counts = data.summary().negative.is_none();
-    for rule in [Rule::Poisson, Rule::Gradient, Rule::Exposure] {
-        if !counts && !matches!(rule, Rule::Exposure) {
-            continue;
-        }
-        let request = request.rule(rule);
-        let got = read(data.e_step(&model, &request))?;
-        let want = read(e_step_by_visits(data, &model, &request))?;
-        let size = want.value().abs() + data.summary().absolute;
-        if !close::<T>(got.value(), want.value(), size) {
-            let what = format!(
-                "{rule:?}: the value is {}, expected {}",
-                got.value(),
-                want.value()
-            );
-            return broken(Law::EStep, what);
-        }
-        for mode in 0..blocks.len() {
-            let (got, want) = (got.counts(mode), want.counts(mode));
-            let largest = want
-                .iter()
-                .fold(0.0, |most: f64, x| most.max(x.to_f64().abs()));
-            let mut pairs = got.iter().zip(want);
-            if !pairs.all(|(a, b)| close::<T>(a.to_f64(), b.to_f64(), largest)) {
-                let what =
-                    format!("{rule:?}: the counts of mode {mode} are {got}, expected {want}");
-                return broken(Law::EStep, what);
+    for (weights, factors) in models {
+        let model = Cp { weights, factors };
+        for modes in [Modes::all(order), Modes::one(order - 1), Modes::NONE] {
+            for rule in [Rule::Poisson, Rule::Gradient, Rule::Exposure] {
+                if counts || matches!(rule, Rule::Exposure) {
+                    answer(data, &model, &Request::counts(modes).value(true).rule(rule))?;
+                }
             }
         }
     }
     Ok(())
 }
 
+/// Holds the answer to one request against that of the visits.
+fn answer<T: Real>(
+    data: &dyn Data<T>,
+    model: &Cp<'_, T>,
+    request: &Request<'_, T>,
+) -> Result<(), Violation> {
+    let rule = request.rule;
+    let got = read(data.e_step(model, request))?;
+    let want = read(e_step_by_visits(data, model, request))?;
+    let size = want.value().abs() + data.summary().absolute;
+    if !close::<T>(got.value(), want.value(), size) {
+        let what = format!(
+            "{rule:?}: the value is {}, expected {}",
+            got.value(),
+            want.value()
+        );
+        return broken(Law::EStep, what);
+    }
+    for mode in 0..data.shape().len() {
+        let (got, want) = (got.get(mode), want.get(mode));
+        let same = match (got, want) {
+            (Some(got), Some(want)) => {
+                let largest = want
+                    .iter()
+                    .fold(0.0, |most: f64, x| most.max(x.to_f64().abs()));
+                let near = |(a, b): (&T, &T)| close::<T>(a.to_f64(), b.to_f64(), largest);
+                got.shape() == want.shape() && got.iter().zip(want).all(near)
+            }
+            (got, want) => got.is_none() && want.is_none(),
+        };
+        if !same {
+            let what =
+                format!("{rule:?}: the counts of mode {mode} are {got:?}, expected {want:?}");
+            return broken(Law::EStep, what);
+        }
+    }
+    Ok(())
+}
+
 /// Holds the two rules of a likelihood against [`Law::Cells`], [`Law::Inert`] and [`Law::Slope`]: the numerator of its multiplicative update, which
-/// has the value, and the denominator. `cells` are values with rates `> 0`.
+/// has the value, and the denominator. `cells` are values with rates `> 0`, at least one.
 ///
 /// # Errors
 ///
@@ -231,6 +261,9 @@ pub fn check_likelihood(
     [numerator, denominator]: [&dyn CellRule<f64>; 2],
     cells: &[(f64, f64)],
 ) -> Result<(), Violation> {
+    if cells.is_empty() {
+        return broken(Law::Cells, "there are none");
+    }
     let (v, p): (Vec<f64>, Vec<f64>) = cells.iter().copied().unzip();
     for rule in [numerator, denominator] {
         let ratios = |v: &[f64], p: &[f64]| {

@@ -84,6 +84,9 @@ pub fn check_gradient<T: Real>(
     rounding: &Rounding,
 ) -> Result<(), Violation> {
     let broken = |details: String| Err(Violation::new(Law::Gradient, details));
+    if rounding.relative <= 0.0 || ways.is_empty() {
+        return broken("it needs a relative rounding above 0 and a way".into());
+    }
     let residual = match algorithm.residual(state) {
         Ok(residual) => residual,
         other => return broken(format!("the residual is {other:?}")),

@@ -80,7 +80,7 @@ impl FromIterator<usize> for Modes {
 /// struct Squared;
 /// impl CellRule<f64> for Squared {
 ///     fn ratios(&self, v: &[f64], q: &mut [f64]) { q.copy_from_slice(v); }
-///     fn value(&self, v: &[f64], p: &[f64]) -> f64 { v.iter().zip(p).map(|(v, p)| (v - p).powi(2)).sum() }
+///     fn value(&self, v: &[f64], p: &[f64]) -> f64 { v.iter().zip(p).map(|(v, p)| -(v - p).powi(2) / 2.0).sum() }
 ///     fn zero_is_inert(&self) -> bool { false }
 /// }
 /// ```

@@ -100,7 +100,7 @@ impl Data<f64> for Wrong {
     ) -> Result<Expected<f64>, DataError> {
         let mut e = self.data.e_step(model, request)?;
         if self.law == Law::EStep && model.components() == 2 {
-            let counts = (0..2).map(|mode| Some(e.take(mode) * (1.0 + 1e-9)));
+            let counts = (0..2).map(|mode| Some(e.get(mode)? * (1.0 + 1e-9)));
             e = Expected::new(counts.collect(), Some(e.value()));
         }
         Ok(e)
