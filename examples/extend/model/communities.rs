@@ -203,8 +203,8 @@ impl<T: Real> Reconstruct for CommunitiesState<T> {
 
 #[cfg(test)]
 mod tests {
-    use plca_fit::Init;
     use plca_fit::laws::{Claims, Rounding, check_model};
+    use plca_fit::{Init, Solver};
     use plca_tensor::Order;
     use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -227,7 +227,9 @@ mod tests {
             .unwrap();
         // Two components of three factors, columns of 8.
         let claims = Claims::new(Rounding::derived(f64::EPSILON, 2 + 3 + 8, graph.total()));
-        check_model(&model, &graph, &start, &claims).unwrap();
+        let held = check_model(&model, &graph, &start, &claims).unwrap();
+        // It does not separate into rows.
+        assert!(held.contains(&Solver::Momentum) && !held.contains(&Solver::Fast));
     }
 
     #[test]

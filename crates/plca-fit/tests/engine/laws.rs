@@ -56,7 +56,8 @@ fn a_model_obeys() {
         .init(&data, Init::default(), &mut ChaCha8Rng::seed_from_u64(1))
         .unwrap();
     let claims = Claims::new(Rounding::derived(f64::EPSILON, 2 + 3 + 4, 40.0));
-    check_model(&model, &data, &start, &claims).unwrap();
+    let held = check_model(&model, &data, &start, &claims).unwrap();
+    assert_eq!(held, Solver::ALL);
     // Of distributions that are exact to the bit there are none.
     let exact = Claims {
         rounding: Rounding {
