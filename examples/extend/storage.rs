@@ -66,10 +66,15 @@ mod tests {
 
     use super::*;
 
+    /// Of 0, 50, 100, …, modulo 256.
+    const SUM: f64 = 1508.0;
+
     #[test]
     fn it_obeys_the_laws() {
         let bytes = (0..12).map(|i| (i * 50 % 256) as u8).collect();
         let picture = Bytes::new([3, 4], bytes).unwrap();
+        let total: f64 = Data::<f64>::total(&picture);
+        assert!((total - SUM / 255.0).abs() < 1e-12);
         check::<f64>(&picture).unwrap();
         check::<f32>(&picture).unwrap();
     }
