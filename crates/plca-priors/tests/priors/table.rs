@@ -1,8 +1,11 @@
 //! Priors by name.
 
+use std::sync::Arc;
+
 use nalgebra::DMatrix;
 use plca_priors::{
-    CrossEntropy, Dirichlet, Entropic, PriorError, Priors, Schedule, Scheduled, SimplexPrior, Step,
+    CrossEntropy, Dirichlet, Entropic, Gamma, PriorError, PriorRules, Priors, RatePrior, Schedule,
+    Scheduled, SimplexPrior, Step,
 };
 
 /// What an M-step makes of counts.
@@ -107,4 +110,31 @@ fn names_are_different() {
         assert!(!entry.about.is_empty());
         assert!(all[..at].iter().all(|other| other.name != entry.name));
     }
+}
+
+/// A shared prior answers and updates as what it shares.
+#[test]
+fn shared_priors_are_priors() {
+    let groups = CrossEntropy::groups(&[0, 0, 1, 1], 0.5, 0.25).unwrap();
+    let relative = Arc::new(Entropic::relative(0.5).unwrap());
+    assert!(!PriorRules::has_density(&relative) && !PriorRules::steady(&relative, 1));
+    let groups = Arc::new(groups.relative());
+    assert!(PriorRules::may_empty(&groups) && PriorRules::check(&groups, (3, 5)).is_err());
+    assert_eq!(updated(&groups), updated(&*groups));
+    let dirichlet = Arc::new(Dirichlet::symmetric(2.5).unwrap());
+    let counts = PriorRules::pseudo_counts(&dirichlet, (3, 4));
+    assert_eq!(counts, dirichlet.as_ref().pseudo_counts((3, 4)));
+    let theta = DMatrix::from_element(3, 4, 1.0 / 3.0);
+    let density = |prior: &dyn SimplexPrior<f64>| prior.ln_density(&theta, &Step::at(1));
+    assert_eq!(density(&dirichlet), density(&*dirichlet));
+    let gamma = Arc::new(Gamma::new(3.0, 1.0).unwrap());
+    let rate = |prior: &dyn RatePrior<f64>| {
+        let mut rate = theta.clone();
+        let counts = DMatrix::from_element(3, 4, 4.0);
+        prior
+            .update(&counts, &theta, &mut rate, &Step::at(1))
+            .unwrap();
+        (prior.ln_density(&rate, &Step::at(1)), rate)
+    };
+    assert_eq!(rate(&gamma), rate(&*gamma));
 }
