@@ -74,11 +74,6 @@ impl<T: Real> Checkpoint<T> {
         self.iteration
     }
 
-    /// Whether the run has ended by itself: resumed from here, it ends at once.
-    pub fn is_ended(&self) -> bool {
-        self.ended.is_some()
-    }
-
     /// Takes the large parts out, by name, so that a file can hold them as arrays beside the rest; scalars are widened to `f64`, which
     /// changes none.
     pub fn take_arrays(&mut self) -> Vec<(String, DMatrix<f64>)> {

@@ -26,7 +26,8 @@ pub struct Point {
 ///
 /// ```
 /// use plca_fit::laws::Agreement;
-/// assert_eq!(Agreement::EXACT.entries, 0.0);
+/// let equal = Agreement { entries: 0.0, objective: 0.0 };
+/// assert_eq!(equal.clone(), equal);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Agreement {
@@ -34,14 +35,6 @@ pub struct Agreement {
     pub entries: f64,
     /// Difference of two objectives.
     pub objective: f64,
-}
-
-impl Agreement {
-    /// Equal numbers.
-    pub const EXACT: Self = Self {
-        entries: 0.0,
-        objective: 0.0,
-    };
 }
 
 /// The blocks of parameters as they are: what [`check_moved`] compares where nothing else is to be compared.

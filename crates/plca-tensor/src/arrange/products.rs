@@ -44,7 +44,7 @@ enum Hidden<T> {
 /// use plca_tensor::{DenseTensor, Order, arrange::Products};
 /// let x = DenseTensor::new(vec![2, 2], vec![1.0, -2.0, 3.0, 4.0], Order::RowMajor)?;
 /// let x = Products::new(&x)?;
-/// assert_eq!((x.total(), x.squared_norm(), x.has_negative()), (6.0, 30.0, true));
+/// assert_eq!((x.total(), x.squared_norm()), (6.0, 30.0));
 /// let factors = [dmatrix![1.0; 0.0], dmatrix![0.5; 0.5]];
 /// assert_eq!(x.mttkrp(&factors, 0), dmatrix![-0.5; 3.5]);       // X F_1
 /// # Ok::<(), plca_tensor::DataError>(())
@@ -57,7 +57,6 @@ pub struct Products<'a, T> {
     total: f64,
     squares: f64,
     complete: bool,
-    negative: bool,
 }
 
 /// Products in a sweep over the modes: keeps from one mode for the next the data contracted with half of the modes, until a factor of these
@@ -152,7 +151,6 @@ impl<'a, T: Real> Products<'a, T> {
                 total,
                 squares,
                 complete: view.hidden == 0,
-                negative: data.summary().negative.is_some(),
             });
         }
         let mut entries = Coordinates {
@@ -195,7 +193,6 @@ impl<'a, T: Real> Products<'a, T> {
             total: values().collect::<CompensatedSum>().value(),
             squares: values().map(|x| x * x).collect::<CompensatedSum>().value(),
             complete: data.is_complete(),
-            negative: values().any(|x| x < 0.0),
             cells: Cells::Sparse { cells, hidden },
         })
     }
@@ -223,11 +220,6 @@ impl<'a, T: Real> Products<'a, T> {
     /// Whether every cell was observed.
     pub fn is_complete(&self) -> bool {
         self.complete
-    }
-
-    /// Whether some observed value is negative.
-    pub fn has_negative(&self) -> bool {
-        self.negative
     }
 
     /// Visits the observed values as held that are not 0, in a fixed order.
