@@ -151,8 +151,8 @@ impl<'a, S: State> Run<'a, S> {
         self
     }
 
-    /// Tempered EM on a schedule: it learns from the training counts, and the held-out ones say when to lower the power and when to give up. Its
-    /// iterations alone, [`max_iter`](Stop::max_iter), and a time limit end it besides.
+    /// Tempered EM on a schedule: it learns from the training counts, and the held-out ones say when to lower the power and when to give up. It
+    /// also ends at [`max_iter`](Stop::max_iter) or a time limit; the tolerances of the stop rule are not used.
     pub fn cool(
         mut self,
         cooling: Cooling,
@@ -325,7 +325,7 @@ impl<'a, S: State> Run<'a, S> {
         at.memory = steps.memory();
         let status = cut.or_else(|| at.ended.clone());
         let end = match status {
-            // Of parameters that a residual has chosen none other are asked for.
+            // Stationary parameters are returned as they are.
             Some(Status::Stationary) => None,
             // A run without iterations ends where it began.
             _ if at.iteration == 0 => None,

@@ -21,8 +21,8 @@ impl<T: Real> std::fmt::Debug for Way<'_, T> {
     }
 }
 
-/// Holds a residual against [`Law::Gradient`]: at a state, of which nothing is asked, it is the largest slope of the objective over some
-/// ways, each in its unit. The slopes are central differences, so the law knows no formula of the method.
+/// Holds a residual against [`Law::Gradient`]: at any valid state it is the largest slope of the objective along the given ways, each in its
+/// unit. The slopes are central differences, so the law knows no formula of the method.
 ///
 /// For shares `θ` on the simplex the way that raises one of them is `θ_i (1 + t)`, divided by the sum: its slope is `v θ_i (g_i - 1)` where
 /// the likelihood has the gradient `v g`, and `v`, the mass, its unit. For columns of several factors under weights it is the joint share of a
