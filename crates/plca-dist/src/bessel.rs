@@ -12,13 +12,10 @@
 
 use crate::{
     DistError,
-    debye::RATIO,
+    debye::{FAR, RATIO},
     error::{domain, same_length},
-    simd::{LANES, wide},
+    simd::{LANES, lanes, wide},
 };
-
-/// Above this `w` the expansion alone is exact to the last digit.
-const FAR: f64 = 30.0;
 
 /// `ρ` of several pairs at once. Every lane does the same operations whatever the width, so one pair has a bit-identical result.
 #[inline(always)]
@@ -172,18 +169,10 @@ pub fn bessel_rho_slice(nu: &[f64], z: &[f64], out: &mut [f64]) -> Result<(), Di
     wide(
         #[inline(always)]
         || {
-            let tail = nu.len() - nu.len() % LANES;
-            for at in (0..nu.len()).step_by(LANES) {
-                let n = LANES.min(nu.len() - at);
-                let (mut a, mut b) = ([1.0; LANES], [1.0; LANES]);
-                if at < tail {
-                    a.copy_from_slice(&nu[at..at + LANES]);
-                    b.copy_from_slice(&z[at..at + LANES]);
-                } else {
-                    a[..n].copy_from_slice(&nu[at..]);
-                    b[..n].copy_from_slice(&z[at..]);
-                }
-                out[at..at + n].copy_from_slice(&rho_lanes(&a, &b)[..n]);
+            let pairs = nu.chunks(LANES).zip(z.chunks(LANES));
+            for ((nu, z), out) in pairs.zip(out.chunks_mut(LANES)) {
+                let rho = rho_lanes::<LANES>(&lanes(nu), &lanes(z));
+                out.copy_from_slice(&rho[..out.len()]);
             }
         },
     );

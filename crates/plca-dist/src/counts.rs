@@ -7,10 +7,10 @@
 use rand::Rng;
 
 use crate::{
-    DistError,
+    DistError, deviance,
     error::domain,
     random::{exponential, uniform},
-    stirling::{HALF_LN_TAU, deviance, poisson_ln_pmf_of, stirling_error_of},
+    stirling::{HALF_LN_TAU, poisson_ln_pmf_of, stirling_error_of},
 };
 
 /// Largest count that is drawn: every smaller whole number is a double.
@@ -143,41 +143,6 @@ pub fn thin<R: Rng + ?Sized>(count: u64, keep: f64, rng: &mut R) -> Result<u64, 
     domain("keep", keep, (0.0..=1.0).contains(&keep))?;
     domain("count", count as f64, count <= LARGEST as u64)?;
     Ok(binomial_of(count as f64, keep, rng) as u64)
-}
-
-/// [`thin`] of every count, in order, into `kept`; `counts - kept` is the other part.
-///
-/// # Errors
-///
-/// [`DistError::Length`] for slices of different lengths; [`DistError::Domain`] for a probability outside `[0, 1]`, or a
-/// count that is negative, not whole or above 2^53; then `kept` is untouched and nothing was drawn.
-///
-/// ```
-/// use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-/// let (counts, mut kept) = ([3.0, 0.0, 250.0], [0.0; 3]);
-/// plca_dist::thin_slice(&counts, 0.8, &mut kept, &mut ChaCha8Rng::seed_from_u64(0))?;
-/// assert!(kept.iter().zip(counts).all(|(&k, n)| k <= n && k.fract() == 0.0));
-/// # Ok::<(), plca_dist::DistError>(())
-/// ```
-pub fn thin_slice<R: Rng + ?Sized>(
-    counts: &[f64],
-    keep: f64,
-    kept: &mut [f64],
-    rng: &mut R,
-) -> Result<(), DistError> {
-    crate::error::same_length("kept", kept.len(), counts.len())?;
-    domain("keep", keep, (0.0..=1.0).contains(&keep))?;
-    for &n in counts {
-        domain(
-            "counts",
-            n,
-            (0.0..=LARGEST).contains(&n) && n.fract() == 0.0,
-        )?;
-    }
-    for (kept, &n) in kept.iter_mut().zip(counts) {
-        *kept = binomial_of(n, keep, rng);
-    }
-    Ok(())
 }
 
 /// Splits `total` events over `n` weights (not all zero, unless `total` is) by successive binomials: a multinomial draw.

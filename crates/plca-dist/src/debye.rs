@@ -2,6 +2,9 @@
 //!
 //! Exact rationals, rounded once; row `n - 1` holds the polynomial of `w^-n` in `(ν/w)²`, lowest power first.
 
+/// Above this `w` 14 terms of an expansion in `1/w` are exact to the last digit.
+pub(crate) const FAR: f64 = 30.0;
+
 /// `h_n`: `I_{ν+1}(z)/I_ν(z) = z (1/(w+ν) + (1/w) Σ h_n w^-n)`.
 #[rustfmt::skip]
 pub(crate) const RATIO: [&[f64]; 14] = [

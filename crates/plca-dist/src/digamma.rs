@@ -9,8 +9,9 @@
 
 use crate::{
     DistError,
-    error::{domain, same_length},
-    simd::wide,
+    elementary::LN_2,
+    error::{domain, positive, same_length},
+    simd::{lanes, wide},
 };
 
 /// The zero of `ψ` in two parts.
@@ -55,10 +56,6 @@ const BERNOULLI: [f64; 9] = [
     43_867.0 / 798.0,
 ];
 
-fn positive(x: f64) -> Result<(), DistError> {
-    domain("x", x, x > 0.0 && x.is_finite())
-}
-
 fn polynomial(coefficients: &[f64], x: f64) -> f64 {
     coefficients.iter().rev().fold(0.0, |sum, c| c + x * sum)
 }
@@ -76,12 +73,12 @@ fn polynomial(coefficients: &[f64], x: f64) -> f64 {
 /// # Ok::<(), plca_dist::DistError>(())
 /// ```
 pub fn digamma(x: f64) -> Result<f64, DistError> {
-    positive(x)?;
+    positive("x", x)?;
     Ok(digamma_of(x))
 }
 
 /// [`digamma`] of a positive number.
-pub(crate) fn digamma_of(x: f64) -> f64 {
+fn digamma_of(x: f64) -> f64 {
     if x >= 10.0 {
         // [DLMF 5.11.2]
         let inv = 1.0 / x;
@@ -105,28 +102,6 @@ fn near_root(x: f64) -> f64 {
     ((x - ROOT.0) - ROOT.1) * polynomial(&NEAR_ROOT, 2.0 * x - 3.0)
 }
 
-/// [`digamma`] of every element, with its error.
-///
-/// # Errors
-///
-/// [`DistError::Length`] for slices of different lengths, [`DistError::Domain`] for the first element that is not
-/// positive and finite; then `out` is untouched.
-///
-/// ```
-/// let mut out = [0.0; 2];
-/// plca_dist::digamma_slice(&[1.0, 2.0], &mut out)?;
-/// assert!((out[1] - out[0] - 1.0).abs() < 1e-15);
-/// # Ok::<(), plca_dist::DistError>(())
-/// ```
-pub fn digamma_slice(x: &[f64], out: &mut [f64]) -> Result<(), DistError> {
-    same_length("out", out.len(), x.len())?;
-    x.iter().try_for_each(|&x| positive(x))?;
-    out.iter_mut()
-        .zip(x)
-        .for_each(|(out, &x)| *out = digamma_of(x));
-    Ok(())
-}
-
 /// `ψ'(x)` for `x > 0`.
 ///
 /// Relative error at most 4 eps. `+inf` below 7.4e-155, where `1/x²` overflows.
@@ -141,12 +116,12 @@ pub fn digamma_slice(x: &[f64], out: &mut [f64]) -> Result<(), DistError> {
 /// # Ok::<(), plca_dist::DistError>(())
 /// ```
 pub fn trigamma(x: f64) -> Result<f64, DistError> {
-    positive(x)?;
+    positive("x", x)?;
     Ok(trigamma_of(x))
 }
 
 /// [`trigamma`] of a positive number.
-pub(crate) fn trigamma_of(x: f64) -> f64 {
+fn trigamma_of(x: f64) -> f64 {
     let shift = (12.0 - x).ceil().max(0.0);
     let inv = 1.0 / (x + shift);
     let inv2 = inv * inv;
@@ -198,13 +173,17 @@ pub fn inverse_digamma(y: f64) -> Result<f64, DistError> {
     Ok(x)
 }
 
+/// `i (11-i)`: twelve steps of a recurrence are six pairs `(x+i) (x+11-i) = x (x+11) + i (11-i)`.
+pub(crate) const PAIRS: [f64; 6] = [0.0, 10.0, 18.0, 24.0, 28.0, 30.0];
+/// Beyond it twelve steps change nothing, and their product overflows.
+pub(crate) const FAR: f64 = 1e20;
+
 /// `e^ψ(x)` of several numbers at once, without a logarithm.
 ///
 /// Twelve steps of the recurrence, taken two by two: with `u = x(x+11)` the pairs `1/(x+i) + 1/(x+11-i)` are
 /// `(2x+11)/(u + i(11-i))`, and their sum one quotient of polynomials of `u`.
 #[inline(always)]
 fn exp_digamma_lanes<const L: usize>(x: &[f64; L]) -> [f64; L] {
-    const PAIRS: [f64; 6] = [0.0, 10.0, 18.0, 24.0, 28.0, 30.0];
     /// `e^ψ(y + 1/2) / y` in powers of `y^-2`.
     const CENTRED: [f64; 9] = [
         1.0,
@@ -217,8 +196,6 @@ fn exp_digamma_lanes<const L: usize>(x: &[f64; L]) -> [f64; L] {
         0.082_381_852_238_787_76,
         -0.439_604_436_860_081_27,
     ];
-    // Beyond it the recurrence changes nothing, and its polynomials overflow.
-    const FAR: f64 = 1e20;
     let mut out = [0.0; L];
     let (mut q, mut dq, mut s) = ([1.0f64; L], [0.0f64; L], [0.0; L]);
     let mut near = [0.0; L];
@@ -256,8 +233,6 @@ fn exp_digamma_lanes<const L: usize>(x: &[f64; L]) -> [f64; L] {
 /// `e^s` for `s ≤ 0`, `-inf` included, to 1 ulp or so; plain operations, so that it is compiled for vectors.
 #[inline(always)]
 fn exp_lanes<const L: usize>(s: &[f64; L]) -> [f64; L] {
-    /// `ln 2` in two parts, the first short enough to be multiplied by an exponent exactly.
-    const LN_2: (f64, f64) = (6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10);
     /// Adding it leaves a whole number in the last bits.
     const WHOLE: f64 = 6_755_399_441_055_744.0;
     const FACTORIALS: [f64; 14] = [
@@ -346,15 +321,14 @@ pub fn exp_digamma_slice(x: &[f64], out: &mut [f64]) -> Result<(), DistError> {
                 return;
             }
             for (x, out) in x.chunks(LANES).zip(out.chunks_mut(LANES)) {
-                let mut lanes = [1.0; LANES];
-                lanes[..x.len()].copy_from_slice(x);
-                out.copy_from_slice(&exp_digamma_lanes(&lanes)[..x.len()]);
+                let psi = exp_digamma_lanes::<LANES>(&lanes(x));
+                out.copy_from_slice(&psi[..x.len()]);
             }
         },
     );
     if good {
         Ok(())
     } else {
-        x.iter().try_for_each(|&x| positive(x))
+        x.iter().try_for_each(|&x| positive("x", x))
     }
 }

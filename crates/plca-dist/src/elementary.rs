@@ -1,5 +1,8 @@
 //! Differences of elementary functions that lose their digits when written down naively.
 
+/// `ln 2` in two parts, the first short enough to be multiplied by an exponent exactly.
+pub(crate) const LN_2: (f64, f64) = (6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10);
+
 /// Sum of the odd series `Σ_{n≥0} s^(2n+3) / (2n+3)`, which is `atanh s - s`, for `|s| ≤ 1/3`.
 #[inline(always)]
 pub(crate) fn atanh_tail(s: f64) -> f64 {

@@ -41,6 +41,12 @@ pub(crate) fn domain(name: &'static str, value: f64, within: bool) -> Result<(),
     }
 }
 
+/// Refuses a number that is not positive and finite.
+#[inline]
+pub(crate) fn positive(name: &'static str, value: f64) -> Result<(), DistError> {
+    domain(name, value, value > 0.0 && value.is_finite())
+}
+
 /// Refuses a slice of another length.
 #[inline]
 pub(crate) fn same_length(

@@ -2,9 +2,9 @@
 
 use crate::{
     DistError,
-    digamma::PSI_TERMS,
+    digamma::{FAR, PAIRS, PSI_TERMS},
     error::{domain, same_length},
-    simd::wide,
+    simd::{lanes, wide},
     skellam::ln_lanes,
     stirling::{HALF_LN_TAU, TERMS},
 };
@@ -18,10 +18,6 @@ const WIDTH: usize = 16;
 /// `s ln s` cancel before they are computed.
 #[inline(always)]
 fn relative<const L: usize>(s: &[f64; L], a: &[f64; L]) -> [f64; L] {
-    /// `x (x+11) + i (11-i)` are the products of two factors of `P`.
-    const PAIRS: [f64; 6] = [0.0, 10.0, 18.0, 24.0, 28.0, 30.0];
-    // Beyond it twelve steps change nothing, and their product overflows.
-    const FAR: f64 = 1e20;
     /// Terms of the asymptotic series; from 12 on the next is below the last digit.
     const SERIES: usize = 8;
     let [mut y, mut q, mut dq, mut psi, mut rest] = [[0.0; L]; 5];
@@ -61,12 +57,6 @@ fn relative<const L: usize>(s: &[f64; L], a: &[f64; L]) -> [f64; L] {
     out
 }
 
-fn lanes(from: &[f64]) -> [f64; WIDTH] {
-    let mut lanes = [1.0; WIDTH];
-    lanes[..from.len()].copy_from_slice(from);
-    lanes
-}
-
 /// `KL(Gamma(s, rate b) ‖ Gamma(a, rate b)) = (s - a) ψ(s) - ln Γ(s) + ln Γ(a)` of every pair of shapes, whatever the rate, with
 /// the widest instructions of the machine.
 ///
@@ -101,7 +91,8 @@ pub fn gamma_shape_kl_slice(
             let (mut last, mut own) = ([0.0; WIDTH], [0.0; WIDTH]);
             for at in (0..shape.len()).step_by(WIDTH) {
                 let end = shape.len().min(at + WIDTH);
-                let (s, a) = (lanes(&shape[at..end]), lanes(&prior[at..end]));
+                let s = lanes::<WIDTH>(&shape[at..end]);
+                let a = lanes::<WIDTH>(&prior[at..end]);
                 // One prior for all is the common case.
                 if a != last {
                     (last, own) = (a, relative(&a, &a));

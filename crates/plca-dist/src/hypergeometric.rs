@@ -8,13 +8,10 @@
 
 use crate::{
     DistError,
-    debye::LN_DEBYE,
+    debye::{FAR, LN_DEBYE},
     error::domain,
     stirling::{HALF_LN_TAU, ln_gamma_of, stirling_error_of},
 };
-
-/// Above this `w = √(ν² + z²)` 14 terms of an expansion in `1/w` are exact to the last digit.
-pub(crate) const FAR: f64 = 30.0;
 
 /// `ln Σ U_k w^-k`, the logarithm of the Debye expansion, for `w ≥ 30` and `t = ν/w`.
 pub(crate) fn ln_debye(w: f64, t: f64) -> f64 {

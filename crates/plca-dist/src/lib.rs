@@ -7,7 +7,6 @@
 //! stated in units of `eps = 2^-52` and tested against 60-digit references.
 
 mod bessel;
-mod conjugate;
 mod counts;
 mod debye;
 mod diffnomial;
@@ -25,13 +24,10 @@ mod skellam;
 mod stirling;
 
 pub use bessel::{bessel_ratio, bessel_rho, bessel_rho_slice};
-pub use conjugate::{dirichlet_kl, dirichlet_mean_ln, gamma_kl, gamma_mean_ln};
-pub use counts::{draw_poisson, thin, thin_slice};
+pub use counts::{draw_poisson, thin};
 pub use diffnomial::Diffnomial;
-pub use digamma::{
-    digamma, digamma_slice, exp_digamma, exp_digamma_slice, inverse_digamma, trigamma,
-};
-pub use divergence::{kl_term, x_ln_x};
+pub use digamma::{digamma, exp_digamma, exp_digamma_slice, inverse_digamma, trigamma};
+pub use divergence::{deviance, x_ln_x};
 pub use error::DistError;
 pub use gamma_shapes::gamma_shape_kl_slice;
 pub use hypergeometric::ln_0f1;

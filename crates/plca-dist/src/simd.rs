@@ -8,6 +8,14 @@ use pulp::{Simd, WithSimd};
 /// Enough independent chains to hide the latency of a multiplication.
 pub(crate) const LANES: usize = 32;
 
+/// At most `L` numbers in as many lanes; the lanes that are left hold 1.
+#[inline(always)]
+pub(crate) fn lanes<const L: usize>(from: &[f64]) -> [f64; L] {
+    let mut lanes = [1.0; L];
+    lanes[..from.len()].copy_from_slice(from);
+    lanes
+}
+
 /// The instruction set in use: the widest of the machine.
 #[cfg(not(feature = "instruction-sets"))]
 #[inline]

@@ -1,9 +1,9 @@
 //! What Stirling's formula leaves of `ln Γ`, and the Poisson law in the form that keeps its digits.
 
 use crate::{
-    DistError,
-    elementary::{atanh_tail, entropy_excess},
-    error::domain,
+    DistError, deviance,
+    elementary::atanh_tail,
+    error::{domain, positive},
 };
 
 /// `½ ln 2π`.
@@ -34,7 +34,7 @@ pub(crate) const TERMS: [f64; 10] = [
 /// # Ok::<(), plca_dist::DistError>(())
 /// ```
 pub fn ln_gamma(x: f64) -> Result<f64, DistError> {
-    domain("x", x, x > 0.0 && x.is_finite())?;
+    positive("x", x)?;
     Ok(ln_gamma_of(x))
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn ln_gamma_of(x: f64) -> f64 {
 /// # Ok::<(), plca_dist::DistError>(())
 /// ```
 pub fn stirling_error(n: f64) -> Result<f64, DistError> {
-    domain("n", n, n > 0.0 && n.is_finite())?;
+    positive("n", n)?;
     Ok(stirling_error_of(n))
 }
 
@@ -83,32 +83,6 @@ pub(crate) fn stirling_error_of(n: f64) -> f64 {
     let inv = 1.0 / n;
     let inv2 = inv * inv;
     steps + inv * TERMS.iter().rev().fold(0.0, |sum, c| c + inv2 * sum)
-}
-
-/// `x ln(x/c) - x + c` for `x ≥ 0` and `c ≥ 0`: as [`kl_term`](crate::kl_term), within 4 eps of the rounding of `x - c`.
-pub(crate) fn deviance(x: f64, c: f64) -> f64 {
-    if x <= 0.0 {
-        return c;
-    }
-    if c <= 0.0 {
-        return f64::INFINITY;
-    }
-    deviance_at(x, c, x - c)
-}
-
-/// [`deviance`] of positive numbers with the difference `d = x - c` known better than by rounding.
-pub(crate) fn deviance_at(x: f64, c: f64, d: f64) -> f64 {
-    let u = d / c;
-    if u <= 1e3 {
-        return c * entropy_excess(u);
-    }
-    let ratio = x / c;
-    let ln = if ratio.is_finite() {
-        ratio.ln()
-    } else {
-        x.ln() - c.ln()
-    };
-    x * ln - d
 }
 
 /// `ln (c^n e^-c / Γ(n+1))` for `n ≥ 0`, `c ≥ 0`, `n` not necessarily whole.

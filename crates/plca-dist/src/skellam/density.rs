@@ -3,7 +3,8 @@
 use super::{check, divergence::divergence_of, width};
 use crate::{
     DistError,
-    hypergeometric::{FAR, ln_0f1_of, ln_debye},
+    debye::FAR,
+    hypergeometric::{ln_0f1_of, ln_debye},
     stirling::{HALF_LN_TAU, poisson_ln_pmf_of},
 };
 

@@ -1,11 +1,12 @@
 //! The divergence that the Skellam likelihood tends to as counts are replicated without end.
 
-use super::{check, width};
+use super::{check, tilts, width};
 use crate::{
-    DistError,
+    DistError, deviance,
+    divergence::deviance_at,
+    elementary::LN_2,
     error::same_length,
-    simd::wide,
-    stirling::{deviance, deviance_at},
+    simd::{lanes, wide},
 };
 
 /// Derivatives of [`skellam_divergence`].
@@ -116,8 +117,6 @@ fn reduced(r: f64) -> (f64, f64) {
 /// `e ln 2 + 2 (s + tail)`.
 #[inline(always)]
 fn ln_of(e: f64, s: f64, tail: f64) -> f64 {
-    /// The first part is short enough to be multiplied by an exponent exactly.
-    const LN_2: (f64, f64) = (6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10);
     e.mul_add(LN_2.0, e.mul_add(LN_2.1, 2.0 * (s + tail)))
 }
 
@@ -237,12 +236,10 @@ pub fn skellam_divergence_slice(
                 return;
             }
             for at in (0..v.len()).step_by(WIDTH) {
-                let n = WIDTH.min(v.len() - at);
-                let (mut x, mut p, mut q) = ([0.0; WIDTH], [1.0; WIDTH], [1.0; WIDTH]);
-                x[..n].copy_from_slice(&v[at..at + n]);
-                p[..n].copy_from_slice(&plus[at..at + n]);
-                q[..n].copy_from_slice(&minus[at..at + n]);
-                out[at..at + n].copy_from_slice(&divergence_lanes(&x, &p, &q)[..n]);
+                let end = v.len().min(at + WIDTH);
+                let (v, p, q) = (&v[at..end], &plus[at..end], &minus[at..end]);
+                let d = divergence_lanes::<WIDTH>(&lanes(v), &lanes(p), &lanes(q));
+                out[at..end].copy_from_slice(&d[..end - at]);
             }
         },
     );
@@ -300,17 +297,8 @@ pub fn skellam_divergence_gradient(
 /// [`skellam_divergence_gradient`] within the domain.
 pub(crate) fn gradient_of(v: f64, plus: f64, minus: f64) -> SkellamGradient {
     let (w, _) = width(v, plus, minus);
-    let large = 0.5 * w + 0.5 * v.abs();
     let total = w + plus + minus;
-    // e^t and e^-t, each from the side without cancellation; neither is 0/0.
-    let (e, inv) = if v > 0.0 {
-        (large / plus, plus / large)
-    } else if v < 0.0 {
-        (minus / large, large / minus)
-    } else {
-        let root = (minus / plus).sqrt();
-        (root, 1.0 / root)
-    };
+    let (e, inv) = tilts(w, v, plus, minus);
     let slope = excess(v, plus, minus) / total;
     let (by_plus, by_minus) = if (0.5..=2.0).contains(&e) {
         (-slope * (1.0 + e), slope * (1.0 + inv))

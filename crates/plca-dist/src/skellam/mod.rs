@@ -34,11 +34,6 @@ use crate::{DistError, error::domain};
 #[inline]
 fn check(v: f64, plus: f64, minus: f64) -> Result<(), DistError> {
     domain("v", v, v.abs() <= 1e300)?;
-    check_rates(plus, minus)
-}
-
-#[inline]
-fn check_rates(plus: f64, minus: f64) -> Result<(), DistError> {
     domain("plus", plus, (0.0..=1e300).contains(&plus))?;
     domain("minus", minus, (0.0..=1e300).contains(&minus))
 }
@@ -48,4 +43,19 @@ fn check_rates(plus: f64, minus: f64) -> Result<(), DistError> {
 fn width(v: f64, plus: f64, minus: f64) -> (f64, f64) {
     let root = plus.sqrt() * minus.sqrt();
     (v.hypot(2.0 * root), root)
+}
+
+/// `e^t = (v + w)/(2p)` and `e^-t`, each from the side without cancellation; 0/0 only where both rates and `v` are 0.
+#[inline]
+fn tilts(w: f64, v: f64, plus: f64, minus: f64) -> (f64, f64) {
+    let large = 0.5 * w + 0.5 * v.abs();
+    // [SKELLAM 10]
+    if v > 0.0 {
+        (large / plus, plus / large)
+    } else if v < 0.0 {
+        (minus / large, large / minus)
+    } else {
+        let root = (minus / plus).sqrt();
+        (root, 1.0 / root)
+    }
 }

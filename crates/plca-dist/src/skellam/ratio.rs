@@ -1,11 +1,11 @@
 //! What an E-step multiplies the rates by: expected hidden counts given their difference, over the rates.
 
-use super::{check, width};
+use super::{check, tilts, width};
 use crate::{
     DistError,
     bessel::{rho, rho_lanes},
     error::same_length,
-    simd::{LANES, wide},
+    simd::{LANES, lanes, wide},
 };
 
 /// `(v⁺/p + q ρ, v⁻/q + p ρ)`; 0 where the rate is 0.
@@ -79,11 +79,10 @@ pub fn skellam_ratios_slice(
         #[inline(always)]
         || {
             for at in (0..v.len()).step_by(LANES) {
-                let n = LANES.min(v.len() - at);
-                let (mut x, mut p, mut q) = ([0.0; LANES], [1.0; LANES], [1.0; LANES]);
-                x[..n].copy_from_slice(&v[at..at + n]);
-                p[..n].copy_from_slice(&plus[at..at + n]);
-                q[..n].copy_from_slice(&minus[at..at + n]);
+                let end = v.len().min(at + LANES);
+                let x = lanes::<LANES>(&v[at..end]);
+                let mut p = lanes::<LANES>(&plus[at..end]);
+                let mut q = lanes::<LANES>(&minus[at..end]);
                 let (mut nu, mut z) = ([0.0; LANES], [0.0; LANES]);
                 for i in 0..LANES {
                     nu[i] = x[i].abs();
@@ -93,8 +92,8 @@ pub fn skellam_ratios_slice(
                 for i in 0..LANES {
                     (p[i], q[i]) = combine(x[i], p[i], q[i], rho[i]);
                 }
-                g_plus[at..at + n].copy_from_slice(&p[..n]);
-                g_minus[at..at + n].copy_from_slice(&q[..n]);
+                g_plus[at..end].copy_from_slice(&p[..end - at]);
+                g_minus[at..end].copy_from_slice(&q[..end - at]);
             }
         },
     );
@@ -117,16 +116,7 @@ pub fn skellam_ratios_slice(
 pub fn skellam_limit_ratios(v: f64, plus: f64, minus: f64) -> Result<(f64, f64), DistError> {
     check(v, plus, minus)?;
     let (w, _) = width(v, plus, minus);
-    let large = 0.5 * w + 0.5 * v.abs();
     let guard = |rate: f64, g: f64| if rate > 0.0 { g } else { 0.0 };
-    // [SKELLAM 10]
-    let (g_plus, g_minus) = if v > 0.0 {
-        (large / plus, plus / large)
-    } else if v < 0.0 {
-        (minus / large, large / minus)
-    } else {
-        let root = (minus / plus).sqrt();
-        (root, 1.0 / root)
-    };
+    let (g_plus, g_minus) = tilts(w, v, plus, minus);
     Ok((guard(plus, g_plus), guard(minus, g_minus)))
 }

@@ -3,8 +3,7 @@
 use crate::support;
 
 use plca_dist::{
-    digamma, digamma_slice, exp_digamma, exp_digamma_slice, inverse_digamma, ln_gamma,
-    stirling_error, trigamma,
+    digamma, exp_digamma, exp_digamma_slice, inverse_digamma, ln_gamma, stirling_error, trigamma,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -66,16 +65,13 @@ fn golden_table() {
 fn slices_are_the_scalars() {
     for n in [0usize, 1, 32, 45] {
         let x: Vec<f64> = (0..n).map(|i| 1e-3 * 1.9f64.powi(i as i32)).collect();
-        let (mut a, mut b) = (vec![f64::NAN; n], vec![f64::NAN; n]);
-        digamma_slice(&x, &mut a).unwrap();
-        exp_digamma_slice(&x, &mut b).unwrap();
+        let mut exp = vec![f64::NAN; n];
+        exp_digamma_slice(&x, &mut exp).unwrap();
         for i in 0..n {
-            assert_eq!(a[i], digamma(x[i]).unwrap());
-            assert_eq!(b[i], exp_digamma(x[i]).unwrap());
+            assert_eq!(exp[i], exp_digamma(x[i]).unwrap());
         }
     }
     let mut out = [7.0; 2];
-    assert!(digamma_slice(&[1.0, -1.0], &mut out).is_err());
     assert!(exp_digamma_slice(&[1.0, 0.0], &mut out).is_err());
     assert!(exp_digamma_slice(&[1.0], &mut out).is_err());
     assert_eq!(out, [7.0; 2]);

@@ -2,10 +2,10 @@
 #![allow(missing_docs, unreachable_pub, reason = "modules of one program")]
 
 mod bessel;
-mod conjugate;
 mod diffnomial;
 mod digamma;
 mod frozen;
+mod gamma_shapes;
 mod lambert;
 mod skellam_distribution;
 mod skellam_functions;

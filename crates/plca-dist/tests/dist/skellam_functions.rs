@@ -184,7 +184,7 @@ proptest! {
         let scaled = skellam_divergence(4.0 * v, 4.0 * p, 4.0 * q).unwrap();
         prop_assert_eq!(scaled, 4.0 * d);
         let (x, y) = (v.max(0.0) + y, (-v).max(0.0) + y);
-        prop_assert!(d <= (plca_dist::kl_term(x, p) + plca_dist::kl_term(y, q)) * (1.0 + 1e-11) + 1e-14);
+        prop_assert!(d <= (plca_dist::deviance(x, p) + plca_dist::deviance(y, q)) * (1.0 + 1e-11) + 1e-14);
     }
 
     /// Finite or `-inf`, never NaN, over the whole domain.
