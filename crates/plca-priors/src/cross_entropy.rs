@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nalgebra::DMatrix;
 use plca_tensor::Real;
 
-use crate::simplex_prior::fitting;
+use crate::simplex_prior::{domain, fitting};
 use crate::table::{Parsed, number, refused, relative, settings};
 use crate::{
     PriorError, PriorRules, Schedule, Scheduled, SimplexPrior, Step, Weighted, check_counts,
@@ -115,8 +115,9 @@ impl CrossEntropy {
     /// # Ok::<(), plca_priors::PriorError>(())
     /// ```
     pub fn groups(groups: &[usize], between: f64, within: f64) -> Result<Self, PriorError> {
-        not_negative("between", between)?;
-        not_negative("within", within)?;
+        for (name, weight) in [("between", between), ("within", within)] {
+            domain(name, weight, weight.is_finite() && weight >= 0.0)?;
+        }
         let k = groups.len();
         let weights = DMatrix::from_fn(k, k, |i, j| match (i == j, groups[i] == groups[j]) {
             (true, _) => 0.0,
@@ -147,12 +148,8 @@ impl CrossEntropy {
         fitting(weights.nrows() == k, weights.shape(), (k, k))?;
         for (i, j) in (0..k).flat_map(|i| (0..k).map(move |j| (i, j))) {
             let a = weights[(i, j)];
-            if !a.is_finite() || a != weights[(j, i)] || (i == j && a != 0.0) {
-                return Err(PriorError::Domain {
-                    name: "weights",
-                    value: a,
-                });
-            }
+            let symmetric = a == weights[(j, i)] && (i != j || a == 0.0);
+            domain("weights", a, a.is_finite() && symmetric)?;
         }
         Ok(Self::of(weights))
     }
@@ -205,7 +202,7 @@ impl CrossEntropy {
     /// # Ok::<(), plca_priors::PriorError>(())
     /// ```
     pub fn floor(mut self, e: f64) -> Result<Self, PriorError> {
-        not_negative("floor", e)?;
+        domain("floor", e, e.is_finite() && e >= 0.0)?;
         self.floor = e;
         Ok(self)
     }
@@ -226,12 +223,9 @@ impl CrossEntropy {
     /// # Ok::<(), plca_priors::PriorError>(())
     /// ```
     pub fn step(mut self, step: CrossEntropyStep) -> Result<Self, PriorError> {
-        let positive = self.weights.iter().find(|&&a| a > 0.0);
-        if let (CrossEntropyStep::ExactSimilarity, Some(&value)) = (step, positive) {
-            return Err(PriorError::Domain {
-                name: "between",
-                value,
-            });
+        if step == CrossEntropyStep::ExactSimilarity {
+            let mut weights = self.weights.iter();
+            weights.try_for_each(|&a| domain("between", a, a <= 0.0))?;
         }
         self.step = step;
         Ok(self)
@@ -336,31 +330,20 @@ fn exact_similarity(m: &[f64], s: &[f64]) -> Option<Vec<f64>> {
     normalised(m.iter().zip(s).map(entry).collect())
 }
 
-fn not_negative(name: &'static str, value: f64) -> Result<(), PriorError> {
-    if value.is_finite() && value >= 0.0 {
-        Ok(())
-    } else {
-        Err(PriorError::Domain { name, value })
-    }
-}
-
 /// `groups=0/0/1/1,between=A[r],within=B[r][,decrease=T][,floor=E]`.
 pub(crate) fn parse<T: Real>(text: &str, _: (usize, usize)) -> Parsed<T> {
     let names = ["groups", "between", "within", "decrease", "floor"];
     let [groups, between, within, decrease, floor] = settings(text, names)?;
-    let needed = |value: Option<&str>, name| {
-        value
-            .map(str::to_string)
-            .ok_or_else(|| refused(text, format!("`{name}` too")))
-    };
+    let needed =
+        |value: Option<_>, name: &str| value.ok_or_else(|| refused(text, format!("`{name}` too")));
     let groups = needed(groups, "groups")?;
     let groups = groups.split('/').map(|group| {
         let number = group.parse();
         number.map_err(|_| refused(group, "a group, which is a whole number"))
     });
     let groups: Vec<usize> = groups.collect::<Result<_, _>>()?;
-    let between = relative(&needed(between, "between")?)?;
-    let within = relative(&needed(within, "within")?)?;
+    let between = relative(needed(between, "between")?)?;
+    let within = relative(needed(within, "within")?)?;
     // A weight of 0 is 0 in any unit.
     if between.1 != within.1 && between.0 != 0.0 && within.0 != 0.0 {
         let units = "`between` and `within` in the same units: an r behind both, or neither";
@@ -416,10 +399,7 @@ impl<T: Real> SimplexPrior<T> for CrossEntropy {
     ) -> Result<(), PriorError> {
         self.check(theta.shape())?;
         check_counts(counts, theta)?;
-        let turn = match self.order {
-            CrossEntropyOrder::Parity => Some(step.iteration),
-            _ => None,
-        };
+        let by_turns = self.order == CrossEntropyOrder::Parity;
         let n = columns::double(counts);
         let mut q = columns::double(theta);
         let old = (self.order == CrossEntropyOrder::Simultaneous).then(|| q.clone());
@@ -432,7 +412,7 @@ impl<T: Real> SimplexPrior<T> for CrossEntropy {
         };
         for i in (0..n.ncols()).filter(|&i| !step.is_frozen(i)) {
             let counts: Vec<f64> = n.column(i).iter().copied().collect();
-            let resting = turn.is_some_and(|turn| self.groups[i] % 2 == turn % 2);
+            let resting = by_turns && self.groups[i] % 2 == step.iteration % 2;
             let new = if resting {
                 normalised(counts)
             } else {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use nalgebra::DMatrix;
 use plca_tensor::Real;
 
-use crate::simplex_prior::fitting;
+use crate::gamma::power;
 use crate::table::{Parsed, number};
-use crate::{PriorError, PriorRules, SimplexPrior, Step, Weighted, check_counts};
+use crate::{PriorError, PriorRules, SimplexPrior, Step, Values, Weighted, check_counts};
 
 /// `ln p(θ) = Σ (α - 1) ln θ` up to a constant, with one `α > 0` or one per entry.
 ///
@@ -24,13 +24,7 @@ use crate::{PriorError, PriorRules, SimplexPrior, Step, Weighted, check_counts};
 /// # Ok::<(), plca_priors::PriorError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct Dirichlet(Concentration);
-
-#[derive(Clone, Debug, PartialEq)]
-enum Concentration {
-    Symmetric(f64),
-    PerEntry(DMatrix<f64>),
-}
+pub struct Dirichlet(Values);
 
 impl Dirichlet {
     /// The same `α` for every entry.
@@ -47,8 +41,7 @@ impl Dirichlet {
     /// assert_eq!(Dirichlet::symmetric(0.0), Err(PriorError::Domain { name: "alpha", value: 0.0 }));
     /// ```
     pub fn symmetric(alpha: f64) -> Result<Self, PriorError> {
-        domain(alpha)?;
-        Ok(Self(Concentration::Symmetric(alpha)))
+        Self::of(Values::All(alpha))
     }
 
     /// One `α` per entry of the block.
@@ -68,15 +61,11 @@ impl Dirichlet {
     /// # Ok::<(), plca_priors::PriorError>(())
     /// ```
     pub fn per_entry(alpha: DMatrix<f64>) -> Result<Self, PriorError> {
-        alpha.iter().try_for_each(|&a| domain(a))?;
-        Ok(Self(Concentration::PerEntry(alpha)))
+        Self::of(Values::Each(alpha))
     }
 
-    fn alpha(&self, at: (usize, usize)) -> f64 {
-        match &self.0 {
-            Concentration::Symmetric(a) => *a,
-            Concentration::PerEntry(a) => a[at],
-        }
+    fn of(alpha: Values) -> Result<Self, PriorError> {
+        alpha.within("alpha", |a| a > 0.0).map(Self)
     }
 }
 
@@ -85,38 +74,21 @@ pub(crate) fn parse<T: Real>(text: &str, _: (usize, usize)) -> Parsed<T> {
     Ok(Arc::new(Dirichlet::symmetric(number(text)?)?))
 }
 
-fn domain(alpha: f64) -> Result<(), PriorError> {
-    if alpha.is_finite() && alpha > 0.0 {
-        Ok(())
-    } else {
-        Err(PriorError::Domain {
-            name: "alpha",
-            value: alpha,
-        })
-    }
-}
-
 impl PriorRules for Dirichlet {
     fn pseudo_counts(&self, shape: (usize, usize)) -> Option<DMatrix<f64>> {
-        let fits = self.check(shape).is_ok();
+        let (rows, columns) = shape;
         let raises = !self.may_empty();
         // [SPEC 7] c + α - 1
-        (fits && raises)
-            .then(|| DMatrix::from_fn(shape.0, shape.1, |i, z| self.alpha((i, z)) - 1.0))
+        let counts = |i: usize, z: usize| self.0.get(z * rows + i, rows) - 1.0;
+        (self.check(shape).is_ok() && raises).then(|| DMatrix::from_fn(rows, columns, counts))
     }
 
     fn may_empty(&self) -> bool {
-        match &self.0 {
-            Concentration::Symmetric(a) => *a < 1.0,
-            Concentration::PerEntry(a) => a.iter().any(|&a| a < 1.0),
-        }
+        self.0.as_slice().iter().any(|&a| a < 1.0)
     }
 
     fn check(&self, shape: (usize, usize)) -> Result<(), PriorError> {
-        match &self.0 {
-            Concentration::PerEntry(a) => fitting(a.shape() == shape, a.shape(), shape),
-            Concentration::Symmetric(_) => Ok(()),
-        }
+        self.0.check(shape)
     }
 }
 
@@ -129,44 +101,32 @@ impl<T: Real> SimplexPrior<T> for Dirichlet {
     ) -> Result<(), PriorError> {
         self.check(theta.shape())?;
         check_counts(counts, theta)?;
-        for z in 0..counts.ncols() {
+        let rows = counts.nrows();
+        for column in (0..counts.ncols()).map(|z| z * rows..(z + 1) * rows) {
             // [SPEC 7] θ ∝ max(c + α - 1, 0)
             let numerator =
-                |i: usize| (counts[(i, z)].to_f64() + (self.alpha((i, z)) - 1.0)).max(0.0);
+                |at: usize| (counts[at].to_f64() + (self.0.get(at, rows) - 1.0)).max(0.0);
             // In units of the largest: numbers near the end of the range must not sum to infinity.
-            let largest = (0..counts.nrows()).map(numerator).fold(0.0, f64::max);
+            let largest = column.clone().map(numerator).fold(0.0, f64::max);
             if largest > 0.0 {
-                let relative = |i: usize| numerator(i) / largest;
-                let total: f64 = (0..counts.nrows()).map(relative).sum();
-                (0..counts.nrows()).for_each(|i| theta[(i, z)] = T::lit(relative(i) / total));
+                let relative = |at: usize| numerator(at) / largest;
+                let total: f64 = column.clone().map(relative).sum();
+                column.for_each(|at| theta[at] = T::lit(relative(at) / total));
             }
         }
         Ok(())
     }
 
     fn ln_density(&self, theta: &DMatrix<T>, _: &Step<'_>) -> f64 {
-        let term = |i, z| {
-            let (excess, x) = (self.alpha((i, z)) - 1.0, theta[(i, z)].to_f64());
-            // [SPEC 7] below 1, clipped coordinates are left out
-            if excess == 0.0 || (excess < 0.0 && x == 0.0) {
-                0.0
-            } else {
-                excess * x.ln()
-            }
-        };
-        (0..theta.ncols())
-            .flat_map(|z| (0..theta.nrows()).map(move |i| (i, z)))
-            .map(|(i, z)| term(i, z))
-            .sum()
+        let rows = theta.nrows();
+        // [SPEC 7] Σ (α - 1) ln θ
+        let term = |(at, x): (usize, &T)| power(self.0.get(at, rows), x.to_f64());
+        theta.iter().enumerate().map(term).sum()
     }
 }
 
 impl Weighted for Dirichlet {
     fn weighted(&self, f: f64) -> Self {
-        let weighted = |alpha: f64| 1.0 + f * (alpha - 1.0);
-        Self(match &self.0 {
-            Concentration::Symmetric(alpha) => Concentration::Symmetric(weighted(*alpha)),
-            Concentration::PerEntry(alpha) => Concentration::PerEntry(alpha.map(weighted)),
-        })
+        Self(self.0.map(|alpha| 1.0 + f * (alpha - 1.0)))
     }
 }

@@ -4,10 +4,10 @@ use nalgebra::DMatrix;
 use plca_dist::ln_gamma;
 use plca_tensor::{CompensatedSum, Real};
 
-use crate::simplex_prior::fitting;
+use crate::simplex_prior::{domain, fitting};
 use crate::{PriorError, PriorRules, RatePrior, Step};
 
-/// A hyperparameter of a [`Gamma`] prior: one for all entries, one for each row, or one each.
+/// A hyperparameter of a prior, such as [`Gamma`]: one for all entries, one for each row, or one each.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -28,7 +28,7 @@ pub enum Values {
 
 impl Values {
     /// That of the entry at this position of a column-major block of so many rows.
-    fn get(&self, at: usize, rows: usize) -> f64 {
+    pub(crate) fn get(&self, at: usize, rows: usize) -> f64 {
         match self {
             Self::All(x) => *x,
             Self::PerRow(each) => each[at % rows],
@@ -36,7 +36,7 @@ impl Values {
         }
     }
 
-    fn as_slice(&self) -> &[f64] {
+    pub(crate) fn as_slice(&self) -> &[f64] {
         match self {
             Self::All(x) => std::slice::from_ref(x),
             Self::PerRow(each) => each,
@@ -44,7 +44,27 @@ impl Values {
         }
     }
 
-    fn check(&self, shape: (usize, usize)) -> Result<(), PriorError> {
+    /// `f` of every value.
+    pub(crate) fn map(&self, f: impl Fn(f64) -> f64) -> Self {
+        match self {
+            Self::All(x) => Self::All(f(*x)),
+            Self::PerRow(each) => Self::PerRow(each.iter().copied().map(f).collect()),
+            Self::Each(m) => Self::Each(m.map(f)),
+        }
+    }
+
+    /// Refuses the first value that is not finite or not within the domain of `name`.
+    pub(crate) fn within(
+        self,
+        name: &'static str,
+        within: fn(f64) -> bool,
+    ) -> Result<Self, PriorError> {
+        let mut each = self.as_slice().iter();
+        each.try_for_each(|&x| domain(name, x, x.is_finite() && within(x)))?;
+        Ok(self)
+    }
+
+    pub(crate) fn check(&self, shape: (usize, usize)) -> Result<(), PriorError> {
         match self {
             Self::All(_) => Ok(()),
             Self::PerRow(each) => fitting(each.len() == shape.0, (each.len(), 1), (shape.0, 1)),
@@ -98,15 +118,9 @@ impl Gamma {
     ///
     /// As [`new`](Self::new), for the first such value.
     pub fn of(shape: Values, rate: Values) -> Result<Self, PriorError> {
-        let refuse = |name, values: &[f64], ok: fn(f64) -> bool| {
-            let bad = values.iter().find(|&&x| !(x.is_finite() && ok(x)));
-            bad.map_or(Ok(()), |&value| Err(PriorError::Domain { name, value }))
-        };
-        refuse("shape", shape.as_slice(), |x| x > 0.0)?;
-        refuse("rate", rate.as_slice(), |x| x >= 0.0)?;
         Ok(Self {
-            shape,
-            rate,
+            shape: shape.within("shape", |a| a > 0.0)?,
+            rate: rate.within("rate", |b| b >= 0.0)?,
             floor: 0.0,
         })
     }
@@ -130,14 +144,17 @@ impl Gamma {
     /// # Ok::<(), plca_priors::PriorError>(())
     /// ```
     pub fn with_floor(mut self, floor: f64) -> Result<Self, PriorError> {
-        if !(floor.is_finite() && floor >= 0.0) {
-            return Err(PriorError::Domain {
-                name: "floor",
-                value: floor,
-            });
-        }
+        domain("floor", floor, floor.is_finite() && floor >= 0.0)?;
         self.floor = floor;
         Ok(self)
+    }
+}
+
+/// `(a - 1) ln x`; below 1, clipped entries are left out.
+pub(crate) fn power(a: f64, x: f64) -> f64 {
+    match a == 1.0 || (a < 1.0 && x == 0.0) {
+        true => 0.0,
+        false => (a - 1.0) * x.ln(),
     }
 }
 
@@ -193,8 +210,8 @@ impl<T: Real> RatePrior<T> for Gamma {
 
     fn ln_density(&self, rate: &DMatrix<T>, _: &Step<'_>) -> f64 {
         let normaliser = |a: f64, b: f64| {
-            let power = if b > 0.0 { a * b.ln() } else { 0.0 };
-            ln_gamma(a).unwrap_or(f64::NAN) - power
+            let scale = if b > 0.0 { a * b.ln() } else { 0.0 };
+            ln_gamma(a).unwrap_or(f64::NAN) - scale
         };
         // One prior for all is the common case.
         let constant = match (&self.shape, &self.rate) {
@@ -208,13 +225,11 @@ impl<T: Real> RatePrior<T> for Gamma {
                 self.rate.get(at, rows),
                 x.to_f64(),
             );
-            // Below 1, clipped entries are left out.
-            let power = match a == 1.0 || (a < 1.0 && x == 0.0) {
-                true => 0.0,
-                false => (a - 1.0) * x.ln(),
-            };
             // [SKELLAM eq. 26]
-            [power - b * x, -constant.unwrap_or_else(|| normaliser(a, b))]
+            [
+                power(a, x) - b * x,
+                -constant.unwrap_or_else(|| normaliser(a, b)),
+            ]
         });
         terms.collect::<CompensatedSum>().value()
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nalgebra::{DMatrix, DVector};
 use plca_tensor::Real;
 
-use crate::simplex_prior::fitting;
+use crate::simplex_prior::{domain, fitting};
 use crate::table::{Parsed, number};
 use crate::{
     PriorError, PriorRules, SimplexPrior, Step, Weighted, check_counts, columns::for_each_column,
@@ -67,12 +67,8 @@ impl LogisticNormal {
     pub fn independent(mean: DVector<f64>, variance: &DVector<f64>) -> Result<Self, PriorError> {
         fitting(mean.len() == variance.len(), variance.shape(), mean.shape())?;
         check_mean(&mean)?;
-        if let Some(&value) = variance.iter().find(|v| !(v.is_finite() && **v > 0.0)) {
-            return Err(PriorError::Domain {
-                name: "variance",
-                value,
-            });
-        }
+        let checked = |&v: &f64| domain("variance", v, v.is_finite() && v > 0.0);
+        variance.iter().try_for_each(checked)?;
         let precision = Precision::Diagonal(variance.map(f64::recip));
         Ok(Self { mean, precision })
     }
@@ -99,23 +95,15 @@ impl LogisticNormal {
         check_mean(&mean)?;
         let n = mean.len();
         fitting(covariance.shape() == (n, n), covariance.shape(), (n, n))?;
-        let asymmetric = |&(i, j): &(usize, usize)| covariance[(i, j)] != covariance[(j, i)];
-        if let Some(at) = (0..n)
-            .flat_map(|i| (0..i).map(move |j| (i, j)))
-            .find(asymmetric)
-        {
-            return Err(PriorError::Domain {
-                name: "covariance",
-                value: covariance[at],
-            });
+        for (i, j) in (0..n).flat_map(|i| (0..i).map(move |j| (i, j))) {
+            let value = covariance[(i, j)];
+            domain("covariance", value, value == covariance[(j, i)])?;
         }
-        let determinant = covariance.determinant();
-        let Some(factor) = covariance.cholesky() else {
-            return Err(PriorError::Domain {
-                name: "determinant of the covariance",
-                value: determinant,
-            });
+        let singular = PriorError::Domain {
+            name: "determinant of the covariance",
+            value: covariance.determinant(),
         };
+        let factor = covariance.cholesky().ok_or(singular)?;
         Ok(Self {
             mean,
             precision: Precision::Full(factor.inverse()),
@@ -201,13 +189,8 @@ impl LogisticNormal {
 }
 
 fn check_mean(mean: &DVector<f64>) -> Result<(), PriorError> {
-    match mean.iter().find(|m| !m.is_finite()) {
-        Some(&value) => Err(PriorError::Domain {
-            name: "mean",
-            value,
-        }),
-        None => Ok(()),
-    }
+    mean.iter()
+        .try_for_each(|&m| domain("mean", m, m.is_finite()))
 }
 
 fn ln_sum_exp(eta: &DVector<f64>) -> f64 {
@@ -257,11 +240,7 @@ impl<T: Real> SimplexPrior<T> for LogisticNormal {
     fn ln_density(&self, theta: &DMatrix<T>, _: &Step<'_>) -> f64 {
         let ones = self.times_precision(&DVector::repeat(self.mean.len(), 1.0));
         let column = |z: usize| {
-            let d = DVector::from_iterator(
-                theta.nrows(),
-                theta.column(z).iter().map(|t| t.to_f64().ln()),
-            );
-            let d = d - &self.mean;
+            let d = theta.column(z).map(|t| t.to_f64().ln()) - &self.mean;
             if self.is_flat() {
                 return 0.0;
             }

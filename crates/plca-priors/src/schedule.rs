@@ -3,6 +3,7 @@
 use nalgebra::DMatrix;
 use plca_tensor::Real;
 
+use crate::simplex_prior::domain;
 use crate::{PriorError, PriorRules, SimplexPrior, Step};
 
 /// A factor on the weight of a prior at iteration 1, 2, ….
@@ -64,15 +65,10 @@ impl Schedule {
 
     fn check(self) -> Result<(), PriorError> {
         match self {
-            Self::Decreasing { over } | Self::Increasing { over }
-                if !(over.is_finite() && over > 0.0) =>
-            {
-                Err(PriorError::Domain {
-                    name: "over",
-                    value: over,
-                })
+            Self::Constant => Ok(()),
+            Self::Decreasing { over } | Self::Increasing { over } => {
+                domain("over", over, over.is_finite() && over > 0.0)
             }
-            _ => Ok(()),
         }
     }
 }

@@ -74,6 +74,14 @@ pub enum PriorError {
     },
 }
 
+/// Refuses a hyperparameter that is not within its domain.
+pub(crate) fn domain(name: &'static str, value: f64, within: bool) -> Result<(), PriorError> {
+    match within {
+        true => Ok(()),
+        false => Err(PriorError::Domain { name, value }),
+    }
+}
+
 /// Refuses hyperparameters of shape `got` where one of `expected` is needed, unless they fit.
 pub(crate) fn fitting(
     fits: bool,

@@ -146,6 +146,7 @@ enum Largest {
 }
 
 /// Groups on the branch `W_-1`. Where `x` moves a little, so does `p = -1 - W_-1`: it is followed instead of found anew.
+#[derive(Clone)]
 struct Lower<'a> {
     groups: &'a [Group],
     p: Vec<f64>,
@@ -274,14 +275,12 @@ fn upper(w: f64, x: f64) -> (f64, f64) {
     let q = ln_neg_lambert_w0_gap(0.5 * x * x).unwrap_or(0.0);
     // [LV eq. 18-21] [SPEC 6] θ = -w / W_0(-w e^s) with q = ln -W_0
     let theta = w * (-q).exp();
-    (
-        theta,
-        if q < 0.0 {
-            -theta * x / q.exp_m1()
-        } else {
-            theta
-        },
-    )
+    let slope = if q < 0.0 {
+        -theta * x / q.exp_m1()
+    } else {
+        theta
+    };
+    (theta, slope)
 }
 
 fn sparse(counts: &[f64], beta: f64, theta: &mut [f64]) {
@@ -388,11 +387,7 @@ fn sparse(counts: &[f64], beta: f64, theta: &mut [f64]) {
 
 /// The entries at `x`, from the groups there.
 fn each_near<'a>(each: &'a [Group], rough: &Lower<'_>, x: f64) -> Lower<'a> {
-    let mut at = Lower {
-        groups: rough.groups,
-        p: rough.p.clone(),
-        g: rough.g,
-    };
+    let mut at = rough.clone();
     at.go_to(x);
     if each.len() == rough.groups.len() {
         return Lower {

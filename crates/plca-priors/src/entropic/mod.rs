@@ -7,6 +7,7 @@ use std::sync::Arc;
 use nalgebra::DMatrix;
 use plca_tensor::Real;
 
+use crate::simplex_prior::domain;
 use crate::table::{Parsed, relative};
 use crate::{
     PriorError, PriorRules, SimplexPrior, Step, Weighted, check_counts, columns::for_each_column,
@@ -66,7 +67,7 @@ impl Entropic {
     /// # Ok::<(), plca_priors::PriorError>(())
     /// ```
     pub fn new(beta: f64) -> Result<Self, PriorError> {
-        finite("beta", beta).map(|()| Self(Strength::Counts(beta)))
+        domain("beta", beta, beta.is_finite()).map(|()| Self(Strength::Counts(beta)))
     }
 
     /// Strength `β = ρ n` relative to the expected count `n` of the column, so that it does not change while components trade
@@ -89,15 +90,7 @@ impl Entropic {
     /// # Ok::<(), plca_priors::PriorError>(())
     /// ```
     pub fn relative(rho: f64) -> Result<Self, PriorError> {
-        finite("rho", rho).map(|()| Self(Strength::Relative(rho)))
-    }
-}
-
-fn finite(name: &'static str, value: f64) -> Result<(), PriorError> {
-    if value.is_finite() {
-        Ok(())
-    } else {
-        Err(PriorError::Domain { name, value })
+        domain("rho", rho, rho.is_finite()).map(|()| Self(Strength::Relative(rho)))
     }
 }
 

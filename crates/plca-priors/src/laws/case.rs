@@ -46,13 +46,9 @@ impl<T: Real> Case<T> {
         let (rows, columns) = counts.shape();
         let uniform = DMatrix::from_element(rows, columns, T::lit(1.0 / rows as f64));
         let corner = |i: usize| {
-            DMatrix::from_fn(
-                rows,
-                columns,
-                |at, _| {
-                    if at == i { T::one() } else { T::zero() }
-                },
-            )
+            let mut corner = DMatrix::zeros(rows, columns);
+            corner.row_mut(i).fill(T::one());
+            corner
         };
         Self {
             counts,

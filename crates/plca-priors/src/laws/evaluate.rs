@@ -68,12 +68,13 @@ impl<'a, T: Real> Trial<'a, T> {
         support: &DMatrix<T>,
     ) -> Result<Posterior, Violation> {
         let clip = self.claims.optimum == Optimum::OnSupport;
+        let finite = |x: f64| if x.is_finite() { x.abs() } else { 0.0 };
         let (mut value, mut size) = (0.0, 1.0);
         for ((&c, &x), &s) in counts.iter().zip(theta).zip(support) {
             if c > T::zero() && !(clip && s == T::zero()) {
                 let term = c.to_f64() * x.to_f64().ln();
                 value += term;
-                size += c.to_f64() + if term.is_finite() { term.abs() } else { 0.0 };
+                size += c.to_f64() + finite(term);
             }
         }
         let density = self.ln_density(theta);
@@ -81,14 +82,9 @@ impl<'a, T: Real> Trial<'a, T> {
             let details = format!("ln p is {density} at {theta}");
             return Err(Violation::new(Law::Density, details));
         }
-        size += if density.is_finite() {
-            density.abs()
-        } else {
-            0.0
-        };
         Ok(Posterior {
             value: value + density,
-            rounding: self.epsilon() * size,
+            rounding: self.epsilon() * (size + finite(density)),
         })
     }
 

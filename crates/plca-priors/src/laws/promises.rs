@@ -15,8 +15,10 @@ pub(super) fn check<T: Real>(
 ) -> Result<(), Violation> {
     let mut steady: Option<(usize, DMatrix<T>, f64)> = None;
     for &iteration in iterations {
-        let trial = Trial::new(prior, claims, case, iteration)
-            .map_err(|violation| in_iteration(violation, iteration))?;
+        let trial = Trial::new(prior, claims, case, iteration).map_err(|violation| {
+            let details = format!("{} in iteration {iteration}", violation.details);
+            Violation::new(violation.law, details)
+        })?;
         again(&trial)?;
         fits(&trial)?;
         pseudo_counts(&trial)?;
@@ -41,13 +43,6 @@ pub(super) fn check<T: Real>(
         }
     }
     Ok(())
-}
-
-fn in_iteration(violation: Violation, iteration: usize) -> Violation {
-    Violation {
-        details: format!("{} in iteration {iteration}", violation.details),
-        ..violation
-    }
 }
 
 /// The same M-step, asked for twice, is the same.
