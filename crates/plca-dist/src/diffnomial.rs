@@ -230,7 +230,6 @@ impl<'a> Diffnomial<'a> {
     /// # Ok::<(), plca_dist::DistError>(())
     /// ```
     pub fn ln_marginal_plus(&self, k: usize, j: u64) -> Result<f64, DistError> {
-        self.component(k)?;
         self.ln_marginal(self.v, (self.plus, self.totals.0), self.totals.1, k, j)
     }
 
@@ -248,7 +247,6 @@ impl<'a> Diffnomial<'a> {
     /// # Ok::<(), plca_dist::DistError>(())
     /// ```
     pub fn ln_marginal_minus(&self, k: usize, j: u64) -> Result<f64, DistError> {
-        self.component(k)?;
         self.ln_marginal(-self.v, (self.minus, self.totals.1), self.totals.0, k, j)
     }
 
@@ -261,6 +259,7 @@ impl<'a> Diffnomial<'a> {
         k: usize,
         j: u64,
     ) -> Result<f64, DistError> {
+        self.component(k)?;
         let j = j as f64;
         domain("j", j, j <= 0.25 * LARGEST)?;
         let own = poisson_ln_pmf_of(j, rates[k]);

@@ -1,15 +1,6 @@
-//! Terms of the Kullback-Leibler divergence.
+//! A term of the Kullback-Leibler divergence.
 
 use crate::elementary::entropy_excess;
-
-/// `x ln x`, 0 at 0.
-///
-/// ```
-/// assert_eq!(plca_dist::x_ln_x(0.0), 0.0);
-/// ```
-pub fn x_ln_x(x: f64) -> f64 {
-    if x > 0.0 { x * x.ln() } else { 0.0 }
-}
 
 /// `x ln(x/c) - x + c`, a term of the generalised divergence, for `x ≥ 0` and `c ≥ 0`; never negative, `+inf` where `c = 0 < x`.
 ///

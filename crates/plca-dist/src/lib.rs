@@ -27,7 +27,7 @@ pub use bessel::{bessel_ratio, bessel_rho, bessel_rho_slice};
 pub use counts::{draw_poisson, thin};
 pub use diffnomial::Diffnomial;
 pub use digamma::{digamma, exp_digamma, exp_digamma_slice, inverse_digamma, trigamma};
-pub use divergence::{deviance, x_ln_x};
+pub use divergence::deviance;
 pub use error::DistError;
 pub use gamma_shapes::gamma_shape_kl_slice;
 pub use hypergeometric::ln_0f1;

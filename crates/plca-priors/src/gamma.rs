@@ -4,7 +4,7 @@ use nalgebra::DMatrix;
 use plca_dist::ln_gamma;
 use plca_tensor::{CompensatedSum, Real};
 
-use crate::simplex_prior::{domain, fitting};
+use crate::simplex_prior::{domain, fitting, same_shape};
 use crate::{PriorError, PriorRules, RatePrior, Step};
 
 /// A hyperparameter of a prior, such as [`Gamma`]: one for all entries, one for each row, or one each.
@@ -178,14 +178,8 @@ impl<T: Real> RatePrior<T> for Gamma {
         _: &Step<'_>,
     ) -> Result<(), PriorError> {
         self.check(rate.shape())?;
-        for block in [counts, exposure] {
-            if block.shape() != rate.shape() {
-                return Err(PriorError::CountsShape {
-                    got: block.shape(),
-                    expected: rate.shape(),
-                });
-            }
-        }
+        same_shape(counts.shape(), rate.shape())?;
+        same_shape(exposure.shape(), rate.shape())?;
         let (floor, rows) = (T::lit(self.floor), rate.nrows());
         let mut new = rate.clone();
         let entries = new.iter_mut().zip(counts).zip(exposure).enumerate();

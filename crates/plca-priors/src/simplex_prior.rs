@@ -94,6 +94,14 @@ pub(crate) fn fitting(
     }
 }
 
+/// Refuses counts of another shape than the block that they are to update.
+pub(crate) fn same_shape(got: (usize, usize), expected: (usize, usize)) -> Result<(), PriorError> {
+    match got == expected {
+        true => Ok(()),
+        false => Err(PriorError::CountsShape { got, expected }),
+    }
+}
+
 /// Refuses counts that no E-step yields, before they become parameters: for use in [`SimplexPrior::update`].
 ///
 /// # Errors
@@ -111,12 +119,7 @@ pub(crate) fn fitting(
 /// assert_eq!(error, PriorError::Count { row: 1, column: 0, value: -2.5 });
 /// ```
 pub fn check_counts<T: Real>(counts: &DMatrix<T>, theta: &DMatrix<T>) -> Result<(), PriorError> {
-    if counts.shape() != theta.shape() {
-        return Err(PriorError::CountsShape {
-            got: counts.shape(),
-            expected: theta.shape(),
-        });
-    }
+    same_shape(counts.shape(), theta.shape())?;
     for (z, column) in counts.column_iter().enumerate() {
         let allowed = |x: &T| *x >= T::zero() && x.is_finite();
         // NaN and infinity make the sum so, and no sign can hide.
