@@ -40,10 +40,7 @@ pub enum Groups {
     PerComponent,
     /// A map of the block's shape.
     Each(
-        #[cfg_attr(
-            feature = "serde",
-            serde(deserialize_with = "plca_tensor::checked::matrix")
-        )]
+        #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::checked::matrix"))]
         DMatrix<usize>,
     ),
 }
