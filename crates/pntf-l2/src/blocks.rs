@@ -9,18 +9,6 @@ use crate::QpError;
 use crate::projection::Projector;
 use crate::qp::gram_qp;
 
-/// Refuses a model without components.
-pub(crate) fn check_components(components: usize) -> Result<(), FitError> {
-    match components > 0 {
-        true => Ok(()),
-        false => Err(FitError::Setting {
-            name: "components",
-            value: 0.0,
-            expected: "at least 1",
-        }),
-    }
-}
-
 /// Refuses data with hidden cells.
 pub(crate) fn check_complete<T: Real>(data: &Products<'_, T>, what: &str) -> Result<(), FitError> {
     match data.is_complete() {

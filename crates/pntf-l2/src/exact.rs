@@ -116,10 +116,7 @@ impl<T: Real, P: Problems> Algorithm<T> for Exact<'_, T, P> {
             }
         });
         at.count();
-        Ok(Stepped {
-            value,
-            restored: Vec::new(),
-        })
+        Ok(Stepped::of(value))
     }
 
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {

@@ -16,7 +16,7 @@ use plca_fit::{
 use plca_tensor::arrange::Products;
 use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
 
-use crate::blocks::{check_complete, check_components, check_signs, finite, is_kept, kept, put};
+use crate::blocks::{check_complete, check_signs, finite, is_kept, kept, put};
 use crate::exact::{self, explain_sums};
 use crate::sweep::{contracted, descend, gram, hadamard, widen};
 
@@ -100,7 +100,7 @@ impl<T: Real> NtfBuilder<T> {
     ///
     /// [`FitError::Setting`] without components.
     pub fn build(self) -> Result<Ntf<T>, FitError> {
-        check_components(self.0.components)?;
+        FitError::if_zero("components", self.0.components)?;
         Ok(self.0)
     }
 }
@@ -260,10 +260,7 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
         }
         next.count();
         *at = next;
-        Ok(Stepped {
-            value,
-            restored: Vec::new(),
-        })
+        Ok(Stepped::of(value))
     }
 
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
@@ -283,12 +280,6 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
 
     fn extrapolates(&self, _: &Parameters<T>) -> Result<(), FitError> {
         Ok(())
-    }
-
-    fn residual(&self, _: &Parameters<T>) -> Result<f64, FitError> {
-        Err(FitError::NoResidual {
-            why: "the unconstrained factorization measures no conditions of optimality".into(),
-        })
     }
 }
 

@@ -8,16 +8,9 @@ use crate::Replicates;
 
 /// Refuses a model without components or replicates.
 pub(crate) fn check_numbers(components: usize, replicates: Replicates) -> Result<(), FitError> {
-    let refuse = |name| FitError::Setting {
-        name,
-        value: 0.0,
-        expected: "at least 1",
-    };
-    if components == 0 {
-        return Err(refuse("components"));
-    }
+    FitError::if_zero("components", components)?;
     match replicates {
-        Replicates::Finite(0) => Err(refuse("replicates")),
+        Replicates::Finite(m) => FitError::if_zero("replicates", m as usize),
         _ => Ok(()),
     }
 }

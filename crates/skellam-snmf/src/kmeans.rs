@@ -114,14 +114,8 @@ impl<T: Real> KMeansBuilder<T> {
     ///
     /// [`FitError::Setting`] without clusters.
     pub fn build(self) -> Result<KMeans<T>, FitError> {
-        match self.0.clusters {
-            0 => Err(FitError::Setting {
-                name: "clusters",
-                value: 0.0,
-                expected: "at least 1",
-            }),
-            _ => Ok(self.0),
-        }
+        FitError::if_zero("clusters", self.0.clusters)?;
+        Ok(self.0)
     }
 }
 
@@ -204,10 +198,7 @@ impl<T: Real> Algorithm<T> for KMeansSteps<T> {
     }
 
     fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
-        let value = match measure {
-            true => Some(self.objective(at)?),
-            false => None,
-        };
+        let value = measure.then(|| self.objective(at)).transpose()?;
         let centres = match self.specs[0].frozen {
             Frozen::Whole => at.at(0).clone(),
             _ => self.means(at),
@@ -216,17 +207,10 @@ impl<T: Real> Algorithm<T> for KMeansSteps<T> {
         if labels == *at.at(1) {
             *at = at.clone().with_fact(SETTLED, vec![1.0]);
         }
-        let mut new = [Some(centres), Some(labels)];
-        at.change(|j, block| {
-            if let Some(new) = new[j].take() {
-                *block = new;
-            }
-        });
+        let new = [centres, labels];
+        at.change(|j, block| block.copy_from(&new[j]));
         at.count();
-        Ok(Stepped {
-            value,
-            restored: Vec::new(),
-        })
+        Ok(Stepped::of(value))
     }
 
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {

@@ -216,10 +216,7 @@ impl<T: Real> Algorithm<T> for Descent<'_, T> {
         let value = self.sweep(&mut next, measure)?;
         next.count();
         *at = next;
-        Ok(Stepped {
-            value,
-            restored: Vec::new(),
-        })
+        Ok(Stepped::of(value))
     }
 
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
