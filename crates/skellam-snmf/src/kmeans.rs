@@ -12,15 +12,14 @@ use nalgebra::DMatrix;
 use plca_dist::random;
 use plca_fit::{
     Algorithm, Axis, BlockSpec, Constraint, Explained, FileLayout, FitError, Frozen, Model,
-    Parameters, Reconstruct, Sense, Separable, Settings, State, Stepped, Transform, begin,
-    check_shape, uncertified,
+    Parameters, Reconstruct, Sense, Separable, Settings, State, Stepped, Transform, check_shape,
 };
 use plca_tensor::{CompensatedSum, Data, DenseTensor, Factor, Order, Real};
 use rand::Rng;
 
 use crate::check::check_component;
 use crate::ding::complete;
-use crate::signed::along_columns;
+use crate::signed::{along_columns, explained};
 
 /// How the first centres are chosen: always different samples.
 ///
@@ -313,13 +312,8 @@ impl<T: Real> KMeansState<T> {
             specs,
         };
         let labels = steps.nearest(self.centres());
-        let start = begin(&steps, vec![self.centres().clone(), labels])?;
-        Ok(Explained {
-            fit: uncertified(Box::new(steps), start, how)?,
-            gap: Vec::new(),
-            dropped: 0.0,
-            empty: Vec::new(),
-        })
+        let start = vec![self.centres().clone(), labels];
+        explained(steps, start, how, Vec::new(), 0.0)
     }
 
     fn dense(&self, value: impl Fn(usize, usize) -> T) -> Result<DenseTensor<T>, FitError> {

@@ -2,7 +2,10 @@
 
 use nalgebra::{DMatrix, DVectorView, RowDVector};
 use plca_dist::random;
-use plca_fit::{BlockSpec, Counts, FitError, Impossible, Transform};
+use plca_fit::{
+    Algorithm, BlockSpec, Counts, Explained, FitError, Impossible, State, Transform, begin,
+    uncertified,
+};
 use plca_tensor::arrange::Signed;
 use plca_tensor::{DenseTensor, Order, Real, SignedModel, SignedWanted};
 use rand::Rng;
@@ -127,31 +130,21 @@ impl<T: Real> SignedData<T> {
     }
 }
 
-/// An observed cell to which factors give probability 0.
-pub(crate) struct Lost {
-    pub(crate) row: usize,
-    pub(crate) column: usize,
-    pub(crate) value: f64,
-}
-
-/// The first observed cell, in row-major order, to which the factors give probability 0.
+/// The first observed cell, in row-major order, to which the factors give probability 0: where it is, and its value.
 pub(crate) fn unsupported<T: Real>(
     data: &Signed<T>,
     [plus, minus]: [&DMatrix<T>; 2],
     activations: &DMatrix<T>,
-) -> Option<Lost> {
+) -> Option<([usize; 2], f64)> {
     let positive = |m: &DMatrix<T>| m.iter().all(|&x| x > T::zero());
     if [plus, minus, activations].into_iter().all(positive) {
         return None;
     }
-    let mut first: Option<Lost> = None;
+    let mut first: Option<([usize; 2], f64)> = None;
     data.for_each(&mut |row, column, value| {
-        let known = first.as_ref();
-        if known.is_some_and(|lost| (lost.row, lost.column) < (row, column)) {
-            return;
-        }
-        if !reached([plus, minus], activations, (row, column), value) {
-            first = Some(Lost { row, column, value });
+        let earlier = first.is_some_and(|(at, _)| at < [row, column]);
+        if !earlier && !reached([plus, minus], activations, (row, column), value) {
+            first = Some(([row, column], value));
         }
     });
     first
@@ -184,10 +177,10 @@ pub(crate) fn possible<T: Real>(
     let first = unsupported(cells, sides, activations);
     match (first, impossible) {
         (None, _) => Ok(0.0),
-        (Some(lost), Impossible::Refuse) => Err(FitError::Impossible {
-            index: vec![lost.row, lost.column],
-            value: lost.value,
-        }),
+        (Some((at, value)), Impossible::Refuse) => {
+            let index = at.to_vec();
+            Err(FitError::Impossible { index, value })
+        }
         (Some(_), Impossible::Drop) => {
             let mut dropped = 0.0;
             cells.hide(|row, column, value| {
@@ -198,6 +191,27 @@ pub(crate) fn possible<T: Real>(
             Ok(dropped)
         }
     }
+}
+
+/// New data explained from a start by an algorithm without a certificate; which observations are `empty`, and the sum of what was `dropped`.
+///
+/// # Errors
+///
+/// Those of the start and of the run.
+pub(crate) fn explained<S: State>(
+    algorithm: impl Algorithm<S::Scalar>,
+    start: Vec<DMatrix<S::Scalar>>,
+    how: &Transform,
+    empty: Vec<usize>,
+    dropped: f64,
+) -> Result<Explained<S>, FitError> {
+    let start = begin(&algorithm, start)?;
+    Ok(Explained {
+        fit: uncertified(Box::new(algorithm), start, how)?,
+        gap: Vec::new(),
+        dropped,
+        empty,
+    })
 }
 
 /// Columns in which nothing but zeros was observed.

@@ -1,16 +1,14 @@
 //! New data under learnt factors.
 
 use nalgebra::DMatrix;
-use plca_fit::{
-    Explained, FitError, Frozen, Reconstruct, State, Transform, begin, check_shape, uncertified,
-};
+use plca_fit::{Explained, FitError, Frozen, Reconstruct, State, Transform, check_shape};
 use plca_tensor::{Data, Factor, Real};
 
 use super::counts::unfolded;
 use super::unfold::unfold;
 use super::{SignedCp, SignedCpState, specs};
 use crate::sides::split;
-use crate::signed::possible;
+use crate::signed::{explained, possible};
 
 impl<T: Real> SignedCp<T> {
     /// Finds the factor of one mode, and the weights, of new data under the other factors of a state, with the likelihood and the priors of this
@@ -92,13 +90,8 @@ impl<T: Real> SignedCp<T> {
         if size > 0.0 {
             blocks[1].fill(T::lit(size / k as f64));
         }
-        let start = begin(&algorithm, blocks)?;
-        Ok(Explained {
-            fit: uncertified(Box::new(algorithm), start, how)?,
-            gap: Vec::new(),
-            dropped,
-            empty: (0..empty.len()).filter(|&y| empty[y]).collect(),
-        })
+        let empty = (0..empty.len()).filter(|&y| empty[y]).collect();
+        explained(algorithm, blocks, how, empty, dropped)
     }
 }
 

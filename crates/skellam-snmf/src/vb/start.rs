@@ -195,11 +195,9 @@ impl<T: Real> SnmfVb<T> {
         let factors = means.factors();
         let sides = [&factors.plus, &factors.minus];
         let lost = unsupported(&counts.bayes.data.cells, sides, &factors.activations);
-        if let Some(lost) = lost {
-            return Err(FitError::Support {
-                index: vec![lost.row, lost.column],
-                value: lost.value,
-            });
+        if let Some((at, value)) = lost {
+            let index = at.to_vec();
+            return Err(FitError::Support { index, value });
         }
         SnmfVbState::wrap(begin(&bound, blocks(counts.updated(&factors)?))?)
     }
