@@ -69,21 +69,16 @@ fn left(values: &[f64], kept: &[bool]) -> f64 {
     1.0 - frozen.map(|(_, x)| x).sum::<f64>()
 }
 
-/// A given value of a block on simplices: a column that is no distribution is projected, one of zeros becomes uniform. What may be
-/// `negative` need only be finite.
+/// A given value of a block on simplices, whose entries are as `allowed`: a column that is no distribution is projected, one of zeros becomes
+/// uniform.
 pub(crate) fn given<T: Real>(
     spec: &BlockSpec<T>,
     value: DMatrix<T>,
-    negative: bool,
+    allowed: Constraint,
 ) -> Result<DMatrix<T>, FitError> {
-    match negative {
-        true => {
-            let mut finite = spec.clone();
-            finite.constraint = Constraint::Free;
-            finite.check_values(&value)?;
-        }
-        false => spec.check_values(&value)?,
-    }
+    let mut spec = spec.clone();
+    spec.constraint = allowed;
+    spec.check_values(&value)?;
     Ok(on_simplex(value, &mut Projector::default()))
 }
 

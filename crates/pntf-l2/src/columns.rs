@@ -22,8 +22,8 @@ use std::borrow::Cow;
 
 use nalgebra::{DMatrix, DVectorView};
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Explained, FitError, Frozen, Model, Parameters, Reconstruct, Sense,
-    Settings, State, Stepped, Transform, dense, one_component,
+    Algorithm, Axis, BlockSpec, Constraint, Explained, FitError, Frozen, Model, Parameters,
+    Reconstruct, Sense, Settings, State, Stepped, Transform, dense, one_component,
 };
 use plca_tensor::arrange::Products;
 use plca_tensor::parallel::map_in_order;
@@ -302,7 +302,7 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
 
     /// [PNTF 1] a column that is no distribution is projected onto the simplex.
     fn given(&self, block: usize, value: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
-        given(&self.specs[block], value, true)
+        given(&self.specs[block], value, Constraint::Free)
     }
 }
 

@@ -18,7 +18,7 @@ use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
 
 use crate::blocks::{check_complete, check_signs, finite, is_kept, kept, put};
 use crate::exact::{self, explain_sums};
-use crate::sweep::{contracted, descend, gram, hadamard, widen};
+use crate::sweep::{contracted, descend, gram, grams, hadamard, widen};
 
 /// How a factor is updated `[PNTF 5]`.
 ///
@@ -170,10 +170,6 @@ struct Sweep<'a, T: Real> {
     kept: Vec<Vec<bool>>,
 }
 
-fn grams<T: Real>(at: &Parameters<T>) -> Vec<DMatrix<f64>> {
-    at.matrices().iter().map(|f| gram(&widen(f))).collect()
-}
-
 impl<T: Real> Sweep<'_, T> {
     /// `‖G - P‖²` from the product of all Grams and the contracted data, or cell by cell where too much cancels.
     fn squared_error(&self, at: &Parameters<T>, h: &DMatrix<f64>, f: &[f64]) -> f64 {
@@ -226,7 +222,7 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
         // A step that fails leaves the parameters as they were.
         let mut next = at.clone();
         let mut memo = self.data.memo(at.matrices());
-        let mut grams = grams(at);
+        let mut grams = grams(at.matrices());
         let mut value = None;
         for mode in 0..self.specs.len() {
             let frozen = self.specs[mode].frozen == Frozen::Whole;
@@ -266,7 +262,7 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
         let m = self.data.mttkrp(at.matrices(), 0) * self.scale;
         let f = contracted(&m, &widen(at.at(0)));
-        Ok(self.squared_error(at, &hadamard(&grams(at), None), &f))
+        Ok(self.squared_error(at, &hadamard(&grams(at.matrices()), None), &f))
     }
 
     fn sense(&self) -> Sense {
