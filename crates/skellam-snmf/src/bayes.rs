@@ -75,10 +75,8 @@ impl<T: Real> Bayes<T> {
         let prior = &self.prior;
         let counts = self.pass(means, logs, wanted)?;
         let sums = &counts.sums;
-        let (atoms, activations) = (
-            Axis::Columns(means.plus.nrows()),
-            Axis::Rows(means.activations.nrows()),
-        );
+        let h = &means.activations;
+        let (atoms, activations) = (Axis::Columns(means.plus.nrows()), Axis::Rows(h.nrows()));
         let update = |wanted: bool, prior, axis, x, s| match wanted {
             true => counts.over(prior, axis, x, s),
             false => DMatrix::zeros(0, 0),
@@ -87,13 +85,7 @@ impl<T: Real> Bayes<T> {
         let plus = update(wanted.left, &prior.plus, atoms, &means.plus, &sums.plus);
         let minus = update(wanted.left, &prior.minus, atoms, &means.minus, &sums.minus);
         // [SKELLAM 6] ŝ <- a + H̃ ∘ (T̃⁺ᵀ G̃⁺ + T̃⁻ᵀ G̃⁻), b̂ <- b + 1
-        let shape = update(
-            wanted.right,
-            &prior.shape,
-            activations,
-            &means.activations,
-            &sums.right,
-        );
+        let shape = update(wanted.right, &prior.shape, activations, h, &sums.right);
         let rate = self.rates(shape.shape());
         // Without a way out of the loop it is compiled for vectors.
         let finite = |m: &DMatrix<T>| m.as_slice().iter().fold(true, |all, x| all & x.is_finite());

@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_fit::FitError;
-use plca_tensor::{DataError, Real};
+use plca_tensor::Real;
 
 use crate::Replicates;
 
@@ -59,13 +59,6 @@ pub(crate) fn check_values<T: Real>(
         }),
         None => Ok(()),
     }
-}
-
-/// Makes room for a list that is about to be built.
-pub(crate) fn reserve<T>(values: &mut Vec<T>, length: usize) -> Result<(), FitError> {
-    let room = values.try_reserve_exact(length);
-    let shape = vec![length];
-    Ok(room.map_err(|_| DataError::TooLarge { shape })?)
 }
 
 /// A step, or a special function, that left the numbers.

@@ -9,9 +9,9 @@
 use nalgebra::DMatrix;
 use plca_dist::{digamma, inverse_digamma};
 use plca_fit::FitError;
-use plca_tensor::{CompensatedSum, Real};
+use plca_tensor::{CompensatedSum, DataError, Real};
 
-use crate::check::{check_shapes, check_values, not_finite, reserve};
+use crate::check::{check_shapes, check_values, not_finite};
 use crate::faint::Logs;
 use crate::posterior::special;
 use crate::prior::Axis;
@@ -280,7 +280,9 @@ fn add(out: &mut [CompensatedSum], groups: &Groups, axis: Axis, x: &DMatrix<f64>
 /// One sum for each group.
 fn sums(groups: usize) -> Result<Vec<CompensatedSum>, FitError> {
     let mut sums = Vec::new();
-    reserve(&mut sums, groups)?;
+    let room = sums.try_reserve_exact(groups);
+    let shape = vec![groups];
+    room.map_err(|_| DataError::TooLarge { shape })?;
     sums.resize(groups, CompensatedSum::default());
     Ok(sums)
 }

@@ -102,15 +102,6 @@ impl<T: Real> SignedData<T> {
         })
     }
 
-    /// The activation that explains the mean absolute value of the data; 1 of data that are all 0.
-    pub(crate) fn activation(&self, components: usize) -> f64 {
-        let mean = match self.size > 0.0 {
-            true => self.size / self.cells.observed() as f64,
-            false => 1.0,
-        };
-        mean * self.cells.shape().0 as f64 / components as f64
-    }
-
     /// Atoms uniform on the simplex, `2F x K`: first all positive sides, then all negative ones.
     pub(crate) fn atoms(&self, components: usize, rng: &mut dyn Rng) -> DMatrix<T> {
         let rows = self.cells.shape().0;
@@ -122,11 +113,17 @@ impl<T: Real> SignedData<T> {
         both
     }
 
-    /// Activations between half of [`activation`](Self::activation) and 1.5 times it, `K x N`.
+    /// Activations between half of the one that explains the mean absolute value of the data, taken for 1 if they are all 0, and 1.5 times it,
+    /// `K x N`.
     pub(crate) fn activations(&self, components: usize, rng: &mut dyn Rng) -> DMatrix<T> {
-        let scale = self.activation(components);
+        let mean = match self.size > 0.0 {
+            true => self.size / self.cells.observed() as f64,
+            false => 1.0,
+        };
+        let (rows, columns) = self.cells.shape();
+        let scale = mean * rows as f64 / components as f64;
         let draw = |_, _| T::lit(scale * (0.5 + random::uniform(rng)));
-        DMatrix::from_fn(components, self.cells.shape().1, draw)
+        DMatrix::from_fn(components, columns, draw)
     }
 }
 
