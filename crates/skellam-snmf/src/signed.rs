@@ -211,11 +211,15 @@ pub(crate) fn explained<S: State>(
     })
 }
 
-/// Columns in which nothing but zeros was observed.
-pub(crate) fn empty_columns<T: Real>(cells: &Signed<T>) -> Vec<usize> {
-    let mut empty = vec![true; cells.shape().1];
-    cells.for_each(&mut |_, column, value| empty[column] &= value == 0.0);
-    (0..empty.len()).filter(|&column| empty[column]).collect()
+/// Those of `n` observations in which nothing but zeros was observed; a cell belongs to the one that is named by its row and column.
+pub(crate) fn empty<T: Real>(
+    cells: &Signed<T>,
+    n: usize,
+    observation: impl Fn(usize, usize) -> usize,
+) -> Vec<usize> {
+    let mut empty = vec![true; n];
+    cells.for_each(&mut |row, column, value| empty[observation(row, column)] &= value == 0.0);
+    (0..n).filter(|&y| empty[y]).collect()
 }
 
 /// Refuses to explain along another mode than the columns.

@@ -7,7 +7,7 @@ use plca_tensor::{Data, Factor, Real};
 
 use super::{Snmf, SnmfState};
 use crate::sides::split;
-use crate::signed::{along_columns, empty_columns, explained, possible};
+use crate::signed::{along_columns, empty, explained, possible};
 
 impl<T: Real> Snmf<T> {
     /// Finds the activations of new columns under the atoms of a state, with the likelihood and the priors of this model. There is no bound on what
@@ -46,7 +46,7 @@ impl<T: Real> Snmf<T> {
         let (k, n) = (learnt.components(), cells.shape().1);
         let ones = DMatrix::from_element(k, n, T::one());
         let dropped = possible(&mut cells, [&plus, &minus], &ones, how.impossible)?;
-        let empty = empty_columns(&cells);
+        let empty = empty(&cells, n, |_, column| column);
         let mut config = self.clone();
         config.components = k;
         config.settings.freeze("atoms".into(), Frozen::Whole);

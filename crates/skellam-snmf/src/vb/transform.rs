@@ -6,7 +6,7 @@ use plca_tensor::{Data, Factor, Real};
 
 use super::{NAMES, SnmfVb, SnmfVbState};
 use crate::sides::split;
-use crate::signed::{along_columns, empty_columns, explained};
+use crate::signed::{along_columns, empty, explained};
 
 impl<T: Real> SnmfVb<T> {
     /// Finds the posterior of the activations of new columns under that of the atoms of a state, with the likelihood and the priors of this model.
@@ -42,7 +42,7 @@ impl<T: Real> SnmfVb<T> {
         let [plus, _] = split(learnt.atoms_shape());
         check_shape(data.shape(), &[Some(Factor::Columns(&plus)), None])?;
         let cells = Signed::new(data)?;
-        let empty = empty_columns(&cells);
+        let empty = empty(&cells, cells.shape().1, |_, column| column);
         let mut config = self.clone();
         config.components = learnt.components();
         let frozen = [Frozen::Whole, Frozen::No, Frozen::No];
