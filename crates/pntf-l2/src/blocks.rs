@@ -180,11 +180,8 @@ pub(crate) fn extrapolated<T: Real>(
         let (values, last) = (&flat[values.clone()], &last[values]);
         if spec.constraint != Constraint::Simplex {
             for (x, (&new, &last)) in block.iter_mut().zip(values.iter().zip(last)) {
-                *x = T::lit(if new > 0.0 && new.is_finite() {
-                    new
-                } else {
-                    last
-                });
+                let good = new > 0.0 && new.is_finite();
+                *x = T::lit(if good { new } else { last });
             }
             return;
         }

@@ -38,10 +38,8 @@ pub(crate) fn deflate<T: Real>(
                 if !free[mode] && (round, mode) != (0, 0) {
                     continue;
                 }
-                let one: Vec<DMatrix<T>> = factors
-                    .iter()
-                    .map(|f| f.columns(t, 1).map(T::lit).into_owned())
-                    .collect();
+                let column = |f: &DMatrix<f64>| f.columns(t, 1).map(T::lit);
+                let one: Vec<_> = factors.iter().map(column).collect();
                 let mut b = contract(&one, mode);
                 let mut own = 1.0;
                 for (_, f) in factors.iter().enumerate().filter(|&(m, _)| m != mode) {
