@@ -167,7 +167,7 @@ pub trait Algorithm<T: Real>: Debug {
     fn residual(&self, at: &Parameters<T>) -> Result<f64, FitError> {
         let _ = at;
         Err(FitError::NoResidual {
-            why: "the model has no conditions of optimality".into(),
+            why: "the model measures no conditions of optimality".into(),
         })
     }
 

@@ -170,6 +170,14 @@ pub struct Stepped {
     pub restored: Vec<usize>,
 }
 
+impl Stepped {
+    /// An iteration that restored nothing, with the objective before it if it was to be measured.
+    pub fn of(value: Option<f64>) -> Self {
+        let restored = Vec::new();
+        Self { value, restored }
+    }
+}
+
 /// Expectation-maximisation for a model.
 #[derive(Clone, Debug)]
 pub struct Em<E>(pub E);

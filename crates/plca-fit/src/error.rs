@@ -286,6 +286,22 @@ fn summed(column: &Option<usize>) -> String {
 }
 
 impl FitError {
+    /// Refuses a setting that is a count of 0.
+    ///
+    /// # Errors
+    ///
+    /// [`Setting`](Self::Setting).
+    pub fn if_zero(name: &'static str, count: usize) -> Result<(), Self> {
+        match count {
+            0 => Err(Self::Setting {
+                name,
+                value: 0.0,
+                expected: "at least 1",
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether another point may fare better. An accelerated step then drops the point that it tried; any other error ends the run.
     pub fn rejects_point(&self) -> bool {
         matches!(

@@ -54,7 +54,7 @@ macro_rules! serialised {
         #[cfg(feature = "serde")]
         impl<T: Real + serde::Serialize> serde::Serialize for $state<T> {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                self.0.serialize(serializer)
+                $crate::State::parameters(self).serialize(serializer)
             }
         }
 

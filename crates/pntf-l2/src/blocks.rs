@@ -9,18 +9,6 @@ use crate::QpError;
 use crate::projection::Projector;
 use crate::qp::gram_qp;
 
-/// Refuses a model without components.
-pub(crate) fn check_components(components: usize) -> Result<(), FitError> {
-    match components > 0 {
-        true => Ok(()),
-        false => Err(FitError::Setting {
-            name: "components",
-            value: 0.0,
-            expected: "at least 1",
-        }),
-    }
-}
-
 /// Refuses data with hidden cells.
 pub(crate) fn check_complete<T: Real>(data: &Products<'_, T>, what: &str) -> Result<(), FitError> {
     match data.is_complete() {
@@ -81,21 +69,16 @@ fn left(values: &[f64], kept: &[bool]) -> f64 {
     1.0 - frozen.map(|(_, x)| x).sum::<f64>()
 }
 
-/// A given value of a block on simplices: a column that is no distribution is projected, one of zeros becomes uniform. What may be
-/// `negative` need only be finite.
+/// A given value of a block on simplices, whose entries are as `allowed`: a column that is no distribution is projected, one of zeros becomes
+/// uniform.
 pub(crate) fn given<T: Real>(
     spec: &BlockSpec<T>,
     value: DMatrix<T>,
-    negative: bool,
+    allowed: Constraint,
 ) -> Result<DMatrix<T>, FitError> {
-    match negative {
-        true => {
-            let mut finite = spec.clone();
-            finite.constraint = Constraint::Free;
-            finite.check_values(&value)?;
-        }
-        false => spec.check_values(&value)?,
-    }
+    let mut spec = spec.clone();
+    spec.constraint = allowed;
+    spec.check_values(&value)?;
     Ok(on_simplex(value, &mut Projector::default()))
 }
 
@@ -197,11 +180,8 @@ pub(crate) fn extrapolated<T: Real>(
         let (values, last) = (&flat[values.clone()], &last[values]);
         if spec.constraint != Constraint::Simplex {
             for (x, (&new, &last)) in block.iter_mut().zip(values.iter().zip(last)) {
-                *x = T::lit(if new > 0.0 && new.is_finite() {
-                    new
-                } else {
-                    last
-                });
+                let good = new > 0.0 && new.is_finite();
+                *x = T::lit(if good { new } else { last });
             }
             return;
         }

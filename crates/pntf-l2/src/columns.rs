@@ -22,16 +22,14 @@ use std::borrow::Cow;
 
 use nalgebra::{DMatrix, DVectorView};
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Explained, FitError, Frozen, Model, Parameters, Reconstruct, Sense,
-    Settings, State, Stepped, Transform, dense, one_component,
+    Algorithm, Axis, BlockSpec, Constraint, Explained, FitError, Frozen, Model, Parameters,
+    Reconstruct, Sense, Settings, State, Stepped, Transform, dense, one_component,
 };
 use plca_tensor::arrange::Products;
 use plca_tensor::parallel::map_in_order;
 use plca_tensor::{CompensatedSum, Cp, Data, DenseTensor, Factor, Real};
 
-use crate::blocks::{
-    check_complete, check_components, extrapolated, finite, given, kept, put, weigh,
-};
+use crate::blocks::{check_complete, extrapolated, finite, given, kept, put, weigh};
 use crate::exact::{self, TOTALS, check_totals};
 use crate::mixture::{explain_columns, scaled};
 use crate::projection::Projector;
@@ -79,7 +77,7 @@ impl<T: Real> ColumnNmfBuilder<T> {
     ///
     /// [`FitError::Setting`] without components.
     pub fn build(self) -> Result<ColumnNmf<T>, FitError> {
-        check_components(self.0.components)?;
+        FitError::if_zero("components", self.0.components)?;
         Ok(self.0)
     }
 }
@@ -272,10 +270,7 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
         }
         next.count();
         *at = next;
-        Ok(Stepped {
-            value,
-            restored: Vec::new(),
-        })
+        Ok(Stepped::of(value))
     }
 
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
@@ -307,13 +302,7 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
 
     /// [PNTF 1] a column that is no distribution is projected onto the simplex.
     fn given(&self, block: usize, value: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
-        given(&self.specs[block], value, true)
-    }
-
-    fn residual(&self, _: &Parameters<T>) -> Result<f64, FitError> {
-        Err(FitError::NoResidual {
-            why: "the column-normalised factorization measures no conditions of optimality".into(),
-        })
+        given(&self.specs[block], value, Constraint::Free)
     }
 }
 

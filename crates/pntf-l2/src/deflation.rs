@@ -10,7 +10,7 @@ use plca_tensor::arrange::Products;
 
 use crate::QpError;
 use crate::qp::gram_qp;
-use crate::sweep::{contracted, gram, hadamard, widen};
+use crate::sweep::{contracted, grams, hadamard, widen};
 
 /// Alternations for one component.
 const ALTERNATIONS: usize = 6;
@@ -38,10 +38,8 @@ pub(crate) fn deflate<T: Real>(
                 if !free[mode] && (round, mode) != (0, 0) {
                     continue;
                 }
-                let one: Vec<DMatrix<T>> = factors
-                    .iter()
-                    .map(|f| f.columns(t, 1).map(T::lit).into_owned())
-                    .collect();
+                let column = |f: &DMatrix<f64>| f.columns(t, 1).map(T::lit);
+                let one: Vec<_> = factors.iter().map(column).collect();
                 let mut b = contract(&one, mode);
                 let mut own = 1.0;
                 for (_, f) in factors.iter().enumerate().filter(|&(m, _)| m != mode) {
@@ -76,11 +74,8 @@ pub(crate) fn deflate<T: Real>(
         }
     }
     if let Some(weights) = weights {
-        let wide: Vec<DMatrix<f64>> = outcome.iter().map(widen).collect();
-        let grams: Vec<_> = wide.iter().map(gram).collect();
-        let m = contract(outcome, 0);
-        let f = contracted(&m, &wide[0]);
-        let qp = gram_qp(&hadamard(&grams, None), &f, None)?;
+        let f = contracted(&contract(outcome, 0), &widen(&outcome[0]));
+        let qp = gram_qp(&hadamard(&grams(outcome), None), &f, None)?;
         // No component starts dead.
         let uniform = 1.0 / k as f64;
         for (w, l) in weights.iter_mut().zip(qp.weights) {

@@ -25,7 +25,7 @@ use plca_tensor::{Data, Factor, Real};
 use crate::blocks::{check_complete, finite};
 use crate::ntf::{self, NtfState};
 use crate::observations::{Observations, balance, squared_norms, times_power_of_two};
-use crate::qp::{orthant_at, orthant_qp};
+use crate::qp::orthant_qp;
 
 /// The fact that holds the squared error of every observation.
 pub(crate) const ERRORS: &str = "squared_errors";
@@ -45,16 +45,16 @@ pub(crate) trait Problems: Debug + Sync {
 }
 
 /// One iteration that puts every observation at its optimum.
-#[derive(Debug)]
-struct Exact<'a, T: Real, P> {
-    specs: Vec<BlockSpec<T>>,
+#[derive(Clone, Debug)]
+pub(crate) struct Exact<'a, T: Real> {
+    pub(crate) specs: Vec<BlockSpec<T>>,
     /// The place of the coefficients.
-    free: usize,
-    facts: Vec<(&'static str, Vec<f64>)>,
-    problems: &'a P,
+    pub(crate) free: usize,
+    pub(crate) facts: Vec<(&'static str, Vec<f64>)>,
+    pub(crate) problems: &'a dyn Problems,
 }
 
-impl<T: Real, P: Problems> Exact<'_, T, P> {
+impl<T: Real> Exact<'_, T> {
     /// Whether the coefficients of an observation are a column.
     fn is_mixture(&self) -> bool {
         self.specs[self.free].components == Axis::Rows
@@ -88,7 +88,7 @@ fn narrow<T: Real>(x: f64, i: usize, z: usize) -> Result<T, FitError> {
     finite(&what, narrow.to_f64()).map(|_| narrow)
 }
 
-impl<T: Real, P: Problems> Algorithm<T> for Exact<'_, T, P> {
+impl<T: Real> Algorithm<T> for Exact<'_, T> {
     fn blocks(&self) -> &[BlockSpec<T>] {
         &self.specs
     }
@@ -116,10 +116,7 @@ impl<T: Real, P: Problems> Algorithm<T> for Exact<'_, T, P> {
             }
         });
         at.count();
-        Ok(Stepped {
-            value,
-            restored: Vec::new(),
-        })
+        Ok(Stepped::of(value))
     }
 
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
@@ -154,43 +151,21 @@ impl<T: Real, P: Problems> Algorithm<T> for Exact<'_, T, P> {
     }
 }
 
-/// What new data are explained with.
-#[derive(Debug)]
-pub(crate) struct Learnt<T: Real> {
-    pub(crate) specs: Vec<BlockSpec<T>>,
-    pub(crate) blocks: Vec<DMatrix<T>>,
-    /// The place of the coefficients, which are those of the start.
-    pub(crate) free: usize,
-    pub(crate) facts: Vec<(&'static str, Vec<f64>)>,
-}
-
-/// Solves all problems; the state with the error of every observation, and the gaps.
+/// Solves all problems, from what was learnt and coefficients of a start; the state with the error of every observation, and the gaps.
 pub(crate) fn explain<T: Real, S: State<Scalar = T>>(
-    learnt: Learnt<T>,
-    problems: &impl Problems,
+    mut exact: Exact<'_, T>,
+    start: Vec<DMatrix<T>>,
     empty: Vec<usize>,
     how: &Transform,
 ) -> Result<Explained<S>, FitError> {
-    let Learnt {
-        mut specs,
-        blocks,
-        free,
-        facts,
-    } = learnt;
-    for (j, spec) in specs.iter_mut().enumerate() {
-        if j != free {
+    for (j, spec) in exact.specs.iter_mut().enumerate() {
+        if j != exact.free {
             spec.frozen = Frozen::Whole;
         }
     }
-    let exact = || Exact {
-        specs: specs.clone(),
-        free,
-        facts: facts.clone(),
-        problems,
-    };
-    let start = begin(&exact(), blocks)?;
-    let fit = uncertified::<S>(Box::new(exact()), start, how)?;
-    let judged = exact().judged(fit.state().parameters())?;
+    let start = begin(&exact, start)?;
+    let fit = uncertified::<S>(Box::new(exact.clone()), start, how)?;
+    let judged = exact.judged(fit.state().parameters())?;
     let errors = judged.iter().map(|&[error, _]| error).collect();
     Ok(Explained {
         fit: fit.change(|at| *at = at.clone().with_fact(ERRORS, errors))?,
@@ -283,7 +258,7 @@ impl Sums {
 impl Problems for Sums {
     fn best(&self, i: usize) -> Result<Option<Vec<f64>>, FitError> {
         // [PNTF 8] non-negative least squares, H = Aᵀ A and f = Aᵀ g
-        let found = orthant_qp(&self.observations.h, &self.products(i));
+        let found = orthant_qp(&self.observations.h, &self.products(i), None);
         let units = found.x.into_iter().zip(&self.units);
         Ok(Some(
             units.map(|(x, &e)| times_power_of_two(x, e)).collect(),
@@ -293,7 +268,7 @@ impl Problems for Sums {
     fn judge(&self, i: usize, x: &[f64]) -> Result<[f64; 2], FitError> {
         let units = x.iter().zip(&self.units);
         let x: Vec<f64> = units.map(|(&x, &e)| times_power_of_two(x, -e)).collect();
-        let found = orthant_at(&self.observations.h, &self.products(i), &x);
+        let found = orthant_qp(&self.observations.h, &self.products(i), Some(&x));
         let error = squared_error(i, self.norms[i], found.objective)?;
         Ok([error, 2.0 * found.gap].map(|x| x * self.scale * self.scale))
     }
@@ -331,11 +306,11 @@ pub(crate) fn explain_sums<T: Real>(
     };
     let mut blocks = factors.to_vec();
     blocks[mode] = DMatrix::zeros(n, k);
-    let learnt = Learnt {
+    let exact = Exact {
         specs: ntf::specs(data.shape(), k),
-        blocks,
         free: mode,
         facts: Vec::new(),
+        problems: &problems,
     };
-    explain(learnt, &problems, Vec::new(), how)
+    explain(exact, blocks, Vec::new(), how)
 }

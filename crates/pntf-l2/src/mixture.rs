@@ -13,7 +13,7 @@ use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
 use crate::blocks::unsolved;
 use crate::columns::{self, ColumnNmfState};
 use crate::exact::{
-    ERRORS, Learnt, Problems, TOTALS, agree, check_errors, check_totals, explain as solve,
+    ERRORS, Exact, Problems, TOTALS, agree, check_errors, check_totals, explain as solve,
     squared_error,
 };
 use crate::observations::{Observations, squared_norms};
@@ -276,16 +276,16 @@ pub(crate) fn explain<T: Real>(
     let specs = specs(along, n, &sizes, k);
     let mut blocks = vec![specs[0].even()];
     blocks.extend(others);
-    let learnt = Learnt {
+    let exact = Exact {
         specs,
-        blocks,
         free: 0,
         facts: vec![
             (ALONG, vec![along as f64]),
             (TOTALS, problems.totals(data.scale())),
         ],
+        problems: &problems,
     };
-    solve(learnt, &problems, problems.empty(), how)
+    solve(exact, blocks, problems.empty(), how)
 }
 
 /// Explains new columns by a learnt `U`.
@@ -303,11 +303,12 @@ pub(crate) fn explain_columns<T: Real>(
     let along = agree(&[u, u], data, how)?;
     let problems = Mixtures::new(&[u.clone(), u.clone()], data, along);
     let specs = columns::specs([u.nrows(), data.shape()[along]], u.ncols());
-    let learnt = Learnt {
-        blocks: vec![u.clone(), specs[1].even()],
+    let blocks = vec![u.clone(), specs[1].even()];
+    let exact = Exact {
         specs,
         free: 1,
         facts: vec![(TOTALS, problems.totals(data.scale()))],
+        problems: &problems,
     };
-    solve(learnt, &problems, problems.empty(), how)
+    solve(exact, blocks, problems.empty(), how)
 }

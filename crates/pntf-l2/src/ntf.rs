@@ -16,9 +16,9 @@ use plca_fit::{
 use plca_tensor::arrange::Products;
 use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
 
-use crate::blocks::{check_complete, check_components, check_signs, finite, is_kept, kept, put};
+use crate::blocks::{check_complete, check_signs, finite, is_kept, kept, put};
 use crate::exact::{self, explain_sums};
-use crate::sweep::{contracted, descend, gram, hadamard, widen};
+use crate::sweep::{contracted, descend, gram, grams, hadamard, widen};
 
 /// How a factor is updated `[PNTF 5]`.
 ///
@@ -100,7 +100,7 @@ impl<T: Real> NtfBuilder<T> {
     ///
     /// [`FitError::Setting`] without components.
     pub fn build(self) -> Result<Ntf<T>, FitError> {
-        check_components(self.0.components)?;
+        FitError::if_zero("components", self.0.components)?;
         Ok(self.0)
     }
 }
@@ -170,10 +170,6 @@ struct Sweep<'a, T: Real> {
     kept: Vec<Vec<bool>>,
 }
 
-fn grams<T: Real>(at: &Parameters<T>) -> Vec<DMatrix<f64>> {
-    at.matrices().iter().map(|f| gram(&widen(f))).collect()
-}
-
 impl<T: Real> Sweep<'_, T> {
     /// `‖G - P‖²` from the product of all Grams and the contracted data, or cell by cell where too much cancels.
     fn squared_error(&self, at: &Parameters<T>, h: &DMatrix<f64>, f: &[f64]) -> f64 {
@@ -226,7 +222,7 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
         // A step that fails leaves the parameters as they were.
         let mut next = at.clone();
         let mut memo = self.data.memo(at.matrices());
-        let mut grams = grams(at);
+        let mut grams = grams(at.matrices());
         let mut value = None;
         for mode in 0..self.specs.len() {
             let frozen = self.specs[mode].frozen == Frozen::Whole;
@@ -260,16 +256,13 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
         }
         next.count();
         *at = next;
-        Ok(Stepped {
-            value,
-            restored: Vec::new(),
-        })
+        Ok(Stepped::of(value))
     }
 
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
         let m = self.data.mttkrp(at.matrices(), 0) * self.scale;
         let f = contracted(&m, &widen(at.at(0)));
-        Ok(self.squared_error(at, &hadamard(&grams(at), None), &f))
+        Ok(self.squared_error(at, &hadamard(&grams(at.matrices()), None), &f))
     }
 
     fn sense(&self) -> Sense {
@@ -283,12 +276,6 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
 
     fn extrapolates(&self, _: &Parameters<T>) -> Result<(), FitError> {
         Ok(())
-    }
-
-    fn residual(&self, _: &Parameters<T>) -> Result<f64, FitError> {
-        Err(FitError::NoResidual {
-            why: "the unconstrained factorization measures no conditions of optimality".into(),
-        })
     }
 }
 

@@ -4,7 +4,7 @@ use nalgebra::DMatrix;
 use plca_tensor::Real;
 use plca_tensor::arrange::Products;
 
-use crate::sweep::{gram, hadamard, widen};
+use crate::sweep::{grams, hadamard};
 
 /// A factor with every column times the power of two that brings its largest entry near 1, and the exponents: products over many
 /// modes then neither overflow nor underflow.
@@ -55,11 +55,10 @@ impl Observations {
         let n = data.shape()[mode];
         let mut factors = factors.to_vec();
         factors[mode] = DMatrix::zeros(n, factors[mode].ncols());
-        let grams: Vec<_> = factors.iter().map(|f| gram(&widen(f))).collect();
         let mut totals = vec![0.0; n];
         data.for_each(&mut |index, x| totals[index[mode]] += x);
         Self {
-            h: hadamard(&grams, Some(mode)),
+            h: hadamard(&grams(&factors), Some(mode)),
             m: data.mttkrp(&factors, mode),
             totals,
         }

@@ -1,6 +1,6 @@
 //! Updates inside one mode, column after column.
 
-use nalgebra::{DMatrix, DMatrixView, DMatrixViewMut, Dyn};
+use nalgebra::{DMatrix, DMatrixView, DMatrixViewMut};
 use plca_tensor::Real;
 use plca_tensor::parallel::{both, wide};
 
@@ -21,18 +21,8 @@ pub(crate) fn widen<T: Real>(m: &DMatrix<T>) -> DMatrix<f64> {
     m.map(|x| x.to_f64())
 }
 
-type View<'a> = DMatrixView<'a, f64, Dyn, Dyn>;
-type ViewMut<'a> = DMatrixViewMut<'a, f64, Dyn, Dyn>;
-
-/// A matrix in columns, as a view.
-fn view(m: &DMatrix<f64>) -> View<'_> {
-    View::from_slice_with_strides(m.as_slice(), m.nrows(), m.ncols(), 1, m.nrows())
-}
-
-fn view_mut(c: &mut [f64], rows: usize) -> ViewMut<'_> {
-    let columns = c.len() / rows;
-    ViewMut::from_slice_with_strides_mut(c, rows, columns, 1, rows)
-}
+type View<'a> = DMatrixView<'a, f64>;
+type ViewMut<'a> = DMatrixViewMut<'a, f64>;
 
 /// Adds `scale A B` to `c`, in halves of the longer side as long as they are worth it.
 fn add_product(mut c: ViewMut<'_>, scale: f64, a: View<'_>, b: View<'_>) {
@@ -61,15 +51,10 @@ fn add_product(mut c: ViewMut<'_>, scale: f64, a: View<'_>, b: View<'_>) {
 /// `Uᵀ U`.
 pub(crate) fn gram(u: &DMatrix<f64>) -> DMatrix<f64> {
     let k = u.ncols();
-    let mut g = DMatrix::zeros(k, k);
+    let mut g = DMatrix::<f64>::zeros(k, k);
     // A blocked product with a transposed copy: `tr_mul` is one dot product after the other.
     let transposed = u.transpose();
-    add_product(
-        view_mut(g.as_mut_slice(), k),
-        1.0,
-        view(&transposed),
-        view(u),
-    );
+    add_product(g.as_view_mut(), 1.0, transposed.as_view(), u.as_view());
     // Symmetric to the bit.
     for j in 0..g.ncols() {
         for i in 0..j {
@@ -77,6 +62,11 @@ pub(crate) fn gram(u: &DMatrix<f64>) -> DMatrix<f64> {
         }
     }
     g
+}
+
+/// [`gram`] of every factor.
+pub(crate) fn grams<T: Real>(factors: &[DMatrix<T>]) -> Vec<DMatrix<f64>> {
+    factors.iter().map(|f| gram(&widen(f))).collect()
 }
 
 /// Hadamard product of all Grams, or of all but one.
@@ -107,12 +97,7 @@ pub(crate) fn residual_products(
         row *= w;
     }
     let mut n = m.clone();
-    add_product(
-        view_mut(n.as_mut_slice(), u.nrows()),
-        -1.0,
-        view(u),
-        view(&scaled),
-    );
+    add_product(n.as_view_mut(), -1.0, u.as_view(), scaled.as_view());
     n
 }
 
@@ -174,8 +159,8 @@ pub(crate) fn descend(
             let onto = DMatrix::from_fn(last - first, k - last, |i, j| {
                 w[first + i] * gamma[(first + i, last + j)]
             });
-            let later = view_mut(&mut n.as_mut_slice()[last * rows..], rows);
-            add_product(later, -1.0, view(&change), view(&onto));
+            let later = n.columns_mut(last, k - last);
+            add_product(later, -1.0, change.as_view(), onto.as_view());
         }
     }
 }

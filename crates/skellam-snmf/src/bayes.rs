@@ -2,22 +2,20 @@
 
 use nalgebra::DMatrix;
 use plca_fit::FitError;
-use plca_tensor::arrange::Signed;
 use plca_tensor::{CompensatedSum, Real, SignedSums, SignedWanted};
 
 use crate::check::not_finite;
 use crate::faint::{self, Logs, Watch};
 use crate::prior::Axis;
-use crate::rule::Split;
+use crate::signed::SignedData;
 use crate::{Entries, Factors, Posterior, Prior, Replicates};
 
 /// Data under a prior.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bayes<'a, T> {
-    pub(crate) prior: &'a Prior,
+#[derive(Debug)]
+pub(crate) struct Bayes<T> {
+    pub(crate) prior: Prior,
     pub(crate) replicates: Replicates,
-    pub(crate) data: &'a Signed<T>,
-    pub(crate) split: Split,
+    pub(crate) data: SignedData<T>,
 }
 
 /// What a pass gives: expected counts as sums that the factors are multiplied by, or as they are.
@@ -44,7 +42,7 @@ fn total<'a, T: Real>(x: impl IntoIterator<Item = &'a T>) -> f64 {
     terms.collect::<CompensatedSum>().value()
 }
 
-impl<T: Real> Bayes<'_, T> {
+impl<T: Real> Bayes<T> {
     /// A pass under geometric means, whose logarithms are asked for where the numbers do not do.
     fn pass(
         &self,
@@ -52,12 +50,13 @@ impl<T: Real> Bayes<'_, T> {
         logs: impl FnOnce() -> Result<Logs, FitError>,
         wanted: SignedWanted,
     ) -> Result<Counts<T>, FitError> {
-        let sums = match Watch::over(self.split, means) {
-            None => self.data.pass(&means.model(), &self.split, wanted),
+        let SignedData { cells, split, .. } = &self.data;
+        let sums = match Watch::over(*split, means) {
+            None => cells.pass(&means.model(), split, wanted),
             Some(watch) => {
-                let sums = self.data.pass(&means.model(), &watch, wanted);
+                let sums = cells.pass(&means.model(), &watch, wanted);
                 if watch.met() {
-                    let sums = faint::pass(self.data, self.replicates, &logs()?);
+                    let sums = faint::pass(cells, self.replicates, &logs()?);
                     return Ok(Counts { sums, whole: true });
                 }
                 sums
@@ -73,13 +72,11 @@ impl<T: Real> Bayes<'_, T> {
         logs: impl FnOnce() -> Result<Logs, FitError>,
         wanted: SignedWanted,
     ) -> Result<(Posterior<T>, f64), FitError> {
-        let prior = self.prior;
+        let prior = &self.prior;
         let counts = self.pass(means, logs, wanted)?;
         let sums = &counts.sums;
-        let (atoms, activations) = (
-            Axis::Columns(means.plus.nrows()),
-            Axis::Rows(means.activations.nrows()),
-        );
+        let h = &means.activations;
+        let (atoms, activations) = (Axis::Columns(means.plus.nrows()), Axis::Rows(h.nrows()));
         let update = |wanted: bool, prior, axis, x, s| match wanted {
             true => counts.over(prior, axis, x, s),
             false => DMatrix::zeros(0, 0),
@@ -88,20 +85,8 @@ impl<T: Real> Bayes<'_, T> {
         let plus = update(wanted.left, &prior.plus, atoms, &means.plus, &sums.plus);
         let minus = update(wanted.left, &prior.minus, atoms, &means.minus, &sums.minus);
         // [SKELLAM 6] ŝ <- a + H̃ ∘ (T̃⁺ᵀ G̃⁺ + T̃⁻ᵀ G̃⁻), b̂ <- b + 1
-        let shape = update(
-            wanted.right,
-            &prior.shape,
-            activations,
-            &means.activations,
-            &sums.right,
-        );
-        let mut rate = DMatrix::from_element(shape.nrows(), shape.ncols(), T::one());
-        if wanted.right {
-            let slice = rate.as_mut_slice();
-            prior
-                .rate
-                .for_each(slice, activations, |x, b| *x = T::lit(b + 1.0));
-        }
+        let shape = update(wanted.right, &prior.shape, activations, h, &sums.right);
+        let rate = self.rates(shape.shape());
         // Without a way out of the loop it is compiled for vectors.
         let finite = |m: &DMatrix<T>| m.as_slice().iter().fold(true, |all, x| all & x.is_finite());
         if !(finite(&plus) && finite(&minus)) {
@@ -119,6 +104,14 @@ impl<T: Real> Bayes<'_, T> {
         Ok((posterior, sums.value))
     }
 
+    /// `b̂ = b + 1` of activations of this shape.
+    pub(crate) fn rates(&self, (k, n): (usize, usize)) -> DMatrix<T> {
+        let mut rates = DMatrix::zeros(k, n);
+        let each = rates.as_mut_slice();
+        (self.prior.rate).for_each(each, Axis::Rows(k), |x, b| *x = T::lit(b + 1.0));
+        rates
+    }
+
     /// The bound from its likelihood term: `Lfit(L̃) + Σ (L̃⁺ + L̃⁻) - Σ ŝ/b̂ - KL`, the second sum over all cells.
     pub(crate) fn bound(
         &self,
@@ -134,6 +127,6 @@ impl<T: Real> Bayes<'_, T> {
                 (total(p.iter()) + total(m.iter())) * total(h.iter())
             });
         let mass = mass.collect::<CompensatedSum>().value();
-        Ok(fit + mass + state.bound_terms(self.prior)?)
+        Ok(fit + mass + state.bound_terms(&self.prior)?)
     }
 }

@@ -2,22 +2,15 @@
 
 use nalgebra::DMatrix;
 use plca_fit::FitError;
-use plca_tensor::{DataError, Real};
+use plca_tensor::Real;
 
 use crate::Replicates;
 
 /// Refuses a model without components or replicates.
 pub(crate) fn check_numbers(components: usize, replicates: Replicates) -> Result<(), FitError> {
-    let refuse = |name| FitError::Setting {
-        name,
-        value: 0.0,
-        expected: "at least 1",
-    };
-    if components == 0 {
-        return Err(refuse("components"));
-    }
+    FitError::if_zero("components", components)?;
     match replicates {
-        Replicates::Finite(0) => Err(refuse("replicates")),
+        Replicates::Finite(m) => FitError::if_zero("replicates", m as usize),
         _ => Ok(()),
     }
 }
@@ -66,13 +59,6 @@ pub(crate) fn check_values<T: Real>(
         }),
         None => Ok(()),
     }
-}
-
-/// Makes room for a list that is about to be built.
-pub(crate) fn reserve<T>(values: &mut Vec<T>, length: usize) -> Result<(), FitError> {
-    let room = values.try_reserve_exact(length);
-    let shape = vec![length];
-    Ok(room.map_err(|_| DataError::TooLarge { shape })?)
 }
 
 /// A step, or a special function, that left the numbers.

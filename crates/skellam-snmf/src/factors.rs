@@ -17,29 +17,17 @@ use plca_tensor::{Real, SignedModel};
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(
     feature = "serde",
-    serde(bound(
-        serialize = "T: serde::Serialize",
-        deserialize = "T: serde::Deserialize<'de>"
-    ))
+    serde(bound(deserialize = "T: serde::Deserialize<'de>"))
 )]
 pub struct Factors<T: Real> {
     /// `T⁺`, `F x K`.
-    #[cfg_attr(
-        feature = "serde",
-        serde(deserialize_with = "plca_tensor::checked::matrix")
-    )]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::checked::matrix"))]
     pub plus: DMatrix<T>,
     /// `T⁻`, `F x K`; column `k` of both sides together is an atom.
-    #[cfg_attr(
-        feature = "serde",
-        serde(deserialize_with = "plca_tensor::checked::matrix")
-    )]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::checked::matrix"))]
     pub minus: DMatrix<T>,
     /// `H`, `K x N`, in the units of the data.
-    #[cfg_attr(
-        feature = "serde",
-        serde(deserialize_with = "plca_tensor::checked::matrix")
-    )]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::checked::matrix"))]
     pub activations: DMatrix<T>,
 }
 

@@ -9,9 +9,10 @@
 use nalgebra::DMatrix;
 use plca_dist::{digamma, inverse_digamma};
 use plca_fit::FitError;
-use plca_tensor::{CompensatedSum, Real};
+use plca_tensor::{CompensatedSum, DataError, Real};
 
-use crate::check::{check_shapes, check_values, not_finite, reserve};
+use crate::check::{check_shapes, check_values, not_finite};
+use crate::faint::Logs;
 use crate::posterior::special;
 use crate::prior::Axis;
 use crate::{Entries, Factors, Posterior, Prior};
@@ -40,10 +41,7 @@ pub enum Groups {
     PerComponent,
     /// A map of the block's shape.
     Each(
-        #[cfg_attr(
-            feature = "serde",
-            serde(deserialize_with = "plca_tensor::checked::matrix")
-        )]
+        #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::checked::matrix"))]
         DMatrix<usize>,
     ),
 }
@@ -282,7 +280,9 @@ fn add(out: &mut [CompensatedSum], groups: &Groups, axis: Axis, x: &DMatrix<f64>
 /// One sum for each group.
 fn sums(groups: usize) -> Result<Vec<CompensatedSum>, FitError> {
     let mut sums = Vec::new();
-    reserve(&mut sums, groups)?;
+    let room = sums.try_reserve_exact(groups);
+    let shape = vec![groups];
+    room.map_err(|_| DataError::TooLarge { shape })?;
     sums.resize(groups, CompensatedSum::default());
     Ok(sums)
 }
@@ -310,11 +310,12 @@ impl Hyperparameters {
     /// assert_eq!(error.to_string(), "1 of `shape` given, the sharing refers to 2");
     /// ```
     pub fn check(&self, sharing: &Sharing) -> Result<(), FitError> {
-        for (block, values) in [
+        let named = [
             ("alpha", &self.alpha),
             ("shape", &self.shape),
             ("rate", &self.rate),
-        ] {
+        ];
+        for (block, values) in named {
             let bad = values.iter().position(|&x| !(x.is_finite() && x > 0.0));
             if let Some(row) = bad {
                 return Err(FitError::Range {
@@ -327,14 +328,7 @@ impl Hyperparameters {
             }
         }
         sharing.check_shape(sharing.columns().unwrap_or(0))?;
-        for ((block, values), needed) in [
-            ("alpha", &self.alpha),
-            ("shape", &self.shape),
-            ("rate", &self.rate),
-        ]
-        .into_iter()
-        .zip(sharing.sizes())
-        {
+        for ((block, values), needed) in named.into_iter().zip(sharing.sizes()) {
             let got = values.len();
             if got < needed {
                 return Err(FitError::Conflict {
@@ -401,52 +395,54 @@ impl Hyperparameters {
     pub fn improve(&mut self, sharing: &Sharing, s: &Statistics) -> Result<(), FitError> {
         self.check(sharing)?;
         s.check(sharing)?;
-        let (atoms, alike) = sharing.distinct_atoms();
-        let mut totals = vec![0.0; atoms];
-        (sharing.atoms()).for_each(|(d, k, entries)| totals[k] += entries * self.alpha[d]);
-        let psi = totals.iter().map(|&a| special(digamma, a, "alpha"));
-        let psi = psi.collect::<Result<Vec<_>, _>>()?;
-        let (mut alpha, mut count) = (sums(self.alpha.len())?, vec![0.0; self.alpha.len()]);
-        for (d, k, entries) in sharing.atoms() {
-            alpha[d] += alike * entries * psi[k];
-            count[d] += alike * entries;
-        }
-        for (d, x) in values(alpha)
-            .into_iter()
-            .enumerate()
-            .filter(|&(d, _)| count[d] > 0.0)
-        {
-            // [SKELLAM eq. 49]
-            self.alpha[d] = shape_of((s.ln_atoms[d] + x) / count[d])?;
-        }
-        let (mut shape, mut count) = (sums(self.shape.len())?, vec![0.0; self.shape.len()]);
+        let (psi, alike) = (self.psi_totals(sharing)?, sharing.distinct_atoms().1);
+        let terms = sharing.atoms();
+        let terms = terms.map(|(d, k, entries)| (d, alike * entries, psi[k]));
+        // [SKELLAM eq. 49]
+        renew(&mut self.alpha, &s.ln_atoms, terms)?;
         let ln_rate: Vec<f64> = self.rate.iter().map(|b| b.ln()).collect();
-        for (d, e, entries) in sharing.activations(s.columns) {
-            shape[d] += entries * ln_rate[e];
-            count[d] += entries;
-        }
-        for (d, x) in values(shape)
-            .into_iter()
-            .enumerate()
-            .filter(|&(d, _)| count[d] > 0.0)
-        {
-            // [SKELLAM eq. 45]
-            self.shape[d] = shape_of((s.ln_activations[d] + x) / count[d])?;
-        }
+        let terms = sharing.activations(s.columns);
+        let terms = terms.map(|(d, e, entries)| (d, entries, ln_rate[e]));
+        // [SKELLAM eq. 45]
+        renew(&mut self.shape, &s.ln_activations, terms)?;
         let mut rate = sums(self.rate.len())?;
         for (d, e, entries) in sharing.activations(s.columns) {
             rate[e] += entries * self.shape[d];
         }
-        for (e, x) in values(rate)
-            .into_iter()
-            .enumerate()
-            .filter(|&(_, x)| x > 0.0)
-        {
+        let rates = values(rate).into_iter().enumerate();
+        for (e, x) in rates.filter(|&(_, x)| x > 0.0) {
             // [SKELLAM eq. 46]
             self.rate[e] = (x / s.activations[e]).clamp(f64::MIN_POSITIVE, LARGEST);
         }
         Ok(())
     }
+
+    /// `ψ(Σ α)` of each distinct atom.
+    fn psi_totals(&self, sharing: &Sharing) -> Result<Vec<f64>, FitError> {
+        let mut totals = vec![0.0; sharing.distinct_atoms().0];
+        (sharing.atoms()).for_each(|(d, k, entries)| totals[k] += entries * self.alpha[d]);
+        let psi = totals.iter().map(|&a| special(digamma, a, "alpha"));
+        psi.collect()
+    }
+}
+
+/// Puts shapes at `ψ⁻¹` of the mean of what the statistics and the other hyperparameters say, of which there is a term for some entries of a
+/// group: its number, how many they are, and what is said of each. Groups without entries keep their shape.
+fn renew(
+    shapes: &mut [f64],
+    statistics: &[f64],
+    terms: impl Iterator<Item = (usize, f64, f64)>,
+) -> Result<(), FitError> {
+    let (mut sum, mut count) = (sums(shapes.len())?, vec![0.0; shapes.len()]);
+    for (d, entries, each) in terms {
+        sum[d] += entries * each;
+        count[d] += entries;
+    }
+    let sums = values(sum).into_iter().enumerate();
+    for (d, x) in sums.filter(|&(d, _)| count[d] > 0.0) {
+        shapes[d] = shape_of((statistics[d] + x) / count[d])?;
+    }
+    Ok(())
 }
 
 /// `ψ⁻¹`, within the shapes that are used.
@@ -483,33 +479,10 @@ impl Statistics {
     /// ```
     pub fn of<T: Real>(posterior: &Posterior<T>, sharing: &Sharing) -> Result<Self, FitError> {
         posterior.check_pairs()?;
-        let psi = |x: f64| special(digamma, x, "statistics");
-        let totals = posterior.totals();
-        let totals = totals
-            .iter()
-            .map(|&a| psi(a))
-            .collect::<Result<Vec<_>, _>>()?;
-        let side = |m: &DMatrix<T>| -> Result<DMatrix<f64>, FitError> {
-            let mut out = m.map(|x| x.to_f64());
-            for (k, mut column) in out.column_iter_mut().enumerate() {
-                for x in column.iter_mut() {
-                    *x = psi(*x)? - totals[k];
-                }
-            }
-            Ok(out)
-        };
-        let mut ln_h = posterior.shape.map(|x| x.to_f64());
-        for (x, b) in ln_h.iter_mut().zip(&posterior.rate) {
-            *x = psi(*x)? - b.to_f64().ln();
-        }
         let h = posterior
             .shape
             .zip_map(&posterior.rate, |s, b| s.to_f64() / b.to_f64());
-        Self::sum(
-            (&side(&posterior.plus)?, &side(&posterior.minus)?),
-            (&ln_h, &h),
-            sharing,
-        )
+        Self::sum(&posterior.ln_geometric()?, &h, sharing)
     }
 
     /// Those of known factors: what a posterior without any doubt would give.
@@ -543,10 +516,8 @@ impl Statistics {
             let ok = |x: T| x.is_finite() && x > T::zero();
             check_values(block, m, "a finite number > 0", ok)?;
         }
-        let ln = |m: &DMatrix<T>| m.map(|x| x.to_f64().ln());
         let h = factors.activations.map(|x| x.to_f64());
-        let (plus, minus) = (ln(&factors.plus), ln(&factors.minus));
-        Self::sum((&plus, &minus), (&ln(&factors.activations), &h), sharing)
+        Self::sum(&Logs::of(factors), &h, sharing)
     }
 
     /// Those of the prior itself for data sets of `columns` columns: where online learning starts.
@@ -575,10 +546,7 @@ impl Statistics {
         let [c, e, m] = sharing.sizes().map(sums);
         let (mut c, mut e, mut m) = (c?, e?, m?);
         let psi = |x: f64| special(digamma, x, "statistics");
-        let (atoms, alike) = sharing.distinct_atoms();
-        let mut totals = vec![0.0; atoms];
-        (sharing.atoms()).for_each(|(d, k, entries)| totals[k] += entries * hyper.alpha[d]);
-        let totals = (totals.into_iter().map(psi)).collect::<Result<Vec<_>, _>>()?;
+        let (totals, alike) = (hyper.psi_totals(sharing)?, sharing.distinct_atoms().1);
         let own = (hyper.alpha.iter().map(|&a| psi(a))).collect::<Result<Vec<_>, _>>()?;
         for (d, k, entries) in sharing.atoms() {
             c[d] += alike * entries * (own[d] - totals[k]);
@@ -597,12 +565,9 @@ impl Statistics {
         })
     }
 
-    /// `ln T±`, then `ln H` and `H`, over the groups.
-    fn sum(
-        (plus, minus): (&DMatrix<f64>, &DMatrix<f64>),
-        (ln_h, h): (&DMatrix<f64>, &DMatrix<f64>),
-        sharing: &Sharing,
-    ) -> Result<Self, FitError> {
+    /// `ln T±` and `ln H`, and `H`, over the groups.
+    fn sum(ln: &Logs, h: &DMatrix<f64>, sharing: &Sharing) -> Result<Self, FitError> {
+        let [plus, minus] = ln.atoms.each_ref().map(DMatrix::transpose);
         let ((f, k), n) = (plus.shape(), h.ncols());
         let needed = (sharing.rows, sharing.components);
         check_shapes([("plus", (f, k), needed)])?;
@@ -610,10 +575,10 @@ impl Statistics {
         let [c, e, m] = sharing.sizes().map(sums);
         let (mut c, mut e, mut m) = (c?, e?, m?);
         // [SKELLAM eq. 50]
-        add(&mut c, &sharing.plus, Axis::Columns(f), plus);
-        add(&mut c, &sharing.minus, Axis::Columns(f), minus);
+        add(&mut c, &sharing.plus, Axis::Columns(f), &plus);
+        add(&mut c, &sharing.minus, Axis::Columns(f), &minus);
         // [SKELLAM eq. 47]
-        add(&mut e, &sharing.shape, Axis::Rows(k), ln_h);
+        add(&mut e, &sharing.shape, Axis::Rows(k), &ln.activations);
         // [SKELLAM eq. 48]
         add(&mut m, &sharing.rate, Axis::Rows(k), h);
         Ok(Self {

@@ -12,15 +12,14 @@ use nalgebra::DMatrix;
 use plca_dist::random;
 use plca_fit::{
     Algorithm, Axis, BlockSpec, Constraint, Explained, FileLayout, FitError, Frozen, Model,
-    Parameters, Reconstruct, Sense, Separable, Settings, State, Stepped, Transform, begin,
-    check_shape, uncertified,
+    Parameters, Reconstruct, Sense, Separable, Settings, State, Stepped, Transform, check_shape,
 };
 use plca_tensor::{CompensatedSum, Data, DenseTensor, Factor, Order, Real};
 use rand::Rng;
 
 use crate::check::check_component;
 use crate::ding::complete;
-use crate::signed::along_columns;
+use crate::signed::{along_columns, explained};
 
 /// How the first centres are chosen: always different samples.
 ///
@@ -114,14 +113,8 @@ impl<T: Real> KMeansBuilder<T> {
     ///
     /// [`FitError::Setting`] without clusters.
     pub fn build(self) -> Result<KMeans<T>, FitError> {
-        match self.0.clusters {
-            0 => Err(FitError::Setting {
-                name: "clusters",
-                value: 0.0,
-                expected: "at least 1",
-            }),
-            _ => Ok(self.0),
-        }
+        FitError::if_zero("clusters", self.0.clusters)?;
+        Ok(self.0)
     }
 }
 
@@ -204,10 +197,7 @@ impl<T: Real> Algorithm<T> for KMeansSteps<T> {
     }
 
     fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
-        let value = match measure {
-            true => Some(self.objective(at)?),
-            false => None,
-        };
+        let value = measure.then(|| self.objective(at)).transpose()?;
         let centres = match self.specs[0].frozen {
             Frozen::Whole => at.at(0).clone(),
             _ => self.means(at),
@@ -216,17 +206,10 @@ impl<T: Real> Algorithm<T> for KMeansSteps<T> {
         if labels == *at.at(1) {
             *at = at.clone().with_fact(SETTLED, vec![1.0]);
         }
-        let mut new = [Some(centres), Some(labels)];
-        at.change(|j, block| {
-            if let Some(new) = new[j].take() {
-                *block = new;
-            }
-        });
+        let new = [centres, labels];
+        at.change(|j, block| block.copy_from(&new[j]));
         at.count();
-        Ok(Stepped {
-            value,
-            restored: Vec::new(),
-        })
+        Ok(Stepped::of(value))
     }
 
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
@@ -329,13 +312,8 @@ impl<T: Real> KMeansState<T> {
             specs,
         };
         let labels = steps.nearest(self.centres());
-        let start = begin(&steps, vec![self.centres().clone(), labels])?;
-        Ok(Explained {
-            fit: uncertified(Box::new(steps), start, how)?,
-            gap: Vec::new(),
-            dropped: 0.0,
-            empty: Vec::new(),
-        })
+        let start = vec![self.centres().clone(), labels];
+        explained(steps, start, how, Vec::new(), 0.0)
     }
 
     fn dense(&self, value: impl Fn(usize, usize) -> T) -> Result<DenseTensor<T>, FitError> {

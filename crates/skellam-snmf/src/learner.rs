@@ -93,11 +93,9 @@ impl Learner {
                 expected: "a number in (0, 1]",
             });
         }
+        let columns = sharing.columns().unwrap_or(1);
         Ok(Self {
-            statistics: {
-                let columns = sharing.columns().unwrap_or(1);
-                Statistics::of_prior(&sharing, &hyperparameters, columns)?
-            },
+            statistics: Statistics::of_prior(&sharing, &hyperparameters, columns)?,
             sharing,
             hyperparameters,
             rate,

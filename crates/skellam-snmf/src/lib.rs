@@ -65,6 +65,8 @@ pub use plca_fit::{
     TracePoint, Transform,
 };
 pub use plca_tensor::DataError;
+#[cfg(feature = "serde")]
+use plca_tensor::checked;
 pub use posterior::Posterior;
 pub use prior::{Entries, Prior};
 pub use replicates::Replicates;

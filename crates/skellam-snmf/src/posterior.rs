@@ -41,35 +41,20 @@ pub(crate) fn least_shape<T: Real>() -> (f64, &'static str) {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(
     feature = "serde",
-    serde(bound(
-        serialize = "T: serde::Serialize",
-        deserialize = "T: serde::Deserialize<'de>"
-    ))
+    serde(bound(deserialize = "T: serde::Deserialize<'de>"))
 )]
 pub struct Posterior<T: Real> {
     /// `α̂` of the positive side, `F x K`.
-    #[cfg_attr(
-        feature = "serde",
-        serde(deserialize_with = "plca_tensor::checked::matrix")
-    )]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::checked::matrix"))]
     pub plus: DMatrix<T>,
     /// `α̂` of the negative side, `F x K`.
-    #[cfg_attr(
-        feature = "serde",
-        serde(deserialize_with = "plca_tensor::checked::matrix")
-    )]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::checked::matrix"))]
     pub minus: DMatrix<T>,
     /// `ŝ`, `K x N`.
-    #[cfg_attr(
-        feature = "serde",
-        serde(deserialize_with = "plca_tensor::checked::matrix")
-    )]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::checked::matrix"))]
     pub shape: DMatrix<T>,
     /// `b̂`, `K x N`.
-    #[cfg_attr(
-        feature = "serde",
-        serde(deserialize_with = "plca_tensor::checked::matrix")
-    )]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::checked::matrix"))]
     pub rate: DMatrix<T>,
 }
 

@@ -23,10 +23,7 @@ pub enum Entries {
     PerComponent(Vec<f64>),
     /// One for every entry of the block, which it must have the shape of.
     Each(
-        #[cfg_attr(
-            feature = "serde",
-            serde(deserialize_with = "plca_tensor::checked::matrix")
-        )]
+        #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::checked::matrix"))]
         DMatrix<f64>,
     ),
 }

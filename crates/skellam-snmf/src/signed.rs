@@ -2,7 +2,10 @@
 
 use nalgebra::{DMatrix, DVectorView, RowDVector};
 use plca_dist::random;
-use plca_fit::{BlockSpec, Counts, FitError, Impossible, Transform};
+use plca_fit::{
+    Algorithm, BlockSpec, Counts, Explained, FitError, Impossible, State, Transform, begin,
+    uncertified,
+};
 use plca_tensor::arrange::Signed;
 use plca_tensor::{DenseTensor, Order, Real, SignedModel, SignedWanted};
 use rand::Rng;
@@ -99,15 +102,6 @@ impl<T: Real> SignedData<T> {
         })
     }
 
-    /// The activation that explains the mean absolute value of the data; 1 of data that are all 0.
-    pub(crate) fn activation(&self, components: usize) -> f64 {
-        let mean = match self.size > 0.0 {
-            true => self.size / self.cells.observed() as f64,
-            false => 1.0,
-        };
-        mean * self.cells.shape().0 as f64 / components as f64
-    }
-
     /// Atoms uniform on the simplex, `2F x K`: first all positive sides, then all negative ones.
     pub(crate) fn atoms(&self, components: usize, rng: &mut dyn Rng) -> DMatrix<T> {
         let rows = self.cells.shape().0;
@@ -119,39 +113,35 @@ impl<T: Real> SignedData<T> {
         both
     }
 
-    /// Activations between half of [`activation`](Self::activation) and 1.5 times it, `K x N`.
+    /// Activations between half of the one that explains the mean absolute value of the data, taken for 1 if they are all 0, and 1.5 times it,
+    /// `K x N`.
     pub(crate) fn activations(&self, components: usize, rng: &mut dyn Rng) -> DMatrix<T> {
-        let scale = self.activation(components);
+        let mean = match self.size > 0.0 {
+            true => self.size / self.cells.observed() as f64,
+            false => 1.0,
+        };
+        let (rows, columns) = self.cells.shape();
+        let scale = mean * rows as f64 / components as f64;
         let draw = |_, _| T::lit(scale * (0.5 + random::uniform(rng)));
-        DMatrix::from_fn(components, self.cells.shape().1, draw)
+        DMatrix::from_fn(components, columns, draw)
     }
 }
 
-/// An observed cell to which factors give probability 0.
-pub(crate) struct Lost {
-    pub(crate) row: usize,
-    pub(crate) column: usize,
-    pub(crate) value: f64,
-}
-
-/// The first observed cell, in row-major order, to which the factors give probability 0.
+/// The first observed cell, in row-major order, to which the factors give probability 0: where it is, and its value.
 pub(crate) fn unsupported<T: Real>(
     data: &Signed<T>,
     [plus, minus]: [&DMatrix<T>; 2],
     activations: &DMatrix<T>,
-) -> Option<Lost> {
+) -> Option<([usize; 2], f64)> {
     let positive = |m: &DMatrix<T>| m.iter().all(|&x| x > T::zero());
     if [plus, minus, activations].into_iter().all(positive) {
         return None;
     }
-    let mut first: Option<Lost> = None;
+    let mut first: Option<([usize; 2], f64)> = None;
     data.for_each(&mut |row, column, value| {
-        let known = first.as_ref();
-        if known.is_some_and(|lost| (lost.row, lost.column) < (row, column)) {
-            return;
-        }
-        if !reached([plus, minus], activations, (row, column), value) {
-            first = Some(Lost { row, column, value });
+        let earlier = first.is_some_and(|(at, _)| at < [row, column]);
+        if !earlier && !reached([plus, minus], activations, (row, column), value) {
+            first = Some(([row, column], value));
         }
     });
     first
@@ -184,10 +174,10 @@ pub(crate) fn possible<T: Real>(
     let first = unsupported(cells, sides, activations);
     match (first, impossible) {
         (None, _) => Ok(0.0),
-        (Some(lost), Impossible::Refuse) => Err(FitError::Impossible {
-            index: vec![lost.row, lost.column],
-            value: lost.value,
-        }),
+        (Some((at, value)), Impossible::Refuse) => {
+            let index = at.to_vec();
+            Err(FitError::Impossible { index, value })
+        }
         (Some(_), Impossible::Drop) => {
             let mut dropped = 0.0;
             cells.hide(|row, column, value| {
@@ -200,11 +190,36 @@ pub(crate) fn possible<T: Real>(
     }
 }
 
-/// Columns in which nothing but zeros was observed.
-pub(crate) fn empty_columns<T: Real>(cells: &Signed<T>) -> Vec<usize> {
-    let mut empty = vec![true; cells.shape().1];
-    cells.for_each(&mut |_, column, value| empty[column] &= value == 0.0);
-    (0..empty.len()).filter(|&column| empty[column]).collect()
+/// New data explained from a start by an algorithm without a certificate; which observations are `empty`, and the sum of what was `dropped`.
+///
+/// # Errors
+///
+/// Those of the start and of the run.
+pub(crate) fn explained<S: State>(
+    algorithm: impl Algorithm<S::Scalar>,
+    start: Vec<DMatrix<S::Scalar>>,
+    how: &Transform,
+    empty: Vec<usize>,
+    dropped: f64,
+) -> Result<Explained<S>, FitError> {
+    let start = begin(&algorithm, start)?;
+    Ok(Explained {
+        fit: uncertified(Box::new(algorithm), start, how)?,
+        gap: Vec::new(),
+        dropped,
+        empty,
+    })
+}
+
+/// Those of `n` observations in which nothing but zeros was observed; a cell belongs to the one that is named by its row and column.
+pub(crate) fn empty<T: Real>(
+    cells: &Signed<T>,
+    n: usize,
+    observation: impl Fn(usize, usize) -> usize,
+) -> Vec<usize> {
+    let mut empty = vec![true; n];
+    cells.for_each(&mut |row, column, value| empty[observation(row, column)] &= value == 0.0);
+    (0..n).filter(|&y| empty[y]).collect()
 }
 
 /// Refuses to explain along another mode than the columns.

@@ -15,7 +15,9 @@
 //! and bounds it from above elsewhere: what lowers the bound lowers the objective.
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::{Algorithm, BlockSpec, FitError, Frozen, Parameters, Sense, Start, Stepped};
+use plca_fit::{
+    Algorithm, BlockSpec, Constraint, FitError, Frozen, Parameters, Sense, Start, Stepped,
+};
 use plca_tensor::Real;
 use plca_tensor::arrange::{Memo, Products};
 
@@ -23,7 +25,9 @@ use super::{Pntf, factors, mass};
 use crate::blocks::{extrapolated, given, is_kept, project, put, unsolved, weigh};
 use crate::deflation::deflate;
 use crate::projection::Projector;
-use crate::sweep::{contracted, descend_on_simplex, gram, hadamard, residual_products, widen};
+use crate::sweep::{
+    contracted, descend_on_simplex, gram, grams, hadamard, residual_products, widen,
+};
 
 /// [`Pntf`] bound to data.
 #[derive(Debug)]
@@ -45,10 +49,6 @@ pub(super) struct Descent<'a, T: Real> {
 fn scaled_weights<T: Real>(at: &Parameters<T>) -> Vec<f64> {
     let mass = mass(at);
     at.at(0).iter().map(|w| w.to_f64() * mass).collect()
-}
-
-fn grams<T: Real>(at: &Parameters<T>) -> Vec<DMatrix<f64>> {
-    factors(at).iter().map(|f| gram(&widen(f))).collect()
 }
 
 impl<T: Real> Descent<'_, T> {
@@ -115,7 +115,7 @@ impl<T: Real> Descent<'_, T> {
         let l = at.at(0).column(0).map(|w| w.to_f64());
         let s = mass(at);
         let linear: f64 = f.iter().zip(l.iter()).map(|(f, l)| f * l).sum();
-        let slope = linear - s * (hadamard(&grams(at), None) * &l).dot(&l);
+        let slope = linear - s * (hadamard(&grams(factors(at)), None) * &l).dot(&l);
         let squares = (self.norm - 2.0 * s * slope - squared_error) / (s * s);
         let best = s + slope / squares;
         if squares > 0.0 && best.is_finite() && best > 0.0 {
@@ -141,7 +141,7 @@ impl<T: Real> Descent<'_, T> {
     fn sweep(&self, at: &mut Parameters<T>, measure: bool) -> Result<Option<f64>, FitError> {
         let mut projector = Projector::new(self.model.projection);
         let mut memo = self.memo(at);
-        let mut grams = grams(at);
+        let mut grams = grams(factors(at));
         let mut value = None;
         // 1. The mass, where cells are hidden.
         if !self.data.is_complete() {
@@ -216,10 +216,7 @@ impl<T: Real> Algorithm<T> for Descent<'_, T> {
         let value = self.sweep(&mut next, measure)?;
         next.count();
         *at = next;
-        Ok(Stepped {
-            value,
-            restored: Vec::new(),
-        })
+        Ok(Stepped::of(value))
     }
 
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
@@ -228,7 +225,7 @@ impl<T: Real> Algorithm<T> for Descent<'_, T> {
         }
         let m = self.data.mttkrp(factors(at), 0) * self.scale;
         let f = contracted(&m, &widen(&factors(at)[0]));
-        Ok(self.squared_error(at, &hadamard(&grams(at), None), &f))
+        Ok(self.squared_error(at, &hadamard(&grams(factors(at)), None), &f))
     }
 
     fn sense(&self) -> Sense {
@@ -261,8 +258,8 @@ impl<T: Real> Algorithm<T> for Descent<'_, T> {
     fn given(&self, block: usize, value: DMatrix<T>) -> Result<DMatrix<T>, FitError> {
         let spec = &self.specs[block];
         match block {
-            0 => given(spec, value, false),
-            _ if block <= self.order() => given(spec, value, true),
+            0 => given(spec, value, spec.constraint),
+            _ if block <= self.order() => given(spec, value, Constraint::Free),
             _ => spec.given(value),
         }
     }
@@ -309,7 +306,7 @@ impl<T: Real> Algorithm<T> for Descent<'_, T> {
     fn residual(&self, at: &Parameters<T>) -> Result<f64, FitError> {
         let mut projector = Projector::new(self.model.projection);
         let mut memo = self.memo(at);
-        let grams = grams(at);
+        let grams = grams(factors(at));
         let w = scaled_weights(at);
         let mut worst: f64 = 0.0;
         let mut f = Vec::new();

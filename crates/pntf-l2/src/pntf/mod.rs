@@ -21,7 +21,7 @@ use plca_tensor::arrange::Products;
 use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
 
 use crate::Projection;
-use crate::blocks::{check_components, finite, kept};
+use crate::blocks::{finite, kept};
 use crate::mixture::{self, MixtureState};
 use descent::Descent;
 
@@ -108,7 +108,7 @@ impl<T: Real> PntfBuilder<T> {
     ///
     /// [`FitError::Setting`] without components.
     pub fn build(self) -> Result<Pntf<T>, FitError> {
-        check_components(self.0.components)?;
+        FitError::if_zero("components", self.0.components)?;
         Ok(self.0)
     }
 }

@@ -157,15 +157,10 @@ impl Projector {
         let largest = maxima.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         // [PNTF 2] the limit: only exact ties share
         if radius < 1e-300 {
-            let ties = b.iter().filter(|x| x.to_f64() == largest).count() as f64;
-            b.iter_mut().for_each(|x| {
-                *x = T::lit(if x.to_f64() == largest {
-                    unit / ties
-                } else {
-                    0.0
-                })
-            });
-            return;
+            let tied = |x: &T| x.to_f64() == largest;
+            let ties = b.iter().filter(|x| tied(x)).count() as f64;
+            let share = |x: &T| if tied(x) { unit / ties } else { 0.0 };
+            return b.iter_mut().for_each(|x| *x = T::lit(share(x)));
         }
         let frame = Frame { largest, radius };
         let mut bound: f64 = -1.0;

@@ -13,7 +13,7 @@ mod search;
 
 use nalgebra::{Cholesky, DMatrix, SymmetricEigen};
 
-pub(crate) use orthant::{orthant_at, orthant_qp};
+pub(crate) use orthant::orthant_qp;
 use search::{Domain, Problem};
 
 /// Why a problem was refused.

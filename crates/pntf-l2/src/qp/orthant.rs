@@ -20,17 +20,9 @@ pub(crate) struct OrthantQp {
 /// Minimises `½ xᵀ H x - fᵀ x` over `x >= 0`, for a positive semi-definite `h` of entries `>= 0` and `f` in its range: what least
 /// squares with components `>= 0` gives. Unknowns without curvature stay 0. Nothing may be NaN or infinite.
 ///
-/// The support is searched as for [`simplex_qp`](super::simplex_qp), from 0. Where the minimiser is not unique, the one that is met.
-pub(crate) fn orthant_qp(h: &DMatrix<f64>, f: &[f64]) -> OrthantQp {
-    solved(h, f, None)
-}
-
-/// What given unknowns are worth. Nothing is searched.
-pub(crate) fn orthant_at(h: &DMatrix<f64>, f: &[f64], x: &[f64]) -> OrthantQp {
-    solved(h, f, Some(x))
-}
-
-fn solved(h: &DMatrix<f64>, f: &[f64], x: Option<&[f64]>) -> OrthantQp {
+/// The support is searched as for [`simplex_qp`](super::simplex_qp), from 0; where the minimiser is not unique, the one that is met. With
+/// unknowns `x` given nothing is searched: the answer is what they are worth.
+pub(crate) fn orthant_qp(h: &DMatrix<f64>, f: &[f64], x: Option<&[f64]>) -> OrthantQp {
     let k = f.len();
     // Powers of two, so that every curvature is near 1 and no bit changes: `x = unit ∘ z`.
     let unit: Vec<f64> = (h.diagonal().iter())

@@ -88,7 +88,7 @@ impl<T: Real> Expectation<T> for CpCounts<T> {
         let [plus, minus] = split(at.at(0));
         let right = unfolded(at.matrices());
         let lost = unsupported(&self.data.cells, [&plus, &minus], &right);
-        Ok(lost.map(|lost| (self.folding.index(lost.row, lost.column), lost.value)))
+        Ok(lost.map(|([row, column], value)| (self.folding.index(row, column), value)))
     }
 
     /// Weights explain the mean absolute value of the data.

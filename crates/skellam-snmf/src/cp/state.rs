@@ -31,22 +31,8 @@ pub struct SignedCpState<T: Real> {
     folding: Folding,
 }
 
+plca_fit::serialised!(SignedCpState);
 sides!(SignedCpState);
-
-#[cfg(feature = "serde")]
-impl<T: Real + serde::Serialize> serde::Serialize for SignedCpState<T> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.parameters.serialize(serializer)
-    }
-}
-
-#[cfg(feature = "serde")]
-impl<'de, T: Real + serde::Deserialize<'de>> serde::Deserialize<'de> for SignedCpState<T> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let parameters = Parameters::deserialize(deserializer)?;
-        Self::wrap(parameters).map_err(serde::de::Error::custom)
-    }
-}
 
 impl<T: Real> SignedCpState<T> {
     /// The state of `T⁺` and `T⁻`, both `F x K`, weights `w`, one factor for every other mode, its size `x K`, and the signed mode, counted from 0.
@@ -119,11 +105,7 @@ impl<T: Real> SignedCpState<T> {
 /// The folding of data that factors of these sizes belong to.
 fn folding<T: Real>(rows: usize, factors: &[DMatrix<T>], mode: usize) -> Result<Folding, FitError> {
     let mut shape: Vec<usize> = factors.iter().map(|f| f.nrows()).collect();
-    let modes = shape.len() + 1;
-    if mode >= modes {
-        return Err(FitError::Mode { mode, modes });
-    }
-    shape.insert(mode, rows);
+    shape.insert(mode.min(shape.len()), rows);
     Folding::new(shape, mode)
 }
 

@@ -1,16 +1,14 @@
 //! New data under learnt factors.
 
 use nalgebra::DMatrix;
-use plca_fit::{
-    Explained, FitError, Frozen, Reconstruct, State, Transform, begin, check_shape, uncertified,
-};
+use plca_fit::{Explained, FitError, Frozen, Reconstruct, State, Transform, check_shape};
 use plca_tensor::{Data, Factor, Real};
 
 use super::counts::unfolded;
 use super::unfold::unfold;
 use super::{SignedCp, SignedCpState, specs};
 use crate::sides::split;
-use crate::signed::possible;
+use crate::signed::{empty, explained, possible};
 
 impl<T: Real> SignedCp<T> {
     /// Finds the factor of one mode, and the weights, of new data under the other factors of a state, with the likelihood and the priors of this
@@ -73,11 +71,8 @@ impl<T: Real> SignedCp<T> {
         let right = unfolded(&blocks);
         let dropped = possible(&mut cells, [&plus, &minus], &right, how.impossible);
         let dropped = dropped.map_err(|error| folding.refused(error))?;
-        let mut empty = vec![true; data.shape()[along]];
-        cells.for_each(&mut |row, column, value| {
-            let y = folding.index(row, column)[along];
-            empty[y] &= value == 0.0;
-        });
+        let observation = |row, column| folding.index(row, column)[along];
+        let empty = empty(&cells, data.shape()[along], observation);
         let mut config = self.clone();
         (config.components, config.signed_mode) = (k, mode);
         for j in 0..specs.len() {
@@ -92,13 +87,7 @@ impl<T: Real> SignedCp<T> {
         if size > 0.0 {
             blocks[1].fill(T::lit(size / k as f64));
         }
-        let start = begin(&algorithm, blocks)?;
-        Ok(Explained {
-            fit: uncertified(Box::new(algorithm), start, how)?,
-            gap: Vec::new(),
-            dropped,
-            empty: (0..empty.len()).filter(|&y| empty[y]).collect(),
-        })
+        explained(algorithm, blocks, how, empty, dropped)
     }
 }
 

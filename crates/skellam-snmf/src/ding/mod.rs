@@ -14,8 +14,6 @@ use nalgebra::DMatrix;
 use plca_fit::{Algorithm, Axis, BlockSpec, Constraint, FitError, Frozen, Model, Settings};
 use plca_tensor::{Data, DataError, Mask, Real};
 
-use crate::Replicates;
-use crate::check::check_numbers;
 use steps::DingSteps;
 
 pub use state::DingState;
@@ -66,7 +64,7 @@ impl<T: Real> DingBuilder<T> {
     /// [`FitError::Setting`] without components; [`FitError::Conflict`] for frozen components of the basis, whose columns are found together.
     pub fn build(self) -> Result<Ding<T>, FitError> {
         let ding = self.0;
-        check_numbers(ding.components, Replicates::Limit)?;
+        FitError::if_zero("components", ding.components)?;
         if matches!(ding.settings.frozen("basis"), Frozen::Components(_)) {
             return Err(FitError::Conflict {
                 what: "the columns of `basis` are found together: freeze all of it, or none".into(),

@@ -4,14 +4,13 @@ use std::borrow::Cow;
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Explained, FitError, Frozen, Parameters, Reconstruct, State, Transform, begin, check_shape,
-    uncertified,
+    Explained, FitError, Frozen, Parameters, Reconstruct, State, Transform, check_shape,
 };
 use plca_tensor::{Data, DenseTensor, Factor, Real};
 
 use super::steps::DingSteps;
 use super::{complete, specs};
-use crate::signed::{along_columns, product, product_of_one};
+use crate::signed::{along_columns, explained, product, product_of_one};
 
 /// Fitted parameters of [`Ding`](super::Ding).
 ///
@@ -94,13 +93,8 @@ impl<T: Real> DingState<T> {
         };
         let steps = DingSteps::new(data, specs);
         let activations = DMatrix::from_element(k, n, each);
-        let start = begin(&steps, vec![self.basis().clone(), activations])?;
-        Ok(Explained {
-            fit: uncertified(Box::new(steps), start, how)?,
-            gap: Vec::new(),
-            dropped: 0.0,
-            empty,
-        })
+        let start = vec![self.basis().clone(), activations];
+        explained(steps, start, how, empty, 0.0)
     }
 }
 

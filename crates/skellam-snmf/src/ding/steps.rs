@@ -68,25 +68,13 @@ fn multiplied<T: Real>(data: &DMatrix<T>, w: &DMatrix<T>, old: &DMatrix<T>) -> D
     h
 }
 
-/// `‖V - W H‖²`.
-fn squared_error<T: Real>(data: &DMatrix<T>, w: &DMatrix<T>, h: &DMatrix<T>) -> f64 {
-    let mut sum = CompensatedSum::default();
-    for (v, h) in data.column_iter().zip(h.column_iter()) {
-        sum += (v - w * h).norm_squared().to_f64();
-    }
-    sum.value()
-}
-
 impl<T: Real> Algorithm<T> for DingSteps<T> {
     fn blocks(&self) -> &[BlockSpec<T>] {
         &self.specs
     }
 
     fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
-        let value = match measure {
-            true => Some(self.objective(at)?),
-            false => None,
-        };
+        let value = measure.then(|| self.objective(at)).transpose()?;
         let (mut w, mut h) = (at.at(0).clone(), at.at(1).clone());
         if self.is_free(1) {
             h = multiplied(&self.data, &w, &h);
@@ -98,17 +86,19 @@ impl<T: Real> Algorithm<T> for DingSteps<T> {
         if let Some(bad) = h.iter().find(|x| !x.is_finite()) {
             return Err(not_finite("activations", bad.to_f64()));
         }
-        at.change(|j, block| block.copy_from(if j == 0 { &w } else { &h }));
+        let new = [w, h];
+        at.change(|j, block| block.copy_from(&new[j]));
         at.count();
-        Ok(Stepped {
-            value,
-            restored: Vec::new(),
-        })
+        Ok(Stepped::of(value))
     }
 
     /// `‖V - W H‖²`.
     fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
-        Ok(squared_error(&self.data, at.at(0), at.at(1)))
+        let mut sum = CompensatedSum::default();
+        for (v, h) in self.data.column_iter().zip(at.at(1).column_iter()) {
+            sum += (v - at.at(0) * h).norm_squared().to_f64();
+        }
+        Ok(sum.value())
     }
 
     fn sense(&self) -> Sense {

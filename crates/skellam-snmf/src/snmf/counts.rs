@@ -39,7 +39,7 @@ impl<T: Real> Expectation<T> for SnmfCounts<T> {
     fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
         let [plus, minus] = split(at.at(0));
         let lost = unsupported(&self.data.cells, [&plus, &minus], at.at(1));
-        Ok(lost.map(|lost| (vec![lost.row, lost.column], lost.value)))
+        Ok(lost.map(|(at, value)| (at.to_vec(), value)))
     }
 
     fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {

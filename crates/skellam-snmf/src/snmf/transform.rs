@@ -1,15 +1,13 @@
 //! New data under learnt atoms.
 
 use nalgebra::DMatrix;
-use plca_fit::{
-    Explained, FitError, Frozen, Reconstruct, Transform, begin, check_shape, uncertified,
-};
+use plca_fit::{Explained, FitError, Frozen, Reconstruct, Transform, check_shape};
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Factor, Real};
 
 use super::{Snmf, SnmfState};
 use crate::sides::split;
-use crate::signed::{along_columns, empty_columns, possible};
+use crate::signed::{along_columns, empty, explained, possible};
 
 impl<T: Real> Snmf<T> {
     /// Finds the activations of new columns under the atoms of a state, with the likelihood and the priors of this model. There is no bound on what
@@ -48,7 +46,7 @@ impl<T: Real> Snmf<T> {
         let (k, n) = (learnt.components(), cells.shape().1);
         let ones = DMatrix::from_element(k, n, T::one());
         let dropped = possible(&mut cells, [&plus, &minus], &ones, how.impossible)?;
-        let empty = empty_columns(&cells);
+        let empty = empty(&cells, n, |_, column| column);
         let mut config = self.clone();
         config.components = k;
         config.settings.freeze("atoms".into(), Frozen::Whole);
@@ -60,13 +58,8 @@ impl<T: Real> Snmf<T> {
             false => 1.0,
         };
         let activations = DMatrix::from_element(k, n, T::lit(each));
-        let start = begin(&algorithm, vec![learnt.atoms().clone(), activations])?;
-        Ok(Explained {
-            fit: uncertified(Box::new(algorithm), start, how)?,
-            gap: Vec::new(),
-            dropped,
-            empty,
-        })
+        let start = vec![learnt.atoms().clone(), activations];
+        explained(algorithm, start, how, empty, dropped)
     }
 }
 

@@ -9,15 +9,12 @@ use super::state::posterior;
 use crate::bayes::Bayes;
 use crate::faint::Logs;
 use crate::sides::{split, stack};
-use crate::signed::SignedData;
-use crate::{Factors, Posterior, Prior, Replicates};
+use crate::{Factors, Posterior};
 
 /// Variational Bayes on data: what is expected of a block is its new posterior.
 #[derive(Debug)]
 pub(super) struct VbCounts<T: Real> {
-    pub(super) priors: Prior,
-    pub(super) replicates: Replicates,
-    pub(super) data: SignedData<T>,
+    pub(super) bayes: Bayes<T>,
     pub(super) specs: Vec<BlockSpec<T>>,
 }
 
@@ -28,15 +25,6 @@ const NOTHING: SignedWanted = SignedWanted {
 };
 
 impl<T: Real> VbCounts<T> {
-    pub(super) fn bayes(&self) -> Bayes<'_, T> {
-        Bayes {
-            prior: &self.priors,
-            replicates: self.replicates,
-            data: &self.data.cells,
-            split: self.data.split,
-        }
-    }
-
     pub(super) fn components(&self) -> usize {
         self.specs[1].shape.0
     }
@@ -48,7 +36,7 @@ impl<T: Real> VbCounts<T> {
             right: true,
             ..NOTHING
         };
-        let new = self.bayes().update(means, || Ok(Logs::of(means)), wanted);
+        let new = self.bayes.update(means, || Ok(Logs::of(means)), wanted);
         Ok(new?.0)
     }
 
@@ -59,7 +47,7 @@ impl<T: Real> VbCounts<T> {
             ..NOTHING
         };
         let means = posterior(at).means();
-        let data = &self.data;
+        let data = &self.bayes.data;
         data.cells.pass(&means.model(), &data.split, wanted).value
     }
 }
@@ -82,13 +70,10 @@ impl<T: Real> Expectation<T> for VbCounts<T> {
             right: wanted.blocks[1],
             value: wanted.value,
         };
-        let bayes = self.bayes();
-        let updated = bayes.update(&means, || q.ln_geometric(), pass);
+        let updated = self.bayes.update(&means, || q.ln_geometric(), pass);
         let (next, fit) = updated?;
-        let value = match wanted.value {
-            true => Some(bayes.bound(&q, &means, fit)?),
-            false => None,
-        };
+        let bound = || self.bayes.bound(&q, &means, fit);
+        let value = wanted.value.then(bound).transpose()?;
         let new = blocks(next).into_iter().zip(wanted.blocks);
         Ok(Counts {
             blocks: new
@@ -105,17 +90,18 @@ impl<T: Real> Expectation<T> for VbCounts<T> {
 
     /// The update from factors as EM draws them.
     fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
-        let [plus, minus] = split(&self.data.atoms(self.components(), rng));
+        let data = &self.bayes.data;
+        let [plus, minus] = split(&data.atoms(self.components(), rng));
         let start = Factors {
             plus,
             minus,
-            activations: self.data.activations(self.components(), rng),
+            activations: data.activations(self.components(), rng),
         };
         Ok(blocks(self.updated(&start)?))
     }
 
     /// The sum of the absolute values.
     fn unit(&self) -> f64 {
-        self.data.size
+        self.bayes.data.size
     }
 }

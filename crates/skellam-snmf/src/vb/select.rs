@@ -48,13 +48,7 @@ pub fn select_components<T: Real>(
     stop: &Stop,
     rng: &mut dyn Rng,
 ) -> Result<Vec<Candidate<T>>, FitError> {
-    if starts == 0 {
-        return Err(FitError::Setting {
-            name: "starts",
-            value: 0.0,
-            expected: "at least 1",
-        });
-    }
+    FitError::if_zero("starts", starts as usize)?;
     let mut candidates = Vec::new();
     for k in components {
         let vb = configure(k)?;

@@ -47,22 +47,19 @@ impl<T: Real> Bound<T> {
     /// The prior of the activations, `ŝ = a` and `b̂ = b + 1`, shapes raised by up to `most`.
     fn activations(&self, most: f64, draw: impl FnMut() -> f64) -> [DMatrix<T>; 2] {
         let counts = &self.0.0;
-        let (shape, axis) = (counts.specs[1].shape, Axis::Rows(counts.components()));
-        let mut rate = DMatrix::zeros(shape.0, shape.1);
-        let each = rate.as_mut_slice();
-        (counts.priors.rate).for_each(each, axis, |x, b| *x = T::lit(b + 1.0));
-        let shapes = expanded(&counts.priors.shape, shape, axis, most, draw);
-        [shapes, rate]
+        let (shape, bayes) = (counts.specs[1].shape, &counts.bayes);
+        let shapes = expanded(&bayes.prior.shape, shape, Axis::Rows(shape.0), most, draw);
+        [shapes, bayes.rates(shape)]
     }
 
     /// The prior itself, shapes raised by up to `most`.
     fn prior(&self, most: f64, mut draw: impl FnMut() -> f64) -> Vec<DMatrix<T>> {
-        let counts = &self.0.0;
-        let (rows, k) = counts.specs[0].shape;
+        let VbCounts { bayes, specs } = &self.0.0;
+        let (rows, k) = specs[0].shape;
         let shape = (rows / 2, k);
         let axis = Axis::Columns(rows / 2);
         let mut side = |entries| expanded(entries, shape, axis, most, &mut draw);
-        let (plus, minus) = (side(&counts.priors.plus), side(&counts.priors.minus));
+        let (plus, minus) = (side(&bayes.prior.plus), side(&bayes.prior.minus));
         let [shape, rate] = self.activations(most, draw);
         vec![stack(&plus, &minus), shape, rate]
     }
@@ -197,12 +194,10 @@ impl<T: Real> SnmfVb<T> {
         ])?;
         let factors = means.factors();
         let sides = [&factors.plus, &factors.minus];
-        let lost = unsupported(&counts.data.cells, sides, &factors.activations);
-        if let Some(lost) = lost {
-            return Err(FitError::Support {
-                index: vec![lost.row, lost.column],
-                value: lost.value,
-            });
+        let lost = unsupported(&counts.bayes.data.cells, sides, &factors.activations);
+        if let Some((at, value)) = lost {
+            let index = at.to_vec();
+            return Err(FitError::Support { index, value });
         }
         SnmfVbState::wrap(begin(&bound, blocks(counts.updated(&factors)?))?)
     }

@@ -1,14 +1,12 @@
 //! New data under the posterior of learnt atoms.
 
-use plca_fit::{
-    Algorithm, Explained, FitError, Frozen, Reconstruct, Transform, begin, check_shape, uncertified,
-};
+use plca_fit::{Algorithm, Explained, FitError, Frozen, Reconstruct, Transform, check_shape};
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Factor, Real};
 
 use super::{NAMES, SnmfVb, SnmfVbState};
 use crate::sides::split;
-use crate::signed::{along_columns, empty_columns};
+use crate::signed::{along_columns, empty, explained};
 
 impl<T: Real> SnmfVb<T> {
     /// Finds the posterior of the activations of new columns under that of the atoms of a state, with the likelihood and the priors of this model.
@@ -44,7 +42,7 @@ impl<T: Real> SnmfVb<T> {
         let [plus, _] = split(learnt.atoms_shape());
         check_shape(data.shape(), &[Some(Factor::Columns(&plus)), None])?;
         let cells = Signed::new(data)?;
-        let empty = empty_columns(&cells);
+        let empty = empty(&cells, cells.shape().1, |_, column| column);
         let mut config = self.clone();
         config.components = learnt.components();
         let frozen = [Frozen::Whole, Frozen::No, Frozen::No];
@@ -54,13 +52,7 @@ impl<T: Real> SnmfVb<T> {
         let bound = config.on_cells(cells)?;
         let mut blocks = vec![learnt.atoms_shape().clone(); 3];
         bound.complete(&mut blocks, &[true, false, false])?;
-        let start = begin(&bound, blocks)?;
-        Ok(Explained {
-            fit: uncertified(Box::new(bound), start, how)?,
-            gap: Vec::new(),
-            dropped: 0.0,
-            empty,
-        })
+        explained(bound, blocks, how, empty, 0.0)
     }
 }
 
