@@ -10,9 +10,8 @@ use rand::Rng;
 
 use super::cool::{Cooled, Held};
 use super::init::scaled;
-use super::model::Bind;
 use super::{
-    Algorithm, Checkpoint, Cooling, Event, Fit, FitError, Init, Need, Parameters, Solver, State,
+    Algorithm, AnyModel, Checkpoint, Cooling, Event, Fit, FitError, Init, Need, Parameters, Solver, State,
     Status, Steps, Stop, StopError, TracePoint,
 };
 
@@ -79,11 +78,16 @@ impl<T: Real> Ends<'_, T> {
     }
 }
 
+/// How far parameters are from stationary.
+type Residual<'a, T> = Box<dyn Fn(&Parameters<T>) -> Result<f64, FitError> + 'a>;
+
 /// A model on data, ready to run.
 #[must_use = "call `.run(init, rng)`"]
 pub struct Run<'a, S: State> {
     algorithm: Box<dyn Algorithm<S::Scalar> + 'a>,
-    model: Option<&'a dyn Bind<S::Scalar>>,
+    model: Option<&'a dyn AnyModel<S::Scalar>>,
+    /// What takes the place of the algorithm's residual.
+    pub(super) residual: Option<Residual<'a, S::Scalar>>,
     held: Option<Held<'a, S::Scalar>>,
     restarts: u32,
     solver: Solver,
@@ -107,6 +111,7 @@ impl<'a, S: State> Run<'a, S> {
         Self {
             algorithm,
             model: None,
+            residual: None,
             held: None,
             restarts: 1,
             solver: Solver::default(),
@@ -121,6 +126,7 @@ impl<'a, S: State> Run<'a, S> {
         Run {
             algorithm: self.algorithm,
             model: self.model,
+            residual: self.residual,
             held: self.held,
             restarts: self.restarts,
             solver: self.solver,
@@ -136,7 +142,7 @@ impl<'a, S: State> Run<'a, S> {
     }
 
     pub(super) fn of(
-        model: &'a dyn Bind<S::Scalar>,
+        model: &'a dyn AnyModel<S::Scalar>,
         algorithm: Box<dyn Algorithm<S::Scalar> + 'a>,
     ) -> Self {
         Self {
@@ -353,10 +359,14 @@ impl<'a, S: State> Run<'a, S> {
 
     /// Whether the residual is within its tolerance, at a check.
     fn is_near(&self, at: &Checkpoint<S::Scalar>) -> Result<bool, FitError> {
-        match self.stop.residual_tol {
-            Some(tol) => Ok(self.algorithm.residual(&at.parameters)? <= tol),
-            None => Ok(false),
-        }
+        let Some(tol) = self.stop.residual_tol else {
+            return Ok(false);
+        };
+        let residual = match &self.residual {
+            Some(residual) => residual(&at.parameters)?,
+            None => self.algorithm.residual(&at.parameters)?,
+        };
+        Ok(residual <= tol)
     }
 
     /// Whether a small residual ends a run whatever the objective does.
