@@ -11,8 +11,8 @@ use rand::Rng;
 use super::cool::{Cooled, Held};
 use super::init::scaled;
 use super::{
-    Algorithm, AnyModel, Checkpoint, Cooling, Event, Fit, FitError, Init, Need, Parameters, Solver, State,
-    Status, Steps, Stop, StopError, TracePoint,
+    Algorithm, AnyModel, Checkpoint, Cooling, Event, Fit, FitError, Init, Need, Parameters, Solver,
+    State, Status, Steps, Stop, StopError, TracePoint,
 };
 
 /// What an observer sees after an iteration.

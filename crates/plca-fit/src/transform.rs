@@ -12,9 +12,7 @@
 use nalgebra::DMatrix;
 use plca_tensor::{Cp, Data, Factor, Modes, Part, Real, Request, Rule};
 
-use super::{
-    Algorithm, Checkpoint, Fit, FitError, Parameters, Run, Solver, State, Stop,
-};
+use super::{Algorithm, Checkpoint, Fit, FitError, Parameters, Run, Solver, State, Stop};
 
 /// What is done with counts that no learnt component can explain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
