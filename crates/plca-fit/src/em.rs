@@ -350,7 +350,7 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
         let iteration = at.next();
         let unsteady = |spec: &&BlockSpec<T>| {
             let prior = spec.prior.as_ref();
-            prior.is_some_and(|prior| !prior.steady(iteration))
+            prior.is_some_and(|prior| !prior.rules().steady(iteration))
         };
         if let Some(spec) = self.0.blocks().iter().find(unsteady) {
             return Err(FitError::Unsteady {
