@@ -469,3 +469,22 @@ fn share_out<T: Real>(counts: &mut DMatrix<T>, old: &DMatrix<T>, frozen: &[bool]
         }
     }
 }
+
+/// The names of blocks, in their order.
+pub(super) fn names<T: Real>(specs: &[BlockSpec<T>]) -> Vec<String> {
+    specs.iter().map(|spec| spec.name.to_string()).collect()
+}
+
+/// Refuses a name that no block has.
+pub(super) fn check_known<'a, T: Real>(
+    specs: &[BlockSpec<T>],
+    mut named: impl Iterator<Item = &'a String>,
+) -> Result<(), FitError> {
+    match named.find(|name| !specs.iter().any(|spec| spec.name == **name)) {
+        Some(name) => Err(FitError::UnknownBlock {
+            name: name.clone(),
+            expected: names(specs),
+        }),
+        None => Ok(()),
+    }
+}

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use plca_tensor::{Data, Real};
 use rand::Rng;
 
+use super::block::names;
 use super::cool::{Cooled, Held};
 use super::init::scaled;
 use super::{
@@ -234,8 +235,8 @@ impl<'a, S: State> Run<'a, S> {
     pub fn resume(mut self, from: Checkpoint<S::Scalar>) -> Result<Fit<S>, FitError> {
         let specs = self.algorithm.blocks();
         if !from.parameters.fits(specs) {
-            let names: Vec<_> = specs.iter().map(|spec| &*spec.name).collect();
-            let what = format!("its blocks or shapes are others than {}", names.join(", "));
+            let names = names(specs).join(", ");
+            let what = format!("its blocks or shapes are others than {names}");
             return Err(FitError::Checkpoint { what });
         }
         from.parameters.check(specs)?;

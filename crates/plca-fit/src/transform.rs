@@ -12,6 +12,7 @@
 use nalgebra::DMatrix;
 use plca_tensor::{Cp, Data, Factor, Modes, Part, Real, Request, Rule};
 
+use super::stop::setters;
 use super::{Algorithm, Checkpoint, Fit, FitError, Parameters, Run, Solver, State, Stop};
 
 /// What is done with counts that no learnt component can explain.
@@ -56,35 +57,15 @@ impl Default for Transform {
     }
 }
 
+setters! {
+    Transform:
+    along: usize;
+    stop: Stop;
+    impossible: Impossible;
+    solver: Solver;
+}
+
 impl Transform {
-    /// Sets [`along`](field@Self::along).
-    #[must_use]
-    pub fn along(mut self, mode: usize) -> Self {
-        self.along = Some(mode);
-        self
-    }
-
-    /// Sets [`stop`](field@Self::stop).
-    #[must_use]
-    pub fn stop(mut self, stop: Stop) -> Self {
-        self.stop = stop;
-        self
-    }
-
-    /// Sets [`impossible`](field@Self::impossible).
-    #[must_use]
-    pub fn impossible(mut self, impossible: Impossible) -> Self {
-        self.impossible = impossible;
-        self
-    }
-
-    /// Sets [`solver`](field@Self::solver).
-    #[must_use]
-    pub fn solver(mut self, solver: Solver) -> Self {
-        self.solver = solver;
-        self
-    }
-
     /// The mode of the new observations of a model of so many.
     ///
     /// # Errors
