@@ -156,7 +156,9 @@ pub trait Model: Debug + Send + Sync {
     where
         Self: Sized,
     {
-        Ok(Run::of(self, self.bind(data)?))
+        let mut run = Run::<Self::State>::new(self.bind(data)?);
+        run.model = Some(self);
+        Ok(run)
     }
 
     /// A start, without a run.

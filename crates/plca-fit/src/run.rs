@@ -86,7 +86,7 @@ type Residual<'a, T> = Box<dyn Fn(&Parameters<T>) -> Result<f64, FitError> + 'a>
 #[must_use = "call `.run(init, rng)`"]
 pub struct Run<'a, S: State> {
     algorithm: Box<dyn Algorithm<S::Scalar> + 'a>,
-    model: Option<&'a dyn AnyModel<S::Scalar>>,
+    pub(super) model: Option<&'a dyn AnyModel<S::Scalar>>,
     /// What takes the place of the algorithm's residual.
     pub(super) residual: Option<Residual<'a, S::Scalar>>,
     held: Option<Held<'a, S::Scalar>>,
@@ -140,16 +140,6 @@ impl<'a, S: State> Run<'a, S> {
     /// The model on its data.
     pub fn algorithm(&self) -> &dyn Algorithm<S::Scalar> {
         &*self.algorithm
-    }
-
-    pub(super) fn of(
-        model: &'a dyn AnyModel<S::Scalar>,
-        algorithm: Box<dyn Algorithm<S::Scalar> + 'a>,
-    ) -> Self {
-        Self {
-            model: Some(model),
-            ..Self::new(algorithm)
-        }
     }
 
     /// Sets from how many starts the run is made (default 1). They are drawn one after the other, and the best end is the result.
