@@ -8,8 +8,8 @@ use std::time::Instant;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plca_em::{HeldOut, hold_out};
 use plca_fit::{
-    Algorithm, AnyModel, Checkpoint, Cooling, Event, FitError, Init, Iteration, Prior, Sense,
-    Solver, Status, Stop,
+    Algorithm, AnyModel, Checkpoint, Cooling, Event, FitError, Init, Iteration, Sense, Solver,
+    Status, Stop,
 };
 use plca_io::{Element, ModelFile, Sealed};
 use plca_tensor::{Data, DataError};
@@ -403,8 +403,8 @@ impl<T: Scalar> Run<'_, T> {
 
 /// Whether any block has a prior with a density.
 fn has_density<T: Element>(algorithm: &dyn Algorithm<T>) -> bool {
-    let mut blocks = algorithm.blocks().iter();
-    blocks.any(|block| block.prior.as_ref().is_some_and(Prior::has_density))
+    let mut priors = algorithm.blocks().iter().flat_map(|block| &block.prior);
+    priors.any(|prior| prior.rules().has_density())
 }
 
 /// What is wrong with the data or the run.

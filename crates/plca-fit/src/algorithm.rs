@@ -6,10 +6,7 @@ use nalgebra::DMatrix;
 use plca_tensor::{Real, normalise_columns};
 use rand::Rng;
 
-use super::anneal::Annealing;
-use super::{
-    BlockSpec, Constraint, Em, Expectation, FitError, Frozen, Parameters, Separable, Start, Stepped,
-};
+use super::{BlockSpec, Constraint, FitError, Frozen, Parameters, Separable, Start, Stepped};
 
 /// Whether an objective is to rise or to fall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,9 +103,27 @@ pub trait Algorithm<T: Real>: Debug {
     fn extrapolates(&self, at: &Parameters<T>) -> Result<(), FitError>;
 
     /// Parameters from extrapolated values `flat`, which stand one block after the other, each by columns. Default: a value that left the
-    /// orthant becomes a tenth of that of `last`, columns on the simplex are normalised, and what is frozen keeps the values of `base`.
+    /// orthant becomes a tenth of that of `last`, columns on the simplex are normalised, and what is frozen, or follows from the rest, keeps the
+    /// values of `base`.
     fn extrapolated(&self, base: &Parameters<T>, flat: &[f64], last: &[f64]) -> Parameters<T> {
-        extrapolated(self.blocks(), base, flat, last)
+        let mut at = base.clone();
+        let mut values = flat.iter().zip(last);
+        at.change(|j, block| {
+            let spec = &self.blocks()[j];
+            let values = values.by_ref().take(block.len());
+            if spec.frozen == Frozen::Whole || spec.follows {
+                return values.for_each(drop);
+            }
+            let old = block.clone();
+            for (x, (&new, &last)) in block.iter_mut().zip(values) {
+                *x = T::lit(spec.constraint.bring_back(new, last));
+            }
+            if spec.constraint == Constraint::Simplex {
+                normalise_columns(block);
+            }
+            spec.keep_frozen(&old, block);
+        });
+        at
     }
 
     /// What a given value of a block stands for, the block told by its place. Default: [`BlockSpec::given`].
@@ -187,167 +202,4 @@ pub trait Algorithm<T: Real>: Debug {
         let _ = at;
         false
     }
-}
-
-impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
-    fn blocks(&self) -> &[BlockSpec<T>] {
-        self.0.blocks()
-    }
-
-    fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
-        Em::step(self, at, measure)
-    }
-
-    fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
-        Em::objective(self, at)
-    }
-
-    fn likelihood(&self, at: &Parameters<T>) -> Result<f64, FitError> {
-        Em::likelihood(self, at)
-    }
-
-    fn tempers(&self) -> bool {
-        self.0.tempers()
-    }
-
-    fn sense(&self) -> Sense {
-        self.0.sense()
-    }
-
-    fn unit(&self) -> f64 {
-        self.0.unit()
-    }
-
-    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
-        self.0.draw(rng)
-    }
-
-    fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {
-        self.check_support(at)
-    }
-
-    fn separable(&self) -> Result<&dyn Separable<T>, FitError> {
-        self.0.separable()
-    }
-
-    fn residual(&self, at: &Parameters<T>) -> Result<f64, FitError> {
-        let specs = self.0.blocks();
-        if let Some(spec) = specs.iter().find(|spec| spec.prior.is_some()) {
-            return Err(FitError::NoResidual {
-                why: format!("`{}` has a prior", spec.name),
-            });
-        }
-        match self.annealing(at.next()) {
-            Annealing::Stays(j) => {
-                return Err(FitError::NoResidual {
-                    why: format!("`{}` is raised to a power that stays", specs[j].name),
-                });
-            }
-            Annealing::Moves(_) => return Ok(f64::INFINITY),
-            Annealing::Done => {}
-        }
-        if let Some(residual) = self.0.residual(at) {
-            return residual;
-        }
-        let mut next = at.clone();
-        Em::step(self, &mut next, false)?;
-        // Not a number is the largest of all.
-        let largest = |worst: f64, x: f64| match x <= worst || worst.is_nan() {
-            true => worst,
-            false => x,
-        };
-        let moves = specs.iter().enumerate().map(|(j, spec)| {
-            let pairs = at.at(j).iter().zip(next.at(j));
-            let moves = pairs.map(|(a, b)| (a.to_f64() - b.to_f64()).abs());
-            let moved = moves.fold(0.0, largest);
-            match spec.constraint {
-                Constraint::Simplex => moved,
-                // Rates have a unit: in parts of their sum.
-                _ if moved > 0.0 => {
-                    let sizes = next.at(j).iter().map(|x| x.to_f64().abs());
-                    moved / sizes.sum::<f64>()
-                }
-                _ => moved,
-            }
-        });
-        Ok(moves.fold(0.0, largest))
-    }
-
-    fn mass(&self) -> f64 {
-        self.0.mass()
-    }
-
-    fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
-        self.0.facts()
-    }
-
-    fn scale(&self, at: &Parameters<T>) -> Result<Option<Vec<f64>>, FitError> {
-        self.0.scale(at)
-    }
-
-    fn power(&self) -> f64 {
-        self.0.power()
-    }
-
-    fn extrapolates(&self, at: &Parameters<T>) -> Result<(), FitError> {
-        // [SPEC 1.4] at fixed b < 1 the monotone quantity is L_b, not L
-        if at.power() != 1.0 {
-            return Err(FitError::Conflict {
-                what: "extrapolation does not go with tempering: expected the solver `em`".into(),
-            });
-        }
-        let iteration = at.next();
-        let unsteady = |spec: &&BlockSpec<T>| {
-            let prior = spec.prior.as_ref();
-            prior.is_some_and(|prior| !prior.steady(iteration))
-        };
-        if let Some(spec) = self.0.blocks().iter().find(unsteady) {
-            return Err(FitError::Unsteady {
-                block: spec.name.to_string(),
-                iteration,
-            });
-        }
-        let name = |j: usize| self.0.blocks()[j].name.to_string();
-        match self.annealing(iteration) {
-            Annealing::Done => Ok(()),
-            Annealing::Moves(j) => Err(FitError::Annealing {
-                block: name(j),
-                iteration,
-            }),
-            Annealing::Stays(j) => Err(FitError::Conflict {
-                what: format!(
-                    "extrapolation does not go with the power of `{}`, which stays: expected the solver `em`",
-                    name(j)
-                ),
-            }),
-        }
-    }
-}
-
-/// Parameters from extrapolated values `flat`, which stand one block after the other. A value that left its domain is brought back, by that of `last`;
-/// columns on the simplex are normalised; what is frozen, or follows from the rest, keeps the values of `base`.
-fn extrapolated<T: Real>(
-    specs: &[BlockSpec<T>],
-    base: &Parameters<T>,
-    flat: &[f64],
-    last: &[f64],
-) -> Parameters<T> {
-    let mut at = base.clone();
-    let mut values = flat.iter().zip(last);
-    at.change(|j, block| {
-        let spec = &specs[j];
-        let values = values.by_ref().take(block.len());
-        if spec.frozen == Frozen::Whole || spec.follows {
-            return values.for_each(drop);
-        }
-        let old = block.clone();
-        for (x, (&new, &last)) in block.iter_mut().zip(values) {
-            *x = T::lit(spec.constraint.bring_back(new, last));
-        }
-        if spec.constraint == Constraint::Simplex {
-            normalise_columns(block);
-        }
-        spec.keep_frozen(&old, block);
-    });
-    at
 }

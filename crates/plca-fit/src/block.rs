@@ -256,21 +256,15 @@ impl<T: Real> BlockSpec<T> {
     /// [`FitError::Prior`], [`FitError::Component`], [`FitError::FrozenUnderPrior`].
     pub fn check(&self) -> Result<(), FitError> {
         if let Some(prior) = &self.prior {
-            let name = &self.name;
-            let what = match (prior, self.constraint) {
-                (Prior::Simplex(_), Constraint::Simplex)
-                | (Prior::Rate(_), Constraint::NonNegative) => None,
-                (Prior::Simplex(_), _) => Some(format!(
-                    "a prior of distributions on `{name}`, which has none"
-                )),
-                (Prior::Rate(_), _) => {
-                    Some(format!("a prior of rates on `{name}`, which has none"))
-                }
+            let (constraint, of) = match prior {
+                Prior::Simplex(_) => (Constraint::Simplex, "distributions"),
+                Prior::Rate(_) => (Constraint::NonNegative, "rates"),
             };
-            if let Some(what) = what {
+            if self.constraint != constraint {
+                let what = format!("a prior of {of} on `{}`, which has none", self.name);
                 return Err(FitError::Conflict { what });
             }
-            let checked = prior.check(self.shape);
+            let checked = prior.rules().check(self.shape);
             checked.map_err(|source| self.refused(source))?;
         }
         let Frozen::Components(components) = &self.frozen else {
@@ -349,7 +343,7 @@ impl<T: Real> BlockSpec<T> {
             updated.map_err(|source| self.refused(source))?;
             self.keep(&frozen, old, &mut new);
             let emptied = |(before, after): (&T, &T)| *before > T::zero() && *after <= T::zero();
-            let lost = prior.may_empty() && old.iter().zip(&new).any(emptied);
+            let lost = prior.rules().may_empty() && old.iter().zip(&new).any(emptied);
             return Ok((new, lost));
         }
         match (self.constraint, exposure) {
@@ -473,5 +467,24 @@ fn share_out<T: Real>(counts: &mut DMatrix<T>, old: &DMatrix<T>, frozen: &[bool]
                 old[z]
             };
         }
+    }
+}
+
+/// The names of blocks, in their order.
+pub(super) fn names<T: Real>(specs: &[BlockSpec<T>]) -> Vec<String> {
+    specs.iter().map(|spec| spec.name.to_string()).collect()
+}
+
+/// Refuses a name that no block has.
+pub(super) fn check_known<'a, T: Real>(
+    specs: &[BlockSpec<T>],
+    mut named: impl Iterator<Item = &'a String>,
+) -> Result<(), FitError> {
+    match named.find(|name| !specs.iter().any(|spec| spec.name == **name)) {
+        Some(name) => Err(FitError::UnknownBlock {
+            name: name.clone(),
+            expected: names(specs),
+        }),
+        None => Ok(()),
     }
 }

@@ -3,6 +3,7 @@
 use nalgebra::DMatrix;
 use plca_tensor::{Data, Real};
 
+use super::stop::setters;
 use super::{Algorithm, FitError, Memory, Parameters, Status, Stepped, Steps};
 
 /// When the power of tempered EM falls, and when a run is given up.
@@ -39,28 +40,14 @@ impl Default for Cooling {
     }
 }
 
+setters! {
+    Cooling:
+    start: f64;
+    eta: f64;
+    tol: f64;
+}
+
 impl Cooling {
-    /// Sets [`start`](field@Self::start).
-    #[must_use]
-    pub fn start(mut self, power: f64) -> Self {
-        self.start = power;
-        self
-    }
-
-    /// Sets [`eta`](field@Self::eta).
-    #[must_use]
-    pub fn eta(mut self, factor: f64) -> Self {
-        self.eta = factor;
-        self
-    }
-
-    /// Sets [`tol`](field@Self::tol).
-    #[must_use]
-    pub fn tol(mut self, tol: f64) -> Self {
-        self.tol = tol;
-        self
-    }
-
     /// Refuses schedules that mean nothing.
     ///
     /// # Errors
@@ -142,7 +129,7 @@ impl<'a, T: Real> Cooled<'a, T> {
             ([flat], &[perplexity, improved, ended, power, iteration])
                 if flat.len() == at.flat().len() =>
             {
-                let mut current = at.clone().cooled(power, iteration as usize);
+                let mut current = at.clone().at_power(power).at_iteration(iteration as usize);
                 let mut values = flat.iter();
                 current.change(|_, block: &mut DMatrix<T>| {
                     let values = block.iter_mut().zip(values.by_ref());
@@ -188,7 +175,7 @@ impl<T: Real> Steps<T> for Cooled<'_, T> {
         let (mut best, mut place) = match &self.place {
             Some(place) => (at.clone(), place.clone()),
             None => {
-                let first = at.clone().cooled(self.cooling.start, at.iteration());
+                let first = at.clone().at_power(self.cooling.start);
                 let place = Place {
                     perplexity: self.perplexity(&first)?,
                     current: first.clone(),
@@ -208,9 +195,8 @@ impl<T: Real> Steps<T> for Cooled<'_, T> {
             place.improved = true;
         } else if place.improved || self.cooling.tol == 0.0 {
             let power = place.current.power() * self.cooling.eta;
-            let iteration = best.iteration();
             // A power of 0 would forget the data.
-            place.current = best.clone().cooled(power.max(f64::EPSILON), iteration);
+            place.current = best.clone().at_power(power.max(f64::EPSILON));
             place.improved = false;
         } else {
             place.ended = true;

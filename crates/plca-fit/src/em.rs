@@ -8,7 +8,10 @@ use plca_tensor::Real;
 use rand::Rng;
 
 use super::anneal::{Annealing, raise};
-use super::{Anneal, BlockSpec, Exposure, FitError, Frozen, Parameters, Sense, Separable};
+use super::{
+    Algorithm, Anneal, BlockSpec, Constraint, Exposure, FitError, Frozen, Parameters, Sense,
+    Separable,
+};
 
 /// What the engine wants of an E-step.
 #[derive(Clone, Copy, Debug)]
@@ -178,33 +181,37 @@ impl Stepped {
     }
 }
 
-/// Expectation-maximisation for a model.
+/// Expectation-maximisation for a model. Its objective is the likelihood with the log-densities of all priors. It is not measured while a power
+/// moves towards 1: such iterations are no EM, and must not end a run.
 #[derive(Clone, Debug)]
 pub struct Em<E>(pub E);
 
-impl<E> Em<E> {
-    /// One iteration; with `measure`, also the objective of the parameters before it. It is not measured while a power moves towards 1: such
-    /// iterations are no EM, and must not end a run.
-    ///
-    /// # Errors
-    ///
-    /// [`FitError`]; `at` is then as it was.
-    pub fn step<T: Real>(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError>
-    where
-        E: Expectation<T>,
-    {
+/// The powers of the free blocks, each with its place.
+fn powers<T: Real, E: Expectation<T>>(model: &E) -> impl Iterator<Item = (usize, Anneal)> {
+    let specs = model.blocks().iter().enumerate();
+    let free = specs.filter(|(_, spec)| spec.frozen != Frozen::Whole);
+    free.filter_map(|(j, _)| Some((j, model.anneal(j)?)))
+}
+
+impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
+    fn blocks(&self) -> &[BlockSpec<T>] {
+        self.0.blocks()
+    }
+
+    fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
         let specs = self.0.blocks();
         let blocks: Vec<bool> = specs.iter().map(|s| s.frozen != Frozen::Whole).collect();
         let iteration = at.next();
         let wanted = Wanted {
             blocks: &blocks,
-            value: measure && !self.powers().any(|(_, power)| power.moves(iteration)),
+            value: measure && !powers::<T, E>(&self.0).any(|(_, power)| power.moves(iteration)),
         };
         let counts = self.0.expect(at, &wanted)?;
         if counts.value.is_some_and(f64::is_infinite) {
-            self.check_support(at)?;
+            self.check_start(at)?;
         }
-        let value = counts.value.map(|value| self.with_priors(value, at));
+        let value = counts.value;
+        let value = value.map(|value| with_priors(value, self.0.sense(), specs, at));
         let mut counts = counts.blocks;
         let mut new: Vec<Option<DMatrix<T>>> = vec![None; specs.len()];
         let mut emptied = Vec::new();
@@ -241,40 +248,12 @@ impl<E> Em<E> {
         Ok(Stepped { value, restored })
     }
 
-    /// The log-likelihood and the log-densities of all priors.
-    ///
-    /// # Errors
-    ///
-    /// As [`step`](Self::step).
-    pub fn objective<T: Real>(&self, at: &Parameters<T>) -> Result<f64, FitError>
-    where
-        E: Expectation<T>,
-    {
-        Ok(self.with_priors(self.likelihood(at)?, at))
+    fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        let value = self.likelihood(at)?;
+        Ok(with_priors(value, self.0.sense(), self.0.blocks(), at))
     }
 
-    /// What the powers of the free blocks do at an iteration.
-    pub(super) fn annealing<T: Real>(&self, iteration: usize) -> Annealing
-    where
-        E: Expectation<T>,
-    {
-        Annealing::of(self.powers(), iteration)
-    }
-
-    /// The powers of the free blocks, each with its place.
-    fn powers<T: Real>(&self) -> impl Iterator<Item = (usize, Anneal)>
-    where
-        E: Expectation<T>,
-    {
-        let specs = self.0.blocks().iter().enumerate();
-        let free = specs.filter(|(_, spec)| spec.frozen != Frozen::Whole);
-        free.filter_map(|(j, _)| Some((j, self.0.anneal(j)?)))
-    }
-
-    pub(super) fn likelihood<T: Real>(&self, at: &Parameters<T>) -> Result<f64, FitError>
-    where
-        E: Expectation<T>,
-    {
+    fn likelihood(&self, at: &Parameters<T>) -> Result<f64, FitError> {
         let none = vec![false; self.0.blocks().len()];
         let wanted = Wanted {
             blocks: &none,
@@ -283,20 +262,123 @@ impl<E> Em<E> {
         Ok(self.0.expect(at, &wanted)?.value.unwrap_or(f64::NAN))
     }
 
-    fn with_priors<T: Real>(&self, value: f64, at: &Parameters<T>) -> f64
-    where
-        E: Expectation<T>,
-    {
-        with_priors(value, self.0.sense(), self.0.blocks(), at)
+    fn tempers(&self) -> bool {
+        self.0.tempers()
     }
 
-    pub(super) fn check_support<T: Real>(&self, at: &Parameters<T>) -> Result<(), FitError>
-    where
-        E: Expectation<T>,
-    {
+    fn sense(&self) -> Sense {
+        self.0.sense()
+    }
+
+    fn unit(&self) -> f64 {
+        self.0.unit()
+    }
+
+    fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
+        self.0.draw(rng)
+    }
+
+    fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {
         match self.0.unsupported(at)? {
             Some((index, value)) => Err(FitError::Support { index, value }),
             None => Ok(()),
+        }
+    }
+
+    fn separable(&self) -> Result<&dyn Separable<T>, FitError> {
+        self.0.separable()
+    }
+
+    fn residual(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        let specs = self.0.blocks();
+        if let Some(spec) = specs.iter().find(|spec| spec.prior.is_some()) {
+            return Err(FitError::NoResidual {
+                why: format!("`{}` has a prior", spec.name),
+            });
+        }
+        match Annealing::of(powers::<T, E>(&self.0), at.next()) {
+            Annealing::Stays(j) => {
+                return Err(FitError::NoResidual {
+                    why: format!("`{}` is raised to a power that stays", specs[j].name),
+                });
+            }
+            Annealing::Moves(_) => return Ok(f64::INFINITY),
+            Annealing::Done => {}
+        }
+        if let Some(residual) = self.0.residual(at) {
+            return residual;
+        }
+        let mut next = at.clone();
+        self.step(&mut next, false)?;
+        // Not a number is the largest of all.
+        let largest = |worst: f64, x: f64| match x <= worst || worst.is_nan() {
+            true => worst,
+            false => x,
+        };
+        let moves = specs.iter().enumerate().map(|(j, spec)| {
+            let pairs = at.at(j).iter().zip(next.at(j));
+            let moves = pairs.map(|(a, b)| (a.to_f64() - b.to_f64()).abs());
+            let moved = moves.fold(0.0, largest);
+            match spec.constraint {
+                Constraint::Simplex => moved,
+                // Rates have a unit: in parts of their sum.
+                _ if moved > 0.0 => {
+                    let sizes = next.at(j).iter().map(|x| x.to_f64().abs());
+                    moved / sizes.sum::<f64>()
+                }
+                _ => moved,
+            }
+        });
+        Ok(moves.fold(0.0, largest))
+    }
+
+    fn mass(&self) -> f64 {
+        self.0.mass()
+    }
+
+    fn facts(&self) -> Vec<(&'static str, Vec<f64>)> {
+        self.0.facts()
+    }
+
+    fn scale(&self, at: &Parameters<T>) -> Result<Option<Vec<f64>>, FitError> {
+        self.0.scale(at)
+    }
+
+    fn power(&self) -> f64 {
+        self.0.power()
+    }
+
+    fn extrapolates(&self, at: &Parameters<T>) -> Result<(), FitError> {
+        // [SPEC 1.4] at fixed b < 1 the monotone quantity is L_b, not L
+        if at.power() != 1.0 {
+            return Err(FitError::Conflict {
+                what: "extrapolation does not go with tempering: expected the solver `em`".into(),
+            });
+        }
+        let iteration = at.next();
+        let unsteady = |spec: &&BlockSpec<T>| {
+            let prior = spec.prior.as_ref();
+            prior.is_some_and(|prior| !prior.rules().steady(iteration))
+        };
+        if let Some(spec) = self.0.blocks().iter().find(unsteady) {
+            return Err(FitError::Unsteady {
+                block: spec.name.to_string(),
+                iteration,
+            });
+        }
+        let name = |j: usize| self.0.blocks()[j].name.to_string();
+        match Annealing::of(powers::<T, E>(&self.0), iteration) {
+            Annealing::Done => Ok(()),
+            Annealing::Moves(j) => Err(FitError::Annealing {
+                block: name(j),
+                iteration,
+            }),
+            Annealing::Stays(j) => Err(FitError::Conflict {
+                what: format!(
+                    "extrapolation does not go with the power of `{}`, which stays: expected the solver `em`",
+                    name(j)
+                ),
+            }),
         }
     }
 }

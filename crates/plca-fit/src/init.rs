@@ -1,10 +1,13 @@
 //! Starts of runs.
 
+use std::collections::BTreeMap;
+
 use nalgebra::DMatrix;
 use plca_tensor::Real;
 use rand::Rng;
 
-use super::{Algorithm, Draw, FitError, Frozen, Parameters, SCALE, State};
+use super::block::check_known;
+use super::{Algorithm, BlockSpec, Draw, FitError, Frozen, Parameters, SCALE, State};
 
 /// Where the blocks come from that a start does not give.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -34,19 +37,10 @@ impl Start {
 /// use plca_fit::Init;
 /// let start = Init::default().block("weights", dmatrix![0.5; 0.5]);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Init<T: Real> {
-    given: Vec<(String, DMatrix<T>)>,
+    given: BTreeMap<String, DMatrix<T>>,
     start: Start,
-}
-
-impl<T: Real> Default for Init<T> {
-    fn default() -> Self {
-        Self {
-            given: Vec::new(),
-            start: Start::default(),
-        }
-    }
 }
 
 impl<T: Real> Init<T> {
@@ -71,7 +65,7 @@ impl<T: Real> Init<T> {
     /// Gives a block by its name; the last of one name counts.
     #[must_use]
     pub fn block(mut self, name: impl Into<String>, value: DMatrix<T>) -> Self {
-        self.given.push((name.into(), value));
+        self.given.insert(name.into(), value);
         self
     }
 
@@ -87,67 +81,42 @@ impl<T: Real> Init<T> {
         rng: &mut dyn Rng,
     ) -> Result<Parameters<T>, FitError> {
         let specs = algorithm.blocks();
-        let unknown = |(name, _): &&(String, _)| !specs.iter().any(|spec| spec.name == **name);
-        if let Some((name, _)) = self.given.iter().find(unknown) {
-            return Err(FitError::UnknownBlock {
-                name: name.clone(),
-                expected: specs.iter().map(|spec| spec.name.to_string()).collect(),
-            });
+        check_known(specs, self.given.keys())?;
+        let is_data = |spec: &BlockSpec<T>| matches!(spec.draw, Draw::Data(_));
+        let missing = |spec: &&BlockSpec<T>| {
+            let given = self.given.contains_key(&*spec.name);
+            spec.frozen != Frozen::No && !given && !is_data(spec)
+        };
+        if let Some(spec) = specs.iter().find(missing) {
+            let block = spec.name.to_string();
+            return Err(FitError::NotGiven { block });
         }
         if self.start != Start::Drawn {
-            return self.filled(algorithm);
+            let given = specs.iter().enumerate().map(|(j, spec)| {
+                let given = self.given.get(&*spec.name).cloned();
+                given.map(|value| algorithm.given(j, value)).transpose()
+            });
+            let mut blocks = given.collect::<Result<Vec<_>, _>>()?;
+            algorithm.fill(self.start, &mut blocks)?;
+            // What a model does not fill has a value of its own.
+            let blocks = blocks.into_iter().zip(specs);
+            let blocks = blocks.map(|(block, spec)| block.unwrap_or_else(|| spec.even()));
+            return begin(algorithm, blocks.collect());
         }
         // Random numbers are drawn for given blocks too, so that what is given changes no other block.
-        let drawn = algorithm.draw(rng)?;
-        let mut blocks = Vec::with_capacity(specs.len());
-        let mut known = Vec::with_capacity(specs.len());
-        for (j, (spec, drawn)) in specs.iter().zip(drawn).enumerate() {
-            let given = self.of(&spec.name);
-            known.push(given.is_some());
-            blocks.push(match given {
-                Some(_) if matches!(spec.draw, Draw::Data(_)) => drawn,
-                Some(value) => {
-                    // The model says what it takes: some project what is no distribution.
-                    algorithm.given(j, value.clone())?;
-                    value.clone()
-                }
-                None if spec.frozen == Frozen::No || matches!(spec.draw, Draw::Data(_)) => drawn,
-                None => {
-                    return Err(FitError::NotGiven {
-                        block: spec.name.to_string(),
-                    });
-                }
-            });
+        let mut blocks = algorithm.draw(rng)?;
+        let mut known = vec![false; specs.len()];
+        for (j, (block, spec)) in blocks.iter_mut().zip(specs).enumerate() {
+            let given = self.given.get(&*spec.name);
+            known[j] = given.is_some();
+            if let Some(value) = given.filter(|_| !is_data(spec)) {
+                // The model says what it takes: some project what is no distribution.
+                algorithm.given(j, value.clone())?;
+                block.clone_from(value);
+            }
         }
         algorithm.complete(&mut blocks, &known)?;
         begin(algorithm, blocks)
-    }
-
-    /// The value that is given to a block.
-    fn of(&self, name: &str) -> Option<&DMatrix<T>> {
-        let mut given = self.given.iter().rev();
-        let given = given.find(|(other, _)| name == *other);
-        given.map(|(_, value)| value)
-    }
-
-    /// The parameters of a start that is read off the data.
-    fn filled(&self, algorithm: &dyn Algorithm<T>) -> Result<Parameters<T>, FitError> {
-        let specs = algorithm.blocks();
-        let given = specs.iter().enumerate().map(|(j, spec)| {
-            let given = self.of(&spec.name);
-            if given.is_none() && spec.frozen != Frozen::No && !matches!(spec.draw, Draw::Data(_)) {
-                let block = spec.name.to_string();
-                return Err(FitError::NotGiven { block });
-            }
-            let given = given.map(|value| algorithm.given(j, value.clone()));
-            given.transpose()
-        });
-        let mut blocks = given.collect::<Result<Vec<_>, _>>()?;
-        algorithm.fill(self.start, &mut blocks)?;
-        // What a model does not fill has a value of its own.
-        let blocks = blocks.into_iter().zip(specs);
-        let blocks = blocks.map(|(block, spec)| block.unwrap_or_else(|| spec.even()));
-        begin(algorithm, blocks.collect())
     }
 }
 

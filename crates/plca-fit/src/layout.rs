@@ -83,30 +83,3 @@ impl FileLayout {
         })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn arrays_become_the_blocks_that_they_were() {
-        let block = DMatrix::from_fn(6, 2, |i, j| (10 * i + j) as f64);
-        for (layout, extents) in [
-            (FileLayout::Matrix, &[][..]),
-            (FileLayout::Stack("kernel"), &[2, 3]),
-            (FileLayout::Sides, &[]),
-        ] {
-            let shape = layout.shape(block.shape(), extents);
-            let back = layout.block(&shape, &layout.values(&block));
-            assert_eq!(back.as_ref(), Some(&block), "{layout:?}");
-            assert_eq!(layout.block(&[5], &[0.0; 5]), None);
-        }
-        let column = block.columns(0, 1).into_owned();
-        let values = FileLayout::Vector.values(&column);
-        assert_eq!(FileLayout::Vector.block(&[6], &values), Some(column));
-        assert_eq!(
-            FileLayout::Sides.values(&block)[..4],
-            [0.0, 30.0, 1.0, 31.0]
-        );
-    }
-}

@@ -97,6 +97,14 @@ pub trait AnyModel<T: Real>: Debug + Send + Sync {
     ///
     /// As [`Model::bind`].
     fn on<'a>(&'a self, data: &'a dyn Data<T>) -> Result<Run<'a, Parameters<T>>, FitError>;
+
+    /// [`Model::bind`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Model::bind`].
+    fn bind_to<'a>(&'a self, data: &'a dyn Data<T>)
+    -> Result<Box<dyn Algorithm<T> + 'a>, FitError>;
 }
 
 impl<M: Model> AnyModel<M::Scalar> for M {
@@ -110,15 +118,7 @@ impl<M: Model> AnyModel<M::Scalar> for M {
     ) -> Result<Run<'a, Parameters<M::Scalar>>, FitError> {
         Ok(Model::on(self, data)?.untyped())
     }
-}
 
-/// What a run asks of a model besides its algorithm.
-pub(super) trait Bind<T: Real>: Debug {
-    fn bind_to<'a>(&'a self, data: &'a dyn Data<T>)
-    -> Result<Box<dyn Algorithm<T> + 'a>, FitError>;
-}
-
-impl<M: Model> Bind<M::Scalar> for M {
     fn bind_to<'a>(
         &'a self,
         data: &'a dyn Data<M::Scalar>,
@@ -156,7 +156,9 @@ pub trait Model: Debug + Send + Sync {
     where
         Self: Sized,
     {
-        Ok(Run::of(self, self.bind(data)?))
+        let mut run = Run::<Self::State>::new(self.bind(data)?);
+        run.model = Some(self);
+        Ok(run)
     }
 
     /// A start, without a run.

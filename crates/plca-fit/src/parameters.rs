@@ -6,6 +6,7 @@ use std::sync::Arc;
 use nalgebra::DMatrix;
 use plca_tensor::Real;
 
+use super::block::names;
 use super::{BlockSpec, Constraint, FitError};
 
 /// Named blocks of parameters, and how many iterations made them.
@@ -47,23 +48,16 @@ impl<T: Real> Parameters<T> {
     /// [`FitError::Count`] for another number of blocks, [`FitError::Shape`] for another shape, [`FitError::Value`] for the first value in row-major
     /// order that is negative or not finite, [`FitError::Sum`] for a column that does not sum to 1 to half of the scalar's digits.
     pub fn new(specs: &[BlockSpec<T>], blocks: Vec<DMatrix<T>>) -> Result<Self, FitError> {
-        if specs.len() != blocks.len() {
-            return Err(FitError::Count {
-                got: blocks.len(),
-                expected: specs.iter().map(|spec| spec.name.to_string()).collect(),
-            });
-        }
-        for (spec, block) in specs.iter().zip(&blocks) {
-            check(spec, block)?;
-        }
-        Ok(Self {
+        let at = Self {
             names: specs.iter().map(|spec| spec.name.clone()).collect(),
             blocks,
             iteration: 0,
             power: 1.0,
             mass: 1.0,
             facts: Vec::new(),
-        })
+        };
+        at.check(specs)?;
+        Ok(at)
     }
 
     /// Refuses parameters of other blocks.
@@ -72,17 +66,16 @@ impl<T: Real> Parameters<T> {
     ///
     /// As [`new`](Self::new).
     pub fn check(&self, specs: &[BlockSpec<T>]) -> Result<(), FitError> {
-        let expected = || specs.iter().map(|spec| spec.name.to_string());
-        if !expected().eq(self.names.iter().map(|name| name.to_string())) {
+        if !self.names.iter().eq(specs.iter().map(|spec| &spec.name)) {
             return Err(FitError::Blocks {
                 got: self.names.iter().map(|name| name.to_string()).collect(),
-                expected: expected().collect(),
+                expected: names(specs),
             });
         }
         if self.blocks.len() != specs.len() {
             return Err(FitError::Count {
                 got: self.blocks.len(),
-                expected: expected().collect(),
+                expected: names(specs),
             });
         }
         if !(self.power > 0.0 && self.power <= 1.0) {
@@ -226,12 +219,6 @@ impl<T: Real> Parameters<T> {
         self
     }
 
-    /// The same at another power and iteration.
-    pub(super) fn cooled(mut self, power: f64, iteration: usize) -> Self {
-        (self.power, self.iteration) = (power, iteration);
-        self
-    }
-
     pub(super) fn with(mut self, power: f64, mass: f64) -> Self {
         (self.power, self.mass) = (power, mass);
         self
@@ -337,7 +324,6 @@ impl<T: Real> Parameters<T> {
 }
 
 fn check<T: Real>(spec: &BlockSpec<T>, block: &DMatrix<T>) -> Result<(), FitError> {
-    let name = || spec.name.to_string();
     spec.check_values(block)?;
     if spec.constraint != Constraint::Simplex {
         return Ok(());
@@ -351,7 +337,7 @@ fn check<T: Real>(spec: &BlockSpec<T>, block: &DMatrix<T>) -> Result<(), FitErro
         .find(|(_, sum)| (sum - 1.0).abs() > allowed)
     {
         Some((column, sum)) => Err(FitError::Sum {
-            block: name(),
+            block: spec.name.to_string(),
             column,
             sum,
         }),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nalgebra::DMatrix;
-use plca_priors::{PriorError, PriorRules, RatePrior, SimplexPrior, Step};
+use plca_priors::{PriorRules, RatePrior, SimplexPrior, Step};
 use plca_tensor::Real;
 
 /// A prior on a block: of distributions or of rates.
@@ -17,40 +17,12 @@ pub enum Prior<T: Real> {
 }
 
 impl<T: Real> Prior<T> {
-    fn rules(&self) -> &dyn PriorRules {
+    /// What does not depend on the scalar.
+    pub fn rules(&self) -> &dyn PriorRules {
         match self {
             Self::Simplex(prior) => &**prior,
             Self::Rate(prior) => &**prior,
         }
-    }
-
-    /// [`PriorRules::check`].
-    ///
-    /// # Errors
-    ///
-    /// [`PriorError::Shape`].
-    pub fn check(&self, shape: (usize, usize)) -> Result<(), PriorError> {
-        self.rules().check(shape)
-    }
-
-    /// [`PriorRules::pseudo_counts`].
-    pub fn pseudo_counts(&self, shape: (usize, usize)) -> Option<DMatrix<f64>> {
-        self.rules().pseudo_counts(shape)
-    }
-
-    /// [`PriorRules::has_density`].
-    pub fn has_density(&self) -> bool {
-        self.rules().has_density()
-    }
-
-    /// [`PriorRules::may_empty`].
-    pub fn may_empty(&self) -> bool {
-        self.rules().may_empty()
-    }
-
-    /// [`PriorRules::steady`].
-    pub fn steady(&self, iteration: usize) -> bool {
-        self.rules().steady(iteration)
     }
 
     /// The log-density of a block.

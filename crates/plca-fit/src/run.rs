@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use plca_tensor::{Data, Real};
 use rand::Rng;
 
+use super::block::names;
 use super::cool::{Cooled, Held};
 use super::init::scaled;
-use super::model::Bind;
 use super::{
-    Algorithm, Checkpoint, Cooling, Event, Fit, FitError, Init, Need, Parameters, Solver, State,
-    Status, Steps, Stop, StopError, TracePoint,
+    Algorithm, AnyModel, Checkpoint, Cooling, Event, Fit, FitError, Init, Need, Parameters, Solver,
+    State, Status, Steps, Stop, StopError, TracePoint,
 };
 
 /// What an observer sees after an iteration.
@@ -79,11 +79,16 @@ impl<T: Real> Ends<'_, T> {
     }
 }
 
+/// How far parameters are from stationary.
+type Residual<'a, T> = Box<dyn Fn(&Parameters<T>) -> Result<f64, FitError> + 'a>;
+
 /// A model on data, ready to run.
 #[must_use = "call `.run(init, rng)`"]
 pub struct Run<'a, S: State> {
     algorithm: Box<dyn Algorithm<S::Scalar> + 'a>,
-    model: Option<&'a dyn Bind<S::Scalar>>,
+    pub(super) model: Option<&'a dyn AnyModel<S::Scalar>>,
+    /// What takes the place of the algorithm's residual.
+    pub(super) residual: Option<Residual<'a, S::Scalar>>,
     held: Option<Held<'a, S::Scalar>>,
     restarts: u32,
     solver: Solver,
@@ -107,6 +112,7 @@ impl<'a, S: State> Run<'a, S> {
         Self {
             algorithm,
             model: None,
+            residual: None,
             held: None,
             restarts: 1,
             solver: Solver::default(),
@@ -121,6 +127,7 @@ impl<'a, S: State> Run<'a, S> {
         Run {
             algorithm: self.algorithm,
             model: self.model,
+            residual: self.residual,
             held: self.held,
             restarts: self.restarts,
             solver: self.solver,
@@ -133,16 +140,6 @@ impl<'a, S: State> Run<'a, S> {
     /// The model on its data.
     pub fn algorithm(&self) -> &dyn Algorithm<S::Scalar> {
         &*self.algorithm
-    }
-
-    pub(super) fn of(
-        model: &'a dyn Bind<S::Scalar>,
-        algorithm: Box<dyn Algorithm<S::Scalar> + 'a>,
-    ) -> Self {
-        Self {
-            model: Some(model),
-            ..Self::new(algorithm)
-        }
     }
 
     /// Sets from how many starts the run is made (default 1). They are drawn one after the other, and the best end is the result.
@@ -228,8 +225,8 @@ impl<'a, S: State> Run<'a, S> {
     pub fn resume(mut self, from: Checkpoint<S::Scalar>) -> Result<Fit<S>, FitError> {
         let specs = self.algorithm.blocks();
         if !from.parameters.fits(specs) {
-            let names: Vec<_> = specs.iter().map(|spec| &*spec.name).collect();
-            let what = format!("its blocks or shapes are others than {}", names.join(", "));
+            let names = names(specs).join(", ");
+            let what = format!("its blocks or shapes are others than {names}");
             return Err(FitError::Checkpoint { what });
         }
         from.parameters.check(specs)?;
@@ -353,10 +350,14 @@ impl<'a, S: State> Run<'a, S> {
 
     /// Whether the residual is within its tolerance, at a check.
     fn is_near(&self, at: &Checkpoint<S::Scalar>) -> Result<bool, FitError> {
-        match self.stop.residual_tol {
-            Some(tol) => Ok(self.algorithm.residual(&at.parameters)? <= tol),
-            None => Ok(false),
-        }
+        let Some(tol) = self.stop.residual_tol else {
+            return Ok(false);
+        };
+        let residual = match &self.residual {
+            Some(residual) => residual(&at.parameters)?,
+            None => self.algorithm.residual(&at.parameters)?,
+        };
+        Ok(residual <= tol)
     }
 
     /// Whether a small residual ends a run whatever the objective does.

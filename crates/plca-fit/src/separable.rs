@@ -71,7 +71,7 @@ pub fn pseudo_counts<T: Real>(spec: &BlockSpec<T>) -> Result<Option<DMatrix<f64>
     let Some(prior) = &spec.prior else {
         return Ok(None);
     };
-    let counts = prior.pseudo_counts(spec.shape);
+    let counts = prior.rules().pseudo_counts(spec.shape);
     let counts = counts.ok_or_else(|| FitError::NotSeparable {
         what: format!("the prior on `{}`", spec.name),
     })?;

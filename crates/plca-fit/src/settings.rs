@@ -1,42 +1,35 @@
 //! What builders are told of blocks, by their names.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plca_priors::{RatePrior, SimplexPrior};
 use plca_tensor::Real;
 
+use super::block::check_known;
 use super::{BlockSpec, FitError, Frozen, Prior};
 
 /// Priors and frozen blocks of a model, before its data say which blocks there are.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Settings<T: Real> {
-    priors: Vec<(String, Prior<T>)>,
-    frozen: Vec<(String, Frozen)>,
-}
-
-impl<T: Real> Default for Settings<T> {
-    fn default() -> Self {
-        Self {
-            priors: Vec::new(),
-            frozen: Vec::new(),
-        }
-    }
+    priors: BTreeMap<String, Prior<T>>,
+    frozen: BTreeMap<String, Frozen>,
 }
 
 impl<T: Real> Settings<T> {
     /// Sets the prior of a block; the last one counts.
     pub fn prior(&mut self, block: String, prior: Arc<dyn SimplexPrior<T>>) {
-        self.priors.push((block, Prior::Simplex(prior)));
+        self.priors.insert(block, Prior::Simplex(prior));
     }
 
     /// Sets the prior of a block of rates; the last one counts.
     pub fn rate_prior(&mut self, block: String, prior: Arc<dyn RatePrior<T>>) {
-        self.priors.push((block, Prior::Rate(prior)));
+        self.priors.insert(block, Prior::Rate(prior));
     }
 
     /// Sets what of a block is frozen; the last setting counts.
     pub fn freeze(&mut self, block: String, frozen: Frozen) {
-        self.frozen.push((block, frozen));
+        self.frozen.insert(block, frozen);
     }
 
     /// Whether any block has a prior.
@@ -46,14 +39,12 @@ impl<T: Real> Settings<T> {
 
     /// Whether this block has a prior.
     pub fn has_prior(&self, block: &str) -> bool {
-        self.priors.iter().any(|(name, _)| name == block)
+        self.priors.contains_key(block)
     }
 
     /// What of a block is frozen.
     pub fn frozen(&self, block: &str) -> &Frozen {
-        let mut settings = self.frozen.iter().rev();
-        let set = settings.find(|(name, _)| name == block);
-        set.map_or(&Frozen::No, |(_, frozen)| frozen)
+        self.frozen.get(block).unwrap_or(&Frozen::No)
     }
 
     /// Writes them into the blocks of a model.
@@ -62,18 +53,9 @@ impl<T: Real> Settings<T> {
     ///
     /// [`FitError::UnknownBlock`] for a name that no block has; those of [`BlockSpec::check`].
     pub fn apply(&self, specs: &mut [BlockSpec<T>]) -> Result<(), FitError> {
-        let priors = self.priors.iter().map(|(name, _)| name);
-        let mut named = priors.chain(self.frozen.iter().map(|(name, _)| name));
-        if let Some(name) = named.find(|name| !specs.iter().any(|spec| spec.name == **name)) {
-            return Err(FitError::UnknownBlock {
-                name: name.clone(),
-                expected: specs.iter().map(|spec| spec.name.to_string()).collect(),
-            });
-        }
+        check_known(specs, self.priors.keys().chain(self.frozen.keys()))?;
         for spec in specs {
-            let mut priors = self.priors.iter().rev();
-            let prior = priors.find(|(name, _)| spec.name == **name);
-            spec.prior = prior.map(|(_, prior)| prior.clone());
+            spec.prior = self.priors.get(&*spec.name).cloned();
             spec.frozen = self.frozen(&spec.name).clone();
             spec.check()?;
         }

@@ -70,9 +70,10 @@ impl Default for Stop {
     }
 }
 
+/// Setters of fields, for a builder that is handed on.
 macro_rules! setters {
-    ($($name:ident: $value:ty;)*) => {
-        impl Stop {
+    ($of:ident: $($name:ident: $value:ty;)*) => {
+        impl $of {
             $(
                 #[doc = concat!("Sets [`", stringify!($name), "`](field@Self::", stringify!($name), ").")]
                 #[must_use]
@@ -84,8 +85,10 @@ macro_rules! setters {
         }
     };
 }
+pub(super) use setters;
 
 setters! {
+    Stop:
     max_iter: usize;
     tol: impl Into<Option<f64>>;
     residual_tol: impl Into<Option<f64>>;

@@ -9,15 +9,11 @@
 //!
 //! with `v` the sum of the observation for PLSA and NMF (one gap for every observation), of all the data for PLCA.
 
-use std::fmt;
-
 use nalgebra::DMatrix;
 use plca_tensor::{Cp, Data, Factor, Modes, Part, Real, Request, Rule};
 
-use super::{
-    Algorithm, BlockSpec, Checkpoint, Fit, FitError, Parameters, Run, Sense, Separable, Solver,
-    State, Stepped, Stop,
-};
+use super::stop::setters;
+use super::{Algorithm, Checkpoint, Fit, FitError, Parameters, Run, Solver, State, Stop};
 
 /// What is done with counts that no learnt component can explain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,35 +57,15 @@ impl Default for Transform {
     }
 }
 
+setters! {
+    Transform:
+    along: usize;
+    stop: Stop;
+    impossible: Impossible;
+    solver: Solver;
+}
+
 impl Transform {
-    /// Sets [`along`](field@Self::along).
-    #[must_use]
-    pub fn along(mut self, mode: usize) -> Self {
-        self.along = Some(mode);
-        self
-    }
-
-    /// Sets [`stop`](field@Self::stop).
-    #[must_use]
-    pub fn stop(mut self, stop: Stop) -> Self {
-        self.stop = stop;
-        self
-    }
-
-    /// Sets [`impossible`](field@Self::impossible).
-    #[must_use]
-    pub fn impossible(mut self, impossible: Impossible) -> Self {
-        self.impossible = impossible;
-        self
-    }
-
-    /// Sets [`solver`](field@Self::solver).
-    #[must_use]
-    pub fn solver(mut self, solver: Solver) -> Self {
-        self.solver = solver;
-        self
-    }
-
     /// The mode of the new observations of a model of so many.
     ///
     /// # Errors
@@ -129,68 +105,6 @@ impl<S: State> Explained<S> {
     }
 }
 
-/// An algorithm whose residual is the largest gap.
-struct Certified<'a, T: Real, G> {
-    algorithm: Box<dyn Algorithm<T> + 'a>,
-    gap: G,
-}
-
-impl<T: Real, G> fmt::Debug for Certified<'_, T, G> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.algorithm.fmt(f)
-    }
-}
-
-impl<T: Real, G> Algorithm<T> for Certified<'_, T, G>
-where
-    G: Fn(&Parameters<T>) -> Result<Vec<f64>, FitError>,
-{
-    fn blocks(&self) -> &[BlockSpec<T>] {
-        self.algorithm.blocks()
-    }
-
-    fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
-        self.algorithm.step(at, measure)
-    }
-
-    fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
-        self.algorithm.objective(at)
-    }
-
-    fn sense(&self) -> Sense {
-        self.algorithm.sense()
-    }
-
-    fn unit(&self) -> f64 {
-        self.algorithm.unit()
-    }
-
-    fn scale(&self, at: &Parameters<T>) -> Result<Option<Vec<f64>>, FitError> {
-        self.algorithm.scale(at)
-    }
-
-    fn extrapolates(&self, at: &Parameters<T>) -> Result<(), FitError> {
-        self.algorithm.extrapolates(at)
-    }
-
-    fn extrapolated(&self, base: &Parameters<T>, flat: &[f64], last: &[f64]) -> Parameters<T> {
-        self.algorithm.extrapolated(base, flat, last)
-    }
-
-    fn settled(&self, at: &Parameters<T>) -> bool {
-        self.algorithm.settled(at)
-    }
-
-    // [SPEC 1.5] stop by the gap
-    fn residual(&self, at: &Parameters<T>) -> Result<f64, FitError> {
-        Ok((self.gap)(at)?.into_iter().fold(0.0, f64::max))
-    }
-
-    fn separable(&self) -> Result<&dyn Separable<T>, FitError> {
-        self.algorithm.separable()
-    }
-}
-
 /// Runs an algorithm from a start until its gap is small enough; the gaps at the end.
 ///
 /// # Errors
@@ -202,12 +116,14 @@ pub fn certify<S: State>(
     how: &Transform,
     gap: impl Fn(&Parameters<S::Scalar>) -> Result<Vec<f64>, FitError>,
 ) -> Result<(Fit<S>, Vec<f64>), FitError> {
-    let certified = Certified {
-        algorithm,
-        gap: &gap,
+    let run = Run::<S>::new(algorithm);
+    let mut run = run.solver(how.solver).stop(how.stop.clone());
+    // [SPEC 1.5] stop by the gap
+    let residual = |at: &Parameters<S::Scalar>| {
+        let gaps = gap(at)?.into_iter();
+        Ok::<_, FitError>(gaps.fold(0.0, f64::max))
     };
-    let run = Run::<S>::new(Box::new(certified));
-    let run = run.solver(how.solver).stop(how.stop.clone());
+    run.residual = Some(Box::new(residual));
     let fit = run.resume(Checkpoint::new(start))?;
     let gap = gap(fit.state().parameters())?;
     Ok((fit, gap))

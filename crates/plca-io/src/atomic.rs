@@ -64,8 +64,8 @@ pub fn write_atomically(
 pub fn can_write(path: &Path) -> Result<(), IoError> {
     match Target::of(path).map_err(|e| IoError::new(path, e))? {
         Target::Device => Ok(()),
-        Target::File { folder, .. } => {
-            clear(&folder);
+        Target::File { place, .. } => {
+            clear(folder(&place));
             Pending::new(path).map(drop)
         }
     }
@@ -77,7 +77,6 @@ enum Target {
     Device,
     File {
         place: PathBuf,
-        folder: PathBuf,
         /// Of the file that is there.
         permissions: Option<Permissions>,
     },
@@ -104,16 +103,15 @@ impl Target {
             // A name that is too long, say.
             Err(e) => return Err(e),
         };
-        let folder = match place.parent() {
-            Some(p) if !p.as_os_str().is_empty() => p,
-            _ => Path::new("."),
-        };
-        let folder = folder.to_path_buf();
-        Ok(Self::File {
-            place,
-            folder,
-            permissions,
-        })
+        Ok(Self::File { place, permissions })
+    }
+}
+
+/// Where a file is.
+fn folder(place: &Path) -> &Path {
+    match place.parent() {
+        Some(p) if !p.as_os_str().is_empty() => p,
+        _ => Path::new("."),
     }
 }
 
@@ -146,11 +144,7 @@ pub struct Pending {
 #[derive(Debug)]
 enum To {
     Device(File),
-    File {
-        file: NamedTempFile,
-        place: PathBuf,
-        folder: PathBuf,
-    },
+    File { file: NamedTempFile, place: PathBuf },
 }
 
 impl Pending {
@@ -167,14 +161,9 @@ impl Pending {
         let open = || -> std::io::Result<To> {
             Ok(match Target::of(path)? {
                 Target::Device => To::Device(File::options().write(true).open(path)?),
-                Target::File {
+                Target::File { place, permissions } => To::File {
+                    file: beside(folder(&place), permissions)?,
                     place,
-                    folder,
-                    permissions,
-                } => To::File {
-                    file: beside(&folder, permissions)?,
-                    place,
-                    folder,
                 },
             })
         };
@@ -220,17 +209,12 @@ impl Pending {
     ///
     /// See [`Pending`].
     pub fn keep(self) -> Result<(), IoError> {
-        if let To::File {
-            file,
-            place,
-            folder,
-        } = self.to
-        {
+        if let To::File { file, place } = self.to {
             let kept = file.persist(&place);
             kept.map_err(|e| IoError::new(&self.path, e.error))?;
             // The new name is safe once the folder is; not every file system can say so.
             #[cfg(unix)]
-            let _ = File::open(folder).and_then(|f| f.sync_all());
+            let _ = File::open(folder(&place)).and_then(|f| f.sync_all());
         }
         Ok(())
     }

@@ -153,6 +153,15 @@ pub enum DataFile<T> {
     Sparse(Coordinates<T>),
 }
 
+impl<T> DataFile<T> {
+    fn shape(&self) -> &[usize] {
+        match self {
+            Self::Dense(array) => &array.shape,
+            Self::Sparse(entries) => &entries.shape,
+        }
+    }
+}
+
 impl<T: Element> DataFile<T> {
     /// The data as models take them, every cell observed. Cells that a sparse file does not list are 0. For hidden cells see
     /// [`DenseTensor::masked`] and [`SparseTensor::stored_only`].
@@ -466,10 +475,7 @@ fn read<T: Element>(
         }
     };
     let data = attempt().map_err(|e| e.of(path))?;
-    let got = match &data {
-        DataFile::Dense(array) => &array.shape,
-        DataFile::Sparse(entries) => &entries.shape,
-    };
+    let got = data.shape();
     if got.is_empty() {
         return Err(IoError::new(
             path,
@@ -544,10 +550,7 @@ pub fn read_mask(path: &Path, shape: &[usize]) -> Result<Mask, IoError> {
         infinite: true,
     };
     let data = read::<f32>(path, tns_shape, accept, &Table::default())?;
-    let got = match &data {
-        DataFile::Dense(array) => &array.shape,
-        DataFile::Sparse(cells) => &cells.shape,
-    };
+    let got = data.shape();
     if got != shape {
         return Err(IoError::new(
             path,

@@ -16,18 +16,16 @@ const MAX_MESSAGE: usize = 4096;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct IoError {
     path: PathBuf,
-    /// Line, member or entry; empty where the whole file is meant.
-    place: String,
-    what: String,
+    fault: Fault,
 }
 
 impl fmt::Display for IoError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = format!("{}: ", self.path.display());
-        if !self.place.is_empty() {
-            line.push_str(&format!("{}: ", self.place));
+        if !self.place().is_empty() {
+            line.push_str(&format!("{}: ", self.place()));
         }
-        line.push_str(&self.what);
+        line.push_str(&self.fault.what);
         // Library messages and words of hostile files may have several lines or be long; a user's line is one.
         for c in line.chars().take(MAX_MESSAGE) {
             f.write_char(if c.is_control() { ' ' } else { c })?;
@@ -45,11 +43,7 @@ impl IoError {
     /// assert_eq!((error.to_string().as_str(), error.place()), ("v.npy: is empty", ""));
     /// ```
     pub fn new(path: &Path, what: impl fmt::Display) -> Self {
-        Self {
-            path: path.into(),
-            place: String::new(),
-            what: what.to_string(),
-        }
+        Fault::new(what).of(path)
     }
 
     /// The file that was refused.
@@ -73,7 +67,7 @@ impl IoError {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn place(&self) -> &str {
-        &self.place
+        &self.fault.place
     }
 
     /// An error at a place in the file.
@@ -84,27 +78,21 @@ impl IoError {
     /// assert_eq!(error.to_string(), "v.npy: entry [0, 1]: -1 is negative");
     /// ```
     pub fn at(path: &Path, place: impl fmt::Display, what: impl fmt::Display) -> Self {
-        Self {
-            path: path.into(),
-            place: place.to_string(),
-            what: what.to_string(),
-        }
+        Fault::at(place, what).of(path)
     }
 }
 
 /// A failure inside a format, before the file is known.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
+    /// Line, member or entry; empty where the whole file is meant.
     pub(crate) place: String,
     pub(crate) what: String,
 }
 
 impl Fault {
     pub(crate) fn new(what: impl fmt::Display) -> Self {
-        Self {
-            place: String::new(),
-            what: what.to_string(),
-        }
+        Self::at("", what)
     }
 
     pub(crate) fn at(place: impl fmt::Display, what: impl fmt::Display) -> Self {
@@ -126,8 +114,7 @@ impl Fault {
     pub(crate) fn of(self, path: &Path) -> IoError {
         IoError {
             path: path.into(),
-            place: self.place,
-            what: self.what,
+            fault: self,
         }
     }
 }

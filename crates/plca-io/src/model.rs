@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use zip::write::{SimpleFileOptions, ZipWriter};
 
 use crate::atomic::{Pending, write_atomically};
-use crate::data::{self, Array, Element, check_order};
+use crate::data::{self, Array, Element, check_order, hexadecimal};
 use crate::error::Fault;
 use crate::latch::Latch;
 use crate::npy::Kind;
@@ -46,34 +46,22 @@ pub struct ModelFile {
 
 /// C order, whatever the file had.
 fn row_major(array: Array<f64>) -> Array<f64> {
-    if !array.fortran || array.shape.len() < 2 {
+    // What does not fit its shape is refused where that is looked at.
+    if !array.fortran || array.values.is_empty() || array.check().is_err() {
         return Array {
             fortran: false,
             ..array
         };
     }
-    let (n, shape) = (array.values.len(), &array.shape);
-    let mut strides = vec![1; shape.len()];
-    for m in 1..shape.len() {
-        strides[m] = strides[m - 1] * shape[m - 1];
+    // Where the cells are, in C order.
+    let (mut places, mut stride) = (vec![0], 1);
+    for &size in &array.shape {
+        let next = |place: usize| (0..size).map(move |i| place + i * stride);
+        places = places.into_iter().flat_map(next).collect();
+        stride *= size;
     }
-    let mut index = vec![0; shape.len()];
-    let mut values = Vec::with_capacity(n);
-    for _ in 0..n {
-        values.push(
-            array.values[index
-                .iter()
-                .zip(&strides)
-                .map(|(i, s)| i * s)
-                .sum::<usize>()],
-        );
-        for m in (0..shape.len()).rev() {
-            index[m] = (index[m] + 1) % shape[m];
-            if index[m] != 0 {
-                break;
-            }
-        }
-    }
+    let values = places.into_iter().map(|place| array.values[place]);
+    let values = values.collect();
     Array {
         shape: array.shape,
         values,
@@ -81,9 +69,9 @@ fn row_major(array: Array<f64>) -> Array<f64> {
     }
 }
 
-fn is_safetensors(path: &Path) -> bool {
+fn has_extension(path: &Path, wanted: &str) -> bool {
     path.extension()
-        .is_some_and(|e| e.eq_ignore_ascii_case("safetensors"))
+        .is_some_and(|e| e.eq_ignore_ascii_case(wanted))
 }
 
 /// SHA-256, in hexadecimal, of the metadata and of the name, shape and every bit of every array.
@@ -118,7 +106,7 @@ pub fn checksum(model: &ModelFile) -> String {
             hash.update(&bytes);
         }
     }
-    hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
+    hexadecimal(hash)
 }
 
 /// Writes a checkpoint: a model file in `.npz` form, whatever its extension, that [`read_checkpoint`] gives back bit for
@@ -148,12 +136,7 @@ pub fn write_checkpoint(path: &Path, state: &ModelFile) -> Result<(), IoError> {
     if state.arrays.values().any(|array| array.fortran) {
         let arrays = &mut state.to_mut().arrays;
         for array in arrays.values_mut() {
-            let all = Array {
-                shape: Vec::new(),
-                values: Vec::new(),
-                fortran: false,
-            };
-            *array = row_major(std::mem::replace(array, all));
+            *array = row_major(array.clone());
         }
     }
     let metadata = json!({
@@ -257,20 +240,15 @@ pub fn read_checkpoint(path: &Path) -> Result<ModelFile, IoError> {
 /// ```
 pub fn read_model(path: &Path) -> Result<ModelFile, IoError> {
     let attempt = || -> Result<ModelFile, Fault> {
-        if is_safetensors(path) {
+        if has_extension(path, "safetensors") {
             read_safetensors(path)
-        } else if is_npz(path) {
+        } else if has_extension(path, "npz") {
             read_npz(path)
         } else {
             Err(Fault::new(UNKNOWN))
         }
     };
     attempt().map_err(|e| e.of(path))
-}
-
-fn is_npz(path: &Path) -> bool {
-    path.extension()
-        .is_some_and(|e| e.eq_ignore_ascii_case("npz"))
 }
 
 fn read_npz(path: &Path) -> Result<ModelFile, Fault> {
@@ -389,7 +367,10 @@ pub fn write_model(path: &Path, model: &ModelFile, single: bool) -> Result<(), I
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn pending_model(path: &Path, model: &ModelFile, single: bool) -> Result<Pending, IoError> {
-    let (safetensors, npz) = (is_safetensors(path), is_npz(path));
+    let (safetensors, npz) = (
+        has_extension(path, "safetensors"),
+        has_extension(path, "npz"),
+    );
     if !safetensors && !npz {
         return Err(IoError::new(path, UNKNOWN));
     }
@@ -410,7 +391,10 @@ pub fn pending_model(path: &Path, model: &ModelFile, single: bool) -> Result<Pen
                 true => &row_major(array.clone()),
                 false => array,
             };
-            npy::write_values(&array.values, is_single(name, single), w)?;
+            match is_single(name, single) {
+                true => npy::write_values::<f32>(&array.values, w)?,
+                false => npy::write_values::<f64>(&array.values, w)?,
+            }
         }
         Ok(())
     })?;
@@ -449,7 +433,10 @@ fn fill<W: Write + Seek>(
         archive
             .start_file(format!("{name}.npy"), options)
             .map_err(std::io::Error::other)?;
-        npy::write_model_array(array, is_single(name, single), &mut archive)?;
+        match is_single(name, single) {
+            true => npy::write_array::<f32>(array, &mut archive)?,
+            false => npy::write_array::<f64>(array, &mut archive)?,
+        }
     }
     if !metadata.is_empty() {
         archive
@@ -509,7 +496,7 @@ fn safetensors_header(
 /// ```
 pub fn write_npy<T: Element>(path: &Path, array: &Array<T>) -> Result<(), IoError> {
     array.check().map_err(|e| e.of(path))?;
-    write_atomically(path, |w| npy::write_array(array, w))
+    write_atomically(path, |w| npy::write_array::<T>(array, w))
 }
 
 #[cfg(test)]

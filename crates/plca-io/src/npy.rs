@@ -136,17 +136,18 @@ impl Header {
         raw
     }
 
+    /// The number of a signed type.
+    fn signed(&self, raw: [u8; 8]) -> i64 {
+        let shift = 64 - 8 * self.size as u32;
+        (i64::from_le_bytes(raw) << shift) >> shift
+    }
+
     pub(crate) fn decode<T: Element>(&self, bytes: &[u8]) -> T {
         let raw = self.raw(bytes);
         match (self.kind, self.size) {
-            (Kind::Float, 4) => T::lit(f64::from(f32::from_le_bytes([
-                raw[0], raw[1], raw[2], raw[3],
-            ]))),
+            (Kind::Float, 4) => T::lit(f32::read_le(&raw).into()),
             (Kind::Float, _) => T::lit(f64::from_le_bytes(raw)),
-            (Kind::Signed, n) => {
-                let shift = 64 - 8 * n as u32;
-                T::lit(((i64::from_le_bytes(raw) << shift) >> shift) as f64)
-            }
+            (Kind::Signed, _) => T::lit(self.signed(raw) as f64),
             _ => T::lit(u64::from_le_bytes(raw) as f64),
         }
     }
@@ -169,7 +170,7 @@ pub(crate) struct Values<R> {
     buffer: Vec<u8>,
     next: usize,
     /// How many values were taken, of how many.
-    taken: usize,
+    pub(crate) taken: usize,
     cells: usize,
 }
 
@@ -262,12 +263,12 @@ pub(crate) fn reserve<U>(all: &mut Vec<U>, more: usize) -> Result<(), Fault> {
 /// All values, each by `decode` from the header and its place and bytes.
 fn read_values<R: Read, U>(
     mut values: Values<R>,
-    supply: Supply,
+    stored: bool,
     decode: impl Fn(&Header, usize, &[u8]) -> Result<U, Fault>,
 ) -> Result<Vec<U>, Fault> {
     let cells = values.cells;
     let mut all: Vec<U> = Vec::new();
-    if supply.stored {
+    if stored {
         reserve(&mut all, cells)?;
     }
     while let Some((header, word)) = values.next()? {
@@ -285,9 +286,12 @@ pub(crate) fn read_array<T: Element>(
     reader: &mut impl Read,
     supply: Supply,
 ) -> Result<Array<T>, Fault> {
-    let values = Values::new(reader, supply)?;
+    decoded(Values::new(reader, supply)?, supply.stored)
+}
+
+fn decoded<T: Element>(values: Values<impl Read>, stored: bool) -> Result<Array<T>, Fault> {
     let Header { shape, fortran, .. } = values.header.clone();
-    let values = read_values(values, supply, |header, _, word| Ok(header.decode(word)))?;
+    let values = read_values(values, stored, |header, _, word| Ok(header.decode(word)))?;
     Ok(Array {
         shape,
         values,
@@ -300,19 +304,10 @@ pub(crate) fn read_values_of<T: Element>(
     reader: &mut impl Read,
     header: Header,
 ) -> Result<Array<T>, Fault> {
-    let (shape, cells) = (header.shape.clone(), header.cells()?);
-    let mut values = Vec::new();
-    reserve(&mut values, cells)?;
-    let mut reader = Values::behind(header, reader, cells);
-    while values.len() < cells {
-        let next = reader.next()?;
-        values.extend(next.map(|(header, word)| header.decode::<T>(word)));
-    }
-    Ok(Array {
-        shape,
-        values,
-        fortran: false,
-    })
+    let cells = header.cells()?;
+    // What follows them belongs to others.
+    let own = reader.take((cells * header.size) as u64);
+    decoded(Values::behind(header, own, cells), true)
 }
 
 impl Header {
@@ -339,8 +334,7 @@ impl Header {
     /// The value at a place of an integer type, which must not be below 0.
     pub(crate) fn whole(&self, at: usize, word: &[u8]) -> Result<u64, Fault> {
         let raw = self.raw(word);
-        let shift = 64 - 8 * self.size as u32;
-        let signed = (i64::from_le_bytes(raw) << shift) >> shift;
+        let signed = self.signed(raw);
         if self.kind == Kind::Signed && signed < 0 {
             return Err(Fault::at(
                 format!("entry {at}"),
@@ -361,7 +355,7 @@ pub(crate) fn read_whole<U>(
 ) -> Result<Vec<U>, Fault> {
     let values = Values::new(reader, supply)?;
     enough(values.header.integers()?)?;
-    read_values(values, supply, |header, at, word| {
+    read_values(values, supply.stored, |header, at, word| {
         make(at, header.whole(at, word)?)
     })
 }
@@ -381,48 +375,25 @@ pub(crate) fn read_text(reader: &mut impl Read) -> Result<String, Fault> {
         .collect())
 }
 
-/// Writes an array in version 1, little endian, C or Fortran order as it is.
+/// Writes an array in version 1, in the precision of `T`, little endian, C or Fortran order as it is.
 pub(crate) fn write_array<T: Element>(
-    array: &Array<T>,
+    array: &Array<impl Element>,
     writer: &mut impl Write,
 ) -> std::io::Result<()> {
     write_header(T::DESCR, &array.shape, array.fortran, writer)?;
-    write_chunks(&array.values, writer, T::write_le)
+    write_values::<T>(&array.values, writer)
 }
 
-/// As [`write_array`], in single precision if `single`.
-pub(crate) fn write_model_array(
-    array: &Array<f64>,
-    single: bool,
+/// Writes values alone, in the precision of `T`.
+pub(crate) fn write_values<T: Element>(
+    values: &[impl Element],
     writer: &mut impl Write,
-) -> std::io::Result<()> {
-    let descr = if single { f32::DESCR } else { f64::DESCR };
-    write_header(descr, &array.shape, array.fortran, writer)?;
-    write_values(&array.values, single, writer)
-}
-
-/// Writes values alone, in single precision if `single`.
-pub(crate) fn write_values(
-    values: &[f64],
-    single: bool,
-    writer: &mut impl Write,
-) -> std::io::Result<()> {
-    if single {
-        write_chunks(values, writer, |x, out| (x as f32).write_le(out))
-    } else {
-        write_chunks(values, writer, f64::write_le)
-    }
-}
-
-fn write_chunks<T: Copy>(
-    values: &[T],
-    writer: &mut impl Write,
-    encode: impl Fn(T, &mut Vec<u8>),
 ) -> std::io::Result<()> {
     let mut bytes = Vec::with_capacity(CHUNK);
     for chunk in values.chunks(CHUNK / 8) {
         bytes.clear();
-        chunk.iter().for_each(|&x| encode(x, &mut bytes));
+        let narrow = chunk.iter().map(|x| T::lit(x.to_f64()));
+        narrow.for_each(|x| x.write_le(&mut bytes));
         writer.write_all(&bytes)?;
     }
     Ok(())

@@ -1,6 +1,5 @@
 //! Whether a file is the one whose checksum was taken.
 
-use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -41,10 +40,11 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn new(found: &Metadata) -> Self {
+    fn of(path: &Path) -> Result<Self, IoError> {
         #[cfg(unix)]
         use std::os::unix::fs::MetadataExt;
-        Self {
+        let found = path.metadata().map_err(|e| IoError::new(path, e))?;
+        Ok(Self {
             length: found.len(),
             modified: found.modified().ok(),
             #[cfg(unix)]
@@ -54,12 +54,7 @@ impl Stamp {
                 found.ctime(),
                 found.ctime_nsec(),
             ],
-        }
-    }
-
-    fn of(path: &Path) -> Result<Self, IoError> {
-        let found = path.metadata().map_err(|e| IoError::new(path, e))?;
-        Ok(Self::new(&found))
+        })
     }
 }
 

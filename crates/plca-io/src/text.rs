@@ -164,6 +164,8 @@ pub(crate) fn visit_frostt<T: Element>(
 pub(crate) struct Announced {
     /// Entries are listed with their indices.
     pub(crate) coordinate: bool,
+    /// They have no values, which are 1.
+    pattern: bool,
     symmetric: bool,
     pub(crate) shape: [usize; 2],
 }
@@ -179,33 +181,27 @@ pub(crate) fn read_matrix_market<T: Element>(
         values.push(x);
         Ok(())
     })?;
-    let [rows, columns] = announced.shape;
+    let shape = announced.shape.to_vec();
     if announced.coordinate {
         return Ok(DataFile::Sparse(Coordinates {
-            shape: vec![rows, columns],
+            shape,
             indices,
             values,
         }));
     }
-    if !announced.symmetric {
-        return Ok(DataFile::Dense(Array {
-            shape: vec![rows, columns],
-            values,
-            fortran: true,
-        }));
-    }
-    let mut square = vec![T::zero(); rows * rows];
-    let mut next = values.into_iter();
-    for column in 0..rows {
-        for row in column..rows {
-            let x = next.next().unwrap_or_default();
-            square[column * rows + row] = x;
-            square[row * rows + column] = x;
+    if announced.symmetric {
+        let size = shape[0];
+        let mut square = vec![T::zero(); size * size];
+        let places = (0..size).flat_map(|column| (column..size).map(move |row| (row, column)));
+        for ((row, column), x) in places.zip(values) {
+            square[column * size + row] = x;
+            square[row * size + column] = x;
         }
+        values = square;
     }
     Ok(DataFile::Dense(Array {
-        shape: vec![rows, rows],
-        values: square,
+        shape,
+        values,
         fortran: true,
     }))
 }
@@ -216,17 +212,11 @@ pub(crate) fn visit_matrix_market<T: Element>(
     accept: Accept,
     mut visit: impl FnMut(Option<[u32; 2]>, T) -> Result<(), Fault>,
 ) -> Result<Announced, Fault> {
-    #[derive(Default)]
-    struct Banner {
-        coordinate: bool,
-        pattern: bool,
-        symmetric: bool,
-    }
-    let mut banner: Option<Banner> = None;
-    let mut size: Option<(usize, usize, usize)> = None;
+    let mut banner: Option<Announced> = None;
+    let mut announced: Option<usize> = None;
     let mut entries = 0usize;
     for_each_line(reader, |number, line| {
-        let Some(banner) = &banner else {
+        let Some(banner) = &mut banner else {
             let lower = line.to_ascii_lowercase();
             let words: Vec<&str> = lower.split_ascii_whitespace().collect();
             let ["%%matrixmarket", "matrix", format, field, symmetry] = words[..] else {
@@ -248,10 +238,11 @@ pub(crate) fn visit_matrix_market<T: Element>(
             if format == "array" && field == "pattern" {
                 return Err(Fault::new("an array has no pattern form"));
             }
-            banner = Some(Banner {
+            banner = Some(Announced {
                 coordinate: format == "coordinate",
                 pattern: field == "pattern",
                 symmetric: symmetry == "symmetric",
+                shape: [0, 0],
             });
             debug_assert_eq!(number, 1);
             return Ok(());
@@ -261,7 +252,7 @@ pub(crate) fn visit_matrix_market<T: Element>(
             return Ok(());
         }
         let mut words = line.split_ascii_whitespace();
-        let Some((rows, columns, stored)) = size else {
+        let Some(stored) = announced else {
             let sizes: Vec<usize> = words
                 .map(|w| {
                     w.parse()
@@ -271,18 +262,13 @@ pub(crate) fn visit_matrix_market<T: Element>(
             let (rows, columns, stored) = match (&sizes[..], banner.coordinate) {
                 (&[r, k, n], true) => (r, k, n),
                 (&[r, k], false) => {
-                    let cells = if banner.symmetric {
-                        r.checked_add(1)
-                            .and_then(|next| r.checked_mul(next))
-                            .map(|n| n / 2)
-                    } else {
-                        r.checked_mul(k)
+                    let cells = match banner.symmetric {
+                        true => r.checked_add(1).and_then(|next| r.checked_mul(next)),
+                        false => r.checked_mul(k),
                     };
-                    (
-                        r,
-                        k,
-                        cells.ok_or_else(|| Fault::new(format!("{r} x {k} is too large")))?,
-                    )
+                    let cells = cells.map(|n| if banner.symmetric { n / 2 } else { n });
+                    let large = || Fault::new(format!("{r} x {k} is too large"));
+                    (r, k, cells.ok_or_else(large)?)
                 }
                 _ => {
                     return Err(Fault::new(format!(
@@ -305,7 +291,8 @@ pub(crate) fn visit_matrix_market<T: Element>(
                     )));
                 }
             }
-            size = Some((rows, columns, stored));
+            banner.shape = [rows, columns];
+            announced = Some(stored);
             return Ok(());
         };
         if entries == stored {
@@ -327,6 +314,7 @@ pub(crate) fn visit_matrix_market<T: Element>(
         };
         let mut word = || words.next().ok_or_else(miscounted);
         if banner.coordinate {
+            let [rows, columns] = banner.shape;
             let (i, j) = (index(word()?, 0, rows)?, index(word()?, 1, columns)?);
             let x = if banner.pattern {
                 T::one()
@@ -345,7 +333,7 @@ pub(crate) fn visit_matrix_market<T: Element>(
         }
         Ok(())
     })?;
-    let (Some(banner), Some((rows, columns, stored))) = (banner, size) else {
+    let (Some(banner), Some(stored)) = (banner, announced) else {
         return Err(Fault::new("the file ends before the sizes"));
     };
     if entries != stored {
@@ -353,11 +341,7 @@ pub(crate) fn visit_matrix_market<T: Element>(
             "{entries} entries where {stored} are announced"
         )));
     }
-    Ok(Announced {
-        coordinate: banner.coordinate,
-        symmetric: banner.symmetric,
-        shape: [rows, columns],
-    })
+    Ok(banner)
 }
 
 /// The cells of lines, which may be quoted.

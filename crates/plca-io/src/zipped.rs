@@ -166,7 +166,6 @@ pub(crate) fn is_sparse(path: &Path) -> Result<bool, Fault> {
 struct Stream<'a> {
     name: &'static str,
     values: npy::Values<Member<'a>>,
-    taken: usize,
     /// The bytes of all numbers are there, not compressed.
     all_there: bool,
 }
@@ -178,7 +177,6 @@ impl<'a> Stream<'a> {
         Ok(Self {
             name,
             values,
-            taken: 0,
             all_there: supply.stored,
         })
     }
@@ -205,8 +203,7 @@ impl<'a> Stream<'a> {
         &mut self,
         make: impl FnOnce(&npy::Header, usize, &[u8]) -> Result<U, Fault>,
     ) -> Result<Option<U>, Fault> {
-        let at = self.taken;
-        self.taken += 1;
+        let at = self.values.taken;
         let next = self.values.next();
         let made = next.and_then(|word| {
             word.map(|(header, word)| make(header, at, word))

@@ -180,17 +180,17 @@ impl<T: Real> RatePrior<T> for Gamma {
         self.check(rate.shape())?;
         same_shape(counts.shape(), rate.shape())?;
         same_shape(exposure.shape(), rate.shape())?;
-        let (floor, rows) = (T::lit(self.floor), rate.nrows());
+        let rows = rate.nrows();
         let mut new = rate.clone();
-        let entries = new.iter_mut().zip(counts).zip(exposure).enumerate();
-        for (at, ((theta, &c), &x)) in entries {
-            // [SKELLAM 5] θ <- (c + a - 1) / (x + b)
-            let numerator = c + T::lit(self.shape.get(at, rows) - 1.0);
-            let below = numerator <= floor;
-            let numerator = if below { floor } else { numerator };
-            let divisor = T::lit(x.to_f64() + self.rate.get(at, rows));
-            if divisor > T::zero() {
-                *theta = numerator / divisor;
+        let terms = (counts.as_slice(), exposure.as_slice());
+        // One prior for all is the common case, and a loop without branches.
+        match (&self.shape, &self.rate) {
+            (&Values::All(a), &Values::All(b)) => {
+                renew(new.as_mut_slice(), terms, self.floor, |_| (a, b));
+            }
+            (shape, rate) => {
+                let prior = |at| (shape.get(at, rows), rate.get(at, rows));
+                renew(new.as_mut_slice(), terms, self.floor, prior);
             }
         }
         match new.iter().position(|x| !x.is_finite()) {
@@ -226,5 +226,27 @@ impl<T: Real> RatePrior<T> for Gamma {
             ]
         });
         terms.collect::<CompensatedSum>().value()
+    }
+}
+
+/// `(c + a - 1) / (x + b)` in the place of every entry whose divisor is above 0.
+fn renew<T: Real>(
+    rate: &mut [T],
+    (counts, exposure): (&[T], &[T]),
+    floor: f64,
+    prior: impl Fn(usize) -> (f64, f64),
+) {
+    let floor = T::lit(floor);
+    for (at, ((theta, &c), &x)) in rate.iter_mut().zip(counts).zip(exposure).enumerate() {
+        let (a, b) = prior(at);
+        // [SKELLAM 5] θ <- (c + a - 1) / (x + b)
+        let numerator = c + T::lit(a - 1.0);
+        let numerator = if numerator <= floor { floor } else { numerator };
+        let divisor = T::lit(x.to_f64() + b);
+        *theta = if divisor > T::zero() {
+            numerator / divisor
+        } else {
+            *theta
+        };
     }
 }

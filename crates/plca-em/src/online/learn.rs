@@ -140,7 +140,8 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
                 continue;
             }
             let spec = &shared[j];
-            if spec.prior.as_ref().is_some_and(|prior| prior.may_empty()) {
+            let prior = spec.prior.as_ref();
+            if prior.is_some_and(|prior| prior.rules().may_empty()) {
                 restored.push(spec.name.to_string());
             }
             for (i, _) in rows.iter().enumerate().filter(|&(_, &new)| new) {

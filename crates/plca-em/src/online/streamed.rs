@@ -4,8 +4,8 @@ use std::fmt::Debug;
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    BlockSpec, Counts, Em, Expectation, Exposure, FitError, Frozen, Model, Parameters, Renewed,
-    State, Wanted,
+    Algorithm as _, BlockSpec, Counts, Em, Expectation, Exposure, FitError, Frozen, Model,
+    Parameters, Renewed, State, Wanted,
 };
 use plca_tensor::{Data, Real};
 

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use nalgebra::DMatrix;
-use plca_fit::{Em, Expectation as _, FitError, Frozen, Memory, Parameters, Prior, Solver, Wanted};
+use plca_fit::{
+    Algorithm as _, Em, Expectation as _, FitError, Frozen, Memory, Parameters, Prior, Solver,
+    Wanted,
+};
 use plca_priors::{Dirichlet, Entropic, Schedule, Scheduled, SimplexPrior, Step};
 
 use super::counts::{PlcaCounts, data, solvers, start};

@@ -64,7 +64,7 @@ pub(super) fn footer<T: Element>(
     footer.to_string().into_bytes()
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..].first_chunk().map_or([0; 4], |b| *b))
 }
 
@@ -112,18 +112,7 @@ pub(super) fn open<T: Element>(path: &Path) -> Result<Store<T>, Fault> {
         return Err(changed("its footer has another checksum"));
     }
     let footer: Value = serde_json::from_slice(&text).map_err(|e| Fault::at("footer", e))?;
-    let store = read_footer(&footer).and_then(|(input, tiling, ends, blocks)| {
-        let tiling = tiling.ok()?;
-        let store = Store {
-            path: path.into(),
-            length,
-            input,
-            tiling,
-            ends,
-            blocks,
-        };
-        consistent(&store, offset).then_some(store)
-    });
+    let store = read_footer(path, length, &footer).filter(|store| consistent(store, offset));
     let store = store.ok_or_else(|| Fault::at("footer", "does not describe the blocks"))?;
     let shape = store.tiling.shape();
     explained(&store.input, shape, &store.blocks)
@@ -132,14 +121,8 @@ pub(super) fn open<T: Element>(path: &Path) -> Result<Store<T>, Fault> {
     Ok(store)
 }
 
-type Footer<T> = (
-    Input,
-    Result<Tiling<T>, plca_tensor::DataError>,
-    Vec<usize>,
-    Vec<Place>,
-);
-
-fn read_footer<T: Element>(footer: &Value) -> Option<Footer<T>> {
+/// The store that a footer describes; `None` for what is none.
+fn read_footer<T: Element>(path: &Path, length: u64, footer: &Value) -> Option<Store<T>> {
     let whole = |v: &Value| v.as_u64().and_then(|n| usize::try_from(n).ok());
     let list = |v: &Value| v.as_array()?.iter().map(whole).collect::<Option<Vec<_>>>();
     let text = |v: &Value| v.as_str().map(String::from);
@@ -168,12 +151,14 @@ fn read_footer<T: Element>(footer: &Value) -> Option<Footer<T>> {
         })
     };
     let blocks = footer["blocks"].as_array()?.iter().map(place);
-    Some((
+    Some(Store {
+        path: path.into(),
+        length,
         input,
-        tiling,
-        list(&footer["ends"])?,
-        blocks.collect::<Option<_>>()?,
-    ))
+        tiling: tiling.ok()?,
+        ends: list(&footer["ends"])?,
+        blocks: blocks.collect::<Option<_>>()?,
+    })
 }
 
 /// Whether there are blocks for every tile, one after the other up to the footer, none larger than it can be, and the matrix has

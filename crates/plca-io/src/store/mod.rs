@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use plca_tensor::{Block, BlockSource, Tiling};
 
+use format::u32_at;
 pub use write::StoreWriter;
 
 use crate::IoError;
@@ -227,12 +228,11 @@ impl<T: Element> Store<T> {
             checksum: crc32fast::Hasher::new(),
         };
         into.clear();
-        let word = |bytes: &[u8]| u32::from_le_bytes(bytes.first_chunk().map_or([0; 4], |b| *b));
         reader.numbers(place.runs as usize, 8, |bytes| {
-            into.runs.push([word(bytes), word(&bytes[4..])]);
+            into.runs.push([u32_at(bytes, 0), u32_at(bytes, 4)]);
         })?;
         reader.numbers(place.entries as usize, 4, |bytes| {
-            into.columns.push(word(bytes));
+            into.columns.push(u32_at(bytes, 0));
         })?;
         reader.numbers(place.entries as usize, size_of::<T>(), |bytes| {
             into.values.push(T::read_le(bytes));

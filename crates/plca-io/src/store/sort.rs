@@ -6,6 +6,8 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::path::Path;
 
+use super::format::u32_at;
+use crate::IoError;
 use crate::data::Element;
 
 /// An entry: its index and its value.
@@ -43,8 +45,8 @@ fn encode<T: Element>(pair: [u32; 2], value: T, out: &mut Vec<u8>) {
 }
 
 fn decode<T: Element>(record: &[u8]) -> ([u32; 2], T) {
-    let word = |at: usize| u32::from_le_bytes(record[at..].first_chunk().map_or([0; 4], |b| *b));
-    ([word(0), word(4)], T::read_le(&record[8..]))
+    let index = [u32_at(record, 0), u32_at(record, 4)];
+    (index, T::read_le(&record[8..]))
 }
 
 impl<T: Element> Spool<T> {
@@ -64,18 +66,19 @@ impl<T: Element> Spool<T> {
         self.file.write_all(&self.record)
     }
 
-    /// Calls `visit` with every entry.
-    pub(super) fn for_each<E: From<std::io::Error>>(
+    /// Calls `visit` with every entry; `fault` says what it means that what was written cannot be read back.
+    pub(super) fn for_each(
         &mut self,
-        mut visit: impl FnMut([u32; 2], T) -> std::result::Result<(), E>,
-    ) -> std::result::Result<(), E> {
-        self.file.flush()?;
+        fault: impl Fn(std::io::Error) -> IoError,
+        mut visit: impl FnMut([u32; 2], T) -> std::result::Result<(), IoError>,
+    ) -> std::result::Result<(), IoError> {
+        self.file.flush().map_err(&fault)?;
         let mut file = self.file.get_ref();
-        file.rewind()?;
+        file.rewind().map_err(&fault)?;
         let mut reader = BufReader::with_capacity(1 << 18, file);
         let mut record = vec![0; size::<T>()];
         for _ in 0..self.entries {
-            reader.read_exact(&mut record)?;
+            reader.read_exact(&mut record).map_err(&fault)?;
             let (index, value) = decode(&record);
             visit(index, value)?;
         }

@@ -149,20 +149,17 @@ impl<T: Element> StoreWriter<T> {
         affordable(&shape).map_err(|e| e.of(input))?;
         let refused = |e: plca_tensor::DataError| IoError::new(input, e);
         let mut counts = TileCounts::new(&shape).map_err(refused)?;
-        // What was written a moment ago is read back.
-        let back = |e: Either| match e {
-            Either::File(e) => full(e),
-            Either::Tensor(e) => refused(e),
-        };
-        let count = |index, value: T| counts.add(index, value).map_err(Either::Tensor);
-        spool.for_each(count).map_err(back)?;
+        let count = |index, value: T| counts.add(index, value).map_err(refused);
+        spool.for_each(full, count)?;
         let tiling = counts.tiling();
         let parts = Parts::new(tiling.bounds(), counts.rows(), limits.sorted);
         let mut buckets = Buckets::new(folder, 0..parts.buckets, &limits).map_err(full)?;
         let scale = tiling.scale();
-        let sort =
-            |index, value: T| buckets.push(parts.bucket(&tiling, index), index, value * scale);
-        spool.for_each(sort).map_err(full)?;
+        let sort = |index, value: T| {
+            let bucket = parts.bucket(&tiling, index);
+            buckets.push(bucket, index, value * scale).map_err(full)
+        };
+        spool.for_each(full, sort)?;
         Ok(Self {
             input: Input::new(input, &sha256, options),
             tiling,
@@ -264,18 +261,6 @@ impl<T: Element> StoreWriter<T> {
         w.write_all(&footer)?;
         w.seek(SeekFrom::Start(0))?;
         w.write_all(&header(size_of::<T>(), offset, &footer))
-    }
-}
-
-/// What may go wrong between two temporary files.
-enum Either {
-    File(std::io::Error),
-    Tensor(plca_tensor::DataError),
-}
-
-impl From<std::io::Error> for Either {
-    fn from(e: std::io::Error) -> Self {
-        Self::File(e)
     }
 }
 
