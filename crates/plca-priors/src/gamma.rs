@@ -2,6 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_dist::ln_gamma;
+use plca_tensor::parallel::wide;
 use plca_tensor::{CompensatedSum, Real};
 
 use crate::simplex_prior::{domain, fitting, same_shape};
@@ -184,22 +185,21 @@ impl<T: Real> RatePrior<T> for Gamma {
         let mut new = rate.clone();
         let terms = (counts.as_slice(), exposure.as_slice());
         // One prior for all is the common case, and a loop without branches.
-        match (&self.shape, &self.rate) {
+        let finite = match (&self.shape, &self.rate) {
             (&Values::All(a), &Values::All(b)) => {
-                renew(new.as_mut_slice(), terms, self.floor, |_| (a, b));
+                wide(|| renew(new.as_mut_slice(), terms, self.floor, |_| (a, b)))
             }
             (shape, rate) => {
                 let prior = |at| (shape.get(at, rows), rate.get(at, rows));
-                renew(new.as_mut_slice(), terms, self.floor, prior);
+                renew(new.as_mut_slice(), terms, self.floor, prior)
             }
+        };
+        if !finite {
+            let at = new.iter().position(|x| !x.is_finite()).unwrap_or(0);
+            return Err(PriorError::Overflow { column: at / rows });
         }
-        match new.iter().position(|x| !x.is_finite()) {
-            Some(at) => Err(PriorError::Overflow { column: at / rows }),
-            None => {
-                *rate = new;
-                Ok(())
-            }
-        }
+        *rate = new;
+        Ok(())
     }
 
     fn ln_density(&self, rate: &DMatrix<T>, _: &Step<'_>) -> f64 {
@@ -229,14 +229,16 @@ impl<T: Real> RatePrior<T> for Gamma {
     }
 }
 
-/// `(c + a - 1) / (x + b)` in the place of every entry whose divisor is above 0.
+/// `(c + a - 1) / (x + b)` in the place of every entry whose divisor is above 0; whether all are finite.
+#[inline(always)]
 fn renew<T: Real>(
     rate: &mut [T],
     (counts, exposure): (&[T], &[T]),
     floor: f64,
     prior: impl Fn(usize) -> (f64, f64),
-) {
+) -> bool {
     let floor = T::lit(floor);
+    let mut finite = true;
     for (at, ((theta, &c), &x)) in rate.iter_mut().zip(counts).zip(exposure).enumerate() {
         let (a, b) = prior(at);
         // [SKELLAM 5] θ <- (c + a - 1) / (x + b)
@@ -248,5 +250,7 @@ fn renew<T: Real>(
         } else {
             *theta
         };
+        finite &= theta.is_finite();
     }
+    finite
 }

@@ -3,6 +3,7 @@
 use nalgebra::DMatrix;
 use plca_fit::FitError;
 use plca_tensor::Real;
+use plca_tensor::parallel::wide;
 
 use crate::Replicates;
 
@@ -71,12 +72,18 @@ pub(crate) fn not_finite(block: &str, value: f64) -> FitError {
 
 /// Refuses counts that are no numbers; those below 0, which are rounding errors, become 0.
 pub(crate) fn finite<T: Real>(block: &str, counts: &mut DMatrix<T>) -> Result<(), FitError> {
-    let mut bad = None;
-    for c in counts.iter_mut() {
-        if !c.is_finite() {
-            bad.get_or_insert(c.to_f64());
+    let all = wide(|| {
+        let mut all = true;
+        for c in counts.iter_mut() {
+            all &= c.is_finite();
+            // NaN stays, to be told.
+            *c = if *c <= T::zero() { T::zero() } else { *c };
         }
-        *c = if *c > T::zero() { *c } else { T::zero() };
+        all
+    });
+    if !all {
+        let bad = counts.iter().find(|c| !c.is_finite());
+        return Err(not_finite(block, bad.map_or(f64::NAN, |c| c.to_f64())));
     }
-    bad.map_or(Ok(()), |value| Err(not_finite(block, value)))
+    Ok(())
 }
