@@ -3,13 +3,13 @@
 use nalgebra::{DMatrix, DVector};
 
 use super::visit;
-use crate::data::{data_scale, largest, unravel};
+use crate::data::{rescale, unravel};
 use crate::kernel::dense::Grid;
 use crate::kernel::lanes;
 use crate::kernel::mttkrp::{Fill, Halves, Packed, Product, khatri_rao, unscaled_weights};
 use crate::kernel::mttkrp_sparse::{Entry, Sorted};
 use crate::parallel::for_each_part;
-use crate::{CompensatedSum, Coordinates, Data, DataError, Mask, Real};
+use crate::{CompensatedSum, Coordinates, Data, DataError, DenseView, Mask, Real};
 
 /// Columns that are written side by side: their numbers lie in one line of the cache.
 const COLUMNS: usize = 8;
@@ -139,18 +139,18 @@ impl<'a, T: Real> Products<'a, T> {
     /// not be read.
     pub fn new(data: &'a dyn Data<T>) -> Result<Self, DataError> {
         let shape = data.shape();
-        if let Some(view) = data.dense() {
-            if view.hidden == view.grid.values.len() {
+        if let Some(DenseView(dense)) = data.dense() {
+            if dense.hidden() == dense.grid.values.len() {
                 return Err(DataError::NothingObserved);
             }
-            let [total, squares] = view.sums;
+            let [total, squares] = dense.sums;
             return Ok(Self {
                 shape,
-                cells: Cells::Dense(view.grid, Halves::new(shape, view.grid.order)),
-                scale: view.scale,
+                cells: Cells::Dense(&dense.grid, Halves::new(shape, dense.order())),
+                scale: dense.scale,
                 total,
                 squares,
-                complete: view.hidden == 0,
+                complete: dense.is_complete(),
             });
         }
         let mut entries = Coordinates {
@@ -181,10 +181,7 @@ impl<'a, T: Real> Products<'a, T> {
             Mask::Complete if all == Some(entries.values.len()) => Hidden::NotStored,
             Mask::Complete => Hidden::None,
         };
-        let scale = data_scale(largest(&entries.values));
-        if scale != T::one() {
-            entries.values.iter_mut().for_each(|x| *x *= scale);
-        }
+        let scale = rescale(&mut entries.values);
         let cells = Sorted::new(&entries, matches!(hidden, Hidden::NotStored));
         let values = || cells.values().iter().map(|x| x.to_f64());
         Ok(Self {

@@ -4,9 +4,8 @@ use std::collections::HashSet;
 
 use nalgebra::DMatrix;
 
-use super::dense::{position, unravel};
 use super::pass::{check_model, counts_only};
-use super::{Data, Expected, Mask, Order, Request, Rule};
+use super::{Data, Expected, Mask, Order, Request, Rule, position, unravel};
 use crate::{CompensatedSum, Cp, DataError, Factor, Real};
 
 /// Visits the cells that `visit` does not, of a mask that lists hidden cells or none. Cost: the number of all cells, with a bit of memory for each.

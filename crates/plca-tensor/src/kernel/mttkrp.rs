@@ -21,7 +21,8 @@ use super::dense::{CUT, Grid, PANEL, TILE, transpose};
 use super::panel::{balancing_exponent, pow2};
 use super::part_rows;
 use super::tiles::{AddColumns, AddRows, band_vectors};
-use crate::parallel::{claim_in_order, for_each_part, map_in_order, wide};
+use crate::parallel::{claim_in_order, for_each_part, wide};
+use crate::simplex::overall_largest;
 use crate::sum::CompensatedSum;
 use crate::{Order, Real};
 
@@ -45,11 +46,7 @@ impl<T: Real> Packed<T> {
     pub(crate) fn new(factor: &DMatrix<T>, stride: usize) -> Self {
         let (rows, k) = factor.shape();
         let mut values = vec![T::zero(); rows * stride];
-        let greater = |a: T, b: T| if b > a { b } else { a };
-        let of = |part: &[T]| wide(|| part.iter().fold(T::zero(), |a, x| greater(a, x.abs())));
-        let parts = factor.as_slice().chunks(part_rows(1)).collect();
-        let largest = map_in_order(parts, of).into_iter().fold(T::zero(), greater);
-        let exponent = balancing_exponent(largest.to_f64());
+        let exponent = balancing_exponent(overall_largest(factor.as_slice()).to_f64());
         let exponent = exponent.clamp(-T::MAX_EXPONENT, T::MAX_EXPONENT);
         let scale: T = pow2(exponent);
         let height = part_rows(stride).next_multiple_of(BLOCK);

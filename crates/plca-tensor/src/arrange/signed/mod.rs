@@ -14,6 +14,7 @@ use listed::Listed;
 use nalgebra::DMatrix;
 
 use super::visit;
+use crate::data::matrix_shape;
 use crate::kernel::aligned::Pool;
 use crate::kernel::signed::{Blocks, pass};
 use crate::{Data, DataError, DenseTensor, Mask, Order, Real};
@@ -158,10 +159,7 @@ impl<T: Real> Signed<T> {
     ///
     /// [`DataError`]: another order than 2, a matrix too large to be held, duplicates whose sum is beyond `T`, data that could not be read.
     pub fn new(data: &dyn Data<T>) -> Result<Self, DataError> {
-        let &[rows, columns] = data.shape() else {
-            let shape = data.shape().to_vec();
-            return Err(DataError::NotAMatrix { shape });
-        };
+        let [rows, columns] = matrix_shape(data.shape())?;
         if data.summary().mask == Mask::Observed {
             return Ok(Self(Cells::Listed(Listed::new([rows, columns], data)?)));
         }
@@ -183,9 +181,7 @@ impl<T: Real> Signed<T> {
     pub fn from_dense(data: DenseTensor<T>) -> Result<Self, DataError> {
         let hidden = data.hidden();
         let (shape, values, order) = data.into_parts();
-        let [rows, columns] = shape[..] else {
-            return Err(DataError::NotAMatrix { shape });
-        };
+        let [rows, columns] = matrix_shape(&shape)?;
         let blocks = Blocks::from_values(rows, columns, values, order)?;
         Ok(Self::of(blocks, hidden))
     }
