@@ -26,6 +26,7 @@ use std::ops::RangeInclusive;
 use nalgebra::{DMatrix, DVector};
 use proptest::prelude::*;
 
+use crate::data::{position, unravel};
 use crate::{
     Coordinates, Data, DataError, DenseTensor, Order, Real, SparseTensor, check_counts,
     normalise_columns,
@@ -54,24 +55,9 @@ pub struct Table<T> {
     pub observed: Vec<bool>,
 }
 
-/// Multi-index of a row-major position.
-fn index(mut position: usize, shape: &[usize]) -> Vec<usize> {
-    let mut index = vec![0; shape.len()];
-    for (i, &n) in index.iter_mut().zip(shape).rev() {
-        *i = position % n;
-        position /= n;
-    }
-    index
-}
-
 /// Data with mass and without a negative cell.
 fn counts<T: Real, D: Data<T>>(data: Result<D, DataError>) -> Option<D> {
     data.ok().filter(|data| check_counts(data).is_ok())
-}
-
-/// Row-major position of a multi-index.
-fn position(index: &[usize], shape: &[usize]) -> usize {
-    index.iter().zip(shape).fold(0, |at, (&i, &n)| at * n + i)
 }
 
 impl<T: Real> Table<T> {
@@ -83,7 +69,7 @@ impl<T: Real> Table<T> {
     /// assert_eq!(table.index(2), [1, 0]);
     /// ```
     pub fn index(&self, at: usize) -> Vec<usize> {
-        index(at, &self.shape)
+        unravel(at, &self.shape, Order::RowMajor)
     }
 
     /// Coordinates of the cells for which `keep` holds, zeros included.
@@ -96,12 +82,16 @@ impl<T: Real> Table<T> {
     /// ```
     pub fn coordinates(&self, keep: impl Fn(usize) -> bool) -> Coordinates<T> {
         let kept: Vec<usize> = (0..self.values.len()).filter(|&at| keep(at)).collect();
+        self.entries(&kept)
+    }
+
+    /// Coordinates of the cells at these positions.
+    fn entries(&self, at: &[usize]) -> Coordinates<T> {
+        let indices = at.iter().flat_map(|&at| self.index(at));
         Coordinates {
             shape: self.shape.clone(),
-            indices: (kept.iter().flat_map(|&at| self.index(at)))
-                .map(|i| i as u32)
-                .collect(),
-            values: kept.iter().map(|&at| self.values[at]).collect(),
+            indices: indices.map(|i| i as u32).collect(),
+            values: at.iter().map(|&at| self.values[at]).collect(),
         }
     }
 
@@ -277,9 +267,9 @@ impl<T: Real> Table<T> {
     fn rearranged(&self, shape: Vec<usize>, source: impl Fn(&mut [usize])) -> Self {
         let from: Vec<usize> = (0..self.values.len())
             .map(|at| {
-                let mut index = index(at, &shape);
+                let mut index = unravel(at, &shape, Order::RowMajor);
                 source(&mut index);
-                position(&index, &self.shape)
+                position(&index, &self.shape, Order::RowMajor)
             })
             .collect();
         Self {
@@ -290,20 +280,9 @@ impl<T: Real> Table<T> {
     }
 
     fn in_order<V: Copy>(&self, row_major: &[V], order: Order) -> Vec<V> {
-        match order {
-            Order::RowMajor => row_major.to_vec(),
-            // The first index runs fastest: row-major in the reversed shape.
-            Order::ColumnMajor => {
-                let reversed: Vec<usize> = self.shape.iter().rev().copied().collect();
-                (0..row_major.len())
-                    .map(|at| {
-                        let mut index = index(at, &reversed);
-                        index.reverse();
-                        row_major[position(&index, &self.shape)]
-                    })
-                    .collect()
-            }
-        }
+        let index = |at| unravel(at, &self.shape, order);
+        let from = |at| position(&index(at), &self.shape, Order::RowMajor);
+        (0..row_major.len()).map(|at| row_major[from(at)]).collect()
     }
 }
 
@@ -362,7 +341,7 @@ pub fn table_of_shape<T: Real>(shape: Vec<usize>) -> impl Strategy<Value = Table
                 observed,
             };
             if let Some((mode, i)) = empty {
-                for at in (0..cells).filter(|&at| index(at, &shape)[mode] == i) {
+                for at in (0..cells).filter(|&at| unravel(at, &shape, Order::RowMajor)[mode] == i) {
                     table.values[at] = T::zero();
                 }
             }
@@ -447,13 +426,7 @@ pub fn coordinates<T: Real>(
                 .collect();
             (Just(table), Just(entries).prop_shuffle())
         })
-        .prop_map(|(table, entries)| Coordinates {
-            shape: table.shape.clone(),
-            indices: (entries.iter().flat_map(|&at| table.index(at)))
-                .map(|i| i as u32)
-                .collect(),
-            values: entries.iter().map(|&at| table.values[at]).collect(),
-        })
+        .prop_map(|(table, entries)| table.entries(&entries))
 }
 
 /// Sparse tensors made from [`coordinates`].

@@ -3,7 +3,7 @@
 use nalgebra::DMatrix;
 
 use crate::kernel::aligned::Pool;
-use crate::kernel::coordinate::{Entries, RowGroup, Terms, gather, unit_exponent};
+use crate::kernel::coordinate::{Entries, RowGroup, gather, unit_exponent};
 use crate::kernel::lanes;
 use crate::kernel::panel::{Panel, pow2};
 use crate::parallel::map_in_order;
@@ -191,10 +191,8 @@ impl<T: Real> Rows<T> {
         check_counts(data)?;
         let shape = data.shape().to_vec();
         let mut counts: Vec<Vec<usize>> = shape.iter().map(|&n| vec![0; n]).collect();
-        let mut totals: Vec<Vec<CompensatedSum>> = shape
-            .iter()
-            .map(|&n| vec![CompensatedSum::default(); n])
-            .collect();
+        let zeros = |&n: &usize| vec![CompensatedSum::default(); n];
+        let mut totals: Vec<_> = shape.iter().map(zeros).collect();
         data.visit(&mut |index, x| {
             for (m, &i) in index.iter().enumerate() {
                 counts[m][i] += 1;
@@ -305,10 +303,8 @@ impl<T: Real> Rows<T> {
                 rows: group,
                 k,
                 entries,
-                terms: Terms {
-                    linear: terms.linear.as_slice(),
-                    pseudo: terms.pseudo.map_or(&[], |c| c.as_slice()),
-                },
+                linear: terms.linear.as_slice(),
+                pseudo: terms.pseudo.map_or(&[], |c| c.as_slice()),
                 exponents: &rows.exponents,
                 totals: &self.totals[mode],
                 unit: self.total,
@@ -342,11 +338,8 @@ impl<T: Real> Rows<T> {
             let rows = panel.balance_rows();
             if log {
                 exponents += f64::from(panel.exponent) * self.total;
-                exponents.extend(
-                    rows.iter()
-                        .zip(&self.totals[m])
-                        .map(|(&e, v)| f64::from(e) * v),
-                );
+                let rows = rows.iter().zip(&self.totals[m]);
+                exponents.extend(rows.map(|(&e, v)| f64::from(e) * v));
             }
             panels.push(panel);
         }

@@ -45,20 +45,15 @@ pub(crate) enum Entries<'a, T> {
     },
 }
 
-/// What the row problems are besides their data; `K` numbers for every row, those of `linear` for all rows where there are no more.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms<'a, T> {
-    pub(crate) linear: &'a [T],
-    pub(crate) pseudo: &'a [f64],
-}
-
 /// The problems of a group of rows.
 #[derive(Debug)]
 pub struct RowGroup<'a, T> {
     pub(crate) rows: Range<usize>,
     pub(crate) k: usize,
     pub(crate) entries: Entries<'a, T>,
-    pub(crate) terms: Terms<'a, T>,
+    /// `K` numbers for every row, those of `linear` for all rows where there are no more.
+    pub(crate) linear: &'a [T],
+    pub(crate) pseudo: &'a [f64],
     /// Of every row: its data are stored times this power of two, and what they sum to as they are.
     pub(crate) exponents: &'a [i32],
     pub(crate) totals: &'a [f64],
@@ -147,11 +142,11 @@ impl<T: Real> RowGroup<'_, T> {
         p: &'a mut [T],
     ) -> Problem<'a, T> {
         let of_row = i * self.k..(i + 1) * self.k;
-        let linear = match self.terms.linear.len() {
-            shared if shared == self.k => self.terms.linear,
-            _ => &self.terms.linear[of_row.clone()],
+        let linear = match self.linear.len() {
+            shared if shared == self.k => self.linear,
+            _ => &self.linear[of_row.clone()],
         };
-        let pseudo = match self.terms.pseudo {
+        let pseudo = match self.pseudo {
             [] => &[],
             all => &all[of_row],
         };

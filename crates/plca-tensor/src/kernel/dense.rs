@@ -460,7 +460,7 @@ impl<T: Real> Accumulate<T> for Grid<T> {
             let filled = |m: usize| layout.slow.len() > 1 && wanted[m] && layout.slow.contains(&m);
             let zeros = |m| pool.zeros(if filled(m) { len(m) } else { 0 });
             let modes = (0..panels.len()).map(zeros).collect();
-            let parts = InOrder::default();
+            let parts = InOrder::new();
             Mutex::new(Slow { parts, modes })
         };
         // Neighbours are in different groups: they are done at about the same time.
@@ -499,8 +499,8 @@ impl<T: Real> Accumulate<T> for Grid<T> {
             }
             part.ln_lik
         };
-        let mut ln_lik = CompensatedSum::default();
-        ln_lik.extend(claim_in_order(across * along, take_block));
+        let ln_lik = claim_in_order(across * along, take_block);
+        let ln_lik: CompensatedSum = ln_lik.into_iter().collect();
         drop(targets);
         let slow_sums = slow_sums.into_iter().map(Mutex::into_inner);
         let slow_sums: Vec<Slow<T>> = slow_sums

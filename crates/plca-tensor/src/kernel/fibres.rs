@@ -105,15 +105,11 @@ impl<T: Real> Fibres<T> {
             values,
         } = entries;
         let order = shape.len();
-        let fibres: Vec<f64> = (0..order)
-            .map(|m| {
-                if order == 1 {
-                    0.0
-                } else {
-                    distinct(&indices, order, m)
-                }
-            })
-            .collect();
+        let fibres = |m| match order {
+            1 => 0.0,
+            _ => distinct(&indices, order, m),
+        };
+        let fibres: Vec<f64> = (0..order).map(fibres).collect();
         let leaf = (0..order)
             .min_by(|&a, &b| fibres[a].total_cmp(&fibres[b]))
             .unwrap_or(0);
@@ -214,17 +210,10 @@ impl<T: Real> Fibres<T> {
         };
         let sizes = [SEGMENTS, 32, FEW, 8, 4, 2];
         let groups = sizes.into_iter().find(affordable).unwrap_or(1);
-        let bounds: Vec<usize> = self
-            .segments
-            .iter()
-            .step_by(SEGMENTS / groups)
-            .copied()
-            .collect();
-        bounds
-            .windows(2)
-            .map(|w| w[0]..w[1])
-            .filter(|r| !r.is_empty())
-            .collect()
+        let starts = self.segments.iter().step_by(SEGMENTS / groups);
+        let groups = starts.clone().zip(starts.skip(1));
+        let groups = groups.map(|(&start, &end)| start..end);
+        groups.filter(|group| !group.is_empty()).collect()
     }
 }
 
@@ -266,24 +255,19 @@ impl<T: Real> WithSimd for GroupPass<'_, T> {
 impl<T: Real> GroupPass<'_, T> {
     /// Zeros for every wanted mode, with the first row that each holds.
     fn zeros(&self) -> Vec<(usize, Aligned<T>)> {
-        let stride = self.panels[0].stride;
-        let root = self.fibres.stem.first().copied();
-        (0..self.panels.len())
-            .map(|m| {
-                if !self.wanted[m] {
-                    (0, Aligned::none())
-                } else if Some(m) == root {
-                    let row = |at: usize| self.fibres.fibre(at).0[0] as usize;
-                    let (first, last) = (row(self.range.start), row(self.range.end - 1));
-                    (
-                        first,
-                        self.panels[0].pool.zeros((last - first + 1) * stride),
-                    )
-                } else {
-                    (0, self.panels[0].pool.zeros(self.panels[m].values.len()))
-                }
-            })
-            .collect()
+        let zeros = |m: usize| {
+            let Panel {
+                rows, stride, pool, ..
+            } = self.panels[m];
+            let root = |at: usize| self.fibres.fibre(at).0[0] as usize;
+            let held = match self.fibres.stem.first() {
+                _ if !self.wanted[m] => 0..0,
+                Some(&first) if first == m => root(self.range.start)..root(self.range.end - 1) + 1,
+                _ => 0..rows,
+            };
+            (held.start, pool.zeros(held.len() * stride))
+        };
+        (0..self.panels.len()).map(zeros).collect()
     }
 
     /// Rows of `C` registers.
@@ -501,8 +485,7 @@ impl<T: Real> Accumulate<T> for Fibres<T> {
             sums
         });
         let modes = modes.collect();
-        let mut ln_lik = CompensatedSum::default();
-        ln_lik.extend(partials.iter().map(|p| p.ln_lik));
+        let ln_lik: CompensatedSum = partials.iter().map(|p| p.ln_lik).collect();
         Sums {
             modes,
             ln_lik: ln_lik.value(),

@@ -8,7 +8,7 @@
 //! folded into the first factor before a kernel sees it.
 
 pub(crate) mod aligned;
-mod blocks;
+pub(crate) mod blocks;
 pub(crate) mod coordinate;
 pub(crate) mod dense;
 pub(crate) mod fibres;

@@ -222,8 +222,7 @@ impl<T: Real> Product<'_, T> {
                 None => {}
             }
         });
-        let mut total = CompensatedSum::default();
-        total.extend(squares);
+        let total: CompensatedSum = squares.into_iter().collect();
         (out, total.value())
     }
 }

@@ -6,7 +6,7 @@ mod tiling;
 use std::error::Error;
 use std::fmt::Debug;
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 pub use block::Block;
 pub use tiling::{TileCounts, Tiling};
@@ -14,6 +14,7 @@ pub use tiling::{TileCounts, Tiling};
 use super::pass::{Stored, check_counts, check_sums};
 use super::{Data, Expected, Mask, Request, Summary, Sums as CellSums};
 use crate::kernel::aligned::Pool;
+use crate::kernel::blocks::lock;
 use crate::kernel::panel::Panel;
 use crate::kernel::strata::TilePass;
 use crate::kernel::{Accumulate, Rule, Sums};
@@ -116,11 +117,6 @@ pub struct OutOfCore<T, S> {
     /// Blocks that no thread is at work on.
     spare: Mutex<Vec<Block<T>>>,
     pool: Pool<T>,
-}
-
-/// The guarded value stays valid where a thread panicked, so that poisoning is ignored.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn failed(why: impl Into<Box<dyn Error + Send + Sync>>) -> DataError {
