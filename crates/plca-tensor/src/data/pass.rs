@@ -59,8 +59,8 @@ impl<T: Real, C: Accumulate<T>> Stored<'_, T, C> {
                 let mut pass = pass();
                 let rows = pass.balance_rows();
                 // [SPEC 1.1] C_j = P(z) F_j ∘ Σ Q Π_{m≠j} F_m: all modes from one ratio and the old factors
-                let sums =
-                    (self.cells).accumulate(&pass.panels, Ratio::Ratio, &modes, request.value);
+                let rule = Ratio::Ratio { log: request.value };
+                let sums = self.cells.accumulate(&pass.panels, rule, &modes);
                 let scales = [T::one(), T::lit(scale)];
                 let value = match request.value {
                     false => None,
@@ -152,7 +152,7 @@ impl<'a, T: Real> Pass<'a, T> {
         data: &impl Accumulate<T>,
         modes: &[bool],
     ) -> Vec<Option<DMatrix<T>>> {
-        let sums = data.accumulate(&self.panels, Ratio::Unit, modes, false);
+        let sums = data.accumulate(&self.panels, Ratio::Unit, modes);
         self.unpack(&sums.modes, modes, pow2_halves(-self.exponent))
     }
 

@@ -95,10 +95,10 @@ impl<T: Real> Cells<T> {
 }
 
 impl<T: Real> Accumulate<T> for Cells<T> {
-    fn accumulate(&self, panels: &[Panel<T>], rule: Rule, wanted: &[bool], log: bool) -> Sums<T> {
+    fn accumulate(&self, panels: &[Panel<'_, T>], rule: Rule, wanted: &[bool]) -> Sums<T> {
         match self {
-            Self::Matrix(s) => s.accumulate(panels, rule, wanted, log),
-            Self::Tensor(s) => s.accumulate(panels, rule, wanted, log),
+            Self::Matrix(s) => s.accumulate(panels, rule, wanted),
+            Self::Tensor(s) => s.accumulate(panels, rule, wanted),
         }
     }
 }

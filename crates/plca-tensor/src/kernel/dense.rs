@@ -207,7 +207,6 @@ pub struct BlockPass<'a, T> {
     rule: Rule,
     /// Whether sums of the rows and of the columns are wanted.
     wanted: [bool; 2],
-    log: bool,
     rows: Range<usize>,
     columns: Range<usize>,
 }
@@ -234,7 +233,6 @@ impl<T: Real> BlockPass<'_, T> {
             factor: by,
             rule,
             wanted: [rows_wanted, columns_wanted],
-            log,
             rows,
             columns,
         } = self;
@@ -284,7 +282,7 @@ impl<T: Real> BlockPass<'_, T> {
                     };
                     match rule {
                         // [SPEC 0] Q = V / P
-                        Rule::Ratio => simd.vectorize(FillRatios::<T, MR> {
+                        Rule::Ratio { .. } => simd.vectorize(FillRatios::<T, MR> {
                             k,
                             left,
                             right,
@@ -296,7 +294,7 @@ impl<T: Real> BlockPass<'_, T> {
                         }),
                         Rule::Unit => tile.fill_units(ratios),
                     }
-                    if log {
+                    if rule == (Rule::Ratio { log: true }) {
                         ln_lik += tile.ln_lik(ratios);
                     }
                     if rows_wanted {
@@ -415,13 +413,7 @@ struct Slow<T> {
 }
 
 impl<T: Real> Accumulate<T> for Grid<T> {
-    fn accumulate(
-        &self,
-        panels: &[Panel<'_, T>],
-        rule: Rule,
-        wanted: &[bool],
-        log: bool,
-    ) -> Sums<T> {
+    fn accumulate(&self, panels: &[Panel<'_, T>], rule: Rule, wanted: &[bool]) -> Sums<T> {
         let layout = Layout::new(&self.shape, self.order);
         let (k, stride) = (panels[0].k, panels[0].stride);
         let pool = panels[0].pool;
@@ -474,7 +466,6 @@ impl<T: Real> Accumulate<T> for Grid<T> {
                 factor: &factor,
                 rule,
                 wanted: [rows_wanted, columns_wanted],
-                log,
                 rows: cut.range(0, r),
                 columns: cut.range(1, c),
             });

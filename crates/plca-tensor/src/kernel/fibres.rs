@@ -232,7 +232,6 @@ pub struct GroupPass<'a, T> {
     range: Range<usize>,
     rule: Rule,
     wanted: &'a [bool],
-    log: bool,
 }
 
 impl<T: Real> WithSimd for GroupPass<'_, T> {
@@ -309,13 +308,13 @@ impl<T: Real> GroupPass<'_, T> {
                     let h = leaf_factor[i as usize];
                     let q = match self.rule {
                         Rule::Unit => T::one(),
-                        Rule::Ratio => {
+                        Rule::Ratio { log } => {
                             let mut dot = T::vmul(simd, u[0], h[0]);
                             for c in 1..C {
                                 dot = T::vmul_add(simd, u[c], h[c], dot);
                             }
                             let p = T::vsum(simd, dot);
-                            if self.log && value > T::zero() {
+                            if log && value > T::zero() {
                                 ln_lik += value.to_f64() * p.to_f64().ln();
                             }
                             // [SPEC 1.3] q = V / p, added to every mode entry by entry
@@ -386,7 +385,7 @@ impl<T: Real> GroupPass<'_, T> {
                 let h = T::vectors::<S>(self.panels[f.leaf].row(i as usize)).0;
                 let q = match self.rule {
                     Rule::Unit => T::one(),
-                    Rule::Ratio => {
+                    Rule::Ratio { log } => {
                         let mut dots = [T::vsplat(simd, T::zero()); 4];
                         for (c, (&u, &h)) in T::vectors::<S>(&u).0.iter().zip(h).enumerate() {
                             dots[c % 4] = T::vmul_add(simd, u, h, dots[c % 4]);
@@ -396,7 +395,7 @@ impl<T: Real> GroupPass<'_, T> {
                             simd,
                             T::vadd(simd, T::vadd(simd, a, b), T::vadd(simd, c, d)),
                         );
-                        if self.log && value > T::zero() {
+                        if log && value > T::zero() {
                             ln_lik += value.to_f64() * p.to_f64().ln();
                         }
                         value / if p > T::TINY { p } else { T::TINY }
@@ -453,13 +452,7 @@ fn add_overlap<T: Real>(out: &mut [T], at: usize, values: &[T], first: usize) {
 }
 
 impl<T: Real> Accumulate<T> for Fibres<T> {
-    fn accumulate(
-        &self,
-        panels: &[Panel<'_, T>],
-        rule: Rule,
-        wanted: &[bool],
-        log: bool,
-    ) -> Sums<T> {
+    fn accumulate(&self, panels: &[Panel<'_, T>], rule: Rule, wanted: &[bool]) -> Sums<T> {
         let stride = panels[0].stride;
         let partials = map_in_order(self.groups(panels), |range| {
             T::fibre_group(GroupPass {
@@ -468,7 +461,6 @@ impl<T: Real> Accumulate<T> for Fibres<T> {
                 range,
                 rule,
                 wanted,
-                log,
             })
         });
         let modes = (0..panels.len()).map(|m| {

@@ -31,7 +31,10 @@ use crate::Real;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
     /// `q = V / p`, and 0 where `V = 0`: the E-step.
-    Ratio,
+    Ratio {
+        /// Whether `Σ V ln p` is wanted.
+        log: bool,
+    },
     /// `q = 1` on every cell the storage visits (stored zeros included); `p` is not needed.
     Unit,
 }
@@ -46,17 +49,11 @@ pub(crate) struct Sums<T> {
 
 /// One pass over stored cells.
 pub(crate) trait Accumulate<T: Real> {
-    /// Adds up what every mode in `wanted` receives, and `Σ V ln p` if `log` (rule `Ratio` only).
+    /// Adds up what every mode in `wanted` receives, and `Σ V ln p` if the rule asks for it.
     ///
     /// `p` is floored at the smallest normal number before dividing, so 0/0 is an exact 0. A cell with
     /// `V > 0` and `p = 0` has no meaningful ratio; it shows in the logarithm alone, which is `-inf`.
-    fn accumulate(
-        &self,
-        panels: &[Panel<'_, T>],
-        rule: Rule,
-        wanted: &[bool],
-        log: bool,
-    ) -> Sums<T>;
+    fn accumulate(&self, panels: &[Panel<'_, T>], rule: Rule, wanted: &[bool]) -> Sums<T>;
 }
 
 /// Values that one thread takes at a time outside the kernels: enough to outweigh handing them over.

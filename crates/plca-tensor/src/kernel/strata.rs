@@ -192,7 +192,6 @@ pub struct TilePass<'a, T> {
     cells: TileCells<'a, T>,
     share: Share<'a, T>,
     rule: Rule,
-    log: bool,
     /// `Σ V ln p` over the tile so far.
     ln_lik: CompensatedSum,
 }
@@ -202,14 +201,13 @@ impl<'a, T> TilePass<'a, T> {
     pub(crate) fn new(
         cells: TileCells<'a, T>,
         share: Share<'a, T>,
-        (rule, log): (Rule, bool),
+        rule: Rule,
         ln_lik: CompensatedSum,
     ) -> Self {
         Self {
             cells,
             share,
             rule,
-            log,
             ln_lik,
         }
     }
@@ -226,7 +224,7 @@ impl<T: Real> WithSimd for TilePass<'_, T> {
             self.share.column_sums.fill(T::zero());
         }
         let full = !self.share.row_sums.is_empty() && !self.share.column_sums.is_empty();
-        let usual = full && self.rule == Rule::Ratio && !self.log;
+        let usual = full && self.rule == Rule::Ratio { log: false };
         macro_rules! by_vectors {
             ($($c:literal),*) => {
                 match self.share.stride / T::lanes::<S>() {
@@ -279,7 +277,8 @@ impl<T: Real> TilePass<'_, T> {
     /// both sums, no logarithms.
     #[inline(always)]
     fn run<S: Simd, const C: usize, const USUAL: bool>(self, simd: S) -> CompensatedSum {
-        let (cells, log, mut ln_lik) = (self.cells, self.log && !USUAL, self.ln_lik);
+        let (cells, mut ln_lik) = (self.cells, self.ln_lik);
+        let log = !USUAL && self.rule == Rule::Ratio { log: true };
         let units = !USUAL && self.rule == Rule::Unit;
         let row_factor = T::vectors::<S>(self.share.row_factor).0.as_chunks::<C>().0;
         let column_factor = T::vectors::<S>(self.share.column_factor)
@@ -328,7 +327,8 @@ impl<T: Real> TilePass<'_, T> {
     /// Rows of more than 16 registers. Entries are taken two at a time: the row's sums are loaded and stored once for two entries.
     #[inline(always)]
     fn run_long<S: Simd>(self, simd: S) -> CompensatedSum {
-        let (cells, log, mut ln_lik) = (self.cells, self.log, self.ln_lik);
+        let (cells, mut ln_lik) = (self.cells, self.ln_lik);
+        let log = self.rule == Rule::Ratio { log: true };
         let units = self.rule == Rule::Unit;
         let vectors = self.share.stride / T::lanes::<S>();
         let at = |i: u32| i as usize * vectors..(i as usize + 1) * vectors;
@@ -388,16 +388,10 @@ impl<T: Real> TilePass<'_, T> {
 }
 
 impl<T: Real> Accumulate<T> for Strata<T> {
-    fn accumulate(
-        &self,
-        panels: &[Panel<'_, T>],
-        rule: Rule,
-        wanted: &[bool],
-        log: bool,
-    ) -> Sums<T> {
+    fn accumulate(&self, panels: &[Panel<'_, T>], rule: Rule, wanted: &[bool]) -> Sums<T> {
         self.grid.accumulate(panels, wanted, |share| {
             let cells = self.cells(&self.tiles[share.tile]);
-            let pass = TilePass::new(cells, share, (rule, log), CompensatedSum::default());
+            let pass = TilePass::new(cells, share, rule, CompensatedSum::default());
             T::strata_tile(pass).value()
         })
     }

@@ -200,19 +200,13 @@ impl<T, S> Reading<'_, T, S> {
 }
 
 impl<T: Real, S: BlockSource<T>> Accumulate<T> for Reading<'_, T, S> {
-    fn accumulate(
-        &self,
-        panels: &[Panel<'_, T>],
-        rule: Rule,
-        wanted: &[bool],
-        log: bool,
-    ) -> Sums<T> {
+    fn accumulate(&self, panels: &[Panel<'_, T>], rule: Rule, wanted: &[bool]) -> Sums<T> {
         let grid = &self.data.source.tiling().grid;
         let sums = grid.accumulate(panels, wanted, |mut share| {
             let mut ln_lik = CompensatedSum::default();
             if !self.failed_before(share.tile) {
                 let read = self.data.for_each_block(share.tile, |block| {
-                    let pass = TilePass::new(block.cells(), share.next(), (rule, log), ln_lik);
+                    let pass = TilePass::new(block.cells(), share.next(), rule, ln_lik);
                     ln_lik = T::strata_tile(pass);
                 });
                 if let Err(failure) = read {
@@ -225,7 +219,7 @@ impl<T: Real, S: BlockSource<T>> Accumulate<T> for Reading<'_, T, S> {
             if share.first {
                 // No block: the sums are still to be zeroed.
                 let nothing = Block::default();
-                let pass = TilePass::new(nothing.cells(), share.next(), (rule, log), ln_lik);
+                let pass = TilePass::new(nothing.cells(), share.next(), rule, ln_lik);
                 ln_lik = T::strata_tile(pass);
             }
             ln_lik.value()
