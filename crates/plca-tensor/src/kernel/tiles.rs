@@ -238,12 +238,13 @@ unsafe fn column_tile<S: Simd, T: Real, const MR: usize, const KV: usize, const 
     });
 }
 
-/// Calls a tile with the count `$n` as constant generic.
+/// Calls a function with the count `$n` as constant generic.
 macro_rules! with_const {
     ($n:expr, [$($value:literal),*], $constant:ident => $call:expr) => {
         match $n { $($value => { const $constant: usize = $value; $call },)* _ => unreachable!("tile size") }
     };
 }
+pub(crate) use with_const;
 
 /// The bands of `padded` rows, `MR` vectors each or what is left: first row and vectors.
 #[inline(always)]
