@@ -7,7 +7,7 @@ use crate::data::{rescale, unravel};
 use crate::kernel::dense::Grid;
 use crate::kernel::lanes;
 use crate::kernel::mttkrp::{Fill, Halves, Packed, Product, khatri_rao, unscaled_weights};
-use crate::kernel::mttkrp_sparse::{Entry, Sorted};
+use crate::kernel::mttkrp_sparse::Sorted;
 use crate::parallel::for_each_part;
 use crate::{CompensatedSum, Coordinates, Data, DataError, DenseView, Mask, Real};
 
@@ -122,7 +122,7 @@ impl<T: Real> Memo<'_, T> {
                 product
             }
             Cells::Sparse { cells, .. } => {
-                let (sums, _) = cells.contract(&self.panels, mode, Entry::Value);
+                let (sums, _) = cells.contract(&self.panels, mode, Fill::Values);
                 let exponent = others_exponent(&self.panels, mode);
                 unpack(&sums, &self.panels, mode, exponent)
             }
@@ -299,56 +299,43 @@ impl<'a, T: Real> Products<'a, T> {
             let own = factors[mode].map(|x| x.to_f64()) * DMatrix::from_diagonal(&w);
             own * &gram
         };
+        let residual = |scale: f64| Fill::Residual {
+            scale: T::lit(scale),
+            weights: &inner,
+        };
         match &self.cells {
             Cells::Dense(grid, halves) => {
-                let fill = Fill::Residual {
-                    scale: T::lit(scale),
-                    weights: &inner,
-                };
-                let (kept, squares) = half(grid, halves, &panels, mode, fill);
+                let (kept, squares) = half(grid, halves, &panels, mode, residual(scale));
                 (spread(&panels, factors, mode, &kept) + whole(), squares)
             }
             Cells::Sparse {
                 cells,
                 hidden: Hidden::NotStored,
             } => {
-                let entry = Entry::Residual {
-                    scale: T::lit(scale),
-                    weights: &inner,
-                };
-                let (sums, squares) = cells.contract(&panels, mode, entry);
+                let (sums, squares) = cells.contract(&panels, mode, residual(scale));
                 (unpack(&sums, &panels, mode, exponent) + whole(), squares)
             }
             Cells::Sparse { cells, hidden } => {
-                let (sums, _) = cells.contract(&panels, mode, Entry::Value);
-                let data = unpack(&sums, &panels, mode, exponent) * scale;
-                // Σ (sX - P)² over all observed cells, from the stored ones, the whole model and the hidden part of it.
-                let entry = Entry::Residual {
-                    scale: T::lit(scale),
-                    weights: &inner,
-                };
-                let (_, residual) = cells.contract(&panels, mode, entry);
-                let (_, at_stored) =
-                    cells.contract(&panels, mode, Entry::Model { weights: &inner });
+                let (sums, _) = cells.contract(&panels, mode, Fill::Values);
+                let mut product = unpack(&sums, &panels, mode, exponent) * scale;
+                // Σ (sX - P)² over all observed cells, from the stored ones, the whole model and the hidden part of it: the residual of
+                // 0 X is the model, with the other sign.
+                let (_, stored) = cells.contract(&panels, mode, residual(scale));
+                let (_, at_stored) = cells.contract(&panels, mode, residual(0.0));
                 let own = factors[mode].map(|x| x.to_f64());
                 let whole = whole();
                 let mut norm = 0.0;
                 for (z, w) in weights.iter().enumerate() {
                     norm += w.to_f64() * own.column(z).dot(&whole.column(z));
                 }
-                let (imputed, at_hidden) = match hidden {
-                    Hidden::Listed(hidden) => {
-                        let (sums, squares) =
-                            hidden.contract(&panels, mode, Entry::Model { weights: &inner });
-                        (Some(unpack(&sums, &panels, mode, exponent)), squares)
-                    }
-                    _ => (None, 0.0),
-                };
+                let mut at_hidden = 0.0;
+                if let Hidden::Listed(hidden) = hidden {
+                    let (sums, squares) = hidden.contract(&panels, mode, residual(0.0));
+                    product -= unpack(&sums, &panels, mode, exponent);
+                    at_hidden = squares;
+                }
                 let outside = (norm - at_stored - at_hidden).max(0.0);
-                (
-                    imputed.map_or(data.clone(), |i| data + i),
-                    residual + outside,
-                )
+                (product, stored + outside)
             }
         }
     }

@@ -138,12 +138,12 @@ pub(crate) fn khatri_rao<T: Real>(panels: &[Packed<T>], modes: &[usize]) -> Vec<
     out
 }
 
-/// What a tile holds.
+/// What a cell contributes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fill<'a, T> {
-    /// The cells, 0 for hidden ones.
+    /// Its value, 0 if it is hidden.
     Values,
-    /// `scale x - Σ_z w_z P_z` on observed cells, 0 on hidden ones.
+    /// `scale x - Σ_z w_z P_z`, 0 if it is hidden.
     Residual {
         /// Multiplies the cells.
         scale: T,

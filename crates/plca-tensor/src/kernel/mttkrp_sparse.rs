@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::mttkrp::Packed;
+use super::mttkrp::{Fill, Packed};
 use crate::parallel::{map_in_order, wide};
 use crate::sum::CompensatedSum;
 use crate::{Coordinates, Real};
@@ -34,17 +34,6 @@ struct ByMode<T> {
 #[derive(Clone, Debug)]
 pub(crate) struct Sorted<T> {
     modes: Vec<ByMode<T>>,
-}
-
-/// What an entry contributes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Entry<'a, T> {
-    /// Its value.
-    Value,
-    /// `scale x - Σ_z w_z P_z`, with one weight per component on top of the panels.
-    Residual { scale: T, weights: &'a [T] },
-    /// `Σ_z w_z P_z`.
-    Model { weights: &'a [T] },
 }
 
 impl<T: Real> Sorted<T> {
@@ -85,13 +74,13 @@ impl<T: Real> Sorted<T> {
         &self,
         panels: &[Packed<T>],
         mode: usize,
-        entry: Entry<'_, T>,
+        fill: Fill<'_, T>,
     ) -> (Vec<T>, f64) {
         let by = &self.modes[mode];
         let stride = panels[0].stride;
         let tasks: Vec<Range<usize>> = by.tasks.windows(2).map(|w| w[0]..w[1]).collect();
         let parts = map_in_order(tasks, |rows| {
-            wide(|| by.rows(panels, mode, entry, rows.clone()))
+            wide(|| by.rows(panels, mode, fill, rows.clone()))
         });
         let mut out = vec![T::zero(); by.ends.len() * stride];
         let mut squares = CompensatedSum::default();
@@ -168,7 +157,7 @@ impl<T: Real> ByMode<T> {
         &self,
         panels: &[Packed<T>],
         mode: usize,
-        entry: Entry<'_, T>,
+        fill: Fill<'_, T>,
         rows: Range<usize>,
     ) -> (Vec<T>, f64) {
         let stride = panels[0].stride;
@@ -200,7 +189,7 @@ impl<T: Real> ByMode<T> {
                     let factor = panels[m].row(i as usize);
                     product.iter_mut().zip(factor).for_each(|(p, &f)| *p *= f);
                 }
-                if let Entry::Residual { weights, .. } | Entry::Model { weights } = entry {
+                if let Fill::Residual { weights, .. } = fill {
                     let factor = panels[mode].row(row);
                     for (((x, &w), &f), &p) in own.iter_mut().zip(weights).zip(factor).zip(&product)
                     {
@@ -213,13 +202,9 @@ impl<T: Real> ByMode<T> {
                         Some(panel) => panel.row(at(e)[n - 1] as usize),
                         None => &ones,
                     };
-                    let model = || dot(&own, h);
-                    let q = match entry {
-                        Entry::Value => self.values[e],
-                        Entry::Residual { scale, .. } => scale * self.values[e] - model(),
-                        Entry::Model { .. } => model(),
-                    };
-                    if !matches!(entry, Entry::Value) {
+                    let mut q = self.values[e];
+                    if let Fill::Residual { scale, .. } = fill {
+                        q = scale * q - dot(&own, h);
                         squares += q.to_f64() * q.to_f64();
                     }
                     sum.iter_mut().zip(h).for_each(|(s, &h)| *s += q * h);
