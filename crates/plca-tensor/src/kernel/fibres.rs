@@ -13,7 +13,7 @@ use pulp::{Simd, WithSimd};
 
 use super::aligned::Aligned;
 use super::panel::Panel;
-use super::{Accumulate, Rule, Sums, part_rows};
+use super::{Accumulate, Rule, Sums, bounds, part_rows};
 use crate::parallel::{for_each_part, map_in_order, wide};
 use crate::sum::CompensatedSum;
 use crate::{Coordinates, Real};
@@ -159,13 +159,7 @@ impl<T: Real> Fibres<T> {
         if !f.values.is_empty() {
             f.ends.push(f.values.len());
         }
-        f.segments = (0..=SEGMENTS)
-            .map(|s| {
-                f.ends
-                    .partition_point(|&end| end * SEGMENTS <= f.values.len() * s)
-            })
-            .collect();
-        f.segments[SEGMENTS] = f.ends.len();
+        f.segments = bounds(&f.ends, SEGMENTS);
         f
     }
 

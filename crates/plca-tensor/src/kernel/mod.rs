@@ -59,6 +59,15 @@ pub(crate) trait Accumulate<T: Real> {
 /// Values that one thread takes at a time outside the kernels: enough to outweigh handing them over.
 const PART: usize = 1 << 13;
 
+/// Cuts rows that end at these entries into `parts` of about equal numbers of entries; returns the bounds, in rows.
+pub(crate) fn bounds(ends: &[usize], parts: usize) -> Vec<usize> {
+    let entries = ends.last().copied().unwrap_or(0);
+    let bound = |part| ends.partition_point(|&end| end * parts <= entries * part);
+    let mut bounds: Vec<usize> = (0..=parts).map(bound).collect();
+    (bounds[0], bounds[parts]) = (0, ends.len());
+    bounds
+}
+
 /// Rows of `stride` values that make up about one part.
 pub(crate) fn part_rows(stride: usize) -> usize {
     (PART / stride.max(1)).max(1)

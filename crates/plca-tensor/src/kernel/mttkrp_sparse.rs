@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use super::bounds;
 use super::mttkrp::{Fill, Packed};
 use crate::parallel::{map_in_order, wide};
 use crate::sum::CompensatedSum;
@@ -140,14 +141,7 @@ impl<T: Real> ByMode<T> {
             *e = end;
         }
         let tasks = if by.values.len() < SMALL { 1 } else { TASKS };
-        by.tasks = (0..=tasks)
-            .map(|t| {
-                by.ends
-                    .partition_point(|&end| end * tasks <= by.values.len() * t)
-            })
-            .collect();
-        by.tasks[0] = 0;
-        by.tasks[tasks] = shape[mode];
+        by.tasks = bounds(&by.ends, tasks);
         by
     }
 
