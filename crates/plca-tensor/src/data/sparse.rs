@@ -41,18 +41,11 @@ pub(crate) enum Cells<T> {
 }
 
 /// Cells, the power of two by which their values were multiplied, and the first negative entry.
-pub(crate) struct Arranged<T> {
-    cells: Cells<T>,
-    scale: T,
-    negative: Option<(Vec<usize>, f64)>,
-}
+type Arranged<T> = (Cells<T>, T, Option<(Vec<usize>, f64)>);
 
 impl<T: Real> Cells<T> {
     /// Checks and arranges the entries; duplicates are summed, zeros dropped unless `keep_zeros`.
-    pub(crate) fn arrange(
-        mut entries: Coordinates<T>,
-        keep_zeros: bool,
-    ) -> Result<Arranged<T>, DataError> {
+    fn arrange(mut entries: Coordinates<T>, keep_zeros: bool) -> Result<Arranged<T>, DataError> {
         check_indices(&entries)?;
         let first = |bad: &dyn Fn(&T) -> bool| {
             let at = entries.values.iter().position(bad)?;
@@ -71,11 +64,7 @@ impl<T: Real> Cells<T> {
         } else {
             Self::Tensor(Fibres::new(entries, keep_zeros))
         };
-        Ok(Arranged {
-            cells,
-            scale,
-            negative,
-        })
+        Ok((cells, scale, negative))
     }
 
     pub(crate) fn stored(&self) -> usize {
@@ -235,7 +224,7 @@ impl<T: Real> SparseTensor<T> {
         entries.indices.truncate(kept * order);
         entries.values.truncate(kept);
         hidden.values = vec![T::one(); hidden.indices.len() / order];
-        let hidden = Cells::arrange(hidden, false)?.cells;
+        let hidden = Cells::arrange(hidden, false)?.0;
         let unseen = wholly_listed(&entries.shape, &hidden);
         let pattern = match hidden.stored() {
             0 => Pattern::All,
@@ -247,11 +236,8 @@ impl<T: Real> SparseTensor<T> {
 
     fn checked(entries: Coordinates<T>, pattern: Pattern<T>) -> Result<Self, DataError> {
         let shape = entries.shape.clone();
-        let Arranged {
-            cells,
-            scale,
-            negative,
-        } = Cells::arrange(entries, matches!(pattern, Pattern::Stored))?;
+        let keep_zeros = matches!(pattern, Pattern::Stored);
+        let (cells, scale, negative) = Cells::arrange(entries, keep_zeros)?;
         let (mut sums, mut below) = (CellSums::default(), false);
         cells.for_each(&mut |_, x| {
             sums.add(x.to_f64(), x.to_f64() / scale.to_f64());

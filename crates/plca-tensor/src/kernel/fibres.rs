@@ -13,6 +13,7 @@ use pulp::{Simd, WithSimd};
 
 use super::aligned::Aligned;
 use super::panel::Panel;
+use super::strata::{add, dot, ratio};
 use super::{Accumulate, Rule, Sums, bounds, part_rows};
 use crate::parallel::{for_each_part, map_in_order, wide};
 use crate::sum::CompensatedSum;
@@ -301,29 +302,15 @@ impl<T: Real> GroupPass<'_, T> {
                 for (&i, &value) in f.leaves[entries.clone()].iter().zip(&f.values[entries]) {
                     let h = leaf_factor[i as usize];
                     let q = match self.rule {
-                        Rule::Unit => T::one(),
+                        Rule::Unit => one,
                         Rule::Ratio { log } => {
-                            let mut dot = T::vmul(simd, u[0], h[0]);
-                            for c in 1..C {
-                                dot = T::vmul_add(simd, u[c], h[c], dot);
-                            }
-                            let p = T::vsum(simd, dot);
-                            if log && value > T::zero() {
-                                ln_lik += value.to_f64() * p.to_f64().ln();
-                            }
-                            // [SPEC 1.3] q = V / p, added to every mode entry by entry
-                            value / if p > T::TINY { p } else { T::TINY }
+                            let p = dot::<S, T>(simd, &u, &h);
+                            ratio(simd, [value, p], log, &mut ln_lik)
                         }
                     };
-                    let q = T::vsplat(simd, q);
-                    for c in 0..C {
-                        g[c] = T::vmul_add(simd, q, h[c], g[c]);
-                    }
+                    add::<S, T>(simd, q, &h, &mut g);
                     if leaf_wanted {
-                        let into = &mut into_leaf[i as usize];
-                        for c in 0..C {
-                            into[c] = T::vmul_add(simd, q, u[c], into[c]);
-                        }
+                        add::<S, T>(simd, q, &u, &mut into_leaf[i as usize]);
                     }
                 }
                 if !stem_wanted {
@@ -331,11 +318,8 @@ impl<T: Real> GroupPass<'_, T> {
                 }
                 for (l, &m) in stem.iter().enumerate().filter(|&(_, &m)| self.wanted[m]) {
                     let mut product = g;
-                    for (other, &i) in coordinates
-                        .iter()
-                        .enumerate()
-                        .filter(|&(other, _)| other != l)
-                    {
+                    let others = coordinates.iter().enumerate();
+                    for (other, &i) in others.filter(|&(other, _)| other != l) {
                         let row = &rows[other][i as usize];
                         for c in 0..C {
                             product[c] = T::vmul(simd, product[c], row[c]);
@@ -364,6 +348,7 @@ impl<T: Real> GroupPass<'_, T> {
         let f = self.fibres;
         let stride = self.panels[0].stride;
         let mut ln_lik = CompensatedSum::default();
+        let one = T::vsplat(simd, T::one());
         let zeros = || self.panels[0].pool.zeros(stride);
         let (mut u, mut g, mut product) = (zeros(), zeros(), zeros());
         for at in self.range.clone() {
@@ -378,7 +363,7 @@ impl<T: Real> GroupPass<'_, T> {
             for (&i, &value) in f.leaves[entries.clone()].iter().zip(&f.values[entries]) {
                 let h = T::vectors::<S>(self.panels[f.leaf].row(i as usize)).0;
                 let q = match self.rule {
-                    Rule::Unit => T::one(),
+                    Rule::Unit => one,
                     Rule::Ratio { log } => {
                         let mut dots = [T::vsplat(simd, T::zero()); 4];
                         for (c, (&u, &h)) in T::vectors::<S>(&u).0.iter().zip(h).enumerate() {
@@ -389,34 +374,20 @@ impl<T: Real> GroupPass<'_, T> {
                             simd,
                             T::vadd(simd, T::vadd(simd, a, b), T::vadd(simd, c, d)),
                         );
-                        if log && value > T::zero() {
-                            ln_lik += value.to_f64() * p.to_f64().ln();
-                        }
-                        value / if p > T::TINY { p } else { T::TINY }
+                        ratio(simd, [value, p], log, &mut ln_lik)
                     }
                 };
-                let q = T::vsplat(simd, q);
-                T::vectors_mut::<S>(&mut g)
-                    .0
-                    .iter_mut()
-                    .zip(h)
-                    .for_each(|(g, &h)| *g = T::vmul_add(simd, q, h, *g));
+                add::<S, T>(simd, q, h, T::vectors_mut::<S>(&mut g).0);
                 if self.wanted[f.leaf] {
-                    let into =
-                        T::vectors_mut::<S>(&mut modes[f.leaf].1[i as usize * stride..][..stride])
-                            .0;
-                    into.iter_mut()
-                        .zip(T::vectors::<S>(&u).0)
-                        .for_each(|(s, &u)| *s = T::vmul_add(simd, q, u, *s));
+                    let into = &mut modes[f.leaf].1[i as usize * stride..][..stride];
+                    let into = T::vectors_mut::<S>(into).0;
+                    add::<S, T>(simd, q, T::vectors::<S>(&u).0, into);
                 }
             }
             for (l, &m) in f.stem.iter().enumerate().filter(|&(_, &m)| self.wanted[m]) {
                 product.copy_from_slice(&g);
-                for (other, &i) in coordinates
-                    .iter()
-                    .enumerate()
-                    .filter(|&(other, _)| other != l)
-                {
+                let others = coordinates.iter().enumerate();
+                for (other, &i) in others.filter(|&(other, _)| other != l) {
                     let row = self.panels[f.stem[other]].row(i as usize);
                     product.iter_mut().zip(row).for_each(|(p, &x)| *p *= x);
                 }
@@ -458,8 +429,7 @@ impl<T: Real> Accumulate<T> for Fibres<T> {
             })
         });
         let modes = (0..panels.len()).map(|m| {
-            let len = if wanted[m] { panels[m].values.len() } else { 0 };
-            let mut sums = panels[m].pool.take(len);
+            let mut sums = panels[m].room(wanted[m]);
             let size = part_rows(1);
             for_each_part(&mut sums, size, |part, out| {
                 out.fill(T::zero());

@@ -165,11 +165,7 @@ impl<T: Real> ByMode<T> {
         let (mut product, mut sum) = (vec![T::one(); stride], vec![T::zero(); stride]);
         let mut own = vec![T::zero(); stride];
         let mut squares = CompensatedSum::default();
-        let mut first = if rows.start == 0 {
-            0
-        } else {
-            self.ends[rows.start - 1]
-        };
+        let mut first = rows.start.checked_sub(1).map_or(0, |row| self.ends[row]);
         for (row, out) in rows.zip(out.chunks_exact_mut(stride)) {
             let end = self.ends[row];
             while first < end {

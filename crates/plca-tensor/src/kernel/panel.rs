@@ -167,6 +167,11 @@ impl<'a, T: Real> Panel<'a, T> {
         exponents.concat()
     }
 
+    /// Room for sums of its rows, with any content; none where they are not wanted.
+    pub(crate) fn room(&self, wanted: bool) -> Aligned<T> {
+        self.pool.take(if wanted { self.values.len() } else { 0 })
+    }
+
     /// The padded row `i`.
     pub(crate) fn row(&self, i: usize) -> &[T] {
         &self.values[i * self.stride..][..self.stride]

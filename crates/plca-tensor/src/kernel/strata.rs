@@ -69,10 +69,9 @@ impl<T: Real> Strata<T> {
             first * groups + c * (bounds[0][r + 1] - first) + (row - first)
         };
         let mut ends = vec![0usize; shape[outer] * groups + 1];
-        cells
-            .iter()
-            .map(pair)
-            .for_each(|(row, column)| ends[slot(row, column) + 1] += 1);
+        for (row, column) in cells.iter().map(pair) {
+            ends[slot(row, column) + 1] += 1;
+        }
         for i in 1..ends.len() {
             ends[i] += ends[i - 1];
         }
@@ -107,12 +106,8 @@ impl<T: Real> Strata<T> {
                         continue;
                     }
                     sorted.clear();
-                    sorted.extend(
-                        placed_columns[first..end]
-                            .iter()
-                            .copied()
-                            .zip(placed[first..end].iter().copied()),
-                    );
+                    let columns = placed_columns[first..end].iter().copied();
+                    sorted.extend(columns.zip(placed[first..end].iter().copied()));
                     first = end;
                     let begin = write;
                     merge_run(&mut sorted, keep_zeros, |column, value| {
@@ -240,7 +235,7 @@ impl<T: Real> WithSimd for TilePass<'_, T> {
 
 /// `Σ_z w_z h_z`, one register at a time.
 #[inline(always)]
-fn dot<S: Simd, T: Real>(simd: S, w: &[T::Vector<S>], h: &[T::Vector<S>]) -> T {
+pub(super) fn dot<S: Simd, T: Real>(simd: S, w: &[T::Vector<S>], h: &[T::Vector<S>]) -> T {
     let mut sum = T::vmul(simd, w[0], h[0]);
     for (&w, &h) in w[1..].iter().zip(&h[1..]) {
         sum = T::vmul_add(simd, w, h, sum);
@@ -250,7 +245,12 @@ fn dot<S: Simd, T: Real>(simd: S, w: &[T::Vector<S>], h: &[T::Vector<S>]) -> T {
 
 /// Adds `q` times `x` to `into`.
 #[inline(always)]
-fn add<S: Simd, T: Real>(simd: S, q: T::Vector<S>, x: &[T::Vector<S>], into: &mut [T::Vector<S>]) {
+pub(super) fn add<S: Simd, T: Real>(
+    simd: S,
+    q: T::Vector<S>,
+    x: &[T::Vector<S>],
+    into: &mut [T::Vector<S>],
+) {
     for (into, &x) in into.iter_mut().zip(x) {
         *into = T::vmul_add(simd, q, x, *into);
     }
@@ -258,7 +258,7 @@ fn add<S: Simd, T: Real>(simd: S, q: T::Vector<S>, x: &[T::Vector<S>], into: &mu
 
 /// `V / p` in every lane. With `log` the entry is added to the logarithms.
 #[inline(always)]
-fn ratio<S: Simd, T: Real>(
+pub(super) fn ratio<S: Simd, T: Real>(
     simd: S,
     [value, p]: [T; 2],
     log: bool,
