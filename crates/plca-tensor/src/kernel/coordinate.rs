@@ -26,22 +26,16 @@ use super::panel::{Panel, pow2};
 use crate::Real;
 use crate::sum::CompensatedSum;
 
-/// The data of some rows, and their tables `U`, stored one coordinate after the other, each padded to whole registers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Entries<'a, T> {
-    /// `stride` values for every row, zeros where there is nothing; one table for all rows.
-    Full {
-        values: &'a [T],
-        stride: usize,
-        table: &'a [T],
-    },
-    /// Row `i` has the entries `starts[i]..starts[i + 1]`; an entry has an index for every other mode, whose factors' rows are multiplied
-    /// into a table for every row.
+/// The data of the rows of a mode.
+#[derive(Debug)]
+pub(crate) enum Entries<T> {
+    /// All cells: `stride` values for every row, zeros where there is nothing.
+    Full { values: Vec<T>, stride: usize },
+    /// The positive cells: row `i` has the entries `starts[i]..starts[i + 1]`, each with its indices in the other modes.
     Listed {
-        starts: &'a [usize],
-        indices: &'a [u32],
-        values: &'a [T],
-        panels: &'a [Panel<'a, T>],
+        starts: Vec<usize>,
+        indices: Vec<u32>,
+        values: Vec<T>,
     },
 }
 
@@ -50,7 +44,11 @@ pub(crate) enum Entries<'a, T> {
 pub struct RowGroup<'a, T> {
     pub(crate) rows: Range<usize>,
     pub(crate) k: usize,
-    pub(crate) entries: Entries<'a, T>,
+    pub(crate) entries: &'a Entries<T>,
+    /// The table `U` of all full rows, one coordinate after the other, each padded to whole registers.
+    pub(crate) table: &'a [T],
+    /// The other modes' factors, whose rows are multiplied into a table for every row that is listed.
+    pub(crate) panels: &'a [Panel<'a, T>],
     /// `K` numbers for every row, those of `linear` for all rows where there are no more.
     pub(crate) linear: &'a [T],
     pub(crate) pseudo: &'a [f64],
@@ -83,11 +81,8 @@ impl<T: Real> WithSimd for RowGroup<'_, T> {
         let scratch = std::mem::take(&mut self.scratch);
         let mut ln_lik = CompensatedSum::default();
         match self.entries {
-            Entries::Full {
-                values,
-                stride,
-                table,
-            } => {
+            Entries::Full { values, stride } => {
+                let (table, stride) = (self.table, *stride);
                 let (p, rest) = scratch.split_at_mut(stride);
                 let values = |i: usize| &values[i * stride..][..stride];
                 for (at, pair) in block.chunks_mut((2 * k).max(1)).enumerate() {
@@ -107,9 +102,8 @@ impl<T: Real> WithSimd for RowGroup<'_, T> {
                 starts,
                 indices,
                 values,
-                panels,
             } => {
-                let lanes = T::lanes::<S>();
+                let (panels, lanes) = (self.panels, T::lanes::<S>());
                 let others = panels.len();
                 for (at, w) in block.chunks_mut(k.max(1)).enumerate() {
                     let i = self.rows.start + at;
