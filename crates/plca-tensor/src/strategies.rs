@@ -650,7 +650,6 @@ pub fn permutations(n: usize) -> impl Strategy<Value = Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Data;
 
     proptest! {
         /// Permuting with an order and then with its inverse changes nothing.
@@ -665,26 +664,6 @@ mod tests {
             order.iter().enumerate().for_each(|(m, &from)| inverse[from] = m);
             prop_assert_eq!(&table.permute_modes(&order).permute_modes(&inverse), &table);
             prop_assert_eq!(table.permute_modes(&order).shape[0], table.shape[order[0]]);
-        }
-
-        /// Both memory orders hold the same cells.
-        #[test]
-        fn memory_orders_agree(table in tables::<f32>(1..=4, 1..=4)) {
-            let [a, b] = [Order::RowMajor, Order::ColumnMajor].map(|o| table.dense(o).unwrap());
-            for (at, &value) in table.values.iter().enumerate() {
-                prop_assert_eq!(a.get(&table.index(at)), value);
-                prop_assert_eq!(b.get(&table.index(at)), value);
-            }
-        }
-
-        /// The strategies for storages give data with mass.
-        #[test]
-        fn storages_have_mass(
-            dense in dense::<f64>(1..=3, 1..=4), sparse in sparse::<f64>(1..=3, 1..=4),
-            masked in masked::<f64>(1..=3, 1..=4), hidden in masked_sparse::<f64>(1..=3, 1..=4),
-        ) {
-            let all: [&dyn Data<f64>; 4] = [&dense, &sparse, &masked, &hidden];
-            prop_assert!(all.iter().all(|data| data.total() > 0.0));
         }
     }
 }
