@@ -27,10 +27,7 @@ use nalgebra::{DMatrix, DVector};
 use proptest::prelude::*;
 
 use crate::data::{position, unravel};
-use crate::{
-    Coordinates, Data, DataError, DenseTensor, Order, Real, SparseTensor, check_counts,
-    normalise_columns,
-};
+use crate::{Coordinates, DataError, DenseTensor, Order, Real, SparseTensor, normalise_columns};
 
 pub use blocks::KeptBlocks;
 pub use claims::{check_written, overclaimed, written};
@@ -55,11 +52,6 @@ pub struct Table<T> {
     pub observed: Vec<bool>,
 }
 
-/// Data with mass and without a negative cell.
-fn counts<T: Real, D: Data<T>>(data: Result<D, DataError>) -> Option<D> {
-    data.ok().filter(|data| check_counts(data).is_ok())
-}
-
 impl<T: Real> Table<T> {
     /// Multi-index of a position in [`values`](Self::values).
     ///
@@ -81,17 +73,12 @@ impl<T: Real> Table<T> {
     /// assert_eq!((entries.indices, entries.values), (vec![0, 0, 1, 0, 1, 1], vec![1.0, 0.0, 5.0]));
     /// ```
     pub fn coordinates(&self, keep: impl Fn(usize) -> bool) -> Coordinates<T> {
-        let kept: Vec<usize> = (0..self.values.len()).filter(|&at| keep(at)).collect();
-        self.entries(&kept)
-    }
-
-    /// Coordinates of the cells at these positions.
-    fn entries(&self, at: &[usize]) -> Coordinates<T> {
-        let indices = at.iter().flat_map(|&at| self.index(at));
+        let kept = (0..self.values.len()).filter(|&at| keep(at));
+        let indices = kept.clone().flat_map(|at| self.index(at));
         Coordinates {
             shape: self.shape.clone(),
             indices: indices.map(|i| i as u32).collect(),
-            values: at.iter().map(|&at| self.values[at]).collect(),
+            values: kept.map(|at| self.values[at]).collect(),
         }
     }
 
@@ -380,106 +367,6 @@ pub fn tables<T: Real>(
 pub fn scales<T: Real>() -> impl Strategy<Value = T> {
     let most = T::MAX_EXPONENT - 26;
     (-most..=most).prop_map(|e| T::lit(2f64.powi(e)))
-}
-
-/// Dense tensors of any shape and memory order.
-///
-/// ```
-/// use plca_tensor::{Data, strategies};
-/// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
-/// let tensor = strategies::dense::<f64>(3..=3, 2..=2).new_tree(&mut TestRunner::default()).unwrap().current();
-/// assert_eq!(tensor.shape(), [2, 2, 2]);
-/// ```
-pub fn dense<T: Real>(
-    orders: RangeInclusive<usize>,
-    sizes: RangeInclusive<usize>,
-) -> impl Strategy<Value = DenseTensor<T>> {
-    let order = prop_oneof![Just(Order::RowMajor), Just(Order::ColumnMajor)];
-    (tables::<T>(orders, sizes), order).prop_filter_map("has mass", |(t, o)| counts(t.dense(o)))
-}
-
-/// Stored entries in any order, with zeros and with duplicates, which are to be summed.
-///
-/// ```
-/// use plca_tensor::strategies;
-/// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
-/// let entries = strategies::coordinates::<f64>(3..=3, 1..=4).new_tree(&mut TestRunner::default()).unwrap().current();
-/// assert_eq!(entries.indices.len(), 3 * entries.values.len());
-/// ```
-pub fn coordinates<T: Real>(
-    orders: RangeInclusive<usize>,
-    sizes: RangeInclusive<usize>,
-) -> impl Strategy<Value = Coordinates<T>> {
-    tables::<T>(orders, sizes)
-        .prop_flat_map(|table| {
-            let cells = table.values.len();
-            let twice = prop::collection::vec(0..3usize, cells);
-            (Just(table), twice)
-        })
-        .prop_flat_map(|(table, copies)| {
-            let entries: Vec<usize> = (copies.iter().enumerate())
-                .flat_map(|(at, &n)| {
-                    // A positive cell is never left out, so that there is mass.
-                    let least = usize::from(table.values[at] > T::zero());
-                    std::iter::repeat_n(at, n.max(least))
-                })
-                .collect();
-            (Just(table), Just(entries).prop_shuffle())
-        })
-        .prop_map(|(table, entries)| table.entries(&entries))
-}
-
-/// Sparse tensors made from [`coordinates`].
-///
-/// ```
-/// use plca_tensor::{Data, strategies};
-/// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
-/// let tensor = strategies::sparse::<f64>(2..=2, 1..=4).new_tree(&mut TestRunner::default()).unwrap().current();
-/// assert!(tensor.summary().nnz > 0 && tensor.total() > 0.0);
-/// ```
-pub fn sparse<T: Real>(
-    orders: RangeInclusive<usize>,
-    sizes: RangeInclusive<usize>,
-) -> impl Strategy<Value = SparseTensor<T>> {
-    coordinates::<T>(orders, sizes).prop_filter_map("has mass", |c| counts(SparseTensor::new(c)))
-}
-
-/// Dense tensors with hidden cells.
-///
-/// ```
-/// use plca_tensor::strategies;
-/// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
-/// let tensor = strategies::masked::<f64>(2..=2, 3..=3).new_tree(&mut TestRunner::default()).unwrap().current();
-/// assert!(tensor.hidden() < 9);                                       // something was seen
-/// ```
-pub fn masked<T: Real>(
-    orders: RangeInclusive<usize>,
-    sizes: RangeInclusive<usize>,
-) -> impl Strategy<Value = DenseTensor<T>> {
-    tables::<T>(orders, sizes)
-        .prop_filter_map("has mass", |table| counts(table.masked(Order::RowMajor)))
-}
-
-/// Sparse data with hidden cells: listed, or all that are not stored.
-///
-/// ```
-/// use plca_tensor::{Data, strategies};
-/// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
-/// let data = strategies::masked_sparse::<f64>(2..=2, 3..=3).new_tree(&mut TestRunner::default()).unwrap().current();
-/// assert_eq!(data.shape(), [3, 3]);
-/// ```
-pub fn masked_sparse<T: Real>(
-    orders: RangeInclusive<usize>,
-    sizes: RangeInclusive<usize>,
-) -> impl Strategy<Value = SparseTensor<T>> {
-    (tables::<T>(orders, sizes), any::<bool>()).prop_filter_map("has mass", |(table, listed)| {
-        let data = if listed {
-            table.all_but()
-        } else {
-            table.stored_only()
-        };
-        counts(data)
-    })
 }
 
 /// A model to start from: positive, weights and columns summing to 1.
