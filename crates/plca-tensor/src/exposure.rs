@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 
-use crate::data::Cells;
+use crate::data::{Cells, wanted};
 use crate::kernel::panel::{balancing_exponent, pow2, pow2_halves};
 use crate::{Cp, Factor, Real};
 
@@ -42,10 +42,7 @@ impl<T: Real> Cp<'_, T> {
 
     /// [`exposure`](Self::exposure) of the wanted modes.
     pub(crate) fn exposures(&self, modes: &[bool]) -> Vec<Option<DMatrix<T>>> {
-        let wanted = modes.iter().enumerate();
-        wanted
-            .map(|(mode, &wanted)| wanted.then(|| self.exposure(mode)))
-            .collect()
+        wanted(modes, |mode| self.exposure(mode))
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) use dense::{check_shape, matrix_shape, position, unravel};
 pub use out_of_core::{Block, BlockSource, OutOfCore, TileCounts, Tiling};
 pub use part::{Part, unobserved};
 pub use pass::check_counts;
-pub(crate) use pass::data_scale;
+pub(crate) use pass::{data_scale, wanted};
 pub use reference::e_step_by_visits;
 pub use request::{CellRule, Expected, Modes, Request, Rule};
 pub(crate) use sparse::{Cells, rescale};

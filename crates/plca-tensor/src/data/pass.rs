@@ -30,6 +30,13 @@ pub(crate) fn check_model<T: Real>(shape: &[usize], model: &Cp<'_, T>) {
     );
 }
 
+/// `of` every mode that is wanted.
+pub(crate) fn wanted<O>(modes: &[bool], mut of: impl FnMut(usize) -> O) -> Vec<Option<O>> {
+    let modes = modes.iter().enumerate();
+    let each = modes.map(|(mode, wanted)| wanted.then(|| of(mode)));
+    each.collect()
+}
+
 /// A storage as a kernel sees it.
 pub(crate) struct Stored<'a, T, C> {
     pub(crate) cells: &'a C,
@@ -68,11 +75,11 @@ impl<T: Real, C: Accumulate<T>> Stored<'_, T, C> {
                 };
                 let gradient = matches!(request.rule, Rule::Gradient);
                 let counts = match self.sparing {
-                    _ if gradient => (0..modes.len())
-                        .map(|j| {
-                            modes[j].then(|| pass.alone(&sums.modes[j], j, rows.as_deref(), scale))
-                        })
-                        .collect(),
+                    _ if gradient => {
+                        let alone =
+                            |j: usize| pass.alone(&sums.modes[j], j, rows.as_deref(), scale);
+                        wanted(&modes, alone)
+                    }
                     true => pass.unpack_in_place(sums.modes, &modes, scales),
                     false => pass.unpack(&sums.modes, &modes, scales),
                 };
@@ -189,25 +196,23 @@ impl<'a, T: Real> Pass<'a, T> {
         modes: &[bool],
         scales: [T; 2],
     ) -> Vec<Option<DMatrix<T>>> {
-        let of_mode = |j: usize| self.panels[j].times(&sums[j], self.model.factors[j], scales);
-        (0..self.panels.len())
-            .map(|j| modes[j].then(|| of_mode(j)))
-            .collect()
+        let factors = self.model.factors;
+        wanted(modes, |j| {
+            self.panels[j].times(&sums[j], factors[j], scales)
+        })
     }
 
     /// The same, giving up panels and sums on the way.
     fn unpack_in_place(
         &mut self,
-        sums: Vec<Aligned<T>>,
+        mut sums: Vec<Aligned<T>>,
         modes: &[bool],
         scales: [T; 2],
     ) -> Vec<Option<DMatrix<T>>> {
-        let panels = self.panels.iter_mut().zip(self.model.factors);
-        let each = panels.zip(sums).zip(modes);
-        each.map(|(((panel, &factor), sums), wanted)| {
-            wanted.then(|| panel.times_in_place(sums, factor, scales))
+        wanted(modes, |j| {
+            let sums = std::mem::replace(&mut sums[j], Aligned::none());
+            self.panels[j].times_in_place(sums, self.model.factors[j], scales)
         })
-        .collect()
     }
 }
 

@@ -271,66 +271,59 @@ impl<T: Real> GroupPass<'_, T> {
         let f = self.fibres;
         let (leaf, stem) = (f.leaf, &f.stem[..]);
         let mut leaf_sums = std::mem::replace(&mut modes[leaf].1, Aligned::none());
-        let leaf_factor = T::vectors::<S>(&self.panels[leaf].values)
-            .0
-            .as_chunks::<C>()
-            .0;
+        let rows = |m: usize| T::vectors::<S>(&self.panels[m].values).0.as_chunks::<C>().0;
+        let leaf_factor = rows(leaf);
         let leaf_wanted = self.wanted[leaf];
         let stem_wanted = stem.iter().any(|&m| self.wanted[m]);
-        let rows: Vec<&[[T::Vector<S>; C]]> = stem
-            .iter()
-            .map(|&m| T::vectors::<S>(&self.panels[m].values).0.as_chunks::<C>().0)
-            .collect();
+        let rows: Vec<&[[T::Vector<S>; C]]> = stem.iter().map(|&m| rows(m)).collect();
         let mut ln_lik = CompensatedSum::default();
         let (one, zero) = (T::vsplat(simd, T::one()), T::vsplat(simd, T::zero()));
-        {
-            let into_leaf = T::vectors_mut::<S>(&mut leaf_sums).0.as_chunks_mut::<C>().0;
-            for at in self.range.clone() {
-                let (coordinates, entries) = f.fibre(at);
-                let mut u = [one; C];
-                for (l, &i) in coordinates.iter().enumerate() {
-                    let row = &rows[l][i as usize];
-                    for c in 0..C {
-                        u[c] = if l == 0 {
-                            row[c]
-                        } else {
-                            T::vmul(simd, u[c], row[c])
-                        };
-                    }
-                }
-                let mut g = [zero; C];
-                for (&i, &value) in f.leaves[entries.clone()].iter().zip(&f.values[entries]) {
-                    let h = leaf_factor[i as usize];
-                    let q = match self.rule {
-                        Rule::Unit => one,
-                        Rule::Ratio { log } => {
-                            let p = dot::<S, T>(simd, &u, &h);
-                            ratio(simd, [value, p], log, &mut ln_lik)
-                        }
+        let into_leaf = T::vectors_mut::<S>(&mut leaf_sums).0.as_chunks_mut::<C>().0;
+        for at in self.range.clone() {
+            let (coordinates, entries) = f.fibre(at);
+            let mut u = [one; C];
+            for (l, &i) in coordinates.iter().enumerate() {
+                let row = &rows[l][i as usize];
+                for c in 0..C {
+                    u[c] = if l == 0 {
+                        row[c]
+                    } else {
+                        T::vmul(simd, u[c], row[c])
                     };
-                    add::<S, T>(simd, q, &h, &mut g);
-                    if leaf_wanted {
-                        add::<S, T>(simd, q, &u, &mut into_leaf[i as usize]);
-                    }
                 }
-                if !stem_wanted {
-                    continue;
-                }
-                for (l, &m) in stem.iter().enumerate().filter(|&(_, &m)| self.wanted[m]) {
-                    let mut product = g;
-                    let others = coordinates.iter().enumerate();
-                    for (other, &i) in others.filter(|&(other, _)| other != l) {
-                        let row = &rows[other][i as usize];
-                        for c in 0..C {
-                            product[c] = T::vmul(simd, product[c], row[c]);
-                        }
+            }
+            let mut g = [zero; C];
+            for (&i, &value) in f.leaves[entries.clone()].iter().zip(&f.values[entries]) {
+                let h = leaf_factor[i as usize];
+                let q = match self.rule {
+                    Rule::Unit => one,
+                    Rule::Ratio { log } => {
+                        let p = dot::<S, T>(simd, &u, &h);
+                        ratio(simd, [value, p], log, &mut ln_lik)
                     }
-                    let (first, sums) = &mut modes[m];
-                    let into = &mut T::vectors_mut::<S>(sums).0.as_chunks_mut::<C>().0
-                        [coordinates[l] as usize - *first];
+                };
+                add::<S, T>(simd, q, &h, &mut g);
+                if leaf_wanted {
+                    add::<S, T>(simd, q, &u, &mut into_leaf[i as usize]);
+                }
+            }
+            if !stem_wanted {
+                continue;
+            }
+            for (l, &m) in stem.iter().enumerate().filter(|&(_, &m)| self.wanted[m]) {
+                let mut product = g;
+                let others = coordinates.iter().enumerate();
+                for (other, &i) in others.filter(|&(other, _)| other != l) {
+                    let row = &rows[other][i as usize];
                     for c in 0..C {
-                        into[c] = T::vadd(simd, into[c], product[c]);
+                        product[c] = T::vmul(simd, product[c], row[c]);
                     }
+                }
+                let (first, sums) = &mut modes[m];
+                let into = &mut T::vectors_mut::<S>(sums).0.as_chunks_mut::<C>().0
+                    [coordinates[l] as usize - *first];
+                for c in 0..C {
+                    into[c] = T::vadd(simd, into[c], product[c]);
                 }
             }
         }

@@ -280,14 +280,11 @@ impl<T: Real> TilePass<'_, T> {
         let (cells, mut ln_lik) = (self.cells, self.ln_lik);
         let log = !USUAL && self.rule == Rule::Ratio { log: true };
         let units = !USUAL && self.rule == Rule::Unit;
-        let row_factor = T::vectors::<S>(self.share.row_factor).0.as_chunks::<C>().0;
-        let column_factor = T::vectors::<S>(self.share.column_factor)
-            .0
-            .as_chunks::<C>()
-            .0;
-        let row_sums = self.share.row_sums;
-        let row_sums = T::vectors_mut::<S>(row_sums).0.as_chunks_mut::<C>().0;
-        let column_sums = self.share.column_sums;
+        let share = self.share;
+        let row_factor = T::vectors::<S>(share.row_factor).0.as_chunks::<C>().0;
+        let column_factor = T::vectors::<S>(share.column_factor).0.as_chunks::<C>().0;
+        let row_sums = T::vectors_mut::<S>(share.row_sums).0.as_chunks_mut::<C>().0;
+        let column_sums = share.column_sums;
         let column_sums = T::vectors_mut::<S>(column_sums).0.as_chunks_mut::<C>().0;
         let rows_wanted = USUAL || !row_sums.is_empty();
         let columns_wanted = USUAL || !column_sums.is_empty();
