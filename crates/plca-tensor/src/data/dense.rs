@@ -270,16 +270,7 @@ impl<T: Real> DenseTensor<T> {
         (grid.shape, grid.values, grid.order)
     }
 
-    /// Whether a cell was observed.
-    ///
-    /// # Panics
-    ///
-    /// If the index is outside the shape.
-    pub fn is_observed(&self, index: &[usize]) -> bool {
-        !self.grid.values[position(index, &self.grid.shape, self.grid.order)].is_nan()
-    }
-
-    /// The value of one cell.
+    /// The value of one cell, NaN if it is hidden.
     ///
     /// # Panics
     ///

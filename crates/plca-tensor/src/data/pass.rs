@@ -65,21 +65,18 @@ impl<T: Real, C: Accumulate<T>> Stored<'_, T, C> {
                 check_counts(data)?;
                 let mut pass = pass();
                 let rows = pass.balance_rows();
+                let rows = rows.as_deref();
                 // [SPEC 1.1] C_j = P(z) F_j ∘ Σ Q Π_{m≠j} F_m: all modes from one ratio and the old factors
                 let rule = Ratio::Ratio { log: request.value };
                 let sums = self.cells.accumulate(&pass.panels, rule, &modes);
                 let scales = [T::one(), T::lit(scale)];
                 let value = match request.value {
                     false => None,
-                    true => Some(sums.ln_lik * scale - pass.ln_scale(data, rows.as_deref())?),
+                    true => Some(sums.ln_lik * scale - pass.ln_scale(data, rows)?),
                 };
                 let gradient = matches!(request.rule, Rule::Gradient);
                 let counts = match self.sparing {
-                    _ if gradient => {
-                        let alone =
-                            |j: usize| pass.alone(&sums.modes[j], j, rows.as_deref(), scale);
-                        wanted(&modes, alone)
-                    }
+                    _ if gradient => wanted(&modes, |j| pass.alone(&sums.modes[j], j, rows, scale)),
                     true => pass.unpack_in_place(sums.modes, &modes, scales),
                     false => pass.unpack(&sums.modes, &modes, scales),
                 };

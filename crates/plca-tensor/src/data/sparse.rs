@@ -111,16 +111,25 @@ pub(crate) fn check_indices<T>(entries: &Coordinates<T>) -> Result<(), DataError
     if values.len() > u32::MAX as usize {
         return Err(DataError::too_large(shape));
     }
-    for (position, index) in indices.chunks_exact(order).enumerate() {
-        for (mode, (&i, &size)) in index.iter().zip(shape).enumerate() {
-            if i as usize >= size {
-                return Err(DataError::OutOfRange {
-                    position,
-                    mode,
-                    index: i as usize,
-                    size,
-                });
-            }
+    let mut places = indices.chunks_exact(order).enumerate();
+    places.try_for_each(|(position, index)| check_index(position, index, shape))
+}
+
+/// Refuses the index of a stored entry outside the shape.
+pub(crate) fn check_index(
+    position: usize,
+    index: &[u32],
+    shape: &[usize],
+) -> Result<(), DataError> {
+    for (mode, (&index, &size)) in index.iter().zip(shape).enumerate() {
+        let index = index as usize;
+        if index >= size {
+            return Err(DataError::OutOfRange {
+                position,
+                mode,
+                index,
+                size,
+            });
         }
     }
     Ok(())

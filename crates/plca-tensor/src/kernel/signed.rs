@@ -24,7 +24,7 @@ pub(crate) use blocks::Blocks;
 use super::aligned::{Aligned, Pool};
 use super::blocks::{Cut, Total, lock};
 use super::lanes::Lanes;
-use super::tiles::with_const;
+use super::tiles::{even_blocks, with_const};
 use crate::parallel::claim_in_order;
 use crate::sum::CompensatedSum;
 use crate::{Real, SignedModel, SignedSums, SignedWanted, SplitRule};
@@ -169,16 +169,6 @@ type Vector<S, T> = <T as Lanes>::Vector<S>;
 
 /// Components of a group at most, so that eight or sixteen sums hide the latency of an addition.
 const MOST: usize = 4;
-
-/// Even groups of at most [`MOST`] components: the first, and how many.
-#[inline(always)]
-fn shares(k: usize) -> impl Iterator<Item = (usize, usize)> {
-    let groups = k.div_ceil(MOST);
-    (0..groups).map(move |g| {
-        let first = g * k / groups;
-        (first, (g + 1) * k / groups - first)
-    })
-}
 
 impl<T: Real> Task<'_, T> {
     /// `MR` registers of columns at a time, with `FR` rows of rates or `RR` of row sums.
@@ -358,7 +348,7 @@ fn add_columns<S: Simd, T: Real, const MR: usize>(
     let into = T::vectors_mut::<S>(into).0.as_chunks_mut::<MR>().0;
     let runs = into.len() / k;
     for (run, into) in into.chunks_exact_mut(k).enumerate() {
-        for (z, n) in shares(k) {
+        for (z, n) in even_blocks(k, MOST) {
             with_const!(n, [1, 2, 3, 4], KR => column_group::<S, T, MR, KR>(simd, (k, z), runs, tile, &plus[run..], &minus[run..], &mut into[z..]));
         }
     }
@@ -413,7 +403,7 @@ fn add_rows<S: Simd, T: Real, const MR: usize, const FR: usize>(
     let into = T::vectors_mut::<S>(into).0.as_chunks_mut::<2>().0;
     let runs = right.len() / k;
     let height = plus.len() / runs;
-    for (z, n) in shares(k) {
+    for (z, n) in even_blocks(k, MOST) {
         let mut row = 0;
         while row + FR <= height {
             with_const!(n, [1, 2, 3, 4], KR => row_group::<S, T, MR, FR, KR>(simd, k, z, right, &plus[row * runs..], &minus[row * runs..], &mut into[row * k + z..]));

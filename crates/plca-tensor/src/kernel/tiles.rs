@@ -257,7 +257,7 @@ fn bands<const MR: usize>(padded: usize, lanes: usize) -> impl Iterator<Item = (
 /// The fewest blocks of at most `most` that make `n`, as even as they go: start and length. 50 components are 8 + 7 + 7 + 7 + 7 + 7 + 7,
 /// never 8 + ... + 2.
 #[inline(always)]
-fn even_blocks(n: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
+pub(super) fn even_blocks(n: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
     let blocks = n.div_ceil(most);
     (0..blocks).scan(0, move |next, block| {
         let start = *next;

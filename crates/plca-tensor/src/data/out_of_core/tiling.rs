@@ -1,6 +1,6 @@
 //! How a matrix is cut, found by looking at every entry once.
 
-use crate::data::{check_shape, data_scale, matrix_shape};
+use crate::data::{check_index, check_shape, data_scale, matrix_shape};
 use crate::kernel::strata::grid::{Grid, LANES};
 use crate::{DataError, Real, SourceError};
 
@@ -59,17 +59,8 @@ impl<T: Real> TileCounts<T> {
     ///
     /// See [`TileCounts`].
     pub fn add(&mut self, index: [u32; 2], value: T) -> Result<(), DataError> {
+        check_index(self.entries, &index, &self.shape)?;
         let index = index.map(|i| i as usize);
-        for (mode, (&index, &size)) in index.iter().zip(&self.shape).enumerate() {
-            if index >= size {
-                return Err(DataError::OutOfRange {
-                    position: self.entries,
-                    mode,
-                    index,
-                    size,
-                });
-            }
-        }
         if !value.is_finite() || value < T::zero() {
             let (index, value) = (index.into(), value.to_f64());
             return Err(match value.is_finite() {
