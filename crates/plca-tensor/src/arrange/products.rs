@@ -4,10 +4,12 @@ use nalgebra::{DMatrix, DVector};
 
 use super::visit;
 use crate::data::{rescale, unravel};
+use crate::kernel::aligned::Pool;
 use crate::kernel::dense::Grid;
 use crate::kernel::lanes;
-use crate::kernel::mttkrp::{Fill, Halves, Packed, Product, khatri_rao, unscaled_weights};
+use crate::kernel::mttkrp::{Fill, Halves, Product, khatri_rao, unscaled_weights};
 use crate::kernel::mttkrp_sparse::Sorted;
+use crate::kernel::panel::Panel;
 use crate::parallel::for_each_part;
 use crate::{CompensatedSum, Coordinates, Data, DataError, DenseView, Mask, Real};
 
@@ -57,6 +59,8 @@ pub struct Products<'a, T> {
     total: f64,
     squares: f64,
     complete: bool,
+    /// Keeps nothing.
+    pool: Pool<T>,
 }
 
 /// Products in a sweep over the modes: keeps from one mode for the next the data contracted with half of the modes, until a factor of these
@@ -80,7 +84,7 @@ pub struct Memo<'a, T> {
     data: &'a Products<'a, T>,
     /// Where halves of dense data have several modes.
     factors: Vec<DMatrix<T>>,
-    panels: Vec<Packed<T>>,
+    panels: Vec<Panel<'a, T>>,
     kept: Option<Kept<T>>,
 }
 
@@ -99,11 +103,11 @@ impl<T: Real> Memo<'_, T> {
     ///
     /// If it has another shape than the one before.
     pub fn set(&mut self, mode: usize, factor: &DMatrix<T>) {
-        let Packed {
+        let Panel {
             rows, k, stride, ..
         } = self.panels[mode];
         assert_eq!(factor.shape(), (rows, k), "factor shape");
-        self.panels[mode] = Packed::new(factor, stride);
+        self.panels[mode] = Panel::signed(factor, stride, &self.data.pool);
         if let Some(kept) = self.factors.get_mut(mode) {
             kept.clone_from(factor);
         }
@@ -151,6 +155,7 @@ impl<'a, T: Real> Products<'a, T> {
                 total,
                 squares,
                 complete: dense.is_complete(),
+                pool: Pool::none(),
             });
         }
         let mut entries = Coordinates {
@@ -190,6 +195,7 @@ impl<'a, T: Real> Products<'a, T> {
             total: values().collect::<CompensatedSum>().value(),
             squares: values().map(|x| x * x).collect::<CompensatedSum>().value(),
             complete: data.is_complete(),
+            pool: Pool::none(),
             cells: Cells::Sparse { cells, hidden },
         })
     }
@@ -340,7 +346,7 @@ impl<'a, T: Real> Products<'a, T> {
         }
     }
 
-    fn pack(&self, factors: &[DMatrix<T>]) -> Vec<Packed<T>> {
+    fn pack(&self, factors: &[DMatrix<T>]) -> Vec<Panel<'_, T>> {
         assert_eq!(factors.len(), self.shape.len(), "one factor per mode");
         let k = factors[0].ncols();
         assert!(k > 0, "at least one component");
@@ -348,7 +354,8 @@ impl<'a, T: Real> Products<'a, T> {
             assert_eq!(factor.shape(), (size, k), "factor shape");
         }
         let stride = lanes::stride::<T>(k);
-        factors.iter().map(|f| Packed::new(f, stride)).collect()
+        let panel = |factor| Panel::signed(factor, stride, &self.pool);
+        factors.iter().map(panel).collect()
     }
 }
 
@@ -356,7 +363,7 @@ impl<'a, T: Real> Products<'a, T> {
 fn half<T: Real>(
     grid: &Grid<T>,
     halves: &Halves,
-    panels: &[Packed<T>],
+    panels: &[Panel<'_, T>],
     mode: usize,
     fill: Fill<'_, T>,
 ) -> (Kept<T>, f64) {
@@ -389,14 +396,19 @@ fn half<T: Real>(
 }
 
 /// Sum of the exponents of all panels but one.
-fn others_exponent<T>(panels: &[Packed<T>], mode: usize) -> i32 {
+fn others_exponent<T>(panels: &[Panel<'_, T>], mode: usize) -> i32 {
     let others = panels.iter().enumerate().filter(|&(m, _)| m != mode);
     others.map(|(_, p)| p.exponent).sum()
 }
 
 /// `rows x stride` in the panels' scale as a matrix.
-fn unpack<T: Real>(sums: &[T], panels: &[Packed<T>], mode: usize, exponent: i32) -> DMatrix<f64> {
-    let Packed {
+fn unpack<T: Real>(
+    sums: &[T],
+    panels: &[Panel<'_, T>],
+    mode: usize,
+    exponent: i32,
+) -> DMatrix<f64> {
+    let Panel {
         rows, stride, k, ..
     } = panels[mode];
     let scale = 2f64.powi(-exponent);
@@ -415,7 +427,7 @@ fn unpack<T: Real>(sums: &[T], panels: &[Packed<T>], mode: usize, exponent: i32)
 
 /// Contracts what is kept with the factors of its other modes.
 fn spread<T: Real>(
-    panels: &[Packed<T>],
+    panels: &[Panel<'_, T>],
     factors: &[DMatrix<T>],
     mode: usize,
     kept: &Kept<T>,

@@ -7,7 +7,8 @@
 use std::ops::Range;
 
 use super::bounds;
-use super::mttkrp::{Fill, Packed};
+use super::mttkrp::Fill;
+use super::panel::Panel;
 use crate::parallel::{map_in_order, wide};
 use crate::sum::CompensatedSum;
 use crate::{Coordinates, Real};
@@ -73,7 +74,7 @@ impl<T: Real> Sorted<T> {
     /// `rows x stride` of one mode, and the sum of squares of what the entries contributed.
     pub(crate) fn contract(
         &self,
-        panels: &[Packed<T>],
+        panels: &[Panel<'_, T>],
         mode: usize,
         fill: Fill<'_, T>,
     ) -> (Vec<T>, f64) {
@@ -149,7 +150,7 @@ impl<T: Real> ByMode<T> {
     #[inline(always)]
     fn rows(
         &self,
-        panels: &[Packed<T>],
+        panels: &[Panel<'_, T>],
         mode: usize,
         fill: Fill<'_, T>,
         rows: Range<usize>,
@@ -157,7 +158,7 @@ impl<T: Real> ByMode<T> {
         let stride = panels[0].stride;
         let n = self.others.len();
         let (stem, leaf) = match self.others.split_last() {
-            Some((&leaf, stem)) => (stem, Some(&panels[leaf])),
+            Some((&leaf, stem)) => (stem, Some(&panels[leaf].values[..])),
             None => (&[][..], None),
         };
         let ones = vec![T::one(); stride];
@@ -189,7 +190,7 @@ impl<T: Real> ByMode<T> {
                 sum.fill(T::zero());
                 for e in first..last {
                     let h = match leaf {
-                        Some(panel) => panel.row(at(e)[n - 1] as usize),
+                        Some(rows) => &rows[at(e)[n - 1] as usize * stride..][..stride],
                         None => &ones,
                     };
                     let mut q = self.values[e];
