@@ -49,8 +49,9 @@ pub struct RowGroup<'a, T> {
     pub(crate) table: &'a [T],
     /// The other modes' factors, whose rows are multiplied into a table for every row that is listed.
     pub(crate) panels: &'a [Panel<'a, T>],
-    /// `K` numbers for every row, those of `linear` for all rows where there are no more.
+    /// `s`: `K` numbers for every row, or for all rows together.
     pub(crate) linear: &'a [T],
+    /// `c`: `K` numbers for every row; empty where there are none.
     pub(crate) pseudo: &'a [f64],
     /// Of every row: its data are stored times this power of two, and what they sum to as they are.
     pub(crate) exponents: &'a [i32],

@@ -77,7 +77,7 @@ pub(crate) fn pass<T: Real>(
     } else {
         (0, 0)
     };
-    let mut right_sums = DMatrix::zeros(rows, columns);
+    let mut right_sums: DMatrix<T> = DMatrix::zeros(rows, columns);
     let size = [data.rows, data.columns];
     // [SPEC 0] three products of two sides
     let work = size.map(|n| n as f64).iter().product::<f64>() * (12.0 * k as f64 + SPLIT);
@@ -85,8 +85,7 @@ pub(crate) fn pass<T: Real>(
     let [across, along] = cut.counts();
     let (row_totals, column_totals) = (Total::empty(across), Total::empty(along));
     let targets = right_sums.as_mut_slice().chunks_mut(cut.block[1] * k);
-    let targets = targets.map(Mutex::new);
-    let targets: Vec<_> = targets.collect();
+    let targets: Vec<_> = targets.map(Mutex::new).collect();
     let values = claim_in_order(across * along, |task| {
         let (c, r) = (task / across, task % across);
         let columns = cut.range(1, c);
