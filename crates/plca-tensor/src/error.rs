@@ -113,6 +113,13 @@ pub enum DataError {
     NothingObserved,
 }
 
+impl DataError {
+    pub(crate) fn too_large(shape: &[usize]) -> Self {
+        let shape = shape.to_vec();
+        Self::TooLarge { shape }
+    }
+}
+
 /// Why a source of data failed: its own error, with what caused it. Two are equal if they say the same.
 ///
 /// ```

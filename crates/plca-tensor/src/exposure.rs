@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 
-use crate::data::Cells;
+use crate::data::{Cells, wanted};
 use crate::kernel::panel::{balancing_exponent, pow2, pow2_halves};
 use crate::{Cp, Factor, Real};
 
@@ -35,21 +35,14 @@ impl<T: Real> Cp<'_, T> {
         // [SPEC 4] W ∘ (M Hᵀ) and H ∘ (Wᵀ M) where nothing is hidden
         let entry = |f: T, [a, b]: [T; 2]| f * a * b;
         match self.factors[mode] {
-            Factor::Columns(f) => {
-                DMatrix::from_fn(f.nrows(), f.ncols(), |i, z| entry(f[(i, z)], scales[z]))
-            }
-            Factor::Rows(f) => {
-                DMatrix::from_fn(f.nrows(), f.ncols(), |z, i| entry(f[(z, i)], scales[z]))
-            }
+            Factor::Columns(f) => f.map_with_location(|_, z, x| entry(x, scales[z])),
+            Factor::Rows(f) => f.map_with_location(|z, _, x| entry(x, scales[z])),
         }
     }
 
     /// [`exposure`](Self::exposure) of the wanted modes.
     pub(crate) fn exposures(&self, modes: &[bool]) -> Vec<Option<DMatrix<T>>> {
-        let wanted = modes.iter().enumerate();
-        wanted
-            .map(|(mode, &wanted)| wanted.then(|| self.exposure(mode)))
-            .collect()
+        wanted(modes, |mode| self.exposure(mode))
     }
 }
 
@@ -80,36 +73,27 @@ pub(crate) fn remaining<T: Real>(
     whole: Vec<Option<DMatrix<T>>>,
     hidden: Vec<Option<DMatrix<T>>>,
 ) -> Vec<Option<DMatrix<T>>> {
-    let mut doubtful = Vec::new();
-    let mut left = Vec::new();
-    for (mode, (whole, hidden)) in whole.into_iter().zip(hidden).enumerate() {
-        let (Some(mut whole), Some(hidden)) = (whole, hidden) else {
-            left.push(None);
-            continue;
-        };
-        let by_rows = matches!(model.factors[mode], Factor::Columns(_));
-        let mut rows = vec![false; model.factors[mode].rows()];
-        for (column, (mut whole, hidden)) in
-            (whole.column_iter_mut().zip(hidden.column_iter())).enumerate()
-        {
-            for (row, (whole, &hidden)) in whole.iter_mut().zip(&hidden).enumerate() {
-                let rest = *whole - hidden;
-                rows[if by_rows { row } else { column }] |= rest < *whole * T::lit(SMALL);
-                // Rounding must not turn "nothing observed" into a negative mass.
-                *whole = if rest > T::zero() { rest } else { T::zero() };
+    let modes = whole.into_iter().zip(hidden).enumerate();
+    modes
+        .map(|(mode, (whole, hidden))| {
+            let (mut left, hidden) = (whole?, hidden?);
+            let by_rows = matches!(model.factors[mode], Factor::Columns(_));
+            let mut rows = vec![false; model.factors[mode].rows()];
+            let columns = left.column_iter_mut().zip(hidden.column_iter());
+            for (column, (mut whole, hidden)) in columns.enumerate() {
+                for (row, (whole, &hidden)) in whole.iter_mut().zip(&hidden).enumerate() {
+                    let rest = *whole - hidden;
+                    rows[if by_rows { row } else { column }] |= rest < *whole * T::lit(SMALL);
+                    // Rounding must not turn "nothing observed" into a negative mass.
+                    *whole = if rest > T::zero() { rest } else { T::zero() };
+                }
             }
-        }
-        if rows.contains(&true) {
-            doubtful.push((mode, rows));
-        }
-        left.push(Some(whole));
-    }
-    for (mode, rows) in doubtful {
-        if let Some(left) = &mut left[mode] {
-            mend(model, cells, mode, &rows, left);
-        }
-    }
-    left
+            if rows.contains(&true) {
+                mend(model, cells, mode, &rows, &mut left);
+            }
+            Some(left)
+        })
+        .collect()
 }
 
 /// Share of the whole below which a difference is computed again: it costs four bits.
@@ -140,12 +124,7 @@ fn mend<T: Real>(
     for (slot, &i) in chosen.iter().enumerate() {
         slots[i] = slot;
     }
-    let mut rest: Vec<Twofold> = whole
-        .iter()
-        .copied()
-        .cycle()
-        .take(chosen.len() * k)
-        .collect();
+    let mut rest = whole.repeat(chosen.len());
     cells.for_each(&mut |index, _| {
         let slot = slots[index[mode]];
         if slot == usize::MAX {

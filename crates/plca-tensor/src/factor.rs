@@ -260,13 +260,10 @@ impl<T: Real> Cp<'_, T> {
     /// ```
     pub fn mass(&self) -> f64 {
         let sums: Vec<_> = self.factors.iter().map(Factor::component_sums).collect();
-        (0..self.components())
-            .map(|z| {
-                sums.iter()
-                    .fold(self.weights.map_or(1.0, |w| w[z].to_f64()), |p, s| {
-                        p * s[z].to_f64()
-                    })
-            })
-            .sum()
+        let mass = |z: usize| {
+            let weight = self.weights.map_or(1.0, |w| w[z].to_f64());
+            sums.iter().fold(weight, |p, s| p * s[z].to_f64())
+        };
+        (0..self.components()).map(mass).sum()
     }
 }

@@ -111,17 +111,13 @@ fn mask<T: Real>(data: &dyn Data<T>, cells: &[Cell]) -> Result<(), Violation> {
         }
     }))?;
     if let Some(index) = wrong {
-        return broken(
-            Law::Mask,
-            format!("{index:?} is listed twice or outside the shape"),
-        );
+        let what = format!("{index:?} is listed twice or outside the shape");
+        return broken(Law::Mask, what);
     }
     let kind = data.summary().mask;
     if kind == Mask::Complete && !listed.is_empty() {
-        return broken(
-            Law::Mask,
-            format!("complete data list {} cells", listed.len()),
-        );
+        let what = format!("complete data list {} cells", listed.len());
+        return broken(Law::Mask, what);
     }
     let observed = |index: &Vec<usize>| match kind {
         Mask::Complete => true,
@@ -172,10 +168,8 @@ fn marginals<T: Real>(data: &dyn Data<T>, cells: &[Cell]) -> Result<(), Violatio
         let absolute = data.summary().absolute;
         let mut pairs = got.iter().zip(&sums);
         if got.len() != size || !pairs.all(|(&a, &b)| close::<T>(a, b, absolute)) {
-            return broken(
-                Law::Marginals,
-                format!("{got:?} of mode {mode}, expected {sums:?}"),
-            );
+            let what = format!("{got:?} of mode {mode}, expected {sums:?}");
+            return broken(Law::Marginals, what);
         }
     }
     Ok(())
@@ -222,12 +216,9 @@ fn answer<T: Real>(
     let got = read(data.e_step(model, request))?;
     let want = read(e_step_by_visits(data, model, request))?;
     let size = want.value().abs() + data.summary().absolute;
-    if !close::<T>(got.value(), want.value(), size) {
-        let what = format!(
-            "{rule:?}: the value is {}, expected {}",
-            got.value(),
-            want.value()
-        );
+    let (value, expected) = (got.value(), want.value());
+    if !close::<T>(value, expected, size) {
+        let what = format!("{rule:?}: the value is {value}, expected {expected}");
         return broken(Law::EStep, what);
     }
     for mode in 0..data.shape().len() {
@@ -271,15 +262,10 @@ pub fn check_likelihood(
             rule.ratios(v, &mut q);
             q
         };
-        let one_by_one: Vec<f64> = cells
-            .iter()
-            .flat_map(|&(v, p)| ratios(&[v], &[p]))
-            .collect();
-        let sum: f64 = cells.iter().map(|&(v, p)| rule.value(&[v], &[p])).sum();
-        let size: f64 = cells
-            .iter()
-            .map(|&(v, p)| rule.value(&[v], &[p]).abs())
-            .sum();
+        let one_by_one = cells.iter().flat_map(|&(v, p)| ratios(&[v], &[p]));
+        let one_by_one: Vec<f64> = one_by_one.collect();
+        let values = cells.iter().map(|&(v, p)| rule.value(&[v], &[p]));
+        let (sum, size) = (values.clone().sum(), values.map(f64::abs).sum());
         if ratios(&v, &p) != one_by_one || !close::<f64>(rule.value(&v, &p), sum, size) {
             return broken(Law::Cells, format!("{rule:?} differs from cell to cell"));
         }

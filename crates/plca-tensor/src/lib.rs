@@ -60,5 +60,5 @@ pub use factor::{Cp, Factor};
 pub use interop::checked;
 pub use nalgebra;
 pub use real::Real;
-pub use simplex::{divide_columns, divide_rows, normalise_columns, simplex_error};
+pub use simplex::{normalise_columns, simplex_error};
 pub use sum::CompensatedSum;

@@ -113,16 +113,12 @@ pub(crate) struct InOrder<P> {
     early: BTreeMap<usize, P>,
 }
 
-impl<P> Default for InOrder<P> {
-    fn default() -> Self {
-        Self {
-            next: 0,
-            early: BTreeMap::new(),
-        }
-    }
-}
-
 impl<P> InOrder<P> {
+    pub(crate) fn new() -> Self {
+        let early = BTreeMap::new();
+        Self { next: 0, early }
+    }
+
     /// Passes on the part of number `at` and those that waited for it, or keeps it until those before it have come.
     pub(crate) fn put(&mut self, at: usize, part: P, mut pass_on: impl FnMut(usize, P)) {
         self.early.insert(at, part);

@@ -4,111 +4,45 @@ use nalgebra::DMatrix;
 
 use crate::Real;
 use crate::kernel::part_rows;
-use crate::parallel::{for_each_part, map_in_order, wide};
+use crate::parallel::{map_in_order, wide};
 
-/// Sum in sixteen interleaved parts: fast, and its rounding error grows sixteen times more slowly.
+/// Folds with `f` in `N` interleaved parts, which do not wait for each other.
 #[inline(always)]
-pub(crate) fn sum<T: Real>(x: &[T]) -> T {
-    let (chunks, rest) = x.as_chunks::<16>();
-    let mut parts = [T::zero(); 16];
+fn interleaved<T: Real, const N: usize>(x: &[T], start: T, f: impl Fn(T, T) -> T) -> T {
+    let (chunks, rest) = x.as_chunks::<N>();
+    let mut parts = [start; N];
     for chunk in chunks {
         for (part, &x) in parts.iter_mut().zip(chunk) {
-            *part += x;
+            *part = f(*part, x);
         }
     }
-    parts.iter().chain(rest).fold(T::zero(), |a, &x| a + x)
+    parts.iter().chain(rest).fold(start, |a, &x| f(a, x))
 }
 
-/// The largest of non-negative numbers, 0 of none.
+/// Sum in sixteen parts: fast, and its rounding error grows sixteen times more slowly.
+#[inline(always)]
+pub(crate) fn sum<T: Real>(x: &[T]) -> T {
+    interleaved::<T, 16>(x, T::zero(), |a, x| a + x)
+}
+
+/// The largest absolute value, 0 of none; NaN is passed over.
 #[inline(always)]
 pub(crate) fn largest<T: Real>(x: &[T]) -> T {
     let greater = |a: T, b: T| if b > a { b } else { a };
-    let (chunks, rest) = x.as_chunks::<8>();
-    let mut parts = [T::zero(); 8];
-    for chunk in chunks {
-        for (part, &x) in parts.iter_mut().zip(chunk) {
-            *part = greater(*part, x);
-        }
-    }
-    parts
-        .iter()
-        .chain(rest)
-        .fold(T::zero(), |a, &x| greater(a, x))
+    interleaved::<T, 8>(x, T::zero(), |a, x| greater(a, x.abs()))
 }
 
 /// The smallest of those non-negative numbers that are not 0, infinity of none.
 #[inline(always)]
 pub(crate) fn smallest_positive<T: Real>(x: &[T]) -> T {
-    let none = T::one() / T::zero();
     let least = |a: T, b: T| if b < a && b > T::zero() { b } else { a };
-    let (chunks, rest) = x.as_chunks::<8>();
-    let mut parts = [none; 8];
-    for chunk in chunks {
-        for (part, &x) in parts.iter_mut().zip(chunk) {
-            *part = least(*part, x);
-        }
-    }
-    parts.iter().chain(rest).fold(none, |a, &x| least(a, x))
+    interleaved::<T, 8>(x, T::one() / T::zero(), least)
 }
 
 /// [`largest`] on all threads.
 pub(crate) fn overall_largest<T: Real>(x: &[T]) -> T {
     let parts = x.chunks(part_rows(1)).collect();
     largest(&map_in_order(parts, |part: &[T]| wide(|| largest(part))))
-}
-
-/// Divides column `j` by `divisors[j]`; by 0 gives 0.
-///
-/// # Panics
-///
-/// If there is not one divisor for every column.
-///
-/// ```
-/// use nalgebra::dmatrix;
-/// let mut m = dmatrix![1.0, 2.0; 3.0, 4.0];
-/// plca_tensor::divide_columns(&mut m, &[2.0, 0.0]);
-/// assert_eq!(m, dmatrix![0.5, 0.0; 1.5, 0.0]);
-/// ```
-pub fn divide_columns<T: Real>(m: &mut DMatrix<T>, divisors: &[T]) {
-    assert_eq!(m.ncols(), divisors.len(), "one divisor for every column");
-    let rows = m.nrows().max(1);
-    let width = part_rows(rows);
-    for_each_part(m.as_mut_slice(), rows * width, |part, columns| {
-        let divisors = &divisors[part * width..];
-        wide(|| {
-            for (column, &d) in columns.chunks_exact_mut(rows).zip(divisors) {
-                for x in column {
-                    *x = if d > T::zero() { *x / d } else { T::zero() };
-                }
-            }
-        });
-    });
-}
-
-/// Divides row `i` by `divisors[i]`; by 0 gives 0.
-///
-/// # Panics
-///
-/// If there is not one divisor for every row.
-///
-/// ```
-/// use nalgebra::dmatrix;
-/// let mut m = dmatrix![1.0, 2.0; 3.0, 4.0];
-/// plca_tensor::divide_rows(&mut m, &[2.0, 0.0]);
-/// assert_eq!(m, dmatrix![0.5, 1.0; 0.0, 0.0]);
-/// ```
-pub fn divide_rows<T: Real>(m: &mut DMatrix<T>, divisors: &[T]) {
-    assert_eq!(m.nrows(), divisors.len(), "one divisor for every row");
-    let rows = divisors.len().max(1);
-    for_each_part(m.as_mut_slice(), rows * part_rows(rows), |_, columns| {
-        wide(|| {
-            for column in columns.chunks_exact_mut(rows) {
-                for (x, &d) in column.iter_mut().zip(divisors) {
-                    *x = if d > T::zero() { *x / d } else { T::zero() };
-                }
-            }
-        });
-    });
 }
 
 /// Divides every column by its sum; a column whose sum is 0 is left as it is. Returns the sums.

@@ -26,10 +26,8 @@ use std::ops::RangeInclusive;
 use nalgebra::{DMatrix, DVector};
 use proptest::prelude::*;
 
-use crate::{
-    Coordinates, Data, DataError, DenseTensor, Order, Real, SparseTensor, check_counts,
-    normalise_columns,
-};
+use crate::data::{position, unravel};
+use crate::{Coordinates, DataError, DenseTensor, Order, Real, SparseTensor, normalise_columns};
 
 pub use blocks::KeptBlocks;
 pub use claims::{check_written, overclaimed, written};
@@ -54,26 +52,6 @@ pub struct Table<T> {
     pub observed: Vec<bool>,
 }
 
-/// Multi-index of a row-major position.
-fn index(mut position: usize, shape: &[usize]) -> Vec<usize> {
-    let mut index = vec![0; shape.len()];
-    for (i, &n) in index.iter_mut().zip(shape).rev() {
-        *i = position % n;
-        position /= n;
-    }
-    index
-}
-
-/// Data with mass and without a negative cell.
-fn counts<T: Real, D: Data<T>>(data: Result<D, DataError>) -> Option<D> {
-    data.ok().filter(|data| check_counts(data).is_ok())
-}
-
-/// Row-major position of a multi-index.
-fn position(index: &[usize], shape: &[usize]) -> usize {
-    index.iter().zip(shape).fold(0, |at, (&i, &n)| at * n + i)
-}
-
 impl<T: Real> Table<T> {
     /// Multi-index of a position in [`values`](Self::values).
     ///
@@ -83,7 +61,7 @@ impl<T: Real> Table<T> {
     /// assert_eq!(table.index(2), [1, 0]);
     /// ```
     pub fn index(&self, at: usize) -> Vec<usize> {
-        index(at, &self.shape)
+        unravel(at, &self.shape, Order::RowMajor)
     }
 
     /// Coordinates of the cells for which `keep` holds, zeros included.
@@ -95,13 +73,12 @@ impl<T: Real> Table<T> {
     /// assert_eq!((entries.indices, entries.values), (vec![0, 0, 1, 0, 1, 1], vec![1.0, 0.0, 5.0]));
     /// ```
     pub fn coordinates(&self, keep: impl Fn(usize) -> bool) -> Coordinates<T> {
-        let kept: Vec<usize> = (0..self.values.len()).filter(|&at| keep(at)).collect();
+        let kept = (0..self.values.len()).filter(|&at| keep(at));
+        let indices = kept.clone().flat_map(|at| self.index(at));
         Coordinates {
             shape: self.shape.clone(),
-            indices: (kept.iter().flat_map(|&at| self.index(at)))
-                .map(|i| i as u32)
-                .collect(),
-            values: kept.iter().map(|&at| self.values[at]).collect(),
+            indices: indices.map(|i| i as u32).collect(),
+            values: kept.map(|at| self.values[at]).collect(),
         }
     }
 
@@ -277,9 +254,9 @@ impl<T: Real> Table<T> {
     fn rearranged(&self, shape: Vec<usize>, source: impl Fn(&mut [usize])) -> Self {
         let from: Vec<usize> = (0..self.values.len())
             .map(|at| {
-                let mut index = index(at, &shape);
+                let mut index = unravel(at, &shape, Order::RowMajor);
                 source(&mut index);
-                position(&index, &self.shape)
+                position(&index, &self.shape, Order::RowMajor)
             })
             .collect();
         Self {
@@ -290,20 +267,9 @@ impl<T: Real> Table<T> {
     }
 
     fn in_order<V: Copy>(&self, row_major: &[V], order: Order) -> Vec<V> {
-        match order {
-            Order::RowMajor => row_major.to_vec(),
-            // The first index runs fastest: row-major in the reversed shape.
-            Order::ColumnMajor => {
-                let reversed: Vec<usize> = self.shape.iter().rev().copied().collect();
-                (0..row_major.len())
-                    .map(|at| {
-                        let mut index = index(at, &reversed);
-                        index.reverse();
-                        row_major[position(&index, &self.shape)]
-                    })
-                    .collect()
-            }
-        }
+        let index = |at| unravel(at, &self.shape, order);
+        let from = |at| position(&index(at), &self.shape, Order::RowMajor);
+        (0..row_major.len()).map(|at| row_major[from(at)]).collect()
     }
 }
 
@@ -362,7 +328,7 @@ pub fn table_of_shape<T: Real>(shape: Vec<usize>) -> impl Strategy<Value = Table
                 observed,
             };
             if let Some((mode, i)) = empty {
-                for at in (0..cells).filter(|&at| index(at, &shape)[mode] == i) {
+                for at in (0..cells).filter(|&at| unravel(at, &shape, Order::RowMajor)[mode] == i) {
                     table.values[at] = T::zero();
                 }
             }
@@ -401,112 +367,6 @@ pub fn tables<T: Real>(
 pub fn scales<T: Real>() -> impl Strategy<Value = T> {
     let most = T::MAX_EXPONENT - 26;
     (-most..=most).prop_map(|e| T::lit(2f64.powi(e)))
-}
-
-/// Dense tensors of any shape and memory order.
-///
-/// ```
-/// use plca_tensor::{Data, strategies};
-/// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
-/// let tensor = strategies::dense::<f64>(3..=3, 2..=2).new_tree(&mut TestRunner::default()).unwrap().current();
-/// assert_eq!(tensor.shape(), [2, 2, 2]);
-/// ```
-pub fn dense<T: Real>(
-    orders: RangeInclusive<usize>,
-    sizes: RangeInclusive<usize>,
-) -> impl Strategy<Value = DenseTensor<T>> {
-    let order = prop_oneof![Just(Order::RowMajor), Just(Order::ColumnMajor)];
-    (tables::<T>(orders, sizes), order).prop_filter_map("has mass", |(t, o)| counts(t.dense(o)))
-}
-
-/// Stored entries in any order, with zeros and with duplicates, which are to be summed.
-///
-/// ```
-/// use plca_tensor::strategies;
-/// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
-/// let entries = strategies::coordinates::<f64>(3..=3, 1..=4).new_tree(&mut TestRunner::default()).unwrap().current();
-/// assert_eq!(entries.indices.len(), 3 * entries.values.len());
-/// ```
-pub fn coordinates<T: Real>(
-    orders: RangeInclusive<usize>,
-    sizes: RangeInclusive<usize>,
-) -> impl Strategy<Value = Coordinates<T>> {
-    tables::<T>(orders, sizes)
-        .prop_flat_map(|table| {
-            let cells = table.values.len();
-            let twice = prop::collection::vec(0..3usize, cells);
-            (Just(table), twice)
-        })
-        .prop_flat_map(|(table, copies)| {
-            let entries: Vec<usize> = (copies.iter().enumerate())
-                .flat_map(|(at, &n)| {
-                    // A positive cell is never left out, so that there is mass.
-                    let least = usize::from(table.values[at] > T::zero());
-                    std::iter::repeat_n(at, n.max(least))
-                })
-                .collect();
-            (Just(table), Just(entries).prop_shuffle())
-        })
-        .prop_map(|(table, entries)| Coordinates {
-            shape: table.shape.clone(),
-            indices: (entries.iter().flat_map(|&at| table.index(at)))
-                .map(|i| i as u32)
-                .collect(),
-            values: entries.iter().map(|&at| table.values[at]).collect(),
-        })
-}
-
-/// Sparse tensors made from [`coordinates`].
-///
-/// ```
-/// use plca_tensor::{Data, strategies};
-/// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
-/// let tensor = strategies::sparse::<f64>(2..=2, 1..=4).new_tree(&mut TestRunner::default()).unwrap().current();
-/// assert!(tensor.summary().nnz > 0 && tensor.total() > 0.0);
-/// ```
-pub fn sparse<T: Real>(
-    orders: RangeInclusive<usize>,
-    sizes: RangeInclusive<usize>,
-) -> impl Strategy<Value = SparseTensor<T>> {
-    coordinates::<T>(orders, sizes).prop_filter_map("has mass", |c| counts(SparseTensor::new(c)))
-}
-
-/// Dense tensors with hidden cells.
-///
-/// ```
-/// use plca_tensor::strategies;
-/// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
-/// let tensor = strategies::masked::<f64>(2..=2, 3..=3).new_tree(&mut TestRunner::default()).unwrap().current();
-/// assert!(tensor.hidden() < 9);                                       // something was seen
-/// ```
-pub fn masked<T: Real>(
-    orders: RangeInclusive<usize>,
-    sizes: RangeInclusive<usize>,
-) -> impl Strategy<Value = DenseTensor<T>> {
-    tables::<T>(orders, sizes)
-        .prop_filter_map("has mass", |table| counts(table.masked(Order::RowMajor)))
-}
-
-/// Sparse data with hidden cells: listed, or all that are not stored.
-///
-/// ```
-/// use plca_tensor::{Data, strategies};
-/// use proptest::{strategy::{Strategy, ValueTree}, test_runner::TestRunner};
-/// let data = strategies::masked_sparse::<f64>(2..=2, 3..=3).new_tree(&mut TestRunner::default()).unwrap().current();
-/// assert_eq!(data.shape(), [3, 3]);
-/// ```
-pub fn masked_sparse<T: Real>(
-    orders: RangeInclusive<usize>,
-    sizes: RangeInclusive<usize>,
-) -> impl Strategy<Value = SparseTensor<T>> {
-    (tables::<T>(orders, sizes), any::<bool>()).prop_filter_map("has mass", |(table, listed)| {
-        let data = if listed {
-            table.all_but()
-        } else {
-            table.stored_only()
-        };
-        counts(data)
-    })
 }
 
 /// A model to start from: positive, weights and columns summing to 1.
@@ -677,7 +537,6 @@ pub fn permutations(n: usize) -> impl Strategy<Value = Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Data;
 
     proptest! {
         /// Permuting with an order and then with its inverse changes nothing.
@@ -692,26 +551,6 @@ mod tests {
             order.iter().enumerate().for_each(|(m, &from)| inverse[from] = m);
             prop_assert_eq!(&table.permute_modes(&order).permute_modes(&inverse), &table);
             prop_assert_eq!(table.permute_modes(&order).shape[0], table.shape[order[0]]);
-        }
-
-        /// Both memory orders hold the same cells.
-        #[test]
-        fn memory_orders_agree(table in tables::<f32>(1..=4, 1..=4)) {
-            let [a, b] = [Order::RowMajor, Order::ColumnMajor].map(|o| table.dense(o).unwrap());
-            for (at, &value) in table.values.iter().enumerate() {
-                prop_assert_eq!(a.get(&table.index(at)), value);
-                prop_assert_eq!(b.get(&table.index(at)), value);
-            }
-        }
-
-        /// The strategies for storages give data with mass.
-        #[test]
-        fn storages_have_mass(
-            dense in dense::<f64>(1..=3, 1..=4), sparse in sparse::<f64>(1..=3, 1..=4),
-            masked in masked::<f64>(1..=3, 1..=4), hidden in masked_sparse::<f64>(1..=3, 1..=4),
-        ) {
-            let all: [&dyn Data<f64>; 4] = [&dense, &sparse, &masked, &hidden];
-            prop_assert!(all.iter().all(|data| data.total() > 0.0));
         }
     }
 }

@@ -3,13 +3,15 @@
 use nalgebra::{DMatrix, DVector};
 
 use super::visit;
-use crate::data::{data_scale, largest, unravel};
+use crate::data::{rescale, unravel};
+use crate::kernel::aligned::Pool;
 use crate::kernel::dense::Grid;
 use crate::kernel::lanes;
-use crate::kernel::mttkrp::{Fill, Halves, Packed, Product, khatri_rao, unscaled_weights};
-use crate::kernel::mttkrp_sparse::{Entry, Sorted};
+use crate::kernel::mttkrp::{Fill, Halves, Product, khatri_rao, unscaled_weights};
+use crate::kernel::mttkrp_sparse::Sorted;
+use crate::kernel::panel::Panel;
 use crate::parallel::for_each_part;
-use crate::{CompensatedSum, Coordinates, Data, DataError, Mask, Real};
+use crate::{CompensatedSum, Coordinates, Data, DataError, DenseView, Mask, Real};
 
 /// Columns that are written side by side: their numbers lie in one line of the cache.
 const COLUMNS: usize = 8;
@@ -57,6 +59,8 @@ pub struct Products<'a, T> {
     total: f64,
     squares: f64,
     complete: bool,
+    /// Keeps nothing.
+    pool: Pool<T>,
 }
 
 /// Products in a sweep over the modes: keeps from one mode for the next the data contracted with half of the modes, until a factor of these
@@ -80,7 +84,7 @@ pub struct Memo<'a, T> {
     data: &'a Products<'a, T>,
     /// Where halves of dense data have several modes.
     factors: Vec<DMatrix<T>>,
-    panels: Vec<Packed<T>>,
+    panels: Vec<Panel<'a, T>>,
     kept: Option<Kept<T>>,
 }
 
@@ -99,11 +103,11 @@ impl<T: Real> Memo<'_, T> {
     ///
     /// If it has another shape than the one before.
     pub fn set(&mut self, mode: usize, factor: &DMatrix<T>) {
-        let Packed {
+        let Panel {
             rows, k, stride, ..
         } = self.panels[mode];
         assert_eq!(factor.shape(), (rows, k), "factor shape");
-        self.panels[mode] = Packed::new(factor, stride);
+        self.panels[mode] = Panel::signed(factor, stride, &self.data.pool);
         if let Some(kept) = self.factors.get_mut(mode) {
             kept.clone_from(factor);
         }
@@ -122,7 +126,7 @@ impl<T: Real> Memo<'_, T> {
                 product
             }
             Cells::Sparse { cells, .. } => {
-                let (sums, _) = cells.contract(&self.panels, mode, Entry::Value);
+                let (sums, _) = cells.contract(&self.panels, mode, Fill::Values);
                 let exponent = others_exponent(&self.panels, mode);
                 unpack(&sums, &self.panels, mode, exponent)
             }
@@ -139,18 +143,19 @@ impl<'a, T: Real> Products<'a, T> {
     /// not be read.
     pub fn new(data: &'a dyn Data<T>) -> Result<Self, DataError> {
         let shape = data.shape();
-        if let Some(view) = data.dense() {
-            if view.hidden == view.grid.values.len() {
+        if let Some(DenseView(dense)) = data.dense() {
+            if dense.hidden() == dense.grid.values.len() {
                 return Err(DataError::NothingObserved);
             }
-            let [total, squares] = view.sums;
+            let [total, squares] = dense.sums;
             return Ok(Self {
                 shape,
-                cells: Cells::Dense(view.grid, Halves::new(shape, view.grid.order)),
-                scale: view.scale,
+                cells: Cells::Dense(&dense.grid, Halves::new(shape, dense.order())),
+                scale: dense.scale,
                 total,
                 squares,
-                complete: view.hidden == 0,
+                complete: dense.is_complete(),
+                pool: Pool::none(),
             });
         }
         let mut entries = Coordinates {
@@ -181,10 +186,7 @@ impl<'a, T: Real> Products<'a, T> {
             Mask::Complete if all == Some(entries.values.len()) => Hidden::NotStored,
             Mask::Complete => Hidden::None,
         };
-        let scale = data_scale(largest(&entries.values));
-        if scale != T::one() {
-            entries.values.iter_mut().for_each(|x| *x *= scale);
-        }
+        let scale = rescale(&mut entries.values);
         let cells = Sorted::new(&entries, matches!(hidden, Hidden::NotStored));
         let values = || cells.values().iter().map(|x| x.to_f64());
         Ok(Self {
@@ -193,6 +195,7 @@ impl<'a, T: Real> Products<'a, T> {
             total: values().collect::<CompensatedSum>().value(),
             squares: values().map(|x| x * x).collect::<CompensatedSum>().value(),
             complete: data.is_complete(),
+            pool: Pool::none(),
             cells: Cells::Sparse { cells, hidden },
         })
     }
@@ -302,61 +305,48 @@ impl<'a, T: Real> Products<'a, T> {
             let own = factors[mode].map(|x| x.to_f64()) * DMatrix::from_diagonal(&w);
             own * &gram
         };
+        let residual = |scale: f64| Fill::Residual {
+            scale: T::lit(scale),
+            weights: &inner,
+        };
         match &self.cells {
             Cells::Dense(grid, halves) => {
-                let fill = Fill::Residual {
-                    scale: T::lit(scale),
-                    weights: &inner,
-                };
-                let (kept, squares) = half(grid, halves, &panels, mode, fill);
+                let (kept, squares) = half(grid, halves, &panels, mode, residual(scale));
                 (spread(&panels, factors, mode, &kept) + whole(), squares)
             }
             Cells::Sparse {
                 cells,
                 hidden: Hidden::NotStored,
             } => {
-                let entry = Entry::Residual {
-                    scale: T::lit(scale),
-                    weights: &inner,
-                };
-                let (sums, squares) = cells.contract(&panels, mode, entry);
+                let (sums, squares) = cells.contract(&panels, mode, residual(scale));
                 (unpack(&sums, &panels, mode, exponent) + whole(), squares)
             }
             Cells::Sparse { cells, hidden } => {
-                let (sums, _) = cells.contract(&panels, mode, Entry::Value);
-                let data = unpack(&sums, &panels, mode, exponent) * scale;
-                // Σ (sX - P)² over all observed cells, from the stored ones, the whole model and the hidden part of it.
-                let entry = Entry::Residual {
-                    scale: T::lit(scale),
-                    weights: &inner,
-                };
-                let (_, residual) = cells.contract(&panels, mode, entry);
-                let (_, at_stored) =
-                    cells.contract(&panels, mode, Entry::Model { weights: &inner });
+                let (sums, _) = cells.contract(&panels, mode, Fill::Values);
+                let mut product = unpack(&sums, &panels, mode, exponent) * scale;
+                // Σ (sX - P)² over all observed cells, from the stored ones, the whole model and the hidden part of it: the residual of
+                // 0 X is the model, with the other sign.
+                let (_, stored) = cells.contract(&panels, mode, residual(scale));
+                let (_, at_stored) = cells.contract(&panels, mode, residual(0.0));
                 let own = factors[mode].map(|x| x.to_f64());
                 let whole = whole();
                 let mut norm = 0.0;
                 for (z, w) in weights.iter().enumerate() {
                     norm += w.to_f64() * own.column(z).dot(&whole.column(z));
                 }
-                let (imputed, at_hidden) = match hidden {
-                    Hidden::Listed(hidden) => {
-                        let (sums, squares) =
-                            hidden.contract(&panels, mode, Entry::Model { weights: &inner });
-                        (Some(unpack(&sums, &panels, mode, exponent)), squares)
-                    }
-                    _ => (None, 0.0),
-                };
+                let mut at_hidden = 0.0;
+                if let Hidden::Listed(hidden) = hidden {
+                    let (sums, squares) = hidden.contract(&panels, mode, residual(0.0));
+                    product -= unpack(&sums, &panels, mode, exponent);
+                    at_hidden = squares;
+                }
                 let outside = (norm - at_stored - at_hidden).max(0.0);
-                (
-                    imputed.map_or(data.clone(), |i| data + i),
-                    residual + outside,
-                )
+                (product, stored + outside)
             }
         }
     }
 
-    fn pack(&self, factors: &[DMatrix<T>]) -> Vec<Packed<T>> {
+    fn pack(&self, factors: &[DMatrix<T>]) -> Vec<Panel<'_, T>> {
         assert_eq!(factors.len(), self.shape.len(), "one factor per mode");
         let k = factors[0].ncols();
         assert!(k > 0, "at least one component");
@@ -364,7 +354,8 @@ impl<'a, T: Real> Products<'a, T> {
             assert_eq!(factor.shape(), (size, k), "factor shape");
         }
         let stride = lanes::stride::<T>(k);
-        factors.iter().map(|f| Packed::new(f, stride)).collect()
+        let panel = |factor| Panel::signed(factor, stride, &self.pool);
+        factors.iter().map(panel).collect()
     }
 }
 
@@ -372,7 +363,7 @@ impl<'a, T: Real> Products<'a, T> {
 fn half<T: Real>(
     grid: &Grid<T>,
     halves: &Halves,
-    panels: &[Packed<T>],
+    panels: &[Panel<'_, T>],
     mode: usize,
     fill: Fill<'_, T>,
 ) -> (Kept<T>, f64) {
@@ -405,14 +396,19 @@ fn half<T: Real>(
 }
 
 /// Sum of the exponents of all panels but one.
-fn others_exponent<T>(panels: &[Packed<T>], mode: usize) -> i32 {
+fn others_exponent<T>(panels: &[Panel<'_, T>], mode: usize) -> i32 {
     let others = panels.iter().enumerate().filter(|&(m, _)| m != mode);
     others.map(|(_, p)| p.exponent).sum()
 }
 
 /// `rows x stride` in the panels' scale as a matrix.
-fn unpack<T: Real>(sums: &[T], panels: &[Packed<T>], mode: usize, exponent: i32) -> DMatrix<f64> {
-    let Packed {
+fn unpack<T: Real>(
+    sums: &[T],
+    panels: &[Panel<'_, T>],
+    mode: usize,
+    exponent: i32,
+) -> DMatrix<f64> {
+    let Panel {
         rows, stride, k, ..
     } = panels[mode];
     let scale = 2f64.powi(-exponent);
@@ -431,7 +427,7 @@ fn unpack<T: Real>(sums: &[T], panels: &[Packed<T>], mode: usize, exponent: i32)
 
 /// Contracts what is kept with the factors of its other modes.
 fn spread<T: Real>(
-    panels: &[Packed<T>],
+    panels: &[Panel<'_, T>],
     factors: &[DMatrix<T>],
     mode: usize,
     kept: &Kept<T>,

@@ -2,8 +2,8 @@
 
 use nalgebra::DMatrix;
 
-use crate::kernel::aligned::Pool;
-use crate::kernel::coordinate::{Entries, RowGroup, Terms, gather, unit_exponent};
+use crate::kernel::aligned::{Aligned, Pool};
+use crate::kernel::coordinate::{Entries, RowGroup, gather, unit_exponent};
 use crate::kernel::lanes;
 use crate::kernel::panel::{Panel, pow2};
 use crate::parallel::map_in_order;
@@ -70,23 +70,11 @@ pub struct RowTerms<'a, T> {
 /// The rows of one mode.
 #[derive(Debug)]
 struct ModeRows<T> {
-    cells: Cells<T>,
+    entries: Entries<T>,
     /// Every row is stored times the power of two that brings its sum into `[1, 2)`.
     exponents: Vec<i32>,
     bounds: Vec<usize>,
     longest: usize,
-}
-
-#[derive(Debug)]
-enum Cells<T> {
-    /// All cells of every row, padded.
-    Full { values: Vec<T>, stride: usize },
-    /// The positive cells, with their indices in the other modes.
-    Listed {
-        starts: Vec<usize>,
-        indices: Vec<u32>,
-        values: Vec<T>,
-    },
 }
 
 /// Cuts rows into consecutive groups of about equal numbers of entries; returns the bounds.
@@ -122,7 +110,7 @@ impl<T: Real> ModeRows<T> {
         let exponents: Vec<i32> = totals.iter().map(exponent).collect();
         let scales: Vec<f64> = exponents.iter().map(|&e| pow2(e)).collect();
         let scaled = |i: usize, x: f64| T::lit(x * scales[i]);
-        let (cells, bounds, longest);
+        let (entries, bounds, longest);
         match row {
             // Zeros cost less than a list where most cells are positive.
             Some(row) if 2 * positive > row.saturating_mul(shape[mode]) => {
@@ -143,7 +131,7 @@ impl<T: Real> ModeRows<T> {
                 let groups = cut((0..rows.div_ceil(together)).map(|_| together * row));
                 bounds = groups.iter().map(|b| (together * b).min(rows)).collect();
                 longest = stride;
-                cells = Cells::Full { values, stride };
+                entries = Entries::Full { values, stride };
             }
             _ => {
                 let others = shape.len() - 1;
@@ -165,7 +153,7 @@ impl<T: Real> ModeRows<T> {
                 })?;
                 bounds = cut(counts.iter().copied());
                 longest = counts.iter().copied().max().unwrap_or(0);
-                cells = Cells::Listed {
+                entries = Entries::Listed {
                     starts,
                     indices,
                     values,
@@ -173,7 +161,7 @@ impl<T: Real> ModeRows<T> {
             }
         }
         Ok(Self {
-            cells,
+            entries,
             exponents,
             bounds,
             longest,
@@ -191,10 +179,8 @@ impl<T: Real> Rows<T> {
         check_counts(data)?;
         let shape = data.shape().to_vec();
         let mut counts: Vec<Vec<usize>> = shape.iter().map(|&n| vec![0; n]).collect();
-        let mut totals: Vec<Vec<CompensatedSum>> = shape
-            .iter()
-            .map(|&n| vec![CompensatedSum::default(); n])
-            .collect();
+        let zeros = |&n: &usize| vec![CompensatedSum::default(); n];
+        let mut totals: Vec<_> = shape.iter().map(zeros).collect();
         data.visit(&mut |index, x| {
             for (m, &i) in index.iter().enumerate() {
                 counts[m][i] += 1;
@@ -264,33 +250,16 @@ impl<T: Real> Rows<T> {
         self.pool.next_pass();
         let (panels, shift) = self.panels(mode, factors, k, log);
         let room = lanes::stride::<T>(rows.longest);
-        let mut shared = None;
-        let (entries, room) = match &rows.cells {
-            Cells::Full { values, stride } => {
+        let mut table = Aligned::none();
+        let room = match rows.entries {
+            Entries::Full { stride, .. } => {
                 let sizes: Vec<usize> = panels.iter().map(|p| p.rows).collect();
                 let n = sizes.iter().product::<usize>();
-                let table = shared.insert(self.pool.take(stride * k));
-                gather(&panels, &every_index(&sizes), table, (n, *stride, k));
-                let entries = Entries::Full {
-                    values,
-                    stride: *stride,
-                    table,
-                };
-                (entries, 2 * room)
+                table = self.pool.take(stride * k);
+                gather(&panels, &every_index(&sizes), &mut table, (n, stride, k));
+                2 * room
             }
-            Cells::Listed {
-                starts,
-                indices,
-                values,
-            } => {
-                let entries = Entries::Listed {
-                    starts,
-                    indices,
-                    values,
-                    panels: &panels,
-                };
-                (entries, (k + 2) * room)
-            }
+            Entries::Listed { .. } => (k + 2) * room,
         };
         let mut groups = Vec::with_capacity(rows.bounds.len());
         let mut rest = block.as_mut_slice();
@@ -304,11 +273,11 @@ impl<T: Real> Rows<T> {
             T::row_group(RowGroup {
                 rows: group,
                 k,
-                entries,
-                terms: Terms {
-                    linear: terms.linear.as_slice(),
-                    pseudo: terms.pseudo.map_or(&[], |c| c.as_slice()),
-                },
+                entries: &rows.entries,
+                table: &table,
+                panels: &panels,
+                linear: terms.linear.as_slice(),
+                pseudo: terms.pseudo.map_or(&[], |c| c.as_slice()),
                 exponents: &rows.exponents,
                 totals: &self.totals[mode],
                 unit: self.total,
@@ -342,11 +311,8 @@ impl<T: Real> Rows<T> {
             let rows = panel.balance_rows();
             if log {
                 exponents += f64::from(panel.exponent) * self.total;
-                exponents.extend(
-                    rows.iter()
-                        .zip(&self.totals[m])
-                        .map(|(&e, v)| f64::from(e) * v),
-                );
+                let rows = rows.iter().zip(&self.totals[m]);
+                exponents.extend(rows.map(|(&e, v)| f64::from(e) * v));
             }
             panels.push(panel);
         }

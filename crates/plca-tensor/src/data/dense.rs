@@ -6,6 +6,7 @@ use super::pass::{Stored, check_sums, data_scale};
 use super::{Data, Expected, Mask, Request, Summary, Sums};
 use crate::kernel::aligned::Pool;
 use crate::kernel::dense::Grid;
+use crate::simplex::largest;
 use crate::{Cp, DataError, Real};
 
 /// Which end of the shape is contiguous in memory.
@@ -45,14 +46,14 @@ pub enum Order {
 /// ```
 #[derive(Clone, Debug)]
 pub struct DenseTensor<T> {
-    grid: Grid<T>,
+    pub(crate) grid: Grid<T>,
     /// Stored values are those given times this power of two.
-    scale: T,
+    pub(crate) scale: T,
     hidden: usize,
     /// Sums of the values, and of their squares, as they are held.
-    sums: [f64; 2],
+    pub(crate) sums: [f64; 2],
     summary: Summary,
-    pub(crate) pool: Pool<T>,
+    pool: Pool<T>,
 }
 
 /// Most modes of a tensor, as many as numpy's arrays have: work goes with the square of their number.
@@ -74,17 +75,20 @@ pub(crate) fn check_shape(shape: &[usize]) -> Result<Option<usize>, DataError> {
         return Err(DataError::Order { order: shape.len() });
     }
     if let Some(mode) = shape.iter().position(|&n| n == 0) {
-        return Err(DataError::EmptyMode {
-            mode,
-            shape: shape.to_vec(),
-        });
+        let shape = shape.to_vec();
+        return Err(DataError::EmptyMode { mode, shape });
     }
     if shape.iter().any(|&n| n > u32::MAX as usize) {
-        return Err(DataError::TooLarge {
-            shape: shape.to_vec(),
-        });
+        return Err(DataError::too_large(shape));
     }
     Ok(shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m)))
+}
+
+/// Rows and columns.
+pub(crate) fn matrix_shape(shape: &[usize]) -> Result<[usize; 2], DataError> {
+    shape.try_into().map_err(|_| DataError::NotAMatrix {
+        shape: shape.into(),
+    })
 }
 
 /// The multi-index of a linear position.
@@ -124,9 +128,7 @@ fn check_values<T: Real>(
     order: Order,
     nan_is_hidden: bool,
 ) -> Result<T, DataError> {
-    let cells = check_shape(shape)?.ok_or_else(|| DataError::TooLarge {
-        shape: shape.to_vec(),
-    })?;
+    let cells = check_shape(shape)?.ok_or_else(|| DataError::too_large(shape))?;
     if cells != values.len() {
         return Err(DataError::Length {
             shape: shape.to_vec(),
@@ -143,12 +145,6 @@ fn check_values<T: Real>(
         return Err(DataError::NotFinite { index, value });
     }
     Ok(largest(values))
-}
-
-/// The largest absolute value, 0 of none; NaN is passed over.
-pub(crate) fn largest<T: Real>(values: &[T]) -> T {
-    let greater = |a: T, x: T| if x > a { x } else { a };
-    (values.iter()).fold(T::zero(), |a, x| greater(a, x.abs()))
 }
 
 impl<T: Real> DenseTensor<T> {
@@ -228,10 +224,9 @@ impl<T: Real> DenseTensor<T> {
             *x *= scale;
             sums.add(x.to_f64(), given);
         }
-        let mask = if hidden > 0 {
-            Mask::Hidden
-        } else {
-            Mask::Complete
+        let mask = match hidden {
+            0 => Mask::Complete,
+            _ => Mask::Hidden,
         };
         let negative = negative.map(|(at, x)| (unravel(at, &shape, Order::RowMajor), x));
         Ok(Self {
@@ -268,27 +263,14 @@ impl<T: Real> DenseTensor<T> {
     /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     pub fn into_parts(self) -> (Vec<usize>, Vec<T>, Order) {
-        let Grid {
-            shape,
-            mut values,
-            order,
-        } = self.grid;
-        if self.scale != T::one() {
-            values.iter_mut().for_each(|x| *x /= self.scale);
+        let (mut grid, scale) = (self.grid, self.scale);
+        if scale != T::one() {
+            grid.values.iter_mut().for_each(|x| *x /= scale);
         }
-        (shape, values, order)
+        (grid.shape, grid.values, grid.order)
     }
 
-    /// Whether a cell was observed.
-    ///
-    /// # Panics
-    ///
-    /// If the index is outside the shape.
-    pub fn is_observed(&self, index: &[usize]) -> bool {
-        !self.grid.values[position(index, &self.grid.shape, self.grid.order)].is_nan()
-    }
-
-    /// The value of one cell.
+    /// The value of one cell, NaN if it is hidden.
     ///
     /// # Panics
     ///
@@ -307,29 +289,6 @@ impl<T: Real> DenseTensor<T> {
     }
 }
 
-/// Visits the cells of a grid that are neither 0 nor hidden, in memory order, with their values as given.
-pub(crate) fn for_each_nonzero<T: Real>(
-    grid: &Grid<T>,
-    scale: T,
-    visit: &mut dyn FnMut(&[usize], f64),
-) {
-    let mut index = vec![0; grid.shape.len()];
-    for &x in &grid.values {
-        if x != T::zero() && !x.is_nan() {
-            visit(&index, x.to_f64() / scale.to_f64());
-        }
-        let mut advance = |m: usize| {
-            index[m] = (index[m] + 1) % grid.shape[m];
-            index[m] == 0
-        };
-        let order = grid.shape.len();
-        match grid.order {
-            Order::RowMajor => (0..order).rev().all(&mut advance),
-            Order::ColumnMajor => (0..order).all(&mut advance),
-        };
-    }
-}
-
 /// Dense values as they lie in memory, borrowed from a [`DenseTensor`]; what [`arrange`](crate::arrange) makes of them needs no copy.
 ///
 /// ```
@@ -339,14 +298,7 @@ pub(crate) fn for_each_nonzero<T: Real>(
 /// # Ok::<(), plca_tensor::DataError>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct DenseView<'a, T> {
-    pub(crate) grid: &'a Grid<T>,
-    /// Values are held times this power of two.
-    pub(crate) scale: T,
-    pub(crate) hidden: usize,
-    /// Sums of the values, and of their squares, as they are held.
-    pub(crate) sums: [f64; 2],
-}
+pub struct DenseView<'a, T>(pub(crate) &'a DenseTensor<T>);
 
 /// The same values in the same memory order, and the same cells hidden.
 impl<T: Real> PartialEq for DenseTensor<T> {
@@ -368,7 +320,23 @@ impl<T: Real> Data<T> for DenseTensor<T> {
     }
 
     fn visit(&self, each: &mut dyn FnMut(&[usize], f64)) -> Result<(), DataError> {
-        for_each_nonzero(&self.grid, self.scale, each);
+        let (grid, scale) = (&self.grid, self.scale.to_f64());
+        let order = grid.shape.len();
+        let mut index = vec![0; order];
+        // In memory order.
+        for &x in &grid.values {
+            if x != T::zero() && !x.is_nan() {
+                each(&index, x.to_f64() / scale);
+            }
+            let mut advance = |m: usize| {
+                index[m] = (index[m] + 1) % grid.shape[m];
+                index[m] == 0
+            };
+            match grid.order {
+                Order::RowMajor => (0..order).rev().all(&mut advance),
+                Order::ColumnMajor => (0..order).all(&mut advance),
+            };
+        }
         Ok(())
     }
 
@@ -382,12 +350,7 @@ impl<T: Real> Data<T> for DenseTensor<T> {
     }
 
     fn dense(&self) -> Option<DenseView<'_, T>> {
-        Some(DenseView {
-            grid: &self.grid,
-            scale: self.scale,
-            hidden: self.hidden,
-            sums: self.sums,
-        })
+        Some(DenseView(self))
     }
 
     fn e_step(

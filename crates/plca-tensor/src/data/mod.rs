@@ -13,14 +13,14 @@ use std::fmt::Debug;
 use crate::{CompensatedSum, Cp, DataError, Real};
 
 pub use dense::{DenseTensor, DenseView, MAX_ORDER, Order};
-pub(crate) use dense::{check_shape, largest, unravel};
+pub(crate) use dense::{check_shape, matrix_shape, position, unravel};
 pub use out_of_core::{Block, BlockSource, OutOfCore, TileCounts, Tiling};
 pub use part::{Part, unobserved};
 pub use pass::check_counts;
-pub(crate) use pass::data_scale;
+pub(crate) use pass::{data_scale, wanted};
 pub use reference::e_step_by_visits;
 pub use request::{CellRule, Expected, Modes, Request, Rule};
-pub(crate) use sparse::Cells;
+pub(crate) use sparse::{Cells, check_index, rescale};
 pub use sparse::{Coordinates, SparseTensor};
 
 /// Which cells [`Data::visit_mask`] lists.

@@ -30,6 +30,13 @@ pub(crate) fn check_model<T: Real>(shape: &[usize], model: &Cp<'_, T>) {
     );
 }
 
+/// `of` every mode that is wanted.
+pub(crate) fn wanted<O>(modes: &[bool], mut of: impl FnMut(usize) -> O) -> Vec<Option<O>> {
+    let modes = modes.iter().enumerate();
+    let each = modes.map(|(mode, wanted)| wanted.then(|| of(mode)));
+    each.collect()
+}
+
 /// A storage as a kernel sees it.
 pub(crate) struct Stored<'a, T, C> {
     pub(crate) cells: &'a C,
@@ -58,21 +65,18 @@ impl<T: Real, C: Accumulate<T>> Stored<'_, T, C> {
                 check_counts(data)?;
                 let mut pass = pass();
                 let rows = pass.balance_rows();
+                let rows = rows.as_deref();
                 // [SPEC 1.1] C_j = P(z) F_j ∘ Σ Q Π_{m≠j} F_m: all modes from one ratio and the old factors
-                let sums =
-                    (self.cells).accumulate(&pass.panels, Ratio::Ratio, &modes, request.value);
+                let rule = Ratio::Ratio { log: request.value };
+                let sums = self.cells.accumulate(&pass.panels, rule, &modes);
                 let scales = [T::one(), T::lit(scale)];
                 let value = match request.value {
                     false => None,
-                    true => Some(sums.ln_lik * scale - pass.ln_scale(data, rows.as_deref())?),
+                    true => Some(sums.ln_lik * scale - pass.ln_scale(data, rows)?),
                 };
                 let gradient = matches!(request.rule, Rule::Gradient);
                 let counts = match self.sparing {
-                    _ if gradient => (0..modes.len())
-                        .map(|j| {
-                            modes[j].then(|| pass.alone(&sums.modes[j], j, rows.as_deref(), scale))
-                        })
-                        .collect(),
+                    _ if gradient => wanted(&modes, |j| pass.alone(&sums.modes[j], j, rows, scale)),
                     true => pass.unpack_in_place(sums.modes, &modes, scales),
                     false => pass.unpack(&sums.modes, &modes, scales),
                 };
@@ -152,7 +156,7 @@ impl<'a, T: Real> Pass<'a, T> {
         data: &impl Accumulate<T>,
         modes: &[bool],
     ) -> Vec<Option<DMatrix<T>>> {
-        let sums = data.accumulate(&self.panels, Ratio::Unit, modes, false);
+        let sums = data.accumulate(&self.panels, Ratio::Unit, modes);
         self.unpack(&sums.modes, modes, pow2_halves(-self.exponent))
     }
 
@@ -189,25 +193,23 @@ impl<'a, T: Real> Pass<'a, T> {
         modes: &[bool],
         scales: [T; 2],
     ) -> Vec<Option<DMatrix<T>>> {
-        let of_mode = |j: usize| self.panels[j].times(&sums[j], self.model.factors[j], scales);
-        (0..self.panels.len())
-            .map(|j| modes[j].then(|| of_mode(j)))
-            .collect()
+        let factors = self.model.factors;
+        wanted(modes, |j| {
+            self.panels[j].times(&sums[j], factors[j], scales)
+        })
     }
 
     /// The same, giving up panels and sums on the way.
     fn unpack_in_place(
         &mut self,
-        sums: Vec<Aligned<T>>,
+        mut sums: Vec<Aligned<T>>,
         modes: &[bool],
         scales: [T; 2],
     ) -> Vec<Option<DMatrix<T>>> {
-        let panels = self.panels.iter_mut().zip(self.model.factors);
-        let each = panels.zip(sums).zip(modes);
-        each.map(|(((panel, &factor), sums), wanted)| {
-            wanted.then(|| panel.times_in_place(sums, factor, scales))
+        wanted(modes, |j| {
+            let sums = std::mem::replace(&mut sums[j], Aligned::none());
+            self.panels[j].times_in_place(sums, self.model.factors[j], scales)
         })
-        .collect()
     }
 }
 

@@ -4,9 +4,8 @@ use std::collections::HashSet;
 
 use nalgebra::DMatrix;
 
-use super::dense::{position, unravel};
-use super::pass::{check_model, counts_only};
-use super::{Data, Expected, Mask, Order, Request, Rule};
+use super::pass::{check_model, counts_only, wanted};
+use super::{Data, Expected, Mask, Order, Request, Rule, position, unravel};
 use crate::{CompensatedSum, Cp, DataError, Factor, Real};
 
 /// Visits the cells that `visit` does not, of a mask that lists hidden cells or none. Cost: the number of all cells, with a bit of memory for each.
@@ -136,18 +135,16 @@ pub fn e_step_by_visits<T: Real, D: Data<T> + ?Sized>(
 ) -> Result<Expected<T>, DataError> {
     check_model(data.shape(), model);
     let k = model.components();
-    let wanted = request.modes.flags(model.factors.len());
+    let modes = request.modes.flags(model.factors.len());
     if let (Rule::Exposure, true) = (request.rule, data.is_complete()) {
         return Ok(Expected {
-            counts: model.exposures(&wanted),
+            counts: model.exposures(&modes),
             value: request.value.then(|| model.mass()),
         });
     }
-    let modes = (wanted.iter().zip(model.factors))
-        .map(|(wanted, f)| wanted.then(|| DMatrix::zeros(f.rows(), k)));
     let mut sums = Sums {
         model,
-        modes: modes.collect(),
+        modes: wanted(&modes, |j| DMatrix::zeros(model.factors[j].rows(), k)),
         value: CompensatedSum::default(),
         joints: Vec::new(),
     };

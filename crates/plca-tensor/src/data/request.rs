@@ -173,7 +173,8 @@ impl<T: crate::Real> Expected<T> {
     /// If they were not requested.
     #[track_caller]
     pub fn counts(&self, mode: usize) -> &DMatrix<T> {
-        self.get(mode).unwrap_or_else(|| not_requested(mode))
+        let counts = self.get(mode);
+        counts.unwrap_or_else(|| panic!("counts of mode {mode} were not requested"))
     }
 
     /// The same, taken out.
@@ -184,7 +185,7 @@ impl<T: crate::Real> Expected<T> {
     #[track_caller]
     pub fn take(&mut self, mode: usize) -> DMatrix<T> {
         let counts = self.counts.get_mut(mode).and_then(Option::take);
-        counts.unwrap_or_else(|| not_requested(mode))
+        counts.unwrap_or_else(|| panic!("counts of mode {mode} were not requested"))
     }
 
     /// The counts of a mode if they were requested.
@@ -224,9 +225,4 @@ impl<T: crate::Real> Expected<T> {
         }
         Ok(())
     }
-}
-
-#[track_caller]
-fn not_requested<O>(mode: usize) -> O {
-    panic!("counts of mode {mode} were not requested")
 }

@@ -4,12 +4,12 @@ use std::collections::HashSet;
 
 use nalgebra::DMatrix;
 
-use super::dense::{check_shape, largest};
 use super::pass::{Stored, check_sums, data_scale};
-use super::{Data, Expected, Mask, Request, Summary, Sums as CellSums};
+use super::{Data, Expected, Mask, Request, Summary, Sums as CellSums, check_shape};
 use crate::exposure::remaining;
 use crate::kernel::aligned::Pool;
 use crate::kernel::{Accumulate, Rule, Sums, fibres::Fibres, panel::Panel, strata::Strata};
+use crate::simplex::largest;
 use crate::{Cp, DataError, Factor, Real};
 
 /// Stored cells in coordinate form, in any order, duplicates allowed (they are summed).
@@ -41,18 +41,11 @@ pub(crate) enum Cells<T> {
 }
 
 /// Cells, the power of two by which their values were multiplied, and the first negative entry.
-pub(crate) struct Arranged<T> {
-    cells: Cells<T>,
-    scale: T,
-    negative: Option<(Vec<usize>, f64)>,
-}
+type Arranged<T> = (Cells<T>, T, Option<(Vec<usize>, f64)>);
 
 impl<T: Real> Cells<T> {
     /// Checks and arranges the entries; duplicates are summed, zeros dropped unless `keep_zeros`.
-    pub(crate) fn arrange(
-        mut entries: Coordinates<T>,
-        keep_zeros: bool,
-    ) -> Result<Arranged<T>, DataError> {
+    fn arrange(mut entries: Coordinates<T>, keep_zeros: bool) -> Result<Arranged<T>, DataError> {
         check_indices(&entries)?;
         let first = |bad: &dyn Fn(&T) -> bool| {
             let at = entries.values.iter().position(bad)?;
@@ -71,11 +64,7 @@ impl<T: Real> Cells<T> {
         } else {
             Self::Tensor(Fibres::new(entries, keep_zeros))
         };
-        Ok(Arranged {
-            cells,
-            scale,
-            negative,
-        })
+        Ok((cells, scale, negative))
     }
 
     pub(crate) fn stored(&self) -> usize {
@@ -95,10 +84,10 @@ impl<T: Real> Cells<T> {
 }
 
 impl<T: Real> Accumulate<T> for Cells<T> {
-    fn accumulate(&self, panels: &[Panel<T>], rule: Rule, wanted: &[bool], log: bool) -> Sums<T> {
+    fn accumulate(&self, panels: &[Panel<'_, T>], rule: Rule, wanted: &[bool]) -> Sums<T> {
         match self {
-            Self::Matrix(s) => s.accumulate(panels, rule, wanted, log),
-            Self::Tensor(s) => s.accumulate(panels, rule, wanted, log),
+            Self::Matrix(s) => s.accumulate(panels, rule, wanted),
+            Self::Tensor(s) => s.accumulate(panels, rule, wanted),
         }
     }
 }
@@ -120,20 +109,27 @@ pub(crate) fn check_indices<T>(entries: &Coordinates<T>) -> Result<(), DataError
         });
     }
     if values.len() > u32::MAX as usize {
-        return Err(DataError::TooLarge {
-            shape: shape.clone(),
-        });
+        return Err(DataError::too_large(shape));
     }
-    for (position, index) in indices.chunks_exact(order).enumerate() {
-        for (mode, (&i, &size)) in index.iter().zip(shape).enumerate() {
-            if i as usize >= size {
-                return Err(DataError::OutOfRange {
-                    position,
-                    mode,
-                    index: i as usize,
-                    size,
-                });
-            }
+    let mut places = indices.chunks_exact(order).enumerate();
+    places.try_for_each(|(position, index)| check_index(position, index, shape))
+}
+
+/// Refuses the index of a stored entry outside the shape.
+pub(crate) fn check_index(
+    position: usize,
+    index: &[u32],
+    shape: &[usize],
+) -> Result<(), DataError> {
+    for (mode, (&index, &size)) in index.iter().zip(shape).enumerate() {
+        let index = index as usize;
+        if index >= size {
+            return Err(DataError::OutOfRange {
+                position,
+                mode,
+                index,
+                size,
+            });
         }
     }
     Ok(())
@@ -176,7 +172,7 @@ pub struct SparseTensor<T> {
 }
 
 /// Brings values into a comfortable scale; returns that scale.
-fn rescale<T: Real>(values: &mut [T]) -> T {
+pub(crate) fn rescale<T: Real>(values: &mut [T]) -> T {
     let scale = data_scale(largest(values));
     if scale != T::one() {
         values.iter_mut().for_each(|x| *x *= scale);
@@ -193,8 +189,7 @@ impl<T: Real> SparseTensor<T> {
     /// [`DataError`]: order 0, an empty mode, lengths that disagree, an index outside the shape, a value that
     /// is not finite, a sum that overflows.
     pub fn new(entries: Coordinates<T>) -> Result<Self, DataError> {
-        let shape = entries.shape.clone();
-        Self::checked(shape, Cells::arrange(entries, false)?, Pattern::All)
+        Self::checked(entries, Pattern::All)
     }
 
     /// Arranges entries of which all cells but the stored ones are hidden; explicit zeros are observed.
@@ -203,8 +198,7 @@ impl<T: Real> SparseTensor<T> {
     ///
     /// As [`new`](Self::new).
     pub fn stored_only(entries: Coordinates<T>) -> Result<Self, DataError> {
-        let shape = entries.shape.clone();
-        Self::checked(shape, Cells::arrange(entries, true)?, Pattern::Stored)
+        Self::checked(entries, Pattern::Stored)
     }
 
     /// Arranges entries of which the listed cells are hidden, whatever is stored there. Values of the list are not read.
@@ -239,27 +233,20 @@ impl<T: Real> SparseTensor<T> {
         entries.indices.truncate(kept * order);
         entries.values.truncate(kept);
         hidden.values = vec![T::one(); hidden.indices.len() / order];
-        let shape = entries.shape.clone();
-        let hidden = Cells::arrange(hidden, false)?.cells;
-        let unseen = wholly_listed(&shape, &hidden);
+        let hidden = Cells::arrange(hidden, false)?.0;
+        let unseen = wholly_listed(&entries.shape, &hidden);
         let pattern = match hidden.stored() {
             0 => Pattern::All,
             _ => Pattern::AllBut(hidden),
         };
-        let checked = Self::checked(shape, Cells::arrange(entries, false)?, pattern)?;
+        let checked = Self::checked(entries, pattern)?;
         Ok(Self { unseen, ..checked })
     }
 
-    fn checked(
-        shape: Vec<usize>,
-        arranged: Arranged<T>,
-        pattern: Pattern<T>,
-    ) -> Result<Self, DataError> {
-        let Arranged {
-            cells,
-            scale,
-            negative,
-        } = arranged;
+    fn checked(entries: Coordinates<T>, pattern: Pattern<T>) -> Result<Self, DataError> {
+        let shape = entries.shape.clone();
+        let keep_zeros = matches!(pattern, Pattern::Stored);
+        let (cells, scale, negative) = Cells::arrange(entries, keep_zeros)?;
         let (mut sums, mut below) = (CellSums::default(), false);
         cells.for_each(&mut |_, x| {
             sums.add(x.to_f64(), x.to_f64() / scale.to_f64());
@@ -299,15 +286,6 @@ impl<T: Real> SparseTensor<T> {
             indices,
             values,
         }
-    }
-
-    pub(crate) fn for_each_nonzero(&self, each: &mut dyn FnMut(&[usize], f64)) {
-        let scale = self.scale.to_f64();
-        self.cells.for_each(&mut |index, x| {
-            if x != T::zero() {
-                each(index, x.to_f64() / scale);
-            }
-        });
     }
 
     /// The mass of a model in all cells but the listed ones.
@@ -357,7 +335,12 @@ impl<T: Real> Data<T> for SparseTensor<T> {
     }
 
     fn visit(&self, each: &mut dyn FnMut(&[usize], f64)) -> Result<(), DataError> {
-        self.for_each_nonzero(each);
+        let scale = self.scale.to_f64();
+        self.cells.for_each(&mut |index, x| {
+            if x != T::zero() {
+                each(index, x.to_f64() / scale);
+            }
+        });
         Ok(())
     }
 

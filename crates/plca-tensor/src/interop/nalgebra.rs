@@ -2,6 +2,7 @@
 
 use nalgebra::{DMatrix, DMatrixView};
 
+use crate::data::matrix_shape;
 use crate::{DataError, DenseTensor, Order, Real};
 
 impl<T: Real> TryFrom<DMatrixView<'_, T>> for DenseTensor<T> {
@@ -36,9 +37,7 @@ impl<T: Real> TryFrom<DenseTensor<T>> for DMatrix<T> {
     /// ```
     fn try_from(tensor: DenseTensor<T>) -> Result<Self, DataError> {
         let (shape, values, order) = tensor.into_parts();
-        let [rows, columns] = shape[..] else {
-            return Err(DataError::NotAMatrix { shape });
-        };
+        let [rows, columns] = matrix_shape(&shape)?;
         Ok(match order {
             Order::ColumnMajor => Self::from_vec(rows, columns, values),
             Order::RowMajor => Self::from_row_iterator(rows, columns, values),

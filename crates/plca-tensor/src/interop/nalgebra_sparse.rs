@@ -2,6 +2,7 @@
 
 use nalgebra_sparse::{CooMatrix, CscMatrix, CsrMatrix};
 
+use crate::data::matrix_shape;
 use crate::{Coordinates, Data, DataError, Real, SparseTensor};
 
 fn coordinates<'a, T: Real>(
@@ -76,12 +77,9 @@ impl<T: Real> TryFrom<&SparseTensor<T>> for CooMatrix<T> {
     /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     fn try_from(tensor: &SparseTensor<T>) -> Result<Self, DataError> {
-        let &[rows, columns] = tensor.shape() else {
-            let shape = tensor.shape().to_vec();
-            return Err(DataError::NotAMatrix { shape });
-        };
+        let [rows, columns] = matrix_shape(tensor.shape())?;
         let mut matrix = Self::new(rows, columns);
-        tensor.for_each_nonzero(&mut |index, value| matrix.push(index[0], index[1], T::lit(value)));
+        tensor.visit(&mut |index, value| matrix.push(index[0], index[1], T::lit(value)))?;
         Ok(matrix)
     }
 }

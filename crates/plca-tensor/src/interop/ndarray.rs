@@ -65,7 +65,7 @@ impl<T: Real> DenseTensor<T> {
     /// use ndarray::array;
     /// use plca_tensor::DenseTensor;
     /// let v = DenseTensor::masked_array(array![[1.0, f64::NAN], [3.0, 4.0]])?;
-    /// assert_eq!((v.hidden(), v.is_observed(&[0, 1])), (1, false));
+    /// assert_eq!((v.hidden(), v.get(&[0, 1]).is_nan()), (1, true));
     /// # Ok::<(), plca_tensor::DataError>(())
     /// ```
     ///

@@ -82,7 +82,7 @@ impl<T: Real> Total<T> {
     /// So many empty ones.
     pub(crate) fn empty(count: usize) -> Vec<Mutex<Self>> {
         let empty = |_| {
-            let (parts, sum) = (InOrder::default(), Aligned::none());
+            let (parts, sum) = (InOrder::new(), Aligned::none());
             Mutex::new(Self { parts, sum })
         };
         (0..count).map(empty).collect()

@@ -26,30 +26,17 @@ use super::panel::{Panel, pow2};
 use crate::Real;
 use crate::sum::CompensatedSum;
 
-/// The data of some rows, and their tables `U`, stored one coordinate after the other, each padded to whole registers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Entries<'a, T> {
-    /// `stride` values for every row, zeros where there is nothing; one table for all rows.
-    Full {
-        values: &'a [T],
-        stride: usize,
-        table: &'a [T],
-    },
-    /// Row `i` has the entries `starts[i]..starts[i + 1]`; an entry has an index for every other mode, whose factors' rows are multiplied
-    /// into a table for every row.
+/// The data of the rows of a mode.
+#[derive(Debug)]
+pub(crate) enum Entries<T> {
+    /// All cells: `stride` values for every row, zeros where there is nothing.
+    Full { values: Vec<T>, stride: usize },
+    /// The positive cells: row `i` has the entries `starts[i]..starts[i + 1]`, each with its indices in the other modes.
     Listed {
-        starts: &'a [usize],
-        indices: &'a [u32],
-        values: &'a [T],
-        panels: &'a [Panel<'a, T>],
+        starts: Vec<usize>,
+        indices: Vec<u32>,
+        values: Vec<T>,
     },
-}
-
-/// What the row problems are besides their data; `K` numbers for every row, those of `linear` for all rows where there are no more.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms<'a, T> {
-    pub(crate) linear: &'a [T],
-    pub(crate) pseudo: &'a [f64],
 }
 
 /// The problems of a group of rows.
@@ -57,8 +44,15 @@ pub(crate) struct Terms<'a, T> {
 pub struct RowGroup<'a, T> {
     pub(crate) rows: Range<usize>,
     pub(crate) k: usize,
-    pub(crate) entries: Entries<'a, T>,
-    pub(crate) terms: Terms<'a, T>,
+    pub(crate) entries: &'a Entries<T>,
+    /// The table `U` of all full rows, one coordinate after the other, each padded to whole registers.
+    pub(crate) table: &'a [T],
+    /// The other modes' factors, whose rows are multiplied into a table for every row that is listed.
+    pub(crate) panels: &'a [Panel<'a, T>],
+    /// `s`: `K` numbers for every row, or for all rows together.
+    pub(crate) linear: &'a [T],
+    /// `c`: `K` numbers for every row; empty where there are none.
+    pub(crate) pseudo: &'a [f64],
     /// Of every row: its data are stored times this power of two, and what they sum to as they are.
     pub(crate) exponents: &'a [i32],
     pub(crate) totals: &'a [f64],
@@ -88,11 +82,8 @@ impl<T: Real> WithSimd for RowGroup<'_, T> {
         let scratch = std::mem::take(&mut self.scratch);
         let mut ln_lik = CompensatedSum::default();
         match self.entries {
-            Entries::Full {
-                values,
-                stride,
-                table,
-            } => {
+            Entries::Full { values, stride } => {
+                let (table, stride) = (self.table, *stride);
                 let (p, rest) = scratch.split_at_mut(stride);
                 let values = |i: usize| &values[i * stride..][..stride];
                 for (at, pair) in block.chunks_mut((2 * k).max(1)).enumerate() {
@@ -112,9 +103,8 @@ impl<T: Real> WithSimd for RowGroup<'_, T> {
                 starts,
                 indices,
                 values,
-                panels,
             } => {
-                let lanes = T::lanes::<S>();
+                let (panels, lanes) = (self.panels, T::lanes::<S>());
                 let others = panels.len();
                 for (at, w) in block.chunks_mut(k.max(1)).enumerate() {
                     let i = self.rows.start + at;
@@ -147,11 +137,11 @@ impl<T: Real> RowGroup<'_, T> {
         p: &'a mut [T],
     ) -> Problem<'a, T> {
         let of_row = i * self.k..(i + 1) * self.k;
-        let linear = match self.terms.linear.len() {
-            shared if shared == self.k => self.terms.linear,
-            _ => &self.terms.linear[of_row.clone()],
+        let linear = match self.linear.len() {
+            shared if shared == self.k => self.linear,
+            _ => &self.linear[of_row.clone()],
         };
-        let pseudo = match self.terms.pseudo {
+        let pseudo = match self.pseudo {
             [] => &[],
             all => &all[of_row],
         };

@@ -207,7 +207,6 @@ pub struct BlockPass<'a, T> {
     rule: Rule,
     /// Whether sums of the rows and of the columns are wanted.
     wanted: [bool; 2],
-    log: bool,
     rows: Range<usize>,
     columns: Range<usize>,
 }
@@ -234,7 +233,6 @@ impl<T: Real> BlockPass<'_, T> {
             factor: by,
             rule,
             wanted: [rows_wanted, columns_wanted],
-            log,
             rows,
             columns,
         } = self;
@@ -284,7 +282,7 @@ impl<T: Real> BlockPass<'_, T> {
                     };
                     match rule {
                         // [SPEC 0] Q = V / P
-                        Rule::Ratio => simd.vectorize(FillRatios::<T, MR> {
+                        Rule::Ratio { .. } => simd.vectorize(FillRatios::<T, MR> {
                             k,
                             left,
                             right,
@@ -296,7 +294,7 @@ impl<T: Real> BlockPass<'_, T> {
                         }),
                         Rule::Unit => tile.fill_units(ratios),
                     }
-                    if log {
+                    if rule == (Rule::Ratio { log: true }) {
                         ln_lik += tile.ln_lik(ratios);
                     }
                     if rows_wanted {
@@ -415,13 +413,7 @@ struct Slow<T> {
 }
 
 impl<T: Real> Accumulate<T> for Grid<T> {
-    fn accumulate(
-        &self,
-        panels: &[Panel<'_, T>],
-        rule: Rule,
-        wanted: &[bool],
-        log: bool,
-    ) -> Sums<T> {
+    fn accumulate(&self, panels: &[Panel<'_, T>], rule: Rule, wanted: &[bool]) -> Sums<T> {
         let layout = Layout::new(&self.shape, self.order);
         let (k, stride) = (panels[0].k, panels[0].stride);
         let pool = panels[0].pool;
@@ -460,7 +452,7 @@ impl<T: Real> Accumulate<T> for Grid<T> {
             let filled = |m: usize| layout.slow.len() > 1 && wanted[m] && layout.slow.contains(&m);
             let zeros = |m| pool.zeros(if filled(m) { len(m) } else { 0 });
             let modes = (0..panels.len()).map(zeros).collect();
-            let parts = InOrder::default();
+            let parts = InOrder::new();
             Mutex::new(Slow { parts, modes })
         };
         // Neighbours are in different groups: they are done at about the same time.
@@ -474,7 +466,6 @@ impl<T: Real> Accumulate<T> for Grid<T> {
                 factor: &factor,
                 rule,
                 wanted: [rows_wanted, columns_wanted],
-                log,
                 rows: cut.range(0, r),
                 columns: cut.range(1, c),
             });
@@ -499,8 +490,8 @@ impl<T: Real> Accumulate<T> for Grid<T> {
             }
             part.ln_lik
         };
-        let mut ln_lik = CompensatedSum::default();
-        ln_lik.extend(claim_in_order(across * along, take_block));
+        let ln_lik = claim_in_order(across * along, take_block);
+        let ln_lik: CompensatedSum = ln_lik.into_iter().collect();
         drop(targets);
         let slow_sums = slow_sums.into_iter().map(Mutex::into_inner);
         let slow_sums: Vec<Slow<T>> = slow_sums

@@ -13,7 +13,8 @@ use pulp::{Simd, WithSimd};
 
 use super::aligned::Aligned;
 use super::panel::Panel;
-use super::{Accumulate, Rule, Sums, part_rows};
+use super::strata::{add, dot, ratio};
+use super::{Accumulate, Rule, Sums, bounds, part_rows};
 use crate::parallel::{for_each_part, map_in_order, wide};
 use crate::sum::CompensatedSum;
 use crate::{Coordinates, Real};
@@ -105,15 +106,11 @@ impl<T: Real> Fibres<T> {
             values,
         } = entries;
         let order = shape.len();
-        let fibres: Vec<f64> = (0..order)
-            .map(|m| {
-                if order == 1 {
-                    0.0
-                } else {
-                    distinct(&indices, order, m)
-                }
-            })
-            .collect();
+        let fibres = |m| match order {
+            1 => 0.0,
+            _ => distinct(&indices, order, m),
+        };
+        let fibres: Vec<f64> = (0..order).map(fibres).collect();
         let leaf = (0..order)
             .min_by(|&a, &b| fibres[a].total_cmp(&fibres[b]))
             .unwrap_or(0);
@@ -163,13 +160,7 @@ impl<T: Real> Fibres<T> {
         if !f.values.is_empty() {
             f.ends.push(f.values.len());
         }
-        f.segments = (0..=SEGMENTS)
-            .map(|s| {
-                f.ends
-                    .partition_point(|&end| end * SEGMENTS <= f.values.len() * s)
-            })
-            .collect();
-        f.segments[SEGMENTS] = f.ends.len();
+        f.segments = bounds(&f.ends, SEGMENTS);
         f
     }
 
@@ -214,17 +205,10 @@ impl<T: Real> Fibres<T> {
         };
         let sizes = [SEGMENTS, 32, FEW, 8, 4, 2];
         let groups = sizes.into_iter().find(affordable).unwrap_or(1);
-        let bounds: Vec<usize> = self
-            .segments
-            .iter()
-            .step_by(SEGMENTS / groups)
-            .copied()
-            .collect();
-        bounds
-            .windows(2)
-            .map(|w| w[0]..w[1])
-            .filter(|r| !r.is_empty())
-            .collect()
+        let starts = self.segments.iter().step_by(SEGMENTS / groups);
+        let groups = starts.clone().zip(starts.skip(1));
+        let groups = groups.map(|(&start, &end)| start..end);
+        groups.filter(|group| !group.is_empty()).collect()
     }
 }
 
@@ -243,7 +227,6 @@ pub struct GroupPass<'a, T> {
     range: Range<usize>,
     rule: Rule,
     wanted: &'a [bool],
-    log: bool,
 }
 
 impl<T: Real> WithSimd for GroupPass<'_, T> {
@@ -266,24 +249,19 @@ impl<T: Real> WithSimd for GroupPass<'_, T> {
 impl<T: Real> GroupPass<'_, T> {
     /// Zeros for every wanted mode, with the first row that each holds.
     fn zeros(&self) -> Vec<(usize, Aligned<T>)> {
-        let stride = self.panels[0].stride;
-        let root = self.fibres.stem.first().copied();
-        (0..self.panels.len())
-            .map(|m| {
-                if !self.wanted[m] {
-                    (0, Aligned::none())
-                } else if Some(m) == root {
-                    let row = |at: usize| self.fibres.fibre(at).0[0] as usize;
-                    let (first, last) = (row(self.range.start), row(self.range.end - 1));
-                    (
-                        first,
-                        self.panels[0].pool.zeros((last - first + 1) * stride),
-                    )
-                } else {
-                    (0, self.panels[0].pool.zeros(self.panels[m].values.len()))
-                }
-            })
-            .collect()
+        let zeros = |m: usize| {
+            let Panel {
+                rows, stride, pool, ..
+            } = self.panels[m];
+            let root = |at: usize| self.fibres.fibre(at).0[0] as usize;
+            let held = match self.fibres.stem.first() {
+                _ if !self.wanted[m] => 0..0,
+                Some(&first) if first == m => root(self.range.start)..root(self.range.end - 1) + 1,
+                _ => 0..rows,
+            };
+            (held.start, pool.zeros(held.len() * stride))
+        };
+        (0..self.panels.len()).map(zeros).collect()
     }
 
     /// Rows of `C` registers.
@@ -293,83 +271,59 @@ impl<T: Real> GroupPass<'_, T> {
         let f = self.fibres;
         let (leaf, stem) = (f.leaf, &f.stem[..]);
         let mut leaf_sums = std::mem::replace(&mut modes[leaf].1, Aligned::none());
-        let leaf_factor = T::vectors::<S>(&self.panels[leaf].values)
-            .0
-            .as_chunks::<C>()
-            .0;
+        let rows = |m: usize| T::vectors::<S>(&self.panels[m].values).0.as_chunks::<C>().0;
+        let leaf_factor = rows(leaf);
         let leaf_wanted = self.wanted[leaf];
         let stem_wanted = stem.iter().any(|&m| self.wanted[m]);
-        let rows: Vec<&[[T::Vector<S>; C]]> = stem
-            .iter()
-            .map(|&m| T::vectors::<S>(&self.panels[m].values).0.as_chunks::<C>().0)
-            .collect();
+        let rows: Vec<&[[T::Vector<S>; C]]> = stem.iter().map(|&m| rows(m)).collect();
         let mut ln_lik = CompensatedSum::default();
         let (one, zero) = (T::vsplat(simd, T::one()), T::vsplat(simd, T::zero()));
-        {
-            let into_leaf = T::vectors_mut::<S>(&mut leaf_sums).0.as_chunks_mut::<C>().0;
-            for at in self.range.clone() {
-                let (coordinates, entries) = f.fibre(at);
-                let mut u = [one; C];
-                for (l, &i) in coordinates.iter().enumerate() {
-                    let row = &rows[l][i as usize];
-                    for c in 0..C {
-                        u[c] = if l == 0 {
-                            row[c]
-                        } else {
-                            T::vmul(simd, u[c], row[c])
-                        };
-                    }
-                }
-                let mut g = [zero; C];
-                for (&i, &value) in f.leaves[entries.clone()].iter().zip(&f.values[entries]) {
-                    let h = leaf_factor[i as usize];
-                    let q = match self.rule {
-                        Rule::Unit => T::one(),
-                        Rule::Ratio => {
-                            let mut dot = T::vmul(simd, u[0], h[0]);
-                            for c in 1..C {
-                                dot = T::vmul_add(simd, u[c], h[c], dot);
-                            }
-                            let p = T::vsum(simd, dot);
-                            if self.log && value > T::zero() {
-                                ln_lik += value.to_f64() * p.to_f64().ln();
-                            }
-                            // [SPEC 1.3] q = V / p, added to every mode entry by entry
-                            value / if p > T::TINY { p } else { T::TINY }
-                        }
+        let into_leaf = T::vectors_mut::<S>(&mut leaf_sums).0.as_chunks_mut::<C>().0;
+        for at in self.range.clone() {
+            let (coordinates, entries) = f.fibre(at);
+            let mut u = [one; C];
+            for (l, &i) in coordinates.iter().enumerate() {
+                let row = &rows[l][i as usize];
+                for c in 0..C {
+                    u[c] = if l == 0 {
+                        row[c]
+                    } else {
+                        T::vmul(simd, u[c], row[c])
                     };
-                    let q = T::vsplat(simd, q);
-                    for c in 0..C {
-                        g[c] = T::vmul_add(simd, q, h[c], g[c]);
+                }
+            }
+            let mut g = [zero; C];
+            for (&i, &value) in f.leaves[entries.clone()].iter().zip(&f.values[entries]) {
+                let h = leaf_factor[i as usize];
+                let q = match self.rule {
+                    Rule::Unit => one,
+                    Rule::Ratio { log } => {
+                        let p = dot::<S, T>(simd, &u, &h);
+                        ratio(simd, [value, p], log, &mut ln_lik)
                     }
-                    if leaf_wanted {
-                        let into = &mut into_leaf[i as usize];
-                        for c in 0..C {
-                            into[c] = T::vmul_add(simd, q, u[c], into[c]);
-                        }
+                };
+                add::<S, T>(simd, q, &h, &mut g);
+                if leaf_wanted {
+                    add::<S, T>(simd, q, &u, &mut into_leaf[i as usize]);
+                }
+            }
+            if !stem_wanted {
+                continue;
+            }
+            for (l, &m) in stem.iter().enumerate().filter(|&(_, &m)| self.wanted[m]) {
+                let mut product = g;
+                let others = coordinates.iter().enumerate();
+                for (other, &i) in others.filter(|&(other, _)| other != l) {
+                    let row = &rows[other][i as usize];
+                    for c in 0..C {
+                        product[c] = T::vmul(simd, product[c], row[c]);
                     }
                 }
-                if !stem_wanted {
-                    continue;
-                }
-                for (l, &m) in stem.iter().enumerate().filter(|&(_, &m)| self.wanted[m]) {
-                    let mut product = g;
-                    for (other, &i) in coordinates
-                        .iter()
-                        .enumerate()
-                        .filter(|&(other, _)| other != l)
-                    {
-                        let row = &rows[other][i as usize];
-                        for c in 0..C {
-                            product[c] = T::vmul(simd, product[c], row[c]);
-                        }
-                    }
-                    let (first, sums) = &mut modes[m];
-                    let into = &mut T::vectors_mut::<S>(sums).0.as_chunks_mut::<C>().0
-                        [coordinates[l] as usize - *first];
-                    for c in 0..C {
-                        into[c] = T::vadd(simd, into[c], product[c]);
-                    }
+                let (first, sums) = &mut modes[m];
+                let into = &mut T::vectors_mut::<S>(sums).0.as_chunks_mut::<C>().0
+                    [coordinates[l] as usize - *first];
+                for c in 0..C {
+                    into[c] = T::vadd(simd, into[c], product[c]);
                 }
             }
         }
@@ -387,6 +341,7 @@ impl<T: Real> GroupPass<'_, T> {
         let f = self.fibres;
         let stride = self.panels[0].stride;
         let mut ln_lik = CompensatedSum::default();
+        let one = T::vsplat(simd, T::one());
         let zeros = || self.panels[0].pool.zeros(stride);
         let (mut u, mut g, mut product) = (zeros(), zeros(), zeros());
         for at in self.range.clone() {
@@ -401,8 +356,8 @@ impl<T: Real> GroupPass<'_, T> {
             for (&i, &value) in f.leaves[entries.clone()].iter().zip(&f.values[entries]) {
                 let h = T::vectors::<S>(self.panels[f.leaf].row(i as usize)).0;
                 let q = match self.rule {
-                    Rule::Unit => T::one(),
-                    Rule::Ratio => {
+                    Rule::Unit => one,
+                    Rule::Ratio { log } => {
                         let mut dots = [T::vsplat(simd, T::zero()); 4];
                         for (c, (&u, &h)) in T::vectors::<S>(&u).0.iter().zip(h).enumerate() {
                             dots[c % 4] = T::vmul_add(simd, u, h, dots[c % 4]);
@@ -412,34 +367,20 @@ impl<T: Real> GroupPass<'_, T> {
                             simd,
                             T::vadd(simd, T::vadd(simd, a, b), T::vadd(simd, c, d)),
                         );
-                        if self.log && value > T::zero() {
-                            ln_lik += value.to_f64() * p.to_f64().ln();
-                        }
-                        value / if p > T::TINY { p } else { T::TINY }
+                        ratio(simd, [value, p], log, &mut ln_lik)
                     }
                 };
-                let q = T::vsplat(simd, q);
-                T::vectors_mut::<S>(&mut g)
-                    .0
-                    .iter_mut()
-                    .zip(h)
-                    .for_each(|(g, &h)| *g = T::vmul_add(simd, q, h, *g));
+                add::<S, T>(simd, q, h, T::vectors_mut::<S>(&mut g).0);
                 if self.wanted[f.leaf] {
-                    let into =
-                        T::vectors_mut::<S>(&mut modes[f.leaf].1[i as usize * stride..][..stride])
-                            .0;
-                    into.iter_mut()
-                        .zip(T::vectors::<S>(&u).0)
-                        .for_each(|(s, &u)| *s = T::vmul_add(simd, q, u, *s));
+                    let into = &mut modes[f.leaf].1[i as usize * stride..][..stride];
+                    let into = T::vectors_mut::<S>(into).0;
+                    add::<S, T>(simd, q, T::vectors::<S>(&u).0, into);
                 }
             }
             for (l, &m) in f.stem.iter().enumerate().filter(|&(_, &m)| self.wanted[m]) {
                 product.copy_from_slice(&g);
-                for (other, &i) in coordinates
-                    .iter()
-                    .enumerate()
-                    .filter(|&(other, _)| other != l)
-                {
+                let others = coordinates.iter().enumerate();
+                for (other, &i) in others.filter(|&(other, _)| other != l) {
                     let row = self.panels[f.stem[other]].row(i as usize);
                     product.iter_mut().zip(row).for_each(|(p, &x)| *p *= x);
                 }
@@ -469,13 +410,7 @@ fn add_overlap<T: Real>(out: &mut [T], at: usize, values: &[T], first: usize) {
 }
 
 impl<T: Real> Accumulate<T> for Fibres<T> {
-    fn accumulate(
-        &self,
-        panels: &[Panel<'_, T>],
-        rule: Rule,
-        wanted: &[bool],
-        log: bool,
-    ) -> Sums<T> {
+    fn accumulate(&self, panels: &[Panel<'_, T>], rule: Rule, wanted: &[bool]) -> Sums<T> {
         let stride = panels[0].stride;
         let partials = map_in_order(self.groups(panels), |range| {
             T::fibre_group(GroupPass {
@@ -484,12 +419,10 @@ impl<T: Real> Accumulate<T> for Fibres<T> {
                 range,
                 rule,
                 wanted,
-                log,
             })
         });
         let modes = (0..panels.len()).map(|m| {
-            let len = if wanted[m] { panels[m].values.len() } else { 0 };
-            let mut sums = panels[m].pool.take(len);
+            let mut sums = panels[m].room(wanted[m]);
             let size = part_rows(1);
             for_each_part(&mut sums, size, |part, out| {
                 out.fill(T::zero());
@@ -501,8 +434,7 @@ impl<T: Real> Accumulate<T> for Fibres<T> {
             sums
         });
         let modes = modes.collect();
-        let mut ln_lik = CompensatedSum::default();
-        ln_lik.extend(partials.iter().map(|p| p.ln_lik));
+        let ln_lik: CompensatedSum = partials.iter().map(|p| p.ln_lik).collect();
         Sums {
             modes,
             ln_lik: ln_lik.value(),

@@ -49,7 +49,7 @@ pub trait Lanes: Copy + Send + Sync + 'static {
 
 macro_rules! lanes {
     ($t:ty, $vec:ident, $n:ident, $splat:ident, $as:ident, $as_mut:ident, $partial:ident, $fma:ident,
-     $add:ident, $mul:ident, $div:ident, $max:ident, $eq:ident, $select:ident, $sum:ident, $reciprocal:path, $quotient:path) => {
+     $add:ident, $mul:ident, $div:ident, $max:ident, $eq:ident, $select:ident, $sum:ident, $reciprocal:path) => {
         impl Lanes for $t {
             type Vector<S: Simd> = S::$vec;
             #[inline(always)]
@@ -86,7 +86,10 @@ macro_rules! lanes {
             }
             #[inline(always)]
             fn vdiv<S: Simd>(simd: S, a: S::$vec, b: S::$vec) -> S::$vec {
-                $quotient(simd, a, b).unwrap_or_else(|| simd.$div(a, b))
+                match $reciprocal(simd, b) {
+                    Some([r, c]) => simd.$mul(simd.$mul(a, r), c),
+                    None => simd.$div(a, b),
+                }
             }
             #[inline(always)]
             fn vreciprocal_parts<S: Simd>(simd: S, x: S::$vec) -> [S::$vec; 2] {
@@ -109,46 +112,17 @@ macro_rules! lanes {
     };
 }
 
-lanes!(
-    f64,
-    f64s,
-    F64_LANES,
-    splat_f64s,
-    as_simd_f64s,
-    as_mut_simd_f64s,
-    partial_load_f64s,
-    mul_add_e_f64s,
-    add_f64s,
-    mul_f64s,
-    div_f64s,
-    max_f64s,
-    equal_f64s,
-    select_f64s,
-    reduce_sum_f64s,
-    estimated,
-    quotient_f64
-);
-lanes!(
-    f32,
-    f32s,
-    F32_LANES,
-    splat_f32s,
-    as_simd_f32s,
-    as_mut_simd_f32s,
-    partial_load_f32s,
-    mul_add_e_f32s,
-    add_f32s,
-    mul_f32s,
-    div_f32s,
-    max_f32s,
-    equal_f32s,
-    select_f32s,
-    reduce_sum_f32s,
-    no_estimate,
-    no_quotient
-);
+lanes! {
+    f64, f64s, F64_LANES, splat_f64s, as_simd_f64s, as_mut_simd_f64s, partial_load_f64s, mul_add_e_f64s,
+    add_f64s, mul_f64s, div_f64s, max_f64s, equal_f64s, select_f64s, reduce_sum_f64s, estimated
+}
+lanes! {
+    f32, f32s, F32_LANES, splat_f32s, as_simd_f32s, as_mut_simd_f32s, partial_load_f32s, mul_add_e_f32s,
+    add_f32s, mul_f32s, div_f32s, max_f32s, equal_f32s, select_f32s, reduce_sum_f32s, no_estimate
+}
 
-/// An estimate of 14 bits and a step of Newton's method, then the factor of the next: less than half the time of a division.
+/// An estimate of 14 bits and a step of Newton's method, then the factor of the next: less than half the time of a division of eight
+/// numbers, which takes as long as ten to sixteen multiplications.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn estimated<S: Simd>(simd: S, x: S::f64s) -> Option<[S::f64s; 2]> {
@@ -170,68 +144,36 @@ fn estimated<S: Simd>(_: S, _: S::f64s) -> Option<[S::f64s; 2]> {
     None
 }
 
-/// A quotient by an estimate and two steps of Newton's method: a division of eight numbers takes as long as ten to sixteen multiplications.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn quotient_f64<S: Simd>(simd: S, a: S::f64s, b: S::f64s) -> Option<S::f64s> {
-    use std::any::Any;
-    let avx512 = (&simd as &dyn Any).downcast_ref::<pulp::x86::V4>()?.avx512f;
-    let [a, b] = [&a, &b].map(|x| (x as &dyn Any).downcast_ref::<pulp::f64x8>().copied());
-    let (a, b, two) = (pulp::cast(a?), pulp::cast(b?), avx512._mm512_set1_pd(2.0));
-    let estimate = avx512._mm512_rcp14_pd(b);
-    let correction = avx512._mm512_fnmadd_pd(b, estimate, two);
-    let r = avx512._mm512_mul_pd(estimate, correction);
-    let correction = avx512._mm512_fnmadd_pd(b, r, two);
-    let quotient = avx512._mm512_mul_pd(avx512._mm512_mul_pd(a, r), correction);
-    let quotient: pulp::f64x8 = pulp::cast(quotient);
-    (&quotient as &dyn Any).downcast_ref().copied()
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-#[inline(always)]
-fn quotient_f64<S: Simd>(_: S, _: S::f64s, _: S::f64s) -> Option<S::f64s> {
-    None
-}
-
-#[inline(always)]
-fn no_quotient<S: Simd>(_: S, _: S::f32s, _: S::f32s) -> Option<S::f32s> {
-    None
-}
-
 /// Single precision divides twice as fast as double.
 #[inline(always)]
 fn no_estimate<S: Simd>(_: S, _: S::f32s) -> Option<[S::f32s; 2]> {
     None
 }
 
-struct LaneCount<T>(std::marker::PhantomData<T>);
+/// Scalars per register, and rows that a register tile holds.
+struct Sizes<T>(std::marker::PhantomData<T>);
 
-impl<T: Lanes> WithSimd for LaneCount<T> {
-    type Output = usize;
+impl<T: Lanes> WithSimd for Sizes<T> {
+    type Output = [usize; 2];
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) -> usize {
-        T::lanes::<S>()
+    fn with_simd<S: Simd>(self, _: S) -> [usize; 2] {
+        let lanes = T::lanes::<S>();
+        [lanes, super::tiles::band_vectors::<S>() * lanes]
     }
+}
+
+fn sizes<T: Lanes>() -> [usize; 2] {
+    instruction_set().dispatch(Sizes::<T>(std::marker::PhantomData))
 }
 
 /// Scalars per register on this machine.
 pub(crate) fn lane_count<T: Lanes>() -> usize {
-    instruction_set().dispatch(LaneCount::<T>(std::marker::PhantomData))
-}
-
-struct Band<T>(std::marker::PhantomData<T>);
-
-impl<T: Lanes> WithSimd for Band<T> {
-    type Output = usize;
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) -> usize {
-        super::tiles::band_vectors::<S>() * T::lanes::<S>()
-    }
+    sizes::<T>()[0]
 }
 
 /// Rows that a register tile holds on this machine.
 pub(crate) fn band<T: Lanes>() -> usize {
-    instruction_set().dispatch(Band::<T>(std::marker::PhantomData))
+    sizes::<T>()[1]
 }
 
 /// Values per padded row for `k` components: whole registers.

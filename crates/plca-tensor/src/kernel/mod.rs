@@ -8,7 +8,7 @@
 //! folded into the first factor before a kernel sees it.
 
 pub(crate) mod aligned;
-mod blocks;
+pub(crate) mod blocks;
 pub(crate) mod coordinate;
 pub(crate) mod dense;
 pub(crate) mod fibres;
@@ -31,7 +31,10 @@ use crate::Real;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
     /// `q = V / p`, and 0 where `V = 0`: the E-step.
-    Ratio,
+    Ratio {
+        /// Whether `Σ V ln p` is wanted.
+        log: bool,
+    },
     /// `q = 1` on every cell the storage visits (stored zeros included); `p` is not needed.
     Unit,
 }
@@ -46,21 +49,24 @@ pub(crate) struct Sums<T> {
 
 /// One pass over stored cells.
 pub(crate) trait Accumulate<T: Real> {
-    /// Adds up what every mode in `wanted` receives, and `Σ V ln p` if `log` (rule `Ratio` only).
+    /// Adds up what every mode in `wanted` receives, and `Σ V ln p` if the rule asks for it.
     ///
     /// `p` is floored at the smallest normal number before dividing, so 0/0 is an exact 0. A cell with
     /// `V > 0` and `p = 0` has no meaningful ratio; it shows in the logarithm alone, which is `-inf`.
-    fn accumulate(
-        &self,
-        panels: &[Panel<'_, T>],
-        rule: Rule,
-        wanted: &[bool],
-        log: bool,
-    ) -> Sums<T>;
+    fn accumulate(&self, panels: &[Panel<'_, T>], rule: Rule, wanted: &[bool]) -> Sums<T>;
 }
 
 /// Values that one thread takes at a time outside the kernels: enough to outweigh handing them over.
 const PART: usize = 1 << 13;
+
+/// Cuts rows that end at these entries into `parts` of about equal numbers of entries; returns the bounds, in rows.
+pub(crate) fn bounds(ends: &[usize], parts: usize) -> Vec<usize> {
+    let entries = ends.last().copied().unwrap_or(0);
+    let bound = |part| ends.partition_point(|&end| end * parts <= entries * part);
+    let mut bounds: Vec<usize> = (0..=parts).map(bound).collect();
+    (bounds[0], bounds[parts]) = (0, ends.len());
+    bounds
+}
 
 /// Rows of `stride` values that make up about one part.
 pub(crate) fn part_rows(stride: usize) -> usize {

@@ -12,74 +12,16 @@
 
 use std::ops::Range;
 
-use nalgebra::DMatrix;
 use pulp::{Simd, WithSimd};
 
 use super::aligned::{Aligned, Pool};
 use super::blocks::{Cut, Total, lock};
 use super::dense::{CUT, Grid, PANEL, TILE, transpose};
-use super::panel::{balancing_exponent, pow2};
-use super::part_rows;
+use super::panel::{Panel, pow2};
 use super::tiles::{AddColumns, AddRows, band_vectors};
-use crate::parallel::{claim_in_order, for_each_part, map_in_order, wide};
+use crate::parallel::{claim_in_order, for_each_part, wide};
 use crate::sum::CompensatedSum;
 use crate::{Order, Real};
-
-/// Rows transposed together, so that both sides stay in cache.
-const BLOCK: usize = 32;
-
-/// A factor of `rows x k`, row after row, padded with zeros to `stride` values.
-///
-/// The values are the factor's times `2^exponent`, chosen so that the largest is near 1: products over many modes then
-/// neither overflow nor underflow, and powers of two change no bit of the result.
-#[derive(Debug)]
-pub(crate) struct Packed<T> {
-    pub(crate) values: Vec<T>,
-    pub(crate) rows: usize,
-    pub(crate) k: usize,
-    pub(crate) stride: usize,
-    pub(crate) exponent: i32,
-}
-
-impl<T: Real> Packed<T> {
-    pub(crate) fn new(factor: &DMatrix<T>, stride: usize) -> Self {
-        let (rows, k) = factor.shape();
-        let mut values = vec![T::zero(); rows * stride];
-        let greater = |a: T, b: T| if b > a { b } else { a };
-        let of = |part: &[T]| wide(|| part.iter().fold(T::zero(), |a, x| greater(a, x.abs())));
-        let parts = factor.as_slice().chunks(part_rows(1)).collect();
-        let largest = map_in_order(parts, of).into_iter().fold(T::zero(), greater);
-        let exponent = balancing_exponent(largest.to_f64());
-        let exponent = exponent.clamp(-T::MAX_EXPONENT, T::MAX_EXPONENT);
-        let scale: T = pow2(exponent);
-        let height = part_rows(stride).next_multiple_of(BLOCK);
-        for_each_part(&mut values, height * stride, |part, values| {
-            wide(|| {
-                for (block, out) in values.chunks_mut(BLOCK * stride).enumerate() {
-                    for z in 0..k {
-                        let first = z * rows + part * height + block * BLOCK;
-                        let column = &factor.as_slice()[first..];
-                        for (row, &x) in out.chunks_exact_mut(stride).zip(column) {
-                            row[z] = x * scale;
-                        }
-                    }
-                }
-            });
-        });
-        Self {
-            values,
-            rows,
-            k,
-            stride,
-            exponent,
-        }
-    }
-
-    /// The padded row `i`.
-    pub(crate) fn row(&self, i: usize) -> &[T] {
-        &self.values[i * self.stride..][..self.stride]
-    }
-}
 
 /// The two halves of a shape.
 #[derive(Clone, Debug)]
@@ -114,7 +56,7 @@ impl Halves {
 }
 
 /// `Π_m F_m[i_m, ·]` for all positions of `modes` (slowest first); the exponent is the sum of the panels'.
-pub(crate) fn khatri_rao<T: Real>(panels: &[Packed<T>], modes: &[usize]) -> Vec<T> {
+pub(crate) fn khatri_rao<T: Real>(panels: &[Panel<'_, T>], modes: &[usize]) -> Vec<T> {
     let stride = panels[0].stride;
     let rows: usize = modes.iter().map(|&m| panels[m].rows).product();
     let mut out = vec![T::zero(); rows * stride];
@@ -141,12 +83,12 @@ pub(crate) fn khatri_rao<T: Real>(panels: &[Packed<T>], modes: &[usize]) -> Vec<
     out
 }
 
-/// What a tile holds.
+/// What a cell contributes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fill<'a, T> {
-    /// The cells, 0 for hidden ones.
+    /// Its value, 0 if it is hidden.
     Values,
-    /// `scale x - Σ_z w_z P_z` on observed cells, 0 on hidden ones.
+    /// `scale x - Σ_z w_z P_z`, 0 if it is hidden.
     Residual {
         /// Multiplies the cells.
         scale: T,
@@ -225,8 +167,7 @@ impl<T: Real> Product<'_, T> {
                 None => {}
             }
         });
-        let mut total = CompensatedSum::default();
-        total.extend(squares);
+        let total: CompensatedSum = squares.into_iter().collect();
         (out, total.value())
     }
 }
@@ -426,7 +367,7 @@ fn residual<'a, T: Real>(
 }
 
 /// `w_z 2^-e`: weights that undo the panels' exponents.
-pub(crate) fn unscaled_weights<T: Real>(panels: &[Packed<T>], weights: &[T]) -> Vec<T> {
+pub(crate) fn unscaled_weights<T: Real>(panels: &[Panel<'_, T>], weights: &[T]) -> Vec<T> {
     let exponent: i32 = panels.iter().map(|p| p.exponent).sum();
     weights.iter().map(|&w| w * pow2(-exponent)).collect()
 }

@@ -6,7 +6,9 @@
 
 use std::ops::Range;
 
-use super::mttkrp::Packed;
+use super::bounds;
+use super::mttkrp::Fill;
+use super::panel::Panel;
 use crate::parallel::{map_in_order, wide};
 use crate::sum::CompensatedSum;
 use crate::{Coordinates, Real};
@@ -34,17 +36,6 @@ struct ByMode<T> {
 #[derive(Clone, Debug)]
 pub(crate) struct Sorted<T> {
     modes: Vec<ByMode<T>>,
-}
-
-/// What an entry contributes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Entry<'a, T> {
-    /// Its value.
-    Value,
-    /// `scale x - Σ_z w_z P_z`, with one weight per component on top of the panels.
-    Residual { scale: T, weights: &'a [T] },
-    /// `Σ_z w_z P_z`.
-    Model { weights: &'a [T] },
 }
 
 impl<T: Real> Sorted<T> {
@@ -83,15 +74,15 @@ impl<T: Real> Sorted<T> {
     /// `rows x stride` of one mode, and the sum of squares of what the entries contributed.
     pub(crate) fn contract(
         &self,
-        panels: &[Packed<T>],
+        panels: &[Panel<'_, T>],
         mode: usize,
-        entry: Entry<'_, T>,
+        fill: Fill<'_, T>,
     ) -> (Vec<T>, f64) {
         let by = &self.modes[mode];
         let stride = panels[0].stride;
         let tasks: Vec<Range<usize>> = by.tasks.windows(2).map(|w| w[0]..w[1]).collect();
         let parts = map_in_order(tasks, |rows| {
-            wide(|| by.rows(panels, mode, entry, rows.clone()))
+            wide(|| by.rows(panels, mode, fill, rows.clone()))
         });
         let mut out = vec![T::zero(); by.ends.len() * stride];
         let mut squares = CompensatedSum::default();
@@ -151,14 +142,7 @@ impl<T: Real> ByMode<T> {
             *e = end;
         }
         let tasks = if by.values.len() < SMALL { 1 } else { TASKS };
-        by.tasks = (0..=tasks)
-            .map(|t| {
-                by.ends
-                    .partition_point(|&end| end * tasks <= by.values.len() * t)
-            })
-            .collect();
-        by.tasks[0] = 0;
-        by.tasks[tasks] = shape[mode];
+        by.tasks = bounds(&by.ends, tasks);
         by
     }
 
@@ -166,15 +150,15 @@ impl<T: Real> ByMode<T> {
     #[inline(always)]
     fn rows(
         &self,
-        panels: &[Packed<T>],
+        panels: &[Panel<'_, T>],
         mode: usize,
-        entry: Entry<'_, T>,
+        fill: Fill<'_, T>,
         rows: Range<usize>,
     ) -> (Vec<T>, f64) {
         let stride = panels[0].stride;
         let n = self.others.len();
         let (stem, leaf) = match self.others.split_last() {
-            Some((&leaf, stem)) => (stem, Some(&panels[leaf])),
+            Some((&leaf, stem)) => (stem, Some(&panels[leaf].values[..])),
             None => (&[][..], None),
         };
         let ones = vec![T::one(); stride];
@@ -182,11 +166,7 @@ impl<T: Real> ByMode<T> {
         let (mut product, mut sum) = (vec![T::one(); stride], vec![T::zero(); stride]);
         let mut own = vec![T::zero(); stride];
         let mut squares = CompensatedSum::default();
-        let mut first = if rows.start == 0 {
-            0
-        } else {
-            self.ends[rows.start - 1]
-        };
+        let mut first = rows.start.checked_sub(1).map_or(0, |row| self.ends[row]);
         for (row, out) in rows.zip(out.chunks_exact_mut(stride)) {
             let end = self.ends[row];
             while first < end {
@@ -200,7 +180,7 @@ impl<T: Real> ByMode<T> {
                     let factor = panels[m].row(i as usize);
                     product.iter_mut().zip(factor).for_each(|(p, &f)| *p *= f);
                 }
-                if let Entry::Residual { weights, .. } | Entry::Model { weights } = entry {
+                if let Fill::Residual { weights, .. } = fill {
                     let factor = panels[mode].row(row);
                     for (((x, &w), &f), &p) in own.iter_mut().zip(weights).zip(factor).zip(&product)
                     {
@@ -210,16 +190,12 @@ impl<T: Real> ByMode<T> {
                 sum.fill(T::zero());
                 for e in first..last {
                     let h = match leaf {
-                        Some(panel) => panel.row(at(e)[n - 1] as usize),
+                        Some(rows) => &rows[at(e)[n - 1] as usize * stride..][..stride],
                         None => &ones,
                     };
-                    let model = || dot(&own, h);
-                    let q = match entry {
-                        Entry::Value => self.values[e],
-                        Entry::Residual { scale, .. } => scale * self.values[e] - model(),
-                        Entry::Model { .. } => model(),
-                    };
-                    if !matches!(entry, Entry::Value) {
+                    let mut q = self.values[e];
+                    if let Fill::Residual { scale, .. } = fill {
+                        q = scale * q - dot(&own, h);
                         squares += q.to_f64() * q.to_f64();
                     }
                     sum.iter_mut().zip(h).for_each(|(s, &h)| *s += q * h);

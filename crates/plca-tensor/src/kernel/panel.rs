@@ -20,7 +20,7 @@ pub(crate) struct Panel<'a, T> {
     pub(crate) k: usize,
     pub(crate) stride: usize,
     pub(crate) exponent: i32,
-    /// No positive value is smaller.
+    /// No positive value is smaller where none is negative.
     least: T,
     /// Buffers for what is added up beside the panels.
     pub(crate) pool: &'a Pool<T>,
@@ -80,6 +80,21 @@ impl<'a, T: Real> Panel<'a, T> {
         stride: usize,
         pool: &'a Pool<T>,
     ) -> Self {
+        Self::copied(factor, weights, stride, pool, true)
+    }
+
+    /// Copies a factor of either sign, whose small entries stay.
+    pub(crate) fn signed(factor: &DMatrix<T>, stride: usize, pool: &'a Pool<T>) -> Self {
+        Self::copied(Factor::Columns(factor), None, stride, pool, false)
+    }
+
+    fn copied(
+        factor: Factor<'_, T>,
+        weights: Option<&[T]>,
+        stride: usize,
+        pool: &'a Pool<T>,
+        flushed: bool,
+    ) -> Self {
         let (rows, k) = (factor.rows(), factor.components());
         let exponent = balancing_exponent(overall_largest(factor.values()).to_f64());
         let exponent = exponent.clamp(-T::MAX_EXPONENT, T::MAX_EXPONENT);
@@ -121,7 +136,9 @@ impl<'a, T: Real> Panel<'a, T> {
                             }
                         }
                     }
-                    least = least.min(flush(out, stride));
+                    if flushed {
+                        least = least.min(flush(out, stride));
+                    }
                 }
                 least
             })
@@ -165,6 +182,11 @@ impl<'a, T: Real> Panel<'a, T> {
             wide(|| part.chunks_exact_mut(stride).map(balance).collect())
         });
         exponents.concat()
+    }
+
+    /// Room for sums of its rows, with any content; none where they are not wanted.
+    pub(crate) fn room(&self, wanted: bool) -> Aligned<T> {
+        self.pool.take(if wanted { self.values.len() } else { 0 })
     }
 
     /// The padded row `i`.

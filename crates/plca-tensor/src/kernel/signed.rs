@@ -15,6 +15,7 @@ mod blocks;
 use std::ops::Range;
 use std::sync::Mutex;
 
+use nalgebra::DMatrix;
 use plca_dist::simd::instruction_set;
 use pulp::{Simd, WithSimd};
 
@@ -23,9 +24,10 @@ pub(crate) use blocks::Blocks;
 use super::aligned::{Aligned, Pool};
 use super::blocks::{Cut, Total, lock};
 use super::lanes::Lanes;
+use super::tiles::{even_blocks, with_const};
 use crate::parallel::claim_in_order;
 use crate::sum::CompensatedSum;
-use crate::{Real, SignedModel, SignedWanted, SplitRule};
+use crate::{Real, SignedModel, SignedSums, SignedWanted, SplitRule};
 
 /// Columns of a block.
 const WIDTH: usize = 32;
@@ -34,30 +36,29 @@ const HEIGHT: usize = 16;
 /// Multiplications and additions that splitting a cell takes as long as.
 const SPLIT: f64 = 100.0;
 
-/// What one pass adds up.
-pub(crate) struct Pass<T> {
-    /// `S⁺` and `S⁻` of each row, `2K` values; empty if not wanted.
-    pub(crate) left: Vec<T>,
-    /// `R`, column after column of `K` values; empty if not wanted.
-    pub(crate) right: Vec<T>,
-    pub(crate) value: f64,
-}
-
 /// `A⁺` and `A⁻` with the values of a row together, `2K` of them.
-fn pack_left<T: Real>(model: &SignedModel<'_, T>, pool: &Pool<T>) -> Aligned<T> {
+pub(crate) fn pack_left<T: Real>(model: &SignedModel<'_, T>, pool: &Pool<T>) -> Aligned<T> {
     let (rows, k) = model.plus.shape();
     let mut packed = pool.take(rows * 2 * k);
-    for (z, column) in model
-        .plus
-        .column_iter()
-        .chain(model.minus.column_iter())
-        .enumerate()
-    {
-        for (row, &x) in packed.chunks_exact_mut(2 * k).zip(column.iter()) {
-            row[z] = x;
-        }
+    let sides = model.plus.column_iter().chain(model.minus.column_iter());
+    for (z, column) in sides.enumerate() {
+        let rows = packed.chunks_exact_mut(2 * k);
+        rows.zip(column.iter()).for_each(|(row, &x)| row[z] = x);
     }
     packed
+}
+
+/// The inverse: rows of `2K` values as two matrices, empty ones of none.
+pub(crate) fn unpack_left<T: Real>(sums: &[T], rows: usize, k: usize) -> [DMatrix<T>; 2] {
+    let (rows, columns) = if sums.is_empty() { (0, 0) } else { (rows, k) };
+    [0, k].map(|first| {
+        let mut side = DMatrix::zeros(rows, columns);
+        for (z, mut column) in side.column_iter_mut().enumerate() {
+            let source = sums.chunks_exact(2 * k).map(|row| row[first + z]);
+            column.iter_mut().zip(source).for_each(|(x, s)| *x = s);
+        }
+        side
+    })
 }
 
 /// The whole pass.
@@ -67,20 +68,24 @@ pub(crate) fn pass<T: Real>(
     rule: &dyn SplitRule<T>,
     wanted: SignedWanted,
     pool: &Pool<T>,
-) -> Pass<T> {
+) -> SignedSums<T> {
     let k = model.right.nrows();
     let left = pack_left(model, pool);
-    let buffer = |wanted: bool, len: usize| vec![T::zero(); if wanted { len } else { 0 }];
-    let mut left_sums = buffer(wanted.left, left.len());
-    let mut right_sums = buffer(wanted.right, model.right.len());
+    let mut left_sums = vec![T::zero(); if wanted.left { left.len() } else { 0 }];
+    let (rows, columns) = if wanted.right {
+        model.right.shape()
+    } else {
+        (0, 0)
+    };
+    let mut right_sums: DMatrix<T> = DMatrix::zeros(rows, columns);
     let size = [data.rows, data.columns];
     // [SPEC 0] three products of two sides
     let work = size.map(|n| n as f64).iter().product::<f64>() * (12.0 * k as f64 + SPLIT);
     let cut = Cut::new(size, [[HEIGHT, WIDTH]; 2], [2, 1], work);
     let [across, along] = cut.counts();
     let (row_totals, column_totals) = (Total::empty(across), Total::empty(along));
-    let targets = right_sums.chunks_mut(cut.block[1] * k).map(Mutex::new);
-    let targets: Vec<_> = targets.collect();
+    let targets = right_sums.as_mut_slice().chunks_mut(cut.block[1] * k);
+    let targets: Vec<_> = targets.map(Mutex::new).collect();
     let values = claim_in_order(across * along, |task| {
         let (c, r) = (task / across, task % across);
         let columns = cut.range(1, c);
@@ -114,10 +119,11 @@ pub(crate) fn pass<T: Real>(
             target.copy_from_slice(&sums);
         }
     }
-    let mut value = CompensatedSum::default();
-    value.extend(values);
-    Pass {
-        left: left_sums,
+    let [plus, minus] = unpack_left(&left_sums, data.rows, k);
+    let value: CompensatedSum = values.into_iter().collect();
+    SignedSums {
+        plus,
+        minus,
         right: right_sums,
         value: value.value(),
     }
@@ -162,40 +168,6 @@ type Vector<S, T> = <T as Lanes>::Vector<S>;
 
 /// Components of a group at most, so that eight or sixteen sums hide the latency of an addition.
 const MOST: usize = 4;
-
-/// Calls a function with the number of components of a group as constant generic.
-macro_rules! components {
-    ($n:expr, $constant:ident => $call:expr) => {
-        match $n {
-            1 => {
-                const $constant: usize = 1;
-                $call
-            }
-            2 => {
-                const $constant: usize = 2;
-                $call
-            }
-            3 => {
-                const $constant: usize = 3;
-                $call
-            }
-            _ => {
-                const $constant: usize = 4;
-                $call
-            }
-        }
-    };
-}
-
-/// Even groups of at most [`MOST`] components: the first, and how many.
-#[inline(always)]
-fn shares(k: usize) -> impl Iterator<Item = (usize, usize)> {
-    let groups = k.div_ceil(MOST);
-    (0..groups).map(move |g| {
-        let first = g * k / groups;
-        (first, (g + 1) * k / groups - first)
-    })
-}
 
 impl<T: Real> Task<'_, T> {
     /// `MR` registers of columns at a time, with `FR` rows of rates or `RR` of row sums.
@@ -314,49 +286,29 @@ fn rates<S: Simd, T: Real, const MR: usize, const FR: usize>(
     for (run, right) in right.chunks_exact(k).enumerate() {
         let mut row = 0;
         while row + FR <= height {
-            rate_rows::<S, T, MR, FR>(
-                simd,
-                k,
-                &tile[row * 2 * k..],
-                right,
-                row * runs + run,
-                runs,
-                plus,
-                minus,
-            );
+            let (own, at) = (&tile[row * 2 * k..], row * runs + run);
+            rate_rows::<S, T, MR, FR>(simd, own, right, (at, runs), plus, minus);
             row += FR;
         }
         while row < height {
-            rate_rows::<S, T, MR, 1>(
-                simd,
-                k,
-                &tile[row * 2 * k..],
-                right,
-                row * runs + run,
-                runs,
-                plus,
-                minus,
-            );
+            let (own, at) = (&tile[row * 2 * k..], row * runs + run);
+            rate_rows::<S, T, MR, 1>(simd, own, right, (at, runs), plus, minus);
             row += 1;
         }
     }
 }
 
+/// Both rates of `FR` rows of one run of columns: the first are those at `at`, the next `runs` further on.
 #[inline(always)]
-#[expect(
-    clippy::too_many_arguments,
-    reason = "two factors, two results and where they lie"
-)]
 fn rate_rows<S: Simd, T: Real, const MR: usize, const FR: usize>(
     simd: S,
-    k: usize,
     tile: &[T],
     right: &[[Vector<S, T>; MR]],
-    at: usize,
-    runs: usize,
+    (at, runs): (usize, usize),
     plus: &mut [[Vector<S, T>; MR]],
     minus: &mut [[Vector<S, T>; MR]],
 ) {
+    let k = right.len();
     let zero = T::vsplat(simd, T::zero());
     let (mut p, mut q) = ([[zero; MR]; FR], [[zero; MR]; FR]);
     let mut sides = [(&tile[..k], &tile[..k]); FR];
@@ -395,21 +347,16 @@ fn add_columns<S: Simd, T: Real, const MR: usize>(
     let into = T::vectors_mut::<S>(into).0.as_chunks_mut::<MR>().0;
     let runs = into.len() / k;
     for (run, into) in into.chunks_exact_mut(k).enumerate() {
-        for (z, n) in shares(k) {
-            components!(n, KR => column_group::<S, T, MR, KR>(simd, k, z, runs, tile, &plus[run..], &minus[run..], &mut into[z..]));
+        for (z, n) in even_blocks(k, MOST) {
+            with_const!(n, [1, 2, 3, 4], KR => column_group::<S, T, MR, KR>(simd, (k, z), runs, tile, &plus[run..], &minus[run..], &mut into[z..]));
         }
     }
 }
 
 #[inline(always)]
-#[expect(
-    clippy::too_many_arguments,
-    reason = "a factor, two multipliers and where they lie"
-)]
 fn column_group<S: Simd, T: Real, const MR: usize, const KR: usize>(
     simd: S,
-    k: usize,
-    z: usize,
+    (k, z): (usize, usize),
     runs: usize,
     tile: &[T],
     plus: &[[Vector<S, T>; MR]],
@@ -455,14 +402,14 @@ fn add_rows<S: Simd, T: Real, const MR: usize, const FR: usize>(
     let into = T::vectors_mut::<S>(into).0.as_chunks_mut::<2>().0;
     let runs = right.len() / k;
     let height = plus.len() / runs;
-    for (z, n) in shares(k) {
+    for (z, n) in even_blocks(k, MOST) {
         let mut row = 0;
         while row + FR <= height {
-            components!(n, KR => row_group::<S, T, MR, FR, KR>(simd, k, z, right, &plus[row * runs..], &minus[row * runs..], &mut into[row * k + z..]));
+            with_const!(n, [1, 2, 3, 4], KR => row_group::<S, T, MR, FR, KR>(simd, k, z, right, &plus[row * runs..], &minus[row * runs..], &mut into[row * k + z..]));
             row += FR;
         }
         while row < height {
-            components!(n, KR => row_group::<S, T, MR, 1, KR>(simd, k, z, right, &plus[row * runs..], &minus[row * runs..], &mut into[row * k + z..]));
+            with_const!(n, [1, 2, 3, 4], KR => row_group::<S, T, MR, 1, KR>(simd, k, z, right, &plus[row * runs..], &minus[row * runs..], &mut into[row * k + z..]));
             row += 1;
         }
     }

@@ -69,10 +69,9 @@ impl<T: Real> Strata<T> {
             first * groups + c * (bounds[0][r + 1] - first) + (row - first)
         };
         let mut ends = vec![0usize; shape[outer] * groups + 1];
-        cells
-            .iter()
-            .map(pair)
-            .for_each(|(row, column)| ends[slot(row, column) + 1] += 1);
+        for (row, column) in cells.iter().map(pair) {
+            ends[slot(row, column) + 1] += 1;
+        }
         for i in 1..ends.len() {
             ends[i] += ends[i - 1];
         }
@@ -107,12 +106,8 @@ impl<T: Real> Strata<T> {
                         continue;
                     }
                     sorted.clear();
-                    sorted.extend(
-                        placed_columns[first..end]
-                            .iter()
-                            .copied()
-                            .zip(placed[first..end].iter().copied()),
-                    );
+                    let columns = placed_columns[first..end].iter().copied();
+                    sorted.extend(columns.zip(placed[first..end].iter().copied()));
                     first = end;
                     let begin = write;
                     merge_run(&mut sorted, keep_zeros, |column, value| {
@@ -192,7 +187,6 @@ pub struct TilePass<'a, T> {
     cells: TileCells<'a, T>,
     share: Share<'a, T>,
     rule: Rule,
-    log: bool,
     /// `Σ V ln p` over the tile so far.
     ln_lik: CompensatedSum,
 }
@@ -202,14 +196,13 @@ impl<'a, T> TilePass<'a, T> {
     pub(crate) fn new(
         cells: TileCells<'a, T>,
         share: Share<'a, T>,
-        (rule, log): (Rule, bool),
+        rule: Rule,
         ln_lik: CompensatedSum,
     ) -> Self {
         Self {
             cells,
             share,
             rule,
-            log,
             ln_lik,
         }
     }
@@ -226,7 +219,7 @@ impl<T: Real> WithSimd for TilePass<'_, T> {
             self.share.column_sums.fill(T::zero());
         }
         let full = !self.share.row_sums.is_empty() && !self.share.column_sums.is_empty();
-        let usual = full && self.rule == Rule::Ratio && !self.log;
+        let usual = full && self.rule == Rule::Ratio { log: false };
         macro_rules! by_vectors {
             ($($c:literal),*) => {
                 match self.share.stride / T::lanes::<S>() {
@@ -242,7 +235,7 @@ impl<T: Real> WithSimd for TilePass<'_, T> {
 
 /// `Σ_z w_z h_z`, one register at a time.
 #[inline(always)]
-fn dot<S: Simd, T: Real>(simd: S, w: &[T::Vector<S>], h: &[T::Vector<S>]) -> T {
+pub(super) fn dot<S: Simd, T: Real>(simd: S, w: &[T::Vector<S>], h: &[T::Vector<S>]) -> T {
     let mut sum = T::vmul(simd, w[0], h[0]);
     for (&w, &h) in w[1..].iter().zip(&h[1..]) {
         sum = T::vmul_add(simd, w, h, sum);
@@ -252,7 +245,12 @@ fn dot<S: Simd, T: Real>(simd: S, w: &[T::Vector<S>], h: &[T::Vector<S>]) -> T {
 
 /// Adds `q` times `x` to `into`.
 #[inline(always)]
-fn add<S: Simd, T: Real>(simd: S, q: T::Vector<S>, x: &[T::Vector<S>], into: &mut [T::Vector<S>]) {
+pub(super) fn add<S: Simd, T: Real>(
+    simd: S,
+    q: T::Vector<S>,
+    x: &[T::Vector<S>],
+    into: &mut [T::Vector<S>],
+) {
     for (into, &x) in into.iter_mut().zip(x) {
         *into = T::vmul_add(simd, q, x, *into);
     }
@@ -260,7 +258,7 @@ fn add<S: Simd, T: Real>(simd: S, q: T::Vector<S>, x: &[T::Vector<S>], into: &mu
 
 /// `V / p` in every lane. With `log` the entry is added to the logarithms.
 #[inline(always)]
-fn ratio<S: Simd, T: Real>(
+pub(super) fn ratio<S: Simd, T: Real>(
     simd: S,
     [value, p]: [T; 2],
     log: bool,
@@ -279,16 +277,14 @@ impl<T: Real> TilePass<'_, T> {
     /// both sums, no logarithms.
     #[inline(always)]
     fn run<S: Simd, const C: usize, const USUAL: bool>(self, simd: S) -> CompensatedSum {
-        let (cells, log, mut ln_lik) = (self.cells, self.log && !USUAL, self.ln_lik);
+        let (cells, mut ln_lik) = (self.cells, self.ln_lik);
+        let log = !USUAL && self.rule == Rule::Ratio { log: true };
         let units = !USUAL && self.rule == Rule::Unit;
-        let row_factor = T::vectors::<S>(self.share.row_factor).0.as_chunks::<C>().0;
-        let column_factor = T::vectors::<S>(self.share.column_factor)
-            .0
-            .as_chunks::<C>()
-            .0;
-        let row_sums = self.share.row_sums;
-        let row_sums = T::vectors_mut::<S>(row_sums).0.as_chunks_mut::<C>().0;
-        let column_sums = self.share.column_sums;
+        let share = self.share;
+        let row_factor = T::vectors::<S>(share.row_factor).0.as_chunks::<C>().0;
+        let column_factor = T::vectors::<S>(share.column_factor).0.as_chunks::<C>().0;
+        let row_sums = T::vectors_mut::<S>(share.row_sums).0.as_chunks_mut::<C>().0;
+        let column_sums = share.column_sums;
         let column_sums = T::vectors_mut::<S>(column_sums).0.as_chunks_mut::<C>().0;
         let rows_wanted = USUAL || !row_sums.is_empty();
         let columns_wanted = USUAL || !column_sums.is_empty();
@@ -328,7 +324,8 @@ impl<T: Real> TilePass<'_, T> {
     /// Rows of more than 16 registers. Entries are taken two at a time: the row's sums are loaded and stored once for two entries.
     #[inline(always)]
     fn run_long<S: Simd>(self, simd: S) -> CompensatedSum {
-        let (cells, log, mut ln_lik) = (self.cells, self.log, self.ln_lik);
+        let (cells, mut ln_lik) = (self.cells, self.ln_lik);
+        let log = self.rule == Rule::Ratio { log: true };
         let units = self.rule == Rule::Unit;
         let vectors = self.share.stride / T::lanes::<S>();
         let at = |i: u32| i as usize * vectors..(i as usize + 1) * vectors;
@@ -388,16 +385,10 @@ impl<T: Real> TilePass<'_, T> {
 }
 
 impl<T: Real> Accumulate<T> for Strata<T> {
-    fn accumulate(
-        &self,
-        panels: &[Panel<'_, T>],
-        rule: Rule,
-        wanted: &[bool],
-        log: bool,
-    ) -> Sums<T> {
+    fn accumulate(&self, panels: &[Panel<'_, T>], rule: Rule, wanted: &[bool]) -> Sums<T> {
         self.grid.accumulate(panels, wanted, |share| {
             let cells = self.cells(&self.tiles[share.tile]);
-            let pass = TilePass::new(cells, share, (rule, log), CompensatedSum::default());
+            let pass = TilePass::new(cells, share, rule, CompensatedSum::default());
             T::strata_tile(pass).value()
         })
     }

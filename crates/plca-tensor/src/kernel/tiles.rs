@@ -238,12 +238,13 @@ unsafe fn column_tile<S: Simd, T: Real, const MR: usize, const KV: usize, const 
     });
 }
 
-/// Calls a tile with the count `$n` as constant generic.
+/// Calls a function with the count `$n` as constant generic.
 macro_rules! with_const {
     ($n:expr, [$($value:literal),*], $constant:ident => $call:expr) => {
         match $n { $($value => { const $constant: usize = $value; $call },)* _ => unreachable!("tile size") }
     };
 }
+pub(crate) use with_const;
 
 /// The bands of `padded` rows, `MR` vectors each or what is left: first row and vectors.
 #[inline(always)]
@@ -256,7 +257,7 @@ fn bands<const MR: usize>(padded: usize, lanes: usize) -> impl Iterator<Item = (
 /// The fewest blocks of at most `most` that make `n`, as even as they go: start and length. 50 components are 8 + 7 + 7 + 7 + 7 + 7 + 7,
 /// never 8 + ... + 2.
 #[inline(always)]
-fn even_blocks(n: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
+pub(super) fn even_blocks(n: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
     let blocks = n.div_ceil(most);
     (0..blocks).scan(0, move |next, block| {
         let start = *next;

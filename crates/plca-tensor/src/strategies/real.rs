@@ -90,7 +90,6 @@ mod tests {
     use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
 
     use super::*;
-    use crate::arrange::Signed;
     use crate::{Data, Order};
 
     proptest! {
@@ -103,21 +102,6 @@ mod tests {
                 let [a, b] = pair.map(|x| x.total());
                 prop_assert!(a > 0.0 && (a - b).abs() <= 1e-12 * a, "{} {}", a, b);
             }
-        }
-
-        /// A signed matrix holds the observed cells in their places.
-        #[test]
-        fn signed_matrices_hold_the_observed_cells(table in signed_table_of_shape::<f32>(vec![3, 4])) {
-            let data = Signed::from_dense(table.masked(Order::RowMajor).unwrap()).unwrap();
-            prop_assert_eq!(data.observed(), table.observed.iter().filter(|seen| **seen).count());
-            let mut held = Ok(());
-            data.for_each(&mut |i, j, got| {
-                let at = 4 * i + j;
-                if !(table.observed[at] && got == f64::from(table.values[at])) {
-                    held = Err(TestCaseError::fail(format!("{got} at {i}, {j}")));
-                }
-            });
-            held?;
         }
     }
 

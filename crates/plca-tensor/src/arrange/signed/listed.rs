@@ -3,7 +3,9 @@
 use nalgebra::DMatrix;
 
 use super::super::visit;
-use super::{SignedModel, SignedSums, SignedWanted, SplitRule, split_left};
+use super::{SignedModel, SignedSums, SignedWanted, SplitRule};
+use crate::kernel::aligned::Pool;
+use crate::kernel::signed::{pack_left, unpack_left};
 use crate::parallel::{map_in_order, wide};
 use crate::{CompensatedSum, Data, DataError, Real};
 
@@ -155,12 +157,7 @@ impl<T: Real> Listed<T> {
     ) -> SignedSums<T> {
         let (f, n) = self.shape;
         let k = model.right.nrows();
-        let mut left = vec![T::zero(); f * 2 * k];
-        let sides = model.plus.column_iter().chain(model.minus.column_iter());
-        for (z, column) in sides.enumerate() {
-            let rows = left.chunks_exact_mut(2 * k);
-            rows.zip(column.iter()).for_each(|(row, &x)| row[z] = x);
-        }
+        let left = pack_left(model, &Pool::none());
         // What every cell would add were it hidden: G = 1.
         let mut right = DMatrix::zeros(0, 0);
         if wanted.right {
@@ -188,7 +185,7 @@ impl<T: Real> Listed<T> {
             value += v;
             rows.iter_mut().zip(part).for_each(|(s, p)| *s += p);
         }
-        let [plus, minus] = split_left(&rows, f, k);
+        let [plus, minus] = unpack_left(&rows, f, k);
         SignedSums {
             plus,
             minus,

@@ -14,6 +14,7 @@ use listed::Listed;
 use nalgebra::DMatrix;
 
 use super::visit;
+use crate::data::matrix_shape;
 use crate::kernel::aligned::Pool;
 use crate::kernel::signed::{Blocks, pass};
 use crate::{Data, DataError, DenseTensor, Mask, Order, Real};
@@ -158,10 +159,7 @@ impl<T: Real> Signed<T> {
     ///
     /// [`DataError`]: another order than 2, a matrix too large to be held, duplicates whose sum is beyond `T`, data that could not be read.
     pub fn new(data: &dyn Data<T>) -> Result<Self, DataError> {
-        let &[rows, columns] = data.shape() else {
-            let shape = data.shape().to_vec();
-            return Err(DataError::NotAMatrix { shape });
-        };
+        let [rows, columns] = matrix_shape(data.shape())?;
         if data.summary().mask == Mask::Observed {
             return Ok(Self(Cells::Listed(Listed::new([rows, columns], data)?)));
         }
@@ -183,9 +181,7 @@ impl<T: Real> Signed<T> {
     pub fn from_dense(data: DenseTensor<T>) -> Result<Self, DataError> {
         let hidden = data.hidden();
         let (shape, values, order) = data.into_parts();
-        let [rows, columns] = shape[..] else {
-            return Err(DataError::NotAMatrix { shape });
-        };
+        let [rows, columns] = matrix_shape(&shape)?;
         let blocks = Blocks::from_values(rows, columns, values, order)?;
         Ok(Self::of(blocks, hidden))
     }
@@ -259,50 +255,18 @@ impl<T: Real> Signed<T> {
             Cells::Listed(cells) => cells.pass(model, rule, wanted),
             Cells::Blocks { blocks, pool, .. } => {
                 pool.next_pass();
-                let sums = pass(blocks, model, rule, wanted, pool);
-                let [plus, minus] = split_left(&sums.left, blocks.rows, model.right.nrows());
-                let (nrows, ncols) = if wanted.right {
-                    model.right.shape()
-                } else {
-                    (0, 0)
-                };
-                SignedSums {
-                    plus,
-                    minus,
-                    right: DMatrix::from_vec(nrows, ncols, sums.right),
-                    value: sums.value,
-                }
+                pass(blocks, model, rule, wanted, pool)
             }
         }
     }
 }
 
-/// Rows of `2K` values as two matrices.
-fn split_left<T: Real>(sums: &[T], rows: usize, k: usize) -> [DMatrix<T>; 2] {
-    let rows = if sums.is_empty() { 0 } else { rows };
-    [0, k].map(|first| {
-        let mut side = DMatrix::zeros(rows, if rows == 0 { 0 } else { k });
-        for (z, mut column) in side.column_iter_mut().enumerate() {
-            let source = sums.chunks_exact(2 * k).map(|row| row[first + z]);
-            column.iter_mut().zip(source).for_each(|(x, s)| *x = s);
-        }
-        side
-    })
-}
-
 /// Refuses factors that do not belong to data of this shape.
 fn check_model<T: Real>(model: &SignedModel<'_, T>, (rows, columns): (usize, usize)) {
     let k = model.right.nrows();
-    assert_eq!(
-        model.plus.shape(),
-        (rows, k),
-        "one row for every row of the data"
-    );
-    assert_eq!(
-        model.minus.shape(),
-        (rows, k),
-        "one row for every row of the data"
-    );
+    for side in [model.plus, model.minus] {
+        assert_eq!(side.shape(), (rows, k), "one row for every row of the data");
+    }
     assert_eq!(
         model.right.ncols(),
         columns,

@@ -15,7 +15,7 @@ use crate::parallel::wide;
 /// assert_eq!(block.runs, [[0, 2], [7, 3]]);
 /// assert_eq!((block.columns, block.values), (vec![2, 4, 2], vec![0.5, 3.0, 5.0]));
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Block<T> {
     /// For every row that has entries: the row within its group, and where its entries end among those of the block.
     pub runs: Vec<[u32; 2]>,
@@ -23,16 +23,6 @@ pub struct Block<T> {
     pub columns: Vec<u32>,
     /// Values, multiplied by [`Tiling::scale`](super::Tiling::scale).
     pub values: Vec<T>,
-}
-
-impl<T> Default for Block<T> {
-    fn default() -> Self {
-        Self {
-            runs: Vec::new(),
-            columns: Vec::new(),
-            values: Vec::new(),
-        }
-    }
 }
 
 impl<T: Real> Block<T> {

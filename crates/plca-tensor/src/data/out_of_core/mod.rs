@@ -6,7 +6,7 @@ mod tiling;
 use std::error::Error;
 use std::fmt::Debug;
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 pub use block::Block;
 pub use tiling::{TileCounts, Tiling};
@@ -14,6 +14,7 @@ pub use tiling::{TileCounts, Tiling};
 use super::pass::{Stored, check_counts, check_sums};
 use super::{Data, Expected, Mask, Request, Summary, Sums as CellSums};
 use crate::kernel::aligned::Pool;
+use crate::kernel::blocks::lock;
 use crate::kernel::panel::Panel;
 use crate::kernel::strata::TilePass;
 use crate::kernel::{Accumulate, Rule, Sums};
@@ -118,11 +119,6 @@ pub struct OutOfCore<T, S> {
     pool: Pool<T>,
 }
 
-/// The guarded value stays valid where a thread panicked, so that poisoning is ignored.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn failed(why: impl Into<Box<dyn Error + Send + Sync>>) -> DataError {
     DataError::Source(SourceError::new(why))
 }
@@ -204,19 +200,13 @@ impl<T, S> Reading<'_, T, S> {
 }
 
 impl<T: Real, S: BlockSource<T>> Accumulate<T> for Reading<'_, T, S> {
-    fn accumulate(
-        &self,
-        panels: &[Panel<'_, T>],
-        rule: Rule,
-        wanted: &[bool],
-        log: bool,
-    ) -> Sums<T> {
+    fn accumulate(&self, panels: &[Panel<'_, T>], rule: Rule, wanted: &[bool]) -> Sums<T> {
         let grid = &self.data.source.tiling().grid;
         let sums = grid.accumulate(panels, wanted, |mut share| {
             let mut ln_lik = CompensatedSum::default();
             if !self.failed_before(share.tile) {
                 let read = self.data.for_each_block(share.tile, |block| {
-                    let pass = TilePass::new(block.cells(), share.next(), (rule, log), ln_lik);
+                    let pass = TilePass::new(block.cells(), share.next(), rule, ln_lik);
                     ln_lik = T::strata_tile(pass);
                 });
                 if let Err(failure) = read {
@@ -229,7 +219,7 @@ impl<T: Real, S: BlockSource<T>> Accumulate<T> for Reading<'_, T, S> {
             if share.first {
                 // No block: the sums are still to be zeroed.
                 let nothing = Block::default();
-                let pass = TilePass::new(nothing.cells(), share.next(), (rule, log), ln_lik);
+                let pass = TilePass::new(nothing.cells(), share.next(), rule, ln_lik);
                 ln_lik = T::strata_tile(pass);
             }
             ln_lik.value()

@@ -1,6 +1,6 @@
 //! How a matrix is cut, found by looking at every entry once.
 
-use crate::data::{self, data_scale};
+use crate::data::{check_index, check_shape, data_scale, matrix_shape};
 use crate::kernel::strata::grid::{Grid, LANES};
 use crate::{DataError, Real, SourceError};
 
@@ -25,13 +25,6 @@ pub struct TileCounts<T> {
     largest: T,
 }
 
-fn check_shape(shape: &[usize]) -> Result<[usize; 2], DataError> {
-    data::check_shape(shape)?;
-    shape.try_into().map_err(|_| DataError::NotAMatrix {
-        shape: shape.into(),
-    })
-}
-
 impl<T: Real> TileCounts<T> {
     /// No entries yet, of a matrix of this shape.
     ///
@@ -46,7 +39,8 @@ impl<T: Real> TileCounts<T> {
     /// assert!(matches!(TileCounts::<f64>::new(&[4, 3, 2]), Err(DataError::NotAMatrix { .. })));
     /// ```
     pub fn new(shape: &[usize]) -> Result<Self, DataError> {
-        let shape = check_shape(shape)?;
+        check_shape(shape)?;
+        let shape = matrix_shape(shape)?;
         Ok(Self {
             shape,
             counts: shape.map(|n| vec![0; n]),
@@ -65,17 +59,8 @@ impl<T: Real> TileCounts<T> {
     ///
     /// See [`TileCounts`].
     pub fn add(&mut self, index: [u32; 2], value: T) -> Result<(), DataError> {
+        check_index(self.entries, &index, &self.shape)?;
         let index = index.map(|i| i as usize);
-        for (mode, (&index, &size)) in index.iter().zip(&self.shape).enumerate() {
-            if index >= size {
-                return Err(DataError::OutOfRange {
-                    position: self.entries,
-                    mode,
-                    index,
-                    size,
-                });
-            }
-        }
         if !value.is_finite() || value < T::zero() {
             let (index, value) = (index.into(), value.to_f64());
             return Err(match value.is_finite() {
@@ -84,9 +69,7 @@ impl<T: Real> TileCounts<T> {
             });
         }
         if self.entries == u32::MAX as usize {
-            return Err(DataError::TooLarge {
-                shape: self.shape.into(),
-            });
+            return Err(DataError::too_large(&self.shape));
         }
         self.entries += 1;
         for (counts, i) in self.counts.iter_mut().zip(index) {
@@ -174,7 +157,8 @@ impl<T: Real> Tiling<T> {
         bounds: [Vec<usize>; 2],
         scale: T,
     ) -> Result<Self, DataError> {
-        let shape = check_shape(shape)?;
+        check_shape(shape)?;
+        let shape = matrix_shape(shape)?;
         let outer = usize::from(shape[1] > shape[0]);
         let cuts = |bounds: &[usize], size: usize| {
             bounds.len() > 1

@@ -16,9 +16,7 @@ impl<T: Real> Blocks<T> {
     /// All cells 0.
     pub(crate) fn zeros(rows: usize, columns: usize) -> Result<Self, DataError> {
         let mut values = Vec::new();
-        let size = padded(rows, columns)?;
-        reserve(&mut values, size, [rows, columns])?;
-        values.resize(size, T::lit(f64::NAN));
+        pad(&mut values, [rows, columns])?;
         for (at, row) in values.chunks_exact_mut(WIDTH).enumerate() {
             let first = at / rows * WIDTH;
             row[..WIDTH.min(columns - first)].fill(T::zero());
@@ -37,10 +35,7 @@ impl<T: Real> Blocks<T> {
         mut values: Vec<T>,
         order: Order,
     ) -> Result<Self, DataError> {
-        let size = padded(rows, columns)?;
-        let missing = size - values.len();
-        reserve(&mut values, missing, [rows, columns])?;
-        values.resize(size, T::lit(f64::NAN));
+        pad(&mut values, [rows, columns])?;
         match order {
             // A block of columns is contiguous, and only its own order changes.
             Order::ColumnMajor => {
@@ -110,21 +105,16 @@ impl<T: Real> Blocks<T> {
     }
 }
 
-/// Values of a matrix whose last block is padded.
-fn padded(rows: usize, columns: usize) -> Result<usize, DataError> {
-    let size = columns
-        .checked_next_multiple_of(WIDTH)
-        .and_then(|n| n.checked_mul(rows));
-    size.ok_or_else(|| DataError::TooLarge {
-        shape: vec![rows, columns],
-    })
-}
-
-fn reserve<T>(values: &mut Vec<T>, more: usize, shape: [usize; 2]) -> Result<(), DataError> {
-    let reserved = values.try_reserve_exact(more);
-    reserved.map_err(|_| DataError::TooLarge {
-        shape: shape.into(),
-    })
+/// Appends NaN up to the size of a matrix whose last block is padded.
+fn pad<T: Real>(values: &mut Vec<T>, [rows, columns]: [usize; 2]) -> Result<(), DataError> {
+    let padded = columns.checked_next_multiple_of(WIDTH);
+    let size = padded.and_then(|columns| columns.checked_mul(rows));
+    let reserved = size.map(|size| (size, values.try_reserve_exact(size - values.len())));
+    let Some((size, Ok(()))) = reserved else {
+        return Err(DataError::too_large(&[rows, columns]));
+    };
+    values.resize(size, T::lit(f64::NAN));
+    Ok(())
 }
 
 /// Transposes a matrix of `rows x columns` runs of [`WIDTH`] values in place, cycle after cycle.

@@ -103,15 +103,7 @@ impl Grid {
         let ([all, groups], stride) = (self.groups(), panels[0].stride);
         let modes = [self.outer, 1 - self.outer];
         // Any content: the first tile of a group zeroes its sums.
-        let take = |side: usize| {
-            let panel = &panels[modes[side]];
-            let len = if wanted[modes[side]] {
-                panel.values.len()
-            } else {
-                0
-            };
-            panel.pool.take(len)
-        };
+        let take = |side: usize| panels[modes[side]].room(wanted[modes[side]]);
         let mut row_sums = take(0);
         let mut lanes: Vec<_> = (0..all / groups).map(|_| take(1)).collect();
         let mut rows = split(&mut row_sums, &self.bounds[0], stride);
@@ -120,8 +112,8 @@ impl Grid {
             .map(|sums| split(sums, &self.bounds[1], stride))
             .collect();
         let factor = |side: usize, group: usize| {
-            &panels[modes[side]].values
-                [self.bounds[side][group] * stride..self.bounds[side][group + 1] * stride]
+            let bounds = &self.bounds[side][group..];
+            &panels[modes[side]].values[bounds[0] * stride..bounds[1] * stride]
         };
         let mut ln_lik = CompensatedSum::default();
         for stage in 0..groups {
@@ -154,11 +146,8 @@ impl Grid {
                 }
             });
         }
-        let modes = if self.outer == 0 {
-            vec![row_sums, column_sums]
-        } else {
-            vec![column_sums, row_sums]
-        };
+        let mut modes = vec![row_sums, column_sums];
+        modes.rotate_left(self.outer);
         Sums {
             modes,
             ln_lik: ln_lik.value(),
