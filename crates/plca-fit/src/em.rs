@@ -197,10 +197,25 @@ impl<E> Em<E> {
             self.check_support(at)?;
         }
         let value = counts.value.map(|value| self.with_priors(value, at));
-        let mut counts = counts.blocks;
+        let restored = self.m_step(at, counts.blocks)?;
+        Ok(Stepped { value, restored })
+    }
+
+    /// Makes blocks of their expected counts; which of them got their support back.
+    #[doc(hidden)]
+    pub fn m_step<T: Real>(
+        &self,
+        at: &mut Parameters<T>,
+        mut counts: Vec<Option<DMatrix<T>>>,
+    ) -> Result<Vec<usize>, FitError>
+    where
+        E: Expectation<T>,
+    {
+        let (specs, iteration) = (self.0.blocks(), at.next());
+        let free = |(_, spec): &(usize, &BlockSpec<T>)| spec.frozen != Frozen::Whole;
         let mut new: Vec<Option<DMatrix<T>>> = vec![None; specs.len()];
         let mut emptied = Vec::new();
-        for (j, spec) in specs.iter().enumerate().rev().filter(|(j, _)| blocks[*j]) {
+        for (j, spec) in specs.iter().enumerate().rev().filter(free) {
             let Some(counts) = counts[j].take() else {
                 continue;
             };
@@ -230,7 +245,7 @@ impl<E> Em<E> {
             }
         }
         at.advance(new);
-        Ok(Stepped { value, restored })
+        Ok(restored)
     }
 
     /// The log-likelihood and the log-densities of all priors.

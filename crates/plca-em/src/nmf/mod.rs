@@ -24,7 +24,7 @@ use plca_fit::{
 use plca_tensor::{Cp, Data, Factor, Real, check_counts};
 
 use crate::Missing;
-use crate::product::check_components;
+use crate::product::{check_components, conflict};
 use counts::{NmfCounts, plan};
 use sequential::Sequential;
 
@@ -134,7 +134,7 @@ impl<T: Real> NmfBuilder<T> {
                 return Ok(nmf);
             }
         };
-        Err(FitError::Conflict { what: what.into() })
+        conflict(what)
     }
 }
 

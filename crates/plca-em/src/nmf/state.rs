@@ -12,7 +12,7 @@ use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
 use super::counts::image;
 use super::{Nmf, specs, with_model};
 use crate::PlcaState;
-use crate::product::check_components;
+use crate::product::{check_components, conflict};
 
 /// Fitted parameters of [`Nmf`].
 #[derive(Clone, Debug, PartialEq)]
@@ -123,9 +123,8 @@ impl<T: Real> NmfState<T> {
     pub fn from_plca(plca: &PlcaState<T>, d: &[T], v: T) -> Result<Self, FitError> {
         let factors: Vec<_> = plca.factors().collect();
         let &[first, second] = &factors[..] else {
-            return Err(FitError::Conflict {
-                what: format!("NMF is for matrices, the PLCA has order {}", factors.len()),
-            });
+            let order = factors.len();
+            return conflict(format!("NMF is for matrices, the PLCA has order {order}"));
         };
         let weights = plca.weights();
         if d.len() != weights.len() {

@@ -11,6 +11,7 @@ use plca_tensor::{Data, DataError, DenseTensor, Order, Part, Real};
 
 use super::{Placed, Placing, columns, position, specs};
 use crate::Likelihood;
+use crate::product::conflict;
 use crate::shifted::model::Columns;
 
 /// Where kernels may lie on data of one shape.
@@ -217,11 +218,10 @@ pub(crate) fn parameters<T: Real>(
 
 /// Refuses a mode to explain along.
 pub(crate) fn refuse_along(how: &Transform) -> Result<(), FitError> {
-    if how.along.is_none() {
-        return Ok(());
+    match how.along {
+        None => Ok(()),
+        _ => conflict("kernels lie along all modes of the data: there is none to explain along"),
     }
-    let what = "kernels lie along all modes of the data: there is none to explain along";
-    Err(FitError::Conflict { what: what.into() })
 }
 
 /// The part of the data that kernels reach from some place, `None` for all of them, and the sum of the rest.

@@ -24,7 +24,7 @@ use plca_fit::{
 };
 use plca_tensor::{Cp, Data, Factor, Real, check_counts};
 
-use crate::product::{check_components, check_power};
+use crate::product::{check_components, check_power, conflict};
 use counts::PlcaCounts;
 use multiplicative::Multiplicative;
 
@@ -132,10 +132,9 @@ impl<T: Real> PlcaBuilder<T> {
         check_components(plca.components)?;
         check_power(plca.temper)?;
         if plca.missing == Missing::Multiplicative && !plca.is_sequential() {
-            return Err(FitError::Conflict {
-                what: "multiplicative treatment of missing cells goes with neither priors, tempering, frozen weights or components nor both factors frozen"
-                    .into(),
-            });
+            return conflict(
+                "multiplicative treatment of missing cells goes with neither priors, tempering, frozen weights or components nor both factors frozen",
+            );
         }
         Ok(plca)
     }

@@ -12,7 +12,7 @@ use super::{Plsa, with_model};
 use crate::Given;
 use crate::expectation::add_hidden;
 use crate::online::Streamed;
-use crate::product::{power, seen_mass, unsupported};
+use crate::product::{conflict, power, seen_mass, unsupported};
 
 fn plan<T: Real>(model: &Plsa<T>, specs: &[BlockSpec<T>]) -> Result<Plan, FitError> {
     let (explained, given) = (model.given.explained(), model.given.mode());
@@ -52,9 +52,7 @@ impl<'a, T: Real> PlsaCounts<'a, T> {
         check_counts(data)?;
         let &[_, _] = data.shape() else {
             let order = data.shape().len();
-            return Err(FitError::Conflict {
-                what: format!("PLSA is for matrices, the data have order {order}"),
-            });
+            return conflict(format!("PLSA is for matrices, the data have order {order}"));
         };
         let mut specs = model.specs(data.shape())?;
         let marginal = data.marginal(model.given.mode())?;

@@ -11,7 +11,7 @@ use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
 
 use super::{Plsa, specs, with_model};
 use crate::Given;
-use crate::product::check_components;
+use crate::product::{check_components, conflict};
 
 /// Fitted parameters of [`Plsa`].
 #[derive(Clone, Debug, PartialEq)]
@@ -75,9 +75,9 @@ impl<T: Real> PlsaState<T> {
         let (given, k) = (self.given(), self.basis().ncols());
         let along = given.mode();
         if how.along.is_some_and(|mode| mode != along) {
-            return Err(FitError::Conflict {
-                what: format!("the observations of this PLSA lie along mode {along}"),
-            });
+            return conflict(format!(
+                "the observations of this PLSA lie along mode {along}"
+            ));
         }
         let mut learnt = [None, None];
         learnt[given.explained()] = Some(Factor::Columns(self.basis()));
