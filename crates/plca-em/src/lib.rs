@@ -67,6 +67,7 @@ mod plca;
 mod plsa;
 mod posterior;
 mod product;
+mod sequential;
 mod shifted;
 mod transformed;
 

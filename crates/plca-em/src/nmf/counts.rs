@@ -8,7 +8,7 @@ use plca_fit::{
 use plca_tensor::{Cp, Data, Expected, Factor, Modes, Real, Request, Rule, normalise_columns};
 
 use super::{Nmf, with_model};
-use crate::blocks::{Free, largest, residual};
+use crate::blocks::{is_free, largest, residual};
 use crate::expectation::{completed, with_hidden};
 use crate::product::unsupported;
 
@@ -60,12 +60,6 @@ impl<T: Real> NmfCounts<'_, T> {
                 .rule(Rule::Exposure);
             Ok(self.data.e_step(cp, &exposure)?.value())
         })
-    }
-
-    fn free(&self) -> Modes {
-        (0..2)
-            .filter(|&j| self.specs[j].frozen != Frozen::Whole)
-            .collect()
     }
 
     /// Expected counts, with hidden cells imputed; the model's mass in the observed cells, if any is hidden.
@@ -134,7 +128,8 @@ impl<T: Real> Expectation<T> for NmfCounts<'_, T> {
             weights: Some(weights.as_slice()),
             factors: &columns,
         };
-        let e = match completed(self.data, &cp, self.free(), false) {
+        let free = (0..2).filter(|&j| is_free(&self.specs[j])).collect();
+        let e = match completed(self.data, &cp, free, false) {
             Ok(e) => e,
             Err(error) => return Some(Err(error.into())),
         };
@@ -145,20 +140,15 @@ impl<T: Real> Expectation<T> for NmfCounts<'_, T> {
             // [SPEC 3] W H = v P where it is the model of the data: P(z) is the mass of a component beside that of the completed data
             let total: f64 = counts.iter().map(|c| c.to_f64()).sum();
             let weights = weights.map(|w| T::lit(w.to_f64() * mass / total));
-            let free = Free {
-                weights: true,
-                block: true,
-            };
-            worst = largest(worst, residual(counts, factor, &weights, free));
+            let residual = residual(counts, factor, weights.as_slice(), [true; 2]);
+            worst = largest(worst, residual);
         }
         Some(Ok(worst))
     }
 
     fn separable(&self) -> Result<&dyn Separable<T>, FitError> {
-        match &self.plan {
-            Ok(_) => Ok(self),
-            Err(error) => Err(error.clone()),
-        }
+        self.plan.as_ref().map_err(FitError::clone)?;
+        Ok(self)
     }
 
     fn sense(&self) -> Sense {

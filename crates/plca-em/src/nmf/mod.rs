@@ -25,8 +25,8 @@ use plca_tensor::{Cp, Data, Factor, Real, check_counts};
 
 use crate::Missing;
 use crate::product::{check_components, conflict};
+use crate::sequential::Sequential;
 use counts::{NmfCounts, plan};
-use sequential::Sequential;
 
 pub use state::NmfState;
 

@@ -5,6 +5,7 @@ use plca_fit::{Axis, BlockSpec, FitError, Frozen, check_shape};
 use plca_tensor::{Data, Factor, Real, check_counts, normalise_columns};
 
 use super::{Batch, Online, OnlineState, Streamed, Turn};
+use crate::blocks::is_free;
 use crate::product::conflict;
 
 impl<T: Real, M: Streamed<T>> Online<M, T> {
@@ -176,10 +177,6 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
         }
         Ok(())
     }
-}
-
-fn is_free<T: Real>(spec: &BlockSpec<T>) -> bool {
-    spec.frozen != Frozen::Whole
 }
 
 /// What a component gets of something new.

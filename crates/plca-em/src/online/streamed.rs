@@ -5,6 +5,7 @@ use plca_fit::{BlockSpec, Em, Expectation, FitError, Frozen, Model, Parameters, 
 use plca_tensor::{Data, Real};
 
 use super::Local;
+use crate::blocks::is_free;
 
 /// A model that can be learnt from batches: PLSA in both directions and PLCA of any order.
 pub trait Streamed<T: Real>: Model<Scalar = T> + sealed::Sealed {
@@ -85,7 +86,7 @@ pub(crate) fn explain<T: Real, E: Expectation<T>, S: State<Scalar = T>>(
         }
     }
     let specs = em.0.blocks();
-    let is_found = |spec: &BlockSpec<T>| spec.shape.0 > 0 && spec.frozen != Frozen::Whole;
+    let is_found = |spec: &BlockSpec<T>| spec.shape.0 > 0 && is_free(spec);
     let wanted = specs.iter().enumerate();
     let wanted = wanted.map(|(j, spec)| !is_local(j) || is_found(spec));
     let wanted: Vec<bool> = wanted.collect();

@@ -9,10 +9,10 @@ use plca_fit::{
 };
 use plca_tensor::{Data, DataError, DenseTensor, Order, Part, Real};
 
-use super::{Placed, Placing, columns, position, specs};
+use super::{Placed, Placing, parts, position, specs};
 use crate::Likelihood;
 use crate::product::conflict;
-use crate::shifted::model::Columns;
+use crate::shifted::evaluate::Parts;
 
 /// Where kernels may lie on data of one shape.
 pub(crate) trait Place: Debug {
@@ -26,13 +26,13 @@ pub(crate) trait Place: Debug {
     fn leaves(&self) -> bool;
 
     /// `P` of all cells, in row-major order.
-    fn cells<T: Real>(&self, at: Columns<'_, T>) -> Vec<T>;
+    fn cells<T: Real>(&self, at: Parts<'_, T>) -> Vec<T>;
 
     /// `P` of one cell.
-    fn cell<T: Real>(&self, at: Columns<'_, T>, index: &[usize]) -> f64;
+    fn cell<T: Real>(&self, at: Parts<'_, T>, index: &[usize]) -> f64;
 
     /// `Σ P` over the data.
-    fn inside<T: Real>(&self, at: Columns<'_, T>) -> f64;
+    fn inside<T: Real>(&self, at: Parts<'_, T>) -> f64;
 }
 
 /// What follows from the facts of the parameters of a state.
@@ -63,7 +63,7 @@ impl<P: Place> Frame<P> {
         let conditional = self.likelihood == Likelihood::Conditional;
         *self.scale.get_or_init(|| match at.fact(SCALE) {
             Some(&[scale]) => scale,
-            _ if self.place.leaves() && conditional => match self.place.inside(columns(at)) {
+            _ if self.place.leaves() && conditional => match self.place.inside(parts(at)) {
                 inside if inside > 0.0 => at.mass() / inside,
                 // All of the model lies outside: every cell is 0.
                 _ => at.mass(),
@@ -73,14 +73,14 @@ impl<P: Place> Frame<P> {
     }
 
     pub(crate) fn cell<T: Real>(&self, at: &Parameters<T>, index: &[usize]) -> f64 {
-        self.scale(at) * self.place.cell(columns(at), index)
+        self.scale(at) * self.place.cell(parts(at), index)
     }
 
-    /// All cells as some columns have them, in the scale of the data.
+    /// All cells as some parts have them, in the scale of the data.
     fn cells<T: Real>(
         &self,
         at: &Parameters<T>,
-        of: Columns<'_, T>,
+        of: Parts<'_, T>,
     ) -> Result<DenseTensor<T>, FitError> {
         let shape = self.place.shape().to_vec();
         check_room::<T>(&shape)?;
@@ -94,7 +94,7 @@ impl<P: Place> Frame<P> {
         &self,
         at: &Parameters<T>,
     ) -> Result<DenseTensor<T>, FitError> {
-        self.cells(at, columns(at))
+        self.cells(at, parts(at))
     }
 
     pub(crate) fn component<T: Real>(
@@ -102,15 +102,15 @@ impl<P: Place> Frame<P> {
         at: &Parameters<T>,
         z: usize,
     ) -> Result<DenseTensor<T>, FitError> {
-        let columns = columns(at);
-        let components = columns.weights.len();
+        let parts = parts(at);
+        let components = parts.weights.len();
         if z >= components {
             return Err(FitError::NoComponent {
                 component: z,
                 components,
             });
         }
-        self.cells(at, columns.component(z))
+        self.cells(at, parts.component(z))
     }
 }
 
@@ -232,10 +232,11 @@ pub(crate) fn possible<'a, T: Real>(
     how: &Transform,
 ) -> Result<(Option<Part<'a, T>>, f64), FitError> {
     let k = kernels.ncols();
-    let everywhere = place.cells(Columns {
+    let everywhere = place.cells(Parts {
         weights: &vec![T::one(); k],
         kernels: kernels.as_slice(),
         impulses: &vec![T::one(); place.sizes()[1] * k],
+        window: None,
     });
     let is_reached = |index: &[usize]| everywhere[position(index, place.shape())] > T::zero();
     reached(data, is_reached, how.impossible)

@@ -25,8 +25,8 @@ use plca_fit::{
 use plca_tensor::{Cp, Data, Factor, Real, check_counts};
 
 use crate::product::{check_components, check_power, conflict};
+use crate::sequential::Sequential as Multiplicative;
 use counts::PlcaCounts;
-use multiplicative::Multiplicative;
 
 pub use state::PlcaState;
 

@@ -2,26 +2,26 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    BlockSpec, Counts, Draw, Expectation, FitError, Frozen, Parameters, Plan, Product, Separable,
-    Wanted, pseudo_counts, refuse, transpose_to,
+    BlockSpec, Counts, Draw, Expectation, FitError, Parameters, Plan, Product, Separable, Wanted,
+    pseudo_counts, refuse, transpose_to,
 };
 use plca_tensor::parallel::for_each_part;
 use plca_tensor::{Cp, Data, Expected, Modes, Real, Request, Rule, check_counts};
 
 use super::{Plsa, with_model};
 use crate::Given;
+use crate::blocks::is_free;
 use crate::expectation::add_hidden;
 use crate::online::Streamed;
 use crate::product::{conflict, power, seen_mass, unsupported};
 
 fn plan<T: Real>(model: &Plsa<T>, specs: &[BlockSpec<T>]) -> Result<Plan, FitError> {
     let (explained, given) = (model.given.explained(), model.given.mode());
-    let whole = |j: usize| specs[j].frozen == Frozen::Whole;
     refuse(model.temper != 1.0, "tempering")?;
-    refuse(whole(1), "a frozen block `mixture`")?;
+    refuse(!is_free(&specs[1]), "a frozen block `mixture`")?;
     let mut pseudo = vec![None, None];
     let mut free = vec![given];
-    if !whole(0) {
+    if is_free(&specs[0]) {
         free.insert(0, explained);
         pseudo[explained] = pseudo_counts(&specs[0])?.map(|c| c.transpose());
     }
@@ -79,22 +79,10 @@ impl<'a, T: Real> PlsaCounts<'a, T> {
     ) -> Result<Expected<T>, FitError> {
         let request = Request::counts(modes).value(value);
         let given = self.model.given;
-        let e = with_model(given, basis, mixture, |cp| self.data.e_step(cp, &request))?;
-        match self.data.is_complete() {
-            true => Ok(e),
-            false => self.impute(e, basis, mixture, modes, value),
+        let mut e = with_model(given, basis, mixture, |cp| self.data.e_step(cp, &request))?;
+        if self.data.is_complete() {
+            return Ok(e);
         }
-    }
-
-    fn impute(
-        &self,
-        mut e: Expected<T>,
-        basis: &DMatrix<T>,
-        mixture: &DMatrix<T>,
-        modes: Modes,
-        value: bool,
-    ) -> Result<Expected<T>, FitError> {
-        let given = self.model.given;
         let exposure = |mode| Request::counts(Modes::one(mode)).rule(Rule::Exposure);
         let mut seen = with_model(given, basis, mixture, |cp| {
             self.data.e_step(cp, &exposure(given.mode()))
@@ -173,10 +161,8 @@ impl<T: Real> Expectation<T> for PlsaCounts<'_, T> {
     }
 
     fn separable(&self) -> Result<&dyn Separable<T>, FitError> {
-        match &self.plan {
-            Ok(_) => Ok(self),
-            Err(error) => Err(error.clone()),
-        }
+        self.plan.as_ref().map_err(FitError::clone)?;
+        Ok(self)
     }
 
     fn unit(&self) -> f64 {
@@ -235,7 +221,7 @@ impl<T: Real> Separable<T> for PlsaCounts<'_, T> {
         let (given, k) = (self.model.given, self.model.components);
         let pseudo = Separable::plan(self).pseudo[given.mode()].as_ref();
         at.change(|j, block| match j {
-            0 if self.specs[0].frozen != Frozen::Whole => {
+            0 if is_free(&self.specs[0]) => {
                 transpose_to(product.factor(given.explained()), &vec![1.0; k], block);
             }
             1 => mix(product.factor(given.mode()), product.scale(), pseudo, block),

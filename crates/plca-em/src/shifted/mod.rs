@@ -27,7 +27,7 @@ use plca_tensor::{Data, Real, check_counts};
 
 use self::model::Evaluator;
 use crate::placed::{
-    Placed, Powers, check_literal, likelihood_fact, numbers, placed_setters, specs,
+    Placed, Powers, is_conditional, likelihood_fact, numbers, placed_setters, specs,
 };
 use crate::product::{check_components, check_setting, conflict};
 
@@ -105,7 +105,7 @@ impl<T: Real> Shifted<T> {
     fn on_data<'a>(&self, data: &'a dyn Data<T>) -> Result<Placed<'a, T, Evaluator<T>>, FitError> {
         check_counts(data)?;
         let geometry = self.geometry(data.shape())?;
-        check_literal(self.likelihood, !geometry.is_valid(), data)?;
+        let conditional = is_conditional(self.likelihood, !geometry.is_valid(), data)?;
         if self.evaluation == Evaluation::Fft && !cfg!(feature = "fft") {
             return conflict("`Evaluation::Fft` without the feature `fft`");
         }
@@ -117,6 +117,7 @@ impl<T: Real> Shifted<T> {
         Ok(Placed {
             data,
             evaluator,
+            conditional,
             specs,
             powers: self.powers,
             facts,

@@ -10,10 +10,9 @@ use plca_tensor::{Data, DenseTensor, Mask, Real};
 use super::evaluator::Evaluator;
 use super::{KERNEL, MAPS, SHAPE, Transformed, check_cells, facts};
 use crate::placed::{
-    Frame, Place, Placed, Placing, explain, parameters, placed_state, position, possible,
-    refuse_along,
+    Frame, Place, Placed, explain, parameters, placed_state, position, possible, refuse_along,
 };
-use crate::shifted::model::Columns;
+use crate::shifted::evaluate::Parts;
 use crate::{IndexMaps, Likelihood, MapEntry};
 
 /// Fitted parameters of [`Transformed`].
@@ -58,15 +57,15 @@ impl Place for Mapped {
         self.maps.any_outside()
     }
 
-    fn cells<T: Real>(&self, at: Columns<'_, T>) -> Vec<T> {
+    fn cells<T: Real>(&self, at: Parts<'_, T>) -> Vec<T> {
         self.maps.cells_of(at)
     }
 
-    fn cell<T: Real>(&self, at: Columns<'_, T>, index: &[usize]) -> f64 {
+    fn cell<T: Real>(&self, at: Parts<'_, T>, index: &[usize]) -> f64 {
         self.maps.cell(at, position(index, &self.shape)).to_f64()
     }
 
-    fn inside<T: Real>(&self, at: Columns<'_, T>) -> f64 {
+    fn inside<T: Real>(&self, at: Parts<'_, T>) -> f64 {
         self.maps.inside(at)
     }
 }
@@ -181,8 +180,8 @@ fn gap_of<T: Real>(
             if now <= 0.0 || share <= 0.0 {
                 continue;
             }
-            let ratio = e.impulses[z * observed.nrows() + s].to_f64() / e.scale / now;
-            let g = match bound.evaluator.is_conditional() {
+            let ratio = e.blocks[1][z * observed.nrows() + s].to_f64() / e.scale / now;
+            let g = match bound.conditional {
                 true => (ratio - total / seen * other[(s, z)]) * seen / (total * share),
                 false => ratio / total,
             };

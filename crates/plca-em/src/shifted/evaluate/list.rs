@@ -3,7 +3,6 @@
 use plca_tensor::{Data, DataError, Mask, Real};
 
 use crate::shifted::folded::Folded;
-use crate::shifted::geometry::advance;
 
 /// A listed cell: channel, lane, position and value; NaN where hidden.
 #[derive(Clone, Copy, Debug)]
@@ -81,30 +80,4 @@ pub(super) fn entries<T: Real>(
     entries.sort_by_key(key);
     entries.dedup_by_key(|e| key(e));
     Ok((entries, others_hidden))
-}
-
-/// Indices of positions along the shifted dimensions but the last, one after the other.
-pub(super) fn outer_indices(f: &Folded, positions: impl Iterator<Item = usize>) -> Vec<usize> {
-    let last = f.size.len() - 1;
-    let mut all = Vec::new();
-    for position in positions {
-        let mut stride = f.positions();
-        for &n in &f.size[..last] {
-            stride /= n;
-            all.push(position / stride % n);
-        }
-    }
-    all
-}
-
-/// Indices of the rows of a box along its dimensions but the last, one after the other.
-pub(super) fn rows_of(shape: &[usize]) -> Vec<usize> {
-    let outer = &shape[..shape.len() - 1];
-    let (mut all, mut index) = (Vec::new(), vec![0; outer.len()]);
-    loop {
-        all.extend(&index);
-        if !advance(&mut index, outer) {
-            return all;
-        }
-    }
 }

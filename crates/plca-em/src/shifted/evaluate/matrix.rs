@@ -289,11 +289,7 @@ impl<T: Real> Engine<T> for Matrix<T> {
             weights: Some(&weights),
             factors: &factors,
         };
-        let modes = [wanted.kernels, wanted.impulses].into_iter().enumerate();
-        let modes: Modes = modes
-            .filter(|&(_, yes)| yes)
-            .map(|(mode, _)| mode)
-            .collect();
+        let modes: Modes = (0..2).filter(|&mode| wanted.blocks[mode]).collect();
         let request = Request::counts(modes);
         let mut e = self.e_step(&model, &request.value(wanted.ln_lik));
         let lost = self.lost(&model, &e, wanted.ln_lik);
@@ -307,11 +303,9 @@ impl<T: Real> Engine<T> for Matrix<T> {
             e = with_hidden(e, &exposure, &model, s, None);
         }
         let counts = [0, 1].map(|mode| modes.contains(mode).then(|| e.take(mode)));
-        let [kernels, impulses] = self.unfold(counts, k);
         Counts {
             scale: self.scale,
-            kernels,
-            impulses,
+            blocks: self.unfold(counts, k),
             measured: Measured {
                 ln_lik: ln_lik / self.scale,
                 seen,

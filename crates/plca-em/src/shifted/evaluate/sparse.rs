@@ -6,7 +6,8 @@
 use plca_tensor::{CompensatedSum, Data, DataError, Real};
 
 use super::cells::scale_of;
-use super::list::{Entry, Lines, entries, outer_indices, rows_of};
+use super::list::{Entry, Lines, entries};
+use super::rows::outer_index;
 use super::{Counts, Engine, Measured, Parts, Wanted};
 use crate::shifted::folded::Folded;
 use crate::shifted::window::Window;
@@ -35,11 +36,16 @@ pub(crate) struct Sparse<T> {
 impl<T: Real> Sparse<T> {
     pub(crate) fn new(folded: &Folded, data: &dyn Data<T>) -> Result<Self, DataError> {
         let f = folded;
+        let [size, kernel, ..] = f.inner();
         let scale = scale_of::<T, T>(data)?;
         let (entries, others_hidden) = entries(f, data, scale)?;
         Ok(Self {
-            outer: outer_indices(f, entries.iter().map(|e| e.position)),
-            rows: rows_of(&f.kernel),
+            outer: (entries.iter())
+                .flat_map(|e| outer_index(e.position / size, &f.size))
+                .collect(),
+            rows: (0..f.taps() / kernel)
+                .flat_map(|row| outer_index(row, &f.kernel))
+                .collect(),
             by_channel: Lines::new(&entries, f.channels, |e| e.channel),
             by_lane: Lines::new(&entries, f.lanes, |e| e.lane),
             folded: folded.clone(),
@@ -78,24 +84,30 @@ impl<T: Real> Sparse<T> {
         }
     }
 
+    /// Calls `f` with the weight of every component and the rows of its kernel and impulse that meet at an entry, the second backwards.
+    #[inline(always)]
+    fn terms(&self, at: usize, model: &Parts<'_, T>, mut f: impl FnMut(T, &[T], &[T])) {
+        let folded = &self.folded;
+        let (nt, nh) = (folded.taps(), folded.places());
+        let [channel, lane] = [self.entries[at].channel, self.entries[at].lane].map(|n| n as usize);
+        self.meet(at, |tap, n, place| {
+            for (z, &w) in model.weights.iter().enumerate() {
+                let k = &model.kernels[(z * folded.channels + channel) * nt + tap..][..n];
+                let h = &model.impulses[(z * folded.lanes + lane) * nh..];
+                f(w, k, &h[place + 1 - n..=place]);
+            }
+        });
+    }
+
     /// `P` of every entry.
     fn model(&self, model: &Parts<'_, T>) -> Vec<T> {
-        let f = &self.folded;
-        let (nt, nh) = (f.taps(), f.places());
         let mut p = vec![T::zero(); self.entries.len()];
         const PART: usize = 256;
         for_each_part(&mut p, PART, |part, p| {
             for (at, p) in (part * PART..).zip(p) {
-                let Entry { channel, lane, .. } = self.entries[at];
-                self.meet(at, |tap, n, place| {
-                    for (z, &w) in model.weights.iter().enumerate() {
-                        let k =
-                            &model.kernels[(z * f.channels + channel as usize) * nt + tap..][..n];
-                        let h = &model.impulses[(z * f.lanes + lane as usize) * nh..];
-                        let h = &h[place + 1 - n..=place];
-                        let terms = k.iter().zip(h.iter().rev()).map(|(&k, &h)| k * h);
-                        *p += w * terms.sum::<T>();
-                    }
+                self.terms(at, model, |w, k, h| {
+                    let terms = k.iter().zip(h.iter().rev()).map(|(&k, &h)| k * h);
+                    *p += w * terms.sum::<T>();
                 });
             }
         });
@@ -119,16 +131,11 @@ impl<T: Real> Sparse<T> {
             }
         }
         let entries = self.entries.iter().enumerate();
-        for (at, e) in entries.filter(|(_, e)| e.value.is_nan()) {
-            self.meet(at, |tap, n, place| {
-                for (z, w) in model.weights.iter().enumerate() {
-                    let k = &model.kernels[(z * f.channels + e.channel as usize) * nt + tap..][..n];
-                    let h = &model.impulses[(z * f.lanes + e.lane as usize) * nh..];
-                    let h = &h[place + 1 - n..=place];
-                    let terms = k.iter().zip(h.iter().rev());
-                    let terms = terms.map(|(k, h)| k.to_f64() * h.to_f64());
-                    seen += -w.to_f64() * terms.sum::<f64>();
-                }
+        for (at, _) in entries.filter(|(_, e)| e.value.is_nan()) {
+            self.terms(at, model, |w, k, h| {
+                let terms = k.iter().zip(h.iter().rev());
+                let terms = terms.map(|(k, h)| k.to_f64() * h.to_f64());
+                seen += -w.to_f64() * terms.sum::<f64>();
             });
         }
         seen.value()
@@ -277,20 +284,16 @@ impl<T: Real> Engine<T> for Sparse<T> {
         let own = (self.others_hidden && model.window.is_none())
             .then(|| Window::new(&self.folded, model.weights, model.kernels, model.impulses));
         let window = model.window.or(own.as_ref()).filter(|_| self.others_hidden);
-        let kernels = || {
-            let mut sums = self.kernel_sums(model, &q);
+        let sums = |side: usize| {
+            let mut sums = match side {
+                0 => self.kernel_sums(model, &q),
+                _ => self.impulse_sums(model, &q),
+            };
             if let Some(window) = window {
-                add_whole(&mut sums, &window.taps, k, rest);
+                add_whole(&mut sums, &window.shares[side], k, rest);
             }
             sums
         };
-        let impulses = || {
-            let mut sums = self.impulse_sums(model, &q);
-            if let Some(window) = window {
-                add_whole(&mut sums, &window.places, k, rest);
-            }
-            sums
-        };
-        Counts::assemble(model, wanted, self.scale, measured, kernels, impulses)
+        Counts::assemble(model, wanted, self.scale, measured, sums)
     }
 }
