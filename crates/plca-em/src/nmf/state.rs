@@ -64,10 +64,7 @@ impl<T: Real> NmfState<T> {
         let (part, dropped) = possible(data, &learnt, how.impossible)?;
         let data = part.as_ref().map_or(data, |part| part);
         let (n, k) = (data.shape()[along], self.w().ncols());
-        let ones = DMatrix::from_element(k, n, T::one());
-        let mut factors = both;
-        factors[along] = Factor::Rows(&ones);
-        let (totals, share) = (data.marginal(along)?, share(data, &factors, along)?);
+        let (totals, share) = (data.marginal(along)?, share(data, &both, along)?);
         // Every observation starts with a model of its own mass: from there on the gap is certified.
         let uniform = |y: usize| {
             let unit = share.row(y).sum();
@@ -76,15 +73,10 @@ impl<T: Real> NmfState<T> {
                 false => T::one(),
             }
         };
+        let free = DMatrix::from_fn(k, n, |_, y| uniform(y));
         let (name, blocks) = match along {
-            0 => (
-                "h",
-                vec![DMatrix::from_fn(n, k, |y, _| uniform(y)), self.h().clone()],
-            ),
-            _ => (
-                "w",
-                vec![self.w().clone(), DMatrix::from_fn(k, n, |_, y| uniform(y))],
-            ),
+            0 => ("h", vec![free.transpose(), self.h().clone()]),
+            _ => ("w", vec![self.w().clone(), free]),
         };
         let config = Nmf::builder(k).freeze(name).build()?;
         let algorithm = config.bind(data)?;

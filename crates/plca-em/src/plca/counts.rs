@@ -37,10 +37,8 @@ impl<'a, T: Real> PlcaCounts<'a, T> {
 
     /// The modes whose counts these blocks need: those of the factors, or any for the weights.
     fn modes(wanted: &[bool]) -> Modes {
-        let modes: Modes = (1..wanted.len())
-            .filter(|&j| wanted[j])
-            .map(|j| j - 1)
-            .collect();
+        let factors = 0..wanted.len() - 1;
+        let modes: Modes = factors.filter(|&mode| wanted[mode + 1]).collect();
         match modes.is_empty() && wanted[0] {
             true => Modes::one(0),
             false => modes,
@@ -171,10 +169,8 @@ fn plan<T: Real>(model: &Plca<T>, specs: &[BlockSpec<T>]) -> Result<Plan, FitErr
     refuse(model.temper != 1.0, "tempering")?;
     refuse(!is_free(&specs[0]), "a frozen block of weights")?;
     let weights = pseudo_counts(&specs[0])?;
-    let free: Vec<usize> = (1..specs.len())
-        .filter(|&j| is_free(&specs[j]))
-        .map(|j| j - 1)
-        .collect();
+    let factors = 0..specs.len() - 1;
+    let free: Vec<usize> = factors.filter(|&j| is_free(&specs[j + 1])).collect();
     refuse(free.is_empty(), "a model of free weights alone")?;
     let mut pseudo = vec![None; specs.len() - 1];
     for &mode in &free {

@@ -129,10 +129,8 @@ impl<T: Real> Expectation<T> for PlsaCounts<'_, T> {
 
     fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
         let order = [self.model.given.explained(), self.model.given.mode()];
-        let modes: Modes = (0..2)
-            .filter(|&j| wanted.blocks[j])
-            .map(|j| order[j])
-            .collect();
+        let blocks = (0..2).filter(|&j| wanted.blocks[j]);
+        let modes: Modes = blocks.map(|j| order[j]).collect();
         let (basis, mixture) = (at.at(0), at.at(1));
         let (mut e, value) = if at.power() == 1.0 || modes.is_empty() {
             let e = self.counts(basis, mixture, modes, wanted.value)?;

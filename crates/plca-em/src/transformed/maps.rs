@@ -48,7 +48,6 @@ pub struct IndexMaps {
     map_bounds: Vec<usize>,
     /// By cell of the data; those outside are not listed. There are no bounds: files may claim far more cells than they have entries.
     by_cell: Vec<Entry>,
-    pub(super) any_outside: bool,
 }
 
 /// [`MapEntry`] in little room; `to` is the number of cells where it is outside.
@@ -164,7 +163,6 @@ impl IndexMaps {
         map_bounds.extend((0..=maps).map(bound));
         Ok(Self {
             map_bounds,
-            any_outside: by_cell.len() < by_map.len(),
             by_map,
             by_cell,
             cells,
@@ -218,7 +216,7 @@ impl IndexMaps {
 
     /// Whether a kernel can leave the data.
     pub(crate) fn any_outside(&self) -> bool {
-        self.any_outside
+        self.by_cell.len() < self.by_map.len()
     }
 
     pub(super) fn of_map(&self, s: usize) -> &[Entry] {

@@ -25,8 +25,8 @@ pub(crate) struct Sparse<T> {
     outer: Vec<usize>,
     /// The same of every row of a kernel.
     rows: Vec<usize>,
-    by_channel: Lines,
-    by_lane: Lines,
+    /// Entries by channel, and by lane.
+    lines: [Lines; 2],
     /// All cells that are not listed are hidden.
     others_hidden: bool,
     total: f64,
@@ -46,8 +46,7 @@ impl<T: Real> Sparse<T> {
             rows: (0..f.taps() / kernel)
                 .flat_map(|row| outer_index(row, &f.kernel))
                 .collect(),
-            by_channel: Lines::new(&entries, f.channels, |e| e.channel),
-            by_lane: Lines::new(&entries, f.lanes, |e| e.lane),
+            lines: [0, 1].map(|side| Lines::new(&entries, side, f.side(side).lines)),
             folded: folded.clone(),
             entries,
             others_hidden,
@@ -89,7 +88,7 @@ impl<T: Real> Sparse<T> {
     fn terms(&self, at: usize, model: &Parts<'_, T>, mut f: impl FnMut(T, &[T], &[T])) {
         let folded = &self.folded;
         let (nt, nh) = (folded.taps(), folded.places());
-        let [channel, lane] = [self.entries[at].channel, self.entries[at].lane].map(|n| n as usize);
+        let [channel, lane] = self.entries[at].lines.map(|line| line as usize);
         self.meet(at, |tap, n, place| {
             for (z, &w) in model.weights.iter().enumerate() {
                 let k = &model.kernels[(z * folded.channels + channel) * nt + tap..][..n];
@@ -189,26 +188,34 @@ impl<T: Real> Sparse<T> {
         (Measured { ln_lik, seen, lost }, rest)
     }
 
-    /// Sums of `len` numbers for every component and line, to which `add(z, entry, sums)` adds an entry of the line.
-    fn sums(
-        &self,
-        components: usize,
-        lines: &Lines,
-        len: usize,
-        add: impl Fn(usize, usize, &mut [T]) + Send + Sync,
-    ) -> Vec<T> {
-        let n = lines.bounds.len() - 1;
+    /// `Σ_{d,x} Q[c,d,x] H[z,d,x-t+o]`, `[z][c][t]`, for kernels (side 0), `Σ_{c,t} K[z,c,t] Q[c,d,h+t-o]`, `[z][d][h]`, for impulses.
+    fn sums<const SIDE: usize>(&self, model: &Parts<'_, T>, q: &[T]) -> Vec<T> {
+        let (own, other) = (self.folded.side(SIDE), self.folded.side(1 - SIDE));
+        let (k, n, lines) = (model.weights.len(), own.lines, &self.lines[SIDE]);
+        let block = model.blocks()[1 - SIDE];
         // More sums than terms are not worth adding up.
         let terms = self.entries.len().saturating_mul(self.folded.taps());
-        let groups = PARTS.div_ceil(components * n).min(1 + terms / (n * len));
-        let whole = components * n * len;
+        let groups = PARTS.div_ceil(k * n).min(1 + terms / (n * own.cells));
+        let whole = k * n * own.cells;
         let mut all = vec![T::zero(); groups * whole];
-        for_each_part(&mut all, len, |part, sums| {
-            let (group, z, line) = (part / (components * n), part / n % components, part % n);
+        for_each_part(&mut all, own.cells, |part, sums| {
+            let (group, z, line) = (part / (k * n), part / n % k, part % n);
             let list = &lines.entries[lines.bounds[line]..lines.bounds[line + 1]];
             let cut = |group: usize| list.len() * group / groups;
             for &at in &list[cut(group)..cut(group + 1)] {
-                add(z, at as usize, sums);
+                let at = at as usize;
+                let across = self.entries[at].lines[1 - SIDE] as usize;
+                let (block, q) = (&block[(z * other.lines + across) * other.cells..], q[at]);
+                self.meet(at, |tap, n, place| {
+                    let (taps, places) = (tap..tap + n, place + 1 - n..=place);
+                    if SIDE == 0 {
+                        let pairs = sums[taps].iter_mut().zip(block[places].iter().rev());
+                        pairs.for_each(|(s, &h)| *s += q * h);
+                    } else {
+                        let pairs = sums[places].iter_mut().rev().zip(&block[taps]);
+                        pairs.for_each(|(s, &k)| *s += q * k);
+                    }
+                });
             }
         });
         let (first, rest) = all.split_at_mut(whole);
@@ -217,48 +224,6 @@ impl<T: Real> Sparse<T> {
         }
         all.truncate(whole);
         all
-    }
-
-    /// `Σ_{d,x} Q[c,d,x] H[z,d,x-t+o]`, `[z][c][t]`.
-    fn kernel_sums(&self, model: &Parts<'_, T>, q: &[T]) -> Vec<T> {
-        let f = &self.folded;
-        let nh = f.places();
-        self.sums(
-            model.weights.len(),
-            &self.by_channel,
-            f.taps(),
-            |z, at, sums| {
-                let lane = self.entries[at].lane as usize;
-                let (h, q) = (&model.impulses[(z * f.lanes + lane) * nh..], q[at]);
-                self.meet(at, |tap, n, place| {
-                    let h = h[place + 1 - n..=place].iter().rev();
-                    sums[tap..tap + n]
-                        .iter_mut()
-                        .zip(h)
-                        .for_each(|(s, &h)| *s += q * h);
-                });
-            },
-        )
-    }
-
-    /// `Σ_{c,t} K[z,c,t] Q[c,d,h+t-o]`, `[z][d][h]`.
-    fn impulse_sums(&self, model: &Parts<'_, T>, q: &[T]) -> Vec<T> {
-        let f = &self.folded;
-        let nt = f.taps();
-        self.sums(
-            model.weights.len(),
-            &self.by_lane,
-            f.places(),
-            |z, at, sums| {
-                let channel = self.entries[at].channel as usize;
-                let (k, q) = (&model.kernels[(z * f.channels + channel) * nt..], q[at]);
-                self.meet(at, |tap, n, place| {
-                    let k = k[tap..tap + n].iter();
-                    let sums = sums[place + 1 - n..=place].iter_mut().rev();
-                    sums.zip(k).for_each(|(s, &k)| *s += q * k);
-                });
-            },
-        )
     }
 }
 
@@ -286,8 +251,8 @@ impl<T: Real> Engine<T> for Sparse<T> {
         let window = model.window.or(own.as_ref()).filter(|_| self.others_hidden);
         let sums = |side: usize| {
             let mut sums = match side {
-                0 => self.kernel_sums(model, &q),
-                _ => self.impulse_sums(model, &q),
+                0 => self.sums::<0>(model, &q),
+                _ => self.sums::<1>(model, &q),
             };
             if let Some(window) = window {
                 add_whole(&mut sums, &window.shares[side], k, rest);
