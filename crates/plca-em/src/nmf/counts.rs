@@ -101,9 +101,8 @@ impl<T: Real> Expectation<T> for NmfCounts<'_, T> {
             (true, Some(mass)) => Some(self.divergence(e.value(), mass)),
             (true, None) => Some(self.divergence(e.value(), self.seen_mass(at)?)),
         };
-        let blocks = (0..2)
-            .map(|j| modes.contains(j).then(|| e.take(j)))
-            .collect();
+        let blocks = [0, 1].map(|j| modes.contains(j).then(|| e.take(j)));
+        let blocks = blocks.into();
         Ok(Counts { blocks, value })
     }
 

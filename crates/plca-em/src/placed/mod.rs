@@ -22,8 +22,8 @@ pub(crate) trait Placing<T: Real>: Debug + Sync {
     /// Expected counts, with what lies outside the data imputed where the likelihood asks for it.
     fn expect(&self, at: Parts<'_, T>, wanted: evaluate::Wanted) -> evaluate::Counts<T>;
 
-    /// `P` at one cell of data of a shape.
-    fn cell(&self, at: Parts<'_, T>, index: &[usize], shape: &[usize]) -> f64;
+    /// `P` at one cell.
+    fn cell(&self, at: Parts<'_, T>, index: &[usize]) -> f64;
 }
 
 /// The blocks, from the numbers of cells of a kernel and of places of an impulse.
@@ -139,9 +139,8 @@ impl<T: Real, E: Placing<T>> Placed<'_, T, E> {
     /// The positive cell that the model gives the least probability, the first of them in row-major order.
     fn least(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, DataError> {
         let mut least: Option<(f64, Vec<usize>, f64)> = None;
-        let shape = self.data.shape();
         self.data.visit(&mut |index, value| {
-            let p = self.evaluator.cell(parts(at), index, shape);
+            let p = self.evaluator.cell(parts(at), index);
             let less = |(q, other, _): &(f64, Vec<usize>, f64)| {
                 p < *q || p <= *q && index < other.as_slice()
             };

@@ -150,10 +150,8 @@ impl<T: Real> Expectation<T> for PlcaCounts<'_, T> {
             return Ok(None);
         }
         // [SPEC 4] s = v_obs / Σ_obs P
-        let seen: f64 = with_model(at, |cp| seen_mass(self.data, cp, 0))?
-            .iter()
-            .sum();
-        Ok(Some(vec![self.data.total() / seen]))
+        let seen = with_model(at, |cp| seen_mass(self.data, cp, 0))?;
+        Ok(Some(vec![self.data.total() / seen.iter().sum::<f64>()]))
     }
 
     fn tempers(&self) -> bool {
@@ -197,10 +195,8 @@ impl<T: Real> Separable<T> for PlcaCounts<'_, T> {
 
     fn product(&self, at: &Parameters<T>) -> Product<T> {
         let weights = at.at(0).iter().map(|w| w.to_f64()).collect();
-        Product::new(
-            at.blocks().skip(1).map(|(_, f)| f.transpose()).collect(),
-            weights,
-        )
+        let factors = at.matrices()[1..].iter().map(DMatrix::transpose);
+        Product::new(factors.collect(), weights)
     }
 
     fn write(&self, product: &Product<T>, at: &mut Parameters<T>) {

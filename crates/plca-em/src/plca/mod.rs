@@ -175,11 +175,7 @@ fn specs<T: Real>(shape: &[usize], k: usize) -> Vec<BlockSpec<T>> {
 }
 
 fn with_model<T: Real, O>(at: &Parameters<T>, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
-    let factors: Vec<_> = at
-        .blocks()
-        .skip(1)
-        .map(|(_, f)| Factor::Columns(f))
-        .collect();
+    let factors: Vec<_> = at.matrices()[1..].iter().map(Factor::Columns).collect();
     f(&Cp {
         weights: Some(at.at(0).as_slice()),
         factors: &factors,

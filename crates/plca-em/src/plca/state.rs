@@ -150,8 +150,7 @@ fn gap_of<T: Real>(
     for (mut column, &weight) in free.column_iter_mut().zip(at.at(0).iter()) {
         column *= weight;
     }
-    let factors = at.blocks().skip(1).map(|(_, f)| Factor::Columns(f));
-    let mut factors: Vec<_> = factors.collect();
+    let mut factors: Vec<_> = at.matrices()[1..].iter().map(Factor::Columns).collect();
     factors[along] = Factor::Columns(&free);
     let model = Cp {
         weights: None,

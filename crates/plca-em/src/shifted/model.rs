@@ -126,7 +126,7 @@ impl<T: Real> Evaluator<T> {
 }
 
 impl<T: Real> Placing<T> for Evaluator<T> {
-    fn cell(&self, at: Parts<'_, T>, index: &[usize], _: &[usize]) -> f64 {
+    fn cell(&self, at: Parts<'_, T>, index: &[usize]) -> f64 {
         self.layout.cell(at, index)
     }
 

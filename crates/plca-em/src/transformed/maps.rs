@@ -122,18 +122,13 @@ impl IndexMaps {
         kernel: usize,
         mut entries: Vec<MapEntry>,
     ) -> Result<Self, FitError> {
-        let maps = entries
-            .iter()
-            .map(|e| e.map.saturating_add(1))
-            .max()
-            .unwrap_or(0);
+        let counts = entries.iter().map(|e| e.map.saturating_add(1));
+        let maps = counts.max().unwrap_or(0);
         if maps == 0 {
             return Err(refused("no maps"));
         }
-        if [cells, kernel, maps]
-            .iter()
-            .any(|&n| n >= u32::MAX as usize)
-        {
+        let largest = cells.max(kernel).max(maps);
+        if largest >= u32::MAX as usize {
             return Err(refused("more cells or maps than 32 bits can number"));
         }
         for entry in &entries {

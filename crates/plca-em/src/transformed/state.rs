@@ -7,12 +7,11 @@ use nalgebra::{DMatrix, DVector};
 use plca_fit::{Em, Explained, FileLayout, FitError, Parameters, Reconstruct, State, Transform};
 use plca_tensor::{Data, DenseTensor, Mask, Real};
 
-use super::evaluator::Evaluator;
+use super::evaluator::{Evaluator, Mapped};
 use super::{KERNEL, MAPS, SHAPE, Transformed, check_cells, facts};
 use crate::placed::{
     Frame, Place, Placed, explain, parameters, placed_state, position, possible, refuse_along,
 };
-use crate::shifted::evaluate::Parts;
 use crate::{IndexMaps, Likelihood, MapEntry};
 
 /// Fitted parameters of [`Transformed`].
@@ -36,39 +35,6 @@ placed_state!(
     kernels: "Kernels `K(u | z)`, a column of cells for every component.",
     impulses: "Impulses `H(s | z)`, a column of maps for every component."
 );
-
-/// Maps to data of a shape.
-#[derive(Debug)]
-struct Mapped {
-    maps: Arc<IndexMaps>,
-    shape: Vec<usize>,
-}
-
-impl Place for Mapped {
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-
-    fn sizes(&self) -> [usize; 2] {
-        [self.maps.kernel_cells(), self.maps.maps()]
-    }
-
-    fn leaves(&self) -> bool {
-        self.maps.any_outside()
-    }
-
-    fn cells<T: Real>(&self, at: Parts<'_, T>) -> Vec<T> {
-        self.maps.cells_of(at)
-    }
-
-    fn cell<T: Real>(&self, at: Parts<'_, T>, index: &[usize]) -> f64 {
-        self.maps.cell(at, position(index, &self.shape)).to_f64()
-    }
-
-    fn inside<T: Real>(&self, at: Parts<'_, T>) -> f64 {
-        self.maps.inside(at)
-    }
-}
 
 impl<T: Real> TransformedState<T> {
     /// The state of weights `P(z)`, kernels, a column of the kernel's cells for every component, and impulses, a column of the maps, for data of a

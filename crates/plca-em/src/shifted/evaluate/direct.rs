@@ -95,11 +95,8 @@ pub(crate) fn cell<T: Real>(f: &Folded, model: &Parts<'_, T>, [c, d, x]: [usize;
             let k = &k[t * kernel..][low..high];
             let last = at * impulse + x + o - low;
             let h = &h[last + 1 - k.len()..=last];
-            p += w * k
-                .iter()
-                .zip(h.iter().rev())
-                .map(|(&k, &h)| k * h)
-                .sum::<T>();
+            let terms = k.iter().zip(h.iter().rev()).map(|(&k, &h)| k * h);
+            p += w * terms.sum::<T>();
         });
     }
     p
@@ -109,9 +106,7 @@ impl<T: Real> Engine<T> for Direct<T> {
     fn expect(&self, model: &Parts<'_, T>, wanted: Wanted) -> Counts<T> {
         let f = &self.folded;
         let mut q = Self::model(f, model);
-        let measured = self
-            .cells
-            .ratios(&mut q, wanted.ln_lik, model.window_mass());
+        let measured = (self.cells).ratios(&mut q, wanted.ln_lik, model.window_mass());
         let sums = |side| Self::sums(f, model, &q, side);
         Counts::assemble(model, wanted, self.cells.scale, measured, sums)
     }

@@ -109,9 +109,14 @@ impl<T: Real> Counts<T> {
         sums: impl Fn(usize) -> Vec<T> + Sync,
     ) -> Self {
         let counts = |side: usize| {
-            let mut sums = sums(side);
-            to_counts(&mut sums, model.blocks()[side], model.weights);
-            sums
+            let (mut counts, block) = (sums(side), model.blocks()[side]);
+            let cells = block.len() / model.weights.len();
+            let blocks = block.chunks_exact(cells).zip(model.weights);
+            for (counts, (block, &w)) in counts.chunks_exact_mut(cells).zip(blocks) {
+                // [SI eq. 7] [SI eq. 12] [SPEC 5.1] C = P(z) K ∘ sums, P(z) H ∘ sums
+                counts.iter_mut().zip(block).for_each(|(c, &b)| *c *= w * b);
+            }
+            counts
         };
         let blocks: [Vec<T>; 2] = match wanted.blocks {
             [true, true] => both(|| counts(0), || counts(1)).into(),
@@ -124,16 +129,6 @@ impl<T: Real> Counts<T> {
             blocks,
             measured,
         }
-    }
-}
-
-/// `sums <- P(z) θ sums`: from multipliers to counts.
-fn to_counts<T: Real>(sums: &mut [T], block: &[T], weights: &[T]) {
-    let cells = block.len() / weights.len();
-    let blocks = block.chunks_exact(cells).zip(weights);
-    for (sums, (block, &w)) in sums.chunks_exact_mut(cells).zip(blocks) {
-        // [SI eq. 7] [SI eq. 12] [SPEC 5.1] C = P(z) K ∘ sums, P(z) H ∘ sums
-        sums.iter_mut().zip(block).for_each(|(s, &b)| *s *= w * b);
     }
 }
 

@@ -145,10 +145,8 @@ impl<T: Real> Sparse<T> {
         let sum = |hidden: bool, p: &[T]| {
             let cells = self.entries.iter().zip(p);
             let of_kind = cells.filter(|(e, _)| e.value.is_nan() == hidden);
-            of_kind
-                .map(|(_, p)| p.to_f64())
-                .collect::<CompensatedSum>()
-                .value()
+            let sum: CompensatedSum = of_kind.map(|(_, p)| p.to_f64()).collect();
+            sum.value()
         };
         let seen = if self.others_hidden {
             sum(false, p)
