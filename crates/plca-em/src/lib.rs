@@ -57,6 +57,7 @@
 mod blocks;
 mod error;
 mod expectation;
+mod explained;
 mod held_out;
 mod interpolated;
 mod nmf;

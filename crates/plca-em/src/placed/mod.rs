@@ -55,13 +55,11 @@ pub(crate) struct Powers {
 
 impl Powers {
     pub(crate) fn check(self) -> Result<(), FitError> {
-        if let Some(anneal) = self.kernels {
-            anneal.check_flat("anneal")?;
-        }
-        match self.impulses {
-            Some(power) => power.check_sharp("impulse_power"),
-            None => Ok(()),
-        }
+        let flat = self.kernels.map(|power| power.check_flat("anneal"));
+        let sharp = self
+            .impulses
+            .map(|power| power.check_sharp("impulse_power"));
+        flat.unwrap_or(Ok(())).and(sharp.unwrap_or(Ok(())))
     }
 }
 

@@ -4,13 +4,12 @@ use std::fmt::Debug;
 use std::sync::{Arc, OnceLock};
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::{
-    Em, Explained, FitError, Parameters, SCALE, State, Transform, begin, certify, reached,
-};
+use plca_fit::{Em, Explained, FitError, Parameters, SCALE, State, Transform, reached};
 use plca_tensor::{Data, DataError, DenseTensor, Order, Part, Real};
 
 use super::{Placed, Placing, parts, position, specs};
 use crate::Likelihood;
+use crate::explained::explained;
 use crate::product::conflict;
 use crate::shifted::evaluate::Parts;
 
@@ -256,28 +255,12 @@ where
     S: State,
     E: Placing<S::Scalar> + Clone + 'a,
 {
-    let blocks = bound.specs.iter().enumerate();
-    let blocks = blocks.map(|(j, spec)| match j {
-        1 => kernels.clone(),
-        _ => spec.even(),
-    });
+    let shares = shares(&bound.specs[1].given(kernels.clone())?)?;
     let em = Em(bound.clone());
-    // [SPEC 5.4] only P(z) and the impulses move
-    let start = begin(&em, blocks.collect())?;
-    let shares = shares(start.at(1))?;
     let gap = |at: &Parameters<S::Scalar>| Ok(vec![gap(&em, at, &shares)?]);
-    let (fit, gap) = certify::<S>(Box::new(Em(bound)), start, how, gap)?;
-    let keep = |j: usize, block: &mut DMatrix<S::Scalar>| {
-        if j == 1 {
-            block.copy_from(kernels);
-        }
-    };
-    Ok(Explained {
-        fit: fit.change(|at| at.change(keep))?,
-        gap,
-        dropped,
-        empty: Vec::new(),
-    })
+    // [SPEC 5.4] only P(z) and the impulses move
+    let learnt = |j: usize| (j == 1).then_some(kernels);
+    explained(Box::new(Em(bound)), learnt, how, dropped, Vec::new(), gap)
 }
 
 /// The numbers of all cells of data of a shape that a state is to fill.
