@@ -104,17 +104,15 @@ impl<'a, T: Real> PlsaCounts<'a, T> {
         }
         let mut counts = vec![None, None];
         with_model(given, basis, &scaled, |cp| {
-            if modes.contains(given.mode()) {
-                let mut own = e.take(given.mode());
-                add_hidden(&mut own, &seen, cp, given.mode(), T::one());
-                counts[given.mode()] = Some(own);
-            }
-            let explained = given.explained();
-            if modes.contains(explained) {
-                let seen = self.data.e_step(cp, &exposure(explained))?;
-                let mut own = e.take(explained);
-                add_hidden(&mut own, seen.counts(explained), cp, explained, T::one());
-                counts[explained] = Some(own);
+            for mode in (0..2).filter(|&mode| modes.contains(mode)) {
+                let mut own = e.take(mode);
+                if mode == given.mode() {
+                    add_hidden(&mut own, &seen, cp, mode, T::one());
+                } else {
+                    let seen = self.data.e_step(cp, &exposure(mode))?;
+                    add_hidden(&mut own, seen.counts(mode), cp, mode, T::one());
+                }
+                counts[mode] = Some(own);
             }
             Ok::<_, FitError>(())
         })?;
