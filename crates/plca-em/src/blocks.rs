@@ -1,16 +1,21 @@
 //! How far a block of parameters is from stationary, the same in all models.
 
-use nalgebra::{DMatrix, DVector};
+use nalgebra::DMatrix;
+use plca_fit::{BlockSpec, Frozen};
 use plca_tensor::Real;
 
-/// What of a model an iteration may change.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Free {
-    pub(crate) weights: bool,
-    pub(crate) block: bool,
+/// Whether an iteration may change something of a block.
+pub(crate) fn is_free<T: Real>(spec: &BlockSpec<T>) -> bool {
+    spec.frozen != Frozen::Whole
 }
 
-/// The largest of these over what is free and the live components, from the counts `C` of a block `F` under weights `P(z)`; NaN if one
+/// Whether some of the blocks have frozen components beside free ones.
+pub(crate) fn any_partly_frozen<T: Real>(specs: &[BlockSpec<T>]) -> bool {
+    let mut frozen = specs.iter().map(|spec| &spec.frozen);
+    frozen.any(|frozen| matches!(frozen, Frozen::Components(_)))
+}
+
+/// The largest of these over what is free of weights and block and the live components, from the counts `C` of a block `F` under weights `P(z)`; NaN if one
 /// of them is no number.
 ///
 /// ```text
@@ -19,8 +24,8 @@ pub(crate) struct Free {
 pub(crate) fn residual<T: Real>(
     counts: &DMatrix<T>,
     block: &DMatrix<T>,
-    weights: &DVector<T>,
-    free: Free,
+    weights: &[T],
+    [free_weights, free_block]: [bool; 2],
 ) -> f64 {
     let mut worst: f64 = 0.0;
     let mut meet = |change: f64| worst = largest(worst, change.abs());
@@ -29,11 +34,11 @@ pub(crate) fn residual<T: Real>(
     for (z, weight) in weights.iter().map(|w| w.to_f64()).enumerate() {
         let column = counts.column(z);
         let n: f64 = column.iter().map(|c| c.to_f64()).sum();
-        if free.weights {
+        if free_weights {
             meet(n / total - weight);
         }
-        let n = if free.weights { weight * total } else { n };
-        if !free.block || n <= 0.0 {
+        let n = if free_weights { weight * total } else { n };
+        if !free_block || n <= 0.0 {
             continue;
         }
         for (c, f) in column.iter().zip(&block.column(z)) {

@@ -57,6 +57,7 @@
 mod blocks;
 mod error;
 mod expectation;
+mod explained;
 mod held_out;
 mod interpolated;
 mod nmf;
@@ -67,6 +68,7 @@ mod plca;
 mod plsa;
 mod posterior;
 mod product;
+mod sequential;
 mod shifted;
 mod transformed;
 

@@ -193,29 +193,22 @@ fn powers<T: Real, E: Expectation<T>>(model: &E) -> impl Iterator<Item = (usize,
     free.filter_map(|(j, _)| Some((j, model.anneal(j)?)))
 }
 
-impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
-    fn blocks(&self) -> &[BlockSpec<T>] {
-        self.0.blocks()
-    }
-
-    fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
-        let specs = self.0.blocks();
-        let blocks: Vec<bool> = specs.iter().map(|s| s.frozen != Frozen::Whole).collect();
-        let iteration = at.next();
-        let wanted = Wanted {
-            blocks: &blocks,
-            value: measure && !powers::<T, E>(&self.0).any(|(_, power)| power.moves(iteration)),
-        };
-        let counts = self.0.expect(at, &wanted)?;
-        if counts.value.is_some_and(f64::is_infinite) {
-            self.check_start(at)?;
-        }
-        let value = counts.value;
-        let value = value.map(|value| with_priors(value, self.0.sense(), specs, at));
-        let mut counts = counts.blocks;
+impl<E> Em<E> {
+    /// Makes blocks of their expected counts; which of them got their support back.
+    #[doc(hidden)]
+    pub fn m_step<T: Real>(
+        &self,
+        at: &mut Parameters<T>,
+        mut counts: Vec<Option<DMatrix<T>>>,
+    ) -> Result<Vec<usize>, FitError>
+    where
+        E: Expectation<T>,
+    {
+        let (specs, iteration) = (self.0.blocks(), at.next());
+        let free = |(_, spec): &(usize, &BlockSpec<T>)| spec.frozen != Frozen::Whole;
         let mut new: Vec<Option<DMatrix<T>>> = vec![None; specs.len()];
         let mut emptied = Vec::new();
-        for (j, spec) in specs.iter().enumerate().rev().filter(|(j, _)| blocks[*j]) {
+        for (j, spec) in specs.iter().enumerate().rev().filter(free) {
             let Some(counts) = counts[j].take() else {
                 continue;
             };
@@ -245,6 +238,31 @@ impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
             }
         }
         at.advance(new);
+        Ok(restored)
+    }
+}
+
+impl<T: Real, E: Expectation<T>> Algorithm<T> for Em<E> {
+    fn blocks(&self) -> &[BlockSpec<T>] {
+        self.0.blocks()
+    }
+
+    fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
+        let specs = self.0.blocks();
+        let blocks: Vec<bool> = specs.iter().map(|s| s.frozen != Frozen::Whole).collect();
+        let iteration = at.next();
+        let wanted = Wanted {
+            blocks: &blocks,
+            value: measure && !powers::<T, E>(&self.0).any(|(_, power)| power.moves(iteration)),
+        };
+        let counts = self.0.expect(at, &wanted)?;
+        if counts.value.is_some_and(f64::is_infinite) {
+            self.check_start(at)?;
+        }
+        let value = counts
+            .value
+            .map(|value| with_priors(value, self.0.sense(), specs, at));
+        let restored = self.m_step(at, counts.blocks)?;
         Ok(Stepped { value, restored })
     }
 

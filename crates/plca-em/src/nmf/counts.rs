@@ -8,7 +8,7 @@ use plca_fit::{
 use plca_tensor::{Cp, Data, Expected, Factor, Modes, Real, Request, Rule, normalise_columns};
 
 use super::{Nmf, with_model};
-use crate::blocks::{Free, largest, residual};
+use crate::blocks::{is_free, largest, residual};
 use crate::expectation::{completed, with_hidden};
 use crate::product::unsupported;
 
@@ -62,12 +62,6 @@ impl<T: Real> NmfCounts<'_, T> {
         })
     }
 
-    fn free(&self) -> Modes {
-        (0..2)
-            .filter(|&j| self.specs[j].frozen != Frozen::Whole)
-            .collect()
-    }
-
     /// Expected counts, with hidden cells imputed; the model's mass in the observed cells, if any is hidden.
     fn counts(
         &self,
@@ -107,9 +101,8 @@ impl<T: Real> Expectation<T> for NmfCounts<'_, T> {
             (true, Some(mass)) => Some(self.divergence(e.value(), mass)),
             (true, None) => Some(self.divergence(e.value(), self.seen_mass(at)?)),
         };
-        let blocks = (0..2)
-            .map(|j| modes.contains(j).then(|| e.take(j)))
-            .collect();
+        let blocks = [0, 1].map(|j| modes.contains(j).then(|| e.take(j)));
+        let blocks = blocks.into();
         Ok(Counts { blocks, value })
     }
 
@@ -134,7 +127,8 @@ impl<T: Real> Expectation<T> for NmfCounts<'_, T> {
             weights: Some(weights.as_slice()),
             factors: &columns,
         };
-        let e = match completed(self.data, &cp, self.free(), false) {
+        let free = (0..2).filter(|&j| is_free(&self.specs[j])).collect();
+        let e = match completed(self.data, &cp, free, false) {
             Ok(e) => e,
             Err(error) => return Some(Err(error.into())),
         };
@@ -145,20 +139,15 @@ impl<T: Real> Expectation<T> for NmfCounts<'_, T> {
             // [SPEC 3] W H = v P where it is the model of the data: P(z) is the mass of a component beside that of the completed data
             let total: f64 = counts.iter().map(|c| c.to_f64()).sum();
             let weights = weights.map(|w| T::lit(w.to_f64() * mass / total));
-            let free = Free {
-                weights: true,
-                block: true,
-            };
-            worst = largest(worst, residual(counts, factor, &weights, free));
+            let residual = residual(counts, factor, weights.as_slice(), [true; 2]);
+            worst = largest(worst, residual);
         }
         Some(Ok(worst))
     }
 
     fn separable(&self) -> Result<&dyn Separable<T>, FitError> {
-        match &self.plan {
-            Ok(_) => Ok(self),
-            Err(error) => Err(error.clone()),
-        }
+        self.plan.as_ref().map_err(FitError::clone)?;
+        Ok(self)
     }
 
     fn sense(&self) -> Sense {

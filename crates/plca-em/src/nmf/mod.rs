@@ -24,9 +24,9 @@ use plca_fit::{
 use plca_tensor::{Cp, Data, Factor, Real, check_counts};
 
 use crate::Missing;
-use crate::product::check_components;
+use crate::product::{check_components, conflict};
+use crate::sequential::Sequential;
 use counts::{NmfCounts, plan};
-use sequential::Sequential;
 
 pub use state::NmfState;
 
@@ -134,7 +134,7 @@ impl<T: Real> NmfBuilder<T> {
                 return Ok(nmf);
             }
         };
-        Err(FitError::Conflict { what: what.into() })
+        conflict(what)
     }
 }
 

@@ -1,29 +1,24 @@
-//! The sequential form of the updates.
+//! The sequential form of the updates: `W`, then `H` from a fresh ratio.
 
-use plca_fit::{
-    Algorithm, BlockSpec, Em, Expectation, Exposure, FitError, Frozen, Parameters, Sense,
-    Separable, Stepped,
-};
+use plca_fit::{Exposure, FitError, Parameters};
 use plca_tensor::{Factor, Modes, Real, Request, Rule};
 
 use super::counts::NmfCounts;
 use super::with_model;
+use crate::blocks::is_free;
 use crate::product::check_measured;
+use crate::sequential::Sweep;
 
-/// The sequential form: `W`, then `H` from a fresh ratio.
-#[derive(Debug)]
-pub(super) struct Sequential<'a, T: Real>(pub(super) Em<NmfCounts<'a, T>>);
-
-impl<T: Real> Sequential<'_, T> {
+impl<T: Real> NmfCounts<'_, T> {
     /// Renews one factor; with `measure`, the divergence before that.
-    fn sweep(
+    fn renew(
         &self,
         at: &mut Parameters<T>,
         mode: usize,
         measure: bool,
     ) -> Result<Option<f64>, FitError> {
-        let NmfCounts { data, specs, .. } = &self.0.0;
-        let free = specs[mode].frozen != Frozen::Whole;
+        let Self { data, specs, .. } = self;
+        let free = is_free(&specs[mode]);
         if !free && !measure {
             return Ok(None);
         }
@@ -41,7 +36,7 @@ impl<T: Real> Sequential<'_, T> {
         let value = measure.then(|| {
             let seen = seen.as_ref().map(|seen| seen.value());
             let mass = seen.unwrap_or_else(|| with_model(at, |cp| cp.mass()));
-            self.0.0.divergence(e.value(), mass)
+            self.divergence(e.value(), mass)
         });
         if free {
             let exposure = match &mut seen {
@@ -64,49 +59,10 @@ impl<T: Real> Sequential<'_, T> {
     }
 }
 
-impl<T: Real> Algorithm<T> for Sequential<'_, T> {
-    fn blocks(&self) -> &[BlockSpec<T>] {
-        &self.0.0.specs
-    }
-
-    fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
-        // Half an iteration is none.
-        let mut new = at.clone();
-        let value = self.sweep(&mut new, 0, measure)?;
-        self.sweep(&mut new, 1, false)?;
-        new.count();
-        *at = new;
-        Ok(Stepped {
-            value,
-            restored: Vec::new(),
-        })
-    }
-
-    fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
-        self.0.objective(at)
-    }
-
-    fn sense(&self) -> Sense {
-        Sense::Minimise
-    }
-
-    fn unit(&self) -> f64 {
-        self.0.0.unit()
-    }
-
-    fn extrapolates(&self, at: &Parameters<T>) -> Result<(), FitError> {
-        self.0.extrapolates(at)
-    }
-
-    fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {
-        self.0.check_start(at)
-    }
-
-    fn residual(&self, at: &Parameters<T>) -> Result<f64, FitError> {
-        Algorithm::residual(&self.0, at)
-    }
-
-    fn separable(&self) -> Result<&dyn Separable<T>, FitError> {
-        self.0.0.separable()
+impl<T: Real> Sweep<T> for NmfCounts<'_, T> {
+    fn sweep(&self, at: &mut Parameters<T>, measure: bool) -> Result<Option<f64>, FitError> {
+        let value = self.renew(at, 0, measure)?;
+        self.renew(at, 1, false)?;
+        Ok(value)
     }
 }

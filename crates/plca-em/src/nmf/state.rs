@@ -12,7 +12,7 @@ use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
 use super::counts::image;
 use super::{Nmf, specs, with_model};
 use crate::PlcaState;
-use crate::product::check_components;
+use crate::product::{check_components, conflict};
 
 /// Fitted parameters of [`Nmf`].
 #[derive(Clone, Debug, PartialEq)]
@@ -64,10 +64,7 @@ impl<T: Real> NmfState<T> {
         let (part, dropped) = possible(data, &learnt, how.impossible)?;
         let data = part.as_ref().map_or(data, |part| part);
         let (n, k) = (data.shape()[along], self.w().ncols());
-        let ones = DMatrix::from_element(k, n, T::one());
-        let mut factors = both;
-        factors[along] = Factor::Rows(&ones);
-        let (totals, share) = (data.marginal(along)?, share(data, &factors, along)?);
+        let (totals, share) = (data.marginal(along)?, share(data, &both, along)?);
         // Every observation starts with a model of its own mass: from there on the gap is certified.
         let uniform = |y: usize| {
             let unit = share.row(y).sum();
@@ -76,15 +73,10 @@ impl<T: Real> NmfState<T> {
                 false => T::one(),
             }
         };
+        let free = DMatrix::from_fn(k, n, |_, y| uniform(y));
         let (name, blocks) = match along {
-            0 => (
-                "h",
-                vec![DMatrix::from_fn(n, k, |y, _| uniform(y)), self.h().clone()],
-            ),
-            _ => (
-                "w",
-                vec![self.w().clone(), DMatrix::from_fn(k, n, |_, y| uniform(y))],
-            ),
+            0 => ("h", vec![free.transpose(), self.h().clone()]),
+            _ => ("w", vec![self.w().clone(), free]),
         };
         let config = Nmf::builder(k).freeze(name).build()?;
         let algorithm = config.bind(data)?;
@@ -123,9 +115,8 @@ impl<T: Real> NmfState<T> {
     pub fn from_plca(plca: &PlcaState<T>, d: &[T], v: T) -> Result<Self, FitError> {
         let factors: Vec<_> = plca.factors().collect();
         let &[first, second] = &factors[..] else {
-            return Err(FitError::Conflict {
-                what: format!("NMF is for matrices, the PLCA has order {}", factors.len()),
-            });
+            let order = factors.len();
+            return conflict(format!("NMF is for matrices, the PLCA has order {order}"));
         };
         let weights = plca.weights();
         if d.len() != weights.len() {

@@ -1,11 +1,10 @@
 //! Settings of online learning.
 
-use std::marker::PhantomData;
-
 use plca_fit::FitError;
 use plca_tensor::Real;
 
 use super::{Online, StepSize, Streamed};
+use crate::product::check_setting;
 
 /// When the mixtures of a batch are good enough to learn from.
 ///
@@ -36,21 +35,9 @@ impl Default for Local {
 
 impl Local {
     pub(super) fn check(&self) -> Result<(), FitError> {
-        if self.max_iter == 0 {
-            return Err(FitError::Setting {
-                name: "max_iter",
-                value: 0.0,
-                expected: "at least 1",
-            });
-        }
-        if !(self.tol.is_finite() && self.tol >= 0.0) {
-            return Err(FitError::Setting {
-                name: "tol",
-                value: self.tol,
-                expected: "a finite number >= 0",
-            });
-        }
-        Ok(())
+        check_setting(self.max_iter > 0, "max_iter", 0.0, "at least 1")?;
+        let good = self.tol.is_finite() && self.tol >= 0.0;
+        check_setting(good, "tol", self.tol, "a finite number >= 0")
     }
 }
 
@@ -69,16 +56,6 @@ impl Local {
 pub struct OnlineBuilder<M, T: Real>(pub(super) Online<M, T>);
 
 impl<M, T: Real> OnlineBuilder<M, T> {
-    pub(super) fn new(model: M) -> Self {
-        Self(Online {
-            model,
-            step: StepSize::default(),
-            local: Local::default(),
-            total: None,
-            scalar: PhantomData,
-        })
-    }
-
     /// The step-size law (default `(t + 1)^-0.7`).
     ///
     /// ```
@@ -143,23 +120,14 @@ impl<T: Real, M: Streamed<T>> OnlineBuilder<M, T> {
     /// # Ok::<(), FitError>(())
     /// ```
     pub fn build(self) -> Result<Online<M, T>, FitError> {
-        let Online {
-            model,
-            step,
-            local,
-            total,
-            ..
-        } = &self.0;
-        model.check_stream()?;
-        step.check()?;
-        local.check()?;
-        match *total {
-            Some(value) if !(value.is_finite() && value > 0.0) => Err(FitError::Setting {
-                name: "total",
-                value,
-                expected: "a finite number > 0",
-            }),
-            _ => Ok(self.0),
+        let online = self.0;
+        online.model.check_stream()?;
+        online.step.check()?;
+        online.local.check()?;
+        if let Some(total) = online.total {
+            let good = total.is_finite() && total > 0.0;
+            check_setting(good, "total", total, "a finite number > 0")?;
         }
+        Ok(online)
     }
 }

@@ -5,6 +5,8 @@ use plca_fit::{Axis, BlockSpec, FitError, Frozen, check_shape};
 use plca_tensor::{Data, Factor, Real, check_counts, normalise_columns};
 
 use super::{Batch, Online, OnlineState, Streamed, Turn};
+use crate::blocks::is_free;
+use crate::product::conflict;
 
 impl<T: Real, M: Streamed<T>> Online<M, T> {
     pub(super) fn learn(
@@ -91,12 +93,9 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
         let from_data = |spec: &BlockSpec<T>| matches!(spec.components, Axis::None);
         let frozen = |spec: &&BlockSpec<T>| spec.frozen != Frozen::No && !from_data(spec);
         match own.iter().find(frozen) {
-            Some(spec) => Err(FitError::Conflict {
-                what: format!(
-                    "`{}` belongs to the batches: it cannot be frozen",
-                    spec.name
-                ),
-            }),
+            Some(BlockSpec { name, .. }) => conflict(format!(
+                "`{name}` belongs to the batches: it cannot be frozen"
+            )),
             None => Ok(shared),
         }
     }
@@ -179,10 +178,6 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
         }
         Ok(())
     }
-}
-
-fn is_free<T: Real>(spec: &BlockSpec<T>) -> bool {
-    spec.frozen != Frozen::Whole
 }
 
 /// What a component gets of something new.

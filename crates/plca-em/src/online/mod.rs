@@ -30,7 +30,7 @@ pub use state::OnlineState;
 pub use step::StepSize;
 pub use stream::{Pass, StreamError};
 pub use streamed::{Explanation, Streamed, Turn};
-pub(crate) use streamed::{explain, sealed};
+pub(crate) use streamed::{explain, freeze_shared, sealed};
 
 /// A learner of batches; see [`Online::builder`].
 ///
@@ -104,7 +104,13 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
     /// # Ok::<(), plca_fit::FitError>(())
     /// ```
     pub fn builder(model: M) -> OnlineBuilder<M, T> {
-        OnlineBuilder::new(model)
+        OnlineBuilder(Self {
+            model,
+            step: StepSize::default(),
+            local: Local::default(),
+            total: None,
+            scalar: PhantomData,
+        })
     }
 
     /// A random start for batches whose modes other than the streamed one have these sizes: uniform draws from the simplex, the same as

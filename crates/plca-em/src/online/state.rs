@@ -4,7 +4,7 @@ use nalgebra::{DMatrix, DVector};
 use plca_fit::{Axis, BlockSpec, FitError};
 use plca_tensor::Real;
 
-use crate::product::check_components;
+use crate::product::{check_components, conflict};
 
 /// Parameters that all batches of a stream share, the statistics that they follow from, and where the stream stands. Serialised, it
 /// goes on to the bit.
@@ -72,10 +72,9 @@ impl<T: Real> OnlineState<T> {
         let k = weights.len();
         check_components(k)?;
         if factors.is_empty() {
-            return Err(FitError::Conflict {
-                what: "a stream has one mode or more besides the streamed one, expected a factor"
-                    .into(),
-            });
+            return conflict(
+                "a stream has one mode or more besides the streamed one, expected a factor",
+            );
         }
         let weights = DMatrix::from_column_slice(k, 1, weights.as_slice());
         let weights = column::<T>("weights".into(), k, 1).given(weights)?;

@@ -2,6 +2,8 @@
 
 use plca_fit::FitError;
 
+use crate::product::check_setting;
+
 /// Weight `ρ_t` of the `t`-th batch, counted from 1, against everything learnt before.
 ///
 /// Stochastic approximation asks for `Σ ρ_t = ∞`, so that the start is forgotten, and `Σ ρ_t² < ∞`, so that noise averages out: a power
@@ -60,20 +62,13 @@ impl StepSize {
     }
 
     pub(super) fn check(self) -> Result<(), FitError> {
-        let refused = |name, value, expected| {
-            Err(FitError::Setting {
-                name,
-                value,
-                expected,
-            })
-        };
         match self {
-            Self::Power { kappa, .. } if !(kappa > 0.5 && kappa <= 1.0) => {
-                refused("kappa", kappa, "(0.5, 1]")
+            Self::Power { kappa, t0 } => {
+                check_setting(kappa > 0.5 && kappa <= 1.0, "kappa", kappa, "(0.5, 1]")?;
+                check_setting(t0.is_finite() && t0 >= 0.0, "t0", t0, "[0, ∞)")
             }
-            Self::Power { t0, .. } if !(t0.is_finite() && t0 >= 0.0) => refused("t0", t0, "[0, ∞)"),
-            Self::Constant(rho) if !(rho > 0.0 && rho <= 1.0) => refused("rho", rho, "(0, 1]"),
-            _ => Ok(()),
+            Self::Constant(rho) => check_setting(rho > 0.0 && rho <= 1.0, "rho", rho, "(0, 1]"),
+            Self::Average => Ok(()),
         }
     }
 }

@@ -1,15 +1,11 @@
 //! What online learning asks of a model, and how a batch is explained.
 
-use std::fmt::Debug;
-
 use nalgebra::DMatrix;
-use plca_fit::{
-    Algorithm as _, BlockSpec, Counts, Em, Expectation, Exposure, FitError, Frozen, Model,
-    Parameters, Renewed, State, Wanted,
-};
+use plca_fit::{BlockSpec, Em, Expectation, FitError, Frozen, Model, Parameters, State, Wanted};
 use plca_tensor::{Data, Real};
 
 use super::Local;
+use crate::blocks::is_free;
 
 /// A model that can be learnt from batches: PLSA in both directions and PLCA of any order.
 pub trait Streamed<T: Real>: Model<Scalar = T> + sealed::Sealed {
@@ -64,52 +60,18 @@ pub struct Explanation<T: Real, S> {
     pub(super) restored: Vec<String>,
 }
 
-/// A model whose shared blocks are frozen.
-#[derive(Debug)]
-struct Own<'a, T: Real, E> {
-    model: &'a E,
-    specs: Vec<BlockSpec<T>>,
-}
-
-impl<T: Real, E: Expectation<T>> Expectation<T> for Own<'_, T, E> {
-    fn blocks(&self) -> &[BlockSpec<T>] {
-        &self.specs
-    }
-
-    fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
-        self.model.expect(at, wanted)
-    }
-
-    fn exposure(&self, block: usize, renewed: Renewed<'_, T>) -> Option<Exposure<T>> {
-        self.model.exposure(block, renewed)
-    }
-
-    fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
-        self.model.unsupported(at)
-    }
-
-    fn unit(&self) -> f64 {
-        self.model.unit()
-    }
-}
-
-/// Finds the batch's own blocks of parameters under the shared ones, and counts for all.
+/// Finds the batch's own blocks of parameters under the shared ones, which are frozen, and counts for all.
 ///
 /// `joint` gives `P(z, y)` of the batch.
 pub(crate) fn explain<T: Real, E: Expectation<T>, S: State<Scalar = T>>(
-    model: &E,
+    em: &Em<E>,
     is_local: impl Fn(usize) -> bool,
     joint: impl Fn(&Parameters<T>) -> Vec<f64>,
     at: Parameters<T>,
     Turn { local, batch: t }: Turn,
 ) -> Result<Explanation<T, S>, FitError> {
-    let specs = model.blocks();
     // Schedules of priors go by batches.
     let mut at = at.at_iteration(t - 1);
-    let em = Em(Own {
-        model,
-        specs: own(specs, &is_local),
-    });
     let mut iterations = 1;
     while iterations < local.max_iter {
         let before = joint(&at);
@@ -123,71 +85,33 @@ pub(crate) fn explain<T: Real, E: Expectation<T>, S: State<Scalar = T>>(
             break;
         }
     }
-    let all: Vec<bool> = specs
-        .iter()
-        .map(|s| s.shape.0 > 0 && !is_fixed(s))
-        .collect();
-    let shared: Vec<bool> = (0..specs.len()).map(|j| !is_local(j)).collect();
-    let wanted: Vec<bool> = all.iter().zip(&shared).map(|(a, s)| *a || *s).collect();
+    let specs = em.0.blocks();
+    let is_found = |spec: &BlockSpec<T>| spec.shape.0 > 0 && is_free(spec);
+    let wanted = specs.iter().enumerate();
+    let wanted = wanted.map(|(j, spec)| !is_local(j) || is_found(spec));
+    let wanted: Vec<bool> = wanted.collect();
     let request = Wanted {
         blocks: &wanted,
         value: true,
     };
-    let mut found = model.expect(&at, &request)?;
-    let mut counts = Vec::new();
-    let own = em.0.specs;
-    let mut emptied = Vec::new();
-    let mut new: Vec<Option<DMatrix<T>>> = vec![None; specs.len()];
-    for (j, spec) in own.iter().enumerate() {
-        let Some(c) = found.blocks[j].take() else {
-            continue;
-        };
-        if shared[j] {
-            counts.push(c);
-            continue;
-        }
-        let (block, lost) = spec.m_step(c, at.at(j), None, t)?;
-        new[j] = Some(block);
-        if lost {
-            emptied.push(j);
-        }
-    }
-    let mut next = at.clone();
-    next.change(|j, block| {
-        if let Some(new) = &new[j] {
-            block.copy_from(new);
-        }
-    });
-    let mut restored = Vec::new();
-    if !emptied.is_empty() && model.unsupported(&next)?.is_some() {
-        next.change(|j, block| {
-            if emptied.contains(&j) {
-                own[j].restore(block);
-                restored.push(own[j].name.to_string());
-            }
-        });
-    }
+    let mut found = em.0.expect(&at, &request)?;
+    let shared = (0..specs.len()).filter(|&j| !is_local(j));
+    let counts = shared.filter_map(|j| found.blocks[j].take()).collect();
+    let restored = em.m_step(&mut at, found.blocks)?.into_iter();
     Ok(Explanation {
         counts,
-        state: S::wrap(next.at_iteration(t))?,
+        state: S::wrap(at)?,
         ln_lik: found.value.unwrap_or(f64::NAN),
         iterations,
-        restored,
+        restored: restored.map(|j| specs[j].name.to_string()).collect(),
     })
 }
 
-fn is_fixed<T: Real>(spec: &BlockSpec<T>) -> bool {
-    spec.frozen == Frozen::Whole
-}
-
-/// The blocks with those that are shared frozen, without their priors.
-fn own<T: Real>(specs: &[BlockSpec<T>], is_local: impl Fn(usize) -> bool) -> Vec<BlockSpec<T>> {
-    let of = |(j, spec): (usize, &BlockSpec<T>)| {
-        let mut spec = spec.clone();
+/// Freezes the blocks that all batches share, without their priors: a batch finds its own.
+pub(crate) fn freeze_shared<T: Real>(specs: &mut [BlockSpec<T>], is_local: impl Fn(usize) -> bool) {
+    for (j, spec) in specs.iter_mut().enumerate() {
         if !is_local(j) {
             (spec.frozen, spec.prior) = (Frozen::Whole, None);
         }
-        spec
-    };
-    specs.iter().enumerate().map(of).collect()
+    }
 }

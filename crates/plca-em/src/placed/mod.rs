@@ -4,16 +4,14 @@ mod state;
 
 use std::fmt::Debug;
 
-use nalgebra::{DMatrix, DVector};
-use plca_fit::{
-    Anneal, Axis, BlockSpec, Counts, Draw, Expectation, FitError, Frozen, Parameters, Wanted,
-};
+use nalgebra::DMatrix;
+use plca_fit::{Anneal, Axis, BlockSpec, Counts, Draw, Expectation, FitError, Parameters, Wanted};
 use plca_tensor::{Data, DataError, Real};
 
 use crate::Likelihood;
-use crate::blocks::{Free, largest, residual};
-use crate::shifted::evaluate::{self, Measured, sum_of};
-use crate::shifted::model::Columns;
+use crate::blocks::{any_partly_frozen, is_free, largest, residual};
+use crate::product::conflict;
+use crate::shifted::evaluate::{self, Measured, Parts, sum_of};
 
 pub(crate) use state::{
     Frame, Place, explain, likelihood_fact, parameters, placed_state, possible, refuse_along,
@@ -22,26 +20,10 @@ pub(crate) use state::{
 /// The E-step of kernels that are placed on data.
 pub(crate) trait Placing<T: Real>: Debug + Sync {
     /// Expected counts, with what lies outside the data imputed where the likelihood asks for it.
-    fn expect(&self, at: Columns<'_, T>, wanted: evaluate::Wanted) -> evaluate::Counts<T>;
+    fn expect(&self, at: Parts<'_, T>, wanted: evaluate::Wanted) -> evaluate::Counts<T>;
 
-    /// The sum of the data.
-    fn total(&self) -> f64;
-
-    /// Whether the likelihood is relative to the model's mass in the observed cells.
-    fn is_conditional(&self) -> bool;
-
-    fn ln_lik(&self, measured: &Measured) -> f64 {
-        let Measured { ln_lik, seen, .. } = *measured;
-        if self.is_conditional() {
-            // [SPEC 4] [SPEC 5.2] Σ V ln P - v ln Σ_obs P
-            ln_lik - self.total() * seen.ln()
-        } else {
-            ln_lik
-        }
-    }
-
-    /// `P` at one cell of data of a shape.
-    fn cell(&self, at: Columns<'_, T>, index: &[usize], shape: &[usize]) -> f64;
+    /// `P` at one cell.
+    fn cell(&self, at: Parts<'_, T>, index: &[usize]) -> f64;
 }
 
 /// The blocks, from the numbers of cells of a kernel and of places of an impulse.
@@ -55,11 +37,12 @@ pub(crate) fn specs<T: Real>([cells, places]: [usize; 2], k: usize) -> Vec<Block
     ]
 }
 
-pub(crate) fn columns<T: Real>(at: &Parameters<T>) -> Columns<'_, T> {
-    Columns {
+pub(crate) fn parts<T: Real>(at: &Parameters<T>) -> Parts<'_, T> {
+    Parts {
         weights: at.at(0).as_slice(),
         kernels: at.at(1).as_slice(),
         impulses: at.at(2).as_slice(),
+        window: None,
     }
 }
 
@@ -72,13 +55,11 @@ pub(crate) struct Powers {
 
 impl Powers {
     pub(crate) fn check(self) -> Result<(), FitError> {
-        if let Some(anneal) = self.kernels {
-            anneal.check_flat("anneal")?;
-        }
-        match self.impulses {
-            Some(power) => power.check_sharp("impulse_power"),
-            None => Ok(()),
-        }
+        let flat = self.kernels.map(|power| power.check_flat("anneal"));
+        let sharp = self
+            .impulses
+            .map(|power| power.check_sharp("impulse_power"));
+        flat.unwrap_or(Ok(())).and(sharp.unwrap_or(Ok(())))
     }
 }
 
@@ -109,17 +90,18 @@ macro_rules! placed_setters {
 
 pub(crate) use placed_setters;
 
-/// Refuses hidden cells where mass is lost outside the data.
-pub(crate) fn check_literal<T: Real>(
+/// Whether a likelihood is relative to the model's mass in the observed cells. Refuses hidden cells where mass is lost outside the data.
+pub(crate) fn is_conditional<T: Real>(
     likelihood: Likelihood,
     outside: bool,
     data: &dyn Data<T>,
-) -> Result<(), FitError> {
+) -> Result<bool, FitError> {
     if likelihood == Likelihood::Literal && outside && !data.is_complete() {
-        let what = "hidden cells need the conditional likelihood where kernels may leave the data";
-        return Err(FitError::Conflict { what: what.into() });
+        return conflict(
+            "hidden cells need the conditional likelihood where kernels may leave the data",
+        );
     }
-    Ok(())
+    Ok(outside && likelihood == Likelihood::Conditional || !data.is_complete())
 }
 
 /// A model of placed kernels on data.
@@ -127,6 +109,7 @@ pub(crate) fn check_literal<T: Real>(
 pub(crate) struct Placed<'a, T: Real, E> {
     pub(crate) data: &'a dyn Data<T>,
     pub(crate) evaluator: E,
+    pub(crate) conditional: bool,
     pub(crate) specs: Vec<BlockSpec<T>>,
     pub(crate) powers: Powers,
     pub(crate) facts: Vec<(&'static str, Vec<f64>)>,
@@ -144,23 +127,18 @@ impl<T: Real, E: Placing<T>> Placed<'_, T, E> {
     pub(crate) fn expected(
         &self,
         at: &Parameters<T>,
-        [kernels, impulses]: [bool; 2],
+        blocks: [bool; 2],
         ln_lik: bool,
     ) -> evaluate::Counts<T> {
-        let wanted = evaluate::Wanted {
-            kernels,
-            impulses,
-            ln_lik,
-        };
-        self.evaluator.expect(columns(at), wanted)
+        let wanted = evaluate::Wanted { blocks, ln_lik };
+        self.evaluator.expect(parts(at), wanted)
     }
 
     /// The positive cell that the model gives the least probability, the first of them in row-major order.
     fn least(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, DataError> {
         let mut least: Option<(f64, Vec<usize>, f64)> = None;
-        let shape = self.data.shape();
         self.data.visit(&mut |index, value| {
-            let p = self.evaluator.cell(columns(at), index, shape);
+            let p = self.evaluator.cell(parts(at), index);
             let less = |(q, other, _): &(f64, Vec<usize>, f64)| {
                 p < *q || p <= *q && index < other.as_slice()
             };
@@ -169,10 +147,6 @@ impl<T: Real, E: Placing<T>> Placed<'_, T, E> {
             }
         })?;
         Ok(least.map(|(_, index, value)| (index, value)))
-    }
-
-    fn is_free(&self, block: usize) -> bool {
-        self.specs[block].frozen != Frozen::Whole
     }
 }
 
@@ -190,7 +164,12 @@ impl<T: Real, E: Placing<T>> Expectation<T> for Placed<'_, T, E> {
                 return Err(FitError::Support { index, value });
             }
         }
-        let value = wanted.value.then(|| self.evaluator.ln_lik(&e.measured));
+        let Measured { ln_lik, seen, .. } = e.measured;
+        let value = wanted.value.then(|| match self.conditional {
+            // [SPEC 4] [SPEC 5.2] Σ V ln P - v ln Σ_obs P
+            true => ln_lik - self.data.total() * seen.ln(),
+            false => ln_lik,
+        });
         let k = self.specs[0].shape.0;
         let mut blocks = vec![None, None, None];
         // Only a prior, which has counts of its own, asks for those of the data as they are.
@@ -199,16 +178,13 @@ impl<T: Real, E: Placing<T>> Expectation<T> for Placed<'_, T, E> {
             None => counts,
         };
         if wanted.blocks[0] {
-            let any = match e.kernels.is_empty() {
-                true => &e.impulses,
-                false => &e.kernels,
-            };
+            let any = &e.blocks[usize::from(e.blocks[0].is_empty())];
             let sums = any.chunks_exact(any.len() / k);
             // [SI eq. 8] [SI eq. 13] [SPEC 5.1] P(z) <- n / v
             let n = sums.map(|column| T::lit(sum_of(column, T::to_f64)));
             blocks[0] = Some(counts(0, DMatrix::from_iterator(k, 1, n)));
         }
-        for (j, values) in [(1, e.kernels), (2, e.impulses)] {
+        for (j, values) in (1..).zip(e.blocks) {
             if wanted.blocks[j] {
                 let values = DMatrix::from_vec(self.specs[j].shape.0, k, values);
                 blocks[j] = Some(counts(j, values));
@@ -240,23 +216,18 @@ impl<T: Real, E: Placing<T>> Expectation<T> for Placed<'_, T, E> {
     /// counts `C` of a block `θ` under weights `P(z)`: `θ g = C / (v P(z))`, or `C / n` where the weights are frozen, and `|n / v - P(z)|` for
     /// the weights. With frozen components it is the largest change that an iteration makes. `[SPEC 1.1]`
     fn residual(&self, at: &Parameters<T>) -> Option<Result<f64, FitError>> {
-        let some = |spec: &BlockSpec<T>| matches!(spec.frozen, Frozen::Components(_));
-        if self.specs.iter().any(some) {
+        if any_partly_frozen(&self.specs) {
             return None;
         }
-        let free = [0, 1, 2].map(|j| self.is_free(j));
+        let free: Vec<bool> = self.specs.iter().map(is_free).collect();
         let e = self.expected(at, needed(&free), false);
-        let weights = DVector::from_column_slice(at.at(0).as_slice());
-        let blocks = [(1, e.kernels), (2, e.impulses)].into_iter();
+        let weights = at.at(0).as_slice();
+        let blocks = (1..).zip(e.blocks);
         let worst = blocks.filter(|(_, counts)| !counts.is_empty());
         let worst = worst.map(|(j, counts)| {
             let block = at.at(j);
             let counts = DMatrix::from_vec(block.nrows(), block.ncols(), counts);
-            let free = Free {
-                weights: free[0],
-                block: free[j],
-            };
-            residual(&counts, block, &weights, free)
+            residual(&counts, block, weights, [free[0], free[j]])
         });
         Some(Ok(worst.fold(0.0, largest)))
     }
@@ -274,7 +245,7 @@ impl<T: Real, E: Placing<T>> Expectation<T> for Placed<'_, T, E> {
     }
 
     fn scale(&self, at: &Parameters<T>) -> Result<Option<Vec<f64>>, FitError> {
-        if !self.evaluator.is_conditional() {
+        if !self.conditional {
             return Ok(None);
         }
         let seen = self.expected(at, [false; 2], false).measured.seen;

@@ -4,14 +4,14 @@ use std::fmt::Debug;
 use std::sync::{Arc, OnceLock};
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::{
-    Em, Explained, FitError, Parameters, SCALE, State, Transform, begin, certify, reached,
-};
+use plca_fit::{Em, Explained, FitError, Parameters, SCALE, State, Transform, reached};
 use plca_tensor::{Data, DataError, DenseTensor, Order, Part, Real};
 
-use super::{Placed, Placing, columns, position, specs};
+use super::{Placed, Placing, parts, position, specs};
 use crate::Likelihood;
-use crate::shifted::model::Columns;
+use crate::explained::explained;
+use crate::product::conflict;
+use crate::shifted::evaluate::Parts;
 
 /// Where kernels may lie on data of one shape.
 pub(crate) trait Place: Debug {
@@ -25,13 +25,13 @@ pub(crate) trait Place: Debug {
     fn leaves(&self) -> bool;
 
     /// `P` of all cells, in row-major order.
-    fn cells<T: Real>(&self, at: Columns<'_, T>) -> Vec<T>;
+    fn cells<T: Real>(&self, at: Parts<'_, T>) -> Vec<T>;
 
     /// `P` of one cell.
-    fn cell<T: Real>(&self, at: Columns<'_, T>, index: &[usize]) -> f64;
+    fn cell<T: Real>(&self, at: Parts<'_, T>, index: &[usize]) -> f64;
 
     /// `Σ P` over the data.
-    fn inside<T: Real>(&self, at: Columns<'_, T>) -> f64;
+    fn inside<T: Real>(&self, at: Parts<'_, T>) -> f64;
 }
 
 /// What follows from the facts of the parameters of a state.
@@ -62,7 +62,7 @@ impl<P: Place> Frame<P> {
         let conditional = self.likelihood == Likelihood::Conditional;
         *self.scale.get_or_init(|| match at.fact(SCALE) {
             Some(&[scale]) => scale,
-            _ if self.place.leaves() && conditional => match self.place.inside(columns(at)) {
+            _ if self.place.leaves() && conditional => match self.place.inside(parts(at)) {
                 inside if inside > 0.0 => at.mass() / inside,
                 // All of the model lies outside: every cell is 0.
                 _ => at.mass(),
@@ -72,14 +72,14 @@ impl<P: Place> Frame<P> {
     }
 
     pub(crate) fn cell<T: Real>(&self, at: &Parameters<T>, index: &[usize]) -> f64 {
-        self.scale(at) * self.place.cell(columns(at), index)
+        self.scale(at) * self.place.cell(parts(at), index)
     }
 
-    /// All cells as some columns have them, in the scale of the data.
+    /// All cells as some parts have them, in the scale of the data.
     fn cells<T: Real>(
         &self,
         at: &Parameters<T>,
-        of: Columns<'_, T>,
+        of: Parts<'_, T>,
     ) -> Result<DenseTensor<T>, FitError> {
         let shape = self.place.shape().to_vec();
         check_room::<T>(&shape)?;
@@ -93,7 +93,7 @@ impl<P: Place> Frame<P> {
         &self,
         at: &Parameters<T>,
     ) -> Result<DenseTensor<T>, FitError> {
-        self.cells(at, columns(at))
+        self.cells(at, parts(at))
     }
 
     pub(crate) fn component<T: Real>(
@@ -101,15 +101,15 @@ impl<P: Place> Frame<P> {
         at: &Parameters<T>,
         z: usize,
     ) -> Result<DenseTensor<T>, FitError> {
-        let columns = columns(at);
-        let components = columns.weights.len();
+        let parts = parts(at);
+        let components = parts.weights.len();
         if z >= components {
             return Err(FitError::NoComponent {
                 component: z,
                 components,
             });
         }
-        self.cells(at, columns.component(z))
+        self.cells(at, parts.component(z))
     }
 }
 
@@ -217,11 +217,10 @@ pub(crate) fn parameters<T: Real>(
 
 /// Refuses a mode to explain along.
 pub(crate) fn refuse_along(how: &Transform) -> Result<(), FitError> {
-    if how.along.is_none() {
-        return Ok(());
+    match how.along {
+        None => Ok(()),
+        _ => conflict("kernels lie along all modes of the data: there is none to explain along"),
     }
-    let what = "kernels lie along all modes of the data: there is none to explain along";
-    Err(FitError::Conflict { what: what.into() })
 }
 
 /// The part of the data that kernels reach from some place, `None` for all of them, and the sum of the rest.
@@ -232,10 +231,11 @@ pub(crate) fn possible<'a, T: Real>(
     how: &Transform,
 ) -> Result<(Option<Part<'a, T>>, f64), FitError> {
     let k = kernels.ncols();
-    let everywhere = place.cells(Columns {
+    let everywhere = place.cells(Parts {
         weights: &vec![T::one(); k],
         kernels: kernels.as_slice(),
         impulses: &vec![T::one(); place.sizes()[1] * k],
+        window: None,
     });
     let is_reached = |index: &[usize]| everywhere[position(index, place.shape())] > T::zero();
     reached(data, is_reached, how.impossible)
@@ -255,28 +255,12 @@ where
     S: State,
     E: Placing<S::Scalar> + Clone + 'a,
 {
-    let blocks = bound.specs.iter().enumerate();
-    let blocks = blocks.map(|(j, spec)| match j {
-        1 => kernels.clone(),
-        _ => spec.even(),
-    });
+    let shares = shares(&bound.specs[1].given(kernels.clone())?)?;
     let em = Em(bound.clone());
-    // [SPEC 5.4] only P(z) and the impulses move
-    let start = begin(&em, blocks.collect())?;
-    let shares = shares(start.at(1))?;
     let gap = |at: &Parameters<S::Scalar>| Ok(vec![gap(&em, at, &shares)?]);
-    let (fit, gap) = certify::<S>(Box::new(Em(bound)), start, how, gap)?;
-    let keep = |j: usize, block: &mut DMatrix<S::Scalar>| {
-        if j == 1 {
-            block.copy_from(kernels);
-        }
-    };
-    Ok(Explained {
-        fit: fit.change(|at| at.change(keep))?,
-        gap,
-        dropped,
-        empty: Vec::new(),
-    })
+    // [SPEC 5.4] only P(z) and the impulses move
+    let learnt = |j: usize| (j == 1).then_some(kernels);
+    explained(Box::new(Em(bound)), learnt, how, dropped, Vec::new(), gap)
 }
 
 /// The numbers of all cells of data of a shape that a state is to fill.

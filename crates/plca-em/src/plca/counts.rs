@@ -1,14 +1,14 @@
 //! Expected counts of PLCA, its conditions of optimality, and how it separates.
 
-use nalgebra::{DMatrix, DVector};
+use nalgebra::DMatrix;
 use plca_fit::{
-    BlockSpec, Counts, Expectation, FitError, Frozen, Parameters, Plan, Product, Separable, Wanted,
+    BlockSpec, Counts, Expectation, FitError, Parameters, Plan, Product, Separable, Wanted,
     pseudo_counts, refuse, transpose_to,
 };
 use plca_tensor::{Cp, Data, Expected, Factor, Modes, Real};
 
 use super::{Plca, with_model};
-use crate::blocks::{Free, largest, residual};
+use crate::blocks::{any_partly_frozen, is_free, largest, residual};
 use crate::expectation::completed;
 use crate::online::Streamed;
 use crate::product::{power, seen_mass, unsupported};
@@ -35,16 +35,10 @@ impl<'a, T: Real> PlcaCounts<'a, T> {
         })
     }
 
-    pub(super) fn is_free(&self, block: usize) -> bool {
-        self.specs[block].frozen != Frozen::Whole
-    }
-
     /// The modes whose counts these blocks need: those of the factors, or any for the weights.
     fn modes(wanted: &[bool]) -> Modes {
-        let modes: Modes = (1..wanted.len())
-            .filter(|&j| wanted[j])
-            .map(|j| j - 1)
-            .collect();
+        let factors = 0..wanted.len() - 1;
+        let modes: Modes = factors.filter(|&mode| wanted[mode + 1]).collect();
         match modes.is_empty() && wanted[0] {
             true => Modes::one(0),
             false => modes,
@@ -76,11 +70,6 @@ impl<'a, T: Real> PlcaCounts<'a, T> {
         };
         Ok(completed(self.data, &tempered, modes, false)?)
     }
-
-    fn ln_lik(&self, at: &Parameters<T>) -> Result<f64, FitError> {
-        let e = with_model(at, |model| completed(self.data, model, Modes::NONE, true))?;
-        Ok(e.value())
-    }
 }
 
 impl<T: Real> Expectation<T> for PlcaCounts<'_, T> {
@@ -93,7 +82,7 @@ impl<T: Real> Expectation<T> for PlcaCounts<'_, T> {
         let mut e = self.counts(at, modes, wanted.value)?;
         let value = match wanted.value {
             true if at.power() == 1.0 || modes.is_empty() => Some(e.value()),
-            true => Some(self.ln_lik(at)?),
+            true => Some(self.counts(at, Modes::NONE, true)?.value()),
             false => None,
         };
         let factors = 1..wanted.blocks.len();
@@ -126,35 +115,26 @@ impl<T: Real> Expectation<T> for PlcaCounts<'_, T> {
     /// cells are imputed, with `v` the mass of the completed data. With frozen components it is the largest change that an iteration
     /// makes. `[SPEC 1.1]`
     fn residual(&self, at: &Parameters<T>) -> Option<Result<f64, FitError>> {
-        if self
-            .specs
-            .iter()
-            .any(|s| matches!(s.frozen, Frozen::Components(_)))
-        {
+        if any_partly_frozen(&self.specs) {
             return None;
         }
-        let wanted: Vec<bool> = (0..self.specs.len()).map(|j| self.is_free(j)).collect();
-        let counts = match self.counts(at, Self::modes(&wanted), false) {
+        let free: Vec<bool> = self.specs.iter().map(is_free).collect();
+        let counts = match self.counts(at, Self::modes(&free), false) {
             Ok(counts) => counts,
             Err(error) => return Some(Err(error)),
         };
-        let weights = DVector::from_column_slice(at.at(0).as_slice());
+        let weights = at.at(0).as_slice();
         let of_block = |j: usize| {
-            let free = Free {
-                weights: self.is_free(0),
-                block: self.is_free(j),
-            };
-            Some(residual(counts.get(j - 1)?, at.at(j), &weights, free))
+            let counts = counts.get(j - 1)?;
+            Some(residual(counts, at.at(j), weights, [free[0], free[j]]))
         };
-        let blocks = (1..self.specs.len()).filter_map(of_block);
+        let blocks = (1..free.len()).filter_map(of_block);
         Some(Ok(blocks.fold(0.0, largest)))
     }
 
     fn separable(&self) -> Result<&dyn Separable<T>, FitError> {
-        match &self.plan {
-            Ok(_) => Ok(self),
-            Err(error) => Err(error.clone()),
-        }
+        self.plan.as_ref().map_err(FitError::clone)?;
+        Ok(self)
     }
 
     fn unit(&self) -> f64 {
@@ -170,10 +150,8 @@ impl<T: Real> Expectation<T> for PlcaCounts<'_, T> {
             return Ok(None);
         }
         // [SPEC 4] s = v_obs / Σ_obs P
-        let seen: f64 = with_model(at, |cp| seen_mass(self.data, cp, 0))?
-            .iter()
-            .sum();
-        Ok(Some(vec![self.data.total() / seen]))
+        let seen = with_model(at, |cp| seen_mass(self.data, cp, 0))?;
+        Ok(Some(vec![self.data.total() / seen.iter().sum::<f64>()]))
     }
 
     fn tempers(&self) -> bool {
@@ -186,14 +164,11 @@ impl<T: Real> Expectation<T> for PlcaCounts<'_, T> {
 }
 
 fn plan<T: Real>(model: &Plca<T>, specs: &[BlockSpec<T>]) -> Result<Plan, FitError> {
-    let whole = |j: usize| specs[j].frozen == Frozen::Whole;
     refuse(model.temper != 1.0, "tempering")?;
-    refuse(whole(0), "a frozen block of weights")?;
+    refuse(!is_free(&specs[0]), "a frozen block of weights")?;
     let weights = pseudo_counts(&specs[0])?;
-    let free: Vec<usize> = (1..specs.len())
-        .filter(|&j| !whole(j))
-        .map(|j| j - 1)
-        .collect();
+    let factors = 0..specs.len() - 1;
+    let free: Vec<usize> = factors.filter(|&j| is_free(&specs[j + 1])).collect();
     refuse(free.is_empty(), "a model of free weights alone")?;
     let mut pseudo = vec![None; specs.len() - 1];
     for &mode in &free {
@@ -220,10 +195,8 @@ impl<T: Real> Separable<T> for PlcaCounts<'_, T> {
 
     fn product(&self, at: &Parameters<T>) -> Product<T> {
         let weights = at.at(0).iter().map(|w| w.to_f64()).collect();
-        Product::new(
-            at.blocks().skip(1).map(|(_, f)| f.transpose()).collect(),
-            weights,
-        )
+        let factors = at.matrices()[1..].iter().map(DMatrix::transpose);
+        Product::new(factors.collect(), weights)
     }
 
     fn write(&self, product: &Product<T>, at: &mut Parameters<T>) {
@@ -234,7 +207,7 @@ impl<T: Real> Separable<T> for PlcaCounts<'_, T> {
             if j == 0 {
                 let weights = block.iter_mut().zip(product.scale());
                 weights.for_each(|(w, n)| *w = T::lit(n / total));
-            } else if self.is_free(j) {
+            } else if is_free(&self.specs[j]) {
                 transpose_to(product.factor(j - 1), &ones, block);
             }
         });

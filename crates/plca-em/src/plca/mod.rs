@@ -24,9 +24,9 @@ use plca_fit::{
 };
 use plca_tensor::{Cp, Data, Factor, Real, check_counts};
 
-use crate::product::{check_components, check_power};
+use crate::product::{check_components, check_power, conflict};
+use crate::sequential::Sequential as Multiplicative;
 use counts::PlcaCounts;
-use multiplicative::Multiplicative;
 
 pub use state::PlcaState;
 
@@ -132,10 +132,9 @@ impl<T: Real> PlcaBuilder<T> {
         check_components(plca.components)?;
         check_power(plca.temper)?;
         if plca.missing == Missing::Multiplicative && !plca.is_sequential() {
-            return Err(FitError::Conflict {
-                what: "multiplicative treatment of missing cells goes with neither priors, tempering, frozen weights or components nor both factors frozen"
-                    .into(),
-            });
+            return conflict(
+                "multiplicative treatment of missing cells goes with neither priors, tempering, frozen weights or components nor both factors frozen",
+            );
         }
         Ok(plca)
     }
@@ -176,11 +175,7 @@ fn specs<T: Real>(shape: &[usize], k: usize) -> Vec<BlockSpec<T>> {
 }
 
 fn with_model<T: Real, O>(at: &Parameters<T>, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
-    let factors: Vec<_> = at
-        .blocks()
-        .skip(1)
-        .map(|(_, f)| Factor::Columns(f))
-        .collect();
+    let factors: Vec<_> = at.matrices()[1..].iter().map(Factor::Columns).collect();
     f(&Cp {
         weights: Some(at.at(0).as_slice()),
         factors: &factors,

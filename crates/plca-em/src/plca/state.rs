@@ -4,12 +4,13 @@ use std::borrow::Cow;
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::{
-    Explained, FitError, Model, Parameters, Reconstruct, SCALE, State, Transform, begin, certify,
-    dense, empty, gap, one_component, possible, share,
+    Explained, FitError, Model, Parameters, Reconstruct, SCALE, State, Transform, dense, empty,
+    gap, one_component, possible, share,
 };
 use plca_tensor::{Cp, Data, DenseTensor, Factor, Modes, Real, Request, Rule};
 
 use super::{Plca, specs, with_model};
+use crate::explained::explained;
 use crate::product::check_components;
 
 /// Fitted parameters of [`Plca`].
@@ -81,27 +82,10 @@ impl<T: Real> PlcaState<T> {
             config = config.freeze(format!("factor_{j}"));
         }
         let config = config.build()?;
-        let algorithm = config.bind(data)?;
-        let is_learnt = |j: usize| j > 0 && j - 1 != along;
-        let blocks = algorithm.blocks().iter().enumerate();
-        let blocks = blocks.map(|(j, spec)| match is_learnt(j) {
-            true => self.0.at(j).clone(),
-            false => spec.even(),
-        });
-        let start = begin(&*algorithm, blocks.collect())?;
+        let learnt = |j: usize| (j > 0 && j - 1 != along).then(|| self.0.at(j));
         let gap = |at: &Parameters<T>| gap_of(data, at, along);
-        let (fit, gap) = certify::<Self>(algorithm, start, how, gap)?;
-        let keep = |j: usize, block: &mut DMatrix<T>| {
-            if is_learnt(j) {
-                block.copy_from(self.0.at(j));
-            }
-        };
-        Ok(Explained {
-            fit: fit.change(|at| at.change(keep))?,
-            gap,
-            dropped,
-            empty: empty(data, along)?,
-        })
+        let empty = empty(data, along)?;
+        explained(config.bind(data)?, learnt, how, dropped, empty, gap)
     }
 
     /// What the distribution is multiplied by to approximate the data: their sum, more where cells were hidden.
@@ -150,8 +134,7 @@ fn gap_of<T: Real>(
     for (mut column, &weight) in free.column_iter_mut().zip(at.at(0).iter()) {
         column *= weight;
     }
-    let factors = at.blocks().skip(1).map(|(_, f)| Factor::Columns(f));
-    let mut factors: Vec<_> = factors.collect();
+    let mut factors: Vec<_> = at.matrices()[1..].iter().map(Factor::Columns).collect();
     factors[along] = Factor::Columns(&free);
     let model = Cp {
         weights: None,

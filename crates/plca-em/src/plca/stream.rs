@@ -7,7 +7,8 @@ use plca_tensor::{Data, Real};
 use super::counts::PlcaCounts;
 use super::{Plca, PlcaState, specs};
 use crate::Missing;
-use crate::online::{Explanation, Streamed, Turn, explain, sealed};
+use crate::online::{Explanation, Streamed, Turn, explain, freeze_shared, sealed};
+use crate::product::conflict;
 
 impl<T: Real> sealed::Sealed for Plca<T> {}
 
@@ -35,7 +36,7 @@ impl<T: Real> Streamed<T> for Plca<T> {
         } else {
             return Ok(());
         };
-        Err(FitError::Conflict { what: what.into() })
+        conflict(what)
     }
 
     fn explain(
@@ -45,13 +46,17 @@ impl<T: Real> Streamed<T> for Plca<T> {
         start: Option<&PlcaState<T>>,
         how: Turn,
     ) -> Result<Explanation<T, PlcaState<T>>, FitError> {
-        let em = Em(PlcaCounts::new(self, batch)?);
-        if em.0.specs.last().is_some_and(|spec| spec.prior.is_some()) {
-            let what = "the factor of the streamed mode belongs to the batches: it takes no prior";
-            return Err(FitError::Conflict { what: what.into() });
+        let mut counts = PlcaCounts::new(self, batch)?;
+        if (counts.specs.last()).is_some_and(|spec| spec.prior.is_some()) {
+            return conflict(
+                "the factor of the streamed mode belongs to the batches: it takes no prior",
+            );
         }
+        let last = counts.specs.len() - 1;
+        let is_local = |j| self.is_local(j, last + 1);
+        freeze_shared(&mut counts.specs, is_local);
+        let em = Em(counts);
         let specs = &em.0.specs;
-        let last = specs.len() - 1;
         let own = |j: usize| match start {
             Some(state) if j < state.parameters().blocks().count() => {
                 state.parameters().at(j).clone()
@@ -60,13 +65,12 @@ impl<T: Real> Streamed<T> for Plca<T> {
         };
         let blocks = std::iter::once(own(0)).chain(shared).chain([own(last)]);
         let at = begin(&em, blocks.collect())?;
-        let joint = |at: &Parameters<T>| {
-            let columns = at.at(last).column_iter().zip(at.at(0).iter());
-            let share = |(column, w): (nalgebra::DVectorView<'_, T>, &T)| {
-                column.iter().map(|h| h.to_f64() * w.to_f64()).collect()
-            };
-            columns.map(share).collect::<Vec<Vec<f64>>>().concat()
+        let joint = |at: &Parameters<T>| -> Vec<f64> {
+            let (factor, weights) = (at.at(last), at.at(0));
+            let weight = |i: usize| weights[i / factor.nrows()].to_f64();
+            let entries = factor.iter().enumerate();
+            entries.map(|(i, h)| h.to_f64() * weight(i)).collect()
         };
-        explain(&em.0, |j| self.is_local(j, last + 1), joint, at, how)
+        explain(&em, is_local, joint, at, how)
     }
 }

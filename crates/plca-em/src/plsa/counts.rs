@@ -2,26 +2,26 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    BlockSpec, Counts, Draw, Expectation, FitError, Frozen, Parameters, Plan, Product, Separable,
-    Wanted, pseudo_counts, refuse, transpose_to,
+    BlockSpec, Counts, Draw, Expectation, FitError, Parameters, Plan, Product, Separable, Wanted,
+    pseudo_counts, refuse, transpose_to,
 };
 use plca_tensor::parallel::for_each_part;
 use plca_tensor::{Cp, Data, Expected, Modes, Real, Request, Rule, check_counts};
 
 use super::{Plsa, with_model};
 use crate::Given;
+use crate::blocks::is_free;
 use crate::expectation::add_hidden;
 use crate::online::Streamed;
-use crate::product::{power, seen_mass, unsupported};
+use crate::product::{conflict, power, seen_mass, unsupported};
 
 fn plan<T: Real>(model: &Plsa<T>, specs: &[BlockSpec<T>]) -> Result<Plan, FitError> {
     let (explained, given) = (model.given.explained(), model.given.mode());
-    let whole = |j: usize| specs[j].frozen == Frozen::Whole;
     refuse(model.temper != 1.0, "tempering")?;
-    refuse(whole(1), "a frozen block `mixture`")?;
+    refuse(!is_free(&specs[1]), "a frozen block `mixture`")?;
     let mut pseudo = vec![None, None];
     let mut free = vec![given];
-    if !whole(0) {
+    if is_free(&specs[0]) {
         free.insert(0, explained);
         pseudo[explained] = pseudo_counts(&specs[0])?.map(|c| c.transpose());
     }
@@ -52,9 +52,7 @@ impl<'a, T: Real> PlsaCounts<'a, T> {
         check_counts(data)?;
         let &[_, _] = data.shape() else {
             let order = data.shape().len();
-            return Err(FitError::Conflict {
-                what: format!("PLSA is for matrices, the data have order {order}"),
-            });
+            return conflict(format!("PLSA is for matrices, the data have order {order}"));
         };
         let mut specs = model.specs(data.shape())?;
         let marginal = data.marginal(model.given.mode())?;
@@ -81,22 +79,10 @@ impl<'a, T: Real> PlsaCounts<'a, T> {
     ) -> Result<Expected<T>, FitError> {
         let request = Request::counts(modes).value(value);
         let given = self.model.given;
-        let e = with_model(given, basis, mixture, |cp| self.data.e_step(cp, &request))?;
-        match self.data.is_complete() {
-            true => Ok(e),
-            false => self.impute(e, basis, mixture, modes, value),
+        let mut e = with_model(given, basis, mixture, |cp| self.data.e_step(cp, &request))?;
+        if self.data.is_complete() {
+            return Ok(e);
         }
-    }
-
-    fn impute(
-        &self,
-        mut e: Expected<T>,
-        basis: &DMatrix<T>,
-        mixture: &DMatrix<T>,
-        modes: Modes,
-        value: bool,
-    ) -> Result<Expected<T>, FitError> {
-        let given = self.model.given;
         let exposure = |mode| Request::counts(Modes::one(mode)).rule(Rule::Exposure);
         let mut seen = with_model(given, basis, mixture, |cp| {
             self.data.e_step(cp, &exposure(given.mode()))
@@ -118,17 +104,15 @@ impl<'a, T: Real> PlsaCounts<'a, T> {
         }
         let mut counts = vec![None, None];
         with_model(given, basis, &scaled, |cp| {
-            if modes.contains(given.mode()) {
-                let mut own = e.take(given.mode());
-                add_hidden(&mut own, &seen, cp, given.mode(), T::one());
-                counts[given.mode()] = Some(own);
-            }
-            let explained = given.explained();
-            if modes.contains(explained) {
-                let seen = self.data.e_step(cp, &exposure(explained))?;
-                let mut own = e.take(explained);
-                add_hidden(&mut own, seen.counts(explained), cp, explained, T::one());
-                counts[explained] = Some(own);
+            for mode in (0..2).filter(|&mode| modes.contains(mode)) {
+                let mut own = e.take(mode);
+                if mode == given.mode() {
+                    add_hidden(&mut own, &seen, cp, mode, T::one());
+                } else {
+                    let seen = self.data.e_step(cp, &exposure(mode))?;
+                    add_hidden(&mut own, seen.counts(mode), cp, mode, T::one());
+                }
+                counts[mode] = Some(own);
             }
             Ok::<_, FitError>(())
         })?;
@@ -143,10 +127,8 @@ impl<T: Real> Expectation<T> for PlsaCounts<'_, T> {
 
     fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError> {
         let order = [self.model.given.explained(), self.model.given.mode()];
-        let modes: Modes = (0..2)
-            .filter(|&j| wanted.blocks[j])
-            .map(|j| order[j])
-            .collect();
+        let blocks = (0..2).filter(|&j| wanted.blocks[j]);
+        let modes: Modes = blocks.map(|j| order[j]).collect();
         let (basis, mixture) = (at.at(0), at.at(1));
         let (mut e, value) = if at.power() == 1.0 || modes.is_empty() {
             let e = self.counts(basis, mixture, modes, wanted.value)?;
@@ -175,10 +157,8 @@ impl<T: Real> Expectation<T> for PlsaCounts<'_, T> {
     }
 
     fn separable(&self) -> Result<&dyn Separable<T>, FitError> {
-        match &self.plan {
-            Ok(_) => Ok(self),
-            Err(error) => Err(error.clone()),
-        }
+        self.plan.as_ref().map_err(FitError::clone)?;
+        Ok(self)
     }
 
     fn unit(&self) -> f64 {
@@ -237,7 +217,7 @@ impl<T: Real> Separable<T> for PlsaCounts<'_, T> {
         let (given, k) = (self.model.given, self.model.components);
         let pseudo = Separable::plan(self).pseudo[given.mode()].as_ref();
         at.change(|j, block| match j {
-            0 if self.specs[0].frozen != Frozen::Whole => {
+            0 if is_free(&self.specs[0]) => {
                 transpose_to(product.factor(given.explained()), &vec![1.0; k], block);
             }
             1 => mix(product.factor(given.mode()), product.scale(), pseudo, block),

@@ -4,14 +4,15 @@ use std::borrow::Cow;
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    Explained, FitError, Model, Parameters, Reconstruct, SCALE, State, Transform, begin, certify,
-    dense, empty, gaps, one_component, possible,
+    Explained, FitError, Model, Parameters, Reconstruct, SCALE, State, Transform, dense, empty,
+    gaps, one_component, possible,
 };
 use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
 
 use super::{Plsa, specs, with_model};
 use crate::Given;
-use crate::product::check_components;
+use crate::explained::explained;
+use crate::product::{check_components, conflict};
 
 /// Fitted parameters of [`Plsa`].
 #[derive(Clone, Debug, PartialEq)]
@@ -75,33 +76,19 @@ impl<T: Real> PlsaState<T> {
         let (given, k) = (self.given(), self.basis().ncols());
         let along = given.mode();
         if how.along.is_some_and(|mode| mode != along) {
-            return Err(FitError::Conflict {
-                what: format!("the observations of this PLSA lie along mode {along}"),
-            });
+            return conflict(format!(
+                "the observations of this PLSA lie along mode {along}"
+            ));
         }
         let mut learnt = [None, None];
         learnt[given.explained()] = Some(Factor::Columns(self.basis()));
         let (part, dropped) = possible(data, &learnt, how.impossible)?;
         let data = part.as_ref().map_or(data, |part| part);
         let config = Plsa::builder(k).given(given).freeze("basis").build()?;
-        let algorithm = config.bind(data)?;
-        let specs = algorithm.blocks();
-        let [mixture, marginal] = [specs[1].even(), specs[2].even()];
-        let totals = data.marginal(along)?;
-        let start = begin(&*algorithm, vec![self.basis().clone(), mixture, marginal])?;
+        let learnt = |j: usize| (j == 0).then(|| self.basis());
+        let (totals, empty) = (data.marginal(along)?, empty(data, along)?);
         let gap = |at: &Parameters<T>| gaps(data, [at.at(0), at.at(1)], along, &totals);
-        let (fit, gap) = certify::<Self>(algorithm, start, how, gap)?;
-        let keep = |j: usize, block: &mut DMatrix<T>| {
-            if j == 0 {
-                block.copy_from(self.basis());
-            }
-        };
-        Ok(Explained {
-            fit: fit.change(|at| at.change(keep))?,
-            gap,
-            dropped,
-            empty: empty(data, along)?,
-        })
+        explained(config.bind(data)?, learnt, how, dropped, empty, gap)
     }
 
     /// Calls `f` with `P(x | y)` as a model for the kernels.

@@ -6,7 +6,8 @@ use plca_tensor::{Data, Real};
 
 use super::counts::PlsaCounts;
 use super::{Plsa, PlsaState, specs};
-use crate::online::{Explanation, Streamed, Turn, explain, sealed};
+use crate::online::{Explanation, Streamed, Turn, explain, freeze_shared, sealed};
+use crate::product::conflict;
 
 impl<T: Real> sealed::Sealed for Plsa<T> {}
 
@@ -34,7 +35,7 @@ impl<T: Real> Streamed<T> for Plsa<T> {
         } else {
             return Ok(());
         };
-        Err(FitError::Conflict { what: what.into() })
+        conflict(what)
     }
 
     fn explain(
@@ -44,20 +45,20 @@ impl<T: Real> Streamed<T> for Plsa<T> {
         start: Option<&PlsaState<T>>,
         how: Turn,
     ) -> Result<Explanation<T, PlsaState<T>>, FitError> {
-        let counts = PlsaCounts::new(self, batch)?;
+        let mut counts = PlsaCounts::new(self, batch)?;
+        let is_local = |j| self.is_local(j, 3);
+        freeze_shared(&mut counts.specs, is_local);
         let mixture = start.map_or_else(|| counts.specs[1].even(), |s| s.mixture().clone());
         let marginal = counts.specs[2].even();
         let em = Em(counts);
         let at = begin(&em, vec![shared.swap_remove(0), mixture, marginal])?;
         let sums = &em.0.marginal;
         let total: f64 = sums.iter().sum();
-        let joint = |at: &Parameters<T>| {
-            let columns = at.at(1).column_iter().zip(sums);
-            let share = |(column, v): (nalgebra::DVectorView<'_, T>, &f64)| {
-                column.iter().map(|g| g.to_f64() * v / total).collect()
-            };
-            columns.map(share).collect::<Vec<Vec<f64>>>().concat()
+        let joint = |at: &Parameters<T>| -> Vec<f64> {
+            let entries = at.at(1).iter().enumerate();
+            let entries = entries.map(|(i, g)| g.to_f64() * sums[i / self.components] / total);
+            entries.collect()
         };
-        explain(&em.0, |j| self.is_local(j, 3), joint, at, how)
+        explain(&em, is_local, joint, at, how)
     }
 }

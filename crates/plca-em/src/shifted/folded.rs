@@ -25,9 +25,17 @@ pub(crate) struct Folded {
     pub(crate) offset: Vec<usize>,
     /// For every dimension of the data what one step along it adds to `c`, `d` and `x`.
     strides: Vec<[usize; 3]>,
-    /// Row of a folded block for every row of the kernels; `None` if they agree.
-    kernel_order: Option<Vec<u32>>,
-    impulse_order: Option<Vec<u32>>,
+    /// Row of a folded block for every row of the kernels, and of the impulses; `None` if they agree.
+    orders: [Option<Vec<u32>>; 2],
+}
+
+/// Kernels or impulses of one component: `lines` boxes of `shape`, of `cells` cells in rows of `row`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Side<'a> {
+    pub(crate) lines: usize,
+    pub(crate) shape: &'a [usize],
+    pub(crate) cells: usize,
+    pub(crate) row: usize,
 }
 
 impl Folded {
@@ -64,8 +72,10 @@ impl Folded {
             kernel: of(&g.kernel, 1),
             impulse: of(&g.impulse, 1),
             offset: of(&g.offset, 0),
-            kernel_order: order_of(&g.kernel, &strides, 0),
-            impulse_order: order_of(&g.impulse, &strides, 1),
+            orders: [
+                order_of(&g.kernel, &strides, 0),
+                order_of(&g.impulse, &strides, 1),
+            ],
             strides,
         }
     }
@@ -106,40 +116,57 @@ impl Folded {
         at
     }
 
-    /// Kernels as `[z][c][t]`.
-    pub(crate) fn fold_kernels<T: Real>(&self, kernels: &[T]) -> Vec<T> {
-        fold(
-            kernels,
-            self.kernel_order.as_deref(),
-            self.channels * self.taps(),
-        )
+    /// Channels and extents of the kernels (side 0), or lanes and extents of the impulses (side 1).
+    pub(crate) fn side(&self, side: usize) -> Side<'_> {
+        let (lines, shape) = match side {
+            0 => (self.channels, &self.kernel),
+            _ => (self.lanes, &self.impulse),
+        };
+        let cells = shape.iter().product();
+        Side {
+            lines,
+            shape,
+            cells,
+            row: shape[shape.len() - 1],
+        }
     }
 
-    /// Impulses as `[z][d][h]`.
-    pub(crate) fn fold_impulses<T: Real>(&self, impulses: &[T]) -> Vec<T> {
-        fold(
-            impulses,
-            self.impulse_order.as_deref(),
-            self.lanes * self.places(),
-        )
+    /// The plane `[c][d]` of a line of one side and a line of the other.
+    pub(crate) fn plane(&self, side: usize, own: usize, other: usize) -> usize {
+        match side {
+            0 => own * self.lanes + other,
+            _ => other * self.lanes + own,
+        }
     }
 
-    /// Back from `[z][c][t]`.
-    pub(crate) fn unfold_kernels<T: Real>(&self, folded: Vec<T>) -> Vec<T> {
-        unfold(
-            folded,
-            self.kernel_order.as_deref(),
-            self.channels * self.taps(),
-        )
+    /// Kernels (side 0) as `[z][c][t]`, or impulses (side 1) as `[z][d][h]`.
+    pub(crate) fn fold<T: Real>(&self, side: usize, block: &[T]) -> Vec<T> {
+        let Some(order) = &self.orders[side] else {
+            return block.to_vec();
+        };
+        let mut out = vec![T::zero(); block.len()];
+        let columns = out.chunks_exact_mut(order.len());
+        for (from, to) in block.chunks_exact(order.len()).zip(columns) {
+            for (&x, &at) in from.iter().zip(order) {
+                to[at as usize] = x;
+            }
+        }
+        out
     }
 
-    /// Back from `[z][d][h]`.
-    pub(crate) fn unfold_impulses<T: Real>(&self, folded: Vec<T>) -> Vec<T> {
-        unfold(
-            folded,
-            self.impulse_order.as_deref(),
-            self.lanes * self.places(),
-        )
+    /// Back from [`fold`](Self::fold).
+    pub(crate) fn unfold<T: Real>(&self, side: usize, folded: Vec<T>) -> Vec<T> {
+        let Some(order) = &self.orders[side] else {
+            return folded;
+        };
+        let mut out = vec![T::zero(); folded.len()];
+        let columns = out.chunks_exact_mut(order.len());
+        for (from, to) in folded.chunks_exact(order.len()).zip(columns) {
+            for (x, &at) in to.iter_mut().zip(order) {
+                *x = from[at as usize];
+            }
+        }
+        out
     }
 }
 
@@ -164,30 +191,4 @@ fn order_of(shape: &[usize], strides: &[[usize; 3]], kind: usize) -> Option<Vec<
         .collect();
     let agrees = (0..).zip(&table).all(|(i, &at)| i == at);
     (!agrees).then_some(table)
-}
-
-fn fold<T: Real>(block: &[T], order: Option<&[u32]>, cells: usize) -> Vec<T> {
-    let Some(order) = order else {
-        return block.to_vec();
-    };
-    let mut out = vec![T::zero(); block.len()];
-    for (from, to) in block.chunks_exact(cells).zip(out.chunks_exact_mut(cells)) {
-        for (&x, &at) in from.iter().zip(order) {
-            to[at as usize] = x;
-        }
-    }
-    out
-}
-
-fn unfold<T: Real>(folded: Vec<T>, order: Option<&[u32]>, cells: usize) -> Vec<T> {
-    let Some(order) = order else {
-        return folded;
-    };
-    let mut out = vec![T::zero(); folded.len()];
-    for (from, to) in folded.chunks_exact(cells).zip(out.chunks_exact_mut(cells)) {
-        for (x, &at) in to.iter_mut().zip(order) {
-            *x = from[at as usize];
-        }
-    }
-    out
 }

@@ -27,9 +27,9 @@ use plca_tensor::{Data, Real, check_counts};
 
 use self::model::Evaluator;
 use crate::placed::{
-    Placed, Powers, check_literal, likelihood_fact, numbers, placed_setters, specs,
+    Placed, Powers, is_conditional, likelihood_fact, numbers, placed_setters, specs,
 };
-use crate::product::check_components;
+use crate::product::{check_components, check_setting, conflict};
 
 pub use geometry::{Geometry, Support};
 pub use options::{Evaluation, Likelihood};
@@ -105,10 +105,9 @@ impl<T: Real> Shifted<T> {
     fn on_data<'a>(&self, data: &'a dyn Data<T>) -> Result<Placed<'a, T, Evaluator<T>>, FitError> {
         check_counts(data)?;
         let geometry = self.geometry(data.shape())?;
-        check_literal(self.likelihood, !geometry.is_valid(), data)?;
-        if !self.evaluation.is_available() {
-            let what = "`Evaluation::Fft` without the feature `fft`";
-            return Err(FitError::Conflict { what: what.into() });
+        let conditional = is_conditional(self.likelihood, !geometry.is_valid(), data)?;
+        if self.evaluation == Evaluation::Fft && !cfg!(feature = "fft") {
+            return conflict("`Evaluation::Fft` without the feature `fft`");
         }
         let k = self.components;
         let mut specs = specs(geometry.cells(), k);
@@ -118,6 +117,7 @@ impl<T: Real> Shifted<T> {
         Ok(Placed {
             data,
             evaluator,
+            conditional,
             specs,
             powers: self.powers,
             facts,
@@ -153,20 +153,13 @@ impl<T: Real> ShiftedBuilder<T> {
         let shifted = self.0;
         check_components(shifted.components)?;
         shifted.powers.check()?;
-        if shifted.kernel.contains(&0) {
-            return Err(FitError::Setting {
-                name: "kernel",
-                value: 0.0,
-                expected: "extents of at least 1",
-            });
-        }
+        let extended = !shifted.kernel.contains(&0);
+        check_setting(extended, "kernel", 0.0, "extents of at least 1")?;
         let (supports, order) = (shifted.supports.len(), shifted.kernel.len());
         if supports != 1 && supports != order {
-            return Err(FitError::Conflict {
-                what: format!(
-                    "{supports} supports for kernels of {order} dimensions: expected one, or one for each"
-                ),
-            });
+            return conflict(format!(
+                "{supports} supports for kernels of {order} dimensions: expected one, or one for each"
+            ));
         }
         Ok(shifted)
     }

@@ -9,66 +9,13 @@ use super::folded::Folded;
 use super::geometry::{Geometry, advance};
 use super::window::Window;
 use super::{Evaluation, Likelihood};
-use crate::placed::Placing;
-
-/// Weights, kernels and impulses, component after component.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Columns<'a, T> {
-    pub(crate) weights: &'a [T],
-    pub(crate) kernels: &'a [T],
-    pub(crate) impulses: &'a [T],
-}
-
-impl<'a, T: Real> Columns<'a, T> {
-    /// The same of one component.
-    pub(crate) fn component(self, z: usize) -> Self {
-        let k = self.weights.len();
-        let of = |block: &'a [T]| {
-            let cells = block.len() / k;
-            &block[z * cells..][..cells]
-        };
-        Self {
-            weights: of(self.weights),
-            kernels: of(self.kernels),
-            impulses: of(self.impulses),
-        }
-    }
-
-    /// The blocks as they are, for a model that has no other layout.
-    pub(crate) fn parts(self) -> Parts<'a, T> {
-        Parts {
-            weights: self.weights,
-            kernels: self.kernels,
-            impulses: self.impulses,
-            window: None,
-        }
-    }
-}
+use crate::placed::{Place, Placing};
 
 /// A shifted model on data of one shape.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     pub(crate) geometry: Geometry,
     folded: Folded,
-}
-
-/// Folded copies of kernels and impulses, and how much of the model is in the window.
-struct Folds<'a, T> {
-    weights: &'a [T],
-    kernels: Vec<T>,
-    impulses: Vec<T>,
-    window: Option<Window>,
-}
-
-impl<T> Folds<'_, T> {
-    fn parts(&self) -> Parts<'_, T> {
-        Parts {
-            weights: self.weights,
-            kernels: &self.kernels,
-            impulses: &self.impulses,
-            window: self.window.as_ref(),
-        }
-    }
 }
 
 impl Layout {
@@ -79,30 +26,42 @@ impl Layout {
         }
     }
 
-    fn fold<'a, T: Real>(&self, at: Columns<'a, T>) -> Folds<'a, T> {
-        let kernels = self.folded.fold_kernels(at.kernels);
-        let impulses = self.folded.fold_impulses(at.impulses);
-        let outside = !self.geometry.is_valid();
+    /// Calls `f` with the model in folded blocks.
+    fn with_folded<T: Real, O>(&self, at: Parts<'_, T>, f: impl FnOnce(&Parts<'_, T>) -> O) -> O {
+        let kernels = self.folded.fold(0, at.kernels);
+        let impulses = self.folded.fold(1, at.impulses);
         let window = || Window::new(&self.folded, at.weights, &kernels, &impulses);
-        Folds {
-            window: outside.then(window),
+        let window = (!self.geometry.is_valid()).then(window);
+        f(&Parts {
             weights: at.weights,
-            kernels,
-            impulses,
-        }
+            kernels: &kernels,
+            impulses: &impulses,
+            window: window.as_ref(),
+        })
+    }
+}
+
+impl Place for Layout {
+    fn shape(&self) -> &[usize] {
+        self.geometry.data_shape()
     }
 
-    /// `Σ_x P(x)` over the window of the data: 1 if all supports are valid.
-    pub(crate) fn window_mass<T: Real>(&self, at: Columns<'_, T>) -> f64 {
-        self.fold(at).parts().window_mass()
+    fn sizes(&self) -> [usize; 2] {
+        self.geometry.cells()
     }
 
-    /// `P` of all cells, in row-major order.
-    pub(crate) fn cells<T: Real>(&self, at: Columns<'_, T>) -> Vec<T> {
+    fn leaves(&self) -> bool {
+        !self.geometry.is_valid()
+    }
+
+    fn inside<T: Real>(&self, at: Parts<'_, T>) -> f64 {
+        self.with_folded(at, |model| model.window_mass())
+    }
+
+    fn cells<T: Real>(&self, at: Parts<'_, T>) -> Vec<T> {
         let f = &self.folded;
-        let folds = self.fold(at);
-        let p = Direct::model(f, &folds.parts());
-        let shape = self.geometry.data_shape();
+        let p = self.with_folded(at, |model| Direct::model(f, model));
+        let shape = self.shape();
         let mut index = vec![0; shape.len()];
         let mut out = Vec::with_capacity(p.len());
         loop {
@@ -114,8 +73,8 @@ impl Layout {
         }
     }
 
-    /// `P` at one cell, as the model is written.
-    pub(crate) fn cell<T: Real>(&self, at: Columns<'_, T>, index: &[usize]) -> f64 {
+    /// As the model is written.
+    fn cell<T: Real>(&self, at: Parts<'_, T>, index: &[usize]) -> f64 {
         let g = &self.geometry;
         let (taps, places) = (g.kernel_cells(), g.impulse_cells());
         let mut t = vec![0; index.len()];
@@ -141,10 +100,9 @@ impl Layout {
 /// The E-step of shifted models on data.
 #[derive(Clone, Debug)]
 pub(crate) struct Evaluator<T: Real> {
-    pub(crate) layout: Layout,
-    pub(crate) likelihood: Likelihood,
+    layout: Layout,
+    likelihood: Likelihood,
     engine: Arc<dyn Engine<T>>,
-    complete: bool,
     total: f64,
 }
 
@@ -162,47 +120,31 @@ impl<T: Real> Evaluator<T> {
             layout,
             likelihood,
             engine: engine.into(),
-            complete: data.is_complete(),
             total: data.total(),
         })
     }
 }
 
 impl<T: Real> Placing<T> for Evaluator<T> {
-    fn total(&self) -> f64 {
-        self.total
-    }
-
-    fn is_conditional(&self) -> bool {
-        let outside =
-            !self.layout.geometry.is_valid() && self.likelihood == Likelihood::Conditional;
-        outside || !self.complete
-    }
-
-    fn cell(&self, at: Columns<'_, T>, index: &[usize], _: &[usize]) -> f64 {
+    fn cell(&self, at: Parts<'_, T>, index: &[usize]) -> f64 {
         self.layout.cell(at, index)
     }
 
-    fn expect(&self, at: Columns<'_, T>, wanted: Wanted) -> Counts<T> {
-        let folds = self.layout.fold(at);
-        let mut counts = self.engine.expect(&folds.parts(), wanted);
-        if let (Some(window), Likelihood::Conditional) = (&folds.window, self.likelihood) {
-            // [SPEC 4] [SPEC 5.2] s = v / Σ_obs P
-            let s = self.total * counts.scale / counts.measured.seen;
-            let Counts {
-                kernels, impulses, ..
-            } = &mut counts;
-            if wanted.kernels {
-                Window::impute_outside(kernels, &folds.kernels, at.weights, &window.taps, s);
+    fn expect(&self, at: Parts<'_, T>, wanted: Wanted) -> Counts<T> {
+        let counts = self.layout.with_folded(at, |model| {
+            let mut counts = self.engine.expect(model, wanted);
+            if let (Some(window), Likelihood::Conditional) = (model.window, self.likelihood) {
+                // [SPEC 4] [SPEC 5.2] s = v / Σ_obs P
+                let s = self.total * counts.scale / counts.measured.seen;
+                for (side, counts) in counts.blocks.iter_mut().enumerate() {
+                    window.impute_outside(side, counts, model, s);
+                }
             }
-            if wanted.impulses {
-                Window::impute_outside(impulses, &folds.impulses, at.weights, &window.places, s);
-            }
-        }
-        let folded = &self.layout.folded;
+            counts
+        });
+        let (folded, [kernels, impulses]) = (&self.layout.folded, counts.blocks);
         Counts {
-            kernels: folded.unfold_kernels(counts.kernels),
-            impulses: folded.unfold_impulses(counts.impulses),
+            blocks: [folded.unfold(0, kernels), folded.unfold(1, impulses)],
             ..counts
         }
     }

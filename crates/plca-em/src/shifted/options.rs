@@ -44,10 +44,3 @@ pub enum Evaluation {
     /// Fourier transforms along one or two shifted dimensions: good with large kernels.
     Fft,
 }
-
-impl Evaluation {
-    /// Whether it was compiled.
-    pub(crate) fn is_available(self) -> bool {
-        cfg!(feature = "fft") || self != Self::Fft
-    }
-}

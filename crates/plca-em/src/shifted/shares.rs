@@ -4,6 +4,7 @@ use nalgebra::DMatrix;
 use plca_tensor::{Data, DataError, Mask, Real};
 
 use super::geometry::{Geometry, advance};
+use crate::placed::position;
 
 /// `e`: how much of a copy at each place falls on observed cells, place by component.
 pub(crate) fn shares<T: Real>(
@@ -16,9 +17,8 @@ pub(crate) fn shares<T: Real>(
         return Ok(DMatrix::from_element(places, k, 1.0));
     }
     let shape = g.data_shape();
-    let at = |index: &[usize]| (index.iter().zip(shape)).fold(0, |at, (&i, n)| at * n + i);
     let mut listed = vec![false; shape.iter().product()];
-    data.visit_mask(&mut |index| listed[at(index)] = true)?;
+    data.visit_mask(&mut |index| listed[position(index, shape)] = true)?;
     let seen = data.summary().mask == Mask::Observed;
     let mut shares = DMatrix::zeros(places, k);
     let (mut h, mut x) = (vec![0usize; shape.len()], vec![0usize; shape.len()]);
@@ -31,7 +31,7 @@ pub(crate) fn shares<T: Real>(
                 x[d] = cell.unwrap_or(shape[d]);
                 x[d] < shape[d]
             });
-            if inside && listed[at(&x)] == seen {
+            if inside && listed[position(&x, shape)] == seen {
                 for z in 0..k {
                     shares[(place, z)] += kernels[(tap, z)].to_f64();
                 }

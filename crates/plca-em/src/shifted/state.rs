@@ -11,9 +11,9 @@ use plca_tensor::{Data, DenseTensor, Real};
 
 use super::{ALL, KERNEL, SHAPE, SUPPORTS, Shifted, facts};
 use crate::placed::{
-    Frame, Place, Placed, columns, explain, parameters, placed_state, possible, refuse_along,
+    Frame, Place, Placed, explain, parameters, parts, placed_state, possible, refuse_along,
 };
-use crate::shifted::model::{Columns, Evaluator, Layout};
+use crate::shifted::model::{Evaluator, Layout};
 use crate::shifted::shares::shares;
 use crate::{Geometry, Likelihood, Support};
 
@@ -38,32 +38,6 @@ placed_state!(
     kernels: "Kernels `K(t | z)`, `|k| x K`: the cells of a kernel in row-major order.",
     impulses: "Impulses `H(h | z)`, `|m| x K`: the places in row-major order."
 );
-
-impl Place for Layout {
-    fn shape(&self) -> &[usize] {
-        self.geometry.data_shape()
-    }
-
-    fn sizes(&self) -> [usize; 2] {
-        self.geometry.cells()
-    }
-
-    fn leaves(&self) -> bool {
-        !self.geometry.is_valid()
-    }
-
-    fn cells<T: Real>(&self, at: Columns<'_, T>) -> Vec<T> {
-        Layout::cells(self, at)
-    }
-
-    fn cell<T: Real>(&self, at: Columns<'_, T>, index: &[usize]) -> f64 {
-        Layout::cell(self, at, index)
-    }
-
-    fn inside<T: Real>(&self, at: Columns<'_, T>) -> f64 {
-        self.window_mass(at)
-    }
-}
 
 impl<T: Real> ShiftedState<T> {
     /// The state of weights `P(z)`, kernels, a column of `|k|` numbers for every component, and impulses, a column of `|m|`.
@@ -104,7 +78,7 @@ impl<T: Real> ShiftedState<T> {
 
     /// `Σ_x P(x)` over the window of the data: 1 if all supports are valid.
     pub fn window_mass(&self) -> f64 {
-        self.1.place.window_mass(columns(&self.0))
+        self.1.place.inside(parts(&self.0))
     }
 
     /// Explains new data by the learnt kernels: their `P(z)` and impulses, which is positive deconvolution. The problem is concave in

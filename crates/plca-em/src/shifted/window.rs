@@ -2,15 +2,15 @@
 
 use plca_tensor::Real;
 
+use super::evaluate::Parts;
 use super::folded::Folded;
 
 /// Shares of kernels and impulses that fall into the window.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
-    /// `Σ_h H[z,·,h]` over the places that bring tap `t` into the window, `[z][t]`.
-    pub(crate) taps: Vec<f64>,
-    /// `Σ_t K[z,·,t]` over the taps that place `h` brings into the window, `[z][h]`.
-    pub(crate) places: Vec<f64>,
+    /// `Σ_h H[z,·,h]` over the places that bring tap `t` into the window, `[z][t]`, and `Σ_t K[z,·,t]` over the taps that place `h` brings
+    /// into it, `[z][h]`.
+    pub(crate) shares: [Vec<f64>; 2],
     /// `Σ P` over the window.
     pub(crate) mass: f64,
 }
@@ -29,28 +29,28 @@ impl Window {
             taps.extend(t);
             places.extend(h);
         }
-        Self { taps, places, mass }
+        let shares = [taps, places];
+        Self { shares, mass }
     }
 
-    /// Adds `s` times the model's counts outside the window, where nothing was observed.
+    /// Adds `s` times the model's counts outside the window, where nothing was observed, to those of kernels (side 0) or impulses.
     pub(crate) fn impute_outside<T: Real>(
+        &self,
+        side: usize,
         counts: &mut [T],
-        block: &[T],
-        weights: &[T],
-        inside: &[f64],
+        model: &Parts<'_, T>,
         s: f64,
     ) {
-        let cells = inside.len() / weights.len();
-        let per_component = block.len() / weights.len();
-        for (z, weight) in weights.iter().enumerate() {
+        let (block, shares) = (model.blocks()[side], &self.shares[side]);
+        let k = model.weights.len();
+        let (cells, per_component) = (shares.len() / k, block.len() / k);
+        let weights = model.weights.iter().zip(shares.chunks_exact(cells));
+        let columns = counts.chunks_exact_mut(per_component);
+        let columns = columns.zip(block.chunks_exact(per_component));
+        for ((counts, block), (weight, inside)) in columns.zip(weights) {
             let scale = s * weight.to_f64();
-            let counts = &mut counts[z * per_component..][..per_component];
-            let block = &block[z * per_component..][..per_component];
-            let inside = &inside[z * cells..][..cells];
-            for (counts, block) in counts
-                .chunks_exact_mut(cells)
-                .zip(block.chunks_exact(cells))
-            {
+            let lines = counts.chunks_exact_mut(cells);
+            for (counts, block) in lines.zip(block.chunks_exact(cells)) {
                 for ((c, &b), &inside) in counts.iter_mut().zip(block).zip(inside) {
                     // [SPEC 4] [SPEC 5.2] V = s P where nothing was observed
                     *c += T::lit(scale * b.to_f64() * (1.0 - inside).max(0.0));

@@ -6,52 +6,69 @@ use plca_tensor::parallel::for_each_part;
 use plca_tensor::{Data, DataError, Real};
 
 use super::maps::{Entry, IndexMaps};
-use crate::placed::{Placing, position};
-use crate::shifted::evaluate::{Cells, Counts, Wanted};
+use crate::placed::{Place, Placing, position};
+use crate::shifted::evaluate::{Cells, Counts, Parts, Wanted};
 use crate::shifted::folded::Folded;
 use crate::shifted::geometry::Geometry;
-use crate::shifted::model::Columns;
 use crate::{Likelihood, Support};
+
+/// Maps to data of a shape.
+#[derive(Clone, Debug)]
+pub(super) struct Mapped {
+    pub(super) maps: Arc<IndexMaps>,
+    pub(super) shape: Vec<usize>,
+}
 
 /// Kernels under index maps, on data.
 #[derive(Clone, Debug)]
 pub(crate) struct Evaluator<T: Real> {
-    pub(crate) maps: Arc<IndexMaps>,
-    pub(crate) likelihood: Likelihood,
+    place: Mapped,
+    likelihood: Likelihood,
     cells: Arc<Cells<T>>,
-    complete: bool,
 }
 
-impl IndexMaps {
-    /// `P` of every cell of the data.
-    pub(crate) fn cells_of<T: Real>(&self, at: Columns<'_, T>) -> Vec<T> {
-        let mut p = vec![T::zero(); self.cells];
+impl Place for Mapped {
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn sizes(&self) -> [usize; 2] {
+        [self.maps.kernel_cells(), self.maps.maps()]
+    }
+
+    fn leaves(&self) -> bool {
+        self.maps.any_outside()
+    }
+
+    fn cells<T: Real>(&self, at: Parts<'_, T>) -> Vec<T> {
+        let mut p = vec![T::zero(); self.maps.cells];
         const PART: usize = 256;
         for_each_part(&mut p, PART, |part, p| {
             let first = part * PART;
-            for entries in self.of_cells(first..first + p.len()) {
-                p[entries[0].to as usize - first] = self.reached(at, entries);
+            for entries in self.maps.of_cells(first..first + p.len()) {
+                p[entries[0].to as usize - first] = self.maps.reached(at, entries);
             }
         });
         p
     }
 
-    /// `P` of a cell of the data.
-    pub(crate) fn cell<T: Real>(&self, at: Columns<'_, T>, x: usize) -> T {
-        let mut entries = self.of_cells(x..x + 1);
-        entries.next().map_or(T::zero(), |e| self.reached(at, e))
+    fn cell<T: Real>(&self, at: Parts<'_, T>, index: &[usize]) -> f64 {
+        let x = position(index, &self.shape);
+        let mut entries = self.maps.of_cells(x..x + 1);
+        (entries.next()).map_or(0.0, |e| self.maps.reached(at, e).to_f64())
     }
 
-    /// `Σ P` over the data, from the cells that maps lead to.
-    pub(crate) fn inside<T: Real>(&self, at: Columns<'_, T>) -> f64 {
-        let cells = self.of_cells(0..self.cells);
-        cells
-            .map(|entries| self.reached(at, entries).to_f64())
-            .sum()
+    /// From the cells that maps lead to.
+    fn inside<T: Real>(&self, at: Parts<'_, T>) -> f64 {
+        let cells = self.maps.of_cells(0..self.maps.cells);
+        let reached = cells.map(|entries| self.maps.reached(at, entries).to_f64());
+        reached.sum()
     }
+}
 
+impl IndexMaps {
     /// `P` of the cell that these entries lead to.
-    fn reached<T: Real>(&self, at: Columns<'_, T>, entries: &[Entry]) -> T {
+    fn reached<T: Real>(&self, at: Parts<'_, T>, entries: &[Entry]) -> T {
         let mut p = T::zero();
         for (z, &w) in at.weights.iter().enumerate() {
             let kernel = &at.kernels[z * self.kernel..][..self.kernel];
@@ -75,17 +92,17 @@ impl<T: Real> Evaluator<T> {
     ) -> Result<Self, DataError> {
         // Every dimension indexes the kernel: the cells stay in row-major order.
         let geometry = Geometry::placed(data.shape(), data.shape(), &[Support::Valid])?;
+        let shape = data.shape().to_vec();
         Ok(Self {
-            maps,
+            place: Mapped { maps, shape },
             likelihood,
             cells: Arc::new(Cells::new(&Folded::new(&geometry), data)?),
-            complete: data.is_complete(),
         })
     }
 
     /// `Σ_s H[z,s] q[s,u]`, `[z][u]`.
-    fn kernel_sums(&self, at: Columns<'_, T>, q: &[T]) -> Vec<T> {
-        let maps = &self.maps;
+    fn kernel_sums(&self, at: Parts<'_, T>, q: &[T]) -> Vec<T> {
+        let maps = &self.place.maps;
         // [LV eq. 17] [SPEC 5.7] H q, of CK = P(z) K ∘ (H q)
         let mut sums = vec![T::zero(); at.kernels.len()];
         for_each_part(&mut sums, maps.kernel, |z, sums| {
@@ -100,8 +117,8 @@ impl<T: Real> Evaluator<T> {
     }
 
     /// `Σ_u K[z,u] q[s,u]`, `[z][s]`.
-    fn impulse_sums(&self, at: Columns<'_, T>, q: &[T]) -> Vec<T> {
-        let maps = &self.maps;
+    fn impulse_sums(&self, at: Parts<'_, T>, q: &[T]) -> Vec<T> {
+        let maps = &self.place.maps;
         // [LV eq. 17] [SPEC 5.7] K qᵀ, of CH = P(z) H ∘ (K qᵀ)
         let mut sums = vec![T::zero(); at.impulses.len()];
         const PART: usize = 64;
@@ -117,20 +134,12 @@ impl<T: Real> Evaluator<T> {
 }
 
 impl<T: Real> Placing<T> for Evaluator<T> {
-    fn total(&self) -> f64 {
-        self.cells.total
+    fn cell(&self, at: Parts<'_, T>, index: &[usize]) -> f64 {
+        self.place.cell(at, index)
     }
 
-    fn is_conditional(&self) -> bool {
-        self.maps.any_outside() && self.likelihood == Likelihood::Conditional || !self.complete
-    }
-
-    fn cell(&self, at: Columns<'_, T>, index: &[usize], shape: &[usize]) -> f64 {
-        self.maps.cell(at, position(index, shape)).to_f64()
-    }
-
-    fn expect(&self, at: Columns<'_, T>, wanted: Wanted) -> Counts<T> {
-        let mut q = self.maps.cells_of(at);
+    fn expect(&self, at: Parts<'_, T>, wanted: Wanted) -> Counts<T> {
+        let mut q = self.place.cells(at);
         let mass = q.iter().map(|p| p.to_f64()).sum();
         let measured = self.cells.ratios(&mut q, wanted.ln_lik, mass);
         // Beyond the data: imputed like a hidden cell, or nothing.
@@ -138,14 +147,11 @@ impl<T: Real> Placing<T> for Evaluator<T> {
             Likelihood::Conditional => T::lit(self.cells.total * self.cells.scale / measured.seen),
             Likelihood::Literal => T::zero(),
         });
-        Counts::assemble(
-            &at.parts(),
-            wanted,
-            self.cells.scale,
-            measured,
-            || self.kernel_sums(at, &q),
-            || self.impulse_sums(at, &q),
-        )
+        let sums = |side| match side {
+            0 => self.kernel_sums(at, &q),
+            _ => self.impulse_sums(at, &q),
+        };
+        Counts::assemble(&at, wanted, self.cells.scale, measured, sums)
     }
 }
 

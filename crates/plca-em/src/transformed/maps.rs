@@ -48,7 +48,6 @@ pub struct IndexMaps {
     map_bounds: Vec<usize>,
     /// By cell of the data; those outside are not listed. There are no bounds: files may claim far more cells than they have entries.
     by_cell: Vec<Entry>,
-    pub(super) any_outside: bool,
 }
 
 /// [`MapEntry`] in little room; `to` is the number of cells where it is outside.
@@ -123,18 +122,13 @@ impl IndexMaps {
         kernel: usize,
         mut entries: Vec<MapEntry>,
     ) -> Result<Self, FitError> {
-        let maps = entries
-            .iter()
-            .map(|e| e.map.saturating_add(1))
-            .max()
-            .unwrap_or(0);
+        let counts = entries.iter().map(|e| e.map.saturating_add(1));
+        let maps = counts.max().unwrap_or(0);
         if maps == 0 {
             return Err(refused("no maps"));
         }
-        if [cells, kernel, maps]
-            .iter()
-            .any(|&n| n >= u32::MAX as usize)
-        {
+        let largest = cells.max(kernel).max(maps);
+        if largest >= u32::MAX as usize {
             return Err(refused("more cells or maps than 32 bits can number"));
         }
         for entry in &entries {
@@ -164,7 +158,6 @@ impl IndexMaps {
         map_bounds.extend((0..=maps).map(bound));
         Ok(Self {
             map_bounds,
-            any_outside: by_cell.len() < by_map.len(),
             by_map,
             by_cell,
             cells,
@@ -218,7 +211,7 @@ impl IndexMaps {
 
     /// Whether a kernel can leave the data.
     pub(crate) fn any_outside(&self) -> bool {
-        self.any_outside
+        self.by_cell.len() < self.by_map.len()
     }
 
     pub(super) fn of_map(&self, s: usize) -> &[Entry] {

@@ -25,7 +25,7 @@ use plca_tensor::{Data, Real, check_counts};
 use self::evaluator::Evaluator;
 use crate::Likelihood;
 use crate::placed::{
-    Placed, Powers, check_literal, likelihood_fact, numbers, placed_setters, specs,
+    Placed, Powers, is_conditional, likelihood_fact, numbers, placed_setters, specs,
 };
 use crate::product::check_components;
 
@@ -83,13 +83,14 @@ impl<T: Real> Transformed<T> {
         check_counts(data)?;
         let (maps, shape) = (&self.maps, data.shape());
         check_cells(maps, shape)?;
-        check_literal(self.likelihood, maps.any_outside(), data)?;
+        let conditional = is_conditional(self.likelihood, maps.any_outside(), data)?;
         let mut specs = specs([maps.kernel_cells(), maps.maps()], self.components);
         self.settings.apply(&mut specs)?;
         let facts = facts(maps, shape, self.likelihood);
         Ok(Placed {
             data,
             evaluator: Evaluator::new(self.maps.clone(), self.likelihood, data)?,
+            conditional,
             specs,
             powers: self.powers,
             facts,

@@ -7,13 +7,11 @@ use nalgebra::{DMatrix, DVector};
 use plca_fit::{Em, Explained, FileLayout, FitError, Parameters, Reconstruct, State, Transform};
 use plca_tensor::{Data, DenseTensor, Mask, Real};
 
-use super::evaluator::Evaluator;
+use super::evaluator::{Evaluator, Mapped};
 use super::{KERNEL, MAPS, SHAPE, Transformed, check_cells, facts};
 use crate::placed::{
-    Frame, Place, Placed, Placing, explain, parameters, placed_state, position, possible,
-    refuse_along,
+    Frame, Place, Placed, explain, parameters, placed_state, position, possible, refuse_along,
 };
-use crate::shifted::model::Columns;
 use crate::{IndexMaps, Likelihood, MapEntry};
 
 /// Fitted parameters of [`Transformed`].
@@ -37,39 +35,6 @@ placed_state!(
     kernels: "Kernels `K(u | z)`, a column of cells for every component.",
     impulses: "Impulses `H(s | z)`, a column of maps for every component."
 );
-
-/// Maps to data of a shape.
-#[derive(Debug)]
-struct Mapped {
-    maps: Arc<IndexMaps>,
-    shape: Vec<usize>,
-}
-
-impl Place for Mapped {
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-
-    fn sizes(&self) -> [usize; 2] {
-        [self.maps.kernel_cells(), self.maps.maps()]
-    }
-
-    fn leaves(&self) -> bool {
-        self.maps.any_outside()
-    }
-
-    fn cells<T: Real>(&self, at: Columns<'_, T>) -> Vec<T> {
-        self.maps.cells_of(at)
-    }
-
-    fn cell<T: Real>(&self, at: Columns<'_, T>, index: &[usize]) -> f64 {
-        self.maps.cell(at, position(index, &self.shape)).to_f64()
-    }
-
-    fn inside<T: Real>(&self, at: Columns<'_, T>) -> f64 {
-        self.maps.inside(at)
-    }
-}
 
 impl<T: Real> TransformedState<T> {
     /// The state of weights `P(z)`, kernels, a column of the kernel's cells for every component, and impulses, a column of the maps, for data of a
@@ -181,8 +146,8 @@ fn gap_of<T: Real>(
             if now <= 0.0 || share <= 0.0 {
                 continue;
             }
-            let ratio = e.impulses[z * observed.nrows() + s].to_f64() / e.scale / now;
-            let g = match bound.evaluator.is_conditional() {
+            let ratio = e.blocks[1][z * observed.nrows() + s].to_f64() / e.scale / now;
+            let g = match bound.conditional {
                 true => (ratio - total / seen * other[(s, z)]) * seen / (total * share),
                 false => ratio / total,
             };

@@ -52,49 +52,25 @@ impl<T: Real> Direct<T> {
         p
     }
 
-    /// `Σ_{d,x} Q[c,d,x] H[z,d,x-t+o]`, `[z][c][t]`.
-    pub(super) fn kernel_sums(f: &Folded, model: &Parts<'_, T>, q: &[T]) -> Vec<T> {
-        let [size, kernel, impulse, o] = f.inner();
-        let (nt, nh, nx) = (f.taps(), f.places(), f.positions());
+    /// `Σ_{d,x} Q[c,d,x] H[z,d,x-t+o]`, `[z][c][t]`, for kernels (side 0), `Σ_{c,t} K[z,c,t] Q[c,d,h+t-o]`, `[z][d][h]`, for impulses.
+    pub(super) fn sums(f: &Folded, model: &Parts<'_, T>, q: &[T], side: usize) -> Vec<T> {
+        let [size, _, _, o] = f.inner();
+        let (own, other, nx) = (f.side(side), f.side(1 - side), f.positions());
+        let block = model.blocks()[1 - side];
+        let mut sums = vec![T::zero(); model.blocks()[side].len()];
         // [SI eq. 9] [SI eq. 14] [SPEC 5.1] Σ_x Q[x] H[z, x - t + o]
-        let mut sums = vec![T::zero(); model.kernels.len()];
-        for_each_part(&mut sums, kernel, |row, out| {
-            let rows = nt / kernel;
-            let (z, c) = (row / rows / f.channels, row / rows % f.channels);
-            let t = outer_index(row % rows, &f.kernel);
-            for d in 0..f.lanes {
-                let h = &model.impulses[(z * f.lanes + d) * nh..][..nh];
-                let q = &q[(c * f.lanes + d) * nx..][..nx];
-                let partner = |d: usize, t: usize, h: usize| (t + h).checked_sub(f.offset[d]);
-                meet(&t, &f.impulse, &f.size, partner, |at, x| {
-                    correlate(
-                        out,
-                        &h[at * impulse..][..impulse],
-                        &q[x * size..][..size],
-                        o,
-                    );
-                });
-            }
-        });
-        sums
-    }
-
-    /// `Σ_{c,t} K[z,c,t] Q[c,d,h+t-o]`, `[z][d][h]`.
-    pub(super) fn impulse_sums(f: &Folded, model: &Parts<'_, T>, q: &[T]) -> Vec<T> {
-        let [size, kernel, impulse, o] = f.inner();
-        let (nt, nh, nx) = (f.taps(), f.places(), f.positions());
         // [SI eq. 10] [SI eq. 15] [SPEC 5.1] Σ_t K[z,t] Q[h + t - o]
-        let mut sums = vec![T::zero(); model.impulses.len()];
-        for_each_part(&mut sums, impulse, |row, out| {
-            let rows = nh / impulse;
-            let (z, d) = (row / rows / f.lanes, row / rows % f.lanes);
-            let h = outer_index(row % rows, &f.impulse);
-            for c in 0..f.channels {
-                let k = &model.kernels[(z * f.channels + c) * nt..][..nt];
-                let q = &q[(c * f.lanes + d) * nx..][..nx];
-                let partner = |d: usize, h: usize, t: usize| (t + h).checked_sub(f.offset[d]);
-                meet(&h, &f.kernel, &f.size, partner, |t, x| {
-                    correlate(out, &k[t * kernel..][..kernel], &q[x * size..][..size], o);
+        for_each_part(&mut sums, own.row, |row, out| {
+            let rows = own.cells / own.row;
+            let (z, line) = (row / rows / own.lines, row / rows % own.lines);
+            let at = outer_index(row % rows, own.shape);
+            for across in 0..other.lines {
+                let block = &block[(z * other.lines + across) * other.cells..][..other.cells];
+                let q = &q[f.plane(side, line, across) * nx..][..nx];
+                let partner = |d: usize, a: usize, b: usize| (a + b).checked_sub(f.offset[d]);
+                meet(&at, other.shape, &f.size, partner, |b, x| {
+                    let block = &block[b * other.row..][..other.row];
+                    correlate(out, block, &q[x * size..][..size], o);
                 });
             }
         });
@@ -119,11 +95,8 @@ pub(crate) fn cell<T: Real>(f: &Folded, model: &Parts<'_, T>, [c, d, x]: [usize;
             let k = &k[t * kernel..][low..high];
             let last = at * impulse + x + o - low;
             let h = &h[last + 1 - k.len()..=last];
-            p += w * k
-                .iter()
-                .zip(h.iter().rev())
-                .map(|(&k, &h)| k * h)
-                .sum::<T>();
+            let terms = k.iter().zip(h.iter().rev()).map(|(&k, &h)| k * h);
+            p += w * terms.sum::<T>();
         });
     }
     p
@@ -133,11 +106,8 @@ impl<T: Real> Engine<T> for Direct<T> {
     fn expect(&self, model: &Parts<'_, T>, wanted: Wanted) -> Counts<T> {
         let f = &self.folded;
         let mut q = Self::model(f, model);
-        let measured = self
-            .cells
-            .ratios(&mut q, wanted.ln_lik, model.window_mass());
-        let kernels = || Self::kernel_sums(f, model, &q);
-        let impulses = || Self::impulse_sums(f, model, &q);
-        Counts::assemble(model, wanted, self.cells.scale, measured, kernels, impulses)
+        let measured = (self.cells).ratios(&mut q, wanted.ln_lik, model.window_mass());
+        let sums = |side| Self::sums(f, model, &q, side);
+        Counts::assemble(model, wanted, self.cells.scale, measured, sums)
     }
 }

@@ -27,8 +27,7 @@ const PART: usize = 4096;
 #[derive(Debug)]
 struct Meetings {
     of_position: Vec<Vec<[usize; 2]>>,
-    of_tap: Vec<Vec<[usize; 2]>>,
-    of_place: Vec<Vec<[usize; 2]>>,
+    of_side: [Vec<Vec<[usize; 2]>>; 2],
 }
 
 /// Shifted models by transforms.
@@ -46,8 +45,8 @@ pub(crate) struct Fft {
 
 #[derive(Default)]
 pub(super) struct Buffers {
-    pub(super) kernels: Vec<f64>,
-    pub(super) impulses: Vec<f64>,
+    /// Of kernels and impulses.
+    pub(super) blocks: [Vec<f64>; 2],
     pub(super) ratios: Vec<f64>,
     pub(super) p: Vec<f64>,
 }
@@ -143,8 +142,8 @@ impl Fft {
             let weights = model.weights.iter().enumerate();
             // [SI eq. 6] [SI eq. 11] [SPEC 5.1] [SPEC 5.6] P = Σ_z P(z) K * H
             let products = Products {
-                a: self.of(&b.kernels),
-                b: self.of(&b.impulses),
+                a: self.of(&b.blocks[0]),
+                b: self.of(&b.blocks[1]),
                 groups: weights.map(|(z, w)| (w * scale, firsts(z))),
                 terms: &self.meetings.of_position[at % nx],
             };
@@ -153,86 +152,59 @@ impl Fft {
         self.plan.inverse(sum, cells, place, &mut b.p);
     }
 
-    /// Correlations of the ratios with the impulses, clamped at 0: `[z][c][t]`.
-    pub(super) fn kernel_sums(&self, components: usize, b: &Buffers) -> Vec<f64> {
+    /// Correlations of the ratios, clamped at 0: with the impulses for kernels (side 0), `[z][c][t]`, with the kernels for impulses, `[z][d][h]`.
+    pub(super) fn sums(&self, components: usize, b: &Buffers, side: usize) -> Vec<f64> {
         let f = &self.folded;
-        let [nt, nh, nx] = self.outer();
-        let (place, cells) = self.boxes[0];
-        let mut out = vec![0.0; components * f.channels * f.taps()];
+        let (own, other, outer) = (f.side(side), f.side(1 - side), self.outer());
+        let (place, cells) = self.boxes[side];
+        let mut out = vec![0.0; components * own.lines * own.cells];
         let sum = |at: usize, first: usize, re: &mut [f64], im: &mut [f64]| {
-            let (z, c) = (at / nt / f.channels, at / nt % f.channels);
-            let firsts = |d: usize| [(c * f.lanes + d) * nx, (z * f.lanes + d) * nh];
+            let (line, at) = (at / outer[side], at % outer[side]);
+            let (z, line) = (line / own.lines, line % own.lines);
+            let groups = (0..other.lines).map(|across| {
+                let plane = f.plane(side, line, across) * outer[2];
+                (1.0, [plane, (z * other.lines + across) * outer[1 - side]])
+            });
             // [SI eq. 9] [SI eq. 14] [SPEC 5.1] [SPEC 5.6] Σ_x Q[x] H[z, x - t + o]
-            let products = Products {
-                a: self.of(&b.ratios),
-                b: self.of(&b.impulses),
-                groups: (0..f.lanes).map(|d| (1.0, firsts(d))),
-                terms: &self.meetings.of_tap[at % nt],
-            };
-            products.sum::<true>(first, re, im);
-        };
-        self.plan.inverse(sum, cells, place, &mut out);
-        self.clamp(&mut out);
-        out
-    }
-
-    /// Correlations of the ratios with the kernels, clamped at 0: `[z][d][h]`.
-    pub(super) fn impulse_sums(&self, components: usize, b: &Buffers) -> Vec<f64> {
-        let f = &self.folded;
-        let [nt, nh, nx] = self.outer();
-        let (place, cells) = self.boxes[1];
-        let mut out = vec![0.0; components * f.lanes * f.places()];
-        let sum = |at: usize, first: usize, re: &mut [f64], im: &mut [f64]| {
-            let (z, d) = (at / nh / f.lanes, at / nh % f.lanes);
-            let firsts = |c: usize| [(c * f.lanes + d) * nx, (z * f.channels + c) * nt];
             // [SI eq. 10] [SI eq. 15] [SPEC 5.1] [SPEC 5.6] Σ_t K[z,t] Q[h + t - o]
             let products = Products {
                 a: self.of(&b.ratios),
-                b: self.of(&b.kernels),
-                groups: (0..f.channels).map(|c| (1.0, firsts(c))),
-                terms: &self.meetings.of_place[at % nh],
+                b: self.of(&b.blocks[1 - side]),
+                groups,
+                terms: &self.meetings.of_side[side][at],
             };
             products.sum::<true>(first, re, im);
         };
         self.plan.inverse(sum, cells, place, &mut out);
-        self.clamp(&mut out);
-        out
-    }
-
-    fn clamp(&self, sums: &mut [f64]) {
         let scale = 1.0 / self.plan.cells() as f64;
-        for_each_part(sums, PART, |_, sums| {
+        for_each_part(&mut out, PART, |_, sums| {
             sums.iter_mut().for_each(|s| *s = (*s * scale).max(0.0));
         });
+        out
     }
 
     fn expect_f64(&self, model: &Parts<'_, f64>, wanted: Wanted) -> Counts<f64> {
         let lock = || self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut b = lock().take().unwrap_or_default();
+        let [kernels, impulses] = &mut b.blocks;
         both(
-            || self.spectra(model.kernels, 0, &mut b.kernels),
-            || self.spectra(model.impulses, 1, &mut b.impulses),
+            || self.spectra(model.kernels, 0, kernels),
+            || self.spectra(model.impulses, 1, impulses),
         );
         self.convolve(model, &mut b);
         let mut p = std::mem::take(&mut b.p);
         self.guard(model, &mut p);
         let measured = (self.cells).ratios(&mut p, wanted.ln_lik, model.window_mass());
         let sound = self.sums_are_sound(model, &p);
-        if sound && (wanted.kernels || wanted.impulses) {
+        if sound && wanted.blocks != [false; 2] {
             self.spectra(&p, 2, &mut b.ratios);
         }
         b.p = p;
-        let (f, components) = (&self.folded, model.weights.len());
-        let kernels = || match sound {
-            true => self.kernel_sums(components, &b),
-            false => Direct::kernel_sums(f, model, &b.p),
+        let sums = |side| match sound {
+            true => self.sums(model.weights.len(), &b, side),
+            false => Direct::sums(&self.folded, model, &b.p, side),
         };
-        let impulses = || match sound {
-            true => self.impulse_sums(components, &b),
-            false => Direct::impulse_sums(f, model, &b.p),
-        };
-        let scale = self.cells.scale;
-        let counts = Counts::assemble(model, wanted, scale, measured, kernels, impulses);
+        let counts = Counts::assemble(model, wanted, self.cells.scale, measured, sums);
         *lock() = Some(b);
         counts
     }
@@ -244,8 +216,7 @@ fn meetings(f: &Folded, outer: usize) -> Meetings {
     let none = |extents: &[usize]| vec![Vec::new(); extents.iter().product()];
     let mut all = Meetings {
         of_position: none(size),
-        of_tap: none(kernel),
-        of_place: none(impulse),
+        of_side: [none(kernel), none(impulse)],
     };
     let (mut x, mut row) = (vec![0; outer], 0);
     loop {
@@ -257,8 +228,8 @@ fn meetings(f: &Folded, outer: usize) -> Meetings {
             });
             if let Some(place) = place {
                 all.of_position[row].push([tap, place]);
-                all.of_tap[tap].push([row, place]);
-                all.of_place[place].push([row, tap]);
+                all.of_side[0][tap].push([row, place]);
+                all.of_side[1][place].push([row, tap]);
             }
             tap += 1;
             if !advance(&mut t, kernel) {
@@ -289,8 +260,7 @@ impl<T: Real> Engine<T> for Fft {
         );
         Counts {
             scale: counts.scale,
-            kernels: single(counts.kernels),
-            impulses: single(counts.impulses),
+            blocks: counts.blocks.map(single),
             measured: counts.measured,
         }
     }

@@ -92,7 +92,7 @@ impl Fft {
     /// model next to nothing: one such ratio drowns all others.
     pub(super) fn sums_are_sound(&self, model: &Parts<'_, f64>, q: &[f64]) -> bool {
         let components = model.weights.len();
-        let blocks = [model.kernels, model.impulses].map(|block| {
+        let blocks = model.blocks().map(|block| {
             let cells = block.len() / components;
             let largest = block
                 .chunks_exact(cells)
@@ -164,8 +164,8 @@ mod tests {
             let [k, m] = geometry.cells();
             Self {
                 data: DenseTensor::new(shape.to_vec(), values, Order::RowMajor).unwrap(),
-                kernels: folded.fold_kernels(&wild(k, 3, k + 1)),
-                impulses: folded.fold_impulses(&wild(m, 4, tail)),
+                kernels: folded.fold(0, &wild(k, 3, k + 1)),
+                impulses: folded.fold(1, &wild(m, 4, tail)),
                 folded,
             }
         }
@@ -184,19 +184,14 @@ mod tests {
         /// Counts of kernels and impulses from ratios, whatever rounding does to them.
         fn counts_by_transforms(&self, model: &Parts<'_, f64>, q: &[f64]) -> [Vec<f64>; 2] {
             let mut b = Buffers::default();
-            self.spectra(model.kernels, 0, &mut b.kernels);
-            self.spectra(model.impulses, 1, &mut b.impulses);
+            self.spectra(model.kernels, 0, &mut b.blocks[0]);
+            self.spectra(model.impulses, 1, &mut b.blocks[1]);
             self.spectra(q, 2, &mut b.ratios);
-            let sums = [self.kernel_sums(1, &b), self.impulse_sums(1, &b)];
-            let blocks = [model.kernels, model.impulses];
-            let product = |at: usize| {
-                sums[at]
-                    .iter()
-                    .zip(blocks[at])
-                    .map(|(s, b)| s * b)
-                    .collect()
-            };
-            [product(0), product(1)]
+            [0, 1].map(|side| {
+                let sums = self.sums(1, &b, side).into_iter();
+                let counts = sums.zip(model.blocks()[side]).map(|(s, x)| s * x);
+                counts.collect()
+            })
         }
     }
 
@@ -235,8 +230,8 @@ mod tests {
             let model = case.model();
             let fft = Fft::new(&case.folded, 2, &case.data).unwrap();
             let mut b = Buffers::default();
-            fft.spectra(model.kernels, 0, &mut b.kernels);
-            fft.spectra(model.impulses, 1, &mut b.impulses);
+            fft.spectra(model.kernels, 0, &mut b.blocks[0]);
+            fft.spectra(model.impulses, 1, &mut b.blocks[1]);
             fft.convolve(&model, &mut b);
             let without = worst(&case, &fft, &b.p);
             assert!(without > 1e-10, "nothing to guard: {without}");
@@ -259,8 +254,7 @@ mod tests {
     #[test]
     fn counts_survive_rounding() {
         let wanted = Wanted {
-            kernels: true,
-            impulses: true,
+            blocks: [true; 2],
             ln_lik: true,
         };
         let off = |a: &[f64], b: &[f64]| {
@@ -281,10 +275,7 @@ mod tests {
             let (a, b) = (got.measured.ln_lik, want.measured.ln_lik);
             assert!((a - b).abs() <= 1e-10 * b.abs(), "{a} {b}");
             let allowed = 1e-10 * case.data.total() * got.scale;
-            for (got, want) in [
-                (&got.kernels, &want.kernels),
-                (&got.impulses, &want.impulses),
-            ] {
+            for (got, want) in got.blocks.iter().zip(&want.blocks) {
                 assert!(got.iter().all(|&c| c >= 0.0 && c.is_finite()));
                 assert!(off(got, want) <= allowed, "{:?}", f.size);
             }
@@ -296,7 +287,7 @@ mod tests {
             }
             unsound += 1;
             let trusting = fft.counts_by_transforms(&model, &q);
-            assert!(off(&trusting[1], &want.impulses) > allowed, "{:?}", f.size);
+            assert!(off(&trusting[1], &want.blocks[1]) > allowed, "{:?}", f.size);
         }
         assert!(sound > 0 && unsound > 0, "{sound} {unsound}");
     }

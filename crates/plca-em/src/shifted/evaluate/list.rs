@@ -3,13 +3,11 @@
 use plca_tensor::{Data, DataError, Mask, Real};
 
 use crate::shifted::folded::Folded;
-use crate::shifted::geometry::advance;
 
-/// A listed cell: channel, lane, position and value; NaN where hidden.
+/// A listed cell: channel and lane, position and value; NaN where hidden.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry<T> {
-    pub(super) channel: u32,
-    pub(super) lane: u32,
+    pub(super) lines: [u32; 2],
     pub(super) position: usize,
     pub(super) value: T,
 }
@@ -22,13 +20,10 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn new<T>(
-        entries: &[Entry<T>],
-        lines: usize,
-        line: impl Fn(&Entry<T>) -> u32,
-    ) -> Self {
+    /// By channel (side 0) or by lane (side 1), of which there are so many.
+    pub(super) fn new<T>(entries: &[Entry<T>], side: usize, lines: usize) -> Self {
         let mut all: Vec<u32> = (0..entries.len() as u32).collect();
-        let of = |at: &u32| line(&entries[*at as usize]);
+        let of = |at: &u32| entries[*at as usize].lines[side];
         all.sort_by_key(of);
         let bounds = (0..=lines).map(|n| all.partition_point(|at| (of(at) as usize) < n));
         Self {
@@ -58,8 +53,7 @@ pub(super) fn entries<T: Real>(
     let entry = |index: &[usize], value| {
         let [channel, lane, position] = folded.cell(index);
         Entry {
-            channel: channel as u32,
-            lane: lane as u32,
+            lines: [channel as u32, lane as u32],
             position,
             value,
         }
@@ -77,34 +71,8 @@ pub(super) fn entries<T: Real>(
         entries.extend(mask);
     }
     // An observed cell that is positive comes twice, with its value first.
-    let key = |e: &Entry<T>| (e.channel, e.lane, e.position);
+    let key = |e: &Entry<T>| (e.lines, e.position);
     entries.sort_by_key(key);
     entries.dedup_by_key(|e| key(e));
     Ok((entries, others_hidden))
-}
-
-/// Indices of positions along the shifted dimensions but the last, one after the other.
-pub(super) fn outer_indices(f: &Folded, positions: impl Iterator<Item = usize>) -> Vec<usize> {
-    let last = f.size.len() - 1;
-    let mut all = Vec::new();
-    for position in positions {
-        let mut stride = f.positions();
-        for &n in &f.size[..last] {
-            stride /= n;
-            all.push(position / stride % n);
-        }
-    }
-    all
-}
-
-/// Indices of the rows of a box along its dimensions but the last, one after the other.
-pub(super) fn rows_of(shape: &[usize]) -> Vec<usize> {
-    let outer = &shape[..shape.len() - 1];
-    let (mut all, mut index) = (Vec::new(), vec![0; outer.len()]);
-    loop {
-        all.extend(&index);
-        if !advance(&mut index, outer) {
-            return all;
-        }
-    }
 }

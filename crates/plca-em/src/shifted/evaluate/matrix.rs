@@ -226,36 +226,32 @@ impl<T: Real> Matrix<T> {
     }
 
     /// Back from the factors' layout.
-    fn unfold(&self, counts: [Option<DMatrix<T>>; 2], k: usize) -> [Vec<T>; 2] {
+    fn unfold(&self, [left, right]: [Option<DMatrix<T>>; 2], k: usize) -> [Vec<T>; 2] {
         let f = &self.folded;
         let (nt, nh) = (f.taps(), f.places());
-        let [left, right] = counts;
-        match self.stack {
-            Stack::Impulses => {
-                let kernels = left.map(|left| {
-                    let mut out = vec![T::zero(); left.len()];
-                    let per = f.channels * nt;
-                    for_each_part(&mut out, per, |z, to| {
-                        transpose(&left.as_slice()[z * per..][..per], f.channels, to);
-                    });
-                    out
-                });
-                let impulses = right.map(|right| self.unstack_impulses(&right, k));
-                [kernels.unwrap_or_default(), impulses.unwrap_or_default()]
+        let kernels = |left: DMatrix<T>| {
+            if self.stack == Stack::Kernels {
+                return self.unstack_kernels(&left, k);
             }
-            Stack::Kernels => {
-                let kernels = left.map(|left| self.unstack_kernels(&left, k));
-                let impulses = right.map(|right| {
-                    let mut out = vec![T::zero(); right.len()];
-                    for_each_part(&mut out, nh, |part, to| {
-                        let (z, d) = (part / f.lanes, part % f.lanes);
-                        to.copy_from_slice(&right.as_slice()[d * k * nh + z * nh..][..nh]);
-                    });
-                    out
-                });
-                [kernels.unwrap_or_default(), impulses.unwrap_or_default()]
+            let (mut out, per) = (vec![T::zero(); left.len()], f.channels * nt);
+            for_each_part(&mut out, per, |z, to| {
+                transpose(&left.as_slice()[z * per..][..per], f.channels, to);
+            });
+            out
+        };
+        let impulses = |right: DMatrix<T>| {
+            if self.stack == Stack::Impulses {
+                return self.unstack_impulses(&right, k);
             }
-        }
+            let mut out = vec![T::zero(); right.len()];
+            for_each_part(&mut out, nh, |part, to| {
+                let (z, d) = (part / f.lanes, part % f.lanes);
+                to.copy_from_slice(&right.as_slice()[d * k * nh + z * nh..][..nh]);
+            });
+            out
+        };
+        let (kernels, impulses) = (left.map(kernels), right.map(impulses));
+        [kernels.unwrap_or_default(), impulses.unwrap_or_default()]
     }
 }
 
@@ -289,11 +285,7 @@ impl<T: Real> Engine<T> for Matrix<T> {
             weights: Some(&weights),
             factors: &factors,
         };
-        let modes = [wanted.kernels, wanted.impulses].into_iter().enumerate();
-        let modes: Modes = modes
-            .filter(|&(_, yes)| yes)
-            .map(|(mode, _)| mode)
-            .collect();
+        let modes: Modes = (0..2).filter(|&mode| wanted.blocks[mode]).collect();
         let request = Request::counts(modes);
         let mut e = self.e_step(&model, &request.value(wanted.ln_lik));
         let lost = self.lost(&model, &e, wanted.ln_lik);
@@ -307,11 +299,9 @@ impl<T: Real> Engine<T> for Matrix<T> {
             e = with_hidden(e, &exposure, &model, s, None);
         }
         let counts = [0, 1].map(|mode| modes.contains(mode).then(|| e.take(mode)));
-        let [kernels, impulses] = self.unfold(counts, k);
         Counts {
             scale: self.scale,
-            kernels,
-            impulses,
+            blocks: self.unfold(counts, k),
             measured: Measured {
                 ln_lik: ln_lik / self.scale,
                 seen,

@@ -30,19 +30,40 @@ pub(crate) use fft::Fft;
 pub(crate) use matrix::{Matrix, Stack};
 pub(crate) use sparse::Sparse;
 
-/// A shifted model with folded blocks.
+/// Weights, kernels and impulses, component after component.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Parts<'a, T> {
     /// `P(z)`.
     pub(crate) weights: &'a [T],
-    /// `[z][c][t]`.
+    /// Of a folded model `[z][c][t]`.
     pub(crate) kernels: &'a [T],
-    /// `[z][d][h]`.
+    /// Of a folded model `[z][d][h]`.
     pub(crate) impulses: &'a [T],
-    /// What of the model lies in the data's window; `None` if all of it does.
+    /// What of a folded model lies in the data's window; `None` if all of it does.
     pub(crate) window: Option<&'a Window>,
 }
 
-impl<T> Parts<'_, T> {
+impl<'a, T> Parts<'a, T> {
+    /// Kernels and impulses.
+    pub(crate) fn blocks(&self) -> [&'a [T]; 2] {
+        [self.kernels, self.impulses]
+    }
+
+    /// The same of one component.
+    pub(crate) fn component(self, z: usize) -> Self {
+        let k = self.weights.len();
+        let of = |block: &'a [T]| {
+            let cells = block.len() / k;
+            &block[z * cells..][..cells]
+        };
+        Self {
+            weights: of(self.weights),
+            kernels: of(self.kernels),
+            impulses: of(self.impulses),
+            window: None,
+        }
+    }
+
     /// `Σ P` over the window.
     pub(crate) fn window_mass(&self) -> f64 {
         self.window.map_or(1.0, |w| w.mass)
@@ -52,8 +73,8 @@ impl<T> Parts<'_, T> {
 /// What an E-step shall return.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
-    pub(crate) kernels: bool,
-    pub(crate) impulses: bool,
+    /// Counts of kernels and of impulses.
+    pub(crate) blocks: [bool; 2],
     pub(crate) ln_lik: bool,
 }
 
@@ -72,51 +93,42 @@ pub(crate) struct Measured {
 pub(crate) struct Counts<T> {
     /// The counts are those of the data times this power of two, so that the unit of the data loses none of them.
     pub(crate) scale: f64,
-    /// Empty if not wanted.
-    pub(crate) kernels: Vec<T>,
-    /// Empty if not wanted.
-    pub(crate) impulses: Vec<T>,
+    /// Of kernels and of impulses; empty if not wanted.
+    pub(crate) blocks: [Vec<T>; 2],
     pub(crate) measured: Measured,
 }
 
 impl<T: Real> Counts<T> {
-    /// Counts from the sums over the ratios, each computed where it is wanted; `scale` is that of the ratios.
+    /// Counts from the sums over the ratios of kernels (side 0) and impulses (side 1), each computed where it is wanted; `scale` is that of the
+    /// ratios.
     pub(crate) fn assemble(
         model: &Parts<'_, T>,
         wanted: Wanted,
         scale: f64,
         measured: Measured,
-        kernel_sums: impl FnOnce() -> Vec<T> + Send,
-        impulse_sums: impl FnOnce() -> Vec<T> + Send,
+        sums: impl Fn(usize) -> Vec<T> + Sync,
     ) -> Self {
-        let counts = |mut sums: Vec<T>, block| {
-            to_counts(&mut sums, block, model.weights);
-            sums
+        let counts = |side: usize| {
+            let (mut counts, block) = (sums(side), model.blocks()[side]);
+            let cells = block.len() / model.weights.len();
+            let blocks = block.chunks_exact(cells).zip(model.weights);
+            for (counts, (block, &w)) in counts.chunks_exact_mut(cells).zip(blocks) {
+                // [SI eq. 7] [SI eq. 12] [SPEC 5.1] C = P(z) K ∘ sums, P(z) H ∘ sums
+                counts.iter_mut().zip(block).for_each(|(c, &b)| *c *= w * b);
+            }
+            counts
         };
-        let kernels = || counts(kernel_sums(), model.kernels);
-        let impulses = || counts(impulse_sums(), model.impulses);
-        let (kernels, impulses) = match (wanted.kernels, wanted.impulses) {
-            (true, true) => both(kernels, impulses),
-            (true, false) => (kernels(), Vec::new()),
-            (false, true) => (Vec::new(), impulses()),
-            (false, false) => (Vec::new(), Vec::new()),
+        let blocks: [Vec<T>; 2] = match wanted.blocks {
+            [true, true] => both(|| counts(0), || counts(1)).into(),
+            [true, false] => [counts(0), Vec::new()],
+            [false, true] => [Vec::new(), counts(1)],
+            [false, false] => [Vec::new(), Vec::new()],
         };
         Self {
             scale,
-            kernels,
-            impulses,
+            blocks,
             measured,
         }
-    }
-}
-
-/// `sums <- P(z) θ sums`: from multipliers to counts.
-fn to_counts<T: Real>(sums: &mut [T], block: &[T], weights: &[T]) {
-    let cells = block.len() / weights.len();
-    let blocks = block.chunks_exact(cells).zip(weights);
-    for (sums, (block, &w)) in sums.chunks_exact_mut(cells).zip(blocks) {
-        // [SI eq. 7] [SI eq. 12] [SPEC 5.1] C = P(z) K ∘ sums, P(z) H ∘ sums
-        sums.iter_mut().zip(block).for_each(|(s, &b)| *s *= w * b);
     }
 }
 
@@ -147,6 +159,11 @@ pub(crate) trait Engine<T: Real>: std::fmt::Debug + Send + Sync {
     fn expect(&self, model: &Parts<'_, T>, wanted: Wanted) -> Counts<T>;
 }
 
+/// The one that takes less time, the first if they take the same.
+fn cheaper<X>([a, b]: [(f64, X); 2]) -> (f64, X) {
+    if a.0 <= b.0 { a } else { b }
+}
+
 /// The engine asked for, which must be available, or the one that should be fastest.
 pub(crate) fn choose<T: Real>(
     folded: &Folded,
@@ -157,22 +174,11 @@ pub(crate) fn choose<T: Real>(
     let f = folded;
     let less = |a: &(f64, _), b: &(f64, _)| a.0.total_cmp(&b.0);
     let stacks = [Stack::Impulses, Stack::Kernels];
-    let timed = stacks.map(|stack| (cost::matrix::<T>(f, components, stack), stack));
-    let (by_matrix, stack) = if timed[0].0 <= timed[1].0 {
-        timed[0]
-    } else {
-        timed[1]
-    };
+    let (by_matrix, stack) = cheaper(stacks.map(|s| (cost::matrix::<T>(f, components, s), s)));
     #[cfg(feature = "fft")]
-    let (by_fft, transformed) = {
-        let dimensions = [1, 2].map(|n| n.min(f.size.len()));
-        let timed = dimensions.map(|n| (cost::fft(f, components, n), n));
-        if timed[0].0 < timed[1].0 {
-            timed[0]
-        } else {
-            timed[1]
-        }
-    };
+    let dimensions = [2, 1].map(|n| n.min(f.size.len()));
+    #[cfg(feature = "fft")]
+    let (by_fft, transformed) = cheaper(dimensions.map(|n| (cost::fft(f, components, n), n)));
     let listed = list::listed(data)?;
     let fastest = [
         (cost::sparse::<T>(f, components, listed), Evaluation::Sparse),

@@ -41,12 +41,7 @@ pub(super) fn convolve<T: Real>(out: &mut [T], a: &[T], b: &[T], o: usize, w: T)
             out.len().min((b.len() + t).saturating_sub(o)),
         );
         if low < high {
-            let b = &b[low + o - t..high + o - t];
-            let a = w * a;
-            out[low..high]
-                .iter_mut()
-                .zip(b)
-                .for_each(|(out, &b)| *out += a * b);
+            add(&mut out[low..high], w * a, &b[low + o - t..high + o - t]);
         }
     }
 }
@@ -61,11 +56,7 @@ pub(super) fn correlate<T: Real>(out: &mut [T], a: &[T], q: &[T], o: usize) {
                 out.len().min((q.len() + o).saturating_sub(j)),
             );
             if low < high {
-                let q = &q[low + j - o..high + j - o];
-                out[low..high]
-                    .iter_mut()
-                    .zip(q)
-                    .for_each(|(out, &q)| *out += a * q);
+                add(&mut out[low..high], a, &q[low + j - o..high + j - o]);
             }
         }
     } else {
@@ -79,6 +70,12 @@ pub(super) fn correlate<T: Real>(out: &mut [T], a: &[T], q: &[T], o: usize) {
             }
         }
     }
+}
+
+/// `out[i] += a b[i]`.
+#[inline(always)]
+fn add<T: Real>(out: &mut [T], a: T, b: &[T]) {
+    out.iter_mut().zip(b).for_each(|(out, &b)| *out += a * b);
 }
 
 #[inline(always)]

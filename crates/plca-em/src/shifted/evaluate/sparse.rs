@@ -6,7 +6,8 @@
 use plca_tensor::{CompensatedSum, Data, DataError, Real};
 
 use super::cells::scale_of;
-use super::list::{Entry, Lines, entries, outer_indices, rows_of};
+use super::list::{Entry, Lines, entries};
+use super::rows::outer_index;
 use super::{Counts, Engine, Measured, Parts, Wanted};
 use crate::shifted::folded::Folded;
 use crate::shifted::window::Window;
@@ -24,8 +25,8 @@ pub(crate) struct Sparse<T> {
     outer: Vec<usize>,
     /// The same of every row of a kernel.
     rows: Vec<usize>,
-    by_channel: Lines,
-    by_lane: Lines,
+    /// Entries by channel, and by lane.
+    lines: [Lines; 2],
     /// All cells that are not listed are hidden.
     others_hidden: bool,
     total: f64,
@@ -35,13 +36,17 @@ pub(crate) struct Sparse<T> {
 impl<T: Real> Sparse<T> {
     pub(crate) fn new(folded: &Folded, data: &dyn Data<T>) -> Result<Self, DataError> {
         let f = folded;
+        let [size, kernel, ..] = f.inner();
         let scale = scale_of::<T, T>(data)?;
         let (entries, others_hidden) = entries(f, data, scale)?;
         Ok(Self {
-            outer: outer_indices(f, entries.iter().map(|e| e.position)),
-            rows: rows_of(&f.kernel),
-            by_channel: Lines::new(&entries, f.channels, |e| e.channel),
-            by_lane: Lines::new(&entries, f.lanes, |e| e.lane),
+            outer: (entries.iter())
+                .flat_map(|e| outer_index(e.position / size, &f.size))
+                .collect(),
+            rows: (0..f.taps() / kernel)
+                .flat_map(|row| outer_index(row, &f.kernel))
+                .collect(),
+            lines: [0, 1].map(|side| Lines::new(&entries, side, f.side(side).lines)),
             folded: folded.clone(),
             entries,
             others_hidden,
@@ -78,24 +83,30 @@ impl<T: Real> Sparse<T> {
         }
     }
 
+    /// Calls `f` with the weight of every component and the rows of its kernel and impulse that meet at an entry, the second backwards.
+    #[inline(always)]
+    fn terms(&self, at: usize, model: &Parts<'_, T>, mut f: impl FnMut(T, &[T], &[T])) {
+        let folded = &self.folded;
+        let (nt, nh) = (folded.taps(), folded.places());
+        let [channel, lane] = self.entries[at].lines.map(|line| line as usize);
+        self.meet(at, |tap, n, place| {
+            for (z, &w) in model.weights.iter().enumerate() {
+                let k = &model.kernels[(z * folded.channels + channel) * nt + tap..][..n];
+                let h = &model.impulses[(z * folded.lanes + lane) * nh..];
+                f(w, k, &h[place + 1 - n..=place]);
+            }
+        });
+    }
+
     /// `P` of every entry.
     fn model(&self, model: &Parts<'_, T>) -> Vec<T> {
-        let f = &self.folded;
-        let (nt, nh) = (f.taps(), f.places());
         let mut p = vec![T::zero(); self.entries.len()];
         const PART: usize = 256;
         for_each_part(&mut p, PART, |part, p| {
             for (at, p) in (part * PART..).zip(p) {
-                let Entry { channel, lane, .. } = self.entries[at];
-                self.meet(at, |tap, n, place| {
-                    for (z, &w) in model.weights.iter().enumerate() {
-                        let k =
-                            &model.kernels[(z * f.channels + channel as usize) * nt + tap..][..n];
-                        let h = &model.impulses[(z * f.lanes + lane as usize) * nh..];
-                        let h = &h[place + 1 - n..=place];
-                        let terms = k.iter().zip(h.iter().rev()).map(|(&k, &h)| k * h);
-                        *p += w * terms.sum::<T>();
-                    }
+                self.terms(at, model, |w, k, h| {
+                    let terms = k.iter().zip(h.iter().rev()).map(|(&k, &h)| k * h);
+                    *p += w * terms.sum::<T>();
                 });
             }
         });
@@ -119,16 +130,11 @@ impl<T: Real> Sparse<T> {
             }
         }
         let entries = self.entries.iter().enumerate();
-        for (at, e) in entries.filter(|(_, e)| e.value.is_nan()) {
-            self.meet(at, |tap, n, place| {
-                for (z, w) in model.weights.iter().enumerate() {
-                    let k = &model.kernels[(z * f.channels + e.channel as usize) * nt + tap..][..n];
-                    let h = &model.impulses[(z * f.lanes + e.lane as usize) * nh..];
-                    let h = &h[place + 1 - n..=place];
-                    let terms = k.iter().zip(h.iter().rev());
-                    let terms = terms.map(|(k, h)| k.to_f64() * h.to_f64());
-                    seen += -w.to_f64() * terms.sum::<f64>();
-                }
+        for (at, _) in entries.filter(|(_, e)| e.value.is_nan()) {
+            self.terms(at, model, |w, k, h| {
+                let terms = k.iter().zip(h.iter().rev());
+                let terms = terms.map(|(k, h)| k.to_f64() * h.to_f64());
+                seen += -w.to_f64() * terms.sum::<f64>();
             });
         }
         seen.value()
@@ -139,10 +145,8 @@ impl<T: Real> Sparse<T> {
         let sum = |hidden: bool, p: &[T]| {
             let cells = self.entries.iter().zip(p);
             let of_kind = cells.filter(|(e, _)| e.value.is_nan() == hidden);
-            of_kind
-                .map(|(_, p)| p.to_f64())
-                .collect::<CompensatedSum>()
-                .value()
+            let sum: CompensatedSum = of_kind.map(|(_, p)| p.to_f64()).collect();
+            sum.value()
         };
         let seen = if self.others_hidden {
             sum(false, p)
@@ -182,26 +186,34 @@ impl<T: Real> Sparse<T> {
         (Measured { ln_lik, seen, lost }, rest)
     }
 
-    /// Sums of `len` numbers for every component and line, to which `add(z, entry, sums)` adds an entry of the line.
-    fn sums(
-        &self,
-        components: usize,
-        lines: &Lines,
-        len: usize,
-        add: impl Fn(usize, usize, &mut [T]) + Send + Sync,
-    ) -> Vec<T> {
-        let n = lines.bounds.len() - 1;
+    /// `Σ_{d,x} Q[c,d,x] H[z,d,x-t+o]`, `[z][c][t]`, for kernels (side 0), `Σ_{c,t} K[z,c,t] Q[c,d,h+t-o]`, `[z][d][h]`, for impulses.
+    fn sums<const SIDE: usize>(&self, model: &Parts<'_, T>, q: &[T]) -> Vec<T> {
+        let (own, other) = (self.folded.side(SIDE), self.folded.side(1 - SIDE));
+        let (k, n, lines) = (model.weights.len(), own.lines, &self.lines[SIDE]);
+        let block = model.blocks()[1 - SIDE];
         // More sums than terms are not worth adding up.
         let terms = self.entries.len().saturating_mul(self.folded.taps());
-        let groups = PARTS.div_ceil(components * n).min(1 + terms / (n * len));
-        let whole = components * n * len;
+        let groups = PARTS.div_ceil(k * n).min(1 + terms / (n * own.cells));
+        let whole = k * n * own.cells;
         let mut all = vec![T::zero(); groups * whole];
-        for_each_part(&mut all, len, |part, sums| {
-            let (group, z, line) = (part / (components * n), part / n % components, part % n);
+        for_each_part(&mut all, own.cells, |part, sums| {
+            let (group, z, line) = (part / (k * n), part / n % k, part % n);
             let list = &lines.entries[lines.bounds[line]..lines.bounds[line + 1]];
             let cut = |group: usize| list.len() * group / groups;
             for &at in &list[cut(group)..cut(group + 1)] {
-                add(z, at as usize, sums);
+                let at = at as usize;
+                let across = self.entries[at].lines[1 - SIDE] as usize;
+                let (block, q) = (&block[(z * other.lines + across) * other.cells..], q[at]);
+                self.meet(at, |tap, n, place| {
+                    let (taps, places) = (tap..tap + n, place + 1 - n..=place);
+                    if SIDE == 0 {
+                        let pairs = sums[taps].iter_mut().zip(block[places].iter().rev());
+                        pairs.for_each(|(s, &h)| *s += q * h);
+                    } else {
+                        let pairs = sums[places].iter_mut().rev().zip(&block[taps]);
+                        pairs.for_each(|(s, &k)| *s += q * k);
+                    }
+                });
             }
         });
         let (first, rest) = all.split_at_mut(whole);
@@ -210,48 +222,6 @@ impl<T: Real> Sparse<T> {
         }
         all.truncate(whole);
         all
-    }
-
-    /// `Σ_{d,x} Q[c,d,x] H[z,d,x-t+o]`, `[z][c][t]`.
-    fn kernel_sums(&self, model: &Parts<'_, T>, q: &[T]) -> Vec<T> {
-        let f = &self.folded;
-        let nh = f.places();
-        self.sums(
-            model.weights.len(),
-            &self.by_channel,
-            f.taps(),
-            |z, at, sums| {
-                let lane = self.entries[at].lane as usize;
-                let (h, q) = (&model.impulses[(z * f.lanes + lane) * nh..], q[at]);
-                self.meet(at, |tap, n, place| {
-                    let h = h[place + 1 - n..=place].iter().rev();
-                    sums[tap..tap + n]
-                        .iter_mut()
-                        .zip(h)
-                        .for_each(|(s, &h)| *s += q * h);
-                });
-            },
-        )
-    }
-
-    /// `Σ_{c,t} K[z,c,t] Q[c,d,h+t-o]`, `[z][d][h]`.
-    fn impulse_sums(&self, model: &Parts<'_, T>, q: &[T]) -> Vec<T> {
-        let f = &self.folded;
-        let nt = f.taps();
-        self.sums(
-            model.weights.len(),
-            &self.by_lane,
-            f.places(),
-            |z, at, sums| {
-                let channel = self.entries[at].channel as usize;
-                let (k, q) = (&model.kernels[(z * f.channels + channel) * nt..], q[at]);
-                self.meet(at, |tap, n, place| {
-                    let k = k[tap..tap + n].iter();
-                    let sums = sums[place + 1 - n..=place].iter_mut().rev();
-                    sums.zip(k).for_each(|(s, &k)| *s += q * k);
-                });
-            },
-        )
     }
 }
 
@@ -277,20 +247,16 @@ impl<T: Real> Engine<T> for Sparse<T> {
         let own = (self.others_hidden && model.window.is_none())
             .then(|| Window::new(&self.folded, model.weights, model.kernels, model.impulses));
         let window = model.window.or(own.as_ref()).filter(|_| self.others_hidden);
-        let kernels = || {
-            let mut sums = self.kernel_sums(model, &q);
+        let sums = |side: usize| {
+            let mut sums = match side {
+                0 => self.sums::<0>(model, &q),
+                _ => self.sums::<1>(model, &q),
+            };
             if let Some(window) = window {
-                add_whole(&mut sums, &window.taps, k, rest);
+                add_whole(&mut sums, &window.shares[side], k, rest);
             }
             sums
         };
-        let impulses = || {
-            let mut sums = self.impulse_sums(model, &q);
-            if let Some(window) = window {
-                add_whole(&mut sums, &window.places, k, rest);
-            }
-            sums
-        };
-        Counts::assemble(model, wanted, self.scale, measured, kernels, impulses)
+        Counts::assemble(model, wanted, self.scale, measured, sums)
     }
 }

@@ -1,6 +1,6 @@
 //! Real transforms of boxes in one or two dimensions.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plca_tensor::parallel::{for_each_part, map_in_order, wide};
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
@@ -93,22 +93,14 @@ impl Plan {
         self.columns / 2 + 1
     }
 
-    fn take(&self, len: usize) -> Vec<C64> {
-        let spare = self
-            .spare
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop();
-        let mut buffer = spare.unwrap_or_default();
-        buffer.resize(len, ZERO);
-        buffer
+    fn spare(&self) -> MutexGuard<'_, Vec<Vec<C64>>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn give_back(&self, buffer: Vec<C64>) {
-        self.spare
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(buffer);
+    fn take(&self, len: usize) -> Vec<C64> {
+        let mut buffer = self.spare().pop().unwrap_or_default();
+        buffer.resize(len, ZERO);
+        buffer
     }
 
     /// Numbers of the columns of one part of a plane.
@@ -176,7 +168,7 @@ impl Plan {
                 split(columns, re, im);
             }
         });
-        self.give_back(rows);
+        self.spare().push(rows);
     }
 
     /// Inverse transforms, each cut to its box of `cells` values at `place`. `fill` sets real and imaginary parts of a spectrum:
@@ -236,7 +228,7 @@ impl Plan {
                 row.inverse(line, place, out);
             }
         });
-        self.give_back(spectrum);
+        self.spare().push(spectrum);
     }
 }
 

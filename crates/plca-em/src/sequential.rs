@@ -1,0 +1,70 @@
+//! Iterations that renew one block after the other.
+
+use plca_fit::{
+    Algorithm, BlockSpec, Em, Expectation, FitError, Parameters, Sense, Separable, Stepped,
+};
+use plca_tensor::Real;
+
+/// A model whose blocks can be renewed one after the other.
+pub(crate) trait Sweep<T: Real>: Expectation<T> {
+    /// Renews every free block once; with `measure`, the objective before that.
+    fn sweep(&self, at: &mut Parameters<T>, measure: bool) -> Result<Option<f64>, FitError>;
+}
+
+/// Iterations that are sweeps; all else is as under EM.
+#[derive(Debug)]
+pub(crate) struct Sequential<E>(pub(crate) Em<E>);
+
+impl<T: Real, E: Sweep<T>> Algorithm<T> for Sequential<E> {
+    fn blocks(&self) -> &[BlockSpec<T>] {
+        self.0.0.blocks()
+    }
+
+    fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
+        // Half an iteration is none.
+        let mut new = at.clone();
+        let value = self.0.0.sweep(&mut new, measure)?;
+        new.count();
+        *at = new;
+        Ok(Stepped {
+            value,
+            restored: Vec::new(),
+        })
+    }
+
+    fn objective(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        self.0.objective(at)
+    }
+
+    fn sense(&self) -> Sense {
+        self.0.0.sense()
+    }
+
+    fn unit(&self) -> f64 {
+        self.0.0.unit()
+    }
+
+    fn mass(&self) -> f64 {
+        self.0.0.mass()
+    }
+
+    fn scale(&self, at: &Parameters<T>) -> Result<Option<Vec<f64>>, FitError> {
+        self.0.0.scale(at)
+    }
+
+    fn extrapolates(&self, at: &Parameters<T>) -> Result<(), FitError> {
+        self.0.extrapolates(at)
+    }
+
+    fn check_start(&self, at: &Parameters<T>) -> Result<(), FitError> {
+        self.0.check_start(at)
+    }
+
+    fn residual(&self, at: &Parameters<T>) -> Result<f64, FitError> {
+        self.0.residual(at)
+    }
+
+    fn separable(&self) -> Result<&dyn Separable<T>, FitError> {
+        self.0.0.separable()
+    }
+}
