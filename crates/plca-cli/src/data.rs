@@ -4,52 +4,70 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use plca_io::{Array, DataFile, Element, Mask, ReadOptions};
-use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor, check_counts};
+use plca_tensor::{Coordinates, Data, DataError, DenseTensor, Order, SparseTensor, check_counts};
 
 use crate::args::{DataArgs, MissingCells};
 use crate::failure::Failure;
-use crate::models::{Kind, Takes};
+use crate::models::options::need_matrix;
+use crate::models::{ModelKind, Takes};
 use crate::precision;
-use crate::signed;
 
 /// Data of any storage.
 pub(crate) type Loaded<T> = Box<dyn Data<T>>;
 
-/// What the command says of data of any kind.
-pub(crate) trait Dataset {
-    /// Size of each mode.
-    fn sizes(&self) -> &[usize];
-    /// What a person should know of them.
-    fn warnings(&self) -> Vec<String>;
-}
-
-impl<T: Element> Dataset for dyn Data<T> + '_ {
-    fn sizes(&self) -> &[usize] {
-        self.shape()
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        let unobserved = plca_tensor::unobserved(self);
-        unobserved.map_or_else(|_| Vec::new(), unobserved_warnings)
-    }
-}
-
 /// Reads data for a model and hides what is missing.
 pub(crate) fn load_for<T: Element>(
-    model: Kind,
+    model: &dyn ModelKind,
     path: &Path,
     args: &DataArgs,
 ) -> Result<Loaded<T>, Failure> {
-    match model.takes() {
-        Takes::Counts => load(path, args),
-        Takes::Numbers => load_any(path, args),
-        Takes::SignedMatrix => signed::load(path, args, model.name()),
+    let takes = model.takes();
+    let options = ReadOptions {
+        // What a mask may hide is refused later where it does not.
+        allow_negative: takes != Takes::Counts || args.mask.is_some(),
+        allow_infinite: args.mask.is_some(),
+        ..args.reading()
+    };
+    let file = plca_io::read_data_with::<T>(path, &options)?;
+    if takes == Takes::SignedMatrix {
+        let (DataFile::Dense(Array { shape, .. }) | DataFile::Sparse(Coordinates { shape, .. })) =
+            &file;
+        need_matrix(path, model.name(), shape)?;
     }
+    let data = tensor(path, args, file)?;
+    match takes {
+        Takes::Counts => {
+            check_counts(&*data).map_err(|e| precision::refused::<T>(path, args, e))?;
+        }
+        Takes::SignedMatrix if data.dense().is_none() => room_for_zeros(path, &*data)?,
+        Takes::SignedMatrix | Takes::Numbers => {}
+    }
+    Ok(data)
+}
+
+/// A dense matrix of more cells is not made from a sparse file.
+const MOST_CELLS: usize = 1 << 31;
+
+/// Refuses a sparse matrix whose zeros cannot be held.
+fn room_for_zeros<T: Element>(path: &Path, data: &dyn Data<T>) -> Result<(), Failure> {
+    if data.summary().mask == plca_tensor::Mask::Observed {
+        return Ok(());
+    }
+    let (rows, columns) = (data.shape()[0], data.shape()[1]);
+    if rows.checked_mul(columns).is_none_or(|n| n > MOST_CELLS) {
+        let what = format!(
+            "{rows} x {columns} cells are too many to hold: cells that are not stored are zeros here, unless --missing unstored"
+        );
+        return Err(Failure::of(path, what));
+    }
+    let room = plca_io::room::<T>(&[rows, columns]);
+    room.map(drop).map_err(|e| Failure::by(path, e))
 }
 
 /// What a person should know of the data of a model.
-pub(crate) fn warnings<T: Element>(model: Kind, data: &dyn Data<T>) -> Vec<String> {
-    let mut warnings = data.warnings();
+pub(crate) fn warnings<T: Element>(model: &dyn ModelKind, data: &dyn Data<T>) -> Vec<String> {
+    let mut warnings =
+        plca_tensor::unobserved(data).map_or_else(|_| Vec::new(), unobserved_warnings);
     // Models that take no negative values have refused them.
     if model.takes() == Takes::Numbers && data.summary().negative.is_some() {
         warnings.push("some values are negative, which no distribution has".into());
@@ -80,104 +98,56 @@ pub(crate) fn for_each_cell<T>(
 }
 
 /// Flags in the memory order of an array of the same shape.
-fn flags(mask: Array<f32>, fortran: bool) -> Vec<bool> {
+fn flags(mut mask: Array<f32>, fortran: bool) -> Vec<bool> {
     if mask.fortran == fortran || mask.shape.len() < 2 {
         return mask.values.iter().map(|&m| m != 0.0).collect();
     }
-    let mut strides = vec![1; mask.shape.len()];
-    for m in 1..mask.shape.len() {
-        if fortran {
-            strides[m] = strides[m - 1] * mask.shape[m - 1];
-        } else {
-            let back = mask.shape.len() - 1 - m;
-            strides[back] = strides[back + 1] * mask.shape[back + 1];
-        }
-    }
-    let mut out = vec![false; mask.values.len()];
-    let (shape, from) = (mask.shape.clone(), mask.fortran);
-    let mut values = mask.values;
-    for_each_cell(&shape, from, &mut values, |index, value| {
-        out[index
-            .iter()
-            .zip(&strides)
-            .map(|(i, s)| i * s)
-            .sum::<usize>()] = *value != 0.0;
-    });
-    out
+    let mut flags = vec![false; mask.values.len()];
+    for_each_cell(
+        &mask.shape,
+        mask.fortran,
+        &mut mask.values,
+        |index, value| {
+            let modes = index.iter().zip(&mask.shape);
+            let step = |at: usize, (i, n): (&usize, &usize)| at * n + i;
+            let at = match fortran {
+                true => modes.rfold(0, step),
+                false => modes.fold(0, step),
+            };
+            flags[at] = *value != 0.0;
+        },
+    );
+    flags
 }
 
 /// Numbers that the arrangement of sparse data needs for every index of a mode.
 const WORDS_PER_INDEX: usize = 16;
 
 /// Dense or sparse data, with what is hidden of them.
-pub(crate) enum Tensor<T> {
-    Dense(DenseTensor<T>),
-    Sparse(Box<SparseTensor<T>>),
-}
-
-impl<T: Element> Tensor<T> {
-    /// Hides what is missing.
-    pub(crate) fn new(path: &Path, args: &DataArgs, file: DataFile<T>) -> Result<Self, Failure> {
-        let tensor = match file {
-            DataFile::Dense(mut array) => {
-                let masked = hide(path, args, &mut array)?;
-                let order = if array.fortran {
-                    Order::ColumnMajor
-                } else {
-                    Order::RowMajor
-                };
-                let (shape, values) = (array.shape, array.values);
-                let dense = match masked {
-                    true => DenseTensor::masked(shape, values, order),
-                    false => DenseTensor::new(shape, values, order),
-                };
-                dense.map(Self::Dense)
-            }
-            DataFile::Sparse(entries) => {
-                let sparse = match hide_sparse(path, args, entries)? {
-                    Entries::All(entries) => SparseTensor::new(entries),
-                    Entries::Stored(entries) => SparseTensor::stored_only(entries),
-                    Entries::AllBut(entries, hidden) => SparseTensor::all_but(entries, hidden),
-                };
-                sparse.map(|sparse| Self::Sparse(Box::new(sparse)))
-            }
-        };
-        tensor.map_err(|e| precision::refused::<T>(path, args, e))
-    }
-
-    pub(crate) fn boxed(self) -> Loaded<T> {
-        match self {
-            Self::Dense(data) => Box::new(data),
-            Self::Sparse(data) => data,
-        }
-    }
-}
-
-/// Reads a file of data, whose values may be `negative` or not.
-pub(crate) fn read<T: Element>(
+fn tensor<T: Element>(
     path: &Path,
     args: &DataArgs,
-    negative: bool,
-) -> Result<DataFile<T>, Failure> {
-    let options = ReadOptions {
-        // What a mask may hide is refused later where it does not.
-        allow_negative: negative || args.mask.is_some(),
-        allow_infinite: args.mask.is_some(),
-        ..args.reading()
+    file: DataFile<T>,
+) -> Result<Loaded<T>, Failure> {
+    let tensor: Result<Loaded<T>, DataError> = match file {
+        DataFile::Dense(mut array) => {
+            let masked = hide(path, args, &mut array)?;
+            let order = match array.fortran {
+                true => Order::ColumnMajor,
+                false => Order::RowMajor,
+            };
+            let dense = match masked {
+                true => DenseTensor::masked(array.shape, array.values, order),
+                false => DenseTensor::new(array.shape, array.values, order),
+            };
+            dense.map(|dense| Box::new(dense) as Loaded<T>)
+        }
+        DataFile::Sparse(entries) => {
+            let sparse = hide_sparse(path, args, entries)?;
+            sparse.map(|sparse| Box::new(sparse) as Loaded<T>)
+        }
     };
-    Ok(plca_io::read_data_with::<T>(path, &options)?)
-}
-
-/// Reads data of either sign and hides what is missing.
-pub(crate) fn load_any<T: Element>(path: &Path, args: &DataArgs) -> Result<Loaded<T>, Failure> {
-    Ok(Tensor::new(path, args, read(path, args, true)?)?.boxed())
-}
-
-/// Reads non-negative data and hides what is missing.
-pub(crate) fn load<T: Element>(path: &Path, args: &DataArgs) -> Result<Loaded<T>, Failure> {
-    let data = Tensor::new(path, args, read(path, args, false)?)?.boxed();
-    check_counts(&*data).map_err(|e| precision::refused::<T>(path, args, e))?;
-    Ok(data)
+    tensor.map_err(|e| precision::refused::<T>(path, args, e))
 }
 
 /// Turns the hidden cells of an array into NaN; whether any cell could be hidden.
@@ -219,23 +189,12 @@ fn not_listed<T>(cells: &Coordinates<f32>, array: &Array<T>) -> Vec<bool> {
     seen
 }
 
-/// Entries of sparse data by what the cells are that are not among them.
-enum Entries<T> {
-    /// Zeros.
-    All(Coordinates<T>),
-    /// Hidden.
-    Stored(Coordinates<T>),
-    /// Zeros, but for the listed ones, which are hidden.
-    AllBut(Coordinates<T>, Coordinates<T>),
-}
-
 /// Refuses shapes whose indices alone could not be held.
 fn indexable(path: &Path, shape: &[usize]) -> Result<(), Failure> {
     let indices = shape.iter().fold(0usize, |sum, &n| sum.saturating_add(n));
-    match plca_io::room::<f64>(&[WORDS_PER_INDEX, indices]) {
-        Ok(_) => Ok(()),
-        Err(e) => Err(Failure::of(path, format!("data of shape {shape:?}: {e}"))),
-    }
+    let room = plca_io::room::<f64>(&[WORDS_PER_INDEX, indices]);
+    let refused = |e| Failure::of(path, format!("data of shape {shape:?}: {e}"));
+    room.map(drop).map_err(refused)
 }
 
 /// Sparse data with what is hidden of them.
@@ -243,7 +202,7 @@ fn hide_sparse<T: Element>(
     path: &Path,
     args: &DataArgs,
     entries: Coordinates<T>,
-) -> Result<Entries<T>, Failure> {
+) -> Result<Result<SparseTensor<T>, DataError>, Failure> {
     if args.missing == Some(MissingCells::Nan) {
         let what = "--missing nan needs a dense array, these are sparse";
         return Err(Failure::of(path, what));
@@ -257,17 +216,17 @@ fn hide_sparse<T: Element>(
         }),
     };
     Ok(match (hidden, args.missing) {
-        (None, None) => Entries::All(entries),
-        (None, Some(_)) => Entries::Stored(entries),
+        (None, None) => SparseTensor::new(entries),
+        (None, Some(_)) => SparseTensor::stored_only(entries),
         // Hidden by either: what is stored and not in the list was observed.
-        (Some(hidden), Some(_)) => Entries::Stored(without(entries, &hidden)),
+        (Some(hidden), Some(_)) => SparseTensor::stored_only(without(entries, &hidden)),
         (Some(hidden), None) => {
             let hidden = Coordinates {
                 shape: hidden.shape,
                 indices: hidden.indices,
                 values: Vec::new(),
             };
-            Entries::AllBut(entries, hidden)
+            SparseTensor::all_but(entries, hidden)
         }
     })
 }
@@ -298,14 +257,10 @@ pub(crate) fn unobserved_warnings(hidden: Vec<Vec<usize>>) -> Vec<String> {
 }
 
 fn nan_failure<T: Element>(path: &Path, array: &Array<T>, at: usize) -> Failure {
-    let mut position = 0;
     let mut found = Vec::new();
-    let mut cells = vec![(); array.values.len().min(at + 1)];
+    let mut cells = vec![(); at + 1];
     for_each_cell(&array.shape, array.fortran, &mut cells, |index, ()| {
-        if position == at {
-            found = index.to_vec();
-        }
-        position += 1;
+        index.clone_into(&mut found);
     });
     Failure::of(
         path,

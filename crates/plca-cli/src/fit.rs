@@ -25,7 +25,7 @@ use crate::given;
 use crate::interrupt;
 use crate::limits::on_threads;
 use crate::models::Scalar;
-use crate::models::options::{refuse, schedule};
+use crate::models::options::{self, schedule};
 use crate::out_of_core::{self, load};
 use crate::outputs::{Leaving, MODEL_FILES, distinct, warn, writable};
 use crate::precision;
@@ -42,6 +42,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<(), Failure> {
     for path in [&args.trace, &args.checkpoint].into_iter().flatten() {
         writable(path, &[])?;
     }
+    options::check(args)?;
     out_of_core::check(args)?;
     let mut inputs = vec![
         ("the data", Some(&args.data)),
@@ -78,22 +79,9 @@ pub(crate) fn run(args: &FitArgs) -> Result<(), Failure> {
             "--kkt-tol does not go with --tol 0, which runs all iterations",
         ));
     }
-    let (model, name) = (args.model, args.model.name());
-    if args.solver == Solver::Fast && !model.separates() {
-        return Err(Failure::usage(format!(
-            "{name} has no --solver fast: use --solver em"
-        )));
-    }
-    if let Some(option) = args.shifts.given() {
-        refuse(!model.shifts(), option, name)?;
-    }
-    refuse(
-        args.no_normalise && !model.normalises(),
-        "--no-normalise",
-        name,
-    )?;
+    solver::known(args.solver, args.model)?;
     on_threads(args.threads, || match args.stream.online {
-        Some(_) => model.online(args),
+        Some(_) => args.model.online(args),
         None if args.blocks.is_empty() => {
             sealed(args)?;
             fit(args)

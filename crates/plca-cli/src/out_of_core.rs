@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
-use plca_fit::Solver;
+use plca_fit::{FitError, Solver};
 use plca_io::{Element, Store, StoreWriter};
 use plca_tensor::{DataError, OutOfCore};
 
 use crate::args::FitArgs;
-use crate::data::{self, Loaded};
+use crate::data::{Loaded, load_for};
 use crate::failure::Failure;
 use crate::fit::sealed;
 use crate::interrupt;
-use crate::models::options::{refuse, schedule};
+use crate::models::options::{first_given, schedule};
 use crate::outputs::{warn, writable};
 
 /// Extensions of files that are dense whatever is in them.
@@ -22,15 +22,13 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
     let Some(store) = &args.out_of_core else {
         return Ok(());
     };
-    let model = args.model;
-    refuse(!model.out_of_core(), "--out-of-core", model.name())?;
     let needs_memory = [
-        (args.stream.online.is_some(), "--online"),
-        (args.hidden.mask.is_some(), "--mask"),
-        (args.hidden.missing.is_some(), "--missing"),
-        (args.solver == Solver::Fast, "--solver fast"),
+        ("--online", args.stream.online.is_some()),
+        ("--mask", args.hidden.mask.is_some()),
+        ("--missing", args.hidden.missing.is_some()),
+        ("--solver fast", args.solver == Solver::Fast),
     ];
-    if let Some((_, option)) = needs_memory.iter().find(|(given, _)| *given) {
+    if let Some(option) = first_given(&needs_memory) {
         let what = format!("{option} does not go with --out-of-core: it needs the data in memory");
         return Err(Failure::usage(what));
     }
@@ -59,7 +57,7 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
 /// The data of a fit, in memory or in their store.
 pub(crate) fn load<T: Element>(args: &FitArgs) -> Result<Loaded<T>, Failure> {
     let Some(path) = &args.out_of_core else {
-        return data::load_for(args.model, &args.data, &args.hidden);
+        return load_for(args.model, &args.data, &args.hidden);
     };
     let options = args.hidden.reading();
     let sha256 = sealed(args)?.sha256()?;
@@ -88,7 +86,7 @@ pub(crate) fn load<T: Element>(args: &FitArgs) -> Result<Loaded<T>, Failure> {
     })?;
     match OutOfCore::new(Store::<T>::open(path)?) {
         Ok(data) => Ok(Box::new(data)),
-        Err(e @ DataError::Source { .. }) => Err(Failure::from(plca_em::EmError::from(e))),
+        Err(e @ DataError::Source { .. }) => Err(FitError::from(e).into()),
         Err(e) => Err(Failure::by(&args.data, e)),
     }
 }

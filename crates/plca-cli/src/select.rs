@@ -11,11 +11,11 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
 
 use crate::args::{Criterion, SelectArgs};
-use crate::data::{Dataset, Loaded, load};
+use crate::data::{self, load_for};
 use crate::failure::Failure;
 use crate::fit::{HELD_OUT_STREAM, SHARE};
 use crate::limits::{on_threads, reasonable};
-use crate::models::options::{need_matrix, refuse};
+use crate::models::options::{need_matrix, refuse, refuse_foreign};
 use crate::outputs::{print, warn};
 
 /// More ranks than anyone can wait for.
@@ -57,11 +57,9 @@ pub(crate) fn select(args: &SelectArgs) -> Result<(), Failure> {
     if args.restarts == 0 {
         return Err(Failure::usage("--restarts 0: at least one start is needed"));
     }
-    let (model, name) = (args.model, args.model.name());
-    let kernel = (!args.kernel.is_empty()).then_some("--kernel");
-    if let Some(option) = kernel.or_else(|| args.places.given()) {
-        refuse(!model.shifts(), option, name)?;
-    }
+    refuse_foreign(args.model, &[("--kernel", !args.kernel.is_empty())])?;
+    refuse_foreign(args.model, &args.places.options())?;
+    refuse_foreign(args.model, &args.signed.options())?;
     stop(args).check().map_err(Failure::usage)?;
     let table = on_threads(args.threads, || args.model.select(args))??;
     let wrong = |row: &&Value| !row["score"].is_number() || !row["log_likelihood"].is_number();
@@ -256,8 +254,6 @@ pub(crate) fn table<'a>(
     candidates: impl FnOnce(&dyn Data<f64>) -> Result<Vec<Candidate<'a>>, Failure>,
 ) -> Result<Table, Failure> {
     let name = args.model.name();
-    refuse(args.signed.m.is_some(), "--m", name)?;
-    refuse(args.signed.real_data, "--real-data", name)?;
     refuse(!args.prior.is_empty(), "--prior for select", name)?;
     let criterion = args.criterion.unwrap_or(Criterion::Bic);
     let label = match criterion {
@@ -270,11 +266,11 @@ pub(crate) fn table<'a>(
             )));
         }
     };
-    let data: Loaded<f64> = load(&args.data, &args.hidden)?;
+    let data = load_for::<f64>(args.model, &args.data, &args.hidden)?;
     let data = &*data;
     let candidates = candidates(data)?;
     let counts = data.summary().integers;
-    let mut warnings = data.warnings();
+    let mut warnings = data::warnings(args.model, data);
     let mut held = None;
     if criterion == Criterion::HeldOut {
         let mut rng = ChaCha8Rng::seed_from_u64(args.seed);

@@ -65,6 +65,8 @@ pub(crate) trait ModelKind: Send + Sync {
     fn file(&self, at: &Parameters<f64>) -> ModelFile;
     /// The block that an array holds, or what is wrong with it.
     fn block(&self, name: &str, array: &Array<f64>) -> Result<DMatrix<f64>, String>;
+    /// The options of `fit` and `select` that not every model has: those that it has, with a space between them.
+    fn options(&self) -> &'static str;
     /// What data it takes.
     fn takes(&self) -> Takes {
         Takes::Counts
@@ -76,20 +78,8 @@ pub(crate) trait ModelKind: Send + Sync {
             false => "log_likelihood",
         }
     }
-    /// Whether its components are kernels that are shifted.
-    fn shifts(&self) -> bool {
-        false
-    }
     /// Whether `--solver fast` may fit it.
     fn separates(&self) -> bool {
-        false
-    }
-    /// Whether its data may stay in a file.
-    fn out_of_core(&self) -> bool {
-        false
-    }
-    /// Whether it divides the data by their sum.
-    fn normalises(&self) -> bool {
         false
     }
     /// What makes it from the command line.
@@ -132,13 +122,14 @@ pub(crate) enum Takes {
     SignedMatrix,
 }
 
-/// What follows from the state of a model.
+/// What follows from the state of a model, and from the function that makes the model from the command line: for so many components and data of
+/// this shape.
 macro_rules! of_state {
     ($state:ty, $make:ident) => {
         fn makers(&self) -> super::Makers {
             super::Makers {
-                f64: $make,
-                f32: $make,
+                f64: |args, rank, shape| Ok(Box::new($make::<f64>(args, rank, shape)?)),
+                f32: |args, rank, shape| Ok(Box::new($make::<f32>(args, rank, shape)?)),
             }
         }
 

@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use crate::args::{FitArgs, Precision};
 use crate::blocks::{Arrays, matrix, take_matrix, take_vector, vector};
 use crate::checkpoint::settings;
-use crate::data::{Loaded, load};
+use crate::data::{Loaded, load_for};
 use crate::failure::Failure;
 use crate::fit::merge;
-use crate::models::options::{refuse, temper};
+use crate::models::options::{first_given, refuse, temper};
 use crate::outputs::{Leaving, warn};
 use crate::restored::Restored;
 use crate::solver::extrapolated;
@@ -70,23 +70,21 @@ pub(crate) fn fit<T: Element, M: Streamed<T>>(
 
 /// Refuses what has no meaning block by block.
 fn check(args: &FitArgs) -> Result<(), Failure> {
-    let name = args.model.name();
-    let without = |given: bool, option: &str| refuse(given, option, &format!("{name} --online"));
-    without(args.hidden.mask.is_some(), "--mask")?;
-    without(args.max_iter.is_some(), "--max-iter")?;
-    without(args.tol.is_some(), "--tol")?;
-    without(args.check_every.is_some(), "--check-every")?;
-    without(args.kkt_tol.is_some(), "--kkt-tol")?;
-    without(args.restarts != 1, "--restarts")?;
-    without(args.solver == Solver::Fast, "--solver fast")?;
-    if let Some(option) = extrapolated(args) {
-        without(true, option)?;
-    }
-    without(args.missing_method.is_some(), "--missing-method")?;
-    match temper(args)? {
-        (_, Some(_)) => without(true, "--temper B,ETA"),
-        (_, None) => Ok(()),
-    }
+    let option = first_given(&[
+        ("--mask", args.hidden.mask.is_some()),
+        ("--max-iter", args.max_iter.is_some()),
+        ("--tol", args.tol.is_some()),
+        ("--check-every", args.check_every.is_some()),
+        ("--kkt-tol", args.kkt_tol.is_some()),
+        ("--restarts", args.restarts != 1),
+        ("--solver fast", args.solver == Solver::Fast),
+        ("--missing-method", args.missing_method.is_some()),
+        ("--temper B,ETA", temper(args)?.1.is_some()),
+    ]);
+    let option = option.or_else(|| extrapolated(args));
+    option.map_or(Ok(()), |option| {
+        refuse(true, option, &format!("{} --online", args.model.name()))
+    })
 }
 
 /// The files of the blocks in their order.
@@ -166,7 +164,7 @@ impl Block {
 
     /// Reads the block, which is to be the same in every pass.
     fn load<T: Element>(&self, args: &FitArgs) -> Result<Loaded<T>, Failure> {
-        let block = load(&self.path, &args.hidden)?;
+        let block = load_for(args.model, &self.path, &args.hidden)?;
         self.sealed.sha256()?;
         Ok(block)
     }
