@@ -133,19 +133,6 @@ impl From<plca_media::MediaError> for Failure {
     }
 }
 
-impl From<plca_em::EmError> for Failure {
-    fn from(e: plca_em::EmError) -> Self {
-        use plca_tensor::DataError;
-        // What a source says names its file.
-        let unread = matches!(e, plca_em::EmError::Tensor(DataError::Source { .. }));
-        Self {
-            placed: unread,
-            unread,
-            ..Self::told(&e)
-        }
-    }
-}
-
 impl From<plca_fit::FitError> for Failure {
     fn from(e: plca_fit::FitError) -> Self {
         use plca_fit::FitError as E;
@@ -163,17 +150,5 @@ impl From<plca_fit::FitError> for Failure {
             },
             _ => Self::told(&e),
         }
-    }
-}
-
-impl From<plca_priors::PriorError> for Failure {
-    fn from(e: plca_priors::PriorError) -> Self {
-        Self::told(&e)
-    }
-}
-
-impl From<plca_io::NoRoom> for Failure {
-    fn from(e: plca_io::NoRoom) -> Self {
-        Self::told(&e)
     }
 }

@@ -2,9 +2,10 @@
 
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use plca_io::{ModelFile, Pending};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::interrupt;
@@ -130,22 +131,33 @@ fn report(as_json: bool, quiet: bool, summary: &Value) -> std::io::Result<()> {
     say(&text)
 }
 
-/// What a run leaves: a model file, perhaps a trace, and a summary.
+/// What a run leaves: a model file, perhaps a trace, a summary, and warnings.
 pub(crate) struct Leaving<'a> {
     pub(crate) output: &'a Path,
-    pub(crate) model: &'a ModelFile,
+    /// Summary and warnings become part of its metadata.
+    pub(crate) model: ModelFile,
     /// Scalars of the model file are `f32`.
     pub(crate) single: bool,
     pub(crate) trace: Option<(&'a Path, &'a str)>,
-    pub(crate) summary: &'a Value,
+    pub(crate) summary: Value,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) started: Instant,
     pub(crate) json: bool,
     pub(crate) quiet: bool,
 }
 
 impl Leaving<'_> {
     /// Leaves everything, or nothing where any of it cannot be written.
-    pub(crate) fn leave(&self) -> Result<(), Failure> {
-        interrupt::writing(|| self.write())
+    pub(crate) fn leave(mut self) -> Result<(), Failure> {
+        merge(&mut self.model.metadata, self.summary.clone());
+        if !self.warnings.is_empty() {
+            self.model.metadata["warnings"] = json!(self.warnings);
+        }
+        // Wall time is no property of the model: equal runs write equal files.
+        self.summary["seconds"] = json!(self.started.elapsed().as_secs_f64());
+        interrupt::writing(|| self.write())?;
+        warn(self.quiet, &self.warnings);
+        Ok(())
     }
 
     fn write(&self) -> Result<(), Failure> {
@@ -157,11 +169,25 @@ impl Leaving<'_> {
             }
             None => None,
         };
-        let model = plca_io::pending_model(self.output, self.model, self.single)?;
-        report(self.json, self.quiet, self.summary)
+        let model = plca_io::pending_model(self.output, &self.model, self.single)?;
+        report(self.json, self.quiet, &self.summary)
             .map_err(|e| Failure::by(Path::new("standard output"), e))?;
         // Files have their names once everything is on the disk; no model is without its trace.
         trace.map_or(Ok(()), Pending::keep)?;
         Ok(model.keep()?)
     }
+}
+
+/// Adds the members of one object to another.
+pub(crate) fn merge(all: &mut Value, extra: Value) {
+    if let (Value::Object(all), Value::Object(extra)) = (all, extra) {
+        all.extend(extra);
+    }
+}
+
+/// A line of a trace.
+pub(crate) fn trace_line(iteration: usize, objective: f64, started: Instant) -> String {
+    let seconds = started.elapsed().as_secs_f64();
+    let line = json!({ "iteration": iteration, "objective": objective, "seconds": seconds });
+    format!("{line}\n")
 }

@@ -13,7 +13,7 @@ use crate::data::{self, Loaded, listed, load_for};
 use crate::failure::Failure;
 use crate::limits::{describable, on_threads};
 use crate::models::ModelKind;
-use crate::outputs::{Leaving, MODEL_FILES, distinct, warn, writable};
+use crate::outputs::{Leaving, MODEL_FILES, distinct, writable};
 use crate::saved::Saved;
 use crate::solver;
 
@@ -57,26 +57,23 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
     let found = kind.transform(file, args)?;
     let mut summary = found.summary;
     summary["model"] = json!(kind.name());
-    let mut metadata = summary.clone();
-    metadata["transform_of"] = json!(fitted.sha256()?);
-    metadata["data"] = json!({ "shape": found.shape, "sha256": data.sha256()? });
-    if !found.warnings.is_empty() {
-        metadata["warnings"] = json!(found.warnings);
-    }
-    summary["seconds"] = json!(started.elapsed().as_secs_f64());
+    let metadata = json!({
+        "transform_of": fitted.sha256()?,
+        "data": { "shape": found.shape, "sha256": data.sha256()? },
+    });
     let arrays = found.arrays;
     let leaving = Leaving {
         output: &args.output,
-        model: &ModelFile { arrays, metadata },
+        model: ModelFile { arrays, metadata },
         single: false,
         trace: None,
-        summary: &summary,
+        summary,
+        warnings: found.warnings,
+        started,
         json: args.json,
         quiet: args.quiet,
     };
-    leaving.leave()?;
-    warn(args.quiet, &found.warnings);
-    Ok(())
+    leaving.leave()
 }
 
 /// The dimension of the observations: `--along`, which a model may allow as it stands or only where it is `default`.

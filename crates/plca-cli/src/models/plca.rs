@@ -56,7 +56,6 @@ impl ModelKind for Symmetric {
         let learnt = (0..order).filter(|&j| j != along || !streamed);
         let learnt = learnt.map(|j| file.distributions(&factor(j)));
         let mut factors = learnt.collect::<Result<Vec<_>, _>>()?;
-        file.agree(factors.iter().map(DMatrix::ncols))?;
         let k = match factors.first() {
             Some(factor) => factor.ncols(),
             None => file.vector("weights")?.len(),
