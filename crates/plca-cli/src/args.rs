@@ -148,7 +148,7 @@ pub(crate) fn replicates(s: &str) -> Result<Replicates, String> {
     match s {
         "inf" => Ok(Replicates::Limit),
         "1" => Ok(Replicates::One),
-        _ => match s.parse() {
+        _ => match s.parse::<u32>() {
             Ok(m) if m > 1 => Ok(Replicates::Finite(m)),
             _ => Err(format!("`{s}` is not a whole number >= 1, nor inf")),
         },

@@ -97,27 +97,43 @@ pub(crate) fn for_each_cell<T>(
     }
 }
 
-/// Flags in the memory order of an array of the same shape.
-fn flags(mut mask: Array<f32>, fortran: bool) -> Vec<bool> {
-    if mask.fortran == fortran || mask.shape.len() < 2 {
-        return mask.values.iter().map(|&m| m != 0.0).collect();
+/// Where a cell lies in the memory of an array.
+fn place<T>(
+    array: &Array<T>,
+    index: impl DoubleEndedIterator<Item = usize> + ExactSizeIterator,
+) -> usize {
+    let modes = index.zip(&array.shape);
+    let step = |at: usize, (i, n): (usize, &usize)| at * n + i;
+    match array.fortran {
+        true => modes.rfold(0, step),
+        false => modes.fold(0, step),
     }
-    let mut flags = vec![false; mask.values.len()];
-    for_each_cell(
-        &mask.shape,
-        mask.fortran,
-        &mut mask.values,
-        |index, value| {
-            let modes = index.iter().zip(&mask.shape);
-            let step = |at: usize, (i, n): (&usize, &usize)| at * n + i;
-            let at = match fortran {
-                true => modes.rfold(0, step),
-                false => modes.fold(0, step),
-            };
-            flags[at] = *value != 0.0;
-        },
-    );
-    flags
+}
+
+/// False where a mask hides a cell, in the memory order of the array.
+fn seen<T>(mask: Mask, array: &Array<T>) -> Vec<bool> {
+    let mut seen = vec![true; array.values.len()];
+    match mask {
+        Mask::Dense(mask) if mask.fortran == array.fortran || mask.shape.len() < 2 => {
+            seen = mask.values.iter().map(|&m| m != 0.0).collect();
+        }
+        Mask::Dense(mut mask) => {
+            for_each_cell(
+                &mask.shape,
+                mask.fortran,
+                &mut mask.values,
+                |index, value| {
+                    seen[place(array, index.iter().copied())] = *value != 0.0;
+                },
+            );
+        }
+        Mask::Hidden(cells) => {
+            for cell in cells.indices.chunks_exact(cells.shape.len()) {
+                seen[place(array, cell.iter().map(|&i| i as usize))] = false;
+            }
+        }
+    }
+    seen
 }
 
 /// Numbers that the arrangement of sparse data needs for every index of a mode.
@@ -158,10 +174,7 @@ fn hide<T: Element>(path: &Path, args: &DataArgs, array: &mut Array<T>) -> Resul
     }
     let seen = match &args.mask {
         None => None,
-        Some(mask) => Some(match plca_io::read_mask(mask, &array.shape)? {
-            Mask::Dense(mask) => flags(mask, array.fortran),
-            Mask::Hidden(cells) => not_listed(&cells, array),
-        }),
+        Some(mask) => Some(seen(plca_io::read_mask(mask, &array.shape)?, array)),
     };
     let is_seen = |at: usize| seen.as_ref().is_none_or(|seen| seen[at]);
     let nan_is_hidden = args.missing == Some(MissingCells::Nan);
@@ -174,19 +187,6 @@ fn hide<T: Element>(path: &Path, args: &DataArgs, array: &mut Array<T>) -> Resul
         *value = T::lit(f64::NAN);
     }
     Ok(seen.is_some() || nan_is_hidden)
-}
-
-/// False where a cell is listed, in the memory order of the array.
-fn not_listed<T>(cells: &Coordinates<f32>, array: &Array<T>) -> Vec<bool> {
-    let order = cells.shape.len();
-    let cells: HashSet<&[u32]> = cells.indices.chunks_exact(order).collect();
-    let mut seen = vec![true; array.values.len()];
-    let mut key = vec![0u32; order];
-    for_each_cell(&array.shape, array.fortran, &mut seen, |index, seen| {
-        key.iter_mut().zip(index).for_each(|(k, &i)| *k = i as u32);
-        *seen = !cells.contains(&key[..]);
-    });
-    seen
 }
 
 /// Refuses shapes whose indices alone could not be held.

@@ -8,8 +8,8 @@ use std::time::Instant;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plca_em::{HeldOut, hold_out};
 use plca_fit::{
-    Algorithm, AnyModel, Checkpoint, Cooling, Event, FitError, Init, Iteration, Prior, Sense,
-    Solver, Status, Stop,
+    Algorithm, AnyModel, Checkpoint, Cooling, Event, FitError, Init, Iteration, Model, Prior,
+    Sense, Solver, Status, Stop,
 };
 use plca_io::{Element, ModelFile, Sealed};
 use plca_tensor::{Data, DataError};
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<(), Failure> {
         Some(_) => args.model.online(args),
         None if args.blocks.is_empty() => {
             sealed(args)?;
-            fit(args)
+            args.model.fit(args)
         }
         None => Err(Failure::usage(
             "several files of data: --online learns from them one after the other",
@@ -101,20 +101,16 @@ pub(crate) fn sealed(args: &FitArgs) -> Result<&Sealed, Failure> {
     Ok(args.sealed.get_or_init(|| sealed))
 }
 
-/// Fits a model to its data, and leaves its files and its summary.
-fn fit(args: &FitArgs) -> Result<(), Failure> {
-    match args.precision {
-        Precision::F64 => fit_as::<f64>(args),
-        Precision::F32 => fit_as::<f32>(args),
-    }
-}
-
-fn fit_as<T: Scalar>(args: &FitArgs) -> Result<(), Failure> {
+/// Fits the model that `make` makes for a number of components and the shape of its data, and leaves its files and its summary.
+pub(crate) fn fit<T: Scalar, M: Model<Scalar = T> + 'static>(
+    args: &FitArgs,
+    make: impl FnOnce(&FitArgs, usize, &[usize]) -> Result<M, Failure>,
+) -> Result<(), Failure> {
     let data = load::<T>(args)?;
     let (given, implied) = given::blocks(args, data.shape().len())?;
     let rank = given::rank(args, implied, data.shape())?;
     let stop = stop(args)?;
-    let model = T::make(&args.model.makers())(args, rank, data.shape())?;
+    let model = Box::new(make(args, rank, data.shape())?);
     let cooling = match schedule(args)? {
         None => None,
         Some(cooling) => {

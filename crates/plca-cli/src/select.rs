@@ -5,7 +5,7 @@ use plca_em::{
     HeldCells, HeldOut, Judged, ModelOrder, Plca, effective_parameters, held_out_divergence,
     held_out_perplexity, hold_out, hold_out_cells,
 };
-use plca_fit::{Fit, FitError, Init, Model, Reconstruct, State, Stop};
+use plca_fit::{FitError, Init, Model, Reconstruct, Solver, Stop};
 use plca_tensor::{Data, DataError, Mask};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
@@ -79,15 +79,21 @@ pub(crate) fn stop(args: &SelectArgs) -> Stop {
     stop
 }
 
-/// The best of the starts that `run` makes from their random numbers, by a likelihood.
-pub(crate) fn best<S: State>(
+/// The best fit of a model, by its likelihood, from all starts.
+pub(crate) fn fitted<M>(
     args: &SelectArgs,
-    run: impl Fn(&mut ChaCha8Rng) -> Result<Fit<S>, FitError>,
-) -> Result<Fit<S>, FitError> {
+    model: &M,
+    solver: Solver,
+    data: &dyn Data<f64>,
+) -> Result<Fitted, Failure>
+where
+    M: Model<Scalar = f64, State: Reconstruct + 'static>,
+{
     let start = |start| {
         let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
         rng.set_stream(start);
-        run(&mut rng)
+        let run = model.on(data)?.solver(solver).stop(stop(args));
+        run.run(Init::default(), &mut rng)
     };
     let mut best = start(0)?;
     for other in 1..args.restarts {
@@ -96,7 +102,10 @@ pub(crate) fn best<S: State>(
             best = fit;
         }
     }
-    Ok(best)
+    Ok(Fitted {
+        ln_lik: best.objective(),
+        density: density(best.into_state(), data),
+    })
 }
 
 /// A model of one size.
@@ -149,7 +158,7 @@ pub(crate) fn observed(data: &dyn Data<f64>) -> Result<f64, DataError> {
 }
 
 /// The density of a fitted state.
-pub(crate) fn density(state: impl Reconstruct + 'static, data: &dyn Data<f64>) -> Box<Density> {
+fn density(state: impl Reconstruct + 'static, data: &dyn Data<f64>) -> Box<Density> {
     let total = data.total();
     Box::new(move |index| state.cell(index) / total)
 }
@@ -228,20 +237,11 @@ pub(crate) fn likelihood<'a>(args: &'a SelectArgs) -> Result<Table, Failure> {
         }
         let candidate = |&rank: &usize| -> Result<Candidate<'a>, Failure> {
             reasonable("--ranks", rank, data.shape())?;
-            let plca = Plca::builder(rank).build()?;
+            let plca = Plca::<f64>::builder(rank).build()?;
             Ok(Candidate {
                 size: json!({ "rank": rank }),
                 parameters: effective_parameters(data.shape(), rank),
-                fit: Box::new(move |data| {
-                    let run = |rng: &mut ChaCha8Rng| {
-                        plca.on(data)?.stop(stop(args)).run(Init::default(), rng)
-                    };
-                    let fit = best(args, run)?;
-                    Ok(Fitted {
-                        ln_lik: fit.objective(),
-                        density: density(fit.into_state(), data),
-                    })
-                }),
+                fit: Box::new(move |data| fitted(args, &plca, Solver::Auto, data)),
             })
         };
         ranks.iter().map(candidate).collect()

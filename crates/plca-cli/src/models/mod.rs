@@ -9,7 +9,7 @@ mod skellam_priors;
 use std::fmt;
 
 use nalgebra::DMatrix;
-use plca_fit::{AnyModel, Parameters};
+use plca_fit::Parameters;
 use plca_io::{Array, Element, ModelFile};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -82,8 +82,8 @@ pub(crate) trait ModelKind: Send + Sync {
     fn separates(&self) -> bool {
         false
     }
-    /// What makes it from the command line.
-    fn makers(&self) -> Makers;
+    /// `plca fit`.
+    fn fit(&self, args: &FitArgs) -> Result<(), Failure>;
     /// `plca fit --online`.
     fn online(&self, args: &FitArgs) -> Result<(), Failure> {
         let _ = args;
@@ -126,10 +126,10 @@ pub(crate) enum Takes {
 /// this shape.
 macro_rules! of_state {
     ($state:ty, $make:ident) => {
-        fn makers(&self) -> super::Makers {
-            super::Makers {
-                f64: |args, rank, shape| Ok(Box::new($make::<f64>(args, rank, shape)?)),
-                f32: |args, rank, shape| Ok(Box::new($make::<f32>(args, rank, shape)?)),
+        fn fit(&self, args: &crate::args::FitArgs) -> Result<(), crate::failure::Failure> {
+            match args.precision {
+                crate::args::Precision::F64 => crate::fit::fit(args, $make::<f64>),
+                crate::args::Precision::F32 => crate::fit::fit(args, $make::<f32>),
             }
         }
 
@@ -161,30 +161,8 @@ macro_rules! of_state {
 }
 use of_state;
 
-/// Makes a model from the command line, for so many components and data of this shape.
-pub(crate) type Make<T> = fn(&FitArgs, usize, &[usize]) -> Result<Box<dyn AnyModel<T>>, Failure>;
-
-/// A model for either scalar.
-#[derive(Clone, Copy)]
-pub(crate) struct Makers {
-    pub(crate) f64: Make<f64>,
-    pub(crate) f32: Make<f32>,
-}
-
 /// A scalar of fits.
-pub(crate) trait Scalar: Element + Serialize + DeserializeOwned {
-    /// What makes a model of it.
-    fn make(makers: &Makers) -> Make<Self>;
-}
+pub(crate) trait Scalar: Element + Serialize + DeserializeOwned {}
 
-impl Scalar for f64 {
-    fn make(makers: &Makers) -> Make<Self> {
-        makers.f64
-    }
-}
-
-impl Scalar for f32 {
-    fn make(makers: &Makers) -> Make<Self> {
-        makers.f32
-    }
-}
+impl Scalar for f64 {}
+impl Scalar for f32 {}
