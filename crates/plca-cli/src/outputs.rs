@@ -15,18 +15,12 @@ pub(crate) const MODEL_FILES: &[&str] = &["npz", "safetensors"];
 
 /// Refuses, before any work, a file that could not be written at its end: it is tried.
 pub(crate) fn writable(path: &Path, extensions: &[&str]) -> Result<(), Failure> {
-    let known = extensions.is_empty()
-        || path
-            .extension()
-            .is_some_and(|e| extensions.iter().any(|x| e.eq_ignore_ascii_case(x)));
-    if !known {
-        return Err(Failure::of(
-            path,
-            format!(
-                "unknown extension; this command writes .{}",
-                extensions.join(" or .")
-            ),
-        ));
+    let extension = path.extension().unwrap_or_default();
+    let known = extensions.iter().any(|x| extension.eq_ignore_ascii_case(x));
+    if !known && !extensions.is_empty() {
+        let known = extensions.join(" or .");
+        let what = format!("unknown extension; this command writes .{known}");
+        return Err(Failure::of(path, what));
     }
     match path.parent().filter(|p| !p.as_os_str().is_empty()) {
         Some(folder) if !folder.exists() => Err(Failure::of(path, "its folder does not exist")),

@@ -27,10 +27,6 @@ impl ModelKind for OfGraphs {
         "--prior --priors --fix --accelerate"
     }
 
-    fn component_axis(&self, block: &str) -> usize {
-        usize::from(block != "weights")
-    }
-
     fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {
         Ok(Fitted::lawless(file.state::<CommunitiesState<f64>>()?))
     }

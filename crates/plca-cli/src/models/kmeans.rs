@@ -28,10 +28,6 @@ impl ModelKind for Clustering {
         vec!["centres".into()]
     }
 
-    fn component_axis(&self, _: &str) -> usize {
-        1
-    }
-
     fn takes(&self) -> Takes {
         Takes::SignedMatrix
     }

@@ -60,7 +60,9 @@ pub(crate) trait ModelKind: Send + Sync {
         self.blocks(order)
     }
     /// The axis of a block that counts the components.
-    fn component_axis(&self, block: &str) -> usize;
+    fn component_axis(&self, block: &str) -> usize {
+        usize::from(block != "weights")
+    }
     /// Its parameters as a file.
     fn file(&self, at: &Parameters<f64>) -> ModelFile;
     /// The block that an array holds, or what is wrong with it.

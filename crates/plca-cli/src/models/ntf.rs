@@ -25,10 +25,6 @@ impl ModelKind for LeeSeung {
         "--fix"
     }
 
-    fn component_axis(&self, _: &str) -> usize {
-        1
-    }
-
     fn takes(&self) -> Takes {
         Takes::Numbers
     }

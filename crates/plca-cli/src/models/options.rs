@@ -2,22 +2,20 @@
 
 use std::path::Path;
 
-use plca_fit::{Cooling, Solver};
+use plca_fit::Cooling;
 
 use super::Kind;
 use crate::args::{FitArgs, MissingMethod};
 use crate::failure::Failure;
-use crate::solver::{extrapolated, extrapolates};
+use crate::solver::extrapolated;
 
 /// Refuses data that are not a matrix.
 pub(crate) fn need_matrix(path: &Path, model: &str, shape: &[usize]) -> Result<(), Failure> {
     if shape.len() == 2 {
         return Ok(());
     }
-    Err(Failure::of(
-        path,
-        format!("{model} needs a matrix, these data have shape {shape:?}"),
-    ))
+    let what = format!("{model} needs a matrix, these data have shape {shape:?}");
+    Err(Failure::of(path, what))
 }
 
 /// The treatment of missing cells that was asked for.
@@ -48,9 +46,8 @@ pub(crate) fn first_given(options: &[Given]) -> Option<&'static str> {
 /// Refuses what was given of these options that the model does not have.
 pub(crate) fn refuse_foreign(model: Kind, options: &[Given]) -> Result<(), Failure> {
     let own = |option: &str| model.options().split(' ').any(|name| name == option);
-    let foreign = options
-        .iter()
-        .find(|(option, given)| *given && !own(option));
+    let mut given = options.iter().filter(|(_, given)| *given);
+    let foreign = given.find(|(option, _)| !own(option));
     foreign.map_or(Ok(()), |(option, _)| refuse(true, option, model.name()))
 }
 
@@ -70,18 +67,17 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
         ("--prior", !args.prior.is_empty()),
         ("--priors", args.priors.is_some()),
         ("--fix", !args.fix.is_empty()),
-        ("--accelerate", args.accelerate != Solver::Em),
         ("--out-of-core", args.out_of_core.is_some()),
     ];
     refuse_foreign(args.model, &options)?;
     refuse_foreign(args.model, &args.shifts.places.options())?;
     refuse_foreign(args.model, &args.signed.options())?;
-    let accelerates = args.model.options().contains("--accelerate");
-    refuse(
-        !accelerates && extrapolates(args.solver),
-        "--solver",
-        args.model.name(),
-    )
+    match extrapolated(args) {
+        Some(option) if !args.model.options().contains("--accelerate") => {
+            refuse(true, option, args.model.name())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// First power and factor of `--temper B[,ETA]`.

@@ -29,10 +29,6 @@ impl ModelKind for Symmetric {
         "--temper --temper-prior --missing-method --kkt-tol --prior --priors --fix --accelerate --out-of-core"
     }
 
-    fn component_axis(&self, block: &str) -> usize {
-        usize::from(block != "weights")
-    }
-
     fn separates(&self) -> bool {
         true
     }

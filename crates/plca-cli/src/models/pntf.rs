@@ -24,10 +24,6 @@ impl ModelKind for OnSimplex {
         "--fix --accelerate --no-normalise"
     }
 
-    fn component_axis(&self, block: &str) -> usize {
-        usize::from(block != "weights")
-    }
-
     fn takes(&self) -> Takes {
         Takes::Numbers
     }
