@@ -75,21 +75,17 @@ pub(crate) fn warnings<T: Element>(model: &dyn ModelKind, data: &dyn Data<T>) ->
     warnings
 }
 
-/// Calls `visit` with the multi-index and a reference to every value, in memory order.
-pub(crate) fn for_each_cell<T>(
-    shape: &[usize],
-    fortran: bool,
-    values: &mut [T],
-    mut visit: impl FnMut(&[usize], &mut T),
-) {
+/// Calls `visit` with the multi-index and the value of every cell, in memory order.
+pub(crate) fn for_each_cell<T: Copy>(array: &Array<T>, mut visit: impl FnMut(&[usize], T)) {
+    let shape = &array.shape;
     let mut index = vec![0; shape.len()];
-    for value in values {
+    for &value in &array.values {
         visit(&index, value);
         let mut advance = |m: usize| {
             index[m] = (index[m] + 1) % shape[m];
             index[m] == 0
         };
-        if fortran {
+        if array.fortran {
             (0..shape.len()).all(&mut advance);
         } else {
             (0..shape.len()).rev().all(&mut advance);
@@ -117,16 +113,9 @@ fn seen<T>(mask: Mask, array: &Array<T>) -> Vec<bool> {
         Mask::Dense(mask) if mask.fortran == array.fortran || mask.shape.len() < 2 => {
             seen = mask.values.iter().map(|&m| m != 0.0).collect();
         }
-        Mask::Dense(mut mask) => {
-            for_each_cell(
-                &mask.shape,
-                mask.fortran,
-                &mut mask.values,
-                |index, value| {
-                    seen[place(array, index.iter().copied())] = *value != 0.0;
-                },
-            );
-        }
+        Mask::Dense(mask) => for_each_cell(&mask, |index, value| {
+            seen[place(array, index.iter().copied())] = value != 0.0;
+        }),
         Mask::Hidden(cells) => {
             for cell in cells.indices.chunks_exact(cells.shape.len()) {
                 seen[place(array, cell.iter().map(|&i| i as usize))] = false;
@@ -211,8 +200,8 @@ fn hide_sparse<T: Element>(
     let hidden = match &args.mask {
         None => None,
         Some(mask) => Some(match plca_io::read_mask(mask, &entries.shape)? {
-            Mask::Hidden(cells) => cells,
-            Mask::Dense(mask) => hidden_cells(mask),
+            Mask::Hidden(cells) => cells.indices,
+            Mask::Dense(mask) => hidden_cells(&mask),
         }),
     };
     Ok(match (hidden, args.missing) {
@@ -220,11 +209,12 @@ fn hide_sparse<T: Element>(
         (None, Some(_)) => SparseTensor::stored_only(entries),
         // Hidden by either: what is stored and not in the list was observed.
         (Some(hidden), Some(_)) => SparseTensor::stored_only(without(entries, &hidden)),
-        (Some(hidden), None) => {
+        (Some(indices), None) => {
+            let (shape, values) = (entries.shape.clone(), Vec::new());
             let hidden = Coordinates {
-                shape: hidden.shape,
-                indices: hidden.indices,
-                values: Vec::new(),
+                shape,
+                indices,
+                values,
             };
             SparseTensor::all_but(entries, hidden)
         }
@@ -257,40 +247,31 @@ pub(crate) fn unobserved_warnings(hidden: Vec<Vec<usize>>) -> Vec<String> {
 }
 
 fn nan_failure<T: Element>(path: &Path, array: &Array<T>, at: usize) -> Failure {
-    let mut found = Vec::new();
-    let mut cells = vec![(); at + 1];
-    for_each_cell(&array.shape, array.fortran, &mut cells, |index, ()| {
-        index.clone_into(&mut found);
+    let (mut found, mut cells) = (Vec::new(), 0..=at);
+    for_each_cell(array, |index, _| {
+        if cells.next().is_some() {
+            index.clone_into(&mut found);
+        }
     });
-    Failure::of(
-        path,
-        format!("entry {found:?} is NaN; say --missing nan if NaN means not observed"),
-    )
+    let what = "is NaN; say --missing nan if NaN means not observed";
+    Failure::of(path, format!("entry {found:?} {what}"))
 }
 
-fn hidden_cells(mut mask: Array<f32>) -> Coordinates<f32> {
-    let shape = mask.shape.clone();
+/// Indices of the cells that a mask hides.
+fn hidden_cells(mask: &Array<f32>) -> Vec<u32> {
     let mut indices = Vec::new();
-    for_each_cell(
-        &shape,
-        mask.fortran,
-        &mut mask.values,
-        |index, &mut value| {
-            if value == 0.0 {
-                indices.extend(index.iter().map(|&i| i as u32));
-            }
-        },
-    );
-    Coordinates {
-        shape,
-        indices,
-        values: Vec::new(),
-    }
+    for_each_cell(mask, |index, value| {
+        if value == 0.0 {
+            indices.extend(index.iter().map(|&i| i as u32));
+        }
+    });
+    indices
 }
 
-fn without<T: Element>(entries: Coordinates<T>, hidden: &Coordinates<f32>) -> Coordinates<T> {
+/// Entries that are not among the hidden cells.
+fn without<T: Element>(entries: Coordinates<T>, hidden: &[u32]) -> Coordinates<T> {
     let order = entries.shape.len();
-    let hidden: HashSet<&[u32]> = hidden.indices.chunks_exact(order).collect();
+    let hidden: HashSet<&[u32]> = hidden.chunks_exact(order).collect();
     let mut kept = Coordinates {
         shape: entries.shape,
         indices: Vec::new(),

@@ -69,19 +69,20 @@ impl Failure {
 
     /// A command line that makes no sense: exit status 2.
     pub(crate) fn usage(what: impl fmt::Display) -> Self {
-        Self {
-            status: 2,
-            placed: true,
-            ..Self::new(what)
-        }
+        Self::new(what).with_status(2)
     }
 
     /// A run that somebody ended: exit status 130.
     pub(crate) fn interrupted(what: impl fmt::Display) -> Self {
+        Self::new(what).with_status(interrupt::STATUS)
+    }
+
+    /// The same with another exit status, which says where to look.
+    fn with_status(self, status: u8) -> Self {
         Self {
-            status: interrupt::STATUS,
+            status,
             placed: true,
-            ..Self::new(what)
+            ..self
         }
     }
 

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plca_em::{HeldOut, hold_out};
 use plca_fit::{
     Algorithm, AnyModel, Checkpoint, Cooling, Event, FitError, Init, Iteration, Model, Prior,
-    Sense, Solver, Status, Stop,
+    Sense, Status, Stop,
 };
 use plca_io::{Element, ModelFile, Sealed};
 use plca_tensor::{Data, DataError};

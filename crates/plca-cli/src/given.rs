@@ -37,7 +37,7 @@ pub(crate) fn blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usi
     // The others always come from the data or the fit.
     given.retain(|name, _| free.contains(name));
     if let (Precision::F32, Some(path)) = (args.precision, &args.init) {
-        check_single(path, &mut given)?;
+        check_single(path, &given)?;
     }
     let rank = given.iter().find_map(|(name, array)| {
         let axis = args.model.component_axis(name);

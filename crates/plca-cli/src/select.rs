@@ -36,11 +36,7 @@ pub(crate) fn ranks(spec: &str) -> Result<Vec<usize>, Failure> {
         Some((a, b)) => (number(a)?..=number(b.trim_start_matches('='))?).collect(),
         None => spec.split(',').map(number).collect::<Result<_, _>>()?,
     };
-    if ranks.is_empty() {
-        Err(bad())
-    } else {
-        Ok(ranks)
-    }
+    (!ranks.is_empty()).then_some(ranks).ok_or_else(bad)
 }
 
 /// Scores of a model for several numbers of components.

@@ -28,10 +28,9 @@ pub(crate) fn missing(args: &FitArgs) -> Option<plca_em::Missing> {
 
 /// Refuses an option that the model does not have.
 pub(crate) fn refuse(given: bool, option: &str, model: &str) -> Result<(), Failure> {
-    if given {
-        Err(Failure::usage(format!("{model} has no option {option}")))
-    } else {
-        Ok(())
+    match given {
+        true => Err(Failure::usage(format!("{model} has no option {option}"))),
+        false => Ok(()),
     }
 }
 
