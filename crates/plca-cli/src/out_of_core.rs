@@ -1,7 +1,5 @@
 //! `--out-of-core`: sparse data that stay in a file.
 
-use std::path::Path;
-
 use plca_fit::{FitError, Solver};
 use plca_io::{Element, Store, StoreWriter};
 use plca_tensor::{DataError, OutOfCore};
@@ -12,7 +10,7 @@ use crate::failure::Failure;
 use crate::fit::sealed;
 use crate::interrupt;
 use crate::models::options::{first_given, schedule};
-use crate::outputs::{warn, writable};
+use crate::outputs::{folder_of, warn, writable};
 
 /// Extensions of files that are dense whatever is in them.
 const DENSE: &[&str] = &[".npy", ".csv", ".csv.gz", ".tsv", ".tsv.gz"];
@@ -76,9 +74,7 @@ pub(crate) fn load<T: Element>(args: &FitArgs) -> Result<Loaded<T>, Failure> {
         // No property of the model: the metadata are those of a run in memory.
         warn(args.quiet, &[format!("{why}; the store is made anew")]);
     }
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    let sorted = StoreWriter::<T>::read(&args.data, &options, folder)?;
+    let sorted = StoreWriter::<T>::read(&args.data, &options, folder_of(path))?;
     let written = interrupt::writing(|| sorted.write_while(path, || !interrupt::requested()));
     written.map_err(|e| match interrupt::requested() {
         true => interrupt::failure(),

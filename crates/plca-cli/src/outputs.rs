@@ -22,9 +22,9 @@ pub(crate) fn writable(path: &Path, extensions: &[&str]) -> Result<(), Failure> 
         let what = format!("unknown extension; this command writes .{known}");
         return Err(Failure::of(path, what));
     }
-    match path.parent().filter(|p| !p.as_os_str().is_empty()) {
-        Some(folder) if !folder.exists() => Err(Failure::of(path, "its folder does not exist")),
-        Some(folder) if !folder.is_dir() => {
+    match folder_of(path) {
+        folder if !folder.exists() => Err(Failure::of(path, "its folder does not exist")),
+        folder if !folder.is_dir() => {
             let what = format!("{} is no folder", folder.display());
             Err(Failure::of(path, what))
         }
@@ -33,15 +33,17 @@ pub(crate) fn writable(path: &Path, extensions: &[&str]) -> Result<(), Failure> 
     }
 }
 
+/// The folder that a file is in.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    let named = path.parent().filter(|p| !p.as_os_str().is_empty());
+    named.unwrap_or(Path::new("."))
+}
+
 /// Whether two paths name one file, there or yet to be written, also where a link leads to it.
 fn same_file(a: &Path, b: &Path) -> bool {
     let place = |path: &Path| {
         let end = plca_io::end_of_links(path).ok()?;
-        let folder = match end.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        let written = folder.canonicalize().ok().zip(end.file_name());
+        let written = folder_of(&end).canonicalize().ok().zip(end.file_name());
         end.canonicalize()
             .ok()
             .or(written.map(|(folder, name)| folder.join(name)))

@@ -19,7 +19,7 @@ use crate::data::{Loaded, load_for};
 use crate::failure::Failure;
 use crate::fit::{leave, metadata};
 use crate::models::options::{first_given, refuse, temper};
-use crate::outputs::{merge, trace_line};
+use crate::outputs::{folder_of, merge, trace_line};
 use crate::restored::Restored;
 use crate::solver::extrapolated;
 use crate::{given, interrupt};
@@ -99,8 +99,7 @@ fn files(args: &FitArgs) -> Result<Vec<PathBuf>, Failure> {
         return Err(Failure::usage(what));
     }
     let inside = |path: &Path| {
-        let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
-        let parent = parent.unwrap_or(Path::new(".")).canonicalize().ok();
+        let parent = folder_of(path).canonicalize().ok();
         parent.is_some() && parent == folder.canonicalize().ok()
     };
     let others = [
