@@ -24,5 +24,6 @@ pub(super) fn broadcast(array: &Array<f64>, shape: &[usize]) -> Option<Vec<f64>>
         };
         array.values[(0..shape.len()).rev().map(step).sum::<usize>()]
     };
-    Some((0..shape.iter().product()).map(value).collect())
+    let cells: usize = shape.iter().product();
+    Some((0..cells).map(value).collect())
 }

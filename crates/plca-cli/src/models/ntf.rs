@@ -37,14 +37,10 @@ impl ModelKind for LeeSeung {
         let order = file.order()?;
         let along = along(args, order - 1, |d| d < order)?;
         let state: NtfState<f64> = file.state()?;
-        let factor = format!("factor_{along}");
-        explain(
-            self,
-            args,
-            (along, state.components()),
-            &[&factor],
-            |data, how| Ok(state.transform(data, &how.along(along))?.untyped()),
-        )
+        let (factor, k) = (format!("factor_{along}"), state.components());
+        explain(self, args, (along, k), &[&factor], |data, how| {
+            Ok(state.transform(data, &how.along(along))?.untyped())
+        })
     }
 
     fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {
