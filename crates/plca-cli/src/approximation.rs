@@ -13,106 +13,111 @@ use crate::interrupt;
 use crate::outputs::writable;
 use crate::saved::Saved;
 
-/// A model's approximation of its data.
+/// What a model says of its data.
 pub(crate) trait Approximation {
-    /// Its shape.
+    /// Their shape.
     fn shape(&self) -> Vec<usize>;
-    /// Every cell, into an array of that shape.
-    fn evaluate(&self, into: &mut Array<f64>) -> Result<(), Failure>;
-    /// Adds the counts of so many events to an array of zeros of that shape.
-    fn sample(&self, _: u64, _: &mut ChaCha8Rng, _: &mut Array<f64>) -> Result<(), Failure> {
-        Err(Failure::new("the model has no law to draw from"))
-    }
+    /// Every cell, in row-major order.
+    fn cells(&self) -> Result<Vec<f64>, Failure>;
+    /// Draws from its law.
+    fn sample(&self, draws: Draws<'_>) -> Result<(), Failure>;
     /// Number of components that can be told apart; 0 if they are no sums of non-negative arrays.
-    fn components(&self) -> usize {
-        0
-    }
+    fn components(&self) -> usize;
     /// What one component adds, in any unit that is the same for all.
-    fn component(&self, z: usize) -> Result<Vec<f64>, Failure> {
-        Err(Failure::new(format!("component {z} is no part of a sum")))
-    }
+    fn component(&self, z: usize) -> Result<Vec<f64>, Failure>;
 }
 
-/// A fitted state without a law to draw from.
-pub(crate) struct Cells<S>(pub(crate) S);
+/// Draws that were asked for.
+pub(crate) struct Draws<'a> {
+    pub(crate) number: u64,
+    pub(crate) rng: &'a mut ChaCha8Rng,
+    /// Zeros, in the shape of the model, to which they are added.
+    pub(crate) into: &'a mut Array<f64>,
+}
 
-impl<S: Reconstruct<Scalar = f64>> Approximation for Cells<S> {
-    fn shape(&self) -> Vec<usize> {
-        self.0.shape()
-    }
-
-    fn evaluate(&self, into: &mut Array<f64>) -> Result<(), Failure> {
-        into.values = self.0.reconstruct()?.into_parts().1;
+impl Draws<'_> {
+    /// Draws so many events of a sum of products of factors.
+    pub(crate) fn of(self, model: &Cp<'_, f64>) -> Result<(), Failure> {
+        let Self { number, rng, into } = self;
+        let mut left = number;
+        while left > 0 {
+            let draws = left.min(BATCH);
+            left -= draws;
+            let events = plca_em::sample_counts(model, draws as usize, rng);
+            let events = events.map_err(Failure::new)?;
+            for index in events.indices.chunks_exact(into.shape.len()) {
+                let place = index.iter().zip(&into.shape);
+                into.values[place.fold(0, |at, (&i, &n)| at * n + i as usize)] += 1.0;
+            }
+        }
         Ok(())
     }
 }
 
-/// A fitted state that is a sum of products of factors.
-pub(crate) struct Products<S> {
+/// A fitted state and its law.
+pub(crate) struct Fitted<S> {
     state: S,
-    with_model: WithModel<S>,
+    /// Whether its components are non-negative and add up to it.
+    additive: bool,
+    law: Box<Law<S>>,
 }
 
-/// Calls a function with a state as a sum of products.
-type WithModel<S> = fn(&S, &mut dyn FnMut(&Cp<'_, f64>));
+type Law<S> = dyn Fn(&S, Draws<'_>) -> Result<(), Failure>;
 
-impl<S: Reconstruct<Scalar = f64>> Products<S> {
-    pub(crate) fn of(file: Saved, with_model: WithModel<S>) -> Result<Self, Failure> {
-        let state = file.state()?;
-        Ok(Self { state, with_model })
+impl<S: Reconstruct<Scalar = f64>> Fitted<S> {
+    /// A state whose components are not told apart.
+    pub(crate) fn new(
+        state: S,
+        law: impl Fn(&S, Draws<'_>) -> Result<(), Failure> + 'static,
+    ) -> Box<Self> {
+        Box::new(Self {
+            state,
+            additive: false,
+            law: Box::new(law),
+        })
+    }
+
+    /// A state without a law to draw from.
+    pub(crate) fn lawless(state: S) -> Box<Self> {
+        Self::new(state, |_, _| {
+            Err(Failure::new("the model has no law to draw from"))
+        })
+    }
+
+    /// A state that is the sum of its components.
+    pub(crate) fn sum(
+        state: S,
+        law: impl Fn(&S, Draws<'_>) -> Result<(), Failure> + 'static,
+    ) -> Box<Self> {
+        let mut fitted = Self::new(state, law);
+        fitted.additive = true;
+        fitted
     }
 }
 
-impl<S: Reconstruct<Scalar = f64>> Approximation for Products<S> {
+impl<S: Reconstruct<Scalar = f64>> Approximation for Fitted<S> {
     fn shape(&self) -> Vec<usize> {
         self.state.shape()
     }
 
-    fn evaluate(&self, into: &mut Array<f64>) -> Result<(), Failure> {
-        into.values = self.state.reconstruct()?.into_parts().1;
-        Ok(())
+    fn cells(&self) -> Result<Vec<f64>, Failure> {
+        Ok(self.state.reconstruct()?.into_parts().1)
+    }
+
+    fn sample(&self, draws: Draws<'_>) -> Result<(), Failure> {
+        (self.law)(&self.state, draws)
     }
 
     fn components(&self) -> usize {
-        self.state.components()
+        match self.additive {
+            true => self.state.components(),
+            false => 0,
+        }
     }
 
     fn component(&self, z: usize) -> Result<Vec<f64>, Failure> {
         Ok(self.state.component(z)?.into_parts().1)
     }
-
-    fn sample(
-        &self,
-        draws: u64,
-        rng: &mut ChaCha8Rng,
-        into: &mut Array<f64>,
-    ) -> Result<(), Failure> {
-        let mut drawn = Ok(());
-        (self.with_model)(&self.state, &mut |model| {
-            drawn = sample_into(model, draws, rng, into);
-        });
-        drawn
-    }
-}
-
-/// Adds the counts of so many events to an array of zeros.
-fn sample_into(
-    model: &Cp<'_, f64>,
-    draws: u64,
-    rng: &mut ChaCha8Rng,
-    into: &mut Array<f64>,
-) -> Result<(), Failure> {
-    let mut left = draws;
-    while left > 0 {
-        let draws = left.min(BATCH);
-        left -= draws;
-        let events = plca_em::sample_counts(model, draws as usize, rng)?;
-        for index in events.indices.chunks_exact(into.shape.len()) {
-            let place = index.iter().zip(&into.shape);
-            into.values[place.fold(0, |at, (&i, &n)| at * n + i as usize)] += 1.0;
-        }
-    }
-    Ok(())
 }
 
 /// Events held in memory together.
@@ -135,8 +140,7 @@ fn write(path: &Path, array: &Array<f64>) -> Result<(), Failure> {
 pub(crate) fn reconstruct(args: &ReconstructArgs) -> Result<(), Failure> {
     writable(&args.output, &["npy"])?;
     let (model, mut array) = read(&args.model)?;
-    let evaluated = model.evaluate(&mut array);
-    evaluated.map_err(|e| e.about(&args.model))?;
+    array.values = model.cells().map_err(|e| e.about(&args.model))?;
     write(&args.output, &array)
 }
 
@@ -144,7 +148,11 @@ pub(crate) fn sample(args: &SampleArgs) -> Result<(), Failure> {
     writable(&args.output, &["npy"])?;
     let (model, mut array) = read(&args.model)?;
     let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
-    let drawn = model.sample(args.draws, &mut rng, &mut array);
+    let drawn = model.sample(Draws {
+        number: args.draws,
+        rng: &mut rng,
+        into: &mut array,
+    });
     drawn.map_err(|e| e.about(&args.model))?;
     write(&args.output, &array)
 }

@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use plca_io::Sealed;
 use skellam_snmf::Replicates;
 
+use crate::models::options::Given;
 use crate::models::{Kind, MODELS};
 use crate::solver;
 use crate::table::TableArgs;
@@ -144,13 +145,12 @@ pub(crate) enum Seeding {
 
 /// `1`, `inf` or another whole number.
 pub(crate) fn replicates(s: &str) -> Result<Replicates, String> {
-    let bad = || format!("`{s}` is not a whole number >= 1, nor inf");
     match s {
         "inf" => Ok(Replicates::Limit),
         "1" => Ok(Replicates::One),
         _ => match s.parse::<u32>() {
             Ok(m) if m > 1 => Ok(Replicates::Finite(m)),
-            _ => Err(bad()),
+            _ => Err(format!("`{s}` is not a whole number >= 1, nor inf")),
         },
     }
 }
@@ -169,7 +169,7 @@ pub(crate) struct SignedArgs {
 
 /// A number that must be finite and not negative.
 fn tolerance(s: &str) -> Result<f64, String> {
-    let x: f64 = s.parse().map_err(|_| format!("`{s}` is not a number"))?;
+    let x = number(s)?;
     if x.is_finite() && x >= 0.0 {
         Ok(x)
     } else {
@@ -179,11 +179,11 @@ fn tolerance(s: &str) -> Result<f64, String> {
 
 /// Sizes like `3x8`.
 fn sizes(s: &str) -> Result<Sizes, String> {
-    let parse = |n: &str| {
+    let size = |n: &str| {
         n.parse::<usize>()
             .map_err(|_| format!("`{n}` is not a whole number"))
     };
-    s.split('x').map(parse).collect::<Result<_, _>>().map(Sizes)
+    s.split('x').map(size).collect::<Result<_, _>>().map(Sizes)
 }
 
 /// A power and how long it lasts: `ALPHA0,T`.
@@ -300,30 +300,22 @@ pub(crate) struct PlaceArgs {
     pub(crate) impulse_power: Option<Anneal>,
 }
 
-impl ShiftArgs {
-    /// An option that was given.
-    pub(crate) fn given(&self) -> Option<&'static str> {
-        let kernel = self.kernel.as_ref().map(|_| "--kernel");
-        kernel.or_else(|| self.places.given())
+impl SignedArgs {
+    /// Its options.
+    pub(crate) fn options(&self) -> [Given; 2] {
+        [("--m", self.m.is_some()), ("--real-data", self.real_data)]
     }
 }
 
 impl PlaceArgs {
-    /// An option that was given.
-    pub(crate) fn given(&self) -> Option<&'static str> {
-        let Self {
-            domain,
-            likelihood,
-            anneal,
-            impulse_power,
-        } = self;
-        let options = [
-            (!domain.is_empty(), "--domain"),
-            (likelihood.is_some(), "--likelihood"),
-            (anneal.is_some(), "--anneal"),
-            (impulse_power.is_some(), "--impulse-power"),
-        ];
-        options.into_iter().find(|o| o.0).map(|o| o.1)
+    /// Its options.
+    pub(crate) fn options(&self) -> [Given; 4] {
+        [
+            ("--domain", !self.domain.is_empty()),
+            ("--likelihood", self.likelihood.is_some()),
+            ("--anneal", self.anneal.is_some()),
+            ("--impulse-power", self.impulse_power.is_some()),
+        ]
     }
 }
 

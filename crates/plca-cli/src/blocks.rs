@@ -26,62 +26,16 @@ pub(crate) fn take_matrix<T: Element>(
         return Ok(None);
     };
     let &[rows, columns] = &array.shape[..] else {
-        return Err(Failure::of(
-            path,
-            format!("`{name}` has shape {:?}, a matrix is needed", array.shape),
-        ));
+        let what = format!("`{name}` has shape {:?}, a matrix is needed", array.shape);
+        return Err(Failure::of(path, what));
     };
     // Sizes that nothing stands behind are counted all the same.
     if array.values.is_empty() {
         let what = format!("`{name}` is empty, {rows} x {columns}");
         return Err(Failure::of(path, what));
     }
-    Ok(Some(DMatrix::from_row_iterator(
-        rows,
-        columns,
-        array.values.into_iter().map(T::lit),
-    )))
-}
-
-/// Takes a matrix that must be there, of finite numbers that are not negative.
-pub(crate) fn need_matrix(
-    path: &Path,
-    arrays: &mut Arrays,
-    name: &str,
-) -> Result<DMatrix<f64>, Failure> {
-    let block = take_matrix::<f64>(path, arrays, name)?.ok_or_else(|| lacking(path, name))?;
-    let (rows, columns) = block.shape();
-    for row in 0..rows {
-        for column in 0..columns {
-            let value = block[(row, column)];
-            if !(value.is_finite() && value >= 0.0) {
-                return Err(Failure::of(
-                    path,
-                    format!("`{name}` is {value} at [{row}, {column}], not a finite number >= 0"),
-                ));
-            }
-        }
-    }
-    Ok(block)
-}
-
-/// Takes a vector that must be there, as [`need_matrix`].
-pub(crate) fn need_vector(
-    path: &Path,
-    arrays: &mut Arrays,
-    name: &str,
-) -> Result<DVector<f64>, Failure> {
-    let block = take_vector::<f64>(path, arrays, name)?.ok_or_else(|| lacking(path, name))?;
-    match block.iter().position(|x| !(x.is_finite() && *x >= 0.0)) {
-        Some(at) => Err(Failure::of(
-            path,
-            format!(
-                "`{name}` is {} at [{at}], not a finite number >= 0",
-                block[at]
-            ),
-        )),
-        None => Ok(block),
-    }
+    let values = array.values.into_iter().map(T::lit);
+    Ok(Some(DMatrix::from_row_iterator(rows, columns, values)))
 }
 
 /// Takes a vector out of a set of arrays.
@@ -94,26 +48,19 @@ pub(crate) fn take_vector<T: Element>(
         return Ok(None);
     };
     if array.shape.len() != 1 {
-        return Err(Failure::of(
-            path,
-            format!(
-                "`{name}` has shape {:?}, one dimension is needed",
-                array.shape
-            ),
-        ));
+        let what = format!(
+            "`{name}` has shape {:?}, one dimension is needed",
+            array.shape
+        );
+        return Err(Failure::of(path, what));
     }
-    Ok(Some(DVector::from_iterator(
-        array.values.len(),
-        array.values.into_iter().map(T::lit),
-    )))
+    let values: Vec<T> = array.values.into_iter().map(T::lit).collect();
+    Ok(Some(DVector::from_vec(values)))
 }
 
 /// A matrix as an array in C order.
 pub(crate) fn matrix<T: Element>(m: &DMatrix<T>) -> Array<f64> {
-    let mut values = Vec::with_capacity(m.len());
-    for row in m.row_iter() {
-        values.extend(row.iter().map(|x| x.to_f64()));
-    }
+    let values = m.transpose().iter().map(|x| x.to_f64()).collect();
     Array::new(vec![m.nrows(), m.ncols()], values)
 }
 

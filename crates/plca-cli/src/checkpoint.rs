@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use nalgebra::DMatrix;
 use plca_fit::{Checkpoint, FileLayout, Parameters, Solver, Status};
-use plca_io::{Array, Element, ModelFile};
-use serde::{Serialize, de::DeserializeOwned};
+use plca_io::{Element, ModelFile};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use crate::args::FitArgs;
@@ -21,12 +21,19 @@ const BEST: &str = "best.";
 /// A start that has ended.
 pub(crate) struct Ended<T: Element> {
     pub(crate) parameters: Parameters<T>,
+    pub(crate) outcome: Outcome,
+}
+
+/// How a start ended.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Outcome {
     pub(crate) status: Status,
     pub(crate) iterations: usize,
     pub(crate) objective: f64,
     pub(crate) held_out_perplexity: Option<f64>,
     /// What starts are compared by: larger is better.
     pub(crate) score: f64,
+    #[serde(default)]
     pub(crate) restored: Restored,
 }
 
@@ -60,22 +67,13 @@ impl<T: Element + Serialize + DeserializeOwned> Place<T> {
         let mut file = plca_io::read_checkpoint(path)?;
         belongs(path, &file, kind, settings, checksum)?;
         let saved = &file.metadata["checkpoint"];
-        let best = match saved["best"].is_null() {
-            true => None,
-            false => {
-                let saved = &saved["best"];
-                let number = |name: &str| saved[name].as_f64();
-                let bad = |e| Failure::by(path, e);
+        let best = match &saved["best"] {
+            Value::Null => None,
+            saved => {
                 let from = filled::<T>(path, &saved["run"], &mut file.arrays, BEST)?;
-                let missing = || Failure::of(path, "lacks the numbers of its best start");
                 Some(Ended {
                     parameters: from.parameters().clone(),
-                    status: serde_json::from_value(saved["status"].clone()).map_err(bad)?,
-                    iterations: serde_json::from_value(saved["iterations"].clone()).map_err(bad)?,
-                    objective: number("objective").ok_or_else(missing)?,
-                    held_out_perplexity: number("held_out_perplexity"),
-                    score: number("score").ok_or_else(missing)?,
-                    restored: Restored::load(&saved["restored"]),
+                    outcome: Outcome::deserialize(saved).map_err(|e| Failure::by(path, e))?,
                 })
             }
         };
@@ -114,8 +112,7 @@ fn emptied<T: Element + Serialize>(
     prefix: &str,
 ) -> Result<(Arrays, Value), Failure> {
     let arrays = all.take_arrays().into_iter();
-    let array = |block: &DMatrix<f64>| -> Array<f64> { matrix(block) };
-    let arrays = arrays.map(|(name, block)| (format!("{prefix}{name}"), array(&block)));
+    let arrays = arrays.map(|(name, block)| (format!("{prefix}{name}"), matrix(&block)));
     let small = serde_json::to_value(&all).map_err(Failure::new)?;
     Ok((arrays.collect(), small))
 }
@@ -132,15 +129,12 @@ pub(crate) fn checkpoint<T: Element + Serialize>(
     if let Some(best) = best {
         let (blocks, run) = emptied(Checkpoint::new(best.parameters.clone()), BEST)?;
         arrays.extend(blocks);
-        kept = json!({
-            "run": run, "status": best.status, "iterations": best.iterations,
-            "objective": best.objective, "held_out_perplexity": best.held_out_perplexity,
-            "score": best.score, "restored": best.restored.save(),
-        });
+        kept = json!(best.outcome);
+        kept["run"] = run;
     }
     let place = json!({
         "run": run, "progress": { "iteration": iteration },
-        "start": start, "restored": restored.save(), "best": kept,
+        "start": start, "restored": restored, "best": kept,
     });
     Ok((arrays, json!({ "checkpoint": place })))
 }

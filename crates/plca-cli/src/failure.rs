@@ -69,19 +69,20 @@ impl Failure {
 
     /// A command line that makes no sense: exit status 2.
     pub(crate) fn usage(what: impl fmt::Display) -> Self {
-        Self {
-            status: 2,
-            placed: true,
-            ..Self::new(what)
-        }
+        Self::new(what).with_status(2)
     }
 
     /// A run that somebody ended: exit status 130.
     pub(crate) fn interrupted(what: impl fmt::Display) -> Self {
+        Self::new(what).with_status(interrupt::STATUS)
+    }
+
+    /// The same with another exit status, which says where to look.
+    fn with_status(self, status: u8) -> Self {
         Self {
-            status: interrupt::STATUS,
+            status,
             placed: true,
-            ..Self::new(what)
+            ..self
         }
     }
 
@@ -133,19 +134,6 @@ impl From<plca_media::MediaError> for Failure {
     }
 }
 
-impl From<plca_em::EmError> for Failure {
-    fn from(e: plca_em::EmError) -> Self {
-        use plca_tensor::DataError;
-        // What a source says names its file.
-        let unread = matches!(e, plca_em::EmError::Tensor(DataError::Source { .. }));
-        Self {
-            placed: unread,
-            unread,
-            ..Self::told(&e)
-        }
-    }
-}
-
 impl From<plca_fit::FitError> for Failure {
     fn from(e: plca_fit::FitError) -> Self {
         use plca_fit::FitError as E;
@@ -163,17 +151,5 @@ impl From<plca_fit::FitError> for Failure {
             },
             _ => Self::told(&e),
         }
-    }
-}
-
-impl From<plca_priors::PriorError> for Failure {
-    fn from(e: plca_priors::PriorError) -> Self {
-        Self::told(&e)
-    }
-}
-
-impl From<plca_io::NoRoom> for Failure {
-    fn from(e: plca_io::NoRoom) -> Self {
-        Self::told(&e)
     }
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plca_em::{HeldOut, hold_out};
 use plca_fit::{
-    Algorithm, AnyModel, Checkpoint, Cooling, Event, FitError, Init, Iteration, Sense, Solver,
+    Algorithm, AnyModel, Checkpoint, Cooling, Event, FitError, Init, Iteration, Model, Sense,
     Status, Stop,
 };
 use plca_io::{Element, ModelFile, Sealed};
@@ -18,16 +18,16 @@ use serde_json::{Value, json};
 
 use crate::args::{FitArgs, Precision};
 use crate::blocks::Arrays;
-use crate::checkpoint::{Ended, Place, checkpoint, settings};
+use crate::checkpoint::{Ended, Outcome, Place, checkpoint, settings};
 use crate::data;
 use crate::failure::Failure;
 use crate::given;
 use crate::interrupt;
 use crate::limits::on_threads;
 use crate::models::Scalar;
-use crate::models::options::{refuse, schedule};
+use crate::models::options::{self, schedule};
 use crate::out_of_core::{self, load};
-use crate::outputs::{Leaving, MODEL_FILES, distinct, warn, writable};
+use crate::outputs::{Leaving, MODEL_FILES, distinct, merge, trace_line, writable};
 use crate::precision;
 use crate::restored::Restored;
 use crate::solver;
@@ -42,6 +42,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<(), Failure> {
     for path in [&args.trace, &args.checkpoint].into_iter().flatten() {
         writable(path, &[])?;
     }
+    options::check(args)?;
     out_of_core::check(args)?;
     let mut inputs = vec![
         ("the data", Some(&args.data)),
@@ -78,25 +79,12 @@ pub(crate) fn run(args: &FitArgs) -> Result<(), Failure> {
             "--kkt-tol does not go with --tol 0, which runs all iterations",
         ));
     }
-    let (model, name) = (args.model, args.model.name());
-    if args.solver == Solver::Fast && !model.separates() {
-        return Err(Failure::usage(format!(
-            "{name} has no --solver fast: use --solver em"
-        )));
-    }
-    if let Some(option) = args.shifts.given() {
-        refuse(!model.shifts(), option, name)?;
-    }
-    refuse(
-        args.no_normalise && !model.normalises(),
-        "--no-normalise",
-        name,
-    )?;
+    solver::known(args.solver, args.model)?;
     on_threads(args.threads, || match args.stream.online {
-        Some(_) => model.online(args),
+        Some(_) => args.model.online(args),
         None if args.blocks.is_empty() => {
             sealed(args)?;
-            fit(args)
+            args.model.fit(args)
         }
         None => Err(Failure::usage(
             "several files of data: --online learns from them one after the other",
@@ -113,20 +101,16 @@ pub(crate) fn sealed(args: &FitArgs) -> Result<&Sealed, Failure> {
     Ok(args.sealed.get_or_init(|| sealed))
 }
 
-/// Fits a model to its data, and leaves its files and its summary.
-fn fit(args: &FitArgs) -> Result<(), Failure> {
-    match args.precision {
-        Precision::F64 => fit_as::<f64>(args),
-        Precision::F32 => fit_as::<f32>(args),
-    }
-}
-
-fn fit_as<T: Scalar>(args: &FitArgs) -> Result<(), Failure> {
+/// Fits the model that `make` makes for a number of components and the shape of its data, and leaves its files and its summary.
+pub(crate) fn fit<T: Scalar, M: Model<Scalar = T> + 'static>(
+    args: &FitArgs,
+    make: impl FnOnce(&FitArgs, usize, &[usize]) -> Result<M, Failure>,
+) -> Result<(), Failure> {
     let data = load::<T>(args)?;
     let (given, implied) = given::blocks(args, data.shape().len())?;
     let rank = given::rank(args, implied, data.shape())?;
     let stop = stop(args)?;
-    let model = T::make(&args.model.makers())(args, rank, data.shape())?;
+    let model = Box::new(make(args, rank, data.shape())?);
     let cooling = match schedule(args)? {
         None => None,
         Some(cooling) => {
@@ -204,11 +188,8 @@ impl<T: Scalar> Run<'_, T> {
         for start in place.start..starts {
             let from = place.running.take();
             let ended = self.start(start, from, place.best.as_ref(), trace)?;
-            if place
-                .best
-                .as_ref()
-                .is_none_or(|best| ended.score > best.score)
-            {
+            let better = |best: &Ended<T>| ended.outcome.score > best.outcome.score;
+            if place.best.as_ref().is_none_or(better) {
                 place.best = Some(ended);
             }
         }
@@ -263,7 +244,7 @@ impl<T: Scalar> Run<'_, T> {
             bar.set_position(it.iteration as u64);
             if let Some(point) = it.measured {
                 bar.set_message(format!("{:.6e}", point.objective));
-                trace.push_str(&self.trace_line(point.iteration, point.objective));
+                trace.push_str(&trace_line(point.iteration, point.objective, self.started));
             }
             let blocks = it.events.iter().filter_map(|event| match event {
                 Event::SupportRestored { block, .. } => Some(block.clone()),
@@ -276,7 +257,8 @@ impl<T: Scalar> Run<'_, T> {
             {
                 let written = checkpoint(it.checkpoint(), (start, &restored), best);
                 let written = written.and_then(|(arrays, extra)| {
-                    let metadata = self.describe(posterior, extra);
+                    let mut metadata = self.describe(posterior);
+                    merge(&mut metadata, extra);
                     let file = ModelFile { arrays, metadata };
                     Ok(interrupt::writing(|| {
                         plca_io::write_checkpoint(path, &file)
@@ -303,21 +285,16 @@ impl<T: Scalar> Run<'_, T> {
             return Err(e);
         }
         if interrupted {
-            let kept = match &args.checkpoint {
-                Some(path) => format!("{} continues it", path.display()),
-                None => "nothing was written".to_string(),
-            };
-            return Err(Failure::interrupted(format!(
-                "interrupted after {iterations} iterations of start {start}; {kept}"
-            )));
+            let done = format!("{iterations} iterations of start {start}");
+            return Err(interrupt::after(&done, args.checkpoint.as_deref()));
         }
-        trace.push_str(&self.trace_line(iterations, objective));
+        trace.push_str(&trace_line(iterations, objective, self.started));
         if !objective.is_finite() {
             let what = format!("the objective became {objective} after {iterations} iterations");
             return Err(Failure::of(&args.data, what));
         }
         let held_out_perplexity = fit.held_out_perplexity();
-        Ok(Ended {
+        let outcome = Outcome {
             score: match (held_out_perplexity, sense) {
                 (Some(perplexity), _) => -perplexity,
                 (None, Sense::Maximise) => objective,
@@ -328,77 +305,85 @@ impl<T: Scalar> Run<'_, T> {
             objective,
             held_out_perplexity,
             restored,
+        };
+        Ok(Ended {
             parameters: fit.into_state(),
+            outcome,
         })
     }
 
-    fn trace_line(&self, iteration: usize, objective: f64) -> String {
-        let seconds = self.started.elapsed().as_secs_f64();
-        let line = json!({ "iteration": iteration, "objective": objective, "seconds": seconds });
-        format!("{line}\n")
-    }
-
-    /// The metadata of a file, with `extra` of its own. The objective is a posterior where a prior has a density.
-    fn describe(&self, posterior: bool, extra: Value) -> Value {
+    /// The metadata of a file. The objective is a posterior where a prior has a density.
+    fn describe(&self, posterior: bool) -> Value {
         let (args, data) = (self.args, self.data);
         // What the checks of a checkpoint leave aside.
         let mut settings = self.settings.clone();
         settings["max_iter"] = json!(args.max_iter());
-        let mut all = json!({
-            "model": args.model.name(),
-            "settings": settings,
-            "seed": args.seed,
-            "version": env!("CARGO_PKG_VERSION"),
-            "data": { "shape": data.shape(), "sha256": self.checksum, "total": data.total() },
-            "objective_name": args.model.objective(posterior),
-        });
-        merge(&mut all, extra);
-        all
+        let (sha256, total) = (&self.checksum, data.total());
+        let data = json!({ "shape": data.shape(), "sha256": sha256, "total": total });
+        metadata(args, settings, data, args.model.objective(posterior))
     }
 
     /// Writes the model and says what it is.
     fn leave(&self, best: Ended<T>, trace: &str) -> Result<(), Failure> {
         let (args, data) = (self.args, self.data);
+        let (outcome, best) = (best.outcome, best.parameters);
         let mut summary = json!({
             "model": args.model.name(),
-            "iterations": best.iterations,
-            "stop_reason": best.status.to_string(),
-            "objective": best.objective,
+            "iterations": outcome.iterations,
+            "stop_reason": outcome.status.to_string(),
+            "objective": outcome.objective,
         });
         let mut posterior = false;
         if has_priors(args) && args.model.objective(false).starts_with("log_") {
             let run = self.model.on(data).map_err(|e| about_data::<T>(args, e))?;
             posterior = has_density(run.algorithm());
-            let ln_lik = run.algorithm().likelihood(&best.parameters);
+            let ln_lik = run.algorithm().likelihood(&best);
             summary["log_likelihood"] = json!(ln_lik.map_err(|e| about_data::<T>(args, e))?);
         }
-        if let Some(perplexity) = best.held_out_perplexity {
+        if let Some(perplexity) = outcome.held_out_perplexity {
             summary["held_out_perplexity"] = json!(perplexity);
-            summary["power"] = json!(best.parameters.power());
+            summary["power"] = json!(best.power());
         }
         let mut warnings = data::warnings(args.model, data);
-        warnings.extend(best.restored.warnings());
-        let mut extra = summary.clone();
-        if !warnings.is_empty() {
-            extra["warnings"] = json!(warnings);
-        }
-        let mut model = args.model.file(&best.parameters.widened());
-        merge(&mut model.metadata, self.describe(posterior, extra));
-        // Wall time is no property of the model: equal runs write equal files.
-        summary["seconds"] = json!(self.started.elapsed().as_secs_f64());
-        let leaving = Leaving {
-            output: &args.output,
-            model: &model,
-            single: args.precision == Precision::F32,
-            trace: args.trace.as_deref().map(|path| (path, trace)),
-            summary: &summary,
-            json: args.json,
-            quiet: args.quiet,
-        };
-        leaving.leave()?;
-        warn(args.quiet, &warnings);
-        Ok(())
+        warnings.extend(outcome.restored.warnings());
+        let mut model = args.model.file(&best.widened());
+        merge(&mut model.metadata, self.describe(posterior));
+        leave(args, model, summary, warnings, (trace, self.started))
     }
+}
+
+/// The metadata of any file of a run.
+pub(crate) fn metadata(args: &FitArgs, settings: Value, data: Value, objective: &str) -> Value {
+    json!({
+        "model": args.model.name(),
+        "settings": settings,
+        "seed": args.seed,
+        "version": env!("CARGO_PKG_VERSION"),
+        "data": data,
+        "objective_name": objective,
+    })
+}
+
+/// Leaves the files of a fit, and says what it is.
+pub(crate) fn leave(
+    args: &FitArgs,
+    model: ModelFile,
+    summary: Value,
+    warnings: Vec<String>,
+    (trace, started): (&str, Instant),
+) -> Result<(), Failure> {
+    let leaving = Leaving {
+        output: &args.output,
+        model,
+        single: args.precision == Precision::F32,
+        trace: args.trace.as_deref().map(|path| (path, trace)),
+        summary,
+        warnings,
+        started,
+        json: args.json,
+        quiet: args.quiet,
+    };
+    leaving.leave()
 }
 
 /// Whether any block has a prior with a density.
@@ -417,13 +402,6 @@ fn about_data<T: Element>(args: &FitArgs, e: FitError) -> Failure {
             e if e.is_unread() => e,
             e => Failure::of(&args.data, e),
         },
-    }
-}
-
-/// Adds the members of one object to another.
-pub(crate) fn merge(all: &mut Value, extra: Value) {
-    if let (Value::Object(all), Value::Object(extra)) = (all, extra) {
-        all.extend(extra);
     }
 }
 

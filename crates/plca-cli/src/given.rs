@@ -1,5 +1,7 @@
 //! What `--init`, `--fix` and `--rank` say together.
 
+use plca_io::ModelFile;
+
 use crate::args::{FitArgs, Precision};
 use crate::blocks::Arrays;
 use crate::failure::Failure;
@@ -13,17 +15,12 @@ pub(crate) fn blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usi
         Some(path) => plca_io::read_model(path)?.arrays,
         None => Arrays::new(),
     };
-    let known = names.join(", ");
-    if let (Some(name), Some(path)) = (
-        given
-            .keys()
-            .find(|n| !names.contains(n) && !plca_io::ModelFile::is_fact(n)),
-        &args.init,
-    ) {
-        return Err(Failure::of(
-            path,
-            format!("`{name}` is no block of this model; there are {known}"),
-        ));
+    let known = |n: &&String| names.contains(n) || ModelFile::is_fact(n);
+    let unknown = given.keys().find(|n| !known(n));
+    if let (Some(name), Some(path)) = (unknown, &args.init) {
+        let names = names.join(", ");
+        let what = format!("`{name}` is no block of this model; there are {names}");
+        return Err(Failure::of(path, what));
     }
     let free = args.model.free_blocks(order);
     if let Some(name) = args.fix.iter().find(|n| !free.contains(n)) {
@@ -40,13 +37,12 @@ pub(crate) fn blocks(args: &FitArgs, order: usize) -> Result<(Arrays, Option<usi
     // The others always come from the data or the fit.
     given.retain(|name, _| free.contains(name));
     if let (Precision::F32, Some(path)) = (args.precision, &args.init) {
-        check_single(path, &mut given)?;
+        check_single(path, &given)?;
     }
-    let count = |(name, array): (&String, &plca_io::Array<f64>)| {
+    let rank = given.iter().find_map(|(name, array)| {
         let axis = args.model.component_axis(name);
         array.shape.get(axis).copied()
-    };
-    let rank = given.iter().find_map(count);
+    });
     Ok((given, rank))
 }
 

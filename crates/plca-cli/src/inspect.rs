@@ -10,22 +10,20 @@ use crate::saved;
 pub(crate) fn inspect(args: &InspectArgs) -> Result<(), Failure> {
     let file = saved::read(&args.model)?;
     if args.json {
-        let arrays: serde_json::Map<String, Value> = file
-            .arrays
-            .iter()
-            .map(|(name, a)| (name.clone(), json!({ "shape": a.shape })))
-            .collect();
+        let arrays = file.arrays.iter();
+        let arrays = arrays.map(|(name, a)| (name.clone(), json!({ "shape": a.shape })));
+        let arrays: serde_json::Map<_, _> = arrays.collect();
         let all = json!({ "arrays": arrays, "metadata": file.metadata });
         return print(&format!("{}\n", printable(&all.to_string())));
     }
     let mut text = String::new();
     for (name, array) in &file.arrays {
-        let (low, high) = array
+        let low = array.values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = array
             .values
             .iter()
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), &x| {
-                (a.min(x), b.max(x))
-            });
+            .copied()
+            .fold(f64::NEG_INFINITY, f64::max);
         let shape = format!("{:?}", array.shape);
         let name = printable(name);
         text.push_str(&format!("{name:<12} {shape:<16} {low:.6} .. {high:.6}\n"));

@@ -1,6 +1,7 @@
 //! Interruptions: a run ends at once or between two iterations, never within a write.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::exit;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
@@ -90,6 +91,15 @@ pub(crate) fn over() {
 /// What an interrupted run that leaves nothing ends with.
 pub(crate) fn failure() -> Failure {
     Failure::interrupted(INTERRUPTED)
+}
+
+/// What a run ends with that was interrupted after so much.
+pub(crate) fn after(done: &str, checkpoint: Option<&Path>) -> Failure {
+    let kept = match checkpoint {
+        Some(path) => format!("{} continues it", path.display()),
+        None => "nothing was written".to_string(),
+    };
+    Failure::interrupted(format!("{INTERRUPTED} after {done}; {kept}"))
 }
 
 /// Whether the run shall end.

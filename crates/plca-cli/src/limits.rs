@@ -38,19 +38,14 @@ pub(crate) fn reasonable(option: &str, rank: usize, shape: &[usize]) -> Result<(
 
 /// Refuses data of so many observations if what describes them, so many numbers `each`, could not be held.
 pub(crate) fn describable(data: &Path, each: usize, observations: usize) -> Result<(), Failure> {
-    match plca_io::room::<f64>(&[COPIES, each, observations]) {
-        Ok(_) => Ok(()),
-        Err(e) => Err(Failure::of(
-            data,
-            format!("{observations} observations: {e}"),
-        )),
-    }
+    let room = plca_io::room::<f64>(&[COPIES, each, observations]);
+    let refused = |e| Failure::of(data, format!("{observations} observations: {e}"));
+    room.map(drop).map_err(refused)
 }
 
 /// Refuses so many parameters if they could not be held, with `what` they are.
 pub(crate) fn parameters(count: usize, what: impl FnOnce() -> String) -> Result<(), Failure> {
-    match plca_io::room::<f64>(&[COPIES, count]) {
-        Ok(_) => Ok(()),
-        Err(e) => Err(Failure::usage(format!("{}: {e}", what()))),
-    }
+    let room = plca_io::room::<f64>(&[COPIES, count]);
+    let refused = |e| Failure::usage(format!("{}: {e}", what()));
+    room.map(drop).map_err(refused)
 }

@@ -20,7 +20,6 @@ mod restored;
 mod saved;
 mod select;
 mod separate;
-mod signed;
 mod solver;
 mod spectrogram;
 mod table;

@@ -1,18 +1,16 @@
 //! `--out-of-core`: sparse data that stay in a file.
 
-use std::path::Path;
-
-use plca_fit::Solver;
+use plca_fit::{FitError, Solver};
 use plca_io::{Element, Store, StoreWriter};
 use plca_tensor::{DataError, OutOfCore};
 
 use crate::args::FitArgs;
-use crate::data::{self, Loaded};
+use crate::data::{Loaded, load_for};
 use crate::failure::Failure;
 use crate::fit::sealed;
 use crate::interrupt;
-use crate::models::options::{refuse, schedule};
-use crate::outputs::{warn, writable};
+use crate::models::options::{first_given, schedule};
+use crate::outputs::{folder_of, warn, writable};
 
 /// Extensions of files that are dense whatever is in them.
 const DENSE: &[&str] = &[".npy", ".csv", ".csv.gz", ".tsv", ".tsv.gz"];
@@ -22,15 +20,13 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
     let Some(store) = &args.out_of_core else {
         return Ok(());
     };
-    let model = args.model;
-    refuse(!model.out_of_core(), "--out-of-core", model.name())?;
     let needs_memory = [
-        (args.stream.online.is_some(), "--online"),
-        (args.hidden.mask.is_some(), "--mask"),
-        (args.hidden.missing.is_some(), "--missing"),
-        (args.solver == Solver::Fast, "--solver fast"),
+        ("--online", args.stream.online.is_some()),
+        ("--mask", args.hidden.mask.is_some()),
+        ("--missing", args.hidden.missing.is_some()),
+        ("--solver fast", args.solver == Solver::Fast),
     ];
-    if let Some((_, option)) = needs_memory.iter().find(|(given, _)| *given) {
+    if let Some(option) = first_given(&needs_memory) {
         let what = format!("{option} does not go with --out-of-core: it needs the data in memory");
         return Err(Failure::usage(what));
     }
@@ -59,7 +55,7 @@ pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
 /// The data of a fit, in memory or in their store.
 pub(crate) fn load<T: Element>(args: &FitArgs) -> Result<Loaded<T>, Failure> {
     let Some(path) = &args.out_of_core else {
-        return data::load_for(args.model, &args.data, &args.hidden);
+        return load_for(args.model, &args.data, &args.hidden);
     };
     let options = args.hidden.reading();
     let sha256 = sealed(args)?.sha256()?;
@@ -78,9 +74,7 @@ pub(crate) fn load<T: Element>(args: &FitArgs) -> Result<Loaded<T>, Failure> {
         // No property of the model: the metadata are those of a run in memory.
         warn(args.quiet, &[format!("{why}; the store is made anew")]);
     }
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    let sorted = StoreWriter::<T>::read(&args.data, &options, folder)?;
+    let sorted = StoreWriter::<T>::read(&args.data, &options, folder_of(path))?;
     let written = interrupt::writing(|| sorted.write_while(path, || !interrupt::requested()));
     written.map_err(|e| match interrupt::requested() {
         true => interrupt::failure(),
@@ -88,7 +82,7 @@ pub(crate) fn load<T: Element>(args: &FitArgs) -> Result<Loaded<T>, Failure> {
     })?;
     match OutOfCore::new(Store::<T>::open(path)?) {
         Ok(data) => Ok(Box::new(data)),
-        Err(e @ DataError::Source { .. }) => Err(Failure::from(plca_em::EmError::from(e))),
+        Err(e @ DataError::Source { .. }) => Err(FitError::from(e).into()),
         Err(e) => Err(Failure::by(&args.data, e)),
     }
 }

@@ -2,9 +2,10 @@
 
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use plca_io::{ModelFile, Pending};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::interrupt;
@@ -14,22 +15,16 @@ pub(crate) const MODEL_FILES: &[&str] = &["npz", "safetensors"];
 
 /// Refuses, before any work, a file that could not be written at its end: it is tried.
 pub(crate) fn writable(path: &Path, extensions: &[&str]) -> Result<(), Failure> {
-    let known = extensions.is_empty()
-        || path
-            .extension()
-            .is_some_and(|e| extensions.iter().any(|x| e.eq_ignore_ascii_case(x)));
-    if !known {
-        return Err(Failure::of(
-            path,
-            format!(
-                "unknown extension; this command writes .{}",
-                extensions.join(" or .")
-            ),
-        ));
+    let extension = path.extension().unwrap_or_default();
+    let known = extensions.iter().any(|x| extension.eq_ignore_ascii_case(x));
+    if !known && !extensions.is_empty() {
+        let known = extensions.join(" or .");
+        let what = format!("unknown extension; this command writes .{known}");
+        return Err(Failure::of(path, what));
     }
-    match path.parent().filter(|p| !p.as_os_str().is_empty()) {
-        Some(folder) if !folder.exists() => Err(Failure::of(path, "its folder does not exist")),
-        Some(folder) if !folder.is_dir() => {
+    match folder_of(path) {
+        folder if !folder.exists() => Err(Failure::of(path, "its folder does not exist")),
+        folder if !folder.is_dir() => {
             let what = format!("{} is no folder", folder.display());
             Err(Failure::of(path, what))
         }
@@ -38,15 +33,17 @@ pub(crate) fn writable(path: &Path, extensions: &[&str]) -> Result<(), Failure> 
     }
 }
 
+/// The folder that a file is in.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    let named = path.parent().filter(|p| !p.as_os_str().is_empty());
+    named.unwrap_or(Path::new("."))
+}
+
 /// Whether two paths name one file, there or yet to be written, also where a link leads to it.
 fn same_file(a: &Path, b: &Path) -> bool {
     let place = |path: &Path| {
         let end = plca_io::end_of_links(path).ok()?;
-        let folder = match end.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        let written = folder.canonicalize().ok().zip(end.file_name());
+        let written = folder_of(&end).canonicalize().ok().zip(end.file_name());
         end.canonicalize()
             .ok()
             .or(written.map(|(folder, name)| folder.join(name)))
@@ -130,22 +127,33 @@ fn report(as_json: bool, quiet: bool, summary: &Value) -> std::io::Result<()> {
     say(&text)
 }
 
-/// What a run leaves: a model file, perhaps a trace, and a summary.
+/// What a run leaves: a model file, perhaps a trace, a summary, and warnings.
 pub(crate) struct Leaving<'a> {
     pub(crate) output: &'a Path,
-    pub(crate) model: &'a ModelFile,
+    /// Summary and warnings become part of its metadata.
+    pub(crate) model: ModelFile,
     /// Scalars of the model file are `f32`.
     pub(crate) single: bool,
     pub(crate) trace: Option<(&'a Path, &'a str)>,
-    pub(crate) summary: &'a Value,
+    pub(crate) summary: Value,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) started: Instant,
     pub(crate) json: bool,
     pub(crate) quiet: bool,
 }
 
 impl Leaving<'_> {
     /// Leaves everything, or nothing where any of it cannot be written.
-    pub(crate) fn leave(&self) -> Result<(), Failure> {
-        interrupt::writing(|| self.write())
+    pub(crate) fn leave(mut self) -> Result<(), Failure> {
+        merge(&mut self.model.metadata, self.summary.clone());
+        if !self.warnings.is_empty() {
+            self.model.metadata["warnings"] = json!(self.warnings);
+        }
+        // Wall time is no property of the model: equal runs write equal files.
+        self.summary["seconds"] = json!(self.started.elapsed().as_secs_f64());
+        interrupt::writing(|| self.write())?;
+        warn(self.quiet, &self.warnings);
+        Ok(())
     }
 
     fn write(&self) -> Result<(), Failure> {
@@ -157,11 +165,25 @@ impl Leaving<'_> {
             }
             None => None,
         };
-        let model = plca_io::pending_model(self.output, self.model, self.single)?;
-        report(self.json, self.quiet, self.summary)
+        let model = plca_io::pending_model(self.output, &self.model, self.single)?;
+        report(self.json, self.quiet, &self.summary)
             .map_err(|e| Failure::by(Path::new("standard output"), e))?;
         // Files have their names once everything is on the disk; no model is without its trace.
         trace.map_or(Ok(()), Pending::keep)?;
         Ok(model.keep()?)
     }
+}
+
+/// Adds the members of one object to another.
+pub(crate) fn merge(all: &mut Value, extra: Value) {
+    if let (Value::Object(all), Value::Object(extra)) = (all, extra) {
+        all.extend(extra);
+    }
+}
+
+/// A line of a trace.
+pub(crate) fn trace_line(iteration: usize, objective: f64, started: Instant) -> String {
+    let seconds = started.elapsed().as_secs_f64();
+    let line = json!({ "iteration": iteration, "objective": objective, "seconds": seconds });
+    format!("{line}\n")
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use plca_io::{Array, DataFile, Element, ReadOptions};
+use plca_io::{DataFile, Element, ReadOptions};
 use plca_tensor::DataError;
 
 use crate::args::DataArgs;
@@ -74,11 +74,7 @@ fn first_positive(file: DataFile<f64>) -> Option<(Vec<usize>, f64)> {
 
 fn visit(file: DataFile<f64>, mut visit: impl FnMut(&[usize], f64)) {
     match file {
-        DataFile::Dense(Array {
-            shape,
-            mut values,
-            fortran,
-        }) => for_each_cell(&shape, fortran, &mut values, |at, x| visit(at, *x)),
+        DataFile::Dense(array) => for_each_cell(&array, visit),
         DataFile::Sparse(entries) => {
             let indices = entries.indices.chunks_exact(entries.shape.len());
             for (index, x) in indices.zip(entries.values) {
@@ -90,19 +86,14 @@ fn visit(file: DataFile<f64>, mut visit: impl FnMut(&[usize], f64)) {
 }
 
 /// Refuses initial values that single precision cannot hold.
-pub(crate) fn check_single(path: &Path, arrays: &mut Arrays) -> Result<(), Failure> {
+pub(crate) fn check_single(path: &Path, arrays: &Arrays) -> Result<(), Failure> {
     for (name, array) in arrays {
         let mut found = None;
-        for_each_cell(
-            &array.shape,
-            array.fortran,
-            &mut array.values,
-            |index, x| {
-                if found.is_none() && x.is_finite() && (*x as f32).is_infinite() {
-                    found = Some((index.to_vec(), *x));
-                }
-            },
-        );
+        for_each_cell(array, |index, x| {
+            if found.is_none() && x.is_finite() && (x as f32).is_infinite() {
+                found = Some((index.to_vec(), x));
+            }
+        });
         if let Some((index, x)) = found {
             return Err(Failure::of(path, beyond(&format!("`{name}` {index:?}"), x)));
         }

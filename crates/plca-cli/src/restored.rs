@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Their names.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Restored(BTreeSet<String>);
 
 impl Restored {
@@ -23,18 +24,8 @@ impl Restored {
         })
     }
 
-    /// For a checkpoint.
-    pub(crate) fn save(&self) -> Value {
-        json!(self.0)
-    }
-
-    /// The inverse of [`save`](Self::save); nothing where there is none.
+    /// From a checkpoint; nothing where there is none.
     pub(crate) fn load(saved: &Value) -> Self {
-        let names = saved.as_array().into_iter().flatten();
-        Self(
-            names
-                .filter_map(|name| Some(name.as_str()?.to_owned()))
-                .collect(),
-        )
+        Self::deserialize(saved).unwrap_or_default()
     }
 }

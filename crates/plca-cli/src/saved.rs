@@ -8,7 +8,7 @@ use plca_fit::State;
 use plca_io::ModelFile;
 use serde_json::Value;
 
-use crate::blocks::{Arrays, need_matrix, need_vector};
+use crate::blocks::{Arrays, lacking, take_matrix, take_vector};
 use crate::failure::Failure;
 use crate::models::{Kind, MODELS};
 
@@ -64,14 +64,17 @@ impl Saved {
         Failure::of(&self.path, what)
     }
 
-    /// Takes a matrix of finite numbers that are not negative.
-    pub(crate) fn matrix(&mut self, name: &str) -> Result<DMatrix<f64>, Failure> {
-        need_matrix(&self.path, &mut self.arrays, name)
-    }
-
     /// Takes a matrix whose columns are distributions, of which files in single precision know fewer digits.
     pub(crate) fn distributions(&mut self, name: &str) -> Result<DMatrix<f64>, Failure> {
-        let mut block = self.matrix(name)?;
+        let block = take_matrix(&self.path, &mut self.arrays, name)?;
+        let mut block: DMatrix<f64> = block.ok_or_else(|| lacking(&self.path, name))?;
+        let wrong = |x: &f64| !(x.is_finite() && *x >= 0.0);
+        if let Some(at) = block.iter().position(wrong) {
+            let (value, row, column) = (block[at], at % block.nrows(), at / block.nrows());
+            return Err(self.failure(format!(
+                "`{name}` is {value} at [{row}, {column}], not a finite number >= 0"
+            )));
+        }
         for (z, mut column) in block.column_iter_mut().enumerate() {
             let sum: f64 = column.iter().sum();
             if sum <= 0.0 {
@@ -84,9 +87,10 @@ impl Saved {
         Ok(block)
     }
 
-    /// Takes a vector of finite numbers that are not negative.
+    /// Takes a vector.
     pub(crate) fn vector(&mut self, name: &str) -> Result<DVector<f64>, Failure> {
-        need_vector(&self.path, &mut self.arrays, name)
+        let block = take_vector(&self.path, &mut self.arrays, name)?;
+        block.ok_or_else(|| lacking(&self.path, name))
     }
 
     /// Order of the data that the model was fitted to.
@@ -94,16 +98,6 @@ impl Saved {
         match self.metadata["data"]["shape"].as_array().map(Vec::len) {
             Some(order) if order > 0 => Ok(order),
             _ => Err(self.failure("does not say the shape of its data")),
-        }
-    }
-
-    /// Refuses blocks of different numbers of components.
-    pub(crate) fn agree(&self, counts: impl IntoIterator<Item = usize>) -> Result<(), Failure> {
-        let mut counts = counts.into_iter();
-        let first = counts.next().unwrap_or(0);
-        match counts.find(|&n| n != first) {
-            Some(other) => Err(self.failure(format!("blocks of {first} and {other} components"))),
-            None => Ok(()),
         }
     }
 }

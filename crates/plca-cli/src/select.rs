@@ -5,17 +5,17 @@ use plca_em::{
     HeldCells, HeldOut, Judged, ModelOrder, Plca, effective_parameters, held_out_divergence,
     held_out_perplexity, hold_out, hold_out_cells,
 };
-use plca_fit::{Fit, FitError, Init, Model, Reconstruct, State, Stop};
+use plca_fit::{FitError, Init, Model, Reconstruct, Solver, Stop};
 use plca_tensor::{Data, DataError, Mask};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
 
 use crate::args::{Criterion, SelectArgs};
-use crate::data::{Dataset, Loaded, load};
+use crate::data::{self, load_for};
 use crate::failure::Failure;
 use crate::fit::{HELD_OUT_STREAM, SHARE};
 use crate::limits::{on_threads, reasonable};
-use crate::models::options::{need_matrix, refuse};
+use crate::models::options::{need_matrix, refuse, refuse_foreign};
 use crate::outputs::{print, warn};
 
 /// More ranks than anyone can wait for.
@@ -36,11 +36,7 @@ pub(crate) fn ranks(spec: &str) -> Result<Vec<usize>, Failure> {
         Some((a, b)) => (number(a)?..=number(b.trim_start_matches('='))?).collect(),
         None => spec.split(',').map(number).collect::<Result<_, _>>()?,
     };
-    if ranks.is_empty() {
-        Err(bad())
-    } else {
-        Ok(ranks)
-    }
+    (!ranks.is_empty()).then_some(ranks).ok_or_else(bad)
 }
 
 /// Scores of a model for several numbers of components.
@@ -57,11 +53,9 @@ pub(crate) fn select(args: &SelectArgs) -> Result<(), Failure> {
     if args.restarts == 0 {
         return Err(Failure::usage("--restarts 0: at least one start is needed"));
     }
-    let (model, name) = (args.model, args.model.name());
-    let kernel = (!args.kernel.is_empty()).then_some("--kernel");
-    if let Some(option) = kernel.or_else(|| args.places.given()) {
-        refuse(!model.shifts(), option, name)?;
-    }
+    refuse_foreign(args.model, &[("--kernel", !args.kernel.is_empty())])?;
+    refuse_foreign(args.model, &args.places.options())?;
+    refuse_foreign(args.model, &args.signed.options())?;
     stop(args).check().map_err(Failure::usage)?;
     let table = on_threads(args.threads, || args.model.select(args))??;
     let wrong = |row: &&Value| !row["score"].is_number() || !row["log_likelihood"].is_number();
@@ -81,15 +75,21 @@ pub(crate) fn stop(args: &SelectArgs) -> Stop {
     stop
 }
 
-/// The best of the starts that `run` makes from their random numbers, by a likelihood.
-pub(crate) fn best<S: State>(
+/// The best fit of a model, by its likelihood, from all starts.
+pub(crate) fn fitted<M>(
     args: &SelectArgs,
-    run: impl Fn(&mut ChaCha8Rng) -> Result<Fit<S>, FitError>,
-) -> Result<Fit<S>, FitError> {
+    model: &M,
+    solver: Solver,
+    data: &dyn Data<f64>,
+) -> Result<Fitted, Failure>
+where
+    M: Model<Scalar = f64, State: Reconstruct + 'static>,
+{
     let start = |start| {
         let mut rng = ChaCha8Rng::seed_from_u64(args.seed);
         rng.set_stream(start);
-        run(&mut rng)
+        let run = model.on(data)?.solver(solver).stop(stop(args));
+        run.run(Init::default(), &mut rng)
     };
     let mut best = start(0)?;
     for other in 1..args.restarts {
@@ -98,7 +98,10 @@ pub(crate) fn best<S: State>(
             best = fit;
         }
     }
-    Ok(best)
+    Ok(Fitted {
+        ln_lik: best.objective(),
+        density: density(best.into_state(), data),
+    })
 }
 
 /// A model of one size.
@@ -151,7 +154,7 @@ pub(crate) fn observed(data: &dyn Data<f64>) -> Result<f64, DataError> {
 }
 
 /// The density of a fitted state.
-pub(crate) fn density(state: impl Reconstruct + 'static, data: &dyn Data<f64>) -> Box<Density> {
+fn density(state: impl Reconstruct + 'static, data: &dyn Data<f64>) -> Box<Density> {
     let total = data.total();
     Box::new(move |index| state.cell(index) / total)
 }
@@ -230,20 +233,11 @@ pub(crate) fn likelihood<'a>(args: &'a SelectArgs) -> Result<Table, Failure> {
         }
         let candidate = |&rank: &usize| -> Result<Candidate<'a>, Failure> {
             reasonable("--ranks", rank, data.shape())?;
-            let plca = Plca::builder(rank).build()?;
+            let plca = Plca::<f64>::builder(rank).build()?;
             Ok(Candidate {
                 size: json!({ "rank": rank }),
                 parameters: effective_parameters(data.shape(), rank),
-                fit: Box::new(move |data| {
-                    let run = |rng: &mut ChaCha8Rng| {
-                        plca.on(data)?.stop(stop(args)).run(Init::default(), rng)
-                    };
-                    let fit = best(args, run)?;
-                    Ok(Fitted {
-                        ln_lik: fit.objective(),
-                        density: density(fit.into_state(), data),
-                    })
-                }),
+                fit: Box::new(move |data| fitted(args, &plca, Solver::Auto, data)),
             })
         };
         ranks.iter().map(candidate).collect()
@@ -256,8 +250,6 @@ pub(crate) fn table<'a>(
     candidates: impl FnOnce(&dyn Data<f64>) -> Result<Vec<Candidate<'a>>, Failure>,
 ) -> Result<Table, Failure> {
     let name = args.model.name();
-    refuse(args.signed.m.is_some(), "--m", name)?;
-    refuse(args.signed.real_data, "--real-data", name)?;
     refuse(!args.prior.is_empty(), "--prior for select", name)?;
     let criterion = args.criterion.unwrap_or(Criterion::Bic);
     let label = match criterion {
@@ -270,11 +262,11 @@ pub(crate) fn table<'a>(
             )));
         }
     };
-    let data: Loaded<f64> = load(&args.data, &args.hidden)?;
+    let data = load_for::<f64>(args.model, &args.data, &args.hidden)?;
     let data = &*data;
     let candidates = candidates(data)?;
     let counts = data.summary().integers;
-    let mut warnings = data.warnings();
+    let mut warnings = data::warnings(args.model, data);
     let mut held = None;
     if criterion == Criterion::HeldOut {
         let mut rng = ChaCha8Rng::seed_from_u64(args.seed);

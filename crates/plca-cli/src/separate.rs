@@ -29,9 +29,8 @@ pub(crate) fn run(args: &SeparateArgs) -> Result<(), Failure> {
     let (bins, frames) = match shape[..] {
         [bins, frames] if bins > 1 => (bins, frames),
         _ => {
-            return Err(bad(format!(
-                "models data of shape {shape:?}, no spectrogram"
-            )));
+            let what = format!("models data of shape {shape:?}, no spectrogram");
+            return Err(bad(what));
         }
     };
     let components = model.components();

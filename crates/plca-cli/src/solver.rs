@@ -5,6 +5,8 @@ use plca_io::Element;
 
 use crate::args::FitArgs;
 use crate::failure::Failure;
+use crate::models::Kind;
+use crate::models::options::first_given;
 
 /// Whether a solver extrapolates the iterations of EM.
 pub(crate) fn extrapolates(solver: Solver) -> bool {
@@ -18,6 +20,17 @@ pub(crate) fn extrapolated(args: &FitArgs) -> Option<&'static str> {
         (Solver::Em, true) => Some("--solver"),
         _ => Some("--accelerate"),
     }
+}
+
+/// Refuses a solver that the model does not have.
+pub(crate) fn known(solver: Solver, model: Kind) -> Result<(), Failure> {
+    if solver != Solver::Fast || model.separates() {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "{} has no --solver fast: use --solver em",
+        model.name()
+    )))
 }
 
 /// The solver asked for: `auto` leaves the choice to the model only where no option says that it is EM.
@@ -58,12 +71,10 @@ pub(crate) fn of<T: Element>(
 
 /// The first option that says how EM is to work.
 fn of_em(args: &FitArgs) -> Option<&'static str> {
-    let options = [
-        (args.temper.is_some(), "--temper"),
-        (args.accelerate != Solver::Em, "--accelerate"),
-        (args.update.is_some(), "--update"),
-        (args.missing_method.is_some(), "--missing-method"),
-    ];
-    let mut given = options.into_iter().filter(|(given, _)| *given);
-    given.next().map(|(_, name)| name)
+    first_given(&[
+        ("--temper", args.temper.is_some()),
+        ("--accelerate", args.accelerate != Solver::Em),
+        ("--update", args.update.is_some()),
+        ("--missing-method", args.missing_method.is_some()),
+    ])
 }

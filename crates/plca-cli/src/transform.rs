@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 
 use crate::args::TransformArgs;
 use crate::blocks::Arrays;
-use crate::data::{self, Dataset, Loaded, listed, load_for};
+use crate::data::{self, Loaded, listed, load_for};
 use crate::failure::Failure;
 use crate::limits::{describable, on_threads};
-use crate::models::Kind;
-use crate::outputs::{Leaving, MODEL_FILES, distinct, warn, writable};
+use crate::models::ModelKind;
+use crate::outputs::{Leaving, MODEL_FILES, distinct, writable};
 use crate::saved::Saved;
+use crate::solver;
 
 /// What was found, as the command writes it.
 pub(crate) struct Found {
@@ -25,6 +26,16 @@ pub(crate) struct Found {
     /// Shape of the new data.
     pub(crate) shape: Vec<usize>,
     pub(crate) warnings: Vec<String>,
+}
+
+impl Found {
+    /// The same with one gap for all observations.
+    pub(crate) fn with_one_gap(mut self) -> Self {
+        if let Some(gap) = self.arrays.get_mut("gap") {
+            gap.shape.clear();
+        }
+        self
+    }
 }
 
 pub(crate) fn run(args: &TransformArgs) -> Result<(), Failure> {
@@ -42,35 +53,27 @@ fn transform(args: &TransformArgs) -> Result<(), Failure> {
     distinct(&inputs, &[("--output", Some(&args.output))])?;
     let (fitted, data) = (Sealed::of(&args.model)?, Sealed::of(&args.data)?);
     let (kind, file) = Saved::read(&args.model)?;
-    if args.solver == Solver::Fast && !kind.separates() {
-        let name = kind.name();
-        return Err(Failure::usage(format!(
-            "{name} has no --solver fast: use --solver em"
-        )));
-    }
+    solver::known(args.solver, kind)?;
     let found = kind.transform(file, args)?;
     let mut summary = found.summary;
     summary["model"] = json!(kind.name());
-    let mut metadata = summary.clone();
-    metadata["transform_of"] = json!(fitted.sha256()?);
-    metadata["data"] = json!({ "shape": found.shape, "sha256": data.sha256()? });
-    if !found.warnings.is_empty() {
-        metadata["warnings"] = json!(found.warnings);
-    }
-    summary["seconds"] = json!(started.elapsed().as_secs_f64());
+    let metadata = json!({
+        "transform_of": fitted.sha256()?,
+        "data": { "shape": found.shape, "sha256": data.sha256()? },
+    });
     let arrays = found.arrays;
     let leaving = Leaving {
         output: &args.output,
-        model: &ModelFile { arrays, metadata },
+        model: ModelFile { arrays, metadata },
         single: false,
         trace: None,
-        summary: &summary,
+        summary,
+        warnings: found.warnings,
+        started,
         json: args.json,
         quiet: args.quiet,
     };
-    leaving.leave()?;
-    warn(args.quiet, &found.warnings);
-    Ok(())
+    leaving.leave()
 }
 
 /// The dimension of the observations: `--along`, which a model may allow as it stands or only where it is `default`.
@@ -88,17 +91,17 @@ pub(crate) fn along(
     )))
 }
 
-/// Explains new data by learnt blocks, with so many numbers for `each` observation; `explain` also says what is written.
+/// Explains new data by learnt blocks: observations along a mode, with so many numbers for `each`, of which these `blocks` are written.
 pub(crate) fn explain(
-    model: Kind,
+    model: &dyn ModelKind,
     args: &TransformArgs,
-    along: usize,
-    each: usize,
-    explain: impl FnOnce(&dyn Data<f64>, Transform) -> Result<Described, FitError>,
+    (along, each): (usize, usize),
+    blocks: &[&str],
+    explain: impl FnOnce(&dyn Data<f64>, Transform) -> Result<Explained<Parameters<f64>>, FitError>,
 ) -> Result<Found, Failure> {
     let data: Loaded<f64> = load_for(model, &args.data, &args.hidden)?;
     // Of another order it is refused below.
-    let observations = data.sizes().get(along).copied().unwrap_or(0);
+    let observations = data.shape().get(along).copied().unwrap_or(0);
     describable(&args.data, each, observations)?;
     let mut how = Transform::default().impossible(Impossible::Drop);
     how.solver = match args.solver {
@@ -111,7 +114,9 @@ pub(crate) fn explain(
     if args.tol == 0.0 {
         how.stop.tol = None;
     }
-    let (explained, mut arrays) = explain(&*data, how).map_err(|e| Failure::by(&args.data, e))?;
+    let explained = explain(&*data, how).map_err(|e| Failure::by(&args.data, e))?;
+    let mut arrays = model.file(explained.fit.state()).arrays;
+    arrays.retain(|name, _| blocks.contains(&name.as_str()));
     let mut warnings = data::warnings(model, &*data);
     let dropped = explained.dropped;
     if dropped > 0.0 {
@@ -139,10 +144,7 @@ pub(crate) fn explain(
             "objective": fit.objective(),
             "dropped": dropped,
         }),
-        shape: data.sizes().to_vec(),
+        shape: data.shape().to_vec(),
         warnings,
     })
 }
-
-/// What was found, and the arrays that describe the data.
-type Described = (Explained<Parameters<f64>>, Arrays);

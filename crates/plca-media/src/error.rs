@@ -76,3 +76,9 @@ impl MediaError {
         }
     }
 }
+
+/// The ending of a file's name, in small letters; empty where there is none.
+pub(crate) fn ending(path: &Path) -> String {
+    let ending = path.extension().unwrap_or_default().to_string_lossy();
+    ending.to_ascii_lowercase()
+}

@@ -9,6 +9,7 @@ use image::{DynamicImage, GrayImage, ImageDecoder, ImageFormat, ImageReader, Lim
 use plca_io::write_atomically;
 
 use crate::MediaError;
+use crate::error::ending;
 
 /// A picture: rows from top to bottom, in each the pixels from left to right, in each grey or red, green and blue in `[0, 1]`.
 ///
@@ -139,10 +140,8 @@ pub fn read_image(path: &Path) -> Result<Image, MediaError> {
     let format = format(path)?;
     let fault = |e| MediaError::file(path, e);
     let file = plca_io::open_file(path)?;
-    let bytes = file
-        .metadata()
-        .map_err(|e| MediaError::file(path, e))?
-        .len();
+    let metadata = file.metadata().map_err(|e| MediaError::file(path, e))?;
+    let bytes = metadata.len();
     let mut reader = ImageReader::new(BufReader::new(file));
     reader.set_format(format);
     let mut limits = Limits::default();
@@ -189,20 +188,14 @@ fn guarded<O>(decode: impl FnOnce() -> ImageResult<O>) -> Result<O, String> {
         Err(panic) => {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or(panic.downcast_ref::<&str>().copied());
-            Err(format!(
-                "the decoder failed: {}",
-                text.unwrap_or("it panicked")
-            ))
+            let text = text.unwrap_or("it panicked");
+            Err(format!("the decoder failed: {text}"))
         }
     }
 }
 
 fn format(path: &Path) -> Result<ImageFormat, MediaError> {
-    let ending = path
-        .extension()
-        .and_then(|e| e.to_str())
-        .unwrap_or_default();
-    match ending.to_ascii_lowercase().as_str() {
+    match &*ending(path) {
         "png" => Ok(ImageFormat::Png),
         "jpg" | "jpeg" => Ok(ImageFormat::Jpeg),
         other => {
@@ -237,16 +230,12 @@ pub fn write_image(path: &Path, image: &Image) -> Result<(), MediaError> {
     let fault = |what: &str| MediaError::file(path, what);
     let size = |n: usize| u32::try_from(n).map_err(|e| MediaError::file(path, e));
     let (width, height) = (size(image.width)?, size(image.height)?);
-    let wrong = "other sizes than values";
-    let picture: DynamicImage = match image.channels {
-        1 => GrayImage::from_raw(width, height, bytes)
-            .ok_or_else(|| fault(wrong))?
-            .into(),
-        3 => RgbImage::from_raw(width, height, bytes)
-            .ok_or_else(|| fault(wrong))?
-            .into(),
+    let picture = match image.channels {
+        1 => GrayImage::from_raw(width, height, bytes).map(DynamicImage::from),
+        3 => RgbImage::from_raw(width, height, bytes).map(DynamicImage::from),
         n => return Err(fault(&format!("{n} numbers per pixel are not 1 or 3"))),
     };
+    let picture = picture.ok_or_else(|| fault("other sizes than values"))?;
     if width == 0 || height == 0 {
         return Err(fault("no pixels"));
     }

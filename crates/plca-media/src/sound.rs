@@ -7,6 +7,7 @@ use std::path::Path;
 use plca_io::write_atomically;
 
 use crate::MediaError;
+use crate::error::ending;
 
 /// Samples per second and, for every channel, its samples; full scale is 1.
 ///
@@ -80,32 +81,23 @@ const MAX_SAMPLES: usize = 1 << 28;
 pub fn read_sound(path: &Path) -> Result<Sound, MediaError> {
     let fault = |what: String| MediaError::file(path, what);
     let open = || plca_io::open_file(path);
-    let ending = path
-        .extension()
-        .and_then(|e| e.to_str())
-        .unwrap_or_default();
-    let (rate, channels, samples) = match ending.to_ascii_lowercase().as_str() {
+    let (rate, channels, samples) = match &*ending(path) {
         "wav" => wav(BufReader::new(open()?)).map_err(fault)?,
         "flac" => flac(BufReader::new(open()?)).map_err(fault)?,
         other => return Err(fault(format!("`.{other}` is not one of .wav, .flac"))),
     };
-    if rate == 0 || channels == 0 || samples.is_empty() {
-        return Err(fault(format!(
-            "{} samples in {channels} channels at {rate} Hz: no sound",
-            samples.len()
-        )));
+    let count = samples.len();
+    if rate == 0 || channels == 0 || count == 0 {
+        let what = format!("{count} samples in {channels} channels at {rate} Hz: no sound");
+        return Err(fault(what));
     }
-    if !samples.len().is_multiple_of(channels) {
-        let what = format!("ends within sample {}", samples.len() / channels);
+    if !count.is_multiple_of(channels) {
+        let what = format!("ends within sample {}", count / channels);
         return Err(fault(what));
     }
     if let Some(at) = samples.iter().position(|x| !x.is_finite()) {
-        let what = format!(
-            "sample {} of channel {} is {}",
-            at / channels,
-            at % channels,
-            samples[at]
-        );
+        let (sample, channel, value) = (at / channels, at % channels, samples[at]);
+        let what = format!("sample {sample} of channel {channel} is {value}");
         return Err(fault(what));
     }
     let channel = |c: usize| samples[c..].iter().step_by(channels).copied().collect();
@@ -140,11 +132,8 @@ fn wav(file: BufReader<File>) -> Result<Decoded, String> {
         }
         (hound::SampleFormat::Int, bits @ 1..=32) => {
             let full = f64::from(bits - 1).exp2();
-            collect(
-                reader
-                    .samples::<i32>()
-                    .map(|s| s.map(|x| f64::from(x) / full)),
-            )?
+            let samples = reader.samples::<i32>();
+            collect(samples.map(|s| s.map(|x| f64::from(x) / full)))?
         }
         (format, bits) => return Err(format!("{format:?} samples of {bits} bits are not read")),
     };
@@ -201,10 +190,8 @@ pub fn write_wav(path: &Path, sound: &Sound) -> Result<(), MediaError> {
 pub fn encode_wav(path: &Path, sound: &Sound) -> Result<Vec<u8>, MediaError> {
     let samples = sound.channels.first().map_or(0, Vec::len);
     if samples == 0 || sound.channels.iter().any(|c| c.len() != samples) {
-        return Err(MediaError::file(
-            path,
-            "channels without samples or of different length",
-        ));
+        let what = "channels without samples or of different length";
+        return Err(MediaError::file(path, what));
     }
     let spec = hound::WavSpec {
         channels: u16::try_from(sound.channels.len()).map_err(|e| MediaError::file(path, e))?,

@@ -153,17 +153,6 @@ impl Stft {
         self.frame
     }
 
-    /// Samples from frame to frame, `R`.
-    ///
-    /// ```
-    /// let stft = plca_media::Stft::new(1024, 256)?;
-    /// assert_eq!(stft.frame() / stft.hop(), 4);                           // frames over every sample
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn hop(&self) -> usize {
-        self.hop
-    }
-
     /// Zeros before the first sample.
     fn lead(&self) -> usize {
         self.frame - self.hop
@@ -231,13 +220,10 @@ impl Stft {
             return Err(MediaError::setting("bins", spectrum.bins as f64, domain));
         }
         let frames = self.frames(samples);
-        if spectrum.frames() < frames {
+        let got = spectrum.frames();
+        if got < frames {
             let domain = format!("at least {frames}, for {samples} samples");
-            return Err(MediaError::setting(
-                "frames",
-                spectrum.frames() as f64,
-                domain,
-            ));
+            return Err(MediaError::setting("frames", got as f64, domain));
         }
         let mut synthesis = Synthesis::new(self, samples);
         let mut values = vec![Complex::default(); bins];
@@ -351,7 +337,6 @@ impl<'a> Synthesis<'a> {
 
 /// `(1 - cos(2πn/N))/2`.
 pub(crate) fn hann(n: usize) -> Vec<f64> {
-    (0..n)
-        .map(|i| 0.5 - 0.5 * (TAU * i as f64 / n as f64).cos())
-        .collect()
+    let value = |i: usize| 0.5 - 0.5 * (TAU * i as f64 / n as f64).cos();
+    (0..n).map(value).collect()
 }

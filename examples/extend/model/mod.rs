@@ -3,12 +3,11 @@
 #[allow(unreachable_pub, reason = "it is written for a library")]
 mod communities;
 
-use plca_fit::AnyModel;
 use plca_io::Element;
 
 use super::priors::{Block, priors};
 use super::{ModelKind, of_state};
-use crate::approximation::{Approximation, Cells};
+use crate::approximation::{Approximation, Fitted};
 use crate::args::FitArgs;
 use crate::failure::Failure;
 use crate::saved::Saved;
@@ -18,30 +17,28 @@ use communities::{Communities, CommunitiesState};
 pub(crate) struct OfGraphs;
 
 impl ModelKind for OfGraphs {
-    of_state!(CommunitiesState<f64>, boxed);
+    of_state!(CommunitiesState<f64>, model);
 
     fn about(&self) -> &'static str {
         "Communities of a graph: PLCA with one factor for both modes"
     }
 
-    fn component_axis(&self, block: &str) -> usize {
-        usize::from(block != "weights")
+    fn options(&self) -> &'static str {
+        "--prior --priors --fix --accelerate"
     }
 
     fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {
-        Ok(Box::new(Cells(file.state::<CommunitiesState<f64>>()?)))
+        Ok(Fitted::lawless(file.state::<CommunitiesState<f64>>()?))
     }
 }
 
-fn boxed<T: Element>(
+fn model<T: Element>(
     args: &FitArgs,
     rank: usize,
     shape: &[usize],
-) -> Result<Box<dyn AnyModel<T>>, Failure> {
-    let mut builder = Communities::builder(rank);
-    for name in &args.fix {
-        builder = builder.freeze(name);
-    }
+) -> Result<Communities<T>, Failure> {
+    let builder = Communities::builder(rank);
+    let mut builder = args.fix.iter().fold(builder, |b, name| b.freeze(name));
     let blocks = [
         Block::vector("weights", rank),
         Block::matrix("members", shape[0], rank),
@@ -49,5 +46,5 @@ fn boxed<T: Element>(
     for (name, prior) in priors(args, &blocks)? {
         builder = builder.prior(name, prior);
     }
-    Ok(Box::new(builder.build()?))
+    Ok(builder.build()?)
 }

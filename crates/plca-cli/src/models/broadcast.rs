@@ -15,20 +15,15 @@ pub(super) fn broadcast(array: &Array<f64>, shape: &[usize]) -> Option<Vec<f64>>
         strides[d] = if size == 1 { 0 } else { stride };
         stride *= size;
     }
-    let (mut index, mut at) = (vec![0; shape.len()], 0);
-    let cells = shape.iter().product();
-    let mut values = Vec::with_capacity(cells);
-    while values.len() < cells {
-        values.push(array.values[at]);
-        for d in (0..shape.len()).rev() {
-            index[d] += 1;
-            at += strides[d];
-            if index[d] < shape[d] {
-                break;
-            }
-            at -= strides[d] * index[d];
-            index[d] = 0;
-        }
-    }
-    Some(values)
+    let value = |cell: usize| {
+        let mut rest = cell;
+        let step = |d: usize| {
+            let index = rest % shape[d];
+            rest /= shape[d];
+            strides[d] * index
+        };
+        array.values[(0..shape.len()).rev().map(step).sum::<usize>()]
+    };
+    let cells: usize = shape.iter().product();
+    Some((0..cells).map(value).collect())
 }

@@ -9,7 +9,7 @@ mod skellam_priors;
 use std::fmt;
 
 use nalgebra::DMatrix;
-use plca_fit::{AnyModel, Parameters};
+use plca_fit::Parameters;
 use plca_io::{Array, Element, ModelFile};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -60,11 +60,15 @@ pub(crate) trait ModelKind: Send + Sync {
         self.blocks(order)
     }
     /// The axis of a block that counts the components.
-    fn component_axis(&self, block: &str) -> usize;
+    fn component_axis(&self, block: &str) -> usize {
+        usize::from(block != "weights")
+    }
     /// Its parameters as a file.
     fn file(&self, at: &Parameters<f64>) -> ModelFile;
     /// The block that an array holds, or what is wrong with it.
     fn block(&self, name: &str, array: &Array<f64>) -> Result<DMatrix<f64>, String>;
+    /// The options of `fit` and `select` that not every model has: those that it has, with a space between them.
+    fn options(&self) -> &'static str;
     /// What data it takes.
     fn takes(&self) -> Takes {
         Takes::Counts
@@ -76,24 +80,12 @@ pub(crate) trait ModelKind: Send + Sync {
             false => "log_likelihood",
         }
     }
-    /// Whether its components are kernels that are shifted.
-    fn shifts(&self) -> bool {
-        false
-    }
     /// Whether `--solver fast` may fit it.
     fn separates(&self) -> bool {
         false
     }
-    /// Whether its data may stay in a file.
-    fn out_of_core(&self) -> bool {
-        false
-    }
-    /// Whether it divides the data by their sum.
-    fn normalises(&self) -> bool {
-        false
-    }
-    /// What makes it from the command line.
-    fn makers(&self) -> Makers;
+    /// `plca fit`.
+    fn fit(&self, args: &FitArgs) -> Result<(), Failure>;
     /// `plca fit --online`.
     fn online(&self, args: &FitArgs) -> Result<(), Failure> {
         let _ = args;
@@ -132,13 +124,14 @@ pub(crate) enum Takes {
     SignedMatrix,
 }
 
-/// What follows from the state of a model.
+/// What follows from the state of a model, and from the function that makes the model from the command line: for so many components and data of
+/// this shape.
 macro_rules! of_state {
     ($state:ty, $make:ident) => {
-        fn makers(&self) -> super::Makers {
-            super::Makers {
-                f64: $make,
-                f32: $make,
+        fn fit(&self, args: &crate::args::FitArgs) -> Result<(), crate::failure::Failure> {
+            match args.precision {
+                crate::args::Precision::F64 => crate::fit::fit(args, $make::<f64>),
+                crate::args::Precision::F32 => crate::fit::fit(args, $make::<f32>),
             }
         }
 
@@ -170,30 +163,8 @@ macro_rules! of_state {
 }
 use of_state;
 
-/// Makes a model from the command line, for so many components and data of this shape.
-pub(crate) type Make<T> = fn(&FitArgs, usize, &[usize]) -> Result<Box<dyn AnyModel<T>>, Failure>;
-
-/// A model for either scalar.
-#[derive(Clone, Copy)]
-pub(crate) struct Makers {
-    pub(crate) f64: Make<f64>,
-    pub(crate) f32: Make<f32>,
-}
-
 /// A scalar of fits.
-pub(crate) trait Scalar: Element + Serialize + DeserializeOwned {
-    /// What makes a model of it.
-    fn make(makers: &Makers) -> Make<Self>;
-}
+pub(crate) trait Scalar: Element + Serialize + DeserializeOwned {}
 
-impl Scalar for f64 {
-    fn make(makers: &Makers) -> Make<Self> {
-        makers.f64
-    }
-}
-
-impl Scalar for f32 {
-    fn make(makers: &Makers) -> Make<Self> {
-        makers.f32
-    }
-}
+impl Scalar for f64 {}
+impl Scalar for f32 {}

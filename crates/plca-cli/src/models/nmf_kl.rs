@@ -1,14 +1,12 @@
 //! `nmf-kl`: KL-NMF, never renormalised.
 
 use plca_em::{Nmf, NmfState, Update};
-use plca_fit::AnyModel;
 use plca_io::Element;
 
-use super::options::{missing, need_matrix, refuse, refuse_signed};
+use super::options::{missing, need_matrix, refuse};
 use super::{ModelKind, of_state};
-use crate::approximation::{Approximation, Products};
+use crate::approximation::{Approximation, Fitted};
 use crate::args::{self, FitArgs, SelectArgs, TransformArgs};
-use crate::blocks::matrix;
 use crate::failure::Failure;
 use crate::saved::Saved;
 use crate::select::{self, Table};
@@ -18,10 +16,15 @@ use crate::transform::{Found, along, explain};
 pub(crate) struct Unnormalised;
 
 impl ModelKind for Unnormalised {
-    of_state!(NmfState<f64>, boxed);
+    of_state!(NmfState<f64>, model);
 
     fn about(&self) -> &'static str {
         "KL-NMF of a matrix"
+    }
+
+    fn options(&self) -> &'static str {
+        // Priors are refused below, with the reason.
+        "--update --missing-method --kkt-tol --prior --priors --fix --accelerate --out-of-core"
     }
 
     fn component_axis(&self, block: &str) -> usize {
@@ -29,10 +32,6 @@ impl ModelKind for Unnormalised {
     }
 
     fn separates(&self) -> bool {
-        true
-    }
-
-    fn out_of_core(&self) -> bool {
         true
     }
 
@@ -47,45 +46,26 @@ impl ModelKind for Unnormalised {
     fn transform(&self, file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
         let along = along(args, 1, |d| d < 2)?;
         let state: NmfState<f64> = file.state()?;
-        explain(
-            &Unnormalised,
-            args,
-            along,
-            state.w().ncols(),
-            |data, how| {
-                let how = how.along(along);
-                let explained = state.transform(data, &how)?;
-                let found = explained.fit.state();
-                let (name, block) = [("w", found.w()), ("h", found.h())][along];
-                let blocks = [(name.to_string(), matrix(block))];
-                Ok((explained.untyped(), blocks.into()))
-            },
-        )
+        let k = state.w().ncols();
+        explain(self, args, (along, k), &[["w", "h"][along]], |data, how| {
+            Ok(state.transform(data, &how.along(along))?.untyped())
+        })
     }
 
     fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {
-        Ok(Box::new(Products::<NmfState<f64>>::of(
-            file,
-            |state, f| state.with_model(|cp| f(cp)),
-        )?))
+        let state: NmfState<f64> = file.state()?;
+        Ok(Fitted::sum(state, |state, draws| {
+            state.with_model(|cp| draws.of(cp))
+        }))
     }
 }
 
-/// The model of the command line, for data of this shape.
-fn boxed<T: Element>(
-    args: &FitArgs,
-    rank: usize,
-    shape: &[usize],
-) -> Result<Box<dyn AnyModel<T>>, Failure> {
-    refuse(args.temper.is_some(), "--temper", "nmf-kl")?;
-    refuse(args.given.is_some(), "--given", "nmf-kl")?;
-    refuse_signed(args, "nmf-kl")?;
-    refuse(args.temper_prior, "--temper-prior", "nmf-kl")?;
+fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Nmf<T>, Failure> {
     let none = "(its blocks are no distributions; use plca)";
     refuse(!args.prior.is_empty(), &format!("--prior {none}"), "nmf-kl")?;
     refuse(args.priors.is_some(), &format!("--priors {none}"), "nmf-kl")?;
     need_matrix(&args.data, "nmf-kl", shape)?;
-    let mut builder = Nmf::builder(rank);
+    let mut builder = (args.fix.iter()).fold(Nmf::builder(rank), |b, name| b.freeze(name));
     if let Some(update) = args.update {
         builder = builder.update(match update {
             args::Update::Simultaneous => Update::Simultaneous,
@@ -95,8 +75,5 @@ fn boxed<T: Element>(
     if let Some(missing) = missing(args) {
         builder = builder.missing(missing);
     }
-    for name in &args.fix {
-        builder = builder.freeze(name);
-    }
-    Ok(Box::new(builder.build()?))
+    Ok(builder.build()?)
 }

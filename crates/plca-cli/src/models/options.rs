@@ -4,6 +4,7 @@ use std::path::Path;
 
 use plca_fit::Cooling;
 
+use super::Kind;
 use crate::args::{FitArgs, MissingMethod};
 use crate::failure::Failure;
 use crate::solver::extrapolated;
@@ -13,10 +14,8 @@ pub(crate) fn need_matrix(path: &Path, model: &str, shape: &[usize]) -> Result<(
     if shape.len() == 2 {
         return Ok(());
     }
-    Err(Failure::of(
-        path,
-        format!("{model} needs a matrix, these data have shape {shape:?}"),
-    ))
+    let what = format!("{model} needs a matrix, these data have shape {shape:?}");
+    Err(Failure::of(path, what))
 }
 
 /// The treatment of missing cells that was asked for.
@@ -29,29 +28,55 @@ pub(crate) fn missing(args: &FitArgs) -> Option<plca_em::Missing> {
 
 /// Refuses an option that the model does not have.
 pub(crate) fn refuse(given: bool, option: &str, model: &str) -> Result<(), Failure> {
-    if given {
-        Err(Failure::usage(format!("{model} has no option {option}")))
-    } else {
-        Ok(())
+    match given {
+        true => Err(Failure::usage(format!("{model} has no option {option}"))),
+        false => Ok(()),
     }
 }
 
-/// Refuses the options of models of signed data.
-pub(super) fn refuse_signed(args: &FitArgs, model: &str) -> Result<(), Failure> {
-    refuse(args.signed.m.is_some(), "--m", model)?;
-    refuse(args.signed.real_data, "--real-data", model)?;
-    refuse(args.floor.is_some(), "--floor", model)?;
-    refuse(args.seeding.is_some(), "--seeding", model)
+/// An option, and whether it was given.
+pub(crate) type Given = (&'static str, bool);
+
+/// The first of some options that was given.
+pub(crate) fn first_given(options: &[Given]) -> Option<&'static str> {
+    options.iter().find(|(_, given)| *given).map(|o| o.0)
 }
 
-/// Refuses the options of models of non-negative data.
-pub(super) fn refuse_unsigned(args: &FitArgs, model: &str) -> Result<(), Failure> {
-    refuse(args.given.is_some(), "--given", model)?;
-    refuse(args.update.is_some(), "--update", model)?;
-    refuse(args.temper.is_some(), "--temper", model)?;
-    refuse(args.temper_prior, "--temper-prior", model)?;
-    refuse(args.missing_method.is_some(), "--missing-method", model)?;
-    refuse(args.kkt_tol.is_some(), "--kkt-tol", model)
+/// Refuses what was given of these options that the model does not have.
+pub(crate) fn refuse_foreign(model: Kind, options: &[Given]) -> Result<(), Failure> {
+    let own = |option: &str| model.options().split(' ').any(|name| name == option);
+    let mut given = options.iter().filter(|(_, given)| *given);
+    let foreign = given.find(|(option, _)| !own(option));
+    foreign.map_or(Ok(()), |(option, _)| refuse(true, option, model.name()))
+}
+
+/// Refuses the options of `fit` that the model does not have.
+pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
+    let options = [
+        ("--given", args.given.is_some()),
+        ("--update", args.update.is_some()),
+        ("--temper", args.temper.is_some()),
+        ("--temper-prior", args.temper_prior),
+        ("--missing-method", args.missing_method.is_some()),
+        ("--kkt-tol", args.kkt_tol.is_some()),
+        ("--kernel", args.shifts.kernel.is_some()),
+        ("--floor", args.floor.is_some()),
+        ("--seeding", args.seeding.is_some()),
+        ("--no-normalise", args.no_normalise),
+        ("--prior", !args.prior.is_empty()),
+        ("--priors", args.priors.is_some()),
+        ("--fix", !args.fix.is_empty()),
+        ("--out-of-core", args.out_of_core.is_some()),
+    ];
+    refuse_foreign(args.model, &options)?;
+    refuse_foreign(args.model, &args.shifts.places.options())?;
+    refuse_foreign(args.model, &args.signed.options())?;
+    match extrapolated(args) {
+        Some(option) if !args.model.options().contains("--accelerate") => {
+            refuse(true, option, args.model.name())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// First power and factor of `--temper B[,ETA]`.
@@ -74,9 +99,8 @@ pub(crate) fn temper(args: &FitArgs) -> Result<(f64, Option<f64>), Failure> {
     };
     let mut schedule = Cooling::default().start(power);
     schedule.eta = eta.unwrap_or(schedule.eta);
-    schedule
-        .check()
-        .map_err(|e| Failure::usage(format!("--temper: {e}")))?;
+    let checked = schedule.check();
+    checked.map_err(|e| Failure::usage(format!("--temper: {e}")))?;
     Ok((power, eta))
 }
 

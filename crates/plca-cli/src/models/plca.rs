@@ -2,15 +2,13 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_em::{Plca, PlcaState};
-use plca_fit::AnyModel;
 use plca_io::Element;
 
-use super::options::{missing, refuse, refuse_signed, temper};
+use super::options::{missing, temper};
 use super::priors::{Block, priors};
 use super::{ModelKind, of_state};
-use crate::approximation::{Approximation, Products};
+use crate::approximation::{Approximation, Fitted};
 use crate::args::{FitArgs, Precision, SelectArgs, TransformArgs};
-use crate::blocks::{matrix, vector};
 use crate::failure::Failure;
 use crate::online;
 use crate::saved::Saved;
@@ -21,21 +19,17 @@ use crate::transform::{Found, along, explain};
 pub(crate) struct Symmetric;
 
 impl ModelKind for Symmetric {
-    of_state!(PlcaState<f64>, boxed);
+    of_state!(PlcaState<f64>, model);
 
     fn about(&self) -> &'static str {
         "Symmetric PLCA of any order"
     }
 
-    fn component_axis(&self, block: &str) -> usize {
-        usize::from(block != "weights")
+    fn options(&self) -> &'static str {
+        "--temper --temper-prior --missing-method --kkt-tol --prior --priors --fix --accelerate --out-of-core"
     }
 
     fn separates(&self) -> bool {
-        true
-    }
-
-    fn out_of_core(&self) -> bool {
         true
     }
 
@@ -58,7 +52,6 @@ impl ModelKind for Symmetric {
         let learnt = (0..order).filter(|&j| j != along || !streamed);
         let learnt = learnt.map(|j| file.distributions(&factor(j)));
         let mut factors = learnt.collect::<Result<Vec<_>, _>>()?;
-        file.agree(factors.iter().map(DMatrix::ncols))?;
         let k = match factors.first() {
             Some(factor) => factor.ncols(),
             None => file.vector("weights")?.len(),
@@ -68,31 +61,18 @@ impl ModelKind for Symmetric {
         }
         let even = DVector::from_element(k, 1.0 / k as f64);
         let state = PlcaState::new(even, factors).map_err(|e| file.failure(e))?;
-        let mut found = explain(&Symmetric, args, along, k, |data, how| {
-            let how = how.along(along);
-            let explained = state.transform(data, &how)?;
-            let found = explained.fit.state();
-            let blocks = [
-                (
-                    "weights".to_string(),
-                    vector(&DVector::from_column_slice(found.weights())),
-                ),
-                (factor(along), matrix(found.factor(along))),
-            ];
-            Ok((explained.untyped(), blocks.into()))
+        let blocks = ["weights", &factor(along)];
+        let found = explain(self, args, (along, k), &blocks, |data, how| {
+            Ok(state.transform(data, &how.along(along))?.untyped())
         })?;
-        // There is one gap for all observations.
-        if let Some(gap) = found.arrays.get_mut("gap") {
-            gap.shape.clear();
-        }
-        Ok(found)
+        Ok(found.with_one_gap())
     }
 
     fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {
-        Ok(Box::new(Products::<PlcaState<f64>>::of(
-            file,
-            |state, f| state.with_model(|cp| f(cp)),
-        )?))
+        let state: PlcaState<f64> = file.state()?;
+        Ok(Fitted::sum(state, |state, draws| {
+            state.with_model(|cp| draws.of(cp))
+        }))
     }
 }
 
@@ -101,25 +81,10 @@ pub(super) fn factor(j: usize) -> String {
     format!("factor_{j}")
 }
 
-fn boxed<T: Element>(
-    args: &FitArgs,
-    rank: usize,
-    shape: &[usize],
-) -> Result<Box<dyn AnyModel<T>>, Failure> {
-    Ok(Box::new(model::<T>(args, rank, shape)?))
-}
-
-/// The model of the command line, for data of this shape.
 fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Plca<T>, Failure> {
-    refuse(args.given.is_some(), "--given", "plca")?;
-    refuse_signed(args, "plca")?;
-    refuse(args.update.is_some(), "--update", "plca")?;
-    let mut builder = Plca::builder(rank)
-        .temper(temper(args)?.0)
-        .temper_prior(args.temper_prior);
-    for name in &args.fix {
-        builder = builder.freeze(name);
-    }
+    let builder = Plca::builder(rank).temper(temper(args)?.0);
+    let builder = builder.temper_prior(args.temper_prior);
+    let mut builder = args.fix.iter().fold(builder, |b, name| b.freeze(name));
     let factors = shape.iter().enumerate();
     let factors = factors.map(|(j, &n)| Block::matrix(factor(j), n, rank));
     let blocks: Vec<_> = factors.chain([Block::vector("weights", rank)]).collect();

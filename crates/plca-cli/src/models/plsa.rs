@@ -2,15 +2,13 @@
 
 use nalgebra::DMatrix;
 use plca_em::{Given, Plsa, PlsaState};
-use plca_fit::AnyModel;
 use plca_io::Element;
 
-use super::options::{missing, need_matrix, refuse, refuse_signed, temper};
+use super::options::{missing, need_matrix, temper};
 use super::priors::{Block, priors};
 use super::{ModelKind, of_state};
-use crate::approximation::{Approximation, Products};
+use crate::approximation::{Approximation, Fitted};
 use crate::args::{FitArgs, Precision, SelectArgs, TransformArgs};
-use crate::blocks::matrix;
 use crate::failure::Failure;
 use crate::online;
 use crate::saved::Saved;
@@ -21,10 +19,14 @@ use crate::transform::{Found, along, explain};
 pub(crate) struct Asymmetric;
 
 impl ModelKind for Asymmetric {
-    of_state!(PlsaState<f64>, boxed);
+    of_state!(PlsaState<f64>, model);
 
     fn about(&self) -> &'static str {
         "Asymmetric PLSA of a matrix"
+    }
+
+    fn options(&self) -> &'static str {
+        "--given --temper --missing-method --kkt-tol --prior --priors --fix --accelerate --out-of-core"
     }
 
     fn free_blocks(&self, _: usize) -> Vec<String> {
@@ -37,10 +39,6 @@ impl ModelKind for Asymmetric {
     }
 
     fn separates(&self) -> bool {
-        true
-    }
-
-    fn out_of_core(&self) -> bool {
         true
     }
 
@@ -58,61 +56,35 @@ impl ModelKind for Asymmetric {
 
     fn transform(&self, mut file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
         // The observations are what was given.
-        let given = saved_direction(&file);
+        let given = given(file.metadata["settings"]["given"].as_u64().unwrap_or(1));
         let along = along(args, given.mode(), |d| d == given.mode())?;
         let basis = file.distributions("basis")?;
         let k = basis.ncols();
         let one = DMatrix::from_element(k, 1, 1.0 / k as f64);
         let state = PlsaState::new(given, basis, one, vec![1.0]).map_err(|e| file.failure(e))?;
-        explain(&Asymmetric, args, along, k, |data, how| {
-            let explained = state.transform(data, &how)?;
-            let mixture = matrix(explained.fit.state().mixture());
-            let blocks = [("mixture".to_string(), mixture)];
-            Ok((explained.untyped(), blocks.into()))
+        explain(self, args, (along, k), &["mixture"], |data, how| {
+            Ok(state.transform(data, &how)?.untyped())
         })
     }
 
     fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {
-        Ok(Box::new(Products::<PlsaState<f64>>::of(
-            file,
-            |state, f| state.with_scaled(|cp| f(cp)),
-        )?))
+        let state: PlsaState<f64> = file.state()?;
+        Ok(Fitted::sum(state, |state, draws| {
+            state.with_scaled(|cp| draws.of(cp))
+        }))
     }
 }
 
-fn boxed<T: Element>(
-    args: &FitArgs,
-    rank: usize,
-    shape: &[usize],
-) -> Result<Box<dyn AnyModel<T>>, Failure> {
-    Ok(Box::new(model::<T>(args, rank, shape)?))
-}
-
-/// The direction that a model file was fitted in.
-fn saved_direction(file: &Saved) -> Given {
-    if file.metadata["settings"]["given"] == 0 {
-        Given::Rows
-    } else {
-        Given::Columns
-    }
-}
-
-/// The model of the command line, for data of this shape.
 fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Plsa<T>, Failure> {
-    refuse(args.update.is_some(), "--update", "plsa")?;
-    refuse_signed(args, "plsa")?;
-    refuse(args.temper_prior, "--temper-prior", "plsa")?;
     need_matrix(&args.data, "plsa", shape)?;
     if missing(args) == Some(plca_em::Missing::Multiplicative) {
         return Err(Failure::usage(
             "--missing-method multiplicative: plsa treats missing cells by imputation only",
         ));
     }
-    let given = given(args.given);
-    let mut builder = Plsa::builder(rank).given(given).temper(temper(args)?.0);
-    for name in &args.fix {
-        builder = builder.freeze(name);
-    }
+    let given = given(args.given.unwrap_or(1).into());
+    let builder = Plsa::builder(rank).given(given).temper(temper(args)?.0);
+    let mut builder = args.fix.iter().fold(builder, |b, name| b.freeze(name));
     let blocks = [
         Block::matrix("basis", shape[given.explained()], rank),
         Block::matrix("mixture", rank, shape[given.mode()]),
@@ -123,11 +95,10 @@ fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Pls
     Ok(builder.build()?)
 }
 
-/// The direction of `--given`.
-fn given(mode: Option<u8>) -> Given {
-    if mode == Some(0) {
-        Given::Rows
-    } else {
-        Given::Columns
+/// The direction in which this mode is given.
+fn given(mode: u64) -> Given {
+    match mode {
+        0 => Given::Rows,
+        _ => Given::Columns,
     }
 }

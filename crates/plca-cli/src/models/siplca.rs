@@ -2,14 +2,13 @@
 
 use plca_dist::random::Categorical;
 use plca_em::{Likelihood, Shifted, ShiftedBuilder, ShiftedState, Support};
-use plca_fit::{AnyModel, FitError, Reconstruct};
-use plca_io::{Array, Element};
-use rand_chacha::ChaCha8Rng;
+use plca_fit::{FitError, Reconstruct};
+use plca_io::Element;
 
 use super::options::refuse;
 use super::priors::{Block, priors};
 use super::{ModelKind, of_state, siplca_select};
-use crate::approximation::Approximation;
+use crate::approximation::{Approximation, Draws, Fitted};
 use crate::args::{self, FitArgs, MissingMethod, PlaceArgs, SelectArgs, TransformArgs};
 use crate::failure::Failure;
 use crate::given;
@@ -23,18 +22,18 @@ use crate::transform::{Found, along, explain};
 pub(crate) struct ShiftInvariant;
 
 impl ModelKind for ShiftInvariant {
-    of_state!(ShiftedState<f64>, boxed);
+    of_state!(ShiftedState<f64>, model);
 
     fn about(&self) -> &'static str {
         "Shift-invariant PLCA of any order"
     }
 
-    fn component_axis(&self, _: &str) -> usize {
-        0
+    fn options(&self) -> &'static str {
+        "--kernel --domain --likelihood --anneal --impulse-power --missing-method --kkt-tol --prior --priors --fix --accelerate"
     }
 
-    fn shifts(&self) -> bool {
-        true
+    fn component_axis(&self, _: &str) -> usize {
+        0
     }
 
     fn select(&self, args: &SelectArgs) -> Result<Table, Failure> {
@@ -50,7 +49,8 @@ impl ModelKind for ShiftInvariant {
         let others = places.iter().enumerate().filter(|&(d, _)| d != along);
         let each = others.fold(state.weights().len(), |n, (_, &m)| n.saturating_mul(m));
         let learnt = state.shape();
-        let mut found = explain(&ShiftInvariant, args, along, each, |data, how| {
+        let blocks = ["weights", "impulses"];
+        let found = explain(self, args, (along, each), &blocks, |data, how| {
             let got = data.shape();
             let other = |d: usize| d != along && got[d] != learnt[d];
             if got.len() != order || (0..order).any(other) {
@@ -63,20 +63,14 @@ impl ModelKind for ShiftInvariant {
                     expected: (0..order).map(size).collect(),
                 });
             }
-            let explained = state.transform(data, &how)?.untyped();
-            let mut arrays = self.file(explained.fit.state()).arrays;
-            arrays.retain(|name, _| name == "weights" || name == "impulses");
-            Ok((explained, arrays))
+            Ok(state.transform(data, &how)?.untyped())
         })?;
-        // There is one gap for all observations.
-        if let Some(gap) = found.arrays.get_mut("gap") {
-            gap.shape.clear();
-        }
-        Ok(found)
+        Ok(found.with_one_gap())
     }
 
     fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {
-        Ok(Box::new(Convolution(file.state()?)))
+        let state: ShiftedState<f64> = file.state()?;
+        Ok(Fitted::sum(state, draw))
     }
 }
 
@@ -128,16 +122,7 @@ pub(super) fn placed<T: Element>(
     builder
 }
 
-/// The model of the command line, for data of this shape.
-fn boxed<T: Element>(
-    args: &FitArgs,
-    rank: usize,
-    shape: &[usize],
-) -> Result<Box<dyn AnyModel<T>>, Failure> {
-    refuse(args.given.is_some(), "--given", "siplca")?;
-    refuse(args.update.is_some(), "--update", "siplca")?;
-    let tempered = args.temper.is_some() || args.temper_prior;
-    refuse(tempered, "--temper", "siplca")?;
+fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<Shifted<T>, Failure> {
     let multiplicative = args.missing_method == Some(MissingMethod::Multiplicative);
     refuse(multiplicative, "--missing-method multiplicative", "siplca")?;
     let shifts = &args.shifts;
@@ -149,10 +134,8 @@ fn boxed<T: Element>(
     }
     let kernel = kernel(args, shape)?;
     reasonable(rank, &kernel, shape)?;
-    let mut builder = placed(Shifted::builder(rank, kernel), &shifts.places);
-    for name in &args.fix {
-        builder = builder.freeze(name);
-    }
+    let builder = placed(Shifted::builder(rank, kernel), &shifts.places);
+    let mut builder = args.fix.iter().fold(builder, |b, name| b.freeze(name));
     let geometry = builder.clone().build()?.geometry(shape);
     let geometry = geometry.map_err(|e| Failure::by(&args.data, e))?;
     let blocks = [
@@ -163,7 +146,7 @@ fn boxed<T: Element>(
     for (name, prior) in priors(args, &blocks)? {
         builder = builder.prior(name, prior);
     }
-    Ok(Box::new(builder.build()?))
+    Ok(builder.build()?)
 }
 
 /// Extents of the kernels, from `--kernel` or from the kernels in `--init`.
@@ -184,39 +167,13 @@ fn kernel(args: &FitArgs, shape: &[usize]) -> Result<Vec<usize>, Failure> {
     Ok(kernel)
 }
 
-/// `s P(x)`
-struct Convolution(ShiftedState<f64>);
-
-impl Approximation for Convolution {
-    fn shape(&self) -> Vec<usize> {
-        self.0.shape()
+/// Draws events of `s P(x)`.
+fn draw(state: &ShiftedState<f64>, draws: Draws<'_>) -> Result<(), Failure> {
+    // What falls outside of the data is not seen: events are drawn among those that do not.
+    let cells = state.reconstruct()?.into_parts().1;
+    let cells = Categorical::new(&cells).map_err(Failure::new)?;
+    for _ in 0..draws.number {
+        draws.into.values[cells.sample(draws.rng)] += 1.0;
     }
-
-    fn evaluate(&self, into: &mut Array<f64>) -> Result<(), Failure> {
-        into.values = self.0.reconstruct()?.into_parts().1;
-        Ok(())
-    }
-
-    fn components(&self) -> usize {
-        self.0.components()
-    }
-
-    fn component(&self, z: usize) -> Result<Vec<f64>, Failure> {
-        Ok(self.0.component(z)?.into_parts().1)
-    }
-
-    fn sample(
-        &self,
-        draws: u64,
-        rng: &mut ChaCha8Rng,
-        into: &mut Array<f64>,
-    ) -> Result<(), Failure> {
-        // What falls outside of the data is not seen: events are drawn among those that do not.
-        let cells = self.0.reconstruct()?.into_parts().1;
-        let cells = Categorical::new(&cells).map_err(Failure::new)?;
-        for _ in 0..draws {
-            into.values[cells.sample(rng)] += 1.0;
-        }
-        Ok(())
-    }
+    Ok(())
 }

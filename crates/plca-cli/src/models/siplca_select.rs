@@ -1,14 +1,13 @@
 //! `plca select siplca`: numbers of components, and extents of kernels.
 
 use plca_em::{Shifted, shifted_parameters};
-use plca_fit::{Init, Model as _, Solver};
-use plca_tensor::Data;
+use plca_fit::Solver;
 use serde_json::json;
 
 use super::siplca::{check_order, placed, reasonable};
 use crate::args::SelectArgs;
 use crate::failure::Failure;
-use crate::select::{self, Candidate, Fitted, Table, ranks};
+use crate::select::{self, Candidate, Table, ranks};
 
 /// Scores of every kernel with every number of components.
 pub(super) fn scores<'a>(args: &'a SelectArgs) -> Result<Table, Failure> {
@@ -30,26 +29,11 @@ pub(super) fn scores<'a>(args: &'a SelectArgs) -> Result<Table, Failure> {
                 size: json!({ "rank": rank, "kernel": kernel }),
                 // [SPEC 9] never more than the cells less one
                 parameters: shifted_parameters(cells, rank, false).min(all - 1),
-                fit: Box::new(move |data| fit(args, &shifted, data)),
+                fit: Box::new(move |data| select::fitted(args, &shifted, Solver::Em, data)),
             })
         };
         let kernels = args.kernel.iter().map(|k| k.0.as_slice());
         let sizes = kernels.flat_map(|kernel| ranks.iter().map(move |&rank| (kernel, rank)));
         sizes.map(candidate).collect()
-    })
-}
-
-/// The best fit.
-fn fit(args: &SelectArgs, shifted: &Shifted<f64>, data: &dyn Data<f64>) -> Result<Fitted, Failure> {
-    let fit = select::best(args, |rng| {
-        let run = shifted
-            .on(data)?
-            .solver(Solver::Em)
-            .stop(select::stop(args));
-        run.run(Init::default(), rng)
-    })?;
-    Ok(Fitted {
-        ln_lik: fit.objective(),
-        density: select::density(fit.into_state(), data),
     })
 }

@@ -1,19 +1,18 @@
 //! `skellam-vb`: data of either sign as a difference of rates, by variational Bayes.
 
-use plca_fit::{AnyModel, FitError, Reconstruct, State as _};
+use plca_fit::{AnyModel as _, FitError, Reconstruct as _, State as _};
 use plca_io::Element;
 use plca_tensor::Data;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::json;
-use skellam_snmf::{Entries, Prior, Snmf, SnmfVb, SnmfVbState, select_components};
+use skellam_snmf::{Entries, Prior, SnmfVb, SnmfVbState, select_components};
 
-use super::options::{refuse, refuse_unsigned};
-use super::skellam::{Rates, SavedPrior, replicates};
+use super::skellam::{builder, prior_specs, rates, refused, signed};
 use super::skellam_priors::prior;
 use super::{ModelKind, Takes, of_state};
 use crate::approximation::Approximation;
 use crate::args::{Criterion, FitArgs, SelectArgs, SignedArgs, TransformArgs};
-use crate::data::load_for;
+use crate::data::{self, load_for};
 use crate::failure::Failure;
 use crate::limits::reasonable;
 use crate::saved::Saved;
@@ -32,10 +31,14 @@ fn vague() -> Prior {
 }
 
 impl ModelKind for SkellamVb {
-    of_state!(SnmfVbState<f64>, boxed);
+    of_state!(SnmfVbState<f64>, model);
 
     fn about(&self) -> &'static str {
         "Skellam semi-NMF of a matrix of either sign, by variational Bayes"
+    }
+
+    fn options(&self) -> &'static str {
+        "--m --real-data --prior --priors --fix --accelerate"
     }
 
     fn component_axis(&self, block: &str) -> usize {
@@ -66,52 +69,28 @@ impl ModelKind for SkellamVb {
 
     fn transform(&self, file: Saved, args: &TransformArgs) -> Result<Found, Failure> {
         along(args, 1, |d| d == 1)?;
-        let (replicates, real) = replicates(&file)?;
-        let saved = SavedPrior::of(&file, vague());
+        let (signed, specs) = (signed(&file)?, prior_specs(&file));
         let learnt: SnmfVbState<f64> = file.state()?;
-        let [f, n] = [
-            learnt.atoms_shape().nrows() / 2,
-            learnt.activations_shape().ncols(),
-        ];
-        let k = learnt.components();
-        let mut builder = SnmfVb::builder(k)
-            .replicates(replicates)
-            .priors(saved.prior((f, k, n))?);
-        if real {
-            builder = builder.real_data();
-        }
-        let model = builder.build()?;
-        explain(&SkellamVb, args, 1, k, |data, how| {
-            let explained = model.transform(&learnt, data, &how)?.untyped();
-            let mut arrays = self.file(explained.fit.state()).arrays;
-            arrays.retain(|name, _| name.starts_with("activations"));
-            Ok((explained, arrays))
+        let (shape, k) = (learnt.shape(), learnt.components());
+        let prior = prior(vague(), &specs, None, (shape[0], k, shape[1]))?;
+        let model = config::<f64>(&signed, prior, k, &[])?;
+        let blocks = ["activations", "activations_shape", "activations_rate"];
+        explain(self, args, (1, k), &blocks, |data, how| {
+            Ok(model.transform(&learnt, data, &how)?.untyped())
         })
     }
 
     fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {
-        let (replicates, _) = replicates(&file)?;
+        let signed = signed(&file)?;
         let state = file.state::<SnmfVbState<f64>>()?.means()?;
-        Ok(Box::new(Rates { state, replicates }))
+        Ok(rates(state, &signed))
     }
 }
 
-/// The model of the command line, for data of this shape.
-fn boxed<T: Element>(
-    args: &FitArgs,
-    rank: usize,
-    shape: &[usize],
-) -> Result<Box<dyn AnyModel<T>>, Failure> {
-    refuse_unsigned(args, "skellam-vb")?;
-    refuse(args.seeding.is_some(), "--seeding", "skellam-vb")?;
-    refuse(args.floor.is_some(), "--floor", "skellam-vb")?;
+fn model<T: Element>(args: &FitArgs, rank: usize, shape: &[usize]) -> Result<SnmfVb<T>, Failure> {
     let shape = (shape[0], rank, shape[1]);
     let prior = prior(vague(), &args.prior, args.priors.as_deref(), shape)?;
-    let model = config(&args.signed, prior, rank, &args.fix);
-    Ok(Box::new(model.map_err(|e| match &args.priors {
-        Some(path) => Failure::by(path, e),
-        None => Failure::usage(e),
-    })?))
+    config(&args.signed, prior, rank, &args.fix).map_err(|e| refused(args, e))
 }
 
 /// The model of a command line.
@@ -125,9 +104,7 @@ fn config<T: Element>(
     if signed.real_data {
         builder = builder.real_data();
     }
-    for name in fix {
-        builder = builder.freeze(name);
-    }
+    let builder = fix.iter().fold(builder, |b, name| b.freeze(name));
     builder.priors(prior).build()
 }
 
@@ -150,12 +127,8 @@ fn scores(args: &SelectArgs, data: &dyn Data<f64>, ranks: &[usize]) -> Result<Ta
     found.sort_by_key(|c| c.components);
     let rows = found.iter().map(|c| {
         let means = c.fit.state().means()?;
-        let mut snmf = Snmf::builder(c.components).replicates(args.signed.m.unwrap_or_default());
-        if args.signed.real_data {
-            snmf = snmf.real_data();
-        }
-        let snmf = snmf.build()?;
-        let run = AnyModel::on(&snmf, data)?;
+        let snmf = builder::<f64>(&args.signed, c.components).build()?;
+        let run = snmf.on(data)?;
         let ln_lik = run.algorithm().likelihood(means.parameters())?;
         // Smaller is better.
         let score = -c.score;
@@ -169,6 +142,6 @@ fn scores(args: &SelectArgs, data: &dyn Data<f64>, ranks: &[usize]) -> Result<Ta
         criterion: "elbo",
         sample_size: select::observed(data).map_err(|e| Failure::by(&args.data, e))?,
         rows: rows.collect::<Result<_, FitError>>().map_err(about)?,
-        warnings: crate::data::Dataset::warnings(data),
+        warnings: data::warnings(args.model, data),
     })
 }

@@ -1,25 +1,26 @@
 //! `snmf-ding`: semi-NMF in squared error, the baseline.
 
-use plca_fit::AnyModel;
 use plca_io::Element;
 use skellam_snmf::{Ding, DingState};
 
-use super::options::{refuse, refuse_signed, refuse_unsigned};
 use super::{ModelKind, Takes, of_state};
-use crate::approximation::{Approximation, Cells};
+use crate::approximation::{Approximation, Fitted};
 use crate::args::FitArgs;
 use crate::failure::Failure;
 use crate::saved::Saved;
-use crate::solver::extrapolated;
 
 /// The model `snmf-ding`.
 pub(crate) struct DingSemiNmf;
 
 impl ModelKind for DingSemiNmf {
-    of_state!(DingState<f64>, boxed);
+    of_state!(DingState<f64>, model);
 
     fn about(&self) -> &'static str {
         "Semi-NMF of a matrix of either sign in squared error (Ding 2010)"
+    }
+
+    fn options(&self) -> &'static str {
+        ""
     }
 
     /// The basis follows from the activations.
@@ -40,29 +41,10 @@ impl ModelKind for DingSemiNmf {
     }
 
     fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {
-        Ok(Box::new(Cells(file.state::<DingState<f64>>()?)))
+        Ok(Fitted::lawless(file.state::<DingState<f64>>()?))
     }
 }
 
-/// Refuses what the baselines do not have.
-pub(super) fn refuse_all(args: &FitArgs, model: &str) -> Result<(), Failure> {
-    refuse_unsigned(args, model)?;
-    refuse(!args.prior.is_empty(), "--prior", model)?;
-    refuse(args.priors.is_some(), "--priors", model)?;
-    refuse(!args.fix.is_empty(), "--fix", model)?;
-    match extrapolated(args) {
-        Some(option) => refuse(true, option, model),
-        None => Ok(()),
-    }
-}
-
-/// The model of the command line.
-fn boxed<T: Element>(
-    args: &FitArgs,
-    rank: usize,
-    _: &[usize],
-) -> Result<Box<dyn AnyModel<T>>, Failure> {
-    refuse_all(args, "snmf-ding")?;
-    refuse_signed(args, "snmf-ding")?;
-    Ok(Box::new(Ding::builder(rank).build()?))
+fn model<T: Element>(_: &FitArgs, rank: usize, _: &[usize]) -> Result<Ding<T>, Failure> {
+    Ok(Ding::builder(rank).build()?)
 }

@@ -12,14 +12,14 @@ use plca_io::{Array, Element, ModelFile, Sealed};
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
 
-use crate::args::{FitArgs, Precision};
+use crate::args::FitArgs;
 use crate::blocks::{Arrays, matrix, take_matrix, take_vector, vector};
 use crate::checkpoint::settings;
-use crate::data::{Loaded, load};
+use crate::data::{Loaded, load_for};
 use crate::failure::Failure;
-use crate::fit::merge;
-use crate::models::options::{refuse, temper};
-use crate::outputs::{Leaving, warn};
+use crate::fit::{leave, metadata};
+use crate::models::options::{first_given, refuse, temper};
+use crate::outputs::{folder_of, merge, trace_line};
 use crate::restored::Restored;
 use crate::solver::extrapolated;
 use crate::{given, interrupt};
@@ -70,23 +70,21 @@ pub(crate) fn fit<T: Element, M: Streamed<T>>(
 
 /// Refuses what has no meaning block by block.
 fn check(args: &FitArgs) -> Result<(), Failure> {
-    let name = args.model.name();
-    let without = |given: bool, option: &str| refuse(given, option, &format!("{name} --online"));
-    without(args.hidden.mask.is_some(), "--mask")?;
-    without(args.max_iter.is_some(), "--max-iter")?;
-    without(args.tol.is_some(), "--tol")?;
-    without(args.check_every.is_some(), "--check-every")?;
-    without(args.kkt_tol.is_some(), "--kkt-tol")?;
-    without(args.restarts != 1, "--restarts")?;
-    without(args.solver == Solver::Fast, "--solver fast")?;
-    if let Some(option) = extrapolated(args) {
-        without(true, option)?;
-    }
-    without(args.missing_method.is_some(), "--missing-method")?;
-    match temper(args)? {
-        (_, Some(_)) => without(true, "--temper B,ETA"),
-        (_, None) => Ok(()),
-    }
+    let option = first_given(&[
+        ("--mask", args.hidden.mask.is_some()),
+        ("--max-iter", args.max_iter.is_some()),
+        ("--tol", args.tol.is_some()),
+        ("--check-every", args.check_every.is_some()),
+        ("--kkt-tol", args.kkt_tol.is_some()),
+        ("--restarts", args.restarts != 1),
+        ("--solver fast", args.solver == Solver::Fast),
+        ("--missing-method", args.missing_method.is_some()),
+        ("--temper B,ETA", temper(args)?.1.is_some()),
+    ]);
+    let option = option.or_else(|| extrapolated(args));
+    option.map_or(Ok(()), |option| {
+        refuse(true, option, &format!("{} --online", args.model.name()))
+    })
 }
 
 /// The files of the blocks in their order.
@@ -101,8 +99,7 @@ fn files(args: &FitArgs) -> Result<Vec<PathBuf>, Failure> {
         return Err(Failure::usage(what));
     }
     let inside = |path: &Path| {
-        let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
-        let parent = parent.unwrap_or(Path::new(".")).canonicalize().ok();
+        let parent = folder_of(path).canonicalize().ok();
         parent.is_some() && parent == folder.canonicalize().ok()
     };
     let others = [
@@ -166,7 +163,7 @@ impl Block {
 
     /// Reads the block, which is to be the same in every pass.
     fn load<T: Element>(&self, args: &FitArgs) -> Result<Loaded<T>, Failure> {
-        let block = load(&self.path, &args.hidden)?;
+        let block = load_for(args.model, &self.path, &args.hidden)?;
         self.sealed.sha256()?;
         Ok(block)
     }
@@ -250,23 +247,16 @@ impl Run<'_> {
                     interrupt::writing(|| plca_io::write_checkpoint(path, &file))?;
                 }
                 if interrupted {
-                    let kept = match &args.checkpoint {
-                        Some(path) => format!("{} continues it", path.display()),
-                        None => "nothing was written".to_string(),
-                    };
-                    let blocks = place.state.batches;
-                    let what = format!("interrupted after {blocks} blocks; {kept}");
-                    return Err(Failure::interrupted(what));
+                    let done = format!("{} blocks", place.state.batches);
+                    return Err(interrupt::after(&done, args.checkpoint.as_deref()));
                 }
             }
             place.state.end_pass();
             place.passes += 1;
             place.blocks = 0;
             place.ln_lik = [0.0, place.ln_lik[0]];
-            let seconds = self.started.elapsed().as_secs_f64();
-            let (blocks, ln_lik) = (place.state.batches, place.ln_lik[1]);
-            let line = json!({ "iteration": blocks, "objective": ln_lik, "seconds": seconds });
-            trace.push_str(&format!("{line}\n"));
+            let blocks = place.state.batches as usize;
+            trace.push_str(&trace_line(blocks, place.ln_lik[1], self.started));
         }
         self.leave(&place, &trace)
     }
@@ -337,41 +327,20 @@ impl Run<'_> {
         shape[self.along] = place.sums.len();
         let mut settings = self.settings.clone();
         settings["passes"] = json!(place.passes);
-        let mut summary = json!({
+        let data = json!({
+            "shape": shape, "sha256": self.checksum, "total": total, "blocks": self.files.len(),
+        });
+        let summary = json!({
             "model": args.model.name(),
             "iterations": state.batches,
             "stop_reason": "passes",
             "objective": place.ln_lik[1],
         });
-        let mut metadata = json!({
-            "settings": settings,
-            "seed": args.seed,
-            "version": env!("CARGO_PKG_VERSION"),
-            "data": {
-                "shape": shape, "sha256": self.checksum, "total": total, "blocks": self.files.len(),
-            },
-            "objective_name": OBJECTIVE,
-        });
-        merge(&mut metadata, summary.clone());
         let mut warnings = place.unobserved.warnings();
         warnings.extend(place.restored.warnings());
-        if !warnings.is_empty() {
-            metadata["warnings"] = json!(warnings);
-        }
-        // Wall time is no property of the model: equal runs write equal files.
-        summary["seconds"] = json!(self.started.elapsed().as_secs_f64());
-        let leaving = Leaving {
-            output: &args.output,
-            model: &ModelFile { arrays, metadata },
-            single: args.precision == Precision::F32,
-            trace: args.trace.as_deref().map(|path| (path, trace)),
-            summary: &summary,
-            json: args.json,
-            quiet: args.quiet,
-        };
-        leaving.leave()?;
-        warn(args.quiet, &warnings);
-        Ok(())
+        let metadata = metadata(args, settings, data, OBJECTIVE);
+        let model = ModelFile { arrays, metadata };
+        leave(args, model, summary, warnings, (trace, self.started))
     }
 }
 

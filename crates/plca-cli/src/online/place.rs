@@ -61,7 +61,7 @@ impl Run<'_> {
             "model": self.args.model.name(),
             "settings": self.settings,
             "data": { "sha256": self.checksum },
-            "checkpoint": { "restored": place.restored.save() },
+            "checkpoint": { "restored": place.restored },
         });
         ModelFile { arrays, metadata }
     }
@@ -78,12 +78,8 @@ impl Run<'_> {
         let unobserved = unobserved.map_err(|e| Failure::by(path, e))?;
         let mut list = |name: &str| {
             let values = take_vector::<f64>(path, &mut arrays, name)?;
-            Ok::<_, Failure>(
-                values
-                    .ok_or_else(|| lacking(path, name))?
-                    .as_slice()
-                    .to_vec(),
-            )
+            let values = values.ok_or_else(|| lacking(path, name))?;
+            Ok::<_, Failure>(values.as_slice().to_vec())
         };
         let (place, sums) = (list(PLACE)?, list(SUMS)?);
         let &[blocks, seen, pass, total, passes, at, running, last] = &place[..] else {

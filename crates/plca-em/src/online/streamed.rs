@@ -1,7 +1,9 @@
 //! What online learning asks of a model, and how a batch is explained.
 
 use nalgebra::DMatrix;
-use plca_fit::{BlockSpec, Em, Expectation, FitError, Frozen, Model, Parameters, State, Wanted};
+use plca_fit::{
+    Algorithm as _, BlockSpec, Em, Expectation, FitError, Frozen, Model, Parameters, State, Wanted,
+};
 use plca_tensor::{Data, Real};
 
 use super::Local;
