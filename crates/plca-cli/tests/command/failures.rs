@@ -38,6 +38,11 @@ fn wrong_command_lines_end_with_two() {
         "fit plca d.csv --rank 2 --kkt-tol 1e-3 --tol 0",
         "fit plca d.csv --rank 2 --temper-prior",
         "fit plca d.csv --rank 2 --kernel 3x8",
+        "fit siplca d.csv --rank 2 --kernel 1x1 --m 2",
+        "fit siplca d.csv --rank 2 --kernel 1x1 --real-data",
+        "fit siplca d.csv --rank 2 --kernel 1x1 --floor 1",
+        "fit siplca d.csv --rank 2 --kernel 1x1 --seeding k-means",
+        "fit siplca d.csv --rank 2 --kernel 1x1 --temper-prior",
         "fit plca d.csv --rank 2 --checkpoint c.npz",
     ] {
         folder.fails(2, &format!("{line} --output o.npz"), &[]);

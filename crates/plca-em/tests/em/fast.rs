@@ -53,6 +53,22 @@ fn runs_end_stationary() {
     assert!(residual < 1e-6, "{residual}");
 }
 
+/// A fit that names no solver is one of coordinate descent where that is exact, and one of EM where it is not.
+#[test]
+fn the_default_takes_what_is_exact() {
+    let data = SparseTensor::new(counts(&[12, 9], 3, 500, 6)).unwrap();
+    let free = Plca::builder(3).build().unwrap();
+    let sparse = Plca::builder(3).prior("factor_0", Entropic::new(0.1).unwrap());
+    let sparse = sparse.build().unwrap();
+    for (plca, solver) in [(&free, Solver::Fast), (&sparse, Solver::Em)] {
+        let default = plca.fit(&data, &mut rng(0)).unwrap();
+        let on = plca.on(&data).unwrap().solver(solver);
+        let named = on.run(Init::default(), &mut rng(0)).unwrap();
+        assert_eq!(default.state(), named.state());
+        assert_eq!(default.iterations(), named.iterations());
+    }
+}
+
 fn refused<M: Model<Scalar = f64>>(model: Result<M, FitError>, what: &str) {
     let (data, model) = (
         SparseTensor::new(counts(&[6, 5], 2, 100, 1)).unwrap(),
