@@ -313,7 +313,7 @@ impl<T: Real> Parameters<T> {
     }
 
     /// Replaces blocks, all or none, and counts an iteration.
-    pub(super) fn advance(&mut self, new: Vec<Option<DMatrix<T>>>) {
+    pub fn advance(&mut self, new: Vec<Option<DMatrix<T>>>) {
         for (block, new) in self.blocks.iter_mut().zip(new) {
             if let Some(new) = new {
                 *block = new;

@@ -16,7 +16,7 @@ use plca_fit::{
 use plca_tensor::arrange::Products;
 use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
 
-use crate::blocks::{check_complete, check_signs, finite, is_kept, kept, put};
+use crate::blocks::{check_complete, check_signs, finite, is_kept, kept};
 use crate::exact::{self, explain_sums};
 use crate::sweep::{contracted, descend, gram, grams, hadamard, widen};
 
@@ -220,7 +220,7 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
 
     fn step(&self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError> {
         // A step that fails leaves the parameters as they were.
-        let mut next = at.clone();
+        let mut next = vec![None; self.specs.len()];
         let mut memo = self.data.memo(at.matrices());
         let mut grams = grams(at.matrices());
         let mut value = None;
@@ -231,7 +231,7 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
             }
             let m = memo.product(mode) * self.scale;
             let gamma = hadamard(&grams, Some(mode));
-            let mut u = widen(next.at(mode));
+            let mut u = widen(at.at(mode));
             if measure && mode == 0 {
                 let h = gamma.component_mul(&grams[mode]);
                 value = Some(self.squared_error(at, &h, &contracted(&m, &u)));
@@ -240,8 +240,7 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
                 continue;
             }
             self.renew(&mut u, &m, &gamma, &self.kept[mode]);
-            put(&mut next, mode, &u);
-            let new = next.at(mode);
+            let new = u.map(T::lit);
             // Factors whose products overflow lead nowhere.
             if let Some(bad) = new.iter().find(|x| !x.is_finite()) {
                 finite(
@@ -250,12 +249,12 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
                 )?;
             }
             if mode + 1 < self.specs.len() {
-                memo.set(mode, new);
+                memo.set(mode, &new);
             }
-            grams[mode] = gram(&widen(new));
+            grams[mode] = gram(&widen(&new));
+            next[mode] = Some(new);
         }
-        next.count();
-        *at = next;
+        at.advance(next);
         Ok(Stepped::of(value))
     }
 

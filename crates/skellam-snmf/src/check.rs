@@ -70,19 +70,24 @@ pub(crate) fn not_finite(block: &str, value: f64) -> FitError {
     }
 }
 
-/// Refuses counts that are no numbers; those below 0, which are rounding errors, become 0.
-pub(crate) fn finite<T: Real>(block: &str, counts: &mut DMatrix<T>) -> Result<(), FitError> {
+/// Counts of a block: sums times entries; those below 0, which are rounding errors, become 0. Refuses what is not finite.
+pub(crate) fn scaled<T: Real>(
+    block: &str,
+    sums: &mut DMatrix<T>,
+    entries: &DMatrix<T>,
+) -> Result<(), FitError> {
     let all = wide(|| {
         let mut all = true;
-        for c in counts.iter_mut() {
-            all &= c.is_finite();
+        for (c, &x) in sums.iter_mut().zip(entries) {
+            let count = *c * x;
+            all &= count.is_finite();
             // NaN stays, to be told.
-            *c = if *c <= T::zero() { T::zero() } else { *c };
+            *c = if count <= T::zero() { T::zero() } else { count };
         }
         all
     });
     if !all {
-        let bad = counts.iter().find(|c| !c.is_finite());
+        let bad = sums.iter().find(|c| !c.is_finite());
         return Err(not_finite(block, bad.map_or(f64::NAN, |c| c.to_f64())));
     }
     Ok(())

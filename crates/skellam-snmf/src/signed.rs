@@ -11,7 +11,7 @@ use plca_tensor::{DenseTensor, Order, Real, SignedModel, SignedWanted};
 use rand::Rng;
 
 use crate::Replicates;
-use crate::check::{check_component, finite};
+use crate::check::{check_component, scaled};
 use crate::rule::Split;
 use crate::sides::{normalise, split, stack, tame};
 
@@ -82,8 +82,7 @@ impl<T: Real> SignedData<T> {
         if wanted.left {
             // [SKELLAM 5] T± ∘ G± Hᵀ
             let mut left = stack(&sums.plus, &sums.minus);
-            left.component_mul_assign(atoms);
-            finite(&specs[0].name, &mut left)?;
+            scaled(&specs[0].name, &mut left, atoms)?;
             if specs[0].prior.is_none() {
                 tame(&mut left);
             }
@@ -92,8 +91,7 @@ impl<T: Real> SignedData<T> {
         if wanted.right {
             // [SKELLAM 5] H ∘ (T⁺ᵀ G⁺ + T⁻ᵀ G⁻)
             let mut right = sums.right;
-            right.component_mul_assign(activations);
-            finite(&specs[1].name, &mut right)?;
+            scaled(&specs[1].name, &mut right, activations)?;
             blocks[1] = Some(right);
         }
         Ok(Counts {
