@@ -13,8 +13,7 @@
 use crate::{
     DistError,
     debye::{FAR, RATIO},
-    error::{domain, same_length},
-    simd::{LANES, lanes, wide},
+    error::domain,
 };
 
 /// `ρ` of several pairs at once. Every lane does the same operations whatever the width, so one pair has a bit-identical result.
@@ -147,34 +146,4 @@ pub fn bessel_rho(nu: f64, z: f64) -> Result<f64, DistError> {
 pub fn bessel_ratio(nu: f64, z: f64) -> Result<f64, DistError> {
     check(nu, z)?;
     Ok((0.5 * z * rho(nu, z)).min(1.0))
-}
-
-/// [`bessel_rho`] of every pair, with the widest instructions of the machine; the bits are those of the scalar function.
-///
-/// # Errors
-///
-/// [`DistError::Length`] for slices of different lengths, [`DistError::Domain`] for the first argument outside; then
-/// `out` is untouched.
-///
-/// ```
-/// let mut rho = [0.0; 3];
-/// plca_dist::bessel_rho_slice(&[0.0, 1.0, 2.0], &[0.0; 3], &mut rho)?;
-/// assert_eq!(rho, [1.0, 1.0 / 2.0, 1.0 / 3.0]);
-/// # Ok::<(), plca_dist::DistError>(())
-/// ```
-pub fn bessel_rho_slice(nu: &[f64], z: &[f64], out: &mut [f64]) -> Result<(), DistError> {
-    same_length("z", z.len(), nu.len())?;
-    same_length("out", out.len(), nu.len())?;
-    nu.iter().zip(z).try_for_each(|(&n, &z)| check(n, z))?;
-    wide(
-        #[inline(always)]
-        || {
-            let pairs = nu.chunks(LANES).zip(z.chunks(LANES));
-            for ((nu, z), out) in pairs.zip(out.chunks_mut(LANES)) {
-                let rho = rho_lanes::<LANES>(&lanes(nu), &lanes(z));
-                out.copy_from_slice(&rho[..out.len()]);
-            }
-        },
-    );
-    Ok(())
 }

@@ -45,17 +45,21 @@ pub(crate) fn log_concave<R: Rng + ?Sized>(
     }
 }
 
+/// Draws by inversion from 0, given `P(0)` and `P(k + 1) / P(k)`, at most `most`.
+fn invert<R: Rng + ?Sized>(mut p: f64, most: f64, ratio: impl Fn(f64) -> f64, rng: &mut R) -> f64 {
+    let (mut u, mut k) = (uniform(rng), 0.0);
+    while u > p && k < most {
+        u -= p;
+        p *= ratio(k);
+        k += 1.0;
+    }
+    k
+}
+
 /// One Poisson count, for rates known to be within `0..=LARGEST/2`.
 pub(crate) fn poisson_of<R: Rng + ?Sized>(rate: f64, rng: &mut R) -> f64 {
     if rate < 10.0 {
-        // Inversion from 0.
-        let (mut u, mut p, mut k) = (uniform(rng), (-rate).exp(), 0.0);
-        while u > p && k < 150.0 {
-            u -= p;
-            k += 1.0;
-            p *= rate / k;
-        }
-        return k;
+        return invert((-rate).exp(), 150.0, |k| rate / (k + 1.0), rng);
     }
     log_concave(
         rate.floor(),
@@ -110,14 +114,9 @@ pub(crate) fn binomial_of<R: Rng + ?Sized>(n: f64, p: f64, rng: &mut R) -> f64 {
     }
     let q = 1.0 - p;
     if n * p < 10.0 {
-        // Inversion from 0, (1-p)^n ≥ e^-14.
-        let (mut u, mut mass, mut k) = (uniform(rng), (n * (-p).ln_1p()).exp(), 0.0);
-        while u > mass && k < n.min(150.0) {
-            u -= mass;
-            mass *= (n - k) / (k + 1.0) * (p / q);
-            k += 1.0;
-        }
-        return k;
+        // (1-p)^n ≥ e^-14
+        let none = (n * (-p).ln_1p()).exp();
+        return invert(none, n.min(150.0), |k| (n - k) / (k + 1.0) * (p / q), rng);
     }
     let mode = ((n + 1.0) * p).floor().min(n);
     log_concave(mode, (0.0, n), |k| binomial_ln_pmf_of(k, n, p, q), rng)

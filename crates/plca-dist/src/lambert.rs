@@ -200,25 +200,6 @@ fn ln_product_log(l: f64) -> f64 {
     q
 }
 
-/// `W_-1(-e^l)` for `l ≤ -1`.
-///
-/// Relative error at most 4 eps for the given `l`. Near `l = -1` the rounding of `l` itself dominates:
-/// [`lambert_wm1_gap`] takes the difference.
-///
-/// # Errors
-///
-/// [`DistError::Domain`] above -1, for infinity and for NaN.
-///
-/// ```
-/// let w = plca_dist::lambert_wm1_neg_exp(-1000.0)?;      // the argument -e^-1000 underflows
-/// assert!((w + (-w).ln() + 1000.0).abs() < 1e-12);
-/// # Ok::<(), plca_dist::DistError>(())
-/// ```
-pub fn lambert_wm1_neg_exp(l: f64) -> Result<f64, DistError> {
-    domain("l", l, l.is_finite() && l <= -1.0)?;
-    Ok(-1.0 - above(-1.0 - l))
-}
-
 /// `W_-1(-e^(-1-g))` for `g ≥ 0`: the gap `g` is what separates the argument's logarithm from the branch point.
 ///
 /// Relative error of `W + 1`, and so of `W`, at most 4 eps.
@@ -236,24 +217,6 @@ pub fn lambert_wm1_gap(g: f64) -> Result<f64, DistError> {
     domain("g", g, g.is_finite() && g >= 0.0)?;
     // [SPEC 6]
     Ok(-1.0 - above(g))
-}
-
-/// `ln(-W_0(-e^l))` for `l ≤ -1`: the solution `q ≤ 0` of `e^q - q = -l`.
-///
-/// Relative error at most 4 eps for the given `l`; see [`ln_neg_lambert_w0_gap`] for arguments near `l = -1`.
-///
-/// # Errors
-///
-/// [`DistError::Domain`] above -1, for infinity and for NaN.
-///
-/// ```
-/// assert_eq!(plca_dist::ln_neg_lambert_w0_neg_exp(-1.0)?, 0.0);
-/// assert_eq!(plca_dist::ln_neg_lambert_w0_neg_exp(-1e4)?, -1e4);
-/// # Ok::<(), plca_dist::DistError>(())
-/// ```
-pub fn ln_neg_lambert_w0_neg_exp(l: f64) -> Result<f64, DistError> {
-    domain("l", l, l.is_finite() && l <= -1.0)?;
-    Ok(below(-1.0 - l))
 }
 
 /// `ln(-W_0(-e^(-1-g)))` for a gap `g ≥ 0`; see [`lambert_wm1_gap`].

@@ -23,7 +23,7 @@ pub mod simd;
 mod skellam;
 mod stirling;
 
-pub use bessel::{bessel_ratio, bessel_rho, bessel_rho_slice};
+pub use bessel::{bessel_ratio, bessel_rho};
 pub use counts::{draw_poisson, thin};
 pub use diffnomial::Diffnomial;
 pub use digamma::{digamma, exp_digamma, exp_digamma_slice, inverse_digamma, trigamma};
@@ -32,12 +32,11 @@ pub use error::DistError;
 pub use gamma_shapes::gamma_shape_kl_slice;
 pub use hypergeometric::ln_0f1;
 pub use lambert::{
-    lambert_w0, lambert_w0_exp, lambert_wm1, lambert_wm1_gap, lambert_wm1_neg_exp,
-    ln_lambert_w0_exp, ln_neg_lambert_w0_gap, ln_neg_lambert_w0_neg_exp,
+    lambert_w0, lambert_w0_exp, lambert_wm1, lambert_wm1_gap, ln_lambert_w0_exp,
+    ln_neg_lambert_w0_gap,
 };
 pub use skellam::{
-    Skellam, SkellamGradient, skellam_divergence, skellam_divergence_gradient,
-    skellam_divergence_slice, skellam_limit_ratios, skellam_ln_pmf, skellam_ratios,
-    skellam_ratios_slice,
+    Skellam, skellam_divergence, skellam_divergence_slice, skellam_limit_ratios, skellam_ln_pmf,
+    skellam_ratios, skellam_ratios_slice,
 };
 pub use stirling::{ln_gamma, poisson_ln_pmf, stirling_error};

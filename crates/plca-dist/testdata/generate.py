@@ -211,13 +211,6 @@ def skellam():
         near = [(p - q) * (1 + e) for p, q, e in [(5.0, 2.0, 1e-9), (1e8, 3.0, 1e-12), (2.0, 700.0, -1e-6)]]
         extra = [(near[0], 5.0, 2.0), (near[1], 1e8, 3.0), (near[2], 2.0, 700.0)]
         tables["divergence"] = [[v, p, q, float(divergence(v, p, q))] for v, p, q in points + extra]
-        rows = []
-        for v, p, q in points + extra:
-            a, b, c = mpf(v), mpf(p), mpf(q)
-            w = mp.sqrt(a * a + 4 * b * c)
-            e = (a + w) / (2 * b)
-            rows.append([v, p, q, float(mp.log(e)), float(1 - e), float(1 - 1 / e)])
-        tables["gradient"] = rows
     with mp.workdps(400):
         tables["poisson"] = [
             [n, c, float(mpf(n) * mp.log(mpf(c)) - mpf(c) - mp.loggamma(mpf(n) + 1))]

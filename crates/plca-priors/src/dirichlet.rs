@@ -7,7 +7,9 @@ use plca_tensor::Real;
 
 use crate::gamma::power;
 use crate::table::{Parsed, number};
-use crate::{PriorError, PriorRules, SimplexPrior, Step, Values, Weighted, check_counts};
+use crate::{
+    Components, Entries, PriorError, PriorRules, SimplexPrior, Step, Weighted, check_counts,
+};
 
 /// `ln p(θ) = Σ (α - 1) ln θ` up to a constant, with one `α > 0` or one per entry.
 ///
@@ -24,7 +26,7 @@ use crate::{PriorError, PriorRules, SimplexPrior, Step, Values, Weighted, check_
 /// # Ok::<(), plca_priors::PriorError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct Dirichlet(Values);
+pub struct Dirichlet(Entries);
 
 impl Dirichlet {
     /// The same `α` for every entry.
@@ -41,7 +43,7 @@ impl Dirichlet {
     /// assert_eq!(Dirichlet::symmetric(0.0), Err(PriorError::Domain { name: "alpha", value: 0.0 }));
     /// ```
     pub fn symmetric(alpha: f64) -> Result<Self, PriorError> {
-        Self::of(Values::All(alpha))
+        Self::of(Entries::All(alpha))
     }
 
     /// One `α` per entry of the block.
@@ -61,11 +63,16 @@ impl Dirichlet {
     /// # Ok::<(), plca_priors::PriorError>(())
     /// ```
     pub fn per_entry(alpha: DMatrix<f64>) -> Result<Self, PriorError> {
-        Self::of(Values::Each(alpha))
+        Self::of(Entries::Each(alpha))
     }
 
-    fn of(alpha: Values) -> Result<Self, PriorError> {
+    fn of(alpha: Entries) -> Result<Self, PriorError> {
         alpha.within("alpha", |a| a > 0.0).map(Self)
+    }
+
+    /// `α` of the entry at this position of a block of so many rows.
+    fn at(&self, at: usize, rows: usize) -> f64 {
+        self.0.get(at, Components::Columns(rows))
     }
 }
 
@@ -79,7 +86,7 @@ impl PriorRules for Dirichlet {
         let (rows, columns) = shape;
         let raises = !self.may_empty();
         // [SPEC 7] c + α - 1
-        let counts = |i: usize, z: usize| self.0.get(z * rows + i, rows) - 1.0;
+        let counts = |i: usize, z: usize| self.at(z * rows + i, rows) - 1.0;
         (self.check(shape).is_ok() && raises).then(|| DMatrix::from_fn(rows, columns, counts))
     }
 
@@ -104,8 +111,7 @@ impl<T: Real> SimplexPrior<T> for Dirichlet {
         let rows = counts.nrows();
         for column in (0..counts.ncols()).map(|z| z * rows..(z + 1) * rows) {
             // [SPEC 7] θ ∝ max(c + α - 1, 0)
-            let numerator =
-                |at: usize| (counts[at].to_f64() + (self.0.get(at, rows) - 1.0)).max(0.0);
+            let numerator = |at: usize| (counts[at].to_f64() + (self.at(at, rows) - 1.0)).max(0.0);
             // In units of the largest: numbers near the end of the range must not sum to infinity.
             let largest = column.clone().map(numerator).fold(0.0, f64::max);
             if largest > 0.0 {
@@ -120,7 +126,7 @@ impl<T: Real> SimplexPrior<T> for Dirichlet {
     fn ln_density(&self, theta: &DMatrix<T>, _: &Step<'_>) -> f64 {
         let rows = theta.nrows();
         // [SPEC 7] Σ (α - 1) ln θ
-        let term = |(at, x): (usize, &T)| power(self.0.get(at, rows), x.to_f64());
+        let term = |(at, x): (usize, &T)| power(self.at(at, rows), x.to_f64());
         theta.iter().enumerate().map(term).sum()
     }
 }

@@ -5,74 +5,8 @@ use plca_dist::ln_gamma;
 use plca_tensor::parallel::wide;
 use plca_tensor::{CompensatedSum, Real};
 
-use crate::simplex_prior::{domain, fitting, same_shape};
-use crate::{PriorError, PriorRules, RatePrior, Step};
-
-/// A hyperparameter of a prior, such as [`Gamma`]: one for all entries, one for each row, or one each.
-///
-/// ```
-/// use nalgebra::dmatrix;
-/// use plca_priors::{Gamma, PriorRules, Values};
-/// let by_row = Gamma::of(Values::PerRow(vec![1.0, 2.0]), Values::All(0.5))?;
-/// assert!(by_row.check((2, 7)).is_ok() && by_row.check((3, 7)).is_err());
-/// # Ok::<(), plca_priors::PriorError>(())
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-pub enum Values {
-    /// The same everywhere.
-    All(f64),
-    /// One for each row.
-    PerRow(Vec<f64>),
-    /// One for each entry.
-    Each(DMatrix<f64>),
-}
-
-impl Values {
-    /// That of the entry at this position of a column-major block of so many rows.
-    pub(crate) fn get(&self, at: usize, rows: usize) -> f64 {
-        match self {
-            Self::All(x) => *x,
-            Self::PerRow(each) => each[at % rows],
-            Self::Each(m) => m[at],
-        }
-    }
-
-    pub(crate) fn as_slice(&self) -> &[f64] {
-        match self {
-            Self::All(x) => std::slice::from_ref(x),
-            Self::PerRow(each) => each,
-            Self::Each(m) => m.as_slice(),
-        }
-    }
-
-    /// `f` of every value.
-    pub(crate) fn map(&self, f: impl Fn(f64) -> f64) -> Self {
-        match self {
-            Self::All(x) => Self::All(f(*x)),
-            Self::PerRow(each) => Self::PerRow(each.iter().copied().map(f).collect()),
-            Self::Each(m) => Self::Each(m.map(f)),
-        }
-    }
-
-    /// Refuses the first value that is not finite or not within the domain of `name`.
-    pub(crate) fn within(
-        self,
-        name: &'static str,
-        within: fn(f64) -> bool,
-    ) -> Result<Self, PriorError> {
-        let mut each = self.as_slice().iter();
-        each.try_for_each(|&x| domain(name, x, x.is_finite() && within(x)))?;
-        Ok(self)
-    }
-
-    pub(crate) fn check(&self, shape: (usize, usize)) -> Result<(), PriorError> {
-        match self {
-            Self::All(_) => Ok(()),
-            Self::PerRow(each) => fitting(each.len() == shape.0, (each.len(), 1), (shape.0, 1)),
-            Self::Each(m) => fitting(m.shape() == shape, m.shape(), shape),
-        }
-    }
-}
+use crate::simplex_prior::{domain, same_shape};
+use crate::{Components, Entries, PriorError, PriorRules, RatePrior, Step};
 
 /// `ln p(θ) = Σ (a - 1) ln θ - b θ + a ln b - ln Γ(a)` with shapes `a > 0` and rates `b >= 0`, in 1 over the units of `θ`. With `b = 0`, which is
 /// improper, `a ln b` is left out.
@@ -90,8 +24,8 @@ impl Values {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gamma {
-    shape: Values,
-    rate: Values,
+    shape: Entries,
+    rate: Entries,
     floor: f64,
 }
 
@@ -110,7 +44,7 @@ impl Gamma {
     /// assert_eq!(Gamma::new(0.0, 1.0), Err(PriorError::Domain { name: "shape", value: 0.0 }));
     /// ```
     pub fn new(shape: f64, rate: f64) -> Result<Self, PriorError> {
-        Self::of(Values::All(shape), Values::All(rate))
+        Self::of(Entries::All(shape), Entries::All(rate))
     }
 
     /// Shapes and rates that may differ between entries.
@@ -118,7 +52,7 @@ impl Gamma {
     /// # Errors
     ///
     /// As [`new`](Self::new), for the first such value.
-    pub fn of(shape: Values, rate: Values) -> Result<Self, PriorError> {
+    pub fn of(shape: Entries, rate: Entries) -> Result<Self, PriorError> {
         Ok(Self {
             shape: shape.within("shape", |a| a > 0.0)?,
             rate: rate.within("rate", |b| b >= 0.0)?,
@@ -148,6 +82,12 @@ impl Gamma {
         domain("floor", floor, floor.is_finite() && floor >= 0.0)?;
         self.floor = floor;
         Ok(self)
+    }
+
+    /// Shape and rate of the entry at this position of a block of so many rows.
+    fn at(&self, at: usize, rows: usize) -> (f64, f64) {
+        let rows = Components::Rows(rows);
+        (self.shape.get(at, rows), self.rate.get(at, rows))
     }
 }
 
@@ -186,11 +126,11 @@ impl<T: Real> RatePrior<T> for Gamma {
         let terms = (counts.as_slice(), exposure.as_slice());
         // One prior for all is the common case, and a loop without branches.
         let finite = match (&self.shape, &self.rate) {
-            (&Values::All(a), &Values::All(b)) => {
+            (&Entries::All(a), &Entries::All(b)) => {
                 wide(|| renew(new.as_mut_slice(), terms, self.floor, |_| (a, b)))
             }
-            (shape, rate) => {
-                let prior = |at| (shape.get(at, rows), rate.get(at, rows));
+            _ => {
+                let prior = |at| self.at(at, rows);
                 renew(new.as_mut_slice(), terms, self.floor, prior)
             }
         };
@@ -209,16 +149,12 @@ impl<T: Real> RatePrior<T> for Gamma {
         };
         // One prior for all is the common case.
         let constant = match (&self.shape, &self.rate) {
-            (&Values::All(a), &Values::All(b)) => Some(normaliser(a, b)),
+            (&Entries::All(a), &Entries::All(b)) => Some(normaliser(a, b)),
             _ => None,
         };
         let rows = rate.nrows();
         let terms = rate.iter().enumerate().flat_map(|(at, x)| {
-            let (a, b, x) = (
-                self.shape.get(at, rows),
-                self.rate.get(at, rows),
-                x.to_f64(),
-            );
+            let ((a, b), x) = (self.at(at, rows), x.to_f64());
             // [SKELLAM eq. 26]
             [
                 power(a, x) - b * x,

@@ -17,6 +17,7 @@
 extern crate self as plca_priors;
 
 mod columns;
+mod entries;
 mod gamma;
 #[cfg(feature = "laws")]
 pub mod laws;
@@ -25,7 +26,8 @@ mod schedule;
 mod simplex_prior;
 mod table;
 
-pub use gamma::{Gamma, Values};
+pub use entries::{Components, Entries};
+pub use gamma::Gamma;
 pub use rate_prior::RatePrior;
 pub use schedule::{Schedule, Scheduled, Weighted};
 pub use simplex_prior::{PriorError, PriorRules, SimplexPrior, Step, check_counts};

@@ -24,7 +24,7 @@ use plca_tensor::{Data, Factor, Real};
 
 use crate::blocks::{check_complete, finite};
 use crate::ntf::{self, NtfState};
-use crate::observations::{Observations, balance, squared_norms, times_power_of_two};
+use crate::observations::{Observations, balance, times_power_of_two};
 use crate::qp::orthant_qp;
 
 /// The fact that holds the squared error of every observation.
@@ -239,8 +239,6 @@ fn check_fact<T: Real>(
 #[derive(Debug)]
 struct Sums {
     observations: Observations,
-    /// `‖g‖²` of every observation as held.
-    norms: Vec<f64>,
     /// Exponents of the powers of two that undo the balance of the components and the scale of the data.
     units: Vec<i32>,
     /// Undoes the scale in which the data are held.
@@ -249,16 +247,11 @@ struct Sums {
     norm: f64,
 }
 
-impl Sums {
-    fn products(&self, i: usize) -> Vec<f64> {
-        self.observations.m.row(i).iter().copied().collect()
-    }
-}
-
 impl Problems for Sums {
     fn best(&self, i: usize) -> Result<Option<Vec<f64>>, FitError> {
         // [PNTF 8] non-negative least squares, H = Aᵀ A and f = Aᵀ g
-        let found = orthant_qp(&self.observations.h, &self.products(i), None);
+        let Observations { h, .. } = &self.observations;
+        let found = orthant_qp(h, &self.observations.products(i), None);
         let units = found.x.into_iter().zip(&self.units);
         Ok(Some(
             units.map(|(x, &e)| times_power_of_two(x, e)).collect(),
@@ -268,8 +261,9 @@ impl Problems for Sums {
     fn judge(&self, i: usize, x: &[f64]) -> Result<[f64; 2], FitError> {
         let units = x.iter().zip(&self.units);
         let x: Vec<f64> = units.map(|(&x, &e)| times_power_of_two(x, -e)).collect();
-        let found = orthant_qp(&self.observations.h, &self.products(i), Some(&x));
-        let error = squared_error(i, self.norms[i], found.objective)?;
+        let Observations { h, norms, .. } = &self.observations;
+        let found = orthant_qp(h, &self.observations.products(i), Some(&x));
+        let error = squared_error(i, norms[i], found.objective)?;
         Ok([error, 2.0 * found.gap].map(|x| x * self.scale * self.scale))
     }
 
@@ -298,8 +292,7 @@ pub(crate) fn explain_sums<T: Real>(
     let balanced: Vec<_> = balanced.into_iter().map(|(factor, _)| factor).collect();
     let n = data.shape()[mode];
     let problems = Sums {
-        observations: Observations::new(&balanced, data, mode),
-        norms: squared_norms(data, mode, &vec![1.0; n]),
+        observations: Observations::new(&balanced, data, mode, false),
         units,
         scale,
         norm,

@@ -16,7 +16,7 @@ use crate::exact::{
     ERRORS, Exact, Problems, TOTALS, agree, check_errors, check_totals, explain as solve,
     squared_error,
 };
-use crate::observations::{Observations, squared_norms};
+use crate::observations::Observations;
 use crate::qp::{gram_at, gram_qp};
 
 /// The fact that holds the mode of the observations.
@@ -194,26 +194,9 @@ impl<T: Real> State for MixtureState<T> {
     }
 }
 
-/// Observations, divided by their sums, as mixtures of components.
-#[derive(Debug)]
-struct Mixtures {
-    observations: Observations,
-    /// `‖g‖²` of every observation, divided by its sum.
-    norms: Vec<f64>,
-}
-
-impl Mixtures {
-    fn new<T: Real>(factors: &[DMatrix<T>], data: &Products<'_, T>, mode: usize) -> Self {
-        let observations = Observations::new(factors, data, mode);
-        let norms = squared_norms(data, mode, &observations.totals);
-        Self {
-            observations,
-            norms,
-        }
-    }
-
+impl Observations {
     fn is_empty(&self, i: usize) -> bool {
-        self.observations.totals[i] <= 0.0
+        self.totals[i] <= 0.0
     }
 
     fn empty(&self) -> Vec<usize> {
@@ -221,24 +204,19 @@ impl Mixtures {
         all.filter(|&i| self.is_empty(i)).collect()
     }
 
-    fn products(&self, i: usize) -> Vec<f64> {
-        let products = self.observations.m.row(i);
-        let total = self.observations.totals[i];
-        products.iter().map(|m| m / total).collect()
-    }
-
     /// The sums of the observations in the units of the data.
-    fn totals(&self, scale: f64) -> Vec<f64> {
-        self.observations.totals.iter().map(|t| t / scale).collect()
+    fn sums(&self, scale: f64) -> Vec<f64> {
+        self.totals.iter().map(|t| t / scale).collect()
     }
 }
 
-impl Problems for Mixtures {
+/// Observations, divided by their sums, as mixtures of components.
+impl Problems for Observations {
     fn best(&self, i: usize) -> Result<Option<Vec<f64>>, FitError> {
         if self.is_empty(i) {
             return Ok(None);
         }
-        let found = gram_qp(&self.observations.h, &self.products(i), None);
+        let found = gram_qp(&self.h, &self.products(i), None);
         Ok(Some(found.map_err(unsolved)?.weights))
     }
 
@@ -246,7 +224,7 @@ impl Problems for Mixtures {
         if self.is_empty(i) {
             return Ok([0.0; 2]);
         }
-        let found = gram_at(&self.observations.h, &self.products(i), x).map_err(unsolved)?;
+        let found = gram_at(&self.h, &self.products(i), x).map_err(unsolved)?;
         let error = squared_error(i, self.norms[i], found.objective)?;
         Ok([error, 2.0 * found.gap])
     }
@@ -268,7 +246,7 @@ pub(crate) fn explain<T: Real>(
 ) -> Result<Explained<MixtureState<T>>, FitError> {
     let data = &Products::new(data)?;
     let along = agree(&factors.iter().collect::<Vec<_>>(), data, how)?;
-    let problems = Mixtures::new(factors, data, along);
+    let problems = Observations::new(factors, data, along, true);
     let (n, k) = (data.shape()[along], factors[along].ncols());
     let others = factors.iter().enumerate().filter(|&(j, _)| j != along);
     let others: Vec<_> = others.map(|(_, f)| f.clone()).collect();
@@ -281,7 +259,7 @@ pub(crate) fn explain<T: Real>(
         free: 0,
         facts: vec![
             (ALONG, vec![along as f64]),
-            (TOTALS, problems.totals(data.scale())),
+            (TOTALS, problems.sums(data.scale())),
         ],
         problems: &problems,
     };
@@ -301,13 +279,13 @@ pub(crate) fn explain_columns<T: Real>(
     }
     let data = &Products::new(data)?;
     let along = agree(&[u, u], data, how)?;
-    let problems = Mixtures::new(&[u.clone(), u.clone()], data, along);
+    let problems = Observations::new(&[u.clone(), u.clone()], data, along, true);
     let specs = columns::specs([u.nrows(), data.shape()[along]], u.ncols());
     let blocks = vec![u.clone(), specs[1].even()];
     let exact = Exact {
         specs,
         free: 1,
-        facts: vec![(TOTALS, problems.totals(data.scale()))],
+        facts: vec![(TOTALS, problems.sums(data.scale()))],
         problems: &problems,
     };
     solve(exact, blocks, problems.empty(), how)

@@ -40,38 +40,41 @@ pub(crate) struct Observations {
     /// `Aᵀ A`, `A` the components as seen in an observation.
     pub(crate) h: DMatrix<f64>,
     /// `Aᵀ g` in rows.
-    pub(crate) m: DMatrix<f64>,
-    /// `Σ g`.
+    m: DMatrix<f64>,
+    /// What observations are divided by: `Σ g`, or 1.
     pub(crate) totals: Vec<f64>,
+    /// `‖g‖²` of every observation, divided before it is squared: small ones are not lost beside large ones.
+    pub(crate) norms: Vec<f64>,
 }
 
 impl Observations {
-    /// Of complete data, and of factors of which only that of the observations has another number of rows.
+    /// Of complete data, divided by their sums or not, and of factors of which only that of the observations has another number of rows.
     pub(crate) fn new<T: Real>(
         factors: &[DMatrix<T>],
         data: &Products<'_, T>,
         mode: usize,
+        divided: bool,
     ) -> Self {
         let n = data.shape()[mode];
         let mut factors = factors.to_vec();
         factors[mode] = DMatrix::zeros(n, factors[mode].ncols());
-        let mut totals = vec![0.0; n];
-        data.for_each(&mut |index, x| totals[index[mode]] += x);
+        let mut totals = vec![if divided { 0.0 } else { 1.0 }; n];
+        if divided {
+            data.for_each(&mut |index, x| totals[index[mode]] += x);
+        }
+        let mut norms = vec![0.0; n];
+        data.for_each(&mut |index, x| norms[index[mode]] += (x / totals[index[mode]]).powi(2));
         Self {
             h: hadamard(&grams(&factors), Some(mode)),
             m: data.mttkrp(&factors, mode),
             totals,
+            norms,
         }
     }
-}
 
-/// `‖g / unit‖²` of every observation, divided before it is squared: small ones are not lost beside large ones.
-pub(crate) fn squared_norms<T: Real>(
-    data: &Products<'_, T>,
-    mode: usize,
-    units: &[f64],
-) -> Vec<f64> {
-    let mut norms = vec![0.0; units.len()];
-    data.for_each(&mut |index, x| norms[index[mode]] += (x / units[index[mode]]).powi(2));
-    norms
+    /// `Aᵀ g` of an observation, divided.
+    pub(crate) fn products(&self, i: usize) -> Vec<f64> {
+        let products = self.m.row(i);
+        products.iter().map(|m| m / self.totals[i]).collect()
+    }
 }

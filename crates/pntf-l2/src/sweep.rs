@@ -56,11 +56,7 @@ pub(crate) fn gram(u: &DMatrix<f64>) -> DMatrix<f64> {
     let transposed = u.transpose();
     add_product(g.as_view_mut(), 1.0, transposed.as_view(), u.as_view());
     // Symmetric to the bit.
-    for j in 0..g.ncols() {
-        for i in 0..j {
-            g[(j, i)] = g[(i, j)];
-        }
-    }
+    g.fill_lower_triangle_with_upper_triangle();
     g
 }
 

@@ -9,12 +9,12 @@
 use nalgebra::DMatrix;
 use plca_dist::{digamma, inverse_digamma};
 use plca_fit::FitError;
+use plca_priors::Components;
 use plca_tensor::{CompensatedSum, DataError, Real};
 
 use crate::check::{check_shapes, check_values, not_finite};
 use crate::faint::Logs;
 use crate::posterior::special;
-use crate::prior::Axis;
 use crate::{Entries, Factors, Posterior, Prior};
 
 /// Shapes and rates that would grow without end stop here: all that is shared has become constant.
@@ -49,7 +49,7 @@ pub enum Groups {
 impl Groups {
     /// That of the entry at this position in column-major order.
     #[inline]
-    fn get(&self, at: usize, axis: Axis) -> usize {
+    fn get(&self, at: usize, axis: Components) -> usize {
         match self {
             Self::All => 0,
             Self::PerComponent => axis.component(at),
@@ -183,7 +183,7 @@ impl Sharing {
                 Some(_) => (self.rows, 1.0),
                 None => (1, self.rows as f64),
             };
-            let axis = Axis::Columns(n);
+            let axis = Components::Columns(n);
             let atoms = self.distinct_atoms().0;
             (0..atoms * n).map(move |at| (groups.get(at, axis), axis.component(at), each))
         })
@@ -192,7 +192,7 @@ impl Sharing {
     /// Groups of activations that have both their shape and their rate in common, and how many of them there are in `columns`
     /// columns.
     fn activations(&self, columns: f64) -> impl Iterator<Item = (usize, usize, f64)> {
-        let axis = Axis::Rows(self.components);
+        let axis = Components::Rows(self.components);
         let (n, each) = match self.columns() {
             Some(n) => (n, 1.0),
             None => (1, columns),
@@ -273,7 +273,7 @@ pub struct Statistics {
 }
 
 /// `out[group] += x`.
-fn add(out: &mut [CompensatedSum], groups: &Groups, axis: Axis, x: &DMatrix<f64>) {
+fn add(out: &mut [CompensatedSum], groups: &Groups, axis: Components, x: &DMatrix<f64>) {
     (x.iter().enumerate()).for_each(|(at, &x)| out[groups.get(at, axis)] += x);
 }
 
@@ -575,12 +575,12 @@ impl Statistics {
         let [c, e, m] = sharing.sizes().map(sums);
         let (mut c, mut e, mut m) = (c?, e?, m?);
         // [SKELLAM eq. 50]
-        add(&mut c, &sharing.plus, Axis::Columns(f), &plus);
-        add(&mut c, &sharing.minus, Axis::Columns(f), &minus);
+        add(&mut c, &sharing.plus, Components::Columns(f), &plus);
+        add(&mut c, &sharing.minus, Components::Columns(f), &minus);
         // [SKELLAM eq. 47]
-        add(&mut e, &sharing.shape, Axis::Rows(k), &ln.activations);
+        add(&mut e, &sharing.shape, Components::Rows(k), &ln.activations);
         // [SKELLAM eq. 48]
-        add(&mut m, &sharing.rate, Axis::Rows(k), h);
+        add(&mut m, &sharing.rate, Components::Rows(k), h);
         Ok(Self {
             ln_activations: values(e),
             activations: values(m),

@@ -317,14 +317,9 @@ impl<T: Real> KMeansState<T> {
     }
 
     fn dense(&self, value: impl Fn(usize, usize) -> T) -> Result<DenseTensor<T>, FitError> {
-        let (rows, samples) = (self.centres().nrows(), self.0.at(1).len());
-        let cells = (0..rows).flat_map(|i| (0..samples).map(move |n| (i, n)));
-        let values = cells.map(|(i, n)| value(i, n)).collect();
-        Ok(DenseTensor::new(
-            vec![rows, samples],
-            values,
-            Order::RowMajor,
-        )?)
+        let shape = self.shape();
+        let rows = DMatrix::from_fn(shape[1], shape[0], |n, i| value(i, n));
+        Ok(DenseTensor::new(shape, rows.data.into(), Order::RowMajor)?)
     }
 }
 

@@ -35,7 +35,6 @@
 //!
 //! For non-negative data: `plca-em` is the same model with half the work. For factors that may be negative on both sides.
 
-mod bayes;
 mod check;
 mod cp;
 mod ding;
@@ -64,11 +63,12 @@ pub use plca_fit::{
     Observer, Parameters, Reconstruct, Run, Solver, Start, State, Status, Stop, StopError,
     TracePoint, Transform,
 };
+pub use plca_priors::Entries;
 pub use plca_tensor::DataError;
 #[cfg(feature = "serde")]
 use plca_tensor::checked;
 pub use posterior::Posterior;
-pub use prior::{Entries, Prior};
+pub use prior::Prior;
 pub use replicates::Replicates;
 pub use snmf::{Snmf, SnmfBuilder, SnmfState};
 pub use vb::{Candidate, SnmfVb, SnmfVbBuilder, SnmfVbState, select_components};

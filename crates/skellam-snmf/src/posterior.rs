@@ -3,11 +3,11 @@
 use nalgebra::DMatrix;
 use plca_dist::{digamma, exp_digamma_slice, gamma_shape_kl_slice, ln_gamma};
 use plca_fit::FitError;
+use plca_priors::Components;
 use plca_tensor::{CompensatedSum, Real};
 
 use crate::check::{check_shapes, not_finite};
 use crate::faint::Logs;
-use crate::prior::Axis;
 use crate::{Factors, Prior};
 
 /// The blocks of a model that posteriors are made of.
@@ -199,7 +199,7 @@ impl<T: Real> Posterior<T> {
         last: impl Fn(f64, f64, f64) -> f64,
     ) -> Result<f64, FitError> {
         const BATCH: usize = 256;
-        let axis = Axis::Rows(self.shape.nrows());
+        let axis = Components::Rows(self.shape.nrows());
         let mut sum = CompensatedSum::default();
         let (mut shapes, mut priors, mut kl) = ([0.0; BATCH], [0.0; BATCH], [0.0; BATCH]);
         // One rate for all is the common case.
@@ -237,7 +237,7 @@ impl<T: Real> Posterior<T> {
                 for (f, shape) in shapes.column(k).iter().enumerate() {
                     let (shape, alpha) = (
                         shape.to_f64(),
-                        alphas.get(k * rows + f, Axis::Columns(rows)),
+                        alphas.get(k * rows + f, Components::Columns(rows)),
                     );
                     prior_total += alpha;
                     // [SKELLAM 7] KLD

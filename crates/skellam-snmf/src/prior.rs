@@ -2,135 +2,42 @@
 
 use nalgebra::DMatrix;
 use plca_fit::FitError;
+use plca_priors::Entries;
 
 use crate::check::{check_shapes, check_values};
 
-/// Hyperparameters of a block: one for all entries, one for each component, or one each.
-///
-/// ```
-/// use nalgebra::dmatrix;
-/// use skellam_snmf::{Entries, Prior};
-/// let prior = Prior { shape: Entries::Each(dmatrix![2.0, -1.0]), ..Prior::flat() };
-/// let error = prior.check().unwrap_err();
-/// assert_eq!(error.to_string(), "`prior shape` has -1 in row 0, column 1, expected a finite number > 0");
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub enum Entries {
-    /// The same everywhere.
-    All(f64),
-    /// One for each of the `K` components.
-    PerComponent(Vec<f64>),
-    /// One for every entry of the block, which it must have the shape of.
-    Each(
-        #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::checked::matrix"))]
-        DMatrix<f64>,
-    ),
+/// Refuses the first hyperparameter of a block for which `ok` does not hold.
+fn check(
+    name: &str,
+    entries: &Entries,
+    expected: &'static str,
+    ok: impl Fn(f64) -> bool,
+) -> Result<(), FitError> {
+    let matrix = match entries {
+        Entries::All(x) => &DMatrix::from_element(1, 1, *x),
+        // Atoms are columns, activations rows.
+        Entries::PerComponent(each) if matches!(name, "plus" | "minus") => {
+            &DMatrix::from_row_slice(1, each.len(), each)
+        }
+        Entries::PerComponent(each) => &DMatrix::from_column_slice(each.len(), 1, each),
+        Entries::Each(matrix) => matrix,
+    };
+    check_values(&format!("prior {name}"), matrix, expected, ok)
 }
 
-/// Where the components of a block lie.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Axis {
-    /// Each is a column of so many rows: atoms.
-    Columns(usize),
-    /// Each is one of so many rows: activations.
-    Rows(usize),
-}
-
-impl Axis {
-    /// That of the entry at this position in column-major order.
-    #[inline]
-    pub(crate) fn component(self, at: usize) -> usize {
-        match self {
-            Self::Columns(rows) => at / rows,
-            Self::Rows(k) => at % k,
-        }
-    }
-}
-
-impl Entries {
-    /// That of the entry at this position in column-major order.
-    #[inline]
-    pub(crate) fn get(&self, at: usize, axis: Axis) -> f64 {
-        match self {
-            Self::All(x) => *x,
-            Self::PerComponent(each) => each[axis.component(at)],
-            Self::Each(m) => m[at],
-        }
-    }
-
-    /// Every hyperparameter that is held.
-    pub(crate) fn values(&self) -> &[f64] {
-        match self {
-            Self::All(x) => std::slice::from_ref(x),
-            Self::PerComponent(each) => each,
-            Self::Each(m) => m.as_slice(),
-        }
-    }
-
-    fn map(&self, f: impl Fn(f64) -> f64) -> Self {
-        match self {
-            Self::All(x) => Self::All(f(*x)),
-            Self::PerComponent(each) => Self::PerComponent(each.iter().map(|&x| f(x)).collect()),
-            Self::Each(m) => Self::Each(m.map(f)),
-        }
-    }
-
-    /// Calls `f` with every value and its hyperparameter.
-    #[inline(always)]
-    pub(crate) fn for_each<T>(&self, values: &mut [T], axis: Axis, mut f: impl FnMut(&mut T, f64)) {
-        match (self, axis) {
-            (&Self::All(c), _) => values.iter_mut().for_each(|x| f(x, c)),
-            (Self::PerComponent(each), Axis::Columns(rows)) => {
-                for (column, &c) in values.chunks_mut(rows.max(1)).zip(each) {
-                    column.iter_mut().for_each(|x| f(x, c));
-                }
-            }
-            (Self::PerComponent(each), Axis::Rows(k)) => {
-                for column in values.chunks_mut(k.max(1)) {
-                    column.iter_mut().zip(each).for_each(|(x, &c)| f(x, c));
-                }
-            }
-            (Self::Each(m), _) => values.iter_mut().zip(m).for_each(|(x, &c)| f(x, c)),
-        }
-    }
-
-    fn check(
-        &self,
-        name: &str,
-        expected: &'static str,
-        ok: impl Fn(f64) -> bool,
-    ) -> Result<(), FitError> {
-        let block = format!("prior {name}");
-        let refuse = |row, column, value| FitError::Range {
-            block: block.clone(),
-            row,
-            column,
-            value,
-            expected,
-        };
-        match self {
-            Self::All(x) if ok(*x) => Ok(()),
-            Self::All(x) => Err(refuse(0, 0, *x)),
-            Self::PerComponent(each) => match each.iter().position(|&x| !ok(x)) {
-                // Atoms are columns, activations rows.
-                Some(k) if matches!(name, "plus" | "minus") => Err(refuse(0, k, each[k])),
-                Some(k) => Err(refuse(k, 0, each[k])),
-                None => Ok(()),
-            },
-            Self::Each(m) => check_values(&block, m, expected, ok),
-        }
-    }
-
-    /// Refuses a block of another shape, of `k` components.
-    fn check_shape(&self, name: &str, expected: (usize, usize), k: usize) -> Result<(), FitError> {
-        let (got, expected) = match self {
-            Self::All(_) => return Ok(()),
-            Self::PerComponent(each) => ((each.len(), 1), (k, 1)),
-            Self::Each(m) => (m.shape(), expected),
-        };
-        check_shapes([(&*format!("prior {name}"), got, expected)])
-    }
+/// Refuses a block of another shape, of `k` components.
+fn check_shape(
+    name: &str,
+    entries: &Entries,
+    expected: (usize, usize),
+    k: usize,
+) -> Result<(), FitError> {
+    let (got, expected) = match entries {
+        Entries::All(_) => return Ok(()),
+        Entries::PerComponent(each) => ((each.len(), 1), (k, 1)),
+        Entries::Each(m) => (m.shape(), expected),
+    };
+    check_shapes([(&*format!("prior {name}"), got, expected)])
 }
 
 /// `T[·,k,±] ~ Dirichlet(α)`, `H[k,n] ~ Gamma(shape a, rate b)`. `[SKELLAM eq. 15]`, `[SKELLAM eq. 16]`
@@ -215,37 +122,42 @@ impl Prior {
     /// ```
     /// use skellam_snmf::{Entries, Prior};
     /// let prior = |b| Prior { rate: Entries::All(b), ..Prior::flat() };
-    /// assert!(prior(0.0).check().is_ok() && prior(-1.0).check().is_err() && prior(f64::NAN).check().is_err());
+    /// assert!(prior(0.0).check().is_ok() && prior(f64::NAN).check().is_err());
+    /// let error = prior(-1.0).check().unwrap_err();
+    /// assert_eq!(error.to_string(), "`prior rate` has -1 in row 0, column 0, expected a finite number >= 0");
     /// ```
     pub fn check(&self) -> Result<(), FitError> {
         const POSITIVE: &str = "a finite number > 0";
-        let positive = |x: f64| x.is_finite() && x > 0.0;
-        self.plus.check("plus", POSITIVE, positive)?;
-        self.minus.check("minus", POSITIVE, positive)?;
-        self.shape.check("shape", POSITIVE, positive)?;
+        self.check_each_shape(POSITIVE, |x| x.is_finite() && x > 0.0)?;
         let rate = |x: f64| x.is_finite() && x >= 0.0;
-        self.rate.check("rate", "a finite number >= 0", rate)
+        check("rate", &self.rate, "a finite number >= 0", rate)
     }
 
     /// Refuses rates of 0, under which no bound exists.
     pub(crate) fn check_proper(&self) -> Result<(), FitError> {
-        let positive = |x: f64| x > 0.0;
-        self.rate.check("rate", "a finite number > 0", positive)
+        check("rate", &self.rate, "a finite number > 0", |x| x > 0.0)
     }
 
     /// Refuses shapes that variational Bayes cannot hold.
     pub(crate) fn check_least(&self, (least, range): (f64, &'static str)) -> Result<(), FitError> {
-        let enough = |x: f64| x >= least;
-        self.plus.check("plus", range, enough)?;
-        self.minus.check("minus", range, enough)?;
-        self.shape.check("shape", range, enough)
+        self.check_each_shape(range, |x| x >= least)
+    }
+
+    fn check_each_shape(
+        &self,
+        expected: &'static str,
+        ok: impl Fn(f64) -> bool,
+    ) -> Result<(), FitError> {
+        check("plus", &self.plus, expected, &ok)?;
+        check("minus", &self.minus, expected, &ok)?;
+        check("shape", &self.shape, expected, &ok)
     }
 
     /// Refuses blocks of another shape than the data and `k` components need.
     pub(crate) fn check_shape(&self, (f, n): (usize, usize), k: usize) -> Result<(), FitError> {
-        self.plus.check_shape("plus", (f, k), k)?;
-        self.minus.check_shape("minus", (f, k), k)?;
-        self.shape.check_shape("shape", (k, n), k)?;
-        self.rate.check_shape("rate", (k, n), k)
+        check_shape("plus", &self.plus, (f, k), k)?;
+        check_shape("minus", &self.minus, (f, k), k)?;
+        check_shape("shape", &self.shape, (k, n), k)?;
+        check_shape("rate", &self.rate, (k, n), k)
     }
 }

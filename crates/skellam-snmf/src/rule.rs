@@ -12,7 +12,7 @@ use crate::Replicates;
 /// The E-step of a number of replicates.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Split {
-    replicates: Replicates,
+    pub(crate) replicates: Replicates,
     /// A power of two that brings the data to about 1, so that no square leaves the exponent. [SKELLAM eq. 32]
     scale: f64,
 }

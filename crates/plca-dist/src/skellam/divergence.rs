@@ -1,6 +1,6 @@
 //! The divergence that the Skellam likelihood tends to as counts are replicated without end.
 
-use super::{check, tilts, width};
+use super::{check, width};
 use crate::{
     DistError, deviance,
     divergence::deviance_at,
@@ -8,24 +8,6 @@ use crate::{
     error::same_length,
     simd::{lanes, wide},
 };
-
-/// Derivatives of [`skellam_divergence`].
-///
-/// ```
-/// let g = plca_dist::skellam_divergence_gradient(0.0, 4.0, 1.0)?;    // e^t = 1/2
-/// assert!((g.v + 2f64.ln()).abs() < 1e-14);
-/// assert!((g.plus - 0.5).abs() < 1e-14 && (g.minus + 1.0).abs() < 1e-14);
-/// # Ok::<(), plca_dist::DistError>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SkellamGradient {
-    /// By `v`: the maximising `t`.
-    pub v: f64,
-    /// By `p`: `1 - e^t`.
-    pub plus: f64,
-    /// By `q`: `1 - e^-t`.
-    pub minus: f64,
-}
 
 /// What `v` exceeds the mean by, `v - p + q`, rounded about once.
 #[inline(always)]
@@ -269,53 +251,6 @@ pub fn skellam_divergence_slice(
 pub fn skellam_divergence(v: f64, plus: f64, minus: f64) -> Result<f64, DistError> {
     check(v, plus, minus)?;
     Ok(divergence_of(v, plus, minus))
-}
-
-/// Gradient of [`skellam_divergence`]: `(t, 1 - e^t, 1 - e^-t)` with `e^t = (v + w)/(2p)`.
-///
-/// Taken from `v - p + q`, so that it keeps its digits near `v = p - q`. Infinite where a rate that `v` needs is 0.
-///
-/// # Errors
-///
-/// [`DistError::Domain`] for NaN and out-of-range arguments, and if `v = p = q = 0`, where there is none.
-///
-/// ```
-/// let g = plca_dist::skellam_divergence_gradient(0.0, 4.0, 1.0)?;
-/// assert!((g.plus - 0.5).abs() < 1e-15 && (g.minus + 1.0).abs() < 1e-15);
-/// # Ok::<(), plca_dist::DistError>(())
-/// ```
-pub fn skellam_divergence_gradient(
-    v: f64,
-    plus: f64,
-    minus: f64,
-) -> Result<SkellamGradient, DistError> {
-    check(v, plus, minus)?;
-    crate::error::domain("v", v, v != 0.0 || plus > 0.0 || minus > 0.0)?;
-    Ok(gradient_of(v, plus, minus))
-}
-
-/// [`skellam_divergence_gradient`] within the domain.
-pub(crate) fn gradient_of(v: f64, plus: f64, minus: f64) -> SkellamGradient {
-    let (w, _) = width(v, plus, minus);
-    let total = w + plus + minus;
-    let (e, inv) = tilts(w, v, plus, minus);
-    let slope = excess(v, plus, minus) / total;
-    let (by_plus, by_minus) = if (0.5..=2.0).contains(&e) {
-        (-slope * (1.0 + e), slope * (1.0 + inv))
-    } else {
-        (1.0 - e, 1.0 - inv)
-    };
-    SkellamGradient {
-        v: if (0.5..=2.0).contains(&e) {
-            (-by_plus).ln_1p()
-        } else if e.is_finite() && e > 0.0 {
-            e.ln()
-        } else {
-            -inv.ln()
-        },
-        plus: by_plus,
-        minus: by_minus,
-    }
 }
 
 #[cfg(test)]

@@ -19,9 +19,7 @@ mod traits;
 
 pub use density::skellam_ln_pmf;
 pub use distribution::Skellam;
-pub use divergence::{
-    SkellamGradient, skellam_divergence, skellam_divergence_gradient, skellam_divergence_slice,
-};
+pub use divergence::{skellam_divergence, skellam_divergence_slice};
 pub use ratio::{skellam_limit_ratios, skellam_ratios, skellam_ratios_slice};
 
 pub(crate) use density::ln_pmf_of;

@@ -1,10 +1,6 @@
 //! Tail probabilities of the Skellam law.
 
-use super::{
-    density::ln_pmf_of,
-    divergence::{excess, gradient_of},
-    width,
-};
+use super::{density::ln_pmf_of, divergence::excess, tilts, width};
 use crate::{bessel::rho, elementary::exp_m1_minus_x};
 
 /// From this variance of the tilted law on, the contour takes fewer terms than the sum.
@@ -24,10 +20,19 @@ pub(crate) fn upper_tail(k: f64, plus: f64, minus: f64) -> f64 {
     if w < WIDE {
         return sum(k, plus, minus, 2.0 * root);
     }
-    let c = gradient_of(k, plus, minus).v.max(2.0 / w.sqrt());
+    let above = excess(k, plus, minus);
+    let (tilt, inverse) = tilts(w, k, plus, minus);
+    // Near 0 from the difference, which keeps its digits.
+    let saddle = if (0.5..=2.0).contains(&tilt) {
+        (above / (w + plus + minus) * (1.0 + tilt)).ln_1p()
+    } else if tilt.is_finite() && tilt > 0.0 {
+        tilt.ln()
+    } else {
+        -inverse.ln()
+    };
+    let c = saddle.max(2.0 / w.sqrt());
     let (up, down) = (plus * c.exp(), minus * (-c).exp());
     let spread = up + down;
-    let above = excess(k, plus, minus);
     // K(c) - c k and K'(c) - k, both from differences.
     let height = plus * exp_m1_minus_x(c) + minus * exp_m1_minus_x(-c) - c * above;
     let drift = plus * c.exp_m1() - minus * (-c).exp_m1() - above;

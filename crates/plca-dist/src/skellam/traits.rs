@@ -18,26 +18,30 @@ impl Discrete<i64, f64> for Skellam {
     }
 }
 
+impl Skellam {
+    /// `P(V ≤ v)` and `P(V > v)`, the smaller one computed.
+    fn tails(&self, v: i64) -> [f64; 2] {
+        let x = v as f64;
+        if x < self.mean() {
+            let lower = upper_tail(-x, self.minus(), self.plus());
+            [lower, 1.0 - lower]
+        } else {
+            let upper = upper_tail(x + 1.0, self.plus(), self.minus());
+            [1.0 - upper, upper]
+        }
+    }
+}
+
 impl DiscreteCDF<i64, f64> for Skellam {
     /// `P(V ≤ v)`; relative error below 1e-12 up to the mean, absolute above it. Some fifty points of a contour integral,
     /// or a sum of at most a few hundred terms where the law is narrow.
     fn cdf(&self, v: i64) -> f64 {
-        let x = v as f64;
-        if x < self.mean() {
-            upper_tail(-x, self.minus(), self.plus())
-        } else {
-            1.0 - upper_tail(x + 1.0, self.plus(), self.minus())
-        }
+        self.tails(v)[0]
     }
 
     /// `P(V > v)`; relative error below 1e-12 above the mean, absolute up to it.
     fn sf(&self, v: i64) -> f64 {
-        let x = v as f64;
-        if x < self.mean() {
-            1.0 - upper_tail(-x, self.minus(), self.plus())
-        } else {
-            upper_tail(x + 1.0, self.plus(), self.minus())
-        }
+        self.tails(v)[1]
     }
 
     /// The least `v` with `P(V ≤ v) ≥ u`, by bisection. `u ≤ 0` or NaN gives [`min`](Min::min), `u ≥ 1`
@@ -51,16 +55,15 @@ impl DiscreteCDF<i64, f64> for Skellam {
         }
         let reached = |v: i64| self.cdf(v) >= u;
         let centre = self.mean().floor() as i64;
-        let mut reach = self.variance().sqrt() as i64 + 1;
-        while !reached(centre + reach) {
-            reach *= 2;
+        let reach = self.variance().sqrt() as i64 + 1;
+        let (mut low, mut high) = (reach, reach);
+        while reached(centre - low) {
+            low *= 2;
         }
-        let mut high = centre + reach;
-        reach = self.variance().sqrt() as i64 + 1;
-        while reached(centre - reach) {
-            reach *= 2;
+        while !reached(centre + high) {
+            high *= 2;
         }
-        let mut low = centre - reach;
+        (low, high) = (centre - low, centre + high);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
             if reached(middle) {

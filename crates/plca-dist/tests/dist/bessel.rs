@@ -2,7 +2,7 @@
 
 use crate::support;
 
-use plca_dist::{DistError, bessel_ratio, bessel_rho, bessel_rho_slice, ln_0f1};
+use plca_dist::{bessel_ratio, bessel_rho, ln_0f1};
 use proptest::prelude::*;
 use serde_json::Value;
 use support::{error_in_eps, number, rows, worst};
@@ -59,36 +59,6 @@ fn golden_tables() {
         let error = error_in_eps(got, want, want);
         assert!(error <= 18.0, "{error} eps: {case}");
     }
-}
-
-/// A slice of any length gives the bits of the scalar function; a bad argument leaves the output alone.
-#[test]
-fn slices_are_the_scalars() {
-    for n in [0, 1, 31, 32, 33, 100] {
-        let nu: Vec<f64> = (0..n).map(|i| f64::from(i * i) / 7.0).collect();
-        let z: Vec<f64> = (0..n)
-            .map(|i| f64::from(i * 37 % 101).powi(1 + i % 4))
-            .collect();
-        let mut out = vec![f64::NAN; n as usize];
-        bessel_rho_slice(&nu, &z, &mut out).unwrap();
-        for ((&nu, &z), got) in nu.iter().zip(&z).zip(out) {
-            assert_eq!(got, bessel_rho(nu, z).unwrap());
-        }
-    }
-    let mut out = [7.0; 2];
-    let refused = bessel_rho_slice(&[1.0, 1.0], &[1.0, -1.0], &mut out);
-    assert_eq!(
-        refused,
-        Err(DistError::Domain {
-            name: "z",
-            value: -1.0
-        })
-    );
-    assert!(matches!(
-        bessel_rho_slice(&[1.0], &[1.0], &mut out),
-        Err(DistError::Length { name: "out", .. })
-    ));
-    assert_eq!(out, [7.0; 2]);
 }
 
 #[test]

@@ -41,12 +41,10 @@ use crate::{
 /// # Ok::<(), plca_priors::PriorError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Entropic(Strength);
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Strength {
-    Counts(f64),
-    Relative(f64),
+pub struct Entropic {
+    /// In observations, or relative to the counts of a column.
+    strength: f64,
+    relative: bool,
 }
 
 impl Entropic {
@@ -67,7 +65,7 @@ impl Entropic {
     /// # Ok::<(), plca_priors::PriorError>(())
     /// ```
     pub fn new(beta: f64) -> Result<Self, PriorError> {
-        domain("beta", beta, beta.is_finite()).map(|()| Self(Strength::Counts(beta)))
+        Self::of("beta", beta, false)
     }
 
     /// Strength `β = ρ n` relative to the expected count `n` of the column, so that it does not change while components trade
@@ -90,7 +88,12 @@ impl Entropic {
     /// # Ok::<(), plca_priors::PriorError>(())
     /// ```
     pub fn relative(rho: f64) -> Result<Self, PriorError> {
-        domain("rho", rho, rho.is_finite()).map(|()| Self(Strength::Relative(rho)))
+        Self::of("rho", rho, true)
+    }
+
+    fn of(name: &'static str, strength: f64, relative: bool) -> Result<Self, PriorError> {
+        domain(name, strength, strength.is_finite())?;
+        Ok(Self { strength, relative })
     }
 }
 
@@ -104,15 +107,12 @@ pub(crate) fn parse<T: Real>(text: &str, _: (usize, usize)) -> Parsed<T> {
 
 impl PriorRules for Entropic {
     fn has_density(&self) -> bool {
-        matches!(self.0, Strength::Counts(_))
+        !self.relative
     }
 
     /// Not relative to the counts: there is no objective then, unless the strength is 0.
     fn steady(&self, _iteration: usize) -> bool {
-        match self.0 {
-            Strength::Counts(_) => true,
-            Strength::Relative(rho) => rho == 0.0,
-        }
+        !self.relative || self.strength == 0.0
     }
 }
 
@@ -126,10 +126,10 @@ impl<T: Real> SimplexPrior<T> for Entropic {
         check_counts(counts, theta)?;
         for_each_column(counts, theta, |counts, theta| {
             let total: f64 = counts.iter().sum();
-            let beta = match self.0 {
-                Strength::Counts(beta) => beta,
+            let beta = match self.relative {
+                false => self.strength,
                 // [SPEC 5.5] β = ρ n, at most what a number can hold
-                Strength::Relative(rho) => (rho * total).clamp(-f64::MAX, f64::MAX),
+                true => (self.strength * total).clamp(-f64::MAX, f64::MAX),
             };
             // [LV eq. 18-21] [SPEC 6] the largest of Σ c ln θ + β Σ θ ln θ
             column::maximise(counts, total, beta, theta);
@@ -138,21 +138,19 @@ impl<T: Real> SimplexPrior<T> for Entropic {
     }
 
     fn ln_density(&self, theta: &DMatrix<T>, _: &Step<'_>) -> f64 {
-        match self.0 {
-            Strength::Counts(beta) => {
-                let positive = theta.iter().map(|x| x.to_f64()).filter(|&x| x > 0.0);
-                beta * positive.map(|x| x * x.ln()).sum::<f64>()
-            }
-            Strength::Relative(_) => 0.0,
+        if self.relative {
+            return 0.0;
         }
+        let positive = theta.iter().map(|x| x.to_f64()).filter(|&x| x > 0.0);
+        self.strength * positive.map(|x| x * x.ln()).sum::<f64>()
     }
 }
 
 impl Weighted for Entropic {
     fn weighted(&self, f: f64) -> Self {
-        Self(match self.0 {
-            Strength::Counts(beta) => Strength::Counts(f * beta),
-            Strength::Relative(rho) => Strength::Relative(f * rho),
-        })
+        Self {
+            strength: f * self.strength,
+            ..*self
+        }
     }
 }

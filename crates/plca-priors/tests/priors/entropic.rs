@@ -273,7 +273,8 @@ fn the_fixed_point_iteration_fails() {
         let lambda = -(total + beta + beta * entropy);
         for (t, c) in theta.iter_mut().zip(&counts) {
             let ln = (c / beta).ln() + 1.0 + lambda / beta;
-            *t = plca_dist::lambert_wm1_neg_exp(ln.min(-1.0)).map_or(f64::NAN, |w| -c / beta / w);
+            let gap = -1.0 - ln.min(-1.0);
+            *t = plca_dist::lambert_wm1_gap(gap).map_or(f64::NAN, |w| -c / beta / w);
         }
         let sum: f64 = theta.iter().sum();
         theta.iter_mut().for_each(|t| *t /= sum);

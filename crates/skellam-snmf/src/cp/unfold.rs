@@ -96,18 +96,12 @@ impl Folding {
         if self.mode == 0 {
             return matrix;
         }
-        let columns = matrix.len() / self.rows().max(1);
-        let mut index = vec![0; self.shape.len()];
-        let cell = |_| {
-            let value = matrix[index[self.mode] * columns + self.column(&index)];
-            for (i, &n) in index.iter_mut().zip(&self.shape).rev() {
-                *i += 1;
-                if *i < n {
-                    break;
-                }
-                *i = 0;
-            }
-            value
+        let rows = self.rows();
+        let columns = matrix.len() / rows.max(1);
+        let inner: usize = self.shape[self.mode + 1..].iter().product();
+        let cell = |at: usize| {
+            let (outer, row) = (at / inner / rows, at / inner % rows);
+            matrix[row * columns + outer * inner + at % inner]
         };
         (0..matrix.len()).map(cell).collect()
     }

@@ -2,10 +2,9 @@
 
 use nalgebra::DMatrix;
 use plca_dist::ln_gamma;
-use plca_priors::{Gamma, PriorError, PriorRules, SimplexPrior, Step, Values, check_counts};
+use plca_priors::{Components, Gamma, PriorError, PriorRules, SimplexPrior, Step, check_counts};
 use plca_tensor::{CompensatedSum, Real};
 
-use crate::prior::Axis;
 use crate::sides::{normalise, split, stack, views};
 use crate::{Entries, Prior};
 
@@ -32,7 +31,7 @@ impl Sides {
 
 impl PriorRules for Sides {
     fn may_empty(&self) -> bool {
-        let mut shapes = self.plus.values().iter().chain(self.minus.values());
+        let mut shapes = self.plus.as_slice().iter().chain(self.minus.as_slice());
         self.floor <= 0.0 && shapes.any(|&alpha| alpha < 1.0)
     }
 }
@@ -47,7 +46,7 @@ impl<T: Real> SimplexPrior<T> for Sides {
         if counts.shape() != theta.shape() {
             check_counts(counts, theta)?;
         }
-        let (axis, floor) = (Axis::Columns(counts.nrows() / 2), T::lit(self.floor));
+        let (axis, floor) = (Components::Columns(counts.nrows() / 2), T::lit(self.floor));
         let mut sides = split(counts);
         for (side, alpha) in sides.iter_mut().zip([&self.plus, &self.minus]) {
             alpha.for_each(side.as_mut_slice(), axis, |x, alpha| {
@@ -82,7 +81,7 @@ impl<T: Real> SimplexPrior<T> for Sides {
             let mut total = 0.0;
             for (side, alpha) in sides.iter().zip([&self.plus, &self.minus]) {
                 for f in 0..rows {
-                    let alpha = alpha.get(k * rows + f, Axis::Columns(rows));
+                    let alpha = alpha.get(k * rows + f, Components::Columns(rows));
                     let x = side[(f, k)].to_f64();
                     let power = match alpha == 1.0 || (alpha < 1.0 && x == 0.0) {
                         true => 0.0,
@@ -105,10 +104,5 @@ impl<T: Real> SimplexPrior<T> for Sides {
 ///
 /// [`PriorError::Domain`].
 pub(super) fn gamma(prior: &Prior, floor: f64) -> Result<Gamma, PriorError> {
-    let values = |entries: &Entries| match entries {
-        Entries::All(x) => Values::All(*x),
-        Entries::PerComponent(each) => Values::PerRow(each.clone()),
-        Entries::Each(m) => Values::Each(m.clone()),
-    };
-    Gamma::of(values(&prior.shape), values(&prior.rate))?.with_floor(floor)
+    Gamma::of(prior.shape.clone(), prior.rate.clone())?.with_floor(floor)
 }

@@ -1,20 +1,24 @@
-//! The posteriors that a pass gives.
+//! The posteriors that a pass gives, and their bound.
 
 use nalgebra::DMatrix;
 use plca_fit::{BlockSpec, Counts, Expectation, FitError, Parameters, Wanted};
-use plca_tensor::{Real, SignedWanted};
+use plca_priors::Components;
+use plca_tensor::{CompensatedSum, Real, SignedSums, SignedWanted};
 use rand::Rng;
 
+use super::NAMES;
 use super::state::posterior;
-use crate::bayes::Bayes;
-use crate::faint::Logs;
+use crate::check::not_finite;
+use crate::faint::{self, Logs, Watch};
 use crate::sides::{split, stack};
-use crate::{Factors, Posterior};
+use crate::signed::SignedData;
+use crate::{Entries, Factors, Posterior, Prior};
 
 /// Variational Bayes on data: what is expected of a block is its new posterior.
 #[derive(Debug)]
 pub(super) struct VbCounts<T: Real> {
-    pub(super) bayes: Bayes<T>,
+    pub(super) prior: Prior,
+    pub(super) data: SignedData<T>,
     pub(super) specs: Vec<BlockSpec<T>>,
 }
 
@@ -24,9 +28,109 @@ const NOTHING: SignedWanted = SignedWanted {
     value: false,
 };
 
+/// Sum of the entries.
+fn total<'a, T: Real>(x: impl IntoIterator<Item = &'a T>) -> f64 {
+    let terms = x.into_iter().map(|x| x.to_f64());
+    terms.collect::<CompensatedSum>().value()
+}
+
+/// Counts under a prior: the posterior shapes of the block `name`.
+fn shapes<T: Real>(
+    counts: &mut DMatrix<T>,
+    prior: &Entries,
+    components: Components,
+    name: &str,
+) -> Result<(), FitError> {
+    let counts = counts.as_mut_slice();
+    prior.for_each(counts, components, |x, c| *x += T::lit(c));
+    // Without a way out of the loop it is compiled for vectors.
+    match counts.iter().fold(true, |all, x| all & x.is_finite()) {
+        true => Ok(()),
+        false => Err(not_finite(name, f64::NAN)),
+    }
+}
+
 impl<T: Real> VbCounts<T> {
     pub(super) fn components(&self) -> usize {
         self.specs[1].shape.0
+    }
+
+    /// The expected counts under geometric means, whose logarithms are asked for where the numbers do not do.
+    fn pass(
+        &self,
+        means: &Factors<T>,
+        logs: impl FnOnce() -> Result<Logs, FitError>,
+        wanted: SignedWanted,
+    ) -> Result<SignedSums<T>, FitError> {
+        let SignedData { cells, split, .. } = &self.data;
+        let mut sums = match Watch::over(*split, means) {
+            None => cells.pass(&means.model(), split, wanted),
+            Some(watch) => {
+                let sums = cells.pass(&means.model(), &watch, wanted);
+                if watch.met() {
+                    return Ok(faint::pass(cells, split.replicates, &logs()?));
+                }
+                sums
+            }
+        };
+        if wanted.left {
+            sums.plus.component_mul_assign(&means.plus);
+            sums.minus.component_mul_assign(&means.minus);
+        }
+        if wanted.right {
+            sums.right.component_mul_assign(&means.activations);
+        }
+        Ok(sums)
+    }
+
+    /// One update from geometric means: the posterior of atoms and activations, each as wanted, and the likelihood term.
+    fn update(
+        &self,
+        means: &Factors<T>,
+        logs: impl FnOnce() -> Result<Logs, FitError>,
+        wanted: SignedWanted,
+    ) -> Result<(Posterior<T>, f64), FitError> {
+        let mut sums = self.pass(means, logs, wanted)?;
+        let (prior, (rows, k)) = (&self.prior, means.plus.shape());
+        if wanted.left {
+            // [SKELLAM 6] α̂ <- α + T̃ ∘ G̃ H̃ᵀ
+            let atoms = Components::Columns(rows);
+            shapes(&mut sums.plus, &prior.plus, atoms, NAMES[0])?;
+            shapes(&mut sums.minus, &prior.minus, atoms, NAMES[0])?;
+        }
+        if wanted.right {
+            // [SKELLAM 6] ŝ <- a + H̃ ∘ (T̃⁺ᵀ G̃⁺ + T̃⁻ᵀ G̃⁻), b̂ <- b + 1
+            let activations = Components::Rows(k);
+            shapes(&mut sums.right, &prior.shape, activations, NAMES[1])?;
+        }
+        let posterior = Posterior {
+            rate: self.rates(sums.right.shape()),
+            plus: sums.plus,
+            minus: sums.minus,
+            shape: sums.right,
+        };
+        Ok((posterior, sums.value))
+    }
+
+    /// `b̂ = b + 1` of activations of this shape.
+    pub(super) fn rates(&self, (k, n): (usize, usize)) -> DMatrix<T> {
+        let mut rates = DMatrix::zeros(k, n);
+        let (each, rows) = (rates.as_mut_slice(), Components::Rows(k));
+        (self.prior.rate).for_each(each, rows, |x, b| *x = T::lit(b + 1.0));
+        rates
+    }
+
+    /// The bound from its likelihood term: `Lfit(L̃) + Σ (L̃⁺ + L̃⁻) - Σ ŝ/b̂ - KL`, the second sum over all cells.
+    fn bound(&self, state: &Posterior<T>, means: &Factors<T>, fit: f64) -> Result<f64, FitError> {
+        let columns = means.plus.column_iter().zip(means.minus.column_iter());
+        let mass = columns
+            .zip(means.activations.row_iter())
+            .map(|((p, m), h)| {
+                // [SKELLAM 7] hidden cells included
+                (total(p.iter()) + total(m.iter())) * total(h.iter())
+            });
+        let mass = mass.collect::<CompensatedSum>().value();
+        Ok(fit + mass + state.bound_terms(&self.prior)?)
     }
 
     /// The update from factors, taken for the geometric means.
@@ -36,8 +140,7 @@ impl<T: Real> VbCounts<T> {
             right: true,
             ..NOTHING
         };
-        let new = self.bayes.update(means, || Ok(Logs::of(means)), wanted);
-        Ok(new?.0)
+        Ok(self.update(means, || Ok(Logs::of(means)), wanted)?.0)
     }
 
     /// `Lfit` of the posterior means.
@@ -47,8 +150,8 @@ impl<T: Real> VbCounts<T> {
             ..NOTHING
         };
         let means = posterior(at).means();
-        let data = &self.bayes.data;
-        data.cells.pass(&means.model(), &data.split, wanted).value
+        let SignedData { cells, split, .. } = &self.data;
+        cells.pass(&means.model(), split, wanted).value
     }
 }
 
@@ -70,9 +173,8 @@ impl<T: Real> Expectation<T> for VbCounts<T> {
             right: wanted.blocks[1],
             value: wanted.value,
         };
-        let updated = self.bayes.update(&means, || q.ln_geometric(), pass);
-        let (next, fit) = updated?;
-        let bound = || self.bayes.bound(&q, &means, fit);
+        let (next, fit) = self.update(&means, || q.ln_geometric(), pass)?;
+        let bound = || self.bound(&q, &means, fit);
         let value = wanted.value.then(bound).transpose()?;
         let new = blocks(next).into_iter().zip(wanted.blocks);
         Ok(Counts {
@@ -90,7 +192,7 @@ impl<T: Real> Expectation<T> for VbCounts<T> {
 
     /// The update from factors as EM draws them.
     fn draw(&self, rng: &mut dyn Rng) -> Result<Vec<DMatrix<T>>, FitError> {
-        let data = &self.bayes.data;
+        let data = &self.data;
         let [plus, minus] = split(&data.atoms(self.components(), rng));
         let start = Factors {
             plus,
@@ -102,6 +204,6 @@ impl<T: Real> Expectation<T> for VbCounts<T> {
 
     /// The sum of the absolute values.
     fn unit(&self) -> f64 {
-        self.bayes.data.size
+        self.data.size
     }
 }

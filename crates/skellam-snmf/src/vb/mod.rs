@@ -17,7 +17,6 @@ use plca_fit::{Algorithm, Axis, BlockSpec, Constraint, Em, FitError, Model, Sett
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Real};
 
-use crate::bayes::Bayes;
 use crate::check::check_numbers;
 use crate::posterior::least_shape;
 use crate::signed::{SignedData, law_setters};
@@ -89,11 +88,8 @@ impl<T: Real> SnmfVb<T> {
         priors.check_shape(cells.shape(), self.components)?;
         priors.check_least(least_shape::<T>())?;
         Ok(Bound(Em(VbCounts {
-            bayes: Bayes {
-                prior: priors.clone(),
-                replicates: self.replicates,
-                data: SignedData::new(cells, self.replicates, self.real_data)?,
-            },
+            prior: priors.clone(),
+            data: SignedData::new(cells, self.replicates, self.real_data)?,
             specs,
         })))
     }

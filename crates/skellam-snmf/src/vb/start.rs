@@ -5,6 +5,7 @@ use plca_dist::random;
 use plca_fit::{
     Algorithm, BlockSpec, Em, Expectation, FitError, Parameters, State, Stepped, begin,
 };
+use plca_priors::Components;
 use plca_tensor::arrange::Signed;
 use plca_tensor::{Data, Real};
 use rand::Rng;
@@ -15,7 +16,6 @@ use crate::Entries;
 use crate::SnmfState;
 use crate::check::{check_shapes, check_values};
 use crate::posterior::least_shape;
-use crate::prior::Axis;
 use crate::sides::stack;
 use crate::signed::unsupported;
 
@@ -27,12 +27,12 @@ pub(super) struct Bound<T: Real>(pub(super) Em<VbCounts<T>>);
 fn expanded<T: Real>(
     entries: &Entries,
     (rows, columns): (usize, usize),
-    axis: Axis,
+    components: Components,
     most: f64,
     mut draw: impl FnMut() -> f64,
 ) -> DMatrix<T> {
     let mut block = DMatrix::zeros(rows, columns);
-    entries.for_each(block.as_mut_slice(), axis, |x, c| {
+    entries.for_each(block.as_mut_slice(), components, |x, c| {
         let c = T::lit(c);
         *x = if most > 0.0 {
             T::lit(c.to_f64() + most * draw())
@@ -47,19 +47,20 @@ impl<T: Real> Bound<T> {
     /// The prior of the activations, `ŝ = a` and `b̂ = b + 1`, shapes raised by up to `most`.
     fn activations(&self, most: f64, draw: impl FnMut() -> f64) -> [DMatrix<T>; 2] {
         let counts = &self.0.0;
-        let (shape, bayes) = (counts.specs[1].shape, &counts.bayes);
-        let shapes = expanded(&bayes.prior.shape, shape, Axis::Rows(shape.0), most, draw);
-        [shapes, bayes.rates(shape)]
+        let shape = counts.specs[1].shape;
+        let rows = Components::Rows(shape.0);
+        let shapes = expanded(&counts.prior.shape, shape, rows, most, draw);
+        [shapes, counts.rates(shape)]
     }
 
     /// The prior itself, shapes raised by up to `most`.
     fn prior(&self, most: f64, mut draw: impl FnMut() -> f64) -> Vec<DMatrix<T>> {
-        let VbCounts { bayes, specs } = &self.0.0;
+        let VbCounts { prior, specs, .. } = &self.0.0;
         let (rows, k) = specs[0].shape;
         let shape = (rows / 2, k);
-        let axis = Axis::Columns(rows / 2);
-        let mut side = |entries| expanded(entries, shape, axis, most, &mut draw);
-        let (plus, minus) = (side(&bayes.prior.plus), side(&bayes.prior.minus));
+        let columns = Components::Columns(rows / 2);
+        let mut side = |entries| expanded(entries, shape, columns, most, &mut draw);
+        let (plus, minus) = (side(&prior.plus), side(&prior.minus));
         let [shape, rate] = self.activations(most, draw);
         vec![stack(&plus, &minus), shape, rate]
     }
@@ -194,7 +195,7 @@ impl<T: Real> SnmfVb<T> {
         ])?;
         let factors = means.factors();
         let sides = [&factors.plus, &factors.minus];
-        let lost = unsupported(&counts.bayes.data.cells, sides, &factors.activations);
+        let lost = unsupported(&counts.data.cells, sides, &factors.activations);
         if let Some((at, value)) = lost {
             let index = at.to_vec();
             return Err(FitError::Support { index, value });
