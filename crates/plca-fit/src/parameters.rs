@@ -121,6 +121,11 @@ impl<T: Real> Parameters<T> {
         &self.blocks[block]
     }
 
+    /// Rows and columns of a block by its place, 0 of both if there are not so many.
+    pub fn shape(&self, block: usize) -> (usize, usize) {
+        self.blocks.get(block).map_or((0, 0), DMatrix::shape)
+    }
+
     /// The tempering power of the next iteration, 1 if it is not tempered.
     pub fn power(&self) -> f64 {
         self.power

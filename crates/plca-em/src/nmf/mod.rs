@@ -18,10 +18,8 @@ mod counts;
 mod sequential;
 mod state;
 
-use plca_fit::{
-    Algorithm, Axis, BlockSpec, Constraint, Draw, Em, FitError, Model, Parameters, Settings,
-};
-use plca_tensor::{Cp, Data, Factor, Real, check_counts};
+use plca_fit::{Algorithm, Axis, BlockSpec, Constraint, Draw, Em, FitError, Model, Settings};
+use plca_tensor::{Data, Real, check_counts};
 
 use crate::Missing;
 use crate::product::{check_components, conflict};
@@ -185,11 +183,4 @@ fn specs<T: Real>([rows, columns]: [usize; 2], k: usize) -> Vec<BlockSpec<T>> {
         rates("w", (rows, k), Axis::Columns),
         rates("h", (k, columns), Axis::Rows),
     ]
-}
-
-fn with_model<T: Real, O>(at: &Parameters<T>, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
-    f(&Cp {
-        weights: None,
-        factors: &[Factor::Columns(at.at(0)), Factor::Rows(at.at(1))],
-    })
 }

@@ -19,10 +19,8 @@ mod multiplicative;
 mod state;
 mod stream;
 
-use plca_fit::{
-    Algorithm, Axis, BlockSpec, Draw, Em, FitError, Frozen, Model, Parameters, Settings,
-};
-use plca_tensor::{Cp, Data, Factor, Real, check_counts};
+use plca_fit::{Algorithm, Axis, BlockSpec, Draw, Em, FitError, Frozen, Model, Settings};
+use plca_tensor::{Data, Real, check_counts};
 
 use crate::product::{check_components, check_power, conflict};
 use crate::sequential::Sequential as Multiplicative;
@@ -172,12 +170,4 @@ fn specs<T: Real>(shape: &[usize], k: usize) -> Vec<BlockSpec<T>> {
     let factor = |(j, &n)| BlockSpec::simplex(format!("factor_{j}"), (n, k), Axis::Columns);
     let factors = shape.iter().enumerate().map(factor);
     std::iter::once(weights).chain(factors).collect()
-}
-
-fn with_model<T: Real, O>(at: &Parameters<T>, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
-    let factors: Vec<_> = at.matrices()[1..].iter().map(Factor::Columns).collect();
-    f(&Cp {
-        weights: Some(at.at(0).as_slice()),
-        factors: &factors,
-    })
 }

@@ -160,18 +160,27 @@ fn specs<T: Real>([explained, given]: [usize; 2], k: usize) -> Vec<BlockSpec<T>>
     ]
 }
 
+/// The factors of both modes.
+fn factors<'a, T: Real>(
+    given: Given,
+    basis: &'a DMatrix<T>,
+    mixture: &'a DMatrix<T>,
+) -> [Factor<'a, T>; 2] {
+    let mut factors = [Factor::Columns(basis), Factor::Rows(mixture)];
+    if given == Given::Rows {
+        factors.reverse();
+    }
+    factors
+}
+
 fn with_model<T: Real, O>(
     given: Given,
     basis: &DMatrix<T>,
     mixture: &DMatrix<T>,
     f: impl FnOnce(&Cp<'_, T>) -> O,
 ) -> O {
-    let mut factors = [Factor::Columns(basis), Factor::Rows(mixture)];
-    if given == Given::Rows {
-        factors.reverse();
-    }
     f(&Cp {
         weights: None,
-        factors: &factors,
+        factors: &factors(given, basis, mixture),
     })
 }
