@@ -47,14 +47,8 @@ impl<T: Real> CommunitiesBuilder<T> {
     ///
     /// [`FitError::Setting`] without communities.
     pub fn build(self) -> Result<Communities<T>, FitError> {
-        match self.0.components {
-            0 => Err(FitError::Setting {
-                name: "components",
-                value: 0.0,
-                expected: "at least 1",
-            }),
-            _ => Ok(self.0),
-        }
+        FitError::if_zero("components", self.0.components)?;
+        Ok(self.0)
     }
 }
 

@@ -11,7 +11,7 @@ use plca_tensor::{Data, Factor, Real};
 use super::counts::image;
 use super::{Nmf, specs};
 use crate::PlcaState;
-use crate::product::{check_components, conflict};
+use crate::product::conflict;
 
 /// Fitted parameters of [`Nmf`].
 #[derive(Clone, Debug, PartialEq)]
@@ -26,7 +26,7 @@ impl<T: Real> NmfState<T> {
     ///
     /// [`FitError::Shape`], [`FitError::Value`], [`FitError::Setting`] without components.
     pub fn new(w: DMatrix<T>, h: DMatrix<T>) -> Result<Self, FitError> {
-        check_components(w.ncols())?;
+        FitError::if_zero("components", w.ncols())?;
         let specs = specs([w.nrows(), h.ncols()], w.ncols());
         Ok(Self(Parameters::new(&specs, vec![w, h])?))
     }
@@ -157,7 +157,7 @@ impl<T: Real> State for NmfState<T> {
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let ((rows, k), (_, columns)) = (parameters.shape(0), parameters.shape(1));
         parameters.check(&specs([rows, columns], k))?;
-        check_components(k)?;
+        FitError::if_zero("components", k)?;
         Ok(Self(parameters))
     }
 

@@ -22,7 +22,7 @@ mod stream;
 use plca_fit::{Algorithm, Axis, BlockSpec, Draw, Em, FitError, Frozen, Model, Settings};
 use plca_tensor::{Data, Real, check_counts};
 
-use crate::product::{check_components, check_power, conflict};
+use crate::product::{check_power, conflict};
 use crate::sequential::Sequential as Multiplicative;
 use counts::PlcaCounts;
 
@@ -127,7 +127,7 @@ impl<T: Real> PlcaBuilder<T> {
     /// together with priors, tempering, frozen weights or components, or both factors frozen.
     pub fn build(self) -> Result<Plca<T>, FitError> {
         let plca = self.0;
-        check_components(plca.components)?;
+        FitError::if_zero("components", plca.components)?;
         check_power(plca.temper)?;
         if plca.missing == Missing::Multiplicative && !plca.is_sequential() {
             return conflict(
@@ -154,11 +154,9 @@ impl<T: Real> Model for Plca<T> {
         }
         match data.shape().len() {
             2 => Ok(Box::new(Multiplicative(Em(counts)))),
-            order => Err(FitError::Conflict {
-                what: format!(
-                    "multiplicative updates are for matrices, the data have order {order}"
-                ),
-            }),
+            order => conflict(format!(
+                "multiplicative updates are for matrices, the data have order {order}"
+            )),
         }
     }
 }

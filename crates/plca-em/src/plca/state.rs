@@ -10,7 +10,6 @@ use plca_tensor::{Cp, Data, Factor, Modes, Real, Request, Rule};
 
 use super::{Plca, specs};
 use crate::explained::explained;
-use crate::product::check_components;
 
 /// Fitted parameters of [`Plca`].
 ///
@@ -34,7 +33,7 @@ impl<T: Real> PlcaState<T> {
     ///
     /// [`FitError::Shape`], [`FitError::Value`], [`FitError::Sum`], [`FitError::Setting`] without components.
     pub fn new(weights: DVector<T>, factors: Vec<DMatrix<T>>) -> Result<Self, FitError> {
-        check_components(weights.len())?;
+        FitError::if_zero("components", weights.len())?;
         let shape: Vec<usize> = factors.iter().map(|f| f.nrows()).collect();
         let specs = specs(&shape, weights.len());
         let weights = DMatrix::from_column_slice(weights.len(), 1, weights.as_slice());

@@ -11,7 +11,7 @@ use plca_tensor::{Data, Factor, Real};
 use super::{Plsa, factors, specs};
 use crate::Given;
 use crate::explained::explained;
-use crate::product::{check_components, conflict};
+use crate::product::conflict;
 
 /// Fitted parameters of [`Plsa`].
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +31,7 @@ impl<T: Real> PlsaState<T> {
         mixture: DMatrix<T>,
         marginal: Vec<T>,
     ) -> Result<Self, FitError> {
-        check_components(basis.ncols())?;
+        FitError::if_zero("components", basis.ncols())?;
         let specs = specs([basis.nrows(), mixture.ncols()], basis.ncols());
         let marginal = DMatrix::from_vec(marginal.len(), 1, marginal);
         let parameters = Parameters::new(&specs, vec![basis, mixture, marginal])?;
