@@ -8,7 +8,7 @@
 
 use plca_benches::source;
 use plca_em::{Plca, sample_counts};
-use plca_fit::{Init, Model, Solver, Stop};
+use plca_fit::{Factored, Init, Model, Solver, Stop};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
 use rayon::prelude::*;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use plca_fit::Reconstruct;
+use plca_fit::{Factored, Reconstruct};
 use plca_io::Array;
 use plca_tensor::Cp;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -92,6 +92,15 @@ impl<S: Reconstruct<Scalar = f64>> Fitted<S> {
         let mut fitted = Self::new(state, law);
         fitted.additive = true;
         fitted
+    }
+}
+
+impl<S: Factored<Scalar = f64>> Fitted<S> {
+    /// A state whose law is a distribution of events.
+    pub(crate) fn factored(state: S) -> Box<Self> {
+        Self::sum(state, |state, draws| {
+            state.with_scaled(|cp, _| draws.of(cp))
+        })
     }
 }
 

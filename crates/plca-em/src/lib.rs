@@ -84,9 +84,9 @@ pub use online::{Explanation, Turn};
 pub use order::{ModelOrder, effective_parameters, nominal_parameters, shifted_parameters};
 pub use plca::{Missing, Plca, PlcaBuilder, PlcaState};
 pub use plca_fit::{
-    Algorithm, Anneal, AnyModel, Checkpoint, Cooling, Event, Explained, Fit, FitError, Impossible,
-    Init, Iteration, Model, Need, Observer, Parameters, Reconstruct, Run, Sense, Solver, Start,
-    State, Status, Stop, StopError, TracePoint, Transform,
+    Algorithm, Anneal, AnyModel, Checkpoint, Cooling, Event, Explained, Factored, Fit, FitError,
+    Impossible, Init, Iteration, Model, Need, Observer, Parameters, Reconstruct, Run, Sense,
+    Solver, Start, State, Status, Stop, StopError, TracePoint, Transform,
 };
 pub use plca_priors::{PriorError, SimplexPrior};
 pub use plsa::{Given, Plsa, PlsaBuilder, PlsaState};

@@ -64,29 +64,7 @@ pub(crate) fn seen_mass<T: Real>(
 /// Refuses a tempering power outside `(0, 1]`.
 pub(crate) fn check_power(value: f64) -> Result<(), FitError> {
     let good = value > 0.0 && value <= 1.0;
-    check_setting(good, "temper", value, "a power in (0, 1]")
-}
-
-/// Refuses a model without components.
-pub(crate) fn check_components(components: usize) -> Result<(), FitError> {
-    check_setting(components > 0, "components", 0.0, "at least 1")
-}
-
-/// Refuses a setting that is not good.
-pub(crate) fn check_setting(
-    good: bool,
-    name: &'static str,
-    value: f64,
-    expected: &'static str,
-) -> Result<(), FitError> {
-    match good {
-        true => Ok(()),
-        false => Err(FitError::Setting {
-            name,
-            value,
-            expected,
-        }),
-    }
+    FitError::unless(good, "temper", value, "a power in (0, 1]")
 }
 
 /// The error of settings or data that do not go together.

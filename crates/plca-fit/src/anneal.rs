@@ -85,16 +85,8 @@ impl Anneal {
     }
 
     fn check(self, name: &'static str, good: bool, expected: &'static str) -> Result<(), FitError> {
-        let (value, expected) = match (good, self.over > 0.0) {
-            (true, true) => return Ok(()),
-            (false, _) => (self.alpha0, expected),
-            (true, false) => (self.over, "more than 0 iterations"),
-        };
-        Err(FitError::Setting {
-            name,
-            value,
-            expected,
-        })
+        FitError::unless(good, name, self.alpha0, expected)?;
+        FitError::unless(self.over > 0.0, name, self.over, "more than 0 iterations")
     }
 }
 

@@ -55,29 +55,12 @@ impl Cooling {
     /// [`FitError::Setting`] with the offending value.
     pub fn check(&self) -> Result<(), FitError> {
         let Self { start, eta, tol } = *self;
-        let settings = [
-            (
-                "start",
-                start,
-                start > 0.0 && start <= 1.0,
-                "a power in (0, 1]",
-            ),
-            ("eta", eta, eta > 0.0 && eta < 1.0, "a factor in (0, 1)"),
-            (
-                "tol",
-                tol,
-                tol >= 0.0 && tol.is_finite(),
-                "a finite number >= 0",
-            ),
-        ];
-        match settings.into_iter().find(|setting| !setting.2) {
-            Some((name, value, _, expected)) => Err(FitError::Setting {
-                name,
-                value,
-                expected,
-            }),
-            None => Ok(()),
-        }
+        let good = start > 0.0 && start <= 1.0;
+        FitError::unless(good, "start", start, "a power in (0, 1]")?;
+        let good = eta > 0.0 && eta < 1.0;
+        FitError::unless(good, "eta", eta, "a factor in (0, 1)")?;
+        let good = tol >= 0.0 && tol.is_finite();
+        FitError::unless(good, "tol", tol, "a finite number >= 0")
     }
 }
 

@@ -292,13 +292,27 @@ impl FitError {
     ///
     /// [`Setting`](Self::Setting).
     pub fn if_zero(name: &'static str, count: usize) -> Result<(), Self> {
-        match count {
-            0 => Err(Self::Setting {
+        Self::unless(count > 0, name, 0.0, "at least 1")
+    }
+
+    /// Refuses a setting that is not good.
+    ///
+    /// # Errors
+    ///
+    /// [`Setting`](Self::Setting).
+    pub fn unless(
+        good: bool,
+        name: &'static str,
+        value: f64,
+        expected: &'static str,
+    ) -> Result<(), Self> {
+        match good {
+            true => Ok(()),
+            false => Err(Self::Setting {
                 name,
-                value: 0.0,
-                expected: "at least 1",
+                value,
+                expected,
             }),
-            _ => Ok(()),
         }
     }
 

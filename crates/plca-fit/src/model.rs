@@ -1,6 +1,5 @@
 //! What a model is to its user: a state, and runs that fit it to data.
 
-use std::borrow::Cow;
 use std::fmt::Debug;
 
 use nalgebra::DMatrix;
@@ -9,6 +8,9 @@ use rand::Rng;
 
 use super::init::scaled;
 use super::{Algorithm, FileLayout, Fit, FitError, Init, Parameters, Run};
+
+/// Names of blocks, and how they lie in files. A name that ends in `_` is of a block for every mode: `factor_` of `factor_0`, `factor_1` and so on.
+pub type Blocks = &'static [(&'static str, FileLayout)];
 
 /// The fitted parameters of a model, which are valid.
 pub trait State: Clone + Debug + Sized {
@@ -28,21 +30,31 @@ pub trait State: Clone + Debug + Sized {
     /// The name of its model on the command line and in files.
     const NAME: &'static str;
 
-    /// The names of its blocks, in their order, for data of this order.
-    fn block_names(order: usize) -> Vec<Cow<'static, str>>;
+    /// Its blocks, in their order.
+    const BLOCKS: Blocks;
 
-    /// What follows from the parameters and is written beside them, but not read, such as posterior means. Default: nothing.
-    fn derived(at: &Parameters<f64>) -> Vec<(&'static str, DMatrix<f64>)> {
-        let _ = at;
-        Vec::new()
+    /// The names of its blocks, in their order, for data of this order.
+    fn block_names(order: usize) -> Vec<String> {
+        let names = |&(name, _): &(&str, FileLayout)| match name.ends_with('_') {
+            true => (0..order).map(|j| format!("{name}{j}")).collect(),
+            false => vec![name.to_string()],
+        };
+        Self::BLOCKS.iter().flat_map(names).collect()
     }
 
-    /// How a block lies in files; default: `weights` and `marginal` as vectors, all else as matrices.
+    /// How a block lies in files; a matrix, if it is none of [`BLOCKS`](Self::BLOCKS).
     fn layout(block: &str) -> FileLayout {
-        match block {
-            "weights" | "marginal" => FileLayout::Vector,
-            _ => FileLayout::Matrix,
-        }
+        let is_named = |(name, _): &&(&str, FileLayout)| {
+            *name == block || name.ends_with('_') && block.starts_with(name)
+        };
+        let found = Self::BLOCKS.iter().find(is_named);
+        found.map_or(FileLayout::Matrix, |&(_, layout)| layout)
+    }
+
+    /// What follows from the parameters and is written beside them, but not read, such as posterior means. Default: nothing.
+    fn derived(at: &Parameters<f64>) -> Vec<(&'static str, FileLayout, DMatrix<f64>)> {
+        let _ = at;
+        Vec::new()
     }
 }
 
@@ -72,10 +84,7 @@ macro_rules! serialised {
 impl<T: Real> State for Parameters<T> {
     type Scalar = T;
     const NAME: &'static str = "parameters";
-
-    fn block_names(_: usize) -> Vec<Cow<'static, str>> {
-        Vec::new()
-    }
+    const BLOCKS: Blocks = &[];
 
     fn wrap(parameters: Self) -> Result<Self, FitError> {
         Ok(parameters)

@@ -78,20 +78,10 @@ impl<T: Real> Parameters<T> {
                 expected: names(specs),
             });
         }
-        if !(self.power > 0.0 && self.power <= 1.0) {
-            return Err(FitError::Setting {
-                name: "power",
-                value: self.power,
-                expected: "a power in (0, 1]",
-            });
-        }
-        if !(self.mass >= 0.0 && self.mass.is_finite()) {
-            return Err(FitError::Setting {
-                name: "mass",
-                value: self.mass,
-                expected: "a finite number >= 0",
-            });
-        }
+        let good = self.power > 0.0 && self.power <= 1.0;
+        FitError::unless(good, "power", self.power, "a power in (0, 1]")?;
+        let good = self.mass >= 0.0 && self.mass.is_finite();
+        FitError::unless(good, "mass", self.mass, "a finite number >= 0")?;
         let mut pairs = specs.iter().zip(&self.blocks);
         pairs.try_for_each(|(spec, block)| check(spec, block))
     }
@@ -119,6 +109,11 @@ impl<T: Real> Parameters<T> {
     /// If there are not so many.
     pub fn at(&self, block: usize) -> &DMatrix<T> {
         &self.blocks[block]
+    }
+
+    /// Rows and columns of a block by its place, 0 of both if there are not so many.
+    pub fn shape(&self, block: usize) -> (usize, usize) {
+        self.blocks.get(block).map_or((0, 0), DMatrix::shape)
     }
 
     /// The tempering power of the next iteration, 1 if it is not tempered.

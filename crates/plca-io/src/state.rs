@@ -26,11 +26,14 @@ impl ModelFile {
     /// The same of the parameters of a state.
     pub fn of_parameters<S: State>(at: &Parameters<f64>) -> Self {
         let derived = S::derived(at);
-        let derived = derived.iter().map(|(name, block)| (*name, block));
-        let arrays = at.blocks().chain(derived);
-        let arrays = arrays.filter(|(name, _)| S::layout(name) != FileLayout::Absent);
+        let derived = derived.iter();
+        let derived = derived.map(|(name, layout, block)| (*name, *layout, block));
+        let blocks = at.blocks();
+        let blocks = blocks.map(|(name, block)| (name, S::layout(name), block));
+        let arrays = blocks.chain(derived);
+        let arrays = arrays.filter(|&(_, layout, _)| layout != FileLayout::Absent);
         let mut file = Self {
-            arrays: arrays.map(|block| array_of::<S>(at, block)).collect(),
+            arrays: arrays.map(|block| array_of(at, block)).collect(),
             metadata: json!({
                 "model": S::NAME,
                 "blocks": at.blocks().map(|(name, _)| name).collect::<Vec<_>>(),
@@ -143,8 +146,7 @@ impl ModelFile {
         if order == 0 && S::block_names(0) != S::block_names(1) {
             return Err(IoError::new(path, "does not say the shape of its data"));
         }
-        let names = S::block_names(order).into_iter();
-        Ok(names.map(|name| name.into_owned()).collect())
+        Ok(S::block_names(order))
     }
 
     /// What a state remembers. For files of earlier versions it is inferred from the settings of their fit.
@@ -217,11 +219,10 @@ impl ModelFile {
 }
 
 /// A block as an array.
-fn array_of<S: State>(
+fn array_of(
     at: &Parameters<f64>,
-    (name, block): (&str, &DMatrix<f64>),
+    (name, layout, block): (&str, FileLayout, &DMatrix<f64>),
 ) -> (String, Array<f64>) {
-    let layout = S::layout(name);
     let extents: Vec<usize> = match layout.extents().and_then(|fact| at.fact(fact)) {
         Some(extents) => extents.iter().map(|&n| n as usize).collect(),
         None => vec![block.nrows()],

@@ -39,8 +39,9 @@ pub mod prelude {
         TransformedState,
     };
     pub use plca_fit::{
-        Anneal, Checkpoint, Cooling, Event, Explained, Fit, FitError, Impossible, Init, Iteration,
-        Model, Observer, Parameters, Reconstruct, Run, Solver, State, Status, Stop, Transform,
+        Anneal, Checkpoint, Cooling, Event, Explained, Factored, Fit, FitError, Impossible, Init,
+        Iteration, Model, Observer, Parameters, Reconstruct, Run, Solver, State, Status, Stop,
+        Transform,
     };
     pub use plca_priors::{
         CrossEntropy, Dirichlet, Entropic, Gamma, LogisticNormal, RatePrior, Schedule, Scheduled,

@@ -18,20 +18,19 @@
 //! So the best column of `U` is `b_t / Γ_tt` projected onto the simplex, and every column of `V` is a small quadratic programme of its own, all
 //! with the same `H`. Each block ends at its optimum under the others, and the objective never rises. Neither line needs `Ḡ - U V`.
 
-use std::borrow::Cow;
-
 use nalgebra::{DMatrix, DVectorView};
+use plca_fit::FileLayout::Matrix;
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Constraint, Explained, FitError, Frozen, Model, Parameters,
-    Reconstruct, Sense, Settings, State, Stepped, Transform, dense, one_component,
+    Algorithm, Axis, BlockSpec, Blocks, Constraint, Explained, Factored, FitError, Frozen, Model,
+    Parameters, Sense, Settings, State, Stepped, Transform,
 };
 use plca_tensor::arrange::Products;
 use plca_tensor::parallel::map_in_order;
-use plca_tensor::{CompensatedSum, Cp, Data, DenseTensor, Factor, Real};
+use plca_tensor::{CompensatedSum, Data, Factor, Real};
 
 use crate::blocks::{check_complete, extrapolated, finite, given, kept, put, weigh};
 use crate::exact::{self, TOTALS, check_totals};
-use crate::mixture::{explain_columns, scaled};
+use crate::mixture::explain_columns;
 use crate::projection::Projector;
 use crate::sweep::{contracted, descend_on_simplex, gram, widen};
 
@@ -353,23 +352,6 @@ impl<T: Real> ColumnNmfState<T> {
         self.0.fact(exact::ERRORS)
     }
 
-    /// Calls `f` with `U V` as a model for the kernels.
-    pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
-        f(&Cp {
-            weights: None,
-            factors: &[Factor::Columns(self.u()), Factor::Rows(self.v())],
-        })
-    }
-
-    /// Calls `f` with the model in the scale of the data.
-    fn with_scaled<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
-        let v = scaled(self.v(), &self.totals());
-        f(&Cp {
-            weights: None,
-            factors: &[Factor::Columns(self.u()), Factor::Rows(&v)],
-        })
-    }
-
     /// Explains new columns by the learnt `U`.
     ///
     /// Every column is divided by its sum and gets the mixture with the least squared error: a convex problem, solved to rounding in one
@@ -390,46 +372,31 @@ impl<T: Real> ColumnNmfState<T> {
     }
 }
 
-impl<T: Real> Reconstruct for ColumnNmfState<T> {
-    fn shape(&self) -> Vec<usize> {
-        vec![self.u().nrows(), self.v().ncols()]
+impl<T: Real> Factored for ColumnNmfState<T> {
+    fn product(at: &Parameters<T>) -> (Option<&[T]>, Vec<Factor<'_, T>>) {
+        let factors = vec![Factor::Columns(at.at(0)), Factor::Rows(at.at(1))];
+        (None, factors)
     }
 
-    fn components(&self) -> usize {
-        self.u().ncols()
+    fn scaled_mode(&self) -> Option<usize> {
+        Some(1)
     }
 
-    fn cell(&self, index: &[usize]) -> f64 {
-        let total = self.0.fact(TOTALS).map_or(1.0, |totals| totals[index[1]]);
-        total * self.with_model(|cp| cp.cell(index))
-    }
-
-    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
-        self.with_scaled(|cp| dense(cp, 1.0))
-    }
-
-    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
-        self.with_scaled(|cp| one_component(cp, z, 1.0))
+    fn scale(&self, column: usize) -> f64 {
+        self.0.fact(TOTALS).map_or(1.0, |totals| totals[column])
     }
 }
 
 impl<T: Real> State for ColumnNmfState<T> {
     type Scalar = T;
     const NAME: &'static str = "column-nmf";
-
-    fn block_names(_: usize) -> Vec<Cow<'static, str>> {
-        ["u", "v"].map(Cow::from).into()
-    }
+    const BLOCKS: Blocks = &[("u", Matrix), ("v", Matrix)];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
-        let shapes: Vec<_> = parameters.blocks().map(|(_, b)| b.shape()).collect();
-        let (sizes, k) = match shapes[..] {
-            [(rows, k), (_, columns)] => ([rows, columns], k),
-            _ => ([0, 0], 0),
-        };
-        parameters.check(&specs(sizes, k))?;
-        check_totals(&parameters, sizes[1])?;
-        exact::check_errors(&parameters, [sizes[1]])?;
+        let ((rows, k), (_, columns)) = (parameters.shape(0), parameters.shape(1));
+        parameters.check(&specs([rows, columns], k))?;
+        check_totals(&parameters, columns)?;
+        exact::check_errors(&parameters, [columns])?;
         Ok(Self(parameters))
     }
 

@@ -36,7 +36,7 @@ pub use columns::{ColumnNmf, ColumnNmfBuilder, ColumnNmfState};
 pub use mixture::MixtureState;
 pub use ntf::{Ntf, NtfBuilder, NtfState, NtfUpdate};
 pub use plca_fit::{
-    Checkpoint, Event, Explained, Fit, FitError, Init, Iteration, Model, Need, Observer,
+    Checkpoint, Event, Explained, Factored, Fit, FitError, Init, Iteration, Model, Need, Observer,
     Parameters, Reconstruct, Run, Solver, Start, State, Status, Stop, StopError, TracePoint,
     Transform,
 };

@@ -1,14 +1,12 @@
 //! New data as mixtures of learnt components.
 
-use std::borrow::Cow;
-
 use nalgebra::DMatrix;
+use plca_fit::FileLayout::Matrix;
 use plca_fit::{
-    Axis, BlockSpec, Explained, FitError, Parameters, Reconstruct, State, Transform, dense,
-    one_component,
+    Axis, BlockSpec, Blocks, Explained, Factored, FitError, Parameters, State, Transform,
 };
 use plca_tensor::arrange::Products;
-use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
+use plca_tensor::{Data, Factor, Real};
 
 use crate::blocks::unsolved;
 use crate::columns::{self, ColumnNmfState};
@@ -78,8 +76,7 @@ impl<T: Real> MixtureState<T> {
 
     /// The mode of the observations.
     pub fn along(&self) -> usize {
-        let along = self.0.fact(ALONG).and_then(|fact| fact.first());
-        along.map_or(0, |&along| along as usize)
+        along(&self.0)
     }
 
     /// `V`, `K x n`, every column on the simplex.
@@ -103,70 +100,37 @@ impl<T: Real> MixtureState<T> {
     pub fn squared_errors(&self) -> Option<&[f64]> {
         self.0.fact(ERRORS)
     }
-
-    fn with_mixture<O>(&self, mixture: &DMatrix<T>, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
-        let mut factors: Vec<_> = self.factors().iter().map(Factor::Columns).collect();
-        factors.insert(self.along(), Factor::Rows(mixture));
-        f(&Cp {
-            weights: None,
-            factors: &factors,
-        })
-    }
-
-    /// Calls `f` with the mixtures as a model for the kernels, every observation divided by its sum.
-    pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
-        self.with_mixture(self.mixture(), f)
-    }
-
-    /// Calls `f` with the model in the scale of the data.
-    fn with_scaled<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
-        self.with_mixture(&scaled(self.mixture(), &self.totals()), f)
-    }
 }
 
-/// Mixtures times the sums of their observations.
-pub(crate) fn scaled<T: Real>(mixture: &DMatrix<T>, totals: &[f64]) -> DMatrix<T> {
-    let mut scaled = mixture.clone();
-    for (mut column, &total) in scaled.column_iter_mut().zip(totals) {
-        column *= T::lit(total);
-    }
-    scaled
+/// The mode of the observations.
+fn along<T: Real>(at: &Parameters<T>) -> usize {
+    let along = at.fact(ALONG).and_then(|fact| fact.first());
+    along.map_or(0, |&along| along as usize)
 }
 
-impl<T: Real> Reconstruct for MixtureState<T> {
-    fn shape(&self) -> Vec<usize> {
-        let mut shape: Vec<usize> = self.factors().iter().map(|f| f.nrows()).collect();
-        shape.insert(self.along(), self.mixture().ncols());
-        shape
+/// The product is of observations that are divided by their sums.
+impl<T: Real> Factored for MixtureState<T> {
+    fn product(at: &Parameters<T>) -> (Option<&[T]>, Vec<Factor<'_, T>>) {
+        let factors = at.matrices()[1..].iter().map(Factor::Columns);
+        let mut factors: Vec<_> = factors.collect();
+        factors.insert(along(at), Factor::Rows(at.at(0)));
+        (None, factors)
     }
 
-    fn components(&self) -> usize {
-        self.mixture().nrows()
+    fn scaled_mode(&self) -> Option<usize> {
+        Some(self.along())
     }
 
-    fn cell(&self, index: &[usize]) -> f64 {
-        let total = self.0.fact(TOTALS);
-        let total = total.map_or(1.0, |totals| totals[index[self.along()]]);
-        total * self.with_model(|cp| cp.cell(index))
-    }
-
-    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
-        self.with_scaled(|cp| dense(cp, 1.0))
-    }
-
-    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
-        self.with_scaled(|cp| one_component(cp, z, 1.0))
+    fn scale(&self, observation: usize) -> f64 {
+        let totals = self.0.fact(TOTALS);
+        totals.map_or(1.0, |totals| totals[observation])
     }
 }
 
 impl<T: Real> State for MixtureState<T> {
     type Scalar = T;
     const NAME: &'static str = "pntf-mixture";
-
-    fn block_names(order: usize) -> Vec<Cow<'static, str>> {
-        let factors = (0..order).map(|j| format!("factor_{j}").into());
-        std::iter::once("mixture".into()).chain(factors).collect()
-    }
+    const BLOCKS: Blocks = &[("mixture", Matrix), ("factor_", Matrix)];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let modes = parameters.matrices().len();
@@ -180,9 +144,8 @@ impl<T: Real> State for MixtureState<T> {
                 });
             }
         };
-        let shapes: Vec<_> = parameters.blocks().map(|(_, b)| b.shape()).collect();
-        let (k, n) = shapes.first().copied().unwrap_or_default();
-        let others: Vec<usize> = shapes.iter().skip(1).map(|&(rows, _)| rows).collect();
+        let (k, n) = parameters.shape(0);
+        let others: Vec<usize> = (1..modes).map(|j| parameters.shape(j).0).collect();
         parameters.check(&specs(along, n, &others, k))?;
         check_totals(&parameters, n)?;
         check_errors(&parameters, [n])?;

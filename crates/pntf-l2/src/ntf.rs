@@ -6,15 +6,14 @@
 //!
 //! One iteration updates the modes in order, each from the newest others. `[PNTF 5]`
 
-use std::borrow::Cow;
-
 use nalgebra::DMatrix;
+use plca_fit::FileLayout::Matrix;
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Constraint, Draw, Explained, FitError, Frozen, Model, Parameters,
-    Reconstruct, Sense, Settings, State, Stepped, Transform, dense, one_component,
+    Algorithm, Axis, BlockSpec, Blocks, Constraint, Draw, Explained, Factored, FitError, Frozen,
+    Model, Parameters, Sense, Settings, State, Stepped, Transform,
 };
 use plca_tensor::arrange::Products;
-use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
+use plca_tensor::{Data, Factor, Real};
 
 use crate::blocks::{check_complete, check_signs, finite, is_kept, kept};
 use crate::exact::{self, explain_sums};
@@ -282,7 +281,7 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
 ///
 /// ```
 /// use nalgebra::dmatrix;
-/// use pntf_l2::NtfState;
+/// use pntf_l2::{Factored, NtfState};
 /// let state = NtfState::new(vec![dmatrix![2.0; 1.0], dmatrix![3.0; 0.5]])?;
 /// assert_eq!(state.with_model(|p| p.cell(&[0, 1])), 1.0);
 /// # Ok::<(), pntf_l2::FitError>(())
@@ -324,15 +323,6 @@ impl<T: Real> NtfState<T> {
         self.0.fact(exact::ERRORS)
     }
 
-    /// Calls `f` with the state as a model for the kernels.
-    pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
-        let factors: Vec<_> = self.factors().iter().map(Factor::Columns).collect();
-        f(&Cp {
-            weights: None,
-            factors: &factors,
-        })
-    }
-
     /// Explains the slices of new data along one mode, the observations, by the components' other factors.
     ///
     /// Every slice gets the coefficients `>= 0` with the least squared error, a row of the mode's factor: a convex problem, solved to rounding in
@@ -366,36 +356,21 @@ impl<T: Real> NtfState<T> {
     }
 }
 
-impl<T: Real> Reconstruct for NtfState<T> {
-    fn shape(&self) -> Vec<usize> {
-        self.factors().iter().map(|f| f.nrows()).collect()
+impl<T: Real> Factored for NtfState<T> {
+    fn product(at: &Parameters<T>) -> (Option<&[T]>, Vec<Factor<'_, T>>) {
+        let factors = at.matrices().iter().map(Factor::Columns);
+        (None, factors.collect())
     }
 
-    fn components(&self) -> usize {
-        self.factor(0).ncols()
-    }
-
-    fn cell(&self, index: &[usize]) -> f64 {
-        self.with_model(|cp| cp.cell(index))
-    }
-
-    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
-        self.with_model(|cp| dense(cp, 1.0))
-    }
-
-    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
-        self.with_model(|cp| one_component(cp, z, 1.0))
+    fn scale(&self, _: usize) -> f64 {
+        1.0
     }
 }
 
 impl<T: Real> State for NtfState<T> {
     type Scalar = T;
     const NAME: &'static str = "ntf-l2";
-
-    fn block_names(order: usize) -> Vec<Cow<'static, str>> {
-        let factors = (0..order).map(|j| format!("factor_{j}").into());
-        factors.collect()
-    }
+    const BLOCKS: Blocks = &[("factor_", Matrix)];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let factors = parameters.matrices();

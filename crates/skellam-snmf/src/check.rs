@@ -16,17 +16,6 @@ pub(crate) fn check_numbers(components: usize, replicates: Replicates) -> Result
     }
 }
 
-/// Refuses a component that there is not.
-pub(crate) fn check_component(component: usize, components: usize) -> Result<(), FitError> {
-    match component < components {
-        true => Ok(()),
-        false => Err(FitError::NoComponent {
-            component,
-            components,
-        }),
-    }
-}
-
 /// Refuses the first block whose shape is not the expected one: its name, its shape, and that.
 pub(crate) fn check_shapes<'a>(
     blocks: impl IntoIterator<Item = (&'a str, (usize, usize), (usize, usize))>,

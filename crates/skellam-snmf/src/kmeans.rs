@@ -6,18 +6,16 @@
 //!
 //! One iteration moves every centre to the mean of its samples, then every sample to its nearest centre. The sum falls until no sample moves.
 
-use std::borrow::Cow;
-
 use nalgebra::DMatrix;
 use plca_dist::random;
+use plca_fit::FileLayout::{Matrix, Vector};
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Constraint, Explained, FileLayout, FitError, Frozen, Model,
-    Parameters, Reconstruct, Sense, Separable, Settings, State, Stepped, Transform, check_shape,
+    Algorithm, Axis, BlockSpec, Blocks, Constraint, Explained, FitError, Frozen, Model, Parameters,
+    Reconstruct, Sense, Separable, Settings, State, Stepped, Transform, check_shape,
 };
 use plca_tensor::{CompensatedSum, Data, DenseTensor, Factor, Order, Real};
 use rand::Rng;
 
-use crate::check::check_component;
 use crate::ding::complete;
 use crate::signed::{along_columns, explained};
 
@@ -315,12 +313,6 @@ impl<T: Real> KMeansState<T> {
         let start = vec![self.centres().clone(), labels];
         explained(steps, start, how, Vec::new(), 0.0)
     }
-
-    fn dense(&self, value: impl Fn(usize, usize) -> T) -> Result<DenseTensor<T>, FitError> {
-        let shape = self.shape();
-        let rows = DMatrix::from_fn(shape[1], shape[0], |n, i| value(i, n));
-        Ok(DenseTensor::new(shape, rows.data.into(), Order::RowMajor)?)
-    }
 }
 
 /// Every column as the centre of its cluster.
@@ -337,41 +329,26 @@ impl<T: Real> Reconstruct for KMeansState<T> {
         self.centres()[(index[0], self.label(index[1]))].to_f64()
     }
 
-    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
-        self.dense(|i, n| self.centres()[(i, self.label(n))])
-    }
-
-    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
-        check_component(z, self.components())?;
-        self.dense(|i, n| match self.label(n) == z {
+    fn cells(&self, component: Option<usize>) -> Result<DenseTensor<T>, FitError> {
+        let labels = self.labels();
+        let value = |i: usize, z: usize| match component.is_none_or(|only| only == z) {
             true => self.centres()[(i, z)],
             false => T::zero(),
-        })
+        };
+        let rows = (0..self.centres().nrows()).flat_map(|i| labels.iter().map(move |&z| (i, z)));
+        let values = rows.map(|(i, z)| value(i, z)).collect();
+        Ok(DenseTensor::new(self.shape(), values, Order::RowMajor)?)
     }
 }
 
 impl<T: Real> State for KMeansState<T> {
     type Scalar = T;
     const NAME: &'static str = "kmeans";
-
-    fn block_names(_: usize) -> Vec<Cow<'static, str>> {
-        ["centres", "labels"].map(Cow::from).into()
-    }
-
-    fn layout(block: &str) -> FileLayout {
-        match block {
-            "labels" => FileLayout::Vector,
-            _ => FileLayout::Matrix,
-        }
-    }
+    const BLOCKS: Blocks = &[("centres", Matrix), ("labels", Vector)];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
-        let shapes: Vec<_> = parameters.blocks().map(|(_, b)| b.shape()).collect();
-        let (shape, k) = match shapes[..] {
-            [(f, k), (n, _)] => ((f, n), k),
-            _ => ((0, 0), 0),
-        };
-        parameters.check(&specs(shape, k))?;
+        let ((rows, k), (samples, _)) = (parameters.shape(0), parameters.shape(1));
+        parameters.check(&specs((rows, samples), k))?;
         let labels = parameters.at(1).iter().map(|x| x.to_f64());
         let bad = |x: &f64| x.fract() != 0.0 || *x >= k as f64;
         if let Some((row, value)) = { labels }.enumerate().find(|(_, x)| bad(x)) {

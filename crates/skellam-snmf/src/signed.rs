@@ -11,7 +11,7 @@ use plca_tensor::{DenseTensor, Order, Real, SignedModel, SignedWanted};
 use rand::Rng;
 
 use crate::Replicates;
-use crate::check::{check_component, scaled};
+use crate::check::scaled;
 use crate::rule::Split;
 use crate::sides::{normalise, split, stack, tame};
 
@@ -241,28 +241,24 @@ pub(crate) fn cell<T: Real>(
     terms.sum()
 }
 
-/// `W H` as a tensor.
+/// `W H` row by row, or column `z` of `W` times row `z` of `H`.
+pub(crate) fn rows_of<T: Real>(w: &DMatrix<T>, h: &DMatrix<T>, component: Option<usize>) -> Vec<T> {
+    let (first, count) = component.map_or((0, w.ncols()), |z| (z, 1));
+    let rows = h.rows(first, count).transpose() * w.columns(first, count).transpose();
+    rows.data.into()
+}
+
+/// The same as a tensor.
 ///
 /// # Errors
 ///
 /// [`FitError::Data`] for a value beyond the scalar.
-pub(crate) fn product<T: Real>(w: &DMatrix<T>, h: &DMatrix<T>) -> Result<DenseTensor<T>, FitError> {
-    let shape = vec![w.nrows(), h.ncols()];
-    let rows = h.transpose() * w.transpose();
-    Ok(DenseTensor::new(shape, rows.data.into(), Order::RowMajor)?)
-}
-
-/// Column `z` of `W` times row `z` of `H`.
-///
-/// # Errors
-///
-/// [`FitError::NoComponent`], and as [`product`].
-pub(crate) fn product_of_one<T: Real>(
+pub(crate) fn product<T: Real>(
     w: &DMatrix<T>,
     h: &DMatrix<T>,
-    z: usize,
+    component: Option<usize>,
 ) -> Result<DenseTensor<T>, FitError> {
-    check_component(z, w.ncols())?;
-    let (w, h) = (w.columns(z, 1).into_owned(), h.rows(z, 1).into_owned());
-    product(&w, &h)
+    let shape = vec![w.nrows(), h.ncols()];
+    let values = rows_of(w, h, component);
+    Ok(DenseTensor::new(shape, values, Order::RowMajor)?)
 }

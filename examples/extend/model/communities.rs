@@ -7,14 +7,13 @@
 //!
 //! E-step: expected counts of both modes, `C_0` and `C_1`. M-step: `P(x | z) ∝ C_0 + C_1`, `P(z) ∝ Σ_x C_0`.
 
-use std::borrow::Cow;
-
 use nalgebra::DMatrix;
+use plca_fit::FileLayout::{Matrix, Vector};
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Counts, Em, Expectation, FitError, Model, Parameters, Reconstruct,
-    Settings, State, Wanted, dense, one_component,
+    Algorithm, Axis, BlockSpec, Blocks, Counts, Em, Expectation, Factored, FitError, Model,
+    Parameters, Settings, State, Wanted,
 };
-use plca_tensor::{Cp, Data, DenseTensor, Factor, Modes, Real, Request, check_counts};
+use plca_tensor::{Data, Factor, Modes, Real, Request, check_counts};
 
 /// Settings of the model. Its blocks are `weights`, `P(z)`, and `members`, `P(x | z)` in columns.
 #[derive(Clone, Debug)]
@@ -48,14 +47,8 @@ impl<T: Real> CommunitiesBuilder<T> {
     ///
     /// [`FitError::Setting`] without communities.
     pub fn build(self) -> Result<Communities<T>, FitError> {
-        match self.0.components {
-            0 => Err(FitError::Setting {
-                name: "components",
-                value: 0.0,
-                expected: "at least 1",
-            }),
-            _ => Ok(self.0),
-        }
+        FitError::if_zero("components", self.0.components)?;
+        Ok(self.0)
     }
 }
 
@@ -64,14 +57,6 @@ fn specs<T: Real>(nodes: usize, k: usize) -> Vec<BlockSpec<T>> {
         BlockSpec::simplex("weights", (k, 1), Axis::Rows),
         BlockSpec::simplex("members", (nodes, k), Axis::Columns),
     ]
-}
-
-fn with_model<T: Real, O>(at: &Parameters<T>, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
-    let members = Factor::Columns(at.at(1));
-    f(&Cp {
-        weights: Some(at.at(0).as_slice()),
-        factors: &[members, members],
-    })
 }
 
 /// The model on data.
@@ -92,7 +77,7 @@ impl<T: Real> Expectation<T> for OnData<'_, T> {
             _ => Modes::all(2),
         };
         let request = Request::counts(modes).value(wanted.value);
-        let mut e = with_model(at, |model| self.data.e_step(model, &request))?;
+        let mut e = CommunitiesState::with_model_at(at, |model| self.data.e_step(model, &request))?;
         let value = wanted.value.then(|| e.value());
         let weights = wanted.blocks[0].then(|| {
             let sums = e.counts(0).column_iter().map(|column| column.sum());
@@ -107,7 +92,7 @@ impl<T: Real> Expectation<T> for OnData<'_, T> {
 
     fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
         let mut first = None;
-        with_model(at, |model| {
+        CommunitiesState::with_model_at(at, |model| {
             self.data.visit(&mut |index, value| {
                 if first.is_none() && model.cell(index) <= 0.0 {
                     first = Some((index.to_vec(), value));
@@ -163,14 +148,11 @@ pub struct CommunitiesState<T: Real>(Parameters<T>);
 impl<T: Real> State for CommunitiesState<T> {
     type Scalar = T;
     const NAME: &'static str = "communities";
-
-    fn block_names(_: usize) -> Vec<Cow<'static, str>> {
-        vec!["weights".into(), "members".into()]
-    }
+    const BLOCKS: Blocks = &[("weights", Vector), ("members", Matrix)];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
-        let members = parameters.block("members").map_or((0, 0), DMatrix::shape);
-        parameters.check(&specs(members.0, members.1))?;
+        let (nodes, k) = parameters.shape(1);
+        parameters.check(&specs(nodes, k))?;
         Ok(Self(parameters))
     }
 
@@ -179,25 +161,10 @@ impl<T: Real> State for CommunitiesState<T> {
     }
 }
 
-impl<T: Real> Reconstruct for CommunitiesState<T> {
-    fn shape(&self) -> Vec<usize> {
-        vec![self.0.at(1).nrows(); 2]
-    }
-
-    fn components(&self) -> usize {
-        self.0.at(0).len()
-    }
-
-    fn cell(&self, index: &[usize]) -> f64 {
-        self.0.mass() * with_model(&self.0, |model| model.cell(index))
-    }
-
-    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
-        with_model(&self.0, |model| dense(model, self.0.mass()))
-    }
-
-    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
-        with_model(&self.0, |model| one_component(model, z, self.0.mass()))
+impl<T: Real> Factored for CommunitiesState<T> {
+    fn product(at: &Parameters<T>) -> (Option<&[T]>, Vec<Factor<'_, T>>) {
+        let members = Factor::Columns(at.at(1));
+        (Some(at.at(0).as_slice()), vec![members, members])
     }
 }
 
@@ -205,7 +172,7 @@ impl<T: Real> Reconstruct for CommunitiesState<T> {
 mod tests {
     use plca_fit::laws::{Claims, Rounding, check_model};
     use plca_fit::{Init, Solver};
-    use plca_tensor::Order;
+    use plca_tensor::{DenseTensor, Order};
     use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
     use super::*;

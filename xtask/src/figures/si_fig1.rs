@@ -2,7 +2,7 @@
 
 use nalgebra::DMatrix;
 use plca_em::{Plca, PlcaState};
-use plca_fit::{Fit, Init, Model, Solver, Stop};
+use plca_fit::{Factored, Fit, Init, Model, Solver, Stop};
 use plca_tensor::{DenseTensor, Order};
 
 use super::support::{

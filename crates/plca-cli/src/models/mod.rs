@@ -140,12 +140,10 @@ macro_rules! of_state {
         }
 
         fn blocks(&self, order: usize) -> Vec<String> {
-            let names = <$state as plca_fit::State>::block_names(order);
+            let mut names = <$state as plca_fit::State>::block_names(order);
             let layout = <$state as plca_fit::State>::layout;
-            let names = names.into_iter().map(String::from);
+            names.retain(|name| layout(name) != plca_fit::FileLayout::Absent);
             names
-                .filter(|name| layout(name) != plca_fit::FileLayout::Absent)
-                .collect()
         }
 
         fn file(&self, at: &plca_fit::Parameters<f64>) -> plca_io::ModelFile {

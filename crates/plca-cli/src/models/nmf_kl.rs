@@ -53,10 +53,7 @@ impl ModelKind for Unnormalised {
     }
 
     fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {
-        let state: NmfState<f64> = file.state()?;
-        Ok(Fitted::sum(state, |state, draws| {
-            state.with_model(|cp| draws.of(cp))
-        }))
+        Ok(Fitted::factored(file.state::<NmfState<f64>>()?))
     }
 }
 

@@ -44,10 +44,7 @@ impl ModelKind for LeeSeung {
     }
 
     fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {
-        let state: NtfState<f64> = file.state()?;
-        Ok(Fitted::sum(state, |state, draws| {
-            state.with_model(|cp| draws.of(cp))
-        }))
+        Ok(Fitted::factored(file.state::<NtfState<f64>>()?))
     }
 }
 

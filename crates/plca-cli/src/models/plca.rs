@@ -69,10 +69,7 @@ impl ModelKind for Symmetric {
     }
 
     fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {
-        let state: PlcaState<f64> = file.state()?;
-        Ok(Fitted::sum(state, |state, draws| {
-            state.with_model(|cp| draws.of(cp))
-        }))
+        Ok(Fitted::factored(file.state::<PlcaState<f64>>()?))
     }
 }
 

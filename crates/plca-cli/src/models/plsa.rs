@@ -68,10 +68,7 @@ impl ModelKind for Asymmetric {
     }
 
     fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {
-        let state: PlsaState<f64> = file.state()?;
-        Ok(Fitted::sum(state, |state, draws| {
-            state.with_scaled(|cp| draws.of(cp))
-        }))
+        Ok(Fitted::factored(file.state::<PlsaState<f64>>()?))
     }
 }
 

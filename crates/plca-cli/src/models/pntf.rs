@@ -43,10 +43,7 @@ impl ModelKind for OnSimplex {
     }
 
     fn approximation(&self, file: Saved) -> Result<Box<dyn Approximation>, Failure> {
-        let state: PntfState<f64> = file.state()?;
-        Ok(Fitted::sum(state, |state, draws| {
-            state.with_model(|cp| draws.of(cp))
-        }))
+        Ok(Fitted::factored(file.state::<PntfState<f64>>()?))
     }
 }
 

@@ -2,12 +2,12 @@
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::{
-    BlockSpec, Counts, Expectation, Exposure, FitError, Frozen, Parameters, Plan, Product, Renewed,
-    Sense, Separable, Wanted, refuse, transpose_to,
+    BlockSpec, Counts, Expectation, Exposure, Factored, FitError, Frozen, Parameters, Plan,
+    Product, Renewed, Sense, Separable, Wanted, refuse, transpose_to,
 };
 use plca_tensor::{Cp, Data, Expected, Factor, Modes, Real, Request, Rule, normalise_columns};
 
-use super::{Nmf, with_model};
+use super::{Nmf, NmfState};
 use crate::blocks::{is_free, largest, residual};
 use crate::expectation::{completed, with_hidden};
 use crate::product::unsupported;
@@ -51,7 +51,7 @@ impl<T: Real> NmfCounts<'_, T> {
 
     /// The model's mass in the observed cells.
     fn seen_mass(&self, at: &Parameters<T>) -> Result<f64, FitError> {
-        with_model(at, |cp| {
+        NmfState::with_model_at(at, |cp| {
             if self.data.is_complete() {
                 return Ok(cp.mass());
             }
@@ -70,7 +70,7 @@ impl<T: Real> NmfCounts<'_, T> {
         value: bool,
     ) -> Result<(Expected<T>, Option<f64>), FitError> {
         let wanted = Request::counts(modes).value(value);
-        with_model(at, |cp| {
+        NmfState::with_model_at(at, |cp| {
             let e = self.data.e_step(cp, &wanted)?;
             let ln_lik = value.then(|| e.value());
             if self.data.is_complete() || modes.is_empty() {
@@ -116,7 +116,9 @@ impl<T: Real> Expectation<T> for NmfCounts<'_, T> {
     }
 
     fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
-        Ok(with_model(at, |cp| unsupported(self.data, cp))?)
+        Ok(NmfState::with_model_at(at, |cp| {
+            unsupported(self.data, cp)
+        })?)
     }
 
     /// That of PLCA at the state's image, in which a weight is the share of a component in the mass of the completed data. `[SPEC 3]`
@@ -132,7 +134,7 @@ impl<T: Real> Expectation<T> for NmfCounts<'_, T> {
             Ok(e) => e,
             Err(error) => return Some(Err(error.into())),
         };
-        let mass = with_model(at, |cp| cp.mass());
+        let mass = NmfState::with_model_at(at, |cp| cp.mass());
         let mut worst: f64 = 0.0;
         for (mode, factor) in factors.iter().enumerate() {
             let Some(counts) = e.get(mode) else { continue };

@@ -18,13 +18,11 @@ mod counts;
 mod sequential;
 mod state;
 
-use plca_fit::{
-    Algorithm, Axis, BlockSpec, Constraint, Draw, Em, FitError, Model, Parameters, Settings,
-};
-use plca_tensor::{Cp, Data, Factor, Real, check_counts};
+use plca_fit::{Algorithm, Axis, BlockSpec, Constraint, Draw, Em, FitError, Model, Settings};
+use plca_tensor::{Data, Real, check_counts};
 
 use crate::Missing;
-use crate::product::{check_components, conflict};
+use crate::product::conflict;
 use crate::sequential::Sequential;
 use counts::{NmfCounts, plan};
 
@@ -118,7 +116,7 @@ impl<T: Real> NmfBuilder<T> {
     /// [`FitError::Setting`] without components, [`FitError::Conflict`] for updates and a treatment of hidden cells that do not go together.
     pub fn build(self) -> Result<Nmf<T>, FitError> {
         let mut nmf = self.0;
-        check_components(nmf.components)?;
+        FitError::if_zero("components", nmf.components)?;
         let what = match (nmf.update, nmf.missing) {
             (Some(Update::Simultaneous), Some(Missing::Multiplicative)) => {
                 "masked multiplicative updates have the sequential form only"
@@ -150,9 +148,7 @@ impl<T: Real> Model for Nmf<T> {
         check_counts(data)?;
         let &[rows, columns] = data.shape() else {
             let order = data.shape().len();
-            return Err(FitError::Conflict {
-                what: format!("NMF is for matrices, the data have order {order}"),
-            });
+            return conflict(format!("NMF is for matrices, the data have order {order}"));
         };
         // E[W H] over all cells is K; both factors take half of the scale.
         let cells = rows as f64 * columns as f64;
@@ -185,11 +181,4 @@ fn specs<T: Real>([rows, columns]: [usize; 2], k: usize) -> Vec<BlockSpec<T>> {
         rates("w", (rows, k), Axis::Columns),
         rates("h", (k, columns), Axis::Rows),
     ]
-}
-
-fn with_model<T: Real, O>(at: &Parameters<T>, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
-    f(&Cp {
-        weights: None,
-        factors: &[Factor::Columns(at.at(0)), Factor::Rows(at.at(1))],
-    })
 }

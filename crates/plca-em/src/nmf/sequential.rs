@@ -1,10 +1,10 @@
 //! The sequential form of the updates: `W`, then `H` from a fresh ratio.
 
-use plca_fit::{Exposure, FitError, Parameters};
+use plca_fit::{Exposure, Factored, FitError, Parameters};
 use plca_tensor::{Factor, Modes, Real, Request, Rule};
 
+use super::NmfState;
 use super::counts::NmfCounts;
-use super::with_model;
 use crate::blocks::is_free;
 use crate::product::check_measured;
 use crate::sequential::Sweep;
@@ -23,7 +23,7 @@ impl<T: Real> NmfCounts<'_, T> {
             return Ok(None);
         }
         let wanted = Request::counts(Modes::one(mode)).value(measure);
-        let mut e = with_model(at, |cp| {
+        let mut e = NmfState::with_model_at(at, |cp| {
             let e = data.e_step(cp, &wanted)?;
             check_measured(measure.then(|| e.value()), *data, cp)?;
             Ok::<_, FitError>(e)
@@ -31,11 +31,13 @@ impl<T: Real> NmfCounts<'_, T> {
         let exposure = wanted.value(true).rule(Rule::Exposure);
         let mut seen = match data.is_complete() {
             true => None,
-            false => Some(with_model(at, |cp| data.e_step(cp, &exposure))?),
+            false => Some(NmfState::with_model_at(at, |cp| {
+                data.e_step(cp, &exposure)
+            })?),
         };
         let value = measure.then(|| {
             let seen = seen.as_ref().map(|seen| seen.value());
-            let mass = seen.unwrap_or_else(|| with_model(at, |cp| cp.mass()));
+            let mass = seen.unwrap_or_else(|| NmfState::with_model_at(at, |cp| cp.mass()));
             self.divergence(e.value(), mass)
         });
         if free {

@@ -1,18 +1,17 @@
 //! Fitted parameters, and what they say of data.
 
-use std::borrow::Cow;
-
 use nalgebra::DMatrix;
+use plca_fit::FileLayout::Matrix;
 use plca_fit::{
-    Explained, FitError, Model, Parameters, Reconstruct, State, Transform, begin, certify, dense,
-    empty, gaps, one_component, possible, share,
+    Blocks, Explained, Factored, FitError, Model, Parameters, State, Transform, begin, certify,
+    empty, gaps, possible, share,
 };
-use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
+use plca_tensor::{Data, Factor, Real};
 
 use super::counts::image;
-use super::{Nmf, specs, with_model};
+use super::{Nmf, specs};
 use crate::PlcaState;
-use crate::product::{check_components, conflict};
+use crate::product::conflict;
 
 /// Fitted parameters of [`Nmf`].
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +26,7 @@ impl<T: Real> NmfState<T> {
     ///
     /// [`FitError::Shape`], [`FitError::Value`], [`FitError::Setting`] without components.
     pub fn new(w: DMatrix<T>, h: DMatrix<T>) -> Result<Self, FitError> {
-        check_components(w.ncols())?;
+        FitError::if_zero("components", w.ncols())?;
         let specs = specs([w.nrows(), h.ncols()], w.ncols());
         Ok(Self(Parameters::new(&specs, vec![w, h])?))
     }
@@ -40,11 +39,6 @@ impl<T: Real> NmfState<T> {
     /// `H`, `K x J`.
     pub fn h(&self) -> &DMatrix<T> {
         self.0.at(1)
-    }
-
-    /// Calls `f` with the state as a model for the kernels.
-    pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
-        with_model(&self.0, f)
     }
 
     /// Explains new data along one mode: the factor of the other is kept.
@@ -144,44 +138,26 @@ impl<T: Real> NmfState<T> {
     }
 }
 
-impl<T: Real> Reconstruct for NmfState<T> {
-    fn shape(&self) -> Vec<usize> {
-        vec![self.w().nrows(), self.h().ncols()]
+impl<T: Real> Factored for NmfState<T> {
+    fn product(at: &Parameters<T>) -> (Option<&[T]>, Vec<Factor<'_, T>>) {
+        let factors = vec![Factor::Columns(at.at(0)), Factor::Rows(at.at(1))];
+        (None, factors)
     }
 
-    fn components(&self) -> usize {
-        self.w().ncols()
-    }
-
-    fn cell(&self, index: &[usize]) -> f64 {
-        self.with_model(|cp| cp.cell(index))
-    }
-
-    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
-        self.with_model(|cp| dense(cp, 1.0))
-    }
-
-    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
-        self.with_model(|cp| one_component(cp, z, 1.0))
+    fn scale(&self, _: usize) -> f64 {
+        1.0
     }
 }
 
 impl<T: Real> State for NmfState<T> {
     type Scalar = T;
     const NAME: &'static str = "nmf-kl";
-
-    fn block_names(_: usize) -> Vec<Cow<'static, str>> {
-        ["w", "h"].map(Cow::from).into()
-    }
+    const BLOCKS: Blocks = &[("w", Matrix), ("h", Matrix)];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
-        let shapes: Vec<_> = parameters.blocks().map(|(_, b)| b.shape()).collect();
-        let (sizes, k) = match shapes[..] {
-            [(rows, k), (_, columns)] => ([rows, columns], k),
-            _ => ([0, 0], 0),
-        };
-        parameters.check(&specs(sizes, k))?;
-        check_components(k)?;
+        let ((rows, k), (_, columns)) = (parameters.shape(0), parameters.shape(1));
+        parameters.check(&specs([rows, columns], k))?;
+        FitError::if_zero("components", k)?;
         Ok(Self(parameters))
     }
 

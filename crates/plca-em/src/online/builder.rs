@@ -4,7 +4,6 @@ use plca_fit::FitError;
 use plca_tensor::Real;
 
 use super::{Online, StepSize, Streamed};
-use crate::product::check_setting;
 
 /// When the mixtures of a batch are good enough to learn from.
 ///
@@ -35,9 +34,9 @@ impl Default for Local {
 
 impl Local {
     pub(super) fn check(&self) -> Result<(), FitError> {
-        check_setting(self.max_iter > 0, "max_iter", 0.0, "at least 1")?;
+        FitError::if_zero("max_iter", self.max_iter)?;
         let good = self.tol.is_finite() && self.tol >= 0.0;
-        check_setting(good, "tol", self.tol, "a finite number >= 0")
+        FitError::unless(good, "tol", self.tol, "a finite number >= 0")
     }
 }
 
@@ -126,7 +125,7 @@ impl<T: Real, M: Streamed<T>> OnlineBuilder<M, T> {
         online.local.check()?;
         if let Some(total) = online.total {
             let good = total.is_finite() && total > 0.0;
-            check_setting(good, "total", total, "a finite number > 0")?;
+            FitError::unless(good, "total", total, "a finite number > 0")?;
         }
         Ok(online)
     }

@@ -4,7 +4,7 @@ use nalgebra::{DMatrix, DVector};
 use plca_fit::{Axis, BlockSpec, FitError};
 use plca_tensor::Real;
 
-use crate::product::{check_components, conflict};
+use crate::product::conflict;
 
 /// Parameters that all batches of a stream share, the statistics that they follow from, and where the stream stands. Serialised, it
 /// goes on to the bit.
@@ -70,7 +70,7 @@ impl<T: Real> OnlineState<T> {
     /// ```
     pub fn new(weights: DVector<T>, factors: Vec<DMatrix<T>>) -> Result<Self, FitError> {
         let k = weights.len();
-        check_components(k)?;
+        FitError::if_zero("components", k)?;
         if factors.is_empty() {
             return conflict(
                 "a stream has one mode or more besides the streamed one, expected a factor",

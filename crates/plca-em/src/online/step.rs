@@ -2,8 +2,6 @@
 
 use plca_fit::FitError;
 
-use crate::product::check_setting;
-
 /// Weight `ρ_t` of the `t`-th batch, counted from 1, against everything learnt before.
 ///
 /// Stochastic approximation asks for `Σ ρ_t = ∞`, so that the start is forgotten, and `Σ ρ_t² < ∞`, so that noise averages out: a power
@@ -64,10 +62,10 @@ impl StepSize {
     pub(super) fn check(self) -> Result<(), FitError> {
         match self {
             Self::Power { kappa, t0 } => {
-                check_setting(kappa > 0.5 && kappa <= 1.0, "kappa", kappa, "(0.5, 1]")?;
-                check_setting(t0.is_finite() && t0 >= 0.0, "t0", t0, "[0, ∞)")
+                FitError::unless(kappa > 0.5 && kappa <= 1.0, "kappa", kappa, "(0.5, 1]")?;
+                FitError::unless(t0.is_finite() && t0 >= 0.0, "t0", t0, "[0, ∞)")
             }
-            Self::Constant(rho) => check_setting(rho > 0.0 && rho <= 1.0, "rho", rho, "(0, 1]"),
+            Self::Constant(rho) => FitError::unless(rho > 0.0 && rho <= 1.0, "rho", rho, "(0, 1]"),
             Self::Average => Ok(()),
         }
     }

@@ -75,41 +75,20 @@ impl<P: Place> Frame<P> {
         self.scale(at) * self.place.cell(parts(at), index)
     }
 
-    /// All cells as some parts have them, in the scale of the data.
-    fn cells<T: Real>(
+    /// All cells, or what a component gives to them, in the scale of the data.
+    pub(crate) fn cells<T: Real>(
         &self,
         at: &Parameters<T>,
-        of: Parts<'_, T>,
+        component: Option<usize>,
     ) -> Result<DenseTensor<T>, FitError> {
         let shape = self.place.shape().to_vec();
         check_room::<T>(&shape)?;
+        let parts = parts(at);
+        let parts = component.map_or(parts, |z| parts.component(z));
         let scale = T::lit(self.scale(at));
-        let mut cells = self.place.cells(of);
+        let mut cells = self.place.cells(parts);
         cells.iter_mut().for_each(|p| *p *= scale);
         Ok(DenseTensor::new(shape, cells, Order::RowMajor)?)
-    }
-
-    pub(crate) fn reconstruct<T: Real>(
-        &self,
-        at: &Parameters<T>,
-    ) -> Result<DenseTensor<T>, FitError> {
-        self.cells(at, parts(at))
-    }
-
-    pub(crate) fn component<T: Real>(
-        &self,
-        at: &Parameters<T>,
-        z: usize,
-    ) -> Result<DenseTensor<T>, FitError> {
-        let parts = parts(at);
-        let components = parts.weights.len();
-        if z >= components {
-            return Err(FitError::NoComponent {
-                component: z,
-                components,
-            });
-        }
-        self.cells(at, parts.component(z))
     }
 }
 
@@ -160,30 +139,19 @@ macro_rules! placed_state {
             }
 
             /// Under the conditional likelihood scaled so that the observed cells have the sum of the data.
-            fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
-                self.1.reconstruct(&self.0)
-            }
-
-            fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
-                self.1.component(&self.0, z)
+            fn cells(&self, component: Option<usize>) -> Result<DenseTensor<T>, FitError> {
+                self.1.cells(&self.0, component)
             }
         }
 
         impl<T: Real> State for $state<T> {
             type Scalar = T;
             const NAME: &'static str = $name;
-
-            fn block_names(_: usize) -> Vec<Cow<'static, str>> {
-                ["weights", "kernels", "impulses"].map(Cow::from).into()
-            }
-
-            fn layout(block: &str) -> FileLayout {
-                match block {
-                    "weights" => FileLayout::Vector,
-                    "kernels" => FileLayout::Stack("kernel"),
-                    _ => FileLayout::Stack("places"),
-                }
-            }
+            const BLOCKS: Blocks = &[
+                ("weights", FileLayout::Vector),
+                ("kernels", FileLayout::Stack("kernel")),
+                ("impulses", FileLayout::Stack("places")),
+            ];
 
             fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
                 let place = Self::place(&parameters)?;

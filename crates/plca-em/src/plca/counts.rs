@@ -2,12 +2,12 @@
 
 use nalgebra::DMatrix;
 use plca_fit::{
-    BlockSpec, Counts, Expectation, FitError, Parameters, Plan, Product, Separable, Wanted,
-    pseudo_counts, refuse, transpose_to,
+    BlockSpec, Counts, Expectation, Factored, FitError, Parameters, Plan, Product, Separable,
+    Wanted, pseudo_counts, refuse, transpose_to,
 };
 use plca_tensor::{Cp, Data, Expected, Factor, Modes, Real};
 
-use super::{Plca, with_model};
+use super::{Plca, PlcaState};
 use crate::blocks::{any_partly_frozen, is_free, largest, residual};
 use crate::expectation::completed;
 use crate::online::Streamed;
@@ -52,7 +52,7 @@ impl<'a, T: Real> PlcaCounts<'a, T> {
         value: bool,
     ) -> Result<Expected<T>, FitError> {
         if at.power() == 1.0 || modes.is_empty() {
-            return Ok(with_model(at, |model| {
+            return Ok(PlcaState::with_model_at(at, |model| {
                 completed(self.data, model, modes, value)
             })?);
         }
@@ -100,7 +100,9 @@ impl<T: Real> Expectation<T> for PlcaCounts<'_, T> {
     }
 
     fn unsupported(&self, at: &Parameters<T>) -> Result<Option<(Vec<usize>, f64)>, FitError> {
-        Ok(with_model(at, |model| unsupported(self.data, model))?)
+        Ok(PlcaState::with_model_at(at, |model| {
+            unsupported(self.data, model)
+        })?)
     }
 
     /// The largest of these over the free blocks and live components; 0 exactly at a stationary point of the likelihood, or of
@@ -150,7 +152,7 @@ impl<T: Real> Expectation<T> for PlcaCounts<'_, T> {
             return Ok(None);
         }
         // [SPEC 4] s = v_obs / Σ_obs P
-        let seen = with_model(at, |cp| seen_mass(self.data, cp, 0))?;
+        let seen = PlcaState::with_model_at(at, |cp| seen_mass(self.data, cp, 0))?;
         Ok(Some(vec![self.data.total() / seen.iter().sum::<f64>()]))
     }
 

@@ -19,12 +19,10 @@ mod multiplicative;
 mod state;
 mod stream;
 
-use plca_fit::{
-    Algorithm, Axis, BlockSpec, Draw, Em, FitError, Frozen, Model, Parameters, Settings,
-};
-use plca_tensor::{Cp, Data, Factor, Real, check_counts};
+use plca_fit::{Algorithm, Axis, BlockSpec, Draw, Em, FitError, Frozen, Model, Settings};
+use plca_tensor::{Data, Real, check_counts};
 
-use crate::product::{check_components, check_power, conflict};
+use crate::product::{check_power, conflict};
 use crate::sequential::Sequential as Multiplicative;
 use counts::PlcaCounts;
 
@@ -129,7 +127,7 @@ impl<T: Real> PlcaBuilder<T> {
     /// together with priors, tempering, frozen weights or components, or both factors frozen.
     pub fn build(self) -> Result<Plca<T>, FitError> {
         let plca = self.0;
-        check_components(plca.components)?;
+        FitError::if_zero("components", plca.components)?;
         check_power(plca.temper)?;
         if plca.missing == Missing::Multiplicative && !plca.is_sequential() {
             return conflict(
@@ -156,11 +154,9 @@ impl<T: Real> Model for Plca<T> {
         }
         match data.shape().len() {
             2 => Ok(Box::new(Multiplicative(Em(counts)))),
-            order => Err(FitError::Conflict {
-                what: format!(
-                    "multiplicative updates are for matrices, the data have order {order}"
-                ),
-            }),
+            order => conflict(format!(
+                "multiplicative updates are for matrices, the data have order {order}"
+            )),
         }
     }
 }
@@ -172,12 +168,4 @@ fn specs<T: Real>(shape: &[usize], k: usize) -> Vec<BlockSpec<T>> {
     let factor = |(j, &n)| BlockSpec::simplex(format!("factor_{j}"), (n, k), Axis::Columns);
     let factors = shape.iter().enumerate().map(factor);
     std::iter::once(weights).chain(factors).collect()
-}
-
-fn with_model<T: Real, O>(at: &Parameters<T>, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
-    let factors: Vec<_> = at.matrices()[1..].iter().map(Factor::Columns).collect();
-    f(&Cp {
-        weights: Some(at.at(0).as_slice()),
-        factors: &factors,
-    })
 }

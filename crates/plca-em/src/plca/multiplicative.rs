@@ -1,10 +1,10 @@
 //! Masked multiplicative updates.
 
-use plca_fit::{FitError, Parameters};
+use plca_fit::{Factored, FitError, Parameters};
 use plca_tensor::{Modes, Real, Request, Rule, normalise_columns};
 
+use super::PlcaState;
 use super::counts::PlcaCounts;
-use super::with_model;
 use crate::blocks::is_free;
 use crate::product::check_measured;
 use crate::sequential::Sweep;
@@ -17,7 +17,7 @@ impl<T: Real> Sweep<T> for PlcaCounts<'_, T> {
             let measured = measure && mode == 0;
             let wanted = Request::counts(Modes::one(mode));
             let exposure = wanted.value(true).rule(Rule::Exposure);
-            let (e, seen) = with_model(at, |cp| {
+            let (e, seen) = PlcaState::with_model_at(at, |cp| {
                 let e = self.data.e_step(cp, &wanted.value(measured))?;
                 check_measured(measured.then(|| e.value()), self.data, cp)?;
                 Ok::<_, FitError>((e, self.data.e_step(cp, &exposure)?))

@@ -1,17 +1,15 @@
 //! Fitted parameters, and what they say of data.
 
-use std::borrow::Cow;
-
 use nalgebra::{DMatrix, DVector};
+use plca_fit::FileLayout::{Matrix, Vector};
 use plca_fit::{
-    Explained, FitError, Model, Parameters, Reconstruct, SCALE, State, Transform, dense, empty,
-    gap, one_component, possible, share,
+    Blocks, Explained, Factored, FitError, Model, Parameters, State, Transform, empty, gap,
+    possible, share,
 };
-use plca_tensor::{Cp, Data, DenseTensor, Factor, Modes, Real, Request, Rule};
+use plca_tensor::{Cp, Data, Factor, Modes, Real, Request, Rule};
 
-use super::{Plca, specs, with_model};
+use super::{Plca, specs};
 use crate::explained::explained;
-use crate::product::check_components;
 
 /// Fitted parameters of [`Plca`].
 ///
@@ -35,7 +33,7 @@ impl<T: Real> PlcaState<T> {
     ///
     /// [`FitError::Shape`], [`FitError::Value`], [`FitError::Sum`], [`FitError::Setting`] without components.
     pub fn new(weights: DVector<T>, factors: Vec<DMatrix<T>>) -> Result<Self, FitError> {
-        check_components(weights.len())?;
+        FitError::if_zero("components", weights.len())?;
         let shape: Vec<usize> = factors.iter().map(|f| f.nrows()).collect();
         let specs = specs(&shape, weights.len());
         let weights = DMatrix::from_column_slice(weights.len(), 1, weights.as_slice());
@@ -87,40 +85,12 @@ impl<T: Real> PlcaState<T> {
         let empty = empty(data, along)?;
         explained(config.bind(data)?, learnt, how, dropped, empty, gap)
     }
-
-    /// What the distribution is multiplied by to approximate the data: their sum, more where cells were hidden.
-    fn scale(&self) -> f64 {
-        match self.0.fact(SCALE) {
-            Some(&[scale]) => scale,
-            _ => self.0.mass(),
-        }
-    }
-
-    /// Calls `f` with the state as a model for the kernels.
-    pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
-        with_model(&self.0, f)
-    }
 }
 
-impl<T: Real> Reconstruct for PlcaState<T> {
-    fn shape(&self) -> Vec<usize> {
-        self.factors().map(|f| f.nrows()).collect()
-    }
-
-    fn components(&self) -> usize {
-        self.weights().len()
-    }
-
-    fn cell(&self, index: &[usize]) -> f64 {
-        self.scale() * self.with_model(|cp| cp.cell(index))
-    }
-
-    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
-        self.with_model(|cp| dense(cp, self.scale()))
-    }
-
-    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
-        self.with_model(|cp| one_component(cp, z, self.scale()))
+impl<T: Real> Factored for PlcaState<T> {
+    fn product(at: &Parameters<T>) -> (Option<&[T]>, Vec<Factor<'_, T>>) {
+        let factors = at.matrices()[1..].iter().map(Factor::Columns);
+        (Some(at.at(0).as_slice()), factors.collect())
     }
 }
 
@@ -151,11 +121,7 @@ fn gap_of<T: Real>(
 impl<T: Real> State for PlcaState<T> {
     type Scalar = T;
     const NAME: &'static str = "plca";
-
-    fn block_names(order: usize) -> Vec<Cow<'static, str>> {
-        let factors = (0..order).map(|j| format!("factor_{j}").into());
-        std::iter::once("weights".into()).chain(factors).collect()
-    }
+    const BLOCKS: Blocks = &[("weights", Vector), ("factor_", Matrix)];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let mut blocks = parameters.blocks();

@@ -22,7 +22,7 @@ use nalgebra::DMatrix;
 use plca_fit::{Algorithm, Axis, BlockSpec, Em, FitError, Frozen, Model, Settings};
 use plca_tensor::{Cp, Data, Factor, Real};
 
-use crate::product::{check_components, check_power};
+use crate::product::check_power;
 use counts::PlsaCounts;
 
 pub use state::PlsaState;
@@ -130,7 +130,7 @@ impl<T: Real> PlsaBuilder<T> {
     ///
     /// [`FitError::Setting`] without components or for a tempering power outside `(0, 1]`.
     pub fn build(self) -> Result<Plsa<T>, FitError> {
-        check_components(self.0.components)?;
+        FitError::if_zero("components", self.0.components)?;
         check_power(self.0.temper)?;
         Ok(self.0)
     }
@@ -160,18 +160,27 @@ fn specs<T: Real>([explained, given]: [usize; 2], k: usize) -> Vec<BlockSpec<T>>
     ]
 }
 
+/// The factors of both modes.
+fn factors<'a, T: Real>(
+    given: Given,
+    basis: &'a DMatrix<T>,
+    mixture: &'a DMatrix<T>,
+) -> [Factor<'a, T>; 2] {
+    let mut factors = [Factor::Columns(basis), Factor::Rows(mixture)];
+    if given == Given::Rows {
+        factors.reverse();
+    }
+    factors
+}
+
 fn with_model<T: Real, O>(
     given: Given,
     basis: &DMatrix<T>,
     mixture: &DMatrix<T>,
     f: impl FnOnce(&Cp<'_, T>) -> O,
 ) -> O {
-    let mut factors = [Factor::Columns(basis), Factor::Rows(mixture)];
-    if given == Given::Rows {
-        factors.reverse();
-    }
     f(&Cp {
         weights: None,
-        factors: &factors,
+        factors: &factors(given, basis, mixture),
     })
 }

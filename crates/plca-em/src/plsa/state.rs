@@ -1,18 +1,17 @@
 //! Fitted parameters, and what they say of data.
 
-use std::borrow::Cow;
-
 use nalgebra::DMatrix;
+use plca_fit::FileLayout::{Matrix, Vector};
 use plca_fit::{
-    Explained, FitError, Model, Parameters, Reconstruct, SCALE, State, Transform, dense, empty,
-    gaps, one_component, possible,
+    Blocks, Explained, Factored, FitError, Model, Parameters, SCALE, State, Transform, empty, gaps,
+    possible,
 };
-use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
+use plca_tensor::{Data, Factor, Real};
 
-use super::{Plsa, specs, with_model};
+use super::{Plsa, factors, specs};
 use crate::Given;
 use crate::explained::explained;
-use crate::product::{check_components, conflict};
+use crate::product::conflict;
 
 /// Fitted parameters of [`Plsa`].
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +31,7 @@ impl<T: Real> PlsaState<T> {
         mixture: DMatrix<T>,
         marginal: Vec<T>,
     ) -> Result<Self, FitError> {
-        check_components(basis.ncols())?;
+        FitError::if_zero("components", basis.ncols())?;
         let specs = specs([basis.nrows(), mixture.ncols()], basis.ncols());
         let marginal = DMatrix::from_vec(marginal.len(), 1, marginal);
         let parameters = Parameters::new(&specs, vec![basis, mixture, marginal])?;
@@ -42,10 +41,7 @@ impl<T: Real> PlsaState<T> {
 
     /// Which mode is given.
     pub fn given(&self) -> Given {
-        match self.0.fact("given") {
-            Some([0.0]) => Given::Rows,
-            _ => Given::Columns,
-        }
+        given(&self.0)
     }
 
     /// `P(x | z)`, `I x K`.
@@ -90,74 +86,44 @@ impl<T: Real> PlsaState<T> {
         let gap = |at: &Parameters<T>| gaps(data, [at.at(0), at.at(1)], along, &totals);
         explained(config.bind(data)?, learnt, how, dropped, empty, gap)
     }
+}
 
-    /// Calls `f` with `P(x | y)` as a model for the kernels.
-    pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
-        with_model(self.given(), self.basis(), self.mixture(), f)
+/// Which mode is given.
+fn given<T: Real>(at: &Parameters<T>) -> Given {
+    match at.fact("given") {
+        Some([0.0]) => Given::Rows,
+        _ => Given::Columns,
     }
 }
 
-impl<T: Real> PlsaState<T> {
-    /// What the distribution of a given index is multiplied by to approximate the data: their sum, more where cells were hidden.
+/// The product is `P(x | y)`.
+impl<T: Real> Factored for PlsaState<T> {
+    fn product(at: &Parameters<T>) -> (Option<&[T]>, Vec<Factor<'_, T>>) {
+        (None, factors(given(at), at.at(0), at.at(1)).to_vec())
+    }
+
+    fn scaled_mode(&self) -> Option<usize> {
+        Some(self.given().mode())
+    }
+
+    /// The share of a given index in the sum of the data, more where cells were hidden.
     fn scale(&self, y: usize) -> f64 {
         match self.0.fact(SCALE) {
             Some(scales) if scales.len() == self.marginal().len() => scales[y],
             _ => self.0.mass() * self.marginal()[y].to_f64(),
         }
     }
-
-    /// Calls `f` with the approximation of the data as a model for the kernels.
-    pub fn with_scaled<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
-        let mut scaled = self.mixture().clone();
-        for (y, mut column) in scaled.column_iter_mut().enumerate() {
-            column *= T::lit(self.scale(y));
-        }
-        with_model(self.given(), self.basis(), &scaled, f)
-    }
-}
-
-impl<T: Real> Reconstruct for PlsaState<T> {
-    fn shape(&self) -> Vec<usize> {
-        let mut shape = vec![self.basis().nrows(), self.mixture().ncols()];
-        if self.given() == Given::Rows {
-            shape.reverse();
-        }
-        shape
-    }
-
-    fn components(&self) -> usize {
-        self.basis().ncols()
-    }
-
-    fn cell(&self, index: &[usize]) -> f64 {
-        self.scale(index[self.given().mode()]) * self.with_model(|cp| cp.cell(index))
-    }
-
-    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
-        self.with_scaled(|cp| dense(cp, 1.0))
-    }
-
-    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
-        self.with_scaled(|cp| one_component(cp, z, 1.0))
-    }
 }
 
 impl<T: Real> State for PlsaState<T> {
     type Scalar = T;
     const NAME: &'static str = "plsa";
-
-    fn block_names(_: usize) -> Vec<Cow<'static, str>> {
-        ["basis", "mixture", "marginal"].map(Cow::from).into()
-    }
+    const BLOCKS: Blocks = &[("basis", Matrix), ("mixture", Matrix), ("marginal", Vector)];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
-        let shapes: Vec<_> = parameters.blocks().map(|(_, b)| b.shape()).collect();
-        let (sizes, k) = match shapes[..] {
-            [(explained, k), (_, given), _] => ([explained, given], k),
-            _ => ([0, 0], 0),
-        };
-        parameters.check(&specs(sizes, k))?;
-        parameters.check_scale(parameters.at(2).len())?;
+        let ((explained, k), (_, given)) = (parameters.shape(0), parameters.shape(1));
+        parameters.check(&specs([explained, given], k))?;
+        parameters.check_scale(given)?;
         Ok(Self(parameters))
     }
 

@@ -29,7 +29,7 @@ use self::model::Evaluator;
 use crate::placed::{
     Placed, Powers, is_conditional, likelihood_fact, numbers, placed_setters, specs,
 };
-use crate::product::{check_components, check_setting, conflict};
+use crate::product::conflict;
 
 pub use geometry::{Geometry, Support};
 pub use options::{Evaluation, Likelihood};
@@ -151,10 +151,10 @@ impl<T: Real> ShiftedBuilder<T> {
     /// [`FitError::Conflict`] for another number of supports than dimensions.
     pub fn build(self) -> Result<Shifted<T>, FitError> {
         let shifted = self.0;
-        check_components(shifted.components)?;
+        FitError::if_zero("components", shifted.components)?;
         shifted.powers.check()?;
         let extended = !shifted.kernel.contains(&0);
-        check_setting(extended, "kernel", 0.0, "extents of at least 1")?;
+        FitError::unless(extended, "kernel", 0.0, "extents of at least 1")?;
         let (supports, order) = (shifted.supports.len(), shifted.kernel.len());
         if supports != 1 && supports != order {
             return conflict(format!(

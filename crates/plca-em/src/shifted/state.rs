@@ -1,11 +1,11 @@
 //! Fitted parameters, and what they say of data.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use nalgebra::{DMatrix, DVector};
 use plca_fit::{
-    Algorithm, Em, Explained, FileLayout, FitError, Parameters, Reconstruct, State, Transform,
+    Algorithm, Blocks, Em, Explained, FileLayout, FitError, Parameters, Reconstruct, State,
+    Transform,
 };
 use plca_tensor::{Data, DenseTensor, Real};
 

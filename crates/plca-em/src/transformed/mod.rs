@@ -27,7 +27,6 @@ use crate::Likelihood;
 use crate::placed::{
     Placed, Powers, is_conditional, likelihood_fact, numbers, placed_setters, specs,
 };
-use crate::product::check_components;
 
 pub use maps::{IndexMaps, MapEntry};
 pub use state::TransformedState;
@@ -105,7 +104,7 @@ impl<T: Real> TransformedBuilder<T> {
     ///
     /// [`FitError::Setting`] without components, for a power out of range or one that lasts no time.
     pub fn build(self) -> Result<Transformed<T>, FitError> {
-        check_components(self.0.components)?;
+        FitError::if_zero("components", self.0.components)?;
         self.0.powers.check()?;
         Ok(self.0)
     }

@@ -1,10 +1,11 @@
 //! Fitted parameters, and what they say of data.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use nalgebra::{DMatrix, DVector};
-use plca_fit::{Em, Explained, FileLayout, FitError, Parameters, Reconstruct, State, Transform};
+use plca_fit::{
+    Blocks, Em, Explained, FileLayout, FitError, Parameters, Reconstruct, State, Transform,
+};
 use plca_tensor::{Data, DenseTensor, Mask, Real};
 
 use super::evaluator::{Evaluator, Mapped};

@@ -1,7 +1,7 @@
 //! Where coordinate descent ends, beside EM: forty problems of every kind of data.
 
 use plca_em::{Plca, PlcaState};
-use plca_fit::{Init, Model, Solver};
+use plca_fit::{Factored, Init, Model, Solver};
 use plca_tensor::{Coordinates, Data, DenseTensor, Order, SparseTensor};
 use rand_chacha::{ChaCha8Rng, rand_core::Rng, rand_core::SeedableRng};
 

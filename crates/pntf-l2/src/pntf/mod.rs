@@ -10,15 +10,14 @@
 
 mod descent;
 
-use std::borrow::Cow;
-
 use nalgebra::{DMatrix, DVector};
+use plca_fit::FileLayout::{Absent, Matrix, Vector};
 use plca_fit::{
-    Algorithm, Axis, BlockSpec, Constraint, Draw, Explained, FileLayout, FitError, Frozen, Model,
-    Parameters, Reconstruct, SCALE, Settings, State, Transform, dense, one_component,
+    Algorithm, Axis, BlockSpec, Blocks, Constraint, Draw, Explained, Factored, FitError, Frozen,
+    Model, Parameters, SCALE, Settings, State, Transform,
 };
 use plca_tensor::arrange::Products;
-use plca_tensor::{Cp, Data, DenseTensor, Factor, Real};
+use plca_tensor::{Data, Factor, Real};
 
 use crate::Projection;
 use crate::blocks::{finite, kept};
@@ -188,7 +187,7 @@ fn mass<T: Real>(at: &Parameters<T>) -> f64 {
 ///
 /// ```
 /// use nalgebra::{dmatrix, dvector};
-/// use pntf_l2::PntfState;
+/// use pntf_l2::{Factored, PntfState};
 /// let factors = vec![dmatrix![1.0, 0.5; 0.0, 0.5], dmatrix![0.5, 0.0; 0.5, 1.0]];
 /// let state = PntfState::new(dvector![0.75, 0.25], factors)?;
 /// assert_eq!(state.with_model(|p| p.cell(&[0, 1])), 0.5);             // 3/4 · 1 · 1/2 + 1/4 · 1/2 · 1
@@ -239,23 +238,6 @@ impl<T: Real> PntfState<T> {
         mass(&self.0)
     }
 
-    /// What `P` is multiplied by to approximate the data.
-    fn scale(&self) -> f64 {
-        match self.0.fact(SCALE) {
-            Some(&[scale]) => scale,
-            _ => self.0.mass() * self.mass(),
-        }
-    }
-
-    /// Calls `f` with `P` as a model for the kernels, without the mass.
-    pub fn with_model<O>(&self, f: impl FnOnce(&Cp<'_, T>) -> O) -> O {
-        let factors: Vec<_> = self.factors().iter().map(Factor::Columns).collect();
-        f(&Cp {
-            weights: Some(self.weights()),
-            factors: &factors,
-        })
-    }
-
     /// Explains the slices of new data along one mode, the observations, by the components' other factors.
     ///
     /// Every slice is divided by its sum and gets the weights on the simplex with the least squared error: a convex problem, solved to rounding
@@ -288,47 +270,24 @@ impl<T: Real> PntfState<T> {
     }
 }
 
-impl<T: Real> Reconstruct for PntfState<T> {
-    fn shape(&self) -> Vec<usize> {
-        self.factors().iter().map(|f| f.nrows()).collect()
+impl<T: Real> Factored for PntfState<T> {
+    fn product(at: &Parameters<T>) -> (Option<&[T]>, Vec<Factor<'_, T>>) {
+        let factors = factors(at).iter().map(Factor::Columns);
+        (Some(at.at(0).as_slice()), factors.collect())
     }
 
-    fn components(&self) -> usize {
-        self.weights().len()
-    }
-
-    fn cell(&self, index: &[usize]) -> f64 {
-        self.scale() * self.with_model(|cp| cp.cell(index))
-    }
-
-    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
-        self.with_model(|cp| dense(cp, self.scale()))
-    }
-
-    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
-        self.with_model(|cp| one_component(cp, z, self.scale()))
+    fn scale(&self, _: usize) -> f64 {
+        match self.0.fact(SCALE) {
+            Some(&[scale]) => scale,
+            _ => self.0.mass() * self.mass(),
+        }
     }
 }
 
 impl<T: Real> State for PntfState<T> {
     type Scalar = T;
     const NAME: &'static str = "pntf";
-
-    fn block_names(order: usize) -> Vec<Cow<'static, str>> {
-        let factors = (0..order).map(|j| format!("factor_{j}").into());
-        std::iter::once("weights".into())
-            .chain(factors)
-            .chain(["mass".into()])
-            .collect()
-    }
-
-    fn layout(block: &str) -> FileLayout {
-        match block {
-            "weights" => FileLayout::Vector,
-            "mass" => FileLayout::Absent,
-            _ => FileLayout::Matrix,
-        }
-    }
+    const BLOCKS: Blocks = &[("weights", Vector), ("factor_", Matrix), ("mass", Absent)];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let blocks = parameters.matrices();

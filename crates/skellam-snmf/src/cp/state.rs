@@ -1,16 +1,16 @@
 //! Fitted parameters.
 
-use std::borrow::Cow;
-
 use nalgebra::{DMatrix, DVector};
-use plca_fit::{FileLayout, FitError, Parameters, Reconstruct, State};
+use plca_fit::FileLayout::{Matrix, Sides, Vector};
+use plca_fit::{Blocks, FitError, Parameters, Reconstruct, State};
 use plca_tensor::{DenseTensor, Order, Real};
 
 use super::counts::{SIGNED_MODE, unfolded};
 use super::specs;
 use super::unfold::Folding;
-use crate::check::{check_component, check_shapes};
+use crate::check::check_shapes;
 use crate::sides::{sides, stack, views};
+use crate::signed::rows_of;
 
 /// Fitted parameters of [`SignedCp`](super::SignedCp).
 ///
@@ -90,16 +90,6 @@ impl<T: Real> SignedCpState<T> {
     pub fn factors(&self) -> &[DMatrix<T>] {
         &self.parameters.matrices()[2..]
     }
-
-    /// The tensor of some components.
-    fn tensor(&self, first: usize, count: usize) -> Result<DenseTensor<T>, FitError> {
-        let atoms = self.signed_atoms().columns(first, count).into_owned();
-        let activations = unfolded(self.parameters.matrices());
-        let activations = activations.rows(first, count).into_owned();
-        let rows = activations.transpose() * atoms.transpose();
-        let values = self.folding.folded(rows.data.into());
-        Ok(DenseTensor::new(self.shape(), values, Order::RowMajor)?)
-    }
 }
 
 /// The folding of data that factors of these sizes belong to.
@@ -129,35 +119,18 @@ impl<T: Real> Reconstruct for SignedCpState<T> {
         (0..self.components()).map(term).sum()
     }
 
-    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
-        self.tensor(0, self.components())
-    }
-
-    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
-        check_component(z, self.components())?;
-        self.tensor(z, 1)
+    fn cells(&self, component: Option<usize>) -> Result<DenseTensor<T>, FitError> {
+        let (atoms, activations) = (self.signed_atoms(), unfolded(self.parameters.matrices()));
+        let rows = rows_of(&atoms, &activations, component);
+        let values = self.folding.folded(rows);
+        Ok(DenseTensor::new(self.shape(), values, Order::RowMajor)?)
     }
 }
 
 impl<T: Real> State for SignedCpState<T> {
     type Scalar = T;
     const NAME: &'static str = "skellam-cp";
-
-    fn block_names(order: usize) -> Vec<Cow<'static, str>> {
-        let factors = (0..order).map(|j| format!("factor_{j}").into());
-        ["atoms".into(), "weights".into()]
-            .into_iter()
-            .chain(factors)
-            .collect()
-    }
-
-    fn layout(block: &str) -> FileLayout {
-        match block {
-            "atoms" => FileLayout::Sides,
-            "weights" => FileLayout::Vector,
-            _ => FileLayout::Matrix,
-        }
-    }
+    const BLOCKS: Blocks = &[("atoms", Sides), ("weights", Vector), ("factor_", Matrix)];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
         let mode = match parameters.whole(SIGNED_MODE)?[..] {

@@ -1,16 +1,15 @@
 //! Fitted parameters, and what they say of data.
 
-use std::borrow::Cow;
-
 use nalgebra::DMatrix;
+use plca_fit::FileLayout::Matrix;
 use plca_fit::{
-    Explained, FitError, Frozen, Parameters, Reconstruct, State, Transform, check_shape,
+    Blocks, Explained, FitError, Frozen, Parameters, Reconstruct, State, Transform, check_shape,
 };
 use plca_tensor::{Data, DenseTensor, Factor, Real};
 
 use super::steps::DingSteps;
 use super::{complete, specs};
-use crate::signed::{along_columns, explained, product, product_of_one};
+use crate::signed::{along_columns, explained, product};
 
 /// Fitted parameters of [`Ding`](super::Ding).
 ///
@@ -116,30 +115,19 @@ impl<T: Real> Reconstruct for DingState<T> {
         terms.map(|(w, h)| w.to_f64() * h.to_f64()).sum()
     }
 
-    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
-        product(self.basis(), self.activations())
-    }
-
-    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
-        product_of_one(self.basis(), self.activations(), z)
+    fn cells(&self, component: Option<usize>) -> Result<DenseTensor<T>, FitError> {
+        product(self.basis(), self.activations(), component)
     }
 }
 
 impl<T: Real> State for DingState<T> {
     type Scalar = T;
     const NAME: &'static str = "snmf-ding";
-
-    fn block_names(_: usize) -> Vec<Cow<'static, str>> {
-        ["basis", "activations"].map(Cow::from).into()
-    }
+    const BLOCKS: Blocks = &[("basis", Matrix), ("activations", Matrix)];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
-        let shapes: Vec<_> = parameters.blocks().map(|(_, b)| b.shape()).collect();
-        let (shape, k) = match shapes[..] {
-            [(rows, k), (_, columns)] => ((rows, columns), k),
-            _ => ((0, 0), 0),
-        };
-        parameters.check(&specs(shape, k))?;
+        let ((rows, k), (_, columns)) = (parameters.shape(0), parameters.shape(1));
+        parameters.check(&specs((rows, columns), k))?;
         Ok(Self(parameters))
     }
 

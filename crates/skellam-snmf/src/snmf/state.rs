@@ -1,16 +1,15 @@
 //! Fitted parameters.
 
-use std::borrow::Cow;
-
 use nalgebra::DMatrix;
-use plca_fit::{FileLayout, FitError, Parameters, Reconstruct, State};
+use plca_fit::FileLayout::{Matrix, Sides};
+use plca_fit::{Blocks, FitError, Parameters, Reconstruct, State};
 use plca_tensor::{DenseTensor, Real};
 
 use super::specs;
 use crate::Factors;
 use crate::check::check_shapes;
 use crate::sides::{sides, split, stack, views};
-use crate::signed::{cell, product, product_of_one};
+use crate::signed::{cell, product};
 
 /// Fitted parameters of [`Snmf`](super::Snmf).
 ///
@@ -83,38 +82,20 @@ impl<T: Real> Reconstruct for SnmfState<T> {
         cell(row, self.activations().column(index[1]))
     }
 
-    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
-        product(&self.signed_atoms(), self.activations())
-    }
-
-    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
-        product_of_one(&self.signed_atoms(), self.activations(), z)
+    fn cells(&self, component: Option<usize>) -> Result<DenseTensor<T>, FitError> {
+        product(&self.signed_atoms(), self.activations(), component)
     }
 }
 
 impl<T: Real> State for SnmfState<T> {
     type Scalar = T;
     const NAME: &'static str = "skellam";
-
-    fn block_names(_: usize) -> Vec<Cow<'static, str>> {
-        ["atoms", "activations"].map(Cow::from).into()
-    }
-
-    fn layout(block: &str) -> FileLayout {
-        match block {
-            "atoms" => FileLayout::Sides,
-            _ => FileLayout::Matrix,
-        }
-    }
+    const BLOCKS: Blocks = &[("atoms", Sides), ("activations", Matrix)];
 
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
-        let shapes: Vec<_> = parameters.blocks().map(|(_, b)| b.shape()).collect();
-        let (shape, k) = match shapes[..] {
-            // An odd number of rows has no two sides.
-            [(rows, k), (_, columns)] => ((rows / 2, columns), k),
-            _ => ((0, 0), 0),
-        };
-        parameters.check(&specs(shape, k))?;
+        let ((rows, k), (_, columns)) = (parameters.shape(0), parameters.shape(1));
+        // An odd number of rows has no two sides.
+        parameters.check(&specs((rows / 2, columns), k))?;
         Ok(Self(parameters))
     }
 

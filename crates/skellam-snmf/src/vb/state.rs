@@ -1,17 +1,16 @@
 //! Fitted posteriors.
 
-use std::borrow::Cow;
-
 use nalgebra::DMatrix;
-use plca_fit::{FileLayout, FitError, Parameters, Reconstruct, State};
+use plca_fit::FileLayout::{self, Matrix, Sides};
+use plca_fit::{Blocks, FitError, Parameters, Reconstruct, State};
 use plca_tensor::{DenseTensor, Real};
 
-use super::specs;
+use super::{NAMES, specs};
 use crate::Posterior;
 use crate::SnmfState;
 use crate::check::check_shapes;
 use crate::sides::{split, views};
-use crate::signed::{cell, product, product_of_one};
+use crate::signed::{cell, product};
 
 /// A fitted posterior of [`SnmfVb`](super::SnmfVb). What it says of data are its means.
 ///
@@ -125,48 +124,32 @@ impl<T: Real> Reconstruct for SnmfVbState<T> {
         cell(sides, means.as_view())
     }
 
-    fn reconstruct(&self) -> Result<DenseTensor<T>, FitError> {
+    fn cells(&self, component: Option<usize>) -> Result<DenseTensor<T>, FitError> {
         let means = self.posterior().means();
-        product(&means.signed_atoms(), &means.activations)
-    }
-
-    fn component(&self, z: usize) -> Result<DenseTensor<T>, FitError> {
-        let means = self.posterior().means();
-        product_of_one(&means.signed_atoms(), &means.activations, z)
+        product(&means.signed_atoms(), &means.activations, component)
     }
 }
 
 impl<T: Real> State for SnmfVbState<T> {
     type Scalar = T;
     const NAME: &'static str = "skellam-vb";
+    const BLOCKS: Blocks = &[(NAMES[0], Sides), (NAMES[1], Matrix), (NAMES[2], Matrix)];
 
-    fn block_names(_: usize) -> Vec<Cow<'static, str>> {
-        super::NAMES.map(Cow::from).into()
-    }
-
-    fn derived(at: &Parameters<f64>) -> Vec<(&'static str, DMatrix<f64>)> {
+    fn derived(at: &Parameters<f64>) -> Vec<(&'static str, FileLayout, DMatrix<f64>)> {
         let means = SnmfVbState::wrap(at.clone()).and_then(|state| state.means());
         let blocks = means.map(|means| {
             let [atoms, activations] = [means.atoms(), means.activations()].map(DMatrix::clone);
-            vec![("atoms", atoms), ("activations", activations)]
+            vec![
+                ("atoms", Sides, atoms),
+                ("activations", Matrix, activations),
+            ]
         });
         blocks.unwrap_or_default()
     }
 
-    fn layout(block: &str) -> FileLayout {
-        match block {
-            "atoms_shape" | "atoms" => FileLayout::Sides,
-            _ => FileLayout::Matrix,
-        }
-    }
-
     fn wrap(parameters: Parameters<T>) -> Result<Self, FitError> {
-        let shapes: Vec<_> = parameters.blocks().map(|(_, b)| b.shape()).collect();
-        let (shape, k) = match shapes[..] {
-            [(rows, k), (_, columns), _] => ((rows / 2, columns), k),
-            _ => ((0, 0), 0),
-        };
-        parameters.check(&specs(shape, k))?;
+        let ((rows, k), (_, columns)) = (parameters.shape(0), parameters.shape(1));
+        parameters.check(&specs((rows / 2, columns), k))?;
         Ok(Self(parameters))
     }
 

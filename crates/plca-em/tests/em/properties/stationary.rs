@@ -3,7 +3,7 @@
 use nalgebra::{DMatrix, DVector};
 use plca_em::{Given, Plca, PlcaState, Plsa, PlsaState};
 use plca_fit::laws::{Law, Rounding, Way, check_gradient};
-use plca_fit::{Init, Model, Parameters, Solver, State, Status, Stop};
+use plca_fit::{Factored, Init, Model, Parameters, Solver, State, Status, Stop};
 use plca_tensor::strategies::{Start, Table, problems};
 use plca_tensor::{Data, Modes, Order, Request, Rule};
 use proptest::prelude::*;
