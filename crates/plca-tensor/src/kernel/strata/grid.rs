@@ -171,21 +171,6 @@ pub(crate) struct Share<'a, T> {
     pub(crate) first: bool,
 }
 
-impl<T> Share<'_, T> {
-    /// The same for the next block of the tile.
-    pub(crate) fn next(&mut self) -> Share<'_, T> {
-        Share {
-            tile: self.tile,
-            row_factor: self.row_factor,
-            column_factor: self.column_factor,
-            row_sums: self.row_sums,
-            column_sums: self.column_sums,
-            stride: self.stride,
-            first: std::mem::take(&mut self.first),
-        }
-    }
-}
-
 /// Splits sums into the groups' disjoint parts; empty parts where there are no sums.
 fn split<'a, T>(mut sums: &'a mut [T], bounds: &[usize], stride: usize) -> Vec<&'a mut [T]> {
     let wanted = !sums.is_empty();
@@ -200,31 +185,6 @@ fn split<'a, T>(mut sums: &'a mut [T], bounds: &[usize], stride: usize) -> Vec<&
         sums = rest;
     }
     parts
-}
-
-/// Calls `keep` with the columns of one row's entries in order, duplicates summed, zeros dropped unless `keep_zeros`.
-pub(crate) fn merge_run<T: Real>(
-    entries: &mut [(u32, T)],
-    keep_zeros: bool,
-    mut keep: impl FnMut(u32, T),
-) {
-    // Stable: duplicates are added in the order they came in.
-    entries.sort_by_key(|e| e.0);
-    let mut last: Option<(u32, T)> = None;
-    for &(column, value) in &*entries {
-        match &mut last {
-            Some((same, sum)) if *same == column => *sum += value,
-            _ if keep_zeros || value != T::zero() => {
-                if let Some((column, sum)) = last.replace((column, value)) {
-                    keep(column, sum);
-                }
-            }
-            _ => {}
-        }
-    }
-    if let Some((column, sum)) = last {
-        keep(column, sum);
-    }
 }
 
 #[cfg(test)]
