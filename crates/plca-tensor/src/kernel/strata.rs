@@ -5,7 +5,7 @@ pub(crate) mod grid;
 use pulp::{Simd, WithSimd};
 
 use super::panel::Panel;
-use super::{Accumulate, Rule, Sums};
+use super::{Accumulate, Cells, Rule, Sums};
 use crate::parallel::map_in_order;
 use crate::sum::CompensatedSum;
 use crate::{Block, Coordinates, Real};
@@ -95,13 +95,14 @@ impl<T: Real> Strata<T> {
         let tiles = map_in_order((0..row_groups * groups).collect(), tile);
         Self { grid, tiles }
     }
+}
 
-    pub(crate) fn stored(&self) -> usize {
+impl<T: Real> Cells<T> for Strata<T> {
+    fn stored(&self) -> usize {
         self.tiles.iter().map(|tile| tile.values.len()).sum()
     }
 
-    /// Visits every entry, tile by tile.
-    pub(crate) fn for_each(&self, visit: &mut dyn FnMut(&[usize], T)) {
+    fn for_each(&self, visit: &mut dyn FnMut(&[usize], T)) {
         for (t, tile) in self.tiles.iter().enumerate() {
             let place = self.grid.place(t);
             tile.for_each(|row, column, value| visit(&place(row, column), value));
