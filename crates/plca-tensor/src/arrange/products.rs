@@ -158,18 +158,9 @@ impl<'a, T: Real> Products<'a, T> {
                 pool: Pool::none(),
             });
         }
-        let mut entries = Coordinates {
-            shape: shape.to_vec(),
-            indices: Vec::new(),
-            values: Vec::new(),
-        };
-        let mut listed = entries.clone();
-        let add = |to: &mut Coordinates<T>, index: &[usize], x: T| {
-            to.indices.extend(index.iter().map(|&i| i as u32));
-            to.values.push(x);
-        };
-        data.visit_mask(&mut |index| add(&mut listed, index, T::zero()))?;
-        visit(data, &mut |index, x| add(&mut entries, index, x))?;
+        let (mut entries, mut listed) = (Coordinates::empty(shape), Coordinates::empty(shape));
+        data.visit_mask(&mut |index| listed.push(index, T::zero()))?;
+        visit(data, &mut |index, x| entries.push(index, x))?;
         let all = shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m));
         let hidden = match data.summary().mask {
             Mask::Observed if listed.values.is_empty() => return Err(DataError::NothingObserved),

@@ -322,17 +322,8 @@ impl<T: Real> Rows<T> {
 
 /// Every index of these modes, the last one fastest.
 fn every_index(sizes: &[usize]) -> Vec<u32> {
-    let cells: usize = sizes.iter().product();
-    let mut out = Vec::with_capacity(cells * sizes.len());
-    let mut index = vec![0u32; sizes.len()];
-    for _ in 0..cells {
-        out.extend_from_slice(&index);
-        for (i, &size) in index.iter_mut().zip(sizes).rev() {
-            *i = (*i + 1) % size as u32;
-            if *i != 0 {
-                break;
-            }
-        }
-    }
-    out
+    let size = |sizes: &[usize]| sizes.iter().product::<usize>();
+    let steps: Vec<_> = (1..=sizes.len()).map(|m| size(&sizes[m..])).collect();
+    let index = |at: usize| (sizes.iter().zip(&steps)).map(move |(n, step)| (at / step % n) as u32);
+    (0..size(sizes)).flat_map(index).collect()
 }
