@@ -5,9 +5,9 @@ use nalgebra::{DMatrix, DVector};
 use super::visit;
 use crate::data::{rescale, unravel};
 use crate::kernel::aligned::Pool;
-use crate::kernel::dense::Grid;
+use crate::kernel::dense::{Grid, Layout};
 use crate::kernel::lanes;
-use crate::kernel::mttkrp::{Fill, Halves, Product, khatri_rao, unscaled_weights};
+use crate::kernel::mttkrp::{Fill, Product, khatri_rao, unscaled_weights};
 use crate::kernel::mttkrp_sparse::Sorted;
 use crate::kernel::panel::Panel;
 use crate::parallel::for_each_part;
@@ -20,7 +20,7 @@ const COLUMNS: usize = 8;
 #[derive(Debug)]
 enum Cells<'a, T> {
     /// NaN marks a hidden cell.
-    Dense(&'a Grid<T>, Halves),
+    Dense(&'a Grid<T>, Layout),
     Sparse {
         cells: Sorted<T>,
         hidden: Hidden<T>,
@@ -150,7 +150,7 @@ impl<'a, T: Real> Products<'a, T> {
             let [total, squares] = dense.sums;
             return Ok(Self {
                 shape,
-                cells: Cells::Dense(&dense.grid, Halves::new(shape, dense.order())),
+                cells: Cells::Dense(&dense.grid, Layout::halves(shape, dense.order())),
                 scale: dense.scale,
                 total,
                 squares,
@@ -353,7 +353,7 @@ impl<'a, T: Real> Products<'a, T> {
 /// Contracts the half that `mode` is not in; also the tiles' sum of squares.
 fn half<T: Real>(
     grid: &Grid<T>,
-    halves: &Halves,
+    halves: &Layout,
     panels: &[Panel<'_, T>],
     mode: usize,
     fill: Fill<'_, T>,

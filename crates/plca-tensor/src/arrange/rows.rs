@@ -4,8 +4,8 @@ use nalgebra::DMatrix;
 
 use crate::kernel::aligned::{Aligned, Pool};
 use crate::kernel::coordinate::{Entries, RowGroup, gather, unit_exponent};
-use crate::kernel::lanes;
 use crate::kernel::panel::{Panel, pow2};
+use crate::kernel::{lanes, split};
 use crate::parallel::map_in_order;
 use crate::{CompensatedSum, Data, DataError, Factor, Modes, Real, check_counts};
 
@@ -261,14 +261,9 @@ impl<T: Real> Rows<T> {
             }
             Entries::Listed { .. } => (k + 2) * room,
         };
-        let mut groups = Vec::with_capacity(rows.bounds.len());
-        let mut rest = block.as_mut_slice();
-        for ends in rows.bounds.windows(2) {
-            let (own, after) = rest.split_at_mut((ends[1] - ends[0]) * k);
-            groups.push((ends[0]..ends[1], own));
-            rest = after;
-        }
-        let logs = map_in_order(groups, |(group, block)| {
+        let groups = rows.bounds.windows(2).map(|ends| ends[0]..ends[1]);
+        let groups = groups.zip(split(block.as_mut_slice(), &rows.bounds, k));
+        let logs = map_in_order(groups.collect(), |(group, block)| {
             let mut scratch = self.pool.take(room);
             T::row_group(RowGroup {
                 rows: group,

@@ -76,6 +76,22 @@ pub(crate) fn bounds(ends: &[usize], parts: usize) -> Vec<usize> {
     bounds
 }
 
+/// Splits rows of `stride` values between these bounds into disjoint parts; empty parts of no values.
+pub(crate) fn split<'a, T>(
+    mut values: &'a mut [T],
+    bounds: &[usize],
+    stride: usize,
+) -> Vec<&'a mut [T]> {
+    let stride = if values.is_empty() { 0 } else { stride };
+    let part = |ends: &[usize]| {
+        let size = (ends[1] - ends[0]) * stride;
+        let (part, rest) = std::mem::take(&mut values).split_at_mut(size);
+        values = rest;
+        part
+    };
+    bounds.windows(2).map(part).collect()
+}
+
 /// Rows of `stride` values that make up about one part.
 pub(crate) fn part_rows(stride: usize) -> usize {
     (PART / stride.max(1)).max(1)

@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::Real;
 use crate::kernel::blocks::add;
 use crate::kernel::panel::Panel;
-use crate::kernel::{Sums, part_rows};
+use crate::kernel::{Sums, part_rows, split};
 use crate::parallel::{for_each_part, map_in_order};
 use crate::sum::CompensatedSum;
 
@@ -169,22 +169,6 @@ pub(crate) struct Share<'a, T> {
     pub(crate) stride: usize,
     /// Whether nothing was added to these sums yet: then they hold anything.
     pub(crate) first: bool,
-}
-
-/// Splits sums into the groups' disjoint parts; empty parts where there are no sums.
-fn split<'a, T>(mut sums: &'a mut [T], bounds: &[usize], stride: usize) -> Vec<&'a mut [T]> {
-    let wanted = !sums.is_empty();
-    let mut parts = Vec::with_capacity(bounds.len() - 1);
-    for ends in bounds.windows(2) {
-        let (part, rest) = sums.split_at_mut(if wanted {
-            (ends[1] - ends[0]) * stride
-        } else {
-            0
-        });
-        parts.push(part);
-        sums = rest;
-    }
-    parts
 }
 
 #[cfg(test)]
