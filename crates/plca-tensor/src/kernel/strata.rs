@@ -81,6 +81,9 @@ impl<T: Real> Strata<T> {
             tile.columns.reserve_exact(size);
             tile.values.reserve_exact(size);
             for (row, &end) in ends[run..].iter().enumerate() {
+                if first == end {
+                    continue;
+                }
                 sorted.clear();
                 let columns = columns[first..end].iter().copied();
                 sorted.extend(columns.zip(placed[first..end].iter().copied()));
