@@ -2,7 +2,8 @@
 
 use nalgebra::DMatrix;
 
-use crate::data::{Cells, wanted};
+use crate::data::wanted;
+use crate::kernel::Cells;
 use crate::kernel::panel::{balancing_exponent, pow2, pow2_halves};
 use crate::{Cp, Factor, Real};
 
@@ -66,10 +67,10 @@ fn product<T: Real>(terms: impl Iterator<Item = T>) -> [T; 2] {
 ///
 /// A difference that is small beside both loses its digits. Where it is below [`SMALL`] of the whole it is therefore
 /// computed again in twice the precision: a pass over the list, nothing more. Where that leaves too few digits as well,
-/// below [`TINY`], what remains is added up cell by cell.
+/// below [`TINY`], what remains is added up cell by cell: exactly 0 where all cells of an index are hidden.
 pub(crate) fn remaining<T: Real>(
     model: &Cp<'_, T>,
-    cells: &Cells<T>,
+    cells: &dyn Cells<T>,
     whole: Vec<Option<DMatrix<T>>>,
     hidden: Vec<Option<DMatrix<T>>>,
 ) -> Vec<Option<DMatrix<T>>> {
@@ -105,7 +106,7 @@ const TINY: f64 = 1.0 / (1u64 << 45) as f64;
 /// Computes rows of one mode again: `w_z F_j[i,z] (Π_{m≠j} Σ_x F_m[x,z] - Σ_hidden Π_{m≠j} F_m[x_m,z])`.
 fn mend<T: Real>(
     model: &Cp<'_, T>,
-    cells: &Cells<T>,
+    cells: &dyn Cells<T>,
     mode: usize,
     rows: &[bool],
     into: &mut DMatrix<T>,
@@ -161,7 +162,7 @@ fn mend<T: Real>(
 
 /// Of the wanted rows of one mode, the listed cells without that mode's index, in lexicographic order.
 fn hidden_lists<T: Real>(
-    cells: &Cells<T>,
+    cells: &dyn Cells<T>,
     mode: usize,
     rows: usize,
     wanted: impl Fn(usize) -> bool,

@@ -533,24 +533,3 @@ fn starting<T: Real>(
 pub fn permutations(n: usize) -> impl Strategy<Value = Vec<usize>> {
     Just((0..n).collect::<Vec<_>>()).prop_shuffle()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    proptest! {
-        /// Permuting with an order and then with its inverse changes nothing.
-        #[test]
-        fn permutations_have_inverses(
-            (table, order) in tables::<f64>(1..=4, 1..=4).prop_flat_map(|t| {
-                let n = t.shape.len();
-                (Just(t), permutations(n))
-            }),
-        ) {
-            let mut inverse = vec![0; order.len()];
-            order.iter().enumerate().for_each(|(m, &from)| inverse[from] = m);
-            prop_assert_eq!(&table.permute_modes(&order).permute_modes(&inverse), &table);
-            prop_assert_eq!(table.permute_modes(&order).shape[0], table.shape[order[0]]);
-        }
-    }
-}

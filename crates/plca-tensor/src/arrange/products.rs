@@ -5,9 +5,9 @@ use nalgebra::{DMatrix, DVector};
 use super::visit;
 use crate::data::{rescale, unravel};
 use crate::kernel::aligned::Pool;
-use crate::kernel::dense::Grid;
+use crate::kernel::dense::{Grid, Layout};
 use crate::kernel::lanes;
-use crate::kernel::mttkrp::{Fill, Halves, Product, khatri_rao, unscaled_weights};
+use crate::kernel::mttkrp::{Fill, Product, khatri_rao, unscaled_weights};
 use crate::kernel::mttkrp_sparse::Sorted;
 use crate::kernel::panel::Panel;
 use crate::parallel::for_each_part;
@@ -20,7 +20,7 @@ const COLUMNS: usize = 8;
 #[derive(Debug)]
 enum Cells<'a, T> {
     /// NaN marks a hidden cell.
-    Dense(&'a Grid<T>, Halves),
+    Dense(&'a Grid<T>, Layout),
     Sparse {
         cells: Sorted<T>,
         hidden: Hidden<T>,
@@ -150,7 +150,7 @@ impl<'a, T: Real> Products<'a, T> {
             let [total, squares] = dense.sums;
             return Ok(Self {
                 shape,
-                cells: Cells::Dense(&dense.grid, Halves::new(shape, dense.order())),
+                cells: Cells::Dense(&dense.grid, Layout::halves(shape, dense.order())),
                 scale: dense.scale,
                 total,
                 squares,
@@ -158,18 +158,9 @@ impl<'a, T: Real> Products<'a, T> {
                 pool: Pool::none(),
             });
         }
-        let mut entries = Coordinates {
-            shape: shape.to_vec(),
-            indices: Vec::new(),
-            values: Vec::new(),
-        };
-        let mut listed = entries.clone();
-        let add = |to: &mut Coordinates<T>, index: &[usize], x: T| {
-            to.indices.extend(index.iter().map(|&i| i as u32));
-            to.values.push(x);
-        };
-        data.visit_mask(&mut |index| add(&mut listed, index, T::zero()))?;
-        visit(data, &mut |index, x| add(&mut entries, index, x))?;
+        let (mut entries, mut listed) = (Coordinates::empty(shape), Coordinates::empty(shape));
+        data.visit_mask(&mut |index| listed.push(index, T::zero()))?;
+        visit(data, &mut |index, x| entries.push(index, x))?;
         let all = shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m));
         let hidden = match data.summary().mask {
             Mask::Observed if listed.values.is_empty() => return Err(DataError::NothingObserved),
@@ -362,7 +353,7 @@ impl<'a, T: Real> Products<'a, T> {
 /// Contracts the half that `mode` is not in; also the tiles' sum of squares.
 fn half<T: Real>(
     grid: &Grid<T>,
-    halves: &Halves,
+    halves: &Layout,
     panels: &[Panel<'_, T>],
     mode: usize,
     fill: Fill<'_, T>,

@@ -4,8 +4,8 @@ use nalgebra::DMatrix;
 
 use crate::kernel::aligned::{Aligned, Pool};
 use crate::kernel::coordinate::{Entries, RowGroup, gather, unit_exponent};
-use crate::kernel::lanes;
 use crate::kernel::panel::{Panel, pow2};
+use crate::kernel::{lanes, split};
 use crate::parallel::map_in_order;
 use crate::{CompensatedSum, Data, DataError, Factor, Modes, Real, check_counts};
 
@@ -261,14 +261,9 @@ impl<T: Real> Rows<T> {
             }
             Entries::Listed { .. } => (k + 2) * room,
         };
-        let mut groups = Vec::with_capacity(rows.bounds.len());
-        let mut rest = block.as_mut_slice();
-        for ends in rows.bounds.windows(2) {
-            let (own, after) = rest.split_at_mut((ends[1] - ends[0]) * k);
-            groups.push((ends[0]..ends[1], own));
-            rest = after;
-        }
-        let logs = map_in_order(groups, |(group, block)| {
+        let groups = rows.bounds.windows(2).map(|ends| ends[0]..ends[1]);
+        let groups = groups.zip(split(block.as_mut_slice(), &rows.bounds, k));
+        let logs = map_in_order(groups.collect(), |(group, block)| {
             let mut scratch = self.pool.take(room);
             T::row_group(RowGroup {
                 rows: group,
@@ -322,17 +317,8 @@ impl<T: Real> Rows<T> {
 
 /// Every index of these modes, the last one fastest.
 fn every_index(sizes: &[usize]) -> Vec<u32> {
-    let cells: usize = sizes.iter().product();
-    let mut out = Vec::with_capacity(cells * sizes.len());
-    let mut index = vec![0u32; sizes.len()];
-    for _ in 0..cells {
-        out.extend_from_slice(&index);
-        for (i, &size) in index.iter_mut().zip(sizes).rev() {
-            *i = (*i + 1) % size as u32;
-            if *i != 0 {
-                break;
-            }
-        }
-    }
-    out
+    let size = |sizes: &[usize]| sizes.iter().product::<usize>();
+    let steps: Vec<_> = (1..=sizes.len()).map(|m| size(&sizes[m..])).collect();
+    let index = |at: usize| (sizes.iter().zip(&steps)).map(move |(n, step)| (at / step % n) as u32);
+    (0..size(sizes)).flat_map(index).collect()
 }

@@ -20,8 +20,8 @@ pub use pass::check_counts;
 pub(crate) use pass::{data_scale, wanted};
 pub use reference::e_step_by_visits;
 pub use request::{CellRule, Expected, Modes, Request, Rule};
-pub(crate) use sparse::{Cells, check_index, rescale};
 pub use sparse::{Coordinates, SparseTensor};
+pub(crate) use sparse::{check_index, rescale};
 
 /// Which cells [`Data::visit_mask`] lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

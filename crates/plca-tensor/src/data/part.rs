@@ -49,30 +49,26 @@ impl<'a, T: Real> Part<'a, T> {
         data: &'a dyn Data<T>,
         mut keep: impl FnMut(&[usize], f64) -> f64,
     ) -> Result<Self, DataError> {
-        let shape = data.shape().to_vec();
-        let (mut indices, mut values) = (Vec::new(), Vec::new());
+        let mut entries = Coordinates::empty(data.shape());
         data.visit(&mut |index, value| {
             let kept = keep(index, value);
             if kept != 0.0 {
-                indices.extend(index.iter().map(|&i| i as u32));
-                values.push(T::lit(kept));
+                entries.push(index, T::lit(kept));
             }
         })?;
+        let (shape, stored) = (data.shape(), entries.values.len());
         let cells = shape.iter().try_fold(1usize, |n, &m| n.checked_mul(m));
         let kept: Box<dyn Data<T>> = match cells {
-            Some(cells) if cells / 4 < values.len() => {
+            Some(cells) if cells / 4 < stored => {
                 let mut dense = vec![T::zero(); cells];
-                for (index, &x) in indices.chunks_exact(shape.len()).zip(&values) {
-                    let at = (index.iter().zip(&shape)).fold(0, |at, (&i, n)| at * n + i as usize);
+                let indices = entries.indices.chunks_exact(shape.len());
+                for (index, &x) in indices.zip(&entries.values) {
+                    let at = (index.iter().zip(shape)).fold(0, |at, (&i, n)| at * n + i as usize);
                     dense[at] = x;
                 }
-                Box::new(DenseTensor::new(shape, dense, Order::RowMajor)?)
+                Box::new(DenseTensor::new(shape.to_vec(), dense, Order::RowMajor)?)
             }
-            _ => Box::new(SparseTensor::new(Coordinates {
-                shape,
-                indices,
-                values,
-            })?),
+            _ => Box::new(SparseTensor::new(entries)?),
         };
         check_counts(&*kept)?;
         let mut summary = kept.summary().clone();

@@ -38,8 +38,8 @@ pub(crate) fn wanted<O>(modes: &[bool], mut of: impl FnMut(usize) -> O) -> Vec<O
 }
 
 /// A storage as a kernel sees it.
-pub(crate) struct Stored<'a, T, C> {
-    pub(crate) cells: &'a C,
+pub(crate) struct Stored<'a, T> {
+    pub(crate) cells: &'a dyn Accumulate<T>,
     /// What the values were multiplied by.
     pub(crate) scale: T,
     pub(crate) pool: &'a Pool<T>,
@@ -47,7 +47,7 @@ pub(crate) struct Stored<'a, T, C> {
     pub(crate) sparing: bool,
 }
 
-impl<T: Real, C: Accumulate<T>> Stored<'_, T, C> {
+impl<T: Real> Stored<'_, T> {
     /// The E-step over these cells. `seen` is the mass of the model in the observed cells, asked for where some are hidden.
     pub(crate) fn e_step(
         &self,
@@ -151,11 +151,7 @@ impl<'a, T: Real> Pass<'a, T> {
     }
 
     /// Masses of the model over the cells that `data` visits under the rule `Unit`.
-    pub(crate) fn unit(
-        &self,
-        data: &impl Accumulate<T>,
-        modes: &[bool],
-    ) -> Vec<Option<DMatrix<T>>> {
+    pub(crate) fn unit(&self, data: &dyn Accumulate<T>, modes: &[bool]) -> Vec<Option<DMatrix<T>>> {
         let sums = data.accumulate(&self.panels, Ratio::Unit, modes);
         self.unpack(&sums.modes, modes, pow2_halves(-self.exponent))
     }

@@ -8,12 +8,26 @@ use super::pass::{check_model, counts_only, wanted};
 use super::{Data, Expected, Mask, Order, Request, Rule, position, unravel};
 use crate::{CompensatedSum, Cp, DataError, Factor, Real};
 
-/// Visits the cells that `visit` does not, of a mask that lists hidden cells or none. Cost: the number of all cells, with a bit of memory for each.
-fn for_each_other<T: Real, D: Data<T> + ?Sized>(
+/// Visits every observed cell, or every one that is 0. Cost: where the mask does not list them, the number of all cells, with a bit of memory
+/// for each.
+fn for_each_observed<T: Real, D: Data<T> + ?Sized>(
     data: &D,
-    and_entries: bool,
+    zeros_only: bool,
     each: &mut dyn FnMut(&[usize]),
 ) -> Result<(), DataError> {
+    if data.summary().mask == Mask::Observed {
+        let mut entries = HashSet::new();
+        if zeros_only {
+            data.visit(&mut |index, _| {
+                entries.insert(index.to_vec());
+            })?;
+        }
+        return data.visit_mask(&mut |index| {
+            if !entries.contains(index) {
+                each(index);
+            }
+        });
+    }
     let shape = data.shape();
     let cells = shape.iter().product::<usize>();
     let mut skipped = vec![0u64; cells.div_ceil(64)];
@@ -22,43 +36,13 @@ fn for_each_other<T: Real, D: Data<T> + ?Sized>(
         skipped[at / 64] |= 1 << (at % 64);
     };
     data.visit_mask(&mut skip)?;
-    if and_entries {
+    if zeros_only {
         data.visit(&mut |index, _| skip(index))?;
     }
     for at in (0..cells).filter(|at| skipped[at / 64] >> (at % 64) & 1 == 0) {
         each(&unravel(at, shape, Order::RowMajor));
     }
     Ok(())
-}
-
-/// Visits every observed cell.
-fn for_each_observed<T: Real, D: Data<T> + ?Sized>(
-    data: &D,
-    each: &mut dyn FnMut(&[usize]),
-) -> Result<(), DataError> {
-    match data.summary().mask {
-        Mask::Observed => data.visit_mask(each),
-        Mask::Complete | Mask::Hidden => for_each_other(data, false, each),
-    }
-}
-
-/// Visits every observed cell that is 0.
-fn for_each_zero<T: Real, D: Data<T> + ?Sized>(
-    data: &D,
-    each: &mut dyn FnMut(&[usize]),
-) -> Result<(), DataError> {
-    if data.summary().mask != Mask::Observed {
-        return for_each_other(data, true, each);
-    }
-    let mut entries = HashSet::new();
-    data.visit(&mut |index, _| {
-        entries.insert(index.to_vec());
-    })?;
-    data.visit_mask(&mut |index| {
-        if !entries.contains(index) {
-            each(index);
-        }
-    })
 }
 
 /// Sums `C_j[i,z]` of every requested mode.
@@ -162,7 +146,7 @@ pub fn e_step_by_visits<T: Real, D: Data<T> + ?Sized>(
             sums.value += v * p.ln();
             sums.add_gradient(index, v / p.max(f64::MIN_POSITIVE));
         })?,
-        Rule::Exposure => for_each_observed(data, &mut |index| {
+        Rule::Exposure => for_each_observed(data, false, &mut |index| {
             let p = sums.go_to(index);
             sums.value += p;
             sums.add(index, |joint| joint);
@@ -179,7 +163,7 @@ pub fn e_step_by_visits<T: Real, D: Data<T> + ?Sized>(
             };
             data.visit(&mut cell)?;
             if !rule.zero_is_inert() {
-                for_each_zero(data, &mut |index| cell(index, 0.0))?;
+                for_each_observed(data, true, &mut |index| cell(index, 0.0))?;
             }
         }
     }

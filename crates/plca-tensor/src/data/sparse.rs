@@ -1,16 +1,15 @@
 //! Sparse tensors of any order.
 
 use std::collections::HashSet;
-
-use nalgebra::DMatrix;
+use std::sync::Arc;
 
 use super::pass::{Stored, check_sums, data_scale};
 use super::{Data, Expected, Mask, Request, Summary, Sums as CellSums, check_shape};
 use crate::exposure::remaining;
 use crate::kernel::aligned::Pool;
-use crate::kernel::{Accumulate, Rule, Sums, fibres::Fibres, panel::Panel, strata::Strata};
+use crate::kernel::{Cells, fibres::Fibres, strata::Strata};
 use crate::simplex::largest;
-use crate::{Cp, DataError, Factor, Real};
+use crate::{Cp, DataError, Real};
 
 /// Stored cells in coordinate form, in any order, duplicates allowed (they are summed).
 ///
@@ -33,63 +32,51 @@ pub struct Coordinates<T> {
     pub values: Vec<T>,
 }
 
-/// Stored cells arranged for the kernels: strata of tiles for matrices, fibres for other orders.
-#[derive(Clone, Debug)]
-pub(crate) enum Cells<T> {
-    Matrix(Strata<T>),
-    Tensor(Fibres<T>),
+impl<T> Coordinates<T> {
+    /// No entries yet, of a tensor of this shape.
+    pub fn empty(shape: &[usize]) -> Self {
+        Self {
+            shape: shape.to_vec(),
+            indices: Vec::new(),
+            values: Vec::new(),
+        }
+    }
+
+    /// One more entry. An index beyond `u32` becomes `u32::MAX`, which is outside every shape.
+    pub fn push(&mut self, index: &[usize], value: T) {
+        let index = index.iter().map(|&i| u32::try_from(i).unwrap_or(u32::MAX));
+        self.indices.extend(index);
+        self.values.push(value);
+    }
 }
 
 /// Cells, the power of two by which their values were multiplied, and the first negative entry.
-type Arranged<T> = (Cells<T>, T, Option<(Vec<usize>, f64)>);
+type Arranged<T> = (Arc<dyn Cells<T>>, T, Option<(Vec<usize>, f64)>);
 
-impl<T: Real> Cells<T> {
-    /// Checks and arranges the entries; duplicates are summed, zeros dropped unless `keep_zeros`.
-    fn arrange(mut entries: Coordinates<T>, keep_zeros: bool) -> Result<Arranged<T>, DataError> {
-        check_indices(&entries)?;
-        let first = |bad: &dyn Fn(&T) -> bool| {
-            let at = entries.values.iter().position(bad)?;
-            let index = entries.indices.chunks_exact(entries.shape.len()).nth(at)?;
-            let index = index.iter().map(|&i| i as usize).collect();
-            Some((index, entries.values[at].to_f64()))
-        };
-        if let Some((index, value)) = first(&|x| !x.is_finite()) {
-            return Err(DataError::NotFinite { index, value });
-        }
-        // Before values are scaled: a message shows the value as given.
-        let negative = first(&|&x| x < T::zero());
-        let scale = rescale(&mut entries.values);
-        let cells = if entries.shape.len() == 2 {
-            Self::Matrix(Strata::new(entries, keep_zeros))
-        } else {
-            Self::Tensor(Fibres::new(entries, keep_zeros))
-        };
-        Ok((cells, scale, negative))
+/// Checks and arranges the entries for the kernels, matrices as strata of tiles and other orders as fibres; duplicates are summed, zeros
+/// dropped unless `keep_zeros`.
+fn arrange<T: Real>(
+    mut entries: Coordinates<T>,
+    keep_zeros: bool,
+) -> Result<Arranged<T>, DataError> {
+    check_indices(&entries)?;
+    let first = |bad: &dyn Fn(&T) -> bool| {
+        let at = entries.values.iter().position(bad)?;
+        let index = entries.indices.chunks_exact(entries.shape.len()).nth(at)?;
+        let index = index.iter().map(|&i| i as usize).collect();
+        Some((index, entries.values[at].to_f64()))
+    };
+    if let Some((index, value)) = first(&|x| !x.is_finite()) {
+        return Err(DataError::NotFinite { index, value });
     }
-
-    pub(crate) fn stored(&self) -> usize {
-        match self {
-            Self::Matrix(s) => s.stored(),
-            Self::Tensor(s) => s.stored(),
-        }
-    }
-
-    /// Visits every stored cell in a fixed order.
-    pub(crate) fn for_each(&self, visit: &mut dyn FnMut(&[usize], T)) {
-        match self {
-            Self::Matrix(s) => s.for_each(visit),
-            Self::Tensor(s) => s.for_each(visit),
-        }
-    }
-}
-
-impl<T: Real> Accumulate<T> for Cells<T> {
-    fn accumulate(&self, panels: &[Panel<'_, T>], rule: Rule, wanted: &[bool]) -> Sums<T> {
-        match self {
-            Self::Matrix(s) => s.accumulate(panels, rule, wanted),
-            Self::Tensor(s) => s.accumulate(panels, rule, wanted),
-        }
-    }
+    // Before values are scaled: a message shows the value as given.
+    let negative = first(&|&x| x < T::zero());
+    let scale = rescale(&mut entries.values);
+    let cells: Arc<dyn Cells<T>> = match entries.shape.len() {
+        2 => Arc::new(Strata::new(entries, keep_zeros)),
+        _ => Arc::new(Fibres::new(entries, keep_zeros)),
+    };
+    Ok((cells, scale, negative))
 }
 
 /// Refuses lengths that disagree and indices outside the shape.
@@ -140,7 +127,7 @@ pub(crate) fn check_index(
 enum Pattern<T> {
     All,
     /// All but these.
-    AllBut(Cells<T>),
+    AllBut(Arc<dyn Cells<T>>),
     /// The stored ones, zeros included.
     Stored,
 }
@@ -161,10 +148,8 @@ enum Pattern<T> {
 #[derive(Clone, Debug)]
 pub struct SparseTensor<T> {
     pub(crate) shape: Vec<usize>,
-    pub(crate) cells: Cells<T>,
+    cells: Arc<dyn Cells<T>>,
     pattern: Pattern<T>,
-    /// Of each mode the indices of which every cell is hidden.
-    unseen: Vec<Vec<usize>>,
     /// Stored values are those given times this power of two.
     pub(crate) scale: T,
     summary: Summary,
@@ -233,20 +218,18 @@ impl<T: Real> SparseTensor<T> {
         entries.indices.truncate(kept * order);
         entries.values.truncate(kept);
         hidden.values = vec![T::one(); hidden.indices.len() / order];
-        let hidden = Cells::arrange(hidden, false)?.0;
-        let unseen = wholly_listed(&entries.shape, &hidden);
+        let hidden = arrange(hidden, false)?.0;
         let pattern = match hidden.stored() {
             0 => Pattern::All,
             _ => Pattern::AllBut(hidden),
         };
-        let checked = Self::checked(entries, pattern)?;
-        Ok(Self { unseen, ..checked })
+        Self::checked(entries, pattern)
     }
 
     fn checked(entries: Coordinates<T>, pattern: Pattern<T>) -> Result<Self, DataError> {
         let shape = entries.shape.clone();
         let keep_zeros = matches!(pattern, Pattern::Stored);
-        let (cells, scale, negative) = Cells::arrange(entries, keep_zeros)?;
+        let (cells, scale, negative) = arrange(entries, keep_zeros)?;
         let (mut sums, mut below) = (CellSums::default(), false);
         cells.for_each(&mut |_, x| {
             sums.add(x.to_f64(), x.to_f64() / scale.to_f64());
@@ -266,7 +249,6 @@ impl<T: Real> SparseTensor<T> {
             shape,
             cells,
             pattern,
-            unseen: Vec::new(),
             scale,
             summary,
             pool: Pool::default(),
@@ -275,54 +257,12 @@ impl<T: Real> SparseTensor<T> {
 
     /// The stored entries in the order of [`visit`](Data::visit), as they were given; of [`stored_only`](Self::stored_only) data zeros too.
     pub fn to_coordinates(&self) -> Coordinates<T> {
-        let (mut indices, mut values) = (Vec::new(), Vec::with_capacity(self.cells.stored()));
+        let mut entries = Coordinates::empty(&self.shape);
         let scale = self.scale.to_f64();
-        self.cells.for_each(&mut |index, x| {
-            indices.extend(index.iter().map(|&i| i as u32));
-            values.push(T::lit(x.to_f64() / scale));
-        });
-        Coordinates {
-            shape: self.shape.clone(),
-            indices,
-            values,
-        }
+        let mut add = |index: &[usize], x: T| entries.push(index, T::lit(x.to_f64() / scale));
+        self.cells.for_each(&mut add);
+        entries
     }
-
-    /// The mass of a model in all cells but the listed ones.
-    fn all_but_listed(
-        &self,
-        model: &Cp<'_, T>,
-        hidden: &Cells<T>,
-        listed: Vec<Option<DMatrix<T>>>,
-        modes: &[bool],
-    ) -> Vec<Option<DMatrix<T>>> {
-        let mut all = remaining(model, hidden, model.exposures(modes), listed);
-        for (mode, all) in all.iter_mut().enumerate() {
-            let Some(all) = all else { continue };
-            // Rounding must not turn "nothing observed" into a mass.
-            for &i in &self.unseen[mode] {
-                match model.factors[mode] {
-                    Factor::Columns(_) => all.row_mut(i).fill(T::zero()),
-                    Factor::Rows(_) => all.column_mut(i).fill(T::zero()),
-                }
-            }
-        }
-        all
-    }
-}
-
-/// Of every mode, the indices all of whose cells are listed.
-fn wholly_listed<T: Real>(shape: &[usize], cells: &Cells<T>) -> Vec<Vec<usize>> {
-    let mut listed: Vec<Vec<usize>> = shape.iter().map(|&size| vec![0; size]).collect();
-    cells.for_each(&mut |index, _| {
-        for (listed, &i) in listed.iter_mut().zip(index) {
-            listed[i] += 1;
-        }
-    });
-    let cells = shape.iter().fold(1usize, |n, &size| n.saturating_mul(size));
-    (listed.into_iter().zip(shape))
-        .map(|(listed, &size)| (0..size).filter(|&i| listed[i] == cells / size).collect())
-        .collect()
 }
 
 impl<T: Real> Data<T> for SparseTensor<T> {
@@ -359,16 +299,17 @@ impl<T: Real> Data<T> for SparseTensor<T> {
         request: &Request<'_, T>,
     ) -> Result<Expected<T>, DataError> {
         let stored = Stored {
-            cells: &self.cells,
+            cells: &*self.cells,
             scale: self.scale,
             pool: &self.pool,
             sparing: false,
         };
         stored.e_step(self, model, request, |pass, modes| match &self.pattern {
             Pattern::All => model.exposures(modes),
-            Pattern::Stored => pass.unit(&self.cells, modes),
+            Pattern::Stored => pass.unit(&*self.cells, modes),
             Pattern::AllBut(hidden) => {
-                self.all_but_listed(model, hidden, pass.unit(hidden, modes), modes)
+                let listed = pass.unit(&**hidden, modes);
+                remaining(model, &**hidden, model.exposures(modes), listed)
             }
         })
     }

@@ -9,20 +9,12 @@ fn coordinates<'a, T: Real>(
     (rows, columns): (usize, usize),
     entries: impl Iterator<Item = (usize, usize, &'a T)>,
 ) -> Result<Coordinates<T>, DataError> {
-    let shape = vec![rows, columns];
-    if shape.iter().any(|&n| n > u32::MAX as usize) {
-        return Err(DataError::TooLarge { shape });
+    let mut all = Coordinates::empty(&[rows, columns]);
+    if rows.max(columns) > u32::MAX as usize {
+        return Err(DataError::too_large(&all.shape));
     }
-    let (mut indices, mut values) = (Vec::new(), Vec::new());
-    for (i, j, &x) in entries {
-        indices.extend([i as u32, j as u32]);
-        values.push(x);
-    }
-    Ok(Coordinates {
-        shape,
-        indices,
-        values,
-    })
+    entries.for_each(|(i, j, &x)| all.push(&[i, j], x));
+    Ok(all)
 }
 
 macro_rules! convert {

@@ -49,33 +49,47 @@ pub(crate) struct Grid<T> {
 
 /// The modes in storage order, slowest first, cut into columns and rows.
 #[derive(Debug)]
-struct Layout {
-    slow: Vec<usize>,
-    fast: Vec<usize>,
-    columns: usize,
-    rows: usize,
+pub(crate) struct Layout {
+    /// Modes of the columns, slowest first.
+    pub(crate) slow: Vec<usize>,
+    /// Modes of the rows, slowest first.
+    pub(crate) fast: Vec<usize>,
+    pub(crate) columns: usize,
+    pub(crate) rows: usize,
 }
 
 impl Layout {
+    /// The fewest modes that make enough rows.
     fn new(shape: &[usize], order: Order) -> Self {
-        let mut slow: Vec<usize> = match order {
-            Order::RowMajor => (0..shape.len()).collect(),
-            Order::ColumnMajor => (0..shape.len()).rev().collect(),
-        };
-        let (mut fast, mut rows) = (Vec::new(), 1);
-        while let Some(mode) = slow.pop() {
-            rows *= shape[mode];
-            fast.insert(0, mode);
-            if rows >= FEW_ROWS || slow.len() == 1 {
-                break;
-            }
+        Self::cut(shape, order, |sizes| {
+            let enough = |&cut: &usize| sizes[cut..].iter().product::<usize>() >= FEW_ROWS;
+            let cut = (1..sizes.len()).rev().find(enough);
+            cut.unwrap_or(usize::from(sizes.len() > 1))
+        })
+    }
+
+    /// The cut that leaves the least to contract once one side is.
+    pub(crate) fn halves(shape: &[usize], order: Order) -> Self {
+        Self::cut(shape, order, |sizes| {
+            let size = |sizes: &[usize]| sizes.iter().product::<usize>();
+            let left = |&cut: &usize| size(&sizes[..cut]).saturating_add(size(&sizes[cut..]));
+            (1..sizes.len()).min_by_key(left).unwrap_or(0)
+        })
+    }
+
+    /// `columns` says how many of the slowest modes are the columns', by the modes' sizes.
+    fn cut(shape: &[usize], order: Order, columns: impl Fn(&[usize]) -> usize) -> Self {
+        let mut slow: Vec<usize> = (0..shape.len()).collect();
+        if order == Order::ColumnMajor {
+            slow.reverse();
         }
-        let columns = slow.iter().map(|&m| shape[m]).product();
+        let sizes: Vec<usize> = slow.iter().map(|&m| shape[m]).collect();
+        let fast = slow.split_off(columns(&sizes));
         Self {
+            columns: sizes[..slow.len()].iter().product(),
+            rows: sizes[slow.len()..].iter().product(),
             slow,
             fast,
-            columns,
-            rows,
         }
     }
 }

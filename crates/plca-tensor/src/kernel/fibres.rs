@@ -14,7 +14,7 @@ use pulp::{Simd, WithSimd};
 use super::aligned::Aligned;
 use super::panel::Panel;
 use super::strata::{add, dot, ratio};
-use super::{Accumulate, Rule, Sums, bounds, part_rows};
+use super::{Accumulate, Cells, Rule, Sums, bounds, part_rows};
 use crate::parallel::{for_each_part, map_in_order, wide};
 use crate::sum::CompensatedSum;
 use crate::{Coordinates, Real};
@@ -164,31 +164,12 @@ impl<T: Real> Fibres<T> {
         f
     }
 
-    pub(crate) fn stored(&self) -> usize {
-        self.values.len()
-    }
-
     fn fibre(&self, at: usize) -> (&[u32], Range<usize>) {
         let n = self.stem.len();
         (
             &self.coordinates[at * n..][..n],
             if at == 0 { 0 } else { self.ends[at - 1] }..self.ends[at],
         )
-    }
-
-    /// Visits every entry, fibre by fibre.
-    pub(crate) fn for_each(&self, visit: &mut dyn FnMut(&[usize], T)) {
-        let mut index = vec![0; self.shape.len()];
-        for at in 0..self.ends.len() {
-            let (coordinates, entries) = self.fibre(at);
-            for (&m, &i) in self.stem.iter().zip(coordinates) {
-                index[m] = i as usize;
-            }
-            for e in entries {
-                index[self.leaf] = self.leaves[e] as usize;
-                visit(&index, self.values[e]);
-            }
-        }
     }
 
     /// Groups of fibres: as many segments as their accumulators may take memory.
@@ -209,6 +190,26 @@ impl<T: Real> Fibres<T> {
         let groups = starts.clone().zip(starts.skip(1));
         let groups = groups.map(|(&start, &end)| start..end);
         groups.filter(|group| !group.is_empty()).collect()
+    }
+}
+
+impl<T: Real> Cells<T> for Fibres<T> {
+    fn stored(&self) -> usize {
+        self.values.len()
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(&[usize], T)) {
+        let mut index = vec![0; self.shape.len()];
+        for at in 0..self.ends.len() {
+            let (coordinates, entries) = self.fibre(at);
+            for (&m, &i) in self.stem.iter().zip(coordinates) {
+                index[m] = i as usize;
+            }
+            for e in entries {
+                index[self.leaf] = self.leaves[e] as usize;
+                visit(&index, self.values[e]);
+            }
+        }
     }
 }
 

@@ -22,10 +22,10 @@ pub(crate) mod signed;
 pub(crate) mod strata;
 mod tiles;
 
+use std::fmt::Debug;
+
 use aligned::Aligned;
 use panel::Panel;
-
-use crate::Real;
 
 /// What a cell contributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,12 +48,20 @@ pub(crate) struct Sums<T> {
 }
 
 /// One pass over stored cells.
-pub(crate) trait Accumulate<T: Real> {
+pub(crate) trait Accumulate<T> {
     /// Adds up what every mode in `wanted` receives, and `Σ V ln p` if the rule asks for it.
     ///
     /// `p` is floored at the smallest normal number before dividing, so 0/0 is an exact 0. A cell with
     /// `V > 0` and `p = 0` has no meaningful ratio; it shows in the logarithm alone, which is `-inf`.
     fn accumulate(&self, panels: &[Panel<'_, T>], rule: Rule, wanted: &[bool]) -> Sums<T>;
+}
+
+/// Entries of sparse data, each stored once, arranged for a pass.
+pub(crate) trait Cells<T>: Accumulate<T> + Debug + Send + Sync {
+    /// Number of entries.
+    fn stored(&self) -> usize;
+    /// Visits every entry in a fixed order.
+    fn for_each(&self, visit: &mut dyn FnMut(&[usize], T));
 }
 
 /// Values that one thread takes at a time outside the kernels: enough to outweigh handing them over.
@@ -66,6 +74,22 @@ pub(crate) fn bounds(ends: &[usize], parts: usize) -> Vec<usize> {
     let mut bounds: Vec<usize> = (0..=parts).map(bound).collect();
     (bounds[0], bounds[parts]) = (0, ends.len());
     bounds
+}
+
+/// Splits rows of `stride` values between these bounds into disjoint parts; empty parts of no values.
+pub(crate) fn split<'a, T>(
+    mut values: &'a mut [T],
+    bounds: &[usize],
+    stride: usize,
+) -> Vec<&'a mut [T]> {
+    let stride = if values.is_empty() { 0 } else { stride };
+    let part = |ends: &[usize]| {
+        let size = (ends[1] - ends[0]) * stride;
+        let (part, rest) = std::mem::take(&mut values).split_at_mut(size);
+        values = rest;
+        part
+    };
+    bounds.windows(2).map(part).collect()
 }
 
 /// Rows of `stride` values that make up about one part.

@@ -16,44 +16,12 @@ use pulp::{Simd, WithSimd};
 
 use super::aligned::{Aligned, Pool};
 use super::blocks::{Cut, Total, lock};
-use super::dense::{CUT, Grid, PANEL, TILE, transpose};
+use super::dense::{CUT, Grid, Layout, PANEL, TILE, transpose};
 use super::panel::{Panel, pow2};
 use super::tiles::{AddColumns, AddRows, band_vectors};
+use crate::Real;
 use crate::parallel::{claim_in_order, for_each_part, wide};
 use crate::sum::CompensatedSum;
-use crate::{Order, Real};
-
-/// The two halves of a shape.
-#[derive(Clone, Debug)]
-pub(crate) struct Halves {
-    /// Modes of the columns, slowest first.
-    pub(crate) slow: Vec<usize>,
-    /// Modes of the rows, slowest first.
-    pub(crate) fast: Vec<usize>,
-    pub(crate) columns: usize,
-    pub(crate) rows: usize,
-}
-
-impl Halves {
-    /// The cut that leaves the least to contract afterwards.
-    pub(crate) fn new(shape: &[usize], order: Order) -> Self {
-        let mut modes: Vec<usize> = (0..shape.len()).collect();
-        if order == Order::ColumnMajor {
-            modes.reverse();
-        }
-        let size = |modes: &[usize]| modes.iter().map(|&m| shape[m]).product::<usize>();
-        let cut = (1..modes.len())
-            .min_by_key(|&c| size(&modes[..c]).saturating_add(size(&modes[c..])))
-            .unwrap_or(0);
-        let (slow, fast) = modes.split_at(cut);
-        Self {
-            columns: size(slow),
-            rows: size(fast),
-            slow: slow.to_vec(),
-            fast: fast.to_vec(),
-        }
-    }
-}
 
 /// `Π_m F_m[i_m, ·]` for all positions of `modes` (slowest first); the exponent is the sum of the panels'.
 pub(crate) fn khatri_rao<T: Real>(panels: &[Panel<'_, T>], modes: &[usize]) -> Vec<T> {
@@ -101,7 +69,7 @@ pub(crate) enum Fill<'a, T> {
 #[derive(Debug)]
 pub(crate) struct Product<'a, T> {
     pub(crate) grid: &'a Grid<T>,
-    pub(crate) halves: &'a Halves,
+    pub(crate) halves: &'a Layout,
     pub(crate) k: usize,
     pub(crate) stride: usize,
     /// `rows x stride`.

@@ -12,7 +12,7 @@ pub trait Passes: Lanes {
     /// A group of fibres of a sparse tensor.
     fn fibre_group(pass: fibres::GroupPass<'_, Self>) -> fibres::Partial<Self>;
     /// A tile of a sparse matrix.
-    fn strata_tile(pass: strata::TilePass<'_, Self>) -> CompensatedSum;
+    fn strata_tile(pass: strata::TilePass<'_, '_, Self>) -> CompensatedSum;
     /// The row problems of a group of rows.
     fn row_group(group: coordinate::RowGroup<'_, Self>) -> f64;
     /// A part of a product with a Khatri-Rao product.
@@ -28,7 +28,7 @@ macro_rules! passes {
             fn fibre_group(pass: fibres::GroupPass<'_, $t>) -> fibres::Partial<$t> {
                 instruction_set().dispatch(pass)
             }
-            fn strata_tile(pass: strata::TilePass<'_, $t>) -> CompensatedSum {
+            fn strata_tile(pass: strata::TilePass<'_, '_, $t>) -> CompensatedSum {
                 instruction_set().dispatch(pass)
             }
             fn row_group(group: coordinate::RowGroup<'_, $t>) -> f64 {

@@ -1,37 +1,22 @@
-//! Sparse matrices: the tiles of a [`Grid`], in memory. The entries are stored tile by tile and inside a tile by row.
+//! Sparse matrices: the tiles of a [`Grid`], in memory, each a [`Block`].
 
 pub(crate) mod grid;
-
-use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
 use super::panel::Panel;
-use super::{Accumulate, Rule, Sums};
+use super::{Accumulate, Cells, Rule, Sums};
+use crate::parallel::map_in_order;
 use crate::sum::CompensatedSum;
-use crate::{Coordinates, Real};
-use grid::{Grid, Share, merge_run};
-
-/// Entries of one row within one tile: the row within its group, and the end of its entries, from the first entry of the tile.
-pub(crate) type Run = [u32; 2];
-
-/// A tile: its runs and its entries.
-#[derive(Clone, Debug)]
-struct Tile {
-    runs: Range<usize>,
-    entries: Range<usize>,
-}
+use crate::{Block, Coordinates, Real};
+use grid::{Grid, Share};
 
 /// Entries of a sparse matrix, each stored once.
 #[derive(Clone, Debug)]
 pub(crate) struct Strata<T> {
     grid: Grid,
     /// Of every row group and column group, row group by row group.
-    tiles: Vec<Tile>,
-    runs: Vec<Run>,
-    /// Columns within their group.
-    columns: Vec<u32>,
-    values: Vec<T>,
+    tiles: Vec<Block<T>>,
 }
 
 /// The group of every index.
@@ -75,127 +60,74 @@ impl<T: Real> Strata<T> {
         for i in 1..ends.len() {
             ends[i] += ends[i - 1];
         }
-        let mut placed_columns = vec![0u32; values.len()];
+        let mut columns = vec![0u32; values.len()];
         let mut placed = vec![T::zero(); values.len()];
         for ((row, column), &value) in cells.iter().map(pair).zip(&values) {
             let at = &mut ends[slot(row, column)];
-            placed_columns[*at] = (column - bounds[1][column_group[column] as usize]) as u32;
+            columns[*at] = (column - bounds[1][column_group[column] as usize]) as u32;
             placed[*at] = value;
             *at += 1;
         }
         drop((indices, values));
 
-        // Now ends[i] is the end of run i. Sort, merge and compact in place.
-        let mut strata = Self {
-            grid,
-            tiles: Vec::new(),
-            runs: Vec::new(),
-            columns: Vec::new(),
-            values: Vec::new(),
-        };
-        let (mut write, mut first, mut run) = (0, 0, 0);
-        let mut sorted: Vec<(u32, T)> = Vec::new();
-        for r in 0..row_groups {
-            let height = strata.grid.rows(r).len();
-            for _ in 0..groups {
-                let (tile_runs, tile_entries) = (strata.runs.len(), write);
-                for row in 0..height {
-                    let end = ends[run];
-                    run += 1;
-                    if first == end {
-                        continue;
-                    }
-                    sorted.clear();
-                    let columns = placed_columns[first..end].iter().copied();
-                    sorted.extend(columns.zip(placed[first..end].iter().copied()));
-                    first = end;
-                    let begin = write;
-                    merge_run(&mut sorted, keep_zeros, |column, value| {
-                        placed_columns[write] = column;
-                        placed[write] = value;
-                        write += 1;
-                    });
-                    if write > begin {
-                        let end = write - tile_entries;
-                        strata.runs.push([row as u32, end as u32]);
-                    }
+        // Now ends[i] is the end of run i.
+        let tile = |t: usize| {
+            let rows = grid.rows(t / groups);
+            let run = rows.start * groups + t % groups * rows.len();
+            let ends = &ends[..run + rows.len()];
+            let mut first = run.checked_sub(1).map_or(0, |before| ends[before]);
+            let (mut tile, mut sorted) = (Block::<T>::default(), Vec::new());
+            let size = ends.last().map_or(0, |end| end - first);
+            tile.columns.reserve_exact(size);
+            tile.values.reserve_exact(size);
+            for (row, &end) in ends[run..].iter().enumerate() {
+                if first == end {
+                    continue;
                 }
-                strata.tiles.push(Tile {
-                    runs: tile_runs..strata.runs.len(),
-                    entries: tile_entries..write,
-                });
+                sorted.clear();
+                let columns = columns[first..end].iter().copied();
+                sorted.extend(columns.zip(placed[first..end].iter().copied()));
+                first = end;
+                tile.push(row as u32, &mut sorted, keep_zeros);
             }
-        }
-        placed_columns.truncate(write);
-        placed.truncate(write);
-        if placed.capacity() > write + write / 8 {
-            placed_columns.shrink_to_fit();
-            placed.shrink_to_fit();
-        }
-        strata.runs.shrink_to_fit();
-        strata.columns = placed_columns;
-        strata.values = placed;
-        strata
+            tile.runs.shrink_to_fit();
+            tile.columns.shrink_to_fit();
+            tile.values.shrink_to_fit();
+            tile
+        };
+        let tiles = map_in_order((0..row_groups * groups).collect(), tile);
+        Self { grid, tiles }
+    }
+}
+
+impl<T: Real> Cells<T> for Strata<T> {
+    fn stored(&self) -> usize {
+        self.tiles.iter().map(|tile| tile.values.len()).sum()
     }
 
-    pub(crate) fn stored(&self) -> usize {
-        self.values.len()
-    }
-
-    /// Visits every entry, tile by tile.
-    pub(crate) fn for_each(&self, visit: &mut dyn FnMut(&[usize], T)) {
+    fn for_each(&self, visit: &mut dyn FnMut(&[usize], T)) {
         for (t, tile) in self.tiles.iter().enumerate() {
             let place = self.grid.place(t);
-            self.cells(tile)
-                .for_each(|row, column, value| visit(&place(row, column), value));
-        }
-    }
-
-    fn cells(&self, tile: &Tile) -> TileCells<'_, T> {
-        TileCells {
-            runs: &self.runs[tile.runs.clone()],
-            columns: &self.columns[tile.entries.clone()],
-            values: &self.values[tile.entries.clone()],
-        }
-    }
-}
-
-/// Entries of one tile, or of some of its rows.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TileCells<'a, T> {
-    pub(crate) runs: &'a [Run],
-    pub(crate) columns: &'a [u32],
-    pub(crate) values: &'a [T],
-}
-
-impl<T: Real> TileCells<'_, T> {
-    /// Visits every entry by its row and its column within their groups.
-    pub(crate) fn for_each(&self, mut visit: impl FnMut(u32, u32, T)) {
-        let mut at = 0;
-        for &[row, end] in self.runs {
-            while at < end as usize {
-                visit(row, self.columns[at], self.values[at]);
-                at += 1;
-            }
+            tile.for_each(|row, column, value| visit(&place(row, column), value));
         }
     }
 }
 
 /// The pass over one tile.
 #[derive(Debug)]
-pub struct TilePass<'a, T> {
-    cells: TileCells<'a, T>,
-    share: Share<'a, T>,
+pub struct TilePass<'a, 'b, T> {
+    cells: &'a Block<T>,
+    share: &'a mut Share<'b, T>,
     rule: Rule,
     /// `Σ V ln p` over the tile so far.
     ln_lik: CompensatedSum,
 }
 
-impl<'a, T> TilePass<'a, T> {
+impl<'a, 'b, T> TilePass<'a, 'b, T> {
     /// A pass that goes on with `ln_lik`.
     pub(crate) fn new(
-        cells: TileCells<'a, T>,
-        share: Share<'a, T>,
+        cells: &'a Block<T>,
+        share: &'a mut Share<'b, T>,
         rule: Rule,
         ln_lik: CompensatedSum,
     ) -> Self {
@@ -208,12 +140,12 @@ impl<'a, T> TilePass<'a, T> {
     }
 }
 
-impl<T: Real> WithSimd for TilePass<'_, T> {
+impl<T: Real> WithSimd for TilePass<'_, '_, T> {
     type Output = CompensatedSum;
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> CompensatedSum {
-        if self.share.first {
+        if std::mem::take(&mut self.share.first) {
             // Here, not before the pass: the zeros stay in the second-level cache.
             self.share.row_sums.fill(T::zero());
             self.share.column_sums.fill(T::zero());
@@ -272,32 +204,30 @@ pub(super) fn ratio<S: Simd, T: Real>(
     T::vsplat(simd, value / if p > T::TINY { p } else { T::TINY })
 }
 
-impl<T: Real> TilePass<'_, T> {
+impl<T: Real> TilePass<'_, '_, T> {
     /// Rows of `C` registers, at most 16: the row's factor and its sums are read and written once for all of its entries. `USUAL`: ratios,
     /// both sums, no logarithms.
     #[inline(always)]
     fn run<S: Simd, const C: usize, const USUAL: bool>(self, simd: S) -> CompensatedSum {
-        let (cells, mut ln_lik) = (self.cells, self.ln_lik);
+        let (columns, values) = (&self.cells.columns[..], &self.cells.values[..]);
+        let mut ln_lik = self.ln_lik;
         let log = !USUAL && self.rule == Rule::Ratio { log: true };
         let units = !USUAL && self.rule == Rule::Unit;
         let share = self.share;
         let row_factor = T::vectors::<S>(share.row_factor).0.as_chunks::<C>().0;
         let column_factor = T::vectors::<S>(share.column_factor).0.as_chunks::<C>().0;
         let row_sums = T::vectors_mut::<S>(share.row_sums).0.as_chunks_mut::<C>().0;
-        let column_sums = share.column_sums;
+        let column_sums = &mut *share.column_sums;
         let column_sums = T::vectors_mut::<S>(column_sums).0.as_chunks_mut::<C>().0;
         let rows_wanted = USUAL || !row_sums.is_empty();
         let columns_wanted = USUAL || !column_sums.is_empty();
         let mut first = 0;
-        for &[row, end] in cells.runs {
+        for &[row, end] in &self.cells.runs {
             let w = row_factor[row as usize];
             let mut sum = [T::vsplat(simd, T::zero()); C];
             let entries = first..end as usize;
             first = end as usize;
-            for (&column, &value) in cells.columns[entries.clone()]
-                .iter()
-                .zip(&cells.values[entries])
-            {
+            for (&column, &value) in columns[entries.clone()].iter().zip(&values[entries]) {
                 let h = column_factor[column as usize];
                 let q = if units {
                     T::vsplat(simd, T::one())
@@ -324,7 +254,8 @@ impl<T: Real> TilePass<'_, T> {
     /// Rows of more than 16 registers. Entries are taken two at a time: the row's sums are loaded and stored once for two entries.
     #[inline(always)]
     fn run_long<S: Simd>(self, simd: S) -> CompensatedSum {
-        let (cells, mut ln_lik) = (self.cells, self.ln_lik);
+        let (columns, values) = (&self.cells.columns[..], &self.cells.values[..]);
+        let mut ln_lik = self.ln_lik;
         let log = self.rule == Rule::Ratio { log: true };
         let units = self.rule == Rule::Unit;
         let vectors = self.share.stride / T::lanes::<S>();
@@ -336,7 +267,7 @@ impl<T: Real> TilePass<'_, T> {
         let (rows_wanted, columns_wanted) = (!row_sums.is_empty(), !column_sums.is_empty());
         let one = T::vsplat(simd, T::one());
         let mut first = 0;
-        for &[row, end] in cells.runs {
+        for &[row, end] in &self.cells.runs {
             let w = &row_factor[at(row)];
             let sum = if rows_wanted {
                 &mut row_sums[at(row)]
@@ -345,8 +276,8 @@ impl<T: Real> TilePass<'_, T> {
             };
             let entries = first..end as usize;
             first = end as usize;
-            let (pairs, last) = cells.columns[entries.clone()].as_chunks::<2>();
-            let (values, last_value) = cells.values[entries].as_chunks::<2>();
+            let (pairs, last) = columns[entries.clone()].as_chunks::<2>();
+            let (values, last_value) = values[entries].as_chunks::<2>();
             for (&[i, j], &[u, v]) in pairs.iter().zip(values) {
                 let (a, b) = (&column_factor[at(i)], &column_factor[at(j)]);
                 let [q, r] = if units {
@@ -386,9 +317,9 @@ impl<T: Real> TilePass<'_, T> {
 
 impl<T: Real> Accumulate<T> for Strata<T> {
     fn accumulate(&self, panels: &[Panel<'_, T>], rule: Rule, wanted: &[bool]) -> Sums<T> {
-        self.grid.accumulate(panels, wanted, |share| {
-            let cells = self.cells(&self.tiles[share.tile]);
-            let pass = TilePass::new(cells, share, rule, CompensatedSum::default());
+        self.grid.accumulate(panels, wanted, |mut share| {
+            let tile = &self.tiles[share.tile];
+            let pass = TilePass::new(tile, &mut share, rule, CompensatedSum::default());
             T::strata_tile(pass).value()
         })
     }

@@ -128,15 +128,9 @@ pub(super) fn unfold<T: Real>(
         if u32::try_from(columns).is_err() {
             return Err(too_large().into());
         }
-        let mut cells = Coordinates {
-            shape,
-            indices: Vec::new(),
-            values: Vec::new(),
-        };
+        let mut cells = Coordinates::empty(&shape);
         let mut push = |index: &[usize], value: f64| {
-            let at = [index[mode], folding.column(index)];
-            cells.indices.extend(at.map(|i| i as u32));
-            cells.values.push(T::lit(value));
+            cells.push(&[index[mode], folding.column(index)], T::lit(value));
         };
         // Zeros are observed too; entries of one cell are added up.
         data.visit_mask(&mut |index| push(index, 0.0))?;

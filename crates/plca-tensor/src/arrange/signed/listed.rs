@@ -6,6 +6,7 @@ use super::super::visit;
 use super::{SignedModel, SignedSums, SignedWanted, SplitRule};
 use crate::kernel::aligned::Pool;
 use crate::kernel::signed::{pack_left, unpack_left};
+use crate::kernel::split;
 use crate::parallel::{map_in_order, wide};
 use crate::{CompensatedSum, Data, DataError, Real};
 
@@ -54,7 +55,7 @@ impl<T: Real> Listed<T> {
     }
 
     /// Bounds of column groups of about equal numbers of cells.
-    fn groups(&self, k: usize) -> Vec<std::ops::Range<usize>> {
+    fn bounds(&self, k: usize) -> Vec<usize> {
         let groups = (self.values.len().saturating_mul(k) / LEAST).clamp(1, GROUPS);
         let bound = |g: usize| match g {
             0 => 0,
@@ -63,8 +64,7 @@ impl<T: Real> Listed<T> {
                 .starts
                 .partition_point(|&s| s < g * self.values.len() / groups),
         };
-        let bounds: Vec<usize> = (0..=groups).map(bound).collect();
-        bounds.windows(2).map(|w| w[0]..w[1].max(w[0])).collect()
+        (0..=groups).map(bound).collect()
     }
 
     /// What the cells of some columns add to what hidden cells would: `G - 1` in place of `G`.
@@ -164,15 +164,10 @@ impl<T: Real> Listed<T> {
             let base = model.plus.row_sum() + model.minus.row_sum();
             right = DMatrix::from_fn(k, n, |z, _| base[z]);
         }
-        let mut rest: &mut [T] = right.as_mut_slice();
-        let groups = self.groups(k).into_iter().map(|columns| {
-            let own = (columns.len() * k).min(rest.len());
-            let (sums, after) = std::mem::take(&mut rest).split_at_mut(own);
-            rest = after;
-            (columns, sums)
-        });
-        let groups: Vec<(_, &mut [T])> = groups.collect();
-        let parts = map_in_order(groups, |(columns, sums)| {
+        let bounds = self.bounds(k);
+        let groups = bounds.windows(2).map(|ends| ends[0]..ends[1]);
+        let groups = groups.zip(split(right.as_mut_slice(), &bounds, k));
+        let parts = map_in_order(groups.collect(), |(columns, sums)| {
             wide(|| self.add(columns, &left, model.right.as_slice(), rule, wanted, sums))
         });
         let mut value = CompensatedSum::default();

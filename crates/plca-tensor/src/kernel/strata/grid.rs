@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::Real;
 use crate::kernel::blocks::add;
 use crate::kernel::panel::Panel;
-use crate::kernel::{Sums, part_rows};
+use crate::kernel::{Sums, part_rows, split};
 use crate::parallel::{for_each_part, map_in_order};
 use crate::sum::CompensatedSum;
 
@@ -169,62 +169,6 @@ pub(crate) struct Share<'a, T> {
     pub(crate) stride: usize,
     /// Whether nothing was added to these sums yet: then they hold anything.
     pub(crate) first: bool,
-}
-
-impl<T> Share<'_, T> {
-    /// The same for the next block of the tile.
-    pub(crate) fn next(&mut self) -> Share<'_, T> {
-        Share {
-            tile: self.tile,
-            row_factor: self.row_factor,
-            column_factor: self.column_factor,
-            row_sums: self.row_sums,
-            column_sums: self.column_sums,
-            stride: self.stride,
-            first: std::mem::take(&mut self.first),
-        }
-    }
-}
-
-/// Splits sums into the groups' disjoint parts; empty parts where there are no sums.
-fn split<'a, T>(mut sums: &'a mut [T], bounds: &[usize], stride: usize) -> Vec<&'a mut [T]> {
-    let wanted = !sums.is_empty();
-    let mut parts = Vec::with_capacity(bounds.len() - 1);
-    for ends in bounds.windows(2) {
-        let (part, rest) = sums.split_at_mut(if wanted {
-            (ends[1] - ends[0]) * stride
-        } else {
-            0
-        });
-        parts.push(part);
-        sums = rest;
-    }
-    parts
-}
-
-/// Calls `keep` with the columns of one row's entries in order, duplicates summed, zeros dropped unless `keep_zeros`.
-pub(crate) fn merge_run<T: Real>(
-    entries: &mut [(u32, T)],
-    keep_zeros: bool,
-    mut keep: impl FnMut(u32, T),
-) {
-    // Stable: duplicates are added in the order they came in.
-    entries.sort_by_key(|e| e.0);
-    let mut last: Option<(u32, T)> = None;
-    for &(column, value) in &*entries {
-        match &mut last {
-            Some((same, sum)) if *same == column => *sum += value,
-            _ if keep_zeros || value != T::zero() => {
-                if let Some((column, sum)) = last.replace((column, value)) {
-                    keep(column, sum);
-                }
-            }
-            _ => {}
-        }
-    }
-    if let Some((column, sum)) = last {
-        keep(column, sum);
-    }
 }
 
 #[cfg(test)]
