@@ -26,7 +26,7 @@ impl ModelKind for Symmetric {
     }
 
     fn options(&self) -> &'static str {
-        "--temper --temper-prior --missing-method --kkt-tol --prior --priors --fix --accelerate --out-of-core"
+        "--temper --temper-prior --missing-method --kkt-tol --prior --priors --fix --accelerate --out-of-core --online"
     }
 
     fn separates(&self) -> bool {

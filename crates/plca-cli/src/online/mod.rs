@@ -39,7 +39,6 @@ pub(crate) fn fit<T: Element, M: Streamed<T>>(
     make: impl FnOnce(&FitArgs, usize, &[usize]) -> Result<M, Failure>,
 ) -> Result<(), Failure> {
     let started = Instant::now();
-    check(args)?;
     let files: Vec<Block> = (files(args)?.into_iter())
         .map(Block::new)
         .collect::<Result<_, _>>()?;
@@ -68,20 +67,26 @@ pub(crate) fn fit<T: Element, M: Streamed<T>>(
     run.run(&learner, first, given)
 }
 
+/// Options that have no meaning block by block.
+const OF_ALL_DATA: &[&str] = &[
+    "--mask",
+    "--max-iter",
+    "--tol",
+    "--check-every",
+    "--kkt-tol",
+    "--missing-method",
+];
+
 /// Refuses what has no meaning block by block.
-fn check(args: &FitArgs) -> Result<(), Failure> {
-    let option = first_given(&[
-        ("--mask", args.hidden.mask.is_some()),
-        ("--max-iter", args.max_iter.is_some()),
-        ("--tol", args.tol.is_some()),
-        ("--check-every", args.check_every.is_some()),
-        ("--kkt-tol", args.kkt_tol.is_some()),
+pub(crate) fn check(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
+    let values = [
         ("--restarts", args.restarts != 1),
         ("--solver fast", args.solver == Solver::Fast),
-        ("--missing-method", args.missing_method.is_some()),
         ("--temper B,ETA", temper(args)?.1.is_some()),
-    ]);
-    let option = option.or_else(|| extrapolated(args));
+    ];
+    let mut given = given.iter().map(String::as_str);
+    let option = given.find(|option| OF_ALL_DATA.contains(option));
+    let option = option.or(first_given(&values)).or(extrapolated(args));
     option.map_or(Ok(()), |option| {
         refuse(true, option, &format!("{} --online", args.model.name()))
     })
