@@ -13,7 +13,7 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
 
 use crate::args::FitArgs;
-use crate::blocks::{Arrays, matrix, take_matrix, take_vector, vector};
+use crate::blocks::{Arrays, matrix, take, vector};
 use crate::checkpoint::settings;
 use crate::data::{Loaded, load_for};
 use crate::failure::Failure;
@@ -278,10 +278,11 @@ impl Run<'_> {
         let path = self.args.init.as_deref().unwrap_or(&self.args.data);
         let failure = |e: FitError| Failure::by(path, e);
         let drawn = learner.init(&sizes, &mut rng).map_err(failure)?;
-        let weights = take_vector(path, &mut given, "weights")?.unwrap_or(drawn.weights);
+        let weights = take::<T>(path, &mut given, "weights")?;
+        let weights = weights.map_or(drawn.weights, |w| w.column(0).into_owned());
         let mut factors = Vec::new();
         for (drawn, name) in drawn.factors.into_iter().zip(&self.names) {
-            let factor = match take_matrix(path, &mut given, name)? {
+            let factor = match take(path, &mut given, name)? {
                 Some(factor) if factor.shape() != drawn.shape() => {
                     let (block, got) = (name.clone(), factor.shape());
                     let expected = drawn.shape();
