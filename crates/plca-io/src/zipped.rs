@@ -61,12 +61,19 @@ pub(crate) fn array<T: Element>(archive: &mut Archive, name: &str) -> Result<Arr
 /// are before any is read.
 fn whole<U>(
     archive: &mut Archive,
-    name: &str,
+    name: &'static str,
     enough: impl FnOnce(usize) -> Result<(), Fault>,
     make: impl Fn(usize, u64) -> Result<U, Fault>,
 ) -> Result<Vec<U>, Fault> {
-    let (mut reader, supply) = member(archive, name)?;
-    npy::read_whole(&mut reader, supply, enough, make).map_err(|e| e.within(name))
+    let Stream {
+        values, all_there, ..
+    } = Stream::new(archive, name)?;
+    let numbers = (values.header.integers()).and_then(enough).and_then(|()| {
+        npy::read_values(values, all_there, |header, at, word| {
+            make(at, header.whole(at, word)?)
+        })
+    });
+    numbers.map_err(|e| e.within(name))
 }
 
 /// A text member, at most `limit` bytes.
