@@ -117,6 +117,26 @@ impl<T: Element> Array<T> {
 }
 
 impl<T> Array<T> {
+    /// The index of a value by its place in memory.
+    ///
+    /// ```
+    /// let x = plca_io::Array::new(vec![2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    /// assert_eq!(x.index(4), [1, 1]);
+    /// ```
+    pub fn index(&self, mut at: usize) -> Vec<usize> {
+        let mut index = vec![0; self.shape.len()];
+        let mut take = |m: usize| {
+            index[m] = at % self.shape[m];
+            at /= self.shape[m];
+        };
+        if self.fortran {
+            (0..self.shape.len()).for_each(&mut take);
+        } else {
+            (0..self.shape.len()).rev().for_each(&mut take);
+        }
+        index
+    }
+
     /// Refuses what no reader takes.
     pub(crate) fn check(&self) -> Result<(), Fault> {
         check_order(self.shape.len())?;
@@ -561,28 +581,13 @@ pub fn read_mask(path: &Path, shape: &[usize]) -> Result<Mask, IoError> {
         DataFile::Dense(array) => match array.values.iter().position(|x| x.fract() != 0.0) {
             Some(at) => Err(IoError::at(
                 path,
-                format!("entry {:?}", index(&array, at)),
+                format!("entry {:?}", array.index(at)),
                 format!("{} in a mask is not a whole number", array.values[at]),
             )),
             None => Ok(Mask::Dense(array)),
         },
         DataFile::Sparse(cells) => Ok(Mask::Hidden(cells)),
     }
-}
-
-/// The index of a value by its place in memory order.
-fn index<T>(array: &Array<T>, mut at: usize) -> Vec<usize> {
-    let mut index = vec![0; array.shape.len()];
-    let mut take = |m: usize| {
-        index[m] = at % array.shape[m];
-        at /= array.shape[m];
-    };
-    if array.fortran {
-        (0..array.shape.len()).for_each(&mut take);
-    } else {
-        (0..array.shape.len()).rev().for_each(&mut take);
-    }
-    index
 }
 
 /// Hexadecimal SHA-256 of a file's bytes.
