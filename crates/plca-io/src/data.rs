@@ -14,7 +14,7 @@ use crate::error::Fault;
 use crate::npy::Supply;
 use crate::room::room;
 use crate::text::Accept;
-use crate::{IoError, npy, text, zipped};
+use crate::{IoError, entries, npy, text, zipped};
 
 /// A scalar that files can be read into and written from: `f32` or `f64`, little endian.
 ///
@@ -474,22 +474,22 @@ fn read<T: Element>(
         if !text && (gz || !["npy", "npz"].contains(&extension.as_str())) {
             return Err(Fault::new(format!("unknown extension; known are {KNOWN}")));
         }
-        if extension == "npz" {
-            return zipped::read_data(path, shape);
-        }
-        let file = open(path)?;
-        let supply = Supply {
-            bound: file.metadata()?.len(),
-            stored: true,
-        };
-        let mut reader = unpacked(file, gz);
         match extension.as_str() {
-            "npy" => npy::read_array(&mut reader, supply).map(DataFile::Dense),
-            "mtx" => text::read_matrix_market(&mut reader, accept),
-            "tns" => text::read_frostt(&mut reader, shape, accept).map(DataFile::Sparse),
+            "npz" if !zipped::is_sparse(path)? => zipped::only_array(path).map(DataFile::Dense),
+            "npz" | "mtx" | "tns" => entries::read_all(path, shape, accept),
+            "npy" => {
+                let file = open(path)?;
+                let supply = Supply {
+                    bound: file.metadata()?.len(),
+                    stored: true,
+                };
+                let mut reader = unpacked(file, false);
+                npy::read_array(&mut reader, supply).map(DataFile::Dense)
+            }
             _ => {
                 let usual = if extension == "tsv" { b'\t' } else { b',' };
                 let delimiter = table.delimiter.unwrap_or(usual);
+                let mut reader = unpacked(open(path)?, gz);
                 text::read_table(&mut reader, table, delimiter, accept).map(DataFile::Dense)
             }
         }

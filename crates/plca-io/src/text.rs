@@ -2,9 +2,7 @@
 
 use std::io::BufRead;
 
-use plca_tensor::Coordinates;
-
-use crate::data::{Array, DataFile, Element, Header, Table, check_order};
+use crate::data::{Array, Element, Header, Table, check_order};
 use crate::error::Fault;
 
 /// Longest line that is read.
@@ -91,26 +89,7 @@ fn index(word: &str, mode: usize, size: usize) -> Result<u32, Fault> {
     Ok((i - 1) as u32)
 }
 
-/// FROSTT: 1-based indices, then a value; `#` starts a comment.
-pub(crate) fn read_frostt<T: Element>(
-    reader: &mut impl BufRead,
-    shape: Option<&[usize]>,
-    accept: Accept,
-) -> Result<Coordinates<T>, Fault> {
-    let (mut indices, mut values) = (Vec::new(), Vec::new());
-    let shape = visit_frostt(reader, shape, accept, |index, x| {
-        indices.extend(index);
-        values.push(x);
-        Ok(())
-    })?;
-    Ok(Coordinates {
-        shape,
-        indices,
-        values,
-    })
-}
-
-/// Calls `visit` with every entry; returns the shape.
+/// FROSTT: 1-based indices, then a value; `#` starts a comment. Calls `visit` with every entry; returns the shape.
 pub(crate) fn visit_frostt<T: Element>(
     reader: &mut impl BufRead,
     shape: Option<&[usize]>,
@@ -170,42 +149,29 @@ pub(crate) struct Announced {
     pub(crate) shape: [usize; 2],
 }
 
-/// Matrix Market: coordinate or array; real, integer or pattern; general or symmetric.
-pub(crate) fn read_matrix_market<T: Element>(
-    reader: &mut impl BufRead,
-    accept: Accept,
-) -> Result<DataFile<T>, Fault> {
-    let (mut indices, mut values) = (Vec::new(), Vec::new());
-    let announced = visit_matrix_market(reader, accept, |index, x| {
-        indices.extend(index.into_iter().flatten());
-        values.push(x);
-        Ok(())
-    })?;
-    let shape = announced.shape.to_vec();
-    if announced.coordinate {
-        return Ok(DataFile::Sparse(Coordinates {
-            shape,
-            indices,
-            values,
-        }));
-    }
-    if announced.symmetric {
-        let size = shape[0];
-        let mut square = vec![T::zero(); size * size];
-        let places = (0..size).flat_map(|column| (column..size).map(move |row| (row, column)));
-        for ((row, column), x) in places.zip(values) {
-            square[column * size + row] = x;
-            square[row * size + column] = x;
+impl Announced {
+    /// The dense matrix of these values.
+    pub(crate) fn array<T: Element>(self, mut values: Vec<T>) -> Array<T> {
+        if self.symmetric {
+            let size = self.shape[0];
+            let mut square = vec![T::zero(); size * size];
+            let places = (0..size).flat_map(|column| (column..size).map(move |row| (row, column)));
+            for ((row, column), x) in places.zip(values) {
+                square[column * size + row] = x;
+                square[row * size + column] = x;
+            }
+            values = square;
         }
-        values = square;
+        Array {
+            shape: self.shape.to_vec(),
+            values,
+            fortran: true,
+        }
     }
-    Ok(DataFile::Dense(Array {
-        shape,
-        values,
-        fortran: true,
-    }))
 }
 
+/// Matrix Market: coordinate or array; real, integer or pattern; general or symmetric.
+///
 /// Calls `visit` with every value in the order of the file, and its index where that is listed.
 pub(crate) fn visit_matrix_market<T: Element>(
     reader: &mut impl BufRead,
