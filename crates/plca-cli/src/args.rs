@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, Id, Parser, Subcommand, ValueEnum};
 
 use plca_io::Sealed;
 use skellam_snmf::Replicates;
 
-use crate::models::options::Given;
 use crate::models::{Kind, MODELS};
 use crate::solver;
 use crate::table::TableArgs;
@@ -49,6 +49,18 @@ pub(crate) enum Command {
     Spectrogram(SpectrogramArgs),
     /// One sound per component of a model of a spectrogram.
     Separate(SeparateArgs),
+}
+
+/// The options that stand on the command line.
+pub(crate) fn given(matches: &ArgMatches) -> Vec<String> {
+    let Some((_, matches)) = matches.subcommand() else {
+        return Vec::new();
+    };
+    let ids = matches.ids().map(Id::as_str);
+    let given = ids.filter(|id| matches.value_source(id) == Some(ValueSource::CommandLine));
+    given
+        .map(|id| format!("--{}", id.replace('_', "-")))
+        .collect()
 }
 
 /// One of [`MODELS`] by its name.
@@ -300,25 +312,6 @@ pub(crate) struct PlaceArgs {
     pub(crate) impulse_power: Option<Anneal>,
 }
 
-impl SignedArgs {
-    /// Its options.
-    pub(crate) fn options(&self) -> [Given; 2] {
-        [("--m", self.m.is_some()), ("--real-data", self.real_data)]
-    }
-}
-
-impl PlaceArgs {
-    /// Its options.
-    pub(crate) fn options(&self) -> [Given; 4] {
-        [
-            ("--domain", !self.domain.is_empty()),
-            ("--likelihood", self.likelihood.is_some()),
-            ("--anneal", self.anneal.is_some()),
-            ("--impulse-power", self.impulse_power.is_some()),
-        ]
-    }
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct FitArgs {
     /// The model.
@@ -343,19 +336,19 @@ pub(crate) struct FitArgs {
     /// Number of components K.
     #[arg(long, short = 'k')]
     pub(crate) rank: Option<usize>,
-    /// Iterations at most [default: 1000].
-    #[arg(long)]
-    pub(crate) max_iter: Option<usize>,
+    /// Iterations at most.
+    #[arg(long, default_value_t = 1000)]
+    pub(crate) max_iter: usize,
     /// Stops when the objective changes by at most T per iteration from one check to the next, relative to the sum of the data (nats
-    /// per count; of squares for squared errors); 0 runs exactly --max-iter iterations [default: 1e-7].
-    #[arg(long, value_name = "T", value_parser = tolerance, allow_negative_numbers = true)]
-    pub(crate) tol: Option<f64>,
+    /// per count; of squares for squared errors); 0 runs exactly --max-iter iterations.
+    #[arg(long, value_name = "T", default_value = "1e-7", value_parser = tolerance, allow_negative_numbers = true)]
+    pub(crate) tol: f64,
     /// Also stops when the residual of the optimality conditions is at most this; not with --tol 0.
     #[arg(long, value_name = "T", value_parser = tolerance, allow_negative_numbers = true)]
     pub(crate) kkt_tol: Option<f64>,
-    /// Iterations between checks of the objective [default: 10].
-    #[arg(long, value_name = "N")]
-    pub(crate) check_every: Option<usize>,
+    /// Iterations between checks of the objective.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) check_every: usize,
     /// ChaCha seed of everything drawn.
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
@@ -436,23 +429,6 @@ pub(crate) struct FitArgs {
     /// No option: the checksum of the data, once it was taken.
     #[arg(skip)]
     pub(crate) sealed: OnceLock<Sealed>,
-}
-
-impl FitArgs {
-    /// Iterations at most.
-    pub(crate) fn max_iter(&self) -> usize {
-        self.max_iter.unwrap_or(1000)
-    }
-
-    /// Change of the objective per iteration at which a run ends.
-    pub(crate) fn tol(&self) -> f64 {
-        self.tol.unwrap_or(1e-7)
-    }
-
-    /// Iterations between checks of the objective.
-    pub(crate) fn check_every(&self) -> usize {
-        self.check_every.unwrap_or(10)
-    }
 }
 
 #[derive(Debug, Args)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use nalgebra::{DMatrix, DVector};
+use plca_fit::Parameters;
 use plca_io::{Array, Element};
 
 use crate::failure::Failure;
@@ -16,8 +17,8 @@ pub(crate) fn lacking(path: &Path, name: &str) -> Failure {
     Failure::of(path, format!("has no `{name}`"))
 }
 
-/// Takes a matrix out of a set of arrays.
-pub(crate) fn take_matrix<T: Element>(
+/// Takes a block out of a set of arrays.
+pub(crate) fn take<T: Element>(
     path: &Path,
     arrays: &mut Arrays,
     name: &str,
@@ -25,37 +26,18 @@ pub(crate) fn take_matrix<T: Element>(
     let Some(array) = arrays.remove(name) else {
         return Ok(None);
     };
-    let &[rows, columns] = &array.shape[..] else {
-        let what = format!("`{name}` has shape {:?}, a matrix is needed", array.shape);
-        return Err(Failure::of(path, what));
-    };
-    // Sizes that nothing stands behind are counted all the same.
-    if array.values.is_empty() {
-        let what = format!("`{name}` is empty, {rows} x {columns}");
-        return Err(Failure::of(path, what));
-    }
-    let values = array.values.into_iter().map(T::lit);
-    Ok(Some(DMatrix::from_row_iterator(rows, columns, values)))
+    let block = plca_io::block_of::<Parameters<f64>>(name, &array);
+    let block = block.map_err(|what| Failure::of(path, what))?;
+    Ok(Some(block.map(T::lit)))
 }
 
-/// Takes a vector out of a set of arrays.
-pub(crate) fn take_vector<T: Element>(
+/// Takes a block that must be there.
+pub(crate) fn needed<T: Element>(
     path: &Path,
     arrays: &mut Arrays,
     name: &str,
-) -> Result<Option<DVector<T>>, Failure> {
-    let Some(array) = arrays.remove(name) else {
-        return Ok(None);
-    };
-    if array.shape.len() != 1 {
-        let what = format!(
-            "`{name}` has shape {:?}, one dimension is needed",
-            array.shape
-        );
-        return Err(Failure::of(path, what));
-    }
-    let values: Vec<T> = array.values.into_iter().map(T::lit).collect();
-    Ok(Some(DVector::from_vec(values)))
+) -> Result<DMatrix<T>, Failure> {
+    take(path, arrays, name)?.ok_or_else(|| lacking(path, name))
 }
 
 /// A matrix as an array in C order.

@@ -247,14 +247,11 @@ pub(crate) fn unobserved_warnings(hidden: Vec<Vec<usize>>) -> Vec<String> {
 }
 
 fn nan_failure<T: Element>(path: &Path, array: &Array<T>, at: usize) -> Failure {
-    let (mut found, mut cells) = (Vec::new(), 0..=at);
-    for_each_cell(array, |index, _| {
-        if cells.next().is_some() {
-            index.clone_into(&mut found);
-        }
-    });
-    let what = "is NaN; say --missing nan if NaN means not observed";
-    Failure::of(path, format!("entry {found:?} {what}"))
+    let (index, what) = (
+        array.index(at),
+        "is NaN; say --missing nan if NaN means not observed",
+    );
+    Failure::of(path, format!("entry {index:?} {what}"))
 }
 
 /// Indices of the cells that a mask hides.

@@ -26,6 +26,7 @@ use crate::interrupt;
 use crate::limits::on_threads;
 use crate::models::Scalar;
 use crate::models::options::{self, schedule};
+use crate::online;
 use crate::out_of_core::{self, load};
 use crate::outputs::{Leaving, MODEL_FILES, distinct, merge, trace_line, writable};
 use crate::precision;
@@ -37,12 +38,13 @@ pub(crate) const HELD_OUT_STREAM: u64 = u64::MAX;
 /// A count, or a cell, is held out with this probability.
 pub(crate) const SHARE: f64 = 0.1;
 
-pub(crate) fn run(args: &FitArgs) -> Result<(), Failure> {
+/// Fits; `given` are the options that stand on the command line.
+pub(crate) fn run(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
     writable(&args.output, MODEL_FILES)?;
     for path in [&args.trace, &args.checkpoint].into_iter().flatten() {
         writable(path, &[])?;
     }
-    options::check(args)?;
+    options::check(args, given)?;
     out_of_core::check(args)?;
     let mut inputs = vec![
         ("the data", Some(&args.data)),
@@ -74,12 +76,15 @@ pub(crate) fn run(args: &FitArgs) -> Result<(), Failure> {
             "--kkt-tol does not go with priors: its conditions are those of the likelihood",
         ));
     }
-    if args.kkt_tol.is_some() && args.tol() == 0.0 {
+    if args.kkt_tol.is_some() && args.tol == 0.0 {
         return Err(Failure::usage(
             "--kkt-tol does not go with --tol 0, which runs all iterations",
         ));
     }
     solver::known(args.solver, args.model)?;
+    if args.stream.online.is_some() {
+        online::check(args, given)?;
+    }
     on_threads(args.threads, || match args.stream.online {
         Some(_) => args.model.online(args),
         None if args.blocks.is_empty() => {
@@ -139,15 +144,15 @@ pub(crate) fn fit<T: Scalar, M: Model<Scalar = T> + 'static>(
 
 /// When a run ends.
 fn stop(args: &FitArgs) -> Result<Stop, Failure> {
-    if args.check_every() == 0 {
+    if args.check_every == 0 {
         return Err(Failure::usage("--check-every 0: at least 1 is needed"));
     }
     if args.restarts == 0 {
         return Err(Failure::usage("--restarts 0: at least one start is needed"));
     }
-    let mut stop = Stop::default().max_iter(args.max_iter());
-    stop = stop.check_every(args.check_every());
-    stop.tol = Some(args.tol()).filter(|&tol| tol > 0.0);
+    let mut stop = Stop::default().max_iter(args.max_iter);
+    stop = stop.check_every(args.check_every);
+    stop.tol = Some(args.tol).filter(|&tol| tol > 0.0);
     stop.residual_tol = args.kkt_tol;
     stop.check().map_err(Failure::usage)?;
     Ok(stop)
@@ -317,7 +322,7 @@ impl<T: Scalar> Run<'_, T> {
         let (args, data) = (self.args, self.data);
         // What the checks of a checkpoint leave aside.
         let mut settings = self.settings.clone();
-        settings["max_iter"] = json!(args.max_iter());
+        settings["max_iter"] = json!(args.max_iter);
         let (sha256, total) = (&self.checksum, data.total());
         let data = json!({ "shape": data.shape(), "sha256": sha256, "total": total });
         metadata(args, settings, data, args.model.objective(posterior))
@@ -415,6 +420,6 @@ pub(crate) fn progress_bar(args: &FitArgs) -> ProgressBar {
     }
     let style =
         ProgressStyle::with_template("{bar:30} {pos}/{len} iterations, objective {msg}, {elapsed}");
-    ProgressBar::new(args.max_iter() as u64)
+    ProgressBar::new(args.max_iter as u64)
         .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

@@ -27,7 +27,7 @@ mod transform;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 use args::{Arguments, Command};
 
@@ -37,14 +37,16 @@ use args::{Arguments, Command};
 )]
 fn main() -> ExitCode {
     // clap itself ends the process with status 2 if the command line is wrong.
-    let arguments = Arguments::parse();
+    let matches = Arguments::command().get_matches();
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
+    let given = args::given(&matches);
     let outcome = interrupt::handle().and_then(|()| match &arguments.command {
-        Command::Fit(a) => fit::run(a),
+        Command::Fit(a) => fit::run(a, &given),
         Command::Transform(a) => transform::run(a),
         Command::Reconstruct(a) => approximation::reconstruct(a),
         Command::Inspect(a) => inspect::inspect(a),
         Command::Sample(a) => approximation::sample(a),
-        Command::Select(a) => select::select(a),
+        Command::Select(a) => select::select(a, &given),
         Command::Spectrogram(a) => spectrogram::run(a),
         Command::Separate(a) => separate::run(a),
     });

@@ -87,15 +87,11 @@ fn visit(file: DataFile<f64>, mut visit: impl FnMut(&[usize], f64)) {
 
 /// Refuses initial values that single precision cannot hold.
 pub(crate) fn check_single(path: &Path, arrays: &Arrays) -> Result<(), Failure> {
+    let wide = |x: &f64| x.is_finite() && (*x as f32).is_infinite();
     for (name, array) in arrays {
-        let mut found = None;
-        for_each_cell(array, |index, x| {
-            if found.is_none() && x.is_finite() && (x as f32).is_infinite() {
-                found = Some((index.to_vec(), x));
-            }
-        });
-        if let Some((index, x)) = found {
-            return Err(Failure::of(path, beyond(&format!("`{name}` {index:?}"), x)));
+        if let Some(at) = array.values.iter().position(wide) {
+            let place = format!("`{name}` {:?}", array.index(at));
+            return Err(Failure::of(path, beyond(&place, array.values[at])));
         }
     }
     Ok(())

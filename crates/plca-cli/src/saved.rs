@@ -3,12 +3,12 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use nalgebra::{DMatrix, DVector};
+use nalgebra::DMatrix;
 use plca_fit::State;
 use plca_io::ModelFile;
 use serde_json::Value;
 
-use crate::blocks::{Arrays, lacking, take_matrix, take_vector};
+use crate::blocks::{Arrays, needed};
 use crate::failure::Failure;
 use crate::models::{Kind, MODELS};
 
@@ -66,8 +66,7 @@ impl Saved {
 
     /// Takes a matrix whose columns are distributions, of which files in single precision know fewer digits.
     pub(crate) fn distributions(&mut self, name: &str) -> Result<DMatrix<f64>, Failure> {
-        let block = take_matrix(&self.path, &mut self.arrays, name)?;
-        let mut block: DMatrix<f64> = block.ok_or_else(|| lacking(&self.path, name))?;
+        let mut block = self.block(name)?;
         let wrong = |x: &f64| !(x.is_finite() && *x >= 0.0);
         if let Some(at) = block.iter().position(wrong) {
             let (value, row, column) = (block[at], at % block.nrows(), at / block.nrows());
@@ -87,10 +86,9 @@ impl Saved {
         Ok(block)
     }
 
-    /// Takes a vector.
-    pub(crate) fn vector(&mut self, name: &str) -> Result<DVector<f64>, Failure> {
-        let block = take_vector(&self.path, &mut self.arrays, name)?;
-        block.ok_or_else(|| lacking(&self.path, name))
+    /// Takes a block.
+    pub(crate) fn block(&mut self, name: &str) -> Result<DMatrix<f64>, Failure> {
+        needed(&self.path, &mut self.arrays, name)
     }
 
     /// Order of the data that the model was fitted to.

@@ -49,13 +49,12 @@ pub(crate) struct Table {
     pub(crate) warnings: Vec<String>,
 }
 
-pub(crate) fn select(args: &SelectArgs) -> Result<(), Failure> {
+/// Prints the table; `given` are the options that stand on the command line.
+pub(crate) fn select(args: &SelectArgs, given: &[String]) -> Result<(), Failure> {
     if args.restarts == 0 {
         return Err(Failure::usage("--restarts 0: at least one start is needed"));
     }
-    refuse_foreign(args.model, &[("--kernel", !args.kernel.is_empty())])?;
-    refuse_foreign(args.model, &args.places.options())?;
-    refuse_foreign(args.model, &args.signed.options())?;
+    refuse_foreign(args.model, given)?;
     stop(args).check().map_err(Failure::usage)?;
     let table = on_threads(args.threads, || args.model.select(args))??;
     let wrong = |row: &&Value| !row["score"].is_number() || !row["log_likelihood"].is_number();

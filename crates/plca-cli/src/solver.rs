@@ -36,7 +36,7 @@ pub(crate) fn known(solver: Solver, model: Kind) -> Result<(), Failure> {
 /// The solver asked for: `auto` leaves the choice to the model only where no option says that it is EM.
 pub(crate) fn asked(args: &FitArgs) -> Solver {
     let em = of_em(args).is_some()
-        || args.tol() == 0.0
+        || args.tol == 0.0
         || args.out_of_core.is_some()
         || !args.model.separates();
     match args.solver {

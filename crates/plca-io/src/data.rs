@@ -14,7 +14,7 @@ use crate::error::Fault;
 use crate::npy::Supply;
 use crate::room::room;
 use crate::text::Accept;
-use crate::{IoError, npy, text, zipped};
+use crate::{IoError, entries, npy, text, zipped};
 
 /// A scalar that files can be read into and written from: `f32` or `f64`, little endian.
 ///
@@ -117,6 +117,26 @@ impl<T: Element> Array<T> {
 }
 
 impl<T> Array<T> {
+    /// The index of a value by its place in memory.
+    ///
+    /// ```
+    /// let x = plca_io::Array::new(vec![2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    /// assert_eq!(x.index(4), [1, 1]);
+    /// ```
+    pub fn index(&self, mut at: usize) -> Vec<usize> {
+        let mut index = vec![0; self.shape.len()];
+        let mut take = |m: usize| {
+            index[m] = at % self.shape[m];
+            at /= self.shape[m];
+        };
+        if self.fortran {
+            (0..self.shape.len()).for_each(&mut take);
+        } else {
+            (0..self.shape.len()).rev().for_each(&mut take);
+        }
+        index
+    }
+
     /// Refuses what no reader takes.
     pub(crate) fn check(&self) -> Result<(), Fault> {
         check_order(self.shape.len())?;
@@ -454,22 +474,22 @@ fn read<T: Element>(
         if !text && (gz || !["npy", "npz"].contains(&extension.as_str())) {
             return Err(Fault::new(format!("unknown extension; known are {KNOWN}")));
         }
-        if extension == "npz" {
-            return zipped::read_data(path, shape);
-        }
-        let file = open(path)?;
-        let supply = Supply {
-            bound: file.metadata()?.len(),
-            stored: true,
-        };
-        let mut reader = unpacked(file, gz);
         match extension.as_str() {
-            "npy" => npy::read_array(&mut reader, supply).map(DataFile::Dense),
-            "mtx" => text::read_matrix_market(&mut reader, accept),
-            "tns" => text::read_frostt(&mut reader, shape, accept).map(DataFile::Sparse),
+            "npz" if !zipped::is_sparse(path)? => zipped::only_array(path).map(DataFile::Dense),
+            "npz" | "mtx" | "tns" => entries::read_all(path, shape, accept),
+            "npy" => {
+                let file = open(path)?;
+                let supply = Supply {
+                    bound: file.metadata()?.len(),
+                    stored: true,
+                };
+                let mut reader = unpacked(file, false);
+                npy::read_array(&mut reader, supply).map(DataFile::Dense)
+            }
             _ => {
                 let usual = if extension == "tsv" { b'\t' } else { b',' };
                 let delimiter = table.delimiter.unwrap_or(usual);
+                let mut reader = unpacked(open(path)?, gz);
                 text::read_table(&mut reader, table, delimiter, accept).map(DataFile::Dense)
             }
         }
@@ -561,28 +581,13 @@ pub fn read_mask(path: &Path, shape: &[usize]) -> Result<Mask, IoError> {
         DataFile::Dense(array) => match array.values.iter().position(|x| x.fract() != 0.0) {
             Some(at) => Err(IoError::at(
                 path,
-                format!("entry {:?}", index(&array, at)),
+                format!("entry {:?}", array.index(at)),
                 format!("{} in a mask is not a whole number", array.values[at]),
             )),
             None => Ok(Mask::Dense(array)),
         },
         DataFile::Sparse(cells) => Ok(Mask::Hidden(cells)),
     }
-}
-
-/// The index of a value by its place in memory order.
-fn index<T>(array: &Array<T>, mut at: usize) -> Vec<usize> {
-    let mut index = vec![0; array.shape.len()];
-    let mut take = |m: usize| {
-        index[m] = at % array.shape[m];
-        at /= array.shape[m];
-    };
-    if array.fortran {
-        (0..array.shape.len()).for_each(&mut take);
-    } else {
-        (0..array.shape.len()).rev().for_each(&mut take);
-    }
-    index
 }
 
 /// Hexadecimal SHA-256 of a file's bytes.

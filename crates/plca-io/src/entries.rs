@@ -1,14 +1,92 @@
-//! Entries of sparse data one after the other, never all of them in memory.
+//! Entries of sparse data: all of them in memory, or one after the other.
 
 use std::path::Path;
 
-use crate::data::{Element, ReadOptions, accept, askable, extension, open, plausible, unpacked};
+use plca_tensor::Coordinates;
+
+use crate::data::{
+    DataFile, Element, ReadOptions, accept, askable, extension, open, plausible, unpacked,
+};
 use crate::error::Fault;
-use crate::text;
-use crate::zipped::{self, Entry};
+use crate::npy::reserve;
+use crate::text::{self, Accept, Announced};
+use crate::zipped;
 
 /// What may be read entry by entry.
 const STREAMED: &str = ".mtx, .mtx.gz, .tns, .tns.gz, .npz";
+
+/// What a file gives, in its order.
+pub(crate) enum Found<'a, T> {
+    /// So many entries will come, from a file that is not compressed: their bytes are there.
+    Expected(usize),
+    Entry(&'a [u32], T),
+    /// The next cell of a dense matrix.
+    Cell(T),
+}
+
+/// What has been given.
+enum Whole {
+    /// A tensor of this shape.
+    Sparse(Vec<usize>),
+    Dense(Announced),
+}
+
+/// Calls `visit` with all that a `.mtx`, a `.tns` or a sparse `.npz` holds.
+fn for_each<T: Element>(
+    path: &Path,
+    asked: Option<&[usize]>,
+    accept: Accept,
+    mut visit: impl FnMut(Found<'_, T>) -> Result<(), Fault>,
+) -> Result<Whole, Fault> {
+    let (extension, gz) = extension(path);
+    if extension == "npz" {
+        return zipped::visit_scipy(path, asked, visit).map(Whole::Sparse);
+    }
+    let mut reader = unpacked(open(path)?, gz);
+    if extension == "tns" {
+        let entry = |index: &[u32], x| visit(Found::Entry(index, x));
+        return text::visit_frostt(&mut reader, asked, accept, entry).map(Whole::Sparse);
+    }
+    let announced = text::visit_matrix_market(&mut reader, accept, |index, x| match index {
+        Some(index) => visit(Found::Entry(&index, x)),
+        None => visit(Found::Cell(x)),
+    })?;
+    Ok(match announced.coordinate {
+        true => Whole::Sparse(announced.shape.to_vec()),
+        false => Whole::Dense(announced),
+    })
+}
+
+/// All that a `.mtx`, a `.tns` or a sparse `.npz` holds.
+pub(crate) fn read_all<T: Element>(
+    path: &Path,
+    asked: Option<&[usize]>,
+    accept: Accept,
+) -> Result<DataFile<T>, Fault> {
+    let (mut indices, mut values) = (Vec::new(), Vec::new());
+    let whole = for_each(path, asked, accept, |found| {
+        match found {
+            Found::Expected(entries) => {
+                reserve(&mut indices, entries.saturating_mul(2))?;
+                reserve(&mut values, entries)?;
+            }
+            Found::Entry(index, x) => {
+                indices.extend(index);
+                values.push(x);
+            }
+            Found::Cell(x) => values.push(x),
+        }
+        Ok(())
+    })?;
+    Ok(match whole {
+        Whole::Sparse(shape) => DataFile::Sparse(Coordinates {
+            shape,
+            indices,
+            values,
+        }),
+        Whole::Dense(announced) => DataFile::Dense(announced.array(values)),
+    })
+}
 
 /// Calls `visit` with every entry of a sparse matrix in the order of the file; returns the shape.
 pub(crate) fn for_each_entry<T: Element>(
@@ -16,52 +94,37 @@ pub(crate) fn for_each_entry<T: Element>(
     options: &ReadOptions,
     mut visit: impl FnMut([u32; 2], T) -> Result<(), Fault>,
 ) -> Result<Vec<usize>, Fault> {
-    let (extension, gz) = extension(path);
     let asked = options.shape.as_deref();
     askable(asked)?;
-    let mut entries = 0;
-    let mut count = |index, x| {
-        entries += 1;
-        visit(index, x)
-    };
     let dense = || Fault::new("is dense: only sparse data are read entry by entry");
-    let shape = match extension.as_str() {
-        "mtx" => {
-            let mut reader = unpacked(open(path)?, gz);
-            let announced =
-                text::visit_matrix_market(&mut reader, accept(options), |index, x| match index {
-                    Some(index) => count(index, x),
-                    None => Err(dense()),
-                })?;
-            if !announced.coordinate {
-                return Err(dense());
-            }
-            announced.shape.to_vec()
-        }
-        "tns" => {
-            let mut reader = unpacked(open(path)?, gz);
-            text::visit_frostt(&mut reader, asked, accept(options), |index, x| {
-                let matrix = <[u32; 2]>::try_from(index);
-                let index = matrix.map_err(|_| {
-                    let order = index.len();
-                    Fault::new(format!("has {order} indices, those of a matrix are two"))
-                })?;
-                count(index, x)
-            })?
-        }
-        "npz" if !gz => {
+    match extension(path) {
+        (e, _) if e == "mtx" || e == "tns" => {}
+        (e, false) if e == "npz" => {
             if !zipped::is_sparse(path)? {
                 return Err(dense());
             }
-            zipped::visit_scipy(path, asked, |entry| match entry {
-                Entry::Expected(_) => Ok(()),
-                Entry::Found(index, x) => count(index, x),
-            })?
         }
         _ => {
             let what = format!("is not read entry by entry; that are {STREAMED}");
             return Err(Fault::new(what));
         }
+    }
+    let mut entries = 0;
+    let whole = for_each(path, asked, accept(options), |found| match found {
+        Found::Expected(_) => Ok(()),
+        Found::Entry(&[row, column], x) => {
+            entries += 1;
+            visit([row, column], x)
+        }
+        Found::Entry(index, _) => {
+            let order = index.len();
+            let what = format!("has {order} indices, those of a matrix are two");
+            Err(Fault::new(what))
+        }
+        Found::Cell(_) => Err(dense()),
+    })?;
+    let Whole::Sparse(shape) = whole else {
+        return Err(dense());
     };
     match asked {
         Some(want) if want != shape => {

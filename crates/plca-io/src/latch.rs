@@ -25,35 +25,28 @@ impl<W: Write + Seek> Latch<W> {
 
     /// The first failure, if there was one.
     pub(crate) fn finish(mut self) -> Result<()> {
-        match self.failure.take() {
-            Some(failure) => Err(failure),
-            None => self.inner.flush(),
-        }
+        self.attempt(W::flush);
+        self.failure.map_or(Ok(()), Err)
     }
 
-    fn note(&mut self, outcome: Result<()>) {
-        if let Err(failure) = outcome {
-            self.failure = Some(failure);
+    /// Does this unless something failed before.
+    fn attempt(&mut self, act: impl FnOnce(&mut W) -> Result<()>) {
+        if self.failure.is_none() {
+            self.failure = act(&mut self.inner).err();
         }
     }
 }
 
 impl<W: Write + Seek> Write for Latch<W> {
     fn write(&mut self, bytes: &[u8]) -> Result<usize> {
-        if self.failure.is_none() {
-            let outcome = self.inner.write_all(bytes);
-            self.note(outcome);
-        }
+        self.attempt(|inner| inner.write_all(bytes));
         self.position += bytes.len() as u64;
         self.end = self.end.max(self.position);
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> Result<()> {
-        if self.failure.is_none() {
-            let outcome = self.inner.flush();
-            self.note(outcome);
-        }
+        self.attempt(W::flush);
         Ok(())
     }
 }
@@ -66,10 +59,7 @@ impl<W: Write + Seek> Seek for Latch<W> {
             SeekFrom::End(by) => self.end.checked_add_signed(by),
         };
         let target = target.ok_or_else(|| Error::other("a position before the start"))?;
-        if self.failure.is_none() {
-            let outcome = self.inner.seek(SeekFrom::Start(target)).map(drop);
-            self.note(outcome);
-        }
+        self.attempt(|inner| inner.seek(SeekFrom::Start(target)).map(drop));
         self.position = target;
         Ok(target)
     }

@@ -261,7 +261,7 @@ pub(crate) fn reserve<U>(all: &mut Vec<U>, more: usize) -> Result<(), Fault> {
 }
 
 /// All values, each by `decode` from the header and its place and bytes.
-fn read_values<R: Read, U>(
+pub(crate) fn read_values<R: Read, U>(
     mut values: Values<R>,
     stored: bool,
     decode: impl Fn(&Header, usize, &[u8]) -> Result<U, Fault>,
@@ -343,21 +343,6 @@ impl Header {
         }
         Ok(u64::from_le_bytes(raw))
     }
-}
-
-/// A vector of whole numbers of an integer type, each made by `make` from its place and value; `enough` looks at how many there are
-/// before any is read.
-pub(crate) fn read_whole<U>(
-    reader: &mut impl Read,
-    supply: Supply,
-    enough: impl FnOnce(usize) -> Result<(), Fault>,
-    make: impl Fn(usize, u64) -> Result<U, Fault>,
-) -> Result<Vec<U>, Fault> {
-    let values = Values::new(reader, supply)?;
-    enough(values.header.integers()?)?;
-    read_values(values, supply.stored, |header, at, word| {
-        make(at, header.whole(at, word)?)
-    })
 }
 
 /// A short text scalar, as `save_npz` stores the name of the format.

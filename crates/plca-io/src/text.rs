@@ -2,9 +2,7 @@
 
 use std::io::BufRead;
 
-use plca_tensor::Coordinates;
-
-use crate::data::{Array, DataFile, Element, Header, Table, check_order};
+use crate::data::{Array, Element, Header, Table, check_order};
 use crate::error::Fault;
 
 /// Longest line that is read.
@@ -91,26 +89,7 @@ fn index(word: &str, mode: usize, size: usize) -> Result<u32, Fault> {
     Ok((i - 1) as u32)
 }
 
-/// FROSTT: 1-based indices, then a value; `#` starts a comment.
-pub(crate) fn read_frostt<T: Element>(
-    reader: &mut impl BufRead,
-    shape: Option<&[usize]>,
-    accept: Accept,
-) -> Result<Coordinates<T>, Fault> {
-    let (mut indices, mut values) = (Vec::new(), Vec::new());
-    let shape = visit_frostt(reader, shape, accept, |index, x| {
-        indices.extend(index);
-        values.push(x);
-        Ok(())
-    })?;
-    Ok(Coordinates {
-        shape,
-        indices,
-        values,
-    })
-}
-
-/// Calls `visit` with every entry; returns the shape.
+/// FROSTT: 1-based indices, then a value; `#` starts a comment. Calls `visit` with every entry; returns the shape.
 pub(crate) fn visit_frostt<T: Element>(
     reader: &mut impl BufRead,
     shape: Option<&[usize]>,
@@ -170,42 +149,29 @@ pub(crate) struct Announced {
     pub(crate) shape: [usize; 2],
 }
 
-/// Matrix Market: coordinate or array; real, integer or pattern; general or symmetric.
-pub(crate) fn read_matrix_market<T: Element>(
-    reader: &mut impl BufRead,
-    accept: Accept,
-) -> Result<DataFile<T>, Fault> {
-    let (mut indices, mut values) = (Vec::new(), Vec::new());
-    let announced = visit_matrix_market(reader, accept, |index, x| {
-        indices.extend(index.into_iter().flatten());
-        values.push(x);
-        Ok(())
-    })?;
-    let shape = announced.shape.to_vec();
-    if announced.coordinate {
-        return Ok(DataFile::Sparse(Coordinates {
-            shape,
-            indices,
-            values,
-        }));
-    }
-    if announced.symmetric {
-        let size = shape[0];
-        let mut square = vec![T::zero(); size * size];
-        let places = (0..size).flat_map(|column| (column..size).map(move |row| (row, column)));
-        for ((row, column), x) in places.zip(values) {
-            square[column * size + row] = x;
-            square[row * size + column] = x;
+impl Announced {
+    /// The dense matrix of these values.
+    pub(crate) fn array<T: Element>(self, mut values: Vec<T>) -> Array<T> {
+        if self.symmetric {
+            let size = self.shape[0];
+            let mut square = vec![T::zero(); size * size];
+            let places = (0..size).flat_map(|column| (column..size).map(move |row| (row, column)));
+            for ((row, column), x) in places.zip(values) {
+                square[column * size + row] = x;
+                square[row * size + column] = x;
+            }
+            values = square;
         }
-        values = square;
+        Array {
+            shape: self.shape.to_vec(),
+            values,
+            fortran: true,
+        }
     }
-    Ok(DataFile::Dense(Array {
-        shape,
-        values,
-        fortran: true,
-    }))
 }
 
+/// Matrix Market: coordinate or array; real, integer or pattern; general or symmetric.
+///
 /// Calls `visit` with every value in the order of the file, and its index where that is listed.
 pub(crate) fn visit_matrix_market<T: Element>(
     reader: &mut impl BufRead,
@@ -344,75 +310,69 @@ pub(crate) fn visit_matrix_market<T: Element>(
     Ok(banner)
 }
 
-/// The cells of lines, which may be quoted.
-struct Cells {
-    /// Takes every line apart; looks for lines that end within quotes.
-    parsers: [csv_core::Reader; 2],
+/// A record of cells, which may be quoted and then go over several lines.
+struct Record {
+    parser: csv_core::Reader,
+    /// The text of all cells, one after the other.
     text: Vec<u8>,
+    written: usize,
+    /// Where every cell ends.
+    ends: Vec<usize>,
 }
 
-impl Cells {
+impl Record {
     fn new(delimiter: u8) -> Self {
-        // A parser's clone forgets its classes of bytes.
-        let parser = || {
-            csv_core::ReaderBuilder::new()
-                .delimiter(delimiter)
-                .terminator(csv_core::Terminator::Any(b'\n'))
-                .build()
-        };
+        let parser = csv_core::ReaderBuilder::new()
+            .delimiter(delimiter)
+            .terminator(csv_core::Terminator::Any(b'\n'))
+            .build();
         Self {
-            parsers: [parser(), parser()],
+            parser,
             text: Vec::new(),
+            written: 0,
+            ends: Vec::new(),
         }
     }
 
-    /// Calls `visit` with the place and the text of every cell of a line; whether the line ends with the last one.
-    fn parse(
-        &mut self,
-        parser: usize,
-        line: &str,
-        mut visit: impl FnMut(usize, &str) -> Result<(), Fault>,
-    ) -> Result<bool, Fault> {
-        let Self { parsers, text } = self;
-        text.resize(line.len() + 1, 0);
-        let (mut at, mut written, mut ended) = (0, 0, false);
-        let mut input = line.as_bytes();
+    /// Takes its first line, or the next one; whether the record ends with it.
+    fn take(&mut self, line: &str, first: bool) -> bool {
+        if first {
+            self.parser.reset();
+            self.ends.clear();
+            self.written = 0;
+        }
+        // A line of a quoted cell keeps its end.
+        self.text.resize(self.written + line.len() + 1, 0);
+        let (mut input, mut ended) = (line.as_bytes(), false);
         loop {
             if input.is_empty() && !ended {
                 (input, ended) = (b"\n", true);
             }
-            let (result, read, wrote) = parsers[parser].read_field(input, &mut text[written..]);
+            let out = &mut self.text[self.written..];
+            let (result, read, wrote) = self.parser.read_field(input, out);
             input = &input[read..];
-            written += wrote;
+            self.written += wrote;
             match result {
                 csv_core::ReadFieldResult::Field { record_end } => {
-                    let cell = std::str::from_utf8(&text[..written]);
-                    let cell = cell.map_err(|_| Fault::new("is no text"))?;
-                    visit(at, cell.trim().trim_matches('"'))?;
+                    self.ends.push(self.written);
                     if record_end {
-                        return Ok(true);
+                        return true;
                     }
-                    (at, written) = (at + 1, 0);
                 }
-                _ if ended => return Ok(false),
+                _ if ended => return false,
                 _ => (),
             }
         }
     }
 
-    /// Calls `visit` with the place and the text of every cell of a record.
-    fn visit(
-        &mut self,
-        record: &str,
-        visit: impl FnMut(usize, &str) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
-        self.parsers[0].reset();
-        self.parse(0, record, visit).map(drop)
-    }
-
-    /// Whether a record ends with this line, which follows those that did not end one.
-    fn ends(&mut self, line: &str) -> Result<bool, Fault> {
-        self.parse(1, line, |_, _| Ok(()))
+    /// The cells.
+    fn cells(&self) -> impl Iterator<Item = Result<&str, Fault>> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        starts.zip(&self.ends).map(|(&start, &end)| {
+            let cell = std::str::from_utf8(&self.text[start..end]);
+            let cell = cell.map_err(|_| Fault::new("is no text"))?;
+            Ok(cell.trim().trim_matches('"'))
+        })
     }
 }
 
@@ -427,34 +387,30 @@ pub(crate) fn read_table<T: Element>(
         let what = format!("{:?} cannot stand between cells", char::from(delimiter));
         return Err(Fault::new(what));
     }
-    let mut cells = Cells::new(delimiter);
+    let mut record = Record::new(delimiter);
     let labels = usize::from(table.labels);
     let mut values: Vec<T> = Vec::new();
     let (mut rows, mut columns) = (0, 0);
     let mut header = None;
     let mut gap = None;
-    // The lines of a record that has not ended, and where it began.
-    let (mut record, mut begun) = (String::new(), None);
+    // Where a record began that has not ended.
+    let mut begun = None;
     for_each_line(reader, |number, line| {
         let blank = |c: char| c.is_whitespace() && c != char::from(delimiter);
         if begun.is_none() && line.chars().all(blank) {
             gap = Some(number);
             return Ok(());
         }
-        if begun.is_some() || line.contains('"') {
-            if record.len() + line.len() > MAX_LINE {
-                return Err(Fault::new("is too long"));
-            }
-            record.push_str(line);
-            if !cells.ends(line)? {
-                record.push('\n');
-                begun = begun.or(Some(number));
-                return Ok(());
-            }
+        let before = record.written + record.ends.len();
+        if begun.is_some() && before + line.len() > MAX_LINE {
+            return Err(Fault::new("is too long"));
         }
-        let taken = std::mem::take(&mut record);
+        if !record.take(line, begun.is_none()) {
+            begun = begun.or(Some(number));
+            return Ok(());
+        }
         begun = None;
-        let line = if taken.is_empty() { line } else { &taken };
+        let count = record.ends.len();
         // In one column an empty line may be a missing value; nobody can tell.
         if let (Some(gap), true, 1) = (gap, rows > 0, columns + labels) {
             return Err(Fault::new(format!(
@@ -462,30 +418,23 @@ pub(crate) fn read_table<T: Element>(
             )));
         }
         if rows == 0 && header.is_none() && table.header != Header::No {
-            let (mut count, mut numbers, mut words) = (0, 0, 0);
-            cells.visit(line, |at, cell| {
-                count = at + 1;
-                if at >= labels {
-                    numbers += usize::from(cell.parse::<f64>().is_ok());
-                    words += usize::from(!cell.is_empty());
-                }
-                Ok(())
-            })?;
+            let (mut numbers, mut words) = (0, 0);
+            for cell in record.cells().skip(labels) {
+                let cell = cell?;
+                numbers += usize::from(cell.parse::<f64>().is_ok());
+                words += usize::from(!cell.is_empty());
+            }
             if table.header == Header::Yes || (numbers == 0 && words > 0) {
                 header = Some(count);
                 return Ok(());
             }
         }
-        let mut count = 0;
-        cells.visit(line, |at, cell| {
-            count = at + 1;
-            if at >= labels {
-                let word = if cell.is_empty() { "nan" } else { cell };
-                let x = value(word, accept.nan_dense, accept);
-                values.push(x.map_err(|e| e.within(format!("column {count}")))?);
-            }
-            Ok(())
-        })?;
+        for (at, cell) in record.cells().enumerate().skip(labels) {
+            let cell = cell?;
+            let word = if cell.is_empty() { "nan" } else { cell };
+            let x = value(word, accept.nan_dense, accept);
+            values.push(x.map_err(|e| e.within(format!("column {}", at + 1)))?);
+        }
         if count <= labels {
             return Err(Fault::new("has a label and no number"));
         }

@@ -4,13 +4,13 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
-use plca_tensor::Coordinates;
 use zip::read::ZipFile;
 use zip::{CompressionMethod, ZipArchive};
 
-use crate::data::{self, Array, DataFile, Element, plausible};
+use crate::data::{self, Array, Element, plausible};
+use crate::entries::Found;
 use crate::error::Fault;
-use crate::npy::{self, Supply, reserve};
+use crate::npy::{self, Supply};
 
 /// Deflate never shrinks by more than this factor.
 const MAX_DEFLATE: u64 = 1040;
@@ -61,12 +61,19 @@ pub(crate) fn array<T: Element>(archive: &mut Archive, name: &str) -> Result<Arr
 /// are before any is read.
 fn whole<U>(
     archive: &mut Archive,
-    name: &str,
+    name: &'static str,
     enough: impl FnOnce(usize) -> Result<(), Fault>,
     make: impl Fn(usize, u64) -> Result<U, Fault>,
 ) -> Result<Vec<U>, Fault> {
-    let (mut reader, supply) = member(archive, name)?;
-    npy::read_whole(&mut reader, supply, enough, make).map_err(|e| e.within(name))
+    let Stream {
+        values, all_there, ..
+    } = Stream::new(archive, name)?;
+    let numbers = (values.header.integers()).and_then(enough).and_then(|()| {
+        npy::read_values(values, all_there, |header, at, word| {
+            make(at, header.whole(at, word)?)
+        })
+    });
+    numbers.map_err(|e| e.within(name))
 }
 
 /// A text member, at most `limit` bytes.
@@ -109,35 +116,12 @@ fn below(size: u64) -> impl Fn(usize, u64) -> Result<u32, Fault> {
     }
 }
 
-pub(crate) fn read_data<T: Element>(
-    path: &Path,
-    asked: Option<&[usize]>,
-) -> Result<DataFile<T>, Fault> {
+/// The only array of an archive.
+pub(crate) fn only_array<T: Element>(path: &Path) -> Result<Array<T>, Fault> {
     let mut archive = open(path)?;
     let names = names(&archive)?;
-    if is_scipy(&names) {
-        let mut sparse = Coordinates {
-            shape: Vec::new(),
-            indices: Vec::new(),
-            values: Vec::new(),
-        };
-        sparse.shape = visit_scipy(path, asked, |entry| {
-            match entry {
-                Entry::Expected(entries) => {
-                    reserve(&mut sparse.indices, entries.saturating_mul(2))?;
-                    reserve(&mut sparse.values, entries)?;
-                }
-                Entry::Found(index, x) => {
-                    sparse.indices.extend(index);
-                    sparse.values.push(x);
-                }
-            }
-            Ok(())
-        })?;
-        return Ok(DataFile::Sparse(sparse));
-    }
     match &names[..] {
-        [one] => array(&mut archive, one).map(DataFile::Dense),
+        [one] => array(&mut archive, one),
         _ => Err(Fault::new(format!(
             "holds {} arrays where one is needed: {}",
             names.len(),
@@ -146,20 +130,9 @@ pub(crate) fn read_data<T: Element>(
     }
 }
 
-fn is_scipy(names: &[String]) -> bool {
-    names.iter().any(|n| n == "format.npy")
-}
-
-/// What comes of a sparse matrix.
-pub(crate) enum Entry<T> {
-    /// So many entries will, from an archive that is not compressed: their bytes are there.
-    Expected(usize),
-    Found([u32; 2], T),
-}
-
 /// Whether an archive holds a sparse matrix.
 pub(crate) fn is_sparse(path: &Path) -> Result<bool, Fault> {
-    Ok(is_scipy(&names(&open(path)?)?))
+    Ok(names(&open(path)?)?.iter().any(|n| n == "format.npy"))
 }
 
 /// The numbers of one member, one after the other.
@@ -257,7 +230,7 @@ fn pointers(archive: &mut Archive, runs: u64, stored: usize) -> Result<Vec<usize
 pub(crate) fn visit_scipy<T: Element>(
     path: &Path,
     asked: Option<&[usize]>,
-    mut visit: impl FnMut(Entry<T>) -> Result<(), Fault>,
+    mut visit: impl FnMut(Found<'_, T>) -> Result<(), Fault>,
 ) -> Result<Vec<usize>, Fault> {
     // One for every member that is read at the same time.
     let again = || open(path);
@@ -296,7 +269,7 @@ pub(crate) fn visit_scipy<T: Element>(
         plausible(&sizes, stored)?;
     }
     if data.all_there {
-        visit(Entry::Expected(stored))?;
+        visit(Found::Expected(stored))?;
     }
     let value = |header: &npy::Header, _: usize, word: &[u8]| Ok(header.decode(word));
     if format == "coo" {
@@ -304,7 +277,7 @@ pub(crate) fn visit_scipy<T: Element>(
         let mut column = Stream::of_indices(archive, "col.npy", stored)?;
         while let Some(x) = data.next(value)? {
             let index = [row.index(rows)?, column.index(columns)?];
-            visit(Entry::Found(index, x))?;
+            visit(Found::Entry(&index, x))?;
         }
         row.end()?;
         column.end()?;
@@ -322,7 +295,7 @@ pub(crate) fn visit_scipy<T: Element>(
                 let (i, x) = (minor.index(minor_size)?, data.next(value)?);
                 let x = x.ok_or_else(|| Fault::at("data.npy", "the file ends too early"))?;
                 let index = if by_rows { [major, i] } else { [i, major] };
-                visit(Entry::Found(index, x))?;
+                visit(Found::Entry(&index, x))?;
             }
         }
         minor.end()?;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use plca_fit::Cooling;
 
-use super::Kind;
+use super::{Kind, MODELS};
 use crate::args::{FitArgs, MissingMethod};
 use crate::failure::Failure;
 use crate::solver::extrapolated;
@@ -42,35 +42,20 @@ pub(crate) fn first_given(options: &[Given]) -> Option<&'static str> {
     options.iter().find(|(_, given)| *given).map(|o| o.0)
 }
 
-/// Refuses what was given of these options that the model does not have.
-pub(crate) fn refuse_foreign(model: Kind, options: &[Given]) -> Result<(), Failure> {
-    let own = |option: &str| model.options().split(' ').any(|name| name == option);
-    let mut given = options.iter().filter(|(_, given)| *given);
-    let foreign = given.find(|(option, _)| !own(option));
-    foreign.map_or(Ok(()), |(option, _)| refuse(true, option, model.name()))
+/// Refuses what was given of the options that only some models have, where this model is none of them.
+pub(crate) fn refuse_foreign(model: Kind, given: &[String]) -> Result<(), Failure> {
+    let has = |model: Kind, option: &str| model.options().split(' ').any(|name| name == option);
+    let foreign = given.iter().find(|option| {
+        // Its value may ask for nothing.
+        let special = *option != "--accelerate" && MODELS.iter().any(|&other| has(other, option));
+        special && !has(model, option)
+    });
+    foreign.map_or(Ok(()), |option| refuse(true, option, model.name()))
 }
 
 /// Refuses the options of `fit` that the model does not have.
-pub(crate) fn check(args: &FitArgs) -> Result<(), Failure> {
-    let options = [
-        ("--given", args.given.is_some()),
-        ("--update", args.update.is_some()),
-        ("--temper", args.temper.is_some()),
-        ("--temper-prior", args.temper_prior),
-        ("--missing-method", args.missing_method.is_some()),
-        ("--kkt-tol", args.kkt_tol.is_some()),
-        ("--kernel", args.shifts.kernel.is_some()),
-        ("--floor", args.floor.is_some()),
-        ("--seeding", args.seeding.is_some()),
-        ("--no-normalise", args.no_normalise),
-        ("--prior", !args.prior.is_empty()),
-        ("--priors", args.priors.is_some()),
-        ("--fix", !args.fix.is_empty()),
-        ("--out-of-core", args.out_of_core.is_some()),
-    ];
-    refuse_foreign(args.model, &options)?;
-    refuse_foreign(args.model, &args.shifts.places.options())?;
-    refuse_foreign(args.model, &args.signed.options())?;
+pub(crate) fn check(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
+    refuse_foreign(args.model, given)?;
     match extrapolated(args) {
         Some(option) if !args.model.options().contains("--accelerate") => {
             refuse(true, option, args.model.name())
@@ -125,7 +110,5 @@ pub(crate) fn schedule(args: &FitArgs) -> Result<Option<Cooling>, Failure> {
             "--missing-method multiplicative does not go with --temper",
         ));
     }
-    Ok(Some(
-        Cooling::default().start(start).eta(eta).tol(args.tol()),
-    ))
+    Ok(Some(Cooling::default().start(start).eta(eta).tol(args.tol)))
 }

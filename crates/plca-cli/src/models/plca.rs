@@ -26,7 +26,7 @@ impl ModelKind for Symmetric {
     }
 
     fn options(&self) -> &'static str {
-        "--temper --temper-prior --missing-method --kkt-tol --prior --priors --fix --accelerate --out-of-core"
+        "--temper --temper-prior --missing-method --kkt-tol --prior --priors --fix --accelerate --out-of-core --online"
     }
 
     fn separates(&self) -> bool {
@@ -54,7 +54,7 @@ impl ModelKind for Symmetric {
         let mut factors = learnt.collect::<Result<Vec<_>, _>>()?;
         let k = match factors.first() {
             Some(factor) => factor.ncols(),
-            None => file.vector("weights")?.len(),
+            None => file.block("weights")?.nrows(),
         };
         if streamed {
             factors.insert(along, DMatrix::from_element(1, k, 1.0));

@@ -26,7 +26,7 @@ impl ModelKind for Asymmetric {
     }
 
     fn options(&self) -> &'static str {
-        "--given --temper --missing-method --kkt-tol --prior --priors --fix --accelerate --out-of-core"
+        "--given --temper --missing-method --kkt-tol --prior --priors --fix --accelerate --out-of-core --online"
     }
 
     fn free_blocks(&self, _: usize) -> Vec<String> {

@@ -1,10 +1,12 @@
 //! Priors from the command line and from files.
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use nalgebra::DMatrix;
 use plca_em::Prior;
-use plca_io::Element;
+use plca_io::{Array, Element};
 use plca_priors::{Dirichlet, Priors};
 
 use super::broadcast::broadcast;
@@ -54,15 +56,56 @@ impl Block {
     }
 
     /// A matrix of the block's size from an array that broadcasts to its shape.
-    fn spread(&self, array: &plca_io::Array<f64>) -> Option<DMatrix<f64>> {
+    fn spread(&self, array: &Array<f64>) -> Result<DMatrix<f64>, String> {
         let (rows, columns) = self.size;
         let values = broadcast(array, &self.shape)?.into_iter();
-        Some(if self.stacked {
+        Ok(if self.stacked {
             DMatrix::from_iterator(rows, columns, values)
         } else {
             DMatrix::from_row_iterator(rows, columns, values)
         })
     }
+}
+
+/// What the command line says of a block's prior.
+#[derive(Clone, Copy)]
+pub(super) enum Said<'a> {
+    /// `--prior BLOCK=SPEC`.
+    Spec(&'a str),
+    /// An array of `--priors`, by its kind.
+    Array(&'a str, &'a Array<f64>),
+}
+
+/// Calls `set` with every block that `--prior` and `--priors` name, and with what they say of it; it returns the block's own name.
+pub(super) fn for_each(
+    specs: &[String],
+    file: Option<&Path>,
+    mut set: impl FnMut(&str, Said<'_>) -> Result<String, String>,
+) -> Result<(), Failure> {
+    let mut given = BTreeSet::new();
+    for spec in specs {
+        let bad = |what: String| Failure::usage(format!("--prior {spec}: {what}"));
+        let named = spec.split_once('=');
+        let (block, law) = named.ok_or_else(|| bad("BLOCK=SPEC is needed".into()))?;
+        let block = set(block, Said::Spec(law)).map_err(bad)?;
+        if given.contains(&block) {
+            return Err(bad(format!("`{block}` has a prior already")));
+        }
+        given.insert(block);
+    }
+    let Some(path) = file else {
+        return Ok(());
+    };
+    for (name, array) in plca_io::read_model(path)?.arrays {
+        let bad = |what: String| Failure::of(path, format!("`{name}`: {what}"));
+        let named = name.rsplit_once('.');
+        let (block, kind) = named.ok_or_else(|| bad("BLOCK.KIND is needed".into()))?;
+        let block = set(block, Said::Array(kind, &array)).map_err(bad)?;
+        if given.contains(&block) {
+            return Err(bad(format!("`{block}` has a prior already")));
+        }
+    }
+    Ok(())
 }
 
 /// Priors of every block, from `--prior` and `--priors`.
@@ -71,47 +114,24 @@ pub(super) fn priors<T: Element>(
     blocks: &[Block],
 ) -> Result<Vec<(String, Prior<T>)>, Failure> {
     let mut out: Vec<(String, Prior<T>)> = Vec::new();
-    let find = |name: &str| {
-        blocks.iter().find(|b| b.name == name).ok_or_else(|| {
+    for_each(&args.prior, args.priors.as_deref(), |name, said| {
+        let block = blocks.iter().find(|b| b.name == name).ok_or_else(|| {
             let known: Vec<&str> = blocks.iter().map(|b| b.name.as_str()).collect();
             let known = known.join(", ");
             format!("no block `{name}` takes a prior; there are {known}")
-        })
-    };
-    for spec in &args.prior {
-        let bad = |what: String| Failure::usage(format!("--prior {spec}: {what}"));
-        let (block, prior) = spec
-            .split_once('=')
-            .ok_or_else(|| bad("BLOCK=SPEC is needed".into()))?;
-        let size = find(block).map_err(bad)?.size;
-        let prior = Priors::parse(prior, size).map_err(|e| bad(e.to_string()))?;
-        if out.iter().any(|(n, _)| n == block) {
-            return Err(bad(format!("`{block}` has a prior already")));
-        }
-        out.push((block.to_string(), prior));
-    }
-    if let Some(path) = &args.priors {
-        for (name, array) in plca_io::read_model(path)?.arrays {
-            let bad = |what: String| Failure::of(path, format!("`{name}`: {what}"));
-            let (block, kind) = name
-                .rsplit_once('.')
-                .ok_or_else(|| bad("BLOCK.KIND is needed".into()))?;
-            if kind != "dirichlet" {
-                return Err(bad(format!(
-                    "unknown prior `{kind}`; there is BLOCK.dirichlet"
-                )));
+        })?;
+        let prior: Prior<T> = match said {
+            Said::Spec(spec) => Priors::parse(spec, block.size).map_err(|e| e.to_string())?,
+            Said::Array("dirichlet", array) => {
+                let prior = Dirichlet::per_entry(block.spread(array)?);
+                Arc::new(prior.map_err(|e| e.to_string())?)
             }
-            let block = find(block).map_err(bad)?;
-            let alpha = block.spread(&array).ok_or_else(|| {
-                let (got, want) = (&array.shape, &block.shape);
-                bad(format!("shape {got:?} does not broadcast to {want:?}"))
-            })?;
-            if out.iter().any(|(n, _)| *n == block.name) {
-                return Err(bad(format!("`{}` has a prior already", block.name)));
+            Said::Array(kind, _) => {
+                return Err(format!("unknown prior `{kind}`; there is BLOCK.dirichlet"));
             }
-            let prior = Dirichlet::per_entry(alpha).map_err(|e| bad(e.to_string()))?;
-            out.push((block.name.clone(), Arc::new(prior)));
-        }
-    }
+        };
+        out.push((name.to_string(), prior));
+        Ok(name.to_string())
+    })?;
     Ok(out)
 }

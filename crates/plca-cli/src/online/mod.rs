@@ -13,7 +13,7 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use serde_json::{Value, json};
 
 use crate::args::FitArgs;
-use crate::blocks::{Arrays, matrix, take_matrix, take_vector, vector};
+use crate::blocks::{Arrays, matrix, take, vector};
 use crate::checkpoint::settings;
 use crate::data::{Loaded, load_for};
 use crate::failure::Failure;
@@ -39,7 +39,6 @@ pub(crate) fn fit<T: Element, M: Streamed<T>>(
     make: impl FnOnce(&FitArgs, usize, &[usize]) -> Result<M, Failure>,
 ) -> Result<(), Failure> {
     let started = Instant::now();
-    check(args)?;
     let files: Vec<Block> = (files(args)?.into_iter())
         .map(Block::new)
         .collect::<Result<_, _>>()?;
@@ -68,20 +67,26 @@ pub(crate) fn fit<T: Element, M: Streamed<T>>(
     run.run(&learner, first, given)
 }
 
+/// Options that have no meaning block by block.
+const OF_ALL_DATA: &[&str] = &[
+    "--mask",
+    "--max-iter",
+    "--tol",
+    "--check-every",
+    "--kkt-tol",
+    "--missing-method",
+];
+
 /// Refuses what has no meaning block by block.
-fn check(args: &FitArgs) -> Result<(), Failure> {
-    let option = first_given(&[
-        ("--mask", args.hidden.mask.is_some()),
-        ("--max-iter", args.max_iter.is_some()),
-        ("--tol", args.tol.is_some()),
-        ("--check-every", args.check_every.is_some()),
-        ("--kkt-tol", args.kkt_tol.is_some()),
+pub(crate) fn check(args: &FitArgs, given: &[String]) -> Result<(), Failure> {
+    let values = [
         ("--restarts", args.restarts != 1),
         ("--solver fast", args.solver == Solver::Fast),
-        ("--missing-method", args.missing_method.is_some()),
         ("--temper B,ETA", temper(args)?.1.is_some()),
-    ]);
-    let option = option.or_else(|| extrapolated(args));
+    ];
+    let mut given = given.iter().map(String::as_str);
+    let option = given.find(|option| OF_ALL_DATA.contains(option));
+    let option = option.or(first_given(&values)).or(extrapolated(args));
     option.map_or(Ok(()), |option| {
         refuse(true, option, &format!("{} --online", args.model.name()))
     })
@@ -273,10 +278,11 @@ impl Run<'_> {
         let path = self.args.init.as_deref().unwrap_or(&self.args.data);
         let failure = |e: FitError| Failure::by(path, e);
         let drawn = learner.init(&sizes, &mut rng).map_err(failure)?;
-        let weights = take_vector(path, &mut given, "weights")?.unwrap_or(drawn.weights);
+        let weights = take::<T>(path, &mut given, "weights")?;
+        let weights = weights.map_or(drawn.weights, |w| w.column(0).into_owned());
         let mut factors = Vec::new();
         for (drawn, name) in drawn.factors.into_iter().zip(&self.names) {
-            let factor = match take_matrix(path, &mut given, name)? {
+            let factor = match take(path, &mut given, name)? {
                 Some(factor) if factor.shape() != drawn.shape() => {
                     let (block, got) = (name.clone(), factor.shape());
                     let expected = drawn.shape();

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use nalgebra::{DMatrix, DVector};
+use nalgebra::DMatrix;
 use plca_em::OnlineState;
 use plca_io::{Array, Element, ModelFile};
 use serde_json::json;
 
 use super::Run;
 use super::unobserved::Unobserved;
-use crate::blocks::{lacking, matrix, take_matrix, take_vector, vector};
+use crate::blocks::{lacking, matrix, needed, vector};
 use crate::checkpoint::belongs;
 use crate::failure::Failure;
 use crate::restored::Restored;
@@ -77,25 +77,22 @@ impl Run<'_> {
         let unobserved = Unobserved::load(&mut arrays, &saved["unobserved"]);
         let unobserved = unobserved.map_err(|e| Failure::by(path, e))?;
         let mut list = |name: &str| {
-            let values = take_vector::<f64>(path, &mut arrays, name)?;
-            let values = values.ok_or_else(|| lacking(path, name))?;
-            Ok::<_, Failure>(values.as_slice().to_vec())
+            let array = arrays.remove(name).ok_or_else(|| lacking(path, name))?;
+            Ok::<_, Failure>(array.values)
         };
         let (place, sums) = (list(PLACE)?, list(SUMS)?);
         let &[blocks, seen, pass, total, passes, at, running, last] = &place[..] else {
             return Err(lacking(path, PLACE));
         };
-        let mut block = |name: &str| {
-            take_matrix::<T>(path, &mut arrays, name)?.ok_or_else(|| lacking(path, name))
-        };
+        let mut block = |name: &str| needed::<T>(path, &mut arrays, name);
+        let weights = block("weights")?.column(0).into_owned();
         let count = self.shape.len() - 1;
         let statistics = (0..count).map(|j| block(&format!("{STATISTICS}{j}")));
         let statistics: Vec<DMatrix<T>> = statistics.collect::<Result<_, _>>()?;
         let factors = self.names.iter().map(|name| block(name));
         let factors = factors.collect::<Result<_, _>>()?;
-        let weights: Option<DVector<T>> = take_vector(path, &mut arrays, "weights")?;
         let state = OnlineState {
-            weights: weights.ok_or_else(|| lacking(path, "weights"))?,
+            weights,
             factors,
             statistics,
             batches: blocks as u64,

@@ -12,7 +12,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use plca_tensor::Tiling;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 use super::{BLOCK, Input, Place, Store, explained};
 use crate::data::{Element, affordable, open as open_file};
@@ -45,23 +45,32 @@ pub(super) fn header(size: usize, offset: u64, footer: &[u8]) -> Vec<u8> {
     header
 }
 
+/// What stands in a footer, in the order of the names.
+#[derive(Serialize, Deserialize)]
+struct Footer {
+    blocks: Vec<Place>,
+    bounds: [Vec<usize>; 2],
+    ends: Vec<usize>,
+    input: Input,
+    scale: f64,
+    shape: [usize; 2],
+}
+
 /// The footer of a store.
 pub(super) fn footer<T: Element>(
-    input: &Input,
+    input: Input,
     tiling: &Tiling<T>,
-    ends: &[usize],
-    blocks: &[Place],
-) -> Vec<u8> {
-    let places = |p: &Place| json!([p.offset, p.runs, p.entries, p.checksum]);
-    let footer = json!({
-        "input": { "sha256": input.sha256, "format": input.format, "shape": input.shape },
-        "shape": tiling.shape(),
-        "bounds": tiling.bounds(),
-        "scale": tiling.scale().to_f64(),
-        "ends": ends,
-        "blocks": blocks.iter().map(places).collect::<Vec<_>>(),
-    });
-    footer.to_string().into_bytes()
+    ends: Vec<usize>,
+    blocks: Vec<Place>,
+) -> serde_json::Result<Vec<u8>> {
+    serde_json::to_vec(&Footer {
+        blocks,
+        bounds: tiling.bounds().clone(),
+        ends,
+        input,
+        scale: tiling.scale().to_f64(),
+        shape: tiling.shape(),
+    })
 }
 
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
@@ -111,8 +120,8 @@ pub(super) fn open<T: Element>(path: &Path) -> Result<Store<T>, Fault> {
     if crc32fast::hash(&text) != u32_at(&header, 32) {
         return Err(changed("its footer has another checksum"));
     }
-    let footer: Value = serde_json::from_slice(&text).map_err(|e| Fault::at("footer", e))?;
-    let store = read_footer(path, length, &footer).filter(|store| consistent(store, offset));
+    let footer: Footer = serde_json::from_slice(&text).map_err(|e| Fault::at("footer", e))?;
+    let store = described(path, length, footer).filter(|store| consistent(store, offset));
     let store = store.ok_or_else(|| Fault::at("footer", "does not describe the blocks"))?;
     let shape = store.tiling.shape();
     explained(&store.input, shape, &store.blocks)
@@ -122,42 +131,15 @@ pub(super) fn open<T: Element>(path: &Path) -> Result<Store<T>, Fault> {
 }
 
 /// The store that a footer describes; `None` for what is none.
-fn read_footer<T: Element>(path: &Path, length: u64, footer: &Value) -> Option<Store<T>> {
-    let whole = |v: &Value| v.as_u64().and_then(|n| usize::try_from(n).ok());
-    let list = |v: &Value| v.as_array()?.iter().map(whole).collect::<Option<Vec<_>>>();
-    let text = |v: &Value| v.as_str().map(String::from);
-    let input = &footer["input"];
-    let input = Input {
-        sha256: text(&input["sha256"])?,
-        format: text(&input["format"])?,
-        shape: match &input["shape"] {
-            Value::Null => None,
-            shape => Some(list(shape)?),
-        },
-    };
-    let bounds = &footer["bounds"];
-    let tiling = Tiling::from_parts(
-        &list(&footer["shape"])?,
-        [list(&bounds[0])?, list(&bounds[1])?],
-        T::lit(footer["scale"].as_f64()?),
-    );
-    let place = |v: &Value| {
-        let word = |v: &Value| v.as_u64().and_then(|n| u32::try_from(n).ok());
-        Some(Place {
-            offset: v[0].as_u64()?,
-            runs: word(&v[1])?,
-            entries: word(&v[2])?,
-            checksum: word(&v[3])?,
-        })
-    };
-    let blocks = footer["blocks"].as_array()?.iter().map(place);
+fn described<T: Element>(path: &Path, length: u64, footer: Footer) -> Option<Store<T>> {
+    let scale = T::lit(footer.scale);
     Some(Store {
         path: path.into(),
         length,
-        input,
-        tiling: tiling.ok()?,
-        ends: list(&footer["ends"])?,
-        blocks: blocks.collect::<Option<_>>()?,
+        input: footer.input,
+        tiling: Tiling::from_parts(&footer.shape, footer.bounds, scale).ok()?,
+        ends: footer.ends,
+        blocks: footer.blocks,
     })
 }
 

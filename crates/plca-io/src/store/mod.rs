@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use plca_tensor::{Block, BlockSource, Tiling};
+use serde::{Deserialize, Serialize};
 
 use format::u32_at;
 pub use write::StoreWriter;
@@ -24,8 +25,9 @@ const CHUNK: usize = 1 << 16;
 /// Entries of a block, but that a row is never cut. Fewer of them need another version: readers expect no more blocks than this makes.
 const BLOCK: usize = 1 << 16;
 
-/// Where a block is, and what it must be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Where a block is, and what it must be; in a footer a list of the four numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "(u64, u32, u32, u32)")]
 struct Place {
     offset: u64,
     runs: u32,
@@ -40,6 +42,12 @@ impl Place {
     }
 }
 
+impl From<Place> for (u64, u32, u32, u32) {
+    fn from(at: Place) -> Self {
+        (at.offset, at.runs, at.entries, at.checksum)
+    }
+}
+
 /// Refuses a matrix that its entries do not explain, unless its shape was asked for.
 fn explained(input: &Input, shape: [usize; 2], blocks: &[Place]) -> Result<(), Fault> {
     let entries = blocks.iter().map(|block| block.entries as usize).sum();
@@ -50,12 +58,12 @@ fn explained(input: &Input, shape: [usize; 2], blocks: &[Place]) -> Result<(), F
 }
 
 /// What a store was made from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Input {
-    /// SHA-256 of the file.
-    sha256: String,
     /// Its extension, by which it was read.
     format: String,
+    /// SHA-256 of the file.
+    sha256: String,
     /// The shape that was asked for.
     shape: Option<Vec<usize>>,
 }

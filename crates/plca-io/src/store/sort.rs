@@ -1,13 +1,13 @@
 //! Sorting more entries than fit into memory, by files that have no name.
 
+use std::convert::identity;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Result, Seek, SeekFrom, Write};
+use std::io::{Error, Read, Result, Seek, SeekFrom, Write};
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::path::Path;
 
 use super::format::u32_at;
-use crate::IoError;
 use crate::data::Element;
 
 /// An entry: its index and its value.
@@ -26,14 +26,6 @@ pub(super) struct Limits {
     pub(super) block: usize,
 }
 
-/// Entries in the order in which they came.
-pub(super) struct Spool<T> {
-    file: BufWriter<File>,
-    entries: u64,
-    record: Vec<u8>,
-    scalar: PhantomData<T>,
-}
-
 /// Bytes of an entry.
 const fn size<T>() -> usize {
     8 + size_of::<T>()
@@ -47,43 +39,6 @@ fn encode<T: Element>(pair: [u32; 2], value: T, out: &mut Vec<u8>) {
 fn decode<T: Element>(record: &[u8]) -> ([u32; 2], T) {
     let index = [u32_at(record, 0), u32_at(record, 4)];
     (index, T::read_le(&record[8..]))
-}
-
-impl<T: Element> Spool<T> {
-    pub(super) fn new(folder: &Path) -> Result<Self> {
-        Ok(Self {
-            file: BufWriter::with_capacity(1 << 18, tempfile::tempfile_in(folder)?),
-            entries: 0,
-            record: Vec::with_capacity(size::<T>()),
-            scalar: PhantomData,
-        })
-    }
-
-    pub(super) fn push(&mut self, index: [u32; 2], value: T) -> Result<()> {
-        self.record.clear();
-        encode(index, value, &mut self.record);
-        self.entries += 1;
-        self.file.write_all(&self.record)
-    }
-
-    /// Calls `visit` with every entry; `fault` says what it means that what was written cannot be read back.
-    pub(super) fn for_each(
-        &mut self,
-        fault: impl Fn(std::io::Error) -> IoError,
-        mut visit: impl FnMut([u32; 2], T) -> std::result::Result<(), IoError>,
-    ) -> std::result::Result<(), IoError> {
-        self.file.flush().map_err(&fault)?;
-        let mut file = self.file.get_ref();
-        file.rewind().map_err(&fault)?;
-        let mut reader = BufReader::with_capacity(1 << 18, file);
-        let mut record = vec![0; size::<T>()];
-        for _ in 0..self.entries {
-            reader.read_exact(&mut record).map_err(&fault)?;
-            let (index, value) = decode(&record);
-            visit(index, value)?;
-        }
-        Ok(())
-    }
 }
 
 /// Entries apart by bucket, in each in the order in which they came.
@@ -149,24 +104,26 @@ impl<T: Element> Buckets<T> {
         Ok(())
     }
 
-    /// Calls `visit` with the entries of a pile, which is empty after that.
-    fn take(
+    /// Calls `visit` with the entries of a pile; `fault` says what it means that what was written cannot be read back.
+    pub(super) fn read<E>(
         &mut self,
         pile: usize,
-        mut visit: impl FnMut([u32; 2], T) -> Result<()>,
-    ) -> Result<()> {
+        fault: impl Fn(Error) -> E,
+        mut visit: impl FnMut([u32; 2], T) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
         let mut each = |bytes: &[u8]| {
             let mut entries = bytes.chunks_exact(size::<T>()).map(decode);
             entries.try_for_each(|(index, value)| visit(index, value))
         };
         let mut bytes = Vec::new();
-        for (offset, length) in std::mem::take(&mut self.written[pile]) {
+        for &(offset, length) in &self.written[pile] {
             bytes.resize(length, 0);
-            self.file.seek(SeekFrom::Start(offset))?;
-            self.file.read_exact(&mut bytes)?;
+            let found = self.file.seek(SeekFrom::Start(offset));
+            let read = found.and_then(|_| self.file.read_exact(&mut bytes));
+            read.map_err(&fault)?;
             each(&bytes)?;
         }
-        each(&std::mem::take(&mut self.waiting[pile]))
+        each(&self.waiting[pile])
     }
 
     /// Calls `visit` with the entries of every bucket, bucket after bucket; `of` finds the bucket of an entry.
@@ -187,7 +144,7 @@ impl<T: Element> Buckets<T> {
         for pile in 0..piles {
             if self.width == 1 {
                 entries.clear();
-                self.take(pile, |index, value| {
+                self.read(pile, identity, |index, value| {
                     entries.push((index, value));
                     Ok(())
                 })?;
@@ -196,7 +153,9 @@ impl<T: Element> Buckets<T> {
                 let first = self.buckets.start + pile * self.width;
                 let end = self.buckets.end.min(first + self.width);
                 let mut narrower = Self::new(folder, first..end, limits)?;
-                self.take(pile, |index, value| narrower.push(of(index), index, value))?;
+                self.read(pile, identity, |index, value| {
+                    narrower.push(of(index), index, value)
+                })?;
                 narrower.for_each(folder, limits, of, visit)?;
             }
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use plca_tensor::{Block, TileCounts, Tiling};
 
 use super::format::{HEADER, footer, header};
-use super::sort::{Buckets, Limits, Spool};
+use super::sort::{Buckets, Limits};
 use super::{BLOCK, Input, Place, explained};
 use crate::IoError;
 use crate::atomic::write_atomically;
@@ -133,10 +133,11 @@ impl<T: Element> StoreWriter<T> {
     ) -> Result<Self, IoError> {
         let sha256 = sha256_file(input)?;
         let full = |e| Fault::from(e).of(folder);
-        let mut spool = Spool::new(folder).map_err(full)?;
+        // One pile of all entries: nothing is known of the buckets yet.
+        let mut spool = Buckets::new(folder, 0..1, &limits).map_err(full)?;
         let mut unwritten = None;
         let shape = entries(&mut |index, value| {
-            spool.push(index, value).map_err(|e| {
+            spool.push(0, index, value).map_err(|e| {
                 unwritten = Some(full(e));
                 Fault::new("could not be sorted")
             })
@@ -150,7 +151,7 @@ impl<T: Element> StoreWriter<T> {
         let refused = |e: plca_tensor::DataError| IoError::new(input, e);
         let mut counts = TileCounts::new(&shape).map_err(refused)?;
         let count = |index, value: T| counts.add(index, value).map_err(refused);
-        spool.for_each(full, count)?;
+        spool.read(0, full, count)?;
         let tiling = counts.tiling();
         let parts = Parts::new(tiling.bounds(), counts.rows(), limits.sorted);
         let mut buckets = Buckets::new(folder, 0..parts.buckets, &limits).map_err(full)?;
@@ -159,7 +160,7 @@ impl<T: Element> StoreWriter<T> {
             let bucket = parts.bucket(&tiling, index);
             buckets.push(bucket, index, value * scale).map_err(full)
         };
-        spool.for_each(full, sort)?;
+        spool.read(0, full, sort)?;
         Ok(Self {
             input: Input::new(input, &sha256, options),
             tiling,
@@ -257,7 +258,7 @@ impl<T: Element> StoreWriter<T> {
         let Blocks { offset, places, .. } = file;
         // Fewer than were read, and what no reader would believe is not written.
         explained(&input, tiling.shape(), &places).map_err(|e| std::io::Error::other(e.what))?;
-        let footer = footer(&input, &tiling, &ends, &places);
+        let footer = footer(input, &tiling, ends, places)?;
         w.write_all(&footer)?;
         w.seek(SeekFrom::Start(0))?;
         w.write_all(&header(size_of::<T>(), offset, &footer))
