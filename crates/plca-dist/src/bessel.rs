@@ -1,7 +1,9 @@
 //! Ratios of modified Bessel functions of the first kind.
 //!
-//! ```text
-//! r_ν(z) = I_{ν+1}(z) / I_ν(z)            ρ_ν(z) = (2/z) r_ν(z) = 0F1(; ν+2; z²/4) / ((ν+1) 0F1(; ν+1; z²/4))
+//! ```math
+//! r_\nu(z) = \frac{I_{\nu+1}(z)}{I_\nu(z)},
+//! \qquad \rho_\nu(z) = \frac{2}{z} \, r_\nu(z)
+//!   = \frac{{}_0F_1(; \nu+2; z^2/4)}{(\nu+1) \, {}_0F_1(; \nu+1; z^2/4)}
 //! ```
 //!
 //! The Skellam E-step needs `ρ`, once per cell: it neither underflows nor overflows where `I_ν` does both.

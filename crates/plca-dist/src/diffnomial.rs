@@ -1,8 +1,13 @@
 //! The diffnomial law: hidden Poisson counts of either sign, given their total.
 //!
-//! ```text
-//! s_k⁺ ~ Poisson(λ_k⁺), s_k⁻ ~ Poisson(λ_k⁻)   given   Σ_k (s_k⁺ - s_k⁻) = v,        P = Σ λ_k⁺, Q = Σ λ_k⁻
-//! p(s | v) = Π λ_k±^s_k± / s_k±!  /  Z,        Z = e^(P+Q) Sk(v; P,Q)
+//! ```math
+//! \begin{aligned}
+//! & s_k^+ \sim \mathrm{Poisson}(\lambda_k^+), \quad s_k^- \sim \mathrm{Poisson}(\lambda_k^-)
+//!   \quad \text{given} \quad \sum_k (s_k^+ - s_k^-) = v,
+//!   \qquad P = \sum_k \lambda_k^+, \quad Q = \sum_k \lambda_k^- \\
+//! & p(s \mid v) = \frac{1}{Z} \prod_{k,\pm} \frac{(\lambda_k^\pm)^{s_k^\pm}}{s_k^\pm!},
+//!   \qquad Z = e^{P+Q} \, \mathrm{Sk}(v; P, Q)
+//! \end{aligned}
 //! ```
 //!
 //! Without negative rates it is the multinomial law. The lesser of `S⁺ = Σ s_k⁺` and `S⁻ = Σ s_k⁻` has a Bessel law; given

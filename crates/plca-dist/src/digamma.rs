@@ -1,7 +1,9 @@
 //! Digamma, its exponential, its inverse, and trigamma, of positive numbers.
 //!
-//! ```text
-//! ψ(x) = d ln Γ(x) / dx,        ψ(x+1) = ψ(x) + 1/x,        ψ(x) = 0 at 1.4616…
+//! ```math
+//! \psi(x) = \frac{\mathrm{d} \ln \Gamma(x)}{\mathrm{d} x},
+//! \qquad \psi(x + 1) = \psi(x) + \frac{1}{x},
+//! \qquad \psi(x) = 0 \text{ at } 1.4616\dots
 //! ```
 //!
 //! Written here because the library in use loses four digits near the zero of `ψ` and recurses once per unit below 8.

@@ -1,7 +1,7 @@
 //! The confluent limit function `0F1`, which is a modified Bessel function without its power.
 //!
-//! ```text
-//! 0F1(; ν+1; x) = Σ_n x^n / (n! (ν+1)_n) = Γ(ν+1) x^(-ν/2) I_ν(2√x)
+//! ```math
+//! {}_0F_1(; \nu+1; x) = \sum_n \frac{x^n}{n! \, (\nu+1)_n} = \Gamma(\nu+1) \, x^{-\nu/2} I_\nu(2 \sqrt{x})
 //! ```
 //!
 //! `[SKELLAM 10]`, `[DLMF 10.39.9]`.

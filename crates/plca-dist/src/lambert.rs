@@ -1,14 +1,20 @@
 //! Lambert W on its two real branches, for arguments and for logarithms of arguments.
 //!
-//! ```text
-//! W e^W = x,        W_0 ≥ -1 on [-1/e, ∞),        W_-1 ≤ -1 on [-1/e, 0)
+//! ```math
+//! W e^W = x,
+//! \qquad W_0 \ge -1 \text{ on } [-1/e, \infty),
+//! \qquad W_{-1} \le -1 \text{ on } [-1/e, 0)
 //! ```
 //!
 //! An M-step under an entropic prior asks for `W(-w e^s)` with `|s|` of several hundred, where the argument itself
 //! overflows or underflows. The forms that take its logarithm solve instead, for real unknowns of moderate size,
 //!
-//! ```text
-//! u - ln u = y,  u = -W_-1(-e^-y) ≥ 1        e^q - q = y,  q = ln(-W_0(-e^-y)) ≤ 0        q + e^q = l,  q = ln W_0(e^l)
+//! ```math
+//! \begin{aligned}
+//! u - \ln u &= y, & u &= -W_{-1}(-e^{-y}) \ge 1 \\
+//! e^q - q &= y, & q &= \ln(-W_0(-e^{-y})) \le 0 \\
+//! q + e^q &= l, & q &= \ln W_0(e^l)
+//! \end{aligned}
 //! ```
 //!
 //! At the branch point `x = -1/e` a rounding of `x` moves `W` by its square root. The forms that end in `_gap` take

@@ -40,8 +40,8 @@ pub struct Stop {
     /// The change of the objective `J` per iteration that ends a run (default 1e-7), in units of what the objective sums over: nats per count
     /// for a likelihood. `None`: no such test.
     ///
-    /// ```text
-    /// |J_new - J_old| <= tol · unit · iterations between the checks
+    /// ```math
+    /// | J_\text{new} - J_\text{old} | \le \text{tol} \cdot \text{unit} \cdot \text{iterations between the checks}
     /// ```
     pub tol: Option<f64>,
     /// The residual of the conditions of optimality that ends a run (default `None`: no such test).

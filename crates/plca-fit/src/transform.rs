@@ -3,8 +3,9 @@
 //! With all blocks but one fixed the log-likelihood `L` is concave in the rest. Every start ends at the same value, and the multiplier `g` of a
 //! free parameter (its gradient relative to that of the optimum) bounds what the objective can still gain:
 //!
-//! ```text
-//! L* - L <= v gap,      gap = max_z g_z - 1
+//! ```math
+//! L^* - L \le v \, \text{gap},
+//! \qquad \text{gap} = \max_z g_z - 1
 //! ```
 //!
 //! with `v` the sum of the observation for PLSA and NMF (one gap for every observation), of all the data for PLCA.

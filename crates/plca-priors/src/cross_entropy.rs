@@ -17,8 +17,8 @@ use crate::{
 /// `A_ik > 0` makes the columns `i` and `k` exclude each other, `A_ik < 0` makes them alike. Weights are in counts, or relative
 /// to the data's mass per component. The step is one sweep over the columns, each with the newest values of its partners,
 ///
-/// ```text
-/// q_i <- max(n_i - Σ_k A_ik q_k, 0) / sum
+/// ```math
+/// q_i \gets \frac{\max(n_i - \sum_k A_{ik} q_k, \, 0)}{\text{sum of the numerators}}
 /// ```
 ///
 /// which is the maximiser of `n_i·ln q_i - Σ_k A_ik q_k·ln q_i` wherever no numerator is negative. A column in which everything is

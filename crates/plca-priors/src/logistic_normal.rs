@@ -15,8 +15,9 @@ use crate::{
 ///
 /// The M-step maximises the concave
 ///
-/// ```text
-/// c·η - N ln Σ e^η - (η - μ)^T S^-1 (η - μ)/2,   N = Σ c
+/// ```math
+/// c \cdot \eta - N \ln \sum e^\eta - \tfrac{1}{2} (\eta - \mu)^\top S^{-1} (\eta - \mu),
+/// \qquad N = \sum c
 /// ```
 ///
 /// by Newton's method to rounding. Entries are never 0, and a column without counts becomes `softmax(μ)`. As `θ` determines `η` up to a

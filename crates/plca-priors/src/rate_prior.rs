@@ -13,8 +13,8 @@ use crate::{PriorError, PriorRules, Step};
 ///
 /// For counts `c >= 0` and exposures `x >= 0`, [`update`](Self::update) leaves in `rate` a maximiser over `θ >= 0` of
 ///
-/// ```text
-/// Σ c ln θ - x θ + ln p(θ)
+/// ```math
+/// \sum (c \ln \theta - x \theta) + \ln p(\theta)
 /// ```
 ///
 /// An entry that has neither counts nor exposure nor an opinion of the prior keeps its value.

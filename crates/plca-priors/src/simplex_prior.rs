@@ -235,8 +235,8 @@ pub trait PriorRules: Debug + Send + Sync {
 ///
 /// For counts `c >= 0` of one column, [`update`](Self::update) leaves in `theta` a maximiser over the simplex of
 ///
-/// ```text
-/// Σ_i c_i ln θ_i + ln p(θ)
+/// ```math
+/// \sum_i c_i \ln \theta_i + \ln p(\theta)
 /// ```
 ///
 /// which is not worse than the `theta` it was given; where the maximiser is not unique or does not exist (no

@@ -1,7 +1,8 @@
 //! Matrices whose columns are distributions of their own.
 //!
-//! ```text
-//! min ‖Ḡ - U V‖²,     columns of Ḡ, U and V on simplices
+//! ```math
+//! \min \lVert \bar G - U V \rVert^2,
+//! \qquad \text{columns of } \bar G \text{, } U \text{ and } V \text{ on simplices}
 //! ```
 //!
 //! where `Ḡ` is the data with every column divided by its sum: each column counts alike, whatever its mass. One iteration improves the columns
@@ -9,10 +10,15 @@
 //!
 //! With `M = Ḡ Vᵀ` and `Γ = V Vᵀ` the objective is
 //!
-//! ```text
-//! ‖Ḡ - U V‖² = ‖Ḡ‖² - 2 Σ M ∘ U + Σ (Uᵀ U) ∘ Γ
-//!            = Γ_tt ‖u_t - b_t / Γ_tt‖² + what is free of u_t,     b_t = M[:,t] - Σ_{j≠t} Γ_jt u_j
-//!            = Σ_i 2 (½ v_iᵀ H v_i - f_iᵀ v_i) + ‖Ḡ‖²,             H = Uᵀ U,  f_i = Uᵀ ḡ_i
+//! ```math
+//! \begin{aligned}
+//! \lVert \bar G - U V \rVert^2
+//!   &= \lVert \bar G \rVert^2 - 2 \sum M \circ U + \sum (U^\top U) \circ \Gamma \\
+//!   &= \Gamma_{tt} \lVert u_t - b_t / \Gamma_{tt} \rVert^2 + \text{what is free of } u_t,
+//!   & b_t &= M[:,t] - \sum_{j \ne t} \Gamma_{jt} u_j \\
+//!   &= \sum_i 2 \left( \tfrac{1}{2} v_i^\top H v_i - f_i^\top v_i \right) + \lVert \bar G \rVert^2,
+//!   & H &= U^\top U, \quad f_i = U^\top \bar g_i
+//! \end{aligned}
 //! ```
 //!
 //! So the best column of `U` is `b_t / Γ_tt` projected onto the simplex, and every column of `V` is a small quadratic programme of its own, all

@@ -24,8 +24,9 @@ const ALONG: &str = "along";
 
 /// Observations along one mode, each a mixture of components of its own:
 ///
-/// ```text
-/// G[x] ≈ t_y Σ_z V[z, y] Π_{j ≠ along} U_j[x_j, z],     y = x_along
+/// ```math
+/// G[x] \approx t_y \sum_z V[z, y] \prod_{j \ne \text{along}} U_j[x_j, z],
+/// \qquad y = x_\text{along}
 /// ```
 ///
 /// with `t_y` the sum of observation `y`. Its blocks are `mixture`, `V` as a `K x n` matrix whose columns are on the simplex, and `factor_0`,

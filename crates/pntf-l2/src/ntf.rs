@@ -1,7 +1,9 @@
 //! Non-negative factorization of any order under squared error, nothing but non-negativity asked for: the baseline.
 //!
-//! ```text
-//! min ‖G - P‖²,     P[x] = Σ_z Π_j U_j[x_j, z],     U_j >= 0
+//! ```math
+//! \min \lVert G - P \rVert^2,
+//! \qquad P[x] = \sum_z \prod_j U_j[x_j, z],
+//! \qquad U_j \ge 0
 //! ```
 //!
 //! One iteration updates the modes in order, each from the newest others. `[PNTF 5]`

@@ -1,7 +1,11 @@
 //! Hyperparameters learnt from posteriors.
 //!
-//! ```text
-//! e_d = mean_t Σ_(k,n)∈d E[ln H],    m_e = mean_t Σ_(k,n)∈e E[H],    c_d = mean_t Σ_(f,k,s)∈d E[ln T]
+//! ```math
+//! \begin{aligned}
+//! e_d &= \mathrm{mean}_t \sum_{(k,n) \in d} E[\ln H] \\
+//! m_e &= \mathrm{mean}_t \sum_{(k,n) \in e} E[H] \\
+//! c_d &= \mathrm{mean}_t \sum_{(f,k,s) \in d} E[\ln T]
+//! \end{aligned}
 //! ```
 //!
 //! are all that the bound knows of the data as a function of the hyperparameters. Each step below raises it.
@@ -374,9 +378,12 @@ impl Hyperparameters {
     /// One iteration: all shapes, then all rates. With the posteriors of the statistics held fixed, the bound does not fall.
     /// Groups without entries keep their value; values that would grow without end stop at 1e12, shapes that would vanish at 1e-12.
     ///
-    /// ```text
-    /// α_d <- ψ⁻¹((c_d + Σ_(f,k,s)∈d ψ(Σ α)) / |d|)
-    /// a_d <- ψ⁻¹((e_d + Σ_(k,n)∈d ln b) / |d|),        b_e <- Σ_(k,n)∈e a / m_e
+    /// ```math
+    /// \begin{aligned}
+    /// \alpha_d &\gets \psi^{-1} \left( \frac{c_d + \sum_{(f,k,s) \in d} \psi(\sum \alpha)}{|d|} \right) \\
+    /// a_d &\gets \psi^{-1} \left( \frac{e_d + \sum_{(k,n) \in d} \ln b}{|d|} \right) \\
+    /// b_e &\gets \frac{\sum_{(k,n) \in e} a}{m_e}
+    /// \end{aligned}
     /// ```
     ///
     /// `[SKELLAM eq. 49]`, `[SKELLAM eq. 45]`, `[SKELLAM eq. 46]`
@@ -460,8 +467,12 @@ fn shape_of(y: f64) -> Result<f64, FitError> {
 impl Statistics {
     /// Those of one posterior.
     ///
-    /// ```text
-    /// E[ln H] = ψ(ŝ) - ln b̂,      E[H] = ŝ / b̂,      E[ln T] = ψ(α̂) - ψ(Σ α̂)
+    /// ```math
+    /// \begin{aligned}
+    /// E[\ln H] &= \psi(\hat s) - \ln \hat b \\
+    /// E[H] &= \hat s / \hat b \\
+    /// E[\ln T] &= \psi(\hat\alpha) - \psi \left( \sum \hat\alpha \right)
+    /// \end{aligned}
     /// ```
     ///
     /// `[SKELLAM eq. 47]`, `[SKELLAM eq. 48]`, `[SKELLAM eq. 50]`

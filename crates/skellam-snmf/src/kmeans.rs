@@ -1,7 +1,7 @@
 //! k-means: the baseline for clusters.
 //!
-//! ```text
-//! min Σ_n |v_n - c_{l(n)}|²
+//! ```math
+//! \min \sum_n | v_n - c_{l(n)} |^2
 //! ```
 //!
 //! One iteration moves every centre to the mean of its samples, then every sample to its nearest centre. The sum falls until no sample moves.

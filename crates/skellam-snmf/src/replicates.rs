@@ -8,9 +8,15 @@ use plca_tensor::arrange::Signed;
 ///
 /// It decides what is maximised, and which data are taken:
 ///
-/// ```text
-/// M finite:  Lfit = 1/M Σ ln Sk(M V; M L⁺, M L⁻)      M V whole
-/// M = ∞:     Lfit = - Σ D(V | L⁺, L⁻)                 V real
+/// ```math
+/// \begin{aligned}
+/// & M \text{ finite:}
+///   & L_\mathrm{fit} &= \frac{1}{M} \sum \ln \mathrm{Sk}(M V; M L^+, M L^-)
+///   & & M V \text{ whole} \\
+/// & M = \infty \text{:}
+///   & L_\mathrm{fit} &= - \sum D(V \mid L^+, L^-)
+///   & & V \text{ real}
+/// \end{aligned}
 /// ```
 ///
 /// `[SKELLAM eq. 27]`, `[SKELLAM eq. 30]`

@@ -141,8 +141,11 @@ pub(crate) fn ln_lanes<const L: usize>(r: &[f64; L]) -> [f64; L] {
 /// With `v >= 0`, `x - y = v` and `xy = pq` the maximising `t = ln(x/p) = -ln(y/q)` is `2 atanh s`, where both `x - p = s (x + p)` and
 /// `y - q = -s (y + q)`:
 ///
-/// ```text
-/// s = (v - p + q) / (w + p + q),     D = v t - s (v + p - q) = s (v - p + q) + 2 v (atanh s - s)
+/// ```math
+/// \begin{aligned}
+/// s &= \frac{v - p + q}{w + p + q} \\
+/// D &= v t - s (v + p - q) = s (v - p + q) + 2 v (\mathrm{atanh}\, s - s)
+/// \end{aligned}
 /// ```
 ///
 /// the second form where `|s|` is small and the first cancels.

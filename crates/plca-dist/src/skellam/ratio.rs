@@ -21,8 +21,11 @@ fn combine(v: f64, plus: f64, minus: f64, rho: f64) -> (f64, f64) {
 
 /// `E[S⁺ | v]/p` and `E[S⁻ | v]/q` for Poisson counts with `S⁺ - S⁻ = v`.
 ///
-/// ```text
-/// G⁺ = v⁺/p + q ρ,   G⁻ = v⁻/q + p ρ,   ρ = ρ_|v|(2√(pq)),        p G⁺ - q G⁻ = v
+/// ```math
+/// \begin{aligned}
+/// & G^+ = \frac{v^+}{p} + q \rho, \qquad G^- = \frac{v^-}{q} + p \rho, \qquad \rho = \rho_{|v|}(2 \sqrt{p q}) \\
+/// & p G^+ - q G^- = v
+/// \end{aligned}
 /// ```
 ///
 /// `G⁺ - 1` and `G⁻ - 1` are the derivatives of `ln Sk(v; p,q)` by `p` and `q`. A side whose rate is 0 gives 0, so that

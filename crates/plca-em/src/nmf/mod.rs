@@ -1,13 +1,18 @@
 //! Non-negative matrix factorization under the generalised Kullback-Leibler divergence.
 //!
-//! ```text
-//! V ~ W H,     D = Σ V ln(V / WH) - V + WH
+//! ```math
+//! V \approx W H,
+//! \qquad D = \sum \left( V \ln \frac{V}{W H} - V + W H \right)
 //! ```
 //!
 //! `D` falls in every iteration, simultaneous or sequential:
 //!
-//! ```text
-//! H <- H ∘ (Wᵀ Q) / (Wᵀ 1),     W <- W ∘ (Q Hᵀ) / (1 Hᵀ),     Q = V / WH
+//! ```math
+//! \begin{aligned}
+//! H &\gets H \circ \frac{W^\top Q}{W^\top 1} \\
+//! W &\gets W \circ \frac{Q H^\top}{1 H^\top} \\
+//! Q &= \frac{V}{W H}
+//! \end{aligned}
 //! ```
 //!
 //! The simultaneous form takes both from one ratio `Q`, in one pass over the data; the divisors are sums of the partner, of the new `H` for

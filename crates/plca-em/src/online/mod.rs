@@ -3,10 +3,12 @@
 //! Batches are parts of the data along one mode: documents of a corpus, frames of a recording. What belongs to the indices of that
 //! mode (mixtures) is found within the batch under the parameters so far; what all batches share is learnt from its counts:
 //!
-//! ```text
-//! C_B   = expected counts of batch B under the factors so far and its own mixtures, of sum v_B
-//! s    <- (1 - ρ_t) s + ρ_t C_B / v_B
-//! F_j  <- M-step of the counts v s_j
+//! ```math
+//! \begin{aligned}
+//! C_B &= \text{expected counts of batch } B \text{ under the factors so far and its own mixtures, of sum } v_B \\
+//! s &\gets (1 - \rho_t) \, s + \rho_t \, C_B / v_B \\
+//! F_j &\gets \text{M-step of the counts } v s_j
+//! \end{aligned}
 //! ```
 //!
 //! Only one batch is in memory. With the whole data as one batch, `ρ = 1` and one local iteration this is batch EM. `[SPEC 13]`

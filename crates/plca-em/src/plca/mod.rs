@@ -1,14 +1,21 @@
 //! Symmetric PLCA of any order: the components are the latent classes `z`, given which the modes are independent.
 //!
-//! ```text
-//! P(x) = Σ_z P(z) Π_j P(x_j | z)
+//! ```math
+//! P(x) = \sum_z P(z) \prod_j P(x_j \mid z)
 //! ```
 //!
 //! Its likelihood `Σ_x V[x] ln P(x)` rises in every iteration of expectation-maximisation:
 //!
-//! ```text
-//! E-step:  C_j[i,z] = Σ_{x: x_j = i} V[x] P(z | x),     P(z | x) = P(z) Π_j P(x_j | z) / P(x)
-//! M-step:  P(z) = n_z / Σ n,   P(x_j = i | z) = C_j[i,z] / n_z,     n_z = Σ_i C_j[i,z]
+//! ```math
+//! \begin{aligned}
+//! & \text{E-step:}
+//!   & C_j[i,z] &= \sum_{x : x_j = i} V[x] \, P(z \mid x),
+//!   & P(z \mid x) &= \frac{P(z) \prod_j P(x_j \mid z)}{P(x)} \\
+//! & \text{M-step:}
+//!   & P(z) &= \frac{n_z}{\sum_{z'} n_{z'}},
+//!   & P(x_j = i \mid z) &= \frac{C_j[i,z]}{n_z},
+//!   \qquad n_z = \sum_i C_j[i,z]
+//! \end{aligned}
 //! ```
 //!
 //! One pass over the data gives the counts `C_j` of all modes. A prior changes the M-step of its block; hidden cells are replaced by what

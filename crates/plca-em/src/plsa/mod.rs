@@ -1,14 +1,20 @@
 //! Asymmetric PLSA: every given index `y` is a mixture of the components' distributions over the explained mode.
 //!
-//! ```text
-//! P(x | y) = Σ_z P(x | z) P(z | y)
+//! ```math
+//! P(x \mid y) = \sum_z P(x \mid z) \, P(z \mid y)
 //! ```
 //!
 //! The likelihood `Σ V[x,y] ln P(x | y)` rises in every iteration of expectation-maximisation:
 //!
-//! ```text
-//! E-step:  C[x,y,z] = V[x,y] P(z | x,y),      P(z | x,y) = P(x | z) P(z | y) / P(x | y)
-//! M-step:  P(x | z) ∝ Σ_y C[x,y,z],           P(z | y) ∝ Σ_x C[x,y,z]
+//! ```math
+//! \begin{aligned}
+//! & \text{E-step:}
+//!   & C[x,y,z] &= V[x,y] \, P(z \mid x,y),
+//!   & P(z \mid x,y) &= \frac{P(x \mid z) \, P(z \mid y)}{P(x \mid y)} \\
+//! & \text{M-step:}
+//!   & P(x \mid z) &\propto \sum_y C[x,y,z],
+//!   & P(z \mid y) &\propto \sum_x C[x,y,z]
+//! \end{aligned}
 //! ```
 //!
 //! Hidden cells are replaced by what the model expects of them, of every `y` in the scale of what was observed of it. `[LV eq. 10]`

@@ -1,7 +1,7 @@
 //! Shift-invariant PLCA of any order.
 //!
-//! ```text
-//! P(x) = Σ_z P(z) Σ_t K(t | z) H(x - t + o | z)
+//! ```math
+//! P(x) = \sum_z P(z) \sum_t K(t \mid z) \, H(x - t + o \mid z)
 //! ```
 //!
 //! Every component is a kernel, placed wherever its impulse is positive. Each dimension may be shifted or not: a kernel as long as the data does
@@ -9,8 +9,12 @@
 //!
 //! The likelihood `Σ_x V[x] ln P(x)` rises in every iteration of expectation-maximisation, with `Q = V / P`:
 //!
-//! ```text
-//! K(t | z) ∝ K(t | z) Σ_x Q[x] H(x - t + o | z),     H(h | z) ∝ H(h | z) Σ_t Q[h + t - o] K(t | z),     P(z) = n_z / Σ n
+//! ```math
+//! \begin{aligned}
+//! K(t \mid z) &\propto K(t \mid z) \sum_x Q[x] \, H(x - t + o \mid z) \\
+//! H(h \mid z) &\propto H(h \mid z) \sum_t Q[h + t - o] \, K(t \mid z) \\
+//! P(z) &= \frac{n_z}{\sum_{z'} n_{z'}}
+//! \end{aligned}
 //! ```
 
 pub(crate) mod evaluate;

@@ -1,14 +1,18 @@
 //! PLCA that is invariant to a given finite set of transformations.
 //!
-//! ```text
-//! P(x) = Σ_z P(z) Σ_s H(s | z) Σ_{u: T_s(u) = x} a(s,u) K(u | z)
+//! ```math
+//! P(x) = \sum_z P(z) \sum_s H(s \mid z) \sum_{u : T_s(u) = x} a(s,u) \, K(u \mid z)
 //! ```
 //!
 //! A kernel `K` is placed on the data by maps `T_s` of its cells: rotations, scales, flips, shifts, in any combination. Iterations are those of
 //! expectation-maximisation, with `Q = V / P`:
 //!
-//! ```text
-//! K(u | z) ∝ K(u | z) Σ_s H(s | z) q(s,u),     H(s | z) ∝ H(s | z) Σ_u K(u | z) q(s,u),     q(s,u) = a(s,u) Q[T_s(u)]
+//! ```math
+//! \begin{aligned}
+//! K(u \mid z) &\propto K(u \mid z) \sum_s H(s \mid z) \, q(s,u) \\
+//! H(s \mid z) &\propto H(s \mid z) \sum_u K(u \mid z) \, q(s,u) \\
+//! q(s,u) &= a(s,u) \, Q[T_s(u)]
+//! \end{aligned}
 //! ```
 //!
 //! `[LV eq. 17]` `[SPEC 5.7]`

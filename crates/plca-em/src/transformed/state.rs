@@ -158,8 +158,10 @@ fn shares<T: Real>(
 
 /// `max (g - 1)` over components and maps, where with `a = P(z) H(s | z)`
 ///
-/// ```text
-/// g = S/v Σ_obs w Q / Σ_obs w,     w[x] = Σ_{u: T_s(u) = x} a(s,u) K(u | z),     S = Σ_obs P
+/// ```math
+/// g = \frac{S}{v} \cdot \frac{\sum_\text{obs} w Q}{\sum_\text{obs} w},
+/// \qquad w[x] = \sum_{u : T_s(u) = x} a(s,u) \, K(u \mid z),
+/// \qquad S = \sum_\text{obs} P
 /// ```
 ///
 /// and without mass that could be hidden `g = Σ w Q / v`. Counts have `v/S` in place of `Q` where nothing was observed.

@@ -152,8 +152,8 @@ impl Rounding {
     /// that is normalised. Each errs by at most half an `epsilon`, the distance from 1 to the next number of the scalar, relative to its
     /// result. So a term errs by `depth epsilon / 2` times what it is made of; two objectives that are compared err by twice as much:
     ///
-    /// ```text
-    /// allowed = depth · epsilon · (|J| + size)
+    /// ```math
+    /// \text{allowed} = \text{depth} \cdot \text{epsilon} \cdot (|J| + \text{size})
     /// ```
     ///
     /// `size` is what the terms are made of where they cancel, in the unit of the objective. Of a log-likelihood `Σ V ln P` that is the

@@ -19,8 +19,11 @@ use crate::{
 ///
 /// The M-step maximises `Σ c ln θ + β Σ θ ln θ` exactly: stationary points are
 ///
-/// ```text
-/// θ_i = -w_i / W(-w_i e^s),  w = c/β  (β > 0)         θ_i = w_i / W_0(w_i e^s),  w = c/|β|  (β < 0)
+/// ```math
+/// \begin{aligned}
+/// & \beta > 0 \text{:} & \theta_i &= \frac{-w_i}{W(-w_i e^s)}, & w &= c / \beta \\
+/// & \beta < 0 \text{:} & \theta_i &= \frac{w_i}{W_0(w_i e^s)}, & w &= c / |\beta|
+/// \end{aligned}
 /// ```
 ///
 /// with one `s` for the column and Lambert's `W`. For `β > 0` the largest count may lie on the branch `W_0`, the others lie on

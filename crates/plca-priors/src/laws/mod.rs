@@ -3,8 +3,9 @@
 //! [`check`] holds one prior against one random case of [`cases`]. What is true of some priors only is said in [`Claims`]. All
 //! laws speak of the expected log-posterior of a block `θ` under expected counts `c`
 //!
-//! ```text
-//! J(θ) = Σ_iz c_iz ln θ_iz + ln p(θ),     0 ln 0 = 0
+//! ```math
+//! J(\theta) = \sum_{iz} c_{iz} \ln \theta_{iz} + \ln p(\theta),
+//! \qquad 0 \ln 0 = 0
 //! ```
 //!
 //! and never of the formula by which a prior maximises it, so they fit a prior of your own as well:

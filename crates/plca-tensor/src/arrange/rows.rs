@@ -19,8 +19,9 @@ const PAIRED: usize = 2 * GROUPS;
 /// Data arranged row by row for every mode, so that one factor can be improved while the others stay: the rows of that factor are
 /// then problems of `K` numbers each that know nothing of each other.
 ///
-/// ```text
-/// minimise over w >= 0:   Σ_k s_k w_k - Σ_j v_j ln Σ_k w_k U[j,k] - Σ_k c_k ln w_k
+/// ```math
+/// \text{minimise over } w \ge 0 \text{:}
+/// \quad \sum_k s_k w_k - \sum_j v_j \ln \sum_k w_k U[j,k] - \sum_k c_k \ln w_k
 /// ```
 ///
 /// `v` are the row's data, `U` the products of the other factors' rows, `s` their sums over the row's observed cells and `c >= 0`

@@ -1,7 +1,9 @@
 //! Non-negative factorization of any order on the simplex, under squared error.
 //!
-//! ```text
-//! min ‖G - s P‖²,     P[x] = Σ_z λ_z Π_j U_j[x_j, z],     λ and all columns of U_j on simplices
+//! ```math
+//! \min \lVert G - s P \rVert^2,
+//! \qquad P[x] = \sum_z \lambda_z \prod_j U_j[x_j, z],
+//! \qquad \lambda \text{ and all columns of } U_j \text{ on simplices}
 //! ```
 //!
 //! `G` is the data divided by their sum. The mass `s` is 1 on complete data. Where cells are hidden it is fitted to the observed ones, because

@@ -1,7 +1,9 @@
 //! The nearest point of a simplex.
 //!
-//! ```text
-//! argmin ½‖x - b‖²,   x ≥ 0,  Σ x = r        is        x = max(b - τ, 0),   τ such that Σ x = r
+//! ```math
+//! \mathrm{argmin} \; \tfrac{1}{2} \lVert x - b \rVert^2, \quad x \ge 0, \quad \sum x = r
+//! \qquad \text{is} \qquad
+//! x = \max(b - \tau, 0), \quad \tau \text{ such that } \sum x = r
 //! ```
 //!
 //! The threshold `τ` is found by sorting, by the active-set iteration of the paper with its two slips mended, or by a bound that

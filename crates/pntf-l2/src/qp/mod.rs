@@ -1,7 +1,8 @@
 //! The weight problem: a small quadratic programme over the simplex.
 //!
-//! ```text
-//! min ½ lᵀ H l - fᵀ l,   l ≥ 0,  Σ l = 1
+//! ```math
+//! \min \tfrac{1}{2} l^\top H l - f^\top l,
+//! \qquad l \ge 0, \quad \sum l = 1
 //! ```
 //!
 //! In a factorization `H` is the Hadamard product of all Grams and `f` the data contracted with every component, so

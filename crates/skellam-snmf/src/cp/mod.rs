@@ -1,7 +1,10 @@
 //! Tensors of either sign: a sum of rank-one terms whose factor of one mode has two sides.
 //!
-//! ```text
-//! V[f,i,j,…] ~ Sk(Σ_k w_k T⁺[f,k] B[i,k] C[j,k] …, Σ_k w_k T⁻[f,k] B[i,k] C[j,k] …)
+//! ```math
+//! V[f,i,j,\dots] \sim \mathrm{Sk} \left(
+//!   \sum_k w_k T^+[f,k] B[i,k] C[j,k] \cdots, \;
+//!   \sum_k w_k T^-[f,k] B[i,k] C[j,k] \cdots
+//! \right)
 //! ```
 //!
 //! The EM of `[SKELLAM 5]` on the tensor unfolded along its signed mode, in which the counts of the activations `w_k B[i,k] C[j,k] …` are shared out

@@ -1,7 +1,11 @@
 //! Semi-non-negative factorization in squared error, the baseline.
 //!
-//! ```text
-//! min ‖V - W H‖²,     H <- H √(((WᵀV)⁺ + (WᵀW)⁻ H) / ((WᵀV)⁻ + (WᵀW)⁺ H)),     W = V Hᵀ (H Hᵀ)⁻¹
+//! ```math
+//! \begin{aligned}
+//! & \min \lVert V - W H \rVert^2 \\
+//! & H \gets H \circ \sqrt{\frac{(W^\top V)^+ + (W^\top W)^- H}{(W^\top V)^- + (W^\top W)^+ H}} \\
+//! & W = V H^\top (H H^\top)^{-1}
+//! \end{aligned}
 //! ```
 //!
 //! `H ≥ 0` and `W` of any sign, by the multiplicative updates of Ding, Li, Jordan (2010). The error never grows; where it gets stuck depends on the

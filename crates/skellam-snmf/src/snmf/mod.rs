@@ -1,7 +1,11 @@
 //! Semi-NMF under the Skellam law, by expectation-maximisation.
 //!
-//! ```text
-//! V ~ Sk(T⁺ H, T⁻ H),     T± <- norm(T± ∘ G± Hᵀ),     H <- H ∘ (T⁺ᵀ G⁺ + T⁻ᵀ G⁻)
+//! ```math
+//! \begin{aligned}
+//! V &\sim \mathrm{Sk}(T^+ H, T^- H) \\
+//! T^\pm &\gets \mathrm{norm}(T^\pm \circ G^\pm H^\top) \\
+//! H &\gets H \circ \left( (T^+)^\top G^+ + (T^-)^\top G^- \right)
+//! \end{aligned}
 //! ```
 //!
 //! `G±` is what the law makes of a datum and its two rates; where a cell is hidden it is 1. Both factors are taken from one pass over the data.
@@ -30,8 +34,8 @@ pub use state::SnmfState;
 
 /// Maximum a posteriori of Skellam semi-NMF by EM, settings that are checked; see [`Snmf::builder`].
 ///
-/// ```text
-/// maximise  Lfit(V; T, H) + ln p(T, H)
+/// ```math
+/// \text{maximise} \quad L_\mathrm{fit}(V; T, H) + \ln p(T, H)
 /// ```
 ///
 /// with the likelihood of [`Replicates`]; `Lfit` alone without priors. Its blocks are `atoms`, `T⁺` above `T⁻` (`2F x K`, columns sum to 1), and

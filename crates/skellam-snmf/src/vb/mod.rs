@@ -1,7 +1,9 @@
 //! Semi-NMF under the Skellam law, by variational Bayes.
 //!
-//! ```text
-//! maximise  ELBO / M      over  q(T) = Π Dirichlet(α̂),  q(H) = Π Gamma(ŝ, rate b̂)
+//! ```math
+//! \text{maximise} \quad \frac{\mathrm{ELBO}}{M}
+//! \quad \text{over} \quad q(T) = \prod \mathrm{Dirichlet}(\hat\alpha),
+//! \quad q(H) = \prod \mathrm{Gamma}(\hat s, \text{rate } \hat b)
 //! ```
 //!
 //! Each iteration takes both posteriors from one pass over the data under their geometric means. No iteration lowers the bound.

@@ -1,7 +1,9 @@
 //! Data of either sign, explained by the difference of two non-negative models.
 //!
-//! ```text
-//! V ~ (A⁺ - A⁻) H,      p = A⁺ H,  q = A⁻ H
+//! ```math
+//! V \approx (A^+ - A^-) H,
+//! \qquad p = A^+ H,
+//! \quad q = A^- H
 //! ```
 //!
 //! What a datum makes of its two rates is a [`SplitRule`]; this crate knows none.
