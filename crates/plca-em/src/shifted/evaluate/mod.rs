@@ -139,8 +139,8 @@ pub(crate) fn sum_of<T: Copy>(values: &[T], term: impl Fn(T) -> f64) -> f64 {
 ///
 /// ```math
 /// \begin{aligned}
-/// CK[z,c,t] &= P(z) \, K[z,c,t] \sum_{d,x} Q[c,d,x] \, H[z,d,x-t+o] \\
-/// CH[z,d,h] &= P(z) \, H[z,d,h] \sum_{c,t} K[z,c,t] \, Q[c,d,h+t-o]
+/// \mathit{CK}[z,c,t] &= P(z) \, K[z,c,t] \sum_{d,x} Q[c,d,x] \, H[z,d,x-t+o] \\
+/// \mathit{CH}[z,d,h] &= P(z) \, H[z,d,h] \sum_{c,t} K[z,c,t] \, Q[c,d,h+t-o]
 /// \end{aligned}
 /// ```
 ///
