@@ -1,7 +1,7 @@
 //! Matrices whose columns are distributions of their own.
 //!
 //! ```math
-//! \min \lVert \bar G - U V \rVert^2,
+//! \min \; \lVert \bar G - U V \rVert^2,
 //! \qquad \text{columns of } \bar G \text{, } U \text{ and } V \text{ on simplices}
 //! ```
 //!

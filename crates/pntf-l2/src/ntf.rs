@@ -1,7 +1,7 @@
 //! Non-negative factorization of any order under squared error, nothing but non-negativity asked for: the baseline.
 //!
 //! ```math
-//! \min \lVert G - P \rVert^2,
+//! \min \; \lVert G - P \rVert^2,
 //! \qquad P[x] = \sum_z \prod_j U_j[x_j, z],
 //! \qquad U_j \ge 0
 //! ```

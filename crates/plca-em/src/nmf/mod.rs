@@ -9,9 +9,9 @@
 //!
 //! ```math
 //! \begin{aligned}
-//! H &\gets H \circ \frac{W^\top Q}{W^\top 1} \\
-//! W &\gets W \circ \frac{Q H^\top}{1 H^\top} \\
-//! Q &= \frac{V}{W H}
+//! H &\gets H \circ (W^\top Q) / (W^\top 1) \\
+//! W &\gets W \circ (Q H^\top) / (1 H^\top) \\
+//! Q &= V / (W H)
 //! \end{aligned}
 //! ```
 //!

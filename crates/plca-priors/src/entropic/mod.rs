@@ -21,8 +21,8 @@ use crate::{
 ///
 /// ```math
 /// \begin{aligned}
-/// & \beta > 0 \text{:} & \theta_i &= \frac{-w_i}{W(-w_i e^s)}, & w &= c / \beta \\
-/// & \beta < 0 \text{:} & \theta_i &= \frac{w_i}{W_0(w_i e^s)}, & w &= c / |\beta|
+/// & \beta > 0 \text{:} & \theta_i &= -w_i / W(-w_i e^s), & w &= c / \beta \\
+/// & \beta < 0 \text{:} & \theta_i &= w_i / W_0(w_i e^s), & w &= c / |\beta|
 /// \end{aligned}
 /// ```
 ///

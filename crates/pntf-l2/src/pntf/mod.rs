@@ -1,7 +1,7 @@
 //! Non-negative factorization of any order on the simplex, under squared error.
 //!
 //! ```math
-//! \min \lVert G - s P \rVert^2,
+//! \min \; \lVert G - s P \rVert^2,
 //! \qquad P[x] = \sum_z \lambda_z \prod_j U_j[x_j, z],
 //! \qquad \lambda \text{ and all columns of } U_j \text{ on simplices}
 //! ```

@@ -2,7 +2,7 @@
 //!
 //! ```math
 //! \begin{aligned}
-//! & \min \lVert V - W H \rVert^2 \\
+//! & \min \; \lVert V - W H \rVert^2 \\
 //! & H \gets H \circ \sqrt{\frac{(W^\top V)^+ + (W^\top W)^- H}{(W^\top V)^- + (W^\top W)^+ H}} \\
 //! & W = V H^\top (H H^\top)^{-1}
 //! \end{aligned}
