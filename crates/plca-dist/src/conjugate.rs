@@ -11,7 +11,13 @@ fn positive(name: &'static str, x: f64) -> Result<(), DistError> {
     domain(name, x, x > 0.0 && x.is_finite())
 }
 
-/// `E[ln X] = ψ(s) - ln b` of `X ~ Gamma(s, rate b)`.
+/// The expected logarithm of a gamma variable with shape `s` and rate `b`.
+///
+/// ```math
+/// E[\ln X] = \psi(s) - \ln b, \qquad X \sim \mathrm{Gamma}(s, \text{rate } b)
+/// ```
+///
+/// `ψ` is the [`digamma`](crate::digamma) function.
 ///
 /// # Errors
 ///
@@ -27,7 +33,16 @@ pub fn gamma_mean_ln(shape: f64, rate: f64) -> Result<f64, DistError> {
     Ok(digamma(shape)? - rate.ln())
 }
 
-/// `KL(Gamma(s, rate r) ‖ Gamma(a, rate b))`; error of some eps times the largest term.
+/// The Kullback-Leibler divergence of one gamma law from another, each given as shape and rate.
+///
+/// ```math
+/// \begin{aligned}
+/// & \mathrm{KL}(\mathrm{Gamma}(s, \text{rate } r) \,\Vert\, \mathrm{Gamma}(a, \text{rate } b)) \\
+/// & \quad = (s - a) \, \psi(s) - \ln \Gamma(s) + \ln \Gamma(a) + a \ln \frac{r}{b} + s \, \frac{b - r}{r}
+/// \end{aligned}
+/// ```
+///
+/// The error is some eps times the largest term.
 ///
 /// # Errors
 ///
@@ -55,7 +70,13 @@ pub fn gamma_kl(
     )
 }
 
-/// `E[ln θ_i] = ψ(α_i) - ψ(Σ α)` of `θ ~ Dirichlet(α)`, into `out`.
+/// The expected logarithms of the entries of a Dirichlet variable, written into `out`.
+///
+/// ```math
+/// E[\ln \theta_i] = \psi(\alpha_i) - \psi \left( \sum_j \alpha_j \right), \qquad \theta \sim \mathrm{Dirichlet}(\alpha)
+/// ```
+///
+/// `ψ` is the [`digamma`](crate::digamma) function.
 ///
 /// # Errors
 ///
@@ -77,7 +98,18 @@ pub fn dirichlet_mean_ln(alpha: &[f64], out: &mut [f64]) -> Result<(), DistError
     Ok(())
 }
 
-/// `KL(Dirichlet(α̂) ‖ Dirichlet(α))`; error of some eps times the largest term.
+/// The Kullback-Leibler divergence of one Dirichlet law from another, `α̂` from `α`.
+///
+/// ```math
+/// \begin{aligned}
+/// & \mathrm{KL}(\mathrm{Dirichlet}(\hat\alpha) \,\Vert\, \mathrm{Dirichlet}(\alpha)) \\
+/// & \quad = \ln \frac{\Gamma \left( \sum \hat\alpha \right)}{\Gamma \left( \sum \alpha \right)}
+///   + \sum_i \left[ \ln \frac{\Gamma(\alpha_i)}{\Gamma(\hat\alpha_i)}
+///   + (\hat\alpha_i - \alpha_i) \left( \psi(\hat\alpha_i) - \psi \left( \sum \hat\alpha \right) \right) \right]
+/// \end{aligned}
+/// ```
+///
+/// The error is some eps times the largest term.
 ///
 /// # Errors
 ///

@@ -65,7 +65,11 @@ fn polynomial(coefficients: &[f64], x: f64) -> f64 {
     coefficients.iter().rev().fold(0.0, |sum, c| c + x * sum)
 }
 
-/// `ψ(x)` for `x > 0`.
+/// The digamma function `ψ(x)`, for `x > 0`.
+///
+/// ```math
+/// \psi(x) = \frac{\mathrm{d} \ln \Gamma(x)}{\mathrm{d} x}
+/// ```
 ///
 /// Relative error at most 4 eps, near the zero of `ψ` too. `-inf` below 5.6e-309, where `1/x` overflows.
 ///
@@ -107,7 +111,7 @@ fn near_root(x: f64) -> f64 {
     ((x - ROOT.0) - ROOT.1) * polynomial(&NEAR_ROOT, 2.0 * x - 3.0)
 }
 
-/// [`digamma`] of every element, with its error.
+/// The [`digamma`] function of every element, with its error.
 ///
 /// # Errors
 ///
@@ -129,7 +133,11 @@ pub fn digamma_slice(x: &[f64], out: &mut [f64]) -> Result<(), DistError> {
     Ok(())
 }
 
-/// `ψ'(x)` for `x > 0`.
+/// The trigamma function `ψ'(x)`, for `x > 0`.
+///
+/// ```math
+/// \psi'(x) = \frac{\mathrm{d}^2 \ln \Gamma(x)}{\mathrm{d} x^2}
+/// ```
 ///
 /// Relative error at most 4 eps. `+inf` below 7.4e-155, where `1/x²` overflows.
 ///
@@ -164,7 +172,7 @@ pub(crate) fn trigamma_of(x: f64) -> f64 {
     sum
 }
 
-/// The `x > 0` with `ψ(x) = y`.
+/// The inverse of the [`digamma`] function: the `x > 0` with `ψ(x) = y`.
 ///
 /// Relative error at most `4.5 eps (1 + |y|)`, which is the conditioning of `e^y` for large `y`; `+inf` above 709.78,
 /// where `e^y` overflows.
@@ -296,7 +304,11 @@ fn exp_lanes<const L: usize>(s: &[f64; L]) -> [f64; L] {
     out
 }
 
-/// `e^ψ(x)`, what a variational E-step uses in place of a rate, for `x > 0`.
+/// The exponential of the [`digamma`] function, `e^ψ(x)` for `x > 0`: what a variational E-step uses in place of a rate.
+///
+/// ```math
+/// e^{\psi(s) - \ln b} = e^{E[\ln X]}, \qquad X \sim \mathrm{Gamma}(s, \text{rate } b)
+/// ```
 ///
 /// Relative error at most `8 eps (1 + 1/x)`: for small `x` it is that of `e^(-1/x)`, which underflows below about 1/745.
 ///
@@ -314,8 +326,7 @@ pub fn exp_digamma(x: f64) -> Result<f64, DistError> {
     Ok(out[0])
 }
 
-/// [`exp_digamma`] of every element, with the widest instructions of the machine; the bits are those of the scalar
-/// function.
+/// The [`exp_digamma`] of every element, with the widest instructions of the machine; the bits are those of the scalar function.
 ///
 /// # Errors
 ///

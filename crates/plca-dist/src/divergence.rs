@@ -1,6 +1,6 @@
 //! Terms of the Kullback-Leibler divergence.
 
-/// `x ln x`, 0 at 0.
+/// The product of a number and its logarithm, `x ln x`, with the limit 0 at 0.
 ///
 /// ```
 /// assert_eq!(plca_dist::x_ln_x(0.0), 0.0);
@@ -9,7 +9,11 @@ pub fn x_ln_x(x: f64) -> f64 {
     if x > 0.0 { x * x.ln() } else { 0.0 }
 }
 
-/// `x ln(x/y) - x + y`, a term of the generalised divergence; never negative, `+inf` where `y = 0 < x`.
+/// One term of the generalised Kullback-Leibler divergence; never negative, `+inf` where `y = 0 < x`.
+///
+/// ```math
+/// d(x, y) = x \ln \frac{x}{y} - x + y
+/// ```
 ///
 /// Near `x = y`, where the three parts cancel, the term is taken from `ln(1 + d)` or its series: the relative error stays near
 /// `eps / |d|` of the *difference* `d = (x - y)/y` and never exceeds 1e-12. NaN gives NaN.

@@ -8,7 +8,7 @@ use crate::{
     stirling::{deviance, deviance_at},
 };
 
-/// Derivatives of [`skellam_divergence`].
+/// The derivatives of [`skellam_divergence`] by its three arguments.
 ///
 /// ```
 /// let g = plca_dist::skellam_divergence_gradient(0.0, 4.0, 1.0)?;    // e^t = 1/2
@@ -18,11 +18,11 @@ use crate::{
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SkellamGradient {
-    /// By `v`: the maximising `t`.
+    /// The derivative by `v`: the maximising `t`.
     pub v: f64,
-    /// By `p`: `1 - e^t`.
+    /// The derivative by `p`: `1 - e^t`.
     pub plus: f64,
-    /// By `q`: `1 - e^-t`.
+    /// The derivative by `q`: `1 - e^-t`.
     pub minus: f64,
 }
 
@@ -202,8 +202,7 @@ pub(crate) fn divergence_of(v: f64, plus: f64, minus: f64) -> f64 {
     out
 }
 
-/// [`skellam_divergence`] of every cell, with the widest instructions of the machine; the bits are those of the scalar
-/// function.
+/// The [`skellam_divergence`] of every cell, with the widest instructions of the machine; the bits are those of the scalar function.
 ///
 /// # Errors
 ///
@@ -255,7 +254,17 @@ pub fn skellam_divergence_slice(
     (v.iter().zip(plus).zip(minus)).try_for_each(|((&v, &p), &q)| check(v, p, q))
 }
 
-/// `D(v | p,q) = sup_t [t v - p (e^t - 1) - q (e^-t - 1)]`, the rate function of the Skellam law.
+/// The divergence of a real number `v` from two rates `p` and `q`: what the Skellam likelihood tends to as counts are replicated without
+/// end.
+///
+/// ```math
+/// \begin{aligned}
+/// D(v \mid p,q) &= \sup_t \left[ t v - p (e^t - 1) - q (e^{-t} - 1) \right] \\
+///   &= - \lim_{M \to \infty} \frac{1}{M} \ln \mathrm{Sk}(M v; M p, M q)
+/// \end{aligned}
+/// ```
+///
+/// It is the rate function of the Skellam law `Sk`.
 ///
 /// Also the least `KL(x|p) + KL(y|q)` over `x - y = v`, `x, y ≥ 0`. Never negative, 0 only at `v = p - q`, jointly convex,
 /// homogeneous of degree 1; `+inf` where `v` has no support. `|v|, p, q ≤ 1e300`. The textbook form
@@ -277,7 +286,11 @@ pub fn skellam_divergence(v: f64, plus: f64, minus: f64) -> Result<f64, DistErro
     Ok(divergence_of(v, plus, minus))
 }
 
-/// Gradient of [`skellam_divergence`]: `(t, 1 - e^t, 1 - e^-t)` with `e^t = (v + w)/(2p)`.
+/// The gradient of [`skellam_divergence`] by `v`, `p` and `q`.
+///
+/// ```math
+/// \left( t, \; 1 - e^t, \; 1 - e^{-t} \right), \qquad e^t = \frac{v + w}{2 p}, \qquad w = \sqrt{v^2 + 4 p q}
+/// ```
 ///
 /// Taken from `v - p + q`, so that it keeps its digits near `v = p - q`. Infinite where a rate that `v` needs is 0.
 ///
