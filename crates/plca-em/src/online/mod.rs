@@ -34,7 +34,17 @@ pub use stream::{Pass, StreamError};
 pub use streamed::{Explanation, Streamed, Turn};
 pub(crate) use streamed::{explain, sealed};
 
-/// A learner of batches; see [`Online::builder`].
+/// A learner of PLSA or PLCA that takes the data in batches, one after the other; see [`Online::builder`].
+///
+/// ```math
+/// \begin{aligned}
+/// s &\gets (1 - \rho_t) \, s + \rho_t \, C_B / v_B \\
+/// F_j &\gets \text{M-step of the counts } v \, s_j
+/// \end{aligned}
+/// ```
+///
+/// `C_B` are the expected counts of batch `B`, the `t`-th, under the factors so far and the mixtures of its own, `v_B` is their sum, and
+/// `ρ_t` the [`StepSize`]; `s` are the statistics, in the shape of the factors, and `v` the sum of all data, which only a prior needs.
 ///
 /// ```
 /// use plca_em::{Online, Plsa};
@@ -64,7 +74,7 @@ pub struct Online<M, T: Real> {
     scalar: PhantomData<T>,
 }
 
-/// What was found of a batch before it changed anything.
+/// The explanation of a batch, as it was found before the batch changed the learner.
 ///
 /// ```
 /// use plca_em::{Online, Plsa};
@@ -83,8 +93,8 @@ pub struct Online<M, T: Real> {
 pub struct Batch<S> {
     /// The model of the batch: the factors that it met, and what was found of its own.
     pub state: S,
-    /// Log-likelihood of the batch under the factors that it met, one iteration short of `state`: as of a fold-in, and of no data that
-    /// the model has seen in a first pass.
+    /// Log-likelihood of the batch under the factors that it met, one iteration short of `state`. In a first pass it is that of data which the
+    /// model has not seen.
     pub ln_lik: f64,
     /// Sum of the batch, hidden cells imputed.
     pub mass: f64,
@@ -92,7 +102,7 @@ pub struct Batch<S> {
     pub rho: f64,
     /// E-steps that it took.
     pub iterations: usize,
-    /// Names of batches with priors that may empty them, which had nothing of what the data have here and were given a trace of it,
+    /// Names of blocks with priors that may empty them, which had nothing of what the data have here and were given a trace of it,
     /// 1e-12: `mixture`, `basis`, `factor_0`, ….
     pub restored: Vec<String>,
 }

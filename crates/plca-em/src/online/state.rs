@@ -28,7 +28,7 @@ use crate::product::check_components;
     ))
 )]
 pub struct OnlineState<T: Real> {
-    /// `P(z)`: `K` numbers that sum to 1.
+    /// The weights of the components, `P(z)`: `K` numbers that sum to 1.
     pub weights: DVector<T>,
     /// `P(x_j | z)` of every mode but the streamed one, in the order of the modes; of PLSA the basis alone.
     #[cfg_attr(
@@ -42,7 +42,7 @@ pub struct OnlineState<T: Real> {
         serde(deserialize_with = "plca_tensor::checked::matrices")
     )]
     pub statistics: Vec<DMatrix<T>>,
-    /// Batches learnt.
+    /// The number of batches learnt.
     pub batches: u64,
     /// Expected counts of all batches learnt: the sum of the data, hidden cells imputed.
     pub seen: f64,
@@ -57,7 +57,7 @@ impl<T: Real> OnlineState<T> {
     ///
     /// # Errors
     ///
-    /// [`FitError`]: no components, no factor, batches of different numbers of components, a bad value, a column of zeros.
+    /// [`FitError`]: no components, no factor, blocks of different numbers of components, a bad value, a column of zeros.
     ///
     /// # Examples
     ///
@@ -125,7 +125,7 @@ impl<T: Real> OnlineState<T> {
     ///
     /// # Errors
     ///
-    /// [`FitError`]: batches of different shapes or numbers of components, a negative or non-finite value.
+    /// [`FitError`]: blocks of different shapes or numbers of components, a negative or non-finite value.
     ///
     /// # Examples
     ///

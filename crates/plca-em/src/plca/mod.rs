@@ -37,7 +37,17 @@ use multiplicative::Multiplicative;
 
 pub use state::PlcaState;
 
-/// How hidden cells are treated; of no effect on complete data.
+/// The treatment of hidden cells; of no effect on complete data.
+///
+/// ```math
+/// \begin{aligned}
+/// & \text{imputation:} & \text{hidden } V[x] &= P(x) \, \frac{\sum_\text{obs} V}{\sum_\text{obs} P} \quad \text{in the E-step} \\
+/// & \text{multiplicative:} & F_j[i,z] &\gets F_j[i,z] \, \frac{C_j[i,z]}{X_j[i,z]}
+/// \end{aligned}
+/// ```
+///
+/// `P` is the model and `F_j` its factor of mode `j`. `C_j` are the counts expected of the observed cells, `X_j` the mass that the model
+/// has there, both in the shape of `F_j`.
 ///
 /// Both reach the same optima. The simultaneous form goes with imputation [SPEC 4]: that is the default of PLCA, whose updates
 /// treat all modes alike. KL-NMF takes the multiplicative updates, which are sequential, unless it is told otherwise.
@@ -58,8 +68,20 @@ pub enum Missing {
     Multiplicative,
 }
 
-/// Settings of PLCA, checked; see [`Plca::builder`]. Its blocks are `weights`, `P(z)` as a column of `K`, and `factor_0`, `factor_1`, …,
-/// `P(x_j | z)` as an `I_j x K` matrix for every mode.
+/// Probabilistic latent component analysis (PLCA) of data of any order: a mixture of products of distributions, one for every mode.
+///
+/// ```math
+/// \begin{aligned}
+/// P(x) &= \sum_z P(z) \prod_j P(x_j \mid z) \\
+/// & \text{maximise} \quad \sum_x V[x] \ln P(x) - v \ln \sum_x P(x), \qquad v = \sum_x V[x]
+/// \end{aligned}
+/// ```
+///
+/// `V` is the data, non-negative, of shape `I_0 x I_1 x …`; `x` runs over its observed cells, `z` over the `K` components. The second term
+/// of the objective is 0 on complete data; the log-density of the priors is added. The blocks are `weights`, `P(z)` as a column of `K`, and
+/// `factor_0`, `factor_1`, …, `P(x_j | z)` as an `I_j x K` matrix for every mode; all columns sum to 1.
+///
+/// This value holds the settings, which have been checked; [`Plca::builder`] makes it, [`Model::fit`] fits it.
 ///
 /// ```
 /// use plca_em::Plca;
@@ -80,7 +102,7 @@ pub struct Plca<T: Real> {
     missing: Missing,
 }
 
-/// Settings of [`Plca`], not yet checked.
+/// The settings of [`Plca`], not yet checked.
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
 pub struct PlcaBuilder<T: Real>(Plca<T>);

@@ -39,8 +39,22 @@ pub use geometry::{Geometry, Support};
 pub use options::{Evaluation, Likelihood};
 pub use state::ShiftedState;
 
-/// Settings of shift-invariant PLCA, checked; see [`Shifted::builder`]. Its blocks are `weights`, `P(z)` as a column of `K`, `kernels`, a column
-/// for each component with the cells of its kernel in row-major order, and `impulses`, the same of the places.
+/// Shift-invariant PLCA of data of any order: every component is a kernel that is placed wherever its impulse is positive.
+///
+/// ```math
+/// \begin{aligned}
+/// P(x) &= \sum_z P(z) \sum_t K(t \mid z) \, H(x - t + o \mid z) \\
+/// & \text{maximise} \quad \sum_x V[x] \ln P(x) - v \ln \sum_x P(x), \qquad v = \sum_x V[x]
+/// \end{aligned}
+/// ```
+///
+/// `V` is the data, non-negative; `x` runs over its observed cells, `t` over the cells of a kernel, and `o` is the
+/// [offset](Geometry::offset). The second term of the objective is 0 where all kernels lie inside complete data, and is left out under
+/// [`Likelihood::Literal`]; the log-density of the priors is added. The blocks are `weights`, `P(z)` as a column of `K` numbers, `kernels`,
+/// a column for each component with the cells of its kernel in row-major order, and `impulses`, the same of the places; all columns sum to
+/// 1.
+///
+/// This value holds the settings, which have been checked; [`Shifted::builder`] makes it, [`Model::fit`] fits it.
 ///
 /// ```
 /// use plca_em::{Model, Shifted};
@@ -66,7 +80,7 @@ pub struct Shifted<T: Real> {
     settings: Settings<T>,
 }
 
-/// Settings of [`Shifted`], not yet checked.
+/// The settings of [`Shifted`], not yet checked.
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
 pub struct ShiftedBuilder<T: Real>(Shifted<T>);

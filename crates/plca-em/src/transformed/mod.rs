@@ -36,8 +36,21 @@ use crate::product::check_components;
 pub use maps::{IndexMaps, MapEntry};
 pub use state::TransformedState;
 
-/// Settings of PLCA under maps, checked; see [`Transformed::builder`]. Its blocks are `weights`, `P(z)` as a column of `K`, `kernels`, a column of
-/// the kernel's cells for each component, and `impulses`, the same of the maps.
+/// PLCA that is invariant to a given finite set of transformations: every component is a kernel, placed on the data by maps of its cells.
+///
+/// ```math
+/// \begin{aligned}
+/// P(x) &= \sum_z P(z) \sum_s H(s \mid z) \sum_{u : T_s(u) = x} a(s,u) \, K(u \mid z) \\
+/// & \text{maximise} \quad \sum_x V[x] \ln P(x) - v \ln \sum_x P(x), \qquad v = \sum_x V[x]
+/// \end{aligned}
+/// ```
+///
+/// `V` is the data, non-negative; `x` runs over its observed cells, `u` over the cells of a kernel, and map `s` takes the share `a(s,u)` of
+/// cell `u` to cell `T_s(u)`. The second term of the objective is 0 where no map leaves complete data, and is left out under
+/// [`Likelihood::Literal`]; the log-density of the priors is added. The blocks are `weights`, `P(z)` as a column of `K` numbers, `kernels`,
+/// a column of the kernel's cells for each component, and `impulses`, a column of the maps; all columns sum to 1.
+///
+/// This value holds the settings, which have been checked; [`Transformed::builder`] makes it, [`Model::fit`] fits it.
 ///
 /// ```
 /// use plca_em::{IndexMaps, Model, Transformed};
@@ -59,7 +72,7 @@ pub struct Transformed<T: Real> {
     settings: Settings<T>,
 }
 
-/// Settings of [`Transformed`], not yet checked.
+/// The settings of [`Transformed`], not yet checked.
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
 pub struct TransformedBuilder<T: Real>(Transformed<T>);

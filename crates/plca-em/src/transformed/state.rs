@@ -16,7 +16,11 @@ use crate::placed::{
 use crate::shifted::model::Columns;
 use crate::{IndexMaps, Likelihood, MapEntry};
 
-/// Fitted parameters of [`Transformed`].
+/// The fitted parameters of [`Transformed`]: weights, kernels, and how much each map is used.
+///
+/// ```math
+/// P(x) = \sum_z P(z) \sum_s H(s \mid z) \sum_{u : T_s(u) = x} a(s,u) \, K(u \mid z)
+/// ```
 ///
 /// ```
 /// use nalgebra::{dmatrix, dvector};
@@ -101,7 +105,7 @@ impl<T: Real> TransformedState<T> {
         Ok(Mapped { maps, shape })
     }
 
-    /// The maps.
+    /// The maps that place the kernels on the data.
     pub fn maps(&self) -> &IndexMaps {
         &self.1.place.maps
     }
