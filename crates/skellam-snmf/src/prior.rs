@@ -5,7 +5,7 @@ use plca_fit::FitError;
 
 use crate::check::{check_shapes, check_values};
 
-/// Hyperparameters of a block: one for all entries, one for each component, or one each.
+/// The hyperparameters of a block: one for all entries, one for each component, or one each.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -136,7 +136,11 @@ impl Entries {
     }
 }
 
-/// `T[·,k,±] ~ Dirichlet(α)`, `H[k,n] ~ Gamma(shape a, rate b)`. `[SKELLAM eq. 15]`, `[SKELLAM eq. 16]`
+/// Priors of a Skellam factorization: Dirichlet on the atoms, gamma on the activations. `[SKELLAM eq. 15]`, `[SKELLAM eq. 16]`
+///
+/// ```math
+/// T[\cdot,k,\pm] \sim \mathrm{Dirichlet}(\alpha), \qquad H[k,n] \sim \mathrm{Gamma}(\text{shape } a, \text{rate } b)
+/// ```
 ///
 /// `a / b` is the mean of an activation, in the units of the data; shapes have no unit.
 ///
@@ -148,13 +152,13 @@ impl Entries {
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Prior {
-    /// `α` of the positive side, `F x K`.
+    /// The shapes `α` of the positive side, `F x K`.
     pub plus: Entries,
-    /// `α` of the negative side, `F x K`.
+    /// The shapes `α` of the negative side, `F x K`.
     pub minus: Entries,
-    /// Shape `a`, `K x N`.
+    /// The shapes `a`, `K x N`.
     pub shape: Entries,
-    /// Rate `b`, `K x N`, in 1 over the units of the data; 0 is improper and for EM alone.
+    /// The rates `b`, `K x N`, in 1 over the units of the data; 0 is improper and for EM alone.
     pub rate: Entries,
 }
 
@@ -165,7 +169,7 @@ impl Default for Prior {
 }
 
 impl Prior {
-    /// `α = 1`, `a = 1`, `b = 0`: maximum likelihood. Its density is constant, `Γ(2F)` for every atom.
+    /// The prior of maximum likelihood: `α = 1`, `a = 1`, `b = 0`. Its density is constant, `Γ(2F)` for every atom.
     ///
     /// ```
     /// use nalgebra::dmatrix;
@@ -188,8 +192,13 @@ impl Prior {
         }
     }
 
-    /// This prior to a power in `(0, 1]`, up to its constant: shapes `1 + p (α - 1)` and `1 + p (a - 1)`, rates `p b`. Some last
-    /// iterations under it let the data speak before hyperparameters are learnt from the posterior.
+    /// This prior to a power in `(0, 1]`, up to its constant.
+    ///
+    /// ```math
+    /// \alpha \to 1 + p (\alpha - 1), \qquad a \to 1 + p (a - 1), \qquad b \to p b
+    /// ```
+    ///
+    /// Some last iterations under it let the data speak before hyperparameters are learnt from the posterior.
     ///
     /// ```
     /// use skellam_snmf::{Entries, Prior};

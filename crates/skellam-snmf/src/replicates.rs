@@ -4,7 +4,13 @@ use plca_fit::FitError;
 use plca_tensor::Real;
 use plca_tensor::arrange::Signed;
 
-/// The number `M` of replicated draws of which a datum is the mean: `M V ~ Sk(M L⁺, M L⁻)` `[SKELLAM eq. 22]`.
+/// The number `M` of replicated draws of which a datum is the mean.
+///
+/// ```math
+/// M V \sim \mathrm{Sk}(M L^+, M L^-)
+/// ```
+///
+/// `V` is the data, and `L⁺` and `L⁻` are the two rates of a cell. `[SKELLAM eq. 22]`
 ///
 /// It decides what is maximised, and which data are taken:
 ///
@@ -46,7 +52,7 @@ pub enum Replicates {
 }
 
 impl Replicates {
-    /// `M`, infinite in the limit.
+    /// The number `M`, infinite in the limit.
     ///
     /// ```
     /// use skellam_snmf::Replicates;
