@@ -43,8 +43,17 @@ use crate::mixture::{explain_columns, scaled};
 use crate::projection::Projector;
 use crate::sweep::{contracted, descend_on_simplex, gram, widen};
 
-/// Settings of a factorization of columns, checked; see [`ColumnNmf::builder`]. Its blocks are `u`, `I x K`, and `v`, `K x J`, the columns of
-/// both on simplices.
+/// Factorization of a matrix whose columns are distributions of their own: every column is a mixture of the same few, fitted by least
+/// squares.
+///
+/// ```math
+/// \text{minimise} \quad \lVert \bar G - U V \rVert^2, \qquad \text{columns of } U \text{ and } V \text{ on simplices}
+/// ```
+///
+/// `Ḡ` is the data with every column divided by its sum, `I x J`. The blocks are `u`, `U` as an `I x K` matrix, and `v`, `V` as a `K x J`
+/// matrix.
+///
+/// This value holds the settings, which have been checked; [`ColumnNmf::builder`] makes it, [`Model::fit`] fits it.
 ///
 /// ```
 /// use plca_tensor::{DenseTensor, Order};
@@ -61,7 +70,7 @@ pub struct ColumnNmf<T: Real> {
     settings: Settings<T>,
 }
 
-/// Settings of [`ColumnNmf`], not yet checked.
+/// The settings of [`ColumnNmf`], not yet checked.
 #[derive(Clone, Debug)]
 #[must_use = "call `.build()`"]
 pub struct ColumnNmfBuilder<T: Real>(ColumnNmf<T>);
@@ -323,7 +332,13 @@ impl<T: Real> Algorithm<T> for Sweep<'_, T> {
     }
 }
 
-/// Fitted parameters of [`ColumnNmf`]: column `i` of `Ḡ` is modelled as `U V[:,i]`.
+/// The fitted parameters of [`ColumnNmf`]: distributions, and the mixture of them that every column of the data is.
+///
+/// ```math
+/// \bar g_j \approx U v_j
+/// ```
+///
+/// `ḡ_j` is column `j` of the data divided by its sum, `v_j` column `j` of `V`.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -348,17 +363,17 @@ impl<T: Real> ColumnNmfState<T> {
         Ok(Self(Parameters::new(&specs, vec![u, v])?))
     }
 
-    /// `U`, `I x K`, every column on the simplex.
+    /// The distributions, `U`: an `I x K` matrix, `>= 0`, every column of which sums to 1.
     pub fn u(&self) -> &DMatrix<T> {
         self.0.at(0)
     }
 
-    /// `V`, `K x J`, every column on the simplex.
+    /// The mixtures, `V`: a `K x J` matrix, `>= 0`, every column of which sums to 1.
     pub fn v(&self) -> &DMatrix<T> {
         self.0.at(1)
     }
 
-    /// The sum of every column of the data, 1 of a state that was not fitted.
+    /// The sum of every column of the data, `J` numbers in their units; 1 of a state that was not fitted.
     pub fn totals(&self) -> Vec<f64> {
         let ones = || vec![1.0; self.v().ncols()];
         self.0.fact(TOTALS).map_or_else(ones, <[f64]>::to_vec)
