@@ -11,7 +11,7 @@ use super::{
     BlockSpec, Constraint, Em, Expectation, FitError, Frozen, Parameters, Separable, Start, Stepped,
 };
 
-/// Whether an objective is to rise or to fall.
+/// The direction in which an objective is improved: up or down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sense {
     /// It rises: a likelihood, a posterior, a bound.

@@ -5,7 +5,7 @@ use plca_tensor::{Data, Real};
 
 use super::{Algorithm, FitError, Memory, Parameters, Status, Stepped, Steps};
 
-/// When the power of tempered EM falls, and when a run is given up.
+/// A schedule of tempered EM: when the power of the E-step falls, and when a run is given up.
 ///
 /// Iterations run at one power as long as each lowers the perplexity of the held-out counts. Then the power is multiplied by
 /// `eta` and the run goes on from the best parameters so far. It ends when a lower power does not lower the perplexity at all.

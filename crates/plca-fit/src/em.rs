@@ -10,7 +10,7 @@ use rand::Rng;
 use super::anneal::{Annealing, raise};
 use super::{Anneal, BlockSpec, Exposure, FitError, Frozen, Parameters, Sense, Separable};
 
-/// What the engine wants of an E-step.
+/// The parts of an E-step that the engine wants.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     /// For each block, whether its counts are wanted.
@@ -19,7 +19,7 @@ pub struct Wanted<'a> {
     pub value: bool,
 }
 
-/// What an E-step answers.
+/// The answer of an E-step: expected counts, and the objective without priors.
 #[derive(Clone, Debug)]
 pub struct Counts<T: Real> {
     /// Expected counts of each wanted block, in its shape.
@@ -161,7 +161,7 @@ pub(super) fn with_priors<T: Real>(
     }
 }
 
-/// What an iteration did.
+/// The record of one iteration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stepped {
     /// The objective of the parameters before the iteration, if it was to be measured.
@@ -170,7 +170,17 @@ pub struct Stepped {
     pub restored: Vec<usize>,
 }
 
-/// Expectation-maximisation for a model.
+/// Expectation-maximisation of a model: its E-step, then the M-step of every block.
+///
+/// ```math
+/// \begin{aligned}
+/// & \text{E-step:} & C &= E[\text{counts of each block} \mid V, \theta] \\
+/// & \text{M-step:} & \theta &\gets \mathrm{argmax}_{\theta} \; \sum C \ln \theta + \ln p(\theta)
+/// \end{aligned}
+/// ```
+///
+/// `V` is the data and `θ` a block of distributions. The E-step is that of the [`Expectation`], the M-step [`BlockSpec::m_step`]; blocks of
+/// rates are divided by their exposure.
 #[derive(Clone, Debug)]
 pub struct Em<E>(pub E);
 
@@ -233,7 +243,7 @@ impl<E> Em<E> {
         Ok(Stepped { value, restored })
     }
 
-    /// The log-likelihood and the log-densities of all priors.
+    /// The objective of the parameters: the log-likelihood and the log-densities of all priors.
     ///
     /// # Errors
     ///

@@ -5,7 +5,7 @@ use plca_tensor::Real;
 
 use super::{FitError, Memory, Parameters, State, Status};
 
-/// An objective that was measured.
+/// The value of the objective at one point of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TracePoint {
@@ -15,7 +15,7 @@ pub struct TracePoint {
     pub objective: f64,
 }
 
-/// What happened in a run besides iterations.
+/// An event in a run besides its iterations.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -162,17 +162,17 @@ impl<S: State> Fit<S> {
         self.state
     }
 
-    /// Why the run ended.
+    /// The reason why the run ended.
     pub fn status(&self) -> &Status {
         &self.status
     }
 
-    /// Iterations done, those before a resumption included.
+    /// The number of iterations done, those before a resumption included.
     pub fn iterations(&self) -> usize {
         self.checkpoint.iteration
     }
 
-    /// The objective of the state.
+    /// The objective of the state, in its unit: nats for a likelihood.
     pub fn objective(&self) -> f64 {
         self.objective
     }

@@ -6,7 +6,7 @@ use rand::Rng;
 
 use super::{Algorithm, Draw, FitError, Frozen, Parameters, SCALE, State};
 
-/// Where the blocks come from that a start does not give.
+/// The source of the blocks that a start does not give.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Start {
@@ -27,7 +27,7 @@ impl Start {
     }
 }
 
-/// What a run starts from: blocks that are given, the others drawn or read off the data.
+/// The start of a run: blocks that are given, the others drawn or read off the data.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -63,7 +63,7 @@ impl<T: Real> Init<T> {
         }
     }
 
-    /// Where the blocks come from that are not given.
+    /// The source of the blocks that are not given.
     pub fn start(&self) -> Start {
         self.start
     }

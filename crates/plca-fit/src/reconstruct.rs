@@ -34,7 +34,13 @@ pub trait Reconstruct: State {
     fn component(&self, z: usize) -> Result<DenseTensor<Self::Scalar>, FitError>;
 }
 
-/// All cells of a product of factors times a number.
+/// All cells of a product of factors, times a number.
+///
+/// ```math
+/// Y[x] = \text{scale} \cdot \sum_z w_z \prod_j F_j[x_j, z]
+/// ```
+///
+/// `w` are the weights, `K` numbers, and `F_j` is the factor of mode `j`, `I_j x K`.
 ///
 /// # Errors
 ///
@@ -48,7 +54,11 @@ pub fn dense<T: Real>(model: &Cp<'_, T>, scale: f64) -> Result<DenseTensor<T>, F
     )?)
 }
 
-/// The same of one component.
+/// All cells of one component of a product of factors, times a number.
+///
+/// ```math
+/// Y[x] = \text{scale} \cdot w_z \prod_j F_j[x_j, z]
+/// ```
 ///
 /// # Errors
 ///

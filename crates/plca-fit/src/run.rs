@@ -16,7 +16,7 @@ use super::{
     Status, Steps, Stop, StopError, TracePoint,
 };
 
-/// What an observer sees after an iteration.
+/// The state of a run as an observer sees it after an iteration.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Iteration<'a, T: Real> {
@@ -47,7 +47,7 @@ impl<T: Real> Iteration<'_, T> {
     }
 }
 
-/// Told about every iteration. Closures are observers.
+/// A listener that is told about every iteration, and may end the run. Closures are observers.
 pub trait Observer<T: Real> {
     /// Called after every iteration; `Break` ends the run with this status.
     fn on_iteration(&mut self, iteration: &Iteration<'_, T>) -> ControlFlow<Status>;

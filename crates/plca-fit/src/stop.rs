@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How many of the tests of a [`Stop`] rule must be met.
+/// The number of tests of a [`Stop`] rule that must be met.
 ///
 /// ```
 /// use plca_fit::{Need, Stop};
@@ -21,7 +21,14 @@ pub enum Need {
     All,
 }
 
-/// When a run stops: at the first test that is met, or where all are met at once ([`need`](Self::need)).
+/// The rule that ends a run: at the first test that is met, or where all are met at once ([`need`](Self::need)).
+///
+/// ```math
+/// \frac{| J_\text{new} - J_\text{old} |}{\text{unit} \cdot \text{iterations between the checks}} \le \text{tol},
+/// \qquad \text{residual} \le \text{residual tol}
+/// ```
+///
+/// `J` is the objective and `unit` what it sums over: for a likelihood the sum of the data, so that the change is one per count.
 ///
 /// The iterations `0, n, 2n, …` with `n =` [`check_every`](Self::check_every) are checks: the parameters that such an iteration is given are
 /// measured, and compared with the last check.
@@ -119,7 +126,7 @@ impl Stop {
     }
 }
 
-/// Why a stop rule was refused.
+/// The reason why a stop rule was refused.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StopError {
@@ -139,7 +146,7 @@ pub enum StopError {
     },
 }
 
-/// Why a run ended. Not converging is one of these, not an error.
+/// The reason why a run ended. Not converging is one of these, not an error.
 ///
 /// ```
 /// use plca_fit::Status;

@@ -53,10 +53,19 @@ impl Values {
     }
 }
 
-/// `ln p(θ) = Σ (a - 1) ln θ - b θ + a ln b - ln Γ(a)` with shapes `a > 0` and rates `b >= 0`, in 1 over the units of `θ`. With `b = 0`, which is
-/// improper, `a ln b` is left out.
+/// The gamma prior of a block of rates.
 ///
-/// The M-step is `θ = max(c + a - 1, floor) / (x + b)`. With a shape below 1 the density is unbounded at 0: without a floor, clipped entries are a
+/// ```math
+/// \begin{aligned}
+/// \ln p(\theta) &= \sum \left( (a - 1) \ln \theta - b \theta + a \ln b - \ln \Gamma(a) \right) \\
+/// \theta &\gets \frac{\max(c + a - 1, \, \text{floor})}{x + b}
+/// \end{aligned}
+/// ```
+///
+/// `c` are the counts and `x` the exposures of the entries; shapes `a > 0` have no unit, rates `b >= 0` are in 1 over the units of `θ`.
+/// With `b = 0`, which is improper, `a ln b` is left out.
+///
+/// With a shape below 1 the density is unbounded at 0: without a floor, clipped entries are a
 /// convention and do not enter [`ln_density`](RatePrior::ln_density).
 ///
 /// ```
@@ -75,7 +84,7 @@ pub struct Gamma {
 }
 
 impl Gamma {
-    /// The same shape and rate for every entry.
+    /// The prior with the same shape and rate for every entry.
     ///
     /// # Errors
     ///
@@ -92,7 +101,7 @@ impl Gamma {
         Self::of(Values::All(shape), Values::All(rate))
     }
 
-    /// Shapes and rates that may differ between entries.
+    /// The prior with shapes and rates that may differ between entries.
     ///
     /// # Errors
     ///

@@ -11,7 +11,13 @@ use crate::{
     PriorError, PriorRules, SimplexPrior, Step, Weighted, check_counts, columns::for_each_column,
 };
 
-/// `θ = softmax(η)` with `η ~ N(μ, S)`, for every column.
+/// The logistic-normal prior of columns that are distributions: their logarithms are correlated.
+///
+/// ```math
+/// \theta = \mathrm{softmax}(\eta) = \frac{e^\eta}{\sum e^\eta}, \qquad \eta \sim N(\mu, S)
+/// ```
+///
+/// `θ` is a column of `I` entries, `μ` has as many, and `S` is `I x I`.
 ///
 /// The M-step maximises the concave
 ///
@@ -47,7 +53,7 @@ enum Precision {
 }
 
 impl LogisticNormal {
-    /// Independent `η_i` with means `μ_i` and variances `S_ii`.
+    /// The prior of independent `η_i` with means `μ_i` and variances `S_ii`.
     ///
     /// # Errors
     ///
@@ -78,7 +84,7 @@ impl LogisticNormal {
         Ok(Self { mean, precision })
     }
 
-    /// Mean `μ` and covariance `S`.
+    /// The prior with mean `μ` and covariance `S`.
     ///
     /// # Errors
     ///

@@ -90,7 +90,13 @@ pub trait Weighted: Sized {
     fn weighted(&self, f: f64) -> Self;
 }
 
-/// A prior under a [`Schedule`]: at iteration `it` it is `p^f(it)`.
+/// A prior under a [`Schedule`], whose weight changes from iteration to iteration.
+///
+/// ```math
+/// p_{it}(\theta) = p(\theta)^{f(it)}
+/// ```
+///
+/// `it` is the iteration, counted from 1, and `f` the factor of the schedule.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -108,7 +114,7 @@ pub struct Scheduled<P> {
 }
 
 impl<P> Scheduled<P> {
-    /// `prior` under `schedule`.
+    /// The prior `prior` under `schedule`.
     ///
     /// # Errors
     ///

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nalgebra::DMatrix;
 use plca_tensor::Real;
 
-/// Why a prior was refused or could not be applied.
+/// The reason why a prior was refused or could not be applied.
 ///
 /// ```
 /// use plca_priors::Dirichlet;
@@ -132,7 +132,7 @@ pub fn check_counts<T: Real>(counts: &DMatrix<T>, theta: &DMatrix<T>) -> Result<
     Ok(())
 }
 
-/// Where an M-step stands in a run.
+/// The place of an M-step in a run.
 ///
 /// ```
 /// use plca_priors::Step;

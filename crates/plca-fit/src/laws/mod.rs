@@ -61,7 +61,7 @@ use plca_tensor::Real;
 
 use crate::{Algorithm, FitError, Memory, Parameters, Solver, Steps};
 
-/// A law of this module.
+/// A law that every model or algorithm obeys.
 ///
 /// ```
 /// use plca_fit::laws::{Law, check_threads};
@@ -101,7 +101,7 @@ pub enum Law {
     Rate,
 }
 
-/// Which law was broken, and how.
+/// The law that was broken, and how.
 ///
 /// ```
 /// use plca_fit::laws::check_threads;
@@ -126,7 +126,13 @@ impl Violation {
     }
 }
 
-/// How far rounding may move an objective: `allowed = relative · |J| + absolute`, derived or stated.
+/// The amount by which rounding may move an objective, derived or stated.
+///
+/// ```math
+/// \text{allowed} = \text{relative} \cdot |J| + \text{absolute}
+/// ```
+///
+/// `J` is the objective.
 ///
 /// ```
 /// use plca_fit::laws::Rounding;
@@ -178,7 +184,7 @@ impl Rounding {
     }
 }
 
-/// What a method promises beyond the laws of all methods.
+/// The promises of a method beyond the laws of all methods.
 ///
 /// ```
 /// use plca_fit::laws::{Claims, Rounding};

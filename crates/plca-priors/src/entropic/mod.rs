@@ -12,7 +12,13 @@ use crate::{
     PriorError, PriorRules, SimplexPrior, Step, Weighted, check_counts, columns::for_each_column,
 };
 
-/// `ln p(θ) = -β H(θ) = β Σ θ ln θ` for every column, up to a constant.
+/// The entropic prior of columns that are distributions: few large entries, or many even ones.
+///
+/// ```math
+/// \ln p(\theta) = - \beta H(\theta) + \text{const} = \beta \sum_i \theta_i \ln \theta_i + \text{const}
+/// ```
+///
+/// `θ` is a column and `H` its entropy.
 ///
 /// `β > 0` asks for a low entropy, which is a sparse column; `β < 0` for a high one, which is a flat column. The strength is
 /// counted in observations: `β = 10` weighs as much as ten of them.
@@ -52,7 +58,7 @@ enum Strength {
 }
 
 impl Entropic {
-    /// Strength `β` in observations, of either sign.
+    /// The prior with strength `β` in observations, of either sign.
     ///
     /// # Errors
     ///
@@ -72,8 +78,8 @@ impl Entropic {
         finite("beta", beta).map(|()| Self(Strength::Counts(beta)))
     }
 
-    /// Strength `β = ρ n` relative to the expected count `n` of the column, so that it does not change while components trade
-    /// mass. `[SPEC 5.5]`
+    /// The prior with strength `β = ρ n` relative to the expected count `n` of the column, so that it does not change while components
+    /// trade mass. `[SPEC 5.5]`
     ///
     /// No density has this M-step: [`ln_density`](SimplexPrior::ln_density) is 0, the log-likelihood may fall, and accelerated
     /// runs refuse it.

@@ -38,7 +38,7 @@ pub use case::{Case, cases};
 use crate::SimplexPrior;
 use evaluate::Trial;
 
-/// How good the M-step of a prior is.
+/// The quality of the M-step of a prior.
 ///
 /// ```
 /// use plca_priors::laws::{Claims, Optimum};
@@ -149,7 +149,7 @@ pub enum Law {
     Fits,
 }
 
-/// Which law was broken, and how.
+/// The law that was broken, and how.
 ///
 /// ```
 /// use nalgebra::dmatrix;

@@ -33,8 +33,14 @@ enum Hidden<T> {
     NotStored,
 }
 
-/// Data of either sign as squared-error models need them: their product with a Khatri-Rao product ([`mttkrp`](Self::mttkrp)), which
-/// forms no unfolding.
+/// Data of either sign as squared-error models need them: contracted with the factors of all modes but one.
+///
+/// ```math
+/// M[i,z] = \sum_{x : x_j = i} X[x] \prod_{m \ne j} F_m[x_m, z]
+/// ```
+///
+/// `X` is the data, `F_m` the factor of mode `m`, `I_m x K`, and `M` is `I_j x K`: the unfolded data times a Khatri-Rao product
+/// ([`mttkrp`](Self::mttkrp)), which forms no unfolding.
 ///
 /// Values are held times a power of two, [`scale`](Self::scale), which is 1 in the usual range; every result refers to the values
 /// as held. Memory: nothing for dense data, which are borrowed; one sorted copy of the entries for every mode for others.
@@ -197,7 +203,7 @@ impl<'a, T: Real> Products<'a, T> {
         })
     }
 
-    /// Size of each mode.
+    /// The size of each mode.
     pub fn shape(&self) -> &[usize] {
         self.shape
     }
@@ -207,12 +213,12 @@ impl<'a, T: Real> Products<'a, T> {
         self.scale.to_f64()
     }
 
-    /// Sum of the observed values as held.
+    /// The sum of the observed values as held.
     pub fn total(&self) -> f64 {
         self.total
     }
 
-    /// Sum of the squares of the observed values as held.
+    /// The sum of the squares of the observed values as held.
     pub fn squared_norm(&self) -> f64 {
         self.squares
     }
@@ -240,7 +246,7 @@ impl<'a, T: Real> Products<'a, T> {
         }
     }
 
-    /// For products of these factors with one mode after the other.
+    /// A memo for products of these factors with one mode after the other.
     ///
     /// # Panics
     ///
@@ -255,7 +261,11 @@ impl<'a, T: Real> Products<'a, T> {
         }
     }
 
-    /// `M[i,z] = Σ_{x: x_mode=i} X[x] Π_{m≠mode} F_m[x_m,z]`, hidden cells counting as 0; accumulated in `T`.
+    /// The data contracted with the factors of all modes but one, an `I x K` matrix; hidden cells count as 0, and sums are made in `T`.
+    ///
+    /// ```math
+    /// M[i,z] = \sum_{x : x_\text{mode} = i} X[x] \prod_{m \ne \text{mode}} F_m[x_m, z]
+    /// ```
     ///
     /// Cost: dense `2 K Π I` flops or, from a [`Memo`], `2 K √(Π I)` or so; sparse `2 K` flops an entry and more for each fibre.
     ///

@@ -51,7 +51,7 @@ pub struct Rows<T> {
     pool: Pool<T>,
 }
 
-/// What is given to every row besides its data.
+/// The terms that every row has besides its data.
 ///
 /// ```
 /// use nalgebra::dmatrix;
@@ -62,9 +62,9 @@ pub struct Rows<T> {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct RowTerms<'a, T> {
-    /// `s`: `K x 1` for all rows, or `K x I`.
+    /// The linear terms, `s`: `K x 1` for all rows, or `K x I`.
     pub linear: &'a DMatrix<T>,
-    /// `c`, in the unit of the data: `K x I`.
+    /// The pseudo-counts, `c`, in the unit of the data: `K x I`.
     pub pseudo: Option<&'a DMatrix<f64>>,
 }
 
@@ -219,7 +219,7 @@ impl<T: Real> Rows<T> {
         })
     }
 
-    /// Sums of the data over the rows of a mode.
+    /// The sums of the data over the rows of a mode.
     ///
     /// ```
     /// use plca_tensor::{DenseTensor, Modes, Order, arrange::Rows};
