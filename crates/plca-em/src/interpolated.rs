@@ -13,9 +13,9 @@ use rand::Rng;
 pub struct Judged {
     /// The value that was held out.
     pub value: f64,
-    /// What the model expects; of counts, the probability of the cell.
+    /// The value that the model expects; of counts, the probability of the cell.
     pub model: f64,
-    /// What a simple model expects, such as one of independent dimensions: positive wherever `value` is.
+    /// The value that a simple model expects, such as one of independent dimensions: positive wherever `value` is.
     pub base: f64,
 }
 

@@ -68,7 +68,7 @@ pub trait Algorithm<T: Real>: Debug {
         Sense::Maximise
     }
 
-    /// What a tolerance on the objective is relative to.
+    /// The unit of the objective, which a tolerance is relative to.
     fn unit(&self) -> f64;
 
     /// The sum of the data, if the model is one of distributions; default 1.

@@ -94,13 +94,13 @@ pub struct BlockSpec<T: Real> {
     pub shape: (usize, usize),
     /// Where the components lie.
     pub components: Axis,
-    /// What its values must satisfy.
+    /// The condition that its values must satisfy.
     pub constraint: Constraint,
     /// A prior on it.
     pub prior: Option<Prior<T>>,
-    /// What of it is frozen.
+    /// The part of it that is frozen.
     pub frozen: Frozen,
-    /// Where its values come from at a start that does not give them.
+    /// The source of its values at a start that does not give them.
     pub draw: Draw,
     /// Whether every iteration sets it, whatever it was: no solver extrapolates it.
     pub follows: bool,
@@ -172,7 +172,7 @@ impl<T: Real> BlockSpec<T> {
         DMatrix::from_iterator(rows, columns, values.iter().map(|&x| T::lit(x)))
     }
 
-    /// `1 / rows` everywhere.
+    /// The block whose every entry is `1 / rows`.
     pub fn even(&self) -> DMatrix<T> {
         let (rows, columns) = self.shape;
         DMatrix::from_element(rows, columns, T::one() / T::lit(rows as f64))

@@ -58,7 +58,7 @@ pub trait Expectation<T: Real>: Debug + Sync {
     /// What makes the counts unusable, such as data that cannot be read.
     fn expect(&self, at: &Parameters<T>, wanted: &Wanted<'_>) -> Result<Counts<T>, FitError>;
 
-    /// What the counts of a block of rates are divided by. Blocks are renewed from the last to the first.
+    /// The divisor of the counts of a block of rates. Blocks are renewed from the last to the first.
     fn exposure(&self, block: usize, renewed: Renewed<'_, T>) -> Option<Exposure<T>> {
         let _ = (block, renewed);
         None
@@ -86,8 +86,8 @@ pub trait Expectation<T: Real>: Debug + Sync {
         Ok(self.blocks().iter().map(|spec| spec.drawn(rng)).collect())
     }
 
-    /// How far the parameters are from stationary, `>= 0`. Default, `None`: the largest change that an iteration makes, of rates in parts of their
-    /// sum.
+    /// The distance of the parameters from a stationary point, `>= 0`. Default, `None`: the largest change that an iteration makes, of
+    /// rates in parts of their sum.
     fn residual(&self, at: &Parameters<T>) -> Option<Result<f64, FitError>> {
         let _ = at;
         None
@@ -109,7 +109,7 @@ pub trait Expectation<T: Real>: Debug + Sync {
         Sense::Maximise
     }
 
-    /// What a tolerance on the objective is relative to: the sum of the data for a likelihood.
+    /// The unit of the objective, which a tolerance is relative to: the sum of the data for a likelihood.
     fn unit(&self) -> f64;
 
     /// The sum of the data, if the model is one of distributions; default 1.
@@ -122,7 +122,7 @@ pub trait Expectation<T: Real>: Debug + Sync {
         Vec::new()
     }
 
-    /// [`Algorithm::scale`](super::Algorithm::scale).
+    /// The scale of the model, as [`Algorithm::scale`](super::Algorithm::scale) says.
     ///
     /// # Errors
     ///
@@ -185,8 +185,8 @@ pub struct Stepped {
 pub struct Em<E>(pub E);
 
 impl<E> Em<E> {
-    /// One iteration; with `measure`, also the objective of the parameters before it. It is not measured while a power moves towards 1: such
-    /// iterations are no EM, and must not end a run.
+    /// Makes one iteration; with `measure`, also gives the objective of the parameters before it. It is not measured while a power moves
+    /// towards 1: such iterations are no EM, and must not end a run.
     ///
     /// # Errors
     ///

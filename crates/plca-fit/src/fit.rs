@@ -124,7 +124,7 @@ pub struct Fit<S: State> {
 }
 
 impl<S: State> Fit<S> {
-    /// The same, whose state is its parameters alone: one type for all models.
+    /// The same fit, whose state is its parameters alone: one type for all models.
     pub fn untyped(self) -> Fit<Parameters<S::Scalar>> {
         Fit {
             state: self.state.parameters().clone(),
@@ -142,7 +142,7 @@ impl<S: State> Fit<S> {
         &self.state
     }
 
-    /// The same with other blocks, which take the place of the fitted ones.
+    /// The same fit with other blocks, which take the place of the fitted ones.
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ impl<S: State> Fit<S> {
         Ok(self)
     }
 
-    /// The same, taken out.
+    /// The state that the run ended with, taken out.
     pub fn into_state(self) -> S {
         self.state
     }
@@ -177,7 +177,7 @@ impl<S: State> Fit<S> {
         self.objective
     }
 
-    /// Perplexity of the held-out counts under the state, where they chose it; see [`Cooling`](super::Cooling).
+    /// The perplexity of the held-out counts under the state, where they chose it; see [`Cooling`](super::Cooling).
     pub fn held_out_perplexity(&self) -> Option<f64> {
         self.held_out_perplexity
     }
@@ -187,12 +187,12 @@ impl<S: State> Fit<S> {
         &self.trace
     }
 
-    /// What happened besides iterations.
+    /// The events in the run besides its iterations.
     pub fn events(&self) -> &[Event] {
         &self.events
     }
 
-    /// What continues the run.
+    /// The checkpoint that continues the run.
     pub fn checkpoint(&self) -> &Checkpoint<S::Scalar> {
         &self.checkpoint
     }

@@ -31,13 +31,13 @@ pub trait State: Clone + Debug + Sized {
     /// The names of its blocks, in their order, for data of this order.
     fn block_names(order: usize) -> Vec<Cow<'static, str>>;
 
-    /// What follows from the parameters and is written beside them, but not read, such as posterior means. Default: nothing.
+    /// The arrays that follow from the parameters and are written beside them, but not read, such as posterior means. Default: nothing.
     fn derived(at: &Parameters<f64>) -> Vec<(&'static str, DMatrix<f64>)> {
         let _ = at;
         Vec::new()
     }
 
-    /// How a block lies in files; default: `weights` and `marginal` as vectors, all else as matrices.
+    /// The way in which a block lies in files; default: `weights` and `marginal` as vectors, all else as matrices.
     fn layout(block: &str) -> FileLayout {
         match block {
             "weights" | "marginal" => FileLayout::Vector,

@@ -24,7 +24,7 @@ impl<T: Real> Prior<T> {
         }
     }
 
-    /// [`PriorRules::check`].
+    /// Refuses a shape that the prior does not fit; see [`PriorRules::check`].
     ///
     /// # Errors
     ///
@@ -33,22 +33,22 @@ impl<T: Real> Prior<T> {
         self.rules().check(shape)
     }
 
-    /// [`PriorRules::pseudo_counts`].
+    /// The pseudo-counts of the prior; see [`PriorRules::pseudo_counts`].
     pub fn pseudo_counts(&self, shape: (usize, usize)) -> Option<DMatrix<f64>> {
         self.rules().pseudo_counts(shape)
     }
 
-    /// [`PriorRules::has_density`].
+    /// Whether the prior has a density; see [`PriorRules::has_density`].
     pub fn has_density(&self) -> bool {
         self.rules().has_density()
     }
 
-    /// [`PriorRules::may_empty`].
+    /// Whether the prior may empty an entry; see [`PriorRules::may_empty`].
     pub fn may_empty(&self) -> bool {
         self.rules().may_empty()
     }
 
-    /// [`PriorRules::steady`].
+    /// Whether the prior changes no more; see [`PriorRules::steady`].
     pub fn steady(&self, iteration: usize) -> bool {
         self.rules().steady(iteration)
     }

@@ -26,7 +26,7 @@ pub trait Reconstruct: State {
     /// [`FitError::Data`] for a tensor that is too large for memory.
     fn reconstruct(&self) -> Result<DenseTensor<Self::Scalar>, FitError>;
 
-    /// What one component, counted from 0, contributes to it.
+    /// The part of the approximation that one component, counted from 0, contributes.
     ///
     /// # Errors
     ///

@@ -26,7 +26,7 @@ pub struct Iteration<'a, T: Real> {
     pub iteration: usize,
     /// The objective measured during this iteration, of the parameters *before* it.
     pub measured: Option<TracePoint>,
-    /// What happened in it.
+    /// The events of this iteration.
     pub events: &'a [Event],
     at: &'a Checkpoint<T>,
     steps: &'a dyn Steps<T>,
@@ -38,7 +38,7 @@ impl<T: Real> Iteration<'_, T> {
         &self.at.parameters
     }
 
-    /// What continues the run from here.
+    /// The checkpoint that continues the run from here.
     pub fn checkpoint(&self) -> Checkpoint<T> {
         Checkpoint {
             memory: self.steps.memory(),

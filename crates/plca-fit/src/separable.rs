@@ -12,7 +12,7 @@ pub trait Separable<T: Real>: Debug {
     /// The data.
     fn data(&self) -> &dyn Data<T>;
 
-    /// `Σ V ln V`.
+    /// The log-likelihood that no model of the data can exceed, `Σ V ln V`.
     ///
     /// # Errors
     ///

@@ -49,7 +49,7 @@ impl<T: Real> Settings<T> {
         self.priors.iter().any(|(name, _)| name == block)
     }
 
-    /// What of a block is frozen.
+    /// The part of a block that is frozen.
     pub fn frozen(&self, block: &str) -> &Frozen {
         let mut settings = self.frozen.iter().rev();
         let set = settings.find(|(name, _)| name == block);

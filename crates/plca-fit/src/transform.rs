@@ -45,7 +45,7 @@ pub struct Transform {
     pub along: Option<usize>,
     /// When to stop; the residual is the largest gap (default: 1e-6, or a change of 1e-12 per count and iteration).
     pub stop: Stop,
-    /// What is done with counts that no component can explain.
+    /// The treatment of counts that no component can explain.
     pub impossible: Impossible,
     /// The solver.
     pub solver: Solver,
@@ -126,7 +126,7 @@ pub struct Explained<S: State> {
 }
 
 impl<S: State> Explained<S> {
-    /// The same, whose state is its parameters alone: one type for all models.
+    /// The same explanation, whose state is its parameters alone: one type for all models.
     pub fn untyped(self) -> Explained<Parameters<S::Scalar>> {
         Explained {
             fit: self.fit.untyped(),

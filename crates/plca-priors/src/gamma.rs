@@ -120,7 +120,7 @@ impl Gamma {
         })
     }
 
-    /// The same with a least numerator (default 0).
+    /// The same prior with a least numerator (default 0).
     ///
     /// # Errors
     ///

@@ -33,7 +33,7 @@ pub trait RatePrior<T: Real>: PriorRules {
         step: &Step<'_>,
     ) -> Result<(), PriorError>;
 
-    /// `ln p(θ)` summed over the entries, up to a constant, as it is in force at `step`.
+    /// The log-density `ln p(θ)`, summed over the entries, up to a constant, as it is in force at `step`.
     fn ln_density(&self, rate: &DMatrix<T>, step: &Step<'_>) -> f64;
 }
 

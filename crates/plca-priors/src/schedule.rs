@@ -5,7 +5,7 @@ use plca_tensor::Real;
 
 use crate::{PriorError, PriorRules, SimplexPrior, Step};
 
-/// A factor on the weight of a prior at iteration 1, 2, ….
+/// The factor on the weight of a prior at iteration 1, 2, ….
 ///
 /// ```
 /// use plca_priors::Schedule;
@@ -85,7 +85,7 @@ impl Schedule {
 /// # Ok::<(), plca_priors::PriorError>(())
 /// ```
 pub trait Weighted: Sized {
-    /// `p^f`, `f >= 0`; `f = 0` is the flat prior.
+    /// The prior to a power, `p^f` with `f >= 0`; `f = 0` is the flat prior.
     #[must_use]
     fn weighted(&self, f: f64) -> Self;
 }

@@ -284,7 +284,7 @@ pub trait SimplexPrior<T: Real>: PriorRules {
         step: &Step<'_>,
     ) -> Result<(), PriorError>;
 
-    /// `ln p(θ)` summed over the columns, up to a constant, as it is in force at `step`.
+    /// The log-density `ln p(θ)`, summed over the columns, up to a constant, as it is in force at `step`.
     fn ln_density(&self, theta: &DMatrix<T>, step: &Step<'_>) -> f64;
 }
 

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-/// Why a tensor, a mask or a set of factors was refused.
+/// The reason why a tensor, a mask or a set of factors was refused.
 ///
 /// Every variant names the place and the value, so that a message can be shown as it is.
 ///
@@ -113,7 +113,7 @@ pub enum DataError {
     NothingObserved,
 }
 
-/// Why a source of data failed: its own error, with what caused it. Two are equal if they say the same.
+/// The reason why a source of data failed: its own error, with what caused it. Two are equal if they say the same.
 ///
 /// ```
 /// use std::error::Error;

@@ -10,7 +10,7 @@ use crate::simplex::sum;
 /// Columns summed together.
 const BLOCK: usize = 128;
 
-/// One non-negative factor of size `I x K`, in either of the two layouts that models keep.
+/// A non-negative factor of size `I x K`, in either of the two layouts that models keep.
 ///
 /// ```
 /// use nalgebra::dmatrix;

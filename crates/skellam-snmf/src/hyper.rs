@@ -133,8 +133,8 @@ pub struct Sharing {
 }
 
 impl Sharing {
-    /// An `α` for every entry of the atoms (row by row of `F x K x 2`), a shape and a rate for every component. `f` rows, `k` components,
-    /// any number of columns.
+    /// The sharing with an `α` for every entry of the atoms (row by row of `F x K x 2`), a shape and a rate for every component. `f` rows,
+    /// `k` components, any number of columns.
     ///
     /// ```
     /// use nalgebra::dmatrix;
@@ -154,7 +154,7 @@ impl Sharing {
         }
     }
 
-    /// One `α`, one shape and one rate for all. `f` rows, `k` components, any number of columns.
+    /// The sharing with one `α`, one shape and one rate for all. `f` rows, `k` components, any number of columns.
     ///
     /// ```
     /// use skellam_snmf::{Groups, Sharing};
@@ -285,11 +285,11 @@ pub struct Hyperparameters {
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Statistics {
-    /// `e = Σ E[ln H]`, one for every shape. `[SKELLAM eq. 47]`
+    /// The sums `e = Σ E[ln H]`, one for every shape. `[SKELLAM eq. 47]`
     pub ln_activations: Vec<f64>,
-    /// `m = Σ E[H]`, one for every rate, in the units of the data. `[SKELLAM eq. 48]`
+    /// The sums `m = Σ E[H]`, one for every rate, in the units of the data. `[SKELLAM eq. 48]`
     pub activations: Vec<f64>,
-    /// `c = Σ E[ln T]`, one for every `α`. `[SKELLAM eq. 50]`
+    /// The sums `c = Σ E[ln T]`, one for every `α`. `[SKELLAM eq. 50]`
     pub ln_atoms: Vec<f64>,
     /// The number of columns of a data set, on average.
     pub columns: f64,

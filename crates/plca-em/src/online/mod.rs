@@ -176,8 +176,8 @@ impl<T: Real, M: Streamed<T>> Online<M, T> {
         self.learn(state, batch, None)
     }
 
-    /// [`partial_fit`](Self::partial_fit) with what the batch was explained by the last time, for passes over batches whose mixtures fit into
-    /// memory: fewer local iterations do.
+    /// Learns from a batch as [`partial_fit`](Self::partial_fit) does, from what it was explained by the last time: for passes over batches
+    /// whose mixtures fit into memory. Fewer local iterations do.
     ///
     /// # Errors
     ///

@@ -30,13 +30,14 @@ use crate::product::check_components;
 pub struct OnlineState<T: Real> {
     /// The weights of the components, `P(z)`: `K` numbers that sum to 1.
     pub weights: DVector<T>,
-    /// `P(x_j | z)` of every mode but the streamed one, in the order of the modes; of PLSA the basis alone.
+    /// The factors `P(x_j | z)`, `I_j x K`, of every mode but the streamed one, in the order of the modes; of PLSA the basis alone.
     #[cfg_attr(
         feature = "serde",
         serde(deserialize_with = "plca_tensor::checked::matrices")
     )]
     pub factors: Vec<DMatrix<T>>,
-    /// `P(x_j, z)` as the batches have shown it, in the order of `factors`: expected counts divided by their sum.
+    /// The joint distributions `P(x_j, z)`, `I_j x K`, as the batches have shown them, in the order of `factors`: expected counts divided
+    /// by their sum.
     #[cfg_attr(
         feature = "serde",
         serde(deserialize_with = "plca_tensor::checked::matrices")
@@ -44,11 +45,11 @@ pub struct OnlineState<T: Real> {
     pub statistics: Vec<DMatrix<T>>,
     /// The number of batches learnt.
     pub batches: u64,
-    /// Expected counts of all batches learnt: the sum of the data, hidden cells imputed.
+    /// The expected counts of all batches learnt: the sum of the data, hidden cells imputed.
     pub seen: f64,
-    /// Those since the present pass began.
+    /// The expected counts since the present pass began.
     pub pass: f64,
-    /// Those of the largest pass: what the statistics stand for beside a prior.
+    /// The expected counts of the largest pass: what the statistics stand for beside a prior.
     pub total: f64,
 }
 

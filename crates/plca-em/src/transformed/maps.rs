@@ -23,7 +23,7 @@ pub struct MapEntry {
     pub from: usize,
     /// Which cell of the data in row-major order; `None` outside of them.
     pub to: Option<usize>,
-    /// How much of the kernel's cell goes there, `a`.
+    /// The share of the kernel's cell that goes there, `a`.
     pub weight: f64,
 }
 

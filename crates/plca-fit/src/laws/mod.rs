@@ -178,7 +178,7 @@ impl Rounding {
         }
     }
 
-    /// How far two objectives near `value` may be apart by rounding.
+    /// The distance that two objectives near `value` may be apart by rounding.
     pub fn allowed(&self, value: f64) -> f64 {
         self.relative * value.abs() + self.absolute
     }

@@ -31,7 +31,7 @@ pub trait Steps<T: Real>: Debug {
     /// Those of the algorithm; `at` is then that of an earlier step.
     fn step(&mut self, at: &mut Parameters<T>, measure: bool) -> Result<Stepped, FitError>;
 
-    /// What it needs besides the parameters to go on bit-identically.
+    /// The numbers that it needs besides the parameters to go on bit-identically.
     fn memory(&self) -> Memory;
 
     /// Why there is nothing left to do, if there is not.
@@ -153,7 +153,7 @@ macro_rules! solvers {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// What it does, in a line.
+            /// A line that says what it does.
             pub fn about(self) -> &'static str {
                 match self { $(Self::$variant => $about,)* }
             }

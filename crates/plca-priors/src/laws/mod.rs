@@ -57,7 +57,7 @@ pub enum Optimum {
     Unstated,
 }
 
-/// What a prior promises beyond the laws of all priors. The default promises everything.
+/// The promises of a prior beyond the laws of all priors. The default promises everything.
 ///
 /// ```
 /// use plca_priors::laws::{Claims, Optimum};

@@ -116,7 +116,7 @@ impl<T: Real> Memo<'_, T> {
         self.kept.take_if(|kept| !kept.modes.contains(&mode));
     }
 
-    /// [`Products::mttkrp`] of the factors as they are, to the bit.
+    /// The [`Products::mttkrp`] of the factors as they are, to the bit.
     pub fn product(&mut self, mode: usize) -> DMatrix<f64> {
         match &self.data.cells {
             Cells::Dense(grid, halves) => {
@@ -276,9 +276,14 @@ impl<'a, T: Real> Products<'a, T> {
         self.memo(factors).product(mode)
     }
 
-    /// As [`mttkrp`](Self::mttkrp) of `scale` times the data, the hidden cells filled with the model `Σ_z w_z Π_m F_m`; and
-    /// `Σ (scale X - model)²` over the observed cells, summed cell by cell where cells can be enumerated: on dense data and where
-    /// only stored cells were observed.
+    /// The product of the completed data with the factors of all modes but one, and the squared error over the observed cells.
+    ///
+    /// ```math
+    /// M[i,z] = \sum_{x : x_j = i} \hat X[x] \prod_{m \ne j} F_m[x_m, z], \qquad \sum_\text{obs} \left( \text{scale} \, X - P \right)^2
+    /// ```
+    ///
+    /// `X̂` is `scale X` where observed and the model `P = Σ_z w_z Π_m F_m` where hidden, and `j` is `mode`. The squared error is summed
+    /// cell by cell where cells can be enumerated: on dense data and where only stored cells were observed.
     ///
     /// # Panics
     ///

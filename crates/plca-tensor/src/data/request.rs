@@ -140,7 +140,7 @@ pub struct Request<'a, T> {
     pub modes: Modes,
     /// Whether the value is wanted.
     pub value: bool,
-    /// What a cell adds.
+    /// The rule that says what a cell adds.
     pub rule: Rule<'a, T>,
 }
 
@@ -154,14 +154,14 @@ impl<'a, T> Request<'a, T> {
         }
     }
 
-    /// Whether the value is wanted too.
+    /// Sets whether the value is wanted too.
     #[must_use]
     pub fn value(mut self, yes: bool) -> Self {
         self.value = yes;
         self
     }
 
-    /// Another rule.
+    /// Sets another rule.
     #[must_use]
     pub fn rule(mut self, rule: Rule<'a, T>) -> Self {
         self.rule = rule;
@@ -169,7 +169,7 @@ impl<'a, T> Request<'a, T> {
     }
 }
 
-/// What an E-step answers; sums over shards of data are sums of these.
+/// The answer of an E-step: expected counts and the value of the rule. Sums over shards of data are sums of these.
 #[derive(Clone, Debug)]
 pub struct Expected<T> {
     pub(crate) counts: Vec<Option<DMatrix<T>>>,
@@ -192,7 +192,7 @@ impl<T: crate::Real> Expected<T> {
         self.get(mode).unwrap_or_else(|| not_requested(mode))
     }
 
-    /// The same, taken out.
+    /// The counts of a mode, taken out.
     ///
     /// # Panics
     ///

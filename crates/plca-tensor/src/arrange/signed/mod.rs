@@ -86,11 +86,11 @@ pub struct SignedModel<'a, T> {
 /// The parts that a pass is to compute; see [`SignedSums`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignedWanted {
-    /// `S⁺` and `S⁻`.
+    /// Whether the sums `S⁺` and `S⁻` are wanted.
     pub left: bool,
-    /// `R`.
+    /// Whether the sums `R` are wanted.
     pub right: bool,
-    /// The objective.
+    /// Whether the objective is wanted.
     pub value: bool,
 }
 
@@ -194,7 +194,7 @@ impl<T: Real> Signed<T> {
         Ok(Self::of(blocks, hidden))
     }
 
-    /// The same of dense data, whose values are arranged in place: no second array of them exists at any time.
+    /// Arranges dense data in place: no second array of the values exists at any time.
     ///
     /// # Errors
     ///
@@ -209,7 +209,7 @@ impl<T: Real> Signed<T> {
         Ok(Self::of(blocks, hidden))
     }
 
-    /// The same of a matrix in which NaN marks a hidden cell.
+    /// Arranges a matrix in place, in which NaN marks a hidden cell.
     ///
     /// # Errors
     ///
