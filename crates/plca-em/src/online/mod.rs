@@ -93,8 +93,8 @@ pub struct Online<M, T: Real> {
 pub struct Batch<S> {
     /// The model of the batch: the factors that it met, and what was found of its own.
     pub state: S,
-    /// Log-likelihood of the batch under the factors that it met, one iteration short of `state`. In a first pass it is that of data which the
-    /// model has not seen.
+    /// The log-likelihood of the batch under the factors that it met, one iteration short of `state`. In a first pass it is that of data
+    /// which the model has not seen.
     pub ln_lik: f64,
     /// Sum of the batch, hidden cells imputed.
     pub mass: f64,
