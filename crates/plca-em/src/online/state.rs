@@ -6,8 +6,14 @@ use plca_tensor::Real;
 
 use crate::product::check_components;
 
-/// Parameters that all batches of a stream share, the statistics that they follow from, and where the stream stands. Serialised, it
-/// goes on to the bit.
+/// The parameters that a stream has taught so far, and the statistics that it goes on from.
+///
+/// ```math
+/// s_j[i,z] = P(x_j = i, z), \qquad P(x_j = i \mid z) = \frac{s_j[i,z]}{\sum_k s_j[k,z]}
+/// ```
+///
+/// `s_j` are the statistics of mode `j`, `I_j x K`; the factors follow from them where there is no prior. A state that was serialised goes
+/// on to the bit.
 ///
 /// ```
 /// use nalgebra::{dmatrix, dvector};
